@@ -22,6 +22,7 @@ libdir ?= $(exec_prefix)/lib
 includedir ?= $(prefix)/include
 datarootdir ?= $(prefix)/share
 docdir ?= $(datarootdir)/doc/tandem
+mandir ?= $(datarootdir)/man
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
 # SAN=address,undefined or SAN=thread; WERROR=1 makes warnings errors; ASSERT=1 checks the library's
@@ -45,6 +46,7 @@ MAKEFLAGS += --no-builtin-rules
 # ---- the rooms, lowest first ---------------------------------------------------------------------
 base_SRC := $(wildcard base/*.c)
 ggml-like_SRC := $(wildcard ggml-like/*.c)
+graph_SRC := $(wildcard graph/*.c)
 backends_SRC := $(wildcard backends/*.c backends/*/*.c backends/*/*/*.c) # mk/opencl.mk corrects it
 sched_SRC := $(wildcard sched/*.c)
 table_SRC := $(wildcard table/*.c)
@@ -57,12 +59,17 @@ report_SRC := $(wildcard tools/report/*.c)
 bridge_SRC := $(wildcard bridge/ggml/*.c)
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+# Said once and in words, where something is to be compiled; targets that install or tell go on.
+COMPILER := $(or $(MACHINE),$(shell command -v $(firstword $(CC)) 2>/dev/null))
+ifeq ($(COMPILER)$(filter deps demo check help clean deb uninstall install-python,$(MAKECMDGOALS)),)
+$(error there is no compiler '$(CC)': `make deps` installs it (as root), or says which packages to ask for)
+endif
 have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
 ZLIB := $(if $(NO_ZLIB),,$(call have,zlib))
 include mk/opencl.mk
 include mk/server.mk
 
-ROOMS := base ggml-like backends sched table tune measure runtime formats
+ROOMS := base ggml-like graph backends sched table tune measure runtime formats
 LIB_SRC := $(foreach room,$(ROOMS),$($(room)_SRC))
 TOOLS := $(filter-out kernel-pack report $(SERVER_LEFT_OUT),$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 TOOL_COMMON_SRC := $(wildcard tools/*.c)
@@ -85,10 +92,11 @@ schedule_ARCH := $(sched_ARCH)
 table_ARCH := table $(sched_ARCH)
 tune_ARCH := tune $(table_ARCH)
 measure_ARCH := measure $(tune_ARCH)
-report_ARCH := report formats $(measure_ARCH)
+report_ARCH := report formats graph $(measure_ARCH)
 runtime_ARCH := runtime $(measure_ARCH)
-formats_ARCH := formats $(ggml_ARCH)
-llama_ARCH := llama formats $(runtime_ARCH)
+graph_ARCH := graph $(runtime_ARCH) # (nets are computed by a runtime)
+formats_ARCH := formats graph $(ggml_ARCH)
+llama_ARCH := llama formats graph $(runtime_ARCH)
 server_ARCH := server report $(llama_ARCH)
 
 # ---- flags ---------------------------------------------------------------------------------------
@@ -179,7 +187,7 @@ REPORT := $(BUILD)/room-report.a
 .PHONY: all lib tools bridge parts benches
 all: lib tools bridge parts ## build the library and the tools (default)
 lib: $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) ## build libtandem and libtandem-llama
-tools: $(addprefix $(BIN)/,$(TOOLS)) ## build mulmat-tune, tandem-llama and tandem-server
+tools: $(addprefix $(BIN)/,$(TOOLS)) ## build mulmat-tune, tandem-llama, tandem-graph and tandem-server
 benches: $(addprefix $(BIN)/,$(BENCHES))
 
 parts:
@@ -252,7 +260,7 @@ $(BRIDGE): $(call obj,$(bridge_SRC)) $(STATIC) $(BUILD)/bridge.list mk/bridge.ma
 BRIDGE_HOSTS := $(addprefix $(BUILD)/bridge-host-,9 21 26 static)
 .PHONY: bridge-hosts
 bridge-hosts: $(BRIDGE_HOSTS) $(BRIDGE)
-$(BUILD)/bridge-host-%: $(wildcard tests/bridge/*.[ch]) bridge/ggml/bridge_verdicts.c $(STATIC)
+$(BUILD)/bridge-host-%: $(wildcard tests/bridge/*.[ch]) bridge/ggml/bridge_verdicts.c bridge/ggml/bridge_pace.c $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) $(LDSAN) $(if $(filter static,$*),,-rdynamic -fvisibility=default -DHOST_VERSION=$*) -o $@ \
@@ -368,6 +376,7 @@ $(foreach target,$(FUZZ),$(eval $(call fuzz_rule,$(target))))
 
 include mk/shim.mk
 include mk/develop.mk
+include mk/mingw.mk
 include mk/install.mk
 
 .PHONY: help clean

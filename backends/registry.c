@@ -14,6 +14,7 @@
 #include "backends/settings.h"
 #include "base/alloc.h"
 #include "base/dl.h"
+#include "base/text.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
@@ -151,12 +152,20 @@ static const struct missing *missing_of(const struct tnd_registry *registry, con
     return NULL;
 }
 
+/* Who tells a reason names the backend, too; once is enough. */
+static const char *without_name(const char *reason, const char *name)
+{
+    const char *text = tnd_text_behind(reason, "backend ");
+    const char *behind = tnd_text_behind(text, name);
+    return behind != text && behind[0] == ':' && behind[1] == ' ' ? behind + 2 : reason;
+}
+
 static void note_missing(struct tnd_registry *registry, const char *name, const char *reason)
 {
     if (registry->n_missing < MAX_KINDS) {
         struct missing *missing = &registry->missing[registry->n_missing++];
         snprintf(missing->name, sizeof(missing->name), "%s", name);
-        snprintf(missing->reason, sizeof(missing->reason), "%s", reason);
+        snprintf(missing->reason, sizeof(missing->reason), "%s", without_name(reason, name));
     }
 }
 

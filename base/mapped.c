@@ -25,7 +25,7 @@ static struct mapping {
     _Atomic uintptr_t damage; /* from here to the end zeros were mapped; `end`: nowhere */
     dev_t device;
     ino_t file;
-    struct timespec changed;
+    int64_t changed_ns;
     char path[PATH_BYTES]; /* cut */
 } mappings[MOST];
 
@@ -36,6 +36,11 @@ static char last_damaged[PATH_BYTES];                  /* its name; under `lock`
 static atomic_bool is_guarded;                         /* our handler is there */
 static struct sigaction before; /* handler before ours; written before ours serves */
 static uintptr_t page_bytes;    /* as `before` */
+
+int64_t tnd_mapped_changed_ns(const struct stat *info)
+{
+    return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
+}
 
 /* ---- the list ---- */
 
@@ -65,7 +70,7 @@ void tnd_mapped_add(const void *data, size_t bytes, const char *path, const stru
         atomic_store(&mapping->damage, (uintptr_t)data + bytes);
         mapping->device = info->st_dev;
         mapping->file = info->st_ino;
-        mapping->changed = info->st_mtim;
+        mapping->changed_ns = tnd_mapped_changed_ns(info);
         snprintf(mapping->path, sizeof(mapping->path), "%s", path);
         atomic_store(&mapping->begin, (uintptr_t)data);
         if (i >= atomic_load_explicit(&n_used, memory_order_relaxed)) {
@@ -202,8 +207,7 @@ enum tandem_status tnd_mapped_check_file(const void *data, struct tandem_error *
     }
     if (stat(mapping->path, &now) == 0 &&
         (now.st_dev != mapping->device || now.st_ino != mapping->file ||
-         now.st_mtim.tv_sec != mapping->changed.tv_sec ||
-         now.st_mtim.tv_nsec != mapping->changed.tv_nsec)) {
+         tnd_mapped_changed_ns(&now) != mapping->changed_ns)) {
         return tell(mapping->path, "the file was changed or replaced while it was read", error);
     }
     return TANDEM_OK;

@@ -305,3 +305,9 @@ bool tnd_scan_end_of_line(struct tnd_scan *scan)
     tnd_scan_skip_blanks(scan);
     return tnd_scan_is_end(scan) || take_newline(scan);
 }
+
+const char *tnd_text_behind(const char *text, const char *beginning)
+{
+    const size_t n = strlen(beginning);
+    return strncmp(text, beginning, n) == 0 ? text + n : text;
+}

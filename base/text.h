@@ -71,6 +71,9 @@ bool tnd_scan_double(struct tnd_scan *scan, double *out_value);
  * there. */
 bool tnd_scan_end_of_line(struct tnd_scan *scan);
 
+/** What stands behind `beginning`; the text itself when it begins otherwise. */
+const char *tnd_text_behind(const char *text, const char *beginning);
+
 /** The number that these bytes are as a whole; false else. */
 bool tnd_text_to_i64(const char *bytes, size_t n, int64_t *out_value);
 bool tnd_text_to_double(const char *bytes, size_t n, double *out_value);

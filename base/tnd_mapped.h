@@ -4,6 +4,7 @@
 #define TND_MAPPED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "base/tnd_status.h"
@@ -12,6 +13,8 @@
 /** Takes a mapping into the list until it is left. Beyond 1024 of them it is not listed: faults in
  *  it are not caught. `info` is what the system said of the open file. Any thread. */
 void tnd_mapped_add(const void *data, size_t bytes, const char *path, const struct stat *info);
+/** When the file's contents were changed last, as the system says: nanoseconds since 1970. */
+int64_t tnd_mapped_changed_ns(const struct stat *info);
 /** Before the mapping ends. */
 void tnd_mapped_leave(const void *data);
 

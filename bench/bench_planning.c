@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench-planning: what it costs to plan the pass of a llama on the machine of a timing table, new
  * and known. Nothing is computed, so no device is needed. Takes a few seconds.
- * usage: bench-planning TABLE... */
+ * usage: bench-planning [--layers N] TABLE... */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +65,7 @@ static void run(const tandem_table *table, const char *path, int64_t layers)
     struct tnd_planner *planner;
     struct sample samples[GRAPHS];
     int n_nodes = 0;
+    double predicted_us = 0;
     stop_at(tnd_source_outline(&shape, TANDEM_TYPE_Q4_0, &graphs.source, &error), &error);
     stop_at(tandem_model_new(graphs.source, &graphs.model, &error), &error);
     stop_at(tnd_stub_backends_open(table, THREADS, &registry, &error), &error);
@@ -74,31 +75,42 @@ static void run(const tandem_table *table, const char *path, int64_t layers)
     tnd_planner_set_table(planner, table);
     for (int i = 0; i < GRAPHS; i++) {
         struct model_graph pass;
-        stop_at(model_graph_build(&graphs, FIRST_M + i, 0, &pass, &error), &error);
+        stop_at(model_graph_build(&graphs, FIRST_M + i, 0, 1, &pass, &error), &error);
         samples[i].new_us = plan_once(planner, &pass, &samples[i].predicted_us);
         samples[i].known_us = plan_once(planner, &pass, &samples[i].predicted_us);
         n_nodes = pass.graph->n_nodes;
+        predicted_us += samples[i].predicted_us / GRAPHS;
         model_graph_fini(&pass);
     }
     qsort(samples, GRAPHS, sizeof(samples[0]), by_new);
     const struct sample *middle = &samples[GRAPHS / 2];
     printf("%-40s %4d nodes: new %8.1f us (%.2f us a node; %.1f .. %.1f), known %7.1f us (%.2f), "
-           "a run %.0f us\n",
+           "a run %.1f us\n",
            path, n_nodes, middle->new_us, middle->new_us / n_nodes, samples[0].new_us,
-           samples[GRAPHS - 1].new_us, middle->known_us, middle->known_us / n_nodes,
-           middle->predicted_us);
+           samples[GRAPHS - 1].new_us, middle->known_us, middle->known_us / n_nodes, predicted_us);
     tnd_planner_free(planner);
     tnd_registry_close(registry);
     model_graphs_close(&graphs);
 }
 
 /* Ends the program unless tables alone are named. */
-static void read_arguments(int argc, char **argv)
+static int64_t read_arguments(int argc, char **argv, int *out_first)
 {
-    static const char usage[] = "usage: bench-planning TABLE...\n"
+    static const char usage[] = "usage: bench-planning [--layers N] TABLE...\n"
                                 "Plans passes of a llama on the machines of timing tables: what "
-                                "it takes, in microseconds.\n";
-    for (int i = 1; i < argc; i++) {
+                                "it takes, in microseconds.\n"
+                                "  --layers N  of a model of N layers, not of 2, 8, 32 and 128\n";
+    int64_t layers = 0;
+    *out_first = 1;
+    if (argc > 2 && strcmp(argv[1], "--layers") == 0) {
+        layers = strtol(argv[2], NULL, 10);
+        *out_first = 3;
+        if (layers < 1 || layers > 512) {
+            fprintf(stderr, "bench-planning: --layers must be 1 .. 512\n");
+            exit(2);
+        }
+    }
+    for (int i = *out_first; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             fputs(usage, stdout);
             exit(0);
@@ -108,20 +120,22 @@ static void read_arguments(int argc, char **argv)
             exit(2);
         }
     }
-    if (argc < 2) {
+    if (argc <= *out_first) {
         fprintf(stderr, "bench-planning: no table is named\n%s", usage);
         exit(2);
     }
+    return layers;
 }
 
 int main(int argc, char **argv)
 {
-    read_arguments(argc, argv);
-    for (int i = 1; i < argc; i++) {
+    int first;
+    int64_t only = read_arguments(argc, argv, &first);
+    for (int i = first; i < argc; i++) {
         struct tandem_error error;
         tandem_table *table;
         stop_at(tandem_table_load(argv[i], &table, &error), &error);
-        for (int64_t layers = 2; layers <= 32; layers *= 4) {
+        for (int64_t layers = only > 0 ? only : 2; layers <= (only > 0 ? only : 128); layers *= 4) {
             run(table, argv[i], layers);
         }
         tandem_table_free(table);

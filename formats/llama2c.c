@@ -13,6 +13,7 @@
 #define LLAMA2C_MAGIC    0x616b3432u /* "ak42" */
 #define V0_HEADER_BYTES  28
 #define V1_HEADER_BYTES  256
+#define MAX_SIZE         (1 << 24) /* of a size in a header that is taken for one */
 #define V1_SHARED_OFFSET 36 /* byte that says whether the classifier is the token embedding */
 
 struct layout {
@@ -59,6 +60,14 @@ static int64_t read_i32(const unsigned char *bytes)
     return (int32_t)read_u32(bytes);
 }
 
+static enum tandem_status no_model(const char *name, struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_FORMAT, name, 0, 0,
+                         "%s: not a model file; GGUF, safetensors, PyTorch and llama2.c "
+                         "checkpoints are known",
+                         name);
+}
+
 static enum tandem_status check_header_bytes(size_t n, size_t wanted, const char *name,
                                              struct tandem_error *error)
 {
@@ -66,8 +75,21 @@ static enum tandem_status check_header_bytes(size_t n, size_t wanted, const char
         return TANDEM_OK;
     }
     return tnd_error_set(error, TANDEM_E_TRUNCATED, name, (int64_t)n, (int64_t)wanted,
-                         "%s: the file has %zu bytes, the header of a llama2.c checkpoint %zu",
+                         "%s: not a model file, or a cut one: it has %zu bytes, the header of a "
+                         "llama2.c checkpoint has %zu",
                          name, n, wanted);
+}
+
+/* Version 0 has no magic number, so that every file of an unknown format comes here. */
+static bool could_be_sizes(const unsigned char *sizes)
+{
+    for (int i = 0; i < 7; i++) {
+        const int64_t size = read_i32(sizes + 4 * i);
+        if (size == 0 || size > MAX_SIZE || size < (i == 5 ? -MAX_SIZE : 1)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Fills the header; the sign of a version 0 vocabulary tells whether the classifier is shared. */
@@ -89,6 +111,8 @@ static enum tandem_status read_header(const unsigned char *bytes, size_t n, cons
         TND_TRY(check_header_bytes(n, V1_HEADER_BYTES, name, error));
         out->layout = &layout_v1;
         sizes = bytes + 8;
+    } else if (!could_be_sizes(bytes)) {
+        return no_model(name, error);
     }
     int64_t vocabulary = read_i32(sizes + 20);
     if (out->layout == &layout_v1) {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/tnd_status.h"
-#include "formats/cursor.h"
 #include "formats/tnd_tokenizer.h"
+#include "formats/wire.h"
 
 /* Numbers of fields. */
 enum { MODEL_PIECE = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3, MODEL_DENORMALIZER = 5 };
@@ -27,18 +27,7 @@ enum {
 };
 enum { TYPE_UNIGRAM = 1, TYPE_BPE = 2, TYPE_CHAR = 4 };
 
-enum { WIRE_VARINT = 0, WIRE_8_BYTES = 1, WIRE_BYTES = 2, WIRE_4_BYTES = 5 };
-#define MAX_VARINT_BYTES 10
-#define UNKNOWN_TEXT     " \xe2\x81\x87 " /* U+2047 */
-
-/* One field of a message. */
-struct field {
-    uint32_t number;
-    uint32_t wire;
-    uint64_t value;       /* of a varint or a fixed number */
-    const uint8_t *bytes; /* of WIRE_BYTES */
-    size_t n;
-};
+#define UNKNOWN_TEXT " \xe2\x81\x87 " /* U+2047 */
 
 /* What the messages say. */
 struct model {
@@ -55,77 +44,17 @@ struct model {
     struct tnd_charsmap normalizer;
 };
 
-static enum tandem_status varint(struct tnd_cursor *cursor, uint64_t *out,
-                                 struct tandem_error *error)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < MAX_VARINT_BYTES; i++) {
-        const uint8_t *byte = NULL;
-        TND_TRY(tnd_cursor_take(cursor, 1, "a number", &byte, error));
-        value |= (uint64_t)(*byte & 0x7f) << (7 * i);
-        if (*byte < 0x80) {
-            *out = value;
-            return TANDEM_OK;
-        }
-    }
-    return tnd_error_set(error, TANDEM_E_FORMAT, cursor->name, (int64_t)cursor->at,
-                         MAX_VARINT_BYTES,
-                         "%s: the number before byte %zu takes more than %d bytes",
-                         tnd_short_name(cursor->name), cursor->at, MAX_VARINT_BYTES);
-}
-
-static enum tandem_status next_field(struct tnd_cursor *cursor, struct field *out,
-                                     struct tandem_error *error)
-{
-    const size_t start = cursor->at;
-    const uint8_t *bytes = NULL;
-    uint64_t key = 0;
-    TND_TRY(varint(cursor, &key, error));
-    *out = (struct field){.number = (uint32_t)(key >> 3), .wire = (uint32_t)(key & 7)};
-    switch (out->wire) {
-    case WIRE_VARINT:
-        return varint(cursor, &out->value, error);
-    case WIRE_4_BYTES:
-        TND_TRY(tnd_cursor_take(cursor, 4, "a number of 4 bytes", &bytes, error));
-        out->value = tnd_le32(bytes);
-        return TANDEM_OK;
-    case WIRE_8_BYTES:
-        TND_TRY(tnd_cursor_take(cursor, 8, "a number of 8 bytes", &bytes, error));
-        out->value = tnd_le64(bytes);
-        return TANDEM_OK;
-    case WIRE_BYTES: {
-        uint64_t n = 0;
-        TND_TRY(varint(cursor, &n, error));
-        TND_TRY(tnd_cursor_take(cursor, n, "a field", &out->bytes, error));
-        out->n = (size_t)n;
-        return TANDEM_OK;
-    }
-    default:
-        return tnd_error_set(error, TANDEM_E_FORMAT, cursor->name, out->wire, WIRE_4_BYTES,
-                             "%s: the field at byte %zu has the wire type %u, expected 0, 1, 2 or "
-                             "5: no sentencepiece model",
-                             tnd_short_name(cursor->name), start, out->wire);
-    }
-}
-
-/* A cursor over a field of the file, which keeps the places of the file for messages. */
-static struct tnd_cursor inside(const struct model *model, const struct field *field)
-{
-    const size_t end = (size_t)(field->bytes - model->file.data) + field->n;
-    return (struct tnd_cursor){
-        .data = model->file.data, .n = end, .at = end - field->n, .name = model->file.name};
-}
-
-static enum tandem_status read_piece(const struct model *model, const struct field *message,
+static enum tandem_status read_piece(const struct model *model,
+                                     const struct tnd_wire_field *message,
                                      tandem_tokenizer *tokenizer, int64_t id,
                                      struct tandem_error *error)
 {
-    struct tnd_cursor cursor = inside(model, message);
+    struct tnd_cursor cursor = tnd_wire_inside(&model->file, message);
     struct tnd_token token = {.text = "", .type = TND_TOKEN_NORMAL};
     while (cursor.at < cursor.n) {
-        struct field field;
-        TND_TRY(next_field(&cursor, &field, error));
-        if (field.number == PIECE_TEXT && field.wire == WIRE_BYTES) {
+        struct tnd_wire_field field;
+        TND_TRY(tnd_wire_next(&cursor, &field, error));
+        if (field.number == PIECE_TEXT && field.wire == TND_WIRE_BYTES) {
             if (field.n > TND_MAX_TOKEN_BYTES) {
                 return tnd_error_set(
                     error, TANDEM_E_FORMAT, cursor.name, (int64_t)field.n, TND_MAX_TOKEN_BYTES,
@@ -134,12 +63,12 @@ static enum tandem_status read_piece(const struct model *model, const struct fie
             }
             token.text = tnd_tokenizer_keep(tokenizer, (const char *)field.bytes, field.n);
             token.length = (uint32_t)field.n;
-        } else if (field.number == PIECE_SCORE && field.wire == WIRE_4_BYTES) {
+        } else if (field.number == PIECE_SCORE && field.wire == TND_WIRE_4_BYTES) {
             const uint32_t bits = (uint32_t)field.value;
             float score;
             memcpy(&score, &bits, sizeof(bits));
             token.score = (double)score;
-        } else if (field.number == PIECE_TYPE && field.wire == WIRE_VARINT) {
+        } else if (field.number == PIECE_TYPE && field.wire == TND_WIRE_VARINT) {
             if (field.value < TND_TOKEN_NORMAL || field.value > TND_TOKEN_BYTE) {
                 return tnd_error_set(
                     error, TANDEM_E_FORMAT, cursor.name, (int64_t)field.value, TND_TOKEN_BYTE,
@@ -156,18 +85,18 @@ static enum tandem_status read_piece(const struct model *model, const struct fie
     return TANDEM_OK;
 }
 
-static enum tandem_status read_trainer(struct model *model, const struct field *message,
+static enum tandem_status read_trainer(struct model *model, const struct tnd_wire_field *message,
                                        struct tandem_error *error)
 {
-    struct tnd_cursor cursor = inside(model, message);
+    struct tnd_cursor cursor = tnd_wire_inside(&model->file, message);
     while (cursor.at < cursor.n) {
-        struct field field;
-        TND_TRY(next_field(&cursor, &field, error));
-        if (field.number == TRAINER_UNKNOWN_TEXT && field.wire == WIRE_BYTES) {
+        struct tnd_wire_field field;
+        TND_TRY(tnd_wire_next(&cursor, &field, error));
+        if (field.number == TRAINER_UNKNOWN_TEXT && field.wire == TND_WIRE_BYTES) {
             model->unknown_text = field.bytes;
             model->n_unknown_text = field.n;
         }
-        if (field.wire != WIRE_VARINT) {
+        if (field.wire != TND_WIRE_VARINT) {
             continue;
         }
         switch (field.number) {
@@ -193,17 +122,17 @@ static enum tandem_status read_trainer(struct model *model, const struct field *
     return TANDEM_OK;
 }
 
-static enum tandem_status read_normalizer(struct model *model, const struct field *message,
+static enum tandem_status read_normalizer(struct model *model, const struct tnd_wire_field *message,
                                           struct tandem_error *error)
 {
-    struct tnd_cursor cursor = inside(model, message);
+    struct tnd_cursor cursor = tnd_wire_inside(&model->file, message);
     while (cursor.at < cursor.n) {
-        struct field field;
-        TND_TRY(next_field(&cursor, &field, error));
-        if (field.number == NORMALIZER_CHARSMAP && field.wire == WIRE_BYTES) {
+        struct tnd_wire_field field;
+        TND_TRY(tnd_wire_next(&cursor, &field, error));
+        if (field.number == NORMALIZER_CHARSMAP && field.wire == TND_WIRE_BYTES) {
             model->charsmap = field.bytes;
             model->n_charsmap = field.n;
-        } else if (field.wire == WIRE_VARINT) {
+        } else if (field.wire == TND_WIRE_VARINT) {
             bool *const flag =
                 field.number == NORMALIZER_PREFIX    ? &model->normalizer.adds_prefix
                 : field.number == NORMALIZER_REMOVES ? &model->normalizer.removes_blanks
@@ -221,9 +150,9 @@ static enum tandem_status read_normalizer(struct model *model, const struct fiel
 static enum tandem_status read_specs(struct model *model, struct tandem_error *error)
 {
     while (model->file.at < model->file.n) {
-        struct field field;
-        TND_TRY(next_field(&model->file, &field, error));
-        if (field.wire != WIRE_BYTES) {
+        struct tnd_wire_field field;
+        TND_TRY(tnd_wire_next(&model->file, &field, error));
+        if (field.wire != TND_WIRE_BYTES) {
             continue;
         }
         if (field.number == MODEL_PIECE) {
@@ -267,9 +196,9 @@ static enum tandem_status read_pieces(struct model *model, tandem_tokenizer *tok
     TND_TRY(tnd_tokenizer_reserve(tokenizer, model->n_pieces, model->file.name, error));
     int64_t id = 0;
     for (model->file.at = 0; model->file.at < model->file.n;) {
-        struct field field;
-        TND_TRY(next_field(&model->file, &field, error));
-        if (field.number == MODEL_PIECE && field.wire == WIRE_BYTES) {
+        struct tnd_wire_field field;
+        TND_TRY(tnd_wire_next(&model->file, &field, error));
+        if (field.number == MODEL_PIECE && field.wire == TND_WIRE_BYTES) {
             TND_TRY(read_piece(model, &field, tokenizer, id, error));
             id++;
         }

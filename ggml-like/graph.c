@@ -160,7 +160,8 @@ static void find_last_uses(const struct tandem_graph *graph, int *last)
 }
 
 /* The operand whose bytes node i may take over, or NULL: element by element, the operand is exactly
- * its root, the root dies here, and no other operand reads the root's bytes. */
+ * its root and of the same chain, the root dies here, and no other operand reads the root's bytes.
+ */
 static const struct tandem_tensor *in_place_operand(const struct tandem_graph *graph, int i,
                                                     const int *last)
 {
@@ -168,7 +169,7 @@ static const struct tandem_tensor *in_place_operand(const struct tandem_graph *g
     const struct tandem_tensor *a = node->src[0];
     if (!tnd_op_may_run_in_place(node->op) || !is_intermediate(graph, a->root) ||
         last[a->root->index] != i || a->root_offset != 0 || !tandem_tensor_is_contiguous(a) ||
-        padded_bytes(a->root) != padded_bytes(node)) {
+        padded_bytes(a->root) != padded_bytes(node) || a->root->chain != node->chain) {
         return NULL;
     }
     for (int j = 1; j < node->n_src; j++) {
@@ -179,15 +180,16 @@ static const struct tandem_tensor *in_place_operand(const struct tandem_graph *g
     return a->root;
 }
 
-/* Usage records of intermediate results; record_of[i] is the record that node i lies in, or -1. */
-static bool record_usages(struct tandem_graph *graph, const int *last, struct tnd_usage *usages,
-                          int *record_of, int *out_n_usages)
+/* Usage records of a chain's intermediate results; record_of[i] is the record that node i lies in,
+ * or -1. */
+static bool record_usages(struct tandem_graph *graph, int chain, const int *last,
+                          struct tnd_usage *usages, int *record_of, int *out_n_usages)
 {
     int n_usages = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct tandem_tensor *node = graph->nodes[i];
         record_of[i] = -1;
-        if (!is_intermediate(graph, node)) {
+        if (node->chain != chain || !is_intermediate(graph, node)) {
             continue;
         }
         const size_t bytes = padded_bytes(node);
@@ -211,6 +213,31 @@ static bool record_usages(struct tandem_graph *graph, const int *last, struct tn
     return true;
 }
 
+/* A chain's place lies behind those of the chains before it. */
+static bool plan_chain(struct tandem_graph *graph, int chain, const int *last,
+                       struct tnd_usage *usages, int *record_of)
+{
+    int n_usages = 0;
+    size_t bytes = 0;
+    if (!record_usages(graph, chain, last, usages, record_of, &n_usages)) {
+        return false;
+    }
+    enum tandem_status status = tnd_memplan(usages, n_usages, graph->n_nodes, &bytes);
+    if (status != TANDEM_OK) {
+        tnd_build_fail(graph->context, status, "graph", n_usages, 0,
+                       "graph: the memory of %d results could not be planned", n_usages);
+        return false;
+    }
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (record_of[i] >= 0) {
+            graph->nodes[i]->plan_offset =
+                (int64_t)(graph->planned_bytes + usages[record_of[i]].offset);
+        }
+    }
+    graph->planned_bytes += bytes; /* at most the sum of all bytes */
+    return true;
+}
+
 static bool plan_intermediates(struct tandem_graph *graph)
 {
     const size_t n = (size_t)graph->n_nodes;
@@ -222,22 +249,15 @@ static bool plan_intermediates(struct tandem_graph *graph)
     }
     int *last = (int *)(usages + n);
     int *record_of = last + n;
-    int n_usages = 0;
-    find_last_uses(graph, last);
-    bool is_planned = record_usages(graph, last, usages, record_of, &n_usages);
-    if (is_planned) {
-        enum tandem_status status =
-            tnd_memplan(usages, n_usages, graph->n_nodes, &graph->planned_bytes);
-        if (status != TANDEM_OK) {
-            tnd_build_fail(graph->context, status, "graph", n_usages, 0,
-                           "graph: the memory of %d results could not be planned", n_usages);
-            is_planned = false;
-        }
+    bool is_planned = true;
+    graph->n_chains = 1;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const int n_chains = graph->nodes[i]->chain + 1;
+        graph->n_chains = n_chains > graph->n_chains ? n_chains : graph->n_chains;
     }
-    for (int i = 0; i < graph->n_nodes && is_planned; i++) {
-        if (record_of[i] >= 0) {
-            graph->nodes[i]->plan_offset = (int64_t)usages[record_of[i]].offset;
-        }
+    find_last_uses(graph, last);
+    for (int chain = 0; chain < graph->n_chains && is_planned; chain++) {
+        is_planned = plan_chain(graph, chain, last, usages, record_of);
     }
     graph->memory.planned_bytes = graph->planned_bytes;
     tnd_free(usages);

@@ -53,3 +53,8 @@ bool tnd_op_is_row_wise(enum tandem_op op)
     const enum tnd_op_family family = tnd_op_traits(op)->family;
     return family == TND_OP_unary || family == TND_OP_binary || family == TND_OP_norm;
 }
+
+int64_t tnd_node_values(const struct tandem_tensor *node)
+{
+    return tandem_tensor_elements(node->op == TANDEM_OP_SCATTER ? node->src[0] : node);
+}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Naming and moving values without changing them: builders of views, builders and reference of
- * cpy, cont and concat. A view must lie inside the bytes of its operand, so that whatever is
- * inside it is inside the root's memory too. */
+ * cpy, scatter, cont and concat. A view must lie inside the bytes of its operand, so that whatever
+ * is inside it is inside the root's memory too. */
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/tnd_status.h"
 #include "ggml-like/eval_ref.h"
 #include "ggml-like/tensor_internal.h"
 #include "ggml-like/tnd_type.h"
@@ -197,6 +198,28 @@ static bool cpy_types_fit(const tandem_tensor *a, const tandem_tensor *b)
     return a->type == TANDEM_TYPE_I32 && b->type == TANDEM_TYPE_I32;
 }
 
+/* Whether `b` may be written while the operand is read. */
+static bool may_write(tandem_context *context, enum tandem_op op, const tandem_tensor *b,
+                      const tandem_tensor *operand, const char *role)
+{
+    const char *name = tandem_op_name(op);
+    char shape[TND_SHAPE_TEXT_BYTES];
+    char b_shape[TND_SHAPE_TEXT_BYTES];
+    if ((b->root->flags & TND_TENSOR_READ_ONLY) != 0) {
+        tnd_build_fail(context, TANDEM_E_ARGUMENT, name, 0, 0,
+                       "%s: the memory of b %s was borrowed as const", name,
+                       tnd_shape_text(b->ne, b_shape));
+        return false;
+    }
+    if (!has_distinct_values(b) || byte_ranges_meet(operand, b)) {
+        tnd_build_fail(context, TANDEM_E_ARGUMENT, name, 0, 0, "%s: b %s overlaps itself or %s %s",
+                       name, tnd_shape_text(b->ne, b_shape), role,
+                       tnd_shape_text(operand->ne, shape));
+        return false;
+    }
+    return true;
+}
+
 tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tensor *b)
 {
     if (!tnd_build_ready(context, TANDEM_OP_CPY, "a", a) ||
@@ -224,21 +247,62 @@ tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tens
                               tandem_type_name(b->type), tnd_shape_text(a->ne, a_shape),
                               tnd_shape_text(b->ne, b_shape));
     }
-    if ((b->root->flags & TND_TENSOR_READ_ONLY) != 0) {
-        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "cpy", 0, 0,
-                              "cpy: the memory of b %s was borrowed as const",
-                              tnd_shape_text(b->ne, b_shape));
-    }
-    if (!has_distinct_values(b) || byte_ranges_meet(a, b)) {
-        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "cpy", 0, 0,
-                              "cpy: b %s overlaps itself or a %s", tnd_shape_text(b->ne, b_shape),
-                              tnd_shape_text(a->ne, a_shape));
+    if (!may_write(context, TANDEM_OP_CPY, b, a, "a")) {
+        return NULL;
     }
     tandem_tensor *node = tnd_build_view(context, TANDEM_OP_CPY, b, b->ne, b->nb, 0);
     if (node != NULL) {
         node->src[0] = a;
         node->src[1] = b;
         node->n_src = 2;
+    }
+    return node;
+}
+
+/* Whether the values of `a` may go to `b`, and `ids` say where. */
+static bool scatter_fits(tandem_context *context, const tandem_tensor *a, const tandem_tensor *b,
+                         const tandem_tensor *ids)
+{
+    char a_shape[TND_SHAPE_TEXT_BYTES];
+    char b_shape[TND_SHAPE_TEXT_BYTES];
+    if (b->type == TANDEM_TYPE_I32 || ids->type != TANDEM_TYPE_I32) {
+        tnd_build_fail(context, TANDEM_E_TYPE, "scatter", b->type, ids->type,
+                       "scatter: b is %s, expected a type of floats, and ids %s, expected i32",
+                       tandem_type_name(b->type), tandem_type_name(ids->type));
+        return false;
+    }
+    if (a->ne[0] != b->ne[0] || a->ne[1] != b->ne[1] || a->ne[3] != 1 || b->ne[3] != 1 ||
+        a->nb[0] != sizeof(float) || b->nb[0] != tandem_type_block_bytes(b->type)) {
+        tnd_build_fail(context, TANDEM_E_SHAPE, "scatter", a->ne[0], b->ne[0],
+                       "scatter: matrices of a %s do not fit into b %s, or rows are not dense",
+                       tnd_shape_text(a->ne, a_shape), tnd_shape_text(b->ne, b_shape));
+        return false;
+    }
+    if (ids->ne[0] != a->ne[2] || tandem_tensor_elements(ids) != ids->ne[0] ||
+        ids->nb[0] != sizeof(int32_t)) {
+        tnd_build_fail(context, TANDEM_E_SHAPE, "scatter", ids->ne[0], a->ne[2],
+                       "scatter: ids %s has no index for each of %lld matrices",
+                       tnd_shape_text(ids->ne, a_shape), (long long)a->ne[2]);
+        return false;
+    }
+    return true;
+}
+
+tandem_tensor *tandem_scatter(tandem_context *context, tandem_tensor *a, tandem_tensor *b,
+                              tandem_tensor *ids)
+{
+    const enum tandem_op op = TANDEM_OP_SCATTER;
+    if (!tnd_build_ready_f32(context, op, "a", a) || !tnd_build_ready(context, op, "b", b) ||
+        !tnd_build_ready(context, op, "ids", ids) || !scatter_fits(context, a, b, ids) ||
+        !may_write(context, op, b, a, "a") || !may_write(context, op, b, ids, "ids")) {
+        return NULL;
+    }
+    tandem_tensor *node = tnd_build_view(context, op, b, b->ne, b->nb, 0);
+    if (node != NULL) {
+        node->src[0] = a;
+        node->src[1] = b;
+        node->src[2] = ids;
+        node->n_src = 3;
     }
     return node;
 }
@@ -366,6 +430,27 @@ enum tandem_status tnd_ref_copy(struct tandem_tensor *node, struct tandem_error 
         quantize_rows(node->src[0], node);
     } else {
         copy_values(node->src[0], node);
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_ref_scatter(struct tandem_tensor *node, struct tandem_error *error)
+{
+    const struct tandem_tensor *a = node->src[0];
+    const int32_t *ids = node->src[2]->data;
+    for (int64_t i = 0; i < a->ne[2]; i++) {
+        if (ids[i] < 0 || ids[i] >= node->ne[2]) {
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, node->name, ids[i], node->ne[2],
+                                 "scatter: index %lld is %d, expected 0 to %lld", (long long)i,
+                                 (int)ids[i], (long long)node->ne[2] - 1);
+        }
+    }
+    for (int64_t i = 0; i < a->ne[2] && tandem_tensor_elements(a) > 0; i++) {
+        for (int64_t k = 0; k < a->ne[1]; k++) {
+            tnd_type_traits(node->type)
+                ->quantize((const float *)(void *)tnd_ref_at(a, 0, k, i, 0),
+                           tnd_ref_at(node, 0, k, ids[i], 0), a->ne[0]);
+        }
     }
     return TANDEM_OK;
 }

@@ -59,6 +59,7 @@ void tandem_context_reset(tandem_context *context)
         tnd_arena_reset(&context->arena);
         context->last_pending = NULL;
         context->n_pending = 0;
+        context->chain = 0;
         context->serial = new_serial();
         memset(&context->error, 0, sizeof(context->error));
     }
@@ -67,6 +68,13 @@ void tandem_context_reset(tandem_context *context)
 uint64_t tnd_context_serial(const tandem_context *context)
 {
     return context->serial;
+}
+
+void tandem_context_set_chain(tandem_context *context, int chain)
+{
+    if (context != NULL && chain >= 0 && chain < TANDEM_MAX_CHAINS) {
+        context->chain = chain;
+    }
 }
 
 enum tandem_status tandem_context_status(const tandem_context *context, struct tandem_error *error)
@@ -224,6 +232,7 @@ static struct tandem_tensor *tensor_take(tandem_context *context, enum tandem_op
     tensor->plan_offset = -1;
     tensor->index = -1;
     tensor->context = context;
+    tensor->chain = context->chain;
     return tensor;
 }
 
@@ -363,7 +372,8 @@ struct tandem_tensor *tnd_build_view(tandem_context *context, enum tandem_op op,
     if (a->data != NULL) {
         view->data = (char *)a->data + offset;
     }
-    if ((a->flags & TND_TENSOR_PENDING) != 0 || op == TANDEM_OP_CPY) {
+    if ((a->flags & TND_TENSOR_PENDING) != 0 || op == TANDEM_OP_CPY ||
+        op == TANDEM_OP_SCATTER) {
         tensor_set_pending(view);
     }
     return view;

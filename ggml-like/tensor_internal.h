@@ -14,6 +14,7 @@ struct tandem_context {
     struct tandem_error error;          /* first error; status TANDEM_OK: none */
     uint64_t serial;                    /* tnd_context_serial */
     struct tnd_handle *handles;         /* of all buffers; see buffer.h */
+    int32_t chain;                      /* of what is built next */
 };
 
 /** Room for a shape as text: four 64-bit numbers, braces and commas. */

@@ -8,6 +8,17 @@
 #include "ggml-like/buffer.h"
 #include "tandem/graph.h"
 
+/** How a device may compute a custom node: OpenCL C with a kernel `entry` whose arguments are
+ *  (global uchar *y, ulong y_at) and such a pair for each operand: where a tensor is, and its first
+ *  byte. One work item a number below n_items; those behind do nothing. */
+struct tnd_custom_source {
+    const char *entry;
+    const char *text; /* terminated */
+    uint64_t hash;    /* of the text */
+    int64_t n_items;
+    bool has_double;
+};
+
 /** Parameters of an operation; which member counts follows from `op`. */
 union tnd_op_params {
     float factor;         /* SCALE */
@@ -29,7 +40,8 @@ union tnd_op_params {
         tandem_custom_fn fn;
         void *user;
         int64_t n_items;
-    } custom; /* CUSTOM */
+        const struct tnd_custom_source *source; /* NULL: the callback alone */
+    } custom;                                   /* CUSTOM */
 };
 
 enum tnd_tensor_flags {
@@ -63,6 +75,7 @@ struct tandem_tensor {
     int64_t sequence;               /* order of building in the context; leaves: 0 */
     int32_t index;                  /* place in graph->nodes; views: -1 */
     int32_t n_readers; /* of a root: how often nodes of its graph read it, through views too */
+    int32_t chain;     /* tandem_context_set_chain */
 };
 
 struct tandem_graph {
@@ -76,6 +89,7 @@ struct tandem_graph {
     struct tandem_memory_report memory;
     struct tandem_tensor *latest; /* output built last; where graph.c begins to walk back */
     int n_pending;                /* tensors that are marked and not visited yet */
+    int n_chains;                 /* the largest chain of a node, and 1 */
     /** Of a graph that was expanded for a run (sched/expand.h): the graph whose nodes these are,
      *  and the place in `nodes` by the index of a node. NULL: the graph itself, and the index. */
     struct tandem_graph *source;
@@ -144,6 +158,8 @@ bool tnd_op_is_row_wise(enum tandem_op op);
 /** Product of ne[1..3]. */
 int64_t tnd_tensor_rows(const struct tandem_tensor *tensor);
 
+/** Values that a node writes: all of its own, of a scatter those of its first operand. */
+int64_t tnd_node_values(const struct tandem_tensor *node);
 /** Whether a mul_mat node has plain weights: two-dimensional, dense W that is a leaf, and X and the
  *  result dense matrices. Only these are planned by table; attention products always run whole. */
 bool tnd_mul_mat_is_plain(const struct tandem_tensor *node);

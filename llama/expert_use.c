@@ -20,7 +20,7 @@ enum tandem_status tnd_llama_experts_init(struct tnd_llama_expert_counts *counts
     if (experts == 0) {
         return TANDEM_OK;
     }
-    counts->ids = calloc(layers, sizeof(counts->ids[0]));
+    counts->ids = calloc(layers * TND_LLAMA_MICRO_BATCHES, sizeof(counts->ids[0]));
     counts->hits = calloc(layers * experts, sizeof(counts->hits[0]));
     counts->expert_bytes = calloc(layers, sizeof(counts->expert_bytes[0]));
     counts->is_used = calloc(experts, 1);
@@ -48,35 +48,45 @@ void tnd_llama_experts_fini(struct tnd_llama_expert_counts *counts)
     free(counts->is_used);
 }
 
-void tnd_llama_experts_count(tandem_session *session, int64_t m)
+/* Tokens of a micro-batch in a layer; `ids`: {used, m}. */
+static void count_layer(tandem_session *session, int64_t layer, const tandem_tensor *ids)
 {
-    const tandem_model *model = session->model;
     struct tnd_llama_expert_counts *counts = &session->experts;
     struct tnd_llama_hot *hot = &session->hot;
-    const int64_t experts = model->hparams.experts;
+    const int64_t experts = session->model->hparams.experts;
+    const int32_t *values = tandem_tensor_data(ids);
+    for (int64_t i = 0; i < tandem_tensor_elements(ids); i++) {
+        LLAMA_ASSERT(values[i] >= 0 && values[i] < experts); /* a top_k of the scores */
+        const int64_t expert = layer * experts + values[i];
+        const int64_t bytes = counts->is_used[values[i]] != 0 ? 0 : counts->expert_bytes[layer];
+        counts->hits[expert]++;
+        hot->recent[expert]++;
+        counts->bytes_last += bytes;
+        counts->cold_bytes_last += hot->whole[layer] || hot->now[expert] != 0 ? 0 : bytes;
+        counts->is_used[values[i]] = 1;
+    }
+}
+
+void tnd_llama_experts_count(tandem_session *session, const struct tnd_llama_batch *batch)
+{
+    struct tnd_llama_expert_counts *counts = &session->experts;
+    const int64_t layers = session->model->hparams.layers;
+    const int64_t experts = session->model->hparams.experts;
     if (experts == 0) {
         return;
     }
     counts->bytes_last = counts->cold_bytes_last = 0;
-    for (int64_t l = 0; l < model->hparams.layers; l++) {
-        const int32_t *ids = tandem_tensor_data(counts->ids[l]); /* {used, m} */
+    for (int64_t l = 0; l < layers; l++) {
         memset(counts->is_used, 0, (size_t)experts);
-        for (int64_t i = 0; i < m * model->hparams.experts_used; i++) {
-            LLAMA_ASSERT(ids[i] >= 0 && ids[i] < experts); /* a top_k of the scores */
-            const int64_t expert = l * experts + ids[i];
-            const int64_t bytes = counts->is_used[ids[i]] != 0 ? 0 : counts->expert_bytes[l];
-            counts->hits[expert]++;
-            hot->recent[expert]++;
-            counts->bytes_last += bytes;
-            counts->cold_bytes_last += hot->whole[l] || hot->now[expert] != 0 ? 0 : bytes;
-            counts->is_used[ids[i]] = 1;
+        for (int i = 0; i < batch->split->n; i++) {
+            count_layer(session, l, counts->ids[i * layers + l]);
         }
     }
     counts->batches++;
-    counts->tokens += m;
+    counts->tokens += batch->m;
     counts->bytes_sum += counts->bytes_last;
     counts->cold_bytes_sum += counts->cold_bytes_last;
-    tnd_llama_hot_count(hot, m);
+    tnd_llama_hot_count(&session->hot, batch->m);
 }
 
 bool tandem_session_expert_use(const tandem_session *session, struct tandem_expert_use *out)

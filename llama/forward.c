@@ -18,11 +18,21 @@ struct pass {
     tandem_graph *graph;
     tandem_tensor *tokens;    /* I32 {M} */
     tandem_tensor *positions; /* I32 {M} */
+    tandem_tensor *cells;     /* I32 {M}, of the new keys and values; NULL: written run by run */
     tandem_tensor *outputs;   /* I32 {outputs} */
     /* [1] of layers with a window: orders I32 {T + M}; F32 {T, M} when not fused; NULL: all is seen
      */
     tandem_tensor *mask[2];
     int64_t m, t;
+    int64_t begin; /* of the first token in the whole batch, which `outputs` of a batch count */
+};
+
+/* Tokens that go through a layer together: a batch, or one of its micro-batches. */
+struct part {
+    struct pass pass;
+    struct tnd_llama_batch batch;
+    struct tnd_llama_kv_cache cache; /* as these tokens see it: nothing of later ones */
+    tandem_tensor *x;                /* {dim, M} */
 };
 
 /* x / rms(x) * g (Zhang and Sennrich 2019) */
@@ -116,7 +126,7 @@ static tandem_tensor *attention_block(const struct pass *p, tandem_tensor *x, in
     v = split(p, v, w->bv, h->kv_heads);
     q = rope(p->model, c, q, p->positions); /* {head_size, heads, M} */
     k = rope(p->model, c, k, p->positions); /* {head_size, kv_heads, M} */
-    tnd_llama_kv_write(p->cache, p->graph, c, layer, k, v);
+    tnd_llama_kv_write(p->cache, p->graph, c, layer, k, v, p->cells);
     tandem_tensor *o = attention(p, q, layer);                            /* {q_dim, M} */
     return tandem_add(c, x, plus(p, tandem_mul_mat(c, w->wo, o), w->bo)); /* {dim, M} */
 }
@@ -253,7 +263,8 @@ static tandem_tensor *classifier(const struct pass *p, tandem_tensor *x,
     if (p->batch->n_outputs == 1) {
         const int64_t ne[] = {p->model->hparams.dim, 1};
         const size_t row = (size_t)p->model->hparams.dim * sizeof(float);
-        wanted = tandem_view(p->context, x, 2, ne, NULL, (size_t)p->batch->outputs[0] * row);
+        wanted = tandem_view(p->context, x, 2, ne, NULL,
+                             (size_t)(p->batch->outputs[0] - p->begin) * row);
     } else {
         wanted = tandem_get_rows(p->context, x, p->outputs);
     }
@@ -329,8 +340,15 @@ static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error
     const struct tnd_llama_batch *batch = p->batch;
     p->tokens = integers(p->context, batch->tokens, p->m);
     p->positions = integers(p->context, batch->positions, p->m);
+    if (batch->is_on_cpu && tnd_llama_kv_is_scattered(p->cache)) {
+        p->cells = integers(p->context, p->cache->taken, p->m);
+    }
     if (batch->n_outputs > 1) {
         p->outputs = integers(p->context, batch->outputs, batch->n_outputs);
+        int32_t *outputs = tandem_tensor_data(p->outputs);
+        for (int64_t i = 0; outputs != NULL && i < batch->n_outputs; i++) {
+            outputs[i] -= (int32_t)p->begin;
+        }
     }
     const struct tandem_hparams *h = &p->model->hparams;
     const bool has_kind[] = {h->window == 0 || h->windowed != NULL, h->window > 0};
@@ -344,32 +362,104 @@ static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error
     return tandem_context_status(p->context, error);
 }
 
+/* ---- batches and micro-batches ---- */
+
+/* The cells that tokens up to `end` see: without those of later ones, as far as these are the last.
+ * What stands between is hidden by its order. */
+static int64_t cells_until(const struct tnd_llama_kv_cache *cache, int64_t end)
+{
+    int64_t t = cache->n_used;
+    for (int64_t i = cache->n_taken; i > end && cache->taken[i - 1] == t - 1; i--) {
+        t--;
+    }
+    return t;
+}
+
+/* Tokens begin .. end - 1 of a batch. */
+static enum tandem_status begin_part(struct part *part, const tandem_model *model,
+                                     const struct tnd_llama_kv_cache *cache,
+                                     const struct tnd_llama_batch *whole, int number, int64_t begin,
+                                     int64_t end, struct tandem_error *error)
+{
+    part->batch = *whole;
+    part->batch.m = end - begin;
+    part->batch.tokens += begin;
+    part->batch.positions += begin;
+    part->batch.sequences += begin;
+    part->batch.n_outputs = 0;
+    for (int64_t i = 0; i < whole->n_outputs && whole->outputs[i] < end; i++) {
+        part->batch.outputs += whole->outputs[i] < begin;
+        part->batch.n_outputs += whole->outputs[i] >= begin;
+    }
+    if (whole->expert_ids != NULL) {
+        part->batch.expert_ids += number * model->hparams.layers;
+    }
+    part->cache = *cache;
+    part->cache.taken += begin;
+    part->cache.n_taken = end - begin;
+    part->cache.n_used = cells_until(cache, end);
+    struct pass *p = &part->pass;
+    p->model = model;
+    p->cache = &part->cache;
+    p->batch = &part->batch;
+    p->m = part->batch.m;
+    p->t = part->cache.n_used;
+    p->begin = begin;
+    LLAMA_TRY(make_inputs(p, error));
+    part->x = tandem_get_rows(p->context, model->token_embedding, p->tokens); /* {dim, M} */
+    return TANDEM_OK;
+}
+
+/* The layers of a stage, and behind the last one the classifier. */
+static void run_stage(struct part *part, const struct tnd_llama_split *split, int stage, int number,
+                      struct tnd_llama_forward *forward)
+{
+    const struct pass *p = &part->pass;
+    for (int64_t layer = 0; layer < p->model->hparams.layers; layer++) {
+        if (split->n_stages == 1 || split->stages[layer] == stage) {
+            part->x = attention_block(p, part->x, layer);
+            part->x = feed_forward_block(p, part->x, layer);
+        }
+    }
+    if (stage == split->n_stages - 1 && part->batch.n_outputs > 0) {
+        forward->logits[number] =
+            tandem_tensor_set_name(classifier(p, part->x, &forward->embeddings[number]), "logits");
+        tandem_graph_add(p->graph, forward->logits[number]);
+    }
+}
+
+/* Micro-batch i is in a stage while micro-batch i + 1 is in the stage before, which stands first:
+ * its place gets its work before anybody waits for the other one. A micro-batch sees keys and
+ * values of earlier ones, which have left the layer. Each is a chain, with memory of its own. */
 enum tandem_status tnd_llama_forward(const tandem_model *model,
                                      const struct tnd_llama_kv_cache *cache,
                                      const struct tnd_llama_batch *batch, tandem_context *context,
                                      struct tnd_llama_forward *out_forward,
                                      struct tandem_error *error)
 {
-    struct pass p = {.model = model,
-                     .cache = cache,
-                     .batch = batch,
-                     .context = context,
-                     .graph = tandem_graph_new(context),
-                     .m = batch->m,
-                     .t = cache->n_used};
-    struct tnd_llama_forward forward = {.graph = p.graph};
+    const struct tnd_llama_split one = {.n = 1, .begin = {0, batch->m}, .n_stages = 1};
+    const struct tnd_llama_split *split = batch->split != NULL ? batch->split : &one;
+    struct part parts[TND_LLAMA_MICRO_BATCHES];
+    struct tnd_llama_forward forward = {.graph = tandem_graph_new(context), .n_parts = split->n};
     LLAMA_ASSERT(batch->m > 0 && batch->m == cache->n_taken && batch->n_outputs <= batch->m);
-    LLAMA_TRY(make_inputs(&p, error));
-    tandem_tensor *x = tandem_get_rows(context, model->token_embedding, p.tokens); /* {dim, M} */
-    for (int64_t layer = 0; layer < model->hparams.layers; layer++) {
-        x = attention_block(&p, x, layer);
-        x = feed_forward_block(&p, x, layer);
+    LLAMA_ASSERT(split->n >= 1 && split->n <= TND_LLAMA_MICRO_BATCHES);
+    memset(parts, 0, sizeof(parts));
+    for (int step = 0; step < split->n + split->n_stages - 1; step++) {
+        for (int i = step < split->n ? step : split->n - 1; i >= 0; i--) {
+            const int stage = step - i;
+            tandem_context_set_chain(context, i);
+            if (stage == 0) {
+                parts[i].pass.context = context;
+                parts[i].pass.graph = forward.graph;
+                LLAMA_TRY(begin_part(&parts[i], model, cache, batch, i, split->begin[i],
+                                     split->begin[i + 1], error));
+            }
+            if (stage < split->n_stages) {
+                run_stage(&parts[i], split, stage, i, &forward);
+            }
+        }
     }
-    if (batch->n_outputs > 0) {
-        forward.logits = tandem_tensor_set_name(classifier(&p, x, &forward.embeddings), "logits");
-        tandem_graph_add(p.graph, forward.logits);
-    }
-    LLAMA_TRY(tandem_graph_finish(p.graph, error));
+    LLAMA_TRY(tandem_graph_finish(forward.graph, error));
     *out_forward = forward;
     return TANDEM_OK;
 }

@@ -7,6 +7,8 @@
 
 #include "llama/llama_error.h"
 
+enum { SCATTERED = 4 /* runs of cells, from which on one node for all of them is faster */ };
+
 /* ---- memory ---- */
 
 static enum tandem_status check_options(const struct tandem_hparams *h,
@@ -422,16 +424,47 @@ static void write_run(const struct tnd_llama_kv_cache *cache, tandem_graph *grap
     tandem_graph_add(graph, tandem_cpy(context, v, place));
 }
 
-void tnd_llama_kv_write(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
-                        tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v)
+static int64_t run_end(const struct tnd_llama_kv_cache *cache, int64_t first)
 {
+    int64_t end = first + 1;
+    while (end < cache->n_taken && cache->taken[end] == cache->taken[end - 1] + 1) {
+        end++;
+    }
+    return end;
+}
+
+bool tnd_llama_kv_is_scattered(const struct tnd_llama_kv_cache *cache)
+{
+    int64_t n_runs = 0;
+    for (int64_t first = 0; first < cache->n_taken; first = run_end(cache, first)) {
+        n_runs++;
+    }
+    return !cache->is_transposed && n_runs >= SCATTERED;
+}
+
+/* `a`, of all tokens of the batch, to their cells. */
+static void scatter(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
+                    tandem_context *context, tandem_tensor *a, tandem_tensor *rows,
+                    tandem_tensor *cells)
+{
+    const int64_t ne[] = {cache->head_size, cache->kv_heads, cache->n_used};
+    tandem_tensor *place = tandem_view(context, rows, 3, ne, NULL, 0);
+    tandem_graph_add(graph, tandem_scatter(context, a, place, cells));
+}
+
+void tnd_llama_kv_write(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
+                        tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v,
+                        tandem_tensor *cells)
+{
+    if (cells != NULL) {
+        scatter(cache, graph, context, k, cache->keys[layer], cells);
+        scatter(cache, graph, context, v, cache->values[layer], cells);
+        return;
+    }
     for (int64_t first = 0; k != NULL && v != NULL && first < cache->n_taken;) {
-        int64_t n = 1;
-        while (first + n < cache->n_taken && cache->taken[first + n] == cache->taken[first] + n) {
-            n++;
-        }
-        write_run(cache, graph, context, layer, k, v, first, n);
-        first += n;
+        const int64_t end = run_end(cache, first);
+        write_run(cache, graph, context, layer, k, v, first, end - first);
+        first = end;
     }
 }
 

@@ -88,10 +88,15 @@ void tnd_llama_kv_cache_forget(struct tnd_llama_kv_cache *cache, int32_t sequenc
 bool tnd_llama_kv_cache_has(const struct tnd_llama_kv_cache *cache, int32_t sequence, int64_t begin,
                             int64_t end);
 
+/** Whether the cells of the batch in hand lie scattered: one node for all of them is faster than
+ *  one for each run of cells. */
+bool tnd_llama_kv_is_scattered(const struct tnd_llama_kv_cache *cache);
 /** Nodes that write the tokens of the batch in hand, added to the graph; they must stand before
- *  what reads. `k`, `v`: {head_size, kv_heads, m}. */
+ *  what reads. `k`, `v`: {head_size, kv_heads, m}. `cells`: I32 {m}, those of the batch, so that
+ *  all are written at once, which devices do not; NULL: run by run. */
 void tnd_llama_kv_write(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
-                        tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v);
+                        tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v,
+                        tandem_tensor *cells);
 
 /** Views of the first t cells: keys {head_size, t, kv_heads}; values likewise, or transposed
  *  {t, head_size, kv_heads}. */

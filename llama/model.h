@@ -65,6 +65,24 @@ struct tnd_llama_hot_layer {
     uint8_t backend;
 };
 
+enum { TND_LLAMA_MICRO_BATCHES = 8 /* at most */ };
+
+/** How a batch is cut into micro-batches, which go through the places of the layers one behind the
+ *  other: while one is in a place, the next one is in the place before. */
+struct tnd_llama_split {
+    int n;                                      /* micro-batches; 1: the batch is whole */
+    int64_t begin[TND_LLAMA_MICRO_BATCHES + 1]; /* first token of each, and the batch's end */
+    const int32_t *stages;                      /* {layers}: ascending from 0 */
+    int n_stages;
+};
+
+/** Layers by where they lie: those in one place are a stage; one that lies in two is one, too. */
+struct tnd_llama_stages {
+    int32_t *of_layer; /* {layers}, the caller's */
+    int n_stages;
+    int n_places; /* 0: nobody has placed the layers */
+};
+
 /** Tokens that run together. Cells for them have been taken (tnd_llama_kv_cache_take). */
 struct tnd_llama_batch {
     int64_t m;
@@ -73,17 +91,20 @@ struct tnd_llama_batch {
     const int32_t *sequences; /* {m} */
     const int32_t *outputs;   /* {n_outputs}: indices of the tokens whose logits are wanted */
     int64_t n_outputs;
-    tandem_tensor **expert_ids; /* {layers}, filled: I32 {used, m} of each layer with experts; NULL:
-                                   nobody counts them */
+    tandem_tensor **expert_ids; /* {layers, micro-batches}, filled: I32 {used, m} of each layer with
+                                   experts; NULL: nobody counts them */
     bool wants_embeddings;
+    bool is_on_cpu;                        /* there are no devices */
     const struct tnd_llama_hot_layer *hot; /* {layers}; NULL: no experts are apart */
+    const struct tnd_llama_split *split;   /* NULL: the batch is whole */
 };
 
-/** One forward pass, its inputs filled in. */
+/** One forward pass, its inputs filled in. Results are those of each micro-batch. */
 struct tnd_llama_forward {
     tandem_graph *graph;
-    tandem_tensor *logits;     /* {vocabulary, n_outputs}; NULL when none are wanted */
-    tandem_tensor *embeddings; /* {dim, n_outputs}; NULL when none are wanted */
+    int n_parts;                                        /* micro-batches; 1: the batch is whole */
+    tandem_tensor *logits[TND_LLAMA_MICRO_BATCHES];     /* {vocabulary, outputs}; NULL: none */
+    tandem_tensor *embeddings[TND_LLAMA_MICRO_BATCHES]; /* {dim, outputs}; NULL: none */
 };
 
 /** Whether a token ends a text: what the source says counts, else the tokenizer's end token, which
@@ -105,5 +126,23 @@ enum tandem_status tnd_llama_shift(const tandem_model *model,
                                    const struct tnd_llama_kv_cache *cache, const int32_t *deltas,
                                    tandem_context *context, tandem_graph **out_graph,
                                    struct tandem_error *error);
+
+/** Fills in stages and places. Returns a hash of them; 0: all layers lie in one place, or nobody
+ *  has placed them. `place_of` gives the name of the place that keeps a weight, NULL: none. */
+uint64_t tnd_llama_find_stages(const tandem_model *model,
+                               const char *(*place_of)(void *user, const void *data), void *user,
+                               struct tnd_llama_stages *out);
+/** Cuts a batch into n micro-batches, or fewer: between two texts where that is near. */
+void tnd_llama_cut(const struct tnd_llama_batch *batch, const struct tnd_llama_stages *stages,
+                   int n, struct tnd_llama_split *out);
+/** Predicts a batch in n micro-batches. */
+typedef enum tandem_status (*tnd_llama_predict_fn)(void *user, int n, struct tandem_prediction *out,
+                                                   struct tandem_error *error);
+/** The cut of m tokens with the least predicted time whose gain over the whole batch is clear; 1:
+ *  none is. Errors: those of `predict`. */
+enum tandem_status tnd_llama_choose_cut(int64_t m, tnd_llama_predict_fn predict, void *user,
+                                        int *out_n, struct tandem_error *error);
+/** Adds a number to a hash. */
+uint64_t tnd_llama_mix(uint64_t hash, uint64_t value);
 
 #endif

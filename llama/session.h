@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a session, for session.c and state.c. */
+ * Inside of a session, for the files of this room. */
 #ifndef TND_LLAMA_SESSION_H
 #define TND_LLAMA_SESSION_H
 
@@ -21,7 +21,7 @@ struct tnd_llama_batch_memory {
 
 /** What experts are used, llama/expert_use.c; all NULL for models without any. */
 struct tnd_llama_expert_counts {
-    tandem_tensor **ids;   /* {layers}, of the graph in hand */
+    tandem_tensor **ids;   /* {layers, micro-batches}, of the graph in hand */
     int64_t *hits;         /* {experts, layers} */
     int64_t *expert_bytes; /* {layers}: the weights of one expert */
     uint8_t *is_used;      /* {experts}, while a batch is counted */
@@ -47,6 +47,32 @@ struct tnd_llama_hot {
     int64_t n_looks, n_moves;
 };
 
+/** Batches alike, by what was chosen for them. */
+struct tnd_llama_micro_choice {
+    uint64_t shape; /* tokens, texts, places of the layers; 0: none */
+    int64_t cells;  /* the power of two for which `n` was chosen */
+    int n;          /* micro-batches that are predicted to be fastest */
+    enum { TND_LLAMA_MICRO_TRIAL, TND_LLAMA_MICRO_KEPT, TND_LLAMA_MICRO_DROPPED } state;
+    int n_uses[2]; /* [0] whole, [1] cut; of these the best time */
+    double best_us[2];
+    int n_turns;
+    int n_alone; /* uses of the cut batch since something ran at once */
+};
+
+/** Into how many micro-batches batches are cut, llama/micro_batches.c. */
+struct tnd_llama_micro {
+    int wanted;  /* tandem_session_options.micro_batches */
+    bool is_off; /* for the batch in hand */
+    struct tnd_llama_stages stages;
+    struct tnd_llama_split split; /* of the batch in hand */
+    struct tnd_llama_micro_choice choices[32];
+    struct tnd_llama_micro_choice *choice; /* on trial with the batch in hand; NULL: none is */
+    int next;                              /* choice to give up */
+    double begin_us;
+    int64_t n_batches, n_split;
+    int n_last;
+};
+
 struct tandem_session {
     const tandem_model *model;
     tandem_runtime *runtime;
@@ -64,6 +90,7 @@ struct tandem_session {
     bool must_recover; /* keys and values of the others are lost with a device */
     struct tnd_llama_expert_counts experts;
     struct tnd_llama_hot hot;
+    struct tnd_llama_micro micro;
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;
     bool (*cancel)(void *user);
@@ -74,12 +101,32 @@ struct tandem_session {
     void *print_user;
 };
 
+/** MEMORY, said of a session. */
+enum tandem_status tnd_llama_no_memory(struct tandem_error *error);
+/** Host memory has all keys and values when it returns; those that a device was lost with are
+ *  computed anew. */
+enum tandem_status tnd_llama_collect(tandem_session *session, struct tandem_error *error);
+
+/** Errors: MEMORY. */
+enum tandem_status tnd_llama_micro_init(struct tnd_llama_micro *micro, const tandem_model *model,
+                                        struct tandem_error *error);
+void tnd_llama_micro_fini(struct tnd_llama_micro *micro);
+/** Sets the batch's `split`, whose cells are taken. Builds graphs in the session's context where a
+ *  batch like it was not seen before. Errors: those of tnd_llama_forward and of
+ *  tandem_runtime_predict. */
+enum tandem_status tnd_llama_micro_choose(tandem_session *session, struct tnd_llama_batch *batch,
+                                          struct tandem_error *error);
+/** Right before and after a batch is computed. `was_at_once`: its plan has an order. */
+void tnd_llama_micro_begin(tandem_session *session);
+void tnd_llama_micro_end(tandem_session *session, const struct tnd_llama_split *split,
+                         bool was_at_once);
+
 /** For a model without experts nothing is made. Errors: MEMORY. */
 enum tandem_status tnd_llama_experts_init(struct tnd_llama_expert_counts *counts,
                                           const tandem_model *model, struct tandem_error *error);
 void tnd_llama_experts_fini(struct tnd_llama_expert_counts *counts);
-/** Counts a batch of m tokens that was computed. */
-void tnd_llama_experts_count(tandem_session *session, int64_t m);
+/** Counts a batch that was computed. */
+void tnd_llama_experts_count(tandem_session *session, const struct tnd_llama_batch *batch);
 
 /** For a model without experts nothing is made. Errors: MEMORY. */
 enum tandem_status tnd_llama_hot_init(struct tnd_llama_hot *hot, const tandem_model *model,

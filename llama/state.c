@@ -315,25 +315,69 @@ static const char *take_rows(tandem_session *session, tandem_tensor *rows, bool 
                              int64_t n, const char *at)
 {
     for (int64_t i = 0; i < n; i++) {
-        copy_row(session, rows, is_transposed, i, (char *)at, true);
+        copy_row(session, rows, is_transposed, session->cache.taken[i], (char *)at, true);
         at += cell_bytes(session);
     }
     return at;
+}
+
+static int32_t order_at(const struct reader *r, int64_t i)
+{
+    int32_t order;
+    memcpy(&order, orders_at(r) + (size_t)i * sizeof(order), sizeof(order));
+    return order;
+}
+
+/* Where the first cell of each sequence goes, in whole blocks, by the positions that a state has;
+ * `low`: the first of these. Returns the cells that this takes. */
+static int64_t lay_blocks(const struct reader *r, int64_t *begin, int64_t *low)
+{
+    const int n = r->session->n_sequences;
+    int64_t n_cells = 0;
+    int64_t end[TND_LLAMA_MAX_SEQUENCES] = {0};
+    for (int64_t i = 0; i < r->n_cells; i++) {
+        const int64_t s = order_at(r, i) / TND_LLAMA_SPAN;
+        const int64_t position = order_at(r, i) % TND_LLAMA_SPAN;
+        low[s] = end[s] == 0 || position < low[s] ? position : low[s];
+        end[s] = position + 1 > end[s] ? position + 1 : end[s];
+    }
+    for (int s = 0; s < n; s++) {
+        begin[s] = n_cells;
+        n_cells += (end[s] - low[s] + TND_LLAMA_BLOCK - 1) / TND_LLAMA_BLOCK * TND_LLAMA_BLOCK;
+    }
+    return n_cells;
+}
+
+/* The cell of each row of a state goes to cache->taken: texts lie in blocks again, by position,
+ * unless that takes more cells than there are. */
+static void take_cells(struct tnd_llama_kv_cache *cache, const struct reader *r)
+{
+    int64_t begin[TND_LLAMA_MAX_SEQUENCES] = {0};
+    int64_t low[TND_LLAMA_MAX_SEQUENCES] = {0};
+    const bool in_blocks = cache->has_blocks && lay_blocks(r, begin, low) <= cache->n_cells;
+    for (int64_t i = 0; i < cache->n_cells; i++) {
+        cache->orders[i] = TND_LLAMA_FREE_CELL;
+    }
+    cache->n_used = 0;
+    for (int64_t i = 0; i < r->n_cells; i++) {
+        const int32_t order = order_at(r, i);
+        const int64_t s = order / TND_LLAMA_SPAN;
+        const int64_t cell = in_blocks ? begin[s] + order % TND_LLAMA_SPAN - low[s] : i;
+        LLAMA_ASSERT(cell < cache->n_cells && cache->orders[cell] == TND_LLAMA_FREE_CELL);
+        cache->orders[cell] = order;
+        cache->taken[i] = (int32_t)cell;
+        cache->n_used = cell >= cache->n_used ? cell + 1 : cache->n_used;
+    }
+    cache->next = cache->n_used % cache->n_cells;
+    cache->n_taken = 0;
 }
 
 static void take(tandem_session *session, const struct reader *r)
 {
     struct tnd_llama_kv_cache *cache = &session->cache;
     const size_t logits = (size_t)session->model->hparams.vocabulary * sizeof(float);
-    const char *at = orders_at(r);
-    memcpy(cache->orders, at, (size_t)r->n_cells * sizeof(cache->orders[0]));
-    at += (size_t)r->n_cells * sizeof(cache->orders[0]);
-    for (int64_t i = r->n_cells; i < cache->n_cells; i++) {
-        cache->orders[i] = TND_LLAMA_FREE_CELL;
-    }
-    cache->n_used = r->n_cells;
-    cache->next = r->n_cells % cache->n_cells;
-    cache->n_taken = 0;
+    const char *at = orders_at(r) + (size_t)r->n_cells * sizeof(cache->orders[0]);
+    take_cells(cache, r);
     for (int64_t l = 0; l < cache->layers; l++) {
         at = take_rows(session, cache->keys[l], false, r->n_cells, at);
         at = take_rows(session, cache->values[l], cache->is_transposed, r->n_cells, at);

@@ -2,12 +2,17 @@
 # make install and uninstall, with GNU's variables: DESTDIR, PREFIX (prefix), bindir, libdir, ...
 
 LIBRARIES := libtandem libtandem-llama
-# Programs with ggml look for libggml-NAME-*.so in their folder, for NAMEs that they know.
+# A plugin, no library to link with: a folder of its own keeps it out of the linker's way. Programs with
+# ggml look for libggml-NAME-*.so in their folder of backends, for NAMEs that they know.
+ggmldir ?= $(libdir)/ggml
 BRIDGE_ALIAS := libggml-blas-tandem.so
 PUBLIC_HEADERS := $(wildcard include/tandem/*.h)
-DOCS := $(wildcard README.md CHANGELOG.md LICENSE docs/*.md docs/*.json)
+DOCS := $(notdir $(wildcard README.md CHANGELOG.md SECURITY.md LICENSE docs/*.md docs/*.json docs/*.cast)) \
+    $(patsubst docs/%,%,$(wildcard docs/pictures/* docs/reports/* docs/examples/*.c)) \
+    $(patsubst bindings/python/%,%,$(wildcard bindings/python/examples/*.py))
 pkgconfigdir ?= $(libdir)/pkgconfig
 cmakedir ?= $(libdir)/cmake/Tandem
+completiondir ?= $(datarootdir)/bash-completion/completions
 MAJOR_MINOR := $(basename $(VERSION))
 # Libs, not Requires: who links libtandem.so needs no -dev package of these.
 PC_LIBS = $(strip $(if $(HWLOC),-lhwloc) $(if $(CJSON),-lcjson) \
@@ -23,14 +28,14 @@ sed -e 's,@prefix@,$(prefix),g' -e 's,@exec_prefix@,$(exec_prefix),g' \
     $(1) > $(DESTDIR)$(2)
 endef
 
-.PHONY: install uninstall
-install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, headers, documents
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir) $(includedir)/tandem $(pkgconfigdir) \
-	    $(cmakedir) $(docdir))
+.PHONY: install uninstall install-python uninstall-python
+install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, headers, manual pages, completions, documents, examples
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir) $(ggmldir) $(includedir)/tandem \
+	    $(pkgconfigdir) $(cmakedir) $(mandir)/man1 $(completiondir))
 	$(INSTALL) -m 755 $(addprefix $(BIN)/,$(TOOLS)) $(DESTDIR)$(bindir)
 	$(INSTALL) -m 644 $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) $(DESTDIR)$(libdir)
-	$(INSTALL) -m 755 $(BRIDGE) $(DESTDIR)$(libdir)
-	ln -sf $(notdir $(BRIDGE)) $(DESTDIR)$(libdir)/$(BRIDGE_ALIAS)
+	$(INSTALL) -m 644 $(BRIDGE) $(DESTDIR)$(ggmldir)
+	ln -sf $(notdir $(BRIDGE)) $(DESTDIR)$(ggmldir)/$(BRIDGE_ALIAS)
 	for name in $(LIBRARIES); do \
 	    ln -sf $$name.so.$(VERSION) $(DESTDIR)$(libdir)/$$name.so.$(SOVERSION); \
 	    ln -sf $$name.so.$(SOVERSION) $(DESTDIR)$(libdir)/$$name.so; \
@@ -40,15 +45,59 @@ install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, head
 	$(call fill,tandem-llama.pc.in,$(pkgconfigdir)/tandem-llama.pc)
 	$(call fill,tools/cmake/TandemConfig.cmake.in,$(cmakedir)/TandemConfig.cmake)
 	$(call fill,tools/cmake/TandemConfigVersion.cmake.in,$(cmakedir)/TandemConfigVersion.cmake)
-	$(INSTALL) -m 644 $(DOCS) $(DESTDIR)$(docdir)
+	for tool in $(TOOLS); do \
+	    bash mk/man_page.sh $(BIN)/$$tool $(VERSION) $(docdir) > $(DESTDIR)$(mandir)/man1/$$tool.1 || exit 1; \
+	    bash mk/completion.sh $(BIN)/$$tool > $(DESTDIR)$(completiondir)/$$tool || exit 1; \
+	done
+	bash mk/install_docs.sh $(DESTDIR)$(docdir)
+	@$(if $(DESTDIR),,$(next_steps))
 
-uninstall: ## remove what install has put there
-	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS))
+# Behind an installation into the running system.
+define next_steps
+echo; echo "Installed into $(prefix). What to do next:"; \
+echo "  ldconfig                          as root, so that programs find $(libdir)/libtandem.so.$(SOVERSION)"; \
+echo "                                    (or, without rights: export LD_LIBRARY_PATH=$(libdir))"; \
+echo "  $(bindir)/mulmat-tune bench -model 1.1B -type q4_0     measures this machine once"; \
+echo "  export GGML_BACKEND_PATH=$(ggmldir)/$(notdir $(BRIDGE))     for llama.cpp and others"; \
+echo "  make install-python               the package tandem_infer for Python, over these libraries"; \
+echo "  $(docdir)/README.md     says the rest; make uninstall removes all of it"
+endef
+
+uninstall: uninstall-python ## remove what install and install-python have put there
+	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS)) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/%.1) \
+	    $(addprefix $(DESTDIR)$(completiondir)/,$(TOOLS))
 	rm -f $(foreach name,$(LIBRARIES),$(addprefix $(DESTDIR)$(libdir)/$(name),.a .so .so.$(SOVERSION) \
 	    .so.$(VERSION)))
-	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(BRIDGE)) $(BRIDGE_ALIAS))
+	rm -f $(addprefix $(DESTDIR)$(ggmldir)/,$(notdir $(BRIDGE)) $(BRIDGE_ALIAS))
 	rm -f $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS:include/%=%))
 	rm -f $(addprefix $(DESTDIR)$(pkgconfigdir)/,tandem.pc tandem-llama.pc)
 	rm -f $(addprefix $(DESTDIR)$(cmakedir)/,TandemConfig.cmake TandemConfigVersion.cmake)
-	rm -f $(addprefix $(DESTDIR)$(docdir)/,$(notdir $(DOCS)))
-	rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(docdir)) 2>/dev/null || :
+	rm -f $(addprefix $(DESTDIR)$(docdir)/,$(DOCS))
+	rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(ggmldir) \
+	    $(addprefix $(docdir)/,examples pictures reports) $(docdir)) 2>/dev/null || :
+
+# ---- Python --------------------------------------------------------------------------------------
+# The package without libraries inside: it loads those of `make install`. (A wheel carries its own:
+# pip install ./bindings/python.) The folder is what this machine's python3 searches below the prefix:
+# dist-packages on Debian, where /usr has one for all versions, else site-packages.
+PYTHON ?= python3
+pythondir ?= $(shell $(PYTHON) -c 'import os, sys, sysconfig; \
+    last = os.path.basename(sysconfig.get_path("purelib")); \
+    all = last == "dist-packages" and "$(prefix)" == "/usr"; \
+    print("$(prefix)/lib/python%s/%s" % ("3" if all else "%d.%d" % sys.version_info[:2], last))')
+PYTHON_FILES := $(wildcard bindings/python/tandem_infer/*.py bindings/python/tandem_infer/py.typed)
+PYTHON_INFO = $(DESTDIR)$(pythondir)/tandem_infer-$(VERSION).dist-info
+
+install-python: ## install the Python package over the installed libraries (PYTHON=python3, pythondir=...)
+	@$(if $(pythondir),:,echo "$(PYTHON) was not found: install it, or name it: PYTHON=..."; exit 1)
+	$(INSTALL) -d $(DESTDIR)$(pythondir)/tandem_infer $(PYTHON_INFO)
+	$(INSTALL) -m 644 $(PYTHON_FILES) $(DESTDIR)$(pythondir)/tandem_infer
+	@printf 'Metadata-Version: 2.1\nName: tandem-infer\nVersion: $(VERSION)\n' > $(PYTHON_INFO)/METADATA
+	@sed -n 's/^description = "\(.*\)"/Summary: \1/p; s/^requires-python = "\(.*\)"/Requires-Python: \1/p' \
+	    bindings/python/pyproject.toml >> $(PYTHON_INFO)/METADATA
+	@echo make > $(PYTHON_INFO)/INSTALLER
+	@$(if $(DESTDIR),,echo; echo "Installed into $(pythondir). Try it: $(PYTHON) -c 'import \
+	tandem_infer; print(tandem_infer.version())'")
+
+uninstall-python:
+	$(if $(pythondir),rm -rf $(DESTDIR)$(pythondir)/tandem_infer $(PYTHON_INFO))

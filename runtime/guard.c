@@ -277,6 +277,23 @@ enum tandem_status tnd_guard_plan(tandem_runtime *runtime, const struct tnd_runt
     return TANDEM_OK;
 }
 
+enum tandem_status tnd_guard_predict(tandem_runtime *runtime, const struct tnd_runtime_parts *parts,
+                                     const tandem_graph *graph, int n_threads,
+                                     struct tandem_prediction *out, struct tandem_error *error)
+{
+    tandem_plan *plan = NULL;
+    bool is_single = is_dropped(&runtime->guard, graph, n_threads);
+    struct tandem_prediction found = {0, 0, false};
+    TND_TRY(plan_once(parts, graph, n_threads, is_single, &plan, error));
+    found.is_at_once = is_both_at_once(parts, plan);
+    found.us = tnd_plan_predicted_us(plan);
+    found.gain_error_us =
+        found.is_at_once && plan->schedule != NULL ? (double)plan->schedule->gain_error_us : 0;
+    tandem_plan_free(plan);
+    *out = found;
+    return TANDEM_OK;
+}
+
 void tnd_guard_told(tandem_runtime *runtime, const tandem_graph *graph, const tandem_plan *plan,
                     uint64_t ns)
 {

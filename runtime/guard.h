@@ -62,6 +62,10 @@ bool tnd_guard_note(struct tnd_guard *guard, uint64_t graph_key, bool is_both, u
 enum tandem_status tnd_guard_plan(tandem_runtime *runtime, const struct tnd_runtime_parts *parts,
                                   const tandem_graph *graph, int n_threads, tandem_plan **out_plan,
                                   struct tandem_error *error);
+/** What the plan would take that the guard trusts; nothing is noted. Errors: MEMORY. */
+enum tandem_status tnd_guard_predict(tandem_runtime *runtime, const struct tnd_runtime_parts *parts,
+                                     const tandem_graph *graph, int n_threads,
+                                     struct tandem_prediction *out, struct tandem_error *error);
 /** A computation by a plan that has a guard key took so long; a decision goes to the log. */
 void tnd_guard_told(tandem_runtime *runtime, const tandem_graph *graph, const tandem_plan *plan,
                     uint64_t ns);

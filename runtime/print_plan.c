@@ -146,8 +146,13 @@ static enum tandem_status print_all(const struct tnd_registry *registry, struct 
     if (steps != NULL) {
         describe_steps(steps, text, sizeof(text));
     }
-    int n = snprintf(line, sizeof(line), "%d nodes, up to %d threads%s, planned in %.1f us\n",
-                     graph->n_nodes, tandem_plan_threads(plan), text, tandem_plan_took_us(plan));
+    char chains[40] = "";
+    if (graph->n_chains > 1) {
+        snprintf(chains, sizeof(chains), " in %d chains", graph->n_chains);
+    }
+    int n = snprintf(line, sizeof(line), "%d nodes%s, up to %d threads%s, planned in %.1f us\n",
+                     graph->n_nodes, chains, tandem_plan_threads(plan), text,
+                     tandem_plan_took_us(plan));
     return write(user, line, (unsigned long)n) == 0 ? TANDEM_OK : TANDEM_E_FILE;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/kinds.h"
 #include "backends/registry.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -504,6 +505,17 @@ enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_gra
     return tnd_guard_plan(runtime, &parts, graph, n_threads, out_plan, error);
 }
 
+enum tandem_status tandem_runtime_predict(tandem_runtime *runtime, const tandem_graph *graph,
+                                          struct tandem_prediction *out, struct tandem_error *error)
+{
+    TND_TRY(tnd_runtime_check(runtime, "predict", error));
+    TND_REQUIRE(out, "predict", error);
+    TND_TRY(tnd_runtime_check_graph(graph, error));
+    struct tnd_runtime_parts parts;
+    tnd_runtime_parts(runtime, &parts);
+    return tnd_guard_predict(runtime, &parts, graph, tandem_runtime_threads(runtime), out, error);
+}
+
 enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
                                              const tandem_graph *graph, const tandem_plan *plan,
                                              tandem_write_fn write, void *user)
@@ -554,8 +566,9 @@ enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,
     info.n_threads = tandem_runtime_threads(runtime);
     info.n_cores = runtime->topology.n_cores;
     for (int slot = TANDEM_BACKEND_CPU; slot < tnd_registry_count(runtime->registry); slot++) {
-        info.prepared_bytes +=
-            tnd_backend_prepared_bytes(tnd_registry_backend(runtime->registry, slot));
+        tandem_backend *backend = tnd_registry_backend(runtime->registry, slot);
+        info.prepared_bytes += tnd_backend_prepared_bytes(backend);
+        info.n_devices += tnd_kind_is_device(tnd_backend_kind(backend));
     }
     return tnd_results_write(&info, sizeof(info), "tandem_runtime_info", out_info, NULL);
 }

@@ -194,6 +194,9 @@ enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struc
                                    struct tandem_error *error);
 
 /** Device steps that may be in flight at the same time. */
+/** From the begin of the first node to the end of the last one, as predicted; 0: unknown. */
+double tnd_plan_predicted_us(const struct tandem_plan *plan);
+
 #define TND_MAX_IN_FLIGHT 32
 
 #endif

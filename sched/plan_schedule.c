@@ -339,3 +339,15 @@ const char *tandem_lane_name(enum tandem_lane lane)
     static const char *const names[TANDEM_LANES] = {"compute", "upload", "download"};
     return (unsigned)lane < TANDEM_LANES ? names[lane] : "unknown";
 }
+
+double tnd_plan_predicted_us(const struct tandem_plan *plan)
+{
+    double us = 0;
+    if (plan->schedule != NULL && plan->schedule->makespan_us > 0) {
+        return (double)plan->schedule->makespan_us;
+    }
+    for (int i = 0; i < TANDEM_STAGES * plan->n_nodes; i++) {
+        us += (double)plan->nodes[i / TANDEM_STAGES].predicted_us[i % TANDEM_STAGES];
+    }
+    return us;
+}

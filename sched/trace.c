@@ -128,6 +128,9 @@ static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
     tnd_text_printf(&trace->text,
                     ",\"args\":{\"ne\":[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]",
                     node->ne[0], node->ne[1], node->ne[2], node->ne[3]);
+    if (graph->n_chains > 1) {
+        tnd_text_printf(&trace->text, ",\"chain\":%d", (int)node->chain);
+    }
     if (plan != NULL && pool != NULL && node->op == TANDEM_OP_MUL_MAT &&
         time->backend == TANDEM_BACKEND_CPU && time->stage == TANDEM_STAGE_COMPUTE) {
         add_node_rows(&trace->text, pool, plan->nodes[time->node].n_threads, node->src[0]->ne[1]);

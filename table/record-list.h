@@ -129,6 +129,24 @@
     X(tnd_program_time, median_us, TIME, SMALLER, 16)                                              \
     X(tnd_program_time, spread_us, SPREAD, SMALLER, 17)
 
+/* The newer one: the ways compete, and were measured beside each other. */
+#define TND_CONV_FACTS(X)                                                                          \
+    X(tnd_conv_time, channels, EXTENT, KEY, 1)                                                     \
+    X(tnd_conv_time, filters, EXTENT, KEY, 2)                                                      \
+    X(tnd_conv_time, groups, EXTENT, KEY, 3)                                                       \
+    X(tnd_conv_time, window, NAME, KEY, 4)                                                         \
+    X(tnd_conv_time, stride, NAME, KEY, 5)                                                         \
+    X(tnd_conv_time, dilation, NAME, KEY, 6)                                                       \
+    X(tnd_conv_time, padding, NAME, KEY, 7)                                                        \
+    X(tnd_conv_time, images, EXTENT, KEY, 8)                                                       \
+    X(tnd_conv_time, result, NAME, KEY, 9)                                                         \
+    X(tnd_conv_time, threads, THREADS, KEY, 10)                                                    \
+    X(tnd_conv_time, method, NAME, KEY, 0)                                                         \
+    X(tnd_conv_time, when, WHEN, LARGER, 14)                                                       \
+    X(tnd_conv_time, count, COUNT, LARGER, 13)                                                     \
+    X(tnd_conv_time, median_us, TIME, SMALLER, 11)                                                 \
+    X(tnd_conv_time, spread_us, SPREAD, SMALLER, 12)
+
 /* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
  *   team):
  *   list     member of the file and of the table
@@ -155,6 +173,8 @@
     X(PEAKS, peaks, tnd_peak, TND_PEAK_FACTS, tnd_peak, 0, "", TND_TABLE_MAX_PEAKS, 0, 2,          \
       TND_PART_CPU, BY_THREADS)                                                                    \
     X(PROGRAMS, programs, tnd_program_time, TND_PROGRAM_FACTS, tnd_program_time, 0, "",            \
-      TND_TABLE_MAX_CURVES, TND_TABLE_MAX_PROGRAMS, 0, TND_PART_CPU, ALWAYS)
+      TND_TABLE_MAX_CURVES, TND_TABLE_MAX_PROGRAMS, 0, TND_PART_CPU, ALWAYS)                       \
+    X(CONVOLUTIONS, convolutions, tnd_conv_time, TND_CONV_FACTS, tnd_conv_time, 0, "",             \
+      TND_TABLE_MAX_CONVOLUTIONS, 0, 10, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)
 
 #endif

@@ -347,6 +347,33 @@ int tnd_table_lower_bound(const struct tandem_table *table, const struct tnd_cur
     return lower_bound(&table->curves_vector, sizeof(struct tnd_curve), compare_curves, key);
 }
 
+static bool is_same_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
+{
+    return a->n == b->n && a->k == b->k && a->type == b->type && strcmp(a->op, b->op) == 0;
+}
+
+/* A shape has few curves: in growing steps from it, then between the last two. */
+int tnd_table_next_shape(const struct tandem_table *table, int at)
+{
+    TND_ASSERT(at >= 0 && at < table->n_curves);
+    const struct tnd_curve_key *shape = &table->curves[at].key;
+    int step = 1;
+    while (step < table->n_curves - at && is_same_shape(&table->curves[at + step].key, shape)) {
+        step *= 2;
+    }
+    int low = at + step / 2; /* of the same shape */
+    int high = step < table->n_curves - at ? at + step : table->n_curves;
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (is_same_shape(&table->curves[middle].key, shape)) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return high;
+}
+
 int tnd_curve_key_compare(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
 {
     return compare_curves(a, b);

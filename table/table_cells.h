@@ -18,6 +18,8 @@
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
 /** Index of the first curve that is not before `key`. */
 int tnd_table_lower_bound(const struct tandem_table *table, const struct tnd_curve_key *key);
+/** Index of the first curve behind `at` of another type, N, K or op. */
+int tnd_table_next_shape(const struct tandem_table *table, int at);
 /** As tnd_cell_add, but behind the last record; tnd_record_sort must follow before anything is
  *  searched. */
 enum tandem_status tnd_cell_append(struct tandem_table *table, enum tnd_record kind,

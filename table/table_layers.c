@@ -9,13 +9,13 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/file_stream.h"
+#include "base/tnd_mapped.h"
 #include "base/tnd_status.h"
 #include "table/table_filter.h"
 #include "table/invalidate.h"
@@ -29,11 +29,6 @@ const char *tnd_layer_origin_name(enum tnd_layer_origin origin)
 }
 
 /* ---- where ---- */
-
-static bool is_later(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
-}
 
 static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, bool is_asked,
                       const char *path)
@@ -92,15 +87,15 @@ struct former {
     int n;
     struct {
         char name[24];
-        struct timespec when;
+        int64_t changed_ns;
     } files[MAX_FORMER];
 };
 
 /* Keeps the newest. */
-static void keep_former(struct former *former, const char *name, const struct timespec *when)
+static void keep_former(struct former *former, const char *name, int64_t changed_ns)
 {
     int at = former->n;
-    while (at > 0 && is_later(&former->files[at - 1].when, when)) {
+    while (at > 0 && former->files[at - 1].changed_ns > changed_ns) {
         at--;
     }
     if (former->n == MAX_FORMER && at == 0) {
@@ -115,7 +110,7 @@ static void keep_former(struct former *former, const char *name, const struct ti
         former->n++;
     }
     snprintf(former->files[at].name, sizeof(former->files[at].name), "%s", name);
-    former->files[at].when = *when;
+    former->files[at].changed_ns = changed_ns;
 }
 
 /* Tables in the folder of `own`: their names are fingerprints. */
@@ -138,7 +133,7 @@ static void add_former(struct tnd_layers *layers, const char *own)
                         strcmp(name, base + 1) != 0;
         snprintf(path, sizeof(path), "%.*s/%s", folder, own, name);
         if (is_table && stat(path, &facts) == 0) {
-            keep_former(&former, name, &facts.st_mtim);
+            keep_former(&former, name, tnd_mapped_changed_ns(&facts));
         }
     }
     if (files != NULL) {

@@ -146,6 +146,20 @@ struct tnd_program_time {
     uint32_t count;              /* runs */
 };
 
+/* What one way to compute a convolution took. Extents of windows and places as text, the slowest
+ * dimension first: "3x3". */
+struct tnd_conv_time {
+    char method[16]; /* "direct", "im2col", "winograd" */
+    int64_t channels, filters, groups, images;
+    char window[40], stride[40], dilation[40];
+    char padding[40]; /* in front */
+    char result[40];  /* places of one image */
+    int32_t threads;
+    double median_us, spread_us;
+    uint32_t count;
+    int64_t when;
+};
+
 /* A profile as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
     char backend[16]; /* "" : stage does not exist */
@@ -201,7 +215,8 @@ enum {
     TND_TABLE_MAX_SLOWDOWNS = 256, /* each pair of them */
     TND_TABLE_MAX_SWEEPS = 8,      /* the newest are kept */
     TND_TABLE_MAX_PEAKS = 256,
-    TND_TABLE_MAX_PROGRAMS = 512 /* the newest are kept */
+    TND_TABLE_MAX_PROGRAMS = 512, /* the newest are kept */
+    TND_TABLE_MAX_CONVOLUTIONS = 16384
 };
 
 struct tandem_table {

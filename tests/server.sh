@@ -29,6 +29,7 @@ check() { local what=$1; shift; if "$@"; then good; else bad "$what: $(tail -2 s
 
 # start OPTION...: sets `server` and `port`
 start() {
+    : >said # the one before has said another port
     "$build/tandem-server" model.bin -t tokenizer.bin --port 0 --table none --threads 1 "$@" 2>said &
     server=$!
     for _ in $(seq 600); do
@@ -79,10 +80,20 @@ check "the server starts" start --api-key-file key --alias small
 check "health needs no key" answers GET /health
 check "models need the key" eval '! answers GET /v1/models && grep -q "^HTTP/1.1 401" reply'
 check "models with the key" eval 'answers GET /v1/models "" "Authorization: Bearer secret" && grep -q "\"id\":\"small\"" reply'
-check "a completion" eval 'answers POST /v1/completions "{\"prompt\":\"a\",\"max_tokens\":5}" "Authorization: Bearer secret" &&
+check "a completion" eval 'answers POST /v1/completions "{\"prompt\":\"a\",\"max_tokens\":5,\"seed\":1}" "Authorization: Bearer secret" &&
     grep -q "\"completion_tokens\":[1-5]," reply'
 check "a second server finds the port taken" refused "port $port" model.bin -t tokenizer.bin --port "$port" --table none
 check "SIGTERM ends it" finish TERM
+# Texts go from one run to the next.
+asks='{"prompt":"Once upon a time there was","n_predict":5,"temperature":0}'
+check "the server starts with --save" start --save texts
+check "a text is computed" eval 'answers POST /completion "$asks" && grep -q "\"cache_n\":0" reply'
+check "SIGTERM saves it" eval 'finish TERM && [ -s texts ] && [ "$(stat -c %a texts)" = 600 ]'
+check "the next server has it" eval 'start --save texts && answers POST /completion "$asks" && ! grep -q "\"cache_n\":0" reply'
+check "SIGTERM again" finish TERM
+printf garbage >texts
+check "a damaged file is said" eval 'start --save texts && grep -q "begins with an empty cache" said && answers GET /health'
+check "and replaced" eval 'finish TERM && [ "$(stat -c %s texts)" -gt 7 ]'
 check "SIGINT too" eval 'start && finish INT'
 
 # Load; memory is flat after the first part of it.

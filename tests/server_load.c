@@ -4,7 +4,8 @@
  * of many lengths that begin alike in part; some leave in the middle, some read slowly. Prints the
  * time to the first token, between tokens, and tokens a second; exit code 1 after any error.
  * KEYs: tokens=N of an answer (24), prompt=N tokens at most (200), rude=N: one of N clients leaves
- * early or reads slowly (8; 0: none), seed=N. */
+ * early or reads slowly (8; 0: none), text=1: prompts are strings of as many letters, for servers
+ * that take no ids, seed=N. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -22,7 +23,7 @@
 
 enum { MAX_CLIENTS = 1024, MAX_TIMES = 1 << 16, BUFFER = 1 << 16 };
 
-static int port, n_tokens = 24, n_prompt = 200, rude = 8;
+static int port, n_tokens = 24, n_prompt = 200, rude = 8, is_text;
 static double end_at;
 static uint64_t first_seed = 1;
 static atomic_long n_requests, n_errors, n_busy, n_left, n_seen;
@@ -85,7 +86,7 @@ static int open_socket(void)
     return fd;
 }
 
-/* A prompt of token ids: one of eight beginnings, and an end of its own. */
+/* A prompt of token ids, or letters: one of eight beginnings, and an end of its own. */
 static void ask(struct client *client, int fd)
 {
     char body[65536], head[256];
@@ -93,16 +94,19 @@ static void ask(struct client *client, int fd)
     const unsigned kind = (unsigned)(draw(&client->state) % 8);
     int at = snprintf(body, sizeof(body),
                       "{\"stream\":true,\"max_tokens\":%d,\"seed\":%u,\"temperature\":%d,"
-                      "\"prompt\":[1",
-                      n_tokens, (unsigned)(draw(&client->state) % 1000), client->index % 2);
+                      "\"prompt\":%s",
+                      n_tokens, (unsigned)(draw(&client->state) % 1000), client->index % 2,
+                      is_text ? "\"" : "[1");
     for (int i = 1; i < n && at < (int)sizeof(body) - 32; i++) {
         const unsigned id =
             i < n * 3 / 4 ? kind * 31 + (unsigned)i * 7 : (unsigned)draw(&client->state);
-        at += snprintf(body + at, sizeof(body) - (size_t)at, ",%u", 3 + id % 250);
+        at += is_text ? snprintf(body + at, sizeof(body) - (size_t)at, "%c", 'a' + (int)(id % 26))
+                      : snprintf(body + at, sizeof(body) - (size_t)at, ",%u", 3 + id % 250);
     }
-    at += snprintf(body + at, sizeof(body) - (size_t)at, "]}");
+    at += snprintf(body + at, sizeof(body) - (size_t)at, is_text ? "\"}" : "]}");
     const int m = snprintf(head, sizeof(head),
                            "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                           "Content-Type: application/json\r\n"
                            "Connection: close\r\nContent-Length: %d\r\n\r\n",
                            at);
     (void)!send(fd, head, (size_t)m, MSG_NOSIGNAL);
@@ -149,9 +153,12 @@ static void read_stream(struct client *client, int fd, bool leaves, bool is_slow
         atomic_fetch_add(&n_busy, 1);
     } else if (!leaves &&
                (strncmp(text, "HTTP/1.1 200", 12) != 0 || strstr(text, "data: [DONE]") == NULL ||
-                strstr(text, "\"error\"") != NULL)) {
+                strstr(text, "data: {\"error\"") != NULL)) { /* models may write the word, too */
         if (atomic_fetch_add(&n_errors, 1) < 3) {
-            fprintf(stderr, "server-load: %.600s\n", n > 0 ? text : "no reply");
+            fprintf(stderr, "server-load: %s\n",
+                    n > 600 ? text + n - 600
+                    : n > 0 ? text
+                            : "no reply");
         }
     }
     atomic_fetch_add(&n_seen, n_events > 0 ? n_events - 1 : 0);
@@ -206,7 +213,8 @@ static bool read_options(int argc, char **argv)
         unsigned long long seed;
         if (sscanf(argv[i], "tokens=%d", &n_tokens) != 1 &&
             sscanf(argv[i], "prompt=%d", &n_prompt) != 1 &&
-            sscanf(argv[i], "rude=%d", &rude) != 1 && sscanf(argv[i], "seed=%llu", &seed) != 1) {
+            sscanf(argv[i], "rude=%d", &rude) != 1 && sscanf(argv[i], "text=%d", &is_text) != 1 &&
+            sscanf(argv[i], "seed=%llu", &seed) != 1) {
             return false;
         }
         first_seed = sscanf(argv[i], "seed=%llu", &seed) == 1 ? seed : first_seed;

@@ -102,6 +102,69 @@ static void queries_that_go_one_by_one_agree_with_panels(void)
     }
 }
 
+/* Texts of 1 to 64 keys, each in a block of cells of its own, in any order. */
+enum { TEXTS = 13, BLOCK_OF_CELLS = 64, MANY_KV_HEADS = 6, SPAN = 1 << 20 };
+
+/* The queries of n texts from `first` on, each the last token of its text. */
+static tandem_tensor *ask_texts(tandem_context *c, tandem_tensor *q, tandem_tensor *k,
+                                tandem_tensor *v, int64_t first, int64_t n)
+{
+    const int64_t cells = TEXTS * BLOCK_OF_CELLS;
+    const int64_t n_orders = cells + n;
+    const int64_t ne[] = {HEAD, MANY_KV_HEADS * GROUP, n};
+    tandem_tensor *orders = tandem_tensor_new(c, TANDEM_TYPE_I32, 1, &n_orders);
+    int32_t *order = orders->data;
+    for (int i = 0; i < TEXTS; i++) {
+        const int length = i * 37 % BLOCK_OF_CELLS + 1;
+        for (int j = 0; j < BLOCK_OF_CELLS; j++) {
+            order[i * 5 % TEXTS * BLOCK_OF_CELLS + j] = j < length ? i * SPAN + j : INT32_MAX;
+        }
+        if (first <= i && i < first + n) {
+            order[cells + i - first] = i * SPAN + length - 1;
+        }
+    }
+    q = tandem_view(c, q, 3, ne, q->nb + 1, (size_t)first * q->nb[2]);
+    return tnd_test_node(c, tandem_attention_ordered(c, tandem_permute(c, q, 0, 2, 1, 3),
+                                                     tandem_permute(c, k, 0, 2, 1, 3),
+                                                     tandem_permute(c, v, 0, 2, 1, 3), orders,
+                                                     SPAN / 2, 0.25f));
+}
+
+static void check_texts(const struct tnd_cpu_kernels *kernels, enum tandem_type type, int workers)
+{
+    tandem_context *c;
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    const int64_t kv[] = {HEAD, MANY_KV_HEADS, TEXTS * BLOCK_OF_CELLS, 1};
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &c, NULL), TANDEM_OK);
+    tandem_tensor *q =
+        tnd_test_leaf(c, TANDEM_TYPE_F32, (int64_t[]){HEAD, MANY_KV_HEADS * GROUP, TEXTS, 1}, &rng);
+    tandem_tensor *k = tnd_test_leaf(c, type, kv, &rng);
+    tandem_tensor *v = tnd_test_leaf(c, type, kv, &rng);
+    tandem_tensor *all = ask_texts(c, q, k, v, 0, TEXTS);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(all);
+    (void)check_ok(tnd_cpu_run_in_turn(kernels, all, workers, NULL));
+    for (int64_t i = 0; i < TEXTS; i++) {
+        tandem_tensor *one = ask_texts(c, q, k, v, i, 1);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(one);
+        (void)check_ok(tnd_cpu_run_in_turn(kernels, one, 1, NULL));
+        (void)check_bits(one->data, (char *)all->data + (size_t)i * all->nb[2],
+                         tandem_tensor_bytes(one), kernels->vec.isa);
+    }
+    tandem_context_free(c);
+}
+
+static void tokens_of_many_texts_get_the_bits_that_each_gets_alone(void)
+{
+    const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0};
+    struct tnd_cpu_kernels kernels;
+    for (int level = 0; level < N_LEVELS; level++) {
+        for (int i = 0; i < 3 && kernels_of(level, &kernels); i++) {
+            check_texts(&kernels, types[i], 1);
+            check_texts(&kernels, types[i], 5);
+        }
+    }
+}
+
 static bool is_spoiled(const tandem_tensor *node, int64_t m, int64_t head)
 {
     const float *y =
@@ -225,6 +288,8 @@ CU_TestInfo tnd_tests_attention[] = {
     {"pieces_of_a_prompt_give_the_bits_of_the_whole",
      pieces_of_a_prompt_give_the_bits_of_the_whole},
     {"queries_that_go_one_by_one_agree_with_panels", queries_that_go_one_by_one_agree_with_panels},
+    {"tokens_of_many_texts_get_the_bits_that_each_gets_alone",
+     tokens_of_many_texts_get_the_bits_that_each_gets_alone},
     {"a_key_that_is_no_number_spoils_those_that_see_it",
      a_key_that_is_no_number_spoils_those_that_see_it},
     {"large_scores_and_masks_do_not_overflow", large_scores_and_masks_do_not_overflow},

@@ -274,6 +274,21 @@ static tandem_tensor *build_cpy(struct tnd_test_kit *kit)
     return tandem_cpy(kit->context, from, leaf(kit, kit->type, k, kit->ne[1], kit->ne[2], 1));
 }
 
+/* All places get a matrix, from the last one on, and some a second one, which counts. */
+static tandem_tensor *build_scatter(struct tnd_test_kit *kit)
+{
+    const int64_t k = row_length(kit);
+    const int64_t n = kit->ne[2] + 1;
+    const int64_t m = n + 3;
+    tandem_tensor *from = leaf(kit, TANDEM_TYPE_F32, k, kit->ne[1], m, 1);
+    tandem_tensor *to = leaf(kit, kit->type, k, kit->ne[1], n, 1);
+    tandem_tensor *ids = integers(kit, m, n);
+    for (int64_t i = 0; i < n; i++) {
+        ((int32_t *)ids->data)[i] = (int32_t)(n - 1 - i);
+    }
+    return tandem_scatter(kit->context, from, to, ids);
+}
+
 static tandem_tensor *build_cpy_from(struct tnd_test_kit *kit)
 {
     tandem_tensor *from = tnd_test_leaf(kit->context, kit->type, kit->ne, kit->rng);
@@ -385,6 +400,9 @@ static const struct tnd_test_case cases[] = {
     {"cpy to bf16", build_cpy, TANDEM_TYPE_BF16, EXACT},
     {"cpy to q8_0", build_cpy, TANDEM_TYPE_Q8_0, EXACT},
     {"cpy from f16", build_cpy_from, TANDEM_TYPE_F16, EXACT},
+    {"scatter to f32", build_scatter, F32, EXACT},
+    {"scatter to f16", build_scatter, TANDEM_TYPE_F16, EXACT},
+    {"scatter to q8_0", build_scatter, TANDEM_TYPE_Q8_0, EXACT},
     {"cont of a permutation", build_cont, F32, EXACT},
     {"concat along 0", build_concat_0, F32, EXACT},
     {"concat along 2", build_concat_2, F32, EXACT},

@@ -87,7 +87,7 @@ static void options_of_other_sizes_are_understood_or_refused(void)
     struct some_options out = {sizeof(out), 1, 2};
     struct {
         struct some_options known;
-        long more;
+        int64_t more;
     } longer = {{sizeof(longer), 5, 6}, 0};
     check_ok(tnd_options_read(NULL, "some", &out, sizeof(out), NULL));
     CU_ASSERT_TRUE(out.a == 1 && out.b == 2);

@@ -245,6 +245,16 @@ static void layout_and_custom_builders_refuse_what_does_not_fit(void)
     REFUSED(tandem_cpy(o.c, ggml_ramp(o.c, 1.0f, 2, 4, 0, 0),
                        tandem_view(o.c, o.a, 2, (int64_t[]){2, 4}, (size_t[]){4}, 0)),
             TANDEM_E_ARGUMENT, "b {2, 4} overlaps itself");
+#define ONE typed(o.c, TANDEM_TYPE_I32, 1, 1)
+#define TO  ggml_ramp(o.c, 1.0f, 8, 4, 3, 0)
+    REFUSED(tandem_scatter(o.c, o.a, TO, o.b), TANDEM_E_TYPE, "ids f32, expected i32");
+    REFUSED(tandem_scatter(o.c, o.a, o.ids, ONE), TANDEM_E_TYPE, "b is i32");
+    REFUSED(tandem_scatter(o.c, o.b, TO, ONE), TANDEM_E_SHAPE,
+            "scatter: matrices of a {3, 4} do not fit into b {8, 4, 3}");
+    REFUSED(tandem_scatter(o.c, o.a, TO, typed(o.c, TANDEM_TYPE_I32, 2, 1)), TANDEM_E_SHAPE,
+            "scatter: ids {2} has no index for each of 1 matrices");
+    REFUSED(tandem_scatter(o.c, o.a, o.a, ONE), TANDEM_E_ARGUMENT,
+            "scatter: b {8, 4} overlaps itself or a {8, 4}");
     REFUSED(tandem_cont(o.c, o.w), TANDEM_E_TYPE, "cont: a is q4_0");
     REFUSED(tandem_concat(o.c, o.a, o.b, 1), TANDEM_E_SHAPE,
             "concat: a {8, 4} and b {3, 4} differ in ne[0]");
@@ -450,6 +460,31 @@ static void rope_turns_adjacent_or_halved_pairs(void)
     tandem_context_free(c);
 }
 
+/* Of equal indices the last one counts; one that is wrong leaves all as it was. */
+static void scattered_matrices_go_where_indices_say(void)
+{
+    static const int32_t wrong[] = {3, -1, INT32_MAX, INT32_MIN};
+    struct tandem_error error;
+    tandem_context *c = ggml_context();
+    tandem_tensor *a =
+        tandem_reshape(c, floats(c, 6, 1, (float[]){1, 2, 3, 4, 5, 6}), 3, (int64_t[]){2, 1, 3});
+    tandem_tensor *b = ggml_ramp(c, 0.0f, 2, 1, 3, 0);
+    tandem_tensor *ids = typed(c, TANDEM_TYPE_I32, 3, 1);
+    memcpy(tandem_tensor_data(ids), (int32_t[]){2, 0, 2}, 12);
+    check_values(c, tandem_scatter(c, a, b, ids), VALUES(3, 4, 0, 0, 5, 6));
+    for (int i = 0; i < 4; i++) {
+        ((int32_t *)tandem_tensor_data(ids))[2] = wrong[i];
+        tandem_graph *graph = tandem_graph_new(c);
+        tandem_graph_add(graph, tandem_scatter(c, tandem_scale(c, a, 2.0f), b, ids));
+        check_ok(tandem_graph_finish(graph, NULL));
+        (void)check_status(ggml_compute(graph, &error), TANDEM_E_ARGUMENT, "scatter: index 2 is ",
+                           &error);
+        const float want[6] = {3, 4, 0, 0, 5, 6};
+        check_bits(tandem_tensor_data(b), want, sizeof(want), "scatter");
+    }
+    tandem_context_free(c);
+}
+
 static void copies_keep_the_order_of_values(void)
 {
     tandem_context *c = ggml_context();
@@ -567,6 +602,7 @@ static CU_TestInfo op_tests[] = {
     {"attention_refuses_what_does_not_fit", attention_refuses_what_does_not_fit},
     {"attention_weighs_what_a_query_sees", attention_weighs_what_a_query_sees},
     {"copies_keep_the_order_of_values", copies_keep_the_order_of_values},
+    {"scattered_matrices_go_where_indices_say", scattered_matrices_go_where_indices_say},
     {"custom_nodes_call_back_with_their_operands", custom_nodes_call_back_with_their_operands},
     {"empty_tensors_pass_through_every_operation", empty_tensors_pass_through_every_operation},
     {"plain_products_are_told_from_others", plain_products_are_told_from_others},

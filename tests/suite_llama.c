@@ -13,6 +13,7 @@ extern CU_SuiteInfo suites_llama_chat[];
 extern CU_SuiteInfo suites_llama_state[];
 extern CU_SuiteInfo suites_llama_devices[];
 extern CU_SuiteInfo suites_llama_experts[];
+extern CU_SuiteInfo suites_llama_micro[];
 extern CU_SuiteInfo suites_llama_null[];
 extern CU_SuiteInfo suites_llama_stack[];
 
@@ -21,7 +22,8 @@ int main(int argc, char **argv)
     return tnd_suites_run(argc, argv, suites_llama_sampler, suites_llama_session,
                           suites_llama_models, suites_llama_state, suites_llama_chat,
                           suites_llama_golden, suites_llama_devices, suites_llama_experts,
-                          suites_llama_null, suites_llama_stack, suites_llama_copy, NULL);
+                          suites_llama_micro, suites_llama_null, suites_llama_stack,
+                          suites_llama_copy, NULL);
 }
 
 bool tnd_trained_open(struct tnd_trained *trained, int version)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "llama/kv_cache.h"
 #include "tests/suite_llama.h"
 
 enum { VOCABULARY = 300, PREFIX = 150, REST = 9, N = PREFIX + REST };
@@ -64,6 +65,38 @@ static void check_same(const tandem_session *got, const tandem_session *want, bo
     } else {
         check_bits(a, b, VOCABULARY * sizeof(float), what);
     }
+}
+
+/* Texts that took cells in turns lie in blocks of their own again, as those of a fresh session. */
+static void a_state_of_several_texts_goes_on_bit_for_bit(void)
+{
+    struct setup s = setup_new();
+    tandem_session *alone = session_of(&s, 1, 0, TANDEM_TYPE_F16, false);
+    tandem_session *session = session_of(&s, 3, 0, TANDEM_TYPE_F16, false);
+    tandem_session *next = session_of(&s, 3, 0, TANDEM_TYPE_F16, false);
+    append(session, 1, s.tokens + 5, 40);
+    append(alone, 0, s.tokens, PREFIX);
+    append(session, 2, s.tokens, PREFIX);
+    append(session, 0, s.tokens + 1, 70);
+    check_int(tandem_session_rollback(session, 1, 0), 0); /* leaves a gap */
+    const size_t n = tandem_session_state_bytes(session);
+    char *state = malloc(n);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(state);
+    check_ok(tandem_session_state_write(session, state, NULL));
+    check_ok(tandem_session_state_read(next, state, n, "state", NULL));
+    free(state);
+    check_int(tandem_session_position(next, 2), PREFIX);
+    append(next, 1, s.tokens + 9, 100);
+    for (int i = 0; i < REST; i++) {
+        append(alone, 0, s.tokens + PREFIX + i, 1);
+        append(next, 2, s.tokens + PREFIX + i, 1);
+        append(next, 0, s.tokens + i, 1);
+        check_same(next, alone, false, "restored");
+    }
+    tandem_session_free(alone);
+    tandem_session_free(session);
+    tandem_session_free(next);
+    setup_free(&s);
 }
 
 static void a_copied_prefix_gives_the_same_logits_bit_for_bit(void)
@@ -139,6 +172,60 @@ static void logits_do_not_depend_on_what_stands_beside(void)
                VOCABULARY * sizeof(float), "beside others");
     tandem_session_free(session);
     tandem_session_free(alone);
+    setup_free(&s);
+}
+
+/* Writes a token of each of n sequences into an empty cache, in layer 0. */
+static void write_rows(const struct setup *s, struct tnd_llama_kv_cache *cache, int64_t n,
+                       bool at_once)
+{
+    static const int32_t sequences[] = {0, 1, 2, 3, 4, 5, 6, 7}, positions[8];
+    tandem_context *c = NULL;
+    tandem_plan *plan = NULL;
+    const int64_t ne[] = {cache->head_size, cache->kv_heads, n};
+    check_ok(tnd_llama_kv_cache_take(cache, sequences, positions, n, NULL));
+    CU_ASSERT_EQUAL(tnd_llama_kv_is_scattered(cache), n > 3);
+    check_ok(tandem_context_new(NULL, &c, NULL));
+    tandem_tensor *rows[2];
+    for (int i = 0; i < 2; i++) {
+        rows[i] = tandem_tensor_new(c, TANDEM_TYPE_F32, 3, ne);
+        float *values = tandem_tensor_data(rows[i]);
+        for (int64_t k = 0; k < tandem_tensor_elements(rows[i]); k++) {
+            values[k] = (float)((k * 7919 + i) % 1013) / 1000.0f - 0.5f;
+        }
+    }
+    tandem_tensor *cells = tandem_tensor_new(c, TANDEM_TYPE_I32, 1, &n);
+    memcpy(tandem_tensor_data(cells), cache->taken, (size_t)n * sizeof(int32_t));
+    tandem_graph *graph = tandem_graph_new(c);
+    tnd_llama_kv_write(cache, graph, c, 0, rows[0], rows[1], at_once ? cells : NULL);
+    check_ok(tandem_graph_finish(graph, NULL));
+    check_int(tandem_graph_node_count(graph), at_once ? 2 : 2 * n);
+    check_ok(tandem_runtime_plan(s->runtime, graph, &plan, NULL));
+    check_ok(tandem_runtime_compute(s->runtime, graph, plan, NULL, NULL));
+    tandem_plan_free(plan);
+    tandem_context_free(c);
+}
+
+static void keys_written_at_once_are_those_written_run_by_run(void)
+{
+    const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0};
+    struct setup s = setup_new();
+    for (int i = 0; i < 3; i++) {
+        const struct tnd_llama_kv_options options = {
+            .n_cells = 600, .type = types[i], .has_blocks = true};
+        struct tnd_llama_kv_cache caches[2];
+        for (int k = 0; k < 2; k++) {
+            check_ok(
+                tnd_llama_kv_cache_init(&caches[k], tandem_model_hparams(s.model), &options, NULL));
+            write_rows(&s, &caches[k], 8, k == 1);
+        }
+        check_bits(tandem_tensor_data(caches[1].keys[0]), tandem_tensor_data(caches[0].keys[0]),
+                   tandem_tensor_bytes(caches[0].keys[0]), "keys");
+        check_bits(tandem_tensor_data(caches[1].values[0]), tandem_tensor_data(caches[0].values[0]),
+                   tandem_tensor_bytes(caches[0].values[0]), "values");
+        tnd_llama_kv_cache_fini(&caches[0]);
+        tnd_llama_kv_cache_fini(&caches[1]);
+    }
     setup_free(&s);
 }
 
@@ -298,11 +385,14 @@ static void a_renewed_sampler_draws_as_a_new_one(void)
 }
 
 static CU_TestInfo tests[] = {
+    {"a_state_of_several_texts_goes_on_bit_for_bit", a_state_of_several_texts_goes_on_bit_for_bit},
     {"a_copied_prefix_gives_the_same_logits_bit_for_bit",
      a_copied_prefix_gives_the_same_logits_bit_for_bit},
     {"copies_that_cannot_be_are_refused_and_change_nothing",
      copies_that_cannot_be_are_refused_and_change_nothing},
     {"logits_do_not_depend_on_what_stands_beside", logits_do_not_depend_on_what_stands_beside},
+    {"keys_written_at_once_are_those_written_run_by_run",
+     keys_written_at_once_are_those_written_run_by_run},
     {"embeddings_are_what_the_classifier_gets", embeddings_are_what_the_classifier_gets},
     {"conversations_are_the_tokens_that_a_chat_would_decode",
      conversations_are_the_tokens_that_a_chat_would_decode},

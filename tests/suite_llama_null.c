@@ -20,8 +20,9 @@ enum { MOST_ARGUMENTS = 10, BUFFER_BYTES = 1 << 16 };
 
 /* Capital letters are needed, small ones may be NULL:
  *   C context, X tensor, G graph, P plan, R runtime, T table, S source, M model, N session,
- *   A sampler, K tokenizer, H chat, E generator; O memory to read or fill, W a text, F, f a
- *   function, Q, q options, e an error, u what a function is handed, n a number. */
+ *   A sampler, K tokenizer, H chat, E generator, B net, L lowered net, D ONNX model;
+ *   O memory to read or fill, W a text, F, f a function, Q, q options, e an error,
+ *   u what a function is handed, n a number. */
 struct row {
     const char *name;
     void (*fn)(void);
@@ -101,6 +102,7 @@ static const struct row rows[] = {
     LIVES(tandem_session_expert_use, "NO"),
     LIVES(tandem_session_hot_experts, "NO"),
     LIVES(tandem_session_replan_experts, "N0"),
+    LIVES(tandem_session_micro_batches, "NO"),
     REFUSES(tandem_session_save, "NWe"),
     REFUSES(tandem_session_load, "NWe"),
     LIVES(tandem_session_state_bytes, "N"),
@@ -157,6 +159,7 @@ static const struct row rows[] = {
     LIVES(tandem_attention, "CXXXx"),
     LIVES(tandem_attention_ordered, "CXXXXn"),
     LIVES(tandem_cpy, "CXX"),
+    LIVES(tandem_scatter, "CXXX"),
     LIVES(tandem_cont, "CX"),
     LIVES(tandem_concat, "CXXn"),
     LIVES(tandem_custom, "CnOOnnFu"),
@@ -196,6 +199,7 @@ static const struct row rows[] = {
     REFUSES(tandem_runtime_force_profile, "Rwe"),
     REFUSES(tandem_runtime_set_error_bound, "R"),
     REFUSES(tandem_runtime_plan, "RGOe"),
+    REFUSES(tandem_runtime_predict, "RGOe"),
     REFUSES(tandem_runtime_force_node, "RGPnWe"),
     REFUSES(tandem_runtime_print_plan, "RGPFu"),
     REFUSES(tandem_runtime_count_steps, "RGPOe"),
@@ -229,6 +233,7 @@ static const struct row rows[] = {
     LIVES(tandem_context_free, "C"),
     LIVES(tandem_context_reset, "C"),
     REFUSES(tandem_context_status, "Ce"),
+    LIVES(tandem_context_set_chain, "Cn"),
     LIVES(tandem_context_bytes, "C"),
     LIVES(tandem_tensor_new, "CnnO"),
     LIVES(tandem_tensor_new_1d, "Cnn"),
@@ -263,6 +268,57 @@ static const struct row rows[] = {
     LIVES(tandem_tokenizer_decode, "KnnOn"),
     LIVES(tandem_token_stream_next, "OnOn"),
     LIVES(tandem_token_stream_end, "OOn"),
+    REFUSES(tandem_net_new, "Oe"),
+    LIVES(tandem_net_free, "B"),
+    REFUSES(tandem_net_status, "Be"),
+    LIVES(tandem_net_value, "BnO"),
+    REFUSES(tandem_net_print, "BFu"),
+    LIVES(tandem_net_input, "BnnOw"),
+    LIVES(tandem_net_constant, "BnnOO"),
+    LIVES(tandem_net_scalar, "Bn"),
+    LIVES(tandem_net_output, "Bnw"),
+    LIVES(tandem_net_permute, "BnO"),
+    LIVES(tandem_net_reshape, "BnnO"),
+    LIVES(tandem_net_expand, "BnnO"),
+    LIVES(tandem_net_slice, "Bnnnnn"),
+    LIVES(tandem_net_cast, "Bnn"),
+    LIVES(tandem_net_unary, "Bnn"),
+    LIVES(tandem_net_binary, "Bnnn"),
+    LIVES(tandem_net_select, "Bnnn"),
+    LIVES(tandem_net_reduce, "BnnOnn"),
+    LIVES(tandem_net_arg_reduce, "Bnnn"),
+    LIVES(tandem_net_scan, "Bnn"),
+    LIVES(tandem_net_arg_sort, "Bnnn"),
+    LIVES(tandem_net_softmax, "Bnn"),
+    LIVES(tandem_net_norm, "BnnOn"),
+    LIVES(tandem_net_matmul, "Bnn"),
+    LIVES(tandem_net_attention, "Bnnnn"),
+    LIVES(tandem_net_conv, "Bnnq"),
+    LIVES(tandem_net_pool, "BnnO"),
+    LIVES(tandem_net_concat, "BOnn"),
+    LIVES(tandem_net_pad, "BnnOOn"),
+    LIVES(tandem_net_gather, "Bnnn"),
+    LIVES(tandem_net_gather_elements, "Bnnn"),
+    LIVES(tandem_net_scatter_elements, "Bnnnnn"),
+    REFUSES(tandem_net_lower, "BqOe"),
+    LIVES(tandem_lowered_free, "L"),
+    LIVES(tandem_lowered_graph, "L"),
+    LIVES(tandem_lowered_input_count, "L"),
+    LIVES(tandem_lowered_output_count, "L"),
+    LIVES(tandem_lowered_find_input, "LW"),
+    LIVES(tandem_lowered_find_output, "LW"),
+    LIVES(tandem_lowered_input, "LnO"),
+    LIVES(tandem_lowered_output, "LnO"),
+    REFUSES(tandem_lowered_set_input, "LnOne"),
+    REFUSES(tandem_onnx_open, "WOe"),
+    REFUSES(tandem_onnx_read, "OnwOe"),
+    LIVES(tandem_onnx_close, "D"),
+    LIVES(tandem_onnx_input_count, "D"),
+    LIVES(tandem_onnx_output_count, "D"),
+    LIVES(tandem_onnx_input, "DnO"),
+    LIVES(tandem_onnx_output, "DnO"),
+    REFUSES(tandem_onnx_net, "DqOe"),
+    REFUSES(tandem_onnx_lower, "DOnOe"),
 };
 /* clang-format on */
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -273,6 +329,8 @@ static const char *const others[] = {
     "tandem_device_type_name",
     "tandem_chat_template_name",
     "tandem_op_name",
+    "tandem_dtype_name",
+    "tandem_dtype_bytes",
     "tandem_stage_name",
     "tandem_plan_reason_name",
     "tandem_split_name",
@@ -307,12 +365,25 @@ static struct {
     tandem_tokenizer *tokenizer;
     tandem_chat *chat;
     tandem_generator *generator;
+    tandem_net *net;
+    tandem_lowered *lowered;
+    tandem_onnx *onnx;
     unsigned char buffer[BUFFER_BYTES];
 } valid;
 
 static uintptr_t nothing(void)
 {
     return 0;
+}
+
+/* A net of one input and one constant, of which one is the output. */
+static void renew_net(tandem_net **net)
+{
+    tandem_net_free(*net);
+    *net = NULL;
+    check_ok(tandem_net_new(net, NULL));
+    (void)tandem_net_input(*net, TANDEM_DTYPE_F32, 0, NULL, "x");
+    (void)tandem_net_output(*net, tandem_net_scalar(*net, TANDEM_DTYPE_F32, 1.0), "y");
 }
 
 /* Builders keep their first error in the context: each call gets a new one. */
@@ -327,6 +398,7 @@ static void renew_context(void)
     memset(tandem_tensor_data(valid.tensor), 0, 64);
     tandem_graph_add(valid.graph, tandem_silu(valid.context, valid.tensor));
     check_ok(tandem_graph_finish(valid.graph, NULL));
+    renew_net(&valid.net);
     check_ok(tandem_plan_new(tandem_graph_node_count(valid.graph), &valid.plan, NULL));
     memset(valid.buffer, 0, sizeof(valid.buffer));
 }
@@ -334,6 +406,8 @@ static void renew_context(void)
 static void open_valid(void)
 {
     static const int32_t prompt[] = {1};
+    static const unsigned char no_graph[] = {8, 8, 58,
+                                             0}; /* an ONNX model: IR version 8, field 7 */
     struct tandem_chat_options chat = TANDEM_CHAT_OPTIONS_INIT;
     struct tandem_generator_options generator = TANDEM_GENERATOR_OPTIONS_INIT;
     const char *tokens = tnd_test_temp("null-tokens.bin");
@@ -351,12 +425,18 @@ static void open_valid(void)
     chat.tokenizer = generator.tokenizer = valid.tokenizer;
     generator.prompt = prompt;
     generator.n_prompt = 1;
+    renew_net(&valid.net);
+    check_ok(tandem_net_lower(valid.net, NULL, &valid.lowered, NULL));
+    check_ok(tandem_onnx_read(no_graph, sizeof(no_graph), NULL, &valid.onnx, NULL));
     check_ok(tandem_chat_new(&chat, &valid.chat, NULL));
     check_ok(tandem_generator_new(&generator, &valid.generator, NULL));
 }
 
 static void close_valid(void)
 {
+    tandem_net_free(valid.net);
+    tandem_lowered_free(valid.lowered);
+    tandem_onnx_close(valid.onnx);
     tandem_generator_free(valid.generator);
     tandem_chat_free(valid.chat);
     tandem_session_free(valid.session);
@@ -375,12 +455,12 @@ static uintptr_t argument_of(char letter)
     const struct {
         char letter;
         const void *object;
-    } objects[] = {{'C', valid.context},   {'X', valid.tensor},    {'G', valid.graph},
-                   {'P', valid.plan},      {'R', valid.runtime},   {'T', valid.table},
-                   {'S', valid.source},    {'M', valid.model},     {'N', valid.session},
-                   {'A', valid.sampler},   {'K', valid.tokenizer}, {'H', valid.chat},
-                   {'E', valid.generator}, {'O', valid.buffer},    {'W', "x"},
-                   {'Q', valid.buffer}};
+    } objects[] = {
+        {'C', valid.context},   {'X', valid.tensor},  {'G', valid.graph},     {'P', valid.plan},
+        {'R', valid.runtime},   {'T', valid.table},   {'S', valid.source},    {'M', valid.model},
+        {'N', valid.session},   {'A', valid.sampler}, {'K', valid.tokenizer}, {'H', valid.chat},
+        {'E', valid.generator}, {'B', valid.net},     {'L', valid.lowered},   {'D', valid.onnx},
+        {'O', valid.buffer},    {'W', "x"},           {'Q', valid.buffer}};
     if (letter == 'n') {
         return 1;
     }

@@ -216,7 +216,7 @@ static void check_case(const struct tnd_test_case *one, int shape)
     }
     snprintf(what, sizeof(what), "%s {%d, %d, %d, %d}", one->name, (int)node->ne[0],
              (int)node->ne[1], (int)node->ne[2], (int)node->ne[3]);
-    if (node->op == TANDEM_OP_CUSTOM) { /* runs on the host alone */
+    if (node->op == TANDEM_OP_CUSTOM || node->op == TANDEM_OP_SCATTER) { /* run on the host */
         struct tandem_error error = {0};
         (void)check_status(supports(node, &error), TANDEM_E_UNSUPPORTED_BACKEND, "opencl", &error);
         return;

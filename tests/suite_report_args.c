@@ -2,6 +2,7 @@
  * Options of the tools: both dashes, both separators, checked numbers. The tool is not a library,
  * so its file is compiled into this one. */
 #include "tools/args.c"
+#include "tools/say.c"
 
 #include <fcntl.h>
 #include <unistd.h>

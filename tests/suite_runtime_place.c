@@ -10,7 +10,6 @@
 #include "tests/support.h"
 #include "tests/support_tune.h"
 #include "tune/policy.h"
-#include "tune/profiles.h"
 
 enum { WIDTH = 64, LAYERS = 4, TOKENS = 3, BYTES = WIDTH * WIDTH * 4 };
 
@@ -18,20 +17,6 @@ enum { WIDTH = 64, LAYERS = 4, TOKENS = 3, BYTES = WIDTH * WIDTH * 4 };
 #define FIXED (TND_FIT_RESERVE_BYTES + 4 * (4 * WIDTH * TND_FIT_PROMPT_TOKENS + WIDTH * WIDTH))
 
 /* ---- the device ---- */
-
-static bool profile(int i, enum tandem_type type, struct tandem_backend_profile *out)
-{
-    (void)type;
-    if (i != 0) {
-        return false;
-    }
-    *out =
-        (struct tandem_backend_profile){.name = "simown",
-                                        .what = "the product on a pretended device",
-                                        .compute = {.task = TANDEM_TASK_NODE, .wait = true},
-                                        .finalize = {.task = TANDEM_TASK_FINALIZE, .wait = true}};
-    return true;
-}
 
 static struct tandem_backend_api api;
 static tandem_runtime *runtime;
@@ -54,33 +39,17 @@ static struct tnd_sim_statistics statistics(void)
 
 /* ---- a table by which the device is ten times as fast ---- */
 
-static void add_stage(tandem_table *table, const char *backend, enum tandem_task task, double us)
-{
-    struct tnd_curve_key key = tune_key(WIDTH, WIDTH, task, false, 1);
-    key.type = TANDEM_TYPE_F32;
-    key.stage = TANDEM_STAGE_COMPUTE;
-    key.parallel = strcmp(backend, "cpu") == 0;
-    snprintf(key.backend, sizeof(key.backend), "%s", backend);
-    for (int64_t m = 1; m <= 1024; m *= 4) {
-        const struct tnd_sample sample = {m, us + 0.01 * us * (double)m, 0, 10, 1, 0, 0};
-        check_ok(tnd_table_add(table, &key, &sample));
-    }
-}
-
 static tandem_table *make_table(void)
 {
+    static const struct {
+        const char *name;
+        double us;
+    } sides[] = {{"cpu", 1000}, {"simown", 100}};
     tandem_table *table = tune_new();
-    struct tnd_table_profile device;
-    memset(&device, 0, sizeof(device));
-    snprintf(device.name, sizeof(device.name), "simown");
-    device.stage[TANDEM_STAGE_COMPUTE] =
-        (struct tnd_table_stage){"simown", TANDEM_KIND_SIM, TANDEM_TASK_NODE, false, true, false};
-    struct tnd_table_profile cpu;
-    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu", TANDEM_TYPE_F32, &cpu));
-    check_ok(tnd_table_add_profile(table, &cpu));
-    check_ok(tnd_table_add_profile(table, &device));
-    add_stage(table, "cpu", (enum tandem_task)cpu.stage[TANDEM_STAGE_COMPUTE].task, 1000);
-    add_stage(table, "simown", TANDEM_TASK_NODE, 100);
+    for (int i = 0; i < 2; i++) {
+        const enum tandem_task task = tune_add_profile(table, sides[i].name);
+        tune_add_rate(table, sides[i].name, task, WIDTH, WIDTH, sides[i].us, 0.01 * sides[i].us);
+    }
     tune_add_link(table, "simown", 1, 10000);
     return table;
 }
@@ -122,8 +91,7 @@ static void open_device(const char *settings)
     options.n_threads = 1;
     options.table_path = "";
     options.backends = "cpu";
-    api = tnd_sim_own_api;
-    api.profile = profile;
+    api = tune_sim_api(0);
     check_ok(tandem_runtime_open(&options, &runtime, NULL));
     check_ok(tandem_runtime_add_backend(runtime, &api, settings, NULL));
     tandem_table *table = make_table();

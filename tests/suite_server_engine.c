@@ -8,6 +8,7 @@
 
 #include "tests/suite_server.h"
 #include "tools/tandem-server/srv_body.h"
+#include "tools/tandem-server/srv_saved.h"
 
 enum { REPLY_BYTES = 1 << 16 };
 
@@ -229,7 +230,6 @@ static void wrong_requests_get_the_right_codes(void)
          "not 'xml'"},
         {"/v1/completions", "{\"prompt\":\"x\",\"logprobs\":99}", 400, "'logprobs'"},
         {"/v1/embeddings", "{\"input\":[]}", 400, "'input' must be"},
-        {"/v1/embeddings", "{\"input\":\"x\",\"encoding_format\":\"base64\"}", 400, "float"},
         {"/tokenize", "{}", 400, "'content' is missing"},
         {"/detokenize", "{\"tokens\":{}}", 400, "'tokens' must be an array"},
         {"/apply-template", "{}", 400, "'messages'"},
@@ -513,6 +513,120 @@ static void the_least_recently_used_text_gives_way(void)
     tnd_served_close(&s);
 }
 
+/* ---- counters ---- */
+
+/* What `promtool check metrics` asks for: each metric has its help, its kind and one number in this
+ * order, is named in lower case and once; counters alone end in _total. */
+static void counters_are_in_the_format_of_prometheus(void)
+{
+    struct tnd_served s;
+    char names[64][64];
+    int n = 0;
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    check_int(ASK(&s, "/completion", "{\"prompt\":\"Once\",\"n_predict\":3}"), 200);
+    check_int(ASK(&s, "/metrics", NULL), 200);
+    CU_ASSERT_EQUAL(reply_text[strlen(reply_text) - 1], '\n');
+    for (char *line = strtok(reply_text, "\n"); line != NULL && n < 64; line = strtok(NULL, "\n")) {
+        char kind[16] = "", name[64] = "", end = 0;
+        double value = -1.0;
+        CU_ASSERT_EQUAL(sscanf(line, "# HELP %63[a-z_] %c", names[n], &end), 2);
+        line = strtok(NULL, "\n");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(line);
+        CU_ASSERT_EQUAL(sscanf(line, "# TYPE %63[a-z_] %15[a-z]%c", name, kind, &end), 2);
+        check_string(name, names[n]);
+        line = strtok(NULL, "\n");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(line);
+        CU_ASSERT_EQUAL(sscanf(line, "%63[a-z_] %lf%c", name, &value, &end), 2);
+        check_string(name, names[n]);
+        CU_ASSERT_TRUE(value >= 0.0 && isfinite(value));
+        const size_t length = strlen(name);
+        const bool is_total = length > 6 && strcmp(name + length - 6, "_total") == 0;
+        check_string(kind, is_total ? "counter" : "gauge");
+        for (int i = 0; i < n; i++) {
+            CU_ASSERT_NOT_EQUAL(strcmp(names[i], names[n]), 0);
+        }
+        n++;
+    }
+    CU_ASSERT_TRUE(n > 10);
+    tnd_served_close(&s);
+}
+
+/* ---- from one server to the next ---- */
+
+static void saved_texts_are_there_in_the_next_server(void)
+{
+    struct tnd_served s, next;
+    struct srv_reply first, half, again, more;
+    char *bytes = NULL;
+    size_t n = 0;
+    if (!tnd_served_open(&s, NULL) || !tnd_served_open(&next, NULL)) {
+        return;
+    }
+    ask_ids(&s, 3, 150, 300, &first);
+    tnd_run_job(&s, first.job);
+    ask_ids(&s, 5, 90, 300, &half);
+    while (half.job->n_generated < 2) {
+        (void)tnd_srv_engine_step(s.server.engine);
+    }
+    tnd_srv_engine_stop(s.server.engine, 0.0); /* no time to finish */
+    check_int(half.job->finish, SRV_CANCELLED);
+    check_ok(tnd_srv_save_bytes(s.server.engine, &bytes, &n, NULL));
+    check_ok(tnd_srv_restore_bytes(next.server.engine, bytes, n, NULL));
+    ask_ids(&next, 3, 150, 300, &again);
+    ask_ids(&next, 5, 90, 300, &more);
+    tnd_run_job(&next, again.job);
+    tnd_run_job(&next, more.job);
+    check_int(again.job->times.n_cached, 150);
+    check_int(more.job->times.n_cached, 90);
+    check_string(again.job->text.bytes, first.job->text.bytes);
+    CU_ASSERT_EQUAL(strncmp(more.job->text.bytes, half.job->text.bytes, half.job->text.n), 0);
+    free(bytes);
+    tnd_srv_reply_free(&first);
+    tnd_srv_reply_free(&half);
+    tnd_srv_reply_free(&again);
+    tnd_srv_reply_free(&more);
+    tnd_served_close(&s);
+    tnd_served_close(&next);
+}
+
+static void damaged_texts_leave_an_empty_cache(void)
+{
+    const struct tnd_served_options other = {.n_parallel = 3};
+    struct tnd_served s, wider;
+    struct srv_reply reply;
+    struct srv_counts counts;
+    struct tandem_error error;
+    char *bytes = NULL;
+    size_t n = 0;
+    if (!tnd_served_open(&s, NULL) || !tnd_served_open(&wider, &other)) {
+        return;
+    }
+    ask_ids(&s, 3, 20, 300, &reply);
+    tnd_run_job(&s, reply.job);
+    check_ok(tnd_srv_save_bytes(s.server.engine, &bytes, &n, NULL));
+    CU_ASSERT_NOT_EQUAL(tnd_srv_restore_bytes(wider.server.engine, bytes, n, &error), TANDEM_OK);
+    check_contains(error.text, "--parallel");
+    for (size_t i = 0; i < n; i += i < 200 ? 1 : 977) {
+        char *copy = malloc(i > 0 ? i : 1); /* so that reading behind the end is noticed */
+        CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
+        memcpy(copy, bytes, i);
+        CU_ASSERT_NOT_EQUAL(tnd_srv_restore_bytes(s.server.engine, copy, i, NULL), TANDEM_OK);
+        free(copy);
+        bytes[i] ^= 0x40;
+        CU_ASSERT_NOT_EQUAL(tnd_srv_restore_bytes(s.server.engine, bytes, n, NULL), TANDEM_OK);
+        bytes[i] ^= 0x40;
+        (void)tnd_srv_engine_step(s.server.engine);
+        tnd_srv_engine_count(s.server.engine, &counts);
+        check_int(counts.cells_used, 0);
+    }
+    free(bytes);
+    tnd_srv_reply_free(&reply);
+    tnd_served_close(&s);
+    tnd_served_close(&wider);
+}
+
 /* ---- limits ---- */
 
 static void a_full_queue_refuses_and_goes_on(void)
@@ -625,6 +739,9 @@ static CU_TestInfo tests[] = {
     {"texts_beside_each_other_are_those_alone", texts_beside_each_other_are_those_alone},
     {"same_beginnings_are_computed_once", same_beginnings_are_computed_once},
     {"the_least_recently_used_text_gives_way", the_least_recently_used_text_gives_way},
+    {"counters_are_in_the_format_of_prometheus", counters_are_in_the_format_of_prometheus},
+    {"saved_texts_are_there_in_the_next_server", saved_texts_are_there_in_the_next_server},
+    {"damaged_texts_leave_an_empty_cache", damaged_texts_leave_an_empty_cache},
     {"a_full_queue_refuses_and_goes_on", a_full_queue_refuses_and_goes_on},
     {"jobs_of_nobody_and_late_ones_end", jobs_of_nobody_and_late_ones_end},
     {"long_prompts_do_not_stop_others", long_prompts_do_not_stop_others},

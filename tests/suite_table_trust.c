@@ -292,6 +292,27 @@ static void a_changed_piece_of_evidence_is_noticed(void)
     tnd_text_fini(&text);
 }
 
+#define ONE_CONVOLUTION(groups, stride, median, when)                                              \
+    "{\"method\": \"direct\", \"channels\": 3, \"filters\": 4, " groups                            \
+    ", \"window\": \"3x3\", \"stride\": " stride                                                   \
+    ", \"dilation\": \"1x1\", \"padding\": \"0x0\", \"images\": 1, \"result\": \"5x6\", "          \
+    "\"threads\": 2, \"median_us\": " median ", \"when\": " when "}"
+#define CONVOLUTION(groups, stride, median)                                                        \
+    "\"convolutions\": [" ONE_CONVOLUTION(groups, stride, median, "1") "]"
+
+static void of_two_times_of_a_convolution_the_newer_counts(void)
+{
+    static const char list[] =
+        "{\"version\": 2, \"profiles\": [], \"curves\": [], \"convolutions\": [" ONE_CONVOLUTION(
+            "\"groups\": 1", "\"1x1\"", "7", "2") ", " ONE_CONVOLUTION("\"groups\": 1", "\"1x1\"",
+                                                                       "5", "1") "]}";
+    tandem_table *both = tune_parse(list);
+    check_int(both->n_convolutions, 1);
+    CU_ASSERT_EQUAL(both->convolutions[0].median_us, 7);
+    CU_ASSERT_EQUAL(both->convolutions[0].count, 0);
+    tandem_table_free(both);
+}
+
 static void broken_evidence_is_refused_with_its_place(void)
 {
     static const struct {
@@ -307,6 +328,14 @@ static void broken_evidence_is_refused_with_its_place(void)
         {"\"peaks\": [{\"unit\": \"fma\", \"threads\": 1, \"rate\": -1}]", "peaks[0].rate"},
         {"\"slowdowns\": [{\"backend\": \"cpu\", \"beside\": \"x\", \"factor\": 0.5}]",
          "slowdowns[0].factor: expected a factor from 1 to 1000"},
+        {"\"convolutions\": [{\"method\": \"direct\"}]", "convolutions[0].channels"},
+        {CONVOLUTION("\"groups\": 0", "\"1x1\"", "1"), "convolutions[0].groups"},
+        {CONVOLUTION("\"groups\": 1", "\"\"", "1"), "convolutions[0].stride"},
+        {CONVOLUTION("\"groups\": 1", "\"1234567890123456789012345678901234567890\"", "1"),
+         "convolutions[0].stride"},
+        {CONVOLUTION("\"groups\": 1", "\"1x1\"", "-1"), "convolutions[0].median_us"},
+        {CONVOLUTION("\"groups\": 1", "\"1x1\"", "1e300"), "convolutions[0].median_us"},
+        {CONVOLUTION("\"groups\": 1", "\"1x1\"", "\"nan\""), "convolutions[0].median_us"},
         {"\"slowdowns\": {}", "slowdowns"},
         {"\"sweeps\": [{\"when\": 1, \"before\": 3}]", "sweeps[0].before: expected an object"},
     };
@@ -341,6 +370,8 @@ static CU_TestInfo tests[] = {
 #ifdef TND_HAVE_CJSON
     {"json_brings_back_all_evidence", json_brings_back_all_evidence},
     {"a_changed_piece_of_evidence_is_noticed", a_changed_piece_of_evidence_is_noticed},
+    {"of_two_times_of_a_convolution_the_newer_counts",
+     of_two_times_of_a_convolution_the_newer_counts},
     {"broken_evidence_is_refused_with_its_place", broken_evidence_is_refused_with_its_place},
 #endif
     CU_TEST_INFO_NULL,

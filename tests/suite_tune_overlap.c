@@ -96,16 +96,23 @@ static void set_costs(double cpu_us, const double *device_us, int n_devices, dou
     tnd_planner_set_table(planner, costs);
 }
 
-static tandem_tensor *weights(struct tnd_test_rng *rng)
+enum { FEW = 64, LONG = 4096, TOKENS = 64 }; /* of a product with few rows */
+
+static tandem_tensor *weights_of(struct tnd_test_rng *rng, int64_t n, int64_t k)
 {
-    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N});
-    for (int64_t n = 0; n < N; n++) {
-        float row[K];
-        tnd_test_fill(rng, row, K);
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){k, n});
+    for (int64_t i = 0; i < n; i++) {
+        float row[LONG];
+        tnd_test_fill(rng, row, (size_t)k);
         check_ok(tandem_quantize(TANDEM_TYPE_Q4_0, row,
-                                 (char *)tandem_tensor_data(w) + (size_t)n * w->nb[1], K));
+                                 (char *)tandem_tensor_data(w) + (size_t)i * w->nb[1], k));
     }
     return tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+}
+
+static tandem_tensor *weights(struct tnd_test_rng *rng)
+{
+    return weights_of(rng, N, K);
 }
 
 /* `n_products` of the same x in each of `n_layers`, added up. */
@@ -139,17 +146,18 @@ static tandem_plan *plan_of(const tandem_graph *graph)
 /* Computes by the plan and on the CPU alone; both give the same up to rounding. */
 static void check_result(tandem_graph *graph, const tandem_plan *plan, tandem_tensor *y)
 {
-    float *want = malloc(K * M * sizeof(float));
+    size_t n = (size_t)tandem_tensor_elements(y);
+    float *want = malloc(n * sizeof(float));
     struct tandem_error error = {0};
     tandem_plan *alone = NULL;
     tnd_planner_force(planner, 0);
     check_ok(tnd_planner_plan(planner, graph, 2, &alone, NULL));
     tnd_planner_force(planner, -1);
     check_ok(tnd_exec_run(exec, graph, alone, NULL, NULL));
-    memcpy(want, tandem_tensor_data(y), K * M * sizeof(float));
-    memset(tandem_tensor_data(y), 0, K * M * sizeof(float));
+    memcpy(want, tandem_tensor_data(y), n * sizeof(float));
+    memset(tandem_tensor_data(y), 0, n * sizeof(float));
     check_status(tnd_exec_run(exec, graph, plan, NULL, &error), TANDEM_OK, NULL, &error);
-    check_nmse(tandem_tensor_data(y), want, K * M, 5e-4, "planned against the CPU alone");
+    check_nmse(tandem_tensor_data(y), want, (int64_t)n, 5e-4, "planned against the CPU alone");
     tandem_plan_free(alone);
     free(want);
 }
@@ -183,16 +191,78 @@ static void independent_products_run_side_by_side(void)
     tandem_plan_free(plan);
 }
 
+static void check_events(tandem_graph *graph, const tandem_plan *plan);
+
+/* Half of the rows take half of the time, half of the columns all of it. */
+static void set_costs_of_halves(const char *profile, double us)
+{
+    tune_add_cost_of(costs, profile, N / 2, K, us / 2, 0);
+    tune_add_cost_of(costs, profile, N, K / 2, us, 0);
+}
+
 static void rows_of_a_product_are_split(void)
 {
     tandem_tensor *y;
     tandem_graph *graph = layers(4, 1, &y);
+    set_costs_of_halves("cpu", 500);
+    set_costs_of_halves("opencl", 1000);
     set_costs(500, (const double[]){1000}, 1, 2);
     tandem_plan *plan = plan_of(graph);
     check_int(sides_of(plan), 3);
     check_int(tandem_plan_part_count(plan), 4);
+    for (int i = 0; i < tandem_plan_part_count(plan); i++) {
+        check_int(tandem_plan_part(plan, i)->split, TANDEM_SPLIT_ROWS);
+    }
     CU_ASSERT_TRUE(plan->schedule->makespan_us < 0.75F * plan->schedule->single_us);
     check_result(graph, plan, y);
+    tandem_plan_free(plan);
+}
+
+/* A router's shape, which takes as long on each side; moving all of X takes half of that. */
+static tandem_plan *plan_of_few_rows(double us, tandem_graph **out_graph, tandem_tensor **out_y)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tandem_tensor *x =
+        tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){LONG, TOKENS});
+    tnd_test_fill(&rng, tandem_tensor_data(x), (size_t)LONG * TOKENS);
+    *out_graph = tandem_graph_new(context);
+    *out_y = tandem_mul_mat(context, weights_of(&rng, FEW, LONG), x);
+    tandem_graph_add(*out_graph, *out_y);
+    check_ok(tandem_graph_finish(*out_graph, NULL));
+    for (int half = 1; half <= 2; half++) {
+        tune_add_cost_of(costs, "cpu", FEW, LONG / half, us / 2 / half, 0);
+        tune_add_cost_of(costs, "opencl", FEW, LONG / half, us / half, 0);
+    }
+    tune_add_link(costs, "opencl", 2, 1000);
+    tnd_planner_set_table(planner, costs);
+    return plan_of(*out_graph);
+}
+
+static void a_product_of_few_rows_is_split_by_columns(void)
+{
+    tandem_tensor *y;
+    tandem_graph *graph;
+    tandem_plan *plan = plan_of_few_rows(2000, &graph, &y);
+    check_int(sides_of(plan), 3);
+    check_int(tandem_plan_part_count(plan), 1);
+    if (tandem_plan_part_count(plan) == 1) {
+        check_int(tandem_plan_part(plan, 0)->split, TANDEM_SPLIT_COLUMNS);
+        check_int(tandem_plan_part(plan, 0)->end, LONG);
+    }
+    CU_ASSERT_TRUE(plan->schedule->makespan_us < 0.75F * plan->schedule->single_us);
+    check_result(graph, plan, y);
+    check_events(graph, plan);
+    tandem_plan_free(plan);
+}
+
+/* Copying the columns of X takes longer than what could be gained. */
+static void cheap_products_of_few_rows_stay_whole(void)
+{
+    tandem_tensor *y;
+    tandem_graph *graph;
+    tandem_plan *plan = plan_of_few_rows(150, &graph, &y);
+    check_int(sides_of(plan), 1);
+    check_int(tandem_plan_part_count(plan), 0);
     tandem_plan_free(plan);
 }
 
@@ -200,10 +270,17 @@ static void rows_are_split_over_three_devices(void)
 {
     tandem_tensor *y;
     tandem_graph *graph = layers(2, 1, &y);
-    set_costs(1000, (const double[]){1000, 1500, 2000}, 3, 2);
+    static const double device_us[DEVICES] = {1000, 1500, 2000};
+    for (int d = 0; d < DEVICES; d++) {
+        set_costs_of_halves(profiles[d], device_us[d]);
+    }
+    set_costs(50000, device_us, DEVICES, 2);
     tandem_plan *plan = plan_of(graph);
-    check_int(sides_of(plan), 14); /* INIT on the CPU takes as long for a share as for all */
+    check_int(sides_of(plan), 14);
     check_int(tandem_plan_part_count(plan), 4);
+    for (int i = 0; i < tandem_plan_part_count(plan); i++) {
+        check_int(tandem_plan_part(plan, i)->split, TANDEM_SPLIT_ROWS);
+    }
     CU_ASSERT_TRUE(plan->schedule->makespan_us < 0.6F * plan->schedule->single_us);
     check_result(graph, plan, y);
     tandem_plan_free(plan);
@@ -540,6 +617,8 @@ static CU_TestInfo overlap_tests[] = {
     {"independent products run side by side", independent_products_run_side_by_side},
     {"every lane does in order what the plan says", every_lane_does_in_order_what_the_plan_says},
     {"rows of a product are split", rows_of_a_product_are_split},
+    {"a product of few rows is split by columns", a_product_of_few_rows_is_split_by_columns},
+    {"cheap products of few rows stay whole", cheap_products_of_few_rows_stay_whole},
     {"rows are split over three devices", rows_are_split_over_three_devices},
     {"independent products run on three devices", independent_products_run_on_three_devices},
     {"layers stay together where moving is dear", layers_stay_together_where_moving_is_dear},

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Schedules against an exhaustive search over all sides and orders, with a count of time of its
- * own: no slow-downs, no splits. */
+ * own: no slow-downs, no splits. It cuts off what an easy bound by paths excludes, and nothing
+ * else. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/suite_tune_schedule.h"
+#include "tune/policy.h"
+#include "tune/schedule_internal.h"
 
 struct search {
     const struct drawn *d;
@@ -20,6 +23,7 @@ struct moment {
     double there[MOST_NODES][MOST_SIDES]; /* when a result is in a memory; INFINITY: never */
     uint8_t side[MOST_NODES];
     uint32_t done;
+    bool slept; /* the host's workers */
     double end;
 };
 
@@ -39,6 +43,12 @@ static void search_fetch(const struct drawn *d, struct moment *m, int from)
     }
 }
 
+static void wait_until(struct moment *m, double us)
+{
+    m->slept = m->slept || us > m->host;
+    m->host = fmax(m->host, us);
+}
+
 /* `fetches`: its result comes to the host at once; else no other memory ever gets it. False when
  * it needs such a result. */
 static bool search_node(const struct drawn *d, struct moment *m, int node, int side, bool fetches)
@@ -52,7 +62,7 @@ static bool search_node(const struct drawn *d, struct moment *m, int node, int s
                 return false;
             }
             if (memory > 0) {
-                m->host = fmax(m->host, m->there[from][0]);
+                wait_until(m, m->there[from][0]);
                 double *lane = lane_of(d, m, side, 1);
                 *lane = fmax(*lane, m->host) +
                         tnd_schedule_link_us(&d->sides[side].upload, d->bytes[from]);
@@ -64,8 +74,13 @@ static bool search_node(const struct drawn *d, struct moment *m, int node, int s
         }
     }
     double *lane = side > 0 ? lane_of(d, m, side, 0) : &m->host;
-    *lane =
-        fmax(fmax(*lane, m->host), ready) + (double)d->times[node * d->problem.n_sides + side].us;
+    double us = (double)d->times[node * d->problem.n_sides + side].us;
+    if (side == 0) {
+        wait_until(m, ready);
+        us += m->slept && us > d->problem.wake_us ? d->problem.wake_us : 0;
+        m->slept = m->slept && !(us > d->problem.wake_us);
+    }
+    *lane = fmax(fmax(*lane, m->host), ready) + us;
     m->there[node][memory] = *lane;
     m->side[node] = (uint8_t)side;
     m->done |= UINT32_C(1) << node;
@@ -189,21 +204,73 @@ static void schedules_of_small_graphs_are_near_the_best_one(void)
         double ratio = schedule.best_us / best;
         worst = fmax(worst, ratio);
         n_same += ratio < 1.001;
-        n_above += ratio > 1.1;
+        n_above += ratio > 1.054; /* by what may be missed of the best one, TND_SCHEDULE_NEAR */
         sum += ratio;
         tnd_schedule_fini(&schedule);
     }
     printf(
         "  %d graphs of up to 10 nodes: %.3f of the best schedule at worst, %.3f in the mean, the "
-        "best one in %d, above 1.1 in %d\n",
+        "best one in %d, above 1.054 in %d\n",
         n, worst, sum / n, n_same, n_above);
     check_int(n_above, 0);
     CU_ASSERT_TRUE(sum / n <= 1.01);
 }
 
+/* A search of the planner without a limit. */
+static double search_to_the_end(const struct drawn *d, double *out_least)
+{
+    enum { CELLS = MOST_NODES * (MOST_SIDES + 1), SEEN = TND_SCHEDULE_SEEN };
+    static float us[CELLS], tail_us[CELLS], fetch_us[CELLS], bring_us[CELLS], work_us[MOST_NODES];
+    static uint32_t seen[SEEN];
+    static float seen_us[SEEN * (2 * TND_SCHEDULE_SMALL * MOST_SIDES + TND_SCHEDULE_LANES)];
+    uint8_t side[MOST_NODES];
+    int32_t order[MOST_NODES];
+    struct tnd_bounds bounds = {.problem = &d->problem,
+                                .us = us,
+                                .tail_us = tail_us,
+                                .fetch_us = fetch_us,
+                                .bring_us = bring_us,
+                                .work_us = work_us};
+    tnd_schedule_bound(&bounds);
+    struct tnd_search looked = {.bounds = &bounds,
+                                .n_left = INT64_MAX,
+                                .us = INFINITY,
+                                .side = side,
+                                .order = order,
+                                .seen = seen,
+                                .seen_us = seen_us};
+    tnd_schedule_search(&looked);
+    *out_least = bounds.least_us;
+    return looked.us;
+}
+
+/* So no bound was above what can be reached, and no state that was discarded led to the best. */
+static void a_search_to_its_end_finds_the_best_schedule(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(1505 + tnd_test_seed());
+    static struct drawn d;
+    int n = tnd_effort() > 2 ? 20000 : 3000;
+    for (int i = 0; i < n; i++) {
+        double least;
+        d.wanted_nodes = (int)tnd_test_rng_int(&rng, 4, 7);
+        d.wanted_sides = (int)tnd_test_rng_int(&rng, 2, 3);
+        tune_draw_schedule(&rng, &d);
+        make_longer(&d);
+        d.problem.wake_us = i % 2 == 0 ? 0 : (double)tnd_test_rng_int(&rng, 1, 2000);
+        for (int e = 0; e < d.n_edges && i % 4 < 2; e++) {
+            d.edges[e].is_ordered = tnd_test_rng_int(&rng, 0, 3) == 0;
+        }
+        double found = search_to_the_end(&d, &least);
+        double best = search(&d, found);
+        CU_ASSERT_TRUE(found <= best * (1 + 1e-5));
+        CU_ASSERT_TRUE(least <= best * (1 + 1e-5));
+    }
+}
+
 static CU_TestInfo search_tests[] = {
     {"schedules of small graphs are near the best one",
      schedules_of_small_graphs_are_near_the_best_one},
+    {"a search to its end finds the best schedule", a_search_to_its_end_finds_the_best_schedule},
     CU_TEST_INFO_NULL,
 };
 

@@ -37,6 +37,7 @@ tandem_table *tune_parse(const char *text)
     struct tandem_error error = {0};
     check_status(tandem_table_parse(text, strlen(text), "test", &table, &error), TANDEM_OK, NULL,
                  &error);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(table);
     return table;
 }
 

@@ -11,6 +11,12 @@ enum { N = TUNE_DEVICE_N, K = TUNE_DEVICE_K };
  * microseconds. */
 void tune_add_cost(tandem_table *table, const char *profile, double fixed, double per_token)
 {
+    tune_add_cost_of(table, profile, N, K, fixed, per_token);
+}
+
+void tune_add_cost_of(tandem_table *table, const char *profile, int64_t n, int64_t k, double fixed,
+                      double per_token)
+{
     struct tnd_table_profile described;
     CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, profile, TANDEM_TYPE_Q4_0, &described));
     check_ok(tnd_table_add_profile(table, &described));
@@ -19,7 +25,7 @@ void tune_add_cost(tandem_table *table, const char *profile, double fixed, doubl
         /* Fetching a result is a transfer, see tune_add_link. */
         bool has_curve = stage->backend[0] != '\0' && stage->task != TANDEM_TASK_FINALIZE;
         for (int threads = 1; threads <= 2 && has_curve; threads++) {
-            struct tnd_curve_key key = tune_key(N, K, (enum tandem_task)stage->task,
+            struct tnd_curve_key key = tune_key(n, k, (enum tandem_task)stage->task,
                                                 stage->parallel, stage->parallel ? threads : 1);
             memcpy(key.backend, stage->backend, sizeof(key.backend));
             key.stage = (uint8_t)s;

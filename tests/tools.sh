@@ -96,7 +96,12 @@ if group usage; then
     for command in $commands; do
         try 2 "unknown option '--nonsense'" "$command" --nonsense
         check "errors go to stderr alone" [ ! -s out ]
+        try 0 "tandem-llama 0." "$command" -V
     done
+    "$tool" run model.bin "${tokenizer[@]}" -n 2 --quiet >out 2>err
+    check "--quiet: the text alone" [ -s out ] && check "and no notes" [ ! -s err ]
+    "$tool" run model.bin "${tokenizer[@]}" -n 2 --verbose >out 2>err
+    check "--verbose: what was found" has "note: backends: " err
     for command in run chat inspect fit; do
         try 2 "is missing" "$command"
         try 2 "unexpected 'two'" "$command" one two
@@ -155,7 +160,7 @@ if group device; then
         check "no fourth device is opened" lacks "@opencl3:" out
         "$tune" profiles --device "no such device" >out 2>err
         check "a device that is not there is an error" [ $? -eq 1 ]
-        check "and named" has "'no such device'" err
+        check "and named once" has "no device for opencl: none of" err
     else
         check "the reason is said" has "no device for" err
         skip "no device is here"
@@ -178,9 +183,9 @@ if group synth; then
     try 1 "a token uses 5 of 4 experts" synth x.gguf --shape 256,512,2,8,2,300,4,5
     try 0 "23 tensors" synth moe.gguf --shape 256,64,2,8,2,300,4,2 --type q8_0
     try 0 "4 experts a layer, of which a token uses 2" inspect moe.gguf
-    try 1 "(ARGUMENT)" synth x.gguf --shape 0,512,2,8,2,300
-    try 1 "(ARGUMENT)" synth x.gguf --shape 250,512,2,8,3,300
-    try 1 "(FILE)" synth no/such/folder/x.gguf --shape 256,512,2,8,2,300
+    try 1 "dim is 0, expected 1 to" synth x.gguf --shape 0,512,2,8,2,300
+    try 1 "expected a divisor of dim, which is 250" synth x.gguf --shape 250,512,2,8,3,300
+    try 1 "no/such/folder/x.gguf: cannot make a temporary file" synth no/such/folder/x.gguf --shape 256,512,2,8,2,300
     check "nothing was written" [ ! -e x.gguf ]
 fi
 
@@ -201,7 +206,7 @@ if group inspect; then
     done
     try 0 "GGUF version 3" inspect c0.gguf
     printf 'GGUF\3\0\0\0\1' >short.gguf
-    try 1 "(TRUNCATED)" inspect short.gguf
+    try 1 "needs 8 bytes, 1 are left" inspect short.gguf
     printf 'GGUF\1\0\0\0\0\0\0\0\0\0\0\0' >old.gguf
     try 1 "expected 2 or 3" inspect old.gguf
     printf '\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R.' >evil.pickle
@@ -275,8 +280,8 @@ if group convert; then
     check "and the file says no type" lacks general.file_type out
     try 2 "'q9' is no type of weights" convert model.bin x.gguf --type q9
     try 1 "expected a type of weights" convert model.bin x.gguf --type i32
-    try 1 "(FILE)" convert model.bin no/such/folder/x.gguf
-    try 1 "(FORMAT)" convert text x.gguf
+    try 1 "no/such/folder/x.gguf: cannot make a temporary file" convert model.bin no/such/folder/x.gguf
+    try 1 "text: not a model file" convert text x.gguf
     check "nothing was written" [ ! -e x.gguf ]
     check "nothing was left behind" [ -z "$(find . -name '*.tmp*' -o -name 'x.gguf*')" ]
     # A folder's tokenizer goes along; run finds it in either place.
@@ -346,7 +351,7 @@ if group run; then
     try 0 "steps end inside it" run model.bin "${tokenizer[@]}" -p "abc def ghi" -n 3 --temp 0
     try 1 "names a tokenizer" run model.bin
     printf '\4\0\0\0\0\0\0\0\1\0\0\0a' >one.tok
-    try 1 "(" run model.bin -t one.tok
+    try 1 "the file has room for at most 1 tokens, expected 300" run model.bin -t one.tok
     try 1 "profile 'nonsense' does not exist" run model.bin "${tokenizer[@]}" --profile nonsense
     try 1 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --type q9
     try 1 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --cache q9
@@ -409,7 +414,7 @@ if group chat; then
     try 0 "model.bin" "${chat[@]}"
     check "and goes on again" cmp out first
     say "/save /no/such/folder/x"
-    try 0 "(FILE)" "${chat[@]}"
+    try 0 "/no/such/folder/x: cannot make a temporary file" "${chat[@]}"
     say "/stats"
     try 0 "resident at most" "${chat[@]}"
     say "/help"

@@ -10,8 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tandem/version.h"
+#include "tools/say.h"
+
 const char *args_program = "mulmat-tune";
 const char *args_dashes = "-";
+
+enum { ARGS_NONE = -2 }; /* beside the results of args_parse: not read yet */
 
 /* A word of the command line that is an option, taken apart. */
 struct word {
@@ -117,6 +122,18 @@ static bool read_number(const char *text, const struct args_option *option, doub
     return true;
 }
 
+static int add_string(const struct args_command *command, const struct args_option *option,
+                      const char *value)
+{
+    struct args_strings *list = option->out;
+    if (list->n == ARGS_LIST_MAX) {
+        return wrong(command, "-%.*s '%s': expected at most %d of them", first_name(option->name),
+                     option->name, value, ARGS_LIST_MAX);
+    }
+    list->values[list->n++] = value;
+    return ARGS_OK;
+}
+
 static int read_value(const struct args_command *command, const struct args_option *option,
                       const char *value)
 {
@@ -137,6 +154,8 @@ static int read_value(const struct args_command *command, const struct args_opti
         kind = "whole numbers, separated by commas,";
         valid = read_ints(value, option, option->out);
         break;
+    case ARGS_STRINGS:
+        return add_string(command, option, value);
     case ARGS_FLAG:
         break;
     }
@@ -187,6 +206,28 @@ static int read_option(const struct args_command *command, const struct word *wo
     return read_value(command, option, value);
 }
 
+/* The options of every command. */
+static int read_common(const struct args_command *command, const struct word *word)
+{
+    if (is_called(word, "help|h")) {
+        args_help(command);
+        return ARGS_HELP;
+    }
+    if (is_called(word, "version|V")) {
+        printf("%s %s\n", args_program, TANDEM_VERSION_STRING);
+        return ARGS_HELP;
+    }
+    const bool is_quiet = is_called(word, "quiet|q");
+    if (!is_quiet && !is_called(word, "verbose")) {
+        return ARGS_NONE;
+    }
+    if (word->value != NULL) {
+        return wrong(command, "option %s takes no value", word->text);
+    }
+    tnd_say_level = is_quiet ? TND_SAY_QUIET : TND_SAY_ALL;
+    return ARGS_OK;
+}
+
 int args_parse(const struct args_command *command, int argc, char **argv, const char **operands,
                int *out_n_operands)
 {
@@ -197,11 +238,8 @@ int args_parse(const struct args_command *command, int argc, char **argv, const 
         if (!only_operands && strcmp(argv[i], "--") == 0) {
             only_operands = true;
         } else if (!only_operands && take_apart(argv[i], &word)) {
-            if (is_called(&word, "help") || is_called(&word, "h")) {
-                args_help(command);
-                return ARGS_HELP;
-            }
-            int result = read_option(command, &word, argc, argv, &i);
+            int result = read_common(command, &word);
+            result = result == ARGS_NONE ? read_option(command, &word, argc, argv, &i) : result;
             if (result != ARGS_OK) {
                 return result;
             }
@@ -233,9 +271,9 @@ int args_code(int result)
 
 void args_help(const struct args_command *command)
 {
-    printf("usage: %s %s%s%s%s\n\n%s\n", args_program, command->name,
-           command->n_options > 0 ? " [options]" : "", command->operands[0] != '\0' ? " " : "",
-           command->operands, command->what);
+    printf("usage: %s%s%s%s%s%s\n\n%s\n", args_program, command->name[0] != '\0' ? " " : "",
+           command->name, command->n_options > 0 ? " [options]" : "",
+           command->operands[0] != '\0' ? " " : "", command->operands, command->what);
     printf("\n");
     for (int i = 0; i < command->n_options; i++) {
         const struct args_option *option = &command->options[i];
@@ -247,5 +285,6 @@ void args_help(const struct args_command *command)
                  option->value != NULL ? " " : "", option->value != NULL ? option->value : "");
         printf("  %-24s %s\n", left, option->help);
     }
-    printf("  %-24s %s\n", "--help", "this text");
+    printf("  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--quiet, -q", "no notes, no progress",
+           "--verbose", "notes on what is found and chosen", "--help, -h", "this text");
 }

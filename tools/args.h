@@ -17,12 +17,18 @@ enum args_kind {
     ARGS_STRING, /* const char *, borrowed from argv */
     ARGS_INT,    /* int64_t within [low, high] */
     ARGS_NUMBER, /* double within [low, high] */
-    ARGS_INTS    /* struct args_ints: N[,N..], each within [low, high] */
+    ARGS_INTS,   /* struct args_ints: N[,N..], each within [low, high] */
+    ARGS_STRINGS /* struct args_strings: given as often as there are strings */
 };
 
 struct args_ints {
     int n;
     int64_t values[ARGS_LIST_MAX];
+};
+
+struct args_strings {
+    int n;
+    const char *values[ARGS_LIST_MAX]; /* borrowed from argv */
 };
 
 /* One option. `out` keeps its value when the option is not given: set the default before. */
@@ -48,7 +54,8 @@ struct args_command {
 enum { ARGS_OK = 0, ARGS_HELP = -1, ARGS_WRONG = 2 };
 
 /** Reads argv[1..]: options into their `out`, other words into `operands` (max_operands entries).
- *  ARGS_HELP after -h, -help or --help: the help was printed, exit with 0. ARGS_WRONG: stderr says
+ *  ARGS_HELP after --help and --version, which were printed: exit with 0. --quiet and --verbose set
+ *  tnd_say_level. ARGS_WRONG: stderr says
  *  what is wrong, exit with 2. */
 int args_parse(const struct args_command *command, int argc, char **argv, const char **operands,
                int *out_n_operands);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/tnd_status.h"
 #include "tandem/device.h"
 
@@ -293,8 +294,9 @@ enum tandem_status tnd_device_option_check(const struct tnd_device_option *optio
         if (!is_open(runtime, option->needed[i])) {
             char reason[sizeof(((struct tandem_profile_info *)0)->reason)];
             find_reason(runtime, option->needed[i], reason, sizeof(reason));
-            return fail(error, TANDEM_E_NOT_FOUND, "no device for %s: %s", option->needed[i],
-                        reason);
+            const char *said = tnd_text_behind(reason, option->needed[i]);
+            return fail(error, TANDEM_E_NOT_FOUND, "no device for %s%s%s", option->needed[i],
+                        said != reason ? "" : ": ", said);
         }
     }
     return TANDEM_OK;

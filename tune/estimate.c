@@ -118,8 +118,12 @@ static bool same_but_threads(const struct tnd_curve_key *a, const struct tnd_cur
 static double distance_to(const struct tnd_curve *curve, int64_t m)
 {
     TND_ASSERT(m > 0);
+    int above = 0;
+    while (above < curve->n_samples && curve->samples[above].m < m) {
+        above++;
+    }
     double nearest = INFINITY;
-    for (int i = 0; i < curve->n_samples; i++) {
+    for (int i = above > 0 ? above - 1 : 0; i <= above && i < curve->n_samples; i++) {
         nearest = fmin(nearest, fabs(log2((double)curve->samples[i].m / (double)m)));
     }
     return nearest;
@@ -338,6 +342,8 @@ static double shape_distance(double n_ratio, double k_ratio)
     return fmax(n_ratio, 1.0 / n_ratio) * fmax(k_ratio, 1.0 / k_ratio);
 }
 
+enum { SMALLER, LARGER, SIDES };
+
 /* A shape that knows the wanted stage. */
 struct neighbour {
     bool found;
@@ -345,58 +351,64 @@ struct neighbour {
     struct tnd_estimate estimate;
 };
 
-/* The first curve of the nearest shape of the type on one side of the wanted one (its task has at
- * most, or at least, as much work) that lies farther than `beyond`, or -1. The shapes of a type are
- * neighbours in the table, so each is found by one search from the last. */
-static int next_nearest(const struct tandem_table *table, const struct tnd_curve_key *wanted,
-                        bool larger, double beyond, double *out_distance)
+/* The first curves of the nearest shapes of the type on either side of the wanted one (SMALLER:
+ * its task has at most as much work, LARGER: at least) that lie farther than io_distance, which
+ * becomes theirs; -1: there is none. The shapes of a type are neighbours in the table. */
+static void next_nearest(const struct tandem_table *table, const struct tnd_curve_key *wanted,
+                         double io_distance[SIDES], int out_at[SIDES])
 {
-    int best = -1;
+    double nearest[SIDES] = {INFINITY, INFINITY};
     struct tnd_curve_key probe = {0};
     probe.type = wanted->type;
-    int at = tnd_table_lower_bound(table, &probe);
-    while (at < table->n_curves && table->curves[at].key.type == wanted->type) {
+    out_at[SMALLER] = out_at[LARGER] = -1;
+    for (int at = tnd_table_lower_bound(table, &probe);
+         at < table->n_curves && table->curves[at].key.type == wanted->type;
+         at = tnd_table_next_shape(table, at)) {
         const struct tnd_curve_key *shape = &table->curves[at].key;
         double n_ratio = (double)wanted->n / (double)shape->n;
         double k_ratio = (double)wanted->k / (double)shape->k;
         double size = n_ratio * k_ratio;
+        if (!(size <= TND_SHAPE_RATIO && size >= 1.0 / TND_SHAPE_RATIO) ||
+            strcmp(shape->op, wanted->op) != 0) {
+            continue;
+        }
         double ratio = work_ratio((enum tandem_task)wanted->task, n_ratio, k_ratio);
         double distance = shape_distance(n_ratio, k_ratio);
-        if (size <= TND_SHAPE_RATIO && size >= 1.0 / TND_SHAPE_RATIO && distance > beyond &&
-            (larger ? ratio <= 1.0 : ratio >= 1.0) && strcmp(shape->op, wanted->op) == 0 &&
-            (best < 0 || distance < *out_distance)) {
-            best = at;
-            *out_distance = distance;
+        for (int s = 0; s < SIDES; s++) {
+            if ((s == LARGER ? ratio <= 1.0 : ratio >= 1.0) && distance > io_distance[s] &&
+                distance < nearest[s]) {
+                nearest[s] = distance;
+                out_at[s] = at;
+            }
         }
-        bool is_before = strcmp(shape->op, wanted->op) < 0; /* the wanted one may follow */
-        probe.n = shape->n;
-        probe.k = is_before ? shape->k : shape->k + 1; /* behind everything of this shape */
-        memcpy(probe.op, is_before ? wanted->op : "", is_before ? sizeof(probe.op) : 1);
-        at = tnd_table_lower_bound(table, &probe);
     }
-    return best;
+    io_distance[SMALLER] = nearest[SMALLER];
+    io_distance[LARGER] = nearest[LARGER];
 }
 
-static struct neighbour find_neighbour(const struct tandem_table *table,
-                                       const struct tnd_curve_key *wanted, bool larger, int64_t m,
-                                       int threads)
+static void find_neighbours(const struct tandem_table *table, const struct tnd_curve_key *wanted,
+                            int64_t m, int threads, struct neighbour out[SIDES])
 {
-    struct neighbour neighbour = {0};
-    double distance = 0.0;
-    for (int tries = 0; tries < TND_SHAPES_TRIED && !neighbour.found; tries++) {
-        int at = next_nearest(table, wanted, larger, distance, &distance);
-        if (at < 0) {
-            break;
+    double distance[SIDES] = {0, 0};
+    bool is_over[SIDES] = {false, false};
+    for (int tries = 0; tries < TND_SHAPES_TRIED && !(is_over[SMALLER] && is_over[LARGER]);
+         tries++) {
+        int at[SIDES];
+        next_nearest(table, wanted, distance, at);
+        for (int s = 0; s < SIDES; s++) {
+            is_over[s] = is_over[s] || at[s] < 0;
+            if (is_over[s]) {
+                continue;
+            }
+            struct tnd_curve_key key = *wanted;
+            key.n = table->curves[at[s]].key.n;
+            key.k = table->curves[at[s]].key.k;
+            out[s].found = is_over[s] = on_shape(table, &key, m, threads, &out[s].estimate);
+            out[s].work =
+                1.0 / work_ratio((enum tandem_task)wanted->task, (double)wanted->n / (double)key.n,
+                                 (double)wanted->k / (double)key.k);
         }
-        struct tnd_curve_key key = *wanted;
-        key.n = table->curves[at].key.n;
-        key.k = table->curves[at].key.k;
-        neighbour.found = on_shape(table, &key, m, threads, &neighbour.estimate);
-        neighbour.work =
-            1.0 / work_ratio((enum tandem_task)wanted->task, (double)wanted->n / (double)key.n,
-                             (double)wanted->k / (double)key.k);
     }
-    return neighbour;
 }
 
 /* Between the nearest smaller and the nearest larger measured shape along the line through both:
@@ -405,8 +417,10 @@ static struct neighbour find_neighbour(const struct tandem_table *table,
 static bool between_shapes(const struct tandem_table *table, const struct tnd_curve_key *wanted,
                            int64_t m, int threads, struct tnd_estimate *out)
 {
-    struct neighbour smaller = find_neighbour(table, wanted, false, m, threads);
-    struct neighbour larger = find_neighbour(table, wanted, true, m, threads);
+    struct neighbour found[SIDES] = {{0}};
+    find_neighbours(table, wanted, m, threads, found);
+    const struct neighbour smaller = found[SMALLER];
+    const struct neighbour larger = found[LARGER];
     if (!smaller.found && !larger.found) {
         return false;
     }
@@ -450,8 +464,9 @@ static bool estimate_stage(const struct tandem_table *table, const struct tnd_ta
     key.warm = is_warm;
     bool found = is_warm && on_shape(table, &key, m, threads, &estimate);
     key.warm = false;
+    bool is_moved = tnd_task_is(stage->task, TND_TASK_FETCHES) && table->version != 1;
     if (!found && !on_shape(table, &key, m, threads, &estimate) &&
-        !between_shapes(table, &key, m, threads, &estimate)) {
+        (is_moved || !between_shapes(table, &key, m, threads, &estimate))) {
         return false;
     }
     estimate.noisy = estimate.spread_us > TND_NOISY_FRAC * estimate.us;

@@ -27,8 +27,8 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
     if (work.op == TANDEM_OP_NONE || node->ne[0] < 1 || tandem_tensor_elements(node) < 1) {
         return false;
     }
-    work.m = tandem_tensor_elements(node) / node->ne[0];
-    double values = (double)tandem_tensor_elements(node);
+    double values = (double)tnd_node_values(node);
+    work.m = tnd_node_values(node) / node->ne[0];
     if (work.op == TANDEM_OP_ATTENTION) {
         work.k = node->src[1]->ne[1] > 0 ? rounded(node->src[1]->ne[1]) : 1;
         values *= (double)work.k;

@@ -153,11 +153,12 @@ static void place_forced(struct placing *p)
 /* ---- schedules ---- */
 
 static enum tandem_status add_parts(struct placing *p, const struct tnd_schedule *schedule,
-                                    int n_sources)
+                                    const struct tnd_place_problem *problem)
 {
     for (int i = 0; i < schedule->n_parts; i++) {
         const struct tnd_schedule_part *from = &schedule->parts[i];
-        int node = from->node - n_sources;
+        int node = from->node - problem->n_sources;
+        bool is_sum = problem->splits[problem->problem.split_of[from->node]].is_sum;
         const struct tnd_place_choice *choice = &p->nodes[node].choice[from->side];
         if (from->row_begin == 0) {
             p->own[node] = from->side;
@@ -165,7 +166,7 @@ static enum tandem_status add_parts(struct placing *p, const struct tnd_schedule
             continue;
         }
         struct tandem_plan_part part = {.node = node,
-                                        .split = TANDEM_SPLIT_ROWS,
+                                        .split = is_sum ? TANDEM_SPLIT_COLUMNS : TANDEM_SPLIT_ROWS,
                                         .begin = from->row_begin,
                                         .end = from->row_end,
                                         .choice = choice->node};
@@ -194,9 +195,9 @@ static enum tandem_status add_spans(struct placing *p, const struct tnd_schedule
                                     int n_sources)
 {
     static const uint8_t lanes[] = {TANDEM_LANE_COMPUTE, TANDEM_LANE_UPLOAD, TANDEM_LANE_DOWNLOAD,
-                                    TANDEM_LANE_COMPUTE};
+                                    TANDEM_LANE_COMPUTE, TANDEM_LANE_COMPUTE};
     static const uint8_t stages[] = {TANDEM_STAGE_COMPUTE, TANDEM_STAGE_INIT, TANDEM_STAGE_FINALIZE,
-                                     TANDEM_STAGE_FINALIZE};
+                                     TANDEM_STAGE_FINALIZE, TANDEM_STAGE_INIT};
     for (int i = 0; i < schedule->n_spans; i++) {
         const struct tnd_schedule_span *from = &schedule->spans[i];
         int node = from->reader - n_sources;
@@ -204,9 +205,10 @@ static enum tandem_status add_spans(struct placing *p, const struct tnd_schedule
             continue;
         }
         int slot = slot_of(p, from->side);
+        bool is_copy = from->kind == TND_SCHEDULE_COPY;
         struct tandem_plan_span span = {.node = node,
                                         .part = from->is_part ? part_of(p->plan, node, slot) : -1,
-                                        .backend = (uint8_t)slot,
+                                        .backend = (uint8_t)(is_copy ? TANDEM_BACKEND_CPU : slot),
                                         .lane = lanes[from->kind],
                                         .stage = stages[from->kind],
                                         .begin_us = (float)from->begin_us,
@@ -243,13 +245,14 @@ static enum tandem_status set_order(struct placing *p, const struct tnd_schedule
 }
 
 static enum tandem_status keep_schedule(struct placing *p, const struct tnd_schedule *schedule,
-                                        int n_sources)
+                                        const struct tnd_place_problem *problem)
 {
+    int n_sources = problem->n_sources;
     for (int i = 0; i < p->plan->n_nodes; i++) {
         bool is_split = schedule->side[n_sources + i] == TND_SCHEDULE_SPLIT;
         p->best[i] = p->own[i] = is_split ? 0 : schedule->side[n_sources + i];
     }
-    TND_TRY(add_parts(p, schedule, n_sources));
+    TND_TRY(add_parts(p, schedule, problem));
     TND_TRY(set_order(p, schedule, n_sources));
     TND_TRY(add_spans(p, schedule, n_sources));
     if (p->plan->schedule != NULL) {
@@ -269,7 +272,7 @@ static enum tandem_status place_by_schedule(struct placing *p, struct tnd_schedu
     enum tandem_status status =
         tnd_schedule_cached(cache, problem.hash, &problem.problem, &schedule, p->error);
     if (status == TANDEM_OK) {
-        status = keep_schedule(p, schedule, problem.n_sources);
+        status = keep_schedule(p, schedule, &problem);
     }
     tnd_place_problem_fini(&problem);
     return status;

@@ -14,6 +14,7 @@ struct tnd_place_choice {
     struct tandem_plan_node node;
     double us; /* cautiously */
     double error_us;
+    double half_us[2]; /* of half of the rows, of half of the columns; 0: nobody has asked */
 };
 
 struct tnd_place_options {
@@ -31,8 +32,9 @@ struct tnd_place_options {
     /** Best profile of a plain product that reads X and leaves its result on a side (0: host
      *  memory, 1 ..: devices); false: none. Side 0 has always one. */
     bool (*product)(void *user, const tandem_tensor *node, int side, struct tnd_place_choice *out);
-    /** What half of the rows of a product takes on a side; NULL: half of the time of all. */
-    double (*half_us)(void *user, const tandem_tensor *node, int side);
+    /** What half of a product's rows or columns take on a side by the same profile; NULL: half of
+     *  the time of all. */
+    double (*half_us)(void *user, const tandem_tensor *node, int side, enum tandem_split split);
     /** An operation that runs as a whole on the CPU. */
     void (*whole)(void *user, const tandem_tensor *node, struct tandem_plan_node *out);
     /** What such an operation takes on the device of a side; false: nobody knows, it counts as on

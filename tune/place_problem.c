@@ -5,6 +5,7 @@
 #include "tune/place_problem.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "backends/task.h"
@@ -135,10 +136,10 @@ static enum tandem_status write_region(struct building *b, int32_t node,
 {
     struct tnd_span span = tnd_residency_span(&b->residency->regions[region], tensor);
     size_t all = b->residency->regions[region].extent.bytes;
-    bool is_whole = span.begin == 0 && span.end == all && tandem_tensor_is_contiguous(tensor);
     TND_TRY(take_place(b, node, region));
     TND_TRY(wait_for_readers(b, node, region));
     if (b->writer[region] != NONE) {
+        bool is_whole = span.begin == 0 && span.end == all && tandem_tensor_is_contiguous(tensor);
         TND_TRY(add_edge(b, node, b->writer[region], is_whole));
     }
     b->writer[region] = node;
@@ -152,95 +153,6 @@ static enum tandem_status write_region(struct building *b, int32_t node,
 static double rounded(double value)
 {
     return value > 0 ? exp2(ceil(4 * log2(value) - 1e-9) / 4) : 0;
-}
-
-/* A side can take a share when it computes from X to Y by itself. */
-static bool is_alone(const struct tnd_place_options *options, const struct tnd_place_choice *choice,
-                     int side)
-{
-    const struct tandem_task_config *init = &choice->node.stage[TANDEM_STAGE_INIT];
-    int slot = options->slots[side - 1];
-    return choice->node.stage[TANDEM_STAGE_COMPUTE].backend == slot &&
-           (init->backend == TANDEM_BACKEND_NONE || init->backend == slot);
-}
-
-/* A line over the rows through the times of all and of half of them. */
-static void draw_curve(const struct building *b, int i, int side, struct tnd_schedule_split *split)
-{
-    const struct tnd_place_options *options = b->options;
-    const struct tnd_place_choice *choice = &b->nodes[i].choice[side];
-    double half_us = options->half_us != NULL
-                         ? options->half_us(options->user, options->graph->nodes[i], side)
-                         : choice->us / 2;
-    double fixed_us = fmin(fmax(2 * half_us - choice->us, 0), choice->us / 2);
-    for (int p = 1; p < TND_SCHEDULE_CURVE_POINTS; p++) {
-        double part = (double)p / (TND_SCHEDULE_CURVE_POINTS - 1);
-        split->us[side][p] = (float)(fixed_us + (choice->us - fixed_us) * part);
-    }
-    split->error_frac[side] = (float)(choice->error_us / choice->us + TND_SCHEDULE_SHARE_ERROR);
-}
-
-static bool can_split(const struct building *b, int i)
-{
-    const tandem_tensor *node = b->options->graph->nodes[i];
-    const tandem_tensor *w = node->src[0];
-    return node->op == TANDEM_OP_MUL_MAT && b->nodes[i].is_product &&
-           b->nodes[i].choice[HOST].us > 0 && w->root == w &&
-           (w->flags & TND_TENSOR_CONSTANT) != 0 && w->ne[1] >= 2 * TND_SCHEDULE_ROWS &&
-           tandem_tensor_is_contiguous(node) && tandem_tensor_is_contiguous(node->src[1]);
-}
-
-static bool is_alike(const struct tnd_schedule_split *a, const struct tnd_schedule_split *b,
-                     int n_sides)
-{
-    bool alike = a->rows == b->rows && !(a->x_bytes > b->x_bytes) && !(a->x_bytes < b->x_bytes) &&
-                 !(a->bytes_per_row > b->bytes_per_row) && !(a->bytes_per_row < b->bytes_per_row);
-    for (int side = 0; side < n_sides && alike; side++) {
-        float x = a->us[side][TND_SCHEDULE_CURVE_POINTS - 1];
-        float y = b->us[side][TND_SCHEDULE_CURVE_POINTS - 1];
-        alike = a->can[side] == b->can[side] && !(x > y) && !(x < y);
-    }
-    return alike;
-}
-
-/* Which kind of split product a node is; NONE: it is not. */
-static int16_t kind_of(struct building *b, int i)
-{
-    struct tnd_schedule_problem *problem = &b->out->problem;
-    const tandem_tensor *node = b->options->graph->nodes[i];
-    struct tnd_schedule_split split;
-    bool any = false;
-    if (!can_split(b, i)) {
-        return NONE;
-    }
-    memset(&split, 0, sizeof(split));
-    split.rows = node->ne[0];
-    split.step = TND_SCHEDULE_ROWS;
-    split.x_bytes = (double)tandem_tensor_bytes(node->src[1]);
-    split.bytes_per_row = (double)node->ne[1] * sizeof(float);
-    split.join_us_per_row = split.bytes_per_row / TND_SCHEDULE_JOIN_BYTES;
-    for (int side = 0; side < problem->n_sides; side++) {
-        const struct tnd_place_choice *choice = &b->nodes[i].choice[side];
-        split.can[side] = (b->nodes[i].supported >> side & 1) != 0 && choice->us > 0 &&
-                          (side == HOST || is_alone(b->options, choice, side));
-        split.us[side][TND_SCHEDULE_CURVE_POINTS - 1] = (float)(split.can[side] ? choice->us : 0);
-        any = any || (split.can[side] && side != HOST);
-    }
-    for (int k = 0; k < problem->n_splits && any; k++) {
-        if (is_alike(&b->out->splits[k], &split, problem->n_sides)) {
-            return (int16_t)k;
-        }
-    }
-    if (!any || problem->n_splits == TND_PLACE_SPLITS) {
-        return NONE;
-    }
-    for (int side = 0; side < problem->n_sides; side++) {
-        if (split.can[side]) {
-            draw_curve(b, i, side, &split);
-        }
-    }
-    b->out->splits[problem->n_splits] = split;
-    return (int16_t)problem->n_splits++;
 }
 
 /* Of the first product on a side whose weights travel: nothing hides their way. */
@@ -304,7 +216,7 @@ static void price_node(struct building *b, int i)
         }
     }
     b->bytes[at] = node->is_product ? (double)bytes : rounded((double)bytes);
-    b->split_of[at] = kind_of(b, i);
+    b->split_of[at] = (int16_t)tnd_place_split(b->options, i, node, b->out);
 }
 
 static void price_given(struct building *b, int32_t at, double bytes)
@@ -498,6 +410,9 @@ static void hash_all(struct building *b)
     for (int i = 0; i < b->options->n_devices; i++) {
         heads[3] |= UINT64_C(1) << b->options->slots[i];
     }
+    for (int k = 0; k < problem->n_splits; k++) {
+        heads[2] |= (uint64_t)problem->splits[k].is_sum << (32 + k);
+    }
     heads[3] |= problem->only_singles ? UINT64_C(1) << TND_MAX_SLOTS : 0;
     parts[0] = tnd_hash_words(heads, sizeof(heads));
     parts[1] = tnd_hash_words(b->times, n * (size_t)problem->n_sides * sizeof(b->times[0]));
@@ -534,7 +449,7 @@ enum tandem_status tnd_place_problem_init(const struct tnd_place_options *option
 {
     struct building b = {
         .options = options, .residency = residency, .nodes = nodes, .error = error, .out = out};
-    memset(out, 0, sizeof(*out));
+    memset(out, 0, offsetof(struct tnd_place_problem, splits));
     for (int region = residency->n_nodes; region < residency->n_regions; region++) {
         out->n_sources += is_given(residency, region);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The scheduling problem of a graph: what its nodes cost on each side, what they read and write,
- * what transfers and slow-downs the table knows. Only for place.c. */
+ * what transfers and slow-downs the table knows. For place.c; splits are in place_split.c. */
 #ifndef TND_PLACE_PROBLEM_H
 #define TND_PLACE_PROBLEM_H
 
@@ -26,11 +26,12 @@ struct tnd_place_problem {
     int n_sources;
     uint64_t hash[2]; /* of all that differs between two graphs under one table */
     struct tnd_schedule_side sides[TND_SCHEDULE_SIDES];
-    struct tnd_schedule_split splits[TND_PLACE_SPLITS];
     float slowdown[TND_SCHEDULE_SIDES * TND_SCHEDULE_SIDES];
     struct tnd_schedule_edge *edges;
     int n_edges, edges_capacity;
-    void *memory; /* of the other arrays */
+    void *memory;  /* of the other arrays */
+    int n_refused; /* kinds in which no split pays, from the end of `splits` on */
+    struct tnd_schedule_split splits[TND_PLACE_SPLITS]; /* the only member that begins unset */
 };
 
 /** `residency` is that of the graph, restarted; it is not changed. Ended with
@@ -41,5 +42,10 @@ enum tandem_status tnd_place_problem_init(const struct tnd_place_options *option
                                           struct tnd_place_problem *out,
                                           struct tandem_error *error);
 void tnd_place_problem_fini(struct tnd_place_problem *problem);
+
+/** Which of the kinds of splits the node is, a new one if need be; -1: it can not be split, or
+ *  nothing would be gained. Sides and links are described. */
+int tnd_place_split(const struct tnd_place_options *options, int i,
+                    const struct tnd_place_node *node, struct tnd_place_problem *problem);
 
 #endif

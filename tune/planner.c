@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The planner: what is chosen for each node, by table, rule or force. */
-#include "tune/planner.h"
-
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/tnd_assert.h"
@@ -12,42 +8,10 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
-#include "tune/candidates.h"
-#include "tune/experts.h"
 #include "tune/op_cost.h"
 #include "tune/placement.h"
-#include "table/problem.h"
-#include "tune/profiles.h"
-#include "tune/plan_cache.h"
-#include "tune/rule.h"
-#include "tune/stream_cost.h"
+#include "tune/planner_internal.h"
 #include "tune/warm.h"
-
-/* What a product costs that runs by the rule: a candidate with times is preferred. */
-#define BY_RULE_US 1e9
-
-struct tnd_planner {
-    const struct tnd_registry *registry;
-    const struct tnd_clock *clock;
-    struct tnd_log log;
-    int n_cpus;
-    int n_cores;
-    tnd_candidates_fn candidates;
-    tnd_refused_fn refused_by; /* NULL: there is room for all weights */
-    void *refused_user;
-    size_t cache_bytes;
-    pthread_mutex_t lock; /* guards everything below; ahead of those of
-                             refused_by, never held together with another one */
-    const struct tandem_table *table;
-    bool has_warm; /* the table knows times of weights that stay in the cache */
-    double error_bound;
-    int forced;
-    uint32_t types_reported; /* bit a type: its absence from the table was logged */
-    bool idle_reported;      /* a device that nobody has measured was logged */
-    struct tnd_plan_cache memory;
-    struct tnd_placement *placement; /* NULL: weights may be anywhere */
-    struct tnd_schedule_cache schedules;
-};
 
 enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
                                    struct tnd_planner **out_planner, struct tandem_error *error)
@@ -164,168 +128,6 @@ bool tnd_planner_is_warm(struct tnd_planner *planner, const struct tandem_graph 
     return has_warm && tnd_graph_stays_in(graph, planner->cache_bytes);
 }
 
-/* One graph that is being planned. */
-struct plan_run {
-    struct tnd_planner *planner;
-    int n_threads;
-    double handoff_us; /* measured between that many threads; 0: unknown */
-    bool is_warm;      /* the weights stay in the cache */
-    bool is_single;    /* nothing at once: no weights in flight, no schedule */
-    int n_devices;
-    uint8_t slots[TND_MAX_SLOTS];
-    bool is_new;                 /* something was chosen that was not remembered */
-    bool is_beyond;              /* for a node's M, too far from the measured ones */
-    const tandem_tensor *report; /* a node that the table does not cover, to be told */
-    bool is_report_beyond;       /* that is why */
-};
-
-/* ---- candidates ---- */
-
-/* Bit a slot: devices without room for the weight, or where it is not to be. */
-static uint32_t refused_by(const struct tnd_planner *planner, const tandem_tensor *weight)
-{
-    const tandem_tensor *root = weight->root;
-    if ((root->flags & TND_TENSOR_CONSTANT) == 0) {
-        return 0;
-    }
-    uint32_t refused =
-        planner->refused_by != NULL ? planner->refused_by(planner->refused_user, root) : 0;
-    return refused | tnd_placement_refused(planner->placement, root->data,
-                                           tnd_registry_own_slots(planner->registry));
-}
-
-bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
-                               enum tandem_type type, int n_threads, struct tandem_plan_node *out)
-{
-    struct tnd_table_profile described;
-    struct tandem_plan_node node;
-    memset(&node, 0, sizeof(node));
-    if (!tnd_profile_describe(registry, profile, type, &described) ||
-        !tnd_profile_resolve(&described, registry, node.stage, NULL, 0)) {
-        return false;
-    }
-    memcpy(node.profile, described.name, sizeof(node.profile));
-    node.n_threads = n_threads;
-    *out = node;
-    return true;
-}
-
-/* Idle workers sleep where a stage lasts longer than waking them takes: all of them while a device
- * or one thread works, those that are left over while fewer threads work. */
-static void choose_waiting(const struct tnd_planner *planner, const struct tnd_prediction *chosen,
-                           int n_threads, struct tandem_plan_node *out)
-{
-    double wake_us = tnd_estimate_wake(planner->table, n_threads);
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        struct tandem_task_config *config = &out->stage[s];
-        const tandem_backend *backend = tnd_registry_backend(planner->registry, config->backend);
-        bool is_longer = chosen->stage[s].us >= wake_us;
-        bool leaves_idle = !config->parallel || out->n_threads < n_threads;
-        if (backend == NULL) {
-            continue;
-        }
-        if (tnd_backend_is_own(backend)) {
-            config->wait = config->wait && is_longer;
-        } else if (leaves_idle && is_longer && wake_us > 0) {
-            config->wait = true;
-        }
-    }
-}
-
-/* Whether the table has a time for the CPU's own profile. Without it (void, or never measured) what
- * else the table knows would win unopposed. */
-static bool knows_cpu(const struct tandem_table *table, const struct tnd_candidate *candidates,
-                      int n_candidates, const struct tnd_problem *problem, int n_threads)
-{
-    struct tnd_prediction prediction;
-    int candidate = 0;
-    while (candidate < n_candidates && strcmp(candidates[candidate].profile.name, "cpu") != 0) {
-        candidate++;
-    }
-    bool found = candidate == n_candidates; /* the CPU does not take the product at all */
-    for (int t = 1; t <= n_threads && !found; t = tnd_next_thread_count(table, t, n_threads)) {
-        found = tnd_predict(table, candidates, candidate, problem, t, NULL, &prediction);
-        if (t == n_threads) {
-            break;
-        }
-    }
-    return found;
-}
-
-/* The choice of another table, as this one predicts it. */
-struct incumbent {
-    const struct tandem_plan_node *node; /* NULL: there is none */
-    const struct tnd_candidate *candidates;
-    struct tnd_prediction prediction; /* candidate -1: the table knows it no more */
-};
-
-static void meet_incumbent(void *user, const struct tnd_prediction *prediction)
-{
-    struct incumbent *incumbent = user;
-    const struct tnd_candidate *candidate = &incumbent->candidates[prediction->candidate];
-    if (incumbent->node != NULL && prediction->threads == incumbent->node->n_threads &&
-        !candidate->is_excluded && !tnd_is_beyond(&prediction->total) &&
-        strcmp(candidate->profile.name, incumbent->node->profile) == 0) {
-        incumbent->prediction = *prediction;
-    }
-}
-
-static bool choose_by_table(struct plan_run *run, const tandem_tensor *node,
-                            const struct tnd_problem *problem,
-                            const struct tnd_neighbours *neighbours,
-                            const struct tandem_plan_node *before, struct tnd_place_choice *out)
-{
-    const struct tnd_planner *planner = run->planner;
-    int n_threads = run->n_threads;
-    struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES];
-    struct tnd_choice choice;
-    bool was_chosen = before != NULL && before->reason == TANDEM_REASON_TABLE;
-    struct incumbent incumbent = {was_chosen ? before : NULL, candidates, {.candidate = -1}};
-    int n_candidates = planner->candidates(planner->registry, planner->table, node, problem->type,
-                                           planner->error_bound, candidates);
-    n_candidates = tnd_stream_filter(candidates, n_candidates, refused_by(planner, node->src[0]),
-                                     !run->is_single &&
-                                         (node->src[0]->root->flags & TND_TENSOR_CONSTANT) != 0);
-    tnd_choose(planner->table, candidates, n_candidates, problem, n_threads, neighbours,
-               meet_incumbent, &incumbent, &choice);
-    run->is_beyond = choice.best.candidate < 0 && choice.is_beyond;
-    if (choice.best.candidate < 0 ||
-        !knows_cpu(planner->table, candidates, n_candidates, problem, n_threads)) {
-        return false;
-    }
-    if (incumbent.prediction.candidate >= 0 &&
-        !tnd_prediction_leads(&choice.best, &incumbent.prediction)) {
-        choice.second =
-            choice.best.candidate != incumbent.prediction.candidate ? choice.best : choice.second;
-        choice.best = incumbent.prediction;
-    }
-    out->node = candidates[choice.best.candidate].node;
-    out->node.n_threads = choice.best.threads;
-    out->node.reason = TANDEM_REASON_TABLE;
-    out->node.runner_up_us = choice.second.candidate >= 0 ? (float)choice.second.total.us : 0;
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        out->node.predicted_us[s] = (float)choice.best.stage[s].us;
-    }
-    choose_waiting(planner, &choice.best, n_threads, &out->node);
-    out->us = choice.best.cautious_us;
-    out->error_us = choice.best.total.error_us;
-    return true;
-}
-
-static bool choose_profile(const struct tnd_planner *planner, int profile,
-                           const tandem_tensor *node, enum tandem_type type, int n_threads,
-                           enum tandem_plan_reason reason, struct tandem_plan_node *out)
-{
-    struct tandem_plan_node prediction;
-    if (!tnd_plan_node_for_profile(planner->registry, profile, type, n_threads, &prediction) ||
-        !tnd_node_is_supported(planner->registry, &prediction, node)) {
-        return false;
-    }
-    prediction.reason = reason;
-    *out = prediction;
-    return true;
-}
-
 /* Whether the table is there, and nothing was said of the type yet. */
 static bool should_report(struct tnd_planner *planner, enum tandem_type type)
 {
@@ -335,110 +137,8 @@ static bool should_report(struct tnd_planner *planner, enum tandem_type type)
     return planner->table != NULL && first;
 }
 
-/* Where a choice reads X and leaves the result; 0: host memory. */
-static int side_of(const struct plan_run *run, const struct tandem_plan_node *node)
-{
-    for (int side = 1; side <= run->n_devices; side++) {
-        if (node->stage[TANDEM_STAGE_COMPUTE].backend == run->slots[side - 1]) {
-            return side;
-        }
-    }
-    return 0;
-}
-
-static bool is_wrong(const struct tnd_planner *planner, const char *profile, enum tandem_type type)
-{
-    return planner->table != NULL &&
-           tnd_table_check(planner->table, profile, type, planner->error_bound, NULL) ==
-               TND_VERDICT_WRONG;
-}
-
-/* By the rule, which knows no devices. Where another profile is forced, the rows serve: the caller
- * wants no copies. */
-static void choose_by_rule(const struct tnd_planner *planner, const tandem_tensor *node,
-                           const struct tnd_problem *problem, int threads,
-                           struct tandem_plan_node *out)
-{
-    const char *name;
-    bool found = false;
-    for (int i = 0; planner->forced < 0 && !found && (name = tnd_rule_profile(i)) != NULL; i++) {
-        int profile = tnd_profile_find(planner->registry, name);
-        found =
-            profile >= 0 && !is_wrong(planner, name, problem->type) &&
-            choose_profile(planner, profile, node, problem->type, threads, TANDEM_REASON_RULE, out);
-    }
-    if (!found) {
-        (void)choose_profile(planner, 0, node, problem->type, threads, TANDEM_REASON_RULE, out);
-    }
-}
-
-/* Of experts the plain product that stands for them. */
-static void problem_of(const struct tnd_planner *planner, const tandem_tensor *node,
-                       struct tnd_problem *out)
-{
-    if (node->op == TANDEM_OP_MUL_MAT_ID) {
-        tnd_experts_problem(node, tnd_placement_use(planner->placement, node->src[0]->root->data),
-                            out);
-    } else {
-        tnd_problem_of_node(node, out);
-    }
-}
-
-/* The best candidate at one side, or among all (TND_PLACE_ANY); a profile of "" when there is
- * none. */
-static void choose_product(struct plan_run *run, const tandem_tensor *node, int side,
-                           const struct tandem_plan_node *before, struct tnd_place_choice *out)
-{
-    struct tnd_planner *planner = run->planner;
-    struct tnd_problem problem;
-    struct tnd_neighbours neighbours = {.is_on_side = side != TND_PLACE_ANY,
-                                        .side = "",
-                                        .neighbour_threads = run->n_threads,
-                                        .is_warm = run->is_warm};
-    problem_of(planner, node, &problem);
-    int rule_threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
-    memset(out, 0, sizeof(*out));
-    if (side > 0) {
-        neighbours.side = tnd_registry_name(planner->registry, run->slots[side - 1]);
-    }
-    if (planner->forced >= 0 && choose_profile(planner, planner->forced, node, problem.type,
-                                               rule_threads, TANDEM_REASON_FORCED, &out->node)) {
-        if (side != TND_PLACE_ANY && side_of(run, &out->node) != side) {
-            memset(out, 0, sizeof(*out));
-        }
-        return;
-    }
-    if (planner->table != NULL && planner->forced < 0 &&
-        choose_by_table(run, node, &problem, &neighbours, before, out)) {
-        return;
-    }
-    if (side <= 0) {
-        rule_threads =
-            tnd_rule_product_threads(node, run->n_threads, planner->n_cores, run->handoff_us);
-        choose_by_rule(planner, node, &problem, rule_threads, &out->node);
-        out->us = BY_RULE_US;
-    }
-}
-
-/* Threads by the table where it knows the operation, else by the rule. */
-static void choose_whole_threads(const struct plan_run *run, const tandem_tensor *node,
-                                 int incumbent, struct tandem_plan_node *out)
-{
-    double us = 0;
-    int threads = 0;
-    if (tnd_op_threads(run->planner->table, node, run->n_threads, incumbent, &threads, &us)) {
-        out->predicted_us[TANDEM_STAGE_COMPUTE] = (float)us;
-        out->reason = TANDEM_REASON_TABLE;
-    } else {
-        threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
-        out->reason = TANDEM_REASON_ONLY;
-    }
-    out->n_threads = threads;
-    out->stage[TANDEM_STAGE_COMPUTE].parallel = threads > 1;
-}
-
 /* False where nothing is gained by remembering. */
-static bool key_of_whole(const struct plan_run *run, const tandem_tensor *node,
+static bool key_of_whole(const struct tnd_plan_run *run, const tandem_tensor *node,
                          struct tnd_plan_cache_key *out)
 {
     struct tnd_op_work work;
@@ -454,11 +154,11 @@ static bool key_of_whole(const struct plan_run *run, const tandem_tensor *node,
     return true;
 }
 
-static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_tensor *node,
+static const struct tnd_place_choice *recall(struct tnd_plan_run *run, const tandem_tensor *node,
                                              int side);
 
 /* Products of experts, in host memory; false: no profile takes them. */
-static bool choose_experts(struct plan_run *run, const tandem_tensor *node,
+static bool choose_experts(struct tnd_plan_run *run, const tandem_tensor *node,
                            struct tandem_plan_node *out)
 {
     const struct tnd_place_choice *chosen = recall(run, node, 0);
@@ -471,7 +171,7 @@ static bool choose_experts(struct plan_run *run, const tandem_tensor *node,
 
 static void choose_whole(void *user, const tandem_tensor *node, struct tandem_plan_node *out)
 {
-    struct plan_run *run = user;
+    struct tnd_plan_run *run = user;
     struct tnd_plan_cache *memory = &run->planner->memory;
     struct tnd_plan_cache_key key;
     if (node->op == TANDEM_OP_MUL_MAT_ID && choose_experts(run, node, out)) {
@@ -489,7 +189,8 @@ static void choose_whole(void *user, const tandem_tensor *node, struct tandem_pl
     chosen.node.stage[TANDEM_STAGE_COMPUTE].backend = TANDEM_BACKEND_CPU;
     chosen.node.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;
     bool was_chosen = before != NULL && before->chosen.node.reason == TANDEM_REASON_TABLE;
-    choose_whole_threads(run, node, was_chosen ? before->chosen.node.n_threads : 0, &chosen.node);
+    tnd_plan_choose_threads(run, node, was_chosen ? before->chosen.node.n_threads : 0,
+                            &chosen.node);
     *out = chosen.node;
     if (is_kept) {
         (void)tnd_plan_cache_put(memory, &key, &chosen);
@@ -500,7 +201,7 @@ static void choose_whole(void *user, const tandem_tensor *node, struct tandem_pl
 static bool device_op_at(void *user, const tandem_tensor *node, int side,
                          struct tnd_schedule_time *out)
 {
-    struct plan_run *run = user;
+    struct tnd_plan_run *run = user;
     struct tnd_plan_cache *memory = &run->planner->memory;
     struct tnd_plan_cache_key key;
     if (!key_of_whole(run, node, &key)) {
@@ -526,44 +227,49 @@ static bool device_op_at(void *user, const tandem_tensor *node, int side,
     return known->chosen.us >= 0;
 }
 
-static int32_t weight_kind_of(const struct plan_run *run, const tandem_tensor *weight)
+static int32_t weight_kind_of(const struct tnd_plan_run *run, const tandem_tensor *weight)
 {
     int32_t warm = run->is_warm ? TND_WEIGHT_WARM : 0;
     if ((weight->root->flags & TND_TENSOR_CONSTANT) == 0) {
         return TND_WEIGHT_CHANGES + warm;
     }
     int32_t kind = weight->root == weight ? TND_WEIGHT_CONSTANT : TND_WEIGHT_PART_OF_CONSTANT;
-    uint32_t refused = run->n_devices > 0 ? refused_by(run->planner, weight) : 0;
+    uint32_t refused = run->n_devices > 0 ? tnd_plan_refused(run->planner, weight) : 0;
     int32_t single = run->is_single && refused != 0 ? TND_WEIGHT_SINGLE : 0;
     return warm + kind + single + (int32_t)(refused * TND_WEIGHT_REFUSED);
 }
 
-/* As choose_product, from memory where the shape was seen before. */
-static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_tensor *node,
+static void key_of_product(const struct tnd_plan_run *run, const tandem_tensor *node, int side,
+                           struct tnd_plan_cache_key *out)
+{
+    struct tnd_problem problem = {
+        .n = node->src[0]->ne[1], .k = node->src[0]->ne[0], .m = node->ne[1]};
+    bool is_experts = node->op == TANDEM_OP_MUL_MAT_ID;
+    if (is_experts) {
+        tnd_plan_problem(run->planner, node, &problem);
+    }
+    memset(out, 0, sizeof(*out)); /* padding takes part in hash and comparison */
+    out->n = problem.n;
+    out->k = problem.k;
+    out->m = problem.m;
+    out->type = (int32_t)node->src[0]->type;
+    out->threads = run->n_threads;
+    out->side = side > 0 ? run->slots[side - 1] : side;
+    out->weight = weight_kind_of(run, node->src[0]) + (is_experts ? TND_WEIGHT_EXPERTS : 0);
+}
+
+/* As tnd_plan_choose_product, from memory where the shape was seen before. */
+static const struct tnd_place_choice *recall(struct tnd_plan_run *run, const tandem_tensor *node,
                                              int side)
 {
     struct tnd_plan_cache *memory = &run->planner->memory;
     struct tnd_plan_cache_key key;
-    memset(&key, 0, sizeof(key)); /* padding takes part in hash and comparison */
-    key.n = node->src[0]->ne[1];
-    key.k = node->src[0]->ne[0];
-    key.m = node->ne[1];
-    key.type = (int32_t)node->src[0]->type;
-    if (node->op == TANDEM_OP_MUL_MAT_ID) {
-        struct tnd_problem problem;
-        problem_of(run->planner, node, &problem);
-        key.n = problem.n;
-        key.k = problem.k;
-        key.m = problem.m;
-    }
-    key.threads = run->n_threads;
-    key.side = side > 0 ? run->slots[side - 1] : side;
-    key.weight = weight_kind_of(run, node->src[0]);
-    key.weight += node->op == TANDEM_OP_MUL_MAT_ID ? TND_WEIGHT_EXPERTS : 0;
+    key_of_product(run, node, side, &key);
     const struct tnd_plan_cache_entry *known = tnd_plan_cache_find(memory, &key);
     if (known == NULL || known->round != memory->round) {
         struct tnd_place_choice chosen;
-        choose_product(run, node, side, known != NULL ? &known->chosen.node : NULL, &chosen);
+        tnd_plan_choose_product(run, node, side, known != NULL ? &known->chosen.node : NULL,
+                                &chosen);
         known = tnd_plan_cache_put(memory, &key, &chosen);
         run->is_new = true;
     }
@@ -571,7 +277,7 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
 }
 
 /* Says once a type that the table does not cover it. */
-static void note_rule(struct plan_run *run, const tandem_tensor *node,
+static void note_rule(struct tnd_plan_run *run, const tandem_tensor *node,
                       const struct tandem_plan_node *chosen)
 {
     struct tnd_planner *planner = run->planner;
@@ -585,11 +291,11 @@ static void note_rule(struct plan_run *run, const tandem_tensor *node,
 static bool product_at(void *user, const tandem_tensor *node, int side,
                        struct tnd_place_choice *out)
 {
-    struct plan_run *run = user;
+    struct tnd_plan_run *run = user;
     *out = *recall(run, node, side);
     bool found = out->node.profile[0] != '\0';
     bool is_forced_elsewhere = false;
-    for (int other = 1; side == 0 && other <= run->n_devices; other++) {
+    for (int other = 1; side == 0 && !found && other <= run->n_devices; other++) {
         const struct tnd_place_choice *there = recall(run, node, other);
         bool forced = there->node.reason == TANDEM_REASON_FORCED;
         is_forced_elsewhere = is_forced_elsewhere || (forced && there->node.profile[0] != '\0');
@@ -601,19 +307,22 @@ static bool product_at(void *user, const tandem_tensor *node, int side,
     return found;
 }
 
-/* The same product with half of the weights' rows. */
-static double half_at(void *user, const tandem_tensor *node, int side)
+/* Half of the rows or columns by the same choice, once a shape. */
+static double half_at(void *user, const tandem_tensor *node, int side, enum tandem_split split)
 {
-    tandem_tensor w = *node->src[0];
-    tandem_tensor y = *node;
-    w.root = &w;
-    w.ne[1] /= 2;
-    y.ne[0] = w.ne[1];
-    y.src[0] = &w;
-    return recall(user, &y, side)->us;
+    struct tnd_plan_run *run = user;
+    struct tnd_place_choice choice = *recall(run, node, side);
+    if (!(choice.half_us[split] > 0)) {
+        struct tnd_plan_cache_key key;
+        key_of_product(run, node, side, &key);
+        choice.half_us[split] = tnd_plan_half_us(run, node, &choice, split);
+        (void)tnd_plan_cache_put(&run->planner->memory, &key, &choice);
+    }
+    return choice.half_us[split];
 }
 
-static void choose(struct plan_run *run, const tandem_tensor *node, struct tandem_plan_node *out)
+static void choose(struct tnd_plan_run *run, const tandem_tensor *node,
+                   struct tandem_plan_node *out)
 {
     if (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node)) {
         run->is_new = false;
@@ -627,7 +336,7 @@ static void choose(struct plan_run *run, const tandem_tensor *node, struct tande
 }
 
 /* With devices: nodes are placed together. */
-static enum tandem_status place(struct plan_run *run, const struct tandem_graph *graph,
+static enum tandem_status place(struct tnd_plan_run *run, const struct tandem_graph *graph,
                                 struct tandem_plan *plan, struct tandem_error *error)
 {
     const struct tnd_planner *planner = run->planner;
@@ -654,7 +363,7 @@ static enum tandem_status place(struct plan_run *run, const struct tandem_graph 
         const struct tandem_task_config *init = &forced.stage[TANDEM_STAGE_INIT];
         const struct tandem_task_config *compute = &forced.stage[TANDEM_STAGE_COMPUTE];
         bool whole = init->backend == TANDEM_BACKEND_NONE || init->backend == compute->backend;
-        options.forced_side = whole ? side_of(run, &forced) : 0;
+        options.forced_side = whole ? tnd_plan_side(run, &forced) : 0;
     }
     TND_TRY(tnd_place(&options, &run->planner->schedules, plan, error));
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -667,7 +376,7 @@ static enum tandem_status place(struct plan_run *run, const struct tandem_graph 
 }
 
 /* Says once that a device is open of which nothing was measured; NULL: not now. */
-static const char *unmeasured_device(struct plan_run *run)
+static const char *unmeasured_device(struct tnd_plan_run *run)
 {
     struct tnd_planner *planner = run->planner;
     for (int d = 0; d < run->n_devices && planner->forced < 0 && !planner->idle_reported; d++) {
@@ -682,7 +391,7 @@ static const char *unmeasured_device(struct plan_run *run)
 }
 
 /* Outside of the lock. */
-static void tell_rule(const struct plan_run *run)
+static void tell_rule(const struct tnd_plan_run *run)
 {
     char text[TND_PROBLEM_MAX];
     struct tnd_problem problem;
@@ -707,7 +416,7 @@ static enum tandem_status make_plan(struct tnd_planner *planner, const struct ta
     uint64_t begin_ns = planner->clock->now_ns(planner->clock);
     struct tandem_plan *plan;
     TND_TRY(tandem_plan_new(graph->n_nodes, &plan, error));
-    struct plan_run run = {.planner = planner, .n_threads = n_threads, .is_single = is_single};
+    struct tnd_plan_run run = {.planner = planner, .n_threads = n_threads, .is_single = is_single};
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&planner->lock);
     run.n_threads = limit_of(planner, n_threads);

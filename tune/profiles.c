@@ -48,7 +48,7 @@ static void describe_stage(const struct tnd_profile *profile,
                                              : asked->place == TANDEM_ON_CPU ? cpu_kind()
                                                                              : profile->library;
     TND_ASSERT(where != NULL);
-    snprintf(out->backend, sizeof(out->backend), "%s", is_self ? profile->device : where->name);
+    strncpy(out->backend, is_self ? profile->device : where->name, sizeof(out->backend) - 1);
     out->kind = asked->text_kind != 0 ? asked->text_kind : (uint8_t)where->kind;
     out->task = (uint8_t)asked->task;
     out->parallel = asked->parallel;

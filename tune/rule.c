@@ -25,7 +25,7 @@ static const double worth[] = {
 static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
 {
     const enum tnd_op_cost cost = tnd_op_traits(node->op)->cost;
-    double work = (double)tandem_tensor_elements(node) / (handoff_us > 1.0 ? handoff_us : 1.0);
+    double work = (double)tnd_node_values(node) / (handoff_us > 1.0 ? handoff_us : 1.0);
     if (cost == TND_COST_USER) {
         return node->params.custom.n_items > 1; /* nothing is known of the user's work */
     }

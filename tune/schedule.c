@@ -148,10 +148,14 @@ static void try_list(struct finding *f, bool may_split, bool counts_slowdown)
     f->listing.counts_slowdown = counts_slowdown;
     tnd_schedule_list(&f->listing);
     sort_by_begin(f);
+    size_t bytes = (size_t)f->problem->n_nodes * sizeof(f->order[0]);
     hand_out(f, true);
     try_order(f, f->order, &f->best);
+    memcpy(f->base.order, f->order, bytes);
     hand_out(f, false);
-    try_order(f, f->order, &f->best);
+    if (memcmp(f->base.order, f->order, bytes) != 0) {
+        try_order(f, f->order, &f->best);
+    }
 }
 
 /* ---- placements without splits and overlaps ---- */
@@ -327,6 +331,7 @@ static bool search(struct finding *f)
                                 .run = &f->run,
                                 .n_left = within(worth_us(f) / TND_SCHEDULE_LOOK_US,
                                                  TND_SCHEDULE_LOOKS, TND_SCHEDULE_MOST_LOOKS),
+                                .near = TND_SCHEDULE_NEAR,
                                 .us = before_us,
                                 .side = f->best.side,
                                 .order = f->best.order,
@@ -337,26 +342,28 @@ static bool search(struct finding *f)
     return search.n_left > 0;
 }
 
-/* From the best placement so far; where nothing has paid yet, not for long. */
+/* From the best placement so far; where nothing has paid yet, only as long as the share of the time
+ * that the bound leaves to be saved lets hope. */
 static void improve(struct finding *f)
 {
     const struct placement *from = f->best.us <= f->single.us ? &f->best : &f->single;
     double from_us = from->us;
-    int64_t hope = (int64_t)f->problem->n_nodes * TND_SCHEDULE_HOPE_STEPS;
-    struct tnd_improving moves = {
-        .bounds = &f->bounds,
-        .run = &f->run,
-        .moment = &f->moment,
-        .most_steps = within(worth_us(f) / TND_SCHEDULE_STEP_US, 0, INT32_MAX),
-        .most_idle = hope < TND_SCHEDULE_HOPE_MOST ? hope : TND_SCHEDULE_HOPE_MOST,
-        .us = from_us,
-        .best_side = f->best.side,
-        .best_order = f->best.order,
-        .side = f->base.side,
-        .order = f->base.order,
-        .marks = f->marks,
-        .there = f->there,
-        .set_at = f->set_at};
+    double hope =
+        (1 - f->bounds.least_us / from_us) * TND_SCHEDULE_HOPE_STEPS * f->problem->n_nodes;
+    struct tnd_improving moves = {.bounds = &f->bounds,
+                                  .run = &f->run,
+                                  .moment = &f->moment,
+                                  .most_steps =
+                                      within(worth_us(f) / TND_SCHEDULE_STEP_US, 0, INT32_MAX),
+                                  .most_idle = within(hope, 0, TND_SCHEDULE_HOPE_MOST),
+                                  .us = from_us,
+                                  .best_side = f->best.side,
+                                  .best_order = f->best.order,
+                                  .side = f->base.side,
+                                  .order = f->base.order,
+                                  .marks = f->marks,
+                                  .there = f->there,
+                                  .set_at = f->set_at};
     if (pays(f)) {
         moves.most_idle = TND_SCHEDULE_IDLE_STEPS;
     }
@@ -544,7 +551,7 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
         !place(n_cells, sizeof(int32_t), &bytes, &at) ||
         !place(2 * n_cells + n * (2 + n_lanes), sizeof(double), &bytes, &there) ||
         !place(n_seen, sizeof(uint32_t), &bytes, &seen) ||
-        !place(n_seen * (n_cells + n_lanes), sizeof(float), &bytes, &seen_us) ||
+        !place(n_seen * (2 * n_cells + n_lanes), sizeof(float), &bytes, &seen_us) ||
         !place(problem->n_splits, sizeof(f->shares[0]), &bytes, &shares) ||
         !place(problem->split_of != NULL ? n_cells : 0, sizeof(out->parts[0]), &bytes, &parts) ||
         !place(n, sizeof(uint64_t), &bytes, &keys) ||

@@ -47,13 +47,16 @@ struct tnd_schedule_edge {
     int32_t is_ordered; /* 1: the two share memory only, no bytes move; else 0 */
 };
 
-/** How nodes of one kind can be split by rows of their result. */
+/** How nodes of one kind can be split: by rows of W, which are those of the result, or by columns,
+ *  whose results are added. */
 struct tnd_schedule_split {
+    bool is_sum; /* "rows" below are columns; of X a side gets its share alone */
     int64_t rows;
     int64_t step; /* shares are multiples of it, but for the host's */
     double x_bytes;
-    double bytes_per_row;   /* of a part, to be brought to the host */
-    double join_us_per_row; /* of putting it into the result there */
+    double bytes_per_row;   /* of a part, to be brought to the host; sums: of all of it */
+    double join_us_per_row; /* of putting it into the result there; sums: of all of it */
+    double copy_us_per_row; /* of putting its share of X together there; 0: none */
     bool can[TND_SCHEDULE_SIDES];
     /* Times of a side's share over the rows, at equal distances from none to all. */
     float us[TND_SCHEDULE_SIDES][TND_SCHEDULE_CURVE_POINTS];
@@ -81,14 +84,15 @@ enum tnd_schedule_kind {
     TND_SCHEDULE_RUN,
     TND_SCHEDULE_UPLOAD,
     TND_SCHEDULE_DOWNLOAD,
-    TND_SCHEDULE_JOIN /* parts of a split node are put together */
+    TND_SCHEDULE_JOIN, /* parts of a split node are put together */
+    TND_SCHEDULE_COPY  /* of columns of X, for a part */
 };
 
 struct tnd_schedule_span {
     int32_t node;
     int32_t reader; /* of an upload: the node that needs it; else `node` */
     uint8_t kind;   /* enum tnd_schedule_kind; transfers: of the result of `node` */
-    uint8_t side;   /* transfers: of the device */
+    uint8_t side;   /* transfers and copies: of the device */
     uint8_t lane;   /* tnd_schedule_lane */
     bool is_part;   /* of a split node */
     bool is_critical;

@@ -129,11 +129,12 @@ struct tnd_search {
     const struct tnd_bounds *bounds;
     struct tnd_schedule_run *run; /* for times with slow-downs */
     int64_t n_left;               /* prefixes to be looked at */
+    double near;                  /* what would gain less is not looked for; a share */
     double us;                    /* of the best placement, which is replaced by better ones */
     uint8_t *side;
     int32_t *order;
     uint32_t *seen; /* TND_SCHEDULE_SEEN sets of nodes, and what they led to */
-    float *seen_us; /* n_nodes * n_sides + lanes for each */
+    float *seen_us; /* 2 * n_nodes * n_sides + lanes for each */
 };
 void tnd_schedule_search(struct tnd_search *search);
 
@@ -173,6 +174,20 @@ tnd_schedule_time(const struct tnd_schedule_problem *problem, int node, int side
     return &problem->times[(int64_t)node * problem->n_sides + side];
 }
 
+/* Bytes that a side gets of X for a share, and that it brings to the host. */
+static inline double tnd_schedule_x_bytes(const struct tnd_schedule_split *split, int64_t rows)
+{
+    return split->is_sum ? split->x_bytes * (double)rows / (double)split->rows : split->x_bytes;
+}
+
+static inline double tnd_schedule_y_bytes(const struct tnd_schedule_split *split, int64_t rows)
+{
+    return split->is_sum ? split->bytes_per_row : split->bytes_per_row * (double)rows;
+}
+
+/** What it takes to put the shares of devices together. */
+double tnd_schedule_join_us(const struct tnd_schedule_split *split, int n_sides,
+                            const int64_t *rows);
 /** Time of a share of a split node, alone. */
 double tnd_schedule_share_us(const struct tnd_schedule_split *split, int side, int64_t rows);
 /** Divides the rows so that all sides end at about the same time. */

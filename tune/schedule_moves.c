@@ -47,25 +47,6 @@ static void note_cells(struct tnd_improving *m, int node, int place)
     }
 }
 
-/* Prices the placement that moves are made from, and keeps what was known at each place. */
-static void mark_all(struct tnd_improving *m)
-{
-    const struct tnd_schedule_problem *problem = m->bounds->problem;
-    for (int i = 0; i < problem->n_nodes * problem->n_sides; i++) {
-        m->set_at[i] = NONE;
-    }
-    tnd_schedule_begin(m->moment);
-    for (int place = 0; place < problem->n_nodes; place++) {
-        int32_t node = m->order[place];
-        set_mark(m, place);
-        tnd_schedule_step(m->moment, node, m->side[node]);
-        note_cells(m, node, place);
-        for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
-            note_cells(m, problem->edges[e].from, place);
-        }
-    }
-}
-
 static void go_back_to(struct tnd_improving *m, int place)
 {
     const struct tnd_schedule_problem *problem = m->bounds->problem;
@@ -78,6 +59,30 @@ static void go_back_to(struct tnd_improving *m, int place)
     for (int i = 0; i < problem->n_nodes * problem->n_sides; i++) {
         bool was_there = m->set_at[i] != NONE && m->set_at[i] < place;
         m->moment->there[i] = was_there ? m->there[i] : -1;
+    }
+}
+
+/* Prices the placement that moves are made from, and keeps what was known at each place. Before
+ * place `first` nothing has changed since the last time. */
+static void mark_from(struct tnd_improving *m, int first)
+{
+    const struct tnd_schedule_problem *problem = m->bounds->problem;
+    if (first == 0) {
+        tnd_schedule_begin(m->moment);
+    } else {
+        go_back_to(m, first);
+    }
+    for (int i = 0; i < problem->n_nodes * problem->n_sides; i++) {
+        m->set_at[i] = first > 0 && m->set_at[i] < first ? m->set_at[i] : NONE;
+    }
+    for (int place = first; place < problem->n_nodes; place++) {
+        int32_t node = m->order[place];
+        set_mark(m, place);
+        tnd_schedule_step(m->moment, node, m->side[node]);
+        note_cells(m, node, place);
+        for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
+            note_cells(m, problem->edges[e].from, place);
+        }
     }
 }
 
@@ -202,7 +207,8 @@ static bool try_move(struct tnd_improving *m)
     move(m, at, to);
     m->side[node] = side;
     int first = at < to ? at : to;
-    double us = price_from(m, side != before ? first_changed(m, node, first) : first);
+    first = side != before ? first_changed(m, node, first) : first;
+    double us = price_from(m, first);
     if (us > m->us * (1 + TND_SCHEDULE_SLACK)) {
         move(m, to, at);
         m->side[node] = before;
@@ -214,8 +220,8 @@ static bool try_move(struct tnd_improving *m)
         memcpy(m->best_side, m->side, (size_t)b->problem->n_nodes);
         memcpy(m->best_order, m->order, (size_t)b->problem->n_nodes * sizeof(m->order[0]));
     }
-    mark_all(m);
-    m->n_steps += b->problem->n_nodes;
+    mark_from(m, first);
+    m->n_steps += b->problem->n_nodes - first;
     return is_faster;
 }
 
@@ -224,7 +230,7 @@ void tnd_schedule_move(struct tnd_improving *m)
     int64_t gained_at = 0;
     uint8_t *side = m->moment->side;
     m->moment->side = m->side;
-    mark_all(m);
+    mark_from(m, 0);
     while (m->bounds->least_us < m->us * (1 - TND_SCHEDULE_NEAR) && m->n_steps < m->most_steps &&
            m->n_steps - gained_at < m->most_idle) {
         gained_at = try_move(m) ? m->n_steps : gained_at;

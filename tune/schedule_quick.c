@@ -79,6 +79,22 @@ static double work_on(struct tnd_moment *m, int side, double ready_us, double us
     return m->lanes[side];
 }
 
+/* Its share of X, which the host puts together. */
+static double bring_share(struct tnd_moment *m, int32_t node, int side,
+                          const struct tnd_schedule_split *split, int64_t rows)
+{
+    const struct tnd_schedule_side *one = &m->problem->sides[side];
+    double bytes = tnd_schedule_x_bytes(split, rows);
+    (void)bring_operands(m, node, HOST);
+    work_here(m, (double)rows * split->copy_us_per_row);
+    if (!one->own_memory) {
+        return m->now_us;
+    }
+    double *lane = &m->lanes[tnd_schedule_queue(m->problem, side, TND_SCHEDULE_UPLOAD)];
+    *lane = tnd_later(*lane, m->now_us) + tnd_schedule_link_us(&one->upload, bytes);
+    return *lane;
+}
+
 static void step_split(struct tnd_moment *m, int32_t node)
 {
     const struct tnd_schedule_problem *problem = m->problem;
@@ -88,26 +104,28 @@ static void step_split(struct tnd_moment *m, int32_t node)
     double until_us = 0;
     for (int side = 1; side < problem->n_sides; side++) {
         if (shares->rows[side] > 0) {
-            double ready_us = bring_operands(m, node, side);
+            double ready_us = split->is_sum ? bring_share(m, node, side, split, shares->rows[side])
+                                            : bring_operands(m, node, side);
             parts[side] = work_on(m, side, ready_us, (double)shares->part_us[side]);
         }
         if (shares->rows[side] > 0 && problem->sides[side].own_memory) {
             double *lane = &m->lanes[tnd_schedule_queue(problem, side, TND_SCHEDULE_DOWNLOAD)];
             *lane = tnd_later(tnd_later(*lane, m->now_us), parts[side]) +
                     tnd_schedule_link_us(&problem->sides[side].download,
-                                         split->bytes_per_row * (double)shares->rows[side]);
+                                         tnd_schedule_y_bytes(split, shares->rows[side]));
             parts[side] = *lane;
         }
     }
     if (shares->rows[HOST] > 0) {
         (void)bring_operands(m, node, HOST);
-        work_here(m, (double)shares->part_us[HOST]);
+        work_here(m, (double)shares->part_us[HOST] +
+                         (double)shares->rows[HOST] * split->copy_us_per_row);
     }
     for (int side = 1; side < problem->n_sides; side++) {
         until_us = shares->rows[side] > 0 ? tnd_later(until_us, parts[side]) : until_us;
     }
     wait_until(m, until_us);
-    work_here(m, (double)(split->rows - shares->rows[HOST]) * split->join_us_per_row);
+    work_here(m, tnd_schedule_join_us(split, problem->n_sides, shares->rows));
     m->there[node * problem->n_sides] = m->now_us;
 }
 

@@ -41,8 +41,9 @@ static bool is_ready(const struct tnd_schedule_run *run, int32_t job)
     const struct tnd_schedule_problem *problem = run->problem;
     const struct tnd_schedule_span *span = &run->spans[job];
     int32_t node = span->node;
-    if (span->kind != TND_SCHEDULE_RUN || span->side == HOST) {
-        return is_over(run, run->jobs[job].after);
+    bool is_own = is_over(run, run->jobs[job].after);
+    if (span->kind != TND_SCHEDULE_RUN || span->side == HOST || !is_own) {
+        return is_own;
     }
     int memory = tnd_schedule_memory(problem, span->side);
     for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
@@ -251,6 +252,25 @@ bool tnd_schedule_is_fetched(const struct tnd_schedule_problem *problem,
     return is_fetched;
 }
 
+/* A share of X, which the host puts together: the job that brings it, if there is one. */
+static int32_t bring_share(struct tnd_schedule_run *run, int32_t node, int side,
+                           const struct tnd_schedule_split *split, int64_t rows)
+{
+    const struct tnd_schedule_side *one = &run->problem->sides[side];
+    double bytes = tnd_schedule_x_bytes(split, rows);
+    bring_operands(run, node, HOST);
+    int32_t copy = work_here(run, node, TND_SCHEDULE_COPY, (double)rows * split->copy_us_per_row);
+    run->spans[copy].is_part = true;
+    run->spans[copy].side = (uint8_t)side; /* it is over: its lane was the host's */
+    if (!one->own_memory) {
+        return NONE;
+    }
+    int32_t job = add_job(run, node, TND_SCHEDULE_UPLOAD, side,
+                          tnd_schedule_link_us(&one->upload, bytes), NONE);
+    run->spans[job].is_part = true;
+    return job;
+}
+
 /* Parts, which are fetched behind their works, first; then the host's own; then the parts are put
  * into the result. */
 static void run_split(struct tnd_schedule_run *run, int32_t node)
@@ -259,35 +279,39 @@ static void run_split(struct tnd_schedule_run *run, int32_t node)
     const struct tnd_schedule_split *split = &problem->splits[problem->split_of[node]];
     const int64_t *rows = run->shares[problem->split_of[node]].rows;
     int32_t parts[TND_SCHEDULE_SIDES];
-    double joined = 0;
     for (int side = 1; side < problem->n_sides; side++) {
         parts[side] = NONE;
         if (rows[side] > 0) {
-            bring_operands(run, node, side);
+            int32_t brought = NONE;
+            if (split->is_sum) {
+                brought = bring_share(run, node, side, split, rows[side]);
+            } else {
+                bring_operands(run, node, side);
+            }
             parts[side] = add_job(run, node, TND_SCHEDULE_RUN, side,
-                                  tnd_schedule_share_us(split, side, rows[side]), NONE);
+                                  tnd_schedule_share_us(split, side, rows[side]), brought);
             run->spans[parts[side]].is_part = true;
-            joined += (double)rows[side];
         }
         if (rows[side] > 0 && problem->sides[side].own_memory) {
             parts[side] = add_job(run, node, TND_SCHEDULE_DOWNLOAD, side,
                                   tnd_schedule_link_us(&problem->sides[side].download,
-                                                       split->bytes_per_row * (double)rows[side]),
+                                                       tnd_schedule_y_bytes(split, rows[side])),
                                   parts[side]);
             run->spans[parts[side]].is_part = true;
         }
     }
     if (rows[HOST] > 0) {
         bring_operands(run, node, HOST);
-        int32_t own =
-            work_here(run, node, TND_SCHEDULE_RUN, tnd_schedule_share_us(split, HOST, rows[HOST]));
+        int32_t own = work_here(run, node, TND_SCHEDULE_RUN,
+                                tnd_schedule_share_us(split, HOST, rows[HOST]) +
+                                    (double)rows[HOST] * split->copy_us_per_row);
         run->spans[own].is_part = true;
     }
     for (int side = 1; side < problem->n_sides; side++) {
         wait_for(run, parts[side]);
     }
-    run->at[node * problem->n_sides] =
-        work_here(run, node, TND_SCHEDULE_JOIN, joined * split->join_us_per_row);
+    run->at[node * problem->n_sides] = work_here(
+        run, node, TND_SCHEDULE_JOIN, tnd_schedule_join_us(split, problem->n_sides, rows));
 }
 
 static void run_node(struct tnd_schedule_run *run, int32_t node)
@@ -316,8 +340,9 @@ int64_t tnd_schedule_most_jobs(const struct tnd_schedule_problem *problem)
     for (int i = 0; i < problem->n_nodes && problem->split_of != NULL; i++) {
         n_split += problem->split_of[i] >= 0;
     }
-    /* Each result: made, fetched, and brought to each device; parts: worked, fetched, joined. */
-    return n * (1 + n_sides) + n_split * 2 * n_sides;
+    /* Each result: made, fetched, and brought to each device; parts: X copied and brought, worked,
+     * fetched, joined. */
+    return n * (1 + n_sides) + n_split * 4 * n_sides;
 }
 
 double tnd_schedule_run(struct tnd_schedule_run *run)

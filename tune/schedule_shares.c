@@ -23,13 +23,23 @@ double tnd_schedule_share_us(const struct tnd_schedule_split *split, int side, i
     return below + (at - i) * ((double)split->us[side][i + 1] - below);
 }
 
+double tnd_schedule_join_us(const struct tnd_schedule_split *split, int n_sides,
+                            const int64_t *rows)
+{
+    double joined = 0;
+    for (int side = 1; side < n_sides; side++) {
+        joined += split->is_sum ? rows[side] > 0 : (double)rows[side];
+    }
+    return joined * split->join_us_per_row;
+}
+
 /* On idle lanes, from X in host memory. */
 static double side_us(const struct tnd_schedule_problem *problem,
                       const struct tnd_schedule_split *split, int side, int64_t rows)
 {
-    double us = tnd_schedule_share_us(split, side, rows);
+    double us = tnd_schedule_share_us(split, side, rows) + (double)rows * split->copy_us_per_row;
     if (rows > 0 && problem->sides[side].own_memory) {
-        us += tnd_schedule_link_us(&problem->sides[side].upload, split->x_bytes);
+        us += tnd_schedule_link_us(&problem->sides[side].upload, tnd_schedule_x_bytes(split, rows));
     }
     return us;
 }
@@ -58,10 +68,10 @@ static double price(const struct tnd_schedule_problem *problem,
         if (rows[side] > 0 && problem->sides[side].own_memory) {
             fetch_us =
                 fmax(fetch_us, tnd_schedule_link_us(&problem->sides[side].download,
-                                                    split->bytes_per_row * (double)rows[side]));
+                                                    tnd_schedule_y_bytes(split, rows[side])));
         }
     }
-    return us + fetch_us + (double)(split->rows - rows[HOST]) * split->join_us_per_row;
+    return us + fetch_us + tnd_schedule_join_us(split, problem->n_sides, rows);
 }
 
 /* Most rows, in steps, that a side has done by then. */

@@ -51,7 +51,7 @@ static enum tandem_status refuse_build(const struct tnd_cl_device *device,
     }
     return tnd_error_set(error, TANDEM_E_DEVICE, device->name, code, 0,
                          "opencl device '%.40s': clBuildProgram failed for %s.cl: %s", device->name,
-                         tnd_cl_sources[build->source].name, complaint);
+                         build->name, complaint);
 }
 
 static enum tandem_status build_from_source(const struct tnd_cl_device *device,
@@ -79,11 +79,10 @@ void tnd_cl_build_path(const struct tnd_cl_device *device, const struct tnd_cl_b
                        struct tnd_text *out_key, struct tnd_text *out_path)
 {
     const struct tandem_device_info *info = &device->info;
-    const struct tnd_cl_source_row *row = &tnd_cl_sources[build->source];
     tnd_text_printf(out_key, "%s\n%s\n%s\n%s\n%s\n%s\n%016llx\n%s\n", device->platform_version,
-                    info->vendor, info->name, info->version, info->driver, row->name,
-                    (unsigned long long)row->hash, build->options);
-    tnd_text_printf(out_path, "%s/%s-%016llx.bin", build->folder, row->name,
+                    info->vendor, info->name, info->version, info->driver, build->name,
+                    (unsigned long long)build->hash, build->options);
+    tnd_text_printf(out_path, "%s/%s-%016llx.bin", build->folder, build->name,
                     (unsigned long long)tnd_hash_string(tnd_text_string(out_key), 0));
 }
 

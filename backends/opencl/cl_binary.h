@@ -8,7 +8,8 @@
 #include "base/text.h"
 
 struct tnd_cl_build {
-    enum tnd_cl_source source;
+    const char *name;    /* of the source; files in the cache begin with it */
+    uint64_t hash;       /* of the source */
     const char *text;    /* of the source, terminated */
     const char *options; /* of the compiler */
     const char *folder;  /* of the cache; NULL: none */

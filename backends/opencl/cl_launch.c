@@ -142,6 +142,11 @@ enum tandem_status tnd_cl_launch_run(struct tnd_cl_launch *launch, int n_dims, c
     if (is_empty) {
         return TANDEM_OK;
     }
+    return tnd_cl_launched(device, error);
+}
+
+enum tandem_status tnd_cl_launched(struct tnd_cl_device *device, struct tandem_error *error)
+{
     /* Some drivers keep works back until a flush; one each is a call too many. */
     int64_t n = atomic_fetch_add_explicit(&device->n_launches, 1, memory_order_relaxed) + 1;
     if (n % LAUNCHES_PER_FLUSH != 0) {

@@ -62,6 +62,9 @@ enum tandem_status tnd_cl_launch_limits(struct tnd_cl_launch *launch, size_t *ou
 enum tandem_status tnd_cl_launch_run(struct tnd_cl_launch *launch, int n_dims, const size_t *global,
                                      const size_t *local, struct tandem_error *error);
 
+/** Counts a kernel that was put into the queue, and flushes the queue now and then. */
+enum tandem_status tnd_cl_launched(struct tnd_cl_device *device, struct tandem_error *error);
+
 /** Gives a bound kernel back without running it. Harmless after run or a failed bind. */
 void tnd_cl_launch_drop(struct tnd_cl_launch *launch);
 

@@ -46,8 +46,15 @@ tnd_cl_op_supports_fn tnd_cl_attention_supports;
 tnd_cl_op_submit_fn tnd_cl_attention;
 tnd_cl_op_submit_fn tnd_cl_mul_mat_views;
 
-/** State of a device: of operations with indices. */
+/* cl_custom.c */
+tnd_cl_op_supports_fn tnd_cl_custom_supports;
+tnd_cl_op_submit_fn tnd_cl_custom;
+void tnd_cl_custom_close(struct tnd_cl_device *device);
+
+/** State of a device: of operations with indices, and of sources made at run time. */
 struct tnd_cl_ops {
+    struct tnd_cl_generated *generated; /* under submit_lock */
+
     cl_mem fault;             /* the first index that was out of range; NULL: not used yet */
     bool is_cleared;          /* it says that there was none; under submit_lock */
     atomic_bool is_unchecked; /* work was submitted that may have written there */

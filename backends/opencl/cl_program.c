@@ -216,30 +216,46 @@ static struct tnd_cl_program **bucket_of(struct tnd_cl_programs *programs,
 }
 
 /* Under the lock. */
-static enum tandem_status make_program(struct tnd_cl_device *device, struct tnd_cl_program *program,
-                                       struct tandem_error *error)
+static enum tandem_status build_program(struct tnd_cl_device *device, const char *name,
+                                        uint64_t hash, const char *text,
+                                        const struct tnd_cl_variant *variant,
+                                        cl_program *out_program, struct tandem_error *error)
 {
     struct tnd_cl_programs *programs = device->programs;
     const struct tnd_clock *clock = tnd_clock_real();
     struct tnd_text options = TND_TEXT_INIT;
     bool from_cache = false;
-    tnd_cl_program_options(device, &program->variant, &options);
+    tnd_cl_program_options(device, variant, &options);
     if (options.failed) {
         tnd_text_fini(&options);
         return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", 0, 0, "backend opencl: no memory");
     }
-    struct tnd_cl_build build = {
-        program->source, programs->texts + tnd_cl_sources[program->source].offset,
-        tnd_text_string(&options), programs->has_binaries ? programs->folder : NULL};
+    const struct tnd_cl_build build = {.name = name,
+                                       .hash = hash,
+                                       .text = text,
+                                       .options = tnd_text_string(&options),
+                                       .folder = programs->has_binaries ? programs->folder : NULL};
     uint64_t begin = clock->now_ns(clock);
     enum tandem_status status =
-        tnd_cl_build_program(device, &build, &program->handle, &from_cache, error);
+        tnd_cl_build_program(device, &build, out_program, &from_cache, error);
     programs->build_ns += (int64_t)(clock->now_ns(clock) - begin);
     if (status == TANDEM_OK) {
         programs->n_loaded += from_cache;
         programs->n_compiled += !from_cache;
     }
     tnd_text_fini(&options);
+    return status;
+}
+
+enum tandem_status tnd_cl_program_generated(struct tnd_cl_device *device, uint64_t hash,
+                                            const char *text, cl_program *out_program,
+                                            struct tandem_error *error)
+{
+    static const struct tnd_cl_variant plain = {0};
+    pthread_mutex_lock(&device->programs->lock);
+    const enum tandem_status status =
+        build_program(device, TND_CL_GENERATED, hash, text, &plain, out_program, error);
+    pthread_mutex_unlock(&device->programs->lock);
     return status;
 }
 
@@ -263,7 +279,10 @@ static enum tandem_status find_or_make(struct tnd_cl_device *device, enum tnd_cl
     }
     program->source = source;
     program->variant = *variant;
-    enum tandem_status status = make_program(device, program, error);
+    const struct tnd_cl_source_row *row = &tnd_cl_sources[source];
+    enum tandem_status status =
+        build_program(device, row->name, row->hash, device->programs->texts + row->offset, variant,
+                      &program->handle, error);
     if (status != TANDEM_OK) {
         tnd_free(program);
         return status;

@@ -20,6 +20,14 @@ enum tandem_status tnd_cl_program_get(struct tnd_cl_device *device, enum tnd_cl_
                                       struct tnd_cl_program **out_program,
                                       struct tandem_error *error);
 
+/** The name of all sources that are not the library's own. */
+#define TND_CL_GENERATED "generated"
+/** Builds a source that was made at run time, or loads it from the cache; the caller releases the
+ *  program. Any thread. Errors: DEVICE with the compiler's first complaint, MEMORY. */
+enum tandem_status tnd_cl_program_generated(struct tnd_cl_device *device, uint64_t hash,
+                                            const char *text, cl_program *out_program,
+                                            struct tandem_error *error);
+
 /** A kernel object for one launch alone, and back. `give` takes NULL. */
 enum tandem_status tnd_cl_program_take(struct tnd_cl_device *device, struct tnd_cl_program *program,
                                        enum tnd_cl_kernel kernel, cl_kernel *out_handle,

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/opencl/cl_kernels.h"
+#include "backends/opencl/cl_program.h"
 #include "base/file_stream.h"
 
 /* "<source>-<16 digits>.bin", as tnd_cl_build_path names them: the folder is the user's, other
@@ -28,6 +28,9 @@ static bool is_ours(const char *name)
         return false;
     }
     size_t n = (size_t)(dash - name);
+    if (strlen(TND_CL_GENERATED) == n && memcmp(TND_CL_GENERATED, name, n) == 0) {
+        return true;
+    }
     for (int i = 0; i < TND_CL_SOURCE_COUNT; i++) {
         if (strlen(tnd_cl_sources[i].name) == n && memcmp(tnd_cl_sources[i].name, name, n) == 0) {
             return true;

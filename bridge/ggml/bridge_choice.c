@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -33,20 +34,14 @@ static const int64_t FROM_VALUES[SIZE_CLASSES] = {0, INT64_C(1) << 19, INT64_C(1
 static const int64_t MOST_VALUES_MEASURED = INT64_C(12) << 20; /* time; most caches hold less */
 static const double BUDGET_S = 3;
 static const double UNREST = 1.5;
-static const double NO_LOSS = 1.02; /* what two measurements of one thing differ by */
+static const double CALM_SWITCHES = 2; /* of CPUs taken from us while we measure, and a second */
+static const double CALM_SWITCHES_PER_S = 20;
 
 /* With one number of threads; hosts often have another one for prompts than for generation. */
 struct measured {
     int n_threads; /* 0: none yet */
     char fingerprint[TND_FINGERPRINT_MOST];
     struct tnd_bridge_verdicts verdicts;
-};
-/* Least seconds of a product. */
-struct times {
-    double ours;   /* and of starting the host's threads once more, as each one of ours makes it */
-    double loaded; /* the host, with weights as its loaders would keep them */
-    double plain;  /* the host, with weights where we can use them */
-    bool is_calm;  /* the middle of each was near the least */
 };
 /* A product of the host: its weights, what they meet, and a tiny one beside it. */
 struct trial {
@@ -240,7 +235,7 @@ static bool begin_trial(struct trial *out, struct ggml_object *cpu,
 
 static int compute(const struct trial *trial, bool is_ours)
 {
-    return is_ours ? tnd_bridge_compute(trial->product)
+    return is_ours ? tnd_bridge_compute(trial->product, true)
                    : tnd_host.ggml_backend_graph_compute(host_backend, trial->product);
 }
 
@@ -273,19 +268,30 @@ static double least(double seconds[ROUNDS], bool *io_calm)
     return seconds[0];
 }
 
+/* How often another program has taken a CPU from a thread of this one. */
+static double count_switches(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_nivcsw : 0;
+}
+
 /* In turns, so that all meet the same disturbances. */
-static bool race_once(const struct trial *loaded, const struct trial *ours, struct times *out)
+static bool race_once(const struct trial *loaded, const struct trial *ours,
+                      struct tnd_bridge_times *out)
 {
     double s[4][ROUNDS]; /* loaded, plain, ours, tiny */
     double other_tiny;
     bool is_good = true;
+    double switches = count_switches();
+    double begin = now_s();
     for (int i = 0; i < ROUNDS && is_good; i++) {
         is_good = time_once(loaded, false, &s[0][i], &other_tiny) &&
                   time_once(ours, false, &s[1][i], &other_tiny) &&
                   time_once(ours, true, &s[2][i], &s[3][i]);
     }
     if (is_good) {
-        out->is_calm = true;
+        switches = count_switches() - switches;
+        out->is_calm = switches <= CALM_SWITCHES + CALM_SWITCHES_PER_S * (now_s() - begin);
         out->loaded = least(s[0], &out->is_calm);
         out->plain = least(s[1], &out->is_calm);
         bool is_calm_at_all = out->is_calm;
@@ -295,7 +301,7 @@ static bool race_once(const struct trial *loaded, const struct trial *ours, stru
 }
 
 /* Again where another program, or another guest of the machine, disturbs. */
-static bool race(const struct trial *loaded, const struct trial *ours, struct times *out)
+static bool race(const struct trial *loaded, const struct trial *ours, struct tnd_bridge_times *out)
 {
     bool is_good = compute(ours, true) == GGML_STATUS_SUCCESS; /* packs and plans */
     out->is_calm = false;
@@ -306,7 +312,7 @@ static bool race(const struct trial *loaded, const struct trial *ours, struct ti
 }
 
 static bool measure_one(struct ggml_object *cpu, const struct tnd_product *product,
-                        struct times *out)
+                        struct tnd_bridge_times *out)
 {
     struct trial loaded;
     struct trial ours;
@@ -325,18 +331,6 @@ static bool measure_one(struct ggml_object *cpu, const struct tnd_product *produ
                      (long long)product->m, out->ours * 1e6, out->loaded * 1e6, out->plain * 1e6);
     }
     return is_good;
-}
-
-/* Generation must not lose by where weights are, prompts or generation must gain. */
-static void judge(struct tnd_bridge_verdict *out, const struct times *times)
-{
-    double alone = times[0].ours < times[0].plain ? times[0].ours : times[0].plain;
-    bool gains = false;
-    for (int i = 0; i < TOKEN_CLASSES; i++) {
-        out->is_faster[i] = times[i].ours < times[i].plain;
-        gains = gains || times[i].ours < times[i].loaded;
-    }
-    out->is_placed = gains && alone <= times[0].loaded * NO_LOSS;
 }
 
 /* As large as the product, up to what caches do not hold: of experts no more than that, but all
@@ -360,7 +354,7 @@ static void measure(struct measured *of_threads, struct tnd_bridge_verdict *verd
                     struct ggml_object *cpu, const struct tnd_product *product)
 {
     struct tnd_product like = product_like(product);
-    struct times times[TOKEN_CLASSES];
+    struct tnd_bridge_times times[TOKEN_CLASSES];
     bool is_good = true;
     bool is_calm = true; /* else it serves now and is measured anew by the next process */
     double begin = now_s();
@@ -370,7 +364,7 @@ static void measure(struct measured *of_threads, struct tnd_bridge_verdict *verd
         is_calm = is_calm && is_good && times[i].is_calm;
     }
     if (is_good) {
-        judge(verdict, times);
+        tnd_verdict_judge(verdict, times);
         verdict->is_known = true;
         verdict->is_measured = true;
         verdict->is_calm = is_calm;
@@ -477,7 +471,7 @@ static const struct tnd_bridge_verdict *verdict_on(const struct tnd_product *pro
 {
     struct ggml_object *cpu = tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_CPU);
     struct measured *of_threads = measured_now(cpu);
-    int kind = product->n_experts > 0;
+    int kind = tnd_verdicts_kind(product->n_experts > 0, product->k);
     int size = size_class(product);
     struct tnd_bridge_verdict *own = &of_threads->verdicts.of[kind][product->type][size];
     if (!own->is_known && cpu != NULL && spent_s < BUDGET_S &&

@@ -9,6 +9,7 @@
 #define TND_HOST_FUNCTIONS(X)                                                                      \
     X(const char *, ggml_version, (void))                                                          \
     X(const char *, ggml_op_name, (int op))                                                        \
+    X(const char *, ggml_op_desc, (const struct ggml_tensor *tensor))                              \
     X(size_t, ggml_tensor_overhead, (void))                                                        \
     X(size_t, ggml_nbytes, (const struct ggml_tensor *tensor))                                     \
     X(void *, ggml_get_data, (const struct ggml_tensor *tensor))                                   \
@@ -43,6 +44,8 @@
     X(void, ggml_backend_buffer_set_usage, (struct ggml_backend_buffer * buffer, int usage))       \
     X(struct ggml_object *, ggml_backend_buffer_get_type, (struct ggml_backend_buffer * buffer))   \
     X(void, ggml_backend_buffer_free, (struct ggml_backend_buffer * buffer))                       \
+    X(int, ggml_backend_buffer_init_tensor,                                                        \
+      (struct ggml_backend_buffer * buffer, struct ggml_tensor * tensor))                          \
     X(void *, ggml_backend_get_device, (struct ggml_object * backend))                             \
     X(void, ggml_backend_free, (struct ggml_object * backend))                                     \
     X(int, ggml_backend_graph_compute, (struct ggml_object * backend, struct ggml_cgraph * graph)) \

@@ -51,6 +51,66 @@ static bool find_objects(struct tnd_host_layout *out, char *out_why, size_t why_
     return true;
 }
 
+/* ---- members of a buffer: which function does the host call? ---- */
+
+static int n_init;
+static int n_set;
+
+static int on_init(struct ggml_backend_buffer *buffer, struct ggml_tensor *tensor)
+{
+    (void)buffer;
+    (void)tensor;
+    n_init++;
+    return GGML_STATUS_SUCCESS;
+}
+
+static void on_set(struct ggml_backend_buffer *buffer, struct ggml_tensor *tensor, const void *data,
+                   size_t offset, size_t size)
+{
+    (void)buffer;
+    (void)tensor;
+    (void)data;
+    (void)offset;
+    (void)size;
+    n_set++;
+}
+
+static int do_nothing(void)
+{
+    return 0;
+}
+
+/* All members that releases may have in their places do nothing. */
+static bool has_buffer_members(void)
+{
+    enum { LEAST_MEMBERS = 9 };
+    static float value;
+    union {
+        struct ggml_object object;
+        struct ggml_backend_buffer buffer;
+    } fake;
+    memset(&fake, 0, sizeof(fake));
+    for (int i = 0; i < LEAST_MEMBERS; i++) {
+        fake.object.word[i].fn = (ggml_any_fn)do_nothing;
+    }
+    fake.buffer.init_tensor = on_init;
+    fake.buffer.set_tensor = on_set;
+    struct ggml_tensor tensor;
+    memset(&tensor, 0, sizeof(tensor));
+    for (int i = 0; i < GGML_MAX_DIMS; i++) {
+        tensor.ne[i] = 1;
+        tensor.nb[i] = sizeof(value);
+    }
+    tensor.buffer = &fake.buffer;
+    tensor.data = &value;
+    n_init = 0;
+    n_set = 0;
+    (void)tnd_host.ggml_backend_buffer_init_tensor(&fake.buffer, &tensor);
+    bool is_init = n_init == 1 && n_set == 0;
+    tnd_host.ggml_backend_tensor_set(&tensor, &value, 0, sizeof(value));
+    return is_init && n_init == 1 && n_set == 1;
+}
+
 static bool is_as_written(struct ggml_context *context)
 {
     struct ggml_tensor *a = tnd_host.ggml_new_tensor_2d(context, 0, 5, 3);
@@ -98,5 +158,9 @@ bool tnd_host_layout_find(struct tnd_host_layout *out, char *out_why, size_t why
         return false;
     }
     out->api_version = tnd_host.major == 0 && tnd_host.minor < 26 ? 2 : 3;
-    return check_tensor(out_why, why_bytes) && find_objects(out, out_why, why_bytes);
+    if (!check_tensor(out_why, why_bytes) || !find_objects(out, out_why, why_bytes)) {
+        return false;
+    }
+    out->has_buffer_members = has_buffer_members();
+    return true;
 }

@@ -13,6 +13,7 @@ struct tnd_host_layout {
     int buft_get_alignment;
     int buft_is_host;
     int buft_device;
+    bool has_buffer_members; /* init_tensor and set_tensor are where ggml_abi.h says */
 };
 
 /** Finds the layout of the host (tnd_host). False: it is none that we know, and `out_why` says

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * The backend "Tandem" as ggml sees it: one device of type ACCEL, whose buffers are the host's own
- * CPU buffers. Everything that a host can do without is left out (NULL). */
+ * The backend "Tandem" as ggml sees it: one device of type ACCEL. Everything that a host can do
+ * without is left out (NULL). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bridge/ggml/bridge_buffer.h"
 #include "bridge/ggml/bridge_choice.h"
 #include "bridge/ggml/bridge_compute.h"
 #include "bridge/ggml/bridge_host.h"
 #include "bridge/ggml/bridge_layout.h"
-#include "bridge/ggml/bridge_product.h"
+#include "bridge/ggml/bridge_nodes.h"
 #include "bridge/ggml/bridge_selftest.h"
+#include "bridge/ggml/bridge_team.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -18,41 +20,16 @@ EXPORTED struct ggml_backend_reg *ggml_backend_init(void);
 EXPORTED int ggml_backend_score(void);
 
 enum { NEWEST_TRIED = 26 /* ggml 0.26 */ };
+enum { MOST_TOKENS_BETWEEN = 8 /* of nodes between products */ };
 enum { SCORE = 100 /* among backends of one name; any but 0 says that it runs here */ };
 
 static struct tnd_host_layout layout;
 static struct ggml_object device;
-static struct ggml_object buffer_type;
+static struct ggml_object device_of_backends;
 static uint8_t guid[16] = {0x74, 0x61, 0x6e, 0x64, 0x65, 0x6d, 0x2d, 0x69,
                            0x6e, 0x66, 0x65, 0x72, 0x2d, 0x30, 0x30, 0x31};
 
 #define WORD(function) ((union ggml_word){.fn = (ggml_any_fn)(function)})
-
-/* ---- buffer type: the host's own, under a name that loaders try first ---- */
-
-static const char *buft_get_name(struct ggml_object *buft)
-{
-    (void)buft;
-    return "Tandem";
-}
-
-static struct ggml_backend_buffer *buft_alloc(struct ggml_object *buft, size_t size)
-{
-    (void)buft;
-    return tnd_host.ggml_backend_buft_alloc_buffer(tnd_host.ggml_backend_cpu_buffer_type(), size);
-}
-
-static size_t buft_get_alignment(struct ggml_object *buft)
-{
-    (void)buft;
-    return tnd_host.ggml_backend_buft_get_alignment(tnd_host.ggml_backend_cpu_buffer_type());
-}
-
-static bool buft_is_host(struct ggml_object *buft)
-{
-    (void)buft;
-    return true;
-}
 
 /* ---- backend ---- */
 
@@ -64,17 +41,19 @@ static const char *backend_get_name(struct ggml_object *backend)
 
 static void backend_free(struct ggml_object *backend)
 {
+    tnd_bridge_team_rest();
     free(backend);
 }
 
 static int backend_compute(struct ggml_object *backend, struct ggml_cgraph *graph)
 {
     (void)backend;
-    return tnd_bridge_compute(graph);
+    return tnd_bridge_compute(graph, false);
 }
 
 static struct ggml_object *device_init_backend(struct ggml_object *dev, const char *params)
 {
+    (void)dev;
     (void)params;
     struct ggml_object *backend = calloc(1, sizeof(*backend));
     if (backend != NULL) {
@@ -82,7 +61,7 @@ static struct ggml_object *device_init_backend(struct ggml_object *dev, const ch
         backend->word[BACKEND_GET_NAME] = WORD(backend_get_name);
         backend->word[BACKEND_FREE] = WORD(backend_free);
         backend->word[layout.backend_compute] = WORD(backend_compute);
-        backend->word[layout.backend_device].p = dev;
+        backend->word[layout.backend_device].p = &device_of_backends;
     }
     return backend;
 }
@@ -138,30 +117,38 @@ static void device_get_props(struct ggml_object *dev, union ggml_dev_props_room 
 static struct ggml_object *device_get_buffer_type(struct ggml_object *dev)
 {
     (void)dev;
-    return &buffer_type;
+    return tnd_buffer_type();
 }
 
-static struct ggml_backend_buffer *device_buffer_from_host_ptr(struct ggml_object *dev, void *data,
-                                                               size_t size, size_t max_tensor_size)
+/* Of results. ggml's scheduler moves nodes from the CPU to us only where both have the same type:
+ * llama.cpp places norms on the CPU first. */
+static struct ggml_object *device_get_cpu_buffer_type(struct ggml_object *dev)
 {
     (void)dev;
-    (void)max_tensor_size;
-    return tnd_host.ggml_backend_cpu_buffer_from_ptr(data, size);
+    return tnd_host.ggml_backend_cpu_buffer_type();
 }
 
+static bool takes_product(const struct ggml_tensor *op, int64_t most_tokens)
+{
+    struct tnd_product product;
+    return tnd_product_read(op, &product) && product.m <= most_tokens &&
+           tnd_product_has_weights(op) && tnd_choice_takes(&product);
+}
+
+/* Nodes between our products are ours too: each change from the host's nodes to ours and back costs
+ * its threads a region. Of many tokens that is little beside the nodes themselves. */
 static bool device_supports_op(struct ggml_object *dev, const struct ggml_tensor *op)
 {
-    static const char *const names[] = {"NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"};
-    struct tnd_product product;
+    struct tnd_node node;
     (void)dev;
-    const char *name = tnd_host.ggml_op_name(op->op);
-    for (size_t i = 0; name != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return true; /* computes nothing */
-        }
+    if (tnd_node_is_view(op) || takes_product(op, INT64_MAX)) {
+        return true;
     }
-    return tnd_product_read(op, &product) && tnd_product_has_weights(op) &&
-           tnd_choice_takes(&product);
+    if (!tnd_node_read(op, &node) || node.kind == TND_NODE_PRODUCT) {
+        return false;
+    }
+    const struct ggml_tensor *product = tnd_node_find_product(op);
+    return product != NULL && takes_product(product, MOST_TOKENS_BETWEEN);
 }
 
 static bool device_supports_buft(struct ggml_object *dev, struct ggml_object *buft)
@@ -215,15 +202,13 @@ static void fill_objects(void)
     device.word[DEVICE_GET_PROPS] = WORD(device_get_props);
     device.word[DEVICE_INIT_BACKEND] = WORD(device_init_backend);
     device.word[DEVICE_GET_BUFFER_TYPE] = WORD(device_get_buffer_type);
-    device.word[DEVICE_BUFFER_FROM_HOST_PTR] = WORD(device_buffer_from_host_ptr);
+    device.word[DEVICE_BUFFER_FROM_HOST_PTR] = WORD(tnd_buffer_from_host_ptr);
     device.word[DEVICE_SUPPORTS_OP] = WORD(device_supports_op);
     device.word[DEVICE_SUPPORTS_BUFT] = WORD(device_supports_buft);
     device.word[DEVICE_REG].p = &registration;
-    buffer_type.word[BUFT_GET_NAME] = WORD(buft_get_name);
-    buffer_type.word[BUFT_ALLOC_BUFFER] = WORD(buft_alloc);
-    buffer_type.word[layout.buft_get_alignment] = WORD(buft_get_alignment);
-    buffer_type.word[layout.buft_is_host] = WORD(buft_is_host);
-    buffer_type.word[layout.buft_device].p = &device;
+    device_of_backends = device;
+    device_of_backends.word[DEVICE_GET_BUFFER_TYPE] = WORD(device_get_cpu_buffer_type);
+    tnd_buffer_type_init(&layout, &device);
     registration.api_version = layout.api_version;
 }
 
@@ -250,7 +235,7 @@ static bool find_host(void *return_address)
     }
     fill_objects();
     bool is_tried = tnd_host.major == 0 && tnd_host.minor <= NEWEST_TRIED;
-    if (!is_tried && !tnd_bridge_selftest(&device, &buffer_type)) {
+    if (!is_tried && !tnd_bridge_selftest(&device, tnd_buffer_type())) {
         tnd_host_log(GGML_LOG_WARN,
                      "not used: ggml %s is newer than it knows, and a product failed",
                      tnd_host.ggml_version());

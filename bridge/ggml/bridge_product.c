@@ -123,6 +123,18 @@ bool tnd_product_read(const struct ggml_tensor *node, struct tnd_product *out)
     return true;
 }
 
+bool tnd_product_of_weights(const struct ggml_tensor *w, struct tnd_product *out)
+{
+    if (!is_weights(w) || w->ne[2] != 1 || w->ne[1] < 2 || w->data == NULL) {
+        return false;
+    }
+    *out = (struct tnd_product){.type = w->type, .n = w->ne[1], .k = w->ne[0], .m = 1};
+    out->w = w->data;
+    out->n_used = 1;
+    out->n_used_x = 1;
+    return true;
+}
+
 size_t tnd_product_w_bytes(const struct tnd_product *product)
 {
     size_t matrix =
@@ -158,7 +170,7 @@ bool tnd_product_has_weights(const struct ggml_tensor *node)
            tnd_host.ggml_backend_buffer_get_size(buffer) == 0;
 }
 
-static bool lies_in_buffer(const struct ggml_tensor *tensor, const void *data, size_t bytes)
+bool tnd_lies_in_buffer(const struct ggml_tensor *tensor, const void *data, size_t bytes)
 {
     struct ggml_backend_buffer *buffer = tensor->buffer;
     if (buffer == NULL && tensor->view_src != NULL) {
@@ -176,9 +188,9 @@ static bool lies_in_buffer(const struct ggml_tensor *tensor, const void *data, s
 
 bool tnd_product_is_inside(const struct ggml_tensor *node, const struct tnd_product *product)
 {
-    return lies_in_buffer(node->src[0], product->w, tnd_product_w_bytes(product)) &&
-           lies_in_buffer(node->src[1], product->x, tnd_product_x_bytes(product)) &&
-           lies_in_buffer(node, product->y, tnd_product_y_bytes(product)) &&
+    return tnd_lies_in_buffer(node->src[0], product->w, tnd_product_w_bytes(product)) &&
+           tnd_lies_in_buffer(node->src[1], product->x, tnd_product_x_bytes(product)) &&
+           tnd_lies_in_buffer(node, product->y, tnd_product_y_bytes(product)) &&
            (product->n_experts == 0 ||
-            lies_in_buffer(node->src[2], product->ids, tnd_product_ids_bytes(product)));
+            tnd_lies_in_buffer(node->src[2], product->ids, tnd_product_ids_bytes(product)));
 }

@@ -26,6 +26,9 @@ bool tnd_product_is_named(const char *name);
 /** Reads the shape of a node. False: no product of ours (operation, types, strides, views of
  *  weights, broadcasting, a precision or a hint that is asked for, sizes out of bounds). */
 bool tnd_product_read(const struct ggml_tensor *node, struct tnd_product *out);
+/** The product of one token with a matrix that has its memory. False: no plain product of ours has
+ *  such weights. */
+bool tnd_product_of_weights(const struct ggml_tensor *w, struct tnd_product *out);
 /** Bytes of W, X, Y and the numbers of experts (0: a plain product). */
 size_t tnd_product_w_bytes(const struct tnd_product *product);
 size_t tnd_product_x_bytes(const struct tnd_product *product);
@@ -34,6 +37,9 @@ size_t tnd_product_ids_bytes(const struct tnd_product *product);
 /** Whether W lies in host memory as weights, for good: in a buffer of that usage, or in one without
  *  memory, by which loaders ask where weights shall go. */
 bool tnd_product_has_weights(const struct ggml_tensor *node);
+/** Whether bytes of a tensor, or of what it is a view of, lie inside of its buffer in host
+ *  memory. */
+bool tnd_lies_in_buffer(const struct ggml_tensor *tensor, const void *data, size_t bytes);
 /** Whether all of them are allocated, inside of buffers in host memory. */
 bool tnd_product_is_inside(const struct ggml_tensor *node, const struct tnd_product *product);
 

@@ -19,6 +19,10 @@ static number_fn thread_number;
 static number_fn team_size;
 static number_fn is_in_parallel;
 static atomic_int n_threads_host;
+static enum tnd_way way_now;           /* read and written by the one who computes */
+static void (*set_levels)(int levels); /* both or none */
+static number_fn get_levels;
+static _Thread_local int levels_before = -1; /* of this thread's host; -1: they are as they were */
 
 struct region {
     int count;
@@ -55,6 +59,10 @@ static void look_for_openmp(void)
     is_in_parallel = (number_fn)find(library, "omp_in_parallel");
     if (thread_number != NULL && team_size != NULL && is_in_parallel != NULL) {
         parallel = (parallel_fn)find(library, "GOMP_parallel");
+        get_levels = (number_fn)find(library, "omp_get_max_active_levels");
+    }
+    if (parallel != NULL && get_levels != NULL) {
+        set_levels = (void (*)(int))find(library, "omp_set_max_active_levels");
     }
 }
 
@@ -75,7 +83,11 @@ bool tnd_bridge_team(void *user, int count, tandem_team_body_fn body, void *data
     (void)user;
     (void)pthread_once(&once, look_for_openmp);
     int n_threads = atomic_load_explicit(&n_threads_host, memory_order_relaxed);
-    if (parallel == NULL || n_threads < count || is_in_parallel() != 0) {
+    if (way_now == TND_WAY_ALONE) {
+        body(data, 0, 1);
+        return true;
+    }
+    if (way_now == TND_WAY_OWN || parallel == NULL || n_threads < count || is_in_parallel() != 0) {
         return false;
     }
     struct region region = {count, body, data};
@@ -86,4 +98,36 @@ bool tnd_bridge_team(void *user, int count, tandem_team_body_fn body, void *data
 void tnd_bridge_team_set_size(int n_threads)
 {
     atomic_store_explicit(&n_threads_host, n_threads, memory_order_relaxed);
+}
+
+bool tnd_bridge_team_is_there(void)
+{
+    (void)pthread_once(&once, look_for_openmp);
+    return parallel != NULL;
+}
+
+/* Regions of the host get one thread where no level of them may be active. */
+static void let_host_be_parallel(bool is_parallel)
+{
+    if (set_levels == NULL || is_parallel == (levels_before < 0)) {
+        return;
+    }
+    if (is_parallel) {
+        set_levels(levels_before);
+        levels_before = -1;
+    } else {
+        levels_before = get_levels();
+        set_levels(0);
+    }
+}
+
+void tnd_bridge_team_set_way(enum tnd_way way)
+{
+    way_now = way;
+    let_host_be_parallel(way == TND_WAY_TEAM);
+}
+
+void tnd_bridge_team_rest(void)
+{
+    let_host_be_parallel(true);
 }

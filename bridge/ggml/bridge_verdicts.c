@@ -12,7 +12,25 @@
 #include <unistd.h>
 
 enum { NUMBERS = 4 + TND_TOKEN_CLASSES, PATH_MOST = 1024 };
-static const char TITLE[] = "tandem-bridge 1 ";
+static const double NO_LOSS = 1.02; /* what two measurements of one thing differ by */
+static const char TITLE[] = "tandem-bridge 2 ";
+
+/* ---- judging ---- */
+
+/* Weights that we can use are slow for the host's own kernels: nobody must lose by that. */
+void tnd_verdict_judge(struct tnd_bridge_verdict *out,
+                       const struct tnd_bridge_times times[TND_TOKEN_CLASSES])
+{
+    bool gains = false;
+    bool loses = false;
+    for (int i = 0; i < TND_TOKEN_CLASSES; i++) {
+        double with_us = times[i].ours < times[i].plain ? times[i].ours : times[i].plain;
+        out->is_faster[i] = times[i].ours < times[i].plain;
+        gains = gains || times[i].ours < times[i].loaded;
+        loses = loses || with_us > times[i].loaded * NO_LOSS;
+    }
+    out->is_placed = gains && !loses;
+}
 
 /* ---- text ---- */
 
@@ -51,6 +69,12 @@ static bool take_line(const char **io_at, const char *end, struct tnd_bridge_ver
         verdict->is_faster[i] = numbers[4 + i] == 1;
     }
     return true;
+}
+
+int tnd_verdicts_kind(bool has_experts, int64_t k)
+{
+    enum { SHORT = 768 };
+    return (has_experts ? 1 : 0) + (k < SHORT ? 2 : 0);
 }
 
 bool tnd_verdicts_parse(const char *bytes, size_t n, const char *fingerprint,

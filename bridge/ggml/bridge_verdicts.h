@@ -9,7 +9,11 @@
 
 #include "tandem/tensor.h"
 
-enum { TND_TOKEN_CLASSES = 3, TND_SIZE_CLASSES = 4, TND_PRODUCT_KINDS = 2 /* plain, experts */ };
+enum { TND_TOKEN_CLASSES = 3, TND_SIZE_CLASSES = 4, TND_PRODUCT_KINDS = 4 };
+/** Of a product: 0 plain, 1 of experts, and 2 more where rows of weights are short: what a row
+ *  costs besides its values weighs more there. */
+int tnd_verdicts_kind(bool has_experts, int64_t k);
+
 enum { TND_VERDICTS_MOST_BYTES = 16384 /* of a file */, TND_FINGERPRINT_MOST = 480 };
 
 struct tnd_bridge_verdict {
@@ -34,5 +38,16 @@ size_t tnd_verdicts_print(const struct tnd_bridge_verdicts *verdicts, const char
  *  there is nothing then, and measuring takes place. */
 void tnd_verdicts_load(const char *fingerprint, struct tnd_bridge_verdicts *io);
 void tnd_verdicts_save(const char *fingerprint, const struct tnd_bridge_verdicts *verdicts);
+
+/** Least seconds of a product with a number of tokens. */
+struct tnd_bridge_times {
+    double ours;   /* and of starting the host's threads once more, as each one of ours makes it */
+    double loaded; /* the host, with weights as its loaders would keep them */
+    double plain;  /* the host, with weights where we can use them */
+    bool is_calm;  /* the middle of each was near the least, and nobody took a CPU from us */
+};
+/** Sets `is_faster` and `is_placed` by the times of each class of tokens. */
+void tnd_verdict_judge(struct tnd_bridge_verdict *out,
+                       const struct tnd_bridge_times times[TND_TOKEN_CLASSES]);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,6 +28,8 @@ struct watched {
 };
 static struct weight *weights[BUCKETS];
 static struct watched *all_watched;
+static bool is_refused[TANDEM_TYPE_NUMBERS]; /* no memory to pack, or never packed: loading goes on
+                                                without, until a buffer is freed */
 
 static struct weight **bucket_of(const void *w)
 {
@@ -130,6 +133,12 @@ static bool is_mapped(uintptr_t begin, uintptr_t end)
     return is_found;
 }
 
+bool tnd_weights_is_mapped(const struct tnd_product *product)
+{
+    uintptr_t begin = (uintptr_t)product->w;
+    return is_mapped(begin, begin + tnd_product_w_bytes(product));
+}
+
 void tnd_weights_let_go(const struct tnd_product *product, struct ggml_backend_buffer *buffer)
 {
     struct weight *weight = find(product, buffer);
@@ -149,15 +158,68 @@ void tnd_weights_let_go(const struct tnd_product *product, struct ggml_backend_b
     }
 }
 
-void (*tnd_weights_forget(tandem_runtime *runtime,
-                          struct ggml_backend_buffer *buffer))(struct ggml_backend_buffer *buffer)
+static size_t prepared_bytes(const tandem_runtime *runtime)
 {
-    void (*free_buffer)(struct ggml_backend_buffer *) = NULL;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
+    return tandem_runtime_describe(runtime, &info) == TANDEM_OK ? info.prepared_bytes : 0;
+}
+
+/* True: it was computed. */
+static bool compute_zeros(tandem_runtime *runtime, tandem_tensor *w, int64_t k, int64_t m)
+{
+    struct tandem_context_options options = TANDEM_CONTEXT_OPTIONS_INIT;
+    tandem_context *context = NULL;
+    tandem_plan *plan = NULL;
+    bool is_done = false;
+    float *zeros = calloc((size_t)(k * m), sizeof(zeros[0]));
+    options.chunk_bytes = 4096;
+    if (zeros != NULL && tandem_context_new(&options, &context, NULL) == TANDEM_OK) {
+        tandem_tensor *x =
+            tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, (const int64_t[]){k, m}, zeros,
+                                 sizeof(zeros[0]) * (size_t)(k * m));
+        tandem_graph *graph = tandem_graph_new(context);
+        tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+        is_done = tandem_graph_finish(graph, NULL) == TANDEM_OK &&
+                  tandem_runtime_plan(runtime, graph, &plan, NULL) == TANDEM_OK &&
+                  tandem_runtime_compute(runtime, graph, plan, NULL, NULL) == TANDEM_OK;
+    }
+    tandem_plan_free(plan);
+    tandem_context_free(context);
+    free(zeros);
+    return is_done;
+}
+
+void tnd_weights_pack(tandem_runtime *runtime, const struct tnd_product *product,
+                      struct ggml_backend_buffer *buffer,
+                      void (*on_free)(struct ggml_backend_buffer *buffer))
+{
+    enum { PROMPT = 16 }; /* tokens, where one token is served without packing */
+    tandem_tensor *w = is_refused[product->type] ? NULL : tnd_weights_get(product, buffer, on_free);
+    size_t before = prepared_bytes(runtime);
+    bool is_done = w != NULL && compute_zeros(runtime, w, product->k, 1);
+    if (is_done && prepared_bytes(runtime) == before) {
+        is_done = compute_zeros(runtime, w, product->k, PROMPT);
+    }
+    if (prepared_bytes(runtime) > before) {
+        tnd_weights_let_go(product, buffer);
+    } else {
+        is_refused[product->type] = true;
+    }
+}
+
+bool tnd_weights_forget_bytes(tandem_runtime *runtime, struct ggml_backend_buffer *buffer,
+                              const void *data, size_t n)
+{
+    bool is_found = false;
     for (int i = 0; i < BUCKETS; i++) {
         struct weight **link = &weights[i];
         while (*link != NULL) {
             struct weight *one = *link;
-            if (one->buffer == buffer) {
+            uintptr_t begin = (uintptr_t)one->product.w;
+            if (one->buffer == buffer &&
+                (uintptr_t)data < begin + tnd_product_w_bytes(&one->product) &&
+                begin < (uintptr_t)data + n) {
+                is_found = true;
                 *link = one->next;
                 tandem_runtime_forget(runtime, one->tensor);
                 free_weight(one);
@@ -166,6 +228,15 @@ void (*tnd_weights_forget(tandem_runtime *runtime,
             }
         }
     }
+    return is_found;
+}
+
+void (*tnd_weights_forget(tandem_runtime *runtime,
+                          struct ggml_backend_buffer *buffer))(struct ggml_backend_buffer *buffer)
+{
+    void (*free_buffer)(struct ggml_backend_buffer *) = NULL;
+    memset(is_refused, 0, sizeof(is_refused));
+    (void)tnd_weights_forget_bytes(runtime, buffer, NULL, UINTPTR_MAX);
     for (struct watched **link = &all_watched; *link != NULL; link = &(*link)->next) {
         struct watched *one = *link;
         if (one->buffer == buffer) {

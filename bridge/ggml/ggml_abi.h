@@ -112,9 +112,14 @@ enum { BUFT_GET_NAME = 0, BUFT_ALLOC_BUFFER = 1 };
 enum { BUFT_GET_ALIGNMENT_2 = 2, BUFT_IS_HOST_2 = 5, BUFT_DEVICE_2 = 6 };
 enum { BUFT_GET_ALIGNMENT_3 = 3, BUFT_IS_HOST_3 = 7, BUFT_DEVICE_3 = 8 };
 
-/* ggml_backend_buffer: what frees the memory is its first member in all releases. */
+/* ggml_backend_buffer: its first members in all releases; bridge_layout.c asks for two of them. */
 struct ggml_backend_buffer {
     void (*free_buffer)(struct ggml_backend_buffer *buffer);
+    void *(*get_base)(struct ggml_backend_buffer *buffer);
+    int (*init_tensor)(struct ggml_backend_buffer *buffer, struct ggml_tensor *tensor);
+    ggml_any_fn memset_tensor;
+    void (*set_tensor)(struct ggml_backend_buffer *buffer, struct ggml_tensor *tensor,
+                       const void *data, size_t offset, size_t size);
 };
 
 #endif

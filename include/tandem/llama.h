@@ -67,10 +67,15 @@ struct tandem_session_options {
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;   /**< handed to `adjust` */
     bool has_embeddings; /**< keep what tandem_session_embedding gives */
+    /** Parts of a batch that go one behind the other through the places of the layers, where
+     *  devices keep them (tandem_session_place): 0: as many as the timing table predicts to be
+     *  fastest, 1: never more than one, 2 to 8: so many. */
+    int micro_batches;
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false  \
+        sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false, \
+            0                                                                                      \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
@@ -211,6 +216,17 @@ struct tandem_hot_experts {
 /** Never fails: false, and `out` is untouched, for a model without experts. */
 TANDEM_API bool tandem_session_hot_experts(const tandem_session *session,
                                            struct tandem_hot_experts *out);
+/** How batches went through layers that lie in several places, devices or the CPU. The layout is
+ *  fixed for good. */
+struct tandem_micro_batches {
+    int n_places;      /**< that have weights of layers */
+    int n_last;        /**< micro-batches of the last batch; 1: it was whole */
+    int64_t n_batches; /**< of two tokens and more, computed with layers in several places */
+    int64_t n_split;   /**< of them, those in two micro-batches or more */
+};
+/** Never fails: false, and `out` is untouched, before the first such batch. */
+TANDEM_API bool tandem_session_micro_batches(const tandem_session *session,
+                                             struct tandem_micro_batches *out);
 /** How often the session looks whether devices should keep other experts, after
  *  tandem_session_place: between two batches, `tokens` tokens after the last change at the least,
  *  and up to 16 times as seldom while nothing changes. 0: never; 512 unless set. Experts move only

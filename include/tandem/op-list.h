@@ -45,7 +45,8 @@
     X(CONT, "cont", 1, copy, VALUES, CPY, 0)                                                       \
     X(CONCAT, "concat", 2, copy, VALUES, CPY, 0)                                                   \
     X(ATTENTION, "attention", 4, attention, ATTENTION, ATTENTION, 0)                               \
-    X(CUSTOM, "custom", 4, custom, USER, NONE, 0)
+    X(CUSTOM, "custom", 4, custom, USER, NONE, 0)                                                  \
+    X(SCATTER, "scatter", 3, scatter, VALUES, CPY, 0)
 
 #define TANDEM_OP_FAMILIES(X)                                                                      \
     X(nothing)                                                                                     \
@@ -62,5 +63,6 @@
     X(weighted_sum)                                                                                \
     X(diag_mask_inf)                                                                               \
     X(copy)                                                                                        \
+    X(scatter)                                                                                     \
     X(attention)                                                                                   \
     X(custom)

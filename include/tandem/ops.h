@@ -207,6 +207,14 @@ TANDEM_API tandem_tensor *tandem_attention_ordered(tandem_context *context, tand
  *  cache is done with it. One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT (overlap,
  *  or memory of `b` that was borrowed as const). */
 TANDEM_API tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tensor *b);
+/** Copies matrices to where indices say: b[:, :, ids[i]] = a[:, :, i]. `a`: F32 {n, k, m}, rows
+ *  dense; `b`: {n, k, N} of F32, F16, BF16 or a quantised type, rows dense; `ids`: I32 {m}, dense,
+ *  each in 0..N-1 (an index outside fails the computation with ARGUMENT, and `b` stays as it is).
+ *  Of equal indices the last one counts. `b` overlaps neither itself nor another operand. The
+ *  result is a view of `b`. One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT
+ *  (overlap, or memory of `b` that was borrowed as const). */
+TANDEM_API tandem_tensor *tandem_scatter(tandem_context *context, tandem_tensor *a,
+                                         tandem_tensor *b, tandem_tensor *ids);
 /** A contiguous copy in the same type (not quantised). One thread at a time per context. Errors:
  *  TYPE. */
 TANDEM_API tandem_tensor *tandem_cont(tandem_context *context, tandem_tensor *a);

@@ -163,6 +163,20 @@ TANDEM_API enum tandem_status tandem_runtime_set_error_bound(tandem_runtime *run
 TANDEM_API enum tandem_status tandem_runtime_plan(tandem_runtime *runtime,
                                                   const tandem_graph *graph, tandem_plan **out_plan,
                                                   struct tandem_error *error);
+/** What a graph is predicted to take. The layout is fixed for good. */
+struct tandem_prediction {
+    double us;            /**< from the begin of the first node to the end of the last one; 0: the
+                               table knows none of them */
+    double gain_error_us; /**< error bar of what is gained by working at once; 0: nothing is */
+    bool is_at_once;      /**< several devices, or devices and the CPU, at once */
+};
+/** Plans a finished graph to look at its predicted time, to compare graphs that give the same
+ *  results; nothing is tried. Cost: as tandem_runtime_plan. Any thread, one at a time per graph.
+ *  Errors: those of tandem_runtime_plan. */
+TANDEM_API enum tandem_status tandem_runtime_predict(tandem_runtime *runtime,
+                                                     const tandem_graph *graph,
+                                                     struct tandem_prediction *out,
+                                                     struct tandem_error *error);
 /** Forces a profile for node `i` of a plan (as in tandem_graph_node), by name and on the node's
  *  thread count; the others stay as they are. Tells with an error which profiles apply. One thread
  *  at a time per plan. Errors: NOT_FOUND (no such profile), ARGUMENT (NULL, no such node, a plan of
@@ -415,10 +429,11 @@ struct tandem_runtime_info {
     int n_threads;         /**< of later plans, at most; see tandem_runtime_threads */
     int n_cores;           /**< physical cores that the process may use */
     size_t prepared_bytes; /**< copies of weights that backends have made for themselves so far */
+    int n_devices;         /**< open backends that compute elsewhere than on the host's threads */
 };
 #define TANDEM_RUNTIME_INFO_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct tandem_runtime_info), NULL, NULL, NULL, NULL, 0, 0, 0                        \
+        sizeof(struct tandem_runtime_info), NULL, NULL, NULL, NULL, 0, 0, 0, 0                     \
     }
 /** Fills `out_info`, whose size is set. Any thread. Errors: ARGUMENT (NULL), ABI. */
 TANDEM_API enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,

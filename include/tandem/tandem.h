@@ -19,6 +19,8 @@
 #include "tandem/graph.h"
 #include "tandem/log.h"
 #include "tandem/mapped.h"
+#include "tandem/nets.h"
+#include "tandem/onnx_nets.h"
 #include "tandem/ops.h"
 #include "tandem/profile.h"
 #include "tandem/runtime.h"

@@ -21,9 +21,10 @@
 
 TANDEM_BEGIN_C
 
-#define TANDEM_MAX_DIMS 4  /**< dimensions of a tensor */
-#define TANDEM_MAX_SRC  4  /**< operands of an operation */
-#define TANDEM_MAX_NAME 64 /**< bytes of a name, its end included */
+#define TANDEM_MAX_DIMS   4  /**< dimensions of a tensor */
+#define TANDEM_MAX_SRC    4  /**< operands of an operation */
+#define TANDEM_MAX_NAME   64 /**< bytes of a name, its end included */
+#define TANDEM_MAX_CHAINS 16 /**< chains of a context */
 
 /** Tensor type; values as in ggml, but for BCML1. */
 enum tandem_type {
@@ -109,6 +110,13 @@ TANDEM_API void tandem_context_reset(tandem_context *context);
  *  record nothing more. One thread at a time. Errors: the recorded one; ARGUMENT for NULL. */
 TANDEM_API enum tandem_status tandem_context_status(const tandem_context *context,
                                                     struct tandem_error *error);
+
+/** Results of operations that are built from now on belong to a chain, 0 to TANDEM_MAX_CHAINS - 1;
+ *  0 unless set, and after a reset. Intermediate results share memory with those of their own chain
+ *  alone: chains of one graph that do not need one another, such as micro-batches that go through
+ *  several devices, can run at once. Values are the same; memory is the sum over the chains. NULL
+ *  and other numbers are ignored. Never fails. One thread at a time. */
+TANDEM_API void tandem_context_set_chain(tandem_context *context, int chain);
 
 /** Bytes that the context has taken from the system; 0 for NULL. Never fails. One thread at a
  *  time. */

@@ -4,149 +4,48 @@
  * must leave to the host, and that freed weights are forgotten. Prints "N passed, N failed". */
 #include <dirent.h>
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bridge/ggml/bridge_verdicts.h"
 #include "tandem/tensor.h"
-#include "tests/bridge/small_host.h"
-
-enum { N = 96, K = 512, MOST_M = 70 };
-
-static int n_passed;
-static int n_failed;
-static struct device *device;
-static struct backend *backend;
-static struct buffer *activations; /* X, then Y, then Z */
-static const size_t Y_AT = sizeof(float) * K * MOST_M;
-static const size_t Z_AT = sizeof(float) * (K + N) * MOST_M;
-
-#define CHECK(condition, ...) check((condition), __LINE__, #condition, __VA_ARGS__)
-
-__attribute__((format(printf, 4, 5))) static bool check(bool is_good, int line, const char *text,
-                                                        const char *format, ...)
-{
-    if (is_good) {
-        n_passed++;
-        return true;
-    }
-    n_failed++;
-    va_list arguments;
-    va_start(arguments, format);
-    printf("FAILED: line %d: %s: ", line, text);
-    (void)vprintf(format, arguments);
-    printf("\n");
-    va_end(arguments);
-    return false;
-}
-
-static uint32_t random_state = 1;
-
-static float next_random(void)
-{
-    random_state = random_state * UINT32_C(1664525) + UINT32_C(1013904223);
-    return (float)(random_state >> 8) / (float)(1 << 24) - 0.5f;
-}
-
-static void fill(void *out, int64_t n)
-{
-    float *values = out;
-    for (int64_t i = 0; i < n; i++) {
-        values[i] = next_random();
-    }
-}
-
-static void fill_weights(const struct tensor *w)
-{
-    static float values[K];
-    for (int64_t row = 0; row < w->ne[1]; row++) {
-        fill(values, w->ne[0]);
-        (void)tandem_quantize((enum tandem_type)w->type, values,
-                              (char *)w->data + (size_t)row * w->nb[1], w->ne[0]);
-    }
-}
-
-static struct tensor matrix(int type, int64_t ne0, int64_t ne1, struct buffer *buffer, size_t at)
-{
-    return small_host_tensor(type, (const int64_t[]){ne0, ne1, 1, 1}, buffer, at);
-}
-
-static struct tensor product(struct tensor *w, struct tensor *x, struct buffer *buffer, size_t at)
-{
-    struct tensor y = matrix(TANDEM_TYPE_F32, w->ne[1], x->ne[1], buffer, at);
-    y.op = OP_MUL_MAT;
-    y.src[0] = w;
-    y.src[1] = x;
-    return y;
-}
-
-/* The sum of squared errors over the sum of squares. */
-static double error_of(const struct tensor *y)
-{
-    static float row[K];
-    const struct tensor *w = y->src[0];
-    const struct tensor *x = y->src[1];
-    double wrong = 0;
-    double all = 0;
-    for (int64_t n = 0; n < w->ne[1]; n++) {
-        (void)tandem_dequantize((enum tandem_type)w->type,
-                                (const char *)w->data + (size_t)n * w->nb[1], row, w->ne[0]);
-        for (int64_t m = 0; m < x->ne[1]; m++) {
-            const float *values = (const float *)x->data + m * x->ne[0];
-            double sum = 0;
-            for (int64_t k = 0; k < w->ne[0]; k++) {
-                sum += (double)row[k] * (double)values[k];
-            }
-            double got = (double)((const float *)y->data)[m * w->ne[1] + n];
-            wrong += (got - sum) * (got - sum);
-            all += sum * sum;
-        }
-    }
-    return wrong / all;
-}
-
-static int compute(struct tensor **nodes, int n)
-{
-    struct ggml_cgraph graph = {.n_nodes = n};
-    memcpy(graph.nodes, nodes, (size_t)n * sizeof(nodes[0]));
-    return backend->graph_compute(backend, &graph);
-}
+#include "tests/bridge/bridge_check.h"
+#include "tests/bridge/nodes.h"
+#include "tests/bridge/pace.h"
 
 /* ---- what is computed ---- */
 
-static const int types[] = {TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0,
-                            TANDEM_TYPE_Q4_1, TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0,
-                            TANDEM_TYPE_Q2_K, TANDEM_TYPE_Q3_K, TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K,
-                            TANDEM_TYPE_Q6_K};
+static void products_of_a_type_are_right(int type)
+{
+    static const int64_t ms[] = {1, 2, 7, 64};
+    const char *name = tandem_type_name((enum tandem_type)type);
+    struct tensor w = matrix(type, K, N, NULL, 0);
+    struct buffer *buffer =
+        small_host_buffer(device->get_buffer_type(device), w.nb[1] * N, USAGE_WEIGHTS);
+    w = matrix(type, K, N, buffer, 0);
+    fill_weights(&w);
+    for (size_t j = 0; j < sizeof(ms) / sizeof(ms[0]); j++) {
+        struct tensor x = matrix(TANDEM_TYPE_F32, K, ms[j], activations, 0);
+        struct tensor y = product(&w, &x, activations, Y_AT);
+        struct tensor *nodes[] = {&y};
+        fill(x.data, K * ms[j]);
+        CHECK(device->supports_op(device, &y), "%s, M %d", name, (int)ms[j]);
+        for (int again = 0; again < 2; again++) {
+            memset(y.data, 0xff, sizeof(float) * N * (size_t)ms[j]);
+            CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
+            double error = error_of(&y);
+            CHECK(error < 2e-4, "%s, M %d: %g", name, (int)ms[j], error);
+        }
+    }
+    small_host_free(buffer);
+}
 
 static void products_of_every_type_are_right(void)
 {
-    static const int64_t ms[] = {1, 2, 7, 64};
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        const char *name = tandem_type_name((enum tandem_type)types[i]);
-        struct tensor w = matrix(types[i], K, N, NULL, 0);
-        struct buffer *buffer =
-            small_host_buffer(device->get_buffer_type(device), w.nb[1] * N, USAGE_WEIGHTS);
-        w = matrix(types[i], K, N, buffer, 0);
-        fill_weights(&w);
-        for (size_t j = 0; j < sizeof(ms) / sizeof(ms[0]); j++) {
-            struct tensor x = matrix(TANDEM_TYPE_F32, K, ms[j], activations, 0);
-            struct tensor y = product(&w, &x, activations, Y_AT);
-            struct tensor *nodes[] = {&y};
-            fill(x.data, K * ms[j]);
-            CHECK(device->supports_op(device, &y), "%s, M %d", name, (int)ms[j]);
-            for (int again = 0; again < 2; again++) {
-                memset(y.data, 0xff, sizeof(float) * N * (size_t)ms[j]);
-                CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
-                double error = error_of(&y);
-                CHECK(error < 2e-4, "%s, M %d: %g", name, (int)ms[j], error);
-            }
-        }
-        small_host_free(buffer);
+    for (int i = 0; i < TYPES; i++) {
+        products_of_a_type_are_right(bridge_types[i]);
     }
 }
 
@@ -224,10 +123,10 @@ static void products_of_experts_are_right(void)
 {
     static struct experts experts;
     static const int64_t ms[] = {1, 3, 24};
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+    for (int i = 0; i < TYPES; i++) {
         for (int j = 0; j < 6; j++) {
-            const char *name = tandem_type_name((enum tandem_type)types[i]);
-            make_experts(&experts, types[i], ms[j / 2], j % 2 == 0 ? 1 : USED);
+            const char *name = tandem_type_name((enum tandem_type)bridge_types[i]);
+            make_experts(&experts, bridge_types[i], ms[j / 2], j % 2 == 0 ? 1 : USED);
             struct tensor *nodes[] = {&experts.y};
             CHECK(device->supports_op(device, &experts.y), "%s, case %d", name, j);
             for (int again = 0; again < 2; again++) {
@@ -326,62 +225,6 @@ static void freed_weights_are_forgotten(void)
     }
 }
 
-/* KiB of a mapping that are in this process's memory. */
-static long resident_of(const void *begin)
-{
-    char line[256];
-    long kib = -1;
-    bool is_it = false;
-    FILE *maps = fopen("/proc/self/smaps", "r");
-    while (maps != NULL && kib < 0 && fgets(line, sizeof(line), maps) != NULL) {
-        unsigned long from;
-        unsigned long to;
-        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
-            is_it = from == (uintptr_t)begin;
-        } else if (is_it && strncmp(line, "Rss:", 4) == 0) {
-            kib = strtol(line + 4, NULL, 10);
-        }
-    }
-    if (maps != NULL) {
-        (void)fclose(maps);
-    }
-    return kib;
-}
-
-static void weights_of_a_mapped_file_leave_memory_when_they_are_packed(void)
-{
-    enum { BYTES = (K / 32) * 34 * N * 16 }; /* Q8_0, 16 N rows */
-    FILE *file = tmpfile();
-    char *writable = file != NULL && ftruncate(fileno(file), BYTES) == 0
-                         ? mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0)
-                         : MAP_FAILED;
-    if (!CHECK(writable != MAP_FAILED, "no mapping")) {
-        return;
-    }
-    char *data = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fileno(file), 0);
-    struct buffer *buffer = device->buffer_from_host_ptr(device, writable, BYTES, BYTES);
-    struct tensor w = matrix(TANDEM_TYPE_Q8_0, K, N * 16, buffer, 0);
-    fill_weights(&w);
-    small_host_free(buffer);
-    (void)munmap(writable, BYTES);
-    buffer = device->buffer_from_host_ptr(device, data, BYTES, BYTES);
-    buffer->usage = USAGE_WEIGHTS;
-    w = matrix(TANDEM_TYPE_Q8_0, K, N * 16, buffer, 0);
-    struct tensor x = matrix(TANDEM_TYPE_F32, K, 1, activations, 0);
-    struct tensor y = product(&w, &x, activations, Y_AT);
-    struct tensor *nodes[] = {&y};
-    fill(x.data, K);
-    CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
-    long kib = resident_of(data);
-    CHECK(kib >= 0 && kib < BYTES / 1024 / 8, "%ld KiB of %d", kib, BYTES / 1024);
-    CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
-    CHECK(resident_of(data) == kib, "they are read again: %ld KiB", resident_of(data));
-    CHECK(error_of(&y) < 2e-4, "%g", error_of(&y));
-    small_host_free(buffer);
-    (void)munmap(data, BYTES);
-    (void)fclose(file);
-}
-
 static void set_threads(int n)
 {
     union {
@@ -422,15 +265,29 @@ static int own_threads(void)
     return n;
 }
 
-/* Without OpenMP in the host there are threads of its own. */
+/* Without OpenMP in the host there are threads of its own; with it not before other ways are
+ * tried. */
 static void threads_of_the_hosts_openmp_compute(const char *openmp)
 {
     set_threads(2);
+    products_of_a_type_are_right(TANDEM_TYPE_F32);
+    CHECK(sysconf(_SC_NPROCESSORS_ONLN) < 2 || (own_threads() == 0) == (openmp != NULL),
+          "%s: %d threads of its own", openmp != NULL ? openmp : "no OpenMP", own_threads());
     products_of_every_type_are_right();
     products_of_experts_are_right();
     products_that_follow_from_each_other_are_right();
-    CHECK(sysconf(_SC_NPROCESSORS_ONLN) < 2 || (own_threads() == 0) == (openmp != NULL),
-          "%s: %d threads of its own", openmp != NULL ? openmp : "no OpenMP", own_threads());
+}
+
+static void nodes_between_products(void)
+{
+    const char *const wrong[] = {nodes_of_a_layer_are_right(device, backend),
+                                 memory_that_the_host_uses_again_is_right(device, backend),
+                                 nodes_are_taken_where_they_follow_from_products(device),
+                                 nodes_with_unknown_parameters_are_left_to_the_host(device),
+                                 nodes_outside_of_buffers_fail(device, backend)};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        CHECK(wrong[i] == NULL, "%s", wrong[i]);
+    }
 }
 
 /* ---- what is left to the host ---- */
@@ -535,7 +392,10 @@ static void the_device_says_what_it_is(void)
     CHECK(buft->is_host(buft) && buft->get_alignment(buft) == 64 && buft->device == device,
           "buffer type");
     CHECK(device->supports_buft(device, buft), "its own buffer type");
-    CHECK(backend->device == device && strcmp(backend->get_name(backend), "Tandem") == 0,
+    CHECK(backend->device->get_buffer_type(backend->device) == ggml_backend_cpu_buffer_type(),
+          "results lie in another type than those of the CPU");
+    CHECK(strcmp(backend->device->get_name(backend->device), "Tandem") == 0 &&
+              strcmp(backend->get_name(backend), "Tandem") == 0,
           "backend");
 }
 
@@ -568,26 +428,91 @@ static void verdicts_are_read_as_they_were_written(void)
 static void files_that_are_no_verdicts_change_nothing(void)
 {
     static const char *const wrong[] = {"",
-                                        "tandem-bridge 1 a",
-                                        "tandem-bridge 2 a\n0 2 3 1 1 1 1\n",
-                                        "tandem-bridge 1 ab\n0 2 3 1 1 1 1\n",
-                                        "tandem-bridge 1 a\n0 2 3 1 1 1 1",
-                                        "tandem-bridge 1 a\n0 2 3 1 1 1\n",
-                                        "tandem-bridge 1 a\n0 2 3 1 1 1 2\n",
-                                        "tandem-bridge 1 a\n2 2 3 1 1 1 1\n",
-                                        "tandem-bridge 1 a\n0 256 3 1 1 1 1\n",
-                                        "tandem-bridge 1 a\n0 -1 3 1 1 1 1\n",
-                                        "tandem-bridge 1 a\n0 99999999999999999999 3 1 1 1 1\n",
-                                        "tandem-bridge 1 a\n0 2 4 1 1 1 1\n",
-                                        "tandem-bridge 1 a\n0 2 3 1 1 1 1\nx"};
+                                        "tandem-bridge 2 a",
+                                        "tandem-bridge 1 a\n0 2 3 1 1 1 1\n",
+                                        "tandem-bridge 2 ab\n0 2 3 1 1 1 1\n",
+                                        "tandem-bridge 2 a\n0 2 3 1 1 1 1",
+                                        "tandem-bridge 2 a\n0 2 3 1 1 1\n",
+                                        "tandem-bridge 2 a\n0 2 3 1 1 1 2\n",
+                                        "tandem-bridge 2 a\n4 2 3 1 1 1 1\n",
+                                        "tandem-bridge 2 a\n0 256 3 1 1 1 1\n",
+                                        "tandem-bridge 2 a\n0 -1 3 1 1 1 1\n",
+                                        "tandem-bridge 2 a\n0 99999999999999999999 3 1 1 1 1\n",
+                                        "tandem-bridge 2 a\n0 2 4 1 1 1 1\n",
+                                        "tandem-bridge 2 a\n0 2 3 1 1 1 1\nx"};
     static const struct tnd_bridge_verdicts nothing;
     static struct tnd_bridge_verdicts in;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         CHECK(!tnd_verdicts_parse(wrong[i], strlen(wrong[i]), "a", &in), "%s", wrong[i]);
         CHECK(memcmp(&in, &nothing, sizeof(in)) == 0, "%s", wrong[i]);
     }
-    static const char right[] = "tandem-bridge 1 a\n0 2 3 1 1 1 1\n";
+    static const char right[] = "tandem-bridge 2 a\n0 2 3 1 1 1 1\n";
     CHECK(tnd_verdicts_parse(right, sizeof(right) - 1, "a", &in), "the one that is right");
+}
+
+static void short_rows_have_verdicts_of_their_own(void)
+{
+    CHECK(tnd_verdicts_kind(false, 288) != tnd_verdicts_kind(false, 2048), "plain");
+    CHECK(tnd_verdicts_kind(true, 288) != tnd_verdicts_kind(true, 2048), "experts");
+    CHECK(tnd_verdicts_kind(false, 288) != tnd_verdicts_kind(true, 288), "short");
+    for (int i = 0; i < 4; i++) {
+        int kind = tnd_verdicts_kind(i % 2 == 0, i < 2 ? 32 : 65536);
+        CHECK(kind >= 0 && kind < TND_PRODUCT_KINDS, "kind %d", kind);
+    }
+}
+
+static void weights_are_placed_where_nobody_loses(void)
+{
+    struct tnd_bridge_verdict verdict = {.is_known = true};
+    struct tnd_bridge_times times[] = {{1, 2, 3, true}, {1, 2, 3, true}, {1, 2, 3, true}};
+    tnd_verdict_judge(&verdict, times);
+    CHECK(verdict.is_placed && verdict.is_faster[0] && verdict.is_faster[2], "all are faster");
+    times[2].ours = 4;
+    tnd_verdict_judge(&verdict, times);
+    CHECK(!verdict.is_placed && verdict.is_faster[0] && !verdict.is_faster[2], "prompts lose");
+    times[2].ours = 2.5;
+    tnd_verdict_judge(&verdict, times);
+    CHECK(!verdict.is_placed && verdict.is_faster[2], "prompts lose by the place of weights");
+    times[2].ours = 2.01;
+    tnd_verdict_judge(&verdict, times);
+    CHECK(verdict.is_placed, "as fast as before");
+    times[0].ours = 2.5;
+    tnd_verdict_judge(&verdict, times);
+    CHECK(!verdict.is_placed, "generation loses");
+}
+
+/* ---- which threads ---- */
+
+static int levels_of_host(void)
+{
+    union {
+        void *p;
+        int (*fn)(void);
+    } found = {.p = dlsym(RTLD_DEFAULT, "omp_get_max_active_levels")};
+    return found.p != NULL ? found.fn() : -1;
+}
+
+/* Regions of so many threads would wait for each other's time slices. */
+static void a_host_with_more_threads_than_cores_gets_one_until_it_is_done(const char *openmp)
+{
+    int before = levels_of_host();
+    set_threads(1000);
+    products_that_follow_from_each_other_are_right();
+    CHECK(openmp == NULL || levels_of_host() == 0, "%d levels", levels_of_host());
+    struct backend *other = device->init_backend(device, NULL);
+    other->free(other);
+    CHECK(levels_of_host() == before, "%d levels, before %d", levels_of_host(), before);
+}
+
+static void threads_are_chosen_by_what_they_gain(void)
+{
+    CHECK(tokens_are_in_classes_of_doubling_numbers(), "classes");
+    CHECK(a_calm_machine_keeps_the_fastest_way(), "calm");
+    CHECK(trying_other_ways_costs_little(), "trials");
+    CHECK(a_busy_program_moves_it_to_one_thread_and_back(), "busy");
+    CHECK(a_crowded_host_begins_with_threads_that_sleep(), "crowded");
+    CHECK(without_a_team_it_is_never_chosen(), "no team");
+    CHECK(pauses_of_the_host_do_not_count(), "pauses");
 }
 
 int main(int argc, char **argv)
@@ -607,16 +532,21 @@ int main(int argc, char **argv)
     activations = small_host_buffer(device->get_buffer_type(device), Z_AT + sizeof(float) * N * 64,
                                     USAGE_COMPUTE);
     threads_of_the_hosts_openmp_compute(openmp);
+    nodes_between_products();
     the_device_says_what_it_is();
     loaders_are_answered_without_memory();
     freed_weights_are_forgotten();
-    weights_of_a_mapped_file_leave_memory_when_they_are_packed();
+    weights_are_packed_while_they_are_loaded();
     any_number_of_threads_serves();
+    a_host_with_more_threads_than_cores_gets_one_until_it_is_done(openmp);
+    threads_are_chosen_by_what_they_gain();
     what_it_cannot_do_is_left_to_the_host();
     pointers_outside_of_buffers_fail_with_a_word();
     experts_that_are_not_there_fail_with_a_word();
     verdicts_are_read_as_they_were_written();
     files_that_are_no_verdicts_change_nothing();
+    short_rows_have_verdicts_of_their_own();
+    weights_are_placed_where_nobody_loses();
     small_host_free(activations);
     backend->free(backend);
     printf("%d passed, %d failed\n", n_passed, n_failed);

@@ -29,6 +29,7 @@ static int n_lines;
 
 const char *ggml_version(void);
 const char *ggml_op_name(int op);
+const char *ggml_op_desc(const struct tensor *tensor);
 size_t ggml_tensor_overhead(void);
 size_t ggml_nbytes(const struct tensor *tensor);
 void *ggml_get_data(const struct tensor *tensor);
@@ -45,7 +46,6 @@ struct ggml_cgraph *ggml_new_graph(struct context *context);
 void ggml_build_forward_expand(struct ggml_cgraph *graph, struct tensor *result);
 int ggml_graph_n_nodes(struct ggml_cgraph *graph);
 struct tensor *ggml_graph_node(struct ggml_cgraph *graph, int i);
-struct buft *ggml_backend_cpu_buffer_type(void);
 struct buffer *ggml_backend_cpu_buffer_from_ptr(void *data, size_t size);
 struct buffer *ggml_backend_buft_alloc_buffer(struct buft *buft, size_t size);
 struct buffer *ggml_backend_alloc_ctx_tensors_from_buft(struct context *context, struct buft *buft);
@@ -68,8 +68,7 @@ void *ggml_backend_dev_backend_reg(struct device *device);
 void ggml_backend_dev_memory(struct device *device, size_t *out_free, size_t *out_total);
 void ggml_backend_dev_get_props(struct device *device, struct props *out_props);
 void *ggml_backend_reg_get_proc_address(struct reg *reg, const char *name);
-void ggml_backend_tensor_set(struct tensor *tensor, const void *data, size_t offset, size_t size);
-void ggml_backend_tensor_get(const struct tensor *tensor, void *data, size_t offset, size_t size);
+int ggml_backend_buffer_init_tensor(struct buffer *buffer, struct tensor *tensor);
 void ggml_log_internal(int level, const char *format, ...);
 
 const char *ggml_version(void)
@@ -82,8 +81,24 @@ const char *ggml_version(void)
 
 const char *ggml_op_name(int op)
 {
-    static const char *const names[OPS] = {"NONE", "ADD", "VIEW", "MUL_MAT", "MUL_MAT_ID"};
+    static const char *const names[OPS] = {"NONE",       "ADD",   "VIEW", "MUL_MAT",
+                                           "MUL_MAT_ID", "ROPE",  "MUL",  "SCALE",
+                                           "RMS_NORM",   "UNARY", "GLU",  "ARGSORT"};
     return op >= 0 && op < OPS ? names[op] : NULL;
+}
+
+const char *ggml_op_desc(const struct tensor *tensor)
+{
+    static const char *const unaries[UNARIES] = {"EXP", "GELU", "SILU"};
+    static const char *const glus[GLUS] = {"REGLU", "SWIGLU", "GEGLU"};
+    int which = tensor->op_params[0];
+    if (tensor->op == OP_UNARY) {
+        return which >= 0 && which < UNARIES ? unaries[which] : NULL;
+    }
+    if (tensor->op == OP_GLU) {
+        return which >= 0 && which < GLUS ? glus[which] : NULL;
+    }
+    return ggml_op_name(tensor->op);
 }
 
 size_t ggml_tensor_overhead(void)
@@ -201,6 +216,20 @@ static void *cpu_base(struct buffer *buffer)
     return buffer->context;
 }
 
+static void cpu_set(struct buffer *buffer, struct tensor *tensor, const void *data, size_t offset,
+                    size_t size)
+{
+    (void)buffer;
+    memcpy((char *)tensor->data + offset, data, size);
+}
+
+static void cpu_get(struct buffer *buffer, const struct tensor *tensor, void *data, size_t offset,
+                    size_t size)
+{
+    (void)buffer;
+    memcpy(data, (const char *)tensor->data + offset, size);
+}
+
 static void cpu_free(struct buffer *buffer)
 {
     free(buffer->context);
@@ -214,6 +243,8 @@ static struct buffer *new_buffer(struct buft *buft, void *data, size_t size, boo
     }
     buffer->free_buffer = is_ours ? cpu_free : NULL;
     buffer->get_base = cpu_base;
+    buffer->set_tensor = cpu_set;
+    buffer->get_tensor = cpu_get;
     buffer->buft = buft;
     buffer->context = data;
     buffer->size = size;
@@ -373,12 +404,17 @@ void *ggml_backend_reg_get_proc_address(struct reg *reg, const char *name)
 
 void ggml_backend_tensor_set(struct tensor *tensor, const void *data, size_t offset, size_t size)
 {
-    memcpy((char *)tensor->data + offset, data, size);
+    tensor->buffer->set_tensor(tensor->buffer, tensor, data, offset, size);
 }
 
 void ggml_backend_tensor_get(const struct tensor *tensor, void *data, size_t offset, size_t size)
 {
-    memcpy(data, (const char *)tensor->data + offset, size);
+    tensor->buffer->get_tensor(tensor->buffer, tensor, data, offset, size);
+}
+
+int ggml_backend_buffer_init_tensor(struct buffer *buffer, struct tensor *tensor)
+{
+    return buffer->init_tensor != NULL ? buffer->init_tensor(buffer, tensor) : 0;
 }
 
 void ggml_log_internal(int level, const char *format, ...)
@@ -418,6 +454,13 @@ struct tensor small_host_tensor(int type, const int64_t *ne, struct buffer *buff
         tensor.data = (char *)ggml_backend_buffer_get_base(buffer) + offset;
     }
     return tensor;
+}
+
+void small_host_place(struct tensor *tensor, struct buffer *buffer, void *data)
+{
+    tensor->buffer = buffer;
+    tensor->data = data;
+    (void)ggml_backend_buffer_init_tensor(buffer, tensor);
 }
 
 struct buffer *small_host_buffer(struct buft *buft, size_t size, int usage)

@@ -14,7 +14,24 @@
 #endif
 #define HOST_API (HOST_VERSION < 26 ? 2 : 3)
 
-enum { OP_NONE, OP_ADD, OP_VIEW, OP_MUL_MAT, OP_MUL_MAT_ID, OPS }; /* numbers of this host alone */
+/* Numbers of this host alone. */
+enum {
+    OP_NONE,
+    OP_ADD,
+    OP_VIEW,
+    OP_MUL_MAT,
+    OP_MUL_MAT_ID,
+    OP_ROPE,
+    OP_MUL,
+    OP_SCALE,
+    OP_RMS_NORM,
+    OP_UNARY,
+    OP_GLU,
+    OP_ARGSORT,
+    OPS
+};
+enum { UNARY_EXP, UNARY_GELU, UNARY_SILU, UNARIES }; /* op_params[0] */
+enum { GLU_REGLU, GLU_SWIGLU, GLU_GEGLU, GLUS };
 enum { USAGE_ANY, USAGE_WEIGHTS, USAGE_COMPUTE };
 
 struct buft;
@@ -65,7 +82,11 @@ struct buft {
 struct buffer {
     void (*free_buffer)(struct buffer *);
     void *(*get_base)(struct buffer *);
-    void *others[9];
+    int (*init_tensor)(struct buffer *, struct tensor *);
+    void (*memset_tensor)(struct buffer *, struct tensor *, uint8_t, size_t, size_t);
+    void (*set_tensor)(struct buffer *, struct tensor *, const void *, size_t, size_t);
+    void (*get_tensor)(struct buffer *, const struct tensor *, void *, size_t, size_t);
+    void *others[HOST_VERSION >= 21 ? 5 : 3];
     struct buft *buft;
     void *context;
     size_t size;
@@ -124,6 +145,8 @@ struct reg {
     void *context;
 };
 
+/** Where results of the host's own nodes lie. */
+struct buft *ggml_backend_cpu_buffer_type(void);
 /** Loads a backend as ggml does: its score, its registration, its API version; NULL: refused. */
 struct reg *small_host_load(const char *path);
 /** The newest line of the host's log, and how many there were. */
@@ -131,6 +154,10 @@ const char *small_host_last_line(void);
 int small_host_lines(void);
 /** A tensor of the host's over memory of a buffer, from `offset` on. */
 struct tensor small_host_tensor(int type, const int64_t *ne, struct buffer *buffer, size_t offset);
+/** As ggml_backend_tensor_alloc: a tensor is placed at `data`, which is in `buffer`. */
+void small_host_place(struct tensor *tensor, struct buffer *buffer, void *data);
+void ggml_backend_tensor_set(struct tensor *tensor, const void *data, size_t offset, size_t size);
+void ggml_backend_tensor_get(const struct tensor *tensor, void *data, size_t offset, size_t size);
 /** A buffer of a type, as ggml_backend_buft_alloc_buffer; and its end. */
 struct buffer *small_host_buffer(struct buft *buft, size_t size, int usage);
 void small_host_free(struct buffer *buffer);

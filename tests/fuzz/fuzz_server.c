@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Fuzzes whole requests to tandem-server, without a network: the first byte chooses the route, the
- * rest is the body. Whatever is answered is well-formed: a status, and JSON or events; a job ends,
- * and its text in JSON mode is JSON as far as it goes. */
+ * rest is the body, or a file of saved texts. Whatever is answered is well-formed: a status, and
+ * JSON or events; a job ends, and its text in JSON mode is JSON as far as it goes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "tests/fuzz/mutate_json.h"
 #include "tests/fuzz/small_runtime.h"
 #include "tools/tandem-server/srv_body.h"
+#include "tools/tandem-server/srv_saved.h"
 #include "tools/tandem-server/srv_server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -28,6 +29,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return mutate_with(data, size, max_size, seed, mutate_request);
 }
 
+enum { RESTORES = 255 };
 static const char *const paths[] = {
     "/v1/chat/completions", "/v1/completions", "/completion", "/v1/embeddings", "/tokenize",
     "/detokenize",          "/apply-template", "/slots",      "/metrics",       "/props",
@@ -168,6 +170,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t n_paths = sizeof(paths) / sizeof(paths[0]);
     struct srv_reply reply;
     if (size == 0 || size > 1 << 16) {
+        return 0;
+    }
+    if (data[0] == RESTORES) {
+        (void)tnd_srv_restore_bytes(server->engine, (const char *)data + 1, size - 1, NULL);
         return 0;
     }
     const bool is_get = data[0] % n_paths > 6;

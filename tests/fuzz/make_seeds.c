@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "formats/gguf.h"
+#include "formats/onnx_op.h"
 #include "tests/support_blob.h"
 #include "tests/support_models.h"
+#include "tests/support_wire.h"
 
 static const char *folder;
 static int n_seeds;
@@ -684,6 +686,86 @@ static void table_seeds(void)
     }
 }
 
+/* ---- ONNX and arrays ---- */
+
+/* A node of the operator between so many inputs {1, 2, 4, 4} and one output. */
+static void onnx_node(const char *op, int n_in, int opset, const char *attributes)
+{
+    static const char shape[] = "{1:{1:1} 1:{1:2} 1:{1:4} 1:{1:4}}";
+    char text[2048];
+    size_t n = (size_t)snprintf(text, sizeof(text), "1:8 8:{2:%d} 7:{12:{1:'y'} 1:{", opset);
+    struct tnd_blob seed = {NULL, 0};
+    for (int i = 0; i < n_in; i++) {
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "1:'x%d' ", i);
+    }
+    n += (size_t)snprintf(text + n, sizeof(text) - n, "2:'y' 4:'%s' %s}", op, attributes);
+    for (int i = 0; i < n_in; i++) {
+        n +=
+            (size_t)snprintf(text + n, sizeof(text) - n, "11:{1:'x%d' 2:{1:{1:1 2:%s}}}", i, shape);
+    }
+    (void)snprintf(text + n, sizeof(text) - n, "}");
+    tnd_blob_fields(&seed, text);
+    put_seed("onnx", &seed);
+}
+
+/* Every operator with one to three operands, and models of more than a node. */
+static void onnx_seeds(void)
+{
+    static const struct tnd_onnx_op *const families[] = {
+#define FAMILY_ROW(name) tnd_onnx_##name,
+        TND_ONNX_FAMILIES(FAMILY_ROW)
+#undef FAMILY_ROW
+    };
+    static const char *const models[] = {
+        "1:8 8:{2:17} 7:{5:{8:'w' 1:2 2:1 9=0000803f00000040} 5:{8:'n' 1=02 2:7 7=02} "
+        "11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 1:{1:'x' 1:'w' 2:'y' 4:'Add'} 12:{1:'y'}}",
+        "1:8 8:{2:11} 7:{5:{8:'c' 2:9 9=01} 1:{1:'c' 2:'y' 4:'If' "
+        "5:{1:'then_branch' 20:5 6:{5:{8:'a' 2:1 4=00000000} 12:{1:'a'}}} "
+        "5:{1:'else_branch' 20:5 6:{5:{8:'b' 2:1 4~00000000} 12:{1:'b'}}}} 12:{1:'y'}}",
+        "1:8 8:{2:17} 7:{5:{8:'n' 2:7 7=03} 5:{8:'a' 1=02 2:1 9=0000803f00000040} "
+        "1:{1:'n' 1:'' 1:'a' 2:'y' 2:'z' 4:'Loop' 5:{1:'body' 20:5 6:{11:{1:'i'} 11:{1:'c'} "
+        "11:{1:'v'} 1:{1:'v' 1:'v' 2:'s' 4:'Add'} 12:{1:'c'} 12:{1:'s'} 12:{1:'v'}}}} "
+        "12:{1:'y'} 12:{1:'z'}}",
+        "1:8 8:{2:17} 7:{5:{8:'w' 1:2 2:1 14:1 13:{1:'location' 2:'w.bin'}}}",
+        "1:8 8:{2:17} 8:{1:'own' 2:1} 25:{1:'F' 4:'a' 5:'b' 7:{1:'a' 2:'b' 4:'Relu'} 9:{2:17} "
+        "10:'own'} 7:{11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 1:{1:'x' 2:'y' 4:'F' 7:'own'} "
+        "12:{1:'y'}}",
+    };
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        for (const struct tnd_onnx_op *op = families[i]; op->name != NULL; op++) {
+            onnx_node(op->name, 1, 17, "5:{1:'axis' 3:1 20:2}");
+            onnx_node(op->name, 2, 9, "5:{1:'kernel_shape' 8=0202 20:7}");
+            onnx_node(op->name, 3, 23, "");
+        }
+    }
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        struct tnd_blob seed = {NULL, 0};
+        tnd_blob_fields(&seed, models[i]);
+        put_seed("onnx", &seed);
+    }
+}
+
+static void npy_seeds(void)
+{
+    static const char *const dictionaries[] = {
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n",
+        "{'descr': '<f8', 'fortran_order': True, 'shape': (3, 1, 1), }\n",
+        "{'descr': '|b1', 'fortran_order': False, 'shape': (24,), }\n",
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (), }\n",
+        "{'descr': '<u2', 'fortran_order': False, 'shape': (0, 7), }\n",
+    };
+    for (size_t i = 0; i < 3 * sizeof(dictionaries) / sizeof(dictionaries[0]); i++) {
+        const char *dictionary = dictionaries[i / 3];
+        struct tnd_blob seed = {NULL, 0};
+        tnd_blob_string(&seed, "\x93NUMPY");
+        tnd_blob_number(&seed, i % 3 + 1, 2);
+        tnd_blob_number(&seed, strlen(dictionary), i % 3 == 0 ? 2 : 4);
+        tnd_blob_string(&seed, dictionary);
+        tnd_blob_add(&seed, "\0\1\2\3\4\5\6\7\0\1\2\3\4\5\6\7\0\1\2\3\4\5\6\7", 24);
+        put_seed("npy", &seed);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -701,5 +783,7 @@ int main(int argc, char **argv)
     }
     models();
     table_seeds();
+    onnx_seeds();
+    npy_seeds();
     return 0;
 }

@@ -42,7 +42,7 @@ job_examples() {
 job_tools() {
     bash tests/tools.sh build/gcc && bash tests/table_tool.sh build/gcc &&
         bash tests/simulate_tool.sh build/gcc && bash tests/advise_tool.sh build/gcc &&
-        bash tests/gpu_day.sh build/gcc &&
+        bash tests/gpu_day.sh build/gcc && bash tests/graph_tool.sh build/gcc &&
         bash tools/dev/check_report.sh build/gcc
 }
 # What stands in for the test data of others, where that is there and gcc's run took it.
@@ -72,6 +72,8 @@ job_without() {
 }
 # The kernels for ARM in an emulator.
 job_neon() { JOBS_MAKE=$make_jobs bash tools/dev/check_neon.sh; }
+# What Windows misses is what docs/platforms.md says.
+job_mingw() { JOBS_MAKE=$make_jobs bash tools/dev/check_mingw.sh; }
 job_fuzz() { mk fuzz-all SECONDS_EACH="$fuzz_seconds"; }
 # The backend for programs with ggml, in small hosts of our own.
 job_bridge() { mk BUILD=build/gcc CC=gcc bridge-hosts && bash tests/bridge.sh build/gcc; }
@@ -102,7 +104,7 @@ job_reach() { bash tools/dev/check_reach.sh build/gcc; }
 job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
-all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers"
+all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers mingw"
 all_jobs+=" symbols reach install examples bridge python server tools clone faults machines"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}

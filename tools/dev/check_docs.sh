@@ -79,10 +79,10 @@ done
 
 # Files that are named in prose: `room/file.c` in the documents, room/file.c in comments. Braces and
 # stars stand for several; CHANGELOG and measured figures speak of the past.
-rooms='base|ggml-like|backends|sched|table|tune|measure|runtime|formats|llama|include|tools|tests|bench|docs|mk'
+folders=$(either $rooms include tools tests bench docs mk)
 {
-    grep -HoE "\`($rooms)/[A-Za-z0-9_./*{},<>-]+[a-z*}>]\`" $documents | tr -d '\`'
-    sources | xargs grep -HoE "(^|[ (])($rooms)/[A-Za-z0-9_./*-]*\.(c|h|cl|md|sh|mk|pml|json)\b" |
+    grep -HoE "\`($folders)/[A-Za-z0-9_./*{},<>-]+[a-z*}>]\`" $documents | tr -d '\`'
+    sources | xargs grep -HoE "(^|[ (])($folders)/[A-Za-z0-9_./*-]*\.(c|h|cl|md|sh|mk|pml|json)\b" |
         sed -E 's/:[ (]/:/' | grep -v ':.*include'
     sources | grep -vE '^tests/' | xargs awk -v OFS=: '
         /\/\*/ { c = 1 } c { line = $0

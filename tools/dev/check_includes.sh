@@ -13,18 +13,19 @@ cd "$(dirname "$0")/../.."
 declare -A below=(
     [base]="base"
     [ggml-like]="ggml-like base"
+    [graph]="graph ggml-like base"
     [backends]="backends ggml-like base"
     [sched]="sched backends ggml-like base"
     [table]="table sched backends ggml-like base"
     [tune]="tune table sched backends ggml-like base"
     [measure]="measure tune table sched backends ggml-like base"
     [runtime]="runtime measure tune table sched backends ggml-like base"
-    [formats]="formats ggml-like base"
+    [formats]="formats graph ggml-like base"
     [llama]="llama"
     [bridge]="bridge"
     [docs]="docs"
-    [tools]="tools llama runtime measure tune table sched backends formats ggml-like base"
-    [bench]="bench tools llama runtime measure tune table sched backends formats ggml-like base"
+    [tools]="tools llama runtime measure tune table sched backends formats graph ggml-like base"
+    [bench]="bench tools llama runtime measure tune table sched backends formats graph ggml-like base"
 )
 declare -A owner
 for header in include/tandem/*.h; do

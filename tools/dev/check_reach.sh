@@ -15,13 +15,17 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 functions() { awk '$2 ~ /^[tTW]$/ {print $3}' | sed 's/\.\(constprop\|isra\|part\|cold\).*//' | sort -u; }
 nm "$build/libtandem.so" | functions >"$work/kept"
+nm "$build/libtandem.so" | awk '{print $NF}' | sort -u >"$work/names"
 nm "$build/libtandem.a" 2>/dev/null | functions | grep '^tnd_' >"$work/all"
 comm -13 "$work/kept" "$work/all" >"$work/dropped"
 # What tools, benches and tests call, directly or by way of other dropped functions.
-find "$build"/obj/{tools,bench,tests} -name '*.o' -print0 | xargs -0 nm --undefined-only 2>/dev/null |
-    awk '{print $NF}' | sort -u >"$work/used"
+{
+    find "$build"/obj/{tools,bench,tests} -name '*.o' -print0 | xargs -0 nm --undefined-only 2>/dev/null |
+        awk '{print $NF}'
+    grep -oh 'tnd_[a-z0-9_]*' tests/fuzz/*.c # which $build does not have
+} | sort -u >"$work/used"
 for object in $(find "$build/obj" -name '*.o' -not -path '*/tests/*' -not -path '*/tools/*' -not -path '*/bench/*'); do
-    if nm --defined-only "$object" | functions | comm -12 - "$work/dropped" | grep -q .; then
+    if nm --defined-only --extern-only "$object" | awk '{print $3}' | sort -u | comm -23 - "$work/names" | grep -q .; then
         nm --undefined-only "$object" | awk '{print $NF}'
         # A call within the file leaves no undefined name: relocations tell.
         objdump -r "$object" | awk '{print $3}' | sed 's/[-+]0x.*//'

@@ -15,7 +15,7 @@ begin=$SECONDS
 
 rm -rf "$copy"
 mkdir -p "$copy"
-project_files base ggml-like backends sched table tune measure runtime formats llama include tools mk Makefile tandem.pc.in |
+project_files $rooms include tools mk Makefile tandem.pc.in |
     xargs -d '\n' cp -p --parents -t "$copy"
 mkdir -p "$copy/docs/examples"
 cp docs/table.schema.json "$copy/docs/"
@@ -29,7 +29,7 @@ ready=''
 for recipe in $recipes; do
     patch=$root/tests/recipes/$recipe/$recipe.patch
     limit=$(sed -n '1s/.*at most \([0-9]*\) files.*/\1/p' "$patch")
-    touched=$(apply --numstat "$patch" | cut -f3 | grep -cE '^(base|ggml-like|backends|sched|table|tune|measure|runtime|formats|llama|include|tools)/')
+    touched=$(apply --numstat "$patch" | cut -f3 | grep -cE "^($(either $rooms include tools))/")
     echo "$recipe: $touched files of the product, at most ${limit:-?}"
     if [ -z "$limit" ] || [ "$touched" -gt "$limit" ]; then
         complain "tests/recipes/$recipe: touches $touched files of the product, at most ${limit:-'(no number given)'}"

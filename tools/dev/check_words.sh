@@ -50,7 +50,7 @@ sources | grep -vE '^(tests|docs|bench|tools/kernel-pack)/' | xargs grep -nE "\"
 words=$(section 'Words that we do not use' | awk -F ' *[|] *' '{ print $2 }' | grep -oE '`[a-z]+`' | tr -d '`' | paste -sd '|')
 # What is spelled so for a reason: formats of others and the C language.
 allowed='ffn_gate|gate_[a-z]*|[a-z_]*_gate|FFN_GATE[A-Z_]*|TND_LLAMA_FFN_GATE[A-Z_]*|TND_TOKEN_STEP_STRIP|strips_blank'
-sources | grep -vE '^(tests|docs)/' | grep -E '^(base|ggml-like|backends|sched|table|tune|measure|runtime|formats|llama|include|tools|bench)/' |
+sources | grep -vE '^(tests|docs)/' | grep -E "^($(either $rooms include tools bench))/" |
     xargs awk -v words="(^|_)($words)(_|$)" -v allowed="^($allowed)$" '
         FNR == 1 { in_comment = 0 }
         { line = $0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # usage: tools/dev/column_splits.py   where splitting a product by columns of W would pay, by the tables of bench-data.
-# From X in host memory, with the highest rates of each side at that M and no slow-down beside each
+# From X in host memory, with the highest rates of each side at that M, no copies of X and no slow-down beside each
 # other, so a bound from above. docs/planning.md "Schedule" tells what follows from it.
 import glob
 import json

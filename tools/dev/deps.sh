@@ -1,10 +1,67 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs what is missing for building (deps.sh demo) or for everything (deps.sh check, the default).
-# As root with apt-get: installs. Otherwise: prints the exact package names, and fails only when
-# something is missing without which it cannot go on. Plain sh: it runs before anything is there.
+# As root with apt-get: installs. Otherwise: prints the exact package names (of Debian, Fedora, Arch or
+# Alpine), and fails only when something is missing without which it cannot go on. Plain sh: it runs
+# before anything is there. `deps.sh names` prints the names of all of them.
 set -u
 goal=${1:-check}
+
+# What a package of Debian (and Ubuntu) is called elsewhere; -: it is part of another, or there is none.
+names() {
+    cat <<'END'
+Debian                  Fedora               Arch                     Alpine
+make                    make                 make                     make
+gcc                     gcc                  gcc                      gcc
+libc6-dev               glibc-devel          -                        musl-dev
+pkg-config              pkgconf-pkg-config   pkgconf                  pkgconf
+libhwloc-dev            hwloc-devel          hwloc                    hwloc-dev
+libcjson-dev            cjson-devel          cjson                    cjson-dev
+libpcre2-dev            pcre2-devel          pcre2                    pcre2-dev
+zlib1g-dev              zlib-devel           zlib                     zlib-dev
+libutf8proc-dev         utf8proc-devel       libutf8proc              utf8proc-dev
+libedit-dev             libedit-devel        libedit                  libedit-dev
+libmicrohttpd-dev       libmicrohttpd-devel  libmicrohttpd            libmicrohttpd-dev
+opencl-headers          opencl-headers       opencl-headers           opencl-headers
+libopenblas0-pthread    openblas-serial      openblas                 openblas
+g++                     gcc-c++              -                        g++
+clang                   clang                clang                    clang
+libclang-rt-dev         compiler-rt          compiler-rt              compiler-rt
+libcunit1-dev           CUnit-devel          cunit                    cunit-dev
+cmake                   cmake                cmake                    cmake
+tidy                    tidy                 tidy                     tidyhtml
+pocl-opencl-icd         pocl                 pocl                     -
+ocl-icd-libopencl1      ocl-icd              ocl-icd                  opencl-icd-loader
+libclblast1             clblast              clblast                  -
+gcc-aarch64-linux-gnu   gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc   -
+libc6-dev-arm64-cross   -                    aarch64-linux-gnu-glibc  -
+qemu-user               qemu-user            qemu-user                qemu-aarch64
+END
+}
+# The missing packages by the names of a column.
+called() { # COLUMN
+    names | awk -v column="$1" -v missing=" $missing " '
+        index(missing, " " $1 " ") > 0 && $column != "-" { printf " %s", $column }'
+}
+# How to install them: by the package manager of this machine, or by all where none is known.
+how_to_install() {
+    if has apt-get; then
+        echo "apt-get install --no-install-recommends $missing"
+    elif has dnf; then
+        echo "dnf install$(called 2)"
+    elif has pacman; then
+        echo "pacman -S --needed$(called 3)"
+    elif has apk; then
+        echo "apk add$(called 4)"
+    else
+        echo "one of
+  Debian, Ubuntu: apt-get install --no-install-recommends $missing
+  Fedora:         dnf install$(called 2)
+  Arch:           pacman -S --needed$(called 3)
+  Alpine:         apk add$(called 4)"
+    fi
+}
+[ "$goal" != names ] || { names; exit 0; }
 required='' optional=''
 
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -78,6 +135,8 @@ int main(void) { return CU_initialize_registry(); }'
         [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want libc6-dev-arm64-cross
         has qemu-aarch64 || want qemu-user
     fi
+    # The build for Windows (wine, which would run it, is large: where it is there, it is used).
+    has x86_64-w64-mingw32-gcc-posix || want gcc-mingw-w64-x86-64-posix
 }
 
 find_missing
@@ -104,5 +163,5 @@ if [ -n "$required" ]; then
 else
     echo "Optional parts are missing:$optional" >&2
 fi
-echo "Install with (as root): apt-get install --no-install-recommends $missing" >&2
+echo "Install with (as root): $(how_to_install)" >&2
 [ -z "$required" ]

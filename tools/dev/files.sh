@@ -10,6 +10,9 @@ project_files() {
     find "${@:-.}" \( -path ./build -o -path ./.git -o -name '*.orig' \) -prune -o -type f -print |
         sed 's,^\./,,' | sort
 }
+# The rooms of the library, lowest first, as the Makefile names them, and the room above them.
+rooms="$(sed -n 's/^ROOMS := //p' Makefile) llama"
+either() { tr ' ' '|' <<<"$*"; } # the words as a regular expression: one of them
 sources() { project_files . | grep -E '\.[ch]$'; }
 
 problems=0

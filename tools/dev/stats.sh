@@ -33,7 +33,7 @@ matches() { xargs grep -ohE "$1" | wc -l; } # in the files on standard input
 
 arrows >"${TMPDIR:-/tmp}/arrows.$$"
 printf '%-12s %6s %8s %8s %8s %10s %8s\n' room files lines longest arrows 'comments %' asserts
-for room in base ggml-like backends sched table tune measure runtime formats llama tools tests; do
+for room in $rooms tools tests; do
     files=$(sources | grep "^$room/")
     code=$(grep '\.c$' <<<"$files")
     printf '%-12s %6d %8d %8d %8d %10d %8d\n' "$room" "$(wc -l <<<"$files")" "$(xargs cat <<<"$files" | wc -l)" \

@@ -11,6 +11,7 @@ import ctypes
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -143,7 +144,8 @@ def ask(arguments, host, model, library, by_path=False):
     place = process.stdout.find("FOUND [")  # its log goes on beside it
     if place < 0:
         raise SystemExit("the program failed:\n" + process.stdout[-2000:])
-    if library and "Tandem compute buffer" not in process.stdout:
+    splits = re.findall(r"splits = (\d+)", process.stdout)
+    if library and max(map(int, splits), default=0) < 2:
         raise SystemExit("the program has not used the library")
     return json.JSONDecoder().raw_decode(process.stdout, place + 6)[0]
 

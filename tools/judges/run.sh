@@ -27,6 +27,7 @@ command_bridge() {
 }
 # The wheel that users install, in an environment where nothing else of this tree can be imported.
 packages_python="numpy pytest matplotlib mypy setuptools>=70.1"
+also_python="xllamacpp>=2026.10 gguf" # a real program with ggml for ggml_backend_path()
 command_python() {
     local wheels=build/judges/python/wheels
     rm -rf "$wheels"
@@ -37,8 +38,20 @@ command_python() {
     ls "$wheels"
     (cd / && env -i "$python" -I -c 'import tandem_infer; print(tandem_infer.__file__)') || return 1
     (cd bindings/python && ../../build/judges/python/bin/python -m mypy --cache-dir=/dev/null tandem_infer) &&
-        "$python" -m pytest -q -p no:cacheprovider bindings/python/tests ${ARGS:-}
+        "$python" -m pytest -q -p no:cacheprovider bindings/python/tests ${ARGS:-} || return 1
+    # What a call of a tiny graph costs; the smoke test prints it.
+    TANDEM_INFER_LIBRARY=$PWD/$build "$python" bindings/python/tests/smoke.py
 }
+# The test cases of the ONNX project, and networks with random weights against ONNX Runtime.
+packages_onnx="onnx==1.18.0 onnxruntime numpy"
+command_onnx() {
+    "$python" tools/judges/mel.py "$build/tandem-graph" &&
+        "$python" tools/judges/onnx_cases.py "$build/tandem-graph" &&
+        "$python" tools/judges/networks.py "$build/tandem-graph" ${ARGS:-}
+}
+# The kernels that are printed as CUDA C, through NVIDIA's compiler. No GPU is needed.
+packages_cuda="onnx==1.18.0 onnxruntime numpy nvidia-cuda-nvrtc-cu12"
+command_cuda() { "$python" tools/judges/cuda_kernels.py "$build/tandem-graph" ${ARGS:-}; }
 packages_server="openai"
 command_server() {
     local data=${TANDEM_TEST_DATA:-../shared/data}

@@ -90,6 +90,9 @@ def check_rest(client):
     vector = client.embeddings.create(model="small", input="Once upon",
                                       encoding_format="float").data[0].embedding
     assert abs(sum(x * x for x in vector) - 1.0) < 1e-4
+    several = client.embeddings.create(model="small", input=["Tom", "Once upon", [1, 5]])  # base64
+    assert [one.index for one in several.data] == [0, 1, 2]
+    assert max(abs(x - y) for x, y in zip(several.data[1].embedding, vector)) < 1e-5
 
 
 def refused(kind, call, **arguments):

@@ -16,6 +16,7 @@
 #include "tools/mulmat-tune/measure_llama.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/report/advise.h"
+#include "tools/say.h"
 
 enum { MOST_MODELS = 64, MOST_CONTEXT = 1 << 24, DEFAULT_CONTEXT = 4096 };
 
@@ -50,8 +51,8 @@ static enum tandem_status open_table(struct advising *a, struct tandem_error *er
             TND_TRY(tandem_table_new(&a->table, error));
             tnd_fingerprint_read(&a->table->fingerprint);
             a->table->has_fingerprint = true;
-            fprintf(stderr, "mulmat-tune: this machine has no timing table yet; 'mulmat-tune bench "
-                            "-model MODEL' makes one\n");
+            tnd_say("mulmat-tune: this machine has no timing table yet; 'mulmat-tune bench "
+                    "-model MODEL' makes one\n");
             return TANDEM_OK;
         }
         path = own;

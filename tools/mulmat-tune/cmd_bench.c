@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #include "measure/bench.h"
 #include "measure/measure_reference.h"
 #include "tools/report/table_health.h"
+#include "tools/say.h"
 
 /* What was asked for on the command line. */
 struct request {
@@ -82,7 +84,7 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
         int left = (int)(progress->left_s + 0.5);
         tnd_problem_print(&progress->problem, problem, sizeof(problem));
         clear_line(display);
-        fprintf(stderr, "[%3.0f %%] %s: %.1f us, spread %.1f %%%s, %d:%02d left%s",
+        tnd_say("[%3.0f %%] %s: %.1f us, spread %.1f %%%s, %d:%02d left%s",
                 all_s > 0 ? 100 * progress->elapsed_s / all_s : 0, problem,
                 progress->total.median_us, spread, spread > 100 * TND_NOISY_FRAC ? " (noisy)" : "",
                 left / 60, left % 60, display->is_terminal ? "" : "\n");
@@ -96,16 +98,14 @@ static void show_summary(const struct display *display, const struct request *re
                          const struct tnd_bench_summary *summary)
 {
     clear_line(display);
-    fprintf(stderr, "%d cells in %d visits, %.1f s", summary->cells, summary->trials,
-            summary->elapsed_s);
+    tnd_say("%d cells in %d visits, %.1f s", summary->cells, summary->trials, summary->elapsed_s);
     if (request->budget_s > 0) {
-        fprintf(stderr, " of %.1f s%s", request->budget_s,
+        tnd_say(" of %.1f s%s", request->budget_s,
                 summary->is_certain ? " (no cell is left that is worth more time)" : "");
     }
-    fprintf(stderr, "; median uncertainty %.1f %%\n", 100 * summary->median_uncertainty);
+    tnd_say("; median uncertainty %.1f %%\n", 100 * summary->median_uncertainty);
     if (summary->unmeasured > 0) {
-        fprintf(stderr,
-                "the time was too short for %d cells of the first grid; of %d ways %d were not "
+        tnd_say("the time was too short for %d cells of the first grid; of %d ways %d were not "
                 "measured at all\n",
                 summary->unmeasured, summary->lines, summary->unknown);
     }
@@ -117,7 +117,7 @@ static void show_trust(const tandem_table *table)
     struct tnd_health health;
     tnd_table_health(table, &health, NULL);
     if (health.n_noisy > 0) {
-        fprintf(stderr, "%lld of %lld times are noisy (spread above %.0f %% of the median)\n",
+        tnd_say("%lld of %lld times are noisy (spread above %.0f %% of the median)\n",
                 (long long)health.n_noisy, (long long)health.n_samples, 100 * TND_NOISY_FRAC);
     }
     for (int i = 0; i < table->n_checks; i++) {
@@ -132,7 +132,7 @@ static void show_trust(const tandem_table *table)
     }
     char text[160];
     if (table->n_sweeps > 0 && tnd_sweep_state_text(&table->sweeps[0], text, sizeof(text))) {
-        fprintf(stderr, "%s\n", text);
+        tnd_say("%s\n", text);
     }
 }
 
@@ -145,9 +145,32 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
+/* Files are written beside the old one and renamed: the folder counts. */
+static bool can_write(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[4096];
+    struct stat info;
+    (void)snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path + 1),
+                   slash == NULL ? "." : path);
+    if (access(folder, W_OK | X_OK) != 0) {
+        fprintf(stderr, "mulmat-tune bench: %s cannot be written: %s: %s\n", path, folder,
+                strerror(errno));
+        return false;
+    }
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        fprintf(stderr, "mulmat-tune bench: %s cannot be written: it is a folder\n", path);
+        return false;
+    }
+    return true;
+}
+
 /* Whether the file may be written. Asked before measuring, not after. */
 static bool may_write(const struct request *request)
 {
+    if (request->file != NULL && !can_write(request->file)) {
+        return false;
+    }
     if (request->file == NULL || request->yes || access(request->file, F_OK) != 0) {
         return true;
     }
@@ -207,7 +230,7 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
         if (status == TANDEM_OK) {
             tnd_cmd_tell_shared(table, TANDEM_TABLE_TEXT);
         } else if (status == TANDEM_E_TABLE) { /* a device alone, or no times on one thread */
-            fprintf(stderr, "nothing for stdout: %s\n", error->text);
+            tnd_say("nothing for stdout: %s\n", error->text);
             status = TANDEM_OK;
         }
     } else {
@@ -218,7 +241,7 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
         if (status == TANDEM_OK) {
             tnd_cmd_show_note(&note);
             tnd_cmd_tell_shared(table, json ? TANDEM_TABLE_JSON : TANDEM_TABLE_TEXT);
-            fprintf(stderr, "written: %s (%s)\n", request->file,
+            tnd_say("written: %s (%s)\n", request->file,
                     json ? "JSON version 2" : "text version 1");
         }
     }
@@ -226,7 +249,7 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
     struct tandem_error trouble = {0};
     enum tandem_status own = tnd_cmd_update_own_table(table, path, sizeof(path), &trouble);
     if (own == TANDEM_OK) {
-        fprintf(stderr, "this machine's own table: %s\n", path);
+        tnd_say("this machine's own table: %s\n", path);
     } else if (status == TANDEM_OK) {
         *error = trouble;
     }
@@ -289,7 +312,7 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     if (new_table(request, options->shapes, parts, &table, &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
-    struct display display = {isatty(STDERR_FILENO) == 1, 0};
+    struct display display = {tnd_say_level > TND_SAY_QUIET && isatty(STDERR_FILENO) == 1, 0};
     struct tnd_bench_summary summary;
     options->progress = show_progress;
     options->user = &display;
@@ -340,10 +363,9 @@ static struct tnd_energy *open_energy(void)
     struct tnd_energy *energy = NULL;
     struct tandem_error error = {0};
     if (tnd_energy_open(NULL, &energy, &error) == TANDEM_OK) {
-        fprintf(stderr, "mulmat-tune: energy of the whole machine by %s\n",
-                tnd_energy_sources(energy));
+        tnd_say("mulmat-tune: energy of the whole machine by %s\n", tnd_energy_sources(energy));
     } else {
-        fprintf(stderr, "mulmat-tune: no energy in the table: %s\n", error.text);
+        tnd_say("mulmat-tune: no energy in the table: %s\n", error.text);
     }
     return energy;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "table/table_text.h"
+#include "tools/say.h"
 
 int tnd_cmd_failed(const struct tandem_error *error)
 {
@@ -23,8 +24,7 @@ void tnd_cmd_tell_shared(const tandem_table *table, enum tandem_table_format for
     const char *first;
     const char *second;
     if (format == TANDEM_TABLE_TEXT && tnd_table_text_shares(table, &first, &second)) {
-        fprintf(stderr,
-                "%s and %s share one row in a text table; at each M the faster is written\n", first,
+        tnd_say("%s and %s share one row in a text table; at each M the faster is written\n", first,
                 second);
     }
 }

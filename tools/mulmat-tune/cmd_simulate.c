@@ -75,6 +75,13 @@ static enum tandem_status read_type(struct simulation *s, struct tandem_error *e
     return TANDEM_OK;
 }
 
+static const char *place_of(void *user, const void *data)
+{
+    const struct simulation *s = user;
+    int slot = tnd_planner_placed_slot(s->planner, data);
+    return slot >= 0 ? tnd_registry_name(s->registry, slot) : NULL;
+}
+
 /* With the memory of devices: weights live where `tandem-llama fit` puts them. */
 static enum tandem_status place_weights(struct simulation *s, struct tandem_error *error)
 {
@@ -104,7 +111,7 @@ static enum tandem_status place_weights(struct simulation *s, struct tandem_erro
         .skew = s->request->skew, .add_hot = model_graphs_add_hot, .user = &s->graphs};
     TND_TRY(tnd_fit_place(s->graphs.source, &options, slots, &skew, &placement, error));
     tnd_planner_set_placement(s->planner, placement);
-    return TANDEM_OK;
+    return model_graphs_place(&s->graphs, place_of, s, error);
 }
 
 static enum tandem_status open_simulation(struct simulation *s, struct tandem_error *error)
@@ -114,6 +121,12 @@ static enum tandem_status open_simulation(struct simulation *s, struct tandem_er
     if (path == NULL) {
         TND_TRY(tandem_table_default_path(own, sizeof(own), error));
         path = own;
+    }
+    if (path == own && !tnd_file_exists(own)) {
+        return tnd_error_set(error, TANDEM_E_FILE, own, 0, 0,
+                             "this machine has no timing table: %s does not exist; 'mulmat-tune "
+                             "bench -model MODEL' makes one",
+                             own);
     }
     TND_TRY(tandem_table_load(path, &s->table, error));
     TND_TRY(tnd_cmd_aim(s->request->objective, s->table, error));
@@ -213,24 +226,32 @@ static void tell_nodes(struct simulation *s, const tandem_graph *graph, const ta
                     bytes * 1e-6 / own);
 }
 
+/* Both are the caller's: tnd_replay_fini, tnd_replay_unfolded_fini. */
+static enum tandem_status run_plan(struct simulation *s, tandem_graph *graph,
+                                   const tandem_plan *plan, struct tnd_replay_unfolded *unfolded,
+                                   struct tnd_replay *out, struct tandem_error *error)
+{
+    TND_TRY(tnd_replay_unfold(graph, plan, s->registry, unfolded, error));
+    const struct tnd_replay_options options = {.graph = unfolded->graph,
+                                               .plan = unfolded->plan,
+                                               .steps = unfolded->steps,
+                                               .registry = s->registry,
+                                               .table = s->table,
+                                               .memory_gbps = s->request->memory_gbps};
+    enum tandem_status status = tnd_replay(&options, out, error);
+    if (status != TANDEM_OK) {
+        tnd_replay_unfolded_fini(unfolded);
+    }
+    return status;
+}
+
 static enum tandem_status replay_plan(struct simulation *s, int64_t m, tandem_graph *graph,
                                       const tandem_plan *plan, struct tandem_error *error)
 {
     struct tnd_replay_unfolded unfolded;
     struct tnd_replay replay;
-    TND_TRY(tnd_replay_unfold(graph, plan, s->registry, &unfolded, error));
+    TND_TRY(run_plan(s, graph, plan, &unfolded, &replay, error));
     const struct tnd_replay_subject subject = {unfolded.graph, unfolded.plan, m, s->n_threads};
-    const struct tnd_replay_options options = {.graph = unfolded.graph,
-                                               .plan = unfolded.plan,
-                                               .steps = unfolded.steps,
-                                               .registry = s->registry,
-                                               .table = s->table,
-                                               .memory_gbps = s->request->memory_gbps};
-    enum tandem_status status = tnd_replay(&options, &replay, error);
-    if (status != TANDEM_OK) {
-        tnd_replay_unfolded_fini(&unfolded);
-        return status;
-    }
     if (is_unknown(graph, replay.n_untimed_products)) {
         refuse(s, m, replay.n_untimed_products);
     } else {
@@ -242,16 +263,62 @@ static enum tandem_status replay_plan(struct simulation *s, int64_t m, tandem_gr
     return TANDEM_OK;
 }
 
+/* A pass in n micro-batches, and its plan; both are the caller's. */
+static enum tandem_status plan_pass(struct simulation *s, int64_t m, int n,
+                                    struct model_graph *out_pass, tandem_plan **out_plan,
+                                    struct tandem_error *error)
+{
+    TND_TRY(model_graph_build(&s->graphs, m, s->request->past, n, out_pass, error));
+    enum tandem_status status =
+        tnd_planner_plan(s->planner, out_pass->graph, s->n_threads, out_plan, error);
+    if (status != TANDEM_OK) {
+        model_graph_fini(out_pass);
+    }
+    return status;
+}
+
+struct cutting {
+    struct simulation *simulation;
+    int64_t m;
+};
+
+/* By the virtual clock, which stands for the trial in a session as well. */
+static enum tandem_status predict_pass(void *user, int n, struct tandem_prediction *out,
+                                       struct tandem_error *error)
+{
+    const struct cutting *cutting = user;
+    struct model_graph pass;
+    struct tnd_replay_unfolded unfolded;
+    struct tnd_replay replay;
+    tandem_plan *plan = NULL;
+    TND_TRY(plan_pass(cutting->simulation, cutting->m, n, &pass, &plan, error));
+    enum tandem_status status =
+        run_plan(cutting->simulation, pass.graph, plan, &unfolded, &replay, error);
+    if (status == TANDEM_OK) {
+        *out = (struct tandem_prediction){
+            .us = replay.makespan_us,
+            .gain_error_us = plan->schedule != NULL ? (double)plan->schedule->gain_error_us : 0,
+            .is_at_once = tnd_plan_is_scheduled(plan)};
+        tnd_replay_fini(&replay);
+        tnd_replay_unfolded_fini(&unfolded);
+    }
+    tandem_plan_free(plan);
+    model_graph_fini(&pass);
+    return status;
+}
+
+/* In as many micro-batches as a session would end with. */
 static enum tandem_status simulate_pass(struct simulation *s, int64_t m, struct tandem_error *error)
 {
+    struct cutting cutting = {s, m};
     struct model_graph pass;
     tandem_plan *plan = NULL;
-    TND_TRY(model_graph_build(&s->graphs, m, s->request->past, &pass, error));
-    enum tandem_status status =
-        tnd_planner_plan(s->planner, pass.graph, s->n_threads, &plan, error);
-    if (status == TANDEM_OK) {
-        status = replay_plan(s, m, pass.graph, plan, error);
+    int n = 1;
+    if (s->graphs.has_places && m > 1) {
+        TND_TRY(tnd_llama_choose_cut(m, predict_pass, &cutting, &n, error));
     }
+    TND_TRY(plan_pass(s, m, n, &pass, &plan, error));
+    enum tandem_status status = replay_plan(s, m, pass.graph, plan, error);
     tandem_plan_free(plan);
     model_graph_fini(&pass);
     return status;

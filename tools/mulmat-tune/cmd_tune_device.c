@@ -11,6 +11,7 @@
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
+#include "tools/say.h"
 
 struct request {
     const char *device;
@@ -30,13 +31,12 @@ static void on_interrupt(int signal_number)
 static bool show(void *user, const struct tnd_tuner_step *step)
 {
     (void)user;
-    fprintf(stderr, "[%3d %%] %-7s %-56s ", 100 * step->index / (step->count > 0 ? step->count : 1),
+    tnd_say("[%3d %%] %-7s %-56s ", 100 * step->index / (step->count > 0 ? step->count : 1),
             step->family, step->text);
     if (step->us < 0) {
-        fprintf(stderr, "refused by the device\n");
+        tnd_say("refused by the device\n");
     } else {
-        fprintf(stderr, "%10.1f us %8.1f GFLOP/s%s\n", step->us, step->gflops,
-                step->is_best ? " *" : "");
+        tnd_say("%10.1f us %8.1f GFLOP/s%s\n", step->us, step->gflops, step->is_best ? " *" : "");
     }
     return interrupted == 0;
 }
@@ -56,7 +56,7 @@ static int tune_backend(const struct request *request, const struct tnd_tuner *t
         tnd_cmd_failed(error);
         return 2;
     }
-    fprintf(stderr, "%s\n", tnd_backend_describe(backend));
+    tnd_say("%s\n", tnd_backend_describe(backend));
     const struct tnd_tuner_options options = {.type = types[0],
                                               .most_candidates = (int)request->most,
                                               .without_saving = request->dry,
@@ -66,9 +66,8 @@ static int tune_backend(const struct request *request, const struct tnd_tuner *t
     if (tuner->tune(backend, &options, error) != TANDEM_OK) {
         return tnd_cmd_failed(error);
     }
-    fprintf(stderr, request->dry
-                        ? "nothing was kept (-dry)\n"
-                        : "kept for this device and driver; mulmat-tune bench measures anew\n");
+    tnd_say(request->dry ? "nothing was kept (-dry)\n"
+                         : "kept for this device and driver; mulmat-tune bench measures anew\n");
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "base/tnd_status.h"
 #include "tools/report/llama_bench.h"
 #include "tools/run_program.h"
+#include "tools/say.h"
 
 enum { MOST_ARGUMENTS = 32, MOST_THREAD_COUNTS = 4 };
 
@@ -94,7 +95,7 @@ static enum tandem_status run_with(struct run *run, const char *options, bool ma
          word = strtok(NULL, " ")) {
         argv[n++] = word;
     }
-    fprintf(stderr, "mulmat-tune: llama-bench %s\n", options);
+    tnd_say("mulmat-tune: llama-bench %s\n", options);
     TND_TRY(tnd_run_program(argv, seconds_left(run), &result, error));
     enum tandem_status status = keep_output(run, &result, error);
     if (status == TANDEM_OK && result.code != 0 && !may_fail) {

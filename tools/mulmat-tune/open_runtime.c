@@ -10,14 +10,7 @@
 #include "tools/table_option.h"
 #include "table/table_layers.h"
 #include "tune/objective.h"
-
-static void log_to_stderr(void *user, enum tandem_log_level level, const char *room,
-                          const char *text)
-{
-    (void)user;
-    (void)level;
-    fprintf(stderr, "mulmat-tune: %s: %s\n", room, text);
-}
+#include "tools/say.h"
 
 enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, const char *profile,
                                         const char *device, tandem_runtime **out_runtime,
@@ -29,7 +22,8 @@ enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, c
     options.table_path = table_path;
     options.n_threads = n_threads;
     options.profile = profile;
-    options.log = log_to_stderr;
+    options.log = tnd_say_log;
+    options.log_level = tnd_say_log_level();
     TND_TRY(tnd_device_option_apply(device, profile, &memory, &options, error));
     TND_TRY(tandem_runtime_open(&options, &runtime, error));
     enum tandem_status status = tnd_device_option_check(&memory, runtime, error);
@@ -121,7 +115,7 @@ struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_part
 void tnd_cmd_show_note(const struct tandem_error *note)
 {
     if (note->status != TANDEM_OK) {
-        fprintf(stderr, "mulmat-tune: %s%s\n",
+        tnd_say("mulmat-tune: %s%s\n",
                 note->status == TANDEM_E_TABLE_FOREIGN ? "the machine has changed: " : "",
                 note->text);
     }

@@ -244,6 +244,19 @@ static void add_programs(struct tnd_text *out, const struct tandem_table *table)
     }
 }
 
+static void add_convolutions(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_convolutions; i++) {
+        const struct tnd_conv_time *one = &table->convolutions[i];
+        tnd_text_add(out, i == 0 ? "convolutions\n" : "");
+        tnd_text_printf(out,
+                        "    %s, %" PRId64 " to %" PRId64 " channels in %" PRId64
+                        " groups, steps %s, result %" PRId64 "x%s, %d threads: %s %.1f us\n",
+                        one->window, one->channels, one->filters, one->groups, one->stride,
+                        one->images, one->result, one->threads, one->method, one->median_us);
+    }
+}
+
 void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
 {
     add_machine(out, table);
@@ -259,6 +272,7 @@ void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
     add_checks(out, table);
     add_sweeps(out, table);
     add_programs(out, table);
+    add_convolutions(out, table);
     tnd_text_printf(out, "%" PRId64 " cells in all\n", tnd_table_count_cells(table));
 }
 

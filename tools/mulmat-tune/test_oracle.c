@@ -13,6 +13,7 @@
 #include "tools/mulmat-tune/test_parts.h"
 #include "measure/bench.h"
 #include "tools/report/oracle.h"
+#include "tools/say.h"
 
 enum {
     MOST_TYPES = 16,
@@ -170,7 +171,7 @@ static bool show_cell(void *user, const struct tnd_oracle_cell *cell)
     struct exam *exam = user;
     char problem[TND_PROBLEM_MAX];
     tnd_problem_print(&cell->problem, problem, sizeof(problem));
-    fprintf(stderr, "[%4d, %4.0f s] %s of %d threads: regret %.1f %%\n", ++exam->n_shown,
+    tnd_say("[%4d, %4.0f s] %s of %d threads: regret %.1f %%\n", ++exam->n_shown,
             now_s(exam) - (double)exam->request->begin_ns / 1e9, problem, cell->limit_threads,
             100 * cell->regret);
     return false;

@@ -158,8 +158,24 @@ const void *model_graphs_add_hot(void *user, const void *data, int64_t n)
     return NULL;
 }
 
+enum tandem_status model_graphs_place(struct model_graphs *graphs,
+                                      const char *(*place_of)(void *user, const void *data),
+                                      void *user, struct tandem_error *error)
+{
+    const size_t layers = (size_t)graphs->model->hparams.layers;
+    tnd_free(graphs->stages.of_layer);
+    graphs->stages.of_layer = tnd_calloc(layers + 1, sizeof(graphs->stages.of_layer[0]));
+    if (graphs->stages.of_layer == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "graph", (int64_t)layers, 0,
+                             "graph: out of memory");
+    }
+    graphs->has_places = tnd_llama_find_stages(graphs->model, place_of, user, &graphs->stages) != 0;
+    return TANDEM_OK;
+}
+
 void model_graphs_close(struct model_graphs *graphs)
 {
+    tnd_free(graphs->stages.of_layer);
     tandem_context_free(graphs->hot_context);
     tnd_free(graphs->hot);
     tnd_file_close(&graphs->hot_memory);
@@ -169,7 +185,7 @@ void model_graphs_close(struct model_graphs *graphs)
 
 /* Positions past .. past + m - 1 of one text, behind cells that are taken. */
 static enum tandem_status build(const struct model_graphs *graphs, int64_t m, int64_t past,
-                                int32_t *numbers, struct model_graph *graph,
+                                int n_micro, int32_t *numbers, struct model_graph *graph,
                                 struct tandem_error *error)
 {
     struct tnd_llama_kv_options options = {.n_cells = m + past, .type = TANDEM_TYPE_F16};
@@ -184,10 +200,13 @@ static enum tandem_status build(const struct model_graphs *graphs, int64_t m, in
                                     .n_outputs = 1,
                                     .hot = graphs->hot};
     struct tnd_llama_forward forward;
+    struct tnd_llama_split split;
     for (int64_t i = 0; i < m + past; i++) {
         positions[i] = (int32_t)i;
         zeros[i] = 0;
     }
+    tnd_llama_cut(&batch, &graphs->stages, graphs->has_places ? n_micro : 1, &split);
+    batch.split = &split;
     TND_TRY(tandem_context_new(NULL, &graph->context, error));
     TND_TRY(tnd_llama_kv_cache_init(&graph->cache, &graphs->model->hparams, &options, error));
     if (past > 0) {
@@ -201,7 +220,8 @@ static enum tandem_status build(const struct model_graphs *graphs, int64_t m, in
 }
 
 enum tandem_status model_graph_build(const struct model_graphs *graphs, int64_t m, int64_t past,
-                                     struct model_graph *out, struct tandem_error *error)
+                                     int n_micro, struct model_graph *out,
+                                     struct tandem_error *error)
 {
     struct model_graph graph;
     memset(&graph, 0, sizeof(graph));
@@ -209,7 +229,7 @@ enum tandem_status model_graph_build(const struct model_graphs *graphs, int64_t 
     if (numbers == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "graph", m, 0, "graph: out of memory");
     }
-    enum tandem_status status = build(graphs, m, past, numbers, &graph, error);
+    enum tandem_status status = build(graphs, m, past, n_micro, numbers, &graph, error);
     tnd_free(numbers);
     if (status != TANDEM_OK) {
         model_graph_fini(&graph);

@@ -8,6 +8,8 @@
 #include "llama/model.h"
 
 struct model_graphs {
+    struct tnd_llama_stages stages; /* of layers that are placed; none at first */
+    bool has_places;                /* several: passes may be cut */
     tandem_source *source;
     tandem_model *model;
     struct tnd_llama_hot_layer *hot; /* {layers}; NULL: no experts are apart */
@@ -41,10 +43,16 @@ void model_graphs_close(struct model_graphs *graphs);
  *  weights of a layer's experts get the same `n`, which leaves some. `graphs`: model_graphs. */
 const void *model_graphs_add_hot(void *graphs, const void *data, int64_t n);
 
-/** The pass of `m` tokens behind `past` others, logits of the last one. `out` is ended with
- *  model_graph_fini. */
+/** Where layers lie, as tnd_llama_find_stages. Errors: MEMORY. */
+enum tandem_status model_graphs_place(struct model_graphs *graphs,
+                                      const char *(*place_of)(void *user, const void *data),
+                                      void *user, struct tandem_error *error);
+
+/** The pass of `m` tokens behind `past` others in so many micro-batches (1: whole), logits of the
+ *  last one. `out` is ended with model_graph_fini. */
 enum tandem_status model_graph_build(const struct model_graphs *graphs, int64_t m, int64_t past,
-                                     struct model_graph *out, struct tandem_error *error);
+                                     int n_micro, struct model_graph *out,
+                                     struct tandem_error *error);
 void model_graph_fini(struct model_graph *graph);
 
 #endif

@@ -137,7 +137,7 @@ static enum tandem_status find_lane(struct replaying *r, const char *name, bool 
 static enum tandem_status lane_of(struct replaying *r, const struct tnd_step *step,
                                   int32_t *out_lane)
 {
-    static const char *const directions[] = {"", " upload", " download"};
+    static const char *const directions[] = {"", " upload", " download", " stream"};
     char name[TND_REPLAY_NAME];
     const char *backend = tnd_registry_name(r->options->registry, step->backend);
     if (step->n_workers == 0) {

@@ -133,7 +133,11 @@ void tnd_replay_text(const struct tnd_replay *replay, const struct tnd_replay_su
     add_time(out, 0, replay->makespan_us);
     tnd_text_add(out, ", ");
     tnd_emit_number(out, 0, 2, rate(replay, subject));
-    tnd_text_add(out, " tokens/s\n  lane                               busy      share  events\n");
+    tnd_text_add(out, " tokens/s");
+    if (subject->graph->n_chains > 1) {
+        tnd_text_printf(out, ", in %d micro-batches", subject->graph->n_chains);
+    }
+    tnd_text_add(out, "\n  lane                               busy      share  events\n");
     for (int i = 0; i < replay->n_lanes; i++) {
         const struct tnd_replay_lane *lane = &replay->lanes[i];
         tnd_text_printf(out, "    %-24s  ", lane->name);
@@ -197,6 +201,9 @@ void tnd_replay_json(const struct tnd_replay *replay, const struct tnd_replay_su
                      const char *indent, struct tnd_text *out)
 {
     tnd_text_printf(out, "{\"m\": %" PRId64 ", \"threads\": %d, ", subject->m, subject->threads);
+    if (subject->graph->n_chains > 1) {
+        tnd_text_printf(out, "\"micro_batches\": %d, ", subject->graph->n_chains);
+    }
     json_number(out, "makespan_us", replay->makespan_us);
     tnd_text_add(out, ", ");
     json_number(out, "tokens_per_s", rate(replay, subject));

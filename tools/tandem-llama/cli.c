@@ -11,12 +11,13 @@
 
 #include "tools/table_option.h"
 #include "tune/objective.h"
+#include "tools/say.h"
 
 /* ---- messages ---- */
 
 int tnd_cli_fail(const struct tandem_error *error)
 {
-    fprintf(stderr, "tandem-llama: %s (%s)\n", error->text, tandem_status_name(error->status));
+    fprintf(stderr, "tandem-llama: %s\n", error->text);
     return 1;
 }
 
@@ -29,13 +30,6 @@ int tnd_cli_usage(const char *format, ...)
     fputs(" (tandem-llama help tells more)\n", stderr);
     va_end(arguments);
     return 2;
-}
-
-void tnd_cli_log(void *user, enum tandem_log_level level, const char *room, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "tandem-llama: %s: %s: %s\n", level <= TANDEM_LOG_ERROR ? "error" : "note",
-            room, text);
 }
 
 int tnd_cli_write(void *file, const char *bytes, unsigned long n)
@@ -75,7 +69,8 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
         return tnd_cli_error(error, TANDEM_E_ARGUMENT,
                              "objective: expected time, energy or edp, got", wanted->objective);
     }
-    options.log = tnd_cli_log;
+    options.log = tnd_say_log;
+    options.log_level = tnd_say_log_level();
     enum tandem_status status =
         tnd_device_option_apply(wanted->device, wanted->profile, &memory, &options, error);
     if (status == TANDEM_OK) {
@@ -105,12 +100,11 @@ void tnd_cli_place(tandem_session *session, tandem_runtime *runtime)
         return;
     }
     if (tandem_session_place(session, &options, &error) != TANDEM_OK) {
-        fprintf(stderr, "tandem-llama: note: weights go where there is room: %s\n", error.text);
+        tnd_say("tandem-llama: note: weights go where there is room: %s\n", error.text);
         return;
     }
     if (tandem_runtime_placement(runtime, &info) == TANDEM_OK && info.n_weights > 0) {
-        fprintf(stderr,
-                "tandem-llama: note: devices keep %d of %d weights, %.2f GiB; predicted: %.1f "
+        tnd_say("tandem-llama: note: devices keep %d of %d weights, %.2f GiB; predicted: %.1f "
                 "tokens/s generated\n",
                 info.n_placed, info.n_weights, (double)info.placed_bytes / 1073741824.0,
                 1e6 / info.generation_us);

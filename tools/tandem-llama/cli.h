@@ -26,8 +26,6 @@ int tnd_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)))
         }                                                                                          \
     } while (0)
 
-/** Log sink of all commands: warnings and errors to stderr. */
-void tnd_cli_log(void *user, enum tandem_log_level level, const char *room, const char *text);
 /** tandem_write_fn for a FILE. */
 int tnd_cli_write(void *file, const char *bytes, unsigned long n);
 

@@ -9,6 +9,7 @@
 #include "tools/tandem-llama/kit.h"
 #include "tools/tandem-llama/line.h"
 #include "tools/tandem-llama/offer_tune.h"
+#include "tools/say.h"
 
 struct talk {
     struct tnd_kit kit;
@@ -196,7 +197,7 @@ static enum tandem_status open_chat(struct talk *talk, struct tandem_error *erro
         .user = talk};
     const char *theirs;
     if (talk->template == NULL) {
-        fprintf(stderr, "template: %s%s\n", options.template_name,
+        tnd_say("template: %s%s\n", options.template_name,
                 tandem_source_text(talk->kit.source, "tokenizer.chat_template", &theirs)
                     ? " (guessed; the file's own is never evaluated)"
                     : "");

@@ -8,6 +8,7 @@
 #include "tandem/llama.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/terminal.h"
+#include "tools/say.h"
 
 #define BAR_WIDTH 30
 
@@ -46,7 +47,8 @@ static bool draw_progress(void *user, const char *tensor, int64_t done, int64_t 
     if (stopped_by != 0) {
         return false;
     }
-    if (!isatty(STDERR_FILENO) || (now - progress->shown < 0.1 && done < all)) {
+    if (tnd_say_level == TND_SAY_QUIET || !isatty(STDERR_FILENO) ||
+        (now - progress->shown < 0.1 && done < all)) {
         return true;
     }
     const int filled = all > 0 ? (int)((double)done / (double)all * BAR_WIDTH) : BAR_WIDTH;
@@ -85,8 +87,7 @@ static int save(const tandem_source *source, const char *path, const char *type,
         return tnd_cli_usage("--type: '%s' is no type of weights", type);
     }
     if (type != NULL && options.type == TANDEM_TYPE_BCML1) {
-        fprintf(stderr,
-                "tandem-llama: warning: bcml1 is a type of Tandem alone; no other program "
+        tnd_say("tandem-llama: warning: bcml1 is a type of Tandem alone; no other program "
                 "reads %s (q4_1 has its size and is read by all)\n",
                 path);
     }
@@ -113,8 +114,7 @@ static int save(const tandem_source *source, const char *path, const char *type,
            tandem_source_tensor_count(again), tandem_source_value_count(again),
            tnd_cli_seconds() - progress.begin);
     if (type != NULL && count_type(again, options.type) == 0) {
-        fprintf(stderr, "tandem-llama: note: no matrix has rows of whole %s blocks: all stay\n",
-                type);
+        tnd_say("tandem-llama: note: no matrix has rows of whole %s blocks: all stay\n", type);
     }
     tandem_source_close(again);
     return 0;
@@ -135,13 +135,12 @@ static enum tandem_status take_tokenizer(tandem_source *source, const char *inpu
     const enum tandem_status status = tandem_source_add_tokenizer(source, path, &is_common, error);
     if (status != TANDEM_OK && tokenizer == NULL) {
         if (status != TANDEM_E_NOT_FOUND) {
-            fprintf(stderr, "tandem-llama: note: no tokenizer is taken along: %s\n", error->text);
+            tnd_say("tandem-llama: note: no tokenizer is taken along: %s\n", error->text);
         }
         return TANDEM_OK;
     }
     if (status == TANDEM_OK && !is_common) {
-        fprintf(stderr,
-                "tandem-llama: note: GGUF has no keys for this tokenizer; it is taken along as the "
+        tnd_say("tandem-llama: note: GGUF has no keys for this tokenizer; it is taken along as the "
                 "file that it is, and no other program finds it there\n");
     }
     return status;

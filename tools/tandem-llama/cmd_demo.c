@@ -9,6 +9,7 @@
 #include "tools/tandem-llama/cli.h"
 #include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
+#include "tools/say.h"
 
 /* Baselines first, then these two. */
 enum { MAX_CANDIDATES = TND_BASELINES_MAX + 2 };
@@ -70,8 +71,7 @@ static enum tandem_status open_all(struct demo *demo, struct tandem_error *error
         (struct tnd_baseline){"tuned plan", NULL, NULL, demo->planned};
     CLI_TRY(tandem_session_new(demo->model, demo->planned, &options, &demo->session, error));
     const struct tandem_hparams *h = tandem_model_hparams(demo->model);
-    fprintf(stderr,
-            "made a %s llama with random weights in %.1f s: %lld layers, dim %lld, "
+    tnd_say("made a %s llama with random weights in %.1f s: %lld layers, dim %lld, "
             "%lld tokens, q4_0\n",
             shape, tnd_cli_seconds() - begin, (long long)h->layers, (long long)h->dim,
             (long long)h->vocabulary);
@@ -125,7 +125,7 @@ static enum tandem_status measure_cell(struct demo *demo, int cell, struct tande
     }
     char name[32];
     cell_name(cell, name, sizeof(name));
-    fprintf(stderr, "measured %s in %.1f s, %d rounds\n", name, used_s, demo->speeds[cell][0].n);
+    tnd_say("measured %s in %.1f s, %d rounds\n", name, used_s, demo->speeds[cell][0].n);
     return status;
 }
 

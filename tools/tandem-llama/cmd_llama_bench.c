@@ -27,6 +27,7 @@ struct bench_options {
     const char *output;
     struct args_ints against;
     const char *baselines; /* NULL: none */
+    int64_t micro_batches;
     bool is_unfused;
     bool has_ops;
     bool has_no_fusion;
@@ -86,7 +87,8 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
 {
     struct tandem_session_options options = {.size = sizeof(options),
                                              .context = bench->context,
-                                             .is_unfused = bench->options.is_unfused};
+                                             .is_unfused = bench->options.is_unfused,
+                                             .micro_batches = (int)bench->options.micro_batches};
     if (bench->against.n > 0) {
         options.adjust = tnd_thread_compare_adjust;
         options.adjust_user = &bench->against;
@@ -455,6 +457,8 @@ int tnd_cmd_bench(int argc, char **argv)
         TND_RUNTIME_ROWS(&o->runtime),
         {"cache", ARGS_STRING, &o->cache_type, 0, 0, "TYPE",
          "of keys and values: f32, f16, q8_0; f32"},
+        {"micro-batches", ARGS_INT, &o->micro_batches, 0, 8, "N",
+         "parts of a prompt behind one another on devices; 1: never; 0: by table"},
         {"unfused", ARGS_FLAG, &o->is_unfused, 0, 0, NULL, "attention by two products; to compare"},
         {"no-fusion", ARGS_FLAG, &o->has_no_fusion, 0, 0, NULL,
          "small nodes one by one; to compare"},

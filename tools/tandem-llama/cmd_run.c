@@ -7,6 +7,7 @@
 
 #include "tools/tandem-llama/kit.h"
 #include "tools/tandem-llama/offer_tune.h"
+#include "tools/say.h"
 
 /* A run; its kit has the objects. */
 struct run {
@@ -58,8 +59,7 @@ static enum tandem_status generate(struct run *run, struct tandem_error *error)
     run->n_decoded = tandem_session_position(kit->session, 0);
     run->prompt_seconds = tnd_cli_seconds() - begin;
     if (status == TANDEM_OK && run->n_decoded < run->n_prompt) {
-        fprintf(stderr,
-                "tandem-llama: note: the prompt has %lld tokens, %lld steps end inside it\n",
+        tnd_say("tandem-llama: note: the prompt has %lld tokens, %lld steps end inside it\n",
                 (long long)run->n_prompt, (long long)run->n_decoded);
     }
     begin = tnd_cli_seconds();
@@ -93,7 +93,7 @@ static void say_table(const struct run *run)
     char arguments[512];
     if (run->kit.options.runtime.table == NULL && !tnd_kit_say_table(run->kit.runtime)) {
         tnd_tune_arguments(run->kit.model, arguments, sizeof(arguments));
-        fprintf(stderr, "to measure this machine for this model: mulmat-tune %s\n", arguments);
+        tnd_say("to measure this machine for this model: mulmat-tune %s\n", arguments);
     }
 }
 

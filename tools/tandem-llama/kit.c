@@ -2,6 +2,7 @@
  * Opening what run and chat need. */
 #include "tools/tandem-llama/kit.h"
 #include "tools/terminal.h"
+#include "tools/say.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error 
 {
     struct tandem_session_options options = {.size = sizeof(options),
                                              .context = kit->options.context,
-                                             .is_unfused = kit->options.is_unfused};
+                                             .is_unfused = kit->options.is_unfused,
+                                             .micro_batches = (int)kit->options.micro_batches};
     CLI_TRY(tnd_cli_type(kit->options.cache_type, &options.cache_type, error));
     CLI_TRY(tandem_session_new(kit->model, kit->runtime, &options, &kit->session, error));
     tnd_cli_place(kit->session, kit->runtime);
@@ -88,7 +90,7 @@ bool tnd_kit_say_table(const tandem_runtime *runtime)
     struct tandem_error error = {0};
     if (tandem_runtime_table_status(runtime, &error) == TANDEM_OK) {
         tandem_runtime_describe(runtime, &info);
-        fprintf(stderr, "timing table: %s\n", info.table);
+        tnd_say("timing table: %s\n", info.table);
         return true;
     }
     return false;
@@ -138,6 +140,18 @@ static void print_experts(const struct tnd_kit *kit)
     }
 }
 
+static void print_micro_batches(const struct tnd_kit *kit)
+{
+    struct tandem_micro_batches micro;
+    if (tandem_session_micro_batches(kit->session, &micro)) {
+        fprintf(
+            stderr,
+            "micro-batches: layers in %d places; %lld of %lld batches cut, the last one %s %d\n",
+            micro.n_places, (long long)micro.n_split, (long long)micro.n_batches,
+            micro.n_last > 1 ? "into" : "whole:", micro.n_last);
+    }
+}
+
 void tnd_kit_print_stats(const struct tnd_kit *kit)
 {
     struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
@@ -150,12 +164,13 @@ void tnd_kit_print_stats(const struct tnd_kit *kit)
             info.topology, info.n_threads, info.table[0] != '\0' ? info.table : "none");
     print_memory(kit);
     print_experts(kit);
+    print_micro_batches(kit);
 }
 
 void tnd_kit_print_speed(const char *what, int64_t n, double seconds)
 {
     if (n > 0 && seconds > 0.0) {
-        fprintf(stderr, "%s: %lld tokens in %.3f s, %.1f tokens/s\n", what, (long long)n, seconds,
+        tnd_say("%s: %lld tokens in %.3f s, %.1f tokens/s\n", what, (long long)n, seconds,
                 (double)n / seconds);
     }
 }

@@ -21,6 +21,7 @@ struct tnd_kit_options {
     int64_t seed;
     bool keeps_utf8; /* as is the default */
     bool any_bytes;
+    int64_t micro_batches;
     bool is_unfused;
     bool print_plan;
     bool print_stats;
@@ -94,6 +95,13 @@ struct tnd_kit_options {
          1e9,                                                                                      \
          "N",                                                                                      \
          "tokens of a text; run: the steps, chat: 4096"},                                          \
+        {"micro-batches",                                                                          \
+         ARGS_INT,                                                                                 \
+         &(o)->micro_batches,                                                                      \
+         0,                                                                                        \
+         8,                                                                                        \
+         "N",                                                                                      \
+         "parts of a prompt behind one another on devices; 1: never; 0: by table"},                \
         {"unfused",                                                                                \
          ARGS_FLAG,                                                                                \
          &(o)->is_unfused,                                                                         \

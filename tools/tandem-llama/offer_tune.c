@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Measuring for a model: mulmat-tune as a process of its own. */
 #include "tools/tandem-llama/offer_tune.h"
+#include "tools/say.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -71,7 +72,7 @@ bool tnd_tune_run(const tandem_model *model)
     int n = 1;
     find_program(program, sizeof(program));
     tnd_tune_arguments(model, text, sizeof(text));
-    fprintf(stderr, "%s %s\n", program, text);
+    tnd_say("%s %s\n", program, text);
     for (char *word = strtok_r(text, " ", &rest); word != NULL && n < MAX_ARGUMENTS - 1;
          word = strtok_r(NULL, " ", &rest)) {
         arguments[n++] = word;

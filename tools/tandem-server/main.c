@@ -8,6 +8,8 @@
 #include "tandem/mapped.h"
 #include "tools/args.h"
 #include "tools/tandem-server/srv_open.h"
+#include "tools/tandem-server/srv_saved.h"
+#include "tools/say.h"
 
 struct options {
     struct srv_settings settings;
@@ -39,6 +41,16 @@ static void wait_for_end(const sigset_t *set)
     (void)pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }
 
+/* What there is in the cache, that of requests which were not finished too. */
+static void save_texts(const struct options *options, const struct srv_kit *kit)
+{
+    struct tandem_error error = {0};
+    if (options->settings.saved != NULL &&
+        tnd_srv_save(kit->engine, options->settings.saved, &error) != TANDEM_OK) {
+        (void)fail(&error);
+    }
+}
+
 static int serve(struct options *options, struct srv_kit *kit, const sigset_t *signals)
 {
     struct tandem_error error = {0};
@@ -52,21 +64,22 @@ static int serve(struct options *options, struct srv_kit *kit, const sigset_t *s
         return fail(&error);
     }
     if (!kit->server.is_local && kit->server.api_key == NULL) {
-        fprintf(stderr, "tandem-server: note: other machines may ask without a key "
-                        "(--api-key-file)\n");
+        tnd_say("tandem-server: note: other machines may ask without a key "
+                "(--api-key-file)\n");
     }
     const bool is_started = tnd_srv_engine_start(kit->engine, &error) == TANDEM_OK;
     if (is_started) {
         const bool is_v6 = strchr(options->http.host, ':') != NULL;
-        fprintf(stderr, "tandem-server: %s, template %s: http://%s%s%s:%d\n",
-                kit->server.model_name, kit->server.template_name, is_v6 ? "[" : "",
-                options->http.host, is_v6 ? "]" : "", tnd_srv_http_port(http));
+        tnd_say("tandem-server: %s, template %s: http://%s%s%s:%d\n", kit->server.model_name,
+                kit->server.template_name, is_v6 ? "[" : "", options->http.host, is_v6 ? "]" : "",
+                tnd_srv_http_port(http));
         wait_for_end(signals);
-        fprintf(stderr, "tandem-server: ends; again: at once\n");
+        tnd_say("tandem-server: ends; again: at once\n");
     }
     tnd_srv_http_close(http);
     tnd_srv_engine_stop(kit->engine, (double)options->grace);
     tnd_srv_http_stop(http, 5.0);
+    save_texts(options, kit);
     return is_started ? 0 : fail(&error);
 }
 
@@ -123,6 +136,8 @@ int main(int argc, char **argv)
         {"max-body", ARGS_INT, &o.max_body, 1, 1e6, "KIB", "of a request; 4096"},
         {"connections", ARGS_INT, &o.connections, 1, 60000, "N", "at once; 256"},
         {"idle", ARGS_INT, &o.idle, 1, 1e6, "S", "a connection may do nothing; 60"},
+        {"save", ARGS_STRING, &o.settings.saved, 0, 0, "FILE",
+         "keep texts with their keys and values here from one run to the next"},
         {"threads", ARGS_INT, &o.settings.threads, 0, 4096, "N", "threads; one a core"},
         {"table", ARGS_STRING, &o.settings.table, 0, 0, "FILE",
          "timing table; none: the rule; default: this machine's"},
@@ -141,10 +156,6 @@ int main(int argc, char **argv)
                                          1};
     args_program = "tandem-server";
     args_dashes = "--";
-    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
-        printf("tandem-server %s\n", tandem_version());
-        return 0;
-    }
     if (argc == 2 && strcmp(argv[1], "help") == 0) {
         args_help(&command);
         return 0;

@@ -137,15 +137,27 @@ static int64_t begin_with(struct srv_engine *engine, int target, int best, int64
                                                                                              : 0;
 }
 
+static void take_prompt(struct srv_sequence *s, int64_t n_cached)
+{
+    memcpy(s->tokens, s->job->prompt, (size_t)s->job->n_prompt * sizeof(s->tokens[0]));
+    s->n = n_cached;
+    s->is_prompt = true;
+}
+
+void tnd_srv_begin_text(struct srv_engine *engine, struct srv_sequence *sequence)
+{
+    const int i = (int)(sequence - engine->sequences);
+    const int64_t n = in_common(sequence->tokens, sequence->n, sequence->job);
+    take_prompt(sequence, begin_with(engine, i, i, n));
+}
+
 static void begin_job(struct srv_engine *engine, struct srv_sequence *s, struct srv_job *job,
                       int64_t n_cached)
 {
-    const int64_t recent = smaller(job->n_prompt, 64); /* as many as the penalty concerns */
-    memcpy(s->tokens, job->prompt, (size_t)job->n_prompt * sizeof(s->tokens[0]));
-    s->n = n_cached;
+    const int64_t recent = smaller(job->n_prompt, job->params.sampler.repeat_last);
     s->job = job;
     s->used = ++engine->clock;
-    s->is_prompt = true;
+    take_prompt(s, n_cached);
     s->grammar = (struct srv_grammar){0};
     s->stream = tandem_token_stream_begin(engine->options.tokenizer, job->params.style == SRV_CHAT);
     for (int64_t i = job->n_prompt - recent; i < job->n_prompt; i++) {
@@ -170,11 +182,11 @@ static bool place(struct srv_engine *engine, struct srv_job *job)
         smaller(job->n_prompt + job->params.max_tokens, engine->options.context);
     const int best = find_best(engine, job, &n);
     const bool is_nobodys = best >= 0 && engine->sequences[best].job == NULL;
-    int target =
-        is_nobodys && loses_little(&engine->sequences[best], n) ? best : find_idle(engine, best);
     if (is_worth_waiting(engine, job, n)) {
         return false;
     }
+    int target =
+        is_nobodys && loses_little(&engine->sequences[best], n) ? best : find_idle(engine, best);
     target = target < 0 && is_nobodys ? best : target;
     if (target < 0 || !make_room(engine, cells_of(reserved), target, best)) {
         if (!is_nobodys || !make_room(engine, cells_of(reserved), best, best)) {

@@ -10,7 +10,10 @@
 #include "tools/tandem-server/srv_pace.h"
 #include "tools/tandem-server/srv_vocabulary.h"
 
-enum { SRV_MAX_PARALLEL = 64 };
+enum {
+    SRV_MAX_PARALLEL = 64,
+    SRV_BLOCK = 64 /* cells that a text takes at a time */
+};
 
 struct srv_engine_options {
     const tandem_model *model;

@@ -8,8 +8,6 @@
 
 #include "tools/tandem-server/srv_engine.h"
 
-enum { SRV_BLOCK = 64 /* cells that a sequence takes at a time */ };
-
 /** A sequence of the session: the text of a job, or what one has left behind. */
 struct srv_sequence {
     int32_t *tokens; /* {context}, of the text so far; the first `n` are in the KV cache */
@@ -50,6 +48,8 @@ struct srv_engine {
 
 /** Gives the first jobs of the queue a sequence as long as there are any. */
 void tnd_srv_admit(struct srv_engine *engine);
+/** Begins the next text of a job in the place of the one before. */
+void tnd_srv_begin_text(struct srv_engine *engine, struct srv_sequence *sequence);
 /** Ends a job; what it computed stays in the cache. */
 void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum srv_finish finish,
                  const char *fault);

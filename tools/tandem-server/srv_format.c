@@ -177,19 +177,36 @@ static void add_native_tokens(const struct srv_server *server, const struct srv_
 
 /* ---- whole ---- */
 
+/* As base64: little-endian floats, as they lie in memory. */
+static void add_vector(const float *values, int64_t n, bool is_base64, struct srv_text *out)
+{
+    if (is_base64) {
+        tnd_srv_add_base64(out, values, (size_t)n * sizeof(values[0]));
+        return;
+    }
+    tnd_srv_print(out, "[");
+    for (int64_t i = 0; i < n; i++) {
+        tnd_srv_print(out, "%s", i > 0 ? "," : "");
+        tnd_srv_add_number(out, (double)values[i]);
+    }
+    tnd_srv_print(out, "]");
+}
+
 static void add_embedding(const struct srv_server *server, const struct srv_job *job,
                           struct srv_text *out)
 {
-    tnd_srv_print(out, "{\"object\":\"list\",\"data\":[{\"object\":\"embedding\",\"index\":0,"
-                       "\"embedding\":[");
-    for (int64_t i = 0; i < job->n_embedding; i++) {
-        tnd_srv_print(out, "%s", i > 0 ? "," : "");
-        tnd_srv_add_number(out, (double)job->embedding[i]);
+    const int64_t n = job->n_embedding;
+    tnd_srv_print(out, "{\"object\":\"list\",\"data\":[");
+    for (int text = 0; text == 0 || text < job->texts.n_texts; text++) {
+        tnd_srv_print(out, "%s{\"object\":\"embedding\",\"index\":%d,\"embedding\":",
+                      text > 0 ? "," : "", text);
+        add_vector(job->embeddings + n * text, n, job->params.is_base64, out);
+        tnd_srv_print(out, "}");
     }
-    tnd_srv_print(out, "]}],\"model\":");
+    tnd_srv_print(out, "],\"model\":");
     tnd_srv_add_json_text(out, server->model_name);
-    tnd_srv_print(out, ",\"usage\":{\"prompt_tokens\":%lld,\"total_tokens\":%lld}}",
-                  (long long)job->n_prompt, (long long)job->n_prompt);
+    tnd_srv_print(out, ",\"usage\":{\"prompt_tokens\":%zu,\"total_tokens\":%zu}}", job->texts.n,
+                  job->texts.n);
 }
 
 static void add_whole(const struct srv_server *server, const struct srv_job *job,

@@ -31,6 +31,7 @@ struct exchange {
     struct MHD_Connection *connection;
     int socket;
     struct srv_text body;
+    size_t n_body;       /* bytes that came, also of what is too large */
     bool has_answer;     /* the request was read and handed over */
     struct srv_job *job; /* NULL: none, or none any more */
     struct srv_reader reader;
@@ -224,6 +225,20 @@ static struct exchange *begin(struct srv_http *http, struct MHD_Connection *conn
     return exchange;
 }
 
+/* A part of the body. Where its headers said no length, what is too large is dropped up to its end,
+ * because nothing can be answered before. False: there is no end, or no memory. */
+static bool take_bytes(struct exchange *exchange, const char *data, size_t n)
+{
+    const size_t most = exchange->http->options.max_body;
+    exchange->n_body += n;
+    if (exchange->n_body > most) {
+        tnd_srv_text_free(&exchange->body);
+        return exchange->n_body / 2 <= most;
+    }
+    tnd_srv_add(&exchange->body, data, n);
+    return !exchange->body.failed;
+}
+
 /* Called with the headers, then with each part of the body, then without any, and again after a
  * connection slept. */
 static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url,
@@ -244,17 +259,16 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
                    : MHD_YES;
     }
     if (*n > 0) {
-        if (*n > http->options.max_body - exchange->body.n) {
-            return MHD_NO; /* without a length in its headers: nothing can be answered now */
-        }
-        tnd_srv_add(&exchange->body, data, *n);
+        const size_t given = *n;
         *n = 0;
-        return exchange->body.failed ? MHD_NO : MHD_YES;
+        return take_bytes(exchange, data, given) ? MHD_YES : MHD_NO;
     }
     if (exchange->job != NULL) {
         return send_whole(exchange);
     }
-    return exchange->has_answer ? MHD_YES : answer(exchange, method, url);
+    return exchange->has_answer                        ? MHD_YES
+           : exchange->n_body > http->options.max_body ? too_large(exchange)
+                                                       : answer(exchange, method, url);
 }
 
 static void completed(void *user, struct MHD_Connection *connection, void **state,

@@ -22,6 +22,13 @@ void tnd_srv_params_free(struct srv_params *params)
     params->n_stops = 0;
 }
 
+void tnd_srv_ids_free(struct srv_ids *ids)
+{
+    free(ids->ids);
+    free(ids->ends);
+    *ids = (struct srv_ids){0};
+}
+
 /* An id that does not repeat while the server runs. */
 static void set_id(struct srv_job *job)
 {
@@ -31,7 +38,34 @@ static void set_id(struct srv_job *job)
              (unsigned long long)job->created, atomic_fetch_add(&last, 1));
 }
 
-struct srv_job *tnd_srv_job_new(const struct srv_params *params, int32_t *prompt, int64_t n_prompt)
+static int64_t text_begin(const struct srv_job *job, int text)
+{
+    return text == 0 ? 0 : job->texts.ends[text - 1];
+}
+
+static int64_t text_length(const struct srv_job *job, int text)
+{
+    const struct srv_ids *texts = &job->texts;
+    return (texts->ends != NULL ? texts->ends[text] : (int64_t)texts->n) - text_begin(job, text);
+}
+
+static void take_text(struct srv_job *job, int text)
+{
+    job->text_index = text;
+    job->prompt = job->texts.ids + text_begin(job, text);
+    job->n_prompt = text_length(job, text);
+}
+
+bool tnd_srv_job_next_text(struct srv_job *job)
+{
+    if (job->text_index + 1 >= job->texts.n_texts) {
+        return false;
+    }
+    take_text(job, job->text_index + 1);
+    return true;
+}
+
+struct srv_job *tnd_srv_job_new(const struct srv_params *params, const struct srv_ids *texts)
 {
     struct srv_job *job = calloc(1, sizeof(*job));
     if (job == NULL) {
@@ -42,8 +76,12 @@ struct srv_job *tnd_srv_job_new(const struct srv_params *params, int32_t *prompt
         return NULL;
     }
     job->params = *params;
-    job->prompt = prompt;
-    job->n_prompt = n_prompt;
+    job->texts = *texts;
+    take_text(job, 0);
+    for (int i = 1; i < texts->n_texts; i++) { /* room for the longest */
+        const int64_t more = text_length(job, i) - job->n_prompt;
+        job->params.max_tokens = more > job->params.max_tokens ? more : job->params.max_tokens;
+    }
     job->created = (int64_t)time(NULL);
     job->times.arrived = tnd_srv_seconds();
     atomic_init(&job->refs, 1);
@@ -67,8 +105,8 @@ void tnd_srv_job_unref(struct srv_job *job)
     tnd_srv_text_free(&job->text);
     (void)pthread_mutex_destroy(&job->mutex);
     free(job->tokens);
-    free(job->embedding);
-    free(job->prompt);
+    free(job->embeddings);
+    tnd_srv_ids_free(&job->texts);
     free(job);
 }
 
@@ -104,9 +142,8 @@ bool tnd_srv_job_add(struct srv_job *job, const struct srv_token *token, const c
     const size_t begin = job->text.n;
     const bool is_kept = job->params.wants_logprobs || job->params.style == SRV_NATIVE;
     tnd_srv_add(&job->text, bytes, n);
-    job->n_generated += token != NULL;
-    const bool is_good =
-        (token == NULL || !is_kept || add_token(job, token, begin)) && !job->text.failed;
+    job->n_generated++;
+    const bool is_good = (!is_kept || add_token(job, token, begin)) && !job->text.failed;
     pthread_mutex_unlock(&job->mutex);
     return is_good;
 }

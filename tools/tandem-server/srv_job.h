@@ -10,7 +10,12 @@
 #include "tandem/llama.h"
 #include "tools/tandem-server/srv_text.h"
 
-enum { SRV_MAX_STOPS = 16, SRV_MAX_STOP_BYTES = 256, SRV_MAX_LOGPROBS = 20 };
+enum {
+    SRV_MAX_STOPS = 16,
+    SRV_MAX_STOP_BYTES = 256,
+    SRV_MAX_LOGPROBS = 20,
+    SRV_MAX_REPEAT = 4096 /* tokens that the penalty concerns */
+};
 
 enum srv_style { SRV_CHAT, SRV_COMPLETION, SRV_NATIVE, SRV_EMBEDDING };
 
@@ -30,6 +35,7 @@ struct srv_params {
     bool is_stream;
     bool wants_usage; /* a last chunk with the numbers of tokens */
     bool is_json;     /* only valid JSON objects */
+    bool is_base64;   /* embeddings as text */
     bool wants_logprobs;
     int n_top; /* likeliest tokens told with each token */
     int64_t max_tokens;
@@ -63,10 +69,24 @@ struct srv_listener {
     void *user;
 };
 
+enum { SRV_MAX_TEXTS = 256 /* of a request for embeddings */ };
+
+/** Tokens of a prompt; of embeddings those of some texts, one behind the other. */
+struct srv_ids {
+    int32_t *ids; /* malloc'ed */
+    size_t n;
+    int64_t *ends; /* {n_texts}, malloc'ed; NULL: one text */
+    int n_texts;
+};
+
+void tnd_srv_ids_free(struct srv_ids *ids);
+
 struct srv_job {
     struct srv_params params;
-    int32_t *prompt; /* {n_prompt} */
+    struct srv_ids texts;  /* several only of embeddings */
+    const int32_t *prompt; /* {n_prompt}, the text in hand */
     int64_t n_prompt;
+    int text_index;
     char id[40];
     int64_t created; /* seconds since 1970 */
     double deadline; /* of the monotonic clock */
@@ -81,7 +101,7 @@ struct srv_job {
     struct srv_token *tokens; /* {n_tokens}; only with log-probabilities or ids wanted */
     size_t n_tokens, token_capacity;
     int64_t n_generated;
-    float *embedding; /* {n_embedding} */
+    float *embeddings; /* {n_embedding, texts} */
     int64_t n_embedding;
     enum srv_finish finish;
     const char *stopped_by; /* of params.stops */
@@ -89,8 +109,9 @@ struct srv_job {
     struct srv_times times;
 };
 
-/** A job with one reference, `params` taken over; NULL: no memory, `params` stays the caller's. */
-struct srv_job *tnd_srv_job_new(const struct srv_params *params, int32_t *prompt, int64_t n_prompt);
+/** A job with one reference, `params` and `texts` taken over; NULL: no memory, they stay the
+ *  caller's. */
+struct srv_job *tnd_srv_job_new(const struct srv_params *params, const struct srv_ids *texts);
 struct srv_job *tnd_srv_job_ref(struct srv_job *job);
 /** NULL is allowed. */
 void tnd_srv_job_unref(struct srv_job *job);
@@ -106,6 +127,8 @@ bool tnd_srv_job_add(struct srv_job *job, const struct srv_token *token, const c
 /** For the engine: looks for stop strings in what was added last. True: one was found; the text
  *  ends in front of it. */
 bool tnd_srv_job_stops(struct srv_job *job);
+/** For the engine: goes on to the next text. False: there is none. */
+bool tnd_srv_job_next_text(struct srv_job *job);
 /** For the engine: tells an end, once. `fault` may be NULL. */
 void tnd_srv_job_finish(struct srv_job *job, enum srv_finish finish, const char *fault);
 /** For the engine: wakes the reader. */

@@ -7,8 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tools/table_option.h"
+#include "tools/tandem-server/srv_saved.h"
+#include "tools/say.h"
 
 /* Hands a failure on. */
 #define SRV_TRY(expression)                                                                        \
@@ -89,13 +92,6 @@ static enum tandem_status open_tokenizer(struct srv_kit *kit, const struct srv_s
                : status;
 }
 
-static void say(void *user, enum tandem_log_level level, const char *room, const char *text)
-{
-    (void)user;
-    (void)level;
-    fprintf(stderr, "tandem-server: %s: %s\n", room, text);
-}
-
 static enum tandem_status open_runtime(struct srv_kit *kit, const struct srv_settings *settings,
                                        struct tandem_error *error)
 {
@@ -106,7 +102,8 @@ static enum tandem_status open_runtime(struct srv_kit *kit, const struct srv_set
     options.settings = settings->settings;
     options.table_path =
         settings->table != NULL && strcmp(settings->table, "none") == 0 ? "" : settings->table;
-    options.log = say;
+    options.log = tnd_say_log;
+    options.log_level = tnd_say_log_level();
     SRV_TRY(tnd_device_option_apply(settings->device, settings->profile, &memory, &options, error));
     SRV_TRY(tandem_runtime_open(&options, &kit->runtime, error));
     SRV_TRY(tnd_device_option_check(&memory, kit->runtime, error));
@@ -138,10 +135,20 @@ static enum tandem_status open_engine(struct srv_kit *kit, const struct srv_sett
     };
     options.n_cells = settings->cells > 0 ? settings->cells : 2 * options.context;
     options.n_cells = options.n_cells > options.context ? options.n_cells : options.context;
-    options.n_cells = (options.n_cells + 63) / 64 * 64; /* whole blocks */
+    options.n_cells = (options.n_cells + SRV_BLOCK - 1) / SRV_BLOCK * SRV_BLOCK;
     kit->server.n_cells = options.n_cells;
     SRV_TRY(read_type(settings->cache_type, &options.cache_type, error));
     return tnd_srv_engine_new(&options, &kit->engine, error);
+}
+
+/* A file that is not there yet, or that does not fit, costs the texts alone. */
+static void restore(struct srv_kit *kit, const char *path)
+{
+    struct tandem_error error = {0};
+    if (path != NULL && access(path, F_OK) == 0 &&
+        tnd_srv_restore(kit->engine, path, &error) != TANDEM_OK) {
+        tnd_say("tandem-server: note: begins with an empty cache: %s\n", error.text);
+    }
 }
 
 enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *settings,
@@ -165,6 +172,7 @@ enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *
         return fail(error, TANDEM_E_MEMORY, "no memory for the vocabulary of", settings->model);
     }
     SRV_TRY(open_engine(kit, settings, error));
+    restore(kit, settings->saved);
     server->engine = kit->engine;
     server->model = kit->model;
     server->tokenizer = kit->tokenizer;

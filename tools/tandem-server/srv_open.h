@@ -9,7 +9,7 @@
 struct srv_settings {
     const char *model; /* file or folder */
     const char *tokenizer, *type, *cache_type, *template_name, *alias, *key_file, *table, *profile,
-        *device, *settings;
+        *device, *settings, *saved;
     int64_t threads, context, cells, parallel, queue, answer, delay_ms;
 };
 

@@ -50,7 +50,8 @@ void tnd_srv_pace_note(struct srv_pace *pace, int64_t m, double us)
     pace->us[i] = pace->us[i] > 0.0 ? pace->us[i] + NEW_SHARE * (scaled - pace->us[i]) : scaled;
 }
 
-double tnd_srv_pace_expect(const struct srv_pace *pace, int64_t m)
+/* The time of a step of m tokens; 0: not known. */
+static double expect(const struct srv_pace *pace, int64_t m)
 {
     const int i = size_of(m);
     for (int k = i; k >= 0; k--) { /* from the nearest smaller size that is known */
@@ -71,11 +72,11 @@ int64_t tnd_srv_pace_chunk(const struct srv_pace *pace, int64_t n_others)
     if (n_others == 0) {
         return SRV_PACE_MOST;
     }
-    if (tnd_srv_pace_expect(pace, FIRST) <= 0.0) {
+    if (expect(pace, FIRST) <= 0.0) {
         return FIRST;
     }
     int64_t n = SRV_PACE_MOST;
-    while (n > LEAST && tnd_srv_pace_expect(pace, n + n_others) > pace->delay_us) {
+    while (n > LEAST && expect(pace, n + n_others) > pace->delay_us) {
         n /= 2;
     }
     return n;

@@ -19,8 +19,6 @@ struct srv_pace {
 void tnd_srv_pace_init(struct srv_pace *pace, tandem_session *session, double delay_ms);
 /** A step of m tokens took so long. */
 void tnd_srv_pace_note(struct srv_pace *pace, int64_t m, double us);
-/** The time of a step of m tokens; 0: not known. */
-double tnd_srv_pace_expect(const struct srv_pace *pace, int64_t m);
 /** Tokens of prompts for a step in which `n_others` sequences get their next token: as many as
  *  stay within the delay, at least 8; SRV_PACE_MOST when nobody waits. */
 int64_t tnd_srv_pace_chunk(const struct srv_pace *pace, int64_t n_others);

@@ -106,7 +106,7 @@ static bool read_sampler(const struct srv_server *server, struct srv_body *body,
         !tnd_srv_body_number(body, "min_p", 0.0, 1.0, &min_p) ||
         !tnd_srv_body_number(body, "repeat_penalty", 0.01, 100.0, &penalty) ||
         !tnd_srv_body_integer(body, "top_k", 0, INT32_MAX, &top_k) ||
-        !tnd_srv_body_integer(body, "repeat_last_n", 0, 4096, &last) ||
+        !tnd_srv_body_integer(body, "repeat_last_n", -1, SRV_MAX_REPEAT, &last) ||
         !tnd_srv_body_integer(body, "seed", -1, (int64_t)1 << 53, &seed)) {
         return false;
     }
@@ -119,8 +119,8 @@ static bool read_sampler(const struct srv_server *server, struct srv_body *body,
         .top_p = (float)top_p,
         .min_p = (float)min_p,
         .top_k = top_k,
-        .repeat_penalty = (float)penalty,
-        .repeat_last = last,
+        .repeat_penalty = last == 0 ? 1.0f : (float)penalty, /* of no token at all */
+        .repeat_last = last < 0 ? SRV_MAX_REPEAT : last,
         .seed =
             seed >= 0 ? (uint64_t)seed : (uint64_t)now.tv_nsec + (uint64_t)now.tv_sec * 1000003};
     return true;
@@ -178,7 +178,7 @@ bool tnd_srv_text_encode(const struct srv_server *server, struct srv_body *body,
         free(ids);
         return tnd_srv_body_fault(body, "%.180s", error.text);
     }
-    *out = (struct srv_ids){ids, n_ids};
+    *out = (struct srv_ids){.ids = ids, .n = n_ids};
     return true;
 }
 
@@ -201,7 +201,7 @@ bool tnd_srv_ids_read(const struct srv_server *server, struct srv_body *body, co
         }
         ids[i] = (int32_t)value;
     }
-    *out = (struct srv_ids){ids, (size_t)n};
+    *out = (struct srv_ids){.ids = ids, .n = (size_t)n};
     return true;
 }
 
@@ -271,7 +271,7 @@ static bool encode_messages(const struct srv_server *server, struct srv_body *bo
         free(ids);
         return tnd_srv_body_fault(body, "%.180s", error.text);
     }
-    *out = (struct srv_ids){ids, n_ids};
+    *out = (struct srv_ids){.ids = ids, .n = n_ids};
     return true;
 }
 
@@ -294,18 +294,11 @@ bool tnd_srv_messages_read(const struct srv_server *server, struct srv_body *bod
     return is_good;
 }
 
-bool tnd_srv_prompt_read(const struct srv_server *server, struct srv_body *body,
-                         enum srv_style style, struct srv_ids *out)
+/* A text: a string or an array of tokens. */
+static bool read_text(const struct srv_server *server, struct srv_body *body, enum srv_style style,
+                      const cJSON *prompt, struct srv_ids *out)
 {
     const char *name = style == SRV_EMBEDDING ? "input" : "prompt";
-    const cJSON *prompt = tnd_srv_body_member(body, name);
-    if (style == SRV_CHAT) {
-        return tnd_srv_messages_read(server, body, out);
-    }
-    if (cJSON_IsArray(prompt) && cJSON_GetArraySize(prompt) == 1 &&
-        !cJSON_IsNumber(prompt->child)) {
-        prompt = prompt->child;
-    }
     if (cJSON_IsString(prompt)) {
         return tnd_srv_text_encode(server, body, prompt->valuestring,
                                    tandem_tokenizer_adds_bos(server->tokenizer),
@@ -315,4 +308,58 @@ bool tnd_srv_prompt_read(const struct srv_server *server, struct srv_body *body,
         return tnd_srv_ids_read(server, body, prompt, out);
     }
     return tnd_srv_body_fault(body, "'%s' must be a string or an array of tokens", name);
+}
+
+/* Appends a text, which it takes over. */
+static bool append_text(struct srv_body *body, struct srv_ids *text, struct srv_ids *out)
+{
+    int32_t *ids = realloc(out->ids, (out->n + text->n + 1) * sizeof(ids[0]));
+    if (ids == NULL) {
+        tnd_srv_ids_free(text);
+        return tnd_srv_body_fault(body, "no memory for the texts");
+    }
+    if (text->n > 0) {
+        memcpy(ids + out->n, text->ids, text->n * sizeof(ids[0]));
+    }
+    out->ids = ids;
+    out->n += text->n;
+    out->ends[out->n_texts++] = (int64_t)out->n;
+    tnd_srv_ids_free(text);
+    return true;
+}
+
+static bool read_texts(const struct srv_server *server, struct srv_body *body, const cJSON *array,
+                       struct srv_ids *out)
+{
+    const int n = cJSON_GetArraySize(array);
+    struct srv_ids text = {0};
+    if (n > SRV_MAX_TEXTS) {
+        return tnd_srv_body_fault(body, "'input' has %d texts, at most %d", n, SRV_MAX_TEXTS);
+    }
+    out->ends = calloc((size_t)n, sizeof(out->ends[0]));
+    if (out->ends == NULL) {
+        return tnd_srv_body_fault(body, "no memory for %d texts", n);
+    }
+    for (const cJSON *one = array->child; one != NULL; one = one->next) {
+        if (!read_text(server, body, SRV_EMBEDDING, one, &text) || !append_text(body, &text, out)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool tnd_srv_prompt_read(const struct srv_server *server, struct srv_body *body,
+                         enum srv_style style, struct srv_ids *out)
+{
+    if (style == SRV_CHAT) {
+        return tnd_srv_messages_read(server, body, out);
+    }
+    const cJSON *prompt = tnd_srv_body_member(body, style == SRV_EMBEDDING ? "input" : "prompt");
+    const bool has_texts =
+        cJSON_IsArray(prompt) && prompt->child != NULL && !cJSON_IsNumber(prompt->child);
+    if (has_texts && style == SRV_EMBEDDING) {
+        return read_texts(server, body, prompt, out);
+    }
+    return read_text(server, body, style,
+                     has_texts && prompt->child->next == NULL ? prompt->child : prompt, out);
 }

@@ -6,12 +6,6 @@
 #include "tools/tandem-server/srv_body.h"
 #include "tools/tandem-server/srv_server.h"
 
-/** Tokens of a prompt. */
-struct srv_ids {
-    int32_t *ids; /* malloc'ed */
-    size_t n;
-};
-
 /** Parameters of a chat, a completion or llama.cpp's /completion. False: body->fault says why;
  *  tnd_srv_params_free in any case. */
 bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,

@@ -14,9 +14,8 @@ struct srv_server {
     const struct srv_vocabulary *vocabulary;
     const char *model_name;
     const char *template_name;
-    const char *api_key;  /* NULL: none is asked for */
-    const char *own_name; /* of the machine in URLs, beside localhost; NULL: any is good */
-    int64_t max_answer;   /* tokens of an answer where the request says nothing */
+    const char *api_key; /* NULL: none is asked for */
+    int64_t max_answer;  /* tokens of an answer where the request says nothing */
     int64_t n_cells;
     double max_seconds; /* of a job */
     int64_t started;    /* seconds since 1970 */

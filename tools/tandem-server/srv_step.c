@@ -16,8 +16,8 @@ static size_t show(struct srv_sequence *s, int32_t id, char *out, size_t capacit
     return n <= capacity ? n : 0;
 }
 
-/* Adds a token to the job's text. True: the text goes on. */
-static bool add(struct srv_engine *engine, struct srv_sequence *s, const struct srv_token *token)
+/* Adds a token to the job's text, which ends by it or goes on. */
+static void add(struct srv_engine *engine, struct srv_sequence *s, const struct srv_token *token)
 {
     char bytes[1024];
     struct srv_job *job = s->job;
@@ -32,9 +32,7 @@ static bool add(struct srv_engine *engine, struct srv_sequence *s, const struct 
         tnd_srv_end(engine, s, SRV_LENGTH, NULL);
     } else {
         tnd_srv_job_tell(job);
-        return true;
     }
-    return false;
 }
 
 /* Chooses the next token of a text. */
@@ -66,18 +64,24 @@ static void choose(struct srv_engine *engine, struct srv_sequence *s, const floa
     }
     s->next = token.id;
     engine->work.generated_tokens++;
-    (void)add(engine, s, &token);
+    add(engine, s, &token);
 }
 
 static void take_embedding(struct srv_engine *engine, struct srv_sequence *s, int32_t sequence)
 {
     const int64_t n = tandem_model_hparams(engine->options.model)->dim;
     const float *values = tandem_session_embedding(engine->session, sequence);
-    float *copy = values != NULL ? malloc((size_t)n * sizeof(float)) : NULL;
-    if (copy == NULL) {
+    struct srv_job *job = s->job;
+    if (job->embeddings == NULL) { /* nobody reads them before the end */
+        const size_t n_texts = job->texts.n_texts > 0 ? (size_t)job->texts.n_texts : 1;
+        job->embeddings = calloc(n_texts, (size_t)n * sizeof(float));
+        job->n_embedding = n;
+    }
+    if (values == NULL || job->embeddings == NULL) {
         tnd_srv_end(engine, s, SRV_FAILED, "no memory for the embedding");
         return;
     }
+    float *copy = job->embeddings + n * job->text_index;
     double sum = 0.0;
     for (int64_t i = 0; i < n; i++) {
         sum += (double)values[i] * (double)values[i];
@@ -85,9 +89,11 @@ static void take_embedding(struct srv_engine *engine, struct srv_sequence *s, in
     for (int64_t i = 0; i < n; i++) { /* of length 1, as clients expect */
         copy[i] = sum > 0.0 ? (float)((double)values[i] / sqrt(sum)) : 0.0f;
     }
-    s->job->embedding = copy; /* nobody reads it before the end */
-    s->job->n_embedding = n;
-    tnd_srv_end(engine, s, SRV_ENDED, NULL);
+    if (tnd_srv_job_next_text(job)) {
+        tnd_srv_begin_text(engine, s);
+    } else {
+        tnd_srv_end(engine, s, SRV_ENDED, NULL);
+    }
 }
 
 /* ---- batches ---- */

@@ -117,6 +117,23 @@ void tnd_srv_add_json_text(struct srv_text *text, const char *word)
     tnd_srv_add_json(text, word, strlen(word));
 }
 
+void tnd_srv_add_base64(struct srv_text *text, const void *bytes, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *b = bytes;
+    tnd_srv_add(text, "\"", 1);
+    for (size_t i = 0; i < n; i += 3) {
+        const size_t left = n - i;
+        const unsigned bits = (unsigned)b[i] << 16 | (left > 1 ? (unsigned)b[i + 1] << 8 : 0u) |
+                              (left > 2 ? (unsigned)b[i + 2] : 0u);
+        const char group[] = {digits[bits >> 18], digits[bits >> 12 & 63],
+                              left > 1 ? digits[bits >> 6 & 63] : '=',
+                              left > 2 ? digits[bits & 63] : '='};
+        tnd_srv_add(text, group, sizeof(group));
+    }
+    tnd_srv_add(text, "\"", 1);
+}
+
 void tnd_srv_add_number(struct srv_text *text, double value)
 {
     if (isfinite(value)) {

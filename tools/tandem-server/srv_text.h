@@ -22,6 +22,8 @@ void tnd_srv_print(struct srv_text *text, const char *format, ...)
 void tnd_srv_add_json(struct srv_text *text, const char *bytes, size_t n);
 /** The same of a terminated text. */
 void tnd_srv_add_json_text(struct srv_text *text, const char *word);
+/** The bytes in base64 (RFC 4648) as a JSON string. */
+void tnd_srv_add_base64(struct srv_text *text, const void *bytes, size_t n);
 /** A number as JSON; what is none becomes null. */
 void tnd_srv_add_number(struct srv_text *text, double value);
 void tnd_srv_text_free(struct srv_text *text);

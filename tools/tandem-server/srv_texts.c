@@ -6,13 +6,11 @@
 #include "tools/tandem-server/srv_params.h"
 #include "tools/tandem-server/srv_routes.h"
 
-enum { CELL_BLOCK = 64 /* cells that a text takes at a time */ };
-
 /* Most tokens that a text can have: the context, and what the cache holds of one text. */
 static int64_t most_tokens(const struct srv_server *server)
 {
     const int64_t context = tnd_srv_engine_context(server->engine);
-    const int64_t cells = server->n_cells / CELL_BLOCK * CELL_BLOCK;
+    const int64_t cells = server->n_cells / SRV_BLOCK * SRV_BLOCK;
     return context < cells ? context : cells;
 }
 
@@ -33,31 +31,51 @@ static void submit(const struct srv_server *server, struct srv_job *job, struct 
     tnd_srv_job_unref(job);
 }
 
+/* Whether all texts of a prompt have tokens, and not too many. */
+static bool check_prompt(const struct srv_ids *prompt, int64_t most, struct srv_reply *reply)
+{
+    int64_t begin = 0;
+    for (int i = 0; i == 0 || i < prompt->n_texts; i++) {
+        const int64_t n = (prompt->ends != NULL ? prompt->ends[i] : (int64_t)prompt->n) - begin;
+        if (n == 0) {
+            tnd_srv_reply_error(reply, 400, "the prompt is empty");
+            return false;
+        }
+        if (n > most) {
+            tnd_srv_reply_error(reply, 400, "the prompt has %lld tokens, at most %lld",
+                                (long long)n, (long long)most);
+            return false;
+        }
+        begin += n;
+    }
+    return true;
+}
+
 /* Makes a job of parameters and a prompt, both of which it takes over. */
 static void make_job(const struct srv_server *server, struct srv_params *params,
                      struct srv_ids *prompt, struct srv_reply *reply)
 {
     const int64_t most = most_tokens(server);
-    const int64_t n = (int64_t)prompt->n;
-    const bool needs_space = params->style != SRV_EMBEDDING;
-    if (n == 0) {
-        tnd_srv_reply_error(reply, 400, "the prompt is empty");
+    if (!check_prompt(prompt, most - (params->style != SRV_EMBEDDING), reply)) {
         return;
     }
-    if (n > most - needs_space) {
-        tnd_srv_reply_error(reply, 400, "the prompt has %lld tokens, at most %lld", (long long)n,
-                            (long long)(most - needs_space));
-        return;
-    }
-    params->max_tokens = params->max_tokens < most - n ? params->max_tokens : most - n;
-    struct srv_job *job = tnd_srv_job_new(params, prompt->ids, n);
+    struct srv_job *job = tnd_srv_job_new(params, prompt);
     if (job == NULL) {
         tnd_srv_reply_error(reply, 500, "no memory for the request");
         return;
     }
-    params->n_stops = 0; /* the job's now, as the prompt is */
-    prompt->ids = NULL;
+    *params = (struct srv_params){0}; /* the job's now, as the prompt is */
+    *prompt = (struct srv_ids){0};
+    const int64_t left = most - job->n_prompt;
+    job->params.max_tokens = job->params.max_tokens < left ? job->params.max_tokens : left;
     submit(server, job, reply);
+}
+
+/* What a route has read. */
+static void drop(struct srv_body *body, struct srv_ids *ids)
+{
+    tnd_srv_ids_free(ids);
+    tnd_srv_body_free(body);
 }
 
 static void make_text(const struct srv_server *server, const struct srv_request *request,
@@ -74,8 +92,7 @@ static void make_text(const struct srv_server *server, const struct srv_request 
         tnd_srv_reply_error(reply, 400, "%s", body.fault);
     }
     tnd_srv_params_free(&params);
-    free(prompt.ids);
-    tnd_srv_body_free(&body);
+    drop(&body, &prompt);
 }
 
 void tnd_srv_chat_completions(const struct srv_server *server, const struct srv_request *request,
@@ -107,15 +124,15 @@ void tnd_srv_embeddings(const struct srv_server *server, const struct srv_reques
     const char *format = NULL;
     if (tnd_srv_body_read(&body, request->body, request->n) &&
         tnd_srv_body_string(&body, "encoding_format", &format) &&
-        (format == NULL || strcmp(format, "float") == 0 ||
-         tnd_srv_body_fault(&body, "'encoding_format' must be float")) &&
+        (format == NULL || strcmp(format, "float") == 0 || strcmp(format, "base64") == 0 ||
+         tnd_srv_body_fault(&body, "'encoding_format' must be float or base64")) &&
         tnd_srv_prompt_read(server, &body, SRV_EMBEDDING, &prompt)) {
+        params.is_base64 = format != NULL && format[0] == 'b';
         make_job(server, &params, &prompt, reply);
     } else {
         tnd_srv_reply_error(reply, 400, "%s", body.fault);
     }
-    free(prompt.ids);
-    tnd_srv_body_free(&body);
+    drop(&body, &prompt);
 }
 
 /* ---- the tokenizer ---- */
@@ -157,8 +174,7 @@ void tnd_srv_tokenize(const struct srv_server *server, const struct srv_request 
     } else {
         tnd_srv_reply_error(reply, 400, "%s", body.fault);
     }
-    free(ids.ids);
-    tnd_srv_body_free(&body);
+    drop(&body, &ids);
 }
 
 /* The text of tokens as a string; `shows_special`: of special ones too. */
@@ -195,8 +211,7 @@ void tnd_srv_detokenize(const struct srv_server *server, const struct srv_reques
     } else {
         tnd_srv_reply_error(reply, 400, "%s", body.fault);
     }
-    free(ids.ids);
-    tnd_srv_body_free(&body);
+    drop(&body, &ids);
 }
 
 void tnd_srv_apply_template(const struct srv_server *server, const struct srv_request *request,
@@ -212,6 +227,5 @@ void tnd_srv_apply_template(const struct srv_server *server, const struct srv_re
     } else {
         tnd_srv_reply_error(reply, 400, "%s", body.fault);
     }
-    free(ids.ids);
-    tnd_srv_body_free(&body);
+    drop(&body, &ids);
 }

@@ -98,18 +98,39 @@ static void set_places(const struct run *run, struct panel *panel)
     panel->first_of_all = tnd_attention_first(node, panel->last_of_any);
 }
 
-/* Sets where a panel lies. False: its queries are of different texts. */
-static bool place_panel(const struct run *run, struct panel *panel, int64_t row)
+static int n_queries(const struct tnd_attention *a, int64_t row)
 {
-    const int64_t rest = run->a->node->ne[2] * run->a->group - row;
-    const int queries = run->a->kernels->attention.queries;
+    const int64_t rest = a->node->ne[2] * a->group - row;
+    const int queries = a->kernels->attention.queries;
+    return rest < queries ? (int)rest : queries;
+}
+
+/* Sets where a panel lies. */
+static void place_panel(const struct run *run, struct panel *panel, int64_t row)
+{
     panel->row = row;
-    panel->job.n_queries = rest < queries ? (int)rest : queries;
-    if (run->orders == NULL) {
-        return true;
+    panel->job.n_queries = n_queries(run->a, row);
+    if (run->orders != NULL) {
+        set_places(run, panel);
     }
-    set_places(run, panel);
-    return (int64_t)panel->last_of_any - panel->last_of_all <= FAR_APART;
+}
+
+bool tnd_attention_is_far_apart(const struct tnd_attention *attention, int64_t panel)
+{
+    const int32_t *orders = tnd_attention_orders(attention->node);
+    const int64_t row = panel * attention->kernels->attention.queries;
+    if (orders == NULL) {
+        return false;
+    }
+    const int32_t *places = orders + attention->node->src[1]->ne[1];
+    const int64_t last = (row + n_queries(attention, row) - 1) / attention->group;
+    int32_t low = places[row / attention->group];
+    int32_t high = low;
+    for (int64_t m = row / attention->group + 1; m <= last; m++) {
+        low = places[m] < low ? places[m] : low;
+        high = places[m] > high ? places[m] : high;
+    }
+    return (int64_t)high - low > FAR_APART;
 }
 
 static void begin_panel(const struct run *run, struct panel *panel)
@@ -327,11 +348,8 @@ void tnd_attend_panels(const struct tnd_attention *attention, const struct tnd_q
     run.n_brought = 0;
     lay_out(&run);
     for (int s = 0; s < panels->n; s++) {
-        struct panel *panel = &run.panels[run.n];
-        if (place_panel(&run, panel, (panels->first + s) * queries)) {
-            run.n++;
-        } else { /* before the scratch is used otherwise */
-            tnd_attend_rows(attention, run.kv_head, panel->row, panel->job.n_queries);
+        if (!tnd_attention_is_far_apart(attention, panels->first + s)) {
+            place_panel(&run, &run.panels[run.n++], (panels->first + s) * queries);
         }
     }
     for (int s = 0; s < run.n; s++) {

@@ -10,7 +10,10 @@
 
 #include "backends/cpu/ops/cpu_ops.h"
 
-enum { TND_QUERY_PANELS = 8 }; /* that share a tile */
+enum {
+    TND_QUERY_PANELS = 8, /* that share a tile */
+    TND_ROW_HEADS = 4     /* KV heads that tnd_attend_rows computes together, at most */
+};
 
 struct tnd_attention {
     const struct tnd_cpu_kernels *kernels;
@@ -19,8 +22,14 @@ struct tnd_attention {
     void *scratch; /* of this worker */
 };
 
-/** Computes rows first .. first + n - 1 of a KV head, n up to TND_PANEL_QUERIES_MAX. */
-void tnd_attend_rows(const struct tnd_attention *attention, int64_t kv_head, int64_t first, int n);
+/* The same rows of adjacent KV heads. */
+struct tnd_attention_rows {
+    int64_t kv_head, first;
+    int n_heads; /* up to TND_ROW_HEADS */
+    int n;       /* up to TND_PANEL_QUERIES_MAX */
+};
+
+void tnd_attend_rows(const struct tnd_attention *attention, const struct tnd_attention_rows *rows);
 size_t tnd_attend_rows_scratch(const struct tandem_tensor *node);
 
 /* Some panels of a KV head, a panel being kernels->attention.queries rows, from row 0 on. */
@@ -29,7 +38,10 @@ struct tnd_query_panels {
     int n; /* up to TND_QUERY_PANELS */
 };
 
-/** Computes some panels. What those after them will read is brought nearer meanwhile. */
+/** Whether queries of a panel are of different texts: it is for tnd_attend_rows then. */
+bool tnd_attention_is_far_apart(const struct tnd_attention *attention, int64_t panel);
+/** Computes some panels, but for those that are far apart. What those after them will read is
+ *  brought nearer meanwhile. */
 void tnd_attend_panels(const struct tnd_attention *attention, const struct tnd_query_panels *panels,
                        const struct tnd_query_panels *next);
 size_t tnd_attend_panels_scratch(const struct tandem_tensor *node);

@@ -64,8 +64,12 @@ static void run_rows(const struct tnd_attention *attention, int64_t rows, int64_
     while (worker->next(worker, shares * kv_heads, 1, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
             const int64_t first = i % shares * step;
-            tnd_attend_rows(attention, i / shares, first,
-                            (int)(rows - first < step ? rows - first : step));
+            const struct tnd_attention_rows some = {
+                .kv_head = i / shares,
+                .first = first,
+                .n_heads = 1,
+                .n = (int)(rows - first < step ? rows - first : step)};
+            tnd_attend_rows(attention, &some);
         }
     }
 }
@@ -81,21 +85,70 @@ static struct tnd_query_panels share_of(int64_t i, int64_t panels, int64_t step)
                                      (int)(panels - first < step ? panels - first : step)};
 }
 
+/* Queries of panels that are far apart: about a token's of some KV heads, which lie side by side, a
+ * share. */
+struct apart {
+    int64_t panels, kv_heads;
+    int64_t n_rows, n_heads;       /* of a share at most */
+    int64_t row_parts, head_parts; /* of a panel */
+    int64_t n;                     /* shares */
+};
+
+static struct apart split_apart(const struct tnd_attention *attention, int64_t panels,
+                                int64_t kv_heads, int workers)
+{
+    struct apart apart = {.panels = panels, .kv_heads = kv_heads, .n_rows = attention->group};
+    const int64_t queries = attention->kernels->attention.queries;
+    const int64_t most = kv_heads < TND_ROW_HEADS ? kv_heads : TND_ROW_HEADS;
+    apart.n_rows = apart.n_rows < queries ? apart.n_rows : queries;
+    apart.row_parts = (queries - 1) / apart.n_rows + 1;
+    /* a few shares for each worker, then as many heads as the scratch has room for */
+    apart.n_heads = panels * apart.row_parts * kv_heads / (4 * (int64_t)workers);
+    apart.n_heads = apart.n_heads < 1 ? 1 : apart.n_heads > most ? most : apart.n_heads;
+    apart.head_parts = (kv_heads - 1) / apart.n_heads + 1;
+    const bool is_any = tnd_attention_orders(attention->node) != NULL;
+    apart.n = is_any ? panels * apart.row_parts * apart.head_parts : 0;
+    return apart;
+}
+
+static void run_apart(const struct tnd_attention *attention, const struct apart *apart, int64_t i)
+{
+    const int64_t queries = attention->kernels->attention.queries;
+    const int64_t panel = i / apart->head_parts / apart->row_parts;
+    const int64_t first = i / apart->head_parts % apart->row_parts * apart->n_rows;
+    const int64_t kv_head = i % apart->head_parts * apart->n_heads;
+    const int64_t all = attention->node->ne[2] * attention->group - panel * queries;
+    const int64_t rest = (all < queries ? all : queries) - first;
+    const int64_t heads = apart->kv_heads - kv_head;
+    const struct tnd_attention_rows rows = {
+        .kv_head = kv_head,
+        .first = panel * queries + first,
+        .n_heads = (int)(heads < apart->n_heads ? heads : apart->n_heads),
+        .n = (int)(rest < apart->n_rows ? rest : apart->n_rows)};
+    if (rest > 0 && tnd_attention_is_far_apart(attention, panel)) {
+        tnd_attend_rows(attention, &rows);
+    }
+}
+
 static void run_panels(const struct tnd_attention *attention, int64_t rows, int64_t kv_heads,
                        struct tandem_worker *worker)
 {
     const int64_t panels = (rows - 1) / attention->kernels->attention.queries + 1;
+    const struct apart apart = split_apart(attention, panels, kv_heads, worker->count);
     int64_t step = panels * kv_heads / (8 * worker->count);
     int64_t begin, end;
     step = step < 1 ? 1 : step > TND_QUERY_PANELS ? TND_QUERY_PANELS : step;
     const int64_t shares = (panels + step - 1) / step * kv_heads;
-    while (worker->next(worker, shares, 1, &begin, &end)) {
-        for (int64_t i = begin; i < end; i++) {
+    while (worker->next(worker, shares + apart.n, 1, &begin, &end)) {
+        for (int64_t i = begin; i < end && i < shares; i++) {
             /* a guess: the others take one each meanwhile */
             const int64_t guess = i + worker->count < shares ? i + worker->count : i;
             const struct tnd_query_panels now = share_of(i, panels, step);
             const struct tnd_query_panels next = share_of(guess, panels, step);
             tnd_attend_panels(attention, &now, &next);
+        }
+        for (int64_t i = begin > shares ? begin : shares; i < end; i++) {
+            run_apart(attention, &apart, i - shares);
         }
     }
 }

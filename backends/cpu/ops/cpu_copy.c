@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Moving values between layouts and types: cpy, cont, concat. Both sides are walked in the order of
- * ne; a run is a span that lies within one row of either side. */
+ * Moving values between layouts and types: cpy, scatter, cont, concat. Both sides are walked in the
+ * order of ne; a run is a span that lies within one row of either side. */
 #include <string.h>
 
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_assert.h"
+#include "base/tnd_status.h"
 
 enum { BUFFER = 256 }; /* values that are converted at a time */
 
@@ -216,6 +217,39 @@ enum tandem_status tnd_cpu_copy(const struct tnd_cpu_kernels *kernels,
     while (worker->next(worker, total, tnd_rows_chunk(total, 1, worker->count), &begin, &end)) {
         copy_range(kernels, &from[0], &to[0], begin, end < n[0] ? end : n[0]);
         copy_range(kernels, &from[1], &to[1], (begin > n[0] ? begin : n[0]) - n[0], end - n[0]);
+    }
+    return TANDEM_OK;
+}
+
+/* Workers share the rows of a matrix and take each of all matrices, so that of equal indices the
+ * last one counts. */
+enum tandem_status tnd_cpu_scatter(const struct tnd_cpu_kernels *kernels,
+                                   const struct tandem_tensor *node, struct tandem_worker *worker)
+{
+    const struct tandem_tensor *a = node->src[0];
+    const int32_t *ids = node->src[2]->data;
+    const int64_t m = a->ne[0] > 0 ? a->ne[2] : 0;
+    for (int64_t i = 0; i < m; i++) {
+        if (ids[i] < 0 || ids[i] >= node->ne[2]) {
+            return tnd_error_set(worker->error, TANDEM_E_ARGUMENT, node->name, ids[i], node->ne[2],
+                                 "scatter: index %lld is %d, expected 0 to %lld", (long long)i,
+                                 (int)ids[i], (long long)node->ne[2] - 1);
+        }
+    }
+    const int64_t chunk = tnd_rows_chunk(a->ne[1], m * a->ne[0], worker->count);
+    int64_t begin, end;
+    while (worker->next(worker, a->ne[1], chunk, &begin, &end)) {
+        for (int64_t i = 0; i < m; i++) {
+            for (int64_t k = begin; k < end; k++) {
+                const float *from = (const float *)(void *)tnd_row_at(a, k, i, 0);
+                char *to = tnd_row_at(node, k, ids[i], 0);
+                if (node->type == TANDEM_TYPE_F32) {
+                    memcpy(to, from, (size_t)a->ne[0] * sizeof(from[0]));
+                } else {
+                    kernels->quantize[node->type](from, to, a->ne[0]);
+                }
+            }
+        }
     }
     return TANDEM_OK;
 }

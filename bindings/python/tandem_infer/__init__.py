@@ -22,7 +22,8 @@ A model that continues a text::
 Objects that own something of the library have ``close()``, work with ``with``, and close themselves
 when nobody refers to them. Failures raise ``TandemError``. numpy is needed where it is named only.
 """
-from ._native import TandemError, library_path as _library_path, tandem as _tandem
+from ._native import (TandemError, library_path as _library_path, load_into_ggml as _load_into_ggml,
+                      tandem as _tandem)
 from .models import Chat, Hparams, Model, Sampler, Session, Tokenizer
 from .runtime import (Choice, Device, Drift, Objective, Plan, Profile, Runtime, RuntimeInfo, Table,
                       devices)
@@ -31,7 +32,8 @@ from .tensors import Context, Graph, Role, Tensor, Type, dequantize
 __all__ = [
     "Chat", "Choice", "Context", "Device", "Drift", "Graph", "Hparams", "Model", "Objective", "Plan",
     "Profile", "Role", "Runtime", "RuntimeInfo", "Sampler", "Session", "Table", "TandemError",
-    "Tensor", "Tokenizer", "Type", "dequantize", "devices", "ggml_backend_path", "version",
+    "Tensor", "Tokenizer", "Type", "dequantize", "devices", "ggml_backend_path",
+    "load_into_ggml", "version",
 ]
 
 
@@ -44,9 +46,24 @@ __version__ = version()
 
 
 def ggml_backend_path() -> str:
-    """Path of the backend for programs with ggml (llama-cpp-python and others), for the variable
-    GGML_BACKEND_PATH, before such a program is imported (docs/bridge.md)::
+    """Path of the backend for programs with ggml (docs/bridge.md), for the variable
+    GGML_BACKEND_PATH of those that look for backends when they start, as llama.cpp's own do::
 
         os.environ["GGML_BACKEND_PATH"] = tandem_infer.ggml_backend_path()
+
+    Packages for Python do not look for any: see ``load_into_ggml``.
     """
     return _library_path("libggml-tandem")
+
+
+def load_into_ggml() -> str:
+    """Loads the backend into the ggml of this process, behind ``import llama_cpp`` or
+    ``import xllamacpp`` and before a model is loaded::
+
+        import llama_cpp, tandem_infer
+        tandem_infer.load_into_ggml()
+
+    Returns the path of the library that has taken it. Raises TandemError where no ggml is loaded, or
+    where it refuses the backend (its log says why).
+    """
+    return _load_into_ggml(ggml_backend_path())

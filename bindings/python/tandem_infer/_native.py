@@ -58,7 +58,7 @@ class RuntimeOptions(Structure):
 class RuntimeInfo(Structure):
     _fields_ = [("size", c_size_t), ("cpu", c_char_p), ("isa", c_char_p), ("topology", c_char_p),
                 ("table", c_char_p), ("n_threads", c_int), ("n_cores", c_int),
-                ("prepared_bytes", c_size_t)]
+                ("prepared_bytes", c_size_t), ("n_devices", c_int)]
 
 
 class ProfileInfo(Structure):
@@ -112,7 +112,8 @@ class Hparams(Structure):
 class SessionOptions(Structure):
     _fields_ = [("size", c_size_t), ("context", c_int64), ("n_cells", c_int64),
                 ("n_sequences", c_int), ("cache_type", c_int), ("is_unfused", c_bool),
-                ("adjust", c_void_p), ("adjust_user", c_void_p), ("has_embeddings", c_bool)]
+                ("adjust", c_void_p), ("adjust_user", c_void_p), ("has_embeddings", c_bool),
+                ("micro_batches", c_int)]
 
 
 class BatchEntry(Structure):
@@ -244,6 +245,7 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "rope": (_P, [_P, _P, _P, POINTER(RopeOptions)]),
     "attention": (_P, [_P, _P, _P, _P, _P, c_float]),
     "cpy": (_P, [_P, _P, _P]),
+    "scatter": (_P, [_P, _P, _P, _P]),
     "cont": (_P, [_P, _P]),
     "concat": (_P, [_P, _P, _P, c_int]),
     # runtimes, plans
@@ -365,7 +367,8 @@ class TandemError(Exception):
 
 def library_path(stem: str) -> str:
     """Where a library of Tandem lies: TANDEM_INFER_LIBRARY (a folder), else inside the package,
-    else its bare name, which the system's loader looks up.
+    else its bare name, which the system's loader looks up. `make install` puts the backend for
+    programs with ggml into a folder of its own, beside the library that was loaded.
 
     Args:
         stem: "libtandem", "libtandem-llama" or "libggml-tandem".
@@ -377,7 +380,28 @@ def library_path(stem: str) -> str:
             return str(folder / name)
     if asked:
         raise TandemError(f"TANDEM_INFER_LIBRARY: '{asked}' has no {name}", "NOT_FOUND", asked)
+    if stem == "libggml-tandem":
+        plugin = _folder_of(tandem.tandem_version) / "ggml" / name
+        if not plugin.exists():
+            raise TandemError(f"{plugin}: there is no such file, expected the backend for programs with "
+                              "ggml (Debian's package libggml-tandem)", "NOT_FOUND", str(plugin))
+        return str(plugin)
     return name
+
+
+class _DlInfo(Structure):  # Dl_info of <dlfcn.h>
+    _fields_ = [("file", c_char_p), ("base", c_void_p), ("symbol", c_char_p), ("address", c_void_p)]
+
+
+def _folder_of(function: Any) -> Path:
+    """Folder of the library that a function of ctypes is from, by dladdr."""
+    info = _DlInfo()
+    dladdr = ctypes.CDLL(None).dladdr
+    dladdr.argtypes = [c_void_p, POINTER(_DlInfo)]
+    pointer = ctypes.cast(function.library_function, c_void_p)
+    if not dladdr(pointer, ctypes.byref(info)) or not info.file:
+        return Path()
+    return Path(os.fsdecode(info.file)).resolve().parent
 
 
 def _preload() -> None:
@@ -403,6 +427,7 @@ def _guarded(function: Any) -> Any:
                 raise TandemError(ours, "STATE") from None
             raise
 
+    guarded.library_function = function  # type: ignore[attr-defined]
     return guarded
 
 
@@ -469,6 +494,26 @@ def printed(function: Any, *arguments: Any) -> str:
 
     check(function(*arguments, WriteFn(write), None))
     return b"".join(pieces).decode("utf-8", "replace")
+
+
+def load_into_ggml(backend: str) -> str:
+    """Gives a backend to the first library of this process that has ggml's loader."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        paths = dict.fromkeys(line.split(maxsplit=5)[5].rstrip("\n") for line in maps
+                              if ".so" in line and len(line.split(maxsplit=5)) == 6)
+    for path in paths:
+        try:
+            library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+            load = library.ggml_backend_load
+        except (OSError, AttributeError):
+            continue
+        load.restype, load.argtypes = c_void_p, [c_char_p]
+        if not load(os.fsencode(backend)):
+            raise TandemError(f"{path}: it has not taken {backend}, expected a version of ggml that "
+                              "docs/bridge.md names; its log says why", "UNSUPPORTED_BACKEND", path)
+        return path
+    raise TandemError("no library of this process has ggml_backend_load, expected a program with ggml: "
+                      "import it first (llama_cpp, xllamacpp)", "NOT_FOUND")
 
 
 def path_bytes(path: Any) -> bytes:

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Arrays by name in NumPy's .npz: a ZIP archive of NAME.npy files, stored or deflated. */
+#ifndef TND_NPZ_H
+#define TND_NPZ_H
+
+#include "base/tnd_status.h"
+#include "graph/array.h"
+
+/** Arrays of an archive in its order. */
+struct tnd_npz {
+    int n;
+    char **names; /* without ".npy" */
+    struct tnd_array **arrays;
+};
+
+/** Reads the bytes of an archive. `name` stands in messages. At most 4,096 arrays with names of
+ *  their own; unpacked, they have at most 1 GiB more than the file. Ends with tnd_npz_free. Errors:
+ *  FORMAT (also a wrong checksum), TRUNCATED, LIMIT, UNSUPPORTED_BUILD (compressed, in a build
+ *  without zlib), those of tnd_npy_read, MEMORY. */
+enum tandem_status tnd_npz_read(const void *bytes, size_t n, const char *name, struct tnd_npz *out,
+                                struct tandem_error *error);
+/** The same of a file. Errors: also FILE. */
+enum tandem_status tnd_npz_open(const char *path, struct tnd_npz *out, struct tandem_error *error);
+void tnd_npz_free(struct tnd_npz *npz);
+
+/** Makes an archive of arrays, stored as they are, at once (base/file_stream.h). What was there is
+ *  replaced. Errors: LIMIT (4 GiB and more), those of tnd_npy_save. */
+enum tandem_status tnd_npz_save(const char *path, const struct tnd_npz *npz,
+                                struct tandem_error *error);
+
+#endif

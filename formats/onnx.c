@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * Models of ONNX: files, what is around the graph, and who owns it. Fields that change nothing that
+ * is computed (documentation, metadata) are passed over. */
+#include "formats/onnx.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "formats/onnx_internal.h"
+
+/* Numbers of fields. */
+enum {
+    MODEL_IR_VERSION = 1,
+    MODEL_PRODUCER = 2,
+    MODEL_PRODUCER_VERSION = 3,
+    MODEL_GRAPH = 7,
+    MODEL_OPSET = 8,
+    MODEL_FUNCTION = 25
+};
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+
+/* ---- models ---- */
+
+static enum tandem_status read_opset(struct tnd_onnx_memory *memory, struct tnd_cursor message,
+                                     struct tnd_onnx_model *model, struct tnd_onnx_opset *opset,
+                                     struct tandem_error *error)
+{
+    opset->domain = "";
+    while (message.at < message.n) {
+        struct tnd_wire_field field;
+        TND_TRY(tnd_wire_next(&message, &field, error));
+        if (field.number == OPSET_DOMAIN) {
+            TND_TRY(tnd_onnx_text(memory, &message, &field, "an opset", &opset->domain, error));
+            opset->domain = tnd_onnx_domain(opset->domain);
+        } else if (field.number == OPSET_VERSION) {
+            TND_TRY(tnd_onnx_number(memory, &message, &field, "an opset", &opset->version, error));
+        }
+    }
+    if (opset->domain[0] == '\0') {
+        model->opset = opset->version;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_model_field(struct tnd_onnx_memory *memory,
+                                           const struct tnd_cursor *at,
+                                           const struct tnd_wire_field *field,
+                                           struct tnd_onnx_opset *opsets,
+                                           struct tnd_onnx_model *model, struct tandem_error *error)
+{
+    static const char what[] = "a model";
+    struct tnd_cursor inside;
+    switch (field->number) {
+    case MODEL_IR_VERSION:
+        return tnd_onnx_number(memory, at, field, what, &model->ir_version, error);
+    case MODEL_PRODUCER:
+        return tnd_onnx_text(memory, at, field, what, &model->producer, error);
+    case MODEL_PRODUCER_VERSION:
+        return tnd_onnx_text(memory, at, field, what, &model->producer_version, error);
+    case MODEL_OPSET:
+        TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
+        return read_opset(memory, inside, model, &opsets[model->n_opsets++], error);
+    case MODEL_GRAPH: {
+        struct tnd_onnx_graph *graph = NULL;
+        TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
+        TND_TRY(tnd_onnx_new(memory, 1, sizeof(*graph), &graph, error));
+        TND_TRY(tnd_onnx_read_graph(memory, inside, 0, graph, error));
+        model->graph = graph;
+        return TANDEM_OK;
+    }
+    default:
+        return TANDEM_OK;
+    }
+}
+
+static enum tandem_status read_model(struct tnd_onnx_memory *memory, struct tnd_onnx_model *model,
+                                     struct tandem_error *error)
+{
+    struct tnd_onnx_counts counts;
+    struct tnd_onnx_opset *opsets = NULL;
+    TND_TRY(tnd_onnx_count(memory, memory->file, &counts, error));
+    if (counts.of[MODEL_GRAPH] != 1 || counts.of[MODEL_IR_VERSION] == 0) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, memory->file.name, counts.of[MODEL_GRAPH], 1,
+                             "%s: %d graphs and %s version of the format, expected one of both: no "
+                             "ONNX model",
+                             tnd_short_name(memory->file.name), counts.of[MODEL_GRAPH],
+                             counts.of[MODEL_IR_VERSION] == 0 ? "no" : "a");
+    }
+    TND_TRY(tnd_onnx_new(memory, counts.of[MODEL_OPSET], sizeof(opsets[0]), &opsets, error));
+    model->producer = model->producer_version = "";
+    model->n_functions = counts.of[MODEL_FUNCTION];
+    for (struct tnd_cursor at = memory->file; at.at < at.n;) {
+        struct tnd_wire_field field;
+        TND_TRY(tnd_wire_next(&at, &field, error));
+        TND_TRY(read_model_field(memory, &at, &field, opsets, model, error));
+    }
+    model->opsets = opsets;
+    return TANDEM_OK;
+}
+
+/* ---- memory ---- */
+
+static struct tnd_onnx_memory *new_memory(const void *bytes, size_t n, const char *name)
+{
+    struct tnd_onnx_memory *memory = tnd_calloc(1, sizeof(*memory));
+    if (memory != NULL) {
+        tnd_arena_init(&memory->arena, n < 4096 ? 4096 : 0, 0);
+        memory->file = (struct tnd_cursor){.data = bytes, .n = n, .name = name};
+    }
+    return memory;
+}
+
+void tnd_onnx_memory_free(struct tnd_onnx_memory *memory)
+{
+    if (memory == NULL) {
+        return;
+    }
+    for (int i = 0; i < memory->n_files; i++) {
+        tnd_file_close(&memory->files[i].file);
+        tnd_free(memory->files[i].location);
+    }
+    tnd_vector_fini(&memory->files_vector);
+    tnd_file_close(&memory->mapped);
+    tnd_arena_fini(&memory->arena);
+    tnd_free(memory);
+}
+
+static enum tandem_status no_memory(const char *name, struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_MEMORY, name, 0, 0, "%s: no memory for the model",
+                         tnd_short_name(name));
+}
+
+/* Reads a model; it, or on failure nobody, owns `memory` from now on. */
+static enum tandem_status finish(struct tnd_onnx_memory *memory, struct tnd_onnx_model **out_model,
+                                 struct tandem_error *error)
+{
+    struct tnd_onnx_model *model = NULL;
+    enum tandem_status status = tnd_onnx_new(memory, 1, sizeof(*model), &model, error);
+    status = status == TANDEM_OK ? read_model(memory, model, error) : status;
+    if (status != TANDEM_OK) {
+        tnd_onnx_memory_free(memory);
+        return status;
+    }
+    model->memory = memory;
+    *out_model = model;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_onnx_read(const void *bytes, size_t n, const char *name,
+                                 struct tnd_onnx_model **out_model, struct tandem_error *error)
+{
+    struct tnd_onnx_memory *memory = new_memory(bytes, n, name);
+    return memory == NULL ? no_memory(name, error) : finish(memory, out_model, error);
+}
+
+/* Where external data may lie: the real folder of the model. */
+static enum tandem_status set_folder(struct tnd_onnx_memory *memory, const char *path,
+                                     struct tandem_error *error)
+{
+    char folder[PATH_MAX];
+    char real[PATH_MAX];
+    char *copy = NULL;
+    const size_t n = tnd_file_folder_length(path);
+    if (n + 2 > sizeof(folder)) {
+        return tnd_error_set(error, TANDEM_E_FILE, path, (int64_t)n, PATH_MAX,
+                             "%s: the path is too long", tnd_short_name(path));
+    }
+    memcpy(folder, path, n);
+    memcpy(folder + n, ".", 2);
+    if (realpath(folder, real) == NULL) {
+        return tnd_error_set(error, TANDEM_E_FILE, path, errno, 0, "%s: its folder: %s",
+                             tnd_short_name(path), strerror(errno));
+    }
+    if (strcmp(real, "/") == 0) {
+        real[0] = '\0'; /* (a slash follows it in paths) */
+    }
+    TND_TRY(tnd_onnx_new(memory, (int64_t)strlen(real) + 1, 1, &copy, error));
+    memcpy(copy, real, strlen(real) + 1);
+    memory->folder = copy;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_onnx_open(const char *path, struct tnd_onnx_model **out_model,
+                                 struct tandem_error *error)
+{
+    struct tnd_file file;
+    char *name = NULL;
+    TND_TRY(tnd_file_map(path, false, &file, error));
+    struct tnd_onnx_memory *memory = new_memory(file.data, file.bytes, path);
+    if (memory == NULL) {
+        tnd_file_close(&file);
+        return no_memory(path, error);
+    }
+    memory->mapped = file;
+    enum tandem_status status = set_folder(memory, path, error);
+    status = status == TANDEM_OK ? tnd_onnx_new(memory, (int64_t)strlen(path) + 1, 1, &name, error)
+                                 : status;
+    if (status != TANDEM_OK) {
+        tnd_onnx_memory_free(memory);
+        return status;
+    }
+    memcpy(name, path, strlen(path) + 1);
+    memory->file.name = name;
+    struct tnd_onnx_model *model = NULL;
+    TND_TRY(finish(memory, &model, error));
+    status = tnd_file_check(&model->memory->mapped, error);
+    if (status != TANDEM_OK) {
+        tnd_onnx_close(model);
+        return status;
+    }
+    *out_model = model;
+    return TANDEM_OK;
+}
+
+void tnd_onnx_close(struct tnd_onnx_model *model)
+{
+    tnd_onnx_memory_free(model == NULL ? NULL : model->memory);
+}
+
+enum tandem_status tnd_onnx_read_tensor(const void *bytes, size_t n, const char *name,
+                                        struct tnd_onnx_tensor *out_tensor,
+                                        struct tnd_onnx_memory **out_memory,
+                                        struct tandem_error *error)
+{
+    struct tnd_onnx_memory *memory = new_memory(bytes, n, name);
+    if (memory == NULL) {
+        return no_memory(name, error);
+    }
+    const enum tandem_status status = tnd_onnx_tensor(memory, memory->file, out_tensor, error);
+    if (status != TANDEM_OK) {
+        tnd_onnx_memory_free(memory);
+        return status;
+    }
+    *out_memory = memory;
+    return TANDEM_OK;
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: MIT
+ * Walks over the nodes of an ONNX graph and has each built by the function of its operator. */
+
+#include "formats/onnx_build.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/tnd_assert.h"
+#include "base/vector.h"
+#include "formats/onnx_op.h"
+
+#define OLDEST_OPSET 6
+#define NEWEST_OPSET 23
+#define MAX_OPERANDS 1024
+#define MAX_INNER                                                                                  \
+    (1 << 17) /* nodes of all graphs inside nodes, once for each time they are built */
+
+struct name {
+    const char *text;
+    int value;
+};
+
+/* The names of a graph; inner graphs see those of the outer ones. */
+struct scope {
+    struct name *slots; /* a power of two of them, at most half full */
+    size_t n_slots;
+    size_t n;
+    struct scope *outer;
+};
+
+struct tnd_onnx_builder {
+    struct tnd_net *net;
+    const struct tnd_onnx_build_options *options;
+    int64_t opset;
+    struct scope *scope;
+    int64_t n_inner; /* nodes that were built of graphs inside nodes */
+};
+
+/* ---- names ---- */
+
+static struct name *slot_of(const struct scope *scope, const char *text)
+{
+    size_t i = (size_t)tnd_hash_bytes(text, strlen(text), 0) & (scope->n_slots - 1);
+    while (scope->slots[i].text != NULL && strcmp(scope->slots[i].text, text) != 0) {
+        i = (i + 1) & (scope->n_slots - 1);
+    }
+    return &scope->slots[i];
+}
+
+static int look_up(const struct scope *scope, const char *text)
+{
+    for (; scope != NULL; scope = scope->outer) {
+        const struct name *found = scope->n_slots == 0 ? NULL : slot_of(scope, text);
+        if (found != NULL && found->text != NULL) {
+            return found->value;
+        }
+    }
+    return TND_NET_NONE;
+}
+
+static bool more_slots(struct scope *scope)
+{
+    struct scope wider = {.n_slots = scope->n_slots == 0 ? 64 : 2 * scope->n_slots};
+    wider.slots = tnd_calloc(wider.n_slots, sizeof(wider.slots[0]));
+    if (wider.slots == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < scope->n_slots; i++) {
+        if (scope->slots[i].text != NULL) {
+            *slot_of(&wider, scope->slots[i].text) = scope->slots[i];
+        }
+    }
+    tnd_free(scope->slots);
+    scope->slots = wider.slots;
+    scope->n_slots = wider.n_slots;
+    return true;
+}
+
+/* Gives a value a name in the innermost graph, where it has none yet. */
+static bool give_name(struct tnd_onnx_builder *builder, const char *text, int value)
+{
+    struct scope *scope = builder->scope;
+    if (2 * scope->n >= scope->n_slots && !more_slots(scope)) {
+        (void)tnd_net_fail(builder->net, TANDEM_E_MEMORY, "no memory for %zu names", scope->n);
+        return false;
+    }
+    struct name *slot = slot_of(scope, text);
+    if (slot->text != NULL) {
+        (void)tnd_net_fail(builder->net, TANDEM_E_FORMAT, "the value '%.80s' is made twice", text);
+        return false;
+    }
+    *slot = (struct name){text, value};
+    scope->n++;
+    return true;
+}
+
+/* ---- constants and inputs ---- */
+
+bool tnd_onnx_dtype(enum tnd_onnx_type type, enum tnd_dtype *out)
+{
+    switch (type) {
+#define DTYPE_CASE(name, store, text, kind)                                                        \
+    case TND_ONNX_##name:                                                                          \
+        *out = TND_DTYPE_##name;                                                                   \
+        return true;
+        TND_DTYPE_LIST(DTYPE_CASE)
+#undef DTYPE_CASE
+    default:
+        return false;
+    }
+}
+
+bool tnd_onnx_has_initializer(const struct tnd_onnx_graph *graph, const char *name)
+{
+    bool has = false;
+    for (int i = 0; i < graph->n_initializers && !has; i++) {
+        has = strcmp(graph->initializers[i].name, name) == 0;
+    }
+    return has;
+}
+
+enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct tnd_array **out,
+                                  struct tandem_error *error)
+{
+    struct tnd_dims shape = {.n = tensor->n_dims};
+    enum tnd_dtype type;
+    if (!tnd_onnx_dtype(tensor->type, &type) || tensor->n_dims > TND_NET_MAX_DIMS) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, tensor->name, tensor->n_dims,
+                             TND_NET_MAX_DIMS,
+                             "tensor '%.80s': type %s, %d dimensions; expected numbers of 8 to 64 "
+                             "bits and at most %d dimensions",
+                             tensor->name, tnd_onnx_type_name((int32_t)tensor->type),
+                             tensor->n_dims, TND_NET_MAX_DIMS);
+    }
+    if (tensor->n_dims > 0) {
+        memcpy(shape.dims, tensor->dims, (size_t)tensor->n_dims * sizeof(shape.dims[0]));
+    }
+    struct tnd_array *array = tnd_array_new(type, &shape);
+    if (array == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, tensor->name, tensor->n_values, 0,
+                             "tensor '%.80s': no memory for %lld values", tensor->name,
+                             (long long)tensor->n_values);
+    }
+    TND_ASSERT((size_t)array->n * tnd_dtype_bytes(type) == tensor->bytes);
+    if (tensor->bytes > 0) {
+        memcpy(array->data, tensor->data, tensor->bytes);
+    }
+    for (int64_t i = 0; type == TND_DTYPE_BOOL && i < array->n; i++) {
+        ((uint8_t *)array->data)[i] = ((uint8_t *)array->data)[i] != 0;
+    }
+    *out = array;
+    return TANDEM_OK;
+}
+
+static bool add_initializers(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph)
+{
+    if (graph->n_sparse > 0) {
+        (void)tnd_net_fail(builder->net, TANDEM_E_UNSUPPORTED_BUILD,
+                           "graph '%.60s' has %d sparse initializers, expected dense ones",
+                           graph->name, graph->n_sparse);
+        return false;
+    }
+    for (int i = 0; i < graph->n_initializers; i++) {
+        struct tnd_array *array = NULL;
+        const enum tandem_status status =
+            tnd_onnx_array(&graph->initializers[i], &array, &builder->net->error);
+        if (status != TANDEM_OK) {
+            builder->net->status = status;
+            return false;
+        }
+        const int value = tnd_net_constant(builder->net, array);
+        if (value == TND_NET_NONE || !give_name(builder, graph->initializers[i].name, value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const struct tnd_array *array_for(const struct tnd_onnx_build_options *options,
+                                         const char *name)
+{
+    for (int i = 0; i < options->n_arrays; i++) {
+        if (strcmp(options->array_names[i], name) == 0) {
+            return options->arrays[i];
+        }
+    }
+    return NULL;
+}
+
+/* An extent as the model states it, or as the options say. */
+static bool extent_of(struct tnd_onnx_builder *builder, const struct tnd_onnx_value *input, int at,
+                      int64_t *out)
+{
+    const struct tnd_onnx_dim *dim = &input->dims[at];
+    *out = dim->value;
+    for (int i = 0; dim->value < 0 && dim->name != NULL && i < builder->options->n_dims; i++) {
+        if (strcmp(builder->options->dims[i].name, dim->name) == 0) {
+            *out = builder->options->dims[i].extent;
+        }
+    }
+    if (*out < 0) {
+        (void)tnd_net_fail(builder->net, TANDEM_E_ARGUMENT,
+                           "input '%.60s': its dimension %d%s%.40s%s is not fixed: give it a size",
+                           input->name, at, dim->name != NULL ? " (" : "",
+                           dim->name != NULL ? dim->name : "", dim->name != NULL ? ")" : "");
+    }
+    return *out >= 0;
+}
+
+/* Whether the given values are of the stated type and extents. */
+static bool check_given(struct tnd_onnx_builder *builder, const struct tnd_onnx_value *input,
+                        enum tnd_dtype type, const struct tnd_array *given)
+{
+    bool fits = type == given->type && (input->n_dims < 0 || input->n_dims == given->shape.n);
+    for (int i = 0; fits && i < input->n_dims; i++) {
+        fits = input->dims[i].value < 0 || input->dims[i].value == given->shape.dims[i];
+    }
+    if (!fits) {
+        char text[160];
+        (void)tnd_net_fail(
+            builder->net, TANDEM_E_SHAPE,
+            "input '%.60s': given are %s values of %s, which the model does not take", input->name,
+            tnd_dtype_name(given->type), tnd_dims_text(&given->shape, text));
+    }
+    return fits;
+}
+
+static int add_input(struct tnd_onnx_builder *builder, const struct tnd_onnx_value *input)
+{
+    const struct tnd_array *given = array_for(builder->options, input->name);
+    struct tnd_dims shape = {.n = input->n_dims};
+    enum tnd_dtype type;
+    if (input->kind != TND_ONNX_TENSOR || !tnd_onnx_dtype(input->type, &type) ||
+        input->n_dims > TND_NET_MAX_DIMS) {
+        return tnd_net_fail(builder->net, TANDEM_E_UNSUPPORTED_BUILD,
+                            "input '%.60s' is no tensor of numbers of 8 to 64 bits with at most %d "
+                            "dimensions",
+                            input->name, TND_NET_MAX_DIMS);
+    }
+    if (given != NULL) {
+        return check_given(builder, input, type, given)
+                   ? tnd_net_input(builder->net, type, &given->shape, input->name, given)
+                   : TND_NET_NONE;
+    }
+    if (input->n_dims < 0) {
+        return tnd_net_fail(builder->net, TANDEM_E_ARGUMENT,
+                            "input '%.60s': the model does not state its shape: give it one",
+                            input->name);
+    }
+    for (int i = 0; i < input->n_dims; i++) {
+        if (!extent_of(builder, input, i, &shape.dims[i])) {
+            return TND_NET_NONE;
+        }
+    }
+    return tnd_net_input(builder->net, type, &shape, input->name, NULL);
+}
+
+static bool add_inputs(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph)
+{
+    for (int i = 0; i < graph->n_inputs; i++) {
+        if (look_up(builder->scope, graph->inputs[i].name) != TND_NET_NONE) {
+            continue; /* an initializer gives its value */
+        }
+        const int value = add_input(builder, &graph->inputs[i]);
+        if (value == TND_NET_NONE || !give_name(builder, graph->inputs[i].name, value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- nodes ---- */
+
+static const struct tnd_onnx_op *find_op(const char *name)
+{
+    static const struct tnd_onnx_op *const families[] = {
+#define FAMILY_ROW(name) tnd_onnx_##name,
+        TND_ONNX_FAMILIES(FAMILY_ROW)
+#undef FAMILY_ROW
+    };
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        for (const struct tnd_onnx_op *op = families[i]; op->name != NULL; op++) {
+            if (strcmp(op->name, name) == 0) {
+                return op;
+            }
+        }
+    }
+    return NULL;
+}
+
+int tnd_onnx_apply(struct tnd_onnx_call *call, const char *name,
+                   const struct tnd_onnx_attribute *attributes, int n, int value)
+{
+    const struct tnd_onnx_op *op = find_op(name);
+    struct tnd_onnx_node node = *call->node;
+    struct tnd_onnx_call inner = *call;
+    int out = TND_NET_NONE;
+    TND_ASSERT(op != NULL);
+    node.attributes = attributes;
+    node.n_attributes = n;
+    node.n_outputs = 1;
+    inner.node = &node;
+    inner.kind = op->kind;
+    inner.n_in = inner.n_out = 1;
+    inner.in = &value;
+    inner.out = &out;
+    inner.were_read = 0;
+    op->build(&inner);
+    return out;
+}
+
+/* What the operator did not read, or did not make, is an error. */
+static void check_node(struct tnd_onnx_call *call)
+{
+    for (int i = 0; i < call->node->n_attributes; i++) {
+        if (i >= 64 || (call->were_read >> i & 1) == 0) {
+            (void)tnd_onnx_refuse(call, "attribute %.60s is not known",
+                                  call->node->attributes[i].name);
+        }
+    }
+    for (int i = 0; i < call->n_out; i++) {
+        if (call->node->outputs[i][0] != '\0' && call->out[i] == TND_NET_NONE) {
+            (void)tnd_onnx_refuse(call, "its output %d cannot be made", i);
+        }
+    }
+}
+
+static bool find_operands(struct tnd_onnx_call *call, int *in)
+{
+    for (int i = 0; i < call->n_in; i++) {
+        const char *name = call->node->inputs[i];
+        in[i] = name[0] == '\0' ? TND_NET_NONE : look_up(call->builder->scope, name);
+        if (name[0] != '\0' && in[i] == TND_NET_NONE) {
+            (void)tnd_net_fail(call->net, TANDEM_E_FORMAT,
+                               "%s reads '%.60s', which nothing in front of it makes",
+                               call->node->op, name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool build_node(struct tnd_onnx_builder *builder, const struct tnd_onnx_node *node)
+{
+    int in[MAX_OPERANDS];
+    int out[MAX_OPERANDS];
+    struct tnd_onnx_call call = {.builder = builder,
+                                 .net = builder->net,
+                                 .node = node,
+                                 .opset = builder->opset,
+                                 .n_in = node->n_inputs,
+                                 .in = in,
+                                 .n_out = node->n_outputs,
+                                 .out = out};
+    const struct tnd_onnx_op *op = node->domain[0] == '\0' ? find_op(node->op) : NULL;
+    if (op == NULL || node->n_inputs > MAX_OPERANDS || node->n_outputs > MAX_OPERANDS) {
+        (void)tnd_onnx_refuse(&call,
+                              op == NULL ? "the operator is not known" : "more than 1024 operands");
+        return false;
+    }
+    for (int i = 0; i < call.n_out; i++) {
+        out[i] = TND_NET_NONE;
+    }
+    if (!find_operands(&call, in)) {
+        return false;
+    }
+    call.kind = op->kind;
+    op->build(&call);
+    if (builder->net->status == TANDEM_OK) {
+        check_node(&call);
+    }
+    for (int i = 0; builder->net->status == TANDEM_OK && i < call.n_out; i++) {
+        if (node->outputs[i][0] != '\0') {
+            (void)give_name(builder, node->outputs[i], out[i]);
+            tnd_net_name(builder->net, out[i],
+                         node->name[0] != '\0' ? node->name : node->outputs[i]);
+        }
+    }
+    return builder->net->status == TANDEM_OK;
+}
+
+static bool build_nodes(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph)
+{
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (!build_node(builder, &graph->nodes[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int find_output(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph, int i)
+{
+    const int value = look_up(builder->scope, graph->outputs[i].name);
+    return value != TND_NET_NONE
+               ? value
+               : tnd_net_fail(builder->net, TANDEM_E_FORMAT, "nothing makes the output '%.60s'",
+                              graph->outputs[i].name);
+}
+
+static bool check_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *graph, int n_in,
+                        int n_out)
+{
+    call->builder->n_inner += graph->n_nodes + 1;
+    if (graph->n_inputs != n_in || graph->n_outputs != n_out) {
+        (void)tnd_onnx_refuse(call, "its graph has %d inputs and %d outputs, expected %d and %d",
+                              graph->n_inputs, graph->n_outputs, n_in, n_out);
+    } else if (call->builder->n_inner > MAX_INNER) {
+        (void)tnd_onnx_refuse(call, "more than %d nodes of graphs inside it", MAX_INNER);
+    }
+    return call->net->status == TANDEM_OK;
+}
+
+bool tnd_onnx_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *graph, const int *in,
+                    int n_in, int *out, int n_out)
+{
+    struct tnd_onnx_builder *builder = call->builder;
+    struct scope inner = {.outer = builder->scope};
+    if (!check_inner(call, graph, n_in, n_out)) {
+        return false;
+    }
+    builder->scope = &inner;
+    bool is_good = true;
+    for (int i = 0; is_good && i < n_in; i++) {
+        is_good = give_name(builder, graph->inputs[i].name, in[i]);
+    }
+    is_good = is_good && add_initializers(builder, graph) && build_nodes(builder, graph);
+    for (int i = 0; is_good && i < graph->n_outputs; i++) {
+        out[i] = find_output(builder, graph, i);
+        is_good = out[i] != TND_NET_NONE;
+    }
+    builder->scope = inner.outer;
+    tnd_free(inner.slots);
+    return is_good;
+}
+
+/* ---- models ---- */
+
+static bool build_graph(struct tnd_onnx_builder *builder, const struct tnd_onnx_model *model)
+{
+    const struct tnd_onnx_graph *graph = model->graph;
+    if (model->opset < OLDEST_OPSET || model->opset > NEWEST_OPSET) {
+        (void)tnd_net_fail(builder->net, TANDEM_E_UNSUPPORTED_BUILD,
+                           "the model is of opset %lld, expected %d to %d", (long long)model->opset,
+                           OLDEST_OPSET, NEWEST_OPSET);
+        return false;
+    }
+    if (!add_initializers(builder, graph) || !add_inputs(builder, graph) ||
+        !build_nodes(builder, graph)) {
+        return false;
+    }
+    for (int i = 0; i < graph->n_outputs; i++) {
+        const int value = find_output(builder, graph, i);
+        if (value == TND_NET_NONE || tnd_net_output(builder->net, value) == TND_NET_NONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
+                                  const struct tnd_onnx_build_options *options,
+                                  struct tnd_net **out_net, struct tandem_error *error)
+{
+    struct scope scope = {0};
+    struct tnd_onnx_builder builder = {
+        .net = tnd_net_new(), .options = options, .opset = model->opset, .scope = &scope};
+    *out_net = NULL;
+    if (builder.net == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a net");
+    }
+    (void)build_graph(&builder, model);
+    tnd_free(scope.slots);
+    const enum tandem_status status = builder.net->status;
+    if (status == TANDEM_OK) {
+        *out_net = builder.net;
+        return TANDEM_OK;
+    }
+    if (error != NULL) {
+        *error = builder.net->error;
+    }
+    tnd_net_free(builder.net);
+    return status;
+}

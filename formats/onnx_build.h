@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * From an ONNX model to a net (graph/net.h): every operator is built of the net's operations, and
+ * what cannot be is refused by name. */
+#ifndef TND_ONNX_BUILD_H
+#define TND_ONNX_BUILD_H
+
+#include "formats/onnx.h"
+#include "graph/net.h"
+#include "tandem/onnx_nets.h"
+
+/** What a model leaves open. All zero: nothing is said. */
+struct tnd_onnx_build_options {
+    /** Extents of symbolic dimensions, by name. */
+    int n_dims;
+    const struct tandem_onnx_dim *dims;
+    /** Values for inputs, by name, borrowed as long as the net lives. They give the shape, and
+     *  where a shape or a step depends on an input its values, which the net is then made for. */
+    int n_arrays;
+    const char *const *array_names;
+    const struct tnd_array *const *arrays;
+};
+
+/** Builds the net of a model's main graph: opsets 6 to 23. Inputs and outputs of the net stand in
+ *  the order of the model; inputs with an initializer of the same name are constants. The model may
+ *  be closed afterwards. The caller frees the net. Errors: FORMAT (the graph breaks a rule),
+ *  UNSUPPORTED_BUILD (an operator, or a way to use it, that is not known: the message names
+ *  operator, version and node), SHAPE, TYPE, ARGUMENT (an input whose shape is not known), MEMORY,
+ *  OVERFLOW. */
+enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
+                                  const struct tnd_onnx_build_options *options,
+                                  struct tnd_net **out_net, struct tandem_error *error);
+
+/** Whether a value of a graph, an input among them, has values of its own by this name. */
+bool tnd_onnx_has_initializer(const struct tnd_onnx_graph *graph, const char *name);
+/** The net's type for one of ONNX; false: there is none. */
+bool tnd_onnx_dtype(enum tnd_onnx_type type, enum tnd_dtype *out);
+/** A copy of a tensor's values, which the caller frees. Errors: UNSUPPORTED_BUILD (its type, more
+ *  than 8 dimensions), MEMORY. */
+enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct tnd_array **out,
+                                  struct tandem_error *error);
+
+#endif

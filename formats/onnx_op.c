@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * Attributes and operands, for the builders of operators. */
+#include "formats/onnx_op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/tnd_assert.h"
+
+#define MAX_COUNTED (1 << 24) /* (an extent beside one of 0 may be large) */
+
+int tnd_onnx_refuse(struct tnd_onnx_call *call, const char *format, ...)
+{
+    char text[sizeof(call->net->error.text)];
+    const char *node = call->node->name;
+    const char *output = call->node->n_outputs > 0 ? call->node->outputs[0] : "";
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    return tnd_net_fail(call->net, TANDEM_E_UNSUPPORTED_BUILD, "%s%s%s of opset %lld, %s %.60s: %s",
+                        call->node->domain, call->node->domain[0] != '\0' ? "." : "",
+                        call->node->op, (long long)call->opset,
+                        node[0] != '\0' ? "node" : "which makes", node[0] != '\0' ? node : output,
+                        text);
+}
+
+/* ---- attributes ---- */
+
+static const struct tnd_onnx_attribute *find(const struct tnd_onnx_call *call, const char *name,
+                                             int *at)
+{
+    for (int i = 0; i < call->node->n_attributes; i++) {
+        if (strcmp(call->node->attributes[i].name, name) == 0) {
+            *at = i;
+            return &call->node->attributes[i];
+        }
+    }
+    return NULL;
+}
+
+bool tnd_onnx_has(const struct tnd_onnx_call *call, const char *name)
+{
+    int at;
+    return find(call, name, &at) != NULL;
+}
+
+/* The attribute, read now; NULL where there is none, or it is of another type. */
+static const struct tnd_onnx_attribute *take(struct tnd_onnx_call *call, const char *name, int type)
+{
+    int at;
+    const struct tnd_onnx_attribute *attribute = find(call, name, &at);
+    if (attribute == NULL) {
+        return NULL;
+    }
+    if (at < 64) {
+        call->were_read |= (uint64_t)1 << at;
+    }
+    if (attribute->type != type || attribute->reference[0] != '\0') {
+        (void)tnd_onnx_refuse(call, "attribute %s has type %d, expected %d", name, attribute->type,
+                              type);
+        return NULL;
+    }
+    return attribute;
+}
+
+int64_t tnd_onnx_int(struct tnd_onnx_call *call, const char *name, int64_t otherwise)
+{
+    const struct tnd_onnx_attribute *found = take(call, name, TND_ONNX_ATTRIBUTE_I64);
+    return found != NULL ? found->i : otherwise;
+}
+
+float tnd_onnx_float(struct tnd_onnx_call *call, const char *name, float otherwise)
+{
+    const struct tnd_onnx_attribute *found = take(call, name, TND_ONNX_ATTRIBUTE_F32);
+    return found != NULL ? found->f : otherwise;
+}
+
+const char *tnd_onnx_word(struct tnd_onnx_call *call, const char *name, const char *otherwise)
+{
+    const struct tnd_onnx_attribute *found = take(call, name, TND_ONNX_ATTRIBUTE_STRING);
+    if (found == NULL) {
+        return otherwise;
+    }
+    char *copy = tnd_arena_alloc(&call->net->arena, found->s.n + 1, 1);
+    if (copy == NULL) {
+        (void)tnd_net_fail(call->net, TANDEM_E_MEMORY, "no memory for attribute %s", name);
+        return otherwise;
+    }
+    if (found->s.n > 0) {
+        memcpy(copy, found->s.bytes, found->s.n);
+    }
+    copy[found->s.n] = '\0';
+    return copy;
+}
+
+const int64_t *tnd_onnx_ints(struct tnd_onnx_call *call, const char *name, int *n)
+{
+    const struct tnd_onnx_attribute *found = take(call, name, TND_ONNX_ATTRIBUTE_I64S);
+    *n = found != NULL ? found->n : 0;
+    return found != NULL ? found->ints : NULL;
+}
+
+const float *tnd_onnx_floats(struct tnd_onnx_call *call, const char *name, int *n)
+{
+    const struct tnd_onnx_attribute *found = take(call, name, TND_ONNX_ATTRIBUTE_F32S);
+    *n = found != NULL ? found->n : 0;
+    return found != NULL ? found->floats : NULL;
+}
+
+const struct tnd_onnx_string *tnd_onnx_strings(struct tnd_onnx_call *call, const char *name, int *n)
+{
+    const struct tnd_onnx_attribute *found = take(call, name, TND_ONNX_ATTRIBUTE_STRINGS);
+    *n = found != NULL ? found->n : 0;
+    return found != NULL ? found->strings : NULL;
+}
+
+const struct tnd_onnx_tensor *tnd_onnx_tensor_of(struct tnd_onnx_call *call, const char *name)
+{
+    const struct tnd_onnx_attribute *found = take(call, name, TND_ONNX_ATTRIBUTE_TENSOR);
+    return found != NULL ? found->tensor : NULL;
+}
+
+const struct tnd_onnx_graph *tnd_onnx_graph_of(struct tnd_onnx_call *call, const char *name)
+{
+    const struct tnd_onnx_attribute *found = take(call, name, TND_ONNX_ATTRIBUTE_GRAPH);
+    return found != NULL ? found->graph : NULL;
+}
+
+/* ---- operands ---- */
+
+int tnd_onnx_in(const struct tnd_onnx_call *call, int i)
+{
+    return i < call->n_in ? call->in[i] : TND_NET_NONE;
+}
+
+const struct tnd_dims *tnd_onnx_shape_of(const struct tnd_onnx_call *call, int value)
+{
+    static const struct tnd_dims none;
+    return value == TND_NET_NONE ? &none : &tnd_net_value(call->net, value)->shape;
+}
+
+enum tnd_dtype tnd_onnx_type_of(const struct tnd_onnx_call *call, int value)
+{
+    return value == TND_NET_NONE ? TND_DTYPE_F32 : tnd_net_value(call->net, value)->type;
+}
+
+void tnd_onnx_known(struct tnd_onnx_call *call, int value, const char *what, int64_t *out, int most,
+                    int *n)
+{
+    const struct tnd_array *array = tnd_net_known(call->net, value);
+    *n = -1;
+    if (array == NULL) {
+        (void)tnd_onnx_refuse(call, "%s is computed while the net runs, expected a constant", what);
+        return;
+    }
+    if (array->n > most) {
+        (void)tnd_onnx_refuse(call, "%s has %lld values, expected at most %d", what,
+                              (long long)array->n, most);
+        return;
+    }
+    for (int i = 0; i < (int)array->n; i++) {
+        out[i] = tnd_array_integer(array, i);
+    }
+    *n = (int)array->n;
+}
+
+void tnd_onnx_list(struct tnd_onnx_call *call, const char *name, int operand,
+                   int64_t out[TND_NET_MAX_DIMS], int *n)
+{
+    *n = -1;
+    if (tnd_onnx_has(call, name)) {
+        const int64_t *list = tnd_onnx_ints(call, name, n);
+        if (*n > TND_NET_MAX_DIMS) {
+            (void)tnd_onnx_refuse(call, "%s has %d values", name, *n);
+            *n = -1;
+        } else if (*n > 0) {
+            memcpy(out, list, (size_t)*n * sizeof(out[0]));
+        }
+    } else if (tnd_onnx_in(call, operand) != TND_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, operand), name, out, TND_NET_MAX_DIMS, n);
+    }
+}
+
+bool tnd_onnx_axis(struct tnd_onnx_call *call, int64_t axis, int rank, int *out)
+{
+    if (axis < -rank || axis >= rank) {
+        (void)tnd_onnx_refuse(call, "axis %lld of %d dimensions", (long long)axis, rank);
+        return false;
+    }
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return true;
+}
+
+/* ---- building ---- */
+
+int tnd_onnx_scalar(struct tnd_onnx_call *call, int like, double number)
+{
+    return like == TND_NET_NONE ? like
+                                : tnd_net_scalar(call->net, tnd_onnx_type_of(call, like), number);
+}
+
+int tnd_onnx_with(struct tnd_onnx_call *call, enum tnd_binary kind, int value, double number)
+{
+    return tnd_net_binary(call->net, kind, value, tnd_onnx_scalar(call, value, number));
+}
+
+int tnd_onnx_counting(struct tnd_onnx_call *call, int64_t n)
+{
+    const struct tnd_dims list = {1, {n}};
+    if (n > MAX_COUNTED) {
+        return tnd_onnx_refuse(call, "a list of %lld numbers, expected at most %d", (long long)n,
+                               MAX_COUNTED);
+    }
+    struct tnd_array *numbers = tnd_array_new(TND_DTYPE_I64, &list);
+    for (int64_t i = 0; numbers != NULL && i < n; i++) {
+        ((int64_t *)numbers->data)[i] = i;
+    }
+    return tnd_net_constant(call->net, numbers);
+}
+
+int tnd_onnx_wide(struct tnd_onnx_call *call, int value)
+{
+    const enum tnd_dtype type = tnd_onnx_type_of(call, value);
+    return type == TND_DTYPE_F16 || type == TND_DTYPE_BF16
+               ? tnd_net_cast(call->net, value, TND_DTYPE_F32)
+               : value;
+}
+
+/* The dimensions of `value` at an axis of `to`, with extents of 1 behind. */
+static int at_axis(struct tnd_onnx_call *call, int value, const struct tnd_dims *to, int64_t axis)
+{
+    struct tnd_dims shape = *tnd_onnx_shape_of(call, value);
+    int at;
+    if (!tnd_onnx_axis(call, axis, to->n, &at)) {
+        return TND_NET_NONE;
+    }
+    while (shape.n < to->n - at) {
+        shape.dims[shape.n++] = 1;
+    }
+    return tnd_net_reshape(call->net, value, &shape);
+}
+
+int tnd_onnx_second(struct tnd_onnx_call *call)
+{
+    int b = tnd_onnx_in(call, 1);
+    if (call->opset >= 7 || b == TND_NET_NONE) {
+        return b;
+    }
+    const struct tnd_dims *to = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
+    const bool has_axis = tnd_onnx_has(call, "axis");
+    const int64_t axis = tnd_onnx_int(call, "axis", 0);
+    if (tnd_onnx_int(call, "broadcast", 0) == 0) {
+        return tnd_dims_is_equal(to, tnd_onnx_shape_of(call, b))
+                   ? b
+                   : tnd_onnx_refuse(call, "operands of two shapes, but broadcast is 0");
+    }
+    b = has_axis ? at_axis(call, b, to, axis) : b;
+    return tnd_net_expand(call->net, b, to);
+}

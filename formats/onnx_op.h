@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * What operators of ONNX are built with. A family of operators is a file with a table; each one
+ * is a function that reads its attributes and adds operations to the net.
+ *
+ * Sources of what operators mean: https://github.com/onnx/onnx/blob/v1.18.0/docs/Operators.md and
+ * Changelog.md for older versions. */
+#ifndef TND_ONNX_OP_H
+#define TND_ONNX_OP_H
+
+#include "formats/onnx_build.h"
+
+struct tnd_onnx_builder;
+
+/** One node that is being built. */
+struct tnd_onnx_call {
+    struct tnd_onnx_builder *builder;
+    struct tnd_net *net;
+    const struct tnd_onnx_node *node;
+    int64_t opset; /* of the model, 6 to 23 */
+    int kind;      /* what the operator's row in its table says */
+    int n_in;
+    const int *in; /* values; TND_NET_NONE: left out */
+    int n_out;
+    int *out;           /* to be filled; those without a name need not be */
+    uint64_t were_read; /* bit i: attribute i; what nobody reads is refused */
+};
+
+struct tnd_onnx_op {
+    const char *name; /* NULL: the end of the table */
+    void (*build)(struct tnd_onnx_call *call);
+    int kind;
+};
+
+/** The families, each a table in a file. */
+#define TND_ONNX_FAMILIES(X)                                                                       \
+    X(math)       /* element by element */                                                         \
+    X(activation) /* the same, of neural networks */                                               \
+    X(shape)      /* constants, shapes, re-indexing */                                             \
+    X(move)       /* joining, cutting, gathering, padding */                                       \
+    X(index)      /* blocks, triangles, one-hot */                                                 \
+    X(reduce)     /* sums, softmax, sorting */                                                     \
+    X(norm)       /* normalisations */                                                             \
+    X(loss)       /* losses */                                                                     \
+    X(linear)     /* products of matrices */                                                       \
+    X(einsum)     /* sums of products by letters */                                                \
+    X(window)     /* convolution, pooling */                                                       \
+    X(recurrent)  /* RNN, GRU, LSTM */                                                             \
+    X(attention)  /* attention, rotary embedding */                                                \
+    X(signal)     /* windows of signals, Fourier transforms */                                     \
+    X(resize)     /* resizing pictures */                                                          \
+    X(sample)     /* values between the places of a picture */                                     \
+    X(quant)      /* quantised operators */                                                        \
+    X(flow)       /* branches and loops */
+#define TND_ONNX_FAMILY_DECLARE(name) extern const struct tnd_onnx_op tnd_onnx_##name[];
+TND_ONNX_FAMILIES(TND_ONNX_FAMILY_DECLARE)
+#undef TND_ONNX_FAMILY_DECLARE
+
+/** Fails: operator, version and node in front of the message. Gives TND_NET_NONE. */
+int tnd_onnx_refuse(struct tnd_onnx_call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Attributes, by name; `otherwise` where the node has none. One of another type is refused. */
+bool tnd_onnx_has(const struct tnd_onnx_call *call, const char *name);
+int64_t tnd_onnx_int(struct tnd_onnx_call *call, const char *name, int64_t otherwise);
+float tnd_onnx_float(struct tnd_onnx_call *call, const char *name, float otherwise);
+/** A text of the model, which lives as long as it. */
+const char *tnd_onnx_word(struct tnd_onnx_call *call, const char *name, const char *otherwise);
+/** A list; NULL and *n = 0 where there is none. */
+const int64_t *tnd_onnx_ints(struct tnd_onnx_call *call, const char *name, int *n);
+const float *tnd_onnx_floats(struct tnd_onnx_call *call, const char *name, int *n);
+const struct tnd_onnx_string *tnd_onnx_strings(struct tnd_onnx_call *call, const char *name,
+                                               int *n);
+const struct tnd_onnx_tensor *tnd_onnx_tensor_of(struct tnd_onnx_call *call, const char *name);
+const struct tnd_onnx_graph *tnd_onnx_graph_of(struct tnd_onnx_call *call, const char *name);
+
+/* Operands. */
+/** Operand `i`; TND_NET_NONE where it was left out or there are fewer. */
+int tnd_onnx_in(const struct tnd_onnx_call *call, int i);
+const struct tnd_dims *tnd_onnx_shape_of(const struct tnd_onnx_call *call, int value);
+enum tnd_dtype tnd_onnx_type_of(const struct tnd_onnx_call *call, int value);
+/** The integers of an operand on which the net's shapes depend: constants, or values given for the
+ *  inputs. At most `most`. Refused where they are not known; *n is -1 then. */
+void tnd_onnx_known(struct tnd_onnx_call *call, int value, const char *what, int64_t *out, int most,
+                    int *n);
+/** A list that is an attribute in older opsets and an operand in newer ones; *n is -1 where there
+ *  is none, or it is refused. */
+void tnd_onnx_list(struct tnd_onnx_call *call, const char *name, int operand,
+                   int64_t out[TND_NET_MAX_DIMS], int *n);
+/** An axis, negative ones from the end; out of range: refused, and false. `rank`: dimensions. */
+bool tnd_onnx_axis(struct tnd_onnx_call *call, int64_t axis, int rank, int *out);
+
+/** Element by element with one number, which becomes a constant of the value's type. */
+int tnd_onnx_with(struct tnd_onnx_call *call, enum tnd_binary kind, int value, double number);
+/** A constant of one value, of the type of another value. */
+int tnd_onnx_scalar(struct tnd_onnx_call *call, int like, double number);
+/** Floats of 16 bits as float32, in which the operator is computed; others as they are. */
+int tnd_onnx_wide(struct tnd_onnx_call *call, int value);
+/** A constant list 0, 1, ... n - 1 of int64. */
+int tnd_onnx_counting(struct tnd_onnx_call *call, int64_t n);
+/** The convolution that the node's attributes describe, of {N, C, spatial}; refused when they do
+ *  not fit. */
+int tnd_onnx_conv(struct tnd_onnx_call *call, int x, int w);
+/** The second operand as it broadcasts with the first. Before opset 7 it does so only where the
+ *  node says, and its dimensions may lie at an axis. */
+int tnd_onnx_second(struct tnd_onnx_call *call);
+
+/** Builds the operator `op` of one operand and one result with these attributes, for the node. */
+int tnd_onnx_apply(struct tnd_onnx_call *call, const char *op,
+                   const struct tnd_onnx_attribute *attributes, int n, int value);
+
+/** Builds the nodes of a graph inside a node (the branches of If, the body of Loop) with values for
+ *  its inputs, which need not be of the types that the graph states. False on failure; refused
+ *  when the graph has other numbers of inputs or outputs. */
+bool tnd_onnx_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *graph, const int *in,
+                    int n_in, int *out, int n_out);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of ONNX that re-index: blocks and channels, triangles, one-hot, reversed sequences. */
+#include <string.h>
+
+#include "formats/onnx_op.h"
+
+/* ---- blocks and channels ---- */
+
+/* {n, depth, h, w} of a block size; false when it is refused. */
+static bool block_size(struct tnd_onnx_call *call, int64_t *out)
+{
+    const struct tnd_dims *shape = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
+    *out = tnd_onnx_int(call, "blocksize", 0);
+    if (shape->n != 4 || *out < 1 || *out > 1 << 20) {
+        (void)tnd_onnx_refuse(call, "blocks of %lld in %d dimensions, expected 4", (long long)*out,
+                              shape->n);
+        return false;
+    }
+    return true;
+}
+
+static void build_depth_to_space(struct tnd_onnx_call *call)
+{
+    static const int depth_first[] = {0, 3, 4, 1, 5, 2};  /* DCR */
+    static const int column_first[] = {0, 1, 4, 2, 5, 3}; /* CRD */
+    const int x = tnd_onnx_in(call, 0);
+    const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
+    const char *mode = tnd_onnx_word(call, "mode", "DCR");
+    const bool is_crd = strcmp(mode, "CRD") == 0;
+    int64_t b;
+    if (!block_size(call, &b) || (!is_crd && strcmp(mode, "DCR") != 0) ||
+        from.dims[1] % (b * b) != 0) {
+        (void)tnd_onnx_refuse(call, "mode '%.20s', %lld channels", mode, (long long)from.dims[1]);
+        return;
+    }
+    const int64_t n = from.dims[0];
+    const int64_t c = from.dims[1] / (b * b);
+    const int64_t h = from.dims[2];
+    const int64_t w = from.dims[3];
+    const struct tnd_dims split = is_crd ? (struct tnd_dims){6, {n, c, b, b, h, w}}
+                                         : (struct tnd_dims){6, {n, b, b, c, h, w}};
+    const struct tnd_dims to = {4, {n, c, h * b, w * b}};
+    const int parts = tnd_net_permute(call->net, tnd_net_reshape(call->net, x, &split),
+                                      is_crd ? column_first : depth_first);
+    call->out[0] = tnd_net_reshape(call->net, parts, &to);
+}
+
+static void build_space_to_depth(struct tnd_onnx_call *call)
+{
+    static const int order[] = {0, 3, 5, 1, 2, 4};
+    const int x = tnd_onnx_in(call, 0);
+    const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
+    int64_t b;
+    if (!block_size(call, &b) || from.dims[2] % b != 0 || from.dims[3] % b != 0) {
+        (void)tnd_onnx_refuse(call, "its extents are no multiples of the block size");
+        return;
+    }
+    const int64_t h = from.dims[2] / b;
+    const int64_t w = from.dims[3] / b;
+    const struct tnd_dims split = {6, {from.dims[0], from.dims[1], h, b, w, b}};
+    const struct tnd_dims to = {4, {from.dims[0], from.dims[1] * b * b, h, w}};
+    call->out[0] = tnd_net_reshape(
+        call->net, tnd_net_permute(call->net, tnd_net_reshape(call->net, x, &split), order), &to);
+}
+
+/* ---- numbers 0, 1, 2, ... and what is compared with them ---- */
+
+/* {rows, columns}: column - row against `diagonal`. */
+static int compare_places(struct tnd_onnx_call *call, enum tnd_binary kind, int64_t rows,
+                          int64_t columns, int64_t diagonal)
+{
+    struct tnd_net *net = call->net;
+    const struct tnd_dims tall = {2, {rows, 1}};
+    const int first = tnd_net_scalar(net, TND_DTYPE_I64, (double)diagonal);
+    const int row = tnd_net_binary(net, TND_BINARY_ADD, tnd_onnx_counting(call, rows), first);
+    return tnd_net_binary(net, kind, tnd_net_reshape(net, row, &tall),
+                          tnd_onnx_counting(call, columns));
+}
+
+static void build_trilu(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_in(call, 0);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const bool is_upper = tnd_onnx_int(call, "upper", 1) != 0;
+    int64_t k[1] = {0};
+    int n = 1;
+    if (tnd_onnx_in(call, 1) != TND_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, 1), "k", k, 1, &n);
+    }
+    if (shape.n < 2 || n != 1) {
+        (void)tnd_onnx_refuse(call, "%d dimensions, %d diagonals", shape.n, n);
+        return;
+    }
+    const int64_t limit = (int64_t)1 << 50; /* beyond all extents, and exact as a double */
+    k[0] = k[0] < -limit ? -limit : k[0] > limit ? limit : k[0];
+    const int stays = compare_places(call, TND_BINARY_LESS_EQUAL, shape.dims[shape.n - 2],
+                                     shape.dims[shape.n - 1], is_upper ? k[0] : k[0] + 1);
+    const int zero = tnd_net_scalar(call->net, tnd_onnx_type_of(call, x), 0.0);
+    call->out[0] = is_upper ? tnd_net_select(call->net, stays, x, zero)
+                            : tnd_net_select(call->net, stays, zero, x);
+}
+
+static void build_eye_like(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_in(call, 0);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const int64_t k = tnd_onnx_int(call, "k", 0);
+    enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const int64_t stated = tnd_onnx_int(call, "dtype", -1);
+    if (shape.n != 2 || k > INT32_MAX || k < INT32_MIN ||
+        (stated >= 0 && !tnd_onnx_dtype((enum tnd_onnx_type)stated, &type))) {
+        (void)tnd_onnx_refuse(call, "%d dimensions, type %lld", shape.n, (long long)stated);
+        return;
+    }
+    const int equal = compare_places(call, TND_BINARY_EQUAL, shape.dims[0], shape.dims[1], k);
+    call->out[0] = tnd_net_cast(call->net, equal, type);
+}
+
+static void build_one_hot(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    int indices = tnd_onnx_in(call, 0);
+    const struct tnd_dims by = *tnd_onnx_shape_of(call, indices);
+    int64_t depth[1];
+    int n;
+    int axis;
+    tnd_onnx_known(call, tnd_onnx_in(call, 1), "depth", depth, 1, &n);
+    if (n != 1 || depth[0] < 1 || by.n + 1 > TND_NET_MAX_DIMS ||
+        !tnd_onnx_axis(call, tnd_onnx_int(call, "axis", -1), by.n + 1, &axis)) {
+        (void)tnd_onnx_refuse(call, "%d values of depth, %d dimensions", n, by.n);
+        return;
+    }
+    struct tnd_dims wide = {.n = by.n + 1};
+    struct tnd_dims numbers = {.n = by.n + 1};
+    for (int i = 0, k = 0; i < wide.n; i++) {
+        wide.dims[i] = i == axis ? 1 : by.dims[k++];
+        numbers.dims[i] = i == axis ? depth[0] : 1;
+    }
+    indices = tnd_net_reshape(net, tnd_net_cast(net, indices, TND_DTYPE_I64), &wide);
+    const int size = tnd_net_scalar(net, TND_DTYPE_I64, (double)depth[0]);
+    const int is_low =
+        tnd_net_binary(net, TND_BINARY_LESS, indices, tnd_net_scalar(net, TND_DTYPE_I64, 0.0));
+    indices =
+        tnd_net_select(net, is_low, tnd_net_binary(net, TND_BINARY_ADD, indices, size), indices);
+    const int is_on =
+        tnd_net_binary(net, TND_BINARY_EQUAL, indices,
+                       tnd_net_reshape(net, tnd_onnx_counting(call, depth[0]), &numbers));
+    const int values = tnd_onnx_in(call, 2);
+    const struct tnd_dims pair = {1, {2}};
+    static const struct tnd_dims scalar;
+    if (!tnd_dims_is_equal(tnd_onnx_shape_of(call, values), &pair)) {
+        (void)tnd_onnx_refuse(call, "values are not two: off and on");
+        return;
+    }
+    const int off = tnd_net_reshape(net, tnd_net_slice(net, values, 0, 0, 1, 1), &scalar);
+    const int on = tnd_net_reshape(net, tnd_net_slice(net, values, 0, 1, 1, 1), &scalar);
+    call->out[0] = tnd_net_select(net, is_on, on, off);
+}
+
+/* Where each value of a sequence stands: length - 1 - i inside of it, i behind. */
+static void build_reverse_sequence(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    const int x = tnd_onnx_in(call, 0);
+    const int lengths = tnd_net_cast(net, tnd_onnx_in(call, 1), TND_DTYPE_I64);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const int64_t time = tnd_onnx_int(call, "time_axis", 0);
+    const int64_t batch = tnd_onnx_int(call, "batch_axis", 1);
+    if (shape.n < 2 || time + batch != 1 || time * batch != 0 ||
+        tnd_onnx_shape_of(call, lengths)->n != 1 ||
+        tnd_onnx_shape_of(call, lengths)->dims[0] != shape.dims[batch]) {
+        (void)tnd_onnx_refuse(call, "axes %lld and %lld of %d dimensions", (long long)time,
+                              (long long)batch, shape.n);
+        return;
+    }
+    struct tnd_dims along = {.n = shape.n};
+    struct tnd_dims across = {.n = shape.n};
+    for (int i = 0; i < shape.n; i++) {
+        along.dims[i] = i == time ? shape.dims[i] : 1;
+        across.dims[i] = i == batch ? shape.dims[i] : 1;
+    }
+    const int place = tnd_net_reshape(net, tnd_onnx_counting(call, shape.dims[time]), &along);
+    const int length = tnd_net_reshape(net, lengths, &across);
+    const int one = tnd_net_scalar(net, TND_DTYPE_I64, 1.0);
+    const int turned = tnd_net_binary(net, TND_BINARY_SUB,
+                                      tnd_net_binary(net, TND_BINARY_SUB, length, one), place);
+    const int index =
+        tnd_net_select(net, tnd_net_binary(net, TND_BINARY_LESS, place, length), turned, place);
+    call->out[0] = tnd_net_gather_elements(net, x, tnd_net_expand(net, index, &shape), (int)time);
+}
+
+/* ---- what is chosen by known conditions ---- */
+
+static void build_compress(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    int x = tnd_onnx_in(call, 0);
+    const struct tnd_array *condition = tnd_net_known(net, tnd_onnx_in(call, 1));
+    int axis = 0;
+    if (condition == NULL) {
+        (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
+        return;
+    }
+    if (!tnd_onnx_has(call, "axis")) {
+        const struct tnd_dims flat = {1, {tnd_dims_values(tnd_onnx_shape_of(call, x))}};
+        x = tnd_net_reshape(net, x, &flat);
+    } else if (!tnd_onnx_axis(call, tnd_onnx_int(call, "axis", 0), tnd_onnx_shape_of(call, x)->n,
+                              &axis)) {
+        return;
+    }
+    int64_t n = 0;
+    const struct tnd_dims most = {1, {condition->n}};
+    struct tnd_array *list = tnd_array_new(TND_DTYPE_I64, &most);
+    for (int64_t i = 0; list != NULL && i < condition->n; i++) {
+        if (tnd_array_integer(condition, i) != 0) {
+            ((int64_t *)list->data)[n++] = i;
+        }
+    }
+    const int indices = tnd_net_constant(net, list);
+    call->out[0] = tnd_net_gather(net, x, tnd_net_slice(net, indices, 0, 0, n, 1), axis);
+}
+
+static void build_non_zero(struct tnd_onnx_call *call)
+{
+    const struct tnd_array *values = tnd_net_known(call->net, tnd_onnx_in(call, 0));
+    int64_t n = 0;
+    if (values == NULL) {
+        (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
+        return;
+    }
+    for (int64_t i = 0; i < values->n; i++) {
+        n += tnd_array_number(values, i) != 0.0;
+    }
+    const struct tnd_dims shape = {2, {values->shape.n, n}};
+    struct tnd_array *places = tnd_array_new(TND_DTYPE_I64, &shape);
+    int64_t strides[TND_NET_MAX_DIMS];
+    tnd_dims_strides(&values->shape, strides);
+    for (int64_t i = 0, k = 0; places != NULL && i < values->n; i++) {
+        if (tnd_array_number(values, i) != 0.0) {
+            for (int d = 0; d < values->shape.n; d++) {
+                ((int64_t *)places->data)[d * n + k] = i / strides[d] % values->shape.dims[d];
+            }
+            k++;
+        }
+    }
+    call->out[0] = tnd_net_constant(call->net, places);
+}
+
+/* Cut or padded with zeros to a shape, around the middle. */
+static void build_center_crop_pad(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    int x = tnd_onnx_in(call, 0);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    int64_t wanted[TND_NET_MAX_DIMS];
+    int n;
+    int n_axes;
+    const int64_t *axes = tnd_onnx_ints(call, "axes", &n_axes);
+    tnd_onnx_known(call, tnd_onnx_in(call, 1), "the shape", wanted, TND_NET_MAX_DIMS, &n);
+    if (n != (axes != NULL ? n_axes : shape.n)) {
+        (void)tnd_onnx_refuse(call, "a shape of %d values", n);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        int64_t begin[TND_NET_MAX_DIMS] = {0};
+        int64_t end[TND_NET_MAX_DIMS] = {0};
+        int axis;
+        if (!tnd_onnx_axis(call, axes != NULL ? axes[i] : i, shape.n, &axis) || wanted[i] < 0 ||
+            wanted[i] > 1 << 24) {
+            (void)tnd_onnx_refuse(call, "a dimension of %lld", (long long)wanted[i]);
+            return;
+        }
+        const int64_t more = wanted[i] - shape.dims[axis];
+        if (more < 0) {
+            x = tnd_net_slice(net, x, axis, -more / 2, wanted[i], 1);
+            continue;
+        }
+        begin[axis] = more / 2;
+        end[axis] = more - more / 2;
+        const int zero = tnd_net_scalar(net, tnd_onnx_type_of(call, x), 0.0);
+        x = more == 0 ? x : tnd_net_pad(net, TND_PAD_CONSTANT, x, begin, end, zero);
+    }
+    call->out[0] = x;
+}
+
+const struct tnd_onnx_op tnd_onnx_index[] = {
+    {"CenterCropPad", build_center_crop_pad, 0},
+    {"Compress", build_compress, 0},
+    {"DepthToSpace", build_depth_to_space, 0},
+    {"EyeLike", build_eye_like, 0},
+    {"NonZero", build_non_zero, 0},
+    {"OneHot", build_one_hot, 0},
+    {"ReverseSequence", build_reverse_sequence, 0},
+    {"SpaceToDepth", build_space_to_depth, 0},
+    {"Trilu", build_trilu, 0},
+    {NULL, NULL, 0},
+};

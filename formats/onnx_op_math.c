@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of ONNX: element by element. */
+#include <math.h>
+#include <string.h>
+
+#include "formats/onnx_build.h"
+#include "formats/onnx_op.h"
+
+/* The operand itself. */
+static void build_identity(struct tnd_onnx_call *call)
+{
+    call->out[0] = tnd_onnx_in(call, 0);
+}
+
+static void build_unary(struct tnd_onnx_call *call)
+{
+    call->out[0] = tnd_net_unary(call->net, (enum tnd_unary)call->kind, tnd_onnx_in(call, 0));
+}
+
+static void build_binary(struct tnd_onnx_call *call)
+{
+    call->out[0] = tnd_net_binary(call->net, (enum tnd_binary)call->kind, tnd_onnx_in(call, 0),
+                                  tnd_onnx_second(call));
+}
+
+/* Comparisons that are others, turned. */
+static void build_turned(struct tnd_onnx_call *call)
+{
+    call->out[0] = tnd_net_binary(call->net, (enum tnd_binary)call->kind, tnd_onnx_second(call),
+                                  tnd_onnx_in(call, 0));
+}
+
+static void build_logical(struct tnd_onnx_call *call)
+{
+    for (int i = 0; i < call->n_in; i++) {
+        if (tnd_onnx_type_of(call, tnd_onnx_in(call, i)) != TND_DTYPE_BOOL) {
+            (void)tnd_onnx_refuse(call, "operand %d is of type %s, expected bool", i,
+                                  tnd_dtype_name(tnd_onnx_type_of(call, tnd_onnx_in(call, i))));
+            return;
+        }
+    }
+    build_binary(call);
+}
+
+static void build_not(struct tnd_onnx_call *call)
+{
+    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
+    const bool is_logical = call->kind != 0;
+    if (is_logical ? type != TND_DTYPE_BOOL : tnd_dtype_kind(type) == TND_KIND_FLOAT) {
+        (void)tnd_onnx_refuse(call, "an operand of type %s", tnd_dtype_name(type));
+        return;
+    }
+    call->out[0] = tnd_net_unary(call->net, TND_UNARY_NOT, tnd_onnx_in(call, 0));
+}
+
+/* Max, Min, Sum, Mean: of one operand or more. */
+static void build_variadic(struct tnd_onnx_call *call)
+{
+    int value = tnd_onnx_in(call, 0);
+    for (int i = 1; i < call->n_in; i++) {
+        value = tnd_net_binary(call->net, (enum tnd_binary)call->kind, value, tnd_onnx_in(call, i));
+    }
+    call->out[0] = value;
+}
+
+static void build_mean(struct tnd_onnx_call *call)
+{
+    call->kind = TND_BINARY_ADD;
+    build_variadic(call);
+    call->out[0] = tnd_onnx_with(call, TND_BINARY_DIV, call->out[0], (double)call->n_in);
+}
+
+/* Operands of two types: integers are raised as integers, all others as doubles. */
+static void build_pow(struct tnd_onnx_call *call)
+{
+    int base = tnd_onnx_in(call, 0);
+    int exponent = tnd_onnx_second(call);
+    const enum tnd_dtype type = tnd_onnx_type_of(call, base);
+    const enum tnd_dtype other = tnd_onnx_type_of(call, exponent);
+    if (type != other) {
+        const bool is_float =
+            tnd_dtype_kind(type) == TND_KIND_FLOAT || tnd_dtype_kind(other) == TND_KIND_FLOAT;
+        const enum tnd_dtype common = is_float ? TND_DTYPE_F64 : TND_DTYPE_I64;
+        base = tnd_net_cast(call->net, base, common);
+        exponent = tnd_net_cast(call->net, exponent, common);
+    }
+    call->out[0] =
+        tnd_net_cast(call->net, tnd_net_binary(call->net, TND_BINARY_POW, base, exponent), type);
+}
+
+static void build_mod(struct tnd_onnx_call *call)
+{
+    const int64_t fmod_wanted = tnd_onnx_int(call, "fmod", 0);
+    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
+    if (fmod_wanted == 0 && tnd_dtype_kind(type) == TND_KIND_FLOAT) {
+        (void)tnd_onnx_refuse(call, "fmod is 0 for floats, expected 1");
+        return;
+    }
+    call->kind = fmod_wanted != 0 ? TND_BINARY_FMOD : TND_BINARY_MOD;
+    build_binary(call);
+}
+
+static void build_shift(struct tnd_onnx_call *call)
+{
+    const char *direction = tnd_onnx_word(call, "direction", "");
+    const bool is_left = strcmp(direction, "LEFT") == 0;
+    if (!is_left && strcmp(direction, "RIGHT") != 0) {
+        (void)tnd_onnx_refuse(call, "direction '%.20s', expected LEFT or RIGHT", direction);
+        return;
+    }
+    call->kind = is_left ? TND_BINARY_SHIFT_LEFT : TND_BINARY_SHIFT_RIGHT;
+    build_binary(call);
+}
+
+static void build_where(struct tnd_onnx_call *call)
+{
+    call->out[0] =
+        tnd_net_select(call->net, tnd_onnx_in(call, 0), tnd_onnx_in(call, 1), tnd_onnx_in(call, 2));
+}
+
+/* The bounds are attributes before opset 11, operands from there on. */
+static void build_clip(struct tnd_onnx_call *call)
+{
+    int value = tnd_onnx_in(call, 0);
+    int low = tnd_onnx_in(call, 1);
+    int high = tnd_onnx_in(call, 2);
+    if (call->opset < 11) {
+        const float least = tnd_onnx_float(call, "min", -INFINITY);
+        const float most = tnd_onnx_float(call, "max", INFINITY);
+        low = least > -INFINITY ? tnd_onnx_scalar(call, value, (double)least) : TND_NET_NONE;
+        high = most < INFINITY ? tnd_onnx_scalar(call, value, (double)most) : TND_NET_NONE;
+    }
+    const int bounds[] = {low, high};
+    for (int i = 0; i < 2; i++) {
+        if (bounds[i] == TND_NET_NONE) {
+            continue;
+        }
+        if (tnd_dims_values(tnd_onnx_shape_of(call, bounds[i])) != 1) {
+            (void)tnd_onnx_refuse(call, "a bound of more than one value");
+            return;
+        }
+        const struct tnd_dims scalar = {0};
+        value = tnd_net_binary(call->net, i == 0 ? TND_BINARY_MAX : TND_BINARY_MIN, value,
+                               tnd_net_reshape(call->net, bounds[i], &scalar));
+    }
+    call->out[0] = value;
+}
+
+/* saturate says what becomes of numbers that do not fit into 8-bit floats, which there are not. */
+static void build_cast(struct tnd_onnx_call *call)
+{
+    const int64_t to = tnd_onnx_int(call, "to", 0);
+    enum tnd_dtype type;
+    (void)tnd_onnx_int(call, "saturate", 1);
+    if (to < 0 || to > 1000 || !tnd_onnx_dtype((enum tnd_onnx_type)to, &type)) {
+        const char *name = to < 0 || to > 1000 ? NULL : tnd_onnx_type_name((int32_t)to);
+        (void)tnd_onnx_refuse(call, "to type %lld (%s), expected numbers of 8 to 64 bits",
+                              (long long)to, name != NULL ? name : "none");
+        return;
+    }
+    call->out[0] = tnd_net_cast(call->net, tnd_onnx_in(call, 0), type);
+}
+
+static void build_cast_like(struct tnd_onnx_call *call)
+{
+    (void)tnd_onnx_int(call, "saturate", 1);
+    if (tnd_onnx_in(call, 1) == TND_NET_NONE) {
+        (void)tnd_onnx_refuse(call, "no operand whose type is taken");
+        return;
+    }
+    call->out[0] =
+        tnd_net_cast(call->net, tnd_onnx_in(call, 0), tnd_onnx_type_of(call, tnd_onnx_in(call, 1)));
+}
+
+static void build_is_inf(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_in(call, 0);
+    const bool finds_negative = tnd_onnx_int(call, "detect_negative", 1) != 0;
+    const bool finds_positive = tnd_onnx_int(call, "detect_positive", 1) != 0;
+    if (finds_negative && finds_positive) {
+        call->out[0] = tnd_net_unary(call->net, TND_UNARY_IS_INF, x);
+        return;
+    }
+    const int bound = tnd_onnx_scalar(call, x, (double)(finds_negative ? -INFINITY : INFINITY));
+    /* (nothing is equal to NaN) */
+    const int nothing = tnd_onnx_scalar(call, x, (double)NAN);
+    call->out[0] = tnd_net_binary(call->net, TND_BINARY_EQUAL, x,
+                                  finds_negative || finds_positive ? bound : nothing);
+}
+
+const struct tnd_onnx_op tnd_onnx_math[] = {
+    {"Identity", build_identity, 0},
+    {"Abs", build_unary, TND_UNARY_ABS},
+    {"Acos", build_unary, TND_UNARY_ACOS},
+    {"Acosh", build_unary, TND_UNARY_ACOSH},
+    {"Asin", build_unary, TND_UNARY_ASIN},
+    {"Asinh", build_unary, TND_UNARY_ASINH},
+    {"Atan", build_unary, TND_UNARY_ATAN},
+    {"Atanh", build_unary, TND_UNARY_ATANH},
+    {"Ceil", build_unary, TND_UNARY_CEIL},
+    {"Cos", build_unary, TND_UNARY_COS},
+    {"Cosh", build_unary, TND_UNARY_COSH},
+    {"Erf", build_unary, TND_UNARY_ERF},
+    {"Exp", build_unary, TND_UNARY_EXP},
+    {"Floor", build_unary, TND_UNARY_FLOOR},
+    {"IsNaN", build_unary, TND_UNARY_IS_NAN},
+    {"Log", build_unary, TND_UNARY_LOG},
+    {"Neg", build_unary, TND_UNARY_NEG},
+    {"Reciprocal", build_unary, TND_UNARY_RECIPROCAL},
+    {"Round", build_unary, TND_UNARY_ROUND},
+    {"Sign", build_unary, TND_UNARY_SIGN},
+    {"Sin", build_unary, TND_UNARY_SIN},
+    {"Sinh", build_unary, TND_UNARY_SINH},
+    {"Sqrt", build_unary, TND_UNARY_SQRT},
+    {"Tan", build_unary, TND_UNARY_TAN},
+    {"Tanh", build_unary, TND_UNARY_TANH},
+    {"Not", build_not, 1},
+    {"BitwiseNot", build_not, 0},
+    {"Add", build_binary, TND_BINARY_ADD},
+    {"Sub", build_binary, TND_BINARY_SUB},
+    {"Mul", build_binary, TND_BINARY_MUL},
+    {"Div", build_binary, TND_BINARY_DIV},
+    {"Pow", build_pow, 0},
+    {"Mod", build_mod, 0},
+    {"BitShift", build_shift, 0},
+    {"BitwiseAnd", build_binary, TND_BINARY_AND},
+    {"BitwiseOr", build_binary, TND_BINARY_OR},
+    {"BitwiseXor", build_binary, TND_BINARY_XOR},
+    {"And", build_logical, TND_BINARY_AND},
+    {"Or", build_logical, TND_BINARY_OR},
+    {"Xor", build_logical, TND_BINARY_XOR},
+    {"Equal", build_binary, TND_BINARY_EQUAL},
+    {"Less", build_binary, TND_BINARY_LESS},
+    {"LessOrEqual", build_binary, TND_BINARY_LESS_EQUAL},
+    {"Greater", build_turned, TND_BINARY_LESS},
+    {"GreaterOrEqual", build_turned, TND_BINARY_LESS_EQUAL},
+    {"Max", build_variadic, TND_BINARY_MAX},
+    {"Min", build_variadic, TND_BINARY_MIN},
+    {"Sum", build_variadic, TND_BINARY_ADD},
+    {"Mean", build_mean, 0},
+    {"Where", build_where, 0},
+    {"Clip", build_clip, 0},
+    {"Cast", build_cast, 0},
+    {"CastLike", build_cast_like, 0},
+    {"IsInf", build_is_inf, 0},
+    {NULL, NULL, 0},
+};

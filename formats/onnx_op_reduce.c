@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of ONNX: sums and their like, running sums, softmax, sorting. Floats of 16 bits are
+ * computed with as float32. */
+#include <math.h>
+#include <string.h>
+
+#include "formats/onnx_op.h"
+
+/* ---- reductions ---- */
+
+enum reduction { SUM, MEAN, MAX, MIN, PROD, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE };
+
+/* The axes as a set; false: refused. None named: all, or *is_none. */
+static bool read_axes(struct tnd_onnx_call *call, int rank, unsigned *axes, bool *is_none)
+{
+    /* (the axes are an attribute before opset 13 of ReduceSum, before 18 of others) */
+    const bool is_operand = call->opset >= (call->kind == SUM ? 13 : 18);
+    int64_t list[2 * TND_NET_MAX_DIMS];
+    int n = 0;
+    if (is_operand && tnd_onnx_in(call, 1) != TND_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, 1), "axes", list, 2 * TND_NET_MAX_DIMS, &n);
+    } else if (!is_operand) {
+        const int64_t *stated = tnd_onnx_ints(call, "axes", &n);
+        n = n > 2 * TND_NET_MAX_DIMS ? 2 * TND_NET_MAX_DIMS : n;
+        if (n > 0) {
+            memcpy(list, stated, (size_t)n * sizeof(list[0]));
+        }
+    }
+    const bool keeps_all = is_operand && tnd_onnx_int(call, "noop_with_empty_axes", 0) != 0;
+    *axes = 0;
+    for (int i = 0; i < n; i++) {
+        int axis;
+        if (!tnd_onnx_axis(call, list[i], rank, &axis)) {
+            return false;
+        }
+        *axes |= 1U << axis;
+    }
+    *is_none = n == 0 && keeps_all;
+    *axes = n == 0 && !keeps_all ? (1U << rank) - 1 : *axes;
+    return n >= 0;
+}
+
+/* The shape without the axes of a set, all of them of extent 1. */
+static int drop_axes(struct tnd_onnx_call *call, int value, unsigned axes)
+{
+    const struct tnd_dims *from = tnd_onnx_shape_of(call, value);
+    struct tnd_dims to = {.n = 0};
+    for (int i = 0; i < from->n; i++) {
+        if ((axes >> i & 1) == 0) {
+            to.dims[to.n++] = from->dims[i];
+        }
+    }
+    return tnd_net_reshape(call->net, value, &to);
+}
+
+static double count_of(const struct tnd_dims *shape, unsigned axes)
+{
+    double n = 1.0;
+    for (int i = 0; i < shape->n; i++) {
+        n *= axes >> i & 1 ? (double)shape->dims[i] : 1.0;
+    }
+    return n;
+}
+
+static int sum(struct tnd_onnx_call *call, int value, unsigned axes)
+{
+    return tnd_net_reduce(call->net, TND_REDUCE_SUM, value, axes);
+}
+
+/* log of the sum of e to the power of each, the largest taken out so that nothing overflows. */
+static int log_sum_exp(struct tnd_onnx_call *call, int x, unsigned axes)
+{
+    struct tnd_net *net = call->net;
+    const int most = tnd_net_reduce(net, TND_REDUCE_MAX, x, axes);
+    const int shift = tnd_net_select(net, tnd_net_unary(net, TND_UNARY_IS_INF, most),
+                                     tnd_onnx_scalar(call, x, 0.0), most);
+    const int e = tnd_net_unary(net, TND_UNARY_EXP, tnd_net_binary(net, TND_BINARY_SUB, x, shift));
+    return tnd_net_binary(net, TND_BINARY_ADD,
+                          tnd_net_unary(net, TND_UNARY_LOG, sum(call, e, axes)), shift);
+}
+
+static int reduce(struct tnd_onnx_call *call, int x, unsigned axes)
+{
+    struct tnd_net *net = call->net;
+    switch ((enum reduction)call->kind) {
+    case SUM:
+        return sum(call, x, axes);
+    case MEAN:
+        return tnd_onnx_with(call, TND_BINARY_DIV, sum(call, x, axes),
+                             count_of(tnd_onnx_shape_of(call, x), axes));
+    case MAX:
+        return tnd_net_reduce(net, TND_REDUCE_MAX, x, axes);
+    case MIN:
+        return tnd_net_reduce(net, TND_REDUCE_MIN, x, axes);
+    case PROD:
+        return tnd_net_reduce(net, TND_REDUCE_PROD, x, axes);
+    case L1:
+        return sum(call, tnd_net_unary(net, TND_UNARY_ABS, x), axes);
+    case L2:
+        return tnd_net_unary(net, TND_UNARY_SQRT,
+                             sum(call, tnd_net_binary(net, TND_BINARY_MUL, x, x), axes));
+    case LOG_SUM:
+        return tnd_net_unary(net, TND_UNARY_LOG, sum(call, x, axes));
+    case LOG_SUM_EXP:
+        return log_sum_exp(call, x, axes);
+    default:
+        return sum(call, tnd_net_binary(net, TND_BINARY_MUL, x, x), axes);
+    }
+}
+
+static void build_reduce(struct tnd_onnx_call *call)
+{
+    const int from = tnd_onnx_in(call, 0);
+    const enum tnd_dtype type = tnd_onnx_type_of(call, from);
+    const bool keeps = tnd_onnx_int(call, "keepdims", 1) != 0;
+    unsigned axes;
+    bool is_none;
+    if (!read_axes(call, tnd_onnx_shape_of(call, from)->n, &axes, &is_none)) {
+        return;
+    }
+    const bool is_root = call->kind == L2 || call->kind == LOG_SUM || call->kind == LOG_SUM_EXP;
+    int x = tnd_onnx_wide(call, from);
+    if (is_root && tnd_dtype_kind(type) != TND_KIND_FLOAT) {
+        x = tnd_net_cast(call->net, x, TND_DTYPE_F64);
+    }
+    /* (without axes every value is reduced alone; ONNX gives back the operand) */
+    const int result = is_none ? from : tnd_net_cast(call->net, reduce(call, x, axes), type);
+    call->out[0] = keeps || result == TND_NET_NONE ? result : drop_axes(call, result, axes);
+}
+
+static void build_arg(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_in(call, 0);
+    const bool keeps = tnd_onnx_int(call, "keepdims", 1) != 0;
+    const bool picks_last = tnd_onnx_int(call, "select_last_index", 0) != 0;
+    int axis;
+    if (x == TND_NET_NONE ||
+        !tnd_onnx_axis(call, tnd_onnx_int(call, "axis", 0), tnd_onnx_shape_of(call, x)->n, &axis)) {
+        return;
+    }
+    const int at = tnd_net_arg_reduce(call->net, call->kind == MAX, x, axis, picks_last);
+    call->out[0] = keeps || at == TND_NET_NONE ? at : drop_axes(call, at, 1U << axis);
+}
+
+static void build_cum_sum(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_in(call, 0);
+    const bool is_exclusive = tnd_onnx_int(call, "exclusive", 0) != 0;
+    const bool is_reverse = tnd_onnx_int(call, "reverse", 0) != 0;
+    int64_t stated = 0;
+    int n;
+    int axis;
+    tnd_onnx_known(call, tnd_onnx_in(call, 1), "axis", &stated, 1, &n);
+    if (n < 0 || !tnd_onnx_axis(call, stated, tnd_onnx_shape_of(call, x)->n, &axis)) {
+        return;
+    }
+    call->out[0] = tnd_net_scan(call->net, x, axis, is_exclusive, is_reverse);
+}
+
+/* ---- softmax ---- */
+
+enum softmax { SOFTMAX, LOG_SOFTMAX, HARDMAX };
+
+static int shifted(struct tnd_onnx_call *call, int x, int axis)
+{
+    const int most = tnd_net_reduce(call->net, TND_REDUCE_MAX, x, 1U << axis);
+    return tnd_net_binary(call->net, TND_BINARY_SUB, x, most);
+}
+
+/* 1 at the first of the largest, 0 elsewhere. */
+static int hardmax(struct tnd_onnx_call *call, int x, int axis)
+{
+    struct tnd_net *net = call->net;
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    struct tnd_dims along = shape;
+    for (int i = 0; i < along.n; i++) {
+        along.dims[i] = i == axis ? shape.dims[axis] : 1;
+    }
+    const int numbers = tnd_net_reshape(net, tnd_onnx_counting(call, shape.dims[axis]), &along);
+    const int best = tnd_net_arg_reduce(net, true, x, axis, false);
+    return tnd_net_cast(net, tnd_net_binary(net, TND_BINARY_EQUAL, numbers, best),
+                        tnd_onnx_type_of(call, x));
+}
+
+static int softmax(struct tnd_onnx_call *call, int x, int axis)
+{
+    struct tnd_net *net = call->net;
+    if (call->kind == HARDMAX) {
+        return tnd_dims_values(tnd_onnx_shape_of(call, x)) == 0 ? x : hardmax(call, x, axis);
+    }
+    const int low = shifted(call, x, axis);
+    const int e = tnd_net_unary(net, TND_UNARY_EXP, low);
+    const int total = sum(call, e, 1U << axis);
+    return call->kind == SOFTMAX
+               ? tnd_net_binary(net, TND_BINARY_DIV, e, total)
+               : tnd_net_binary(net, TND_BINARY_SUB, low, tnd_net_unary(net, TND_UNARY_LOG, total));
+}
+
+/* Before opset 13 all axes from `axis` on count as one. */
+static void build_softmax(struct tnd_onnx_call *call)
+{
+    const int from = tnd_onnx_in(call, 0);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, from);
+    const bool is_old = call->opset < 13;
+    const int64_t stated = tnd_onnx_int(call, "axis", is_old ? 1 : -1);
+    int axis = shape.n;
+    if (from == TND_NET_NONE ||
+        (!(is_old && stated == shape.n) && !tnd_onnx_axis(call, stated, shape.n, &axis))) {
+        return;
+    }
+    int x = tnd_onnx_wide(call, from);
+    if (is_old) {
+        struct tnd_dims flat = {2, {1, 1}};
+        for (int i = 0; i < shape.n; i++) {
+            flat.dims[i >= axis] *= shape.dims[i];
+        }
+        x = tnd_net_reshape(call->net, x, &flat);
+        axis = 1;
+    }
+    const int result = tnd_net_cast(call->net, x == TND_NET_NONE ? x : softmax(call, x, axis),
+                                    tnd_onnx_type_of(call, from));
+    call->out[0] = tnd_net_reshape(call->net, result, &shape);
+}
+
+/* ---- sorting ---- */
+
+static void build_top_k(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_in(call, 0);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    int64_t k = 0;
+    int n = 1;
+    int axis;
+    if (call->opset < 10) {
+        k = tnd_onnx_int(call, "k", -1);
+    } else {
+        tnd_onnx_known(call, tnd_onnx_in(call, 1), "K", &k, 1, &n);
+    }
+    const bool largest = tnd_onnx_int(call, "largest", 1) != 0;
+    (void)tnd_onnx_int(call, "sorted", 1); /* (sorted is one of the orders that are free) */
+    if (n != 1 || !tnd_onnx_axis(call, tnd_onnx_int(call, "axis", -1), shape.n, &axis)) {
+        return;
+    }
+    if (k < 0 || k > shape.dims[axis]) {
+        (void)tnd_onnx_refuse(call, "K is %lld, but axis %d has %lld values", (long long)k, axis,
+                              (long long)shape.dims[axis]);
+        return;
+    }
+    const int order = tnd_net_arg_sort(call->net, x, axis, largest);
+    const int first = tnd_net_slice(call->net, order, axis, 0, k, 1);
+    call->out[0] = tnd_net_gather_elements(call->net, x, first, axis);
+    if (call->n_out > 1) {
+        call->out[1] = first;
+    }
+}
+
+const struct tnd_onnx_op tnd_onnx_reduce[] = {
+    {"ReduceSum", build_reduce, SUM},
+    {"ReduceMean", build_reduce, MEAN},
+    {"ReduceMax", build_reduce, MAX},
+    {"ReduceMin", build_reduce, MIN},
+    {"ReduceProd", build_reduce, PROD},
+    {"ReduceL1", build_reduce, L1},
+    {"ReduceL2", build_reduce, L2},
+    {"ReduceLogSum", build_reduce, LOG_SUM},
+    {"ReduceLogSumExp", build_reduce, LOG_SUM_EXP},
+    {"ReduceSumSquare", build_reduce, SUM_SQUARE},
+    {"ArgMax", build_arg, MAX},
+    {"ArgMin", build_arg, MIN},
+    {"CumSum", build_cum_sum, 0},
+    {"Softmax", build_softmax, SOFTMAX},
+    {"LogSoftmax", build_softmax, LOG_SOFTMAX},
+    {"Hardmax", build_softmax, HARDMAX},
+    {"TopK", build_top_k, 0},
+    {NULL, NULL, 0},
+};

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * GridSample of ONNX: values between the places of a picture, which are gathered and weighed.
+ * Formulas: https://github.com/onnx/onnx/blob/v1.18.0/docs/Operators.md#GridSample */
+#include <string.h>
+
+#include "formats/onnx_op.h"
+
+enum mode { NEAREST, LINEAR, CUBIC };
+enum padding { ZEROS, BORDER, REFLECTION };
+
+#define MAX_TAPS 4 /* neighbours along an axis */
+
+struct grid {
+    enum mode mode;
+    enum padding padding;
+    bool is_aligned; /* -1 and 1 are the middles of the first and last value, not their borders */
+    int n;           /* spatial axes */
+    int64_t extents[TND_NET_MAX_WINDOW];
+    int64_t batch;
+    int64_t channels;
+    int64_t places; /* of a result */
+};
+
+/* One neighbour of each place, {batch, places}. */
+struct tap {
+    int index;     /* int64 */
+    int weight;    /* TND_NET_NONE: 1 */
+    int is_inside; /* TND_NET_NONE: always */
+};
+
+static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+{
+    return tnd_net_binary(call->net, kind, a, b);
+}
+
+static int with(struct tnd_onnx_call *call, enum tnd_binary kind, int value, double number)
+{
+    return tnd_onnx_with(call, kind, value, number);
+}
+
+static int minus_from(struct tnd_onnx_call *call, double number, int x)
+{
+    return bin(call, TND_BINARY_SUB, tnd_onnx_scalar(call, x, number), x);
+}
+
+static int clamped(struct tnd_onnx_call *call, int x, double last)
+{
+    return with(call, TND_BINARY_MIN, with(call, TND_BINARY_MAX, x, 0.0), last);
+}
+
+/* ---- places ---- */
+
+/* Thrown back at the borders until it lies between them. */
+static int reflected(struct tnd_onnx_call *call, const struct grid *grid, int x, double extent)
+{
+    const double low = grid->is_aligned ? 0.0 : -0.5;
+    const double length = grid->is_aligned ? extent - 1.0 : extent;
+    if (length == 0.0) {
+        return clamped(call, x, 0.0);
+    }
+    const int t = with(call, TND_BINARY_MOD, with(call, TND_BINARY_SUB, x, low), 2.0 * length);
+    const int folded = bin(call, TND_BINARY_MIN, t, minus_from(call, 2.0 * length, t));
+    return with(call, TND_BINARY_ADD, folded, low);
+}
+
+static int padded(struct tnd_onnx_call *call, const struct grid *grid, int x, double extent)
+{
+    return grid->padding == ZEROS    ? x
+           : grid->padding == BORDER ? clamped(call, x, extent - 1.0)
+                                     : reflected(call, grid, x, extent);
+}
+
+/* Where in an axis the places lie: from -1 to 1 in the grid, from 0 in the result. */
+static int places_of(struct tnd_onnx_call *call, const struct grid *grid, int axis)
+{
+    const struct tnd_dims list = {3, {grid->batch, grid->places, grid->n}};
+    const struct tnd_dims flat = {2, {grid->batch, grid->places}};
+    const double extent = (double)grid->extents[axis];
+    int x = tnd_net_reshape(call->net, tnd_onnx_wide(call, tnd_onnx_in(call, 1)), &list);
+    x = tnd_net_reshape(call->net, tnd_net_slice(call->net, x, 2, grid->n - 1 - axis, 1, 1), &flat);
+    x = with(call, TND_BINARY_ADD, x, 1.0);
+    x = with(call, TND_BINARY_MUL, x, grid->is_aligned ? (extent - 1.0) / 2.0 : extent / 2.0);
+    x = grid->is_aligned ? x : with(call, TND_BINARY_SUB, x, 0.5);
+    x = grid->mode == NEAREST ? tnd_net_unary(call->net, TND_UNARY_ROUND, x) : x;
+    /* (cubic curves go on behind the border, as PyTorch and ONNX Runtime have it) */
+    return grid->mode == CUBIC && grid->padding == BORDER ? x : padded(call, grid, x, extent);
+}
+
+/* ---- neighbours ---- */
+
+/* Keys' cubic convolution (1981) with a = -0.75, of a distance up to 1, and up to 2. */
+static int cubic_near(struct tnd_onnx_call *call, int x)
+{
+    const int y = with(call, TND_BINARY_SUB, with(call, TND_BINARY_MUL, x, 1.25), 2.25);
+    return with(call, TND_BINARY_ADD, bin(call, TND_BINARY_MUL, bin(call, TND_BINARY_MUL, y, x), x),
+                1.0);
+}
+
+static int cubic_far(struct tnd_onnx_call *call, int x)
+{
+    int y = with(call, TND_BINARY_ADD, with(call, TND_BINARY_MUL, x, -0.75), 3.75);
+    y = with(call, TND_BINARY_SUB, bin(call, TND_BINARY_MUL, y, x), 6.0);
+    return with(call, TND_BINARY_ADD, bin(call, TND_BINARY_MUL, y, x), 3.0);
+}
+
+/* The weight of neighbour `i` at a distance behind the first place in front. */
+static int weight_of(struct tnd_onnx_call *call, const struct grid *grid, int distance, int i)
+{
+    const int other = minus_from(call, 1.0, distance);
+    if (grid->mode == LINEAR) {
+        return i == 0 ? other : distance;
+    }
+    switch (i) {
+    case 0:
+        return cubic_far(call, with(call, TND_BINARY_ADD, distance, 1.0));
+    case 1:
+        return cubic_near(call, distance);
+    case 2:
+        return cubic_near(call, other);
+    default:
+        return cubic_far(call, with(call, TND_BINARY_ADD, other, 1.0));
+    }
+}
+
+/* The neighbours along an axis; gives their number. */
+static int taps_of(struct tnd_onnx_call *call, const struct grid *grid, int axis,
+                   struct tap taps[MAX_TAPS])
+{
+    struct tnd_net *net = call->net;
+    const double last = (double)grid->extents[axis] - 1.0;
+    const int x = places_of(call, grid, axis);
+    const int first = grid->mode == NEAREST ? x : tnd_net_unary(net, TND_UNARY_FLOOR, x);
+    const int distance = bin(call, TND_BINARY_SUB, x, first);
+    const int n = grid->mode == NEAREST ? 1 : grid->mode == LINEAR ? 2 : 4;
+    for (int i = 0; i < n; i++) {
+        const int at = with(call, TND_BINARY_ADD, first, grid->mode == CUBIC ? i - 1 : i);
+        const int inside = padded(call, grid, at, last + 1.0);
+        const int index = clamped(call, inside, last);
+        taps[i] = (struct tap){.index = tnd_net_cast(net, index, TND_DTYPE_I64),
+                               .weight = n == 1 ? TND_NET_NONE : weight_of(call, grid, distance, i),
+                               .is_inside = grid->padding == ZEROS
+                                                ? bin(call, TND_BINARY_EQUAL, index, at)
+                                                : TND_NET_NONE};
+    }
+    return n;
+}
+
+/* The values at one neighbour of each place, as much as they count: {batch, channels, places}. */
+static int weighed(struct tnd_onnx_call *call, const struct grid *grid, int x,
+                   const struct tap *tap)
+{
+    struct tnd_net *net = call->net;
+    const struct tnd_dims row = {3, {grid->batch, 1, grid->places}};
+    const struct tnd_dims all = {3, {grid->batch, grid->channels, grid->places}};
+    const int index = tnd_net_expand(net, tnd_net_reshape(net, tap->index, &row), &all);
+    int y = tnd_net_gather_elements(net, x, index, 2);
+    if (tap->is_inside != TND_NET_NONE) {
+        y = tnd_net_select(net, tnd_net_reshape(net, tap->is_inside, &row), y,
+                           tnd_onnx_scalar(call, y, 0.0));
+    }
+    if (tap->weight != TND_NET_NONE) {
+        const int weight = tnd_net_cast(net, tap->weight, tnd_onnx_type_of(call, x));
+        y = bin(call, TND_BINARY_MUL, y, tnd_net_reshape(net, weight, &row));
+    }
+    return y;
+}
+
+static int both(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+{
+    return a == TND_NET_NONE ? b : b == TND_NET_NONE ? a : bin(call, kind, a, b);
+}
+
+/* The sum over all neighbours: each one of the first axis with each one of the next ones. */
+static int sum_taps(struct tnd_onnx_call *call, const struct grid *grid, int x)
+{
+    struct tap taps[TND_NET_MAX_WINDOW][MAX_TAPS];
+    int n = 0, all = 1, sum = TND_NET_NONE;
+    for (int axis = 0; axis < grid->n; axis++) {
+        n = taps_of(call, grid, axis, taps[axis]);
+        all *= n;
+    }
+    for (int i = 0; i < all && call->net->status == TANDEM_OK; i++) {
+        struct tap tap = taps[0][i % n];
+        for (int axis = 1, rest = i / n; axis < grid->n; axis++, rest /= n) {
+            const struct tap *more = &taps[axis][rest % n];
+            tap.index = bin(call, TND_BINARY_ADD,
+                            with(call, TND_BINARY_MUL, tap.index, (double)grid->extents[axis]),
+                            more->index);
+            tap.weight = both(call, TND_BINARY_MUL, tap.weight, more->weight);
+            tap.is_inside = both(call, TND_BINARY_AND, tap.is_inside, more->is_inside);
+        }
+        sum = both(call, TND_BINARY_ADD, sum, weighed(call, grid, x, &tap));
+    }
+    return sum;
+}
+
+/* ---- reading ---- */
+
+static int one_of(struct tnd_onnx_call *call, const char *name, const char *otherwise,
+                  const char *const *words)
+{
+    const char *word = tnd_onnx_word(call, name, otherwise);
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            return i;
+        }
+    }
+    (void)tnd_onnx_refuse(call, "%s '%.40s' is not known", name, word);
+    return 0;
+}
+
+static bool read_grid(struct tnd_onnx_call *call, struct grid *grid)
+{
+    static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
+    static const char *const old_modes[] = {"nearest", "bilinear", "bicubic", NULL};
+    static const char *const paddings[] = {"zeros", "border", "reflection", NULL};
+    const struct tnd_dims *from = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
+    const struct tnd_dims *to = tnd_onnx_shape_of(call, tnd_onnx_in(call, 1));
+    const bool is_old = call->opset < 20;
+    *grid = (struct grid){.mode = (enum mode)one_of(call, "mode", is_old ? "bilinear" : "linear",
+                                                    is_old ? old_modes : modes),
+                          .padding = (enum padding)one_of(call, "padding_mode", "zeros", paddings),
+                          .is_aligned = tnd_onnx_int(call, "align_corners", 0) != 0,
+                          .n = from->n - 2,
+                          .places = 1};
+    if (from->n < 3 || from->n > TND_NET_MAX_WINDOW + 2 || to->n != from->n ||
+        to->dims[to->n - 1] != grid->n || to->dims[0] != from->dims[0]) {
+        (void)tnd_onnx_refuse(call, "a picture of %d dimensions, a grid of %d that does not fit it",
+                              from->n, to->n);
+        return false;
+    }
+    grid->batch = from->dims[0];
+    grid->channels = from->dims[1];
+    for (int i = 0; i < grid->n; i++) {
+        grid->extents[i] = from->dims[2 + i];
+        if (grid->extents[i] < 1 || grid->extents[i] > 1 << 20 || to->dims[1 + i] > 1 << 20) {
+            (void)tnd_onnx_refuse(call, "%lld values along axis %d, expected 1 to 2^20",
+                                  (long long)grid->extents[i], 2 + i);
+            return false;
+        }
+        grid->places *= to->dims[1 + i];
+    }
+    return call->net->status == TANDEM_OK;
+}
+
+static void build_grid_sample(struct tnd_onnx_call *call)
+{
+    struct grid grid;
+    if (!read_grid(call, &grid)) {
+        return;
+    }
+    const int x = tnd_onnx_in(call, 0);
+    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    if (grid.mode != NEAREST && tnd_dtype_kind(type) != TND_KIND_FLOAT) {
+        (void)tnd_onnx_refuse(call, "values of %s between others", tnd_dtype_name(type));
+        return;
+    }
+    struct tnd_dims flat = {3, {grid.batch, grid.channels, 1}};
+    struct tnd_dims to = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 1));
+    for (int i = 0; i < grid.n; i++) {
+        flat.dims[2] *= grid.extents[i];
+    }
+    memmove(to.dims + 2, to.dims + 1, (size_t)grid.n * sizeof(to.dims[0]));
+    to.dims[1] = grid.channels;
+    const int y = sum_taps(call, &grid, tnd_net_reshape(call->net, tnd_onnx_wide(call, x), &flat));
+    call->out[0] = tnd_net_cast(call->net, tnd_net_reshape(call->net, y, &to), type);
+}
+
+const struct tnd_onnx_op tnd_onnx_sample[] = {
+    {"GridSample", build_grid_sample, 0},
+    {NULL, NULL, 0},
+};

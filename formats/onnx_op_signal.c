@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of ONNX: windows of signals and the discrete Fourier transform, which is a product with
+ * a constant matrix. */
+#include <math.h>
+#include <string.h>
+
+#include "formats/onnx_op.h"
+
+#define PI          3.14159265358979323846
+#define MAX_ENTRIES (1 << 24) /* of a constant that an operator makes */
+
+/* ---- windows ---- */
+
+enum window { HANN, HAMMING, BLACKMAN };
+
+static void fill_window(double *out, int64_t n, int64_t period, enum window kind)
+{
+    static const double terms[][3] = {[HANN] = {0.5, 0.5, 0.0},
+                                      [HAMMING] = {25.0 / 46.0, 21.0 / 46.0, 0.0},
+                                      [BLACKMAN] = {0.42, 0.5, 0.08}};
+    for (int64_t i = 0; i < n; i++) {
+        const double angle = period == 0 ? 0.0 : 2.0 * PI * (double)i / (double)period;
+        out[i] = terms[kind][0] - terms[kind][1] * cos(angle) + terms[kind][2] * cos(2.0 * angle);
+    }
+}
+
+static void build_window(struct tnd_onnx_call *call)
+{
+    const int64_t to = tnd_onnx_int(call, "output_datatype", 1);
+    const bool is_periodic = tnd_onnx_int(call, "periodic", 1) != 0;
+    int64_t size = -1;
+    int n;
+    enum tnd_dtype type;
+    tnd_onnx_known(call, tnd_onnx_in(call, 0), "its size", &size, 1, &n);
+    if (n != 1 || size < 0 || size > MAX_ENTRIES || to < 0 || to > 1000 ||
+        !tnd_onnx_dtype((enum tnd_onnx_type)to, &type)) {
+        (void)tnd_onnx_refuse(call, "%lld values of type %lld", (long long)size, (long long)to);
+        return;
+    }
+    const struct tnd_dims list = {1, {size}};
+    struct tnd_array *values = tnd_array_new(TND_DTYPE_F64, &list);
+    if (values != NULL) {
+        fill_window(values->data, size, is_periodic ? size : size - 1, (enum window)call->kind);
+    }
+    call->out[0] = tnd_net_cast(call->net, tnd_net_constant(call->net, values), type);
+}
+
+/* ---- Fourier ---- */
+
+struct transform {
+    int axis;
+    int64_t length; /* values that go in */
+    int64_t n_out;
+    bool is_inverse;
+};
+
+/* {length, n_out} of cosines or sines. */
+static int matrix(struct tnd_onnx_call *call, const struct transform *it, bool is_sine,
+                  enum tnd_dtype type)
+{
+    const struct tnd_dims shape = {2, {it->length, it->n_out}};
+    struct tnd_array *array = tnd_array_new(TND_DTYPE_F64, &shape);
+    for (int64_t i = 0; array != NULL && i < array->n; i++) {
+        /* (the angle is reduced while it is an integer: exact for long transforms) */
+        const int64_t turn = (i / it->n_out) * (i % it->n_out) % it->length;
+        const double angle = 2.0 * PI * (double)turn / (double)it->length;
+        const double value = is_sine ? sin(angle) : cos(angle);
+        ((double *)array->data)[i] = it->is_inverse ? value / (double)it->length : value;
+    }
+    return tnd_net_cast(call->net, tnd_net_constant(call->net, array), type);
+}
+
+/* The real (0) or the imaginary (1) part, its axis the last, cut or filled up with zeros. */
+static int part_of(struct tnd_onnx_call *call, int x, const struct transform *it, int64_t part)
+{
+    static const int64_t none[TND_NET_MAX_DIMS];
+    struct tnd_net *net = call->net;
+    struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    int axes[TND_NET_MAX_DIMS];
+    int64_t end[TND_NET_MAX_DIMS] = {0};
+    const int last = shape.n - 2;
+    x = tnd_net_slice(net, x, shape.n - 1, part, 1, 1);
+    shape.n--;
+    x = tnd_net_reshape(net, x, &shape);
+    for (int i = 0; i <= last; i++) {
+        axes[i] = i < it->axis ? i : i < last ? i + 1 : it->axis;
+    }
+    end[last] = it->length - shape.dims[it->axis];
+    return tnd_net_pad(net, TND_PAD_CONSTANT, tnd_net_permute(net, x, axes), none, end,
+                       tnd_onnx_scalar(call, x, 0.0));
+}
+
+/* {..., n_out} with its axis back in its place, and a dimension of 1 behind. */
+static int put_back(struct tnd_onnx_call *call, int x, const struct transform *it)
+{
+    int axes[TND_NET_MAX_DIMS];
+    if (x == TND_NET_NONE) {
+        return x;
+    }
+    const int rank = tnd_onnx_shape_of(call, x)->n;
+    for (int i = 0; i < rank; i++) {
+        axes[i] = i < it->axis ? i : i == it->axis ? rank - 1 : i - 1;
+    }
+    x = tnd_net_permute(call->net, x, axes);
+    struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    shape.dims[shape.n++] = 1;
+    return tnd_net_reshape(call->net, x, &shape);
+}
+
+static int transform(struct tnd_onnx_call *call, int x, const struct transform *it)
+{
+    struct tnd_net *net = call->net;
+    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const struct tnd_dims *shape = tnd_onnx_shape_of(call, x);
+    const bool is_complex = shape->dims[shape->n - 1] == 2;
+    const int cosine = matrix(call, it, false, type);
+    const int sine = matrix(call, it, true, type);
+    const int real = part_of(call, x, it, 0);
+    int parts[2] = {tnd_net_matmul(net, real, cosine), tnd_net_matmul(net, real, sine)};
+    parts[1] = it->is_inverse ? parts[1] : tnd_net_unary(net, TND_UNARY_NEG, parts[1]);
+    if (is_complex) {
+        const int other = part_of(call, x, it, 1);
+        const enum tnd_binary kind = it->is_inverse ? TND_BINARY_SUB : TND_BINARY_ADD;
+        parts[0] = tnd_net_binary(net, kind, parts[0], tnd_net_matmul(net, other, sine));
+        parts[1] =
+            tnd_net_binary(net, TND_BINARY_ADD, parts[1], tnd_net_matmul(net, other, cosine));
+    }
+    const int both[] = {put_back(call, parts[0], it), put_back(call, parts[1], it)};
+    return both[0] == TND_NET_NONE || both[1] == TND_NET_NONE
+               ? TND_NET_NONE
+               : tnd_net_concat(net, both, 2, tnd_onnx_shape_of(call, both[0])->n - 1);
+}
+
+/* The axis and the length are operands, the axis only from opset 20 on. */
+static bool read_transform(struct tnd_onnx_call *call, const struct tnd_dims *shape,
+                           struct transform *it)
+{
+    int64_t axis = call->opset < 20 ? tnd_onnx_int(call, "axis", 1) : -2;
+    int n = 1;
+    if (call->opset >= 20 && tnd_onnx_in(call, 2) != TND_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, 2), "its axis", &axis, 1, &n);
+    }
+    if (n != 1 || shape->n < 2 || !tnd_onnx_axis(call, axis, shape->n, &it->axis)) {
+        return false;
+    }
+    it->length = shape->dims[it->axis];
+    if (tnd_onnx_in(call, 1) != TND_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, 1), "its length", &it->length, 1, &n);
+    }
+    return n == 1;
+}
+
+static void build_dft(struct tnd_onnx_call *call)
+{
+    const int from = tnd_onnx_in(call, 0);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, from);
+    const bool is_onesided = tnd_onnx_int(call, "onesided", 0) != 0;
+    struct transform it = {.is_inverse = tnd_onnx_int(call, "inverse", 0) != 0};
+    if (!read_transform(call, &shape, &it)) {
+        return;
+    }
+    it.n_out = is_onesided ? it.length / 2 + 1 : it.length;
+    if (it.axis == shape.n - 1 || it.length < 1 || it.length > MAX_ENTRIES / it.n_out ||
+        (shape.dims[shape.n - 1] != 1 && shape.dims[shape.n - 1] != 2) ||
+        (is_onesided && (it.is_inverse || shape.dims[shape.n - 1] == 2))) {
+        (void)tnd_onnx_refuse(call, "a transform of %lld values along axis %d",
+                              (long long)it.length, it.axis);
+        return;
+    }
+    const int x = transform(call, tnd_onnx_wide(call, from), &it);
+    call->out[0] = tnd_net_cast(call->net, x, tnd_onnx_type_of(call, from));
+}
+
+const struct tnd_onnx_op tnd_onnx_signal[] = {
+    {"HannWindow", build_window, HANN},
+    {"HammingWindow", build_window, HAMMING},
+    {"BlackmanWindow", build_window, BLACKMAN},
+    {"DFT", build_dft, 0},
+    {NULL, NULL, 0},
+};

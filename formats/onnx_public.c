@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ * ONNX models by their public interface: what they state, their nets, and the lowered ones that are
+ * kept for sets of extents. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "formats/onnx_build.h"
+#include "graph/net_public.h"
+#include "tandem/onnx_nets.h"
+
+/* A set of extents, and what the model is with them. */
+struct kept {
+    struct tandem_onnx_dim *dims; /* with names of their own, in one block */
+    int n_dims;
+    uint64_t used; /* when it was asked for last */
+    tandem_lowered *lowered;
+};
+
+struct tandem_onnx {
+    struct tnd_onnx_model *model;
+    struct kept kept[TANDEM_ONNX_KEPT];
+    uint64_t clock;
+};
+
+/* ---- opening ---- */
+
+static enum tandem_status adopt(struct tnd_onnx_model *model, tandem_onnx **out,
+                                struct tandem_error *error)
+{
+    tandem_onnx *handle = tnd_calloc(1, sizeof(*handle));
+    if (handle == NULL) {
+        tnd_onnx_close(model);
+        return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a model");
+    }
+    handle->model = model;
+    *out = handle;
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_onnx_open(const char *path, tandem_onnx **out_model,
+                                    struct tandem_error *error)
+{
+    struct tnd_onnx_model *model = NULL;
+    TND_REQUIRE(path, "onnx_open", error);
+    TND_REQUIRE(out_model, "onnx_open", error);
+    TND_TRY(tnd_onnx_open(path, &model, error));
+    return adopt(model, out_model, error);
+}
+
+enum tandem_status tandem_onnx_read(const void *bytes, size_t n, const char *name,
+                                    tandem_onnx **out_model, struct tandem_error *error)
+{
+    struct tnd_onnx_model *model = NULL;
+    TND_REQUIRE(bytes, "onnx_read", error);
+    TND_REQUIRE(out_model, "onnx_read", error);
+    TND_TRY(tnd_onnx_read(bytes, n, name != NULL ? name : "memory", &model, error));
+    return adopt(model, out_model, error);
+}
+
+static void drop(struct kept *kept)
+{
+    tandem_lowered_free(kept->lowered);
+    tnd_free(kept->dims);
+    *kept = (struct kept){.dims = NULL};
+}
+
+void tandem_onnx_close(tandem_onnx *model)
+{
+    if (model == NULL) {
+        return;
+    }
+    for (int i = 0; i < TANDEM_ONNX_KEPT; i++) {
+        drop(&model->kept[i]);
+    }
+    tnd_onnx_close(model->model);
+    tnd_free(model);
+}
+
+/* ---- what a model states ---- */
+
+static void describe(const struct tnd_onnx_value *value, struct tandem_onnx_value *out)
+{
+    enum tnd_dtype type = TND_DTYPE_F32;
+    const char *name = tnd_onnx_type_name((int32_t)value->type);
+    *out = (struct tandem_onnx_value){
+        .name = value->name, .type_name = name != NULL ? name : "undefined", .n_dims = -1};
+    out->has_type = value->kind == TND_ONNX_TENSOR && tnd_onnx_dtype(value->type, &type);
+    out->type = tnd_dtype_to(type);
+    for (int i = 0; value->n_dims <= TANDEM_NET_MAX_DIMS && i < value->n_dims; i++) {
+        out->dims[i].name = value->dims[i].name;
+        out->dims[i].extent = value->dims[i].value;
+    }
+    out->n_dims = value->n_dims <= TANDEM_NET_MAX_DIMS ? value->n_dims : -1;
+}
+
+int tandem_onnx_input_count(const tandem_onnx *model)
+{
+    int n = 0;
+    for (int i = 0; model != NULL && i < model->model->graph->n_inputs; i++) {
+        n += !tnd_onnx_has_initializer(model->model->graph, model->model->graph->inputs[i].name);
+    }
+    return n;
+}
+
+int tandem_onnx_output_count(const tandem_onnx *model)
+{
+    return model != NULL ? model->model->graph->n_outputs : 0;
+}
+
+bool tandem_onnx_input(const tandem_onnx *model, int i, struct tandem_onnx_value *out)
+{
+    if (model == NULL || i < 0 || out == NULL) {
+        return false;
+    }
+    const struct tnd_onnx_graph *graph = model->model->graph;
+    for (int k = 0; k < graph->n_inputs; k++) {
+        if (!tnd_onnx_has_initializer(graph, graph->inputs[k].name) && i-- == 0) {
+            describe(&graph->inputs[k], out);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tandem_onnx_output(const tandem_onnx *model, int i, struct tandem_onnx_value *out)
+{
+    if (i < 0 || i >= tandem_onnx_output_count(model) || out == NULL) {
+        return false;
+    }
+    describe(&model->model->graph->outputs[i], out);
+    return true;
+}
+
+/* ---- nets ---- */
+
+/* The arrays of the options as the builder takes them; the net keeps them. */
+struct given {
+    const char **names;
+    const struct tnd_array **arrays;
+};
+
+static enum tandem_status no_memory(struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a net");
+}
+
+static enum tandem_status take_array(const struct tandem_net_array *from, tandem_net *net,
+                                     const struct tnd_array **out, struct tandem_error *error)
+{
+    struct tnd_dims shape;
+    enum tnd_dtype type;
+    if (from->name == NULL || !tnd_dtype_from(from->type, &type) ||
+        !tnd_dims_from(from->n_dims, from->dims, &shape)) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "arrays", 0, 0,
+                             "onnx_net: an array without name, type or shape");
+    }
+    struct tnd_array *array = tnd_array_new(type, &shape);
+    if (array == NULL || !tnd_net_keep(net, array)) {
+        return no_memory(error);
+    }
+    const size_t bytes = (size_t)array->n * tnd_dtype_bytes(type);
+    if (bytes != from->bytes || (bytes > 0 && from->data == NULL)) {
+        return tnd_error_set(error, TANDEM_E_SHAPE, from->name, (int64_t)from->bytes,
+                             (int64_t)bytes, "onnx_net: array %.80s has %zu bytes, expected %zu",
+                             from->name, from->data != NULL ? from->bytes : 0, bytes);
+    }
+    if (bytes > 0) {
+        memcpy(array->data, from->data, bytes);
+    }
+    *out = array;
+    return TANDEM_OK;
+}
+
+static enum tandem_status take_options(const struct tandem_onnx_options *options, tandem_net *net,
+                                       struct given *given, struct tandem_error *error)
+{
+    if (options->n_dims < 0 || options->n_arrays < 0 ||
+        (options->n_dims > 0 && options->dims == NULL) ||
+        (options->n_arrays > 0 && options->arrays == NULL)) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "options", options->n_dims,
+                             options->n_arrays, "onnx_net: %d extents and %d arrays are not there",
+                             options->n_dims, options->n_arrays);
+    }
+    given->names = tnd_calloc((size_t)options->n_arrays + 1, sizeof(*given->names));
+    given->arrays = tnd_calloc((size_t)options->n_arrays + 1, sizeof(*given->arrays));
+    if (given->names == NULL || given->arrays == NULL) {
+        return no_memory(error);
+    }
+    for (int i = 0; i < options->n_dims; i++) {
+        if (options->dims[i].name == NULL || options->dims[i].extent < 0) {
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, "dims", options->dims[i].extent, 0,
+                                 "onnx_net: dimension %d has no name, or %lld values", i,
+                                 (long long)options->dims[i].extent);
+        }
+    }
+    for (int i = 0; i < options->n_arrays; i++) {
+        TND_TRY(take_array(&options->arrays[i], net, &given->arrays[i], error));
+        given->names[i] = options->arrays[i].name;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status build(const tandem_onnx *model, const struct tandem_onnx_options *options,
+                                tandem_net *net, struct tandem_error *error)
+{
+    struct given given = {.names = NULL};
+    struct tnd_net *inner = NULL;
+    enum tandem_status status = take_options(options, net, &given, error);
+    if (status == TANDEM_OK) {
+        const struct tnd_onnx_build_options inner_options = {.n_dims = options->n_dims,
+                                                             .dims = options->dims,
+                                                             .n_arrays = options->n_arrays,
+                                                             .array_names = given.names,
+                                                             .arrays = given.arrays};
+        status = tnd_onnx_build(model->model, &inner_options, &inner, error);
+    }
+    tnd_free(given.names);
+    tnd_free(given.arrays);
+    TND_TRY(status);
+    tnd_net_free(net->net);
+    net->net = inner;
+    for (int i = 0; i < inner->n_outputs; i++) {
+        if (!tnd_net_name_output(net, model->model->graph->outputs[i].name)) {
+            return no_memory(error);
+        }
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_onnx_net(const tandem_onnx *model,
+                                   const struct tandem_onnx_options *options, tandem_net **out_net,
+                                   struct tandem_error *error)
+{
+    struct tandem_onnx_options merged = TANDEM_ONNX_OPTIONS_INIT;
+    tandem_net *net = NULL;
+    TND_REQUIRE(model, "onnx_net", error);
+    TND_REQUIRE(out_net, "onnx_net", error);
+    TND_TRY(tnd_options_read(options, "tandem_onnx_options", &merged, sizeof(merged), error));
+    TND_TRY(tandem_net_new(&net, error));
+    const enum tandem_status status = build(model, &merged, net, error);
+    if (status != TANDEM_OK) {
+        tandem_net_free(net);
+        return status;
+    }
+    *out_net = net;
+    return TANDEM_OK;
+}
+
+/* ---- what is kept ---- */
+
+/* The same names with the same extents, in any order. */
+static bool is_same(const struct kept *kept, const struct tandem_onnx_dim *dims, int n_dims)
+{
+    bool is_same = kept->lowered != NULL && kept->n_dims == n_dims;
+    for (int i = 0; is_same && i < n_dims; i++) {
+        int k = 0;
+        while (k < n_dims && (kept->dims[k].extent != dims[i].extent ||
+                              strcmp(kept->dims[k].name, dims[i].name) != 0)) {
+            k++;
+        }
+        is_same = k < n_dims;
+    }
+    return is_same;
+}
+
+static bool copy_dims(struct kept *kept, const struct tandem_onnx_dim *dims, int n_dims)
+{
+    size_t bytes = (size_t)n_dims * sizeof(dims[0]) + 1;
+    for (int i = 0; i < n_dims; i++) {
+        bytes += strlen(dims[i].name) + 1;
+    }
+    kept->dims = tnd_alloc(bytes);
+    if (kept->dims == NULL) {
+        return false;
+    }
+    char *at = (char *)(kept->dims + n_dims);
+    for (int i = 0; i < n_dims; i++) {
+        const size_t n = strlen(dims[i].name) + 1;
+        memcpy(at, dims[i].name, n);
+        kept->dims[i] = (struct tandem_onnx_dim){.name = at, .extent = dims[i].extent};
+        at += n;
+    }
+    kept->n_dims = n_dims;
+    return true;
+}
+
+static enum tandem_status make(const tandem_onnx *model, const struct tandem_onnx_dim *dims,
+                               int n_dims, struct kept *out, struct tandem_error *error)
+{
+    struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
+    tandem_net *net = NULL;
+    options.dims = dims;
+    options.n_dims = n_dims;
+    TND_TRY(tandem_onnx_net(model, &options, &net, error));
+    enum tandem_status status = tandem_net_lower(net, NULL, &out->lowered, error);
+    tandem_net_free(net);
+    if (status == TANDEM_OK && !copy_dims(out, dims, n_dims)) {
+        status = no_memory(error);
+    }
+    if (status != TANDEM_OK) {
+        drop(out);
+    }
+    return status;
+}
+
+enum tandem_status tandem_onnx_lower(tandem_onnx *model, const struct tandem_onnx_dim *dims,
+                                     int n_dims, tandem_lowered **out_lowered,
+                                     struct tandem_error *error)
+{
+    TND_REQUIRE(model, "onnx_lower", error);
+    TND_REQUIRE(out_lowered, "onnx_lower", error);
+    struct kept *place = &model->kept[0];
+    for (int i = 0; i < n_dims; i++) {
+        TND_REQUIRE(dims, "onnx_lower", error);
+        TND_REQUIRE(dims[i].name, "onnx_lower", error);
+    }
+    for (int i = 0; i < TANDEM_ONNX_KEPT; i++) {
+        struct kept *kept = &model->kept[i];
+        if (is_same(kept, dims, n_dims)) {
+            kept->used = ++model->clock;
+            *out_lowered = kept->lowered;
+            return TANDEM_OK;
+        }
+        place = kept->used < place->used ? kept : place;
+    }
+    struct kept made = {.used = ++model->clock};
+    TND_TRY(make(model, dims, n_dims, &made, error));
+    drop(place);
+    *place = made;
+    *out_lowered = made.lowered;
+    return TANDEM_OK;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * Arrays of a net: type, shape, values; and views, through which kernels read them. */
+#ifndef TND_ARRAY_H
+#define TND_ARRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TND_NET_MAX_DIMS 8
+
+/** X(NAME, C type that stores a value, "text", kind of number). */
+#define TND_DTYPE_LIST(X)                                                                          \
+    X(F32, float, "float32", FLOAT)                                                                \
+    X(F64, double, "float64", FLOAT)                                                               \
+    X(F16, uint16_t, "float16", FLOAT)                                                             \
+    X(BF16, uint16_t, "bfloat16", FLOAT)                                                           \
+    X(I8, int8_t, "int8", SIGNED)                                                                  \
+    X(I16, int16_t, "int16", SIGNED)                                                               \
+    X(I32, int32_t, "int32", SIGNED)                                                               \
+    X(I64, int64_t, "int64", SIGNED)                                                               \
+    X(U8, uint8_t, "uint8", UNSIGNED)                                                              \
+    X(U16, uint16_t, "uint16", UNSIGNED)                                                           \
+    X(U32, uint32_t, "uint32", UNSIGNED)                                                           \
+    X(U64, uint64_t, "uint64", UNSIGNED)                                                           \
+    X(BOOL, uint8_t, "bool", LOGICAL)
+
+enum tnd_dtype {
+#define TND_DTYPE_ENUM(name, store, text, kind) TND_DTYPE_##name,
+    TND_DTYPE_LIST(TND_DTYPE_ENUM)
+#undef TND_DTYPE_ENUM
+        TND_N_DTYPES
+};
+enum tnd_dtype_kind { TND_KIND_FLOAT, TND_KIND_SIGNED, TND_KIND_UNSIGNED, TND_KIND_LOGICAL };
+
+const char *tnd_dtype_name(enum tnd_dtype type);
+size_t tnd_dtype_bytes(enum tnd_dtype type);
+enum tnd_dtype_kind tnd_dtype_kind(enum tnd_dtype type);
+
+/** Extents, the slowest dimension first. */
+struct tnd_dims {
+    int n;
+    int64_t dims[TND_NET_MAX_DIMS];
+};
+
+/** Number of values; -1 when it does not fit. */
+int64_t tnd_dims_values(const struct tnd_dims *shape);
+bool tnd_dims_is_equal(const struct tnd_dims *a, const struct tnd_dims *b);
+/** Strides of values without gaps. */
+void tnd_dims_strides(const struct tnd_dims *shape, int64_t *out);
+/** "2x3x4"; "scalar". `out` has 160 bytes. */
+const char *tnd_dims_text(const struct tnd_dims *shape, char *out);
+
+/** Values in row-major order, without gaps. */
+struct tnd_array {
+    enum tnd_dtype type;
+    struct tnd_dims shape;
+    int64_t n; /* values */
+    void *data;
+};
+
+/** A zeroed array, which the caller owns; NULL without memory, or when its size does not fit. */
+struct tnd_array *tnd_array_new(enum tnd_dtype type, const struct tnd_dims *shape);
+void tnd_array_free(struct tnd_array *array);
+/** Value `i` as an integer (truncated), and as a number. */
+int64_t tnd_array_integer(const struct tnd_array *array, int64_t i);
+double tnd_array_number(const struct tnd_array *array, int64_t i);
+
+/** Values of an array in another order. */
+struct tnd_view {
+    enum tnd_dtype type;
+    struct tnd_dims shape;
+    int64_t strides[TND_NET_MAX_DIMS]; /* in values */
+    const void *data;                  /* of the value at index 0 */
+};
+
+/** How numbers are computed with: float for F32, F16 and BF16; double for F64; int64_t; uint64_t */
+enum tnd_lane { TND_LANE_F32, TND_LANE_F64, TND_LANE_I64, TND_LANE_U64, TND_N_LANES };
+
+/** Values that kernels handle at once. */
+#define TND_LANES 64
+
+/** A strip of values in the form that they are computed in. */
+union tnd_values {
+    float f32[TND_LANES];
+    double f64[TND_LANES];
+    int64_t i64[TND_LANES];
+    uint64_t u64[TND_LANES];
+};
+
+enum tnd_lane tnd_lane_of(enum tnd_dtype type);
+/** Reads `n` values, at most TND_LANES, that are `stride` values apart, as lanes of a kind: the
+ *  same conversion as a cast. */
+void tnd_values_load(enum tnd_dtype type, const void *from, int64_t stride, int n,
+                     enum tnd_lane lane, union tnd_values *out);
+/** Writes them without gaps. Floats become integers of 64 bits towards zero (out of range: the
+ *  nearest; NaN: 0; negative ones as unsigned: wrapped); narrower integers keep the low bits.
+ *  Everything but 0 is true. */
+void tnd_values_store(enum tnd_dtype type, enum tnd_lane lane, const union tnd_values *from, int n,
+                      void *out);
+
+/** Walks over all values of a shape, row by row of its last dimension. */
+struct tnd_walk {
+    struct tnd_dims shape;
+    int64_t at[TND_NET_MAX_DIMS];
+    int64_t row; /* number of the row */
+    bool is_done;
+};
+void tnd_walk_begin(struct tnd_walk *walk, const struct tnd_dims *shape);
+void tnd_walk_next(struct tnd_walk *walk);
+/** Values in a row: the last extent, 1 for scalars. */
+int64_t tnd_walk_row(const struct tnd_walk *walk);
+/** Where a row begins in a view of the same shape. */
+const void *tnd_walk_place(const struct tnd_walk *walk, const struct tnd_view *view);
+
+#endif

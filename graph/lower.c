@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT
+ * Nets as graphs of tensors: which nodes there are, tensors of values in the layouts that readers
+ * want, custom nodes. */
+#include <limits.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_assert.h"
+#include "graph/lower_internal.h"
+
+enum tandem_status tnd_lower_no_memory(const struct tnd_lowering *l)
+{
+    return tnd_error_set(l->error, TANDEM_E_MEMORY, NULL, l->net->n_nodes, 0,
+                         "no memory to lower a net of %d nodes", l->net->n_nodes);
+}
+
+const struct tnd_lower_value *tnd_lower_value(const struct tnd_lowering *l, int value)
+{
+    return &l->values[tnd_net_value(l->net, value)->base];
+}
+
+/* ---- layouts ---- */
+
+/* The dimensions in the order in which they lie in a layout, the slowest first. */
+void tnd_lower_order(const struct tnd_dims *shape, enum tnd_net_layout layout, int *out)
+{
+    int n = 0;
+    for (int i = 0; i < shape->n; i++) {
+        if (layout == TND_LAYOUT_PLAIN || i != 1) {
+            out[n++] = i;
+        }
+    }
+    if (n < shape->n) {
+        out[n] = 1;
+    }
+}
+
+void tnd_lower_strides(const struct tnd_dims *shape, enum tnd_net_layout layout, int64_t *out)
+{
+    int order[TND_NET_MAX_DIMS];
+    int64_t stride = 1;
+    tnd_lower_order(shape, layout, order);
+    for (int i = shape->n - 1; i >= 0; i--) {
+        out[order[i]] = stride;
+        stride *= shape->dims[order[i]];
+    }
+}
+
+/* Count of F32 that hold the bytes of values; 1 at least. */
+static bool units_of(enum tnd_dtype type, const struct tnd_dims *shape, int64_t *out)
+{
+    const int64_t values = tnd_dims_values(shape);
+    const int64_t bytes = (int64_t)tnd_dtype_bytes(type);
+    if (values < 0) {
+        return false;
+    }
+    *out = values == 0 ? 1 : (values * bytes + 3) / 4;
+    return true;
+}
+
+/* ---- jobs ---- */
+
+struct tnd_job *tnd_lower_job(struct tnd_lowering *l, int n_in)
+{
+    struct tnd_job *job = tnd_arena_alloc(&l->out->arena, sizeof(*job), _Alignof(struct tnd_job));
+    struct tnd_operand *in = tnd_arena_alloc(&l->out->arena, (size_t)(n_in + 1) * sizeof(*in),
+                                             _Alignof(struct tnd_operand));
+    if (job == NULL || in == NULL) {
+        return NULL;
+    }
+    job->in = in;
+    job->n_in = n_in;
+    job->split = -1;
+    job->fault = &l->out->fault;
+    return job;
+}
+
+/* The array is freed with the lowered net, or now when that fails. */
+static bool keep(struct tnd_lowered *lowered, struct tnd_array *array)
+{
+    if (tnd_vector_insert(&lowered->owned_vector, sizeof(lowered->owned[0]), INT_MAX / 2,
+                          lowered->n_owned) != TANDEM_OK) {
+        tnd_array_free(array);
+        return false;
+    }
+    lowered->owned[lowered->n_owned - 1] = array;
+    return true;
+}
+
+struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tnd_dtype type,
+                                  const struct tnd_dims *shape)
+{
+    struct tnd_array *array = tnd_array_new(type, shape);
+    return array != NULL && keep(l->out, array) ? array : NULL;
+}
+
+void tnd_job_views(const struct tnd_job *job, const tandem_tensor *node, struct tnd_view *out)
+{
+    for (int i = 0; i < job->n_in; i++) {
+        const struct tnd_operand *in = &job->in[i];
+        out[i] = in->view;
+        if (in->src >= 0) {
+            out[i].data = (const char *)tandem_tensor_data(tandem_tensor_src(node, in->src)) +
+                          in->offset * (int64_t)tnd_dtype_bytes(in->view.type);
+        }
+    }
+}
+
+enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
+                                  tandem_tensor *const *tensors, int n, tandem_tensor **out)
+{
+    tandem_context *context = l->out->context;
+    int64_t units;
+    tandem_tensor *one = NULL; /* a node has one operand at least */
+    if (n == 0) {
+        one = tandem_tensor_new_1d(context, TANDEM_TYPE_F32, 1);
+        tensors = &one;
+        n = 1;
+    }
+    if (!units_of(job->type, &job->shape, &units)) {
+        return tnd_lower_no_memory(l);
+    }
+    *out = tandem_custom(context, 1, &units, tensors, n, job->n_items, job->run, job);
+    const enum tnd_net_op op = job->fuse.n_steps == 1 ? job->fuse.steps[0].op : job->op;
+    *out = tandem_tensor_set_name(*out, job->fuse.n_steps > 1 ? "fused" : tnd_net_op_name(op));
+    if (*out == NULL) {
+        return tandem_context_status(context, l->error);
+    }
+    if (job->fuse.n_steps > 0) {
+        tnd_lower_source(l, job, *out);
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_operand *from,
+                                  tandem_tensor *tensor, enum tnd_net_layout layout,
+                                  tandem_tensor **out)
+{
+    struct tnd_job *job = tnd_lower_job(l, 1);
+    if (job == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    job->in[0] = *from;
+    job->in[0].src = tensor == NULL ? -1 : 0;
+    job->type = from->view.type;
+    job->shape = from->view.shape;
+    job->layout = layout;
+    const int in = tnd_fuse_input(&job->fuse, job->type);
+    (void)tnd_fuse_step(&job->fuse, TND_NET_COPY, 0, job->type, &in, 1);
+    tnd_lower_plan_fuse(job);
+    return tnd_lower_emit(l, job, &tensor, tensor == NULL ? 0 : 1, out);
+}
+
+/* ---- operands ---- */
+
+static struct tnd_operand whole(const struct tnd_lowering *l, int base, enum tnd_net_layout layout)
+{
+    const struct tnd_net_value *v = tnd_net_value(l->net, base);
+    struct tnd_operand operand = {.view = {.type = v->type, .shape = v->shape}};
+    tnd_lower_strides(&v->shape, layout, operand.view.strides);
+    return operand;
+}
+
+enum tandem_status tnd_lower_tensor(struct tnd_lowering *l, int value, enum tnd_net_layout layout,
+                                    tandem_tensor **out)
+{
+    struct tnd_lower_value *v = &l->values[value];
+    if (v->tensors[layout] == NULL) {
+        const enum tnd_net_layout other =
+            layout == TND_LAYOUT_PLAIN ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN;
+        const struct tnd_operand from = whole(l, value, other);
+        TND_ASSERT(v->tensors[other] != NULL);
+        TND_TRY(tnd_lower_copy(l, &from, v->tensors[other], layout, &v->tensors[layout]));
+    }
+    *out = v->tensors[layout];
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool takes_last,
+                                     struct tnd_operand *out, tandem_tensor **tensors, int *n)
+{
+    const struct tnd_net_value *v = tnd_net_value(l->net, value);
+    const struct tnd_lower_value *base = &l->values[v->base];
+    *out = (struct tnd_operand){
+        .view = {.type = v->type, .shape = v->shape}, .src = -1, .offset = v->offset};
+    memcpy(out->view.strides, v->strides, sizeof(out->view.strides));
+    if (base->known != NULL) {
+        out->view.data =
+            (const char *)base->known->data + v->offset * (int64_t)tnd_dtype_bytes(v->type);
+        return TANDEM_OK;
+    }
+    const bool is_last = takes_last && v->base == value && base->tensors[TND_LAYOUT_LAST] != NULL;
+    tandem_tensor *tensor;
+    TND_TRY(tnd_lower_tensor(l, v->base, is_last ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN, &tensor));
+    if (is_last) {
+        tnd_lower_strides(&v->shape, TND_LAYOUT_LAST, out->view.strides);
+    }
+    out->src = 0;
+    while (out->src < *n && tensors[out->src] != tensor) {
+        out->src++;
+    }
+    if (out->src == *n) {
+        tensors[(*n)++] = tensor;
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_lower_last(struct tnd_lowering *l, int value, tandem_tensor **out)
+{
+    struct tnd_operand from;
+    tandem_tensor *tensors[1];
+    int n = 0;
+    if (tnd_net_value(l->net, value)->base == value) {
+        return tnd_lower_tensor(l, value, TND_LAYOUT_LAST, out);
+    }
+    TND_TRY(tnd_lower_operand(l, value, false, &from, tensors, &n));
+    return tnd_lower_copy(l, &from, tensors[0], TND_LAYOUT_LAST, out);
+}
+
+/* ---- constants ---- */
+
+static void find_needed(struct tnd_lowering *l)
+{
+    const struct tnd_net *net = l->net;
+    for (int i = 0; i < net->n_outputs; i++) {
+        l->values[net->outputs[i]].is_needed = true;
+    }
+    for (int i = net->n_nodes - 1; i >= 0; i--) {
+        const struct tnd_net_node *node = &net->nodes[i];
+        if (l->values[node->output].known != NULL) {
+            l->values[node->output].is_needed = false;
+        }
+        for (int k = 0; k < node->n_inputs && l->values[node->output].is_needed; k++) {
+            l->values[tnd_net_value(net, node->inputs[k])->base].is_needed = true;
+        }
+    }
+}
+
+/* Computes a node whose operands are all known. */
+static enum tandem_status fold_node(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                    struct tnd_array **arrays)
+{
+    struct tnd_array *values = NULL;
+    TND_TRY(tnd_net_compute(l->net, node, arrays, &values, l->error));
+    if (!keep(l->out, values)) {
+        return tnd_lower_no_memory(l);
+    }
+    arrays[node->output] = values;
+    l->values[node->output].known = values;
+    return TANDEM_OK;
+}
+
+static enum tandem_status fold_constants(struct tnd_lowering *l)
+{
+    const struct tnd_net *net = l->net;
+    struct tnd_array **arrays = tnd_calloc((size_t)net->n_values + 1, sizeof(arrays[0]));
+    enum tandem_status status = arrays == NULL ? tnd_lower_no_memory(l) : TANDEM_OK;
+    for (int i = 0; i < net->n_values; i++) {
+        const struct tnd_net_value *v = tnd_net_value(net, i);
+        l->values[i].known = v->input < 0 || v->is_fixed ? v->known : NULL;
+    }
+    find_needed(l);
+    for (int i = 0; status == TANDEM_OK && i < net->n_nodes; i++) {
+        const struct tnd_net_node *node = &net->nodes[i];
+        bool is_known = l->values[node->output].is_needed;
+        for (int k = 0; k < node->n_inputs && is_known; k++) {
+            is_known = tnd_lower_value(l, node->inputs[k])->known != NULL;
+        }
+        status = is_known ? fold_node(l, node, arrays) : TANDEM_OK;
+    }
+    tnd_free(arrays);
+    if (status == TANDEM_OK) {
+        find_needed(l);
+    }
+    return status;
+}
+
+/* ---- nodes ---- */
+
+/* Operands `first` to `first + n - 1` of a node; `before` (NULL: none) comes in front of them. */
+static enum tandem_status lower_part(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                     int first, int n, const struct tnd_operand *before,
+                                     enum tnd_net_layout layout, tandem_tensor **tensor,
+                                     const struct tnd_dims *shape)
+{
+    const int more = before != NULL;
+    tandem_tensor *tensors[TANDEM_MAX_SRC] = {*tensor};
+    int n_tensors = more;
+    struct tnd_job *job = tnd_lower_job(l, n + more);
+    if (job == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    job->op = node->op;
+    job->name = tnd_net_value(l->net, node->output)->name;
+    job->params = &node->params;
+    job->type = tnd_net_value(l->net, node->output)->type;
+    job->shape = *shape;
+    if (more) {
+        job->in[0] = *before;
+    }
+    for (int i = 0; i < n; i++) {
+        TND_TRY(tnd_lower_operand(l, node->inputs[first + i], layout == TND_LAYOUT_LAST,
+                                  &job->in[more + i], tensors, &n_tensors));
+    }
+    if (layout == TND_LAYOUT_LAST && !tnd_lower_turn(l, job, layout)) {
+        return tnd_lower_no_memory(l);
+    }
+    tnd_lower_ranges(job);
+    return tnd_lower_emit(l, job, tensors, n_tensors, tensor);
+}
+
+/* More operands than a node may have are joined step by step. */
+static enum tandem_status lower_concat(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                       enum tnd_net_layout layout)
+{
+    const int axis = node->params.axis;
+    struct tnd_dims shape = tnd_net_value(l->net, node->output)->shape;
+    tandem_tensor **tensor = &l->values[node->output].tensors[layout];
+    struct tnd_operand before;
+    shape.dims[axis] = 0;
+    for (int i = 0; i < node->n_inputs;) {
+        const int most = i == 0 ? TANDEM_MAX_SRC : TANDEM_MAX_SRC - 1;
+        const int n = node->n_inputs - i < most ? node->n_inputs - i : most;
+        before = (struct tnd_operand){
+            .view = {.type = tnd_net_value(l->net, node->output)->type, .shape = shape}};
+        tnd_lower_strides(&shape, layout, before.view.strides);
+        for (int k = i; k < i + n; k++) {
+            shape.dims[axis] += tnd_net_value(l->net, node->inputs[k])->shape.dims[axis];
+        }
+        TND_TRY(lower_part(l, node, i, n, i == 0 ? NULL : &before, layout, tensor, &shape));
+        i += n;
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_lower_node(struct tnd_lowering *l, const struct tnd_net_node *node)
+{
+    bool done = false;
+    if (node->op == TND_NET_CONTRACT) {
+        TND_TRY(tnd_lower_contract(l, node, &done));
+    } else if (node->op == TND_NET_CONV) {
+        TND_TRY(tnd_lower_conv(l, node, &done));
+    } else if (node->op == TND_NET_POOL) {
+        TND_TRY(tnd_lower_pool(l, node, &done));
+    } else if (node->op == TND_NET_REDUCE) {
+        TND_TRY(tnd_lower_reduce(l, node, &done));
+    }
+    if (done) {
+        return TANDEM_OK;
+    }
+    const enum tnd_net_layout layout = tnd_lower_moves_layout(l, node);
+    if (node->op == TND_NET_CONCAT) {
+        return lower_concat(l, node, layout);
+    }
+    return lower_part(l, node, 0, node->n_inputs, NULL, layout,
+                      &l->values[node->output].tensors[layout],
+                      &tnd_net_value(l->net, node->output)->shape);
+}
+
+static enum tandem_status lower_nodes(struct tnd_lowering *l)
+{
+    int *steps = tnd_calloc((size_t)l->net->n_values + 1, sizeof(steps[0]));
+    enum tandem_status status = steps == NULL ? tnd_lower_no_memory(l) : TANDEM_OK;
+    for (int i = 0; status == TANDEM_OK && i < l->net->n_nodes; i++) {
+        const struct tnd_net_node *node = &l->net->nodes[i];
+        if (!l->values[node->output].is_needed || l->groups[i] != i || l->tails[i] >= 0) {
+            continue; /* (what waits comes with its group) */
+        }
+        status =
+            tnd_lower_is_elementwise(node) ? tnd_lower_group(l, i, steps) : tnd_lower_node(l, node);
+    }
+    tnd_free(steps);
+    return status;
+}
+
+/* ---- inputs and outputs ---- */
+
+static enum tandem_status lower_inputs(struct tnd_lowering *l)
+{
+    const struct tnd_net *net = l->net;
+    for (int i = 0; i < net->n_inputs; i++) {
+        const struct tnd_net_value *v = tnd_net_value(net, net->inputs[i]);
+        int64_t units;
+        if (!units_of(v->type, &v->shape, &units)) {
+            return tnd_lower_no_memory(l);
+        }
+        tandem_tensor *tensor = tandem_tensor_new_1d(l->out->context, TANDEM_TYPE_F32, units);
+        l->out->inputs[i] = tandem_tensor_set_name(tensor, v->name);
+        l->values[net->inputs[i]]
+            .tensors[l->options->is_last ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN] = tensor;
+    }
+    return TANDEM_OK;
+}
+
+/* Outputs that no node makes are copied by one. */
+static enum tandem_status lower_outputs(struct tnd_lowering *l)
+{
+    const struct tnd_net *net = l->net;
+    for (int i = 0; i < net->n_outputs; i++) {
+        const int value = net->outputs[i];
+        const struct tnd_lower_value *v = &l->values[value];
+        if (v->known == NULL && tnd_net_value(net, value)->node >= 0) {
+            TND_TRY(tnd_lower_tensor(l, value,
+                                     l->options->is_last ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN,
+                                     &l->out->outputs[i]));
+        } else {
+            struct tnd_operand from = whole(l, value, TND_LAYOUT_PLAIN);
+            from.src = v->known != NULL ? -1 : 0;
+            from.view.data = v->known != NULL ? v->known->data : NULL;
+            TND_TRY(tnd_lower_copy(l, &from, v->known != NULL ? NULL : v->tensors[TND_LAYOUT_PLAIN],
+                                   TND_LAYOUT_PLAIN, &l->out->outputs[i]));
+        }
+        tandem_graph_add(l->out->graph, l->out->outputs[i]);
+    }
+    return tandem_context_status(l->out->context, l->error);
+}
+
+/* ---- the whole ---- */
+
+static enum tandem_status lower_all(struct tnd_lowering *l)
+{
+    TND_TRY(tandem_context_new(NULL, &l->out->context, l->error));
+    l->out->graph = tandem_graph_new(l->out->context);
+    TND_TRY(fold_constants(l));
+    tnd_lower_find_groups(l);
+    TND_TRY(lower_inputs(l));
+    TND_TRY(lower_nodes(l));
+    TND_TRY(lower_outputs(l));
+    return tandem_graph_finish(l->out->graph, l->error);
+}
+
+enum tandem_status tnd_net_lower(const struct tnd_net *net, struct tnd_lowered **out,
+                                 struct tandem_error *error)
+{
+    const struct tnd_lower_options none = {.conv_times = NULL};
+    return tnd_net_lower_with(net, &none, out, error);
+}
+
+enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
+                                      const struct tnd_lower_options *options,
+                                      struct tnd_lowered **out, struct tandem_error *error)
+{
+    if (net->status != TANDEM_OK) {
+        if (error != NULL) {
+            *error = net->error;
+        }
+        return net->status;
+    }
+    struct tnd_lowered *lowered = tnd_calloc(1, sizeof(*lowered));
+    struct tnd_lowering l = {.out = lowered,
+                             .net = net,
+                             .options = options,
+                             .values = tnd_calloc((size_t)net->n_values + 1, sizeof(l.values[0])),
+                             .groups = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.groups[0])),
+                             .tails = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.tails[0])),
+                             .error = error};
+    enum tandem_status status = TANDEM_E_MEMORY;
+    if (lowered != NULL) {
+        lowered->net = net;
+        tnd_arena_init(&lowered->arena, 1 << 16, 0);
+        lowered->inputs = tnd_calloc((size_t)net->n_inputs + 1, sizeof(lowered->inputs[0]));
+        lowered->outputs = tnd_calloc((size_t)net->n_outputs + 1, sizeof(lowered->outputs[0]));
+    }
+    const bool has_memory = lowered != NULL && lowered->inputs != NULL &&
+                            lowered->outputs != NULL && l.values != NULL && l.groups != NULL &&
+                            l.tails != NULL;
+    status = has_memory ? lower_all(&l) : tnd_lower_no_memory(&l);
+    tnd_free(l.values);
+    tnd_free(l.groups);
+    tnd_free(l.tails);
+    if (status != TANDEM_OK) {
+        tnd_lowered_free(lowered);
+        return status;
+    }
+    *out = lowered;
+    return TANDEM_OK;
+}
+
+void tnd_lowered_free(struct tnd_lowered *lowered)
+{
+    if (lowered == NULL) {
+        return;
+    }
+    tandem_context_free(lowered->context);
+    for (int i = 0; i < lowered->n_owned; i++) {
+        tnd_array_free(lowered->owned[i]);
+    }
+    tnd_vector_fini(&lowered->owned_vector);
+    tnd_vector_fini(&lowered->convs_vector);
+    tnd_arena_fini(&lowered->arena);
+    tnd_free(lowered->inputs);
+    tnd_free(lowered->outputs);
+    tnd_free(lowered);
+}
+
+tandem_graph *tnd_lowered_graph(const struct tnd_lowered *lowered)
+{
+    return lowered->graph;
+}
+
+void *tnd_lowered_input(const struct tnd_lowered *lowered, int i)
+{
+    TND_ASSERT(i >= 0 && i < lowered->net->n_inputs);
+    return tandem_tensor_data(lowered->inputs[i]);
+}
+
+const void *tnd_lowered_output(const struct tnd_lowered *lowered, int i)
+{
+    TND_ASSERT(i >= 0 && i < lowered->net->n_outputs);
+    return tandem_tensor_data(lowered->outputs[i]);
+}
+
+enum tandem_status tnd_lowered_set_input(struct tnd_lowered *lowered, int i,
+                                         const struct tnd_array *array, struct tandem_error *error)
+{
+    TND_TRY(tnd_net_check_input(lowered->net, i, array, error));
+    memcpy(tnd_lowered_input(lowered, i), array->data,
+           (size_t)array->n * tnd_dtype_bytes(array->type));
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_lowered_get_output(const struct tnd_lowered *lowered, int i,
+                                          struct tnd_array **out, struct tandem_error *error)
+{
+    const struct tnd_net_value *v = tnd_net_value(lowered->net, lowered->net->outputs[i]);
+    struct tnd_array *array = tnd_array_new(v->type, &v->shape);
+    if (array == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, v->name, i, 0, "no memory for output %d", i);
+    }
+    memcpy(array->data, tnd_lowered_output(lowered, i),
+           (size_t)array->n * tnd_dtype_bytes(array->type));
+    *out = array;
+    return TANDEM_OK;
+}

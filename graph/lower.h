@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * Nets as graphs of tensors, which a runtime computes on its threads:
+ *
+ *     tnd_net_lower(net, &lowered, &error);
+ *     tnd_lowered_set_input(lowered, i, array, &error);             for each input
+ *     tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error);
+ *     tnd_lowered_get_output(lowered, i, array, &error);            for each output
+ *
+ * Products of F32 become tandem_mul_mat, for which the runtime's table chooses a profile; runs of
+ * operations, value by value, become one node; the rest are nodes of their own. Values of other
+ * types are carried as bytes in tensors of F32. The memory of what lies between is planned with the
+ * graph, so that computing again allocates nothing.
+ *
+ * Results of convolutions, and of what is computed from them value by value or by windows, are kept
+ * with their channels last as long as all readers take that; inputs and outputs never are. */
+#ifndef TND_LOWER_H
+#define TND_LOWER_H
+
+#include "graph/fuse_print.h"
+#include "graph/net.h"
+#include "tandem/graph.h"
+
+/** Owns tensors, graph and folded constants. */
+struct tnd_lowered;
+
+/* ---- how convolutions are computed ---- */
+
+/** X(NAME, "text"): how to compute a convolution of F32 with constant weights. All keep channels
+ *  last. COLUMNS: the values that each place sees as a row, then a matrix product, for which the
+ *  runtime's table chooses a profile; a window of one place needs no rows. WINOGRAD: F(2x2, 3x3),
+ *  for windows of 3 by 3 with neither steps nor groups, from TND_WINOGRAD_CHANNELS on. */
+#define TND_CONV_METHOD_LIST(X)                                                                    \
+    X(DIRECT, "direct")                                                                            \
+    X(COLUMNS, "im2col")                                                                           \
+    X(WINOGRAD, "winograd")
+
+enum { TND_WINOGRAD_CHANNELS = 16 }; /* why: lower_winograd.c */
+
+enum tnd_conv_method {
+#define TND_CONV_METHOD_ENUM(name, text) TND_CONV_##name,
+    TND_CONV_METHOD_LIST(TND_CONV_METHOD_ENUM)
+#undef TND_CONV_METHOD_ENUM
+        TND_CONV_METHODS
+};
+
+/** "direct". Static. */
+const char *tnd_conv_method_name(enum tnd_conv_method method);
+
+/** What the time of a convolution depends on: its key in tables. */
+struct tnd_conv_shape {
+    int n; /* dimensions of the window */
+    int64_t images, channels, filters, groups;
+    int64_t window[TND_NET_MAX_WINDOW], stride[TND_NET_MAX_WINDOW];
+    int64_t dilation[TND_NET_MAX_WINDOW], padding[TND_NET_MAX_WINDOW]; /* in front */
+    int64_t result[TND_NET_MAX_WINDOW];                                /* places of an image */
+};
+
+/** What is known of the times of a shape: microseconds by method, below 0 where nothing is. */
+typedef void (*tnd_conv_times_fn)(void *user, const struct tnd_conv_shape *shape,
+                                  double us[TND_CONV_METHODS]);
+
+/** How one convolution is computed, and why. */
+struct tnd_conv_choice {
+    struct tnd_conv_shape shape;
+    bool may[TND_CONV_METHODS]; /* the methods that there are */
+    double us[TND_CONV_METHODS];
+    enum tnd_conv_method method;
+    bool is_measured; /* else by rule */
+    const char *reason;
+};
+
+/** Where the texts of generated kernels go: one line "// ---- kernel" stands in front of each. */
+struct tnd_lower_kernels {
+    enum tnd_dialect dialect;
+    struct tnd_text *text;
+};
+
+struct tnd_lower_options {
+    tnd_conv_times_fn conv_times;            /* NULL: nothing is known */
+    void *user;                              /* of conv_times */
+    const struct tnd_lower_kernels *kernels; /* NULL: not wanted */
+    bool is_last;                            /* inputs and outputs have their channels last */
+};
+
+/** Lowers a net, which must outlive the result and not change. What depends on constants alone is
+ *  computed now. The caller owns the result. One thread at a time a net. Errors: those of the
+ *  net's builders, those of computing constants, MEMORY. */
+enum tandem_status tnd_net_lower(const struct tnd_net *net, struct tnd_lowered **out,
+                                 struct tandem_error *error);
+/** The same with options. */
+enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
+                                      const struct tnd_lower_options *options,
+                                      struct tnd_lowered **out, struct tandem_error *error);
+/** NULL is allowed. No runtime may be computing the graph. */
+void tnd_lowered_free(struct tnd_lowered *lowered);
+
+/** The graph, finished, owned by `lowered`. */
+tandem_graph *tnd_lowered_graph(const struct tnd_lowered *lowered);
+
+/** How convolution `i`, in the order of the net, is computed; NULL behind the last one. Those that
+ *  are computed by plain code are not among them. */
+const struct tnd_conv_choice *tnd_lowered_conv(const struct tnd_lowered *lowered, int i);
+
+/** Copies values into input `i` (of the net's inputs), where they stay for all computations that
+ *  follow. Errors: SHAPE (type or shape differ), ARGUMENT (other values than the net was
+ *  specialised with). */
+enum tandem_status tnd_lowered_set_input(struct tnd_lowered *lowered, int i,
+                                         const struct tnd_array *array, struct tandem_error *error);
+/** Where the values of input `i` and of output `i` are, in the form of an array, while no graph
+ *  computes: to fill and to read them without a copy. Never NULL. */
+void *tnd_lowered_input(const struct tnd_lowered *lowered, int i);
+const void *tnd_lowered_output(const struct tnd_lowered *lowered, int i);
+/** A copy of output `i` after a computation, which the caller frees. Errors: MEMORY. */
+enum tandem_status tnd_lowered_get_output(const struct tnd_lowered *lowered, int i,
+                                          struct tnd_array **out, struct tandem_error *error);
+
+/** Behind a computation that failed: where an operation of the net failed for its values (an index
+ *  out of range), writes its error, with operation and name, over the graph's. */
+void tnd_lowered_explain(struct tnd_lowered *lowered, struct tandem_error *error);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * Shared by the files that lower convolutions of F32 with channels last: the window over places,
+ * and the methods in which one may be computed. */
+#ifndef TND_LOWER_CONV_H
+#define TND_LOWER_CONV_H
+
+#include "graph/conv_tile.h"
+#include "graph/lower_internal.h"
+
+enum { TND_CONV_MAX_TAPS = 512 };
+
+struct tnd_conv {
+    const struct tnd_conv_kernel *kernel;
+    int n; /* dimensions of the window; extents of the input and of the result */
+    int64_t in[TND_NET_MAX_WINDOW], out[TND_NET_MAX_WINDOW];
+    int64_t taps[TND_NET_MAX_WINDOW], stride[TND_NET_MAX_WINDOW];
+    int64_t dilation[TND_NET_MAX_WINDOW], begin[TND_NET_MAX_WINDOW];
+    int64_t all_channels, all_filters;
+    int64_t channels, filters; /* of a group */
+    int64_t run;               /* values that a tap reads */
+    int64_t n_taps, n_pixels;
+    int64_t n_blocks, block_items; /* blocks of filters of all groups; items of one */
+    const float *packed, *zeros;
+    const int64_t *offsets;              /* by tap: values behind the first one of the window */
+    const struct tnd_epilogue *epilogue; /* NULL: none */
+};
+
+/** Pointers of one place of the result by tap, `step` apart: to values from `channel` on, or to
+ *  zeros where the window lies in the padding. */
+void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int64_t channel,
+                   const float **rows, int64_t step);
+
+/* lower_im2col.c. `is_point`: a window of one place without steps and padding. */
+enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
+                                          const struct tnd_view *w, bool is_point, tandem_tensor *x,
+                                          tandem_tensor **out);
+/* lower_winograd.c */
+bool tnd_conv_may_winograd(const struct tnd_conv *conv);
+/** How many times as many multiplications direct sums take, tiles that are not full included; 0
+ *  where transformed tiles would go through memory, or the method is none. */
+double tnd_conv_winograd_gain(const struct tnd_conv *conv);
+enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct tnd_conv *conv,
+                                           const struct tnd_view *view, tandem_tensor *x,
+                                           tandem_tensor **out);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ * Which operations, value by value, become one program, and where it runs: as a node of its own, or
+ * as the epilogue of the node whose result it reads. */
+#include <string.h>
+
+#include "graph/lower_internal.h"
+
+enum { NO_GROUP = -1, MANY_GROUPS = -2 };
+
+/* ---- fused programs ---- */
+
+static enum tandem_status run_fuse(void *user, const tandem_tensor *node, int64_t begin,
+                                   int64_t end)
+{
+    const struct tnd_job *job = user;
+    struct tnd_view views[TND_FUSE_INPUTS];
+    const void *in[TND_FUSE_INPUTS];
+    tnd_job_views(job, node, views);
+    for (int i = 0; i < job->n_in; i++) {
+        in[i] = views[i].data;
+    }
+    tnd_fuse_run(&job->fuse, &job->space, in, tandem_tensor_data(node), begin, end);
+    return TANDEM_OK;
+}
+
+void tnd_lower_plan_fuse(struct tnd_job *job)
+{
+    int order[TND_NET_MAX_DIMS];
+    int64_t strides[TND_FUSE_INPUTS][TND_NET_MAX_DIMS];
+    for (int i = 0; i < job->n_in; i++) {
+        memcpy(strides[i], job->in[i].view.strides, sizeof(strides[i]));
+    }
+    tnd_lower_order(&job->shape, job->layout, order);
+    tnd_fuse_space(&job->space, job->n_in, &job->shape, strides, order);
+    if (tnd_lower_transpose(job)) {
+        return;
+    }
+    job->n_items = job->space.n_items;
+    job->run = run_fuse;
+}
+
+/* ---- groups of nodes that become one program ---- */
+
+/* What a group would read if a node joined it: values from outside, tensors among them. */
+struct reads {
+    int values[TND_FUSE_REGISTERS];
+    int n, n_steps, n_tensors;
+};
+
+static void add_read(const struct tnd_lowering *l, struct reads *reads, int value)
+{
+    for (int i = 0; i < reads->n; i++) {
+        if (reads->values[i] == value) {
+            return;
+        }
+    }
+    if (reads->n < TND_FUSE_REGISTERS) {
+        reads->values[reads->n++] = value;
+        reads->n_tensors += tnd_lower_value(l, value)->known == NULL;
+    }
+}
+
+/* Everything that the nodes of a group read and that none of them makes. */
+static void find_reads(const struct tnd_lowering *l, int group, struct reads *reads)
+{
+    *reads = (struct reads){.n = 0};
+    for (int i = group; i >= 0 && reads->n_steps < TND_FUSE_REGISTERS; i--) {
+        const struct tnd_net_node *node = &l->net->nodes[i];
+        if (l->groups[i] != group) {
+            continue;
+        }
+        reads->n_steps++;
+        for (int k = 0; k < node->n_inputs; k++) {
+            const struct tnd_net_value *v = tnd_net_value(l->net, node->inputs[k]);
+            if (v->base != node->inputs[k] || v->node < 0 || l->groups[v->node] != group) {
+                add_read(l, reads, node->inputs[k]);
+            }
+        }
+        if (group - i > 256) {
+            break; /* (nodes of a group stand near each other) */
+        }
+    }
+}
+
+static bool fits(const struct tnd_lowering *l, int group)
+{
+    struct reads reads;
+    find_reads(l, group, &reads);
+    return reads.n <= TND_FUSE_INPUTS && reads.n_tensors <= TANDEM_MAX_SRC &&
+           reads.n_steps + reads.n <= TND_FUSE_REGISTERS;
+}
+
+/* A node joins the group of its readers when all are in one, read it as it is, and there is room.
+ * Readers come behind it, so that one walk from the last node does. */
+static void find_groups(struct tnd_lowering *l)
+{
+    const struct tnd_net *net = l->net;
+    for (int i = 0; i < net->n_values; i++) {
+        l->values[i].group = NO_GROUP;
+    }
+    for (int i = 0; i < net->n_outputs; i++) {
+        l->values[net->outputs[i]].group = MANY_GROUPS;
+    }
+    for (int i = net->n_nodes - 1; i >= 0; i--) {
+        const struct tnd_net_node *node = &net->nodes[i];
+        l->groups[i] = i;
+        if (!l->values[node->output].is_needed) {
+            continue;
+        }
+        const int readers = l->values[node->output].group;
+        if (tnd_lower_is_elementwise(node) && readers >= 0 && readers - i < 256) {
+            l->groups[i] = readers;
+            l->groups[i] = fits(l, readers) ? readers : i;
+        }
+        for (int k = 0; k < node->n_inputs; k++) {
+            const int base = tnd_net_value(net, node->inputs[k])->base;
+            struct tnd_lower_value *v = &l->values[base];
+            const int group = tnd_lower_is_elementwise(node) && base == node->inputs[k]
+                                  ? l->groups[i]
+                                  : MANY_GROUPS;
+            v->group = v->group == NO_GROUP || v->group == group ? group : MANY_GROUPS;
+        }
+    }
+}
+
+/* Whether the result of a program shall have its channels last: an operand has. */
+static enum tnd_net_layout group_layout(const struct tnd_lowering *l, const struct reads *reads,
+                                        const struct tnd_dims *shape)
+{
+    for (int i = 0; i < reads->n; i++) {
+        const struct tnd_net_value *v = tnd_net_value(l->net, reads->values[i]);
+        if (v->base == reads->values[i] && l->values[v->base].tensors[TND_LAYOUT_LAST] != NULL &&
+            l->values[v->base].tensors[TND_LAYOUT_PLAIN] == NULL &&
+            tnd_dims_is_equal(&v->shape, shape)) {
+            return TND_LAYOUT_LAST;
+        }
+    }
+    return TND_LAYOUT_PLAIN;
+}
+
+static int register_of(const struct reads *reads, const int *steps, int value)
+{
+    for (int i = 0; i < reads->n; i++) {
+        if (reads->values[i] == value) {
+            return i;
+        }
+    }
+    return steps[value];
+}
+
+/* The program of a group; `steps` has room for a register by value. */
+static void write_program(const struct tnd_lowering *l, int group, const struct reads *reads,
+                          int *steps, struct tnd_fuse *fuse)
+{
+    for (int i = 0; i < reads->n; i++) {
+        (void)tnd_fuse_input(fuse, tnd_net_value(l->net, reads->values[i])->type);
+    }
+    for (int i = group > 256 ? group - 256 : 0; i <= group; i++) {
+        const struct tnd_net_node *node = &l->net->nodes[i];
+        int in[3];
+        if (l->groups[i] != group) {
+            continue;
+        }
+        for (int k = 0; k < node->n_inputs; k++) {
+            in[k] = register_of(reads, steps, node->inputs[k]);
+        }
+        steps[node->output] =
+            tnd_fuse_step(fuse, node->op, node->params.kind,
+                          tnd_net_value(l->net, node->output)->type, in, node->n_inputs);
+    }
+}
+
+/* ---- epilogues ---- */
+
+/* The last convolution whose result a group alone reads, as it is. Its node waits until the group
+ * is lowered, which may become its epilogue. */
+static void find_tail(struct tnd_lowering *l, int group)
+{
+    const struct tnd_net_value *result = tnd_net_value(l->net, l->net->nodes[group].output);
+    struct reads reads;
+    int tail = -1;
+    find_reads(l, group, &reads);
+    bool is_f32 = result->type == TND_DTYPE_F32;
+    for (int i = 0; i < reads.n; i++) {
+        const struct tnd_net_value *v = tnd_net_value(l->net, reads.values[i]);
+        is_f32 = is_f32 && v->type == TND_DTYPE_F32;
+        if (v->base == reads.values[i] && v->node > tail && l->values[v->base].group == group &&
+            l->net->nodes[v->node].op == TND_NET_CONV && l->values[v->base].known == NULL &&
+            tnd_dims_is_equal(&v->shape, &result->shape)) {
+            tail = v->node;
+        }
+    }
+    if (tail >= 0 && is_f32) {
+        l->tails[tail] = group;
+    }
+}
+
+static void find_tails(struct tnd_lowering *l)
+{
+    for (int i = 0; i < l->net->n_nodes; i++) {
+        const struct tnd_net_node *node = &l->net->nodes[i];
+        l->tails[i] = -1;
+        if (tnd_lower_is_elementwise(node) && l->groups[i] == i &&
+            l->values[node->output].is_needed) {
+            find_tail(l, i);
+        }
+    }
+}
+
+/* Reads of a group as operands of an epilogue of `self`, which is one of them. */
+static enum tandem_status epilogue_operands(struct tnd_lowering *l, const struct reads *reads,
+                                            int self, const struct tnd_dims *shape,
+                                            struct tnd_epilogue *epilogue, bool *fits)
+{
+    int64_t strides[TND_FUSE_INPUTS][TND_NET_MAX_DIMS];
+    for (int i = 0; i < reads->n; i++) {
+        if (i != self) {
+            TND_TRY(tnd_lower_operand(l, reads->values[i], true, &epilogue->in[i],
+                                      epilogue->tensors, &epilogue->n_tensors));
+            memcpy(strides[i], epilogue->in[i].view.strides, sizeof(strides[i]));
+        }
+    }
+    *fits = tnd_fuse_matrix(&epilogue->matrix, self, reads->n, shape, strides);
+    return TANDEM_OK;
+}
+
+/* Lowers a convolution that waited for its group, and the group with it if that can be. */
+static enum tandem_status lower_tail(struct tnd_lowering *l, int tail, int group,
+                                     const struct reads *reads, int *steps, bool *done)
+{
+    const struct tnd_net_node *node = &l->net->nodes[tail];
+    const int output = l->net->nodes[group].output;
+    struct tnd_epilogue *epilogue =
+        tnd_arena_alloc(&l->out->arena, sizeof(*epilogue), _Alignof(struct tnd_epilogue));
+    bool fits = false;
+    int self = 0;
+    if (epilogue == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    while (reads->values[self] != node->output) {
+        self++;
+    }
+    epilogue->in[self].src = -1;
+    TND_TRY(
+        epilogue_operands(l, reads, self, &tnd_net_value(l->net, output)->shape, epilogue, &fits));
+    write_program(l, group, reads, steps, &epilogue->fuse);
+    l->epilogue = fits ? epilogue : NULL;
+    TND_TRY(tnd_lower_node(l, node));
+    l->epilogue = NULL;
+    *done = epilogue->is_taken;
+    if (*done) {
+        tandem_tensor **own = &l->values[node->output].tensors[TND_LAYOUT_LAST];
+        l->values[output].tensors[TND_LAYOUT_LAST] = *own;
+        *own = NULL;
+    }
+    return TANDEM_OK;
+}
+
+/* ---- the whole ---- */
+
+void tnd_lower_find_groups(struct tnd_lowering *l)
+{
+    find_groups(l);
+    find_tails(l);
+}
+
+enum tandem_status tnd_lower_group(struct tnd_lowering *l, int group, int *steps)
+{
+    const struct tnd_net_node *node = &l->net->nodes[group];
+    const struct tnd_net_value *result = tnd_net_value(l->net, node->output);
+    struct reads reads;
+    tandem_tensor *tensors[TANDEM_MAX_SRC];
+    int n_tensors = 0;
+    find_reads(l, group, &reads);
+    for (int i = 0; i < reads.n; i++) {
+        const int made = tnd_net_value(l->net, reads.values[i])->node;
+        bool done = false;
+        if (made >= 0 && l->tails[made] == group) {
+            TND_TRY(lower_tail(l, made, group, &reads, steps, &done));
+        }
+        if (done) {
+            return TANDEM_OK;
+        }
+    }
+    struct tnd_job *job = tnd_lower_job(l, reads.n);
+    if (job == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    job->type = result->type;
+    job->shape = result->shape;
+    job->layout = group_layout(l, &reads, &result->shape);
+    for (int i = 0; i < reads.n; i++) {
+        TND_TRY(tnd_lower_operand(l, reads.values[i], true, &job->in[i], tensors, &n_tensors));
+    }
+    tnd_lower_constants(l, reads.values, job, tensors, &n_tensors);
+    write_program(l, group, &reads, steps, &job->fuse);
+    tnd_lower_plan_fuse(job);
+    return tnd_lower_emit(l, job, tensors, n_tensors,
+                          &l->values[node->output].tensors[job->layout]);
+}

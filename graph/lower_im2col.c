@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions as matrix products: what each place of the result sees becomes a row, which
+ * tandem_mul_mat multiplies by the filters. Groups are a batch of products, put side by side
+ * behind. */
+#include <string.h>
+
+#include "graph/lower_conv.h"
+
+/* Rows of places: for each group all places, of each the taps with their channels. */
+static enum tandem_status run_columns(void *user, const tandem_tensor *node, int64_t begin,
+                                      int64_t end)
+{
+    const struct tnd_job *job = user;
+    const struct tnd_conv *conv = job->more;
+    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
+    const float *rows[TND_CONV_MAX_TAPS];
+    const int64_t k = conv->n_taps * conv->channels;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t group = item / conv->n_pixels;
+        float *to = (float *)tandem_tensor_data(node) + item * k;
+        tnd_conv_rows(conv, x, item % conv->n_pixels, group * conv->channels, rows, 1);
+        for (int64_t t = 0; t < conv->n_taps; t++, to += conv->channels) {
+            memcpy(to, rows[t], (size_t)conv->channels * sizeof(float));
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* Filters {M, C, taps} as rows {M, taps, C}. */
+static enum tandem_status weights(struct tnd_lowering *l, const struct tnd_view *view,
+                                  const float **out)
+{
+    struct tnd_view turned = {.type = view->type, .data = view->data};
+    turned.shape = (struct tnd_dims){.n = view->shape.n};
+    for (int i = 0; i < view->shape.n; i++) {
+        const int from = i == 0 ? 0 : i + 1 < view->shape.n ? i + 1 : 1;
+        turned.shape.dims[i] = view->shape.dims[from];
+        turned.strides[i] = view->strides[from];
+    }
+    struct tnd_array *array = tnd_lower_array(l, TND_DTYPE_F32, &turned.shape);
+    if (array == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    const struct tnd_kernel_call copy = {.in = &turned, .n_in = 1, .out = array, .error = l->error};
+    TND_TRY(tnd_kernel_copy(&copy));
+    *out = array->data;
+    return TANDEM_OK;
+}
+
+/* Products {filters, places, groups} with the groups' filters behind each other. */
+static enum tandem_status join_groups(struct tnd_lowering *l, const struct tnd_conv *conv,
+                                      tandem_tensor *product, tandem_tensor **out)
+{
+    const int64_t groups = conv->all_filters / conv->filters;
+    const struct tnd_operand from = {
+        .view = {.type = TND_DTYPE_F32,
+                 .shape = {3, {conv->n_pixels, groups, conv->filters}},
+                 .strides = {conv->filters, conv->n_pixels * conv->filters, 1}}};
+    return tnd_lower_copy(l, &from, product, TND_LAYOUT_PLAIN, out);
+}
+
+static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *conv,
+                                       tandem_tensor *x, tandem_tensor **out)
+{
+    const int64_t groups = conv->all_channels / conv->channels;
+    const struct tnd_dims zeros = {1, {conv->channels}};
+    struct tnd_job *job = tnd_lower_job(l, 0);
+    struct tnd_array *nothing = tnd_lower_array(l, TND_DTYPE_F32, &zeros);
+    if (job == NULL || nothing == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    conv->zeros = nothing->data;
+    job->op = TND_NET_CONV;
+    job->type = TND_DTYPE_F32;
+    job->shape = (struct tnd_dims){3, {groups, conv->n_pixels, conv->n_taps * conv->channels}};
+    job->more = conv;
+    job->n_items = groups * conv->n_pixels;
+    job->run = run_columns;
+    return tnd_lower_emit(l, job, &x, 1, out);
+}
+
+enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
+                                          const struct tnd_view *w, bool is_point, tandem_tensor *x,
+                                          tandem_tensor **out)
+{
+    tandem_context *context = l->out->context;
+    const int64_t groups = conv->all_channels / conv->channels;
+    const int64_t k = conv->n_taps * conv->channels;
+    const int64_t ne[3] = {k, conv->n_pixels, groups};
+    const int64_t of_filters[3] = {k, conv->filters, groups};
+    const float *data = NULL;
+    tandem_tensor *columns = x;
+    TND_TRY(weights(l, w, &data));
+    if (!is_point) {
+        TND_TRY(emit_columns(l, conv, x, &columns));
+    }
+    tandem_tensor *matrix =
+        tandem_tensor_borrow_const(context, TANDEM_TYPE_F32, 3, of_filters, data,
+                                   (size_t)(k * conv->all_filters) * sizeof(float));
+    *out = tandem_mul_mat(context, matrix, tandem_view(context, columns, 3, ne, NULL, 0));
+    TND_TRY(tandem_context_status(context, l->error));
+    return groups == 1 ? TANDEM_OK : join_groups(l, conv, *out, out);
+}

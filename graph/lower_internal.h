@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ * Shared by the files that lower nets: values on their way, jobs of custom nodes. */
+#ifndef TND_LOWER_INTERNAL_H
+#define TND_LOWER_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "ggml-like/tnd_tensor.h"
+#include "graph/fuse_print.h"
+#include "graph/fuse_program.h"
+#include "graph/lower.h"
+
+/** In which order the values of a tensor lie. */
+enum tnd_net_layout {
+    TND_LAYOUT_PLAIN,
+    TND_LAYOUT_LAST,
+    TND_N_LAYOUTS
+}; /* LAST: axis 1 behind all */
+
+/** The first failure of a kernel at run time: a callback gives a status alone. */
+struct tnd_fault {
+    atomic_int state; /* 0: none; 1: being written; 2: written */
+    struct tandem_error error;
+};
+
+struct tnd_lowered {
+    const struct tnd_net *net;
+    tandem_context *context;
+    tandem_graph *graph;
+    tandem_tensor **inputs;
+    tandem_tensor **outputs;
+    struct tnd_arena arena;                   /* jobs */
+    TND_VECTOR_OF(struct tnd_array *, owned); /* folded constants, packed weights */
+    TND_VECTOR_OF(struct tnd_conv_choice, convs);
+    struct tnd_fault fault;
+};
+
+/** What a node reads: strides of the tensor in the layout that it has. */
+struct tnd_operand {
+    struct tnd_view view; /* `data`: of constants */
+    int src;              /* operand of the node; -1: a constant */
+    int64_t offset;       /* in values, where src is one */
+};
+
+/** What the callback of a custom node knows. */
+struct tnd_job {
+    enum tnd_net_op op;
+    const char *name;        /* of what is computed; NULL: none */
+    struct tnd_fault *fault; /* of the lowered net */
+    const struct tnd_net_params *params;
+    struct tnd_operand *in;
+    int n_in;
+    enum tnd_dtype type;
+    struct tnd_dims shape; /* of the result */
+    enum tnd_net_layout layout;
+    int split; /* dimension by which the work is handed out; -1: it is not */
+    int64_t n_items;
+    struct tnd_fuse fuse;
+    struct tnd_fuse_space space;
+    tandem_custom_fn run;
+    const void *more; /* what else `run` knows */
+};
+
+/** Keeps the error of a job, if it is the first one, with operation and name. Any thread. Gives
+ *  `status`. */
+enum tandem_status tnd_job_failed(const struct tnd_job *job, enum tandem_status status,
+                                  const struct tandem_error *error);
+
+/** What is computed value by value from the result of a node, and by that node, while a tile of the
+ *  result is in a cache: bias, residual, activation. A lowering that can do that calls
+ *  tnd_lower_take_epilogue before it emits its node, and tnd_epilogue_tile for each tile, once,
+ *  when all sums of the tile are there. */
+struct tnd_epilogue {
+    struct tnd_fuse fuse;
+    struct tnd_fuse_matrix matrix; /* rows: the places of the result; columns: its channels */
+    struct tnd_operand in[TND_FUSE_INPUTS];
+    tandem_tensor *tensors[TANDEM_MAX_SRC]; /* that operands read; one of them: src of `in` */
+    int n_tensors;
+    bool is_taken;
+};
+
+/** A value of the net that is no view. */
+struct tnd_lower_value {
+    tandem_tensor *tensors[TND_N_LAYOUTS]; /* NULL: not there */
+    const struct tnd_array *known;
+    bool is_needed;
+    int group; /* of the node that makes it: the last node of a fused program */
+};
+
+struct tnd_lowering {
+    struct tnd_lowered *out;
+    const struct tnd_net *net;
+    const struct tnd_lower_options *options;
+    struct tnd_lower_value *values;
+    int *groups;                   /* by node */
+    int *tails;                    /* by node: the group that may be its epilogue; -1: none */
+    struct tnd_epilogue *epilogue; /* of the node that is being lowered; NULL: none */
+    struct tandem_error *error;
+};
+
+/* lower.c */
+const struct tnd_lower_value *tnd_lower_value(const struct tnd_lowering *l, int value);
+/** An operand for a value. With `takes_last` its tensor may have the channels last. Sets src to the
+ *  number of a tensor in `tensors`, which it is added to. */
+enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool takes_last,
+                                     struct tnd_operand *out, tandem_tensor **tensors, int *n);
+/** A tensor of a value that is no view and not known, in a layout; converted where it must be. */
+enum tandem_status tnd_lower_tensor(struct tnd_lowering *l, int value, enum tnd_net_layout layout,
+                                    tandem_tensor **out);
+/** Strides of a whole value in a layout. */
+void tnd_lower_strides(const struct tnd_dims *shape, enum tnd_net_layout layout, int64_t *out);
+/** The dimensions in the order in which they lie in a layout, the slowest first. */
+void tnd_lower_order(const struct tnd_dims *shape, enum tnd_net_layout layout, int *out);
+/** Lowers a node that is no program. */
+enum tandem_status tnd_lower_node(struct tnd_lowering *l, const struct tnd_net_node *node);
+/** A custom node for a job that is complete but for its operands' data. */
+enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
+                                  tandem_tensor *const *tensors, int n, tandem_tensor **out);
+struct tnd_job *tnd_lower_job(struct tnd_lowering *l, int n_in);
+/** An array that lives with the lowered net. */
+struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tnd_dtype type,
+                                  const struct tnd_dims *shape);
+enum tandem_status tnd_lower_no_memory(const struct tnd_lowering *l);
+/** Copies a view without gaps: known values at once. */
+enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_operand *from,
+                                  tandem_tensor *tensor, enum tnd_net_layout layout,
+                                  tandem_tensor **out);
+/** Operands at run time. */
+void tnd_job_views(const struct tnd_job *job, const tandem_tensor *node, struct tnd_view *out);
+
+/* lower_source.c */
+/** Makes constants of several values operands of a node, as long as there is room for them: a
+ *  device then has them. `values`: the net's, by operand. */
+void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_job *job,
+                         tandem_tensor **tensors, int *n);
+/** Gives a node its source for devices, if it can be printed: of its job's program, or of another
+ *  one. */
+void tnd_lower_source(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node);
+void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *printed,
+                     tandem_tensor *node);
+
+/* lower_ranges.c: every operation by the reference's kernel, over a range of one dimension */
+void tnd_lower_ranges(struct tnd_job *job);
+
+/* lower_transpose.c */
+/** Plans a copy whose space swaps two dimensions; false: it does not. */
+bool tnd_lower_transpose(struct tnd_job *job);
+
+/* lower_moves.c */
+/** Plans a job that joins or gathers whole runs of values; false: the general way is as good. */
+bool tnd_lower_moves(struct tnd_job *job);
+/** The layout in which a node that joins or gathers gives its result: that of what it reads. */
+enum tnd_net_layout tnd_lower_moves_layout(const struct tnd_lowering *l,
+                                           const struct tnd_net_node *node);
+/** Brings the dimensions of such a job into the order of a layout. False: no memory. */
+bool tnd_lower_turn(struct tnd_lowering *l, struct tnd_job *job, enum tnd_net_layout layout);
+
+/** The values of an operand with channels last. */
+enum tandem_status tnd_lower_last(struct tnd_lowering *l, int value, tandem_tensor **out);
+
+/* lower_groups.c */
+/** Whether a node computes value by value. */
+static inline bool tnd_lower_is_elementwise(const struct tnd_net_node *node)
+{
+    return node->op <= TND_NET_SELECT;
+}
+/** Finds which nodes become one program (`groups`) and what may be an epilogue (`tails`). */
+void tnd_lower_find_groups(struct tnd_lowering *l);
+/** Lowers a program, by its last node. `steps` has room for a number by value of the net. */
+enum tandem_status tnd_lower_group(struct tnd_lowering *l, int group, int *steps);
+/** Sets how a job with a program goes over its operands. */
+void tnd_lower_plan_fuse(struct tnd_job *job);
+
+/* lower_epilogue.c */
+/** The epilogue of the node that is being lowered, whose own result is {rows, columns} of F32 with
+ *  channels last; adds the tensors that it reads to the node's. NULL: there is none. The result is
+ *  then the epilogue's. */
+const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tandem_tensor **tensors,
+                                                   int *n_tensors);
+/** Replaces values of a tile by what follows from them. `node` is the one that computes. */
+void tnd_epilogue_tile(const struct tnd_epilogue *epilogue, const tandem_tensor *node,
+                       const struct tnd_fuse_tile *tile);
+
+/* lower_linear.c, lower_conv.c, lower_windows.c, lower_reduce.c. `done` false: the general way */
+enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                      bool *done);
+enum tandem_status tnd_lower_conv(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                  bool *done);
+enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                  bool *done);
+enum tandem_status tnd_lower_reduce(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                    bool *done);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Copies that swap two dimensions, as changing the layout does: blocks of both, so that every line
+ * of the cache is read and written once. */
+#include "graph/lower_internal.h"
+
+enum {
+    FEWEST = 8,        /* values of either dimension that make blocks worth it */
+    BLOCK_ROWS = 16,   /* of the result: one line of the operand */
+    BLOCK_VALUES = 256 /* of a row of the result */
+};
+
+/* What one item is: some rows of the result, some values of each. */
+struct block {
+    int64_t outer, row, column;
+};
+
+static int64_t parts(int64_t n, int64_t of)
+{
+    return (n + of - 1) / of;
+}
+
+static struct block block_of(const struct tnd_fuse_space *space, int64_t item)
+{
+    const int64_t *extents = space->shape.dims + space->shape.n - 2;
+    struct block block = {.column = item % parts(extents[1], BLOCK_VALUES) * BLOCK_VALUES};
+    item /= parts(extents[1], BLOCK_VALUES);
+    block.row = item % parts(extents[0], BLOCK_ROWS) * BLOCK_ROWS;
+    block.outer = item / parts(extents[0], BLOCK_ROWS);
+    return block;
+}
+
+/* Lines a multiple of 2 KiB apart share few places of a cache: at most 8 are in use at once, be
+ * they read or written. */
+static void copy_part(const uint32_t *restrict from, int64_t stride, int64_t n_rows,
+                      int64_t n_columns, uint32_t *restrict to, int64_t to_stride)
+{
+    for (int64_t row = 0; row < n_rows; row++, to += to_stride) {
+        if (n_columns == FEWEST) {
+            for (int64_t i = 0; i < FEWEST; i++) {
+                to[i] = from[i * stride + row];
+            }
+            continue;
+        }
+        for (int64_t i = 0; i < n_columns; i++) {
+            to[i] = from[i * stride + row];
+        }
+    }
+}
+
+static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int64_t n_columns,
+                       uint32_t *to, int64_t to_stride)
+{
+    const int64_t height = to_stride % 512 == 0 ? FEWEST : BLOCK_ROWS;
+    for (int64_t row = 0; row < n_rows; row += height) {
+        for (int64_t column = 0; column < n_columns; column += FEWEST) {
+            const int64_t rows = n_rows - row;
+            const int64_t columns = n_columns - column;
+            copy_part(from + column * stride + row, stride, rows < height ? rows : height,
+                      columns < FEWEST ? columns : FEWEST, to + row * to_stride + column,
+                      to_stride);
+        }
+    }
+}
+
+static enum tandem_status run_transpose(void *user, const tandem_tensor *node, int64_t begin,
+                                        int64_t end)
+{
+    const struct tnd_job *job = user;
+    const struct tnd_fuse_space *space = &job->space;
+    const int last = space->shape.n - 1;
+    const int64_t n_rows = space->shape.dims[last - 1];
+    const int64_t n_columns = space->shape.dims[last];
+    const int64_t stride = space->strides[0][last];
+    struct tnd_view view;
+    tnd_job_views(job, node, &view);
+    for (int64_t item = begin; item < end; item++) {
+        const struct block at = block_of(space, item);
+        int64_t offset = at.row + at.column * stride;
+        int64_t outer = at.outer;
+        for (int d = last - 2; d >= 0; d--) {
+            offset += outer % space->shape.dims[d] * space->strides[0][d];
+            outer /= space->shape.dims[d];
+        }
+        const int64_t rows = n_rows - at.row;
+        const int64_t columns = n_columns - at.column;
+        copy_block((const uint32_t *)view.data + offset, stride,
+                   rows < BLOCK_ROWS ? rows : BLOCK_ROWS,
+                   columns < BLOCK_VALUES ? columns : BLOCK_VALUES,
+                   (uint32_t *)tandem_tensor_data(node) + (at.outer * n_rows + at.row) * n_columns +
+                       at.column,
+                   n_columns);
+    }
+    return TANDEM_OK;
+}
+
+bool tnd_lower_transpose(struct tnd_job *job)
+{
+    const struct tnd_fuse_space *space = &job->space;
+    const int last = space->shape.n - 1;
+    if (job->fuse.n_steps != 1 || job->fuse.steps[0].op != TND_NET_COPY || last < 1 ||
+        tnd_dtype_bytes(job->type) != sizeof(uint32_t) || space->n_units == 0 ||
+        space->strides[0][last - 1] != 1 || space->shape.dims[last - 1] < FEWEST ||
+        space->shape.dims[last] < FEWEST) {
+        return false;
+    }
+    const int64_t n_rows = space->shape.dims[last - 1];
+    const int64_t n_columns = space->shape.dims[last];
+    job->n_items = tnd_dims_values(&space->shape) / (n_rows * n_columns) *
+                   parts(n_rows, BLOCK_ROWS) * parts(n_columns, BLOCK_VALUES);
+    job->run = run_transpose;
+    return true;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ * A net: a graph of orthogonal operations in single static assignment. Every value has a type and
+ * a shape of known extents; an operation makes one value. Re-indexing (permuting, slicing with
+ * steps, flipping, broadcasting, reshaping) is no operation: such a value is a view, an offset and
+ * strides over another value, and a copy is made only where strides cannot say it.
+ *
+ * A builder that fails records the first error in the net and gives TND_NET_NONE; builders that get
+ * TND_NET_NONE give it back, so that a caller may look at the end. One thread at a time a net. */
+#ifndef TND_NET_H
+#define TND_NET_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "base/tnd_status.h"
+#include "base/vector.h"
+#include "graph/array.h"
+
+#define TND_NET_NONE       (-1)
+#define TND_NET_MAX_WINDOW 3 /* dimensions of a window: of convolutions and pools */
+
+/** X(NAME, "text"): every operation. */
+#define TND_NET_OP_LIST(X)                                                                         \
+    X(COPY, "copy")                         /* a view, made contiguous */                          \
+    X(CAST, "cast")                         /* to the type of the result */                        \
+    X(UNARY, "unary")                       /* enum tnd_unary */                                   \
+    X(BINARY, "binary")                     /* enum tnd_binary; of one type and shape */           \
+    X(SELECT, "select")                     /* condition (bool), where true, where not */          \
+    X(REDUCE, "reduce")                     /* enum tnd_reduce; axes stay, of extent 1 */          \
+    X(ARG_REDUCE, "arg_reduce")             /* index of the largest along an axis */               \
+    X(CONTRACT, "contract")                 /* {B, M, K} x {B, K, N} -> {B, M, N} */               \
+    X(CONCAT, "concat")                     /* along an axis */                                    \
+    X(PAD, "pad")                           /* enum tnd_pad; second: the constant */               \
+    X(GATHER, "gather")                     /* rows of an axis by indices */                       \
+    X(GATHER_ELEMENTS, "gather_elements")   /* one index an element */                             \
+    X(SCATTER_ELEMENTS, "scatter_elements") /* enum tnd_scatter; data, indices, new */             \
+    X(SCAN, "scan")                         /* running sum along an axis */                        \
+    X(ARG_SORT, "arg_sort")                 /* indices; equal ones keep their order */             \
+    X(CONV, "conv")                         /* {N, C, ..}, {M, C / groups, ..} */                  \
+    X(POOL, "pool")                         /* enum tnd_pooling over windows */
+
+enum tnd_net_op {
+#define TND_NET_OP_ENUM(name, text) TND_NET_##name,
+    TND_NET_OP_LIST(TND_NET_OP_ENUM)
+#undef TND_NET_OP_ENUM
+        TND_N_NET_OPS
+};
+/** Name of an operation; lives for ever. */
+const char *tnd_net_op_name(enum tnd_net_op op);
+
+enum tnd_unary {
+    TND_UNARY_NEG,
+    TND_UNARY_ABS,
+    TND_UNARY_SIGN,
+    TND_UNARY_EXP,
+    TND_UNARY_LOG,
+    TND_UNARY_SQRT,
+    TND_UNARY_RECIPROCAL,
+    TND_UNARY_SIN,
+    TND_UNARY_COS,
+    TND_UNARY_TAN,
+    TND_UNARY_ASIN,
+    TND_UNARY_ACOS,
+    TND_UNARY_ATAN,
+    TND_UNARY_SINH,
+    TND_UNARY_COSH,
+    TND_UNARY_TANH,
+    TND_UNARY_ASINH,
+    TND_UNARY_ACOSH,
+    TND_UNARY_ATANH,
+    TND_UNARY_ERF,
+    TND_UNARY_FLOOR,
+    TND_UNARY_CEIL,
+    TND_UNARY_ROUND,     /* half to even */
+    TND_UNARY_NOT,       /* of bool: the other one; of integers: all bits */
+    TND_UNARY_IS_NAN,    /* to bool, as the next */
+    TND_UNARY_IS_INF,    /* of both signs */
+    TND_UNARY_GELU,      /* x/2 * (1 + erf(x / sqrt(2))) */
+    TND_UNARY_GELU_TANH, /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
+    TND_UNARY_SILU       /* x / (1 + exp(-x)) */
+};
+
+enum tnd_binary {
+    TND_BINARY_ADD,
+    TND_BINARY_SUB,
+    TND_BINARY_MUL,
+    TND_BINARY_DIV, /* of integers: towards zero; by 0 gives 0 */
+    TND_BINARY_POW,
+    TND_BINARY_MOD,  /* the sign of the divisor, as Python's % */
+    TND_BINARY_FMOD, /* the sign of the dividend, as C's */
+    TND_BINARY_MAX,  /* NaN if one is NaN, as the next */
+    TND_BINARY_MIN,
+    TND_BINARY_AND, /* of bits, as the next three */
+    TND_BINARY_OR,
+    TND_BINARY_XOR,
+    TND_BINARY_SHIFT_LEFT, /* by the number of bits or more: 0 */
+    TND_BINARY_SHIFT_RIGHT,
+    TND_BINARY_EQUAL, /* to bool, as the next two */
+    TND_BINARY_LESS,
+    TND_BINARY_LESS_EQUAL
+};
+
+enum tnd_reduce { TND_REDUCE_SUM, TND_REDUCE_PROD, TND_REDUCE_MAX, TND_REDUCE_MIN };
+enum tnd_pad { TND_PAD_CONSTANT, TND_PAD_EDGE, TND_PAD_REFLECT, TND_PAD_WRAP };
+enum tnd_scatter {
+    TND_SCATTER_SET,
+    TND_SCATTER_ADD,
+    TND_SCATTER_MUL,
+    TND_SCATTER_MAX,
+    TND_SCATTER_MIN
+};
+enum tnd_norm {
+    TND_NORM_LAYER, /* (x - mean) / sqrt(variance + epsilon) */
+    TND_NORM_RMS    /* x / sqrt(mean of squares + epsilon) */
+};
+enum tnd_pooling {
+    TND_POOL_MAX,
+    TND_POOL_ARG_MAX, /* index in the whole input, -1 where a window holds nothing but padding */
+    TND_POOL_SUM      /* divided by nothing; padding counts as 0 */
+};
+
+/** A window that moves over the last `n` dimensions. */
+struct tnd_window {
+    int n;
+    int64_t extent[TND_NET_MAX_WINDOW];
+    int64_t stride[TND_NET_MAX_WINDOW];
+    int64_t dilation[TND_NET_MAX_WINDOW];
+    int64_t begin[TND_NET_MAX_WINDOW]; /* padding in front */
+    int64_t end[TND_NET_MAX_WINDOW];   /* and behind */
+    int64_t groups;                    /* of TND_NET_CONV */
+};
+
+/** What an operation knows beside its operands. */
+struct tnd_net_params {
+    int kind; /* of the enum that the operation names */
+    int axis;
+    unsigned axes;     /* bit i: axis i */
+    bool is_exclusive; /* TND_NET_SCAN: without the value itself */
+    bool is_reverse;   /* TND_NET_SCAN: from the end; TND_NET_ARG_SORT: the largest first */
+    bool picks_last;   /* TND_NET_ARG_REDUCE: of equal ones */
+    int64_t begin[TND_NET_MAX_DIMS]; /* TND_NET_PAD: places in front, may be negative */
+    struct tnd_window window;
+};
+
+struct tnd_net_node {
+    enum tnd_net_op op;
+    int n_inputs;
+    const int *inputs; /* values */
+    int output;        /* value, never a view */
+    struct tnd_net_params params;
+};
+
+struct tnd_net_value {
+    enum tnd_dtype type;
+    struct tnd_dims shape;
+    const char *name; /* "" mostly */
+    int base;         /* the value that it is a view of; itself when it is none */
+    int64_t offset;   /* of a view, in values of the base */
+    int64_t strides[TND_NET_MAX_DIMS];
+    int node;                      /* that makes it; -1: constants, inputs, views */
+    int input;                     /* which input of the net it is; -1: none */
+    bool is_fixed;                 /* an input whose known values the net was specialised with */
+    const struct tnd_array *known; /* its values, where they are known */
+};
+
+struct tnd_net {
+    struct tnd_arena arena;
+    TND_VECTOR_OF(struct tnd_net_value, values);
+    TND_VECTOR_OF(struct tnd_net_node, nodes); /* operands come before */
+    TND_VECTOR_OF(struct tnd_array *, owned);  /* arrays that the net frees */
+    TND_VECTOR_OF(int, inputs);
+    TND_VECTOR_OF(int, outputs); /* never views */
+    enum tandem_status status;   /* the first error of a builder */
+    struct tandem_error error;
+};
+
+/** An empty net, which the caller owns; NULL without memory. */
+struct tnd_net *tnd_net_new(void);
+void tnd_net_free(struct tnd_net *net);
+
+/** Records an error, if there is none yet, and gives TND_NET_NONE. */
+int tnd_net_fail(struct tnd_net *net, enum tandem_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** An input. `known` (NULL: none) are values with which the net may be specialised; it is
+ *  borrowed as long as the net lives. A net that was specialised with them (tnd_net_known) runs
+ *  with these values alone. */
+int tnd_net_input(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape,
+                  const char *name, const struct tnd_array *known);
+/** A constant. The net owns `array` from now on, on failure too. */
+int tnd_net_constant(struct tnd_net *net, struct tnd_array *array);
+/** A constant of one value and no dimension. */
+int tnd_net_scalar(struct tnd_net *net, enum tnd_dtype type, double value);
+/** A constant list of integers. */
+int tnd_net_integers(struct tnd_net *net, const int64_t *values, int64_t n);
+/** Names the result of an operation, for messages; one that has a name, and all else, stays. */
+void tnd_net_name(struct tnd_net *net, int value, const char *name);
+/** Makes a value an output; a view is copied. */
+int tnd_net_output(struct tnd_net *net, int value);
+
+/** An operation whose operands have the types and shapes that it wants. `shape` and `type` are
+ *  those of the result: the callers below compute them. */
+int tnd_net_add(struct tnd_net *net, enum tnd_net_op op, const struct tnd_net_params *params,
+                const int *inputs, int n_inputs, enum tnd_dtype type, const struct tnd_dims *shape);
+
+/** The values of a value that depends on constants alone, or on inputs with known values (the net
+ *  is then specialised with them): computed at the first call, kept in the net. NULL: not known,
+ *  or it failed, which the net records. */
+const struct tnd_array *tnd_net_known(struct tnd_net *net, int value);
+
+const struct tnd_net_value *tnd_net_value(const struct tnd_net *net, int value);
+
+/* ---- views (net_views.c) ---- */
+
+int tnd_net_permute(struct tnd_net *net, int value, const int *axes);
+/** Same values in row-major order. Errors: SHAPE when the counts differ. */
+int tnd_net_reshape(struct tnd_net *net, int value, const struct tnd_dims *shape);
+/** Broadcasts to a shape, aligned at the last dimension. Errors: SHAPE. */
+int tnd_net_expand(struct tnd_net *net, int value, const struct tnd_dims *shape);
+/** From `start` (inside), `count` values of an axis with a step other than 0. */
+int tnd_net_slice(struct tnd_net *net, int value, int axis, int64_t start, int64_t count,
+                  int64_t step);
+/** All values along the diagonal of two axes of equal extent: the first stays, the second goes. */
+int tnd_net_diagonal(struct tnd_net *net, int value, int axis, int other);
+
+/* ---- operations (net_ops.c) ---- */
+
+int tnd_net_copy(struct tnd_net *net, int value);
+int tnd_net_cast(struct tnd_net *net, int value, enum tnd_dtype type);
+int tnd_net_unary(struct tnd_net *net, enum tnd_unary kind, int value);
+/** Broadcasts both operands. Errors: SHAPE, TYPE (the types differ). */
+int tnd_net_binary(struct tnd_net *net, enum tnd_binary kind, int a, int b);
+int tnd_net_select(struct tnd_net *net, int condition, int a, int b);
+int tnd_net_reduce(struct tnd_net *net, enum tnd_reduce kind, int value, unsigned axes);
+int tnd_net_arg_reduce(struct tnd_net *net, bool is_max, int value, int axis, bool picks_last);
+/** Matrix product as NumPy's matmul. */
+int tnd_net_matmul(struct tnd_net *net, int a, int b);
+int tnd_net_concat(struct tnd_net *net, const int *values, int n, int axis);
+/** `begin` and `end` places an axis, negative ones cut. `constant` is one value of the type. */
+int tnd_net_pad(struct tnd_net *net, enum tnd_pad mode, int value, const int64_t *begin,
+                const int64_t *end, int constant);
+/** Indices of any shape, negative ones from the end. */
+int tnd_net_gather(struct tnd_net *net, int value, int indices, int axis);
+int tnd_net_gather_elements(struct tnd_net *net, int value, int indices, int axis);
+int tnd_net_scatter_elements(struct tnd_net *net, enum tnd_scatter kind, int value, int indices,
+                             int updates, int axis);
+int tnd_net_scan(struct tnd_net *net, int value, int axis, bool is_exclusive, bool is_reverse);
+int tnd_net_arg_sort(struct tnd_net *net, int value, int axis, bool largest_first);
+int tnd_net_conv(struct tnd_net *net, int x, int w, const struct tnd_window *window);
+int tnd_net_pool(struct tnd_net *net, enum tnd_pooling kind, int value,
+                 const struct tnd_window *window);
+
+/* ---- composed of others (net_composites.c) ---- */
+
+int tnd_net_softmax(struct tnd_net *net, int value, int axis);
+int tnd_net_norm(struct tnd_net *net, enum tnd_norm kind, int value, unsigned axes, double epsilon);
+/** q {B, M, D}, k {B, N, D}, v {B, N, E}, and a mask {B, M, N} that is added, or TND_NET_NONE; the
+ *  products are multiplied by `scale` -> {B, M, E}. Errors: SHAPE, TYPE. */
+int tnd_net_attention(struct tnd_net *net, int q, int k, int v, int mask, double scale);
+
+/* ---- text (net_print.c) ---- */
+
+/** "add", "sum", "conv": the kind of an operation, where it has one; lives for ever. */
+const char *tnd_net_node_name(const struct tnd_net_node *node);
+/** One line for each operation, with results, operands, types and shapes. */
+void tnd_net_print(const struct tnd_net *net, struct tnd_text *out);
+
+/* ---- running (net_run.c) ---- */
+
+/** Whether an array can be input `i`. Errors: SHAPE (type or shape), ARGUMENT (other values than
+ *  the net was specialised with). */
+enum tandem_status tnd_net_check_input(const struct tnd_net *net, int i,
+                                       const struct tnd_array *array, struct tandem_error *error);
+
+/** Computes all outputs with the reference kernels. `inputs`: one array for each input, of its type
+ *  and shape. `outputs`: one for each output, made by the call; the caller frees them. Errors:
+ *  SHAPE, TYPE, ARGUMENT (an index out of range; other values than the net was specialised with),
+ *  MEMORY. */
+enum tandem_status tnd_net_run(const struct tnd_net *net, struct tnd_array *const *inputs,
+                               struct tnd_array **outputs, struct tandem_error *error);
+
+/** Puts operation and name in front of the message of an error, if it has one. */
+void tnd_net_name_error(enum tnd_net_op op, const char *name, struct tandem_error *error);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT
+ * Reference kernels, value by value: copies, casts, functions of one and two values, choice. They
+ * work on strips of values, each kind of number in a form of its own. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/net_kernels.h"
+#include "graph/scalar-list.h"
+
+/* ---- copies and casts ---- */
+
+static void run_copy(const struct tnd_strip_job *job, const union tnd_values *in, int n,
+                     union tnd_values *out)
+{
+    (void)job;
+    (void)n;
+    *out = in[0];
+}
+
+/* ---- one value ---- */
+
+static float unary_f32(int kind, float v)
+{
+    switch ((enum tnd_unary)kind) {
+#define CASE(name, expression)                                                                     \
+    case name:                                                                                     \
+        return (float)(expression);
+        TND_UNARY_FLOAT_LIST(CASE, f)
+#undef CASE
+    }
+    return v;
+}
+
+static double unary_f64(int kind, double v)
+{
+    switch ((enum tnd_unary)kind) {
+#define CASE(name, expression)                                                                     \
+    case name:                                                                                     \
+        return (double)(expression);
+        TND_UNARY_FLOAT_LIST(CASE, )
+#undef CASE
+    }
+    return v;
+}
+
+/* A function of a number, for an integer: `lane` is how it is kept. */
+static void unary_by_double(int kind, enum tnd_lane lane, double v, union tnd_values *out)
+{
+    const double result = unary_f64(kind, v);
+    tnd_values_load(TND_DTYPE_F64, &result, 1, 1, lane, out);
+}
+
+/* Functions that integers have; others go by way of double. */
+static int64_t unary_i64(int kind, int64_t v)
+{
+    union tnd_values other;
+    switch ((enum tnd_unary)kind) {
+    case TND_UNARY_NEG:
+        return (int64_t)(0 - (uint64_t)v);
+    case TND_UNARY_ABS:
+        return v < 0 ? (int64_t)(0 - (uint64_t)v) : v;
+    case TND_UNARY_SIGN:
+        return (v > 0) - (v < 0);
+    case TND_UNARY_NOT:
+        return ~v;
+    case TND_UNARY_FLOOR:
+    case TND_UNARY_CEIL:
+    case TND_UNARY_ROUND:
+        return v;
+    case TND_UNARY_IS_NAN:
+    case TND_UNARY_IS_INF:
+        return 0;
+    default:
+        unary_by_double(kind, TND_LANE_I64, (double)v, &other);
+        return other.i64[0];
+    }
+}
+
+static uint64_t unary_u64(int kind, uint64_t v)
+{
+    union tnd_values other;
+    switch ((enum tnd_unary)kind) {
+    case TND_UNARY_NEG:
+        return 0 - v;
+    case TND_UNARY_SIGN:
+        return v != 0;
+    case TND_UNARY_NOT:
+        return ~v;
+    case TND_UNARY_ABS:
+    case TND_UNARY_FLOOR:
+    case TND_UNARY_CEIL:
+    case TND_UNARY_ROUND:
+        return v;
+    case TND_UNARY_IS_NAN:
+    case TND_UNARY_IS_INF:
+        return 0;
+    default:
+        unary_by_double(kind, TND_LANE_U64, (double)v, &other);
+        return other.u64[0];
+    }
+}
+
+static void run_unary(const struct tnd_strip_job *job, const union tnd_values *in, int n,
+                      union tnd_values *out)
+{
+    for (int i = 0; i < n; i++) {
+        switch (job->lanes[0]) {
+        case TND_LANE_F32:
+            out->f32[i] = unary_f32(job->kind, in->f32[i]);
+            break;
+        case TND_LANE_F64:
+            out->f64[i] = unary_f64(job->kind, in->f64[i]);
+            break;
+        case TND_LANE_I64:
+            out->i64[i] = unary_i64(job->kind, in->i64[i]);
+            break;
+        default:
+            out->u64[i] = unary_u64(job->kind, in->u64[i]);
+            break;
+        }
+    }
+}
+
+static void run_not(const struct tnd_strip_job *job, const union tnd_values *in, int n,
+                    union tnd_values *out)
+{
+    (void)job;
+    for (int i = 0; i < n; i++) {
+        out->i64[i] = in->i64[i] == 0;
+    }
+}
+
+/* ---- two values ---- */
+
+#define FLOAT_BINARY(name, real, suffix)                                                           \
+    static real floor_mod##suffix(real a, real b)                                                  \
+    {                                                                                              \
+        const real rest = fmod##suffix(a, b);                                                      \
+        return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;                               \
+    }                                                                                              \
+    static real name(enum tnd_binary kind, real a, real b)                                         \
+    {                                                                                              \
+        switch (kind) {                                                                            \
+            TND_BINARY_FLOAT_LIST(CASE, suffix)                                                    \
+        default:                                                                                   \
+            return 0; /* of bits: tnd_net_binary refuses it */                                     \
+        }                                                                                          \
+    }
+#define CASE(name, expression)                                                                     \
+    case name:                                                                                     \
+        return (expression);
+FLOAT_BINARY(binary_f32, float, f)
+FLOAT_BINARY(binary_f64, double, )
+#undef CASE
+
+static uint64_t power(uint64_t base, uint64_t exponent)
+{
+    uint64_t result = 1;
+    for (; exponent > 0; exponent >>= 1, base *= base) {
+        result *= exponent & 1 ? base : 1;
+    }
+    return result;
+}
+
+/* What wraps is the same for both kinds of integers. */
+static uint64_t binary_bits(enum tnd_binary kind, uint64_t a, uint64_t b, unsigned bits)
+{
+    switch (kind) {
+    case TND_BINARY_ADD:
+        return a + b;
+    case TND_BINARY_SUB:
+        return a - b;
+    case TND_BINARY_MUL:
+        return a * b;
+    case TND_BINARY_AND:
+        return a & b;
+    case TND_BINARY_OR:
+        return a | b;
+    case TND_BINARY_XOR:
+        return a ^ b;
+    case TND_BINARY_SHIFT_LEFT:
+        return b >= bits ? 0 : a << b;
+    case TND_BINARY_SHIFT_RIGHT:
+        return b >= bits ? 0 : a >> b;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t binary_u64(enum tnd_binary kind, uint64_t a, uint64_t b, unsigned bits)
+{
+    switch (kind) {
+    case TND_BINARY_DIV:
+        return b == 0 ? 0 : a / b;
+    case TND_BINARY_MOD:
+    case TND_BINARY_FMOD:
+        return b == 0 ? 0 : a % b;
+    case TND_BINARY_POW:
+        return power(a, b);
+    case TND_BINARY_MAX:
+        return a > b ? a : b;
+    case TND_BINARY_MIN:
+        return a < b ? a : b;
+    default:
+        return binary_bits(kind, a, b, bits);
+    }
+}
+
+static int64_t binary_i64(enum tnd_binary kind, int64_t a, int64_t b, unsigned bits)
+{
+    switch (kind) {
+    case TND_BINARY_DIV:
+        return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+    case TND_BINARY_FMOD:
+        return b == 0 || b == -1 ? 0 : a % b;
+    case TND_BINARY_MOD: {
+        const int64_t rest = b == 0 || b == -1 ? 0 : a % b;
+        return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    }
+    case TND_BINARY_POW:
+        return b >= 0 ? (int64_t)power((uint64_t)a, (uint64_t)b)
+                      : (a == 1    ? 1
+                         : a == -1 ? (b % 2 == 0 ? 1 : -1)
+                                   : 0);
+    case TND_BINARY_MAX:
+        return a > b ? a : b;
+    case TND_BINARY_MIN:
+        return a < b ? a : b;
+    case TND_BINARY_SHIFT_RIGHT: /* the sign comes after */
+        return (uint64_t)b >= bits ? 0 : a < 0 ? ~(~a >> b) : a >> b;
+    default:
+        return (int64_t)binary_bits(kind, (uint64_t)a, (uint64_t)b, bits);
+    }
+}
+
+#define STRIP_LOOP(member, expression)                                                             \
+    for (int i = 0; i < n; i++) {                                                                  \
+        out->member[i] = (expression);                                                             \
+    }                                                                                              \
+    break
+
+void tnd_binary_strip(enum tnd_binary kind, enum tnd_lane lane, const union tnd_values *a,
+                      const union tnd_values *b, int n, unsigned bits, union tnd_values *out)
+{
+    switch (lane) {
+    case TND_LANE_F32:
+        STRIP_LOOP(f32, binary_f32(kind, a->f32[i], b->f32[i]));
+    case TND_LANE_F64:
+        STRIP_LOOP(f64, binary_f64(kind, a->f64[i], b->f64[i]));
+    case TND_LANE_I64:
+        STRIP_LOOP(i64, binary_i64(kind, a->i64[i], b->i64[i], bits));
+    default:
+        STRIP_LOOP(u64, binary_u64(kind, a->u64[i], b->u64[i], bits));
+    }
+}
+
+static void run_binary(const struct tnd_strip_job *job, const union tnd_values *in, int n,
+                       union tnd_values *out)
+{
+    tnd_binary_strip((enum tnd_binary)job->kind, job->lanes[0], &in[0], &in[1], n, job->bits, out);
+}
+
+#define COMPARE(member)                                                                            \
+    for (int i = 0; i < n; i++) {                                                                  \
+        const bool is_less = in[0].member[i] < in[1].member[i];                                    \
+        const bool is_equal = in[0].member[i] == in[1].member[i];                                  \
+        out->i64[i] = job->kind == TND_BINARY_EQUAL  ? is_equal                                    \
+                      : job->kind == TND_BINARY_LESS ? is_less                                     \
+                                                     : is_less || is_equal;                        \
+    }                                                                                              \
+    break
+
+static void run_compare(const struct tnd_strip_job *job, const union tnd_values *in, int n,
+                        union tnd_values *out)
+{
+    switch (job->lanes[0]) {
+    case TND_LANE_F32:
+        COMPARE(f32);
+    case TND_LANE_F64:
+        COMPARE(f64);
+    case TND_LANE_I64:
+        COMPARE(i64);
+    default:
+        COMPARE(u64);
+    }
+}
+
+/* ---- choice ---- */
+
+static void run_select(const struct tnd_strip_job *job, const union tnd_values *in, int n,
+                       union tnd_values *out)
+{
+    for (int i = 0; i < n; i++) {
+        const union tnd_values *from = &in[in[0].i64[i] != 0 ? 1 : 2];
+        if (job->out_lane == TND_LANE_F32) {
+            out->f32[i] = from->f32[i];
+        } else {
+            out->u64[i] = from->u64[i];
+        }
+    }
+}
+
+/* ---- whole arrays ---- */
+
+struct tnd_strip_job tnd_strip_job_of(enum tnd_net_op op, int kind, enum tnd_dtype in,
+                                      enum tnd_dtype out)
+{
+    const enum tnd_lane lane = tnd_lane_of(in);
+    struct tnd_strip_job job = {.lanes = {lane, lane},
+                                .out_lane = lane,
+                                .kind = kind,
+                                .bits = (unsigned)tnd_dtype_bytes(in) * 8,
+                                .run = run_copy};
+    if (op == TND_NET_UNARY) {
+        job.run = kind == TND_UNARY_NOT && in == TND_DTYPE_BOOL ? run_not : run_unary;
+    } else if (op == TND_NET_BINARY) {
+        const bool compares = kind >= TND_BINARY_EQUAL;
+        job.out_lane = compares ? TND_LANE_I64 : lane;
+        job.run = compares ? run_compare : run_binary;
+    } else if (op == TND_NET_SELECT) {
+        job.lanes[1] = job.lanes[2] = job.out_lane = tnd_lane_of(out);
+        job.run = run_select;
+    }
+    return job;
+}
+
+/* Where value `first` of a row of a view lies. */
+static const void *strip_place(const struct tnd_walk *walk, const struct tnd_view *view,
+                               int64_t first)
+{
+    const int64_t stride = view->shape.n == 0 ? 0 : view->strides[view->shape.n - 1];
+    return (const char *)tnd_walk_place(walk, view) +
+           first * stride * (int64_t)tnd_dtype_bytes(view->type);
+}
+
+static int64_t row_stride(const struct tnd_view *view)
+{
+    return view->shape.n == 0 ? 0 : view->strides[view->shape.n - 1];
+}
+
+static enum tandem_status run_strips(const struct tnd_kernel_call *call,
+                                     const struct tnd_strip_job *job)
+{
+    struct tnd_walk walk;
+    union tnd_values in[3];
+    union tnd_values out;
+    char *to = call->out->data;
+    const size_t bytes = tnd_dtype_bytes(call->out->type);
+    for (tnd_walk_begin(&walk, &call->out->shape); !walk.is_done; tnd_walk_next(&walk)) {
+        const int64_t row = tnd_walk_row(&walk);
+        for (int64_t at = 0; at < row; at += TND_LANES) {
+            const int n = (int)(row - at < TND_LANES ? row - at : TND_LANES);
+            for (int i = 0; i < call->n_in; i++) {
+                tnd_values_load(call->in[i].type, strip_place(&walk, &call->in[i], at),
+                                row_stride(&call->in[i]), n, job->lanes[i], &in[i]);
+            }
+            job->run(job, in, n, &out);
+            tnd_values_store(call->out->type, job->out_lane, &out, n, to);
+            to += (size_t)n * bytes;
+        }
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
+{
+    const struct tnd_strip_job job =
+        tnd_strip_job_of(TND_NET_COPY, 0, call->in[0].type, call->out->type);
+    return run_strips(call, &job);
+}
+
+enum tandem_status tnd_kernel_unary(const struct tnd_kernel_call *call)
+{
+    const struct tnd_strip_job job =
+        tnd_strip_job_of(TND_NET_UNARY, call->params->kind, call->in[0].type, call->out->type);
+    return run_strips(call, &job);
+}
+
+enum tandem_status tnd_kernel_binary(const struct tnd_kernel_call *call)
+{
+    const struct tnd_strip_job job =
+        tnd_strip_job_of(TND_NET_BINARY, call->params->kind, call->in[0].type, call->out->type);
+    return run_strips(call, &job);
+}
+
+enum tandem_status tnd_kernel_select(const struct tnd_kernel_call *call)
+{
+    const struct tnd_strip_job job =
+        tnd_strip_job_of(TND_NET_SELECT, 0, call->in[0].type, call->out->type);
+    return run_strips(call, &job);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * Reference kernels of nets: one function an operation. Operands come as views; the result is
+ * written without gaps. Not fast: other ways are held against these. */
+#ifndef TND_NET_KERNELS_H
+#define TND_NET_KERNELS_H
+
+#include "graph/net.h"
+
+/** Computes one node into a new array. `arrays` (NULL: known values alone) holds the computed ones
+ *  by value. Errors: ARGUMENT (an index out of range), MEMORY. */
+enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_net_node *node,
+                                   struct tnd_array *const *arrays, struct tnd_array **out,
+                                   struct tandem_error *error);
+
+/** What a kernel sees. */
+struct tnd_kernel_call {
+    const struct tnd_net_params *params;
+    const struct tnd_view *in;
+    int n_in;
+    struct tnd_array *out;
+    struct tandem_error *error;
+};
+
+typedef enum tandem_status (*tnd_net_kernel_fn)(const struct tnd_kernel_call *call);
+/** The reference kernel of an operation. */
+tnd_net_kernel_fn tnd_net_kernel(enum tnd_net_op op);
+
+/* net_elementwise.c */
+/** A function over strips: `in` are loaded as `lanes`; `out` is stored from `out_lane`. */
+struct tnd_strip_job {
+    enum tnd_lane lanes[3]; /* of the operands */
+    enum tnd_lane out_lane;
+    int kind;
+    unsigned bits; /* of a value of the operands, for shifts */
+    void (*run)(const struct tnd_strip_job *job, const union tnd_values *in, int n,
+                union tnd_values *out);
+};
+/** The function of TND_NET_COPY, CAST, UNARY, BINARY or SELECT; `in` is the type of the first
+ *  operand. */
+struct tnd_strip_job tnd_strip_job_of(enum tnd_net_op op, int kind, enum tnd_dtype in,
+                                      enum tnd_dtype out);
+enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call); /* and casts */
+enum tandem_status tnd_kernel_unary(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_binary(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_select(const struct tnd_kernel_call *call);
+/** One value by another, as TND_NET_BINARY computes it; `lane` is never U64 for kinds of bits. */
+void tnd_binary_strip(enum tnd_binary kind, enum tnd_lane lane, const union tnd_values *a,
+                      const union tnd_values *b, int n, unsigned bits, union tnd_values *out);
+/* net_reduce.c */
+enum tandem_status tnd_kernel_reduce(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_arg_reduce(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_scan(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_arg_sort(const struct tnd_kernel_call *call);
+/* net_move.c */
+/** An index into `n` values, counted from the end when it is negative. Errors: ARGUMENT. */
+enum tandem_status tnd_kernel_index(int64_t *index, int64_t n, struct tandem_error *error);
+enum tandem_status tnd_kernel_concat(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_pad(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_gather(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_gather_elements(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_scatter_elements(const struct tnd_kernel_call *call);
+/* net_linear.c */
+enum tandem_status tnd_kernel_contract(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_conv(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_pool(const struct tnd_kernel_call *call);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ * Reference kernels of products, convolutions and pools: plain loops, sums of floats in double. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/net_kernels.h"
+
+/* A sum of products in the form that the type asks for. */
+struct sum {
+    enum tnd_lane lane; /* F64, I64 or U64 */
+    double f64;
+    uint64_t u64; /* (integers wrap alike in both) */
+};
+
+static enum tnd_lane wide_lane(enum tnd_dtype type)
+{
+    const enum tnd_lane lane = tnd_lane_of(type);
+    return lane == TND_LANE_F32 ? TND_LANE_F64 : lane;
+}
+
+static void add_product(struct sum *sum, const struct tnd_view *a, int64_t at_a,
+                        const struct tnd_view *b, int64_t at_b)
+{
+    union tnd_values x;
+    union tnd_values y;
+    tnd_values_load(a->type, (const char *)a->data + at_a * (int64_t)tnd_dtype_bytes(a->type), 1, 1,
+                    sum->lane, &x);
+    tnd_values_load(b->type, (const char *)b->data + at_b * (int64_t)tnd_dtype_bytes(b->type), 1, 1,
+                    sum->lane, &y);
+    if (sum->lane == TND_LANE_F64) {
+        sum->f64 += x.f64[0] * y.f64[0];
+    } else {
+        sum->u64 += x.u64[0] * y.u64[0];
+    }
+}
+
+static void store_sum(const struct sum *sum, struct tnd_array *out, int64_t at)
+{
+    union tnd_values strip;
+    if (sum->lane == TND_LANE_F64) {
+        strip.f64[0] = sum->f64;
+    } else {
+        strip.u64[0] = sum->u64;
+    }
+    tnd_values_store(out->type, sum->lane, &strip, 1,
+                     (char *)out->data + at * (int64_t)tnd_dtype_bytes(out->type));
+}
+
+enum tandem_status tnd_kernel_contract(const struct tnd_kernel_call *call)
+{
+    const struct tnd_view *a = &call->in[0];
+    const struct tnd_view *b = &call->in[1];
+    int64_t at = 0;
+    for (int64_t batch = 0; batch < a->shape.dims[0]; batch++) {
+        for (int64_t m = 0; m < a->shape.dims[1]; m++) {
+            for (int64_t n = 0; n < b->shape.dims[2]; n++) {
+                struct sum sum = {.lane = wide_lane(a->type)};
+                for (int64_t k = 0; k < a->shape.dims[2]; k++) {
+                    add_product(&sum, a,
+                                batch * a->strides[0] + m * a->strides[1] + k * a->strides[2], b,
+                                batch * b->strides[0] + k * b->strides[1] + n * b->strides[2]);
+                }
+                store_sum(&sum, call->out, at++);
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* ---- windows ---- */
+
+/* A place of the window, and which of its values is looked at. */
+struct window_walk {
+    const struct tnd_window *window;
+    int64_t place[TND_NET_MAX_WINDOW];
+    int64_t tap[TND_NET_MAX_WINDOW];
+};
+
+static bool next_tap(struct window_walk *walk)
+{
+    for (int i = walk->window->n - 1; i >= 0; i--) {
+        if (++walk->tap[i] < walk->window->extent[i]) {
+            return true;
+        }
+        walk->tap[i] = 0;
+    }
+    return false;
+}
+
+static bool next_place(struct window_walk *walk, const int64_t *places)
+{
+    for (int i = walk->window->n - 1; i >= 0; i--) {
+        if (++walk->place[i] < places[i]) {
+            return true;
+        }
+        walk->place[i] = 0;
+    }
+    return false;
+}
+
+/* Where the value under the tap is in {spatial}; -1: in the padding. `flat` counts it without
+ * gaps. */
+static int64_t tap_offset(const struct window_walk *walk, const int64_t *extents,
+                          const int64_t *strides, int64_t *flat)
+{
+    int64_t offset = 0;
+    *flat = 0;
+    for (int i = 0; i < walk->window->n; i++) {
+        const int64_t at = walk->place[i] * walk->window->stride[i] +
+                           walk->tap[i] * walk->window->dilation[i] - walk->window->begin[i];
+        if (at < 0 || at >= extents[i]) {
+            return -1;
+        }
+        offset += at * strides[i];
+        *flat = *flat * extents[i] + at;
+    }
+    return offset;
+}
+
+/* One value of a convolution: the sum over the channels of a group and the window. (Offsets of
+ * views may be negative; padding is told by the call before.) */
+static void conv_one(const struct tnd_kernel_call *call, struct window_walk *walk, int64_t image,
+                     int64_t filter, int64_t at)
+{
+    const struct tnd_view *x = &call->in[0];
+    const struct tnd_view *w = &call->in[1];
+    const int64_t channels = w->shape.dims[1];
+    const int64_t group = filter / (w->shape.dims[0] / walk->window->groups);
+    struct sum sum = {.lane = wide_lane(x->type)};
+    memset(walk->tap, 0, sizeof(walk->tap));
+    do {
+        int64_t from = 0;
+        int64_t weight = filter * w->strides[0];
+        bool is_inside = true;
+        for (int i = 0; i < walk->window->n; i++) {
+            const int64_t place = walk->place[i] * walk->window->stride[i] +
+                                  walk->tap[i] * walk->window->dilation[i] - walk->window->begin[i];
+            is_inside = is_inside && place >= 0 && place < x->shape.dims[2 + i];
+            from += place * x->strides[2 + i];
+            weight += walk->tap[i] * w->strides[2 + i];
+        }
+        for (int64_t c = 0; is_inside && c < channels; c++) {
+            add_product(&sum, x,
+                        image * x->strides[0] + (group * channels + c) * x->strides[1] + from, w,
+                        weight + c * w->strides[1]);
+        }
+    } while (next_tap(walk));
+    store_sum(&sum, call->out, at);
+}
+
+enum tandem_status tnd_kernel_conv(const struct tnd_kernel_call *call)
+{
+    const struct tnd_dims *out = &call->out->shape;
+    int64_t at = 0;
+    if (call->out->n == 0) {
+        return TANDEM_OK;
+    }
+    for (int64_t image = 0; image < out->dims[0]; image++) {
+        for (int64_t filter = 0; filter < out->dims[1]; filter++) {
+            struct window_walk walk = {.window = &call->params->window};
+            do {
+                conv_one(call, &walk, image, filter, at++);
+            } while (next_place(&walk, out->dims + 2));
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* The largest value under a window, or the sum; `base` is where the image's channel begins. */
+static void pool_one(const struct tnd_kernel_call *call, struct window_walk *walk, int64_t base,
+                     int64_t first, int64_t at)
+{
+    const struct tnd_view *x = &call->in[0];
+    const bool sums = call->params->kind == TND_POOL_SUM;
+    double best = sums ? 0.0 : -(double)INFINITY;
+    int64_t index = -1;
+    memset(walk->tap, 0, sizeof(walk->tap));
+    do {
+        union tnd_values value;
+        int64_t flat = 0;
+        const int64_t offset = tap_offset(walk, x->shape.dims + 2, x->strides + 2, &flat);
+        if (offset < 0) {
+            continue;
+        }
+        tnd_values_load(x->type,
+                        (const char *)x->data + (base + offset) * (int64_t)tnd_dtype_bytes(x->type),
+                        1, 1, TND_LANE_F64, &value);
+        if (sums) {
+            best += value.f64[0];
+        } else if (index < 0 || value.f64[0] > best || (isnan(value.f64[0]) && !isnan(best))) {
+            best = value.f64[0];
+            index = first + flat;
+        }
+    } while (next_tap(walk));
+    union tnd_values result;
+    if (call->params->kind == TND_POOL_ARG_MAX) {
+        result.i64[0] = index;
+    } else {
+        result.f64[0] = best;
+    }
+    tnd_values_store(call->out->type,
+                     call->params->kind == TND_POOL_ARG_MAX ? TND_LANE_I64 : TND_LANE_F64, &result,
+                     1, (char *)call->out->data + at * (int64_t)tnd_dtype_bytes(call->out->type));
+}
+
+enum tandem_status tnd_kernel_pool(const struct tnd_kernel_call *call)
+{
+    const struct tnd_view *x = &call->in[0];
+    const struct tnd_dims *out = &call->out->shape;
+    int64_t plane = 1;
+    int64_t at = 0;
+    if (call->out->n == 0) {
+        return TANDEM_OK;
+    }
+    for (int i = 2; i < x->shape.n; i++) {
+        plane *= x->shape.dims[i];
+    }
+    for (int64_t image = 0; image < out->dims[0]; image++) {
+        for (int64_t channel = 0; channel < out->dims[1]; channel++) {
+            struct window_walk walk = {.window = &call->params->window};
+            const int64_t base = image * x->strides[0] + channel * x->strides[1];
+            const int64_t first = (image * out->dims[1] + channel) * plane;
+            do {
+                pool_one(call, &walk, base, first, at++);
+            } while (next_place(&walk, out->dims + 2));
+        }
+    }
+    return TANDEM_OK;
+}

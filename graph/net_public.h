@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * What stands behind the public handles of nets (tandem/nets.h). */
+#ifndef TND_NET_PUBLIC_H
+#define TND_NET_PUBLIC_H
+
+#include "graph/lower.h"
+#include "graph/net.h"
+#include "tandem/nets.h"
+
+struct tandem_net {
+    struct tnd_net *net; /* NULL: lowered */
+    struct tnd_arena arena;
+    TND_VECTOR_OF(const char *, outputs);     /* names */
+    TND_VECTOR_OF(struct tnd_array *, known); /* values that inputs were specialised with */
+};
+
+/** tandem_net_lower with options that are not public. */
+enum tandem_status tnd_net_lower_public(tandem_net *net, const struct tandem_lower_options *options,
+                                        const struct tnd_lower_options *how,
+                                        tandem_lowered **out_lowered, struct tandem_error *error);
+/** What stands behind a lowered net, borrowed. */
+const struct tnd_lowered *tnd_lowered_of(const tandem_lowered *lowered);
+
+/** The internal type; false: a foreign number. */
+bool tnd_dtype_from(enum tandem_dtype type, enum tnd_dtype *out);
+enum tandem_dtype tnd_dtype_to(enum tnd_dtype type);
+/** Extents as a shape; false: too many, a negative one, or NULL where there are some. */
+bool tnd_dims_from(int n_dims, const int64_t *dims, struct tnd_dims *out);
+/** Describes a value; `data` is NULL. */
+struct tandem_net_array tnd_net_array_of(const struct tnd_net *net, int value);
+/** Adds the name of the next output. */
+bool tnd_net_name_output(tandem_net *net, const char *name);
+/** Keeps an array as long as the net; frees it without memory for that. */
+bool tnd_net_keep(tandem_net *net, struct tnd_array *array);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ * Runs nets with the reference kernels, node by node. An array is freed behind its last reader. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_assert.h"
+#include "graph/net_kernels.h"
+
+tnd_net_kernel_fn tnd_net_kernel(enum tnd_net_op op)
+{
+    static const tnd_net_kernel_fn kernels[TND_N_NET_OPS] = {
+        [TND_NET_COPY] = tnd_kernel_copy,
+        [TND_NET_CAST] = tnd_kernel_copy,
+        [TND_NET_UNARY] = tnd_kernel_unary,
+        [TND_NET_BINARY] = tnd_kernel_binary,
+        [TND_NET_SELECT] = tnd_kernel_select,
+        [TND_NET_REDUCE] = tnd_kernel_reduce,
+        [TND_NET_ARG_REDUCE] = tnd_kernel_arg_reduce,
+        [TND_NET_CONTRACT] = tnd_kernel_contract,
+        [TND_NET_CONCAT] = tnd_kernel_concat,
+        [TND_NET_PAD] = tnd_kernel_pad,
+        [TND_NET_GATHER] = tnd_kernel_gather,
+        [TND_NET_GATHER_ELEMENTS] = tnd_kernel_gather_elements,
+        [TND_NET_SCATTER_ELEMENTS] = tnd_kernel_scatter_elements,
+        [TND_NET_SCAN] = tnd_kernel_scan,
+        [TND_NET_ARG_SORT] = tnd_kernel_arg_sort,
+        [TND_NET_CONV] = tnd_kernel_conv,
+        [TND_NET_POOL] = tnd_kernel_pool,
+    };
+    return kernels[op];
+}
+
+static struct tnd_view view_of(const struct tnd_net *net, int value,
+                               struct tnd_array *const *arrays)
+{
+    const struct tnd_net_value *v = tnd_net_value(net, value);
+    const struct tnd_net_value *base = tnd_net_value(net, v->base);
+    const struct tnd_array *array =
+        arrays != NULL && arrays[v->base] != NULL ? arrays[v->base] : base->known;
+    TND_ASSERT(array != NULL);
+    struct tnd_view view = {.type = v->type,
+                            .shape = v->shape,
+                            .data = (const char *)array->data +
+                                    v->offset * (int64_t)tnd_dtype_bytes(v->type)};
+    memcpy(view.strides, v->strides, sizeof(view.strides));
+    return view;
+}
+
+void tnd_net_name_error(enum tnd_net_op op, const char *name, struct tandem_error *error)
+{
+    char text[sizeof(error->text)];
+    if (error == NULL || error->text[0] == '\0') {
+        return;
+    }
+    const bool has_name = name != NULL && name[0] != '\0';
+    memcpy(text, error->text, sizeof(text));
+    (void)snprintf(error->text, sizeof(error->text), "%s%s%.80s%s: %.*s", tnd_net_op_name(op),
+                   has_name ? " '" : "", has_name ? name : "", has_name ? "'" : "",
+                   (int)sizeof(text) - 128, text);
+}
+
+enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_net_node *node,
+                                   struct tnd_array *const *arrays, struct tnd_array **out,
+                                   struct tandem_error *error)
+{
+    const struct tnd_net_value *result = tnd_net_value(net, node->output);
+    struct tnd_view *views = tnd_calloc((size_t)node->n_inputs + 1, sizeof(views[0]));
+    struct tnd_array *array = tnd_array_new(result->type, &result->shape);
+    enum tandem_status status = TANDEM_E_MEMORY;
+    if (views != NULL && array != NULL) {
+        for (int i = 0; i < node->n_inputs; i++) {
+            views[i] = view_of(net, node->inputs[i], arrays);
+        }
+        const struct tnd_kernel_call call = {.params = &node->params,
+                                             .in = views,
+                                             .n_in = node->n_inputs,
+                                             .out = array,
+                                             .error = error};
+        status = tnd_net_kernel(node->op)(&call);
+    } else {
+        char text[160];
+        status = tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for %s values of %s",
+                               tnd_dtype_name(result->type), tnd_dims_text(&result->shape, text));
+    }
+    tnd_free(views);
+    if (status != TANDEM_OK) {
+        tnd_net_name_error(node->op, result->name, error);
+        tnd_array_free(array);
+        return status;
+    }
+    *out = array;
+    return TANDEM_OK;
+}
+
+/* ---- whole nets ---- */
+
+/* By value: its array, whose it is, and the last node that reads it. */
+struct run {
+    struct tnd_array **arrays;
+    int *last_reader; /* the number of nodes: an output; -1: nobody */
+    bool *is_ours;
+};
+
+static bool run_new(struct run *run, const struct tnd_net *net)
+{
+    const size_t n = (size_t)net->n_values + 1;
+    *run = (struct run){.arrays = tnd_calloc(n, sizeof(run->arrays[0])),
+                        .last_reader = tnd_calloc(n, sizeof(run->last_reader[0])),
+                        .is_ours = tnd_calloc(n, sizeof(run->is_ours[0]))};
+    return run->arrays != NULL && run->last_reader != NULL && run->is_ours != NULL;
+}
+
+static void run_free(struct run *run, const struct tnd_net *net)
+{
+    for (int i = 0; run->arrays != NULL && run->is_ours != NULL && i < net->n_values; i++) {
+        if (run->is_ours[i]) {
+            tnd_array_free(run->arrays[i]);
+        }
+    }
+    tnd_free(run->arrays);
+    tnd_free(run->last_reader);
+    tnd_free(run->is_ours);
+}
+
+enum tandem_status tnd_net_check_input(const struct tnd_net *net, int i,
+                                       const struct tnd_array *array, struct tandem_error *error)
+{
+    const struct tnd_net_value *v = tnd_net_value(net, net->inputs[i]);
+    char got[160];
+    char wanted[160];
+    if (array->type != v->type || !tnd_dims_is_equal(&array->shape, &v->shape)) {
+        return tnd_error_set(error, TANDEM_E_SHAPE, v->name, i, 0,
+                             "input %s: %s values of %s, expected %s of %s", v->name,
+                             tnd_dtype_name(array->type), tnd_dims_text(&array->shape, got),
+                             tnd_dtype_name(v->type), tnd_dims_text(&v->shape, wanted));
+    }
+    if (v->is_fixed &&
+        memcmp(array->data, v->known->data, (size_t)v->known->n * tnd_dtype_bytes(v->type)) != 0) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, v->name, i, 0,
+                             "input %s: other values than the net was made for (its shapes or "
+                             "steps depend on them): build it again",
+                             v->name);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status take_inputs(const struct tnd_net *net, struct tnd_array *const *inputs,
+                                      struct run *run, struct tandem_error *error)
+{
+    for (int i = 0; i < net->n_inputs; i++) {
+        TND_TRY(tnd_net_check_input(net, i, inputs[i], error));
+        run->arrays[net->inputs[i]] = inputs[i];
+    }
+    return TANDEM_OK;
+}
+
+/* Nodes that no output needs have no reader. */
+static void find_readers(const struct tnd_net *net, struct run *run)
+{
+    for (int i = 0; i < net->n_values; i++) {
+        run->last_reader[i] = -1;
+    }
+    for (int i = 0; i < net->n_outputs; i++) {
+        run->last_reader[net->outputs[i]] = net->n_nodes;
+    }
+    for (int i = net->n_nodes - 1; i >= 0; i--) {
+        const struct tnd_net_node *node = &net->nodes[i];
+        if (run->last_reader[node->output] < 0) {
+            continue;
+        }
+        for (int k = 0; k < node->n_inputs; k++) {
+            const int base = tnd_net_value(net, node->inputs[k])->base;
+            run->last_reader[base] = run->last_reader[base] < i ? i : run->last_reader[base];
+        }
+    }
+}
+
+static enum tandem_status run_nodes(const struct tnd_net *net, struct run *run,
+                                    struct tandem_error *error)
+{
+    for (int i = 0; i < net->n_nodes; i++) {
+        const struct tnd_net_node *node = &net->nodes[i];
+        if (run->last_reader[node->output] < 0 || tnd_net_value(net, node->output)->known != NULL) {
+            continue;
+        }
+        TND_TRY(tnd_net_compute(net, node, run->arrays, &run->arrays[node->output], error));
+        run->is_ours[node->output] = true;
+        for (int k = 0; k < node->n_inputs; k++) {
+            const int base = tnd_net_value(net, node->inputs[k])->base;
+            if (run->is_ours[base] && run->last_reader[base] == i) {
+                tnd_array_free(run->arrays[base]);
+                run->arrays[base] = NULL;
+                run->is_ours[base] = false;
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* Copies: the same value may be an output twice, an input, or a constant. */
+static enum tandem_status give_outputs(const struct tnd_net *net, const struct run *run,
+                                       struct tnd_array **outputs, struct tandem_error *error)
+{
+    for (int i = 0; i < net->n_outputs; i++) {
+        const struct tnd_net_value *v = tnd_net_value(net, net->outputs[i]);
+        const struct tnd_array *from =
+            run->arrays[net->outputs[i]] != NULL ? run->arrays[net->outputs[i]] : v->known;
+        outputs[i] = tnd_array_new(v->type, &v->shape);
+        if (outputs[i] == NULL) {
+            for (int k = 0; k < i; k++) {
+                tnd_array_free(outputs[k]);
+                outputs[k] = NULL;
+            }
+            return tnd_error_set(error, TANDEM_E_MEMORY, v->name, i, 0, "no memory for output %d",
+                                 i);
+        }
+        memcpy(outputs[i]->data, from->data, (size_t)from->n * tnd_dtype_bytes(from->type));
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_net_run(const struct tnd_net *net, struct tnd_array *const *inputs,
+                               struct tnd_array **outputs, struct tandem_error *error)
+{
+    struct run run;
+    enum tandem_status status =
+        run_new(&run, net) ? TANDEM_OK
+                           : tnd_error_set(error, TANDEM_E_MEMORY, NULL, net->n_values, 0,
+                                           "no memory to run a net of %d values", net->n_values);
+    status = status == TANDEM_OK ? take_inputs(net, inputs, &run, error) : status;
+    if (status == TANDEM_OK) {
+        find_readers(net, &run);
+        status = run_nodes(net, &run, error);
+    }
+    status = status == TANDEM_OK ? give_outputs(net, &run, outputs, error) : status;
+    run_free(&run, net);
+    return status;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ * Views over the values of a net: permuted, sliced, broadcast, read in another shape. */
+#include <string.h>
+
+#include "base/tnd_assert.h"
+#include "graph/net_internal.h"
+
+static int new_view(struct tnd_net *net, int value, const struct tnd_dims *shape,
+                    const int64_t *strides, int64_t offset)
+{
+    if (net->status != TANDEM_OK) {
+        return TND_NET_NONE;
+    }
+    const struct tnd_net_value from = net->values[value];
+    const int view = tnd_net_new_value(net, from.type, shape);
+    if (view != TND_NET_NONE) {
+        net->values[view].base = from.base;
+        net->values[view].offset = from.offset + offset;
+        memcpy(net->values[view].strides, strides, sizeof(net->values[view].strides));
+    }
+    return view;
+}
+
+int tnd_net_permute(struct tnd_net *net, int value, const int *axes)
+{
+    if (value == TND_NET_NONE) {
+        return value;
+    }
+    const struct tnd_net_value *from = tnd_net_value(net, value);
+    struct tnd_dims shape = {.n = from->shape.n};
+    int64_t strides[TND_NET_MAX_DIMS] = {0};
+    for (int i = 0; i < shape.n; i++) {
+        shape.dims[i] = from->shape.dims[axes[i]];
+        strides[i] = from->strides[axes[i]];
+    }
+    return new_view(net, value, &shape, strides, 0);
+}
+
+/* The strides by which a view is read in another shape, if there are any: groups of dimensions
+ * with the same count of values on both sides, of which the old ones must lie one within the
+ * other. */
+static bool reshape_strides(const struct tnd_net_value *from, const struct tnd_dims *to,
+                            int64_t *out)
+{
+    int old = 0;
+    int new = 0;
+    while (new < to->n || old < from->shape.n) {
+        const int old_first = old;
+        const int new_first = new;
+        int64_t n_old = old < from->shape.n ? from->shape.dims[old++] : 1;
+        int64_t n_new = new < to->n ? to->dims[new ++] : 1;
+        while (n_old != n_new) {
+            if (n_old < n_new) {
+                n_old *= from->shape.dims[old++];
+            } else {
+                n_new *= to->dims[new ++];
+            }
+        }
+        /* the old ones of more than one value, the innermost first */
+        int64_t stride = 0;
+        int64_t outer = 0;
+        bool has_inner = false;
+        for (int i = old - 1; i >= old_first; i--) {
+            if (from->shape.dims[i] == 1) {
+                continue;
+            }
+            if (has_inner && from->strides[i] != outer) {
+                return false;
+            }
+            stride = has_inner ? stride : from->strides[i];
+            outer = from->strides[i] * from->shape.dims[i];
+            has_inner = true;
+        }
+        for (int i = new - 1; i >= new_first; i--) {
+            out[i] = stride;
+            stride *= to->dims[i];
+        }
+    }
+    return true;
+}
+
+int tnd_net_reshape(struct tnd_net *net, int value, const struct tnd_dims *shape)
+{
+    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
+        return TND_NET_NONE;
+    }
+    const struct tnd_net_value *from = tnd_net_value(net, value);
+    const int64_t n = tnd_dims_values(&from->shape);
+    char old[160];
+    char new[160];
+    if (n != tnd_dims_values(shape)) {
+        return tnd_net_fail(net, TANDEM_E_SHAPE, "%s cannot be read as %s",
+                            tnd_dims_text(&from->shape, old), tnd_dims_text(shape, new));
+    }
+    int64_t strides[TND_NET_MAX_DIMS] = {0};
+    if (n == 0) {
+        return new_view(net, value, shape, strides, 0);
+    }
+    if (reshape_strides(from, shape, strides)) {
+        return new_view(net, value, shape, strides, 0);
+    }
+    const struct tnd_dims extents = *shape; /* the copy may move it, where it is a value's */
+    const int copy = tnd_net_copy(net, value);
+    tnd_dims_strides(&extents, strides);
+    return copy == TND_NET_NONE ? copy : new_view(net, copy, &extents, strides, 0);
+}
+
+int tnd_net_expand(struct tnd_net *net, int value, const struct tnd_dims *shape)
+{
+    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
+        return TND_NET_NONE;
+    }
+    const struct tnd_net_value *from = tnd_net_value(net, value);
+    if (tnd_dims_is_equal(&from->shape, shape)) {
+        return value;
+    }
+    const int more = shape->n - from->shape.n;
+    int64_t strides[TND_NET_MAX_DIMS] = {0};
+    bool fits = more >= 0;
+    for (int i = more; fits && i < shape->n; i++) {
+        const int64_t extent = from->shape.dims[i - more];
+        fits = extent == shape->dims[i] || extent == 1;
+        strides[i] = extent == shape->dims[i] ? from->strides[i - more] : 0;
+    }
+    if (!fits) {
+        char old[160];
+        char new[160];
+        return tnd_net_fail(net, TANDEM_E_SHAPE, "%s cannot be broadcast to %s",
+                            tnd_dims_text(&from->shape, old), tnd_dims_text(shape, new));
+    }
+    return new_view(net, value, shape, strides, 0);
+}
+
+int tnd_net_slice(struct tnd_net *net, int value, int axis, int64_t start, int64_t count,
+                  int64_t step)
+{
+    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
+        return TND_NET_NONE;
+    }
+    const struct tnd_net_value *from = tnd_net_value(net, value);
+    const int64_t extent = from->shape.dims[axis];
+    TND_ASSERT(step != 0 && count >= 0);
+    TND_ASSERT(count == 0 || (start >= 0 && start < extent && start + (count - 1) * step >= 0 &&
+                              start + (count - 1) * step < extent));
+    if (start == 0 && count == extent && step == 1) {
+        return value;
+    }
+    struct tnd_dims shape = from->shape;
+    int64_t strides[TND_NET_MAX_DIMS];
+    memcpy(strides, from->strides, sizeof(strides));
+    const int64_t offset = count == 0 ? 0 : start * strides[axis];
+    shape.dims[axis] = count;
+    strides[axis] *= step;
+    return new_view(net, value, &shape, strides, offset);
+}
+
+int tnd_net_diagonal(struct tnd_net *net, int value, int axis, int other)
+{
+    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
+        return TND_NET_NONE;
+    }
+    const struct tnd_net_value *from = tnd_net_value(net, value);
+    TND_ASSERT(axis != other && from->shape.dims[axis] == from->shape.dims[other]);
+    struct tnd_dims shape = {.n = 0};
+    int64_t strides[TND_NET_MAX_DIMS] = {0};
+    for (int i = 0; i < from->shape.n; i++) {
+        if (i != other) {
+            shape.dims[shape.n] = from->shape.dims[i];
+            strides[shape.n++] = from->strides[i] + (i == axis ? from->strides[other] : 0);
+        }
+    }
+    return new_view(net, value, &shape, strides, 0);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * The table of passes and the loop over them. */
+#include <string.h>
+
+#include "graph/pass_internal.h"
+
+const struct tnd_pass tnd_passes[TND_N_PASSES] = {
+    [TND_PASS_FOLD] = {"fold", "computes what depends on constants alone", tnd_pass_fold, false},
+    [TND_PASS_DEAD] = {"dead", "removes what no output needs", tnd_pass_dead, false},
+    [TND_PASS_EQUAL] = {"equal", "keeps one of equal operations, and no copies of views",
+                        tnd_pass_equal, true},
+    [TND_PASS_STRENGTH] = {"strength", "puts cheaper operations of the same result",
+                           tnd_pass_strength, false},
+    [TND_PASS_CLAMP] = {"clamp", "merges chains of lower and upper bounds", tnd_pass_clamp, false},
+    [TND_PASS_AFFINE] = {"affine", "puts scales into the weights of products, combines constants",
+                         tnd_pass_affine, false},
+};
+
+bool tnd_passes_read(const char *text, unsigned *out)
+{
+    unsigned set = text == NULL ? TND_PASSES_ALL : 0;
+    if (text == NULL || strcmp(text, "none") == 0) {
+        text = "";
+    }
+    while (*text != '\0') {
+        const size_t n = strcspn(text, ",");
+        int id = 0;
+        while (id < TND_N_PASSES &&
+               (strncmp(tnd_passes[id].name, text, n) != 0 || tnd_passes[id].name[n] != '\0')) {
+            id++;
+        }
+        if (id == TND_N_PASSES) {
+            return false;
+        }
+        set |= TND_PASS_BIT(id);
+        text += n + (text[n] == ',');
+    }
+    *out = set;
+    return true;
+}
+
+/* More rounds than any net needs; a bound all the same. */
+#define MAX_ROUNDS 16
+
+static void tell(const struct tnd_pass_dump *dump, const struct tnd_net *net,
+                 const struct tnd_pass *pass, int round, int fired)
+{
+    if (dump != NULL) {
+        dump->dump(dump->context, net, pass, round, fired);
+    }
+}
+
+enum tandem_status tnd_net_optimize(struct tnd_net *net, unsigned passes,
+                                    const struct tnd_pass_dump *dump, struct tandem_error *error)
+{
+    if (net->status != TANDEM_OK) {
+        *error = net->error;
+        return net->status;
+    }
+    int total = 1;
+    for (int round = 0; round < MAX_ROUNDS && total > 0; round++) {
+        total = 0;
+        for (int i = 0; i < TND_N_PASSES; i++) {
+            int fired = 0;
+            if ((passes & TND_PASS_BIT(i)) == 0) {
+                continue;
+            }
+            tell(dump, net, &tnd_passes[i], round, -1);
+            TND_TRY(tnd_rewrite_run(net, &tnd_passes[i], &fired, error));
+            tell(dump, net, &tnd_passes[i], round, fired);
+            total += fired;
+        }
+    }
+    return TANDEM_OK;
+}

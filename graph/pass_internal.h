@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Shared by the passes: the walk that builds one net from another, and what rules look for. */
+#ifndef TND_PASS_INTERNAL_H
+#define TND_PASS_INTERNAL_H
+
+#include "graph/pass.h"
+
+#define TND_REWRITE_DROP (-2)
+
+/** One net becomes another, node by node. */
+struct tnd_rewrite {
+    const struct tnd_pass *pass;
+    struct tnd_net *from;
+    struct tnd_net *to;
+    int *map;         /* by value of `from` that is no view: the value of `to`, perhaps a view */
+    int *readers;     /* by value of `from` that is no view: operands and outputs that are it */
+    bool *is_needed;  /* by value of `from` that is no view: an output depends on it */
+    uint64_t *hashes; /* of the nodes of `to` (pass "equal") */
+    uint64_t *hashed; /* of constants, by value of `from` */
+    int fired;
+};
+
+/** Runs one pass over the net; *fired: how often it changed something. Errors: MEMORY. */
+enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *pass, int *fired,
+                                   struct tandem_error *error);
+
+/** Whether a value of `to`, or what it is a view of, has one reader alone. */
+bool tnd_rewrite_is_private(const struct tnd_rewrite *rewrite, int value);
+
+int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+int tnd_pass_dead(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+int tnd_pass_equal(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+int tnd_pass_strength(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+int tnd_pass_clamp(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+int tnd_pass_affine(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+
+/* ---- what rules look for (pass_match.c) ---- */
+
+/** The node that makes a value which is no view, or is read as a whole in another shape; NULL when
+ *  it is of another operation or kind (-1: any). */
+const struct tnd_net_node *tnd_match(const struct tnd_net *net, int value, enum tnd_net_op op,
+                                     int kind);
+/** Whether a value is known and will stay so: a constant, or an input that the net is made for. */
+bool tnd_match_constant(const struct tnd_net *net, int value);
+/** Whether all its values are known and the same; which, as a number and as an integer. */
+bool tnd_match_uniform(const struct tnd_net *net, int value, double *number, int64_t *integer);
+/** Whether two values are the same view of the same value. */
+bool tnd_match_same(const struct tnd_net *net, int a, int b);
+/** A constant of one number, as a view of a shape. */
+int tnd_pass_number(struct tnd_net *net, enum tnd_dtype type, double number,
+                    const struct tnd_dims *shape);
+bool tnd_is_float(enum tnd_dtype type);
+
+#endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT
+ * The walk of a pass: builds one net from another, node by node, and puts it in its place.
+ *
+ * Where a rule gives a view in place of a value without gaps, views of the old value are composed
+ * with it. Not every pair of strides composes: then the new view is copied first, and where that is
+ * all there was to begin with, the rule does not count. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_assert.h"
+#include "graph/net_internal.h"
+#include "graph/pass_internal.h"
+
+/* ---- views of what was replaced ---- */
+
+/* A view as few dimensions, the innermost first: extent, stride, and stride in a value without
+ * gaps. */
+struct coarse {
+    int n;
+    int64_t extent[TND_NET_MAX_DIMS], stride[TND_NET_MAX_DIMS], flat[TND_NET_MAX_DIMS];
+};
+
+static struct coarse coarsen(const struct tnd_net_value *view)
+{
+    struct coarse out = {.n = 0};
+    int64_t flat = 1;
+    for (int i = view->shape.n - 1; i >= 0; i--) {
+        const int64_t extent = view->shape.dims[i];
+        const int last = out.n - 1;
+        if (extent == 1) {
+            continue;
+        }
+        if (out.n > 0 && view->strides[i] == out.stride[last] * out.extent[last]) {
+            out.extent[last] *= extent;
+        } else {
+            out.extent[out.n] = extent;
+            out.stride[out.n] = view->strides[i];
+            out.flat[out.n++] = flat;
+        }
+        flat *= extent;
+    }
+    return out;
+}
+
+/* Composes `old`, a view of a value without gaps, with the view `new` that takes that value's
+ * place. An offset or stride in the old value is a sum of coordinates times `flat`; the same sum
+ * times `stride` is the place in the new one, as long as the coordinates stay inside for every
+ * index: that is checked by their least and largest sums. False: strides cannot say it. */
+static bool compose(const struct tnd_net_value *new, const struct tnd_net_value *old,
+                    int64_t *offset, int64_t *strides)
+{
+    const struct coarse parts = coarsen(new);
+    int64_t low[TND_NET_MAX_DIMS];
+    int64_t high[TND_NET_MAX_DIMS];
+    int64_t rest = old->offset;
+    *offset = new->offset;
+    memset(strides, 0, TND_NET_MAX_DIMS * sizeof(strides[0]));
+    if (tnd_dims_values(&old->shape) == 0) {
+        return true;
+    }
+    for (int k = parts.n - 1; k >= 0; k--) {
+        low[k] = high[k] = rest / parts.flat[k];
+        rest %= parts.flat[k];
+        *offset += low[k] * parts.stride[k];
+    }
+    for (int i = 0; i < old->shape.n; i++) {
+        int64_t stride = old->shape.dims[i] == 1 ? 0 : old->strides[i];
+        for (int k = parts.n - 1; k >= 0; k--) {
+            const int64_t steps = stride / parts.flat[k];
+            stride %= parts.flat[k];
+            strides[i] += steps * parts.stride[k];
+            *(steps < 0 ? &low[k] : &high[k]) += steps * (old->shape.dims[i] - 1);
+        }
+    }
+    for (int k = 0; k < parts.n; k++) {
+        if (low[k] < 0 || high[k] >= parts.extent[k]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_base(const struct tnd_net *net, int value)
+{
+    return net->values[value].base == value;
+}
+
+/* Whether a value that is not read as a view of its own can take the place of a result: all views
+ * that are read of the result must compose with it. */
+static bool can_replace(const struct tnd_rewrite *rewrite, int result, int by)
+{
+    const struct tnd_net *from = rewrite->from;
+    const struct tnd_net_value *new = tnd_net_value(rewrite->to, by);
+    int64_t offset;
+    int64_t strides[TND_NET_MAX_DIMS];
+    for (int i = 0; i < from->n_outputs; i++) {
+        if (from->outputs[i] == result) {
+            return false;
+        }
+    }
+    for (int i = from->values[result].node; i < from->n_nodes; i++) {
+        for (int k = 0; k < from->nodes[i].n_inputs; k++) {
+            const struct tnd_net_value *read = &from->values[from->nodes[i].inputs[k]];
+            if (read->base == result && !compose(new, read, &offset, strides)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* ---- values of the new net ---- */
+
+static uint64_t hash_bytes(const void *bytes, size_t n)
+{
+    const unsigned char *from = bytes;
+    uint64_t hash = 0x9e3779b97f4a7c15U ^ n;
+    for (size_t i = 0; i < n; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, from + i, n - i < 8 ? n - i : 8);
+        hash = (hash ^ word) * 0xff51afd7ed558ccdU;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static bool is_equal_array(const struct tnd_array *a, const struct tnd_array *b)
+{
+    return a->type == b->type && tnd_dims_is_equal(&a->shape, &b->shape) &&
+           memcmp(a->data, b->data, (size_t)a->n * tnd_dtype_bytes(a->type)) == 0;
+}
+
+/* A constant that is there already with the same type, shape and bytes. */
+static int find_constant(struct tnd_rewrite *rewrite, int value)
+{
+    const struct tnd_net *from = rewrite->from;
+    const struct tnd_array *array = from->values[value].known;
+    const uint64_t hash = hash_bytes(array->data, (size_t)array->n * tnd_dtype_bytes(array->type));
+    for (int i = 0; i < value; i++) {
+        const struct tnd_net_value *other = &from->values[i];
+        if (rewrite->map[i] != TND_NET_NONE && rewrite->hashed[i] == hash && other->input < 0 &&
+            other->node < 0 && other->known != NULL && is_equal_array(other->known, array)) {
+            rewrite->fired++;
+            return rewrite->map[i];
+        }
+    }
+    rewrite->hashed[value] = hash;
+    return TND_NET_NONE;
+}
+
+/* Constants lend their arrays until the new net takes over. */
+static int map_constant(struct tnd_rewrite *rewrite, int value)
+{
+    const struct tnd_net_value *old = &rewrite->from->values[value];
+    int new = rewrite->pass->merges_constants ? find_constant(rewrite, value) : TND_NET_NONE;
+    if (new == TND_NET_NONE) {
+        new = tnd_net_new_value(rewrite->to, old->type, &old->shape);
+        if (new != TND_NET_NONE) {
+            rewrite->to->values[new].known = old->known;
+        }
+    }
+    return new;
+}
+
+static int map_value(struct tnd_rewrite *rewrite, int value)
+{
+    const struct tnd_net_value *old = &rewrite->from->values[value];
+    if (rewrite->map[old->base] == TND_NET_NONE) {
+        rewrite->map[old->base] = map_constant(rewrite, old->base);
+    }
+    const int base = rewrite->map[old->base];
+    if (base == TND_NET_NONE || value == old->base) {
+        return base;
+    }
+    int64_t offset;
+    int64_t strides[TND_NET_MAX_DIMS];
+    const bool composes = compose(tnd_net_value(rewrite->to, base), old, &offset, strides);
+    TND_ASSERT(composes);
+    (void)composes;
+    const int new = tnd_net_new_value(rewrite->to, old->type, &old->shape);
+    if (new != TND_NET_NONE) {
+        struct tnd_net_value *view = &rewrite->to->values[new];
+        view->base = rewrite->to->values[base].base;
+        view->offset = offset;
+        memcpy(view->strides, strides, sizeof(view->strides));
+    }
+    return new;
+}
+
+static bool map_inputs(struct tnd_rewrite *rewrite)
+{
+    for (int i = 0; i < rewrite->from->n_inputs; i++) {
+        const int value = rewrite->from->inputs[i];
+        const struct tnd_net_value *old = &rewrite->from->values[value];
+        const int new = tnd_net_input(rewrite->to, old->type, &old->shape, old->name, old->known);
+        if (new != TND_NET_NONE) {
+            rewrite->to->values[new].is_fixed = old->is_fixed;
+        }
+        rewrite->map[value] = new;
+    }
+    return rewrite->to->status == TANDEM_OK;
+}
+
+static int keep_node(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
+{
+    const struct tnd_net_value *old = &rewrite->from->values[node->output];
+    const int new = tnd_net_add(rewrite->to, node->op, &node->params, in, node->n_inputs, old->type,
+                                &old->shape);
+    if (new != TND_NET_NONE) {
+        rewrite->to->values[new].known = old->known;
+        tnd_net_name(rewrite->to, new, old->name);
+    }
+    return new;
+}
+
+/* What stands for a node's result from now on. */
+static int successor(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in,
+                     int by)
+{
+    if (by == TND_NET_NONE) {
+        return keep_node(rewrite, node, in);
+    }
+    if (by == TND_REWRITE_DROP) {
+        rewrite->fired++;
+        return TND_NET_NONE;
+    }
+    const struct tnd_net_value *old = &rewrite->from->values[node->output];
+    TND_ASSERT(rewrite->to->values[by].type == old->type &&
+               tnd_dims_is_equal(&rewrite->to->values[by].shape, &old->shape));
+    (void)old;
+    if (is_base(rewrite->to, by) || can_replace(rewrite, node->output, by)) {
+        rewrite->fired++;
+        return by;
+    }
+    if (node->op == TND_NET_COPY) {
+        return keep_node(rewrite, node, in);
+    }
+    rewrite->fired++;
+    return tnd_net_copy(rewrite->to, by);
+}
+
+static bool rewrite_nodes(struct tnd_rewrite *rewrite)
+{
+    const struct tnd_net *from = rewrite->from;
+    int most = 1;
+    for (int i = 0; i < from->n_nodes; i++) {
+        most = from->nodes[i].n_inputs > most ? from->nodes[i].n_inputs : most;
+    }
+    int *in = tnd_calloc((size_t)most, sizeof(in[0]));
+    for (int i = 0; in != NULL && i < from->n_nodes; i++) {
+        const struct tnd_net_node *node = &from->nodes[i];
+        bool has_all = true; /* what reads a dropped value is dropped itself */
+        for (int k = 0; k < node->n_inputs; k++) {
+            const int base = from->values[node->inputs[k]].base;
+            const bool is_made = from->values[base].node >= 0;
+            in[k] = is_made && rewrite->map[base] == TND_NET_NONE
+                        ? TND_NET_NONE
+                        : map_value(rewrite, node->inputs[k]);
+            has_all = has_all && in[k] != TND_NET_NONE;
+        }
+        if (rewrite->to->status != TANDEM_OK) {
+            break;
+        }
+        const int by = has_all ? rewrite->pass->rule(rewrite, node, in) : TND_REWRITE_DROP;
+        rewrite->map[node->output] =
+            rewrite->to->status == TANDEM_OK ? successor(rewrite, node, in, by) : TND_NET_NONE;
+    }
+    tnd_free(in);
+    return in != NULL && rewrite->to->status == TANDEM_OK;
+}
+
+static bool map_outputs(struct tnd_rewrite *rewrite)
+{
+    for (int i = 0; i < rewrite->from->n_outputs; i++) {
+        const int old = rewrite->from->outputs[i];
+        const int new = tnd_net_output(rewrite->to, map_value(rewrite, old));
+        const char *name = rewrite->from->values[old].name;
+        if (new == TND_NET_NONE) {
+            return false;
+        }
+        if (name[0] != '\0' && rewrite->to->values[new].input < 0) {
+            char *copy = tnd_arena_alloc(&rewrite->to->arena, strlen(name) + 1, 1);
+            if (copy == NULL) {
+                return false;
+            }
+            memcpy(copy, name, strlen(name) + 1);
+            rewrite->to->values[new].name = copy;
+        }
+    }
+    return true;
+}
+
+/* ---- the whole net ---- */
+
+bool tnd_rewrite_is_private(const struct tnd_rewrite *rewrite, int value)
+{
+    const int base = tnd_net_value(rewrite->to, value)->base;
+    int readers = 0;
+    for (int i = 0; i < rewrite->from->n_values; i++) {
+        const int new = rewrite->map[i];
+        if (new >= 0 && rewrite->to->values[new].base == base) {
+            readers += rewrite->readers[i];
+        }
+    }
+    return readers <= 1;
+}
+
+static void count_readers(struct tnd_rewrite *rewrite)
+{
+    const struct tnd_net *net = rewrite->from;
+    for (int i = 0; i < net->n_values; i++) {
+        rewrite->map[i] = TND_NET_NONE;
+    }
+    for (int i = 0; i < net->n_outputs; i++) {
+        rewrite->readers[net->outputs[i]]++;
+        rewrite->is_needed[net->outputs[i]] = true;
+    }
+    for (int i = net->n_nodes - 1; i >= 0; i--) {
+        const struct tnd_net_node *node = &net->nodes[i];
+        for (int k = 0; k < node->n_inputs; k++) {
+            const int base = net->values[node->inputs[k]].base;
+            rewrite->readers[base]++;
+            rewrite->is_needed[base] |= rewrite->is_needed[node->output];
+        }
+    }
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t) * (void *const *)a;
+    const uintptr_t y = (uintptr_t) * (void *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* The new net takes over the arrays that it still reads; the others are freed. False: no memory. */
+static bool take_arrays(struct tnd_net *from, struct tnd_net *to)
+{
+    const void **known = tnd_calloc((size_t)to->n_values + 1, sizeof(known[0]));
+    size_t n = 0;
+    for (int i = 0; known != NULL && i < to->n_values; i++) {
+        if (to->values[i].known != NULL) {
+            known[n++] = to->values[i].known;
+        }
+    }
+    const int had = to->n_owned;
+    for (int i = 0; known != NULL && i < from->n_owned; i++) {
+        if (tnd_vector_insert(&to->owned_vector, sizeof(to->owned[0]), INT32_MAX / 2,
+                              to->n_owned) != TANDEM_OK) {
+            to->n_owned = had;
+            tnd_free(known);
+            return false;
+        }
+        to->owned[to->n_owned - 1] = from->owned[i];
+    }
+    if (known == NULL) {
+        return false;
+    }
+    from->n_owned = 0;
+    qsort(known, n, sizeof(known[0]), compare_pointers);
+    int kept = 0;
+    for (int i = 0; i < to->n_owned; i++) {
+        struct tnd_array *array = to->owned[i];
+        if (bsearch(&array, known, n, sizeof(known[0]), compare_pointers) != NULL) {
+            to->owned[kept++] = array;
+        } else {
+            tnd_array_free(array);
+        }
+    }
+    to->n_owned = kept;
+    tnd_free(known);
+    return true;
+}
+
+static bool rewrite_new(struct tnd_rewrite *rewrite, struct tnd_net *net,
+                        const struct tnd_pass *pass)
+{
+    const size_t n = (size_t)net->n_values + 1;
+    *rewrite = (struct tnd_rewrite){
+        .pass = pass,
+        .from = net,
+        .to = tnd_net_new(),
+        .map = tnd_calloc(n, sizeof(rewrite->map[0])),
+        .readers = tnd_calloc(n, sizeof(rewrite->readers[0])),
+        .is_needed = tnd_calloc(n, sizeof(rewrite->is_needed[0])),
+        .hashes = tnd_calloc((size_t)net->n_nodes + 1, sizeof(rewrite->hashes[0])),
+        .hashed = tnd_calloc(n, sizeof(rewrite->hashed[0])),
+    };
+    return rewrite->to != NULL && rewrite->map != NULL && rewrite->readers != NULL &&
+           rewrite->is_needed != NULL && rewrite->hashes != NULL && rewrite->hashed != NULL;
+}
+
+enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *pass, int *fired,
+                                   struct tandem_error *error)
+{
+    struct tnd_rewrite rewrite;
+    bool is_good = rewrite_new(&rewrite, net, pass);
+    if (is_good) {
+        count_readers(&rewrite);
+        is_good = map_inputs(&rewrite) && rewrite_nodes(&rewrite) && map_outputs(&rewrite) &&
+                  take_arrays(net, rewrite.to);
+    }
+    enum tandem_status status = TANDEM_OK;
+    if (is_good) {
+        const struct tnd_net old = *net;
+        *net = *rewrite.to;
+        *rewrite.to = old;
+        *fired = rewrite.fired;
+    } else if (rewrite.to != NULL && rewrite.to->status != TANDEM_OK) {
+        status = rewrite.to->status;
+        *error = rewrite.to->error;
+    } else {
+        status = tnd_error_set(error, TANDEM_E_MEMORY, pass->name, net->n_values, 0,
+                               "no memory for pass %s over a net of %d values", pass->name,
+                               net->n_values);
+    }
+    tnd_net_free(rewrite.to);
+    tnd_free(rewrite.map);
+    tnd_free(rewrite.readers);
+    tnd_free(rewrite.is_needed);
+    tnd_free(rewrite.hashes);
+    tnd_free(rewrite.hashed);
+    return status;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT
+ * room: graph
+ *
+ * Nets: graphs of operations on arrays of any type with up to 8 dimensions. A net is built by hand,
+ * or from an ONNX model (tandem/onnx_nets.h), and then lowered to a graph of tensors, which a
+ * runtime computes as often as wanted (docs/graphs.md):
+ *
+ *     tandem_net_new(&net, &error);
+ *     int x = tandem_net_input(net, TANDEM_DTYPE_F32, 2, (int64_t[]){4, 64}, "x");
+ *     tandem_net_output(net, tandem_net_unary(net, TANDEM_UNARY_EXP, x), "y");
+ *     tandem_net_lower(net, NULL, &lowered, &error);
+ *     tandem_lowered_set_input(lowered, 0, values, bytes, &error);
+ *     tandem_runtime_compute(runtime, tandem_lowered_graph(lowered), NULL, NULL, &error);
+ *     tandem_lowered_output(lowered, 0, &y);
+ *
+ * Values of a net have numbers. A builder that fails records the first error in the net and returns
+ * TANDEM_NET_NONE, and so do all builders after it: one look at the end does. Wrong arguments are
+ * such errors: ARGUMENT (no such value, axis or kind), SHAPE, TYPE, MEMORY, OVERFLOW.
+ *
+ * Threads: one at a time a net, and one at a time a lowered net. */
+#ifndef TANDEM_NETS_H
+#define TANDEM_NETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tandem/graph.h"
+#include "tandem/status.h"
+
+TANDEM_BEGIN_C
+
+#define TANDEM_NET_MAX_DIMS   8
+#define TANDEM_NET_MAX_WINDOW 3  /**< dimensions that a window moves along */
+#define TANDEM_NET_NONE       -1 /**< no value */
+
+/** Types of values. X(NAME, number): numbers are pinned. */
+#define TANDEM_DTYPE_LIST(X)                                                                       \
+    X(F32, 0)                                                                                      \
+    X(F64, 1)                                                                                      \
+    X(F16, 2)                                                                                      \
+    X(BF16, 3)                                                                                     \
+    X(I8, 4)                                                                                       \
+    X(I16, 5)                                                                                      \
+    X(I32, 6)                                                                                      \
+    X(I64, 7)                                                                                      \
+    X(U8, 8)                                                                                       \
+    X(U16, 9)                                                                                      \
+    X(U32, 10)                                                                                     \
+    X(U64, 11)                                                                                     \
+    X(BOOL, 12) /* a byte, 0 or 1 */
+/** Functions of one value. GELU_TANH is the approximation by tanh; IS_NAN and IS_INF give BOOL;
+ *  ROUND goes to even. */
+#define TANDEM_UNARY_LIST(X)                                                                       \
+    X(NEG, 0)                                                                                      \
+    X(ABS, 1)                                                                                      \
+    X(SIGN, 2)                                                                                     \
+    X(EXP, 3)                                                                                      \
+    X(LOG, 4)                                                                                      \
+    X(SQRT, 5)                                                                                     \
+    X(RECIPROCAL, 6)                                                                               \
+    X(SIN, 7)                                                                                      \
+    X(COS, 8)                                                                                      \
+    X(TAN, 9)                                                                                      \
+    X(ASIN, 10)                                                                                    \
+    X(ACOS, 11)                                                                                    \
+    X(ATAN, 12)                                                                                    \
+    X(SINH, 13)                                                                                    \
+    X(COSH, 14)                                                                                    \
+    X(TANH, 15)                                                                                    \
+    X(ASINH, 16)                                                                                   \
+    X(ACOSH, 17)                                                                                   \
+    X(ATANH, 18)                                                                                   \
+    X(ERF, 19)                                                                                     \
+    X(FLOOR, 20)                                                                                   \
+    X(CEIL, 21)                                                                                    \
+    X(ROUND, 22)                                                                                   \
+    X(NOT, 23)                                                                                     \
+    X(IS_NAN, 24)                                                                                  \
+    X(IS_INF, 25)                                                                                  \
+    X(GELU, 26)                                                                                    \
+    X(GELU_TANH, 27)                                                                               \
+    X(SILU, 28)
+/** Functions of two values. MOD has the sign of the divisor, FMOD that of the dividend; MAX and MIN
+ *  give NaN if one is; AND to SHIFT_RIGHT are of bits; EQUAL, LESS and LESS_EQUAL give BOOL. */
+#define TANDEM_BINARY_LIST(X)                                                                      \
+    X(ADD, 0)                                                                                      \
+    X(SUB, 1)                                                                                      \
+    X(MUL, 2)                                                                                      \
+    X(DIV, 3)                                                                                      \
+    X(POW, 4)                                                                                      \
+    X(MOD, 5)                                                                                      \
+    X(FMOD, 6)                                                                                     \
+    X(MAX, 7)                                                                                      \
+    X(MIN, 8)                                                                                      \
+    X(AND, 9)                                                                                      \
+    X(OR, 10)                                                                                      \
+    X(XOR, 11)                                                                                     \
+    X(SHIFT_LEFT, 12)                                                                              \
+    X(SHIFT_RIGHT, 13)                                                                             \
+    X(EQUAL, 14)                                                                                   \
+    X(LESS, 15)                                                                                    \
+    X(LESS_EQUAL, 16)
+#define TANDEM_REDUCE_LIST(X)                                                                      \
+    X(SUM, 0)                                                                                      \
+    X(PROD, 1)                                                                                     \
+    X(MAX, 2)                                                                                      \
+    X(MIN, 3)
+/** What stands outside of the values that are padded. */
+#define TANDEM_PAD_LIST(X)                                                                         \
+    X(CONSTANT, 0)                                                                                 \
+    X(EDGE, 1)                                                                                     \
+    X(REFLECT, 2)                                                                                  \
+    X(WRAP, 3)
+/** How updates join what is there. */
+#define TANDEM_SCATTER_LIST(X)                                                                     \
+    X(SET, 0)                                                                                      \
+    X(ADD, 1)                                                                                      \
+    X(MUL, 2)                                                                                      \
+    X(MAX, 3)                                                                                      \
+    X(MIN, 4)
+/** ARG_MAX: the index in the whole input; SUM is divided by nothing, padding counts as 0. */
+#define TANDEM_POOL_LIST(X)                                                                        \
+    X(MAX, 0)                                                                                      \
+    X(ARG_MAX, 1)                                                                                  \
+    X(SUM, 2)
+/** LAYER: (x - mean) / sqrt(variance + epsilon); RMS: x / sqrt(mean of squares + epsilon). */
+#define TANDEM_NORM_LIST(X)                                                                        \
+    X(LAYER, 0)                                                                                    \
+    X(RMS, 1)
+
+#define TANDEM_ENUM_DTYPE(name, number)   TANDEM_DTYPE_##name = (number),
+#define TANDEM_ENUM_UNARY(name, number)   TANDEM_UNARY_##name = (number),
+#define TANDEM_ENUM_BINARY(name, number)  TANDEM_BINARY_##name = (number),
+#define TANDEM_ENUM_REDUCE(name, number)  TANDEM_REDUCE_##name = (number),
+#define TANDEM_ENUM_PAD(name, number)     TANDEM_PAD_##name = (number),
+#define TANDEM_ENUM_SCATTER(name, number) TANDEM_SCATTER_##name = (number),
+#define TANDEM_ENUM_POOL(name, number)    TANDEM_POOL_##name = (number),
+#define TANDEM_ENUM_NORM(name, number)    TANDEM_NORM_##name = (number),
+/** The lists above as enumerations. */
+enum tandem_dtype { TANDEM_DTYPE_LIST(TANDEM_ENUM_DTYPE) };
+enum tandem_unary { TANDEM_UNARY_LIST(TANDEM_ENUM_UNARY) };
+enum tandem_binary { TANDEM_BINARY_LIST(TANDEM_ENUM_BINARY) };
+enum tandem_reduce { TANDEM_REDUCE_LIST(TANDEM_ENUM_REDUCE) };
+enum tandem_pad { TANDEM_PAD_LIST(TANDEM_ENUM_PAD) };
+enum tandem_scatter { TANDEM_SCATTER_LIST(TANDEM_ENUM_SCATTER) };
+enum tandem_pool { TANDEM_POOL_LIST(TANDEM_ENUM_POOL) };
+enum tandem_norm { TANDEM_NORM_LIST(TANDEM_ENUM_NORM) };
+#undef TANDEM_ENUM_DTYPE
+#undef TANDEM_ENUM_UNARY
+#undef TANDEM_ENUM_BINARY
+#undef TANDEM_ENUM_REDUCE
+#undef TANDEM_ENUM_PAD
+#undef TANDEM_ENUM_SCATTER
+#undef TANDEM_ENUM_POOL
+#undef TANDEM_ENUM_NORM
+
+/** "float32"; "unknown" for a foreign number. Static storage. Never fails. Any thread. */
+TANDEM_API const char *tandem_dtype_name(enum tandem_dtype type);
+/** Bytes of a value; 0 for a foreign number. Never fails. Any thread. */
+TANDEM_API size_t tandem_dtype_bytes(enum tandem_dtype type);
+
+/** A net that is built. */
+typedef struct tandem_net tandem_net;
+/** A net that was lowered, with its graph and the memory of inputs and outputs. */
+typedef struct tandem_lowered tandem_lowered;
+
+/** Type and shape of values; where they have memory, it holds them in row-major order without gaps,
+ *  the last dimension runs fastest. The layout is fixed for good. */
+struct tandem_net_array {
+    const char *name;                  /**< of an input or output; "": none */
+    enum tandem_dtype type;            /**< of the values */
+    int n_dims;                        /**< 0: one value */
+    int64_t dims[TANDEM_NET_MAX_DIMS]; /**< extents, the slowest first */
+    void *data;                        /**< NULL: only described */
+    size_t bytes;                      /**< of all values */
+};
+
+/** A window that moves along the dimensions behind the first two. */
+struct tandem_window {
+    size_t size;                             /**< sizeof(struct tandem_window) */
+    int64_t extent[TANDEM_NET_MAX_WINDOW];   /**< of a pool; a convolution's weights say it */
+    int64_t stride[TANDEM_NET_MAX_WINDOW];   /**< 0: 1 */
+    int64_t dilation[TANDEM_NET_MAX_WINDOW]; /**< 0: 1 */
+    int64_t before[TANDEM_NET_MAX_WINDOW];   /**< padding in front; below 0 cuts */
+    int64_t after[TANDEM_NET_MAX_WINDOW];    /**< and behind */
+    int64_t groups;                          /**< of a convolution; 0: 1 */
+};
+#define TANDEM_WINDOW_INIT                                                                         \
+    {                                                                                              \
+        sizeof(struct tandem_window), {0}, {0}, {0}, {0}, {0}, 0                                   \
+    }
+
+/** An empty net, which the caller owns. Any thread. Errors: ARGUMENT (NULL), MEMORY. */
+TANDEM_API enum tandem_status tandem_net_new(tandem_net **out_net, struct tandem_error *error);
+/** NULL is allowed. Never fails. One thread at a time. */
+TANDEM_API void tandem_net_free(tandem_net *net);
+/** OK, or the first error of a builder. One thread at a time. Errors: that one, ARGUMENT (NULL),
+ *  STATE (the net was lowered). */
+TANDEM_API enum tandem_status tandem_net_status(const tandem_net *net, struct tandem_error *error);
+/** Type and shape of a value (data NULL). Never fails: false when there is no such value, and `out`
+ *  is untouched. One thread at a time. */
+TANDEM_API bool tandem_net_value(const tandem_net *net, int value, struct tandem_net_array *out);
+/** One line for each operation so far. One thread at a time. Errors: ARGUMENT (NULL), STATE (the
+ *  net was lowered), MEMORY, FILE (`write` stopped). */
+TANDEM_API enum tandem_status tandem_net_print(const tandem_net *net, tandem_write_fn write,
+                                               void *user);
+
+/* ---- where values come from and go to. Threads: one at a time a net. Errors: recorded. ---- */
+
+/** An input: `n_dims` extents, the slowest first; the name is copied. One thread at a time.
+ *  Errors: recorded in the net. */
+TANDEM_API int tandem_net_input(tandem_net *net, enum tandem_dtype type, int n_dims,
+                                const int64_t *dims, const char *name);
+/** A constant, whose values are copied; one value as each element of a number in its type. One
+ *  thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_constant(tandem_net *net, enum tandem_dtype type, int n_dims,
+                                   const int64_t *dims, const void *data);
+TANDEM_API int tandem_net_scalar(tandem_net *net, enum tandem_dtype type, double value);
+/** Makes a value an output; the name is copied. Outputs keep their order. One thread at a time.
+ *  Errors: recorded in the net. */
+TANDEM_API int tandem_net_output(tandem_net *net, int value, const char *name);
+
+/* ---- views: no value moves ---- */
+
+/** Dimension i becomes that of axes[i]. One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_permute(tandem_net *net, int value, const int *axes);
+/** The same values in row-major order with other extents. One thread at a time. Errors: recorded in
+ *  the net. */
+TANDEM_API int tandem_net_reshape(tandem_net *net, int value, int n_dims, const int64_t *dims);
+/** Broadcasts, aligned at the last dimension. One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_expand(tandem_net *net, int value, int n_dims, const int64_t *dims);
+/** From `start`, `count` values of an axis, `step` apart; a negative step goes back. Axes below 0
+ *  count from the end, here and in what follows. One thread at a time. Errors: recorded in the
+ *  net. */
+TANDEM_API int tandem_net_slice(tandem_net *net, int value, int axis, int64_t start, int64_t count,
+                                int64_t step);
+
+/* ---- value by value ---- */
+
+/** As values of another type: floats towards zero, everything but 0 is true. One thread at a time.
+ *  Errors: recorded in the net. */
+TANDEM_API int tandem_net_cast(tandem_net *net, int value, enum tandem_dtype type);
+TANDEM_API int tandem_net_unary(tandem_net *net, enum tandem_unary kind, int value);
+/** Both operands, of one type, are broadcast; `condition` is BOOL. One thread at a time. Errors:
+ *  recorded in the net. */
+TANDEM_API int tandem_net_binary(tandem_net *net, enum tandem_binary kind, int a, int b);
+TANDEM_API int tandem_net_select(tandem_net *net, int condition, int a, int b);
+
+/* ---- along axes ---- */
+
+/** Over `n_axes` axes (NULL and 0: all), which stay with extent 1 when `keeps`. One thread at a
+ *  time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_reduce(tandem_net *net, enum tandem_reduce kind, int value,
+                                 const int *axes, int n_axes, bool keeps);
+/** Index (I64) of the first of the largest, or smallest, values; the axis stays with extent 1. One
+ *  thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_arg_reduce(tandem_net *net, bool is_max, int value, int axis);
+/** Running sum; indices (I64) that sort, equal values keep their order. One thread at a time.
+ *  Errors: recorded in the net. */
+TANDEM_API int tandem_net_scan(tandem_net *net, int value, int axis);
+TANDEM_API int tandem_net_arg_sort(tandem_net *net, int value, int axis, bool largest_first);
+/** exp(x - max) / sum. One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_softmax(tandem_net *net, int value, int axis);
+/** Over `n_axes` axes. One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_norm(tandem_net *net, enum tandem_norm kind, int value, const int *axes,
+                               int n_axes, double epsilon);
+
+/* ---- products and windows ---- */
+
+/** Matrix product as NumPy's matmul: leading dimensions are broadcast. One thread at a time.
+ *  Errors: recorded in the net. */
+TANDEM_API int tandem_net_matmul(tandem_net *net, int a, int b);
+/** softmax(q k^T scale + mask) v of q {B, M, D}, k {B, N, D}, v {B, N, E} and a mask {B, M, N} or
+ *  TANDEM_NET_NONE, to {B, M, E}. One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_attention(tandem_net *net, int q, int k, int v, int mask, double scale);
+/** x {N, C, ...} with weights {M, C / groups, ...}, to {N, M, ...}; one to three dimensions behind.
+ *  NULL: a window without padding. One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_conv(tandem_net *net, int x, int w, const struct tandem_window *window);
+/** x {N, C, ...} by windows. One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_pool(tandem_net *net, enum tandem_pool kind, int x,
+                               const struct tandem_window *window);
+
+/* ---- moving values ---- */
+
+/** One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_concat(tandem_net *net, const int *values, int n, int axis);
+/** `before` and `after` places an axis, below 0 cut; `constant` is one value of the type, and not
+ *  looked at for other modes. One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_pad(tandem_net *net, enum tandem_pad mode, int value,
+                              const int64_t *before, const int64_t *after, int constant);
+/** Rows of an axis by indices of any shape; one element an index along an axis, the other
+ *  dimensions in step; the other way round. Negative indices count from the end. An index outside
+ *  fails the computation with ARGUMENT. One thread at a time. Errors: recorded in the net. */
+TANDEM_API int tandem_net_gather(tandem_net *net, int value, int indices, int axis);
+TANDEM_API int tandem_net_gather_elements(tandem_net *net, int value, int indices, int axis);
+TANDEM_API int tandem_net_scatter_elements(tandem_net *net, enum tandem_scatter kind, int value,
+                                           int indices, int updates, int axis);
+
+/* ---- computing ---- */
+
+/** Options of tandem_net_lower. */
+struct tandem_lower_options {
+    size_t size;        /**< sizeof(struct tandem_lower_options) */
+    const char *passes; /**< "fold,equal,.."; NULL: all; "none". docs/graphs.md */
+};
+#define TANDEM_LOWER_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct tandem_lower_options), NULL                                                  \
+    }
+
+/** Runs passes over a net and makes a graph of tensors of it; what depends on constants alone is
+ *  computed now. The caller owns the result, which took over what the net held: on success the net
+ *  is empty, good for nothing but tandem_net_free. `options` may be NULL. One thread at a time.
+ *  Errors: those of the builders, ARGUMENT (NULL, no such pass, no output), ABI, STATE (lowered
+ *  already), MEMORY, OVERFLOW. */
+TANDEM_API enum tandem_status tandem_net_lower(tandem_net *net,
+                                               const struct tandem_lower_options *options,
+                                               tandem_lowered **out_lowered,
+                                               struct tandem_error *error);
+/** NULL is allowed. No runtime may be computing the graph. Never fails. One thread at a time. */
+TANDEM_API void tandem_lowered_free(tandem_lowered *lowered);
+/** The graph, finished, owned by `lowered`: for tandem_runtime_compute, tandem_runtime_plan and all
+ *  else that takes one. Computing it again allocates nothing (tandem_net_arg_sort alone takes
+ *  scratch memory and gives it back). NULL for NULL. Never fails. Any thread. */
+TANDEM_API tandem_graph *tandem_lowered_graph(const tandem_lowered *lowered);
+
+/** How many there are; 0 for NULL. Never fail. Any thread. */
+TANDEM_API int tandem_lowered_input_count(const tandem_lowered *lowered);
+TANDEM_API int tandem_lowered_output_count(const tandem_lowered *lowered);
+/** The number of an input, or output, by name; -1: there is none. Never fail. Any thread. */
+TANDEM_API int tandem_lowered_find_input(const tandem_lowered *lowered, const char *name);
+TANDEM_API int tandem_lowered_find_output(const tandem_lowered *lowered, const char *name);
+/** Input or output `i` and where its values are: to fill inputs in place and to read outputs
+ *  without a copy while no runtime computes the graph. Inputs keep their values from computation to
+ *  computation. Name and memory live as long as `lowered`. Never fail: false outside, and `out` is
+ *  untouched. One thread at a time. */
+TANDEM_API bool tandem_lowered_input(const tandem_lowered *lowered, int i,
+                                     struct tandem_net_array *out);
+TANDEM_API bool tandem_lowered_output(const tandem_lowered *lowered, int i,
+                                      struct tandem_net_array *out);
+/** Copies values into input `i`. One thread at a time. Errors: ARGUMENT (NULL, no such input, other
+ *  values than the net was specialised with), SHAPE (`bytes` is not what the input has). */
+TANDEM_API enum tandem_status tandem_lowered_set_input(tandem_lowered *lowered, int i,
+                                                       const void *data, size_t bytes,
+                                                       struct tandem_error *error);
+
+TANDEM_END_C
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * room: formats
+ *
+ * ONNX models: what they take and give, and the nets that they become (tandem/nets.h,
+ * docs/onnx.md). A net has fixed shapes; a model with symbolic dimensions ("batch", "tokens") gives
+ * a net for each set of extents. */
+#ifndef TANDEM_ONNX_NETS_H
+#define TANDEM_ONNX_NETS_H
+
+#include "tandem/nets.h"
+
+TANDEM_BEGIN_C
+
+/** An open model. */
+typedef struct tandem_onnx tandem_onnx;
+
+/** A dimension: a number, or a name. The layout is fixed for good. */
+struct tandem_onnx_dim {
+    const char *name; /**< of a symbolic one; NULL: none */
+    int64_t extent;   /**< -1: open */
+};
+
+/** An input or output as the model states it. The layout is fixed for good. */
+struct tandem_onnx_value {
+    const char *name;
+    const char *type_name;  /**< "float32", "string", ... */
+    bool has_type;          /**< false: values that nets do not have, `type` says nothing */
+    enum tandem_dtype type; /**< of the values */
+    int n_dims;             /**< -1: no shape is stated, or one of more than 8 dimensions */
+    struct tandem_onnx_dim dims[TANDEM_NET_MAX_DIMS]; /**< the slowest first */
+};
+
+/** Opens a model file, which is mapped, with the files of external data that it names, which must
+ *  lie in its folder or below. The caller owns the model. Any thread. Errors: ARGUMENT, FILE,
+ *  FORMAT, TRUNCATED, LIMIT, MEMORY, OVERFLOW, UNSUPPORTED_BUILD. */
+TANDEM_API enum tandem_status tandem_onnx_open(const char *path, tandem_onnx **out_model,
+                                               struct tandem_error *error);
+/** The same of bytes, which the model borrows; external data is refused (FORMAT). `name` stands in
+ *  messages and is borrowed, too; NULL: "memory". Any thread. Errors: as above. */
+TANDEM_API enum tandem_status tandem_onnx_read(const void *bytes, size_t n, const char *name,
+                                               tandem_onnx **out_model, struct tandem_error *error);
+/** Closes a model and what tandem_onnx_lower keeps of it; nets that tandem_onnx_net made live on.
+ *  NULL is allowed. Never fails. One thread at a time. */
+TANDEM_API void tandem_onnx_close(tandem_onnx *model);
+
+/** Inputs without values of their own, and outputs. Never fail: 0 for NULL; false outside, and
+ *  `out` is untouched. Texts live as long as the model. Any thread. */
+TANDEM_API int tandem_onnx_input_count(const tandem_onnx *model);
+TANDEM_API int tandem_onnx_output_count(const tandem_onnx *model);
+TANDEM_API bool tandem_onnx_input(const tandem_onnx *model, int i, struct tandem_onnx_value *out);
+TANDEM_API bool tandem_onnx_output(const tandem_onnx *model, int i, struct tandem_onnx_value *out);
+
+/** What a model leaves open. Everything is read during the call. */
+struct tandem_onnx_options {
+    size_t size;                        /**< sizeof(struct tandem_onnx_options) */
+    const struct tandem_onnx_dim *dims; /**< extents of symbolic dimensions, by name */
+    int n_dims;                         /**< length of `dims` */
+    /** Arrays for inputs, by name: they give shapes; where a shape depends on an input's values,
+     *  the net is made for these and runs with no others. */
+    const struct tandem_net_array *arrays;
+    int n_arrays; /**< length of `arrays` */
+};
+#define TANDEM_ONNX_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct tandem_onnx_options), NULL, 0, NULL, 0                                       \
+    }
+/** The net of a model's main graph: opsets 6 to 23. Inputs and outputs stand in the model's order.
+ *  `options` may be NULL. The caller owns the net. One thread at a time a model. Errors: ABI,
+ *  FORMAT (the graph breaks a rule), UNSUPPORTED_BUILD (the message names operator, version and
+ *  node), SHAPE, TYPE, ARGUMENT (NULL, a dimension without extent), MEMORY, OVERFLOW. */
+TANDEM_API enum tandem_status tandem_onnx_net(const tandem_onnx *model,
+                                              const struct tandem_onnx_options *options,
+                                              tandem_net **out_net, struct tandem_error *error);
+
+/** Nets of one model that tandem_onnx_lower keeps. */
+#define TANDEM_ONNX_KEPT 8
+/** The model for these extents, ready to compute: made at the first call, found again at later
+ *  ones. The model owns it; it lives until TANDEM_ONNX_KEPT other sets of extents were asked for
+ *  since it was last, or the model is closed. Each has weights of its own. One thread at a time a
+ *  model, and no runtime may be computing a graph of it. Errors: those of tandem_onnx_net and
+ *  tandem_net_lower. */
+TANDEM_API enum tandem_status tandem_onnx_lower(tandem_onnx *model,
+                                                const struct tandem_onnx_dim *dims, int n_dims,
+                                                tandem_lowered **out_lowered,
+                                                struct tandem_error *error);
+
+TANDEM_END_C
+#endif

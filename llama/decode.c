@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT
+ * Decoding: each batch takes cells of the KV cache, builds its graph in the session's context,
+ * which keeps its memory, and computes it. What a device was lost with is computed anew. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "llama/llama_error.h"
+#include "llama/session.h"
+
+/* ---- batches ---- */
+
+/* Memory for m tokens in a batch. */
+static enum tandem_status reserve_batch(tandem_session *session, int64_t m,
+                                        struct tandem_error *error)
+{
+    struct tnd_llama_batch_memory *memory = &session->batch;
+    if (m <= memory->capacity) {
+        return TANDEM_OK;
+    }
+    int32_t *all = malloc(4 * (size_t)m * sizeof(all[0])); /* m is at most the cells' number */
+    if (all == NULL) {
+        return tnd_llama_no_memory(error);
+    }
+    free(memory->tokens);
+    *memory = (struct tnd_llama_batch_memory){m, all, all + m, all + 2 * m, all + 3 * m};
+    return TANDEM_OK;
+}
+
+/* Prints how a graph will run; what is printed is not what is run, but the same choices. */
+static enum tandem_status print_plan(const tandem_session *session, const tandem_graph *graph,
+                                     const struct tnd_llama_batch *batch,
+                                     struct tandem_error *error)
+{
+    tandem_plan *plan;
+    char head[192];
+    char split[64] = "";
+    if (batch->split->n > 1) {
+        snprintf(split, sizeof(split), " in %d micro-batches over %d places", batch->split->n,
+                 session->micro.stages.n_places);
+    }
+    LLAMA_TRY(tandem_runtime_plan(session->runtime, graph, &plan, error));
+    const int n = snprintf(
+        head, sizeof(head), "plan for %lld tokens from position %lld%s, made in %.1f us:\n",
+        (long long)batch->m, (long long)batch->positions[0], split, tandem_plan_took_us(plan));
+    session->print(session->print_user, head, (unsigned long)n);
+    const enum tandem_status status = tandem_runtime_print_plan(
+        session->runtime, graph, plan, session->print, session->print_user);
+    tandem_plan_free(plan);
+    return status == TANDEM_OK ? TANDEM_OK
+                               : tnd_llama_fail(error, status, "plan", 0, 0,
+                                                "llama: the plan could not be printed");
+}
+
+static bool ask_cancel(void *user)
+{
+    const tandem_session *session = user;
+    return session->cancel != NULL && session->cancel(session->cancel_user);
+}
+
+static void tell_time(void *user, const tandem_tensor *node, enum tandem_stage stage, double us)
+{
+    const tandem_session *session = user;
+    session->timed(session->timed_user, node, stage, us);
+}
+
+/* `split` NULL: not told about the time. */
+static enum tandem_status compute(tandem_session *session, tandem_graph *graph,
+                                  const struct tnd_llama_split *split, struct tandem_error *error)
+{
+    const struct tandem_compute_options options = {.size = sizeof(options),
+                                                   .cancel = ask_cancel,
+                                                   .user = session,
+                                                   .timed =
+                                                       session->timed != NULL ? tell_time : NULL};
+    tandem_plan *plan = NULL;
+    if (session->adjust != NULL || (split != NULL && split->n > 1)) {
+        LLAMA_TRY(tandem_runtime_plan(session->runtime, graph, &plan, error));
+    }
+    if (session->adjust != NULL) {
+        session->adjust(session->adjust_user, graph, plan);
+    }
+    tnd_llama_micro_begin(session);
+    const enum tandem_status status =
+        tandem_runtime_compute(session->runtime, graph, plan, &options, error);
+    if (status == TANDEM_OK && split != NULL) {
+        tnd_llama_micro_end(session, split, plan != NULL && tandem_plan_order(plan) != NULL);
+    }
+    tandem_plan_free(plan);
+    return status;
+}
+
+/* Whether nothing but this machine's CPU computes. */
+static bool is_cpu_alone(const tandem_runtime *runtime)
+{
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
+    return tandem_runtime_describe(runtime, &info) == TANDEM_OK && info.n_devices == 0;
+}
+
+/* Describes entries as a batch. */
+static enum tandem_status describe(tandem_session *session,
+                                   const struct tandem_batch_entry *entries, int64_t n_entries,
+                                   struct tnd_llama_batch *out, struct tandem_error *error)
+{
+    struct tnd_llama_batch_memory *memory = &session->batch;
+    int64_t m = 0, n_outputs = 0;
+    for (int64_t i = 0; i < n_entries; i++) {
+        m += entries[i].n;
+    }
+    LLAMA_TRY(reserve_batch(session, m, error));
+    m = 0;
+    for (int64_t i = 0; i < n_entries; i++) {
+        const struct tandem_batch_entry *entry = &entries[i];
+        const int64_t n_past = session->sequences[entry->sequence].n_past;
+        LLAMA_ASSERT(entry->n > 0 && n_past + entry->n <= session->n_positions);
+        for (int64_t j = 0; j < entry->n; j++, m++) {
+            memory->tokens[m] = entry->tokens[j];
+            memory->positions[m] = (int32_t)(n_past + j);
+            memory->sequences[m] = entry->sequence;
+        }
+        if (entry->wants_logits) {
+            memory->outputs[n_outputs++] = (int32_t)(m - 1);
+        }
+    }
+    *out = (struct tnd_llama_batch){.m = m,
+                                    .tokens = memory->tokens,
+                                    .positions = memory->positions,
+                                    .sequences = memory->sequences,
+                                    .outputs = memory->outputs,
+                                    .n_outputs = n_outputs,
+                                    .expert_ids = session->experts.ids,
+                                    .wants_embeddings = session->has_embeddings,
+                                    .is_on_cpu = is_cpu_alone(session->runtime),
+                                    .hot = session->hot.layers};
+    return TANDEM_OK;
+}
+
+/* Copies a column of the results {n, outputs} of micro-batches: the i-th of all. */
+static void take_column(float *out, tandem_tensor *const *results, int n_parts, int64_t i)
+{
+    for (int part = 0; part < n_parts; part++) {
+        if (results[part] == NULL) {
+            continue;
+        }
+        const int64_t *ne = tandem_tensor_ne(results[part]);
+        if (i < ne[1]) {
+            const float *values = tandem_tensor_data(results[part]);
+            memcpy(out, values + i * ne[0], (size_t)ne[0] * sizeof(out[0]));
+            return;
+        }
+        i -= ne[1];
+    }
+}
+
+/* Copies the logits and moves the sequences on. */
+static void take_results(tandem_session *session, const struct tandem_batch_entry *entries,
+                         int64_t n_entries, const struct tnd_llama_forward *forward)
+{
+    int64_t n_taken = 0;
+    for (int64_t i = 0; i < n_entries; i++) {
+        struct tnd_llama_sequence *sequence = &session->sequences[entries[i].sequence];
+        sequence->n_past += entries[i].n;
+        sequence->has_logits = entries[i].wants_logits;
+        if (!entries[i].wants_logits) {
+            continue;
+        }
+        take_column(sequence->logits, forward->logits, forward->n_parts, n_taken);
+        if (sequence->embedding != NULL) {
+            take_column(sequence->embedding, forward->embeddings, forward->n_parts, n_taken);
+        }
+        n_taken++;
+    }
+}
+
+/* Chooses into how many micro-batches it is cut, and builds its graph. */
+static enum tandem_status build(tandem_session *session, struct tnd_llama_batch *batch,
+                                struct tnd_llama_forward *out_forward, struct tandem_error *error)
+{
+    LLAMA_TRY(tnd_llama_micro_choose(session, batch, error));
+    tandem_context_reset(session->context);
+    return tnd_llama_forward(session->model, &session->cache, batch, session->context, out_forward,
+                             error);
+}
+
+static enum tandem_status run_batch(tandem_session *session, struct tnd_llama_batch *batch,
+                                    struct tnd_llama_forward *out_forward,
+                                    struct tandem_error *error)
+{
+    LLAMA_TRY(build(session, batch, out_forward, error));
+    if (session->print != NULL) {
+        LLAMA_TRY(print_plan(session, out_forward->graph, batch, error));
+    }
+    return compute(session, out_forward->graph, batch->split, error);
+}
+
+/* ---- keys and values that a device was lost with ---- */
+
+/* A batch of those tokens of an earlier one that are still there. */
+static enum tandem_status describe_again(tandem_session *session, int64_t number,
+                                         struct tnd_llama_batch *out, struct tandem_error *error)
+{
+    struct tnd_llama_kv_cache *cache = &session->cache;
+    struct tnd_llama_batch_memory *memory = &session->batch;
+    const int64_t m = tnd_llama_kv_cache_retake(cache, number);
+    LLAMA_TRY(reserve_batch(session, m, error));
+    for (int64_t i = 0; i < m; i++) {
+        const int32_t cell = cache->taken[i];
+        memory->tokens[i] = cache->tokens[cell];
+        memory->sequences[i] = cache->orders[cell] / TND_LLAMA_SPAN;
+        memory->positions[i] = cache->orders[cell] % TND_LLAMA_SPAN;
+    }
+    *out = (struct tnd_llama_batch){.m = m,
+                                    .tokens = memory->tokens,
+                                    .positions = memory->positions,
+                                    .sequences = memory->sequences,
+                                    .outputs = memory->outputs};
+    return TANDEM_OK;
+}
+
+/* The newest batches once more, into the same cells: what they see has come before them. */
+static enum tandem_status recover(tandem_session *session, struct tandem_error *error)
+{
+    struct tnd_llama_kv_cache *cache = &session->cache;
+    const int64_t oldest = session->n_batches - TANDEM_STATE_DEBT;
+    int64_t done = oldest > session->n_on_host ? oldest : session->n_on_host;
+    session->must_recover = true;
+    LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, true, error));
+    tnd_llama_kv_cache_clear_after(cache, done); /* what never reached the host may be no number */
+    while (done < session->n_batches) {
+        struct tnd_llama_batch batch;
+        struct tnd_llama_forward forward;
+        LLAMA_TRY(describe_again(session, ++done, &batch, error));
+        if (batch.m > 0) {
+            tandem_context_reset(session->context);
+            LLAMA_TRY(tnd_llama_forward(session->model, cache, &batch, session->context, &forward,
+                                        error));
+            LLAMA_TRY(compute(session, forward.graph, NULL, error));
+        }
+    }
+    LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, false, error));
+    session->n_on_host = session->n_batches;
+    session->must_recover = false;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_collect(tandem_session *session, struct tandem_error *error)
+{
+    if (session->must_recover ||
+        tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, NULL) != TANDEM_OK) {
+        return recover(session, error);
+    }
+    session->n_on_host = session->n_batches;
+    return TANDEM_OK;
+}
+
+/* ---- decoding ---- */
+
+static enum tandem_status try_decode(tandem_session *session,
+                                     const struct tandem_batch_entry *entries, int64_t n_entries,
+                                     struct tnd_llama_batch *out_batch,
+                                     struct tnd_llama_forward *out_forward,
+                                     struct tandem_error *error)
+{
+    struct tnd_llama_kv_cache *cache = &session->cache;
+    LLAMA_TRY(session->must_recover ? recover(session, error) : TANDEM_OK);
+    LLAMA_TRY(describe(session, entries, n_entries, out_batch, error));
+    LLAMA_TRY(tnd_llama_kv_cache_take(cache, out_batch->sequences, out_batch->positions,
+                                      out_batch->m, error));
+    const enum tandem_status status = run_batch(session, out_batch, out_forward, error);
+    if (status != TANDEM_OK) {
+        tnd_llama_kv_cache_rollback(cache);
+        return status;
+    }
+    tnd_llama_kv_cache_note(cache, out_batch->tokens, ++session->n_batches);
+    return TANDEM_OK;
+}
+
+/* A batch that failed is decoded once more where that may help: keys and values that a device was
+ * lost with are computed anew; a run of micro-batches that reads cells of the cache before later
+ * ones are written cannot be repeated half-way as a whole batch can. */
+static enum tandem_status decode(tandem_session *session, const struct tandem_batch_entry *entries,
+                                 int64_t n_entries, struct tandem_error *error)
+{
+    struct tnd_llama_batch batch = {.split = NULL};
+    struct tnd_llama_forward forward;
+    tnd_llama_hot_look(session);
+    enum tandem_status status = try_decode(session, entries, n_entries, &batch, &forward, error);
+    const bool was_split = batch.split != NULL && batch.split->n > 1;
+    const bool is_lost =
+        status != TANDEM_OK && !session->must_recover &&
+        tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, NULL) != TANDEM_OK;
+    session->must_recover = session->must_recover || is_lost;
+    if (is_lost || (status != TANDEM_OK && status != TANDEM_E_CANCELLED && was_split)) {
+        session->micro.is_off = true;
+        status = try_decode(session, entries, n_entries, &batch, &forward, error);
+        session->micro.is_off = false;
+    }
+    LLAMA_TRY(status);
+    take_results(session, entries, n_entries, &forward);
+    tnd_llama_experts_count(session, &batch);
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_fits(const tandem_session *session, int32_t sequence, int64_t n,
+                                     struct tandem_error *error)
+{
+    const int64_t n_past = session->sequences[sequence].n_past;
+    const int64_t n_free = session->n_positions - n_past;
+    if (n <= n_free) {
+        return TANDEM_OK;
+    }
+    return tnd_llama_fail(error, TANDEM_E_LIMIT, "llama", n, n_free,
+                          "llama: %lld more tokens do not fit: %lld of %lld positions are used",
+                          (long long)n, (long long)n_past, (long long)session->n_positions);
+}
+
+static enum tandem_status check_tokens(const tandem_session *session, const int32_t *tokens,
+                                       int64_t n, struct tandem_error *error)
+{
+    const int64_t vocabulary = session->model->hparams.vocabulary;
+    for (int64_t i = 0; i < n; i++) {
+        if (tokens[i] < 0 || tokens[i] >= vocabulary) {
+            return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", tokens[i], vocabulary - 1,
+                                  "llama: token %d is outside of the vocabulary of %lld",
+                                  (int)tokens[i], (long long)vocabulary);
+        }
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_session_decode(tandem_session *session, const int32_t *tokens, int64_t n,
+                                         int64_t batch, struct tandem_error *error)
+{
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(tokens, error);
+    const int64_t most = batch > 0 && batch < session->batch_max ? batch : session->batch_max;
+    LLAMA_TRY(check_fits(session, 0, n, error));
+    LLAMA_TRY(check_tokens(session, tokens, n, error));
+    for (int64_t at = 0; at < n;) {
+        const int64_t left = n - at;
+        const int64_t m = most < left ? most : left;
+        const struct tandem_batch_entry entry = {
+            .tokens = tokens + at, .n = m, .wants_logits = m == left};
+        LLAMA_TRY(decode(session, &entry, 1, error));
+        at += m;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_entry(const tandem_session *session,
+                                      const struct tandem_batch_entry *entries, int64_t i,
+                                      struct tandem_error *error)
+{
+    const struct tandem_batch_entry *entry = &entries[i];
+    bool is_new = true;
+    for (int64_t j = 0; j < i; j++) {
+        is_new = is_new && entries[j].sequence != entry->sequence;
+    }
+    if (entry->sequence < 0 || entry->sequence >= session->n_sequences || entry->n < 1 || !is_new) {
+        return tnd_llama_fail(
+            error, TANDEM_E_ARGUMENT, "llama", entry->sequence, session->n_sequences,
+            "llama: batch entry %lld has %lld tokens for sequence %d; expected 1 or "
+            "more, and each of %d sequences at most once",
+            (long long)i, (long long)entry->n, (int)entry->sequence, session->n_sequences);
+    }
+    LLAMA_TRY(check_fits(session, entry->sequence, entry->n, error));
+    return check_tokens(session, entry->tokens, entry->n, error);
+}
+
+enum tandem_status tandem_session_decode_batch(tandem_session *session,
+                                               const struct tandem_batch_entry *entries,
+                                               int64_t n_entries, struct tandem_error *error)
+{
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(entries, error);
+    if (n_entries < 1) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", n_entries, 1,
+                              "llama: a batch needs at least one entry");
+    }
+    for (int64_t i = 0; i < n_entries; i++) {
+        LLAMA_TRY(check_entry(session, entries, i, error));
+    }
+    return decode(session, entries, n_entries, error);
+}
+
+enum tandem_status tandem_session_plan(tandem_session *session, int64_t m, tandem_graph **out_graph,
+                                       tandem_plan **out_plan, struct tandem_error *error)
+{
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(out_graph, error);
+    LLAMA_REQUIRE(out_plan, error);
+    struct tnd_llama_forward forward;
+    struct tnd_llama_batch batch;
+    int32_t *zeros = calloc((size_t)(m > 0 ? m : 1), sizeof(zeros[0]));
+    if (zeros == NULL) {
+        return tnd_llama_no_memory(error);
+    }
+    const struct tandem_batch_entry entry = {.tokens = zeros, .n = m, .wants_logits = true};
+    enum tandem_status status = check_entry(session, &entry, 0, error);
+    if (status == TANDEM_OK) {
+        status = describe(session, &entry, 1, &batch, error);
+    }
+    free(zeros);
+    LLAMA_TRY(status);
+    LLAMA_TRY(
+        tnd_llama_kv_cache_take(&session->cache, batch.sequences, batch.positions, batch.m, error));
+    status = build(session, &batch, &forward, error);
+    tnd_llama_kv_cache_rollback(&session->cache);
+    LLAMA_TRY(status);
+    LLAMA_TRY(tandem_runtime_plan(session->runtime, forward.graph, out_plan, error));
+    *out_graph = forward.graph;
+    return TANDEM_OK;
+}

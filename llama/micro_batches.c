@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ * Into how many micro-batches a session cuts a batch: by predicted times, once for batches alike;
+ * whole and cut batches then take turns until measured times decide, too. Start at
+ * tnd_llama_micro_choose. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "llama/llama_error.h"
+#include "llama/session.h"
+
+enum {
+    USES = 8,      /* whole and cut together, that decide; as the runtime's guard */
+    MOST_ALONE = 5 /* uses of a cut batch with nothing at once: more than the guard's turns */
+};
+#define CLEAR 0.1 /* lead that decides after half of the uses */
+
+enum tandem_status tnd_llama_micro_init(struct tnd_llama_micro *micro, const tandem_model *model,
+                                        struct tandem_error *error)
+{
+    micro->stages.of_layer =
+        calloc((size_t)model->hparams.layers + 1, sizeof(micro->stages.of_layer[0]));
+    return micro->stages.of_layer != NULL ? TANDEM_OK : tnd_llama_no_memory(error);
+}
+
+void tnd_llama_micro_fini(struct tnd_llama_micro *micro)
+{
+    free(micro->stages.of_layer);
+}
+
+static const char *place_of(void *user, const void *data)
+{
+    const tandem_session *session = user;
+    return tandem_runtime_placed_on(session->runtime, data);
+}
+
+/* ---- prices ---- */
+
+struct pricing {
+    tandem_session *session;
+    struct tnd_llama_batch *batch;
+};
+
+static enum tandem_status predict(void *user, int n, struct tandem_prediction *out,
+                                  struct tandem_error *error)
+{
+    const struct pricing *pricing = user;
+    tandem_session *session = pricing->session;
+    struct tnd_llama_forward forward;
+    tnd_llama_cut(pricing->batch, &session->micro.stages, n, &session->micro.split);
+    pricing->batch->split = &session->micro.split;
+    tandem_context_reset(session->context);
+    LLAMA_TRY(tnd_llama_forward(session->model, &session->cache, pricing->batch, session->context,
+                                &forward, error));
+    return tandem_runtime_predict(session->runtime, forward.graph, out, error);
+}
+
+/* ---- choices ---- */
+
+static int64_t power_from(int64_t n)
+{
+    int64_t power = 1;
+    while (power < n) {
+        power *= 2;
+    }
+    return power;
+}
+
+/* Batches with as many texts of the same lengths are alike. */
+static uint64_t shape_of(const struct tnd_llama_batch *batch, uint64_t places)
+{
+    uint64_t hash = tnd_llama_mix(places, (uint64_t)batch->m);
+    for (int64_t i = 1; i < batch->m; i++) {
+        if (batch->sequences[i] != batch->sequences[i - 1]) {
+            hash = tnd_llama_mix(hash, (uint64_t)i);
+        }
+    }
+    return hash | 1;
+}
+
+static struct tnd_llama_micro_choice *find_choice(struct tnd_llama_micro *micro, uint64_t shape)
+{
+    const int n = sizeof(micro->choices) / sizeof(micro->choices[0]);
+    for (int i = 0; i < n; i++) {
+        if (micro->choices[i].shape == shape) {
+            return &micro->choices[i];
+        }
+    }
+    struct tnd_llama_micro_choice *choice = &micro->choices[micro->next++ % n];
+    *choice = (struct tnd_llama_micro_choice){.shape = shape};
+    return choice;
+}
+
+/* What runs now. While a cut is on trial it takes turns with the whole batch. */
+static int turn_of(const struct tnd_llama_micro_choice *choice)
+{
+    const bool is_cut = choice->state == TND_LLAMA_MICRO_KEPT ||
+                        (choice->state == TND_LLAMA_MICRO_TRIAL && choice->n_turns % 2 == 0);
+    return is_cut ? choice->n : 1;
+}
+
+enum tandem_status tnd_llama_micro_choose(tandem_session *session, struct tnd_llama_batch *batch,
+                                          struct tandem_error *error)
+{
+    struct tnd_llama_micro *micro = &session->micro;
+    int n = 1;
+    micro->choice = NULL;
+    const bool may_cut = batch->m > 1 && micro->wanted != 1;
+    const uint64_t places =
+        may_cut ? tnd_llama_find_stages(session->model, place_of, session, &micro->stages) : 0;
+    if (places != 0 && micro->wanted > 1) {
+        n = micro->is_off ? 1 : micro->wanted;
+    } else if (places != 0 && !micro->is_off) {
+        struct tnd_llama_micro_choice *choice = find_choice(micro, shape_of(batch, places));
+        const int64_t cells = power_from(session->cache.n_used);
+        if (choice->cells != cells) {
+            struct pricing pricing = {session, batch};
+            int chosen = 1;
+            LLAMA_TRY(tnd_llama_choose_cut(batch->m, predict, &pricing, &chosen, error));
+            if (chosen != choice->n) {
+                *choice = (struct tnd_llama_micro_choice){.shape = choice->shape, .n = chosen};
+            }
+            choice->cells = cells;
+        }
+        micro->choice = choice->n > 1 ? choice : NULL;
+        n = turn_of(choice);
+    }
+    tnd_llama_cut(batch, &micro->stages, n, &micro->split);
+    batch->split = &micro->split;
+    return TANDEM_OK;
+}
+
+/* ---- trials ---- */
+
+static double now_us(void)
+{
+    struct timespec now = {0, 0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+void tnd_llama_micro_begin(tandem_session *session)
+{
+    session->micro.begin_us = session->micro.choice != NULL ? now_us() : 0;
+}
+
+/* By the best times: what disturbs a run only adds to it. */
+static void judge(struct tnd_llama_micro_choice *choice)
+{
+    const int n = choice->n_uses[0] < choice->n_uses[1] ? choice->n_uses[0] : choice->n_uses[1];
+    const double ratio = choice->best_us[0] > 0 ? choice->best_us[1] / choice->best_us[0] : 1;
+    const bool is_clear = ratio > 1 + CLEAR || ratio < 1 - CLEAR;
+    if (2 * n >= USES || (n >= 2 && is_clear)) {
+        choice->state = ratio < 1 ? TND_LLAMA_MICRO_KEPT : TND_LLAMA_MICRO_DROPPED;
+    }
+}
+
+static void note(struct tnd_llama_micro_choice *choice, bool is_cut, bool was_at_once, double us)
+{
+    choice->n_turns++;
+    choice->n_alone = is_cut && !was_at_once ? choice->n_alone + 1 : is_cut ? 0 : choice->n_alone;
+    if (choice->n_alone > MOST_ALONE) {
+        choice->state = TND_LLAMA_MICRO_DROPPED; /* the runtime has given the overlap up */
+    } else if (choice->state == TND_LLAMA_MICRO_TRIAL && (was_at_once || !is_cut)) {
+        double *best_us = &choice->best_us[is_cut];
+        *best_us = choice->n_uses[is_cut]++ == 0 || us < *best_us ? us : *best_us;
+        judge(choice);
+    }
+}
+
+void tnd_llama_micro_end(tandem_session *session, const struct tnd_llama_split *split,
+                         bool was_at_once)
+{
+    struct tnd_llama_micro *micro = &session->micro;
+    micro->n_last = split->n;
+    micro->n_batches += micro->stages.n_places > 1 && split->begin[split->n] > 1;
+    micro->n_split += split->n > 1;
+    if (micro->choice != NULL) {
+        note(micro->choice, split->n > 1, was_at_once, now_us() - micro->begin_us);
+    }
+}
+
+bool tandem_session_micro_batches(const tandem_session *session, struct tandem_micro_batches *out)
+{
+    if (session == NULL || out == NULL || session->micro.n_batches == 0) {
+        return false;
+    }
+    const struct tnd_llama_micro *micro = &session->micro;
+    *out = (struct tandem_micro_batches){micro->stages.n_places, micro->n_last, micro->n_batches,
+                                         micro->n_split};
+    return true;
+}

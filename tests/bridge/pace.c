@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Runs of a machine whose speeds are given: seconds of a run in each way, the host's part with
+ * it. */
+#include "tests/bridge/pace.h"
+
+#include "bridge/ggml/bridge_pace.h"
+
+struct machine {
+    struct tnd_pace pace;
+    double now_s;
+    double run_s[TND_WAYS]; /* of a run with the host's nodes behind it */
+    double in_way_s[TND_WAYS];
+};
+
+static void run(struct machine *machine, int class_of_tokens, double for_s)
+{
+    double end_s = machine->now_s + for_s;
+    for (int i = 0; i < TND_WAYS; i++) {
+        machine->in_way_s[i] = 0;
+    }
+    while (machine->now_s < end_s) {
+        enum tnd_way way = tnd_pace_way(&machine->pace, class_of_tokens);
+        double s = machine->run_s[way];
+        tnd_pace_note(&machine->pace, class_of_tokens, machine->now_s, machine->now_s + s * 0.5,
+                      1000);
+        machine->now_s += s;
+        machine->in_way_s[way] += s;
+    }
+}
+
+static struct machine calm(void)
+{
+    struct machine machine = {.run_s = {0.001, 0.004, 0.002}};
+    tnd_pace_init(&machine.pace, true, false);
+    return machine;
+}
+
+bool tokens_are_in_classes_of_doubling_numbers(void)
+{
+    return tnd_pace_class_of(1) == 0 && tnd_pace_class_of(2) == 1 && tnd_pace_class_of(3) == 1 &&
+           tnd_pace_class_of(4) == 2 && tnd_pace_class_of(63) == 5 && tnd_pace_class_of(64) == 6 &&
+           tnd_pace_class_of(INT64_C(1) << 40) == TND_PACE_CLASSES - 1;
+}
+
+bool a_calm_machine_keeps_the_fastest_way(void)
+{
+    struct machine machine = calm();
+    run(&machine, 0, 60);
+    bool is_team = machine.in_way_s[TND_WAY_TEAM] > 0.97 * 60;
+    machine = calm();
+    machine.run_s[TND_WAY_ALONE] = 0.0005; /* a tiny model */
+    run(&machine, 0, 60);
+    return is_team && machine.in_way_s[TND_WAY_ALONE] > 0.95 * 60;
+}
+
+bool trying_other_ways_costs_little(void)
+{
+    struct machine machine = calm();
+    machine.run_s[TND_WAY_OWN] = 0.02;
+    run(&machine, 0, 60);
+    double lost = machine.in_way_s[TND_WAY_OWN] * (1 - 0.001 / 0.02) +
+                  machine.in_way_s[TND_WAY_ALONE] * (1 - 0.001 / 0.002);
+    return lost > 0 && lost < 0.008 * 60;
+}
+
+bool a_busy_program_moves_it_to_one_thread_and_back(void)
+{
+    struct machine machine = calm();
+    run(&machine, 0, 10);
+    machine.run_s[TND_WAY_TEAM] = 0.006;
+    machine.run_s[TND_WAY_OWN] = 0.005;
+    run(&machine, 0, 1); /* it learns */
+    run(&machine, 0, 10);
+    bool is_alone = machine.in_way_s[TND_WAY_ALONE] > 0.95 * 10;
+    machine.run_s[TND_WAY_TEAM] = 0.001;
+    run(&machine, 0, 10);
+    run(&machine, 0, 10);
+    return is_alone && machine.in_way_s[TND_WAY_TEAM] > 0.95 * 10;
+}
+
+bool a_crowded_host_begins_with_threads_that_sleep(void)
+{
+    struct machine machine = {.run_s = {0.004, 0.001, 0.002}};
+    tnd_pace_init(&machine.pace, true, true);
+    bool begins = tnd_pace_way(&machine.pace, 3) == TND_WAY_OWN;
+    run(&machine, 3, 30);
+    return begins && machine.in_way_s[TND_WAY_OWN] > 0.95 * 30;
+}
+
+bool without_a_team_it_is_never_chosen(void)
+{
+    struct machine machine = {.run_s = {0.0001, 0.004, 0.002}};
+    tnd_pace_init(&machine.pace, false, false);
+    run(&machine, 0, 30);
+    return machine.in_way_s[TND_WAY_TEAM] == 0 && machine.in_way_s[TND_WAY_ALONE] > 0.9 * 30;
+}
+
+bool pauses_of_the_host_do_not_count(void)
+{
+    struct machine machine = calm();
+    run(&machine, 0, 10);
+    for (int i = 0; i < 1000; i++) {
+        machine.now_s += 5; /* a user thinks */
+        run(&machine, 0, 0.02);
+        if (tnd_pace_way(&machine.pace, 0) == TND_WAY_TEAM &&
+            machine.pace.classes[0].pace[TND_WAY_TEAM] > 1.1e-6) {
+            return false;
+        }
+        tnd_pace_pause(&machine.pace);
+    }
+    return true;
+}

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT
+ * Each method to compute a convolution against the reference, whose sums are in double precision:
+ * odd shapes, groups, steps, padding, values that are not finite, how exact Winograd's method is,
+ * and how a method is chosen. */
+#include <math.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/rng.h"
+#include "graph/conv_tile.h"
+#include "graph/lower.h"
+#include "tandem/runtime.h"
+#include "tests/support.h"
+
+struct problem {
+    int n; /* dimensions of the window */
+    int64_t images, channels, filters, groups;
+    int64_t in[3], window[3], stride[3], dilation[3], begin[3], end[3];
+    bool is_block; /* bias, input and bounds follow, with nothing else */
+};
+
+/* Numbers from -4 to 4, whose sums of products are exact in any order; or real ones. */
+static struct tnd_array *filled(struct tnd_rng *rng, const struct tnd_dims *shape, bool is_real)
+{
+    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    for (int64_t i = 0; i < array->n; i++) {
+        ((float *)array->data)[i] =
+            is_real ? tnd_rng_float(rng) * 2 - 1 : (float)tnd_rng_below(rng, 9) - 4;
+    }
+    return array;
+}
+
+static struct tnd_dims input_of(const struct problem *p)
+{
+    struct tnd_dims shape = {.n = p->n + 2, .dims = {p->images, p->channels}};
+    memcpy(shape.dims + 2, p->in, (size_t)p->n * sizeof(int64_t));
+    return shape;
+}
+
+/* A residual block's end: what one tile after another of the result may get at once. */
+static void add_block(struct tnd_net *net, int x, int y)
+{
+    const struct tnd_dims shape = {4, {1, tnd_net_value(net, y)->shape.dims[1], 1, 1}};
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, 3);
+    const int bias = tnd_net_constant(net, filled(&rng, &shape, false));
+    const int sum = tnd_net_binary(net, TND_BINARY_ADD, y, bias);
+    const int both = tnd_net_binary(net, TND_BINARY_ADD, sum, x);
+    (void)tnd_net_output(
+        net, tnd_net_binary(net, TND_BINARY_MAX, both, tnd_net_scalar(net, TND_DTYPE_F32, 0)));
+}
+
+/* A net of one convolution with a constant filter, whose result is read plainly and by a chain. */
+static struct tnd_net *net_of(const struct problem *p, struct tnd_array *filter)
+{
+    struct tnd_net *net = tnd_net_new();
+    const struct tnd_dims shape = input_of(p);
+    struct tnd_window window = {.n = p->n, .groups = p->groups};
+    memcpy(window.extent, p->window, sizeof(window.extent));
+    memcpy(window.stride, p->stride, sizeof(window.stride));
+    memcpy(window.dilation, p->dilation, sizeof(window.dilation));
+    memcpy(window.begin, p->begin, sizeof(window.begin));
+    memcpy(window.end, p->end, sizeof(window.end));
+    const int x = tnd_net_input(net, TND_DTYPE_F32, &shape, "x", NULL);
+    const int y = tnd_net_conv(net, x, tnd_net_constant(net, filter), &window);
+    if (p->is_block) {
+        add_block(net, x, y);
+    } else {
+        (void)tnd_net_output(net, y);
+        (void)tnd_net_output(net, tnd_net_unary(net, TND_UNARY_NEG, x));
+        (void)tnd_net_output(net, tnd_net_unary(net, TND_UNARY_ABS, y));
+    }
+    check_status(net->status, TANDEM_OK, NULL, &net->error);
+    return net;
+}
+
+static struct tnd_array *filter_of(const struct problem *p, struct tnd_rng *rng, bool is_real)
+{
+    struct tnd_dims shape = {.n = p->n + 2, .dims = {p->filters, p->channels / p->groups}};
+    memcpy(shape.dims + 2, p->window, (size_t)p->n * sizeof(int64_t));
+    return filled(rng, &shape, is_real);
+}
+
+/* Times that make `user`, a method, the fastest. */
+static void prefer(void *user, const struct tnd_conv_shape *shape, double us[TND_CONV_METHODS])
+{
+    (void)shape;
+    us[*(const enum tnd_conv_method *)user] = 1;
+}
+
+static tandem_runtime *open_runtime(int n_threads)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    tandem_runtime *runtime = NULL;
+    options.n_threads = n_threads;
+    options.table_path = "";
+    options.backends = "cpu";
+    check_ok(tandem_runtime_open(&options, &runtime, &error));
+    return runtime;
+}
+
+/* All outputs by one method; false where it is none for this convolution. */
+static bool compute(const struct tnd_net *net, enum tnd_conv_method method, int threads,
+                    const struct tnd_array *x, struct tnd_array **out)
+{
+    const struct tnd_lower_options options = {.conv_times = prefer, .user = &method};
+    struct tnd_lowered *lowered = NULL;
+    struct tandem_error error = {0};
+    check_status(tnd_net_lower_with(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);
+    const struct tnd_conv_choice *choice = tnd_lowered_conv(lowered, 0);
+    CU_ASSERT_PTR_NULL(tnd_lowered_conv(lowered, 1));
+    CU_ASSERT_PTR_NULL(tnd_lowered_conv(lowered, -1));
+    const bool is_method = choice != NULL && choice->method == method;
+    if (is_method) {
+        tandem_runtime *runtime = open_runtime(threads);
+        check_ok(tnd_lowered_set_input(lowered, 0, x, &error));
+        for (int i = 0; i < 2; i++) {
+            check_status(
+                tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error),
+                TANDEM_OK, NULL, &error);
+        }
+        for (int i = 0; i < net->n_outputs; i++) {
+            check_ok(tnd_lowered_get_output(lowered, i, &out[i], &error));
+        }
+        tandem_runtime_close(runtime);
+    }
+    tnd_lowered_free(lowered);
+    return is_method;
+}
+
+static void free_arrays(struct tnd_array **arrays, int n)
+{
+    for (int i = 0; i < n; i++) {
+        tnd_array_free(arrays[i]);
+        arrays[i] = NULL;
+    }
+}
+
+static bool is_same(const struct tnd_array *a, const struct tnd_array *b, double tolerance)
+{
+    bool same = a != NULL && b != NULL && tnd_dims_is_equal(&a->shape, &b->shape);
+    for (int64_t i = 0; same && i < a->n; i++) {
+        const double x = tnd_array_number(a, i);
+        const double y = tnd_array_number(b, i);
+        same = x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= tolerance;
+        if (!same) {
+            printf("value %lld: %.9g, expected %.9g\n", (long long)i, x, y);
+        }
+    }
+    return same;
+}
+
+/* Each method on one to three threads; returns how many there were. */
+static int check_problem(const struct problem *p, struct tnd_rng *rng)
+{
+    struct tnd_net *net = net_of(p, filter_of(p, rng, false));
+    const struct tnd_dims shape = input_of(p);
+    struct tnd_array *x = filled(rng, &shape, false);
+    struct tnd_array *want[3] = {NULL};
+    struct tnd_array *got[3] = {NULL};
+    struct tandem_error error = {0};
+    int methods = 0;
+    check_status(tnd_net_run(net, &x, want, &error), TANDEM_OK, NULL, &error);
+    for (int method = 0; method < TND_CONV_METHODS; method++) {
+        for (int threads = 1; threads <= 3; threads++) {
+            const bool is_method = compute(net, (enum tnd_conv_method)method, threads, x, got);
+            methods += is_method && threads == 1;
+            for (int i = 0; is_method && i < net->n_outputs; i++) {
+                CU_ASSERT_TRUE(is_same(got[i], want[i], 0));
+            }
+            free_arrays(got, 3);
+        }
+    }
+    free_arrays(want, 3);
+    tnd_array_free(x);
+    tnd_net_free(net);
+    return methods;
+}
+
+static struct problem square(int64_t images, int64_t channels, int64_t filters, int64_t height,
+                             int64_t width, int64_t padding)
+{
+    return (struct problem){.n = 2,
+                            .images = images,
+                            .channels = channels,
+                            .filters = filters,
+                            .groups = 1,
+                            .in = {height, width},
+                            .window = {3, 3},
+                            .stride = {1, 1},
+                            .dilation = {1, 1},
+                            .begin = {padding, padding},
+                            .end = {padding, padding}};
+}
+
+static void every_way_gives_exact_sums_exactly(void)
+{
+    static const int64_t cases[][6] = {
+        {1, 16, 32, 8, 8, 1}, {2, 17, 33, 5, 7, 1}, {1, 40, 70, 3, 3, 0},  {3, 16, 5, 4, 9, 2},
+        {1, 64, 31, 1, 1, 1}, {1, 33, 1, 13, 2, 1}, {2, 48, 64, 30, 3, 0}, {1, 100, 20, 16, 15, 1}};
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const int64_t *c = cases[i];
+        const struct problem p = square(c[0], c[1], c[2], c[3], c[4], c[5]);
+        check_int(check_problem(&p, &rng), 3);
+    }
+}
+
+static void what_follows_is_computed_with_each_way(void)
+{
+    static const int64_t cases[][3] = {{32, 8, 8}, {17, 5, 31}, {70, 3, 3}, {16, 1, 60}};
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const int64_t *c = cases[i];
+        struct problem p = square(2, c[0], c[0], c[1], c[2], 1);
+        p.is_block = true;
+        check_int(check_problem(&p, &rng), 3);
+    }
+}
+
+static int64_t below(struct tnd_rng *rng, int64_t n)
+{
+    return (int64_t)tnd_rng_below(rng, (uint64_t)n);
+}
+
+static void windows_with_steps_groups_and_gaps_have_two_ways(void)
+{
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (int i = 0; i < 60; i++) {
+        struct problem p = {.n = 1 + (int)below(&rng, 3), .images = 1 + below(&rng, 3)};
+        p.groups = 1 + below(&rng, 4);
+        p.channels = p.groups * (1 + below(&rng, 9));
+        p.filters = p.groups * (1 + below(&rng, 20));
+        for (int d = 0; d < p.n; d++) {
+            p.window[d] = 1 + below(&rng, 4);
+            p.stride[d] = 1 + below(&rng, 3);
+            p.dilation[d] = 1 + below(&rng, 2);
+            p.begin[d] = below(&rng, 3);
+            p.end[d] = below(&rng, 3);
+            p.in[d] = (p.window[d] - 1) * p.dilation[d] + 1 + below(&rng, 6);
+        }
+        const bool is_depthwise = p.channels == p.groups && p.filters == p.groups;
+        check_int(check_problem(&p, &rng), is_depthwise ? 1 : 2);
+    }
+}
+
+static void few_channels_are_padded_and_summed_by_rows(void)
+{
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (int i = 0; i < 40; i++) {
+        struct problem p = square(1 + below(&rng, 2), 1 + below(&rng, 5), 2 + below(&rng, 40),
+                                  5 + below(&rng, 9), 5 + below(&rng, 20), 0);
+        p.window[1] = 2 + below(&rng, 4);
+        p.begin[1] = below(&rng, 5);
+        p.end[1] = below(&rng, 5);
+        p.begin[0] = below(&rng, 3);
+        p.stride[1] = 1 + below(&rng, 3);
+        check_int(check_problem(&p, &rng), 2);
+    }
+}
+
+static double largest(const struct tnd_array *array)
+{
+    double most = 0;
+    for (int64_t i = 0; i < array->n; i++) {
+        most = fmax(most, fabs(tnd_array_number(array, i)));
+    }
+    return most;
+}
+
+static double squares_of_differences(const struct tnd_array *a, const struct tnd_array *b)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        const double x = tnd_array_number(a, i) - tnd_array_number(b, i);
+        sum += x * x;
+    }
+    return sum;
+}
+
+/* The bound that lower_winograd.c derives, and errors of the size of direct sums. (The reference
+ * itself is rounded once.) */
+static void winograd_is_as_exact_as_it_says(void)
+{
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (int64_t channels = TND_WINOGRAD_CHANNELS; channels <= 256; channels *= 2) {
+        const struct problem p = square(1, channels, 33, 9, 12, 1);
+        struct tnd_array *filter = filter_of(&p, &rng, true);
+        const double w = largest(filter);
+        struct tnd_net *net = net_of(&p, filter);
+        const struct tnd_dims shape = input_of(&p);
+        struct tnd_array *x = filled(&rng, &shape, true);
+        struct tnd_array *want[3] = {NULL};
+        struct tnd_array *direct[3] = {NULL};
+        struct tnd_array *got[3] = {NULL};
+        struct tandem_error error = {0};
+        const double c = (double)channels;
+        const double u = ldexp(1, -24);
+        const double bound =
+            1.01 * (c + 7) * u * 81 * c * largest(x) * w + u * 9 * c * largest(x) * w;
+        check_status(tnd_net_run(net, &x, want, &error), TANDEM_OK, NULL, &error);
+        CU_ASSERT_TRUE(compute(net, TND_CONV_WINOGRAD, 2, x, got));
+        CU_ASSERT_TRUE(compute(net, TND_CONV_DIRECT, 2, x, direct));
+        CU_ASSERT_TRUE(is_same(got[0], want[0], bound));
+        CU_ASSERT(squares_of_differences(got[0], want[0]) <=
+                  16 * squares_of_differences(direct[0], want[0]));
+        free_arrays(got, 3);
+        free_arrays(direct, 3);
+        free_arrays(want, 3);
+        tnd_array_free(x);
+        tnd_net_free(net);
+    }
+}
+
+static void few_channels_are_not_exact_enough_for_winograd(void)
+{
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    const struct problem p = square(1, TND_WINOGRAD_CHANNELS - 1, 8, 6, 6, 1);
+    check_int(check_problem(&p, &rng), 2);
+}
+
+/* What is not finite, and what overflows while it is transformed. */
+static void values_that_are_not_finite_reach_only_places_that_see_them(void)
+{
+    static const float strange[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f};
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    const struct problem p = square(1, 16, 9, 11, 10, 1);
+    const struct tnd_dims shape = input_of(&p);
+    for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+        struct tnd_net *net = net_of(&p, filter_of(&p, &rng, false));
+        struct tnd_array *x = filled(&rng, &shape, false);
+        struct tnd_array *want[3] = {NULL};
+        struct tnd_array *got[3] = {NULL};
+        struct tandem_error error = {0};
+        ((float *)x->data)[3 * 110 + 5 * 10 + 6] = strange[i];
+        ((float *)x->data)[7 * 110] = strange[i];
+        check_status(tnd_net_run(net, &x, want, &error), TANDEM_OK, NULL, &error);
+        for (int method = 0; method < TND_CONV_METHODS; method++) {
+            CU_ASSERT_TRUE(compute(net, (enum tnd_conv_method)method, 2, x, got));
+            CU_ASSERT_TRUE(is_same(got[0], want[0], isfinite(strange[i]) ? 1e33 : 0));
+            free_arrays(got, 3);
+        }
+        free_arrays(want, 3);
+        tnd_array_free(x);
+        tnd_net_free(net);
+    }
+}
+
+enum { GUARD = 8, STEP = 64 };
+
+static void check_kernel(const struct tnd_conv_kernel *kernel)
+{
+    float x[16][40];
+    float out[16 * STEP + 2 * GUARD];
+    float values[4 * TND_CONV_FILTERS + 2 * GUARD];
+    const float *rows[16];
+    for (int i = 0; i < 16; i++) {
+        for (int c = 0; c < 40; c++) {
+            x[i][c] = c < 33 ? (float)(i * i + c) : NAN;
+        }
+        rows[i] = x[i];
+    }
+    for (int i = 0; i < 16 * STEP + 2 * GUARD; i++) {
+        out[i] = -77;
+    }
+    for (int i = 0; i < 4 * TND_CONV_FILTERS + 2 * GUARD; i++) {
+        values[i] = -77;
+    }
+    kernel->winograd_in(rows, 33, out + GUARD, STEP);
+    CU_ASSERT_EQUAL(kernel->winograd_out(out + GUARD, STEP, kernel->filters, values + GUARD,
+                                         2 * kernel->filters),
+                    1);
+    for (int i = 0; i < GUARD; i++) {
+        CU_ASSERT_EQUAL(out[i], -77);
+        CU_ASSERT_EQUAL(out[GUARD + 15 * STEP + 48 + i], -77); /* 33 values take 48 places */
+        CU_ASSERT_EQUAL(values[i], -77);
+        CU_ASSERT_EQUAL(values[GUARD + 4 * kernel->filters + i], -77);
+    }
+    out[GUARD + 5 * STEP + kernel->filters - 1] = NAN;
+    CU_ASSERT_EQUAL(kernel->winograd_out(out + GUARD, STEP, kernel->filters, values + GUARD,
+                                         2 * kernel->filters),
+                    0);
+}
+
+static void transforms_write_nothing_beside_their_results(void)
+{
+    check_kernel(&tnd_conv_scalar);
+#if defined(__x86_64__)
+    const uint32_t features = tnd_cpu_features();
+    if ((features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2) {
+        check_kernel(&tnd_conv_avx2);
+    }
+    if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
+        check_kernel(&tnd_conv_avx512);
+    }
+#endif
+}
+
+struct times {
+    double us[TND_CONV_METHODS];
+    struct tnd_conv_shape asked;
+};
+
+static void tell(void *user, const struct tnd_conv_shape *shape, double us[TND_CONV_METHODS])
+{
+    struct times *times = user;
+    times->asked = *shape;
+    memcpy(us, times->us, sizeof(times->us));
+}
+
+static enum tnd_conv_method chosen(const struct problem *p, struct times *times, bool *is_measured)
+{
+    const struct tnd_lower_options options = {.conv_times = times != NULL ? tell : NULL,
+                                              .user = times};
+    struct tnd_rng rng;
+    struct tnd_lowered *lowered = NULL;
+    struct tandem_error error = {0};
+    tnd_rng_init(&rng, 1);
+    struct tnd_net *net = net_of(p, filter_of(p, &rng, false));
+    check_status(tnd_net_lower_with(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);
+    const struct tnd_conv_choice choice = *tnd_lowered_conv(lowered, 0);
+    CU_ASSERT(choice.may[choice.method] && choice.reason != NULL);
+    *is_measured = choice.is_measured;
+    tnd_lowered_free(lowered);
+    tnd_net_free(net);
+    return choice.method;
+}
+
+static void the_fastest_way_that_exists_is_taken(void)
+{
+    struct problem p = square(2, 16, 9, 5, 6, 1);
+    struct times times = {.us = {7, 5, 3}};
+    bool is_measured;
+    check_int(chosen(&p, &times, &is_measured), TND_CONV_WINOGRAD);
+    CU_ASSERT_TRUE(is_measured);
+    check_int(times.asked.images, 2);
+    check_int(times.asked.result[1], 6);
+    check_int(times.asked.channels, 16);
+    times.us[TND_CONV_WINOGRAD] = -1;
+    check_int(chosen(&p, &times, &is_measured), TND_CONV_COLUMNS);
+    times.us[TND_CONV_WINOGRAD] = 1;
+    p.stride[0] = 2; /* which Winograd's method cannot */
+    check_int(chosen(&p, &times, &is_measured), TND_CONV_COLUMNS);
+    times = (struct times){.us = {-1, -1, -1}};
+    (void)chosen(&p, &times, &is_measured);
+    CU_ASSERT_FALSE(is_measured);
+    (void)chosen(&p, NULL, &is_measured);
+    CU_ASSERT_FALSE(is_measured);
+}
+
+static void without_times_a_rule_decides(void)
+{
+    bool is_measured;
+    struct problem p = square(1, 64, 64, 28, 28, 1);
+    check_int(chosen(&p, NULL, &is_measured), TND_CONV_WINOGRAD);
+    CU_ASSERT_FALSE(is_measured);
+    p = square(1, 64, 64, 1, 1, 1); /* a tile of which three places are for nothing */
+    check_int(chosen(&p, NULL, &is_measured), TND_CONV_DIRECT);
+    p = square(1, 3, 64, 28, 28, 1);
+    check_int(chosen(&p, NULL, &is_measured), TND_CONV_DIRECT);
+    p = square(1, 64, 64, 28, 28, 0);
+    p.window[0] = p.window[1] = 1;
+    check_int(chosen(&p, NULL, &is_measured), TND_CONV_COLUMNS);
+}
+
+static CU_TestInfo tests_conv[] = {
+    {"every_way_gives_exact_sums_exactly", every_way_gives_exact_sums_exactly},
+    {"what_follows_is_computed_with_each_way", what_follows_is_computed_with_each_way},
+    {"windows_with_steps_groups_and_gaps_have_two_ways",
+     windows_with_steps_groups_and_gaps_have_two_ways},
+    {"few_channels_are_padded_and_summed_by_rows", few_channels_are_padded_and_summed_by_rows},
+    {"winograd_is_as_exact_as_it_says", winograd_is_as_exact_as_it_says},
+    {"few_channels_are_not_exact_enough_for_winograd",
+     few_channels_are_not_exact_enough_for_winograd},
+    {"values_that_are_not_finite_reach_only_places_that_see_them",
+     values_that_are_not_finite_reach_only_places_that_see_them},
+    {"transforms_write_nothing_beside_their_results",
+     transforms_write_nothing_beside_their_results},
+    {"the_fastest_way_that_exists_is_taken", the_fastest_way_that_exists_is_taken},
+    {"without_times_a_rule_decides", without_times_a_rule_decides},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_graph_conv[] = {
+    {"conv", NULL, NULL, NULL, NULL, tests_conv},
+    CU_SUITE_INFO_NULL,
+};

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ * ONNX models through the public headers: an encoder of fixed shapes beside a decoder whose texts
+ * grow. The models are written here, field by field, in the wire format of Protocol Buffers. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tandem/tandem.h"
+#include "tests/suite_net.h"
+
+enum { STATES = 4, WIDTH = 3, WIRE_VARINT = 0, WIRE_BYTES = 2 };
+
+/* ---- messages (numbers of fields: onnx.proto) ---- */
+
+struct message {
+    unsigned char bytes[1024];
+    size_t n;
+};
+
+static void add_varint(struct message *to, uint64_t value)
+{
+    for (; value > 127; value >>= 7) {
+        to->bytes[to->n++] = (unsigned char)(value | 128);
+    }
+    to->bytes[to->n++] = (unsigned char)value;
+}
+
+static void add_number(struct message *to, unsigned field, uint64_t value)
+{
+    add_varint(to, field << 3 | WIRE_VARINT);
+    add_varint(to, value);
+}
+
+static void add_bytes(struct message *to, unsigned field, const void *bytes, size_t n)
+{
+    add_varint(to, field << 3 | WIRE_BYTES);
+    add_varint(to, n);
+    memcpy(to->bytes + to->n, bytes, n);
+    to->n += n;
+}
+
+static void add_text(struct message *to, unsigned field, const char *text)
+{
+    add_bytes(to, field, text, strlen(text));
+}
+
+static void add_message(struct message *to, unsigned field, const struct message *inner)
+{
+    add_bytes(to, field, inner->bytes, inner->n);
+}
+
+/* A value of float32 {name or extent, WIDTH} in field 11 (input) or 12 (output) of a graph. */
+static void add_value(struct message *graph, unsigned field, const char *name, const char *symbol,
+                      int64_t extent)
+{
+    struct message first = {.n = 0}, second = {.n = 0}, shape = {.n = 0}, tensor = {.n = 0};
+    struct message type = {.n = 0}, value = {.n = 0};
+    if (symbol != NULL) {
+        add_text(&first, 2, symbol);
+    } else {
+        add_number(&first, 1, (uint64_t)extent);
+    }
+    add_number(&second, 1, WIDTH);
+    add_message(&shape, 1, &first);
+    add_message(&shape, 1, &second);
+    add_number(&tensor, 1, 1);
+    add_message(&tensor, 2, &shape);
+    add_message(&type, 1, &tensor);
+    add_text(&value, 1, name);
+    add_message(&value, 2, &type);
+    add_message(graph, field, &value);
+}
+
+static void add_node(struct message *graph, const char *op, const char *a, const char *b,
+                     const char *out)
+{
+    struct message node = {.n = 0};
+    add_text(&node, 1, a);
+    if (b != NULL) {
+        add_text(&node, 1, b);
+    }
+    add_text(&node, 2, out);
+    add_text(&node, 4, op);
+    add_message(graph, 1, &node);
+}
+
+static tandem_onnx *open_model(const struct message *graph, struct message *model)
+{
+    struct message opset = {.n = 0};
+    struct tandem_error error = {.text = ""};
+    tandem_onnx *out = NULL;
+    add_number(&opset, 2, 13);
+    add_number(model, 1, 8);
+    add_message(model, 7, graph);
+    add_message(model, 8, &opset);
+    check_status(tandem_onnx_read(model->bytes, model->n, NULL, &out, &error), TANDEM_OK, NULL,
+                 &error);
+    return out;
+}
+
+static const float weights[WIDTH * WIDTH] = {1, 0, 2, 0, 1, -1, 1, 1, 0};
+
+/* states = signal w, {STATES, WIDTH} */
+static tandem_onnx *open_encoder(struct message *model)
+{
+    struct message graph = {.n = 0}, tensor = {.n = 0};
+    add_node(&graph, "MatMul", "signal", "w", "states");
+    add_number(&tensor, 1, WIDTH);
+    add_number(&tensor, 1, WIDTH);
+    add_number(&tensor, 2, 1);
+    add_text(&tensor, 8, "w");
+    add_bytes(&tensor, 9, weights, sizeof(weights));
+    add_message(&graph, 5, &tensor);
+    add_value(&graph, 11, "signal", NULL, STATES);
+    add_value(&graph, 12, "states", NULL, STATES);
+    return open_model(&graph, model);
+}
+
+/* Attention of {tokens, WIDTH} over the states. */
+static tandem_onnx *open_decoder(struct message *model)
+{
+    struct message graph = {.n = 0};
+    add_node(&graph, "Transpose", "states", NULL, "keys");
+    add_node(&graph, "MatMul", "text", "keys", "scores");
+    add_node(&graph, "Softmax", "scores", NULL, "parts");
+    add_node(&graph, "MatMul", "parts", "states", "next");
+    add_value(&graph, 11, "states", NULL, STATES);
+    add_value(&graph, 11, "text", "tokens", 0);
+    add_value(&graph, 12, "next", "tokens", 0);
+    return open_model(&graph, model);
+}
+
+/* ---- computing ---- */
+
+static void compute(tandem_runtime *runtime, tandem_lowered *lowered)
+{
+    struct tandem_error error = {.text = ""};
+    check_status(tandem_runtime_compute(runtime, tandem_lowered_graph(lowered), NULL, NULL, &error),
+                 TANDEM_OK, NULL, &error);
+}
+
+/* What the decoder has to give for one token. */
+static void attend(const float *states, const float *token, double *out)
+{
+    double parts[STATES], sum = 0;
+    for (int s = 0; s < STATES; s++) {
+        double score = 0;
+        for (int i = 0; i < WIDTH; i++) {
+            score += (double)token[i] * (double)states[s * WIDTH + i];
+        }
+        parts[s] = exp(score);
+        sum += parts[s];
+    }
+    for (int i = 0; i < WIDTH; i++) {
+        out[i] = 0;
+        for (int s = 0; s < STATES; s++) {
+            out[i] += parts[s] / sum * (double)states[s * WIDTH + i];
+        }
+    }
+}
+
+/* Decodes `tokens` tokens and compares the last one; gives the net that did it. */
+static tandem_lowered *decode(tandem_runtime *runtime, tandem_onnx *decoder, const float *states,
+                              float *text, int tokens)
+{
+    const struct tandem_onnx_dim dims[] = {{"tokens", tokens}};
+    const size_t row = WIDTH * sizeof(float);
+    struct tandem_net_array next;
+    struct tandem_error error = {.text = ""};
+    tandem_lowered *lowered = NULL;
+    double want[WIDTH];
+    check_status(tandem_onnx_lower(decoder, dims, 1, &lowered, &error), TANDEM_OK, NULL, &error);
+    if (lowered == NULL) {
+        return NULL;
+    }
+    check_ok(tandem_lowered_set_input(lowered, 0, states, STATES * row, NULL));
+    check_ok(tandem_lowered_set_input(lowered, 1, text, (size_t)tokens * row, NULL));
+    compute(runtime, lowered);
+    CU_ASSERT_TRUE(tandem_lowered_output(lowered, 0, &next));
+    check_string(next.name, "next");
+    check_int(next.dims[0], tokens);
+    attend(states, text + (tokens - 1) * WIDTH, want);
+    const float *got = (const float *)next.data + (tokens - 1) * WIDTH;
+    for (int i = 0; i < WIDTH; i++) {
+        CU_ASSERT_DOUBLE_EQUAL((double)got[i], want[i], 1e-5);
+        text[tokens * WIDTH + i] = got[i];
+    }
+    return lowered;
+}
+
+static void an_encoder_runs_once_and_a_decoder_for_texts_that_grow(void)
+{
+    static const float signal[STATES * WIDTH] = {0.5F, 1, -1, 0, 2, 1, -0.5F, 0, 1, 1, 1, 1};
+    struct message bytes[2] = {{.n = 0}, {.n = 0}};
+    float text[(TANDEM_ONNX_KEPT + 4) * WIDTH] = {0.1F, -0.2F, 0.3F};
+    tandem_lowered *encoder_net = NULL;
+    struct tandem_net_array states = {.data = NULL};
+    tandem_onnx *encoder = open_encoder(&bytes[0]);
+    tandem_onnx *decoder = open_decoder(&bytes[1]);
+    tandem_runtime *runtime = net_test_runtime();
+    check_ok(tandem_onnx_lower(encoder, NULL, 0, &encoder_net, NULL));
+    check_ok(tandem_lowered_set_input(encoder_net, 0, signal, sizeof(signal), NULL));
+    compute(runtime, encoder_net);
+    CU_ASSERT_TRUE_FATAL(tandem_lowered_output(encoder_net, 0, &states));
+    tandem_lowered *first = decode(runtime, decoder, states.data, text, 1);
+    tandem_lowered *second = decode(runtime, decoder, states.data, text, 2);
+    CU_ASSERT_PTR_NOT_EQUAL(first, second);
+    CU_ASSERT_PTR_EQUAL(decode(runtime, decoder, states.data, text, 1), first);
+    for (int tokens = 3; tokens <= TANDEM_ONNX_KEPT + 1; tokens++) {
+        (void)decode(runtime, decoder, states.data, text, tokens);
+    }
+    /* the second was asked for before all others and has gone; the first, asked for again, stays */
+    CU_ASSERT_PTR_EQUAL(decode(runtime, decoder, states.data, text, 1), first);
+    (void)decode(runtime, decoder, states.data, text, 2);
+    tandem_runtime_close(runtime);
+    tandem_onnx_close(encoder);
+    tandem_onnx_close(decoder);
+}
+
+static void a_model_tells_its_inputs_and_outputs_with_their_symbols(void)
+{
+    struct message bytes[2] = {{.n = 0}, {.n = 0}};
+    struct tandem_onnx_value value = {.name = NULL};
+    tandem_onnx *encoder = open_encoder(&bytes[0]);
+    tandem_onnx *decoder = open_decoder(&bytes[1]);
+    check_int(tandem_onnx_input_count(encoder), 1);
+    check_int(tandem_onnx_input_count(decoder), 2);
+    check_int(tandem_onnx_output_count(decoder), 1);
+    CU_ASSERT_TRUE_FATAL(tandem_onnx_input(decoder, 1, &value));
+    check_string(value.name, "text");
+    check_string(value.type_name, "float32");
+    CU_ASSERT_TRUE(value.has_type && value.type == TANDEM_DTYPE_F32);
+    check_int(value.n_dims, 2);
+    check_string(value.dims[0].name, "tokens");
+    check_int(value.dims[0].extent, -1);
+    check_int(value.dims[1].extent, WIDTH);
+    CU_ASSERT_TRUE(tandem_onnx_output(encoder, 0, &value));
+    check_string(value.name, "states");
+    CU_ASSERT_FALSE(tandem_onnx_input(decoder, 2, &value));
+    CU_ASSERT_FALSE(tandem_onnx_output(decoder, -1, &value));
+    tandem_onnx_close(encoder);
+    tandem_onnx_close(decoder);
+}
+
+static void what_a_model_leaves_open_must_be_said(void)
+{
+    static const float text[2 * WIDTH] = {1, 2, 3};
+    const struct tandem_onnx_dim nameless[] = {{NULL, 2}};
+    struct tandem_net_array array = {"text", TANDEM_DTYPE_F32, 2, {2, WIDTH}, NULL, sizeof(text)};
+    struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
+    struct tandem_error error = {.text = ""};
+    struct message bytes = {.n = 0};
+    tandem_lowered *lowered = NULL;
+    tandem_net *net = NULL;
+    tandem_onnx *decoder = open_decoder(&bytes);
+    check_status(tandem_onnx_net(decoder, NULL, &net, &error), TANDEM_E_ARGUMENT, "tokens", &error);
+    check_status(tandem_onnx_lower(decoder, nameless, 1, &lowered, &error), TANDEM_E_ARGUMENT,
+                 "NULL", &error);
+    check_status(tandem_onnx_lower(decoder, NULL, -1, &lowered, &error), TANDEM_E_ARGUMENT,
+                 "not there", &error);
+    options.arrays = &array;
+    options.n_arrays = 1;
+    check_status(tandem_onnx_net(decoder, &options, &net, &error), TANDEM_E_SHAPE,
+                 "has 0 bytes, expected 24", &error);
+    array.data = (void *)(uintptr_t)text;
+    check_status(tandem_onnx_net(decoder, &options, &net, &error), TANDEM_OK, NULL, &error);
+    tandem_onnx_close(decoder);
+    check_status(tandem_net_lower(net, NULL, &lowered, &error), TANDEM_OK, NULL, &error);
+    CU_ASSERT_TRUE(tandem_lowered_output(lowered, 0, &array));
+    check_int(array.dims[0], 2);
+    tandem_lowered_free(lowered);
+    tandem_net_free(net);
+    check_status(tandem_onnx_open("/nowhere/model.onnx", &decoder, &error), TANDEM_E_FILE,
+                 "/nowhere", &error);
+}
+
+static CU_TestInfo tests[] = {
+    {"an encoder runs once and a decoder for texts that grow",
+     an_encoder_runs_once_and_a_decoder_for_texts_that_grow},
+    {"a model tells its inputs and outputs with their symbols",
+     a_model_tells_its_inputs_and_outputs_with_their_symbols},
+    {"what a model leaves open must be said", what_a_model_leaves_open_must_be_said},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_net_onnx[] = {
+    {"ONNX models by the public interface", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * What clients ask for beside texts: embeddings of one and of several texts, in both of their
+ * forms; and which tokens a penalty concerns. */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/suite_server.h"
+
+enum { REPLY_BYTES = 1 << 16, MOST_VALUES = 256 };
+
+static char reply_text[REPLY_BYTES];
+
+#define ASK(served, path, body) tnd_ask_whole((served), (path), (body), reply_text, REPLY_BYTES)
+
+/* ---- embeddings ---- */
+
+static const cJSON *entry_of(const cJSON *root, int i)
+{
+    return cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(root, "data"), i);
+}
+
+/* Vector i of the last reply; returns how many values it has. */
+static int read_vector(int i, float *out)
+{
+    cJSON *root = cJSON_Parse(reply_text);
+    const cJSON *vector = cJSON_GetObjectItemCaseSensitive(entry_of(root, i), "embedding");
+    const int n = cJSON_GetArraySize(vector);
+    for (int k = 0; k < n && k < MOST_VALUES; k++) {
+        out[k] = (float)cJSON_GetArrayItem(vector, k)->valuedouble;
+    }
+    cJSON_Delete(root);
+    return n;
+}
+
+static int digit_of(char digit)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = digit != '\0' ? strchr(digits, digit) : NULL;
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+/* The bytes of a text in base64; returns how many there are. */
+static size_t decode_base64(const char *text, unsigned char *out, size_t capacity)
+{
+    uint32_t bits = 0;
+    int n_bits = 0;
+    size_t n = 0;
+    for (; digit_of(*text) >= 0; text++) {
+        bits = bits << 6 | (uint32_t)digit_of(*text);
+        n_bits += 6;
+        if (n_bits >= 8 && n < capacity) {
+            n_bits -= 8;
+            out[n++] = (unsigned char)(bits >> n_bits);
+        }
+    }
+    return n;
+}
+
+/* Different lengths leave different rests of three bytes. */
+static void base64_is_that_of_its_definition(void)
+{
+    static const char *const cases[][2] = {{"", "\"\""},
+                                           {"f", "\"Zg==\""},
+                                           {"fo", "\"Zm8=\""},
+                                           {"foo", "\"Zm9v\""},
+                                           {"foob", "\"Zm9vYg==\""},
+                                           {"fooba", "\"Zm9vYmE=\""},
+                                           {"\xff\xfe", "\"//4=\""},
+                                           {"foobar", "\"Zm9vYmFy\""}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct srv_text text = {0};
+        tnd_srv_add_base64(&text, cases[i][0], strlen(cases[i][0]));
+        check_string(text.bytes, cases[i][1]);
+        tnd_srv_text_free(&text);
+    }
+}
+
+static void embeddings_come_as_numbers_or_as_base64(void)
+{
+    struct tnd_served s;
+    float numbers[MOST_VALUES], bytes[MOST_VALUES];
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    check_int(ASK(&s, "/v1/embeddings", "{\"input\":\"Once upon\",\"encoding_format\":\"float\"}"),
+              200);
+    const int n = read_vector(0, numbers);
+    check_int(n, tandem_model_hparams(s.model)->dim);
+    check_int(ASK(&s, "/v1/embeddings", "{\"input\":\"Once upon\",\"encoding_format\":\"base64\"}"),
+              200);
+    cJSON *root = cJSON_Parse(reply_text);
+    const cJSON *vector = cJSON_GetObjectItemCaseSensitive(entry_of(root, 0), "embedding");
+    CU_ASSERT_TRUE_FATAL(cJSON_IsString(vector));
+    check_int((int64_t)decode_base64(vector->valuestring, (unsigned char *)bytes, sizeof(bytes)),
+              n * (int64_t)sizeof(float));
+    for (int i = 0; i < n; i++) {
+        CU_ASSERT_EQUAL(bytes[i], numbers[i]);
+    }
+    cJSON_Delete(root);
+    tnd_served_close(&s);
+}
+
+/* Texts that begin alike, are the same, grow and shrink. */
+static void embeddings_of_several_texts_are_those_of_each_alone(void)
+{
+    static const char *const inputs[] = {"\"Tom\"",
+                                         "\"Once upon a time there was\"",
+                                         "\"Once upon a dog\"",
+                                         "[1,5]",
+                                         "\"Once upon a dog\"",
+                                         "[1,5,9,7]"};
+    enum { N = sizeof(inputs) / sizeof(inputs[0]) };
+    struct tnd_served s;
+    float alone[N][MOST_VALUES], beside[MOST_VALUES];
+    char body[512] = "{\"input\":[";
+    int64_t n_tokens = 0;
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    for (int i = 0; i < N; i++) {
+        char one[128];
+        snprintf(one, sizeof(one), "{\"input\":%s}", inputs[i]);
+        check_int(ASK(&s, "/v1/embeddings", one), 200);
+        (void)read_vector(0, alone[i]);
+        n_tokens += atoll(strstr(reply_text, "\"prompt_tokens\":") + 16);
+        snprintf(body + strlen(body), sizeof(body) - strlen(body), "%s%s", i > 0 ? "," : "",
+                 inputs[i]);
+    }
+    strcat(body, "]}");
+    tnd_served_close(&s);
+    CU_ASSERT_TRUE_FATAL(tnd_served_open(&s, NULL)); /* nothing is in the cache */
+    check_int(ASK(&s, "/v1/embeddings", body), 200);
+    check_int(atoll(strstr(reply_text, "\"prompt_tokens\":") + 16), n_tokens);
+    for (int i = 0; i < N; i++) {
+        check_int(read_vector(i, beside), tandem_model_hparams(s.model)->dim);
+        for (int64_t k = 0; k < tandem_model_hparams(s.model)->dim; k++) {
+            CU_ASSERT_TRUE(fabsf(beside[k] - alone[i][k]) < 1e-5f);
+        }
+    }
+    cJSON *root = cJSON_Parse(reply_text);
+    check_int(cJSON_GetObjectItemCaseSensitive(entry_of(root, N - 1), "index")->valueint, N - 1);
+    cJSON_Delete(root);
+    check_int(ASK(&s, "/completion", "{\"prompt\":[1],\"n_predict\":3}"), 200); /* all are idle */
+    tnd_served_close(&s);
+}
+
+static void wrong_texts_of_embeddings_are_refused(void)
+{
+    static const char *const cases[][2] = {
+        {"{\"input\":[\"a\",[]]}", "'input' must be"},
+        {"{\"input\":[\"a\",7]}", "'input' must be"},
+        {"{\"input\":[[1],[1,99999]]}", "token 1 must be"},
+        {"{\"input\":[[[1]]]}", "'input' must be"},
+        {"{\"input\":\"a\",\"encoding_format\":\"int8\"}", "float or base64"}};
+    struct tnd_served s;
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check_int(ASK(&s, "/v1/embeddings", cases[i][0]), 400);
+        check_contains(reply_text, cases[i][1]);
+    }
+    static char body[8192];
+    strcpy(body, "{\"input\":[\"a\",[1");
+    for (int i = 0; i < 256; i++) { /* the second one is too long */
+        strcat(body, ",5");
+    }
+    strcat(body, "]]}");
+    check_int(ASK(&s, "/v1/embeddings", body), 400);
+    check_contains(reply_text, "257 tokens, at most 256");
+    strcpy(body, "{\"input\":[[1]");
+    for (int i = 0; i < 256; i++) {
+        strcat(body, ",[1]");
+    }
+    strcat(body, "]}");
+    check_int(ASK(&s, "/v1/embeddings", body), 400);
+    check_contains(reply_text, "257 texts, at most 256");
+    tnd_served_close(&s);
+}
+
+/* ---- penalties ---- */
+
+/* What a session and a sampler of its own write, as "[1,2,..]". */
+static void write_alone(const struct tnd_served *s, int32_t *ids, int64_t n, float penalty,
+                        int64_t last, char *out)
+{
+    const struct tandem_sampler_options options = {.size = sizeof(options),
+                                                   .vocabulary = 512,
+                                                   .top_p = 1.0f,
+                                                   .repeat_penalty = penalty,
+                                                   .repeat_last = last};
+    tandem_session *session = NULL;
+    tandem_sampler *sampler = NULL;
+    check_ok(tandem_session_new(s->model, s->runtime, NULL, &session, NULL));
+    check_ok(tandem_sampler_new(&options, &sampler, NULL));
+    check_ok(tandem_sampler_keep_utf8(sampler, s->tokenizer, NULL));
+    for (int64_t i = 0; i < n; i++) {
+        tandem_sampler_accept(sampler, ids[i], false);
+    }
+    out += sprintf(out, "\"tokens\":");
+    for (int i = 0; i < 12; i++) {
+        check_ok(tandem_session_decode(session, ids, n, 0, NULL));
+        ids[0] = tandem_sampler_sample(sampler, tandem_session_logits(session, 0));
+        tandem_sampler_accept(sampler, ids[0], true);
+        n = 1;
+        out += sprintf(out, "%s%d", i > 0 ? "," : "[", (int)ids[0]);
+    }
+    sprintf(out, "]");
+    tandem_sampler_free(sampler);
+    tandem_session_free(session);
+}
+
+static void penalties_concern_as_many_tokens_as_were_asked_for(void)
+{
+    static const struct {
+        int asked;
+        int64_t last;
+        float penalty;
+    } cases[] = {{150, 150, 8.0f}, {-1, 4096, 8.0f}, {0, 64, 1.0f}, {32, 32, 8.0f}};
+    struct tnd_served s;
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int32_t ids[128] = {1};
+        char body[2048], want[256];
+        int at = sprintf(body, "{\"prompt\":[1");
+        for (int k = 1; k < 128;
+             k++) { /* frequent ones first, which a short memory has forgotten */
+            ids[k] = k < 60 ? 259 + k * 4 : 403 + k % 7;
+            at += sprintf(body + at, ",%d", (int)ids[k]);
+        }
+        sprintf(body + at,
+                "],\"n_predict\":12,\"temperature\":0,\"repeat_penalty\":8,\"repeat_last_n\":%d}",
+                cases[i].asked);
+        write_alone(&s, ids, 128, cases[i].penalty, cases[i].last, want);
+        check_int(ASK(&s, "/completion", body), 200);
+        check_contains(reply_text, want);
+    }
+    tnd_served_close(&s);
+}
+
+static CU_TestInfo tests[] = {
+    {"base64_is_that_of_its_definition", base64_is_that_of_its_definition},
+    {"embeddings_come_as_numbers_or_as_base64", embeddings_come_as_numbers_or_as_base64},
+    {"embeddings_of_several_texts_are_those_of_each_alone",
+     embeddings_of_several_texts_are_those_of_each_alone},
+    {"wrong_texts_of_embeddings_are_refused", wrong_texts_of_embeddings_are_refused},
+    {"penalties_concern_as_many_tokens_as_were_asked_for",
+     penalties_concern_as_many_tokens_as_were_asked_for},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_server_requests[];
+CU_SuiteInfo suites_server_requests[] = {
+    {"requests", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * Notes and progress of the tools. */
+#include "tools/say.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "tools/args.h"
+
+enum tnd_say_level tnd_say_level = TND_SAY_NOTES;
+
+void tnd_say(const char *format, ...)
+{
+    if (tnd_say_level > TND_SAY_QUIET) {
+        va_list arguments;
+        va_start(arguments, format);
+        vfprintf(stderr, format, arguments);
+        va_end(arguments);
+    }
+}
+
+void tnd_say_log(void *user, enum tandem_log_level level, const char *room, const char *text)
+{
+    (void)user;
+    if (level <= TANDEM_LOG_ERROR) {
+        fprintf(stderr, "%s: error: %s: %s\n", args_program, room, text);
+    } else {
+        tnd_say("%s: note: %s: %s\n", args_program, room, text);
+    }
+}
+
+enum tandem_log_level tnd_say_log_level(void)
+{
+    static const enum tandem_log_level levels[] = {TANDEM_LOG_ERROR, (enum tandem_log_level)0,
+                                                   TANDEM_LOG_INFO};
+    return levels[tnd_say_level - TND_SAY_QUIET];
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-graph bench: the median time of a model with inputs of random values. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "graph/net_public.h"
+#include "tools/tandem-graph/conv_book.h"
+#include "tools/tandem-graph/graph_cli.h"
+
+#define MAX_ROUNDS 100000
+#define MIN_ROUNDS 3
+
+struct bench {
+    const char *path;
+    bool is_json, explains;
+    double seconds;
+    struct args_strings dims;
+    const char *pass_names;
+    struct tnd_graph_runtime how;
+    struct tandem_onnx_dim sizes[ARGS_LIST_MAX];
+    tandem_onnx *model;
+    tandem_net *net;
+    tandem_lowered *lowered;
+    tandem_runtime *runtime;
+    struct tnd_conv_book book;
+    double *ms;
+    int n_rounds;
+    double plan_ms;
+};
+
+/* Floats from -1 to 1; everything else, which may be indices, stays 0. */
+static void fill(const struct tandem_net_array *input)
+{
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, 1);
+    for (size_t i = 0; input->type == TANDEM_DTYPE_F32 && i < input->bytes / sizeof(float); i++) {
+        ((float *)input->data)[i] = tnd_rng_float(&rng) * 2.0f - 1.0f;
+    }
+}
+
+static enum tandem_status compute(struct bench *bench, struct tandem_error *error)
+{
+    const double begin = tnd_graph_now_ns();
+    TND_TRY(tandem_runtime_compute(bench->runtime, tandem_lowered_graph(bench->lowered), NULL, NULL,
+                                   error));
+    bench->ms[bench->n_rounds++] = (tnd_graph_now_ns() - begin) / 1e6;
+    return TANDEM_OK;
+}
+
+static enum tandem_status prepare(struct bench *bench, struct tandem_error *error)
+{
+    struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
+    const struct tandem_lower_options lower = {sizeof(lower), bench->pass_names};
+    const struct tnd_lower_options how = {.conv_times = tnd_conv_book_times, .user = &bench->book};
+    struct tandem_net_array input;
+    bench->ms = tnd_calloc(MAX_ROUNDS, sizeof(double));
+    if (bench->ms == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for times");
+    }
+    TND_TRY(tnd_graph_dims(&bench->dims, bench->sizes, error));
+    TND_TRY(tandem_onnx_open(bench->path, &bench->model, error));
+    TND_TRY(tnd_graph_open_runtime(&bench->how, &bench->runtime, error));
+    options.dims = bench->sizes;
+    options.n_dims = bench->dims.n;
+    TND_TRY(tandem_onnx_net(bench->model, &options, &bench->net, error));
+    TND_TRY(tnd_conv_book_open(bench->runtime, &bench->book, error));
+    TND_TRY(tnd_net_lower_public(bench->net, &lower, &how, &bench->lowered, error));
+    for (int i = 0; tandem_lowered_input(bench->lowered, i, &input); i++) {
+        fill(&input);
+    }
+    return TANDEM_OK;
+}
+
+/* The first computation plans and warms up; it is told apart. */
+static enum tandem_status measure(struct bench *bench, struct tandem_error *error)
+{
+    TND_TRY(prepare(bench, error));
+    TND_TRY(compute(bench, error));
+    bench->plan_ms = bench->ms[0];
+    bench->n_rounds = 0;
+    const double end = tnd_graph_now_ns() + bench->seconds * 1e9;
+    while (bench->n_rounds < MIN_ROUNDS ||
+           (bench->n_rounds < MAX_ROUNDS && tnd_graph_now_ns() < end)) {
+        TND_TRY(compute(bench, error));
+    }
+    tnd_graph_sort(bench->ms, bench->n_rounds);
+    return TANDEM_OK;
+}
+
+static void print(const struct bench *bench)
+{
+    const double median = bench->ms[bench->n_rounds / 2];
+    if (bench->is_json) {
+        printf("{\"ms\": %.6f, \"least_ms\": %.6f, \"first_ms\": %.6f, \"rounds\": %d}\n", median,
+               bench->ms[0], bench->plan_ms, bench->n_rounds);
+    } else {
+        printf("%.3f ms, the median of %d; the fastest %.3f ms, the first %.3f ms\n", median,
+               bench->n_rounds, bench->ms[0], bench->plan_ms);
+    }
+}
+
+static void release(struct bench *bench)
+{
+    tandem_lowered_free(bench->lowered);
+    tnd_conv_book_close(&bench->book);
+    tandem_net_free(bench->net);
+    tandem_runtime_close(bench->runtime);
+    tandem_onnx_close(bench->model);
+    tnd_free(bench->ms);
+    for (int i = 0; i < bench->dims.n; i++) {
+        tnd_free((char *)bench->sizes[i].name);
+    }
+}
+
+int tnd_cmd_graph_bench(int argc, char **argv)
+{
+    struct bench bench = {.seconds = 1.0};
+    const struct args_option options[] = {
+        {"dim", ARGS_STRINGS, &bench.dims, 0, 0, "NAME=N", "extent of a dimension with a name"},
+        {"seconds", ARGS_NUMBER, &bench.seconds, 0, 3600, "S", "how long; 1"},
+        {"threads", ARGS_INT, &bench.how.threads, 0, 4096, "N", "threads; default: one a core"},
+        {"table", ARGS_STRING, &bench.how.table, 0, 0, "FILE",
+         "timing table; none: the rule; default: this machine's"},
+        TND_GRAPH_DEVICE_ROWS(&bench.how),
+        TND_GRAPH_PASSES_ROW(&bench.pass_names),
+        {"explain", ARGS_FLAG, &bench.explains, 0, 0, NULL,
+         "say how each convolution is computed, and why"},
+        {"json", ARGS_FLAG, &bench.is_json, 0, 0, NULL, "one object with the times"},
+    };
+    const struct args_command command = {"bench",
+                                         "MODEL.onnx",
+                                         "Computes a model again and again and prints the median "
+                                         "time. Inputs of float32 are random,\n"
+                                         "others are 0.",
+                                         options,
+                                         (int)(sizeof(options) / sizeof(options[0])),
+                                         1,
+                                         1};
+    struct tandem_error error = {.text = ""};
+    unsigned passes;
+    const int result = args_parse(&command, argc, argv, &bench.path, NULL);
+    if (result != ARGS_OK) {
+        return args_code(result);
+    }
+    if (!tnd_graph_passes(bench.pass_names, &passes)) {
+        return ARGS_WRONG;
+    }
+    const enum tandem_status status = measure(&bench, &error);
+    if (status == TANDEM_OK && bench.explains) {
+        tnd_conv_book_explain(tnd_lowered_of(bench.lowered));
+    }
+    if (status == TANDEM_OK) {
+        print(&bench);
+    }
+    release(&bench);
+    return status == TANDEM_OK ? 0 : tnd_graph_fail(&error);
+}

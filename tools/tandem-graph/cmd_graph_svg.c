@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-graph svg: a model's net before and after passes, as a picture; drawn by graphviz where it
+ * is installed, else by a plain layout of our own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/file_stream.h"
+#include "tools/report/net_picture.h"
+#include "tools/run_program.h"
+#include "tools/tandem-graph/graph_cli.h"
+#include "tools/say.h"
+
+enum { BEFORE, AFTER, PICTURES, MAX_DOT_BOXES = 1500, MAX_PATH_BYTES = 4096 };
+#define DOT_SECONDS 20.0
+
+struct svg {
+    const char *path, *to, *pass_names;
+    bool is_plain, is_dot, overwrites;
+    unsigned passes;
+    struct args_strings dims;
+    struct tandem_onnx_dim sizes[ARGS_LIST_MAX];
+    struct tnd_onnx_model *model;
+    struct tnd_net *net;
+    struct tnd_picture pictures[PICTURES];
+    struct tnd_text text;
+};
+
+/* ---- graphviz ---- */
+
+/* The program `dot` in a folder of PATH. */
+static bool find_dot(char out[MAX_PATH_BYTES])
+{
+    const char *at = getenv("PATH");
+    while (at != NULL && *at != '\0') {
+        const size_t n = strcspn(at, ":");
+        const int length = snprintf(out, MAX_PATH_BYTES, "%.*s/dot", (int)n, at);
+        if (n > 0 && at[0] == '/' && length < MAX_PATH_BYTES && access(out, X_OK) == 0) {
+            return true;
+        }
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
+/* A file of its own for the text that dot reads. */
+static bool write_input(const struct tnd_text *text, char path[MAX_PATH_BYTES])
+{
+    const char *folder = getenv("TMPDIR");
+    (void)snprintf(path, MAX_PATH_BYTES, "%.3000s/tandem-graph-XXXXXX",
+                   folder != NULL && folder[0] != '\0' ? folder : "/tmp");
+    const int file = mkstemp(path);
+    FILE *stream = file >= 0 ? fdopen(file, "w") : NULL;
+    if (stream == NULL) {
+        return false;
+    }
+    const bool is_whole = fwrite(tnd_text_string(text), 1, text->n, stream) == text->n;
+    return fclose(stream) == 0 && is_whole;
+}
+
+/* Lets graphviz draw; false when it cannot, which a line on stderr says. */
+static bool draw_by_dot(struct svg *svg)
+{
+    char program[MAX_PATH_BYTES], input[MAX_PATH_BYTES], format[] = "-Tsvg";
+    struct tnd_run_result result = {.code = -1};
+    struct tandem_error error = {.text = ""};
+    struct tnd_text text = TND_TEXT_INIT;
+    const int n = svg->pictures[BEFORE].n_boxes + svg->pictures[AFTER].n_boxes;
+    if (svg->is_plain || !find_dot(program)) {
+        return false;
+    }
+    if (n > MAX_DOT_BOXES) {
+        tnd_say("tandem-graph: note: %d boxes are more than graphviz is asked to draw (%d): plain "
+                "layout\n",
+                n, MAX_DOT_BOXES);
+        return false;
+    }
+    tnd_picture_dot(svg->pictures, PICTURES, &text);
+    bool is_drawn = !text.failed && write_input(&text, input);
+    if (is_drawn) {
+        char *const argv[] = {program, format, input, NULL};
+        const enum tandem_status status = tnd_run_program(argv, DOT_SECONDS, &result, &error);
+        is_drawn = status == TANDEM_OK && result.code == 0 && result.out.n > 0 &&
+                   strstr(tnd_text_string(&result.out), "<svg") != NULL;
+        if (is_drawn) {
+            tnd_text_add_bytes(&svg->text, tnd_text_string(&result.out), result.out.n);
+        } else {
+            tnd_say("tandem-graph: note: %s drew nothing (%s%s): plain layout\n", program,
+                    result.is_late ? "it took too long" : error.text, result.said);
+        }
+        if (status == TANDEM_OK) {
+            tnd_run_fini(&result);
+        }
+        (void)unlink(input);
+    }
+    tnd_text_fini(&text);
+    return is_drawn;
+}
+
+/* ---- the command ---- */
+
+/* The names of a model's outputs, borrowed; NULL without memory. */
+static const char **output_names(const struct tnd_onnx_graph *graph)
+{
+    const char **names = tnd_calloc((size_t)graph->n_outputs + 1, sizeof(*names));
+    for (int i = 0; names != NULL && i < graph->n_outputs; i++) {
+        names[i] = graph->outputs[i].name;
+    }
+    return names;
+}
+
+static enum tandem_status take_pictures(struct svg *svg, struct tandem_error *error)
+{
+    const char **names = output_names(svg->model->graph);
+    enum tandem_status status =
+        tnd_picture_take(svg->net, "as the model has it", names, &svg->pictures[BEFORE], error);
+    if (status == TANDEM_OK) {
+        status = tnd_net_optimize(svg->net, svg->passes, NULL, error);
+    }
+    if (status == TANDEM_OK) {
+        status =
+            tnd_picture_take(svg->net, "after the passes", names, &svg->pictures[AFTER], error);
+    }
+    tnd_free(names);
+    return status;
+}
+
+static enum tandem_status save(const struct svg *svg, struct tandem_error *error)
+{
+    struct tnd_file_stream stream;
+    if (svg->text.failed) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, svg->to, 0, 0, "no memory for a picture");
+    }
+    if (svg->to == NULL) {
+        return fwrite(tnd_text_string(&svg->text), 1, svg->text.n, stdout) == svg->text.n
+                   ? TANDEM_OK
+                   : tnd_error_set(error, TANDEM_E_FILE, NULL, 0, 0,
+                                   "the picture could not be written to the standard output");
+    }
+    if (!svg->overwrites && tnd_file_exists(svg->to)) {
+        return tnd_error_set(error, TANDEM_E_EXISTS, svg->to, 0, 0,
+                             "%s is there, expected a new file, or -y", svg->to);
+    }
+    TND_TRY(tnd_file_stream_open(svg->to, false, &stream, error));
+    const enum tandem_status status =
+        tnd_file_stream_write(&stream, tnd_text_string(&svg->text), svg->text.n, error);
+    if (status != TANDEM_OK) {
+        tnd_file_stream_abandon(&stream);
+        return status;
+    }
+    return tnd_file_stream_commit(&stream, error);
+}
+
+static enum tandem_status make(struct svg *svg, struct tandem_error *error)
+{
+    const struct tnd_graph_arrays none = {.n = 0};
+    TND_TRY(tnd_graph_dims(&svg->dims, svg->sizes, error));
+    TND_TRY(tnd_onnx_open(svg->path, &svg->model, error));
+    TND_TRY(tnd_graph_build(svg->model, &none, svg->sizes, svg->dims.n, 0, &svg->net, error));
+    TND_TRY(take_pictures(svg, error));
+    if (svg->is_dot) {
+        tnd_picture_dot(svg->pictures, PICTURES, &svg->text);
+    } else if (!draw_by_dot(svg)) {
+        tnd_picture_svg(svg->pictures, PICTURES, &svg->text);
+    }
+    return save(svg, error);
+}
+
+static void release(struct svg *svg)
+{
+    tnd_net_free(svg->net);
+    tnd_onnx_close(svg->model);
+    tnd_picture_fini(&svg->pictures[BEFORE]);
+    tnd_picture_fini(&svg->pictures[AFTER]);
+    tnd_text_fini(&svg->text);
+    for (int i = 0; i < svg->dims.n; i++) {
+        tnd_free((char *)svg->sizes[i].name);
+    }
+}
+
+int tnd_cmd_graph_svg(int argc, char **argv)
+{
+    static struct svg svg = {.text = TND_TEXT_INIT};
+    const struct args_option options[] = {
+        {"o", ARGS_STRING, &svg.to, 0, 0, "FILE", "the picture; default: standard output"},
+        {"y", ARGS_FLAG, &svg.overwrites, 0, 0, NULL, "replace a file that is there"},
+        {"dim", ARGS_STRINGS, &svg.dims, 0, 0, "NAME=N", "extent of a dimension with a name"},
+        {"plain", ARGS_FLAG, &svg.is_plain, 0, 0, NULL, "our own layout, also beside graphviz"},
+        {"dot", ARGS_FLAG, &svg.is_dot, 0, 0, NULL, "graphviz's text instead of a picture"},
+        TND_GRAPH_PASSES_ROW(&svg.pass_names),
+    };
+    const struct args_command command = {
+        "svg",
+        "MODEL.onnx",
+        "Draws a model's net before and after the passes, as SVG: by graphviz's dot, where it is "
+        "installed,\nelse by a plain layout. Dashed lines are views. Constants are not drawn.",
+        options,
+        (int)(sizeof(options) / sizeof(options[0])),
+        1,
+        1};
+    struct tandem_error error = {.text = ""};
+    const int result = args_parse(&command, argc, argv, &svg.path, NULL);
+    if (result != ARGS_OK) {
+        return args_code(result);
+    }
+    if (!tnd_graph_passes(svg.pass_names, &svg.passes)) {
+        return ARGS_WRONG;
+    }
+    const enum tandem_status status = make(&svg, &error);
+    release(&svg);
+    return status == TANDEM_OK ? 0 : tnd_graph_fail(&error);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-graph transcribe: an encoder of sound and a decoder of tokens, as Whisper has them. The
+ * encoder runs once. The decoder runs once a token; keys and values of its text are kept in blocks
+ * of cells, so that it is lowered anew only where a block is full. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "tools/tandem-graph/graph_cli.h"
+
+enum { BLOCK = 32, MAX_TOKENS = 4096 };
+#define UNSEEN     -1e9F /* added to the scores of cells without contents */
+#define PAST       "past_"
+#define PAST_BYTES (sizeof(PAST) - 1)
+
+struct listen {
+    const char *files[3]; /* encoder, decoder, sound */
+    struct args_ints prompt;
+    int64_t end, n_tokens;
+    struct tnd_graph_runtime how;
+    tandem_runtime *runtime;
+    tandem_onnx *encoder, *decoder;
+    tandem_lowered *heard, *step; /* of the models; NULL: not yet */
+    int64_t cells;                /* of `step` */
+};
+
+static enum tandem_status compute(struct listen *listen, tandem_lowered *lowered,
+                                  struct tandem_error *error)
+{
+    return tandem_runtime_compute(listen->runtime, tandem_lowered_graph(lowered), NULL, NULL,
+                                  error);
+}
+
+/* ---- the sound ---- */
+
+static enum tandem_status encode(struct listen *listen, struct tandem_error *error)
+{
+    struct tandem_net_array input;
+    struct tnd_array *mel = NULL;
+    TND_TRY(tandem_onnx_lower(listen->encoder, NULL, 0, &listen->heard, error));
+    if (!tandem_lowered_input(listen->heard, 0, &input) || input.n_dims != 3 ||
+        input.type != TANDEM_DTYPE_F32) {
+        return tnd_error_set(error, TANDEM_E_SHAPE, listen->files[0], 0, 3,
+                             "%.150s: the first input is no spectrogram, expected float32 with 3 "
+                             "dimensions: 1, bins, frames",
+                             listen->files[0]);
+    }
+    TND_TRY(tnd_graph_mel(listen->files[2], (int)input.dims[1], input.dims[2], &mel, error));
+    const enum tandem_status status = tandem_lowered_set_input(
+        listen->heard, 0, mel->data, (size_t)mel->n * sizeof(float), error);
+    tnd_array_free(mel);
+    TND_TRY(status);
+    return compute(listen, listen->heard, error);
+}
+
+/* ---- the decoder's inputs ---- */
+
+/* An input of keys or values of the text, and the output that is its next cell. */
+struct cache {
+    struct tandem_net_array past, next;
+    size_t outer, inner; /* runs of cells, and bytes of a cell in one */
+};
+
+/* Whether input `i` of a net is a cache; the one axis in which input and output differ is that of
+ * the cells. */
+static bool find_cache(const tandem_lowered *lowered, int i, struct cache *out)
+{
+    if (!tandem_lowered_input(lowered, i, &out->past) ||
+        strncmp(out->past.name, PAST, PAST_BYTES) != 0 ||
+        !tandem_lowered_output(lowered,
+                               tandem_lowered_find_output(lowered, out->past.name + PAST_BYTES),
+                               &out->next) ||
+        out->past.n_dims != out->next.n_dims) {
+        return false;
+    }
+    int axis = 0;
+    while (axis < out->past.n_dims && out->past.dims[axis] == out->next.dims[axis]) {
+        axis++;
+    }
+    if (axis == out->past.n_dims || out->next.dims[axis] != 1) {
+        return false;
+    }
+    out->outer = 1;
+    for (int k = 0; k < axis; k++) {
+        out->outer *= (size_t)out->past.dims[k];
+    }
+    out->inner = out->outer == 0 ? 0 : out->next.bytes / out->outer;
+    return true;
+}
+
+/* The next cell of each cache goes to its place `at`. */
+static void keep_cells(const struct listen *listen, int64_t at)
+{
+    struct cache cache;
+    for (int i = 0; i < tandem_lowered_input_count(listen->step); i++) {
+        if (!find_cache(listen->step, i, &cache)) {
+            continue;
+        }
+        for (size_t k = 0; k < cache.outer; k++) {
+            char *run = (char *)cache.past.data + k * (size_t)listen->cells * cache.inner;
+            memcpy(run + (size_t)at * cache.inner, (const char *)cache.next.data + k * cache.inner,
+                   cache.inner);
+        }
+    }
+}
+
+/* The text so far moves into a net with more cells; the others of these are never seen. */
+static void move_cells(const tandem_lowered *from, int64_t n, const tandem_lowered *to,
+                       int64_t room)
+{
+    struct cache old, cache;
+    for (int i = 0; i < tandem_lowered_input_count(to); i++) {
+        if (!find_cache(to, i, &cache)) {
+            continue;
+        }
+        memset(cache.past.data, 0, cache.past.bytes);
+        for (size_t k = 0; from != NULL && find_cache(from, i, &old) && k < cache.outer; k++) {
+            memcpy((char *)cache.past.data + k * (size_t)room * cache.inner,
+                   (const char *)old.past.data + k * (size_t)n * cache.inner,
+                   (size_t)n * cache.inner);
+        }
+    }
+}
+
+/* What the encoder made goes to the decoder's inputs of the same names. */
+static enum tandem_status give_states(const struct listen *listen, struct tandem_error *error)
+{
+    struct tandem_net_array states;
+    for (int i = 0; tandem_lowered_output(listen->heard, i, &states); i++) {
+        const int input = tandem_lowered_find_input(listen->step, states.name);
+        if (input >= 0) {
+            TND_TRY(
+                tandem_lowered_set_input(listen->step, input, states.data, states.bytes, error));
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* A decoder with room for one more block of cells. */
+static enum tandem_status grow(struct listen *listen, struct tandem_error *error)
+{
+    const int64_t cells = listen->cells + BLOCK;
+    const struct tandem_onnx_dim dims[] = {{"cells", cells}, {"keys", cells + 1}};
+    tandem_lowered *larger = NULL;
+    TND_TRY(tandem_onnx_lower(listen->decoder, dims, 2, &larger, error));
+    move_cells(listen->step, listen->cells, larger, cells);
+    listen->step = larger;
+    listen->cells = cells;
+    return give_states(listen, error);
+}
+
+/* Sets an input by name; one that the decoder does not have is left out. */
+static enum tandem_status set(const struct listen *listen, const char *name, const void *data,
+                              size_t bytes, struct tandem_error *error)
+{
+    const int input = tandem_lowered_find_input(listen->step, name);
+    return input < 0 ? TANDEM_OK
+                     : tandem_lowered_set_input(listen->step, input, data, bytes, error);
+}
+
+/* Cells up to `at` are seen, and the last key, which is the token's own. */
+static void set_mask(const struct listen *listen, int64_t at)
+{
+    struct tandem_net_array mask;
+    if (tandem_lowered_input(listen->step, tandem_lowered_find_input(listen->step, "mask"),
+                             &mask) &&
+        mask.type == TANDEM_DTYPE_F32) {
+        const int64_t n = (int64_t)(mask.bytes / sizeof(float));
+        for (int64_t i = 0; i < n; i++) {
+            ((float *)mask.data)[i] = i < at || i == n - 1 ? 0.0F : UNSEEN;
+        }
+    }
+}
+
+/* ---- the text ---- */
+
+static enum tandem_status likeliest(const struct listen *listen, int64_t *out,
+                                    struct tandem_error *error)
+{
+    struct tandem_net_array logits;
+    if (!tandem_lowered_output(listen->step, tandem_lowered_find_output(listen->step, "logits"),
+                               &logits) ||
+        logits.type != TANDEM_DTYPE_F32 || logits.bytes == 0) {
+        return tnd_error_set(error, TANDEM_E_NOT_FOUND, listen->files[1], 0, 0,
+                             "%.150s: no output logits of float32, expected one", listen->files[1]);
+    }
+    const float *values = logits.data;
+    *out = 0;
+    for (int64_t i = 1; i < (int64_t)(logits.bytes / sizeof(float)); i++) {
+        *out = values[i] > values[*out] ? i : *out;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status step(struct listen *listen, int64_t token, int64_t at, int64_t *next,
+                               struct tandem_error *error)
+{
+    if (at == listen->cells) {
+        TND_TRY(grow(listen, error));
+    }
+    TND_TRY(set(listen, "token", &token, sizeof(token), error));
+    TND_TRY(set(listen, "position", &at, sizeof(at), error));
+    set_mask(listen, at);
+    TND_TRY(compute(listen, listen->step, error));
+    keep_cells(listen, at);
+    return likeliest(listen, next, error);
+}
+
+static enum tandem_status decode(struct listen *listen, struct tandem_error *error)
+{
+    const int64_t n = listen->prompt.n + listen->n_tokens;
+    int64_t token = 0;
+    for (int64_t at = 0; at < n; at++) {
+        const bool is_prompt = at < listen->prompt.n;
+        token = is_prompt ? listen->prompt.values[at] : token;
+        if (!is_prompt) {
+            printf("%s%lld", at > listen->prompt.n ? " " : "", (long long)token);
+            fflush(stdout);
+        }
+        if (!is_prompt && token == listen->end) {
+            break;
+        }
+        if (at + 1 < n) {
+            TND_TRY(step(listen, token, at, &token, error));
+        }
+    }
+    printf("\n");
+    return TANDEM_OK;
+}
+
+static enum tandem_status transcribe(struct listen *listen, struct tandem_error *error)
+{
+    TND_TRY(tandem_onnx_open(listen->files[0], &listen->encoder, error));
+    TND_TRY(tandem_onnx_open(listen->files[1], &listen->decoder, error));
+    TND_TRY(tnd_graph_open_runtime(&listen->how, &listen->runtime, error));
+    TND_TRY(encode(listen, error));
+    return decode(listen, error);
+}
+
+int tnd_cmd_graph_transcribe(int argc, char **argv)
+{
+    struct listen listen = {.end = -1, .n_tokens = 64, .prompt = {.n = 1}};
+    const struct args_option options[] = {
+        {"prompt", ARGS_INTS, &listen.prompt, 0, INT32_MAX, "T[,T..]", "tokens to begin with; 0"},
+        {"end", ARGS_INT, &listen.end, -1, INT32_MAX, "T", "the token that ends the text"},
+        {"tokens", ARGS_INT, &listen.n_tokens, 1, MAX_TOKENS, "N", "at most; 64"},
+        {"threads", ARGS_INT, &listen.how.threads, 0, 4096, "N", "threads; default: one a core"},
+        {"table", ARGS_STRING, &listen.how.table, 0, 0, "FILE",
+         "timing table; none: the rule; default: this machine's"},
+    };
+    const struct args_command command = {
+        "transcribe",
+        "ENCODER.onnx DECODER.onnx SOUND",
+        "Prints the likeliest tokens for a sound, one after the other. docs/onnx.md says what the "
+        "two models must\ntake and give.",
+        options,
+        (int)(sizeof(options) / sizeof(options[0])),
+        3,
+        3};
+    struct tandem_error error = {.text = ""};
+    const int result = args_parse(&command, argc, argv, listen.files, NULL);
+    if (result != ARGS_OK) {
+        return args_code(result);
+    }
+    const enum tandem_status status = transcribe(&listen, &error);
+    tandem_runtime_close(listen.runtime);
+    tandem_onnx_close(listen.encoder);
+    tandem_onnx_close(listen.decoder);
+    return status == TANDEM_OK ? 0 : tnd_graph_fail(&error);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * One case as the ONNX project lays them out: model.onnx, and in each folder test_data_set_N its
+ * input_N.pb and output_N.pb, tensors in the order of the model. Layout and tolerances are those of
+ * onnx/backend/test/runner of onnx 1.18.0. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "tools/tandem-graph/graph_cli.h"
+
+#define MAX_PATH_BYTES 4096
+#define RTOL           1e-3        /* of floats; other types must be equal */
+#define RTOL_BF16      (1.0 / 128) /* one step: onnx's files are cut there, not rounded */
+#define ATOL           1e-7
+
+/* Reads one tensor. Of another kind (a sequence, a map) than a tensor it is no tensor: refused. */
+static enum tandem_status load(const char *path, struct tnd_array **out, struct tandem_error *error)
+{
+    struct tnd_file file;
+    struct tnd_onnx_tensor tensor;
+    struct tnd_onnx_memory *memory = NULL;
+    TND_TRY(tnd_file_map(path, false, &file, error));
+    enum tandem_status status =
+        tnd_onnx_read_tensor(file.data, file.bytes, path, &tensor, &memory, error);
+    if (status == TANDEM_OK) {
+        status = tnd_onnx_array(&tensor, out, error);
+        tnd_onnx_memory_free(memory);
+    }
+    tnd_file_close(&file);
+    return status;
+}
+
+/* Reads KIND_0.pb, KIND_1.pb and so on for all values of a list that have no initializer. */
+static enum tandem_status load_all(const char *folder, const char *kind,
+                                   const struct tnd_onnx_graph *graph,
+                                   const struct tnd_onnx_value *values, int n,
+                                   struct tnd_graph_arrays *out, struct tandem_error *error)
+{
+    char path[MAX_PATH_BYTES + 64];
+    for (int i = 0; i < n && out->n < ARGS_LIST_MAX; i++) {
+        if (tnd_onnx_has_initializer(graph, values[i].name)) {
+            continue;
+        }
+        snprintf(path, sizeof(path), "%s/%s_%d.pb", folder, kind, out->n);
+        if (!tnd_file_exists(path)) {
+            break;
+        }
+        if (values[i].kind != TND_ONNX_TENSOR && values[i].kind != TND_ONNX_UNSTATED) {
+            return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, values[i].name, values[i].kind,
+                                 TND_ONNX_TENSOR,
+                                 "%s %s is a sequence, map or optional, expected a "
+                                 "tensor",
+                                 kind, values[i].name);
+        }
+        TND_TRY(load(path, &out->arrays[out->n], error));
+        /* NumPy has no bfloat16: the files keep its bits as integers. */
+        if (values[i].type == TND_ONNX_BF16 && out->arrays[out->n]->type == TND_DTYPE_U16) {
+            out->arrays[out->n]->type = TND_DTYPE_BF16;
+        }
+        out->names[out->n++] = values[i].name;
+    }
+    return TANDEM_OK;
+}
+
+static bool is_close(const struct tnd_array *got, const struct tnd_array *want, int64_t i)
+{
+    if (tnd_dtype_kind(want->type) != TND_KIND_FLOAT) {
+        return tnd_array_integer(got, i) == tnd_array_integer(want, i);
+    }
+    const double x = tnd_array_number(got, i);
+    const double y = tnd_array_number(want, i);
+    const double rtol = want->type == TND_DTYPE_BF16 ? RTOL_BF16 : RTOL;
+    return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= ATOL + rtol * fabs(y);
+}
+
+/* Whether an output is what it should be; `reason` says why not. */
+static bool is_same(const char *name, const struct tnd_array *got, const struct tnd_array *want,
+                    struct tandem_error *reason)
+{
+    char a[160], b[160];
+    if (got->type != want->type || !tnd_dims_is_equal(&got->shape, &want->shape)) {
+        tnd_error_set(reason, TANDEM_E_SHAPE, name, 0, 0, "output %s is %s %s, expected %s %s",
+                      name, tnd_dtype_name(got->type), tnd_dims_text(&got->shape, a),
+                      tnd_dtype_name(want->type), tnd_dims_text(&want->shape, b));
+        return false;
+    }
+    for (int64_t i = 0; i < got->n; i++) {
+        if (!is_close(got, want, i)) {
+            tnd_error_set(reason, TANDEM_E_ARGUMENT, name, i, got->n,
+                          "value %lld of output %s is %.9g, expected %.9g", (long long)i, name,
+                          tnd_array_number(got, i), tnd_array_number(want, i));
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum tnd_case_status compare(const struct tnd_onnx_graph *graph,
+                                    const struct tnd_graph_arrays *got,
+                                    const struct tnd_graph_arrays *want,
+                                    struct tandem_error *reason)
+{
+    if (got->n != want->n || want->n != graph->n_outputs) {
+        tnd_error_set(reason, TANDEM_E_FILE, NULL, want->n, graph->n_outputs,
+                      "%d output files are there, expected %d", want->n, graph->n_outputs);
+        return TND_CASE_REFUSED;
+    }
+    for (int i = 0; i < want->n; i++) {
+        if (!is_same(graph->outputs[i].name, got->arrays[i], want->arrays[i], reason)) {
+            return TND_CASE_FAILED;
+        }
+    }
+    return TND_CASE_PASSED;
+}
+
+/* One folder of test data. Shapes come from the inputs, so each gets a net of its own. */
+static enum tnd_case_status run_set(const struct tnd_onnx_model *model, const char *folder,
+                                    tandem_runtime *runtime, struct tandem_error *reason)
+{
+    const struct tnd_onnx_graph *graph = model->graph;
+    struct tnd_graph_arrays in = {.n = 0}, want = {.n = 0}, got = {.n = 0};
+    struct tnd_net *net = NULL;
+    enum tnd_case_status result = TND_CASE_REFUSED;
+    if (load_all(folder, "input", graph, graph->inputs, graph->n_inputs, &in, reason) ==
+            TANDEM_OK &&
+        load_all(folder, "output", graph, graph->outputs, graph->n_outputs, &want, reason) ==
+            TANDEM_OK &&
+        tnd_graph_build(model, &in, NULL, 0, runtime != NULL ? TND_PASSES_ALL : 0, &net, reason) ==
+            TANDEM_OK) {
+        result = tnd_graph_compute(net, runtime, &in, &got, reason) == TANDEM_OK
+                     ? compare(graph, &got, &want, reason)
+                     : TND_CASE_FAILED;
+    }
+    tnd_net_free(net);
+    tnd_graph_arrays_free(&in);
+    tnd_graph_arrays_free(&want);
+    tnd_graph_arrays_free(&got);
+    return result;
+}
+
+enum tnd_case_status tnd_graph_case(const char *folder, tandem_runtime *runtime,
+                                    struct tandem_error *reason)
+{
+    char path[MAX_PATH_BYTES];
+    struct tnd_onnx_model *model = NULL;
+    enum tnd_case_status result = TND_CASE_PASSED;
+    int n_sets = 0;
+    snprintf(path, sizeof(path), "%s/model.onnx", folder);
+    if (tnd_onnx_open(path, &model, reason) != TANDEM_OK) {
+        return TND_CASE_REFUSED;
+    }
+    for (; result == TND_CASE_PASSED; n_sets++) {
+        snprintf(path, sizeof(path), "%s/test_data_set_%d", folder, n_sets);
+        if (!tnd_file_exists(path)) {
+            break;
+        }
+        result = run_set(model, path, runtime, reason);
+    }
+    if (n_sets == 0) {
+        tnd_error_set(reason, TANDEM_E_FILE, folder, 0, 1,
+                      "no folder test_data_set_0 is there, expected test data");
+        result = TND_CASE_REFUSED;
+    }
+    tnd_onnx_close(model);
+    return result;
+}
