@@ -188,6 +188,16 @@ try 0 "1 2 4 7 7" transcribe encoder.onnx decoder.onnx "$sounds/pcm16" --prompt 
 try 0 "3 6 7" transcribe encoder.onnx decoder.onnx "$sounds/pcm16" --prompt 1,2 --end 7 --tokens 9
 try 0 "0 0 0 0 0 0 0 0 0 0 0 0" transcribe encoder.onnx decoder.onnx "$sounds/pcm16" --tokens 80
 try 1 "no output logits" transcribe encoder.onnx encoder.onnx "$sounds/pcm16"
+for shape in "1 5" "cells 1" "1 cells 3"; do # not `cells`, a cache, too many axes
+    printf "$(whole "$(node Cast k token to 1)$(node Identity kept past_k)$(node Identity logits k)$(
+        member 11 "$(shaped token 7 1 1)")$(member 11 "$(shaped past_k 1 $shape)")$(
+        member 12 "$(shaped k 1 1 1)")$(member 12 "$(shaped kept 1 $shape)")$(
+        member 12 "$(shaped logits 1 1 1)")")" >"past.onnx"
+    case $shape in
+    "cells 1") try 0 "0 0" transcribe encoder.onnx past.onnx "$sounds/pcm16" --tokens 2 ;;
+    *) try 1 "input past_k is no cache" transcribe encoder.onnx past.onnx "$sounds/pcm16" ;;
+    esac
+done
 try 1 "no spectrogram" transcribe $model decoder.onnx "$sounds/pcm16"
 try 1 "expected RIFF" transcribe encoder.onnx decoder.onnx encoder.onnx
 try 2 "SOUND" transcribe encoder.onnx

@@ -63,31 +63,59 @@ struct cache {
     size_t outer, inner; /* runs of cells, and bytes of a cell in one */
 };
 
-/* Whether input `i` of a net is a cache; the one axis in which input and output differ is that of
- * the cells. */
-static bool find_cache(const tandem_lowered *lowered, int i, struct cache *out)
+static bool is_past(const struct tandem_net_array *array)
 {
-    if (!tandem_lowered_input(lowered, i, &out->past) ||
-        strncmp(out->past.name, PAST, PAST_BYTES) != 0 ||
+    return strncmp(array->name, PAST, PAST_BYTES) == 0;
+}
+
+/* Whether input `i` of a net is a cache with so many cells: of the shape and type of its output but
+ * for one axis, which has one extent there and `cells` here. */
+static bool find_cache(const tandem_lowered *lowered, int i, int64_t cells, struct cache *out)
+{
+    if (!tandem_lowered_input(lowered, i, &out->past) || !is_past(&out->past) ||
         !tandem_lowered_output(lowered,
                                tandem_lowered_find_output(lowered, out->past.name + PAST_BYTES),
                                &out->next) ||
-        out->past.n_dims != out->next.n_dims) {
+        out->past.n_dims != out->next.n_dims || out->past.type != out->next.type) {
         return false;
     }
-    int axis = 0;
-    while (axis < out->past.n_dims && out->past.dims[axis] == out->next.dims[axis]) {
-        axis++;
-    }
-    if (axis == out->past.n_dims || out->next.dims[axis] != 1) {
-        return false;
-    }
+    int axis = -1;
     out->outer = 1;
-    for (int k = 0; k < axis; k++) {
-        out->outer *= (size_t)out->past.dims[k];
+    for (int k = 0; k < out->past.n_dims; k++) {
+        const bool is_same = out->past.dims[k] == out->next.dims[k];
+        if (!is_same && (axis >= 0 || out->next.dims[k] != 1 || out->past.dims[k] != cells)) {
+            return false;
+        }
+        axis = is_same ? axis : k;
+        out->outer *= axis < 0 ? (size_t)out->past.dims[k] : 1;
     }
     out->inner = out->outer == 0 ? 0 : out->next.bytes / out->outer;
-    return true;
+    return axis >= 0;
+}
+
+/* That each input past_NAME of a net is a cache, whose cells are as large as those of the net
+ * before it, if there is one. */
+static enum tandem_status check_caches(const struct listen *listen, const tandem_lowered *lowered,
+                                       int64_t cells, struct tandem_error *error)
+{
+    struct tandem_net_array input;
+    struct cache cache, old;
+    for (int i = 0; tandem_lowered_input(lowered, i, &input); i++) {
+        if (!is_past(&input)) {
+            continue;
+        }
+        const bool is_cache = find_cache(lowered, i, cells, &cache) &&
+                              (listen->step == NULL ||
+                               (find_cache(listen->step, i, listen->cells, &old) &&
+                                old.outer == cache.outer && old.inner == cache.inner));
+        if (!is_cache) {
+            return tnd_error_set(error, TANDEM_E_SHAPE, listen->files[1], 0, cells,
+                                 "%.150s: input %.60s is no cache: expected an output %.60s of its "
+                                 "type and shape, with 1 where the input has `cells`",
+                                 listen->files[1], input.name, input.name + PAST_BYTES);
+        }
+    }
+    return TANDEM_OK;
 }
 
 /* The next cell of each cache goes to its place `at`. */
@@ -95,7 +123,7 @@ static void keep_cells(const struct listen *listen, int64_t at)
 {
     struct cache cache;
     for (int i = 0; i < tandem_lowered_input_count(listen->step); i++) {
-        if (!find_cache(listen->step, i, &cache)) {
+        if (!find_cache(listen->step, i, listen->cells, &cache)) {
             continue;
         }
         for (size_t k = 0; k < cache.outer; k++) {
@@ -112,11 +140,11 @@ static void move_cells(const tandem_lowered *from, int64_t n, const tandem_lower
 {
     struct cache old, cache;
     for (int i = 0; i < tandem_lowered_input_count(to); i++) {
-        if (!find_cache(to, i, &cache)) {
+        if (!find_cache(to, i, room, &cache)) {
             continue;
         }
         memset(cache.past.data, 0, cache.past.bytes);
-        for (size_t k = 0; from != NULL && find_cache(from, i, &old) && k < cache.outer; k++) {
+        for (size_t k = 0; from != NULL && find_cache(from, i, n, &old) && k < cache.outer; k++) {
             memcpy((char *)cache.past.data + k * (size_t)room * cache.inner,
                    (const char *)old.past.data + k * (size_t)n * cache.inner,
                    (size_t)n * cache.inner);
@@ -145,6 +173,7 @@ static enum tandem_status grow(struct listen *listen, struct tandem_error *error
     const struct tandem_onnx_dim dims[] = {{"cells", cells}, {"keys", cells + 1}};
     tandem_lowered *larger = NULL;
     TND_TRY(tandem_onnx_lower(listen->decoder, dims, 2, &larger, error));
+    TND_TRY(check_caches(listen, larger, cells, error));
     move_cells(listen->step, listen->cells, larger, cells);
     listen->step = larger;
     listen->cells = cells;
