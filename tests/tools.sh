@@ -348,6 +348,26 @@ if group run; then
     run_twice 7 >a && run_twice 7 >b && run_twice 8 >c
     check "a seed gives its text" cmp a b
     check "another seed another one" [ "$(cmp a c | wc -l)" -eq 1 ]
+    # A prompt from standard input or a file; one line end behind it is none of the text.
+    text model.bin && cp text.out words.txt
+    printf 'hello abc\r\n' >prompt.txt
+    from_input() { "$tool" run model.bin "${tokenizer[@]}" -n 40 --temp 0 --table none "$@" 2>err; }
+    from_input -p - <prompt.txt >text.out
+    check "the prompt of standard input" cmp text.out words.txt
+    printf 'hello abc' | from_input -p - >text.out
+    check "without a line end" cmp text.out words.txt
+    for option in "--file prompt.txt" "-f=prompt.txt" "--file=-"; do
+        # shellcheck disable=SC2086 # options are words
+        from_input $option <prompt.txt >text.out
+        check "the prompt of $option" cmp text.out words.txt
+    done
+    try 0 "generation" run model.bin "${tokenizer[@]}" -p - -n 5 # nothing to read
+    printf 'a\0b' >zero.txt
+    try 0 "prompt: 5 tokens" run model.bin "${tokenizer[@]}" --file zero.txt -n 9
+    try 1 "No such file or directory: 'nowhere.txt'" run model.bin "${tokenizer[@]}" --file nowhere.txt
+    try 1 "Is a directory: 'cache'" run model.bin "${tokenizer[@]}" --file cache
+    try 1 "the text is too long: '/dev/zero'" run model.bin "${tokenizer[@]}" --file /dev/zero
+    try 2 "-p and --file: expected one of them" run model.bin "${tokenizer[@]}" -p abc --file prompt.txt
     try 0 "steps end inside it" run model.bin "${tokenizer[@]}" -p "abc def ghi" -n 3 --temp 0
     try 1 "names a tokenizer" run model.bin
     printf '\4\0\0\0\0\0\0\0\1\0\0\0a' >one.tok

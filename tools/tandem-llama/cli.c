@@ -2,6 +2,7 @@
  * Messages and the few objects that every command opens. */
 #include "tools/tandem-llama/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,60 @@ enum tandem_status tnd_cli_error(struct tandem_error *error, enum tandem_status 
     error->status = status;
     snprintf(error->text, sizeof(error->text), "%s: '%s'", what, text);
     return status;
+}
+
+/* ---- input ---- */
+
+/* To the end of the stream, or some bytes behind the limit; NULL without memory. */
+static char *read_stream(FILE *stream, size_t limit_bytes, size_t *out_n)
+{
+    size_t capacity = (size_t)1 << 16;
+    size_t n = 0;
+    char *text = malloc(capacity);
+    while (text != NULL) {
+        n += fread(text + n, 1, capacity - n, stream);
+        if (n < capacity || (limit_bytes > 0 && n > limit_bytes)) {
+            break;
+        }
+        char *larger = realloc(text, capacity * 2);
+        if (larger == NULL) {
+            free(text);
+        }
+        text = larger;
+        capacity *= 2;
+    }
+    *out_n = n;
+    return text;
+}
+
+enum tandem_status tnd_cli_read_text(const char *path, size_t limit_bytes, char **out_text,
+                                     size_t *out_n, struct tandem_error *error)
+{
+    const bool is_stdin = strcmp(path, "-") == 0;
+    const char *name = is_stdin ? "standard input" : path;
+    FILE *stream = is_stdin ? stdin : fopen(path, "rb");
+    size_t n = 0;
+    if (stream == NULL) {
+        return tnd_cli_error(error, TANDEM_E_FILE, strerror(errno), name);
+    }
+    errno = 0;
+    char *text = read_stream(stream, limit_bytes, &n);
+    const bool failed = ferror(stream) != 0;
+    const int reason = errno;
+    if (!is_stdin) {
+        fclose(stream);
+    }
+    if (text != NULL && !failed && (limit_bytes == 0 || n <= limit_bytes)) {
+        text[n] = '\0'; /* there is room: reading stops before the end */
+        *out_text = text;
+        *out_n = n;
+        return TANDEM_OK;
+    }
+    const bool has_memory = text != NULL;
+    free(text);
+    return !has_memory ? tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for the text of", name)
+           : failed    ? tnd_cli_error(error, TANDEM_E_FILE, strerror(reason), name)
+                       : tnd_cli_error(error, TANDEM_E_LIMIT, "the text is too long", name);
 }
 
 /* ---- objects ---- */

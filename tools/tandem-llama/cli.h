@@ -91,6 +91,11 @@ enum tandem_status tnd_cli_open_source(const char *path, const char *type,
 enum tandem_status tnd_cli_synthesize(const char *shape, const char *type, int64_t context,
                                       tandem_source **out_source, struct tandem_error *error);
 
+/** All of a file, "-" being standard input, with a zero byte behind it that `out_n` does not count;
+ *  free() frees it. Errors: MEMORY, FILE, LIMIT (more than `limit_bytes`; 0: no limit). */
+enum tandem_status tnd_cli_read_text(const char *path, size_t limit_bytes, char **out_text,
+                                     size_t *out_n, struct tandem_error *error);
+
 double tnd_cli_seconds(void);
 bool tnd_cli_is_folder(const char *path);
 /** Median of n values, which are sorted by it; 0 when n is 0. */

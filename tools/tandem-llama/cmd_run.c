@@ -12,7 +12,10 @@
 /* A run; its kit has the objects. */
 struct run {
     struct tnd_kit kit;
-    const char *text;
+    const char *text; /* "-": standard input */
+    const char *file; /* that has the text, or NULL */
+    char *read;       /* the text, where it was read from one of them */
+    size_t n_bytes;
     int64_t steps;
     int64_t batch;
     int32_t *prompt; /* ids, the beginning token first if the tokenizer wants one */
@@ -22,19 +25,38 @@ struct run {
     double generation_seconds;
 };
 
+enum { PROMPT_BYTES_MAX = 64 << 20 }; /* more is no prompt: no context holds so many tokens */
+
+/* Makes `text` the prompt's own bytes, where they come from standard input or a file. Editors and
+ * echo end a text with a line end, which a model takes for the end of a line: one is dropped. */
+static enum tandem_status read_prompt(struct run *run, struct tandem_error *error)
+{
+    const char *path = run->file != NULL ? run->file : run->text;
+    run->n_bytes = strlen(run->text);
+    if (run->file == NULL && strcmp(run->text, "-") != 0) {
+        return TANDEM_OK;
+    }
+    CLI_TRY(tnd_cli_read_text(path, PROMPT_BYTES_MAX, &run->read, &run->n_bytes, error));
+    run->text = run->read;
+    if (run->n_bytes > 0 && run->text[run->n_bytes - 1] == '\n') {
+        run->n_bytes--;
+        run->n_bytes -= run->n_bytes > 0 && run->text[run->n_bytes - 1] == '\r' ? 1 : 0;
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status encode_prompt(struct run *run, struct tandem_error *error)
 {
-    const size_t n_bytes = strlen(run->text);
     const tandem_tokenizer *tokenizer = run->kit.tokenizer;
     /* an empty prompt begins with the beginning token in any case */
-    const bool add_bos = tandem_tokenizer_adds_bos(tokenizer) || n_bytes == 0;
+    const bool add_bos = tandem_tokenizer_adds_bos(tokenizer) || run->n_bytes == 0;
     size_t n = 0;
-    run->prompt = calloc(n_bytes + 3, sizeof(run->prompt[0]));
+    run->prompt = calloc(run->n_bytes + 3, sizeof(run->prompt[0]));
     if (run->prompt == NULL) {
         return tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for the prompt", run->text);
     }
     const enum tandem_status status = tandem_tokenizer_encode(
-        tokenizer, run->text, n_bytes, add_bos, run->prompt, n_bytes + 3, &n, error);
+        tokenizer, run->text, run->n_bytes, add_bos, run->prompt, run->n_bytes + 3, &n, error);
     run->n_prompt = (int64_t)n;
     return status;
 }
@@ -104,7 +126,10 @@ static int run_all(struct run *run, const char *checkpoint)
     if (run->steps > 0 && run->kit.options.context == 0) {
         run->kit.options.context = run->steps;
     }
-    status = tnd_kit_open(&run->kit, checkpoint, &error);
+    status = read_prompt(run, &error);
+    if (status == TANDEM_OK) {
+        status = tnd_kit_open(&run->kit, checkpoint, &error);
+    }
     if (status == TANDEM_OK) {
         status = encode_prompt(run, &error);
     }
@@ -118,6 +143,7 @@ static int run_all(struct run *run, const char *checkpoint)
         print_timing(run);
     }
     free(run->prompt);
+    free(run->read);
     tnd_kit_close(&run->kit);
     return status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
 }
@@ -126,7 +152,9 @@ int tnd_cmd_run(int argc, char **argv)
 {
     struct run run = {.kit = {.options = TND_KIT_DEFAULTS}, .text = "", .steps = 256};
     const struct args_option rows[] = {
-        {"p", ARGS_STRING, &run.text, 0, 0, "TEXT", "text to continue; default: none"},
+        {"p", ARGS_STRING, &run.text, 0, 0, "TEXT",
+         "text to continue; -: from standard input; default: none"},
+        {"file|f", ARGS_STRING, &run.file, 0, 0, "FILE", "continue the text in FILE"},
         {"n", ARGS_INT, &run.steps, 0, 1e9, "N",
          "steps, the beginning token counted; 256; 0: as many as fit"},
         {"batch", ARGS_INT, &run.batch, 0, 1e9, "N",
@@ -136,5 +164,8 @@ int tnd_cmd_run(int argc, char **argv)
     const struct args_command command = {"run", "MODEL", "Continues a text.", CLI_ROWS(rows), 1, 1};
     const char *checkpoint = NULL;
     const int result = args_parse(&command, argc, argv, &checkpoint, NULL);
+    if (result == ARGS_OK && run.file != NULL && run.text[0] != '\0') {
+        return tnd_cli_usage("-p and --file: expected one of them");
+    }
     return result == ARGS_OK ? run_all(&run, checkpoint) : args_code(result);
 }

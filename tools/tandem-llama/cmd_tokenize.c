@@ -18,29 +18,6 @@ struct tokenize_options {
     bool many;
 };
 
-/* All of stdin; NULL without memory. */
-static char *read_all(size_t *out_n)
-{
-    size_t capacity = (size_t)1 << 16;
-    size_t n = 0;
-    char *text = malloc(capacity);
-    while (text != NULL) {
-        n += fread(text + n, 1, capacity - n, stdin);
-        if (n < capacity) {
-            break;
-        }
-        char *larger = realloc(text, capacity * 2);
-        if (larger == NULL) {
-            free(text);
-            return NULL;
-        }
-        text = larger;
-        capacity *= 2;
-    }
-    *out_n = n;
-    return text;
-}
-
 static int no_memory(size_t n)
 {
     struct tandem_error error = {.status = TANDEM_E_MEMORY};
@@ -174,9 +151,9 @@ int tnd_cmd_tokenize(int argc, char **argv)
         return tnd_cli_fail(&error);
     }
     size_t n = 0;
-    char *text = read_all(&n);
-    if (text == NULL) {
-        code = no_memory(n);
+    char *text = NULL;
+    if (tnd_cli_read_text("-", 0, &text, &n, &error) != TANDEM_OK) {
+        code = tnd_cli_fail(&error);
     } else {
         code = work(tokenizer, &o, text, n);
     }
