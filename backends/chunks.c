@@ -11,6 +11,11 @@ bool tnd_chunk_at(int64_t i, int64_t n_items, int64_t chunk, int count, int64_t 
                   int64_t *out_end)
 {
     chunk = chunk < 1 ? 1 : chunk;
+    if (count <= 1) { /* nobody has to end at the same time */
+        *out_begin = i < n_items / chunk + 1 ? i * chunk : n_items;
+        *out_end = n_items - *out_begin < chunk ? n_items : *out_begin + chunk;
+        return *out_begin < n_items;
+    }
     int64_t workers = count < 1 ? 1 : count;
     int64_t n_whole = n_items / chunk > workers ? n_items / chunk - workers : 0;
     int64_t begin = n_whole * chunk;

@@ -28,7 +28,7 @@ struct tnd_chunk_cursor {
 /** Items *out_begin .. *out_end - 1 of chunk `i` (0, 1, ..) when `count` workers share `n_items` in
  *  chunks of at most `chunk`; false when there are fewer chunks. The last chunk of each worker (and
  *  what fills no whole chunk) is cut up: each round of chunks takes half of what is left, down to
- *  single items. */
+ *  single items. One worker alone takes whole chunks. */
 bool tnd_chunk_at(int64_t i, int64_t n_items, int64_t chunk, int count, int64_t *out_begin,
                   int64_t *out_end);
 

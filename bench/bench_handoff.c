@@ -232,23 +232,25 @@ static struct empty_graph empty_graph_new(void)
     return empty;
 }
 
-static void plan_all(struct empty_graph *empty, int n_threads)
+static void plan_all(struct empty_graph *empty, const char *backend, int n_threads)
 {
-    int slot = tnd_registry_find(empty->registry, "idle", NULL);
+    int slot = tnd_registry_find(empty->registry, backend, NULL);
     for (int i = 0; i < NODES; i++) {
         struct tandem_plan_node *node = &empty->plan->nodes[i];
         node->stage[TANDEM_STAGE_COMPUTE].backend = (uint8_t)slot;
+        node->stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;
         node->stage[TANDEM_STAGE_COMPUTE].parallel = n_threads > 1;
         node->n_threads = n_threads;
     }
 }
 
-static void measure_nodes(struct empty_graph *empty, int n_threads, int n_cpus, const char *what)
+static void measure_nodes(struct empty_graph *empty, const char *backend, int n_threads, int n_cpus,
+                          const char *what)
 {
     struct tnd_pool *pool = pool_new(n_threads, n_cpus, -1);
     struct tnd_exec *exec = NULL;
     double samples[REPEATS];
-    plan_all(empty, n_threads);
+    plan_all(empty, backend, n_threads);
     if (tnd_exec_new(pool, empty->registry, tnd_clock_real(), &exec, NULL) != TANDEM_OK) {
         give_up("no executor");
     }
@@ -266,20 +268,22 @@ static void measure_nodes(struct empty_graph *empty, int n_threads, int n_cpus, 
     tnd_pool_free(pool);
 }
 
-static void measure_unfolding(struct empty_graph *empty)
+static void measure_unfolding(struct empty_graph *empty, bool is_kept, const char *what)
 {
     struct tnd_steps *steps = NULL;
     double samples[REPEATS];
-    plan_all(empty, 2);
+    plan_all(empty, "idle", 2);
+    tnd_steps_new(empty->graph, empty->plan, empty->registry, &steps, NULL);
     for (int repeat = 0; repeat < REPEATS; repeat++) {
         uint64_t begin = now_ns();
         for (int i = 0; i < 100; i++) {
+            steps->kept.is_whole = is_kept && steps->kept.is_whole;
             tnd_steps_renew(empty->graph, empty->plan, empty->registry, NULL,
                             TANDEM_EXECUTE_DEFAULT, &steps, NULL);
         }
         samples[repeat] = (double)(now_ns() - begin) / (100.0 * NODES);
     }
-    report("check and unfold a plan, a node", "ns", samples, REPEATS);
+    report(what, "ns", samples, REPEATS);
     tnd_steps_free(steps);
 }
 
@@ -364,9 +368,12 @@ int main(int argc, char **argv)
         report(what, "ns", meeting.samples, REPEATS);
     }
     struct empty_graph empty = empty_graph_new();
-    measure_unfolding(&empty);
-    measure_nodes(&empty, 1, n_cpus, "an empty node on 1 thread, unfolding included");
-    measure_nodes(&empty, 2, n_cpus, "an empty node on 2 threads, unfolding included");
+    measure_unfolding(&empty, false, "check and unfold a plan, a node");
+    measure_unfolding(&empty, true, "find that a plan is that of the last run, a node");
+    measure_nodes(&empty, "idle", 1, n_cpus, "an empty node on 1 thread, once more");
+    measure_nodes(&empty, "idle", 2, n_cpus, "an empty node on 2 threads, once more");
+    measure_nodes(&empty, "cpu", 1, n_cpus, "a node of 64 values on 1 thread");
+    measure_nodes(&empty, "cpu", 2, n_cpus, "a node of 64 values on 2 threads");
     tandem_plan_free(empty.plan);
     tandem_context_free(empty.context);
     tnd_registry_close(empty.registry);

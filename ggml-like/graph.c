@@ -324,6 +324,7 @@ enum tandem_status tandem_graph_finish(tandem_graph *graph, struct tandem_error 
         place_outputs(graph)) {
         place_views(graph);
         graph->finished = true;
+        graph->serial = tnd_new_serial();
         return TANDEM_OK;
     }
     graph->n_nodes = 0;
@@ -335,6 +336,11 @@ void tnd_graph_bind(struct tandem_graph *graph, void *buffer)
 {
     TND_ASSERT(graph->finished && (buffer != NULL || graph->planned_bytes == 0));
     TND_ASSERT((uintptr_t)buffer % TND_ALIGNMENT == 0);
+    if (graph->is_bound && graph->bound_to == buffer) {
+        return;
+    }
+    graph->is_bound = true;
+    graph->bound_to = buffer;
     for (int i = 0; i < graph->n_nodes; i++) {
         struct tandem_tensor *node = graph->nodes[i];
         if (node->plan_offset >= 0) {

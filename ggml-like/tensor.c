@@ -15,7 +15,7 @@
 
 /* ---- contexts ---- */
 
-static uint64_t new_serial(void)
+uint64_t tnd_new_serial(void)
 {
     static _Atomic uint64_t last;
     /* relaxed: only that no number comes twice counts. */
@@ -37,7 +37,7 @@ enum tandem_status tandem_context_new(const struct tandem_context_options *optio
                              "context: no memory for %zu bytes", sizeof(*context));
     }
     tnd_arena_init(&context->arena, settings.chunk_bytes, settings.limit_bytes);
-    context->serial = new_serial();
+    context->serial = tnd_new_serial();
     *out_context = context;
     return TANDEM_OK;
 }
@@ -60,7 +60,7 @@ void tandem_context_reset(tandem_context *context)
         context->last_pending = NULL;
         context->n_pending = 0;
         context->chain = 0;
-        context->serial = new_serial();
+        context->serial = tnd_new_serial();
         memset(&context->error, 0, sizeof(context->error));
     }
 }
@@ -447,6 +447,13 @@ tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const char *name)
     return tensor;
 }
 
+static _Atomic uint64_t role_changes;
+
+uint64_t tnd_role_changes(void)
+{
+    return atomic_load_explicit(&role_changes, memory_order_acquire);
+}
+
 tandem_tensor *tandem_tensor_set_role(tandem_tensor *tensor, enum tandem_role role)
 {
     if (tensor != NULL && tensor->root == tensor && tensor->op == TANDEM_OP_NONE) {
@@ -455,6 +462,7 @@ tandem_tensor *tandem_tensor_set_role(tandem_tensor *tensor, enum tandem_role ro
                          : role == TANDEM_ROLE_STATE      ? TND_TENSOR_STATE
                          : role == TANDEM_ROLE_LAZY_STATE ? TND_TENSOR_STATE | TND_TENSOR_LAZY
                                                           : 0U;
+        atomic_fetch_add_explicit(&role_changes, 1, memory_order_release);
     }
     return tensor;
 }
@@ -524,20 +532,19 @@ bool tandem_tensor_is_contiguous(const tandem_tensor *tensor)
     if (tensor == NULL) {
         return false;
     }
+    const int64_t values = tandem_type_block_values(tensor->type);
     size_t dense = tandem_type_block_bytes(tensor->type);
-    bool is_dense = true;
-    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
-        if (tensor->ne[i] == 0) {
-            return true;
-        }
-        /* the stride of an extent of one block or row is never used */
-        const int64_t values = i == 0 ? tandem_type_block_values(tensor->type) : 1;
-        if (tensor->ne[i] > values && tensor->nb[i] != dense) {
-            is_dense = false;
-        }
-        dense *= (size_t)(tensor->ne[i] / values);
+    /* the stride of an extent of one block or row is never used */
+    bool is_dense = tensor->ne[0] <= values || tensor->nb[0] == dense;
+    bool is_empty = tensor->ne[0] == 0;
+    /* asked for every node of every run, mostly of types without blocks: no division for these */
+    dense *= (size_t)(values == 1 ? tensor->ne[0] : tensor->ne[0] / values);
+    for (int i = 1; i < TANDEM_MAX_DIMS; i++) {
+        is_empty = is_empty || tensor->ne[i] == 0;
+        is_dense = is_dense && (tensor->ne[i] <= 1 || tensor->nb[i] == dense);
+        dense *= (size_t)tensor->ne[i];
     }
-    return is_dense;
+    return is_dense || is_empty;
 }
 
 int64_t tnd_tensor_rows(const struct tandem_tensor *tensor)

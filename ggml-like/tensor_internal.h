@@ -60,6 +60,9 @@ bool tnd_layout_dense(enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],
 bool tnd_layout_bytes(enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],
                       const size_t nb[TANDEM_MAX_DIMS], size_t *out_bytes);
 
+/** A number that never comes twice in a process; not 0. */
+uint64_t tnd_new_serial(void);
+
 /** A new dense result of an operation, without memory. `src1` may be NULL. */
 struct tandem_tensor *tnd_build_node(tandem_context *context, enum tandem_op op,
                                      enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],

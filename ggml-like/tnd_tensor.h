@@ -85,6 +85,9 @@ struct tandem_graph {
     struct tandem_tensor **views; /* views of intermediate results, operands before users */
     int n_views;
     bool finished;
+    uint64_t serial; /* never used twice in a process; 0: not finished */
+    void *bound_to;  /* buffer of the last bind */
+    bool is_bound;
     size_t planned_bytes; /* size of the shared buffer of intermediate results */
     struct tandem_memory_report memory;
     struct tandem_tensor *latest; /* output built last; where graph.c begins to walk back */
@@ -113,6 +116,10 @@ static inline int tnd_graph_position(const struct tandem_graph *graph, int index
 /** Gives every intermediate result and view its address inside `buffer` (planned_bytes, 64-byte
  *  aligned; may be NULL when planned_bytes is 0). The caller keeps `buffer` until the next bind. */
 void tnd_graph_bind(struct tandem_graph *graph, void *buffer);
+
+/** How often a role of any tensor was set in this process. What was found out about a graph may be
+ *  kept for as long as this number stays the same. Any thread. */
+uint64_t tnd_role_changes(void);
 
 /** Number of a context, never used twice in a process: a new one after each reset. With it a tensor
  *  is told apart from a later one at the same address. */

@@ -129,7 +129,7 @@ static void prepare_copy(const struct tnd_run *run, int slot, const struct tande
 static void prepare_copies(const struct tnd_run *run)
 {
     const struct tnd_steps *steps = run->steps;
-    for (int i = 0; i < steps->n_steps; i++) {
+    for (int i = 0; i < steps->n_steps && steps->uses_prepared; i++) {
         const struct tnd_step *step = &steps->steps[i];
         if (step->kind == TND_STEP_WORK && tnd_task_is(step->task, TND_TASK_USES_PACKED)) {
             prepare_copy(run, step->backend, run->graph->nodes[step->node]->src[0]);

@@ -149,6 +149,18 @@ struct tnd_stream {
     size_t bytes;           /* the largest of them */
 };
 
+/** What steps were unfolded from: while all of it is the same, so are they. */
+struct tnd_steps_kept {
+    uint64_t graph;                 /* serial of the graph of the last run; 0: none */
+    bool is_whole;                  /* the rest is there: that was not its first run */
+    uint64_t role_changes;          /* of any tensors */
+    uint32_t execution;             /* bits of enum tandem_execution */
+    uint32_t quarantined;           /* bit a slot */
+    int n_slots;                    /* backends that were open */
+    struct tandem_plan_node *nodes; /* a copy of the plan's */
+    int n_nodes, capacity;
+};
+
 struct tnd_steps {
     struct tnd_step *steps; /* by group */
     struct tnd_group *groups;
@@ -166,6 +178,9 @@ struct tnd_steps {
      *  state. */
     struct tnd_residency *residency;
     struct tnd_residency *spare; /* its memory while it is not needed */
+    int first_parallel, last_parallel; /* groups; -1: none is */
+    bool uses_prepared;                /* some work reads what a backend made of its weights */
+    struct tnd_steps_kept kept;
 };
 
 /** Whether idle workers sleep by prediction while the step runs: they wake ahead of its end. Not

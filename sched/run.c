@@ -238,19 +238,6 @@ static void reset(struct tnd_run *run, int n_workers)
     }
 }
 
-/* First and last parallel group; -1 when there is none. */
-static void find_parallel(const struct tnd_steps *steps, int *out_first, int *out_last)
-{
-    *out_first = -1;
-    *out_last = -1;
-    for (int g = 0; g < steps->n_groups; g++) {
-        if (steps->groups[g].n_workers > 1) {
-            *out_first = *out_first < 0 ? g : *out_first;
-            *out_last = g;
-        }
-    }
-}
-
 /* Which backend it was, for those who plan again. */
 static void blame(const struct tnd_run *run, int step, enum tandem_status status,
                   struct tnd_exec_failure *out)
@@ -264,10 +251,10 @@ static void blame(const struct tnd_run *run, int step, enum tandem_status status
 enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
                                    struct tnd_exec_failure *out_failure, struct tandem_error *error)
 {
-    int first_parallel;
+    int first_parallel = run->steps->first_parallel;
     uint64_t mode = enter_float_mode(run); /* the caller is worker 0 */
     reset(run, n_workers);
-    find_parallel(run->steps, &first_parallel, &run->last_parallel);
+    run->last_parallel = run->steps->last_parallel;
     run->uses_pool = n_workers > 1 && first_parallel >= 0;
     if (run->uses_pool) {
         run_groups(run, first_parallel, 1);

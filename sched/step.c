@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Memory of steps: counted before a plan is unfolded, kept for the next one. Start at
  * tnd_steps_renew. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
@@ -102,6 +104,66 @@ static enum tandem_status renew_residency(const struct tandem_graph *graph,
     return TANDEM_OK;
 }
 
+/* ---- steps that are kept ---- */
+
+static struct tnd_steps_kept kept_now(const struct tandem_graph *graph,
+                                      const struct tnd_registry *registry, uint32_t execution)
+{
+    return (struct tnd_steps_kept){
+        .graph = graph->serial,
+        .role_changes = tnd_role_changes(),
+        .execution = execution,
+        .quarantined = tnd_registry_quarantined(registry),
+        .n_slots = tnd_registry_count(registry),
+    };
+}
+
+/* Whether steps are what unfolding would give again. The plan is compared as a whole: programs may
+ * change it in place. What devices hold is not compared: with them steps are unfolded each time. */
+static bool is_kept(const struct tnd_steps *steps, const struct tandem_graph *graph,
+                    const struct tandem_plan *plan, const struct tnd_registry *registry,
+                    const struct tnd_mirrors *mirrors, uint32_t execution)
+{
+    if (steps == NULL || graph == NULL || plan == NULL || !steps->kept.is_whole ||
+        plan->items != NULL || (mirrors != NULL && tnd_mirrors_state_slots(mirrors) != 0)) {
+        return false;
+    }
+    const struct tnd_steps_kept *kept = &steps->kept;
+    const struct tnd_steps_kept now = kept_now(graph, registry, execution);
+    return kept->graph == now.graph && kept->role_changes == now.role_changes &&
+           kept->execution == now.execution && kept->quarantined == now.quarantined &&
+           kept->n_slots == now.n_slots && kept->n_nodes == plan->n_nodes &&
+           memcmp(kept->nodes, plan->nodes, (size_t)plan->n_nodes * sizeof(plan->nodes[0])) == 0;
+}
+
+/* A plan is copied when its graph runs for the second time: most graphs of texts run once. Without
+ * memory for the copy the next run unfolds again. */
+static void keep(struct tnd_steps *steps, const struct tnd_steps_kept *now,
+                 const struct tandem_plan *plan, bool is_second)
+{
+    struct tnd_steps_kept *kept = &steps->kept;
+    struct tandem_plan_node *nodes = kept->nodes;
+    int capacity = kept->capacity;
+    *kept = *now;
+    kept->nodes = nodes;
+    kept->capacity = capacity;
+    if (!is_second) {
+        return;
+    }
+    if (capacity < plan->n_nodes) {
+        size_t bytes = (size_t)plan->n_nodes * sizeof(nodes[0]);
+        nodes = tnd_realloc(nodes, (size_t)capacity * sizeof(nodes[0]), bytes);
+        if (nodes == NULL) {
+            return;
+        }
+        kept->nodes = nodes;
+        kept->capacity = plan->n_nodes;
+    }
+    memcpy(nodes, plan->nodes, (size_t)plan->n_nodes * sizeof(nodes[0]));
+    kept->n_nodes = plan->n_nodes;
+    kept->is_whole = true;
+}
+
 enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
                                    const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
                                    uint32_t execution, struct tnd_steps **io_steps,
@@ -109,6 +171,9 @@ enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struc
 {
     int count = 0;
     uint32_t slots = 0;
+    if (is_kept(*io_steps, graph, plan, registry, mirrors, execution)) {
+        return TANDEM_OK;
+    }
     TND_TRY(count_steps(graph, plan, &count, &slots, error));
     if (*io_steps == NULL) {
         *io_steps = tnd_calloc(1, sizeof(**io_steps));
@@ -118,6 +183,10 @@ enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struc
         }
     }
     struct tnd_steps *steps = *io_steps;
+    const struct tnd_steps_kept now = kept_now(graph, registry, execution);
+    const bool is_second = steps->kept.graph == now.graph;
+    steps->kept.graph = 0;
+    steps->kept.is_whole = false;
     steps->device_slots = slots & tnd_registry_own_slots(registry);
     TND_TRY(tnd_steps_reserve(steps, count, error));
     TND_TRY(reserve_fused(steps, graph->n_nodes, error));
@@ -125,6 +194,9 @@ enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struc
     enum tandem_status status = tnd_unfold(graph, plan, registry, execution, steps, error);
     if (status != TANDEM_OK && steps->residency != NULL) {
         tnd_residency_release(steps->residency, false);
+    }
+    if (status == TANDEM_OK && steps->residency == NULL && plan->items == NULL) {
+        keep(steps, &now, plan, is_second);
     }
     return status;
 }
@@ -151,6 +223,7 @@ void tnd_steps_free(struct tnd_steps *steps)
         tnd_free(steps->fused);
         tnd_free(steps->steps);
         tnd_free(steps->groups);
+        tnd_free(steps->kept.nodes);
         tnd_free(steps);
     }
 }

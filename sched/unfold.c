@@ -110,6 +110,7 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
     }
     TND_ASSERT(step.row_begin <= step.row_end);
     TND_ASSERT(step.backend > 0 && step.stage < TANDEM_STAGES);
+    unfolding->out->uses_prepared |= tnd_task_is(config->task, TND_TASK_USES_PACKED);
     tnd_unfold_add_step(unfolding, &step);
     return is_streamed ? tnd_stream_ahead(unfolding, i, step.backend) : TANDEM_OK;
 }
@@ -343,6 +344,7 @@ enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tan
     out->n_workers = 1;
     out->workspace_bytes = 0;
     out->scratch_bytes = 0;
+    out->uses_prepared = false;
     find_fused(&unfolding);
     for (int i = 0; i < graph->n_nodes;) {
         TND_TRY(unfold_concurrent(&unfolding, i, &i));

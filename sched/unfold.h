@@ -67,8 +67,8 @@ bool tnd_unfold_reads_elsewhere(const struct tnd_unfolding *unfolding,
                                 const struct tandem_tensor *node,
                                 const struct tnd_unfolding_flight *flight);
 
-/** Workers sleep in the gap behind a parallel group when a stage in the gap asks for it and the end
- * of none is predicted. */
+/** Finds the first and the last parallel group. Workers sleep in the gap behind a parallel group
+ *  when a stage in the gap asks for it and the end of none is predicted. */
 void tnd_unfold_find_waits(struct tnd_steps *out);
 
 /** Asks the backends of one node; bytes of workspace that its stages share. */

@@ -146,6 +146,7 @@ enum tandem_status tnd_unfold_add_move(struct tnd_unfolding *unfolding, const st
 
 void tnd_unfold_find_waits(struct tnd_steps *out)
 {
+    out->first_parallel = out->last_parallel = -1;
     bool wait = false;
     bool is_timed = false;
     for (int g = out->n_groups - 1; g >= 0; g--) {
@@ -155,6 +156,8 @@ void tnd_unfold_find_waits(struct tnd_steps *out)
         if (group->n_workers > 1) {
             wait = false;
             is_timed = false;
+            out->first_parallel = g;
+            out->last_parallel = out->last_parallel < 0 ? g : out->last_parallel;
             continue;
         }
         for (int i = 0; i < group->n_steps; i++) {

@@ -16,7 +16,8 @@ static void every_item_is_in_one_chunk_and_chunks_shrink_towards_the_end(void)
         int64_t n_items = tnd_test_rng_int(&rng, 0, round % 2 == 0 ? 40 : 5000);
         int64_t chunk = tnd_test_rng_int(&rng, 0, round % 3 == 0 ? 4 : 300);
         int count = (int)tnd_test_rng_int(&rng, 1, 9);
-        int64_t most = chunk < 1 ? 1 : chunk;
+        int64_t whole = chunk < 1 ? 1 : chunk;
+        int64_t most = whole;
         int64_t covered = 0;
         int64_t begin = 0;
         int64_t end = 0;
@@ -27,7 +28,9 @@ static void every_item_is_in_one_chunk_and_chunks_shrink_towards_the_end(void)
             covered = end;
         }
         n_wrong += covered != n_items;
-        n_wrong += n_items > 0 && most != 1; /* nobody waits for more than an item at the end */
+        /* nobody waits for more than an item at the end; one worker waits for nobody */
+        n_wrong += n_items > 0 && count > 1 && most != 1;
+        n_wrong += count == 1 && i != (n_items + whole - 1) / whole;
         n_wrong += tnd_chunk_at(i + 1, n_items, chunk, count, &begin, &end);
         n_wrong += tnd_chunk_at(INT64_MAX / 2, n_items, chunk, count, &begin, &end);
     }

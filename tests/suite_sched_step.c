@@ -327,6 +327,9 @@ static void unfolding_again_takes_no_memory(void)
     tandem_graph *graph = chain(context, 40);
     tandem_plan *plan = fake_plan(graph, fakes.cpu_slot, 2);
     struct tnd_steps *steps = unfold(graph, plan);
+    check_ok(/* the second time, the plan is copied */
+             tnd_steps_renew(graph, plan, fakes.registry, NULL, TANDEM_EXECUTE_DEFAULT, &steps,
+                             NULL));
     long before = tnd_alloc_count();
     check_ok(
         tnd_steps_renew(graph, plan, fakes.registry, NULL, TANDEM_EXECUTE_DEFAULT, &steps, NULL));
@@ -340,6 +343,61 @@ static void unfolding_again_takes_no_memory(void)
                  NULL);
     tnd_alloc_fail_after(-1);
     CU_ASSERT_PTR_NULL(steps);
+    tandem_plan_free(plan);
+    tandem_context_free(context);
+}
+
+/* Renews steps that carry a mark; whether it is still there says whether they were kept. */
+static bool are_kept(struct tnd_steps **io_steps, const tandem_graph *graph,
+                     const tandem_plan *plan, uint32_t execution)
+{
+    const float mark = 1234.5F;
+    (*io_steps)->steps[0].predicted_us = mark;
+    check_ok(tnd_steps_renew(graph, plan, fakes.registry, NULL, execution, io_steps, NULL));
+    return (*io_steps)->steps[0].predicted_us == mark;
+}
+
+static void steps_are_kept_while_nothing_changes(void)
+{
+    const uint32_t execution = TANDEM_EXECUTE_DEFAULT;
+    tandem_context *context = context_new();
+    tandem_tensor *leaf = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, (const int64_t[]){64});
+    tandem_graph *graph = chain(context, 5);
+    tandem_plan *plan = fake_plan(graph, fakes.cpu_slot, 2);
+    struct tnd_steps *steps = unfold(graph, plan);
+    CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution)); /* most graphs run once */
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_TRUE(are_kept(&steps, graph, plan, execution));
+    }
+    fake_plan_node(plan, 3, fakes.cpu_slot, 1); /* in place */
+    CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution));
+    check_int(steps->steps[3].n_workers, 1);
+    CU_ASSERT_TRUE(are_kept(&steps, graph, plan, execution));
+    CU_ASSERT_FALSE(are_kept(&steps, graph, plan, 0));
+    CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution));
+    tandem_tensor_set_role(leaf, TANDEM_ROLE_CONSTANT);
+    CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution));
+
+    tandem_graph *other = chain(context, 5);
+    CU_ASSERT_FALSE(are_kept(&steps, other, plan, execution));
+    CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution));
+
+    fake_plan_node(plan, 3, 13, 1); /* a failure leaves nothing behind */
+    CU_ASSERT_EQUAL(
+        tnd_steps_renew(graph, plan, fakes.registry, NULL, execution, &steps, NULL),
+        TANDEM_E_ARGUMENT);
+    fake_plan_node(plan, 3, fakes.cpu_slot, 1);
+    check_ok(tnd_steps_renew(graph, plan, fakes.registry, NULL, execution, &steps, NULL));
+    CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution));
+
+    fake_plan_node(plan, 3, fakes.device_slot, 1);
+    CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution));
+    CU_ASSERT_TRUE(are_kept(&steps, graph, plan, execution));
+    CU_ASSERT_TRUE(tnd_registry_quarantine(fakes.registry, fakes.device_slot, "it broke"));
+    CU_ASSERT_EQUAL(
+        tnd_steps_renew(graph, plan, fakes.registry, NULL, execution, &steps, NULL),
+        TANDEM_E_UNSUPPORTED_BACKEND);
+    tnd_steps_free(steps);
     tandem_plan_free(plan);
     tandem_context_free(context);
 }
@@ -360,6 +418,7 @@ static CU_TestInfo tests[] = {
     {"bad_plans_are_refused_with_the_place_and_the_reason",
      bad_plans_are_refused_with_the_place_and_the_reason},
     {"unfolding_again_takes_no_memory", unfolding_again_takes_no_memory},
+    {"steps_are_kept_while_nothing_changes", steps_are_kept_while_nothing_changes},
     CU_TEST_INFO_NULL,
 };
 

@@ -85,9 +85,10 @@ void tnd_cpu_fused(const struct tnd_cpu_kernels *kernels, const struct tandem_wo
                    struct tandem_worker *worker)
 {
     const struct tandem_tensor *node = work->node;
-    struct unit unit = {.is_span = true};
+    /* a short row is one unit either way: tiny nodes are not looked at for longer than they run */
+    struct unit unit = {.is_span = tnd_tensor_rows(node) > 1 || node->ne[0] > TND_CPU_SPAN};
     TND_ASSERT(work->n_nodes > 0 && work->nodes[work->n_nodes - 1] == node);
-    for (int i = 0; i < work->n_nodes; i++) {
+    for (int i = 0; i < work->n_nodes && unit.is_span; i++) {
         unit.is_span = unit.is_span && is_cuttable(work->nodes[i]);
     }
     int64_t n_values = tandem_tensor_elements(node);
