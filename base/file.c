@@ -134,8 +134,7 @@ static enum tandem_status read_all(int fd, const char *path, size_t capacity, si
 
 static bool wants_copies(void)
 {
-    const char *text = tnd_environment(TND_ENVIRONMENT_MAP);
-    return text != NULL && strcmp(text, "copy") == 0;
+    return tnd_environment(TND_ENVIRONMENT_MAP) != NULL; /* copy is its one value */
 }
 
 enum tandem_status tnd_file_map(const char *path, bool copies, struct tnd_file *out_file,

@@ -73,8 +73,7 @@ static int threads_wanted(int asked, const struct tnd_topology *topology)
     if (asked > 0) {
         return asked;
     }
-    const char *text = tnd_environment(TND_ENVIRONMENT_THREADS);
-    long number = text != NULL ? strtol(text, NULL, 10) : 0;
+    const double number = tnd_environment_number(TND_ENVIRONMENT_THREADS);
     return number >= 1 && number <= MAX_THREADS ? (int)number : topology->recommended_threads;
 }
 
@@ -226,7 +225,7 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     load_table(runtime, options->table_path);
     tnd_numa_place(runtime, runtime->table);
     bool wants_table = options->table_path == NULL || options->table_path[0] != '\0';
-    atomic_init(&runtime->may_tune, wants_table && tnd_tune_is_wanted(&runtime->log));
+    atomic_init(&runtime->may_tune, wants_table && tnd_tune_is_wanted());
     const char *trace_path = tnd_environment(TND_ENVIRONMENT_TRACE);
     return trace_path != NULL ? tnd_trace_new(trace_path, &runtime->trace, error) : TANDEM_OK;
 }
@@ -260,6 +259,7 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
     runtime->log.fn = merged.log;
     runtime->log.user = merged.log_user;
     runtime->log.level = level_from_environment(merged.log_level);
+    tnd_environment_check(&runtime->log);
     runtime->fork_generation = tnd_fork_generation();
     runtime->clock = tnd_clock_real();
     runtime->error_bound = merged.error_bound;

@@ -16,9 +16,8 @@
 
 void tnd_numa_pretend(struct tnd_topology *topology)
 {
-    const char *text = tnd_environment(TND_ENVIRONMENT_NUMA);
-    long n = text != NULL ? strtol(text, NULL, 10) : 0;
-    if (n > 0) {
+    const double n = tnd_environment_number(TND_ENVIRONMENT_NUMA);
+    if (n >= 1) {
         tnd_topology_pretend(topology, n < TND_MAX_NODES ? (int)n : TND_MAX_NODES);
     }
 }

@@ -198,21 +198,14 @@ enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph
 
 /* ---- on first use ---- */
 
-bool tnd_tune_is_wanted(const struct tnd_log *log)
+bool tnd_tune_is_wanted(void)
 {
-    const char *text = tnd_environment(TND_ENVIRONMENT_TUNE);
-    bool is_wanted = text != NULL && strcmp(text, "on-first-use") == 0;
-    if (text != NULL && !is_wanted) {
-        tnd_log_line(log, TANDEM_LOG_WARN, "runtime", "TANDEM_TUNE='%.40s', expected on-first-use",
-                     text);
-    }
-    return is_wanted;
+    return tnd_environment(TND_ENVIRONMENT_TUNE) != NULL; /* on-first-use is its one value */
 }
 
 static double first_use_budget_s(void)
 {
-    const char *text = tnd_environment(TND_ENVIRONMENT_TUNE_BUDGET);
-    double budget_s = text != NULL ? strtod(text, NULL) : 0;
+    const double budget_s = tnd_environment_number(TND_ENVIRONMENT_TUNE_BUDGET);
     return budget_s > 0 && budget_s <= TND_TUNE_LONGEST_S ? budget_s : TND_TUNE_FIRST_USE_S;
 }
 

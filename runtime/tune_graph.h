@@ -6,7 +6,7 @@
 #include "runtime/tnd_runtime.h"
 
 /** Whether TANDEM_TUNE asks for it; a value that it does not know is logged. */
-bool tnd_tune_is_wanted(const struct tnd_log *log);
+bool tnd_tune_is_wanted(void);
 
 /** Measures the products of the graph that the table does not cover, for TANDEM_TUNE_BUDGET
  *  seconds; failures are logged. False when it covers all of them: nothing was measured. */

@@ -240,6 +240,55 @@ static void environment_variables_are_listed_with_a_sentence(void)
     CU_ASSERT_PTR_NULL(tnd_environment(TND_ENVIRONMENT_TRACE));
 }
 
+struct told {
+    int n;
+    char text[512]; /* the last one */
+};
+
+static void keep_line(void *user, enum tandem_log_level level, const char *room, const char *text)
+{
+    struct told *told = user;
+    (void)level;
+    (void)room;
+    told->n++;
+    snprintf(told->text, sizeof(told->text), "%s", text);
+}
+
+static void values_that_do_not_count_are_told_once(void)
+{
+    static const char *const threads[] = {"abc", "0", "-1", "3x", "1025", "nan", "inf", " "};
+    struct told told = {0};
+    const struct tnd_log log = {keep_line, &told, TANDEM_LOG_WARN};
+    for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
+        setenv("TANDEM_THREADS", threads[i], 1);
+        CU_ASSERT_PTR_NULL(tnd_environment(TND_ENVIRONMENT_THREADS));
+        CU_ASSERT_EQUAL(tnd_environment_number(TND_ENVIRONMENT_THREADS), 0);
+    }
+    setenv("TANDEM_THREADS", "abc", 1);
+    tnd_environment_check(&log);
+    check_int(told.n, 1);
+    check_string(told.text,
+                 "TANDEM_THREADS='abc' is ignored, expected a number above 0, at most 1024");
+    setenv("TANDEM_THREADS", "3", 1);
+    CU_ASSERT_EQUAL(tnd_environment_number(TND_ENVIRONMENT_THREADS), 3);
+    setenv("TANDEM_LOG", "inf", 1);
+    CU_ASSERT_PTR_NULL(tnd_environment(TND_ENVIRONMENT_LOG));
+    setenv("TANDEM_MAP", "copies", 1);
+    tnd_environment_check(&log);
+    tnd_environment_check(&log);
+    check_int(told.n, 3);
+    check_string(told.text, "TANDEM_MAP='copies' is ignored, expected copy");
+    setenv("TANDEM_LOG", "info", 1);
+    check_string(tnd_environment(TND_ENVIRONMENT_LOG), "info");
+    setenv("TANDEM_MAP", "copy", 1);
+    check_string(tnd_environment(TND_ENVIRONMENT_MAP), "copy");
+    tnd_environment_check(&log);
+    check_int(told.n, 3);
+    unsetenv("TANDEM_THREADS");
+    unsetenv("TANDEM_LOG");
+    unsetenv("TANDEM_MAP");
+}
+
 /* docs/environment.md is made from the list; TANDEM_TEST_UPDATE=1 writes it anew. */
 static void the_page_of_environment_variables_is_that_of_the_list(void)
 {
@@ -369,6 +418,7 @@ CU_TestInfo tnd_tests_base_machine[] = {
     {"features_agree_with_the_compiler", features_agree_with_the_compiler},
     {"environment_variables_are_listed_with_a_sentence",
      environment_variables_are_listed_with_a_sentence},
+    {"values_that_do_not_count_are_told_once", values_that_do_not_count_are_told_once},
     {"the_page_of_environment_variables_is_that_of_the_list",
      the_page_of_environment_variables_is_that_of_the_list},
     {"random_numbers_are_spread_as_they_should", random_numbers_are_spread_as_they_should},
