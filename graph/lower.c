@@ -120,6 +120,7 @@ enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
     if (!units_of(job->type, &job->shape, &units)) {
         return tnd_lower_no_memory(l);
     }
+    units += (int64_t)((size_t)job->n_items * job->scratch / sizeof(float));
     *out = tandem_custom(context, 1, &units, tensors, n, job->n_items, job->run, job);
     const enum tnd_net_op op = job->fuse.n_steps == 1 ? job->fuse.steps[0].op : job->op;
     *out = tandem_tensor_set_name(*out, job->fuse.n_steps > 1 ? "fused" : tnd_net_op_name(op));

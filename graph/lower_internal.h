@@ -55,6 +55,7 @@ struct tnd_job {
     enum tnd_net_layout layout;
     int split; /* dimension by which the work is handed out; -1: it is not */
     int64_t n_items;
+    size_t scratch; /* bytes for each item that a kernel works in, behind the result */
     struct tnd_fuse fuse;
     struct tnd_fuse_space space;
     tandem_custom_fn run;

@@ -92,8 +92,15 @@ static enum tandem_status run_range(void *user, const tandem_tensor *node, int64
             (char *)out.data + begin * strides[job->split] * (int64_t)tnd_dtype_bytes(job->type);
     }
     out.n = tnd_dims_values(&out.shape);
-    const struct tnd_kernel_call call = {
-        .params = job->params, .in = views, .n_in = job->n_in, .out = &out, .error = &error};
+    char *scratch = (char *)tandem_tensor_data(node) +
+                    (size_t)tnd_dims_values(&job->shape) * tnd_dtype_bytes(job->type) +
+                    (size_t)begin * job->scratch;
+    const struct tnd_kernel_call call = {.params = job->params,
+                                         .in = views,
+                                         .n_in = job->n_in,
+                                         .out = &out,
+                                         .scratch = job->scratch > 0 ? scratch : NULL,
+                                         .error = &error};
     return tnd_job_failed(job, tnd_net_kernel(job->op)(&call), &error);
 }
 
@@ -108,5 +115,7 @@ void tnd_lower_ranges(struct tnd_job *job)
     }
     job->split = d < job->shape.n && moves_with(job, 0, d) != -2 ? d : -1;
     job->n_items = job->split >= 0 ? job->shape.dims[d] : 1;
+    job->scratch =
+        job->n_in == 0 ? 0 : tnd_kernel_scratch(job->op, job->params, &job->in[0].view.shape);
     job->run = run_range;
 }

@@ -18,12 +18,17 @@ struct tnd_kernel_call {
     const struct tnd_view *in;
     int n_in;
     struct tnd_array *out;
+    void *scratch; /* tnd_kernel_scratch bytes, aligned for 64 bits; NULL where that is 0 */
     struct tandem_error *error;
 };
 
 typedef enum tandem_status (*tnd_net_kernel_fn)(const struct tnd_kernel_call *call);
 /** The reference kernel of an operation. */
 tnd_net_kernel_fn tnd_net_kernel(enum tnd_net_op op);
+/** Bytes that the kernel of an operation works in, whatever part of a first operand of shape `in`
+ *  it computes. */
+size_t tnd_kernel_scratch(enum tnd_net_op op, const struct tnd_net_params *params,
+                          const struct tnd_dims *in);
 
 /* net_elementwise.c */
 /** A function over strips: `in` are loaded as `lanes`; `out` is stored from `out_lane`. */
@@ -51,6 +56,7 @@ enum tandem_status tnd_kernel_reduce(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_arg_reduce(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_scan(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_arg_sort(const struct tnd_kernel_call *call);
+size_t tnd_kernel_sort_scratch(int64_t n);
 /* net_move.c */
 /** An index into `n` values, counted from the end when it is negative. Errors: ARGUMENT. */
 enum tandem_status tnd_kernel_index(int64_t *index, int64_t n, struct tandem_error *error);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "graph/net_kernels.h"
 
 /* Value `index` of a line of a view that begins at `from`, in the form of a lane. */
@@ -290,11 +289,7 @@ static enum tandem_status sort_line(const struct tnd_kernel_call *call, const st
 {
     const struct tnd_view *in = &call->in[0];
     const enum tnd_lane lane = sum_lane(in->type);
-    struct sort_item *items = tnd_calloc(2 * (size_t)line->n + 1, sizeof(items[0]));
-    if (items == NULL) {
-        return tnd_error_set(call->error, TANDEM_E_MEMORY, NULL, line->n, 0,
-                             "no memory to sort %lld values", (long long)line->n);
-    }
+    struct sort_item *items = call->scratch;
     for (int64_t i = 0; i < line->n; i++) {
         union tnd_values value;
         load_one(in, line->in, i * line->in_stride, lane, &value);
@@ -305,8 +300,12 @@ static enum tandem_status sort_line(const struct tnd_kernel_call *call, const st
     for (int64_t i = 0; i < line->n; i++) {
         memcpy(line->out + i * line->out_stride * 8, &items[i].index, sizeof(int64_t));
     }
-    tnd_free(items);
     return TANDEM_OK;
+}
+
+size_t tnd_kernel_sort_scratch(int64_t n)
+{
+    return 2 * (size_t)n * sizeof(struct sort_item);
 }
 
 enum tandem_status tnd_kernel_arg_sort(const struct tnd_kernel_call *call)

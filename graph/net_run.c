@@ -31,6 +31,14 @@ tnd_net_kernel_fn tnd_net_kernel(enum tnd_net_op op)
     return kernels[op];
 }
 
+size_t tnd_kernel_scratch(enum tnd_net_op op, const struct tnd_net_params *params,
+                          const struct tnd_dims *in)
+{
+    return op == TND_NET_ARG_SORT && tnd_dims_values(in) > 0
+               ? tnd_kernel_sort_scratch(in->dims[params->axis])
+               : 0;
+}
+
 static struct tnd_view view_of(const struct tnd_net *net, int value,
                                struct tnd_array *const *arrays)
 {
@@ -67,8 +75,13 @@ enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_n
     const struct tnd_net_value *result = tnd_net_value(net, node->output);
     struct tnd_view *views = tnd_calloc((size_t)node->n_inputs + 1, sizeof(views[0]));
     struct tnd_array *array = tnd_array_new(result->type, &result->shape);
+    const size_t bytes = node->n_inputs == 0
+                             ? 0
+                             : tnd_kernel_scratch(node->op, &node->params,
+                                                  &tnd_net_value(net, node->inputs[0])->shape);
+    void *scratch = bytes > 0 ? tnd_alloc(bytes) : NULL;
     enum tandem_status status = TANDEM_E_MEMORY;
-    if (views != NULL && array != NULL) {
+    if (views != NULL && array != NULL && (bytes == 0 || scratch != NULL)) {
         for (int i = 0; i < node->n_inputs; i++) {
             views[i] = view_of(net, node->inputs[i], arrays);
         }
@@ -76,6 +89,7 @@ enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_n
                                              .in = views,
                                              .n_in = node->n_inputs,
                                              .out = array,
+                                             .scratch = scratch,
                                              .error = error};
         status = tnd_net_kernel(node->op)(&call);
     } else {
@@ -83,6 +97,7 @@ enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_n
         status = tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for %s values of %s",
                                tnd_dtype_name(result->type), tnd_dims_text(&result->shape, text));
     }
+    tnd_free(scratch);
     tnd_free(views);
     if (status != TANDEM_OK) {
         tnd_net_name_error(node->op, result->name, error);

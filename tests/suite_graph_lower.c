@@ -3,9 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "graph/lower.h"
 #include "tandem/runtime.h"
+#include "tests/fuzz/random_net.h"
 #include "tests/support.h"
 
 enum { VALUES = 64 };
@@ -72,7 +74,29 @@ static void check_outputs(const struct tnd_net *net, const struct tnd_lowered *l
     }
 }
 
-/* Runs a net both ways with random inputs, twice on each number of threads. */
+/* Plans a graph and computes it three times. The executor keeps the steps of a graph that it sees
+ * for the second time; from then on nothing is allocated. */
+static void compute_repeatedly(tandem_runtime *runtime, const struct tnd_net *net,
+                               const struct tnd_lowered *lowered, struct tnd_array **want,
+                               double tolerance)
+{
+    struct tandem_error error = {0};
+    tandem_graph *graph = tnd_lowered_graph(lowered);
+    tandem_plan *plan = NULL;
+    check_status(tandem_runtime_plan(runtime, graph, &plan, &error), TANDEM_OK, NULL, &error);
+    for (int i = 0; i < 3; i++) {
+        const long before = tnd_alloc_count();
+        check_status(tandem_runtime_compute(runtime, graph, plan, NULL, &error), TANDEM_OK, NULL,
+                     &error);
+        CU_ASSERT_TRUE(i < 2 || tnd_alloc_count() == before);
+        if (want != NULL) {
+            check_outputs(net, lowered, want, tolerance);
+        }
+    }
+    tandem_plan_free(plan);
+}
+
+/* Runs a net both ways with random inputs, repeatedly on each number of threads. */
 static void check_net(struct tnd_net *net, struct tnd_rng *rng, bool is_real, double tolerance)
 {
     struct tnd_array *inputs[VALUES];
@@ -91,12 +115,7 @@ static void check_net(struct tnd_net *net, struct tnd_rng *rng, bool is_real, do
         }
         for (int threads = 1; threads <= 3; threads++) {
             tandem_runtime *runtime = open_runtime(threads);
-            for (int k = 0; k < 2; k++) {
-                check_status(
-                    tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error),
-                    TANDEM_OK, NULL, &error);
-                check_outputs(net, lowered, want, tolerance);
-            }
+            compute_repeatedly(runtime, net, lowered, want, tolerance);
             tandem_runtime_close(runtime);
         }
     }
@@ -517,6 +536,30 @@ static void random_nets_are_those_of_the_reference(void)
     }
 }
 
+/* Of every operation and type: those that bytes describe. */
+static void random_nets_allocate_nothing_when_repeated(void)
+{
+    const int n_nets = tnd_effort() > 1 ? 2000 : 200;
+    tandem_runtime *runtime = open_runtime(2);
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (int i = 0; i < n_nets; i++) {
+        struct tandem_error error = {0};
+        struct tnd_lowered *lowered = NULL;
+        uint8_t bytes[192];
+        for (size_t k = 0; k < sizeof(bytes); k++) {
+            bytes[k] = (uint8_t)below(&rng, 256);
+        }
+        struct tnd_net *net = random_net_build(bytes, sizeof(bytes), false);
+        if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
+            compute_repeatedly(runtime, net, lowered, NULL, 0.0);
+        }
+        tnd_lowered_free(lowered);
+        tnd_net_free(net);
+    }
+    tandem_runtime_close(runtime);
+}
+
 static CU_TestInfo tests_lower[] = {
     {"products_of_every_layout_are_those_of_the_reference",
      products_of_every_layout_are_those_of_the_reference},
@@ -535,6 +578,7 @@ static CU_TestInfo tests_lower[] = {
      outputs_may_be_inputs_constants_and_the_same_twice},
     {"an_index_out_of_range_fails_the_computation", an_index_out_of_range_fails_the_computation},
     {"random_nets_are_those_of_the_reference", random_nets_are_those_of_the_reference},
+    {"random_nets_allocate_nothing_when_repeated", random_nets_allocate_nothing_when_repeated},
     CU_TEST_INFO_NULL,
 };
 
