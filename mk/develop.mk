@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Targets for people who work on Tandem: checks, variants, fuzzing, measuring, tidying.
 
-.PHONY: deps demo deb bench check check-fast soak judges fuzz fuzz-all asan tsan clang cover
+.PHONY: deps demo deb bench check check-fast docs soak judges fuzz fuzz-all asan tsan clang cover
 .PHONY: model tidy lint compdb sbom stats
 
 deps: ## install what is missing (as root), or say which packages to install
@@ -26,6 +26,8 @@ check-fast: ## before each commit, a few minutes: the suites with little effort,
 soak: ## hours of attacks: JOBS="fuzz ..." selects, SECONDS_EACH=N or MINUTES=N limits each job
 	@bash tools/dev/soak.sh $(JOBS)
 
+docs: tools $(BIN)/make-models ## check the documents (links, commands, spelling) and make a site of them in build/docs
+	@bash tools/dev/docs.sh $(BIN)
 judges: lib tools bridge ## other libraries judge ours, fetched from the Python index: JOBS="models tokenizers quants trained bridge python server"
 	@BUILD=$(BIN) bash tools/judges/run.sh $(JOBS)
 

@@ -7,7 +7,7 @@ LIBRARIES := libtandem libtandem-llama
 ggmldir ?= $(libdir)/ggml
 BRIDGE_ALIAS := libggml-blas-tandem.so
 PUBLIC_HEADERS := $(wildcard include/tandem/*.h)
-DOCS := $(notdir $(wildcard README.md CHANGELOG.md SECURITY.md LICENSE docs/*.md docs/*.json docs/*.cast)) \
+DOCS := $(notdir $(wildcard README.md CHANGELOG.md SECURITY.md LICENSE docs/*.md docs/*.json docs/*.cast)) index.md \
     $(patsubst docs/%,%,$(wildcard docs/pictures/* docs/reports/* docs/examples/*.c)) \
     $(patsubst bindings/python/%,%,$(wildcard bindings/python/examples/*.py))
 pkgconfigdir ?= $(libdir)/pkgconfig

@@ -91,7 +91,9 @@ job_server() {
 job_pack() { mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack; }
 job_includes() { bash tools/dev/check_includes.sh; }
 job_style() { bash tools/dev/check_style.sh; }
-job_docs() { bash tools/dev/check_docs.sh; }
+job_docs() { bash tools/dev/check_docs.sh && bash tools/dev/check_spelling.sh; }
+# The commands of the documents are right, and run.
+job_commands() { bash tools/dev/check_commands.sh build/gcc; }
 # Small additions touch as few files as CONTRIBUTING.md promises.
 job_recipes() { JOBS_MAKE=$make_jobs bash tools/dev/check_recipes.sh; }
 job_words() { bash tools/dev/check_words.sh; }
@@ -105,7 +107,7 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers mingw"
-all_jobs+=" symbols reach install examples bridge python server tools clone faults machines"
+all_jobs+=" symbols reach install examples commands bridge python server tools clone faults machines"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -168,7 +170,7 @@ wait_for_one() {
 
 for job in $jobs; do
     # The jobs that look at the results of gcc wait for it.
-    if [[ $job =~ ^(symbols|reach|install|examples|python|server|tools|clone|faults|machines)$ ]]; then
+    if [[ $job =~ ^(symbols|reach|install|examples|commands|python|server|tools|clone|faults|machines)$ ]]; then
         while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done

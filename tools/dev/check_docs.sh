@@ -77,6 +77,22 @@ done | while IFS='|' read -r file link; do
     [ -e "$(dirname "$file")/$link" ] || complain "$file: links to $link, which does not exist"
 done
 
+# Links to places: each heading has the name that GitHub makes of it.
+places_of() {
+    awk '/^```/ { code = !code } !code && /^#+ / {
+        name = tolower($0); sub(/^#+ +/, "", name); gsub(/[^a-z0-9 _-]/, "", name); gsub(/ /, "-", name)
+        print name (seen[name]++ ? "-" seen[name] - 1 : "")
+    }' "$1"
+}
+for document in $documents; do
+    grep -oE '\]\([^)#:]*#[^)]+' "$document" | sed "s,^](,,; s,^,$document|,"
+done | while IFS='|' read -r file link; do
+    target=${link%%#*}
+    if [ -n "$target" ]; then target=$(dirname "$file")/$target; else target=$file; fi
+    [[ $target != *.md ]] || places_of "$target" | grep -qxF -- "${link#*#}" ||
+        complain "$file: links to $link, which has no such heading"
+done
+
 # Files that are named in prose: `room/file.c` in the documents, room/file.c in comments. Braces and
 # stars stand for several; CHANGELOG and measured figures speak of the past.
 folders=$(either $rooms include tools tests bench docs mk)
@@ -105,6 +121,17 @@ while IFS=: read -r file name; do
     esac
 done <"${TMPDIR:-/tmp}/named.$$"
 rm -f "${TMPDIR:-/tmp}/named.$$" "${TMPDIR:-/tmp}/names.$$"
+
+# Messages that are explained stand in the sources: each longer piece between words in capitals, which
+# stand for what differs.
+texts=$(sources | grep -vE '^(tests|docs)/' | xargs cat | tr '\n' ' ' |
+    sed -E 's/" *(PRI[a-z0-9]+ *)?"//g; s/\\"/"/g; s/%[-.*0-9]*l*[a-z]+/%/g'; cat Makefile)
+grep -E '^\| `' docs/troubleshooting.md | awk -F ' \\| ' '{ print $1 }' | grep -oE '`[^`]+`' | tr -d '`' |
+    sed -E "s/\b[A-Zx]*[A-Z]\b|\.\.\./\n/g; s/'[^']*'$//" | awk 'length($0) >= 12' |
+    sed -E "s/^[ '\"]+//; s/[ '\"]+$//" | while IFS= read -r piece; do
+    grep -qF -- "$piece" <<<"$texts" ||
+        complain "docs/troubleshooting.md: no source says '$piece'"
+done
 
 if [ -f docs/environment.md ]; then
     sources | grep -v '^tests/' | xargs grep -hoE '"TANDEM_[A-Z_]+"' | tr -d '"' | sort -u |
