@@ -57,7 +57,7 @@ define next_steps
 echo; echo "Installed into $(prefix). What to do next:"; \
 echo "  ldconfig                          as root, so that programs find $(libdir)/libtandem.so.$(SOVERSION)"; \
 echo "                                    (or, without rights: export LD_LIBRARY_PATH=$(libdir))"; \
-echo "  $(bindir)/mulmat-tune bench -model 1.1B -type q4_0     measures this machine once"; \
+echo "  $(bindir)/mulmat-tune bench --model 1.1B --type q4_0     measures this machine once"; \
 echo "  export GGML_BACKEND_PATH=$(ggmldir)/$(notdir $(BRIDGE))     for llama.cpp and others"; \
 echo "  make install-python               the package tandem_infer for Python, over these libraries"; \
 echo "  $(docdir)/README.md     says the rest; make uninstall removes all of it"

@@ -34,6 +34,7 @@ body() {
             list = 1
             next
         }
+        /^ +[^ ]/ && list { sub(/^ +/, ""); print safe($0); next }
         /^$/ { gap = 1; next }
         { if (gap || list) print ".PP"; gap = list = 0; print safe($0) }'
 }

@@ -128,7 +128,7 @@ group_rights() {
     mkdir -p rights/open && chmod 755 rights && chmod 777 rights/open && cd rights || exit 1
     cp "$in/model.bin" "$in/tokenizer.bin" "$in/old/t1.json" .
     cp "$build/tandem-llama" usual && cp usual raised && chown 65534 raised && chmod 4755 raised
-    XDG_CACHE_HOME=$PWD/cache tool mulmat-tune bench "${cell[@]}" -m 1 -budget 1 -y >made 2>&1
+    XDG_CACHE_HOME=$PWD/cache tool mulmat-tune bench "${cell[@]}" -m 1 --budget 1 -y >made 2>&1
     heeds() { # PROGRAM VARIABLE=VALUE PATTERN: whether what it prints, or a trace, shows the variable
         rm -f open/trace.json
         env XDG_CACHE_HOME=/dev/null/x "$2" "./$1" run model.bin -t tokenizer.bin --temp 0 -n 4 --stats >out 2>&1 ||

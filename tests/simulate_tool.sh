@@ -29,25 +29,25 @@ try() {
 macbook=bench-data/macbook-pro-2018/table.txt
 server=bench-data/server-a100-computed/table.json
 
-try 0 'accelerate, 1 thread' "$macbook" -threads 4 -m 96
-try 1 'M = 512: the table has no times for' "$macbook" -threads 4 -m 96,512
-try 1 '1 of 2 passes were not simulated' "$macbook" -threads 4 -m 96,512
-try 0 '"m": 32, "threads": 4' "$macbook" -threads 4 -m 8,32 --json
+try 0 'accelerate, 1 thread' "$macbook" --threads 4 -m 96
+try 1 'M = 512: the table has no times for' "$macbook" --threads 4 -m 96,512
+try 1 '1 of 2 passes were not simulated' "$macbook" --threads 4 -m 96,512
+try 0 '"m": 32, "threads": 4' "$macbook" --threads 4 -m 8,32 --json
 try 0 'opencl download' "$server" -m 1
-try 0 '65B' "$server" -model 65B -m 8
+try 0 '65B' "$server" --model 65B -m 8
 desktop=bench-data/desktop-8gb-computed/table.json
-try 0 '70B' "$desktop" -model 70B -m 1
-try 0 '768 x 2048 q4_0, M 1 ' "$desktop" -model 30B-A3B -m 1
-try 0 'tokens/s' "$desktop" -model 70B -m 1 -device_memory 8
+try 0 '70B' "$desktop" --model 70B -m 1
+try 0 '768 x 2048 q4_0, M 1 ' "$desktop" --model 30B-A3B -m 1
+try 0 'tokens/s' "$desktop" --model 70B -m 1 --device-memory 8
 sockets=bench-data/server-80gb-computed/table.json
-try 0 'ms at best if each node has its own rows' "$sockets" -model 70B -m 1 -device_memory 8
-try 1 'expected 1 number of GiB' "$desktop" -model 70B -m 1 -device_memory 8,8
-try 0 'of other operations' "$server" -m 1 -past 64
-try 0 'tokens/s' "$server" -m 1 -memory_gbps 100 -trace "$work/trace.json"
+try 0 'ms at best if each node has its own rows' "$sockets" --model 70B -m 1 --device-memory 8
+try 1 'expected 1 number of GiB' "$desktop" --model 70B -m 1 --device-memory 8,8
+try 0 'of other operations' "$server" -m 1 --past 64
+try 0 'tokens/s' "$server" -m 1 --memory-gbps 100 --trace "$work/trace.json"
 grep -q '"ph": "X"' "$work/trace.json" && passed=$((passed + 1)) || failed=$((failed + 1))
 try 0 'usage: mulmat-tune simulate' --help
-try 1 'no-such-model' "$server" -model no-such-model
-try 1 'weight type' "$server" -type q9
+try 1 'no-such-model' "$server" --model no-such-model
+try 1 'weight type' "$server" --type q9
 try 2 'from 1 to 8192' "$server" -m 0
 try 1 'no-such-table' no-such-table.json
 

@@ -352,7 +352,7 @@ static void a_graph_is_explained_node_by_node(void)
     check_contains(text, "reason: rule");
     check_contains(text, "mul_mat:q4_0:n256:k256:m40, at most 3 threads");
     check_contains(text, "there is no timing table");
-    check_contains(text, "mulmat-tune bench -model 256x256 -type q4_0 -threads 1,2,3");
+    check_contains(text, "mulmat-tune bench --model 256x256 --type q4_0 --threads 1,2,3");
     check_contains(text, "1 of 3 nodes have one way alone");
     tandem_plan *plan = NULL;
     check_ok(tandem_runtime_force_profile(runtime, "cpu", NULL));

@@ -125,15 +125,16 @@ static void thin_data_names_the_command_that_helps(void)
     tandem_table *table = tune_parse(tune_example);
     struct tnd_explanation none = explain_of_table(NULL, 512, 256, 32, 2);
     check_int(none.thin, TND_THIN_NO_TABLE);
-    check_string(none.command, "mulmat-tune bench -model 512x256 -type q4_0 -threads 1,2");
+    check_string(none.command, "mulmat-tune bench --model 512x256 --type q4_0 --threads 1,2");
     struct tnd_explanation uncovered = explain_of_table(table, 64, 64, 32, 1);
     check_int(uncovered.thin, TND_THIN_NO_CELL);
     struct tnd_explanation shape = explain_of_table(table, 5120, 5120, 8, 1);
     CU_ASSERT_TRUE((shape.thin & TND_THIN_SHAPE) != 0);
-    check_string(shape.command, "mulmat-tune bench -model 5120x5120 -type q4_0 -threads 1");
+    check_string(shape.command, "mulmat-tune bench --model 5120x5120 --type q4_0 --threads 1");
     struct tnd_explanation lead = explain_of_table(table, 4096, 4096, 23, 1);
     check_int(lead.thin, TND_THIN_LEAD);
-    check_string(lead.command, "mulmat-tune bench -model 4096x4096 -type q4_0 -m 21,23 -threads 1");
+    check_string(lead.command,
+                 "mulmat-tune bench --model 4096x4096 --type q4_0 -m 21,23 --threads 1");
     struct tnd_explanation beyond = explain_of_table(table, 4096, 4096, 100, 1);
     CU_ASSERT_TRUE((beyond.thin & TND_THIN_BEYOND) != 0);
     struct tnd_explanation good = explain_of_table(table, 4096, 4096, 8, 1);
@@ -172,7 +173,7 @@ static void too_far_from_what_was_measured_the_rule_serves(void)
         CU_ASSERT_TRUE(e.choice.best.candidate < 0 && e.n_predictions > 0);
         check_int(e.thin, TND_THIN_BEYOND);
         check_both(&e, "more than four times; the rule serves", "\"thin\": [\"beyond\"]");
-        check_contains(e.command, "mulmat-tune bench -model 4096x4096 -type q4_0 -m ");
+        check_contains(e.command, "mulmat-tune bench --model 4096x4096 --type q4_0 -m ");
         tnd_explanation_fini(&e);
     }
     tnd_explanation_fini(&near);

@@ -251,7 +251,7 @@ static void beyond_four_times_the_measured_range_the_rule_serves(void)
     check_int(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 1000), 2).reason, TANDEM_REASON_RULE);
     check_int(log_lines, 1);
     check_contains(last_log, "mul_mat:q4_0:n512:k512:m257: M is more than four times outside");
-    check_contains(last_log, "mulmat-tune bench -model 512x512 -type q4_0 -m 257");
+    check_contains(last_log, "mulmat-tune bench --model 512x512 --type q4_0 -m 257");
 }
 
 static void a_forced_profile_wins_wherever_it_applies(void)

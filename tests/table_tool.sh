@@ -59,7 +59,7 @@ try 0 "is not there" list
 try 1 "" show # no table serves here yet
 try 0 "4 cells in all" show any.json
 try 0 "mul_mat  q4_0   openblas" show any.json
-try 0 '"version": 2' show -json any.json
+try 0 '"version": 2' show --json any.json
 try 1 "broken.json" show broken.json
 try 0 "4 of 4 cells serve" check any.json
 try 1 "measured with cpu_model 'abacus'" check foreign.json
@@ -72,9 +72,9 @@ table '"cpu_model": "slide rule"' cpu >other.json # no <(...): a bare chroot has
 try 1 "measured with cpu_model" merge foreign.json other.json
 try 0 "2 of 4 cells removed" prune -backend openblas out.json
 try 0 "1 of 2 cells removed" prune -older_than 365 out.json
-try 0 "0 of 1 cells removed" prune -type f16 out.json
+try 0 "0 of 1 cells removed" prune --type f16 out.json
 try 0 "4 of 6 cells removed" prune foreign.json
-try 2 "no weight type" prune -type f17 out.json
+try 2 "no weight type" prune --type f17 out.json
 try 1 "none.json" prune none.json
 
 # What several processes add to one file is all there.
@@ -103,11 +103,11 @@ else
 fi
 for file in newer.json broken.json; do # as bench writes: its own table, and the file it was told
     cp "$file" old.json
-    TANDEM_TABLE=$work/old.json timeout 120 "$tune" bench -model 64x32 -m 1 -threads 1 \
-        -profile cpu -file "$work/asked.json" -y >out 2>&1
+    TANDEM_TABLE=$work/old.json timeout 120 "$tune" bench --model 64x32 -m 1 --threads 1 \
+        --profile cpu --file "$work/asked.json" -y >out 2>&1
     cp "$file" asked.json
-    TANDEM_TABLE=$work/old2.json timeout 120 "$tune" bench -model 64x32 -m 1 -threads 1 \
-        -profile cpu -file "$work/asked.json" -y >>out 2>&1
+    TANDEM_TABLE=$work/old2.json timeout 120 "$tune" bench --model 64x32 -m 1 --threads 1 \
+        --profile cpu --file "$work/asked.json" -y >>out 2>&1
     kept=$(grep -cE 'kept whole as (old|asked)\.json\.bad-' out)
     if [ "$kept" -eq 2 ] && cmp -s "$file" old.json.bad-2* && cmp -s "$file" asked.json.bad-2*; then
         passed=$((passed + 1))
@@ -122,7 +122,7 @@ done
 # Names of others reach a terminal with what it would follow made visible; JSON stays JSON.
 table '"cpu_model": "\u009b31mred\u007f\u202eabacus"' cpu >escapes.json
 try 0 '\u009b31mred\x7f\u202eabacus' show escapes.json
-try 0 '\u009b31mred\u007f' show -json escapes.json
+try 0 '\u009b31mred\u007f' show --json escapes.json
 cp out escapes2.json
 try 0 '\u009b31mred\x7f\u202eabacus' show escapes2.json
 try 1 'red\x7f' check escapes.json
@@ -156,12 +156,12 @@ say() {
     fi
 }
 export TANDEM_TABLE=$work/published.json
-cell=(-threads 1 -effort estimate)
-say 0 "128 64" "$tune" bench -m 128x64 -t Q4_0 -m_step 2 -num_m 3 "${cell[@]}"
-say 0 "written: f.txt" "$tune" bench -m 64x32 -t f16 -f f.txt "${cell[@]}" -profile cpu
+cell=(--threads 1 --effort estimate)
+say 0 "128 64" "$tune" bench -m 128x64 -t Q4_0 --m-step 2 -num_m 3 "${cell[@]}"
+say 0 "written: f.txt" "$tune" bench -m 64x32 -t f16 -f f.txt "${cell[@]}" --profile cpu
 say 0 "64 32" cat f.txt
-say 0 "mul_mat:q4_0:n64:k32:m3" "$tune" bench -model 64x32 -m 3 "${cell[@]}" -profile cpu
-say 0 "cpu and cpu-packed share one row in a text table" "$tune" bench -model 256x256 -m 1 "${cell[@]}" -y -f f.txt
+say 0 "mul_mat:q4_0:n64:k32:m3" "$tune" bench --model 64x32 -m 3 "${cell[@]}" --profile cpu
+say 0 "cpu and cpu-packed share one row in a text table" "$tune" bench --model 256x256 -m 1 "${cell[@]}" -y -f f.txt
 say 2 "from 1 to 65536, or a model" "$tune" bench -m 0
 say 2 "model 'B7' is not known" "$tune" bench -m B7
 say 2 "expected 4096x4096 or 4096x4128" "$tune" bench -m 4096x4097
@@ -169,7 +169,7 @@ say 2 "expected 4096x4096 or 4096x4128" "$tune" explain -m 4096x4097 -t q4_0
 say 2 "expected 64x256" "$tune" explain -m 64x32 -t q4_K
 say 0 "N 8192 x K 22016" "$tune" explain -m 64B
 say 0 "N 4096 x K 11008" "$tune" explain -m 7b -t q8_0
-say 0 "-type, -t T" "$tune" bench --help
+say 0 "--type, -t T" "$tune" bench --help
 # Alone it measures a 7B to the screen; the first Ctrl-C ends it and keeps what there is.
 timeout -s INT 4 "$tune" >out 2>err
 code=$?
@@ -191,9 +191,9 @@ TANDEM_TABLE=none try 0 "no table is wanted" list
 cd ..
 
 # A table that is named must be there.
-if "$tune" test -oracle -table no-such-table -budget 1 >out 2>&1 || ! grep -q "no-such-table: cannot open" out; then
+if "$tune" test --oracle --table no-such-table --budget 1 >out 2>&1 || ! grep -q "no-such-table: cannot open" out; then
     failed=$((failed + 1))
-    echo "FAILED: test -oracle -table no-such-table"
+    echo "FAILED: test --oracle --table no-such-table"
 else
     passed=$((passed + 1))
 fi

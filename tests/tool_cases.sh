@@ -18,7 +18,7 @@ limit=("${patient[@]}")
 tool() { timeout "${limit[@]}" env "${fault[@]}" "$build/$1" "${@:2}"; }
 
 model=(--threads 2 --temp 0 -n 4 -t "$in/tokenizer.bin")
-cell=(-model 64x64 -threads 1 -profile cpu -effort estimate)
+cell=(--model 64x64 --threads 1 --profile cpu --effort estimate)
 same() { cmp -s "$1" "$2"; }
 # Whether file $1 is what it was or what the run without faults made of it.
 old_or_new() { same "$1" "$in/old/$1" || same "$1" "$work/clean-$name/$1"; }
@@ -37,7 +37,7 @@ judge_save() {
     printf '/load state\n' | tool tandem-llama chat "$in/model.bin" "${model[@]}" --table none --template plain >loaded 2>&1
     ! grep -q 'state:' loaded && rm loaded
 }
-run_bench() { tool mulmat-tune bench "${cell[@]}" -m 2 -budget 1 -file t1.json -y; }
+run_bench() { tool mulmat-tune bench "${cell[@]}" -m 2 --budget 1 --file t1.json -y; }
 judge_bench() {
     local fault=()
     tool mulmat-tune table show t1.json >shown 2>&1 && grep -q mul_mat_q shown && rm shown
@@ -46,8 +46,8 @@ judge_bench() {
 # What the cases find: two tables, a converted model, a saved state. (The cases change a copy.)
 export XDG_CACHE_HOME=$in/old/cache
 mkdir -p "$XDG_CACHE_HOME"
-(cd "$in/old" && tool mulmat-tune bench "${cell[@]}" -m 1 -budget 1 -file t1.json -y &&
-    tool mulmat-tune bench "${cell[@]}" -m 4 -budget 1 -file t2.json -y && run_save &&
+(cd "$in/old" && tool mulmat-tune bench "${cell[@]}" -m 1 --budget 1 --file t1.json -y &&
+    tool mulmat-tune bench "${cell[@]}" -m 4 --budget 1 --file t2.json -y && run_save &&
     tool tandem-llama convert "$in/model.bin" out.gguf --type q8_0) >setup.log 2>&1 || { cat setup.log; exit 1; }
 
 # Runs case $name in a fresh folder `now`; its exit code is in `code`.

@@ -14,7 +14,6 @@
 #include "tools/say.h"
 
 const char *args_program = "mulmat-tune";
-const char *args_dashes = "-";
 
 enum { ARGS_NONE = -2 }; /* beside the results of args_parse: not read yet */
 
@@ -56,6 +55,19 @@ static bool take_apart(const char *text, struct word *out)
 static int first_name(const char *name)
 {
     return (int)strcspn(name, "|");
+}
+
+/* An option as help and messages show it. */
+struct spelled {
+    char text[48];
+};
+
+static struct spelled spell(const struct args_option *option)
+{
+    struct spelled spelled;
+    const int n = first_name(option->name);
+    snprintf(spelled.text, sizeof(spelled.text), "%s%.*s", n > 1 ? "--" : "-", n, option->name);
+    return spelled;
 }
 
 static bool is_called(const struct word *word, const char *name)
@@ -127,8 +139,8 @@ static int add_string(const struct args_command *command, const struct args_opti
 {
     struct args_strings *list = option->out;
     if (list->n == ARGS_LIST_MAX) {
-        return wrong(command, "-%.*s '%s': expected at most %d of them", first_name(option->name),
-                     option->name, value, ARGS_LIST_MAX);
+        return wrong(command, "%s '%s': expected at most %d of them", spell(option).text, value,
+                     ARGS_LIST_MAX);
     }
     list->values[list->n++] = value;
     return ARGS_OK;
@@ -160,9 +172,8 @@ static int read_value(const struct args_command *command, const struct args_opti
         break;
     }
     if (!valid) {
-        return wrong(command, "-%.*s '%s': expected %s from %.15g to %.15g",
-                     first_name(option->name), option->name, value, kind, option->low,
-                     option->high);
+        return wrong(command, "%s '%s': expected %s from %.15g to %.15g", spell(option).text, value,
+                     kind, option->low, option->high);
     }
     return ARGS_OK;
 }
@@ -188,8 +199,7 @@ static int read_option(const struct args_command *command, const struct word *wo
     }
     if (option->kind == ARGS_FLAG) {
         if (word->value != NULL) {
-            return wrong(command, "option -%.*s takes no value", first_name(option->name),
-                         option->name);
+            return wrong(command, "option %s takes no value", spell(option).text);
         }
         *(bool *)option->out = true;
         return ARGS_OK;
@@ -197,8 +207,8 @@ static int read_option(const struct args_command *command, const struct word *wo
     const char *value = word->value;
     if (value == NULL) {
         if (*at + 1 >= argc) {
-            return wrong(command, "option -%.*s needs a value: %s", first_name(option->name),
-                         option->name, option->value);
+            return wrong(command, "option %s needs a value: %s", spell(option).text,
+                         option->value);
         }
         (*at)++;
         value = argv[*at];
@@ -269,22 +279,49 @@ int args_code(int result)
     return result == ARGS_HELP ? 0 : result;
 }
 
+/* Words, broken so that they fit a terminal. Later lines begin at column `indent`. */
+static void print_words(const char *text, int column, int indent)
+{
+    enum { WIDTH = 79 };
+    bool is_first = true;
+    while (*text != '\0') {
+        const int n = (int)strcspn(text, " \n");
+        if (!is_first && column + 1 + n > WIDTH && column > indent) {
+            printf("\n%*s", indent, "");
+            column = indent;
+            is_first = true;
+        }
+        column += printf("%s%.*s", is_first ? "" : " ", n, text);
+        is_first = false;
+        text += n + (text[n] != '\0');
+    }
+    putchar('\n');
+}
+
+static void print_option(const char *left, const char *text)
+{
+    enum { LEFT = 24 };
+    print_words(text, printf("  %-*s ", LEFT, left), LEFT + 3);
+}
+
 void args_help(const struct args_command *command)
 {
-    printf("usage: %s%s%s%s%s%s\n\n%s\n", args_program, command->name[0] != '\0' ? " " : "",
+    printf("usage: %s%s%s%s%s%s\n\n", args_program, command->name[0] != '\0' ? " " : "",
            command->name, command->n_options > 0 ? " [options]" : "",
-           command->operands[0] != '\0' ? " " : "", command->operands, command->what);
+           command->operands[0] != '\0' ? " " : "", command->operands);
+    print_words(command->what, 0, 0);
     printf("\n");
     for (int i = 0; i < command->n_options; i++) {
         const struct args_option *option = &command->options[i];
         const int n = first_name(option->name);
         char left[64];
-        snprintf(left, sizeof(left), "%s%.*s%s%s%s%s", n > 1 ? args_dashes : "-", n, option->name,
+        snprintf(left, sizeof(left), "%s%s%s%s%s", spell(option).text,
                  option->name[n] == '|' ? ", -" : "",
                  option->name[n] == '|' ? option->name + n + 1 : "",
                  option->value != NULL ? " " : "", option->value != NULL ? option->value : "");
-        printf("  %-24s %s\n", left, option->help);
+        print_option(left, option->help);
     }
-    printf("  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--quiet, -q", "no notes, no progress",
-           "--verbose", "notes on what is found and chosen", "--help, -h", "this text");
+    print_option("--quiet, -q", "no notes, no progress");
+    print_option("--verbose", "notes on what is found and chosen");
+    print_option("--help, -h", "this text");
 }

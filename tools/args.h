@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Options of a tool's commands. Each may be spelled with one dash or two, with '_' or '-' inside,
- * and its value may be the next word or follow '=': -m_step 8, --m-step 8, --m_step=8. */
+ * Options of a tool's commands: --m-step 8 or --m-step=8. One dash instead of two and '_' instead
+ * of '-' are taken, too: the published options of mulmat-tune are spelled so. */
 #ifndef TND_TOOLS_ARGS_H
 #define TND_TOOLS_ARGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** How the tool is called in messages, and what stands in front of options in its help. */
-extern const char *args_program, *args_dashes;
+/** How the tool is called in messages. */
+extern const char *args_program;
 
 enum { ARGS_LIST_MAX = 256 };
 
@@ -33,7 +33,7 @@ struct args_strings {
 
 /* One option. `out` keeps its value when the option is not given: set the default before. */
 struct args_option {
-    const char *name; /* "m_step" or "m-step"; "type|t": two names */
+    const char *name; /* "m-step"; "type|t": two names */
     enum args_kind kind;
     void *out;
     double low, high;

@@ -76,7 +76,6 @@ int tnd_tool_main(const struct tnd_tool *tool, int argc, char **argv)
     (void)signal(SIGXFSZ, SIG_IGN); /* a file over `ulimit -f` is an error of write, not the end */
     tnd_terminal_begin();
     args_program = tool->name;
-    args_dashes = tool->dashes;
     (void)tandem_guard_mapped_files(NULL); /* without it a cut file ends the process, as ever */
     argc = tnd_plugin_option_take(argc, argv);
     return finish(tool, run_command(tool, argc, argv));

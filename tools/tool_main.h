@@ -11,7 +11,6 @@ struct tnd_command {
 
 struct tnd_tool {
     const char *name;   /* "tandem-llama" */
-    const char *dashes; /* in front of options in its help: "--", or "-" */
     const char *what;   /* "runs llama-style models with Tandem" */
     const char *behind; /* text behind the list of commands */
     const struct tnd_command *commands;

@@ -455,7 +455,7 @@ static void write_command(const struct tandem_table *table, struct tnd_explanati
         return;
     }
     snprintf(e->command, sizeof(e->command),
-             "mulmat-tune bench -model %" PRId64 "x%" PRId64 " -type %s", e->problem.n,
+             "mulmat-tune bench --model %" PRId64 "x%" PRId64 " --type %s", e->problem.n,
              e->problem.k, tandem_type_name(e->problem.type));
     if ((e->thin & (TND_THIN_NO_TABLE | TND_THIN_NO_CELL | TND_THIN_SHAPE | TND_THIN_CANDIDATES)) ==
         0) {
@@ -474,10 +474,10 @@ static void write_command(const struct tandem_table *table, struct tnd_explanati
             break;
         }
     }
-    add_numbers(e, " -threads ", threads, n_threads);
+    add_numbers(e, " --threads ", threads, n_threads);
     if (e->thin == TND_THIN_CANDIDATES && count_unmeasured(e, &only) == 1) {
         size_t used = strlen(e->command);
-        snprintf(e->command + used, sizeof(e->command) - used, " -profile %s",
+        snprintf(e->command + used, sizeof(e->command) - used, " --profile %s",
                  e->candidates[only].profile.name);
     }
 }

@@ -400,8 +400,8 @@ static void tell_rule(const struct tnd_plan_run *run)
     if (run->is_report_beyond) {
         tnd_log_line(&run->planner->log, TANDEM_LOG_WARN, "tune",
                      "%s: M is more than four times outside of what was measured, the "
-                     "rule serves; run mulmat-tune bench -model %" PRId64 "x%" PRId64
-                     " -type %s -m %" PRId64,
+                     "rule serves; run mulmat-tune bench --model %" PRId64 "x%" PRId64
+                     " --type %s -m %" PRId64,
                      text, problem.n, problem.k, tandem_type_name(problem.type), problem.m);
     } else {
         tnd_log_line(&run->planner->log, TANDEM_LOG_WARN, "tune",

@@ -9,7 +9,7 @@ work=$(mktemp -d)
 trap 'kill "${burners[@]}" 2>/dev/null; rm -rf "$work"' EXIT
 burners=()
 export XDG_CACHE_HOME=$work TANDEM_LOG=warn
-"$1/mulmat-tune" bench -model quick -type q4_0 -budget 40 -file "$work/table.json" -y >"$work/log" 2>&1 ||
+"$1/mulmat-tune" bench --model quick --type q4_0 --budget 40 --file "$work/table.json" -y >"$work/log" 2>&1 ||
     { cat "$work/log"; exit 1; }
 for n in 0 1 2; do
     for ((i = 0; i < n; i++)); do

@@ -23,11 +23,11 @@ make_page() {
     shift
     "$tune" analyze "$@" --html "$work/$name.html" >"$work/log" 2>&1 || bad "analyze $*: $(head -3 "$work/log")"
 }
-make_page macbook bench-data/macbook-pro-2018/table.txt -threads 1,4
-make_page one-type bench-data/epyc-zen5-2-cores/table.json -type q4_0
-make_page devices bench-data/pocl-epyc-zen5/table.json -type q4_0
-make_page lanes bench-data/epyc-zen5-2-cores/table.json -type q4_0 -trace tests/fuzz/corpus/trace/two_runs.json
-make_page compared bench-data/epyc-zen5-2-cores/table.json bench-data/epyc-zen5-2-cores/table.json -type q4_0
+make_page macbook bench-data/macbook-pro-2018/table.txt --threads 1,4
+make_page one-type bench-data/epyc-zen5-2-cores/table.json --type q4_0
+make_page devices bench-data/pocl-epyc-zen5/table.json --type q4_0
+make_page lanes bench-data/epyc-zen5-2-cores/table.json --type q4_0 --trace tests/fuzz/corpus/trace/two_runs.json
+make_page compared bench-data/epyc-zen5-2-cores/table.json bench-data/epyc-zen5-2-cores/table.json --type q4_0
 
 # Links go to places of the page, pictures of CSS to its own patterns, namespaces to nowhere.
 outside='https?://|src=|srcset=|@import|<(script|iframe|object|embed|link|base|form)|url\([^#]|href="[^#]|[[:space:]]on[a-z]+='

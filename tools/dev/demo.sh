@@ -14,8 +14,8 @@ if [ "${QUICK:-}" = 1 ] || [ "${1:-}" = --quick ]; then
 fi
 mkdir -p build/demo
 echo "1. Measuring this machine for the matrices of a $model llama, about $budget s:"
-build/mulmat-tune bench -model "$model" -type q4_0 -m 1,8,32,128 -budget "$budget" \
-    -file build/demo/table.json -y
+build/mulmat-tune bench --model "$model" --type q4_0 -m 1,8,32,128 --budget "$budget" \
+    --file build/demo/table.json -y
 echo
 echo "2. What wins where:"
 build/mulmat-tune analyze build/demo/table.json

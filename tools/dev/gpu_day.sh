@@ -165,7 +165,7 @@ step_check() {
     need_device
     local types=all
     [ -n "${QUICK:-}" ] && types=q4_0
-    "$bin/mulmat-tune" test --device "$DEVICE" -type "$types" >"$WORK/check" 2>&1 ||
+    "$bin/mulmat-tune" test --device "$DEVICE" --type "$types" >"$WORK/check" 2>&1 ||
         fault "mulmat-tune test: a profile computes wrong results on the device"
     cat "$WORK/check"
     figure "$(tail -1 "$WORK/check")"
@@ -175,7 +175,7 @@ step_tune() {
     need_device
     local most
     [ -n "${QUICK:-}" ] && most="-most 1 -dry"
-    "$bin/mulmat-tune" tune-device --device "$DEVICE" -type q4_0 ${most:-} 2>&1 | tee "$WORK/tune"
+    "$bin/mulmat-tune" tune-device --device "$DEVICE" --type q4_0 ${most:-} 2>&1 | tee "$WORK/tune"
     [ "${PIPESTATUS[0]}" -eq 0 ] || fault "tune-device fails"
     figure "tile numbers of q4_0: $(grep -E '^[a-z_]+ +[0-9]+$' "$WORK/tune" | tr -s ' \n' '= ')"
 }
@@ -185,11 +185,11 @@ step_bench() {
     need_device
     local budget=100 shapes=1.1B
     [ -n "${QUICK:-}" ] && budget=6 shapes=quick
-    "$bin/mulmat-tune" bench -model "$shapes" -type q4_0 --device "$DEVICE" -budget "$budget" -y -file "$table" ||
+    "$bin/mulmat-tune" bench --model "$shapes" --type q4_0 --device "$DEVICE" --budget "$budget" -y --file "$table" ||
         fault "bench fails"
     if [ -z "${QUICK:-}" ]; then
-        "$bin/mulmat-tune" bench -model 7B -type q4_0 --device "$DEVICE" -budget 100 -y -file "$WORK/7B.json" &&
-            "$bin/mulmat-tune" table merge -y -file "$table" "$table" "$WORK/7B.json" ||
+        "$bin/mulmat-tune" bench --model 7B --type q4_0 --device "$DEVICE" --budget 100 -y --file "$WORK/7B.json" &&
+            "$bin/mulmat-tune" table merge -y --file "$table" "$table" "$WORK/7B.json" ||
             fault "bench of 7B fails, or its table cannot be merged"
     fi
     need_table
@@ -304,8 +304,8 @@ step_experts() {
 step_report() {
     need_build
     need_table
-    "$bin/mulmat-tune" analyze "$table" -html "$WORK/report.html" || fault "no report"
-    "$bin/mulmat-tune" simulate "$table" -model "$([ -n "${QUICK:-}" ] && echo quick || echo 1.1B)" -m 1,512 ||
+    "$bin/mulmat-tune" analyze "$table" --html "$WORK/report.html" || fault "no report"
+    "$bin/mulmat-tune" simulate "$table" --model "$([ -n "${QUICK:-}" ] && echo quick || echo 1.1B)" -m 1,512 ||
         echo "simulate: not all passes"
     "$bin/mulmat-tune" explain --table "$table" mul_mat:q4_0:n5632:k2048:m512 | head -60
 }
@@ -315,7 +315,7 @@ step_oracle() {
     need_table
     local budget=90
     [ -n "${QUICK:-}" ] && budget=5
-    "$bin/mulmat-tune" test -oracle -table "$table" --device "$DEVICE" -type q4_0 -budget "$budget" >"$WORK/oracle" 2>&1 ||
+    "$bin/mulmat-tune" test --oracle --table "$table" --device "$DEVICE" --type q4_0 --budget "$budget" >"$WORK/oracle" 2>&1 ||
         fault "the oracle's bounds do not hold on this machine"
     cat "$WORK/oracle"
     figure "oracle: $(grep -E 'median regret .* worst' "$WORK/oracle")"

@@ -52,7 +52,7 @@ static enum tandem_status open_table(struct advising *a, struct tandem_error *er
             tnd_fingerprint_read(&a->table->fingerprint);
             a->table->has_fingerprint = true;
             tnd_say("mulmat-tune: this machine has no timing table yet; 'mulmat-tune bench "
-                    "-model MODEL' makes one\n");
+                    "--model MODEL' makes one\n");
             return TANDEM_OK;
         }
         path = own;
@@ -182,7 +182,7 @@ int tnd_cmd_advise(int argc, char **argv)
          "table"},
         {"budget", ARGS_NUMBER, &request.budget_s, 2, 86400, "S",
          "seconds that measuring a model takes at most (default 300)"},
-        {"device_memory", ARGS_NUMBER, &request.device_gib, 0, 1e6, "GIB",
+        {"device-memory", ARGS_NUMBER, &request.device_gib, 0, 1e6, "GIB",
          "memory of the device that layers may be put on, in GiB (default: none is advised)"},
         {"context|c", ARGS_INT, &request.context, 1, MOST_CONTEXT, "N",
          "tokens that keys and values are kept for (default: 4096, or the model's if that is "

@@ -111,7 +111,7 @@ int tnd_cmd_analyze(int argc, char **argv)
         {"html", ARGS_STRING, &wanted.html, 0, 0, "OUT",
          "one page with charts; compares up to 8 FILEs"},
         {"trace", ARGS_STRING, &wanted.trace, 0, 0, "TRACE",
-         "with -html: the last run of this file of TANDEM_TRACE, lane by lane, predicted beside "
+         "with --html: the last run of this file of TANDEM_TRACE, lane by lane, predicted beside "
          "measured"},
     };
     const struct args_command command = {
@@ -137,15 +137,15 @@ int tnd_cmd_analyze(int argc, char **argv)
         return 2;
     }
     if (json + csv + (wanted.html != NULL) > 1) {
-        fprintf(stderr, "mulmat-tune analyze: choose one of -json, -csv and -html\n");
+        fprintf(stderr, "mulmat-tune analyze: choose one of --json, --csv and --html\n");
         return 2;
     }
     if (wanted.trace != NULL && wanted.html == NULL) {
-        fprintf(stderr, "mulmat-tune analyze: -trace needs -html OUT\n");
+        fprintf(stderr, "mulmat-tune analyze: --trace needs --html OUT\n");
         return 2;
     }
     if (n_paths > 1 && wanted.html == NULL) {
-        fprintf(stderr, "mulmat-tune analyze: several tables need -html OUT\n");
+        fprintf(stderr, "mulmat-tune analyze: several tables need --html OUT\n");
         return 2;
     }
     int counts[ARGS_LIST_MAX];

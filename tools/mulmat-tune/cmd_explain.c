@@ -110,7 +110,7 @@ static int read_what_if(const char *text, struct subject *subject)
     char *end;
     long threads = strncmp(text, "threads=", 8) == 0 ? strtol(text + 8, &end, 10) : 0;
     if (threads < 1 || threads > 1024 || *end != '\0') {
-        return usage("-what_if", text, "threads=N, N from 1 to 1024");
+        return usage("--what-if", text, "threads=N, N from 1 to 1024");
     }
     subject->if_threads = (int)threads;
     return 0;
@@ -120,7 +120,7 @@ static int read_what_if(const char *text, struct subject *subject)
 static int read_scale(const char *text, struct subject *subject, struct tandem_error *error)
 {
     if (subject->table == NULL) {
-        return usage("-scale", text, "a timing table (there is none; run mulmat-tune bench)");
+        return usage("--scale", text, "a timing table (there is none; run mulmat-tune bench)");
     }
     if (tandem_table_copy(subject->table, &subject->scaled, error) != TANDEM_OK) {
         return tnd_cmd_failed(error);
@@ -130,16 +130,16 @@ static int read_scale(const char *text, struct subject *subject, struct tandem_e
         size_t length = strcspn(at, "=,");
         char *end;
         if (length == 0 || length >= sizeof(backend) || at[length] != '=') {
-            return usage("-scale", text, "BACKEND=FACTOR[,BACKEND=FACTOR]");
+            return usage("--scale", text, "BACKEND=FACTOR[,BACKEND=FACTOR]");
         }
         memcpy(backend, at, length);
         double factor = strtod(at + length + 1, &end);
         if (end == at + length + 1 || !(factor >= 1e-3 && factor <= 1e3) ||
             (*end != ',' && *end != '\0')) {
-            return usage("-scale", text, "factors from 0.001 to 1000");
+            return usage("--scale", text, "factors from 0.001 to 1000");
         }
         if (!tnd_table_scale(subject->scaled, backend, factor)) {
-            return usage("-scale", text, "backends that the table has times of");
+            return usage("--scale", text, "backends that the table has times of");
         }
         at = end;
         if (*at == '\0') {
@@ -207,7 +207,7 @@ static int read_request(const struct request *request, struct subject *subject,
                                           : read_model(request, subject, error);
     if (result == 0 && request->type != NULL &&
         !tandem_type_from_name(request->type, &subject->type)) {
-        result = usage("-type", request->type, "a weight type such as q4_0");
+        result = usage("--type", request->type, "a weight type such as q4_0");
     }
     if (result == 0 && model_shapes_fit(&subject->shapes, subject->type, error) != TANDEM_OK) {
         tnd_cmd_failed(error);
@@ -310,7 +310,7 @@ static void add_model_command(const struct subject *subject, unsigned thin, stru
     if ((thin & to_measure) != 0) {
         tnd_text_printf(out,
                         "\nNot all of it was measured. To know better, on that machine:\n"
-                        "  mulmat-tune bench -model %s -type %s\n",
+                        "  mulmat-tune bench --model %s --type %s\n",
                         subject->shapes.model, tandem_type_name(subject->type));
     }
 }
@@ -413,7 +413,7 @@ int tnd_cmd_explain(int argc, char **argv)
          "plan for at most N threads (default: one a core, or the most that FILE has)"},
         {"table", ARGS_STRING, &request.table, 0, 0, "FILE",
          "another machine's table, with the ways that it has (default: this machine's own)"},
-        {"what_if", ARGS_STRING, &request.what_if, 0, 0, "threads=N",
+        {"what-if", ARGS_STRING, &request.what_if, 0, 0, "threads=N",
          "what if there were N threads?"},
         {"scale", ARGS_STRING, &request.scale, 0, 0, "B=F[,B=F]",
          "what if backend B took F times as long? B=0.5: twice as fast; B.transfer=2: at half the "

@@ -65,7 +65,7 @@ static enum tandem_status read_type(struct simulation *s, struct tandem_error *e
     const char *name = s->request->type;
     if (name != NULL && !tandem_type_from_name(name, &s->type)) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, name, 0, 0,
-                             "-type '%s': expected a weight type such as q4_0", name);
+                             "--type '%s': expected a weight type such as q4_0", name);
     }
     if (name == NULL) { /* q4_0, or the first that the table has */
         bool has_other =
@@ -103,7 +103,7 @@ static enum tandem_status place_weights(struct simulation *s, struct tandem_erro
     }
     if (!tnd_fit_read_memory(s->request->device_memory, options.n_devices, options.memory)) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, s->request->device_memory, n, 0,
-                             "-device_memory '%.64s': expected %d number%s of GiB with ',' "
+                             "--device-memory '%.64s': expected %d number%s of GiB with ',' "
                              "between, one a device of the table",
                              s->request->device_memory, n, n == 1 ? "" : "s");
     }
@@ -125,7 +125,7 @@ static enum tandem_status open_simulation(struct simulation *s, struct tandem_er
     if (path == own && !tnd_file_exists(own)) {
         return tnd_error_set(error, TANDEM_E_FILE, own, 0, 0,
                              "this machine has no timing table: %s does not exist; 'mulmat-tune "
-                             "bench -model MODEL' makes one",
+                             "bench --model MODEL' makes one",
                              own);
     }
     TND_TRY(tandem_table_load(path, &s->table, error));
@@ -391,14 +391,14 @@ int tnd_cmd_simulate(int argc, char **argv)
          "plan for at most N threads (default: the most in the table)"},
         {"past", ARGS_INT, &request.past, 0, MOST_TOKENS, "P",
          "tokens before them in the text (default 0)"},
-        {"memory_gbps", ARGS_NUMBER, &request.memory_gbps, 0, 1e6, "G",
+        {"memory-gbps", ARGS_NUMBER, &request.memory_gbps, 0, 1e6, "G",
          "operations that the table has no times of read and write memory at G GB/s (default: "
          "they take no time)"},
-        {"device_memory", ARGS_STRING, &request.device_memory, 0, 0, "GiB[,GiB]",
+        {"device-memory", ARGS_STRING, &request.device_memory, 0, 0, "GiB[,GiB]",
          "of each device of the table: weights live where tandem-llama fit puts them (default: "
          "there is room for all)"},
-        {"expert_skew", ARGS_NUMBER, &request.skew, 0, 10, "S",
-         "with -device_memory: experts of a layer apart, the r-th most used one counts r^-S "
+        {"expert-skew", ARGS_NUMBER, &request.skew, 0, 10, "S",
+         "with --device-memory: experts of a layer apart, the r-th most used one counts r^-S "
          "(default: they stay together)"},
         {"trace", ARGS_STRING, &request.trace, 0, 0, "FILE",
          "write the timeline for chrome://tracing or ui.perfetto.dev"},

@@ -351,7 +351,7 @@ static int cmd_prune(int argc, char **argv)
     const struct args_option options[] = {
         {"type", ARGS_STRING, &type_name, 0, 0, "T", "cells of this weight type"},
         {"backend", ARGS_STRING, &pruning.backend, 0, 0, "NAME", "cells of this backend"},
-        {"older_than", ARGS_INT, &days, 1, 36500, "DAYS", "cells measured longer ago"},
+        {"older-than", ARGS_INT, &days, 1, 36500, "DAYS", "cells measured longer ago"},
     };
     const struct args_command command = {
         "table prune",

@@ -142,47 +142,47 @@ int tnd_cmd_test(int argc, char **argv)
          "leave out the largest and smallest M of tables (default: this machine's own) and predict "
          "them"},
         {"shapes", ARGS_STRING, &request.shapes, 0, 0, "NxK,..",
-         "with -oracle: weight shapes, or a model (default: four of the table, four of none)"},
+         "with --oracle: weight shapes, or a model (default: four of the table, four of none)"},
         {"m", ARGS_INTS, &request.m, 1, 65536, "M,..",
-         "with -oracle: numbers of tokens (default: drawn from 1 to 2048)"},
+         "with --oracle: numbers of tokens (default: drawn from 1 to 2048)"},
         {"type|t", ARGS_STRING, &request.types, 0, 0, "T[,T]",
-         "weight types, or all (default: all; with -oracle those of the table)"},
+         "weight types, or all (default: all; with --oracle those of the table)"},
         {"threads", ARGS_INT, &request.threads, 1, 1024, "N",
-         "most threads (default: one a core; with -oracle drawn up to it)"},
+         "most threads (default: one a core; with --oracle drawn up to it)"},
         {"profile", ARGS_STRING, &request.profile, 0, 0, "NAME",
-         "only this profile; with -oracle: judge it as if it were the choice"},
+         "only this profile; with --oracle: judge it as if it were the choice"},
         {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"table", ARGS_STRING, &request.table, 0, 0, "FILE",
-         "with -oracle and -extrapolation: judge this table, or none (default: this machine's "
+         "with --oracle and --extrapolation: judge this table, or none (default: this machine's "
          "own)"},
         {"budget", ARGS_NUMBER, &request.budget_s, 1, 1e6, "SECONDS",
-         "with -oracle: as many problems as fit (default: 300 problems)"},
+         "with --oracle: as many problems as fit (default: 300 problems)"},
         {"seed", ARGS_INT, &request.seed, 0, 1e15, "N",
-         "with -oracle: of what is drawn at random (default: 1)"},
+         "with --oracle: of what is drawn at random (default: 1)"},
         {"rounds", ARGS_INT, &request.rounds, 1, 64, "N",
-         "with -oracle: rounds of the choice against the best (default: 7)"},
-        {"cell_time", ARGS_NUMBER, &request.cell_s, 0.01, 600, "SECONDS",
-         "with -oracle: time for one problem in all ways (default: 1, or less by the budget)"},
-        {"max_median", ARGS_NUMBER, &request.max_median, 0, 1000, "PERCENT",
-         "fail when the median regret, or error, is above (default: 2; with -interpolation 3; with "
-         "-extrapolation 10, at twice the range)"},
-        {"max_far", ARGS_NUMBER, &request.max_far, 0, 1000, "PERCENT",
-         "with -extrapolation: the same at four times the range (default: 20)"},
-        {"min_within", ARGS_NUMBER, &request.min_within, 0, 100, "PERCENT",
-         "with -extrapolation: fail when fewer cells lie within their error bars (default: 70)"},
-        {"max_within", ARGS_NUMBER, &request.max_within, 0, 100, "PERCENT",
+         "with --oracle: rounds of the choice against the best (default: 7)"},
+        {"cell-time", ARGS_NUMBER, &request.cell_s, 0.01, 600, "SECONDS",
+         "with --oracle: time for one problem in all ways (default: 1, or less by the budget)"},
+        {"max-median", ARGS_NUMBER, &request.max_median, 0, 1000, "PERCENT",
+         "fail when the median regret, or error, is above (default: 2; with --interpolation 3; "
+         "with --extrapolation 10, at twice the range)"},
+        {"max-far", ARGS_NUMBER, &request.max_far, 0, 1000, "PERCENT",
+         "with --extrapolation: the same at four times the range (default: 20)"},
+        {"min-within", ARGS_NUMBER, &request.min_within, 0, 100, "PERCENT",
+         "with --extrapolation: fail when fewer cells lie within their error bars (default: 70)"},
+        {"max-within", ARGS_NUMBER, &request.max_within, 0, 100, "PERCENT",
          "the same when more do, since the bars are too wide then (default: 95)"},
-        {"max_p95", ARGS_NUMBER, &request.max_p95, 0, 1000, "PERCENT",
-         "with -oracle: fail when the 95th percentile is above (default: 5)"},
-        {"max_worst", ARGS_NUMBER, &request.max_worst, 0, 1000, "PERCENT",
-         "with -oracle: fail when the worst regret is above (default: 15)"},
+        {"max-p95", ARGS_NUMBER, &request.max_p95, 0, 1000, "PERCENT",
+         "with --oracle: fail when the 95th percentile is above (default: 5)"},
+        {"max-worst", ARGS_NUMBER, &request.max_worst, 0, 1000, "PERCENT",
+         "with --oracle: fail when the worst regret is above (default: 15)"},
         {"json", ARGS_FLAG, &request.json, 0, 0, NULL,
-         "with -oracle and -extrapolation: one JSON object"},
+         "with --oracle and --extrapolation: one JSON object"},
     };
     const struct args_command command = {"test",
                                          "[TABLE FULL | TABLE..]",
                                          "Checks that every profile computes the right thing on "
-                                         "this machine. With -oracle, measures how\n"
+                                         "this machine. With --oracle, measures how\n"
                                          "much slower the plan's choices are than the best ones.",
                                          options,
                                          sizeof(options) / sizeof(options[0]),
@@ -196,7 +196,7 @@ int tnd_cmd_test(int argc, char **argv)
     }
     if (!request.extrapolation && n_operands != (request.interpolation ? 2 : 0)) {
         fprintf(stderr, "mulmat-tune test: %s; see 'mulmat-tune test --help'\n",
-                request.interpolation ? "-interpolation wants two tables" : "too many words");
+                request.interpolation ? "--interpolation wants two tables" : "too many words");
         return 2;
     }
     if (request.max_median < 0) {

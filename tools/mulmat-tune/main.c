@@ -13,7 +13,7 @@ static const struct tnd_command commands[] = {
     {"explain", tnd_cmd_explain, "tell why a way is chosen, and what would be if"},
     {"simulate", tnd_cmd_simulate, "run a model's plan by a virtual clock, for any table"},
     {"advise", tnd_cmd_advise, "tell what to set in llama.cpp for a model on this machine"},
-    {"test", tnd_cmd_test, "check results, or with -oracle the quality of the choices"},
+    {"test", tnd_cmd_test, "check results, or with --oracle the quality of the choices"},
     {"table", tnd_cmd_table, "list, show, merge, check and prune timing tables"},
     {"devices", tnd_cmd_devices, "list the OpenCL devices of this machine"},
     {"tune-device", tnd_cmd_tune_device, "find the tile numbers of a device's kernels"},
@@ -24,10 +24,9 @@ int main(int argc, char **argv)
 {
     static const struct tnd_tool tool = {
         .name = "mulmat-tune",
-        .dashes = "-",
         .what = "measures this machine, so that matrix products take what is fastest",
         .behind = TND_PLUGIN_OPTION_HELP
-        ", in all commands.\nWithout a command: bench -model 7B -type q4_0.\n",
+        ", in all commands.\nWithout a command: bench --model 7B --type q4_0.\n",
         .commands = commands,
         .n_commands = (int)(sizeof(commands) / sizeof(commands[0]))};
     char bench[] = "bench";

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/tnd_status.h"
-#include "tools/device_option.h"
-#include "tools/table_option.h"
+#include "tools/runtime_option.h"
 #include "table/table_layers.h"
 #include "tune/objective.h"
 #include "tools/say.h"
@@ -17,23 +16,9 @@ enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, c
                                         struct tandem_error *error)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
-    struct tnd_device_option memory;
-    tandem_runtime *runtime = NULL;
-    options.table_path = table_path;
     options.n_threads = n_threads;
     options.profile = profile;
-    options.log = tnd_say_log;
-    options.log_level = tnd_say_log_level();
-    TND_TRY(tnd_device_option_apply(device, profile, &memory, &options, error));
-    TND_TRY(tandem_runtime_open(&options, &runtime, error));
-    enum tandem_status status = tnd_device_option_check(&memory, runtime, error);
-    status = status == TANDEM_OK ? tnd_table_option_check(table_path, runtime, error) : status;
-    if (status != TANDEM_OK) {
-        tandem_runtime_close(runtime);
-        return status;
-    }
-    *out_runtime = runtime;
-    return TANDEM_OK;
+    return tnd_runtime_option_open(&options, table_path, device, out_runtime, error);
 }
 
 static int all_types(enum tandem_type *out_types, int capacity)
@@ -88,14 +73,14 @@ enum tandem_status tnd_cmd_aim(const char *objective, tandem_table *table,
     enum tandem_objective wanted = TANDEM_OBJECTIVE_TIME;
     if (objective != NULL && !tnd_objective_parse(objective, &wanted)) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "objective", 0, 0,
-                             "-objective '%s': expected time, energy or edp", objective);
+                             "--objective '%s': expected time, energy or edp", objective);
     }
     if (table == NULL) {
         return wanted == TANDEM_OBJECTIVE_TIME
                    ? TANDEM_OK
                    : tnd_error_set(error, TANDEM_E_NOT_FOUND, "table", 0, 0,
-                                   "-objective %s: there is no timing table; run 'sudo mulmat-tune "
-                                   "bench'",
+                                   "--objective %s: there is no timing table; run 'sudo "
+                                   "mulmat-tune bench'",
                                    objective);
     }
     return tnd_objective_set(table, wanted, error);

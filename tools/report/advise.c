@@ -339,7 +339,7 @@ static int threads_for(struct work *work, bool generates)
     }
     say(work, true,
         "threads for %s: the table has no times for the shapes of this model; run "
-        "'mulmat-tune bench -model %.200s'",
+        "'mulmat-tune bench --model %.200s'",
         what, work->model->name);
     return 0;
 }

@@ -164,7 +164,7 @@ void tnd_replay_text(const struct tnd_replay *replay, const struct tnd_replay_su
     if (replay->n_untimed > replay->n_untimed_products) {
         tnd_text_printf(out,
                         "  %d steps of other operations (norms, attention and the like) are not in "
-                        "the table and took no time here; see -memory_gbps.\n",
+                        "the table and took no time here; see --memory-gbps.\n",
                         replay->n_untimed - replay->n_untimed_products);
     }
 }

@@ -156,8 +156,9 @@ static void page(struct tnd_report *report, const struct tnd_trace_run *run)
         one_table(report, s);
     }
     if (report->n_charts >= TND_REPORT_CHARTS) {
-        tnd_text_add(out, "<p>More was measured than a page can show; -type and -threads choose a "
-                          "part.</p>\n");
+        tnd_text_add(out,
+                     "<p>More was measured than a page can show; --type and --threads choose a "
+                     "part.</p>\n");
     }
     tnd_text_add(out, "</main>\n<footer class=\"soft\"><p>Made by mulmat-tune analyze, "
                       "Tandem " TANDEM_VERSION_STRING ".</p></footer>\n</body>\n</html>\n");

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "tools/say.h"
-#include "tools/table_option.h"
+#include "tools/runtime_option.h"
 #include "tools/tandem-graph/conv_book.h"
 
 int tnd_graph_fail(const struct tandem_error *error)
@@ -59,30 +59,13 @@ enum tandem_status tnd_graph_open_runtime(const struct tnd_graph_runtime *wanted
                                           tandem_runtime **out_runtime, struct tandem_error *error)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
-    struct tnd_device_option memory;
-    tandem_runtime *runtime = NULL;
     *out_runtime = NULL;
     if (wanted->is_reference) {
         return TANDEM_OK;
     }
     options.n_threads = (int)wanted->threads;
-    options.table_path =
-        wanted->table != NULL && strcmp(wanted->table, "none") == 0 ? "" : wanted->table;
-    options.log = tnd_say_log;
-    options.log_level = tnd_say_log_level();
     options.profile = wanted->profile;
-    TND_TRY(tnd_device_option_apply(wanted->device, wanted->profile, &memory, &options, error));
-    TND_TRY(tandem_runtime_open(&options, &runtime, error));
-    enum tandem_status status = tnd_device_option_check(&memory, runtime, error);
-    if (status == TANDEM_OK) {
-        status = tnd_table_option_check(options.table_path, runtime, error);
-    }
-    if (status != TANDEM_OK) {
-        tandem_runtime_close(runtime);
-        return status;
-    }
-    *out_runtime = runtime;
-    return TANDEM_OK;
+    return tnd_runtime_option_open(&options, wanted->table, wanted->device, out_runtime, error);
 }
 
 const char *tnd_graph_pass_names(void)

@@ -18,7 +18,6 @@ static const struct tnd_command commands[] = {
 int main(int argc, char **argv)
 {
     static const struct tnd_tool tool = {.name = "tandem-graph",
-                                         .dashes = "--",
                                          .what = "runs ONNX models with Tandem",
                                          .behind = "",
                                          .commands = commands,

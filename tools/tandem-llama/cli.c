@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "tools/table_option.h"
+#include "tools/runtime_option.h"
 #include "tune/objective.h"
 #include "tools/say.h"
 
@@ -113,36 +113,14 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
                                         tandem_runtime **out_runtime, struct tandem_error *error)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
-    struct tnd_device_option memory;
-    tandem_runtime *runtime = NULL;
     options.n_threads = (int)wanted->threads;
     options.profile = wanted->profile;
-    options.table_path =
-        wanted->table != NULL && strcmp(wanted->table, "none") == 0 ? "" : wanted->table;
     options.settings = wanted->settings;
     if (wanted->objective != NULL && !tnd_objective_parse(wanted->objective, &options.objective)) {
         return tnd_cli_error(error, TANDEM_E_ARGUMENT,
                              "objective: expected time, energy or edp, got", wanted->objective);
     }
-    options.log = tnd_say_log;
-    options.log_level = tnd_say_log_level();
-    enum tandem_status status =
-        tnd_device_option_apply(wanted->device, wanted->profile, &memory, &options, error);
-    if (status == TANDEM_OK) {
-        status = tandem_runtime_open(&options, &runtime, error);
-    }
-    if (status == TANDEM_OK) {
-        status = tnd_device_option_check(&memory, runtime, error);
-    }
-    if (status == TANDEM_OK) {
-        status = tnd_table_option_check(options.table_path, runtime, error);
-    }
-    if (status != TANDEM_OK) {
-        tandem_runtime_close(runtime);
-        return status;
-    }
-    *out_runtime = runtime;
-    return TANDEM_OK;
+    return tnd_runtime_option_open(&options, wanted->table, wanted->device, out_runtime, error);
 }
 
 void tnd_cli_place(tandem_session *session, tandem_runtime *runtime)

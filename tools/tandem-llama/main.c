@@ -20,7 +20,6 @@ int main(int argc, char **argv)
 {
     static const struct tnd_tool tool = {
         .name = "tandem-llama",
-        .dashes = "--",
         .what = "runs llama-style models with Tandem",
         .behind = "First run 'mulmat-tune bench', which measures this machine, so that each matrix "
                   "product\ntakes the profile that is fastest here.\n",

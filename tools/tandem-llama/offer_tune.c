@@ -18,7 +18,8 @@ void tnd_tune_arguments(const tandem_model *model, char *out, size_t capacity)
 {
     const struct tandem_hparams *h = tandem_model_hparams(model);
     snprintf(out, capacity,
-             "bench -model %lldx%lld,%lldx%lld,%lldx%lld,%lldx%lld,%lldx%lld -type %s -budget 60",
+             "bench --model %lldx%lld,%lldx%lld,%lldx%lld,%lldx%lld,%lldx%lld --type %s "
+             "--budget 60",
              (long long)h->q_dim, (long long)h->dim, (long long)h->kv_dim, (long long)h->dim,
              (long long)h->hidden, (long long)h->dim, (long long)h->dim, (long long)h->hidden,
              (long long)h->vocabulary, (long long)h->dim, tandem_type_name(h->weight_type));

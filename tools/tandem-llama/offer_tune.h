@@ -6,7 +6,7 @@
 #include "tandem/llama.h"
 
 /** The command line that measures the products of a model, without the program's name: "bench
- *  -model 4096x4096,... -type q4_0 -budget 60". */
+ *  --model 4096x4096,... --type q4_0 --budget 60". */
 void tnd_tune_arguments(const tandem_model *model, char *out, size_t capacity);
 
 /** Runs mulmat-tune for the model (the one beside this program, else in PATH). False after a

@@ -155,7 +155,6 @@ int main(int argc, char **argv)
                                          1,
                                          1};
     args_program = "tandem-server";
-    args_dashes = "--";
     if (argc == 2 && strcmp(argv[1], "help") == 0) {
         args_help(&command);
         return 0;

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/table_option.h"
+#include "tools/runtime_option.h"
 #include "tools/tandem-server/srv_saved.h"
 #include "tools/say.h"
 
@@ -96,18 +96,11 @@ static enum tandem_status open_runtime(struct srv_kit *kit, const struct srv_set
                                        struct tandem_error *error)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
-    struct tnd_device_option memory;
     options.n_threads = (int)settings->threads;
     options.profile = settings->profile;
     options.settings = settings->settings;
-    options.table_path =
-        settings->table != NULL && strcmp(settings->table, "none") == 0 ? "" : settings->table;
-    options.log = tnd_say_log;
-    options.log_level = tnd_say_log_level();
-    SRV_TRY(tnd_device_option_apply(settings->device, settings->profile, &memory, &options, error));
-    SRV_TRY(tandem_runtime_open(&options, &kit->runtime, error));
-    SRV_TRY(tnd_device_option_check(&memory, kit->runtime, error));
-    return tnd_table_option_check(options.table_path, kit->runtime, error);
+    return tnd_runtime_option_open(&options, settings->table, settings->device, &kit->runtime,
+                                   error);
 }
 
 /* The file's name without folder and ending. */
