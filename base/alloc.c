@@ -96,6 +96,15 @@ void *tnd_calloc(size_t n, size_t bytes)
     return memory;
 }
 
+void tnd_alloc_trim(void)
+{
+#if defined(__GLIBC__)
+    if (program.allocate == NULL) {
+        (void)malloc_trim(0);
+    }
+#endif
+}
+
 void *tnd_realloc(void *memory, size_t old_bytes, size_t new_bytes)
 {
     void *moved = tnd_alloc(new_bytes);

@@ -23,6 +23,10 @@ char *tnd_strdup(const char *text) __attribute__((warn_unused_result));
 /** Gives memory back. NULL is allowed. */
 void tnd_free(void *memory);
 
+/** Gives what was freed back to the system, where the C library can: it keeps what lies below
+ * anything that lives. Worth it after much was freed for good. */
+void tnd_alloc_trim(void);
+
 /* ---- for tests ---- */
 
 /** Makes the n-th allocation from now fail (1: the next one), and it alone; -1: none. */

@@ -167,6 +167,13 @@ enum tandem_status tnd_file_check(const struct tnd_file *file, struct tandem_err
     return file->is_mapped ? tnd_mapped_check_file(file->data, error) : TANDEM_OK;
 }
 
+void tnd_file_unload(const struct tnd_file *file)
+{
+    if (file->is_mapped) {
+        (void)madvise((void *)(uintptr_t)file->data, file->bytes, MADV_DONTNEED); /* (a hint) */
+    }
+}
+
 enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tnd_file *out_file,
                                  struct tandem_error *error)
 {

@@ -24,6 +24,10 @@ enum tandem_status tnd_file_map(const char *path, bool copies, struct tnd_file *
 /** After using a mapped file: FILE when it was not the same all the time (base/tnd_mapped.h). */
 enum tandem_status tnd_file_check(const struct tnd_file *file, struct tandem_error *error);
 
+/** Gives back the memory that a mapped file's pages take; whoever reads them again gets them from
+ * the file. For files whose contents were copied. */
+void tnd_file_unload(const struct tnd_file *file);
+
 /** Reads a whole regular file, behind whose last byte stands a zero byte. `limit_bytes` (0: none)
  * bounds its size. Works for /proc too. Errors: FILE, LIMIT, MEMORY. */
 enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tnd_file *out_file,

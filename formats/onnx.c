@@ -221,6 +221,17 @@ void tnd_onnx_close(struct tnd_onnx_model *model)
     tnd_onnx_memory_free(model == NULL ? NULL : model->memory);
 }
 
+void tnd_onnx_unload(const struct tnd_onnx_model *model)
+{
+    const struct tnd_onnx_memory *memory = model->memory;
+    for (int i = 0; memory != NULL && i < memory->n_files; i++) {
+        tnd_file_unload(&memory->files[i].file);
+    }
+    if (memory != NULL) {
+        tnd_file_unload(&memory->mapped);
+    }
+}
+
 enum tandem_status tnd_onnx_read_tensor(const void *bytes, size_t n, const char *name,
                                         struct tnd_onnx_tensor *out_tensor,
                                         struct tnd_onnx_memory **out_memory,

@@ -179,6 +179,8 @@ enum tandem_status tnd_onnx_open(const char *path, struct tnd_onnx_model **out_m
 enum tandem_status tnd_onnx_read(const void *bytes, size_t n, const char *name,
                                  struct tnd_onnx_model **out_model, struct tandem_error *error);
 void tnd_onnx_close(struct tnd_onnx_model *model);
+/** Gives back the memory of mapped files until somebody reads them again. */
+void tnd_onnx_unload(const struct tnd_onnx_model *model);
 
 /** One tensor in a file of its own (.pb), as the test data of ONNX is kept. `out_memory` owns it;
  *  tnd_onnx_memory_free. Errors: as for tnd_onnx_read. */

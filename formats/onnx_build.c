@@ -472,6 +472,7 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
         return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a net");
     }
     (void)build_graph(&builder, model);
+    tnd_onnx_unload(model); /* (constants are copies: the file's own are not aligned) */
     tnd_free(scope.slots);
     const enum tandem_status status = builder.net->status;
     if (status == TANDEM_OK) {

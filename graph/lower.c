@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
 #include "graph/lower_internal.h"
+#include "graph/net_internal.h"
 
 enum tandem_status tnd_lower_no_memory(const struct tnd_lowering *l)
 {
@@ -154,6 +155,46 @@ enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_opera
 
 /* ---- operands ---- */
 
+struct tnd_view tnd_lower_known(const struct tnd_lowering *l, int value)
+{
+    const struct tnd_net_value *v = tnd_net_value(l->net, value);
+    const struct tnd_array *known = l->values[v->base].known;
+    struct tnd_view view = {.type = v->type, .shape = v->shape};
+    TND_ASSERT(known != NULL);
+    memcpy(view.strides, v->strides, sizeof(view.strides));
+    view.data = (const char *)known->data + v->offset * (int64_t)tnd_dtype_bytes(v->type);
+    return view;
+}
+
+bool tnd_view_has_no_gaps(const struct tnd_view *view)
+{
+    int64_t stride = 1;
+    for (int i = view->shape.n - 1; i >= 0; i--) {
+        if (view->shape.dims[i] > 1 && view->strides[i] != stride) {
+            return false;
+        }
+        stride *= view->shape.dims[i];
+    }
+    return true;
+}
+
+enum tandem_status tnd_lower_keep(struct tnd_lowering *l, int value, const struct tnd_view *view,
+                                  const void **out)
+{
+    if (tnd_view_has_no_gaps(view)) {
+        l->values[tnd_net_value(l->net, value)->base].is_read = true;
+        *out = view->data;
+        return TANDEM_OK;
+    }
+    struct tnd_array *array = tnd_lower_array(l, view->type, &view->shape);
+    if (array == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    const struct tnd_kernel_call copy = {.in = view, .n_in = 1, .out = array, .error = l->error};
+    *out = array->data;
+    return tnd_kernel_copy(&copy);
+}
+
 static struct tnd_operand whole(const struct tnd_lowering *l, int base, enum tnd_net_layout layout)
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, base);
@@ -181,13 +222,13 @@ enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool tak
                                      struct tnd_operand *out, tandem_tensor **tensors, int *n)
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, value);
-    const struct tnd_lower_value *base = &l->values[v->base];
+    struct tnd_lower_value *base = &l->values[v->base];
     *out = (struct tnd_operand){
         .view = {.type = v->type, .shape = v->shape}, .src = -1, .offset = v->offset};
     memcpy(out->view.strides, v->strides, sizeof(out->view.strides));
     if (base->known != NULL) {
-        out->view.data =
-            (const char *)base->known->data + v->offset * (int64_t)tnd_dtype_bytes(v->type);
+        out->view = tnd_lower_known(l, value);
+        base->is_read = true;
         return TANDEM_OK;
     }
     const bool is_last = takes_last && v->base == value && base->tensors[TND_LAYOUT_LAST] != NULL;
@@ -408,6 +449,7 @@ static enum tandem_status lower_outputs(struct tnd_lowering *l)
             struct tnd_operand from = whole(l, value, TND_LAYOUT_PLAIN);
             from.src = v->known != NULL ? -1 : 0;
             from.view.data = v->known != NULL ? v->known->data : NULL;
+            l->values[value].is_read = v->known != NULL;
             TND_TRY(tnd_lower_copy(l, &from, v->known != NULL ? NULL : v->tensors[TND_LAYOUT_PLAIN],
                                    TND_LAYOUT_PLAIN, &l->out->outputs[i]));
         }
@@ -417,6 +459,18 @@ static enum tandem_status lower_outputs(struct tnd_lowering *l)
 }
 
 /* ---- the whole ---- */
+
+/* Constants that were packed in another form are not read any more. */
+static void free_unread(struct tnd_lowering *l, struct tnd_net *net)
+{
+    for (int i = 0; i < net->n_values; i++) {
+        if (!l->values[i].is_read && net->values[i].input < 0) {
+            net->values[i].known = NULL;
+        }
+    }
+    (void)tnd_net_free_unknown(net); /* (without memory for that they stay) */
+    tnd_alloc_trim();
+}
 
 static enum tandem_status lower_all(struct tnd_lowering *l)
 {
@@ -466,6 +520,9 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
                             lowered->outputs != NULL && l.values != NULL && l.groups != NULL &&
                             l.tails != NULL;
     status = has_memory ? lower_all(&l) : tnd_lower_no_memory(&l);
+    if (status == TANDEM_OK && options->gives_up != NULL) {
+        free_unread(&l, options->gives_up);
+    }
     tnd_free(l.values);
     tnd_free(l.groups);
     tnd_free(l.tails);

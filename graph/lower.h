@@ -80,6 +80,8 @@ struct tnd_lower_options {
     void *user;                              /* of conv_times */
     const struct tnd_lower_kernels *kernels; /* NULL: not wanted */
     bool is_last;                            /* inputs and outputs have their channels last */
+    struct tnd_net *gives_up; /* the net itself: constants that are not read any more are freed, so
+                                 that it cannot be lowered again; NULL: it stays as it is */
 };
 
 /** Lowers a net, which must outlive the result and not change. What depends on constants alone is

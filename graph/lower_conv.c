@@ -180,11 +180,12 @@ static void pack(const struct tnd_conv *conv, const float *w, int64_t taps, bool
 }
 
 static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *conv,
-                                       const struct tnd_view *w, bool by_channel)
+                                       bool by_channel)
 {
+    const struct tnd_view w = tnd_lower_known(l, conv->weights);
     int64_t taps = 1;
-    for (int i = 2; i < w->shape.n; i++) {
-        taps *= w->shape.dims[i];
+    for (int i = 2; i < w.shape.n; i++) {
+        taps *= w.shape.dims[i];
     }
     const int64_t width = conv->kernel->filters;
     const int64_t group_blocks = (conv->filters + width - 1) / width;
@@ -193,15 +194,20 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
         1,
         {by_channel ? taps * conv->all_filters : conv->n_blocks * width * taps * conv->channels}};
     const struct tnd_dims zeros = {1, {conv->run}};
-    struct tnd_array *plain = tnd_lower_array(l, TND_DTYPE_F32, &w->shape);
-    struct tnd_array *array = plain == NULL ? NULL : tnd_lower_array(l, TND_DTYPE_F32, &packed);
+    struct tnd_array *array = tnd_lower_array(l, TND_DTYPE_F32, &packed);
     struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TND_DTYPE_F32, &zeros);
-    if (nothing == NULL) {
+    struct tnd_array *plain =
+        tnd_view_has_no_gaps(&w) ? NULL : tnd_array_new(TND_DTYPE_F32, &w.shape);
+    if (nothing == NULL || (plain == NULL && !tnd_view_has_no_gaps(&w))) {
+        tnd_array_free(plain);
         return tnd_lower_no_memory(l);
     }
-    const struct tnd_kernel_call copy = {.in = w, .n_in = 1, .out = plain, .error = l->error};
-    TND_TRY(tnd_kernel_copy(&copy));
-    pack(conv, plain->data, taps, by_channel, array->data);
+    if (plain != NULL) {
+        const struct tnd_kernel_call copy = {.in = &w, .n_in = 1, .out = plain, .error = l->error};
+        (void)tnd_kernel_copy(&copy); /* (always good) */
+    }
+    pack(conv, plain != NULL ? plain->data : w.data, taps, by_channel, array->data);
+    tnd_array_free(plain);
     conv->packed = array->data;
     conv->zeros = nothing->data;
     return TANDEM_OK;
@@ -232,6 +238,7 @@ static void describe(struct tnd_conv *conv, const struct tnd_net_node *node,
     conv->channels = x->dims[1] / window->groups;
     conv->filters = y->dims[1] / window->groups;
     conv->run = conv->channels;
+    conv->weights = node->inputs[1];
 }
 
 /* The innermost padding: places of it that the windows read in front of a row, and behind. */
@@ -345,15 +352,15 @@ static bool is_depthwise(const struct tnd_conv *conv)
 }
 
 static enum tandem_status lower_direct(struct tnd_lowering *l, struct tnd_conv *conv,
-                                       const struct tnd_net_node *node, const struct tnd_view *w,
-                                       tandem_tensor *x, tandem_tensor **out)
+                                       const struct tnd_net_node *node, tandem_tensor *x,
+                                       tandem_tensor **out)
 {
     const bool by_channel = is_depthwise(conv);
     struct tnd_job *job = tnd_lower_job(l, 0);
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
-    TND_TRY(pack_weights(l, conv, w, by_channel));
+    TND_TRY(pack_weights(l, conv, by_channel));
     const int64_t tile = ITEM_TILES * conv->kernel->pixels;
     conv->block_items = (conv->n_pixels + tile - 1) / tile;
     job->op = TND_NET_CONV;
@@ -464,11 +471,8 @@ static enum tandem_status lower_method(struct tnd_lowering *l, struct tnd_conv *
 {
     const bool point = is_point(&node->params.window);
     struct tnd_conv_choice choice;
-    struct tnd_operand w;
-    int none = 0;
     choose(l, conv, point, &choice);
     TND_TRY(keep_choice(l, &choice));
-    TND_TRY(tnd_lower_operand(l, node->inputs[1], false, &w, NULL, &none));
     if (choice.method == TND_CONV_DIRECT && !is_depthwise(conv)) {
         TND_TRY(pad_rows(l, conv, &tnd_net_value(l->net, node->inputs[0])->shape, &x));
         merge_taps(conv);
@@ -479,11 +483,11 @@ static enum tandem_status lower_method(struct tnd_lowering *l, struct tnd_conv *
     }
     switch (choice.method) {
     case TND_CONV_COLUMNS:
-        return tnd_lower_conv_columns(l, conv, &w.view, point, x, out);
+        return tnd_lower_conv_columns(l, conv, point, x, out);
     case TND_CONV_WINOGRAD:
-        return tnd_lower_conv_winograd(l, conv, &w.view, x, out);
+        return tnd_lower_conv_winograd(l, conv, x, out);
     default:
-        return lower_direct(l, conv, node, &w.view, x, out);
+        return lower_direct(l, conv, node, x, out);
     }
 }
 

@@ -21,6 +21,7 @@ struct tnd_conv {
     int64_t n_taps, n_pixels;
     int64_t n_blocks, block_items; /* blocks of filters of all groups; items of one */
     const float *packed, *zeros;
+    int weights;                         /* the value of the net */
     const int64_t *offsets;              /* by tap: values behind the first one of the window */
     const struct tnd_epilogue *epilogue; /* NULL: none */
 };
@@ -32,15 +33,13 @@ void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, i
 
 /* lower_im2col.c. `is_point`: a window of one place without steps and padding. */
 enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
-                                          const struct tnd_view *w, bool is_point, tandem_tensor *x,
-                                          tandem_tensor **out);
+                                          bool is_point, tandem_tensor *x, tandem_tensor **out);
 /* lower_winograd.c */
 bool tnd_conv_may_winograd(const struct tnd_conv *conv);
 /** How many times as many multiplications direct sums take, tiles that are not full included; 0
  *  where transformed tiles would go through memory, or the method is none. */
 double tnd_conv_winograd_gain(const struct tnd_conv *conv);
 enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct tnd_conv *conv,
-                                           const struct tnd_view *view, tandem_tensor *x,
-                                           tandem_tensor **out);
+                                           tandem_tensor *x, tandem_tensor **out);
 
 #endif

@@ -27,24 +27,17 @@ static enum tandem_status run_columns(void *user, const tandem_tensor *node, int
 }
 
 /* Filters {M, C, taps} as rows {M, taps, C}. */
-static enum tandem_status weights(struct tnd_lowering *l, const struct tnd_view *view,
-                                  const float **out)
+static enum tandem_status weights(struct tnd_lowering *l, const struct tnd_conv *conv,
+                                  const void **out)
 {
-    struct tnd_view turned = {.type = view->type, .data = view->data};
-    turned.shape = (struct tnd_dims){.n = view->shape.n};
-    for (int i = 0; i < view->shape.n; i++) {
-        const int from = i == 0 ? 0 : i + 1 < view->shape.n ? i + 1 : 1;
-        turned.shape.dims[i] = view->shape.dims[from];
-        turned.strides[i] = view->strides[from];
+    const struct tnd_view view = tnd_lower_known(l, conv->weights);
+    struct tnd_view turned = view;
+    for (int i = 1; i < view.shape.n; i++) {
+        const int from = i + 1 < view.shape.n ? i + 1 : 1;
+        turned.shape.dims[i] = view.shape.dims[from];
+        turned.strides[i] = view.strides[from];
     }
-    struct tnd_array *array = tnd_lower_array(l, TND_DTYPE_F32, &turned.shape);
-    if (array == NULL) {
-        return tnd_lower_no_memory(l);
-    }
-    const struct tnd_kernel_call copy = {.in = &turned, .n_in = 1, .out = array, .error = l->error};
-    TND_TRY(tnd_kernel_copy(&copy));
-    *out = array->data;
-    return TANDEM_OK;
+    return tnd_lower_keep(l, conv->weights, &turned, out);
 }
 
 /* Products {filters, places, groups} with the groups' filters behind each other. */
@@ -80,17 +73,16 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
 }
 
 enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
-                                          const struct tnd_view *w, bool is_point, tandem_tensor *x,
-                                          tandem_tensor **out)
+                                          bool is_point, tandem_tensor *x, tandem_tensor **out)
 {
     tandem_context *context = l->out->context;
     const int64_t groups = conv->all_channels / conv->channels;
     const int64_t k = conv->n_taps * conv->channels;
     const int64_t ne[3] = {k, conv->n_pixels, groups};
     const int64_t of_filters[3] = {k, conv->filters, groups};
-    const float *data = NULL;
+    const void *data = NULL;
     tandem_tensor *columns = x;
-    TND_TRY(weights(l, w, &data));
+    TND_TRY(weights(l, conv, &data));
     if (!is_point) {
         TND_TRY(emit_columns(l, conv, x, &columns));
     }

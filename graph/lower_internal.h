@@ -85,7 +85,8 @@ struct tnd_lower_value {
     tandem_tensor *tensors[TND_N_LAYOUTS]; /* NULL: not there */
     const struct tnd_array *known;
     bool is_needed;
-    int group; /* of the node that makes it: the last node of a fused program */
+    bool is_read; /* what was lowered reads `known` */
+    int group;    /* of the node that makes it: the last node of a fused program */
 };
 
 struct tnd_lowering {
@@ -122,6 +123,14 @@ struct tnd_job *tnd_lower_job(struct tnd_lowering *l, int n_in);
 struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tnd_dtype type,
                                   const struct tnd_dims *shape);
 enum tandem_status tnd_lower_no_memory(const struct tnd_lowering *l);
+/** A constant that is read while nets are lowered, not later. */
+struct tnd_view tnd_lower_known(const struct tnd_lowering *l, int value);
+/** The values of such a view of a constant, in row-major order, for later: in place where they lie
+ *  like that, else a copy. Errors: MEMORY. */
+enum tandem_status tnd_lower_keep(struct tnd_lowering *l, int value, const struct tnd_view *view,
+                                  const void **out);
+/** Whether the values of a view lie in row-major order. */
+bool tnd_view_has_no_gaps(const struct tnd_view *view);
 /** Copies a view without gaps: known values at once. */
 enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_operand *from,
                                   tandem_tensor *tensor, enum tnd_net_layout layout,

@@ -28,18 +28,6 @@ static bool has_dense_rows(const struct tnd_view *view)
     return true;
 }
 
-static bool has_no_gaps(const struct tnd_view *view)
-{
-    int64_t stride = 1;
-    for (int i = view->shape.n - 1; i >= 0; i--) {
-        if (view->shape.dims[i] > 1 && view->strides[i] != stride) {
-            return false;
-        }
-        stride *= view->shape.dims[i];
-    }
-    return true;
-}
-
 static void extents_of(const struct tnd_view *view, int64_t ne[3], size_t nb[2])
 {
     for (int i = 0; i < 3; i++) {
@@ -51,22 +39,13 @@ static void extents_of(const struct tnd_view *view, int64_t ne[3], size_t nb[2])
         view->shape.dims[0] > 1 ? (size_t)view->strides[0] * sizeof(float) : nb[0] * (size_t)ne[1];
 }
 
-static enum tandem_status constant_matrix(struct tnd_lowering *l, const struct tnd_view *view,
-                                          tandem_tensor **out)
+static enum tandem_status constant_matrix(struct tnd_lowering *l, int value,
+                                          const struct tnd_view *view, tandem_tensor **out)
 {
-    const void *data = view->data;
+    const void *data;
     int64_t ne[3];
     size_t nb[2];
-    if (!has_no_gaps(view)) {
-        struct tnd_array *array = tnd_lower_array(l, view->type, &view->shape);
-        if (array == NULL) {
-            return tnd_lower_no_memory(l);
-        }
-        const struct tnd_kernel_call copy = {
-            .in = view, .n_in = 1, .out = array, .error = l->error};
-        TND_TRY(tnd_kernel_copy(&copy));
-        data = array->data;
-    }
+    TND_TRY(tnd_lower_keep(l, value, view, &data));
     extents_of(view, ne, nb);
     *out = tandem_tensor_borrow_const(l->out->context, TANDEM_TYPE_F32, 3, ne, data,
                                       (size_t)(ne[0] * ne[1] * ne[2]) * sizeof(float));
@@ -74,13 +53,13 @@ static enum tandem_status constant_matrix(struct tnd_lowering *l, const struct t
 }
 
 /* An operand {batch, rows, K} as a tensor {K, rows, batch}. */
-static enum tandem_status matrix(struct tnd_lowering *l, struct tnd_operand *operand,
+static enum tandem_status matrix(struct tnd_lowering *l, int value, struct tnd_operand *operand,
                                  tandem_tensor *tensor, tandem_tensor **out)
 {
     int64_t ne[3];
     size_t nb[2];
     if (operand->src < 0) {
-        return constant_matrix(l, &operand->view, out);
+        return constant_matrix(l, value, &operand->view, out);
     }
     if (!has_dense_rows(&operand->view)) {
         TND_TRY(tnd_lower_copy(l, operand, tensor, TND_LAYOUT_PLAIN, &tensor));
@@ -90,6 +69,16 @@ static enum tandem_status matrix(struct tnd_lowering *l, struct tnd_operand *ope
     extents_of(&operand->view, ne, nb);
     *out = tandem_view(l->out->context, tensor, 3, ne, nb, (size_t)operand->offset * sizeof(float));
     return TANDEM_OK;
+}
+
+static enum tandem_status operand(struct tnd_lowering *l, int value, struct tnd_operand *out,
+                                  tandem_tensor **tensors, int *n)
+{
+    if (tnd_lower_value(l, value)->known != NULL) {
+        *out = (struct tnd_operand){.view = tnd_lower_known(l, value), .src = -1};
+        return TANDEM_OK;
+    }
+    return tnd_lower_operand(l, value, false, out, tensors, n);
 }
 
 enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_net_node *node,
@@ -105,14 +94,14 @@ enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_n
     if (a->type != TND_DTYPE_F32 || tnd_dims_values(shape) == 0 || a->shape.dims[2] == 0) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_lower_operand(l, node->inputs[0], false, &x, tensors, &n));
-    TND_TRY(tnd_lower_operand(l, node->inputs[1], false, &w, tensors, &n));
+    TND_TRY(operand(l, node->inputs[0], &x, tensors, &n));
+    TND_TRY(operand(l, node->inputs[1], &w, tensors, &n));
     w.view = swapped(&w.view);
     if (w.view.strides[0] == 0) {
         w.view.shape.dims[0] = 1; /* the same weights for each matrix */
     }
-    TND_TRY(matrix(l, &x, x.src < 0 ? NULL : tensors[x.src], &matrices[0]));
-    TND_TRY(matrix(l, &w, w.src < 0 ? NULL : tensors[w.src], &matrices[1]));
+    TND_TRY(matrix(l, node->inputs[0], &x, x.src < 0 ? NULL : tensors[x.src], &matrices[0]));
+    TND_TRY(matrix(l, node->inputs[1], &w, w.src < 0 ? NULL : tensors[w.src], &matrices[1]));
     l->values[node->output].tensors[TND_LAYOUT_PLAIN] =
         tandem_mul_mat(l->out->context, matrices[1], matrices[0]);
     *done = true;

@@ -42,7 +42,9 @@ static enum tandem_status lower(const tandem_net *net, const char *passes,
     }
     TND_TRY(tnd_net_check(net->net, error));
     TND_TRY(tnd_net_optimize(net->net, set, NULL, error));
-    return tnd_net_lower_with(net->net, how, &out->lowered, error);
+    struct tnd_lower_options options = *how;
+    options.gives_up = net->net;
+    return tnd_net_lower_with(net->net, &options, &out->lowered, error);
 }
 
 enum tandem_status tandem_net_lower(tandem_net *net, const struct tandem_lower_options *options,

@@ -284,26 +284,25 @@ static void pack(const struct tnd_conv *conv, const float *plain, float *out)
     }
 }
 
-static enum tandem_status prepare(struct tnd_lowering *l, struct winograd *w,
-                                  const struct tnd_view *view)
+static enum tandem_status prepare(struct tnd_lowering *l, struct winograd *w)
 {
+    const struct tnd_view view = tnd_lower_known(l, w->conv.weights);
+    const void *plain;
     struct tnd_conv *conv = &w->conv;
     const int width = conv->kernel->filters;
     conv->n_blocks = (conv->filters + width - 1) / width;
     const struct tnd_dims packed = {1, {conv->n_blocks * width * POSITIONS * conv->channels}};
     const struct tnd_dims zeros = {1, {conv->channels}};
-    struct tnd_array *plain = tnd_lower_array(l, TND_DTYPE_F32, &view->shape);
-    struct tnd_array *array = plain == NULL ? NULL : tnd_lower_array(l, TND_DTYPE_F32, &packed);
+    struct tnd_array *array = tnd_lower_array(l, TND_DTYPE_F32, &packed);
     struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TND_DTYPE_F32, &zeros);
     if (nothing == NULL) {
         return tnd_lower_no_memory(l);
     }
-    const struct tnd_kernel_call copy = {.in = view, .n_in = 1, .out = plain, .error = l->error};
-    TND_TRY(tnd_kernel_copy(&copy));
-    pack(conv, plain->data, array->data);
+    TND_TRY(tnd_lower_keep(l, conv->weights, &view, &plain));
+    pack(conv, plain, array->data);
     conv->packed = array->data;
     conv->zeros = nothing->data;
-    w->plain = plain->data;
+    w->plain = plain;
     return TANDEM_OK;
 }
 
@@ -368,8 +367,7 @@ double tnd_conv_winograd_gain(const struct tnd_conv *conv)
 }
 
 enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct tnd_conv *conv,
-                                           const struct tnd_view *view, tandem_tensor *x,
-                                           tandem_tensor **out)
+                                           tandem_tensor *x, tandem_tensor **out)
 {
     struct winograd *w = tnd_arena_alloc(&l->out->arena, sizeof(*w), _Alignof(struct winograd));
     struct tnd_job *job = tnd_lower_job(l, 0);
@@ -379,7 +377,7 @@ enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct 
     }
     describe(w, conv);
     int n_tensors = w->src + 1;
-    TND_TRY(prepare(l, w, view));
+    TND_TRY(prepare(l, w));
     if (!w->is_local) {
         TND_TRY(emit_in(l, w, x, &tensors[0]));
     }

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -36,6 +37,40 @@ void tnd_net_free(struct tnd_net *net)
     tnd_vector_fini(&net->outputs_vector);
     tnd_arena_fini(&net->arena);
     tnd_free(net);
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t) * (void *const *)a;
+    const uintptr_t y = (uintptr_t) * (void *const *)b;
+    return (x > y) - (x < y);
+}
+
+bool tnd_net_free_unknown(struct tnd_net *net)
+{
+    const void **known = tnd_calloc((size_t)net->n_values + 1, sizeof(known[0]));
+    size_t n = 0;
+    int kept = 0;
+    if (known == NULL) {
+        return false;
+    }
+    for (int i = 0; i < net->n_values; i++) {
+        if (net->values[i].known != NULL) {
+            known[n++] = net->values[i].known;
+        }
+    }
+    qsort(known, n, sizeof(known[0]), compare_pointers);
+    for (int i = 0; i < net->n_owned; i++) {
+        struct tnd_array *array = net->owned[i];
+        if (bsearch(&array, known, n, sizeof(known[0]), compare_pointers) != NULL) {
+            net->owned[kept++] = array;
+        } else {
+            tnd_array_free(array);
+        }
+    }
+    net->n_owned = kept;
+    tnd_free(known);
+    return true;
 }
 
 int tnd_net_fail(struct tnd_net *net, enum tandem_status status, const char *format, ...)

@@ -4,7 +4,6 @@
  * Where a rule gives a view in place of a value without gaps, views of the old value are composed
  * with it. Not every pair of strides composes: then the new view is copied first, and where that is
  * all there was to begin with, the rule does not count. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -326,49 +325,23 @@ static void count_readers(struct tnd_rewrite *rewrite)
     }
 }
 
-static int compare_pointers(const void *a, const void *b)
-{
-    const uintptr_t x = (uintptr_t) * (void *const *)a;
-    const uintptr_t y = (uintptr_t) * (void *const *)b;
-    return (x > y) - (x < y);
-}
-
 /* The new net takes over the arrays that it still reads; the others are freed. False: no memory. */
 static bool take_arrays(struct tnd_net *from, struct tnd_net *to)
 {
-    const void **known = tnd_calloc((size_t)to->n_values + 1, sizeof(known[0]));
-    size_t n = 0;
-    for (int i = 0; known != NULL && i < to->n_values; i++) {
-        if (to->values[i].known != NULL) {
-            known[n++] = to->values[i].known;
-        }
-    }
     const int had = to->n_owned;
-    for (int i = 0; known != NULL && i < from->n_owned; i++) {
+    for (int i = 0; i < from->n_owned; i++) {
         if (tnd_vector_insert(&to->owned_vector, sizeof(to->owned[0]), INT32_MAX / 2,
                               to->n_owned) != TANDEM_OK) {
             to->n_owned = had;
-            tnd_free(known);
             return false;
         }
         to->owned[to->n_owned - 1] = from->owned[i];
     }
-    if (known == NULL) {
+    if (!tnd_net_free_unknown(to)) {
+        to->n_owned = had;
         return false;
     }
     from->n_owned = 0;
-    qsort(known, n, sizeof(known[0]), compare_pointers);
-    int kept = 0;
-    for (int i = 0; i < to->n_owned; i++) {
-        struct tnd_array *array = to->owned[i];
-        if (bsearch(&array, known, n, sizeof(known[0]), compare_pointers) != NULL) {
-            to->owned[kept++] = array;
-        } else {
-            tnd_array_free(array);
-        }
-    }
-    to->n_owned = kept;
-    tnd_free(known);
     return true;
 }
 

@@ -64,6 +64,9 @@ static void mapped_and_read_files_have_the_same_bytes(void)
     check_int(mapped.bytes, 12);
     check_int(read.bytes, 12);
     check_bits(mapped.data, "hello, bytes", 12, "mapped");
+    tnd_file_unload(&mapped);
+    tnd_file_unload(&read);
+    check_bits(mapped.data, "hello, bytes", 12, "unloaded");
     check_bits(read.data, "hello, bytes", 13, "read, with its zero byte");
     tnd_file_close(&mapped);
     tnd_file_close(&read);

@@ -108,8 +108,10 @@ static void check_net(struct tnd_net *net, struct tnd_rng *rng, bool is_real, do
         const struct tnd_net_value *v = tnd_net_value(net, net->inputs[i]);
         inputs[i] = filled(rng, v->type, &v->shape, is_real);
     }
+    const struct tnd_lower_options options = {.gives_up = net};
     if (check_status(tnd_net_run(net, inputs, want, &error), TANDEM_OK, NULL, &error) &&
-        check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
+        check_status(tnd_net_lower_with(net, &options, &lowered, &error), TANDEM_OK, NULL,
+                     &error)) {
         for (int i = 0; i < net->n_inputs; i++) {
             check_ok(tnd_lowered_set_input(lowered, i, inputs[i], &error));
         }
@@ -175,6 +177,34 @@ static void products_of_every_layout_are_those_of_the_reference(void)
         (void)tnd_net_output(net, tnd_net_matmul(net, CONSTANT(net, &rng, 2, s[1], s[2]), bt));
         check_net(net, &rng, false, 0.0);
     }
+}
+
+/* The weights of the first product and of the convolution are packed in another form; those of the
+ * second product are read where they are. */
+static void constants_that_are_not_read_any_more_are_given_up(void)
+{
+    struct tandem_error error = {0};
+    struct tnd_lowered *lowered = NULL;
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    struct tnd_net *net = tnd_net_new();
+    const struct tnd_window window = {
+        .n = 1, .extent = {2}, .stride = {1}, .dilation = {1}, .groups = 1};
+    const int x = INPUT(net, 3, 1, 5, 7);
+    const int first = tnd_net_matmul(net, x, CONSTANT(net, &rng, 2, 7, 3));
+    const int second =
+        tnd_net_matmul(net, x, permuted(net, CONSTANT(net, &rng, 3, 1, 4, 7), 0, 2, 1));
+    const int conv = tnd_net_conv(net, x, CONSTANT(net, &rng, 3, 6, 5, 2), &window);
+    (void)tnd_net_output(net, first);
+    (void)tnd_net_output(net, second);
+    (void)tnd_net_output(net, conv);
+    check_int(net->n_owned, 3);
+    const struct tnd_lower_options options = {.gives_up = net};
+    check_ok(tnd_net_lower_with(net, &options, &lowered, &error));
+    check_int(net->n_owned, 1);
+    check_int(net->owned[0]->n, 28);
+    tnd_lowered_free(lowered);
+    tnd_net_free(net);
 }
 
 static int unary_chain(struct tnd_net *net, int x, int n)
@@ -563,6 +593,8 @@ static void random_nets_allocate_nothing_when_repeated(void)
 static CU_TestInfo tests_lower[] = {
     {"products_of_every_layout_are_those_of_the_reference",
      products_of_every_layout_are_those_of_the_reference},
+    {"constants_that_are_not_read_any_more_are_given_up",
+     constants_that_are_not_read_any_more_are_given_up},
     {"every_function_of_values_gives_the_bits_of_the_reference",
      every_function_of_values_gives_the_bits_of_the_reference},
     {"convolutions_and_pools_are_those_of_the_reference",
