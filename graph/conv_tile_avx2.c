@@ -4,16 +4,34 @@
 #include <immintrin.h>
 #include <stddef.h>
 
+#include "graph/conv_finish.h"
 #include "graph/conv_tile.h"
 #include "graph/conv_winograd.h"
 
-static void run(const struct tnd_conv_tile *tile)
+#define RUN(PIXELS)                                                                                \
+    static void run_##PIXELS(const struct tnd_conv_tile *tile)                                     \
+    {                                                                                              \
+        TND_CONV_BODY(__m256, 8, PIXELS, _mm256_setzero_ps, _mm256_loadu_ps, _mm256_set1_ps,       \
+                      _mm256_fmadd_ps, _mm256_storeu_ps)                                           \
+    }
+RUN(1)
+RUN(2)
+RUN(3)
+RUN(4)
+RUN(5)
+RUN(6)
+
+static void finish(const struct tnd_conv_finish *finish)
 {
-    TND_CONV_BODY(__m256, 8, 6, _mm256_setzero_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_fmadd_ps,
-                  _mm256_storeu_ps)
+    tnd_finish_places(finish, 2 * 8);
 }
 
-const struct tnd_conv_kernel tnd_conv_avx2 = {6, 2 * 8, run, tnd_winograd_in, tnd_winograd_out};
+const struct tnd_conv_kernel tnd_conv_avx2 = {.pixels = 6,
+                                              .filters = 2 * 8,
+                                              .run = {run_1, run_2, run_3, run_4, run_5, run_6},
+                                              .finish = finish,
+                                              .winograd_in = tnd_winograd_in,
+                                              .winograd_out = tnd_winograd_out};
 #else
 extern int tnd_conv_avx2_is_empty;
 #endif

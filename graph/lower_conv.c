@@ -41,12 +41,11 @@ static int64_t place_of(const struct tnd_conv *conv, int64_t pixel, int64_t *sta
     return pixel;
 }
 
-void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int64_t channel,
-                   const float **rows, int64_t step)
+/* Pointers of one place, `step` apart. */
+static void find_rows(const struct tnd_conv *conv, const float *x, int64_t image,
+                      const int64_t *start, const float **rows, int64_t step)
 {
-    int64_t start[TND_NET_MAX_WINDOW];
     int64_t tap[TND_NET_MAX_WINDOW] = {0};
-    const int64_t image = place_of(conv, pixel, start);
     int64_t first = image;
     bool is_whole = true; /* nothing of the window lies in the padding */
     for (int i = 0; i < conv->n; i++) {
@@ -55,7 +54,7 @@ void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, i
         first = first * conv->in[i] + start[i];
     }
     for (int64_t t = 0; is_whole && t < conv->n_taps; t++) {
-        rows[t * step] = x + first * conv->all_channels + channel + conv->offsets[t];
+        rows[t * step] = x + first * conv->all_channels + conv->offsets[t];
     }
     for (int64_t t = 0; !is_whole && t < conv->n_taps; t++) {
         int64_t at = image;
@@ -65,11 +64,37 @@ void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, i
             is_inside = is_inside && place >= 0 && place < conv->in[i];
             at = at * conv->in[i] + place;
         }
-        rows[t * step] = is_inside ? x + at * conv->all_channels + channel : conv->zeros;
+        rows[t * step] = is_inside ? x + at * conv->all_channels : conv->zeros;
         for (int i = conv->n - 1; i >= 0 && ++tap[i] == conv->taps[i]; i--) {
             tap[i] = 0;
         }
     }
+}
+
+void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int n,
+                   int64_t channel, const float **rows)
+{
+    int64_t start[TND_NET_MAX_WINDOW];
+    int64_t image = place_of(conv, pixel, start);
+    for (int m = 0; m < n; m++) {
+        find_rows(conv, x + channel, image, start, rows + m, n);
+        int i = conv->n - 1;
+        start[i] += conv->stride[i];
+        while (i >= 0 && start[i] == conv->out[i] * conv->stride[i] - conv->begin[i]) {
+            start[i] = -conv->begin[i];
+            if (--i >= 0) {
+                start[i] += conv->stride[i];
+            } else {
+                image++;
+            }
+        }
+    }
+}
+
+int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n)
+{
+    const int64_t parts = (n + kernel->pixels - 1) / kernel->pixels;
+    return (n + parts - 1) / parts;
 }
 
 static void run_tile(const struct tnd_conv *conv, const tandem_tensor *node, int64_t block,
@@ -79,36 +104,28 @@ static void run_tile(const struct tnd_conv *conv, const tandem_tensor *node, int
     float *y = tandem_tensor_data(node);
     const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
     float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
-    const int pixels = conv->kernel->pixels;
     const int width = conv->kernel->filters;
     const int64_t group_blocks = (conv->filters + width - 1) / width;
     const int64_t group = block / group_blocks;
     const int64_t filter = block % group_blocks * width;
     const int64_t left = conv->n_pixels - first;
-    for (int m = 0; m < pixels; m++) {
-        tnd_conv_rows(conv, x, first + (m < left ? m : left - 1), group * conv->channels, rows + m,
-                      pixels);
-    }
+    const int n = (int)(left < conv->tile_pixels ? left : conv->tile_pixels);
+    tnd_conv_rows(conv, x, first, n, group * conv->channels, rows);
     const struct tnd_conv_tile tile = {.rows = rows,
                                        .n_taps = conv->n_taps,
                                        .run = conv->run,
                                        .w = conv->packed + block * conv->n_taps * conv->run * width,
                                        .y = sums};
-    conv->kernel->run(&tile);
-    const int64_t n = conv->filters - filter < width ? conv->filters - filter : width;
-    if (conv->epilogue != NULL) {
-        const struct tnd_fuse_tile part = {.row = first,
-                                           .column = group * conv->filters + filter,
-                                           .n_rows = pixels < left ? pixels : (int)left,
-                                           .n_columns = (int)n,
-                                           .values = sums,
-                                           .stride = width};
-        tnd_epilogue_tile(conv->epilogue, node, &part);
-    }
-    for (int m = 0; m < pixels && m < left; m++) {
-        memcpy(y + (first + m) * conv->all_filters + group * conv->filters + filter,
-               sums + m * width, (size_t)n * sizeof(float));
-    }
+    conv->kernel->run[n - 1](&tile);
+    const int64_t of_group = conv->filters - filter;
+    const struct tnd_fuse_tile part = {.row = first,
+                                       .column = group * conv->filters + filter,
+                                       .n_rows = n,
+                                       .n_columns = (int)(of_group < width ? of_group : width),
+                                       .values = sums,
+                                       .stride = width};
+    tnd_epilogue_write(conv->epilogue, conv->kernel, node, &part,
+                       y + first * conv->all_filters + part.column, conv->all_filters);
 }
 
 static enum tandem_status run_conv(void *user, const tandem_tensor *node, int64_t begin,
@@ -116,7 +133,7 @@ static enum tandem_status run_conv(void *user, const tandem_tensor *node, int64_
 {
     const struct tnd_job *job = user;
     const struct tnd_conv *conv = job->more;
-    const int64_t pixels = conv->kernel->pixels;
+    const int64_t pixels = conv->tile_pixels;
     for (int64_t item = begin; item < end; item++) {
         const int64_t first = item % conv->block_items * ITEM_TILES * pixels;
         const int64_t last = first + ITEM_TILES * pixels;
@@ -138,7 +155,7 @@ static enum tandem_status run_depthwise(void *user, const tandem_tensor *node, i
     const int64_t n = conv->all_channels;
     float *y = (float *)tandem_tensor_data(node) + begin * n;
     for (int64_t pixel = begin; pixel < end; pixel++, y += n) {
-        tnd_conv_rows(conv, x, pixel, 0, rows, 1);
+        tnd_conv_rows(conv, x, pixel, 1, 0, rows);
         memset(y, 0, (size_t)n * sizeof(float));
         for (int64_t t = 0; t < conv->n_taps; t++) {
             const float *restrict from = rows[t];
@@ -361,7 +378,8 @@ static enum tandem_status lower_direct(struct tnd_lowering *l, struct tnd_conv *
         return tnd_lower_no_memory(l);
     }
     TND_TRY(pack_weights(l, conv, by_channel));
-    const int64_t tile = ITEM_TILES * conv->kernel->pixels;
+    conv->tile_pixels = tnd_conv_tile_pixels(conv->kernel, conv->n_pixels);
+    const int64_t tile = ITEM_TILES * conv->tile_pixels;
     conv->block_items = (conv->n_pixels + tile - 1) / tile;
     job->op = TND_NET_CONV;
     job->type = TND_DTYPE_F32;

@@ -19,6 +19,7 @@ struct tnd_conv {
     int64_t channels, filters; /* of a group */
     int64_t run;               /* values that a tap reads */
     int64_t n_taps, n_pixels;
+    int64_t tile_pixels; /* places of a tile: tiles are about equally large */
     int64_t n_blocks, block_items; /* blocks of filters of all groups; items of one */
     const float *packed, *zeros;
     int weights;                         /* the value of the net */
@@ -26,10 +27,13 @@ struct tnd_conv {
     const struct tnd_epilogue *epilogue; /* NULL: none */
 };
 
-/** Pointers of one place of the result by tap, `step` apart: to values from `channel` on, or to
- *  zeros where the window lies in the padding. */
-void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int64_t channel,
-                   const float **rows, int64_t step);
+/** Pointers of `n` places of the result from `pixel` on, by tap and place: to values from `channel`
+ *  on, or to zeros where the window lies in the padding. */
+void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int n,
+                   int64_t channel, const float **rows);
+/** How many places or tiles are computed together, of `n` in all: as many as the kernel can, in
+ *  about equal parts. */
+int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n);
 
 /* lower_im2col.c. `is_point`: a window of one place without steps and padding. */
 enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,

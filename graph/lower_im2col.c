@@ -18,7 +18,7 @@ static enum tandem_status run_columns(void *user, const tandem_tensor *node, int
     for (int64_t item = begin; item < end; item++) {
         const int64_t group = item / conv->n_pixels;
         float *to = (float *)tandem_tensor_data(node) + item * k;
-        tnd_conv_rows(conv, x, item % conv->n_pixels, group * conv->channels, rows, 1);
+        tnd_conv_rows(conv, x, item % conv->n_pixels, 1, group * conv->channels, rows);
         for (int64_t t = 0; t < conv->n_taps; t++, to += conv->channels) {
             memcpy(to, rows[t], (size_t)conv->channels * sizeof(float));
         }

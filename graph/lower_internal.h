@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "ggml-like/tnd_tensor.h"
+#include "graph/conv_tile.h"
 #include "graph/fuse_print.h"
 #include "graph/fuse_program.h"
 #include "graph/lower.h"
@@ -78,6 +79,11 @@ struct tnd_epilogue {
     tandem_tensor *tensors[TANDEM_MAX_SRC]; /* that operands read; one of them: src of `in` */
     int n_tensors;
     bool is_taken;
+    /* the same as a chain of steps from the result on; 0: it is none. `at` of constants of one
+     * value, else NULL */
+    struct tnd_conv_step chain[TND_CONV_STEPS];
+    int chain_in[TND_CONV_STEPS]; /* operand of each step */
+    int n_chain;
 };
 
 /** A value of the net that is no view. */
@@ -190,6 +196,12 @@ const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tande
 /** Replaces values of a tile by what follows from them. `node` is the one that computes. */
 void tnd_epilogue_tile(const struct tnd_epilogue *epilogue, const tandem_tensor *node,
                        const struct tnd_fuse_tile *tile);
+
+/** The same on the way from a tile to the result, `y` at its first value, `line` from one row to
+ *  the next. `epilogue` NULL: there is none. */
+void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const struct tnd_conv_kernel *kernel,
+                        const tandem_tensor *node, const struct tnd_fuse_tile *tile, float *y,
+                        int64_t line);
 
 /* lower_linear.c, lower_conv.c, lower_windows.c, lower_reduce.c. `done` false: the general way */
 enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_net_node *node,

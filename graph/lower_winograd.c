@@ -29,9 +29,10 @@ enum { LARGE_VALUES = 2097152 };
 
 struct winograd {
     struct tnd_conv conv;
-    int64_t tiles[2], n_tiles, n_strips; /* a strip: as many tiles as a kernel has places */
-    int64_t row;                         /* from one transformed tile to the next, in values */
-    const float *plain;                  /* filters {M, C, 9} */
+    int64_t tiles[2], n_tiles, n_strips;
+    int64_t pixels;     /* tiles of a strip: what a kernel takes as places */
+    int64_t row;        /* from one transformed tile to the next, in values */
+    const float *plain; /* filters {M, C, 9} */
     bool is_local;
     int src; /* operand of the node with the products that is the input */
 };
@@ -39,7 +40,7 @@ struct winograd {
 /* Where position 0 of a tile is among the transformed ones; the next is `pixels` rows behind. */
 static int64_t tile_at(const struct winograd *w, int64_t tile)
 {
-    const int64_t pixels = w->conv.kernel->pixels;
+    const int64_t pixels = w->pixels;
     return (tile / pixels * POSITIONS * pixels + tile % pixels) * w->row;
 }
 
@@ -66,7 +67,7 @@ static void transform_tile(const struct winograd *w, const float *x, int64_t til
         rows[p] = is_inside ? x + ((image * conv->in[0] + i) * conv->in[1] + j) * conv->channels
                             : conv->zeros;
     }
-    conv->kernel->winograd_in(rows, conv->channels, out, conv->kernel->pixels * w->row);
+    conv->kernel->winograd_in(rows, conv->channels, out, w->pixels * w->row);
 }
 
 static enum tandem_status run_in(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
@@ -86,7 +87,7 @@ static void compute_directly(const struct winograd *w, const float *x, int64_t p
 {
     const float *rows[TAPS];
     const int64_t channels = w->conv.channels;
-    tnd_conv_rows(&w->conv, x, pixel, 0, rows, 1);
+    tnd_conv_rows(&w->conv, x, pixel, 1, 0, rows);
     for (int64_t f = 0; f < n; f++) {
         const float *weights = w->plain + (first + f) * channels * TAPS;
         float sum = 0;
@@ -109,7 +110,7 @@ struct strip {
 
 static int64_t line_of(const struct winograd *w)
 {
-    return (int64_t)2 * w->conv.kernel->pixels * w->conv.kernel->filters;
+    return 2 * w->pixels * w->conv.kernel->filters;
 }
 
 /* Sums directly what came out of tile `m` of a strip as a number that is not finite. */
@@ -150,13 +151,8 @@ static void write_tiles(const struct winograd *w, const tandem_tensor *node, str
                                            .n_columns = (int)strip->n_filters,
                                            .values = strip->values + i * line_of(w) + 2 * m * width,
                                            .stride = width};
-        if (conv->epilogue != NULL) {
-            tnd_epilogue_tile(conv->epilogue, node, &part);
-        }
-        for (int64_t k = 0; k < n_places; k++) {
-            memcpy(y + (pixel + k) * conv->filters + part.column, part.values + k * width,
-                   (size_t)part.n_columns * sizeof(float));
-        }
+        tnd_epilogue_write(conv->epilogue, conv->kernel, node, &part,
+                           y + pixel * conv->filters + part.column, conv->filters);
     }
 }
 
@@ -165,11 +161,11 @@ static void multiply(const struct winograd *w, const float *v, const struct stri
 {
     const float *rows[TND_CONV_PIXELS];
     const struct tnd_conv *conv = &w->conv;
-    const int pixels = conv->kernel->pixels;
+    const int64_t pixels = w->pixels;
     const int width = conv->kernel->filters;
     for (int p = 0; p < POSITIONS; p++) {
-        for (int m = 0; m < pixels; m++) {
-            rows[m] = v + (p * pixels + (m < strip->n ? m : strip->n - 1)) * w->row;
+        for (int m = 0; m < strip->n; m++) {
+            rows[m] = v + (p * pixels + m) * w->row;
         }
         const struct tnd_conv_tile tile = {.rows = rows,
                                            .n_taps = 1,
@@ -177,7 +173,7 @@ static void multiply(const struct winograd *w, const float *v, const struct stri
                                            .w = conv->packed + (strip->block * POSITIONS + p) *
                                                                    conv->channels * width,
                                            .y = sums + p * pixels * width};
-        conv->kernel->run(&tile);
+        conv->kernel->run[strip->n - 1](&tile);
     }
 }
 
@@ -187,7 +183,7 @@ static void run_strip(const struct winograd *w, const tandem_tensor *node, const
 {
     float sums[POSITIONS * TND_CONV_PIXELS * TND_CONV_FILTERS];
     struct strip strip;
-    const int pixels = w->conv.kernel->pixels;
+    const int64_t pixels = w->pixels;
     const int width = w->conv.kernel->filters;
     strip.first = at * pixels;
     strip.block = block;
@@ -197,7 +193,7 @@ static void run_strip(const struct winograd *w, const tandem_tensor *node, const
     strip.n_filters = filters < width ? filters : width;
     multiply(w, v, &strip, sums);
     for (int m = 0; m < strip.n; m++) {
-        if (w->conv.kernel->winograd_out(sums + m * width, (int64_t)pixels * width, width,
+        if (w->conv.kernel->winograd_out(sums + m * width, pixels * width, width,
                                          strip.values + 2 * m * width, line_of(w)) == 0) {
             mend_tile(w, node, &strip, m);
         }
@@ -219,8 +215,7 @@ static enum tandem_status run_products(void *user, const tandem_tensor *node, in
     for (int64_t item = begin; item < end; item++) {
         const int64_t first = item % w->conv.block_items * ITEM_STRIPS;
         for (int64_t s = first; s < first + ITEM_STRIPS && s < w->n_strips; s++) {
-            run_strip(w, node, v + tile_at(w, s * w->conv.kernel->pixels),
-                      item / w->conv.block_items, s);
+            run_strip(w, node, v + tile_at(w, s * w->pixels), item / w->conv.block_items, s);
         }
     }
     return TANDEM_OK;
@@ -233,9 +228,9 @@ static enum tandem_status run_locally(void *user, const tandem_tensor *node, int
     const struct winograd *w = job->more;
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     float v[LOCAL_VALUES];
-    const int pixels = w->conv.kernel->pixels;
+    const int64_t pixels = w->pixels;
     for (int64_t strip = begin; strip < end; strip++) {
-        for (int m = 0; m < pixels && strip * pixels + m < w->n_tiles; m++) {
+        for (int64_t m = 0; m < pixels && strip * pixels + m < w->n_tiles; m++) {
             transform_tile(w, x, strip * pixels + m, v + m * w->row);
         }
         for (int64_t block = 0; block < w->conv.n_blocks; block++) {
@@ -320,18 +315,18 @@ bool tnd_conv_may_winograd(const struct tnd_conv *conv)
 
 static void describe(struct winograd *w, const struct tnd_conv *conv)
 {
-    const int64_t pixels = conv->kernel->pixels;
     const int64_t filters =
         (conv->filters + conv->kernel->filters - 1) / conv->kernel->filters * conv->kernel->filters;
     w->conv = *conv;
     w->tiles[0] = (conv->out[0] + 1) / 2;
     w->tiles[1] = (conv->out[1] + 1) / 2;
     w->n_tiles = conv->n_pixels / (conv->out[0] * conv->out[1]) * w->tiles[0] * w->tiles[1];
-    w->n_strips = (w->n_tiles + pixels - 1) / pixels;
+    w->pixels = tnd_conv_tile_pixels(conv->kernel, w->n_tiles);
+    w->n_strips = (w->n_tiles + w->pixels - 1) / w->pixels;
     w->conv.block_items = (w->n_strips + ITEM_STRIPS - 1) / ITEM_STRIPS;
     /* (one line of the cache more than it takes, or all tiles would lie in the same few sets) */
     w->row = (conv->channels + TND_WINOGRAD_IN - 1) / TND_WINOGRAD_IN * TND_WINOGRAD_IN + PAD;
-    w->is_local = POSITIONS * pixels * w->row <= LOCAL_VALUES &&
+    w->is_local = POSITIONS * w->pixels * w->row <= LOCAL_VALUES &&
                   POSITIONS * conv->channels * filters <= LOCAL_WEIGHTS;
     w->src = w->is_local ? 0 : 1;
 }
@@ -346,7 +341,7 @@ static enum tandem_status emit_in(struct tnd_lowering *l, const struct winograd 
     }
     job->op = TND_NET_CONV;
     job->type = TND_DTYPE_F32;
-    job->shape = (struct tnd_dims){3, {w->n_strips * w->conv.kernel->pixels, POSITIONS, w->row}};
+    job->shape = (struct tnd_dims){3, {w->n_strips * w->pixels, POSITIONS, w->row}};
     job->more = w;
     job->n_items = w->n_tiles;
     job->run = run_in;
@@ -360,10 +355,10 @@ double tnd_conv_winograd_gain(const struct tnd_conv *conv)
         return 0;
     }
     describe(&w, conv);
-    const int64_t pixels = conv->kernel->pixels;
-    const int64_t tiles = (conv->n_pixels + pixels - 1) / pixels;
-    const bool is_large = w.n_strips * pixels * POSITIONS * w.row > LARGE_VALUES;
-    return !w.is_local && is_large ? 0 : (double)(TAPS * tiles) / (double)(POSITIONS * w.n_strips);
+    const bool is_large = w.n_strips * w.pixels * POSITIONS * w.row > LARGE_VALUES;
+    return !w.is_local && is_large
+               ? 0
+               : (double)(TAPS * conv->n_pixels) / (double)(POSITIONS * w.n_tiles);
 }
 
 enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct tnd_conv *conv,

@@ -31,7 +31,8 @@ static int convolution(struct picture *p)
     const int64_t groups = tnd_test_rng_int(&p->rng, 1, 3);
     const int64_t channels = tnd_test_rng_int(&p->rng, 1, 5);
     const bool is_depthwise = tnd_test_rng_int(&p->rng, 0, 3) == 0;
-    const int64_t filters = is_depthwise ? 1 : tnd_test_rng_int(&p->rng, 1, 40);
+    const bool is_whole = tnd_test_rng_int(&p->rng, 0, 1) == 0; /* (of tiles) */
+    const int64_t filters = is_depthwise ? 1 : is_whole ? 32 : tnd_test_rng_int(&p->rng, 1, 40);
     const int64_t all = is_depthwise ? groups * 7 : groups;
     const int64_t each = is_depthwise ? 1 : channels;
     const struct tnd_dims x = {4,
