@@ -12,7 +12,7 @@ documents=$(project_files . | grep -E '\.md$' | grep -vE '^(bindings|tests|tools
 # A document's prose: without code, targets of links, addresses and what stands between < and >.
 prose() {
     awk '/^(```|~~~)/ { code = !code; print ""; next } code || /^    / { print ""; next } { print }' "$1" |
-        sed -E 's/`[^`]*`/ /g; s/\]\([^)]*\)/] /g; s,https?://[^ )]*,,g; s/<[^>]*>/ /g; s/[A-Z_]+='[^']*'/ /g; s/[A-Za-z]*[0-9_][A-Za-z0-9_]*/ /g'
+        sed -E 's/`[^`]*`/ /g; s/\]\([^)]*\)/] /g; s,https?://[^ )]*,,g; s/<[^>]*>/ /g; s/[A-Z_]+=.[a-z]+.//g; s/[A-Za-z]*[0-9_][A-Za-z0-9_]*/ /g'
 }
 missing_words() {
     { echo "personal_ws-1.1 en 0 utf-8"; cat "$words"; } >"$list"
