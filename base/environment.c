@@ -76,13 +76,13 @@ void tnd_environment_check(const struct tnd_log *log)
             continue;
         }
         if (variables[i].most > 0) {
-            tnd_log_line(log, TANDEM_LOG_WARN, "base",
+            tnd_log_line(log, TANDEM_LOG_WARN, "environment",
                          "%s='%.40s' is ignored, expected a number above 0, at most %g",
                          variables[i].name, value, variables[i].most);
         } else {
             const int n = (int)strlen(variables[i].words) - 1;
-            tnd_log_line(log, TANDEM_LOG_WARN, "base", "%s='%.40s' is ignored, expected%s %.*s",
-                         variables[i].name, value,
+            tnd_log_line(log, TANDEM_LOG_WARN, "environment",
+                         "%s='%.40s' is ignored, expected%s %.*s", variables[i].name, value,
                          memchr(variables[i].words, ' ', (size_t)n) != NULL ? " one of" : "", n,
                          variables[i].words);
         }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "formats/onnx_internal.h"
 
 /* Numbers of fields. */
@@ -76,12 +77,28 @@ static enum tandem_status read_model_field(struct tnd_onnx_memory *memory,
     }
 }
 
+/* The fields of the whole file. Any file is read so, also one that is no model. */
+static enum tandem_status count_fields(struct tnd_onnx_memory *memory,
+                                       struct tnd_onnx_counts *counts, struct tandem_error *error)
+{
+    const char *name = memory->file.name;
+    struct tandem_error why = {0};
+    const enum tandem_status status = tnd_onnx_count(memory, memory->file, counts, &why);
+    if (status != TANDEM_OK) {
+        const char *reason = tnd_text_behind(why.text, tnd_short_name(name));
+        return tnd_error_set(error, status, name, why.got, why.limit,
+                             "%s: no ONNX model, or a damaged one%.200s", tnd_short_name(name),
+                             reason);
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status read_model(struct tnd_onnx_memory *memory, struct tnd_onnx_model *model,
                                      struct tandem_error *error)
 {
     struct tnd_onnx_counts counts;
     struct tnd_onnx_opset *opsets = NULL;
-    TND_TRY(tnd_onnx_count(memory, memory->file, &counts, error));
+    TND_TRY(count_fields(memory, &counts, error));
     if (counts.of[MODEL_GRAPH] != 1 || counts.of[MODEL_IR_VERSION] == 0) {
         return tnd_error_set(error, TANDEM_E_FORMAT, memory->file.name, counts.of[MODEL_GRAPH], 1,
                              "%s: %d graphs and %s version of the format, expected one of both: no "

@@ -198,6 +198,8 @@ for shape in "1 5" "cells 1" "1 cells 3"; do # not `cells`, a cache, too many ax
     *) try 1 "input past_k is no cache" transcribe encoder.onnx past.onnx "$sounds/pcm16" ;;
     esac
 done
+printf "root:x:0:0\n" >encoder.txt
+try 1 "encoder.txt: no ONNX model, or a damaged one: " inspect encoder.txt
 try 1 "no spectrogram" transcribe $model decoder.onnx "$sounds/pcm16"
 try 1 "expected RIFF" transcribe encoder.onnx decoder.onnx encoder.onnx
 try 2 "SOUND" transcribe encoder.onnx

@@ -156,11 +156,14 @@ static double best_of(const struct demo *demo, int cell, int first, int end)
     return best;
 }
 
+/* Together less than 80 columns. */
+enum { NAME_WIDTH = 23, SPEED_WIDTH = 10 };
+
 static void print_speeds(const char *name, const double speeds[CELLS], const char *unit)
 {
-    printf("| %-27s |", name);
+    printf("| %-*s |", NAME_WIDTH, name);
     for (int cell = 0; cell < CELLS; cell++) {
-        printf(" %*.2f%s |", 12 - (int)strlen(unit), speeds[cell], unit);
+        printf(" %*.2f%s |", SPEED_WIDTH - (int)strlen(unit), speeds[cell], unit);
     }
     printf("\n");
 }
@@ -204,15 +207,15 @@ static enum tandem_status print_plans(struct demo *demo, struct tandem_error *er
 
 static void print_head(void)
 {
-    printf("| %-27s |", "");
+    printf("| %-*s |", NAME_WIDTH, "");
     for (int cell = 0; cell < CELLS; cell++) {
         char head[32];
         cell_name(cell, head, sizeof(head));
-        printf(" %12s |", head);
+        printf(" %*s |", SPEED_WIDTH, head);
     }
-    printf("\n|-----------------------------|");
+    printf("\n|-------------------------|");
     for (int cell = 0; cell < CELLS; cell++) {
-        printf("-------------:|");
+        printf("-----------:|");
     }
     printf("\n");
 }
@@ -232,7 +235,7 @@ static void print_result(const struct demo *demo)
         }
         print_speeds(demo->candidates[candidate].name, speeds, "");
     }
-    print_gain(demo, "plan over the best baseline", 0, demo->baselines.n);
+    print_gain(demo, "plan over best baseline", 0, demo->baselines.n);
     print_gain(demo, "plan over cpu", cpu, cpu + 1);
     printf("\n");
     for (int i = 0; i < demo->baselines.n; i++) {
