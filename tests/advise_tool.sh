@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 build=$PWD/${1:-build/release}
 server=$PWD/bench-data/server-a100-computed/table.json
 macbook=$PWD/bench-data/macbook-pro-2018/table.txt
+compare_peers=$PWD/tools/dev/compare_peers.sh
 zen4=$PWD/bench-data/epyc-zen4-2-cores/table.json
 unset TANDEM_LOG TANDEM_CPU TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
 work=$(mktemp -d)
@@ -43,7 +44,7 @@ noise) echo '{"n_prompt": 512}'; exit 0 ;;
 silent) exit 0 ;;
 old) case "$*" in *--repack*) echo 'error: invalid parameter: --repack' >&2; exit 1 ;; esac ;;
 esac
-ngl=0 moe=0 repack=true nopo=0
+ngl=0 moe=0 repack=true nopo=0 ub=512
 while [ $# -gt 0 ]; do
     case $1 in
     -p) p=$2 ;; -n) n=$2 ;; -t) t=$2 ;; -ub) ub=$2 ;; -ngl) ngl=$2 ;; -ncmoe) moe=$2 ;;
@@ -60,7 +61,9 @@ one() { # PROMPT GENERATED THREADS UBATCH NANOSECONDS
 }
 for threads in ${t//,/ }; do
     for ubatch in ${ub//,/ }; do
-        one "$p" 0 "$threads" "$ubatch" $((p * 4000000 / threads))
+        for prompt in ${p//,/ }; do
+            one "$prompt" 0 "$threads" "$ubatch" $((prompt * 4000000 / threads))
+        done
         [ "$n" -eq 0 ] || one 0 "$n" "$threads" "$ubatch" $((n * 10000000 * threads))
     done
 done
@@ -109,6 +112,28 @@ cp cache/tandem/*.json named.json
 try 0 "by times of" m.gguf --table named.json --measure ./llama-bench
 try 1 "cpu_model" m.gguf --table "$server" --measure ./llama-bench
 try 1 "does not say whose machine" m.gguf --table "$macbook" --measure ./llama-bench
+
+# ---- tools/dev/compare_peers.sh: the same program as two peers ----
+compare() { # CODE PART ARGUMENT..
+    local code=$1 part=$2
+    shift 2
+    BUILD=$build ROUNDS=2 THREADS=1 bash "$compare_peers" "$@" >out 2>&1
+    if [ $? -eq "$code" ] && grep -qF -- "$part" out; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: compare_peers $*: expected $code and '$part'"
+        tail -3 out
+    fi
+}
+compare 0 '| `./llama-bench -fa 1`, build 7321 (c0ffee1) | 250.0 | 250.0 | 250.0 | 100.0 |' \
+    m.gguf ./llama-bench -fa 1 -- ./llama-bench
+compare 0 '| Tandem over the fastest other |' m.gguf ./llama-bench
+MODE=fail compare 1 'unknown model architecture' m.gguf ./llama-bench
+MODE=silent compare 1 'printed no result' m.gguf ./llama-bench
+compare 1 'cannot be run' m.gguf ./nothing
+compare 1 'cannot be read' nothing.gguf ./llama-bench
+compare 2 'usage:' m.gguf
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
