@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * A chain or tree of operations, value by value, as one program over registers. A register holds a
- * strip of TND_LANES values, so that what is between two operations never goes through memory. */
+ * strip of TND_STRIP values, so that what is between two operations never goes through memory. */
 #ifndef TND_FUSE_PROGRAM_H
 #define TND_FUSE_PROGRAM_H
 
+#include "graph/fuse_code.h"
 #include "graph/net_kernels.h"
 
 enum {
-    TND_FUSE_INPUTS = 8,    /* most operands of a program */
-    TND_FUSE_REGISTERS = 32 /* operands and steps together */
+    TND_FUSE_INPUTS = 8,     /* most operands of a program */
+    TND_FUSE_REGISTERS = 32, /* operands and steps together */
+    TND_FUSE_PART = 4096     /* a row longer than twice this is done in parts */
 };
-
-/** A step over whole strips of F32: operands (those that it has) and result. */
-typedef void (*tnd_strip_fn)(const float *a, const float *b, float *out);
 
 /** Register `i` is operand `i`; step `i` writes register n_inputs + i. */
 struct tnd_fuse_step {
@@ -22,8 +21,9 @@ struct tnd_fuse_step {
     int n_in;
     int in[3]; /* registers */
     struct tnd_strip_job job;
-    bool rounds;       /* the register is brought to what `type` can store */
-    tnd_strip_fn fast; /* the same bits, faster; NULL: `job` */
+    bool rounds; /* the register is brought to what `type` can store */
+    int n_fast;  /* steps from here on that the kernel runs at once; 0: `job` runs this one */
+    int codes;   /* where n_fast > 0: of those steps */
 };
 
 struct tnd_fuse {
@@ -31,7 +31,16 @@ struct tnd_fuse {
     enum tnd_dtype inputs[TND_FUSE_INPUTS];
     int n_steps;
     struct tnd_fuse_step steps[TND_FUSE_REGISTERS];
+    const struct tnd_strip_kernel *kernel;
+    struct tnd_fuse_code codes[4 * TND_FUSE_REGISTERS];
+    bool
+        is_mask[TND_FUSE_REGISTERS]; /* registers of truth values as all bits of a float, or none */
 };
+
+static inline enum tnd_dtype tnd_fuse_type(const struct tnd_fuse *fuse, int i)
+{
+    return i < fuse->n_inputs ? fuse->inputs[i] : fuse->steps[i - fuse->n_inputs].type;
+}
 
 /** Adds an operand, which comes before all steps, or a step; gives its register. The caller keeps
  *  within the limits. */
@@ -55,9 +64,10 @@ struct tnd_fuse_space {
 void tnd_fuse_space(struct tnd_fuse_space *space, int n_inputs, const struct tnd_dims *shape,
                     int64_t (*strides)[TND_NET_MAX_DIMS], const int *order);
 
-/** Computes items `begin` to `end - 1`. `in`: where the values at index 0 are. */
+/* fuse_run.c */
+/** Computes items `begin_item` to `end_item - 1`. `in`: where the values at index 0 are. */
 void tnd_fuse_run(const struct tnd_fuse *fuse, const struct tnd_fuse_space *space,
-                  const void *const *in, void *out, int64_t begin, int64_t end);
+                  const void *const *in, void *out, int64_t begin_item, int64_t end_item);
 
 /** Some values of a matrix {rows, columns} on their way into a program: operand `self` of it. They
  *  are replaced by what the program makes of them. */
@@ -75,17 +85,19 @@ struct tnd_fuse_matrix {
     int64_t strides[TND_FUSE_INPUTS][2];
 };
 
+/* fuse_program.c */
 /** The matrix {all but axis 1, axis 1} over a shape for operands with these strides; false where
  *  the rows of an operand are not equally far from each other. `self` is skipped. */
 bool tnd_fuse_matrix(struct tnd_fuse_matrix *matrix, int self, int n_inputs,
                      const struct tnd_dims *shape, int64_t (*strides)[TND_NET_MAX_DIMS]);
 
+/* fuse_run.c */
 /** Computes one tile in place, with the bits of tnd_fuse_run. */
 void tnd_fuse_tile(const struct tnd_fuse *fuse, const struct tnd_fuse_matrix *matrix,
                    const void *const *in, const struct tnd_fuse_tile *tile);
 
-/* fuse_strips.c */
-/** The fast function of a step whose operands and result are F32; NULL: none. */
-tnd_strip_fn tnd_strip_fast(enum tnd_net_op op, int kind);
+/* fuse_code.c */
+/** Finds which steps kernels run, and makes their codes. */
+void tnd_fuse_translate(struct tnd_fuse *fuse);
 
 #endif

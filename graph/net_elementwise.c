@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/fuse_code.h"
 #include "graph/net_kernels.h"
 #include "graph/scalar-list.h"
 
@@ -119,6 +120,16 @@ static void run_unary(const struct tnd_strip_job *job, const union tnd_values *i
             break;
         }
     }
+}
+
+/* A function that fused programs have a polynomial for, by the same one: the bits are those of
+ * programs on any instruction set. base/lanes_math.h says how far it is off. */
+static void run_polynomial(const struct tnd_strip_job *job, const union tnd_values *in, int n,
+                           union tnd_values *out)
+{
+    memcpy(out->f32, in->f32, (size_t)n * sizeof(float));
+    memset(out->f32 + n, 0, (size_t)(TND_LANES - n) * sizeof(float));
+    tnd_strip_scalar.functions[tnd_strip_function_of(job->kind)](out->f32, TND_LANES);
 }
 
 static void run_not(const struct tnd_strip_job *job, const union tnd_values *in, int n,
@@ -312,7 +323,9 @@ struct tnd_strip_job tnd_strip_job_of(enum tnd_net_op op, int kind, enum tnd_dty
                                 .bits = (unsigned)tnd_dtype_bytes(in) * 8,
                                 .run = run_copy};
     if (op == TND_NET_UNARY) {
-        job.run = kind == TND_UNARY_NOT && in == TND_DTYPE_BOOL ? run_not : run_unary;
+        job.run = kind == TND_UNARY_NOT && in == TND_DTYPE_BOOL              ? run_not
+                  : lane == TND_LANE_F32 && tnd_strip_function_of(kind) >= 0 ? run_polynomial
+                                                                             : run_unary;
     } else if (op == TND_NET_BINARY) {
         const bool compares = kind >= TND_BINARY_EQUAL;
         job.out_lane = compares ? TND_LANE_I64 : lane;

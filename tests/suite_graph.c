@@ -10,6 +10,7 @@ extern CU_SuiteInfo suites_graph_net[];
 extern CU_SuiteInfo suites_graph_pass[];
 extern CU_SuiteInfo suites_graph_affine[];
 extern CU_SuiteInfo suites_graph_epilogue[];
+extern CU_SuiteInfo suites_graph_fuse[];
 extern CU_SuiteInfo suites_graph_print[];
 extern CU_SuiteInfo suites_graph_reduce[];
 extern CU_SuiteInfo suites_graph_tile[];
@@ -19,5 +20,6 @@ int main(int argc, char **argv)
     return tnd_suites_run(argc, argv, suites_graph_net, suites_graph_elementwise,
                           suites_graph_reduce, suites_graph_lower, suites_graph_pass,
                           suites_graph_affine, suites_graph_epilogue, suites_graph_conv,
-                          suites_graph_tile, suites_graph_print, suites_graph_device, NULL);
+                          suites_graph_fuse, suites_graph_tile, suites_graph_print,
+                          suites_graph_device, NULL);
 }

@@ -113,16 +113,16 @@ static void check_finish(const struct tnd_conv_kernel *kernel, enum tnd_binary f
     kernel->finish(&finish);
     int wrong = 0;
     for (int m = 0; m < 3; m++) {
-        float a[TND_LANES] = {0};
-        float b[TND_LANES] = {0};
-        float c[TND_LANES];
-        memcpy(a, sums + m * FILTERS, (size_t)n * sizeof(float));
-        memcpy(b, bias, (size_t)n * sizeof(float));
-        tnd_strip_fast(TND_NET_BINARY, (int)first)(is_right ? b : a, is_right ? a : b, c);
-        memcpy(b, more + m * FILTERS, (size_t)n * sizeof(float));
-        tnd_strip_fast(TND_NET_BINARY, (int)second)(c, b, a);
+        union tnd_values in[2];
+        union tnd_values between[2];
+        union tnd_values out;
+        memcpy(in[is_right].f32, sums + m * FILTERS, (size_t)n * sizeof(float));
+        memcpy(in[!is_right].f32, bias, (size_t)n * sizeof(float));
+        memcpy(between[1].f32, more + m * FILTERS, (size_t)n * sizeof(float));
+        tnd_binary_strip(first, TND_LANE_F32, &in[0], &in[1], n, 0, &between[0]);
+        tnd_binary_strip(second, TND_LANE_F32, &between[0], &between[1], n, 0, &out);
         for (int f = 0; f < 50; f++) {
-            wrong += !is_same(y[m * 50 + f], f < n ? a[f] : -77);
+            wrong += !is_same(y[m * 50 + f], f < n ? out.f32[f] : -77);
         }
     }
     CU_ASSERT_EQUAL(wrong, 0);

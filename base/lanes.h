@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * Vectors of floats, as wide as the instruction set that a file is compiled for. No fused
+ * multiply-add: a value's bits do not depend on the set. All functions are static, so that each
+ * file has its own. */
+#ifndef TND_LANES_H
+#define TND_LANES_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#define TND_VEC_LANES 16
+#elif defined(__AVX2__)
+#include <immintrin.h>
+#define TND_VEC_LANES 8
+#else
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+#define TND_VEC_LANES 4
+#endif
+
+typedef float tnd_vec __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
+/** Bits of a vector, and what a comparison gives: all ones or 0 a lane. */
+typedef uint32_t tnd_vec_bits __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
+
+static inline tnd_vec tnd_vec_load(const float *from)
+{
+    tnd_vec v;
+    memcpy(&v, from, sizeof(v));
+    return v;
+}
+
+static inline void tnd_vec_store(float *to, tnd_vec v)
+{
+    memcpy(to, &v, sizeof(v));
+}
+
+static inline tnd_vec tnd_vec_set(float x)
+{
+    tnd_vec v;
+    for (int i = 0; i < TND_VEC_LANES; i++) {
+        v[i] = x;
+    }
+    return v;
+}
+
+static inline tnd_vec tnd_vec_select(tnd_vec_bits mask, tnd_vec a, tnd_vec b)
+{
+    return (tnd_vec)((mask & (tnd_vec_bits)a) | (~mask & (tnd_vec_bits)b));
+}
+
+static inline tnd_vec tnd_vec_abs(tnd_vec v)
+{
+    return (tnd_vec)((tnd_vec_bits)v & 0x7fffffffu);
+}
+
+/** The absolute value of `v` with the sign of `sign`; `v` is not negative. */
+static inline tnd_vec tnd_vec_sign(tnd_vec v, tnd_vec sign)
+{
+    return (tnd_vec)((tnd_vec_bits)v | ((tnd_vec_bits)sign & 0x80000000u));
+}
+
+/* (instructions give the second operand where one is NaN, or both are 0) */
+#if defined(__AVX512F__)
+#define TND_VEC_BOUND(name, x, y)                                                                  \
+    _mm512_mask_mov_ps(_mm512_##name##_ps(x, y), _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x)
+#elif defined(__AVX2__)
+#define TND_VEC_BOUND(name, x, y)                                                                  \
+    _mm256_blendv_ps(_mm256_##name##_ps(x, y), x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q))
+#elif defined(__SSE2__)
+#define TND_VEC_BOUND(name, x, y) tnd_vec_select((tnd_vec_bits)(x != x), x, _mm_##name##_ps(x, y))
+#else
+#define TND_VEC_MORE_max(x, y) ((x) > (y))
+#define TND_VEC_MORE_min(x, y) ((x) < (y))
+#define TND_VEC_BOUND(name, x, y)                                                                  \
+    tnd_vec_select((tnd_vec_bits)TND_VEC_MORE_##name(x, y) | (tnd_vec_bits)(x != x), x, y)
+#endif
+
+/** (x > y || isnan(x)) ? x : y */
+static inline tnd_vec tnd_vec_max(tnd_vec x, tnd_vec y)
+{
+    return TND_VEC_BOUND(max, x, y);
+}
+
+/** (x < y || isnan(x)) ? x : y */
+static inline tnd_vec tnd_vec_min(tnd_vec x, tnd_vec y)
+{
+    return TND_VEC_BOUND(min, x, y);
+}
+
+static inline tnd_vec tnd_vec_sqrt(tnd_vec v)
+{
+#if defined(__AVX512F__)
+    return _mm512_sqrt_ps(v);
+#elif defined(__AVX2__)
+    return _mm256_sqrt_ps(v);
+#elif defined(__SSE2__)
+    return _mm_sqrt_ps(v);
+#elif defined(__aarch64__)
+    return vsqrtq_f32(v);
+#else
+    for (int i = 0; i < TND_VEC_LANES; i++) {
+        v[i] = sqrtf(v[i]);
+    }
+    return v;
+#endif
+}
+
+#endif

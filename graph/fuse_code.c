@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ * Codes of programs: which steps kernels run, and what of them goes through memory. */
+#include "base/cpu.h"
+#include "base/tnd_assert.h"
+#include "graph/fuse_program.h"
+
+const struct tnd_strip_kernel *tnd_strip_kernel(int i)
+{
+    static const struct {
+        const struct tnd_strip_kernel *kernel;
+        uint32_t needs;
+    } kernels[] = {
+#if defined(__x86_64__)
+        {&tnd_strip_avx512, TND_CPU_SET_AVX512},
+        {&tnd_strip_avx2, TND_CPU_SET_AVX2},
+#endif
+        {&tnd_strip_scalar, 0}
+    };
+    const uint32_t features = tnd_cpu_features();
+    for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
+        if ((features & kernels[k].needs) == kernels[k].needs && i-- == 0) {
+            return kernels[k].kernel;
+        }
+    }
+    return NULL;
+}
+
+/* ---- which code an operation is ---- */
+
+int tnd_strip_function_of(int kind)
+{
+    switch (kind) {
+#define CASE(name, expression)                                                                     \
+    case TND_UNARY_##name:                                                                         \
+        return TND_STRIP_##name;
+        TND_CODE_FUNCTION_LIST(CASE)
+#undef CASE
+    default:
+        return -1;
+    }
+}
+
+static int unary_code(int kind)
+{
+    switch (kind) {
+#define CASE(name, expression)                                                                     \
+    case TND_UNARY_##name:                                                                         \
+        return TND_CODE_##name;
+        TND_CODE_UNARY_LIST(CASE)
+#undef CASE
+    default:
+        return -1;
+    }
+}
+
+/* By kind: the code where the first operand is in the accumulator, and where the second is. */
+static const struct {
+    bool is_there;
+    uint8_t first, second;
+} binary_codes[] = {[TND_BINARY_ADD] = {true, TND_CODE_ADD, TND_CODE_ADD},
+                    [TND_BINARY_SUB] = {true, TND_CODE_SUB, TND_CODE_SUB_FROM},
+                    [TND_BINARY_MUL] = {true, TND_CODE_MUL, TND_CODE_MUL},
+                    [TND_BINARY_DIV] = {true, TND_CODE_DIV, TND_CODE_DIV_BY},
+                    [TND_BINARY_MAX] = {true, TND_CODE_MAX, TND_CODE_MAX_OF},
+                    [TND_BINARY_MIN] = {true, TND_CODE_MIN, TND_CODE_MIN_OF},
+                    [TND_BINARY_EQUAL] = {true, TND_CODE_EQUAL, TND_CODE_EQUAL},
+                    [TND_BINARY_LESS] = {true, TND_CODE_LESS, TND_CODE_MORE},
+                    [TND_BINARY_LESS_EQUAL] = {true, TND_CODE_LESS_EQUAL, TND_CODE_MORE_EQUAL}};
+
+static bool is_f32(const struct tnd_fuse *fuse, int i)
+{
+    return tnd_fuse_type(fuse, i) == TND_DTYPE_F32;
+}
+
+/* Whether a kernel could run a step, if masks are what it needs. */
+static bool is_fast(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
+{
+    const size_t kind = (size_t)step->kind;
+    switch (step->op) {
+    case TND_NET_COPY:
+        return is_f32(fuse, step->in[0]);
+    case TND_NET_UNARY:
+        return is_f32(fuse, step->in[0]) && step->type == TND_DTYPE_F32 &&
+               (unary_code(step->kind) >= 0 || tnd_strip_function_of(step->kind) >= 0);
+    case TND_NET_BINARY:
+        return is_f32(fuse, step->in[0]) && kind < sizeof(binary_codes) / sizeof(binary_codes[0]) &&
+               binary_codes[kind].is_there;
+    case TND_NET_SELECT:
+        return step->type == TND_DTYPE_F32 && fuse->is_mask[step->in[0]];
+    default:
+        return false;
+    }
+}
+
+/* ---- which steps are run together ---- */
+
+/* Whether all readers of truth values choose between F32 by them. */
+static bool may_be_mask(const struct tnd_fuse *fuse, int i)
+{
+    bool is_read = false;
+    for (int s = 0; s < fuse->n_steps; s++) {
+        const struct tnd_fuse_step *step = &fuse->steps[s];
+        for (int k = 0; k < step->n_in; k++) {
+            if (step->in[k] != i) {
+                continue;
+            }
+            if (k > 0 || step->op != TND_NET_SELECT || step->type != TND_DTYPE_F32) {
+                return false;
+            }
+            is_read = true;
+        }
+    }
+    return is_read && tnd_fuse_type(fuse, i) == TND_DTYPE_BOOL;
+}
+
+static void find_fast(struct tnd_fuse *fuse, bool *fast)
+{
+    for (int i = 0; i < fuse->n_inputs; i++) {
+        fuse->is_mask[i] = may_be_mask(fuse, i);
+    }
+    for (int s = 0; s < fuse->n_steps; s++) {
+        const int to = fuse->n_inputs + s;
+        const bool is_bool = fuse->steps[s].type == TND_DTYPE_BOOL;
+        fast[s] = is_fast(fuse, &fuse->steps[s]) && (!is_bool || may_be_mask(fuse, to));
+        fuse->is_mask[to] = fast[s] && is_bool;
+    }
+}
+
+/* ---- codes ---- */
+
+struct translation {
+    struct tnd_fuse *fuse;
+    int n_codes;
+    int first, last; /* steps that are run together */
+    int held;        /* register in the accumulator; -1: none */
+};
+
+static void emit(struct translation *t, int op, int in, int other)
+{
+    TND_ASSERT(t->n_codes < 4 * TND_FUSE_REGISTERS);
+    t->fuse->codes[t->n_codes++] = (struct tnd_fuse_code){(uint8_t)op, (uint8_t)in, (uint8_t)other};
+}
+
+/* Whether somebody reads the result of a step from memory: not just the next one, once, which finds
+ * it in the accumulator. */
+static bool is_saved(const struct translation *t, int s)
+{
+    const int register_of = t->fuse->n_inputs + s;
+    for (int i = s + 1; i < t->fuse->n_steps; i++) {
+        const struct tnd_fuse_step *step = &t->fuse->steps[i];
+        int n_reads = 0;
+        bool is_chosen = false;
+        for (int k = 0; k < step->n_in; k++) {
+            n_reads += step->in[k] == register_of;
+            is_chosen |= step->in[k] == register_of && k > 0 && step->op == TND_NET_SELECT;
+        }
+        if (n_reads > 1 || is_chosen || (n_reads == 1 && (i > s + 1 || i > t->last))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void hold(struct translation *t, int i)
+{
+    if (t->held != i) {
+        emit(t, TND_CODE_LOAD, i, 0);
+    }
+}
+
+static void translate_step(struct translation *t, const struct tnd_fuse_step *step)
+{
+    const int *in = step->in;
+    if (step->op == TND_NET_BINARY) {
+        const bool is_second = t->held == in[1] && t->held != in[0];
+        hold(t, is_second ? in[1] : in[0]);
+        emit(t, is_second ? binary_codes[step->kind].second : binary_codes[step->kind].first,
+             is_second ? in[0] : in[1], 0);
+        return;
+    }
+    hold(t, in[0]);
+    if (step->op == TND_NET_SELECT) {
+        emit(t, TND_CODE_SELECT, in[1], in[2]);
+    } else if (step->op == TND_NET_UNARY) {
+        const int code = unary_code(step->kind);
+        const int function = tnd_strip_function_of(step->kind);
+        emit(t, code >= 0 ? code : TND_CODE_CALL, in[0], code >= 0 ? 0 : function);
+    }
+}
+
+static void translate_run(struct translation *t)
+{
+    struct tnd_fuse_step *steps = t->fuse->steps;
+    steps[t->first].n_fast = t->last - t->first + 1;
+    steps[t->first].codes = t->n_codes;
+    t->held = -1;
+    for (int s = t->first; s <= t->last; s++) {
+        translate_step(t, &steps[s]);
+        t->held = t->fuse->n_inputs + s;
+        if (s < t->last && is_saved(t, s)) {
+            emit(t, TND_CODE_SAVE, t->held, 0);
+        }
+    }
+    emit(t, TND_CODE_END, t->held, 0);
+}
+
+void tnd_fuse_translate(struct tnd_fuse *fuse)
+{
+    bool fast[TND_FUSE_REGISTERS];
+    struct translation t = {.fuse = fuse};
+    find_fast(fuse, fast);
+    for (int s = 0; s < fuse->n_steps; s++) {
+        fuse->steps[s].n_fast = 0;
+        if (!fast[s]) {
+            continue;
+        }
+        t.first = t.last = s;
+        while (t.last + 1 < fuse->n_steps && fast[t.last + 1]) {
+            fuse->steps[++t.last].n_fast = 0;
+        }
+        s = t.last;
+        translate_run(&t);
+    }
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * What kernels run of a program: codes over a block of F32 that stays in vector registers, the
+ * accumulator. Each code combines it with an operand in memory, so that of a chain nothing but its
+ * operands is loaded and nothing but its result is stored. One kernel an instruction set; all give
+ * the same bits. */
+#ifndef TND_FUSE_CODE_H
+#define TND_FUSE_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    TND_STRIP = 128,     /* values of a register of programs */
+    TND_STRIP_GRAIN = 32 /* kernels work on multiples of this */
+};
+
+/** X(NAME, of the accumulator `x`) */
+#define TND_CODE_UNARY_LIST(X)                                                                     \
+    X(NEG, -x)                                                                                     \
+    X(ABS, tnd_vec_abs(x))                                                                         \
+    X(SIGN, tnd_vec_sign_of(x))                                                                    \
+    X(SQRT, tnd_vec_sqrt(x))                                                                       \
+    X(RECIPROCAL, 1.0f / x)                                                                        \
+    X(FLOOR, tnd_vec_floor(x))                                                                     \
+    X(CEIL, tnd_vec_ceil(x))                                                                       \
+    X(ROUND, tnd_vec_round(x))
+/** X(NAME, of the accumulator `x` and the operand `y`) */
+#define TND_CODE_BINARY_LIST(X)                                                                    \
+    X(ADD, x + y)                                                                                  \
+    X(SUB, x - y)                                                                                  \
+    X(SUB_FROM, y - x)                                                                             \
+    X(MUL, x *y)                                                                                   \
+    X(DIV, x / y)                                                                                  \
+    X(DIV_BY, y / x)                                                                               \
+    X(MAX, tnd_vec_max(x, y))                                                                      \
+    X(MAX_OF, tnd_vec_max(y, x))                                                                   \
+    X(MIN, tnd_vec_min(x, y))                                                                      \
+    X(MIN_OF, tnd_vec_min(y, x))                                                                   \
+    X(EQUAL, (tnd_vec)(x == y))                                                                    \
+    X(LESS, (tnd_vec)(x < y))                                                                      \
+    X(MORE, (tnd_vec)(x > y))                                                                      \
+    X(LESS_EQUAL, (tnd_vec)(x <= y))                                                               \
+    X(MORE_EQUAL, (tnd_vec)(x >= y))
+/** X(NAME, of `x`): longer functions, which go through memory */
+#define TND_CODE_FUNCTION_LIST(X)                                                                  \
+    X(EXP, tnd_vec_exp(x))                                                                         \
+    X(LOG, tnd_vec_log(x))                                                                         \
+    X(TANH, tnd_vec_tanh(x))                                                                       \
+    X(ERF, tnd_vec_erf(x))                                                                         \
+    X(GELU, tnd_vec_gelu(x))                                                                       \
+    X(GELU_TANH, tnd_vec_gelu_tanh(x))                                                             \
+    X(SILU, tnd_vec_silu(x))
+
+#define TND_CODE_ENUM(name, expression)  TND_CODE_##name,
+#define TND_STRIP_ENUM(name, expression) TND_STRIP_##name,
+enum tnd_code_op {
+    TND_CODE_LOAD,
+    TND_CODE_SAVE,   /* to register `in` */
+    TND_CODE_END,    /* writes the result */
+    TND_CODE_SELECT, /* by the accumulator's bits: `in`, or `other` */
+    TND_CODE_CALL,   /* function `in` */
+    TND_CODE_UNARY_LIST(TND_CODE_ENUM) TND_CODE_BINARY_LIST(TND_CODE_ENUM) TND_N_CODES
+};
+enum tnd_strip_function { TND_CODE_FUNCTION_LIST(TND_STRIP_ENUM) TND_N_STRIP_FUNCTIONS };
+
+struct tnd_fuse_code {
+    uint8_t op;
+    uint8_t in, other; /* registers */
+};
+
+/** Where the values of a register are: value `i` of a call is from[i & mask], for whole grains. */
+struct tnd_strip_operand {
+    float *from;
+    int64_t mask;
+};
+
+struct tnd_strip_call {
+    const struct tnd_fuse_code *codes;
+    const struct tnd_strip_operand *operands; /* by register */
+    float *out;
+    int64_t n; /* a multiple of TND_STRIP_GRAIN */
+};
+
+struct tnd_strip_kernel {
+    void (*run)(const struct tnd_strip_call *call);
+    /* of `n` values, a multiple of TND_STRIP_GRAIN, in place */
+    void (*functions[TND_N_STRIP_FUNCTIONS])(float *values, int n);
+};
+
+extern const struct tnd_strip_kernel tnd_strip_scalar;
+extern const struct tnd_strip_kernel tnd_strip_avx2;
+extern const struct tnd_strip_kernel tnd_strip_avx512;
+
+/** The kernels that this machine runs, the fastest first; NULL: no more. */
+const struct tnd_strip_kernel *tnd_strip_kernel(int i);
+/** The function of a kind of enum tnd_unary; -1: none. */
+int tnd_strip_function_of(int kind);
+
+#endif

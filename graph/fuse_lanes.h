@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ * The kernel of fused programs, once for every width of vectors. Files of an instruction set
+ * include it, so that it is compiled for that. */
+#ifndef TND_FUSE_LANES_H
+#define TND_FUSE_LANES_H
+
+#include "base/lanes_math.h"
+#include "graph/fuse_code.h"
+#include "graph/scalar-list.h"
+
+/* Vectors that are computed at once: as many as registers hold beside operands. The few are for
+ * the end of a row. */
+enum {
+#if defined(__AVX512F__) || defined(__AVX2__)
+    MANY_VECTORS = 8,
+#else
+    MANY_VECTORS = TND_STRIP_GRAIN / TND_VEC_LANES,
+#endif
+    FEW_VECTORS = TND_STRIP_GRAIN / TND_VEC_LANES,
+    MANY_VALUES = MANY_VECTORS * TND_VEC_LANES
+};
+_Static_assert((int)MANY_VALUES <= (int)TND_STRIP, "a block is at most a strip");
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+/* ---- functions ---- */
+
+static inline tnd_vec tnd_vec_sign_of(tnd_vec x)
+{
+    const tnd_vec below = tnd_vec_select((tnd_vec_bits)(x < 0.0f), tnd_vec_set(-1), x);
+    return tnd_vec_select((tnd_vec_bits)(x > 0.0f), tnd_vec_set(1), below);
+}
+
+/* Numbers from 2^23 on are integers; below, the sum with 2^23 is one. */
+static inline tnd_vec tnd_vec_round(tnd_vec x)
+{
+    const tnd_vec positive = tnd_vec_abs(x);
+    const tnd_vec rounded = tnd_vec_sign((positive + 0x1p23f) - 0x1p23f, x);
+    return tnd_vec_select((tnd_vec_bits)(positive < 0x1p23f), rounded, x);
+}
+
+/* (a result of 0 has the sign of x) */
+static inline tnd_vec tnd_vec_floor(tnd_vec x)
+{
+    const tnd_vec y = tnd_vec_round(x);
+    return tnd_vec_select((tnd_vec_bits)(y > x), y - 1.0f, y);
+}
+
+static inline tnd_vec tnd_vec_ceil(tnd_vec x)
+{
+    const tnd_vec y = tnd_vec_round(x);
+    return tnd_vec_select((tnd_vec_bits)(y < x), tnd_vec_sign(tnd_vec_abs(y + 1.0f), x), y);
+}
+
+static inline tnd_vec tnd_vec_gelu(tnd_vec x)
+{
+    return x / 2.0f * (1.0f + tnd_vec_erf(x * SQRT1_2f));
+}
+
+static inline tnd_vec tnd_vec_gelu_tanh(tnd_vec x)
+{
+    return x / 2.0f * (1.0f + tnd_vec_tanh(SQRT_2_PIf * (x + GELU_CUBEf * x * x * x)));
+}
+
+static inline tnd_vec tnd_vec_silu(tnd_vec x)
+{
+    return x / (1.0f + tnd_vec_exp(-x));
+}
+
+#define FUNCTION(name, expression)                                                                 \
+    static void run_##name(float *values, int n)                                                   \
+    {                                                                                              \
+        for (int i = 0; i < n; i += TND_VEC_LANES) {                                               \
+            const tnd_vec x = tnd_vec_load(values + i);                                            \
+            tnd_vec_store(values + i, expression);                                                 \
+        }                                                                                          \
+    }
+TND_CODE_FUNCTION_LIST(FUNCTION)
+#undef FUNCTION
+
+#define FUNCTION(name, expression) run_##name,
+static void (*const functions[])(float *values, int n) = {TND_CODE_FUNCTION_LIST(FUNCTION)};
+
+/* ---- blocks ---- */
+
+#define UNARY_CASE(name, expression)                                                               \
+    case TND_CODE_##name:                                                                          \
+        UNROLL                                                                                     \
+        for (int v = 0; v < n_vectors; v++) {                                                      \
+            const tnd_vec x = sum[v];                                                              \
+            sum[v] = (expression);                                                                 \
+        }                                                                                          \
+        break;
+#define BINARY_CASE(name, expression)                                                              \
+    case TND_CODE_##name:                                                                          \
+        UNROLL                                                                                     \
+        for (int v = 0; v < n_vectors; v++) {                                                      \
+            const tnd_vec x = sum[v];                                                              \
+            const tnd_vec y = tnd_vec_load(in + v * TND_VEC_LANES);                                \
+            sum[v] = (expression);                                                                 \
+        }                                                                                          \
+        break;
+#define EACH_VECTOR                                                                                \
+    UNROLL                                                                                         \
+    for (int v = 0; v < n_vectors; v++)
+
+/* The values from `at` on, n_vectors of them. The first code is a load. */
+static inline __attribute__((always_inline)) void run_block(const struct tnd_strip_call *call,
+                                                            int64_t at, const int n_vectors)
+{
+    const struct tnd_strip_operand *first = &call->operands[call->codes[0].in];
+    tnd_vec sum[MANY_VECTORS];
+    EACH_VECTOR
+    {
+        sum[v] = tnd_vec_load(first->from + (at & first->mask) + v * TND_VEC_LANES);
+    }
+    for (const struct tnd_fuse_code *code = call->codes + 1;; code++) {
+        const struct tnd_strip_operand *operand = &call->operands[code->in];
+        float *in = operand->from + (at & operand->mask);
+        switch ((enum tnd_code_op)code->op) {
+        case TND_CODE_LOAD:
+            EACH_VECTOR
+            {
+                sum[v] = tnd_vec_load(in + v * TND_VEC_LANES);
+            }
+            break;
+        case TND_CODE_SAVE:
+            EACH_VECTOR
+            {
+                tnd_vec_store(in + v * TND_VEC_LANES, sum[v]);
+            }
+            break;
+        case TND_CODE_SELECT: {
+            const struct tnd_strip_operand *other = &call->operands[code->other];
+            const float *b = other->from + (at & other->mask);
+            EACH_VECTOR
+            {
+                sum[v] = tnd_vec_select((tnd_vec_bits)sum[v], tnd_vec_load(in + v * TND_VEC_LANES),
+                                        tnd_vec_load(b + v * TND_VEC_LANES));
+            }
+            break;
+        }
+        case TND_CODE_CALL: {
+            _Alignas(sizeof(tnd_vec)) float values[MANY_VALUES];
+            EACH_VECTOR
+            {
+                tnd_vec_store(values + v * TND_VEC_LANES, sum[v]);
+            }
+            functions[code->other](values, n_vectors * TND_VEC_LANES);
+            EACH_VECTOR
+            {
+                sum[v] = tnd_vec_load(values + v * TND_VEC_LANES);
+            }
+            break;
+        }
+            TND_CODE_UNARY_LIST(UNARY_CASE)
+            TND_CODE_BINARY_LIST(BINARY_CASE)
+        default: /* TND_CODE_END */
+            EACH_VECTOR
+            {
+                tnd_vec_store(call->out + at + v * TND_VEC_LANES, sum[v]);
+            }
+            return;
+        }
+    }
+}
+
+static void run(const struct tnd_strip_call *call)
+{
+    int64_t at = 0;
+    for (; at + MANY_VALUES <= call->n; at += MANY_VALUES) {
+        run_block(call, at, MANY_VECTORS);
+    }
+    for (; at < call->n; at += TND_STRIP_GRAIN) {
+        run_block(call, at, FEW_VECTORS);
+    }
+}
+
+#define TND_STRIP_KERNEL                                                                           \
+    {                                                                                              \
+        run,                                                                                       \
+        {                                                                                          \
+            TND_CODE_FUNCTION_LIST(FUNCTION)                                                       \
+        }                                                                                          \
+    }
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT
+ * Fused programs for AVX2. */
+#if defined(__AVX2__)
+#include "graph/fuse_lanes.h"
+
+const struct tnd_strip_kernel tnd_strip_avx2 = TND_STRIP_KERNEL;
+#else
+extern int tnd_strip_avx2_is_empty;
+#endif

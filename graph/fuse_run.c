@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT
+ * The interpreter of fused programs. What kernels run goes over whole rows where operands lie
+ * without gaps; other operands, and steps that no kernel has, go strip by strip. */
+#include <string.h>
+
+#include "graph/fuse_program.h"
+
+struct machine {
+    const struct tnd_fuse *fuse;
+    bool is_slow;     /* there are steps that no kernel has */
+    bool is_slow_end; /* the last one is such a step */
+    struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
+    _Alignas(64) char registers[TND_FUSE_REGISTERS][TND_STRIP * sizeof(double)];
+};
+
+static int last_register(const struct machine *machine)
+{
+    return machine->fuse->n_inputs + machine->fuse->n_steps - 1;
+}
+
+static float *own(struct machine *machine, int i)
+{
+    return (void *)machine->registers[i];
+}
+
+static void begin(struct machine *machine, const struct tnd_fuse *fuse)
+{
+    machine->fuse = fuse;
+    machine->is_slow = fuse->steps[0].n_fast != fuse->n_steps;
+    for (int s = 0; s < fuse->n_steps;) {
+        machine->is_slow_end = fuse->steps[s].n_fast == 0;
+        s += machine->is_slow_end ? 1 : fuse->steps[s].n_fast;
+    }
+    for (int i = 0; i <= last_register(machine); i++) {
+        machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1};
+    }
+}
+
+/* ---- operands ---- */
+
+static size_t lane_bytes(const struct machine *machine, int i)
+{
+    const enum tnd_lane lane = tnd_lane_of(tnd_fuse_type(machine->fuse, i));
+    return lane == TND_LANE_F32 || machine->fuse->is_mask[i] ? sizeof(float) : sizeof(double);
+}
+
+/* Where value `at` of a register is. */
+static void *place(struct machine *machine, int i, int at)
+{
+    return machine->registers[i] + (size_t)at * lane_bytes(machine, i);
+}
+
+static void load_f32(float *to, const float *from, int64_t stride, int n)
+{
+    if (stride == 1) {
+        memcpy(to, from, (size_t)n * sizeof(float));
+        return;
+    }
+    for (int k = 0; k < n; k++) {
+        to[k] = from[k * stride];
+    }
+}
+
+/* A truth value as all bits of a float, or none. */
+static void load_mask(uint32_t *to, const uint8_t *from, int64_t stride, int n)
+{
+    for (int k = 0; k < n; k++) {
+        to[k] = from[k * stride] != 0 ? UINT32_MAX : 0;
+    }
+}
+
+/* Values of a row to the place `at` of a register. */
+static void load_row(struct machine *machine, int i, int at, const char *from, int64_t stride,
+                     int n)
+{
+    const enum tnd_dtype type = machine->fuse->inputs[i];
+    if (type == TND_DTYPE_F32) {
+        load_f32(place(machine, i, at), (const void *)from, stride, n);
+        return;
+    }
+    if (machine->fuse->is_mask[i]) {
+        load_mask(place(machine, i, at), (const void *)from, stride, n);
+        return;
+    }
+    for (int k = 0; k < n; k += TND_LANES) {
+        const int n_lanes = n - k < TND_LANES ? n - k : TND_LANES;
+        union tnd_values lanes;
+        tnd_values_load(type, from + k * stride * (int64_t)tnd_dtype_bytes(type), stride, n_lanes,
+                        tnd_lane_of(type), &lanes);
+        memcpy(place(machine, i, at + k), &lanes, (size_t)n_lanes * lane_bytes(machine, i));
+    }
+}
+
+/* Rows of an operand that make a strip together, `n` values each. */
+static void load(struct machine *machine, int i, const char *from, int64_t row_stride,
+                 int64_t stride, int n_rows, int n)
+{
+    const int64_t bytes = (int64_t)tnd_dtype_bytes(machine->fuse->inputs[i]);
+    machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1};
+    for (int r = 0; r < n_rows; r++) {
+        load_row(machine, i, r * n, from + r * row_stride * bytes, stride, n);
+    }
+}
+
+/* An operand of `n` values where it lies; false: it must be loaded. */
+static bool is_in_place(struct machine *machine, int i, const char *from, int64_t row_stride,
+                        int64_t stride, int n_rows, int64_t n)
+{
+    if (machine->fuse->inputs[i] != TND_DTYPE_F32 || stride != 1 ||
+        (n_rows > 1 && row_stride != n) || n_rows * n % TND_STRIP_GRAIN != 0) {
+        return false;
+    }
+    machine->operands[i] = (struct tnd_strip_operand){(void *)from, -1};
+    return true;
+}
+
+/* ---- steps ---- */
+
+static void run_slow(struct machine *machine, const struct tnd_fuse_step *step, int to, int n)
+{
+    for (int at = 0; at < n; at += TND_LANES) {
+        const int n_lanes = n - at < TND_LANES ? n - at : TND_LANES;
+        union tnd_values in[3];
+        union tnd_values out;
+        for (int i = 0; i < step->n_in; i++) {
+            const size_t bytes = lane_bytes(machine, step->in[i]);
+            memcpy(&in[i], (const char *)machine->operands[step->in[i]].from + (size_t)at * bytes,
+                   (size_t)n_lanes * bytes);
+        }
+        step->job.run(&step->job, in, n_lanes, &out);
+        if (step->rounds) {
+            char stored[TND_LANES * 8];
+            tnd_values_store(step->type, step->job.out_lane, &out, n_lanes, stored);
+            tnd_values_load(step->type, stored, 1, n_lanes, tnd_lane_of(step->type), &out);
+        }
+        memcpy(place(machine, to, at), &out, (size_t)n_lanes * lane_bytes(machine, to));
+    }
+}
+
+/* Runs all steps. Where a kernel computes the result, it writes that to `out`. */
+static void run_steps(struct machine *machine, int64_t n, float *out)
+{
+    const struct tnd_fuse *fuse = machine->fuse;
+    for (int s = 0; s < fuse->n_steps;) {
+        const struct tnd_fuse_step *step = &fuse->steps[s];
+        if (step->n_fast == 0) {
+            run_slow(machine, step, fuse->n_inputs + s, (int)n);
+            s++;
+            continue;
+        }
+        s += step->n_fast;
+        const struct tnd_strip_call call = {
+            .codes = fuse->codes + step->codes,
+            .operands = machine->operands,
+            .out = s == fuse->n_steps ? out : own(machine, fuse->n_inputs + s - 1),
+            .n = (n + TND_STRIP_GRAIN - 1) / TND_STRIP_GRAIN * TND_STRIP_GRAIN};
+        fuse->kernel->run(&call);
+    }
+}
+
+/* Computes `n` values of the result, more than a strip only without slow steps and by whole
+ * grains. */
+static void run_values(struct machine *machine, int64_t n, char *out)
+{
+    const int last = last_register(machine);
+    const enum tnd_dtype type = tnd_fuse_type(machine->fuse, last);
+    if (type == TND_DTYPE_F32 && !machine->is_slow_end && n % TND_STRIP_GRAIN == 0) {
+        run_steps(machine, n, (void *)out);
+        return;
+    }
+    run_steps(machine, n, own(machine, last));
+    if (type == TND_DTYPE_F32) {
+        memcpy(out, own(machine, last), (size_t)n * sizeof(float));
+        return;
+    }
+    for (int64_t at = 0; at < n; at += TND_LANES) {
+        union tnd_values lanes;
+        const int n_lanes = (int)(n - at < TND_LANES ? n - at : TND_LANES);
+        memcpy(&lanes, place(machine, last, (int)at), (size_t)n_lanes * lane_bytes(machine, last));
+        tnd_values_store(type, tnd_lane_of(type), &lanes, n_lanes,
+                         out + (size_t)at * tnd_dtype_bytes(type));
+    }
+}
+
+/* ---- walks ---- */
+
+/* How a walk goes over operands: where they are next, and their strides in and between rows. */
+struct walk {
+    bool is_uniform[TND_FUSE_INPUTS]; /* one value, loaded before all strips */
+    const char *from[TND_FUSE_INPUTS];
+    int64_t row_strides[TND_FUSE_INPUTS];
+    int64_t strides[TND_FUSE_INPUTS];
+};
+
+static void begin_walk(struct machine *machine, const struct tnd_fuse_space *space,
+                       const void *const *in, struct walk *walk)
+{
+    const int last = space->shape.n - 1;
+    for (int i = 0; i < machine->fuse->n_inputs; i++) {
+        walk->strides[i] = space->strides[i][last];
+        walk->row_strides[i] = last > 0 ? space->strides[i][last - 1] : 0;
+        walk->is_uniform[i] = true;
+        for (int d = 0; d <= last; d++) {
+            walk->is_uniform[i] = walk->is_uniform[i] && space->strides[i][d] == 0;
+        }
+        if (walk->is_uniform[i]) {
+            load(machine, i, in[i], 0, 0, 1, TND_STRIP);
+        }
+    }
+}
+
+/* A row, or a part of one: as much at once as kernels do without a copy. */
+static void run_row(struct machine *machine, struct walk *walk, int64_t n, char *out)
+{
+    const struct tnd_fuse *fuse = machine->fuse;
+    const size_t bytes = tnd_dtype_bytes(tnd_fuse_type(fuse, last_register(machine)));
+    bool is_stream = !machine->is_slow;
+    for (int i = 0; i < fuse->n_inputs; i++) {
+        if (walk->strides[i] != 0) {
+            is_stream = is_stream && walk->strides[i] == 1 && fuse->inputs[i] == TND_DTYPE_F32;
+        } else if (!walk->is_uniform[i]) {
+            load(machine, i, walk->from[i], 0, 0, 1, TND_STRIP);
+        }
+    }
+    for (int64_t done = 0; done < n;) {
+        const int64_t left = n - done;
+        const int64_t now = is_stream && left >= TND_STRIP_GRAIN ? left - left % TND_STRIP_GRAIN
+                            : left < TND_STRIP                   ? left
+                                                                 : TND_STRIP;
+        for (int i = 0; i < fuse->n_inputs; i++) {
+            const int64_t stride = walk->strides[i];
+            if (stride != 0 && !is_in_place(machine, i, walk->from[i], 0, stride, 1, now)) {
+                load(machine, i, walk->from[i], 0, stride, 1, (int)now);
+            }
+            walk->from[i] += now * stride * (int64_t)tnd_dtype_bytes(fuse->inputs[i]);
+        }
+        run_values(machine, now, out);
+        out += (size_t)now * bytes;
+        done += now;
+    }
+}
+
+/* Short rows that make a strip together. */
+static void run_short_rows(struct machine *machine, const struct walk *walk, int n_rows, int n,
+                           char *out)
+{
+    for (int i = 0; i < machine->fuse->n_inputs; i++) {
+        if (!walk->is_uniform[i] && !is_in_place(machine, i, walk->from[i], walk->row_strides[i],
+                                                 walk->strides[i], n_rows, n)) {
+            load(machine, i, walk->from[i], walk->row_strides[i], walk->strides[i], n_rows, n);
+        }
+    }
+    run_values(machine, (int64_t)n_rows * n, out);
+}
+
+/* Computes a unit, a row of the space or a part of one, or several short rows before unit `end`.
+ * Gives how many. */
+static int64_t run_units(struct machine *machine, const struct tnd_fuse_space *space,
+                         const void *const *in, struct walk *walk, char *out, int64_t unit,
+                         int64_t end)
+{
+    const struct tnd_fuse *fuse = machine->fuse;
+    const int last = space->shape.n - 1;
+    const int64_t row = space->shape.dims[last];
+    const int64_t begin_at = unit % space->row_units * TND_FUSE_PART;
+    const int64_t left = row - begin_at;
+    int64_t rest = unit / space->row_units;
+    int64_t n_rows = end - unit;
+    out += (rest * row + begin_at) *
+           (int64_t)tnd_dtype_bytes(tnd_fuse_type(fuse, last_register(machine)));
+    for (int i = 0; i < fuse->n_inputs; i++) {
+        walk->from[i] = (const char *)in[i] +
+                        begin_at * walk->strides[i] * (int64_t)tnd_dtype_bytes(fuse->inputs[i]);
+    }
+    for (int d = last - 1; d >= 0; d--) {
+        const int64_t at = rest % space->shape.dims[d];
+        const int64_t rows_left = space->shape.dims[d] - at;
+        rest /= space->shape.dims[d];
+        n_rows = d == last - 1 && rows_left < n_rows ? rows_left : n_rows;
+        for (int i = 0; i < fuse->n_inputs; i++) {
+            walk->from[i] += at * space->strides[i][d] * (int64_t)tnd_dtype_bytes(fuse->inputs[i]);
+        }
+    }
+    if (row > TND_STRIP / 2 || last == 0) {
+        const bool is_part = space->row_units > 1 && left > TND_FUSE_PART;
+        run_row(machine, walk, is_part ? TND_FUSE_PART : left, out);
+        return 1;
+    }
+    n_rows = n_rows < TND_STRIP / row ? n_rows : TND_STRIP / row;
+    run_short_rows(machine, walk, (int)n_rows, (int)row, out);
+    return n_rows;
+}
+
+void tnd_fuse_run(const struct tnd_fuse *fuse, const struct tnd_fuse_space *space,
+                  const void *const *in, void *out, int64_t begin_item, int64_t end_item)
+{
+    struct machine machine;
+    struct walk walk;
+    const int64_t last = end_item * space->item_units;
+    const int64_t end = last < space->n_units ? last : space->n_units;
+    int64_t unit = begin_item * space->item_units;
+    if (unit >= end) {
+        return;
+    }
+    begin(&machine, fuse);
+    begin_walk(&machine, space, in, &walk);
+    while (unit < end) {
+        unit += run_units(&machine, space, in, &walk, out, unit, end);
+    }
+}
+
+/* ---- tiles ---- */
+
+/* As many rows as fit into a strip, from row `row` on. Operands that are the same for all rows are
+ * loaded for the first strip alone, which has most rows. */
+static int run_tile_rows(struct machine *machine, const struct tnd_fuse_matrix *matrix,
+                         const void *const *in, const struct tnd_fuse_tile *tile, int row,
+                         int column)
+{
+    const int left = tile->n_columns - column;
+    const int n = left < TND_STRIP ? left : TND_STRIP;
+    const int fit = TND_STRIP / n;
+    const int n_rows = tile->n_rows - row < fit ? tile->n_rows - row : fit;
+    const bool is_dense = n_rows == 1 || tile->stride == n;
+    float *values = tile->values + row * tile->stride + column;
+    for (int i = 0; i < machine->fuse->n_inputs; i++) {
+        const bool is_self = i == matrix->self;
+        const int64_t row_stride = is_self ? tile->stride : matrix->strides[i][0];
+        const int64_t stride = is_self ? 1 : matrix->strides[i][1];
+        const float *from = is_self ? values
+                                    : (const float *)in[i] + (tile->row + row) * row_stride +
+                                          (tile->column + column) * stride;
+        if ((is_self || row == 0 || row_stride != 0) &&
+            !is_in_place(machine, i, (const void *)from, row_stride, stride, n_rows, n)) {
+            load(machine, i, (const void *)from, row_stride, stride, n_rows, n);
+        }
+    }
+    if (is_dense) {
+        run_values(machine, n_rows * n, (void *)values);
+        return n_rows;
+    }
+    const float *result = own(machine, last_register(machine));
+    run_steps(machine, n_rows * n, own(machine, last_register(machine)));
+    for (int r = 0; r < n_rows; r++) {
+        memcpy(values + r * tile->stride, result + r * n, (size_t)n * sizeof(float));
+    }
+    return n_rows;
+}
+
+void tnd_fuse_tile(const struct tnd_fuse *fuse, const struct tnd_fuse_matrix *matrix,
+                   const void *const *in, const struct tnd_fuse_tile *tile)
+{
+    struct machine machine;
+    begin(&machine, fuse);
+    for (int column = 0; column < tile->n_columns; column += TND_STRIP) {
+        for (int row = 0; row < tile->n_rows;) {
+            row += run_tile_rows(&machine, matrix, in, tile, row, column);
+        }
+    }
+}
