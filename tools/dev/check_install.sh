@@ -93,7 +93,7 @@ completes() { # EXPECTED WORD...
     [ "$said" = "$expected" ] || complain "completion of '$*' gives '$said', expected '$expected'"
 }
 completes bench mulmat-tune ben
-completes -older_than mulmat-tune table prune table.json -old
+completes --older-than mulmat-tune table prune table.json --old
 completes "inspect" tandem-llama ins
 completes "--temp" tandem-llama run model.gguf --tem
 # shellcheck disable=SC2046
@@ -129,7 +129,7 @@ else
 fi
 
 run "make uninstall" make "${places[@]}" uninstall
-left=$(find "$stage/root" -mindepth 1 -not --type d -o -name '*tandem*' -o -name ggml)
+left=$(find "$stage/root" -mindepth 1 -not -type d -o -name '*tandem*' -o -name ggml)
 [ -z "$left" ] || complain "make uninstall leaves: $left"
 
 # Into the running system, as a user without a DESTDIR does: the last lines say what is to be done.
