@@ -26,8 +26,8 @@ check-fast: ## before each commit, a few minutes: the suites with little effort,
 soak: ## hours of attacks: JOBS="fuzz ..." selects, SECONDS_EACH=N or MINUTES=N limits each job
 	@bash tools/dev/soak.sh $(JOBS)
 
-docs: tools $(BIN)/make-models ## check the documents (links, commands, spelling) and make a site of them in build/docs
-	@bash tools/dev/docs.sh $(BIN)
+docs: tools $(BUILD)/make-models ## check the documents (links, commands, spelling) and make a site of them in build/docs
+	@bash tools/dev/docs.sh $(BIN) $(BUILD)/make-models
 judges: lib tools bridge ## other libraries judge ours, fetched from the Python index: JOBS="models tokenizers quants trained bridge python server"
 	@BUILD=$(BIN) bash tools/judges/run.sh $(JOBS)
 

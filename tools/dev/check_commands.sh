@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: check_commands.sh BUILD      (part of make docs; needs BUILD/make-models)
+# usage: check_commands.sh BUILD [MAKE-MODELS]     (part of make docs)
 # The commands of the documents are right: each command of our tools, in a block or in a line of text, names
 # a subcommand and options that --help lists; and each block ```sh runs in a folder of its own, with a small
 # model in it, unless the line before says why it does not: <!-- not run: WHY -->. Measuring gets a second.
@@ -9,6 +9,7 @@ cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
 root=$PWD
 build=${1:-build/release}
+make_models=${2:-$build/make-models}
 tools='mulmat-tune|tandem-llama|tandem-graph|tandem-server'
 documents=$(project_files . | grep -E '\.md$' | grep -vE '^(bindings|bench-data|tests|tools)/|^CHANGELOG')
 work=$(mktemp -d)
@@ -103,7 +104,7 @@ chmod +x "$shims"/*
 export PATH=$shims:$PATH XDG_CACHE_HOME=$work/cache TANDEM_DEVICE=none
 unset TANDEM_LOG TANDEM_CPU TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
 mkdir -p "$work/models"/{hf,torch,meta,sharded}
-(cd "$work/models" && "$root/$build/make-models" . && tandem-llama convert -t tokenizer.bin model.bin model.gguf) \
+(cd "$work/models" && "$root/$make_models" . && tandem-llama convert -t tokenizer.bin model.bin model.gguf) \
     >"$work/log" 2>&1 || { cat "$work/log"; complain "no models to run commands with"; finish check_commands; }
 
 n_run=0 n_left=0

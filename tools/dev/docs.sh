@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: docs.sh BUILD                (make docs)
+# usage: docs.sh BUILD [MAKE-MODELS]  (make docs)
 # Checks the documents (links and names, commands, spelling) and makes one site of them in build/docs,
 # where pandoc is there: a page a document, contents beside the text, one style sheet.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
 build=${1:-build/release}
+make_models=${2:-$build/make-models}
 site=build/docs
 
 bash tools/dev/check_docs.sh || complain "links and names: see above"
 bash tools/dev/check_spelling.sh || complain "spelling: see above"
-bash tools/dev/check_commands.sh "$build" || complain "commands: see above"
+bash tools/dev/check_commands.sh "$build" "$make_models" || complain "commands: see above"
 
 documents=$(project_files . | grep -E '\.md$' | grep -vE '^(bindings|tests|tools)/')
 # The page of a document: the same rule as in site/links.lua.
