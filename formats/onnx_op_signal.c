@@ -167,8 +167,11 @@ static void build_dft(struct tnd_onnx_call *call)
                               (long long)it.length, it.axis);
         return;
     }
-    const int x = transform(call, tnd_onnx_wide(call, from), &it);
-    call->out[0] = tnd_net_cast(call->net, x, tnd_onnx_type_of(call, from));
+    const int wide = tnd_onnx_wide(call, from);
+    if (wide != TND_NET_NONE) { /* (nothing is built behind an attribute of a wrong type) */
+        call->out[0] = tnd_net_cast(call->net, transform(call, wide, &it),
+                                    tnd_onnx_type_of(call, from));
+    }
 }
 
 const struct tnd_onnx_op tnd_onnx_signal[] = {

@@ -6,8 +6,10 @@
 # al. 2015 (1505.04597), Devlin et al. 2018 (1810.04805), Radford et al. 2022 (2212.04356).
 # Needs: onnx, onnxruntime, numpy.
 #
-# usage: networks.py TANDEM_GRAPH [--networks mlp,resnet18] [--small] [--bench ROUNDS] [--keep DIR]
+# usage: networks.py TANDEM_GRAPH [--networks mlp,resnet18] [--small] [--bench ROUNDS] [--memory]
+#                    [--keep DIR]
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -21,6 +23,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 17
+MEMORY_BOUND = 1.1  # of ONNX Runtime's peak
 BOUND = 2e-3  # of the largest value: float32 sums in another order, through the whole network
 
 
@@ -413,13 +416,12 @@ def time_of(session, arrays, seconds=1.0):
     return statistics.median(times) * 1e3
 
 
-def our_time(program, path):
-    done = subprocess.run([program, "bench", path, "--threads", "2", "--json"], capture_output=True,
-                          text=True)
+def bench(program, path, *options):
+    done = subprocess.run([program, "bench", path, "--threads", "2", "--json", *options],
+                          capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
-    import json
-    return json.loads(done.stdout)["ms"]
+    return json.loads(done.stdout)
 
 
 def compare_speed(program, path, arrays, rounds):
@@ -427,10 +429,42 @@ def compare_speed(program, path, arrays, rounds):
     theirs, ours = [], []
     for _ in range(rounds):
         theirs.append(time_of(session_of(path), arrays))
-        ours.append(our_time(program, path))
+        ours.append(bench(program, path)["ms"])
     a, b = statistics.median(theirs), statistics.median(ours)
     print(f"  2 threads: ONNX Runtime {a:.2f} ms, tandem-graph {b:.2f} ms, ratio {b / a:.2f}",
           flush=True)
+
+
+# Run by a process of its own: what it prints is all that the model adds to Python and libraries.
+THEIR_MEMORY = """
+import sys
+import numpy as np
+import onnxruntime
+def status(name):
+    return [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)][0]
+before = status("VmRSS:")
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = 2
+options.log_severity_level = 3
+session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
+arrays = {i.name: np.ones(i.shape, np.int64 if "int64" in i.type else np.float32)
+          for i in session.get_inputs()}
+for _ in range(3):
+    session.run(None, arrays)
+print((status("VmHWM:") - before) / 1024)
+"""
+
+
+def compare_memory(program, path):
+    """Peak resident memory of a process that loads the model and runs it, less what the process had
+    before it loaded."""
+    theirs = subprocess.run([sys.executable, "-c", THEIR_MEMORY, path], capture_output=True,
+                            text=True, check=True)
+    ours = bench(program, path, "--seconds", "0")
+    a, b = float(theirs.stdout), ours["peak_mib"]
+    print(f"  memory: ONNX Runtime {a:.1f} MiB, tandem-graph {b:.1f} MiB ({ours['results_mib']:.1f} of "
+          f"results), ratio {b / a:.2f}", flush=True)
+    return b <= MEMORY_BOUND * a
 
 
 def judge_text(program, folder, n_tokens=48):
@@ -486,7 +520,8 @@ def judge(name, program, folder, arguments):
         worst = max(worst, looped)
     if arguments.bench > 0:
         compare_speed(program, path, arrays, arguments.bench)
-    return worst <= BOUND
+    has_room = not arguments.memory or compare_memory(program, path)
+    return worst <= BOUND and has_room
 
 
 def main():
@@ -495,6 +530,8 @@ def main():
     parser.add_argument("--networks", default=",".join([*NETWORKS, "transcribe"]))
     parser.add_argument("--small", action="store_true", help="fewer layers, smaller inputs")
     parser.add_argument("--bench", type=int, default=0, metavar="ROUNDS")
+    parser.add_argument("--memory", action="store_true",
+                        help=f"compare peaks; more than {MEMORY_BOUND} of theirs fails")
     parser.add_argument("--keep", metavar="DIR", help="where the models stay")
     arguments = parser.parse_args()
     print(f"onnx {onnx.__version__}, onnxruntime {onnxruntime.__version__}; a difference of more "

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/rng.h"
 #include "graph/net_public.h"
 #include "tools/tandem-graph/conv_book.h"
@@ -29,8 +30,21 @@ struct bench {
     struct tnd_conv_book book;
     double *ms;
     int n_rounds;
-    double plan_ms;
+    double start_mib, load_ms, plan_ms;
 };
+
+/* Memory of the process in MiB: now (VmRSS) or at most (VmHWM); 0 where the system does not say. */
+static double process_mib(const char *name)
+{
+    struct tnd_file file;
+    if (tnd_file_read("/proc/self/status", 0, &file, NULL) != TANDEM_OK) {
+        return 0;
+    }
+    const char *at = strstr((const char *)file.data, name);
+    const double kib = at == NULL ? 0 : strtod(at + strlen(name), NULL);
+    tnd_file_close(&file);
+    return kib / 1024.0;
+}
 
 /* Floats from -1 to 1; everything else, which may be indices, stays 0. */
 static void fill(const struct tandem_net_array *input)
@@ -60,7 +74,7 @@ static enum tandem_status prepare(struct bench *bench, struct tandem_error *erro
     const struct tandem_lower_options lower = {sizeof(lower), bench->pass_names};
     const struct tnd_lower_options how = {.conv_times = tnd_conv_book_times, .user = &bench->book};
     struct tandem_net_array input;
-    bench->ms = tnd_calloc(MAX_ROUNDS, sizeof(double));
+    bench->ms = tnd_alloc(MAX_ROUNDS * sizeof(double));
     if (bench->ms == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for times");
     }
@@ -81,7 +95,10 @@ static enum tandem_status prepare(struct bench *bench, struct tandem_error *erro
 /* The first computation plans and warms up; it is told apart. */
 static enum tandem_status measure(struct bench *bench, struct tandem_error *error)
 {
+    bench->start_mib = process_mib("VmRSS:");
+    const double begin = tnd_graph_now_ns();
     TND_TRY(prepare(bench, error));
+    bench->load_ms = (tnd_graph_now_ns() - begin) / 1e6;
     TND_TRY(compute(bench, error));
     bench->plan_ms = bench->ms[0];
     bench->n_rounds = 0;
@@ -96,14 +113,25 @@ static enum tandem_status measure(struct bench *bench, struct tandem_error *erro
 
 static void print(const struct bench *bench)
 {
+    struct tandem_memory_report report = TANDEM_MEMORY_REPORT_INIT;
     const double median = bench->ms[bench->n_rounds / 2];
+    const double peak = process_mib("VmHWM:") - bench->start_mib;
+    (void)tandem_graph_memory(tandem_lowered_graph(bench->lowered), &report);
+    const double results = (double)(report.planned_bytes + report.output_bytes) / 1048576.0;
     if (bench->is_json) {
-        printf("{\"ms\": %.6f, \"least_ms\": %.6f, \"first_ms\": %.6f, \"rounds\": %d}\n", median,
-               bench->ms[0], bench->plan_ms, bench->n_rounds);
-    } else {
-        printf("%.3f ms, the median of %d; the fastest %.3f ms, the first %.3f ms\n", median,
-               bench->n_rounds, bench->ms[0], bench->plan_ms);
+        printf("{\"ms\": %.6f, \"least_ms\": %.6f, \"first_ms\": %.6f, \"rounds\": %d, "
+               "\"load_ms\": %.3f, \"results_mib\": %.3f, \"peak_mib\": %.3f}\n",
+               median, bench->ms[0], bench->plan_ms, bench->n_rounds, bench->load_ms, results,
+               peak);
+        return;
     }
+    printf("%.3f ms, the median of %d; the fastest %.3f ms, the first %.3f ms\n", median,
+           bench->n_rounds, bench->ms[0], bench->plan_ms);
+    printf("loaded in %.0f ms; %.1f MiB of results", bench->load_ms, results);
+    if (peak > 0) {
+        printf(", %.1f MiB at most, the program itself not counted", peak);
+    }
+    printf("\n");
 }
 
 static void release(struct bench *bench)
