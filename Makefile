@@ -36,7 +36,7 @@ V ?=
 BIN := $(if $(filter build/release,$(BUILD)),build,$(BUILD))
 OBJ := $(BUILD)/obj
 Q := $(if $(V),,@)
-say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+say = $(if $(V),,$(if $(QUIET),@:,@printf '  %-7s %s\n' '$(1)' '$(2)'))
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:

@@ -10,7 +10,8 @@ deps: ## install what is missing (as root), or say which packages to install
 # The second make sees what deps.sh has installed.
 demo: ## measure this machine, then run a synthetic model with and without the plan (QUICK=1)
 	@sh tools/dev/deps.sh demo
-	@$(MAKE) --no-print-directory -j$(shell nproc 2>/dev/null || echo 2) all
+	@echo "0. Building the library and the tools, a minute or two (V=1: line by line)"
+	@$(MAKE) --no-print-directory -j$(shell nproc 2>/dev/null || echo 2) QUIET=1 all
 	@bash tools/dev/demo.sh $(if $(QUICK),--quick) $(ARGS)
 
 check: ## everything: GCC, Clang, sanitizers, fuzzing, style, install (under 40 minutes on 2 cores)
