@@ -43,33 +43,42 @@ size_t tnd_packed_panel_bytes(enum tandem_type type, int64_t k)
 
 /* ---- payload ---- */
 
+/* Codes are packed eight bytes at a time: no code leaves its byte. */
+static uint64_t load_word(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+#define EVERY_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+
 /* The low `bits` of 8 steps, 64 bytes each, so that a half's steps share vectors. */
 static void pack_low_bits(const uint8_t *steps, int bits, uint8_t *out)
 {
     int shared = 8 / bits; /* steps a vector */
     int vectors = 4 / shared;
-    uint8_t mask = (uint8_t)((1 << bits) - 1);
+    uint64_t mask = EVERY_BYTE((1u << bits) - 1);
     for (int half = 0; half < 2; half++, steps += 4 * STEP) {
         for (int v = 0; v < vectors; v++, out += STEP) {
-            for (int i = 0; i < STEP; i++) {
-                unsigned packed = 0;
+            for (int i = 0; i < STEP; i += 8) {
+                uint64_t packed = 0;
                 for (int s = 0; s < shared; s++) {
-                    packed |= (unsigned)(steps[(s * vectors + v) * STEP + i] & mask) << s * bits;
+                    packed |= (load_word(steps + (s * vectors + v) * STEP + i) & mask) << s * bits;
                 }
-                out[i] = (uint8_t)packed;
+                memcpy(out + i, &packed, sizeof(packed));
             }
         }
     }
 }
 
+/* One bit of each byte, the first byte's lowest: the product moves the bit of byte i, which is at
+ * 8 i, by 56 - 7 i, and no two bits of it meet below. */
 static void pack_top_bit(const uint8_t *steps, int bit, uint8_t *out)
 {
-    for (int s = 0; s < 8; s++, steps += STEP, out += 8) {
-        uint64_t word = 0;
-        for (int i = 0; i < STEP; i++) {
-            word |= (uint64_t)(steps[i] >> bit & 1) << i;
-        }
-        memcpy(out, &word, sizeof(word));
+    for (int i = 0; i < 8 * STEP; i += 8) {
+        uint64_t bits = load_word(steps + i) >> bit & EVERY_BYTE(1);
+        out[i / 8] = (uint8_t)(bits * UINT64_C(0x0102040810204080) >> 56);
     }
 }
 
@@ -81,8 +90,9 @@ static void pack_group(const uint8_t *steps, int bits, uint8_t *out)
         memcpy(out, steps, GROUP);
         break;
     case 6:
-        for (int i = 0; i < GROUP; i++) {
-            upper[i] = steps[i] >> 4;
+        for (int i = 0; i < GROUP; i += 8) {
+            uint64_t word = load_word(steps + i) >> 4 & EVERY_BYTE(15);
+            memcpy(upper + i, &word, sizeof(word));
         }
         pack_low_bits(steps, 4, out);
         pack_low_bits(upper, 2, out + 4 * STEP);
@@ -95,8 +105,12 @@ static void pack_group(const uint8_t *steps, int bits, uint8_t *out)
         pack_low_bits(steps, 2, out);
         pack_top_bit(steps, 2, out + 2 * STEP);
         break;
+    case 4:
+        pack_low_bits(steps, 4, out);
+        break;
     default:
-        pack_low_bits(steps, bits, out);
+        TND_ASSERT(bits == 2);
+        pack_low_bits(steps, 2, out);
         break;
     }
 }
