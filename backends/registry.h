@@ -104,6 +104,10 @@ enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_ten
 /** NULL is allowed. */
 void tnd_backend_forget(tandem_backend *backend, void *handle);
 size_t tnd_backend_prepared_bytes(tandem_backend *backend);
+/** Rows of a prepared weight are made ready; nothing where there is nothing to do. */
+void tnd_backend_finish(tandem_backend *backend, void *handle, int64_t row, int64_t n_rows,
+                        int node);
+enum tandem_status tnd_backend_keep(tandem_backend *backend, struct tandem_error *error);
 /** The most bytes of prepared weights; 0: not known. */
 uint64_t tnd_backend_weight_budget(tandem_backend *backend);
 /** Whether the task, run for node `a`, serves node `b` as well. */

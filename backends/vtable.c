@@ -196,6 +196,24 @@ size_t tnd_backend_prepared_bytes(tandem_backend *backend)
     return backend->api->prepared_bytes != NULL ? backend->api->prepared_bytes(backend) : 0;
 }
 
+void tnd_backend_finish(tandem_backend *backend, void *handle, int64_t row, int64_t n_rows,
+                        int node)
+{
+    if (backend->api->finish != NULL && handle != NULL) {
+        backend->api->finish(backend, handle, row, n_rows, node);
+    }
+}
+
+enum tandem_status tnd_backend_keep(tandem_backend *backend, struct tandem_error *error)
+{
+    if (backend->api->keep == NULL) {
+        return TANDEM_OK;
+    }
+    FRESH_ERROR(told);
+    enum tandem_status status = backend->api->keep(backend, &told);
+    return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "keep", status, &told, error);
+}
+
 uint64_t tnd_backend_weight_budget(tandem_backend *backend)
 {
     return backend->api->weight_budget != NULL ? backend->api->weight_budget(backend) : 0;

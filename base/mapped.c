@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -96,6 +97,23 @@ void tnd_mapped_leave(const void *data)
         atomic_store(&mapping->begin, 0);
     }
     tnd_fork_lock_give(&lock);
+}
+
+bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out)
+{
+    const struct mapping *mapping = find((uintptr_t)data);
+    if (mapping == NULL || bytes > atomic_load(&mapping->end) - (uintptr_t)data ||
+        is_damaged(mapping)) {
+        return false;
+    }
+    const char *slash = strrchr(mapping->path, '/');
+    out->data = (const uint8_t *)atomic_load(&mapping->begin);
+    out->bytes = atomic_load(&mapping->end) - (uintptr_t)out->data;
+    out->device = mapping->device;
+    out->file = mapping->file;
+    out->changed_ns = mapping->changed_ns;
+    snprintf(out->name, sizeof(out->name), "%s", slash != NULL ? slash + 1 : mapping->path);
+    return true;
 }
 
 /* ---- the handler ---- */

@@ -18,6 +18,19 @@ int64_t tnd_mapped_changed_ns(const struct stat *info);
 /** Before the mapping ends. */
 void tnd_mapped_leave(const void *data);
 
+/** A listed mapping and the file behind it, as they were when it was taken into the list. */
+struct tnd_mapped_file {
+    const uint8_t *data;
+    size_t bytes;
+    dev_t device;
+    ino_t file;
+    int64_t changed_ns;
+    char name[256]; /* without folder; cut */
+};
+/** The mapping that holds all of these bytes. False: none does, or a fault was met in it. Any
+ *  thread while the mapping stays. */
+bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out);
+
 /** Whether the guard has met a fault in this process. Costs a look. Any thread. */
 bool tnd_mapped_has_faults(void);
 /** FILE when these bytes lie, in part, where a fault was met: what was read of them were zeros.

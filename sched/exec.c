@@ -12,6 +12,7 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/debts.h"
+#include "sched/finish.h"
 #include "sched/run.h"
 
 struct tnd_exec {
@@ -114,16 +115,6 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Once for a weight; nothing holds it: who forgets a weight knows that no run uses it. */
-static void prepare_copy(const struct tnd_run *run, int slot, const struct tandem_tensor *weight)
-{
-    struct tnd_mirror *mirror = NULL;
-    if (weight->buffer != NULL && tnd_mirrors_prepared(run->mirrors, slot, weight) == NULL &&
-        tnd_mirrors_prepare(run->mirrors, slot, weight, &mirror, NULL) == TANDEM_OK) {
-        tnd_mirrors_release(run->mirrors, mirror, (struct tnd_span){0, 0}, (struct tnd_span){0, 0});
-    }
-}
-
 /* Lets backends of the host make room for their copies of weights; where they cannot, their
  * products run without. */
 static void prepare_copies(const struct tnd_run *run)
@@ -132,7 +123,8 @@ static void prepare_copies(const struct tnd_run *run)
     for (int i = 0; i < steps->n_steps && steps->uses_prepared; i++) {
         const struct tnd_step *step = &steps->steps[i];
         if (step->kind == TND_STEP_WORK && tnd_task_is(step->task, TND_TASK_USES_PACKED)) {
-            prepare_copy(run, step->backend, run->graph->nodes[step->node]->src[0]);
+            (void)tnd_mirrors_make(run->mirrors, step->backend,
+                                   run->graph->nodes[step->node]->src[0]);
         }
     }
 }
@@ -236,6 +228,16 @@ enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *grap
     enum tandem_status status = run_graph(exec, run, graph, plan, options, error);
     put_run(exec, run, bytes_before);
     return status;
+}
+
+enum tandem_status tnd_exec_finish(struct tnd_exec *exec, const struct tandem_graph *graph,
+                                   const struct tandem_plan *plan, bool experts,
+                                   bool (*progress)(void *user, uint64_t done, uint64_t all),
+                                   void *user, struct tandem_error *error)
+{
+    const struct tnd_finish_options options = {exec->pool, exec->registry, exec->mirrors,
+                                               experts,    progress,       user};
+    return tnd_finish_weights(&options, graph, plan, error);
 }
 
 /* ---- what devices keep ---- */

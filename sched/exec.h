@@ -74,6 +74,12 @@ enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *grap
                                 const struct tandem_plan *plan,
                                 const struct tnd_exec_run_options *options,
                                 struct tandem_error *error);
+/** Weights of a plan are prepared and finished before a run needs them: see finish.h. Errors:
+ *  CANCELLED, THREAD. */
+enum tandem_status tnd_exec_finish(struct tnd_exec *exec, const struct tandem_graph *graph,
+                                   const struct tandem_plan *plan, bool experts,
+                                   bool (*progress)(void *user, uint64_t done, uint64_t all),
+                                   void *user, struct tandem_error *error);
 /** The program will look at a state, or change it: brings it to the host, or makes what devices
  *  have of it invalid. */
 enum tandem_status tnd_exec_fetch(struct tnd_exec *exec, const struct tandem_tensor *root,

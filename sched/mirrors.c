@@ -395,6 +395,17 @@ void *tnd_mirrors_prepared(const struct tnd_mirrors *mirrors, int slot,
     return mirror != NULL ? atomic_load_explicit(&mirror->handle, memory_order_acquire) : NULL;
 }
 
+void *tnd_mirrors_make(struct tnd_mirrors *mirrors, int slot, const struct tandem_tensor *weight)
+{
+    struct tnd_mirror *mirror = NULL;
+    const struct tnd_span none = {0, 0};
+    if (weight->buffer != NULL && tnd_mirrors_prepared(mirrors, slot, weight) == NULL &&
+        tnd_mirrors_prepare(mirrors, slot, weight, &mirror, NULL) == TANDEM_OK) {
+        tnd_mirrors_release(mirrors, mirror, none, none);
+    }
+    return tnd_mirrors_prepared(mirrors, slot, weight);
+}
+
 bool tnd_mirrors_has_refused(const struct tnd_mirrors *mirrors)
 {
     return atomic_load_explicit(&mirrors->has_refused, memory_order_acquire);

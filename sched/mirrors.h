@@ -71,6 +71,10 @@ enum tandem_status tnd_mirrors_prepare(struct tnd_mirrors *mirrors, int slot,
 /** Ends any of them; `stale` and `debt` are kept of a state. */
 void tnd_mirrors_release(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror,
                          struct tnd_span stale, struct tnd_span debt);
+/** Has a backend of the host prepare a constant weight, unless it is, and returns what it made;
+ *  NULL: nothing, or there was no room. Nothing holds it: who forgets a weight knows that no run
+ *  uses it. */
+void *tnd_mirrors_make(struct tnd_mirrors *mirrors, int slot, const struct tandem_tensor *weight);
 /** What a backend of the host made of a weight that is in use, or NULL. Without a lock: workers ask
  *  in each product. */
 void *tnd_mirrors_prepared(const struct tnd_mirrors *mirrors, int slot,

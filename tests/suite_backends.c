@@ -12,6 +12,7 @@ static CU_SuiteInfo suites[] = {
     {"conformance", NULL, NULL, NULL, NULL, tnd_tests_conformance},
     {"cpu matmul", NULL, NULL, NULL, NULL, tnd_tests_matmul},
     {"cpu packed weights", NULL, NULL, NULL, NULL, tnd_tests_packed},
+    {"cpu pack cache", NULL, NULL, NULL, NULL, tnd_tests_pack_cache},
     {"cpu ops", NULL, NULL, NULL, NULL, tnd_tests_cpu_ops},
     {"cpu attention", NULL, NULL, NULL, NULL, tnd_tests_attention},
     {"cpu experts", NULL, NULL, NULL, NULL, tnd_tests_experts},

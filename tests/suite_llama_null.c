@@ -203,6 +203,7 @@ static const struct row rows[] = {
     REFUSES(tandem_runtime_force_node, "RGPnWe"),
     REFUSES(tandem_runtime_print_plan, "RGPFu"),
     REFUSES(tandem_runtime_count_steps, "RGPOe"),
+    REFUSES(tandem_runtime_prepare, "RGPqe"),
     REFUSES(tandem_runtime_explain, "RGpFu"),
     REFUSES(tandem_runtime_save_plan, "RGPWe"),
     REFUSES(tandem_runtime_load_plan, "RGWOe"),

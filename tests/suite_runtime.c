@@ -624,7 +624,73 @@ static void copies_of_weights_are_counted_until_they_are_forgotten(void)
     tandem_context_free(context);
 }
 
+static bool count_progress(void *user, uint64_t done_bytes, uint64_t all_bytes)
+{
+    int *n = user;
+    CU_ASSERT_TRUE(0 < done_bytes && done_bytes <= all_bytes && all_bytes == 2 * 9216);
+    return ++*n != 3; /* the third call of a test ends it */
+}
+
+/* Two weights of Q4_0, 64 x 256. The results have the bits of a runtime that prepared nothing. */
+static void weights_are_prepared_before_they_are_needed(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_prepare_options prepare = TANDEM_PREPARE_OPTIONS_INIT;
+    struct tandem_error error;
+    tandem_runtime *runtime = NULL;
+    tandem_context *context = NULL;
+    tandem_plan *plan = NULL;
+    tandem_tensor *y[2];
+    struct tnd_test_rng rng = tnd_test_rng_new(3);
+    float want[2][128];
+    int n_calls = 0;
+    options.table_path = "";
+    options.profile = "cpu-packed";
+    options.n_threads = 3;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_graph *graph = tandem_graph_new(context);
+    for (int i = 0; i < 2; i++) {
+        tandem_tensor *w = tandem_tensor_new_2d(context, TANDEM_TYPE_Q4_0, 256, 64);
+        tandem_tensor *x = tandem_tensor_new_2d(context, TANDEM_TYPE_F32, 256, 2);
+        uint8_t *blocks = tandem_tensor_data(w);
+        for (size_t b = 0; b < tandem_tensor_bytes(w); b++) {
+            blocks[b] = b % 18 == 1 ? 0x2c : (uint8_t)(b * 2654435761u >> 9); /* usual scales */
+        }
+        tnd_test_fill(&rng, tandem_tensor_data(x), 512);
+        tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+        y[i] = tandem_mul_mat(context, w, x);
+        tandem_graph_add(graph, y[i]);
+    }
+    check_ok(tandem_graph_finish(graph, NULL));
+    for (int prepares = 0; prepares < 2; prepares++) {
+        check_ok(tandem_runtime_open(&options, &runtime, NULL));
+        check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+        prepare.progress = count_progress;
+        prepare.user = &n_calls;
+        if (prepares) {
+            check_ok(tandem_runtime_prepare(runtime, graph, plan, &prepare, NULL));
+            const size_t bytes = prepared_bytes(runtime);
+            check_int(n_calls, bytes > 0 ? 2 : 0); /* 0: no packed weights on this machine */
+            check_status(tandem_runtime_prepare(runtime, graph, plan, &prepare, &error),
+                         bytes > 0 ? TANDEM_E_CANCELLED : TANDEM_OK, NULL, &error);
+            check_ok(tandem_runtime_prepare(runtime, graph, plan, NULL, NULL));
+            check_int((int64_t)prepared_bytes(runtime), (int64_t)bytes);
+        }
+        check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+        for (int i = 0; i < 2; i++) {
+            if (prepares) {
+                check_bits(y[i]->data, want[i], sizeof(want[i]), "prepared");
+            }
+            memcpy(want[i], y[i]->data, sizeof(want[i]));
+        }
+        tandem_plan_free(plan);
+        tandem_runtime_close(runtime);
+    }
+    tandem_context_free(context);
+}
+
 static CU_TestInfo tests[] = {
+    {"weights_are_prepared_before_they_are_needed", weights_are_prepared_before_they_are_needed},
     {"a_trace_is_written_when_the_environment_asks_for_it",
      a_trace_is_written_when_the_environment_asks_for_it},
     {"options_are_checked", options_are_checked},

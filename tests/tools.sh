@@ -396,6 +396,42 @@ if group memory; then
     check "$line" awk -v line="$line" 'BEGIN { split(line, w, " "); exit !(w[19] <= w[14] + 64) }'
 fi
 
+if group pack-cache; then
+    # 256 wide: enough for panels of every type. Its text does not depend on what is packed when.
+    try 0 "" synth --shape 256,512,2,4,2,300 --type q4_0 packed.gguf
+    packs=(run packed.gguf "${tokenizer[@]}" --temp 0 -n 12 --table none --profile cpu-packed)
+    try 0 "" "${packs[@]}" --settings cpu:packed=off
+    cp out plain
+    for visit in 1 2; do
+        try 0 "" "${packs[@]}" --pack-cache packs --verbose
+        check "the text with a cache" cmp out plain
+        [ "$visit" = 1 ] && note=written || note="packed weights"
+        check "a note on the cache" has "pack-cache: packs/packed.gguf-" err
+        check "it is $note" has "$note" err
+        check "one file and no other" [ "$(ls -A packs | wc -l)" -eq 1 ]
+    done
+    cache=$(ls packs/*)
+    head -c 5000 "$cache" >short && cp short "$cache"
+    try 0 "" "${packs[@]}" --pack-cache packs
+    check "the text with a damaged cache" cmp out plain
+    check "and a note" has "pack-cache: " err
+    check "it was made anew" [ "$(wc -c <"$cache")" -gt 5000 ]
+    echo "a letter" >"$cache"
+    try 0 "left alone" "${packs[@]}" --pack-cache packs
+    check "the text without a cache" cmp out plain
+    check "the letter is still there" has "a letter" "$cache"
+    rm "$cache"
+    "$tool" "${packs[@]}" --pack-cache packs >a 2>/dev/null &
+    "$tool" "${packs[@]}" --pack-cache packs >b 2>/dev/null
+    wait $!
+    check "two at once" cmp a b
+    check "leave one file" [ "$(ls -A packs | wc -l)" -eq 1 ]
+    try 0 "packed weights" "${packs[@]}" --pack-cache packs --verbose
+    try 0 "plain" "${packs[@]}" --pack-cache plain/below
+    try 1 "expected the name of a folder" "${packs[@]}" --pack-cache a,b
+    try 1 "expected the name of a folder" "${packs[@]}" --pack-cache ""
+fi
+
 # say LINE...: the lines as input of a chat.
 say() {
     printf '%s\n' "$@" >lines

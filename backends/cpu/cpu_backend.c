@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The CPU backend: which driver computes which operation. Matrix products are in matmul*.c,
  * everything else in cpu_*.c; the kernels below them are chosen by CPU features. */
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,14 +59,16 @@ static double available_memory(void)
 /* "packed=off" or "packed=MiB": the most that packed copies of weights may take together. Without a
  * setting: half of the main memory, as long as a quarter of what is available stays free.
  * "numa=": where copies lie on a machine of several NUMA nodes (base/numa.h).
- * "rows=keep" (default) or "rows=release": what becomes of the rows that were packed. */
+ * "rows=auto" (default), "rows=keep" or "rows=release": what becomes of the rows that were packed.
+ * "pack-cache=DIR": where packed copies of mapped model files are kept for later processes. */
 static bool cpu_setting(int i, struct tandem_backend_setting *out)
 {
     static const struct tandem_backend_setting settings[] = {
         {"packed", "off or packed=MiB",
          "memory for packed copies of weights; at most half of the RAM by default"},
-        {"rows", "keep or rows=release",
-         "whether rows are given back to the file once they are packed"},
+        {"rows", "auto, keep or rows=release",
+         "whether rows are given back to the file once they are packed; auto: if it is mapped"},
+        {"pack-cache", "DIR", "keep packed copies of model files there for later processes"},
         {"numa", "auto, off, first-touch, interleave or numa=mirror",
          "where packed copies lie on a machine of several NUMA nodes; off: as if it had one"},
     };
@@ -86,59 +89,93 @@ static enum tandem_status read_numa(const struct tnd_setting *setting, enum tnd_
     return tnd_setting_refuse_by(setting, &tnd_backend_cpu, "cpu", error);
 }
 
-static enum tandem_status read_settings(const char *text, struct tnd_packed_options *out,
-                                        enum tnd_numa_policy *out_numa, struct tandem_error *error)
+static enum tandem_status read_rows(const struct tnd_setting *setting, enum tnd_packed_rows *out,
+                                    struct tandem_error *error)
+{
+    static const char *const names[] = {"auto", "keep", "release"}; /* enum tnd_packed_rows */
+    for (int i = 0; i < 3; i++) {
+        if (tnd_setting_value_is(setting, names[i])) {
+            *out = (enum tnd_packed_rows)i;
+            return TANDEM_OK;
+        }
+    }
+    return tnd_setting_refuse_by(setting, &tnd_backend_cpu, "cpu", error);
+}
+
+static enum tandem_status read_packed(const struct tnd_setting *setting,
+                                      struct tnd_packed_options *out, struct tandem_error *error)
+{
+    double mib = 0;
+    if (!tnd_setting_value_is(setting, "off")) {
+        TND_TRY(tnd_setting_number(setting, "cpu", &mib, error));
+    }
+    mib = mib < 1e9 ? mib : 1e9;
+    out->limit_bytes = (size_t)(mib * 1048576.0);
+    out->available = NULL; /* who names a limit knows what else needs memory */
+    return TANDEM_OK;
+}
+
+/* What the settings ask for. */
+struct wanted {
+    struct tnd_packed_options packing;
+    enum tnd_numa_policy numa;
+    char cache[PATH_MAX];
+};
+
+static enum tandem_status read_settings(const char *text, struct wanted *out,
+                                        struct tandem_error *error)
 {
     struct tnd_setting setting;
-    out->limit_bytes = (size_t)(tnd_cpu_ram_bytes() / 2);
-    out->release_rows = false;
-    out->available = available_memory;
     while (tnd_settings_next(&text, &setting)) {
-        double mib = 0;
         if (tnd_setting_is(&setting, "rows")) {
-            out->release_rows = tnd_setting_value_is(&setting, "release");
-            if (!out->release_rows && !tnd_setting_value_is(&setting, "keep")) {
-                return tnd_setting_refuse_by(&setting, &tnd_backend_cpu, "cpu", error);
-            }
-            continue;
-        }
-        if (tnd_setting_is(&setting, "numa")) {
-            TND_TRY(read_numa(&setting, out_numa, error));
-            continue;
-        }
-        if (!tnd_setting_is(&setting, "packed")) {
+            TND_TRY(read_rows(&setting, &out->packing.rows, error));
+        } else if (tnd_setting_is(&setting, "numa")) {
+            TND_TRY(read_numa(&setting, &out->numa, error));
+        } else if (tnd_setting_is(&setting, "packed")) {
+            TND_TRY(read_packed(&setting, &out->packing, error));
+        } else if (tnd_setting_is(&setting, "pack-cache") && setting.value_n > 0 &&
+                   setting.value_n < sizeof(out->cache)) {
+            memcpy(out->cache, setting.value, setting.value_n);
+            out->cache[setting.value_n] = '\0';
+            out->packing.cache = out->cache;
+        } else {
             return tnd_setting_refuse_by(&setting, &tnd_backend_cpu, "cpu", error);
         }
-        if (!tnd_setting_value_is(&setting, "off")) {
-            TND_TRY(tnd_setting_number(&setting, "cpu", &mib, error));
-        }
-        mib = mib < 1e9 ? mib : 1e9;
-        out->limit_bytes = (size_t)(mib * 1048576.0);
-        out->available = NULL; /* who names a limit knows what else needs memory */
     }
     return TANDEM_OK;
+}
+
+static void tell_cache(void *user, bool is_warning, const char *text)
+{
+    const struct cpu_backend *self = user;
+    if (self->log != NULL) {
+        self->log(self->log_user, is_warning ? TANDEM_LOG_WARN : TANDEM_LOG_INFO, text);
+    }
 }
 
 static enum tandem_status cpu_open(const struct tandem_backend_options *options,
                                    tandem_backend **out_backend, struct tandem_error *error)
 {
-    struct tnd_packed_options packing;
-    enum tnd_numa_policy numa = TND_NUMA_AUTO;
-    TND_TRY(read_settings(options != NULL ? options->settings : NULL, &packing, &numa, error));
+    struct wanted wanted = {.packing = {.limit_bytes = (size_t)(tnd_cpu_ram_bytes() / 2),
+                                        .available = available_memory,
+                                        .isa = tnd_cpu_kernels()->isa_q},
+                            .numa = TND_NUMA_AUTO};
+    TND_TRY(read_settings(options != NULL ? options->settings : NULL, &wanted, error));
     struct cpu_backend *self = tnd_calloc(1, sizeof(*self));
     if (self == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", sizeof(*self), 0,
                              "cpu: no memory for the backend");
     }
-    if (packing.limit_bytes > 0) {
-        enum tandem_status status = tnd_packed_weights_new(&packing, &self->packed, error);
+    if (wanted.packing.limit_bytes > 0) {
+        enum tandem_status status = tnd_packed_weights_new(&wanted.packing, &self->packed, error);
         if (status != TANDEM_OK) {
             tnd_free(self);
             return status;
         }
+        tnd_packed_weights_set_note(self->packed, tell_cache, self);
     }
     self->base.api = &tnd_backend_cpu;
-    self->numa = numa;
+    self->numa = wanted.numa;
     self->log = options != NULL ? options->log : NULL;
     self->log_user = options != NULL ? options->log_user : NULL;
     self->kernels = tnd_cpu_kernels();
@@ -214,7 +251,8 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
             mine.prepared = &copy;
             work = &mine;
         }
-        return tnd_cpu_mul_mat_run(self->kernels, work, worker);
+        TND_TRY(tnd_cpu_mul_mat_run(self->kernels, work, worker));
+        return packed != NULL ? tnd_packed_weight_check(packed, worker->error) : TANDEM_OK;
     }
     TND_TRY(cpu_supports(backend, work->node, work->task, worker->error));
     if (work->n_nodes > 1) {
@@ -272,6 +310,19 @@ void tnd_cpu_numa_set(tandem_backend *cpu, const struct tnd_packed_numa *numa)
     }
 }
 
+static void cpu_finish(tandem_backend *backend, void *handle, int64_t row, int64_t n_rows, int node)
+{
+    const struct cpu_backend *self = (const struct cpu_backend *)backend;
+    const struct tnd_packed_weight copy = tnd_packed_copy(handle, node);
+    tnd_packed_weight_finish(&self->kernels->q, &copy, row, n_rows);
+}
+
+static enum tandem_status cpu_keep(tandem_backend *backend, struct tandem_error *error)
+{
+    struct cpu_backend *self = (struct cpu_backend *)backend;
+    return self->packed != NULL ? tnd_packed_weights_keep(self->packed, error) : TANDEM_OK;
+}
+
 static size_t cpu_prepared_bytes(tandem_backend *backend)
 {
     struct cpu_backend *self = (struct cpu_backend *)backend;
@@ -310,4 +361,6 @@ const struct tandem_backend_api tnd_backend_cpu = {
     .fuses = cpu_fuses,
     .profile = tnd_cpu_profile,
     .setting = cpu_setting,
+    .finish = cpu_finish,
+    .keep = cpu_keep,
 };

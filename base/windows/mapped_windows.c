@@ -21,6 +21,14 @@ void tnd_mapped_leave(const void *data)
     (void)data;
 }
 
+bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out)
+{
+    (void)data;
+    (void)bytes;
+    (void)out;
+    return false;
+}
+
 bool tnd_mapped_has_faults(void)
 {
     return false;

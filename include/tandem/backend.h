@@ -276,6 +276,14 @@ struct tandem_backend_api {
     /** The most bytes that prepared weights may take; beyond them `prepare` fails with
      *  DEVICE_MEMORY. Optional (0: nobody knows before it fails). Pure. Any thread. */
     uint64_t (*weight_budget)(tandem_backend *backend);
+
+    /** Does now, for rows row .. row + n_rows - 1 of a weight (those of all its matrices), what
+     *  works would do when they first need what `prepare` made of it. Workers of NUMA node `node`
+     *  call it for rows of their own, several at once. Optional. Any thread. */
+    void (*finish)(tandem_backend *backend, void *handle, int64_t row, int64_t n_rows, int node);
+    /** Keeps what was finished for later processes where the settings ask for it. Optional. Any
+     *  thread. Errors: FILE, MEMORY; computing goes on without. */
+    enum tandem_status (*keep)(tandem_backend *backend, struct tandem_error *error);
 };
 
 /** Name of the function by which a plugin, a shared library, tells its backend; it has no

@@ -342,6 +342,30 @@ TANDEM_API enum tandem_status tandem_runtime_load_plan(tandem_runtime *runtime,
                                                        tandem_plan **out_plan,
                                                        struct tandem_error *error);
 
+/** Options of tandem_runtime_prepare. */
+struct tandem_prepare_options {
+    size_t size;  /**< sizeof(struct tandem_prepare_options) */
+    bool experts; /**< also the weights of experts, of which a token reads a few */
+    bool keeps; /**< for later processes too, where the settings ask for it (cpu:pack-cache=DIR) */
+    /** Told after each weight, on the calling thread; false ends with CANCELLED. May be NULL. */
+    bool (*progress)(void *user, uint64_t done_bytes, uint64_t all_bytes);
+    void *user; /**< handed to `progress` */
+};
+#define TANDEM_PREPARE_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct tandem_prepare_options), false, true, NULL, NULL                             \
+    }
+
+/** Does now, on all threads of the plan, what the first computation by it would do with weights:
+ *  backends of the host pack them, or take them from their cache. Not needed: whatever is not
+ *  prepared is when it is used first. What does not fit is left, what cannot be kept is said to the
+ *  log. Weights of which devices compute a part are left too. `options` may be NULL. Any thread
+ *  while nobody changes graph and plan. Errors: STATE (graph not finished), ARGUMENT (NULL, plan of
+ *  another graph), ABI, CANCELLED, THREAD. */
+TANDEM_API enum tandem_status
+tandem_runtime_prepare(tandem_runtime *runtime, const tandem_graph *graph, const tandem_plan *plan,
+                       const struct tandem_prepare_options *options, struct tandem_error *error);
+
 /** Options of tandem_runtime_compute. The functions are called one at a time, on a thread that
  *  takes part in the computation; they must neither use the graph nor close the runtime. */
 struct tandem_compute_options {

@@ -113,6 +113,7 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
                                         tandem_runtime **out_runtime, struct tandem_error *error)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tnd_pack_option memory;
     options.n_threads = (int)wanted->threads;
     options.profile = wanted->profile;
     options.settings = wanted->settings;
@@ -120,6 +121,7 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
         return tnd_cli_error(error, TANDEM_E_ARGUMENT,
                              "objective: expected time, energy or edp, got", wanted->objective);
     }
+    CLI_TRY(tnd_pack_option_apply(wanted->pack_cache, &memory, &options, error));
     return tnd_runtime_option_open(&options, wanted->table, wanted->device, out_runtime, error);
 }
 

@@ -9,6 +9,7 @@
 #include "tandem/llama.h"
 #include "tools/args.h"
 #include "tools/device_option.h"
+#include "tools/pack_option.h"
 
 #define CLI_ROWS(rows) rows, (int)(sizeof(rows) / sizeof((rows)[0]))
 
@@ -32,10 +33,11 @@ int tnd_cli_write(void *file, const char *bytes, unsigned long n);
 struct tnd_cli_runtime {
     int64_t threads; /* 0: one a core */
     const char *profile;
-    const char *table;     /* path, "none", or NULL for this machine's own */
-    const char *device;    /* as in tools/device_option.h */
-    const char *settings;  /* of backends, "name:key=value,..;name:..", or NULL */
-    const char *objective; /* of plans: "time", "energy", "edp", or NULL: time */
+    const char *table;      /* path, "none", or NULL for this machine's own */
+    const char *device;     /* as in tools/device_option.h */
+    const char *settings;   /* of backends, "name:key=value,..;name:..", or NULL */
+    const char *pack_cache; /* folder, or NULL */
+    const char *objective;  /* of plans: "time", "energy", "edp", or NULL: time */
 };
 
 /** Rows of these options for a struct args_command. */
@@ -56,6 +58,7 @@ struct tnd_cli_runtime {
          0,                                                                                        \
          "TEXT",                                                                                   \
          "of backends, as cpu:packed=4096,rows=release"},                                          \
+        {"pack-cache", ARGS_STRING, &(r)->pack_cache, 0, 0, "DIR", TND_PACK_OPTION_HELP},          \
         {"objective",                                                                              \
          ARGS_STRING,                                                                              \
          &(r)->objective,                                                                          \

@@ -96,6 +96,7 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
     CLI_TRY(tnd_cli_type(bench->options.cache_type, &options.cache_type, error));
     CLI_TRY(tandem_session_new(bench->model, bench->runtime, &options, &bench->session, error));
     tnd_cli_place(bench->session, bench->runtime);
+    tnd_pack_option_prepare(bench->options.runtime.pack_cache, bench->session, bench->runtime);
     return TANDEM_OK;
 }
 

@@ -37,6 +37,9 @@ static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error 
     CLI_TRY(tnd_cli_type(kit->options.cache_type, &options.cache_type, error));
     CLI_TRY(tandem_session_new(kit->model, kit->runtime, &options, &kit->session, error));
     tnd_cli_place(kit->session, kit->runtime);
+    const double begin = tnd_cli_seconds();
+    tnd_pack_option_prepare(kit->options.runtime.pack_cache, kit->session, kit->runtime);
+    kit->prepare_seconds = tnd_cli_seconds() - begin;
     return TANDEM_OK;
 }
 
@@ -157,9 +160,11 @@ void tnd_kit_print_stats(const struct tnd_kit *kit)
     struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     const struct tandem_hparams *h = tandem_model_hparams(kit->model);
     tandem_runtime_describe(kit->runtime, &info);
-    fprintf(stderr, "model: %s, %s, %lld layers, dim %lld; loaded in %.1f ms\n",
+    fprintf(stderr,
+            "model: %s, %s, %lld layers, dim %lld; loaded in %.1f ms, weights "
+            "ready in %.1f ms\n",
             tandem_source_format(kit->source), h->architecture, (long long)h->layers,
-            (long long)h->dim, 1e3 * kit->load_seconds);
+            (long long)h->dim, 1e3 * kit->load_seconds, 1e3 * kit->prepare_seconds);
     fprintf(stderr, "machine: %s, %s, %s\nthreads: %d\ntable: %s\n", info.cpu, info.isa,
             info.topology, info.n_threads, info.table[0] != '\0' ? info.table : "none");
     print_memory(kit);

@@ -128,7 +128,8 @@ struct tnd_kit {
     tandem_runtime *runtime;
     tandem_session *session;
     tandem_sampler *sampler;
-    double load_seconds; /* of model file and weights */
+    double load_seconds;    /* of model file and weights */
+    double prepare_seconds; /* of packing */
 };
 
 /** Opens everything by kit->options. After an error tnd_kit_close is still to be called. */

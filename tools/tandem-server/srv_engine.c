@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/pack_option.h"
 #include "tools/tandem-server/srv_engine_parts.h"
 
 static const double READERS_EVERY = 0.1; /* seconds between looks whether readers are gone */
@@ -152,6 +153,11 @@ void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum 
     engine->work.n_failed += finish == SRV_FAILED;
     tnd_srv_job_finish(job, finish, fault);
     tnd_srv_job_unref(job);
+}
+
+void tnd_srv_engine_prepare(struct srv_engine *engine, const char *folder)
+{
+    tnd_pack_option_prepare(folder, engine->session, engine->options.runtime);
 }
 
 /* Why a job must end before its time; SRV_RUNNING: it need not. */

@@ -96,9 +96,11 @@ static enum tandem_status open_runtime(struct srv_kit *kit, const struct srv_set
                                        struct tandem_error *error)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tnd_pack_option memory;
     options.n_threads = (int)settings->threads;
     options.profile = settings->profile;
     options.settings = settings->settings;
+    SRV_TRY(tnd_pack_option_apply(settings->pack_cache, &memory, &options, error));
     return tnd_runtime_option_open(&options, settings->table, settings->device, &kit->runtime,
                                    error);
 }
@@ -165,6 +167,7 @@ enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *
         return fail(error, TANDEM_E_MEMORY, "no memory for the vocabulary of", settings->model);
     }
     SRV_TRY(open_engine(kit, settings, error));
+    tnd_srv_engine_prepare(kit->engine, settings->pack_cache);
     restore(kit, settings->saved);
     server->engine = kit->engine;
     server->model = kit->model;

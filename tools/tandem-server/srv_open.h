@@ -4,12 +4,13 @@
 #define TANDEM_SERVER_SRV_OPEN_H
 
 #include "tools/device_option.h"
+#include "tools/pack_option.h"
 #include "tools/tandem-server/srv_http.h"
 
 struct srv_settings {
     const char *model; /* file or folder */
     const char *tokenizer, *type, *cache_type, *template_name, *alias, *key_file, *table, *profile,
-        *device, *settings, *saved;
+        *device, *settings, *saved, *pack_cache;
     int64_t threads, context, cells, parallel, queue, answer, delay_ms;
 };
 

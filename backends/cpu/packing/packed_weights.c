@@ -21,7 +21,8 @@ struct tnd_packed_weights {
     size_t bytes;
     bool is_full; /* the system had too little memory for one more copy */
     struct tnd_packed_numa numa;
-    int refusal; /* errno of a memory policy */
+    int refusal;                    /* errno of a memory policy */
+    struct tnd_packed_files *files; /* NULL: without a cache */
     struct tnd_packed_weight *first;
 };
 
@@ -41,6 +42,14 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
         return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", 0, 0, "cpu: no memory for weights");
     }
     weights->options = *options;
+    if (options->cache != NULL) {
+        enum tandem_status status =
+            tnd_packed_files_new(options->cache, options->isa, &weights->files, error);
+        if (status != TANDEM_OK) {
+            tnd_packed_weights_free(weights);
+            return status;
+        }
+    }
     *out = weights;
     return TANDEM_OK;
 }
@@ -62,10 +71,13 @@ static void *take_pages(struct tnd_packed_weights *weights, size_t bytes)
     return pages;
 }
 
-static void free_weight(struct tnd_packed_weight *packed)
+static void free_weight(struct tnd_packed_weights *weights, struct tnd_packed_weight *packed)
 {
     if (packed != NULL) {
-        if (packed->panels != NULL) {
+        if (packed->file != NULL) {
+            tnd_packed_files_leave(weights->files, packed->file);
+        }
+        if (packed->panels != NULL && !packed->is_cached) {
             munmap(packed->panels, packed->bytes);
         }
         tnd_free(packed->states);
@@ -81,8 +93,15 @@ void tnd_packed_weights_free(struct tnd_packed_weights *weights)
     while (weights->first != NULL) {
         tnd_packed_weights_remove(weights, weights->first);
     }
+    tnd_packed_files_free(weights->files);
     pthread_mutex_destroy(&weights->lock);
     tnd_free(weights);
+}
+
+static enum tandem_status no_memory(const char *name, size_t bytes, struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)bytes, 0,
+                         "cpu: no memory for %zu bytes of packed weights", bytes);
 }
 
 /* Bytes of copies that nobody has written yet, for which the system has given no page. */
@@ -131,56 +150,116 @@ static int copies_of(const struct tnd_packed_weights *weights, size_t bytes)
     return fits ? n : 1;
 }
 
-static enum tandem_status make_weight(struct tnd_packed_weights *weights,
-                                      const struct tandem_tensor *weight,
-                                      struct tnd_packed_weight **out, struct tandem_error *error)
+/* What is known of a weight before there is memory for it. */
+static void describe(const struct tnd_packed_weights *weights, const struct tandem_tensor *weight,
+                     struct tnd_packed_weight *out)
 {
+    struct tnd_mapped_file mapped;
     bool quantized = tandem_type_is_quantized(weight->type);
-    int panel_rows = quantized ? TND_PANEL_ROWS : TND_PANEL_F_ROWS;
-    size_t panels = (size_t)((weight->ne[1] + panel_rows - 1) / panel_rows * weight->ne[2]);
-    size_t panel_bytes =
-        quantized ? tnd_packed_panel_bytes(weight->type, weight->ne[0])
-                  : tandem_type_row_bytes(weight->type, weight->ne[0]) * TND_PANEL_F_ROWS;
+    out->data = weight->data;
+    out->type = weight->type;
+    out->n = weight->ne[1];
+    out->k = weight->ne[0];
+    out->matrices = weight->ne[2];
+    out->matrix_rows = weight->ne[1];
+    out->panel_rows = quantized ? TND_PANEL_ROWS : TND_PANEL_F_ROWS;
+    out->panel_bytes = quantized
+                           ? tnd_packed_panel_bytes(weight->type, weight->ne[0])
+                           : tandem_type_row_bytes(weight->type, weight->ne[0]) * TND_PANEL_F_ROWS;
+    out->n_copies = 1;
+    out->release_advice = -1;
+#ifdef MADV_PAGEOUT
+    out->release_advice = weights->options.rows == TND_ROWS_RELEASE ? MADV_PAGEOUT : -1;
+#endif
+    if (weights->options.rows == TND_ROWS_AUTO &&
+        tnd_mapped_find(weight->data, tandem_tensor_bytes(weight), &mapped)) {
+        out->release_advice = MADV_DONTNEED;
+    }
+}
+
+static struct tnd_pack_entry entry_of(const struct tnd_packed_weight *packed)
+{
+    return (struct tnd_pack_entry){.offset = packed->offset,
+                                   .type = packed->type,
+                                   .k = packed->k,
+                                   .n = packed->n,
+                                   .matrices = packed->matrices};
+}
+
+/* Takes the panels of the cache of the model file, where there are some. */
+static void look_into_cache(struct tnd_packed_weights *weights, struct tnd_packed_weight *packed)
+{
+    size_t row_bytes = tandem_type_row_bytes(packed->type, packed->k);
+    size_t bytes = (size_t)(packed->matrices * packed->matrix_rows) * row_bytes;
+    if (weights->files == NULL || bytes == 0) {
+        return;
+    }
+    packed->file = tnd_packed_files_hold(weights->files, packed->data, bytes, &packed->offset);
+    if (packed->file != NULL) {
+        struct tnd_pack_entry wanted = entry_of(packed);
+        packed->panels = (uint8_t *)(uintptr_t)tnd_packed_file_find(packed->file, &wanted);
+        packed->is_cached = packed->panels != NULL; /* nobody writes there: panels are ready */
+    }
+}
+
+/* Memory for the panels of a weight that no cache has. */
+static enum tandem_status take_memory(struct tnd_packed_weights *weights, const char *name,
+                                      size_t panels, struct tnd_packed_weight *packed,
+                                      struct tandem_error *error)
+{
     size_t bytes = 0;
-    bool is_size = tnd_mul_size(panels, panel_bytes, &bytes);
+    bool is_size = tnd_mul_size(panels, packed->panel_bytes, &bytes);
     size_t left = bytes_left(weights, bytes);
     /* The stream is fetched ahead of its end: harmless, prefetches never fault. */
     if (!is_size || bytes > left) {
-        return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, weight->name, (int64_t)bytes,
-                             (int64_t)left,
+        return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, name, (int64_t)bytes, (int64_t)left,
                              "cpu: packed weights would take %zu bytes more, %zu are left of the "
                              "limit",
                              bytes, left);
     }
-    size_t states_bytes = (sizeof(struct tnd_panel_states) + panels + 7) / 8 * 8;
-    size_t copy_bytes = (bytes / COPY_STEP + 1) * COPY_STEP;
-    int n_copies = bytes > 0 ? copies_of(weights, copy_bytes) : 1;
-    bytes = n_copies > 1 ? copy_bytes * (size_t)n_copies : bytes;
+    packed->copy_bytes = (bytes / COPY_STEP + 1) * COPY_STEP;
+    packed->n_copies = bytes > 0 ? copies_of(weights, packed->copy_bytes) : 1;
+    packed->bytes = packed->n_copies > 1 ? packed->copy_bytes * (size_t)packed->n_copies : bytes;
+    packed->panels = bytes > 0 ? take_pages(weights, packed->bytes) : NULL;
+    return bytes == 0 || packed->panels != NULL ? TANDEM_OK : no_memory(name, packed->bytes, error);
+}
+
+/* Whether each panel of each copy is there. */
+static enum tandem_status make_states(struct tnd_packed_weight *packed, const char *name,
+                                      size_t panels, struct tandem_error *error)
+{
+    packed->states_bytes = (sizeof(struct tnd_panel_states) + panels + 7) / 8 * 8;
+    packed->states = tnd_calloc((size_t)packed->n_copies, packed->states_bytes);
+    if (packed->states == NULL) {
+        return no_memory(name, packed->states_bytes, error);
+    }
+    for (int i = 0; i < packed->n_copies; i++) {
+        struct tnd_panel_states *states = tnd_packed_copy(packed, i).states;
+        atomic_init(&states->left, packed->is_cached ? 0 : (int_least64_t)panels);
+        memset(states->state, packed->is_cached ? TND_PANEL_READY : TND_PANEL_EMPTY, panels);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status make_weight(struct tnd_packed_weights *weights,
+                                      const struct tandem_tensor *weight,
+                                      struct tnd_packed_weight **out, struct tandem_error *error)
+{
     struct tnd_packed_weight *packed = tnd_calloc(1, sizeof(*packed));
-    if (packed != NULL) {
-        packed->states = tnd_calloc((size_t)n_copies, states_bytes);
-        packed->panels = bytes > 0 ? take_pages(weights, bytes) : NULL;
+    if (packed == NULL) {
+        return no_memory(weight->name, sizeof(*packed), error);
     }
-    if (packed == NULL || packed->states == NULL || (bytes > 0 && packed->panels == NULL)) {
-        free_weight(packed);
-        return tnd_error_set(error, TANDEM_E_MEMORY, weight->name, (int64_t)bytes, 0,
-                             "cpu: no memory for %zu bytes of packed weights", bytes);
+    describe(weights, weight, packed);
+    size_t panels = (size_t)(tnd_packed_matrix_panels(packed) * packed->matrices);
+    look_into_cache(weights, packed);
+    enum tandem_status status =
+        packed->is_cached ? TANDEM_OK : take_memory(weights, weight->name, panels, packed, error);
+    if (status == TANDEM_OK) {
+        status = make_states(packed, weight->name, panels, error);
     }
-    packed->data = weight->data;
-    packed->type = weight->type;
-    packed->n = weight->ne[1];
-    packed->k = weight->ne[0];
-    packed->matrices = weight->ne[2];
-    packed->matrix_rows = weight->ne[1];
-    packed->panel_rows = panel_rows;
-    packed->panel_bytes = panel_bytes;
-    packed->bytes = bytes;
-    packed->release_rows = weights->options.release_rows;
-    packed->n_copies = n_copies;
-    packed->copy_bytes = copy_bytes;
-    packed->states_bytes = states_bytes;
-    for (int i = 0; i < n_copies; i++) {
-        atomic_init(&tnd_packed_copy(packed, i).states->left, (int_least64_t)panels);
+    if (status != TANDEM_OK) {
+        free_weight(weights, packed);
+        return status;
     }
     *out = packed;
     return TANDEM_OK;
@@ -215,8 +294,8 @@ void tnd_packed_weights_remove(struct tnd_packed_weights *weights, struct tnd_pa
     *at = packed->next;
     weights->bytes -= packed->bytes;
     weights->is_full = false;
+    free_weight(weights, packed); /* under the lock: it may be the last one of a cache */
     pthread_mutex_unlock(&weights->lock);
-    free_weight(packed);
 }
 
 size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights)
@@ -256,11 +335,6 @@ struct tnd_packed_weight tnd_packed_copy(const struct tnd_packed_weight *packed,
     return copy;
 }
 
-static int64_t panels_of_matrix(const struct tnd_packed_weight *packed)
-{
-    return (packed->matrix_rows + packed->panel_rows - 1) / packed->panel_rows;
-}
-
 struct tnd_packed_weight tnd_packed_part(const struct tnd_packed_weight *packed, int64_t matrix,
                                          int64_t row, int64_t n_rows)
 {
@@ -268,7 +342,7 @@ struct tnd_packed_weight tnd_packed_part(const struct tnd_packed_weight *packed,
     TND_ASSERT(0 <= matrix && matrix < packed->matrices && row % packed->panel_rows == 0);
     TND_ASSERT(0 <= row && 0 <= n_rows && row + n_rows <= packed->matrix_rows);
     part.n = n_rows;
-    part.first += matrix * panels_of_matrix(packed) + row / packed->panel_rows;
+    part.first += matrix * tnd_packed_matrix_panels(packed) + row / packed->panel_rows;
     return part;
 }
 
@@ -276,7 +350,7 @@ static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_we
                  int64_t i, uint8_t *out)
 {
     size_t row_bytes = tandem_type_row_bytes(packed->type, packed->k);
-    int64_t panels = panels_of_matrix(packed);
+    int64_t panels = tnd_packed_matrix_panels(packed);
     int64_t row = i % panels * packed->panel_rows;
     int64_t left = packed->matrix_rows - row;
     int n_rows = (int)(left < packed->panel_rows ? left : packed->panel_rows);
@@ -291,10 +365,9 @@ static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_we
 
 /* The system may take the pages of the rows back. Whoever reads them later gets them from the file
  * that they were mapped from (or from swap) again, so that nothing is lost. Systems that cannot
- * (Linux before 5.4) refuse, and the rows stay. */
+ * (MADV_PAGEOUT: Linux before 5.4) refuse, and the rows stay. */
 static void release_rows(const struct tnd_packed_weight *packed)
 {
-#ifdef MADV_PAGEOUT
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = (uintptr_t)packed->data;
     uintptr_t end = begin + (size_t)(packed->matrices * packed->matrix_rows) *
@@ -302,11 +375,8 @@ static void release_rows(const struct tnd_packed_weight *packed)
     begin = (begin + page - 1) / page * page; /* pages at the edges hold other things too */
     end = end / page * page;
     if (begin < end) {
-        (void)madvise((void *)begin, end - begin, MADV_PAGEOUT);
+        (void)madvise((void *)begin, end - begin, packed->release_advice);
     }
-#else
-    (void)packed;
-#endif
 }
 
 static void finish_panel(const struct tnd_packed_weight *packed, int64_t i)
@@ -314,7 +384,7 @@ static void finish_panel(const struct tnd_packed_weight *packed, int64_t i)
     atomic_store_explicit(&packed->states->state[i], TND_PANEL_READY, memory_order_release);
     int_least64_t left =
         atomic_fetch_sub_explicit(&packed->states->left, 1, memory_order_acq_rel) - 1;
-    if (left == 0 && packed->release_rows) {
+    if (left == 0 && packed->release_advice >= 0) {
         release_rows(packed);
     }
 }
@@ -342,4 +412,64 @@ const uint8_t *tnd_packed_panel(const struct tnd_kernels_q *kernels,
         sched_yield();
     }
     return panel;
+}
+
+/* ---- for the next process ---- */
+
+static bool is_complete(const struct tnd_packed_weight *packed)
+{
+    return !packed->is_cached && packed->panels != NULL &&
+           atomic_load_explicit(&packed->states->left, memory_order_acquire) == 0;
+}
+
+/* The weights of one model file; `pieces` has room for all. */
+static enum tandem_status keep_file(struct tnd_packed_weights *weights,
+                                    struct tnd_packed_file *file, struct tnd_packed_piece *pieces,
+                                    struct tandem_error *error)
+{
+    size_t n = 0;
+    for (struct tnd_packed_weight *at = weights->first; at != NULL; at = at->next) {
+        if (at->file == file && is_complete(at)) {
+            size_t panels = (size_t)(tnd_packed_matrix_panels(at) * at->matrices);
+            pieces[n].entry = entry_of(at);
+            pieces[n].entry.bytes = panels * at->panel_bytes;
+            pieces[n++].panels = at->panels;
+            at->is_kept = true; /* or it cannot be: nobody tries again */
+        }
+    }
+    return tnd_packed_file_write(weights->files, file, pieces, n, error);
+}
+
+enum tandem_status tnd_packed_weights_keep(struct tnd_packed_weights *weights,
+                                           struct tandem_error *error)
+{
+    enum tandem_status first = TANDEM_OK;
+    size_t n = 0;
+    pthread_mutex_lock(&weights->lock);
+    for (struct tnd_packed_weight *at = weights->first; at != NULL; at = at->next) {
+        n += at->file != NULL;
+    }
+    struct tnd_packed_piece *pieces = n > 0 ? tnd_calloc(n, sizeof(*pieces)) : NULL;
+    for (struct tnd_packed_weight *at = weights->first; at != NULL && pieces != NULL;
+         at = at->next) {
+        if (at->file != NULL && !at->is_kept && is_complete(at)) {
+            enum tandem_status status =
+                keep_file(weights, at->file, pieces, first == TANDEM_OK ? error : NULL);
+            first = first == TANDEM_OK ? status : first;
+        }
+    }
+    pthread_mutex_unlock(&weights->lock);
+    if (n > 0 && pieces == NULL) {
+        return no_memory("pack-cache", n * sizeof(*pieces), error);
+    }
+    tnd_free(pieces);
+    return first;
+}
+
+void tnd_packed_weights_set_note(struct tnd_packed_weights *weights, tnd_packed_note_fn *note,
+                                 void *user)
+{
+    if (weights->files != NULL) {
+        tnd_packed_files_set_note(weights->files, note, user);
+    }
 }

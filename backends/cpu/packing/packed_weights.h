@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "backends/cpu/packing/packed_files.h"
 #include "backends/cpu/packing/packed_numa.h"
 #include "backends/cpu/packing/packing.h"
 #include "tandem/backend.h"
@@ -18,11 +19,21 @@ struct tnd_panel_states {
     atomic_uchar state[];      /* enum tnd_panel_state of each */
 };
 
+/* What becomes of rows that are packed. Those of mapped files that leave the memory are read from
+ * the file again by whoever needs them. */
+enum tnd_packed_rows {
+    TND_ROWS_AUTO, /* rows of mapped files leave the process; the system may keep them at hand */
+    TND_ROWS_KEEP,
+    TND_ROWS_RELEASE /* all rows leave the memory, to their file or to swap */
+};
+
 struct tnd_packed_options {
-    size_t limit_bytes;        /* all copies together never take more */
-    bool release_rows;         /* rows that are packed leave the memory until somebody reads them */
+    size_t limit_bytes; /* all copies together never take more */
+    enum tnd_packed_rows rows;
     double (*available)(void); /* bytes that may be taken without swapping, 0: unknown; NULL: no
                                   other limit than limit_bytes */
+    const char *cache; /* folder of caches, read by tnd_packed_weights_new; NULL: there are none */
+    const char *isa;   /* of the kernels that pack; lives as long as the weights */
 };
 
 struct tnd_packed_weight {
@@ -35,13 +46,23 @@ struct tnd_packed_weight {
     size_t panel_bytes;
     uint8_t *panels; /* ceil(matrix_rows / panel_rows) panels a matrix, 64-byte aligned */
     struct tnd_panel_states *states;
-    bool release_rows;
+    int release_advice;             /* to madvise once the rows are packed; -1: none */
+    struct tnd_packed_file *file;   /* that has the rows; NULL: there is no cache for them */
+    uint64_t offset;                /* of the rows in it */
+    bool is_cached;                 /* the panels are those of a mapped cache */
+    bool is_kept;                   /* a cache was written with them */
     size_t bytes;                   /* taken from the system, by all copies */
     int n_copies;                   /* one, or one a NUMA node, one behind the other */
     size_t copy_bytes;              /* from one to the next */
     size_t states_bytes;            /* likewise */
     struct tnd_packed_weight *next; /* in the list */
 };
+
+/** Panels of one matrix. */
+static inline int64_t tnd_packed_matrix_panels(const struct tnd_packed_weight *packed)
+{
+    return (packed->matrix_rows + packed->panel_rows - 1) / packed->panel_rows;
+}
 
 struct tnd_packed_weights;
 
@@ -72,7 +93,20 @@ struct tnd_packed_weight tnd_packed_copy(const struct tnd_packed_weight *packed,
 /** Frees the copy; nobody may be computing with it. Any thread. */
 void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
                                struct tnd_packed_weight *packed);
-/** Bytes of all copies. */
+/** Of a copy that a cache has: FILE when a part of it was gone when it was read. Costs a look. */
+enum tandem_status tnd_packed_weight_check(const struct tnd_packed_weight *packed,
+                                           struct tandem_error *error);
+/** Makes the panels of rows row .. row + n_rows - 1 of all rows of all matrices ready: packed, or
+ *  read from the cache. Any thread. */
+void tnd_packed_weight_finish(const struct tnd_kernels_q *kernels,
+                              const struct tnd_packed_weight *packed, int64_t row, int64_t n_rows);
+/** Writes caches for what is packed completely and is in none. Any thread. Errors: FILE, MEMORY:
+ *  the first one; others are written nevertheless. */
+enum tandem_status tnd_packed_weights_keep(struct tnd_packed_weights *weights,
+                                           struct tandem_error *error);
+void tnd_packed_weights_set_note(struct tnd_packed_weights *weights, tnd_packed_note_fn *note,
+                                 void *user);
+/** Bytes of all copies, but for those of caches. */
 size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights);
 
 /** Rows row .. row + n_rows - 1 of one matrix, as a weight of its own; `row` is the first one of a

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ * Caches by model file. A cache has the model's name and the hash of its contents, so that parts of
+ * models with the same names do not meet. */
+#include "backends/cpu/packing/packed_files.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/file_stream.h"
+#include "base/tnd_assert.h"
+
+struct tnd_packed_file {
+    struct tnd_mapped_file model;
+    struct tnd_pack_key key;
+    char path[PATH_MAX];
+    struct tnd_file cache; /* zero: there is none that serves */
+    size_t n_entries;
+    bool is_foreign; /* something else has the cache's name: it is left alone */
+    int n_holders;
+    struct tnd_packed_file *next;
+};
+
+struct tnd_packed_files {
+    char folder[PATH_MAX];
+    const char *isa;
+    tnd_packed_note_fn *note;
+    void *note_user;
+    struct tnd_packed_file *first;
+};
+
+enum tandem_status tnd_packed_files_new(const char *folder, const char *isa,
+                                        struct tnd_packed_files **out_files,
+                                        struct tandem_error *error)
+{
+    struct tnd_packed_files *files = tnd_calloc(1, sizeof(*files));
+    if (files == NULL || strlen(folder) >= sizeof(files->folder)) {
+        tnd_free(files);
+        return tnd_error_set(error, TANDEM_E_MEMORY, "pack-cache", PATH_MAX, 0,
+                             "cpu: no room for the folder of packed weights");
+    }
+    memcpy(files->folder, folder, strlen(folder) + 1);
+    files->isa = isa;
+    *out_files = files;
+    return TANDEM_OK;
+}
+
+void tnd_packed_files_free(struct tnd_packed_files *files)
+{
+    TND_ASSERT(files == NULL || files->first == NULL);
+    tnd_free(files);
+}
+
+void tnd_packed_files_set_note(struct tnd_packed_files *files, tnd_packed_note_fn *note, void *user)
+{
+    files->note = note;
+    files->note_user = user;
+}
+
+/* ---- opening ---- */
+
+static void say(const struct tnd_packed_files *files, bool is_warning, const char *path,
+                const char *what)
+{
+    char text[512];
+    if (files->note != NULL) {
+        snprintf(text, sizeof(text), "pack-cache: %.200s: %.280s", path, what);
+        files->note(files->note_user, is_warning, text);
+    }
+}
+
+/* A cache that does not fit is ignored; one that is ours will be replaced. */
+static void open_cache(const struct tnd_packed_files *files, struct tnd_packed_file *file)
+{
+    struct tandem_error error = {0};
+    char text[96];
+    if (!tnd_file_exists(file->path)) {
+        return;
+    }
+    enum tandem_status status = tnd_file_map(file->path, false, &file->cache, &error);
+    file->is_foreign =
+        status != TANDEM_OK ||
+        (file->cache.bytes > 0 && !tnd_pack_cache_is_ours(file->cache.data, file->cache.bytes));
+    if (status == TANDEM_OK) {
+        status = tnd_pack_cache_check(file->cache.data, file->cache.bytes, &file->key,
+                                      &file->n_entries, &error);
+    }
+    if (status != TANDEM_OK) {
+        tnd_file_close(&file->cache);
+        say(files, true, file->path, error.text);
+        return;
+    }
+    snprintf(text, sizeof(text), "%zu packed weights, %.0f MiB", file->n_entries,
+             (double)file->cache.bytes / 1048576.0);
+    say(files, false, file->path, text);
+}
+
+static struct tnd_packed_file *open_file(const struct tnd_packed_files *files,
+                                         const struct tnd_mapped_file *model)
+{
+    struct tnd_packed_file *file = tnd_calloc(1, sizeof(*file));
+    if (file == NULL) {
+        return NULL;
+    }
+    file->model = *model;
+    file->key = (struct tnd_pack_key){.model_bytes = model->bytes,
+                                      .model_changed_ns = model->changed_ns,
+                                      .model_hash = tnd_pack_model_hash(model->data, model->bytes),
+                                      .layout = tnd_pack_layout_of(files->isa)};
+    int n = snprintf(file->path, sizeof(file->path), "%s/%s-%016" PRIx64 ".packed", files->folder,
+                     model->name, file->key.model_hash);
+    if (n < 0 || (size_t)n >= sizeof(file->path)) {
+        tnd_free(file);
+        return NULL;
+    }
+    open_cache(files, file);
+    return file;
+}
+
+static bool is_same(const struct tnd_mapped_file *a, const struct tnd_mapped_file *b)
+{
+    return a->device == b->device && a->file == b->file && a->bytes == b->bytes &&
+           a->changed_ns == b->changed_ns;
+}
+
+struct tnd_packed_file *tnd_packed_files_hold(struct tnd_packed_files *files, const void *data,
+                                              size_t bytes, uint64_t *out_offset)
+{
+    struct tnd_mapped_file model;
+    if (!tnd_mapped_find(data, bytes, &model)) {
+        return NULL;
+    }
+    struct tnd_packed_file *file = files->first;
+    while (file != NULL && !is_same(&file->model, &model)) {
+        file = file->next;
+    }
+    if (file == NULL) {
+        file = open_file(files, &model);
+        if (file == NULL) {
+            return NULL;
+        }
+        file->next = files->first;
+        files->first = file;
+    }
+    file->model = model; /* the same file may be mapped anew */
+    file->n_holders++;
+    *out_offset = (uint64_t)((const uint8_t *)data - model.data);
+    return file;
+}
+
+void tnd_packed_files_leave(struct tnd_packed_files *files, struct tnd_packed_file *file)
+{
+    TND_ASSERT(file->n_holders > 0);
+    if (--file->n_holders > 0) {
+        return;
+    }
+    struct tnd_packed_file **at = &files->first;
+    while (*at != file) {
+        at = &(*at)->next;
+    }
+    *at = file->next;
+    tnd_file_close(&file->cache);
+    tnd_free(file);
+}
+
+/* ---- reading and writing ---- */
+
+static bool is_entry(const struct tnd_pack_entry *a, const struct tnd_pack_entry *b)
+{
+    return a->offset == b->offset && a->type == b->type && a->k == b->k && a->n == b->n &&
+           a->matrices == b->matrices;
+}
+
+const uint8_t *tnd_packed_file_find(const struct tnd_packed_file *file,
+                                    const struct tnd_pack_entry *wanted)
+{
+    for (size_t i = 0; i < file->n_entries; i++) {
+        struct tnd_pack_entry entry = tnd_pack_cache_entry(file->cache.data, i);
+        if (is_entry(&entry, wanted)) {
+            return file->cache.data + entry.at;
+        }
+    }
+    return NULL;
+}
+
+/* What the cache has and what is new, placed one behind the other. */
+static struct tnd_packed_piece *join(const struct tnd_packed_file *file,
+                                     const struct tnd_packed_piece *pieces, size_t n_pieces,
+                                     size_t *out_n)
+{
+    size_t n = 0;
+    struct tnd_packed_piece *all = tnd_calloc(n_pieces + file->n_entries, sizeof(*all));
+    for (size_t i = 0; i < file->n_entries && all != NULL; i++) {
+        struct tnd_pack_entry entry = tnd_pack_cache_entry(file->cache.data, i);
+        all[n++] = (struct tnd_packed_piece){entry, file->cache.data + entry.at};
+    }
+    for (size_t i = 0; i < n_pieces && all != NULL; i++) {
+        size_t same = 0; /* a weight may have been prepared as two tensors */
+        while (same < n && !is_entry(&all[same].entry, &pieces[i].entry)) {
+            same++;
+        }
+        all[same] = pieces[i];
+        n += same == n;
+    }
+    *out_n = n;
+    return all;
+}
+
+static enum tandem_status write_panels(struct tnd_file_stream *stream,
+                                       const struct tnd_packed_piece *pieces,
+                                       const struct tnd_pack_entry *placed, size_t n,
+                                       struct tandem_error *error)
+{
+    static const uint8_t zeros[TND_PACK_ALIGNMENT];
+    uint64_t at = tnd_pack_index_bytes(n);
+    for (size_t i = 0; i < n; i++) {
+        TND_TRY(tnd_file_stream_write(stream, zeros, (size_t)(placed[i].at - at), error));
+        TND_TRY(tnd_file_stream_write(stream, pieces[i].panels, (size_t)placed[i].bytes, error));
+        at = placed[i].at + placed[i].bytes;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status write_all(const struct tnd_packed_file *file,
+                                    const struct tnd_packed_piece *pieces,
+                                    struct tnd_pack_entry *entries, size_t n, uint8_t *index,
+                                    struct tandem_error *error)
+{
+    struct tnd_file_stream stream;
+    uint64_t bytes = tnd_pack_place(entries, n);
+    tnd_pack_write_index(&file->key, entries, n, bytes, index);
+    TND_TRY(tnd_file_make_folders(file->path, error));
+    TND_TRY(tnd_file_stream_open(file->path, false, &stream, error));
+    enum tandem_status status =
+        tnd_file_stream_write(&stream, index, tnd_pack_index_bytes(n), error);
+    if (status == TANDEM_OK) {
+        status = write_panels(&stream, pieces, entries, n, error);
+    }
+    if (status == TANDEM_OK) { /* what was packed from a file that changed belongs to neither */
+        status = tnd_mapped_check_file(file->model.data, error);
+    }
+    if (status == TANDEM_OK) {
+        return tnd_file_stream_commit(&stream, error);
+    }
+    tnd_file_stream_abandon(&stream);
+    return status;
+}
+
+enum tandem_status tnd_packed_file_write(struct tnd_packed_files *files,
+                                         struct tnd_packed_file *file,
+                                         const struct tnd_packed_piece *pieces, size_t n_pieces,
+                                         struct tandem_error *error)
+{
+    size_t n = 0;
+    if (file->is_foreign) {
+        return tnd_error_set(error, TANDEM_E_FILE, file->path, 0, 0,
+                             "%.200s: is no cache of packed weights and is left alone", file->path);
+    }
+    struct tnd_packed_piece *all = join(file, pieces, n_pieces, &n);
+    struct tnd_pack_entry *entries = tnd_calloc(n, sizeof(*entries));
+    uint8_t *index = tnd_alloc(tnd_pack_index_bytes(n));
+    enum tandem_status status = TANDEM_E_MEMORY;
+    if (all != NULL && entries != NULL && index != NULL) {
+        for (size_t i = 0; i < n; i++) {
+            entries[i] = all[i].entry;
+        }
+        status = write_all(file, all, entries, n, index, error);
+    } else {
+        (void)tnd_error_set(error, status, file->path, 0, 0, "pack-cache: no memory");
+    }
+    tnd_free(index);
+    tnd_free(entries);
+    tnd_free(all);
+    if (status == TANDEM_OK) {
+        say(files, false, file->path, "written");
+    }
+    return status;
+}
