@@ -26,40 +26,80 @@ static inline tnd_finish_lanes tnd_finish_select(tnd_finish_mask mask, tnd_finis
     return (tnd_finish_lanes)((mask & (tnd_finish_mask)a) | (~mask & (tnd_finish_mask)b));
 }
 
-static inline tnd_finish_lanes tnd_finish_step(int kind, tnd_finish_lanes x, tnd_finish_lanes y)
+#define TND_FINISH_ALL(expression)                                                                 \
+    TND_CONV_UNROLL                                                                                \
+    for (int i = 0; i < n; i++) {                                                                  \
+        const tnd_finish_lanes x = a[i];                                                           \
+        const tnd_finish_lanes y = b[i];                                                           \
+        v[i] = (expression);                                                                       \
+    }                                                                                              \
+    break
+
+/* `n`: vectors, known when this is compiled. */
+__attribute__((always_inline)) static inline void tnd_finish_step(int kind,
+                                                                  const tnd_finish_lanes *a,
+                                                                  const tnd_finish_lanes *b, int n,
+                                                                  tnd_finish_lanes *v)
 {
     switch (kind) {
     case TND_BINARY_ADD:
-        return x + y;
+        TND_FINISH_ALL(x + y);
     case TND_BINARY_SUB:
-        return x - y;
+        TND_FINISH_ALL(x - y);
     case TND_BINARY_MUL:
-        return x * y;
+        TND_FINISH_ALL(x * y);
     case TND_BINARY_DIV:
-        return x / y;
+        TND_FINISH_ALL(x / y);
     case TND_BINARY_MAX: /* (x != x: NaN) */
-        return tnd_finish_select((x > y) | (x != x), x, y);
+        TND_FINISH_ALL(tnd_finish_select((x > y) | (x != x), x, y));
     default:
-        return tnd_finish_select((x < y) | (x != x), x, y);
+        TND_FINISH_ALL(tnd_finish_select((x < y) | (x != x), x, y));
     }
 }
 
-/* `width`: filters of a tile, a multiple of TND_FINISH_LANES, known when this is compiled. */
+/* `places` and `width`, a multiple of TND_FINISH_LANES, are known when this is compiled. */
+__attribute__((always_inline)) static inline void
+tnd_finish_some(const struct tnd_conv_finish *finish, int first, int places, int width)
+{
+    enum { MOST = 4 * TND_CONV_FILTERS / TND_FINISH_LANES };
+    tnd_finish_lanes v[MOST];
+    tnd_finish_lanes w[MOST];
+    const int each = width / TND_FINISH_LANES;
+    TND_CONV_UNROLL
+    for (int i = 0; i < places * each; i++) {
+        memcpy(&v[i],
+               finish->sums + (first + i / each) * finish->stride + i % each * TND_FINISH_LANES,
+               sizeof(v[i]));
+    }
+    for (int s = 0; s < finish->n_steps; s++) {
+        const struct tnd_conv_step *step = &finish->steps[s];
+        TND_CONV_UNROLL
+        for (int i = 0; i < places * each; i++) {
+            memcpy(&w[i], step->at + (first + i / each) * step->row + i % each * TND_FINISH_LANES,
+                   sizeof(w[i]));
+        }
+        if (step->is_right) {
+            tnd_finish_step(step->kind, w, v, places * each, v);
+        } else {
+            tnd_finish_step(step->kind, v, w, places * each, v);
+        }
+    }
+    TND_CONV_UNROLL
+    for (int i = 0; i < places * each; i++) {
+        memcpy(finish->y + (first + i / each) * finish->line + i % each * TND_FINISH_LANES, &v[i],
+               sizeof(v[i]));
+    }
+}
+
+/* Four places together, so that choosing an operation takes a small share. */
 static inline void tnd_finish_places(const struct tnd_conv_finish *finish, int width)
 {
-    for (int m = 0; m < finish->n_places; m++) {
-        for (int f = 0; f < width; f += TND_FINISH_LANES) {
-            tnd_finish_lanes v;
-            memcpy(&v, finish->sums + m * finish->stride + f, sizeof(v));
-            for (int i = 0; i < finish->n_steps; i++) {
-                const struct tnd_conv_step *step = &finish->steps[i];
-                tnd_finish_lanes w;
-                memcpy(&w, step->at + m * step->row + f, sizeof(w));
-                v = step->is_right ? tnd_finish_step(step->kind, w, v)
-                                   : tnd_finish_step(step->kind, v, w);
-            }
-            memcpy(finish->y + m * finish->line + f, &v, sizeof(v));
-        }
+    int m = 0;
+    for (; m + 4 <= finish->n_places; m += 4) {
+        tnd_finish_some(finish, m, 4, width);
+    }
+    for (; m < finish->n_places; m++) {
+        tnd_finish_some(finish, m, 1, width);
     }
 }
 

@@ -15,7 +15,7 @@
 
 enum { FEW_CHANNELS = 16, ITEM_TILES = 8 };
 
-static const struct tnd_conv_kernel *best_kernel(void)
+const struct tnd_conv_kernel *tnd_conv_kernel_best(void)
 {
 #if defined(__x86_64__)
     const uint32_t features = tnd_cpu_features();
@@ -41,22 +41,45 @@ static int64_t place_of(const struct tnd_conv *conv, int64_t pixel, int64_t *sta
     return pixel;
 }
 
-/* Pointers of one place, `step` apart. */
+/* How many of `n` places from one on, in the same line, see nothing of the padding. */
+static int count_whole(const struct tnd_conv *conv, const int64_t *start, int n)
+{
+    const int last = conv->n - 1;
+    for (int i = 0; i < conv->n; i++) {
+        if (start[i] < 0 || start[i] + (conv->taps[i] - 1) * conv->dilation[i] >= conv->in[i]) {
+            return 0;
+        }
+    }
+    const int64_t room =
+        conv->in[last] - 1 - start[last] - (conv->taps[last] - 1) * conv->dilation[last];
+    const int64_t column = (start[last] + conv->begin[last]) / conv->stride[last];
+    int64_t whole = room / conv->stride[last] + 1;
+    whole = whole < conv->out[last] - column ? whole : conv->out[last] - column;
+    return whole < n ? (int)whole : n;
+}
+
+/* Pointers of such places, `step` from tap to tap. */
+static void find_whole(const struct tnd_conv *conv, const float *x, int64_t image,
+                       const int64_t *start, int n, const float **rows, int64_t step)
+{
+    const int64_t next = conv->stride[conv->n - 1] * conv->all_channels;
+    for (int i = 0; i < conv->n; i++) {
+        image = image * conv->in[i] + start[i];
+    }
+    for (int64_t t = 0; t < conv->n_taps; t++) {
+        const float *at = x + image * conv->all_channels + conv->offsets[t];
+        for (int m = 0; m < n; m++, at += next) {
+            rows[t * step + m] = at;
+        }
+    }
+}
+
+/* Pointers of one place at the edge. */
 static void find_rows(const struct tnd_conv *conv, const float *x, int64_t image,
                       const int64_t *start, const float **rows, int64_t step)
 {
     int64_t tap[TND_NET_MAX_WINDOW] = {0};
-    int64_t first = image;
-    bool is_whole = true; /* nothing of the window lies in the padding */
-    for (int i = 0; i < conv->n; i++) {
-        is_whole = is_whole && start[i] >= 0 &&
-                   start[i] + (conv->taps[i] - 1) * conv->dilation[i] < conv->in[i];
-        first = first * conv->in[i] + start[i];
-    }
-    for (int64_t t = 0; is_whole && t < conv->n_taps; t++) {
-        rows[t * step] = x + first * conv->all_channels + conv->offsets[t];
-    }
-    for (int64_t t = 0; !is_whole && t < conv->n_taps; t++) {
+    for (int64_t t = 0; t < conv->n_taps; t++) {
         int64_t at = image;
         bool is_inside = true;
         for (int i = 0; i < conv->n; i++) {
@@ -76,10 +99,17 @@ void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, i
 {
     int64_t start[TND_NET_MAX_WINDOW];
     int64_t image = place_of(conv, pixel, start);
-    for (int m = 0; m < n; m++) {
-        find_rows(conv, x + channel, image, start, rows + m, n);
+    for (int m = 0; m < n;) {
+        int whole = count_whole(conv, start, n - m);
+        if (whole > 0) {
+            find_whole(conv, x + channel, image, start, whole, rows + m, n);
+        } else {
+            find_rows(conv, x + channel, image, start, rows + m, n);
+            whole = 1;
+        }
+        m += whole;
         int i = conv->n - 1;
-        start[i] += conv->stride[i];
+        start[i] += whole * conv->stride[i];
         while (i >= 0 && start[i] == conv->out[i] * conv->stride[i] - conv->begin[i]) {
             start[i] = -conv->begin[i];
             if (--i >= 0) {
@@ -236,7 +266,7 @@ static void describe(struct tnd_conv *conv, const struct tnd_net_node *node,
                      const struct tnd_dims *x, const struct tnd_dims *y)
 {
     const struct tnd_window *window = &node->params.window;
-    conv->kernel = best_kernel();
+    conv->kernel = tnd_conv_kernel_best();
     conv->n = window->n;
     conv->n_taps = 1;
     conv->n_pixels = y->dims[0];

@@ -203,6 +203,10 @@ void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const struct tnd_co
                         const tandem_tensor *node, const struct tnd_fuse_tile *tile, float *y,
                         int64_t line);
 
+/* lower_conv.c */
+/** The kernels of the widest instruction set that this CPU has. */
+const struct tnd_conv_kernel *tnd_conv_kernel_best(void);
+
 /* lower_linear.c, lower_conv.c, lower_windows.c, lower_reduce.c. `done` false: the general way */
 enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_net_node *node,
                                       bool *done);

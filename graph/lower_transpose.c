@@ -4,9 +4,10 @@
 #include "graph/lower_internal.h"
 
 enum {
-    FEWEST = 8,        /* values of either dimension that make blocks worth it */
-    BLOCK_ROWS = 16,   /* of the result: one line of the operand */
-    BLOCK_VALUES = 256 /* of a row of the result */
+    FEWEST = 8,         /* values of a row that are worth loops of their own; fewer: a narrow row */
+    BLOCK_ROWS = 16,    /* of the result: one line of the operand */
+    NARROW_ROWS = 1024, /* the same where rows are narrow: few streams, read as far as they go */
+    BLOCK_VALUES = 256  /* of a row of the result */
 };
 
 /* What one item is: some rows of the result, some values of each. */
@@ -19,13 +20,19 @@ static int64_t parts(int64_t n, int64_t of)
     return (n + of - 1) / of;
 }
 
+static int64_t block_rows(const struct tnd_fuse_space *space)
+{
+    return space->shape.dims[space->shape.n - 1] < FEWEST ? NARROW_ROWS : BLOCK_ROWS;
+}
+
 static struct block block_of(const struct tnd_fuse_space *space, int64_t item)
 {
     const int64_t *extents = space->shape.dims + space->shape.n - 2;
     struct block block = {.column = item % parts(extents[1], BLOCK_VALUES) * BLOCK_VALUES};
     item /= parts(extents[1], BLOCK_VALUES);
-    block.row = item % parts(extents[0], BLOCK_ROWS) * BLOCK_ROWS;
-    block.outer = item / parts(extents[0], BLOCK_ROWS);
+    const int64_t n_rows = block_rows(space);
+    block.row = item % parts(extents[0], n_rows) * n_rows;
+    block.outer = item / parts(extents[0], n_rows);
     return block;
 }
 
@@ -47,9 +54,24 @@ static void copy_part(const uint32_t *restrict from, int64_t stride, int64_t n_r
     }
 }
 
+/* Rows without gaps, of a number of columns that is known when this is compiled. */
+static inline void copy_narrow(const uint32_t *restrict from, int64_t stride, int64_t n_rows,
+                               int n_columns, uint32_t *restrict to)
+{
+    for (int64_t row = 0; row < n_rows; row++) {
+        for (int i = 0; i < n_columns; i++) {
+            to[row * n_columns + i] = from[i * stride + row];
+        }
+    }
+}
+
 static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int64_t n_columns,
                        uint32_t *to, int64_t to_stride)
 {
+    if (n_columns == 3 && to_stride == 3) { /* (of pictures) */
+        copy_narrow(from, stride, n_rows, 3, to);
+        return;
+    }
     const int64_t height = to_stride % 512 == 0 ? FEWEST : BLOCK_ROWS;
     for (int64_t row = 0; row < n_rows; row += height) {
         for (int64_t column = 0; column < n_columns; column += FEWEST) {
@@ -84,7 +106,7 @@ static enum tandem_status run_transpose(void *user, const tandem_tensor *node, i
         const int64_t rows = n_rows - at.row;
         const int64_t columns = n_columns - at.column;
         copy_block((const uint32_t *)view.data + offset, stride,
-                   rows < BLOCK_ROWS ? rows : BLOCK_ROWS,
+                   rows < block_rows(space) ? rows : block_rows(space),
                    columns < BLOCK_VALUES ? columns : BLOCK_VALUES,
                    (uint32_t *)tandem_tensor_data(node) + (at.outer * n_rows + at.row) * n_columns +
                        at.column,
@@ -99,14 +121,13 @@ bool tnd_lower_transpose(struct tnd_job *job)
     const int last = space->shape.n - 1;
     if (job->fuse.n_steps != 1 || job->fuse.steps[0].op != TND_NET_COPY || last < 1 ||
         tnd_dtype_bytes(job->type) != sizeof(uint32_t) || space->n_units == 0 ||
-        space->strides[0][last - 1] != 1 || space->shape.dims[last - 1] < FEWEST ||
-        space->shape.dims[last] < FEWEST) {
+        space->strides[0][last - 1] != 1 || space->shape.dims[last - 1] < FEWEST) {
         return false;
     }
     const int64_t n_rows = space->shape.dims[last - 1];
     const int64_t n_columns = space->shape.dims[last];
     job->n_items = tnd_dims_values(&space->shape) / (n_rows * n_columns) *
-                   parts(n_rows, BLOCK_ROWS) * parts(n_columns, BLOCK_VALUES);
+                   parts(n_rows, block_rows(space)) * parts(n_columns, BLOCK_VALUES);
     job->run = run_transpose;
     return true;
 }

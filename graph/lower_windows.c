@@ -84,6 +84,72 @@ static void pool_strip(const struct tnd_job *job, const struct tnd_view *x,
     } while (i >= 0);
 }
 
+enum { MAX_TAPS = 64 };
+
+/* Where the values are that the window of a place sees; at most MAX_TAPS. */
+static int find_taps(const struct tnd_job *job, const struct tnd_view *x, const struct place *place,
+                     const float **out)
+{
+    const struct tnd_window *window = &job->params->window;
+    int64_t tap[TND_NET_MAX_WINDOW] = {0};
+    int n = 0;
+    int i;
+    do {
+        int64_t at = place->image * x->strides[0];
+        bool is_inside = true;
+        for (int d = 0; d < window->n; d++) {
+            const int64_t where = place->begin[d] + tap[d] * window->dilation[d];
+            is_inside = is_inside && where >= 0 && where < x->shape.dims[2 + d];
+            at += where * x->strides[2 + d];
+        }
+        if (is_inside) {
+            out[n++] = (const float *)x->data + at;
+        }
+        for (i = window->n - 1; i >= 0 && ++tap[i] == window->extent[i]; i--) {
+            tap[i] = 0;
+        }
+    } while (i >= 0);
+    return n;
+}
+
+/* The largest values of one place, channels last, as far as the vectors of the CPU divide the
+ * channels: what follows the sums of a convolution can do that. Returns how many channels. */
+static int64_t pool_wide(const struct tnd_job *job, const struct tnd_view *x,
+                         const struct place *place, float *y)
+{
+    const struct tnd_conv_kernel *kernel = job->more;
+    const int64_t n_channels = job->shape.dims[1] / kernel->filters * kernel->filters;
+    const float *taps[MAX_TAPS];
+    const int n = find_taps(job, x, place, taps);
+    for (int64_t channel = 0; n > 0 && channel < n_channels; channel += kernel->filters) {
+        struct tnd_conv_step steps[TND_CONV_STEPS];
+        struct tnd_conv_finish finish = {
+            .sums = taps[0] + channel, .y = y + channel, .n_places = 1, .steps = steps};
+        int t = 1;
+        do {
+            finish.n_steps = 0;
+            while (t < n && finish.n_steps < TND_CONV_STEPS) {
+                steps[finish.n_steps++] =
+                    (struct tnd_conv_step){.kind = TND_BINARY_MAX, .at = taps[t++] + channel};
+            }
+            kernel->finish(&finish);
+            finish.sums = finish.y;
+        } while (t < n);
+    }
+    return n > 0 ? n_channels : 0;
+}
+
+/* Whether pool_wide can. */
+static bool is_wide(const struct tnd_job *job)
+{
+    const struct tnd_window *window = &job->params->window;
+    int64_t taps = 1;
+    for (int i = 0; i < window->n && taps <= MAX_TAPS; i++) {
+        taps *= window->extent[i];
+    }
+    return job->layout == TND_LAYOUT_LAST && job->params->kind == TND_POOL_MAX && taps <= MAX_TAPS;
+}
+
 static enum tandem_status run_pool(void *user, const tandem_tensor *node, int64_t begin,
                                    int64_t end)
 {
@@ -95,7 +161,8 @@ static enum tandem_status run_pool(void *user, const tandem_tensor *node, int64_
     tnd_lower_strides(&job->shape, job->layout, strides);
     for (int64_t item = begin; item < end; item++) {
         const struct place place = place_of(job, strides, item);
-        for (int64_t channel = 0; channel < job->shape.dims[1]; channel += TND_LANES) {
+        int64_t channel = job->more == NULL ? 0 : pool_wide(job, &x, &place, y + place.at);
+        for (; channel < job->shape.dims[1]; channel += TND_LANES) {
             float best[TND_LANES];
             double sums[TND_LANES];
             const int64_t left = job->shape.dims[1] - channel;
@@ -133,6 +200,7 @@ enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_n
     job->layout = is_last ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN;
     job->n_items = tnd_dims_values(&out->shape) / out->shape.dims[1];
     job->run = run_pool;
+    job->more = is_wide(job) ? tnd_conv_kernel_best() : NULL;
     *done = true;
     return tnd_lower_emit(l, job, tensors, n, &l->values[node->output].tensors[job->layout]);
 }

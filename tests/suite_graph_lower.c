@@ -267,6 +267,14 @@ static void add_convolutions(struct tnd_net *net, struct tnd_rng *rng, int64_t c
     (void)tnd_net_output(net, tnd_net_reduce(net, TND_REDUCE_SUM, pool, 12u));
     (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_SUM, x, &window));
     (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_ARG_MAX, relu, &window));
+    const struct tnd_window large = {.n = 2,
+                                     .extent = {4, 3},
+                                     .stride = {2, 1},
+                                     .dilation = {1, 2},
+                                     .begin = {3, 2},
+                                     .end = {3, 2},
+                                     .groups = 1};
+    (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_MAX, relu, &large));
     const struct tnd_window one = {
         .n = 2, .extent = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
     const int point = tnd_net_conv(net, relu, CONSTANT(net, rng, 4, 5, filters, 1, 1), &one);
