@@ -180,17 +180,25 @@ static void measure(const struct chain *chain, const char *name, int n_threads)
             }
         }
     }
-    qsort(ms[COPIED], ROUNDS, sizeof(double), compare_times);
+    double median[N_METHODS] = {0};
     for (int method = 0; method < N_METHODS; method++) {
-        if (method == COMPILED && chain->compiled == NULL) {
-            printf("%-12s %d threads  compiled: no compiler is called cc\n", name, n_threads);
+        if (method != COMPILED || chain->compiled != NULL) {
+            qsort(ms[method], ROUNDS, sizeof(double), compare_times);
+            median[method] = ms[method][ROUNDS / 2];
+        }
+    }
+    for (int method = 0; method < N_METHODS; method++) {
+        printf("%-12s %d threads  %-12s ", name, n_threads, methods[method]);
+        if (median[method] == 0) {
+            printf("no compiler is called cc\n");
             continue;
         }
-        qsort(ms[method], ROUNDS, sizeof(double), compare_times);
-        const double median = ms[method][ROUNDS / 2];
-        printf("%-12s %d threads  %-12s %7.2f ms  %5.1f GB/s  %3.0f %% of a copy\n", name,
-               n_threads, methods[method], median, 8e-6 * VALUES / median,
-               100 * ms[COPIED][ROUNDS / 2] / median);
+        printf("%7.2f ms  %5.1f GB/s  %3.0f %% of a copy", median[method],
+               8e-6 * VALUES / median[method], 100 * median[COPIED] / median[method]);
+        if (method == INTERPRETED && median[COMPILED] > 0) {
+            printf("  %3.0f %% of compiled", 100 * median[COMPILED] / median[method]);
+        }
+        printf("\n");
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/cpu.h"
 #include "graph/conv_tile.h"
-#include "graph/fuse_program.h"
+#include "graph/net_kernels.h"
 #include "tests/support.h"
 
 enum { TAPS = 3, RUN = 5, GUARD = 8, PLACES = TND_CONV_PIXELS, FILTERS = TND_CONV_FILTERS };
@@ -85,7 +85,7 @@ static bool is_same(float a, float b)
     return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b));
 }
 
-/* Two steps over 3 places, against the strips of programs. */
+/* Two steps over 3 places, against the reference. */
 static void check_finish(const struct tnd_conv_kernel *kernel, enum tnd_binary first,
                          enum tnd_binary second, bool is_right)
 {
