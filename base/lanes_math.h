@@ -37,13 +37,15 @@ static inline tnd_vec tnd_vec_power_of_2(tnd_vec_bits n)
 
 static inline tnd_vec tnd_vec_exp(tnd_vec x)
 {
+    /* (what masks hide, as in a softmax, becomes 0 without a subnormal number, which is slow) */
+    const tnd_vec_bits is_nothing = (tnd_vec_bits)(x < -104.0f);
     tnd_vec_bits n;
-    const tnd_vec e = tnd_vec_exp_part(x, &n) + 1.0f;
+    const tnd_vec e = tnd_vec_exp_part((tnd_vec)((tnd_vec_bits)x & ~is_nothing), &n) + 1.0f;
     /* two factors: the result may be smaller than normal numbers, and 2^n larger than they are */
     const tnd_vec_bits half = (n + 256u) / 2 - 128u;
-    tnd_vec y = e * tnd_vec_power_of_2(half) * tnd_vec_power_of_2(n - half);
-    y = tnd_vec_select((tnd_vec_bits)(x > 0x1.62e42ep+6f), tnd_vec_set(INFINITY), y);
-    return tnd_vec_select((tnd_vec_bits)(x < -104.0f), tnd_vec_set(0), y);
+    const tnd_vec y = e * tnd_vec_power_of_2(half) * tnd_vec_power_of_2(n - half);
+    return tnd_vec_select((tnd_vec_bits)(x > 0x1.62e42ep+6f), tnd_vec_set(INFINITY),
+                          (tnd_vec)((tnd_vec_bits)y & ~is_nothing));
 }
 
 /** tanh(x) = (e^2x - 1) / (e^2x - 1 + 2). From 10 on it is 1. */
