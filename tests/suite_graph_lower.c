@@ -207,6 +207,31 @@ static void constants_that_are_not_read_any_more_are_given_up(void)
     tnd_net_free(net);
 }
 
+/* Rows that are few enough not to turn the matrix for, one more, and matrices of several blocks. */
+static void products_of_few_rows_are_those_of_the_reference(void)
+{
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    static const int64_t shapes[][4] = {
+        {1, 1, 1, 2}, {3, 1, 64, 1500}, {2, 8, 7, 513}, {2, 9, 7, 30}, {1, 3, 6, 512}};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const int64_t *s = shapes[i];
+        struct tnd_net *net = tnd_net_new();
+        const int b = INPUT(net, 3, s[0], s[2], s[3]);
+        const int one = INPUT(net, 2, s[2], s[3]);
+        const int at = permuted(net, INPUT(net, 3, s[0], s[2], s[1]), 0, 2, 1);
+        const int part = tnd_net_slice(net, b, 2, 1, s[3] - 1, 1);
+        const int rows = CONSTANT(net, &rng, 3, s[0], s[1], s[2]);
+        (void)tnd_net_output(net, tnd_net_matmul(net, at, b));
+        (void)tnd_net_output(net, tnd_net_matmul(net, at, one));
+        (void)tnd_net_output(net, tnd_net_matmul(net, at, part));
+        (void)tnd_net_output(net, tnd_net_matmul(net, rows, part));
+        (void)tnd_net_output(net,
+                             tnd_net_matmul(net, at, tnd_net_slice(net, b, 1, s[2] - 1, s[2], -1)));
+        check_net(net, &rng, false, 0.0);
+    }
+}
+
 static int unary_chain(struct tnd_net *net, int x, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -601,6 +626,8 @@ static void random_nets_allocate_nothing_when_repeated(void)
 static CU_TestInfo tests_lower[] = {
     {"products_of_every_layout_are_those_of_the_reference",
      products_of_every_layout_are_those_of_the_reference},
+    {"products_of_few_rows_are_those_of_the_reference",
+     products_of_few_rows_are_those_of_the_reference},
     {"constants_that_are_not_read_any_more_are_given_up",
      constants_that_are_not_read_any_more_are_given_up},
     {"every_function_of_values_gives_the_bits_of_the_reference",
