@@ -37,7 +37,8 @@ static inline tnd_vec tnd_vec_power_of_2(tnd_vec_bits n)
 
 static inline tnd_vec tnd_vec_exp(tnd_vec x)
 {
-    /* (what masks hide, as in a softmax, becomes 0 without a subnormal number, which is slow) */
+    /* (what masks hide, as in a softmax, becomes 0 without a subnormal number, which is slow where
+     * a runtime does not take those for 0) */
     const tnd_vec_bits is_nothing = (tnd_vec_bits)(x < -104.0f);
     tnd_vec_bits n;
     const tnd_vec e = tnd_vec_exp_part((tnd_vec)((tnd_vec_bits)x & ~is_nothing), &n) + 1.0f;
