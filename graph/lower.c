@@ -203,6 +203,27 @@ static struct tnd_operand whole(const struct tnd_lowering *l, int base, enum tnd
     return operand;
 }
 
+static enum tandem_status convert(struct tnd_lowering *l, int value, const struct tnd_operand *from,
+                                  tandem_tensor *tensor, enum tnd_net_layout layout,
+                                  tandem_tensor **out)
+{
+    struct tnd_lowered *lowered = l->out;
+    if (tnd_vector_insert(&lowered->conversions_vector, sizeof(lowered->conversions[0]),
+                          INT_MAX / 2, lowered->n_conversions) != TANDEM_OK) {
+        return tnd_lower_no_memory(l);
+    }
+    lowered->conversions[lowered->n_conversions - 1] =
+        (struct tnd_conversion){.shape = from->view.shape,
+                                .is_last = layout == TND_LAYOUT_LAST,
+                                .name = tnd_net_value(l->net, value)->name};
+    return tnd_lower_copy(l, from, tensor, layout, out);
+}
+
+const struct tnd_conversion *tnd_lowered_conversion(const struct tnd_lowered *lowered, int i)
+{
+    return i >= 0 && i < lowered->n_conversions ? &lowered->conversions[i] : NULL;
+}
+
 enum tandem_status tnd_lower_tensor(struct tnd_lowering *l, int value, enum tnd_net_layout layout,
                                     tandem_tensor **out)
 {
@@ -212,7 +233,7 @@ enum tandem_status tnd_lower_tensor(struct tnd_lowering *l, int value, enum tnd_
             layout == TND_LAYOUT_PLAIN ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN;
         const struct tnd_operand from = whole(l, value, other);
         TND_ASSERT(v->tensors[other] != NULL);
-        TND_TRY(tnd_lower_copy(l, &from, v->tensors[other], layout, &v->tensors[layout]));
+        TND_TRY(convert(l, value, &from, v->tensors[other], layout, &v->tensors[layout]));
     }
     *out = v->tensors[layout];
     return TANDEM_OK;
@@ -256,7 +277,7 @@ enum tandem_status tnd_lower_last(struct tnd_lowering *l, int value, tandem_tens
         return tnd_lower_tensor(l, value, TND_LAYOUT_LAST, out);
     }
     TND_TRY(tnd_lower_operand(l, value, false, &from, tensors, &n));
-    return tnd_lower_copy(l, &from, tensors[0], TND_LAYOUT_LAST, out);
+    return convert(l, value, &from, tensors[0], TND_LAYOUT_LAST, out);
 }
 
 /* ---- constants ---- */
@@ -545,6 +566,7 @@ void tnd_lowered_free(struct tnd_lowered *lowered)
     }
     tnd_vector_fini(&lowered->owned_vector);
     tnd_vector_fini(&lowered->convs_vector);
+    tnd_vector_fini(&lowered->conversions_vector);
     tnd_arena_fini(&lowered->arena);
     tnd_free(lowered->inputs);
     tnd_free(lowered->outputs);

@@ -69,6 +69,13 @@ struct tnd_conv_choice {
     const char *reason;
 };
 
+/** A copy that changes the layout of a value, for a reader that cannot follow the other one. */
+struct tnd_conversion {
+    struct tnd_dims shape;
+    bool is_last;     /* to channels last; else to the order of the dimensions */
+    const char *name; /* of the value; NULL: none. Of the net */
+};
+
 /** Where the texts of generated kernels go: one line "// ---- kernel" stands in front of each. */
 struct tnd_lower_kernels {
     enum tnd_dialect dialect;
@@ -102,6 +109,9 @@ tandem_graph *tnd_lowered_graph(const struct tnd_lowered *lowered);
 /** How convolution `i`, in the order of the net, is computed; NULL behind the last one. Those that
  *  are computed by plain code are not among them. */
 const struct tnd_conv_choice *tnd_lowered_conv(const struct tnd_lowered *lowered, int i);
+
+/** Change `i` of a layout, in the order of the net; NULL behind the last one. */
+const struct tnd_conversion *tnd_lowered_conversion(const struct tnd_lowered *lowered, int i);
 
 /** Copies values into input `i` (of the net's inputs), where they stay for all computations that
  *  follow. Errors: SHAPE (type or shape differ), ARGUMENT (other values than the net was

@@ -33,6 +33,7 @@ struct tnd_lowered {
     struct tnd_arena arena;                   /* jobs */
     TND_VECTOR_OF(struct tnd_array *, owned); /* folded constants, packed weights */
     TND_VECTOR_OF(struct tnd_conv_choice, convs);
+    TND_VECTOR_OF(struct tnd_conversion, conversions);
     struct tnd_fault fault;
 };
 

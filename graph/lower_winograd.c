@@ -322,6 +322,10 @@ static void describe(struct winograd *w, const struct tnd_conv *conv)
     w->tiles[1] = (conv->out[1] + 1) / 2;
     w->n_tiles = conv->n_pixels / (conv->out[0] * conv->out[1]) * w->tiles[0] * w->tiles[1];
     w->pixels = tnd_conv_tile_pixels(conv->kernel, w->n_tiles);
+    /* (an even number of strips, where there are several: 2 or 4 workers then take equal shares) */
+    const int64_t strips = (w->n_tiles + w->pixels - 1) / w->pixels;
+    w->pixels =
+        strips > 1 ? (w->n_tiles + strips + strips % 2 - 1) / (strips + strips % 2) : w->pixels;
     w->n_strips = (w->n_tiles + w->pixels - 1) / w->pixels;
     w->conv.block_items = (w->n_strips + ITEM_STRIPS - 1) / ITEM_STRIPS;
     /* (one line of the cache more than it takes, or all tiles would lie in the same few sets) */

@@ -235,6 +235,7 @@ try 0 "added to t.json" tune conv.onnx --budget 0 --file t.json
 try 0 "result 1x6:  direct" tune conv.onnx --budget 0 --file t.json
 grep -qF '"method": "im2col", "channels": 2, "filters": 3' t.json || { failed=$((failed + 1)); echo "FAILED: the table of tune"; }
 try 0 "the fastest that was measured;  direct" bench conv.onnx --seconds 0 --table t.json --explain
+try 0 "copies that change a layout: 2," bench conv.onnx --seconds 0 --table none --explain
 try 0 "no times are known;  direct not measured" bench conv.onnx --seconds 0 --table none --explain
 sed 's/"median_us": [0-9.e+-]*/"median_us": -1/' t.json >wrong.json
 try 1 "convolutions[0].median_us" bench conv.onnx --seconds 0 --table wrong.json

@@ -111,6 +111,9 @@ static bool compute(const struct tnd_net *net, enum tnd_conv_method method, int 
     const struct tnd_conv_choice *choice = tnd_lowered_conv(lowered, 0);
     CU_ASSERT_PTR_NULL(tnd_lowered_conv(lowered, 1));
     CU_ASSERT_PTR_NULL(tnd_lowered_conv(lowered, -1));
+    CU_ASSERT_PTR_NULL(tnd_lowered_conversion(lowered, -1));
+    const struct tnd_conversion *first = tnd_lowered_conversion(lowered, 0);
+    CU_ASSERT_TRUE(first != NULL && first->is_last && first->shape.n == net->values[0].shape.n);
     const bool is_method = choice != NULL && choice->method == method;
     if (is_method) {
         tandem_runtime *runtime = open_runtime(threads);

@@ -94,6 +94,23 @@ static void print_times(const struct tnd_conv_choice *choice)
     }
 }
 
+static void print_conversions(const struct tnd_lowered *lowered)
+{
+    const struct tnd_conversion *one;
+    double values = 0;
+    int n = 0;
+    for (; (one = tnd_lowered_conversion(lowered, n)) != NULL; n++) {
+        printf("layout %d:", n + 1);
+        for (int d = 0; d < one->shape.n; d++) {
+            printf("%s%" PRId64, d == 0 ? " " : "x", one->shape.dims[d]);
+        }
+        printf(" %s%s%s\n", one->is_last ? "to channels last" : "from channels last",
+               one->name != NULL ? ", value " : "", one->name != NULL ? one->name : "");
+        values += (double)tnd_dims_values(&one->shape);
+    }
+    printf("copies that change a layout: %d, %.0f values in all\n", n, values);
+}
+
 void tnd_conv_book_explain(const struct tnd_lowered *lowered)
 {
     const struct tnd_conv_choice *choice;
@@ -105,4 +122,5 @@ void tnd_conv_book_explain(const struct tnd_lowered *lowered)
         print_times(choice);
         printf("\n");
     }
+    print_conversions(lowered);
 }
