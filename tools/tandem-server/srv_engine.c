@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/pack_option.h"
 #include "tools/tandem-server/srv_engine_parts.h"
 
 static const double READERS_EVERY = 0.1; /* seconds between looks whether readers are gone */
@@ -155,9 +154,9 @@ void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum 
     tnd_srv_job_unref(job);
 }
 
-void tnd_srv_engine_prepare(struct srv_engine *engine, const char *folder)
+tandem_session *tnd_srv_engine_session(const struct srv_engine *engine)
 {
-    tnd_pack_option_prepare(folder, engine->session, engine->options.runtime);
+    return engine->session;
 }
 
 /* Why a job must end before its time; SRV_RUNNING: it need not. */

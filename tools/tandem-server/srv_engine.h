@@ -57,8 +57,8 @@ enum tandem_status tnd_srv_engine_new(const struct srv_engine_options *options,
                                       struct srv_engine **out_engine, struct tandem_error *error);
 /** The thread must have ended. NULL is allowed. */
 void tnd_srv_engine_free(struct srv_engine *engine);
-/** Makes the weights ready, before the thread starts: see tools/pack_option.h. */
-void tnd_srv_engine_prepare(struct srv_engine *engine, const char *folder);
+/** Its session, before the thread starts. */
+tandem_session *tnd_srv_engine_session(const struct srv_engine *engine);
 /** Starts the thread. Errors: THREAD. */
 enum tandem_status tnd_srv_engine_start(struct srv_engine *engine, struct tandem_error *error);
 /** Takes no more jobs, finishes those that it has within `seconds`, cancels the others, and waits

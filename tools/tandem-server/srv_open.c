@@ -167,7 +167,8 @@ enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *
         return fail(error, TANDEM_E_MEMORY, "no memory for the vocabulary of", settings->model);
     }
     SRV_TRY(open_engine(kit, settings, error));
-    tnd_srv_engine_prepare(kit->engine, settings->pack_cache);
+    tnd_pack_option_prepare(settings->pack_cache, tnd_srv_engine_session(kit->engine),
+                            kit->runtime);
     restore(kit, settings->saved);
     server->engine = kit->engine;
     server->model = kit->model;
