@@ -321,6 +321,7 @@ static void make_space(const struct tnd_fuse *fuse, struct tnd_dims *shape,
             at += is_back && strides[i][d] != 0 ? (shape->dims[d] - 1) * stride : 0;
             stride *= shape->dims[d] > 0 ? shape->dims[d] : 1;
         }
+        at = tnd_dims_values(shape) > 0 ? at : 0;
         in[i] = memory[i] + at * (int64_t)tnd_dtype_bytes(fuse->inputs[i]);
     }
 }
