@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What follows the sums of a tile, in registers on their way to the result. Files of an instruction
- * set include it, so that its loops are compiled for that. The bits are those of fuse_strips.c. */
+ * set include it, so that its loops are compiled for that. The bits are those of fuse_run.c. */
 #ifndef TND_CONV_FINISH_H
 #define TND_CONV_FINISH_H
 
