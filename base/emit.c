@@ -5,6 +5,7 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Length of the UTF-8 sequence at `text` (Unicode 15, table 3-7), 0 when it is none. A zero byte
  * ends the string and is no continuation, so nothing behind it is read. */
@@ -75,4 +76,15 @@ enum tandem_status tnd_emit_end(struct tnd_text *text, tandem_write_fn write, vo
     }
     tnd_text_fini(text);
     return status;
+}
+
+void tnd_emit_date(struct tnd_text *out, int64_t when)
+{
+    char text[32] = "unknown";
+    const time_t seconds = (time_t)when;
+    struct tm date;
+    if (when > 0 && gmtime_r(&seconds, &date) != NULL) {
+        strftime(text, sizeof(text), "%Y-%m-%d", &date);
+    }
+    tnd_text_add(out, text);
 }

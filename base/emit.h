@@ -4,6 +4,8 @@
 #ifndef TND_EMIT_H
 #define TND_EMIT_H
 
+#include <stdint.h>
+
 #include "base/text.h"
 #include "base/tnd_status.h"
 #include "tandem/log.h"
@@ -18,5 +20,8 @@ void tnd_emit_number(struct tnd_text *text, int width, int decimals, double valu
  *  stopped); `what` stands in the message. */
 enum tandem_status tnd_emit_end(struct tnd_text *text, tandem_write_fn write, void *user,
                                 const char *what, struct tandem_error *error);
+
+/** "2026-11-23", in UTC, of seconds since 1970; "unknown" for 0 and less. */
+void tnd_emit_date(struct tnd_text *out, int64_t when);
 
 #endif

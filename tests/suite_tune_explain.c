@@ -46,12 +46,11 @@ static void the_published_table_is_explained(void)
     struct tnd_explanation explanation = explain_of_table(table, 4096, 4096, 16, 1);
     check_text(&explanation,
                "mul_mat:q4_0:n4096:k4096:m16, at most 1 thread (microseconds)\n"
-               "  * cpu                      1 thread       14409.0 +- 0.0       init cpu 22.0 +- "
-               "0.0; compute cpu 14387.0 +- 0.0\n"
-               "    cpu+accelerate           1 thread       19641.0 +- 0.0       init cpu 12468.0 "
-               "+- 0.0; compute accelerate 7173.0 +- 0.0\n"
-               "  wins: cpu on 1 thread, 36.3 % ahead of cpu+accelerate, a quarter of the "
-               "error bars counted\n"
+               "    profile              threads     total      +-      init   compute\n"
+               "  * cpu                        1   14409.0     0.0      22.0   14387.0\n"
+               "    cpu+accelerate             1   19641.0     0.0   12468.0    7173.0\n"
+               "  wins: cpu on 1 thread, 36.3 % ahead of cpu+accelerate (a quarter of the errors "
+               "counted)\n"
                "  from M = 23 on: cpu+accelerate instead of cpu; the error bars overlap from M = "
                "21 to 23\n"
                "  if cpu were 3.70 times as slow: cpu+accelerate\n"
@@ -315,7 +314,8 @@ static void a_second_copy_of_weights_is_told_with_its_size(void)
     struct tnd_explanation packed = explain_of_table(table, TUNE_DEVICE_N, TUNE_DEVICE_K, 4, 1);
     tnd_explain_text(&packed, &text);
     check_contains(tnd_text_string(&text),
-                   "  memory: cpu-packed keeps a second copy of the weights, about 0.1 MiB\n");
+                   "  memory: cpu-packed keeps the weights in a layout of its own, about 0.1 "
+                   "MiB\n");
     tnd_text_fini(&text);
     tnd_explanation_fini(&plain);
     tnd_explanation_fini(&packed);

@@ -198,10 +198,8 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
     }
     out->total.us += out->moving.us;
     out->total.error_us += out->moving.error_us;
-    out->cautious_us = tnd_cautious_us(&out->total, out->total.noisy);
-    if (uses_threads(profile)) {
-        out->cautious_us += tnd_estimate_sharing(table, threads);
-    }
+    out->sharing_us = uses_threads(profile) ? tnd_estimate_sharing(table, threads) : 0;
+    out->cautious_us = tnd_cautious_us(&out->total, out->total.noisy) + out->sharing_us;
     weigh(table, profile, problem, out);
     return true;
 }

@@ -26,6 +26,7 @@ struct tnd_prediction {
     struct tnd_moves moves;     /* each transfer, counted or not */
     double joules;      /* that the machine takes meanwhile; 0: unknown, or time is aimed at */
     double weight;      /* tnd_objective_weight */
+    double sharing_us;  /* what several threads cost the neighbours; not in `total` */
     double cautious_us; /* what is compared: tnd_cautious_us of the total, the sharing, weighed */
 };
 

@@ -19,37 +19,57 @@ static const char *backend_of(const struct tnd_candidate *candidate,
     return backend[0] == '\0' && fetches ? prediction->moves.device : backend;
 }
 
-static void add_with_error(struct tnd_text *out, const struct tnd_estimate *estimate)
+/* The columns of the table of candidates behind the total. */
+enum { TRANSFER = TANDEM_STAGES, SHARING, N_COLUMNS };
+
+static double column_us(const struct tnd_prediction *prediction, int column)
 {
-    tnd_emit_number(out, 0, 1, estimate->us);
-    tnd_text_add(out, " +- ");
-    tnd_emit_number(out, 0, 1, estimate->error_us);
+    return column == TRANSFER  ? prediction->moving.us
+           : column == SHARING ? prediction->sharing_us
+                               : prediction->stage[column].us;
+}
+
+/* Those that every candidate leaves empty are not printed; returns a bit for each that is. */
+static unsigned columns_used(const struct tnd_explanation *e)
+{
+    unsigned used = 0;
+    for (int i = 0; i < e->n_predictions; i++) {
+        for (int c = 0; c < N_COLUMNS; c++) {
+            used |= column_us(&e->predictions[i], c) > 0 ? 1u << c : 0;
+        }
+    }
+    return used;
+}
+
+static void add_heading(struct tnd_text *out, unsigned used)
+{
+    static const char *const names[N_COLUMNS] = {[TRANSFER] = "transfer", [SHARING] = "sharing"};
+    tnd_text_printf(out, "    %-20s%8s%10s%8s", "profile", "threads", "total", "+-");
+    for (int c = 0; c < N_COLUMNS; c++) {
+        if ((used & (1u << c)) != 0) {
+            tnd_text_printf(out, "%10s",
+                            names[c] != NULL ? names[c] : tandem_stage_name((enum tandem_stage)c));
+        }
+    }
+    tnd_text_add_char(out, '\n');
 }
 
 static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
-                          const struct tnd_prediction *prediction)
+                          const struct tnd_prediction *prediction, unsigned used)
 {
     const struct tnd_candidate *candidate = &e->candidates[prediction->candidate];
     bool wins = prediction->candidate == e->choice.best.candidate &&
                 prediction->threads == e->choice.best.threads;
-    tnd_text_printf(out, "  %s %-22s %3d thread%s", wins ? "*" : " ", candidate->profile.name,
-                    prediction->threads, prediction->threads == 1 ? "  " : "s ");
-    tnd_emit_number(out, 12, 1, prediction->total.us);
-    tnd_text_add(out, " +- ");
-    tnd_emit_number(out, -9, 1, prediction->total.error_us);
-    const char *separator = " ";
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        const char *backend = backend_of(candidate, prediction, s);
-        if (backend[0] != '\0') {
-            tnd_text_printf(out, "%s%s %s ", separator, tandem_stage_name((enum tandem_stage)s),
-                            backend);
-            add_with_error(out, &prediction->stage[s]);
-            separator = "; ";
+    tnd_text_printf(out, "  %s %-20s%8d", wins ? "*" : " ", candidate->profile.name,
+                    prediction->threads);
+    tnd_emit_number(out, 10, 1, prediction->total.us);
+    tnd_emit_number(out, 8, 1, prediction->total.error_us);
+    for (int c = 0; c < N_COLUMNS; c++) {
+        if ((used & (1u << c)) != 0 && column_us(prediction, c) > 0) {
+            tnd_emit_number(out, 10, 1, column_us(prediction, c));
+        } else if ((used & (1u << c)) != 0) {
+            tnd_text_printf(out, "%10s", "-");
         }
-    }
-    if (prediction->moving.us > 0) {
-        tnd_text_printf(out, "%stransfer ", separator);
-        add_with_error(out, &prediction->moving);
     }
     if (prediction->joules > 0) {
         tnd_text_printf(out, "  %.3f mJ", 1e3 * prediction->joules);
@@ -61,6 +81,15 @@ static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
                     : candidate->verdict == TND_VERDICT_UNKNOWN
                         ? "  (never: its results were not checked)"
                         : "  (never: its results are wrong)");
+}
+
+/* The column that nobody would guess. */
+static void add_sharing(struct tnd_text *out, unsigned used)
+{
+    if ((used & (1u << SHARING)) != 0) {
+        tnd_text_add(out, "  sharing: what several threads cost the nodes beside this one; not in "
+                          "the total,\n  but it counts in the choice\n");
+    }
 }
 
 static void add_crossing(struct tnd_text *out, const struct tnd_crossing *crossing,
@@ -130,16 +159,17 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
 /* How far the results of the candidates were from the reference. */
 static void add_checks(struct tnd_text *out, const struct tnd_explanation *e)
 {
+    const char *separator = "  checked, largest squared error over the squared reference:\n    ";
     int n = 0;
     for (int w = 0; w < e->n_candidates; w++) {
         const struct tnd_candidate *candidate = &e->candidates[w];
         if (candidate->verdict != TND_VERDICT_UNKNOWN) {
-            tnd_text_printf(out, "%s%s %.1e%s", n++ == 0 ? "  checked, largest error: " : ", ",
-                            candidate->profile.name, candidate->nmse,
+            tnd_text_printf(out, "%s%s %.1e%s", separator, candidate->profile.name, candidate->nmse,
                             candidate->verdict == TND_VERDICT_WRONG ? " (too large)" : "");
+            separator = ++n % 2 == 0 ? ",\n    " : ", ";
         }
     }
-    tnd_text_add(out, n > 0 ? " (squared, of the squared reference)\n" : "");
+    tnd_text_add(out, n > 0 ? "\n" : "");
 }
 
 /* What the winner takes besides time. */
@@ -149,7 +179,7 @@ static void add_memory(struct tnd_text *out, const struct tnd_explanation *e)
     if (tnd_task_is(winner->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_USES_PACKED)) {
         double bytes =
             (double)e->problem.n * (double)tandem_type_row_bytes(e->problem.type, e->problem.k);
-        tnd_text_printf(out, "  memory: %s keeps a second copy of the weights, about ",
+        tnd_text_printf(out, "  memory: %s keeps the weights in a layout of its own, about ",
                         winner->name);
         tnd_emit_number(out, 0, 1, bytes / 1048576.0);
         tnd_text_add(out, " MiB\n");
@@ -167,7 +197,7 @@ static void add_winner(struct tnd_text *out, const struct tnd_explanation *e)
     } else if (e->margin >= 0) {
         tnd_text_add(out, ", ");
         tnd_emit_number(out, 0, 1, 100 * e->margin);
-        tnd_text_printf(out, " %% ahead of %s, a quarter of the error bars counted\n", second);
+        tnd_text_printf(out, " %% ahead of %s (a quarter of the errors counted)\n", second);
     } else {
         tnd_text_printf(out, ", as without a table: %s looks ", second);
         tnd_emit_number(out, 0, 1, -100 * e->margin);
@@ -197,9 +227,14 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
     tnd_problem_print(&e->problem, name, sizeof(name));
     tnd_text_printf(out, "%s, at most %d thread%s (microseconds)\n", name, e->n_threads,
                     e->n_threads == 1 ? "" : "s");
-    for (int i = 0; i < e->n_predictions; i++) {
-        add_candidate(out, e, &e->predictions[i]);
+    const unsigned used = columns_used(e);
+    if (e->n_predictions > 0) {
+        add_heading(out, used);
     }
+    for (int i = 0; i < e->n_predictions; i++) {
+        add_candidate(out, e, &e->predictions[i], used);
+    }
+    add_sharing(out, used);
     if (e->choice.best.candidate >= 0) {
         add_winner(out, e);
         add_thread_tie(e, out);
@@ -251,6 +286,10 @@ static void json_candidate(struct tnd_text *out, const struct tnd_explanation *e
     if (prediction->joules > 0) {
         tnd_text_add(out, ", ");
         add_json_number(out, "joules", prediction->joules);
+    }
+    if (prediction->sharing_us > 0) {
+        tnd_text_add(out, ", ");
+        add_json_number(out, "sharing_us", prediction->sharing_us);
     }
     tnd_text_printf(out,
                     ", \"measured_shape\": %s, \"noisy\": %s, \"stale\": %s, "

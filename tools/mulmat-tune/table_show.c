@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/emit.h"
 #include "table/fingerprint_fields.h"
 #include "measure/measure_reference.h"
 #include "table/table_filter.h"
@@ -96,17 +96,6 @@ static void add_curve(struct group *group, const struct tnd_curve *curve)
     add_threads(group, curve->key.threads);
 }
 
-static void add_date(struct tnd_text *out, int64_t when)
-{
-    char text[32] = "unknown";
-    time_t seconds = (time_t)when;
-    struct tm date;
-    if (when > 0 && gmtime_r(&seconds, &date) != NULL) {
-        strftime(text, sizeof(text), "%Y-%m-%d", &date);
-    }
-    tnd_text_add(out, text);
-}
-
 static void add_group(struct tnd_text *out, const struct tnd_curve_key *key,
                       const struct group *group)
 {
@@ -126,7 +115,7 @@ static void add_group(struct tnd_text *out, const struct tnd_curve_key *key,
                     " %6" PRId64 "  ",
                     key->op, tandem_type_name(key->type), key->backend, task, group->n_shapes, m,
                     threads, group->n_cells, group->n_noisy, group->n_stale);
-    add_date(out, group->newest);
+    tnd_emit_date(out, group->newest);
     tnd_text_add(out, "\n");
 }
 
@@ -189,7 +178,7 @@ static void add_checks(struct tnd_text *out, const struct tandem_table *table)
             tnd_text_printf(out, "    %-24s %-6s %-5s %8.2g, allowed %.0e  ", check->profile,
                             tandem_type_name(check->type), is_wrong ? "WRONG" : "right", nmse,
                             check->bound);
-            add_date(out, check->when);
+            tnd_emit_date(out, check->when);
             tnd_text_add(out, "\n");
         }
     }
@@ -224,7 +213,7 @@ static void add_sweeps(struct tnd_text *out, const struct tandem_table *table)
         char text[160];
         bool is_unsteady = tnd_sweep_state_text(sweep, text, sizeof(text));
         tnd_text_add(out, i == 0 ? "the machine while it was measured\n    " : "    ");
-        add_date(out, sweep->when);
+        tnd_emit_date(out, sweep->when);
         tnd_text_printf(out, " %s\n", is_unsteady ? text : "steady");
     }
 }
@@ -235,7 +224,7 @@ static void add_programs(struct tnd_text *out, const struct tandem_table *table)
         const struct tnd_program_time *one = &table->programs[i];
         const uint32_t tokens = one->prompt + one->generated;
         tnd_text_add(out, i == 0 ? "other programs' own times\n    " : "    ");
-        add_date(out, one->when);
+        tnd_emit_date(out, one->when);
         tnd_text_printf(
             out, " %s %s, %s: %s of %u tokens, -t %d -ub %" PRId64 " -ngl %u: %.4g tokens/s\n",
             one->program, one->version, one->backends, one->generated > 0 ? "generation" : "prompt",

@@ -110,7 +110,7 @@ static enum tandem_status fill(struct tnd_analysis *a)
     a->joules = tnd_calloc(cells, sizeof(*a->joules));
     a->marks = tnd_calloc(cells, sizeof(*a->marks));
     a->stages = tnd_calloc(cells, sizeof(*a->stages));
-    a->crossovers = tnd_calloc(cells, sizeof(*a->crossovers));
+    a->crossovers = tnd_calloc((size_t)a->n_points, sizeof(*a->crossovers));
     if (a->times == NULL || a->errors == NULL || a->spreads == NULL || a->joules == NULL ||
         a->marks == NULL || a->stages == NULL || a->crossovers == NULL) {
         return TANDEM_E_MEMORY;
@@ -129,8 +129,8 @@ static enum tandem_status fill(struct tnd_analysis *a)
         }
     }
     tnd_analysis_add_joules(a);
-    a->n_crossovers =
-        tnd_crossovers(a->m, a->n_points, a->times, a->n_profiles, a->crossovers, (int)cells);
+    a->n_crossovers = tnd_crossovers(a->m, a->n_points, a->times, a->errors, a->n_profiles,
+                                     a->crossovers, a->n_points);
     return TANDEM_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/emit.h"
+#include "tools/report/report_parts.h"
 #include "tools/report/scaling.h"
 
 static double time_of(const struct tnd_analysis *a, int profile, int point)
@@ -51,10 +52,41 @@ static void text_begin(struct tnd_text *out, const struct tandem_table *table,
     }
 }
 
+/* Names longer than this are split before their last part: cpu+openblas, -panels. */
+enum { COLUMN = 12 };
+
+static int split_of(const char *name)
+{
+    int split = (int)strlen(name);
+    for (int i = split - 1; i > 0 && split > COLUMN; i--) {
+        split = name[i] == '-' || name[i] == '+' ? i : split;
+    }
+    return split;
+}
+
 static int column_width(const struct tnd_analysis *a, int profile)
 {
-    int width = (int)strlen(a->profiles[profile]->name);
-    return width < 12 ? 12 : width;
+    const char *name = a->profiles[profile]->name;
+    const int head = split_of(name), tail = (int)strlen(name + head);
+    const int width = head > tail ? head : tail;
+    return width < COLUMN ? COLUMN : width;
+}
+
+static void text_add_heading(struct tnd_text *out, const struct tnd_analysis *a)
+{
+    bool has_tails = false;
+    tnd_text_printf(out, "%8s", "M");
+    for (int p = 0; p < a->n_profiles; p++) {
+        const char *name = a->profiles[p]->name;
+        tnd_text_printf(out, " %*.*s ", column_width(a, p), split_of(name), name);
+        has_tails = has_tails || name[split_of(name)] != '\0';
+    }
+    tnd_text_printf(out, has_tails ? "\n%8s" : "", "");
+    for (int p = 0; p < a->n_profiles && has_tails; p++) {
+        const char *name = a->profiles[p]->name;
+        tnd_text_printf(out, " %*s ", column_width(a, p), name + split_of(name));
+    }
+    tnd_text_add_char(out, '\n');
 }
 
 static void text_add_findings(struct tnd_text *out, const struct tnd_analysis *a)
@@ -67,9 +99,10 @@ static void text_add_findings(struct tnd_text *out, const struct tnd_analysis *a
         return;
     }
     if (a->n_crossovers == 0) {
-        tnd_text_printf(out,
-                        "  No crossover: %s wins at every M from %" PRId64 " to %" PRId64 ".\n",
-                        winner, first, last);
+        tnd_text_printf(
+            out, "  No crossover: %s wins at every M from %" PRId64 " to %" PRId64 "%s.\n", winner,
+            first, last,
+            tnd_report_is_near(a) ? ", or is behind by less than 5 % or the errors" : "");
         return;
     }
     for (int i = 0; i < a->n_crossovers; i++) {
@@ -133,7 +166,7 @@ static void text_add_shares(struct tnd_text *out, const struct tnd_analysis *a)
                 at += snprintf(shares + at, sizeof(shares) - (size_t)at, "%s%.0f", s > 0 ? "/" : "",
                                total > 0 ? 100 * us[s] / total : 0.0);
             }
-            tnd_text_printf(out, "  %*s ", column_width(a, p), shares);
+            tnd_text_printf(out, " %*s ", column_width(a, p), shares);
         }
         tnd_text_add_char(out, '\n');
     }
@@ -149,8 +182,9 @@ static void text_add_scaling(struct tnd_text *out, const struct tnd_analysis *a,
     for (int l = 0; l < n; l++) {
         const struct tnd_stage_scaling *line = &lines[l];
         tnd_text_printf(out, "    %s %s:", line->profile->name, tnd_share_names[line->stage]);
-        for (int i = 0; i < line->n; i++) {
-            tnd_text_printf(out, "%s %.0f thread%s ", i > 0 ? "," : "", line->counts[i],
+        const int first = line->n > 1 ? 1 : 0; /* the first is what the others are compared with */
+        for (int i = first; i < line->n; i++) {
+            tnd_text_printf(out, "%s %.0f thread%s ", i > first ? "," : "", line->counts[i],
                             line->counts[i] == 1 ? "" : "s");
             tnd_emit_number(out, 0, 2, tnd_scaling_gain(line, false, line->counts[i], line->us[i]));
             tnd_text_add(out, " (");
@@ -161,7 +195,8 @@ static void text_add_scaling(struct tnd_text *out, const struct tnd_analysis *a,
         if (line->enough + 1 < line->n) { /* at the last one nobody knows whether more would pay */
             tnd_text_printf(out, "; more than %.0f do not pay", line->counts[line->enough]);
         }
-        tnd_text_add_char(out, '\n');
+        tnd_text_add(out,
+                     tnd_scaling_is_above_ideal(line) ? "; above ideal: noise or caches\n" : "\n");
     }
 }
 
@@ -182,16 +217,12 @@ static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int ind
     }
     tnd_text_printf(out, ", %d thread%s%s\n", a->threads, a->threads == 1 ? "" : "s",
                     a->measured_threads ? "" : " (not measured, estimated)");
-    tnd_text_printf(out, "%8s", "M");
-    for (int p = 0; p < a->n_profiles; p++) {
-        tnd_text_printf(out, "  %*s ", column_width(a, p), a->profiles[p]->name);
-    }
-    tnd_text_add_char(out, '\n');
+    text_add_heading(out, a);
     for (int i = 0; i < a->n_points; i++) {
         int winner = winner_at(a, i);
         tnd_text_printf(out, "%8" PRId64, a->m[i]);
         for (int p = 0; p < a->n_profiles; p++) {
-            tnd_text_add(out, "  ");
+            tnd_text_add_char(out, ' ');
             tnd_emit_number(out, column_width(a, p), 1, time_of(a, p, i));
             tnd_text_add_char(out, p == winner ? '*' : ' ');
         }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Lower envelope of piecewise linear functions that share their break points. */
+ * Which profile to keep over M, of times that are lines between the points measured. */
 #include "tools/report/crossover.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tune/policy.h"
 
 int tnd_winner(const double *times, int n_profiles, int n_points, int i)
 {
@@ -15,84 +19,55 @@ int tnd_winner(const double *times, int n_profiles, int n_points, int i)
     return best;
 }
 
-/* Lines of all profiles between two points. */
-struct segment {
-    double begin, end; /* M */
-    const double
-        *left; /* time of profile p at `begin`: left[p * stride], at `end`: left[p * stride + 1] */
-    int stride;
+/* The times of a shape, by profile and point. */
+struct times {
+    const double *us, *errors; /* errors may be NULL */
+    int n_points;
 };
 
-static double slope(const struct segment *segment, int p)
+static double time_of(const struct times *times, int profile, int point)
 {
-    const double *time = segment->left + p * segment->stride;
-    return (time[1] - time[0]) / (segment->end - segment->begin);
+    return times->us[profile * times->n_points + point];
 }
 
-static double time_at(const struct segment *segment, int p, double m)
+static bool is_clearly_faster(const struct times *times, int profile, int kept, int point)
 {
-    return segment->left[p * segment->stride] + slope(segment, p) * (m - segment->begin);
-}
-
-/* The profile that next undercuts `winner` behind `m`, or -1; of several at one place the flattest.
- * */
-static int next_winner(const struct segment *segment, int n_profiles, int winner, double m,
-                       double *out_m)
-{
-    int next = -1;
-    for (int p = 0; p < n_profiles; p++) {
-        double gain = slope(segment, winner) - slope(segment, p);
-        if (p == winner || !(gain > 0.0)) {
-            continue;
-        }
-        double lead = time_at(segment, p, m) - time_at(segment, winner, m);
-        double at = m + fmax(lead, 0.0) / gain; /* rounding may leave the winner a hair above */
-        if (at < segment->end && (next < 0 || at < *out_m ||
-                                  (at == *out_m && slope(segment, p) < slope(segment, next)))) {
-            next = p;
-            *out_m = at;
-        }
+    const double lead = time_of(times, kept, point) - time_of(times, profile, point);
+    if (times->errors == NULL) {
+        return lead > 0;
     }
-    return next;
+    return lead > (TND_REPORT_ENOUGH - 1) * time_of(times, profile, point) &&
+           lead > times->errors[profile * times->n_points + point] +
+                      times->errors[kept * times->n_points + point];
 }
 
-/* A profile that is ahead only between two whole M never runs: it is left out of the list. */
-static int append(struct tnd_crossover *list, int n, struct tnd_crossover entry)
+/* Where `profile`, which is ahead at `point`, overtook `kept`: in the last segment in front of it
+ * at whose beginning it was not ahead. */
+static double crossing(const struct times *times, const int64_t *m, int profile, int kept,
+                       int point)
 {
-    if (n > 0 && list[n - 1].first_m >= entry.first_m) {
-        entry.from = list[n - 1].from;
-        n--;
-        if (entry.from == entry.to) {
-            return n;
-        }
+    int i = point - 1;
+    while (time_of(times, profile, i) < time_of(times, kept, i)) {
+        i--;
     }
-    list[n] = entry;
-    return n + 1;
+    const double behind = time_of(times, profile, i) - time_of(times, kept, i);
+    const double ahead = time_of(times, kept, i + 1) - time_of(times, profile, i + 1);
+    return (double)m[i] + (double)(m[i + 1] - m[i]) * behind / (behind + ahead);
 }
 
-int tnd_crossovers(const int64_t *m, int n_points, const double *times, int n_profiles,
-                   struct tnd_crossover *out, int capacity)
+int tnd_crossovers(const int64_t *m, int n_points, const double *us, const double *errors,
+                   int n_profiles, struct tnd_crossover *out, int capacity)
 {
-    if (n_points < 2 || n_profiles < 2) {
-        return 0;
-    }
+    const struct times times = {us, errors, n_points};
     int n = 0;
-    int winner = tnd_winner(times, n_profiles, n_points, 0);
-    for (int i = 0; i + 1 < n_points; i++) {
-        struct segment segment = {(double)m[i], (double)m[i + 1], times + i, n_points};
-        double at = segment.begin;
-        int next = next_winner(&segment, n_profiles, winner, at, &at);
-        while (next >= 0 && n < capacity) {
-            struct tnd_crossover entry = {winner, next, at, (int64_t)floor(at) + 1};
-            n = append(out, n, entry);
-            winner = next;
-            double from = at;
-            next = next_winner(&segment, n_profiles, winner, from, &at);
+    int kept = n_points > 0 ? tnd_winner(us, n_profiles, n_points, 0) : 0;
+    for (int i = 1; i < n_points && n < capacity; i++) {
+        const int winner = tnd_winner(us, n_profiles, n_points, i);
+        if (is_clearly_faster(&times, winner, kept, i)) {
+            const double at = crossing(&times, m, winner, kept, i);
+            out[n++] = (struct tnd_crossover){kept, winner, at, (int64_t)floor(at) + 1};
+            kept = winner;
         }
-    }
-    /* What wins only behind the last point is no finding of this table. */
-    while (n > 0 && out[n - 1].first_m > m[n_points - 1]) {
-        n--;
     }
     return n;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where one profile overtakes another: breaks of the lower envelope of piecewise linear times over
- * M. */
+ * Where one profile overtakes another by more than a reader should ignore, in times over M. */
 #ifndef TND_CROSSOVER_H
 #define TND_CROSSOVER_H
 
@@ -16,10 +15,12 @@ struct tnd_crossover {
  *  in turn. */
 int tnd_winner(const double *times, int n_profiles, int n_points, int i);
 
-/** Crossovers between the first and the last point, ascending. `m` ascends. Fills at most
- *  `capacity` entries and returns how many it filled; (n_points - 1) * n_profiles are always
- *  enough. */
-int tnd_crossovers(const int64_t *m, int n_points, const double *times, int n_profiles,
-                   struct tnd_crossover *out, int capacity);
+/** Crossovers between the first and the last point, ascending. `m` ascends; `us` and `errors` hold
+ *  n_points of each profile in turn. The winner of the first point is kept until another profile is
+ *  the fastest at a point, by more than TND_REPORT_ENOUGH (tune/policy.h) and than the errors of
+ *  both; then that one is kept. errors NULL: any lead counts. Fills at most `capacity` entries and
+ *  returns how many it filled; n_points are always enough. */
+int tnd_crossovers(const int64_t *m, int n_points, const double *us, const double *errors,
+                   int n_profiles, struct tnd_crossover *out, int capacity);
 
 #endif

@@ -11,6 +11,15 @@ bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analys
     return a->type == b->type && a->n == b->n && a->k == b->k;
 }
 
+bool tnd_report_is_first_of_type(const struct tnd_analyses *analyses, int i)
+{
+    int first = 0;
+    while (analyses->list[first].type != analyses->list[i].type) {
+        first++;
+    }
+    return first == i;
+}
+
 int tnd_report_shape_end(const struct tnd_analyses *analyses, int first)
 {
     TND_ASSERT(first >= 0 && first < analyses->n);
@@ -61,6 +70,20 @@ bool tnd_report_within_noise(const struct tnd_analysis *a, int point)
     return false;
 }
 
+bool tnd_report_is_near(const struct tnd_analysis *a)
+{
+    int kept = tnd_winner(a->times, a->n_profiles, a->n_points, 0);
+    for (int i = 0, c = 0; i < a->n_points; i++) {
+        while (c < a->n_crossovers && a->crossovers[c].first_m <= a->m[i]) {
+            kept = a->crossovers[c++].to;
+        }
+        if (tnd_winner(a->times, a->n_profiles, a->n_points, i) != kept) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int tnd_report_total_us(const struct tnd_analyses *analyses, enum tandem_type type, bool last_m,
                         int out_counts[TND_REPORT_COUNTS], double out_us[TND_REPORT_COUNTS])
 {
@@ -87,11 +110,6 @@ int tnd_report_total_us(const struct tnd_analyses *analyses, enum tandem_type ty
         out_us[at] += tnd_report_best(a, last_m ? a->n_points - 1 : 0);
     }
     return n;
-}
-
-bool tnd_report_is_clearly_less(double a_us, double b_us)
-{
-    return b_us > TND_REPORT_ENOUGH * a_us;
 }
 
 int tnd_report_enough(const double *us, int n)

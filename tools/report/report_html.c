@@ -62,6 +62,39 @@ static void machine(struct tnd_text *out, const struct tandem_table *table)
     }
 }
 
+/* From when and of which libraries and drivers the times are. */
+static void versions(struct tnd_text *out, const struct tandem_table *table)
+{
+    const struct tnd_fingerprint *print = &table->fingerprint;
+    int64_t first = 0;
+    int64_t last = 0;
+    for (int c = 0; c < table->n_curves; c++) {
+        for (int s = 0; s < table->curves[c].n_samples; s++) {
+            const int64_t when = table->curves[c].samples[s].when;
+            first = when > 0 && (first == 0 || when < first) ? when : first;
+            last = when > last ? when : last;
+        }
+    }
+    tnd_text_add(out, "<p class=\"soft\">Measured ");
+    tnd_text_add(out, last == 0 ? "at an " : "");
+    tnd_emit_date(out, first);
+    tnd_text_add(out, last == 0 ? " time" : "");
+    if (last / 86400 != first / 86400) {
+        tnd_text_add(out, " to ");
+        tnd_emit_date(out, last);
+    }
+    for (int i = 0; i < print->n_identities; i++) {
+        const struct tnd_identity *identity = &print->identities[i];
+        if (strcmp(identity->key, "library") == 0) {
+            add_part(out, identity->value);
+        } else if (strcmp(identity->key, "driver") == 0) {
+            add_part(out, identity->backend);
+            add_part(out, identity->value);
+        }
+    }
+    tnd_text_add(out, "</p>\n");
+}
+
 static void sources(struct tnd_report *report)
 {
     struct tnd_text *out = &report->out;
@@ -73,11 +106,12 @@ static void sources(struct tnd_report *report)
         tnd_report_escape(out, report->sources[s].name);
         machine(out, report->sources[s].table);
         tnd_text_add(out, "</p>\n");
+        versions(out, report->sources[s].table);
     }
     tnd_text_add(
         out, "<p class=\"soft\">Weights of N \u00d7 K (N rows of K numbers) times M columns, one a "
              "token. Times are medians.</p>\n<nav aria-label=\"Contents\">"
-             "<a href=\"#advice\">What to use</a> ");
+             "<a href=\"#gain\">What tuning brings</a> <a href=\"#advice\">What to use</a> ");
     tnd_text_add(out, report->n_sources > 1 ? "<a href=\"#compare\">Comparison</a> " : "");
     for (int s = 0; s < report->n_sources; s++) {
         tnd_text_printf(out, "<a href=\"#map%d\">Fastest profiles", s);
@@ -145,6 +179,7 @@ static void page(struct tnd_report *report, const struct tnd_trace_run *run)
     struct tnd_text *out = &report->out;
     head(report);
     sources(report);
+    tnd_report_headline(report);
     tnd_report_words(report);
     if (report->n_sources > 1) {
         tnd_report_compare(report);

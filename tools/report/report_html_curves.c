@@ -39,7 +39,9 @@ static void crossovers(struct tnd_chart *chart, const struct tnd_analysis *a, st
         tnd_text_add(note, "No crossover: ");
         tnd_report_escape(note,
                           a->profiles[tnd_winner(a->times, a->n_profiles, a->n_points, 0)]->name);
-        tnd_text_add(note, " is fastest throughout.");
+        tnd_text_add(note, tnd_report_is_near(a)
+                               ? " is the fastest throughout, or behind by too little to count."
+                               : " is the fastest throughout.");
     }
 }
 

@@ -58,6 +58,21 @@ static void add_enough(struct tnd_text *note, const struct tnd_stage_scaling *li
                                       : ". Elsewhere each that was measured pays.");
 }
 
+/* A gain that more threads alone cannot bring. */
+static void add_above_ideal(struct tnd_text *note, const struct tnd_stage_scaling *lines,
+                            int n_lines)
+{
+    int n = 0;
+    for (int l = 0; l < n_lines; l++) {
+        if (tnd_scaling_is_above_ideal(&lines[l])) {
+            tnd_text_add(note, n++ > 0 ? ", " : " Above ideal: ");
+            tnd_report_escape(note, lines[l].profile->name);
+            tnd_text_add(note, stage_names[lines[l].stage]);
+        }
+    }
+    tnd_text_add(note, n > 0 ? "; noise on one thread, or caches that several threads fill." : "");
+}
+
 static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
                      const struct tnd_stage_scaling *lines, int n_lines, int64_t m, bool efficiency)
 {
@@ -76,6 +91,7 @@ static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
         }
     }
     add_enough(&note, lines, n_lines);
+    add_above_ideal(&note, lines, n_lines);
     tnd_chart_include(&chart, chart.x0, efficiency ? 1.0 : most);
     double first = chart.x0;
     double last = chart.x1;

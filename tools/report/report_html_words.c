@@ -8,8 +8,6 @@
 #include "measure/measure_reference.h"
 #include "tools/report/report_parts.h"
 
-enum { MAX_CROSSINGS = 16 };
-
 static void add_code(struct tnd_text *out, const char *name)
 {
     tnd_text_add(out, "<b>");
@@ -53,93 +51,40 @@ static int winner_at(const struct tnd_analysis *a, int point)
     return tnd_winner(a->times, a->n_profiles, a->n_points, point);
 }
 
-/* From first_m on this profile is told. */
-struct crossing {
-    int profile;
-    int64_t first_m;
-    double m; /* where both cost the same; 0: not among the crossovers */
-};
-
-struct advice {
-    int n;
-    struct crossing crossings[MAX_CROSSINGS];
-    bool is_near; /* now and then another profile is faster, by less than 5 % */
-};
-
-static double time_of(const struct tnd_analysis *a, int profile, int point)
+static int first_winner(const struct tnd_analysis *a)
 {
-    return a->times[profile * a->n_points + point];
-}
-
-/* A reader wants to know what to use, not who leads by a hair: a profile is kept until another one
- * is clearly faster. */
-static void find_advice(const struct tnd_analysis *a, struct advice *out)
-{
-    memset(out, 0, sizeof(*out));
-    for (int p = 0; p < a->n_points; p++) {
-        int winner = winner_at(a, p);
-        const struct crossing *now = out->n > 0 ? &out->crossings[out->n - 1] : NULL;
-        if (now != NULL && winner != now->profile &&
-            !tnd_report_is_clearly_less(time_of(a, winner, p), time_of(a, now->profile, p))) {
-            out->is_near = true;
-            continue;
-        }
-        if (out->n == MAX_CROSSINGS || (now != NULL && winner == now->profile)) {
-            continue;
-        }
-        struct crossing crossing = {.profile = winner, .first_m = a->m[p]};
-        for (int c = 0; c < a->n_crossovers && now != NULL; c++) {
-            const struct tnd_crossover *crossover = &a->crossovers[c];
-            if (crossover->to == winner && crossover->first_m <= a->m[p]) {
-                crossing.first_m = crossover->first_m;
-                crossing.m = crossover->m;
-            }
-        }
-        out->crossings[out->n++] = crossing;
-    }
+    return winner_at(a, 0);
 }
 
 static void add_winners(struct tnd_text *out, const struct tnd_analysis *a)
 {
-    int64_t first = a->m[0];
-    int64_t last = a->m[a->n_points - 1];
-    struct advice advice;
-    find_advice(a, &advice);
-    add_code(out, a->profiles[advice.crossings[0].profile]->name);
+    const int64_t first = a->m[0];
+    const int64_t last = a->n_crossovers > 0 ? a->crossovers[0].first_m - 1 : a->m[a->n_points - 1];
+    add_code(out, a->profiles[first_winner(a)]->name);
     if (a->n_profiles == 1) {
         tnd_text_add(out, " (nothing else was measured)");
-    } else if (advice.n == 1) {
+    } else if (a->n_crossovers == 0) {
         tnd_text_printf(out, " at every M from %" PRId64 " to %" PRId64, first, last);
-    } else if (advice.crossings[1].first_m - 1 > first) {
-        tnd_text_printf(out, " from M = %" PRId64 " to %" PRId64, first,
-                        advice.crossings[1].first_m - 1);
+    } else if (last > first) {
+        tnd_text_printf(out, " from M = %" PRId64 " to %" PRId64, first, last);
     } else {
         tnd_text_printf(out, " at M = %" PRId64, first);
     }
-    for (int i = 1; i < advice.n; i++) {
-        tnd_text_printf(out, ", from <b>M = %" PRId64 "</b> on ", advice.crossings[i].first_m);
-        add_code(out, a->profiles[advice.crossings[i].profile]->name);
-        if (advice.crossings[i].m > 0) {
-            tnd_text_add(out, " (both cost the same at ");
-            tnd_emit_number(out, 0, 2, advice.crossings[i].m);
-            tnd_text_add_char(out, ')');
-        }
+    for (int i = 0; i < a->n_crossovers; i++) {
+        tnd_text_printf(out, ", from <b>M = %" PRId64 "</b> on ", a->crossovers[i].first_m);
+        add_code(out, a->profiles[a->crossovers[i].to]->name);
     }
-    if (advice.is_near) {
-        tnd_text_add(out, "; now and then another profile is faster, by less than 5 %");
+    if (tnd_report_is_near(a)) {
+        tnd_text_add(out, "; now and then another profile leads by too little to count");
     }
 }
 
 /* Whether one profile is told for everything in both, over the same M. */
 static bool one_for_all(const struct tnd_analysis *a, const struct tnd_analysis *b)
 {
-    struct advice ours;
-    struct advice theirs;
-    find_advice(a, &ours);
-    find_advice(b, &theirs);
-    return ours.n == 1 && theirs.n == 1 && ours.is_near == theirs.is_near &&
-           strcmp(a->profiles[ours.crossings[0].profile]->name,
-                  b->profiles[theirs.crossings[0].profile]->name) == 0 &&
+    return a->n_crossovers == 0 && b->n_crossovers == 0 &&
+           tnd_report_is_near(a) == tnd_report_is_near(b) &&
+           strcmp(a->profiles[first_winner(a)]->name, b->profiles[first_winner(b)]->name) == 0 &&
            (a->n_profiles == 1) == (b->n_profiles == 1) && a->m[0] == b->m[0] &&
            a->m[a->n_points - 1] == b->m[b->n_points - 1];
 }
@@ -281,11 +226,7 @@ void tnd_report_words(struct tnd_report *report)
             tnd_text_add(out, "</h3>\n");
         }
         for (int i = 0; i < analyses->n; i++) {
-            bool said = false;
-            for (int j = 0; j < i && !said; j++) {
-                said = analyses->list[j].type == analyses->list[i].type;
-            }
-            if (!said) {
+            if (tnd_report_is_first_of_type(analyses, i)) {
                 advise(report, analyses, analyses->list[i].type);
                 add_wrong(out, report->sources[s].table, analyses->list[i].type);
             }

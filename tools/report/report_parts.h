@@ -26,6 +26,7 @@ struct tnd_report {
 /* ---- sections: report_html_*.c ---- */
 
 void tnd_report_style_sheet(struct tnd_text *out);
+void tnd_report_headline(struct tnd_report *report);
 void tnd_report_words(struct tnd_report *report);
 void tnd_report_heat(struct tnd_report *report, int source);
 void tnd_report_curves(struct tnd_report *report, const struct tnd_analysis *a);
@@ -42,6 +43,8 @@ void tnd_report_lanes(struct tnd_report *report, const struct tnd_trace_run *run
 
 /** Whether a and b are of one shape and weight type. */
 bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analysis *b);
+/** Whether no analysis in front of this one is of its weight type. */
+bool tnd_report_is_first_of_type(const struct tnd_analyses *analyses, int i);
 /** First analysis behind `first` that is of another shape. */
 int tnd_report_shape_end(const struct tnd_analyses *analyses, int first);
 /** Time of the fastest profile at a point. */
@@ -52,12 +55,12 @@ int64_t tnd_report_marks(const struct tnd_analysis *a, unsigned bits);
 int tnd_report_point_of(const struct tnd_analysis *a, int64_t m);
 /** Whether the lead of the fastest is within what both times may be off. */
 bool tnd_report_within_noise(const struct tnd_analysis *a, int point);
+/** Whether at some point another profile than the one to keep (tnd_crossovers) is the fastest. */
+bool tnd_report_is_near(const struct tnd_analysis *a);
 /** The same (first, last) M and thread counts in ascending order that were measured for a type;
  *  sums of the fastest times over the shapes, in microseconds, go to out_us. Returns how many. */
 int tnd_report_total_us(const struct tnd_analyses *analyses, enum tandem_type type, bool last_m,
                         int out_counts[TND_REPORT_COUNTS], double out_us[TND_REPORT_COUNTS]);
-/** Whether a is faster than b by more than 5 %: worth telling a reader. */
-bool tnd_report_is_clearly_less(double a_us, double b_us);
 /** Index of the smallest thread count within 5 % of the fastest. */
 int tnd_report_enough(const double *us, int n);
 

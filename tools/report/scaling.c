@@ -74,6 +74,16 @@ double tnd_scaling_gain(const struct tnd_stage_scaling *line, bool efficiency, d
     return efficiency ? speed_up * line->counts[0] / threads : speed_up;
 }
 
+bool tnd_scaling_is_above_ideal(const struct tnd_stage_scaling *line)
+{
+    for (int i = 1; i < line->n; i++) {
+        if (tnd_scaling_gain(line, true, line->counts[i], line->us[i]) > 1.1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- shares ---- */
 
 const char *const tnd_share_names[TND_SHARES] = {"INIT", "COMPUTE", "FINALIZE", "transfers"};

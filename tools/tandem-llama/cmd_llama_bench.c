@@ -213,27 +213,26 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
 {
     const struct tandem_hparams *h = tandem_model_hparams(bench->model);
     const struct bench_options *o = &bench->options;
-    char model[64];
-    snprintf(model, sizeof(model), "%s %lldx%lld %s", h->architecture, (long long)h->layers,
-             (long long)h->dim, tandem_type_name(h->weight_type));
-    printf("%s, %s, %s; %s%s%s\n\n", info->cpu, info->isa, tandem_source_format(bench->source),
-           o->runtime.profile != NULL ? "profile " : "",
-           o->runtime.profile != NULL ? o->runtime.profile
-           : info->table[0] != '\0'   ? "planned by the table "
-                                      : "the rule, no table",
-           o->runtime.profile == NULL ? info->table : "");
-    printf(
-        "| model                 |     size |   params | threads | test    |  tokens/s           | "
-        "matrix products of the plan |\n"
-        "|-----------------------|---------:|---------:|--------:|---------|--------------------:|"
-        "-----------------------------|\n");
+    printf("%s, %s, %d thread%s\n%s %lldx%lld %s, %s, %.2f GiB, %.1f M parameters\n", info->cpu,
+           info->isa, info->n_threads, info->n_threads == 1 ? "" : "s", h->architecture,
+           (long long)h->layers, (long long)h->dim, tandem_type_name(h->weight_type),
+           tandem_source_format(bench->source), bench->gib, bench->millions);
+    if (o->runtime.profile != NULL) {
+        printf("profile %s\n", o->runtime.profile);
+    } else if (info->table[0] != '\0') {
+        printf("planned by the table %s\n", info->table);
+    } else {
+        printf("planned by the rule, without a table\n");
+    }
+    printf("\n"
+           "| test    |  tokens/s           | matrix products of the plan             |\n"
+           "|---------|--------------------:|-----------------------------------------|\n");
     for (int i = 0; i < bench->n_tests; i++) {
         const struct test *test = &bench->tests[i];
         const struct tnd_speed_summary s = tnd_speed_summary(&test->speed);
         char name[32];
         snprintf(name, sizeof(name), "%s%lld", test->is_prompt ? "pp" : "tg", (long long)test->n);
-        printf("| %-21s | %4.2f GiB | %6.1f M | %7d | %-7s | %9.2f +- %6.2f | %-27s |\n", model,
-               bench->gib, bench->millions, info->n_threads, name, s.mean, s.deviation, test->plan);
+        printf("| %-7s | %9.2f +- %6.2f | %-39s |\n", name, s.mean, s.deviation, test->plan);
     }
 }
 
