@@ -610,6 +610,9 @@
 /* Times within this ratio of the fastest are as good. Unit: ratio. Why: half of TND_NOISY_FRAC
  * and rounding. Test: none. */
 #define TND_REPORT_ENOUGH        1.05
+/* Gains of threads above this multiple of their number get a word. Unit: ratio. Why: rounding of
+ * what is ideal. Test: none. */
+#define TND_REPORT_ABOVE_IDEAL   1.02
 /* Of the second comparison when none is given. Unit: rounds. Why: a median with three outliers.
  * Test: none. */
 #define TND_ORACLE_ROUNDS        7

@@ -59,6 +59,11 @@ static bool can_show(const struct tnd_chart *chart, double x, double y)
     return fits(chart->log_x, x) && fits(chart->log_y, y);
 }
 
+static const char *look_of(const struct tnd_chart *chart)
+{
+    return chart->look != NULL ? chart->look : "";
+}
+
 static void add_place(const struct tnd_chart *chart, double x, double y)
 {
     struct tnd_text *out = &chart->report->out;
@@ -143,7 +148,7 @@ static void log_ticks(const struct tnd_chart *chart, double low, double high, do
 {
     static const double parts[] = {1.0, 2.0, 5.0};
     double powers = log(high / low) / log(base);
-    int step = (int)ceil(powers / 8.0);
+    int step = (int)ceil(powers / (base == 2.0 && high >= 9999.5 ? 6.0 : 8.0)); /* long labels */
     bool between = base == 10.0 && powers < 2.2;
     int first = (int)ceil(log(low) / log(base) - 1.0);
     int last = (int)floor(log(high) / log(base) + 1e-9);
@@ -193,6 +198,15 @@ static void axes(struct tnd_chart *chart)
 }
 
 /* ---- figures ---- */
+
+int tnd_figure_text_width(const char *text)
+{
+    int width = 0;
+    for (const char *at = text; *at != '\0'; at++) {
+        width += ((unsigned char)*at & 0xC0) != 0x80 ? 9 : 0; /* a character, not its later bytes */
+    }
+    return width;
+}
 
 void tnd_figure_begin(struct tnd_report *report, int width, int height, const char *title,
                       const char *text)
@@ -246,7 +260,8 @@ void tnd_chart_band(struct tnd_chart *chart, int style, const double *x, const d
         int at = i < n ? i : 2 * n - 1 - i;
         double y = i < n ? high[at] : low[at];
         if (can_show(chart, x[at], high[at])) {
-            tnd_text_printf(out, any ? "L" : "<path class=\"band s%d\" d=\"M", style);
+            tnd_text_printf(out, any ? "L" : "<path class=\"band s%d%s\" d=\"M", style,
+                            look_of(chart));
             add_place(chart, x[at], y);
             any = true;
         }
@@ -260,7 +275,8 @@ void tnd_chart_line(struct tnd_chart *chart, int style, const double *x, const d
     bool any = false;
     for (int i = 0; i < n; i++) {
         if (can_show(chart, x[i], y[i])) {
-            tnd_text_printf(out, any ? "L" : "<path class=\"line s%d\" d=\"M", style);
+            tnd_text_printf(out, any ? "L" : "<path class=\"line s%d%s\" d=\"M", style,
+                            look_of(chart));
             add_place(chart, x[i], y[i]);
             any = true;
         }
@@ -274,7 +290,8 @@ void tnd_chart_marks(struct tnd_chart *chart, int style, const double *x, const 
     bool any = false;
     for (int i = 0; i < n; i++) {
         if (can_show(chart, x[i], y[i])) {
-            tnd_text_printf(out, any ? "M" : "<path class=\"mark s%d\" d=\"M", style);
+            tnd_text_printf(out, any ? "M" : "<path class=\"mark s%d%s\" d=\"M", style,
+                            look_of(chart));
             add_place(chart, x[i], y[i]);
             tnd_text_add(out, markers[style]);
             any = true;
@@ -286,7 +303,8 @@ void tnd_chart_marks(struct tnd_chart *chart, int style, const double *x, const 
 void tnd_chart_hollow(struct tnd_chart *chart, int style, double x, double y)
 {
     if (can_show(chart, x, y)) {
-        tnd_text_printf(&chart->report->out, "<path class=\"mark hollow s%d\" d=\"M", style);
+        tnd_text_printf(&chart->report->out, "<path class=\"mark hollow s%d%s\" d=\"M", style,
+                        look_of(chart));
         add_place(chart, x, y);
         tnd_text_printf(&chart->report->out, "%s\"/>\n", markers[style]);
     }
@@ -295,7 +313,8 @@ void tnd_chart_hollow(struct tnd_chart *chart, int style, double x, double y)
 void tnd_chart_ring(struct tnd_chart *chart, int style, double x, double y)
 {
     if (can_show(chart, x, y)) {
-        tnd_text_printf(&chart->report->out, "<path class=\"ring s%d\" d=\"M", style);
+        tnd_text_printf(&chart->report->out, "<path class=\"ring s%d%s\" d=\"M", style,
+                        look_of(chart));
         add_place(chart, x, y);
         tnd_text_add(&chart->report->out, "m-8 0a8 8 0 1 0 16 0a8 8 0 1 0-16 0z\"/>\n");
     }
@@ -332,9 +351,9 @@ void tnd_chart_legend(struct tnd_chart *chart, int style, const char *name, cons
     tnd_text_printf(
         &chart->legend,
         "<span class=\"key\"><svg viewBox=\"0 0 34 12\" aria-hidden=\"true\">"
-        "<path class=\"line s%d\" d=\"M1 6H33\"/><path class=\"mark s%d\" d=\"M17 6%s\"/>"
+        "<path class=\"line s%d%s\" d=\"M1 6H33\"/><path class=\"mark s%d%s\" d=\"M17 6%s\"/>"
         "</svg>",
-        style, style, markers[style]);
+        style, look_of(chart), style, look_of(chart), markers[style]);
     tnd_report_escape(&chart->legend, name);
     tnd_text_add(&chart->legend, suffix);
     tnd_text_add(&chart->legend, "</span> ");

@@ -13,6 +13,8 @@ struct tnd_chart {
     const char *y_title;
     enum tnd_chart_unit unit; /* of y */
     bool log_x, log_y;
+    const char *look; /* classes beside the style: " plain" where no profile is drawn, whose colours
+                         are taken; " thin"; NULL: none */
     double x0, x1, y0, y1; /* the range of the data, see tnd_chart_include */
     bool has_range;
     struct tnd_text legend;
@@ -40,6 +42,8 @@ void tnd_chart_legend(struct tnd_chart *chart, int style, const char *name, cons
 /** Closes the figure with its caption: title, legend, note (markup, may be NULL). */
 void tnd_chart_end(struct tnd_chart *chart, const char *title, const char *note);
 
+/** What a line of text takes at most, in units of a figure that is 420 wide, on a phone too. */
+int tnd_figure_text_width(const char *text);
 /** A figure of any other kind: opens <svg> of this size with title and description. */
 void tnd_figure_begin(struct tnd_report *report, int width, int height, const char *title,
                       const char *text);

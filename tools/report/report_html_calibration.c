@@ -67,6 +67,7 @@ static void chart_of(struct tnd_report *report, const struct tnd_left_out *list)
                               .x_title = "measured us",
                               .y_title = "predicted / measured",
                               .unit = TND_CHART_NUMBER,
+                              .look = " plain",
                               .log_x = true,
                               .log_y = true};
     bool has[TND_LEFT_OUT_DISTANCES] = {false};

@@ -110,7 +110,8 @@ static void chart_of(struct tnd_report *report, const struct pair *pair, int sou
                               .x_title = "M (tokens)",
                               .y_title = "times as fast",
                               .log_x = true,
-                              .log_y = true};
+                              .log_y = true,
+                              .look = " plain"};
     double *all = NULL;
     int n = 0;
     bool ok = each_shape(pair, &chart, false, &all, &n);

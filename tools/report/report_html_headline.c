@@ -100,8 +100,10 @@ static void add_line(struct tnd_text *out, const struct tandem_table *table, int
     tnd_text_add(out, ".</li>\n");
 }
 
-static void of_type(struct tnd_report *report, int source, enum tandem_type type)
+/* Returns whether some line told a share of the roof. */
+static bool of_type(struct tnd_report *report, int source, enum tandem_type type)
 {
+    bool has_roof = false;
     const struct tnd_analyses *analyses = &report->analyses[source];
     const struct tandem_table *table = report->sources[source].table;
     const struct tnd_analysis *longest = NULL; /* of the most threads, with the most points */
@@ -132,13 +134,16 @@ static void of_type(struct tnd_report *report, int source, enum tandem_type type
             open = "";
         }
         add_line(&report->out, table, m, &sums);
+        has_roof = has_roof || sums.roof_us > 0;
     }
     tnd_text_add(&report->out, open[0] == '\0' ? "</ul>\n" : "");
+    return has_roof;
 }
 
 void tnd_report_headline(struct tnd_report *report)
 {
     struct tnd_text *out = &report->out;
+    bool has_roof = false;
     tnd_text_add(out, "<section class=\"advice\" id=\"gain\">\n<h2>What tuning brings</h2>\n");
     for (int s = 0; s < report->n_sources; s++) {
         const struct tnd_analyses *analyses = &report->analyses[s];
@@ -149,14 +154,16 @@ void tnd_report_headline(struct tnd_report *report)
         }
         for (int i = 0; i < analyses->n; i++) {
             if (tnd_report_is_first_of_type(analyses, i)) {
-                of_type(report, s, analyses->list[i].type);
+                has_roof = of_type(report, s, analyses->list[i].type) || has_roof;
             }
         }
     }
-    tnd_text_add(out,
-                 "<p class=\"soft\">Times of the fastest profile of each shape, added up. The "
-                 "roof is the least time that the peaks of this machine allow: of computing, "
-                 "or of reading the weights, whichever takes longer. Above 100 %: weights that "
-                 "the cache held, or a peak measured while the memory was slower.</p>\n"
-                 "</section>\n");
+    tnd_text_add(out, "<p class=\"soft\">Times of the fastest profile of each shape, added up.");
+    if (has_roof) {
+        tnd_text_add(out, " The roof is the least time that the peaks of this machine allow: of "
+                          "computing, or of reading the weights, whichever takes longer. Above "
+                          "100 %: weights that the cache held, or a peak measured while the memory "
+                          "was slower.");
+    }
+    tnd_text_add(out, "</p>\n</section>\n");
 }

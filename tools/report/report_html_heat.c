@@ -5,14 +5,33 @@
 #include "base/emit.h"
 #include "tools/report/report_chart.h"
 
-enum { WIDTH = 420, LEFT = 96, ROW = 24, TOP = 22, MAX_COLUMNS = 11, MAX_ROWS = 64 };
+enum { WIDTH = 420, LEAST_LEFT = 80, ROW = 24, TOP = 22, MAX_COLUMNS = 11, MAX_ROWS = 64 };
 
 struct map {
     const struct tnd_analysis *rows[MAX_ROWS];
     int n_rows;
     int64_t m[MAX_COLUMNS];
     int n_columns;
+    bool has_blanks; /* cells that were not measured */
 };
+
+static void add_shape(struct tnd_text *out, const struct tnd_analysis *a)
+{
+    tnd_text_printf(out, "%" PRId64 " \u00d7 %" PRId64, a->n, a->k);
+}
+
+static int left_of(const struct map *map)
+{
+    int left = LEAST_LEFT;
+    for (int r = 0; r < map->n_rows; r++) {
+        struct tnd_text shape = TND_TEXT_INIT;
+        add_shape(&shape, map->rows[r]);
+        const int width = tnd_figure_text_width(tnd_text_string(&shape)) + 6;
+        left = width > left ? width : left;
+        tnd_text_fini(&shape);
+    }
+    return left;
+}
 
 /* The M of the row with the most points, evenly thinned; most tables have the same in each row. */
 static void choose_columns(struct map *map)
@@ -47,13 +66,13 @@ static void add_lead(struct tnd_text *out, const struct tnd_analysis *a, int poi
     tnd_text_add(out, tnd_report_within_noise(a, point) ? " (within noise)" : "");
 }
 
-static void cell(struct tnd_report *report, const struct tnd_analysis *a, int64_t m, double x,
+static bool cell(struct tnd_report *report, const struct tnd_analysis *a, int64_t m, double x,
                  double width, int y, unsigned *seen)
 {
     struct tnd_text *out = &report->out;
     int point = tnd_report_point_of(a, m);
     if (point < 0) {
-        return;
+        return false;
     }
     const char *name = a->profiles[tnd_winner(a->times, a->n_profiles, a->n_points, point)]->name;
     int style = tnd_report_style(report, name);
@@ -72,6 +91,7 @@ static void cell(struct tnd_report *report, const struct tnd_analysis *a, int64_
     tnd_emit_number(out, 0, 1, x + width / 2.0);
     tnd_text_printf(out, "\" y=\"%d\">%c%s</text></g>\n", y + 16, 'A' + style,
                     tnd_report_within_noise(a, point) ? "~" : "");
+    return true;
 }
 
 static void legend(struct tnd_report *report, const struct tandem_table *table, unsigned seen,
@@ -95,36 +115,39 @@ static void draw(struct tnd_report *report, struct map *map)
 {
     struct tnd_text *out = &report->out;
     const struct tnd_analysis *first = map->rows[0];
+    const int left = left_of(map);
     choose_columns(map);
     struct tnd_text title = TND_TEXT_INIT;
     tnd_text_printf(&title, "Fastest profile, %s, ", tandem_type_name(first->type));
     tnd_report_thread_count(&title, first);
     tnd_figure_begin(report, WIDTH, TOP + map->n_rows * ROW + 4, tnd_text_string(&title),
                      "Rows are shapes N x K, columns are M. The letter names the fastest profile.");
-    double width = (double)(WIDTH - LEFT - 2) / map->n_columns;
+    double width = (double)(WIDTH - left - 2) / map->n_columns;
     unsigned seen = 0;
-    tnd_text_printf(out, "<text class=\"end\" x=\"%d\" y=\"15\">N \u00d7 K, M:</text>", LEFT - 6);
+    tnd_text_printf(out, "<text class=\"end\" x=\"%d\" y=\"15\">N \u00d7 K, M:</text>", left - 6);
     for (int c = 0; c < map->n_columns; c++) {
         tnd_text_add(out, "<text class=\"mid\" y=\"15\" x=\"");
-        tnd_emit_number(out, 0, 1, LEFT + width * (c + 0.5));
+        tnd_emit_number(out, 0, 1, left + width * (c + 0.5));
         tnd_text_printf(out, "\">%" PRId64 "</text>", map->m[c]);
     }
     for (int r = 0; r < map->n_rows; r++) {
         const struct tnd_analysis *a = map->rows[r];
         int y = TOP + r * ROW;
-        tnd_text_printf(out,
-                        "\n<text class=\"end row\" x=\"%d\" y=\"%d\">%" PRId64 " \u00d7 %" PRId64
-                        "</text>\n",
-                        LEFT - 6, y + 16, a->n, a->k);
+        tnd_text_printf(out, "\n<text class=\"end row\" x=\"%d\" y=\"%d\">", left - 6, y + 16);
+        add_shape(out, a);
+        tnd_text_add(out, "</text>\n");
         for (int c = 0; c < map->n_columns; c++) {
-            cell(report, a, map->m[c], LEFT + width * c, width, y, &seen);
+            const double x = left + width * c;
+            map->has_blanks = !cell(report, a, map->m[c], x, width, y, &seen) || map->has_blanks;
         }
     }
     struct tnd_text keys = TND_TEXT_INIT;
     legend(report, first->table, seen, &keys);
     out->failed = out->failed || title.failed || keys.failed;
     tnd_figure_end(report, tnd_text_string(&title), tnd_text_string(&keys),
-                   "Pale with ~: the lead is within the noise.");
+                   map->has_blanks
+                       ? "Pale with ~: the lead is within the noise. Blank: not measured."
+                       : "Pale with ~: the lead is within the noise.");
     tnd_text_fini(&title);
     tnd_text_fini(&keys);
 }

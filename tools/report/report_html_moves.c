@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What stands beside the stages: transfers to and from devices, handing work to other threads,
  * backends that slow each other down. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ static void transfers(struct tnd_report *report, const struct tandem_table *tabl
                               .y_title = "GB/s",
                               .unit = TND_CHART_NUMBER,
                               .log_x = true,
-                              .log_y = true};
+                              .log_y = true,
+                              .look = " plain"};
     int most = 1;
     for (int t = 0; t < table->n_transfers; t++) {
         const struct tnd_curve *curve = &table->transfers[t].curve;
@@ -87,9 +89,13 @@ static void slowdowns(struct tnd_text *out, const struct tandem_table *table)
         bool is_stream = strcmp(slowdown->backend, slowdown->beside) == 0;
         tnd_text_add(out, is_stream ? " is sent weights, " : " works, ");
         tnd_report_escape(out, slowdown->backend);
-        tnd_text_add(out, " takes ");
-        tnd_report_number(out, slowdown->factor);
-        tnd_text_add(out, " times as long.</li>\n");
+        if (fabs(slowdown->factor - 1) < 0.005) {
+            tnd_text_add(out, " takes as long as alone.</li>\n");
+        } else {
+            tnd_text_add(out, " takes ");
+            tnd_report_number(out, slowdown->factor);
+            tnd_text_add(out, " times as long.</li>\n");
+        }
     }
     tnd_text_add(out, "</ul>\n");
 }

@@ -6,20 +6,38 @@
 #include "tools/report/report_chart.h"
 #include "tools/report/scaling.h"
 
-enum { WIDTH = 420, LEFT = 150, BAR_WIDTH = 205, ROW = 19 };
+enum { WIDTH = 420, MOST_LEFT = 230, TIME_WIDTH = 68, ROW = 19 };
 
-static void bar(struct tnd_report *report, const struct tnd_analysis *a, int p, int point, int y)
+/* Room for the longest name; longer ones are squeezed into it. */
+static int left_of(const struct tnd_analysis *a)
 {
+    int left = 60;
+    for (int p = 0; p < a->n_profiles; p++) {
+        const int width = tnd_figure_text_width(a->profiles[p]->name) + 8;
+        left = width > left ? width : left;
+    }
+    return left < MOST_LEFT ? left : MOST_LEFT;
+}
+
+static void bar(struct tnd_report *report, const struct tnd_analysis *a, int p, int point, int left,
+                int y)
+{
+    const char *name = a->profiles[p]->name;
+    const int room = WIDTH - left - TIME_WIDTH;
     static const char *const classes[TND_SHARES] = {"i0", "i1", "i2", "move"};
     struct tnd_text *out = &report->out;
     double us[TND_SHARES];
     double total = tnd_shares(a, p, point, us);
-    tnd_text_printf(out, "<text class=\"end row\" x=\"%d\" y=\"%d\">", LEFT - 6, y + 12);
-    tnd_report_escape(out, a->profiles[p]->name);
+    tnd_text_printf(out, "<text class=\"end row\" x=\"%d\" y=\"%d\"", left - 6, y + 12);
+    if (tnd_figure_text_width(name) + 8 > left) {
+        tnd_text_printf(out, " textLength=\"%d\" lengthAdjust=\"spacingAndGlyphs\"", left - 8);
+    }
+    tnd_text_add_char(out, '>');
+    tnd_report_escape(out, name);
     tnd_text_add(out, "</text>");
-    double at = LEFT;
+    double at = left;
     for (int s = 0; s < TND_SHARES && total > 0.0; s++) {
-        double width = us[s] / total * BAR_WIDTH;
+        double width = us[s] / total * room;
         if (us[s] > 0.0) {
             tnd_text_printf(out, "<rect class=\"bar %s\" y=\"%d\" height=\"14\" x=\"", classes[s],
                             y);
@@ -34,7 +52,7 @@ static void bar(struct tnd_report *report, const struct tnd_analysis *a, int p, 
         }
         at += width;
     }
-    tnd_text_printf(out, "<text class=\"row\" x=\"%d\" y=\"%d\">", LEFT + BAR_WIDTH + 6, y + 12);
+    tnd_text_printf(out, "<text class=\"row\" x=\"%d\" y=\"%d\">", left + room + 6, y + 12);
     tnd_report_time(out, total);
     tnd_text_add(out, "</text>\n");
 }
@@ -46,6 +64,7 @@ void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a)
     }
     int points[TND_SHARE_POINTS];
     int n_groups = tnd_share_points(a, points);
+    const int left = left_of(a);
     int height = n_groups * (a->n_profiles * ROW + 22) + 6;
     struct tnd_text title = TND_TEXT_INIT;
     tnd_text_add(&title, "Stage shares, ");
@@ -58,11 +77,11 @@ void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a)
     int y = 0;
     for (int g = 0; g < n_groups; g++) {
         tnd_text_printf(&report->out,
-                        "<text class=\"name\" x=\"%d\" y=\"%d\">M = %" PRId64 "</text>\n", LEFT,
+                        "<text class=\"name\" x=\"%d\" y=\"%d\">M = %" PRId64 "</text>\n", left,
                         y + 14, a->m[points[g]]);
         y += 20;
         for (int p = 0; p < a->n_profiles; p++, y += ROW) {
-            bar(report, a, p, points[g], y);
+            bar(report, a, p, points[g], left, y);
         }
         y += 2;
     }

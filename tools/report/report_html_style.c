@@ -36,7 +36,8 @@ static const char page[] =
     ".scroll{overflow-x:auto}\n"
     "table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}"
     "th,td{padding:.15rem .7rem;text-align:right;border-bottom:1px solid var(--rule);"
-    "white-space:nowrap}thead th{border-bottom:2px solid var(--soft)}td.best{font-weight:700}\n"
+    "white-space:nowrap}thead th{border-bottom:2px solid var(--soft);white-space:normal}"
+    "td.best{font-weight:700}\n"
     "footer{margin-top:3rem;border-top:1px solid var(--rule)}\n";
 
 static const char drawing[] =
@@ -49,9 +50,9 @@ static const char drawing[] =
     ".cross{stroke:var(--ink);stroke-dasharray:4 3}svg .crosses{fill:var(--ink);font-size:11px}\n"
     ".cell{stroke-width:1.5;fill-opacity:.5}.cell.noise{fill-opacity:.14}"
     "svg .letter{fill:var(--ink);font-size:11px;text-anchor:middle}svg .row{fill:var(--ink)}\n"
-    ".bar{stroke:var(--ink);stroke-width:.6}.i0{fill:url(#hatch)}.i1{fill:var(--c0);"
-    "fill-opacity:.65}.i2{fill:url(#dots)}.move{fill:none}.hatch{stroke:var(--c1);stroke-width:3}"
-    ".dot{fill:var(--c2)}.paper{fill:var(--page)}"
+    ".bar{stroke:var(--ink);stroke-width:.6}.i0{fill:url(#hatch)}.i1{fill:var(--soft);"
+    "fill-opacity:.45}.i2{fill:url(#dots)}.move{fill:none}.hatch{stroke:var(--ink);stroke-width:2}"
+    ".dot{fill:var(--ink)}.paper{fill:var(--page)}"
     ".defs{position:absolute;width:0;height:0}\n"
     /* On a phone charts shrink: their text must not. */
     "@media (max-width:28rem){svg text{font-size:13.5px}svg .crosses{font-size:12.5px}}\n"
@@ -75,5 +76,6 @@ void tnd_report_style_sheet(struct tnd_text *out)
     /* After the colours of the styles, which would fill them. */
     tnd_text_add(out, "\n.line,.ring{fill:none}.band,.mark:not(.hollow){stroke:none}"
                       ".mark.hollow{fill:var(--page);stroke-width:1.6}"
-                      ".cell{stroke:var(--page)}\n");
+                      ".cell{stroke:var(--page)}.plain{stroke:var(--ink);fill:var(--ink)}"
+                      ".line.plain{fill:none}.line.thin{stroke-width:1}\n");
 }

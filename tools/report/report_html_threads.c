@@ -104,7 +104,8 @@ static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
                     "marks where more threads stop paying.");
     tnd_chart_guide(&chart, first, 1.0, last, efficiency ? 1.0 : last / first);
     for (int l = 0; l < n_lines; l++) {
-        draw(&chart, a, &lines[l], m, l, efficiency);
+        chart.look = lines[l].stage == TANDEM_STAGE_COMPUTE ? "" : " thin";
+        draw(&chart, a, &lines[l], m, tnd_report_style(report, lines[l].profile->name), efficiency);
     }
     report->out.failed = report->out.failed || title.failed || note.failed;
     tnd_chart_end(&chart, tnd_text_string(&title), tnd_text_string(&note));

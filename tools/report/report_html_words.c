@@ -7,6 +7,7 @@
 #include "base/emit.h"
 #include "measure/measure_reference.h"
 #include "tools/report/report_parts.h"
+#include "tune/policy.h"
 
 static void add_code(struct tnd_text *out, const char *name)
 {
@@ -36,6 +37,9 @@ static void add_threads(struct tnd_text *out, const struct tnd_analyses *analyse
         tnd_text_add(out, ", ");
         tnd_report_number(out, us[0] / us[at]);
         tnd_text_printf(out, " times as fast as %d", counts[0]);
+        if (us[0] / us[at] * counts[0] > TND_REPORT_ABOVE_IDEAL * counts[at]) {
+            tnd_text_add(out, " (more than the threads explain: noise or caches)");
+        }
     }
     if (at + 1 < n) {
         tnd_text_printf(out, "; %d threads %s", counts[n - 1],
