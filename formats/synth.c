@@ -163,7 +163,9 @@ static enum tandem_status fill_source(tandem_source *source, const struct tnd_ll
     }
     tnd_free(pool.bytes);
     TND_TRY(status);
-    return tnd_llama_set_values(source, dims, error);
+    TND_TRY(tnd_llama_set_values(source, dims, error));
+    /* What llama.cpp expects of a file without a tokenizer. */
+    return tnd_source_set_text(source, "tokenizer.ggml.model", "no_vocab", error);
 }
 
 enum tandem_status tandem_source_synthesize(const struct tandem_llama_shape *shape,

@@ -45,6 +45,9 @@ try 1 'expected 1 number of GiB' "$desktop" --model 70B -m 1 --device-memory 8,8
 try 0 'of other operations' "$server" -m 1 --past 64
 try 0 'tokens/s' "$server" -m 1 --memory-gbps 100 --trace "$work/trace.json"
 grep -q '"ph": "X"' "$work/trace.json" && passed=$((passed + 1)) || failed=$((failed + 1))
+try 1 'is there, expected a new file, or -y' "$server" -m 1 --trace "$work/trace.json"
+try 0 'tokens/s' "$server" -m 1 --trace "$work/trace.json" -y
+try 2 'y needs --trace' "$server" -m 1 -y
 try 0 'usage: mulmat-tune simulate' --help
 try 1 'no-such-model' "$server" --model no-such-model
 try 1 'weight type' "$server" --type q9

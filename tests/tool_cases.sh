@@ -27,7 +27,7 @@ run_run() { tool tandem-llama run "$in/model.bin" "${model[@]}" --table none; }
 judge_run() { [ "$1" -ne 0 ] || same ../out "../out-$name"; }
 run_plan() { tool tandem-llama run "$in/model.bin" "${model[@]}" --table t1.json --plan; }
 judge_plan() { [ "$1" -ne 0 ] || same ../out "../out-$name"; }
-run_convert() { tool tandem-llama convert "$in/model.bin" out.gguf --type "${type:-q4_0}"; }
+run_convert() { tool tandem-llama convert "$in/model.bin" out.gguf -y --type "${type:-q4_0}"; }
 judge_convert() { old_or_new out.gguf && { [ "$1" -ne 0 ] || same out.gguf "$work/clean-$name/out.gguf"; }; }
 run_merge() { tool mulmat-tune table merge t1.json t2.json; }
 judge_merge() { old_or_new t1.json && { [ "$1" -ne 0 ] || same t1.json "$work/clean-$name/t1.json"; }; }

@@ -168,12 +168,12 @@ if group device; then
 fi
 
 if group synth; then
-    try 0 "21 tensors" synth s.gguf --shape 256,512,2,8,2,300 --type q4_0 --context 64
+    try 0 "21 tensors" synth -y s.gguf --shape 256,512,2,8,2,300 --type q4_0 --context 64
     cp s.gguf first.gguf
-    try 0 "21 tensors" synth s.gguf --shape 256,512,2,8,2,300 --type q4_0 --context 64
+    try 0 "21 tensors" synth -y s.gguf --shape 256,512,2,8,2,300 --type q4_0 --context 64
     check "the same model each time" cmp s.gguf first.gguf
     for type in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k; do
-        try 0 "tensors" synth "s-$type.gguf" --shape 256,256,1,4,4,300 --type "$type"
+        try 0 "tensors" synth -y "s-$type.gguf" --shape 256,256,1,4,4,300 --type "$type"
         try 0 " $type" inspect "s-$type.gguf"
         try 0 "tokens in" run "s-$type.gguf" "${tokenizer[@]}" -n 4 --temp 0 --table none
     done
@@ -181,7 +181,7 @@ if group synth; then
     try 1 "expected 1.1b, quick, 1b-moe or dim" synth x.gguf --shape 1,2,3
     try 1 "expected 1.1b, quick, 1b-moe or dim" synth x.gguf --shape 256,512,2,8,2,300,7
     try 1 "a token uses 5 of 4 experts" synth x.gguf --shape 256,512,2,8,2,300,4,5
-    try 0 "23 tensors" synth moe.gguf --shape 256,64,2,8,2,300,4,2 --type q8_0
+    try 0 "23 tensors" synth -y moe.gguf --shape 256,64,2,8,2,300,4,2 --type q8_0
     try 0 "4 experts a layer, of which a token uses 2" inspect moe.gguf
     try 1 "dim is 0, expected 1 to" synth x.gguf --shape 0,512,2,8,2,300
     try 1 "expected a divisor of dim, which is 250" synth x.gguf --shape 250,512,2,8,3,300
@@ -242,20 +242,20 @@ if group convert; then
     text model.bin && cp text.out f32.txt
     check "the model writes" [ "$(wc -c <f32.txt)" -gt 20 ]
     for i in "${!formats[@]}"; do
-        try 0 "21 tensors" convert "${formats[i]}" "c$i.gguf"
+        try 0 "21 tensors" convert -y "${formats[i]}" "c$i.gguf"
         check "no progress bar without a terminal" [ ! -s err ]
         text "${formats[i]}"
         check "${formats[i]}: the same text" cmp text.out f32.txt
         text "c$i.gguf"
         check "GGUF of ${formats[i]}: the same text" cmp text.out f32.txt
     done
-    try 0 "21 tensors" convert c0.gguf again.gguf
+    try 0 "21 tensors" convert -y c0.gguf again.gguf
     check "a GGUF file of a GGUF file is the same" cmp c0.gguf again.gguf
     for type in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k; do
         others=3 # hf; all formats for one type of each kind
         [[ $type =~ ^(f16|q4_0|q6_k)$ ]] && others=$(echo {1..6})
         for i in 0 $others; do
-            try 0 "21 tensors" convert "${formats[i]}" "t$i.gguf" --type "$type"
+            try 0 "21 tensors" convert -y "${formats[i]}" "t$i.gguf" --type "$type"
         done
         try 0 " $type" inspect t0.gguf
         check "matrices have the type" grep -q "blk.0.attn_q.weight  *$type " out
@@ -267,17 +267,19 @@ if group convert; then
             text "t$i.gguf"
             check "$type of ${formats[i]}" cmp text.out type.txt
         done
-        try 0 "21 tensors" convert model.bin one.gguf --type "$type" --threads 1
+        try 0 "21 tensors" convert -y model.bin one.gguf --type "$type" --threads 1
         check "$type by one thread is the same" cmp t0.gguf one.gguf
         text model.bin --type "$type"
         check "$type in memory is the same" cmp text.out type.txt
     done
-    try 0 "21 tensors" convert t0.gguf back.gguf --type f32 # q6_k to f32
+    try 0 "21 tensors" convert -y t0.gguf back.gguf --type f32 # q6_k to f32
     try 0 "21 f32" inspect back.gguf
     "$tool" synth odd.gguf --shape 64,96,1,4,4,300 --type f32 >/dev/null
-    try 0 "no matrix has rows of whole q4_k blocks" convert odd.gguf stays.gguf --type q4_k
+    try 0 "no matrix has rows of whole q4_k blocks" convert -y odd.gguf stays.gguf --type q4_k
     try 0 "12 f32" inspect stays.gguf
     check "and the file says no type" lacks general.file_type out
+    try 1 "back.gguf is there, expected a new file, or -y" convert t0.gguf back.gguf
+    try 1 "back.gguf is there, expected a new file, or -y" synth back.gguf
     try 2 "'q9' is no type of weights" convert model.bin x.gguf --type q9
     try 1 "expected a type of weights" convert model.bin x.gguf --type i32
     try 1 "no/such/folder/x.gguf: cannot make a temporary file" convert model.bin no/such/folder/x.gguf
@@ -288,17 +290,17 @@ if group convert; then
     mkdir -p folder && cp hf/model.safetensors hf/config.json folder
     try 1 "names a tokenizer" run folder
     echo '{"model":{"type":"WordPiece"}}' >folder/tokenizer.json
-    try 0 "no tokenizer is taken along: folder/tokenizer.json" convert folder folder.gguf
+    try 0 "no tokenizer is taken along: folder/tokenizer.json" convert -y folder folder.gguf
     cp tokenizer.bin folder
     rm folder/tokenizer.json
-    try 0 "21 tensors" convert folder folder.gguf
+    try 0 "21 tensors" convert -y folder folder.gguf
     for model in folder folder.gguf; do
         "$tool" run "$model" -p "hello abc" -n 40 --temp 0 --table none >text.out 2>text.err
         check "$model has its tokenizer" cmp text.out f32.txt
     done
-    try 0 "21 tensors" convert -t tokenizer.bin hf/model.safetensors named.gguf
+    try 0 "21 tensors" convert -y -t tokenizer.bin hf/model.safetensors named.gguf
     check "a tokenizer may be named" cmp named.gguf folder.gguf
-    try 0 "21 tensors" convert -t tokenizer.bin model.bin named.gguf
+    try 0 "21 tensors" convert -y -t tokenizer.bin model.bin named.gguf
     "$tool" run named.gguf -p "hello abc" -n 40 --temp 0 --table none >text.out 2>text.err
     check "of a llama2.c checkpoint, too" cmp text.out f32.txt
     try 1 "cannot open" convert -t no-such-file model.bin x.gguf
@@ -319,7 +321,7 @@ if group convert; then
     done
     rm large.gguf
     cp c0.gguf kept.gguf
-    try 1 "" convert short.gguf kept.gguf
+    try 1 "" convert short.gguf kept.gguf -y
     check "a failure keeps the old file" cmp c0.gguf kept.gguf
 fi
 
@@ -398,7 +400,7 @@ fi
 
 if group pack-cache; then
     # 256 wide: enough for panels of every type. Its text does not depend on what is packed when.
-    try 0 "" synth --shape 256,512,2,4,2,300 --type q4_0 packed.gguf
+    try 0 "" synth -y --shape 256,512,2,4,2,300 --type q4_0 packed.gguf
     packs=(run packed.gguf "${tokenizer[@]}" --temp 0 -n 12 --table none --profile cpu-packed)
     try 0 "" "${packs[@]}" --settings cpu:packed=off
     cp out plain
@@ -509,7 +511,7 @@ fi
 if group interrupt; then
     # Ctrl-C stops an answer and keeps the conversation. The answer could take minutes; the signal is
     # sent when its first byte is there.
-    try 0 "tensors" synth slow.gguf --shape 1024,2816,6,8,8,300 --type f32 --context 4096
+    try 0 "tensors" synth -y slow.gguf --shape 1024,2816,6,8,8,300 --type f32 --context 4096
     mkfifo to from
     "$tool" chat slow.gguf "${tokenizer[@]}" -n 3000 --seed 3 --table none --profile cpu --threads 1 \
         <to >from 2>err &
@@ -531,8 +533,8 @@ fi
 if group bench; then
     shape=(--synth 256,512,2,8,2,300)
     small=("${shape[@]}" --prompt 8,16 --gen 4 --repeat 2 --table none)
-    try 0 "| matrix products of the plan |" bench "${small[@]}"
-    check "the rule" has "the rule, no table" out
+    try 0 "| matrix products of the plan  " bench "${small[@]}"
+    check "the rule" has "planned by the rule, without a table" out
     check "three tests" [ "$(grep -cE '\| (pp8|pp16|tg4) ' out)" -eq 3 ]
     check "columns" [ "$(grep '^|' out | awk -F'|' '{print NF}' | sort -u | wc -l)" -eq 1 ]
     try 1 "no-such-table: cannot open" bench "${shape[@]}" --prompt 8 --gen 0 --table no-such-table
@@ -680,7 +682,7 @@ if group data; then
     trained=(-t "$llama/tok512.bin" --temp 0 --table none)
     mkdir -p trained/hf trained/torch trained/meta trained/sharded
     "$root/$build/make-models" trained "$stories"
-    try 0 "47 tensors" convert "$stories" trained/model.gguf
+    try 0 "47 tensors" convert -y "$stories" trained/model.gguf
     try 0 "llama2.c version 1" inspect "$llama/stories260K.v1.bin"
     for model in "$stories" "$llama/stories260K.v1.bin" trained/model.{gguf,pth,pt} \
         trained/trained.pt trained/hf \
@@ -691,7 +693,7 @@ if group data; then
         check "$model: the golden text of Zoo" cmp out "$llama/golden-zoo-t0-n60.txt"
     done
     for type in f16 bf16 q8_0 q5_1; do
-        try 0 "47 tensors" convert trained/hf trained/model.gguf --type "$type"
+        try 0 "47 tensors" convert -y trained/hf trained/model.gguf --type "$type"
         try 0 "Once upon a time, there was a" run trained/model.gguf "${trained[@]}" -n 40
     done
     for file in "$vocabularies"/*.gguf; do

@@ -24,6 +24,12 @@ make_page() {
     "$tune" analyze "$@" --html "$work/$name.html" >"$work/log" 2>&1 || bad "analyze $*: $(head -3 "$work/log")"
 }
 make_page macbook bench-data/macbook-pro-2018/table.txt --threads 1,4
+if "$tune" analyze bench-data/macbook-pro-2018/table.txt --html "$work/macbook.html" 2>"$work/log" ||
+    ! grep -q 'is there, expected a new file, or -y' "$work/log"; then
+    bad "a page was replaced unasked: $(head -3 "$work/log")"
+else
+    good
+fi
 make_page one-type bench-data/epyc-zen5-2-cores/table.json --type q4_0
 make_page devices bench-data/pocl-epyc-zen5/table.json --type q4_0
 make_page lanes bench-data/epyc-zen5-2-cores/table.json --type q4_0 --trace tests/fuzz/corpus/trace/two_runs.json

@@ -15,8 +15,8 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$pictures"
 command -v chromium >/dev/null || { echo "report_pictures: needs chromium" >&2; exit 1; }
 
-"$build/mulmat-tune" analyze bench-data/macbook-pro-2018/table.txt --threads 1,4 --html "$pages/macbook-pro-2018.html"
-"$build/mulmat-tune" analyze "$table" --type q4_0 --html "$pages/epyc-zen5-2-cores.html"
+"$build/mulmat-tune" analyze bench-data/macbook-pro-2018/table.txt --threads 1,4 -y --html "$pages/macbook-pro-2018.html"
+"$build/mulmat-tune" analyze "$table" --type q4_0 -y --html "$pages/epyc-zen5-2-cores.html"
 "$build/mulmat-tune" analyze "$table" --type f32 --html "$work/floats.html"
 "$build/mulmat-tune" analyze bench-data/pocl-epyc-zen5/table.json --type q4_0 --html "$work/devices.html"
 

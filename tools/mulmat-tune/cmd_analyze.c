@@ -10,6 +10,7 @@
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
+#include "tools/new_file.h"
 #include "tools/report/analyze.h"
 #include "tools/report/report_html.h"
 #include "tools/report/trace_run.h"
@@ -49,6 +50,7 @@ static enum tandem_status read_trace(const char *path, struct tnd_trace_run *out
 struct wanted_page {
     const char *html;  /* NULL: none */
     const char *trace; /* NULL: none */
+    bool replaces;
 };
 
 static enum tandem_status report_page(const struct wanted_page *wanted,
@@ -57,6 +59,7 @@ static enum tandem_status report_page(const struct wanted_page *wanted,
                                       struct tandem_error *error)
 {
     struct tnd_trace_run run = {.n = 0};
+    TND_TRY(tnd_new_file_check(wanted->html, wanted->replaces, error));
     if (wanted->trace != NULL) {
         TND_TRY(read_trace(wanted->trace, &run, error));
     }
@@ -98,7 +101,7 @@ int tnd_cmd_analyze(int argc, char **argv)
     bool json = false;
     bool csv = false;
     const char *type_name = NULL;
-    struct wanted_page wanted = {NULL, NULL};
+    struct wanted_page wanted = {NULL, NULL, false};
     const char *objective = NULL;
     struct args_ints threads = {0};
     const struct args_option options[] = {
@@ -113,6 +116,7 @@ int tnd_cmd_analyze(int argc, char **argv)
         {"trace", ARGS_STRING, &wanted.trace, 0, 0, "TRACE",
          "with --html: the last run of this file of TANDEM_TRACE, lane by lane, predicted beside "
          "measured"},
+        TND_NEW_FILE_OPTION(wanted.replaces),
     };
     const struct args_command command = {
         "analyze",
@@ -142,6 +146,10 @@ int tnd_cmd_analyze(int argc, char **argv)
     }
     if (wanted.trace != NULL && wanted.html == NULL) {
         fprintf(stderr, "mulmat-tune analyze: --trace needs --html OUT\n");
+        return 2;
+    }
+    if (wanted.replaces && wanted.html == NULL) {
+        fprintf(stderr, "mulmat-tune analyze: -y needs --html OUT\n");
         return 2;
     }
     if (n_paths > 1 && wanted.html == NULL) {

@@ -11,6 +11,7 @@
 #include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
+#include "tools/new_file.h"
 #include "tools/report/model_graph.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "base/emit.h"
@@ -35,7 +36,7 @@ struct request {
     int64_t threads;
     int64_t past;
     double memory_gbps;
-    bool json;
+    bool json, replaces;
 };
 
 struct simulation {
@@ -361,6 +362,9 @@ static enum tandem_status write_trace(struct simulation *s, struct tandem_error 
 
 static enum tandem_status simulate(struct simulation *s, struct tandem_error *error)
 {
+    if (s->request->trace != NULL) {
+        TND_TRY(tnd_new_file_check(s->request->trace, s->request->replaces, error));
+    }
     TND_TRY(open_simulation(s, error));
     begin_output(s);
     for (int i = 0; i < s->request->m.n; i++) {
@@ -402,6 +406,7 @@ int tnd_cmd_simulate(int argc, char **argv)
          "(default: they stay together)"},
         {"trace", ARGS_STRING, &request.trace, 0, 0, "FILE",
          "write the timeline for chrome://tracing or ui.perfetto.dev"},
+        TND_NEW_FILE_OPTION(request.replaces),
         {"objective", ARGS_STRING, &request.objective, 0, 0, "O", TND_OBJECTIVE_OPTION_HELP},
         {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "one JSON object"},
     };
@@ -420,6 +425,10 @@ int tnd_cmd_simulate(int argc, char **argv)
     int result = args_parse(&command, argc, argv, &request.table, NULL);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;
+    }
+    if (request.replaces && request.trace == NULL) {
+        fprintf(stderr, "mulmat-tune simulate: -y needs --trace FILE\n");
+        return 2;
     }
     struct simulation simulation = {.request = &request};
     struct tandem_error error = {0};

@@ -7,6 +7,7 @@
 #include "formats/mel.h"
 #include "formats/npy.h"
 #include "formats/wav.h"
+#include "tools/new_file.h"
 #include "tools/tandem-graph/graph_cli.h"
 
 /* Samples in a .npy file: one list of float32. */
@@ -53,10 +54,7 @@ static enum tandem_status run(const char *path, const char *to, bool overwrites,
 {
     struct tnd_array *mel = NULL;
     char shape[160];
-    if (!overwrites && tnd_file_exists(to)) {
-        return tnd_error_set(error, TANDEM_E_EXISTS, to, 0, 0,
-                             "%s is there, expected a new file, or -y", to);
-    }
+    TND_TRY(tnd_new_file_check(to, overwrites, error));
     TND_TRY(tnd_graph_mel(path, bins, frames, &mel, error));
     const enum tandem_status status = tnd_npy_save(to, mel, error);
     if (status == TANDEM_OK) {
@@ -73,7 +71,7 @@ int tnd_cmd_graph_mel(int argc, char **argv)
     int64_t bins = 80, frames = 3000;
     const struct args_option options[] = {
         {"o", ARGS_STRING, &to, 0, 0, "FILE", "the spectrogram, a .npy file"},
-        {"y", ARGS_FLAG, &overwrites, 0, 0, NULL, "replace a file that is there"},
+        TND_NEW_FILE_OPTION(overwrites),
         {"frames", ARGS_INT, &frames, 0, 1 << 20, "N", "of 10 ms; 0: all of the sound; 3000"},
         {"bins", ARGS_INT, &bins, 1, TND_MEL_MAX_BINS, "N", "of the mel scale; 80"},
     };

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
+#include "tools/new_file.h"
 #include "tools/tandem-graph/graph_cli.h"
 
 struct run {
@@ -113,10 +114,7 @@ static enum tandem_status check_paths(const struct run *run, struct tnd_text *pa
         if (path->failed) {
             return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a file's name");
         }
-        if (!run->overwrites && tnd_file_exists(tnd_text_string(path))) {
-            return tnd_error_set(error, TANDEM_E_EXISTS, tnd_text_string(path), 0, 0,
-                                 "%s is there, expected a new file, or -y", tnd_text_string(path));
-        }
+        TND_TRY(tnd_new_file_check(tnd_text_string(path), run->overwrites, error));
     }
     return TANDEM_OK;
 }
@@ -190,7 +188,7 @@ int tnd_cmd_graph_run(int argc, char **argv)
         {"dim", ARGS_STRINGS, &run.dims, 0, 0, "NAME=N", "extent of a dimension with a name"},
         {"output", ARGS_STRING, &run.folder, 0, 0, "DIR",
          "folder for NAME.npy of outputs, or FILE.npz"},
-        {"y", ARGS_FLAG, &run.overwrites, 0, 0, NULL, "replace files that are there"},
+        TND_NEW_FILE_OPTION(run.overwrites),
         TND_GRAPH_PASSES_ROW(&run.pass_names),
         TND_GRAPH_RUNTIME_ROWS(&run.how),
     };

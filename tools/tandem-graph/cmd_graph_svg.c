@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/file_stream.h"
+#include "tools/new_file.h"
 #include "tools/report/net_picture.h"
 #include "tools/run_program.h"
 #include "tools/tandem-graph/graph_cli.h"
@@ -140,10 +141,7 @@ static enum tandem_status save(const struct svg *svg, struct tandem_error *error
                    : tnd_error_set(error, TANDEM_E_FILE, NULL, 0, 0,
                                    "the picture could not be written to the standard output");
     }
-    if (!svg->overwrites && tnd_file_exists(svg->to)) {
-        return tnd_error_set(error, TANDEM_E_EXISTS, svg->to, 0, 0,
-                             "%s is there, expected a new file, or -y", svg->to);
-    }
+    TND_TRY(tnd_new_file_check(svg->to, svg->overwrites, error));
     TND_TRY(tnd_file_stream_open(svg->to, false, &stream, error));
     const enum tandem_status status =
         tnd_file_stream_write(&stream, tnd_text_string(&svg->text), svg->text.n, error);
@@ -186,7 +184,7 @@ int tnd_cmd_graph_svg(int argc, char **argv)
     static struct svg svg = {.text = TND_TEXT_INIT};
     const struct args_option options[] = {
         {"o", ARGS_STRING, &svg.to, 0, 0, "FILE", "the picture; default: standard output"},
-        {"y", ARGS_FLAG, &svg.overwrites, 0, 0, NULL, "replace a file that is there"},
+        TND_NEW_FILE_OPTION(svg.overwrites),
         {"dim", ARGS_STRINGS, &svg.dims, 0, 0, "NAME=N", "extent of a dimension with a name"},
         {"plain", ARGS_FLAG, &svg.is_plain, 0, 0, NULL, "our own layout, also beside graphviz"},
         {"dot", ARGS_FLAG, &svg.is_dot, 0, 0, NULL, "graphviz's text instead of a picture"},

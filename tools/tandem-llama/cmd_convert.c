@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tandem/llama.h"
+#include "tools/new_file.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/terminal.h"
 #include "tools/say.h"
@@ -164,12 +165,14 @@ int tnd_cmd_convert(int argc, char **argv)
     const char *type = NULL;
     const char *tokenizer = NULL;
     int64_t threads = 0;
+    bool replaces = false;
     const struct args_option rows[] = {
         {"t", ARGS_STRING, &tokenizer, 0, 0, "FILE",
          "tokenizer to take along; default: that of the folder"},
         {"type", ARGS_STRING, &type, 0, 0, "TYPE",
          "of the matrices (q4_0, bcml1, f16, ...); as they are"},
         {"threads", ARGS_INT, &threads, 0, 4096, "N", "threads; default: one a core"},
+        TND_NEW_FILE_OPTION(replaces),
     };
     const struct args_command command = {
         "convert",
@@ -185,7 +188,8 @@ int tnd_cmd_convert(int argc, char **argv)
     if (code != ARGS_OK) {
         return args_code(code);
     }
-    if (tandem_source_open(paths[0], &source, &error) != TANDEM_OK) {
+    if (tnd_new_file_check(paths[1], replaces, &error) != TANDEM_OK ||
+        tandem_source_open(paths[0], &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
     }
     enum tandem_status status = check_model(source, &error);
@@ -202,6 +206,7 @@ int tnd_cmd_synth(int argc, char **argv)
     const char *shape = "quick";
     const char *type = "q4_0";
     int64_t context = 2048;
+    bool replaces = false;
     const struct args_option rows[] = {
         {"shape", ARGS_STRING, &shape, 0, 0, "SHAPE",
          "1.1b, quick, 1b-moe, dim,ffn,layers,heads,kv,words[,experts,used]; "
@@ -209,6 +214,7 @@ int tnd_cmd_synth(int argc, char **argv)
         {"type", ARGS_STRING, &type, 0, 0, "TYPE", "of the matrices; q4_0"},
         {"context", ARGS_INT, &context, 0, 1e9, "N",
          "positions that the model claims to know; 2048"},
+        TND_NEW_FILE_OPTION(replaces),
     };
     const struct args_command command = {
         "synth",
@@ -224,7 +230,8 @@ int tnd_cmd_synth(int argc, char **argv)
     if (code != ARGS_OK) {
         return args_code(code);
     }
-    if (tnd_cli_synthesize(shape, type, context, &source, &error) != TANDEM_OK) {
+    if (tnd_new_file_check(path, replaces, &error) != TANDEM_OK ||
+        tnd_cli_synthesize(shape, type, context, &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
     }
     code = save(source, path, NULL, 0);

@@ -213,10 +213,10 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
 {
     const struct tandem_hparams *h = tandem_model_hparams(bench->model);
     const struct bench_options *o = &bench->options;
-    printf("%s, %s, %d thread%s\n%s %lldx%lld %s, %s, %.2f GiB, %.1f M parameters\n", info->cpu,
+    printf("%s, %s, %d thread%s\n%s %lldx%lld %s, %s, %.1f MiB, %.1f M parameters\n", info->cpu,
            info->isa, info->n_threads, info->n_threads == 1 ? "" : "s", h->architecture,
            (long long)h->layers, (long long)h->dim, tandem_type_name(h->weight_type),
-           tandem_source_format(bench->source), bench->gib, bench->millions);
+           tandem_source_format(bench->source), 1024 * bench->gib, bench->millions);
     if (o->runtime.profile != NULL) {
         printf("profile %s\n", o->runtime.profile);
     } else if (info->table[0] != '\0') {
