@@ -46,7 +46,7 @@ run_peer() { # NUMBER WORDS
     local line prompt generation speed
     eval "$2 -m $(printf %q "$model") -p $prompts -n $generated -t $threads -r 1 -o json" >"$work/out" 2>"$work/errors" ||
         { tail -3 "$work/errors" >&2; echo "compare_peers: failed: $2" >&2; exit 1; }
-    while read -r line; do
+    while read -r line || [ -n "$line" ]; do
         prompt=$(number n_prompt "$line") generation=$(number n_gen "$line")
         speed=$(sed -n 's/.*"samples_ns": *\[ *\([0-9]*\).*/\1/p' <<<"$line" |
             awk -v n="$((prompt + generation))" '$1 > 0 { printf "%.3f", n * 1e9 / $1 }')
