@@ -3,7 +3,6 @@
  * is only told to people and stored in fingerprints. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
@@ -61,7 +63,7 @@ static uint32_t detect(void)
                  bit_if(c, 11, TND_CPU_AVX512_VNNI);
     }
     if ((saved & amx_state) == amx_state) {
-        found |= bit_if(d, 25, TND_CPU_AMX_INT8);
+        found |= bit_if(d, 25, TND_CPU_AMX_INT8) | bit_if(d, 22, TND_CPU_AMX_BF16);
     }
     if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) {
         found |= bit_if(a, 4, TND_CPU_AVX_VNNI);
@@ -87,7 +89,29 @@ static uint32_t detect(void)
 }
 #endif
 
+/* Linux keeps tiles only for processes that have asked for them: arch_prctl as in
+ * Documentation/arch/x86/xstate.rst. */
+static int ask_for_tiles(void)
+{
+#if defined(__x86_64__) && defined(__linux__)
+    const long request_permission = 0x1023; /* ARCH_REQ_XCOMP_PERM */
+    const long tile_data = 18;              /* XFEATURE_XTILEDATA */
+    return syscall(SYS_arch_prctl, request_permission, tile_data) == 0 ? 0 : -1;
+#else
+    return -1;
+#endif
+}
+
+uint32_t tnd_cpu_permit_tiles(uint32_t features, int (*ask)(void))
+{
+    const uint32_t amx = (uint32_t)TND_CPU_AMX_INT8 | (uint32_t)TND_CPU_AMX_BF16;
+    return (features & amx) != 0 && ask() != 0 ? features & ~amx : features;
+}
+
 /* ---- levels of TANDEM_CPU ---- */
+
+/* Not a level: kernels of AMX beside all others, on machines without it too. */
+static const char emulated_tiles[] = "amx-emulated";
 
 static const struct {
     const char *name;
@@ -130,6 +154,7 @@ uint32_t tnd_cpu_used(uint32_t features)
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint32_t all_features;
 static uint32_t masked_features;
+static bool emulates_tiles;
 static char unknown_level[64];
 static char model[128];
 static char id[48];
@@ -299,9 +324,10 @@ static void complete_caches(void)
 static void look_once(void)
 {
     const char *level = tnd_environment(TND_ENVIRONMENT_CPU);
-    all_features = detect();
+    all_features = tnd_cpu_permit_tiles(detect(), ask_for_tiles);
     masked_features = tnd_cpu_mask(all_features, level);
-    if (level != NULL && find_level(level) < 0) {
+    emulates_tiles = level != NULL && strcmp(level, emulated_tiles) == 0;
+    if (level != NULL && find_level(level) < 0 && !emulates_tiles) {
         snprintf(unknown_level, sizeof(unknown_level), "%s", level);
     }
     read_model();
@@ -321,6 +347,12 @@ uint32_t tnd_cpu_features_all(void)
 {
     pthread_once(&once, look_once);
     return all_features;
+}
+
+bool tnd_cpu_emulates_tiles(void)
+{
+    pthread_once(&once, look_once);
+    return emulates_tiles;
 }
 
 const char *tnd_cpu_unknown_level(void)
@@ -360,8 +392,7 @@ const char *tnd_cpu_isa_name(uint32_t features)
         uint32_t needs;
         const char *name;
     } names[] = {
-        {TND_CPU_SET_AVX512 | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16 | TND_CPU_AMX_INT8,
-         "avx512+vnni+bf16+amx"},
+        {TND_CPU_SET_AMX, "avx512+vnni+amx"},
         {TND_CPU_SET_AVX512 | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16, "avx512+vnni+bf16"},
         {TND_CPU_SET_AVX512 | TND_CPU_AVX512_VNNI, "avx512+vnni"},
         {TND_CPU_SET_AVX512, "avx512"},

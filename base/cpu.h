@@ -3,6 +3,7 @@
 #ifndef TND_CPU_H
 #define TND_CPU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,8 @@ enum tnd_cpu_feature {
     TND_CPU_NEON = 1 << 11,
     TND_CPU_DOTPROD = 1 << 12,
     TND_CPU_I8MM = 1 << 13,
-    TND_CPU_BMI2 = 1 << 14
+    TND_CPU_BMI2 = 1 << 14,
+    TND_CPU_AMX_BF16 = 1 << 15
 };
 
 /** What files *_avx2.c and *_avx512.c are compiled for (see the Makefile). */
@@ -33,6 +35,11 @@ enum tnd_cpu_feature {
     (TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX512F | (uint32_t)TND_CPU_AVX512BW |                   \
      (uint32_t)TND_CPU_AVX512VL | (uint32_t)TND_CPU_AVX512DQ)
 
+/** What files *_amx.c are compiled for. */
+#define TND_CPU_SET_AMX                                                                            \
+    (TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI | (uint32_t)TND_CPU_AMX_INT8 |             \
+     (uint32_t)TND_CPU_AMX_BF16)
+
 /** What files *_dotprod.c and *_i8mm.c are compiled for. */
 #define TND_CPU_SET_DOTPROD ((uint32_t)TND_CPU_NEON | (uint32_t)TND_CPU_DOTPROD)
 #define TND_CPU_SET_I8MM    (TND_CPU_SET_DOTPROD | (uint32_t)TND_CPU_I8MM)
@@ -41,8 +48,16 @@ enum tnd_cpu_feature {
  *  base/isa-list.h. */
 uint32_t tnd_cpu_features(void);
 
-/** Features of the machine, whatever TANDEM_CPU says. */
+/** Features of the machine, whatever TANDEM_CPU says. Those of AMX are among them when the system
+ *  has let this process use tiles; it is asked once. */
 uint32_t tnd_cpu_features_all(void);
+
+/** `features`, without those of AMX where `ask`, which is called only if they are among them,
+ *  returns anything but 0. */
+uint32_t tnd_cpu_permit_tiles(uint32_t features, int (*ask)(void));
+
+/** Whether TANDEM_CPU asks for kernels of AMX on an emulation of its instructions. */
+bool tnd_cpu_emulates_tiles(void);
 
 /** The subset of `features` that the level `text` allows; all when `text` is NULL, empty or
  * unknown. */
@@ -55,7 +70,7 @@ const char *tnd_cpu_unknown_level(void);
 const char *tnd_cpu_isa_name(uint32_t features);
 
 /** Those of `features` that kernels use: what the levels of base/isa-list.h that they reach need.
- *  What no kernel is written for, such as AMX, is not among them. */
+ *  What no kernel is written for, such as products of bf16 vectors, is not among them. */
 uint32_t tnd_cpu_used(uint32_t features);
 
 /** Model name of the CPU as the system tells it; "unknown CPU" when it does not. Static. */

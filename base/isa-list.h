@@ -17,7 +17,8 @@
     X(avx512, TND_CPU_SET_AVX512,                                                                  \
       F(decode_avx512) F(gemm_avx512) F(packed_float_avx512) F(vec_avx512))                        \
     X(vnni, TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI,                                    \
-      F(decode_q_avx512) F(gemm_vnni) F(gemv_vnni) F(packed_vnni))
+      F(decode_q_avx512) F(gemm_vnni) F(gemv_vnni) F(packed_vnni))                                 \
+    X(amx, TND_CPU_SET_AMX, F(tiles_amx))
 #elif defined(__aarch64__)
 #define TND_ISA_LIST(X, F)                                                                         \
     X(scalar, 0u, F(decode_scalar) F(gemm_scalar) F(vec_scalar))                                   \

@@ -13,6 +13,8 @@ static CU_SuiteInfo suites[] = {
     {"cpu matmul", NULL, NULL, NULL, NULL, tnd_tests_matmul},
     {"cpu packed weights", NULL, NULL, NULL, NULL, tnd_tests_packed},
     {"cpu pack cache", NULL, NULL, NULL, NULL, tnd_tests_pack_cache},
+    {"amx tiles", NULL, NULL, NULL, NULL, tnd_tests_amx_tiles},
+    {"cpu amx", NULL, NULL, NULL, NULL, tnd_tests_amx},
     {"cpu ops", NULL, NULL, NULL, NULL, tnd_tests_cpu_ops},
     {"cpu attention", NULL, NULL, NULL, NULL, tnd_tests_attention},
     {"cpu experts", NULL, NULL, NULL, NULL, tnd_tests_experts},

@@ -154,14 +154,15 @@ static void levels_mask_cpu_features(void)
     check_string(tnd_cpu_isa_name(TND_CPU_SET_AVX512), "avx512");
     check_string(tnd_cpu_isa_name(vnni), "avx512+vnni");
     check_string(tnd_cpu_isa_name(bf16), "avx512+vnni+bf16");
-    check_string(tnd_cpu_isa_name(bf16 | (uint32_t)TND_CPU_AMX_INT8), "avx512+vnni+bf16+amx");
+    check_string(tnd_cpu_isa_name(bf16 | (uint32_t)TND_CPU_AMX_INT8), "avx512+vnni+bf16");
+    check_string(tnd_cpu_isa_name(bf16 | TND_CPU_SET_AMX), "avx512+vnni+amx");
     check_string(tnd_cpu_isa_name(TND_CPU_NEON | TND_CPU_DOTPROD), "neon+dotprod");
 }
 
-/* A machine with AMX was told that AMX is in use. */
+/* A machine with AMX was told that AMX is in use, before there were kernels for it. */
 static void features_that_no_kernel_uses_are_not_named(void)
 {
-    const uint32_t unused = (uint32_t)TND_CPU_AMX_INT8 | (uint32_t)TND_CPU_AVX512_BF16;
+    const uint32_t unused = (uint32_t)TND_CPU_AVX512_BF16;
     check_int(tnd_cpu_used(0), 0);
     check_int(tnd_cpu_used(UINT32_MAX) & unused, 0);
 #define LEVEL(name, features, files) CU_ASSERT_EQUAL(tnd_cpu_used((features) | unused), features);
@@ -170,16 +171,45 @@ static void features_that_no_kernel_uses_are_not_named(void)
 #if defined(__x86_64__)
     const uint32_t all = TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI | unused;
     check_string(tnd_cpu_isa_name(tnd_cpu_used(all)), "avx512+vnni");
+    check_string(tnd_cpu_isa_name(tnd_cpu_used(all | (uint32_t)TND_CPU_AMX_INT8)), "avx512+vnni");
+    check_string(tnd_cpu_isa_name(tnd_cpu_used(all | TND_CPU_SET_AMX)), "avx512+vnni+amx");
     /* What a set of files needs only in part is not used. */
     check_int(tnd_cpu_used(TND_CPU_AVX2), 0);
 #endif
+}
+
+static int n_asked;
+
+static int refuse_tiles(void)
+{
+    n_asked++;
+    return -1;
+}
+
+static int permit_tiles(void)
+{
+    n_asked++;
+    return 0;
+}
+
+/* Without permission the first tile instruction would end the process. */
+static void tiles_are_used_only_with_permission(void)
+{
+    const uint32_t vnni = TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI;
+    n_asked = 0;
+    check_int(tnd_cpu_permit_tiles(vnni, refuse_tiles), vnni);
+    check_int(n_asked, 0);
+    check_int(tnd_cpu_permit_tiles(TND_CPU_SET_AMX, refuse_tiles), vnni);
+    check_int(tnd_cpu_permit_tiles((uint32_t)TND_CPU_AMX_INT8, refuse_tiles), 0);
+    check_int(tnd_cpu_permit_tiles((uint32_t)TND_CPU_AMX_BF16, refuse_tiles), 0);
+    check_int(n_asked, 3);
+    check_int(tnd_cpu_permit_tiles(TND_CPU_SET_AMX, permit_tiles), TND_CPU_SET_AMX);
 }
 
 /* A level that no kernel is written for would run the kernels of a lower one under its name. */
 static void levels_without_kernels_are_not_offered(void)
 {
     static const char *const without[] = {
-        "amx",
         "bf16",
         "sse2",
 #if defined(__x86_64__)
@@ -414,6 +444,7 @@ CU_TestInfo tnd_tests_base_machine[] = {
      the_real_clock_never_goes_back_and_waits_long_enough},
     {"levels_mask_cpu_features", levels_mask_cpu_features},
     {"features_that_no_kernel_uses_are_not_named", features_that_no_kernel_uses_are_not_named},
+    {"tiles_are_used_only_with_permission", tiles_are_used_only_with_permission},
     {"levels_without_kernels_are_not_offered", levels_without_kernels_are_not_offered},
     {"features_agree_with_the_compiler", features_agree_with_the_compiler},
     {"environment_variables_are_listed_with_a_sentence",

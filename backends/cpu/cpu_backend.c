@@ -333,7 +333,7 @@ static bool cpu_is_same_work(tandem_backend *backend, const tandem_tensor *a,
                              const tandem_tensor *b, uint32_t task)
 {
     (void)backend;
-    return task == TANDEM_TASK_QUANTIZE_X && tnd_cpu_mul_mat_is_same_x(a, b);
+    return tnd_cpu_mul_mat_is_same_x(a, b, task);
 }
 
 static bool cpu_fuses(tandem_backend *backend, const tandem_tensor *const *nodes, int n_nodes)

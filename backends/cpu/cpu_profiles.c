@@ -1,32 +1,50 @@
 /* SPDX-License-Identifier: MIT
- * Profiles "cpu" and "cpu-packed": everything in the CPU backend. Quantised weights meet
- * activations that INIT quantises to 8 bits; float weights are multiplied as they are. The profiles
- * differ in the weights: as they lie in the file, or a second copy in a layout for the kernels. */
+ * Profiles "cpu" and "cpu-packed", everything in the CPU backend, and "cpu-amx" where there are
+ * kernels of AMX. Quantised weights meet activations that INIT quantises to 8 bits; float weights
+ * are multiplied as they are. "cpu" reads the weights as they lie in the file, the others a second
+ * copy in a layout for the kernels. */
 #include "backends/cpu/cpu_profiles.h"
+
+#include <string.h>
+
+#include "backends/cpu/kernels/kernels.h"
+
+/* Tasks of products with quantised weights, and with others. */
+static const struct {
+    const char *name, *what;
+    enum tandem_task init, compute, compute_floats;
+} profiles[] = {
+    {"cpu", "CPU kernels; activations are quantised when the weights are", TANDEM_TASK_QUANTIZE_X,
+     TANDEM_TASK_MUL_MAT_Q, TANDEM_TASK_NODE},
+    {"cpu-packed",
+     "CPU kernels over a packed copy of the weights, which takes as much memory again",
+     TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_PACKED, TANDEM_TASK_MUL_MAT_PACKED},
+    /* Behind all others: it is not everywhere. */
+    {"cpu-amx", "matrix tiles of the CPU (AMX) over the packed copy", TANDEM_TASK_TILE_X,
+     TANDEM_TASK_MUL_MAT_TILES, TANDEM_TASK_NONE},
+};
+enum { N_PROFILES = sizeof(profiles) / sizeof(profiles[0]), AMX = N_PROFILES - 1 };
 
 bool tnd_cpu_profile(int i, enum tandem_type type, struct tandem_backend_profile *out)
 {
-    bool is_packed = i == 1;
-    bool is_quantized = tandem_type_is_quantized(type);
-    if (i < 0 || i > 1) {
+    const char *amx = tnd_cpu_kernels()->amx.name;
+    if (i < 0 || i >= (amx != NULL ? N_PROFILES : AMX)) {
         return false;
     }
+    const bool is_emulated = i == AMX && strcmp(amx, "amx") != 0;
+    const bool is_quantized = tandem_type_is_quantized(type);
     *out = (struct tandem_backend_profile){
-        .name = is_packed ? "cpu-packed" : "cpu",
-        .what = is_packed ? "CPU kernels over a packed copy of the weights, which takes as much "
-                            "memory again"
-                          : "CPU kernels; activations are quantised when the weights are",
+        .name = profiles[i].name,
+        .what = is_emulated ? "matrix tiles (AMX), emulated for tests: slow" : profiles[i].what,
     };
-    if (type == TANDEM_TYPE_I32) {
+    if (type == TANDEM_TYPE_I32 || (!is_quantized && profiles[i].compute_floats == 0)) {
         return true;
     }
     if (is_quantized) {
-        out->init = (struct tandem_profile_stage){.task = TANDEM_TASK_QUANTIZE_X, .parallel = true};
+        out->init = (struct tandem_profile_stage){.task = profiles[i].init, .parallel = true};
     }
     out->compute = (struct tandem_profile_stage){
-        .task = is_packed      ? TANDEM_TASK_MUL_MAT_PACKED
-                : is_quantized ? TANDEM_TASK_MUL_MAT_Q
-                               : TANDEM_TASK_NODE,
+        .task = is_quantized ? profiles[i].compute : profiles[i].compute_floats,
         .parallel = true,
     };
     return true;

@@ -26,6 +26,12 @@
     X(MUL_MAT_PACKED, "mul_mat_packed",                                                            \
       TND_TASK_READS_W | TND_TASK_READS_X | TND_TASK_USES_PACKED | TND_TASK_WRITES_RESULT,         \
       "the same, over the backend's own copy, packed once")                                        \
+    X(TILE_X, "tile_x", TND_TASK_READS_X | TND_TASK_LEAVES_X | TND_TASK_BY_TOKEN,                  \
+      "activations to 8-bit tiles in the workspace")                                               \
+    X(MUL_MAT_TILES, "mul_mat_tiles",                                                              \
+      TND_TASK_READS_W | TND_TASK_READS_X | TND_TASK_USES_LEFT_X | TND_TASK_USES_PACKED |          \
+          TND_TASK_WRITES_RESULT,                                                                  \
+      "weights, of the backend's own copy where there is one, times the tiles")                    \
     X(MUL_MAT_F32, "mul_mat_f32",                                                                  \
       TND_TASK_READS_X | TND_TASK_USES_LEFT_W | TND_TASK_WRITES_RESULT,                            \
       "F32 weights, dequantised or given, times F32 activations")                                  \

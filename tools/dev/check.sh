@@ -87,8 +87,11 @@ job_python() {
 job_server() {
     mk BUILD=build/gcc CC=gcc all server-load build/gcc/make-models && bash tests/server.sh build/gcc
 }
-# What kernel-pack refuses and makes.
-job_pack() { mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack; }
+# What kernel-pack refuses and makes, and compilers of tile instructions.
+job_pack() {
+    mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack &&
+        bash tests/amx_code.sh
+}
 job_includes() { bash tools/dev/check_includes.sh; }
 job_style() { bash tools/dev/check_style.sh; }
 job_docs() { bash tools/dev/check_docs.sh && bash tools/dev/check_spelling.sh; }

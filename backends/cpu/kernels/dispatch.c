@@ -27,6 +27,9 @@ static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
 static void fill_machine_kernels(void)
 {
     tnd_cpu_kernels_for(tnd_cpu_features(), &machine_kernels);
+    if (tnd_cpu_emulates_tiles()) {
+        tnd_fill_tiles_emulated(&machine_kernels);
+    }
 }
 
 const struct tnd_cpu_kernels *tnd_cpu_kernels(void)

@@ -5,6 +5,7 @@
 #ifndef TND_KERNELS_H
 #define TND_KERNELS_H
 
+#include "backends/cpu/kernels/amx.h"
 #include "backends/cpu/kernels/attention_panel.h"
 #include "backends/cpu/kernels/packed.h"
 #include "backends/cpu/kernels/packed_float.h"
@@ -34,6 +35,7 @@ struct tnd_cpu_kernels {
     struct tnd_kernels_f f;
     struct tnd_packed_kernels packed[TANDEM_TYPE_NUMBERS]; /* multiply is NULL: no packed form */
     tnd_packed_f_fn *packed_f[TANDEM_TYPE_NUMBERS];        /* or NULL */
+    struct tnd_amx_kernels amx;                            /* name is NULL: there are none */
     tnd_dequantize_fn *dequantize[TANDEM_TYPE_NUMBERS];
     tnd_quantize_fn *quantize[TANDEM_TYPE_NUMBERS];
     struct tnd_vec vec;
@@ -54,6 +56,9 @@ struct tnd_quant_code {
 
 /** NULL when the type has no integer kernel. */
 const struct tnd_quant_code *tnd_quant_code(enum tandem_type type);
+
+/** Kernels of AMX on emulated instructions, for any machine. */
+void tnd_fill_tiles_emulated(struct tnd_cpu_kernels *out);
 
 /* Each overwrites what its file has. */
 #define TND_FILL_FUNCTION(file)                  void tnd_fill_##file(struct tnd_cpu_kernels *out);

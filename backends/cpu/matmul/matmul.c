@@ -46,6 +46,9 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernel
     if (has_experts && (task == TANDEM_TASK_DEQUANTIZE_W || task == TANDEM_TASK_MUL_MAT_F32)) {
         return refuse(node, error, "weights of experts are not dequantised as a whole");
     }
+    if (has_experts && (task == TANDEM_TASK_TILE_X || task == TANDEM_TASK_MUL_MAT_TILES)) {
+        return refuse(node, error, "weights of experts have no product of tiles");
+    }
     if (!has_experts && !tnd_mul_mat_is_plain(node)) {
         return refuse(node, error, "batched or strided operands run as one node");
     }
@@ -55,6 +58,14 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernel
         return tnd_quant_code(type) != NULL
                    ? TANDEM_OK
                    : refuse(node, error, "weights of this type have no integer product");
+    case TANDEM_TASK_TILE_X:
+    case TANDEM_TASK_MUL_MAT_TILES:
+        if (kernels->amx.name == NULL) {
+            return refuse(node, error, "this CPU has no AMX, or the system does not permit it");
+        }
+        return tnd_quant_code(type) != NULL
+                   ? TANDEM_OK
+                   : refuse(node, error, "weights of this type have no product of tiles");
     case TANDEM_TASK_MUL_MAT_PACKED:
         return tnd_cpu_can_pack(kernels, node->src[0], error);
     case TANDEM_TASK_DEQUANTIZE_W:
@@ -81,6 +92,9 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
             return 0;
         }
         return (size_t)node->ne[1] * tnd_x_row_blocks(w->ne[0]) * sizeof(struct tnd_x_block);
+    case TANDEM_TASK_TILE_X:
+    case TANDEM_TASK_MUL_MAT_TILES:
+        return tnd_matmul_amx_workspace(node->ne[1], w->ne[0]);
     case TANDEM_TASK_DEQUANTIZE_W:
     case TANDEM_TASK_MUL_MAT_F32:
         return w->type == TANDEM_TYPE_F32 ? 0 : (size_t)w->ne[0] * (size_t)w->ne[1] * sizeof(float);
@@ -112,6 +126,9 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
                    : tnd_matmul_f_scratch(node->ne[1], node->src[0]->ne[0]);
     case TANDEM_TASK_MUL_MAT_PACKED:
         return packed_scratch(node);
+    case TANDEM_TASK_TILE_X:
+    case TANDEM_TASK_MUL_MAT_TILES:
+        return tnd_matmul_amx_scratch();
     case TANDEM_TASK_MUL_MAT_F32:
     case TANDEM_TASK_NODE:
         return tnd_matmul_f_scratch(node->ne[1], node->src[0]->ne[0]);
@@ -120,11 +137,15 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
     }
 }
 
-bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tandem_tensor *b)
+bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tandem_tensor *b,
+                               uint32_t task)
 {
     const bool is_product = a->op == TANDEM_OP_MUL_MAT || a->op == TANDEM_OP_MUL_MAT_ID;
     if (!is_product || a->op != b->op || a->src[1] != b->src[1]) {
         return false;
+    }
+    if (task != TANDEM_TASK_QUANTIZE_X) {
+        return task == TANDEM_TASK_TILE_X;
     }
     const struct tnd_quant_code *code_a = tnd_quant_code(a->src[0]->type);
     const struct tnd_quant_code *code_b = tnd_quant_code(b->src[0]->type);
@@ -220,6 +241,12 @@ enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
         break;
     case TANDEM_TASK_DEQUANTIZE_W:
         dequantize_w(kernels, work, worker);
+        break;
+    case TANDEM_TASK_TILE_X:
+        tnd_matmul_amx_tile_x(kernels, work, worker);
+        break;
+    case TANDEM_TASK_MUL_MAT_TILES:
+        tnd_matmul_amx(kernels, work->prepared, work, worker);
         break;
     case TANDEM_TASK_MUL_MAT_Q:
         mul_mat_q(kernels, NULL, work, worker);

@@ -19,8 +19,9 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
 /** Bytes of scratch that each worker needs. */
 size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task);
 
-/** Whether QUANTIZE_X of one mul_mat node leaves what that of the other would. */
-bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tandem_tensor *b);
+/** Whether the task leaves of the activations of one mul_mat node what it would of the other's. */
+bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tandem_tensor *b,
+                               uint32_t task);
 
 /** OK when there are kernels for a packed copy of the weight. */
 enum tandem_status tnd_cpu_can_pack(const struct tnd_cpu_kernels *kernels,

@@ -37,6 +37,14 @@ size_t tnd_matmul_wide_scratch(int64_t m, int64_t k);
 void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                      struct tandem_worker *worker);
 
+/** Tasks TILE_X and MUL_MAT_TILES of quantised weights; `packed` may be NULL. */
+void tnd_matmul_amx_tile_x(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
+                           struct tandem_worker *worker);
+void tnd_matmul_amx(const struct tnd_cpu_kernels *kernels, const struct tnd_packed_weight *packed,
+                    const struct tandem_work *work, struct tandem_worker *worker);
+size_t tnd_matmul_amx_workspace(int64_t m, int64_t k);
+size_t tnd_matmul_amx_scratch(void);
+
 /** Tokens of one tile when `m` tokens are shared out evenly over tiles of at most `most`. */
 static inline int tnd_tile_tokens(int64_t m, int most)
 {

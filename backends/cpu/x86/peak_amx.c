@@ -1,69 +1,45 @@
 /* SPDX-License-Identifier: MIT
- * Peak of the int8 products of tiles (AMX). Linux gives a process tiles when it asks for them:
- * Documentation/arch/x86/xstate.rst. */
+ * Peak of the int8 products of tiles (AMX). Features name AMX only where the system permits it. */
 #if defined(__AMX_INT8__) && defined(__linux__)
-#include <immintrin.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "backends/cpu/kernels/peak.h"
+#include "backends/cpu/x86/amx_tiles.h"
 
-enum {
-    SUMS = 6, /* tiles 0..5; 6 and 7 are the operands */
-    ROWS = 16,
-    ROW_BYTES = 64,
-    REQUEST_PERMISSION = 0x1023, /* ARCH_REQ_XCOMP_PERM */
-    TILE_DATA = 18               /* XFEATURE_XTILEDATA */
-};
-
-/* Intel SDM volume 1, 18.2: what LDTILECFG reads. */
-struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
+enum { SUMS = 6 }; /* tiles 0..5; 6 and 7 are the operands */
 
 static double int8_peak(int64_t rounds)
 {
-    _Alignas(64) struct tile_config config = {.palette = 1};
-    _Alignas(64) int8_t operand[ROWS * ROW_BYTES];
-    _Alignas(64) int32_t sums[ROWS * ROWS];
+    const struct tile_config config = tiles_all();
+    _Alignas(64) int8_t operand[TILE_BYTES];
+    _Alignas(64) int32_t sums[TILE_BYTES / 4];
     memset(operand, 3, sizeof(operand));
-    for (int i = 0; i < SUMS + 2; i++) {
-        config.row_bytes[i] = ROW_BYTES;
-        config.rows[i] = ROWS;
-    }
-    _tile_loadconfig(&config);
-    _tile_loadd(6, operand, ROW_BYTES);
-    _tile_loadd(7, operand, ROW_BYTES);
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    _tile_zero(4);
-    _tile_zero(5);
+    tiles_configure(&config);
+    TILE_LOAD(6, operand, TILE_ROW_BYTES);
+    TILE_LOAD(7, operand, TILE_ROW_BYTES);
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+    TILE_ZERO(4);
+    TILE_ZERO(5);
     for (int64_t r = 0; r < rounds; r++) {
-        _tile_dpbssd(0, 6, 7);
-        _tile_dpbssd(1, 6, 7);
-        _tile_dpbssd(2, 6, 7);
-        _tile_dpbssd(3, 6, 7);
-        _tile_dpbssd(4, 6, 7);
-        _tile_dpbssd(5, 6, 7);
+        TILE_DOT_S8(0, 6, 7);
+        TILE_DOT_S8(1, 6, 7);
+        TILE_DOT_S8(2, 6, 7);
+        TILE_DOT_S8(3, 6, 7);
+        TILE_DOT_S8(4, 6, 7);
+        TILE_DOT_S8(5, 6, 7);
     }
-    _tile_stored(0, sums, ROW_BYTES);
-    _tile_release();
+    TILE_STORE(0, sums, TILE_ROW_BYTES);
+    tiles_release();
     volatile int32_t result = sums[0];
     (void)result;
-    return (double)rounds * SUMS * ROWS * ROWS * ROW_BYTES * 2;
+    return (double)rounds * SUMS * TILE_ROWS * TILE_ROWS * TILE_ROW_BYTES * 2;
 }
 
 void tnd_peaks_fill_amx(struct tnd_peaks *out)
 {
-    if (syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0) {
-        out->int8 = int8_peak;
-        out->int8_unit = "int8 AMX";
-    }
+    out->int8 = int8_peak;
+    out->int8_unit = "int8 AMX";
 }
 #elif defined(__x86_64__)
 #include "backends/cpu/kernels/peak.h"

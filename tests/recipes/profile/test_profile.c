@@ -8,5 +8,5 @@ int main(void)
     for (int i = 0; i < RECIPE_N * RECIPE_K; i++) {
         values[i] = (float)(i % 41 - 20) / 16.0f;
     }
-    return !recipe_product_is_right(TANDEM_TYPE_F32, values, sizeof(values), values, "cpu-serial");
+    return !recipe_product_is_right(TANDEM_TYPE_F32, values, sizeof(values), values, "cpu-whole");
 }

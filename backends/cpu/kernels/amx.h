@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ * What the driver of AMX products hands to its kernels. A strip is 16 rows of W or 16 tokens; a
+ * block is 256 values of K of a strip, as integers with one scale a lane (a row, or a token) in one
+ * to three planes of bytes:
+ *
+ *   value = scale * (p0 + p1 / 128 + p2 / 16384),  p0 in -127..127, p1 and p2 in -64..64
+ *
+ * so that tile products run over 256 values before anything is scaled. After the first plane a
+ * value is wrong by at most scale / 2 = top / 254, where top is the lane's largest magnitude in the
+ * block, and each further plane makes that 128 times less. A lane has as few planes as are harmless
+ * for each 32 of its values, those that share a scale in the other kernels:
+ *
+ *   |error| <= E |values| (lengths of vectors of 32),  E = sqrt(5e-4) / 2 = 0.0112
+ *
+ * With ordinary values that is one. The third is always enough for 32 values whose length is above
+ * top / 127 * sqrt(32) / 2^15 / E = top / 8,200; shorter ones are wrong by no more than
+ * top / 127 / 2^15 each.
+ *
+ * The product of two blocks is the sum over the planes of both, in exact 32-bit integers. Those of
+ * one power of 128 stay below 2^24 (256 * 127 * 127, 3 * 256 * 127 * 64): floats hold them exactly.
+ *
+ * Bound of a result. Each 32 values contribute an error of at most (2 E + E^2) |w| |x|, by Cauchy
+ * and Schwarz. Where w and x are parallel, as in constant rows, that is (2 E)^2 = 5e-4 of the
+ * squared result: the bound that quantised products have in tests (suite_backends_matmul.c), here
+ * for each 32 values by themselves. (Rounding to 8 bits with a scale for each 32 activations, as
+ * the other kernels do, allows up to sqrt(32) / 254 = 0.022 |w| |x|.) */
+#ifndef TND_AMX_H
+#define TND_AMX_H
+
+#include "backends/cpu/kernels/tiles.h"
+
+enum {
+    TND_AMX_LANES = 16,   /* of a strip */
+    TND_AMX_VALUES = 256, /* of K in a block */
+    TND_AMX_STEP = 64,    /* values of K in a tile of bytes */
+    TND_AMX_TILE = 1024,  /* bytes */
+    TND_AMX_PLANES = 3,
+    TND_AMX_STRIPS = 2, /* of each operand in one product: with four sums they are eight tiles */
+    TND_AMX_PLANE_BYTES = TND_AMX_VALUES * TND_AMX_LANES
+};
+
+/* See above: E^2. */
+#define TND_AMX_HARMLESS 1.25e-4f
+
+/* Each plane is a run of tiles of 64 values. Tokens: 64 bytes of each lane. Rows: per 4 values of K
+ * the 4 bytes of each lane. Values that are missing at the end of K are zeros, up to a whole
+ * tile. */
+struct tnd_amx_block {
+    int8_t plane[TND_AMX_PLANES][TND_AMX_PLANE_BYTES];
+    float scale[TND_AMX_LANES];
+    int n_planes;    /* that some lane has; those of other lanes are zeros there */
+    char unused[60]; /* blocks are a multiple of 64 bytes */
+};
+
+/* `n` values (a multiple of 32, at most 256) of a strip, value by value of K the 16 lanes. */
+typedef void tnd_amx_quantize_fn(const float *values, int n, bool is_w, struct tnd_amx_block *out);
+
+/* n codes of a panel of 16 lanes as in tiles.h, as floats value by value of K. */
+typedef void tnd_amx_expand_fn(const uint8_t *codes, const float *scales, const float *mins, int n,
+                               int form, int offset, float *values);
+
+/* y = w * x, or y += w * x, over one block. */
+struct tnd_amx_tile {
+    const struct tnd_amx_block *x[TND_AMX_STRIPS], *w[TND_AMX_STRIPS]; /* the second, or NULL */
+    int n_values;
+    int n_tokens; /* rows of y to write */
+    float *y;     /* of the first token and the first row of the strips */
+    size_t y_stride;
+    int row_begin, row_end; /* of the rows of the strips, to write */
+    bool accumulate;
+};
+typedef void tnd_amx_multiply_fn(const struct tnd_amx_tile *tile);
+
+struct tnd_amx_kernels {
+    const char *name;    /* "amx" or "amx-emulated"; NULL: there are none */
+    void (*begin)(void); /* on each worker around its products: configures its tiles */
+    void (*end)(void);   /* and gives them up: who computes next may want others */
+    tnd_amx_quantize_fn *quantize;
+    tnd_amx_expand_fn *expand;
+    tnd_amx_multiply_fn *multiply;
+};
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels of AMX on emulated tiles: slow, and the same on every machine. */
+#define TND_TILES_EMULATED
+#include "backends/cpu/x86/amx_kernels.h"
+
+void tnd_fill_tiles_emulated(struct tnd_cpu_kernels *out)
+{
+    fill_amx("amx-emulated", out);
+}
