@@ -327,14 +327,18 @@ static void the_page_of_environment_variables_is_that_of_the_list(void)
     struct tnd_text page = TND_TEXT_INIT;
     tnd_text_add(&page,
                  "# Environment variables\n\n"
-                 "They serve diagnosis only: everything that a program needs is in the options of "
-                 "the\ncalls. This page is made from the list in base/environment.h. "
-                 "(`TANDEM_BRIDGE` is read by\n`libggml-tandem.so` alone: "
-                 "[bridge.md](bridge.md).)\n\n"
-                 "A program that has more rights than its user (setuid, capabilities) sees none of "
-                 "them.\nTables and compiled kernels are neither read nor written at their usual "
-                 "places when every\nuser may write there; a file that `TANDEM_TABLE` or an "
-                 "option names is used wherever it lies.\n\n"
+                 "They are for diagnosis only: programs set everything by the options of calls. "
+                 "This page is made from\n"
+                 "the list in base/environment.h. (`TANDEM_BRIDGE` is read by "
+                 "`libggml-tandem.so` alone:\n"
+                 "[bridge.md](bridge.md).)\n"
+                 "\n"
+                 "A program that has more rights than its user (setuid, capabilities) sees none "
+                 "of them. Tables and\n"
+                 "compiled kernels are neither read nor written at their usual places when "
+                 "every user may write there;\n"
+                 "a file that `TANDEM_TABLE` or an option names is used wherever it lies.\n"
+                 "\n"
                  "| variable | meaning |\n|---|---|\n");
     for (int i = 0; i < TND_ENVIRONMENT_COUNT; i++) {
         enum tnd_environment_variable variable = (enum tnd_environment_variable)i;
