@@ -400,16 +400,18 @@ fi
 
 if group amx; then
     # The kernels of AMX on emulated tiles: one text, however the prompt is cut and shared out.
-    try 0 "" synth --shape 256,512,2,4,2,300 --type q4_k tiles.gguf
     amx=(run tiles.gguf "${tokenizer[@]}" -p "once upon a time there was a tile" --temp 0 -n 40
         --table none --profile cpu-amx)
     export TANDEM_CPU=amx-emulated
-    try 0 "cpu mul_mat_tiles" "${amx[@]}" --plan
-    cp out tiles
-    for options in "--batch 1" "--threads 3" "--settings cpu:packed=off"; do
-        # shellcheck disable=SC2086 # options are words
-        try 0 "" "${amx[@]}" $options
-        check "the text with $options" cmp out tiles
+    for type in q4_k bf16; do
+        try 0 "" synth --shape 256,512,2,4,2,300 --type $type tiles.gguf
+        try 0 "cpu mul_mat_tiles" "${amx[@]}" --plan
+        cp out tiles
+        for options in "--batch 1" "--threads 3" "--settings cpu:packed=off"; do
+            # shellcheck disable=SC2086 # options are words
+            try 0 "" "${amx[@]}" $options
+            check "the $type text with $options" cmp out tiles
+        done
     done
     "$tune" profiles >out 2>err
     check "it says what is emulated" has "(AMX), emulated" out

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Profiles "cpu" and "cpu-packed", everything in the CPU backend, and "cpu-amx" where there are
  * kernels of AMX. Quantised weights meet activations that INIT quantises to 8 bits; float weights
- * are multiplied as they are. "cpu" reads the weights as they lie in the file, the others a second
- * copy in a layout for the kernels. */
+ * are multiplied as they are, by AMX in parts. "cpu" reads the weights as they lie in the file, the
+ * others a second copy in a layout for the kernels. */
 #include "backends/cpu/cpu_profiles.h"
 
 #include <string.h>
@@ -12,16 +12,17 @@
 /* Tasks of products with quantised weights, and with others. */
 static const struct {
     const char *name, *what;
-    enum tandem_task init, compute, compute_floats;
+    enum tandem_task init, compute, init_floats, compute_floats;
 } profiles[] = {
     {"cpu", "CPU kernels; activations are quantised when the weights are", TANDEM_TASK_QUANTIZE_X,
-     TANDEM_TASK_MUL_MAT_Q, TANDEM_TASK_NODE},
+     TANDEM_TASK_MUL_MAT_Q, TANDEM_TASK_NONE, TANDEM_TASK_NODE},
     {"cpu-packed",
      "CPU kernels over a packed copy of the weights, which takes as much memory again",
-     TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_PACKED, TANDEM_TASK_MUL_MAT_PACKED},
+     TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_PACKED, TANDEM_TASK_NONE,
+     TANDEM_TASK_MUL_MAT_PACKED},
     /* Behind all others: it is not everywhere. */
     {"cpu-amx", "matrix tiles of the CPU (AMX) over the packed copy", TANDEM_TASK_TILE_X,
-     TANDEM_TASK_MUL_MAT_TILES, TANDEM_TASK_NONE},
+     TANDEM_TASK_MUL_MAT_TILES, TANDEM_TASK_TILE_X, TANDEM_TASK_MUL_MAT_TILES},
 };
 enum { N_PROFILES = sizeof(profiles) / sizeof(profiles[0]), AMX = N_PROFILES - 1 };
 
@@ -37,11 +38,12 @@ bool tnd_cpu_profile(int i, enum tandem_type type, struct tandem_backend_profile
         .name = profiles[i].name,
         .what = is_emulated ? "matrix tiles (AMX), emulated for tests: slow" : profiles[i].what,
     };
-    if (type == TANDEM_TYPE_I32 || (!is_quantized && profiles[i].compute_floats == 0)) {
+    if (type == TANDEM_TYPE_I32) {
         return true;
     }
-    if (is_quantized) {
-        out->init = (struct tandem_profile_stage){.task = profiles[i].init, .parallel = true};
+    enum tandem_task init = is_quantized ? profiles[i].init : profiles[i].init_floats;
+    if (init != TANDEM_TASK_NONE) {
+        out->init = (struct tandem_profile_stage){.task = init, .parallel = true};
     }
     out->compute = (struct tandem_profile_stage){
         .task = is_quantized ? profiles[i].compute : profiles[i].compute_floats,

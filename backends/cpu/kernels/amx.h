@@ -23,7 +23,21 @@
  * and Schwarz. Where w and x are parallel, as in constant rows, that is (2 E)^2 = 5e-4 of the
  * squared result: the bound that quantised products have in tests (suite_backends_matmul.c), here
  * for each 32 values by themselves. (Rounding to 8 bits with a scale for each 32 activations, as
- * the other kernels do, allows up to sqrt(32) / 254 = 0.022 |w| |x|.) */
+ * the other kernels do, allows up to sqrt(32) / 254 = 0.022 |w| |x|.)
+ *
+ * Float weights meet activations as sums of bf16 numbers of 8 bits: the nearest one, the one
+ * nearest to what it leaves (2^-8 of the value at most), and the one nearest to what both leave
+ * (2^-17). Parts are multiplied exactly, and summed in floats for each 256 values of K by
+ * themselves. Pairs of parts i and j, both from 0, count for i + j < 3:
+ *
+ *   weights  parts of W  parts of X  products  |error| <= ... |w| |x| of each value
+ *   BF16     1, exact    2           2         2^-17: what two parts leave of X
+ *   F16      2, exact    2           4         2^-17
+ *   F32      3           3           6         2^-23: what three leave of both, and four pairs
+ *
+ * so that the squared error of parallel rows is at most 2^-34 = 6e-11 of the result, and that of
+ * rounding; tests allow float products 1e-10. The unit counts subnormal numbers as zeros, in parts
+ * too: numbers below 2^-110 lose bits. Infinite ones give infinity or no number. */
 #ifndef TND_AMX_H
 #define TND_AMX_H
 
@@ -36,7 +50,9 @@ enum {
     TND_AMX_TILE = 1024,  /* bytes */
     TND_AMX_PLANES = 3,
     TND_AMX_STRIPS = 2, /* of each operand in one product: with four sums they are eight tiles */
-    TND_AMX_PLANE_BYTES = TND_AMX_VALUES * TND_AMX_LANES
+    TND_AMX_PLANE_BYTES = TND_AMX_VALUES * TND_AMX_LANES,
+    TND_AMX_PARTS = 3,                            /* of floats, at most */
+    TND_AMX_PART = TND_AMX_VALUES * TND_AMX_LANES /* bf16 numbers */
 };
 
 /* See above: E^2. */
@@ -55,13 +71,18 @@ struct tnd_amx_block {
 /* `n` values (a multiple of 32, at most 256) of a strip, value by value of K the 16 lanes. */
 typedef void tnd_amx_quantize_fn(const float *values, int n, bool is_w, struct tnd_amx_block *out);
 
+/* The same as n_parts parts of bf16 numbers, for any n: runs of tiles of 32 values, of tokens 32
+ * numbers of each lane, of rows per 2 values of K the 2 numbers of each lane. */
+typedef void tnd_amx_split_fn(const float *values, int n, int n_parts, bool is_w, uint16_t *out);
+
 /* n codes of a panel of 16 lanes as in tiles.h, as floats value by value of K. */
 typedef void tnd_amx_expand_fn(const uint8_t *codes, const float *scales, const float *mins, int n,
                                int form, int offset, float *values);
 
-/* y = w * x, or y += w * x, over one block. */
+/* y = w * x, or y += w * x, over one block: of struct tnd_amx_block, or parts. */
 struct tnd_amx_tile {
-    const struct tnd_amx_block *x[TND_AMX_STRIPS], *w[TND_AMX_STRIPS]; /* the second, or NULL */
+    const void *x[TND_AMX_STRIPS], *w[TND_AMX_STRIPS]; /* the second, or NULL */
+    int x_parts, w_parts;                              /* of floats */
     int n_values;
     int n_tokens; /* rows of y to write */
     float *y;     /* of the first token and the first row of the strips */
@@ -78,6 +99,8 @@ struct tnd_amx_kernels {
     tnd_amx_quantize_fn *quantize;
     tnd_amx_expand_fn *expand;
     tnd_amx_multiply_fn *multiply;
+    tnd_amx_split_fn *split;
+    tnd_amx_multiply_fn *multiply_parts;
 };
 
 #endif

@@ -60,12 +60,9 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernel
                    : refuse(node, error, "weights of this type have no integer product");
     case TANDEM_TASK_TILE_X:
     case TANDEM_TASK_MUL_MAT_TILES:
-        if (kernels->amx.name == NULL) {
-            return refuse(node, error, "this CPU has no AMX, or the system does not permit it");
-        }
-        return tnd_quant_code(type) != NULL
+        return kernels->amx.name != NULL
                    ? TANDEM_OK
-                   : refuse(node, error, "weights of this type have no product of tiles");
+                   : refuse(node, error, "this CPU has no AMX, or the system does not permit it");
     case TANDEM_TASK_MUL_MAT_PACKED:
         return tnd_cpu_can_pack(kernels, node->src[0], error);
     case TANDEM_TASK_DEQUANTIZE_W:
@@ -94,7 +91,7 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
         return (size_t)node->ne[1] * tnd_x_row_blocks(w->ne[0]) * sizeof(struct tnd_x_block);
     case TANDEM_TASK_TILE_X:
     case TANDEM_TASK_MUL_MAT_TILES:
-        return tnd_matmul_amx_workspace(node->ne[1], w->ne[0]);
+        return tnd_matmul_amx_workspace(w->type, node->ne[1], w->ne[0]);
     case TANDEM_TASK_DEQUANTIZE_W:
     case TANDEM_TASK_MUL_MAT_F32:
         return w->type == TANDEM_TYPE_F32 ? 0 : (size_t)w->ne[0] * (size_t)w->ne[1] * sizeof(float);
@@ -145,7 +142,8 @@ bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tande
         return false;
     }
     if (task != TANDEM_TASK_QUANTIZE_X) {
-        return task == TANDEM_TASK_TILE_X;
+        return task == TANDEM_TASK_TILE_X &&
+               tnd_matmul_amx_x_parts(a->src[0]->type) == tnd_matmul_amx_x_parts(b->src[0]->type);
     }
     const struct tnd_quant_code *code_a = tnd_quant_code(a->src[0]->type);
     const struct tnd_quant_code *code_b = tnd_quant_code(b->src[0]->type);

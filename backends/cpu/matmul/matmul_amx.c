@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Driver of quantised weights times activations by the tiles of AMX. Activations become blocks of
- * bytes once, in the workspace. Weights do part by part of K, a few strips of rows at a time, and
- * all tokens pass over them while they are in the L1 cache. They come from the packed copy where
- * there is one and kernels unpack it, else from the rows: with the same bits. The layout and the
- * bound are in kernels/amx.h. Knows no instruction set. */
+ * Driver of products by the tiles of AMX. Activations become blocks once, in the workspace: of
+ * bytes for quantised weights, else of bf16 numbers. Weights do part by part of K, a few strips of
+ * rows at a time, and all tokens pass over them while they are in the L1 cache. They come from the
+ * packed copy where there is one and kernels unpack it, else from the rows: with the same bits. The
+ * layouts and bounds are in kernels/amx.h. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -18,8 +18,15 @@ enum {
     PAIR = TND_AMX_STRIPS
 };
 
+/* Strips of floats that have several parts: half as many, so that they fit. */
+enum {
+    BLOCKS_BYTES = STRIPS_MOST * sizeof(struct tnd_amx_block),
+    PARTS_BYTES = PAIR * TND_AMX_PARTS * TND_AMX_PART * sizeof(uint16_t),
+    W_BYTES = (int)BLOCKS_BYTES > (int)PARTS_BYTES ? BLOCKS_BYTES : PARTS_BYTES
+};
+
 struct scratch {
-    struct tnd_amx_block w[STRIPS_MOST];
+    _Alignas(64) char w[W_BYTES];
     float values[VALUES * LANES]; /* of one block, value by value the lanes */
     float scales[VALUES / 16 * LANES];
     float mins[VALUES / 16 * LANES];
@@ -34,7 +41,9 @@ struct product {
     const struct tandem_tensor *w;
     const struct tnd_type_traits *traits;
     const struct tnd_quant_code *code;
-    const struct tnd_amx_block *x;
+    const char *x;
+    int x_parts, w_parts; /* 0: bytes */
+    size_t x_block_bytes, w_block_bytes;
     float *y;
     size_t y_stride;
     int64_t m, n, k;
@@ -52,14 +61,44 @@ static int64_t strips_of(int64_t n)
     return (n + LANES - 1) / LANES;
 }
 
-size_t tnd_matmul_amx_workspace(int64_t m, int64_t k)
+static int parts_of_w(enum tandem_type type)
 {
-    return (size_t)(strips_of(m) * blocks_of(k)) * sizeof(struct tnd_amx_block);
+    return type == TANDEM_TYPE_BF16  ? 1
+           : type == TANDEM_TYPE_F16 ? 2
+           : type == TANDEM_TYPE_F32 ? 3
+                                     : 0;
+}
+
+int tnd_matmul_amx_x_parts(enum tandem_type type)
+{
+    int parts = parts_of_w(type);
+    return parts == 1 ? 2 : parts;
+}
+
+static size_t block_bytes(int parts)
+{
+    return parts == 0 ? sizeof(struct tnd_amx_block)
+                      : (size_t)(parts * TND_AMX_PART) * sizeof(uint16_t);
+}
+
+size_t tnd_matmul_amx_workspace(enum tandem_type type, int64_t m, int64_t k)
+{
+    return (size_t)(strips_of(m) * blocks_of(k)) * block_bytes(tnd_matmul_amx_x_parts(type));
 }
 
 size_t tnd_matmul_amx_scratch(void)
 {
     return (sizeof(struct scratch) + 63) / 64 * 64;
+}
+
+static void make_block(const struct tnd_cpu_kernels *kernels, const float *values, int64_t n,
+                       int parts, bool is_w, void *out)
+{
+    if (parts > 0) {
+        kernels->amx.split(values, (int)n, parts, is_w, out);
+    } else {
+        kernels->amx.quantize(values, (int)n, is_w, out);
+    }
 }
 
 /* ---- activations ---- */
@@ -88,23 +127,33 @@ void tnd_matmul_amx_tile_x(const struct tnd_cpu_kernels *kernels, const struct t
     struct scratch *s = worker->scratch;
     const int64_t k = x->ne[0];
     const int64_t n_strips = strips_of(x->ne[1]);
-    TND_ASSERT(k % TND_X_BLOCK == 0 && x->nb[0] == sizeof(float));
+    const int parts = tnd_matmul_amx_x_parts(work->node->src[0]->type);
+    TND_ASSERT((parts > 0 || k % TND_X_BLOCK == 0) && x->nb[0] == sizeof(float));
     int64_t begin;
     int64_t end;
     while (worker->next(worker, n_strips, 1, &begin, &end)) {
         for (int64_t strip = begin; strip < end; strip++) {
-            struct tnd_amx_block *out =
-                (struct tnd_amx_block *)work->workspace + strip * blocks_of(k);
-            for (int64_t k0 = 0; k0 < k; k0 += VALUES, out++) {
+            char *out =
+                (char *)work->workspace + (size_t)(strip * blocks_of(k)) * block_bytes(parts);
+            for (int64_t k0 = 0; k0 < k; k0 += VALUES, out += block_bytes(parts)) {
                 int64_t n = tnd_min(VALUES, k - k0);
                 gather_x(x, strip * LANES, k0, n, s->values);
-                kernels->amx.quantize(s->values, (int)n, false, out);
+                make_block(kernels, s->values, n, parts, false, out);
             }
         }
     }
 }
 
 /* ---- weights ---- */
+
+static void to_floats(const struct product *p, const void *from, int64_t n, float *out)
+{
+    if (p->w->type == TANDEM_TYPE_F32) {
+        memcpy(out, from, (size_t)n * sizeof(float));
+    } else {
+        p->kernels->dequantize[p->w->type](from, out, n);
+    }
+}
 
 static void gather_packed(const struct product *p, struct scratch *s, int64_t strip, int64_t k0,
                           int64_t n)
@@ -118,6 +167,18 @@ static void gather_packed(const struct product *p, struct scratch *s, int64_t st
                            s->values);
 }
 
+/* A panel has 32 rows, two strips; value by value of K their numbers. */
+static void gather_packed_f(const struct product *p, struct scratch *s, int64_t strip, int64_t k0,
+                            int64_t n)
+{
+    const size_t number = p->traits->block_bytes;
+    const uint8_t *panel = tnd_packed_panel(NULL, p->packed, strip / 2);
+    const uint8_t *from = panel + (size_t)(k0 * TND_PANEL_F_ROWS + strip % 2 * LANES) * number;
+    for (int64_t i = 0; i < n; i++, from += TND_PANEL_F_ROWS * number) {
+        to_floats(p, from, LANES, s->values + i * LANES);
+    }
+}
+
 static void gather_rows(const struct product *p, struct scratch *s, int64_t strip, int64_t k0,
                         int64_t n)
 {
@@ -128,7 +189,7 @@ static void gather_rows(const struct product *p, struct scratch *s, int64_t stri
     }
     for (int64_t r = 0; r < valid; r++) {
         const char *row = (const char *)p->w->data + (size_t)(strip * LANES + r) * p->w->nb[1];
-        p->kernels->dequantize[p->w->type](row + offset, s->row, n);
+        to_floats(p, row + offset, n, s->row);
         for (int64_t i = 0; i < n; i++) {
             s->values[i * LANES + r] = s->row[i];
         }
@@ -137,28 +198,42 @@ static void gather_rows(const struct product *p, struct scratch *s, int64_t stri
 
 /* ---- products ---- */
 
-/* All tokens over one block of up to STRIPS_MOST strips of rows. */
+static void decode_strip(const struct product *p, struct scratch *s, int64_t strip, int64_t k0,
+                         int64_t n, void *out)
+{
+    if (p->packed == NULL) {
+        gather_rows(p, s, strip, k0, n);
+    } else if (p->w_parts > 0) {
+        gather_packed_f(p, s, strip, k0, n);
+    } else {
+        gather_packed(p, s, strip, k0, n);
+    }
+    make_block(p->kernels, s->values, n, p->w_parts, true, out);
+}
+
+/* All tokens over one block of a few strips of rows. */
 static void multiply_block(const struct product *p, struct scratch *s, int64_t strip, int n_strips,
                            int64_t block)
 {
-    const int64_t k0 = block * VALUES;
-    const int64_t n = tnd_min(VALUES, p->k - k0);
+    const int64_t n = tnd_min(VALUES, p->k - block * VALUES);
+    const size_t x_strip_bytes = (size_t)p->n_blocks * p->x_block_bytes;
+    const struct tnd_amx_kernels *amx = &p->kernels->amx;
+    tnd_amx_multiply_fn *multiply = p->w_parts > 0 ? amx->multiply_parts : amx->multiply;
     for (int i = 0; i < n_strips; i++) {
-        if (p->packed != NULL) {
-            gather_packed(p, s, strip + i, k0, n);
-        } else {
-            gather_rows(p, s, strip + i, k0, n);
-        }
-        p->kernels->amx.quantize(s->values, (int)n, true, &s->w[i]);
+        decode_strip(p, s, strip + i, block * VALUES, n, s->w + (size_t)i * p->w_block_bytes);
     }
     for (int64_t t = 0; t < p->m; t += PAIR * LANES) {
-        const struct tnd_amx_block *x = p->x + t / LANES * p->n_blocks + block;
+        const char *x =
+            p->x + (size_t)(t / LANES) * x_strip_bytes + (size_t)block * p->x_block_bytes;
         const int64_t n_tokens = tnd_min(PAIR * LANES, p->m - t);
         for (int i = 0; i < n_strips; i += PAIR) {
             const int64_t row = (strip + i) * LANES;
-            p->kernels->amx.multiply(&(struct tnd_amx_tile){
-                .x = {x, n_tokens > LANES ? x + p->n_blocks : NULL},
-                .w = {&s->w[i], i + 1 < n_strips ? &s->w[i + 1] : NULL},
+            const char *w = s->w + (size_t)i * p->w_block_bytes;
+            multiply(&(struct tnd_amx_tile){
+                .x = {x, n_tokens > LANES ? x + x_strip_bytes : NULL},
+                .w = {w, i + 1 < n_strips ? w + p->w_block_bytes : NULL},
+                .x_parts = p->x_parts,
+                .w_parts = p->w_parts,
                 .n_values = (int)n,
                 .n_tokens = (int)n_tokens,
                 .y = p->y + (size_t)t * p->y_stride + row,
@@ -180,9 +255,14 @@ static void clear_rows(const struct product *p, int64_t begin, int64_t end)
 }
 
 /* Fewer strips at once where there would not be work for everybody. */
-static int choose_strips(int64_t n_strips, int workers)
+static int choose_strips(int64_t n_strips, int w_parts, int workers)
 {
-    return n_strips / STRIPS_MOST < 4 * (int64_t)workers ? PAIR : STRIPS_MOST;
+    return w_parts > 1 || n_strips / STRIPS_MOST < 4 * (int64_t)workers ? PAIR : STRIPS_MOST;
+}
+
+static bool can_unpack(const struct tnd_cpu_kernels *kernels, enum tandem_type type)
+{
+    return parts_of_w(type) > 0 || kernels->packed[type].unpack != NULL;
 }
 
 void tnd_matmul_amx(const struct tnd_cpu_kernels *kernels, const struct tnd_packed_weight *packed,
@@ -192,11 +272,15 @@ void tnd_matmul_amx(const struct tnd_cpu_kernels *kernels, const struct tnd_pack
     const struct tandem_tensor *w = node->src[0];
     const struct product p = {
         .kernels = kernels,
-        .packed = kernels->packed[w->type].unpack != NULL ? packed : NULL,
+        .packed = can_unpack(kernels, w->type) ? packed : NULL,
         .w = w,
         .traits = tnd_type_traits(w->type),
         .code = tnd_quant_code(w->type),
         .x = work->workspace,
+        .x_parts = tnd_matmul_amx_x_parts(w->type),
+        .w_parts = parts_of_w(w->type),
+        .x_block_bytes = block_bytes(tnd_matmul_amx_x_parts(w->type)),
+        .w_block_bytes = block_bytes(parts_of_w(w->type)),
         .y = node->data,
         .y_stride = node->nb[1] / sizeof(float),
         .m = node->ne[1],
@@ -206,13 +290,14 @@ void tnd_matmul_amx(const struct tnd_cpu_kernels *kernels, const struct tnd_pack
         .row_begin = work->row_begin,
         .row_end = work->row_end,
     };
-    TND_ASSERT(p.code != NULL && p.k % TND_X_BLOCK == 0 && VALUES % p.traits->block_values == 0);
+    TND_ASSERT(p.w_parts > 0 || (p.code != NULL && p.k % TND_X_BLOCK == 0));
+    TND_ASSERT(VALUES % p.traits->block_values == 0);
     if (p.row_begin >= p.row_end) {
         return;
     }
     const int64_t first = p.row_begin / LANES;
     const int64_t n_strips = strips_of(p.row_end) - first;
-    const int strips = choose_strips(n_strips, worker->count);
+    const int strips = choose_strips(n_strips, p.w_parts, worker->count);
     int64_t begin;
     int64_t end;
     kernels->amx.begin();

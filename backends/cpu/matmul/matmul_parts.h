@@ -37,12 +37,15 @@ size_t tnd_matmul_wide_scratch(int64_t m, int64_t k);
 void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                      struct tandem_worker *worker);
 
-/** Tasks TILE_X and MUL_MAT_TILES of quantised weights; `packed` may be NULL. */
+/** Tasks TILE_X and MUL_MAT_TILES; `packed` may be NULL. */
 void tnd_matmul_amx_tile_x(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                            struct tandem_worker *worker);
 void tnd_matmul_amx(const struct tnd_cpu_kernels *kernels, const struct tnd_packed_weight *packed,
                     const struct tandem_work *work, struct tandem_worker *worker);
-size_t tnd_matmul_amx_workspace(int64_t m, int64_t k);
+size_t tnd_matmul_amx_workspace(enum tandem_type type, int64_t m, int64_t k);
+/** What TILE_X makes of activations for weights of a type: bytes where it is 0, else so many parts
+ *  of bf16 numbers. */
+int tnd_matmul_amx_x_parts(enum tandem_type type);
 size_t tnd_matmul_amx_scratch(void);
 
 /** Tokens of one tile when `m` tokens are shared out evenly over tiles of at most `most`. */

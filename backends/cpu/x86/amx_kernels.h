@@ -104,17 +104,25 @@ static int find_planes(const float *scaled, int n, int32_t *planes)
     return most;
 }
 
-/* Stores 4 values of each lane, bytes in `words`, at value k of a plane. */
-TND_INLINE void store_words(const int32_t *words, int k, bool is_w, int8_t *plane)
+/* Stores word number `i` of each lane, 4 bytes or 2 bf16 numbers, in a run of tiles. */
+TND_INLINE void store_words(const uint32_t *words, int i, bool is_w, void *run)
 {
-    int8_t *tile = plane + k / TND_AMX_STEP * TND_AMX_TILE;
-    int in_tile = k % TND_AMX_STEP;
+    char *tile = (char *)run + i / LANES * TND_AMX_TILE;
     if (is_w) {
-        memcpy(tile + in_tile * LANES, words, LANES * sizeof(*words));
+        memcpy(tile + i % LANES * TILE_ROW_BYTES, words, LANES * sizeof(*words));
         return;
     }
     for (int l = 0; l < LANES; l++) {
-        memcpy(tile + l * TND_AMX_STEP + in_tile, &words[l], sizeof(words[l]));
+        memcpy(tile + l * TILE_ROW_BYTES + i % LANES * 4, &words[l], sizeof(words[l]));
+    }
+}
+
+/* Zeros up to the end of a tile. */
+static void store_zeros(int i, bool is_w, void *run)
+{
+    const uint32_t zeros[LANES] = {0};
+    for (; i % LANES != 0; i++) {
+        store_words(zeros, i, is_w, run);
     }
 }
 
@@ -123,22 +131,19 @@ TND_INLINE void store_plane(const float *scaled, int n, const int plane, const i
                             bool is_w, int8_t *out)
 {
     for (int k = 0; k < n; k += 4) {
-        int32_t words[LANES] = {0};
+        uint32_t words[LANES] = {0};
         for (int j = 0; j < 4; j++, scaled += LANES) {
             for (int l = 0; l < LANES; l++) {
                 float value = scaled[l];
                 value = plane > 0 ? rest_of(value) : value;
                 value = plane > 1 ? rest_of(value) : value;
                 int32_t byte = planes[l] > plane ? (int32_t)nearest(value) & 255 : 0;
-                words[l] |= (int32_t)((uint32_t)byte << 8 * j);
+                words[l] |= (uint32_t)byte << 8 * j;
             }
         }
-        store_words(words, k, is_w, out);
+        store_words(words, k / 4, is_w, out);
     }
-    const int32_t zeros[LANES] = {0};
-    for (int k = n; k % TND_AMX_STEP != 0; k += 4) {
-        store_words(zeros, k, is_w, out);
-    }
+    store_zeros(n / 4, is_w, out);
 }
 
 static void amx_quantize(const float *values, int n, bool is_w, struct tnd_amx_block *out)
@@ -156,6 +161,55 @@ static void amx_quantize(const float *values, int n, bool is_w, struct tnd_amx_b
     }
     if (out->n_planes > 2) {
         store_plane(scaled, n, 2, planes, is_w, out->plane[2]);
+    }
+}
+
+/* ---- floats to parts ---- */
+
+/* The nearest bf16 number, halves to even; not beyond the largest one. What is no number stays
+ * so. */
+TND_INLINE uint32_t to_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    uint32_t cut = bits >> 16;
+    uint32_t rounded = (bits + 0x7fff + (cut & 1)) >> 16;
+    uint32_t special = cut | ((bits & 0x7fffff) != 0 ? 0x40 : 0);
+    uint32_t finite = (rounded & 0x7f80) == 0x7f80 ? cut : rounded;
+    return (bits & 0x7f800000) == 0x7f800000 ? special : finite;
+}
+
+/* What a bf16 number leaves of a value: exact, and 0 of what is not finite. */
+TND_INLINE float rest_of_bf16(float value, uint32_t part)
+{
+    uint32_t bits = part << 16;
+    float number;
+    memcpy(&number, &bits, sizeof(number));
+    return (part & 0x7f80) == 0x7f80 ? 0.0f : value - number;
+}
+
+static void amx_split(const float *values, int n, int n_parts, bool is_w, uint16_t *out)
+{
+    TND_ASSERT(0 < n && n <= TND_AMX_VALUES && 0 < n_parts && n_parts <= TND_AMX_PARTS);
+    for (int k = 0; k < n; k += 2, values += 2 * LANES) {
+        uint32_t words[TND_AMX_PARTS][LANES] = {{0}};
+        for (int j = 0; j < 2 && k + j < n; j++) {
+            float rest[LANES];
+            memcpy(rest, values + j * LANES, sizeof(rest));
+            for (int p = 0; p < n_parts; p++) {
+                for (int l = 0; l < LANES; l++) {
+                    uint32_t part = to_bf16(rest[l]);
+                    rest[l] = rest_of_bf16(rest[l], part);
+                    words[p][l] |= part << 16 * j;
+                }
+            }
+        }
+        for (int p = 0; p < n_parts; p++) {
+            store_words(words[p], k / 2, is_w, out + p * TND_AMX_PART);
+        }
+    }
+    for (int p = 0; p < n_parts; p++) {
+        store_zeros((n + 1) / 2, is_w, out + p * TND_AMX_PART);
     }
 }
 
@@ -182,46 +236,85 @@ static void amx_expand(const uint8_t *codes, const float *scales, const float *m
 
 /* ---- products ---- */
 
-/* A plane of a strip, or NULL where the strip is missing or its plane would be all zeros. */
-TND_INLINE const int8_t *find_plane(const struct tnd_amx_block *block, int plane)
+/* Adds the products of tiles of `type` (S8 or BF16) to tiles 0..3: x[i] * w[j] to tile 2 i + j.
+ * Operands are runs of tiles; NULL: nothing but zeros. */
+#define ADD_TILES(type, n_tiles, x0, x1, w0, w1)                                                   \
+    for (int at = 0; at < (n_tiles)*TND_AMX_TILE; at += TND_AMX_TILE) {                            \
+        if ((w0) != NULL) {                                                                        \
+            TILE_LOAD(6, (w0) + at, TILE_ROW_BYTES);                                               \
+        }                                                                                          \
+        if ((w1) != NULL) {                                                                        \
+            TILE_LOAD(7, (w1) + at, TILE_ROW_BYTES);                                               \
+        }                                                                                          \
+        if ((x0) != NULL) {                                                                        \
+            TILE_LOAD(4, (x0) + at, TILE_ROW_BYTES);                                               \
+            if ((w0) != NULL) {                                                                    \
+                TILE_DOT_##type(0, 4, 6);                                                          \
+            }                                                                                      \
+            if ((w1) != NULL) {                                                                    \
+                TILE_DOT_##type(1, 4, 7);                                                          \
+            }                                                                                      \
+        }                                                                                          \
+        if ((x1) != NULL) {                                                                        \
+            TILE_LOAD(5, (x1) + at, TILE_ROW_BYTES);                                               \
+            if ((w0) != NULL) {                                                                    \
+                TILE_DOT_##type(2, 5, 6);                                                          \
+            }                                                                                      \
+            if ((w1) != NULL) {                                                                    \
+                TILE_DOT_##type(3, 5, 7);                                                          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+static void zero_sums(void)
 {
-    return block != NULL && plane < block->n_planes ? block->plane[plane] : NULL;
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
 }
 
-/* Adds the products of one plane of each operand to tiles 0..3: x[i] * w[j] to tile 2 i + j. */
+/* Tile 2 i + j at sums + (2 i + j) * 256 numbers. */
+static void store_sums(void *sums)
+{
+    char *to = sums;
+    TILE_STORE(0, to, TILE_ROW_BYTES);
+    TILE_STORE(1, to + TND_AMX_TILE, TILE_ROW_BYTES);
+    TILE_STORE(2, to + 2 * TND_AMX_TILE, TILE_ROW_BYTES);
+    TILE_STORE(3, to + 3 * TND_AMX_TILE, TILE_ROW_BYTES);
+}
+
+/* A plane of a strip, or NULL where the strip is missing or its plane would be all zeros. */
+TND_INLINE const int8_t *find_plane(const void *block, int plane)
+{
+    const struct tnd_amx_block *planes = block;
+    return planes != NULL && plane < planes->n_planes ? planes->plane[plane] : NULL;
+}
+
 static void add_planes(const struct tnd_amx_tile *tile, int x_plane, int w_plane)
 {
-    const int n_steps = (tile->n_values + TND_AMX_STEP - 1) / TND_AMX_STEP;
+    const int n_tiles = (tile->n_values + TND_AMX_STEP - 1) / TND_AMX_STEP;
     const int8_t *x0 = find_plane(tile->x[0], x_plane);
     const int8_t *x1 = find_plane(tile->x[1], x_plane);
     const int8_t *w0 = find_plane(tile->w[0], w_plane);
     const int8_t *w1 = find_plane(tile->w[1], w_plane);
-    for (int at = 0; at < n_steps * TND_AMX_TILE; at += TND_AMX_TILE) {
-        if (w0 != NULL) {
-            TILE_LOAD(6, w0 + at, TILE_ROW_BYTES);
-        }
-        if (w1 != NULL) {
-            TILE_LOAD(7, w1 + at, TILE_ROW_BYTES);
-        }
-        if (x0 != NULL) {
-            TILE_LOAD(4, x0 + at, TILE_ROW_BYTES);
-            if (w0 != NULL) {
-                TILE_DOT_S8(0, 4, 6);
-            }
-            if (w1 != NULL) {
-                TILE_DOT_S8(1, 4, 7);
-            }
-        }
-        if (x1 != NULL) {
-            TILE_LOAD(5, x1 + at, TILE_ROW_BYTES);
-            if (w0 != NULL) {
-                TILE_DOT_S8(2, 5, 6);
-            }
-            if (w1 != NULL) {
-                TILE_DOT_S8(3, 5, 7);
-            }
-        }
-    }
+    ADD_TILES(S8, n_tiles, x0, x1, w0, w1)
+}
+
+/* The rows of strip j and the tokens of strip i that are wanted. */
+struct window {
+    int first_row, last_row, n_tokens;
+    float *y;
+};
+
+static struct window find_window(const struct tnd_amx_tile *tile, int i, int j)
+{
+    return (struct window){
+        .first_row = (int)tnd_max(tile->row_begin - j * LANES, 0),
+        .last_row = (int)tnd_min(tile->row_end - j * LANES, LANES),
+        .n_tokens = (int)tnd_min(tile->n_tokens - i * LANES, LANES),
+        .y = tile->y + (size_t)(i * LANES) * tile->y_stride + j * LANES,
+    };
 }
 
 /* y += sums * scales of one pair of strips; factor: the power of 128 of their planes. Rows of
@@ -230,44 +323,43 @@ static void add_planes(const struct tnd_amx_tile *tile, int x_plane, int w_plane
 static void add_sums(const struct tnd_amx_tile *tile, int i, int j, const int32_t *sums,
                      float factor, bool accumulate)
 {
-    const int first = (int)tnd_max(tile->row_begin - j * LANES, 0);
-    const int last = (int)tnd_min(tile->row_end - j * LANES, LANES);
-    const int n_tokens = (int)tnd_min(tile->n_tokens - i * LANES, LANES);
-    float *y = tile->y + (size_t)(i * LANES) * tile->y_stride + j * LANES;
-    for (int t = 0; t < n_tokens; t++, y += tile->y_stride, sums += LANES) {
-        const float x_scale = tile->x[i]->scale[t] * factor;
-        const float *w_scale = tile->w[j]->scale;
-        if (!accumulate) {
-            for (int r = first; r < last; r++) {
-                y[r] = 0;
-            }
+    const struct tnd_amx_block *x = tile->x[i];
+    const struct tnd_amx_block *w = tile->w[j];
+    const struct window at = find_window(tile, i, j);
+    float *y = at.y;
+    for (int t = 0; t < at.n_tokens; t++, y += tile->y_stride, sums += LANES) {
+        const float x_scale = x->scale[t] * factor;
+        for (int r = at.first_row; r < at.last_row && !accumulate; r++) {
+            y[r] = 0;
         }
-        if (first == 0 && last == LANES) {
+        if (at.first_row == 0 && at.last_row == LANES) {
             for (int r = 0; r < LANES; r++) {
-                y[r] += (float)sums[r] * x_scale * w_scale[r];
+                y[r] += (float)sums[r] * x_scale * w->scale[r];
             }
         } else {
-            for (int r = first; r < last; r++) {
-                y[r] += (float)sums[r] * x_scale * w_scale[r];
+            for (int r = at.first_row; r < at.last_row; r++) {
+                y[r] += (float)sums[r] * x_scale * w->scale[r];
             }
         }
     }
 }
 
-static int most_planes(const struct tnd_amx_block *const strips[TND_AMX_STRIPS])
+static int planes_of(const void *block)
 {
-    int first = strips[0]->n_planes;
-    int second = strips[1] != NULL ? strips[1]->n_planes : 0;
+    return block != NULL ? ((const struct tnd_amx_block *)block)->n_planes : 0;
+}
+
+static int most_planes(const void *const strips[TND_AMX_STRIPS])
+{
+    int first = planes_of(strips[0]);
+    int second = planes_of(strips[1]);
     return first > second ? first : second;
 }
 
 /* Sums of the products of all planes that have one power of 128 together. */
 static void sum_order(const struct tnd_amx_tile *tile, int order, int x_planes, int w_planes)
 {
-    TILE_ZERO(0);
-    TILE_ZERO(1);
-    TILE_ZERO(2);
-    TILE_ZERO(3);
+    zero_sums();
     for (int x_plane = 0; x_plane < x_planes; x_plane++) {
         int w_plane = order - x_plane;
         if (0 <= w_plane && w_plane < w_planes) {
@@ -279,19 +371,59 @@ static void sum_order(const struct tnd_amx_tile *tile, int order, int x_planes, 
 static void amx_multiply(const struct tnd_amx_tile *tile)
 {
     static const float factors[] = {1.0f, 0x1p-7f, 0x1p-14f, 0x1p-21f, 0x1p-28f};
-    _Alignas(64) int32_t sums[TND_AMX_STRIPS * TND_AMX_STRIPS][LANES * LANES];
+    _Alignas(64) int32_t sums[TND_AMX_STRIPS][TND_AMX_STRIPS][LANES * LANES];
     const int x_planes = most_planes(tile->x);
     const int w_planes = most_planes(tile->w);
     for (int order = 0; order < x_planes + w_planes - 1; order++) {
         sum_order(tile, order, x_planes, w_planes);
-        TILE_STORE(0, sums[0], TILE_ROW_BYTES);
-        TILE_STORE(1, sums[1], TILE_ROW_BYTES);
-        TILE_STORE(2, sums[2], TILE_ROW_BYTES);
-        TILE_STORE(3, sums[3], TILE_ROW_BYTES);
+        store_sums(sums);
         for (int i = 0; i < TND_AMX_STRIPS && tile->x[i] != NULL; i++) {
             for (int j = 0; j < TND_AMX_STRIPS && tile->w[j] != NULL; j++) {
-                add_sums(tile, i, j, sums[2 * i + j], factors[order],
-                         tile->accumulate || order > 0);
+                add_sums(tile, i, j, sums[i][j], factors[order], tile->accumulate || order > 0);
+            }
+        }
+    }
+}
+
+/* ---- products of floats ---- */
+
+TND_INLINE const uint16_t *find_part(const void *block, int part)
+{
+    return block != NULL ? (const uint16_t *)block + part * TND_AMX_PART : NULL;
+}
+
+static void add_parts(const struct tnd_amx_tile *tile, int x_part, int w_part)
+{
+    const int n_tiles = (tile->n_values + TND_AMX_STEP / 2 - 1) / (TND_AMX_STEP / 2);
+    const char *x0 = (const char *)find_part(tile->x[0], x_part);
+    const char *x1 = (const char *)find_part(tile->x[1], x_part);
+    const char *w0 = (const char *)find_part(tile->w[0], w_part);
+    const char *w1 = (const char *)find_part(tile->w[1], w_part);
+    ADD_TILES(BF16, n_tiles, x0, x1, w0, w1)
+}
+
+/* Small products first. */
+static void amx_multiply_parts(const struct tnd_amx_tile *tile)
+{
+    _Alignas(64) float sums[TND_AMX_STRIPS][TND_AMX_STRIPS][LANES * LANES];
+    zero_sums();
+    for (int order = TND_AMX_PARTS - 1; order >= 0; order--) {
+        for (int w_part = 0; w_part <= order && w_part < tile->w_parts; w_part++) {
+            if (order - w_part < tile->x_parts) {
+                add_parts(tile, order - w_part, w_part);
+            }
+        }
+    }
+    store_sums(sums);
+    for (int i = 0; i < TND_AMX_STRIPS && tile->x[i] != NULL; i++) {
+        for (int j = 0; j < TND_AMX_STRIPS && tile->w[j] != NULL; j++) {
+            const struct window at = find_window(tile, i, j);
+            float *y = at.y;
+            for (int t = 0; t < at.n_tokens; t++, y += tile->y_stride) {
+                for (int r = at.first_row; r < at.last_row; r++) {
+                    float before = tile->accumulate ? y[r] : 0.0f;
+                    y[r] = before + sums[i][j][t * LANES + r];
+                }
             }
         }
     }
@@ -304,5 +436,7 @@ static void fill_amx(const char *name, struct tnd_cpu_kernels *out)
                                         .end = amx_end,
                                         .quantize = amx_quantize,
                                         .expand = amx_expand,
-                                        .multiply = amx_multiply};
+                                        .multiply = amx_multiply,
+                                        .split = amx_split,
+                                        .multiply_parts = amx_multiply_parts};
 }
