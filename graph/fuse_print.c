@@ -208,21 +208,32 @@ static bool is_pointer(const struct printer *p, int i)
     return p->what->in[i].buffer >= 0;
 }
 
+static void print_pointer(struct printer *p, const char *type, const char *name, int buffer)
+{
+    const char *space = p->dialect == TND_DIALECT_OPENCL ? "global " : "";
+    tnd_text_printf(p->out, "    %sconst %s *const p%s = (%sconst %s *)", space, type, name, space,
+                    type);
+    tnd_text_printf(p->out, p->dialect == TND_DIALECT_C ? "b[%d];\n" : "(b%d + b%d_at);\n", buffer,
+                    buffer);
+}
+
 /* One pointer for each operand that lies in a buffer. */
 static void print_pointers(struct printer *p)
 {
     const struct tnd_fuse *fuse = p->what->fuse;
-    const char *space = p->dialect == TND_DIALECT_OPENCL ? "global " : "";
+    const struct tnd_printed_window *window = p->what->window;
     for (int i = 0; i < fuse->n_inputs; i++) {
-        const char *type = stores[fuse->inputs[i]];
-        const int buffer = p->what->in[i].buffer;
-        if (!is_pointer(p, i)) {
-            continue;
+        char name[16];
+        snprintf(name, sizeof(name), "%d", i);
+        if (is_pointer(p, i)) {
+            print_pointer(p, stores[fuse->inputs[i]], name, p->what->in[i].buffer);
         }
-        tnd_text_printf(p->out, "    %sconst %s *const p%d = (%sconst %s *)", space, type, i, space,
-                        type);
-        tnd_text_printf(p->out, p->dialect == TND_DIALECT_C ? "b[%d];\n" : "(b%d + b%d_at);\n",
-                        buffer, buffer);
+    }
+    if (window != NULL) {
+        print_pointer(p, "float", "x", 0);
+    }
+    if (window != NULL && window->kind == TND_WINDOW_PRODUCTS) {
+        print_pointer(p, "float", "w", 1);
     }
 }
 
@@ -232,7 +243,9 @@ static void print_loads(struct printer *p)
     for (int i = 0; i < fuse->n_inputs; i++) {
         const enum tnd_dtype type = fuse->inputs[i];
         tnd_text_printf(p->out, "%sconst %s r%d = ", p->indent, lanes[tnd_lane_of(type)], i);
-        if (is_pointer(p, i)) {
+        if (p->what->window != NULL && i == p->what->self) {
+            tnd_text_add(p->out, "sum");
+        } else if (is_pointer(p, i)) {
             print_loaded_begin(p->out, type);
             tnd_text_printf(p->out, "p%d[", i);
             print_place(p, i, p->what->in[i].offset, 0, p->what->space->shape.n);
@@ -274,6 +287,11 @@ static const char *const combines[] = {
     [TND_REDUCE_PROD] = "sum = sum * x;",
     [TND_REDUCE_MAX] = "sum = sum > x || sum != sum ? sum : x;",
     [TND_REDUCE_MIN] = "sum = sum < x || sum != sum ? sum : x;"};
+
+const char *tnd_fuse_print_combine(enum tnd_reduce reduce)
+{
+    return combines[reduce];
+}
 
 static void print_reduction(struct printer *p)
 {
@@ -326,6 +344,9 @@ static void print_value_of(struct printer *p, const char *place)
         print_reduction(p);
         print_store(p, place, "sum");
         return;
+    }
+    if (p->what->window != NULL) {
+        tnd_fuse_print_window(p->what->window, p->dialect, p->indent, p->out);
     }
     print_steps(p);
     snprintf(name, sizeof(name), "r%d", last_register(p->what->fuse));

@@ -19,6 +19,34 @@ struct tnd_fuse_place {
     const void *value; /* the one value that it has */
 };
 
+/** What a value of a matrix {rows, columns} is taken from: buffer 0 under a window. PRODUCTS: the
+ *  sum of products with the weights of buffer 1; rows are places of the result, over all images,
+ *  columns its channels. LARGEST, SUM: of a channel; rows and columns are the same, or with
+ *  `is_plain` channels of all images, and places of one. COLUMNS: each place under the window as it
+ *  is, 0 in the padding; rows: by group the places of the result; columns: taps with their
+ *  channels. */
+enum tnd_printed_window_kind {
+    TND_WINDOW_PRODUCTS,
+    TND_WINDOW_LARGEST,
+    TND_WINDOW_SUM,
+    TND_WINDOW_COLUMNS
+};
+struct tnd_printed_window {
+    enum tnd_printed_window_kind kind;
+    int n; /* dimensions of the window; extents of the input and of the result */
+    int64_t in[TND_NET_MAX_WINDOW], out[TND_NET_MAX_WINDOW];
+    int64_t taps[TND_NET_MAX_WINDOW], stride[TND_NET_MAX_WINDOW];
+    int64_t dilation[TND_NET_MAX_WINDOW], begin[TND_NET_MAX_WINDOW];
+    int64_t strides[TND_NET_MAX_WINDOW]; /* of the input, in values; `offset`: of its first one */
+    int64_t image_stride, channel_stride, offset;
+    int64_t n_places; /* COLUMNS: of all images; is_plain: of one */
+    int64_t channels; /* of a group, or all of a pool */
+    bool is_plain;
+    /* PRODUCTS: filters of a group; blocks of `width` filters, of which a group has those for
+     * `packed_filters`; `run` values at each of `n_taps` */
+    int64_t filters, packed_filters, width, run, n_taps;
+};
+
 /** A program and how it walks. */
 struct tnd_fuse_printed {
     const struct tnd_fuse *fuse;
@@ -28,6 +56,8 @@ struct tnd_fuse_printed {
     int n_reduced;          /* last dimensions of the space that one result takes together */
     enum tnd_reduce reduce; /* how, where n_reduced > 0 */
     const char *name;       /* of the function; NULL: TND_PRINTED_NAME */
+    const struct tnd_printed_window *window; /* where operand `self` comes from; NULL: none does */
+    int self;
 };
 
 /** Adds a source to `out`; false, and nothing that is of use, for operations that have no text
@@ -48,6 +78,13 @@ bool tnd_fuse_print_function(const struct tnd_fuse_printed *what, enum tnd_diale
 int64_t tnd_fuse_print_values(const struct tnd_fuse_printed *what);
 /** Whether the text computes with double. */
 bool tnd_fuse_print_has_double(const struct tnd_fuse_printed *what);
+
+/* fuse_print.c: `sum` with one more value `x` */
+const char *tnd_fuse_print_combine(enum tnd_reduce reduce);
+
+/* fuse_print_window.c: `float sum` of row i0 and column i1, from buffers px and pw */
+void tnd_fuse_print_window(const struct tnd_printed_window *window, enum tnd_dialect dialect,
+                           const char *indent, struct tnd_text *out);
 
 /* fuse_print_text.c: what stands in front of all functions */
 void tnd_fuse_print_prelude(enum tnd_dialect dialect, bool has_double, struct tnd_text *out);

@@ -87,6 +87,7 @@ struct tnd_lower_options {
     void *user;                              /* of conv_times */
     const struct tnd_lower_kernels *kernels; /* NULL: not wanted */
     bool is_last;                            /* inputs and outputs have their channels last */
+    bool for_device; /* convolutions are computed in ways that have a text, on more memory */
     struct tnd_net *gives_up; /* the net itself: constants that are not read any more are freed, so
                                  that it cannot be lowered again; NULL: it stays as it is */
 };

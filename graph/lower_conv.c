@@ -227,7 +227,7 @@ static void pack(const struct tnd_conv *conv, const float *w, int64_t taps, bool
 }
 
 static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *conv,
-                                       bool by_channel)
+                                       bool by_channel, tandem_tensor **tensor)
 {
     const struct tnd_view w = tnd_lower_known(l, conv->weights);
     int64_t taps = 1;
@@ -257,6 +257,7 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
     tnd_array_free(plain);
     conv->packed = array->data;
     conv->zeros = nothing->data;
+    *tensor = l->options->for_device ? tnd_lower_weights(l, array) : NULL;
     return TANDEM_OK;
 }
 
@@ -407,7 +408,8 @@ static enum tandem_status lower_direct(struct tnd_lowering *l, struct tnd_conv *
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
-    TND_TRY(pack_weights(l, conv, by_channel));
+    tandem_tensor *tensors[TANDEM_MAX_SRC] = {x};
+    TND_TRY(pack_weights(l, conv, by_channel, &tensors[1]));
     conv->tile_pixels = tnd_conv_tile_pixels(conv->kernel, conv->n_pixels);
     const int64_t tile = ITEM_TILES * conv->tile_pixels;
     conv->block_items = (conv->n_pixels + tile - 1) / tile;
@@ -417,10 +419,14 @@ static enum tandem_status lower_direct(struct tnd_lowering *l, struct tnd_conv *
     job->more = conv;
     job->n_items = by_channel ? conv->n_pixels : conv->n_blocks * conv->block_items;
     job->run = by_channel ? run_depthwise : run_conv;
-    tandem_tensor *tensors[TANDEM_MAX_SRC] = {x};
-    int n_tensors = 1;
+    const bool has_text = tensors[1] != NULL;
+    int n_tensors = has_text ? 2 : 1;
     conv->epilogue = tnd_lower_take_epilogue(l, tensors, &n_tensors);
-    return tnd_lower_emit(l, job, tensors, n_tensors, out);
+    TND_TRY(tnd_lower_emit(l, job, tensors, n_tensors, out));
+    if (has_text) {
+        tnd_conv_print_sums(l, conv, by_channel, *out);
+    }
+    return TANDEM_OK;
 }
 
 /* ---- choosing ---- */
@@ -456,7 +462,7 @@ static struct tnd_conv_shape shape_of(const struct tnd_conv *conv)
 /* Where no times are known. Of the 14 shapes of ResNet-18 and a U-Net whose direct sums multiply
  * 1.3 times as often Winograd's method was faster for all, 1.15 to 1.8 times, and for the one below
  * that it gained nothing (two cores of a Zen 4). */
-static void choose_by_rule(const struct tnd_conv *conv, bool is_point,
+static void choose_by_rule(const struct tnd_conv *conv, bool is_point, bool for_device,
                            struct tnd_conv_choice *choice)
 {
     choice->method = TND_CONV_DIRECT;
@@ -464,6 +470,11 @@ static void choose_by_rule(const struct tnd_conv *conv, bool is_point,
     if (is_point) {
         choice->method = TND_CONV_COLUMNS;
         choice->reason = "no times are known, a window of one place is a matrix product";
+    } else if (for_device) {
+        const bool has_groups = conv->channels != conv->all_channels;
+        choice->method = has_groups ? TND_CONV_DIRECT : TND_CONV_COLUMNS;
+        choice->reason = has_groups ? "on a device, groups are summed where they lie"
+                                    : "on a device, whose matrix products are tuned";
     } else if (tnd_conv_winograd_gain(conv) >= WINOGRAD_GAIN) {
         choice->method = TND_CONV_WINOGRAD;
         choice->reason = "no times are known, direct sums take far more multiplications";
@@ -478,8 +489,8 @@ static void choose(const struct tnd_lowering *l, const struct tnd_conv *conv, bo
     *choice = (struct tnd_conv_choice){.shape = shape_of(conv)};
     choice->may[TND_CONV_DIRECT] = true;
     choice->may[TND_CONV_COLUMNS] = !is_depthwise(conv);
-    choice->may[TND_CONV_WINOGRAD] = tnd_conv_may_winograd(conv);
-    choose_by_rule(conv, is_point, choice);
+    choice->may[TND_CONV_WINOGRAD] = !l->options->for_device && tnd_conv_may_winograd(conv);
+    choose_by_rule(conv, is_point, l->options->for_device, choice);
     for (int method = 0; method < TND_CONV_METHODS; method++) {
         choice->us[method] = -1;
     }
@@ -522,7 +533,9 @@ static enum tandem_status lower_method(struct tnd_lowering *l, struct tnd_conv *
     choose(l, conv, point, &choice);
     TND_TRY(keep_choice(l, &choice));
     if (choice.method == TND_CONV_DIRECT && !is_depthwise(conv)) {
-        TND_TRY(pad_rows(l, conv, &tnd_net_value(l->net, node->inputs[0])->shape, &x));
+        if (!l->options->for_device) {
+            TND_TRY(pad_rows(l, conv, &tnd_net_value(l->net, node->inputs[0])->shape, &x));
+        }
         merge_taps(conv);
     }
     conv->offsets = find_offsets(l, conv);

@@ -35,6 +35,13 @@ void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, i
  *  about equal parts. */
 int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n);
 
+/* lower_device.c: sources for devices. Of sums: what tensor 1 of the node holds are the packed
+ * weights. */
+void tnd_conv_print_sums(struct tnd_lowering *l, const struct tnd_conv *conv, bool by_channel,
+                         tandem_tensor *node);
+void tnd_conv_print_columns(struct tnd_lowering *l, const struct tnd_conv *conv,
+                            tandem_tensor *node);
+
 /* lower_im2col.c. `is_point`: a window of one place without steps and padding. */
 enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
                                           bool is_point, tandem_tensor *x, tandem_tensor **out);

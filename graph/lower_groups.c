@@ -220,6 +220,10 @@ static enum tandem_status epilogue_operands(struct tnd_lowering *l, const struct
             memcpy(strides[i], epilogue->in[i].view.strides, sizeof(strides[i]));
         }
     }
+    if (l->options->for_device) {
+        tnd_lower_constants(l, reads->values, epilogue->in, reads->n, epilogue->tensors,
+                            &epilogue->n_tensors);
+    }
     *fits = tnd_fuse_matrix(&epilogue->matrix, self, reads->n, shape, strides);
     return TANDEM_OK;
 }
@@ -292,7 +296,7 @@ enum tandem_status tnd_lower_group(struct tnd_lowering *l, int group, int *steps
     for (int i = 0; i < reads.n; i++) {
         TND_TRY(tnd_lower_operand(l, reads.values[i], true, &job->in[i], tensors, &n_tensors));
     }
-    tnd_lower_constants(l, reads.values, job, tensors, &n_tensors);
+    tnd_lower_constants(l, reads.values, job->in, reads.n, tensors, &n_tensors);
     write_program(l, group, &reads, steps, &job->fuse);
     tnd_lower_plan_fuse(job);
     return tnd_lower_emit(l, job, tensors, n_tensors,

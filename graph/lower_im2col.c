@@ -69,7 +69,9 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
     job->more = conv;
     job->n_items = groups * conv->n_pixels;
     job->run = run_columns;
-    return tnd_lower_emit(l, job, &x, 1, out);
+    TND_TRY(tnd_lower_emit(l, job, &x, 1, out));
+    tnd_conv_print_columns(l, conv, *out);
+    return TANDEM_OK;
 }
 
 enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,

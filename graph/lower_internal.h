@@ -148,13 +148,21 @@ void tnd_job_views(const struct tnd_job *job, const tandem_tensor *node, struct 
 /* lower_source.c */
 /** Makes constants of several values operands of a node, as long as there is room for them: a
  *  device then has them. `values`: the net's, by operand. */
-void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_job *job,
-                         tandem_tensor **tensors, int *n);
+void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_operand *operands,
+                         int n_operands, tandem_tensor **tensors, int *n);
+/** A tensor over weights that lie as a kernel wants them; NULL: too large for a device. */
+tandem_tensor *tnd_lower_weights(struct tnd_lowering *l, const struct tnd_array *array);
 /** Gives a node its source for devices, if it can be printed: of its job's program, or of another
  *  one. */
 void tnd_lower_source(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node);
 void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *printed,
                      tandem_tensor *node);
+/** The same for a matrix of values under a window, and an epilogue (NULL: none). */
+void tnd_lower_window(struct tnd_lowering *l, const struct tnd_printed_window *window, int64_t rows,
+                      int64_t columns, const struct tnd_epilogue *epilogue, tandem_tensor *node);
+
+/* lower_device.c */
+void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node);
 
 /* lower_ranges.c: every operation by the reference's kernel, over a range of one dimension */
 void tnd_lower_ranges(struct tnd_job *job);

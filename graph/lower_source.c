@@ -33,11 +33,11 @@ static bool is_one_value(const struct tnd_view *view)
     return true;
 }
 
-void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_job *job,
-                         tandem_tensor **tensors, int *n)
+void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_operand *operands,
+                         int n_operands, tandem_tensor **tensors, int *n)
 {
-    for (int i = 0; i < job->n_in; i++) {
-        struct tnd_operand *in = &job->in[i];
+    for (int i = 0; i < n_operands; i++) {
+        struct tnd_operand *in = &operands[i];
         const int base = tnd_net_value(l->net, values[i])->base;
         int at = 0;
         if (in->src >= 0 || is_one_value(&in->view) || *n == TANDEM_MAX_SRC) {
@@ -92,17 +92,57 @@ void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *prin
     tnd_text_fini(&text);
 }
 
+/* False where an operand is no tensor. */
+static bool find_places(const struct tnd_operand *operands, int n, struct tnd_fuse_printed *printed)
+{
+    for (int i = 0; i < n; i++) {
+        const struct tnd_operand *in = &operands[i];
+        printed->in[i] = (struct tnd_fuse_place){
+            .buffer = in->src, .offset = in->offset, .value = in->view.data};
+        if (in->src < 0 && !is_one_value(&in->view)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void tnd_lower_source(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node)
 {
     struct tnd_fuse_printed printed = {
         .fuse = &job->fuse, .space = &job->space, .n_buffers = node->n_src};
-    for (int i = 0; i < job->n_in; i++) {
-        const struct tnd_operand *in = &job->in[i];
-        printed.in[i] = (struct tnd_fuse_place){
-            .buffer = in->src, .offset = in->offset, .value = in->view.data};
-        if (in->src < 0 && !is_one_value(&in->view)) {
+    if (find_places(job->in, job->n_in, &printed)) {
+        tnd_lower_print(l, &printed, node);
+    }
+}
+
+void tnd_lower_window(struct tnd_lowering *l, const struct tnd_printed_window *window, int64_t rows,
+                      int64_t columns, const struct tnd_epilogue *epilogue, tandem_tensor *node)
+{
+    struct tnd_fuse copy = {.n_inputs = 0};
+    struct tnd_fuse_space space = {.shape = {2, {rows, columns}}};
+    struct tnd_fuse_printed printed = {
+        .fuse = &copy, .space = &space, .n_buffers = node->n_src, .window = window};
+    const int x = tnd_fuse_input(&copy, TND_DTYPE_F32);
+    (void)tnd_fuse_step(&copy, TND_NET_COPY, 0, TND_DTYPE_F32, &x, 1);
+    printed.in[0].buffer = -1;
+    if (epilogue != NULL) {
+        printed.fuse = &epilogue->fuse;
+        printed.self = epilogue->matrix.self;
+        for (int i = 0; i < epilogue->fuse.n_inputs; i++) {
+            memcpy(space.strides[i], epilogue->matrix.strides[i], sizeof(int64_t[2]));
+        }
+        if (!find_places(epilogue->in, epilogue->fuse.n_inputs, &printed)) {
             return;
         }
     }
     tnd_lower_print(l, &printed, node);
+}
+
+tandem_tensor *tnd_lower_weights(struct tnd_lowering *l, const struct tnd_array *array)
+{
+    const size_t bytes = (size_t)array->n * sizeof(float);
+    return bytes > MAX_CONSTANT_BYTES
+               ? NULL
+               : tandem_tensor_borrow_const(l->out->context, TANDEM_TYPE_F32, 1, &array->n,
+                                            array->data, bytes);
 }

@@ -202,5 +202,8 @@ enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_n
     job->run = run_pool;
     job->more = is_wide(job) ? tnd_conv_kernel_best() : NULL;
     *done = true;
-    return tnd_lower_emit(l, job, tensors, n, &l->values[node->output].tensors[job->layout]);
+    tandem_tensor **made = &l->values[node->output].tensors[job->layout];
+    TND_TRY(tnd_lower_emit(l, job, tensors, n, made));
+    tnd_lower_print_pool(l, job, *made);
+    return TANDEM_OK;
 }

@@ -67,6 +67,14 @@ void tnd_planner_force(struct tnd_planner *planner, int profile)
     pthread_mutex_unlock(&planner->lock);
 }
 
+int tnd_planner_forced(struct tnd_planner *planner)
+{
+    pthread_mutex_lock(&planner->lock);
+    const int forced = planner->forced;
+    pthread_mutex_unlock(&planner->lock);
+    return forced;
+}
+
 void tnd_planner_set_candidates(struct tnd_planner *planner, tnd_candidates_fn candidates)
 {
     planner->candidates = candidates;

@@ -40,6 +40,8 @@ void tnd_planner_free(struct tnd_planner *planner);
 void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_table *table);
 /** Forces profile i (tnd_profile_at) wherever it applies; -1: choose. Any thread. */
 void tnd_planner_force(struct tnd_planner *planner, int profile);
+/** The profile that is forced; -1: none is. Any thread. */
+int tnd_planner_forced(struct tnd_planner *planner);
 
 /** Candidates to choose from; tnd_candidates_here unless set. Before the first plan. */
 void tnd_planner_set_candidates(struct tnd_planner *planner, tnd_candidates_fn candidates);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "graph/net_public.h"
+#include "tools/device_option.h"
 #include "tools/tandem-graph/conv_book.h"
 #include "tools/tandem-graph/graph_cli.h"
 
@@ -72,7 +73,7 @@ static enum tandem_status prepare(struct bench *bench, struct tandem_error *erro
 {
     struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
     const struct tandem_lower_options lower = {sizeof(lower), bench->pass_names};
-    const struct tnd_lower_options how = {.conv_times = tnd_conv_book_times, .user = &bench->book};
+    struct tnd_lower_options how;
     struct tandem_net_array input;
     bench->ms = tnd_alloc(MAX_ROUNDS * sizeof(double));
     if (bench->ms == NULL) {
@@ -85,6 +86,7 @@ static enum tandem_status prepare(struct bench *bench, struct tandem_error *erro
     options.n_dims = bench->dims.n;
     TND_TRY(tandem_onnx_net(bench->model, &options, &bench->net, error));
     TND_TRY(tnd_conv_book_open(bench->runtime, &bench->book, error));
+    how = tnd_conv_book_options(&bench->book);
     TND_TRY(tnd_net_lower_public(bench->net, &lower, &how, &bench->lowered, error));
     for (int i = 0; tandem_lowered_input(bench->lowered, i, &input); i++) {
         fill(&input);
@@ -111,18 +113,30 @@ static enum tandem_status measure(struct bench *bench, struct tandem_error *erro
     return TANDEM_OK;
 }
 
+static int count_on_device(const tandem_plan *plan)
+{
+    int n = 0;
+    for (int i = 0; i < tandem_plan_node_count(plan); i++) {
+        n += tnd_device_option_has_profile(tandem_plan_node(plan, i)->profile);
+    }
+    return n;
+}
+
 static void print(const struct bench *bench)
 {
     struct tandem_memory_report report = TANDEM_MEMORY_REPORT_INIT;
     const double median = bench->ms[bench->n_rounds / 2];
     const double peak = process_mib("VmHWM:") - bench->start_mib;
     (void)tandem_graph_memory(tandem_lowered_graph(bench->lowered), &report);
+    const int n_nodes = tandem_plan_node_count(bench->plan);
+    const int on_device = count_on_device(bench->plan);
     const double results = (double)(report.planned_bytes + report.output_bytes) / 1048576.0;
     if (bench->is_json) {
         printf("{\"ms\": %.6f, \"least_ms\": %.6f, \"first_ms\": %.6f, \"rounds\": %d, "
-               "\"load_ms\": %.3f, \"results_mib\": %.3f, \"peak_mib\": %.3f}\n",
-               median, bench->ms[0], bench->plan_ms, bench->n_rounds, bench->load_ms, results,
-               peak);
+               "\"load_ms\": %.3f, \"results_mib\": %.3f, \"peak_mib\": %.3f, \"nodes\": %d, "
+               "\"on_device\": %d}\n",
+               median, bench->ms[0], bench->plan_ms, bench->n_rounds, bench->load_ms, results, peak,
+               n_nodes, on_device);
         return;
     }
     printf("%.3f ms, the median of %d; the fastest %.3f ms, the first %.3f ms\n", median,
@@ -132,6 +146,9 @@ static void print(const struct bench *bench)
         printf(", %.1f MiB at most, the program itself not counted", peak);
     }
     printf("\n");
+    if (on_device > 0) {
+        printf("%d of %d nodes on a device\n", on_device, n_nodes);
+    }
 }
 
 static void release(struct bench *bench)

@@ -53,7 +53,7 @@ static enum tandem_status print_kernels(const struct tnd_net *net, const char *d
 {
     struct tnd_text text = TND_TEXT_INIT;
     const struct tnd_lower_kernels kernels = {find_dialect(dialect), &text};
-    const struct tnd_lower_options options = {.kernels = &kernels};
+    const struct tnd_lower_options options = {.kernels = &kernels, .for_device = true};
     struct tnd_lowered *lowered = NULL;
     const enum tandem_status status = tnd_net_lower_with(net, &options, &lowered, error);
     if (status == TANDEM_OK) {

@@ -263,7 +263,8 @@ static enum tandem_status save(const struct tune *tune, struct tandem_error *err
 
 static void print_times(const struct tune *tune)
 {
-    const struct tnd_conv_book book = {tune->fresh, tandem_runtime_threads(tune->runtime)};
+    const struct tnd_conv_book book = {.table = tune->fresh,
+                                       .threads = tandem_runtime_threads(tune->runtime)};
     for (int i = 0; i < tune->n_shapes; i++) {
         double us[TND_CONV_METHODS] = {-1, -1, -1};
         char text[256];

@@ -8,6 +8,9 @@
 
 #include "runtime/tnd_runtime.h"
 #include "table/records.h"
+#include "tools/device_option.h"
+#include "tune/planner.h"
+#include "tune/profiles.h"
 
 enum tandem_status tnd_conv_book_open(tandem_runtime *runtime, struct tnd_conv_book *out,
                                       struct tandem_error *error)
@@ -16,8 +19,20 @@ enum tandem_status tnd_conv_book_open(tandem_runtime *runtime, struct tnd_conv_b
     if (runtime == NULL) {
         return TANDEM_OK;
     }
+    struct tnd_runtime_parts parts;
+    tnd_runtime_parts(runtime, &parts);
+    const int forced = tnd_planner_forced(parts.planner);
+    out->for_device =
+        forced >= 0 && tnd_device_option_has_profile(tnd_profile_at(parts.registry, forced)->name);
     out->threads = tandem_runtime_threads(runtime);
     return tnd_runtime_copy_table(runtime, &out->table, error);
+}
+
+struct tnd_lower_options tnd_conv_book_options(struct tnd_conv_book *book)
+{
+    return book->for_device
+               ? (struct tnd_lower_options){.for_device = true}
+               : (struct tnd_lower_options){.conv_times = tnd_conv_book_times, .user = book};
 }
 
 void tnd_conv_book_close(struct tnd_conv_book *book)

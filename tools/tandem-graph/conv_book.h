@@ -11,6 +11,7 @@
 struct tnd_conv_book {
     tandem_table *table; /* NULL: nothing is known */
     int threads;
+    bool for_device; /* the runtime's forced profile is one of a device */
 };
 
 /** What the table of a runtime knows, for its number of threads. `runtime` NULL: nothing. Errors:
@@ -18,6 +19,8 @@ struct tnd_conv_book {
 enum tandem_status tnd_conv_book_open(tandem_runtime *runtime, struct tnd_conv_book *out,
                                       struct tandem_error *error);
 void tnd_conv_book_close(struct tnd_conv_book *book);
+/** How nets are lowered for the runtime: by these times, which are of the CPU, or for its device. */
+struct tnd_lower_options tnd_conv_book_options(struct tnd_conv_book *book);
 /** A tnd_conv_times_fn; `user` is a struct tnd_conv_book. */
 void tnd_conv_book_times(void *user, const struct tnd_conv_shape *shape,
                          double us[TND_CONV_METHODS]);

@@ -167,8 +167,8 @@ static enum tandem_status compute_lowered(const struct tnd_net *net, tandem_runt
 {
     struct tnd_lowered *lowered = NULL;
     struct tnd_conv_book book;
-    const struct tnd_lower_options how = {.conv_times = tnd_conv_book_times, .user = &book};
     TND_TRY(tnd_conv_book_open(runtime, &book, error));
+    const struct tnd_lower_options how = tnd_conv_book_options(&book);
     enum tandem_status status = tnd_net_lower_with(net, &how, &lowered, error);
     tnd_conv_book_close(&book);
     for (int i = 0; i < net->n_inputs && status == TANDEM_OK; i++) {
