@@ -3,7 +3,6 @@
  * the rows of places of a convolution as a product. */
 #include <inttypes.h>
 
-#include "base/tnd_assert.h"
 #include "graph/fuse_print.h"
 
 struct writer {
@@ -111,15 +110,14 @@ static void print_taps(const struct writer *w)
 static void print_products(const struct writer *w)
 {
     const struct tnd_printed_window *window = w->window;
-    tnd_text_printf(w->out, "%s%sconst float *const w = weights + (", w->indent, w->space);
-    for (int d = 0; d < window->n; d++) {
-        if (d > 0) {
-            tnd_text_printf(w->out, " * %" PRId64 " + ", window->taps[d]);
-        }
-        tnd_text_printf(w->out, "%st%d%s", d + 1 < window->n ? "(" : "", d, d > 0 ? ")" : "");
+    tnd_text_printf(w->out, "%s%sconst float *const w = weights + ", w->indent, w->space);
+    tnd_text_add_repeat(w->out, '(', (size_t)window->n - 1);
+    tnd_text_add(w->out, "t0");
+    for (int d = 1; d < window->n; d++) {
+        tnd_text_printf(w->out, " * %" PRId64 " + t%d)", window->taps[d], d);
     }
     tnd_text_printf(w->out,
-                    ") * %" PRId64 ";\n%sfor (i64 c = 0; c < %" PRId64 "; c++) {\n"
+                    " * %" PRId64 ";\n%sfor (i64 c = 0; c < %" PRId64 "; c++) {\n"
                     "%s    sum += here[c * %" PRId64 "] * w[c * %" PRId64 "];\n%s}\n",
                     window->run * window->width, w->indent, window->run, w->indent,
                     window->channel_stride, window->width, w->indent);

@@ -14,6 +14,7 @@ extern CU_SuiteInfo suites_graph_fuse[];
 extern CU_SuiteInfo suites_graph_print[];
 extern CU_SuiteInfo suites_graph_reduce[];
 extern CU_SuiteInfo suites_graph_tile[];
+extern CU_SuiteInfo suites_graph_window[];
 
 int main(int argc, char **argv)
 {
@@ -21,5 +22,5 @@ int main(int argc, char **argv)
                           suites_graph_reduce, suites_graph_lower, suites_graph_pass,
                           suites_graph_affine, suites_graph_epilogue, suites_graph_conv,
                           suites_graph_fuse, suites_graph_tile, suites_graph_print,
-                          suites_graph_device, NULL);
+                          suites_graph_device, suites_graph_window, NULL);
 }

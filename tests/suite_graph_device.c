@@ -8,19 +8,18 @@
 #include "graph/lower.h"
 #include "tandem/profile.h"
 #include "tandem/runtime.h"
+#include "tests/suite_graph.h"
 #include "tests/support.h"
 
 enum { MOST = 16, ROWS = 7, COLUMNS = 33 };
 
 static struct tnd_rng rng;
 
-/* A runtime whose device takes all that it can; NULL after a skip. */
-static tandem_runtime *open_runtime(void)
+tandem_runtime *graph_test_device(void)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     struct tandem_error error = {0};
     tandem_runtime *runtime = NULL;
-    tnd_rng_init(&rng, tnd_test_seed());
     options.n_threads = 1;
     options.table_path = "";
     options.backends = "cpu,opencl";
@@ -35,6 +34,12 @@ static tandem_runtime *open_runtime(void)
     return runtime;
 }
 
+static tandem_runtime *open_runtime(void)
+{
+    tnd_rng_init(&rng, tnd_test_seed());
+    return graph_test_device();
+}
+
 /* Positive values below 1, where all functions have a value. */
 static void fill(struct tnd_array *array)
 {
@@ -47,15 +52,14 @@ static void fill(struct tnd_array *array)
     }
 }
 
-/* How many nodes of the plan run on the device. */
-static int count_on_device(tandem_runtime *runtime, const tandem_graph *graph)
+int graph_test_on_device(tandem_runtime *runtime, const tandem_graph *graph)
 {
     struct tandem_error error = {0};
     tandem_plan *plan = NULL;
     int n = 0;
     if (check_ok(tandem_runtime_plan(runtime, graph, &plan, &error))) {
         for (int i = 0; i < tandem_plan_node_count(plan); i++) {
-            n += tandem_plan_node(plan, i)->stage[TANDEM_STAGE_COMPUTE].backend > 0;
+            n += tandem_plan_node(plan, i)->stage[TANDEM_STAGE_COMPUTE].backend > TANDEM_BACKEND_CPU;
         }
     }
     tandem_plan_free(plan);
@@ -94,7 +98,7 @@ static void check_net(struct tnd_net *net, tandem_runtime *runtime, int n_nodes)
         for (int i = 0; i < net->n_inputs; i++) {
             check_ok(tnd_lowered_set_input(lowered, i, in[i], &error));
         }
-        CU_ASSERT_TRUE(count_on_device(runtime, tnd_lowered_graph(lowered)) >= n_nodes);
+        CU_ASSERT_TRUE(graph_test_on_device(runtime, tnd_lowered_graph(lowered)) >= n_nodes);
         for (int k = 0; k < 2; k++) {
             check_status(
                 tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error),

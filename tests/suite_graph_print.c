@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "graph/fuse_print.h"
+#include "tests/suite_graph.h"
 #include "tests/support.h"
 
 extern char **environ;
@@ -84,7 +85,7 @@ static bool run_compiler(const char *from, const char *to)
            waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool has_compiler(void)
+bool graph_test_has_compiler(void)
 {
     const char *const words[] = {"cc", "--version", NULL};
     posix_spawn_file_actions_t quiet;
@@ -96,31 +97,40 @@ static bool has_compiler(void)
         posix_spawnp(&child, "cc", &quiet, NULL, (char *const *)words, environ) == 0 &&
         waitpid(child, &status, 0) == child && status == 0;
     posix_spawn_file_actions_destroy(&quiet);
+    if (!is_there) {
+        tnd_skip("printed C: no compiler is called cc");
+    }
     return is_there;
 }
 
-/* All cases in one library, whose path is given; NULL when it cannot be made. */
-static void *compile_cases(void)
+void *graph_test_compile(const struct tnd_text *text)
 {
     const char *from = tnd_test_temp("printed.c");
     const char *to = tnd_test_temp("printed.so");
-    struct tnd_text text = TND_TEXT_INIT;
     void *library = NULL;
+    FILE *file = fopen(from, "w");
+    if (file != NULL) {
+        const bool is_written = fwrite(text->bytes, 1, text->n, file) == text->n;
+        CU_ASSERT_TRUE(fclose(file) == 0 && is_written);
+        CU_ASSERT_TRUE(run_compiler(from, to));
+        library = dlopen(to, RTLD_NOW | RTLD_LOCAL);
+    }
+    CU_ASSERT_PTR_NOT_NULL(library);
+    return library;
+}
+
+/* All cases in one library; NULL when it cannot be made. */
+static void *compile_cases(void)
+{
+    struct tnd_text text = TND_TEXT_INIT;
     tnd_fuse_print_prelude(TND_DIALECT_C, true, &text);
     for (int i = 0; i < n_cases; i++) {
         cases[i].printed.fuse = &cases[i].fuse;
         cases[i].printed.space = &cases[i].space;
         CU_ASSERT_TRUE(tnd_fuse_print_function(&cases[i].printed, TND_DIALECT_C, &text));
     }
-    FILE *file = fopen(from, "w");
-    if (file != NULL) {
-        const bool is_written = fwrite(text.bytes, 1, text.n, file) == text.n;
-        CU_ASSERT_TRUE(fclose(file) == 0 && is_written);
-        CU_ASSERT_TRUE(run_compiler(from, to));
-        library = dlopen(to, RTLD_NOW | RTLD_LOCAL);
-    }
+    void *library = graph_test_compile(&text);
     tnd_text_fini(&text);
-    CU_ASSERT_PTR_NOT_NULL(library);
     return library;
 }
 
@@ -205,11 +215,7 @@ static bool begin(void)
 {
     n_cases = 0;
     tnd_rng_init(&rng, tnd_test_seed());
-    if (!has_compiler()) {
-        tnd_skip("printed C: no compiler is called cc");
-        return false;
-    }
-    return true;
+    return graph_test_has_compiler();
 }
 
 /* ---- tests ---- */
