@@ -68,12 +68,11 @@ static void print_weights(const struct writer *w)
     const int64_t width = window->width;
     const int64_t group = window->packed_filters;
     const int64_t block = window->n_taps * window->run * width;
-    tnd_text_printf(w->out,
-                    "%s%sconst float *const weights = pw + (i1 / %" PRId64 " * %" PRId64
-                    " + i1 %% %" PRId64 " / %" PRId64 ") * %" PRId64 " + i1 %% %" PRId64
-                    " %% %" PRId64 ";\n",
-                    w->indent, w->space, group, (group + width - 1) / width, group, width, block,
-                    group, width);
+    tnd_text_printf(
+        w->out,
+        "%s%sconst float *const weights = pw + (i1 / %" PRId64 " * %" PRId64 " + i1 %% %" PRId64
+        " / %" PRId64 ") * %" PRId64 " + i1 %% %" PRId64 " %% %" PRId64 ";\n",
+        w->indent, w->space, group, (group + width - 1) / width, group, width, block, group, width);
 }
 
 /* Down to one place under the window, which is not in the padding. */

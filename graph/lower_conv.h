@@ -19,7 +19,7 @@ struct tnd_conv {
     int64_t channels, filters; /* of a group */
     int64_t run;               /* values that a tap reads */
     int64_t n_taps, n_pixels;
-    int64_t tile_pixels; /* places of a tile: tiles are about equally large */
+    int64_t tile_pixels;           /* places of a tile: tiles are about equally large */
     int64_t n_blocks, block_items; /* blocks of filters of all groups; items of one */
     const float *packed, *zeros;
     int weights;                         /* the value of the net */

@@ -59,7 +59,8 @@ int graph_test_on_device(tandem_runtime *runtime, const tandem_graph *graph)
     int n = 0;
     if (check_ok(tandem_runtime_plan(runtime, graph, &plan, &error))) {
         for (int i = 0; i < tandem_plan_node_count(plan); i++) {
-            n += tandem_plan_node(plan, i)->stage[TANDEM_STAGE_COMPUTE].backend > TANDEM_BACKEND_CPU;
+            n +=
+                tandem_plan_node(plan, i)->stage[TANDEM_STAGE_COMPUTE].backend > TANDEM_BACKEND_CPU;
         }
     }
     tandem_plan_free(plan);

@@ -75,8 +75,8 @@ static struct tnd_net *random_net(void)
     }
     (void)tnd_net_output(net, y);
     for (int d = 0; d < n; d++) {
-        const int64_t room = y_shape.dims[2 + d] < x_shape.dims[2 + d] ? y_shape.dims[2 + d]
-                                                                       : x_shape.dims[2 + d];
+        const int64_t room =
+            y_shape.dims[2 + d] < x_shape.dims[2 + d] ? y_shape.dims[2 + d] : x_shape.dims[2 + d];
         window.extent[d] = 1 + below(room < 3 ? room : 3);
         window.dilation[d] = 1;
         window.begin[d] = below(window.extent[d]);
@@ -84,8 +84,8 @@ static struct tnd_net *random_net(void)
     }
     window.groups = 1;
     (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_MAX, y, &window));
-    (void)tnd_net_output(net, tnd_net_pool(net, below(2) == 0 ? TND_POOL_SUM : TND_POOL_MAX, x,
-                                           &window));
+    (void)tnd_net_output(
+        net, tnd_net_pool(net, below(2) == 0 ? TND_POOL_SUM : TND_POOL_MAX, x, &window));
     check_status(net->status, TANDEM_OK, NULL, &net->error);
     return net;
 }
@@ -147,8 +147,8 @@ static void compute_text(struct walk *walk, const tandem_tensor *node)
     struct tnd_text text = TND_TEXT_INIT;
     const char *in[TANDEM_MAX_SRC];
     void (*run)(void *, const char *const *, unsigned);
-    tnd_text_printf(&text, "%s%s\nvoid run(uchar *y, const uchar *const *b, unsigned n)\n{\n", words,
-                    source->text);
+    tnd_text_printf(&text, "%s%s\nvoid run(uchar *y, const uchar *const *b, unsigned n)\n{\n",
+                    words, source->text);
     tnd_text_printf(&text, "    for (item = 0; item < n; item++) {\n        %s(y, 0",
                     source->entry);
     for (int i = 0; i < node->n_src; i++) {
@@ -297,10 +297,47 @@ static void windows_run_on_the_device(void)
     tandem_runtime_close(runtime);
 }
 
+/* 3x3, from 32 channels to 32 filters. */
+static enum tnd_conv_method method_for_device(int64_t groups, int64_t side)
+{
+    const struct tnd_lower_options options = {.for_device = true};
+    const struct tnd_dims x = {4, {1, 32, side, side}};
+    const struct tnd_dims w = {4, {32, 32 / groups, 3, 3}};
+    const struct tnd_window window = {.n = 2,
+                                      .groups = groups,
+                                      .extent = {3, 3},
+                                      .stride = {1, 1},
+                                      .dilation = {1, 1},
+                                      .begin = {1, 1},
+                                      .end = {1, 1}};
+    struct tnd_net *net = tnd_net_new();
+    struct tnd_lowered *lowered = NULL;
+    struct tandem_error error = {0};
+    const int input = tnd_net_input(net, TND_DTYPE_F32, &x, "x", NULL);
+    const int weights = tnd_net_constant(net, filled(&w, false));
+    (void)tnd_net_output(net, tnd_net_conv(net, input, weights, &window));
+    check_status(tnd_net_lower_with(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);
+    const enum tnd_conv_method method = tnd_lowered_conv(lowered, 0)->method;
+    CU_ASSERT_FALSE(tnd_lowered_conv(lowered, 0)->may[TND_CONV_WINOGRAD]);
+    tnd_lowered_free(lowered);
+    tnd_net_free(net);
+    return method;
+}
+
+static void on_devices_a_rule_decides(void)
+{
+    tnd_rng_init(&rng, tnd_test_seed());
+    CU_ASSERT_EQUAL(method_for_device(1, 14), TND_CONV_COLUMNS);
+    CU_ASSERT_EQUAL(method_for_device(2, 14), TND_CONV_DIRECT);
+    CU_ASSERT_EQUAL(method_for_device(32, 14), TND_CONV_DIRECT);
+    CU_ASSERT_EQUAL(method_for_device(1, 1000), TND_CONV_DIRECT);
+}
+
 static CU_TestInfo tests_window[] = {
     {"texts_of_windows_stay_inside_of_their_tensors",
      texts_of_windows_stay_inside_of_their_tensors},
     {"windows_run_on_the_device", windows_run_on_the_device},
+    {"on_devices_a_rule_decides", on_devices_a_rule_decides},
     CU_TEST_INFO_NULL,
 };
 

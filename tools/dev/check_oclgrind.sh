@@ -4,6 +4,7 @@
 # work-item: out-of-bounds reads and writes, data races. Slow: about a minute for each type.
 #     tools/dev/check_oclgrind.sh [SUITE_BINARY [TYPES [SUITE [TEST]]]]
 # TYPES: names as in "q4_0 f16"; default: one of each way to read levels. SUITE: matmul, ops, ...
+# Generated kernels: check_oclgrind.sh build/release/suite_graph "" window; 10 seconds.
 set -u
 cd "$(dirname "$0")/../.."
 binary=${1:-build/release/suite_opencl}

@@ -19,7 +19,7 @@ struct tnd_conv_book {
 enum tandem_status tnd_conv_book_open(tandem_runtime *runtime, struct tnd_conv_book *out,
                                       struct tandem_error *error);
 void tnd_conv_book_close(struct tnd_conv_book *book);
-/** How nets are lowered for the runtime: by these times, which are of the CPU, or for its device. */
+/** How nets are lowered for the runtime: by these times, which are the CPU's, or for its device. */
 struct tnd_lower_options tnd_conv_book_options(struct tnd_conv_book *book);
 /** A tnd_conv_times_fn; `user` is a struct tnd_conv_book. */
 void tnd_conv_book_times(void *user, const struct tnd_conv_shape *shape,
