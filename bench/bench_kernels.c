@@ -95,8 +95,13 @@ static void print_cell(const struct options *o, const struct peaks *p,
     bool quantized = tandem_type_is_quantized(c->type);
     double gflops = 2e-3 * (double)c->n * (double)c->k * (double)c->m / t->median_us;
     double gbps = 1e-3 * (double)c->bytes[TND_LAYOUT_ROWS] / t->median_us;
-    const char *peak = t->read_share > t->compute_share ? "read" : quantized ? p->int8_unit : "fma";
-    double share = t->read_share > t->compute_share ? t->read_share : t->compute_share;
+    const bool is_read = t->read_share > t->compute_share;
+    char peak[32];
+    snprintf(peak, sizeof(peak), "%s", quantized ? p->int8_unit : "fma");
+    if (is_read) {
+        snprintf(peak, sizeof(peak), "read (%d streams)", c->read_streams);
+    }
+    double share = is_read ? t->read_share : t->compute_share;
     long long n = c->n;
     long long k = c->k;
     long long m = c->m;

@@ -25,6 +25,7 @@ struct tnd_kernel_cell {
     size_t bytes[TND_LAYOUTS]; /* of the weights */
     double peak_gops;          /* of the arithmetic: int8 dots or fp32 FMA; median of the turns */
     double read_gbps;          /* of the weights alone, by the same threads; 0: M is above 16 */
+    int read_streams;          /* of each thread, that were the fastest */
 };
 
 /** Measures for about `budget_s` seconds. False when there is no memory. */

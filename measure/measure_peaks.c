@@ -26,9 +26,9 @@ struct peak_run {
     tnd_peak_fn *peak; /* NULL: reads */
     tnd_read_fn *read;
     const char *memory;
-    size_t bytes;   /* of all workers together */
-    int64_t rounds; /* of arithmetic, or of reading */
-    bool in_streams;
+    size_t bytes;     /* of all workers together */
+    int64_t rounds;   /* of arithmetic, or of reading */
+    int n_streams;    /* of each worker that reads */
     const int *slice; /* of the memory, that each worker reads, -1: none; NULL: its own */
     int count;
     struct share shares[TND_POOL_MAX_THREADS];
@@ -47,8 +47,7 @@ static void work(void *user, int index, int count)
     } else if (slice >= 0) {
         const char *memory = run->memory + (size_t)slice * bytes;
         for (int64_t i = 0; i < run->rounds; i++) {
-            share->sink += run->in_streams ? tnd_read_streams(run->read, memory, bytes)
-                                           : run->read(memory, bytes);
+            share->sink += tnd_read_streams(run->read, memory, bytes, run->n_streams);
         }
         share->done = (double)bytes * (double)run->rounds;
     }
@@ -90,12 +89,13 @@ static enum tandem_status measure_unit(struct tnd_pool *pool, struct peak_run *r
     double run_ns = 0;
     uint64_t begin_ns = run->clock->now_ns(run->clock);
     snprintf(best.unit, sizeof(best.unit), "%s", unit);
+    run->n_streams = 1;
     (void)run_once(pool, run, threads, &run_ns); /* to warm up, and to see how long a run takes */
     if (run_ns > 0 && run_ns < TND_PEAK_RUN_NS) {
         run->rounds = (int64_t)fmin((double)run->rounds * TND_PEAK_RUN_NS / run_ns, 1e9);
     }
     for (uint32_t i = 0; i < TND_PEAK_RUNS && run_ns > 0; i++) {
-        run->in_streams = i % 2 == 1; /* which way reads more depends on the machine */
+        run->n_streams = TND_READ_STREAMS[i % TND_READ_WAYS];
         best.rate = fmax(best.rate, run_once(pool, run, threads, &run_ns));
         best.count++;
         if (i >= 1 && (double)(run->clock->now_ns(run->clock) - begin_ns) >= budget_ns) {

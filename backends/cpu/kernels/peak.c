@@ -28,14 +28,17 @@ static int64_t plain_read(const void *memory, size_t bytes)
     return (int64_t)sum;
 }
 
-int64_t tnd_read_streams(tnd_read_fn *read, const void *memory, size_t bytes)
+int64_t tnd_read_streams(tnd_read_fn *read, const void *memory, size_t bytes, int n_streams)
 {
-    enum { STREAMS = 8, STEP = 1024 };
+    enum { STEP = 1024 };
     const char *from = memory;
-    size_t part = bytes / STREAMS / STEP * STEP;
+    size_t part = bytes / (size_t)n_streams / STEP * STEP;
     int64_t sum = 0;
+    if (n_streams == 1) {
+        return read(memory, bytes);
+    }
     for (size_t at = 0; at < part; at += STEP) {
-        for (size_t s = 0; s < STREAMS; s++) {
+        for (size_t s = 0; s < (size_t)n_streams; s++) {
             sum += read(from + s * part + at, STEP);
         }
     }
