@@ -392,6 +392,9 @@ if group memory; then
     copies=$(sed -n 's/.*copies of weights packed by backends: \([0-9.]*\) MiB.*/\1/p' err)
     check "the sum is right" awk -v line="$line" -v copies="${copies:-0}" 'BEGIN {
         split(line, w, " "); off = w[3] + w[8] + w[11] + copies - w[14]; exit !(off * off < 0.04) }'
+    if [ -r /proc/self/smaps ] && [ -d /sys/kernel/mm/transparent_hugepage ] && [ -n "$copies" ]; then
+        check "huge pages are told of" awk '/in huge pages, of/ {found = $(NF - 3) <= $(NF - 1)} END {exit !found}' err
+    fi
     try 0 "resident at most" run model.bin "${tokenizer[@]}" -p "$(printf '%0100d' 7)" -n 0 --stats --table none \
         --settings cpu:packed=off
     check "without copies nothing is said of them" lacks "copies of weights" err

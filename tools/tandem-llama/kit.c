@@ -5,6 +5,7 @@
 #include "tools/say.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -106,6 +107,33 @@ static double resident_bytes(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024.0 : 0.0;
 }
 
+/* Of the mappings that ask for huge pages, what is resident and how much of that lies in such
+ * pages, in MiB. False where the system has no such list (it is Linux's). Of a mapping the flags
+ * come last. */
+static bool find_huge_pages(double *out_resident, double *out_huge)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    char line[512];
+    double resident = 0.0;
+    double huge = 0.0;
+    *out_resident = 0.0;
+    *out_huge = 0.0;
+    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+        if (strncmp(line, "Rss:", 4) == 0) {
+            resident = strtod(line + 4, NULL) / 1024.0;
+        } else if (strncmp(line, "AnonHugePages:", 14) == 0) {
+            huge = strtod(line + 14, NULL) / 1024.0;
+        } else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg") != NULL) {
+            *out_resident += resident;
+            *out_huge += huge;
+        }
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+    return *out_resident > 0.0;
+}
+
 static void print_memory(const struct tnd_kit *kit)
 {
     const double mib = 1048576.0;
@@ -127,6 +155,14 @@ static void print_memory(const struct tnd_kit *kit)
     if (copies > 0.0) {
         fprintf(stderr, "        of the planned, copies of weights packed by backends: %.1f MiB\n",
                 copies / mib);
+    }
+    double asking;
+    double huge;
+    if (find_huge_pages(&asking, &huge)) {
+        fprintf(stderr,
+                "        in huge pages, of packed copies and planned buffers: %.1f of %.1f "
+                "MiB\n",
+                huge, asking);
     }
 }
 
