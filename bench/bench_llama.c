@@ -53,8 +53,8 @@ struct bench {
     char *memory; /* as many bytes as the weights that a token reads */
     size_t bytes;
     bool reads;
-    int n_streams;          /* of each thread that reads */
-    int won[TND_READ_WAYS]; /* rounds in which so many streams read fastest */
+    int n_streams;            /* of each thread that reads */
+    int won[TND_READ_TRIALS]; /* rounds in which so many streams read fastest */
     double done[LIST_MAX];
     int64_t sink[LIST_MAX]; /* so that the reads are not dropped */
 };
@@ -108,7 +108,7 @@ static enum tandem_status measure_peak(struct bench *bench, bool reads, double *
     bench->reads = reads;
     for (int pass = 0; pass < PEAK_PASSES; pass++) {
         double done = 0;
-        bench->n_streams = TND_READ_STREAMS[pass % TND_READ_WAYS];
+        bench->n_streams = TND_READ_STREAMS[pass % TND_READ_TRIALS];
         const double begin = now();
         tnd_team_run(team, peak_main, bench);
         const double seconds = now() - begin;
@@ -117,7 +117,7 @@ static enum tandem_status measure_peak(struct bench *bench, bool reads, double *
         }
         if (done / seconds > best) {
             best = done / seconds;
-            fastest = pass % TND_READ_WAYS;
+            fastest = pass % TND_READ_TRIALS;
         }
     }
     bench->won[fastest] += reads;
@@ -242,7 +242,7 @@ static void print_row(const struct bench *bench, int r, struct series *row)
 static int most_won(const struct bench *bench)
 {
     int most = 0;
-    for (int i = 1; i < TND_READ_WAYS; i++) {
+    for (int i = 1; i < TND_READ_TRIALS; i++) {
         most = bench->won[i] > bench->won[most] ? i : most;
     }
     return most;

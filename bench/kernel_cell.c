@@ -15,7 +15,7 @@ enum {
     SAMPLES_MAX = 1000,
     COPIES_MAX = 64,
     READ = TND_LAYOUTS, /* one kind a number of streams */
-    PEAK = READ + TND_READ_WAYS,
+    PEAK = READ + TND_READ_TRIALS,
     KINDS,
     PEAK_ROUNDS = 100000, /* some tenths of a millisecond */
     FEW_TOKENS = 16       /* up to which weights rotate and reading them is measured */

@@ -95,7 +95,7 @@ static enum tandem_status measure_unit(struct tnd_pool *pool, struct peak_run *r
         run->rounds = (int64_t)fmin((double)run->rounds * TND_PEAK_RUN_NS / run_ns, 1e9);
     }
     for (uint32_t i = 0; i < TND_PEAK_RUNS && run_ns > 0; i++) {
-        run->n_streams = TND_READ_STREAMS[i % TND_READ_WAYS];
+        run->n_streams = TND_READ_STREAMS[i % TND_READ_TRIALS];
         best.rate = fmax(best.rate, run_once(pool, run, threads, &run_ns));
         best.count++;
         if (i >= 1 && (double)(run->clock->now_ns(run->clock) - begin_ns) >= budget_ns) {

@@ -30,8 +30,8 @@ struct tnd_peaks {
 /** The best that the machine's features allow; plain C where there is nothing better. */
 struct tnd_peaks tnd_peaks_find(void);
 /** How many streams reading is tried in: which number reads most depends on the machine. */
-enum { TND_READ_WAYS = 4 };
-static const int TND_READ_STREAMS[TND_READ_WAYS] = {1, 8, 2, 4};
+enum { TND_READ_TRIALS = 4 };
+static const int TND_READ_STREAMS[TND_READ_TRIALS] = {1, 8, 2, 4};
 /** Reads all but the end of the memory, in so many streams at once. */
 int64_t tnd_read_streams(tnd_read_fn *read, const void *memory, size_t bytes, int n_streams);
 
