@@ -407,7 +407,7 @@ if group amx; then
         --table none --profile cpu-amx)
     export TANDEM_CPU=amx-emulated
     for type in q4_k bf16; do
-        try 0 "" synth --shape 256,512,2,4,2,300 --type $type tiles.gguf
+        try 0 "" synth -y --shape 256,512,2,4,2,300 --type $type tiles.gguf
         try 0 "cpu mul_mat_tiles" "${amx[@]}" --plan
         cp out tiles
         for options in "--batch 1" "--threads 3" "--settings cpu:packed=off"; do
