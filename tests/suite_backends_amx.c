@@ -271,6 +271,36 @@ static void bits_do_not_depend_on_the_batch(void)
     }
 }
 
+/* FNV-1a of the results of fixed operands: the same on every machine, by every compiler. */
+static uint64_t hash_of_product(enum tandem_type type)
+{
+    enum { N = 33, M = 17, K = 512 };
+    struct tnd_test_mul p;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    tnd_test_mul_open(&p, type, N, M, K, TND_TEST_ZEROS);
+    for (int i = 0; i < N * K; i++) {
+        p.w_values[i] = (float)(i * 7919 % 1009 - 504) / 512.0f * (i % 300 == 7 ? 40.0f : 1.0f);
+    }
+    for (int i = 0; i < M * K; i++) {
+        ((float *)p.x)[i] = (float)(i * 6101 % 907 - 453) / 300.0f * (i % 401 == 9 ? 90.0f : 1.0f);
+    }
+    tandem_quantize(type, p.w_values, p.w, N * K);
+    compute(find_levels(), &p, 1, 1);
+    for (size_t i = 0; i < N * M * sizeof(float); i++) {
+        hash = (hash ^ ((const uint8_t *)p.y)[i]) * UINT64_C(0x100000001b3);
+    }
+    tnd_test_mul_close(&p);
+    return hash;
+}
+
+static void bits_are_those_of_every_machine(void)
+{
+    check_int((int64_t)(hash_of_product(TANDEM_TYPE_Q4_K) >> 1), INT64_C(5153499281480546294));
+    check_int((int64_t)(hash_of_product(TANDEM_TYPE_Q8_0) >> 1), INT64_C(1604051154851123600));
+    check_int((int64_t)(hash_of_product(TANDEM_TYPE_F16) >> 1), INT64_C(8421540464028910549));
+    check_int((int64_t)(hash_of_product(TANDEM_TYPE_F32) >> 1), INT64_C(1843275969543030929));
+}
+
 /* ---- what is no number ---- */
 
 /* A token or a row that holds one has no other result; its neighbours have their own. */
@@ -466,6 +496,7 @@ CU_TestInfo tnd_tests_amx[] = {
     {"bits_depend_on_neither_workers_nor_row_ranges",
      bits_depend_on_neither_workers_nor_row_ranges},
     {"bits_do_not_depend_on_the_batch", bits_do_not_depend_on_the_batch},
+    {"bits_are_those_of_every_machine", bits_are_those_of_every_machine},
     {"what_is_no_number_stays_in_its_token_and_its_row",
      what_is_no_number_stays_in_its_token_and_its_row},
     {"what_is_no_number_stays_in_its_place_of_floats",

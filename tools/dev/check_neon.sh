@@ -69,6 +69,7 @@ cpus="cortex-a53 neoverse-n1 max" # NEON; dotprod; i8mm
 {
     echo "max suite_base"
     echo "max suite_ggml"
+    echo "max suite_backends cpu amx" # emulated, with the same bits
     for cpu in $cpus; do
         for suite in matmul packed\ weights ops; do
             echo "$cpu suite_backends cpu $suite"

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of kernels/amx.h, written once for tiles of the CPU and for emulated ones. Loops over
- * lanes are plain C that compilers turn into vectors. Every version has the same bits: integer sums
- * are exact, and each float is made by the same operations in the same order. */
-#include <math.h>
+ * Kernels of kernels/amx.h, written once for tiles of the CPU and for emulated ones. Lanes go by
+ * vectors as wide as the instruction set of the file (base/lanes.h). Every version has the same
+ * bits: integer sums are exact, and each float is made by the same operations in the same order. */
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/x86/amx_tiles.h"
+#include "base/lanes.h"
 #include "base/tnd_assert.h"
 
-enum { LANES = TND_AMX_LANES, GROUP = 32 };
+enum { LANES = TND_AMX_LANES, GROUP = 32, WIDTH = TND_VEC_LANES };
+
+typedef int32_t vec_int __attribute__((vector_size(WIDTH * sizeof(int32_t))));
 
 static void amx_begin(void)
 {
@@ -27,140 +29,137 @@ static void amx_end(void)
 
 /* ---- floats to planes ---- */
 
-/* The nearest integer, halves to even, of a magnitude below 2^22; without a call. */
-TND_INLINE float nearest(float value)
+/* The functions below work on lanes l .. l + WIDTH - 1 of a strip. */
+
+/* Added to a magnitude below 2^22 it leaves the nearest integer, halves to even, in the last bits
+ * of the sum. */
+#define TO_INTEGER 12582912.0f /* 1.5 * 2^23 */
+
+/* What is left of values by their nearest integers, in units of the next plane. */
+TND_INLINE tnd_vec rest_of(tnd_vec value)
 {
-    const float shift = 12582912.0f; /* 1.5 * 2^23 */
-    return (value + shift) - shift;
+    return (value - ((value + TO_INTEGER) - TO_INTEGER)) * 128.0f;
 }
 
-/* Magnitudes as integers, in which what is not a number is the largest. */
-static void find_scales(const float *values, int n, float *scale, float *inverse)
+TND_INLINE tnd_vec_bits blend(tnd_vec_bits mask, tnd_vec_bits a, tnd_vec_bits b)
 {
-    int32_t top[LANES] = {0};
-    for (int k = 0; k < n; k++, values += LANES) {
-        int32_t bits[LANES];
-        memcpy(bits, values, sizeof(bits));
-        for (int l = 0; l < LANES; l++) {
-            int32_t magnitude = bits[l] & INT32_MAX;
-            top[l] = magnitude > top[l] ? magnitude : top[l];
-        }
-    }
-    for (int l = 0; l < LANES; l++) {
-        float most;
-        memcpy(&most, &top[l], sizeof(most));
-        bool is_zero = most < TND_X_TINY;
-        scale[l] = is_zero ? 0.0f : most / 127.0f;
-        inverse[l] = is_zero ? 0.0f : 127.0f / most;
-    }
+    return (mask & a) | (~mask & b);
 }
 
 /* Values in units of the scale. Those of a lane whose scale is infinite or no number become 0:
  * the scale alone makes the result so. */
-static void scale_values(const float *values, int n, const float *inverse, float *scaled)
+static void scale_values(const float *values, int n, float *scaled, float *scale)
 {
-    for (int k = 0; k < n; k++, values += LANES, scaled += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            float value = values[l] * inverse[l];
-            scaled[l] = fabsf(value) < 128.0f ? value : 0.0f;
-        }
+    tnd_vec top = {0};
+    for (int k = 0; k < n; k++) {
+        top = tnd_vec_max(tnd_vec_abs(tnd_vec_load(values + k * LANES)), top);
+    }
+    const tnd_vec zero = {0};
+    const tnd_vec_bits is_zero = (tnd_vec_bits)(top < TND_X_TINY);
+    const tnd_vec inverse = tnd_vec_select(is_zero, zero, 127.0f / top);
+    tnd_vec_store(scale, tnd_vec_select(is_zero, zero, top / 127.0f));
+    for (int k = 0; k < n; k++) {
+        tnd_vec value = tnd_vec_load(values + k * LANES) * inverse;
+        tnd_vec_bits is_usual = (tnd_vec_bits)(tnd_vec_abs(value) < 128.0f);
+        tnd_vec_store(scaled + k * LANES, (tnd_vec)((tnd_vec_bits)value & is_usual));
     }
 }
 
-/* What is left of a value by its nearest integer, in units of the next plane. */
-TND_INLINE float rest_of(float value)
+/* Lanes that need a second and a third plane, so that each 32 values are close enough: see
+ * amx.h. */
+static void find_planes(const float *scaled, int n, tnd_vec_bits need[2])
 {
-    return (value - nearest(value)) * 128.0f;
-}
-
-/* Planes that each lane needs, so that each 32 values are close enough: see amx.h. Returns the most
- * that one needs. */
-static int find_planes(const float *scaled, int n, int32_t *planes)
-{
-    int32_t most = 1;
-    for (int l = 0; l < LANES; l++) {
-        planes[l] = 1;
-    }
+    need[0] = need[1] = (tnd_vec_bits){0};
     for (int k0 = 0; k0 < n; k0 += GROUP) {
-        float length[LANES] = {0};
-        float first[LANES] = {0};  /* squared errors after one plane and after two, in units of */
-        float second[LANES] = {0}; /* the plane behind it */
-        for (int k = k0; k < k0 + GROUP; k++, scaled += LANES) {
-            for (int l = 0; l < LANES; l++) {
-                float rest = rest_of(scaled[l]);
-                float rest_2 = rest_of(rest);
-                length[l] += scaled[l] * scaled[l];
-                first[l] += rest * rest;
-                second[l] += rest_2 * rest_2;
-            }
+        tnd_vec length = {0};
+        tnd_vec first = {0};  /* squared errors after one plane and after two, in units of the */
+        tnd_vec second = {0}; /* plane behind it */
+        for (int k = k0; k < k0 + GROUP; k++) {
+            tnd_vec value = tnd_vec_load(scaled + k * LANES);
+            tnd_vec rest = rest_of(value);
+            tnd_vec rest_2 = rest_of(rest);
+            length += value * value;
+            first += rest * rest;
+            second += rest_2 * rest_2;
         }
-        for (int l = 0; l < LANES; l++) {
-            float harmless = TND_AMX_HARMLESS * 0x1p14f * length[l];
-            int32_t needed = second[l] > harmless * 0x1p14f ? 3 : first[l] > harmless ? 2 : 1;
-            planes[l] = needed > planes[l] ? needed : planes[l];
-            most = needed > most ? needed : most;
-        }
+        tnd_vec harmless = length * (TND_AMX_HARMLESS * 0x1p14f);
+        need[0] |= (tnd_vec_bits)(first > harmless);
+        need[1] |= (tnd_vec_bits)(second > harmless * 0x1p14f);
     }
-    return most;
+    need[0] |= need[1];
+}
+
+static bool is_any(tnd_vec_bits mask)
+{
+    uint32_t any = 0;
+    for (int l = 0; l < WIDTH; l++) {
+        any |= mask[l];
+    }
+    return any != 0;
 }
 
 /* Stores word number `i` of each lane, 4 bytes or 2 bf16 numbers, in a run of tiles. */
-TND_INLINE void store_words(const uint32_t *words, int i, bool is_w, void *run)
+TND_INLINE void store_words(tnd_vec_bits words, int i, int l, bool is_w, void *run)
 {
     char *tile = (char *)run + i / LANES * TND_AMX_TILE;
     if (is_w) {
-        memcpy(tile + i % LANES * TILE_ROW_BYTES, words, LANES * sizeof(*words));
+        memcpy(tile + i % LANES * TILE_ROW_BYTES + l * 4, &words, sizeof(words));
         return;
     }
-    for (int l = 0; l < LANES; l++) {
-        memcpy(tile + l * TILE_ROW_BYTES + i % LANES * 4, &words[l], sizeof(words[l]));
+    uint32_t of_lanes[WIDTH];
+    memcpy(of_lanes, &words, sizeof(words));
+    for (int j = 0; j < WIDTH; j++) {
+        memcpy(tile + (l + j) * TILE_ROW_BYTES + i % LANES * 4, &of_lanes[j], 4);
     }
 }
 
 /* Zeros up to the end of a tile. */
-static void store_zeros(int i, bool is_w, void *run)
+static void store_zeros(int i, int l, bool is_w, void *run)
 {
-    const uint32_t zeros[LANES] = {0};
     for (; i % LANES != 0; i++) {
-        store_words(zeros, i, is_w, run);
+        store_words((tnd_vec_bits){0}, i, l, is_w, run);
     }
 }
 
 /* One plane: zeros where a lane does not need it. */
-TND_INLINE void store_plane(const float *scaled, int n, const int plane, const int32_t *planes,
+TND_INLINE void store_plane(const float *scaled, int n, const int plane, tnd_vec_bits need, int l,
                             bool is_w, int8_t *out)
 {
     for (int k = 0; k < n; k += 4) {
-        uint32_t words[LANES] = {0};
-        for (int j = 0; j < 4; j++, scaled += LANES) {
-            for (int l = 0; l < LANES; l++) {
-                float value = scaled[l];
-                value = plane > 0 ? rest_of(value) : value;
-                value = plane > 1 ? rest_of(value) : value;
-                int32_t byte = planes[l] > plane ? (int32_t)nearest(value) & 255 : 0;
-                words[l] |= (uint32_t)byte << 8 * j;
-            }
+        tnd_vec_bits words = {0};
+        for (int j = 0; j < 4; j++) {
+            tnd_vec value = tnd_vec_load(scaled + (k + j) * LANES);
+            value = plane > 0 ? rest_of(value) : value;
+            value = plane > 1 ? rest_of(value) : value;
+            words |= ((tnd_vec_bits)(value + TO_INTEGER) & 255) << 8 * j;
         }
-        store_words(words, k / 4, is_w, out);
+        store_words(words & need, k / 4, l, is_w, out);
     }
-    store_zeros(n / 4, is_w, out);
+    store_zeros(n / 4, l, is_w, out);
 }
 
 static void amx_quantize(const float *values, int n, bool is_w, struct tnd_amx_block *out)
 {
     _Alignas(64) float scaled[TND_AMX_PLANE_BYTES];
-    float inverse[LANES];
-    int32_t planes[LANES];
+    tnd_vec_bits need[LANES / WIDTH][2];
     TND_ASSERT(0 < n && n <= TND_AMX_VALUES && n % GROUP == 0);
-    find_scales(values, n, out->scale, inverse);
-    scale_values(values, n, inverse, scaled);
-    out->n_planes = find_planes(scaled, n, planes);
-    store_plane(scaled, n, 0, planes, is_w, out->plane[0]);
-    if (out->n_planes > 1) {
-        store_plane(scaled, n, 1, planes, is_w, out->plane[1]);
+    out->n_planes = 1;
+    for (int l = 0; l < LANES; l += WIDTH) {
+        tnd_vec_bits *needed = need[l / WIDTH];
+        scale_values(values + l, n, scaled + l, out->scale + l);
+        find_planes(scaled + l, n, needed);
+        int planes = is_any(needed[1]) ? 3 : is_any(needed[0]) ? 2 : 1;
+        out->n_planes = planes > out->n_planes ? planes : out->n_planes;
     }
-    if (out->n_planes > 2) {
-        store_plane(scaled, n, 2, planes, is_w, out->plane[2]);
+    for (int l = 0; l < LANES; l += WIDTH) {
+        const tnd_vec_bits all = ~(tnd_vec_bits){0};
+        store_plane(scaled + l, n, 0, all, l, is_w, out->plane[0]);
+        if (out->n_planes > 1) {
+            store_plane(scaled + l, n, 1, need[l / WIDTH][0], l, is_w, out->plane[1]);
+        }
+        if (out->n_planes > 2) {
+            store_plane(scaled + l, n, 2, need[l / WIDTH][1], l, is_w, out->plane[2]);
+        }
     }
 }
 
@@ -168,67 +167,69 @@ static void amx_quantize(const float *values, int n, bool is_w, struct tnd_amx_b
 
 /* The nearest bf16 number, halves to even; not beyond the largest one. What is no number stays
  * so. */
-TND_INLINE uint32_t to_bf16(float value)
+TND_INLINE tnd_vec_bits to_bf16(tnd_vec value)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    uint32_t cut = bits >> 16;
-    uint32_t rounded = (bits + 0x7fff + (cut & 1)) >> 16;
-    uint32_t special = cut | ((bits & 0x7fffff) != 0 ? 0x40 : 0);
-    uint32_t finite = (rounded & 0x7f80) == 0x7f80 ? cut : rounded;
-    return (bits & 0x7f800000) == 0x7f800000 ? special : finite;
+    const tnd_vec_bits bits = (tnd_vec_bits)value;
+    const tnd_vec_bits cut = bits >> 16;
+    const tnd_vec_bits rounded = (bits + 0x7fff + (cut & 1)) >> 16;
+    const tnd_vec_bits overflows = (tnd_vec_bits)((rounded & 0x7f80) == 0x7f80);
+    const tnd_vec_bits is_nan = (tnd_vec_bits)((bits & 0x7fffffff) > 0x7f800000);
+    return blend(overflows, cut | (is_nan & 0x40), rounded);
 }
 
-/* What a bf16 number leaves of a value: exact, and 0 of what is not finite. */
-TND_INLINE float rest_of_bf16(float value, uint32_t part)
+/* What bf16 numbers leave of values: exact, and 0 of what is not finite. */
+TND_INLINE tnd_vec rest_of_bf16(tnd_vec value, tnd_vec_bits part)
 {
-    uint32_t bits = part << 16;
-    float number;
-    memcpy(&number, &bits, sizeof(number));
-    return (part & 0x7f80) == 0x7f80 ? 0.0f : value - number;
+    const tnd_vec_bits is_finite = (tnd_vec_bits)((part & 0x7f80) != 0x7f80);
+    return (tnd_vec)((tnd_vec_bits)(value - (tnd_vec)(part << 16)) & is_finite);
+}
+
+TND_INLINE void split_lanes(const float *values, int n, int n_parts, int l, bool is_w,
+                            uint16_t *out)
+{
+    for (int k = 0; k < n; k += 2) {
+        tnd_vec low = tnd_vec_load(values + k * LANES);
+        tnd_vec high = k + 1 < n ? tnd_vec_load(values + (k + 1) * LANES) : (tnd_vec){0};
+        for (int p = 0; p < n_parts; p++) {
+            tnd_vec_bits low_part = to_bf16(low);
+            tnd_vec_bits high_part = to_bf16(high);
+            low = rest_of_bf16(low, low_part);
+            high = rest_of_bf16(high, high_part);
+            store_words(low_part | high_part << 16, k / 2, l, is_w, out + p * TND_AMX_PART);
+        }
+    }
+    for (int p = 0; p < n_parts; p++) {
+        store_zeros((n + 1) / 2, l, is_w, out + p * TND_AMX_PART);
+    }
 }
 
 static void amx_split(const float *values, int n, int n_parts, bool is_w, uint16_t *out)
 {
     TND_ASSERT(0 < n && n <= TND_AMX_VALUES && 0 < n_parts && n_parts <= TND_AMX_PARTS);
-    for (int k = 0; k < n; k += 2, values += 2 * LANES) {
-        uint32_t words[TND_AMX_PARTS][LANES] = {{0}};
-        for (int j = 0; j < 2 && k + j < n; j++) {
-            float rest[LANES];
-            memcpy(rest, values + j * LANES, sizeof(rest));
-            for (int p = 0; p < n_parts; p++) {
-                for (int l = 0; l < LANES; l++) {
-                    uint32_t part = to_bf16(rest[l]);
-                    rest[l] = rest_of_bf16(rest[l], part);
-                    words[p][l] |= part << 16 * j;
-                }
-            }
-        }
-        for (int p = 0; p < n_parts; p++) {
-            store_words(words[p], k / 2, is_w, out + p * TND_AMX_PART);
-        }
-    }
-    for (int p = 0; p < n_parts; p++) {
-        store_zeros((n + 1) / 2, is_w, out + p * TND_AMX_PART);
+    for (int l = 0; l < LANES; l += WIDTH) {
+        split_lanes(values + l, n, n_parts, l, is_w, out);
     }
 }
 
 /* ---- codes to floats ---- */
 
+/* value = scale * (code - offset), or scale * code + min. */
 static void amx_expand(const uint8_t *codes, const float *scales, const float *mins, int n,
                        int form, int offset, float *values)
 {
     const int group = (form & TND_GROUPS_OF_16) != 0 ? 16 : 32;
-    const float zeros[LANES] = {0};
+    const bool is_affine = (form & TND_AFFINE) != 0;
     for (int k = 0; k < n; k += 4, codes += 4 * LANES) {
-        const float *scale = scales + k / group * LANES;
-        const float *min = (form & TND_AFFINE) != 0 ? mins + k / group * LANES : zeros;
-        uint32_t words[LANES];
-        memcpy(words, codes, sizeof(words));
-        for (int j = 0; j < 4; j++, values += LANES) {
-            for (int l = 0; l < LANES; l++) {
-                int32_t code = (int32_t)(words[l] >> 8 * j & 255) - offset;
-                values[l] = scale[l] * (float)code + min[l];
+        for (int l = 0; l < LANES; l += WIDTH) {
+            const tnd_vec scale = tnd_vec_load(scales + k / group * LANES + l);
+            const tnd_vec min =
+                is_affine ? tnd_vec_load(mins + k / group * LANES + l) : (tnd_vec){0};
+            vec_int words;
+            memcpy(&words, codes + 4 * l, sizeof(words));
+            for (int j = 0; j < 4; j++) {
+                vec_int code = (words >> 8 * j & 255) - offset;
+                tnd_vec value = scale * __builtin_convertvector(code, tnd_vec) + min;
+                tnd_vec_store(values + (k + j) * LANES + l, value);
             }
         }
     }
@@ -301,20 +302,22 @@ static void add_planes(const struct tnd_amx_tile *tile, int x_plane, int w_plane
     ADD_TILES(S8, n_tiles, x0, x1, w0, w1)
 }
 
-/* The rows of strip j and the tokens of strip i that are wanted. */
+/* The rows of strip j and the tokens of strip i that are wanted, all rows by vectors. */
 struct window {
-    int first_row, last_row, n_tokens;
+    int first_row, last_row, step, n_tokens;
     float *y;
 };
 
 static struct window find_window(const struct tnd_amx_tile *tile, int i, int j)
 {
-    return (struct window){
+    struct window at = {
         .first_row = (int)tnd_max(tile->row_begin - j * LANES, 0),
         .last_row = (int)tnd_min(tile->row_end - j * LANES, LANES),
         .n_tokens = (int)tnd_min(tile->n_tokens - i * LANES, LANES),
         .y = tile->y + (size_t)(i * LANES) * tile->y_stride + j * LANES,
     };
+    at.step = at.first_row == 0 && at.last_row == LANES ? WIDTH : 1;
+    return at;
 }
 
 /* y += sums * scales of one pair of strips; factor: the power of 128 of their planes. Rows of
@@ -332,14 +335,15 @@ static void add_sums(const struct tnd_amx_tile *tile, int i, int j, const int32_
         for (int r = at.first_row; r < at.last_row && !accumulate; r++) {
             y[r] = 0;
         }
-        if (at.first_row == 0 && at.last_row == LANES) {
-            for (int r = 0; r < LANES; r++) {
+        for (int r = at.first_row; r < at.last_row; r += at.step) {
+            if (at.step == 1) {
                 y[r] += (float)sums[r] * x_scale * w->scale[r];
+                continue;
             }
-        } else {
-            for (int r = at.first_row; r < at.last_row; r++) {
-                y[r] += (float)sums[r] * x_scale * w->scale[r];
-            }
+            vec_int sum;
+            memcpy(&sum, sums + r, sizeof(sum));
+            tnd_vec scaled = __builtin_convertvector(sum, tnd_vec) * x_scale;
+            tnd_vec_store(y + r, tnd_vec_load(y + r) + scaled * tnd_vec_load(w->scale + r));
         }
     }
 }
