@@ -407,6 +407,8 @@ enum tandem_status tnd_lower_node(struct tnd_lowering *l, const struct tnd_net_n
         TND_TRY(tnd_lower_pool(l, node, &done));
     } else if (node->op == TND_NET_REDUCE) {
         TND_TRY(tnd_lower_reduce(l, node, &done));
+    } else if (node->op >= TND_NET_SOFTMAX) {
+        TND_TRY(tnd_lower_rows(l, node, &done));
     }
     if (done) {
         return TANDEM_OK;

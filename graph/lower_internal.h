@@ -216,7 +216,14 @@ void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const struct tnd_co
 /** The kernels of the widest instruction set that this CPU has. */
 const struct tnd_conv_kernel *tnd_conv_kernel_best(void);
 
-/* lower_linear.c, lower_conv.c, lower_windows.c, lower_reduce.c. `done` false: the general way */
+/* lower_linear.c */
+/** An operand {batch, rows, K} as a tensor {K, rows, batch} with dense rows, copied where it has
+ *  others. */
+enum tandem_status tnd_lower_matrix(struct tnd_lowering *l, int value, struct tnd_operand *operand,
+                                    tandem_tensor *tensor, tandem_tensor **out);
+
+/* lower_linear.c, lower_conv.c, lower_windows.c, lower_reduce.c, lower_rows.c. `done` false: the
+ * general way */
 enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_net_node *node,
                                       bool *done);
 enum tandem_status tnd_lower_conv(struct tnd_lowering *l, const struct tnd_net_node *node,
@@ -225,5 +232,7 @@ enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_n
                                   bool *done);
 enum tandem_status tnd_lower_reduce(struct tnd_lowering *l, const struct tnd_net_node *node,
                                     bool *done);
+enum tandem_status tnd_lower_rows(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                  bool *done);
 
 #endif

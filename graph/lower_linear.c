@@ -53,9 +53,8 @@ static enum tandem_status constant_matrix(struct tnd_lowering *l, int value,
     return TANDEM_OK;
 }
 
-/* An operand {batch, rows, K} as a tensor {K, rows, batch}. */
-static enum tandem_status matrix(struct tnd_lowering *l, int value, struct tnd_operand *operand,
-                                 tandem_tensor *tensor, tandem_tensor **out)
+enum tandem_status tnd_lower_matrix(struct tnd_lowering *l, int value, struct tnd_operand *operand,
+                                    tandem_tensor *tensor, tandem_tensor **out)
 {
     int64_t ne[3];
     size_t nb[2];
@@ -193,8 +192,10 @@ enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_n
     if (w.view.strides[0] == 0) {
         w.view.shape.dims[0] = 1; /* the same weights for each matrix */
     }
-    TND_TRY(matrix(l, node->inputs[0], &x, x.src < 0 ? NULL : tensors[x.src], &matrices[0]));
-    TND_TRY(matrix(l, node->inputs[1], &w, w.src < 0 ? NULL : tensors[w.src], &matrices[1]));
+    TND_TRY(
+        tnd_lower_matrix(l, node->inputs[0], &x, x.src < 0 ? NULL : tensors[x.src], &matrices[0]));
+    TND_TRY(
+        tnd_lower_matrix(l, node->inputs[1], &w, w.src < 0 ? NULL : tensors[w.src], &matrices[1]));
     l->values[node->output].tensors[TND_LAYOUT_PLAIN] =
         tandem_mul_mat(l->out->context, matrices[1], matrices[0]);
     return tandem_context_status(l->out->context, l->error);

@@ -16,6 +16,8 @@ static int moves_with(const struct tnd_job *job, int i, int d)
     switch (job->op) {
     case TND_NET_REDUCE:
         return d;
+    case TND_NET_SOFTMAX:
+    case TND_NET_NORM:
     case TND_NET_ARG_REDUCE:
     case TND_NET_SCAN:
     case TND_NET_ARG_SORT:
@@ -115,7 +117,10 @@ void tnd_lower_ranges(struct tnd_job *job)
     }
     job->split = d < job->shape.n && moves_with(job, 0, d) != -2 ? d : -1;
     job->n_items = job->split >= 0 ? job->shape.dims[d] : 1;
-    job->scratch =
-        job->n_in == 0 ? 0 : tnd_kernel_scratch(job->op, job->params, &job->in[0].view.shape);
+    if (job->n_in > 0) {
+        const struct tnd_dims *const in[] = {&job->in[0].view.shape,
+                                             &job->in[job->n_in > 1 ? 1 : 0].view.shape};
+        job->scratch = tnd_kernel_scratch(job->op, job->params, in);
+    }
     job->run = run_range;
 }

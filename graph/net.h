@@ -36,7 +36,10 @@
     X(SCAN, "scan")                         /* running sum along an axis */                        \
     X(ARG_SORT, "arg_sort")                 /* indices; equal ones keep their order */             \
     X(CONV, "conv")                         /* {N, C, ..}, {M, C / groups, ..} */                  \
-    X(POOL, "pool")                         /* enum tnd_pooling over windows */
+    X(POOL, "pool")                         /* enum tnd_pooling over windows */                    \
+    X(SOFTMAX, "softmax")                   /* along the last dimension of three */                \
+    X(NORM, "norm")                         /* enum tnd_norm, likewise */                          \
+    X(ATTENTION, "attention")               /* of matrices, see tnd_net_row_attention */
 
 enum tnd_net_op {
 #define TND_NET_OP_ENUM(name, text) TND_NET_##name,
@@ -137,6 +140,7 @@ struct tnd_net_params {
     bool is_exclusive; /* TND_NET_SCAN: without the value itself */
     bool is_reverse;   /* TND_NET_SCAN: from the end; TND_NET_ARG_SORT: the largest first */
     bool picks_last;   /* TND_NET_ARG_REDUCE: of equal ones */
+    double number;     /* TND_NET_NORM: epsilon; TND_NET_ATTENTION: scale */
     int64_t begin[TND_NET_MAX_DIMS]; /* TND_NET_PAD: places in front, may be negative */
     struct tnd_window window;
 };
@@ -248,6 +252,20 @@ int tnd_net_arg_sort(struct tnd_net *net, int value, int axis, bool largest_firs
 int tnd_net_conv(struct tnd_net *net, int x, int w, const struct tnd_window *window);
 int tnd_net_pool(struct tnd_net *net, enum tnd_pooling kind, int value,
                  const struct tnd_window *window);
+
+/* ---- along rows of F32 or F64 {B, M, K} (net_rows.c) ----
+ *
+ * What pass "recognise" makes of the operations below. Rows of -infinity alone give zeros. */
+
+static inline bool tnd_net_is_row_type(enum tnd_dtype type)
+{
+    return type == TND_DTYPE_F32 || type == TND_DTYPE_F64;
+}
+int tnd_net_row_softmax(struct tnd_net *net, int value);
+int tnd_net_row_norm(struct tnd_net *net, enum tnd_norm kind, int value, double epsilon);
+/** softmax(q k^T * scale + mask) v: q {B, M, D}, k {B, N, D}, v {B, N, E}, mask {1, M, N} or
+ *  TND_NET_NONE -> {M, B, E}. Errors: SHAPE. */
+int tnd_net_row_attention(struct tnd_net *net, int q, int k, int v, int mask, double scale);
 
 /* ---- composed of others (net_composites.c) ---- */
 

@@ -25,6 +25,9 @@ static const struct {
     [TND_NET_ARG_SORT] = {1, 1, false, true},
     [TND_NET_CONV] = {2, 2, true, false},
     [TND_NET_POOL] = {1, 1, false, false},
+    [TND_NET_SOFTMAX] = {1, 1, true, true},
+    [TND_NET_NORM] = {1, 1, true, true},
+    [TND_NET_ATTENTION] = {3, 4, true, false},
 };
 
 static enum tandem_status wrong(struct tandem_error *error, int at, const char *what)
@@ -94,6 +97,25 @@ static bool is_product(const struct tnd_dims *a, const struct tnd_dims *b,
            b->dims[2] == out->dims[2];
 }
 
+static bool is_attention(const struct tnd_net *net, const struct tnd_net_node *node)
+{
+    const struct tnd_dims *q = &net->values[node->inputs[0]].shape;
+    const struct tnd_dims *k = &net->values[node->inputs[1]].shape;
+    const struct tnd_dims *v = &net->values[node->inputs[2]].shape;
+    const struct tnd_dims *out = &net->values[node->output].shape;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct tnd_net_value *in = &net->values[node->inputs[i]];
+        if (in->type != net->values[node->output].type || in->shape.n != 3) {
+            return false;
+        }
+    }
+    const struct tnd_dims mask = {3, {1, q->dims[1], k->dims[1]}};
+    return q->dims[0] == k->dims[0] && q->dims[0] == v->dims[0] && q->dims[2] == k->dims[2] &&
+           k->dims[1] == v->dims[1] && out->n == 3 && out->dims[0] == q->dims[1] &&
+           out->dims[1] == q->dims[0] && out->dims[2] == v->dims[2] &&
+           (node->n_inputs < 4 || tnd_dims_is_equal(&net->values[node->inputs[3]].shape, &mask));
+}
+
 static bool fits(const struct tnd_net *net, const struct tnd_net_node *node)
 {
     const struct tnd_net_value *out = &net->values[node->output];
@@ -115,6 +137,11 @@ static bool fits(const struct tnd_net *net, const struct tnd_net_node *node)
     case TND_NET_CONV:
         return first->shape.n == params->window.n + 2 && out->shape.n == first->shape.n &&
                net->values[node->inputs[1]].shape.dims[0] == out->shape.dims[1];
+    case TND_NET_SOFTMAX:
+    case TND_NET_NORM:
+        return first->shape.n == 3 && tnd_net_is_row_type(first->type);
+    case TND_NET_ATTENTION:
+        return tnd_net_is_row_type(first->type) && is_attention(net, node);
     case TND_NET_REDUCE:
         for (int i = 0; i < out->shape.n; i++) {
             if (out->shape.dims[i] != (params->axes >> i & 1 ? 1 : first->shape.dims[i])) {

@@ -25,10 +25,10 @@ struct tnd_kernel_call {
 typedef enum tandem_status (*tnd_net_kernel_fn)(const struct tnd_kernel_call *call);
 /** The reference kernel of an operation. */
 tnd_net_kernel_fn tnd_net_kernel(enum tnd_net_op op);
-/** Bytes that the kernel of an operation works in, whatever part of a first operand of shape `in`
- *  it computes. */
+/** Bytes that the kernel of an operation works in, whatever part of its first two operands, of
+ *  shapes `in`, it computes. */
 size_t tnd_kernel_scratch(enum tnd_net_op op, const struct tnd_net_params *params,
-                          const struct tnd_dims *in);
+                          const struct tnd_dims *const in[2]);
 
 /* net_elementwise.c */
 /** A function over strips: `in` are loaded as `lanes`; `out` is stored from `out_lane`. */
@@ -69,5 +69,9 @@ enum tandem_status tnd_kernel_scatter_elements(const struct tnd_kernel_call *cal
 enum tandem_status tnd_kernel_contract(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_conv(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_pool(const struct tnd_kernel_call *call);
+/* net_rows.c */
+enum tandem_status tnd_kernel_softmax(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_norm(const struct tnd_kernel_call *call);
+enum tandem_status tnd_kernel_attention(const struct tnd_kernel_call *call);
 
 #endif

@@ -22,6 +22,7 @@ static const char *kind_name(const struct tnd_net_node *node)
     static const char *const binary[] = {
         "add", "sub", "mul", "div",        "pow",         "mod",   "fmod", "max",       "min",
         "and", "or",  "xor", "shift_left", "shift_right", "equal", "less", "less_equal"};
+    static const char *const norm[] = {"layer_norm", "rms_norm"};
     static const char *const reduce[] = {"sum", "prod", "max", "min"};
     switch (node->op) {
     case TND_NET_UNARY:
@@ -30,6 +31,8 @@ static const char *kind_name(const struct tnd_net_node *node)
         return binary[node->params.kind];
     case TND_NET_REDUCE:
         return reduce[node->params.kind];
+    case TND_NET_NORM:
+        return norm[node->params.kind];
     default:
         return NULL;
     }

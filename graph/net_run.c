@@ -27,16 +27,30 @@ tnd_net_kernel_fn tnd_net_kernel(enum tnd_net_op op)
         [TND_NET_ARG_SORT] = tnd_kernel_arg_sort,
         [TND_NET_CONV] = tnd_kernel_conv,
         [TND_NET_POOL] = tnd_kernel_pool,
+        [TND_NET_SOFTMAX] = tnd_kernel_softmax,
+        [TND_NET_NORM] = tnd_kernel_norm,
+        [TND_NET_ATTENTION] = tnd_kernel_attention,
     };
     return kernels[op];
 }
 
 size_t tnd_kernel_scratch(enum tnd_net_op op, const struct tnd_net_params *params,
-                          const struct tnd_dims *in)
+                          const struct tnd_dims *const in[2])
 {
-    return op == TND_NET_ARG_SORT && tnd_dims_values(in) > 0
-               ? tnd_kernel_sort_scratch(in->dims[params->axis])
-               : 0;
+    if (tnd_dims_values(in[0]) == 0) {
+        return 0;
+    }
+    switch (op) {
+    case TND_NET_ARG_SORT:
+        return tnd_kernel_sort_scratch(in[0]->dims[params->axis]);
+    case TND_NET_SOFTMAX:
+    case TND_NET_NORM: /* a row */
+        return (size_t)in[0]->dims[2] * sizeof(double);
+    case TND_NET_ATTENTION: /* a row of scores */
+        return ((size_t)in[1]->dims[1] + 1) * sizeof(double);
+    default:
+        return 0;
+    }
 }
 
 static struct tnd_view view_of(const struct tnd_net *net, int value,
@@ -75,10 +89,13 @@ enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_n
     const struct tnd_net_value *result = tnd_net_value(net, node->output);
     struct tnd_view *views = tnd_calloc((size_t)node->n_inputs + 1, sizeof(views[0]));
     struct tnd_array *array = tnd_array_new(result->type, &result->shape);
-    const size_t bytes = node->n_inputs == 0
-                             ? 0
-                             : tnd_kernel_scratch(node->op, &node->params,
-                                                  &tnd_net_value(net, node->inputs[0])->shape);
+    size_t bytes = 0;
+    if (node->n_inputs > 0) {
+        const int second = node->inputs[node->n_inputs > 1 ? 1 : 0];
+        const struct tnd_dims *const in[] = {&tnd_net_value(net, node->inputs[0])->shape,
+                                             &tnd_net_value(net, second)->shape};
+        bytes = tnd_kernel_scratch(node->op, &node->params, in);
+    }
     void *scratch = bytes > 0 ? tnd_alloc(bytes) : NULL;
     enum tandem_status status = TANDEM_E_MEMORY;
     if (views != NULL && array != NULL && (bytes == 0 || scratch != NULL)) {

@@ -12,6 +12,8 @@ const struct tnd_pass tnd_passes[TND_N_PASSES] = {
     [TND_PASS_STRENGTH] = {"strength", "puts cheaper operations of the same result",
                            tnd_pass_strength, false},
     [TND_PASS_CLAMP] = {"clamp", "merges chains of lower and upper bounds", tnd_pass_clamp, false},
+    [TND_PASS_RECOGNISE] = {"recognise", "makes one operation of softmax, norms and attention",
+                            tnd_pass_recognise, false},
     [TND_PASS_AFFINE] = {"affine", "puts scales into the weights of products, combines constants",
                          tnd_pass_affine, false},
 };

@@ -42,7 +42,8 @@ static bool is_same_params(const struct tnd_net_params *a, const struct tnd_net_
 {
     return a->kind == b->kind && a->axis == b->axis && a->axes == b->axes &&
            a->is_exclusive == b->is_exclusive && a->is_reverse == b->is_reverse &&
-           a->picks_last == b->picks_last && memcmp(a->begin, b->begin, sizeof(a->begin)) == 0 &&
+           a->picks_last == b->picks_last && a->number == b->number &&
+           memcmp(a->begin, b->begin, sizeof(a->begin)) == 0 &&
            is_same_window(&a->window, &b->window);
 }
 

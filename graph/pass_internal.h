@@ -32,6 +32,8 @@ int tnd_pass_dead(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, 
 int tnd_pass_equal(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_strength(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_clamp(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
+                       const int *in);
 int tnd_pass_affine(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 
 /* ---- what rules look for (pass_match.c) ---- */
@@ -40,6 +42,8 @@ int tnd_pass_affine(struct tnd_rewrite *rewrite, const struct tnd_net_node *node
  *  it is of another operation or kind (-1: any). */
 const struct tnd_net_node *tnd_match(const struct tnd_net *net, int value, enum tnd_net_op op,
                                      int kind);
+/** Whether a value is all of its base in the base's order, perhaps in another shape. */
+bool tnd_match_whole(const struct tnd_net *net, int value);
 /** Whether a value is known and will stay so: a constant, or an input that the net is made for. */
 bool tnd_match_constant(const struct tnd_net *net, int value);
 /** Whether all its values are known and the same; which, as a number and as an integer. */

@@ -11,8 +11,7 @@ bool tnd_is_float(enum tnd_dtype type)
     return tnd_dtype_kind(type) == TND_KIND_FLOAT;
 }
 
-/* Whether a value is all of its base in the base's order, perhaps in another shape. */
-static bool is_whole(const struct tnd_net *net, int value)
+bool tnd_match_whole(const struct tnd_net *net, int value)
 {
     const struct tnd_net_value *v = tnd_net_value(net, value);
     int64_t strides[TND_NET_MAX_DIMS];
@@ -33,7 +32,7 @@ const struct tnd_net_node *tnd_match(const struct tnd_net *net, int value, enum 
                                      int kind)
 {
     const int node = value < 0 ? -1 : net->values[net->values[value].base].node;
-    if (node < 0 || net->nodes[node].op != op || !is_whole(net, value)) {
+    if (node < 0 || net->nodes[node].op != op || !tnd_match_whole(net, value)) {
         return NULL;
     }
     return kind < 0 || net->nodes[node].params.kind == kind ? &net->nodes[node] : NULL;

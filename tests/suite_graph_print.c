@@ -146,10 +146,11 @@ static void fill(enum tnd_dtype type, char *to, bool is_real)
     }
 }
 
+/* (4e-7: a unit of the last place of 1 + erf(x), which gelu multiplies by x / 2) */
 static bool is_near(double got, double want, double tolerance)
 {
     return got == want || (isnan(got) && isnan(want)) ||
-           fabs(got - want) <= tolerance * (1e-3 + fabs(want));
+           fabs(got - want) <= 4e-7 + tolerance * (1e-3 + fabs(want));
 }
 
 static void compare(const struct one *one, const void *got, const void *want, int64_t n)

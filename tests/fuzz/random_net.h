@@ -221,7 +221,7 @@ static inline int random_net_mean(struct tnd_net *net, int x, int axis)
                           tnd_net_scalar(net, tnd_net_value(net, x)->type, n));
 }
 
-/* Softmax, norms and silu as exporters write them. */
+/* Softmax, norms, attention and silu as exporters write them. */
 static inline int random_net_composition(struct random_net *from, int x)
 {
     struct tnd_net *net = from->net;
@@ -232,7 +232,7 @@ static inline int random_net_composition(struct random_net *from, int x)
     }
     const int axis = random_net_pick(from, n);
     const int one = tnd_net_scalar(net, type, 1);
-    switch (random_net_pick(from, 3)) {
+    switch (random_net_pick(from, n == 3 ? 4 : 3)) {
     case 0: {
         const int top = tnd_net_reduce(net, TND_REDUCE_MAX, x, 1U << axis);
         const int e =
@@ -248,7 +248,19 @@ static inline int random_net_composition(struct random_net *from, int x)
         const int root = tnd_net_unary(
             net, TND_UNARY_SQRT,
             tnd_net_binary(net, TND_BINARY_ADD, variance, tnd_net_scalar(net, type, 0.0625)));
-        return tnd_net_binary(net, TND_BINARY_DIV, d, root);
+        return random_net_pick(from, 2)
+                   ? tnd_net_binary(net, TND_BINARY_DIV, d, root)
+                   : tnd_net_binary(net, TND_BINARY_MUL, d,
+                                    tnd_net_unary(net, TND_UNARY_RECIPROCAL, root));
+    }
+    case 3: {
+        const struct tnd_dims shape = tnd_net_value(net, x)->shape;
+        const struct tnd_dims mask = {2, {shape.dims[1], shape.dims[1]}};
+        const struct tnd_dims all = {3, {shape.dims[0], shape.dims[1], shape.dims[1]}};
+        const int added = random_net_pick(from, 2)
+                              ? tnd_net_expand(net, random_net_constant(from, type, &mask), &all)
+                              : TND_NET_NONE;
+        return tnd_net_attention(net, x, x, x, added, 0.5);
     }
     default: {
         const int e = tnd_net_unary(net, TND_UNARY_EXP, tnd_net_unary(net, TND_UNARY_NEG, x));

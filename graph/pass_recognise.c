@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT
+ * Pass "recognise": softmax, layer and rms norms, and attention, which exporters and
+ * net_composites.c write as many operations, become one each, which a kernel computes row by row.
+ * F32 and F64, along the last dimensions alone.
+ *
+ * Rules, s(..) being a sum and m(..) the largest value along a row of K values:
+ * - exp(x - m(x)) / s(exp(x - m(x))) is softmax(x).
+ * - y / sqrt(s(y * y) / K + e), or y times its reciprocal, is a norm: with y = z - s(z) / K the
+ *   layer norm of z, else the rms norm of y.
+ * - softmax(q k * c + mask) v is attention; c, mask, or both may be missing. The mask is the same
+ *   for all matrices. Nobody else reads what lies between, which no longer exists; where keys would
+ *   have to be turned for the sake of a few queries, the products stay.
+ *
+ * Equal in exact arithmetic; roundings differ. With u half the distance from 1 to the next number,
+ * each side is off from the exact result by at most (Higham, Accuracy and Stability of Numerical
+ * Algorithms, chapter 3):
+ * - softmax: relatively (|x - m(x)| + K + 5) u; the operations round x - m(x) before exp does.
+ * - norms: relatively (K + 8) u of |y|, for layer norms with the error of y, (K + 2) u s(|z|) / K.
+ * - attention: the error of a score, (D + 2) u times the product of absolute values, is one of its
+ *   weight, relatively; then a product of K terms.
+ * That holds as long as no score overflows: attention multiplies queries by c first. A row of
+ * -infinity alone gives zeros, where 0 / 0 gave NaN. */
+#include <math.h>
+
+#include "graph/pass_internal.h"
+
+enum { FEW_QUERIES = 8 };
+
+/* ---- rows ---- */
+
+/* The dimension from which on a shape has rows of k values; -1: none. */
+static int row_dimension(const struct tnd_dims *shape, int64_t k)
+{
+    int64_t n = 1;
+    int i = shape->n;
+    while (i > 0 && n < k) {
+        n *= shape->dims[--i];
+    }
+    return n == k ? i : -1;
+}
+
+/* Values along the rows that a node reduces: its last dimensions; 0: others. */
+static int64_t row_of(const struct tnd_net *net, const struct tnd_net_node *reduce)
+{
+    const struct tnd_dims *shape = &net->values[reduce->inputs[0]].shape;
+    int64_t k = 1;
+    bool ended = false;
+    for (int i = shape->n - 1; i >= 0; i--) {
+        const bool is_in = (reduce->params.axes >> i & 1) != 0;
+        if (shape->dims[i] == 1) {
+            continue;
+        }
+        if (is_in && ended) {
+            return 0;
+        }
+        k *= is_in ? shape->dims[i] : 1;
+        ended = ended || !is_in;
+    }
+    return k;
+}
+
+/* The value that `value` repeats along rows of k values: one number a row. -1: it does not. */
+static int row_number(const struct tnd_net *net, int value, int64_t k)
+{
+    const struct tnd_net_value *v = &net->values[value];
+    const int first = row_dimension(&v->shape, k);
+    int64_t stride = 1;
+    if (first < 0 || v->offset != 0 || !tnd_net_is_row_type(v->type)) {
+        return -1;
+    }
+    for (int i = v->shape.n - 1; i >= 0; i--) {
+        if (v->shape.dims[i] == 1) {
+            continue;
+        }
+        if (v->strides[i] != (i >= first ? 0 : stride)) {
+            return -1;
+        }
+        stride *= i >= first ? 1 : v->shape.dims[i];
+    }
+    return stride == tnd_dims_values(&net->values[v->base].shape) ? v->base : -1;
+}
+
+/* Whether two values are the same numbers in the same order. */
+static bool is_same(const struct tnd_net *net, int a, int b)
+{
+    return tnd_match_same(net, a, b) || (net->values[a].base == net->values[b].base &&
+                                         tnd_match_whole(net, a) && tnd_match_whole(net, b));
+}
+
+/* Whether dimensions [first, last) of a view can be counted as one. */
+static bool merges(const struct tnd_net_value *v, int first, int last)
+{
+    int64_t next = -1;
+    for (int i = last - 1; i >= first; i--) {
+        if (v->shape.dims[i] != 1) {
+            if (next >= 0 && v->strides[i] != next) {
+                return false;
+            }
+            next = v->strides[i] * v->shape.dims[i];
+        }
+    }
+    return true;
+}
+
+/* A value as {1, rows, k}, a view; TND_NET_NONE where strides cannot say it. */
+static int as_rows(struct tnd_net *net, int value, int64_t k)
+{
+    const struct tnd_net_value *v = &net->values[value];
+    const int first = row_dimension(&v->shape, k);
+    const int64_t n = tnd_dims_values(&v->shape);
+    if (first < 0 || n <= 0 || !tnd_net_is_row_type(v->type) || !merges(v, 0, first) ||
+        !merges(v, first, v->shape.n)) {
+        return TND_NET_NONE;
+    }
+    const struct tnd_dims rows = {3, {1, n / k, k}};
+    return tnd_net_reshape(net, value, &rows);
+}
+
+static int as_before(struct tnd_net *net, int value, int like)
+{
+    const struct tnd_dims shape = net->values[like].shape; /* (a copy: the net moves) */
+    return tnd_net_reshape(net, value, &shape);
+}
+
+/* ---- softmax ---- */
+
+static int softmax(struct tnd_net *to, const struct tnd_net_node *node, const int *in)
+{
+    const struct tnd_net_node *e = tnd_match(to, in[0], TND_NET_UNARY, TND_UNARY_EXP);
+    const struct tnd_net_node *less =
+        e == NULL ? NULL : tnd_match(to, e->inputs[0], TND_NET_BINARY, TND_BINARY_SUB);
+    if (node->params.kind != TND_BINARY_DIV || less == NULL) {
+        return TND_NET_NONE;
+    }
+    for (int64_t k = 1, i = to->values[in[0]].shape.n - 1; i >= 0; i--) {
+        k *= to->values[in[0]].shape.dims[i];
+        const int sums = k > 0 ? row_number(to, in[1], k) : -1;
+        const struct tnd_net_node *sum = tnd_match(to, sums, TND_NET_REDUCE, TND_REDUCE_SUM);
+        if (sum == NULL || row_of(to, sum) != k ||
+            tnd_match(to, sum->inputs[0], TND_NET_UNARY, TND_UNARY_EXP) != e) {
+            continue;
+        }
+        const int tops = row_number(to, less->inputs[1], k);
+        const struct tnd_net_node *top = tnd_match(to, tops, TND_NET_REDUCE, TND_REDUCE_MAX);
+        const int x = less->inputs[0];
+        if (top == NULL || row_of(to, top) != k || !is_same(to, top->inputs[0], x)) {
+            return TND_NET_NONE;
+        }
+        const int rows = as_rows(to, x, k);
+        return rows == TND_NET_NONE ? rows : as_before(to, tnd_net_row_softmax(to, rows), in[0]);
+    }
+    return TND_NET_NONE;
+}
+
+/* ---- norms ---- */
+
+/* The other operand and the number of an operation with a number; false: it is none. */
+static bool with_number(const struct tnd_net *net, const struct tnd_net_node *node, bool swaps,
+                        int *other, double *number)
+{
+    int64_t integer;
+    for (int i = 1; i >= (swaps ? 0 : 1); i--) {
+        if (tnd_match_uniform(net, node->inputs[i], number, &integer)) {
+            *other = node->inputs[1 - i];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a value is the mean of, along rows of *k values; -1: it is none. */
+static int mean_of(const struct tnd_net *net, int value, int64_t *k)
+{
+    const struct tnd_net_node *by = tnd_match(net, value, TND_NET_BINARY, -1);
+    const bool is_product = by != NULL && by->params.kind == TND_BINARY_MUL;
+    int sum;
+    double number;
+    if (by == NULL || (by->params.kind != TND_BINARY_DIV && !is_product) ||
+        !with_number(net, by, is_product, &sum, &number)) {
+        return -1;
+    }
+    const struct tnd_net_node *reduce = tnd_match(net, sum, TND_NET_REDUCE, TND_REDUCE_SUM);
+    *k = reduce == NULL ? 0 : row_of(net, reduce);
+    const double n = is_product ? number * (double)*k : number / (double)*k;
+    return *k > 0 && fabs(n - 1) < 0x1p-22 ? reduce->inputs[0] : -1;
+}
+
+/* What a value is 1 / of, or sqrt of; -1: nothing. */
+static int inverse_of(const struct tnd_net *net, int value)
+{
+    const struct tnd_net_node *one = tnd_match(net, value, TND_NET_UNARY, TND_UNARY_RECIPROCAL);
+    const struct tnd_net_node *div = tnd_match(net, value, TND_NET_BINARY, TND_BINARY_DIV);
+    double number;
+    int64_t integer;
+    if (one != NULL) {
+        return one->inputs[0];
+    }
+    return div != NULL && tnd_match_uniform(net, div->inputs[0], &number, &integer) && number == 1
+               ? div->inputs[1]
+               : -1;
+}
+
+/* The squares whose mean and epsilon `value` is the root of; -1: it is none. */
+static int root_of_mean(const struct tnd_net *net, int value, int64_t *k, double *epsilon)
+{
+    const struct tnd_net_node *root = tnd_match(net, value, TND_NET_UNARY, TND_UNARY_SQRT);
+    const struct tnd_net_node *sum =
+        root == NULL ? NULL : tnd_match(net, root->inputs[0], TND_NET_BINARY, TND_BINARY_ADD);
+    int mean;
+    return sum != NULL && with_number(net, sum, true, &mean, epsilon) && *epsilon >= 0 &&
+                   *epsilon <= 1
+               ? mean_of(net, mean, k)
+               : -1;
+}
+
+/* The norm of `y` whose root is `by`, repeated along rows; `divides`: else it is the inverse. */
+static int norm(struct tnd_net *to, int y, int by, bool divides)
+{
+    const struct tnd_dims shape = to->values[y].shape;
+    double epsilon;
+    int64_t k = 1;
+    int64_t found;
+    for (int i = shape.n - 1; i >= 0; i--) {
+        k *= shape.dims[i];
+        int root = k > 0 ? row_number(to, by, k) : -1;
+        root = divides || root < 0 ? root : inverse_of(to, root);
+        const int squares = root < 0 ? -1 : root_of_mean(to, root, &found, &epsilon);
+        const struct tnd_net_node *square = tnd_match(to, squares, TND_NET_BINARY, TND_BINARY_MUL);
+        if (square == NULL || found != k || !is_same(to, square->inputs[0], y) ||
+            !is_same(to, square->inputs[1], y)) {
+            continue;
+        }
+        const struct tnd_net_node *less = tnd_match(to, y, TND_NET_BINARY, TND_BINARY_SUB);
+        const int means = less == NULL ? -1 : row_number(to, less->inputs[1], k);
+        const int z = means < 0 ? -1 : mean_of(to, means, &found);
+        const bool is_layer = z >= 0 && found == k && is_same(to, z, less->inputs[0]);
+        const int rows = as_rows(to, is_layer ? less->inputs[0] : y, k);
+        return rows == TND_NET_NONE
+                   ? rows
+                   : as_before(to,
+                               tnd_net_row_norm(to, is_layer ? TND_NORM_LAYER : TND_NORM_RMS, rows,
+                                                epsilon),
+                               y);
+    }
+    return TND_NET_NONE;
+}
+
+/* ---- attention ---- */
+
+/* A mask {.., M, N} that is the same for all matrices, as {1, M, N}; TND_NET_NONE: it is not. */
+static int as_mask(struct tnd_net *net, int value, int64_t m, int64_t n)
+{
+    const struct tnd_dims shape = net->values[value].shape;
+    int out = value;
+    if (shape.n < 2 || shape.dims[shape.n - 2] != m || shape.dims[shape.n - 1] != n) {
+        return TND_NET_NONE;
+    }
+    for (int i = 0; i < shape.n - 2; i++) {
+        if (shape.dims[i] != 1 && net->values[value].strides[i] != 0) {
+            return TND_NET_NONE;
+        }
+    }
+    for (int i = 0; i < shape.n - 2; i++) {
+        out = tnd_net_slice(net, out, i, 0, 1, 1);
+    }
+    const struct tnd_dims wanted = {3, {1, m, n}};
+    return tnd_net_reshape(net, out, &wanted);
+}
+
+/* softmax(scores): what it is made of. */
+struct scores {
+    const struct tnd_net_node *product;
+    int mask; /* TND_NET_NONE: none */
+    double scale;
+};
+
+static bool read_scores(const struct tnd_rewrite *rewrite, int value, struct scores *out)
+{
+    const struct tnd_net *to = rewrite->to;
+    const struct tnd_net_node *sum = tnd_match(to, value, TND_NET_BINARY, TND_BINARY_ADD);
+    *out = (struct scores){.mask = TND_NET_NONE, .scale = 1};
+    if (sum != NULL) {
+        const bool is_first = tnd_match(to, sum->inputs[0], TND_NET_CONTRACT, -1) != NULL ||
+                              tnd_match(to, sum->inputs[0], TND_NET_BINARY, -1) != NULL;
+        out->mask = sum->inputs[is_first ? 1 : 0];
+        value = sum->inputs[is_first ? 0 : 1];
+        if (!tnd_rewrite_is_private(rewrite, value)) {
+            return false;
+        }
+    }
+    const struct tnd_net_node *by = tnd_match(to, value, TND_NET_BINARY, -1);
+    if (by != NULL) {
+        const bool is_product = by->params.kind == TND_BINARY_MUL;
+        if ((!is_product && by->params.kind != TND_BINARY_DIV) ||
+            !with_number(to, by, is_product, &value, &out->scale) ||
+            !tnd_rewrite_is_private(rewrite, value)) {
+            return false;
+        }
+        out->scale = is_product ? out->scale : 1 / out->scale;
+    }
+    out->product = tnd_match(to, value, TND_NET_CONTRACT, -1);
+    return out->product != NULL && isfinite(out->scale) && isfinite((float)out->scale);
+}
+
+static int attention(const struct tnd_rewrite *rewrite, const int *in)
+{
+    static const int turned[] = {0, 2, 1};
+    static const int matrices[] = {1, 0, 2};
+    struct tnd_net *to = rewrite->to;
+    const struct tnd_net_node *weights = tnd_match(to, in[0], TND_NET_SOFTMAX, -1);
+    struct scores scores;
+    if (weights == NULL || !tnd_rewrite_is_private(rewrite, in[0]) ||
+        !tnd_rewrite_is_private(rewrite, weights->inputs[0]) ||
+        !read_scores(rewrite, weights->inputs[0], &scores)) {
+        return TND_NET_NONE;
+    }
+    const int q = scores.product->inputs[0];
+    const int k = scores.product->inputs[1]; /* {B, D, N} */
+    const struct tnd_dims shape = to->values[scores.product->output].shape;
+    const struct tnd_net_value *of_v = &to->values[in[1]];
+    const bool lie_as_rows = to->values[k].strides[1] == 1 && of_v->strides[2] == 1;
+    if (!tnd_dims_is_equal(&to->values[in[0]].shape, &shape) ||
+        to->values[weights->output].shape.dims[2] != shape.dims[2] ||
+        tnd_dims_values(&shape) == 0 || tnd_dims_values(&of_v->shape) == 0 ||
+        to->values[k].shape.dims[1] == 0 || (shape.dims[1] <= FEW_QUERIES && !lie_as_rows)) {
+        return TND_NET_NONE;
+    }
+    int mask = TND_NET_NONE;
+    if (scores.mask != TND_NET_NONE) {
+        mask = as_mask(to, scores.mask, shape.dims[1], shape.dims[2]);
+        if (mask == TND_NET_NONE) {
+            return TND_NET_NONE;
+        }
+    }
+    const int keys = tnd_net_permute(to, k, turned);
+    return tnd_net_permute(to, tnd_net_row_attention(to, q, keys, in[1], mask, scores.scale),
+                           matrices);
+}
+
+int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
+{
+    struct tnd_net *to = rewrite->to;
+    if (!tnd_net_is_row_type(to->values[in[0]].type)) {
+        return TND_NET_NONE;
+    }
+    if (node->op == TND_NET_CONTRACT) {
+        return attention(rewrite, in);
+    }
+    if (node->op != TND_NET_BINARY ||
+        (node->params.kind != TND_BINARY_DIV && node->params.kind != TND_BINARY_MUL)) {
+        return TND_NET_NONE;
+    }
+    const bool divides = node->params.kind == TND_BINARY_DIV;
+    int out = softmax(to, node, in);
+    out = out == TND_NET_NONE ? norm(to, in[0], in[1], divides) : out;
+    return out == TND_NET_NONE && !divides ? norm(to, in[1], in[0], false) : out;
+}
