@@ -65,7 +65,7 @@ struct tnd_peaks tnd_peaks_find(void)
             tnd_peaks_fill_bf16(&peaks);
         }
     }
-    if ((features & (uint32_t)TND_CPU_AMX_INT8) != 0) {
+    if ((features & TND_CPU_SET_AMX) == TND_CPU_SET_AMX) {
         tnd_peaks_fill_amx(&peaks);
     }
 #elif defined(__aarch64__)
