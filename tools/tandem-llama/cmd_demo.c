@@ -194,13 +194,13 @@ static enum tandem_status print_plans(struct demo *demo, struct tandem_error *er
     tandem_session_set_runtime(demo->session, demo->planned);
     printf("\nmatrix products by profile in the tuned plan:\n");
     for (int cell = 0; cell < CELLS; cell++) {
-        char name[32], profiles[160];
-        double took_us;
+        struct tnd_plan_facts plan;
+        char name[32];
         (void)tandem_session_rollback(demo->session, 0, 0);
         CLI_TRY(tnd_plan_summary(demo->session, cells[cell].prompt > 0 ? cells[cell].prompt : 1,
-                                 profiles, sizeof(profiles), &took_us, error));
+                                 &plan, error));
         cell_name(cell, name, sizeof(name));
-        printf("  %-10s %s; planned in %.1f us\n", name, profiles, took_us);
+        printf("  %-10s %s; planned in %.1f us\n", name, plan.profiles, plan.took_us);
     }
     return TANDEM_OK;
 }

@@ -40,7 +40,7 @@ struct test {
     bool is_prompt;
     int64_t n;
     struct tnd_speed speed;
-    char plan[128];
+    struct tnd_plan_facts plan;
     struct tnd_op_split split;
     struct tnd_thread_compare compare;
     struct tnd_speed baselines[TND_BASELINES_MAX];
@@ -184,10 +184,9 @@ static enum tandem_status measure(struct bench *bench, struct test *test,
                                   struct tandem_error *error)
 {
     const int64_t m = test->is_prompt ? test->n : 1;
-    double took_us;
     enum tandem_status status = TANDEM_OK;
     (void)tandem_session_rollback(bench->session, 0, 0);
-    CLI_TRY(tnd_plan_summary(bench->session, m, test->plan, sizeof(test->plan), &took_us, error));
+    CLI_TRY(tnd_plan_summary(bench->session, m, &test->plan, error));
     if (bench->options.has_ops) {
         CLI_TRY(count_steps(bench, test, error));
     }
@@ -220,7 +219,15 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
     if (o->runtime.profile != NULL) {
         printf("profile %s\n", o->runtime.profile);
     } else if (info->table[0] != '\0') {
-        printf("planned by the table %s\n", info->table);
+        int n = 0, n_by_table = 0;
+        for (int i = 0; i < bench->n_tests; i++) {
+            n += bench->tests[i].plan.n_products;
+            n_by_table += bench->tests[i].plan.n_by_table;
+        }
+        printf("planned by the table %s%s\n", info->table,
+               n_by_table == 0  ? ", which covers none of the products: by the rule"
+               : n_by_table < n ? ", and by the rule where it has no times"
+                                : "");
     } else {
         printf("planned by the rule, without a table\n");
     }
@@ -232,7 +239,8 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
         const struct tnd_speed_summary s = tnd_speed_summary(&test->speed);
         char name[32];
         snprintf(name, sizeof(name), "%s%lld", test->is_prompt ? "pp" : "tg", (long long)test->n);
-        printf("| %-7s | %9.2f +- %6.2f | %-39s |\n", name, s.mean, s.deviation, test->plan);
+        printf("| %-7s | %9.2f +- %6.2f | %-39s |\n", name, s.mean, s.deviation,
+               test->plan.profiles);
     }
 }
 
@@ -322,7 +330,7 @@ static void print_csv(const struct bench *bench, const struct tandem_runtime_inf
         printf(",%s,", profile != NULL ? profile : "chosen");
         print_csv_text(info->table);
         putchar(',');
-        print_csv_text(test->plan);
+        print_csv_text(test->plan.profiles);
         putchar('\n');
     }
 }
@@ -365,7 +373,7 @@ static void print_json(const struct bench *bench, const struct tandem_runtime_in
                "\"deviation\": %.3f, \"median_tokens_per_s\": %.3f, \"low\": %.3f, \"high\": %.3f, "
                "\"samples\": %d, \"plan\": \"%s\"}%s\n",
                test->is_prompt ? "prompt" : "generation", (long long)test->n, s.mean, s.deviation,
-               s.median, s.low, s.high, test->speed.n, test->plan,
+               s.median, s.low, s.high, test->speed.n, test->plan.profiles,
                i + 1 < bench->n_tests ? "," : "");
     }
     printf("  ]\n}\n");

@@ -28,27 +28,31 @@ static void count_one(struct count *counts, int *n_counts, const char *profile)
     }
 }
 
-enum tandem_status tnd_plan_summary(tandem_session *session, int64_t m, char *out, size_t capacity,
-                                    double *out_took_us, struct tandem_error *error)
+enum tandem_status tnd_plan_summary(tandem_session *session, int64_t m, struct tnd_plan_facts *out,
+                                    struct tandem_error *error)
 {
+    const size_t capacity = sizeof(out->profiles);
     struct count counts[MAX_PROFILES] = {{NULL, 0}};
     int n_counts = 0;
     size_t at = 0;
     tandem_graph *graph;
     tandem_plan *plan;
+    *out = (struct tnd_plan_facts){.n_products = 0};
     CLI_TRY(tandem_session_plan(session, m, &graph, &plan, error));
     for (int i = 0; i < tandem_graph_node_count(graph); i++) {
         const enum tandem_op op = tandem_tensor_op(tandem_graph_node(graph, i));
         if (op == TANDEM_OP_MUL_MAT || op == TANDEM_OP_MUL_MAT_ID) {
-            count_one(counts, &n_counts, tandem_plan_node(plan, i)->profile);
+            const struct tandem_plan_node *choice = tandem_plan_node(plan, i);
+            count_one(counts, &n_counts, choice->profile);
+            out->n_products++;
+            out->n_by_table += choice->reason == TANDEM_REASON_TABLE;
         }
     }
-    out[0] = '\0';
     for (int i = 0; i < n_counts && at < capacity; i++) {
-        at += (size_t)snprintf(out + at, capacity - at, "%s%s %d", i > 0 ? ", " : "",
+        at += (size_t)snprintf(out->profiles + at, capacity - at, "%s%s %d", i > 0 ? ", " : "",
                                counts[i].name, counts[i].n);
     }
-    *out_took_us = tandem_plan_took_us(plan);
+    out->took_us = tandem_plan_took_us(plan);
     tandem_plan_free(plan);
     return TANDEM_OK;
 }

@@ -5,9 +5,14 @@
 
 #include "tandem/llama.h"
 
-/** How many matrix products of m more tokens take each profile, "cpu 155, cpu+openblas 44", and how
- *  long planning took. Errors: as tandem_session_plan. */
-enum tandem_status tnd_plan_summary(tandem_session *session, int64_t m, char *out, size_t capacity,
-                                    double *out_took_us, struct tandem_error *error);
+struct tnd_plan_facts {
+    char profiles[160];         /* "cpu 155, cpu+openblas 44" */
+    int n_products, n_by_table; /* matrix products, and those that the table covers */
+    double took_us;             /* planning */
+};
+
+/** How matrix products of m more tokens are planned. Errors: as tandem_session_plan. */
+enum tandem_status tnd_plan_summary(tandem_session *session, int64_t m, struct tnd_plan_facts *out,
+                                    struct tandem_error *error);
 
 #endif
