@@ -277,12 +277,13 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     for (int i = 0; i < o.copies && exists[TND_LAYOUT_PACKED]; i++) {
         run_once(team, &job, &o, TND_LAYOUT_PACKED, i, quantized); /* packs */
     }
+    int copy = 0;
     double start = now();
     int n = 0;
     for (int i = -2; n < SAMPLES_MAX; i++) { /* two to warm up */
         for (int kind = 0; kind < KINDS; kind++) {
-            /* Kinds are on different copies: what one has read is not in the other's cache. */
-            int copy = (i + 2 + kind * (o.copies / KINDS)) % o.copies;
+            /* The copy that was read the longest ago: the caches have nothing of it. */
+            copy = exists[kind] ? (copy + 1) % o.copies : copy;
             double seconds = exists[kind] ? run_once(team, &job, &o, kind, copy, quantized) : 0;
             if (i >= 0) {
                 samples[kind][n] = seconds;
