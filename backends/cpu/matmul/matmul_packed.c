@@ -104,7 +104,9 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t p
                 .y = target.y,
                 .y_stride = target.stride,
                 .accumulate = k0 > 0,
-                .ahead = t == 0 ? TND_PACKED_STREAM : 0,
+                .ahead = t > 0       ? 0
+                         : p->m == 1 ? TND_PACKED_STREAM_1
+                                     : TND_PACKED_STREAM,
             });
             keep_target(p, &target, row, t, n_tokens);
         }
