@@ -318,6 +318,41 @@ static void print_reduction(struct printer *p)
     tnd_text_add(p->out, "\n");
 }
 
+/* ---- moves ---- */
+
+static void print_joined(struct printer *p, const char *place)
+{
+    const int axis = p->what->axis;
+    tnd_text_add(p->out, p->indent);
+    for (int i = 0; i < p->what->fuse->n_inputs; i++) {
+        tnd_text_printf(p->out, "%sif (i%d < %" PRId64 ") {\n%s    out[%s] = p%d[",
+                        i > 0 ? " else " : "", axis, p->what->ends[i], p->indent, place, i);
+        print_place(p, i, p->what->in[i].offset, 0, p->what->space->shape.n);
+        tnd_text_printf(p->out, "];\n%s}", p->indent);
+    }
+    tnd_text_add(p->out, "\n");
+}
+
+static void print_gathered(struct printer *p, const char *place)
+{
+    const struct tnd_fuse_space *space = p->what->space;
+    const int axis = p->what->axis;
+    tnd_text_printf(p->out, "%sconst i64 at = (i64)", p->indent);
+    if (is_pointer(p, 1)) {
+        tnd_text_add(p->out, "p1[");
+        print_place(p, 1, p->what->in[1].offset, axis, axis + 1);
+        tnd_text_add(p->out, "]");
+    } else {
+        print_value(p->out, p->what->fuse->inputs[1], p->what->in[1].value);
+    }
+    tnd_text_printf(p->out, ";\n%sout[%s] = p0[", p->indent, place);
+    print_place(p, 0, p->what->in[0].offset, 0, axis);
+    tnd_text_printf(p->out, " + (at < 0 ? at + %" PRId64 " : at) * %" PRId64 " + ",
+                    p->what->ends[0], space->strides[0][axis]);
+    print_place(p, 0, 0, axis + 1, space->shape.n);
+    tnd_text_add(p->out, "];\n");
+}
+
 /* ---- walks ---- */
 
 static int64_t kept_values(const struct printer *p, int from)
@@ -342,6 +377,10 @@ static void print_indices(struct printer *p, int to, const char *type)
 static void print_value_of(struct printer *p, const char *place)
 {
     char name[16];
+    if (p->what->move != TND_MOVE_NONE) {
+        (p->what->move == TND_MOVE_JOINED ? print_joined : print_gathered)(p, place);
+        return;
+    }
     if (p->what->n_reduced > 0) {
         print_reduction(p);
         print_store(p, place, "sum");

@@ -47,6 +47,11 @@ struct tnd_printed_window {
     int64_t filters, packed_filters, width, run, n_taps;
 };
 
+/** Values that are only moved. JOINED: the operands side by side along an axis, operand `i` before
+ *  ends[i], where its own places count on. GATHERED: operand 0 where operand 1 says, by place of the
+ *  axis; negative: from ends[0] back. */
+enum tnd_printed_move { TND_MOVE_NONE, TND_MOVE_JOINED, TND_MOVE_GATHERED };
+
 /** A program and how it walks. */
 struct tnd_fuse_printed {
     const struct tnd_fuse *fuse;
@@ -58,6 +63,9 @@ struct tnd_fuse_printed {
     const char *name;       /* of the function; NULL: TND_PRINTED_NAME */
     const struct tnd_printed_window *window; /* where operand `self` comes from; NULL: none does */
     int self;
+    enum tnd_printed_move move; /* instead of the program, whose type counts */
+    int axis;
+    int64_t ends[TND_FUSE_INPUTS];
 };
 
 /** Adds a source to `out`; false, and nothing that is of use, for operations that have no text

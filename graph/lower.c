@@ -365,11 +365,16 @@ static enum tandem_status lower_part(struct tnd_lowering *l, const struct tnd_ne
         TND_TRY(tnd_lower_operand(l, node->inputs[first + i], layout == TND_LAYOUT_LAST,
                                   &job->in[more + i], tensors, &n_tensors));
     }
+    if (l->options->for_device) {
+        tnd_lower_constants(l, node->inputs + first, job->in + more, n, tensors, &n_tensors);
+    }
     if (layout == TND_LAYOUT_LAST && !tnd_lower_turn(l, job, layout)) {
         return tnd_lower_no_memory(l);
     }
     tnd_lower_ranges(job);
-    return tnd_lower_emit(l, job, tensors, n_tensors, tensor);
+    TND_TRY(tnd_lower_emit(l, job, tensors, n_tensors, tensor));
+    tnd_lower_print_move(l, job, *tensor);
+    return TANDEM_OK;
 }
 
 /* More operands than a node may have are joined step by step. */

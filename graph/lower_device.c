@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions and pools for devices: their windows as the generator of texts wants them, and what
- * their sums read. The weights are those that the CPU's kernels read: a device has them in the same
- * order. */
+ * Convolutions, pools, joins and gathers for devices: their windows and places as the generator of
+ * texts wants them. Packed weights are those that the CPU's kernels read: a device has them in the
+ * same order. */
 #include <string.h>
 
 #include "graph/lower_conv.h"
@@ -79,4 +79,58 @@ void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_job *job, tan
         tnd_lower_window(l, &window, images * (window.is_plain ? channels : window.n_places),
                          window.is_plain ? window.n_places : channels, NULL, node);
     }
+}
+
+/* Whether a constant holds nothing but places of an axis, so that a device need not look. */
+static bool is_inside(const struct tnd_view *indices, int64_t extent)
+{
+    bool is = indices->data != NULL && indices->shape.n == 1;
+    for (int64_t i = 0; is && i < indices->shape.dims[0]; i++) {
+        union tnd_values value;
+        tnd_values_load(indices->type,
+                        (const char *)indices->data +
+                            i * indices->strides[0] * (int64_t)tnd_dtype_bytes(indices->type),
+                        1, 1, TND_LANE_I64, &value);
+        is = value.i64[0] >= -extent && value.i64[0] < extent;
+    }
+    return is;
+}
+
+void tnd_lower_print_move(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node)
+{
+    const int axis = job->params->axis;
+    const bool joins = job->op == TND_NET_CONCAT;
+    struct tnd_fuse fuse = {.n_inputs = 0};
+    struct tnd_fuse_space space = {.shape = job->shape};
+    struct tnd_fuse_printed printed = {.fuse = &fuse,
+                                       .space = &space,
+                                       .n_buffers = node->n_src,
+                                       .move = joins ? TND_MOVE_JOINED : TND_MOVE_GATHERED,
+                                       .axis = axis};
+    const int x = 0;
+    int64_t end = 0;
+    if (!joins && (job->op != TND_NET_GATHER ||
+                   !is_inside(&job->in[1].view, job->in[0].view.shape.dims[axis]))) {
+        return;
+    }
+    for (int i = 0; i < job->n_in; i++) {
+        const struct tnd_operand *in = &job->in[i];
+        const bool is_index = i == 1 && !joins;
+        if (in->src < 0 && !(is_index && in->view.shape.dims[0] == 1)) {
+            return;
+        }
+        (void)tnd_fuse_input(&fuse, in->view.type);
+        printed.in[i].buffer = in->src;
+        printed.in[i].value = in->view.data;
+        printed.in[i].offset = in->offset - end * in->view.strides[axis] * (joins ? 1 : 0);
+        end += is_index ? 0 : in->view.shape.dims[axis];
+        printed.ends[i] = end;
+        if (is_index) {
+            space.strides[i][axis] = in->view.strides[0];
+        } else {
+            memcpy(space.strides[i], in->view.strides, sizeof(space.strides[i]));
+        }
+    }
+    (void)tnd_fuse_step(&fuse, TND_NET_COPY, 0, job->type, &x, 1);
+    tnd_lower_print(l, &printed, node);
 }

@@ -163,6 +163,8 @@ void tnd_lower_window(struct tnd_lowering *l, const struct tnd_printed_window *w
 
 /* lower_device.c */
 void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node);
+/** Of a join or a gather, nothing for others. */
+void tnd_lower_print_move(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node);
 
 /* lower_ranges.c: every operation by the reference's kernel, over a range of one dimension */
 void tnd_lower_ranges(struct tnd_job *job);

@@ -138,6 +138,35 @@ static bool has_few_rows(const struct tnd_operand *w, int64_t rows)
     return rows <= FEW_ROWS && w->src >= 0 && w->view.strides[2] == 1 && !has_dense_rows(&turned);
 }
 
+/* The same for devices: sums of products of what lies where. */
+static void print_few(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node)
+{
+    const struct tnd_operand *x = &job->in[0];
+    const struct tnd_operand *w = &job->in[1];
+    const int in[] = {0, 1};
+    struct tnd_fuse fuse = {.n_inputs = 0};
+    const struct tnd_fuse_space space = {
+        .shape = {4,
+                  {job->shape.dims[0], job->shape.dims[1], job->shape.dims[2],
+                   x->view.shape.dims[2]}},
+        .strides = {{x->view.strides[0], x->view.strides[1], 0, x->view.strides[2]},
+                    {w->view.strides[0], 0, 1, w->view.strides[1]}}};
+    const struct tnd_fuse_printed printed = {
+        .fuse = &fuse,
+        .space = &space,
+        .in = {{.buffer = x->src, .offset = x->offset}, {.buffer = w->src, .offset = w->offset}},
+        .n_buffers = node->n_src,
+        .n_reduced = 1,
+        .reduce = TND_REDUCE_SUM};
+    if (x->src < 0) {
+        return;
+    }
+    (void)tnd_fuse_input(&fuse, TND_DTYPE_F32);
+    (void)tnd_fuse_input(&fuse, TND_DTYPE_F32);
+    (void)tnd_fuse_step(&fuse, TND_NET_BINARY, TND_BINARY_MUL, TND_DTYPE_F32, in, 2);
+    tnd_lower_print(l, &printed, node);
+}
+
 static enum tandem_status lower_few(struct tnd_lowering *l, const struct tnd_net_node *node,
                                     const struct tnd_operand *x, const struct tnd_operand *w,
                                     tandem_tensor *const *tensors, int n)
@@ -153,7 +182,10 @@ static enum tandem_status lower_few(struct tnd_lowering *l, const struct tnd_net
     job->in[1] = *w;
     job->n_items = job->shape.dims[0] * ((job->shape.dims[2] + ITEM_COLUMNS - 1) / ITEM_COLUMNS);
     job->run = run_few;
-    return tnd_lower_emit(l, job, tensors, n, &l->values[node->output].tensors[TND_LAYOUT_PLAIN]);
+    tandem_tensor **made = &l->values[node->output].tensors[TND_LAYOUT_PLAIN];
+    TND_TRY(tnd_lower_emit(l, job, tensors, n, made));
+    print_few(l, job, *made);
+    return TANDEM_OK;
 }
 
 /* ---- lowering ---- */

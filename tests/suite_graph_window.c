@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Texts of convolutions and pools for devices, against the reference: compiled as C, with every
- * tensor between guard bytes and an unreadable page, and on an OpenCL device. */
+ * Texts of convolutions, pools, joins and gathers for devices, against the reference: compiled as C,
+ * with every tensor between guard bytes and an unreadable page, and on an OpenCL device. */
 #include <dlfcn.h>
 #include <math.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void random_window(struct tnd_window *window, int n, struct tnd_dims *x)
 }
 
 /* A convolution with bias, residual and bound behind it, then pools of that and of the input. */
-static struct tnd_net *random_net(void)
+static struct tnd_net *random_windows(void)
 {
     struct tnd_net *net = tnd_net_new();
     const int n = 1 + (int)below(3);
@@ -90,8 +90,53 @@ static struct tnd_net *random_net(void)
     return net;
 }
 
-static bool is_same(const float *got, const struct tnd_array *want)
+/* Joins along any axis, gathers of constant places, in any type, and a product of few rows with a
+ * matrix as it lies. Sometimes with channels last. */
+static struct tnd_net *random_moves(void)
 {
+    static const enum tnd_dtype types[] = {TND_DTYPE_F32, TND_DTYPE_F32, TND_DTYPE_I64,
+                                           TND_DTYPE_U8};
+    const struct tnd_window point = {
+        .n = 2, .groups = 1, .extent = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
+    struct tnd_net *net = tnd_net_new();
+    struct tnd_dims shape = {4, {1 + below(2), 1 + below(9), 1 + below(5), 1 + below(20)}};
+    const struct tnd_dims w_shape = {4, {shape.dims[1], shape.dims[1], 1, 1}};
+    const struct tnd_dims places = {1, {1 + below(12)}};
+    const struct tnd_dims a_shape = {3, {2, 1 + below(8), 1 + below(30)}};
+    const struct tnd_dims b_shape = {3, {2, a_shape.dims[2], 1 + below(40)}};
+    const int axis = (int)below(4);
+    const enum tnd_dtype type = types[below(4)];
+    int parts[7];
+    const int n = 2 + (int)below(6);
+    int x = tnd_net_input(net, type, &shape, "x", NULL);
+    if (type == TND_DTYPE_F32 && below(3) > 0) {
+        x = tnd_net_conv(net, x, tnd_net_constant(net, filled(&w_shape, false)), &point);
+    }
+    for (int i = 0; i < n; i++) {
+        const int64_t start = below(shape.dims[axis]);
+        parts[i] = tnd_net_slice(net, x, axis, start, shape.dims[axis] - start, 1);
+        parts[i] = below(2) == 0 ? x : parts[i];
+    }
+    const int joined = tnd_net_concat(net, parts, n, axis);
+    (void)tnd_net_output(net, joined);
+    struct tnd_array *indices = tnd_array_new(TND_DTYPE_I64, &places);
+    for (int64_t i = 0; i < indices->n; i++) {
+        ((int64_t *)indices->data)[i] = below(2 * shape.dims[axis]) - shape.dims[axis];
+    }
+    (void)tnd_net_output(net, tnd_net_gather(net, x, tnd_net_constant(net, indices), axis));
+    const int a = tnd_net_input(net, TND_DTYPE_F32, &a_shape, "a", NULL);
+    const int b = tnd_net_input(net, TND_DTYPE_F32, &b_shape, "b", NULL);
+    (void)tnd_net_output(net, tnd_net_matmul(net, a, b));
+    check_status(net->status, TANDEM_OK, NULL, &net->error);
+    return net;
+}
+
+static bool is_same(const void *values, const struct tnd_array *want)
+{
+    const float *got = values;
+    if (want->type != TND_DTYPE_F32) {
+        return memcmp(got, want->data, (size_t)want->n * tnd_dtype_bytes(want->type)) == 0;
+    }
     for (int64_t i = 0; i < want->n; i++) {
         const float x = got[i];
         const float y = ((const float *)want->data)[i];
@@ -218,7 +263,7 @@ static void check_texts(struct tnd_net *net, enum tnd_conv_method method, struct
         }
     }
     for (int i = 0; i < OUTPUTS; i++) {
-        CU_ASSERT_TRUE(is_same((float *)memory_of(&walk, lowered->outputs[i]), want[i]));
+        CU_ASSERT_TRUE(is_same(memory_of(&walk, lowered->outputs[i]), want[i]));
     }
     for (int i = 0; i < walk.n; i++) {
         tnd_guarded_free(walk.memory[i]);
@@ -249,19 +294,31 @@ static void check_device(tandem_runtime *runtime, struct tnd_net *net, enum tnd_
     tnd_lowered_free(lowered);
 }
 
+static struct tnd_array *input_of(const struct tnd_net *net, int i)
+{
+    const struct tnd_net_value *v = tnd_net_value(net, net->inputs[i]);
+    struct tnd_array *array =
+        v->type == TND_DTYPE_F32 ? filled(&v->shape, true) : tnd_array_new(v->type, &v->shape);
+    const int64_t bytes = array->n * (int64_t)tnd_dtype_bytes(array->type);
+    for (int64_t k = 0; k < bytes && v->type != TND_DTYPE_F32; k++) {
+        ((unsigned char *)array->data)[k] = (unsigned char)below(256);
+    }
+    return array;
+}
+
 /* Random nets by both methods. `runtime` NULL: by hand. */
-static void check_random(tandem_runtime *runtime)
+static void check_random(tandem_runtime *runtime, struct tnd_net *(*make)(void))
 {
     static const enum tnd_conv_method methods[] = {TND_CONV_DIRECT, TND_CONV_COLUMNS};
     const int n = PROBLEMS * tnd_effort();
-    struct tnd_array *in[2];
+    struct tnd_array *in[3];
     tnd_rng_init(&rng, tnd_test_seed());
     for (int k = 0; k < n; k++) {
-        struct tnd_net *net = random_net();
+        struct tnd_net *net = make();
         struct tnd_array *want[OUTPUTS] = {NULL};
         struct tandem_error error = {0};
         for (int i = 0; i < net->n_inputs; i++) {
-            in[i] = filled(&tnd_net_value(net, net->inputs[i])->shape, true);
+            in[i] = input_of(net, i);
         }
         check_status(tnd_net_run(net, in, want, &error), TANDEM_OK, NULL, &error);
         if (runtime == NULL) {
@@ -284,15 +341,23 @@ static void check_random(tandem_runtime *runtime)
 static void texts_of_windows_stay_inside_of_their_tensors(void)
 {
     if (graph_test_has_compiler()) {
-        check_random(NULL);
+        check_random(NULL, random_windows);
     }
 }
 
-static void windows_run_on_the_device(void)
+static void texts_of_moves_stay_inside_of_their_tensors(void)
+{
+    if (graph_test_has_compiler()) {
+        check_random(NULL, random_moves);
+    }
+}
+
+static void windows_and_moves_run_on_the_device(void)
 {
     tandem_runtime *runtime = graph_test_device();
     if (runtime != NULL) {
-        check_random(runtime);
+        check_random(runtime, random_windows);
+        check_random(runtime, random_moves);
     }
     tandem_runtime_close(runtime);
 }
@@ -336,7 +401,8 @@ static void on_devices_a_rule_decides(void)
 static CU_TestInfo tests_window[] = {
     {"texts_of_windows_stay_inside_of_their_tensors",
      texts_of_windows_stay_inside_of_their_tensors},
-    {"windows_run_on_the_device", windows_run_on_the_device},
+    {"texts_of_moves_stay_inside_of_their_tensors", texts_of_moves_stay_inside_of_their_tensors},
+    {"windows_and_moves_run_on_the_device", windows_and_moves_run_on_the_device},
     {"on_devices_a_rule_decides", on_devices_a_rule_decides},
     CU_TEST_INFO_NULL,
 };
