@@ -283,9 +283,8 @@ static const char *const neutrals[] = {[TND_REDUCE_SUM] = "0.0f",
 /* (sums keep what each addition loses, as long as the compiler keeps the order; nothing of what is
  * not finite) */
 static const char *const combines[] = {
-    [TND_REDUCE_SUM] =
-        "const float d = x - lost; const float t = sum + d; lost = (t - sum) - d; sum = t; "
-        "lost = lost - lost == 0 ? lost : 0;",
+    [TND_REDUCE_SUM] = ("const float d = x - lost; const float t = sum + d; lost = (t - sum) - d; "
+                        "sum = t; lost = lost - lost == 0 ? lost : 0;"),
     [TND_REDUCE_PROD] = "sum = sum * x;",
     [TND_REDUCE_MAX] = "sum = sum > x || sum != sum ? sum : x;",
     [TND_REDUCE_MIN] = "sum = sum < x || sum != sum ? sum : x;"};

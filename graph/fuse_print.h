@@ -48,8 +48,8 @@ struct tnd_printed_window {
 };
 
 /** Values that are only moved. JOINED: the operands side by side along an axis, operand `i` before
- *  ends[i], where its own places count on. GATHERED: operand 0 where operand 1 says, by place of the
- *  axis; negative: from ends[0] back. */
+ *  ends[i], its offset that of place 0 of the result. GATHERED: operand 0 where operand 1 says, by
+ *  place of the axis; negative: from ends[0] back. */
 enum tnd_printed_move { TND_MOVE_NONE, TND_MOVE_JOINED, TND_MOVE_GATHERED };
 
 /** A program and how it walks. */

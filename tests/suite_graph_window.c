@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Texts of convolutions, pools, joins and gathers for devices, against the reference: compiled as C,
- * with every tensor between guard bytes and an unreadable page, and on an OpenCL device. */
+ * Texts of convolutions, pools, joins and gathers for devices, against the reference: compiled as
+ * C, with every tensor between guard bytes and an unreadable page, and on an OpenCL device. */
 #include <dlfcn.h>
 #include <math.h>
 #include <string.h>

@@ -467,7 +467,7 @@ def compare_memory(program, path):
     return b <= MEMORY_BOUND * a
 
 
-def judge_text(program, folder, n_tokens=48):
+def judge_text(program, folder, options, n_tokens=48):
     """From a sound to tokens: tandem-graph transcribe, whose decoder reads blocks of cells, against
     ONNX Runtime's greedy tokens, with exactly the cells that the text has."""
     import mel
@@ -492,7 +492,7 @@ def judge_text(program, folder, n_tokens=48):
         token = int(out["logits"].argmax())
         want.append(token)
     done = subprocess.run([program, "transcribe", *paths, sound, "--prompt", "1", "--tokens",
-                           str(n_tokens)], capture_output=True, text=True)
+                           str(n_tokens), *options], capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
     got = [int(word) for word in done.stdout.split()]
@@ -500,6 +500,10 @@ def judge_text(program, folder, n_tokens=48):
     print(f"transcribe: {same} of {n_tokens} tokens as ONNX Runtime has them, {len(set(want))} "
           f"different ones", flush=True)
     return got == want
+
+
+def options_of(arguments):
+    return ["--profile", arguments.profile] if arguments.profile else []
 
 
 def judge(name, program, folder, arguments):
@@ -510,7 +514,7 @@ def judge(name, program, folder, arguments):
     session = session_of(path)
     names = [output.name for output in session.get_outputs()]
     want = dict(zip(names, session.run(names, arrays)))
-    options = ["--profile", arguments.profile] if arguments.profile else []
+    options = options_of(arguments)
     ours = Ours(program, path, folder, options)
     worst = largest_difference(want, ours.run(arrays))
     print(f"{name}: {len(model.graph.node)} nodes, largest difference {worst:.1e} of the largest "
@@ -548,7 +552,8 @@ def main():
         os.makedirs(folder, exist_ok=True)
         for name in arguments.networks.split(","):
             try:
-                is_good = (judge_text(arguments.program, folder) if name == "transcribe" else
+                is_good = (judge_text(arguments.program, folder, options_of(arguments))
+                           if name == "transcribe" else
                            judge(name, arguments.program, folder, arguments))
             except RuntimeError as problem:
                 print(f"{name}: {problem}")

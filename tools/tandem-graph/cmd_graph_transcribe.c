@@ -278,6 +278,7 @@ int tnd_cmd_graph_transcribe(int argc, char **argv)
         {"threads", ARGS_INT, &listen.how.threads, 0, 4096, "N", "threads; default: one a core"},
         {"table", ARGS_STRING, &listen.how.table, 0, 0, "FILE",
          "timing table; none: the rule; default: this machine's"},
+        TND_GRAPH_DEVICE_ROWS(&listen.how),
     };
     const struct args_command command = {
         "transcribe",
