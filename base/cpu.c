@@ -392,6 +392,7 @@ const char *tnd_cpu_isa_name(uint32_t features)
         uint32_t needs;
         const char *name;
     } names[] = {
+        {TND_CPU_SET_AMX | TND_CPU_AVX512_BF16, "avx512+vnni+bf16+amx"},
         {TND_CPU_SET_AMX, "avx512+vnni+amx"},
         {TND_CPU_SET_AVX512 | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16, "avx512+vnni+bf16"},
         {TND_CPU_SET_AVX512 | TND_CPU_AVX512_VNNI, "avx512+vnni"},

@@ -155,7 +155,8 @@ static void levels_mask_cpu_features(void)
     check_string(tnd_cpu_isa_name(vnni), "avx512+vnni");
     check_string(tnd_cpu_isa_name(bf16), "avx512+vnni+bf16");
     check_string(tnd_cpu_isa_name(bf16 | (uint32_t)TND_CPU_AMX_INT8), "avx512+vnni+bf16");
-    check_string(tnd_cpu_isa_name(bf16 | TND_CPU_SET_AMX), "avx512+vnni+amx");
+    check_string(tnd_cpu_isa_name(bf16 | TND_CPU_SET_AMX), "avx512+vnni+bf16+amx");
+    check_string(tnd_cpu_isa_name(TND_CPU_SET_AMX), "avx512+vnni+amx");
     check_string(tnd_cpu_isa_name(TND_CPU_NEON | TND_CPU_DOTPROD), "neon+dotprod");
 }
 
