@@ -65,8 +65,8 @@ static void scale_values(const float *values, int n, float *scaled, float *scale
     }
 }
 
-/* Lanes that need a second and a third plane, so that each 32 values are close enough: see
- * amx.h. */
+/* Lanes that need a second and a third plane, so that each 32 values are close enough: see amx.h.
+ * Who needs the third needs the second: |rest_2| <= 128 |rest|. */
 static void find_planes(const float *scaled, int n, tnd_vec_bits need[2])
 {
     need[0] = need[1] = (tnd_vec_bits){0};
@@ -86,7 +86,6 @@ static void find_planes(const float *scaled, int n, tnd_vec_bits need[2])
         need[0] |= (tnd_vec_bits)(first > harmless);
         need[1] |= (tnd_vec_bits)(second > harmless * 0x1p14f);
     }
-    need[0] |= need[1];
 }
 
 static bool is_any(tnd_vec_bits mask)
