@@ -6,7 +6,8 @@
 #include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 
-enum { ROWS = TND_PANEL_F_ROWS, AHEAD = 16384 };
+/* Fetched ahead, in bytes: more would push the numbers of several tokens out of the L1 cache. */
+enum { ROWS = TND_PANEL_F_ROWS, AHEAD = 4096 };
 
 /* Tokens that are transposed together: the weights are read once for all of them. */
 enum { BLOCK_TOKENS = 4 * TND_PACKED_F_TOKENS };
