@@ -177,13 +177,12 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
             if (tile->ahead != 0) {
                 const char *next = (const char *)unit + tile->ahead +
                                    (size_t)b * (unit_bytes / (size_t)shape.blocks);
-                /* Into L2 where numbers of several tokens shall stay in L1. */
                 TND_UNROLL
                 for (int i = 0; i < lines; i++) {
-                    if (n_tokens == 1) {
-                        _mm_prefetch(next + 64 * i, _MM_HINT_T0);
-                    } else {
+                    if (tile->into_l2) {
                         _mm_prefetch(next + 64 * i, _MM_HINT_T1);
+                    } else {
+                        _mm_prefetch(next + 64 * i, _MM_HINT_T0);
                     }
                 }
             }
