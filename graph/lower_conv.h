@@ -27,6 +27,13 @@ struct tnd_conv {
     const struct tnd_epilogue *epilogue; /* NULL: none */
 };
 
+/** One filter a channel. */
+static inline bool tnd_conv_is_depthwise(const struct tnd_conv *conv)
+{
+    return conv->channels == 1 && conv->filters == 1;
+}
+
+/* conv_rows.c */
 /** Pointers of `n` places of the result from `pixel` on, by tap and place: to values from `channel`
  *  on, or to zeros where the window lies in the padding. */
 void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int n,
@@ -41,7 +48,13 @@ void tnd_conv_print_sums(struct tnd_lowering *l, const struct tnd_conv *conv, bo
                          tandem_tensor *node);
 void tnd_conv_print_columns(struct tnd_lowering *l, const struct tnd_conv *conv,
                             tandem_tensor *node);
+/** Sets `offsets`, for the window as it is now. */
+enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv *conv);
 
+/* lower_direct.c. It may pad `x`, and make taps side by side one. */
+enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv *conv,
+                                         const struct tnd_net_node *node, tandem_tensor *x,
+                                         tandem_tensor **out);
 /* lower_im2col.c. `is_point`: a window of one place without steps and padding. */
 enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
                                           bool is_point, tandem_tensor *x, tandem_tensor **out);

@@ -47,6 +47,7 @@ typedef int32_t four_lanes __attribute__((vector_size(16)));
 TND_INLINE void transpose_4x4(const float *const rows[4], int64_t at, float *out, int64_t stride)
 {
     four in[4];
+    TND_UNROLL
     for (int t = 0; t < 4; t++) {
         memcpy(&in[t], rows[t] + at, sizeof(four));
     }
@@ -55,6 +56,7 @@ TND_INLINE void transpose_4x4(const float *const rows[4], int64_t at, float *out
     const four columns[4] = {
         SHUFFLE(low[0], low[1], 0, 1, 4, 5), SHUFFLE(low[0], low[1], 2, 3, 6, 7),
         SHUFFLE(high[0], high[1], 0, 1, 4, 5), SHUFFLE(high[0], high[1], 2, 3, 6, 7)};
+    TND_UNROLL
     for (int i = 0; i < 4; i++) {
         memcpy(out + (at + i) * stride, &columns[i], sizeof(four));
     }

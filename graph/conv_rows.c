@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ * Where the windows of convolutions lie, channels last: pointers to the rows of channels that places
+ * of the result see. */
+#include "graph/lower_conv.h"
+
+/* Where the window begins for a place of the result; returns the image. */
+static int64_t place_of(const struct tnd_conv *conv, int64_t pixel, int64_t *start)
+{
+    for (int i = conv->n - 1; i >= 0; i--) {
+        start[i] = pixel % conv->out[i] * conv->stride[i] - conv->begin[i];
+        pixel /= conv->out[i];
+    }
+    return pixel;
+}
+
+/* How many of `n` places from one on, in the same line, see nothing of the padding. */
+static int count_whole(const struct tnd_conv *conv, const int64_t *start, int n)
+{
+    const int last = conv->n - 1;
+    for (int i = 0; i < conv->n; i++) {
+        if (start[i] < 0 || start[i] + (conv->taps[i] - 1) * conv->dilation[i] >= conv->in[i]) {
+            return 0;
+        }
+    }
+    const int64_t room =
+        conv->in[last] - 1 - start[last] - (conv->taps[last] - 1) * conv->dilation[last];
+    const int64_t column = (start[last] + conv->begin[last]) / conv->stride[last];
+    int64_t whole = room / conv->stride[last] + 1;
+    whole = whole < conv->out[last] - column ? whole : conv->out[last] - column;
+    return whole < n ? (int)whole : n;
+}
+
+/* Pointers of such places, `step` from tap to tap. */
+static void find_whole(const struct tnd_conv *conv, const float *x, int64_t image,
+                       const int64_t *start, int n, const float **rows, int64_t step)
+{
+    const int64_t next = conv->stride[conv->n - 1] * conv->all_channels;
+    for (int i = 0; i < conv->n; i++) {
+        image = image * conv->in[i] + start[i];
+    }
+    for (int64_t t = 0; t < conv->n_taps; t++) {
+        const float *at = x + image * conv->all_channels + conv->offsets[t];
+        for (int m = 0; m < n; m++, at += next) {
+            rows[t * step + m] = at;
+        }
+    }
+}
+
+/* Pointers of one place at the edge. */
+static void find_rows(const struct tnd_conv *conv, const float *x, int64_t image,
+                      const int64_t *start, const float **rows, int64_t step)
+{
+    int64_t tap[TND_NET_MAX_WINDOW] = {0};
+    for (int64_t t = 0; t < conv->n_taps; t++) {
+        int64_t at = image;
+        bool is_inside = true;
+        for (int i = 0; i < conv->n; i++) {
+            const int64_t place = start[i] + tap[i] * conv->dilation[i];
+            is_inside = is_inside && place >= 0 && place < conv->in[i];
+            at = at * conv->in[i] + place;
+        }
+        rows[t * step] = is_inside ? x + at * conv->all_channels : conv->zeros;
+        for (int i = conv->n - 1; i >= 0 && ++tap[i] == conv->taps[i]; i--) {
+            tap[i] = 0;
+        }
+    }
+}
+
+void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int n,
+                   int64_t channel, const float **rows)
+{
+    int64_t start[TND_NET_MAX_WINDOW];
+    int64_t image = place_of(conv, pixel, start);
+    for (int m = 0; m < n;) {
+        int whole = count_whole(conv, start, n - m);
+        if (whole > 0) {
+            find_whole(conv, x + channel, image, start, whole, rows + m, n);
+        } else {
+            find_rows(conv, x + channel, image, start, rows + m, n);
+            whole = 1;
+        }
+        m += whole;
+        int i = conv->n - 1;
+        start[i] += whole * conv->stride[i];
+        while (i >= 0 && start[i] == conv->out[i] * conv->stride[i] - conv->begin[i]) {
+            start[i] = -conv->begin[i];
+            if (--i >= 0) {
+                start[i] += conv->stride[i];
+            } else {
+                image++;
+            }
+        }
+    }
+}
+
+int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n)
+{
+    const int64_t parts = (n + kernel->pixels - 1) / kernel->pixels;
+    return (n + parts - 1) / parts;
+}
+
+enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv *conv)
+{
+    int64_t tap[TND_NET_MAX_WINDOW] = {0};
+    int64_t *out =
+        tnd_arena_alloc(&l->out->arena, (size_t)conv->n_taps * sizeof(out[0]), _Alignof(int64_t));
+    if (out == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    for (int64_t t = 0; t < conv->n_taps; t++) {
+        int64_t at = 0;
+        for (int i = 0; i < conv->n; i++) {
+            at = at * conv->in[i] + tap[i] * conv->dilation[i];
+        }
+        out[t] = at * conv->all_channels;
+        for (int i = conv->n - 1; i >= 0 && ++tap[i] == conv->taps[i]; i--) {
+            tap[i] = 0;
+        }
+    }
+    conv->offsets = out;
+    return TANDEM_OK;
+}
