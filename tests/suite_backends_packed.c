@@ -277,6 +277,9 @@ static void every_instruction_set_has_the_bits_of_its_rows(void)
             for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
                 check_level(&level, types[t], 43, block > 1 ? 3 * block : 333, tokens[i], false);
             }
+            for (int64_t k = 1; block == 1 && k < 20; k += 6) {
+                check_level(&level, types[t], 43, k, 7 + k, false);
+            }
             check_level(&level, types[t], 35, block > 1 ? 3 * block : 40, 4, true);
             check_level(&level, types[t], 16, block == 256 ? 2304 : 2080, 9, true);
         }
