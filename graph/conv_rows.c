@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where the windows of convolutions lie, channels last: pointers to the rows of channels that places
- * of the result see. */
+ * Where the windows of convolutions lie, channels last: pointers to the rows of channels that
+ * places of the result see. */
 #include "graph/lower_conv.h"
 
 /* Where the window begins for a place of the result; returns the image. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions of F32 with constant weights, channels last: in which way each one is computed. Those
- * over single places are matrix products, which the runtime's table chooses. */
+ * Convolutions of F32 with constant weights, channels last: in which way each one is computed.
+ * Those over single places are matrix products, which the runtime's table chooses. */
 #include <limits.h>
 
 #include "graph/lower_conv.h"
