@@ -81,7 +81,9 @@ static void text_add_heading(struct tnd_text *out, const struct tnd_analysis *a)
         tnd_text_printf(out, " %*.*s ", column_width(a, p), split_of(name), name);
         has_tails = has_tails || name[split_of(name)] != '\0';
     }
-    tnd_text_printf(out, has_tails ? "\n%8s" : "", "");
+    if (has_tails) {
+        tnd_text_printf(out, "\n%8s", "");
+    }
     for (int p = 0; p < a->n_profiles && has_tails; p++) {
         const char *name = a->profiles[p]->name;
         tnd_text_printf(out, " %*s ", column_width(a, p), name + split_of(name));
