@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a small net, and a set of passes: the optimised net is valid and gives the same bits
- * (NaN for NaN). */
+ * Any bytes as a small net, and a set of passes: the optimised net is valid, and where all passes of
+ * the set promise it, gives the same bits (NaN for NaN). */
 #include <stdlib.h>
 
 #include "graph/pass.h"
@@ -60,11 +60,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) {
         return 0;
     }
-    const unsigned passes = TND_PASSES_EXACT & (data[0] == 0 ? TND_PASSES_ALL : data[0]);
+    const unsigned passes = data[0] == 0 ? TND_PASSES_EXACT : TND_PASSES_ALL & data[0];
     const int n = run(data + 1, size - 1, 0, want);
     must(run(data + 1, size - 1, passes, got) == n);
     for (int i = 0; i < n; i++) {
-        compare(want[i], got[i]);
+        if ((passes & ~TND_PASSES_EXACT) == 0) {
+            compare(want[i], got[i]);
+        }
         tnd_array_free(want[i]);
         tnd_array_free(got[i]);
     }
