@@ -54,7 +54,7 @@ run_peer() { # NUMBER WORDS
         if [ "$generation" -eq 0 ]; then printf '%s\tprompt %s\t%s\n' "$1" "$prompt" "$speed"; else
             printf '%s\tgeneration %s\t%s\n' "$1" "$generation" "$speed"; fi >>"$work/speeds"
         sed -n 's/.*"build_commit": *"\([^"]*\)".*"build_number": *\([0-9]*\).*/build \2 (\1)/p' <<<"$line" >"$work/version.$1"
-    done < <(tr '\n' ' ' <"$work/out" | sed 's/} *, */}\n/g') # an object a line
+    done < <(tr '\n' ' ' <"$work/out" | sed 's/}/}\n/g') # an object a line, whatever stands between
     [ -s "$work/version.$1" ] || { echo "compare_peers: $2 printed no result as json" >&2; exit 1; }
 }
 
