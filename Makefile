@@ -160,11 +160,6 @@ ifneq ($(filter x86_64% amd64%,$(MACHINE)),)
 AVX2 := -mavx2 -mfma -mf16c -mbmi2
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
 $(OBJ)/%_avx2.o: private ISA := $(AVX2)
-# Clang takes more than ten minutes to optimise these with checks of undefined behaviour.
-ifneq ($(findstring undefined,$(SAN)),)
-$(OBJ)/graph/conv_tile_avx2.o: private ISA := $(AVX2) -O0
-$(OBJ)/graph/conv_tile_avx512.o: private ISA := $(AVX512) -O0
-endif
 $(OBJ)/%_avxvnni.o: private ISA := $(AVX2) -mavxvnni
 $(OBJ)/%_avx512.o: private ISA := $(AVX512)
 $(OBJ)/%_vnni.o: private ISA := $(AVX512) -mavx512vnni
