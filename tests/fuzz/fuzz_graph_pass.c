@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a small net, and a set of passes: the optimised net is valid, and where all passes of
- * the set promise it, gives the same bits (NaN for NaN). */
+ * Any bytes as a small net, and a set of passes: the optimised net is valid, and where all passes
+ * of the set promise it, gives the same bits (NaN for NaN). */
 #include <stdlib.h>
 
 #include "graph/pass.h"
