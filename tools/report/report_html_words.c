@@ -224,11 +224,7 @@ void tnd_report_words(struct tnd_report *report)
     tnd_text_add(out, "<section class=\"advice\" id=\"advice\">\n<h2>What to use</h2>\n");
     for (int s = 0; s < report->n_sources; s++) {
         const struct tnd_analyses *analyses = &report->analyses[s];
-        if (report->n_sources > 1) {
-            tnd_text_printf(out, "<h3>Table %d: ", s + 1);
-            tnd_report_escape(out, report->sources[s].name);
-            tnd_text_add(out, "</h3>\n");
-        }
+        tnd_report_table_heading(report, s);
         for (int i = 0; i < analyses->n; i++) {
             if (tnd_report_is_first_of_type(analyses, i)) {
                 advise(report, analyses, analyses->list[i].type);

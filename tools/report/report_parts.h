@@ -66,6 +66,8 @@ int tnd_report_enough(const double *us, int n);
 
 /* ---- writing: report_text.c ---- */
 
+/** A heading with number and name of a table, where a report has several. */
+void tnd_report_table_heading(struct tnd_report *report, int source);
 /** Text for elements and attributes: markup characters escaped, what is no UTF-8 or no printable
  *  character replaced. */
 void tnd_report_escape(struct tnd_text *out, const char *string);

@@ -33,6 +33,16 @@ void tnd_report_escape(struct tnd_text *out, const char *string)
     }
 }
 
+void tnd_report_table_heading(struct tnd_report *report, int source)
+{
+    if (report->n_sources < 2) {
+        return;
+    }
+    tnd_text_printf(&report->out, "<h3>Table %d: ", source + 1);
+    tnd_report_escape(&report->out, report->sources[source].name);
+    tnd_text_add(&report->out, "</h3>\n");
+}
+
 void tnd_report_number(struct tnd_text *out, double value)
 {
     double size = fabs(value);
