@@ -30,50 +30,61 @@ endef
 
 .PHONY: install uninstall install-python uninstall-python
 install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, headers, manual pages, completions, documents, examples
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir) $(ggmldir) $(includedir)/tandem \
+	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir) $(ggmldir) $(includedir)/tandem \
 	    $(pkgconfigdir) $(cmakedir) $(mandir)/man1 $(completiondir))
-	$(INSTALL) -m 755 $(addprefix $(BIN)/,$(TOOLS)) $(DESTDIR)$(bindir)
-	$(INSTALL) -m 644 $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) $(DESTDIR)$(libdir)
-	$(INSTALL) -m 644 $(BRIDGE) $(DESTDIR)$(ggmldir)
-	ln -sf $(notdir $(BRIDGE)) $(DESTDIR)$(ggmldir)/$(BRIDGE_ALIAS)
-	for name in $(LIBRARIES); do \
+	$(call say,INSTALL,$(DESTDIR)$(bindir): $(TOOLS))
+	$(Q)$(INSTALL) -m 755 $(addprefix $(BIN)/,$(TOOLS)) $(DESTDIR)$(bindir)
+	$(call say,INSTALL,$(DESTDIR)$(libdir): $(LIBRARIES); files for pkg-config and CMake)
+	$(Q)$(INSTALL) -m 644 $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) $(DESTDIR)$(libdir)
+	$(call say,INSTALL,$(DESTDIR)$(ggmldir): $(notdir $(BRIDGE)))
+	$(Q)$(INSTALL) -m 644 $(BRIDGE) $(DESTDIR)$(ggmldir)
+	$(Q)ln -sf $(notdir $(BRIDGE)) $(DESTDIR)$(ggmldir)/$(BRIDGE_ALIAS)
+	$(Q)for name in $(LIBRARIES); do \
 	    ln -sf $$name.so.$(VERSION) $(DESTDIR)$(libdir)/$$name.so.$(SOVERSION); \
 	    ln -sf $$name.so.$(SOVERSION) $(DESTDIR)$(libdir)/$$name.so; \
 	done
-	$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(includedir)/tandem
-	$(call fill,tandem.pc.in,$(pkgconfigdir)/tandem.pc)
-	$(call fill,tandem-llama.pc.in,$(pkgconfigdir)/tandem-llama.pc)
-	$(call fill,tools/cmake/TandemConfig.cmake.in,$(cmakedir)/TandemConfig.cmake)
-	$(call fill,tools/cmake/TandemConfigVersion.cmake.in,$(cmakedir)/TandemConfigVersion.cmake)
-	for tool in $(TOOLS); do \
+	$(call say,INSTALL,$(DESTDIR)$(includedir)/tandem)
+	$(Q)$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(includedir)/tandem
+	$(Q)$(call fill,tandem.pc.in,$(pkgconfigdir)/tandem.pc)
+	$(Q)$(call fill,tandem-llama.pc.in,$(pkgconfigdir)/tandem-llama.pc)
+	$(Q)$(call fill,tools/cmake/TandemConfig.cmake.in,$(cmakedir)/TandemConfig.cmake)
+	$(Q)$(call fill,tools/cmake/TandemConfigVersion.cmake.in,$(cmakedir)/TandemConfigVersion.cmake)
+	$(call say,INSTALL,$(DESTDIR)$(mandir)/man1: manual pages; completions for bash)
+	$(Q)for tool in $(TOOLS); do \
 	    bash mk/man_page.sh $(BIN)/$$tool $(VERSION) $(docdir) > $(DESTDIR)$(mandir)/man1/$$tool.1 || exit 1; \
 	    bash mk/completion.sh $(BIN)/$$tool > $(DESTDIR)$(completiondir)/$$tool || exit 1; \
 	done
-	bash mk/install_docs.sh $(DESTDIR)$(docdir)
+	$(call say,INSTALL,$(DESTDIR)$(docdir): documents and examples)
+	$(Q)bash mk/install_docs.sh $(DESTDIR)$(docdir)
 	@$(if $(DESTDIR),,$(next_steps))
 
 # Behind an installation into the running system.
 define next_steps
-echo; echo "Installed into $(prefix). What to do next:"; \
-echo "  ldconfig                          as root, so that programs find $(libdir)/libtandem.so.$(SOVERSION)"; \
-echo "                                    (or, without rights: export LD_LIBRARY_PATH=$(libdir))"; \
-echo "  $(bindir)/mulmat-tune bench --model 1.1B --type q4_0     measures this machine once"; \
-echo "  export GGML_BACKEND_PATH=$(ggmldir)/$(notdir $(BRIDGE))     for llama.cpp and others"; \
-echo "  make install-python               the package tandem_infer for Python, over these libraries"; \
-echo "  $(docdir)/README.md     says the rest; make uninstall removes all of it"
+echo; echo "Installed into $(prefix). What to do next:"; echo; \
+echo "  ldconfig"; \
+echo "      as root, so that programs find libtandem.so.$(SOVERSION)"; \
+echo "      (without rights: export LD_LIBRARY_PATH=$(libdir))"; \
+echo "  $(bindir)/mulmat-tune bench --model 1.1B --type q4_0"; \
+echo "      measures this machine once"; \
+echo "  export GGML_BACKEND_PATH=$(ggmldir)/$(notdir $(BRIDGE))"; \
+echo "      for llama.cpp and other programs with ggml"; \
+echo "  make install-python"; \
+echo "      the package tandem_infer for Python, over these libraries"; \
+echo; echo "$(docdir)/README.md says more; make uninstall removes all."
 endef
 
 uninstall: uninstall-python ## remove what install and install-python have put there
-	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS)) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/%.1) \
+	$(call say,REMOVE,all that was installed below $(DESTDIR)$(prefix))
+	$(Q)rm -f $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS)) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/%.1) \
 	    $(addprefix $(DESTDIR)$(completiondir)/,$(TOOLS))
-	rm -f $(foreach name,$(LIBRARIES),$(addprefix $(DESTDIR)$(libdir)/$(name),.a .so .so.$(SOVERSION) \
+	$(Q)rm -f $(foreach name,$(LIBRARIES),$(addprefix $(DESTDIR)$(libdir)/$(name),.a .so .so.$(SOVERSION) \
 	    .so.$(VERSION)))
-	rm -f $(addprefix $(DESTDIR)$(ggmldir)/,$(notdir $(BRIDGE)) $(BRIDGE_ALIAS))
-	rm -f $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS:include/%=%))
-	rm -f $(addprefix $(DESTDIR)$(pkgconfigdir)/,tandem.pc tandem-llama.pc)
-	rm -f $(addprefix $(DESTDIR)$(cmakedir)/,TandemConfig.cmake TandemConfigVersion.cmake)
-	rm -f $(addprefix $(DESTDIR)$(docdir)/,$(DOCS))
-	rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(ggmldir) \
+	$(Q)rm -f $(addprefix $(DESTDIR)$(ggmldir)/,$(notdir $(BRIDGE)) $(BRIDGE_ALIAS))
+	$(Q)rm -f $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS:include/%=%))
+	$(Q)rm -f $(addprefix $(DESTDIR)$(pkgconfigdir)/,tandem.pc tandem-llama.pc)
+	$(Q)rm -f $(addprefix $(DESTDIR)$(cmakedir)/,TandemConfig.cmake TandemConfigVersion.cmake)
+	$(Q)rm -f $(addprefix $(DESTDIR)$(docdir)/,$(DOCS))
+	$(Q)rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(ggmldir) \
 	    $(addprefix $(docdir)/,examples pictures reports) $(docdir)) 2>/dev/null || :
 
 # ---- Python --------------------------------------------------------------------------------------
@@ -90,14 +101,15 @@ PYTHON_INFO = $(DESTDIR)$(pythondir)/tandem_infer-$(VERSION).dist-info
 
 install-python: ## install the Python package over the installed libraries (PYTHON=python3, pythondir=...)
 	@$(if $(pythondir),:,echo "$(PYTHON) was not found: install it, or name it: PYTHON=..."; exit 1)
-	$(INSTALL) -d $(DESTDIR)$(pythondir)/tandem_infer $(PYTHON_INFO)
-	$(INSTALL) -m 644 $(PYTHON_FILES) $(DESTDIR)$(pythondir)/tandem_infer
+	$(call say,INSTALL,$(DESTDIR)$(pythondir)/tandem_infer)
+	$(Q)$(INSTALL) -d $(DESTDIR)$(pythondir)/tandem_infer $(PYTHON_INFO)
+	$(Q)$(INSTALL) -m 644 $(PYTHON_FILES) $(DESTDIR)$(pythondir)/tandem_infer
 	@printf 'Metadata-Version: 2.1\nName: tandem-infer\nVersion: $(VERSION)\n' > $(PYTHON_INFO)/METADATA
 	@sed -n 's/^description = "\(.*\)"/Summary: \1/p; s/^requires-python = "\(.*\)"/Requires-Python: \1/p' \
 	    bindings/python/pyproject.toml >> $(PYTHON_INFO)/METADATA
 	@echo make > $(PYTHON_INFO)/INSTALLER
-	@$(if $(DESTDIR),,echo; echo "Installed into $(pythondir). Try it: $(PYTHON) -c 'import \
-	tandem_infer; print(tandem_infer.version())'")
+	@$(if $(DESTDIR),,echo; echo "Try it:"; \
+	    echo "  $(PYTHON) -c 'import tandem_infer; print(tandem_infer.version())'")
 
 uninstall-python:
-	$(if $(pythondir),rm -rf $(DESTDIR)$(pythondir)/tandem_infer $(PYTHON_INFO))
+	$(Q)$(if $(pythondir),rm -rf $(DESTDIR)$(pythondir)/tandem_infer $(PYTHON_INFO))
