@@ -164,6 +164,43 @@ static void the_page_shows_how_right_predictions_are(void)
     tandem_table_free(table);
 }
 
+/* Two shapes by one profile, 2 operations for 18 / 32 bytes of weights: the int8 peak is a roof. */
+static void rooflines_show_what_was_measured(void)
+{
+    static const struct {
+        bool computing, reading;
+        const char *told;
+    } cases[] = {
+        {true, true, "Roofs: FMA 50 GOP/s, int8 200 GOP/s, reading 10 GB/s."},
+        {true, false, "int8 200 GOP/s; the speed of reading was not measured."},
+        {false, true, "Roofs: reading 10 GB/s; the peaks of computing were not measured."},
+        {false, false, "No rooflines: this table has no peaks of its machine."},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const bool any = cases[i].computing || cases[i].reading;
+        tandem_table *table = tune_new();
+        struct tnd_text page = TND_TEXT_INIT;
+        tune_add_cost(table, "cpu", 5, 1);
+        tune_add_cost(table, "opencl", 9, 0); /* a device: its roofs are others */
+        if (cases[i].computing) {
+            check_ok(tnd_table_add_peak(table, &(struct tnd_peak){"fma", 2, 50, 3, 1}));
+            check_ok(tnd_table_add_peak(table, &(struct tnd_peak){"bf16", 2, 100, 3, 1}));
+            check_ok(tnd_table_add_peak(table, &(struct tnd_peak){"int8 VNNI", 2, 200, 3, 1}));
+        }
+        if (cases[i].reading) {
+            check_ok(tnd_table_add_peak(table, &(struct tnd_peak){"read", 2, 10, 3, 1}));
+        }
+        check_ok(report(table, "t", append, &page));
+        const char *text = tnd_text_string(&page);
+        check_contains(text, cases[i].told);
+        check_int(count(text, "aria-label=\"Roofline, weights q4_0"), any ? 1 : 0);
+        check_int(count(text, ">reading</text>"), cases[i].reading ? 1 : 0);
+        check_int(count(text, ">int8</text>"), cases[i].computing ? 1 : 0);
+        tnd_text_fini(&page);
+        tandem_table_free(table);
+    }
+}
+
 static void names_cannot_break_out_of_the_page(void)
 {
     tandem_table *table = example();
@@ -207,6 +244,7 @@ static CU_TestInfo tests[] = {
     {"what_speaks_against_a_table_is_told", what_speaks_against_a_table_is_told},
     {"the_page_is_whole_and_needs_no_network", the_page_is_whole_and_needs_no_network},
     {"the_page_shows_how_right_predictions_are", the_page_shows_how_right_predictions_are},
+    {"rooflines_show_what_was_measured", rooflines_show_what_was_measured},
     {"names_cannot_break_out_of_the_page", names_cannot_break_out_of_the_page},
     {"a_reader_that_stops_is_told", a_reader_that_stops_is_told},
     {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},

@@ -18,6 +18,7 @@ command -v chromium >/dev/null || { echo "report_pictures: needs chromium" >&2; 
 "$build/mulmat-tune" analyze bench-data/macbook-pro-2018/table.txt --threads 1,4 -y --html "$pages/macbook-pro-2018.html"
 "$build/mulmat-tune" analyze "$table" --type q4_0 -y --html "$pages/epyc-zen5-2-cores.html"
 "$build/mulmat-tune" analyze "$table" --type f32 --html "$work/floats.html"
+"$build/mulmat-tune" analyze bench-data/epyc-zen4-2-cores/table.json --html "$work/peaks.html"
 "$build/mulmat-tune" analyze bench-data/pocl-epyc-zen5/table.json --type q4_0 --html "$work/devices.html"
 
 # shoot PAGE PICTURE WIDTH HEIGHT OPTION...: a picture of the top of a page, made smaller where
@@ -62,6 +63,7 @@ picture() {
     shoot "$work/$name.html" "$name" "$width" "$height"
 }
 picture chart-heat 900 300 "$work/floats.html" "Fastest profile, f32, 1 thread" "Fastest profile, f32, 2 threads"
+picture chart-roof 900 430 "$work/peaks.html" "Roofline, weights f16" "Roofline, weights q4_0"
 picture chart-over-m 900 430 "$pages/macbook-pro-2018.html" "Time over M, 4096 × 4096, q4_0, 1 thread" "Speed over M, 4096 × 4096, q4_0, 1 thread"
 picture chart-noise 900 560 "$work/devices.html" "Time over M, 256 × 256, q4_0, 2 threads" "Speed over M, 256 × 256, q4_0, 2 threads"
 picture chart-threads 900 460 "$pages/epyc-zen5-2-cores.html" "Speed-up over threads at M = 512, 2048 × 2048, q4_0" "Efficiency over threads at M = 512, 2048 × 2048, q4_0"

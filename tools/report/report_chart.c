@@ -331,6 +331,18 @@ void tnd_chart_guide(struct tnd_chart *chart, double x0, double y0, double x1, d
     }
 }
 
+void tnd_chart_label(struct tnd_chart *chart, double x, double y, const char *label)
+{
+    struct tnd_text *out = &chart->report->out;
+    if (can_show(chart, x, y)) {
+        tnd_text_add(out, "<text class=\"crosses end\" x=\"");
+        tnd_emit_number(out, 0, 1, x_of(chart, x));
+        tnd_text_add(out, "\" y=\"");
+        tnd_emit_number(out, 0, 1, y_of(chart, y) - 4.0);
+        tnd_text_printf(out, "\">%s</text>\n", label);
+    }
+}
+
 void tnd_chart_vertical(struct tnd_chart *chart, double x, const char *label, int row)
 {
     struct tnd_text *out = &chart->report->out;

@@ -35,6 +35,8 @@ void tnd_chart_hollow(struct tnd_chart *chart, int style, double x, double y);
 void tnd_chart_ring(struct tnd_chart *chart, int style, double x, double y);
 /** A plain line that is no profile: ideal scaling, ratio 1. */
 void tnd_chart_guide(struct tnd_chart *chart, double x0, double y0, double x1, double y1);
+/** A word that ends above a point. */
+void tnd_chart_label(struct tnd_chart *chart, double x, double y, const char *label);
 /** A vertical line with a label; `row` 0, 1, .. keeps neighbours apart. */
 void tnd_chart_vertical(struct tnd_chart *chart, double x, const char *label, int row);
 /** A line of the legend; `name` is not trusted. */

@@ -20,6 +20,22 @@ bool tnd_report_is_first_of_type(const struct tnd_analyses *analyses, int i)
     return first == i;
 }
 
+const struct tnd_analysis *tnd_report_longest(const struct tnd_analyses *analyses,
+                                              enum tandem_type type)
+{
+    const struct tnd_analysis *longest = NULL;
+    for (int i = 0; i < analyses->n; i++) {
+        const struct tnd_analysis *a = &analyses->list[i];
+        if (a->type == type &&
+            (longest == NULL || a->threads > longest->threads ||
+             (a->threads == longest->threads && a->n_points > longest->n_points))) {
+            longest = a;
+        }
+    }
+    TND_ASSERT(longest != NULL);
+    return longest;
+}
+
 int tnd_report_shape_end(const struct tnd_analyses *analyses, int first)
 {
     TND_ASSERT(first >= 0 && first < analyses->n);

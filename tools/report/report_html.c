@@ -158,6 +158,7 @@ static void one_table(struct tnd_report *report, int source)
     }
     tnd_text_add(out, "</h2>\n<div class=\"charts\">\n");
     tnd_report_heat(report, source);
+    tnd_report_roof(report, source);
     tnd_text_add(out, "</div>\n");
     tnd_report_moves(report, source);
     tnd_report_calibration(report, source);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/emit.h"
-#include "base/tnd_assert.h"
 #include "tools/report/report_parts.h"
 #include "tune/roof.h"
 
@@ -106,17 +105,8 @@ static bool of_type(struct tnd_report *report, int source, enum tandem_type type
     bool has_roof = false;
     const struct tnd_analyses *analyses = &report->analyses[source];
     const struct tandem_table *table = report->sources[source].table;
-    const struct tnd_analysis *longest = NULL; /* of the most threads, with the most points */
+    const struct tnd_analysis *longest = tnd_report_longest(analyses, type);
     struct headline sums;
-    for (int i = 0; i < analyses->n; i++) {
-        const struct tnd_analysis *a = &analyses->list[i];
-        if (a->type == type &&
-            (longest == NULL || a->threads > longest->threads ||
-             (a->threads == longest->threads && a->n_points > longest->n_points))) {
-            longest = a;
-        }
-    }
-    TND_ASSERT(longest != NULL);
     const int points[] = {0, longest->n_points / 2, longest->n_points - 1};
     const char *open = "<p>";
     for (int i = 0; i < 3; i++) {

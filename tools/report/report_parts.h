@@ -33,6 +33,7 @@ void tnd_report_curves(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_threads(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_transfer_shares(struct tnd_report *report, const struct tnd_analysis *a);
+void tnd_report_roof(struct tnd_report *report, int source);
 void tnd_report_moves(struct tnd_report *report, int source);
 void tnd_report_calibration(struct tnd_report *report, int source);
 void tnd_report_numbers(struct tnd_report *report, const struct tnd_analysis *a);
@@ -45,6 +46,10 @@ void tnd_report_lanes(struct tnd_report *report, const struct tnd_trace_run *run
 bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analysis *b);
 /** Whether no analysis in front of this one is of its weight type. */
 bool tnd_report_is_first_of_type(const struct tnd_analyses *analyses, int i);
+/** Of the analyses of a type, of which there is one at least: that of the most threads, and of
+ *  those with the most points. */
+const struct tnd_analysis *tnd_report_longest(const struct tnd_analyses *analyses,
+                                              enum tandem_type type);
 /** First analysis behind `first` that is of another shape. */
 int tnd_report_shape_end(const struct tnd_analyses *analyses, int first);
 /** Time of the fastest profile at a point. */
