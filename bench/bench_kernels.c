@@ -89,7 +89,7 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
 static void print_cell(const struct options *o, const struct peaks *p,
                        const struct tnd_kernel_cell *c, int layout, const char *isa, bool first)
 {
-    static const char *const names[TND_LAYOUTS] = {"rows", "packed"};
+    static const char *const names[TND_LAYOUTS] = {"rows", "packed", "tiles"};
     const struct tnd_cell_time *t = &c->layout[layout];
     const char *type = tandem_type_name(c->type);
     bool quantized = tandem_type_is_quantized(c->type);
@@ -178,7 +178,8 @@ static const char usage[] =
     "bench-kernels [--type T,..] [--shape NxK,..] [--m M,..] [--threads N] [--isa scalar|avx2|..]\n"
     "              [--seconds S (of a cell)] [--output md|json|csv]\n"
     "Defaults: all types, 4096x4096, M 1,2,4,8,32,128,512, one thread a CPU, 0.3 s a cell, md.\n"
-    "rows: weights as in the file; packed: Tandem's own copy. Times count the quantising of the\n"
+    "rows: weights as in the file; packed: Tandem's own copy; tiles: that copy by AMX, emulated\n"
+    "with TANDEM_CPU=amx-emulated. Times count the quantising of the\n"
     "activations. GB/s are of the type's bytes. Shares are of the arithmetic's peak or (up to 16\n"
     "tokens) of reading the same weights, both measured in turn with the kernel; medians.\n";
 
@@ -232,10 +233,11 @@ int main(int argc, char **argv)
     }
     struct tnd_cpu_kernels kernels;
     tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features(), o.isa), &kernels);
-    size_t scratch = tnd_matmul_q_scratch();
-    if (tnd_matmul_packed_scratch() > scratch) {
-        scratch = tnd_matmul_packed_scratch();
+    if (tnd_cpu_emulates_tiles()) {
+        tnd_fill_tiles_emulated(&kernels);
     }
+    size_t scratch = tnd_max(tnd_matmul_q_scratch(), tnd_matmul_packed_scratch());
+    scratch = tnd_max(scratch, tnd_matmul_amx_scratch());
     for (int i = 0; i < o.n_shapes * o.n_m; i++) {
         int64_t m = o.m[i % o.n_m];
         int64_t k = o.shapes[i / o.n_m][1];
@@ -257,7 +259,7 @@ int main(int argc, char **argv)
                 struct tnd_kernel_cell cell = {
                     .type = o.types[t], .n = o.shapes[s][0], .k = o.shapes[s][1], .m = o.m[i]};
                 if (!tnd_kernel_cell_measure(team, o.threads, &kernels, o.budget_s, &cell)) {
-                    fprintf(stderr, "bench-kernels: no memory for %s %lldx%lld\n",
+                    fprintf(stderr, "bench-kernels: %s %lldx%lld: no memory, or no such product\n",
                             tandem_type_name(cell.type), (long long)cell.n, (long long)cell.k);
                     continue;
                 }

@@ -22,10 +22,18 @@ enum {
 };
 static const size_t ROTATE_BYTES = (size_t)192 << 20;
 
+/* What becomes of the activations, and the product. */
+static const struct {
+    uint32_t init, compute;
+} tasks[TND_LAYOUTS] = {
+    [TND_LAYOUT_ROWS] = {TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_Q},
+    [TND_LAYOUT_PACKED] = {TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_PACKED},
+    [TND_LAYOUT_TILES] = {TANDEM_TASK_TILE_X, TANDEM_TASK_MUL_MAT_TILES},
+};
+
 struct cell_job {
     const struct tnd_cpu_kernels *kernels;
     struct tandem_work work;
-    struct tnd_packed_weight *packed; /* when there is a packed layout */
     tnd_read_fn *read;
     tnd_peak_fn *peak;
     double operations[TND_LANES_MAX * 4]; /* of each thread's peak */
@@ -33,6 +41,7 @@ struct cell_job {
     size_t bytes;
     int n_streams;
     int threads;
+    bool has_failed; /* of the first worker, as of all others */
     int64_t sink[TND_LANES_MAX * 4];
 };
 
@@ -43,20 +52,11 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void rows_main(void *user, struct tandem_worker *worker)
+static void product_main(void *user, struct tandem_worker *worker)
 {
     struct cell_job *job = user;
-    (void)tnd_cpu_mul_mat_run(job->kernels, &job->work, worker);
-}
-
-static void packed_main(void *user, struct tandem_worker *worker)
-{
-    struct cell_job *job = user;
-    if (tandem_type_is_quantized(job->packed->type)) {
-        tnd_matmul_packed(job->kernels, job->packed, &job->work, worker);
-    } else {
-        tnd_matmul_packed_f(job->kernels, job->packed, &job->work, worker);
-    }
+    const enum tandem_status status = tnd_cpu_mul_mat_run(job->kernels, &job->work, worker);
+    job->has_failed = job->has_failed || (worker->index == 0 && status != TANDEM_OK);
 }
 
 static void read_main(void *user, struct tandem_worker *worker)
@@ -141,7 +141,6 @@ static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, s
 {
     static const struct tnd_packed_options unlimited = {.limit_bytes = SIZE_MAX};
     size_t w_bytes = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
-    bool quantized = tandem_type_is_quantized(cell->type);
     memset(o, 0, sizeof(*o));
     o->stride = (w_bytes + 4095) / 4096 * 4096;
     o->copies = w_bytes == 0 ? 0 : cell->m <= FEW_TOKENS ? (int)(ROTATE_BYTES / o->stride) + 1 : 1;
@@ -166,6 +165,7 @@ static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, s
     }
     o->weights = tandem_tensor_borrow(o->context, cell->type, 2, (int64_t[]){cell->k, cell->n},
                                       o->w, w_bytes);
+    tandem_tensor_set_role(o->weights, TANDEM_ROLE_CONSTANT);
     tandem_tensor *x =
         tandem_tensor_new(o->context, TANDEM_TYPE_F32, 2, (int64_t[]){cell->k, cell->m});
     o->y = tandem_mul_mat(o->context, o->weights, x);
@@ -174,7 +174,11 @@ static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, s
     }
     o->y->data = aligned_alloc(64, (tandem_tensor_bytes(o->y) + 63) / 64 * 64);
     fill_weights(x->data, TANDEM_TYPE_F32, cell->m, cell->k);
-    o->workspace_bytes = quantized ? tnd_cpu_mul_mat_workspace(o->y, TANDEM_TASK_MUL_MAT_Q) : 64;
+    o->workspace_bytes = 64;
+    for (int i = 0; i < TND_LAYOUTS; i++) {
+        const size_t bytes = tnd_cpu_mul_mat_workspace(o->y, tasks[i].compute);
+        o->workspace_bytes = bytes > o->workspace_bytes ? bytes : o->workspace_bytes;
+    }
     o->workspace = aligned_alloc(64, (o->workspace_bytes + 63) / 64 * 64);
     return o->y->data != NULL && o->workspace != NULL;
 }
@@ -186,9 +190,7 @@ static double run_once(tnd_team *team, struct cell_job *job, struct operands *o,
                        bool quantized)
 {
     o->weights->data = o->w + (size_t)copy * o->stride;
-    if (kind == TND_LAYOUT_PACKED) {
-        job->packed = o->packed[copy];
-    }
+    job->work.prepared = kind == TND_LAYOUT_ROWS ? NULL : o->packed[copy];
     /* Packed weights lie in huge pages: what is compared with them shall read those too. */
     job->memory = o->packed[copy] != NULL ? (const char *)o->packed[copy]->panels
                                           : (const char *)o->weights->data;
@@ -198,12 +200,12 @@ static double run_once(tnd_team *team, struct cell_job *job, struct operands *o,
         tnd_team_run(team, kind < PEAK ? read_main : peak_main, job);
         return now() - begin;
     }
-    if (quantized) {
-        job->work.task = TANDEM_TASK_QUANTIZE_X;
-        tnd_team_run(team, rows_main, job);
-        job->work.task = TANDEM_TASK_MUL_MAT_Q;
+    if (quantized || kind == TND_LAYOUT_TILES) {
+        job->work.task = tasks[kind].init;
+        tnd_team_run(team, product_main, job);
     }
-    tnd_team_run(team, kind == TND_LAYOUT_PACKED ? packed_main : rows_main, job);
+    job->work.task = quantized || kind != TND_LAYOUT_ROWS ? tasks[kind].compute : TANDEM_TASK_NODE;
+    tnd_team_run(team, product_main, job);
     return now() - begin;
 }
 
@@ -265,16 +267,17 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     }
     cell->bytes[TND_LAYOUT_ROWS] = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
     cell->bytes[TND_LAYOUT_PACKED] = tnd_packed_weights_bytes(o.store) / (size_t)o.copies;
+    cell->bytes[TND_LAYOUT_TILES] = cell->bytes[TND_LAYOUT_PACKED];
     job.bytes = cell->bytes[TND_LAYOUT_ROWS];
     job.work = (struct tandem_work){.node = o.y,
-                                    .task = TANDEM_TASK_NODE,
                                     .row_begin = 0,
                                     .row_end = cell->n,
                                     .workspace = o.workspace,
                                     .workspace_bytes = o.workspace_bytes};
     const bool reads = cell->m <= FEW_TOKENS;
-    const bool exists[KINDS] = {true, has_packed, reads, reads, reads, reads, true};
-    for (int i = 0; i < o.copies && exists[TND_LAYOUT_PACKED]; i++) {
+    const bool has_tiles = has_packed && kernels->amx.name != NULL;
+    const bool exists[KINDS] = {true, has_packed, has_tiles, reads, reads, reads, reads, true};
+    for (int i = 0; i < o.copies && has_packed; i++) {
         run_once(team, &job, &o, TND_LAYOUT_PACKED, i, quantized); /* packs */
     }
     int copy = 0;
@@ -317,5 +320,5 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     cell->read_gbps = reads ? 1e-3 * (double)job.bytes / plain.median_us : 0;
     cell->read_streams = TND_READ_STREAMS[read - READ];
     free_operands(&o);
-    return true;
+    return !job.has_failed;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One cell of bench-kernels: a product in every layout that there is, the peak of the arithmetic
+ * One cell of bench-kernels: a product in every layout that there is (tiles of AMX multiply packed
+ * weights), the peak of the arithmetic
  * and plain reading of the same weights, one after the other in turn, so that a disturbance meets
  * them alike: shares are those of the same turn. */
 #ifndef TND_KERNEL_CELL_H
@@ -8,7 +9,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "bench/team.h"
 
-enum tnd_layout { TND_LAYOUT_ROWS, TND_LAYOUT_PACKED, TND_LAYOUTS };
+enum tnd_layout { TND_LAYOUT_ROWS, TND_LAYOUT_PACKED, TND_LAYOUT_TILES, TND_LAYOUTS };
 
 struct tnd_cell_time {
     double median_us, best_us;
@@ -28,7 +29,7 @@ struct tnd_kernel_cell {
     int read_streams;          /* of each thread, that were the fastest */
 };
 
-/** Measures for about `budget_s` seconds. False when there is no memory. */
+/** Measures for about `budget_s` seconds. False when there is no memory, or a product failed. */
 bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_kernels *kernels,
                              double budget_s, struct tnd_kernel_cell *cell);
 
