@@ -112,6 +112,7 @@ bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out
     out->device = mapping->device;
     out->file = mapping->file;
     out->changed_ns = mapping->changed_ns;
+    out->path = strlen(mapping->path) < sizeof(mapping->path) - 1 ? mapping->path : "";
     snprintf(out->name, sizeof(out->name), "%s", slash != NULL ? slash + 1 : mapping->path);
     return true;
 }

@@ -25,7 +25,8 @@ struct tnd_mapped_file {
     dev_t device;
     ino_t file;
     int64_t changed_ns;
-    char name[256]; /* without folder; cut */
+    const char *path; /* "" when it is too long; valid while the mapping stays */
+    char name[256];   /* without folder; cut */
 };
 /** The mapping that holds all of these bytes. False: none does, or a fault was met in it. Any
  *  thread while the mapping stays. */

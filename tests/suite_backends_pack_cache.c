@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cache of packed weights: what one backend wrote another one maps and computes with to the
- * same bits; what does not fit or is damaged is not used, what is somebody else's is left alone.
+ * Files of packed weights: what one backend wrote another one maps and computes with to the same
+ * bits; what does not fit or is damaged is not used, what is somebody else's is left alone.
  * The bytes of panels, on which files rely, are pinned. */
 #include <CUnit/CUnit.h>
 #include <dirent.h>
@@ -80,10 +80,8 @@ static void write_model(const char *path, unsigned seed)
     CU_ASSERT_TRUE(tnd_test_write_file(path, bytes, sizeof(bytes)));
 }
 
-static void net_open(struct net *net, const char *model, const char *folder)
+static void net_open_with(struct net *net, const char *model, const char *settings)
 {
-    char settings[512];
-    snprintf(settings, sizeof(settings), "pack-cache=%s", folder);
     const struct tandem_backend_options options = {
         .size = sizeof(options), .n_threads_max = 4, .settings = settings, .log = note};
     memset(net, 0, sizeof(*net));
@@ -96,6 +94,13 @@ static void net_open(struct net *net, const char *model, const char *folder)
         tandem_tensor_borrow_const(net->context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N},
                                    net->model.data + BEFORE, ROWS_BYTES);
     check_ok(tnd_backend_cpu.prepare(net->cpu, net->node->src[0], &net->packed, NULL));
+}
+
+static void net_open(struct net *net, const char *model, const char *folder)
+{
+    char settings[512];
+    snprintf(settings, sizeof(settings), "pack-cache=%s", folder);
+    net_open_with(net, model, settings);
 }
 
 static void net_close(struct net *net)
@@ -326,6 +331,83 @@ static void a_folder_that_cannot_be_written_costs_the_cache_alone(void)
     net_close(&net);
 }
 
+/* Copies both files: the same contents, from another time, in another place. */
+static void copy_file(const char *from, const char *to)
+{
+    const struct timespec times[2] = {{1000000000, 0}, {1000000000, 0}};
+    size_t n = 0;
+    char *whole = tnd_test_read_file(from, &n);
+    CU_ASSERT_TRUE(tnd_test_write_file(to, whole, n));
+    CU_ASSERT_TRUE(utimensat(AT_FDCWD, to, times, 0) == 0);
+    free(whole);
+}
+
+static void a_file_beside_a_model_goes_along_with_it(void)
+{
+    const char *folder = new_folder("beside");
+    const char *cache = new_folder("beside-cache");
+    char model[600], packed[700], moved[600], moved_packed[700], path[1024];
+    struct net net;
+    struct tandem_error error;
+    folder = strcpy(path, folder); /* new_folder has one answer */
+    if (!can_pack()) {
+        rmdir(folder);
+        rmdir(cache);
+        return;
+    }
+    snprintf(model, sizeof(model), "%s/m", cache);
+    snprintf(packed, sizeof(packed), "%s.packed", model);
+    snprintf(moved, sizeof(moved), "%s/moved", cache);
+    snprintf(moved_packed, sizeof(moved_packed), "%s.packed", moved);
+    write_model(model, 7);
+    net_open_with(&net, model, "packed-file=write");
+    CU_ASSERT_FALSE(is_cached(&net));
+    check_ok(net_keep(&net, NULL));
+    check_contains(notes, "m.packed: written");
+    net_close(&net);
+    copy_file(model, moved);
+    copy_file(packed, moved_packed);
+    for (int i = 0; i < 3; i++) { /* nobody has to ask for it, and it comes before a cache */
+        net_open_with(&net, moved, i == 1 ? "pack-cache=/nonexistent" : i == 2 ? "rows=keep" : "");
+        CU_ASSERT_TRUE(is_cached(&net));
+        check_contains(notes, "moved.packed: 1 packed weights");
+        check_ok(net_keep(&net, NULL)); /* nothing is new */
+        check_product(&net);
+        net_close(&net);
+    }
+    write_model(moved, 8); /* another model of the same size */
+    net_open_with(&net, moved, "");
+    CU_ASSERT_FALSE(is_cached(&net));
+    check_contains(notes, "another model file");
+    check_ok(net_keep(&net, NULL)); /* nobody asked for a file */
+    check_product(&net);
+    net_close(&net);
+    net_open(&net, moved, folder); /* a folder was asked for */
+    CU_ASSERT_FALSE(is_cached(&net));
+    check_ok(net_keep(&net, NULL));
+    net_close(&net);
+    net_open(&net, moved, folder);
+    CU_ASSERT_TRUE(is_cached(&net));
+    net_close(&net);
+    CU_ASSERT_TRUE(tnd_test_write_file(moved_packed, "a letter", 8));
+    net_open_with(&net, moved, "packed-file=write");
+    check_status(net_keep(&net, &error), TANDEM_E_FILE, "left alone", &error);
+    check_product(&net);
+    net_close(&net);
+    clear(folder);
+    clear(cache);
+}
+
+static void what_a_file_of_packed_weights_may_be_is_said(void)
+{
+    const struct tandem_backend_options options = {
+        .size = sizeof(options), .n_threads_max = 1, .settings = "packed-file=read"};
+    tandem_backend *cpu = NULL;
+    struct tandem_error error;
+    check_status(tnd_backend_cpu.open(&options, &cpu, &error), TANDEM_E_ARGUMENT, "packed-file",
+                 &error);
+}
+
 /* Rows that were let go are read from the file again. */
 static void rows_of_mapped_files_are_let_go_and_still_there(void)
 {
@@ -399,6 +481,8 @@ CU_TestInfo tnd_tests_pack_cache[] = {
      a_cache_cut_short_while_it_is_used_fails_the_product},
     {"a_folder_that_cannot_be_written_costs_the_cache_alone",
      a_folder_that_cannot_be_written_costs_the_cache_alone},
+    {"a_file_beside_a_model_goes_along_with_it", a_file_beside_a_model_goes_along_with_it},
+    {"what_a_file_of_packed_weights_may_be_is_said", what_a_file_of_packed_weights_may_be_is_said},
     {"rows_of_mapped_files_are_let_go_and_still_there",
      rows_of_mapped_files_are_let_go_and_still_there},
     {"bytes_of_panels_are_those_of_the_layout", bytes_of_panels_are_those_of_the_layout},

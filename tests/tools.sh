@@ -432,8 +432,8 @@ if group pack-cache; then
     for visit in 1 2; do
         try 0 "" "${packs[@]}" --pack-cache packs --verbose
         check "the text with a cache" cmp out plain
-        [ "$visit" = 1 ] && note=written || note="packed weights"
-        check "a note on the cache" has "pack-cache: packs/packed.gguf-" err
+        [ "$visit" = 1 ] && note=written || note=" packed weights, "
+        check "a note on the cache" has "packed weights: packs/packed.gguf-" err
         check "it is $note" has "$note" err
         check "one file and no other" [ "$(ls -A packs | wc -l)" -eq 1 ]
     done
@@ -441,7 +441,7 @@ if group pack-cache; then
     head -c 5000 "$cache" >short && cp short "$cache"
     try 0 "" "${packs[@]}" --pack-cache packs
     check "the text with a damaged cache" cmp out plain
-    check "and a note" has "pack-cache: " err
+    check "and a note" has "packed weights: " err
     check "it was made anew" [ "$(wc -c <"$cache")" -gt 5000 ]
     echo "a letter" >"$cache"
     try 0 "left alone" "${packs[@]}" --pack-cache packs
@@ -455,6 +455,23 @@ if group pack-cache; then
     check "leave one file" [ "$(ls -A packs | wc -l)" -eq 1 ]
     try 0 "packed weights" "${packs[@]}" --pack-cache packs --verbose
     try 0 "plain" "${packs[@]}" --pack-cache plain/below
+    # A file beside the model serves wherever both lie, unasked.
+    try 0 "MiB of packed weights for" convert packed.gguf along.gguf --packed
+    mkdir -p away && cp along.gguf along.gguf.packed away/
+    packs=("${packs[@]/packed.gguf/away\/along.gguf}")
+    try 0 "" "${packs[@]}" --verbose --stats
+    check "the file beside the model serves" has "packed weights: away/along.gguf.packed: " err
+    check "to the same text" cmp out plain
+    check "and nothing is packed" lacks "packed by backends" err
+    TANDEM_CPU=avx2 try 0 "another instruction set" "${packs[@]}"
+    try 1 "expected a new file, or -y" convert packed.gguf along.gguf --packed
+    try 0 "MiB of packed weights for" convert packed.gguf along.gguf --packed -y
+    echo foreign >other.gguf.packed
+    try 1 "other.gguf.packed is there" convert packed.gguf other.gguf --packed
+    try 1 "left alone" convert packed.gguf other.gguf --packed -y
+    check "a foreign file stays" grep -qx foreign other.gguf.packed
+    TANDEM_MAP=copy try 1 "TANDEM_MAP=copy" convert packed.gguf copied.gguf --packed
+    packs=("${packs[@]/away\/along.gguf/packed.gguf}")
     try 1 "expected the name of a folder" "${packs[@]}" --pack-cache a,b
     try 1 "expected the name of a folder" "${packs[@]}" --pack-cache ""
 fi

@@ -59,25 +59,31 @@ static bool draw(void *user, uint64_t done, uint64_t all)
     return true;
 }
 
-void tnd_pack_option_prepare(const char *folder, tandem_session *session, tandem_runtime *runtime)
+enum tandem_status tnd_pack_option_pack(bool experts, tandem_session *session,
+                                        tandem_runtime *runtime, struct tandem_error *error)
 {
     struct tandem_prepare_options options = TANDEM_PREPARE_OPTIONS_INIT;
     struct progress progress = {.shown = seconds()};
-    struct tandem_error error = {0};
     tandem_graph *graph = NULL;
     tandem_plan *plan = NULL;
-    options.experts = folder != NULL;
+    options.experts = experts;
     options.progress = draw;
     options.user = &progress;
-    enum tandem_status status = tandem_session_plan(session, 1, &graph, &plan, &error);
+    enum tandem_status status = tandem_session_plan(session, 1, &graph, &plan, error);
     if (status == TANDEM_OK) {
-        status = tandem_runtime_prepare(runtime, graph, plan, &options, &error);
+        status = tandem_runtime_prepare(runtime, graph, plan, &options, error);
     }
     tandem_plan_free(plan);
     if (progress.is_drawn) {
         tnd_terminal_control("\r\033[K");
     }
-    if (status != TANDEM_OK) {
+    return status;
+}
+
+void tnd_pack_option_prepare(const char *folder, tandem_session *session, tandem_runtime *runtime)
+{
+    struct tandem_error error = {0};
+    if (tnd_pack_option_pack(folder != NULL, session, runtime, &error) != TANDEM_OK) {
         tnd_say("%s: note: weights are packed when they are needed: %s\n", args_program,
                 error.text);
     }

@@ -60,7 +60,8 @@ static double available_memory(void)
  * setting: half of the main memory, as long as a quarter of what is available stays free.
  * "numa=": where copies lie on a machine of several NUMA nodes (base/numa.h).
  * "rows=auto" (default), "rows=keep" or "rows=release": what becomes of the rows that were packed.
- * "pack-cache=DIR": where packed copies of mapped model files are kept for later processes. */
+ * "pack-cache=DIR": where packed copies of mapped model files are kept for later processes.
+ * "packed-file=write": they are kept beside the model file, where they are always looked for. */
 static bool cpu_setting(int i, struct tandem_backend_setting *out)
 {
     static const struct tandem_backend_setting settings[] = {
@@ -69,6 +70,7 @@ static bool cpu_setting(int i, struct tandem_backend_setting *out)
         {"rows", "auto, keep or rows=release",
          "whether rows are given back to the file once they are packed; auto: if it is mapped"},
         {"pack-cache", "DIR", "keep packed copies of model files there for later processes"},
+        {"packed-file", "write", "keep the packed copy of a model beside it, as MODEL.packed"},
         {"numa", "auto, off, first-touch, interleave or numa=mirror",
          "where packed copies lie on a machine of several NUMA nodes; off: as if it had one"},
     };
@@ -133,6 +135,9 @@ static enum tandem_status read_settings(const char *text, struct wanted *out,
             TND_TRY(read_numa(&setting, &out->numa, error));
         } else if (tnd_setting_is(&setting, "packed")) {
             TND_TRY(read_packed(&setting, &out->packing, error));
+        } else if (tnd_setting_is(&setting, "packed-file") &&
+                   tnd_setting_value_is(&setting, "write")) {
+            out->packing.writes_beside = true;
         } else if (tnd_setting_is(&setting, "pack-cache") && setting.value_n > 0 &&
                    setting.value_n < sizeof(out->cache)) {
             memcpy(out->cache, setting.value, setting.value_n);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * tandem-llama convert and synth: GGUF files from other files, and from random numbers. */
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tandem/llama.h"
 #include "tools/new_file.h"
+#include "tools/pack_option.h"
 #include "tools/tandem-llama/cli.h"
+#include "tools/tandem-llama/kit.h"
 #include "tools/terminal.h"
 #include "tools/say.h"
 
@@ -121,6 +125,70 @@ static int save(const tandem_source *source, const char *path, const char *type,
     return 0;
 }
 
+/* ---- packed weights ---- */
+
+/* The name of the file of packed weights beside a model. False: it is too long. */
+static bool name_packed(const char *model, char *out, size_t bytes)
+{
+    const int n = snprintf(out, bytes, "%s.packed", model);
+    return n > 0 && (size_t)n < bytes;
+}
+
+/* Packs all matrices; the runtime writes the file. */
+static enum tandem_status pack_into_file(struct tnd_kit *kit, const char *model, int64_t threads,
+                                         struct tandem_error *error)
+{
+    const struct tnd_cli_runtime wanted = {.threads = threads,
+                                           .profile = "cpu-packed",
+                                           .table = "none",
+                                           .settings = "cpu:packed-file=write"};
+    const struct tandem_session_options options = {.size = sizeof(options), .context = 16};
+    CLI_TRY(tandem_source_open(model, &kit->source, error));
+    CLI_TRY(tandem_model_new(kit->source, &kit->model, error));
+    CLI_TRY(tnd_cli_open_runtime(&wanted, &kit->runtime, error));
+    CLI_TRY(tandem_session_new(kit->model, kit->runtime, &options, &kit->session, error));
+    return tnd_pack_option_pack(true, kit->session, kit->runtime, error);
+}
+
+/* Whether a file begins as those of packed weights do (docs/formats.md). */
+static bool is_packed_file(const char *path)
+{
+    char magic[7] = "";
+    FILE *file = fopen(path, "rb");
+    const bool is_read = file != NULL && fread(magic, sizeof(magic), 1, file) == 1;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return is_read && memcmp(magic, "TNDPACK", sizeof(magic)) == 0;
+}
+
+static int save_packed(const char *model, const char *packed, int64_t threads)
+{
+    struct tnd_kit kit = {.source = NULL};
+    struct tandem_error error = {.text = ""};
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
+    struct stat facts;
+    const double begin = tnd_cli_seconds();
+    int code = 1;
+    if (is_packed_file(packed)) { /* -y was given; foreign files stay */
+        (void)remove(packed);
+    }
+    if (pack_into_file(&kit, model, threads, &error) != TANDEM_OK) {
+        tnd_cli_fail(&error);
+    } else if (!is_packed_file(packed) || stat(packed, &facts) != 0) {
+        tnd_say("tandem-llama: %s was not written: a note says why, or the model was copied into "
+                "memory (TANDEM_MAP=copy) where it has to be mapped\n",
+                packed);
+    } else {
+        tandem_runtime_describe(kit.runtime, &info);
+        printf("%s: %.1f MiB of packed weights for %s, written in %.1f s\n", packed,
+               (double)facts.st_size / 1048576.0, info.isa, tnd_cli_seconds() - begin);
+        code = 0;
+    }
+    tnd_kit_close(&kit);
+    return code;
+}
+
 /* Takes the tokenizer of the folder, or the one that is named, along. Only the latter has to be
  * there and to fit. */
 static enum tandem_status take_tokenizer(tandem_source *source, const char *input,
@@ -166,12 +234,16 @@ int tnd_cmd_convert(int argc, char **argv)
     const char *tokenizer = NULL;
     int64_t threads = 0;
     bool replaces = false;
+    bool packs = false;
+    char packed[PATH_MAX];
     const struct args_option rows[] = {
         {"t", ARGS_STRING, &tokenizer, 0, 0, "FILE",
          "tokenizer to take along; default: that of the folder"},
         {"type", ARGS_STRING, &type, 0, 0, "TYPE",
          "of the matrices (q4_0, bcml1, f16, ...); as they are"},
         {"threads", ARGS_INT, &threads, 0, 4096, "N", "threads; default: one a core"},
+        {"packed", ARGS_FLAG, &packs, 0, 0, NULL,
+         "also write OUT.gguf.packed: starts then need not pack weights on CPUs like this one"},
         TND_NEW_FILE_OPTION(replaces),
     };
     const struct args_command command = {
@@ -188,7 +260,11 @@ int tnd_cmd_convert(int argc, char **argv)
     if (code != ARGS_OK) {
         return args_code(code);
     }
+    if (packs && !name_packed(paths[1], packed, sizeof(packed))) {
+        return tnd_cli_usage("convert: the name of '%s' is too long for --packed", paths[1]);
+    }
     if (tnd_new_file_check(paths[1], replaces, &error) != TANDEM_OK ||
+        (packs && tnd_new_file_check(packed, replaces, &error) != TANDEM_OK) ||
         tandem_source_open(paths[0], &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
     }
@@ -198,7 +274,7 @@ int tnd_cmd_convert(int argc, char **argv)
     }
     code = status == TANDEM_OK ? save(source, paths[1], type, threads) : tnd_cli_fail(&error);
     tandem_source_close(source);
-    return code;
+    return code == 0 && packs ? save_packed(paths[1], packed, threads) : code;
 }
 
 int tnd_cmd_synth(int argc, char **argv)

@@ -129,9 +129,10 @@ static enum tandem_status check_entry(const uint8_t *bytes, size_t n, size_t n_e
 static enum tandem_status check_key(const uint8_t *bytes, const struct tnd_pack_key *key,
                                     struct tandem_error *error)
 {
-    bool is_layout = get_word(bytes, LAYOUT) == key->layout;
+    const bool is_layout = get_word(bytes, LAYOUT) == key->layout;
+    const uint64_t time = get_word(bytes, MODEL_TIME);
     if (is_layout && get_word(bytes, MODEL_BYTES) == key->model_bytes &&
-        get_word(bytes, MODEL_TIME) == (uint64_t)key->model_changed_ns &&
+        (time == 0 || time == (uint64_t)key->model_changed_ns) &&
         get_word(bytes, MODEL_HASH) == key->model_hash) {
         return TANDEM_OK;
     }

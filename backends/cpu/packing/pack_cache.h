@@ -24,7 +24,7 @@ enum {
 /** What a cache belongs to. */
 struct tnd_pack_key {
     uint64_t model_bytes;
-    int64_t model_changed_ns;
+    int64_t model_changed_ns; /* 0 in a file: it goes along with its model to other machines */
     uint64_t model_hash; /* of samples of the contents */
     uint64_t layout;     /* tnd_pack_layout_of */
 };

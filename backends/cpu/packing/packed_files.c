@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Caches by model file. A cache has the model's name and the hash of its contents, so that parts of
- * models with the same names do not meet. */
+ * Packed weights by model file. In a folder, they have the model's name and the hash of its
+ * contents, so that parts of models with the same names do not meet. */
 #include "backends/cpu/packing/packed_files.h"
 
 #include <inttypes.h>
@@ -20,29 +20,33 @@ struct tnd_packed_file {
     struct tnd_file cache; /* zero: there is none that serves */
     size_t n_entries;
     bool is_foreign; /* something else has the cache's name: it is left alone */
+    bool is_written; /* when somebody asks */
     int n_holders;
     struct tnd_packed_file *next;
 };
 
 struct tnd_packed_files {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX]; /* "": none */
+    bool writes_beside;
     const char *isa;
     tnd_packed_note_fn *note;
     void *note_user;
     struct tnd_packed_file *first;
 };
 
-enum tandem_status tnd_packed_files_new(const char *folder, const char *isa,
+enum tandem_status tnd_packed_files_new(const char *folder, bool writes_beside, const char *isa,
                                         struct tnd_packed_files **out_files,
                                         struct tandem_error *error)
 {
     struct tnd_packed_files *files = tnd_calloc(1, sizeof(*files));
+    folder = folder != NULL ? folder : "";
     if (files == NULL || strlen(folder) >= sizeof(files->folder)) {
         tnd_free(files);
         return tnd_error_set(error, TANDEM_E_MEMORY, "pack-cache", PATH_MAX, 0,
                              "cpu: no room for the folder of packed weights");
     }
     memcpy(files->folder, folder, strlen(folder) + 1);
+    files->writes_beside = writes_beside;
     files->isa = isa;
     *out_files = files;
     return TANDEM_OK;
@@ -67,7 +71,7 @@ static void say(const struct tnd_packed_files *files, bool is_warning, const cha
 {
     char text[512];
     if (files->note != NULL) {
-        snprintf(text, sizeof(text), "pack-cache: %.200s: %.280s", path, what);
+        snprintf(text, sizeof(text), "packed weights: %.200s: %.280s", path, what);
         files->note(files->note_user, is_warning, text);
     }
 }
@@ -77,6 +81,7 @@ static void open_cache(const struct tnd_packed_files *files, struct tnd_packed_f
 {
     struct tandem_error error = {0};
     char text[96];
+    file->is_foreign = false;
     if (!tnd_file_exists(file->path)) {
         return;
     }
@@ -98,10 +103,30 @@ static void open_cache(const struct tnd_packed_files *files, struct tnd_packed_f
     say(files, false, file->path, text);
 }
 
+/* Whether there is a name that is short enough. */
+static bool name_beside(const struct tnd_mapped_file *model, char *out, size_t bytes)
+{
+    const int n = snprintf(out, bytes, "%s.packed", model->path);
+    return model->path[0] != '\0' && n > 0 && (size_t)n < bytes;
+}
+
+static bool name_in_folder(const struct tnd_packed_files *files, const struct tnd_packed_file *file,
+                           char *out, size_t bytes)
+{
+    const int n = snprintf(out, bytes, "%s/%s-%016" PRIx64 ".packed", files->folder,
+                           file->model.name, file->key.model_hash);
+    return files->folder[0] != '\0' && n > 0 && (size_t)n < bytes;
+}
+
 static struct tnd_packed_file *open_file(const struct tnd_packed_files *files,
                                          const struct tnd_mapped_file *model)
 {
-    struct tnd_packed_file *file = tnd_calloc(1, sizeof(*file));
+    char beside[PATH_MAX];
+    const bool has_name = name_beside(model, beside, sizeof(beside));
+    const bool is_beside = has_name && (files->writes_beside || tnd_file_exists(beside));
+    struct tnd_packed_file *file = files->isa != NULL && (is_beside || files->folder[0] != '\0')
+                                       ? tnd_calloc(1, sizeof(*file))
+                                       : NULL;
     if (file == NULL) {
         return NULL;
     }
@@ -110,13 +135,17 @@ static struct tnd_packed_file *open_file(const struct tnd_packed_files *files,
                                       .model_changed_ns = model->changed_ns,
                                       .model_hash = tnd_pack_model_hash(model->data, model->bytes),
                                       .layout = tnd_pack_layout_of(files->isa)};
-    int n = snprintf(file->path, sizeof(file->path), "%s/%s-%016" PRIx64 ".packed", files->folder,
-                     model->name, file->key.model_hash);
-    if (n < 0 || (size_t)n >= sizeof(file->path)) {
-        tnd_free(file);
-        return NULL;
+    if (is_beside) {
+        memcpy(file->path, beside, sizeof(beside));
+        open_cache(files, file);
     }
-    open_cache(files, file);
+    file->is_written = is_beside && files->writes_beside;
+    if (file->is_written) {
+        file->key.model_changed_ns = 0;
+    } else if (file->n_entries == 0 && name_in_folder(files, file, file->path, PATH_MAX)) {
+        open_cache(files, file);
+        file->is_written = true;
+    }
     return file;
 }
 
@@ -255,9 +284,12 @@ enum tandem_status tnd_packed_file_write(struct tnd_packed_files *files,
                                          struct tandem_error *error)
 {
     size_t n = 0;
+    if (!file->is_written) {
+        return TANDEM_OK;
+    }
     if (file->is_foreign) {
         return tnd_error_set(error, TANDEM_E_FILE, file->path, 0, 0,
-                             "%.200s: is no cache of packed weights and is left alone", file->path);
+                             "%.200s: is no file of packed weights and is left alone", file->path);
     }
     struct tnd_packed_piece *all = join(file, pieces, n_pieces, &n);
     struct tnd_pack_entry *entries = tnd_calloc(n, sizeof(*entries));
@@ -269,7 +301,7 @@ enum tandem_status tnd_packed_file_write(struct tnd_packed_files *files,
         }
         status = write_all(file, all, entries, n, index, error);
     } else {
-        (void)tnd_error_set(error, status, file->path, 0, 0, "pack-cache: no memory");
+        (void)tnd_error_set(error, status, file->path, 0, 0, "packed weights: no memory");
     }
     tnd_free(index);
     tnd_free(entries);

@@ -22,7 +22,7 @@ struct tnd_packed_weights {
     bool is_full; /* the system had too little memory for one more copy */
     struct tnd_packed_numa numa;
     int refusal;                    /* errno of a memory policy */
-    struct tnd_packed_files *files; /* NULL: without a cache */
+    struct tnd_packed_files *files;
     struct tnd_packed_weight *first;
 };
 
@@ -42,13 +42,11 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
         return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", 0, 0, "cpu: no memory for weights");
     }
     weights->options = *options;
-    if (options->cache != NULL) {
-        enum tandem_status status =
-            tnd_packed_files_new(options->cache, options->isa, &weights->files, error);
-        if (status != TANDEM_OK) {
-            tnd_packed_weights_free(weights);
-            return status;
-        }
+    enum tandem_status status = tnd_packed_files_new(options->cache, options->writes_beside,
+                                                     options->isa, &weights->files, error);
+    if (status != TANDEM_OK) {
+        tnd_packed_weights_free(weights);
+        return status;
     }
     *out = weights;
     return TANDEM_OK;
@@ -191,7 +189,7 @@ static void look_into_cache(struct tnd_packed_weights *weights, struct tnd_packe
 {
     size_t row_bytes = tandem_type_row_bytes(packed->type, packed->k);
     size_t bytes = (size_t)(packed->matrices * packed->matrix_rows) * row_bytes;
-    if (weights->files == NULL || bytes == 0) {
+    if (bytes == 0) {
         return;
     }
     packed->file = tnd_packed_files_hold(weights->files, packed->data, bytes, &packed->offset);
@@ -469,7 +467,5 @@ enum tandem_status tnd_packed_weights_keep(struct tnd_packed_weights *weights,
 void tnd_packed_weights_set_note(struct tnd_packed_weights *weights, tnd_packed_note_fn *note,
                                  void *user)
 {
-    if (weights->files != NULL) {
-        tnd_packed_files_set_note(weights->files, note, user);
-    }
+    tnd_packed_files_set_note(weights->files, note, user);
 }

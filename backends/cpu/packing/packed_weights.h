@@ -33,6 +33,7 @@ struct tnd_packed_options {
     double (*available)(void); /* bytes that may be taken without swapping, 0: unknown; NULL: no
                                   other limit than limit_bytes */
     const char *cache; /* folder of caches, read by tnd_packed_weights_new; NULL: there are none */
+    bool writes_beside; /* tnd_packed_weights_keep writes MODEL.packed */
     const char *isa;   /* of the kernels that pack; lives as long as the weights */
 };
 
@@ -47,7 +48,7 @@ struct tnd_packed_weight {
     uint8_t *panels; /* ceil(matrix_rows / panel_rows) panels a matrix, 64-byte aligned */
     struct tnd_panel_states *states;
     int release_advice;             /* to madvise once the rows are packed; -1: none */
-    struct tnd_packed_file *file;   /* that has the rows; NULL: there is no cache for them */
+    struct tnd_packed_file *file;   /* that has the rows; NULL: there are no packed ones on disk */
     uint64_t offset;                /* of the rows in it */
     bool is_cached;                 /* the panels are those of a mapped cache */
     bool is_kept;                   /* a cache was written with them */
