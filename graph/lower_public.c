@@ -25,10 +25,11 @@ static void set_fixed_inputs(const struct tandem_lowered *lowered)
     }
 }
 
-static enum tandem_status lower(const tandem_net *net, const char *passes,
+static enum tandem_status lower(const tandem_net *net, const struct tandem_lower_options *wanted,
                                 const struct tnd_lower_options *how, struct tandem_lowered *out,
                                 struct tandem_error *error)
 {
+    const char *passes = wanted->passes;
     unsigned set;
     TND_TRY(tandem_net_status(net, error));
     if (!tnd_passes_read(passes, &set)) {
@@ -44,6 +45,7 @@ static enum tandem_status lower(const tandem_net *net, const char *passes,
     TND_TRY(tnd_net_optimize(net->net, set, NULL, error));
     struct tnd_lower_options options = *how;
     options.gives_up = net->net;
+    options.for_device = options.for_device || wanted->for_device;
     return tnd_net_lower_with(net->net, &options, &out->lowered, error);
 }
 
@@ -70,7 +72,7 @@ enum tandem_status tnd_net_lower_public(tandem_net *net, const struct tandem_low
     if (lowered == NULL || inner == NULL) {
         status = tnd_error_set(told, TANDEM_E_MEMORY, NULL, 0, 0, "no memory to lower a net");
     } else {
-        status = lower(net, merged.passes, how, lowered, told);
+        status = lower(net, &merged, how, lowered, told);
     }
     if (status != TANDEM_OK) {
         tnd_free(lowered);

@@ -373,6 +373,75 @@ static void inputs_are_filled_and_outputs_read_in_place_again_and_again(void)
     }
 }
 
+/* A convolution of 16 channels, for which the CPU has ways that have no text; every value is 1. */
+static tandem_lowered *convolved(bool for_device)
+{
+    enum { CHANNELS = 16, SIDE = 6 };
+    static const int64_t image[] = {1, CHANNELS, SIDE, SIDE};
+    static const int64_t weights[] = {CHANNELS, CHANNELS, 3, 3};
+    static float ones[CHANNELS * CHANNELS * 9];
+    struct tandem_lower_options options = TANDEM_LOWER_OPTIONS_INIT;
+    struct tandem_error error = {.text = ""};
+    tandem_lowered *lowered = NULL;
+    tandem_net *net = new_net();
+    for (size_t i = 0; i < sizeof(ones) / sizeof(ones[0]); i++) {
+        ones[i] = 1;
+    }
+    const int x = tandem_net_input(net, TANDEM_DTYPE_F32, 4, image, "x");
+    const int w = tandem_net_constant(net, TANDEM_DTYPE_F32, 4, weights, ones);
+    const int y = tandem_net_conv(net, tandem_net_unary(net, TANDEM_UNARY_ABS, x), w, NULL);
+    (void)tandem_net_output(net, tandem_net_unary(net, TANDEM_UNARY_NEG, y), "y");
+    options.for_device = for_device;
+    check_status(tandem_net_lower(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);
+    check_ok(tandem_lowered_set_input(lowered, 0, ones, CHANNELS * SIDE * SIDE * sizeof(float),
+                                      &error));
+    tandem_net_free(net);
+    return lowered;
+}
+
+static int count_on_cpu(tandem_runtime *runtime, const tandem_lowered *lowered)
+{
+    tandem_plan *plan = NULL;
+    int n = 0;
+    check_ok(tandem_runtime_plan(runtime, tandem_lowered_graph(lowered), &plan, NULL));
+    for (int i = 0; i < tandem_plan_node_count(plan); i++) {
+        n += tandem_plan_node(plan, i)->stage[TANDEM_STAGE_COMPUTE].backend == TANDEM_BACKEND_CPU;
+    }
+    tandem_plan_free(plan);
+    return n;
+}
+
+static void a_net_lowered_for_a_device_runs_there_and_on_the_cpu(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    tandem_runtime *runtime = NULL;
+    float want[16 * 4 * 4];
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        want[i] = -144;
+    }
+    options.table_path = "";
+    options.settings = "opencl:device=0,cache=off";
+    options.profile = "opencl";
+    (void)tandem_runtime_open(&options, &runtime, NULL);
+    const bool has_device = runtime != NULL && tandem_runtime_backend_count(runtime) > 1;
+    for (int i = 0; i < 2; i++) {
+        tandem_lowered *lowered = convolved(i == 1);
+        compute(lowered);
+        check_floats(lowered, 0, want, sizeof(want) / sizeof(want[0]));
+        if (has_device) {
+            CU_ASSERT_EQUAL(count_on_cpu(runtime, lowered) == 0, i == 1);
+            check_ok(tandem_runtime_compute(runtime, tandem_lowered_graph(lowered), NULL, NULL,
+                                            NULL));
+            check_floats(lowered, 0, want, sizeof(want) / sizeof(want[0]));
+        }
+        tandem_lowered_free(lowered);
+    }
+    tandem_runtime_close(runtime);
+    if (!has_device) {
+        tnd_skip("opencl: no device");
+    }
+}
+
 static CU_TestInfo tests_builders[] = {
     {"views move nothing", views_move_nothing},
     {"values are computed one by one", values_are_computed_one_by_one},
@@ -388,6 +457,8 @@ static CU_TestInfo tests_builders[] = {
 static CU_TestInfo tests_computing[] = {
     {"a net is lowered once, and only with outputs and known passes",
      a_net_is_lowered_once_and_only_with_outputs_and_known_passes},
+    {"a net lowered for a device runs there and on the CPU",
+     a_net_lowered_for_a_device_runs_there_and_on_the_cpu},
     {"a net tells its values and its text", a_net_tells_its_values_and_its_text},
     {"inputs are filled and outputs read in place, again and again",
      inputs_are_filled_and_outputs_read_in_place_again_and_again},

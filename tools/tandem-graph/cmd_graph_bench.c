@@ -72,7 +72,7 @@ static enum tandem_status compute(struct bench *bench, struct tandem_error *erro
 static enum tandem_status prepare(struct bench *bench, struct tandem_error *error)
 {
     struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
-    const struct tandem_lower_options lower = {sizeof(lower), bench->pass_names};
+    const struct tandem_lower_options lower = {.size = sizeof(lower), .passes = bench->pass_names};
     struct tnd_lower_options how;
     struct tandem_net_array input;
     bench->ms = tnd_alloc(MAX_ROUNDS * sizeof(double));
