@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Operators of ONNX that re-index: blocks and channels, triangles, one-hot, reversed sequences. */
+ * Operators of ONNX that re-index: blocks and channels, triangles, one-hot, reversed sequences,
+ * what was pooled. */
 #include <string.h>
 
 #include "formats/onnx_op.h"
+
+#define MAX_EXTENT (1 << 24)
 
 /* ---- blocks and channels ---- */
 
@@ -283,11 +286,82 @@ static void build_center_crop_pad(struct tnd_onnx_call *call)
     call->out[0] = x;
 }
 
+/* ---- the way back from MaxPool ---- */
+
+/* The shape that a pool with these attributes came from, as far as it is told by them. */
+static bool shape_before_pool(struct tnd_onnx_call *call, struct tnd_dims *shape)
+{
+    int n, n_strides, n_pads;
+    const int64_t *kernel = tnd_onnx_ints(call, "kernel_shape", &n);
+    const int64_t *strides = tnd_onnx_ints(call, "strides", &n_strides);
+    const int64_t *pads = tnd_onnx_ints(call, "pads", &n_pads);
+    if (n < 1 || n != shape->n - 2 || (n_strides != 0 && n_strides != n) ||
+        (n_pads != 0 && n_pads != 2 * n)) {
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        const int64_t step = n_strides > 0 ? strides[i] : 1;
+        const int64_t begin = n_pads > 0 ? pads[i] : 0;
+        const int64_t end = n_pads > 0 ? pads[n + i] : 0;
+        int64_t *extent = &shape->dims[2 + i];
+        if (*extent < 1 || *extent > MAX_EXTENT || kernel[i] < 1 || kernel[i] > MAX_EXTENT ||
+            step < 1 || step > MAX_EXTENT || begin < 0 || begin > MAX_EXTENT || end < 0 ||
+            end > MAX_EXTENT) {
+            return false;
+        }
+        *extent = (*extent - 1) * step + kernel[i] - begin - end;
+        if (*extent < 1 || *extent > MAX_EXTENT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void build_max_unpool(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    const int x = tnd_onnx_in(call, 0);
+    const int zero = tnd_onnx_scalar(call, x, 0.0);
+    struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const struct tnd_dims flat = {1, {tnd_dims_values(&shape)}};
+    int64_t wanted[TND_NET_MAX_DIMS];
+    int64_t end[TND_NET_MAX_DIMS] = {0};
+    const int64_t begin[TND_NET_MAX_DIMS] = {0};
+    if (!tnd_dims_is_equal(&shape, tnd_onnx_shape_of(call, tnd_onnx_in(call, 1))) ||
+        !shape_before_pool(call, &shape)) {
+        (void)tnd_onnx_refuse(call, "%d dimensions with indices or windows that do not fit",
+                              shape.n);
+        return;
+    }
+    int n = shape.n;
+    memcpy(wanted, shape.dims, sizeof(wanted));
+    if (tnd_onnx_in(call, 2) != TND_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, 2), "the shape", wanted, TND_NET_MAX_DIMS, &n);
+    }
+    const struct tnd_dims all = {1, {tnd_dims_values(&shape)}};
+    bool fits = n == shape.n && all.dims[0] >= 0;
+    for (int i = 0; fits && i < n; i++) {
+        end[i] = wanted[i] - shape.dims[i];
+        fits = end[i] >= 0 && end[i] <= (i < 2 ? 0 : MAX_EXTENT);
+    }
+    if (!fits) {
+        (void)tnd_onnx_refuse(call, "a shape of %d values, expected at least that of the pool", n);
+        return;
+    }
+    const int places = tnd_net_cast(net, tnd_onnx_in(call, 1), TND_DTYPE_I64);
+    const int y = tnd_net_scatter_elements(net, TND_SCATTER_SET, tnd_net_expand(net, zero, &all),
+                                           tnd_net_reshape(net, places, &flat),
+                                           tnd_net_reshape(net, x, &flat), 0);
+    call->out[0] =
+        tnd_net_pad(net, TND_PAD_CONSTANT, tnd_net_reshape(net, y, &shape), begin, end, zero);
+}
+
 const struct tnd_onnx_op tnd_onnx_index[] = {
     {"CenterCropPad", build_center_crop_pad, 0},
     {"Compress", build_compress, 0},
     {"DepthToSpace", build_depth_to_space, 0},
     {"EyeLike", build_eye_like, 0},
+    {"MaxUnpool", build_max_unpool, 0},
     {"NonZero", build_non_zero, 0},
     {"OneHot", build_one_hot, 0},
     {"ReverseSequence", build_reverse_sequence, 0},

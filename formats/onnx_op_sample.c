@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * GridSample of ONNX: values between the places of a picture, which are gathered and weighed.
+ * GridSample of ONNX: values between the places of a picture, which are gathered and weighed; and
+ * AffineGrid, which makes such places: a product with those of a whole picture.
  * Formulas: https://github.com/onnx/onnx/blob/v1.18.0/docs/Operators.md#GridSample */
 #include <string.h>
 
@@ -8,7 +9,8 @@
 enum mode { NEAREST, LINEAR, CUBIC };
 enum padding { ZEROS, BORDER, REFLECTION };
 
-#define MAX_TAPS 4 /* neighbours along an axis */
+#define MAX_TAPS   4         /* neighbours along an axis */
+#define MAX_PLACES (1 << 22) /* of a grid that an operator makes */
 
 struct grid {
     enum mode mode;
@@ -266,7 +268,63 @@ static void build_grid_sample(struct tnd_onnx_call *call)
     call->out[0] = tnd_net_cast(call->net, tnd_net_reshape(call->net, y, &to), type);
 }
 
+/* ---- AffineGrid ---- */
+
+/* {places, n + 1}: x, y, (z,) 1 of each place of a picture, from -1 to 1. */
+static int all_places(struct tnd_onnx_call *call, const int64_t *extents, int n, int64_t places,
+                      bool is_aligned)
+{
+    const struct tnd_dims shape = {2, {places, n + 1}};
+    struct tnd_array *array = tnd_array_new(TND_DTYPE_F64, &shape);
+    for (int64_t i = 0; array != NULL && i < places; i++) {
+        double *row = (double *)array->data + i * (n + 1);
+        int64_t rest = i;
+        row[n] = 1.0;
+        for (int k = 0; k < n; k++) {
+            const int64_t extent = extents[n - 1 - k];
+            const double place = (double)(rest % extent);
+            row[k] = is_aligned ? 2.0 * place / (double)(extent - 1) - 1.0
+                                : (2.0 * place + 1.0) / (double)extent - 1.0;
+            rest /= extent;
+        }
+    }
+    return tnd_net_constant(call->net, array);
+}
+
+static void build_affine_grid(struct tnd_onnx_call *call)
+{
+    static const int turned[] = {0, 2, 1};
+    struct tnd_net *net = call->net;
+    const int theta = tnd_onnx_in(call, 0);
+    const enum tnd_dtype type = tnd_onnx_type_of(call, theta);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, theta);
+    const bool is_aligned = tnd_onnx_int(call, "align_corners", 0) != 0;
+    int64_t size[TND_NET_MAX_DIMS];
+    int n;
+    tnd_onnx_known(call, tnd_onnx_in(call, 1), "the size", size, TND_NET_MAX_DIMS, &n);
+    int64_t places = 1;
+    bool fits = (n == 4 || n == 5) && shape.n == 3 && shape.dims[0] == size[0] &&
+                shape.dims[1] == n - 2 && shape.dims[2] == n - 1;
+    struct tnd_dims to = {n, {shape.dims[0]}};
+    for (int i = 2; fits && i < n; i++) {
+        fits = size[i] > (is_aligned ? 1 : 0) && size[i] <= MAX_PLACES / places;
+        places *= fits ? size[i] : 1;
+        to.dims[i - 1] = size[i];
+    }
+    if (!fits) {
+        (void)tnd_onnx_refuse(call, "a size of %d values, which does not fit", n);
+        return;
+    }
+    to.dims[n - 1] = n - 2;
+    const int wide = tnd_onnx_wide(call, theta);
+    const int all = tnd_net_cast(net, all_places(call, size + 2, n - 2, places, is_aligned),
+                                 tnd_onnx_type_of(call, wide));
+    const int grid = tnd_net_matmul(net, all, tnd_net_permute(net, wide, turned));
+    call->out[0] = tnd_net_cast(net, tnd_net_reshape(net, grid, &to), type);
+}
+
 const struct tnd_onnx_op tnd_onnx_sample[] = {
+    {"AffineGrid", build_affine_grid, 0},
     {"GridSample", build_grid_sample, 0},
     {NULL, NULL, 0},
 };

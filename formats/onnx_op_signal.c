@@ -169,8 +169,65 @@ static void build_dft(struct tnd_onnx_call *call)
     }
     const int wide = tnd_onnx_wide(call, from);
     if (wide != TND_NET_NONE) { /* (nothing is built behind an attribute of a wrong type) */
-        call->out[0] = tnd_net_cast(call->net, transform(call, wide, &it),
-                                    tnd_onnx_type_of(call, from));
+        call->out[0] =
+            tnd_net_cast(call->net, transform(call, wide, &it), tnd_onnx_type_of(call, from));
+    }
+}
+
+/* ---- the same for frames of a signal ---- */
+
+/* One number that shapes depend on; `otherwise` where it was left out, 0 where it is not known. */
+static int64_t number_of(struct tnd_onnx_call *call, int operand, const char *what,
+                         int64_t otherwise)
+{
+    int n = 1;
+    if (tnd_onnx_in(call, operand) != TND_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, operand), what, &otherwise, 1, &n);
+    }
+    return n == 1 ? otherwise : 0;
+}
+
+/* {batch, frames, length, 1 or 2} of a signal {batch, values, 1 or 2}. */
+static int frames_of(struct tnd_onnx_call *call, int x, int64_t n, int64_t length, int64_t step)
+{
+    const struct tnd_dims shape = {2, {n, length}};
+    struct tnd_array *places = tnd_array_new(TND_DTYPE_I64, &shape);
+    for (int64_t i = 0; places != NULL && i < places->n; i++) {
+        ((int64_t *)places->data)[i] = i / length * step + i % length;
+    }
+    return tnd_net_gather(call->net, x, tnd_net_constant(call->net, places), 1);
+}
+
+static void build_stft(struct tnd_onnx_call *call)
+{
+    const int from = tnd_onnx_in(call, 0);
+    const int window = tnd_onnx_in(call, 2);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, from);
+    const struct tnd_dims by = *tnd_onnx_shape_of(call, window);
+    const bool is_onesided = tnd_onnx_int(call, "onesided", 1) != 0;
+    const int64_t step = number_of(call, 1, "its step", 0);
+    const int64_t length =
+        number_of(call, 3, "the length of a frame", by.n == 1 ? by.dims[0] : shape.dims[1]);
+    const struct transform it = {2, length, is_onesided ? length / 2 + 1 : length, false};
+    if (shape.n != 3 || step < 1 || length < 1 || length > shape.dims[1] ||
+        (window != TND_NET_NONE && (by.n != 1 || by.dims[0] != length)) ||
+        (shape.dims[2] != 1 && (shape.dims[2] != 2 || is_onesided)) ||
+        length > MAX_ENTRIES / it.n_out ||
+        (shape.dims[1] - length) / step + 1 > MAX_ENTRIES / length) {
+        (void)tnd_onnx_refuse(call, "frames of %lld values, %lld apart, of %lld", (long long)length,
+                              (long long)step, (long long)shape.dims[1]);
+        return;
+    }
+    int x = frames_of(call, tnd_onnx_wide(call, from), (shape.dims[1] - length) / step + 1, length,
+                      step);
+    if (window != TND_NET_NONE) {
+        const struct tnd_dims column = {2, {length, 1}};
+        x = tnd_net_binary(call->net, TND_BINARY_MUL, x,
+                           tnd_net_reshape(call->net, tnd_onnx_wide(call, window), &column));
+    }
+    if (x != TND_NET_NONE) {
+        call->out[0] =
+            tnd_net_cast(call->net, transform(call, x, &it), tnd_onnx_type_of(call, from));
     }
 }
 
@@ -179,5 +236,6 @@ const struct tnd_onnx_op tnd_onnx_signal[] = {
     {"HammingWindow", build_window, HAMMING},
     {"BlackmanWindow", build_window, BLACKMAN},
     {"DFT", build_dft, 0},
+    {"STFT", build_stft, 0},
     {NULL, NULL, 0},
 };

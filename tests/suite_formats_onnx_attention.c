@@ -109,6 +109,22 @@ static const struct onnx_case signals[] = {
     {"DFT", 20, "", {"float32[1,2,1] 3 5", "", "int64[] 2"}, {"!along axis 2"}},
     {"DFT", 20, "", {"float32[1,2,1] 3 5", "int64[] 1000000"}, {"!1000000 values"}},
     {"DFT", 20, "", {"float32[1,2,3] 1 2 3 4 5 6"}, {"!2 values"}},
+    {"STFT",
+     17,
+     "",
+     {"float32[1,5,1] 1 2 4 8 9", "int64[] 2", "", "int64[] 2"},
+     {"float32[1,2,2,2] 3 0 -1 0 12 0 -4 0"}},
+    {"STFT",
+     17,
+     "onesided=0",
+     {"float32[1,2,2] 1 2 3 4", "int64[] 1", "float32[2] 1 10"},
+     {"float32[1,1,2,2] 31 42 -29 -38"}},
+    {"STFT", 17, "", {"float16[1,4,1] 0 1 0 0", "int64[] 9"}, {"float16[1,1,3,2] 1 0 0 -1 -1 0"}},
+    {"STFT", 17, "", {"float32[1,2,2] 1 2 3 4", "int64[] 1"}, {"!2 values"}},
+    {"STFT", 17, "", {"float32[1,2,1] 1 2", "int64[] 0"}, {"!0 apart"}},
+    {"STFT", 17, "", {"float32[1,2,1] 1 2", "int64[] 1", "", "int64[] 3"}, {"!frames of 3"}},
+    {"STFT", 17, "", {"float32[1,2,1] 1 2", "int64[] 1", "float32[1] 1", "int64[] 2"}, {"!frames"}},
+    {"STFT", 17, "", {"float32[2] 1 2", "int64[] 1"}, {"!frames"}},
 };
 
 static void windows_and_transforms_have_their_values(void)

@@ -393,8 +393,8 @@ static tandem_lowered *convolved(bool for_device)
     (void)tandem_net_output(net, tandem_net_unary(net, TANDEM_UNARY_NEG, y), "y");
     options.for_device = for_device;
     check_status(tandem_net_lower(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);
-    check_ok(tandem_lowered_set_input(lowered, 0, ones, CHANNELS * SIDE * SIDE * sizeof(float),
-                                      &error));
+    check_ok(
+        tandem_lowered_set_input(lowered, 0, ones, CHANNELS * SIDE * SIDE * sizeof(float), &error));
     tandem_net_free(net);
     return lowered;
 }
@@ -430,8 +430,8 @@ static void a_net_lowered_for_a_device_runs_there_and_on_the_cpu(void)
         check_floats(lowered, 0, want, sizeof(want) / sizeof(want[0]));
         if (has_device) {
             CU_ASSERT_EQUAL(count_on_cpu(runtime, lowered) == 0, i == 1);
-            check_ok(tandem_runtime_compute(runtime, tandem_lowered_graph(lowered), NULL, NULL,
-                                            NULL));
+            check_ok(
+                tandem_runtime_compute(runtime, tandem_lowered_graph(lowered), NULL, NULL, NULL));
             check_floats(lowered, 0, want, sizeof(want) / sizeof(want[0]));
         }
         tandem_lowered_free(lowered);

@@ -303,7 +303,7 @@ TANDEM_API int tandem_net_scatter_elements(tandem_net *net, enum tandem_scatter 
 struct tandem_lower_options {
     size_t size;        /**< sizeof(struct tandem_lower_options) */
     const char *passes; /**< "fold,equal,.."; NULL: all; "none". docs/graphs.md */
-    bool for_device;    /**< convolutions are computed as a device can, with more memory: for runtimes
+    bool for_device; /**< convolutions are computed as a device can, with more memory: for runtimes
                              that have a device's `profile`. Others compute the graph too */
 };
 #define TANDEM_LOWER_OPTIONS_INIT                                                                  \
