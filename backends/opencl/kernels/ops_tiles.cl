@@ -88,8 +88,8 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
                       long window, float scale)
 {
     local float staged[STAGED];        /* keys {CHUNK, TILE}, then values {width, a part of TILE} */
-    local float queries[ROWS * CHUNK]; /* {CHUNK, ROWS} */
-    local float scores[ROWS * TILE];   /* {TILE, ROWS}; then weights */
+    local float queries[ROWS * CHUNK]; /* {ROWS, CHUNK}, so that rows are read together */
+    local float scores[ROWS * TILE];   /* {ROWS, TILE}; then weights */
     local float members[GROUP];
     local float largest[ROWS], weight[ROWS], shrink[ROWS];
     local int is_seen;
@@ -108,8 +108,8 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
     const uint key = item % TILE;
     const uint rows = item / TILE * PER_ITEM;
     /* for sums of weights: row `team_row`, with MEMBERS - 1 others */
-    const uint team_row = item / MEMBERS;
-    const uint member = item % MEMBERS;
+    const uint team_row = item % ROWS;
+    const uint member = item / ROWS;
     /* for values: a column; narrow results leave half the work items to every other key */
     const uint first_column = column_block * GROUP;
     const uint n_columns = min(value - first_column, (uint)GROUP);
@@ -178,18 +178,19 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
                     x = ((global const float *)(q + row / group * q_nb1 +
                                                 (kv_head * group + row % group) * q_nb2))[place];
                 }
-                queries[i] = x;
+                queries[i % CHUNK * ROWS + i / CHUNK] = x;
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             for (uint d = 0; d < CHUNK; d++) {
                 const float x = staged[key * PITCH + d];
+#pragma unroll
                 for (uint i = 0; i < PER_ITEM; i++) {
-                    dots[i] += queries[(rows + i) * CHUNK + d] * x;
+                    dots[i] += queries[d * ROWS + rows + i] * x;
                 }
             }
         }
         for (uint i = 0; i < PER_ITEM; i++) {
-            scores[(rows + i) * TILE + key] =
+            scores[key * ROWS + rows + i] =
                 add[i] == -INFINITY ? add[i] : dots[i] * scale + add[i];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -197,22 +198,22 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
         /* weights, against the largest score so far */
         float best = -INFINITY;
         for (uint j = member; j < TILE; j += MEMBERS) {
-            best = fmax(best, scores[team_row * TILE + j]);
+            best = fmax(best, scores[j * ROWS + team_row]);
         }
         members[item] = best;
         barrier(CLK_LOCAL_MEM_FENCE);
         const float before = largest[team_row];
         float now = before;
         for (uint i = 0; i < MEMBERS; i++) {
-            now = fmax(now, members[team_row * MEMBERS + i]);
+            now = fmax(now, members[i * ROWS + team_row]);
         }
         float sum = 0.0f;
         for (uint j = member; j < TILE; j += MEMBERS) {
-            const float score = scores[team_row * TILE + j];
+            const float score = scores[j * ROWS + team_row];
             /* without any number above -infinity only what is no number counts */
             const float share =
                 now == -INFINITY ? (isnan(score) ? score : 0.0f) : exp(score - now);
-            scores[team_row * TILE + j] = share;
+            scores[j * ROWS + team_row] = share;
             sum += share;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -222,7 +223,7 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
             const float less = before == now ? 1.0f : exp(before - now);
             float total = weight[team_row] * less;
             for (uint i = 0; i < MEMBERS; i++) {
-                total += members[item + i];
+                total += members[i * ROWS + team_row];
             }
             weight[team_row] = total;
             shrink[team_row] = less;
@@ -240,8 +241,9 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
             barrier(CLK_LOCAL_MEM_FENCE);
             for (uint j = half_index; j < step; j += halves) {
                 const float x = staged[j * width + column];
+#pragma unroll
                 for (uint r = 0; r < ROWS; r++) {
-                    sums[r] += scores[r * TILE + j0 + j] * x;
+                    sums[r] += scores[(j0 + j) * ROWS + r] * x;
                 }
             }
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -319,7 +321,7 @@ kernel void mul_mat_views(global uchar *y, ulong y_at, global const uchar *w, ul
                           ulong x_nb1, ulong x_nb2, ulong x_nb3)
 {
     local float staged[STAGED];        /* W {CHUNK, TILE} */
-    local float vectors[ROWS * CHUNK]; /* X {CHUNK, ROWS} */
+    local float vectors[ROWS * CHUNK]; /* X {ROWS, CHUNK} */
     const uint item = get_local_id(0);
     uint block = get_group_id(0);
     const uint first_row = row_begin + block % n_blocks * TILE;
@@ -342,15 +344,14 @@ kernel void mul_mat_views(global uchar *y, ulong y_at, global const uchar *w, ul
         for (uint i = item; i < ROWS * CHUNK; i += GROUP) {
             const uint row = first_m + i / CHUNK;
             const uint place = first + i % CHUNK;
-            vectors[i] = row < m && place < k
-                             ? ((global const float *)(x + row * x_nb1))[place]
-                             : 0.0f;
+            vectors[i % CHUNK * ROWS + i / CHUNK] =
+                row < m && place < k ? ((global const float *)(x + row * x_nb1))[place] : 0.0f;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint d = 0; d < CHUNK; d++) {
             const float u = staged[key * PITCH + d];
             for (uint i = 0; i < PER_ITEM; i++) {
-                dots[i] += vectors[(rows + i) * CHUNK + d] * u;
+                dots[i] += vectors[d * ROWS + rows + i] * u;
             }
         }
     }
