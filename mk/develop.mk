@@ -65,7 +65,7 @@ cover: ## line coverage of suites and fuzz seeds, a summary for each room; 95 % 
 
 # ---- fuzzing -------------------------------------------------------------------------------------
 FUZZ_MAKE = $(MAKE) --no-print-directory BUILD=build/fuzz CC=clang WERROR=1 \
-    SAN=address,undefined,fuzzer-no-link CFLAGS='-O1 -g'
+    SAN=address,undefined,fuzzer-no-link CFLAGS='-O1 -g1'
 SECONDS_EACH ?= 60
 
 fuzz: ## T=NAME: fuzz one parser for SECONDS_EACH (60) seconds, from tests/fuzz/corpus/NAME

@@ -15,14 +15,15 @@ mkdir -p "$logs"
 
 # Each job is a make of its own: nothing of the make that called us is handed on.
 unset MAKEFLAGS MFLAGS MAKELEVEL
-export WERROR=1 ASSERT=1
+# Functions and lines are enough for a stack: all that -g writes would take a gigabyte more.
+export WERROR=1 ASSERT=1 CFLAGS='-O2 -g1'
 mk() { make --no-print-directory -j"$make_jobs" "$@"; }
 
 # ---- the jobs; the longest first ----
 # Damage, leaks and undefined behaviour.
 job_asan() {
     [ -d /proc/self/task ] || echo "SKIP asan: no /proc, so no search for leaks"
-    mk BUILD=build/asan CC=clang SAN=address,undefined CFLAGS='-O1 -g' check-suites
+    mk BUILD=build/asan CC=clang SAN=address,undefined CFLAGS='-O1 -g1' check-suites
 }
 # Everything with GCC as users get it.
 job_gcc() {
@@ -58,12 +59,12 @@ job_faults() { mk BUILD=build/gcc CC=gcc faults && bash tests/faults.sh build/gc
 job_machines() { mk BUILD=build/gcc CC=gcc faults && bash tests/machines.sh build/gcc 50; }
 # Data races: the suites that start threads.
 job_tsan() {
-    mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
+    mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g1' \
         SUITES="${TSAN_SUITES:-sched stress runtime backends server}" check-suites
 }
-job_clang() { mk BUILD=build/clang CC=clang CFLAGS='-O3 -g' all benches suites; }
-job_gcc_O0() { mk BUILD=build/gcc-O0 CC=gcc CFLAGS='-O0 -g' all; }
-job_gcc_O3() { mk ASSERT= BUILD=build/gcc-O3 CC=gcc CFLAGS='-O3 -g' all; }
+job_clang() { mk BUILD=build/clang CC=clang CFLAGS=-O3 all benches suites; }
+job_gcc_O0() { mk BUILD=build/gcc-O0 CC=gcc CFLAGS=-O0 all; }
+job_gcc_O3() { mk ASSERT= BUILD=build/gcc-O3 CC=gcc CFLAGS=-O3 all; }
 # The optional parts left out; the suites must still pass.
 job_without() {
     mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 NO_OPENCL=1 all || return 1
