@@ -44,7 +44,7 @@ struct tnd_tile_packed {
     size_t y_stride;
     bool accumulate;
     size_t ahead; /* bytes from what is read to what is fetched meanwhile; 0: nothing */
-    bool into_l2; /* which leaves L1 to the tokens; slower where further tiles read the panel */
+    bool into_l2; /* which leaves L1 to the tokens */
 };
 typedef void tnd_packed_fn(const struct tnd_tile_packed *tile);
 

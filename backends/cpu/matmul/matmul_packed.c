@@ -110,7 +110,7 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t p
                 .y = target.y,
                 .y_stride = target.stride,
                 .accumulate = k0 > 0,
-                .into_l2 = p->m > 1 && p->m <= TND_PACKED_TOKENS,
+                .into_l2 = p->m > 1,
                 .ahead = t > 0       ? 0
                          : p->m == 1 ? TND_PACKED_STREAM_1
                                      : TND_PACKED_STREAM,
