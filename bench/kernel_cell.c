@@ -183,6 +183,14 @@ static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, s
     return o->y->data != NULL && o->workspace != NULL;
 }
 
+static struct tandem_work work_of(const struct operands *o, int64_t n)
+{
+    return (struct tandem_work){.node = o->y,
+                                .row_end = n,
+                                .workspace = o->workspace,
+                                .workspace_bytes = o->workspace_bytes};
+}
+
 /* ---- measuring ---- */
 
 /* Seconds of one run of a kind on one copy of the weights. */
@@ -237,6 +245,12 @@ static int fastest_read(double samples[KINDS][SAMPLES_MAX], int n)
     return fastest;
 }
 
+static bool can_pack(const struct tnd_cpu_kernels *kernels, enum tandem_type type)
+{
+    return tandem_type_is_quantized(type) ? kernels->packed[type].multiply != NULL
+                                          : kernels->packed_f[type] != NULL;
+}
+
 static double operations_of(const struct cell_job *job)
 {
     double sum = 0;
@@ -258,8 +272,7 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
                            .peak = quantized ? peaks.int8 : peaks.fma,
                            .threads = threads};
     struct operands o;
-    const bool has_packed = quantized ? kernels->packed[cell->type].multiply != NULL
-                                      : kernels->packed_f[cell->type] != NULL;
+    const bool has_packed = can_pack(kernels, cell->type);
     memset(cell->layout, 0, sizeof(cell->layout));
     if (!make_operands(cell, has_packed, &o)) {
         free_operands(&o);
@@ -269,11 +282,7 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     cell->bytes[TND_LAYOUT_PACKED] = tnd_packed_weights_bytes(o.store) / (size_t)o.copies;
     cell->bytes[TND_LAYOUT_TILES] = cell->bytes[TND_LAYOUT_PACKED];
     job.bytes = cell->bytes[TND_LAYOUT_ROWS];
-    job.work = (struct tandem_work){.node = o.y,
-                                    .row_begin = 0,
-                                    .row_end = cell->n,
-                                    .workspace = o.workspace,
-                                    .workspace_bytes = o.workspace_bytes};
+    job.work = work_of(&o, cell->n);
     const bool reads = cell->m <= FEW_TOKENS;
     const bool has_tiles = has_packed && kernels->amx.name != NULL;
     const bool exists[KINDS] = {true, has_packed, has_tiles, reads, reads, reads, reads, true};
@@ -319,6 +328,39 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     cell->peak_gops = 1e-3 * operations / peak.median_us;
     cell->read_gbps = reads ? 1e-3 * (double)job.bytes / plain.median_us : 0;
     cell->read_streams = TND_READ_STREAMS[read - READ];
+    free_operands(&o);
+    return !job.has_failed;
+}
+
+bool tnd_kernel_cell_compare(tnd_team *team, const struct tnd_cpu_kernels *variants, int n,
+                             double budget_s, struct tnd_kernel_cell *cell, double *ratios)
+{
+    static double samples[TND_VARIANTS_MAX][SAMPLES_MAX];
+    const bool quantized = tandem_type_is_quantized(cell->type);
+    const int kind = TND_LAYOUT_PACKED;
+    struct operands o = {.copies = 0};
+    if (n > TND_VARIANTS_MAX || !can_pack(variants, cell->type) || !make_operands(cell, true, &o)) {
+        free_operands(&o);
+        return false;
+    }
+    struct cell_job job = {.kernels = variants, .work = work_of(&o, cell->n)};
+    int copy = 0;
+    for (; copy < o.copies; copy++) {
+        run_once(team, &job, &o, kind, copy, quantized); /* packs */
+    }
+    int turns = 0;
+    for (double start = now(); turns < SAMPLES_MAX && (turns < 5 || now() - start < budget_s);
+         turns++) {
+        for (int i = 0; i < n; i++) {
+            const int variant = (i + turns) % n; /* no one always follows the same other one */
+            job.kernels = &variants[variant];
+            copy = (copy + 1) % o.copies;
+            samples[variant][turns] = run_once(team, &job, &o, kind, copy, quantized);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        ratios[i] = median_ratio(samples[i], samples[0], turns);
+    }
     free_operands(&o);
     return !job.has_failed;
 }

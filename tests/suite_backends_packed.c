@@ -289,6 +289,37 @@ static void every_instruction_set_has_the_bits_of_its_rows(void)
     }
 }
 
+/* What is fetched ahead and taken at once belongs to the CPU: numbers that no CPU has serve too. */
+static void tuning_changes_no_bits(void)
+{
+    static const struct tnd_tuning tunings[] = {
+        {.unpack_part = 256},
+        {.packed_ahead_1 = 1 << 20,
+         .packed_ahead = 64,
+         .packed_skinny = 1000,
+         .unpack_part = TND_UNPACK_PART_MOST,
+         .float_ahead = 64},
+        {.unpack_part = 768},
+    };
+    static const int64_t tokens[] = {1, 2, 19, 66, 101};
+    struct level level = {.name = "tuned", .features = tnd_cpu_features()};
+    if (!can_pack()) {
+        return;
+    }
+    CU_ASSERT(tnd_tuning_of("AuthenticAMD 25 17").packed_skinny == 128);
+    CU_ASSERT(tnd_tuning_of("AuthenticAMD").packed_skinny == 48 &&
+              tnd_tuning_of("").packed_skinny == 48);
+    for (size_t i = 0; i < sizeof(tunings) / sizeof(tunings[0]); i++) {
+        tnd_cpu_kernels_for(level.features, &level.kernels);
+        level.kernels.tuning = tunings[i];
+        for (int t = 0; t < N_TYPES; t++) {
+            for (size_t m = 0; m < sizeof(tokens) / sizeof(tokens[0]); m++) {
+                check_level(&level, types[t], 50, 5 * 256, tokens[m], false);
+            }
+        }
+    }
+}
+
 /* Nobody has made a copy, or there may be none: rows serve, with the same bits. */
 static void without_a_copy_the_rows_serve(void)
 {
@@ -464,6 +495,7 @@ CU_TestInfo tnd_tests_packed[] = {
     {"shapes may be odd", shapes_may_be_odd},
     {"every instruction set has the bits of its rows",
      every_instruction_set_has_the_bits_of_its_rows},
+    {"tuning changes no bits", tuning_changes_no_bits},
     {"without a copy the rows serve", without_a_copy_the_rows_serve},
     {"only constant weights are packed", only_constant_weights_are_packed},
     {"copies count until they are removed", copies_count_until_they_are_removed},

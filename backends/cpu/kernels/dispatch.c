@@ -11,6 +11,7 @@
 void tnd_cpu_kernels_for(uint32_t features, struct tnd_cpu_kernels *out)
 {
     memset(out, 0, sizeof(*out));
+    out->tuning = tnd_tuning_of(tnd_cpu_id());
 #define FILL_FROM(file) tnd_fill_##file(out);
 #define FILL(isa, needs, files)                                                                    \
     if ((features & (needs)) == (needs)) {                                                         \

@@ -10,6 +10,7 @@
 #include "backends/cpu/kernels/packed.h"
 #include "backends/cpu/kernels/packed_float.h"
 #include "backends/cpu/kernels/tiles.h"
+#include "backends/cpu/kernels/tuning.h"
 #include "backends/cpu/kernels/vec.h"
 #include "base/isa-list.h"
 
@@ -40,6 +41,7 @@ struct tnd_cpu_kernels {
     tnd_quantize_fn *quantize[TANDEM_TYPE_NUMBERS];
     struct tnd_vec vec;
     struct tnd_attention_kernels attention;
+    struct tnd_tuning tuning; /* of this CPU, whatever the instruction set */
 };
 
 /** The kernels for a set of CPU features (tnd_cpu_features or a subset of it). */

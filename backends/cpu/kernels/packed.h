@@ -26,11 +26,7 @@
 
 enum {
     TND_PANEL_ROWS = 16,
-    TND_PACKED_TOKENS = 8, /* most that one tile takes */
-    /* Bytes to fetch ahead: more than the memory's latency at its full speed; of one token, and of
-     * several, whose numbers leave the L1 cache little room. */
-    TND_PACKED_STREAM_1 = 4096,
-    TND_PACKED_STREAM = 8192
+    TND_PACKED_TOKENS = 8 /* most that one tile takes */
 };
 
 /* A product of one panel and a few tokens over part of K: y = w * x, or y += w * x. */

@@ -10,18 +10,16 @@
 #include "ggml-like/tnd_tensor.h"
 
 enum {
-    /* Up to so many, codes are unpacked once for every 8 of them: cheaper than through the cache.
-     * (Always, where kernels cannot unpack for those of kernels.h.) */
-    SKINNY_TOKENS = 6 * TND_PACKED_TOKENS,
     TOKENS_MAX = 16,
-    PART_LEAST = 512,     /* values of K in one pass: a multiple of every unit */
+    PART_MOST = TND_UNPACK_PART_MOST,
+    PART_LEAST = 512, /* values of K in one pass of a skinny product: a multiple of every unit */
     L2_BYTES = 512 * 1024 /* where it is unknown */
 };
 
 struct scratch {
-    uint8_t values[TND_TILE_ROWS_MAX * TND_KC_Q];
-    float scales[TND_TILE_ROWS_MAX * TND_KC_Q / 16];
-    float mins[TND_TILE_ROWS_MAX * TND_KC_Q / 16];
+    uint8_t values[TND_TILE_ROWS_MAX * PART_MOST];
+    float scales[TND_TILE_ROWS_MAX * PART_MOST / 16];
+    float mins[TND_TILE_ROWS_MAX * PART_MOST / 16];
     float y[TOKENS_MAX * TND_TILE_ROWS_MAX];
 };
 
@@ -33,6 +31,7 @@ size_t tnd_matmul_packed_scratch(void)
 /* What stays the same during one call. */
 struct product {
     const struct tnd_kernels_q *kernels;
+    const struct tnd_tuning *tuning;
     struct tnd_packed_kernels packed_kernels;
     const struct tnd_packed_weight *packed;
     tnd_gemm_q_fn *gemm;
@@ -112,8 +111,8 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t p
                 .accumulate = k0 > 0,
                 .into_l2 = p->m > 1,
                 .ahead = t > 0       ? 0
-                         : p->m == 1 ? TND_PACKED_STREAM_1
-                                     : TND_PACKED_STREAM,
+                         : p->m == 1 ? (size_t)p->tuning->packed_ahead_1
+                                     : (size_t)p->tuning->packed_ahead,
             });
             keep_target(p, &target, row, t, n_tokens);
         }
@@ -131,7 +130,7 @@ static void multiply_tile(const struct product *p, struct scratch *s, int64_t fi
     const int tile_rows = kernels->panels * TND_PANEL_ROWS;
     int64_t row = first * TND_PANEL_ROWS;
     int64_t present = tnd_min(kernels->panels, n_panels - first);
-    TND_ASSERT(kernels->lanes == TND_PANEL_ROWS && present > 0 && p->part <= TND_KC_Q);
+    TND_ASSERT(kernels->lanes == TND_PANEL_ROWS && present > 0 && p->part <= PART_MOST);
     for (int64_t k0 = 0; k0 == 0 || k0 < p->k; k0 += p->part) {
         int n_blocks = (int)(tnd_min(p->part, p->k - k0) / TND_X_BLOCK);
         for (int64_t i = 0; i < present; i++) {
@@ -182,10 +181,11 @@ void tnd_matmul_packed(const struct tnd_cpu_kernels *all, const struct tnd_packe
     const struct tnd_packed_kernels packed_kernels = all->packed[packed->type];
     const struct tandem_tensor *node = work->node;
     const int64_t m = node->ne[1];
-    const bool is_skinny = m <= SKINNY_TOKENS || packed_kernels.unpack == NULL;
+    const bool is_skinny = m <= all->tuning.packed_skinny || packed_kernels.unpack == NULL;
     const int panels = is_skinny ? 1 : kernels->panels;
     struct product p = {
         .kernels = kernels,
+        .tuning = &all->tuning,
         .packed_kernels = packed_kernels,
         .packed = packed,
         .gemm = kernels->gemm[packed->type],
@@ -197,13 +197,14 @@ void tnd_matmul_packed(const struct tnd_cpu_kernels *all, const struct tnd_packe
         .y_stride = node->nb[1] / sizeof(float),
         .m = m,
         .k = packed->k,
-        .part = is_skinny ? skinny_part(m) : TND_KC_Q,
+        .part = is_skinny ? skinny_part(m) : all->tuning.unpack_part,
         .row_begin = work->row_begin,
         .row_end = work->row_end,
         .tile_tokens = tnd_tile_tokens(m, is_skinny ? TND_PACKED_TOKENS : kernels->tokens),
     };
     TND_ASSERT(packed->n == node->ne[0] && packed->k == node->src[0]->ne[0]);
     TND_ASSERT(packed_kernels.multiply != NULL && p.gemm != NULL);
+    TND_ASSERT(p.part > 0 && p.part % p.unit == 0);
     if (p.row_begin >= p.row_end) {
         return;
     }

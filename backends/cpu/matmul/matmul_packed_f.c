@@ -6,8 +6,7 @@
 #include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 
-/* Fetched ahead, in bytes: more would push the numbers of several tokens out of the L1 cache. */
-enum { ROWS = TND_PANEL_F_ROWS, AHEAD = 4096 };
+enum { ROWS = TND_PANEL_F_ROWS };
 
 /* Tokens that are transposed together: the weights are read once for all of them. */
 enum { BLOCK_TOKENS = 4 * TND_PACKED_F_TOKENS };
@@ -147,6 +146,7 @@ void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
     const int64_t block_tokens = (m + n_blocks - 1) / n_blocks;
     const int tile = tnd_tile_tokens(block_tokens, TND_PACKED_F_TOKENS);
     const int64_t n_panels = (p.row_end - 1) / ROWS + 1 - first;
+    const size_t ahead = (size_t)kernels->tuning.float_ahead;
     const int64_t chunk = tnd_chunk(n_panels, worker->count, 4);
     while (worker->next(worker, n_blocks * n_panels, chunk, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
@@ -159,7 +159,7 @@ void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
             transposed = block;
             for (int64_t t = 0; t < tokens; t += tile) {
                 multiply_tile(&p, s, first + i % n_panels, s->x + t * packed->k, token + t,
-                              (int)tnd_min(tile, tokens - t), t == 0 ? AHEAD : 0);
+                              (int)tnd_min(tile, tokens - t), t == 0 ? ahead : 0);
             }
         }
     }

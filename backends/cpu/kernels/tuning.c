@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * The measured numbers of each CPU family; see tuning.h. */
+#include "backends/cpu/kernels/tuning.h"
+
+#include <string.h>
+
+#define VALUE(name, value) .name = (value),
+static const struct {
+    const char *family; /* the beginning of tnd_cpu_id */
+    struct tnd_tuning tuning;
+} families[] = {
+    {"", {TND_TUNING_LIST(VALUE)}},
+    {"AuthenticAMD 25 17", /* Zen 4, 2026-11-23 */
+     {.packed_ahead_1 = 4096,
+      .packed_ahead = 8192,
+      .packed_skinny = 128,
+      .unpack_part = 512,
+      .float_ahead = 4096}},
+};
+#undef VALUE
+
+struct tnd_tuning tnd_tuning_of(const char *cpu_id)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < sizeof(families) / sizeof(families[0]); i++) {
+        if (strncmp(cpu_id, families[i].family, strlen(families[i].family)) == 0) {
+            best = i;
+        }
+    }
+    return families[best].tuning;
+}

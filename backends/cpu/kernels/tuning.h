@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * Numbers of matrix products that belong to a CPU, not to an instruction set: how far ahead weights
+ * are fetched, and what is taken at once. They change times, never bits. `make tune-kernels` sweeps
+ * them and prints the rows of tuning.c. */
+#ifndef TND_TUNING_H
+#define TND_TUNING_H
+
+enum { TND_UNPACK_PART_MOST = 1024 /* that there is room for */ };
+
+/* X(member, value where a CPU has no row). Up to packed_skinny tokens, codes are unpacked in
+ * registers for every 8 of them; always, where kernels cannot unpack for those of kernels.h. */
+#define TND_TUNING_LIST(X)                                                                         \
+    X(packed_ahead_1, 4096) /* bytes of packed codes fetched ahead, with one token */              \
+    X(packed_ahead, 8192)   /* with several */                                                     \
+    X(packed_skinny, 48)    /* tokens; see above */                                                \
+    X(unpack_part, 512)     /* values of K of a tile that is unpacked, for more tokens */          \
+    X(float_ahead, 4096)    /* bytes of packed floats fetched ahead */
+
+struct tnd_tuning {
+#define TND_TUNING_MEMBER(name, value) int name;
+    TND_TUNING_LIST(TND_TUNING_MEMBER)
+#undef TND_TUNING_MEMBER
+};
+
+/** The row of a CPU (as by tnd_cpu_id), else the values above. */
+struct tnd_tuning tnd_tuning_of(const char *cpu_id);
+
+#endif
