@@ -3,6 +3,7 @@
 #include "tools/mulmat-tune/oracle_report.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/mulmat-tune/cmd_output.h"
 #include "base/emit.h"
@@ -97,22 +98,22 @@ static void add_reasons(struct tnd_text *text, const struct tnd_oracle_cell *cel
 static void add_text(struct tnd_text *text, const struct tnd_oracle_cell *cells, int n,
                      const struct tnd_regret *regret)
 {
-    tnd_text_printf(text, "%-37s %-26s %11s %11s %-26s %11s %7s\n", "problem", "chosen",
-                    "predicted us", "measured us", "best", "best us", "regret");
+    tnd_text_printf(text, "%-36s %-23s %10s %7s\n", "problem", "chosen", "us", "regret");
     for (int i = 0; i < n; i++) {
         const struct tnd_oracle_cell *cell = &cells[i];
         struct tnd_problem bare = cell->problem;
         char problem[TND_PROBLEM_MAX];
         char chosen[48];
-        char best[48];
         bare.threads = cell->limit_threads;
         bare.profile[0] = '\0';
         tnd_problem_print(&bare, problem, sizeof(problem));
         snprintf(chosen, sizeof(chosen), "%s t%d", cell->problem.profile, cell->problem.threads);
-        snprintf(best, sizeof(best), "%s t%d", cell->best_profile, cell->best_threads);
-        tnd_text_printf(text, "%-37s %-26s %12.1f %11.1f %-26s %11.1f %5.1f %%\n", problem, chosen,
-                        cell->predicted_us, cell->chosen_us, best, cell->best_us,
+        tnd_text_printf(text, "%-36s %-23s %10.1f %5.1f %%\n", problem, chosen, cell->chosen_us,
                         100 * cell->regret);
+        if (cell->regret > 0) {
+            snprintf(chosen, sizeof(chosen), "%s t%d", cell->best_profile, cell->best_threads);
+            tnd_text_printf(text, "%36s %-23s %10.1f\n", "faster:", chosen, cell->best_us);
+        }
     }
     tnd_text_printf(text,
                     "%d problems: median regret %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n",
