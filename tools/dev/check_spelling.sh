@@ -36,8 +36,8 @@ else
     echo "SKIP spelling: no aspell with English (Debian: apt-get install aspell aspell-en)"
 fi
 if command -v codespell >/dev/null; then
-    # shellcheck disable=SC2086 # one word a document
-    codespell --ignore-words=tools/dev/words.txt $documents | while IFS= read -r hit; do
+    # shellcheck disable=SC2086 # one word a document; that of a terminal has words cut in two
+    codespell --ignore-words=tools/dev/words.txt ${documents/docs\/first-contact.md/} | while IFS= read -r hit; do
         complain "$hit"
     done
 else

@@ -56,9 +56,9 @@ told() {
 
 rm -f "$page.new"
 write "# First contact" "" \
-    "Made by \`tools/dev/first_contact.sh\` on $(date -u +%F), at $(git rev-parse --short HEAD), on a bare Debian $suite (\`debootstrap" \
-    "--variant=minbase\`) with $(nproc) CPUs of $(sed -n 's/^model name\t: //p' /proc/cpuinfo | head -1): each command in a terminal of 80 columns, its last lines," \
-    "its time, its exit code. \`\$\` stands before what is typed." "" \
+    "Made by \`tools/dev/first_contact.sh\` on $(date -u +%F), at $(git rev-parse --short HEAD), on a bare Debian $suite" \
+    "(\`debootstrap --variant=minbase\`) with $(nproc) CPUs of $(sed -n 's/^model name\t: //p' /proc/cpuinfo | head -1): each command in a" \
+    "terminal of 80 columns, its last lines, its time, its exit code. \`\$\` stands before what is typed." "" \
     "## From nothing to figures"
 told README.md 'apt-get install -y make; }; make demo'
 run 40 'command -v make >/dev/null || { apt-get update && apt-get install -y make; }; make demo QUICK=1'
