@@ -344,20 +344,19 @@ static void copy_file(const char *from, const char *to)
 
 static void a_file_beside_a_model_goes_along_with_it(void)
 {
-    const char *folder = new_folder("beside");
-    const char *cache = new_folder("beside-cache");
-    char model[600], packed[700], moved[600], moved_packed[700], path[1024];
+    char model[600], packed[700], moved[600], moved_packed[700], folder[512];
     struct net net;
     struct tandem_error error;
-    folder = strcpy(path, folder); /* new_folder has one answer */
+    snprintf(folder, sizeof(folder), "%s", new_folder("beside")); /* the next overwrites it */
+    const char *models = new_folder("beside-models");
     if (!can_pack()) {
         rmdir(folder);
-        rmdir(cache);
+        rmdir(models);
         return;
     }
-    snprintf(model, sizeof(model), "%s/m", cache);
+    snprintf(model, sizeof(model), "%s/m", models);
     snprintf(packed, sizeof(packed), "%s.packed", model);
-    snprintf(moved, sizeof(moved), "%s/moved", cache);
+    snprintf(moved, sizeof(moved), "%s/moved", models);
     snprintf(moved_packed, sizeof(moved_packed), "%s.packed", moved);
     write_model(model, 7);
     net_open_with(&net, model, "packed-file=write");
@@ -395,7 +394,7 @@ static void a_file_beside_a_model_goes_along_with_it(void)
     check_product(&net);
     net_close(&net);
     clear(folder);
-    clear(cache);
+    clear(models);
 }
 
 static void what_a_file_of_packed_weights_may_be_is_said(void)
