@@ -136,7 +136,7 @@ left=$(find "$stage/root" -mindepth 1 -not -type d -o -name '*tandem*' -o -name 
 run "make install without DESTDIR" make BUILD="$build" PREFIX="$stage/mine" install
 built=$(grep -E '^  (CC|AR|LD) ' "$log" | head -3)
 [ -z "$built" ] || complain "make install builds again what was built: $built"
-tail -8 "$log" | grep -q '^  ldconfig ' || complain "make install does not end with a word on ldconfig"
+tail -15 "$log" | grep -q '^  ldconfig$' || complain "make install does not end with a word on ldconfig"
 run "make uninstall without DESTDIR" make BUILD="$build" PREFIX="$stage/mine" uninstall
 
 # The Debian packages are of this version, and named after the library's file.
