@@ -56,7 +56,9 @@ static void product_main(void *user, struct tandem_worker *worker)
 {
     struct cell_job *job = user;
     const enum tandem_status status = tnd_cpu_mul_mat_run(job->kernels, &job->work, worker);
-    job->has_failed = job->has_failed || (worker->index == 0 && status != TANDEM_OK);
+    if (worker->index == 0 && status != TANDEM_OK) {
+        job->has_failed = true;
+    }
 }
 
 static void read_main(void *user, struct tandem_worker *worker)

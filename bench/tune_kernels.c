@@ -162,7 +162,8 @@ static void print_row(const struct tnd_tuning *tuning)
 static const char usage[] =
     "Sweeps the numbers of backends/cpu/kernels/tuning.h on this machine and prints its row for\n"
     "tuning.c. Wants a machine that does nothing else.\n"
-    "tune-kernels [--threads N] [--n N] [--k K] [--milliseconds N (of a product)] [--only SWEEP]\n";
+    "tune-kernels [--threads N] [--n N] [--k K] [--milliseconds N (of a product)]\n"
+    "             [--only N (one of them, counted from 1)]\n";
 
 int main(int argc, char **argv)
 {

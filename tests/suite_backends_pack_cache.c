@@ -344,6 +344,7 @@ static void copy_file(const char *from, const char *to)
 
 static void a_file_beside_a_model_goes_along_with_it(void)
 {
+    const struct timespec later[2] = {{1000000001, 0}, {1000000001, 0}};
     char model[600], packed[700], moved[600], moved_packed[700], folder[512];
     struct net net;
     struct tandem_error error;
@@ -374,6 +375,11 @@ static void a_file_beside_a_model_goes_along_with_it(void)
         check_product(&net);
         net_close(&net);
     }
+    CU_ASSERT_TRUE(utimensat(AT_FDCWD, moved, later, 0) == 0);
+    net_open_with(&net, moved, "");
+    CU_ASSERT_FALSE(is_cached(&net)); /* the model may have been changed where no sample lies */
+    check_contains(notes, "before it was changed");
+    net_close(&net);
     write_model(moved, 8); /* another model of the same size */
     net_open_with(&net, moved, "");
     CU_ASSERT_FALSE(is_cached(&net));

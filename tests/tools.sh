@@ -457,7 +457,7 @@ if group pack-cache; then
     try 0 "plain" "${packs[@]}" --pack-cache plain/below
     # A file beside the model serves wherever both lie, unasked.
     try 0 "MiB of packed weights for" convert packed.gguf along.gguf --packed
-    mkdir -p away && cp along.gguf along.gguf.packed away/
+    mkdir -p away && cp along.gguf away/ && cp along.gguf.packed away/
     packs=("${packs[@]/packed.gguf/away\/along.gguf}")
     try 0 "" "${packs[@]}" --verbose --stats
     check "the file beside the model serves" has "packed weights: away/along.gguf.packed: " err

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct tnd_pack_key key = {100, 200, 300, 400};
+static const struct tnd_pack_key key = {100, 200, 300, 400, 0};
 
 /* Ends the process: libFuzzer reports it. */
 static void must(bool good)

@@ -131,8 +131,9 @@ static enum tandem_status check_key(const uint8_t *bytes, const struct tnd_pack_
 {
     const bool is_layout = get_word(bytes, LAYOUT) == key->layout;
     const uint64_t time = get_word(bytes, MODEL_TIME);
-    if (is_layout && get_word(bytes, MODEL_BYTES) == key->model_bytes &&
-        (time == 0 || time == (uint64_t)key->model_changed_ns) &&
+    const bool is_time = time == 0 ? key->packed_changed_ns >= key->model_changed_ns
+                                   : time == (uint64_t)key->model_changed_ns;
+    if (is_layout && get_word(bytes, MODEL_BYTES) == key->model_bytes && is_time &&
         get_word(bytes, MODEL_HASH) == key->model_hash) {
         return TANDEM_OK;
     }

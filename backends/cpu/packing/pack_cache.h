@@ -27,6 +27,9 @@ struct tnd_pack_key {
     int64_t model_changed_ns; /* 0 in a file: it goes along with its model to other machines */
     uint64_t model_hash; /* of samples of the contents */
     uint64_t layout;     /* tnd_pack_layout_of */
+    /* When the file of packed weights itself was changed. Where it does not say the model's time,
+     * it must not be older than the model: samples would miss a small change of that. */
+    int64_t packed_changed_ns;
 };
 
 /** One packed weight. */

@@ -80,6 +80,7 @@ static void say(const struct tnd_packed_files *files, bool is_warning, const cha
 static void open_cache(const struct tnd_packed_files *files, struct tnd_packed_file *file)
 {
     struct tandem_error error = {0};
+    struct tnd_mapped_file packed;
     char text[96];
     file->is_foreign = false;
     if (!tnd_file_exists(file->path)) {
@@ -90,6 +91,8 @@ static void open_cache(const struct tnd_packed_files *files, struct tnd_packed_f
         status != TANDEM_OK ||
         (file->cache.bytes > 0 && !tnd_pack_cache_is_ours(file->cache.data, file->cache.bytes));
     if (status == TANDEM_OK) {
+        const bool is_listed = tnd_mapped_find(file->cache.data, file->cache.bytes, &packed);
+        file->key.packed_changed_ns = is_listed ? packed.changed_ns : 0;
         status = tnd_pack_cache_check(file->cache.data, file->cache.bytes, &file->key,
                                       &file->n_entries, &error);
     }
