@@ -203,7 +203,6 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
                          const int n_tokens)
 {
     const size_t unit_bytes = (size_t)(shape.header + shape.blocks * shape.group);
-    const size_t block_bytes = unit_bytes / (size_t)shape.blocks;
     const struct tnd_x_block *x = tile->x;
     const uint8_t *unit = tile->units;
     struct result results[TND_PACKED_TOKENS / SET];
@@ -220,13 +219,9 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
     }
     for (int left = tile->n_blocks; left > 0; left -= shape.blocks, unit += unit_bytes) {
         const int blocks = left < shape.blocks ? left : shape.blocks;
+        fetch_header(tile, unit, shape);
         for (int b = 0; b < blocks; b++, x++) {
-            if (tile->ahead != 0) {
-                const uint8_t *next = unit + tile->ahead + (size_t)b * block_bytes;
-                for (size_t i = 0; i < block_bytes; i += 64) {
-                    __builtin_prefetch(next + i, 0, 3);
-                }
-            }
+            fetch_block(tile, unit, shape, b);
             multiply_block(unit, shape, b, x, tile->x_blocks, n_tokens, results);
         }
     }

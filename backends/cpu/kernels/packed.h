@@ -39,8 +39,11 @@ struct tnd_tile_packed {
     float *y;        /* 16 floats a token are written */
     size_t y_stride;
     bool accumulate;
-    size_t ahead; /* bytes from what is read to what is fetched meanwhile; 0: nothing */
-    bool into_l2; /* which leaves L1 to the tokens */
+    /* Bytes from what is read to what is fetched meanwhile. 0: the lines of a block are touched in
+     * the order of memory, which hardware that fetches ahead follows. */
+    int ahead;
+    bool is_fetched; /* already: nothing is fetched */
+    bool into_l2;    /* which leaves L1 to the tokens */
 };
 typedef void tnd_packed_fn(const struct tnd_tile_packed *tile);
 

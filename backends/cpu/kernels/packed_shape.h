@@ -54,6 +54,46 @@ TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half
     }
 }
 
+TND_INLINE void fetch_lines(const uint8_t *p, const int bytes)
+{
+    TND_UNROLL
+    for (int i = 0; i < bytes; i += 64) {
+        __builtin_prefetch(p + i, 0, 3);
+    }
+}
+
+/* What a tile says of fetching: for a unit, ahead of its blocks (in one function with them,
+ * generation took 1.05 to 1.15 times as long), and for its block `b`. */
+TND_INLINE void fetch_header(const struct tnd_tile_packed *tile, const uint8_t *unit,
+                             const struct shape shape)
+{
+    if (!tile->is_fetched && tile->ahead == 0) {
+        fetch_lines(unit, shape.header);
+    }
+}
+
+TND_INLINE void fetch_block(const struct tnd_tile_packed *tile, const uint8_t *unit,
+                            const struct shape shape, int b)
+{
+    const int block_bytes = shape.header / shape.blocks + shape.group;
+    if (tile->is_fetched) {
+        return;
+    }
+    if (tile->ahead == 0) {
+        fetch_lines(unit + shape.header + b * shape.group, shape.group);
+        return;
+    }
+    const uint8_t *next = unit + tile->ahead + b * block_bytes;
+    if (!tile->into_l2) {
+        fetch_lines(next, block_bytes);
+        return;
+    }
+    TND_UNROLL
+    for (int i = 0; i < block_bytes; i += 64) {
+        __builtin_prefetch(next + i, 0, 2);
+    }
+}
+
 /* One function a type for kernels that keep the results of one token in registers. */
 #if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
 #define IS_ONE(n_tokens) false

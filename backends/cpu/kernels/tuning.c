@@ -11,7 +11,7 @@ static const struct {
 } families[] = {
     {"", {TND_TUNING_LIST(VALUE)}},
     {"AuthenticAMD 25 17", /* Zen 4, 2026-11-23 */
-     {.packed_ahead_1 = 4096,
+     {.packed_ahead_1 = 0,
       .packed_ahead = 8192,
       .packed_skinny = 128,
       .unpack_part = 512,

@@ -10,7 +10,7 @@ enum { TND_UNPACK_PART_MOST = 1024 /* that there is room for */ };
 /* X(member, value where a CPU has no row). Up to packed_skinny tokens, codes are unpacked in
  * registers for every 8 of them; always, where kernels cannot unpack for those of kernels.h. */
 #define TND_TUNING_LIST(X)                                                                         \
-    X(packed_ahead_1, 4096) /* bytes of packed codes fetched ahead, with one token */              \
+    X(packed_ahead_1, 4096) /* bytes of packed codes fetched ahead (packed.h), with one token */   \
     X(packed_ahead, 8192)   /* with several */                                                     \
     X(packed_skinny, 48)    /* tokens; see above */                                                \
     X(unpack_part, 512)     /* values of K of a tile that is unpacked, for more tokens */          \

@@ -109,10 +109,9 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t p
                 .y = target.y,
                 .y_stride = target.stride,
                 .accumulate = k0 > 0,
+                .ahead = p->m == 1 ? p->tuning->packed_ahead_1 : p->tuning->packed_ahead,
+                .is_fetched = t > 0,
                 .into_l2 = p->m > 1,
-                .ahead = t > 0       ? 0
-                         : p->m == 1 ? (size_t)p->tuning->packed_ahead_1
-                                     : (size_t)p->tuning->packed_ahead,
             });
             keep_target(p, &target, row, t, n_tokens);
         }

@@ -181,7 +181,6 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
                          const int n_tokens)
 {
     const size_t unit_bytes = (size_t)(shape.header + shape.blocks * shape.group);
-    const size_t block_bytes = unit_bytes / (size_t)shape.blocks;
     const size_t x_blocks = tile->x_blocks;
     const struct tnd_x_block *x = tile->x;
     const uint8_t *unit = tile->units;
@@ -193,13 +192,9 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
     }
     for (int left = tile->n_blocks; left > 0; left -= shape.blocks, unit += unit_bytes) {
         const int blocks = left < shape.blocks ? left : shape.blocks;
+        fetch_header(tile, unit, shape);
         for (int b = 0; b < blocks; b++, x++) {
-            if (tile->ahead != 0) {
-                const char *next = (const char *)unit + tile->ahead + (size_t)b * block_bytes;
-                for (size_t i = 0; i < block_bytes; i += 64) {
-                    _mm_prefetch(next + i, _MM_HINT_T0);
-                }
-            }
+            fetch_block(tile, unit, shape, b);
             multiply_block(unit, shape, b, x, x_blocks, n_tokens, results);
         }
     }

@@ -154,7 +154,6 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
 {
     const int n_groups = (shape.form & TND_GROUPS_OF_16) != 0 ? 2 : 1;
     const size_t unit_bytes = (size_t)(shape.header + shape.blocks * shape.group);
-    const int lines = (int)((unit_bytes / (size_t)shape.blocks + 63) / 64);
     const size_t x_blocks = tile->x_blocks;
     const uint8_t *unit = tile->units;
     /* three tokens a pointer: base, base + stride, base + 2 * stride are addressing modes */
@@ -169,23 +168,13 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
     for (int left = tile->n_blocks; left > 0; left -= shape.blocks, unit += unit_bytes) {
         const int blocks = left < shape.blocks ? left : shape.blocks;
         const uint8_t *group = unit + shape.header;
+        fetch_header(tile, unit, shape);
         for (int b = 0; b < blocks; b++, group += shape.group) {
             __m512i sum[TOKENS];
             __m512i w[4];
             __m512 scale;
             __m512 min = _mm512_setzero_ps();
-            if (tile->ahead != 0) {
-                const char *next = (const char *)unit + tile->ahead +
-                                   (size_t)b * (unit_bytes / (size_t)shape.blocks);
-                TND_UNROLL
-                for (int i = 0; i < lines; i++) {
-                    if (tile->into_l2) {
-                        _mm_prefetch(next + 64 * i, _MM_HINT_T1);
-                    } else {
-                        _mm_prefetch(next + 64 * i, _MM_HINT_T0);
-                    }
-                }
-            }
+            fetch_block(tile, unit, shape, b);
             TND_UNROLL
             for (int half = 0; half < 2; half++) {
                 const int g = n_groups == 2 ? half : 0;
