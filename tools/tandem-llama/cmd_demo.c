@@ -99,7 +99,7 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int candidat
         CLI_TRY(tnd_baseline_use(&demo->candidates[candidate], demo->session, m, error));
     }
     if (cells[cell].prompt > 0) {
-        return tnd_speed_prompt(demo->session, vocabulary, cells[cell].prompt, speed, error);
+        return tnd_speed_prompt(demo->session, vocabulary, 0, cells[cell].prompt, speed, error);
     }
     return tnd_speed_generation(demo->session, vocabulary, cells[0].prompt,
                                 is_counted ? GENERATED : 1, speed, error);

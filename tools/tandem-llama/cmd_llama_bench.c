@@ -21,6 +21,7 @@ struct bench_options {
     const char *type;
     struct args_ints prompts;
     struct args_ints gens;
+    int64_t depth;
     int64_t repeat;
     struct tnd_cli_runtime runtime;
     const char *cache_type;
@@ -57,7 +58,7 @@ struct bench {
     int n_tests;
     struct tnd_thread_compare against; /* what the session's plans are changed by */
     struct tnd_baselines baselines;
-    int64_t context; /* tokens of the longest test */
+    int64_t context; /* tokens of the longest test, with those ahead of it */
     double gib;      /* of all weights */
     double millions; /* of weights */
 };
@@ -77,7 +78,8 @@ static bool add_tests(struct bench *bench, const struct args_ints *list, bool is
             struct test *test = &bench->tests[bench->n_tests++];
             test->is_prompt = is_prompt;
             test->n = n;
-            bench->context = n > bench->context ? n : bench->context;
+            const int64_t needed = bench->options.depth + n;
+            bench->context = needed > bench->context ? needed : bench->context;
         }
     }
     return true;
@@ -141,8 +143,10 @@ static enum tandem_status measure_once(struct bench *bench, const struct test *t
                                        struct tnd_speed *speed, struct tandem_error *error)
 {
     const int64_t vocabulary = tandem_model_hparams(bench->model)->vocabulary;
-    return test->is_prompt ? tnd_speed_prompt(bench->session, vocabulary, n, speed, error)
-                           : tnd_speed_generation(bench->session, vocabulary, 0, n, speed, error);
+    const int64_t depth = bench->options.depth;
+    return test->is_prompt
+               ? tnd_speed_prompt(bench->session, vocabulary, depth, n, speed, error)
+               : tnd_speed_generation(bench->session, vocabulary, depth, n, speed, error);
 }
 
 static enum tandem_status count_steps(struct bench *bench, struct test *test,
@@ -231,6 +235,9 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
     } else {
         printf("planned by the rule, without a table\n");
     }
+    if (o->depth > 0) {
+        printf("behind %lld tokens of text\n", (long long)o->depth);
+    }
     printf("\n"
            "| test    |  tokens/s           | matrix products of the plan             |\n"
            "|---------|--------------------:|-----------------------------------------|\n");
@@ -317,7 +324,7 @@ static void print_csv(const struct bench *bench, const struct tandem_runtime_inf
     const struct tandem_hparams *h = tandem_model_hparams(bench->model);
     const char *profile = bench->options.runtime.profile;
     printf("test,tokens,mean_tokens_per_s,deviation,median,low,high,samples,threads,architecture,"
-           "layers,dim,type,gib,millions,isa,cpu,profile,table,plan\n");
+           "layers,dim,type,gib,millions,isa,cpu,profile,table,plan,depth\n");
     for (int i = 0; i < bench->n_tests; i++) {
         const struct test *test = &bench->tests[i];
         const struct tnd_speed_summary s = tnd_speed_summary(&test->speed);
@@ -331,7 +338,7 @@ static void print_csv(const struct bench *bench, const struct tandem_runtime_inf
         print_csv_text(info->table);
         putchar(',');
         print_csv_text(test->plan.profiles);
-        putchar('\n');
+        printf(",%lld\n", (long long)bench->options.depth);
     }
 }
 
@@ -365,7 +372,7 @@ static void print_json(const struct bench *bench, const struct tandem_runtime_in
                                                            : "chosen");
     printf(",\n  \"table\": ");
     print_json_text(info->table);
-    printf(",\n  \"results\": [\n");
+    printf(",\n  \"depth\": %lld,\n  \"results\": [\n", (long long)bench->options.depth);
     for (int i = 0; i < bench->n_tests; i++) {
         const struct test *test = &bench->tests[i];
         const struct tnd_speed_summary s = tnd_speed_summary(&test->speed);
@@ -460,7 +467,8 @@ int tnd_cmd_bench(int argc, char **argv)
          "of the weights; q4_0, a model file: its own"},
         {"prompt", ARGS_INTS, &o->prompts, 0, 1e6, "N,N",
          "tokens of prompts, each one batch; 128,512"},
-        {"gen", ARGS_INTS, &o->gens, 0, 1e6, "N,N", "tokens generated from an empty text; 32,128"},
+        {"gen", ARGS_INTS, &o->gens, 0, 1e6, "N,N", "tokens generated; 32,128"},
+        {"depth", ARGS_INT, &o->depth, 0, 1e6, "N", "tokens of text ahead of what is measured; 0"},
         {"repeat", ARGS_INT, &o->repeat, 1, TND_SPEED_MAX, "N", "measurements of each; 3"},
         TND_RUNTIME_ROWS(&o->runtime),
         {"cache", ARGS_STRING, &o->cache_type, 0, 0, "TYPE",

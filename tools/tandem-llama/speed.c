@@ -20,17 +20,28 @@ static void add_sample(struct tnd_speed *speed, int64_t n, double seconds)
     }
 }
 
-enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n,
-                                    struct tnd_speed *speed, struct tandem_error *error)
+/* Leaves n_past tokens in the session, which are decoded where it has fewer. */
+static enum tandem_status keep_past(tandem_session *session, int64_t vocabulary, int64_t n_past,
+                                    struct tandem_error *error)
 {
+    if (tandem_session_position(session, 0) < n_past) {
+        CLI_TRY(tnd_speed_prompt(session, vocabulary, 0, n_past, NULL, error));
+    }
+    tandem_session_rollback(session, 0, n_past);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n_past,
+                                    int64_t n, struct tnd_speed *speed, struct tandem_error *error)
+{
+    CLI_TRY(keep_past(session, vocabulary, n_past, error));
     int32_t *tokens = calloc((size_t)n, sizeof(tokens[0]));
     if (tokens == NULL) {
         return tnd_cli_error(error, TANDEM_E_MEMORY, "no memory", "tokens");
     }
     for (int64_t i = 0; i < n; i++) {
-        tokens[i] = some_token(i, vocabulary);
+        tokens[i] = some_token(n_past + i, vocabulary);
     }
-    tandem_session_rollback(session, 0, 0);
     const double begin = tnd_cli_seconds();
     const enum tandem_status status = tandem_session_decode(session, tokens, n, 0, error);
     const double seconds = tnd_cli_seconds() - begin;
@@ -45,11 +56,7 @@ enum tandem_status tnd_speed_generation(tandem_session *session, int64_t vocabul
                                         int64_t n, struct tnd_speed *speed,
                                         struct tandem_error *error)
 {
-    enum tandem_status status = TANDEM_OK;
-    if (tandem_session_position(session, 0) < n_past) {
-        status = tnd_speed_prompt(session, vocabulary, n_past, NULL, error);
-    }
-    tandem_session_rollback(session, 0, n_past);
+    enum tandem_status status = keep_past(session, vocabulary, n_past, error);
     const double begin = tnd_cli_seconds();
     for (int64_t i = 0; status == TANDEM_OK && i < n; i++) {
         const int32_t token = some_token(n_past + i, vocabulary);

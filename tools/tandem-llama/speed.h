@@ -21,11 +21,11 @@ struct tnd_speed_summary {
     double high;
 };
 
-/** Feeds a prompt of n tokens in one batch to an emptied session and adds a sample. */
-enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n,
-                                    struct tnd_speed *speed, struct tandem_error *error);
-/** Feeds n tokens one by one behind a prompt of n_past tokens (which must be in the session
- *  already, or is decoded without being measured) and adds a sample. */
+/** Feeds a prompt of n tokens in one batch to a session behind its first n_past tokens (which are
+ *  decoded without being measured where it has fewer) and adds a sample. */
+enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n_past,
+                                    int64_t n, struct tnd_speed *speed, struct tandem_error *error);
+/** Feeds n tokens one by one, likewise. */
 enum tandem_status tnd_speed_generation(tandem_session *session, int64_t vocabulary, int64_t n_past,
                                         int64_t n, struct tnd_speed *speed,
                                         struct tandem_error *error);
