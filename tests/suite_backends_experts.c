@@ -116,7 +116,8 @@ static bool next_alone(struct tandem_worker *worker, int64_t n_items, int64_t ch
 }
 
 static enum tandem_status run_alone(const struct tnd_cpu_kernels *kernels, tandem_tensor *node,
-                                    uint32_t task, void *workspace, struct tandem_error *error)
+                                    uint32_t task, void *workspace, void *packed,
+                                    struct tandem_error *error)
 {
     const size_t bytes = tnd_cpu_mul_mat_scratch(node, task);
     struct tandem_worker worker = {0,     1,     1,          tnd_guarded_alloc(bytes, 64),
@@ -125,7 +126,8 @@ static enum tandem_status run_alone(const struct tnd_cpu_kernels *kernels, tande
                                      .task = task,
                                      .row_end = node->ne[0],
                                      .workspace = workspace,
-                                     .workspace_bytes = tnd_cpu_mul_mat_workspace(node, task)};
+                                     .workspace_bytes = tnd_cpu_mul_mat_workspace(node, task),
+                                     .prepared = packed};
     const enum tandem_status status = tnd_cpu_mul_mat_run(kernels, &work, &worker);
     tnd_guarded_free(worker.scratch);
     return status;
@@ -138,10 +140,23 @@ static void run_both_tasks(const struct tnd_cpu_kernels *kernels, tandem_tensor 
     const uint32_t task = quantized ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_NODE;
     void *workspace = tnd_guarded_alloc(tnd_cpu_mul_mat_workspace(node, task), 64);
     if (quantized) {
-        check_status(run_alone(kernels, node, TANDEM_TASK_QUANTIZE_X, workspace, &error), TANDEM_OK,
-                     NULL, &error);
+        check_status(run_alone(kernels, node, TANDEM_TASK_QUANTIZE_X, workspace, NULL, &error),
+                     TANDEM_OK, NULL, &error);
     }
-    check_status(run_alone(kernels, node, task, workspace, &error), TANDEM_OK, NULL, &error);
+    check_status(run_alone(kernels, node, task, workspace, NULL, &error), TANDEM_OK, NULL, &error);
+    tnd_guarded_free(workspace);
+}
+
+static void run_tiles(const struct tnd_cpu_kernels *kernels, tandem_tensor *node, void *packed)
+{
+    struct tandem_error error = {0};
+    void *workspace =
+        tnd_guarded_alloc(tnd_cpu_mul_mat_workspace(node, TANDEM_TASK_MUL_MAT_TILES), 64);
+    tnd_test_spoil(node);
+    check_status(run_alone(kernels, node, TANDEM_TASK_TILE_X, workspace, NULL, &error), TANDEM_OK,
+                 NULL, &error);
+    check_status(run_alone(kernels, node, TANDEM_TASK_MUL_MAT_TILES, workspace, packed, &error),
+                 TANDEM_OK, NULL, &error);
     tnd_guarded_free(workspace);
 }
 
@@ -195,14 +210,17 @@ static enum tandem_status compute(tandem_backend *backend, tandem_tensor *node,
                                   enum tandem_task task, void *packed, int n_workers,
                                   struct tandem_error *error)
 {
+    const bool is_of_tiles = task == TANDEM_TASK_MUL_MAT_TILES;
     const size_t bytes = tnd_backend_cpu.workspace(backend, node, task);
     struct tnd_test_stage stage = {.backend = backend,
                                    .node = node,
-                                   .task = TANDEM_TASK_QUANTIZE_X,
+                                   .task =
+                                       is_of_tiles ? TANDEM_TASK_TILE_X : TANDEM_TASK_QUANTIZE_X,
                                    .n_workers = n_workers,
                                    .workspace = tnd_guarded_alloc(bytes, 64),
                                    .workspace_bytes = bytes};
-    if (task != TANDEM_TASK_NODE && tnd_quant_code(node->src[0]->type) != NULL) {
+    if (is_of_tiles ||
+        (task != TANDEM_TASK_NODE && tnd_quant_code(node->src[0]->type) != NULL)) {
         check_status(tnd_test_run_stage(&stage, error), TANDEM_OK, NULL, error);
     }
     stage.task = task;
@@ -210,6 +228,38 @@ static enum tandem_status compute(tandem_backend *backend, tandem_tensor *node,
     const enum tandem_status status = tnd_test_run_stage(&stage, error);
     tnd_guarded_free(stage.workspace);
     return status;
+}
+
+/* By AMX, or its emulation: rows and packed weights, experts of one token and of many. */
+static void products_of_tiles_have_the_bits_of_plain_ones(void)
+{
+    static const struct shape shapes[] = {
+        {203, 6, 2, 40, true, 3}, {40, 9, 4, 2, false, 1}, {67, 5, 2, 1, true, 0}};
+    static struct tnd_cpu_kernels kernels;
+    tandem_backend *backend = open_cpu();
+    tnd_cpu_kernels_for(tnd_cpu_features(), &kernels);
+    if (kernels.amx.name == NULL) {
+        tnd_fill_tiles_emulated(&kernels);
+    }
+    for (size_t i = 0; i < (size_t)N_TYPES * 3; i++) {
+        const enum tandem_type type = types[i / 3];
+        const int64_t block = tandem_type_block_values(type);
+        struct pair p = pair_new(type, block > 1 ? 3 * block : 333, &shapes[i % 3]);
+        void *packed = NULL;
+        for (int64_t e = 0; e < p.experts; e++) {
+            run_tiles(&kernels, p.of_each[e], NULL);
+        }
+        run_tiles(&kernels, p.node, NULL);
+        check_rows(&p, tandem_type_name(type));
+        if (tnd_backend_cpu.supports(backend, p.node, TANDEM_TASK_MUL_MAT_PACKED, NULL) ==
+            TANDEM_OK) {
+            check_ok(tnd_backend_cpu.prepare(backend, p.node->src[0], &packed, NULL));
+            run_tiles(&kernels, p.node, packed);
+            check_rows(&p, "packed");
+        }
+        pair_free(&p);
+    }
+    tnd_backend_cpu.close(backend);
 }
 
 static void workers_and_packed_weights_change_no_bit(void)
@@ -341,6 +391,8 @@ static void a_gathered_index_outside_the_row_fails_with_its_number(void)
 CU_TestInfo tnd_tests_experts[] = {
     {"every_instruction_set_has_the_bits_of_plain_products",
      every_instruction_set_has_the_bits_of_plain_products},
+    {"products_of_tiles_have_the_bits_of_plain_ones",
+     products_of_tiles_have_the_bits_of_plain_ones},
     {"workers_and_packed_weights_change_no_bit", workers_and_packed_weights_change_no_bit},
     {"only_experts_in_use_are_read", only_experts_in_use_are_read},
     {"an_index_that_is_no_expert_fails_with_its_number",

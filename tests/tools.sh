@@ -406,8 +406,9 @@ if group amx; then
     amx=(run tiles.gguf "${tokenizer[@]}" -p "once upon a time there was a tile" --temp 0 -n 40
         --table none --profile cpu-amx)
     export TANDEM_CPU=amx-emulated
-    for type in q4_k bf16; do
-        try 0 "" synth -y --shape 256,512,2,4,2,300 --type $type tiles.gguf
+    for type in q4_k bf16 q4_0; do
+        [ $type = q4_0 ] && experts=,4,2 || experts=
+        try 0 "" synth -y --shape 256,512,2,4,2,300$experts --type $type tiles.gguf
         try 0 "cpu mul_mat_tiles" "${amx[@]}" --plan
         cp out tiles
         for options in "--batch 1" "--threads 3" "--settings cpu:packed=off"; do

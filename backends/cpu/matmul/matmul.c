@@ -46,9 +46,6 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernel
     if (has_experts && (task == TANDEM_TASK_DEQUANTIZE_W || task == TANDEM_TASK_MUL_MAT_F32)) {
         return refuse(node, error, "weights of experts are not dequantised as a whole");
     }
-    if (has_experts && (task == TANDEM_TASK_TILE_X || task == TANDEM_TASK_MUL_MAT_TILES)) {
-        return refuse(node, error, "weights of experts have no product of tiles");
-    }
     if (!has_experts && !tnd_mul_mat_is_plain(node)) {
         return refuse(node, error, "batched or strided operands run as one node");
     }

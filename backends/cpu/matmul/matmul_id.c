@@ -25,7 +25,7 @@ enum {
 struct layout {
     int64_t tokens; /* that are gathered together */
     int64_t rows;   /* of an item */
-    size_t row_bytes, offsets_bytes, order_bytes, x_bytes, y_bytes;
+    size_t row_bytes, offsets_bytes, order_bytes, x_bytes, tiles_bytes, y_bytes;
 };
 
 /* One item: rows of one expert and some of its tokens. */
@@ -47,6 +47,7 @@ struct product {
     int64_t *offsets; /* {groups + 1}: where the tokens of each expert begin in `order` */
     int64_t *order;   /* {used * M}: m * used + u, by expert */
     char *gathered;
+    char *tiles; /* of the gathered tokens, for AMX */
     float *y;
     struct tandem_worker *worker;
     struct tandem_worker alone; /* the same as if it were the only one */
@@ -57,9 +58,17 @@ static size_t aligned(size_t bytes)
     return (bytes + TND_ALIGNMENT - 1) / TND_ALIGNMENT * TND_ALIGNMENT;
 }
 
+/* Products by AMX. Tiles hold tokens that are multiplied together: each worker makes those of its
+ * items from gathered floats, and TILE_X does nothing. */
+static bool is_of_tiles(uint32_t task)
+{
+    return task == TANDEM_TASK_TILE_X || task == TANDEM_TASK_MUL_MAT_TILES;
+}
+
 static bool is_quantized_x(const struct tandem_tensor *node, uint32_t task)
 {
-    return task != TANDEM_TASK_NODE && tnd_quant_code(node->src[0]->type) != NULL;
+    return task != TANDEM_TASK_NODE && !is_of_tiles(task) &&
+           tnd_quant_code(node->src[0]->type) != NULL;
 }
 
 static struct layout find_layout(const struct tandem_tensor *node, uint32_t task)
@@ -74,6 +83,8 @@ static struct layout find_layout(const struct tandem_tensor *node, uint32_t task
     out.offsets_bytes = aligned((size_t)(w->ne[2] + 2) * sizeof(int64_t));
     out.order_bytes = aligned((size_t)(node->ne[1] * node->ne[2]) * sizeof(int64_t));
     out.x_bytes = aligned((size_t)out.tokens * out.row_bytes);
+    out.tiles_bytes =
+        is_of_tiles(task) ? aligned(tnd_matmul_amx_workspace(w->type, out.tokens, w->ne[0])) : 0;
     out.y_bytes = aligned((size_t)(out.tokens * out.rows) * sizeof(float));
     return out;
 }
@@ -83,6 +94,9 @@ static size_t driver_scratch(const struct tandem_tensor *node, uint32_t task, in
 {
     const int64_t k = node->src[0]->ne[0];
     size_t most = 0;
+    if (is_of_tiles(task)) {
+        return tnd_matmul_amx_scratch();
+    }
     if (is_quantized_x(node, task)) {
         const size_t packed = tnd_matmul_packed_scratch();
         const size_t rows = tnd_matmul_q_scratch();
@@ -108,11 +122,11 @@ size_t tnd_cpu_mul_mat_id_workspace(const struct tandem_tensor *node, uint32_t t
 
 size_t tnd_cpu_mul_mat_id_scratch(const struct tandem_tensor *node, uint32_t task)
 {
-    if (task == TANDEM_TASK_QUANTIZE_X) {
+    if (task == TANDEM_TASK_QUANTIZE_X || task == TANDEM_TASK_TILE_X) {
         return 0;
     }
     const struct layout at = find_layout(node, task);
-    return at.offsets_bytes + at.order_bytes + at.x_bytes + at.y_bytes +
+    return at.offsets_bytes + at.order_bytes + at.x_bytes + at.tiles_bytes + at.y_bytes +
            driver_scratch(node, task, at.tokens);
 }
 
@@ -209,10 +223,11 @@ static char *y_row(const struct product *p, int64_t i)
 }
 
 /* Where the item's rows of X lie, one behind the other: one row where it is, several gathered. They
- * stay for the next items of the same tokens. */
+ * stay for the next items of the same tokens, whose first one is *io_gathered. */
 static const char *gather(const struct product *p, const struct item *item, int64_t *io_gathered)
 {
     if (item->n_tokens == 1) {
+        *io_gathered = item->first;
         return x_row(p, p->order[item->first]);
     }
     const size_t bytes = p->is_quantized ? p->layout.row_bytes - sizeof(struct tnd_x_block)
@@ -252,10 +267,35 @@ static void zero(const struct product *p, const struct item *item)
     }
 }
 
+/* The drivers' product of an item, whose tokens are new: not those of the item before. */
+static void run_driver(struct product *p, const struct item *item, struct tandem_work *work,
+                       bool is_new)
+{
+    struct tnd_packed_weight part;
+    if (p->packed != NULL) {
+        part = tnd_packed_part(p->packed, item->expert, item->row, item->n_rows);
+    }
+    if (is_of_tiles(work->task)) {
+        work->workspace = p->tiles;
+        if (is_new) {
+            tnd_matmul_amx_tile_x(p->kernels, work, &p->alone);
+        }
+        tnd_matmul_amx(p->kernels, p->packed != NULL ? &part : NULL, work, &p->alone);
+    } else if (p->packed != NULL) {
+        (p->is_quantized ? tnd_matmul_packed : tnd_matmul_packed_f)(p->kernels, &part, work,
+                                                                    &p->alone);
+    } else if (p->is_quantized) {
+        tnd_matmul_q(&p->kernels->q, work, &p->alone);
+    } else {
+        tnd_matmul_f(p->kernels, work, &p->alone);
+    }
+}
+
 static void multiply(struct product *p, const struct item *item, int64_t *io_gathered)
 {
     const struct tandem_tensor *w = p->w;
     const bool is_direct = item->n_tokens == 1;
+    const bool is_new = *io_gathered != item->first;
     const char *from = gather(p, item, io_gathered);
     char *to = is_direct ? y_row(p, p->order[item->first]) + (size_t)item->row * sizeof(float)
                          : (char *)p->y;
@@ -268,22 +308,13 @@ static void multiply(struct product *p, const struct item *item, int64_t *io_gat
         matrix_at(TANDEM_TYPE_F32, to, item->n_rows, item->n_tokens, y_row_bytes);
     y.src[0] = &weights;
     y.src[1] = &x;
-    const struct tandem_work work = {
+    struct tandem_work work = {
         .node = &y,
         .task = p->work->task,
         .row_end = item->n_rows,
         .workspace = (void *)(uintptr_t)from,
     };
-    if (p->packed != NULL) {
-        const struct tnd_packed_weight part =
-            tnd_packed_part(p->packed, item->expert, item->row, item->n_rows);
-        (p->is_quantized ? tnd_matmul_packed : tnd_matmul_packed_f)(p->kernels, &part, &work,
-                                                                    &p->alone);
-    } else if (p->is_quantized) {
-        tnd_matmul_q(&p->kernels->q, &work, &p->alone);
-    } else {
-        tnd_matmul_f(p->kernels, &work, &p->alone);
-    }
+    run_driver(p, item, &work, is_new);
     for (int64_t t = 0; t < item->n_tokens && !is_direct; t++) {
         memcpy(y_row(p, p->order[item->first + t]) + (size_t)item->row * sizeof(float),
                (const char *)p->y + (size_t)t * y_row_bytes, y_row_bytes);
@@ -387,12 +418,17 @@ enum tandem_status tnd_cpu_mul_mat_id_run(const struct tnd_cpu_kernels *kernels,
         quantize_x(kernels, work, worker);
         return TANDEM_OK;
     }
+    if (work->task == TANDEM_TASK_TILE_X) {
+        return TANDEM_OK;
+    }
     const struct tandem_tensor *node = work->node;
     char *scratch = worker->scratch;
     struct product p = {
         .kernels = kernels,
         .work = work,
-        .packed = work->task == TANDEM_TASK_MUL_MAT_PACKED ? work->prepared : NULL,
+        .packed = work->task == TANDEM_TASK_MUL_MAT_PACKED || is_of_tiles(work->task)
+                      ? work->prepared
+                      : NULL,
         .node = node,
         .w = node->src[0],
         .x = node->src[1],
@@ -412,6 +448,8 @@ enum tandem_status tnd_cpu_mul_mat_id_run(const struct tnd_cpu_kernels *kernels,
     scratch += p.layout.order_bytes;
     p.gathered = scratch;
     scratch += p.layout.x_bytes;
+    p.tiles = scratch;
+    scratch += p.layout.tiles_bytes;
     p.y = (float *)(void *)scratch;
     p.alone.scratch = scratch + p.layout.y_bytes;
     p.alone.scratch_bytes =
