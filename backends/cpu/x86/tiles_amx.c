@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Kernels of AMX on a CPU that has it. No machine that we had could run them: tests compare the
- * same source on emulated tiles, and both bit for bit where there are both. */
+ * same source on emulated tiles, and both bit for bit where there are both (as in Bochs:
+ * docs/reliability.md). */
 #if defined(__AMX_INT8__) && defined(__linux__)
 #include "backends/cpu/x86/amx_kernels.h"
 
