@@ -9,7 +9,8 @@ shopt -s lastpipe # loops at the end of a pipe may count
 unset TANDEM_LOG TANDEM_CPU TANDEM_DEVICE TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
 XDG_CACHE_HOME=$(mktemp -d)
 export XDG_CACHE_HOME
-# What PoCL has compiled serves all suites of this clone: three quarters of suite_opencl's time.
+# What PoCL has compiled serves all build trees of this clone: compiling takes three quarters of
+# suite_opencl's time.
 export POCL_CACHE_DIR=${POCL_CACHE_DIR:-$PWD/build/pocl}
 mkdir -p "$POCL_CACHE_DIR"
 trap 'rm -rf "$XDG_CACHE_HOME"' EXIT

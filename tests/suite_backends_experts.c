@@ -210,17 +210,14 @@ static enum tandem_status compute(tandem_backend *backend, tandem_tensor *node,
                                   enum tandem_task task, void *packed, int n_workers,
                                   struct tandem_error *error)
 {
-    const bool is_of_tiles = task == TANDEM_TASK_MUL_MAT_TILES;
     const size_t bytes = tnd_backend_cpu.workspace(backend, node, task);
     struct tnd_test_stage stage = {.backend = backend,
                                    .node = node,
-                                   .task =
-                                       is_of_tiles ? TANDEM_TASK_TILE_X : TANDEM_TASK_QUANTIZE_X,
+                                   .task = TANDEM_TASK_QUANTIZE_X,
                                    .n_workers = n_workers,
                                    .workspace = tnd_guarded_alloc(bytes, 64),
                                    .workspace_bytes = bytes};
-    if (is_of_tiles ||
-        (task != TANDEM_TASK_NODE && tnd_quant_code(node->src[0]->type) != NULL)) {
+    if (task != TANDEM_TASK_NODE && tnd_quant_code(node->src[0]->type) != NULL) {
         check_status(tnd_test_run_stage(&stage, error), TANDEM_OK, NULL, error);
     }
     stage.task = task;

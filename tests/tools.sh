@@ -601,6 +601,7 @@ if group bench; then
     try 0 "profile cpu" bench "${small[@]}" --profile cpu --threads 1 --cache f16
     try 0 "2x256 f32" bench model.bin --prompt 8 --gen 2 --repeat 1 --table none
     try 0 "behind 20 tokens of text" bench model.bin --prompt 8 --gen 2 --depth 20 --repeat 2 --table none
+    try 2 "takes no --depth" bench --synth quick --never-slower --depth 8
     try 1 "more tokens do not fit" bench model.bin --prompt 8 --gen 0 --depth 100000 --repeat 1 --table none
     try 0 "2x256 f32" bench hf --prompt 8 --gen 2 --repeat 1 --table none --unfused
     try 0 "what other programs do, in turns with the plan" bench "${small[@]}" --baselines all

@@ -189,7 +189,7 @@ static enum tandem_status measure(struct bench *bench, struct test *test,
 {
     const int64_t m = test->is_prompt ? test->n : 1;
     enum tandem_status status = TANDEM_OK;
-    (void)tandem_session_rollback(bench->session, 0, 0);
+    (void)tandem_session_rollback(bench->session, 0, bench->options.depth);
     CLI_TRY(tnd_plan_summary(bench->session, m, &test->plan, error));
     if (bench->options.has_ops) {
         CLI_TRY(count_steps(bench, test, error));
@@ -495,6 +495,9 @@ int tnd_cmd_bench(int argc, char **argv)
     const int result = args_parse(&command, argc, argv, &checkpoint, NULL);
     if (result != ARGS_OK) {
         return args_code(result);
+    }
+    if (o->never_slower && o->depth > 0) {
+        return tnd_cli_usage("--never-slower measures its own texts and takes no --depth");
     }
     if (o->never_slower && checkpoint == NULL) {
         const struct tnd_never_slower wanted = {.shape = o->synth != NULL ? o->synth : "1.1b",

@@ -20,15 +20,14 @@ static void add_sample(struct tnd_speed *speed, int64_t n, double seconds)
     }
 }
 
-/* Leaves n_past tokens in the session, which are decoded where it has fewer. */
+/* Leaves n_past tokens in the session. They are decoded where it has fewer, or has lost some behind
+ * a sliding window. */
 static enum tandem_status keep_past(tandem_session *session, int64_t vocabulary, int64_t n_past,
                                     struct tandem_error *error)
 {
-    if (tandem_session_position(session, 0) < n_past) {
-        CLI_TRY(tnd_speed_prompt(session, vocabulary, 0, n_past, NULL, error));
-    }
-    tandem_session_rollback(session, 0, n_past);
-    return TANDEM_OK;
+    return tandem_session_rollback(session, 0, n_past) == n_past
+               ? TANDEM_OK
+               : tnd_speed_prompt(session, vocabulary, 0, n_past, NULL, error);
 }
 
 enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n_past,

@@ -22,7 +22,7 @@ struct tnd_speed_summary {
 };
 
 /** Feeds a prompt of n tokens in one batch to a session behind its first n_past tokens (which are
- *  decoded without being measured where it has fewer) and adds a sample. */
+ *  decoded without being measured where it lacks some) and adds a sample. */
 enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n_past,
                                     int64_t n, struct tnd_speed *speed, struct tandem_error *error);
 /** Feeds n tokens one by one, likewise. */

@@ -63,7 +63,7 @@ TND_INLINE void fetch_lines(const uint8_t *p, const int bytes)
 }
 
 /* What a tile says of fetching: for a unit, ahead of the loop over its blocks (inside of it,
- * products of one token took up to 1.15 times as long), and for its block `b`. */
+ * products of one token took up to 1.17 times as long), and for its block `b`. */
 TND_INLINE void fetch_header(const struct tnd_tile_packed *tile, const uint8_t *unit,
                              const struct shape shape)
 {

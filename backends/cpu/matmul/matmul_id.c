@@ -267,7 +267,7 @@ static void zero(const struct product *p, const struct item *item)
     }
 }
 
-/* The drivers' product of an item, whose tokens are new: not those of the item before. */
+/* The drivers' product of an item; `is_new`: its tokens are not those of the item before. */
 static void run_driver(struct product *p, const struct item *item, struct tandem_work *work,
                        bool is_new)
 {
