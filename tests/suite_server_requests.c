@@ -243,6 +243,92 @@ static void penalties_concern_as_many_tokens_as_were_asked_for(void)
     tnd_served_close(&s);
 }
 
+/* ---- members ---- */
+
+/* Each of them restricts or shapes what is written. */
+static void members_that_ask_for_what_is_not_there_are_refused(void)
+{
+    static const char *const cases[][2] = {
+        {"grammar", "\"root ::= [0-9]+\""},
+        {"json_schema", "{\"type\":\"object\"}"},
+        {"guided_json", "{\"type\":\"object\"}"},
+        {"guided_regex", "\"[0-9]\""},
+        {"guided_choice", "[\"yes\",\"no\"]"},
+        {"structured_outputs", "{\"choice\":[\"a\"]}"},
+        {"response_format", "{\"type\":\"json_object\",\"schema\":{}}"},
+        {"response_format", "{\"type\":\"json_schema\",\"json_schema\":{}}"},
+        {"tool_choice", "\"required\""},
+        {"tools", "[{\"type\":\"function\"}]"},
+        {"ignore_eos", "true"},
+        {"typical_p", "0.5"},
+        {"mirostat", "2"},
+        {"xtc_probability", "0.5"},
+        {"dry_multiplier", "0.8"},
+        {"dynatemp_range", "0.5"},
+        {"samplers", "[\"top_k\"]"},
+        {"t_max_predict_ms", "1"},
+        {"min_keep", "3"},
+        {"top_n_sigma", "1"},
+        {"presence_penalty", "1"},
+        {"frequency_penalty", "1"},
+        {"logit_bias", "{\"5\":-100}"},
+        {"n", "2"},
+        {"best_of", "2"},
+        {"echo", "true"},
+        {"suffix", "\"x\""},
+        {"lora", "[{\"id\":0,\"scale\":1}]"},
+        {"modalities", "[\"audio\"]"},
+        {"audio", "{\"voice\":\"x\"}"},
+        {"stop_token_ids", "[5]"},
+        {"min_tokens", "9"},
+        {"max_token", "9"}, /* nobody's: a slip of the pen */
+    };
+    struct tnd_served s;
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char body[512];
+        char name[64];
+        snprintf(name, sizeof(name), "'%s'", cases[i][0]);
+        snprintf(
+            body, sizeof(body),
+            "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":2,\"%s\":%s}",
+            cases[i][0], cases[i][1]);
+        check_int(ASK(&s, "/v1/chat/completions", body), 400);
+        check_contains(reply_text, name);
+    }
+    check_int(ASK(&s, "/v1/embeddings", "{\"input\":\"a\",\"dimensions\":8}"), 400);
+    check_contains(reply_text, "'dimensions'");
+    check_int(ASK(&s, "/v1/embeddings", "{\"input\":\"a\",\"top_k\":8}"), 400);
+    check_contains(reply_text, "'top_k' is not a member of this request");
+    check_int(ASK(&s, "/completion", "{\"prompt\":[1],\"top_k\":8,\"top_k\":9}"), 400);
+    check_contains(reply_text, "'top_k' is there twice");
+    tnd_served_close(&s);
+}
+
+static void members_that_say_nothing_are_taken(void)
+{
+    static const char body[] =
+        "{\"prompt\":[1],\"max_tokens\":2,\"grammar\":\"\",\"json_schema\":null,\"tools\":[],"
+        "\"tool_choice\":\"auto\",\"ignore_eos\":false,\"typical_p\":1.0,\"mirostat\":0,"
+        "\"mirostat_tau\":5,\"xtc_probability\":0,\"xtc_threshold\":0.1,\"samplers\":[],"
+        "\"presence_penalty\":0,\"n\":1,\"best_of\":1,\"echo\":false,\"suffix\":\"\",\"lora\":[],"
+        "\"cache_prompt\":true,\"user\":\"me\",\"logit_bias\":{},\"top_k\":-1,\"seed\":5,"
+        "\"t_max_predict_ms\":0,\"id_slot\":-1,\"metadata\":{\"a\":1}}";
+    struct tnd_served s;
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    check_int(ASK(&s, "/v1/completions", body), 200);
+    check_int(
+        ASK(&s, "/v1/chat/completions",
+            "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":2,"
+            "\"modalities\":[\"text\"],\"verbosity\":\"medium\",\"parallel_tool_calls\":true}"),
+        200);
+    tnd_served_close(&s);
+}
+
 static CU_TestInfo tests[] = {
     {"base64_is_that_of_its_definition", base64_is_that_of_its_definition},
     {"embeddings_come_as_numbers_or_as_base64", embeddings_come_as_numbers_or_as_base64},
@@ -251,6 +337,9 @@ static CU_TestInfo tests[] = {
     {"wrong_texts_of_embeddings_are_refused", wrong_texts_of_embeddings_are_refused},
     {"penalties_concern_as_many_tokens_as_were_asked_for",
      penalties_concern_as_many_tokens_as_were_asked_for},
+    {"members_that_ask_for_what_is_not_there_are_refused",
+     members_that_ask_for_what_is_not_there_are_refused},
+    {"members_that_say_nothing_are_taken", members_that_say_nothing_are_taken},
     CU_TEST_INFO_NULL,
 };
 

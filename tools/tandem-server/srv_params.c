@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Parameters and prompts of requests. What would change the result and is not supported is refused;
- * other members that are not known are ignored, since clients send many. */
+ * Parameters and prompts of requests; srv_members.c says which members there are. */
 #include "tools/tandem-server/srv_params.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "tools/tandem-server/srv_members.h"
 
 enum { MAX_MESSAGES = 4096 };
 
@@ -34,32 +35,6 @@ static bool read_stops(struct srv_body *body, struct srv_params *out)
     return true;
 }
 
-/* Only what is as if it were not there. */
-static bool refuse_unsupported(struct srv_body *body)
-{
-    static const char *const names[] = {"presence_penalty",
-                                        "frequency_penalty",
-                                        "n",
-                                        "best_of",
-                                        "logit_bias",
-                                        "tools",
-                                        "functions",
-                                        "suffix",
-                                        "echo"};
-    static const double neutral[] = {0, 0, 1, 1};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const cJSON *item = tnd_srv_body_member(body, names[i]);
-        const bool is_neutral =
-            item == NULL || (i < 4 && cJSON_IsNumber(item) && item->valuedouble == neutral[i]) ||
-            (i >= 4 && !cJSON_IsNumber(item) && item->child == NULL && !cJSON_IsTrue(item) &&
-             (item->valuestring == NULL || item->valuestring[0] == '\0'));
-        if (!is_neutral) {
-            return tnd_srv_body_fault(body, "'%s' is not supported", names[i]);
-        }
-    }
-    return true;
-}
-
 static bool read_format(struct srv_body *body, struct srv_params *out)
 {
     const cJSON *format = tnd_srv_body_member(body, "response_format");
@@ -68,6 +43,9 @@ static bool read_format(struct srv_body *body, struct srv_params *out)
         return true;
     }
     const char *name = cJSON_IsString(type) ? type->valuestring : "";
+    if (cJSON_GetObjectItemCaseSensitive(format, "schema") != NULL) {
+        return tnd_srv_body_fault(body, "'response_format': 'schema' is not supported");
+    }
     out->is_json = strcmp(name, "json_object") == 0;
     return out->is_json || strcmp(name, "text") == 0 ||
            tnd_srv_body_fault(body, "'response_format': type text or json_object, not '%.40s'",
@@ -105,7 +83,7 @@ static bool read_sampler(const struct srv_server *server, struct srv_body *body,
         !tnd_srv_body_number(body, "top_p", 0.0, 1.0, &top_p) ||
         !tnd_srv_body_number(body, "min_p", 0.0, 1.0, &min_p) ||
         !tnd_srv_body_number(body, "repeat_penalty", 0.01, 100.0, &penalty) ||
-        !tnd_srv_body_integer(body, "top_k", 0, INT32_MAX, &top_k) ||
+        !tnd_srv_body_integer(body, "top_k", -1, INT32_MAX, &top_k) ||
         !tnd_srv_body_integer(body, "repeat_last_n", -1, SRV_MAX_REPEAT, &last) ||
         !tnd_srv_body_integer(body, "seed", -1, (int64_t)1 << 53, &seed)) {
         return false;
@@ -118,7 +96,7 @@ static bool read_sampler(const struct srv_server *server, struct srv_body *body,
         .temperature = (float)temperature,
         .top_p = (float)top_p,
         .min_p = (float)min_p,
-        .top_k = top_k,
+        .top_k = top_k > 0 ? top_k : 0,
         .repeat_penalty = last == 0 ? 1.0f : (float)penalty, /* of no token at all */
         .repeat_last = last < 0 ? SRV_MAX_REPEAT : last,
         .seed =
@@ -148,9 +126,10 @@ bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
 {
     struct srv_body options = {.root = NULL};
     *out = (struct srv_params){.style = style};
-    if (!refuse_unsupported(body) || !tnd_srv_body_flag(body, "stream", &out->is_stream) ||
-        !read_length(server, body, out) || !read_sampler(server, body, out) ||
-        !read_logprobs(body, out) || !read_format(body, out) || !read_stops(body, out)) {
+    if (!tnd_srv_members_check(body, style) ||
+        !tnd_srv_body_flag(body, "stream", &out->is_stream) || !read_length(server, body, out) ||
+        !read_sampler(server, body, out) || !read_logprobs(body, out) || !read_format(body, out) ||
+        !read_stops(body, out)) {
         return false;
     }
     options.root = cJSON_GetObjectItemCaseSensitive(body->root, "stream_options");

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/tandem-server/srv_members.h"
 #include "tools/tandem-server/srv_params.h"
 #include "tools/tandem-server/srv_routes.h"
 
@@ -123,6 +124,7 @@ void tnd_srv_embeddings(const struct srv_server *server, const struct srv_reques
         .sampler = {.size = sizeof(params.sampler), .vocabulary = server->vocabulary->n}};
     const char *format = NULL;
     if (tnd_srv_body_read(&body, request->body, request->n) &&
+        tnd_srv_members_check(&body, SRV_EMBEDDING) &&
         tnd_srv_body_string(&body, "encoding_format", &format) &&
         (format == NULL || strcmp(format, "float") == 0 || strcmp(format, "base64") == 0 ||
          tnd_srv_body_fault(&body, "'encoding_format' must be float or base64")) &&

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ * Names of OpenAI's interface, of llama.cpp's server and of vLLM, as their documents list them
+ * (2026-11). */
+#include "tools/tandem-server/srv_members.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CHAT   SRV_IN_CHAT
+#define TEXT   SRV_IN_COMPLETION
+#define NATIVE SRV_IN_NATIVE
+#define EMBED  SRV_IN_EMBEDDING
+#define TEXTS  (CHAT | TEXT | NATIVE)
+#define ALL    (TEXTS | EMBED)
+#define MOST   0x1p53
+
+#define READ_NUMBER(name, routes, low, high)                                                       \
+    {                                                                                              \
+        name, routes, SRV_READ, SRV_NUMBER, low, high, NULL                                        \
+    }
+#define READ_INTEGER(name, routes, low, high)                                                      \
+    {                                                                                              \
+        name, routes, SRV_READ, SRV_INTEGER, low, high, NULL                                       \
+    }
+#define READ(name, routes, kind)                                                                   \
+    {                                                                                              \
+        name, routes, SRV_READ, kind, 0, 0, NULL                                                   \
+    }
+#define IGNORE(name, routes)                                                                       \
+    {                                                                                              \
+        name, routes, SRV_IGNORED, SRV_ANY, 0, 0, NULL                                             \
+    }
+/* neutral: a number, or words */
+#define REFUSE_BUT(name, routes, number, words)                                                    \
+    {                                                                                              \
+        name, routes, SRV_REFUSED, SRV_ANY, number, 0, words                                       \
+    }
+#define REFUSE(name, routes) REFUSE_BUT(name, routes, NAN, NULL)
+
+static const struct srv_member rows[] = {
+    /* what is computed */
+    READ("messages", CHAT, SRV_ANY),
+    READ("prompt", TEXT | NATIVE, SRV_ANY),
+    READ("input", EMBED, SRV_ANY),
+    READ("encoding_format", EMBED, SRV_STRING),
+    READ_INTEGER("max_tokens", TEXTS, -1, 0x1p40),
+    READ_INTEGER("max_completion_tokens", TEXTS, -1, 0x1p40),
+    READ_INTEGER("n_predict", TEXTS, -1, 0x1p40),
+    READ("stop", TEXTS, SRV_ANY),
+    READ("stream", TEXTS, SRV_FLAG),
+    READ("stream_options", TEXTS, SRV_ANY),
+    READ("response_format", TEXTS, SRV_ANY),
+    READ("logprobs", CHAT, SRV_FLAG),
+    READ_INTEGER("logprobs", TEXT, 0, SRV_MAX_LOGPROBS),
+    READ_INTEGER("top_logprobs", CHAT, 0, SRV_MAX_LOGPROBS),
+    READ_INTEGER("n_probs", NATIVE, 0, SRV_MAX_LOGPROBS),
+    /* how tokens are chosen */
+    READ_NUMBER("temperature", TEXTS, 0, 100),
+    READ_NUMBER("top_p", TEXTS, 0, 1),
+    READ_NUMBER("min_p", TEXTS, 0, 1),
+    READ_INTEGER("top_k", TEXTS, -1, INT32_MAX),
+    READ_NUMBER("repeat_penalty", TEXTS, 0.01, 100),
+    READ_INTEGER("repeat_last_n", TEXTS, -1, SRV_MAX_REPEAT),
+    READ_INTEGER("seed", TEXTS, -1, MOST),
+    REFUSE_BUT("presence_penalty", TEXTS, 0, NULL),
+    REFUSE_BUT("frequency_penalty", TEXTS, 0, NULL),
+    REFUSE_BUT("repetition_penalty", TEXTS, 1, NULL),
+    REFUSE("logit_bias", TEXTS),
+    REFUSE_BUT("ignore_eos", TEXTS, NAN, NULL),
+    REFUSE_BUT("typical_p", TEXTS, 1, NULL),
+    REFUSE_BUT("top_n_sigma", TEXTS, -1, NULL),
+    REFUSE_BUT("tfs_z", TEXTS, 1, NULL),
+    REFUSE_BUT("top_a", TEXTS, 0, NULL),
+    REFUSE_BUT("min_keep", TEXTS, 0, NULL),
+    REFUSE_BUT("mirostat", TEXTS, 0, NULL),
+    IGNORE("mirostat_tau", TEXTS), /* parts of what is refused */
+    IGNORE("mirostat_eta", TEXTS),
+    REFUSE_BUT("dynatemp_range", TEXTS, 0, NULL),
+    IGNORE("dynatemp_exponent", TEXTS),
+    REFUSE_BUT("xtc_probability", TEXTS, 0, NULL),
+    IGNORE("xtc_threshold", TEXTS),
+    REFUSE_BUT("dry_multiplier", TEXTS, 0, NULL),
+    IGNORE("dry_base", TEXTS),
+    IGNORE("dry_allowed_length", TEXTS),
+    IGNORE("dry_penalty_last_n", TEXTS),
+    IGNORE("dry_sequence_breakers", TEXTS),
+    REFUSE("samplers", TEXTS),
+    REFUSE("sampler_seq", TEXTS),
+    REFUSE("penalize_nl", TEXTS),
+    REFUSE("allowed_token_ids", TEXTS),
+    REFUSE("bad_words", TEXTS),
+    REFUSE_BUT("min_tokens", TEXTS, 0, NULL),
+    REFUSE("use_beam_search", TEXTS),
+    REFUSE_BUT("length_penalty", TEXTS, 1, NULL),
+    REFUSE("logits_processors", TEXTS),
+    /* what a text may be */
+    REFUSE("grammar", TEXTS),
+    REFUSE("grammar_lazy", TEXTS),
+    REFUSE("grammar_triggers", TEXTS),
+    REFUSE("json_schema", TEXTS),
+    REFUSE("guided_json", TEXTS),
+    REFUSE("guided_regex", TEXTS),
+    REFUSE("guided_choice", TEXTS),
+    REFUSE("guided_grammar", TEXTS),
+    REFUSE("guided_whitespace_pattern", TEXTS),
+    REFUSE("structured_outputs", TEXTS),
+    REFUSE("structural_tag", TEXTS),
+    REFUSE("regex", TEXTS),
+    REFUSE("ebnf", TEXTS),
+    REFUSE("tools", TEXTS),
+    REFUSE_BUT("tool_choice", TEXTS, NAN, "none|auto"),
+    IGNORE("parallel_tool_calls", TEXTS),
+    REFUSE("functions", TEXTS),
+    REFUSE_BUT("function_call", TEXTS, NAN, "none|auto"),
+    /* where a text begins and ends, and what is told */
+    REFUSE_BUT("n", TEXTS, 1, NULL),
+    REFUSE_BUT("n_cmpl", TEXTS, 1, NULL),
+    REFUSE_BUT("best_of", TEXTS, 1, NULL),
+    REFUSE("echo", TEXTS),
+    REFUSE("suffix", TEXTS),
+    REFUSE("stop_token_ids", TEXTS),
+    REFUSE("include_stop_str_in_output", TEXTS),
+    REFUSE_BUT("t_max_predict_ms", TEXTS, 0, NULL),
+    REFUSE_BUT("n_indent", TEXTS, 0, NULL),
+    REFUSE("post_sampling_probs", TEXTS),
+    REFUSE("prompt_logprobs", TEXTS),
+    REFUSE("response_fields", TEXTS),
+    REFUSE("return_progress", TEXTS),
+    REFUSE_BUT("truncate_prompt_tokens", ALL, -1, NULL),
+    REFUSE("dimensions", EMBED),
+    REFUSE_BUT("input_type", EMBED, NAN, NULL),
+    /* what goes into a conversation */
+    REFUSE("chat_template", CHAT),
+    REFUSE("chat_template_kwargs", CHAT),
+    REFUSE("continue_final_message", CHAT),
+    REFUSE("documents", CHAT),
+    REFUSE("reasoning_effort", CHAT),
+    REFUSE("reasoning", CHAT),
+    REFUSE_BUT("reasoning_format", CHAT, NAN, "none|auto"),
+    REFUSE_BUT("modalities", CHAT, NAN, "text"),
+    REFUSE("audio", CHAT),
+    REFUSE("web_search_options", CHAT),
+    REFUSE_BUT("verbosity", CHAT, NAN, "medium"),
+    REFUSE("image_data", TEXTS),
+    REFUSE("multimodal_data", TEXTS),
+    REFUSE("lora", ALL),
+    /* what changes no text */
+    IGNORE("model", ALL),
+    IGNORE("user", ALL),
+    IGNORE("metadata", ALL),
+    IGNORE("store", ALL),
+    IGNORE("service_tier", ALL),
+    IGNORE("safety_identifier", ALL),
+    IGNORE("prompt_cache_key", ALL),
+    IGNORE("prompt_cache_retention", ALL),
+    IGNORE("prediction", CHAT), /* only makes a server faster */
+    IGNORE("cache_prompt", TEXTS),
+    IGNORE("id_slot", TEXTS),
+    IGNORE("slot_id", TEXTS),
+    IGNORE("n_keep", TEXTS), /* of a context that is shifted, which this server never does */
+    IGNORE("n_discard", TEXTS),
+    IGNORE("n_cache_reuse", TEXTS),
+    IGNORE("return_tokens", TEXTS),
+    IGNORE("timings_per_token", TEXTS),
+    IGNORE("t_max_prompt_ms", TEXTS), /* llama.cpp's server does nothing with it either */
+    IGNORE("priority", ALL),
+    IGNORE("request_id", ALL),
+};
+
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+const struct srv_member *tnd_srv_member_row(int i)
+{
+    return i >= 0 && i < N_ROWS ? &rows[i] : NULL;
+}
+
+/* Whether `word` is one of those that `words` parts by '|'. */
+static bool is_word_of(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = words; at != NULL; at = strchr(at, '|')) {
+        at += *at == '|';
+        if (strncmp(at, word, n) == 0 && (at[n] == '|' || at[n] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Values that are as if the member were not there. */
+static bool is_neutral(const struct srv_member *row, const cJSON *item)
+{
+    if (cJSON_IsNumber(item)) {
+        return item->valuedouble == row->low;
+    }
+    if (cJSON_IsString(item)) {
+        return item->valuestring[0] == '\0' || is_word_of(row->neutral, item->valuestring);
+    }
+    for (const cJSON *one = item->child; one != NULL; one = one->next) {
+        if (!cJSON_IsArray(item) || !cJSON_IsString(one) ||
+            !is_word_of(row->neutral, one->valuestring)) {
+            return false;
+        }
+    }
+    return !cJSON_IsTrue(item);
+}
+
+static bool has_kind(struct srv_body *body, const struct srv_member *row)
+{
+    double number;
+    int64_t integer;
+    bool flag;
+    const char *string;
+    switch (row->kind) {
+    case SRV_NUMBER:
+        return tnd_srv_body_number(body, row->name, row->low, row->high, &number);
+    case SRV_INTEGER:
+        return tnd_srv_body_integer(body, row->name, (int64_t)row->low, (int64_t)row->high,
+                                    &integer);
+    case SRV_FLAG:
+        return tnd_srv_body_flag(body, row->name, &flag);
+    case SRV_STRING:
+        return tnd_srv_body_string(body, row->name, &string);
+    default:
+        return true;
+    }
+}
+
+static bool check_one(struct srv_body *body, const cJSON *item, enum srv_style style)
+{
+    bool is_elsewhere = false;
+    if (cJSON_GetObjectItemCaseSensitive(body->root, item->string) != item) {
+        return tnd_srv_body_fault(body, "'%.60s' is there twice", item->string);
+    }
+    for (int i = 0; i < N_ROWS; i++) {
+        const struct srv_member *row = &rows[i];
+        if (strcmp(row->name, item->string) != 0) {
+            continue;
+        }
+        if ((row->routes & 1u << style) == 0) {
+            is_elsewhere = true;
+            continue;
+        }
+        return row->use == SRV_IGNORED ||
+               (row->use == SRV_READ
+                    ? has_kind(body, row)
+                    : is_neutral(row, item) ||
+                          tnd_srv_body_fault(body, "'%s' is not supported", row->name));
+    }
+    return tnd_srv_body_fault(
+        body, is_elsewhere ? "'%.60s' is not a member of this request" : "'%.60s' is unknown",
+        item->string);
+}
+
+bool tnd_srv_members_check(struct srv_body *body, enum srv_style style)
+{
+    for (const cJSON *item = body->root->child; item != NULL; item = item->next) {
+        if (!cJSON_IsNull(item) && !check_one(body, item, style)) {
+            return false;
+        }
+    }
+    return true;
+}
