@@ -65,7 +65,7 @@ echo "  ldconfig"; \
 echo "      as root, so that programs find libtandem.so.$(SOVERSION)"; \
 echo "      (without rights: export LD_LIBRARY_PATH=$(libdir))"; \
 echo "  $(bindir)/mulmat-tune bench --model 1.1B --type q4_0"; \
-echo "      measures this machine once"; \
+echo "      once, on a machine with a GPU or many cores: measures what is fastest"; \
 echo "  export GGML_BACKEND_PATH=$(ggmldir)/$(notdir $(BRIDGE))"; \
 echo "      for llama.cpp and other programs with ggml"; \
 echo "  make install-python"; \

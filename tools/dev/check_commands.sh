@@ -11,8 +11,7 @@ root=$PWD
 build=${1:-build/release}
 make_models=${2:-$build/make-models}
 tools='mulmat-tune|tandem-llama|tandem-graph|tandem-server'
-# first-contact.md shows wrong commands on purpose.
-documents=$(project_files . | grep -E '\.md$' | grep -vE '^(bindings|bench-data|tests|tools)/|^CHANGELOG|first-contact')
+documents=$(project_files . | grep -E '\.md$' | grep -vE '^(bindings|bench-data|tests|tools)/|^CHANGELOG')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: first_contact.sh [PAGE]         (as root; default: docs/first-contact.md)
+# usage: first_contact.sh [PAGE]         (as root; default: build/first-contact.md)
 # What a stranger sees: the commands of README and getting-started on a bare Debian, in a terminal of 80
 # columns, with their output and time, then wrong input with its messages and exit codes. Needs debootstrap
 # and tmux, and Debian's packages. Takes about ten minutes and 3 GiB in /var/tmp, which it gives back.
 # CHECK=1 runs `make check`, too.
 set -eu
 cd "$(dirname "$0")/../.."
-page=${1:-docs/first-contact.md}
+page=${1:-build/first-contact.md}
+mkdir -p "$(dirname "$page")"
 suite=bookworm
 bare=$(mktemp -d /var/tmp/tandem-bare.XXXXXX)
 terminal=tandem-first-contact-$$

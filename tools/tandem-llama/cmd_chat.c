@@ -160,7 +160,7 @@ static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *err
     const char *text;
     size_t n;
     if (talk->kit.options.runtime.table != NULL || tnd_kit_say_table(talk->kit.runtime) ||
-        !tnd_line_is_terminal(talk->line)) {
+        !tnd_tune_pays(talk->kit.runtime) || !tnd_line_is_terminal(talk->line)) {
         return TANDEM_OK;
     }
     fprintf(stderr, "Measure it now, in about a minute? y or n\n");

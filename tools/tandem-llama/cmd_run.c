@@ -113,7 +113,8 @@ static void print_timing(const struct run *run)
 static void say_table(const struct run *run)
 {
     char arguments[512];
-    if (run->kit.options.runtime.table == NULL && !tnd_kit_say_table(run->kit.runtime)) {
+    if (run->kit.options.runtime.table == NULL && !tnd_kit_say_table(run->kit.runtime) &&
+        tnd_tune_pays(run->kit.runtime)) {
         tnd_tune_arguments(run->kit.model, arguments, sizeof(arguments));
         tnd_say("to measure this machine for this model: mulmat-tune %s\n", arguments);
     }

@@ -21,8 +21,8 @@ int main(int argc, char **argv)
     static const struct tnd_tool tool = {
         .name = "tandem-llama",
         .what = "runs llama-style models with Tandem",
-        .behind = "First run 'mulmat-tune bench', which measures this machine, so that each matrix "
-                  "product\ntakes the profile that is fastest here.\n",
+        .behind = "On a machine with a GPU or many cores run 'mulmat-tune bench' once: it measures "
+                  "which\nprofile is fastest for each matrix product here.\n",
         .commands = commands,
         .n_commands = (int)(sizeof(commands) / sizeof(commands[0]))};
     return tnd_tool_main(&tool, argc, argv);

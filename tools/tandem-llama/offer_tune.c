@@ -12,7 +12,14 @@
 
 extern char **environ;
 
-enum { PATH_BYTES = 4096, MAX_ARGUMENTS = 16 };
+enum { PATH_BYTES = 4096, MAX_ARGUMENTS = 16, FEW_CORES = 4 };
+
+bool tnd_tune_pays(const tandem_runtime *runtime)
+{
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
+    tandem_runtime_describe(runtime, &info);
+    return info.n_devices > 0 || info.n_cores > FEW_CORES;
+}
 
 void tnd_tune_arguments(const tandem_model *model, char *out, size_t capacity)
 {

@@ -5,6 +5,11 @@
 
 #include "tandem/llama.h"
 
+/** Whether a table may change the speed on this machine: the rule uses no devices, and all cores
+ *  for every prompt. On two equal cores without a device models ran at 0.97 to 1.03 times the rule's
+ *  speed with a table (docs/benchmarks.md). */
+bool tnd_tune_pays(const tandem_runtime *runtime);
+
 /** The command line that measures the products of a model, without the program's name: "bench
  *  --model 4096x4096,... --type q4_0 --budget 60". */
 void tnd_tune_arguments(const tandem_model *model, char *out, size_t capacity);
