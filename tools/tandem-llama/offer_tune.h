@@ -6,8 +6,8 @@
 #include "tandem/llama.h"
 
 /** Whether a table may change the speed on this machine: the rule uses no devices, and all cores
- *  for every prompt. On two equal cores without a device models ran at 0.97 to 1.03 times the rule's
- *  speed with a table (docs/benchmarks.md). */
+ *  for every prompt. On two equal cores without a device models ran at 0.97 to 1.03 times the
+ *  rule's speed with a table (docs/benchmarks.md). Any thread. Never fails. */
 bool tnd_tune_pays(const tandem_runtime *runtime);
 
 /** The command line that measures the products of a model, without the program's name: "bench
