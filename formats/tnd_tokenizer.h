@@ -97,7 +97,8 @@ struct tandem_tokenizer {
     bool names_bytes;         /* any token like <0x0A> is decoded to that byte */
     const char *unknown_text; /* what <unk> is decoded to, in `memory`; NULL: to nothing */
 
-    uint32_t max_length; /* bytes of the longest token */
+    uint32_t max_length;   /* bytes of the longest token */
+    bool cuts_at_blank[2]; /* of ' ' and U+2581: no token has it behind something else */
     uint32_t *slots;     /* hash table of ids + 1, open addressing; 0: free */
     size_t n_slots;      /* a power of two, more than n_tokens */
     struct tnd_merge *merges;
@@ -202,6 +203,10 @@ void tnd_merger_add(struct tnd_merger *merger, struct tnd_symbol symbol);
  *  leftmost among equals, again and again. O(n log n). False without memory. */
 bool tnd_merger_run(struct tnd_merger *merger, const tandem_tokenizer *tokenizer, const char *text);
 void tnd_merger_fini(struct tnd_merger *merger);
+
+/** Bytes of the text that merge with nothing behind them: words are merged one by one where the
+ *  tokens allow it, so that a long text takes no more memory than its longest word. */
+size_t tnd_tokenizer_run(const tandem_tokenizer *tokenizer, const char *text, size_t n);
 
 /* ---- models: append the ids of a piece; what fails sticks in `ids` and `merger` ---- */
 

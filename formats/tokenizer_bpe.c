@@ -153,14 +153,10 @@ bool tnd_merges_add_texts(tandem_tokenizer *tokenizer, const char *left, size_t 
 
 /* ---- encoding ---- */
 
-void tnd_ranks_encode(const tandem_tokenizer *tokenizer, const char *text, size_t n,
-                      struct tnd_merger *merger, struct tnd_ids *ids)
+/* A text that merges with nothing around it. */
+static void encode_run(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                       struct tnd_merger *merger, struct tnd_ids *ids)
 {
-    const int32_t whole = tokenizer->whole_words ? tnd_tokenizer_find(tokenizer, text, n) : -1;
-    if (whole >= 0) {
-        tnd_ids_add(ids, whole);
-        return;
-    }
     merger->n = 0;
     for (size_t at = 0; at < n;) {
         const size_t length =
@@ -185,5 +181,19 @@ void tnd_ranks_encode(const tandem_tokenizer *tokenizer, const char *text, size_
         } else if (symbol->length > 0) {
             tnd_ids_add_unknown(tokenizer, text + symbol->start, symbol->length, ids);
         }
+    }
+}
+
+void tnd_ranks_encode(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                      struct tnd_merger *merger, struct tnd_ids *ids)
+{
+    const int32_t whole = tokenizer->whole_words ? tnd_tokenizer_find(tokenizer, text, n) : -1;
+    if (whole >= 0) {
+        tnd_ids_add(ids, whole);
+        return;
+    }
+    for (size_t at = 0, length; at < n && !merger->failed; at += length) {
+        length = tnd_tokenizer_run(tokenizer, text + at, n - at);
+        encode_run(tokenizer, text + at, length, merger, ids);
     }
 }

@@ -37,6 +37,55 @@ static bool is_found_by_text(const tandem_tokenizer *tokenizer, int64_t id)
            token->type == TND_TOKEN_UNUSED;
 }
 
+static bool begins_with(const char *text, size_t n, const char *word, size_t length)
+{
+    return n >= length && memcmp(text, word, length) == 0;
+}
+
+/* Whether a token has the blank behind something else: then a text must not be cut there. */
+static bool has_inside(const struct tnd_token *token, const char *blank, size_t length)
+{
+    for (size_t i = 1; i < token->length; i++) {
+        if (begins_with(token->text + i, token->length - i, blank, length) &&
+            !(i >= length && begins_with(token->text + i - length, length, blank, length))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *const blanks[] = {" ", "\xe2\x96\x81"};
+
+/* No merge crosses a place before a blank if no token does, and if the blank is never dropped. */
+static void find_cuts(tandem_tokenizer *tokenizer)
+{
+    for (int i = 0; i < 2; i++) {
+        const size_t length = strlen(blanks[i]);
+        bool cuts = tnd_tokenizer_find(tokenizer, blanks[i], length) >= 0;
+        for (int64_t id = 0; cuts && id < tokenizer->n_tokens; id++) {
+            cuts = !is_found_by_text(tokenizer, id) ||
+                   !has_inside(&tokenizer->tokens[id], blanks[i], length);
+        }
+        tokenizer->cuts_at_blank[i] = cuts;
+    }
+}
+
+size_t tnd_tokenizer_run(const tandem_tokenizer *tokenizer, const char *text, size_t n)
+{
+    for (size_t at = 1; at < n; at++) {
+        const int i = text[at] == ' ' ? 0 : text[at] == '\xe2' ? 1 : -1;
+        if (i < 0 || !tokenizer->cuts_at_blank[i]) {
+            continue;
+        }
+        const size_t length = strlen(blanks[i]);
+        if (begins_with(text + at, n - at, blanks[i], length) &&
+            !(at >= length && begins_with(text + at - length, length, blanks[i], length))) {
+            return at;
+        }
+    }
+    return n;
+}
+
 enum tandem_status tnd_tokenizer_index(tandem_tokenizer *tokenizer, struct tandem_error *error)
 {
     size_t n_slots = 16;
@@ -62,6 +111,7 @@ enum tandem_status tnd_tokenizer_index(tandem_tokenizer *tokenizer, struct tande
             tokenizer->max_length = token->length;
         }
     }
+    find_cuts(tokenizer);
     return TANDEM_OK;
 }
 

@@ -40,7 +40,8 @@ static void add_symbol(const tandem_tokenizer *tokenizer, const char *text,
     }
 }
 
-void tnd_scores_encode(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+/* A text that merges with nothing around it. */
+static void encode_run(const tandem_tokenizer *tokenizer, const char *text, size_t n,
                        struct tnd_merger *merger, struct tnd_ids *ids)
 {
     merger->n = 0;
@@ -62,6 +63,15 @@ void tnd_scores_encode(const tandem_tokenizer *tokenizer, const char *text, size
         for (size_t i = 0; i < merger->n; i++) {
             add_symbol(tokenizer, text, &merger->symbols[i], ids);
         }
+    }
+}
+
+void tnd_scores_encode(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                       struct tnd_merger *merger, struct tnd_ids *ids)
+{
+    for (size_t at = 0, length; at < n && !merger->failed; at += length) {
+        length = tnd_tokenizer_run(tokenizer, text + at, n - at);
+        encode_run(tokenizer, text + at, length, merger, ids);
     }
 }
 

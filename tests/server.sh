@@ -94,6 +94,34 @@ check "SIGTERM again" finish TERM
 printf garbage >texts
 check "a damaged file is said" eval 'start --save texts && grep -q "begins with an empty cache" said && answers GET /health'
 check "and replaced" eval 'finish TERM && [ "$(stat -c %s texts)" -gt 7 ]'
+# Clients that begin requests and do not go on; a text of 1 MB beside short ones.
+check "the server starts for half-open clients" start --connections 32 --receive 60
+fds=()
+for _ in $(seq 100); do
+    exec {fd}<>"/dev/tcp/127.0.0.1/$port" && fds+=("$fd")
+    printf 'POST /tokenize HTTP/1.1\r\nHo' >&"$fd" 2>/dev/null
+done
+check "health beside 100 half-open clients" answers GET /health
+check "a text beside 100 half-open clients" answers POST /v1/completions '{"prompt":"a","max_tokens":2}'
+for fd in "${fds[@]}"; do exec {fd}>&-; done
+printf '{"content":"%s"}' "$(yes 'Once upon a time' | head -c 1000000 | tr '\n' ' ')" >long
+before=$(resident)
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+{ printf 'POST /tokenize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n' \
+    "$(stat -c %s long)" && cat long; } >&3 & pid=$!
+timeout 60 cat <&3 >tokens & reader=$!
+exec 4<&3 3>&-
+check "health beside a long text" answers GET /health
+wait "$pid" "$reader"
+exec 4<&-
+check "a text of 1 MB is tokenised" eval 'head -1 tokens | grep -q " 200 "'
+grown=$(($(awk '/^VmHWM/ {print $2}' "/proc/$server/status" 2>/dev/null || echo 0) - before))
+check "in less than 64 MiB ($grown KiB)" [ "$grown" -lt 65536 ]
+check "SIGTERM ends it too" finish TERM
+# A Unix socket.
+check "a Unix socket" eval '"$build/tandem-server" model.bin -t tokenizer.bin --host "unix:$work/socket" --table none --threads 1 2>said & server=$!
+    for _ in $(seq 300); do grep -q "unix:" said && break; sleep 0.1; done; [ "$(stat -c %a socket)" = 600 ]'
+check "it is removed" eval 'finish TERM && [ ! -e socket ]'
 check "SIGINT too" eval 'start && finish INT'
 
 # Load; memory is flat after the first part of it.

@@ -220,6 +220,32 @@ static void a_long_text_of_one_letter_is_encoded_and_decoded_again(void)
     tandem_tokenizer_close(tokenizer);
 }
 
+/* A text is merged word by word: its ids are those of merging it as a whole, in less memory. */
+static void words_are_merged_one_by_one(void)
+{
+    enum { N = 1 << 18 };
+    tandem_tokenizer *tokenizer = open_made();
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    char *text = malloc(N);
+    int32_t *ids = malloc(2 * N * sizeof(ids[0]));
+    size_t n = 0, n_whole = 0;
+    for (size_t i = 0; i < N; i++) {
+        text[i] = "abc  \xc3\xa9"[tnd_test_rng_int(&rng, 0, 6)];
+    }
+    CU_ASSERT_TRUE(tokenizer->cuts_at_blank[0]);
+    const size_t live = tnd_alloc_live_bytes();
+    tnd_alloc_peak_begin();
+    check_ok(tandem_tokenizer_encode(tokenizer, text, N, true, ids, N, &n, NULL));
+    CU_ASSERT_TRUE(tnd_alloc_peak_bytes() - live < (size_t)16 * N); /* as a whole: 56 a byte */
+    tokenizer->cuts_at_blank[0] = false;
+    check_ok(tandem_tokenizer_encode(tokenizer, text, N, true, ids + N, N, &n_whole, NULL));
+    check_int((int64_t)n, (int64_t)n_whole);
+    CU_ASSERT_EQUAL(memcmp(ids, ids + N, n * sizeof(ids[0])), 0);
+    free(text);
+    free(ids);
+    tandem_tokenizer_close(tokenizer);
+}
+
 static void texts_of_the_trained_vocabulary_come_back_from_their_ids(void)
 {
     const char *path = tnd_test_data("llama/tok512.bin");
@@ -362,6 +388,7 @@ static CU_TestInfo tokenizer_tests[] = {
      too_little_room_is_told_with_the_number_needed},
     {"a_long_text_of_one_letter_is_encoded_and_decoded_again",
      a_long_text_of_one_letter_is_encoded_and_decoded_again},
+    {"words_are_merged_one_by_one", words_are_merged_one_by_one},
     {"texts_of_the_trained_vocabulary_come_back_from_their_ids",
      texts_of_the_trained_vocabulary_come_back_from_their_ids},
     {"decoding_strips_one_blank_behind_the_beginning_and_makes_bytes",

@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/suite_server.h"
 #include "tools/tandem-server/srv_http.h"
+#include "tools/tandem-server/srv_unix.h"
 
 enum { BYTES = 1 << 16 };
 
@@ -21,17 +24,27 @@ struct setup {
     struct srv_http *http;
 };
 
-static bool setup_new(struct setup *s, const struct tnd_served_options *options)
+static bool setup_with(struct setup *s, const struct tnd_served_options *options,
+                       const struct srv_http_options *http)
 {
-    const struct srv_http_options http = {
-        .host = "127.0.0.1", .max_body = 4096, .max_connections = 100, .idle_seconds = 10};
     struct tandem_error error = {0};
     if (!tnd_served_open(&s->served, options)) {
         return false;
     }
-    s->http = tnd_srv_http_start(&s->served.server, &http, &error);
+    s->http = tnd_srv_http_start(&s->served.server, http, &error);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s->http);
     return check_ok(tnd_srv_engine_start(s->served.server.engine, &error));
+}
+
+static bool setup_new(struct setup *s, const struct tnd_served_options *options)
+{
+    const struct srv_http_options http = {.host = "127.0.0.1",
+                                          .max_body = 4096,
+                                          .max_connections = 100,
+                                          .idle_seconds = 10.0,
+                                          .receive_seconds = 10.0,
+                                          .max_of_address = 50};
+    return setup_with(s, options, &http);
 }
 
 static void setup_free(struct setup *s)
@@ -326,6 +339,160 @@ static void an_end_without_patience_says_so(void)
     tnd_served_close(&s.served);
 }
 
+/* ---- clients that keep others out ---- */
+
+static void half_open_connections_do_not_keep_others_out(void)
+{
+    enum { N = 300 };
+    struct setup s;
+    static char out[BYTES];
+    int fds[N];
+    if (!setup_new(&s, NULL)) {
+        return;
+    }
+    for (int i = 0; i < N; i++) { /* three times as many as are taken; some with a part of a body */
+        fds[i] = connect_to(&s);
+        const char *head = i % 2 == 0 ? "GET /health HTTP/1.1\r\nHo"
+                                      : "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
+                                        "Content-Length: 100\r\n\r\n{";
+        send_text(fds[i], head, strlen(head));
+    }
+    check_int(ask(&s, "GET", "/health", "", out), 200);
+    check_int(ask(&s, "POST", "/v1/completions", "{\"prompt\":\"Once\",\"max_tokens\":3}", out),
+              200);
+    check_int(read_reply(fds[0], out), 0); /* the oldest one has made room */
+    for (int i = 1; i < N; i++) {
+        (void)close(fds[i]);
+    }
+    setup_free(&s);
+}
+
+/* Texts in hand are not cut off for newcomers, which are told so; health has places of its own. */
+static void health_has_places_of_its_own(void)
+{
+    const struct srv_http_options http = {.host = "127.0.0.1",
+                                          .max_body = 4096,
+                                          .max_connections = 4,
+                                          .idle_seconds = 60.0,
+                                          .receive_seconds = 60.0,
+                                          .max_of_address = 50};
+    const struct tnd_served_options options = {.n_parallel = 1, .max_queue = 8};
+    struct setup s;
+    struct srv_counts counts = {0};
+    static char out[BYTES];
+    int fds[4];
+    if (!setup_with(&s, &options, &http)) {
+        return;
+    }
+    for (int i = 0; i < 4; i++) {
+        fds[i] = connect_to(&s);
+        send_request(fds[i], "POST", "/v1/completions",
+                     "{\"prompt\":\"Once\",\"max_tokens\":250,\"stream\":true}");
+    }
+    for (int i = 0; i < 30000 && counts.n_jobs < 4; i++) {
+        (void)usleep(1000);
+        tnd_srv_engine_count(s.served.server.engine, &counts);
+    }
+    check_int(ask(&s, "GET", "/health", "", out), 200);
+    const int status = ask(&s, "POST", "/v1/completions", "{\"prompt\":\"a\"}", out);
+    CU_ASSERT_TRUE(status == 503 || status == 200); /* (200: the first ones are done already) */
+    for (int i = 0; i < 4; i++) {
+        check_int(read_reply(fds[i], out), 200);
+        check_contains(out, "data: [DONE]");
+    }
+    setup_free(&s);
+}
+
+static void a_connection_that_sends_nothing_is_closed(void)
+{
+    const struct srv_http_options http = {.host = "127.0.0.1",
+                                          .max_body = 4096,
+                                          .max_connections = 4,
+                                          .idle_seconds = 0.05,
+                                          .receive_seconds = 0.05,
+                                          .max_of_address = 50};
+    struct setup s;
+    static char out[BYTES];
+    if (!setup_with(&s, NULL, &http)) {
+        return;
+    }
+    int fds[] = {connect_to(&s), connect_to(&s), connect_to(&s)};
+    send_text(fds[1], "GET /health HTTP/1.1\r\n", 22);
+    send_text(fds[2], "POST /completion HTTP/1.1\r\nContent-Length: 9\r\n\r\n", 49);
+    for (int i = 0; i < 3; i++) {
+        check_int(read_reply(fds[i], out), 0);
+    }
+    setup_free(&s);
+}
+
+/* ---- a Unix socket ---- */
+
+static int ask_unix(const char *path, char *out)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+        (void)close(fd);
+        return -1;
+    }
+    send_request(fd, "GET", "/v1/models", "");
+    return read_reply(fd, out);
+}
+
+static void a_unix_socket_is_its_owners_and_removed_at_the_end(void)
+{
+    char host[128], folder[] = "/tmp/tandem-socket-XXXXXX";
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    snprintf(host, sizeof(host), "unix:%s/s", folder);
+    const char *path = host + 5;
+    const struct srv_http_options http = {.host = host,
+                                          .max_body = 4096,
+                                          .max_connections = 4,
+                                          .idle_seconds = 60.0,
+                                          .receive_seconds = 60.0};
+    struct setup s;
+    struct stat info;
+    struct tandem_error error = {0};
+    static char out[BYTES];
+    if (!setup_with(&s, NULL, &http)) {
+        (void)rmdir(folder);
+        return;
+    }
+    CU_ASSERT_TRUE(stat(path, &info) == 0 && S_ISSOCK(info.st_mode));
+    check_int(info.st_mode & 0777, 0600);
+    check_int(ask_unix(path, out), 200);
+    CU_ASSERT_PTR_NULL(tnd_srv_http_start(&s.served.server, &http, &error));
+    check_contains(error.text, "another server listens there");
+    check_int(ask_unix(path, out), 200);
+    setup_free(&s);
+    CU_ASSERT_TRUE(lstat(path, &info) != 0);
+    check_int(rmdir(folder), 0);
+}
+
+static void a_file_is_not_taken_for_a_socket(void)
+{
+    char folder[] = "/tmp/tandem-socket-XXXXXX", path[64];
+    struct srv_unix socket = {.fd = -1};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/f", folder);
+    fclose(fopen(path, "w"));
+    check_string(tnd_srv_unix_open(path, &socket), "the file is there and no socket");
+    CU_ASSERT_PTR_NOT_NULL(tnd_srv_unix_open("", &socket));
+    CU_ASSERT_PTR_NOT_NULL(tnd_srv_unix_open("/nowhere/at/all", &socket));
+    check_int(socket.fd, -1);
+    check_int(unlink(path), 0);
+    CU_ASSERT_PTR_NULL(tnd_srv_unix_open(path, &socket));
+    struct srv_unix dead = socket; /* as after kill -9: the file stays */
+    dead.fd = -1;
+    (void)close(socket.fd);
+    CU_ASSERT_PTR_NULL(tnd_srv_unix_open(path, &socket));
+    tnd_srv_unix_close(&dead);
+    check_int(access(path, F_OK), 0);
+    tnd_srv_unix_close(&socket);
+    check_int(rmdir(folder), 0);
+}
+
 static CU_TestInfo tests[] = {
     {"replies_and_streams_come_over_a_socket", replies_and_streams_come_over_a_socket},
     {"bodies_that_are_too_large_are_refused", bodies_that_are_too_large_are_refused},
@@ -334,6 +501,12 @@ static CU_TestInfo tests[] = {
     {"who_does_not_read_delays_nobody", who_does_not_read_delays_nobody},
     {"an_end_finishes_what_runs", an_end_finishes_what_runs},
     {"an_end_without_patience_says_so", an_end_without_patience_says_so},
+    {"half_open_connections_do_not_keep_others_out", half_open_connections_do_not_keep_others_out},
+    {"health_has_places_of_its_own", health_has_places_of_its_own},
+    {"a_connection_that_sends_nothing_is_closed", a_connection_that_sends_nothing_is_closed},
+    {"a_unix_socket_is_its_owners_and_removed_at_the_end",
+     a_unix_socket_is_its_owners_and_removed_at_the_end},
+    {"a_file_is_not_taken_for_a_socket", a_file_is_not_taken_for_a_socket},
     CU_TEST_INFO_NULL,
 };
 

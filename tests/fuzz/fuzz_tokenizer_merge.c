@@ -85,6 +85,24 @@ static void check(const tandem_tokenizer *tokenizer, const char *text, size_t n)
     }
 }
 
+/* Words merged one by one give the ids of the text merged as a whole. */
+static void check_runs(tandem_tokenizer *tokenizer, const char *text, size_t n)
+{
+    static int32_t ids[2][MAX_TEXT + 1];
+    size_t n_ids[2] = {0, 0};
+    const bool cuts = tokenizer->cuts_at_blank[0];
+    for (int i = 0; i < 2; i++) {
+        tokenizer->cuts_at_blank[0] = i == 0 && cuts;
+        (void)tandem_tokenizer_encode(tokenizer, text, n, false, ids[i], MAX_TEXT + 1, &n_ids[i],
+                                      NULL);
+    }
+    tokenizer->cuts_at_blank[0] = cuts;
+    if (!cuts || n_ids[0] != n_ids[1] ||
+        memcmp(ids[0], ids[1], n_ids[0] * sizeof(ids[0][0])) != 0) {
+        __builtin_trap();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static tandem_tokenizer *scores;
@@ -95,6 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const size_t n = size < MAX_TEXT ? size : MAX_TEXT;
     check(scores, (const char *)data, n);
+    check_runs(scores, (const char *)data, n);
     if (ranks != NULL) {
         check(ranks, (const char *)data, n);
     }

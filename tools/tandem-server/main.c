@@ -14,7 +14,7 @@
 struct options {
     struct srv_settings settings;
     struct srv_http_options http;
-    int64_t port, max_body, connections, idle, timeout, grace;
+    int64_t port, max_body, connections, idle, receive, per_address, timeout, grace;
 };
 
 static int fail(const struct tandem_error *error)
@@ -51,28 +51,44 @@ static void save_texts(const struct options *options, const struct srv_kit *kit)
     }
 }
 
+static void say_where(const struct options *options, const struct srv_kit *kit,
+                      const struct srv_http *http)
+{
+    const char *host = options->http.host;
+    const bool is_v6 = strchr(host, ':') != NULL;
+    tnd_say("tandem-server: %s, template %s: ", kit->server.model_name, kit->server.template_name);
+    if (tnd_srv_http_port(http) == 0) {
+        tnd_say("%s\n", host);
+    } else {
+        tnd_say("http://%s%s%s:%d\n", is_v6 ? "[" : "", host, is_v6 ? "]" : "",
+                tnd_srv_http_port(http));
+    }
+}
+
 static int serve(struct options *options, struct srv_kit *kit, const sigset_t *signals)
 {
     struct tandem_error error = {0};
     options->http.port = (int)options->port;
     options->http.max_body = (size_t)options->max_body << 10;
     options->http.max_connections = (int)options->connections;
-    options->http.idle_seconds = (int)options->idle;
+    options->http.idle_seconds = (double)options->idle;
+    options->http.receive_seconds = (double)options->receive;
+    options->http.max_of_address =
+        (int)(options->per_address > 0
+                  ? options->per_address
+                  : (options->settings.parallel + options->settings.queue + 1) / 2);
     kit->server.max_seconds = (double)options->timeout;
     struct srv_http *http = tnd_srv_http_start(&kit->server, &options->http, &error);
     if (http == NULL) {
         return fail(&error);
     }
-    if (!kit->server.is_local && kit->server.api_key == NULL) {
+    if (!kit->server.is_local && tnd_srv_http_port(http) != 0 && kit->server.api_key == NULL) {
         tnd_say("tandem-server: note: other machines may ask without a key "
                 "(--api-key-file)\n");
     }
     const bool is_started = tnd_srv_engine_start(kit->engine, &error) == TANDEM_OK;
     if (is_started) {
-        const bool is_v6 = strchr(options->http.host, ':') != NULL;
-        tnd_say("tandem-server: %s, template %s: http://%s%s%s:%d\n", kit->server.model_name,
-                kit->server.template_name, is_v6 ? "[" : "", options->http.host, is_v6 ? "]" : "",
-                tnd_srv_http_port(http));
+        say_where(options, kit, http);
         wait_for_end(signals);
         tnd_say("tandem-server: ends; again: at once\n");
     }
@@ -105,11 +121,12 @@ int main(int argc, char **argv)
         .max_body = 4096,
         .connections = 256,
         .idle = 60,
+        .receive = 20,
         .timeout = 600,
         .grace = 30};
     const struct args_option rows[] = {
         {"host", ARGS_STRING, &o.http.host, 0, 0, "ADDRESS",
-         "where to listen; 127.0.0.1: this machine alone"},
+         "where to listen; 127.0.0.1: this machine alone; unix:PATH: a Unix socket"},
         {"port", ARGS_INT, &o.port, 0, 65535, "N", "0: a free one; 8080"},
         {"api-key-file", ARGS_STRING, &o.settings.key_file, 0, 0, "FILE",
          "its first line is the key that requests need"},
@@ -135,7 +152,12 @@ int main(int argc, char **argv)
         {"grace", ARGS_INT, &o.grace, 0, 1e6, "S", "after SIGTERM requests in hand may take; 30"},
         {"max-body", ARGS_INT, &o.max_body, 1, 1e6, "KIB", "of a request; 4096"},
         {"connections", ARGS_INT, &o.connections, 1, 60000, "N", "at once; 256"},
-        {"idle", ARGS_INT, &o.idle, 1, 1e6, "S", "a connection may do nothing; 60"},
+        {"per-address", ARGS_INT, &o.per_address, 0, 1e6, "N",
+         "requests of another machine at once; 0: half of --parallel and --queue"},
+        {"idle", ARGS_INT, &o.idle, 1, 1e6, "S",
+         "between requests of a connection, and for a client to read on; 60"},
+        {"receive", ARGS_INT, &o.receive, 1, 1e6, "S",
+         "for the headers of a request to come, and again for its body; 20"},
         {"save", ARGS_STRING, &o.settings.saved, 0, 0, "FILE",
          "keep texts with their keys and values here from one run to the next"},
         {"threads", ARGS_INT, &o.settings.threads, 0, 4096, "N", "threads; one a core"},

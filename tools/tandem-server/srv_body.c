@@ -26,11 +26,13 @@ static bool is_zero_escape(const char *bytes, size_t n, size_t at)
     return n - at >= 6 && memcmp(bytes + at, "\\u0000", 6) == 0;
 }
 
-/* Valid UTF-8 without zeros, and not too deep: what a parser that calls itself can take. */
+/* Valid UTF-8 without zeros; not too deep for a parser that calls itself, and without so many
+ * values that they take much more memory than their text. */
 static bool check(struct srv_body *body, const char *bytes, size_t n)
 {
     bool is_string = false;
     int depth = 0;
+    size_t n_values = 0;
     for (size_t i = 0; i < n;) {
         const size_t length = tnd_srv_utf8_length(bytes + i, n - i);
         const char byte = bytes[i];
@@ -47,6 +49,11 @@ static bool check(struct srv_body *body, const char *bytes, size_t n)
         is_string = byte == '"' ? !is_string : is_string;
         depth += !is_string && (byte == '{' || byte == '[');
         depth -= !is_string && (byte == '}' || byte == ']');
+        n_values += !is_string && (byte == '{' || byte == '[' || byte == ',');
+        if (n_values > SRV_BODY_VALUES) {
+            body->is_large = true;
+            return tnd_srv_body_fault(body, "the body has more than %d values", SRV_BODY_VALUES);
+        }
         if (depth > SRV_BODY_DEPTH) {
             return tnd_srv_body_fault(body, "more than %d objects and arrays within each other",
                                       SRV_BODY_DEPTH);

@@ -12,9 +12,13 @@
 struct srv_body {
     cJSON *root;     /* an object */
     char fault[200]; /* "" as long as all is well */
+    bool is_large;   /* the fault is its size */
 };
 
-enum { SRV_BODY_DEPTH = 32 };
+enum {
+    SRV_BODY_DEPTH = 32,
+    SRV_BODY_VALUES = 1 << 18 /* cJSON takes 64 bytes for each */
+};
 
 /** Reads an object of at most `n` bytes. False: `fault` says why. tnd_srv_body_free in any case. */
 bool tnd_srv_body_read(struct srv_body *body, const char *bytes, size_t n);

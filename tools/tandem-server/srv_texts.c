@@ -15,6 +15,11 @@ static int64_t most_tokens(const struct srv_server *server)
     return context < cells ? context : cells;
 }
 
+static void refuse(struct srv_reply *reply, const struct srv_body *body)
+{
+    tnd_srv_reply_error(reply, body->is_large ? 413 : 400, "%s", body->fault);
+}
+
 static void submit(const struct srv_server *server, struct srv_job *job, struct srv_reply *reply)
 {
     job->deadline = job->times.arrived + server->max_seconds;
@@ -90,7 +95,7 @@ static void make_text(const struct srv_server *server, const struct srv_request 
         tnd_srv_prompt_read(server, &body, style, &prompt)) {
         make_job(server, &params, &prompt, reply);
     } else {
-        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+        refuse(reply, &body);
     }
     tnd_srv_params_free(&params);
     drop(&body, &prompt);
@@ -132,12 +137,21 @@ void tnd_srv_embeddings(const struct srv_server *server, const struct srv_reques
         params.is_base64 = format != NULL && format[0] == 'b';
         make_job(server, &params, &prompt, reply);
     } else {
-        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+        refuse(reply, &body);
     }
     drop(&body, &prompt);
 }
 
 /* ---- the tokenizer ---- */
+
+enum { MAX_REPLY_TOKENS = 1 << 20 };
+
+static bool check_number(struct srv_body *body, const struct srv_ids *ids)
+{
+    body->is_large = ids->n > MAX_REPLY_TOKENS;
+    return !body->is_large || tnd_srv_body_fault(body, "the text has %zu tokens, at most %d",
+                                                 ids->n, MAX_REPLY_TOKENS);
+}
 
 static void add_ids(const struct srv_server *server, const struct srv_ids *ids, bool with_pieces,
                     struct srv_text *out)
@@ -171,10 +185,11 @@ void tnd_srv_tokenize(const struct srv_server *server, const struct srv_request 
         (content != NULL || tnd_srv_body_fault(&body, "'content' is missing")) &&
         tnd_srv_text_encode(server, &body, content,
                             adds_special && tandem_tokenizer_adds_bos(server->tokenizer),
-                            parses_special, &ids)) {
+                            parses_special, &ids) &&
+        check_number(&body, &ids)) {
         add_ids(server, &ids, with_pieces, &reply->body);
     } else {
-        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+        refuse(reply, &body);
     }
     drop(&body, &ids);
 }
@@ -211,7 +226,7 @@ void tnd_srv_detokenize(const struct srv_server *server, const struct srv_reques
         add_text(server, &ids, true, &reply->body);
         tnd_srv_print(&reply->body, "}");
     } else {
-        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+        refuse(reply, &body);
     }
     drop(&body, &ids);
 }
@@ -227,7 +242,7 @@ void tnd_srv_apply_template(const struct srv_server *server, const struct srv_re
         add_text(server, &ids, true, &reply->body);
         tnd_srv_print(&reply->body, "}");
     } else {
-        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+        refuse(reply, &body);
     }
     drop(&body, &ids);
 }
