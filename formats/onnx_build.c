@@ -36,6 +36,7 @@ struct tnd_onnx_builder {
     int64_t opset;
     struct scope *scope;
     int64_t n_inner; /* nodes that were built of graphs inside nodes */
+    bool is_named;   /* the error of the net says by which node */
 };
 
 /* ---- names ---- */
@@ -329,56 +330,74 @@ static void check_node(struct tnd_onnx_call *call)
 
 static bool find_operands(struct tnd_onnx_call *call, int *in)
 {
-    for (int i = 0; i < call->n_in; i++) {
+    for (int i = 0; i < call->node->n_inputs; i++) {
         const char *name = call->node->inputs[i];
         in[i] = name[0] == '\0' ? TND_NET_NONE : look_up(call->builder->scope, name);
         if (name[0] != '\0' && in[i] == TND_NET_NONE) {
             (void)tnd_net_fail(call->net, TANDEM_E_FORMAT,
-                               "%s reads '%.60s', which nothing in front of it makes",
-                               call->node->op, name);
+                               "it reads '%.60s', which nothing in front of it makes", name);
             return false;
         }
     }
     return true;
 }
 
+/* Builds what the call describes; `in` has room for its operands. */
+static void build_call(struct tnd_onnx_call *call, int *in)
+{
+    const struct tnd_onnx_node *node = call->node;
+    const struct tnd_onnx_op *op = node->domain[0] == '\0' ? find_op(node->op) : NULL;
+    if (op == NULL || node->n_inputs > MAX_OPERANDS || node->n_outputs > MAX_OPERANDS) {
+        (void)tnd_onnx_refuse(call,
+                              op == NULL ? "the operator is not known" : "more than 1024 operands");
+        return;
+    }
+    for (int i = 0; i < node->n_outputs; i++) {
+        call->out[i] = TND_NET_NONE;
+    }
+    call->n_out = node->n_outputs;
+    if (!find_operands(call, in)) {
+        return;
+    }
+    call->n_in = node->n_inputs;
+    if (!tnd_onnx_check_arity(call, op)) {
+        return;
+    }
+    call->kind = op->kind;
+    op->build(call);
+    if (call->net->status == TANDEM_OK) {
+        check_node(call);
+    }
+    for (int i = 0; call->net->status == TANDEM_OK && i < call->n_out; i++) {
+        if (node->outputs[i][0] != '\0') {
+            (void)give_name(call->builder, node->outputs[i], call->out[i]);
+        }
+    }
+}
+
 static bool build_node(struct tnd_onnx_builder *builder, const struct tnd_onnx_node *node)
 {
     int in[MAX_OPERANDS];
     int out[MAX_OPERANDS];
+    struct tnd_net *net = builder->net;
+    const int first = net->n_values;
     struct tnd_onnx_call call = {.builder = builder,
-                                 .net = builder->net,
+                                 .net = net,
                                  .node = node,
                                  .opset = builder->opset,
-                                 .n_in = node->n_inputs,
                                  .in = in,
-                                 .n_out = node->n_outputs,
                                  .out = out};
-    const struct tnd_onnx_op *op = node->domain[0] == '\0' ? find_op(node->op) : NULL;
-    if (op == NULL || node->n_inputs > MAX_OPERANDS || node->n_outputs > MAX_OPERANDS) {
-        (void)tnd_onnx_refuse(&call,
-                              op == NULL ? "the operator is not known" : "more than 1024 operands");
-        return false;
+    build_call(&call, in);
+    if (net->status == TANDEM_OK) {
+        tnd_net_name_since(net, first, node->op,
+                           node->name[0] != '\0' ? node->name
+                           : node->n_outputs > 0 ? node->outputs[0]
+                                                 : "");
+    } else if (!builder->is_named) { /* (else by a node of a graph inside this one) */
+        tnd_onnx_name_failure(&call);
+        builder->is_named = true;
     }
-    for (int i = 0; i < call.n_out; i++) {
-        out[i] = TND_NET_NONE;
-    }
-    if (!find_operands(&call, in)) {
-        return false;
-    }
-    call.kind = op->kind;
-    op->build(&call);
-    if (builder->net->status == TANDEM_OK) {
-        check_node(&call);
-    }
-    for (int i = 0; builder->net->status == TANDEM_OK && i < call.n_out; i++) {
-        if (node->outputs[i][0] != '\0') {
-            (void)give_name(builder, node->outputs[i], out[i]);
-            tnd_net_name(builder->net, out[i],
-                         node->name[0] != '\0' ? node->name : node->outputs[i]);
-        }
-    }
-    return builder->net->status == TANDEM_OK;
+    return net->status == TANDEM_OK;
 }
 
 static bool build_nodes(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph)
@@ -453,7 +472,8 @@ static bool build_graph(struct tnd_onnx_builder *builder, const struct tnd_onnx_
     }
     for (int i = 0; i < graph->n_outputs; i++) {
         const int value = find_output(builder, graph, i);
-        if (value == TND_NET_NONE || tnd_net_output(builder->net, value) == TND_NET_NONE) {
+        if (value == TND_NET_NONE || !tnd_onnx_check_output(builder->net, graph, i, value) ||
+            tnd_net_output(builder->net, value) == TND_NET_NONE) {
             return false;
         }
     }

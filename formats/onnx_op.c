@@ -13,17 +13,55 @@
 int tnd_onnx_refuse(struct tnd_onnx_call *call, const char *format, ...)
 {
     char text[sizeof(call->net->error.text)];
-    const char *node = call->node->name;
-    const char *output = call->node->n_outputs > 0 ? call->node->outputs[0] : "";
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    return tnd_net_fail(call->net, TANDEM_E_UNSUPPORTED_BUILD, "%s%s%s of opset %lld, %s %.60s: %s",
-                        call->node->domain, call->node->domain[0] != '\0' ? "." : "",
-                        call->node->op, (long long)call->opset,
-                        node[0] != '\0' ? "node" : "which makes", node[0] != '\0' ? node : output,
-                        text);
+    return tnd_net_fail(call->net, TANDEM_E_UNSUPPORTED_BUILD, "%s", text);
+}
+
+/* " (float32 2x3, int64 4)": what the operands are, as far as they fit. */
+static void operands_text(const struct tnd_onnx_call *call, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (int i = 0; i < call->n_in && at + 1 < size; i++) {
+        char shape[160] = "none";
+        const bool is_there = call->in[i] != TND_NET_NONE;
+        if (is_there) {
+            (void)tnd_dims_text(tnd_onnx_shape_of(call, call->in[i]), shape);
+        }
+        const int n = snprintf(out + at, size - at, "%s%s%s%s", i > 0 ? ", " : " (",
+                               is_there ? tnd_dtype_name(tnd_onnx_type_of(call, call->in[i])) : "",
+                               is_there ? " " : "", shape);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (at > 0 && at + 1 < size) {
+        (void)snprintf(out + at, size - at, ")");
+    } else if (at > 0) {
+        memcpy(out + size - 5, "...)", 5);
+    }
+}
+
+void tnd_onnx_name_failure(struct tnd_onnx_call *call)
+{
+    struct tandem_error *error = &call->net->error;
+    const struct tnd_onnx_node *it = call->node;
+    const bool has_name = it->name[0] != '\0';
+    char text[sizeof(error->text)];
+    char operands[80];
+    memcpy(text, error->text, sizeof(text));
+    operands_text(call, operands, sizeof(operands));
+    const int n = snprintf(error->text, sizeof(error->text),
+                           "%.40s%s%.60s of opset %lld, %s %.60s: ", it->domain,
+                           it->domain[0] != '\0' ? "." : "", it->op, (long long)call->opset,
+                           has_name ? "node" : "which makes",
+                           has_name            ? it->name
+                           : it->n_outputs > 0 ? it->outputs[0]
+                                               : "nothing");
+    const size_t left = sizeof(error->text) - (size_t)n;
+    const bool has_room = strlen(text) + strlen(operands) < left;
+    (void)snprintf(error->text + n, left, "%.*s%s", (int)left - 1, text, has_room ? operands : "");
 }
 
 /* ---- attributes ---- */

@@ -29,7 +29,24 @@ struct tnd_onnx_op {
     const char *name; /* NULL: the end of the table */
     void (*build)(struct tnd_onnx_call *call);
     int kind;
+    /** Numbers of inputs and, where it is not one, of outputs: "2", "1-3", "1-*>0-2"; followed by
+     *  those since newer opsets: "1 11:2-3 18:2-4". */
+    const char *arity;
 };
+
+/* onnx_rules.c */
+struct tnd_onnx_span {
+    int min, max;
+};
+/** How many inputs and outputs an operator has in an opset. */
+void tnd_onnx_arity(const struct tnd_onnx_op *op, int64_t opset, struct tnd_onnx_span *out_in,
+                    struct tnd_onnx_span *out_out);
+/** Refuses a node with other numbers of them. */
+bool tnd_onnx_check_arity(struct tnd_onnx_call *call, const struct tnd_onnx_op *op);
+/** Whether value `value` is of the type and shape that a graph states for its output `at`; the
+ *  net fails when it is not. Symbolic extents are those of the inputs. */
+bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *graph, int at,
+                           int value);
 
 /** The families, each a table in a file. */
 #define TND_ONNX_FAMILIES(X)                                                                       \
@@ -55,9 +72,14 @@ struct tnd_onnx_op {
 TND_ONNX_FAMILIES(TND_ONNX_FAMILY_DECLARE)
 #undef TND_ONNX_FAMILY_DECLARE
 
-/** Fails: operator, version and node in front of the message. Gives TND_NET_NONE. */
+/** Fails; operator, version and node will stand in front of the message, types and shapes of the
+ *  operands behind it. Gives TND_NET_NONE. */
 int tnd_onnx_refuse(struct tnd_onnx_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** Puts operator, version and node in front of the net's error, types and shapes of the operands
+ *  behind it, where there is room. */
+void tnd_onnx_name_failure(struct tnd_onnx_call *call);
 
 /* Attributes, by name; `otherwise` where the node has none. One of another type is refused. */
 bool tnd_onnx_has(const struct tnd_onnx_call *call, const char *name);

@@ -276,7 +276,7 @@ static void build_rotary(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_attention[] = {
-    {"Attention", build_attention, 0},
-    {"RotaryEmbedding", build_rotary, 0},
-    {NULL, NULL, 0},
+    {"Attention", build_attention, 0, "3-6>1-4"},
+    {"RotaryEmbedding", build_rotary, 0, "3-4"},
+    {NULL, NULL, 0, NULL},
 };

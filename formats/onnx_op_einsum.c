@@ -364,6 +364,6 @@ static void build_einsum(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_einsum[] = {
-    {"Einsum", build_einsum, 0},
-    {NULL, NULL, 0},
+    {"Einsum", build_einsum, 0, "1-*"},
+    {NULL, NULL, 0, NULL},
 };

@@ -273,8 +273,8 @@ static void build_scan(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_flow[] = {
-    {"If", build_if, 0},
-    {"Loop", build_loop, 0},
-    {"Scan", build_scan, 0},
-    {NULL, NULL, 0},
+    {"If", build_if, 0, "1>1-*"},
+    {"Loop", build_loop, 0, "3-*>1-* 11:2-*>1-*"},
+    {"Scan", build_scan, 0, "2-*>1-* 9:1-*>1-*"},
+    {NULL, NULL, 0, NULL},
 };

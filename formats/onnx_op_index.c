@@ -350,15 +350,15 @@ static void build_max_unpool(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_index[] = {
-    {"CenterCropPad", build_center_crop_pad, 0},
-    {"Compress", build_compress, 0},
-    {"DepthToSpace", build_depth_to_space, 0},
-    {"EyeLike", build_eye_like, 0},
-    {"MaxUnpool", build_max_unpool, 0},
-    {"NonZero", build_non_zero, 0},
-    {"OneHot", build_one_hot, 0},
-    {"ReverseSequence", build_reverse_sequence, 0},
-    {"SpaceToDepth", build_space_to_depth, 0},
-    {"Trilu", build_trilu, 0},
-    {NULL, NULL, 0},
+    {"CenterCropPad", build_center_crop_pad, 0, "2"},
+    {"Compress", build_compress, 0, "2"},
+    {"DepthToSpace", build_depth_to_space, 0, "1"},
+    {"EyeLike", build_eye_like, 0, "1"},
+    {"MaxUnpool", build_max_unpool, 0, "2-3"},
+    {"NonZero", build_non_zero, 0, "1"},
+    {"OneHot", build_one_hot, 0, "3"},
+    {"ReverseSequence", build_reverse_sequence, 0, "2"},
+    {"SpaceToDepth", build_space_to_depth, 0, "1"},
+    {"Trilu", build_trilu, 0, "1-2"},
+    {NULL, NULL, 0, NULL},
 };

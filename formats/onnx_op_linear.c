@@ -40,7 +40,7 @@ static void build_gemm(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_linear[] = {
-    {"Gemm", build_gemm, 0},
-    {"MatMul", build_matmul, 0},
-    {NULL, NULL, 0},
+    {"Gemm", build_gemm, 0, "3 11:2-3"},
+    {"MatMul", build_matmul, 0, "2"},
+    {NULL, NULL, 0, NULL},
 };

@@ -373,15 +373,15 @@ static void build_pad(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_move[] = {
-    {"Concat", build_concat, 0},
-    {"Gather", build_gather, 0},
-    {"GatherElements", build_gather_elements, 0},
-    {"GatherND", build_gather_nd, 0},
-    {"Pad", build_pad, 0},
-    {"Scatter", build_scatter_elements, 0},
-    {"ScatterElements", build_scatter_elements, 0},
-    {"ScatterND", build_scatter_nd, 0},
-    {"Slice", build_slice, 0},
-    {"Split", build_split, 0},
-    {NULL, NULL, 0},
+    {"Concat", build_concat, 0, "1-*"},
+    {"Gather", build_gather, 0, "2"},
+    {"GatherElements", build_gather_elements, 0, "2"},
+    {"GatherND", build_gather_nd, 0, "2"},
+    {"Pad", build_pad, 0, "1 11:2-3 18:2-4"},
+    {"Scatter", build_scatter_elements, 0, "3"},
+    {"ScatterElements", build_scatter_elements, 0, "3"},
+    {"ScatterND", build_scatter_nd, 0, "3"},
+    {"Slice", build_slice, 0, "1 10:3-5"},
+    {"Split", build_split, 0, "1>1-* 13:1-2>1-*"},
+    {NULL, NULL, 0, NULL},
 };

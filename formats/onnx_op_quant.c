@@ -296,8 +296,12 @@ static void build_qlinear_conv(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_quant[] = {
-    {"QuantizeLinear", build_quantise, 0},       {"DequantizeLinear", build_dequantise, 0},
-    {"DynamicQuantizeLinear", build_dynamic, 0}, {"MatMulInteger", build_matmul_integer, 0},
-    {"QLinearMatMul", build_qlinear_matmul, 0},  {"ConvInteger", build_conv_integer, 0},
-    {"QLinearConv", build_qlinear_conv, 0},      {NULL, NULL, 0},
+    {"QuantizeLinear", build_quantise, 0, "2-3"},
+    {"DequantizeLinear", build_dequantise, 0, "2-3"},
+    {"DynamicQuantizeLinear", build_dynamic, 0, "1>3"},
+    {"MatMulInteger", build_matmul_integer, 0, "2-4"},
+    {"QLinearMatMul", build_qlinear_matmul, 0, "8"},
+    {"ConvInteger", build_conv_integer, 0, "2-4"},
+    {"QLinearConv", build_qlinear_conv, 0, "8-9"},
+    {NULL, NULL, 0, NULL},
 };

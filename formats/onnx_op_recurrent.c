@@ -462,8 +462,8 @@ static void build_recurrent(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_recurrent[] = {
-    {"GRU", build_recurrent, GRU},
-    {"LSTM", build_recurrent, LSTM},
-    {"RNN", build_recurrent, RNN},
-    {NULL, NULL, 0},
+    {"GRU", build_recurrent, GRU, "3-6>0-2"},
+    {"LSTM", build_recurrent, LSTM, "3-8>0-3"},
+    {"RNN", build_recurrent, RNN, "3-6>0-2"},
+    {NULL, NULL, 0, NULL},
 };

@@ -111,7 +111,7 @@ static void build_loss(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_loss[] = {
-    {"SoftmaxCrossEntropyLoss", build_loss, 1},
-    {"NegativeLogLikelihoodLoss", build_loss, 0},
-    {NULL, NULL, 0},
+    {"SoftmaxCrossEntropyLoss", build_loss, 1, "2-3>1-2"},
+    {"NegativeLogLikelihoodLoss", build_loss, 0, "2-3"},
+    {NULL, NULL, 0, NULL},
 };

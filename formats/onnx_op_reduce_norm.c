@@ -340,14 +340,14 @@ static void build_dropout(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_norm[] = {
-    {"LayerNormalization", build_layer_norm, 0},
-    {"RMSNormalization", build_rms_norm, 0},
-    {"InstanceNormalization", build_instance_norm, 0},
-    {"GroupNormalization", build_group_norm, 0},
-    {"BatchNormalization", build_batch_norm, 0},
-    {"MeanVarianceNormalization", build_mean_variance, 0},
-    {"LpNormalization", build_lp_norm, 0},
-    {"LRN", build_lrn, 0},
-    {"Dropout", build_dropout, 0},
-    {NULL, NULL, 0},
+    {"LayerNormalization", build_layer_norm, 0, "2-3>1-3"},
+    {"RMSNormalization", build_rms_norm, 0, "2"},
+    {"InstanceNormalization", build_instance_norm, 0, "3"},
+    {"GroupNormalization", build_group_norm, 0, "3"},
+    {"BatchNormalization", build_batch_norm, 0, "5>1-5 14:5>1-3"},
+    {"MeanVarianceNormalization", build_mean_variance, 0, "1"},
+    {"LpNormalization", build_lp_norm, 0, "1"},
+    {"LRN", build_lrn, 0, "1"},
+    {"Dropout", build_dropout, 0, "1>1-2 12:1-3>1-2"},
+    {NULL, NULL, 0, NULL},
 };

@@ -402,7 +402,7 @@ static void build_upsample(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_resize[] = {
-    {"Resize", build_resize, 0},
-    {"Upsample", build_upsample, 0},
-    {NULL, NULL, 0},
+    {"Resize", build_resize, 0, "2 11:3-4 13:1-4"},
+    {"Upsample", build_upsample, 0, "1 9:2"},
+    {NULL, NULL, 0, NULL},
 };

@@ -324,7 +324,7 @@ static void build_affine_grid(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_sample[] = {
-    {"AffineGrid", build_affine_grid, 0},
-    {"GridSample", build_grid_sample, 0},
-    {NULL, NULL, 0},
+    {"AffineGrid", build_affine_grid, 0, "2"},
+    {"GridSample", build_grid_sample, 0, "2"},
+    {NULL, NULL, 0, NULL},
 };

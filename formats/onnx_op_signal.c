@@ -232,10 +232,10 @@ static void build_stft(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_signal[] = {
-    {"HannWindow", build_window, HANN},
-    {"HammingWindow", build_window, HAMMING},
-    {"BlackmanWindow", build_window, BLACKMAN},
-    {"DFT", build_dft, 0},
-    {"STFT", build_stft, 0},
-    {NULL, NULL, 0},
+    {"HannWindow", build_window, HANN, "1"},
+    {"HammingWindow", build_window, HAMMING, "1"},
+    {"BlackmanWindow", build_window, BLACKMAN, "1"},
+    {"DFT", build_dft, 0, "1-2 20:1-3"},
+    {"STFT", build_stft, 0, "2-4"},
+    {NULL, NULL, 0, NULL},
 };

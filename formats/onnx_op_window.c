@@ -448,14 +448,14 @@ static void build_global_pool(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_window[] = {
-    {"AveragePool", build_average_pool, 0},
-    {"Col2Im", build_col2im, 0},
-    {"Conv", build_conv, 0},
-    {"ConvTranspose", build_conv_transpose, 0},
-    {"GlobalAveragePool", build_global_pool, GLOBAL_MEAN},
-    {"GlobalLpPool", build_global_pool, GLOBAL_LP},
-    {"GlobalMaxPool", build_global_pool, GLOBAL_MAX},
-    {"LpPool", build_lp_pool, 0},
-    {"MaxPool", build_max_pool, 0},
-    {NULL, NULL, 0},
+    {"AveragePool", build_average_pool, 0, "1"},
+    {"Col2Im", build_col2im, 0, "3"},
+    {"Conv", build_conv, 0, "2-3"},
+    {"ConvTranspose", build_conv_transpose, 0, "2-3"},
+    {"GlobalAveragePool", build_global_pool, GLOBAL_MEAN, "1"},
+    {"GlobalLpPool", build_global_pool, GLOBAL_LP, "1"},
+    {"GlobalMaxPool", build_global_pool, GLOBAL_MAX, "1"},
+    {"LpPool", build_lp_pool, 0, "1"},
+    {"MaxPool", build_max_pool, 0, "1 8:1>1-2"},
+    {NULL, NULL, 0, NULL},
 };

@@ -181,6 +181,26 @@ void tnd_net_name(struct tnd_net *net, int value, const char *name)
     }
 }
 
+void tnd_net_name_since(struct tnd_net *net, int first, const char *kind, const char *name)
+{
+    const size_t bytes = strlen(kind) + strlen(name) + 2;
+    char *text = NULL;
+    for (int i = first; i < net->n_values; i++) {
+        struct tnd_net_value *v = &net->values[i];
+        if (v->node < 0 || v->name[0] != '\0') {
+            continue;
+        }
+        if (text == NULL) {
+            text = tnd_arena_alloc(&net->arena, bytes, 1);
+            if (text == NULL) { /* (then they have none) */
+                return;
+            }
+            (void)snprintf(text, bytes, "%s %s", kind, name);
+        }
+        v->name = text;
+    }
+}
+
 int tnd_net_input(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape,
                   const char *name, const struct tnd_array *known)
 {

@@ -198,6 +198,8 @@ int tnd_net_scalar(struct tnd_net *net, enum tnd_dtype type, double value);
 int tnd_net_integers(struct tnd_net *net, const int64_t *values, int64_t n);
 /** Names the result of an operation, for messages; one that has a name, and all else, stays. */
 void tnd_net_name(struct tnd_net *net, int value, const char *name);
+/** Names the results, from value `first` on, of all operations without a name: "KIND NAME". */
+void tnd_net_name_since(struct tnd_net *net, int first, const char *kind, const char *name);
 /** Makes a value an output; a view is copied. */
 int tnd_net_output(struct tnd_net *net, int value);
 

@@ -15,6 +15,7 @@ extern CU_SuiteInfo suites_formats_onnx_math[];
 extern CU_SuiteInfo suites_formats_onnx_reader[];
 extern CU_SuiteInfo suites_formats_onnx_recurrent[];
 extern CU_SuiteInfo suites_formats_onnx_reduce[];
+extern CU_SuiteInfo suites_formats_onnx_rules[];
 extern CU_SuiteInfo suites_formats_onnx_shape[];
 extern CU_SuiteInfo suites_formats_safetensors[];
 extern CU_SuiteInfo suites_formats_synth[];
@@ -37,5 +38,6 @@ int main(int argc, char **argv)
         suites_formats_tokenizer_patterns, suites_formats_torch, suites_formats_vocab,
         suites_formats_experts, suites_formats_npy, suites_formats_npz, suites_formats_sound,
         suites_formats_onnx_math, suites_formats_onnx_attention, suites_formats_onnx_reader,
-        suites_formats_onnx_recurrent, suites_formats_onnx_reduce, suites_formats_onnx_shape, NULL);
+        suites_formats_onnx_recurrent, suites_formats_onnx_reduce, suites_formats_onnx_shape,
+        suites_formats_onnx_rules, NULL);
 }

@@ -60,7 +60,7 @@ static const struct onnx_case attention[] = {
      "",
      {"float32[1,4,1,1] 0 0 0 0", "float32[1,2,1,1] 1 1", "float32[1,2,1,1] 1 1"},
      {"!4 heads of queries, 2 of keys"}},
-    {"Attention", 23, "", {"float32[1,1,1,1] 0"}, {"!dimensions"}},
+    {"Attention", 23, "", {"float32[1,1,1,1] 0", "", ""}, {"!dimensions"}},
     {"RotaryEmbedding",
      23,
      "",

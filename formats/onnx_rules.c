@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * Rules that the nodes and outputs of a graph must keep: how many operands and results an operator
+ * has, and that outputs have the types and shapes that the model states. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/onnx_op.h"
+
+/* ---- numbers of operands and results ---- */
+
+/* "2", "1-3" or "1-*"; returns what follows. */
+static const char *read_span(const char *text, struct tnd_onnx_span *out)
+{
+    char *end = NULL;
+    out->min = (int)strtol(text, &end, 10);
+    out->max = out->min;
+    if (*end == '-') {
+        const bool is_open = end[1] == '*';
+        out->max = is_open ? INT_MAX : (int)strtol(end + 1, &end, 10);
+        end += is_open ? 2 : 0;
+    }
+    return end;
+}
+
+void tnd_onnx_arity(const struct tnd_onnx_op *op, int64_t opset, struct tnd_onnx_span *out_in,
+                    struct tnd_onnx_span *out_out)
+{
+    int64_t since = 0;
+    for (const char *at = op->arity; *at != '\0';) {
+        struct tnd_onnx_span in;
+        struct tnd_onnx_span out = {1, 1};
+        at = read_span(at, &in);
+        if (*at == ':') {
+            since = in.min;
+            at = read_span(at + 1, &in);
+        }
+        at = *at == '>' ? read_span(at + 1, &out) : at;
+        at += *at == ' ';
+        if (since <= opset) {
+            *out_in = in;
+            *out_out = out;
+        }
+    }
+}
+
+static bool check_span(struct tnd_onnx_call *call, const char *what, int n,
+                       const struct tnd_onnx_span *span)
+{
+    if (n >= span->min && n <= span->max) {
+        return true;
+    }
+    char most[32];
+    (void)snprintf(most, sizeof(most), span->max == INT_MAX ? " or more" : " to %d", span->max);
+    (void)tnd_onnx_refuse(call, "%d %s, expected %d%s", n, what, span->min,
+                          span->max > span->min ? most : "");
+    return false;
+}
+
+bool tnd_onnx_check_arity(struct tnd_onnx_call *call, const struct tnd_onnx_op *op)
+{
+    struct tnd_onnx_span in;
+    struct tnd_onnx_span out;
+    tnd_onnx_arity(op, call->opset, &in, &out);
+    return check_span(call, "inputs", call->n_in, &in) &&
+           check_span(call, "outputs", call->n_out, &out);
+}
+
+/* ---- outputs as the model states them ---- */
+
+/* The extent of a symbolic dimension by the inputs; -1: they do not have it, or several of it. */
+static int64_t extent_by_inputs(const struct tnd_onnx_graph *graph, const struct tnd_net *net,
+                                const char *name)
+{
+    int64_t extent = -1;
+    for (int i = 0; i < graph->n_inputs; i++) {
+        for (int k = 0; k < net->n_inputs; k++) {
+            const struct tnd_net_value *value = tnd_net_value(net, net->inputs[k]);
+            if (strcmp(graph->inputs[i].name, value->name) != 0) {
+                continue;
+            }
+            for (int d = 0; d < graph->inputs[i].n_dims; d++) {
+                const char *dim = graph->inputs[i].dims[d].name;
+                if (dim == NULL || strcmp(dim, name) != 0) {
+                    continue;
+                }
+                if (extent >= 0 && extent != value->shape.dims[d]) {
+                    return -1;
+                }
+                extent = value->shape.dims[d];
+            }
+        }
+    }
+    return extent;
+}
+
+/* The extent that the model states for a dimension of output `at`; -1: none. */
+static int64_t stated_extent(const struct tnd_onnx_graph *graph, const struct tnd_net *net, int at,
+                             int d)
+{
+    const struct tnd_onnx_dim *dim = &graph->outputs[at].dims[d];
+    if (dim->value >= 0 || dim->name == NULL || dim->name[0] == '\0') {
+        return dim->value;
+    }
+    return extent_by_inputs(graph, net, dim->name);
+}
+
+/* "2xbatchx-", for messages. */
+static void stated_text(const struct tnd_onnx_value *output, char *out, size_t size)
+{
+    size_t at = 0;
+    (void)snprintf(out, size, "scalar");
+    for (int i = 0; i < output->n_dims && at < size; i++) {
+        const struct tnd_onnx_dim *dim = &output->dims[i];
+        const char *between = i > 0 ? "x" : "";
+        const int n = dim->value >= 0
+                          ? snprintf(out + at, size - at, "%s%lld", between, (long long)dim->value)
+                          : snprintf(out + at, size - at, "%s%.20s", between,
+                                     dim->name != NULL ? dim->name : "?");
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
+
+bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *graph, int at,
+                           int value)
+{
+    const struct tnd_onnx_value *output = &graph->outputs[at];
+    const struct tnd_dims *shape = &tnd_net_value(net, value)->shape;
+    const enum tnd_dtype type = tnd_net_value(net, value)->type;
+    enum tnd_dtype stated = type;
+    char got[160];
+    char wanted[80];
+    char symbol[60] = "";
+    if (output->kind != TND_ONNX_TENSOR) { /* (no type is stated) */
+        return true;
+    }
+    bool fits = (!tnd_onnx_dtype(output->type, &stated) || stated == type) &&
+                (output->n_dims < 0 || output->n_dims == shape->n);
+    for (int d = 0; fits && d < output->n_dims; d++) {
+        const int64_t extent = stated_extent(graph, net, at, d);
+        fits = extent < 0 || extent == shape->dims[d];
+        if (!fits && output->dims[d].value < 0) {
+            (void)snprintf(symbol, sizeof(symbol), ", %.20s being %lld", output->dims[d].name,
+                           (long long)extent);
+        }
+    }
+    if (!fits) {
+        stated_text(output, wanted, sizeof(wanted));
+        (void)tnd_net_fail(net, TANDEM_E_SHAPE,
+                           "output '%.60s': computed is %s of %s, the model states %s of %s%s",
+                           output->name, tnd_dtype_name(type), tnd_dims_text(shape, got),
+                           tnd_dtype_name(stated), output->n_dims < 0 ? "any shape" : wanted,
+                           symbol);
+    }
+    return fits;
+}
