@@ -82,6 +82,7 @@ struct tandem_tokenizer {
     int32_t unknown;        /* for what has no token; -1: left out */
     int32_t byte_ids[256];  /* -1: none */
     bool adds_bos;          /* what the file says about new texts */
+    bool adds_eos;
     bool is_byte_level;     /* the smallest symbols are bytes, not characters */
     bool has_byte_fallback; /* unknown characters become bytes */
     bool fuses_unknown;     /* neighbouring unknown characters give one token */
@@ -273,6 +274,10 @@ enum tandem_status tnd_tokenizer_json_read(const void *bytes, size_t n, const ch
 enum tandem_status tnd_tokenizer_tiktoken_read(const void *bytes, size_t n, const char *name,
                                                tandem_tokenizer **out_tokenizer,
                                                struct tandem_error *error);
+/** Sets the roles of tokens as a tokenizer_config.json beside tokenizer.json, tokenizer.model or
+ *  vocab.json says (tokenizer_roles.c). Errors: FILE, FORMAT, LIMIT, MEMORY. */
+enum tandem_status tnd_tokenizer_read_config(const char *path, tandem_tokenizer *tokenizer,
+                                             struct tandem_error *error);
 /** Whether a file begins like one. */
 bool tnd_tokenizer_tiktoken_is(const uint8_t *bytes, size_t n);
 
@@ -289,15 +294,16 @@ enum tandem_status tnd_tokenizer_add_step(tandem_tokenizer *tokenizer, struct tn
 /** Appends a step that splits at a pattern's matches. Errors: MEMORY, FORMAT, UNSUPPORTED_BUILD. */
 enum tandem_status tnd_tokenizer_add_split(tandem_tokenizer *tokenizer, const char *pattern,
                                            struct tandem_error *error);
-/** Appends the splits that GGUF's tokenizer.ggml.pre names (tokenizer_pretokens.c). Errors: MEMORY,
- *  UNSUPPORTED_BUILD (no such name). */
+/** Appends the splits that GGUF's tokenizer.ggml.pre names (tokenizer_pretokens.c), and sets
+ *  `whole_words` and `adds_bos` as the name means them. Errors: MEMORY, UNSUPPORTED_BUILD (no such
+ *  name). */
 enum tandem_status tnd_tokenizer_add_pretokenizer(tandem_tokenizer *tokenizer, const char *pre,
                                                   struct tandem_error *error);
 /** The name in tokenizer.ggml.pre of splits by these patterns, or NULL. `io_is_all` becomes false
  *  where the name means patterns that differ in rare texts. */
 const char *tnd_tokenizer_pre_name(const char *const *patterns, size_t n, bool whole_words,
                                    bool *io_is_all);
-#define TND_MAX_PRE_PATTERNS   5
+#define TND_MAX_PRE_PATTERNS   6
 /** Key of a value of a source that is the tokenizer's file. */
 #define TND_TOKENIZER_FILE_KEY "tokenizer.tandem.file"
 /** The byte that a token like <0x0A> stands for, or -1. */

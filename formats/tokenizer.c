@@ -92,6 +92,9 @@ static enum tandem_status open_path(const char *path, int64_t vocabulary,
     if (status == TANDEM_OK) {
         status = check_vocabulary(tokenizer, vocabulary, path, error);
     }
+    if (status == TANDEM_OK) {
+        status = tnd_tokenizer_read_config(path, tokenizer, error);
+    }
     if (status != TANDEM_OK) {
         tnd_tokenizer_free(tokenizer);
         tnd_file_close(&file);
@@ -183,6 +186,11 @@ int32_t tandem_tokenizer_eos(const tandem_tokenizer *tokenizer)
 bool tandem_tokenizer_adds_bos(const tandem_tokenizer *tokenizer)
 {
     return tokenizer != NULL && tokenizer->adds_bos;
+}
+
+bool tandem_tokenizer_adds_eos(const tandem_tokenizer *tokenizer)
+{
+    return tokenizer != NULL && tokenizer->adds_eos;
 }
 
 int32_t tandem_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text)

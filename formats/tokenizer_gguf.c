@@ -181,12 +181,13 @@ static enum tandem_status fill_byte_level(const tandem_source *source, tandem_to
     return copy_merges(tokenizer, lists, error);
 }
 
-/* What the keys say of roles, where a file stands beside them. */
+/* What the keys say of roles; what they leave out stays as the kind or the file has it. */
 static void set_roles(const tandem_source *source, tandem_tokenizer *tokenizer)
 {
     tokenizer->bos = id_of(source, "tokenizer.ggml.bos_token_id", tokenizer, tokenizer->bos);
     tokenizer->eos = id_of(source, "tokenizer.ggml.eos_token_id", tokenizer, tokenizer->eos);
     tokenizer->adds_bos = boolean(source, "tokenizer.ggml.add_bos_token", tokenizer->adds_bos);
+    tokenizer->adds_eos = boolean(source, "tokenizer.ggml.add_eos_token", tokenizer->adds_eos);
 }
 
 /* The file that tandem_source_add_tokenizer has put there. */
@@ -234,11 +235,12 @@ static enum tandem_status fill(const tandem_source *source, tandem_tokenizer *to
                              model);
     }
     const bool is_llama = tokenizer->model == TND_MODEL_SCORES;
-    tokenizer->bos = id_of(source, "tokenizer.ggml.bos_token_id", tokenizer, is_llama ? 1 : -1);
-    tokenizer->eos = id_of(source, "tokenizer.ggml.eos_token_id", tokenizer, is_llama ? 2 : -1);
+    tokenizer->bos = is_llama ? 1 : -1;
+    tokenizer->eos = is_llama ? 2 : -1;
     tokenizer->unknown =
         is_llama ? id_of(source, "tokenizer.ggml.unknown_token_id", tokenizer, 0) : -1;
-    tokenizer->adds_bos = boolean(source, "tokenizer.ggml.add_bos_token", is_llama);
+    tokenizer->adds_bos = is_llama || tokenizer->adds_bos; /* (byte-level: by its name in "pre") */
+    set_roles(source, tokenizer);
     return tnd_tokenizer_index_prefixes(tokenizer, "tokenizer.ggml.tokens", error);
 }
 

@@ -293,51 +293,6 @@ static enum tandem_status read_merges(const struct tnd_hf_reader *reader, const 
     return TANDEM_OK;
 }
 
-/* ---- tokens with a role ---- */
-
-/* Looks for a template like "<s> $A" and takes its first special token. */
-static const char *first_of_template(const cJSON *processor, int depth)
-{
-    const cJSON *item = NULL;
-    const cJSON *single = cJSON_GetObjectItemCaseSensitive(processor, "single");
-    if (cJSON_IsArray(single) && single->child != NULL) {
-        return tnd_hf_text(cJSON_GetObjectItemCaseSensitive(single->child, "SpecialToken"), "id");
-    }
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(processor, "processors"))
-    {
-        const char *found = depth < MAX_DEPTH ? first_of_template(item, depth + 1) : NULL;
-        if (found != NULL) {
-            return found;
-        }
-    }
-    return NULL;
-}
-
-/* The file does not say which tokens begin and end a text: the first of these names that it has. */
-static int32_t first_known(const tandem_tokenizer *tokenizer, const char *const *names)
-{
-    int32_t id = -1;
-    while (id < 0 && *names != NULL) {
-        id = tandem_tokenizer_find(tokenizer, *names++);
-    }
-    return id;
-}
-
-static void find_roles(const cJSON *root, tandem_tokenizer *tokenizer)
-{
-    static const char *const begins[] = {"<s>",   "<|begin_of_text|>", "<|startoftext|>",
-                                         "<bos>", "<|endoftext|>",     NULL};
-    static const char *const ends[] = {"</s>",       "<|end_of_text|>", "<eos>", "<|im_end|>",
-                                       "<|eot_id|>", "<|endoftext|>",   NULL};
-    const cJSON *processor = cJSON_GetObjectItemCaseSensitive(root, "post_processor");
-    tokenizer->bos = tandem_tokenizer_find(tokenizer, first_of_template(processor, 0));
-    tokenizer->adds_bos = tokenizer->bos >= 0;
-    if (tokenizer->bos < 0) {
-        tokenizer->bos = first_known(tokenizer, begins);
-    }
-    tokenizer->eos = first_known(tokenizer, ends);
-}
-
 static bool is_absent(const cJSON *model, const char *key)
 {
     const char *text = tnd_hf_text(model, key);
@@ -411,7 +366,7 @@ static enum tandem_status read_model(const struct tnd_hf_reader *reader, const c
     TND_TRY(tnd_hf_read_steps(reader, root, error));
     TND_TRY(tnd_hf_read_decoder(reader, cJSON_GetObjectItemCaseSensitive(root, "decoder"), error));
     TND_TRY((is_unigram ? read_unigram : read_bpe)(reader, root, model, error));
-    find_roles(root, tokenizer);
+    tnd_hf_find_roles(root, tokenizer);
     return TANDEM_OK;
 }
 

@@ -30,6 +30,17 @@ enum tandem_status tnd_hf_read_steps(const struct tnd_hf_reader *reader, const c
 enum tandem_status tnd_hf_read_decoder(const struct tnd_hf_reader *reader, const cJSON *decoder,
                                        struct tandem_error *error);
 
+/* ---- tokenizer_roles.c ---- */
+
+/** Sets the beginning and the end token, and whether they are added, by the tree of a
+ *  tokenizer.json. */
+void tnd_hf_find_roles(const cJSON *root, tandem_tokenizer *tokenizer);
+/** The same by a tokenizer_config.json, as far as it says. Errors: FORMAT, LIMIT, MEMORY. */
+enum tandem_status tnd_hf_read_config(const void *bytes, size_t n, const char *name,
+                                      tandem_tokenizer *tokenizer, struct tandem_error *error);
+/** Text of a token by its role: "bos_token" is a text or {"content": text}; or NULL. */
+const char *tnd_hf_role(const cJSON *config, const char *role);
+
 /* ---- tokenizer_vocab.c ---- */
 
 /** What belongs to a vocab.json: merges.txt, and tokenizer_config.json unless n_config is 0. */

@@ -2,7 +2,8 @@
  * How GGUF's tokenizer.ggml.pre splits a text before merging: each name stands for patterns that
  * are applied one after another, each within the pieces that the one before has left. The patterns
  * are those of the models' own tokenizer.json or tiktoken definitions, by the names that llama.cpp
- * gives them (src/llama-vocab.cpp of ggml-org/llama.cpp). */
+ * gives them, and so are the rules where a file leaves them out
+ * (src/llama-vocab.cpp of ggml-org/llama.cpp). */
 #include <string.h>
 
 #include "base/tnd_status.h"
@@ -25,30 +26,73 @@
 #define ASIAN      "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]"
 #define BLOOM      " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c})]+"
 
+/* words with their marks, punctuation of one kind: DeepSeek V3 */
+#define ASCII_PUNCTUATION "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~]"
+#define MARKED                                                                                     \
+    ASCII_PUNCTUATION                                                                              \
+    "[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "                                      \
+    "?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|"                                                     \
+    "\\s+(?!\\S)|\\s+"
+#define HAN_KANA "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+"
+#define SUFFIXES "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+
+enum {
+    WHOLE_WORDS = 1, /* a piece that is a token is taken as it is */
+    ADDS_BOS = 2     /* a text begins with the beginning token unless the file says otherwise */
+};
+
 static const struct pretokenizer {
     const char *names; /* separated by blanks */
     const char *patterns[TND_MAX_PRE_PATTERNS];
-    bool whole_words; /* a piece that is a token is taken as it is */
+    unsigned rules;
 } pretokenizers[] = {
-    {"default", {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, false},
+    {"default", {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, 0},
     {"gpt-2 phi-2 jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code gigachat "
-     "roberta-bpe mpt olmo jais trillion granite-docling",
+     "roberta-bpe mpt olmo jais trillion granite-docling a.x-4.0 mellum modern-bert exaone4",
      {GPT2},
-     false},
-    {"llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2",
+     0},
+    {"llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
      {CL100K("\\p{N}{1,3}")},
-     true},
-    {"dbrx smaug-bpe chatglm-bpe glm4", {CL100K("\\p{N}{1,3}")}, false},
-    {"qwen2 stablelm2 deepseek-r1-qwen megrez hunyuan", {CL100K("\\p{N}")}, false},
-    {"falcon", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}, false},
-    {"starcoder refact command-r smollm codeshell exaone minerva-7b", {"\\p{N}", GPT2}, false},
-    {"deepseek-coder", {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", ASIAN "+", "\\p{N}"}, false},
-    {"bloom poro-chat gpt3-finnish", {BLOOM}, false},
-    {"viking", {BLOOM, "\\p{N}"}, false},
-    {"tekken", {CASED("") "\\p{N}" CASED_REST}, true},
-    {"gpt-4o llama4 kanana2",
-     {CASED("(?i:'s|'t|'re|'ve|'m|'ll|'d)?") "\\p{N}{1,3}" CASED_REST},
-     false},
+     WHOLE_WORDS | ADDS_BOS},
+    {"dbrx smaug-bpe chatglm-bpe glm4", {CL100K("\\p{N}{1,3}")}, 0},
+    {"qwen2 stablelm2 deepseek-r1-qwen megrez hunyuan kormo f2llmv2 grok-2 solar-open",
+     {CL100K("\\p{N}")},
+     0},
+    {"qwen35",
+     {SUFFIXES "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|"
+               "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+     0},
+    {"bailingmoe bailingmoe2 llada-moe",
+     {"'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
+      "\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"},
+     0},
+    {"seed-coder",
+     {SUFFIXES "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|"
+               "\\s+(?!\\S)|\\s+"},
+     0},
+    {"exaone-moe",
+     {SUFFIXES "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}|"
+               " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"},
+     0},
+    {"falcon", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}, 0},
+    {"starcoder refact command-r smollm codeshell exaone minerva-7b", {"\\p{N}", GPT2}, 0},
+    {"deepseek-coder", {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", ASIAN "+", "\\p{N}"}, 0},
+    {"deepseek-v3 hunyuan-dense joyai-llm", {"\\p{N}{1,3}", HAN_KANA, MARKED}, 0},
+    {"youtu",
+     {"[\\x{ac00}-\\x{d7a3}\\x{3131}-\\x{318e}]+|"
+      "[\\x{ff01}\\x{2026}\\x{201c}\\x{201d}\\x{2018}\\x{2019}\\x{2014}\\x{ff1a}\\x{ff1b}\\x{ff0c}"
+      "\\x{3001}-\\x{303f}\\x{fe30}-\\x{fe4f}]+|[\\x{3105}-\\x{312f}]+|" HAN_KANA,
+      CASED(SUFFIXES "?") "\\p{N}" CASED_REST},
+     WHOLE_WORDS},
+    {"bloom poro-chat gpt3-finnish", {BLOOM}, 0},
+    {"viking", {BLOOM, "\\p{N}"}, 0},
+    {"superbpe", {"\\p{N}+", "\\d{1,3}(?=(\\d{3})*(?!\\d))"}, 0}, /* threes from the right */
+    {"chameleon",
+     {"<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", "([\\t\\n]|    |  )", "\\p{N}",
+      "[\\p{P}!-/:-@\\[-`{-~]", GPT2},
+     ADDS_BOS},
+    {"tekken", {CASED("") "\\p{N}" CASED_REST}, WHOLE_WORDS | ADDS_BOS},
+    {"gpt-4o llama4 kanana2 talkie minimax-m2", {CASED(SUFFIXES "?") "\\p{N}{1,3}" CASED_REST}, 0},
 };
 #define N_PRETOKENIZERS (sizeof(pretokenizers) / sizeof(pretokenizers[0]))
 
@@ -74,7 +118,8 @@ enum tandem_status tnd_tokenizer_add_pretokenizer(tandem_tokenizer *tokenizer, c
         if (!has_name(row->names, pre)) {
             continue;
         }
-        tokenizer->whole_words = row->whole_words;
+        tokenizer->whole_words = (row->rules & WHOLE_WORDS) != 0;
+        tokenizer->adds_bos = (row->rules & ADDS_BOS) != 0;
         for (int k = 0; k < TND_MAX_PRE_PATTERNS && row->patterns[k] != NULL; k++) {
             TND_TRY(tnd_tokenizer_add_split(tokenizer, row->patterns[k], error));
         }

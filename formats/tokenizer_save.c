@@ -198,6 +198,7 @@ static enum tandem_status set_roles(tandem_source *source, const tandem_tokenize
     TND_TRY(set_id(source, "tokenizer.ggml.bos_token_id", tokenizer->bos, error));
     TND_TRY(set_id(source, "tokenizer.ggml.eos_token_id", tokenizer->eos, error));
     TND_TRY(set_id(source, "tokenizer.ggml.unknown_token_id", tokenizer->unknown, error));
+    TND_TRY(set_flag(source, "tokenizer.ggml.add_eos_token", tokenizer->adds_eos, error));
     return set_flag(source, "tokenizer.ggml.add_bos_token", tokenizer->adds_bos, error);
 }
 

@@ -74,14 +74,6 @@ static bool add_token(cJSON *list, const char *content, double id, const cJSON *
     return true;
 }
 
-/* A token by its role: "bos_token" is a text or {"content": text}. */
-static const char *role_of(const cJSON *config, const char *role)
-{
-    const char *text = tnd_hf_text(config, role);
-    return text != NULL ? text
-                        : tnd_hf_text(cJSON_GetObjectItemCaseSensitive(config, role), "content");
-}
-
 /* Tokens with a role, and "added_tokens_decoder": {"id": {"content": ...}}. */
 static bool add_tokens(cJSON *list, const cJSON *vocab, const cJSON *config)
 {
@@ -98,7 +90,7 @@ static bool add_tokens(cJSON *list, const cJSON *vocab, const cJSON *config)
                add_token(list, content, id, item, tnd_hf_flag(item, "special", false));
     }
     for (size_t i = 0; known == NULL && i < sizeof(roles) / sizeof(roles[0]); i++) {
-        const char *content = role_of(config, roles[i]);
+        const char *content = tnd_hf_role(config, roles[i]);
         const cJSON *id = content == NULL ? NULL : cJSON_GetObjectItemCaseSensitive(vocab, content);
         made =
             made && (id == NULL || add_token(list, content, cJSON_GetNumberValue(id), NULL, true));
@@ -151,7 +143,7 @@ static bool fill_frame(cJSON *root, const cJSON *vocab, const struct tnd_hf_file
     cJSON *merges = parse_merges(files->merges, files->n_merges);
     const bool adds_blank = tnd_hf_flag(config, "add_prefix_space", false);
     const bool is_sequence = cJSON_GetObjectItemCaseSensitive(pre, "pretokenizers") != NULL;
-    const char *unknown = role_of(config, "unk_token");
+    const char *unknown = tnd_hf_role(config, "unk_token");
     if (model == NULL || merges == NULL || !cJSON_AddItemToObject(model, "merges", merges)) {
         cJSON_Delete(merges);
         return false;

@@ -161,7 +161,7 @@ static void set_texts(tandem_source *source, const char *key, const char *const 
     check_ok(tnd_source_set_array(source, key, TND_GGUF_TEXT, n, list.bytes, list.n, true, NULL));
 }
 
-static char *make_gguf(const char *model, size_t *out_n)
+static tandem_source *make_source(const char *model, const char *pre)
 {
     static const char *const tokens[] = {"<unk>",
                                          "<s>",
@@ -179,11 +179,10 @@ static char *make_gguf(const char *model, size_t *out_n)
     static const char *const merges[] = {"a b", "\xc4\xa0 a", NULL};
     static const int32_t types[] = {2, 3, 3, 6, 1, 1, 1, 1, 4, 1, 1};
     static const float scores[] = {0, 0, 0, 0, -1, -2, -3, -4, 0, -5, -6};
-    const char *path = tnd_test_temp("tokens.gguf");
     tandem_source *source = NULL;
     check_ok(tnd_source_new("made", &source, NULL));
     check_ok(tnd_source_set_text(source, "tokenizer.ggml.model", model, NULL));
-    check_ok(tnd_source_set_text(source, "tokenizer.ggml.pre", "gpt-2", NULL));
+    check_ok(tnd_source_set_text(source, "tokenizer.ggml.pre", pre, NULL));
     set_texts(source, "tokenizer.ggml.tokens", tokens);
     set_texts(source, "tokenizer.ggml.merges", merges);
     check_ok(tnd_source_set_array(source, "tokenizer.ggml.token_type", TND_GGUF_I32, 11,
@@ -191,6 +190,13 @@ static char *make_gguf(const char *model, size_t *out_n)
     check_ok(tnd_source_set_array(source, "tokenizer.ggml.scores", TND_GGUF_F32, 11,
                                   (const uint8_t *)scores, sizeof(scores), true, NULL));
     check_ok(tnd_source_set_integer(source, "tokenizer.ggml.bos_token_id", 1, NULL));
+    return source;
+}
+
+static char *make_gguf(const char *model, size_t *out_n)
+{
+    const char *path = tnd_test_temp("tokens.gguf");
+    tandem_source *source = make_source(model, "gpt-2");
     check_ok(tandem_source_save_gguf(source, path, NULL, NULL));
     tandem_source_close(source);
     return tnd_test_read_file(path, out_n);
@@ -279,43 +285,130 @@ static void a_source_without_vocabulary_or_of_another_kind_is_refused(void)
     tandem_source_close(source);
 }
 
-static void all_names_of_pretokenizers_have_patterns_that_work(void)
+/* How the names of tokenizer.ggml.pre cut a text, between bars, and what else they mean, as
+ * llama.cpp has it (src/llama-vocab.cpp of ggml-org/llama.cpp). */
+struct pre_case {
+    const char *names; /* separated by blanks */
+    const char *want;  /* of PRE_TEXT */
+    bool adds_bos;
+    bool whole_words;
+};
+#define PRE_TEXT "It'S 12345 Words, \xe4\xb8\x80!\r\n  x"
+static const struct pre_case pre_cases[] = {
+    {"default", "It|'|S| |123|45| Words|,| \xe4\xb8\x80|!|\r\n | x", false, false},
+    {"gpt-2 phi-2 jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code gigachat "
+     "roberta-bpe mpt olmo jais trillion granite-docling a.x-4.0 mellum modern-bert exaone4",
+     "It|'|S| 12345| Words|,| \xe4\xb8\x80|!|\r\n | x", false, false},
+    {"llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
+     "It|'S| |123|45| Words|,| \xe4\xb8\x80|!\r\n| | x", true, true},
+    {"dbrx smaug-bpe chatglm-bpe glm4", "It|'S| |123|45| Words|,| \xe4\xb8\x80|!\r\n| | x", false,
+     false},
+    {"qwen2 stablelm2 deepseek-r1-qwen megrez hunyuan kormo f2llmv2 grok-2 solar-open qwen35",
+     "It|'S| |1|2|3|4|5| Words|,| \xe4\xb8\x80|!\r\n| | x", false, false},
+    {"bailingmoe bailingmoe2 llada-moe", "It|'S| |1|2|3|4|5| Words|,| \xe4\xb8\x80|!\r\n| | x",
+     false, false},
+    {"seed-coder", "It|'S| |1|2|3|4|5| Words|,| \xe4\xb8\x80|!|\r\n| | x", false, false},
+    {"exaone-moe", "It|'S| |1|2|3|4|5| Words|,| \xe4\xb8\x80|!\r|\n| | x", false, false},
+    {"falcon", "It|'|S| |123|45| Words|,| \xe4\xb8\x80|!|\r\n | x", false, false},
+    {"starcoder refact command-r smollm codeshell exaone minerva-7b",
+     "It|'|S| |1|2|3|4|5| Words|,| \xe4\xb8\x80|!|\r\n | x", false, false},
+    {"deepseek-coder", "It|'|S| |1|2|3|4|5| Words|,| |\xe4\xb8\x80|!|\r|\n| | x", false, false},
+    {"deepseek-v3 hunyuan-dense joyai-llm", "It|'S| |123|45| Words|,| |\xe4\xb8\x80|!\r\n| | x",
+     false, false},
+    {"youtu", "It'S| |1|2|3|4|5| Words|,| |\xe4\xb8\x80|!\r\n| | x", false, true},
+    {"bloom poro-chat gpt3-finnish", "It'S| 12345| Words|,| \xe4\xb8\x80|!\r\n | x", false, false},
+    {"viking", "It'S| |1|2|3|4|5| Words|,| \xe4\xb8\x80|!\r\n | x", false, false},
+    {"superbpe", "It'S |12|345| Words, \xe4\xb8\x80!\r\n  x", false, false},
+    {"chameleon", "It|'|S| |1|2|3|4|5| Words|,| \xe4\xb8\x80|!|\r|\n|  |x", true, false},
+    {"tekken", "It|'S| |1|2|3|4|5| Words|,| \xe4\xb8\x80|!\r\n| | x", true, true},
+    {"gpt-4o llama4 kanana2 talkie minimax-m2", "It'S| |123|45| Words|,| \xe4\xb8\x80|!\r\n| | x",
+     false, false},
+};
+
+/* The pieces of PRE_TEXT between bars. */
+static void check_pieces(const tandem_tokenizer *tokenizer, const char *name, const char *want)
 {
-    static const char *const names[] = {"default", "gpt-2",          "llama-bpe", "dbrx",
-                                        "qwen2",   "falcon",         "starcoder", "bloom",
-                                        "viking",  "deepseek-coder", "tekken",    "gpt-4o"};
+    struct tnd_pieces pieces = {.is_first = true};
+    struct tnd_text got = TND_TEXT_INIT;
+    tnd_pieces_set(&pieces, PRE_TEXT, sizeof(PRE_TEXT) - 1);
+    check_ok(tnd_steps_run(tokenizer->steps, tokenizer->n_steps, &pieces, NULL));
+    for (size_t i = 0; i < pieces.n; i++) {
+        tnd_text_printf(&got, "%s%.*s", i > 0 ? "|" : "",
+                        (int)(pieces.items[i].end - pieces.items[i].start),
+                        pieces.text.bytes + pieces.items[i].start);
+    }
+    if (!check_string(tnd_text_string(&got), want)) {
+        fprintf(stderr, "pre-tokenizer %s\n", name);
+    }
+    tnd_text_fini(&got);
+    tnd_pieces_fini(&pieces);
+}
+
+/* False when patterns are not built. `key`: add_bos_token, or -1. */
+static bool check_pre(const struct pre_case *row, const char *name, int key)
+{
+    tandem_source *source = make_source("gpt2", name);
+    tandem_tokenizer *tokenizer = NULL;
     struct tandem_error error = {0};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        static const char text[] = "I'm 1234 Words, \xe4\xb8\x80\xe4\xb8\x81  \r\n x";
-        tandem_tokenizer *tokenizer = NULL;
-        struct tnd_pieces pieces = {.is_first = true};
-        check_ok(tnd_tokenizer_new("made", &tokenizer, NULL));
-        const enum tandem_status status =
-            tnd_tokenizer_add_pretokenizer(tokenizer, names[i], &error);
-        if (status == TANDEM_E_UNSUPPORTED_BUILD) {
-            tnd_skip("optional part not built: %s", error.text);
-            tandem_tokenizer_close(tokenizer);
-            return;
+    if (key >= 0) {
+        check_ok(tnd_source_set_integer(source, "tokenizer.ggml.add_bos_token", key, NULL));
+        check_ok(tnd_source_set_integer(source, "tokenizer.ggml.add_eos_token", key, NULL));
+    }
+    const enum tandem_status status = tandem_tokenizer_from_source(source, &tokenizer, &error);
+    tandem_source_close(source);
+    if (status == TANDEM_E_UNSUPPORTED_BUILD && strstr(error.text, name) == NULL) {
+        tnd_skip("optional part not built: %s", error.text);
+        return false;
+    }
+    if (check_status(status, TANDEM_OK, NULL, &error)) {
+        check_int(tandem_tokenizer_adds_bos(tokenizer), key >= 0 ? key == 1 : row->adds_bos);
+        check_int(tandem_tokenizer_adds_eos(tokenizer), key == 1);
+        check_int(tokenizer->whole_words, row->whole_words);
+        check_pieces(tokenizer, name, row->want);
+    }
+    tandem_tokenizer_close(tokenizer);
+    return true;
+}
+
+static void each_name_of_a_pretokenizer_means_what_it_means_elsewhere(void)
+{
+    struct tandem_error error = {0};
+    for (size_t i = 0; i < sizeof(pre_cases) / sizeof(pre_cases[0]); i++) {
+        char names[256];
+        snprintf(names, sizeof(names), "%s", pre_cases[i].names);
+        for (char *rest = names, *name = NULL; (name = strtok_r(rest, " ", &rest)) != NULL;) {
+            for (int key = -1; key < 2; key++) {
+                if (!check_pre(&pre_cases[i], name, key)) {
+                    return;
+                }
+            }
         }
-        CU_ASSERT_EQUAL(status, TANDEM_OK);
-        tnd_pieces_set(&pieces, text, sizeof(text) - 1);
-        check_ok(tnd_steps_run(tokenizer->steps, tokenizer->n_steps, &pieces, NULL));
-        CU_ASSERT(pieces.n >= 5);
-        check_int(pieces.items[0].start, 0);
-        for (size_t k = 0; k < pieces.n; k++) { /* nothing is lost */
-            check_int(pieces.items[k].end,
-                      k + 1 < pieces.n ? pieces.items[k + 1].start : sizeof(text) - 1);
-        }
-        tnd_pieces_fini(&pieces);
-        tandem_tokenizer_close(tokenizer);
     }
     check_status(tnd_tokenizer_add_pretokenizer(NULL, "unheard-of", &error),
                  TANDEM_E_UNSUPPORTED_BUILD, "unheard-of", &error);
 }
 
+static void scores_begin_with_the_beginning_token_unless_the_file_says_otherwise(void)
+{
+    for (int key = -1; key < 2; key++) {
+        tandem_source *source = make_source("llama", "default");
+        tandem_tokenizer *tokenizer = NULL;
+        if (key >= 0) {
+            check_ok(tnd_source_set_integer(source, "tokenizer.ggml.add_bos_token", key, NULL));
+        }
+        check_ok(tandem_tokenizer_from_source(source, &tokenizer, NULL));
+        check_int(tandem_tokenizer_adds_bos(tokenizer), key != 0);
+        check_int(tandem_tokenizer_adds_eos(tokenizer), 0);
+        tandem_tokenizer_close(tokenizer);
+        tandem_source_close(source);
+    }
+}
+
 static CU_TestInfo file_tests[] = {
-    {"all_names_of_pretokenizers_have_patterns_that_work",
-     all_names_of_pretokenizers_have_patterns_that_work},
+    {"each_name_of_a_pretokenizer_means_what_it_means_elsewhere",
+     each_name_of_a_pretokenizer_means_what_it_means_elsewhere},
+    {"scores_begin_with_the_beginning_token_unless_the_file_says_otherwise",
+     scores_begin_with_the_beginning_token_unless_the_file_says_otherwise},
     {"unigram_takes_the_most_probable_tokens", unigram_takes_the_most_probable_tokens},
     {"bpe_of_sentencepiece_merges_the_best_score_first",
      bpe_of_sentencepiece_merges_the_best_score_first},

@@ -255,7 +255,74 @@ static void a_folder_is_opened_by_the_tokenizer_in_it(void)
     check_int(rmdir(folder), 0);
 }
 
+/* What tokenizer.json says of the tokens around a text, and tokenizer_config.json against it. */
+static void a_folder_says_which_tokens_stand_around_a_text(void)
+{
+#define ADDED(id, text)                                                                            \
+    "{\"id\":" #id ",\"content\":\"" text "\",\"special\":true,\"normalized\":false}"
+#define WITH(processor)                                                                            \
+    "{\"added_tokens\":[" ADDED(1, "<s>") "," ADDED(2, "</s>") "," ADDED(                          \
+        3, "<b>") "],"                                                                             \
+                  "\"post_processor\":" processor                                                  \
+                  ",\"model\":{\"vocab\":{\"a\":0},\"merges\":[]}}"
+#define SPECIAL(text) "{\"SpecialToken\":{\"id\":\"" text "\",\"type_id\":0}}"
+#define TEXT_A        "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}"
+#define LIST(items)                                                                                \
+    "{\"type\":\"Sequence\",\"processors\":[{\"type\":\"ByteLevel\"},"                             \
+    "{\"type\":\"TemplateProcessing\",\"single\":[" items "]}]}"
+    static const struct {
+        const char *json, *config;
+        int32_t bos, eos;
+        bool adds_bos, adds_eos;
+    } rows[] = {
+        {WITH("null"), "", 1, 2, false, false},
+        {WITH(LIST(TEXT_A)), "{}", 1, 2, false, false},
+        {WITH(LIST(SPECIAL("<b>") "," TEXT_A)), "{\"bos_token\":null}", 3, 2, true, false},
+        {WITH(LIST(SPECIAL("<s>") "," TEXT_A "," SPECIAL("</s>"))), "", 1, 2, true, true},
+        {WITH(LIST(TEXT_A "," SPECIAL("<b>"))), "", 1, 3, false, true},
+        {WITH("{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",1]}"), "", 1,
+         2, true, true},
+        {WITH(LIST(SPECIAL("<s>") "," TEXT_A)), "{\"add_bos_token\":false,\"eos_token\":\"<b>\"}",
+         1, 3, false, false},
+        {WITH("null"),
+         "{\"add_bos_token\":true,\"add_eos_token\":true,\"bos_token\":{\"content\":\"<b>\"}}", 3,
+         2, true, true},
+    };
+    char folder[] = "/tmp/tandem-tokenizer-XXXXXX";
+    struct tandem_error error = {0};
+    tandem_tokenizer *tokenizer = NULL;
+    if (mkdtemp(folder) == NULL) {
+        tnd_skip("no temporary folder");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        remove_files(folder);
+        write_file(folder, "tokenizer.json", rows[i].json);
+        if (rows[i].config[0] != '\0') {
+            write_file(folder, "tokenizer_config.json", rows[i].config);
+        }
+        const enum tandem_status status = tandem_tokenizer_open(folder, 0, &tokenizer, &error);
+        if (status == TANDEM_E_UNSUPPORTED_BUILD) {
+            tnd_skip("optional part not built: %s", error.text);
+            break;
+        }
+        check_status(status, TANDEM_OK, NULL, &error);
+        check_int(tandem_tokenizer_bos(tokenizer), rows[i].bos);
+        check_int(tandem_tokenizer_eos(tokenizer), rows[i].eos);
+        check_int(tandem_tokenizer_adds_bos(tokenizer), rows[i].adds_bos);
+        check_int(tandem_tokenizer_adds_eos(tokenizer), rows[i].adds_eos);
+        tandem_tokenizer_close(tokenizer);
+        write_file(folder, "tokenizer_config.json", "{\"add_bos_token\":");
+        check_status(tandem_tokenizer_open(folder, 0, &tokenizer, &error), TANDEM_E_FORMAT,
+                     "tokenizer_config.json", &error);
+    }
+    remove_files(folder);
+    check_int(rmdir(folder), 0);
+}
+
 static CU_TestInfo tests[] = {
+    {"a_folder_says_which_tokens_stand_around_a_text",
+     a_folder_says_which_tokens_stand_around_a_text},
     {"small_tokenizers_are_those_of_the_reference_libraries",
      small_tokenizers_are_those_of_the_reference_libraries},
     {"what_would_be_decoded_or_found_otherwise_is_refused",

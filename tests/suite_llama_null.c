@@ -263,6 +263,7 @@ static const struct row rows[] = {
     LIVES(tandem_tokenizer_bos, "K"),
     LIVES(tandem_tokenizer_eos, "K"),
     LIVES(tandem_tokenizer_adds_bos, "K"),
+    LIVES(tandem_tokenizer_adds_eos, "K"),
     LIVES(tandem_tokenizer_find, "KW"),
     REFUSES(tandem_tokenizer_encode, "KWnnOnOe"),
     REFUSES(tandem_tokenizer_encode_with, "KWnqOnOe"),

@@ -50,8 +50,11 @@ TANDEM_API int64_t tandem_tokenizer_vocabulary(const tandem_tokenizer *tokenizer
 /** Ids that begin and end a text, or -1. Never fail. Any thread. */
 TANDEM_API int32_t tandem_tokenizer_bos(const tandem_tokenizer *tokenizer);
 TANDEM_API int32_t tandem_tokenizer_eos(const tandem_tokenizer *tokenizer);
-/** Whether the file wants the beginning token in front of every text. Never fails. Any thread. */
+/** Whether a text begins with the beginning token, and ends with the end token (programs that
+ *  continue a text leave the latter out): as the file says, or its kind of tokenizer has it. Never
+ *  fail. Any thread. */
 TANDEM_API bool tandem_tokenizer_adds_bos(const tandem_tokenizer *tokenizer);
+TANDEM_API bool tandem_tokenizer_adds_eos(const tandem_tokenizer *tokenizer);
 /** Id of the token with exactly this text ("<|im_end|>"). Never fails: -1 when there is none.
  *  O(vocabulary). Any thread. */
 TANDEM_API int32_t tandem_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text);

@@ -29,7 +29,18 @@ static enum tandem_status read_parts(const void *bytes, size_t n, const char *na
         files.config = text + second + 1;
         files.n_config = n - second - 1;
     }
-    return tnd_tokenizer_vocab_read(bytes, first, &files, name, out_tokenizer, error);
+    tandem_tokenizer *tokenizer = NULL;
+    enum tandem_status status =
+        tnd_tokenizer_vocab_read(bytes, first, &files, name, &tokenizer, error);
+    if (status == TANDEM_OK && files.n_config > 0) {
+        status = tnd_hf_read_config(files.config, files.n_config, name, tokenizer, error);
+    }
+    if (status != TANDEM_OK) {
+        tandem_tokenizer_close(tokenizer);
+        return status;
+    }
+    *out_tokenizer = tokenizer;
+    return TANDEM_OK;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,6 +2,7 @@
  * tandem-llama inspect: what is in a model file, as a table. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/tandem-llama/cli.h"
 
@@ -118,6 +119,49 @@ static void print_sums(const struct sums *sums)
     printf("\n");
 }
 
+static void print_role(const tandem_tokenizer *tokenizer, const char *role, int32_t id, bool adds)
+{
+    char bytes[SHOWN_BYTES];
+    struct tandem_token_stream stream = tandem_token_stream_begin(tokenizer, false);
+    stream.shows_special = true;
+    printf("; %s ", role);
+    if (id < 0) {
+        printf("none");
+        return;
+    }
+    const size_t n = tandem_token_stream_next(&stream, id, bytes, sizeof(bytes));
+    printf("%d ", (int)id);
+    print_text(bytes, n <= sizeof(bytes) ? n : 0);
+    printf(adds ? ", added" : ", not added");
+}
+
+/* The tokens around a text, which the file may leave to the kind of its tokenizer. */
+static void print_tokenizer(const tandem_source *source, const char *path)
+{
+    tandem_tokenizer *tokenizer = NULL;
+    struct tandem_error error = {.text = ""};
+    struct tandem_array tokens;
+    struct stat info;
+    const bool is_inside = tandem_source_array(source, "tokenizer.ggml.tokens", &tokens);
+    if (!is_inside && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        return;
+    }
+    const enum tandem_status status = is_inside
+                                          ? tandem_tokenizer_from_source(source, &tokenizer, &error)
+                                          : tandem_tokenizer_open(path, 0, &tokenizer, &error);
+    if (status == TANDEM_OK) {
+        printf("tokenizer: %lld tokens", (long long)tandem_tokenizer_vocabulary(tokenizer));
+        print_role(tokenizer, "a text begins with", tandem_tokenizer_bos(tokenizer),
+                   tandem_tokenizer_adds_bos(tokenizer));
+        print_role(tokenizer, "ends with", tandem_tokenizer_eos(tokenizer),
+                   tandem_tokenizer_adds_eos(tokenizer));
+        printf("\n");
+    } else if (is_inside) {
+        printf("no tokenizer that can be used: %s\n", error.text);
+    }
+    tandem_tokenizer_close(tokenizer);
+}
+
 /* Whether run would take it, by the same check. */
 static void print_verdict(const tandem_source *source)
 {
@@ -161,6 +205,7 @@ int tnd_cmd_inspect(int argc, char **argv)
     print_tensors(source, &sums);
     print_sums(&sums);
     print_verdict(source);
+    print_tokenizer(source, path);
     tandem_source_close(source);
     return 0;
 }

@@ -13,6 +13,7 @@
 struct tokenize_options {
     const char *tokenizer;
     bool bos;
+    bool prompt;
     bool special;
     bool detokenize;
     bool many;
@@ -32,7 +33,7 @@ static int tokenize(const tandem_tokenizer *tokenizer, const struct tokenize_opt
     struct tandem_error error = {0};
     size_t n_ids = 0;
     size_t capacity = n + 16; /* enough unless a normalizer makes the text longer */
-    how.add_bos = options->bos;
+    how.add_bos = options->bos || (options->prompt && tandem_tokenizer_adds_bos(tokenizer));
     how.special_tokens = options->special;
     int32_t *ids = malloc(capacity * sizeof(ids[0]));
     if (ids == NULL) {
@@ -129,6 +130,8 @@ int tnd_cmd_tokenize(int argc, char **argv)
         {"t", ARGS_STRING, &o.tokenizer, 0, 0, "FILE",
          "tokenizer.model, tokenizer.json, tokenizer.bin, GGUF"},
         {"bos", ARGS_FLAG, &o.bos, 0, 0, NULL, "put the beginning token in front"},
+        {"prompt", ARGS_FLAG, &o.prompt, 0, 0, NULL,
+         "put it in front if the tokenizer wants it, as run does"},
         {"special", ARGS_FLAG, &o.special, 0, 0, NULL,
          "recognise and show special tokens such as <s>"},
         {"detokenize", ARGS_FLAG, &o.detokenize, 0, 0, NULL, "read ids and write their text"},

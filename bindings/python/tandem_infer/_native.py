@@ -302,6 +302,7 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "tokenizer_bos": (c_int32, [_P]),
     "tokenizer_eos": (c_int32, [_P]),
     "tokenizer_adds_bos": (c_bool, [_P]),
+    "tokenizer_adds_eos": (c_bool, [_P]),
     "tokenizer_encode_with": (None, [_P, _P, c_size_t, POINTER(EncodeOptions), _IDS, c_size_t,
                                      _COUNT]),
     "token_stream_begin": (TokenStream, [_P, c_bool]),
