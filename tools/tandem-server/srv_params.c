@@ -140,12 +140,14 @@ bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
 /* ---- prompts ---- */
 
 bool tnd_srv_text_encode(const struct srv_server *server, struct srv_body *body, const char *text,
-                         bool adds_bos, bool special, struct srv_ids *out)
+                         bool adds_bos, bool adds_eos, bool special, struct srv_ids *out)
 {
     const size_t n = strlen(text);
     const size_t capacity = 2 * n + 16;
-    const struct tandem_encode_options options = {
-        .size = sizeof(options), .add_bos = adds_bos, .special_tokens = special};
+    const struct tandem_encode_options options = {.size = sizeof(options),
+                                                  .add_bos = adds_bos,
+                                                  .add_eos = adds_eos,
+                                                  .special_tokens = special};
     struct tandem_error error = {0};
     size_t n_ids = 0;
     int32_t *ids = malloc(capacity * sizeof(ids[0]));
@@ -279,9 +281,10 @@ static bool read_text(const struct srv_server *server, struct srv_body *body, en
 {
     const char *name = style == SRV_EMBEDDING ? "input" : "prompt";
     if (cJSON_IsString(prompt)) {
-        return tnd_srv_text_encode(server, body, prompt->valuestring,
-                                   tandem_tokenizer_adds_bos(server->tokenizer),
-                                   style != SRV_EMBEDDING, out);
+        return tnd_srv_text_encode(
+            server, body, prompt->valuestring, tandem_tokenizer_adds_bos(server->tokenizer),
+            style == SRV_EMBEDDING && tandem_tokenizer_adds_eos(server->tokenizer),
+            style != SRV_EMBEDDING, out);
     }
     if (cJSON_IsArray(prompt) && cJSON_IsNumber(prompt->child)) {
         return tnd_srv_ids_read(server, body, prompt, out);

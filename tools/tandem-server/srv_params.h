@@ -18,7 +18,7 @@ bool tnd_srv_messages_read(const struct srv_server *server, struct srv_body *bod
                            struct srv_ids *out);
 /** Encodes a text; `special`: special tokens are recognised in it. */
 bool tnd_srv_text_encode(const struct srv_server *server, struct srv_body *body, const char *text,
-                         bool adds_bos, bool special, struct srv_ids *out);
+                         bool adds_bos, bool adds_eos, bool special, struct srv_ids *out);
 /** Reads an array of token ids. */
 bool tnd_srv_ids_read(const struct srv_server *server, struct srv_body *body, const cJSON *array,
                       struct srv_ids *out);

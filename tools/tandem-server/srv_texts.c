@@ -185,6 +185,7 @@ void tnd_srv_tokenize(const struct srv_server *server, const struct srv_request 
         (content != NULL || tnd_srv_body_fault(&body, "'content' is missing")) &&
         tnd_srv_text_encode(server, &body, content,
                             adds_special && tandem_tokenizer_adds_bos(server->tokenizer),
+                            adds_special && tandem_tokenizer_adds_eos(server->tokenizer),
                             parses_special, &ids) &&
         check_number(&body, &ids)) {
         add_ids(server, &ids, with_pieces, &reply->body);
