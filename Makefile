@@ -352,7 +352,7 @@ $(STAND_INS): $(BUILD)/make-stand-ins $(shell find tests/stand-ins -type f 2>/de
 	$(Q)rm -rf $(@D) && mkdir -p $(@D)/quants $(@D)/tables && cp -R tests/stand-ins/. $(@D)
 	$(Q)cp bench-data/macbook-pro-2018/table.txt $(@D)/tables/macbook-pro-2018-7B-Q4_0.txt
 	$(Q)$(BUILD)/make-stand-ins $(@D) && touch $@
-$(addprefix $(BUILD)/suite_,formats ggml llama table faults) $(BUILD)/make-models: | $(STAND_INS)
+$(addprefix $(BUILD)/suite_,$(ALL_SUITES)) $(BUILD)/make-models: | $(STAND_INS)
 
 .PHONY: suites check-suites
 suites: $(SUITE_BINS)

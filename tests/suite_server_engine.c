@@ -63,13 +63,15 @@ static void texts_are_those_of_a_session_of_its_own(void)
     struct tnd_served s;
     int32_t ids[64];
     size_t n = 0, at = 0;
-    char want[1024];
+    char want[1024], prompt_tokens[16], cached_tokens[16];
     if (!tnd_served_open(&s, NULL)) {
         return;
     }
     tandem_session *session = NULL;
     check_ok(tandem_session_new(s.model, s.runtime, NULL, &session, NULL));
     check_ok(tandem_tokenizer_encode(s.tokenizer, "Once upon a time", 16, true, ids, 64, &n, NULL));
+    snprintf(prompt_tokens, sizeof(prompt_tokens), "%zu", n);
+    snprintf(cached_tokens, sizeof(cached_tokens), "%zu", n - 1); /* the last is computed again */
     struct tandem_token_stream stream = tandem_token_stream_begin(s.tokenizer, false);
     for (int i = 0; i < 20; i++) {
         check_ok(tandem_session_decode(session, ids, (int64_t)n, 0, NULL));
@@ -88,14 +90,14 @@ static void texts_are_those_of_a_session_of_its_own(void)
     check_member("choices/0/text", want);
     check_member("choices/0/finish_reason", "length");
     check_member("object", "text_completion");
-    check_member("usage/prompt_tokens", "5");
+    check_member("usage/prompt_tokens", prompt_tokens);
     check_member("usage/completion_tokens", "20");
     check_int(ASK(&s, "/completion",
                   "{\"prompt\":\"Once upon a time\",\"n_predict\":20,\"temperature\":0}"),
               200);
     check_member("content", want);
     check_member("stop_type", "limit");
-    check_member("timings/cache_n", "4");
+    check_member("timings/cache_n", cached_tokens);
     check_int(ASK(&s, "/v1/chat/completions",
                   "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\","
                   "\"text\":\"Once upon a time\"}]}],\"max_completion_tokens\":20,"

@@ -89,6 +89,9 @@ static void embeddings_come_as_numbers_or_as_base64(void)
               200);
     const int n = read_vector(0, numbers);
     check_int(n, tandem_model_hparams(s.model)->dim);
+    /* Behind a cached prefix fewer tokens are computed at once, which rounds differently. */
+    tnd_served_close(&s);
+    CU_ASSERT_TRUE_FATAL(tnd_served_open(&s, NULL));
     check_int(ASK(&s, "/v1/embeddings", "{\"input\":\"Once upon\",\"encoding_format\":\"base64\"}"),
               200);
     cJSON *root = cJSON_Parse(reply_text);
