@@ -46,6 +46,7 @@ run_peer() { # NUMBER WORDS
     local line prompt generation speed
     eval "$2 -m $(printf %q "$model") -p $prompts -n $generated -t $threads -r 1 -o json" >"$work/out" 2>"$work/errors" ||
         { tail -3 "$work/errors" >&2; echo "compare_peers: failed: $2" >&2; exit 1; }
+    tr '\n' ' ' <"$work/out" | sed 's/}/}\n/g' >"$work/objects" # an object a line, whatever stands between
     while read -r line || [ -n "$line" ]; do
         prompt=$(number n_prompt "$line") generation=$(number n_gen "$line")
         speed=$(sed -n 's/.*"samples_ns": *\[ *\([0-9]*\).*/\1/p' <<<"$line" |
@@ -54,7 +55,7 @@ run_peer() { # NUMBER WORDS
         if [ "$generation" -eq 0 ]; then printf '%s\tprompt %s\t%s\n' "$1" "$prompt" "$speed"; else
             printf '%s\tgeneration %s\t%s\n' "$1" "$generation" "$speed"; fi >>"$work/speeds"
         sed -n 's/.*"build_commit": *"\([^"]*\)".*"build_number": *\([0-9]*\).*/build \2 (\1)/p' <<<"$line" >"$work/version.$1"
-    done < <(tr '\n' ' ' <"$work/out" | sed 's/}/}\n/g') # an object a line, whatever stands between
+    done <"$work/objects"
     [ -s "$work/version.$1" ] || { echo "compare_peers: $2 printed no result as json" >&2; exit 1; }
 }
 

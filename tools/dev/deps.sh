@@ -30,6 +30,7 @@ libclang-rt-dev         compiler-rt          compiler-rt              compiler-r
 libcunit1-dev           CUnit-devel          cunit                    cunit-dev
 cmake                   cmake                cmake                    cmake
 tidy                    tidy                 tidy                     tidyhtml
+patch                   patch                patch                    patch
 pocl-opencl-icd         pocl                 pocl                     -
 ocl-icd-libopencl1      ocl-icd              ocl-icd                  opencl-icd-loader
 libclblast1             clblast              clblast                  -
@@ -125,6 +126,7 @@ int main(void) { return CU_initialize_registry(); }'
     { has gcc && builds gcc -lcunit; } || need libcunit1-dev
     has cmake || want cmake
     has tidy || want tidy
+    has patch || want patch
     # An OpenCL device that every machine can have: a CPU. And the matrix products of CLBlast.
     ls /etc/OpenCL/vendors/pocl*.icd >/dev/null 2>&1 || want pocl-opencl-icd
     has_library 'libOpenCL\.so\.1' || want ocl-icd-libopencl1
