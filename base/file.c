@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/file.h"
+#include "base/mapped_digest.h"
 #include "base/tnd_mapped.h"
 #include "tandem/files.h"
 
@@ -228,6 +229,7 @@ enum tandem_status tnd_file_reserve(size_t bytes, struct tnd_file *out_file,
 void tnd_file_close(struct tnd_file *file)
 {
     if (file->is_mapped) {
+        tnd_mapped_digests_leave(file->data);
         tnd_mapped_leave(file->data);
         munmap((void *)(uintptr_t)file->data, file->bytes);
     } else if (file->data != no_bytes) {
@@ -281,6 +283,22 @@ enum tandem_status tnd_file_check_owner(const char *path, struct tandem_error *e
         }
     }
     return TANDEM_OK;
+}
+
+enum tandem_status tnd_file_check_user(const char *path, const char *other,
+                                       struct tandem_error *error)
+{
+    struct stat facts, others;
+    if (stat(path, &facts) != 0) {
+        return fail(error, path, "cannot look at");
+    }
+    if (facts.st_uid == geteuid() || facts.st_uid == 0 ||
+        (stat(other, &others) == 0 && others.st_uid == facts.st_uid)) {
+        return TANDEM_OK;
+    }
+    return tnd_error_set(error, TANDEM_E_FILE, path, (int64_t)facts.st_uid, (int64_t)geteuid(),
+                         "%.140s: is not trusted: it belongs to user %ld, and this is user %ld",
+                         path, (long)facts.st_uid, (long)geteuid());
 }
 
 enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *error)

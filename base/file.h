@@ -55,6 +55,11 @@ enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *
  * is not there may be made. */
 enum tandem_status tnd_file_check_owner(const char *path, struct tandem_error *error);
 
+/** FILE when the file `path`, which is there, belongs to somebody who is neither this user nor root
+ * nor the owner of `other` ("": none). */
+enum tandem_status tnd_file_check_user(const char *path, const char *other,
+                                       struct tandem_error *error);
+
 /** Length of the folder part of a path, its last slash included. */
 size_t tnd_file_folder_length(const char *path);
 

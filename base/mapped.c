@@ -26,7 +26,7 @@ static struct mapping {
     _Atomic uintptr_t damage; /* from here to the end zeros were mapped; `end`: nowhere */
     dev_t device;
     ino_t file;
-    int64_t changed_ns;
+    int64_t changed_ns, facts_changed_ns;
     char path[PATH_BYTES]; /* cut */
 } mappings[MOST];
 
@@ -72,6 +72,8 @@ void tnd_mapped_add(const void *data, size_t bytes, const char *path, const stru
         mapping->device = info->st_dev;
         mapping->file = info->st_ino;
         mapping->changed_ns = tnd_mapped_changed_ns(info);
+        mapping->facts_changed_ns =
+            (int64_t)info->st_ctim.tv_sec * 1000000000 + info->st_ctim.tv_nsec;
         snprintf(mapping->path, sizeof(mapping->path), "%s", path);
         atomic_store(&mapping->begin, (uintptr_t)data);
         if (i >= atomic_load_explicit(&n_used, memory_order_relaxed)) {
@@ -112,6 +114,7 @@ bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out
     out->device = mapping->device;
     out->file = mapping->file;
     out->changed_ns = mapping->changed_ns;
+    out->facts_changed_ns = mapping->facts_changed_ns;
     out->path = strlen(mapping->path) < sizeof(mapping->path) - 1 ? mapping->path : "";
     snprintf(out->name, sizeof(out->name), "%s", slash != NULL ? slash + 1 : mapping->path);
     return true;

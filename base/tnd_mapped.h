@@ -25,8 +25,9 @@ struct tnd_mapped_file {
     dev_t device;
     ino_t file;
     int64_t changed_ns;
-    const char *path; /* "" when it is too long; valid while the mapping stays */
-    char name[256];   /* without folder; cut */
+    int64_t facts_changed_ns; /* last change of anything that the system says of it: ctime */
+    const char *path;         /* "" when it is too long; valid while the mapping stays */
+    char name[256];           /* without folder; cut */
 };
 /** The mapping that holds all of these bytes. False: none does, or a fault was met in it. Any
  *  thread while the mapping stays. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backends/cpu/packing/packed_weights.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "tests/suite_backends.h"
@@ -20,6 +21,12 @@
 extern const struct tandem_backend_api tnd_backend_cpu;
 
 enum { N = 80, K = 256, M = 3, ROWS_BYTES = N * K / 32 * 18, BEFORE = 64 };
+/* A large model, whose rows lie where no sample of its contents does. */
+enum {
+    LARGE_BYTES = 4 << 20,
+    HEAD = 64 << 10,
+    LARGE_BEFORE = HEAD + (LARGE_BYTES - HEAD - 4096) / 64 * 3 / 64 * 64 + 2 * 4096
+};
 
 /* Whether files are mapped here, and not read. */
 static bool maps_files(void)
@@ -80,7 +87,20 @@ static void write_model(const char *path, unsigned seed)
     CU_ASSERT_TRUE(tnd_test_write_file(path, bytes, sizeof(bytes)));
 }
 
-static void net_open_with(struct net *net, const char *model, const char *settings)
+static void write_large_model(const char *path, unsigned seed)
+{
+    uint8_t *bytes = calloc(1, LARGE_BYTES);
+    for (size_t i = LARGE_BEFORE; i < LARGE_BEFORE + ROWS_BYTES; i += 18) {
+        for (size_t b = 0; b < 18; b++) {
+            bytes[i + b] = (uint8_t)((i + b) * 2654435761u >> 7) ^ (uint8_t)seed;
+        }
+        bytes[i + 1] = 0x2c;
+    }
+    CU_ASSERT_TRUE(tnd_test_write_file(path, bytes, LARGE_BYTES));
+    free(bytes);
+}
+
+static void net_open_at(struct net *net, const char *model, const char *settings, size_t before)
 {
     const struct tandem_backend_options options = {
         .size = sizeof(options), .n_threads_max = 4, .settings = settings, .log = note};
@@ -92,8 +112,14 @@ static void net_open_with(struct net *net, const char *model, const char *settin
     net->node = tnd_test_product(net->context, TANDEM_TYPE_Q4_0, N, K, M, 7);
     net->node->src[0] =
         tandem_tensor_borrow_const(net->context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N},
-                                   net->model.data + BEFORE, ROWS_BYTES);
+                                   net->model.data + before, ROWS_BYTES);
+    tandem_tensor_set_name(net->node->src[0], "blk.7.attn_q.weight");
     check_ok(tnd_backend_cpu.prepare(net->cpu, net->node->src[0], &net->packed, NULL));
+}
+
+static void net_open_with(struct net *net, const char *model, const char *settings)
+{
+    net_open_at(net, model, settings, BEFORE);
 }
 
 static void net_open(struct net *net, const char *model, const char *folder)
@@ -211,13 +237,78 @@ static void what_one_process_packed_the_next_one_maps(void)
     clear(folder);
 }
 
-/* By the same name: of the same contents, from another time. */
-static void a_cache_of_another_model_is_made_anew(void)
+/* ---- of which model ---- */
+
+/* Writes a byte in the middle of a file; its time is what it was. */
+static void patch(const char *path, long at)
 {
-    const char *model = tnd_test_temp("pack-changed");
-    const char *folder = new_folder("changed");
-    const struct timespec times[2] = {{1000000000, 0}, {1000000000, 0}};
-    char path[1024];
+    struct stat before, now;
+    CU_ASSERT_TRUE(stat(path, &before) == 0);
+    const struct timespec times[2] = {before.st_atim, before.st_mtim};
+    FILE *file = fopen(path, "r+b");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    CU_ASSERT_TRUE(fseek(file, at, SEEK_SET) == 0 && fputc(0x55, file) == 0x55);
+    CU_ASSERT_TRUE(fclose(file) == 0);
+    do { /* until the system's clock has moved on by a tick */
+        CU_ASSERT_TRUE(utimensat(AT_FDCWD, path, times, 0) == 0 && stat(path, &now) == 0);
+    } while (now.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+             now.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+    CU_ASSERT_TRUE(now.st_mtim.tv_sec == before.st_mtim.tv_sec &&
+                   now.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
+}
+
+static void set_time(const char *path, time_t seconds)
+{
+    const struct timespec times[2] = {{seconds, 0}, {seconds, 0}};
+    CU_ASSERT_TRUE(utimensat(AT_FDCWD, path, times, 0) == 0);
+}
+
+/* Of the same size, with the same samples: only the rows differ. */
+static void a_model_that_was_changed_and_kept_its_time_is_packed_anew(void)
+{
+    const char *model = tnd_test_temp("pack-patched");
+    char beside[600], folder[512], settings[600];
+    struct net net;
+    snprintf(folder, sizeof(folder), "%s", new_folder("patched"));
+    snprintf(beside, sizeof(beside), "%s.packed", model);
+    snprintf(settings, sizeof(settings), "pack-cache=%s", folder);
+    if (!can_pack()) {
+        rmdir(folder);
+        return;
+    }
+    for (int is_beside = 0; is_beside < 2; is_beside++) {
+        const char *with = is_beside == 1 ? "packed-file=write" : settings;
+        for (int i = 0; i < 3; i++) {
+            if (i == 0) {
+                write_large_model(model, 1);
+            } else if (i == 1) {
+                patch(model, LARGE_BEFORE + 1000);
+            } else {
+                write_large_model(model, 2); /* an older file, copied over with its time */
+            }
+            set_time(model, i < 2 ? 1000000000 : 900000000);
+            net_open_at(&net, model, with, LARGE_BEFORE);
+            CU_ASSERT_FALSE(is_cached(&net));
+            check_product(&net);
+            if (i > 0) {
+                check_contains(notes, "the model file was changed");
+            }
+            check_ok(net_keep(&net, NULL));
+            net_close(&net);
+            net_open_at(&net, model, with, LARGE_BEFORE);
+            CU_ASSERT_TRUE(is_cached(&net));
+            check_product(&net);
+            net_close(&net);
+        }
+    }
+    remove(beside);
+    clear(folder);
+}
+
+static void a_model_with_another_time_and_the_same_contents_keeps_its_cache(void)
+{
+    const char *model = tnd_test_temp("pack-touched");
+    const char *folder = new_folder("touched");
     struct net net;
     if (!can_pack()) {
         rmdir(folder);
@@ -227,17 +318,120 @@ static void a_cache_of_another_model_is_made_anew(void)
     net_open(&net, model, folder);
     check_ok(net_keep(&net, NULL));
     net_close(&net);
-    CU_ASSERT_TRUE(utimensat(AT_FDCWD, model, times, 0) == 0);
-    net_open(&net, model, folder);
-    CU_ASSERT_FALSE(is_cached(&net));
-    check_contains(notes, "before it was changed");
-    check_ok(net_keep(&net, NULL));
-    check_product(&net);
-    net_close(&net);
-    check_int(only_file(folder, path), 1);
+    set_time(model, 1000000000);
     net_open(&net, model, folder);
     CU_ASSERT_TRUE(is_cached(&net));
+    check_product(&net);
     net_close(&net);
+    clear(folder);
+}
+
+/* ---- damage ---- */
+
+static void no_damaged_panel_is_computed_with(void)
+{
+    enum { TRIALS = 40 };
+    const char *model = tnd_test_temp("pack-flipped");
+    const char *folder = new_folder("flipped");
+    char path[1024] = "";
+    struct net net;
+    size_t n = 0, n_now = 0;
+    if (!can_pack()) {
+        rmdir(folder);
+        return;
+    }
+    uint64_t random = tnd_test_seed();
+    write_model(model, 9);
+    net_open(&net, model, folder);
+    check_ok(net_keep(&net, NULL));
+    net_close(&net);
+    check_int(only_file(folder, path), 1);
+    char *whole = tnd_test_read_file(path, &n);
+    for (int i = 0; i < TRIALS; i++) {
+        random = tnd_digest_add(random, (uint64_t)i);
+        const size_t at = TND_PACK_ALIGNMENT + (size_t)(random % (n - TND_PACK_ALIGNMENT));
+        const char mask = (char)(1 << random / n % 8);
+        whole[at] ^= mask;
+        CU_ASSERT_TRUE(tnd_test_write_file(path, whole, n));
+        whole[at] ^= mask;
+        net_open(&net, model, folder);
+        CU_ASSERT_TRUE(is_cached(&net));
+        check_product(&net); /* panels are looked at when they are needed ... */
+        check_contains(notes, "is damaged");
+        check_contains(notes, "blk.7.attn_q.weight");
+        if (i % 2 == 0) { /* ... and the file is made anew where somebody asks */
+            check_ok(net_keep(&net, NULL));
+            check_contains(notes, "written");
+            char *now = tnd_test_read_file(path, &n_now);
+            CU_ASSERT_TRUE(n_now == n && memcmp(now, whole, n) == 0);
+            free(now);
+        }
+        net_close(&net);
+    }
+    free(whole);
+    clear(folder);
+}
+
+static void files_of_older_versions_are_replaced_and_newer_ones_left_alone(void)
+{
+    const char *model = tnd_test_temp("pack-versions");
+    const char *folder = new_folder("versions");
+    char path[1024] = "";
+    struct net net;
+    struct tandem_error error;
+    size_t n = 0;
+    if (!can_pack()) {
+        rmdir(folder);
+        return;
+    }
+    write_model(model, 10);
+    net_open(&net, model, folder);
+    check_ok(net_keep(&net, NULL));
+    net_close(&net);
+    check_int(only_file(folder, path), 1);
+    char *whole = tnd_test_read_file(path, &n);
+    for (char version = '1'; version <= '3'; version += 2) {
+        whole[7] = version;
+        CU_ASSERT_TRUE(tnd_test_write_file(path, whole, n));
+        net_open(&net, model, folder);
+        CU_ASSERT_FALSE(is_cached(&net));
+        check_contains(notes, version == '1' ? "older version" : "no header of version 2");
+        check_status(net_keep(&net, &error), version == '1' ? TANDEM_OK : TANDEM_E_FILE,
+                     version == '1' ? NULL : "left alone", &error);
+        check_product(&net);
+        net_close(&net);
+    }
+    free(whole);
+    clear(folder);
+}
+
+static void where_every_user_may_write_nothing_is_read_or_written(void)
+{
+    const char *model = tnd_test_temp("pack-open");
+    const char *folder = new_folder("open");
+    char path[1024] = "";
+    struct net net;
+    struct tandem_error error;
+    if (!can_pack()) {
+        rmdir(folder);
+        return;
+    }
+    write_model(model, 11);
+    for (int i = 0; i < 2; i++) { /* without a file, and with one */
+        CU_ASSERT_TRUE(chmod(folder, 0777) == 0);
+        net_open(&net, model, folder);
+        CU_ASSERT_FALSE(is_cached(&net));
+        check_contains(notes, "every user may write");
+        check_status(net_keep(&net, &error), TANDEM_E_FILE, "every user may write", &error);
+        check_product(&net);
+        net_close(&net);
+        check_int(only_file(folder, path), i);
+        CU_ASSERT_TRUE(chmod(folder, 0700) == 0);
+        net_open(&net, model, folder);
+        CU_ASSERT_EQUAL(is_cached(&net), i > 0);
+        check_ok(net_keep(&net, NULL));
+        net_close(&net);
+    }
     clear(folder);
 }
 
@@ -259,7 +453,7 @@ static void damage_is_refused_and_what_is_not_ours_left_alone(void)
     net_close(&net);
     check_int(only_file(folder, path), 1);
     char *whole = tnd_test_read_file(path, &n);
-    for (size_t at = 0; at < TND_PACK_HEADER_BYTES + TND_PACK_ENTRY_BYTES; at += 5) {
+    for (size_t at = 0; at < tnd_pack_index_bytes(1, N / 16); at += 5) {
         whole[at] ^= 16;
         CU_ASSERT_TRUE(tnd_test_write_file(path, whole, n));
         whole[at] ^= 16;
@@ -344,7 +538,6 @@ static void copy_file(const char *from, const char *to)
 
 static void a_file_beside_a_model_goes_along_with_it(void)
 {
-    const struct timespec later[2] = {{1000000001, 0}, {1000000001, 0}};
     char model[600], packed[700], moved[600], moved_packed[700], folder[512];
     struct net net;
     struct tandem_error error;
@@ -375,11 +568,6 @@ static void a_file_beside_a_model_goes_along_with_it(void)
         check_product(&net);
         net_close(&net);
     }
-    CU_ASSERT_TRUE(utimensat(AT_FDCWD, moved, later, 0) == 0);
-    net_open_with(&net, moved, "");
-    CU_ASSERT_FALSE(is_cached(&net)); /* the model may have been changed where no sample lies */
-    check_contains(notes, "before it was changed");
-    net_close(&net);
     write_model(moved, 8); /* another model of the same size */
     net_open_with(&net, moved, "");
     CU_ASSERT_FALSE(is_cached(&net));
@@ -441,8 +629,9 @@ static uint64_t hash_panels(const struct tnd_kernels_q *kernels, enum tandem_typ
     enum { WIDTH = 512, TALL = 19 };
     const size_t row_bytes = tandem_type_row_bytes(type, WIDTH);
     const size_t panel = tnd_packed_panel_bytes(type, WIDTH);
-    size_t bytes = 0;
-    CU_ASSERT_TRUE_FATAL(tnd_pack_weight_bytes(type, WIDTH, TALL, 1, &bytes));
+    struct tnd_pack_entry size = {.type = type, .k = WIDTH, .n = TALL, .matrices = 1};
+    CU_ASSERT_TRUE_FATAL(tnd_pack_weight_size(&size));
+    const size_t bytes = size.bytes;
     uint8_t *rows = malloc(row_bytes * TALL);
     uint8_t *out = tnd_guarded_alloc(bytes, 64);
     for (size_t b = 0; b < row_bytes * TALL; b++) {
@@ -479,7 +668,15 @@ static void bytes_of_panels_are_those_of_the_layout(void)
 
 CU_TestInfo tnd_tests_pack_cache[] = {
     {"what_one_process_packed_the_next_one_maps", what_one_process_packed_the_next_one_maps},
-    {"a_cache_of_another_model_is_made_anew", a_cache_of_another_model_is_made_anew},
+    {"a_model_that_was_changed_and_kept_its_time_is_packed_anew",
+     a_model_that_was_changed_and_kept_its_time_is_packed_anew},
+    {"a_model_with_another_time_and_the_same_contents_keeps_its_cache",
+     a_model_with_another_time_and_the_same_contents_keeps_its_cache},
+    {"no_damaged_panel_is_computed_with", no_damaged_panel_is_computed_with},
+    {"files_of_older_versions_are_replaced_and_newer_ones_left_alone",
+     files_of_older_versions_are_replaced_and_newer_ones_left_alone},
+    {"where_every_user_may_write_nothing_is_read_or_written",
+     where_every_user_may_write_nothing_is_read_or_written},
     {"damage_is_refused_and_what_is_not_ours_left_alone",
      damage_is_refused_and_what_is_not_ours_left_alone},
     {"a_cache_cut_short_while_it_is_used_fails_the_product",

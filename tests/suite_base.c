@@ -8,6 +8,7 @@ static CU_SuiteInfo suites[] = {
     {"memory", NULL, NULL, NULL, NULL, tnd_tests_base_memory},
     {"file", NULL, NULL, NULL, NULL, tnd_tests_base_file},
     {"text", NULL, NULL, NULL, NULL, tnd_tests_base_text},
+    {"digest", NULL, NULL, NULL, NULL, tnd_tests_base_digest},
     {"machine", NULL, NULL, NULL, NULL, tnd_tests_base_machine},
     CU_SUITE_INFO_NULL,
 };

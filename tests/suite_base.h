@@ -9,6 +9,7 @@ extern CU_TestInfo tnd_tests_base_half[];
 extern CU_TestInfo tnd_tests_base_memory[];
 extern CU_TestInfo tnd_tests_base_file[];
 extern CU_TestInfo tnd_tests_base_text[];
+extern CU_TestInfo tnd_tests_base_digest[];
 extern CU_TestInfo tnd_tests_base_machine[];
 
 #endif

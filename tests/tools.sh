@@ -446,6 +446,14 @@ if group pack-cache; then
     check "the text with a damaged cache" cmp out plain
     check "and a note" has "packed weights: " err
     check "it was made anew" [ "$(wc -c <"$cache")" -gt 5000 ]
+    cp "$cache" whole
+    printf '\125\252' | dd of="$cache" bs=1 seek=20000 conv=notrunc 2>/dev/null
+    try 0 "is damaged: panel" "${packs[@]}" --pack-cache packs
+    check "the text with a damaged panel" cmp out plain
+    check "which was packed anew" cmp "$cache" whole
+    chmod 777 packs
+    try 0 "every user may write" "${packs[@]}" --pack-cache packs
+    chmod 755 packs
     echo "a letter" >"$cache"
     try 0 "left alone" "${packs[@]}" --pack-cache packs
     check "the text without a cache" cmp out plain

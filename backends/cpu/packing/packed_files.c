@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Packed weights by model file. In a folder, they have the model's name and the hash of its
- * contents, so that parts of models with the same names do not meet. */
+ * Packed weights by model file. In a folder, they have the model's name and a hash of samples of
+ * its contents, so that parts of models with the same names do not meet. */
 #include "backends/cpu/packing/packed_files.h"
 
 #include <inttypes.h>
@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/file_stream.h"
+#include "base/mapped_digest.h"
 #include "base/tnd_assert.h"
 
 struct tnd_packed_file {
@@ -19,8 +21,10 @@ struct tnd_packed_file {
     char path[PATH_MAX];
     struct tnd_file cache; /* zero: there is none that serves */
     size_t n_entries;
-    bool is_foreign; /* something else has the cache's name: it is left alone */
-    bool is_written; /* when somebody asks */
+    bool is_foreign;   /* something else has the cache's name: it is left alone */
+    bool is_untrusted; /* others may write there: nothing is read, and nothing written */
+    bool is_written;   /* when somebody asks */
+    bool has_told;     /* that rows are not those that were packed */
     int n_holders;
     struct tnd_packed_file *next;
 };
@@ -77,33 +81,42 @@ static void say(const struct tnd_packed_files *files, bool is_warning, const cha
 }
 
 /* A cache that does not fit is ignored; one that is ours will be replaced. */
-static void open_cache(const struct tnd_packed_files *files, struct tnd_packed_file *file)
+static enum tandem_status map_cache(struct tnd_packed_file *file, struct tandem_error *error)
 {
-    struct tandem_error error = {0};
-    struct tnd_mapped_file packed;
-    char text[96];
-    file->is_foreign = false;
-    if (!tnd_file_exists(file->path)) {
-        return;
+    enum tandem_status status = tnd_file_check_owner(file->path, error);
+    file->is_untrusted = status != TANDEM_OK;
+    if (status != TANDEM_OK || !tnd_file_exists(file->path)) {
+        return status;
     }
-    enum tandem_status status = tnd_file_map(file->path, false, &file->cache, &error);
+    status = tnd_file_check_user(file->path, file->model.path, error);
+    file->is_untrusted = status != TANDEM_OK;
+    if (status != TANDEM_OK) {
+        return status;
+    }
+    status = tnd_file_map(file->path, false, &file->cache, error);
     file->is_foreign =
         status != TANDEM_OK ||
         (file->cache.bytes > 0 && !tnd_pack_cache_is_ours(file->cache.data, file->cache.bytes));
     if (status == TANDEM_OK) {
-        const bool is_listed = tnd_mapped_find(file->cache.data, file->cache.bytes, &packed);
-        file->key.packed_changed_ns = is_listed ? packed.changed_ns : 0;
         status = tnd_pack_cache_check(file->cache.data, file->cache.bytes, &file->key,
-                                      &file->n_entries, &error);
+                                      &file->n_entries, error);
     }
-    if (status != TANDEM_OK) {
+    return status;
+}
+
+static void open_cache(const struct tnd_packed_files *files, struct tnd_packed_file *file)
+{
+    struct tandem_error error = {0};
+    char text[96];
+    file->is_foreign = false;
+    if (map_cache(file, &error) != TANDEM_OK) {
         tnd_file_close(&file->cache);
         say(files, true, file->path, error.text);
-        return;
+    } else if (file->cache.data != NULL) {
+        snprintf(text, sizeof(text), "%zu packed weights, %.0f MiB", file->n_entries,
+                 (double)file->cache.bytes / 1048576.0);
+        say(files, false, file->path, text);
     }
-    snprintf(text, sizeof(text), "%zu packed weights, %.0f MiB", file->n_entries,
-             (double)file->cache.bytes / 1048576.0);
-    say(files, false, file->path, text);
 }
 
 /* Whether there is a name that is short enough. */
@@ -135,7 +148,6 @@ static struct tnd_packed_file *open_file(const struct tnd_packed_files *files,
     }
     file->model = *model;
     file->key = (struct tnd_pack_key){.model_bytes = model->bytes,
-                                      .model_changed_ns = model->changed_ns,
                                       .model_hash = tnd_pack_model_hash(model->data, model->bytes),
                                       .layout = tnd_pack_layout_of(files->isa)};
     if (is_beside) {
@@ -143,9 +155,8 @@ static struct tnd_packed_file *open_file(const struct tnd_packed_files *files,
         open_cache(files, file);
     }
     file->is_written = is_beside && files->writes_beside;
-    if (file->is_written) {
-        file->key.model_changed_ns = 0;
-    } else if (file->n_entries == 0 && name_in_folder(files, file, file->path, PATH_MAX)) {
+    if (!file->is_written && file->n_entries == 0 &&
+        name_in_folder(files, file, file->path, PATH_MAX)) {
         open_cache(files, file);
         file->is_written = true;
     }
@@ -155,7 +166,7 @@ static struct tnd_packed_file *open_file(const struct tnd_packed_files *files,
 static bool is_same(const struct tnd_mapped_file *a, const struct tnd_mapped_file *b)
 {
     return a->device == b->device && a->file == b->file && a->bytes == b->bytes &&
-           a->changed_ns == b->changed_ns;
+           a->changed_ns == b->changed_ns && a->facts_changed_ns == b->facts_changed_ns;
 }
 
 struct tnd_packed_file *tnd_packed_files_hold(struct tnd_packed_files *files, const void *data,
@@ -206,16 +217,38 @@ static bool is_entry(const struct tnd_pack_entry *a, const struct tnd_pack_entry
            a->matrices == b->matrices;
 }
 
-const uint8_t *tnd_packed_file_find(const struct tnd_packed_file *file,
-                                    const struct tnd_pack_entry *wanted)
+struct tnd_packed_found tnd_packed_file_find(const struct tnd_packed_files *files,
+                                             struct tnd_packed_file *file,
+                                             const struct tnd_pack_entry *wanted, const void *rows,
+                                             size_t row_bytes)
 {
     for (size_t i = 0; i < file->n_entries; i++) {
         struct tnd_pack_entry entry = tnd_pack_cache_entry(file->cache.data, i);
-        if (is_entry(&entry, wanted)) {
-            return file->cache.data + entry.at;
+        if (!is_entry(&entry, wanted)) {
+            continue;
         }
+        if (entry.rows == tnd_mapped_digest(rows, row_bytes)) {
+            return (struct tnd_packed_found){file->cache.data, entry};
+        }
+        if (!file->has_told) {
+            say(files, true, file->path,
+                "was made of other weights: the model file was changed since; what differs is "
+                "packed anew");
+        }
+        file->has_told = true;
     }
-    return NULL;
+    return (struct tnd_packed_found){.cache = NULL};
+}
+
+void tnd_packed_file_tell_damage(const struct tnd_packed_files *files,
+                                 const struct tnd_packed_file *file, const char *weight, int64_t i)
+{
+    char text[256];
+    snprintf(text, sizeof(text),
+             "is damaged: panel %lld of the weight '%.64s' does not have its digest; panels of "
+             "this weight that are damaged are packed anew from the model",
+             (long long)i, weight);
+    say(files, true, file->path, text);
 }
 
 /* What the cache has and what is new, placed one behind the other. */
@@ -227,7 +260,7 @@ static struct tnd_packed_piece *join(const struct tnd_packed_file *file,
     struct tnd_packed_piece *all = tnd_calloc(n_pieces + file->n_entries, sizeof(*all));
     for (size_t i = 0; i < file->n_entries && all != NULL; i++) {
         struct tnd_pack_entry entry = tnd_pack_cache_entry(file->cache.data, i);
-        all[n++] = (struct tnd_packed_piece){entry, file->cache.data + entry.at};
+        all[n++] = (struct tnd_packed_piece){entry, file->cache.data + entry.at, file->cache.data};
     }
     for (size_t i = 0; i < n_pieces && all != NULL; i++) {
         size_t same = 0; /* a weight may have been prepared as two tensors */
@@ -243,11 +276,10 @@ static struct tnd_packed_piece *join(const struct tnd_packed_file *file,
 
 static enum tandem_status write_panels(struct tnd_file_stream *stream,
                                        const struct tnd_packed_piece *pieces,
-                                       const struct tnd_pack_entry *placed, size_t n,
+                                       const struct tnd_pack_entry *placed, size_t n, uint64_t at,
                                        struct tandem_error *error)
 {
     static const uint8_t zeros[TND_PACK_ALIGNMENT];
-    uint64_t at = tnd_pack_index_bytes(n);
     for (size_t i = 0; i < n; i++) {
         TND_TRY(tnd_file_stream_write(stream, zeros, (size_t)(placed[i].at - at), error));
         TND_TRY(tnd_file_stream_write(stream, pieces[i].panels, (size_t)placed[i].bytes, error));
@@ -256,20 +288,49 @@ static enum tandem_status write_panels(struct tnd_file_stream *stream,
     return TANDEM_OK;
 }
 
+/* Header, index and digests of placed entries: those of a cache go along with its panels, damaged
+ * ones too, so that the damage stays known. NULL: no memory. */
+static uint8_t *make_index(const struct tnd_packed_file *file,
+                           const struct tnd_packed_piece *pieces,
+                           const struct tnd_pack_entry *placed, size_t n, size_t n_panels,
+                           uint64_t file_bytes)
+{
+    uint8_t *index = tnd_alloc(tnd_pack_index_bytes(n, n_panels));
+    for (size_t i = 0; i < n && index != NULL; i++) {
+        const struct tnd_packed_piece *piece = &pieces[i];
+        const size_t bytes = piece->entry.bytes / piece->entry.panels;
+        for (size_t p = 0; p < placed[i].panels; p++) {
+            tnd_pack_set_panel(index, n, placed[i].first + p,
+                               piece->cache != NULL
+                                   ? tnd_pack_cache_panel(piece->cache, &piece->entry, p)
+                                   : tnd_digest(piece->panels + p * bytes, bytes));
+        }
+    }
+    if (index != NULL) {
+        tnd_pack_write_index(&file->key, placed, n, file_bytes, index);
+    }
+    return index;
+}
+
 static enum tandem_status write_all(const struct tnd_packed_file *file,
                                     const struct tnd_packed_piece *pieces,
-                                    struct tnd_pack_entry *entries, size_t n, uint8_t *index,
+                                    struct tnd_pack_entry *entries, size_t n,
                                     struct tandem_error *error)
 {
     struct tnd_file_stream stream;
-    uint64_t bytes = tnd_pack_place(entries, n);
-    tnd_pack_write_index(&file->key, entries, n, bytes, index);
+    size_t n_panels = 0;
+    const uint64_t bytes = tnd_pack_place(entries, n, &n_panels);
+    const size_t index_bytes = tnd_pack_index_bytes(n, n_panels);
     TND_TRY(tnd_file_make_folders(file->path, error));
     TND_TRY(tnd_file_stream_open(file->path, false, &stream, error));
+    uint8_t *index = make_index(file, pieces, entries, n, n_panels, bytes);
     enum tandem_status status =
-        tnd_file_stream_write(&stream, index, tnd_pack_index_bytes(n), error);
+        index != NULL ? tnd_file_stream_write(&stream, index, index_bytes, error)
+                      : tnd_error_set(error, TANDEM_E_MEMORY, file->path, (int64_t)index_bytes, 0,
+                                      "packed weights: no memory");
+    tnd_free(index);
     if (status == TANDEM_OK) {
-        status = write_panels(&stream, pieces, entries, n, error);
+        status = write_panels(&stream, pieces, entries, n, index_bytes, error);
     }
     if (status == TANDEM_OK) { /* what was packed from a file that changed belongs to neither */
         status = tnd_mapped_check_file(file->model.data, error);
@@ -290,23 +351,26 @@ enum tandem_status tnd_packed_file_write(struct tnd_packed_files *files,
     if (!file->is_written) {
         return TANDEM_OK;
     }
+    if (file->is_untrusted) {
+        return tnd_file_check_owner(file->path, error) != TANDEM_OK
+                   ? TANDEM_E_FILE
+                   : tnd_file_check_user(file->path, file->model.path, error);
+    }
     if (file->is_foreign) {
         return tnd_error_set(error, TANDEM_E_FILE, file->path, 0, 0,
                              "%.200s: is no file of packed weights and is left alone", file->path);
     }
     struct tnd_packed_piece *all = join(file, pieces, n_pieces, &n);
     struct tnd_pack_entry *entries = tnd_calloc(n, sizeof(*entries));
-    uint8_t *index = tnd_alloc(tnd_pack_index_bytes(n));
     enum tandem_status status = TANDEM_E_MEMORY;
-    if (all != NULL && entries != NULL && index != NULL) {
+    if (all != NULL && entries != NULL) {
         for (size_t i = 0; i < n; i++) {
             entries[i] = all[i].entry;
         }
-        status = write_all(file, all, entries, n, index, error);
+        status = write_all(file, all, entries, n, error);
     } else {
         (void)tnd_error_set(error, status, file->path, 0, 0, "packed weights: no memory");
     }
-    tnd_free(index);
     tnd_free(entries);
     tnd_free(all);
     if (status == TANDEM_OK) {

@@ -32,14 +32,27 @@ struct tnd_packed_file *tnd_packed_files_hold(struct tnd_packed_files *files, co
                                               size_t bytes, uint64_t *out_offset);
 void tnd_packed_files_leave(struct tnd_packed_files *files, struct tnd_packed_file *file);
 
-/** Panels of the cache for a weight, all but `at` filled in; NULL: it has none. */
-const uint8_t *tnd_packed_file_find(const struct tnd_packed_file *file,
-                                    const struct tnd_pack_entry *wanted);
+/** What a cache has of a weight. */
+struct tnd_packed_found {
+    const uint8_t *cache; /* whole; NULL: it has nothing */
+    struct tnd_pack_entry entry;
+};
+/** Looks for a weight, of which offset, type and shape are filled in, and whose rows are those that
+ *  the cache was made of. */
+struct tnd_packed_found tnd_packed_file_find(const struct tnd_packed_files *files,
+                                             struct tnd_packed_file *file,
+                                             const struct tnd_pack_entry *wanted, const void *rows,
+                                             size_t row_bytes);
+/** Tells that a panel of a weight did not have its digest, and was packed anew, or could not be.
+ *  Any thread while the file is held. */
+void tnd_packed_file_tell_damage(const struct tnd_packed_files *files,
+                                 const struct tnd_packed_file *file, const char *weight, int64_t i);
 
 /** A weight to write. */
 struct tnd_packed_piece {
-    struct tnd_pack_entry entry;
+    struct tnd_pack_entry entry; /* complete but for its places */
     const uint8_t *panels;
+    const uint8_t *cache; /* that has their digests; NULL: they are computed */
 };
 /** Writes the file anew with these weights and those that it has already; what is mapped stays as
  *  it is. Does nothing for a model whose packed weights nobody asked to keep. Errors: FILE,

@@ -5,12 +5,15 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/digest.h"
+#include "base/mapped_digest.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
@@ -21,7 +24,7 @@ struct tnd_packed_weights {
     size_t bytes;
     bool is_full; /* the system had too little memory for one more copy */
     struct tnd_packed_numa numa;
-    int refusal;                    /* errno of a memory policy */
+    int refusal; /* errno of a memory policy */
     struct tnd_packed_files *files;
     struct tnd_packed_weight *first;
 };
@@ -107,7 +110,7 @@ static double untouched_bytes(const struct tnd_packed_weights *weights)
 {
     double bytes = 0;
     for (const struct tnd_packed_weight *at = weights->first; at != NULL; at = at->next) {
-        for (int i = 0; i < at->n_copies; i++) {
+        for (int i = 0; i < at->n_copies && !at->is_cached; i++) {
             const struct tnd_panel_states *states = tnd_packed_copy(at, i).states;
             bytes += (double)atomic_load_explicit(&states->left, memory_order_relaxed) *
                      (double)at->panel_bytes;
@@ -154,6 +157,7 @@ static void describe(const struct tnd_packed_weights *weights, const struct tand
 {
     struct tnd_mapped_file mapped;
     bool quantized = tandem_type_is_quantized(weight->type);
+    snprintf(out->name, sizeof(out->name), "%s", weight->name);
     out->data = weight->data;
     out->type = weight->type;
     out->n = weight->ne[1];
@@ -184,19 +188,29 @@ static struct tnd_pack_entry entry_of(const struct tnd_packed_weight *packed)
                                    .matrices = packed->matrices};
 }
 
+static size_t bytes_of_rows(const struct tnd_packed_weight *packed)
+{
+    return (size_t)(packed->matrices * packed->matrix_rows) *
+           tandem_type_row_bytes(packed->type, packed->k);
+}
+
 /* Takes the panels of the cache of the model file, where there are some. */
 static void look_into_cache(struct tnd_packed_weights *weights, struct tnd_packed_weight *packed)
 {
-    size_t row_bytes = tandem_type_row_bytes(packed->type, packed->k);
-    size_t bytes = (size_t)(packed->matrices * packed->matrix_rows) * row_bytes;
+    const size_t bytes = bytes_of_rows(packed);
     if (bytes == 0) {
         return;
     }
     packed->file = tnd_packed_files_hold(weights->files, packed->data, bytes, &packed->offset);
     if (packed->file != NULL) {
         struct tnd_pack_entry wanted = entry_of(packed);
-        packed->panels = (uint8_t *)(uintptr_t)tnd_packed_file_find(packed->file, &wanted);
-        packed->is_cached = packed->panels != NULL; /* nobody writes there: panels are ready */
+        packed->files = weights->files;
+        packed->found =
+            tnd_packed_file_find(weights->files, packed->file, &wanted, packed->data, bytes);
+        packed->is_cached = packed->found.cache != NULL;
+    }
+    if (packed->is_cached) { /* written only where it is damaged, see repair() */
+        packed->panels = (uint8_t *)(uintptr_t)(packed->found.cache + packed->found.entry.at);
     }
 }
 
@@ -233,8 +247,7 @@ static enum tandem_status make_states(struct tnd_packed_weight *packed, const ch
     }
     for (int i = 0; i < packed->n_copies; i++) {
         struct tnd_panel_states *states = tnd_packed_copy(packed, i).states;
-        atomic_init(&states->left, packed->is_cached ? 0 : (int_least64_t)panels);
-        memset(states->state, packed->is_cached ? TND_PANEL_READY : TND_PANEL_EMPTY, panels);
+        atomic_init(&states->left, (int_least64_t)panels); /* all of them TND_PANEL_EMPTY, 0 */
     }
     return TANDEM_OK;
 }
@@ -361,6 +374,35 @@ static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_we
     }
 }
 
+/* A damaged panel is packed in its place: the mapping is private, so that the file stays as it is
+ * until it is written anew. */
+static void repair(const struct tnd_kernels_q *kernels, const struct tnd_packed_weight *packed,
+                   int64_t i, uint8_t *panel)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = (uintptr_t)panel / page * page;
+    const uintptr_t end = (uintptr_t)panel + packed->panel_bytes;
+    if (mprotect((void *)begin, end - begin, PROT_READ | PROT_WRITE) == 0) {
+        pack(kernels, packed, i, panel);
+    } else {
+        atomic_store(&packed->states->is_lost, true);
+    }
+    if (atomic_fetch_add(&packed->states->n_damaged, 1) == 0) {
+        tnd_packed_file_tell_damage(packed->files, packed->file, packed->name, i);
+    }
+}
+
+static void make_ready(const struct tnd_kernels_q *kernels, const struct tnd_packed_weight *packed,
+                       int64_t i, uint8_t *panel)
+{
+    if (!packed->is_cached) {
+        pack(kernels, packed, i, panel);
+    } else if (tnd_digest(panel, packed->panel_bytes) !=
+               tnd_pack_cache_panel(packed->found.cache, &packed->found.entry, (size_t)i)) {
+        repair(kernels, packed, i, panel);
+    }
+}
+
 /* The system may take the pages of the rows back. Whoever reads them later gets them from the file
  * that they were mapped from (or from swap) again, so that nothing is lost. Systems that cannot
  * (MADV_PAGEOUT: Linux before 5.4) refuse, and the rows stay. */
@@ -368,8 +410,7 @@ static void release_rows(const struct tnd_packed_weight *packed)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = (uintptr_t)packed->data;
-    uintptr_t end = begin + (size_t)(packed->matrices * packed->matrix_rows) *
-                                tandem_type_row_bytes(packed->type, packed->k);
+    uintptr_t end = begin + bytes_of_rows(packed);
     begin = (begin + page - 1) / page * page; /* pages at the edges hold other things too */
     end = end / page * page;
     if (begin < end) {
@@ -401,7 +442,7 @@ const uint8_t *tnd_packed_panel(const struct tnd_kernels_q *kernels,
     if (seen == TND_PANEL_EMPTY &&
         atomic_compare_exchange_strong_explicit(state, &seen, TND_PANEL_BUSY, memory_order_acquire,
                                                 memory_order_acquire)) {
-        pack(kernels, packed, i, panel);
+        make_ready(kernels, packed, i, panel);
         finish_panel(packed, i);
         return panel;
     }
@@ -416,7 +457,8 @@ const uint8_t *tnd_packed_panel(const struct tnd_kernels_q *kernels,
 
 static bool is_complete(const struct tnd_packed_weight *packed)
 {
-    return !packed->is_cached && packed->panels != NULL &&
+    return packed->panels != NULL &&
+           (!packed->is_cached || atomic_load(&packed->states->n_damaged) > 0) &&
            atomic_load_explicit(&packed->states->left, memory_order_acquire) == 0;
 }
 
@@ -428,10 +470,9 @@ static enum tandem_status keep_file(struct tnd_packed_weights *weights,
     size_t n = 0;
     for (struct tnd_packed_weight *at = weights->first; at != NULL; at = at->next) {
         if (at->file == file && is_complete(at)) {
-            size_t panels = (size_t)(tnd_packed_matrix_panels(at) * at->matrices);
-            pieces[n].entry = entry_of(at);
-            pieces[n].entry.bytes = panels * at->panel_bytes;
-            pieces[n++].panels = at->panels;
+            pieces[n] = (struct tnd_packed_piece){.entry = entry_of(at), .panels = at->panels};
+            pieces[n].entry.rows = tnd_mapped_digest(at->data, bytes_of_rows(at));
+            (void)tnd_pack_weight_size(&pieces[n++].entry);
             at->is_kept = true; /* or it cannot be: nobody tries again */
         }
     }
@@ -454,6 +495,9 @@ enum tandem_status tnd_packed_weights_keep(struct tnd_packed_weights *weights,
             enum tandem_status status =
                 keep_file(weights, at->file, pieces, first == TANDEM_OK ? error : NULL);
             first = first == TANDEM_OK ? status : first;
+        }
+        if (at->file != NULL) { /* of this weight's file, once */
+            tnd_mapped_digests_keep(at->data);
         }
     }
     pthread_mutex_unlock(&weights->lock);

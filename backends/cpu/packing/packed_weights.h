@@ -15,8 +15,10 @@
 enum tnd_panel_state { TND_PANEL_EMPTY, TND_PANEL_BUSY, TND_PANEL_READY };
 
 struct tnd_panel_states {
-    atomic_int_least64_t left; /* panels that are not ready */
-    atomic_uchar state[];      /* enum tnd_panel_state of each */
+    atomic_int_least64_t left;      /* panels that are not ready */
+    atomic_int_least64_t n_damaged; /* panels of a cache that were packed anew */
+    atomic_bool is_lost;            /* one of them could not be */
+    atomic_uchar state[];           /* enum tnd_panel_state of each */
 };
 
 /* What becomes of rows that are packed. Those of mapped files that leave the memory are read from
@@ -32,9 +34,9 @@ struct tnd_packed_options {
     enum tnd_packed_rows rows;
     double (*available)(void); /* bytes that may be taken without swapping, 0: unknown; NULL: no
                                   other limit than limit_bytes */
-    const char *cache; /* folder of caches, read by tnd_packed_weights_new; NULL: there are none */
+    const char *cache;  /* folder of caches, read by tnd_packed_weights_new; NULL: there are none */
     bool writes_beside; /* tnd_packed_weights_keep writes MODEL.packed */
-    const char *isa;   /* of the kernels that pack; lives as long as the weights */
+    const char *isa;    /* of the kernels that pack; lives as long as the weights */
 };
 
 struct tnd_packed_weight {
@@ -47,10 +49,13 @@ struct tnd_packed_weight {
     size_t panel_bytes;
     uint8_t *panels; /* ceil(matrix_rows / panel_rows) panels a matrix, 64-byte aligned */
     struct tnd_panel_states *states;
-    int release_advice;             /* to madvise once the rows are packed; -1: none */
-    struct tnd_packed_file *file;   /* that has the rows; NULL: there are no packed ones on disk */
-    uint64_t offset;                /* of the rows in it */
-    bool is_cached;                 /* the panels are those of a mapped cache */
+    int release_advice; /* to madvise once the rows are packed; -1: none */
+    const struct tnd_packed_files *files;
+    struct tnd_packed_file *file;  /* that has the rows; NULL: there are no packed ones on disk */
+    uint64_t offset;               /* of the rows in it */
+    bool is_cached;                /* the panels are those of a mapped cache */
+    struct tnd_packed_found found; /* then, of this one */
+    char name[TANDEM_MAX_NAME];
     bool is_kept;                   /* a cache was written with them */
     size_t bytes;                   /* taken from the system, by all copies */
     int n_copies;                   /* one, or one a NUMA node, one behind the other */
@@ -94,7 +99,8 @@ struct tnd_packed_weight tnd_packed_copy(const struct tnd_packed_weight *packed,
 /** Frees the copy; nobody may be computing with it. Any thread. */
 void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
                                struct tnd_packed_weight *packed);
-/** Of a copy that a cache has: FILE when a part of it was gone when it was read. Costs a look. */
+/** Of a copy that a cache has: FILE when a part of it was gone when it was read, or was damaged and
+ *  could not be packed anew. Costs a look. */
 enum tandem_status tnd_packed_weight_check(const struct tnd_packed_weight *packed,
                                            struct tandem_error *error);
 /** Makes the panels of rows row .. row + n_rows - 1 of all rows of all matrices ready: packed, or
@@ -115,7 +121,8 @@ size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights);
 struct tnd_packed_weight tnd_packed_part(const struct tnd_packed_weight *packed, int64_t matrix,
                                          int64_t row, int64_t n_rows);
 
-/** Makes panel `i` ready: packs it, or waits for the worker that does. Floats need no kernels. */
+/** Makes panel `i` ready: packs it, or compares what a cache has with its digest, or waits for the
+ *  worker that does. Floats need no kernels. */
 const uint8_t *tnd_packed_panel(const struct tnd_kernels_q *kernels,
                                 const struct tnd_packed_weight *packed, int64_t i);
 
