@@ -61,7 +61,7 @@ bridge_SRC := $(wildcard bridge/ggml/*.c)
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 # Said once and in words, where something is to be compiled; targets that install or tell go on.
 COMPILER := $(or $(MACHINE),$(shell command -v $(firstword $(CC)) 2>/dev/null))
-ifeq ($(COMPILER)$(filter deps demo check help clean deb uninstall install-python,$(MAKECMDGOALS)),)
+ifeq ($(COMPILER)$(filter deps demo check check-full help clean deb uninstall install-python,$(MAKECMDGOALS)),)
 $(error there is no compiler '$(CC)': `make deps` installs it (as root), or says which packages to ask for)
 endif
 have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/tnd_status.h"
+#include "formats/tnd_tokenizer.h"
 #include "formats/tokenizer_json.h"
 
 #ifdef TND_HAVE_CJSON

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Targets for people who work on Tandem: checks, variants, fuzzing, measuring, tidying.
 
-.PHONY: deps demo deb bench check check-fast docs soak judges fuzz fuzz-all asan tsan clang cover
+.PHONY: deps demo deb bench check check-full check-fast docs soak judges fuzz fuzz-all asan tsan clang cover
 .PHONY: tune-kernels model tidy lint compdb sbom stats
 
 deps: ## install what is missing (as root), or say which packages to install
@@ -14,9 +14,13 @@ demo: ## measure this machine, then run a synthetic model with and without the p
 	@$(MAKE) --no-print-directory -j$(shell nproc 2>/dev/null || echo 2) QUIET=1 all
 	@bash tools/dev/demo.sh $(if $(QUICK),--quick) $(ARGS)
 
-check: ## everything: GCC, Clang, sanitizers, fuzzing, style, install (under 40 minutes on 2 cores)
+check: ## before a merge: GCC, sanitizers, tools, style, documents, install (15 minutes on 2 cores)
 	@sh tools/dev/deps.sh check
 	@bash tools/dev/check.sh $(JOBS)
+
+check-full: ## all of that, and fuzzing, faults, odd machines, ARM, Windows, other compilers, a clone without data
+	@sh tools/dev/deps.sh check
+	@bash tools/dev/check.sh full
 
 check-fast: ## before each commit, a few minutes: the suites with little effort, includes, style, words
 	@TANDEM_TEST_EFFORT=1 $(MAKE) --no-print-directory BUILD=build/fast ASSERT=1 check-suites

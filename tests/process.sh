@@ -14,6 +14,9 @@ export XDG_CACHE_HOME
 export POCL_CACHE_DIR=${POCL_CACHE_DIR:-$PWD/build/pocl}
 mkdir -p "$POCL_CACHE_DIR"
 trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
+# (timeout is a process group of its own, and ends with its suite when it is told to.)
+suite=
+trap '[ -z "$suite" ] || kill "$suite" 2>/dev/null; exit 143' INT TERM
 
 limit=${TANDEM_TEST_TIMEOUT:-900}
 passed=0 failed=0 skipped=0
@@ -22,7 +25,9 @@ for binary in "$@"; do
     log="$binary.log"
     name=$(basename "$(dirname "$binary")")/$(basename "$binary")
     echo "== $name"
-    timeout --kill-after=10 "$limit" "./$binary" >"$log" 2>&1
+    timeout --kill-after=10 "$limit" "./$binary" >"$log" 2>&1 &
+    suite=$!
+    wait "$suite"
     code=$?
     # CUnit's summary and everything that is not a passed test.
     grep -vE '^(Suite: |  Test: .*\.\.\.passed *$|     CUnit - |     http)|^ *$|^TANDEM-SUITE' "$log"
