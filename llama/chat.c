@@ -320,8 +320,9 @@ static enum tandem_status answer(tandem_chat *chat, struct tandem_error *error)
         }
         const int32_t token = tandem_sampler_sample(
             chat->options.sampler, tandem_session_logits(chat->options.session, 0));
+        status = tnd_sampler_check(chat->options.sampler, token, error);
         tandem_sampler_accept(chat->options.sampler, token, true);
-        if (is_stop(chat, token)) {
+        if (status != TANDEM_OK || token < 0 || is_stop(chat, token)) {
             break;
         }
         status = go_on(chat, &stream, token, &more, error);

@@ -69,6 +69,7 @@ static enum tandem_status next_token(tandem_generator *generator, int32_t *out_t
     }
     *out_token = tandem_sampler_sample(generator->options.sampler,
                                        tandem_session_logits(generator->options.session, 0));
+    LLAMA_TRY(tnd_sampler_check(generator->options.sampler, *out_token, error));
     tandem_sampler_accept(generator->options.sampler, *out_token, true);
     return TANDEM_OK;
 }

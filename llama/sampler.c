@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llama/llama_error.h"
+#include "llama/grammar.h"
+#include "llama/grammar_guard.h"
 #include "llama/sampler_select.h"
 #include "llama/utf8.h"
 
@@ -27,6 +28,7 @@ struct tandem_sampler {
     int64_t n_recent, next_recent;
     struct token_bytes tokens; /* bytes NULL: no mask */
     struct tnd_utf8 utf8;
+    struct tnd_grammar_guard *guard; /* NULL: no grammar */
 };
 
 /* ---- opening ---- */
@@ -119,6 +121,8 @@ enum tandem_status tandem_sampler_renew(tandem_sampler *sampler,
     }
     set_options(sampler, &o);
     tandem_sampler_reset(sampler);
+    tnd_grammar_guard_free(sampler->guard);
+    sampler->guard = NULL;
     return TANDEM_OK;
 }
 
@@ -141,6 +145,7 @@ void tandem_sampler_free(tandem_sampler *sampler)
         free(sampler->candidates);
         free(sampler->recent);
         free_tokens(&sampler->tokens);
+        tnd_grammar_guard_free(sampler->guard);
         free(sampler);
     }
 }
@@ -196,6 +201,53 @@ enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
     return TANDEM_OK;
 }
 
+/* ---- grammars ---- */
+
+enum tandem_status tandem_sampler_set_grammar(tandem_sampler *sampler,
+                                              const tandem_grammar *grammar,
+                                              const tandem_token_trie *trie,
+                                              struct tandem_error *error)
+{
+    LLAMA_REQUIRE(sampler, error);
+    struct tnd_grammar_guard *guard = NULL;
+    if (grammar != NULL) {
+        LLAMA_REQUIRE(trie, error);
+        if (tnd_token_trie_vocabulary(trie) != sampler->options.vocabulary) {
+            return tnd_llama_fail(
+                error, TANDEM_E_ARGUMENT, "sampler", tnd_token_trie_vocabulary(trie),
+                sampler->options.vocabulary, "sampler: a token trie of %lld tokens, expected %lld",
+                (long long)tnd_token_trie_vocabulary(trie), (long long)sampler->options.vocabulary);
+        }
+        guard = tnd_grammar_guard_new(grammar, trie);
+        if (guard == NULL) {
+            return no_memory(&sampler->options, error);
+        }
+    }
+    tnd_grammar_guard_free(sampler->guard);
+    sampler->guard = guard;
+    return TANDEM_OK;
+}
+
+enum tandem_grammar_state tandem_sampler_grammar_state(const tandem_sampler *sampler)
+{
+    return sampler != NULL && sampler->guard != NULL ? tnd_grammar_guard_state(sampler->guard)
+                                                     : TANDEM_GRAMMAR_NONE;
+}
+
+enum tandem_status tnd_sampler_check(const tandem_sampler *sampler, int32_t token,
+                                     struct tandem_error *error)
+{
+    const enum tandem_grammar_state state = tandem_sampler_grammar_state(sampler);
+    if (token >= 0 || state == TANDEM_GRAMMAR_NONE || state == TANDEM_GRAMMAR_COMPLETE ||
+        state == TANDEM_GRAMMAR_MAY_END) {
+        return TANDEM_OK;
+    }
+    return tnd_llama_fail(error, TANDEM_E_FORMAT, "grammar", token, 0,
+                          state == TANDEM_GRAMMAR_BROKEN
+                              ? "grammar: too ambiguous for this text, or out of memory"
+                              : "grammar: no token of the model can go on the text");
+}
+
 /* {vocabulary}: which tokens may come next; NULL: all. */
 static const bool *mask_of(const tandem_sampler *sampler)
 {
@@ -239,6 +291,11 @@ void tandem_sampler_accept(tandem_sampler *sampler, int32_t token, bool is_outpu
         /* a prompt, or a text that is broken: what follows begins anew */
         sampler->utf8 = (struct tnd_utf8){0};
     }
+    if (sampler->guard != NULL && is_output) {
+        tnd_grammar_guard_accept(sampler->guard, token);
+    } else if (sampler->guard != NULL) {
+        tnd_grammar_guard_reset(sampler->guard);
+    }
 }
 
 void tandem_sampler_reset(tandem_sampler *sampler)
@@ -249,6 +306,9 @@ void tandem_sampler_reset(tandem_sampler *sampler)
     sampler->n_recent = 0;
     sampler->next_recent = 0;
     sampler->utf8 = (struct tnd_utf8){0};
+    if (sampler->guard != NULL) {
+        tnd_grammar_guard_reset(sampler->guard);
+    }
 }
 
 /* Each token that came lately once, however often it came. */
@@ -302,10 +362,14 @@ static int64_t likeliest(const float *logits, int64_t n, const bool *mask)
 }
 
 /* The likeliest token; the first one if no logit is a number. The mask gives way where it leaves no
- * token. */
+ * token, but a grammar's does not: -1. */
 static int64_t lead(const tandem_sampler *sampler, const float *logits, const bool **out_mask)
 {
     const int64_t n = sampler->options.vocabulary;
+    if (sampler->guard != NULL) {
+        *out_mask = tnd_grammar_guard_mask(sampler->guard);
+        return *out_mask != NULL ? likeliest(logits, n, *out_mask) : -1;
+    }
     *out_mask = mask_of(sampler);
     int64_t best = likeliest(logits, n, *out_mask);
     if (best < 0 && *out_mask != NULL) {
@@ -320,6 +384,9 @@ static int64_t fill_candidates(tandem_sampler *sampler, const float *logits)
 {
     const bool *mask = NULL;
     const int64_t best = lead(sampler, logits, &mask);
+    if (best < 0) {
+        return 0;
+    }
     const float largest = logits[best];
     const float temperature = sampler->options.temperature;
     int64_t n = 0;

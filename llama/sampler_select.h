@@ -40,4 +40,8 @@ int64_t tnd_sampler_keep(tandem_sampler *sampler, const float *logits, int32_t *
 enum tandem_status tnd_sampler_mask(tandem_sampler *sampler, const tandem_tokenizer *tokenizer,
                                     struct tandem_error *error);
 
+/** Whether a choice is one: FORMAT where a grammar that the text does not end by allowed none. */
+enum tandem_status tnd_sampler_check(const tandem_sampler *sampler, int32_t token,
+                                     struct tandem_error *error);
+
 #endif

@@ -33,6 +33,9 @@ typedef struct tandem_sampler tandem_sampler;
 /** Opaque. A conversation; a text that is continued. */
 typedef struct tandem_chat tandem_chat;
 typedef struct tandem_generator tandem_generator;
+/** Opaque. What a text may be; the tokens of a vocabulary by their bytes. */
+typedef struct tandem_grammar tandem_grammar;
+typedef struct tandem_token_trie tandem_token_trie;
 
 /* ---- models ---- */
 
@@ -301,7 +304,8 @@ TANDEM_API void tandem_sampler_free(tandem_sampler *sampler);
 TANDEM_API enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
                                                        const tandem_tokenizer *tokenizer,
                                                        struct tandem_error *error);
-/** Chooses the next token. `logits`: `vocabulary` floats. Cost: O(vocabulary), no allocation. */
+/** Chooses the next token. `logits`: `vocabulary` floats. Cost: O(vocabulary), no allocation but
+ *  for a grammar's. */
 TANDEM_API int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits);
 /** Notes a token that stands in the text, for the penalty; and its bytes for the UTF-8 mask if it
  *  `is_output`, not part of a prompt, behind which the output begins anew. Tokens outside of the
@@ -309,6 +313,66 @@ TANDEM_API int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *l
 TANDEM_API void tandem_sampler_accept(tandem_sampler *sampler, int32_t token, bool is_output);
 /** Drops all noted tokens; the next choice begins a text. The random numbers go on. */
 TANDEM_API void tandem_sampler_reset(tandem_sampler *sampler);
+
+/* ---- grammars: texts of a form, and nothing else ---- */
+
+enum tandem_grammar_kind {
+    TANDEM_GRAMMAR_GBNF,        /**< rules as llama.cpp writes them: docs/grammars.md */
+    TANDEM_GRAMMAR_JSON_SCHEMA, /**< a JSON Schema; {"type":"object"} is any object */
+    TANDEM_GRAMMAR_REGEX,       /**< a regular expression for the whole text */
+    TANDEM_GRAMMAR_CHOICE       /**< a JSON array of strings, of which the text is one */
+};
+struct tandem_grammar_options {
+    size_t size;                   /**< sizeof(struct tandem_grammar_options) */
+    enum tandem_grammar_kind kind; /**< of `text` */
+    const char *text;              /**< {n} UTF-8 */
+    size_t n;
+    const char *root;   /**< of GBNF: the first rule; NULL: "root" */
+    const char *before; /**< stands in front of the text, NULL: nothing; */
+    const char *after;  /**< and behind it */
+};
+#define TANDEM_GRAMMAR_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct tandem_grammar_options), TANDEM_GRAMMAR_GBNF, NULL, 0, NULL, NULL, NULL      \
+    }
+
+/** Reads a grammar that nobody need trust: rules, states, nesting and stacks are bounded. It is not
+ *  changed any more; any thread may use it. Cost: at most some hundred milliseconds, usually one.
+ *  Errors: ABI, ARGUMENT, MEMORY, LIMIT, FORMAT (a fault with its place, a rule that begins with
+ *  itself), UNSUPPORTED_BUILD (a keyword or construct, which is named: none is ignored). */
+TANDEM_API enum tandem_status tandem_grammar_new(const struct tandem_grammar_options *options,
+                                                 tandem_grammar **out_grammar,
+                                                 struct tandem_error *error);
+/** Samplers must be done with it. NULL is allowed. */
+TANDEM_API void tandem_grammar_free(tandem_grammar *grammar);
+/** The tokens of a model (`vocabulary`: how many logits it has) in the order of their bytes, for
+ *  any number of samplers and threads. `ends` {n_ends, at most 72}, those that end a text
+ *  (tandem_chat_ends), are allowed where the grammar lets it end. Copies all that it needs. Errors:
+ *  ARGUMENT, MEMORY. */
+TANDEM_API enum tandem_status tandem_token_trie_new(const tandem_tokenizer *tokenizer,
+                                                    int64_t vocabulary, const int32_t *ends,
+                                                    size_t n_ends, tandem_token_trie **out_trie,
+                                                    struct tandem_error *error);
+/** NULL is allowed. */
+TANDEM_API void tandem_token_trie_free(tandem_token_trie *trie);
+/** From now on the sampler chooses only tokens that the grammar allows behind the output so far,
+ *  which begins behind the last token that was accepted and no output; tandem_sampler_sample
+ *  returns -1 where there is none. Borrows both until another grammar is set (NULL: none), or
+ *  tandem_sampler_renew. The mask of valid UTF-8 is not needed then. Errors: ARGUMENT (another
+ *  vocabulary), MEMORY. */
+TANDEM_API enum tandem_status tandem_sampler_set_grammar(tandem_sampler *sampler,
+                                                         const tandem_grammar *grammar,
+                                                         const tandem_token_trie *trie,
+                                                         struct tandem_error *error);
+enum tandem_grammar_state {
+    TANDEM_GRAMMAR_NONE,     /**< no grammar is set */
+    TANDEM_GRAMMAR_OPEN,     /**< something has to follow */
+    TANDEM_GRAMMAR_MAY_END,  /**< something may follow */
+    TANDEM_GRAMMAR_COMPLETE, /**< nothing may follow */
+    TANDEM_GRAMMAR_BROKEN    /**< the output is none of the grammar's, or had too many meanings */
+};
+/** Where the output stands. */
+TANDEM_API enum tandem_grammar_state tandem_sampler_grammar_state(const tandem_sampler *sampler);
 
 /* ---- chats ---- */
 
