@@ -183,10 +183,9 @@ void tnd_srv_tokenize(const struct srv_server *server, const struct srv_request 
         tnd_srv_body_flag(&body, "parse_special", &parses_special) &&
         tnd_srv_body_flag(&body, "with_pieces", &with_pieces) &&
         (content != NULL || tnd_srv_body_fault(&body, "'content' is missing")) &&
-        tnd_srv_text_encode(server, &body, content,
-                            adds_special && tandem_tokenizer_adds_bos(server->tokenizer),
-                            adds_special && tandem_tokenizer_adds_eos(server->tokenizer),
-                            parses_special, &ids) &&
+        tnd_srv_text_encode(
+            server, &body, content, adds_special && tandem_tokenizer_adds_bos(server->tokenizer),
+            adds_special && tandem_tokenizer_adds_eos(server->tokenizer), parses_special, &ids) &&
         check_number(&body, &ids)) {
         add_ids(server, &ids, with_pieces, &reply->body);
     } else {
