@@ -220,8 +220,8 @@ static void wrong_requests_get_the_right_codes(void)
         {"/v1/chat/completions", "{\"messages\":[]}", 400, "'messages'"},
         {"/v1/chat/completions", "{\"messages\":[{\"role\":\"user\"}]}", 400, "'content'"},
         {"/v1/chat/completions", "{\"messages\":[{\"content\":\"x\"}]}", 400, "'role'"},
-        {"/v1/chat/completions", "{\"messages\":[{\"role\":\"tool\",\"content\":\"x\"}]}", 400,
-         "message 0 is of 'tool'"},
+        {"/v1/chat/completions", "{\"messages\":[{\"role\":\"odd\",\"content\":\"x\"}]}", 400,
+         "message 0 is of 'odd'"},
         {"/v1/chat/completions", "{\"messages\":[7]}", 400, "'role'"},
         {"/v1/chat/completions",
          "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}", 400,
@@ -314,8 +314,8 @@ static void answers_in_json_mode_are_json(void)
         check_int(ASK(&s, "/v1/completions", body), 200);
         char *text = member("choices/0/text");
         char *reason = member("choices/0/finish_reason");
-        CU_ASSERT_TRUE(text[strspn(text, " \t\n\r")] == '{' ||
-                       text[strspn(text, " \t\n\r")] == '\0');
+        struct srv_grammar grammar = {0};
+        CU_ASSERT_TRUE(tnd_srv_grammar_accepts(&grammar, text, strlen(text)));
         if (strcmp(reason, "stop") == 0) {
             cJSON *root = cJSON_Parse(text);
             CU_ASSERT_TRUE(cJSON_IsObject(root));

@@ -133,6 +133,10 @@ int main(int argc, char **argv)
         {"alias", ARGS_STRING, &o.settings.alias, 0, 0, "NAME", "of the model; the file's name"},
         {"template", ARGS_STRING, &o.settings.template_name, 0, 0, "NAME",
          "llama-2, llama-3, mistral-instruct, chatml, plain; guessed"},
+        {"tool-format", ARGS_STRING, &o.settings.call_format, 0, 0, "NAME",
+         "how functions are called: hermes, tags, llama-3, mistral, deepseek, functionary, "
+         "generic; "
+         "by the template"},
         {"t", ARGS_STRING, &o.settings.tokenizer, 0, 0, "FILE",
          "tokenizer; default: the model file's own"},
         {"type", ARGS_STRING, &o.settings.type, 0, 0, "TYPE",

@@ -15,14 +15,50 @@ void tnd_srv_health(const struct srv_server *server, const struct srv_request *r
     }
 }
 
+static void add_model(const struct srv_server *server, struct srv_text *out)
+{
+    tnd_srv_print(out, "{\"id\":");
+    tnd_srv_add_json_text(out, server->model_name);
+    tnd_srv_print(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"tandem\"}",
+                  (long long)server->started);
+}
+
 void tnd_srv_models(const struct srv_server *server, const struct srv_request *request,
                     struct srv_reply *reply)
 {
     (void)request;
-    tnd_srv_print(&reply->body, "{\"object\":\"list\",\"data\":[{\"id\":");
-    tnd_srv_add_json_text(&reply->body, server->model_name);
-    tnd_srv_print(&reply->body, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"tandem\"}]}",
-                  (long long)server->started);
+    tnd_srv_print(&reply->body, "{\"object\":\"list\",\"data\":[");
+    add_model(server, &reply->body);
+    tnd_srv_print(&reply->body, "]}");
+}
+
+void tnd_srv_model(const struct srv_server *server, const struct srv_request *request,
+                   struct srv_reply *reply)
+{
+    const char *name = strstr(request->path, "/models/") + strlen("/models/");
+    if (strcmp(name, server->model_name) != 0) {
+        tnd_srv_reply_error(reply, 404, "there is no model '%.100s', only '%.100s'", name,
+                            server->model_name);
+        return;
+    }
+    add_model(server, &reply->body);
+}
+
+/* Ranking needs a head that gives a text one number; filling gaps, tokens that mark them. */
+void tnd_srv_rerank(const struct srv_server *server, const struct srv_request *request,
+                    struct srv_reply *reply)
+{
+    (void)request;
+    tnd_srv_reply_error(reply, 501, "'%.100s' writes texts; it has no head that ranks them",
+                        server->model_name);
+}
+
+void tnd_srv_infill(const struct srv_server *server, const struct srv_request *request,
+                    struct srv_reply *reply)
+{
+    (void)request;
+    tnd_srv_reply_error(reply, 501, "'%.100s' is not asked to fill gaps: use /completion",
+                        server->model_name);
 }
 
 void tnd_srv_props(const struct srv_server *server, const struct srv_request *request,

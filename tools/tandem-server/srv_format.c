@@ -3,13 +3,13 @@
  * as server-sent events or whole. */
 #include <string.h>
 
-#include "tools/tandem-server/srv_server.h"
+#include "tools/tandem-server/srv_message.h"
 
 /* ---- parts ---- */
 
-static const char *reason_of(const struct srv_job *job)
+static const char *reason_of(const struct srv_job *job, int n_calls)
 {
-    return job->finish == SRV_LENGTH ? "\"length\"" : "\"stop\"";
+    return job->finish == SRV_LENGTH ? "\"length\"" : n_calls > 0 ? "\"tool_calls\"" : "\"stop\"";
 }
 
 static void add_piece(const struct srv_server *server, int32_t id, struct srv_text *out)
@@ -226,12 +226,16 @@ static void add_whole(const struct srv_server *server, const struct srv_job *job
         return;
     }
     add_head(server, job, is_chat ? "chat.completion" : "text_completion", out);
-    tnd_srv_print(out, ",\"choices\":[{\"index\":0,%s",
-                  is_chat ? "\"message\":{\"role\":\"assistant\",\"content\":" : "\"text\":");
-    tnd_srv_add_json(out, job->text.bytes, job->text.n);
-    tnd_srv_print(out, "%s,\"logprobs\":", is_chat ? "}" : "");
+    int n_calls = 0;
+    tnd_srv_print(out, ",\"choices\":[{\"index\":0,%s", is_chat ? "\"message\":" : "\"text\":");
+    if (is_chat) {
+        n_calls = tnd_srv_message_add(job, out);
+    } else {
+        tnd_srv_add_json(out, job->text.bytes, job->text.n);
+    }
+    tnd_srv_print(out, ",\"logprobs\":");
     add_logprobs(server, job, 0, job->n_tokens, out);
-    tnd_srv_print(out, ",\"finish_reason\":%s}],\"usage\":", reason_of(job));
+    tnd_srv_print(out, ",\"finish_reason\":%s}],\"usage\":", reason_of(job, n_calls));
     add_usage(job, out);
     tnd_srv_print(out, ",\"timings\":");
     add_timings(job, out);
@@ -273,45 +277,71 @@ bool tnd_srv_read_whole(const struct srv_server *server, struct srv_job *job,
 
 /* ---- streams ---- */
 
-/* An event with text up to n_bytes; for an end with its reason. */
-static void add_event(const struct srv_server *server, const struct srv_job *job,
-                      const struct srv_reader *reader, size_t n_bytes, size_t n_tokens, bool is_end,
-                      struct srv_text *out)
+/* An event of llama.cpp's. */
+static void add_native_event(const struct srv_server *server, const struct srv_job *job,
+                             const struct srv_reader *reader, size_t n_tokens, size_t n_bytes,
+                             bool is_end, struct srv_text *out)
+{
+    const char *text = job->text.bytes != NULL ? job->text.bytes + reader->n_bytes : "";
+    tnd_srv_print(out, "data: {\"content\":");
+    tnd_srv_add_json(out, text, n_bytes - reader->n_bytes);
+    add_native_tokens(server, job, reader->n_tokens, n_tokens, out);
+    if (is_end) {
+        add_native_end(server, job, out);
+    } else {
+        tnd_srv_print(out, ",\"stop\":false");
+    }
+    tnd_srv_print(out, "}\n\n");
+}
+
+/* An event with what is new: `what` is a member of the choice. */
+static void add_choice_event(const struct srv_server *server, const struct srv_job *job,
+                             const struct srv_reader *reader, const struct srv_text *what,
+                             size_t n_tokens, bool is_end, struct srv_text *out)
 {
     const bool is_chat = job->params.style == SRV_CHAT;
-    const char *text = job->text.bytes != NULL ? job->text.bytes + reader->n_bytes : "";
-    const size_t n = n_bytes - reader->n_bytes;
     tnd_srv_print(out, "data: ");
+    add_head(server, job, is_chat ? "chat.completion.chunk" : "text_completion", out);
+    tnd_srv_print(out, ",\"choices\":[{\"index\":0,%s", is_chat ? "\"delta\":{" : "\"text\":");
+    tnd_srv_add(out, what->bytes, what->n);
+    out->failed = out->failed || what->failed;
+    tnd_srv_print(out, "%s,\"logprobs\":", is_chat ? "}" : "");
+    add_logprobs(server, job, reader->n_tokens, n_tokens, out);
+    tnd_srv_print(out, ",\"finish_reason\":%s}]",
+                  is_end ? reason_of(job, reader->n_calls) : "null");
+    tnd_srv_print(out, "%s}\n\n", job->params.wants_usage ? ",\"usage\":null" : "");
+}
+
+/* An event with text up to n_bytes, if there is anything to tell; for an end with its reason. */
+static void add_event(const struct srv_server *server, const struct srv_job *job,
+                      struct srv_reader *reader, size_t n_bytes, size_t n_tokens, bool is_end,
+                      struct srv_text *out)
+{
+    struct srv_text what = {0};
     if (job->params.style == SRV_NATIVE) {
-        tnd_srv_print(out, "{\"content\":");
-        tnd_srv_add_json(out, text, n);
-        add_native_tokens(server, job, reader->n_tokens, n_tokens, out);
-        if (is_end) {
-            add_native_end(server, job, out);
-        } else {
-            tnd_srv_print(out, ",\"stop\":false");
-        }
-        tnd_srv_print(out, "}\n\n");
+        add_native_event(server, job, reader, n_tokens, n_bytes, is_end, out);
         return;
     }
-    add_head(server, job, is_chat ? "chat.completion.chunk" : "text_completion", out);
-    tnd_srv_print(out, ",\"choices\":[{\"index\":0,");
-    if (!is_chat) {
-        tnd_srv_print(out, "\"text\":");
-        tnd_srv_add_json(out, text, n);
-    } else if (!reader->has_begun) {
-        tnd_srv_print(out, "\"delta\":{\"role\":\"assistant\",\"content\":\"\"}");
-    } else if (is_end) {
-        tnd_srv_print(out, "\"delta\":{}");
-    } else {
-        tnd_srv_print(out, "\"delta\":{\"content\":");
-        tnd_srv_add_json(out, text, n);
-        tnd_srv_print(out, "}");
+    if (job->params.style == SRV_COMPLETION) {
+        const char *text = job->text.bytes != NULL ? job->text.bytes + reader->n_bytes : "";
+        tnd_srv_add_json(&what, text, n_bytes - reader->n_bytes);
+    } else if (!is_end) {
+        tnd_srv_message_add_delta(job, reader, n_bytes, job->finish != SRV_RUNNING, &what);
     }
-    tnd_srv_print(out, ",\"logprobs\":");
-    add_logprobs(server, job, reader->n_tokens, n_tokens, out);
-    tnd_srv_print(out, ",\"finish_reason\":%s}]", is_end ? reason_of(job) : "null");
-    tnd_srv_print(out, "%s}\n\n", job->params.wants_usage ? ",\"usage\":null" : "");
+    if (is_end || what.n > 0 || n_tokens > reader->n_tokens) {
+        add_choice_event(server, job, reader, &what, n_tokens, is_end, out);
+    }
+    tnd_srv_text_free(&what);
+}
+
+/* The role of who speaks, first of all. */
+static void add_begin(const struct srv_server *server, const struct srv_job *job,
+                      const struct srv_reader *reader, struct srv_text *out)
+{
+    struct srv_text what = {0};
+    tnd_srv_print(&what, "\"role\":\"assistant\",\"content\":\"\"");
+    add_choice_event(server, job, reader, &what, 0, false, out);
+    tnd_srv_text_free(&what);
 }
 
 static void add_fault(const struct srv_job *job, struct srv_text *out)
@@ -327,7 +357,7 @@ static void add_fault(const struct srv_job *job, struct srv_text *out)
 }
 
 static void add_end(const struct srv_server *server, const struct srv_job *job,
-                    const struct srv_reader *reader, struct srv_text *out)
+                    struct srv_reader *reader, struct srv_text *out)
 {
     const char *why;
     if (fault_of(job, &why) != 0) {
@@ -357,14 +387,15 @@ bool tnd_srv_read_stream(const struct srv_server *server, struct srv_job *job,
     pthread_mutex_lock(&job->mutex);
     const bool is_done = job->finish != SRV_RUNNING;
     if (!reader->has_begun && job->params.style == SRV_CHAT) {
-        add_event(server, job, reader, 0, 0, false, out);
+        add_begin(server, job, reader, out);
     }
     reader->has_begun = true;
     size_t n_tokens = reader->n_tokens;
     while (n_tokens < job->n_tokens && job->tokens[n_tokens].end <= job->n_ready) {
         n_tokens++;
     }
-    if (job->n_ready > reader->n_bytes || n_tokens > reader->n_tokens) {
+    if (job->n_ready > reader->n_bytes || n_tokens > reader->n_tokens ||
+        (is_done && !reader->has_ended && job->params.style == SRV_CHAT)) {
         add_event(server, job, reader, job->n_ready, n_tokens, false, out);
         reader->n_bytes = job->n_ready;
         reader->n_tokens = n_tokens;

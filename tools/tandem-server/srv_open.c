@@ -146,6 +146,14 @@ static void restore(struct srv_kit *kit, const char *path)
     }
 }
 
+/* Of a template that is known by its name. */
+static enum srv_call_format format_of_template(const char *name)
+{
+    return strcmp(name, "chatml") == 0    ? SRV_CALLS_HERMES
+           : strcmp(name, "llama-3") == 0 ? SRV_CALLS_LLAMA3
+                                          : SRV_CALLS_GENERIC;
+}
+
 enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *settings,
                                 struct tandem_error *error)
 {
@@ -161,6 +169,11 @@ enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *
             0 &&
         settings->template_name != NULL) {
         return fail(error, TANDEM_E_ARGUMENT, "unknown template", settings->template_name);
+    }
+    server->call_format = format_of_template(server->template_name);
+    if (settings->call_format != NULL &&
+        !tnd_srv_call_format_from_name(settings->call_format, &server->call_format)) {
+        return fail(error, TANDEM_E_ARGUMENT, "unknown tool format", settings->call_format);
     }
     if (tnd_srv_vocabulary_init(&kit->vocabulary, kit->tokenizer, kit->model,
                                 server->template_name) != TANDEM_OK) {

@@ -9,8 +9,8 @@
 
 struct srv_settings {
     const char *model; /* file or folder */
-    const char *tokenizer, *type, *cache_type, *template_name, *alias, *key_file, *table, *profile,
-        *device, *settings, *saved, *pack_cache;
+    const char *tokenizer, *type, *cache_type, *template_name, *call_format, *alias, *key_file,
+        *table, *profile, *device, *settings, *saved, *pack_cache;
     int64_t threads, context, cells, parallel, queue, answer, delay_ms;
 };
 

@@ -6,10 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/tandem-server/srv_grammar.h"
 #include "tools/tandem-server/srv_members.h"
-
-enum { MAX_MESSAGES = 4096 };
 
 /* ---- parameters ---- */
 
@@ -36,6 +33,23 @@ static bool read_stops(struct srv_body *body, struct srv_params *out)
     return true;
 }
 
+static bool read_format(struct srv_body *body, struct srv_params *out)
+{
+    const cJSON *format = tnd_srv_body_member(body, "response_format");
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(format, "type");
+    if (format == NULL) {
+        return true;
+    }
+    const char *name = cJSON_IsString(type) ? type->valuestring : "";
+    if (cJSON_GetObjectItemCaseSensitive(format, "schema") != NULL) {
+        return tnd_srv_body_fault(body, "'response_format': 'schema' is not supported");
+    }
+    out->is_json = strcmp(name, "json_object") == 0;
+    return out->is_json || strcmp(name, "text") == 0 ||
+           tnd_srv_body_fault(body, "'response_format': type text or json_object, not '%.40s'",
+                              name);
+}
+
 /* Chats say whether and how many, completions how many, llama.cpp n_probs. */
 static bool read_logprobs(struct srv_body *body, struct srv_params *out)
 {
@@ -56,6 +70,19 @@ static bool read_logprobs(struct srv_body *body, struct srv_params *out)
     out->wants_logprobs = out->wants_logprobs || n > 0 ||
                           (out->style == SRV_COMPLETION && tnd_srv_body_member(body, name) != NULL);
     return true;
+}
+
+/* Names of llama.cpp's server. */
+static bool read_reasoning(struct srv_body *body, struct srv_params *out)
+{
+    const char *format = NULL;
+    if (!tnd_srv_body_string(body, "reasoning_format", &format)) {
+        return false;
+    }
+    out->takes_reasoning = format == NULL || strcmp(format, "none") != 0;
+    return format == NULL || strcmp(format, "none") == 0 || strcmp(format, "auto") == 0 ||
+           strcmp(format, "deepseek") == 0 ||
+           tnd_srv_body_fault(body, "'reasoning_format' must be none, auto or deepseek");
 }
 
 static bool read_sampler(const struct srv_server *server, struct srv_body *body,
@@ -109,12 +136,19 @@ bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
                          enum srv_style style, struct srv_params *out)
 {
     struct srv_body options = {.root = NULL};
-    *out = (struct srv_params){.style = style};
+    *out = (struct srv_params){.style = style, .tools.is_parallel = true};
     if (!tnd_srv_members_check(body, style) ||
         !tnd_srv_body_flag(body, "stream", &out->is_stream) || !read_length(server, body, out) ||
-        !read_sampler(server, body, out) || !read_logprobs(body, out) ||
-        !tnd_srv_grammar_read(body, out) || !read_stops(body, out)) {
+        !read_sampler(server, body, out) || !read_logprobs(body, out) || !read_format(body, out) ||
+        !read_stops(body, out)) {
         return false;
+    }
+    if (style == SRV_CHAT && (!tnd_srv_tools_read(body, server->call_format, &out->tools) ||
+                              !read_reasoning(body, out))) {
+        return false;
+    }
+    if (out->tools.must_call) {
+        return tnd_srv_body_fault(body, "'tool_choice' can be none or auto only");
     }
     options.root = cJSON_GetObjectItemCaseSensitive(body->root, "stream_options");
     return tnd_srv_body_flag(&options, "include_usage", &out->wants_usage) ||
@@ -168,95 +202,6 @@ bool tnd_srv_ids_read(const struct srv_server *server, struct srv_body *body, co
     }
     *out = (struct srv_ids){.ids = ids, .n = (size_t)n};
     return true;
-}
-
-/* The text of a message: a string, or parts {"type":"text","text":".."} one behind the other. */
-static bool content_of(struct srv_body *body, const cJSON *message, int i, struct srv_text *out)
-{
-    const cJSON *content = cJSON_GetObjectItemCaseSensitive(message, "content");
-    if (cJSON_IsString(content)) {
-        tnd_srv_add(out, content->valuestring, strlen(content->valuestring));
-        return true;
-    }
-    if (!cJSON_IsArray(content)) {
-        return tnd_srv_body_fault(body, "message %d: 'content' must be a string or parts", i);
-    }
-    for (const cJSON *part = content->child; part != NULL; part = part->next) {
-        const cJSON *type = cJSON_GetObjectItemCaseSensitive(part, "type");
-        const cJSON *text = cJSON_GetObjectItemCaseSensitive(part, "text");
-        if (!cJSON_IsString(type) || strcmp(type->valuestring, "text") != 0 ||
-            !cJSON_IsString(text)) {
-            return tnd_srv_body_fault(body, "message %d: only parts of type text are supported", i);
-        }
-        tnd_srv_add(out, text->valuestring, strlen(text->valuestring));
-    }
-    return true;
-}
-
-/* Fills messages and their texts, one behind the other. */
-static bool read_messages(struct srv_body *body, const cJSON *array,
-                          struct tandem_message *messages, struct srv_text *texts)
-{
-    int i = 0;
-    for (const cJSON *one = array->child; one != NULL; one = one->next, i++) {
-        const cJSON *role = cJSON_GetObjectItemCaseSensitive(one, "role");
-        const size_t begin = texts->n;
-        if (!cJSON_IsString(role)) {
-            return tnd_srv_body_fault(body, "message %d: 'role' must be a string", i);
-        }
-        if (!content_of(body, one, i, texts)) {
-            return false;
-        }
-        /* OpenAI's name for what the system says to newer models */
-        const bool is_system = strcmp(role->valuestring, "developer") == 0;
-        messages[i] = (struct tandem_message){.role = is_system ? "system" : role->valuestring,
-                                              .n = texts->n - begin};
-    }
-    return !texts->failed || tnd_srv_body_fault(body, "no memory for the messages");
-}
-
-static bool encode_messages(const struct srv_server *server, struct srv_body *body,
-                            struct tandem_message *messages, size_t n, const struct srv_text *texts,
-                            struct srv_ids *out)
-{
-    struct tandem_error error = {0};
-    const char *at = texts->bytes != NULL ? texts->bytes : "";
-    size_t n_ids = 0;
-    for (size_t i = 0; i < n; i++) {
-        messages[i].text = at;
-        at += messages[i].n;
-    }
-    const size_t capacity = 2 * texts->n + 64 * n + 64;
-    int32_t *ids = malloc(capacity * sizeof(ids[0]));
-    if (ids == NULL) {
-        return tnd_srv_body_fault(body, "no memory for %zu tokens", capacity);
-    }
-    if (tandem_chat_encode(server->template_name, server->tokenizer, messages, n, ids, capacity,
-                           &n_ids, &error) != TANDEM_OK) {
-        free(ids);
-        return tnd_srv_body_fault(body, "%.180s", error.text);
-    }
-    *out = (struct srv_ids){.ids = ids, .n = n_ids};
-    return true;
-}
-
-bool tnd_srv_messages_read(const struct srv_server *server, struct srv_body *body,
-                           struct srv_ids *out)
-{
-    const cJSON *array = tnd_srv_body_member(body, "messages");
-    const int n = cJSON_GetArraySize(array);
-    struct srv_text texts = {0};
-    if (!cJSON_IsArray(array) || n < 1 || n > MAX_MESSAGES) {
-        return tnd_srv_body_fault(body, "'messages' must be an array of 1 to %d", MAX_MESSAGES);
-    }
-    struct tandem_message *messages = calloc((size_t)n, sizeof(messages[0]));
-    const bool is_good = messages != NULL
-                             ? read_messages(body, array, messages, &texts) &&
-                                   encode_messages(server, body, messages, (size_t)n, &texts, out)
-                             : tnd_srv_body_fault(body, "no memory for %d messages", n);
-    tnd_srv_text_free(&texts);
-    free(messages);
-    return is_good;
 }
 
 /* A text: a string or an array of tokens. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct route {
-    const char *method, *path;
+    const char *method, *path; /* that ends with '/': and what begins with it */
     srv_route_fn fn;
     bool is_open; /* also without the key */
 };
@@ -18,6 +18,11 @@ static const struct route routes[] = {
     {"GET", "/v1/health", tnd_srv_health, true},
     {"GET", "/v1/models", tnd_srv_models, false},
     {"GET", "/models", tnd_srv_models, false},
+    {"GET", "/v1/models/", tnd_srv_model, false},
+    {"GET", "/models/", tnd_srv_model, false},
+    {"POST", "/v1/rerank", tnd_srv_rerank, false},
+    {"POST", "/rerank", tnd_srv_rerank, false},
+    {"POST", "/infill", tnd_srv_infill, false},
     {"POST", "/v1/chat/completions", tnd_srv_chat_completions, false},
     {"POST", "/chat/completions", tnd_srv_chat_completions, false},
     {"POST", "/v1/completions", tnd_srv_completions, false},
@@ -38,6 +43,7 @@ static const char *kind_of(int status)
            : status == 403 ? "permission_error"
            : status == 404 ? "not_found_error"
            : status == 503 ? "unavailable_error"
+           : status == 501 ? "not_supported_error"
            : status >= 500 ? "server_error"
                            : "invalid_request_error";
 }
@@ -111,7 +117,10 @@ static const struct route *find_route(const struct srv_request *request, const c
     const char *method = is_head ? "GET" : request->method;
     *out_allow = NULL;
     for (int i = 0; i < N_ROUTES; i++) {
-        if (strcmp(routes[i].path, request->path) == 0) {
+        const size_t n = strlen(routes[i].path);
+        const bool is_folder = n > 1 && routes[i].path[n - 1] == '/';
+        if (is_folder ? strncmp(routes[i].path, request->path, n) == 0
+                      : strcmp(routes[i].path, request->path) == 0) {
             if (strcmp(routes[i].method, method) == 0) {
                 return &routes[i];
             }

@@ -29,6 +29,12 @@ void tnd_srv_health(const struct srv_server *server, const struct srv_request *r
                     struct srv_reply *reply);
 void tnd_srv_models(const struct srv_server *server, const struct srv_request *request,
                     struct srv_reply *reply);
+void tnd_srv_model(const struct srv_server *server, const struct srv_request *request,
+                   struct srv_reply *reply);
+void tnd_srv_rerank(const struct srv_server *server, const struct srv_request *request,
+                    struct srv_reply *reply);
+void tnd_srv_infill(const struct srv_server *server, const struct srv_request *request,
+                    struct srv_reply *reply);
 void tnd_srv_props(const struct srv_server *server, const struct srv_request *request,
                    struct srv_reply *reply);
 void tnd_srv_slots(const struct srv_server *server, const struct srv_request *request,

@@ -14,6 +14,7 @@ struct srv_server {
     const struct srv_vocabulary *vocabulary;
     const char *model_name;
     const char *template_name;
+    enum srv_call_format call_format;
     const char *api_key; /* NULL: none is asked for */
     int64_t max_answer;  /* tokens of an answer where the request says nothing */
     int64_t n_cells;
@@ -50,7 +51,9 @@ void tnd_srv_reply_error(struct srv_reply *reply, int status, const char *format
 
 /** How far a reader is. All zeros: at the begin. */
 struct srv_reader {
-    size_t n_bytes, n_tokens; /* that were told */
+    size_t n_bytes, n_tokens;                 /* that were told */
+    size_t n_reasoning, n_content, n_decided; /* of chats: where what was told ends */
+    int n_calls;
     bool has_begun, has_ended;
 };
 

@@ -53,16 +53,20 @@ enum tandem_status tnd_srv_vocabulary_init(struct srv_vocabulary *vocabulary,
         return TANDEM_E_MEMORY;
     }
     fill(vocabulary);
+    for (const char *const *mark = tnd_srv_call_marks(); *mark != NULL; mark++) {
+        const int32_t id = tandem_tokenizer_find(tokenizer, *mark);
+        if (id >= 0 && vocabulary->n_marks < 16) {
+            vocabulary->marks[vocabulary->n_marks++] = id;
+        }
+    }
     vocabulary->n_ends = tandem_chat_ends(template_name, model, tokenizer, vocabulary->ends, 72);
-    return tandem_token_trie_new(tokenizer, vocabulary->n, vocabulary->ends, vocabulary->n_ends,
-                                 &vocabulary->trie, NULL);
+    return TANDEM_OK;
 }
 
 void tnd_srv_vocabulary_free(struct srv_vocabulary *vocabulary)
 {
     free(vocabulary->bytes);
     free(vocabulary->starts);
-    tandem_token_trie_free(vocabulary->trie);
 }
 
 const char *tnd_srv_vocabulary_bytes(const struct srv_vocabulary *vocabulary, int32_t id,
@@ -84,6 +88,31 @@ bool tnd_srv_vocabulary_is_end(const struct srv_vocabulary *vocabulary, int32_t 
         }
     }
     return false;
+}
+
+bool tnd_srv_vocabulary_is_mark(const struct srv_vocabulary *vocabulary, int32_t id)
+{
+    for (int i = 0; i < vocabulary->n_marks; i++) {
+        if (vocabulary->marks[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tnd_srv_vocabulary_mask(const struct srv_vocabulary *vocabulary,
+                             const struct srv_grammar *grammar, const float *logits, float *out)
+{
+    bool any = false;
+    for (int64_t i = 0; i < vocabulary->n; i++) {
+        struct srv_grammar next = *grammar;
+        size_t n;
+        const char *bytes = tnd_srv_vocabulary_bytes(vocabulary, (int32_t)i, &n);
+        const bool is_possible = n > 0 && tnd_srv_grammar_accepts(&next, bytes, n);
+        out[i] = is_possible ? logits[i] : -INFINITY;
+        any = any || (is_possible && logits[i] > -INFINITY);
+    }
+    return any;
 }
 
 void tnd_srv_logprobs(const float *logits, int64_t n, int32_t id, int n_top,

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT
+ * Answers taken apart: reasoning, content and calls of functions in the formats of templates, whole
+ * and byte by byte. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/suite_server.h"
+#include "tools/tandem-server/srv_calls.h"
+#include "tools/tandem-server/srv_scan.h"
+
+#define TOOL        "<\xef\xbd\x9ctool\xe2\x96\x81"
+#define BLANK       "\xe2\x96\x81"
+#define BAR         "\xef\xbd\x9c>"
+#define D_CALLS     TOOL "calls" BLANK "begin" BAR
+#define D_CALLS_END TOOL "calls" BLANK "end" BAR
+#define D_CALL      TOOL "call" BLANK "begin" BAR
+#define D_CALL_END  TOOL "call" BLANK "end" BAR
+#define D_SEP       TOOL "sep" BAR
+
+static const char tools_text[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{\"s\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"}}}}}]";
+
+/* "reasoning#content|NAME:ID ARGUMENTS|..#rest" */
+static void describe(const struct srv_answer *a, const char *text, char *out, size_t capacity)
+{
+    int at = snprintf(out, capacity, "%.*s#%.*s", (int)(a->reasoning.end - a->reasoning.begin),
+                      text + a->reasoning.begin, (int)(a->content.end - a->content.begin),
+                      text + a->content.begin);
+    for (int i = 0; i < a->n_calls; i++) {
+        at += snprintf(out + at, capacity - (size_t)at, "|%s:%s %s", a->calls[i].name,
+                       a->calls[i].id, a->calls[i].arguments.bytes);
+    }
+    if (a->rest.end > a->rest.begin) {
+        snprintf(out + at, capacity - (size_t)at, "#%.*s", (int)(a->rest.end - a->rest.begin),
+                 text + a->rest.begin);
+    }
+}
+
+struct example {
+    enum srv_call_format format;
+    const char *text, *want;
+};
+
+static const struct example examples[] = {
+    {SRV_CALLS_HERMES, "Hello there. ", "#Hello there. "},
+    {SRV_CALLS_HERMES,
+     "Let me see.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"}\"}}\n"
+     "</tool_call>",
+     "#Let me see.|f: {\"s\": \"}\"}"},
+    {SRV_CALLS_HERMES,
+     "<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":12345678901234567890}}"
+     "</tool_call>\n<tool_call>{\"name\":\"g\"}",
+     "#|f: {\"n\":12345678901234567890}|g: {}"},
+    {SRV_CALLS_HERMES,
+     "<tool_call>{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}</tool_call> bye",
+     "#|f: {\"a\":1}# bye"},
+    {SRV_CALLS_HERMES, "a <tool_call> that is none", "#a <tool_call> that is none"},
+    {SRV_CALLS_HERMES, "<tool_call>{\"name\":\"f\",\"argu", "#<tool_call>{\"name\":\"f\",\"argu"},
+    {SRV_CALLS_HERMES, "<think>\nadd it\n</think>\n\nfour", "add it#four"},
+    {SRV_CALLS_HERMES, "<think>for ever", "for ever#"},
+    {SRV_CALLS_HERMES,
+     "<think>a <tool_call>x</tool_call></think><tool_call>{\"name\":\"f\"}</tool_call>",
+     "a <tool_call>x</tool_call>#|f: {}"},
+    {SRV_CALLS_TAGS,
+     "Well\n<tool_call>\n<function=f>\n<parameter=s>\n12\n</parameter>\n<parameter=n>\n3\n"
+     "</parameter>\n<parameter=x>\na \"b\"\nc\n</parameter>\n</function>\n</tool_call>",
+     "#Well|f: {\"s\":\"12\",\"n\":3,\"x\":\"a \\\"b\\\"\\nc\"}"},
+    {SRV_CALLS_TAGS, "<function=g></function>", "#|g: {}"},
+    {SRV_CALLS_LLAMA3, "{\"name\": \"f\", \"parameters\": {\"n\": 1}}", "#|f: {\"n\": 1}"},
+    {SRV_CALLS_LLAMA3,
+     "<|python_tag|>{\"name\":\"f\",\"parameters\":{}};{\"name\":\"f\",\"parameters\":{\"n\":2}}",
+     "#|f: {}|f: {\"n\":2}"},
+    {SRV_CALLS_LLAMA3, "{\"name\": \"Bob\", \"parameters\": {}}",
+     "#{\"name\": \"Bob\", \"parameters\": {}}"},
+    {SRV_CALLS_LLAMA3, "so {\"name\": \"f\"}", "#so {\"name\": \"f\"}"},
+    {SRV_CALLS_MISTRAL,
+     "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"s\": \"a\"}, \"id\": \"abcdefghi\"}, "
+     "{\"name\":\"g\",\"arguments\":{}}]",
+     "#|f:abcdefghi {\"s\": \"a\"}|g: {}"},
+    {SRV_CALLS_MISTRAL, "Yes.[TOOL_CALLS]f[ARGS]{\"n\":1}[TOOL_CALLS]g[CALL_ID]123456789[ARGS]{}",
+     "#Yes.|f: {\"n\":1}|g:123456789 {}"},
+    {SRV_CALLS_MISTRAL, "[TOOL_CALLS][1]", "#[TOOL_CALLS][1]"},
+    {SRV_CALLS_DEEPSEEK,
+     "I ask." D_CALLS D_CALL "function" D_SEP "f\n```json\n{\"s\":\"a\"}\n```" D_CALL_END
+     "\n" D_CALL "function" D_SEP "g\n```json\n{}\n```" D_CALL_END D_CALLS_END,
+     "#I ask.|f: {\"s\":\"a\"}|g: {}"},
+    {SRV_CALLS_DEEPSEEK, D_CALLS D_CALL "f" D_SEP "{\"n\":1}" D_CALL_END D_CALLS_END,
+     "#|f: {\"n\":1}"},
+    {SRV_CALLS_FUNCTIONARY, "<function=f>{\"n\": 4}</function>", "#|f: {\"n\": 4}"},
+    {SRV_CALLS_GENERIC,
+     "{\"tool_calls\":[{\"name\":\"f\",\"arguments\":{\"n\":1}},"
+     "{\"function\":{\"name\":\"f\",\"arguments\":{}}}]}",
+     "#|f: {\"n\":1}|f: {}"},
+    {SRV_CALLS_GENERIC, " {\"name\":\"f\",\"arguments\":{\"n\":1}}", "#|f: {\"n\":1}"},
+    {SRV_CALLS_GENERIC, "{\"answer\": 42}", "#{\"answer\": 42}"},
+};
+enum { N_EXAMPLES = sizeof(examples) / sizeof(examples[0]) };
+
+static void calls_are_read_in_the_formats_of_templates(void)
+{
+    cJSON *tools = cJSON_Parse(tools_text);
+    for (int i = 0; i < N_EXAMPLES; i++) {
+        const struct srv_answer_options options = {.has_calls = true,
+                                                   .format = examples[i].format,
+                                                   .tools = tools,
+                                                   .takes_reasoning = true};
+        struct srv_answer answer;
+        char got[1024];
+        tnd_srv_answer_read(&options, examples[i].text, strlen(examples[i].text), true, &answer);
+        describe(&answer, examples[i].text, got, sizeof(got));
+        check_string(got, examples[i].want);
+        tnd_srv_answer_free(&answer);
+    }
+    cJSON_Delete(tools);
+}
+
+/* Whatever a reader was told of a beginning stays true. */
+static void what_was_told_of_a_beginning_is_never_taken_back(void)
+{
+    cJSON *tools = cJSON_Parse(tools_text);
+    for (int i = 0; i < N_EXAMPLES; i++) {
+        const char *text = examples[i].text;
+        struct srv_answer_options options = {.has_calls = true,
+                                             .format = examples[i].format,
+                                             .tools = tools,
+                                             .takes_reasoning = true};
+        struct srv_answer whole, part;
+        const size_t n = strlen(text);
+        tnd_srv_answer_read(&options, text, n, true, &whole);
+        for (size_t k = 0; k <= n; k++) {
+            tnd_srv_answer_read(&options, text, k, false, &part);
+            CU_ASSERT_TRUE(part.reasoning.end <= whole.reasoning.end);
+            CU_ASSERT_TRUE(part.content.end == part.content.begin ||
+                           (part.content.begin == whole.content.begin &&
+                            part.content.end <= whole.content.end));
+            CU_ASSERT_TRUE(part.n_calls <= whole.n_calls);
+            for (int c = 0; c < part.n_calls && c < whole.n_calls; c++) {
+                check_string(part.calls[c].arguments.bytes, whole.calls[c].arguments.bytes);
+            }
+            if (part.n_calls == 0 && part.content.end > part.content.begin) {
+                struct srv_answer later;
+                options.n_decided = part.content.end; /* a later reading goes on from there */
+                tnd_srv_answer_read(&options, text, n, true, &later);
+                check_int(later.n_calls, whole.n_calls);
+                check_int((int64_t)later.content.end, (int64_t)whole.content.end);
+                tnd_srv_answer_free(&later);
+                options.n_decided = 0;
+            }
+            tnd_srv_answer_free(&part);
+        }
+        tnd_srv_answer_free(&whole);
+    }
+    cJSON_Delete(tools);
+}
+
+static void formats_are_known_by_their_templates(void)
+{
+    static const struct {
+        const char *text;
+        enum srv_call_format want;
+    } rows[] = {
+        {"{{ '<tool_call>' }}", SRV_CALLS_HERMES},
+        {"<tool_call>\n<function=a>\n<parameter=b>", SRV_CALLS_TAGS},
+        {"{{ '[TOOL_CALLS] [' }}", SRV_CALLS_MISTRAL},
+        {"<|python_tag|> \"parameters\"", SRV_CALLS_LLAMA3},
+        {"<function=example_function_name> <|python_tag|>", SRV_CALLS_FUNCTIONARY},
+        {"{{ '" D_CALLS "' }} <|python_tag|>", SRV_CALLS_DEEPSEEK},
+        {"{{ messages }}", SRV_CALLS_GENERIC},
+        {NULL, SRV_CALLS_GENERIC},
+    };
+    enum srv_call_format format = SRV_CALLS_HERMES;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        check_int(tnd_srv_call_format_of(rows[i].text), rows[i].want);
+    }
+    for (int i = 0; i < SRV_N_CALL_FORMATS; i++) {
+        CU_ASSERT_TRUE(tnd_srv_call_format_from_name(
+            tnd_srv_call_format_name((enum srv_call_format)i), &format));
+        check_int(format, i);
+    }
+    CU_ASSERT_FALSE(tnd_srv_call_format_from_name("odd", &format));
+}
+
+/* A model, or who steers it, may write marks without end. */
+static void marks_without_end_take_little_time(void)
+{
+    enum { N = 200000 };
+    static char text[N + 1];
+    static const char *const marks[] = {"<tool_call>",        "<tool_call>{\"a\":[", "[TOOL_CALLS]",
+                                        D_CALLS D_CALL D_SEP, "<function=",          "{{{{"};
+    for (int format = 0; format < SRV_N_CALL_FORMATS; format++) {
+        const struct srv_answer_options options = {.has_calls = true,
+                                                   .format = (enum srv_call_format)format};
+        for (size_t m = 0; m < sizeof(marks) / sizeof(marks[0]); m++) {
+            struct srv_answer answer;
+            const size_t length = strlen(marks[m]);
+            for (size_t at = 0; at < N; at++) {
+                text[at] = marks[m][at % length];
+            }
+            tnd_srv_answer_read(&options, text, N, true, &answer);
+            CU_ASSERT_TRUE(answer.n_calls <= SRV_MAX_CALLS);
+            tnd_srv_answer_free(&answer);
+        }
+    }
+}
+
+/* ---- replies ---- */
+
+/* A chat's job with a text that the test writes, some bytes at a time. */
+static struct srv_job *job_new(const char *body_text, enum srv_call_format format, bool is_stream)
+{
+    struct srv_params params = {
+        .style = SRV_CHAT, .is_stream = is_stream, .max_tokens = 100, .takes_reasoning = true};
+    const struct srv_ids ids = {.ids = calloc(1, sizeof(int32_t)), .n = 1};
+    struct srv_body body;
+    CU_ASSERT_TRUE(tnd_srv_body_read(&body, body_text, strlen(body_text)));
+    CU_ASSERT_TRUE(tnd_srv_tools_read(&body, format, &params.tools));
+    tnd_srv_body_free(&body);
+    return tnd_srv_job_new(&params, &ids);
+}
+
+static void job_write(struct srv_job *job, const char *text, size_t n)
+{
+    const struct srv_token token = {.id = 1};
+    CU_ASSERT_TRUE(tnd_srv_job_add(job, &token, text, n));
+    (void)tnd_srv_job_stops(job);
+}
+
+static const char *member_of(const cJSON *object, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+    return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+static const char request[] = "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]}";
+static const char two_calls[] = "<think>hm</think>Wait.\n<tool_call>{\"name\":\"f\","
+                                "\"arguments\":{\"a\":1}}</tool_call><tool_call>"
+                                "{\"name\":\"f\",\"arguments\":{}}</tool_call>";
+
+static void a_whole_reply_has_calls_beside_its_content(void)
+{
+    const struct srv_server server = {.model_name = "m"};
+    struct srv_job *job = job_new(request, SRV_CALLS_HERMES, false);
+    struct srv_reply reply = {0};
+    job_write(job, two_calls, strlen(two_calls));
+    tnd_srv_job_finish(job, SRV_ENDED, NULL);
+    CU_ASSERT_TRUE(tnd_srv_read_whole(&server, job, &reply));
+    cJSON *root = cJSON_Parse(reply.body.bytes);
+    const cJSON *choice = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "choices"), 0);
+    const cJSON *message = cJSON_GetObjectItem(choice, "message");
+    const cJSON *calls = cJSON_GetObjectItem(message, "tool_calls");
+    check_string(member_of(choice, "finish_reason"), "tool_calls");
+    check_string(member_of(message, "content"), "Wait.");
+    check_string(member_of(message, "reasoning_content"), "hm");
+    CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(calls), 2);
+    const cJSON *first = cJSON_GetArrayItem(calls, 0), *second = cJSON_GetArrayItem(calls, 1);
+    check_string(member_of(cJSON_GetObjectItem(first, "function"), "arguments"), "{\"a\":1}");
+    CU_ASSERT_STRING_NOT_EQUAL(member_of(first, "id"), member_of(second, "id"));
+    cJSON_Delete(root);
+    tnd_srv_reply_free(&reply);
+    tnd_srv_job_unref(job);
+}
+
+/* Takes an event's deltas together. */
+static void take_delta(const cJSON *event, char *content, char *reasoning, char *arguments,
+                       char *reason)
+{
+    const cJSON *choice = cJSON_GetArrayItem(cJSON_GetObjectItem(event, "choices"), 0);
+    const cJSON *delta = cJSON_GetObjectItem(choice, "delta");
+    const cJSON *call = NULL;
+    strcat(content, member_of(delta, "content") != NULL ? member_of(delta, "content") : "");
+    strcat(reasoning,
+           member_of(delta, "reasoning_content") ? member_of(delta, "reasoning_content") : "");
+    cJSON_ArrayForEach(call, cJSON_GetObjectItem(delta, "tool_calls"))
+    {
+        strcat(arguments, member_of(cJSON_GetObjectItem(call, "function"), "arguments"));
+    }
+    if (member_of(choice, "finish_reason") != NULL) {
+        strcat(reason, member_of(choice, "finish_reason"));
+    }
+}
+
+static void a_stream_of_any_pieces_tells_the_same(void)
+{
+    const struct srv_server server = {.model_name = "m"};
+    for (size_t step = 1; step <= sizeof(two_calls); step += step < 20 ? 1 : 13) {
+        struct srv_job *job = job_new(request, SRV_CALLS_HERMES, true);
+        struct srv_reader reader = {0};
+        struct srv_text out = {0};
+        char content[256] = "", reasoning[256] = "", arguments[256] = "", reason[64] = "";
+        for (size_t at = 0; at < strlen(two_calls); at += step) {
+            const size_t left = strlen(two_calls) - at;
+            job_write(job, two_calls + at, left < step ? left : step);
+            CU_ASSERT_FALSE(tnd_srv_read_stream(&server, job, &reader, &out));
+        }
+        tnd_srv_job_finish(job, SRV_ENDED, NULL);
+        CU_ASSERT_TRUE(tnd_srv_read_stream(&server, job, &reader, &out));
+        for (char *at = out.bytes, *end; (end = strstr(at, "\n\n")) != NULL; at = end + 2) {
+            *end = '\0';
+            cJSON *event = cJSON_Parse(at + strlen("data: "));
+            take_delta(event, content, reasoning, arguments, reason);
+            cJSON_Delete(event);
+        }
+        check_string(content, "Wait.");
+        check_string(reasoning, "hm");
+        check_string(arguments, "{\"a\":1}{}");
+        check_string(reason, "tool_calls");
+        tnd_srv_text_free(&out);
+        tnd_srv_job_unref(job);
+    }
+}
+
+static void one_call_at_a_time_is_honoured(void)
+{
+    const struct srv_server server = {.model_name = "m"};
+    struct srv_job *job =
+        job_new("{\"parallel_tool_calls\":false,\"tools\":[{\"type\":\"function\","
+                "\"function\":{\"name\":\"f\"}}]}",
+                SRV_CALLS_HERMES, false);
+    struct srv_reply reply = {0};
+    job_write(job, two_calls, strlen(two_calls));
+    tnd_srv_job_finish(job, SRV_ENDED, NULL);
+    CU_ASSERT_TRUE(tnd_srv_read_whole(&server, job, &reply));
+    CU_ASSERT_PTR_NULL(strstr(reply.body.bytes, "\"arguments\":\"{}\""));
+    tnd_srv_reply_free(&reply);
+    tnd_srv_job_unref(job);
+}
+
+/* ---- requests ---- */
+
+static void tools_that_are_none_are_refused(void)
+{
+    static const char *const rows[][2] = {
+        {"{\"tools\":1}", "'tools' must be an array"},
+        {"{\"tools\":[{}]}", "only type function"},
+        {"{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"a b\"}}]}", "function.name"},
+        {"{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"a\",\"parameters\":1}}]}",
+         "must be an object"},
+        {"{\"tool_choice\":\"required\"}", "there are no 'tools'"},
+        {"{\"tool_choice\":\"odd\"}", "'tool_choice' must be"},
+        {"{\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"g\"}}}",
+         "there is no function 'g'"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct srv_body body;
+        struct srv_tools tools;
+        CU_ASSERT_TRUE(tnd_srv_body_read(&body, rows[i][0], strlen(rows[i][0])));
+        CU_ASSERT_FALSE(tnd_srv_tools_read(&body, SRV_CALLS_HERMES, &tools));
+        check_contains(body.fault, rows[i][1]);
+        tnd_srv_tools_free(&tools);
+        tnd_srv_body_free(&body);
+    }
+}
+
+/* A conversation with calls and results goes through a template that knows none of them. */
+static void calls_and_results_stand_in_the_prompt(void)
+{
+    static const char body[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Weather?\"},"
+        "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"1\",\"type\":"
+        "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}}]},"
+        "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"sun\"},"
+        "{\"role\":\"tool\",\"tool_call_id\":\"2\",\"content\":\"rain\"}],"
+        "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]}";
+    static char out[8192];
+    struct tnd_served s;
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    s.server.call_format = SRV_CALLS_HERMES;
+    check_int(tnd_ask_whole(&s, "/apply-template", body, out, sizeof(out)), 200);
+    check_contains(out, "\\\"name\\\":\\\"f\\\"");
+    check_contains(out,
+                   "<tool_call>\\n{\\\"name\\\": \\\"f\\\", \\\"arguments\\\": {\\\"a\\\":1}}");
+    check_contains(out, "<tool_response>\\nsun\\n</tool_response>\\n<tool_response>\\nrain");
+    check_int(tnd_ask_whole(&s, "/apply-template",
+                            "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{}]}]}", out,
+                            sizeof(out)),
+              400);
+    tnd_served_close(&s);
+}
+
+static CU_TestInfo tests[] = {
+    {"calls_are_read_in_the_formats_of_templates", calls_are_read_in_the_formats_of_templates},
+    {"what_was_told_of_a_beginning_is_never_taken_back",
+     what_was_told_of_a_beginning_is_never_taken_back},
+    {"formats_are_known_by_their_templates", formats_are_known_by_their_templates},
+    {"marks_without_end_take_little_time", marks_without_end_take_little_time},
+    {"a_whole_reply_has_calls_beside_its_content", a_whole_reply_has_calls_beside_its_content},
+    {"a_stream_of_any_pieces_tells_the_same", a_stream_of_any_pieces_tells_the_same},
+    {"one_call_at_a_time_is_honoured", one_call_at_a_time_is_honoured},
+    {"tools_that_are_none_are_refused", tools_that_are_none_are_refused},
+    {"calls_and_results_stand_in_the_prompt", calls_and_results_stand_in_the_prompt},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_server_calls[];
+CU_SuiteInfo suites_server_calls[] = {
+    {"calls", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};

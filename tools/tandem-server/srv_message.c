@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * The assistant's message of a chat. */
+#include "tools/tandem-server/srv_message.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct srv_answer_options tnd_srv_message_options(const struct srv_job *job)
+{
+    const struct srv_params *params = &job->params;
+    return (struct srv_answer_options){.has_calls = params->tools.list != NULL,
+                                       .format = params->tools.format,
+                                       .tools = params->tools.list,
+                                       .takes_reasoning = params->takes_reasoning};
+}
+
+/* Nine letters and digits, as Mistral's templates want them; FNV-1a over the job's name. */
+void tnd_srv_call_id(const struct srv_job *job, const struct srv_call *call, int i, char *out)
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    uint64_t hash = 14695981039346656037u + (uint64_t)i;
+    if (call->id[0] != '\0') {
+        memcpy(out, call->id, strlen(call->id) + 1);
+        return;
+    }
+    for (const char *at = job->id; *at != '\0'; at++) {
+        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    }
+    for (int k = 0; k < 9; k++, hash /= 36) {
+        out[k] = digits[hash % 36];
+    }
+    out[9] = '\0';
+}
+
+static void add_call(const struct srv_job *job, const struct srv_call *call, int i, bool has_index,
+                     struct srv_text *out)
+{
+    char id[41];
+    tnd_srv_call_id(job, call, i, id);
+    tnd_srv_print(out, "%s{", i > 0 && !has_index ? "," : "");
+    if (has_index) {
+        tnd_srv_print(out, "\"index\":%d,", i);
+    }
+    tnd_srv_print(out, "\"id\":");
+    tnd_srv_add_json_text(out, id);
+    tnd_srv_print(out, ",\"type\":\"function\",\"function\":{\"name\":");
+    tnd_srv_add_json_text(out, call->name);
+    tnd_srv_print(out, ",\"arguments\":");
+    tnd_srv_add_json(out, call->arguments.bytes, call->arguments.n);
+    tnd_srv_print(out, "}}");
+}
+
+static void add_span(const char *text, struct srv_span span, struct srv_text *out)
+{
+    tnd_srv_add_json(out, text + span.begin, span.end - span.begin);
+}
+
+/* Calls beyond the first are dropped where the request wants one at a time. */
+static int count_calls(const struct srv_job *job, const struct srv_answer *answer)
+{
+    return answer->n_calls > 1 && !job->params.tools.is_parallel ? 1 : answer->n_calls;
+}
+
+int tnd_srv_message_add(const struct srv_job *job, struct srv_text *out)
+{
+    const struct srv_answer_options options = tnd_srv_message_options(job);
+    const char *text = job->text.bytes != NULL ? job->text.bytes : "";
+    struct srv_answer answer;
+    tnd_srv_answer_read(&options, text, job->text.n, true, &answer);
+    const int n = count_calls(job, &answer);
+    struct srv_text content = {0};
+    tnd_srv_add(&content, text + answer.content.begin, answer.content.end - answer.content.begin);
+    tnd_srv_add(&content, text + answer.rest.begin, answer.rest.end - answer.rest.begin);
+    tnd_srv_print(out, "{\"role\":\"assistant\",\"content\":");
+    if (n > 0 && content.n == 0) {
+        tnd_srv_print(out, "null");
+    } else {
+        tnd_srv_add_json(out, content.bytes, content.n);
+    }
+    out->failed = out->failed || content.failed;
+    tnd_srv_text_free(&content);
+    if (answer.reasoning.end > answer.reasoning.begin) {
+        tnd_srv_print(out, ",\"reasoning_content\":");
+        add_span(text, answer.reasoning, out);
+    }
+    for (int i = 0; i < n; i++) {
+        tnd_srv_print(out, "%s", i == 0 ? ",\"tool_calls\":[" : "");
+        add_call(job, &answer.calls[i], i, false, out);
+        tnd_srv_print(out, "%s", i == n - 1 ? "]" : "");
+    }
+    tnd_srv_print(out, "}");
+    out->failed = out->failed || answer.failed;
+    tnd_srv_answer_free(&answer);
+    return n;
+}
+
+/* What is new of two spans, one behind the other, as one member. */
+static void add_new(const char *name, const char *text, struct srv_span first,
+                    struct srv_span second, size_t *io_told, struct srv_text *out)
+{
+    const struct srv_span spans[] = {first, second};
+    struct srv_text fresh = {0};
+    for (int i = 0; i < 2; i++) {
+        const size_t begin = *io_told > spans[i].begin ? *io_told : spans[i].begin;
+        if (spans[i].end > begin) {
+            tnd_srv_add(&fresh, text + begin, spans[i].end - begin);
+            *io_told = spans[i].end;
+        }
+    }
+    if (fresh.n > 0) {
+        tnd_srv_print(out, "%s\"%s\":", out->n > 0 ? "," : "", name);
+        tnd_srv_add_json(out, fresh.bytes, fresh.n);
+    }
+    out->failed = out->failed || fresh.failed;
+    tnd_srv_text_free(&fresh);
+}
+
+void tnd_srv_message_add_delta(const struct srv_job *job, struct srv_reader *reader, size_t n,
+                               bool is_final, struct srv_text *out)
+{
+    const struct srv_span none = {0, 0};
+    struct srv_answer_options options = tnd_srv_message_options(job);
+    const char *text = job->text.bytes != NULL ? job->text.bytes : "";
+    struct srv_answer answer;
+    struct srv_text delta = {0};
+    options.n_decided = reader->n_decided;
+    tnd_srv_answer_read(&options, text, n, is_final, &answer);
+    add_new("reasoning_content", text, answer.reasoning, none, &reader->n_reasoning, &delta);
+    add_new("content", text, answer.content, answer.rest, &reader->n_content, &delta);
+    if (answer.n_calls == 0) {
+        reader->n_decided = reader->n_content; /* a later reading begins in front of all calls */
+    }
+    const int n_calls = count_calls(job, &answer);
+    for (int i = reader->n_calls; i < n_calls; i++) {
+        tnd_srv_print(&delta, "%s%s", delta.n > 0 && i == reader->n_calls ? "," : "",
+                      i == reader->n_calls ? "\"tool_calls\":[" : ",");
+        add_call(job, &answer.calls[i], i, true, &delta);
+        tnd_srv_print(&delta, "%s", i == n_calls - 1 ? "]" : "");
+    }
+    reader->n_calls = n_calls > reader->n_calls ? n_calls : reader->n_calls;
+    tnd_srv_add(out, delta.bytes, delta.n);
+    out->failed = out->failed || delta.failed || answer.failed;
+    tnd_srv_text_free(&delta);
+    tnd_srv_answer_free(&answer);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * Messages of a chat, with functions that may be called, their calls and results, as the texts of a
+ * template that knows a system, users and assistants. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tandem-server/srv_params.h"
+
+enum { MAX_MESSAGES = 4096 };
+
+struct messages {
+    struct tandem_message *items;
+    size_t n;
+    struct srv_text texts; /* of all, one behind the other */
+    struct srv_tools tools;
+    bool was_result; /* the last one was a call's result */
+};
+
+/* The text of a message: a string, or parts {"type":"text","text":".."} one behind the other. */
+static bool content_of(struct srv_body *body, const cJSON *message, int i, struct srv_text *out)
+{
+    const cJSON *content = cJSON_GetObjectItemCaseSensitive(message, "content");
+    if (cJSON_IsString(content)) {
+        tnd_srv_add(out, content->valuestring, strlen(content->valuestring));
+        return true;
+    }
+    if (!cJSON_IsArray(content)) {
+        return tnd_srv_body_fault(body, "message %d: 'content' must be a string or parts", i);
+    }
+    for (const cJSON *part = content->child; part != NULL; part = part->next) {
+        const cJSON *type = cJSON_GetObjectItemCaseSensitive(part, "type");
+        const cJSON *text = cJSON_GetObjectItemCaseSensitive(part, "text");
+        if (!cJSON_IsString(type) || strcmp(type->valuestring, "text") != 0 ||
+            !cJSON_IsString(text)) {
+            return tnd_srv_body_fault(body, "message %d: only parts of type text are supported", i);
+        }
+        tnd_srv_add(out, text->valuestring, strlen(text->valuestring));
+    }
+    return true;
+}
+
+static void add_tools(struct messages *messages)
+{
+    if (messages->tools.list != NULL) {
+        tnd_srv_tools_describe(&messages->tools, &messages->texts);
+    }
+}
+
+/* The text of a message, with the calls of an assistant's. */
+static bool add_text(struct srv_body *body, struct messages *messages, const cJSON *message, int i)
+{
+    const cJSON *content = cJSON_GetObjectItemCaseSensitive(message, "content");
+    const cJSON *calls = cJSON_GetObjectItemCaseSensitive(message, "tool_calls");
+    const bool has_none = content == NULL || cJSON_IsNull(content);
+    return ((has_none && cJSON_IsArray(calls)) || content_of(body, message, i, &messages->texts)) &&
+           tnd_srv_tools_add_calls(body, messages->tools.format, message, &messages->texts);
+}
+
+/* Results of calls are the user's; those of one turn together are one message. */
+static bool add_message(struct srv_body *body, struct messages *messages, const cJSON *message,
+                        int i)
+{
+    const cJSON *role = cJSON_GetObjectItemCaseSensitive(message, "role");
+    struct srv_text *texts = &messages->texts;
+    size_t begin = texts->n;
+    if (!cJSON_IsString(role)) {
+        return tnd_srv_body_fault(body, "message %d: 'role' must be a string", i);
+    }
+    const char *name = role->valuestring;
+    const bool is_result = strcmp(name, "tool") == 0;
+    /* "developer": OpenAI's name for what the system says to newer models */
+    name = is_result ? "user" : strcmp(name, "developer") == 0 ? "system" : name;
+    if (is_result && messages->was_result) {
+        tnd_srv_add(texts, "\n", 1);
+        begin -= messages->items[--messages->n].n;
+    }
+    if (is_result) {
+        tnd_srv_tools_add_result(messages->tools.format, false, texts);
+    }
+    if (!add_text(body, messages, message, i)) {
+        return false;
+    }
+    if (is_result) {
+        tnd_srv_tools_add_result(messages->tools.format, true, texts);
+    } else if (i == 0 && strcmp(name, "system") == 0 && messages->tools.list != NULL) {
+        tnd_srv_add(texts, "\n\n", 2);
+        add_tools(messages);
+    }
+    messages->items[messages->n++] = (struct tandem_message){.role = name, .n = texts->n - begin};
+    messages->was_result = is_result;
+    return true;
+}
+
+static bool is_systems(const cJSON *message)
+{
+    const cJSON *role = cJSON_GetObjectItemCaseSensitive(message, "role");
+    return cJSON_IsString(role) && (strcmp(role->valuestring, "system") == 0 ||
+                                    strcmp(role->valuestring, "developer") == 0);
+}
+
+static bool read_messages(struct srv_body *body, const cJSON *array, struct messages *messages)
+{
+    int i = 0;
+    if (messages->tools.list != NULL && !is_systems(array->child)) {
+        add_tools(messages);
+        messages->items[messages->n++] =
+            (struct tandem_message){.role = "system", .n = messages->texts.n};
+    }
+    for (const cJSON *one = array->child; one != NULL; one = one->next, i++) {
+        if (!add_message(body, messages, one, i)) {
+            return false;
+        }
+    }
+    return !messages->texts.failed || tnd_srv_body_fault(body, "no memory for the messages");
+}
+
+static bool encode_messages(const struct srv_server *server, struct srv_body *body,
+                            struct messages *messages, struct srv_ids *out)
+{
+    struct tandem_error error = {0};
+    const char *at = messages->texts.bytes != NULL ? messages->texts.bytes : "";
+    size_t n_ids = 0;
+    for (size_t i = 0; i < messages->n; i++) {
+        messages->items[i].text = at;
+        at += messages->items[i].n;
+    }
+    const size_t capacity = 2 * messages->texts.n + 64 * messages->n + 64;
+    int32_t *ids = malloc(capacity * sizeof(ids[0]));
+    if (ids == NULL) {
+        return tnd_srv_body_fault(body, "no memory for %zu tokens", capacity);
+    }
+    if (tandem_chat_encode(server->template_name, server->tokenizer, messages->items, messages->n,
+                           ids, capacity, &n_ids, &error) != TANDEM_OK) {
+        free(ids);
+        return tnd_srv_body_fault(body, "%.180s", error.text);
+    }
+    *out = (struct srv_ids){.ids = ids, .n = n_ids};
+    return true;
+}
+
+bool tnd_srv_messages_read(const struct srv_server *server, struct srv_body *body,
+                           struct srv_ids *out)
+{
+    const cJSON *array = tnd_srv_body_member(body, "messages");
+    const int n = cJSON_GetArraySize(array);
+    struct messages messages = {.n = 0};
+    if (!cJSON_IsArray(array) || n < 1 || n > MAX_MESSAGES) {
+        return tnd_srv_body_fault(body, "'messages' must be an array of 1 to %d", MAX_MESSAGES);
+    }
+    messages.items = calloc((size_t)n + 1, sizeof(messages.items[0]));
+    const bool is_good = messages.items != NULL
+                             ? tnd_srv_tools_read(body, server->call_format, &messages.tools) &&
+                                   read_messages(body, array, &messages) &&
+                                   encode_messages(server, body, &messages, out)
+                             : tnd_srv_body_fault(body, "no memory for %d messages", n);
+    tnd_srv_tools_free(&messages.tools);
+    tnd_srv_text_free(&messages.texts);
+    free(messages.items);
+    return is_good;
+}
