@@ -308,6 +308,28 @@ static void place_views(struct tandem_graph *graph)
     graph->n_views = n_kept;
 }
 
+/* What was marked for a graph that cannot be finished is free for another one. */
+static void give_up(struct tandem_graph *graph)
+{
+    struct tandem_tensor *tensor = graph->context->last_pending;
+    for (; tensor != NULL; tensor = tensor->previous) {
+        if (tensor->graph == graph) {
+            tensor->graph = NULL;
+            tensor->flags &= ~TND_TENSOR_OUTPUT;
+            tensor->n_readers = 0;
+            if (tensor->root == tensor) {
+                tensor->data = NULL;
+                tensor->buffer = NULL;
+                tensor->plan_offset = -1;
+            }
+        }
+    }
+    graph->n_nodes = 0;
+    graph->n_views = 0;
+    graph->n_pending = 0;
+    graph->latest = NULL;
+}
+
 enum tandem_status tandem_graph_finish(tandem_graph *graph, struct tandem_error *error)
 {
     if (graph == NULL) {
@@ -327,8 +349,7 @@ enum tandem_status tandem_graph_finish(tandem_graph *graph, struct tandem_error 
         graph->serial = tnd_new_serial();
         return TANDEM_OK;
     }
-    graph->n_nodes = 0;
-    graph->n_views = 0;
+    give_up(graph);
     return tandem_context_status(context, error);
 }
 

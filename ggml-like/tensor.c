@@ -88,6 +88,13 @@ enum tandem_status tandem_context_status(const tandem_context *context, struct t
     return context->error.status;
 }
 
+void tandem_context_clear_error(tandem_context *context)
+{
+    if (context != NULL) {
+        memset(&context->error, 0, sizeof(context->error));
+    }
+}
+
 size_t tandem_context_bytes(const tandem_context *context)
 {
     return context == NULL ? 0 : tnd_arena_bytes(&context->arena);

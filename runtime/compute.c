@@ -218,6 +218,12 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
     return status;
 }
 
+bool tandem_cancel_flag(void *user)
+{
+    const volatile int32_t *flag = user; /* only ever read: no order with other memory is needed */
+    return flag != NULL && *flag != 0;
+}
+
 /* ---- what devices keep ---- */
 
 enum tandem_status tandem_runtime_fetch(tandem_runtime *runtime, const tandem_tensor *tensor,

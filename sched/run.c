@@ -99,13 +99,7 @@ static void run_together(struct tnd_run *run, int g, int count)
 /* What worker 0 does before a group; false ends the run. */
 static bool begin_group(struct tnd_run *run, int g)
 {
-    const struct tnd_exec_run_options *options = run->options;
-    if (options->cancel != NULL && run->status == TANDEM_OK && options->cancel(options->user)) {
-        run->status =
-            tnd_error_set(&run->error, TANDEM_E_CANCELLED, "exec", g, run->steps->n_groups,
-                          "cancelled by the caller before group %d of %d", g, run->steps->n_groups);
-        atomic_store_explicit(&run->stop, true, memory_order_relaxed);
-    }
+    tnd_run_ask_cancel(run);
     if (!tnd_run_is_stopped(run) && run->n_flights > 0) {
         tnd_run_sync_flights(run, g);
     }

@@ -121,7 +121,8 @@ struct tnd_run {
     int n_times;
     enum tandem_status status; /* of worker 0's own doing: cancel, devices */
     struct tandem_error error;
-    int failed_step; /* of `status`; -1: none */
+    int failed_step;   /* of `status`; -1: none */
+    uint64_t asked_ns; /* when `cancel` was asked last */
 
     /* ---- kept from run to run ---- */
     struct tnd_expansion *expansion; /* NULL: none was needed yet */
@@ -184,6 +185,9 @@ static inline const struct tnd_step *tnd_run_steps_of(const struct tnd_run *run,
 {
     return &run->steps->steps[group->first_step];
 }
+
+/** Worker 0: asks the caller whether to go on, and stops the run if not. */
+void tnd_run_ask_cancel(struct tnd_run *run);
 
 /** Whether an error or cancel has ended the run. */
 static inline bool tnd_run_is_stopped(const struct tnd_run *run)

@@ -17,6 +17,35 @@ static tandem_backend *backend_of(const struct tnd_run *run, const struct tnd_st
     return tnd_registry_backend(run->registry, step->backend);
 }
 
+/* ---- cancelling ---- */
+
+void tnd_run_ask_cancel(struct tnd_run *run)
+{
+    const struct tnd_exec_run_options *options = run->options;
+    if (options->cancel == NULL || run->status != TANDEM_OK) {
+        return;
+    }
+    run->asked_ns = run->clock->now_ns(run->clock);
+    if (options->cancel(options->user)) {
+        run->status = tnd_error_set(&run->error, TANDEM_E_CANCELLED, "exec", run->group_next,
+                                    run->steps->n_groups,
+                                    "cancelled by the caller, %d of %d groups begun",
+                                    run->group_next, run->steps->n_groups);
+        atomic_store_explicit(&run->stop, true, memory_order_relaxed);
+    }
+}
+
+/* Inside a node that takes long, where the caller's thread takes its chunks. */
+static void ask_again(struct tnd_run_worker *self)
+{
+    enum { ASK_NS = 10 * 1000 * 1000 }; /* 0.01 s: nobody waits for less, and asking may be dear */
+    struct tnd_run *run = self->run;
+    if (run->options->cancel != NULL && self == &run->workers[0] &&
+        run->clock->now_ns(run->clock) - run->asked_ns >= ASK_NS) {
+        tnd_run_ask_cancel(run);
+    }
+}
+
 /* ---- what backends see of a worker ---- */
 
 bool tnd_run_next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
@@ -24,6 +53,7 @@ bool tnd_run_next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t c
 {
     struct tnd_run_worker *self = (struct tnd_run_worker *)worker;
     TND_ASSERT(worker->index >= 0 && worker->index < worker->count && self->loop > 0);
+    ask_again(self);
     if (n_items <= 0 || tnd_run_is_stopped(self->run)) {
         return false;
     }

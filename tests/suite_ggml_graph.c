@@ -208,6 +208,35 @@ static void a_null_result_fails_the_graph(void)
     tandem_context_free(c);
 }
 
+static void a_context_goes_on_behind_an_error_that_was_cleared(void)
+{
+    struct tandem_error error = {0};
+    tandem_context *c = ggml_context();
+    tandem_tensor *x = ggml_ramp(c, 1.0f, 4, 0, 0, 0);
+    tandem_tensor *y = tandem_scale(c, x, 2.0f);
+    CU_ASSERT_PTR_NULL(tandem_add(c, y, ggml_ramp(c, 1.0f, 3, 0, 0, 0)));
+    CU_ASSERT_PTR_NULL(tandem_scale(c, x, 2.0f));
+    tandem_context_clear_error(c);
+    check_ok(tandem_context_status(c, NULL));
+    tandem_graph *failed = tandem_graph_new(c);
+    tandem_graph_add(failed, tandem_scale(c, y, 3.0f));
+    tandem_graph_add(failed, NULL);
+    check_status(tandem_graph_finish(failed, &error), TANDEM_E_ARGUMENT, "NULL", &error);
+    tandem_context_clear_error(c);
+    tandem_tensor *z = tandem_scale(c, y, 5.0f); /* y was marked for the graph that failed */
+    tandem_graph *graph = finished(c, &z, 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(graph);
+    check_ok(ggml_compute(graph, NULL));
+    float got[4], want[4];
+    check_ok(tandem_tensor_get(z, 0, 4, got, NULL));
+    check_ok(tandem_tensor_get(x, 0, 4, want, NULL));
+    for (int i = 0; i < 4; i++) {
+        CU_ASSERT_DOUBLE_EQUAL(got[i], 10.0 * (double)want[i], 1e-6);
+    }
+    tandem_context_clear_error(NULL);
+    tandem_context_free(c);
+}
+
 static void an_empty_graph_and_a_leaf_need_nothing(void)
 {
     tandem_context *c = ggml_context();
@@ -376,6 +405,8 @@ static CU_TestInfo graph_tests[] = {
      finish_returns_the_first_error_of_the_builders},
     {"graphs_are_finished_once_and_closed_then", graphs_are_finished_once_and_closed_then},
     {"a_null_result_fails_the_graph", a_null_result_fails_the_graph},
+    {"a_context_goes_on_behind_an_error_that_was_cleared",
+     a_context_goes_on_behind_an_error_that_was_cleared},
     {"an_empty_graph_and_a_leaf_need_nothing", an_empty_graph_and_a_leaf_need_nothing},
     {"outputs_of_one_graph_feed_the_next", outputs_of_one_graph_feed_the_next},
     {"weights_of_another_context_are_only_read", weights_of_another_context_are_only_read},

@@ -376,7 +376,9 @@ static void a_run_can_be_cancelled_before_any_group(void)
 {
     struct fakes fakes;
     struct network net = network_new(8);
-    fakes_open(&fakes, 2, -1, NULL);
+    struct tnd_clock_virtual clock; /* stands still: no node takes long */
+    tnd_clock_virtual_init(&clock, 0);
+    fakes_open(&fakes, 2, -1, &clock);
     tandem_plan *plan = network_plan(&fakes, &net, 2);
     fake_plan_node(plan, 3, fakes.cpu_slot, 1);
     for (int n = 0;; n++) {
@@ -398,6 +400,37 @@ static void a_run_can_be_cancelled_before_any_group(void)
         }
     }
     check_network(&net, "after cancels");
+    tandem_plan_free(plan);
+    fakes_close(&fakes);
+    tandem_context_free(net.context);
+}
+
+struct slow_caller {
+    struct tnd_clock_virtual clock;
+    int polls_left;
+};
+
+static bool cancel_late(void *user)
+{
+    struct slow_caller *caller = user;
+    tnd_clock_virtual_advance(&caller->clock, 20 * 1000 * 1000);
+    return caller->polls_left-- <= 0;
+}
+
+static void a_node_that_takes_long_can_be_cancelled(void)
+{
+    struct fakes fakes;
+    struct network net = network_new(8);
+    struct slow_caller caller = {.polls_left = 1}; /* before group 0, then inside it */
+    struct tandem_error error = {0};
+    tnd_clock_virtual_init(&caller.clock, 0);
+    fakes_open(&fakes, 2, -1, &caller.clock);
+    tandem_plan *plan = network_plan(&fakes, &net, 2);
+    struct tnd_exec_run_options options = {.cancel = cancel_late, .user = &caller};
+    check_status(tnd_exec_run(fakes.exec, net.graph, plan, &options, &error), TANDEM_E_CANCELLED,
+                 "1 of", &error);
+    check_status(tnd_exec_run(fakes.exec, net.graph, plan, NULL, &error), TANDEM_OK, NULL, &error);
+    check_network(&net, "after a cancel inside a node");
     tandem_plan_free(plan);
     fakes_close(&fakes);
     tandem_context_free(net.context);
@@ -601,6 +634,7 @@ static CU_TestInfo tests[] = {
     {"allocations_that_fail_leave_the_executor_usable",
      allocations_that_fail_leave_the_executor_usable},
     {"a_run_can_be_cancelled_before_any_group", a_run_can_be_cancelled_before_any_group},
+    {"a_node_that_takes_long_can_be_cancelled", a_node_that_takes_long_can_be_cancelled},
     {"callers_share_one_executor", callers_share_one_executor},
     {"a_device_overlaps_with_an_independent_product",
      a_device_overlaps_with_an_independent_product},

@@ -370,7 +370,8 @@ tandem_runtime_prepare(tandem_runtime *runtime, const tandem_graph *graph, const
  *  takes part in the computation; they must neither use the graph nor close the runtime. */
 struct tandem_compute_options {
     size_t size; /**< sizeof(struct tandem_compute_options) */
-    /** Asked between nodes; true ends the computation with CANCELLED. May be NULL. */
+    /** Asked between nodes and, in nodes that take long, every 0.01 s; true ends the computation
+     *  with CANCELLED. May be NULL; tandem_cancel_flag asks a variable. */
     bool (*cancel)(void *user);
     /** Told now and then: nodes done, nodes in all. May be NULL. */
     void (*progress)(void *user, int n_done, int n_total);
@@ -396,6 +397,10 @@ TANDEM_API enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, ta
                                                      const tandem_plan *plan,
                                                      const struct tandem_compute_options *options,
                                                      struct tandem_error *error);
+
+/** A function for the members `cancel` of options: `user` points at an int32_t, 0 until another
+ *  thread or a signal handler sets it to cancel. NULL never cancels. Never fails. Any thread. */
+TANDEM_API bool tandem_cancel_flag(void *user);
 
 /** A time of the table that computations do not bear out. The layout is fixed for good. */
 struct tandem_drift_info {

@@ -111,6 +111,10 @@ TANDEM_API void tandem_context_reset(tandem_context *context);
 TANDEM_API enum tandem_status tandem_context_status(const tandem_context *context,
                                                     struct tandem_error *error);
 
+/** Forgets the recorded error: builders work again. What was made before it stays; what failed was
+ *  never made. NULL is allowed. Never fails. One thread at a time. */
+TANDEM_API void tandem_context_clear_error(tandem_context *context);
+
 /** Results of operations that are built from now on belong to a chain, 0 to TANDEM_MAX_CHAINS - 1;
  *  0 unless set, and after a reset. Intermediate results share memory with those of their own chain
  *  alone: chains of one graph that do not need one another, such as micro-batches that go through

@@ -22,7 +22,8 @@ A model that continues a text::
 Objects that own something of the library have ``close()``, work with ``with``, and close themselves
 when nobody refers to them. Failures raise ``TandemError``. numpy is needed where it is named only.
 """
-from ._native import (TandemError, library_path as _library_path, load_into_ggml as _load_into_ggml,
+from ._handle import TandemError
+from ._native import (library_path as _library_path, load_into_ggml as _load_into_ggml,
                       tandem as _tandem)
 from .models import Chat, Hparams, Model, Sampler, Session, Tokenizer
 from .runtime import (Choice, Device, Drift, Objective, Plan, Profile, Runtime, RuntimeInfo, Table,
@@ -39,7 +40,7 @@ __all__ = [
 
 def version() -> str:
     """Version of the library that is loaded, such as "0.2.0"."""
-    return _tandem.tandem_version().decode()
+    return str(_tandem.tandem_version().decode())
 
 
 __version__ = version()

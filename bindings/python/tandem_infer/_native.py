@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""The C interface as ctypes sees it: libraries, structures, prototypes. tests/test_layout.py compares
-each structure with the headers; nothing else of the package knows a layout."""
+"""The C interface as ctypes sees it: libraries, structures, prototypes. tests/layout.py compares each
+structure with the headers; nothing else of the package knows a layout. Every call passes one gate
+(_guarded), which checks each argument by its kind and takes turns on the objects."""
 import ctypes
+import operator
 import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float,
                     c_int, c_int32, c_int64, c_size_t, c_ubyte, c_uint8, c_uint32, c_uint64,
                     c_ulong, c_void_p)
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, List, Tuple, Type
+from typing import Any, Dict, List, Optional, Tuple, Type
+
+from ._handle import Needs, State, TandemError, turn
 
 #: The library's binary interface (include/tandem/version.h), part of its file's name.
 SUFFIX = ".so.0.2"
@@ -169,9 +173,149 @@ TuneProgressFn = CFUNCTYPE(c_bool, c_void_p, c_double, c_double)
 EmitFn = CFUNCTYPE(c_bool, c_void_p, POINTER(c_char), c_size_t)
 LogFn = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_char_p)
 
+# ---- kinds of arguments ----
+
+
+class Kind:
+    """How an argument is checked and what C gets; this one serves pointers that the package makes."""
+
+    is_raw = True
+    is_object = False
+
+    def __init__(self, ctype: Any) -> None:
+        self.ctype = ctype
+
+    def check(self, value: Any, what: str, needs: List[Needs]) -> Any:
+        return value
+
+
+def told(value: Any) -> str:
+    """A value in a message: not longer than a line."""
+    try:
+        written = repr(value)
+    except Exception:  # pylint: disable=broad-except  # the program's own __repr__
+        written = "?"
+    return f"{written if len(written) <= 60 else written[:57] + '...'} ({type(value).__name__})"
+
+
+class Integer(Kind):
+    """Within the range of its C type; ctypes alone cuts."""
+
+    is_raw = False
+
+    def __init__(self, ctype: Any) -> None:
+        super().__init__(ctype)
+        bits = 8 * ctypes.sizeof(ctype)
+        self.low = -(1 << (bits - 1)) if ctype(-1).value < 0 else 0
+        self.high = (1 << (bits if self.low == 0 else bits - 1)) - 1
+
+    def check(self, value: Any, what: str, needs: Any = None) -> int:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise TypeError(f"{what}: {told(value)}, expected an integer") from None
+        if not self.low <= number <= self.high:
+            raise OverflowError(f"{what}: {told(value)}, expected {self.low} to {self.high}")
+        return number
+
+
+class Real(Kind):
+    is_raw = False
+
+    def check(self, value: Any, what: str, needs: Any = None) -> float:
+        if isinstance(value, (str, bytes, bytearray)) or not (
+                hasattr(value, "__float__") or hasattr(value, "__index__")):
+            raise TypeError(f"{what}: {told(value)}, expected a number")
+        try:
+            return float(value)
+        except OverflowError:
+            raise OverflowError(f"{what}: {told(value)}, expected a float") from None
+
+
+class Truth(Kind):
+    is_raw = False
+
+    def check(self, value: Any, what: str, needs: Any = None) -> bool:
+        if value is None or isinstance(value, (str, bytes)):
+            raise TypeError(f"{what}: {told(value)}, expected True or False")
+        return bool(value)
+
+
+class Text(Kind):
+    """str, or bytes; without a zero, at which C ends."""
+
+    is_raw = False
+
+    def __init__(self, optional: bool = False) -> None:
+        super().__init__(c_char_p)
+        self.optional = optional
+
+    def check(self, value: Any, what: str, needs: Any = None) -> Optional[bytes]:
+        if value is None and self.optional:
+            return None
+        if not isinstance(value, (str, bytes)):
+            raise TypeError(f"{what}: {told(value)}, expected a text")
+        data = value.encode() if isinstance(value, str) else value
+        if b"\0" in data:
+            raise ValueError(f"{what}: {told(value)}, expected a text without zero bytes")
+        return data
+
+
+class FilePath(Kind):
+    is_raw = False
+
+    def __init__(self) -> None:
+        super().__init__(c_char_p)
+
+    def check(self, value: Any, what: str, needs: Any = None) -> bytes:
+        try:
+            data = os.fsencode(os.fspath(value))
+        except TypeError:
+            raise TypeError(f"{what}: {told(value)}, expected a path") from None
+        if b"\0" in data:
+            raise ValueError(f"{what}: {told(value)}, expected a path without zero bytes")
+        return data
+
+
+class Object(Kind):
+    """One of the package's own, by its class's word for it (``_what``). ``_needs`` are turns that
+    the call takes; a tensor and a graph look at their context (``_check``) when it has them."""
+
+    is_raw = False
+    is_object = True
+
+    def __init__(self, what: str, optional: bool = False) -> None:
+        super().__init__(c_void_p)
+        self.what = what
+        self.optional = optional
+
+    def check(self, value: Any, what: str, needs: List[Needs]) -> Any:
+        if value is None and self.optional:
+            return None
+        if getattr(type(value), "_what", None) != self.what:
+            raise TypeError(f"{what}: {told(value)}, expected a {self.what}"
+                            f"{' or None' if self.optional else ''}")
+        needs.append(value._needs)
+        return value
+
+
+#: Kinds by the C type of an argument or member.
+KINDS: Dict[Any, Kind] = {
+    **{ctype: Integer(ctype) for ctype in (c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint32,
+                                           c_uint64)},
+    c_float: Real(c_float), c_double: Real(c_double), c_bool: Truth(c_bool), c_char_p: Text(),
+}
+
 # ---- prototypes ----
 
 _P = c_void_p
+_CONTEXT, _TENSOR, _GRAPH = Object("context"), Object("tensor"), Object("graph")
+_RUNTIME, _PLAN, _TABLE = Object("runtime"), Object("plan"), Object("table")
+_SOURCE, _TOKENIZER, _MODEL = Object("source"), Object("tokenizer"), Object("model")
+_SESSION, _SAMPLER, _CHAT = Object("session"), Object("sampler"), Object("chat")
+_MAYBE_TENSOR, _MAYBE_PLAN = Object("tensor", True), Object("plan", True)
+_MAYBE_TABLE = Object("table", True)
+_PATH, _MAYBE_TEXT = FilePath(), Text(True)
 _ERROR = POINTER(Error)
 _IDS = POINTER(c_int32)
 _NE = POINTER(c_int64)
@@ -191,179 +335,164 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "dequantize": (c_int, [c_int, _P, _P, c_int64]),
     "context_new": (None, [POINTER(ContextOptions), POINTER(_P)]),
     "context_free": (c_int, [_P]),
-    "context_reset": (c_int, [_P]),
-    "context_status": (None, [_P]),
-    "context_bytes": (c_size_t, [_P]),
-    "tensor_new": (_P, [_P, c_int, c_int, _NE]),
-    "tensor_borrow": (_P, [_P, c_int, c_int, _NE, _P, c_size_t]),
-    "tensor_borrow_const": (_P, [_P, c_int, c_int, _NE, _P, c_size_t]),
-    "tensor_set_name": (_P, [_P, c_char_p]),
-    "tensor_set_role": (_P, [_P, c_int]),
-    "tensor_set": (None, [_P, c_int64, c_int64, _P]),
-    "tensor_get": (None, [_P, c_int64, c_int64, _P]),
+    "context_reset": (c_int, [_CONTEXT]),
+    "context_status": (None, [_CONTEXT]),
+    "context_clear_error": (c_int, [_CONTEXT]),
+    "context_bytes": (c_size_t, [_CONTEXT]),
+    "tensor_new": (_P, [_CONTEXT, c_int, c_int, _NE]),
+    "tensor_borrow": (_P, [_CONTEXT, c_int, c_int, _NE, _P, c_size_t]),
+    "tensor_borrow_const": (_P, [_CONTEXT, c_int, c_int, _NE, _P, c_size_t]),
+    "tensor_set_name": (_P, [_TENSOR, c_char_p]),
+    "tensor_set_role": (_P, [_TENSOR, c_int]),
+    "tensor_set": (None, [_TENSOR, c_int64, c_int64, _P]),
+    "tensor_get": (None, [_TENSOR, c_int64, c_int64, _P]),
     "tensor_type": (c_int, [_P]),
     "tensor_ne": (_NE, [_P]),
     "tensor_nb": (_COUNT, [_P]),
-    "tensor_name": (c_char_p, [_P]),
-    "tensor_op_name": (c_char_p, [_P]),
-    "tensor_data": (_P, [_P]),
-    "tensor_elements": (c_int64, [_P]),
-    "tensor_bytes": (c_size_t, [_P]),
-    "graph_new": (_P, [_P]),
-    "graph_add": (c_int, [_P, _P]),
+    "tensor_name": (c_char_p, [_TENSOR]),
+    "tensor_op_name": (c_char_p, [_TENSOR]),
+    "tensor_data": (_P, [_TENSOR]),
+    "tensor_elements": (c_int64, [_TENSOR]),
+    "tensor_bytes": (c_size_t, [_TENSOR]),
+    "graph_new": (_P, [_CONTEXT]),
+    "graph_add": (c_int, [_P, _TENSOR]),
     "graph_finish": (None, [_P]),
-    "graph_node_count": (c_int, [_P]),
-    "graph_node": (_P, [_P, c_int]),
-    "graph_memory": (c_int, [_P, POINTER(MemoryReport)]),
-    "graph_print": (c_int, [_P, WriteFn, _P]),
+    "graph_node_count": (c_int, [_GRAPH]),
+    "graph_node": (_P, [_GRAPH, c_int]),
+    "graph_memory": (c_int, [_GRAPH, POINTER(MemoryReport)]),
+    "graph_print": (c_int, [_GRAPH, WriteFn, _P]),
     # operations: a context, operands, parameters
-    "reshape": (_P, [_P, _P, c_int, _NE]),
-    "permute": (_P, [_P, _P, c_int, c_int, c_int, c_int]),
-    "transpose": (_P, [_P, _P]),
-    "get_rows": (_P, [_P, _P, _P]),
-    "mul_mat": (_P, [_P, _P, _P]),
-    "mul_mat_id": (_P, [_P, _P, _P, _P]),
-    "top_k": (_P, [_P, _P, c_int64]),
-    "gather": (_P, [_P, _P, _P]),
-    "weighted_sum": (_P, [_P, _P, _P]),
-    "add": (_P, [_P, _P, _P]),
-    "sub": (_P, [_P, _P, _P]),
-    "mul": (_P, [_P, _P, _P]),
-    "div": (_P, [_P, _P, _P]),
-    "scale": (_P, [_P, _P, c_float]),
-    "sqr": (_P, [_P, _P]),
-    "sqrt": (_P, [_P, _P]),
-    "gelu_erf": (_P, [_P, _P]),
-    "sigmoid": (_P, [_P, _P]),
-    "silu": (_P, [_P, _P]),
-    "gelu": (_P, [_P, _P]),
-    "relu": (_P, [_P, _P]),
-    "rms_norm": (_P, [_P, _P, c_float]),
-    "norm": (_P, [_P, _P, c_float]),
-    "soft_max": (_P, [_P, _P, _P, c_float]),
-    "diag_mask_inf": (_P, [_P, _P, c_int64]),
-    "rope": (_P, [_P, _P, _P, POINTER(RopeOptions)]),
-    "attention": (_P, [_P, _P, _P, _P, _P, c_float]),
-    "cpy": (_P, [_P, _P, _P]),
-    "scatter": (_P, [_P, _P, _P, _P]),
-    "cont": (_P, [_P, _P]),
-    "concat": (_P, [_P, _P, _P, c_int]),
+    "view": (_P, [_CONTEXT, _TENSOR, c_int, _NE, _COUNT, c_size_t]),
+    "reshape": (_P, [_CONTEXT, _TENSOR, c_int, _NE]),
+    "permute": (_P, [_CONTEXT, _TENSOR, c_int, c_int, c_int, c_int]),
+    "transpose": (_P, [_CONTEXT, _TENSOR]),
+    "get_rows": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
+    "mul_mat": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
+    "mul_mat_id": (_P, [_CONTEXT, _TENSOR, _TENSOR, _TENSOR]),
+    "top_k": (_P, [_CONTEXT, _TENSOR, c_int64]),
+    "gather": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
+    "weighted_sum": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
+    "add": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
+    "sub": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
+    "mul": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
+    "div": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
+    "scale": (_P, [_CONTEXT, _TENSOR, c_float]),
+    "sqr": (_P, [_CONTEXT, _TENSOR]),
+    "sqrt": (_P, [_CONTEXT, _TENSOR]),
+    "gelu_erf": (_P, [_CONTEXT, _TENSOR]),
+    "sigmoid": (_P, [_CONTEXT, _TENSOR]),
+    "silu": (_P, [_CONTEXT, _TENSOR]),
+    "gelu": (_P, [_CONTEXT, _TENSOR]),
+    "relu": (_P, [_CONTEXT, _TENSOR]),
+    "rms_norm": (_P, [_CONTEXT, _TENSOR, c_float]),
+    "norm": (_P, [_CONTEXT, _TENSOR, c_float]),
+    "soft_max": (_P, [_CONTEXT, _TENSOR, _MAYBE_TENSOR, c_float]),
+    "diag_mask_inf": (_P, [_CONTEXT, _TENSOR, c_int64]),
+    "rope": (_P, [_CONTEXT, _TENSOR, _TENSOR, POINTER(RopeOptions)]),
+    "attention": (_P, [_CONTEXT, _TENSOR, _TENSOR, _TENSOR, _MAYBE_TENSOR, c_float]),
+    "cpy": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
+    "scatter": (_P, [_CONTEXT, _TENSOR, _TENSOR, _TENSOR]),
+    "cont": (_P, [_CONTEXT, _TENSOR]),
+    "concat": (_P, [_CONTEXT, _TENSOR, _TENSOR, c_int]),
     # runtimes, plans
     "runtime_open": (None, [POINTER(RuntimeOptions), POINTER(_P)]),
     "runtime_close": (c_int, [_P]),
-    "runtime_backend_count": (c_int, [_P]),
-    "runtime_backend_name": (c_char_p, [_P, c_int]),
-    "runtime_table_status": (None, [_P]),
-    "runtime_set_table": (None, [_P, _P]),
-    "runtime_set_threads": (c_int, [_P, c_int]),
-    "runtime_threads": (c_int, [_P]),
-    "runtime_pause": (c_int, [_P]),
-    "runtime_resume": (c_int, [_P]),
-    "runtime_force_profile": (None, [_P, c_char_p]),
-    "runtime_plan": (None, [_P, _P, POINTER(_P)]),
-    "runtime_force_node": (None, [_P, _P, _P, c_int, c_char_p]),
-    "runtime_print_plan": (c_int, [_P, _P, _P, WriteFn, _P]),
-    "runtime_explain": (c_int, [_P, _P, _P, WriteFn, _P]),
-    "runtime_save_plan": (None, [_P, _P, _P, c_char_p]),
-    "runtime_load_plan": (None, [_P, _P, c_char_p, POINTER(_P)]),
-    "runtime_compute": (None, [_P, _P, _P, POINTER(ComputeOptions)]),
-    "runtime_drift": (c_int, [_P, POINTER(DriftInfo), c_int]),
-    "runtime_forget": (c_int, [_P, _P]),
-    "runtime_profiles": (c_int, [_P, POINTER(ProfileInfo), c_int]),
-    "runtime_describe": (c_int, [_P, POINTER(RuntimeInfo)]),
-    "tune_graph": (None, [_P, _P, POINTER(TuneOptions)]),
+    "runtime_backend_count": (c_int, [_RUNTIME]),
+    "runtime_backend_name": (c_char_p, [_RUNTIME, c_int]),
+    "runtime_table_status": (None, [_RUNTIME]),
+    "runtime_set_table": (None, [_RUNTIME, _MAYBE_TABLE]),
+    "runtime_set_threads": (c_int, [_RUNTIME, c_int]),
+    "runtime_threads": (c_int, [_RUNTIME]),
+    "runtime_pause": (c_int, [_RUNTIME]),
+    "runtime_resume": (c_int, [_RUNTIME]),
+    "runtime_force_profile": (None, [_RUNTIME, _MAYBE_TEXT]),
+    "runtime_plan": (None, [_RUNTIME, _GRAPH, POINTER(_P)]),
+    "runtime_force_node": (None, [_RUNTIME, _GRAPH, _PLAN, c_int, c_char_p]),
+    "runtime_print_plan": (c_int, [_RUNTIME, _GRAPH, _PLAN, WriteFn, _P]),
+    "runtime_explain": (c_int, [_RUNTIME, _GRAPH, _MAYBE_PLAN, WriteFn, _P]),
+    "runtime_save_plan": (None, [_RUNTIME, _GRAPH, _PLAN, _PATH]),
+    "runtime_load_plan": (None, [_RUNTIME, _GRAPH, _PATH, POINTER(_P)]),
+    "runtime_compute": (None, [_RUNTIME, _GRAPH, _MAYBE_PLAN, POINTER(ComputeOptions)]),
+    "cancel_flag": (c_bool, [_P]),
+    "runtime_drift": (c_int, [_RUNTIME, POINTER(DriftInfo), c_int]),
+    "runtime_forget": (c_int, [_RUNTIME, _TENSOR]),
+    "runtime_profiles": (c_int, [_RUNTIME, POINTER(ProfileInfo), c_int]),
+    "runtime_describe": (c_int, [_RUNTIME, POINTER(RuntimeInfo)]),
+    "tune_graph": (None, [_RUNTIME, _GRAPH, POINTER(TuneOptions)]),
     "plan_free": (c_int, [_P]),
-    "plan_node_count": (c_int, [_P]),
-    "plan_took_us": (c_double, [_P]),
-    "plan_node": (POINTER(PlanNode), [_P, c_int]),
+    "plan_node_count": (c_int, [_PLAN]),
+    "plan_took_us": (c_double, [_PLAN]),
+    "plan_node": (POINTER(PlanNode), [_PLAN, c_int]),
     "plan_reason_name": (c_char_p, [c_int]),
     # tables, devices
     "table_new": (None, [POINTER(_P)]),
-    "table_load": (None, [c_char_p, POINTER(_P)]),
+    "table_load": (None, [_PATH, POINTER(_P)]),
     "table_parse": (None, [_P, c_size_t, c_char_p, POINTER(_P)]),
-    "table_save": (None, [_P, c_char_p, c_int]),
-    "table_print": (None, [_P, c_int, WriteFn, _P]),
-    "table_merge": (None, [_P, _P]),
-    "table_copy": (None, [_P, POINTER(_P)]),
-    "table_check": (None, [_P]),
+    "table_save": (None, [_TABLE, _PATH, c_int]),
+    "table_print": (None, [_TABLE, c_int, WriteFn, _P]),
+    "table_merge": (None, [_TABLE, _TABLE]),
+    "table_copy": (None, [_TABLE, POINTER(_P)]),
+    "table_check": (None, [_TABLE]),
     "table_free": (c_int, [_P]),
     "table_default_path": (None, [_P, c_size_t]),
     "devices": (c_int, [POINTER(DeviceInfo), c_int, _ERROR]),
     "device_type_name": (c_char_p, [c_int]),
     # model files, tokenizers
-    "source_open": (None, [c_char_p, POINTER(_P)]),
+    "source_open": (None, [_PATH, POINTER(_P)]),
     "source_close": (c_int, [_P]),
     "source_synthesize": (None, [POINTER(LlamaShape), c_int, c_uint64, POINTER(_P)]),
-    "source_save_gguf": (None, [_P, c_char_p, _P]),
-    "tokenizer_open": (None, [c_char_p, c_int64, POINTER(_P)]),
+    "source_save_gguf": (None, [_P, _PATH, _P]),
+    "tokenizer_open": (None, [_PATH, c_int64, POINTER(_P)]),
     "tokenizer_from_source": (None, [_P, POINTER(_P)]),
     "tokenizer_close": (c_int, [_P]),
-    "tokenizer_vocabulary": (c_int64, [_P]),
-    "tokenizer_bos": (c_int32, [_P]),
-    "tokenizer_eos": (c_int32, [_P]),
-    "tokenizer_adds_bos": (c_bool, [_P]),
-    "tokenizer_adds_eos": (c_bool, [_P]),
-    "tokenizer_encode_with": (None, [_P, _P, c_size_t, POINTER(EncodeOptions), _IDS, c_size_t,
-                                     _COUNT]),
-    "token_stream_begin": (TokenStream, [_P, c_bool]),
+    "tokenizer_vocabulary": (c_int64, [_TOKENIZER]),
+    "tokenizer_bos": (c_int32, [_TOKENIZER]),
+    "tokenizer_eos": (c_int32, [_TOKENIZER]),
+    "tokenizer_adds_bos": (c_bool, [_TOKENIZER]),
+    "tokenizer_adds_eos": (c_bool, [_TOKENIZER]),
+    "tokenizer_encode_with": (None, [_TOKENIZER, _P, c_size_t, POINTER(EncodeOptions), _IDS,
+                                     c_size_t, _COUNT]),
+    "token_stream_begin": (TokenStream, [_TOKENIZER, c_bool]),
     "token_stream_next": (c_size_t, [POINTER(TokenStream), c_int32, _P, c_size_t]),
     "token_stream_end": (c_size_t, [POINTER(TokenStream), _P, c_size_t]),
 }
 
 #: The same of libtandem-llama.
 LLAMA: Dict[str, Tuple[Any, List[Any]]] = {
-    "model_new": (None, [_P, POINTER(_P)]),
-    "model_load": (None, [c_char_p, POINTER(_P)]),
+    "model_new": (None, [_SOURCE, POINTER(_P)]),
+    "model_load": (None, [_PATH, POINTER(_P)]),
     "model_free": (c_int, [_P]),
-    "model_hparams": (POINTER(Hparams), [_P]),
-    "model_source": (_P, [_P]),
-    "session_new": (None, [_P, _P, POINTER(SessionOptions), POINTER(_P)]),
+    "model_hparams": (POINTER(Hparams), [_MODEL]),
+    "model_source": (_P, [_MODEL]),
+    "session_new": (None, [_MODEL, _RUNTIME, POINTER(SessionOptions), POINTER(_P)]),
     "session_free": (c_int, [_P]),
-    "session_decode": (None, [_P, _IDS, c_int64, c_int64]),
-    "session_decode_batch": (None, [_P, POINTER(BatchEntry), c_int64]),
-    "session_logits": (POINTER(c_float), [_P, c_int32]),
-    "session_position": (c_int64, [_P, c_int32]),
-    "session_context": (c_int64, [_P]),
-    "session_rollback": (c_int64, [_P, c_int32, c_int64]),
-    "session_copy": (None, [_P, c_int32, c_int32, c_int64]),
-    "session_shift": (None, [_P, c_int32, c_int64, c_int64]),
-    "session_save": (None, [_P, c_char_p]),
-    "session_load": (None, [_P, c_char_p]),
-    "session_cache_bytes": (c_size_t, [_P]),
+    "session_decode": (None, [_SESSION, _IDS, c_int64, c_int64]),
+    "session_decode_batch": (None, [_SESSION, POINTER(BatchEntry), c_int64]),
+    "session_logits": (POINTER(c_float), [_SESSION, c_int32]),
+    "session_position": (c_int64, [_SESSION, c_int32]),
+    "session_context": (c_int64, [_SESSION]),
+    "session_rollback": (c_int64, [_SESSION, c_int32, c_int64]),
+    "session_copy": (None, [_SESSION, c_int32, c_int32, c_int64]),
+    "session_shift": (None, [_SESSION, c_int32, c_int64, c_int64]),
+    "session_set_cancel": (c_int, [_SESSION, _P, _P]),
+    "session_save": (None, [_SESSION, _PATH]),
+    "session_load": (None, [_SESSION, _PATH]),
+    "session_cache_bytes": (c_size_t, [_SESSION]),
     "sampler_new": (None, [POINTER(SamplerOptions), POINTER(_P)]),
     "sampler_free": (c_int, [_P]),
-    "sampler_keep_utf8": (None, [_P, _P]),
-    "sampler_sample": (c_int32, [_P, POINTER(c_float)]),
-    "sampler_accept": (c_int, [_P, c_int32, c_bool]),
-    "sampler_reset": (c_int, [_P]),
+    "sampler_keep_utf8": (None, [_SAMPLER, _TOKENIZER]),
+    "sampler_sample": (c_int32, [_SAMPLER, POINTER(c_float)]),
+    "sampler_accept": (c_int, [_SAMPLER, c_int32, c_bool]),
+    "sampler_reset": (c_int, [_SAMPLER]),
     "chat_template_name": (c_char_p, [c_int]),
-    "chat_template_guess": (c_char_p, [_P, _P]),
+    "chat_template_guess": (c_char_p, [_P, _TOKENIZER]),
     "chat_new": (None, [POINTER(ChatOptions), POINTER(_P)]),
     "chat_free": (c_int, [_P]),
-    "chat_say": (None, [_P, _P, c_size_t]),
-    "chat_reset": (c_int, [_P]),
+    "chat_say": (None, [_CHAT, _P, c_size_t]),
+    "chat_reset": (c_int, [_CHAT]),
 }
 
 # ---- loading ----
-
-
-class TandemError(Exception):
-    """A call of the library has failed. The message names the thing, the value met and what was
-    expected; the same stands in the attributes.
-
-    Attributes:
-        status: name of the status as in C without TANDEM_E_, such as ``"SHAPE"``.
-        where: file, tensor, node or backend concerned; may be empty.
-        got, limit: the value met and the one expected or allowed, where numbers say it.
-    """
-
-    def __init__(self, text: str, status: str = "STATE", where: str = "", got: int = 0,
-                 limit: int = 0) -> None:
-        super().__init__(text)
-        self.status = status
-        self.where = where
-        self.got = got
-        self.limit = limit
 
 
 def library_path(stem: str) -> str:
@@ -417,18 +546,27 @@ def _preload() -> None:
                 ctypes.CDLL(str(listing.parent / name), mode=ctypes.RTLD_GLOBAL)
 
 
-def _guarded(function: Any) -> Any:
-    """ctypes puts errors of its own in the place of those that arguments raise."""
+def _guarded(name: str, function: Any, kinds: List[Kind]) -> Any:
+    """The gate: checks the arguments, takes the turns, calls."""
     def guarded(*arguments: Any) -> Any:
-        try:
-            return function(*arguments)
-        except ctypes.ArgumentError as error:
-            ours = str(error).partition("TandemError: ")[2]
-            if ours:
-                raise TandemError(ours, "STATE") from None
-            raise
+        needs: List[Needs] = []
+        if len(arguments) != len(kinds):
+            raise TypeError(f"{name}: {len(arguments)} arguments, expected {len(kinds)}")
+        given = [kind.check(value, name, needs) for kind, value in zip(kinds, arguments)]
+        if not needs:
+            return function(*given)
+        merged: Dict[State, bool] = {}
+        for part in needs:
+            for state, alone in part:
+                merged[state] = alone or merged.get(state, False)
+        with turn(tuple(merged.items())):
+            for i, value in enumerate(given):
+                if kinds[i].is_object and value is not None:
+                    given[i] = value._address()
+            return function(*given)
 
     guarded.library_function = function  # type: ignore[attr-defined]
+    guarded.kinds = kinds  # type: ignore[attr-defined]
     return guarded
 
 
@@ -436,10 +574,26 @@ def _declare(library: ctypes.CDLL, prototypes: Dict[str, Tuple[Any, List[Any]]])
     functions = SimpleNamespace()
     for name, (result, arguments) in prototypes.items():
         function = getattr(library, "tandem_" + name)
+        listed = arguments + ([_ERROR] if result is None else [])
+        kinds = [one if isinstance(one, Kind) else KINDS.get(one) or Kind(one) for one in listed]
         function.restype = c_int if result is None else result
-        function.argtypes = arguments + ([_ERROR] if result is None else [])
-        setattr(functions, "tandem_" + name, _guarded(function))
+        function.argtypes = [kind.ctype for kind in kinds]
+        setattr(functions, "tandem_" + name, _guarded(name, function, kinds))
     return functions
+
+
+def filled(struct: Type[Structure], **members: Any) -> Any:
+    """A structure of options with its size and these members, each checked by its kind."""
+    made = struct()
+    if struct._fields_[0][0] == "size":
+        made.size = ctypes.sizeof(struct)
+    types = {field[0]: field[1] for field in struct._fields_}
+    for name, value in members.items():
+        kind = KINDS.get(types[name])
+        if kind is not None and not (value is None and types[name] is c_char_p):
+            value = kind.check(value, name, [])
+        setattr(made, name, value)
+    return made
 
 
 def _load(stem: str) -> ctypes.CDLL:
@@ -455,6 +609,19 @@ def _load(stem: str) -> ctypes.CDLL:
 _preload()
 tandem: Any = _declare(_load("libtandem"), TANDEM)
 llama: Any = _declare(_load("libtandem-llama"), LLAMA)
+
+
+#: tandem_cancel_flag, for members `cancel`; `user` is the address of a c_int32.
+CANCEL_FLAG: int = ctypes.cast(tandem.tandem_cancel_flag.library_function, c_void_p).value or 0
+
+
+def data_of(content: Any, what: str) -> bytes:
+    """Bytes of a text, which may have zeros."""
+    if isinstance(content, str):
+        return content.encode()
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    raise TypeError(f"{what}: {told(content)}, expected a text")
 
 
 def text(value: Any) -> str:
@@ -516,6 +683,3 @@ def load_into_ggml(backend: str) -> str:
     raise TandemError("no library of this process has ggml_backend_load, expected a program with ggml: "
                       "import it first (llama_cpp, xllamacpp)", "NOT_FOUND")
 
-
-def path_bytes(path: Any) -> bytes:
-    return os.fsencode(os.fspath(path))

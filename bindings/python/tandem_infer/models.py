@@ -2,13 +2,14 @@
 """Models of the llama family: sessions, tokens, samplers, chats."""
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from . import _native
-from ._handle import Handle
-from ._native import TandemError, llama, tandem, text
+from ._handle import Handle, TandemError, turn
+from ._interrupt import interruptible
+from ._native import llama, tandem, text, told
 from .runtime import Runtime, _Callbacks
-from .tensors import Type
+from .tensors import Path, Type
 
 
 @dataclass(frozen=True)
@@ -26,69 +27,90 @@ class Hparams:
 
 
 class Model(Handle):
-    """Weights that were found and checked: ``Model.load`` or ``Model.synthesize``. Never changed,
-    and shared by any number of threads."""
+    """Weights that were found and checked. Never changed, and shared by any number of threads.
+
+    Args:
+        path: a file (GGUF, safetensors or the folder of a model, PyTorch, llama2.c), which is mapped.
+    """
 
     _what = "model"
 
-    def __init__(self, pointer: int, source: Optional["_Source"] = None) -> None:
-        super().__init__(pointer, llama.tandem_model_free, () if source is None else (source,))
+    def __init__(self, path: Path) -> None:
+        self._take(_native.make("model_load", path))
+
+    def _take(self, pointer: int, source: Optional["_Source"] = None) -> None:
+        self._own(pointer, llama.tandem_model_free, () if source is None else (source,))
         self._source = source
 
     @classmethod
-    def load(cls, path: Any) -> "Model":
-        """Maps a file (GGUF, safetensors or the folder of a model, PyTorch, llama2.c)."""
-        return cls(_native.make("model_load", _native.path_bytes(path)))
+    def load(cls, path: Path) -> "Model":
+        """Maps a file: ``Model(path)``."""
+        return cls(path)
 
     @classmethod
     def synthesize(cls, dim: int = 256, hidden: int = 512, layers: int = 2, heads: int = 4,
                    kv_heads: int = 2, vocabulary: int = 512, context: int = 256,
                    type: Type = Type.Q4_0, seed: int = 1) -> "Model":
         """A llama with random weights, for trying and measuring."""
-        shape = _native.LlamaShape(ctypes.sizeof(_native.LlamaShape), dim, hidden, layers, heads,
-                                   kv_heads, vocabulary, context)
-        source = _Source(_native.make("source_synthesize", ctypes.byref(shape), type, seed))
-        return cls(_native.make("model_new", source), source)
+        shape = _native.filled(_native.LlamaShape, dim=dim, hidden=hidden, layers=layers,
+                               heads=heads, kv_heads=kv_heads, vocabulary=vocabulary,
+                               context=context)
+        source = _Source(_native.make("source_synthesize", ctypes.byref(shape), Type(type), seed))
+        model = cls.__new__(cls)
+        model._take(_native.make("model_new", source), source)
+        return model
 
     @property
     def hparams(self) -> Hparams:
         """The numbers that describe it."""
-        h = llama.tandem_model_hparams(self).contents
-        return Hparams(text(h.architecture), h.dim, h.hidden, h.layers, h.heads, h.kv_heads,
-                       h.vocabulary, h.context, Type(h.weight_type))
+        with turn(self._needs):
+            h = llama.tandem_model_hparams(self).contents
+            return Hparams(text(h.architecture), h.dim, h.hidden, h.layers, h.heads, h.kv_heads,
+                           h.vocabulary, h.context, Type(h.weight_type))
 
-    def tokenizer(self, path: Any = None) -> "Tokenizer":
+    def tokenizer(self, path: Optional[Path] = None) -> "Tokenizer":
         """The tokenizer of the model file, or the one at ``path``."""
         if path is not None:
-            return Tokenizer(_native.make("tokenizer_open", _native.path_bytes(path),
-                                          self.hparams.vocabulary))
-        return Tokenizer(_native.make("tokenizer_from_source", llama.tandem_model_source(self)))
+            return Tokenizer._of(_native.make("tokenizer_open", path, self.hparams.vocabulary))
+        with turn(self._needs):
+            return Tokenizer._of(_native.make("tokenizer_from_source",
+                                              llama.tandem_model_source(self)))
 
-    def save_gguf(self, path: Any) -> None:
+    def save_gguf(self, path: Path) -> None:
         """Writes a GGUF file."""
-        _native.call("source_save_gguf", llama.tandem_model_source(self),
-                     _native.path_bytes(path), None)
+        with turn(self._needs):
+            _native.call("source_save_gguf", llama.tandem_model_source(self), path, None)
 
 
 class _Source(Handle):
     _what = "source"
 
     def __init__(self, pointer: int) -> None:
-        super().__init__(pointer, tandem.tandem_source_close)
+        self._own(pointer, tandem.tandem_source_close)
 
 
 class Tokenizer(Handle):
-    """Text to tokens and back. Any thread."""
+    """Text to tokens and back. Any thread.
+
+    Args:
+        path: tokenizer.model, tokenizer.json, vocab.json, a GGUF file or a model's folder.
+    """
 
     _what = "tokenizer"
 
-    def __init__(self, pointer: int) -> None:
-        super().__init__(pointer, tandem.tandem_tokenizer_close)
+    def __init__(self, path: Path) -> None:
+        self._own(_native.make("tokenizer_open", path, 0), tandem.tandem_tokenizer_close)
 
     @classmethod
-    def open(cls, path: Any) -> "Tokenizer":
-        """Reads tokenizer.model, tokenizer.json, vocab.json, a GGUF file or a model's folder."""
-        return cls(_native.make("tokenizer_open", _native.path_bytes(path), 0))
+    def _of(cls, pointer: int) -> "Tokenizer":
+        tokenizer = cls.__new__(cls)
+        tokenizer._own(pointer, tandem.tandem_tokenizer_close)
+        return tokenizer
+
+    @classmethod
+    def open(cls, path: Path) -> "Tokenizer":
+        """Reads a tokenizer: ``Tokenizer(path)``."""
+        return cls(path)
 
     def __len__(self) -> int:
         return int(tandem.tandem_tokenizer_vocabulary(self))
@@ -116,9 +138,9 @@ class Tokenizer(Handle):
             bos: beginning token in front; default: as the file wants it.
             special: recognise special tokens; not for text of people whom you do not trust.
         """
-        data = content.encode() if isinstance(content, str) else content
-        options = _native.EncodeOptions(ctypes.sizeof(_native.EncodeOptions),
-                                        self.adds_bos if bos is None else bos, eos, special)
+        data = _native.data_of(content, "encode")
+        options = _native.filled(_native.EncodeOptions, add_eos=eos, special_tokens=special,
+                                 add_bos=self.adds_bos if bos is None else bos)
         ids = (ctypes.c_int32 * (len(data) + 16))()
         n = ctypes.c_size_t()
         _native.call("tokenizer_encode_with", self, data, len(data), ctypes.byref(options), ids,
@@ -130,18 +152,25 @@ class Tokenizer(Handle):
         """The text of each token as soon as its characters are whole; may be empty. ``begins``: at
         the beginning of a text, whose first blank may be the tokenizer's."""
         stream = tandem.tandem_token_stream_begin(self, begins)
-        stream.shows_special = special
+        stream.shows_special = bool(special)
+        if isinstance(tokens, (str, bytes)) or not hasattr(tokens, "__iter__"):
+            raise TypeError(f"tokens: {told(tokens)}, expected integers")
+        return self._pieces(stream, tokens)
+
+    def _pieces(self, stream: Any, tokens: Iterable[int]) -> Iterator[str]:
         out = ctypes.create_string_buffer(4096)
         for token in tokens:
-            n = tandem.tandem_token_stream_next(ctypes.byref(stream), token, out, len(out))
+            with turn(self._needs):  # the stream has a pointer to it
+                n = tandem.tandem_token_stream_next(ctypes.byref(stream), token, out, len(out))
             yield out.raw[:min(n, len(out))].decode("utf-8", "replace")
-        n = tandem.tandem_token_stream_end(ctypes.byref(stream), out, len(out))
+        with turn(self._needs):
+            n = tandem.tandem_token_stream_end(ctypes.byref(stream), out, len(out))
         if n > 0:
             yield out.raw[:n].decode("utf-8", "replace")
 
     def decode(self, tokens: Iterable[int], special: bool = False) -> str:
         """Text of tokens, without the beginning token unless ``special``."""
-        ids = list(tokens)
+        ids = _ids(tokens)
         begin = 1 if ids and ids[0] == self.bos and not special else 0
         return "".join(self.pieces(ids[begin:], True, special))
 
@@ -156,23 +185,38 @@ class Sampler(Handle):
     """
 
     _what = "sampler"
+    _alone = True
 
     def __init__(self, vocabulary: int, temperature: float = 0.0, top_p: float = 0.0,
                  min_p: float = 0.0, top_k: int = 0, repeat_penalty: float = 0.0,
                  repeat_last: int = 0, seed: int = 1,
                  tokenizer: Optional[Tokenizer] = None) -> None:
-        options = _native.SamplerOptions(ctypes.sizeof(_native.SamplerOptions), vocabulary,
-                                         temperature, top_p, min_p, repeat_penalty, top_k,
-                                         repeat_last, seed, False)
-        super().__init__(_native.make("sampler_new", ctypes.byref(options)),
-                         llama.tandem_sampler_free)
-        self.vocabulary = vocabulary
+        options = _native.filled(
+            _native.SamplerOptions, vocabulary=vocabulary, temperature=temperature, top_p=top_p,
+            min_p=min_p, top_k=top_k, repeat_penalty=repeat_penalty, repeat_last=repeat_last,
+            seed=seed)
+        self._own(_native.make("sampler_new", ctypes.byref(options)), llama.tandem_sampler_free)
+        self._vocabulary = int(options.vocabulary)
         if tokenizer is not None:
             _native.call("sampler_keep_utf8", self, tokenizer)
 
+    @property
+    def vocabulary(self) -> int:
+        """Logits that it chooses from."""
+        return self._vocabulary
+
+    def _check_fits(self, session: "Session") -> None:
+        if self._vocabulary > session._vocabulary:
+            raise ValueError(f"sampler: a vocabulary of {self._vocabulary}, expected at most "
+                             f"{session._vocabulary}, the model's")
+
     def sample(self, session: "Session", sequence: int = 0) -> int:
         """The next token of a sequence that has logits."""
-        return int(llama.tandem_sampler_sample(self, session._logits(sequence)))
+        if not isinstance(session, Session):
+            raise TypeError(f"sample: {told(session)}, expected a session")
+        self._check_fits(session)
+        with turn(self._needs + session._needs):
+            return int(llama.tandem_sampler_sample(self, session._logits(sequence)))
 
     def accept(self, token: int, is_output: bool = True) -> None:
         """Notes a token that stands in the text."""
@@ -183,12 +227,27 @@ class Sampler(Handle):
         llama.tandem_sampler_reset(self)
 
 
-def _ids(tokens: Sequence[int]) -> Any:
-    return (ctypes.c_int32 * len(tokens))(*tokens)
+_TOKEN = _native.KINDS[ctypes.c_int32]
+
+
+def _ids(tokens: Iterable[int], what: str = "tokens") -> List[int]:
+    """Tokens as integers of 32 bits."""
+    if isinstance(tokens, (str, bytes, bytearray)):
+        raise TypeError(f"{what}: {told(tokens)}, expected integers (Tokenizer.encode gives them)")
+    try:
+        given = list(tokens)
+    except TypeError:
+        raise TypeError(f"{what}: {told(tokens)}, expected a list of integers") from None
+    return [_TOKEN.check(token, f"{what}[{i}]", []) for i, token in enumerate(given)]
+
+
+def _array(ids: List[int]) -> Any:
+    return (ctypes.c_int32 * len(ids))(*ids)
 
 
 class Session(Handle):
-    """Tokens seen so far, as keys and values, and the logits behind them. One thread at a time.
+    """Tokens seen so far, as keys and values, and the logits behind them. One thread at a time:
+    others wait. Ctrl-C ends a decode with what was decoded before it.
 
     Args:
         context: positions of a text; 0: the model's.
@@ -197,28 +256,58 @@ class Session(Handle):
     """
 
     _what = "session"
+    _alone = True
 
     def __init__(self, model: Model, runtime: Runtime, context: int = 0, sequences: int = 1,
                  cache_type: Type = Type.F32) -> None:
-        options = _native.SessionOptions(ctypes.sizeof(_native.SessionOptions), context, 0,
-                                         sequences, cache_type)
-        super().__init__(_native.make("session_new", model, runtime, ctypes.byref(options)),
-                         llama.tandem_session_free, (model, runtime))
-        self.model = model
-        self.runtime = runtime
+        options = _native.filled(_native.SessionOptions, context=context, n_sequences=sequences,
+                                 cache_type=Type(cache_type))
+        pointer = _native.make("session_new", model, runtime, ctypes.byref(options))
+        self._own(pointer, llama.tandem_session_free, (model, runtime))
+        self._model = model
+        self._runtime = runtime
+        self._vocabulary = model.hparams.vocabulary
+        self._flag = ctypes.c_int32()
+        self._n_calls = 0  # that change it
 
-    def decode(self, tokens: Sequence[int], batch: int = 0) -> None:
+    @property
+    def model(self) -> Model:
+        """Its model."""
+        return self._model
+
+    @property
+    def runtime(self) -> Runtime:
+        """Where it computes."""
+        return self._runtime
+
+    def _long(self, name: str, *arguments: Any) -> None:
+        """A decode: asks the flag, which Ctrl-C sets."""
+        with turn(self._needs):
+            self._n_calls += 1
+            llama.tandem_session_set_cancel(self, _native.CANCEL_FLAG,
+                                            ctypes.addressof(self._flag))
+            with interruptible(self._flag):
+                _native.call(name, self, *arguments)
+
+    def decode(self, tokens: Iterable[int], batch: int = 0) -> None:
         """Appends tokens to sequence 0 and computes the logits behind the last one; at most
         ``batch`` of them together (0: as many as fit)."""
-        _native.call("session_decode", self, _ids(tokens), len(tokens), batch)
+        ids = _ids(tokens)
+        self._long("session_decode", _array(ids), len(ids), batch)
 
-    def decode_batch(self, entries: Sequence[Tuple[int, Sequence[int]]]) -> None:
+    def decode_batch(self, entries: Sequence[Tuple[int, Iterable[int]]]) -> None:
         """Appends tokens to several sequences, (sequence, tokens) each, with one pass."""
-        kept = [_ids(tokens) for _, tokens in entries]
-        rows = (_native.BatchEntry * len(entries))(
-            *[_native.BatchEntry(ids, len(ids), sequence, True)
-              for ids, (sequence, _) in zip(kept, entries)])
-        _native.call("session_decode_batch", self, rows, len(entries))
+        kept = []
+        try:
+            for sequence, tokens in entries:
+                kept.append((_TOKEN.check(sequence, "sequence", []), _array(_ids(tokens))))
+        except ValueError as error:
+            if type(error) is not ValueError:
+                raise
+            raise ValueError(f"entries: {error}, expected pairs of sequence and tokens") from None
+        rows = (_native.BatchEntry * len(kept))(
+            *[_native.BatchEntry(ids, len(ids), sequence, True) for sequence, ids in kept])
+        self._long("session_decode_batch", rows, len(kept))
 
     def _logits(self, sequence: int) -> Any:
         logits = llama.tandem_session_logits(self, sequence)
@@ -230,8 +319,9 @@ class Session(Handle):
     def logits(self, sequence: int = 0) -> Any:
         """A copy of the logits behind a sequence's last token, as a numpy array."""
         import numpy
-        return numpy.ctypeslib.as_array(self._logits(sequence),
-                                        (self.model.hparams.vocabulary,)).copy()
+        with turn(self._needs):
+            found = self._logits(sequence)
+            return numpy.ctypeslib.as_array(found, (self._vocabulary,)).copy()
 
     def position(self, sequence: int = 0) -> int:
         """Tokens of a sequence so far."""
@@ -249,6 +339,7 @@ class Session(Handle):
 
     def rollback(self, position: int = 0, sequence: int = 0) -> int:
         """Drops the tokens from ``position`` on; returns the position reached."""
+        self._n_calls += 1
         return int(llama.tandem_session_rollback(self, sequence, position))
 
     def copy(self, source: int, target: int, n: int) -> None:
@@ -257,42 +348,65 @@ class Session(Handle):
 
     def shift(self, keep: int, n: int, sequence: int = 0) -> None:
         """Drops tokens keep .. keep + n - 1 and moves those behind them forward."""
+        self._n_calls += 1
         _native.call("session_shift", self, sequence, keep, n)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Path) -> None:
         """Writes the state of all sequences to a file."""
-        _native.call("session_save", self, _native.path_bytes(path))
+        _native.call("session_save", self, path)
 
-    def load(self, path: Any) -> None:
+    def load(self, path: Path) -> None:
         """Goes on with a state that was saved."""
-        _native.call("session_load", self, _native.path_bytes(path))
+        self._n_calls += 1
+        _native.call("session_load", self, path)
 
-    def tokens(self, prompt: Sequence[int], max_tokens: int = 128,
-               sampler: Optional[Sampler] = None, stop: Sequence[int] = ()) -> Iterator[int]:
+    def tokens(self, prompt: Iterable[int], max_tokens: int = 128,
+               sampler: Optional[Sampler] = None, stop: Iterable[int] = ()) -> Iterator[int]:
         """Decodes a prompt and yields token after token, until one of ``stop`` or the context ends
-        it. Without a sampler always the likeliest one."""
-        own = Sampler(self.model.hparams.vocabulary) if sampler is None else sampler
-        for token in prompt:
+        it. Without a sampler always the likeliest one. Raises TandemError when another call has
+        changed the session between two tokens."""
+        ids = _ids(prompt)
+        ends = set(_ids(stop, "stop"))
+        most = _TOKEN.check(max_tokens, "max_tokens", [])
+        if sampler is not None and not isinstance(sampler, Sampler):
+            raise TypeError(f"sampler: {told(sampler)}, expected a sampler or None")
+        own = Sampler(self._vocabulary) if sampler is None else sampler
+        own._check_fits(self)
+        return self._generated(ids, most, own, ends)
+
+    def _generated(self, ids: List[int], most: int, own: Sampler, ends: Set[int]) -> Iterator[int]:
+        for token in ids:
             own.accept(token, False)
-        self.decode(prompt)
-        for i in range(max_tokens):
-            token = own.sample(self)
-            if token in stop:
-                return
-            own.accept(token)
+        decoded, n_calls = ids, 0
+        for i in range(most):
+            with turn(self._needs + own._needs):
+                if i > 0 and self._n_calls != n_calls:
+                    raise TandemError("session: another call has changed it between two tokens, "
+                                      "expected one generation at a time", "STATE")
+                if decoded:
+                    self.decode(decoded)
+                n_calls = self._n_calls
+                token = own.sample(self)
+                if token in ends:
+                    return
+                own.accept(token)
+                is_last = i + 1 == most or self.position() >= self.context
             yield token
-            if i + 1 == max_tokens or self.position() >= self.context:
+            if is_last:
                 return
-            self.decode([token])
+            decoded = [token]
 
     def generate(self, prompt: str, tokenizer: Tokenizer, max_tokens: int = 128,
                  sampler: Optional[Sampler] = None) -> Iterator[str]:
         """Continues a text: yields pieces of whole characters as they come."""
+        if not isinstance(tokenizer, Tokenizer):
+            raise TypeError(f"tokenizer: {told(tokenizer)}, expected a tokenizer")
         ids = tokenizer.encode(prompt)
         if not ids:
             raise TandemError("prompt: it has no tokens, expected at least one", "ARGUMENT")
-        yield from (piece for piece in tokenizer.pieces(
-            self.tokens(ids, max_tokens, sampler, (tokenizer.eos,)), begins=False) if piece)
+        found = self.tokens(ids, max_tokens, sampler,
+                            () if tokenizer.eos < 0 else (tokenizer.eos,))
+        return (piece for piece in tokenizer.pieces(found, begins=False) if piece)
 
 
 class Chat(Handle):
@@ -305,22 +419,35 @@ class Chat(Handle):
     """
 
     _what = "chat"
+    _alone = True
 
     def __init__(self, session: Session, tokenizer: Tokenizer, sampler: Optional[Sampler] = None,
                  template: Optional[str] = None, system: Optional[str] = None,
                  max_answer: int = 0) -> None:
-        self._sampler = sampler or Sampler(session.model.hparams.vocabulary)
-        name = template.encode() if template is not None else llama.tandem_chat_template_guess(
-            llama.tandem_model_source(session.model), tokenizer)
-        self._strings = (name, None if system is None else system.encode())
+        for value, kind in ((session, Session), (tokenizer, Tokenizer)):
+            if not isinstance(value, kind):
+                raise TypeError(f"chat: {told(value)}, expected a {kind._what}")
+        if sampler is not None and not isinstance(sampler, Sampler):
+            raise TypeError(f"chat: {told(sampler)}, expected a sampler or None")
+        self._sampler = Sampler(session._vocabulary) if sampler is None else sampler
+        self._sampler._check_fits(session)
         self._emit: Optional[Callable[[str], Any]] = None
+        self._answer: List[str] = []
         self._callbacks = _Callbacks()
-        options = _native.ChatOptions(ctypes.sizeof(_native.ChatOptions), session._as_parameter_,
-                                      self._sampler._as_parameter_, tokenizer._as_parameter_,
-                                      name, self._strings[1], max_answer)
-        options.emit = self._callbacks.wrap(_native.EmitFn, self._take, False)
-        super().__init__(_native.make("chat_new", ctypes.byref(options)), llama.tandem_chat_free,
-                         (session, self._sampler, tokenizer))
+        self._flag = ctypes.c_int32()
+        with turn(session._needs + tokenizer._needs + self._sampler._needs):
+            name = template if template is not None else llama.tandem_chat_template_guess(
+                llama.tandem_model_source(session.model), tokenizer)
+            options = _native.filled(
+                _native.ChatOptions, session=session._address(),
+                sampler=self._sampler._address(), tokenizer=tokenizer._address(),
+                template_name=name, system=system, max_answer=max_answer,
+                cancel=_native.CANCEL_FLAG, user=ctypes.addressof(self._flag),
+                emit=self._callbacks.wrap(_native.EmitFn, self._take, False))
+            self._own(_native.make("chat_new", ctypes.byref(options)), llama.tandem_chat_free,
+                      (session, self._sampler, tokenizer))
+        self._session = session
+        self._strings = options.template_name, options.system
 
     @staticmethod
     def templates() -> List[str]:
@@ -338,13 +465,19 @@ class Chat(Handle):
     def say(self, said: str, emit: Optional[Callable[[str], Any]] = None) -> str:
         """Says something and returns the answer. ``emit`` is told each part of it as it comes;
         returning False ends the answer."""
-        data = said.encode()
-        self._answer: List[str] = []
-        self._emit = emit
-        self._callbacks.raised = None
-        self._callbacks.call("chat_say", self, data, len(data))
-        return "".join(self._answer)
+        data = _native.data_of(said, "say")
+        if emit is not None and not callable(emit):
+            raise TypeError(f"emit: {told(emit)}, expected a function or None")
+        with turn(self._needs):
+            self._answer = []
+            self._emit = emit
+            self._callbacks.raised = None
+            self._session._n_calls += 1
+            self._callbacks.call("chat_say", self._flag, self, data, len(data))
+            return "".join(self._answer)
 
     def reset(self) -> None:
         """Drops the conversation."""
-        llama.tandem_chat_reset(self)
+        with turn(self._needs):
+            self._session._n_calls += 1
+            llama.tandem_chat_reset(self)

@@ -4,12 +4,13 @@ import ctypes
 import enum
 import json
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _native
-from ._handle import Handle
-from ._native import tandem, text
-from .tensors import Graph, Tensor
+from ._handle import Handle, TandemError, callback, turn
+from ._interrupt import interruptible
+from ._native import tandem, text, told
+from .tensors import Graph, Path, Tensor, index_of
 
 
 class Objective(enum.IntEnum):
@@ -85,22 +86,29 @@ class _Callbacks:
     def wrap(self, kind: Any, function: Optional[Callable[..., Any]], stop: Any) -> Optional[int]:
         if function is None:
             return None
+        if not callable(function):
+            raise TypeError(f"callback: {told(function)}, expected a function or None")
+        wanted = function
 
         def guarded(_user: Any, *arguments: Any) -> Any:
             try:
-                return stop if self.raised is not None else function(*arguments)
-            except BaseException as error:  # KeyboardInterrupt too
+                with callback():
+                    answer = stop if self.raised is not None else wanted(*arguments)
+                return None if stop is None else bool(answer)
+            except BaseException as error:  # pylint: disable=broad-except  # KeyboardInterrupt too
                 self.raised = error
                 return stop
 
-        callback = kind(guarded)
-        self._kept.append(callback)
-        return ctypes.cast(callback, ctypes.c_void_p).value
+        made = kind(guarded)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value
 
-    def call(self, name: str, *arguments: Any) -> None:
+    def call(self, name: str, flag: ctypes.c_int32, *arguments: Any) -> None:
+        """Calls a function that takes long; Ctrl-C sets the flag."""
         try:
-            _native.call(name, *arguments)
-        except _native.TandemError:
+            with interruptible(flag):
+                _native.call(name, *arguments)
+        except TandemError:
             if self.raised is None:
                 raise
         if self.raised is not None:
@@ -108,25 +116,35 @@ class _Callbacks:
 
 
 class Table(Handle):
-    """A timing table: what each way of computing costs on one machine.
+    """A timing table: what each way of computing costs on one machine. Any thread, one at a time.
 
-    Made by ``Table.load``, ``Table.parse``, or empty with this machine's fingerprint."""
+    Args:
+        path: a file, text or JSON; None: an empty table with this machine's fingerprint.
+    """
 
     _what = "table"
+    _alone = True
 
-    def __init__(self, _pointer: int = 0) -> None:
-        super().__init__(_pointer or _native.make("table_new"), tandem.tandem_table_free)
-
-    @classmethod
-    def load(cls, path: Any) -> "Table":
-        """Reads a file, text or JSON."""
-        return cls(_native.make("table_load", _native.path_bytes(path)))
+    def __init__(self, path: Optional[Path] = None) -> None:
+        self._own(_native.make("table_new") if path is None else _native.make("table_load", path),
+                  tandem.tandem_table_free)
 
     @classmethod
-    def parse(cls, content: Any, name: str = "table") -> "Table":
+    def _of(cls, pointer: int) -> "Table":
+        table = cls.__new__(cls)
+        table._own(pointer, tandem.tandem_table_free)
+        return table
+
+    @classmethod
+    def load(cls, path: Path) -> "Table":
+        """Reads a file, text or JSON: ``Table(path)``."""
+        return cls._of(_native.make("table_load", path))
+
+    @classmethod
+    def parse(cls, content: Union[str, bytes], name: str = "table") -> "Table":
         """Reads a table from text or bytes; ``name`` stands in messages."""
-        data = content.encode() if isinstance(content, str) else bytes(content)
-        return cls(_native.make("table_parse", data, len(data), name.encode()))
+        data = _native.data_of(content, "parse")
+        return cls._of(_native.make("table_parse", data, len(data), name))
 
     @staticmethod
     def default_path() -> str:
@@ -135,9 +153,9 @@ class Table(Handle):
         _native.call("table_default_path", out, len(out))
         return text(out.value)
 
-    def save(self, path: Any, json: bool = True) -> None:
+    def save(self, path: Path, json: bool = True) -> None:
         """Writes a file as a whole or not at all: JSON, or text of version 1."""
-        _native.call("table_save", self, _native.path_bytes(path), 2 if json else 1)
+        _native.call("table_save", self, path, 2 if json else 1)
 
     def merge(self, other: "Table") -> None:
         """Adds the cells of another table; of two for one cell the better measured one stays."""
@@ -145,7 +163,7 @@ class Table(Handle):
 
     def copy(self) -> "Table":
         """A table of the same contents."""
-        return Table(_native.make("table_copy", self))
+        return Table._of(_native.make("table_copy", self))
 
     def check(self) -> None:
         """Raises TandemError (TABLE_FOREIGN) when it was measured on another machine."""
@@ -181,12 +199,16 @@ class Table(Handle):
 
 
 class Plan(Handle):
-    """The choices for all nodes of one graph. Made by ``Runtime.plan``."""
+    """The choices for all nodes of one graph, as ``Runtime.plan`` makes them."""
 
     _what = "plan"
+    _alone = True
 
-    def __init__(self, runtime: "Runtime", graph: Graph, pointer: int) -> None:
-        super().__init__(pointer, tandem.tandem_plan_free)
+    def __init__(self, runtime: "Runtime", graph: Graph) -> None:
+        self._take(runtime, graph, _native.make("runtime_plan", runtime, graph))
+
+    def _take(self, runtime: "Runtime", graph: Graph, pointer: int) -> None:
+        self._own(pointer, tandem.tandem_plan_free)
         self.runtime = runtime
         self.graph = graph
 
@@ -194,13 +216,13 @@ class Plan(Handle):
         return int(tandem.tandem_plan_node_count(self))
 
     def __getitem__(self, i: int) -> Choice:
-        node = tandem.tandem_plan_node(self, i)
-        if not node:
-            raise IndexError(f"plan: node {i}, expected 0 to {len(self) - 1}")
-        node = node.contents
-        return Choice(text(node.profile), node.n_threads,
-                      text(tandem.tandem_plan_reason_name(node.reason)), sum(node.predicted_us),
-                      node.runner_up_us)
+        with turn(self._needs):
+            n = len(self)
+            at = index_of(i, n, "plan: node")
+            node = tandem.tandem_plan_node(self, at).contents
+            reason = tandem.tandem_plan_reason_name(node.reason & 0x7fffffff)
+            return Choice(text(node.profile), node.n_threads, text(reason),
+                          sum(node.predicted_us), node.runner_up_us)
 
     @property
     def took_us(self) -> float:
@@ -209,11 +231,11 @@ class Plan(Handle):
 
     def force(self, i: int, profile: str) -> None:
         """Has node i run by another profile."""
-        _native.call("runtime_force_node", self.runtime, self.graph, self, i, profile.encode())
+        _native.call("runtime_force_node", self.runtime, self.graph, self, i, profile)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Path) -> None:
         """Writes the plan to a text file."""
-        _native.call("runtime_save_plan", self.runtime, self.graph, self, _native.path_bytes(path))
+        _native.call("runtime_save_plan", self.runtime, self.graph, self, path)
 
     def __str__(self) -> str:
         return _native.printed(tandem.tandem_runtime_print_plan, self.runtime, self.graph, self)
@@ -241,21 +263,17 @@ class Runtime(Handle):
                  objective: Objective = Objective.TIME,
                  log: Optional[Callable[[int, str, str], Any]] = None,
                  log_level: int = 0) -> None:
-        def encoded(value: Optional[str]) -> Optional[bytes]:
-            return None if value is None else value.encode()
-
-        options = _native.RuntimeOptions(ctypes.sizeof(_native.RuntimeOptions), threads)
-        options.table_path = encoded(table)
-        options.profile = encoded(profile)
-        options.backends = encoded(backends)
-        options.settings = encoded(settings)
-        options.objective = objective
-        options.log_level = log_level
         self._callbacks = _Callbacks()
-        if log is not None:
-            wanted = log
-            options.log = self._callbacks.wrap(
-                _native.LogFn, lambda level, room, line: wanted(level, text(room), text(line)), None)
+        wanted = log
+        line = None if wanted is None else (
+            lambda level, room, words: wanted(level, text(room), text(words)))
+        if log is not None and not callable(log):
+            raise TypeError(f"log: {told(log)}, expected a function or None")
+        options = _native.filled(
+            _native.RuntimeOptions, n_threads=threads, profile=profile, backends=backends,
+            table_path=None if table is None else _native.FilePath().check(table, "table"),
+            settings=settings, objective=Objective(objective), log_level=log_level,
+            log=self._callbacks.wrap(_native.LogFn, line, None))
         pointer = _native.make("runtime_open", ctypes.byref(options))
         callbacks = self._callbacks  # lines may come until it is closed
 
@@ -263,15 +281,16 @@ class Runtime(Handle):
             tandem.tandem_runtime_close(runtime)
             callbacks.raised = None
 
-        super().__init__(pointer, free)
+        self._own(pointer, free)
 
     @property
     def info(self) -> RuntimeInfo:
         """Facts for reports."""
-        info = _native.RuntimeInfo(ctypes.sizeof(_native.RuntimeInfo))
-        _native.check(tandem.tandem_runtime_describe(self, ctypes.byref(info)))
-        return RuntimeInfo(text(info.cpu), text(info.isa), text(info.topology), text(info.table),
-                           info.n_threads, info.n_cores, info.prepared_bytes)
+        info = _native.filled(_native.RuntimeInfo)
+        with turn(self._needs):
+            _native.check(tandem.tandem_runtime_describe(self, ctypes.byref(info)))
+            return RuntimeInfo(text(info.cpu), text(info.isa), text(info.topology),
+                               text(info.table), info.n_threads, info.n_cores, info.prepared_bytes)
 
     @property
     def threads(self) -> int:
@@ -285,8 +304,9 @@ class Runtime(Handle):
     @property
     def backends(self) -> List[str]:
         """Names of the open backends."""
-        n = tandem.tandem_runtime_backend_count(self)
-        return [text(tandem.tandem_runtime_backend_name(self, slot)) for slot in range(1, n)]
+        with turn(self._needs):
+            n = tandem.tandem_runtime_backend_count(self)
+            return [text(tandem.tandem_runtime_backend_name(self, slot)) for slot in range(1, n)]
 
     @property
     def profiles(self) -> List[Profile]:
@@ -306,7 +326,7 @@ class Runtime(Handle):
 
     def force_profile(self, profile: Optional[str]) -> None:
         """Forces a profile wherever it applies in later plans; None: choose."""
-        _native.call("runtime_force_profile", self, None if profile is None else profile.encode())
+        _native.call("runtime_force_profile", self, profile)
 
     def pause(self) -> None:
         """Idle workers sleep at once, until ``resume`` or the next computation."""
@@ -318,51 +338,68 @@ class Runtime(Handle):
 
     def plan(self, graph: Graph) -> Plan:
         """Chooses a profile and a number of threads for every node."""
-        return Plan(self, graph, _native.make("runtime_plan", self, graph))
+        return Plan(self, graph)
 
-    def load_plan(self, graph: Graph, path: Any) -> Plan:
+    def load_plan(self, graph: Graph, path: Path) -> Plan:
         """Reads a plan that was saved for a graph like this one."""
-        return Plan(self, graph,
-                    _native.make("runtime_load_plan", self, graph, _native.path_bytes(path)))
+        plan = Plan.__new__(Plan)
+        plan._take(self, graph, _native.make("runtime_load_plan", self, graph, path))
+        return plan
 
     def explain(self, graph: Graph, plan: Optional[Plan] = None) -> str:
         """Why each node runs as it does, and what would change the choice."""
+        self._check_plan(graph, plan)
         return _native.printed(tandem.tandem_runtime_explain, self, graph, plan)
+
+    def _check_plan(self, graph: Graph, plan: Optional[Plan]) -> None:
+        if isinstance(plan, Plan) and (plan.runtime is not self or plan.graph is not graph):
+            raise ValueError(f"plan: it is of another {'graph' if plan.runtime is self else 'runtime'}"
+                             ", expected one of this runtime for this graph")
 
     def compute(self, graph: Graph, plan: Optional[Plan] = None,
                 cancel: Optional[Callable[[], bool]] = None,
                 progress: Optional[Callable[[int, int], Any]] = None) -> Tuple[Tensor, ...]:
-        """Computes a graph by a plan, or by a fresh one. Returns its outputs.
+        """Computes a graph by a plan, or by a fresh one. Returns its outputs. Ctrl-C ends it.
 
         Args:
             cancel: asked between nodes; True ends with TandemError (CANCELLED).
             progress: told nodes done and nodes in all, now and then.
         """
-        if cancel is None and progress is None:
-            _native.call("runtime_compute", self, graph, plan, None)
-            return graph.outputs
+        self._check_plan(graph, plan)
+        flag = ctypes.c_int32()
         callbacks = _Callbacks()
+        wanted = cancel
         options = _native.ComputeOptions(ctypes.sizeof(_native.ComputeOptions))
-        options.cancel = callbacks.wrap(
-            _native.CancelFn, (lambda: callbacks.raised is not None) if cancel is None else cancel,
-            True)
-        options.progress = callbacks.wrap(_native.ProgressFn, progress, None)
-        callbacks.call("runtime_compute", self, graph, plan, ctypes.byref(options))
+        options.cancel, options.user = _native.CANCEL_FLAG, ctypes.addressof(flag)
+        if wanted is not None or progress is not None:
+            if wanted is not None and not callable(wanted):
+                raise TypeError(f"cancel: {told(wanted)}, expected a function or None")
+            options.cancel = callbacks.wrap(_native.CancelFn, lambda: (
+                flag.value != 0 or callbacks.raised is not None or
+                (wanted is not None and wanted())), True)
+            options.progress = callbacks.wrap(_native.ProgressFn, progress, None)
+        callbacks.call("runtime_compute", flag, self, graph, plan, ctypes.byref(options))
         return graph.outputs
 
     def tune(self, graph: Graph, budget_s: float = 5.0, save: bool = False,
              progress: Optional[Callable[[float, float], bool]] = None) -> None:
         """Measures the products of a graph for at most ``budget_s`` seconds and plans by what it
-        found from then on.
+        found from then on. Ctrl-C ends it.
 
         Args:
             save: keep it in this machine's own table too.
             progress: told seconds gone and the budget; True ends measuring.
         """
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress: {told(progress)}, expected a function or None")
+        flag = ctypes.c_int32()
         callbacks = _Callbacks()
-        options = _native.TuneOptions(ctypes.sizeof(_native.TuneOptions), budget_s, save)
-        options.progress = callbacks.wrap(_native.TuneProgressFn, progress, True)
-        callbacks.call("tune_graph", self, graph, ctypes.byref(options))
+        wanted = progress
+        options = _native.filled(_native.TuneOptions, budget_s=budget_s, saves=save)
+        options.progress = callbacks.wrap(
+            _native.TuneProgressFn, lambda gone, budget: (
+                flag.value != 0 or (wanted is not None and wanted(gone, budget))), True)
+        callbacks.call("tune_graph", flag, self, graph, ctypes.byref(options))
 
     def forget(self, tensor: Tensor) -> None:
         """Devices give up what they keep of a constant tensor."""
@@ -371,7 +408,7 @@ class Runtime(Handle):
     @property
     def drift(self) -> List[Drift]:
         """Times of the table that turned out wrong."""
-        n = tandem.tandem_runtime_drift(self, None, 0)
+        n = max(0, tandem.tandem_runtime_drift(self, None, 0))
         rows = (_native.DriftInfo * n)()
         n = min(n, tandem.tandem_runtime_drift(self, rows, n))
         return [Drift(text(r.what), r.predicted_us, r.measured_us, r.noise) for r in rows[:n]]

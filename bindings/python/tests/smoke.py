@@ -86,10 +86,10 @@ def faults_are_exceptions():
     with ti.Context() as context:
         a, b = context.new((2, 3)), context.new((4, 5))
         fails("SHAPE", "add", lambda: a + b)
-        fails("SHAPE", "add", lambda: a + a)  # the context keeps its first error
+        a + a  # the context goes on
         context.reset()
         fails("STATE", "reset", lambda: a.shape)
-        fails("SHAPE", "gaps", context.borrow, memoryview(b"abcdefgh")[::2])
+        fails("TYPE", "items are", context.borrow, memoryview(b"abcdefgh")[::2])
         fails("TYPE", "items are 'B'", context.borrow, b"abcd")
 
     def stop():
