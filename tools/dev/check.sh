@@ -100,8 +100,11 @@ job_bridge() { mk BUILD=build/gcc CC=gcc bridge-hosts && bash tests/bridge.sh bu
 # The package for Python, without numpy and network; `make judges JOBS=python` runs all of its tests.
 job_python() {
     command -v python3 >/dev/null || { echo "SKIP python: no python3"; return 0; }
-    TANDEM_INFER_LIBRARY=$PWD/build/gcc PYTHONDONTWRITEBYTECODE=1 CC=gcc \
-        python3 bindings/python/tests/smoke.py
+    local test
+    for test in smoke test_first_calls misuse; do
+        TANDEM_INFER_LIBRARY=$PWD/build/gcc PYTHONDONTWRITEBYTECODE=1 CC=gcc \
+            python3 "bindings/python/tests/$test.py" || return 1
+    done
 }
 # The server as users start it; it says so where it was left out.
 job_server() {
