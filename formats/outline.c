@@ -73,6 +73,7 @@ enum tandem_status tnd_source_outline(const struct tandem_llama_shape *shape, en
     tandem_source *source = NULL;
     TND_TRY(tnd_llama_dims_from(shape, "outline", TANDEM_E_ARGUMENT, &dims, error));
     TND_TRY(tnd_source_new("outline", &source, error));
+    source->is_outline = true;
     enum tandem_status status = reserve(source, &dims, type, error);
     if (status == TANDEM_OK) {
         status = add_tensors(source, &dims, type, error);

@@ -69,6 +69,7 @@ struct tandem_source {
     struct tnd_file *more_files; /* further parts of a model */
     size_t n_more_files;
     size_t more_file_capacity;
+    bool is_outline; /* nobody may read its tensors */
 };
 
 /** An empty source. `format` is static text for tandem_source_format. Errors: MEMORY. */

@@ -138,13 +138,17 @@ static enum tandem_status model_new(const tandem_source *source, tandem_source *
                                     tandem_model **out_model, struct tandem_error *error)
 {
     tandem_model *model = calloc(1, sizeof(*model));
+    atomic_uint_least64_t *identity = calloc(1, sizeof(*identity));
     enum tandem_status status;
     LLAMA_ASSERT(own_source == NULL || own_source == source);
-    if (model == NULL) {
+    if (model == NULL || identity == NULL) {
+        free(identity);
+        free(model);
         tandem_source_close(own_source);
         return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", sizeof(*model), 0,
                               "llama: no memory for a model");
     }
+    model->identity = identity;
     model->source = source;
     model->own_source = own_source;
     status = load(model, error);
@@ -180,8 +184,21 @@ void tandem_model_free(tandem_model *model)
         tandem_context_free(model->context);
         tandem_source_close(model->own_source);
         free(model->layers);
+        free(model->identity);
         free(model);
     }
+}
+
+enum tandem_status tnd_llama_identity(const tandem_model *model, uint64_t *out_identity,
+                                      struct tandem_error *error)
+{
+    uint64_t identity = atomic_load(model->identity);
+    if (identity == 0) { /* computed twice by two threads at once, to the same number */
+        LLAMA_TRY(tandem_source_identity(model->source, &identity, error));
+        atomic_store(model->identity, identity);
+    }
+    *out_identity = identity;
+    return TANDEM_OK;
 }
 
 const struct tandem_hparams *tandem_model_hparams(const tandem_model *model)

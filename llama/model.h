@@ -3,6 +3,8 @@
 #ifndef TND_LLAMA_MODEL_H
 #define TND_LLAMA_MODEL_H
 
+#include <stdatomic.h>
+
 #include "llama/kv_cache.h"
 #include "tandem/graph.h"
 #include "tandem/llama.h"
@@ -51,6 +53,7 @@ struct tandem_model {
     struct tnd_llama_layer *layers;
     int32_t ends[TND_LLAMA_MAX_ENDS]; /* tokens that end a text, as the source says */
     int n_ends;
+    atomic_uint_least64_t *identity; /* tandem_source_identity; 0: nobody has asked yet */
 };
 
 /** Experts of a layer that a device keeps apart from the others (hot_experts.c). */
@@ -110,6 +113,10 @@ struct tnd_llama_forward {
 /** Whether a token ends a text: what the source says counts, else the tokenizer's end token, which
  *  may be a guess by name. */
 bool tnd_llama_is_end(const tandem_model *model, const tandem_tokenizer *tokenizer, int32_t token);
+
+/** tandem_source_identity of the model's source, computed once. Any thread. Errors: as that. */
+enum tandem_status tnd_llama_identity(const tandem_model *model, uint64_t *out_identity,
+                                      struct tandem_error *error);
 
 /** Builds the graph that runs a batch through the model and writes its keys and values into the
  *  cache. Without outputs only what the cache needs is computed. Errors: those of the builders and

@@ -120,9 +120,9 @@ enum tandem_status tandem_sampler_renew(tandem_sampler *sampler,
         sampler->recent = recent;
     }
     set_options(sampler, &o);
-    tandem_sampler_reset(sampler);
     tnd_grammar_guard_free(sampler->guard);
     sampler->guard = NULL;
+    tandem_sampler_reset(sampler);
     return TANDEM_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * State files. Little-endian, no padding:
- *   "TNDSTATE", uint32 version (1), uint32 0
+ *   "TNDSTATE", uint32 version (2), uint32 0
  *   int64: layers, KV heads, head size, type of the cache, window, vocabulary, sequences,
- *          a hash of the model's embedding, cells
+ *          identity of the model (tandem_source_identity), cells
  *   each sequence: int64 position, int64 1 if there are logits
  *   each cell: int32 order (sequence * 2^24 + position)
  *   each layer: keys of all cells, values of all cells (kv_heads rows of head_size values each)
@@ -20,11 +20,17 @@
 #include "tandem/files.h"
 
 static const char magic[8] = {'T', 'N', 'D', 'S', 'T', 'A', 'T', 'E'};
-enum { VERSION = 1, HEADER_NUMBERS = 9, HEADER_BYTES = 16 + 8 * HEADER_NUMBERS, CHECK_BYTES = 8 };
+enum {
+    VERSION = 2,
+    IDENTITY = 7,
+    HEADER_NUMBERS = 9,
+    HEADER_BYTES = 16 + 8 * HEADER_NUMBERS,
+    CHECK_BYTES = 8
+};
 
 static const char *const header_names[HEADER_NUMBERS] = {
     "layers", "KV heads",   "head size", "type of the cache",
-    "window", "vocabulary", "sequences", "hash of the embedding",
+    "window", "vocabulary", "sequences", "identity of the model",
     "cells"};
 
 static uint64_t fnv(const void *bytes, size_t n)
@@ -76,18 +82,20 @@ size_t tandem_session_state_bytes(const tandem_session *session)
     return state_bytes(session, cells_in_use(session), n_logits);
 }
 
-static void header_numbers(const tandem_session *session, int64_t out[HEADER_NUMBERS])
+static enum tandem_status header_numbers(const tandem_session *session, int64_t out[HEADER_NUMBERS],
+                                         struct tandem_error *error)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
-    const tandem_tensor *embedding = session->model->token_embedding;
-    const size_t bytes = tandem_tensor_bytes(embedding);
+    uint64_t identity;
+    LLAMA_TRY(tnd_llama_identity(session->model, &identity, error));
     const int64_t numbers[HEADER_NUMBERS] = {
-        cache->layers, cache->kv_heads, cache->head_size, cache->type, cache->window,
-        session->model->hparams.vocabulary, session->n_sequences,
-        /* enough to tell models apart */
-        (int64_t)fnv(tandem_tensor_data(embedding), bytes < 65536 ? bytes : 65536),
+        cache->layers,        cache->kv_heads,
+        cache->head_size,     cache->type,
+        cache->window,        session->model->hparams.vocabulary,
+        session->n_sequences, [IDENTITY] = (int64_t)identity,
         cells_in_use(session)};
     memcpy(out, numbers, sizeof(numbers));
+    return TANDEM_OK;
 }
 
 /* ---- rows of the cache ---- */
@@ -147,8 +155,8 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
                               "llama: the newest keys and values are lost with a device; the next "
                               "decoded token computes them once more");
     }
+    LLAMA_TRY(header_numbers(session, numbers, error));
     char *at = put(out, magic, sizeof(magic));
-    header_numbers(session, numbers);
     at = put(at, version, sizeof(version));
     at = put(at, numbers, sizeof(numbers));
     for (int i = 0; i < session->n_sequences; i++) {
@@ -196,13 +204,27 @@ static enum tandem_status check_header(struct reader *r, struct tandem_error *er
                               (int)HEADER_BYTES);
     }
     memcpy(version, r->bytes + 8, sizeof(version));
+    if (memcmp(r->bytes, magic, sizeof(magic)) == 0 && version[0] == 1 && version[1] == 0) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, r->name, version[0], VERSION,
+                              "%s: is a state of version 1, made by an older version of Tandem: it "
+                              "does not say of which weights it is; the text is computed anew",
+                              r->name);
+    }
     if (memcmp(r->bytes, magic, sizeof(magic)) != 0 || version[0] != VERSION || version[1] != 0) {
         return tnd_llama_fail(error, TANDEM_E_FORMAT, r->name, version[0], VERSION,
                               "%s: is no state file of version %d", r->name, (int)VERSION);
     }
     memcpy(got, r->bytes + 16, sizeof(got));
-    header_numbers(r->session, want);
+    LLAMA_TRY(header_numbers(r->session, want, error));
     for (int i = 0; i < HEADER_NUMBERS - 1; i++) {
+        if (got[i] != want[i] && i == IDENTITY) {
+            return tnd_llama_fail(
+                error, TANDEM_E_FORMAT, r->name, got[i], want[i],
+                "%s: is of another model: its weights have the identity %016" PRIx64
+                ", those of this model %016" PRIx64
+                " (a merge, another quantisation, a changed file)",
+                r->name, (uint64_t)got[i], (uint64_t)want[i]);
+        }
         if (got[i] != want[i]) {
             return tnd_llama_fail(error, TANDEM_E_FORMAT, r->name, got[i], want[i],
                                   "%s: is of another model or session: %s is %" PRId64

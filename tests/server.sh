@@ -91,9 +91,12 @@ check "a text is computed" eval 'answers POST /completion "$asks" && grep -q "\"
 check "SIGTERM saves it" eval 'finish TERM && [ -s texts ] && [ "$(stat -c %a texts)" = 600 ]'
 check "the next server has it" eval 'start --save texts && answers POST /completion "$asks" && ! grep -q "\"cache_n\":0" reply'
 check "SIGTERM again" finish TERM
-printf garbage >texts
+head -c 20 texts >short && mv short texts
 check "a damaged file is said" eval 'start --save texts && grep -q "begins with an empty cache" said && answers GET /health'
-check "and replaced" eval 'finish TERM && [ "$(stat -c %s texts)" -gt 7 ]'
+check "and replaced" eval 'finish TERM && [ "$(stat -c %s texts)" -gt 20 ]'
+printf garbage >texts
+check "a foreign file is said" eval 'start --save texts && grep -q "begins with an empty cache" said && answers GET /health'
+check "and left alone" eval 'finish TERM && [ "$(cat texts)" = garbage ]'
 # Clients that begin requests and do not go on; a text of 1 MB beside short ones.
 check "the server starts for half-open clients" start --connections 32 --receive 60
 fds=()

@@ -60,6 +60,7 @@ static const struct row rows[] = {
     LIVES(tandem_source_number, "SWO"),
     LIVES(tandem_source_text, "SWO"),
     REFUSES(tandem_source_hparams, "SOe"),
+    REFUSES(tandem_source_identity, "SOe"),
     LIVES(tandem_hparams_divisors, "OO"),
     LIVES(tandem_source_array, "SWO"),
     LIVES(tandem_array_integer, "OnO"),

@@ -122,6 +122,46 @@ static void a_state_of_another_session_is_refused(void)
     setup_free(&s);
 }
 
+/* Fills in a weight that the embedding says nothing of, as a merge would. */
+static void change_weight(const tandem_source *source, const char *name)
+{
+    struct tandem_source_tensor tensor;
+    CU_ASSERT_TRUE_FATAL(tandem_source_find(source, name, &tensor));
+    ((unsigned char *)(uintptr_t)tensor.data)[tensor.bytes / 2] ^= 1;
+}
+
+static void a_state_of_a_merge_with_the_same_embedding_is_refused(void)
+{
+    static const char *const names[] = {"blk.0.attn_q.weight", "blk.1.ffn_down.weight",
+                                        "output_norm.weight"};
+    const struct naive_spec spec = {0};
+    const struct tandem_session_options options = {.size = sizeof(options)};
+    struct setup s = setup_new(&spec, &options);
+    struct setup same = setup_new(&spec, &options);
+    struct tandem_error error = {0};
+    size_t n;
+    check_ok(tandem_session_decode(s.session, s.tokens, 5, 0, NULL));
+    unsigned char *bytes = state_of(s.session, &n);
+    check_ok(tandem_session_state_read(same.session, bytes, n, "state", NULL));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct setup merge = {.source = naive_source(&spec)};
+        change_weight(merge.source, names[i]);
+        merge.runtime = tnd_test_runtime(1, NULL);
+        check_ok(tandem_model_new(merge.source, &merge.model, NULL));
+        check_ok(tandem_session_new(merge.model, merge.runtime, &options, &merge.session, NULL));
+        check_status(tandem_session_state_read(merge.session, bytes, n, "state", &error),
+                     TANDEM_E_FORMAT, "state: is of another model", &error);
+        check_int(tandem_session_position(merge.session, 0), 0);
+        setup_free(&merge);
+    }
+    bytes[8] = 1; /* the version */
+    check_status(tandem_session_state_read(same.session, bytes, n, "state", &error),
+                 TANDEM_E_FORMAT, "made by an older version", &error);
+    free(bytes);
+    setup_free(&same);
+    setup_free(&s);
+}
+
 static uint64_t fnv(const unsigned char *bytes, size_t n)
 {
     uint64_t hash = 14695981039346656037u;
@@ -275,6 +315,8 @@ static CU_TestInfo state_tests[] = {
     {"savers_beside_each_other_leave_whole_states", savers_beside_each_other_leave_whole_states},
     {"a_conversation_goes_on_in_another_session", a_conversation_goes_on_in_another_session},
     {"a_state_of_another_session_is_refused", a_state_of_another_session_is_refused},
+    {"a_state_of_a_merge_with_the_same_embedding_is_refused",
+     a_state_of_a_merge_with_the_same_embedding_is_refused},
     {"every_truncation_and_changed_byte_is_refused", every_truncation_and_changed_byte_is_refused},
     {"contradictions_under_a_right_checksum_are_refused",
      contradictions_under_a_right_checksum_are_refused},

@@ -252,13 +252,13 @@ static void penalties_concern_as_many_tokens_as_were_asked_for(void)
 static void members_that_ask_for_what_is_not_there_are_refused(void)
 {
     static const char *const cases[][2] = {
-        {"grammar", "\"root ::= [0-9]+\""},
-        {"json_schema", "{\"type\":\"object\"}"},
-        {"guided_json", "{\"type\":\"object\"}"},
-        {"guided_regex", "\"[0-9]\""},
-        {"guided_choice", "[\"yes\",\"no\"]"},
-        {"structured_outputs", "{\"choice\":[\"a\"]}"},
-        {"response_format", "{\"type\":\"json_object\",\"schema\":{}}"},
+        {"grammar", "\"root ::= \\\"x\""},
+        {"json_schema", "{\"not\":{}}"},
+        {"guided_json", "{\"type\":\"objekt\"}"},
+        {"guided_regex", "\"(\""},
+        {"guided_choice", "[1]"},
+        {"structured_outputs", "{\"choices\":[\"a\"]}"},
+        {"response_format", "{\"type\":\"json_object\",\"schema\":{\"if\":{}}}"},
         {"response_format", "{\"type\":\"json_schema\",\"json_schema\":{}}"},
         {"functions", "[{\"name\":\"f\"}]"},
         {"ignore_eos", "true"},
@@ -331,6 +331,96 @@ static void members_that_say_nothing_are_taken(void)
     tnd_served_close(&s);
 }
 
+/* ---- grammars ---- */
+
+/* The text of the only choice, cut to `capacity`, and why it ended. */
+static void read_choice(char *out, size_t capacity, char *out_reason)
+{
+    cJSON *root = cJSON_Parse(reply_text);
+    const cJSON *choice = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(root, "choices"), 0);
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(choice, "text");
+    const cJSON *reason = cJSON_GetObjectItemCaseSensitive(choice, "finish_reason");
+    snprintf(out, capacity, "%s", cJSON_IsString(text) ? text->valuestring : "");
+    snprintf(out_reason, 16, "%s", cJSON_IsString(reason) ? reason->valuestring : "");
+    cJSON_Delete(root);
+}
+
+#define SMALL_SCHEMA                                                                               \
+    "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"minimum\":3,\"maximum\":"  \
+    "99},"                                                                                         \
+    "\"ok\":{\"type\":\"boolean\"}},\"required\":[\"n\",\"ok\"],\"additionalProperties\":false}"
+
+static bool is_of_schema(const char *text)
+{
+    cJSON *root = cJSON_Parse(text);
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(root, "n");
+    const bool is_good = cJSON_IsObject(root) && cJSON_GetArraySize(root) == 2 &&
+                         cJSON_IsNumber(n) && n->valueint >= 3 && n->valueint <= 99 &&
+                         cJSON_IsBool(cJSON_GetObjectItemCaseSensitive(root, "ok"));
+    cJSON_Delete(root);
+    return is_good;
+}
+
+static bool is_of_digits(const char *text)
+{
+    return strlen(text) == 4 && strspn(text, "0123456789") == 4;
+}
+
+static bool is_choice(const char *text)
+{
+    return strcmp(text, "yes") == 0 || strcmp(text, "never") == 0;
+}
+
+/* Each way to say what a text may be, hot enough that it would not come by itself. */
+static void texts_keep_the_form_that_is_asked_for(void)
+{
+    static const struct {
+        const char *member;
+        bool (*is_good)(const char *text);
+    } cases[] = {
+        {"\"json_schema\":" SMALL_SCHEMA, is_of_schema},
+        {"\"guided_json\":" SMALL_SCHEMA, is_of_schema},
+        {"\"structured_outputs\":{\"json\":" SMALL_SCHEMA "}", is_of_schema},
+        {"\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\","
+         "\"strict\":true,\"schema\":" SMALL_SCHEMA "}}",
+         is_of_schema},
+        {"\"response_format\":{\"type\":\"json_object\",\"schema\":" SMALL_SCHEMA "}",
+         is_of_schema},
+        {"\"grammar\":\"root ::= [0-9]{4}\"", is_of_digits},
+        {"\"guided_regex\":\"\\\\d{4}\"", is_of_digits},
+        {"\"structured_outputs\":{\"regex\":\"[0-9]{4}\"}", is_of_digits},
+        {"\"guided_choice\":[\"yes\",\"never\"]", is_choice},
+    };
+    struct tnd_served s;
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int seed = 0; seed < 4; seed++) {
+            char body[1024], text[512], reason[16];
+            snprintf(body, sizeof(body),
+                     "{\"prompt\":\"Once\",\"max_tokens\":240,\"temperature\":1.5,\"seed\":%d,%s}",
+                     seed, cases[i].member);
+            check_int(ASK(&s, "/v1/completions", body), 200);
+            read_choice(text, sizeof(text), reason);
+            check_string(reason, "stop");
+            if (!cases[i].is_good(text)) {
+                printf("%s: %s\n", cases[i].member, text);
+                CU_FAIL("a text is not of its form");
+            }
+        }
+    }
+    check_int(ASK(&s, "/completion",
+                  "{\"prompt\":[1],\"grammar\":\"root ::= [a]\",\"guided_choice\":[\"a\"]}"),
+              400);
+    check_contains(reply_text, "beside another grammar");
+    check_int(ASK(&s, "/completion",
+                  "{\"prompt\":[1],\"grammar\":\"root ::= \\\"a\\\" []\",\"n_predict\":9}"),
+              500);
+    check_contains(reply_text, "no token of the model can go on");
+    tnd_served_close(&s);
+}
+
 /* ---- what the server is ---- */
 
 static void a_model_is_found_by_its_name(void)
@@ -375,6 +465,7 @@ static CU_TestInfo tests[] = {
     {"members_that_ask_for_what_is_not_there_are_refused",
      members_that_ask_for_what_is_not_there_are_refused},
     {"members_that_say_nothing_are_taken", members_that_say_nothing_are_taken},
+    {"texts_keep_the_form_that_is_asked_for", texts_keep_the_form_that_is_asked_for},
     {"a_model_is_found_by_its_name", a_model_is_found_by_its_name},
     {"what_the_model_cannot_do_is_told_with_its_reason",
      what_the_model_cannot_do_is_told_with_its_reason},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The server's JSON: what is written, what is read from strangers, and what a model may write. */
+ * The server's JSON: what is written, and what is read from strangers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,111 +95,6 @@ static void members_are_read_with_their_ranges(void)
     tnd_srv_body_free(&body);
 }
 
-/* ---- what a model may write ---- */
-
-static void the_grammar_takes_json_objects_and_nothing_else(void)
-{
-    const struct {
-        const char *text;
-        bool is_complete;
-    } good[] = {
-        {"", false},
-        {" {", false},
-        {"{}", true},
-        {"{ } \n", true},
-        {"{\"a\":1}", true},
-        {"{\"a\":-0.5e+10,\"b\":[true,false,null,[],{}],\"c\":\"\\n\\u00e9\\ud83d\\ude00\"}", true},
-        {"{\"a\":[1,2", false},
-        {"{\"a\":0}", true},
-        {"{\"a\":10.25E3 , \"b\":\"\xe2\x82\xac\"}", true},
-        {"{\"\":\"\"}", true},
-        {"{\"a\":\"\\u00", false},
-    };
-    const char *wrong[] = {"[",
-                           "1",
-                           "{]",
-                           "{a",
-                           "{\"a\"1",
-                           "{\"a\":01",
-                           "{\"a\":1.}",
-                           "{\"a\":+",
-                           "{\"a\":1,}",
-                           "{\"a\":[1,]",
-                           "{\"a\":tru}",
-                           "{\"a\":\"\n",
-                           "{\"a\":\"\\x",
-                           "{\"a\":\"\\u00g",
-                           "{\"a\":\"\\ud83d\"",
-                           "{\"a\":\"\\ude00",
-                           "{\"a\":\"\\ud83d\\u0041",
-                           "{\"a\":\"\\u0000",
-                           "{}x",
-                           "{\"a\":\"\xc0",
-                           "{\"a\":\"\xe2\x82\"",
-                           "{\"a\":-}",
-                           "{\"a\":1e}",
-                           "{,",
-                           "{\"a\":1 2",
-                           "{\"a\":.5",
-                           "{\"a\":nan"};
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        struct srv_grammar grammar = {0};
-        if (!tnd_srv_grammar_accepts(&grammar, good[i].text, strlen(good[i].text)) ||
-            tnd_srv_grammar_is_complete(&grammar) != good[i].is_complete) {
-            printf("%s\n", good[i].text);
-            CU_FAIL("the grammar is wrong about a good text");
-        }
-    }
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct srv_grammar grammar = {0};
-        if (tnd_srv_grammar_accepts(&grammar, wrong[i], strlen(wrong[i]))) {
-            printf("%s\n", wrong[i]);
-            CU_FAIL("the grammar takes what is no JSON");
-        }
-        CU_ASSERT_EQUAL(grammar.state, 0); /* untouched */
-    }
-}
-
-/* Random walks over bytes that the grammar allows end in what cJSON reads. */
-static void whatever_the_grammar_completes_is_json(void)
-{
-    static const char bytes[] = "{}[]\",:\\ \n0123456789-+.eEtruefalsnbd/\xc3\xa9\xf0\x9f\x98\x80";
-    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
-    int n_complete = 0;
-    for (int round = 0; round < 4000; round++) {
-        struct srv_grammar grammar = {0};
-        char text[400];
-        size_t n = 0;
-        for (int i = 0; i < 4000 && n < sizeof(text) && !tnd_srv_grammar_is_complete(&grammar);
-             i++) {
-            text[n] = bytes[tnd_test_rng_int(&rng, 0, (int64_t)sizeof(bytes) - 2)];
-            n += tnd_srv_grammar_accepts(&grammar, text + n, 1);
-        }
-        if (tnd_srv_grammar_is_complete(&grammar)) {
-            cJSON *root = cJSON_ParseWithLengthOpts(text, n, NULL, false);
-            CU_ASSERT_TRUE(cJSON_IsObject(root));
-            cJSON_Delete(root);
-            n_complete++;
-        }
-    }
-    CU_ASSERT_TRUE(n_complete > 100);
-}
-
-static void blanks_and_depth_have_an_end(void)
-{
-    struct srv_grammar grammar = {0};
-    int n = 0;
-    while (n < 1000 && tnd_srv_grammar_accepts(&grammar, " ", 1)) {
-        n++;
-    }
-    check_int(n, SRV_GRAMMAR_BLANKS);
-    CU_ASSERT_TRUE(tnd_srv_grammar_accepts(&grammar, "{\"a\":", 5));
-    for (n = 1; n < 1000 && tnd_srv_grammar_accepts(&grammar, "[", 1);) {
-        n++;
-    }
-    check_int(n, SRV_GRAMMAR_DEPTH);
-}
-
 /* ---- chunks of prompts ---- */
 
 static void chunks_keep_the_delay_of_others(void)
@@ -229,10 +124,6 @@ static CU_TestInfo tests[] = {
     {"bodies_of_strangers_are_refused_with_a_reason",
      bodies_of_strangers_are_refused_with_a_reason},
     {"members_are_read_with_their_ranges", members_are_read_with_their_ranges},
-    {"the_grammar_takes_json_objects_and_nothing_else",
-     the_grammar_takes_json_objects_and_nothing_else},
-    {"whatever_the_grammar_completes_is_json", whatever_the_grammar_completes_is_json},
-    {"blanks_and_depth_have_an_end", blanks_and_depth_have_an_end},
     {"chunks_keep_the_delay_of_others", chunks_keep_the_delay_of_others},
     CU_TEST_INFO_NULL,
 };

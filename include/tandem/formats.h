@@ -162,6 +162,16 @@ TANDEM_API enum tandem_status tandem_source_hparams(const tandem_source *source,
  *  high are not, those between in part. All 1 without that scaling. Never fails. Any thread. */
 TANDEM_API void tandem_hparams_divisors(const struct tandem_hparams *hparams, float *out);
 
+/** A number that tells models apart: of names, types, extents and contents of all tensors and of
+ *  all values but `general.*` and chat templates. Two files with the same one compute the same; a
+ *  merge, another quantisation or one changed byte of a weight give another one. It finds
+ *  accidents, and is no signature. All weights are read, unless digests of the file are kept from
+ *  an earlier time (docs/formats.md, "Packed weights"). Any thread. Errors: FILE (a part of a
+ *  mapped file was gone), ARGUMENT. */
+TANDEM_API enum tandem_status tandem_source_identity(const tandem_source *source,
+                                                     uint64_t *out_identity,
+                                                     struct tandem_error *error);
+
 /* ---- lists, and all values in the order of the file ---- */
 
 /** Kind of a value; numbers are pinned. */

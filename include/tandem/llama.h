@@ -241,13 +241,13 @@ TANDEM_API void tandem_session_replan_experts(tandem_session *session, int64_t t
 
 /** Writes keys, values, positions and logits of all sequences to a file, which appears at once when
  *  it is complete and which its user alone may read (tandem_file_write, private). Errors: FILE,
- *  MEMORY, those of tandem_runtime_fetch. */
+ *  MEMORY, those of tandem_runtime_fetch and of tandem_source_identity. */
 TANDEM_API enum tandem_status tandem_session_save(const tandem_session *session, const char *path,
                                                   struct tandem_error *error);
-/** Takes over a state that a session of the same model, cache type and number of sequences has
- *  saved. After an error the session is as it was. The file is not trusted: all of it is checked
- *  first. Errors: FILE, MEMORY, FORMAT (also another version and a wrong checksum), TRUNCATED,
- *  LIMIT (more tokens than this session can hold). */
+/** Takes over a state that a session of the same model (tandem_source_identity), cache type and
+ *  number of sequences has saved. After an error the session is as it was. The file is not trusted:
+ *  all of it is checked first. Errors: FILE, MEMORY, FORMAT (also another version and a wrong
+ *  checksum), TRUNCATED, LIMIT (more tokens than this session can hold). */
 TANDEM_API enum tandem_status tandem_session_load(tandem_session *session, const char *path,
                                                   struct tandem_error *error);
 /** The same in memory: the number of bytes, writing them to `out`, and reading them. `name` stands

@@ -156,10 +156,6 @@ static void run(const struct srv_server *server, struct srv_job *job)
         must(tnd_srv_read_whole(server, job, &whole));
         check_json(whole.body.bytes, whole.body.n);
     }
-    if (job->params.is_json) {
-        struct srv_grammar grammar = {0};
-        must(tnd_srv_grammar_accepts(&grammar, job->text.bytes, job->text.n));
-    }
     tnd_srv_text_free(&events);
     tnd_srv_reply_free(&whole);
 }

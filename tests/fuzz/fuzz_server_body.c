@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "tools/tandem-server/srv_body.h"
-#include "tools/tandem-server/srv_grammar.h"
 #include "tools/tandem-server/srv_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -46,18 +45,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     tnd_srv_body_free(&body);
 
-    struct srv_grammar whole = {0}, pieces = {0};
-    const bool is_taken = tnd_srv_grammar_accepts(&whole, text, size);
-    bool all = true;
-    for (size_t i = 0; i < size && all; i++) {
-        all = tnd_srv_grammar_accepts(&pieces, text + i, 1);
-    }
-    must(all == is_taken);
-    if (is_taken && tnd_srv_grammar_is_complete(&whole)) {
-        cJSON *root = cJSON_ParseWithLengthOpts(text, size, NULL, false);
-        must(cJSON_IsObject(root));
-        cJSON_Delete(root);
-    }
     struct srv_text out = {0};
     tnd_srv_add_json(&out, text, size);
     must(out.n >= 2 && out.n <= 6 * size + 2);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tandem-llama inspect: what is in a model file, as a table. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -178,15 +179,30 @@ static void print_verdict(const tandem_source *source)
     }
 }
 
+/* Reads all weights. */
+static enum tandem_status print_identity(const tandem_source *source, struct tandem_error *error)
+{
+    uint64_t identity = 0;
+    const enum tandem_status status = tandem_source_identity(source, &identity, error);
+    if (status == TANDEM_OK) {
+        printf("identity %016" PRIx64 "\n", identity);
+    }
+    return status;
+}
+
 int tnd_cmd_inspect(int argc, char **argv)
 {
+    bool shows_identity = false;
+    const struct args_option options[] = {
+        {"identity", ARGS_FLAG, &shows_identity, 0, 0, NULL,
+         "read all weights and print the number that saved states know the model by"}};
     const struct args_command command = {
         "inspect",
         "FILE",
         "Prints what is in a model file: GGUF, safetensors (or the folder of a model), PyTorch or\n"
         "llama2.c.",
-        NULL,
-        0,
+        options,
+        1,
         1,
         1};
     const char *path = NULL;
@@ -206,6 +222,7 @@ int tnd_cmd_inspect(int argc, char **argv)
     print_sums(&sums);
     print_verdict(source);
     print_tokenizer(source, path);
+    const enum tandem_status status = shows_identity ? print_identity(source, &error) : TANDEM_OK;
     tandem_source_close(source);
-    return 0;
+    return status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
 }

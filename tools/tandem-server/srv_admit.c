@@ -115,11 +115,14 @@ static bool make_room(struct srv_engine *engine, int64_t needed, int target, int
 static bool has_sampler(struct srv_engine *engine, struct srv_sequence *s,
                         const struct srv_job *job)
 {
-    if (s->sampler != NULL) {
-        return tandem_sampler_renew(s->sampler, &job->params.sampler, NULL) == TANDEM_OK;
+    if (s->sampler == NULL &&
+        (tandem_sampler_new(&job->params.sampler, &s->sampler, NULL) != TANDEM_OK ||
+         tandem_sampler_keep_utf8(s->sampler, engine->options.tokenizer, NULL) != TANDEM_OK)) {
+        return false;
     }
-    return tandem_sampler_new(&job->params.sampler, &s->sampler, NULL) == TANDEM_OK &&
-           tandem_sampler_keep_utf8(s->sampler, engine->options.tokenizer, NULL) == TANDEM_OK;
+    return tandem_sampler_renew(s->sampler, &job->params.sampler, NULL) == TANDEM_OK &&
+           tandem_sampler_set_grammar(s->sampler, job->params.grammar,
+                                      engine->options.vocabulary->trie, NULL) == TANDEM_OK;
 }
 
 /* Sequence `target` begins with n tokens of `best`. Returns how many it begins with. */
@@ -158,7 +161,6 @@ static void begin_job(struct srv_engine *engine, struct srv_sequence *s, struct 
     s->job = job;
     s->used = ++engine->clock;
     take_prompt(s, n_cached);
-    s->grammar = (struct srv_grammar){0};
     s->stream = tandem_token_stream_begin(engine->options.tokenizer, job->params.style == SRV_CHAT);
     for (int64_t i = job->n_prompt - recent; i < job->n_prompt; i++) {
         tandem_sampler_accept(s->sampler, job->prompt[i], false);

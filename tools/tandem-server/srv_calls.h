@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a model has written, taken apart: its reasoning, its answer, and the functions that it
- * calls, in the formats of templates. Nobody trusts the text: what is not whole is text as it stands. */
+ * calls, in the formats of templates. Nobody trusts the text: what is not whole is text as it
+ * stands. */
 #ifndef TANDEM_SERVER_SRV_CALLS_H
 #define TANDEM_SERVER_SRV_CALLS_H
 

@@ -27,9 +27,7 @@ static enum tandem_status make_parts(struct srv_engine *engine, struct tandem_er
     engine->sequences = calloc(n, sizeof(engine->sequences[0]));
     engine->entries = calloc(n, sizeof(engine->entries[0]));
     engine->slots = calloc(n, sizeof(engine->slots[0]));
-    engine->masked = calloc((size_t)engine->options.vocabulary->n, sizeof(float));
-    if (engine->sequences == NULL || engine->entries == NULL || engine->slots == NULL ||
-        engine->masked == NULL) {
+    if (engine->sequences == NULL || engine->entries == NULL || engine->slots == NULL) {
         return no_memory(error);
     }
     for (size_t i = 0; i < n; i++) {
@@ -114,7 +112,6 @@ void tnd_srv_engine_free(struct srv_engine *engine)
     free(engine->sequences);
     free(engine->entries);
     free(engine->slots);
-    free(engine->masked);
     (void)pthread_cond_destroy(&engine->wake);
     (void)pthread_mutex_destroy(&engine->mutex);
     free(engine);
@@ -147,6 +144,7 @@ void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum 
 {
     struct srv_job *job = sequence->job;
     sequence->job = NULL;
+    (void)tandem_sampler_set_grammar(sequence->sampler, NULL, NULL, NULL); /* it is the job's */
     sequence->is_prompt = false;
     sequence->used = ++engine->clock;
     engine->work.n_failed += finish == SRV_FAILED;

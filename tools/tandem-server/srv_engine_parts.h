@@ -20,7 +20,6 @@ struct srv_sequence {
     int32_t next;            /* the token to be appended; not while is_prompt */
     tandem_sampler *sampler; /* made with the first job */
     struct tandem_token_stream stream;
-    struct srv_grammar grammar;
 };
 
 struct srv_engine {
@@ -30,7 +29,6 @@ struct srv_engine {
     int n_sequences;
     struct srv_sequence *sequences;
     struct tandem_batch_entry *entries; /* {n_sequences}, of the step in hand */
-    float *masked;                      /* {vocabulary}: logits of JSON */
     uint64_t clock;                     /* counts jobs */
     double checked;                     /* when readers were last asked for */
     struct srv_counts work;             /* what this thread counts */

@@ -1,33 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * JSON, a byte at a time (RFC 8259): whether a text can still become a valid object. Serves as a
- * mask of tokens, so that a model can write nothing else. */
+ * Members of requests that say what a text may be: grammar, json_schema, response_format, and
+ * vLLM's guided_json and structured_outputs. */
 #ifndef TANDEM_SERVER_SRV_GRAMMAR_H
 #define TANDEM_SERVER_SRV_GRAMMAR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tools/tandem-server/srv_body.h"
+#include "tools/tandem-server/srv_job.h"
 
-enum {
-    SRV_GRAMMAR_DEPTH = 64, /* objects and arrays within each other */
-    SRV_GRAMMAR_BLANKS = 32 /* in a row outside of strings: a model may not go on for ever */
-};
-
-/** Where a text stands; copied by assignment. All zeros: at its begin. */
-struct srv_grammar {
-    uint8_t state;     /* enum of srv_grammar.c */
-    uint8_t depth;     /* open objects and arrays */
-    uint8_t left;      /* bytes that a character, an escape or a word still needs */
-    uint8_t low, high; /* range of the next byte of a character */
-    uint8_t word;      /* which of true, false, null; or half of a pair of surrogates is there */
-    uint8_t blanks;
-    bool is_name;      /* the string in hand is the name of a member */
-    uint64_t is_array; /* bit i: what is open at depth i */
-};
-
-/** Whether the bytes may follow; moves `grammar` on if so, and leaves it otherwise. */
-bool tnd_srv_grammar_accepts(struct srv_grammar *grammar, const char *bytes, size_t n);
-/** Whether the object is complete. */
-bool tnd_srv_grammar_is_complete(const struct srv_grammar *grammar);
+/** Makes the grammar of a request, if it has one. False: `body` has the fault. */
+bool tnd_srv_grammar_read(struct srv_body *body, struct srv_params *out);
+/** Makes a grammar of a text in the name of a member, where there is none yet; `before` and `after`
+ *  (may be NULL) stand around what it describes. */
+bool tnd_srv_grammar_set(struct srv_body *body, const char *member, enum tandem_grammar_kind kind,
+                         const char *text, const char *before, const char *after,
+                         struct srv_params *out);
+/** The same of a value of JSON: a schema, or an array of choices. */
+bool tnd_srv_grammar_set_json(struct srv_body *body, const char *member,
+                              enum tandem_grammar_kind kind, const cJSON *value, const char *before,
+                              const char *after, struct srv_params *out);
 
 #endif

@@ -20,6 +20,8 @@ void tnd_srv_params_free(struct srv_params *params)
         free(params->stops[i]);
     }
     params->n_stops = 0;
+    tandem_grammar_free(params->grammar);
+    params->grammar = NULL;
     tnd_srv_tools_free(&params->tools);
 }
 

@@ -35,13 +35,13 @@ struct srv_params {
     enum srv_style style;
     bool is_stream;
     bool wants_usage; /* a last chunk with the numbers of tokens */
-    bool is_json;     /* only valid JSON objects */
     bool is_base64;   /* embeddings as text */
     bool wants_logprobs;
     bool takes_reasoning; /* <think> is told apart from the answer */
     int n_top;            /* likeliest tokens told with each token */
     int64_t max_tokens;
     struct tandem_sampler_options sampler;
+    tandem_grammar *grammar; /* what the text may be; NULL: anything. Owned */
     char *stops[SRV_MAX_STOPS];
     int n_stops;
     struct srv_tools tools; /* of chats */

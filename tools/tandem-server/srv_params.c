@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/tandem-server/srv_grammar.h"
 #include "tools/tandem-server/srv_members.h"
 
 /* ---- parameters ---- */
@@ -31,23 +32,6 @@ static bool read_stops(struct srv_body *body, struct srv_params *out)
         out->stops[out->n_stops++] = copy;
     }
     return true;
-}
-
-static bool read_format(struct srv_body *body, struct srv_params *out)
-{
-    const cJSON *format = tnd_srv_body_member(body, "response_format");
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(format, "type");
-    if (format == NULL) {
-        return true;
-    }
-    const char *name = cJSON_IsString(type) ? type->valuestring : "";
-    if (cJSON_GetObjectItemCaseSensitive(format, "schema") != NULL) {
-        return tnd_srv_body_fault(body, "'response_format': 'schema' is not supported");
-    }
-    out->is_json = strcmp(name, "json_object") == 0;
-    return out->is_json || strcmp(name, "text") == 0 ||
-           tnd_srv_body_fault(body, "'response_format': type text or json_object, not '%.40s'",
-                              name);
 }
 
 /* Chats say whether and how many, completions how many, llama.cpp n_probs. */
@@ -139,8 +123,8 @@ bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
     *out = (struct srv_params){.style = style, .tools.is_parallel = true};
     if (!tnd_srv_members_check(body, style) ||
         !tnd_srv_body_flag(body, "stream", &out->is_stream) || !read_length(server, body, out) ||
-        !read_sampler(server, body, out) || !read_logprobs(body, out) || !read_format(body, out) ||
-        !read_stops(body, out)) {
+        !read_sampler(server, body, out) || !read_logprobs(body, out) ||
+        !tnd_srv_grammar_read(body, out) || !read_stops(body, out)) {
         return false;
     }
     if (style == SRV_CHAT && (!tnd_srv_tools_read(body, server->call_format, &out->tools) ||

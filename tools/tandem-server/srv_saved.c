@@ -77,11 +77,27 @@ enum tandem_status tnd_srv_save_bytes(const struct srv_engine *engine, char **ou
     return TANDEM_OK;
 }
 
+/* Whether something lies there that no server has written: it is not replaced. */
+static bool is_foreign(const char *path)
+{
+    char magic[sizeof(MAGIC)];
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        return false; /* writing will tell */
+    }
+    const size_t n = fread(magic, 1, sizeof(magic), file);
+    fclose(file);
+    return n > 0 && (n < sizeof(magic) || memcmp(magic, MAGIC, sizeof(MAGIC)) != 0);
+}
+
 enum tandem_status tnd_srv_save(const struct srv_engine *engine, const char *path,
                                 struct tandem_error *error)
 {
     char *bytes;
     size_t n;
+    if (is_foreign(path)) {
+        return fail(error, TANDEM_E_FILE, "the file of --save holds something else: left alone");
+    }
     enum tandem_status status = tnd_srv_save_bytes(engine, &bytes, &n, error);
     if (status == TANDEM_OK) {
         status = tandem_file_write(path, bytes, n, true, error);

@@ -30,12 +30,26 @@ static void add(struct srv_engine *engine, struct srv_sequence *s, const struct 
         tnd_srv_end(engine, s, SRV_FAILED, "no memory for the text");
     } else if (tnd_srv_job_stops(job)) {
         tnd_srv_end(engine, s, SRV_STOPPED, NULL);
-    } else if (job->params.is_json && tnd_srv_grammar_is_complete(&s->grammar)) {
+    } else if (tandem_sampler_grammar_state(s->sampler) == TANDEM_GRAMMAR_COMPLETE) {
         tnd_srv_end(engine, s, SRV_ENDED, NULL);
     } else if (job->n_generated >= job->params.max_tokens) {
         tnd_srv_end(engine, s, SRV_LENGTH, NULL);
     } else {
         tnd_srv_job_tell(job);
+    }
+}
+
+/* The grammar allows no token: at its end, or nowhere. */
+static void end_by_grammar(struct srv_engine *engine, struct srv_sequence *s)
+{
+    const enum tandem_grammar_state state = tandem_sampler_grammar_state(s->sampler);
+    if (state == TANDEM_GRAMMAR_COMPLETE || state == TANDEM_GRAMMAR_MAY_END) {
+        tnd_srv_end(engine, s, SRV_ENDED, NULL);
+    } else {
+        tnd_srv_end(engine, s, SRV_FAILED,
+                    state == TANDEM_GRAMMAR_BROKEN
+                        ? "the grammar is too ambiguous for this text"
+                        : "no token of the model can go on what the grammar allows");
     }
 }
 
@@ -45,20 +59,13 @@ static void choose(struct srv_engine *engine, struct srv_sequence *s, const floa
     const struct srv_vocabulary *vocabulary = engine->options.vocabulary;
     const struct srv_params *params = &s->job->params;
     struct srv_token token;
-    if (params->is_json) {
-        if (!tnd_srv_vocabulary_mask(vocabulary, &s->grammar, logits, engine->masked)) {
-            tnd_srv_end(engine, s, SRV_FAILED, "no token of the model can go on the JSON");
-            return;
-        }
-        logits = engine->masked;
-    }
     token.id = tandem_sampler_sample(s->sampler, logits);
+    if (token.id < 0) {
+        end_by_grammar(engine, s);
+        return;
+    }
     tandem_sampler_accept(s->sampler, token.id, true);
-    if (params->is_json) {
-        size_t n;
-        const char *bytes = tnd_srv_vocabulary_bytes(vocabulary, token.id, &n);
-        (void)tnd_srv_grammar_accepts(&s->grammar, bytes, n);
-    } else if (tnd_srv_vocabulary_is_end(vocabulary, token.id)) {
+    if (tnd_srv_vocabulary_is_end(vocabulary, token.id)) {
         tnd_srv_end(engine, s, SRV_ENDED, NULL);
         return;
     }

@@ -60,13 +60,15 @@ enum tandem_status tnd_srv_vocabulary_init(struct srv_vocabulary *vocabulary,
         }
     }
     vocabulary->n_ends = tandem_chat_ends(template_name, model, tokenizer, vocabulary->ends, 72);
-    return TANDEM_OK;
+    return tandem_token_trie_new(tokenizer, vocabulary->n, vocabulary->ends, vocabulary->n_ends,
+                                 &vocabulary->trie, NULL);
 }
 
 void tnd_srv_vocabulary_free(struct srv_vocabulary *vocabulary)
 {
     free(vocabulary->bytes);
     free(vocabulary->starts);
+    tandem_token_trie_free(vocabulary->trie);
 }
 
 const char *tnd_srv_vocabulary_bytes(const struct srv_vocabulary *vocabulary, int32_t id,
@@ -98,21 +100,6 @@ bool tnd_srv_vocabulary_is_mark(const struct srv_vocabulary *vocabulary, int32_t
         }
     }
     return false;
-}
-
-bool tnd_srv_vocabulary_mask(const struct srv_vocabulary *vocabulary,
-                             const struct srv_grammar *grammar, const float *logits, float *out)
-{
-    bool any = false;
-    for (int64_t i = 0; i < vocabulary->n; i++) {
-        struct srv_grammar next = *grammar;
-        size_t n;
-        const char *bytes = tnd_srv_vocabulary_bytes(vocabulary, (int32_t)i, &n);
-        const bool is_possible = n > 0 && tnd_srv_grammar_accepts(&next, bytes, n);
-        out[i] = is_possible ? logits[i] : -INFINITY;
-        any = any || (is_possible && logits[i] > -INFINITY);
-    }
-    return any;
 }
 
 void tnd_srv_logprobs(const float *logits, int64_t n, int32_t id, int n_top,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The bytes of all tokens, made once: the mask of JSON, and the pieces of log-probabilities. */
+ * The bytes of all tokens, made once: for grammars, and the pieces of log-probabilities. */
 #ifndef TANDEM_SERVER_SRV_VOCABULARY_H
 #define TANDEM_SERVER_SRV_VOCABULARY_H
 
 #include "tandem/llama.h"
-#include "tools/tandem-server/srv_grammar.h"
 #include "tools/tandem-server/srv_job.h"
 
 struct srv_vocabulary {
@@ -14,6 +13,7 @@ struct srv_vocabulary {
     size_t *starts;   /* {n + 1} */
     int32_t ends[72]; /* tokens that end a text */
     size_t n_ends;
+    tandem_token_trie *trie; /* for grammars */
     int32_t marks[16]; /* special tokens that belong to calls of functions and to reasoning */
     int n_marks;
 };
@@ -29,9 +29,6 @@ const char *tnd_srv_vocabulary_bytes(const struct srv_vocabulary *vocabulary, in
 bool tnd_srv_vocabulary_is_end(const struct srv_vocabulary *vocabulary, int32_t id);
 /** Whether a special token is shown in answers of chats. */
 bool tnd_srv_vocabulary_is_mark(const struct srv_vocabulary *vocabulary, int32_t id);
-/** Copies logits and makes tokens impossible that cannot go on the JSON. False: none is left. */
-bool tnd_srv_vocabulary_mask(const struct srv_vocabulary *vocabulary,
-                             const struct srv_grammar *grammar, const float *logits, float *out);
 /** Fills in the log-probability of a chosen token, and the n likeliest. */
 void tnd_srv_logprobs(const float *logits, int64_t n, int32_t id, int n_top,
                       struct srv_token *token);
