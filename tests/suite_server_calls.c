@@ -329,6 +329,53 @@ static void one_call_at_a_time_is_honoured(void)
 
 /* ---- requests ---- */
 
+#define ADD                                                                                        \
+    "{\"type\":\"function\",\"function\":{\"name\":\"add\",\"parameters\":{\"type\":\"object\","   \
+    "\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"$ref\":\"#/$defs/B\"}},\"required\":["  \
+    "\"a\",\"b\"],\"additionalProperties\":false,\"$defs\":{\"B\":{\"type\":\"boolean\"}}}}}"
+#define STOP "{\"type\":\"function\",\"function\":{\"name\":\"stop\"}}"
+
+/* A model of random manners, hot, calls what it must, in each format. */
+static void a_required_function_is_called(void)
+{
+    static const char *const choices[][2] = {
+        {"\"required\"", NULL},
+        {"{\"type\":\"function\",\"function\":{\"name\":\"add\"}}", "add"},
+        {"{\"type\":\"function\",\"function\":{\"name\":\"stop\"}}", "stop"}};
+    static char out[1 << 16];
+    struct tnd_served s;
+    if (!tnd_served_open(&s, &(struct tnd_served_options){.context = 1024, .n_cells = 2048})) {
+        return;
+    }
+    for (int i = 0; i < 3 * SRV_N_CALL_FORMATS; i++) {
+        char body[2048];
+        s.server.call_format = (enum srv_call_format)(i / 3);
+        snprintf(body, sizeof(body),
+                 "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"temperature\":1.5,"
+                 "\"seed\":%d,\"max_tokens\":300,\"tools\":[" ADD "," STOP "],\"tool_choice\":%s}",
+                 i, choices[i % 3][0]);
+        check_int(tnd_ask_whole(&s, "/v1/chat/completions", body, out, sizeof(out)), 200);
+        cJSON *root = cJSON_Parse(out);
+        const cJSON *choice = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "choices"), 0);
+        const cJSON *call = cJSON_GetArrayItem(
+            cJSON_GetObjectItem(cJSON_GetObjectItem(choice, "message"), "tool_calls"), 0);
+        const cJSON *function = cJSON_GetObjectItem(call, "function");
+        const bool is_cut = strcmp(member_of(choice, "finish_reason"), "length") == 0;
+        CU_ASSERT_TRUE(is_cut || function != NULL);
+        if (function != NULL) {
+            cJSON *arguments = cJSON_Parse(member_of(function, "arguments"));
+            const bool is_add = strcmp(member_of(function, "name"), "add") == 0;
+            CU_ASSERT_TRUE(choices[i % 3][1] == NULL || is_add == (choices[i % 3][1][0] == 'a'));
+            CU_ASSERT_TRUE(!is_add || (cJSON_IsNumber(cJSON_GetObjectItem(arguments, "a")) &&
+                                       cJSON_IsBool(cJSON_GetObjectItem(arguments, "b"))));
+            check_string(member_of(choice, "finish_reason"), "tool_calls");
+            cJSON_Delete(arguments);
+        }
+        cJSON_Delete(root);
+    }
+    tnd_served_close(&s);
+}
+
 static void tools_that_are_none_are_refused(void)
 {
     static const char *const rows[][2] = {
@@ -390,6 +437,7 @@ static CU_TestInfo tests[] = {
     {"a_whole_reply_has_calls_beside_its_content", a_whole_reply_has_calls_beside_its_content},
     {"a_stream_of_any_pieces_tells_the_same", a_stream_of_any_pieces_tells_the_same},
     {"one_call_at_a_time_is_honoured", one_call_at_a_time_is_honoured},
+    {"a_required_function_is_called", a_required_function_is_called},
     {"tools_that_are_none_are_refused", tools_that_are_none_are_refused},
     {"calls_and_results_stand_in_the_prompt", calls_and_results_stand_in_the_prompt},
     CU_TEST_INFO_NULL,

@@ -131,8 +131,8 @@ bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
                               !read_reasoning(body, out))) {
         return false;
     }
-    if (out->tools.must_call) {
-        return tnd_srv_body_fault(body, "'tool_choice' can be none or auto only");
+    if (out->tools.must_call && !tnd_srv_tools_force(body, out)) {
+        return false;
     }
     options.root = cJSON_GetObjectItemCaseSensitive(body->root, "stream_options");
     return tnd_srv_body_flag(&options, "include_usage", &out->wants_usage) ||

@@ -23,4 +23,7 @@ bool tnd_srv_text_encode(const struct srv_server *server, struct srv_body *body,
 bool tnd_srv_ids_read(const struct srv_server *server, struct srv_body *body, const cJSON *array,
                       struct srv_ids *out);
 
+/** tool_choice: allows nothing but a call. False: `body` has the fault. */
+bool tnd_srv_tools_force(struct srv_body *body, struct srv_params *params);
+
 #endif
