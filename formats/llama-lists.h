@@ -29,7 +29,13 @@
     X(rms_norm_eps, TOP, "attention.layer_norm_rms_epsilon")                                       \
     X(rope_theta, BOTH, "rope.freq_base")                                                          \
     X(original_max_position_embeddings, BOTH, NULL)                                                \
+    X(partial_rotary_factor, BOTH, NULL)                                                           \
     X(factor, ROPE, "rope.scaling.factor")                                                         \
+    X(attention_factor, ROPE, NULL)                                                                \
+    X(mscale, ROPE, NULL)                                                                          \
+    X(mscale_all_dim, ROPE, NULL)                                                                  \
+    X(beta_fast, ROPE, "rope.scaling.yarn_beta_fast")                                              \
+    X(beta_slow, ROPE, "rope.scaling.yarn_beta_slow")                                              \
     X(low_freq_factor, ROPE, "rope.scaling.low_freq_factor")                                       \
     X(high_freq_factor, ROPE, "rope.scaling.high_freq_factor")
 #define TND_CONFIG_FLAGS(X)                                                                        \
@@ -118,20 +124,16 @@
     X(forced_bos_token_id, "options of generation")                                                \
     X(forced_eos_token_id, "options of generation")                                                \
     X(exponential_decay_length_penalty, "options of generation")                                   \
-    X(beta_fast, "of yarn, which is refused")                                                      \
-    X(beta_slow, "of yarn, which is refused")                                                      \
-    X(mscale, "of yarn, which is refused")                                                         \
-    X(mscale_all_dim, "of yarn, which is refused")                                                 \
-    X(attention_factor, "of yarn and longrope, which are refused")                                 \
-    X(short_factor, "of longrope, which is refused")                                               \
-    X(long_factor, "of longrope, which is refused")
+    X(is_llama_config, "a mark of SmolLM's training code")                                         \
+    X(transformers.js_config, "options of transformers.js")                                        \
+    X(neuron, "how AWS Neuron compiles it")
 
 /* X(member, a number that leaves results as they are): also false, null, and nothing. */
 #define TND_CONFIG_OFF(X)                                                                          \
-    X(partial_rotary_factor, 1)                                                                    \
     X(decoder_sparse_step, 1)                                                                      \
     X(mlp_only_layers, 0)                                                                          \
     X(rope_interleaved, 0)                                                                         \
+    X(rope_traditional, 0)                                                                         \
     X(logit_scale, 1)                                                                              \
     X(logits_scaling, 1)                                                                           \
     X(embedding_multiplier, 1)                                                                     \
@@ -174,6 +176,11 @@
     X("rope.scaling.low_freq_factor", NUMBER, NULL)                                                \
     X("rope.scaling.high_freq_factor", NUMBER, NULL)                                               \
     X("rope.scaling.original_context_length", NUMBER, NULL)                                        \
+    X("rope.scaling.attn_factor", NUMBER, NULL)                                                    \
+    X("rope.scaling.yarn_attn_factor", NUMBER, NULL)                                               \
+    X("rope.scaling.yarn_ext_factor", NUMBER, NULL)                                                \
+    X("rope.scaling.yarn_beta_fast", NUMBER, NULL)                                                 \
+    X("rope.scaling.yarn_beta_slow", NUMBER, NULL)                                                 \
     X("rope.scaling.finetuned", INTEGER, "how the model was trained")                              \
     X("attention.causal", INTEGER, NULL)                                                           \
     X("tensor_data_layout", TEXT, "origin")                                                        \
@@ -191,7 +198,6 @@
     X("attention.scale", 0)                                                                        \
     X("attention.clamp_kqv", 0)                                                                    \
     X("attention.max_alibi_bias", 0)                                                               \
-    X("rope.scaling.attn_factor", 1)                                                               \
     X("rope.scaling.yarn_log_multiplier", 0)                                                       \
     X("logit_scale", 1)                                                                            \
     X("residual_scale", 1)                                                                         \
@@ -200,6 +206,7 @@
 /* X("whole key", kind): keys of our own, made of a config.json. */
 #define TND_OWN_KEYS(X)                                                                            \
     X("tandem.rope.pairs", TEXT)                                                                   \
+    X("tandem.rope.truncate", INTEGER)                                                             \
     X("tandem.activation", TEXT)                                                                   \
     X("tandem.end_tokens", ARRAY)                                                                  \
     X("tandem.has.output", INTEGER)                                                                \

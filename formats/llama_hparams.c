@@ -263,84 +263,6 @@ static enum tandem_status read_experts(struct reader *reader, struct tandem_hpar
     return TANDEM_OK;
 }
 
-static enum tandem_status bad_scaling(const char *key, double value, struct tandem_error *error)
-{
-    return tnd_error_set(error, TANDEM_E_FORMAT, key, 0, 0,
-                         "llama: %s is %g, which is no scaling of rope", key, value);
-}
-
-/* Numbers of llama 3's scaling (Llama 3.1 model card): frequencies whose waves are shorter than
- * original / high stay, those longer than original / low are divided by the factor. */
-static enum tandem_status read_llama3(struct reader *reader, struct tandem_hparams *h,
-                                      struct tandem_error *error)
-{
-    h->rope_low = read_number(reader, "rope.scaling.low_freq_factor", 1.0);
-    h->rope_high = read_number(reader, "rope.scaling.high_freq_factor", 4.0);
-    h->rope_original = read_number(reader, "rope.scaling.original_context_length", 8192.0);
-    if (!(h->rope_low > 0.0) || !(h->rope_high > h->rope_low) || !isfinite(h->rope_high)) {
-        return bad_scaling(key_of(reader, "rope.scaling.high_freq_factor"), h->rope_high, error);
-    }
-    if (!(h->rope_original >= 1.0) || !(h->rope_original <= 1e12)) {
-        return bad_scaling(key_of(reader, "rope.scaling.original_context_length"), h->rope_original,
-                           error);
-    }
-    return TANDEM_OK;
-}
-
-static enum tandem_status read_scaling(struct reader *reader, struct tandem_hparams *h,
-                                       struct tandem_error *error)
-{
-    const char *type = NULL;
-    (void)tandem_source_text(reader->source, key_of(reader, "rope.scaling.type"), &type);
-    /* rope.scale_linear is the key of older files */
-    const double older = read_number(reader, "rope.scale_linear", 1.0);
-    const double factor = read_number(reader, "rope.scaling.factor", older);
-    if (type == NULL) {
-        type = factor != 1.0 ? "linear" : "none";
-    }
-    if (!(factor >= 1e-3) || !(factor <= 1e6)) {
-        return bad_scaling(key_of(reader, "rope.scaling.factor"), factor, error);
-    }
-    /* the base of "dynamic" grows for texts beyond the context only, and no session goes there */
-    if (strcmp(type, "none") == 0 || strcmp(type, "default") == 0 || strcmp(type, "dynamic") == 0) {
-        return TANDEM_OK;
-    }
-    if (strcmp(type, "linear") == 0) {
-        h->freq_scale = (float)(1.0 / factor);
-        return TANDEM_OK;
-    }
-    if (strcmp(type, "ntk") == 0 && h->n_rot > 2) {
-        const double n_rot = (double)h->n_rot;
-        h->freq_base = (float)((double)h->freq_base * pow(factor, n_rot / (n_rot - 2.0)));
-        return TANDEM_OK;
-    }
-    if (strcmp(type, "llama3") == 0) {
-        h->rope_factor = factor;
-        return read_llama3(reader, h, error);
-    }
-    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, key_of(reader, "rope.scaling.type"), 0,
-                         0,
-                         "llama: scaling of rope by '%.40s' is not known; expected none, "
-                         "linear, dynamic, ntk or llama3",
-                         type);
-}
-
-static enum tandem_status read_rope(struct reader *reader, struct tandem_hparams *h,
-                                    struct tandem_error *error)
-{
-    const char *pairs = NULL;
-    h->rope_pairs = reader->architecture->pairs;
-    if (tandem_source_text(reader->source, "tandem.rope.pairs", &pairs)) {
-        h->rope_pairs = strcmp(pairs, "halves") == 0 ? TANDEM_ROPE_HALVES : TANDEM_ROPE_ADJACENT;
-    }
-    h->freq_scale = 1.0f;
-    h->freq_base = (float)read_number(reader, "rope.freq_base", 10000.0);
-    if (!(h->freq_base > 0.0f) || !isfinite(h->freq_base)) {
-        return bad_scaling(key_of(reader, "rope.freq_base"), (double)h->freq_base, error);
-    }
-    return read_scaling(reader, h, error);
-}
-
 static enum tandem_status read_activation(const struct reader *reader, struct tandem_hparams *h,
                                           struct tandem_error *error)
 {
@@ -405,13 +327,19 @@ static enum tandem_status read_all(struct reader *reader, struct tandem_hparams 
         read_count_or(reader, "vocab_size", embedding_rows(reader->source), &h->vocabulary, error));
     TND_TRY(read_window(reader, h, error));
     TND_TRY(read_activation(reader, h, error));
-    h->norm_eps = (float)read_number(reader, "attention.layer_norm_rms_epsilon", 1e-5);
+    h->norm_eps = (float)read_number(reader, "attention.layer_norm_rms_epsilon", NAN);
+    if (isnan(h->norm_eps)) {
+        return tnd_error_set(error, TANDEM_E_NOT_FOUND, reader->key, 0, 0,
+                             "llama: the model has no %s, a number that each norm adds",
+                             reader->key);
+    }
     if (!(h->norm_eps >= 0.0f) || !isfinite(h->norm_eps)) {
         return tnd_error_set(error, TANDEM_E_FORMAT, reader->key, 0, 0,
                              "llama: %s is %g, expected a number of 0 or more", reader->key,
                              (double)h->norm_eps);
     }
-    return read_rope(reader, h, error);
+    h->rope_pairs = reader->architecture->pairs;
+    return tnd_llama_read_rope(reader->source, h, error);
 }
 
 /* ---- keys ---- */
@@ -563,24 +491,10 @@ enum tandem_status tandem_source_hparams(const tandem_source *source,
     const struct tnd_llama_dims dims = dims_of(&h);
     TND_TRY(check_keys(&reader, &h, error));
     read_promises(&reader, &h, promises);
-    TND_TRY(tnd_llama_check_tensors(source, &dims, h.n_rot, promises, error));
+    TND_TRY(tnd_llama_check_tensors(source, &dims, &h, promises, error));
     if (tandem_source_find(source, "blk.0.attn_q.weight", &first)) {
         h.weight_type = first.type;
     }
     *out_hparams = h;
     return TANDEM_OK;
-}
-
-void tandem_hparams_divisors(const struct tandem_hparams *h, float *out)
-{
-    const double pi = 3.14159265358979323846;
-    for (int64_t i = 0; h != NULL && out != NULL && i < h->n_rot / 2; i++) {
-        const double frequency = pow((double)h->freq_base, -2.0 * (double)i / (double)h->n_rot);
-        /* waves of this pair in the original context */
-        const double waves = h->rope_original * frequency / (2.0 * pi);
-        double kept = (waves - h->rope_low) / (h->rope_high - h->rope_low);
-        kept = kept < 0.0 ? 0.0 : kept > 1.0 ? 1.0 : kept;
-        out[i] =
-            h->rope_factor > 0.0 ? (float)(1.0 / ((1.0 - kept) / h->rope_factor + kept)) : 1.0f;
-    }
 }

@@ -130,12 +130,31 @@ enum tandem_status tnd_llama_add_divisors(tandem_source *source, const struct tn
     TND_TRY(tnd_source_alloc(source, name, bytes, 0, &memory, error));
     const struct tandem_hparams h = {.n_rot = rope->head_size,
                                      .freq_base = (float)rope->base,
+                                     .rope_scaling = TANDEM_ROPE_LLAMA3,
                                      .rope_factor = rope->factor,
                                      .rope_low = rope->low,
                                      .rope_high = rope->high,
                                      .rope_original = rope->original};
     tandem_hparams_divisors(&h, memory);
     return tnd_source_add(source, name, TANDEM_TYPE_F32, 1, &n, memory, bytes, error);
+}
+
+static const char *const longrope_names[] = {"rope_factors_short.weight",
+                                             "rope_factors_long.weight"};
+
+enum tandem_status tnd_llama_add_longrope(tandem_source *source, const float *short_factors,
+                                          const float *long_factors, int64_t n,
+                                          struct tandem_error *error)
+{
+    const size_t bytes = (size_t)n * sizeof(float);
+    for (int i = 0; i < 2; i++) {
+        void *memory = NULL;
+        TND_TRY(tnd_source_alloc(source, longrope_names[i], bytes, 0, &memory, error));
+        memcpy(memory, i == 0 ? short_factors : long_factors, bytes);
+        TND_TRY(tnd_source_add(source, longrope_names[i], TANDEM_TYPE_F32, 1, &n, memory, bytes,
+                               error));
+    }
+    return TANDEM_OK;
 }
 
 /* ---- what a source has ---- */
@@ -226,13 +245,20 @@ static enum tandem_status check_divisors(const struct tandem_source_tensor *t, i
     return TANDEM_OK;
 }
 
+static bool is_longrope_name(const char *name)
+{
+    return strcmp(name, longrope_names[0]) == 0 || strcmp(name, longrope_names[1]) == 0;
+}
+
 static enum tandem_status check_tensor(const struct tandem_source_tensor *t,
-                                       const struct tnd_llama_dims *dims, int64_t n_rot,
+                                       const struct tnd_llama_dims *dims,
+                                       const struct tandem_hparams *h,
                                        const enum tnd_llama_promise *promises,
                                        struct tandem_error *error)
 {
-    if (strcmp(t->name, "rope_freqs.weight") == 0) {
-        return check_divisors(t, n_rot / 2, error);
+    const bool is_longrope = h->rope_scaling == TANDEM_ROPE_LONGROPE;
+    if (is_longrope ? is_longrope_name(t->name) : strcmp(t->name, "rope_freqs.weight") == 0) {
+        return check_divisors(t, h->n_rot / 2, error);
     }
     const enum tnd_llama_role role = role_of(t->name, dims->layers);
     if (role == TND_LLAMA_ALL_ROLES || promises[role_rows[role].group] == TND_LLAMA_ABSENT) {
@@ -249,7 +275,8 @@ static enum tandem_status check_tensor(const struct tandem_source_tensor *t,
 }
 
 enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
-                                           const struct tnd_llama_dims *dims, int64_t n_rot,
+                                           const struct tnd_llama_dims *dims,
+                                           const struct tandem_hparams *h,
                                            const enum tnd_llama_promise *promises,
                                            struct tandem_error *error)
 {
@@ -265,8 +292,14 @@ enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
             }
         }
     }
+    for (int i = 0; h->rope_scaling == TANDEM_ROPE_LONGROPE && i < 2; i++) {
+        if (!tandem_source_find(source, longrope_names[i], &t)) {
+            return tnd_error_set(error, TANDEM_E_NOT_FOUND, longrope_names[i], 0, 0,
+                                 "llama: the model has no tensor %s", longrope_names[i]);
+        }
+    }
     for (int i = 0; tandem_source_tensor_at(source, i, &t); i++) {
-        TND_TRY(check_tensor(&t, dims, n_rot, promises, error));
+        TND_TRY(check_tensor(&t, dims, h, promises, error));
     }
     return TANDEM_OK;
 }

@@ -83,12 +83,18 @@ enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, c
                                        struct tandem_error *error);
 
 /** Checks that the source has what `promises` (one a group) say and nothing else, with the extents
- *  of `dims`. `n_rot`: values of a head that are rotated. Errors: NOT_FOUND, SHAPE, TYPE, FORMAT,
+ *  of `dims`; of `h` how rope is scaled. Errors: NOT_FOUND, SHAPE, TYPE, FORMAT,
  *  UNSUPPORTED_BUILD. */
 enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
-                                           const struct tnd_llama_dims *dims, int64_t n_rot,
+                                           const struct tnd_llama_dims *dims,
+                                           const struct tandem_hparams *h,
                                            const enum tnd_llama_promise *promises,
                                            struct tandem_error *error);
+
+/** llama_rope.c: reads how rope is scaled; architecture, context, n_rot and rope_pairs (unless the
+ *  source says them) are there. Errors: FORMAT, UNSUPPORTED_BUILD. */
+enum tandem_status tnd_llama_read_rope(const tandem_source *source, struct tandem_hparams *h,
+                                       struct tandem_error *error);
 
 /** Llama 3's scaling of rope. */
 struct tnd_llama3_rope {
@@ -98,6 +104,11 @@ struct tnd_llama3_rope {
 /** Adds rope_freqs.weight, the divisor of each pair's angle. Errors: FORMAT (numbers that cannot
  *  be), MEMORY, LIMIT. */
 enum tandem_status tnd_llama_add_divisors(tandem_source *source, const struct tnd_llama3_rope *rope,
+                                          struct tandem_error *error);
+
+/** Adds rope_factors_short.weight and rope_factors_long.weight, n values each. Errors: as above. */
+enum tandem_status tnd_llama_add_longrope(tandem_source *source, const float *short_factors,
+                                          const float *long_factors, int64_t n,
                                           struct tandem_error *error);
 
 /** How many tensors of a role the loaders make that make models of dims (1, one a layer, or none),

@@ -9,38 +9,17 @@
 
 #include "formats/cursor.h"
 #include "formats/gguf.h"
+#include "formats/hf_config.h"
 #include "formats/json_pull.h"
 #include "formats/llama-lists.h"
 #include "formats/llama_tensors.h"
 #include "formats/safetensors.h"
 
-#define MAX_LAYERS    4096
 #define LARGEST       ((int64_t)1 << 62) /* of a whole number that anybody means */
-#define NOT_SAID      INT64_MIN          /* of a whole number; of others it is a NaN */
 #define DEFAULT_THETA 10000.0
 #define MIXTRAL_THETA 1e6
 
 enum where { TOP = 1, ROPE = 2, BOTH = 3 };
-
-struct config {
-#define INTEGER_MEMBER(name, where, key) int64_t name;
-    TND_CONFIG_INTEGERS(INTEGER_MEMBER)
-#undef INTEGER_MEMBER
-#define NUMBER_MEMBER(name, where, key) double name;
-    TND_CONFIG_NUMBERS(NUMBER_MEMBER)
-#undef NUMBER_MEMBER
-#define FLAG_MEMBER(name) bool name;
-    TND_CONFIG_FLAGS(FLAG_MEMBER)
-#undef FLAG_MEMBER
-    double rope_theta_inside, original_inside; /* of the members that may stand in both places */
-    char scaling[32];
-    const char *activation; /* our name; NULL: silu */
-    int n_ropes;            /* rope_scaling and rope_parameters that say something */
-    int64_t bos;
-    struct tnd_end_tokens ends;
-    uint8_t windowed[MAX_LAYERS]; /* by layer_types */
-    int64_t n_layer_types;
-};
 
 static const struct member {
     const char *name;
@@ -49,10 +28,12 @@ static const struct member {
     const char *key;
     bool is_integer;
 } members[] = {
-#define INTEGER_ROW(name, where, key) {#name, offsetof(struct config, name), where, key, true},
+#define INTEGER_ROW(name, where, key)                                                              \
+    {#name, offsetof(struct tnd_hf_config, name), where, key, true},
     TND_CONFIG_INTEGERS(INTEGER_ROW)
 #undef INTEGER_ROW
-#define NUMBER_ROW(name, where, key) {#name, offsetof(struct config, name), where, key, false},
+#define NUMBER_ROW(name, where, key)                                                               \
+    {#name, offsetof(struct tnd_hf_config, name), where, key, false},
         TND_CONFIG_NUMBERS(NUMBER_ROW)
 #undef NUMBER_ROW
 };
@@ -62,7 +43,7 @@ static const struct {
     const char *name;
     size_t offset;
 } flags[] = {
-#define FLAG_ROW(name) {#name, offsetof(struct config, name)},
+#define FLAG_ROW(name) {#name, offsetof(struct tnd_hf_config, name)},
     TND_CONFIG_FLAGS(FLAG_ROW)
 #undef FLAG_ROW
 };
@@ -92,16 +73,19 @@ static const struct family {
     /* of mixtures: experts, those that a token uses, widths; 0: the member belongs to others */
     int64_t experts, used, expert_hidden, shared_hidden;
 } families[] = {
-    {"llama", "llama", NOT_SAID, NOT_SAID, 2048, NOT_SAID, 1, 2, false, true, true, 0, 0, 0, 0},
-    {"mistral", "llama", 8, NOT_SAID, 131072, 4096, 1, 2, false, false, false, 0, 0, 0, 0},
-    {"mixtral", "llama", 8, NOT_SAID, 131072, NOT_SAID, 1, 2, false, false, false, 8, 2, 0, 0},
-    {"qwen2", "qwen2", 32, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, false, false, 0, 0, 0,
+    {"llama", "llama", TND_NOT_SAID, TND_NOT_SAID, 2048, TND_NOT_SAID, 1, 2, false, true, true, 0,
+     0, 0, 0},
+    {"mistral", "llama", 8, TND_NOT_SAID, 131072, 4096, 1, 2, false, false, false, 0, 0, 0, 0},
+    {"mixtral", "llama", 8, TND_NOT_SAID, 131072, TND_NOT_SAID, 1, 2, false, false, false, 8, 2, 0,
      0},
-    {"qwen3", "qwen3", 32, 128, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false, 0, 0, 0, 0},
-    {"qwen2_moe", "qwen2moe", 16, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, false, false, 60,
-     4, 1408, 5632},
-    {"qwen3_moe", "qwen3moe", 4, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false, 128,
-     8, 768, 0},
+    {"qwen2", "qwen2", 32, TND_NOT_SAID, 32768, 4096, TND_NOT_SAID, TND_NOT_SAID, true, false,
+     false, 0, 0, 0, 0},
+    {"qwen3", "qwen3", 32, 128, 32768, 4096, TND_NOT_SAID, TND_NOT_SAID, true, true, false, 0, 0, 0,
+     0},
+    {"qwen2_moe", "qwen2moe", 16, TND_NOT_SAID, 32768, 4096, TND_NOT_SAID, TND_NOT_SAID, true,
+     false, false, 60, 4, 1408, 5632},
+    {"qwen3_moe", "qwen3moe", 4, TND_NOT_SAID, 32768, 4096, TND_NOT_SAID, TND_NOT_SAID, true, true,
+     false, 128, 8, 768, 0},
 };
 
 /* The experts of Mixtral are as wide as intermediate_size says. */
@@ -114,7 +98,7 @@ static bool is_mixtral(const struct family *family)
 struct reader {
     struct tnd_json *json;
     const struct family *family;
-    struct config *config;
+    struct tnd_hf_config *config;
 };
 
 static enum tandem_status refuse(const struct tnd_json *json, enum tandem_status status,
@@ -141,7 +125,7 @@ static enum tandem_status take_number(struct tnd_json *json, const char *key, bo
     bool is_null = false, is_whole = false;
     TND_TRY(take_null(json, &is_null, error));
     if (is_null) {
-        *out_integer = NOT_SAID;
+        *out_integer = TND_NOT_SAID;
         *out_number = NAN;
         return TANDEM_OK;
     }
@@ -199,7 +183,7 @@ static enum tandem_status take_tokens(struct tnd_json *json, const char *key,
         TND_TRY(tnd_json_take(json, '[', error));
     }
     for (int i = 0; is_list || i == 0; i++) {
-        int64_t token = NOT_SAID;
+        int64_t token = TND_NOT_SAID;
         if (is_list) {
             TND_TRY(tnd_json_more(json, ']', i, &more, error));
             if (!more) {
@@ -207,10 +191,11 @@ static enum tandem_status take_tokens(struct tnd_json *json, const char *key,
             }
         }
         TND_TRY(take_number(json, key, true, &token, &number, error));
-        if (token != NOT_SAID && tokens.n == TND_MAX_END_TOKENS) {
+        if (token != TND_NOT_SAID && tokens.n == TND_MAX_END_TOKENS) {
             return refuse(json, TANDEM_E_LIMIT, key, "has more than 64 tokens", error);
         }
-        if (token != NOT_SAID && token >= 0 && token <= INT32_MAX) { /* others are never chosen */
+        if (token != TND_NOT_SAID && token >= 0 &&
+            token <= INT32_MAX) { /* others are never chosen */
             tokens.ids[tokens.n++] = (int32_t)token;
         }
     }
@@ -219,7 +204,7 @@ static enum tandem_status take_tokens(struct tnd_json *json, const char *key,
 }
 
 /* Names of hidden_act that are computed: ours; NULL: silu. */
-static enum tandem_status take_activation(struct tnd_json *json, struct config *config,
+static enum tandem_status take_activation(struct tnd_json *json, struct tnd_hf_config *config,
                                           struct tandem_error *error)
 {
     static const char *const names[][2] = {
@@ -253,7 +238,7 @@ static enum tandem_status take_activation(struct tnd_json *json, struct config *
     return refuse(json, TANDEM_E_UNSUPPORTED_BUILD, "hidden_act", why, error);
 }
 
-static enum tandem_status take_layer_types(struct tnd_json *json, struct config *config,
+static enum tandem_status take_layer_types(struct tnd_json *json, struct tnd_hf_config *config,
                                            struct tandem_error *error)
 {
     char name[64];
@@ -275,9 +260,9 @@ static enum tandem_status take_layer_types(struct tnd_json *json, struct config 
         }
         TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
         const bool is_windowed = strcmp(name, "sliding_attention") == 0;
-        if (i == MAX_LAYERS || (!is_windowed && strcmp(name, "full_attention") != 0)) {
+        if (i == TND_HF_MAX_LAYERS || (!is_windowed && strcmp(name, "full_attention") != 0)) {
             snprintf(why, sizeof(why), "has %.40s, expected full_attention or sliding_attention",
-                     i == MAX_LAYERS ? "more than 4096 layers" : name);
+                     i == TND_HF_MAX_LAYERS ? "more than 4096 layers" : name);
             return refuse(json, TANDEM_E_UNSUPPORTED_BUILD, "layer_types", why, error);
         }
         config->windowed[i] = is_windowed;
@@ -296,7 +281,7 @@ static enum tandem_status take_member(const struct reader *reader, const char *k
 {
     *out_is_known = true;
     for (size_t i = 0; i < N_MEMBERS; i++) {
-        struct config *config = reader->config;
+        struct tnd_hf_config *config = reader->config;
         char *member = (char *)config + members[i].offset;
         int64_t integer;
         double number;
@@ -306,9 +291,10 @@ static enum tandem_status take_member(const struct reader *reader, const char *k
         TND_TRY(take_number(reader->json, key, members[i].is_integer, &integer, &number, error));
         if (members[i].is_integer) {
             memcpy(member, &integer, sizeof(integer));
-        } else if (members[i].where == BOTH && where == ROPE) {
-            *(strcmp(key, "rope_theta") == 0 ? &config->rope_theta_inside
-                                             : &config->original_inside) = number;
+        } else if (where == ROPE && strcmp(key, "rope_theta") == 0) {
+            config->rope_theta_inside = number;
+        } else if (where == ROPE && strcmp(key, "original_max_position_embeddings") == 0) {
+            config->original_inside = number;
         } else {
             memcpy(member, &number, sizeof(number));
         }
@@ -370,11 +356,63 @@ static bool is_one_of(const char *key, const char *a, const char *b)
     return strcmp(key, a) == 0 || strcmp(key, b) == 0;
 }
 
+/* LongRoPE's divisors. */
+static enum tandem_status take_factors(struct tnd_json *json, const char *key, float *out,
+                                       int64_t *out_n, struct tandem_error *error)
+{
+    bool more = false;
+    if (tnd_json_peek(json) != '[') {
+        return refuse(json, TANDEM_E_FORMAT, key, "is no list", error);
+    }
+    TND_TRY(tnd_json_take(json, '[', error));
+    for (int64_t i = 0;; i++) {
+        int64_t integer = 0;
+        double number = 0.0;
+        TND_TRY(tnd_json_more(json, ']', i, &more, error));
+        if (!more) {
+            *out_n = i;
+            return TANDEM_OK;
+        }
+        if (i == TND_HF_MAX_FACTORS) {
+            return refuse(json, TANDEM_E_LIMIT, key, "has more than 1024 numbers", error);
+        }
+        TND_TRY(take_number(json, key, false, &integer, &number, error));
+        if (!(number > 0.0) || !(number <= 1e30)) {
+            return refuse(json, TANDEM_E_FORMAT, key, "has a number that is no divisor", error);
+        }
+        out[i] = (float)number;
+    }
+}
+
+/* Members of rope_scaling and rope_parameters that are no numbers. */
+static enum tandem_status take_rope_member(struct tnd_json *json, const char *key,
+                                           struct tnd_hf_config *config, struct tandem_error *error)
+{
+    const char c = tnd_json_peek(json);
+    if (is_one_of(key, "type", "rope_type") && c == '"') {
+        char *out = strcmp(key, "type") == 0 ? config->older_scaling : config->scaling;
+        return tnd_json_pull_string(json, out, sizeof(config->scaling), error);
+    }
+    if (strcmp(key, "short_factor") == 0 && c != 'n') {
+        return take_factors(json, key, config->short_factor, &config->n_short, error);
+    }
+    if (strcmp(key, "long_factor") == 0 && c != 'n') {
+        return take_factors(json, key, config->long_factor, &config->n_long, error);
+    }
+    if (strcmp(key, "truncate") == 0) {
+        bool truncates = true;
+        TND_TRY(take_flag(json, key, &truncates, error));
+        config->keeps_fractions = !truncates;
+        return TANDEM_OK;
+    }
+    return take_other(json, key, error);
+}
+
 static enum tandem_status take_one(const struct reader *reader, const char *key, enum where where,
                                    struct tandem_error *error)
 {
     struct tnd_json *json = reader->json;
-    struct config *config = reader->config;
+    struct tnd_hf_config *config = reader->config;
     struct tnd_end_tokens bos;
     bool is_known = false;
     TND_TRY(take_member(reader, key, where, &is_known, error));
@@ -382,9 +420,7 @@ static enum tandem_status take_one(const struct reader *reader, const char *key,
         return TANDEM_OK;
     }
     if (where == ROPE) {
-        return is_one_of(key, "type", "rope_type") && tnd_json_peek(json) == '"'
-                   ? tnd_json_pull_string(json, config->scaling, sizeof(config->scaling), error)
-                   : take_other(json, key, error);
+        return take_rope_member(json, key, config, error);
     }
     if (is_one_of(key, "rope_scaling", "rope_parameters")) {
         return take_rope(reader, key, error);
@@ -400,7 +436,7 @@ static enum tandem_status take_one(const struct reader *reader, const char *key,
     }
     if (strcmp(key, "bos_token_id") == 0) {
         TND_TRY(take_tokens(json, key, &bos, error));
-        config->bos = bos.n > 0 ? bos.ids[0] : NOT_SAID;
+        config->bos = bos.n > 0 ? bos.ids[0] : TND_NOT_SAID;
         return TANDEM_OK;
     }
     return strcmp(key, "model_type") == 0 ? tnd_json_skip(json, error)
@@ -451,78 +487,49 @@ static enum tandem_status take_type(struct tnd_json *json, char *out_type, size_
 
 /* ---- into the convention ---- */
 
-static int64_t head_size_of(const struct config *c)
-{
-    return c->head_dim != NOT_SAID      ? c->head_dim
-           : c->num_attention_heads > 0 ? c->hidden_size / c->num_attention_heads
-                                        : 0;
-}
-
-static void forget_scaling(struct config *c)
-{
-    c->scaling[0] = '\0';
-    c->factor = NAN;
-    c->low_freq_factor = NAN;
-    c->high_freq_factor = NAN;
-    c->original_max_position_embeddings = NAN;
-}
-
-static void resolve_rope(const struct family *family, struct config *c)
-{
-    const double theta = is_mixtral(family) ? MIXTRAL_THETA : DEFAULT_THETA;
-    c->rope_theta = !isnan(c->rope_theta_inside) ? c->rope_theta_inside
-                    : !isnan(c->rope_theta)      ? c->rope_theta
-                                                 : theta;
-    if (isnan(c->original_max_position_embeddings)) { /* here the outer one counts */
-        c->original_max_position_embeddings =
-            isnan(c->original_inside) ? (double)c->max_position_embeddings : c->original_inside;
-    }
-    if (c->scaling[0] == '\0' || strcmp(c->scaling, "default") == 0) {
-        forget_scaling(c);
-    }
-}
-
 /* Which layers have the window; none: the member is taken back. */
 static enum tandem_status resolve_windows(const struct reader *reader, struct tandem_error *error)
 {
-    struct config *c = reader->config;
+    struct tnd_hf_config *c = reader->config;
     const bool by_layer = reader->family->has_window_by_layer;
     int64_t n_windowed = 0;
     if (c->n_layer_types > 0 && c->n_layer_types != c->num_hidden_layers) {
         return refuse(reader->json, TANDEM_E_FORMAT, "layer_types",
                       "has another number of layers than num_hidden_layers", error);
     }
-    c->sliding_window = by_layer && !c->use_sliding_window ? NOT_SAID : c->sliding_window;
-    for (int64_t i = 0; i < c->num_hidden_layers && i < MAX_LAYERS; i++) {
+    c->sliding_window = by_layer && !c->use_sliding_window ? TND_NOT_SAID : c->sliding_window;
+    for (int64_t i = 0; i < c->num_hidden_layers && i < TND_HF_MAX_LAYERS; i++) {
         if (c->n_layer_types == 0) {
             c->windowed[i] =
-                c->sliding_window != NOT_SAID && (!by_layer || i >= c->max_window_layers);
+                c->sliding_window != TND_NOT_SAID && (!by_layer || i >= c->max_window_layers);
         }
         n_windowed += c->windowed[i];
     }
-    if (c->n_layer_types > 0 && n_windowed > 0 && (!by_layer || c->sliding_window == NOT_SAID)) {
+    if (c->n_layer_types > 0 && n_windowed > 0 &&
+        (!by_layer || c->sliding_window == TND_NOT_SAID)) {
         return refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD, "layer_types",
                       "has sliding_attention, and no window is said to be used", error);
     }
     if (by_layer && n_windowed == 0) {
-        c->sliding_window = NOT_SAID;
+        c->sliding_window = TND_NOT_SAID;
     }
-    if (c->sliding_window != NOT_SAID && c->sliding_window < 1) {
+    if (c->sliding_window != TND_NOT_SAID && c->sliding_window < 1) {
         return refuse(reader->json, TANDEM_E_FORMAT, "sliding_window", "is less than 1", error);
     }
     c->n_layer_types = by_layer && n_windowed > 0 && n_windowed < c->num_hidden_layers
                            ? c->num_hidden_layers
                            : 0; /* from here on: to be told */
-    return c->n_layer_types <= MAX_LAYERS ? TANDEM_OK
-                                          : refuse(reader->json, TANDEM_E_LIMIT,
-                                                   "num_hidden_layers", "is more than 4096", error);
+    return c->n_layer_types <= TND_HF_MAX_LAYERS
+               ? TANDEM_OK
+               : refuse(reader->json, TANDEM_E_LIMIT, "num_hidden_layers", "is more than 4096",
+                        error);
 }
 
 /* Members that every family needs, and those that this one does not have: transformers passes over
  * them without a word. */
 static enum tandem_status check_family(const struct reader *reader, struct tandem_error *error)
 {
-    const struct config *c = reader->config;
+    const struct tnd_hf_config *c = reader->config;
     const struct family *family = reader->family;
     const struct {
         const char *name;
@@ -531,7 +538,7 @@ static enum tandem_status check_family(const struct reader *reader, struct tande
         {"attention_bias", c->attention_bias && !family->may_have_attention_bias},
         {"mlp_bias", c->mlp_bias && !family->may_have_mlp_bias},
         {"sliding_window",
-         strcmp(family->model_type, "llama") == 0 && c->sliding_window != NOT_SAID},
+         strcmp(family->model_type, "llama") == 0 && c->sliding_window != TND_NOT_SAID},
         {"use_sliding_window",
          c->use_sliding_window && (!family->has_window_by_layer || family->experts > 0)},
         {"num_local_experts", family->experts == 0 && c->num_local_experts > 0},
@@ -558,7 +565,7 @@ static enum tandem_status check_family(const struct reader *reader, struct tande
         return refuse(reader->json, TANDEM_E_NOT_FOUND, "rms_norm_eps", "is missing", error);
     }
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-        if (needed[i].value == NOT_SAID) {
+        if (needed[i].value == TND_NOT_SAID) {
             return refuse(reader->json, TANDEM_E_NOT_FOUND, needed[i].name, "is missing", error);
         }
     }
@@ -571,43 +578,11 @@ static enum tandem_status check_family(const struct reader *reader, struct tande
     return TANDEM_OK;
 }
 
-/* Converts what the convention has no words for into what it has: NTK's into the base, llama 3's
- * into divisors. The base of "dynamic" grows for texts beyond the context only, which no session
- * decodes. Others, and numbers that cannot be, stay for the model to judge. */
-static enum tandem_status convert_scaling(tandem_source *source, struct config *c,
-                                          struct tandem_error *error)
-{
-    const int64_t head_size = head_size_of(c);
-    const double n = (double)head_size;
-    const struct tnd_llama3_rope rope = {.head_size = head_size,
-                                         .base = c->rope_theta,
-                                         .factor = c->factor,
-                                         .low = c->low_freq_factor,
-                                         .high = c->high_freq_factor,
-                                         .original = c->original_max_position_embeddings};
-    if (isnan(c->factor) && c->scaling[0] != '\0') {
-        return tnd_error_set(error, TANDEM_E_FORMAT, "factor", 0, 0,
-                             "scaling of rope by '%.40s': the member factor is missing",
-                             c->scaling);
-    }
-    if (strcmp(c->scaling, "dynamic") == 0) {
-        forget_scaling(c);
-    } else if (strcmp(c->scaling, "ntk") == 0 && c->factor >= 1e-3 && c->factor <= 1e6 &&
-               head_size > 2 && head_size <= 65536) {
-        c->rope_theta *= pow(c->factor, n / (n - 2.0));
-        forget_scaling(c);
-    } else if (strcmp(c->scaling, "llama3") == 0) {
-        TND_TRY(tnd_llama_add_divisors(source, &rope, error));
-        forget_scaling(c);
-    }
-    return TANDEM_OK;
-}
-
 /* Numbers of 0 or 1 that say which tensors there must be. */
 static enum tandem_status add_promises(tandem_source *source, const struct reader *reader,
                                        struct tandem_error *error)
 {
-    const struct config *c = reader->config;
+    const struct tnd_hf_config *c = reader->config;
     const bool has_qkv_bias =
         c->attention_bias || c->qkv_bias || strcmp(reader->family->architecture, "qwen2") == 0;
     TND_TRY(tnd_source_set_integer(source, "tandem.has.attention_bias", has_qkv_bias, error));
@@ -618,10 +593,10 @@ static enum tandem_status add_promises(tandem_source *source, const struct reade
                                   : tnd_source_set_integer(source, "tandem.has.output", 1, error);
 }
 
-static enum tandem_status add_tokens(tandem_source *source, const struct config *c,
+static enum tandem_status add_tokens(tandem_source *source, const struct tnd_hf_config *c,
                                      struct tandem_error *error)
 {
-    if (c->bos != NOT_SAID) {
+    if (c->bos != TND_NOT_SAID) {
         TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.bos_token_id", c->bos, error));
     }
     if (c->ends.n == 0) {
@@ -641,7 +616,7 @@ static enum tandem_status add_tokens(tandem_source *source, const struct config 
 static enum tandem_status add_values(tandem_source *source, const struct reader *reader,
                                      struct tandem_error *error)
 {
-    const struct config *config = reader->config;
+    const struct tnd_hf_config *config = reader->config;
     const char *architecture = reader->family->architecture;
     char key[128];
     TND_TRY(tnd_source_set_text(source, "general.architecture", architecture, error));
@@ -654,20 +629,17 @@ static enum tandem_status add_values(tandem_source *source, const struct reader 
         }
         snprintf(key, sizeof(key), "%s.%s", architecture, members[i].key);
         memcpy(members[i].is_integer ? (void *)&integer : (void *)&number, member, 8);
-        if (members[i].is_integer && integer != NOT_SAID) {
+        if (members[i].is_integer && integer != TND_NOT_SAID) {
             TND_TRY(tnd_source_set_integer(source, key, integer, error));
         } else if (!members[i].is_integer && !isnan(number)) {
             TND_TRY(tnd_source_set_number(source, key, number, error));
         }
     }
-    if (head_size_of(config) > 0) { /* all of a head is rotated */
+    if (tnd_hf_head_size(config) > 0) { /* all of a head is rotated */
         snprintf(key, sizeof(key), "%s.rope.dimension_count", architecture);
-        TND_TRY(tnd_source_set_integer(source, key, head_size_of(config), error));
+        TND_TRY(tnd_source_set_integer(source, key, tnd_hf_head_size(config), error));
     }
-    if (config->scaling[0] != '\0') {
-        snprintf(key, sizeof(key), "%s.rope.scaling.type", architecture);
-        TND_TRY(tnd_source_set_text(source, key, config->scaling, error));
-    }
+    TND_TRY(tnd_hf_add_scaling(source, architecture, config, error));
     if (config->n_layer_types > 0) {
         snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern", architecture);
         TND_TRY(tnd_source_set_array(source, key, TND_GGUF_BOOL, config->n_layer_types,
@@ -685,13 +657,13 @@ static enum tandem_status add_values(tandem_source *source, const struct reader 
     return tnd_source_set_text(source, "tandem.rope.pairs", "halves", error);
 }
 
-static void set_expert_defaults(const struct family *family, struct config *out)
+static void set_expert_defaults(const struct family *family, struct tnd_hf_config *out)
 {
     const bool has_width = family->expert_hidden > 0;
     const bool has_shared = family->shared_hidden > 0;
-    out->num_experts_per_tok = family->used > 0 ? family->used : NOT_SAID;
-    out->moe_intermediate_size = has_width ? family->expert_hidden : NOT_SAID;
-    out->shared_expert_intermediate_size = has_shared ? family->shared_hidden : NOT_SAID;
+    out->num_experts_per_tok = family->used > 0 ? family->used : TND_NOT_SAID;
+    out->moe_intermediate_size = has_width ? family->expert_hidden : TND_NOT_SAID;
+    out->shared_expert_intermediate_size = has_shared ? family->shared_hidden : TND_NOT_SAID;
     out->qkv_bias = has_shared;
 }
 
@@ -701,29 +673,31 @@ static void set_expert_defaults(const struct family *family, struct config *out)
 static enum tandem_status resolve_experts(const struct reader *reader, struct tandem_error *error)
 {
     const struct family *family = reader->family;
-    struct config *c = reader->config;
+    struct tnd_hf_config *c = reader->config;
     const int64_t other = c->num_experts;
-    c->num_experts = NOT_SAID;
+    c->num_experts = TND_NOT_SAID;
     if (family->experts == 0) {
-        c->num_local_experts = c->num_experts_per_tok = c->moe_intermediate_size = NOT_SAID;
-        c->shared_expert_intermediate_size = NOT_SAID;
+        c->num_local_experts = c->num_experts_per_tok = c->moe_intermediate_size = TND_NOT_SAID;
+        c->shared_expert_intermediate_size = TND_NOT_SAID;
         return TANDEM_OK;
     }
-    if (other != NOT_SAID && c->num_local_experts != NOT_SAID && other != c->num_local_experts) {
+    if (other != TND_NOT_SAID && c->num_local_experts != TND_NOT_SAID &&
+        other != c->num_local_experts) {
         return refuse(reader->json, TANDEM_E_FORMAT, "num_experts",
                       "is another number than num_local_experts", error);
     }
-    c->num_local_experts = other != NOT_SAID                  ? other
-                           : c->num_local_experts != NOT_SAID ? c->num_local_experts
-                                                              : family->experts;
+    c->num_local_experts = other != TND_NOT_SAID                  ? other
+                           : c->num_local_experts != TND_NOT_SAID ? c->num_local_experts
+                                                                  : family->experts;
     return TANDEM_OK;
 }
 
-static void set_defaults(const struct family *family, struct config *out)
+static void set_defaults(const struct family *family, struct tnd_hf_config *out)
 {
-    *out = (struct config){.rope_theta_inside = NAN, .original_inside = NAN, .bos = family->bos};
+    *out = (struct tnd_hf_config){
+        .rope_theta_inside = NAN, .original_inside = NAN, .attn_factor = NAN, .bos = family->bos};
     for (size_t i = 0; i < N_MEMBERS; i++) {
-        const int64_t integer = NOT_SAID;
+        const int64_t integer = TND_NOT_SAID;
         const double number = NAN;
         memcpy((char *)out + members[i].offset,
                members[i].is_integer ? (const void *)&integer : (const void *)&number, 8);
@@ -735,7 +709,7 @@ static void set_defaults(const struct family *family, struct config *out)
     out->max_window_layers = 28;
     out->rms_norm_eps = is_mixtral(family) ? 1e-5 : 1e-6;
     set_expert_defaults(family, out);
-    if (family->eos != NOT_SAID) {
+    if (family->eos != TND_NOT_SAID) {
         out->ends = (struct tnd_end_tokens){{(int32_t)family->eos}, 1};
     }
 }
@@ -769,7 +743,7 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
 {
     const char *text = bytes;
     struct tnd_json json = {text, text, text + n, path};
-    struct config config;
+    struct tnd_hf_config config;
     struct reader reader = {.json = &json, .config = &config};
     char type[64] = "";
     TND_TRY(take_type(&json, type, sizeof(type), error));
@@ -792,7 +766,7 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
     TND_TRY(check_family(&reader, error));
     TND_TRY(resolve_experts(&reader, error));
     TND_TRY(resolve_windows(&reader, error));
-    resolve_rope(reader.family, &config);
-    TND_TRY(convert_scaling(source, &config, error));
+    tnd_hf_resolve_rope(&config, is_mixtral(reader.family) ? MIXTRAL_THETA : DEFAULT_THETA);
+    TND_TRY(tnd_hf_convert_scaling(source, &config, error));
     return add_values(source, &reader, error);
 }

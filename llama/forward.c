@@ -65,18 +65,18 @@ static tandem_tensor *split_normed(const struct pass *p, tandem_tensor *y, tande
 }
 
 /* Rotates pairs of values by their position (Su et al. 2021). */
-static tandem_tensor *rope(const tandem_model *model, tandem_context *c, tandem_tensor *heads,
-                           tandem_tensor *positions)
+static tandem_tensor *rope(const tandem_model *model, const struct tnd_llama_kv_cache *cache,
+                           tandem_context *c, tandem_tensor *heads, tandem_tensor *positions)
 {
     const struct tandem_hparams *h = &model->hparams;
+    tandem_tensor *factors = cache->is_long ? model->rope_long : model->rope_factors;
     const struct tandem_rope_options options = {.size = sizeof(options),
                                                 .pairs = h->rope_pairs,
                                                 .n_rot = h->n_rot,
                                                 .freq_base = h->freq_base,
                                                 .freq_scale = h->freq_scale};
-    return model->rope_factors == NULL
-               ? tandem_rope(c, heads, positions, &options)
-               : tandem_rope_factors(c, heads, positions, model->rope_factors, &options);
+    return factors == NULL ? tandem_rope(c, heads, positions, &options)
+                           : tandem_rope_factors(c, heads, positions, factors, &options);
 }
 
 static bool has_window(const struct tandem_hparams *h, int64_t layer)
@@ -91,7 +91,8 @@ static tandem_tensor *attention(const struct pass *p, tandem_tensor *q, int64_t 
     tandem_context *c = p->context;
     const struct tandem_hparams *h = &p->model->hparams;
     const int64_t ne[] = {h->q_dim, p->m};
-    const float scale = 1.0f / sqrtf((float)h->head_size);
+    const float grown = h->n_rot == h->head_size ? h->rope_magnitude * h->rope_magnitude : 1.0f;
+    const float scale = grown / sqrtf((float)h->head_size);
     tandem_tensor *Q = tandem_permute(c, q, 0, 2, 1, 3);              /* {head_size, M, heads} */
     tandem_tensor *K = tnd_llama_read_keys(p->cache, c, layer, p->t); /* {head_size, T, kv_heads} */
     tandem_tensor *V = tnd_llama_read_values(p->cache, c, layer, p->t);
@@ -124,8 +125,9 @@ static tandem_tensor *attention_block(const struct pass *p, tandem_tensor *x, in
     q = split_normed(p, q, w->bq, w->attn_q_norm, h->heads);
     k = split_normed(p, k, w->bk, w->attn_k_norm, h->kv_heads);
     v = split(p, v, w->bv, h->kv_heads);
-    q = rope(p->model, c, q, p->positions); /* {head_size, heads, M} */
-    k = rope(p->model, c, k, p->positions); /* {head_size, kv_heads, M} */
+    q = rope(p->model, p->cache, c, q, p->positions); /* {head_size, heads, M} */
+    k = rope(p->model, p->cache, c, k, p->positions); /* {head_size, kv_heads, M} */
+    q = p->model->rope_gain == NULL ? q : tandem_mul(c, q, p->model->rope_gain);
     tnd_llama_kv_write(p->cache, p->graph, c, layer, k, v, p->cells);
     tandem_tensor *o = attention(p, q, layer);                            /* {q_dim, M} */
     return tandem_add(c, x, plus(p, tandem_mul_mat(c, w->wo, o), w->bo)); /* {dim, M} */
@@ -486,7 +488,7 @@ static void shift_run(const tandem_model *model, const struct tnd_llama_kv_cache
     tandem_tensor *all = tandem_view(c, cache->keys[layer], 2, all_ne, NULL, 0);
     tandem_tensor *rows = tandem_get_rows(c, all, ids); /* {kv_dim, n} */
     tandem_tensor *k =
-        rope(model, c, tandem_reshape(c, rows, 3, ne), angles); /* {hs, kv_heads, n} */
+        rope(model, cache, c, tandem_reshape(c, rows, 3, ne), angles); /* {hs, kv_heads, n} */
     tandem_tensor *place = tandem_view(c, cache->keys[layer], 3, ne, NULL, (size_t)cell * row);
     tandem_graph_add(graph, tandem_cpy(c, k, place));
 }

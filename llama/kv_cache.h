@@ -31,6 +31,7 @@ struct tnd_llama_kv_cache {
     enum tandem_type type;
     bool is_transposed; /* values, for attention by two products */
     bool has_blocks;    /* several sequences */
+    bool is_long;       /* keys are turned by LongRoPE's long factors */
     tandem_context *owner;
     tandem_tensor **keys;   /* of each layer {head_size, kv_heads, n_cells} */
     tandem_tensor **values; /* the same, or {n_cells, head_size, kv_heads} */

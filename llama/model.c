@@ -67,12 +67,36 @@ static enum tandem_status load_layer(const tandem_model *model, int64_t l,
     return TANDEM_OK;
 }
 
+/* What rotated queries and keys are multiplied by counts twice in a score. Where all of a head is
+ * rotated, attention's scale takes it (forward.c); else rotated values of the query. */
+static enum tandem_status make_rope_gain(tandem_model *model, struct tandem_error *error)
+{
+    const struct tandem_hparams *h = &model->hparams;
+    if (h->rope_magnitude == 1.0f || h->n_rot == h->head_size) {
+        return TANDEM_OK;
+    }
+    model->rope_gain = tandem_tensor_new(model->context, TANDEM_TYPE_F32, 1, &h->head_size);
+    LLAMA_TRY(tandem_context_status(model->context, error));
+    float *gain = tandem_tensor_data(model->rope_gain);
+    for (int64_t i = 0; i < h->head_size; i++) {
+        gain[i] = i < h->n_rot ? h->rope_magnitude * h->rope_magnitude : 1.0f;
+    }
+    tandem_tensor_set_role(model->rope_gain, TANDEM_ROLE_CONSTANT);
+    return TANDEM_OK;
+}
+
 /* Divisors of rope's angles: those of the file (converters write llama 3's so), or computed. */
 static enum tandem_status load_rope_factors(tandem_model *model, struct tandem_error *error)
 {
     const int64_t n = model->hparams.n_rot / 2;
+    const enum tandem_rope_scaling scaling = model->hparams.rope_scaling;
+    LLAMA_TRY(make_rope_gain(model, error));
+    if (scaling == TANDEM_ROPE_LONGROPE) {
+        LLAMA_TRY(find(model, "rope_factors_short.weight", &model->rope_factors, error));
+        return find(model, "rope_factors_long.weight", &model->rope_long, error);
+    }
     LLAMA_TRY(find(model, "rope_freqs.weight", &model->rope_factors, error));
-    if (model->rope_factors == NULL && model->hparams.rope_factor > 0.0) {
+    if (model->rope_factors == NULL && scaling != TANDEM_ROPE_EVEN) {
         model->rope_factors = tandem_tensor_new(model->context, TANDEM_TYPE_F32, 1, &n);
         LLAMA_TRY(tandem_context_status(model->context, error));
         tandem_hparams_divisors(&model->hparams, tandem_tensor_data(model->rope_factors));

@@ -50,6 +50,8 @@ struct tandem_model {
     tandem_tensor *output_norm;     /* {dim} */
     tandem_tensor *output;          /* {dim, vocabulary}; may be the token embedding itself */
     tandem_tensor *rope_factors;    /* {n_rot / 2}, divisors of rope's angles; NULL: none */
+    tandem_tensor *rope_long;       /* {n_rot / 2}, those of long sessions (LongRoPE); NULL: none */
+    tandem_tensor *rope_gain;       /* {head_size}: rotated values of a query grow; NULL: all */
     struct tnd_llama_layer *layers;
     int32_t ends[TND_LLAMA_MAX_ENDS]; /* tokens that end a text, as the source says */
     int n_ends;

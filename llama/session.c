@@ -84,6 +84,8 @@ static enum tandem_status init(tandem_session *session,
     session->batch_max = kv.n_cells;
     LLAMA_TRY(tandem_context_new(NULL, &session->context, error));
     LLAMA_TRY(tnd_llama_kv_cache_init(&session->cache, h, &kv, error));
+    session->cache.is_long =
+        session->model->rope_long != NULL && (double)session->n_positions > h->rope_original;
     LLAMA_TRY(tnd_llama_experts_init(&session->experts, session->model, error));
     LLAMA_TRY(tnd_llama_hot_init(&session->hot, session->model, error));
     LLAMA_TRY(tnd_llama_micro_init(&session->micro, session->model, error));

@@ -90,7 +90,7 @@ static enum tandem_status header_numbers(const tandem_session *session, int64_t 
     LLAMA_TRY(tnd_llama_identity(session->model, &identity, error));
     const int64_t numbers[HEADER_NUMBERS] = {
         cache->layers,        cache->kv_heads,
-        cache->head_size,     cache->type,
+        cache->head_size,     cache->type + (cache->is_long ? 256 : 0),
         cache->window,        session->model->hparams.vocabulary,
         session->n_sequences, [IDENTITY] = (int64_t)identity,
         cells_in_use(session)};

@@ -22,6 +22,21 @@ static const struct {
     {"llama 3", {.scaling = "llama3", .factor = 8, .original = 32, .freq_base = 5000}},
     {"llama 3 of a GGUF file",
      {.scaling = "llama3", .factor = 8, .original = 32, .freq_base = 5000, .has_rope_freqs = true}},
+    {"yarn", {.scaling = "yarn", .factor = 4, .original = 2048}},
+    {"yarn with more said",
+     {.scaling = "yarn",
+      .factor = 16,
+      .original = 600,
+      .freq_base = 5000,
+      .attn_factor = 0.8,
+      .has_betas = true,
+      .has_halves = true}},
+    {"yarn of a part of each head", {.scaling = "yarn", .factor = 8, .original = 512, .n_rot = 20}},
+    {"longrope, a short session", {.scaling = "longrope", .original = 64, .attn_factor = 1.2}},
+    {"longrope, a long session", {.scaling = "longrope", .original = 32, .attn_factor = 1.2}},
+    {"a part of each head is rotated", {.n_rot = 16}},
+    {"a part of each head, halves",
+     {.n_rot = 24, .has_halves = true, .scaling = "linear", .factor = 2, .attn_factor = 1.5}},
     {"heads narrower than dim / heads", {.head_size = 16, .has_all_biases = true}},
     {"gelu", {.activation = "gelu"}},
     {"gelu by tanh", {.activation = "gelu_tanh", .has_all_biases = true}},
@@ -440,9 +455,29 @@ static void scalings_of_rope_go_from_config_json_into_gguf(void)
          "\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
          "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":32",
          NULL},
+        {"yarn, by its older name",
+         {.scaling = "yarn", .factor = 4, .original = 2048},
+         "\"type\":\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":2048",
+         "yarn"},
+        {"yarn with more said, where rope_type counts",
+         {.scaling = "yarn",
+          .factor = 16,
+          .original = 600,
+          .has_betas = true,
+          .attn_factor = 1.5 / (1.0 + 0.1 * 2.772588722239781)},
+         "\"rope_type\":\"yarn\",\"factor\":16,\"original_max_position_embeddings\":600,"
+         "\"beta_fast\":20,\"beta_slow\":2,\"attention_factor\":1.5,\"type\":\"linear\"",
+         "yarn"},
+        {"longrope",
+         {.scaling = "longrope", .original = 32, .attn_factor = 1.0954451150103321},
+         "\"rope_type\":\"longrope\",\"original_max_position_embeddings\":32,"
+         "\"short_factor\":[1,1.03125,1.0625,1.09375,1.125,1.15625,1.1875,1.21875,1.25,1.28125,"
+         "1.3125,1.34375,1.375,1.40625,1.4375,1.46875],\"long_factor\":[1.5,1.75,2,2.25,2.5,2.75,3,"
+         "3.25,3.5,3.75,4,4.25,4.5,4.75,5,5.25]",
+         "longrope"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char more[256];
+        char more[512];
         float theirs[NAIVE_VOCABULARY], ours[NAIVE_VOCABULARY], again[NAIVE_VOCABULARY];
         struct tandem_source_tensor t;
         tandem_source *source = NULL;
@@ -486,7 +521,14 @@ static void models_of_other_kinds_are_refused(void)
     } bad[] = {
         {{.architecture = "falcon"}, TANDEM_E_FORMAT, "architecture is falcon"},
         {{.architecture = "qwen2"}, TANDEM_E_NOT_FOUND, "no tensor blk.0.attn_q.bias"},
-        {{.scaling = "yarn", .factor = 2}, TANDEM_E_UNSUPPORTED_BUILD, "'yarn' is not known"},
+        {{.scaling = "su", .factor = 2}, TANDEM_E_UNSUPPORTED_BUILD, "'su' is not known"},
+        {{.scaling = "yarn", .factor = 2}, TANDEM_E_FORMAT, "original_context_length is 0"},
+        {{.scaling = "yarn", .factor = 2, .original = 9, .freq_base = 1},
+         TANDEM_E_FORMAT,
+         "rope.freq_base is 1"},
+        {{.scaling = "linear", .factor = 2, .original = 9, .attn_factor = 1e9},
+         TANDEM_E_FORMAT,
+         "attn_factor is 1e+09"},
         {{.scaling = "linear"}, TANDEM_E_FORMAT, "rope.scaling.factor is 0"},
         {{.scaling = "llama3", .factor = 8}, TANDEM_E_FORMAT, "original_context_length is 0"},
         {{.head_size = 33}, TANDEM_E_FORMAT, "head size is 33"},

@@ -17,6 +17,16 @@ static int64_t head_size_of(const struct naive_spec *spec)
     return spec->head_size == 0 ? 32 : spec->head_size;
 }
 
+static int64_t n_rot_of(const struct naive_spec *spec)
+{
+    return spec->n_rot == 0 ? head_size_of(spec) : spec->n_rot;
+}
+
+static int64_t context_of(const struct naive_spec *spec)
+{
+    return spec->context == 0 ? 64 : spec->context;
+}
+
 static double base_of(const struct naive_spec *spec)
 {
     return spec->freq_base == 0 ? 10000.0 : spec->freq_base;
@@ -108,6 +118,54 @@ static double llama3_divisor(const struct naive_spec *spec, int64_t i)
     return 1.0 / ((1.0 - smooth) / spec->factor + smooth);
 }
 
+/* Pairs of yarn from which on angles are slowed in part, and wholly (Peng et al. 2023, section 3.2,
+ * with whole pairs): those that turn `often` times in the original context. */
+static double yarn_pair(const struct naive_spec *spec, double often)
+{
+    const double length = spec->original / (2.0 * 3.14159265358979323846 * often);
+    return log(length) / log(base_of(spec)) * (double)n_rot_of(spec) / 2.0;
+}
+
+static double yarn_divisor(const struct naive_spec *spec, int64_t i)
+{
+    double first = floor(yarn_pair(spec, spec->has_betas ? 20.0 : 32.0));
+    double last = ceil(yarn_pair(spec, spec->has_betas ? 2.0 : 1.0));
+    first = first < 0.0 ? 0.0 : first;
+    last = last > (double)n_rot_of(spec) - 1.0 ? (double)n_rot_of(spec) - 1.0 : last;
+    const double share = fmin(fmax(((double)i - first) / (last - first), 0.0), 1.0);
+    return 1.0 / (share / spec->factor + 1.0 - share);
+}
+
+/* LongRoPE's divisors that these tests make up. */
+static double longrope_divisor(bool is_long, int64_t i)
+{
+    return is_long ? 1.5 + 0.25 * (double)i : 1.0 + 0.03125 * (double)i;
+}
+
+static double divisor(const struct naive_spec *spec, const char *scaling, int64_t i)
+{
+    const bool is_long = context_of(spec) > (int64_t)spec->original;
+    return strcmp(scaling, "linear") == 0     ? spec->factor
+           : strcmp(scaling, "llama3") == 0   ? llama3_divisor(spec, i)
+           : strcmp(scaling, "yarn") == 0     ? yarn_divisor(spec, i)
+           : strcmp(scaling, "longrope") == 0 ? longrope_divisor(is_long, i)
+                                              : 1.0;
+}
+
+static void add_longrope(tandem_source *source, const struct naive_spec *spec)
+{
+    const int64_t n = n_rot_of(spec) / 2;
+    for (int is_long = 0; is_long < 2; is_long++) {
+        const char *name = is_long ? "rope_factors_long.weight" : "rope_factors_short.weight";
+        void *memory = NULL;
+        check_ok(tnd_source_alloc(source, name, (size_t)n * 4, 0, &memory, NULL));
+        for (int64_t i = 0; i < n; i++) {
+            ((float *)memory)[i] = (float)longrope_divisor(is_long, i);
+        }
+        check_ok(tnd_source_add(source, name, TANDEM_TYPE_F32, 1, &n, memory, (size_t)n * 4, NULL));
+    }
+}
+
 static void add_layer(tandem_source *source, struct tnd_test_rng *rng,
                       const struct naive_spec *spec, int layer)
 {
@@ -181,8 +239,22 @@ static void set_rope(tandem_source *source, const struct naive_spec *spec)
         snprintf(key, sizeof(key), "%s.rope.scaling.type",
                  spec->architecture == NULL ? "llama" : spec->architecture);
         check_ok(tnd_source_set_text(source, key, spec->scaling, NULL));
-        set_number(source, spec, "rope.scaling.factor", spec->factor);
+        if (strcmp(spec->scaling, "longrope") == 0) {
+            add_longrope(source, spec);
+        } else {
+            set_number(source, spec, "rope.scaling.factor", spec->factor);
+        }
         set(source, spec, "rope.scaling.original_context_length", (int64_t)spec->original);
+        if (spec->attn_factor > 0.0) {
+            set_number(source, spec, "rope.scaling.attn_factor", spec->attn_factor);
+        }
+        if (spec->has_betas) {
+            set(source, spec, "rope.scaling.yarn_beta_fast", 20);
+            set_number(source, spec, "rope.scaling.yarn_beta_slow", 2.0);
+        }
+    }
+    if (spec->n_rot > 0) {
+        set(source, spec, "rope.dimension_count", spec->n_rot);
     }
 }
 
@@ -198,7 +270,7 @@ tandem_source *naive_source(const struct naive_spec *spec)
     set(source, spec, "block_count", LAYERS);
     set(source, spec, "attention.head_count", HEADS);
     set(source, spec, "attention.head_count_kv", KV_HEADS);
-    set(source, spec, "context_length", spec->context == 0 ? 64 : spec->context);
+    set(source, spec, "context_length", context_of(spec));
     set(source, spec, "attention.key_length", head_size_of(spec));
     if (spec->window > 0) {
         set(source, spec, "attention.sliding_window", spec->window);
@@ -296,24 +368,24 @@ static double activate(const char *name, double x)
 
 static void turn(const struct naive_spec *spec, double *x, int64_t position)
 {
-    const int64_t n = head_size_of(spec);
+    const int64_t n = n_rot_of(spec);
     const bool halves = spec->has_halves ||
                         (spec->architecture != NULL && strncmp(spec->architecture, "qwen", 4) == 0);
     const char *scaling = spec->scaling == NULL ? "" : spec->scaling;
+    const double usual = strcmp(scaling, "yarn") == 0 ? 1.0 + log(spec->factor) / 10.0 : 1.0;
+    const double magnitude = usual * (spec->attn_factor > 0.0 ? spec->attn_factor : 1.0);
     double base = base_of(spec);
     if (strcmp(scaling, "ntk") == 0) {
         base *= pow(spec->factor, (double)n / (double)(n - 2));
     }
     for (int64_t i = 0; i < n / 2; i++) {
         double angle = (double)position * pow(base, -2.0 * (double)i / (double)n);
-        angle /= strcmp(scaling, "linear") == 0   ? spec->factor
-                 : strcmp(scaling, "llama3") == 0 ? llama3_divisor(spec, i)
-                                                  : 1.0;
+        angle /= divisor(spec, scaling, i);
         double *a = halves ? &x[i] : &x[2 * i];
         double *b = halves ? &x[i + n / 2] : &x[2 * i + 1];
         const double a0 = *a;
-        *a = a0 * cos(angle) - *b * sin(angle);
-        *b = a0 * sin(angle) + *b * cos(angle);
+        *a = magnitude * (a0 * cos(angle) - *b * sin(angle));
+        *b = magnitude * (a0 * sin(angle) + *b * cos(angle));
     }
 }
 

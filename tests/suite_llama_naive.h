@@ -20,9 +20,12 @@ struct naive_spec {
     bool has_head_norms;
     const char *activation; /* as tandem.activation says it; NULL: silu */
     bool has_halves;        /* rope pairs, said by the source */
-    const char *scaling;    /* "linear", "ntk", "llama3" or NULL */
+    int64_t n_rot;          /* values of a head that are rotated; 0: all */
+    const char *scaling;    /* "linear", "ntk", "llama3", "yarn", "longrope" or NULL */
     double factor;          /* of the scaling */
-    double original;        /* context, llama3 */
+    double original;        /* context, of llama3, yarn and longrope */
+    double attn_factor;     /* 0: not said */
+    bool has_betas;         /* yarn with 20 and 2 in place of 32 and 1 */
     bool has_rope_freqs;    /* llama3's divisors as a tensor, as GGUF files have them */
     double freq_base;       /* 0: 10000 */
     int experts, used;      /* 0: no mixture */

@@ -161,6 +161,9 @@ bool tnd_model_write_safetensors(const tandem_source *model, const char *path, i
         char theirs[96], shape[64], line[256];
         const size_t begin = data.n;
         (void)tandem_source_tensor_at(model, i, &t);
+        if (strncmp(t.name, "rope_", 5) == 0) { /* config.json says it */
+            continue;
+        }
         their_name(t.name, theirs);
         put_rows(model, &data, &t);
         snprintf(shape, sizeof(shape), t.n_dims == 1 ? "%lld" : "%lld,%lld",

@@ -110,6 +110,16 @@ enum tandem_activation {
     TANDEM_ACTIVATION_LINEAR = 6 /**< a itself */
 };
 
+/** Scalings of rope that differ from pair to pair; numbers are pinned. */
+enum tandem_rope_scaling {
+    TANDEM_ROPE_EVEN = 0, /**< none, or one that is in the base or in freq_scale */
+    TANDEM_ROPE_LLAMA3 = 1,
+    TANDEM_ROPE_YARN = 2,
+    /** By tensors rope_factors_short.weight and rope_factors_long.weight; the latter for sessions
+     *  of more than rope_original positions. */
+    TANDEM_ROPE_LONGROPE = 3
+};
+
 /** The numbers that describe a model: what the papers call hyper-parameters. Only read: the library
  *  fills them, later versions append members, and `size` says how many there are. */
 struct tandem_hparams {
@@ -136,15 +146,17 @@ struct tandem_hparams {
     int64_t n_rot;                     /**< values of a head that are rotated */
     float freq_base;
     float freq_scale;
-    double rope_factor; /**< llama 3's scaling: see tandem_hparams_divisors; 0: none */
-    double rope_low;
+    double rope_factor;   /**< of llama 3 and YaRN: see tandem_hparams_divisors; 0: none */
+    double rope_low;      /**< llama 3: waves; YaRN: first and last pair that is slowed in part */
     double rope_high;
-    double rope_original;
+    double rope_original; /**< context before the scaling */
     int64_t experts;         /**< of each feed-forward block; 0: the block is no mixture */
     int64_t experts_used;    /**< by each token */
     int64_t expert_hidden;   /**< width of an expert */
     int64_t shared_hidden;   /**< width of the expert that every token uses; 0: there is none */
     bool has_normed_experts; /**< weights of the experts of a token add up to 1 */
+    enum tandem_rope_scaling rope_scaling; /**< those that differ from pair to pair */
+    float rope_magnitude; /**< rotated queries and keys are multiplied by it; 1: they are not */
 };
 
 /** Reads the numbers of a model of the llama family (Llama 1 to 3, Mistral, Mixtral, Qwen 2 and 3,
@@ -157,9 +169,11 @@ struct tandem_hparams {
 TANDEM_API enum tandem_status tandem_source_hparams(const tandem_source *source,
                                                     struct tandem_hparams *out_hparams,
                                                     struct tandem_error *error);
-/** Llama 3's scaling of rope (Llama 3.1 model card) as the divisor of each pair's angle, n_rot / 2
- *  values: waves longer than original / low are slowed by the factor, those shorter than original /
- *  high are not, those between in part. All 1 without that scaling. Never fails. Any thread. */
+/** Scaling of rope as the divisor of each pair's angle, n_rot / 2 values. Llama 3 (Llama 3.1 model
+ *  card): waves longer than original / low are slowed by the factor, those shorter than original /
+ *  high are not, those between in part. YaRN (Peng et al. 2023, arXiv:2309.00071): pairs from
+ *  rope_high on are slowed, those up to rope_low are not. All 1 for others (LongRoPE's divisors are
+ *  tensors of the source). Never fails. Any thread. */
 TANDEM_API void tandem_hparams_divisors(const struct tandem_hparams *hparams, float *out);
 
 /** A number that tells models apart: of names, types, extents and contents of all tensors and of

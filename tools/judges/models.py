@@ -172,14 +172,29 @@ ACTIVATIONS = ["silu"] * 6 + ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "
                               "quick_gelu", "gelu_fast", "linear"]
 
 
-def random_rope(rng):
-    kind = rng.choice(["default"] * 4 + ["linear", "dynamic", "llama3"])
+def random_rope(rng, head_dim, positions):
+    kind = rng.choice(["default"] * 4 + ["linear", "dynamic", "llama3", "yarn", "yarn", "longrope"])
     rope = {"rope_type": kind, "rope_theta": rng.choice([10000.0, 500000.0, 1e6, 777.0])}
     if kind != "default":
         rope["factor"] = rng.choice([2.0, 4.0, 8.0])
     if kind == "llama3":
         rope.update(low_freq_factor=1.0, high_freq_factor=rng.choice([2.0, 4.0]),
                     original_max_position_embeddings=rng.choice([8, 16, 64]))
+    if kind == "yarn":
+        more = {"original_max_position_embeddings": rng.choice([32, 600, 4096]),
+                "attention_factor": rng.choice([0.7, 1.0, 1.6]), "beta_fast": rng.choice([8, 32.0]),
+                "beta_slow": rng.choice([1, 2.5]), "mscale": 1.0, "mscale_all_dim": 0.707,
+                "truncate": rng.random() < 0.5}
+        rope.update({k: v for k, v in more.items() if rng.random() < 0.4})
+        rope.setdefault("original_max_position_embeddings", positions)
+    if kind == "longrope":  # a text that is as long or short for both: we go by the session's size
+        rope.update(original_max_position_embeddings=rng.choice([N_TOKENS // 2, positions]),
+                    short_factor=[rng.uniform(1, 1.5) for _ in range(head_dim // 2)],
+                    long_factor=[rng.uniform(1, 9) for _ in range(head_dim // 2)])
+        if rng.random() < 0.5:
+            del rope["factor"]
+        if rng.random() < 0.3:
+            rope["attention_factor"] = 1.3
     return rope
 
 
@@ -204,12 +219,13 @@ def random_config(rng, family):
     head_dim = rng.choice([2, 4, 8, 10, 16, 32])
     layers = rng.choice([1, 2, 3])
     hidden = heads * head_dim
+    positions = rng.choice([32, 64, 2048])
     options = dict(
         num_attention_heads=heads, num_key_value_heads=kv_heads, num_hidden_layers=layers,
         intermediate_size=rng.choice([6, 24, 33, 64, 100]), vocab_size=VOCABULARY,
-        max_position_embeddings=rng.choice([32, 64, 2048]), hidden_act=rng.choice(ACTIVATIONS),
+        max_position_embeddings=positions, hidden_act=rng.choice(ACTIVATIONS),
         rms_norm_eps=rng.choice([1e-6, 1e-5, 1e-3]), tie_word_embeddings=rng.random() < 0.3,
-        rope_parameters=random_rope(rng), bos_token_id=1,
+        rope_parameters=random_rope(rng, head_dim, positions), bos_token_id=1,
         eos_token_id=rng.choice([2, [2, 7], None]))
     if family == "qwen3" or rng.random() < 0.4:
         options["head_dim"] = head_dim

@@ -78,6 +78,44 @@ static int count_type(const tandem_source *source, enum tandem_type type)
     return n;
 }
 
+/* A value behind the architecture's name; `otherwise` where there is none. */
+static int64_t value_of(const tandem_source *source, const char *architecture, const char *name,
+                        int64_t otherwise)
+{
+    char key[128];
+    int64_t value = otherwise;
+    snprintf(key, sizeof(key), "%s.%s", architecture, name);
+    (void)tandem_source_integer(source, key, &value);
+    return value;
+}
+
+/* Says what llama.cpp computes otherwise, since it passes over keys (src/llama-model.cpp of
+ * ggml-org/llama.cpp): windows of these architectures, how experts are weighted, other activations
+ * than silu. */
+static void note_passed_over(const tandem_source *source, const struct tandem_hparams *h)
+{
+    static const char *const note = "tandem-llama: note: llama.cpp passes over %s%s: there the "
+                                    "model computes %s\n";
+    const bool norms = strcmp(h->architecture, "qwen2moe") != 0;
+    const char *activation = NULL;
+    int64_t truncates = 1;
+    if (h->window > 0) {
+        tnd_say(note, h->architecture, ".attention.sliding_window", "without a window");
+    }
+    if (h->experts > 0 &&
+        value_of(source, h->architecture, "expert_weights_norm", norms) != norms) {
+        tnd_say(note, h->architecture, ".expert_weights_norm",
+                norms ? "with weights of experts that add up to 1"
+                      : "with weights of experts as they are");
+    }
+    if (tandem_source_text(source, "tandem.activation", &activation)) {
+        tnd_say(note, "tandem.activation", "", "with silu");
+    }
+    if (tandem_source_integer(source, "tandem.rope.truncate", &truncates) && truncates == 0) {
+        tnd_say(note, "tandem.rope.truncate", "", "yarn with whole pairs");
+    }
+}
+
 static int save(const tandem_source *source, const char *path, const char *type, int64_t threads)
 {
     struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
@@ -121,6 +159,7 @@ static int save(const tandem_source *source, const char *path, const char *type,
     if (type != NULL && count_type(again, options.type) == 0) {
         tnd_say("tandem-llama: note: no matrix has rows of whole %s blocks: all stay\n", type);
     }
+    note_passed_over(source, &hparams);
     tandem_source_close(again);
     return 0;
 }
