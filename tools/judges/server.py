@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # tandem-server judged by OpenAI's own Python client: models, chats and completions whole and as
-# streams, stop strings, seeds, log-probabilities, JSON mode, embeddings, and errors as exceptions.
-# Needs: openai.
+# streams, stop strings, seeds, log-probabilities, JSON mode, functions, embeddings, and errors as
+# exceptions; and by LangChain's tools and structured output, where it is installed.
+# Needs: openai. Also: langchain-openai.
 #
 # usage: server.py TANDEM_SERVER MODEL TOKENIZER
 import json
@@ -79,6 +80,84 @@ def check_json(client):
     return n_complete
 
 
+TOOL = {"type": "function", "function": {
+    "name": "f", "description": "d",
+    "parameters": {"type": "object", "additionalProperties": False, "required": ["n"],
+                   "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 9}}}}}
+
+
+# The small model chooses nothing sensible by itself: a grammar makes it call. It likes blanks, and
+# its context is short: a seed is looked for with which the call is whole.
+def first_whole(ask):
+    for seed in range(40):
+        answer = ask(seed)
+        if answer is not None:
+            return answer
+    raise AssertionError("no call was whole")
+
+
+def check_tools(client):
+    say = [{"role": "user", "content": "n"}]
+    question = dict(model="small", max_tokens=400, temperature=3.0, tools=[TOOL],
+                    tool_choice={"type": "function", "function": {"name": "f"}})
+
+    def ask(seed):
+        choice = client.chat.completions.create(messages=say, seed=seed, **question).choices[0]
+        return (seed, choice) if choice.finish_reason == "tool_calls" else None
+    seed, whole = first_whole(ask)
+    call = whole.message.tool_calls[0]
+    assert whole.message.content is None and call.id and call.type == "function"
+    assert call.function.name == "f" and 1 <= json.loads(call.function.arguments)["n"] <= 9
+    name, arguments, reasons = "", "", []
+    for event in client.chat.completions.create(messages=say, stream=True, seed=seed, **question):
+        reasons.append(event.choices[0].finish_reason)
+        for part in event.choices[0].delta.tool_calls or []:
+            name += part.function.name or ""
+            arguments += part.function.arguments or ""
+    assert reasons[-1] == "tool_calls" and name == "f" and arguments == call.function.arguments
+    say += [whole.message, {"role": "tool", "tool_call_id": call.id, "content": "1"}]
+    after = client.chat.completions.create(model="small", messages=say, tools=[TOOL], max_tokens=8,
+                                           temperature=0).choices[0]
+    assert after.message.content and not after.message.tool_calls
+    refused(openai.BadRequestError, client.chat.completions.create, model="small", messages=say,
+            tools=[TOOL], tool_choice={"type": "function", "function": {"name": "g"}})
+    assert client.models.retrieve("small").id == "small"
+    refused(openai.NotFoundError, client.models.retrieve, model="other")
+
+
+def check_langchain(port):
+    try:
+        from langchain_openai import ChatOpenAI
+    except ImportError:
+        return ""
+
+    def model(seed):
+        return ChatOpenAI(model="small", base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY,
+                          temperature=3.0, seed=seed, max_tokens=400, max_retries=0)
+
+    def calls(seed):
+        return model(seed).bind_tools([TOOL], tool_choice="any").invoke("n").tool_calls or None
+    call = first_whole(calls)[0]
+    assert call["name"] == "f" and set(call["args"]) == {"n"}
+
+    def streamed(seed):
+        parts = None
+        for part in model(seed).bind_tools([TOOL], tool_choice="f").stream("n"):
+            parts = part if parts is None else parts + part
+        return parts.tool_calls or None
+    assert first_whole(streamed)[0]["name"] == "f"
+    schema = dict(TOOL["function"]["parameters"], title="f", description="d")
+    for method in ("function_calling", "json_schema"):
+        def structured(seed):
+            try:
+                return model(seed).with_structured_output(schema, method=method).invoke("n")
+            except Exception as fault:  # a text that is cut off is no JSON
+                assert "length" in str(fault).lower() or "json" in str(fault).lower(), fault
+                return None
+        assert set(first_whole(structured)) == {"n"}
+    return ", LangChain's tools and structured output"
+
+
 def check_rest(client):
     assert [model.id for model in client.models.list()] == ["small"]
     streamed = "".join(event.choices[0].text for event in client.completions.create(
@@ -128,6 +207,8 @@ def main():
         check_chat(client)
         check_logprobs(client)
         n_json = check_json(client)
+        check_tools(client)
+        langchain = check_langchain(port)
         check_rest(client)
         check_errors(client, port)
     finally:
@@ -135,7 +216,8 @@ def main():
         code = process.wait(60)
     assert code == 0, f"the server ended with {code}"
     print(f"server: openai {openai.__version__}: chats, streams, log-probabilities, {n_json} of 20 "
-          "random JSON answers complete and valid, embeddings, errors: good")
+          "random JSON answers complete and valid, functions, embeddings, "
+          f"errors{langchain}: good")
 
 
 if __name__ == "__main__":
