@@ -13,6 +13,8 @@ DOCS := $(notdir $(wildcard README.md CHANGELOG.md SECURITY.md LICENSE docs/*.md
 pkgconfigdir ?= $(libdir)/pkgconfig
 cmakedir ?= $(libdir)/cmake/Tandem
 completiondir ?= $(datarootdir)/bash-completion/completions
+# What is installed has no debug symbols; what was built keeps them. STRIP=: keeps them there too.
+STRIP ?= strip
 MAJOR_MINOR := $(basename $(VERSION))
 # Libs, not Requires: who links libtandem.so needs no -dev package of these.
 PC_LIBS = $(strip $(if $(HWLOC),-lhwloc) $(if $(CJSON),-lcjson) \
@@ -34,10 +36,14 @@ install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, head
 	    $(pkgconfigdir) $(cmakedir) $(mandir)/man1 $(completiondir))
 	$(call say,INSTALL,$(DESTDIR)$(bindir): $(TOOLS))
 	$(Q)$(INSTALL) -m 755 $(addprefix $(BIN)/,$(TOOLS)) $(DESTDIR)$(bindir)
+	$(Q)$(STRIP) $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS))
 	$(call say,INSTALL,$(DESTDIR)$(libdir): $(LIBRARIES); files for pkg-config and CMake)
 	$(Q)$(INSTALL) -m 644 $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) $(DESTDIR)$(libdir)
+	$(Q)$(STRIP) --strip-unneeded $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHARED) $(LLAMA_SHARED)))
+	$(Q)$(STRIP) -g $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(STATIC) $(LLAMA)))
 	$(call say,INSTALL,$(DESTDIR)$(ggmldir): $(notdir $(BRIDGE)))
 	$(Q)$(INSTALL) -m 644 $(BRIDGE) $(DESTDIR)$(ggmldir)
+	$(Q)$(STRIP) --strip-unneeded $(DESTDIR)$(ggmldir)/$(notdir $(BRIDGE))
 	$(Q)ln -sf $(notdir $(BRIDGE)) $(DESTDIR)$(ggmldir)/$(BRIDGE_ALIAS)
 	$(Q)for name in $(LIBRARIES); do \
 	    ln -sf $$name.so.$(VERSION) $(DESTDIR)$(libdir)/$$name.so.$(SOVERSION); \

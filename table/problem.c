@@ -91,9 +91,10 @@ enum tandem_status tnd_problem_parse(const char *text, struct tnd_problem *out,
     *out = problem;
     return TANDEM_OK;
 bad:
-    return tnd_error_set(error, TANDEM_E_FORMAT, text, cursor - text, 0,
-                         "problem '%.120s': expected %s before character %d", text, expected,
-                         (int)(cursor - text) + 1);
+    return tnd_error_set(
+        error, TANDEM_E_FORMAT, text, cursor - text, 0,
+        "problem '%.120s': expected %s %s%.40s, as in mul_mat:q4_0:n4096:k4096:m32", text, expected,
+        *cursor == '\0' ? "at the end" : "at ", cursor);
 }
 
 void tnd_problem_of_node(const tandem_tensor *node, struct tnd_problem *out)

@@ -35,7 +35,7 @@ static void set_up(void)
     check_ok(tnd_registry_open(&options, &registry, NULL));
     struct tnd_planner_options planner_options = {.registry = registry,
                                                   .clock = tnd_clock_real(),
-                                                  .log = {remember_line, NULL, TANDEM_LOG_WARN}};
+                                                  .log = {remember_line, NULL, TANDEM_LOG_INFO}};
     check_ok(tnd_planner_new(&planner_options, &planner, NULL));
     check_ok(tandem_context_new(NULL, &context, NULL));
     check_ok(tandem_table_new(&table, NULL));

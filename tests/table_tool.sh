@@ -170,6 +170,17 @@ say 2 "expected 64x256" "$tune" explain -m 64x32 -t q4_K
 say 0 "N 8192 x K 22016" "$tune" explain -m 64B
 say 0 "N 4096 x K 11008" "$tune" explain -m 7b -t q8_0
 say 0 "--type, -t T" "$tune" bench --help
+say 1 "nothing was measured" "$tune" bench --model 1000000x1000000 --budget 1 --threads 1
+say 2 "expected a weight type at the end" "$tune" explain foo
+say 2 "profile 'nonsense' does not exist" "$tune" bench --model 64x32 --profile nonsense
+timeout -s TERM 4 "$tune" bench --model 512x512 --threads 1 --budget 60 -y -f stopped.json >out 2>err
+if [ $? -eq 124 ] && grep -q "they are kept" err && [ -s stopped.json ]; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "FAILED: SIGTERM keeps what was measured"
+    cat err
+fi
 # Alone it measures a 7B to the screen; the first Ctrl-C ends it and keeps what there is.
 timeout -s INT 4 "$tune" >out 2>err
 code=$?

@@ -177,7 +177,7 @@ if group synth; then
         try 0 " $type" inspect "s-$type.gguf"
         try 0 "tokens in" run "s-$type.gguf" "${tokenizer[@]}" -n 4 --temp 0 --table none
     done
-    try 1 "unknown type: 'q9'" synth x.gguf --type q9
+    try 2 "unknown type: 'q9'" synth x.gguf --type q9
     try 1 "expected 1.1b, quick, 1b-moe or dim" synth x.gguf --shape 1,2,3
     try 1 "expected 1.1b, quick, 1b-moe or dim" synth x.gguf --shape 256,512,2,8,2,300,7
     try 1 "a token uses 5 of 4 experts" synth x.gguf --shape 256,512,2,8,2,300,4,5
@@ -376,9 +376,9 @@ if group run; then
     try 1 "names a tokenizer" run model.bin
     printf '\4\0\0\0\0\0\0\0\1\0\0\0a' >one.tok
     try 1 "the file has room for at most 1 tokens, expected 300" run model.bin -t one.tok
-    try 1 "profile 'nonsense' does not exist" run model.bin "${tokenizer[@]}" --profile nonsense
-    try 1 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --type q9
-    try 1 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --cache q9
+    try 2 "profile 'nonsense' does not exist" run model.bin "${tokenizer[@]}" --profile nonsense
+    try 2 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --type q9
+    try 2 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --cache q9
     try 1 "q4_0" run model.bin "${tokenizer[@]}" --cache q4_0
     try 1 "no-such-table: cannot open" run model.bin "${tokenizer[@]}" --table no-such-table
     try 2 "-temp '-1': expected a number" run model.bin "${tokenizer[@]}" --temp -1
@@ -422,7 +422,7 @@ if group amx; then
     "$tune" profiles >out 2>err
     check "it says what is emulated" has "(AMX), emulated" out
     export TANDEM_CPU=scalar
-    try 1 "profile 'cpu-amx' does not exist" "${amx[@]}"
+    try 2 "profile 'cpu-amx' does not exist" "${amx[@]}"
     unset TANDEM_CPU
 fi
 
@@ -635,9 +635,9 @@ if group bench; then
     try 2 "expected whole numbers, separated by commas, from 0 to 1000000" bench "${shape[@]}" --prompt 8,x
     try 2 "expected whole numbers, separated by commas, from 0 to 1000000" bench "${shape[@]}" --gen -3
     try 2 "nothing to measure" bench "${shape[@]}" --prompt 0 --gen 0
-    try 1 "unknown type: 'q9'" bench "${shape[@]}" --type q9
-    try 1 "unknown type: 'q9'" bench "${shape[@]}" --cache q9
-    try 1 "profile 'nonsense' does not exist" bench "${small[@]}" --profile nonsense
+    try 2 "unknown type: 'q9'" bench "${shape[@]}" --type q9
+    try 2 "unknown type: 'q9'" bench "${shape[@]}" --cache q9
+    try 2 "profile 'nonsense' does not exist" bench "${small[@]}" --profile nonsense
 fi
 
 if group compare; then
@@ -645,7 +645,7 @@ if group compare; then
         -p "hello" --table none
     try 0 "| q8_0 " compare model.bin "${tokenizer[@]}" -p "hello" --types f16,q8_0 --table none
     check "a line a type" has "| f16 " out
-    try 1 "unknown type: 'q9'" compare model.bin "${tokenizer[@]}" --types q9
+    try 2 "unknown type: 'q9'" compare model.bin "${tokenizer[@]}" --types q9
     try 2 "compare: MODEL is missing" compare
 fi
 
@@ -683,7 +683,7 @@ if group fit; then
         try 1 "expected 1 number of GiB" fit 8B "${desktop[@]:0:2}" --device-memory "$wrong"
     done
     try 1 "expected prompt, generation or mixed" fit 8B "${desktop[@]}" --objective fast
-    try 1 "unknown type" fit 8B "${desktop[@]}" --type q9
+    try 2 "unknown type" fit 8B "${desktop[@]}" --type q9
     try 1 "cannot open" fit no-such-file "${desktop[@]}"
     try 1 "no-such-table" fit 8B --table no-such-table.json
     try 2 "expected a whole number" fit 8B "${desktop[@]}" --context -1

@@ -207,8 +207,7 @@ static int read_option(const struct args_command *command, const struct word *wo
     const char *value = word->value;
     if (value == NULL) {
         if (*at + 1 >= argc) {
-            return wrong(command, "option %s needs a value: %s", spell(option).text,
-                         option->value);
+            return wrong(command, "option %s needs a value: %s", spell(option).text, option->value);
         }
         (*at)++;
         value = argv[*at];
@@ -260,7 +259,11 @@ int args_parse(const struct args_command *command, int argc, char **argv, const 
         }
     }
     if (n_operands < command->min_operands) {
-        return wrong(command, "%s is missing", command->operands);
+        const char *missing = command->operands; /* the first word that nothing stands for */
+        for (int i = 0; i < n_operands && strchr(missing, ' ') != NULL; i++) {
+            missing = strchr(missing, ' ') + 1;
+        }
+        return wrong(command, "%.*s is missing", (int)strcspn(missing, " "), missing);
     }
     if (out_n_operands != NULL) {
         *out_n_operands = n_operands;

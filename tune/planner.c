@@ -412,7 +412,7 @@ static void tell_rule(const struct tnd_plan_run *run)
                      " --type %s -m %" PRId64,
                      text, problem.n, problem.k, tandem_type_name(problem.type), problem.m);
     } else {
-        tnd_log_line(&run->planner->log, TANDEM_LOG_WARN, "tune",
+        tnd_log_line(&run->planner->log, TANDEM_LOG_INFO, "tune",
                      "%s: outside the timing table, the rule serves; run mulmat-tune bench", text);
     }
 }

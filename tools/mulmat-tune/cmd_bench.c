@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,8 +52,7 @@ static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int signal_number)
 {
-    (void)signal_number;
-    interrupted = 1;
+    interrupted = signal_number;
 }
 
 /* ---- progress ---- */
@@ -69,6 +69,12 @@ static void clear_line(const struct display *display)
     }
 }
 
+static int columns(void)
+{
+    struct winsize size = {.ws_col = 0};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
 /* A terminal shows every cell; a log gets a line now and then. */
 static bool show_progress(void *user, const struct tnd_bench_progress *progress)
 {
@@ -81,13 +87,17 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
                    progress->elapsed_s - display->shown_s >= 0.05 * all_s;
     if (display->is_terminal || is_time) {
         char problem[TND_PROBLEM_MAX];
+        char line[TND_PROBLEM_MAX + 96];
         int left = (int)(progress->left_s + 0.5);
         tnd_problem_print(&progress->problem, problem, sizeof(problem));
         clear_line(display);
-        tnd_say("[%3.0f %%] %s: %.1f us, spread %.1f %%%s, %d:%02d left%s",
-                all_s > 0 ? 100 * progress->elapsed_s / all_s : 0, problem,
-                progress->total.median_us, spread, spread > 100 * TND_NOISY_FRAC ? " (noisy)" : "",
-                left / 60, left % 60, display->is_terminal ? "" : "\n");
+        (void)snprintf(line, sizeof(line), "[%3.0f %%] %d:%02d left, %s: %.1f us, spread %.1f %%%s",
+                       all_s > 0 ? 100 * progress->elapsed_s / all_s : 0, left / 60, left % 60,
+                       problem, progress->total.median_us, spread,
+                       spread > 100 * TND_NOISY_FRAC ? " (noisy)" : "");
+        /* a line that a terminal would break cannot be taken back */
+        tnd_say("%.*s%s", display->is_terminal ? columns() - 1 : (int)sizeof(line), line,
+                display->is_terminal ? "" : "\n");
         display->shown_s = progress->elapsed_s;
     }
     return interrupted != 0;
@@ -103,11 +113,14 @@ static void show_summary(const struct display *display, const struct request *re
         tnd_say(" of %.1f s%s", request->budget_s,
                 summary->is_certain ? " (no cell is left that is worth more time)" : "");
     }
-    tnd_say("; median uncertainty %.1f %%\n", 100 * summary->median_uncertainty);
+    if (summary->cells > 0) {
+        tnd_say("; median uncertainty %.1f %%", 100 * summary->median_uncertainty);
+    }
+    tnd_say("\n");
     if (summary->unmeasured > 0) {
-        tnd_say("the time was too short for %d cells of the first grid; of %d ways %d were not "
-                "measured at all\n",
-                summary->unmeasured, summary->lines, summary->unknown);
+        tnd_say("the time was too short for %d cells of the first grid; %d of %d combinations of "
+                "shape, profile and threads have no measurement\n",
+                summary->unmeasured, summary->unknown, summary->lines);
     }
 }
 
@@ -316,7 +329,9 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     struct tnd_bench_summary summary;
     options->progress = show_progress;
     options->user = &display;
-    signal(SIGINT, on_interrupt);
+    signal(SIGINT, on_interrupt); /* what was measured is kept, whoever ends it */
+    signal(SIGTERM, on_interrupt);
+    signal(SIGHUP, on_interrupt);
     tandem_table *known = NULL;
     if (load_known(&known, &error) != TANDEM_OK) {
         tandem_table_free(table);
@@ -332,7 +347,14 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     }
     if (status == TANDEM_E_CANCELLED) {
         fprintf(stderr, "mulmat-tune: %s; they are kept\n", error.text);
-        result = 130;
+        result = 128 + (int)interrupted;
+    }
+    if (status == TANDEM_OK && summary.cells == 0 && summary.lines > 0 &&
+        summary.unknown == summary.lines) {
+        fprintf(stderr, "mulmat-tune bench: nothing was measured: no shape fits into the memory or "
+                        "the time that there is\n");
+        tandem_table_free(table);
+        return 1;
     }
     if (status == TANDEM_OK || (status == TANDEM_E_CANCELLED && table->n_curves > 0)) {
         status = keep(table, request, &error);

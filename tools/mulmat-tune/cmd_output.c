@@ -3,6 +3,7 @@
 #include "tools/mulmat-tune/cmd_output.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "table/table_text.h"
 #include "tools/say.h"
@@ -11,7 +12,8 @@ int tnd_cmd_failed(const struct tandem_error *error)
 {
     fprintf(stderr, "mulmat-tune: %s\n",
             error->text[0] != '\0' ? error->text : tandem_status_text(error->status));
-    return 1;
+    /* a profile that there is not is a wrong call, as a type that there is not */
+    return error->status == TANDEM_E_NOT_FOUND && strncmp(error->text, "profile '", 9) == 0 ? 2 : 1;
 }
 
 int tnd_cmd_write(void *file, const char *bytes, unsigned long n)

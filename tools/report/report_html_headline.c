@@ -79,7 +79,12 @@ static void add_line(struct tnd_text *out, const struct tandem_table *table, int
     tnd_text_printf(out, "<li>M = %" PRId64 ": ", m);
     tnd_report_time(out, sums->best_us);
     if (sums->roof_us > 0) {
-        tnd_text_printf(out, ", %.0f %% of the roof", 100 * sums->roof_us / sums->best_us);
+        const double share = 100 * sums->roof_us / sums->best_us;
+        if (share <= 100) {
+            tnd_text_printf(out, ", %.0f %% of the roof", share);
+        } else { /* the roof was measured on a slower minute, or data stayed in caches */
+            tnd_text_add(out, ", faster than the roof that was measured");
+        }
     }
     const char *separator = ". Gain over one profile for all: ";
     double told_us = 0; /* ascending; of equal ones one is told */
@@ -117,7 +122,9 @@ static bool of_type(struct tnd_report *report, int source, enum tandem_type type
         }
         if (open[0] != '\0') {
             tnd_text_printf(&report->out, "<p>Weights %s, ", tandem_type_name(type));
-            tnd_text_printf(&report->out, sums.n_shapes == 1 ? "one shape, " : "%d shapes once, ",
+            tnd_text_printf(&report->out,
+                            sums.n_shapes == 1 ? "one shape, "
+                                               : "one product of each of %d shapes, ",
                             sums.n_shapes);
             tnd_report_thread_count(&report->out, longest);
             tnd_text_add(&report->out, ":</p>\n<ul>\n");

@@ -16,10 +16,17 @@
 
 /* ---- messages ---- */
 
+/* What was asked for by a name that there is not, as other wrong calls, ends with 2. */
+static bool is_unknown_name(const struct tandem_error *error)
+{
+    return strncmp(error->text, "unknown type: ", 14) == 0 ||
+           (error->status == TANDEM_E_NOT_FOUND && strncmp(error->text, "profile '", 9) == 0);
+}
+
 int tnd_cli_fail(const struct tandem_error *error)
 {
     fprintf(stderr, "tandem-llama: %s\n", error->text);
-    return 1;
+    return is_unknown_name(error) ? 2 : 1;
 }
 
 int tnd_cli_usage(const char *format, ...)
