@@ -30,10 +30,19 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 }
 
 enum { RESTORES = 255 };
-static const char *const paths[] = {
-    "/v1/chat/completions", "/v1/completions", "/completion", "/v1/embeddings", "/tokenize",
-    "/detokenize",          "/apply-template", "/slots",      "/metrics",       "/props",
-    "/v1/models",           "/nowhere"};
+static const char *const paths[] = {"/v1/chat/completions",
+                                    "/v1/completions",
+                                    "/completion",
+                                    "/v1/embeddings",
+                                    "/tokenize",
+                                    "/detokenize",
+                                    "/apply-template",
+                                    "/v1/responses",
+                                    "/slots",
+                                    "/metrics",
+                                    "/props",
+                                    "/v1/models",
+                                    "/nowhere"};
 
 /* A tokenizer of 256 bytes, as llama2.c writes them: score, length, bytes. */
 static const char *write_tokenizer(void)
@@ -122,12 +131,15 @@ static void check_json(const char *bytes, size_t n)
     cJSON_Delete(root);
 }
 
-/* Each event is a line "data: JSON" and an empty one. */
+/* Each event is a line "data: JSON", maybe behind its name, and an empty one. */
 static void check_events(const struct srv_text *text)
 {
     const char *at = text->bytes;
     while (at != NULL && *at != '\0') {
         const char *end = strstr(at, "\n\n");
+        if (strncmp(at, "event: ", 7) == 0) { /* of responses */
+            at = strstr(at, "\n") + 1;
+        }
         must(end != NULL && strncmp(at, "data: ", 6) == 0);
         if (strncmp(at, "data: [DONE]\n", 13) != 0) {
             check_json(at + 6, (size_t)(end - at) - 6);
@@ -172,7 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)tnd_srv_restore_bytes(server->engine, (const char *)data + 1, size - 1, NULL);
         return 0;
     }
-    const bool is_get = data[0] % n_paths > 6;
+    const bool is_get = data[0] % n_paths > 7;
     const struct srv_request request = {.method = is_get ? "GET" : "POST",
                                         .path = paths[data[0] % n_paths],
                                         .host = "localhost",

@@ -125,6 +125,36 @@ def check_tools(client):
     refused(openai.NotFoundError, client.models.retrieve, model="other")
 
 
+def check_responses(client):
+    question = dict(model="small", input="Once upon a time", instructions="Tell a story.",
+                    max_output_tokens=24, temperature=0)
+    whole = client.responses.create(**question)
+    assert whole.output_text and whole.status == "incomplete"
+    assert whole.usage.output_tokens == 24 and whole.id.startswith("resp_")
+    parts, kinds, final = [], [], None
+    for event in client.responses.create(stream=True, **question):
+        kinds.append(event.type)
+        if event.type == "response.output_text.delta":
+            parts.append(event.delta)
+        final = getattr(event, "response", final)
+    assert "".join(parts) == whole.output_text == final.output_text
+    assert kinds[0] == "response.created" and kinds[-1] == "response.incomplete"
+
+    def called(seed):
+        for item in client.responses.create(
+                model="small", input="n", max_output_tokens=400, temperature=3.0, tool_choice="required",
+                tools=[dict(TOOL["function"], type="function")], extra_body={"seed": seed}).output:
+            if item.type == "function_call":
+                return item
+    call = first_whole(called)
+    assert call.name == "f" and 1 <= json.loads(call.arguments)["n"] <= 9
+    client.responses.create(model="small", max_output_tokens=4, input=[
+        {"role": "user", "content": "n"}, call.model_dump(),
+        {"type": "function_call_output", "call_id": call.call_id, "output": "1"}])
+    refused(openai.BadRequestError, client.responses.create, model="small", input="a",
+            previous_response_id=whole.id)
+
+
 def check_langchain(port):
     try:
         from langchain_openai import ChatOpenAI
@@ -208,6 +238,7 @@ def main():
         check_logprobs(client)
         n_json = check_json(client)
         check_tools(client)
+        check_responses(client)
         langchain = check_langchain(port)
         check_rest(client)
         check_errors(client, port)
@@ -216,7 +247,7 @@ def main():
         code = process.wait(60)
     assert code == 0, f"the server ended with {code}"
     print(f"server: openai {openai.__version__}: chats, streams, log-probabilities, {n_json} of 20 "
-          "random JSON answers complete and valid, functions, embeddings, "
+          "random JSON answers complete and valid, functions, responses, embeddings, "
           f"errors{langchain}: good")
 
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/tandem-server/srv_message.h"
+#include "tools/tandem-server/srv_responses.h"
 
 /* ---- parts ---- */
 
@@ -213,6 +214,10 @@ static void add_whole(const struct srv_server *server, const struct srv_job *job
                       struct srv_text *out)
 {
     const bool is_chat = job->params.style == SRV_CHAT;
+    if (job->params.is_response) {
+        tnd_srv_response_add(server, job, out);
+        return;
+    }
     if (job->params.style == SRV_EMBEDDING) {
         add_embedding(server, job, out);
         return;
@@ -381,11 +386,31 @@ static void add_end(const struct srv_server *server, const struct srv_job *job,
     tnd_srv_print(out, "data: [DONE]\n\n");
 }
 
+/* What is new of a response; its last event has the whole of it. */
+static void add_response_events(const struct srv_server *server, const struct srv_job *job,
+                                struct srv_reader *reader, struct srv_text *out)
+{
+    const char *why;
+    const bool is_done = job->finish != SRV_RUNNING;
+    if (fault_of(job, &why) == 0 && !reader->has_ended) {
+        tnd_srv_response_add_events(server, job, reader, job->n_ready, is_done, out);
+    } else if (!reader->has_ended) {
+        tnd_srv_print(out, "event: error\n");
+        add_fault(job, out);
+    }
+    reader->has_ended = is_done;
+}
+
 bool tnd_srv_read_stream(const struct srv_server *server, struct srv_job *job,
                          struct srv_reader *reader, struct srv_text *out)
 {
     pthread_mutex_lock(&job->mutex);
     const bool is_done = job->finish != SRV_RUNNING;
+    if (job->params.is_response) {
+        add_response_events(server, job, reader, out);
+        pthread_mutex_unlock(&job->mutex);
+        return is_done;
+    }
     if (!reader->has_begun && job->params.style == SRV_CHAT) {
         add_begin(server, job, reader, out);
     }

@@ -37,6 +37,7 @@ struct srv_params {
     bool wants_usage; /* a last chunk with the numbers of tokens */
     bool is_base64;   /* embeddings as text */
     bool wants_logprobs;
+    bool is_response;     /* a chat that is told as /v1/responses does */
     bool takes_reasoning; /* <think> is told apart from the answer */
     int n_top;            /* likeliest tokens told with each token */
     int64_t max_tokens;

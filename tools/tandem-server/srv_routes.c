@@ -25,6 +25,7 @@ static const struct route routes[] = {
     {"POST", "/infill", tnd_srv_infill, false},
     {"POST", "/v1/chat/completions", tnd_srv_chat_completions, false},
     {"POST", "/chat/completions", tnd_srv_chat_completions, false},
+    {"POST", "/v1/responses", tnd_srv_responses, false},
     {"POST", "/v1/completions", tnd_srv_completions, false},
     {"POST", "/completion", tnd_srv_completion, false},
     {"POST", "/v1/embeddings", tnd_srv_embeddings, false},

@@ -11,6 +11,8 @@ typedef void (*srv_route_fn)(const struct srv_server *server, const struct srv_r
 /* srv_texts.c: jobs */
 void tnd_srv_chat_completions(const struct srv_server *server, const struct srv_request *request,
                               struct srv_reply *reply);
+void tnd_srv_responses(const struct srv_server *server, const struct srv_request *request,
+                       struct srv_reply *reply);
 void tnd_srv_completions(const struct srv_server *server, const struct srv_request *request,
                          struct srv_reply *reply);
 void tnd_srv_completion(const struct srv_server *server, const struct srv_request *request,

@@ -54,6 +54,8 @@ struct srv_reader {
     size_t n_bytes, n_tokens;                 /* that were told */
     size_t n_reasoning, n_content, n_decided; /* of chats: where what was told ends */
     int n_calls;
+    int n_events, n_items; /* of responses */
+    bool has_message;
     bool has_begun, has_ended;
 };
 

@@ -5,6 +5,7 @@
 
 #include "tools/tandem-server/srv_members.h"
 #include "tools/tandem-server/srv_params.h"
+#include "tools/tandem-server/srv_responses.h"
 #include "tools/tandem-server/srv_routes.h"
 
 /* Most tokens that a text can have: the context, and what the cache holds of one text. */
@@ -85,14 +86,16 @@ static void drop(struct srv_body *body, struct srv_ids *ids)
 }
 
 static void make_text(const struct srv_server *server, const struct srv_request *request,
-                      enum srv_style style, struct srv_reply *reply)
+                      enum srv_style style, bool is_response, struct srv_reply *reply)
 {
     struct srv_body body;
     struct srv_params params = {.style = style};
     struct srv_ids prompt = {0};
     if (tnd_srv_body_read(&body, request->body, request->n) &&
+        (!is_response || tnd_srv_responses_read(&body)) &&
         tnd_srv_params_read(server, &body, style, &params) &&
         tnd_srv_prompt_read(server, &body, style, &prompt)) {
+        params.is_response = is_response;
         make_job(server, &params, &prompt, reply);
     } else {
         refuse(reply, &body);
@@ -104,19 +107,25 @@ static void make_text(const struct srv_server *server, const struct srv_request 
 void tnd_srv_chat_completions(const struct srv_server *server, const struct srv_request *request,
                               struct srv_reply *reply)
 {
-    make_text(server, request, SRV_CHAT, reply);
+    make_text(server, request, SRV_CHAT, false, reply);
+}
+
+void tnd_srv_responses(const struct srv_server *server, const struct srv_request *request,
+                       struct srv_reply *reply)
+{
+    make_text(server, request, SRV_CHAT, true, reply);
 }
 
 void tnd_srv_completions(const struct srv_server *server, const struct srv_request *request,
                          struct srv_reply *reply)
 {
-    make_text(server, request, SRV_COMPLETION, reply);
+    make_text(server, request, SRV_COMPLETION, false, reply);
 }
 
 void tnd_srv_completion(const struct srv_server *server, const struct srv_request *request,
                         struct srv_reply *reply)
 {
-    make_text(server, request, SRV_NATIVE, reply);
+    make_text(server, request, SRV_NATIVE, false, reply);
 }
 
 void tnd_srv_embeddings(const struct srv_server *server, const struct srv_request *request,

@@ -14,7 +14,7 @@ struct srv_vocabulary {
     int32_t ends[72]; /* tokens that end a text */
     size_t n_ends;
     tandem_token_trie *trie; /* for grammars */
-    int32_t marks[16]; /* special tokens that belong to calls of functions and to reasoning */
+    int32_t marks[16];       /* special tokens that belong to calls of functions and to reasoning */
     int n_marks;
 };
 
