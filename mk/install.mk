@@ -13,6 +13,8 @@ DOCS := $(notdir $(wildcard README.md CHANGELOG.md SECURITY.md LICENSE docs/*.md
 pkgconfigdir ?= $(libdir)/pkgconfig
 cmakedir ?= $(libdir)/cmake/Tandem
 completiondir ?= $(datarootdir)/bash-completion/completions
+zshcompletiondir ?= $(datarootdir)/zsh/site-functions
+fishcompletiondir ?= $(datarootdir)/fish/vendor_completions.d
 # What is installed has no debug symbols; what was built keeps them. STRIP=: keeps them there too.
 STRIP ?= strip
 MAJOR_MINOR := $(basename $(VERSION))
@@ -33,7 +35,8 @@ endef
 .PHONY: install uninstall install-python uninstall-python
 install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, headers, manual pages, completions, documents, examples
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir) $(ggmldir) $(includedir)/tandem \
-	    $(pkgconfigdir) $(cmakedir) $(mandir)/man1 $(completiondir))
+	    $(pkgconfigdir) $(cmakedir) $(mandir)/man1 $(completiondir) \
+	    $(zshcompletiondir) $(fishcompletiondir))
 	$(call say,INSTALL,$(DESTDIR)$(bindir): $(TOOLS))
 	$(Q)$(INSTALL) -m 755 $(addprefix $(BIN)/,$(TOOLS)) $(DESTDIR)$(bindir)
 	$(Q)$(STRIP) $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS))
@@ -55,10 +58,12 @@ install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, head
 	$(Q)$(call fill,tandem-llama.pc.in,$(pkgconfigdir)/tandem-llama.pc)
 	$(Q)$(call fill,tools/cmake/TandemConfig.cmake.in,$(cmakedir)/TandemConfig.cmake)
 	$(Q)$(call fill,tools/cmake/TandemConfigVersion.cmake.in,$(cmakedir)/TandemConfigVersion.cmake)
-	$(call say,INSTALL,$(DESTDIR)$(mandir)/man1: manual pages; completions for bash)
+	$(call say,INSTALL,$(DESTDIR)$(mandir)/man1: manual pages; completions for bash and zsh and fish)
 	$(Q)for tool in $(TOOLS); do \
 	    bash mk/man_page.sh $(BIN)/$$tool $(VERSION) $(docdir) > $(DESTDIR)$(mandir)/man1/$$tool.1 || exit 1; \
 	    bash mk/completion.sh $(BIN)/$$tool > $(DESTDIR)$(completiondir)/$$tool || exit 1; \
+	    bash mk/completion.sh $(BIN)/$$tool zsh > $(DESTDIR)$(zshcompletiondir)/_$$tool || exit 1; \
+	    bash mk/completion.sh $(BIN)/$$tool fish > $(DESTDIR)$(fishcompletiondir)/$$tool.fish || exit 1; \
 	done
 	$(call say,INSTALL,$(DESTDIR)$(docdir): documents and examples)
 	$(Q)bash mk/install_docs.sh $(DESTDIR)$(docdir)
@@ -82,7 +87,8 @@ endef
 uninstall: uninstall-python ## remove what install and install-python have put there
 	$(call say,REMOVE,all that was installed below $(DESTDIR)$(prefix))
 	$(Q)rm -f $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS)) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/%.1) \
-	    $(addprefix $(DESTDIR)$(completiondir)/,$(TOOLS))
+	    $(addprefix $(DESTDIR)$(completiondir)/,$(TOOLS)) $(TOOLS:%=$(DESTDIR)$(zshcompletiondir)/_%) \
+	    $(TOOLS:%=$(DESTDIR)$(fishcompletiondir)/%.fish)
 	$(Q)rm -f $(foreach name,$(LIBRARIES),$(addprefix $(DESTDIR)$(libdir)/$(name),.a .so .so.$(SOVERSION) \
 	    .so.$(VERSION)))
 	$(Q)rm -f $(addprefix $(DESTDIR)$(ggmldir)/,$(notdir $(BRIDGE)) $(BRIDGE_ALIAS))
