@@ -49,6 +49,7 @@ job_examples() {
 # The programs as users run them: commands, options, messages, exit codes.
 job_tools() {
     bash tests/tools.sh build/gcc && bash tests/table_tool.sh build/gcc &&
+        bash tests/completion_shells.sh build/gcc &&
         bash tests/simulate_tool.sh build/gcc && bash tests/advise_tool.sh build/gcc &&
         bash tests/gpu_day.sh build/gcc && bash tests/graph_tool.sh build/gcc &&
         bash tools/dev/check_report.sh build/gcc
