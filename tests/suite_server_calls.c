@@ -311,6 +311,31 @@ static void a_stream_of_any_pieces_tells_the_same(void)
     }
 }
 
+/* What has gathered for a slow reader comes in several readings, and is the same. */
+static void a_slow_reader_is_told_a_part_at_a_time(void)
+{
+    static struct srv_vocabulary vocabulary;
+    const struct srv_server server = {.model_name = "m", .vocabulary = &vocabulary};
+    struct srv_job *job = job_new("{}", SRV_CALLS_HERMES, true);
+    struct srv_reader reader = {0};
+    size_t n_readings = 0;
+    job->params.wants_logprobs = true;
+    for (int i = 0; i < 1000; i++) {
+        job_write(job, "ab", 2);
+    }
+    tnd_srv_job_finish(job, SRV_ENDED, NULL);
+    for (bool is_last = false; !is_last && n_readings < 100; n_readings++) {
+        struct srv_text out = {0};
+        is_last = tnd_srv_read_stream(&server, job, &reader, &out);
+        CU_ASSERT_TRUE(out.n < 16384);
+        tnd_srv_text_free(&out);
+    }
+    CU_ASSERT_TRUE(reader.has_ended);
+    check_int((int64_t)n_readings, 16);
+    check_int((int64_t)reader.n_content, 2000);
+    tnd_srv_job_unref(job);
+}
+
 static void one_call_at_a_time_is_honoured(void)
 {
     const struct srv_server server = {.model_name = "m"};
@@ -436,6 +461,7 @@ static CU_TestInfo tests[] = {
     {"marks_without_end_take_little_time", marks_without_end_take_little_time},
     {"a_whole_reply_has_calls_beside_its_content", a_whole_reply_has_calls_beside_its_content},
     {"a_stream_of_any_pieces_tells_the_same", a_stream_of_any_pieces_tells_the_same},
+    {"a_slow_reader_is_told_a_part_at_a_time", a_slow_reader_is_told_a_part_at_a_time},
     {"one_call_at_a_time_is_honoured", one_call_at_a_time_is_honoured},
     {"a_required_function_is_called", a_required_function_is_called},
     {"tools_that_are_none_are_refused", tools_that_are_none_are_refused},

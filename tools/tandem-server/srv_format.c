@@ -282,6 +282,10 @@ bool tnd_srv_read_whole(const struct srv_server *server, struct srv_job *job,
 
 /* ---- streams ---- */
 
+/* With log-probabilities tokens are told in long words: what a slow reader has left is not written
+ * at once. */
+enum { MAX_EVENT_TOKENS = 64 };
+
 /* An event of llama.cpp's. */
 static void add_native_event(const struct srv_server *server, const struct srv_job *job,
                              const struct srv_reader *reader, size_t n_tokens, size_t n_bytes,
@@ -331,7 +335,8 @@ static void add_event(const struct srv_server *server, const struct srv_job *job
         const char *text = job->text.bytes != NULL ? job->text.bytes + reader->n_bytes : "";
         tnd_srv_add_json(&what, text, n_bytes - reader->n_bytes);
     } else if (!is_end) {
-        tnd_srv_message_add_delta(job, reader, n_bytes, job->finish != SRV_RUNNING, &what);
+        tnd_srv_message_add_delta(job, reader, n_bytes,
+                                  job->finish != SRV_RUNNING && n_bytes == job->n_ready, &what);
     }
     if (is_end || what.n > 0 || n_tokens > reader->n_tokens) {
         add_choice_event(server, job, reader, &what, n_tokens, is_end, out);
@@ -416,19 +421,22 @@ bool tnd_srv_read_stream(const struct srv_server *server, struct srv_job *job,
     }
     reader->has_begun = true;
     size_t n_tokens = reader->n_tokens;
-    while (n_tokens < job->n_tokens && job->tokens[n_tokens].end <= job->n_ready) {
+    while (n_tokens < job->n_tokens && n_tokens < reader->n_tokens + MAX_EVENT_TOKENS &&
+           job->tokens[n_tokens].end <= job->n_ready) {
         n_tokens++;
     }
-    if (job->n_ready > reader->n_bytes || n_tokens > reader->n_tokens ||
+    const bool has_more = n_tokens < job->n_tokens && job->tokens[n_tokens].end <= job->n_ready;
+    const size_t n_bytes = has_more ? job->tokens[n_tokens - 1].end : job->n_ready;
+    if (n_bytes > reader->n_bytes || n_tokens > reader->n_tokens ||
         (is_done && !reader->has_ended && job->params.style == SRV_CHAT)) {
-        add_event(server, job, reader, job->n_ready, n_tokens, false, out);
-        reader->n_bytes = job->n_ready;
+        add_event(server, job, reader, n_bytes, n_tokens, false, out);
+        reader->n_bytes = n_bytes;
         reader->n_tokens = n_tokens;
     }
-    if (is_done && !reader->has_ended) {
+    if (is_done && !has_more && !reader->has_ended) {
         add_end(server, job, reader, out);
         reader->has_ended = true;
     }
     pthread_mutex_unlock(&job->mutex);
-    return is_done;
+    return is_done && !has_more;
 }
