@@ -127,26 +127,44 @@ enum tandem_status tnd_unicode_normalize(enum tnd_unicode_form form, const char 
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text *out,
-                                     struct tandem_error *error)
+/* Character by character; bytes that are no UTF-8 stay as they are. */
+static void change_case(utf8proc_int32_t (*change)(utf8proc_int32_t), const char *text, size_t n,
+                        struct tnd_text *out)
 {
-    (void)error;
     for (size_t at = 0; at < n;) {
         const size_t length = tnd_utf8_length(text + at, n - at);
         if (length == 0) {
             tnd_text_add_char(out, text[at++]);
             continue;
         }
-        utf8proc_uint8_t lower[4];
+        utf8proc_uint8_t changed[4];
         const utf8proc_int32_t point = (utf8proc_int32_t)code_point(text + at, length);
-        const utf8proc_ssize_t made = utf8proc_encode_char(utf8proc_tolower(point), lower);
-        if (point == 0x130) { /* the only one that becomes two (SpecialCasing.txt): i, dot above */
+        const utf8proc_ssize_t made = utf8proc_encode_char(change(point), changed);
+        /* Of both tables of SpecialCasing.txt what every language has: i and a dot above; SS. */
+        if (point == 0x130 && change == utf8proc_tolower) {
             tnd_text_add(out, "i\xcc\x87");
+        } else if (point == 0xdf && change == utf8proc_toupper) {
+            tnd_text_add(out, "SS");
         } else {
-            tnd_text_add_bytes(out, (const char *)lower, (size_t)made);
+            tnd_text_add_bytes(out, (const char *)changed, (size_t)made);
         }
         at += length;
     }
+}
+
+enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text *out,
+                                     struct tandem_error *error)
+{
+    (void)error;
+    change_case(utf8proc_tolower, text, n, out);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_unicode_upper(const char *text, size_t n, struct tnd_text *out,
+                                     struct tandem_error *error)
+{
+    (void)error;
+    change_case(utf8proc_toupper, text, n, out);
     return TANDEM_OK;
 }
 
@@ -170,6 +188,12 @@ enum tandem_status tnd_unicode_normalize(enum tnd_unicode_form form, const char 
 }
 
 enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text *out,
+                                     struct tandem_error *error)
+{
+    return tnd_unicode_normalize(TND_FORM_NFC, text, n, out, error);
+}
+
+enum tandem_status tnd_unicode_upper(const char *text, size_t n, struct tnd_text *out,
                                      struct tandem_error *error)
 {
     return tnd_unicode_normalize(TND_FORM_NFC, text, n, out, error);

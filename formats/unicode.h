@@ -28,8 +28,10 @@ enum tandem_status tnd_unicode_check(struct tandem_error *error);
  *  UNSUPPORTED_BUILD. */
 enum tandem_status tnd_unicode_normalize(enum tnd_unicode_form form, const char *text, size_t n,
                                          struct tnd_text *out, struct tandem_error *error);
-/** Adds the text in lower case, character by character. Errors: as above. */
+/** Adds the text in lower case, character by character; in upper case. Errors: as above. */
 enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text *out,
+                                     struct tandem_error *error);
+enum tandem_status tnd_unicode_upper(const char *text, size_t n, struct tnd_text *out,
                                      struct tandem_error *error);
 
 #endif
