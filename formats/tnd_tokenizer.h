@@ -79,9 +79,9 @@ struct tandem_tokenizer {
     int64_t n_tokens;
     int32_t bos; /* -1: none */
     int32_t eos;
-    int32_t unknown;        /* for what has no token; -1: left out */
-    int32_t byte_ids[256];  /* -1: none */
-    bool adds_bos;          /* what the file says about new texts */
+    int32_t unknown;       /* for what has no token; -1: left out */
+    int32_t byte_ids[256]; /* -1: none */
+    bool adds_bos;         /* what the file says about new texts */
     bool adds_eos;
     bool is_byte_level;     /* the smallest symbols are bytes, not characters */
     bool has_byte_fallback; /* unknown characters become bytes */
@@ -100,8 +100,8 @@ struct tandem_tokenizer {
 
     uint32_t max_length;   /* bytes of the longest token */
     bool cuts_at_blank[2]; /* of ' ' and U+2581: no token has it behind something else */
-    uint32_t *slots;     /* hash table of ids + 1, open addressing; 0: free */
-    size_t n_slots;      /* a power of two, more than n_tokens */
+    uint32_t *slots;       /* hash table of ids + 1, open addressing; 0: free */
+    size_t n_slots;        /* a power of two, more than n_tokens */
     struct tnd_merge *merges;
     size_t n_merge_slots; /* a power of two */
 
@@ -310,5 +310,13 @@ const char *tnd_tokenizer_pre_name(const char *const *patterns, size_t n, bool w
 int tnd_token_byte(const struct tnd_token *token);
 /** A copy in the tokenizer's memory, NULL without memory. */
 char *tnd_tokenizer_keep(tandem_tokenizer *tokenizer, const char *bytes, size_t n);
+
+/** Encodes a text in which special tokens count only where no byte is marked (`marks`: {n}, 1:
+ *  marked). The beginning token is put in front if the file wants it and the text does not begin
+ *  with it. Errors: as tandem_tokenizer_encode_with. */
+enum tandem_status tnd_tokenizer_encode_marked(const tandem_tokenizer *tokenizer, const char *text,
+                                               size_t n, const unsigned char *marks,
+                                               int32_t *out_ids, size_t capacity, size_t *out_n,
+                                               struct tandem_error *error);
 
 #endif

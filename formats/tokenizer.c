@@ -216,7 +216,8 @@ struct encoder {
     struct tnd_pieces inner; /* of the text between normalized tokens */
     struct tnd_merger merger;
     struct tnd_ids ids;
-    bool is_first; /* nothing has been encoded before */
+    bool is_first;              /* nothing has been encoded before */
+    const unsigned char *marks; /* {bytes of the text}: 1 where special tokens are text; NULL */
 };
 
 /* Finds the next token of an index in text[at, n), and its length; -1 when there is none. */
@@ -231,6 +232,28 @@ static int32_t next_added(const struct tnd_prefix_index *index, const char *text
                 *at = i;
                 return id;
             }
+        }
+    }
+    *at = n;
+    return -1;
+}
+
+/* The next special token all of whose bytes are unmarked, or the next one of those that count in
+ * marked text, too. */
+static int32_t next_marked(const struct encoder *encoder, const char *text, size_t n, size_t *at,
+                           size_t *length)
+{
+    const tandem_tokenizer *tokenizer = encoder->tokenizer;
+    for (size_t i = *at; i < n; i++) {
+        int32_t id = tnd_prefix_longest(&tokenizer->specials, text + i, n - i, length);
+        if (id >= 0 && memchr(encoder->marks + i, 1, *length) != NULL) {
+            id = tokenizer->matches_inside
+                     ? -1
+                     : tnd_prefix_longest(&tokenizer->users, text + i, n - i, length);
+        }
+        if (id >= 0) {
+            *at = i;
+            return id;
         }
     }
     *at = n;
@@ -279,11 +302,13 @@ static enum tandem_status encode_between(struct encoder *encoder,
                                          const struct tnd_prefix_index *index, const char *text,
                                          size_t n, encode_fn encode, struct tandem_error *error)
 {
+    const bool has_marks = encoder->marks != NULL && index == &encoder->tokenizer->specials;
     const tandem_tokenizer *tokenizer = encoder->tokenizer;
     for (size_t at = 0; at < n;) {
         size_t found = at;
         size_t length = 0;
-        const int32_t id = next_added(index, text, n, &found, &length);
+        const int32_t id = has_marks ? next_marked(encoder, text, n, &found, &length)
+                                     : next_added(index, text, n, &found, &length);
         const struct tnd_added *added =
             id >= 0 && tokenizer->added != NULL ? &tokenizer->added[id] : NULL;
         const size_t end =
@@ -383,11 +408,10 @@ static enum tandem_status hand_out(const struct tnd_ids *ids, int32_t *out_ids, 
     return TANDEM_OK;
 }
 
-enum tandem_status tandem_tokenizer_encode_with(const tandem_tokenizer *tokenizer, const char *text,
-                                                size_t n,
-                                                const struct tandem_encode_options *options,
-                                                int32_t *out_ids, size_t capacity, size_t *out_n,
-                                                struct tandem_error *error)
+static enum tandem_status check_arguments(const tandem_tokenizer *tokenizer, const char *text,
+                                          size_t n, const struct tandem_encode_options *options,
+                                          const int32_t *out_ids, size_t capacity,
+                                          const size_t *out_n, struct tandem_error *error)
 {
     if (tokenizer == NULL || (text == NULL && n > 0) || (out_ids == NULL && capacity > 0) ||
         out_n == NULL || n > MAX_TEXT_BYTES || options == NULL ||
@@ -397,16 +421,50 @@ enum tandem_status tandem_tokenizer_encode_with(const tandem_tokenizer *tokenize
                              "text, got %zu, options with their size and a place for the ids",
                              MAX_TEXT_BYTES, n);
     }
-    struct encoder encoder = {.tokenizer = tokenizer};
-    enum tandem_status status = encode_all(&encoder, text, n, options, error);
+    return TANDEM_OK;
+}
+
+static enum tandem_status encode_and_end(struct encoder *encoder, const char *text, size_t n,
+                                         const struct tandem_encode_options *options,
+                                         int32_t *out_ids, size_t capacity, size_t *out_n,
+                                         struct tandem_error *error)
+{
+    enum tandem_status status = encode_all(encoder, text, n, options, error);
     if (status == TANDEM_OK) {
-        status = hand_out(&encoder.ids, out_ids, capacity, out_n, error);
+        status = hand_out(&encoder->ids, out_ids, capacity, out_n, error);
     }
-    tnd_pieces_fini(&encoder.pieces);
-    tnd_pieces_fini(&encoder.inner);
-    tnd_merger_fini(&encoder.merger);
-    tnd_free(encoder.ids.items);
+    tnd_pieces_fini(&encoder->pieces);
+    tnd_pieces_fini(&encoder->inner);
+    tnd_merger_fini(&encoder->merger);
+    tnd_free(encoder->ids.items);
     return status;
+}
+
+enum tandem_status tandem_tokenizer_encode_with(const tandem_tokenizer *tokenizer, const char *text,
+                                                size_t n,
+                                                const struct tandem_encode_options *options,
+                                                int32_t *out_ids, size_t capacity, size_t *out_n,
+                                                struct tandem_error *error)
+{
+    TND_TRY(check_arguments(tokenizer, text, n, options, out_ids, capacity, out_n, error));
+    struct encoder encoder = {.tokenizer = tokenizer};
+    return encode_and_end(&encoder, text, n, options, out_ids, capacity, out_n, error);
+}
+
+enum tandem_status tnd_tokenizer_encode_marked(const tandem_tokenizer *tokenizer, const char *text,
+                                               size_t n, const unsigned char *marks,
+                                               int32_t *out_ids, size_t capacity, size_t *out_n,
+                                               struct tandem_error *error)
+{
+    struct tandem_encode_options options = TANDEM_ENCODE_OPTIONS_INIT;
+    options.special_tokens = true;
+    TND_TRY(check_arguments(tokenizer, text, n, &options, out_ids, capacity, out_n, error));
+    size_t length = 0;
+    const int32_t first = n > 0 ? tnd_prefix_longest(&tokenizer->specials, text, n, &length) : -1;
+    const bool has_bos = first >= 0 && first == tokenizer->bos && memchr(marks, 1, length) == NULL;
+    options.add_bos = tokenizer->adds_bos && !has_bos;
+    struct encoder encoder = {.tokenizer = tokenizer, .marks = marks};
+    return encode_and_end(&encoder, text, n, &options, out_ids, capacity, out_n, error);
 }
 
 enum tandem_status tandem_tokenizer_encode(const tandem_tokenizer *tokenizer, const char *text,
