@@ -14,7 +14,7 @@
 
 struct tandem_chat_template {
     struct tnd_arena arena; /* holds the tree */
-    const struct tnd_node *tree;
+    const struct tnd_template_node *tree;
     char *text;
     size_t n;
     char name[96];
@@ -262,8 +262,8 @@ enum tandem_status tandem_chat_template_render(const tandem_chat_template *chat_
     if (out_rendered->size != sizeof(*out_rendered)) {
         return tnd_error_set(error, TANDEM_E_ABI, "tandem_rendered", (int64_t)out_rendered->size,
                              (int64_t)sizeof(*out_rendered),
-                             "tandem_chat_template_render: size is %zu, expected "
-                             "TANDEM_RENDERED_INIT",
+                             "tandem_chat_template_render: size is %zu, expected that "
+                             "of TANDEM_RENDERED_INIT",
                              out_rendered->size);
     }
     struct tnd_arena arena;
@@ -305,7 +305,8 @@ enum tandem_status tandem_rendered_encode(const tandem_tokenizer *tokenizer,
     if (rendered->size != sizeof(*rendered)) {
         return tnd_error_set(error, TANDEM_E_ABI, "tandem_rendered", (int64_t)rendered->size,
                              (int64_t)sizeof(*rendered),
-                             "tandem_rendered_encode: size is %zu, expected TANDEM_RENDERED_INIT",
+                             "tandem_rendered_encode: size is %zu, expected that "
+                             "of TANDEM_RENDERED_INIT",
                              rendered->size);
     }
     return tnd_tokenizer_encode_marked(tokenizer, rendered->text, rendered->n,

@@ -93,7 +93,7 @@ struct tnd_dict {
 
 /* ---- trees ---- */
 
-enum tnd_node_kind {
+enum tnd_template_node_kind {
     /* expressions; a, b, c are operands, list the further ones */
     TND_NODE_CONST,     /* value */
     TND_NODE_NAME,      /* name */
@@ -134,20 +134,20 @@ struct tnd_name {
     size_t n;
 };
 
-struct tnd_node;
+struct tnd_template_node;
 struct tnd_named {
     struct tnd_name name;
-    struct tnd_node *value;
+    struct tnd_template_node *value;
 };
 
-struct tnd_node {
-    enum tnd_node_kind kind;
+struct tnd_template_node {
+    enum tnd_template_node_kind kind;
     int op; /* a character or two: '+', '/' + '/' * 256, ...; see template_parse.c */
     int line;
     struct tnd_name name;
     struct tnd_value value;
-    struct tnd_node *a, *b, *c, *d;
-    struct tnd_node **list;
+    struct tnd_template_node *a, *b, *c, *d;
+    struct tnd_template_node **list;
     int n_list;
     struct tnd_named *named;
     int n_named;
@@ -174,8 +174,8 @@ struct tnd_render {
 };
 
 struct tnd_macro {
-    const struct tnd_node *node; /* MACRO or CALL_BLOCK: parameters and body */
-    struct tnd_scope *scope;     /* where it was defined */
+    const struct tnd_template_node *node; /* MACRO or CALL_BLOCK: parameters and body */
+    struct tnd_scope *scope;              /* where it was defined */
 };
 
 struct tnd_arguments {
@@ -195,8 +195,8 @@ struct tnd_function {
 };
 
 struct tnd_loop {
-    const struct tnd_node *node; /* FOR */
-    struct tnd_scope *scope;     /* around it */
+    const struct tnd_template_node *node; /* FOR */
+    struct tnd_scope *scope;              /* around it */
     const struct tnd_value *items;
     size_t n, i;
     int depth;
@@ -337,19 +337,20 @@ struct tnd_parser {
     int n_soft;  /* conditions around: unknown filters and tests fail when they are reached */
 };
 /** NULL after a failure. */
-struct tnd_node *tnd_parse_template(struct tnd_render *render, const char *text, size_t n);
-struct tnd_node *tnd_parse_expression(struct tnd_parser *parser);
+struct tnd_template_node *tnd_parse_template(struct tnd_render *render, const char *text, size_t n);
+struct tnd_template_node *tnd_parse_expression(struct tnd_parser *parser);
 /** Expressions with commas between become a tuple. `has_condition`: `a if b else c` may stand. */
-struct tnd_node *tnd_parse_tuple(struct tnd_parser *parser, bool has_condition);
-struct tnd_node *tnd_parse_primary(struct tnd_parser *parser);
+struct tnd_template_node *tnd_parse_tuple(struct tnd_parser *parser, bool has_condition);
+struct tnd_template_node *tnd_parse_primary(struct tnd_parser *parser);
 /** A filter or several behind `|`; `a` NULL: the text of a block. */
-struct tnd_node *tnd_parse_filters(struct tnd_parser *parser, struct tnd_node *a);
+struct tnd_template_node *tnd_parse_filters(struct tnd_parser *parser, struct tnd_template_node *a);
 /** Arguments in parentheses of a call. */
-void tnd_parse_arguments(struct tnd_parser *parser, struct tnd_node *call);
-struct tnd_node *tnd_new_node(struct tnd_parser *parser, enum tnd_node_kind kind);
-void tnd_add_node(struct tnd_parser *parser, struct tnd_node *parent, struct tnd_node *child);
-void tnd_add_named(struct tnd_parser *parser, struct tnd_node *parent, struct tnd_name name,
-                   struct tnd_node *value);
+void tnd_parse_arguments(struct tnd_parser *parser, struct tnd_template_node *call);
+struct tnd_template_node *tnd_new_node(struct tnd_parser *parser, enum tnd_template_node_kind kind);
+void tnd_add_node(struct tnd_parser *parser, struct tnd_template_node *parent,
+                  struct tnd_template_node *child);
+void tnd_add_named(struct tnd_parser *parser, struct tnd_template_node *parent,
+                   struct tnd_name name, struct tnd_template_node *value);
 bool tnd_parse_is(const struct tnd_parser *parser, enum tnd_token_kind kind, const char *text);
 bool tnd_parse_is_op(const struct tnd_parser *parser, int op);
 bool tnd_parse_take_op(struct tnd_parser *parser, int op);
@@ -360,13 +361,13 @@ void tnd_parse_unexpected(struct tnd_parser *parser, const char *expected);
 
 /* ---- template_eval.c, template_expression.c ---- */
 
-void tnd_render_block(struct tnd_render *render, const struct tnd_node *node,
+void tnd_render_block(struct tnd_render *render, const struct tnd_template_node *node,
                       struct tnd_scope *scope, struct tnd_builder *out);
 /** Runs a for block over the items; `depth` of loop.depth. */
-void tnd_render_loop(struct tnd_render *render, const struct tnd_node *node,
+void tnd_render_loop(struct tnd_render *render, const struct tnd_template_node *node,
                      struct tnd_scope *scope, struct tnd_value items, int depth,
                      struct tnd_builder *out);
-struct tnd_value tnd_evaluate(struct tnd_render *render, const struct tnd_node *node,
+struct tnd_value tnd_evaluate(struct tnd_render *render, const struct tnd_template_node *node,
                               struct tnd_scope *scope);
 struct tnd_value tnd_call(struct tnd_render *render, struct tnd_value function,
                           const struct tnd_arguments *arguments);
@@ -378,7 +379,7 @@ struct tnd_value tnd_member_of(struct tnd_render *render, struct tnd_value value
 struct tnd_value tnd_item_of(struct tnd_render *render, struct tnd_value value,
                              struct tnd_value key);
 /** Applies a filter node to a value. */
-struct tnd_value tnd_apply_filter(struct tnd_render *render, const struct tnd_node *node,
+struct tnd_value tnd_apply_filter(struct tnd_render *render, const struct tnd_template_node *node,
                                   struct tnd_scope *scope, struct tnd_value value);
 void tnd_scope_set(struct tnd_render *render, struct tnd_scope *scope, struct tnd_name name,
                    struct tnd_value value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Running the statements of a template. Scopes are those of Jinja: blocks of for, with, macro, call
- * and filter have names of their own, if has not; a name that is read comes from the innermost scope
- * that has it. Macros see the scope in which they were defined. */
+ * and filter have names of their own, if has not; a name that is read comes from the innermost
+ * scope that has it. Macros see the scope in which they were defined. */
 #include <string.h>
 
 #include "base/tnd_assert.h"
@@ -36,7 +36,7 @@ static struct tnd_scope *new_scope(struct tnd_render *render, struct tnd_scope *
 }
 
 static void assign(struct tnd_render *render, struct tnd_scope *scope,
-                   const struct tnd_node *target, struct tnd_value value)
+                   const struct tnd_template_node *target, struct tnd_value value)
 {
     if (target->kind == TND_NODE_NAME) {
         tnd_scope_set(render, scope, target->name, value);
@@ -63,7 +63,8 @@ static void assign(struct tnd_render *render, struct tnd_scope *scope,
     }
 }
 
-static struct tnd_value text_of_block(struct tnd_render *render, const struct tnd_node *body,
+static struct tnd_value text_of_block(struct tnd_render *render,
+                                      const struct tnd_template_node *body,
                                       struct tnd_scope *parent)
 {
     struct tnd_builder text = {.render = render};
@@ -74,8 +75,9 @@ static struct tnd_value text_of_block(struct tnd_render *render, const struct tn
 /* ---- loops ---- */
 
 /* The items for which the condition of the for block holds. */
-static struct tnd_list *chosen_items(struct tnd_render *render, const struct tnd_node *node,
-                                     struct tnd_scope *parent, struct tnd_list *items)
+static struct tnd_list *chosen_items(struct tnd_render *render,
+                                     const struct tnd_template_node *node, struct tnd_scope *parent,
+                                     struct tnd_list *items)
 {
     if (node->d == NULL || items == NULL) {
         return items;
@@ -91,7 +93,7 @@ static struct tnd_list *chosen_items(struct tnd_render *render, const struct tnd
     return chosen.kind == TND_KIND_LIST ? chosen.as.list : NULL;
 }
 
-void tnd_render_loop(struct tnd_render *render, const struct tnd_node *node,
+void tnd_render_loop(struct tnd_render *render, const struct tnd_template_node *node,
                      struct tnd_scope *parent, struct tnd_value value, int depth,
                      struct tnd_builder *out)
 {
@@ -121,7 +123,7 @@ void tnd_render_loop(struct tnd_render *render, const struct tnd_node *node,
 
 /* ---- macros ---- */
 
-static struct tnd_value define(struct tnd_render *render, const struct tnd_node *node,
+static struct tnd_value define(struct tnd_render *render, const struct tnd_template_node *node,
                                struct tnd_scope *scope)
 {
     struct tnd_macro *macro = tnd_template_alloc(render, 1, sizeof(*macro));
@@ -132,7 +134,7 @@ static struct tnd_value define(struct tnd_render *render, const struct tnd_node 
     return (struct tnd_value){.kind = TND_KIND_MACRO, .as.macro = macro};
 }
 
-static bool is_parameter(const struct tnd_node *node, const struct tnd_value *name)
+static bool is_parameter(const struct tnd_template_node *node, const struct tnd_value *name)
 {
     bool found = false;
     for (int i = 0; i < node->n_named && !found; i++) {
@@ -142,7 +144,7 @@ static bool is_parameter(const struct tnd_node *node, const struct tnd_value *na
 }
 
 /* What is called beside its parameters: `varargs`, `kwargs` and `caller`. */
-static void bind_others(struct tnd_render *render, const struct tnd_node *node,
+static void bind_others(struct tnd_render *render, const struct tnd_template_node *node,
                         const struct tnd_arguments *arguments, struct tnd_scope *scope)
 {
     struct tnd_value varargs = tnd_list_value(render, TND_KIND_TUPLE, 0);
@@ -167,7 +169,7 @@ static void bind_others(struct tnd_render *render, const struct tnd_node *node,
 struct tnd_value tnd_call_macro(struct tnd_render *render, const struct tnd_macro *macro,
                                 const struct tnd_arguments *arguments)
 {
-    const struct tnd_node *node = macro->node;
+    const struct tnd_template_node *node = macro->node;
     struct tnd_scope *scope = new_scope(render, macro->scope);
     struct tnd_builder text = {.render = render};
     const int line = render->line;
@@ -192,11 +194,12 @@ struct tnd_value tnd_call_macro(struct tnd_render *render, const struct tnd_macr
 }
 
 /* The call with one argument more, `caller`. */
-static void run_call_block(struct tnd_render *render, const struct tnd_node *node,
+static void run_call_block(struct tnd_render *render, const struct tnd_template_node *node,
                            struct tnd_scope *scope, struct tnd_builder *out)
 {
-    struct tnd_node call = *node->b;
-    struct tnd_node caller = {.kind = TND_NODE_CONST, .value = define(render, node, scope)};
+    struct tnd_template_node call = *node->b;
+    struct tnd_template_node caller = {.kind = TND_NODE_CONST,
+                                       .value = define(render, node, scope)};
     struct tnd_named *named =
         tnd_template_alloc(render, (size_t)call.n_named + 1, sizeof(named[0]));
     if (named == NULL) {
@@ -212,8 +215,8 @@ static void run_call_block(struct tnd_render *render, const struct tnd_node *nod
 
 /* ---- statements ---- */
 
-static void run(struct tnd_render *render, const struct tnd_node *node, struct tnd_scope *scope,
-                struct tnd_builder *out)
+static void run(struct tnd_render *render, const struct tnd_template_node *node,
+                struct tnd_scope *scope, struct tnd_builder *out)
 {
     struct tnd_scope *inner;
     struct tnd_value value;
@@ -278,7 +281,7 @@ static void run(struct tnd_render *render, const struct tnd_node *node, struct t
     }
 }
 
-void tnd_render_block(struct tnd_render *render, const struct tnd_node *block,
+void tnd_render_block(struct tnd_render *render, const struct tnd_template_node *block,
                       struct tnd_scope *scope, struct tnd_builder *out)
 {
     if (++render->depth > TND_TEMPLATE_MAX_DEPTH) {

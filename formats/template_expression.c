@@ -210,7 +210,7 @@ static int64_t clip(int64_t bound, int64_t n, bool is_down)
     return bound < least ? least : bound > most ? most : bound;
 }
 
-static bool slice_bound(struct tnd_render *render, const struct tnd_node *node,
+static bool slice_bound(struct tnd_render *render, const struct tnd_template_node *node,
                         struct tnd_scope *scope, int64_t *io_bound)
 {
     if (node == NULL) {
@@ -229,7 +229,7 @@ static bool slice_bound(struct tnd_render *render, const struct tnd_node *node,
     return true;
 }
 
-static struct tnd_value slice(struct tnd_render *render, const struct tnd_node *node,
+static struct tnd_value slice(struct tnd_render *render, const struct tnd_template_node *node,
                               struct tnd_scope *scope)
 {
     const struct tnd_value value = tnd_evaluate(render, node->a, scope);
@@ -484,7 +484,7 @@ static bool holds(struct tnd_render *render, int op, struct tnd_value a, struct 
     }
 }
 
-static struct tnd_value compare(struct tnd_render *render, const struct tnd_node *node,
+static struct tnd_value compare(struct tnd_render *render, const struct tnd_template_node *node,
                                 struct tnd_scope *scope)
 {
     struct tnd_value left = tnd_evaluate(render, node->a, scope);
@@ -499,7 +499,7 @@ static struct tnd_value compare(struct tnd_render *render, const struct tnd_node
 
 /* ---- calls, filters, tests ---- */
 
-static bool take_arguments(struct tnd_render *render, const struct tnd_node *node,
+static bool take_arguments(struct tnd_render *render, const struct tnd_template_node *node,
                            struct tnd_scope *scope, struct tnd_arguments *out)
 {
     struct tnd_value *items = tnd_template_alloc(render, (size_t)node->n_list, sizeof(items[0]));
@@ -541,7 +541,7 @@ struct tnd_value tnd_call(struct tnd_render *render, struct tnd_value function,
                                    tnd_kind_name(function));
 }
 
-static struct tnd_value call(struct tnd_render *render, const struct tnd_node *node,
+static struct tnd_value call(struct tnd_render *render, const struct tnd_template_node *node,
                              struct tnd_scope *scope)
 {
     struct tnd_arguments arguments;
@@ -553,7 +553,7 @@ static struct tnd_value call(struct tnd_render *render, const struct tnd_node *n
     return tnd_call(render, function, &arguments);
 }
 
-struct tnd_value tnd_apply_filter(struct tnd_render *render, const struct tnd_node *node,
+struct tnd_value tnd_apply_filter(struct tnd_render *render, const struct tnd_template_node *node,
                                   struct tnd_scope *scope, struct tnd_value value)
 {
     struct tnd_arguments arguments;
@@ -574,7 +574,7 @@ struct tnd_value tnd_apply_filter(struct tnd_render *render, const struct tnd_no
                                                            : tnd_none();
 }
 
-static struct tnd_value test(struct tnd_render *render, const struct tnd_node *node,
+static struct tnd_value test(struct tnd_render *render, const struct tnd_template_node *node,
                              struct tnd_scope *scope)
 {
     struct tnd_arguments arguments;
@@ -593,7 +593,7 @@ static struct tnd_value test(struct tnd_render *render, const struct tnd_node *n
 
 /* ---- the rest ---- */
 
-static struct tnd_value look_up(struct tnd_render *render, const struct tnd_node *node,
+static struct tnd_value look_up(struct tnd_render *render, const struct tnd_template_node *node,
                                 const struct tnd_scope *scope)
 {
     for (; scope != NULL; scope = scope->parent) {
@@ -606,7 +606,7 @@ static struct tnd_value look_up(struct tnd_render *render, const struct tnd_node
     return tnd_undefined(render, node->name.bytes, node->name.n);
 }
 
-static struct tnd_value literal(struct tnd_render *render, const struct tnd_node *node,
+static struct tnd_value literal(struct tnd_render *render, const struct tnd_template_node *node,
                                 struct tnd_scope *scope)
 {
     struct tnd_value value;
@@ -627,7 +627,7 @@ static struct tnd_value literal(struct tnd_render *render, const struct tnd_node
     return value;
 }
 
-static struct tnd_value concatenate(struct tnd_render *render, const struct tnd_node *node,
+static struct tnd_value concatenate(struct tnd_render *render, const struct tnd_template_node *node,
                                     struct tnd_scope *scope)
 {
     struct tnd_builder text = {.render = render};
@@ -637,7 +637,7 @@ static struct tnd_value concatenate(struct tnd_render *render, const struct tnd_
     return tnd_built(&text);
 }
 
-static struct tnd_value evaluate(struct tnd_render *render, const struct tnd_node *node,
+static struct tnd_value evaluate(struct tnd_render *render, const struct tnd_template_node *node,
                                  struct tnd_scope *scope)
 {
     struct tnd_value a;
@@ -693,7 +693,7 @@ static struct tnd_value evaluate(struct tnd_render *render, const struct tnd_nod
     }
 }
 
-struct tnd_value tnd_evaluate(struct tnd_render *render, const struct tnd_node *node,
+struct tnd_value tnd_evaluate(struct tnd_render *render, const struct tnd_template_node *node,
                               struct tnd_scope *scope)
 {
     struct tnd_value value = {.kind = TND_KIND_UNDEFINED};

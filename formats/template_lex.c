@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Splits a template into text and the tokens of its tags. White space around tags goes by Jinja's
- * trim_blocks (a line end right behind a block or comment is dropped), lstrip_blocks (blanks between
- * the begin of a line and a block or comment are dropped) and the signs - and + inside of tags. */
+ * trim_blocks (a line end right behind a block or comment is dropped), lstrip_blocks (blanks in
+ * front of a block or comment are dropped where nothing else stands before it in its line) and the
+ * signs - and + inside of tags. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

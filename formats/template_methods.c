@@ -93,7 +93,7 @@ struct tnd_value tnd_replace(struct tnd_render *render, const struct tnd_string 
     return tnd_built(&text);
 }
 
-/* One character's lower or upper case; other letters than ASCII by Unicode where the build has it. */
+/* One character in lower or upper case; beyond ASCII by Unicode where the build has utf8proc. */
 static void build_case(struct tnd_builder *text, const struct tnd_string *string, size_t at,
                        size_t n, bool upper)
 {

@@ -20,24 +20,24 @@ static void expect_end(struct tnd_parser *parser)
     }
 }
 
-static struct tnd_node *parse_block(struct tnd_parser *parser, const char *const *ends,
-                                    const char *opened);
+static struct tnd_template_node *parse_block(struct tnd_parser *parser, const char *const *ends,
+                                             const char *opened);
 
 /* The body of a block up to one of `ends`, whose name is the current token then. */
-static struct tnd_node *parse_body(struct tnd_parser *parser, const char *const *ends,
-                                   const char *opened)
+static struct tnd_template_node *parse_body(struct tnd_parser *parser, const char *const *ends,
+                                            const char *opened)
 {
     expect_end(parser);
     return parse_block(parser, ends, opened);
 }
 
 /* A body that ends with "end" and the block's name. */
-static struct tnd_node *parse_only_body(struct tnd_parser *parser, const char *name)
+static struct tnd_template_node *parse_only_body(struct tnd_parser *parser, const char *name)
 {
     char end[24];
     snprintf(end, sizeof(end), "end%s", name);
     const char *const ends[] = {end, NULL};
-    struct tnd_node *body = parse_body(parser, ends, name);
+    struct tnd_template_node *body = parse_body(parser, ends, name);
     tnd_lex_next(&parser->lexer);
     expect_end(parser);
     return body;
@@ -54,11 +54,11 @@ static bool take_word(struct tnd_parser *parser, const char *word)
 
 /* ---- statements; the current token stands behind their name ---- */
 
-static struct tnd_node *parse_if(struct tnd_parser *parser)
+static struct tnd_template_node *parse_if(struct tnd_parser *parser)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
-    struct tnd_node *first = tnd_new_node(parser, TND_NODE_IF);
-    struct tnd_node *node = first;
+    struct tnd_template_node *first = tnd_new_node(parser, TND_NODE_IF);
+    struct tnd_template_node *node = first;
     parser->n_soft++;
     for (;;) {
         node->a = tnd_parse_tuple(parser, true);
@@ -66,7 +66,7 @@ static struct tnd_node *parse_if(struct tnd_parser *parser)
         if (!goes_on(parser) || !take_word(parser, "elif")) {
             break;
         }
-        struct tnd_node *next = tnd_new_node(parser, TND_NODE_IF);
+        struct tnd_template_node *next = tnd_new_node(parser, TND_NODE_IF);
         node->c = next;
         node = next;
     }
@@ -81,15 +81,15 @@ static struct tnd_node *parse_if(struct tnd_parser *parser)
 }
 
 /* Names that get values: a name, names with commas between, or namespace.member. */
-static struct tnd_node *parse_target(struct tnd_parser *parser, bool has_members)
+static struct tnd_template_node *parse_target(struct tnd_parser *parser, bool has_members)
 {
     const bool is_enclosed = tnd_parse_take_op(parser, '(');
-    struct tnd_node *tuple = tnd_new_node(parser, TND_NODE_TUPLE);
+    struct tnd_template_node *tuple = tnd_new_node(parser, TND_NODE_TUPLE);
     do {
-        struct tnd_node *name = tnd_new_node(parser, TND_NODE_NAME);
+        struct tnd_template_node *name = tnd_new_node(parser, TND_NODE_NAME);
         name->name = tnd_parse_name(parser);
         if (has_members && tnd_parse_take_op(parser, '.')) {
-            struct tnd_node *member = tnd_new_node(parser, TND_NODE_MEMBER);
+            struct tnd_template_node *member = tnd_new_node(parser, TND_NODE_MEMBER);
             member->a = name;
             member->name = tnd_parse_name(parser);
             name = member;
@@ -103,10 +103,10 @@ static struct tnd_node *parse_target(struct tnd_parser *parser, bool has_members
     return tuple->n_list == 1 ? tuple->list[0] : tuple;
 }
 
-static struct tnd_node *parse_for(struct tnd_parser *parser)
+static struct tnd_template_node *parse_for(struct tnd_parser *parser)
 {
     static const char *const ends[] = {"else", "endfor", NULL};
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_FOR);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_FOR);
     node->a = parse_target(parser, false);
     if (!take_word(parser, "in")) {
         tnd_parse_unexpected(parser, "'in'");
@@ -128,9 +128,9 @@ static struct tnd_node *parse_for(struct tnd_parser *parser)
     return node;
 }
 
-static struct tnd_node *parse_set(struct tnd_parser *parser)
+static struct tnd_template_node *parse_set(struct tnd_parser *parser)
 {
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_SET);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_SET);
     node->a = parse_target(parser, true);
     if (tnd_parse_take_op(parser, '=')) {
         node->b = tnd_parse_tuple(parser, true);
@@ -146,12 +146,12 @@ static struct tnd_node *parse_set(struct tnd_parser *parser)
 }
 
 /* (a, b=1) */
-static void parse_parameters(struct tnd_parser *parser, struct tnd_node *node)
+static void parse_parameters(struct tnd_parser *parser, struct tnd_template_node *node)
 {
     tnd_parse_expect_op(parser, '(');
     while (goes_on(parser) && !tnd_parse_is_op(parser, ')')) {
         const struct tnd_name name = tnd_parse_name(parser);
-        struct tnd_node *value = NULL;
+        struct tnd_template_node *value = NULL;
         if (tnd_parse_take_op(parser, '=')) {
             value = tnd_parse_expression(parser);
         } else if (node->n_named > 0 && node->named[node->n_named - 1].value != NULL) {
@@ -166,27 +166,27 @@ static void parse_parameters(struct tnd_parser *parser, struct tnd_node *node)
 }
 
 /* The body of a macro begins anew: its loops and conditions are its own. */
-static struct tnd_node *parse_macro_body(struct tnd_parser *parser, const char *name)
+static struct tnd_template_node *parse_macro_body(struct tnd_parser *parser, const char *name)
 {
     const int n_loops = parser->n_loops;
     parser->n_loops = 0;
-    struct tnd_node *body = parse_only_body(parser, name);
+    struct tnd_template_node *body = parse_only_body(parser, name);
     parser->n_loops = n_loops;
     return body;
 }
 
-static struct tnd_node *parse_macro(struct tnd_parser *parser)
+static struct tnd_template_node *parse_macro(struct tnd_parser *parser)
 {
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_MACRO);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_MACRO);
     node->name = tnd_parse_name(parser);
     parse_parameters(parser, node);
     node->c = parse_macro_body(parser, "macro");
     return node;
 }
 
-static struct tnd_node *parse_call_block(struct tnd_parser *parser)
+static struct tnd_template_node *parse_call_block(struct tnd_parser *parser)
 {
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_CALL_BLOCK);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_CALL_BLOCK);
     node->name = (struct tnd_name){"caller", 6};
     if (tnd_parse_is_op(parser, '(')) {
         parse_parameters(parser, node);
@@ -199,17 +199,17 @@ static struct tnd_node *parse_call_block(struct tnd_parser *parser)
     return node;
 }
 
-static struct tnd_node *parse_filter_block(struct tnd_parser *parser)
+static struct tnd_template_node *parse_filter_block(struct tnd_parser *parser)
 {
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_FILTER_BLOCK);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_FILTER_BLOCK);
     node->b = tnd_parse_filters(parser, NULL);
     node->c = parse_only_body(parser, "filter");
     return node;
 }
 
-static struct tnd_node *parse_with(struct tnd_parser *parser)
+static struct tnd_template_node *parse_with(struct tnd_parser *parser)
 {
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_WITH);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_WITH);
     while (goes_on(parser) && parser->lexer.token.kind != TND_LEX_BLOCK_END) {
         const struct tnd_name name = tnd_parse_name(parser);
         tnd_parse_expect_op(parser, '=');
@@ -223,14 +223,15 @@ static struct tnd_node *parse_with(struct tnd_parser *parser)
 }
 
 /* transformers' mark around what a model is trained to write; the text stays as it is. */
-static struct tnd_node *parse_generation(struct tnd_parser *parser)
+static struct tnd_template_node *parse_generation(struct tnd_parser *parser)
 {
     return parse_only_body(parser, "generation");
 }
 
-static struct tnd_node *parse_jump(struct tnd_parser *parser, enum tnd_node_kind kind)
+static struct tnd_template_node *parse_jump(struct tnd_parser *parser,
+                                            enum tnd_template_node_kind kind)
 {
-    struct tnd_node *node = tnd_new_node(parser, kind);
+    struct tnd_template_node *node = tnd_new_node(parser, kind);
     if (parser->n_loops == 0) {
         tnd_parse_unexpected(parser, "a loop around 'break' or 'continue'");
     }
@@ -238,19 +239,19 @@ static struct tnd_node *parse_jump(struct tnd_parser *parser, enum tnd_node_kind
     return node;
 }
 
-static struct tnd_node *parse_break(struct tnd_parser *parser)
+static struct tnd_template_node *parse_break(struct tnd_parser *parser)
 {
     return parse_jump(parser, TND_NODE_BREAK);
 }
 
-static struct tnd_node *parse_continue(struct tnd_parser *parser)
+static struct tnd_template_node *parse_continue(struct tnd_parser *parser)
 {
     return parse_jump(parser, TND_NODE_CONTINUE);
 }
 
-static struct tnd_node *parse_raw(struct tnd_parser *parser)
+static struct tnd_template_node *parse_raw(struct tnd_parser *parser)
 {
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_TEXT);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_TEXT);
     if (parser->lexer.token.kind != TND_LEX_BLOCK_END) {
         tnd_parse_unexpected(parser, "'%}'");
         return node;
@@ -263,11 +264,11 @@ static struct tnd_node *parse_raw(struct tnd_parser *parser)
     return node;
 }
 
-static struct tnd_node *parse_statement(struct tnd_parser *parser)
+static struct tnd_template_node *parse_statement(struct tnd_parser *parser)
 {
     static const struct {
         const char *name;
-        struct tnd_node *(*parse)(struct tnd_parser *parser);
+        struct tnd_template_node *(*parse)(struct tnd_parser *parser);
     } statements[] = {{"if", parse_if},           {"for", parse_for},
                       {"set", parse_set},         {"macro", parse_macro},
                       {"call", parse_call_block}, {"filter", parse_filter_block},
@@ -302,9 +303,9 @@ static bool is_end(const struct tnd_parser *parser, const char *const *ends)
     return false;
 }
 
-static struct tnd_node *parse_output(struct tnd_parser *parser)
+static struct tnd_template_node *parse_output(struct tnd_parser *parser)
 {
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_OUTPUT);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_OUTPUT);
     tnd_lex_next(&parser->lexer);
     node->a = tnd_parse_tuple(parser, true);
     if (parser->lexer.token.kind != TND_LEX_PRINT_END) {
@@ -314,10 +315,10 @@ static struct tnd_node *parse_output(struct tnd_parser *parser)
     return node;
 }
 
-static struct tnd_node *parse_block(struct tnd_parser *parser, const char *const *ends,
-                                    const char *opened)
+static struct tnd_template_node *parse_block(struct tnd_parser *parser, const char *const *ends,
+                                             const char *opened)
 {
-    struct tnd_node *block = tnd_new_node(parser, TND_NODE_BLOCK);
+    struct tnd_template_node *block = tnd_new_node(parser, TND_NODE_BLOCK);
     if (++parser->render->depth > TND_TEMPLATE_MAX_DEPTH) {
         parser->render->line = parser->lexer.token.line;
         tnd_template_fail(parser->render, TANDEM_E_LIMIT, "blocks are nested too deep");
@@ -325,7 +326,7 @@ static struct tnd_node *parse_block(struct tnd_parser *parser, const char *const
     while (goes_on(parser) && parser->lexer.token.kind != TND_LEX_END) {
         const enum tnd_token_kind kind = parser->lexer.token.kind;
         if (kind == TND_LEX_DATA) {
-            struct tnd_node *text = tnd_new_node(parser, TND_NODE_TEXT);
+            struct tnd_template_node *text = tnd_new_node(parser, TND_NODE_TEXT);
             text->value = tnd_text_value(parser->render, parser->lexer.token.text.bytes,
                                          parser->lexer.token.text.n, false);
             tnd_add_node(parser, block, text);
@@ -348,11 +349,11 @@ static struct tnd_node *parse_block(struct tnd_parser *parser, const char *const
     return block;
 }
 
-struct tnd_node *tnd_parse_template(struct tnd_render *render, const char *text, size_t n)
+struct tnd_template_node *tnd_parse_template(struct tnd_render *render, const char *text, size_t n)
 {
     struct tnd_parser parser = {.render = render};
     tnd_lex_begin(&parser.lexer, render, text, n);
     tnd_lex_next(&parser.lexer);
-    struct tnd_node *block = parse_block(&parser, NULL, NULL);
+    struct tnd_template_node *block = parse_block(&parser, NULL, NULL);
     return render->status == TANDEM_OK ? block : NULL;
 }

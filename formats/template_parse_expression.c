@@ -82,10 +82,10 @@ struct tnd_name tnd_parse_name(struct tnd_parser *parser)
 
 /* ---- nodes ---- */
 
-struct tnd_node *tnd_new_node(struct tnd_parser *parser, enum tnd_node_kind kind)
+struct tnd_template_node *tnd_new_node(struct tnd_parser *parser, enum tnd_template_node_kind kind)
 {
-    static struct tnd_node none; /* after a failure nothing of it is used */
-    struct tnd_node *node = tnd_template_alloc(parser->render, 1, sizeof(*node));
+    static struct tnd_template_node none; /* after a failure nothing of it is used */
+    struct tnd_template_node *node = tnd_template_alloc(parser->render, 1, sizeof(*node));
     if (node == NULL) {
         return &none;
     }
@@ -99,14 +99,16 @@ static bool has_room(int n)
     return n == 0 || (n & (n - 1)) != 0; /* arrays have powers of two */
 }
 
-void tnd_add_node(struct tnd_parser *parser, struct tnd_node *parent, struct tnd_node *child)
+void tnd_add_node(struct tnd_parser *parser, struct tnd_template_node *parent,
+                  struct tnd_template_node *child)
 {
     if (parser->render->status != TANDEM_OK) {
         return;
     }
     if (parent->n_list == 0 || !has_room(parent->n_list)) {
         const size_t capacity = parent->n_list > 0 ? 2 * (size_t)parent->n_list : 1;
-        struct tnd_node **grown = tnd_template_alloc(parser->render, capacity, sizeof(grown[0]));
+        struct tnd_template_node **grown =
+            tnd_template_alloc(parser->render, capacity, sizeof(grown[0]));
         if (grown == NULL) {
             return;
         }
@@ -118,8 +120,8 @@ void tnd_add_node(struct tnd_parser *parser, struct tnd_node *parent, struct tnd
     parent->list[parent->n_list++] = child;
 }
 
-void tnd_add_named(struct tnd_parser *parser, struct tnd_node *parent, struct tnd_name name,
-                   struct tnd_node *value)
+void tnd_add_named(struct tnd_parser *parser, struct tnd_template_node *parent,
+                   struct tnd_name name, struct tnd_template_node *value)
 {
     if (parser->render->status != TANDEM_OK) {
         return;
@@ -138,17 +140,18 @@ void tnd_add_named(struct tnd_parser *parser, struct tnd_node *parent, struct tn
     parent->named[parent->n_named++] = (struct tnd_named){name, value};
 }
 
-static struct tnd_node *new_constant(struct tnd_parser *parser, struct tnd_value value)
+static struct tnd_template_node *new_constant(struct tnd_parser *parser, struct tnd_value value)
 {
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_CONST);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_CONST);
     node->value = value;
     return node;
 }
 
-static struct tnd_node *new_pair(struct tnd_parser *parser, enum tnd_node_kind kind, int op,
-                                 struct tnd_node *a, struct tnd_node *b)
+static struct tnd_template_node *new_pair(struct tnd_parser *parser,
+                                          enum tnd_template_node_kind kind, int op,
+                                          struct tnd_template_node *a, struct tnd_template_node *b)
 {
-    struct tnd_node *node = tnd_new_node(parser, kind);
+    struct tnd_template_node *node = tnd_new_node(parser, kind);
     node->op = op;
     node->a = a;
     node->b = b;
@@ -163,9 +166,9 @@ static bool goes_on(const struct tnd_parser *parser)
 /* ---- what stands between operators ---- */
 
 /* (a), (a,), (a, b), (). */
-static struct tnd_node *parse_parentheses(struct tnd_parser *parser)
+static struct tnd_template_node *parse_parentheses(struct tnd_parser *parser)
 {
-    struct tnd_node *tuple = tnd_new_node(parser, TND_NODE_TUPLE);
+    struct tnd_template_node *tuple = tnd_new_node(parser, TND_NODE_TUPLE);
     bool is_tuple = tnd_parse_is_op(parser, ')');
     while (goes_on(parser) && !tnd_parse_is_op(parser, ')')) {
         tnd_add_node(parser, tuple, tnd_parse_expression(parser));
@@ -178,9 +181,9 @@ static struct tnd_node *parse_parentheses(struct tnd_parser *parser)
     return is_tuple || tuple->n_list != 1 ? tuple : tuple->list[0];
 }
 
-static struct tnd_node *parse_list(struct tnd_parser *parser)
+static struct tnd_template_node *parse_list(struct tnd_parser *parser)
 {
-    struct tnd_node *list = tnd_new_node(parser, TND_NODE_LIST);
+    struct tnd_template_node *list = tnd_new_node(parser, TND_NODE_LIST);
     while (goes_on(parser) && !tnd_parse_is_op(parser, ']')) {
         tnd_add_node(parser, list, tnd_parse_expression(parser));
         if (!tnd_parse_take_op(parser, ',')) {
@@ -191,9 +194,9 @@ static struct tnd_node *parse_list(struct tnd_parser *parser)
     return list;
 }
 
-static struct tnd_node *parse_dict(struct tnd_parser *parser)
+static struct tnd_template_node *parse_dict(struct tnd_parser *parser)
 {
-    struct tnd_node *dict = tnd_new_node(parser, TND_NODE_DICT);
+    struct tnd_template_node *dict = tnd_new_node(parser, TND_NODE_DICT);
     while (goes_on(parser) && !tnd_parse_is_op(parser, '}')) {
         tnd_add_node(parser, dict, tnd_parse_expression(parser));
         tnd_parse_expect_op(parser, ':');
@@ -206,10 +209,10 @@ static struct tnd_node *parse_dict(struct tnd_parser *parser)
     return dict;
 }
 
-static struct tnd_node *parse_strings(struct tnd_parser *parser)
+static struct tnd_template_node *parse_strings(struct tnd_parser *parser)
 {
     struct tnd_builder text = {.render = parser->render};
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_CONST);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_CONST);
     while (goes_on(parser) && tnd_parse_is(parser, TND_LEX_STRING, NULL)) {
         tnd_build(&text, parser->lexer.token.text.bytes, parser->lexer.token.text.n, false);
         tnd_lex_next(&parser->lexer);
@@ -218,7 +221,7 @@ static struct tnd_node *parse_strings(struct tnd_parser *parser)
     return node;
 }
 
-static struct tnd_node *parse_word(struct tnd_parser *parser)
+static struct tnd_template_node *parse_word(struct tnd_parser *parser)
 {
     static const struct {
         const char *name;
@@ -229,7 +232,7 @@ static struct tnd_node *parse_word(struct tnd_parser *parser)
                      {"False", {TND_KIND_BOOL, {.truth = false}}},
                      {"none", {.kind = TND_KIND_NONE}},
                      {"None", {.kind = TND_KIND_NONE}}};
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_NAME);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_NAME);
     node->name = parser->lexer.token.text;
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
         if (strcmp(node->name.bytes, constants[i].name) == 0) {
@@ -241,10 +244,10 @@ static struct tnd_node *parse_word(struct tnd_parser *parser)
     return node;
 }
 
-struct tnd_node *tnd_parse_primary(struct tnd_parser *parser)
+struct tnd_template_node *tnd_parse_primary(struct tnd_parser *parser)
 {
     const struct tnd_lexeme *token = &parser->lexer.token;
-    struct tnd_node *node = NULL;
+    struct tnd_template_node *node = NULL;
     if (++parser->render->depth > TND_TEMPLATE_MAX_DEPTH) {
         parser->render->line = token->line;
         tnd_template_fail(parser->render, TANDEM_E_LIMIT, "expressions are nested too deep");
@@ -271,11 +274,11 @@ struct tnd_node *tnd_parse_primary(struct tnd_parser *parser)
 
 /* ---- members, calls ---- */
 
-void tnd_parse_arguments(struct tnd_parser *parser, struct tnd_node *call)
+void tnd_parse_arguments(struct tnd_parser *parser, struct tnd_template_node *call)
 {
     tnd_parse_expect_op(parser, '(');
     while (goes_on(parser) && !tnd_parse_is_op(parser, ')')) {
-        struct tnd_node *value;
+        struct tnd_template_node *value;
         if (tnd_parse_is_op(parser, '*') || tnd_parse_is_op(parser, TND_OP2('*', '*'))) {
             parser->render->line = parser->lexer.token.line;
             tnd_template_fail(parser->render, TANDEM_E_UNSUPPORTED_BUILD,
@@ -298,9 +301,10 @@ void tnd_parse_arguments(struct tnd_parser *parser, struct tnd_node *call)
 }
 
 /* a[b], a[b:c], a[b:c:d]; behind '['. */
-static struct tnd_node *parse_subscript(struct tnd_parser *parser, struct tnd_node *a)
+static struct tnd_template_node *parse_subscript(struct tnd_parser *parser,
+                                                 struct tnd_template_node *a)
 {
-    struct tnd_node *parts[3] = {NULL, NULL, NULL};
+    struct tnd_template_node *parts[3] = {NULL, NULL, NULL};
     int n = 0;
     while (goes_on(parser) && n < 3) {
         if (!tnd_parse_is_op(parser, ':') && !tnd_parse_is_op(parser, ']')) {
@@ -311,7 +315,7 @@ static struct tnd_node *parse_subscript(struct tnd_parser *parser, struct tnd_no
             break;
         }
     }
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_ITEM);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_ITEM);
     if (n > 1) {
         node->kind = TND_NODE_SLICE;
         node->c = parts[1];
@@ -325,28 +329,30 @@ static struct tnd_node *parse_subscript(struct tnd_parser *parser, struct tnd_no
     return node;
 }
 
-static struct tnd_node *parse_dot(struct tnd_parser *parser, struct tnd_node *a)
+static struct tnd_template_node *parse_dot(struct tnd_parser *parser, struct tnd_template_node *a)
 {
     if (parser->lexer.token.kind == TND_LEX_INT) {
-        struct tnd_node *i = new_constant(parser, tnd_int(parser->lexer.token.integer));
+        struct tnd_template_node *i = new_constant(parser, tnd_int(parser->lexer.token.integer));
         tnd_lex_next(&parser->lexer);
         return new_pair(parser, TND_NODE_ITEM, 0, a, i);
     }
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_MEMBER);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_MEMBER);
     node->a = a;
     node->name = tnd_parse_name(parser);
     return node;
 }
 
-static struct tnd_node *parse_call(struct tnd_parser *parser, struct tnd_node *function)
+static struct tnd_template_node *parse_call(struct tnd_parser *parser,
+                                            struct tnd_template_node *function)
 {
-    struct tnd_node *call = tnd_new_node(parser, TND_NODE_CALL);
+    struct tnd_template_node *call = tnd_new_node(parser, TND_NODE_CALL);
     call->a = function;
     tnd_parse_arguments(parser, call);
     return call;
 }
 
-static struct tnd_node *parse_postfix(struct tnd_parser *parser, struct tnd_node *node)
+static struct tnd_template_node *parse_postfix(struct tnd_parser *parser,
+                                               struct tnd_template_node *node)
 {
     while (goes_on(parser)) {
         if (tnd_parse_take_op(parser, '.')) {
@@ -375,7 +381,8 @@ static struct tnd_name parse_dotted(struct tnd_parser *parser)
 
 /* What is unknown is refused here, but for what stands behind a condition: there it fails when it
  * is reached, as in Jinja. */
-static void check_known(struct tnd_parser *parser, const struct tnd_node *node, bool is_known)
+static void check_known(struct tnd_parser *parser, const struct tnd_template_node *node,
+                        bool is_known)
 {
     if (!is_known && parser->n_soft == 0 && goes_on(parser)) {
         parser->render->line = node->line;
@@ -384,9 +391,9 @@ static void check_known(struct tnd_parser *parser, const struct tnd_node *node, 
     }
 }
 
-struct tnd_node *tnd_parse_filters(struct tnd_parser *parser, struct tnd_node *a)
+struct tnd_template_node *tnd_parse_filters(struct tnd_parser *parser, struct tnd_template_node *a)
 {
-    struct tnd_node *node;
+    struct tnd_template_node *node;
     do {
         node = tnd_new_node(parser, TND_NODE_FILTER);
         node->a = a;
@@ -417,9 +424,9 @@ static bool begins_operand(const struct tnd_parser *parser)
            tnd_parse_is_op(parser, '{');
 }
 
-static struct tnd_node *parse_test(struct tnd_parser *parser, struct tnd_node *a)
+static struct tnd_template_node *parse_test(struct tnd_parser *parser, struct tnd_template_node *a)
 {
-    struct tnd_node *node = tnd_new_node(parser, TND_NODE_TEST);
+    struct tnd_template_node *node = tnd_new_node(parser, TND_NODE_TEST);
     node->a = a;
     node->op = take_name(parser, "not");
     node->name = parse_dotted(parser);
@@ -432,7 +439,8 @@ static struct tnd_node *parse_test(struct tnd_parser *parser, struct tnd_node *a
     return node;
 }
 
-static struct tnd_node *parse_filters_and_tests(struct tnd_parser *parser, struct tnd_node *node)
+static struct tnd_template_node *parse_filters_and_tests(struct tnd_parser *parser,
+                                                         struct tnd_template_node *node)
 {
     while (goes_on(parser)) {
         if (tnd_parse_take_op(parser, '|')) {
@@ -450,9 +458,9 @@ static struct tnd_node *parse_filters_and_tests(struct tnd_parser *parser, struc
 
 /* ---- operators ---- */
 
-static struct tnd_node *parse_unary(struct tnd_parser *parser, bool has_filters)
+static struct tnd_template_node *parse_unary(struct tnd_parser *parser, bool has_filters)
 {
-    struct tnd_node *node;
+    struct tnd_template_node *node;
     const int op = tnd_parse_is_op(parser, '-') ? '-' : tnd_parse_is_op(parser, '+') ? '+' : 0;
     if (op != 0) {
         if (++parser->render->depth > TND_TEMPLATE_MAX_DEPTH) {
@@ -490,20 +498,20 @@ static int level_of(const struct tnd_parser *parser)
 }
 
 /* Operators of `level` and tighter ones; each level groups from the left. */
-static struct tnd_node *parse_arithmetic(struct tnd_parser *parser, int level)
+static struct tnd_template_node *parse_arithmetic(struct tnd_parser *parser, int level)
 {
-    struct tnd_node *node =
+    struct tnd_template_node *node =
         level > 4 ? parse_unary(parser, true) : parse_arithmetic(parser, level + 1);
     while (goes_on(parser) && level <= 4 && level_of(parser) == level) {
         const int op = parser->lexer.token.op;
         tnd_lex_next(&parser->lexer);
-        struct tnd_node *right = parse_arithmetic(parser, level + 1);
+        struct tnd_template_node *right = parse_arithmetic(parser, level + 1);
         if (op != '~') {
             node = new_pair(parser, TND_NODE_BINARY, op, node, right);
             continue;
         }
         if (node->kind != TND_NODE_CONCAT) {
-            struct tnd_node *concat = tnd_new_node(parser, TND_NODE_CONCAT);
+            struct tnd_template_node *concat = tnd_new_node(parser, TND_NODE_CONCAT);
             tnd_add_node(parser, concat, node);
             node = concat;
         }
@@ -534,17 +542,17 @@ static int take_comparison(struct tnd_parser *parser)
     return 0;
 }
 
-static struct tnd_node *parse_comparison(struct tnd_parser *parser)
+static struct tnd_template_node *parse_comparison(struct tnd_parser *parser)
 {
-    struct tnd_node *node = parse_arithmetic(parser, 1);
-    struct tnd_node *chain = NULL;
+    struct tnd_template_node *node = parse_arithmetic(parser, 1);
+    struct tnd_template_node *chain = NULL;
     int op;
     while (goes_on(parser) && (op = take_comparison(parser)) != 0) {
         if (chain == NULL) {
             chain = tnd_new_node(parser, TND_NODE_COMPARE);
             chain->a = node;
         }
-        struct tnd_node *operand = tnd_new_node(parser, TND_NODE_COMPARE);
+        struct tnd_template_node *operand = tnd_new_node(parser, TND_NODE_COMPARE);
         operand->op = op;
         operand->a = parse_arithmetic(parser, 1);
         tnd_add_node(parser, chain, operand);
@@ -552,12 +560,12 @@ static struct tnd_node *parse_comparison(struct tnd_parser *parser)
     return chain != NULL ? chain : node;
 }
 
-static struct tnd_node *parse_not(struct tnd_parser *parser)
+static struct tnd_template_node *parse_not(struct tnd_parser *parser)
 {
     if (!take_name(parser, "not")) {
         return parse_comparison(parser);
     }
-    struct tnd_node *node = new_pair(parser, TND_NODE_UNARY, '!', NULL, NULL);
+    struct tnd_template_node *node = new_pair(parser, TND_NODE_UNARY, '!', NULL, NULL);
     if (++parser->render->depth > TND_TEMPLATE_MAX_DEPTH) {
         tnd_parse_unexpected(parser, "fewer 'not'");
     }
@@ -566,29 +574,29 @@ static struct tnd_node *parse_not(struct tnd_parser *parser)
     return node;
 }
 
-static struct tnd_node *parse_and(struct tnd_parser *parser)
+static struct tnd_template_node *parse_and(struct tnd_parser *parser)
 {
-    struct tnd_node *node = parse_not(parser);
+    struct tnd_template_node *node = parse_not(parser);
     while (goes_on(parser) && take_name(parser, "and")) {
         node = new_pair(parser, TND_NODE_AND, 0, node, parse_not(parser));
     }
     return node;
 }
 
-static struct tnd_node *parse_or(struct tnd_parser *parser)
+static struct tnd_template_node *parse_or(struct tnd_parser *parser)
 {
-    struct tnd_node *node = parse_and(parser);
+    struct tnd_template_node *node = parse_and(parser);
     while (goes_on(parser) && take_name(parser, "or")) {
         node = new_pair(parser, TND_NODE_OR, 0, node, parse_and(parser));
     }
     return node;
 }
 
-struct tnd_node *tnd_parse_expression(struct tnd_parser *parser)
+struct tnd_template_node *tnd_parse_expression(struct tnd_parser *parser)
 {
-    struct tnd_node *node = parse_or(parser);
+    struct tnd_template_node *node = parse_or(parser);
     while (goes_on(parser) && take_name(parser, "if")) {
-        struct tnd_node *condition = tnd_new_node(parser, TND_NODE_CONDITION);
+        struct tnd_template_node *condition = tnd_new_node(parser, TND_NODE_CONDITION);
         parser->n_soft++;
         condition->b = node;
         condition->a = parse_or(parser);
@@ -605,13 +613,14 @@ struct tnd_node *tnd_parse_expression(struct tnd_parser *parser)
     return node;
 }
 
-struct tnd_node *tnd_parse_tuple(struct tnd_parser *parser, bool has_condition)
+struct tnd_template_node *tnd_parse_tuple(struct tnd_parser *parser, bool has_condition)
 {
-    struct tnd_node *first = has_condition ? tnd_parse_expression(parser) : parse_or(parser);
+    struct tnd_template_node *first =
+        has_condition ? tnd_parse_expression(parser) : parse_or(parser);
     if (!tnd_parse_is_op(parser, ',')) {
         return first;
     }
-    struct tnd_node *tuple = tnd_new_node(parser, TND_NODE_TUPLE);
+    struct tnd_template_node *tuple = tnd_new_node(parser, TND_NODE_TUPLE);
     tnd_add_node(parser, tuple, first);
     while (goes_on(parser) && tnd_parse_take_op(parser, ',')) {
         if (parser->lexer.token.kind == TND_LEX_BLOCK_END ||

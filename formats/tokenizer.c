@@ -238,6 +238,23 @@ static int32_t next_added(const struct tnd_prefix_index *index, const char *text
     return -1;
 }
 
+/* The beginning or end token whose text stands here; of files that do not say which tokens are
+ * special. -1: neither. */
+static int32_t role_here(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                         size_t *length)
+{
+    const int32_t roles[] = {tokenizer->bos, tokenizer->eos};
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        const struct tnd_token *token = roles[i] >= 0 ? &tokenizer->tokens[roles[i]] : NULL;
+        if (token != NULL && token->length > 0 && token->length <= n &&
+            memcmp(token->text, text, token->length) == 0) {
+            *length = token->length;
+            return roles[i];
+        }
+    }
+    return -1;
+}
+
 /* The next special token all of whose bytes are unmarked, or the next one of those that count in
  * marked text, too. */
 static int32_t next_marked(const struct encoder *encoder, const char *text, size_t n, size_t *at,
@@ -246,6 +263,7 @@ static int32_t next_marked(const struct encoder *encoder, const char *text, size
     const tandem_tokenizer *tokenizer = encoder->tokenizer;
     for (size_t i = *at; i < n; i++) {
         int32_t id = tnd_prefix_longest(&tokenizer->specials, text + i, n - i, length);
+        id = id >= 0 ? id : role_here(tokenizer, text + i, n - i, length);
         if (id >= 0 && memchr(encoder->marks + i, 1, *length) != NULL) {
             id = tokenizer->matches_inside
                      ? -1
@@ -460,7 +478,7 @@ enum tandem_status tnd_tokenizer_encode_marked(const tandem_tokenizer *tokenizer
     options.special_tokens = true;
     TND_TRY(check_arguments(tokenizer, text, n, &options, out_ids, capacity, out_n, error));
     size_t length = 0;
-    const int32_t first = n > 0 ? tnd_prefix_longest(&tokenizer->specials, text, n, &length) : -1;
+    const int32_t first = n > 0 ? role_here(tokenizer, text, n, &length) : -1;
     const bool has_bos = first >= 0 && first == tokenizer->bos && memchr(marks, 1, length) == NULL;
     options.add_bos = tokenizer->adds_bos && !has_bos;
     struct encoder encoder = {.tokenizer = tokenizer, .marks = marks};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Conversations. Texts of a template may name special tokens; what the user says never does. */
+ * Conversations. Before each answer the template writes the whole conversation anew; the session
+ * keeps the tokens that have stayed the same and computes the others. */
 #include "llama/chat.h"
 
 #include <stdio.h>
@@ -10,241 +11,40 @@
 #include "llama/sampler_select.h"
 #include "llama/session.h"
 
-/* ---- tokens of a turn ---- */
-
 static enum tandem_status no_memory(struct tandem_error *error)
 {
     return tnd_llama_fail(error, TANDEM_E_MEMORY, "chat", 0, 0, "chat: no memory for a turn");
 }
 
-static enum tandem_status reserve(tandem_chat *chat, size_t n, struct tandem_error *error)
-{
-    if (chat->n_ids + n <= chat->id_capacity) {
-        return TANDEM_OK;
-    }
-    const size_t capacity = 2 * (chat->n_ids + n);
-    int32_t *ids = realloc(chat->ids, capacity * sizeof(ids[0]));
-    if (ids == NULL) {
-        return no_memory(error);
-    }
-    chat->ids = ids;
-    chat->id_capacity = capacity;
-    return TANDEM_OK;
-}
+/* ---- tokens that end an answer ---- */
 
-static enum tandem_status add_token(tandem_chat *chat, int32_t id, struct tandem_error *error)
-{
-    if (id < 0) {
-        return TANDEM_OK; /* the tokenizer has none of that kind */
-    }
-    LLAMA_TRY(reserve(chat, 1, error));
-    chat->ids[chat->n_ids++] = id;
-    return TANDEM_OK;
-}
+/* Beside the end tokens that the model file names. A token counts where the template writes it, so
+ * that a word of an ordinary vocabulary ends nothing. After the model cards of Llama 3, ChatML,
+ * Phi 3, Gemma, Gemma 4, GLM, Command R and gpt-oss. */
+static const char *const end_names[TND_CHAT_MAX_ENDS - 2] = {
+    "<|eot_id|>",    "<|eom_id|>", "<|im_end|>",      "<|end|>",
+    "<end_of_turn>", "<turn|>",    "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>",
+    "<|return|>",    "<|call|>"};
 
-static enum tandem_status add_text(tandem_chat *chat, const char *text, size_t n,
-                                   bool special_tokens, struct tandem_error *error)
-{
-    struct tandem_encode_options options = TANDEM_ENCODE_OPTIONS_INIT;
-    const size_t capacity = 2 * n + 16;
-    size_t n_new = 0;
-    options.special_tokens = special_tokens;
-    if (n == 0) {
-        return TANDEM_OK;
-    }
-    LLAMA_TRY(reserve(chat, capacity, error));
-    LLAMA_TRY(tandem_tokenizer_encode_with(chat->options.tokenizer, text, n, &options,
-                                           chat->ids + chat->n_ids, capacity, &n_new, error));
-    chat->n_ids += n_new;
-    return TANDEM_OK;
-}
-
-/* Parts of a turn, in order. The user's words are the only ones that are not the template's. */
-struct part {
-    const char *text;
-    size_t n;
-    bool is_users;
-};
-
-/* Plain text is encoded as a whole, since tokenizers may put a blank in front of each. */
-static enum tandem_status add_parts(tandem_chat *chat, const struct part *parts, int n_parts,
-                                    struct tandem_error *error)
-{
-    if (chat->template->has_special_tokens) {
-        for (int i = 0; i < n_parts; i++) {
-            LLAMA_TRY(add_text(chat, parts[i].text, parts[i].n, !parts[i].is_users, error));
-        }
-        return TANDEM_OK;
-    }
-    size_t n = 0;
-    for (int i = 0; i < n_parts; i++) {
-        n += parts[i].n;
-    }
-    char *all = malloc(n + 1);
-    if (all == NULL) {
-        return no_memory(error);
-    }
-    n = 0;
-    for (int i = 0; i < n_parts; i++) {
-        memcpy(all + n, parts[i].text, parts[i].n);
-        n += parts[i].n;
-    }
-    const enum tandem_status status = add_text(chat, all, n, false, error);
-    free(all);
-    return status;
-}
-
-static struct part part_of(const char *text)
-{
-    return (struct part){.text = text, .n = strlen(text), .is_users = false};
-}
-
-/* A turn: what the system (NULL: nothing) and the user say. */
-static enum tandem_status encode_user(tandem_chat *chat, const struct tandem_message *system,
-                                      const struct tandem_message *user, bool is_first,
-                                      struct tandem_error *error)
-{
-    const struct tnd_chat_template *t = chat->template;
-    struct part parts[6];
-    int n_parts = 0;
-    if (t->begins_every_turn || (is_first && tandem_tokenizer_adds_bos(chat->options.tokenizer))) {
-        LLAMA_TRY(add_token(chat, tandem_tokenizer_bos(chat->options.tokenizer), error));
-    }
-    if (system != NULL) {
-        parts[n_parts++] = part_of(t->system_before);
-        parts[n_parts++] = (struct part){system->text, system->n, true};
-        parts[n_parts++] = part_of(t->system_after);
-    }
-    parts[n_parts++] = part_of(system != NULL ? t->first_user_before : t->user_before);
-    parts[n_parts++] = (struct part){user->text, user->n, true};
-    parts[n_parts++] = part_of(t->user_after);
-    return add_parts(chat, parts, n_parts, error);
-}
-
-static enum tandem_status end_answer(tandem_chat *chat, struct tandem_error *error)
-{
-    const struct tnd_chat_template *t = chat->template;
-    return t->answer_end == NULL
-               ? add_token(chat, tandem_tokenizer_eos(chat->options.tokenizer), error)
-               : add_text(chat, t->answer_end, strlen(t->answer_end), t->has_special_tokens, error);
-}
-
-static enum tandem_status render(tandem_chat *chat, const char *text, size_t n,
-                                 struct tandem_error *error)
-{
-    const bool is_first = chat->info.n_turns == 0;
-    const char *told = chat->options.system != NULL ? chat->options.system : "";
-    const struct tandem_message system = {"system", told, strlen(told)};
-    const struct tandem_message user = {"user", text, n};
-    chat->n_ids = 0;
-    if (chat->is_answer_open) {
-        LLAMA_TRY(end_answer(chat, error));
-    }
-    return encode_user(chat, is_first && system.n > 0 ? &system : NULL, &user, is_first, error);
-}
-
-enum tandem_status tnd_chat_render(tandem_chat *chat, const char *text, size_t n,
-                                   const int32_t **out_ids, size_t *out_n,
-                                   struct tandem_error *error)
-{
-    LLAMA_TRY(render(chat, text, n, error));
-    *out_ids = chat->ids;
-    *out_n = chat->n_ids;
-    return TANDEM_OK;
-}
-
-/* ---- whole conversations ---- */
-
-static enum tandem_status unknown_template(const char *name, struct tandem_error *error)
-{
-    char known[128] = "";
-    for (int i = 0, at = 0; tandem_chat_template_name(i) != NULL; i++) {
-        at += snprintf(known + at, sizeof(known) - (size_t)at, " %s", tandem_chat_template_name(i));
-    }
-    return tnd_llama_fail(error, TANDEM_E_ARGUMENT, name, 0, 0,
-                          "unknown template '%.40s'; known:%s", name, known);
-}
-
-static bool is_of(const struct tandem_message *message, const char *role)
-{
-    return message->role != NULL && strcmp(message->role, role) == 0;
-}
-
-static enum tandem_status encode_all(tandem_chat *chat, const struct tandem_message *messages,
-                                     size_t n, struct tandem_error *error)
-{
-    const struct tandem_message nothing = {"user", "", 0};
-    for (size_t i = 0; i < n; i++) {
-        const struct tandem_message *m = &messages[i];
-        const struct tandem_message *system = i == 0 && is_of(m, "system") ? m : NULL;
-        const bool is_answer = is_of(m, "assistant");
-        if (m->text == NULL || (!is_answer && !is_of(m, "user") && !is_of(m, "system"))) {
-            return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "role", (int64_t)i, 0,
-                                  "chat: message %zu is of '%.20s'; expected system, user or "
-                                  "assistant",
-                                  i, m->role != NULL ? m->role : "nobody");
-        }
-        if (system != NULL && n > 1 && is_of(&messages[1], "user") && messages[1].text != NULL) {
-            m = &messages[++i];
-        } else if (system != NULL) {
-            m = &nothing;
-        }
-        if (is_answer) {
-            LLAMA_TRY(add_text(chat, m->text, m->n, false, error));
-            LLAMA_TRY(i + 1 < n ? end_answer(chat, error) : TANDEM_OK);
-        } else {
-            LLAMA_TRY(encode_user(chat, system, m, i == 0 || system != NULL, error));
-        }
-    }
-    return TANDEM_OK;
-}
-
-enum tandem_status tandem_chat_encode(const char *template_name, const tandem_tokenizer *tokenizer,
-                                      const struct tandem_message *messages, size_t n_messages,
-                                      int32_t *out_ids, size_t capacity, size_t *out_n,
-                                      struct tandem_error *error)
-{
-    LLAMA_REQUIRE(tokenizer, error);
-    LLAMA_REQUIRE(messages, error);
-    LLAMA_REQUIRE(out_n, error);
-    const char *name = template_name != NULL ? template_name : "plain";
-    tandem_chat chat = {.options.tokenizer = tokenizer, .template = tnd_chat_template_find(name)};
-    if (chat.template == NULL) {
-        return unknown_template(name, error);
-    }
-    if (n_messages == 0) {
-        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "messages", 0, 1, "chat: nothing is said");
-    }
-    enum tandem_status status = encode_all(&chat, messages, n_messages, error);
-    if (status == TANDEM_OK) {
-        *out_n = chat.n_ids;
-        if (chat.n_ids > capacity || out_ids == NULL) {
-            status = tnd_llama_fail(error, TANDEM_E_LIMIT, "chat", (int64_t)chat.n_ids,
-                                    (int64_t)capacity, "chat: %zu tokens, space for %zu",
-                                    chat.n_ids, capacity);
-        } else if (chat.n_ids > 0) {
-            memcpy(out_ids, chat.ids, chat.n_ids * sizeof(out_ids[0]));
-        }
-    }
-    free(chat.ids);
-    return status;
-}
-
-size_t tandem_chat_ends(const char *template_name, const tandem_model *model,
+size_t tandem_chat_ends(const tandem_chat_template *chat_template, const tandem_model *model,
                         const tandem_tokenizer *tokenizer, int32_t *out_ids, size_t capacity)
 {
-    const struct tnd_chat_template *template =
-        tnd_chat_template_find(template_name != NULL ? template_name : "plain");
-    if (template == NULL || model == NULL || tokenizer == NULL || out_ids == NULL) {
+    if (model == NULL || tokenizer == NULL || out_ids == NULL) {
         return 0;
     }
-    const int32_t stop =
-        template->stop != NULL ? tandem_tokenizer_find(tokenizer, template->stop) : -1;
-    const int32_t others[] = {model->n_ends == 0 ? tandem_tokenizer_eos(tokenizer) : -1,
-                              tandem_tokenizer_bos(tokenizer), stop};
+    const char *text = tandem_chat_template_text(chat_template, NULL);
+    int32_t others[TND_CHAT_MAX_ENDS] = {model->n_ends == 0 ? tandem_tokenizer_eos(tokenizer) : -1,
+                                         tandem_tokenizer_bos(tokenizer)};
+    size_t n_others = 2;
+    for (size_t i = 0; i < sizeof(end_names) / sizeof(end_names[0]); i++) {
+        const bool is_written =
+            text != NULL && end_names[i] != NULL && strstr(text, end_names[i]) != NULL;
+        others[n_others++] = is_written ? tandem_tokenizer_find(tokenizer, end_names[i]) : -1;
+    }
     size_t n = 0;
-    for (int i = 0; i < model->n_ends + 3; i++) {
-        const int32_t id = i < model->n_ends ? model->ends[i] : others[i - model->n_ends];
+    for (size_t i = 0; i < (size_t)model->n_ends + n_others; i++) {
+        const bool is_models = i < (size_t)model->n_ends;
+        const int32_t id = is_models ? model->ends[i] : others[i - (size_t)model->n_ends];
         if (id >= 0 && n < capacity) {
             out_ids[n] = id;
         }
@@ -255,24 +55,45 @@ size_t tandem_chat_ends(const char *template_name, const tandem_model *model,
 
 /* ---- turns ---- */
 
-/* Makes space for n more tokens by dropping the oldest half of what may be dropped. */
-static enum tandem_status make_space(tandem_chat *chat, int64_t n, struct tandem_error *error)
+/* Makes space for one more token of an answer: drops the oldest half of what may be dropped. */
+static enum tandem_status make_space(tandem_chat *chat, struct tandem_error *error)
 {
     const int64_t context = tandem_session_context(chat->options.session);
     const int64_t position = tandem_session_position(chat->options.session, 0);
-    const int64_t needed = position + n - context;
     const int64_t loose = position - chat->n_keep;
-    if (needed <= 0) {
+    if (position < context) {
         return TANDEM_OK;
     }
-    if (needed > loose) {
-        return tnd_llama_fail(error, TANDEM_E_LIMIT, "chat", n, context - chat->n_keep,
-                              "chat: %lld tokens do not fit into a context of %lld", (long long)n,
-                              (long long)context);
+    if (loose < 1) {
+        return tnd_llama_fail(error, TANDEM_E_LIMIT, "chat", position, context,
+                              "chat: %lld tokens do not fit into a context of %lld",
+                              (long long)position + 1, (long long)context);
     }
-    const int64_t dropped = needed > loose / 2 ? needed : loose / 2;
+    const int64_t dropped = loose > 1 ? loose / 2 : 1;
     LLAMA_TRY(tandem_session_shift(chat->options.session, 0, chat->n_keep, dropped, error));
     chat->info.n_shifted += dropped;
+    /* What is behind the gap stands elsewhere now: the next turn begins at the gap. */
+    chat->n_held = (size_t)(chat->n_keep - chat->base);
+    chat->is_shifted = true;
+    return TANDEM_OK;
+}
+
+static enum tandem_status hold(tandem_chat *chat, const int32_t *ids, size_t n,
+                               struct tandem_error *error)
+{
+    if (chat->n_held + n > chat->held_capacity) {
+        const size_t capacity = 2 * (chat->n_held + n);
+        int32_t *grown = realloc(chat->held, capacity * sizeof(grown[0]));
+        if (grown == NULL) {
+            return no_memory(error);
+        }
+        chat->held = grown;
+        chat->held_capacity = capacity;
+    }
+    if (n > 0) {
+        memcpy(chat->held + chat->n_held, ids, n * sizeof(ids[0]));
+        chat->n_held += n;
+    }
     return TANDEM_OK;
 }
 
@@ -291,22 +112,49 @@ static bool is_cancelled(tandem_chat *chat)
     return chat->options.cancel != NULL && chat->options.cancel(chat->options.user);
 }
 
-/* Emits the text of one token of the answer and decodes it. False ends the answer. */
-static enum tandem_status go_on(tandem_chat *chat, struct tandem_token_stream *stream,
-                                int32_t token, bool *out_more, struct tandem_error *error)
+/* The answer as it grows: text for the listener and for the conversation. */
+struct answer {
+    struct tandem_token_stream stream;
+    char *text;
+    size_t n, capacity;
+};
+
+static enum tandem_status take_text(struct answer *answer, const char *text, size_t n,
+                                    struct tandem_error *error)
 {
-    char text[1024];
-    const size_t n = tandem_token_stream_next(stream, token, text, sizeof(text));
-    chat->info.n_answer++;
-    *out_more = n == 0 || n > sizeof(text) || chat->options.emit(chat->options.user, text, n);
-    LLAMA_TRY(make_space(chat, 1, error));
-    return tandem_session_decode(chat->options.session, &token, 1, 1, error);
+    if (answer->n + n > answer->capacity) {
+        const size_t capacity = 2 * (answer->n + n) + 256;
+        char *grown = realloc(answer->text, capacity);
+        if (grown == NULL) {
+            return no_memory(error);
+        }
+        answer->text = grown;
+        answer->capacity = capacity;
+    }
+    if (n > 0) {
+        memcpy(answer->text + answer->n, text, n);
+        answer->n += n;
+    }
+    return TANDEM_OK;
 }
 
-static enum tandem_status answer(tandem_chat *chat, struct tandem_error *error)
+/* Emits the text of one token of the answer and decodes it. False ends the answer. */
+static enum tandem_status go_on(tandem_chat *chat, struct answer *answer, int32_t token,
+                                bool *out_more, struct tandem_error *error)
 {
-    struct tandem_token_stream stream =
-        tandem_token_stream_begin(chat->options.tokenizer, !chat->template->has_special_tokens);
+    char text[1024];
+    const size_t n = tandem_token_stream_next(&answer->stream, token, text, sizeof(text));
+    chat->info.n_answer++;
+    *out_more = n == 0 || n > sizeof(text) || chat->options.emit(chat->options.user, text, n);
+    LLAMA_TRY(take_text(answer, text, n <= sizeof(text) ? n : 0, error));
+    LLAMA_TRY(make_space(chat, error));
+    LLAMA_TRY(tandem_session_decode(chat->options.session, &token, 1, 1, error));
+    return chat->is_shifted ? TANDEM_OK : hold(chat, &token, 1, error);
+}
+
+static enum tandem_status answer_all(tandem_chat *chat, struct answer *answer,
+                                     struct tandem_error *error)
+{
     const int64_t bound = chat->options.max_answer > 0
                               ? chat->options.max_answer
                               : tandem_session_context(chat->options.session) / 2;
@@ -325,11 +173,12 @@ static enum tandem_status answer(tandem_chat *chat, struct tandem_error *error)
         if (status != TANDEM_OK || token < 0 || is_stop(chat, token)) {
             break;
         }
-        status = go_on(chat, &stream, token, &more, error);
+        status = go_on(chat, answer, token, &more, error);
     }
-    const size_t n = tandem_token_stream_end(&stream, rest, sizeof(rest));
+    const size_t n = tandem_token_stream_end(&answer->stream, rest, sizeof(rest));
     if (n > 0 && n <= sizeof(rest)) {
         (void)chat->options.emit(chat->options.user, rest, n);
+        (void)take_text(answer, rest, n, NULL);
     }
     if (status == TANDEM_E_CANCELLED) { /* the token in hand is not in the context: no matter */
         chat->info.was_cancelled = true;
@@ -338,30 +187,101 @@ static enum tandem_status answer(tandem_chat *chat, struct tandem_error *error)
     return status;
 }
 
-/* What of the first turn a shift must keep: beginning token and system's text. */
-static enum tandem_status count_kept(tandem_chat *chat, struct tandem_error *error)
+static enum tandem_status answer(tandem_chat *chat, const struct tandem_rendered *written,
+                                 struct tandem_error *error)
 {
-    const struct tnd_chat_template *t = chat->template;
-    struct part parts[3];
-    chat->n_ids = 0;
-    if (chat->options.system != NULL && chat->options.system[0] != '\0') {
-        parts[0] = part_of(t->system_before);
-        parts[1] = part_of(chat->options.system);
-        parts[2] = part_of(t->system_after);
-        LLAMA_TRY(add_parts(chat, parts, 3, error));
+    const bool at_begin = chat->n_ids == 0 || chat->ids[chat->n_ids - 1] ==
+                                                  tandem_tokenizer_bos(chat->options.tokenizer);
+    struct answer answer = {.stream = tandem_token_stream_begin(chat->options.tokenizer, at_begin)};
+    chat->is_shifted = false;
+    enum tandem_status status = answer_all(chat, &answer, error);
+    const enum tandem_status added =
+        tnd_chat_add(chat, answer.text != NULL ? answer.text : "", answer.n, true, error);
+    if (status == TANDEM_OK && !chat->is_shifted && !chat->info.was_cancelled) {
+        tnd_chat_keep_text(chat, written, answer.text, answer.n);
+    } else {
+        chat->n_text = 0;
     }
-    chat->n_keep = (int64_t)chat->n_ids + 1;
+    free(answer.text);
+    return status != TANDEM_OK ? status : added;
+}
+
+/* Makes the session hold as much of what is to be said as it held before. Where a window has lost
+ * what stood there, nothing. */
+static void keep_common(tandem_chat *chat)
+{
+    size_t common = 0;
+    while (common < chat->n_held && common + 1 < chat->n_ids &&
+           chat->held[common] == chat->ids[common]) {
+        common++;
+    }
+    const int64_t wanted = chat->base + (int64_t)common;
+    chat->n_text = common == chat->n_held ? chat->n_text : 0; /* tokens go, their text too */
+    if (tandem_session_rollback(chat->options.session, 0, wanted) != wanted) {
+        (void)tandem_session_rollback(chat->options.session, 0, 0);
+        chat->base = 0;
+        common = 0;
+    }
+    chat->n_held = common;
+}
+
+/* Writes the conversation; while it leaves no room for an answer, the oldest turns are forgotten:
+ * until half of the context is free, if that can be had. */
+static enum tandem_status write_fitting(tandem_chat *chat, struct tandem_rendered *written,
+                                        struct tandem_error *error)
+{
+    const int64_t context = tandem_session_context(chat->options.session);
+    LLAMA_TRY(tnd_chat_write(chat, written, error));
+    if (chat->base + (int64_t)chat->n_ids < context) {
+        return TANDEM_OK;
+    }
+    const int64_t all = chat->base + (int64_t)chat->n_ids;
+    chat->base = 0; /* a loaded state goes first */
+    chat->n_text = 0;
+    LLAMA_TRY(tnd_chat_write(chat, written, error));
+    while ((int64_t)chat->n_ids > context / 2 && chat->n_said > 1) {
+        tnd_chat_drop_oldest(chat, chat->n_said > 2 && chat->said[1].is_answer ? 2 : 1);
+        LLAMA_TRY(tnd_chat_write(chat, written, error));
+    }
+    if ((int64_t)chat->n_ids >= context) {
+        return tnd_llama_fail(error, TANDEM_E_LIMIT, "chat", (int64_t)chat->n_ids, context,
+                              "chat: %lld tokens do not fit into a context of %lld",
+                              (long long)chat->n_ids, (long long)context);
+    }
+    chat->info.n_shifted += all - (int64_t)chat->n_ids;
     return TANDEM_OK;
 }
 
-/* Drops a turn that was stopped while it was decoded; after a shift, or where a window has lost
- * what was before, drops the whole conversation. */
-static void drop_turn(tandem_chat *chat, int64_t begin, int64_t shifted)
+/* Decodes what the session does not hold yet. */
+static enum tandem_status read_turn(tandem_chat *chat, struct tandem_rendered *written,
+                                    struct tandem_error *error)
 {
-    const int64_t position = begin - (chat->info.n_shifted - shifted);
-    if (position <= 0 || tandem_session_rollback(chat->options.session, 0, position) != position) {
-        tandem_chat_reset(chat);
+    const int64_t base = chat->base;
+    LLAMA_TRY(write_fitting(chat, written, error));
+    if (base != chat->base) {
+        chat->n_held = 0;
     }
+    keep_common(chat);
+    if (base > 0 && chat->base == 0) { /* lost: the conversation is written without it */
+        chat->n_text = 0;
+        LLAMA_TRY(write_fitting(chat, written, error));
+    }
+    const size_t n_new = chat->n_ids - chat->n_held;
+    chat->info.n_prompt = (int64_t)n_new;
+    chat->n_keep = tnd_chat_count_system(chat);
+    if (n_new == 0) {
+        return TANDEM_OK;
+    }
+    const enum tandem_status status = tandem_session_decode(
+        chat->options.session, chat->ids + chat->n_held, (int64_t)n_new, 512, error);
+    if (status != TANDEM_OK) { /* what was decoded of it goes, too */
+        (void)tandem_session_rollback(chat->options.session, 0, chat->base + (int64_t)chat->n_held);
+        return status;
+    }
+    for (size_t i = chat->n_held; i < chat->n_ids; i++) {
+        tandem_sampler_accept(chat->options.sampler, chat->ids[i], false);
+    }
+    return hold(chat, chat->ids + chat->n_held, n_new, error);
 }
 
 enum tandem_status tandem_chat_say(tandem_chat *chat, const char *text, size_t n,
@@ -369,36 +289,23 @@ enum tandem_status tandem_chat_say(tandem_chat *chat, const char *text, size_t n
 {
     LLAMA_REQUIRE(chat, error);
     LLAMA_REQUIRE(text, error);
-    const int64_t begin = tandem_session_position(chat->options.session, 0);
-    const int64_t shifted = chat->info.n_shifted;
-    enum tandem_status status = TANDEM_OK;
-    if (chat->info.n_turns == 0) {
-        LLAMA_TRY(count_kept(chat, error));
-    }
-    LLAMA_TRY(render(chat, text, n, error));
-    chat->info.n_prompt = (int64_t)chat->n_ids;
+    chat->info.n_prompt = 0;
     chat->info.n_answer = 0;
     chat->info.was_cancelled = false;
-    if (chat->n_ids == 0) {
-        return TANDEM_OK; /* nothing was said */
-    }
-    LLAMA_TRY(make_space(chat, chat->info.n_prompt, error));
+    LLAMA_TRY(tnd_chat_add(chat, text, n, false, error));
     tandem_session_set_cancel(chat->options.session, chat->options.cancel, chat->options.user);
-    status =
-        tandem_session_decode(chat->options.session, chat->ids, chat->info.n_prompt, 512, error);
-    if (status == TANDEM_OK) {
-        for (size_t i = 0; i < chat->n_ids; i++) {
-            tandem_sampler_accept(chat->options.sampler, chat->ids[i], false);
-        }
+    struct tandem_rendered written = TANDEM_RENDERED_INIT;
+    enum tandem_status status = read_turn(chat, &written, error);
+    if (status == TANDEM_OK && chat->n_ids > 0) {
         chat->info.n_turns++;
-        chat->is_answer_open = true;
-        status = answer(chat, error);
+        status = answer(chat, &written, error);
     } else {
-        drop_turn(chat, begin, shifted);
+        tnd_chat_drop_newest(chat, 1);
         chat->info.was_cancelled = status == TANDEM_E_CANCELLED;
         status = chat->info.was_cancelled ? TANDEM_OK : status;
     }
     tandem_session_set_cancel(chat->options.session, NULL, NULL);
+    tandem_rendered_free(&written);
     return status;
 }
 
@@ -409,22 +316,27 @@ void tandem_chat_reset(tandem_chat *chat)
     }
     (void)tandem_session_rollback(chat->options.session, 0, 0);
     tandem_sampler_reset(chat->options.sampler);
+    tnd_chat_drop_newest(chat, chat->n_said);
     chat->info.n_turns = 0;
-    chat->n_keep = 0;
     chat->info.n_shifted = 0;
-    chat->is_answer_open = false;
+    chat->base = 0;
+    chat->n_held = 0;
+    chat->n_text = 0;
+    chat->n_keep = 0;
 }
 
-/* Turns are not part of a state: behind a text that was loaded, the next turn is not the first. */
+/* What was said is not part of a state: the conversation goes on behind its tokens. */
 void tandem_chat_resume(tandem_chat *chat)
 {
     if (chat == NULL) {
         return;
     }
-    const bool is_empty = tandem_session_position(chat->options.session, 0) == 0;
-    chat->info.n_turns = is_empty ? 0 : 1;
-    chat->is_answer_open = !is_empty;
-    chat->n_keep = is_empty ? 0 : 1;
+    tnd_chat_drop_newest(chat, chat->n_said);
+    chat->base = tandem_session_position(chat->options.session, 0);
+    chat->info.n_turns = chat->base > 0;
+    chat->n_held = 0;
+    chat->n_text = 0;
+    chat->n_keep = chat->base;
     tandem_sampler_reset(chat->options.sampler);
 }
 
@@ -441,11 +353,6 @@ enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tand
     LLAMA_REQUIRE(out_chat, error);
     struct tandem_chat_options o = TANDEM_CHAT_OPTIONS_INIT;
     LLAMA_TRY(tnd_llama_options_read(given, "chat options", &o, sizeof(o), error));
-    const char *name = o.template_name != NULL ? o.template_name : "plain";
-    const struct tnd_chat_template *template = tnd_chat_template_find(name);
-    if (template == NULL) {
-        return unknown_template(name, error);
-    }
     LLAMA_REQUIRE(o.tokenizer, error); /* the others are refused by the calls that they serve */
     if (o.sampler != NULL) {
         LLAMA_TRY(tnd_sampler_mask(o.sampler, o.tokenizer, error));
@@ -455,10 +362,16 @@ enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tand
         return no_memory(error);
     }
     chat->options = o;
-    chat->template = template;
+    if (o.chat_template == NULL) {
+        const enum tandem_status status = tandem_chat_template_open("plain", &chat->plain, error);
+        if (status != TANDEM_OK) {
+            free(chat);
+            return status;
+        }
+    }
     if (o.session != NULL) {
-        chat->n_ends = tandem_chat_ends(name, o.session->model, o.tokenizer, chat->ends,
-                                        TND_LLAMA_MAX_ENDS + 2);
+        chat->n_ends = tandem_chat_ends(o.chat_template, o.session->model, o.tokenizer, chat->ends,
+                                        sizeof(chat->ends) / sizeof(chat->ends[0]));
     }
     chat->info.size = sizeof(chat->info);
     *out_chat = chat;
@@ -468,6 +381,11 @@ enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tand
 void tandem_chat_free(tandem_chat *chat)
 {
     if (chat != NULL) {
+        tnd_chat_drop_newest(chat, chat->n_said);
+        tandem_chat_template_free(chat->plain);
+        free(chat->said);
+        free(chat->text);
+        free(chat->held);
         free(chat->ids);
         free(chat);
     }

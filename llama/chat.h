@@ -1,40 +1,52 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a chat: how conversations are written for models that were trained on them (templates
- * by name), and what is kept of one. */
+ * Inside of a chat: what was said, and which tokens of it the session holds. */
 #ifndef TND_LLAMA_CHAT_H
 #define TND_LLAMA_CHAT_H
 
 #include "llama/model.h"
 
-struct tnd_chat_template {
-    const char *name;
-    const char *system_before, *system_after; /* around the system's text */
-    const char *user_before, *user_after;     /* around what the user says */
-    const char *first_user_before;            /* for the first one behind a system's text */
-    const char *answer_end;  /* behind an answer; NULL: the tokenizer's end token */
-    const char *stop;        /* token that ends an answer, beside the tokenizer's end; NULL: none */
-    bool has_special_tokens; /* the texts above name tokens; else all is plain text */
-    bool begins_every_turn;  /* with the beginning token; else only the conversation */
+enum { TND_CHAT_MAX_ENDS = 12 }; /* beside those that a model file names */
+
+struct tnd_said {
+    char *text; /* UTF-8, owned */
+    size_t n;
+    bool is_answer;
 };
 
 struct tandem_chat {
     struct tandem_chat_options options;
-    const struct tnd_chat_template *template;
+    tandem_chat_template *plain; /* owned; where the caller gives no template */
     struct tandem_chat_info info;
-    int64_t n_keep;      /* tokens in front that a shift keeps */
-    bool is_answer_open; /* its end has not been decoded */
-    int32_t *ids;        /* {id_capacity}, of the turn in hand */
+    struct tnd_said *said; /* {said_capacity}, the oldest first */
+    size_t n_said, said_capacity;
+    int64_t base; /* tokens in front of the conversation: of a state that was loaded */
+    int32_t *ids; /* {id_capacity}, of the conversation as the template writes it now */
     size_t n_ids, id_capacity;
-    int32_t ends[TND_LLAMA_MAX_ENDS + 2]; /* tokens that end an answer */
+    int32_t *held; /* {held_capacity}, what the session holds behind `base` */
+    size_t n_held, held_capacity;
+    char *text; /* {n_text} that the tokens of `held` stand for; NULL, 0: not known */
+    size_t n_text;
+    int64_t n_keep;  /* tokens in front that a shift keeps */
+    bool is_shifted; /* while an answer is computed: `held` ends at a gap */
+    int32_t ends[TND_LLAMA_MAX_ENDS + TND_CHAT_MAX_ENDS]; /* tokens that end an answer */
     size_t n_ends;
 };
 
-/** NULL for names that are not known. */
-const struct tnd_chat_template *tnd_chat_template_find(const char *name);
-
-/** The tokens of the next turn, for tests: borrowed until the next call. */
-enum tandem_status tnd_chat_render(tandem_chat *chat, const char *text, size_t n,
-                                   const int32_t **out_ids, size_t *out_n,
-                                   struct tandem_error *error);
+/** Adds what somebody has said; takes a copy. Errors: MEMORY. */
+enum tandem_status tnd_chat_add(tandem_chat *chat, const char *text, size_t n, bool is_answer,
+                                struct tandem_error *error);
+/** Forgets the newest `n` (they are freed), or the oldest. */
+void tnd_chat_drop_newest(tandem_chat *chat, size_t n);
+void tnd_chat_drop_oldest(tandem_chat *chat, size_t n);
+/** Writes the conversation into chat->ids, up to where the next answer begins, and its text into
+ *  `out`, whose old contents are freed. Errors: those of tandem_chat_template_render and
+ *  tandem_rendered_encode, MEMORY. */
+enum tandem_status tnd_chat_write(tandem_chat *chat, struct tandem_rendered *out,
+                                  struct tandem_error *error);
+/** Keeps the text that the session's tokens stand for: the conversation and the answer to it. */
+void tnd_chat_keep_text(tandem_chat *chat, const struct tandem_rendered *written,
+                        const char *answer, size_t n);
+/** How many tokens of chat->ids the system's text takes in front, with the beginning token. */
+int64_t tnd_chat_count_system(tandem_chat *chat);
 
 #endif

@@ -16,7 +16,7 @@ cd "$work" || exit 1
 export XDG_CACHE_HOME=$work TANDEM_DEVICE=none
 mkfifo lines
 # shellcheck disable=SC2016
-"$build/tandem-llama" chat model.bin -t tokenizer.bin --table none --template plain -n 8 --threads 2 <lines >/dev/null 2>err &
+"$build/tandem-llama" chat model.bin -t tokenizer.bin --table none --chat-template plain -n 8 --threads 2 <lines >/dev/null 2>err &
 chat=$!
 exec 3>lines
 first=0 last=0 turns=0 began=$SECONDS

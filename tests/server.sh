@@ -71,7 +71,7 @@ check "no model" refused MODEL
 check "an unknown option" refused "see 'tandem-server --help'" --nonsense model.bin
 check "no such model" refused nowhere.gguf nowhere.gguf
 check "a name for an address" refused numeric model.bin -t tokenizer.bin --host example.org --table none
-check "an unknown template" refused "unknown template 'odd'" model.bin -t tokenizer.bin --template odd --table none
+check "an unknown template" refused "odd: cannot open" model.bin -t tokenizer.bin --chat-template odd --table none
 check "an empty key" refused "expected a key" model.bin -t tokenizer.bin --api-key-file /dev/null --table none
 
 # A key, an alias, replies.

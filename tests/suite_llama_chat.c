@@ -39,6 +39,7 @@ struct setup {
     tandem_session *session;
     tandem_sampler *sampler;
     struct listener listener;
+    tandem_chat_template *template;
     tandem_chat *chat;
 };
 
@@ -52,11 +53,12 @@ static bool setup_new(struct setup *s, const char *template, int64_t context)
     s->session = tnd_test_session(s->trained.model, s->runtime, context);
     s->sampler = tnd_test_sampler(512, 0.0f, 0.0f, 1);
     s->listener.patience = -1;
+    check_ok(tandem_chat_template_open(template, &s->template, NULL));
     const struct tandem_chat_options options = {.size = sizeof(options),
                                                 .session = s->session,
                                                 .sampler = s->sampler,
                                                 .tokenizer = s->trained.tokenizer,
-                                                .template_name = template,
+                                                .chat_template = s->template,
                                                 .cancel = is_impatient,
                                                 .emit = hear,
                                                 .user = &s->listener};
@@ -67,6 +69,7 @@ static bool setup_new(struct setup *s, const char *template, int64_t context)
 static void setup_free(struct setup *s)
 {
     tandem_chat_free(s->chat);
+    tandem_chat_template_free(s->template);
     tandem_sampler_free(s->sampler);
     tandem_session_free(s->session);
     tandem_runtime_close(s->runtime);
@@ -81,13 +84,17 @@ static void say(struct setup *s, const char *text)
     check_status(tandem_chat_say(s->chat, text, strlen(text), &error), TANDEM_OK, NULL, &error);
 }
 
-/* Text of the tokens of the next turn; beginning and end tokens as <s> and </s>. */
-static void rendered(struct setup *s, const char *said, char *out, size_t capacity)
+/* Text of the tokens of the conversation with one more message; beginning and end tokens as <s> and
+ * </s>. */
+static void written(struct setup *s, const char *said, char *out, size_t capacity)
 {
-    const int32_t *ids;
-    size_t n, at = 0;
-    check_ok(tnd_chat_render(s->chat, said, strlen(said), &ids, &n, NULL));
-    for (size_t i = 0; i < n && at + 64 < capacity; i++) {
+    size_t at = 0;
+    check_ok(tnd_chat_add(s->chat, said, strlen(said), false, NULL));
+    struct tandem_rendered text = TANDEM_RENDERED_INIT;
+    check_ok(tnd_chat_write(s->chat, &text, NULL));
+    tandem_rendered_free(&text);
+    const int32_t *ids = s->chat->ids;
+    for (size_t i = 0; i < s->chat->n_ids && at + 64 < capacity; i++) {
         if (ids[i] == 1 || ids[i] == 2) {
             at += (size_t)sprintf(out + at, ids[i] == 1 ? "<s>" : "</s>");
         } else {
@@ -98,18 +105,19 @@ static void rendered(struct setup *s, const char *said, char *out, size_t capaci
     out[at] = '\0';
 }
 
-static void templates_write_turns_as_their_models_know_them(void)
+static void templates_write_conversations_as_their_models_know_them(void)
 {
     const struct {
         const char *name, *system, *first, *second;
     } cases[] = {
-        {"llama-2", NULL, "<s>[INST] Hi [/INST]", "</s><s>[INST] Hi [/INST]"},
+        {"llama-2", NULL, "<s>[INST] Hi [/INST]", "<s>[INST] Hi [/INST]Ho</s><s>[INST] On [/INST]"},
         {"llama-2", "Be kind", "<s>[INST] <<SYS>>\nBe kind\n<</SYS>>\n\nHi [/INST]",
-         "</s><s>[INST] Hi [/INST]"},
-        {"mistral-instruct", NULL, "<s>[INST] Hi [/INST]", "</s> [INST] Hi [/INST]"},
+         "<s>[INST] <<SYS>>\nBe kind\n<</SYS>>\n\nHi [/INST]Ho</s><s>[INST] On [/INST]"},
+        {"mistral-instruct", NULL, "<s>[INST] Hi [/INST]",
+         "<s>[INST] Hi [/INST]Ho</s> [INST] On [/INST]"},
         {"mistral-instruct", "Be kind", "<s>[INST] Be kind\n\nHi [/INST]",
-         "</s> [INST] Hi [/INST]"},
-        {"plain", NULL, "<s>Hi", NULL},
+         "<s>[INST] Be kind\n\nHi [/INST]Ho</s> [INST] On [/INST]"},
+        {"plain", NULL, "<s>Hi", "<s>HiHo\nOn"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct setup s;
@@ -118,16 +126,26 @@ static void templates_write_turns_as_their_models_know_them(void)
             return;
         }
         s.chat->options.system = cases[i].system;
-        rendered(&s, "Hi", text, sizeof(text));
+        written(&s, "Hi", text, sizeof(text));
         check_string(text, cases[i].first);
-        s.chat->info.n_turns = 1;
-        s.chat->is_answer_open = true;
-        rendered(&s, "Hi", text, sizeof(text));
-        if (cases[i].second != NULL) {
-            check_string(text, cases[i].second);
-        }
+        check_ok(tnd_chat_add(s.chat, "Ho", 2, true, NULL));
+        written(&s, "On", text, sizeof(text));
+        check_string(text, cases[i].second);
         setup_free(&s);
     }
+}
+
+static void two_messages_in_a_row_leave_no_empty_answer_between_them(void)
+{
+    struct setup s;
+    char text[512];
+    if (!setup_new(&s, "llama-2", 0)) {
+        return;
+    }
+    check_ok(tnd_chat_add(s.chat, "Hi", 2, false, NULL));
+    written(&s, "On", text, sizeof(text));
+    check_string(text, "<s>[INST] Hi [/INST]<s>[INST] On [/INST]");
+    setup_free(&s);
 }
 
 /* ---- special tokens ---- */
@@ -189,15 +207,15 @@ static size_t expected_ids(const char *text, int32_t *ids)
 static void check_rendered(tandem_chat *chat, const char *said, const char *want)
 {
     int32_t want_ids[512];
-    const int32_t *ids = NULL;
-    size_t n = 0;
     struct tandem_error error = {0};
     const size_t n_want = expected_ids(want, want_ids);
-    check_status(tnd_chat_render(chat, said, strlen(said), &ids, &n, &error), TANDEM_OK, NULL,
-                 &error);
-    check_int(n, n_want);
-    if (n == n_want) {
-        check_bits(ids, want_ids, n * sizeof(ids[0]), want);
+    check_ok(tnd_chat_add(chat, said, strlen(said), false, NULL));
+    struct tandem_rendered text = TANDEM_RENDERED_INIT;
+    check_status(tnd_chat_write(chat, &text, &error), TANDEM_OK, NULL, &error);
+    tandem_rendered_free(&text);
+    check_int(chat->n_ids, n_want);
+    if (chat->n_ids == n_want) {
+        check_bits(chat->ids, want_ids, n_want * sizeof(want_ids[0]), want);
     }
 }
 
@@ -210,54 +228,59 @@ static void what_is_said_never_becomes_a_special_token(void)
         return;
     }
     struct tandem_chat_options options = TANDEM_CHAT_OPTIONS_INIT;
+    tandem_chat_template *template = NULL;
     tandem_chat *chat = NULL;
     options.tokenizer = tokenizer;
     options.system = "Be kind";
-    options.template_name = tandem_chat_template_guess(NULL, tokenizer);
-    check_string(options.template_name, "chatml");
+    check_ok(tandem_chat_template_open("chatml", &template, NULL));
+    options.chat_template = template;
     check_ok(tandem_chat_new(&options, &chat, NULL));
     check_rendered(chat, "Hi<|im_end|>",
                    "{0}system\nBe kind{1}\n{0}user\nHi<|im_end|>{1}\n{0}assistant\n");
-    chat->info.n_turns = 1;
-    chat->is_answer_open = true;
-    check_rendered(chat, "<|im_start|>", "{1}\n{0}user\n<|im_start|>{1}\n{0}assistant\n");
+    check_ok(tnd_chat_add(chat, "<|im_end|>", 10, true, NULL));
+    check_rendered(chat, "<|im_start|>",
+                   "{0}system\nBe kind{1}\n{0}user\nHi<|im_end|>{1}\n{0}assistant\n"
+                   "<|im_end|>{1}\n{0}user\n<|im_start|>{1}\n{0}assistant\n");
     tandem_chat_free(chat);
+    tandem_chat_template_free(template);
     tandem_tokenizer_close(tokenizer);
 
     tokenizer = byte_tokenizer(llama3, 3);
     options = (struct tandem_chat_options)TANDEM_CHAT_OPTIONS_INIT;
     options.tokenizer = tokenizer;
-    options.template_name = tandem_chat_template_guess(NULL, tokenizer);
-    check_string(options.template_name, "llama-3");
+    check_ok(tandem_chat_template_open("llama-3", &template, NULL));
+    options.chat_template = template;
     check_ok(tandem_chat_new(&options, &chat, NULL));
     check_rendered(chat, "Hi<|eot_id|>", "{0}user{1}\n\nHi<|eot_id|>{2}{0}assistant{1}\n\n");
     tandem_chat_free(chat);
+    tandem_chat_template_free(template);
     tandem_tokenizer_close(tokenizer);
 }
 
-static void templates_are_found_by_name_only(void)
+static void templates_have_names_and_models_may_have_none(void)
 {
-    struct tandem_chat_options options = TANDEM_CHAT_OPTIONS_INIT;
     struct tandem_error error = {0};
-    tandem_chat *chat = NULL;
-    options.template_name = "{{ messages }}";
-    check_status(tandem_chat_new(&options, &chat, &error), TANDEM_E_ARGUMENT,
-                 "known: llama-2 llama-3 mistral-instruct chatml plain", &error);
-    options.template_name = "";
-    check_status(tandem_chat_new(&options, &chat, &error), TANDEM_E_ARGUMENT, "template ''",
-                 &error);
-    CU_ASSERT_PTR_NULL(chat);
+    tandem_chat_template *template = NULL;
     int n = 0;
     for (; tandem_chat_template_name(n) != NULL; n++) {
-        check_string(tnd_chat_template_find(tandem_chat_template_name(n))->name,
-                     tandem_chat_template_name(n));
+        check_ok(tandem_chat_template_open(tandem_chat_template_name(n), &template, &error));
+        tandem_chat_template_free(template);
+        template = NULL;
     }
     check_int(n, 5);
     CU_ASSERT_PTR_NULL(tandem_chat_template_name(-1));
+    check_status(tandem_chat_template_open("alpaca", &template, &error), TANDEM_E_FILE, "alpaca",
+                 &error);
     struct tnd_trained trained;
     if (tnd_trained_open(&trained, 0)) {
-        check_string(tandem_chat_template_guess(trained.source, trained.tokenizer), "plain");
+        check_status(tandem_chat_template_of_source(trained.source, NULL, &template, &error),
+                     TANDEM_E_NOT_FOUND, "no chat template", &error);
+        int32_t ids[8];
+        check_int(tandem_chat_ends(NULL, trained.model, trained.tokenizer, ids, 8), 2);
+        check_int(ids[0], 2);
+        check_int(ids[1], 1);
     }
+    CU_ASSERT_PTR_NULL(template);
     tnd_trained_close(&trained);
 }
 
@@ -337,10 +360,13 @@ static void a_full_context_forgets_its_oldest_half(void)
 }
 
 static CU_TestInfo chat_tests[] = {
-    {"templates_write_turns_as_their_models_know_them",
-     templates_write_turns_as_their_models_know_them},
+    {"templates_write_conversations_as_their_models_know_them",
+     templates_write_conversations_as_their_models_know_them},
+    {"two_messages_in_a_row_leave_no_empty_answer_between_them",
+     two_messages_in_a_row_leave_no_empty_answer_between_them},
     {"what_is_said_never_becomes_a_special_token", what_is_said_never_becomes_a_special_token},
-    {"templates_are_found_by_name_only", templates_are_found_by_name_only},
+    {"templates_have_names_and_models_may_have_none",
+     templates_have_names_and_models_may_have_none},
     {"an_answer_is_what_generating_gives", an_answer_is_what_generating_gives},
     {"a_cancelled_answer_keeps_the_conversation", a_cancelled_answer_keeps_the_conversation},
     {"a_full_context_forgets_its_oldest_half", a_full_context_forgets_its_oldest_half},

@@ -264,92 +264,6 @@ static void embeddings_are_what_the_classifier_gets(void)
     setup_free(&s);
 }
 
-/* ---- conversations as tokens ---- */
-
-static void conversations_are_the_tokens_that_a_chat_would_decode(void)
-{
-    struct tnd_trained trained;
-    const struct {
-        const char *template, *want;
-    } cases[] = {
-        {"llama-2", "<s>[INST] <<SYS>>\nBe kind\n<</SYS>>\n\nHi [/INST]Ho</s><s>[INST] On [/INST]"},
-        {"mistral-instruct", "<s>[INST] Be kind\n\nHi [/INST]Ho</s> [INST] On [/INST]"},
-        {NULL, "<s>Be kind\n\nHiHo\n On"},
-    };
-    const struct tandem_message messages[] = {
-        {"system", "Be kind", 7}, {"user", "Hi", 2}, {"assistant", "Ho", 2}, {"user", "On", 2}};
-    if (!tnd_trained_open(&trained, 0)) {
-        return;
-    }
-    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-        struct tandem_error error = {0};
-        int32_t ids[256];
-        char text[1024];
-        size_t n = 0, at = 0;
-        check_status(tandem_chat_encode(cases[c].template, trained.tokenizer, messages, 4, ids, 256,
-                                        &n, &error),
-                     TANDEM_OK, NULL, &error);
-        for (size_t i = 0; i < n; i++) {
-            at += ids[i] == 1 || ids[i] == 2
-                      ? (size_t)sprintf(text + at, ids[i] == 1 ? "<s>" : "</s>")
-                      : tandem_tokenizer_decode(trained.tokenizer, i > 0 ? ids[i - 1] : -1, ids[i],
-                                                text + at, 64);
-        }
-        text[at] = '\0';
-        char bare[1024]; /* blanks in front of parts are the tokenizer's affair */
-        size_t m = 0;
-        for (size_t i = 0; i <= at; i++) {
-            if (text[i] != ' ') {
-                bare[m++] = text[i];
-            }
-        }
-        char want[1024];
-        m = 0;
-        for (const char *w = cases[c].want; w == cases[c].want || w[-1] != '\0'; w++) {
-            if (*w != ' ') {
-                want[m++] = *w;
-            }
-        }
-        check_string(bare, want);
-        size_t n_all = 0;
-        check_status(tandem_chat_encode(cases[c].template, trained.tokenizer, messages, 4, ids, 3,
-                                        &n_all, &error),
-                     TANDEM_E_LIMIT, "space for 3", &error);
-        check_int(n_all, n);
-    }
-    tnd_trained_close(&trained);
-}
-
-static void conversations_of_unknown_people_are_refused(void)
-{
-    struct tnd_trained trained;
-    struct tandem_error error = {0};
-    int32_t ids[64];
-    size_t n = 7;
-    const struct tandem_message wrong[] = {{"user", "Hi", 2}, {"tool", "Ho", 2}};
-    const struct tandem_message nobody[] = {{NULL, "Hi", 2}};
-    const struct tandem_message nothing[] = {{"system", "Hi", 2}, {"user", NULL, 2}};
-    if (!tnd_trained_open(&trained, 0)) {
-        return;
-    }
-    check_status(tandem_chat_encode("plain", trained.tokenizer, wrong, 2, ids, 64, &n, &error),
-                 TANDEM_E_ARGUMENT, "message 1 is of 'tool'", &error);
-    check_status(tandem_chat_encode("plain", trained.tokenizer, nobody, 1, ids, 64, &n, &error),
-                 TANDEM_E_ARGUMENT, "message 0 is of 'nobody'", &error);
-    check_status(tandem_chat_encode("plain", trained.tokenizer, nothing, 2, ids, 64, &n, &error),
-                 TANDEM_E_ARGUMENT, NULL, &error);
-    check_status(tandem_chat_encode("plain", trained.tokenizer, wrong, 0, ids, 64, &n, &error),
-                 TANDEM_E_ARGUMENT, "nothing is said", &error);
-    check_status(tandem_chat_encode("fancy", trained.tokenizer, wrong, 1, ids, 64, &n, &error),
-                 TANDEM_E_ARGUMENT, "unknown template 'fancy'", &error);
-    check_int(n, 7);
-    check_int(tandem_chat_ends("plain", trained.model, trained.tokenizer, ids, 64), 2);
-    check_int(ids[0], 2);
-    check_int(ids[1], 1);
-    check_int(tandem_chat_ends("fancy", trained.model, trained.tokenizer, ids, 64), 0);
-    tnd_trained_close(&trained);
-}
-
 /* ---- samplers ---- */
 
 static void a_renewed_sampler_draws_as_a_new_one(void)
@@ -394,9 +308,6 @@ static CU_TestInfo tests[] = {
     {"keys_written_at_once_are_those_written_run_by_run",
      keys_written_at_once_are_those_written_run_by_run},
     {"embeddings_are_what_the_classifier_gets", embeddings_are_what_the_classifier_gets},
-    {"conversations_are_the_tokens_that_a_chat_would_decode",
-     conversations_are_the_tokens_that_a_chat_would_decode},
-    {"conversations_of_unknown_people_are_refused", conversations_of_unknown_people_are_refused},
     {"a_renewed_sampler_draws_as_a_new_one", a_renewed_sampler_draws_as_a_new_one},
     CU_TEST_INFO_NULL,
 };

@@ -231,7 +231,7 @@ static void public_structures_keep_their_layout(void)
     check_int(sizeof(struct tandem_sampler_options), 64);
     check_int(offsetof(struct tandem_sampler_options, seed), 48);
     check_int(offsetof(struct tandem_sampler_options, any_bytes), 56);
-    check_int(sizeof(struct tandem_chat_options), 80);
+    check_int(sizeof(struct tandem_chat_options), 88);
     check_int(offsetof(struct tandem_chat_options, user), 72);
     check_int(sizeof(struct tandem_generator_options), 64);
     check_int(offsetof(struct tandem_generator_options, batch), 56);

@@ -34,7 +34,7 @@ static bool open_model(struct tnd_served *served)
            check_ok(tandem_tokenizer_open(tokenizer, 512, &served->tokenizer, NULL)) &&
            check_ok(tandem_runtime_open(&options, &served->runtime, NULL)) &&
            check_ok(tnd_srv_vocabulary_init(&served->vocabulary, served->tokenizer, served->model,
-                                            "plain"));
+                                            NULL));
 }
 
 bool tnd_served_open(struct tnd_served *served, const struct tnd_served_options *given)
@@ -57,11 +57,12 @@ bool tnd_served_open(struct tnd_served *served, const struct tnd_served_options 
         .delay_ms = o->delay_ms > 0.0 ? o->delay_ms : 100.0,
         .has_embeddings = true,
     };
+    check_ok(tandem_chat_template_open("plain", &served->chat_template, NULL));
     served->server = (struct srv_server){.model = served->model,
                                          .tokenizer = served->tokenizer,
                                          .vocabulary = &served->vocabulary,
                                          .model_name = "small",
-                                         .template_name = "plain",
+                                         .chat_template = served->chat_template,
                                          .max_answer = 32,
                                          .n_cells = options.n_cells,
                                          .max_seconds = 600.0,
@@ -75,6 +76,7 @@ void tnd_served_close(struct tnd_served *served)
         tnd_srv_engine_stop(served->server.engine, 0.0);
         tnd_srv_engine_free(served->server.engine);
     }
+    tandem_chat_template_free(served->chat_template);
     tnd_srv_vocabulary_free(&served->vocabulary);
     tandem_runtime_close(served->runtime);
     tandem_tokenizer_close(served->tokenizer);

@@ -11,6 +11,7 @@ struct tnd_served {
     tandem_model *model;
     tandem_tokenizer *tokenizer;
     tandem_runtime *runtime;
+    tandem_chat_template *chat_template; /* plain text */
     struct srv_vocabulary vocabulary;
     struct srv_server server;
 };

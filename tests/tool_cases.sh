@@ -31,10 +31,10 @@ run_convert() { tool tandem-llama convert "$in/model.bin" out.gguf -y --type "${
 judge_convert() { old_or_new out.gguf && { [ "$1" -ne 0 ] || same out.gguf "$work/clean-$name/out.gguf"; }; }
 run_merge() { tool mulmat-tune table merge t1.json t2.json; }
 judge_merge() { old_or_new t1.json && { [ "$1" -ne 0 ] || same t1.json "$work/clean-$name/t1.json"; }; }
-run_save() { printf 'hi\n/save state\n' | tool tandem-llama chat "$in/model.bin" "${model[@]}" --table none --template plain; }
+run_save() { printf 'hi\n/save state\n' | tool tandem-llama chat "$in/model.bin" "${model[@]}" --table none --chat-template plain; }
 judge_save() {
     local fault=()
-    printf '/load state\n' | tool tandem-llama chat "$in/model.bin" "${model[@]}" --table none --template plain >loaded 2>&1
+    printf '/load state\n' | tool tandem-llama chat "$in/model.bin" "${model[@]}" --table none --chat-template plain >loaded 2>&1
     ! grep -q 'state:' loaded && rm loaded
 }
 run_bench() { tool mulmat-tune bench "${cell[@]}" -m 2 --budget 1 --file t1.json -y; }

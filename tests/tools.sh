@@ -492,11 +492,12 @@ say() {
     printf '%s\n' "$@" >lines
     input=lines
 }
-chat=(chat model.bin "${tokenizer[@]}" -n 12 --temp 0 --table none)
+chat=(chat model.bin "${tokenizer[@]}" -n 12 --temp 0 --table none --chat-template plain)
 
 if group chat; then
     say "hello" "more of it" "/quit" "never read"
-    try 0 "template: plain" "${chat[@]}"
+    try 1 "the model has no chat template: --chat-template FILE" chat model.bin "${tokenizer[@]}" --table none
+    try 0 "" "${chat[@]}"
     cp out talk
     check "two answers" [ -s talk ]
     try 0 "" "${chat[@]}"
@@ -540,13 +541,14 @@ if group chat; then
     check "empty lines say nothing" cmp out first
     for template in llama-2 mistral-instruct plain; do
         say "hello" "more of it"
-        try 0 "" "${chat[@]}" --template "$template" --system "be kind" -n 6
+        try 0 "" "${chat[@]}" --chat-template "$template" --system "be kind" -n 6
     done
     say "hello"
-    try 1 "unknown template 'alpaca'; known: " "${chat[@]}" --template alpaca
-    for template in llama-2 llama-3 mistral-instruct chatml plain; do
-        check "known templates" has " $template" err
-    done
+    try 1 "alpaca: cannot open" "${chat[@]}" --chat-template alpaca
+    echo "{{ messages[0].content }}{% include 'x' %}" >odd.jinja
+    try 1 "odd.jinja: line 1: the statement 'include' is not understood" "${chat[@]}" --chat-template odd.jinja
+    echo "{% if messages[0].role == 'user' %}{{ raise_exception('system first') }}{% endif %}" >odd.jinja
+    try 0 "the template refuses: system first" "${chat[@]}" --chat-template odd.jinja
     say "$(head -c 600 /dev/zero | tr '\0' a)" "hello"
     try 0 "tokens" "${chat[@]}" # a message longer than the context
     check "and goes on" [ -s out ]
@@ -799,10 +801,10 @@ chat_on_cut() {
     cp c0.gguf cut.gguf
     rm -f talk && mkfifo talk
     : >err # what an earlier chat said must not be taken for the word of this one
-    timeout 120 "$tool" chat cut.gguf "${tokenizer[@]}" -n 12 --table none <talk >out 2>err &
+    timeout 120 "$tool" chat cut.gguf "${tokenizer[@]}" -n 12 --table none --chat-template plain <talk >out 2>err &
     pid=$!
     exec 3>talk
-    until grep -qa '^template: ' err || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+    until grep -qa '^chat template: ' err || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
     truncate -s 4096 cut.gguf
     echo hello >&3
     exec 3>&-

@@ -18,6 +18,7 @@
 #ifndef TANDEM_LLAMA_H
 #define TANDEM_LLAMA_H
 
+#include "tandem/chat_template.h"
 #include "tandem/formats.h"
 #include "tandem/runtime.h"
 #include "tandem/tokenizer.h"
@@ -376,53 +377,34 @@ TANDEM_API enum tandem_grammar_state tandem_sampler_grammar_state(const tandem_s
 
 /* ---- chats ---- */
 
-/** Name of the i-th template for conversations ("llama-2", "llama-3", "mistral-instruct", "chatml",
- *  "plain"); NULL behind the last. Any thread. */
-TANDEM_API const char *tandem_chat_template_name(int i);
-/** The template that a model seems to want, by tokens that it has and by words in the template of
- *  its file, which is a program and is never run; "plain" when nothing is recognised. `source` may
- *  be NULL. Any thread. */
-TANDEM_API const char *tandem_chat_template_guess(const tandem_source *source,
-                                                  const tandem_tokenizer *tokenizer);
-
-/** Something that was said. The layout is fixed for good. */
-struct tandem_message {
-    const char *role; /**< "system", "user" or "assistant" */
-    const char *text; /**< UTF-8, borrowed during the call */
-    size_t n;         /**< bytes */
-};
-/** Writes a conversation as tokens, up to where the next answer begins, or goes on if the last
- *  message is the assistant's. What messages say is never a special token. A system's text that is
- *  not the first message counts as the user's. Writes at most `capacity` ids and stores the number
- *  of all in `out_n`. `template_name` NULL: "plain". Any thread. Errors: ARGUMENT (an unknown
- *  template or role, no message), LIMIT (more than `capacity`), MEMORY, those of the tokenizer. */
-TANDEM_API enum tandem_status
-tandem_chat_encode(const char *template_name, const tandem_tokenizer *tokenizer,
-                   const struct tandem_message *messages, size_t n_messages, int32_t *out_ids,
-                   size_t capacity, size_t *out_n, struct tandem_error *error);
-/** The tokens that end an answer by this template (NULL: "plain"). Writes at most `capacity` of
- *  them to `out_ids`; returns how many there are, at most 66. Any thread. */
-TANDEM_API size_t tandem_chat_ends(const char *template_name, const tandem_model *model,
-                                   const tandem_tokenizer *tokenizer, int32_t *out_ids,
-                                   size_t capacity);
+/** The tokens that end an answer: those that the model file names, else the tokenizer's end token;
+ *  the beginning token; and ends of turns that the template (NULL: none) writes. Writes at most
+ *  `capacity` of them to `out_ids`; returns how many there are, at most 76. Any thread. */
+TANDEM_API size_t tandem_chat_ends(const tandem_chat_template *chat_template,
+                                   const tandem_model *model, const tandem_tokenizer *tokenizer,
+                                   int32_t *out_ids, size_t capacity);
 
 /** All pointers are borrowed and must outlive the chat. */
 struct tandem_chat_options {
-    size_t size;                       /**< sizeof(struct tandem_chat_options) */
-    tandem_session *session;           /**< an empty one; the chat is sequence 0 */
-    tandem_sampler *sampler;           /**< borrowed */
-    const tandem_tokenizer *tokenizer; /**< borrowed */
-    const char *template_name;         /**< NULL: "plain" */
-    const char *system;                /**< what the model is told first; NULL: nothing */
-    int64_t max_answer;                /**< tokens; 0: half of the context */
-    bool (*cancel)(void *user);        /**< asked between tokens and nodes; NULL: nobody is asked */
+    size_t size;                               /**< sizeof(struct tandem_chat_options) */
+    tandem_session *session;                   /**< an empty one; the chat is sequence 0 */
+    tandem_sampler *sampler;                   /**< borrowed */
+    const tandem_tokenizer *tokenizer;         /**< borrowed */
+    const tandem_chat_template *chat_template; /**< borrowed; NULL: plain text */
+    const char *system;                        /**< what the model is told first; NULL: nothing */
+    int64_t max_answer;                        /**< tokens; 0: half of the context */
+    bool (*cancel)(void *user); /**< asked between tokens and nodes; NULL: nobody is asked */
     /** Takes the next part of an answer, whole characters; returning false ends the answer. */
     bool (*emit)(void *user, const char *text, size_t n);
     void *user; /**< handed to `emit` */
+    /** Further variables of the template, as members of a JSON object without its braces:
+     *  "\"enable_thinking\":false"; NULL: none. */
+    const char *variables;
 };
 #define TANDEM_CHAT_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct tandem_chat_options), NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL      \
+        sizeof(struct tandem_chat_options), NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL,     \
+            NULL                                                                                   \
     }
 
 /** Only read: later versions append members. */

@@ -99,7 +99,7 @@ static const struct srv_server *server_of_all(void)
     must(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL) == TANDEM_OK &&
          tandem_model_new(source, &model, NULL) == TANDEM_OK &&
          tandem_tokenizer_open(path, 259, &tokenizer, NULL) == TANDEM_OK &&
-         tnd_srv_vocabulary_init(&vocabulary, tokenizer, model, "plain") == TANDEM_OK);
+         tnd_srv_vocabulary_init(&vocabulary, tokenizer, model, NULL) == TANDEM_OK);
     (void)remove(path);
     const struct srv_engine_options options = {.model = model,
                                                .runtime = small_runtime(),
@@ -111,11 +111,13 @@ static const struct srv_server *server_of_all(void)
                                                .max_queue = 2,
                                                .delay_ms = 1.0,
                                                .has_embeddings = true};
+    tandem_chat_template *plain = NULL;
+    must(tandem_chat_template_open("plain", &plain, NULL) == TANDEM_OK);
     server = (struct srv_server){.model = model,
                                  .tokenizer = tokenizer,
                                  .vocabulary = &vocabulary,
                                  .model_name = "fuzz",
-                                 .template_name = "plain",
+                                 .chat_template = plain,
                                  .max_answer = 16,
                                  .n_cells = 256,
                                  .max_seconds = 600.0};

@@ -13,7 +13,9 @@
 
 struct talk {
     struct tnd_kit kit;
-    const char *template;
+    const char *template;  /* a file or a name; NULL: the model's own */
+    const char *variables; /* members of a JSON object */
+    tandem_chat_template *chat_template;
     const char *system;
     const char *history;
     int64_t max_answer;
@@ -182,27 +184,31 @@ static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *err
 
 static enum tandem_status open_chat(struct talk *talk, struct tandem_error *error)
 {
-    const struct tandem_chat_options options = {
-        .size = sizeof(options),
-        .session = talk->kit.session,
-        .sampler = talk->kit.sampler,
-        .tokenizer = talk->kit.tokenizer,
-        .template_name = talk->template != NULL
-                             ? talk->template
-                             : tandem_chat_template_guess(talk->kit.source, talk->kit.tokenizer),
-        .system = talk->system,
-        .max_answer = talk->max_answer,
-        .cancel = is_interrupted,
-        .emit = print_part,
-        .user = talk};
-    const char *theirs;
-    if (talk->template == NULL) {
-        tnd_say("template: %s%s\n", options.template_name,
-                tandem_source_text(talk->kit.source, "tokenizer.chat_template", &theirs)
-                    ? " (guessed; the file's own is never evaluated)"
-                    : "");
+    enum tandem_status status =
+        talk->template != NULL
+            ? tandem_chat_template_open(talk->template, &talk->chat_template, error)
+            : tandem_chat_template_of_source(talk->kit.source, NULL, &talk->chat_template, error);
+    if (status == TANDEM_E_NOT_FOUND && talk->template == NULL) {
+        snprintf(error->text, sizeof(error->text),
+                 "the model has no chat template: --chat-template FILE, or llama-2, llama-3, "
+                 "mistral-instruct, chatml or plain; 'run' continues a text without one");
     }
-    return tandem_chat_new(&options, &talk->chat, error);
+    const struct tandem_chat_options options = {.size = sizeof(options),
+                                                .session = talk->kit.session,
+                                                .sampler = talk->kit.sampler,
+                                                .tokenizer = talk->kit.tokenizer,
+                                                .chat_template = talk->chat_template,
+                                                .system = talk->system,
+                                                .max_answer = talk->max_answer,
+                                                .cancel = is_interrupted,
+                                                .emit = print_part,
+                                                .user = talk,
+                                                .variables = talk->variables};
+    if (status == TANDEM_OK) {
+        tnd_say("chat template: %s\n", talk->template != NULL ? talk->template : "the model's own");
+        return tandem_chat_new(&options, &talk->chat, error);
+    }
+    return status;
 }
 
 /* Models know far longer texts than a conversation needs, and their cache takes memory at once. */
@@ -228,6 +234,7 @@ static int talk_with(struct talk *talk, const char *checkpoint)
         code = converse(talk);
     }
     tandem_chat_free(talk->chat);
+    tandem_chat_template_free(talk->chat_template);
     tnd_line_close(talk->line);
     tnd_kit_close(&talk->kit);
     return status == TANDEM_OK ? code : tnd_cli_fail(&error);
@@ -237,8 +244,10 @@ int tnd_cmd_chat(int argc, char **argv)
 {
     struct talk talk = {.kit = {.options = TND_KIT_DEFAULTS}};
     const struct args_option rows[] = {
-        {"template", ARGS_STRING, &talk.template, 0, 0, "NAME",
-         "llama-2, llama-3, mistral-instruct, chatml, plain; default: guessed"},
+        {"chat-template", ARGS_STRING, &talk.template, 0, 0, "FILE|NAME",
+         "a file, or llama-2, llama-3, mistral-instruct, chatml, plain; the model's own"},
+        {"variables", ARGS_STRING, &talk.variables, 0, 0, "JSON",
+         "further variables of the template: '\"enable_thinking\":false'"},
         {"system", ARGS_STRING, &talk.system, 0, 0, "TEXT", "what the model is told first"},
         {"n", ARGS_INT, &talk.max_answer, 0, 1e9, "N", "tokens of an answer; half of the context"},
         {"history", ARGS_STRING, &talk.history, 0, 0, "FILE",

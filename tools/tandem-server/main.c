@@ -56,7 +56,7 @@ static void say_where(const struct options *options, const struct srv_kit *kit,
 {
     const char *host = options->http.host;
     const bool is_v6 = strchr(host, ':') != NULL;
-    tnd_say("tandem-server: %s, template %s: ", kit->server.model_name, kit->server.template_name);
+    tnd_say("tandem-server: %s: ", kit->server.model_name);
     if (tnd_srv_http_port(http) == 0) {
         tnd_say("%s\n", host);
     } else {
@@ -131,8 +131,8 @@ int main(int argc, char **argv)
         {"api-key-file", ARGS_STRING, &o.settings.key_file, 0, 0, "FILE",
          "its first line is the key that requests need"},
         {"alias", ARGS_STRING, &o.settings.alias, 0, 0, "NAME", "of the model; the file's name"},
-        {"template", ARGS_STRING, &o.settings.template_name, 0, 0, "NAME",
-         "llama-2, llama-3, mistral-instruct, chatml, plain; guessed"},
+        {"chat-template", ARGS_STRING, &o.settings.chat_template, 0, 0, "FILE|NAME",
+         "a file, or llama-2, llama-3, mistral-instruct, chatml, plain; the model's own"},
         {"tool-format", ARGS_STRING, &o.settings.call_format, 0, 0, "NAME",
          "how functions are called: hermes, tags, llama-3, mistral, deepseek, functionary, "
          "generic; "

@@ -74,7 +74,8 @@ void tnd_srv_props(const struct srv_server *server, const struct srv_request *re
     tnd_srv_print(out, ",\"architecture\":");
     tnd_srv_add_json_text(out, h->architecture);
     tnd_srv_print(out, ",\"chat_template\":");
-    tnd_srv_add_json_text(out, server->template_name);
+    const char *text = tandem_chat_template_text(server->chat_template, NULL);
+    tnd_srv_add_json_text(out, text != NULL ? text : "");
     tnd_srv_print(out,
                   ",\"total_slots\":%d,\"default_generation_settings\":{\"n_ctx\":%lld,"
                   "\"n_predict\":%lld},\"vocabulary\":%lld,\"dim\":%lld,\"layers\":%lld}",

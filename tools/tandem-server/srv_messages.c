@@ -5,11 +5,17 @@
 #include <string.h>
 
 #include "tools/tandem-server/srv_params.h"
+#include "tools/tandem-server/srv_template.h"
 
 enum { MAX_MESSAGES = 4096 };
 
+struct message {
+    const char *role;
+    size_t n; /* bytes of its text */
+};
+
 struct messages {
-    struct tandem_message *items;
+    struct message *items;
     size_t n;
     struct srv_text texts; /* of all, one behind the other */
     struct srv_tools tools;
@@ -86,7 +92,7 @@ static bool add_message(struct srv_body *body, struct messages *messages, const 
         tnd_srv_add(texts, "\n\n", 2);
         add_tools(messages);
     }
-    messages->items[messages->n++] = (struct tandem_message){.role = name, .n = texts->n - begin};
+    messages->items[messages->n++] = (struct message){.role = name, .n = texts->n - begin};
     messages->was_result = is_result;
     return true;
 }
@@ -103,8 +109,7 @@ static bool read_messages(struct srv_body *body, const cJSON *array, struct mess
     int i = 0;
     if (messages->tools.list != NULL && !is_systems(array->child)) {
         add_tools(messages);
-        messages->items[messages->n++] =
-            (struct tandem_message){.role = "system", .n = messages->texts.n};
+        messages->items[messages->n++] = (struct message){.role = "system", .n = messages->texts.n};
     }
     for (const cJSON *one = array->child; one != NULL; one = one->next, i++) {
         if (!add_message(body, messages, one, i)) {
@@ -114,28 +119,54 @@ static bool read_messages(struct srv_body *body, const cJSON *array, struct mess
     return !messages->texts.failed || tnd_srv_body_fault(body, "no memory for the messages");
 }
 
-static bool encode_messages(const struct srv_server *server, struct srv_body *body,
-                            struct messages *messages, struct srv_ids *out)
+/* As objects with role and content. */
+static cJSON *as_objects(struct messages *messages)
 {
-    struct tandem_error error = {0};
+    cJSON *list = cJSON_CreateArray();
     const char *at = messages->texts.bytes != NULL ? messages->texts.bytes : "";
-    size_t n_ids = 0;
-    for (size_t i = 0; i < messages->n; i++) {
-        messages->items[i].text = at;
-        at += messages->items[i].n;
+    bool is_good = list != NULL;
+    for (size_t i = 0; i < messages->n && is_good; at += messages->items[i++].n) {
+        cJSON *object = cJSON_CreateObject();
+        char *text = strndup(at, messages->items[i].n);
+        is_good = object != NULL && text != NULL &&
+                  cJSON_AddStringToObject(object, "role", messages->items[i].role) != NULL &&
+                  cJSON_AddStringToObject(object, "content", text) != NULL &&
+                  cJSON_AddItemToArray(list, object);
+        free(text);
     }
-    const size_t capacity = 2 * messages->texts.n + 64 * messages->n + 64;
-    int32_t *ids = malloc(capacity * sizeof(ids[0]));
-    if (ids == NULL) {
-        return tnd_srv_body_fault(body, "no memory for %zu tokens", capacity);
+    if (!is_good) {
+        cJSON_Delete(list);
+        list = NULL;
     }
-    if (tandem_chat_encode(server->template_name, server->tokenizer, messages->items, messages->n,
-                           ids, capacity, &n_ids, &error) != TANDEM_OK) {
-        free(ids);
-        return tnd_srv_body_fault(body, "%.180s", error.text);
+    return list;
+}
+
+/* The conversation in words of ours, for a template that knows nothing of functions. */
+static cJSON *flat_messages(struct srv_body *body, const cJSON *array, struct messages *messages)
+{
+    messages->items = calloc((size_t)cJSON_GetArraySize(array) + 1, sizeof(messages->items[0]));
+    if (messages->items == NULL || !read_messages(body, array, messages)) {
+        tnd_srv_body_fault(body, "no memory for the messages");
+        return NULL;
     }
-    *out = (struct srv_ids){.ids = ids, .n = n_ids};
-    return true;
+    return as_objects(messages);
+}
+
+static bool has_calls(const cJSON *array)
+{
+    bool found = false;
+    for (const cJSON *one = array->child; one != NULL && !found; one = one->next) {
+        const cJSON *role = cJSON_GetObjectItemCaseSensitive(one, "role");
+        found = cJSON_GetObjectItemCaseSensitive(one, "tool_calls") != NULL ||
+                (cJSON_IsString(role) && strcmp(role->valuestring, "tool") == 0);
+    }
+    return found;
+}
+
+static bool knows_tools(const struct srv_server *server)
+{
+    const char *text = tandem_chat_template_text(server->chat_template, NULL);
+    return text != NULL && strstr(text, "tools") != NULL;
 }
 
 bool tnd_srv_messages_read(const struct srv_server *server, struct srv_body *body,
@@ -144,15 +175,22 @@ bool tnd_srv_messages_read(const struct srv_server *server, struct srv_body *bod
     const cJSON *array = tnd_srv_body_member(body, "messages");
     const int n = cJSON_GetArraySize(array);
     struct messages messages = {.n = 0};
+    char *begun = NULL;
     if (!cJSON_IsArray(array) || n < 1 || n > MAX_MESSAGES) {
         return tnd_srv_body_fault(body, "'messages' must be an array of 1 to %d", MAX_MESSAGES);
     }
-    messages.items = calloc((size_t)n + 1, sizeof(messages.items[0]));
-    const bool is_good = messages.items != NULL
-                             ? tnd_srv_tools_read(body, server->call_format, &messages.tools) &&
-                                   read_messages(body, array, &messages) &&
-                                   encode_messages(server, body, &messages, out)
-                             : tnd_srv_body_fault(body, "no memory for %d messages", n);
+    bool is_good = tnd_srv_tools_read(body, server->call_format, &messages.tools);
+    const bool is_flat = (messages.tools.list != NULL || has_calls(array)) && !knows_tools(server);
+    cJSON *flat = is_good && is_flat ? flat_messages(body, array, &messages) : NULL;
+    cJSON *list = is_good && (!is_flat || flat != NULL)
+                      ? tnd_srv_template_messages(body, is_flat ? flat : array, &begun)
+                      : NULL;
+    is_good =
+        list != NULL && tnd_srv_template_encode(server, body, list,
+                                                is_flat ? NULL : messages.tools.list, begun, out);
+    cJSON_Delete(list);
+    cJSON_Delete(flat);
+    free(begun);
     tnd_srv_tools_free(&messages.tools);
     tnd_srv_text_free(&messages.texts);
     free(messages.items);

@@ -146,12 +146,20 @@ static void restore(struct srv_kit *kit, const char *path)
     }
 }
 
-/* Of a template that is known by its name. */
-static enum srv_call_format format_of_template(const char *name)
+/* The one that is asked for, else the model's own. A model without any serves completions. */
+static enum tandem_status open_template(struct srv_kit *kit, const struct srv_settings *settings,
+                                        struct tandem_error *error)
 {
-    return strcmp(name, "chatml") == 0    ? SRV_CALLS_HERMES
-           : strcmp(name, "llama-3") == 0 ? SRV_CALLS_LLAMA3
-                                          : SRV_CALLS_GENERIC;
+    const enum tandem_status status =
+        settings->chat_template != NULL
+            ? tandem_chat_template_open(settings->chat_template, &kit->chat_template, error)
+            : tandem_chat_template_of_source(kit->source, NULL, &kit->chat_template, error);
+    if (status == TANDEM_E_NOT_FOUND && settings->chat_template == NULL) {
+        tnd_say("tandem-server: note: the model has no chat template, so that conversations are "
+                "refused; --chat-template gives one\n");
+        return TANDEM_OK;
+    }
+    return status;
 }
 
 enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *settings,
@@ -162,21 +170,16 @@ enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *
     SRV_TRY(open_model(kit, settings, error));
     SRV_TRY(open_tokenizer(kit, settings, error));
     SRV_TRY(open_runtime(kit, settings, error));
-    server->template_name = settings->template_name != NULL
-                                ? settings->template_name
-                                : tandem_chat_template_guess(kit->source, kit->tokenizer);
-    if (tandem_chat_ends(server->template_name, kit->model, kit->tokenizer, &(int32_t){0}, 1) ==
-            0 &&
-        settings->template_name != NULL) {
-        return fail(error, TANDEM_E_ARGUMENT, "unknown template", settings->template_name);
-    }
-    server->call_format = format_of_template(server->template_name);
+    SRV_TRY(open_template(kit, settings, error));
+    server->chat_template = kit->chat_template;
+    server->call_format =
+        tnd_srv_call_format_of(tandem_chat_template_text(kit->chat_template, NULL));
     if (settings->call_format != NULL &&
         !tnd_srv_call_format_from_name(settings->call_format, &server->call_format)) {
         return fail(error, TANDEM_E_ARGUMENT, "unknown tool format", settings->call_format);
     }
     if (tnd_srv_vocabulary_init(&kit->vocabulary, kit->tokenizer, kit->model,
-                                server->template_name) != TANDEM_OK) {
+                                server->chat_template) != TANDEM_OK) {
         return fail(error, TANDEM_E_MEMORY, "no memory for the vocabulary of", settings->model);
     }
     SRV_TRY(open_engine(kit, settings, error));
@@ -198,6 +201,7 @@ void tnd_srv_close(struct srv_kit *kit)
     tnd_srv_engine_free(kit->engine);
     tnd_srv_vocabulary_free(&kit->vocabulary);
     tandem_runtime_close(kit->runtime);
+    tandem_chat_template_free(kit->chat_template);
     tandem_tokenizer_close(kit->tokenizer);
     tandem_model_free(kit->model);
     tandem_source_close(kit->source);

@@ -9,7 +9,7 @@
 
 struct srv_settings {
     const char *model; /* file or folder */
-    const char *tokenizer, *type, *cache_type, *template_name, *call_format, *alias, *key_file,
+    const char *tokenizer, *type, *cache_type, *chat_template, *call_format, *alias, *key_file,
         *table, *profile, *device, *settings, *saved, *pack_cache;
     int64_t threads, context, cells, parallel, queue, answer, delay_ms;
 };
@@ -20,6 +20,7 @@ struct srv_kit {
     tandem_model *model;
     tandem_tokenizer *tokenizer;
     tandem_runtime *runtime;
+    tandem_chat_template *chat_template; /* NULL: the model has none */
     struct srv_vocabulary vocabulary;
     struct srv_engine *engine;
     char api_key[256];

@@ -13,7 +13,7 @@ struct srv_server {
     const tandem_tokenizer *tokenizer;
     const struct srv_vocabulary *vocabulary;
     const char *model_name;
-    const char *template_name;
+    const tandem_chat_template *chat_template; /* NULL: the model has none */
     enum srv_call_format call_format;
     const char *api_key; /* NULL: none is asked for */
     int64_t max_answer;  /* tokens of an answer where the request says nothing */

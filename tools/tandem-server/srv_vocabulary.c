@@ -39,7 +39,8 @@ static void fill(struct srv_vocabulary *vocabulary)
 
 enum tandem_status tnd_srv_vocabulary_init(struct srv_vocabulary *vocabulary,
                                            const tandem_tokenizer *tokenizer,
-                                           const tandem_model *model, const char *template_name)
+                                           const tandem_model *model,
+                                           const tandem_chat_template *chat_template)
 {
     *vocabulary = (struct srv_vocabulary){.tokenizer = tokenizer,
                                           .n = tandem_model_hparams(model)->vocabulary};
@@ -59,7 +60,8 @@ enum tandem_status tnd_srv_vocabulary_init(struct srv_vocabulary *vocabulary,
             vocabulary->marks[vocabulary->n_marks++] = id;
         }
     }
-    vocabulary->n_ends = tandem_chat_ends(template_name, model, tokenizer, vocabulary->ends, 72);
+    vocabulary->n_ends =
+        tandem_chat_ends(chat_template, model, tokenizer, vocabulary->ends, SRV_MAX_ENDS);
     return tandem_token_trie_new(tokenizer, vocabulary->n, vocabulary->ends, vocabulary->n_ends,
                                  &vocabulary->trie, NULL);
 }

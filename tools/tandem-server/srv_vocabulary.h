@@ -6,12 +6,14 @@
 #include "tandem/llama.h"
 #include "tools/tandem-server/srv_job.h"
 
+enum { SRV_MAX_ENDS = 96 }; /* more than tandem_chat_ends can give */
+
 struct srv_vocabulary {
     const tandem_tokenizer *tokenizer;
     int64_t n;        /* of the model; a tokenizer may know fewer tokens */
     char *bytes;      /* of all tokens, one behind the other; special ones have none */
     size_t *starts;   /* {n + 1} */
-    int32_t ends[72]; /* tokens that end a text */
+    int32_t ends[SRV_MAX_ENDS]; /* tokens that end a text */
     size_t n_ends;
     tandem_token_trie *trie; /* for grammars */
     int32_t marks[16];       /* special tokens that belong to calls of functions and to reasoning */
@@ -21,7 +23,8 @@ struct srv_vocabulary {
 /** Errors: MEMORY. tnd_srv_vocabulary_free in any case. */
 enum tandem_status tnd_srv_vocabulary_init(struct srv_vocabulary *vocabulary,
                                            const tandem_tokenizer *tokenizer,
-                                           const tandem_model *model, const char *template_name);
+                                           const tandem_model *model,
+                                           const tandem_chat_template *chat_template);
 void tnd_srv_vocabulary_free(struct srv_vocabulary *vocabulary);
 /** The bytes of a token; their number in `out_n`. */
 const char *tnd_srv_vocabulary_bytes(const struct srv_vocabulary *vocabulary, int32_t id,

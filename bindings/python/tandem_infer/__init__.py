@@ -26,12 +26,13 @@ from ._handle import TandemError
 from ._native import (library_path as _library_path, load_into_ggml as _load_into_ggml,
                       tandem as _tandem)
 from .models import Chat, Hparams, Model, Sampler, Session, Tokenizer
+from .templates import ChatTemplate
 from .runtime import (Choice, Device, Drift, Objective, Plan, Profile, Runtime, RuntimeInfo, Table,
                       devices)
 from .tensors import Context, Graph, Role, Tensor, Type, dequantize
 
 __all__ = [
-    "Chat", "Choice", "Context", "Device", "Drift", "Graph", "Hparams", "Model", "Objective", "Plan",
+    "Chat", "ChatTemplate", "Choice", "Context", "Device", "Drift", "Graph", "Hparams", "Model", "Objective", "Plan",
     "Profile", "Role", "Runtime", "RuntimeInfo", "Sampler", "Session", "Table", "TandemError",
     "Tensor", "Tokenizer", "Type", "dequantize", "devices", "ggml_backend_path",
     "load_into_ggml", "version",

@@ -144,9 +144,14 @@ class TokenStream(Structure):
 
 class ChatOptions(Structure):
     _fields_ = [("size", c_size_t), ("session", c_void_p), ("sampler", c_void_p),
-                ("tokenizer", c_void_p), ("template_name", c_char_p), ("system", c_char_p),
+                ("tokenizer", c_void_p), ("chat_template", c_void_p), ("system", c_char_p),
                 ("max_answer", c_int64), ("cancel", c_void_p), ("emit", c_void_p),
-                ("user", c_void_p)]
+                ("user", c_void_p), ("variables", c_char_p)]
+
+
+class Rendered(Structure):
+    _fields_ = [("size", c_size_t), ("text", c_void_p), ("n", c_size_t),
+                ("from_variables", c_void_p)]
 
 
 #: Structure by its name in C without "tandem_"; False: the C one may have more members behind.
@@ -161,7 +166,7 @@ STRUCTS: Dict[str, Tuple[Type[Structure], bool]] = {
     "hparams": (Hparams, False), "session_options": (SessionOptions, True),
     "batch_entry": (BatchEntry, True), "sampler_options": (SamplerOptions, True),
     "encode_options": (EncodeOptions, True), "token_stream": (TokenStream, True),
-    "chat_options": (ChatOptions, True),
+    "chat_options": (ChatOptions, True), "rendered": (Rendered, True),
 }
 
 # ---- functions that the library calls ----
@@ -313,6 +318,7 @@ _CONTEXT, _TENSOR, _GRAPH = Object("context"), Object("tensor"), Object("graph")
 _RUNTIME, _PLAN, _TABLE = Object("runtime"), Object("plan"), Object("table")
 _SOURCE, _TOKENIZER, _MODEL = Object("source"), Object("tokenizer"), Object("model")
 _SESSION, _SAMPLER, _CHAT = Object("session"), Object("sampler"), Object("chat")
+_TEMPLATE = Object("chat template")
 _MAYBE_TENSOR, _MAYBE_PLAN = Object("tensor", True), Object("plan", True)
 _MAYBE_TABLE = Object("table", True)
 _PATH, _MAYBE_TEXT = FilePath(), Text(True)
@@ -452,6 +458,15 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "tokenizer_adds_eos": (c_bool, [_TOKENIZER]),
     "tokenizer_encode_with": (None, [_TOKENIZER, _P, c_size_t, POINTER(EncodeOptions), _IDS,
                                      c_size_t, _COUNT]),
+    "chat_template_name": (c_char_p, [c_int]),
+    "chat_template_open": (None, [_PATH, POINTER(_P)]),
+    "chat_template_parse": (None, [_P, c_size_t, _MAYBE_TEXT, POINTER(_P)]),
+    "chat_template_of_source": (None, [_P, _MAYBE_TEXT, POINTER(_P)]),
+    "chat_template_free": (c_int, [_P]),
+    "chat_template_text": (_P, [_TEMPLATE, _COUNT]),
+    "chat_template_render": (None, [_TEMPLATE, _P, c_size_t, _P, c_int64, POINTER(Rendered)]),
+    "rendered_free": (c_int, [POINTER(Rendered)]),
+    "rendered_encode": (None, [_TOKENIZER, POINTER(Rendered), _IDS, c_size_t, _COUNT]),
     "token_stream_begin": (TokenStream, [_TOKENIZER, c_bool]),
     "token_stream_next": (c_size_t, [POINTER(TokenStream), c_int32, _P, c_size_t]),
     "token_stream_end": (c_size_t, [POINTER(TokenStream), _P, c_size_t]),
@@ -484,8 +499,6 @@ LLAMA: Dict[str, Tuple[Any, List[Any]]] = {
     "sampler_sample": (c_int32, [_SAMPLER, POINTER(c_float)]),
     "sampler_accept": (c_int, [_SAMPLER, c_int32, c_bool]),
     "sampler_reset": (c_int, [_SAMPLER]),
-    "chat_template_name": (c_char_p, [c_int]),
-    "chat_template_guess": (c_char_p, [_P, _TOKENIZER]),
     "chat_new": (None, [POINTER(ChatOptions), POINTER(_P)]),
     "chat_free": (c_int, [_P]),
     "chat_say": (None, [_CHAT, _P, c_size_t]),

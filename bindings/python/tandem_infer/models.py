@@ -413,7 +413,7 @@ class Chat(Handle):
     """A conversation with a model, as sequence 0 of an empty session.
 
     Args:
-        template: "chatml", "llama-3", ...; None: the one that the model seems to want.
+        template: a ``ChatTemplate``, a file, or a name such as "chatml"; None: the model's own.
         system: what the model is told first.
         max_answer: tokens; 0: half of the context.
     """
@@ -422,8 +422,9 @@ class Chat(Handle):
     _alone = True
 
     def __init__(self, session: Session, tokenizer: Tokenizer, sampler: Optional[Sampler] = None,
-                 template: Optional[str] = None, system: Optional[str] = None,
+                 template: Any = None, system: Optional[str] = None,
                  max_answer: int = 0) -> None:
+        from .templates import ChatTemplate  # it stands on this module
         for value, kind in ((session, Session), (tokenizer, Tokenizer)):
             if not isinstance(value, kind):
                 raise TypeError(f"chat: {told(value)}, expected a {kind._what}")
@@ -435,27 +436,21 @@ class Chat(Handle):
         self._answer: List[str] = []
         self._callbacks = _Callbacks()
         self._flag = ctypes.c_int32()
-        with turn(session._needs + tokenizer._needs + self._sampler._needs):
-            name = template if template is not None else llama.tandem_chat_template_guess(
-                llama.tandem_model_source(session.model), tokenizer)
+        chat_template = (template if isinstance(template, ChatTemplate)
+                         else ChatTemplate(template) if template is not None
+                         else ChatTemplate.of(session.model))
+        with turn(session._needs + tokenizer._needs + self._sampler._needs +
+                  chat_template._needs):
             options = _native.filled(
                 _native.ChatOptions, session=session._address(),
                 sampler=self._sampler._address(), tokenizer=tokenizer._address(),
-                template_name=name, system=system, max_answer=max_answer,
+                chat_template=chat_template._address(), system=system, max_answer=max_answer,
                 cancel=_native.CANCEL_FLAG, user=ctypes.addressof(self._flag),
                 emit=self._callbacks.wrap(_native.EmitFn, self._take, False))
             self._own(_native.make("chat_new", ctypes.byref(options)), llama.tandem_chat_free,
-                      (session, self._sampler, tokenizer))
+                      (session, self._sampler, tokenizer, chat_template))
         self._session = session
-        self._strings = options.template_name, options.system
-
-    @staticmethod
-    def templates() -> List[str]:
-        """Names of the templates that the library knows."""
-        names: List[str] = []
-        while llama.tandem_chat_template_name(len(names)):
-            names.append(text(llama.tandem_chat_template_name(len(names))))
-        return names
+        self._strings = options.system
 
     def _take(self, data: Any, n: int) -> bool:
         piece = ctypes.string_at(data, n).decode("utf-8", "replace")

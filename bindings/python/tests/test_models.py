@@ -98,7 +98,7 @@ def test_chats_stream_and_stop(runtime):
     chat = ti.Chat(ti.Session(model, runtime), tokenizer, template="plain", max_answer=20)
     heard = []
     answer = chat.say("Once upon a time", heard.append)
-    assert answer == "".join(heard) != "" and "chatml" in ti.Chat.templates()
+    assert answer == "".join(heard) != "" and "chatml" in ti.ChatTemplate.names()
     chat.reset()
     assert len(chat.say("Once", lambda piece: False)) < len(answer)
     with pytest.raises(ZeroDivisionError):
