@@ -11,13 +11,14 @@ extern CU_SuiteInfo suites_server_requests[];
 extern CU_SuiteInfo suites_server_http[];
 extern CU_SuiteInfo suites_server_limits[];
 extern CU_SuiteInfo suites_server_calls[];
+extern CU_SuiteInfo suites_server_template[];
 extern CU_SuiteInfo suites_server_responses[];
 
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_server_text, suites_server_engine,
-                          suites_server_requests, suites_server_calls, suites_server_responses,
-                          suites_server_limits, suites_server_http, NULL);
+                          suites_server_requests, suites_server_calls, suites_server_template,
+                          suites_server_responses, suites_server_limits, suites_server_http, NULL);
 }
 
 static bool open_model(struct tnd_served *served)

@@ -81,6 +81,7 @@ struct srv_ids {
     size_t n;
     int64_t *ends; /* {n_texts}, malloc'ed; NULL: one text */
     int n_texts;
+    bool is_thinking; /* the prompt ends within <think> */
 };
 
 void tnd_srv_ids_free(struct srv_ids *ids);

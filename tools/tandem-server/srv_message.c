@@ -11,7 +11,8 @@ struct srv_answer_options tnd_srv_message_options(const struct srv_job *job)
     return (struct srv_answer_options){.has_calls = params->tools.list != NULL,
                                        .format = params->tools.format,
                                        .tools = params->tools.list,
-                                       .takes_reasoning = params->takes_reasoning};
+                                       .takes_reasoning = params->takes_reasoning,
+                                       .is_thinking = job->texts.is_thinking};
 }
 
 /* Nine letters and digits, as Mistral's templates want them; FNV-1a over the job's name. */

@@ -183,6 +183,18 @@ static bool append(struct tandem_rendered *rendered, const char *begun)
     return true;
 }
 
+/* Whether the template has opened the reasoning for the model. */
+static bool ends_thinking(const struct tandem_rendered *rendered)
+{
+    static const char mark[] = "<think>";
+    size_t n = rendered->n;
+    while (n > 0 && strchr(" \n\r\t", rendered->text[n - 1]) != NULL) {
+        n--;
+    }
+    return n >= sizeof(mark) - 1 &&
+           memcmp(rendered->text + n - (sizeof(mark) - 1), mark, sizeof(mark) - 1) == 0;
+}
+
 static bool encode(const struct srv_server *server, struct srv_body *body,
                    const struct tandem_rendered *rendered, struct srv_ids *out)
 {
@@ -198,7 +210,7 @@ static bool encode(const struct srv_server *server, struct srv_body *body,
         free(ids);
         return tnd_srv_body_fault(body, "%.180s", error.text);
     }
-    *out = (struct srv_ids){.ids = ids, .n = n};
+    *out = (struct srv_ids){.ids = ids, .n = n, .is_thinking = ends_thinking(rendered)};
     return true;
 }
 
