@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "bridge/ggml/bridge_budget.h"
 #include "bridge/ggml/bridge_compute.h"
 #include "bridge/ggml/bridge_host.h"
 #include "bridge/ggml/bridge_verdicts.h"
@@ -32,7 +33,6 @@ static const int64_t FROM_TOKENS[TOKEN_CLASSES] = {1, 2, 16}; /* of the class */
 static const int64_t FROM_VALUES[SIZE_CLASSES] = {0, INT64_C(1) << 19, INT64_C(1) << 21,
                                                   INT64_C(1) << 23};
 static const int64_t MOST_VALUES_MEASURED = INT64_C(12) << 20; /* time; most caches hold less */
-static const double BUDGET_S = 3;
 static const double UNREST = 1.5;
 static const double CALM_SWITCHES = 2; /* of CPUs taken from us while we measure, and a second */
 static const double CALM_SWITCHES_PER_S = 20;
@@ -55,7 +55,7 @@ struct trial {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct measured measured[THREAD_NUMBERS];
-static double spent_s;
+static struct tnd_bridge_budget budget = {.left_s = 3};
 static struct ggml_object *host_backend;
 
 static double now_s(void)
@@ -260,11 +260,11 @@ static int compare_seconds(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The least of some times; *io_calm becomes false when the middle one is far from it. */
-static double least(double seconds[ROUNDS], bool *io_calm)
+/* The least of n times; *io_calm becomes false when the middle one is far from it. */
+static double least(double seconds[ROUNDS], int n, bool *io_calm)
 {
-    qsort(seconds, ROUNDS, sizeof(seconds[0]), compare_seconds);
-    *io_calm = *io_calm && seconds[ROUNDS / 2] < seconds[0] * UNREST;
+    qsort(seconds, (size_t)n, sizeof(seconds[0]), compare_seconds);
+    *io_calm = *io_calm && seconds[n / 2] < seconds[0] * UNREST;
     return seconds[0];
 }
 
@@ -275,7 +275,9 @@ static double count_switches(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_nivcsw : 0;
 }
 
-/* In turns, so that all meet the same disturbances. */
+/* In turns, so that all meet the same disturbances. One round at least; more of them as far as time
+ * is left: threads that wait for each other next to busy programs take 100 times as long, and only
+ * the clock sees it. */
 static bool race_once(const struct trial *loaded, const struct trial *ours,
                       struct tnd_bridge_times *out)
 {
@@ -284,18 +286,22 @@ static bool race_once(const struct trial *loaded, const struct trial *ours,
     bool is_good = true;
     double switches = count_switches();
     double begin = now_s();
-    for (int i = 0; i < ROUNDS && is_good; i++) {
-        is_good = time_once(loaded, false, &s[0][i], &other_tiny) &&
-                  time_once(ours, false, &s[1][i], &other_tiny) &&
-                  time_once(ours, true, &s[2][i], &s[3][i]);
+    int n = 0;
+    for (double now = begin;
+         n < ROUNDS && is_good && (n == 0 || tnd_budget_allows(&budget, now, (now - begin) / n));
+         n++, now = now_s()) {
+        is_good = time_once(loaded, false, &s[0][n], &other_tiny) &&
+                  time_once(ours, false, &s[1][n], &other_tiny) &&
+                  time_once(ours, true, &s[2][n], &s[3][n]);
     }
     if (is_good) {
         switches = count_switches() - switches;
-        out->is_calm = switches <= CALM_SWITCHES + CALM_SWITCHES_PER_S * (now_s() - begin);
-        out->loaded = least(s[0], &out->is_calm);
-        out->plain = least(s[1], &out->is_calm);
+        out->is_calm =
+            n == ROUNDS && switches <= CALM_SWITCHES + CALM_SWITCHES_PER_S * (now_s() - begin);
+        out->loaded = least(s[0], n, &out->is_calm);
+        out->plain = least(s[1], n, &out->is_calm);
         bool is_calm_at_all = out->is_calm;
-        out->ours = least(s[2], &out->is_calm) + least(s[3], &is_calm_at_all);
+        out->ours = least(s[2], n, &out->is_calm) + least(s[3], n, &is_calm_at_all);
     }
     return is_good;
 }
@@ -305,8 +311,14 @@ static bool race(const struct trial *loaded, const struct trial *ours, struct tn
 {
     bool is_good = compute(ours, true) == GGML_STATUS_SUCCESS; /* packs and plans */
     out->is_calm = false;
+    double race_s = 0;
     for (int i = 0; i < MOST_RACES && is_good && !out->is_calm; i++) {
+        const double begin = now_s();
+        if (i > 0 && !tnd_budget_allows(&budget, begin, race_s)) {
+            break;
+        }
         is_good = race_once(loaded, ours, out);
+        race_s = now_s() - begin;
     }
     return is_good;
 }
@@ -357,10 +369,18 @@ static void measure(struct measured *of_threads, struct tnd_bridge_verdict *verd
     struct tnd_bridge_times times[TOKEN_CLASSES];
     bool is_good = true;
     bool is_calm = true; /* else it serves now and is measured anew by the next process */
-    double begin = now_s();
+    double class_s = 0;
+    tnd_budget_begin(&budget, now_s());
     for (int i = 0; i < TOKEN_CLASSES && is_good; i++) {
-        like.m = TOKENS[i];
-        is_good = measure_one(cpu, &like, &times[i]);
+        const double begin = now_s();
+        if (i > 0 && !tnd_budget_allows(&budget, begin, class_s)) {
+            times[i] = times[i - 1]; /* fewer tokens must do */
+            times[i].is_calm = false;
+        } else {
+            like.m = TOKENS[i];
+            is_good = measure_one(cpu, &like, &times[i]);
+            class_s = now_s() - begin;
+        }
         is_calm = is_calm && is_good && times[i].is_calm;
     }
     if (is_good) {
@@ -370,7 +390,7 @@ static void measure(struct measured *of_threads, struct tnd_bridge_verdict *verd
         verdict->is_calm = is_calm;
         tnd_verdicts_save(of_threads->fingerprint, &of_threads->verdicts);
     }
-    spent_s += now_s() - begin;
+    tnd_budget_end(&budget, now_s());
 }
 
 /* ---- what is known from before ---- */
@@ -474,7 +494,7 @@ static const struct tnd_bridge_verdict *verdict_on(const struct tnd_product *pro
     int kind = tnd_verdicts_kind(product->n_experts > 0, product->k);
     int size = size_class(product);
     struct tnd_bridge_verdict *own = &of_threads->verdicts.of[kind][product->type][size];
-    if (!own->is_known && cpu != NULL && spent_s < BUDGET_S &&
+    if (!own->is_known && cpu != NULL && tnd_budget_is_left(&budget) &&
         open_host_backend(cpu, of_threads->n_threads)) {
         measure(of_threads, own, cpu, product);
     }

@@ -513,6 +513,7 @@ static void threads_are_chosen_by_what_they_gain(void)
     CHECK(a_crowded_host_begins_with_threads_that_sleep(), "crowded");
     CHECK(without_a_team_it_is_never_chosen(), "no team");
     CHECK(pauses_of_the_host_do_not_count(), "pauses");
+    CHECK(measuring_keeps_to_its_time_whatever_a_trial_takes(), "time of measuring");
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
  * it. */
 #include "tests/bridge/pace.h"
 
+#include "bridge/ggml/bridge_budget.h"
 #include "bridge/ggml/bridge_pace.h"
 
 struct machine {
@@ -107,6 +108,29 @@ bool pauses_of_the_host_do_not_count(void)
             return false;
         }
         tnd_pace_pause(&machine.pace);
+    }
+    return true;
+}
+
+/* Kinds of products are measured one after the other, each in rounds of equal length, 6 at most of
+ * each of 3 numbers of tokens. */
+bool measuring_keeps_to_its_time_whatever_a_trial_takes(void)
+{
+    for (double round_s = 1e-4; round_s < 1; round_s *= 1.3) {
+        struct tnd_bridge_budget budget = {.left_s = 3};
+        double now_s = 100;
+        int n_kinds = 0;
+        for (; n_kinds < 50 && tnd_budget_is_left(&budget); n_kinds++) {
+            tnd_budget_begin(&budget, now_s);
+            for (int i = 0; i < 18; i++) {
+                now_s += i == 0 || tnd_budget_allows(&budget, now_s, round_s) ? round_s : 0;
+            }
+            tnd_budget_end(&budget, now_s);
+        }
+        const bool is_quick = 18 * round_s * 50 < 3;
+        if (now_s > 103 + 1e-9 || n_kinds == 0 || (is_quick && n_kinds < 50)) {
+            return false;
+        }
     }
     return true;
 }

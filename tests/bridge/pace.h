@@ -13,5 +13,6 @@ bool a_busy_program_moves_it_to_one_thread_and_back(void);
 bool a_crowded_host_begins_with_threads_that_sleep(void);
 bool without_a_team_it_is_never_chosen(void);
 bool pauses_of_the_host_do_not_count(void);
+bool measuring_keeps_to_its_time_whatever_a_trial_takes(void);
 
 #endif
