@@ -338,6 +338,9 @@ enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source
                                              out_is_model, error);
         tnd_file_close(&file);
     }
+    if (status == TANDEM_OK && *out_is_model && beside(path, "", name)) {
+        status = tnd_hf_chat_templates(name, source, error);
+    }
     return status;
 }
 

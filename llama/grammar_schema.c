@@ -21,7 +21,8 @@ static const char constraints[] =
 static bool is_of(const char *words, const struct tnd_json_value *member)
 {
     char word[40];
-    if (member->name_n > sizeof(word) - 3 || strchr(member->name, '|') != NULL) {
+    if (member->name == NULL || member->name_n > sizeof(word) - 3 ||
+        strchr(member->name, '|') != NULL) { /* (items of a list have no names) */
         return false;
     }
     snprintf(word, sizeof(word), "|%s|", member->name);

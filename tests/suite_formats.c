@@ -19,6 +19,7 @@ extern CU_SuiteInfo suites_formats_onnx_rules[];
 extern CU_SuiteInfo suites_formats_onnx_shape[];
 extern CU_SuiteInfo suites_formats_safetensors[];
 extern CU_SuiteInfo suites_formats_synth[];
+extern CU_SuiteInfo suites_formats_template[];
 extern CU_SuiteInfo suites_formats_tokenizer[];
 extern CU_SuiteInfo suites_formats_tokenizer_files[];
 extern CU_SuiteInfo suites_formats_tokenizer_judged[];
@@ -39,5 +40,5 @@ int main(int argc, char **argv)
         suites_formats_experts, suites_formats_npy, suites_formats_npz, suites_formats_sound,
         suites_formats_onnx_math, suites_formats_onnx_attention, suites_formats_onnx_reader,
         suites_formats_onnx_recurrent, suites_formats_onnx_reduce, suites_formats_onnx_shape,
-        suites_formats_onnx_rules, NULL);
+        suites_formats_onnx_rules, suites_formats_template, NULL);
 }

@@ -294,6 +294,7 @@ static void keywords_that_are_not_understood_are_named(void)
         {"{", "no JSON"},
         {"{\"type\":\"objekt\"}", "unknown 'type' objekt"},
         {"{\"not\":{}}", "'not' is not supported"},
+        {"[\"sye\"]", "schema"}, /* (the names of a list's items were read) */
         {"{\"type\":\"array\",\"contains\":{}}", "'contains'"},
         {"{\"type\":\"array\",\"uniqueItems\":true}", "'uniqueItems'"},
         {"{\"type\":\"number\",\"multipleOf\":3}", "'multipleOf'"},

@@ -545,6 +545,14 @@ if group chat; then
     done
     say "hello"
     try 1 "alpaca: cannot open" "${chat[@]}" --chat-template alpaca
+    mkdir -p talks && cp hf/* talks/ 2>/dev/null
+    rm -f talks/chat_template.jinja
+    echo '{"chat_template":[{"name":"rag","template":"never"},{"name":"default","template":"{{ raise_exception(\"of the folder\") }}"}]}' >talks/tokenizer_config.json
+    try 0 "the template refuses: of the folder" chat talks "${tokenizer[@]}" -n 2 --table none
+    try 0 "" convert talks talks.gguf "${tokenizer[@]}" -y
+    try 0 "the template refuses: of the folder" chat talks.gguf "${tokenizer[@]}" -n 2 --table none
+    echo '{{ raise_exception("of the file") }}' >talks/chat_template.jinja
+    try 0 "the template refuses: of the file" chat talks "${tokenizer[@]}" -n 2 --table none
     echo "{{ messages[0].content }}{% include 'x' %}" >odd.jinja
     try 1 "odd.jinja: line 1: the statement 'include' is not understood" "${chat[@]}" --chat-template odd.jinja
     echo "{% if messages[0].role == 'user' %}{{ raise_exception('system first') }}{% endif %}" >odd.jinja
