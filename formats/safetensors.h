@@ -51,8 +51,8 @@ enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const 
 enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source *source,
                                                  bool *out_is_model, struct tandem_error *error);
 /** hf_chat_template.c: chat templates of the files in a folder (its path with the last slash, or
- *  "") become the values tokenizer.chat_template and tokenizer.chat_template.NAME. Files that cannot
- *  be read give none. Errors: MEMORY. */
+ *  "") become the values tokenizer.chat_template and tokenizer.chat_template.NAME. Files that
+ *  cannot be read give none. Errors: MEMORY. */
 enum tandem_status tnd_hf_chat_templates(const char *folder, tandem_source *source,
                                          struct tandem_error *error);
 /** hf_quantized.c: refuses the object that says by what, and in how many bits, weights are

@@ -108,8 +108,8 @@ if group usage; then
     done
     try 2 "needs a tokenizer" tokenize
     try 2 "OUT.gguf is missing" synth
-    try 2 "convert: IN OUT.gguf is missing" convert
-    try 2 "convert: IN OUT.gguf is missing" convert model.bin
+    try 2 "convert: IN is missing" convert
+    try 2 "convert: OUT.gguf is missing" convert model.bin
     try 2 "-n needs a value: N" run model.bin -n
     try 2 "-n 'five': expected a whole number" run model.bin -n five
     try 2 "-temp '0.5x': expected a number" run model.bin --temp 0.5x
@@ -576,7 +576,7 @@ if group interrupt; then
     # sent when its first byte is there.
     try 0 "tensors" synth -y slow.gguf --shape 1024,2816,6,8,8,300 --type f32 --context 4096
     mkfifo to from
-    "$tool" chat slow.gguf "${tokenizer[@]}" -n 3000 --seed 3 --table none --profile cpu --threads 1 \
+    "$tool" chat slow.gguf "${tokenizer[@]}" --chat-template plain -n 3000 --seed 3 --table none --profile cpu --threads 1 \
         <to >from 2>err &
     pid=$!
     exec 3>to 4<from
@@ -703,13 +703,15 @@ if group table; then
     XDG_CACHE_HOME=$work/else "$tune" bench --model 64x64 --type q8_0 -m 1,8 --budget 1 --file other.json -y >/dev/null 2>&1
     try 0 "which covers none of the products: by the rule" bench model.bin --prompt 8 --gen 2 --repeat 1 --table other.json
     try 0 "no timing table" run model.bin "${tokenizer[@]}" -n 3 --temp 0
-    check "how to make one" has "mulmat-tune bench --model 256x256,64x256,512x256,256x512,300x256 --type f32" err
+    if [ "$(nproc)" -gt 4 ]; then # elsewhere a table brings nothing
+        check "how to make one" has "mulmat-tune bench --model 256x256,64x256,512x256,256x512,300x256 --type f32" err
+    fi
     "$tune" bench --model 256x256,512x256 --type f32 -m 1,8 --budget 1 >/dev/null 2>err
     check "mulmat-tune measures" [ $? -eq 0 ]
     try 0 "timing table: $work/cache" run model.bin "${tokenizer[@]}" -n 3 --temp 0
     check "no note" lacks "no timing table" err
     say "hello"
-    try 0 "timing table: $work/cache" chat model.bin "${tokenizer[@]}" -n 3
+    try 0 "timing table: $work/cache" chat model.bin "${tokenizer[@]}" --chat-template plain -n 3
     input=/dev/null
     try 0 "planned by the table $work/cache" bench model.bin --prompt 8 --gen 2 --repeat 1
     try 0 "planned by the table" bench model.bin --prompt 8 --gen 2 --repeat 1
