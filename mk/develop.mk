@@ -31,6 +31,14 @@ check-fast: ## before each commit, a few minutes: the suites with little effort,
 soak: ## hours of attacks: JOBS="fuzz ..." selects, SECONDS_EACH=N or MINUTES=N limits each job
 	@bash tools/dev/soak.sh $(JOBS)
 
+mutants: ## N=20 SEED=1: plant N random single changes, and tell which no suite finds
+	@bash tools/dev/mutants.sh random $(or $(N),20) $(or $(SEED),1)
+
+# Each suite with the rooms that it links.
+.PHONY: mutants suite-rooms
+suite-rooms:
+	@$(foreach s,$(ALL_SUITES),echo $(s) $(or $($(s)_ARCH),report $(llama_ARCH));)
+
 docs: tools $(BUILD)/make-models ## check the documents (links, commands, spelling) and make a site of them in build/docs
 	@bash tools/dev/docs.sh $(BIN) $(BUILD)/make-models
 judges: lib tools bridge ## other libraries judge ours, fetched from the Python index: JOBS="models tokenizers quants trained bridge python server"
