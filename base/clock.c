@@ -19,9 +19,7 @@ static uint64_t real_now_ns(const struct tnd_clock *clock)
 static void real_wait_until_ns(const struct tnd_clock *clock, uint64_t when_ns)
 {
     (void)clock;
-    struct timespec when;
-    when.tv_sec = (time_t)(when_ns / NS_PER_S);
-    when.tv_nsec = (long)(when_ns % NS_PER_S);
+    const struct timespec when = tnd_timespec(when_ns);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR) {
     }
 }

@@ -5,6 +5,7 @@
 #define TND_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 /** A clock; implementations embed it as their first member. Any thread. */
 struct tnd_clock {
@@ -16,6 +17,13 @@ struct tnd_clock {
 
 /** The machine's monotonic clock. */
 const struct tnd_clock *tnd_clock_real(void);
+
+/** A time of the monotonic clock as the system wants it. */
+static inline struct timespec tnd_timespec(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
+}
 
 /** CPU time of the calling thread: what it ran, not what it waited for a CPU. */
 uint64_t tnd_thread_cpu_ns(void);

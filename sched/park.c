@@ -20,8 +20,7 @@ enum {
     YIELD_EVERY = 256,
     CROWDED_POLLS = 40,
     CROWDED_YIELDS = 8,
-    RECHECK_NS = 50 * 1000 * 1000,
-    NS_PER_S = 1000 * 1000 * 1000
+    RECHECK_NS = 50 * 1000 * 1000
 };
 
 bool tnd_condition_init(pthread_cond_t *cond)
@@ -44,11 +43,9 @@ static uint64_t now_ns(void)
 /* Not longer than until the next re-check. */
 static void wait_until_ns(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t when_ns)
 {
-    struct timespec when;
-    uint64_t recheck_ns = now_ns() + RECHECK_NS;
+    const uint64_t recheck_ns = now_ns() + RECHECK_NS;
     when_ns = when_ns < recheck_ns ? when_ns : recheck_ns;
-    when.tv_sec = (time_t)(when_ns / NS_PER_S);
-    when.tv_nsec = (long)(when_ns % NS_PER_S);
+    const struct timespec when = tnd_timespec(when_ns);
     pthread_cond_timedwait(cond, mutex, &when);
 }
 

@@ -169,13 +169,16 @@ static bool is_listed(const struct selection *chosen, const int64_t shape[2])
 
 static void choose_shape(struct selection *chosen, const int64_t shape[2])
 {
+    if (chosen->n_shapes == 4096 || is_listed(chosen, shape)) {
+        return;
+    }
     bool useful = false;
     for (int p = 0; p < chosen->table->n_profiles && !useful; p++) {
         const struct tnd_table_profile *profile = &chosen->table->profiles[p];
         useful =
             fits_format(profile) && !uses_packed(profile) && is_measured(chosen, shape, profile);
     }
-    if (useful && chosen->n_shapes < 4096 && !is_listed(chosen, shape)) {
+    if (useful) {
         chosen->shapes[chosen->n_shapes][0] = shape[0];
         chosen->shapes[chosen->n_shapes][1] = shape[1];
         chosen->n_shapes++;
@@ -197,8 +200,7 @@ static void choose_shapes(struct selection *chosen)
     }
     for (int i = 0; i < table->n_curves; i++) {
         const struct tnd_curve_key *key = &table->curves[i].key;
-        if (key->type == chosen->type && is_product(key) &&
-            (i == 0 || tnd_curve_key_compare_shape(key, &table->curves[i - 1].key) != 0)) {
+        if (key->type == chosen->type && is_product(key)) {
             const int64_t shape[2] = {key->n, key->k};
             choose_shape(chosen, shape);
         }

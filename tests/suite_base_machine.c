@@ -122,6 +122,17 @@ static void the_virtual_clock_moves_only_when_told(void)
     check_int(face->thread_ns(face), 400);
 }
 
+static void a_time_is_split_into_seconds_and_their_rest(void)
+{
+    static const uint64_t ns[][3] = {
+        {0, 0, 0}, {999999999, 0, 999999999}, {1000000000, 1, 0}, {2500000000, 2, 500000000}};
+    for (size_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
+        const struct timespec time = tnd_timespec(ns[i][0]);
+        check_int(time.tv_sec, ns[i][1]);
+        check_int(time.tv_nsec, ns[i][2]);
+    }
+}
+
 static void the_real_clock_never_goes_back_and_waits_long_enough(void)
 {
     const struct tnd_clock *clock = tnd_clock_real();
@@ -445,6 +456,7 @@ CU_TestInfo tnd_tests_base_machine[] = {
     {"options_of_other_sizes_are_understood_or_refused",
      options_of_other_sizes_are_understood_or_refused},
     {"the_virtual_clock_moves_only_when_told", the_virtual_clock_moves_only_when_told},
+    {"a_time_is_split_into_seconds_and_their_rest", a_time_is_split_into_seconds_and_their_rest},
     {"the_real_clock_never_goes_back_and_waits_long_enough",
      the_real_clock_never_goes_back_and_waits_long_enough},
     {"levels_mask_cpu_features", levels_mask_cpu_features},

@@ -100,6 +100,14 @@ static void damaged_archives_are_refused(void)
     copy[first + 46 + 2] = 'm';
     check_refused(copy, n, TANDEM_E_FORMAT, "no NAME.npy");
     memcpy(copy, bytes, n);
+    copy[first + 46] = '\0'; /* a name of no letters before its end */
+    check_refused(copy, n, TANDEM_E_FORMAT, "no NAME.npy");
+    memcpy(copy, bytes, n);
+    memmove(copy + first + 46, copy + first + 47, n - first - 47); /* nothing but ".npy" */
+    copy[first + 28] = 4;
+    copy[n - 1 - 22 + 12]--; /* bytes of the directory */
+    check_refused(copy, n - 1, TANDEM_E_FORMAT, "no NAME.npy");
+    memcpy(copy, bytes, n);
     copy[first + 20 + 4 + 3] = copy[first + 20 + 3] = 0x7F; /* sizes of 2 GiB */
     check_refused(copy, n, TANDEM_E_TRUNCATED, "data of an entry");
     free(copy);

@@ -25,6 +25,8 @@ static const struct onnx_case shapes[] = {
     {"Flatten", 13, "axis=4", {X6}, {"!axis 4 of 2"}},
     {"Squeeze", 13, "", {"float32[1,2,1] 1 2", "int64[1] -1"}, {"float32[1,2] 1 2"}},
     {"Squeeze", 13, "", {X6, "int64[1] 0"}, {"!has 2 values, expected 1"}},
+    {"Squeeze", 13, "", {"float32[1,2,1] 1 2"}, {"float32[2] 1 2"}},
+    {"Squeeze", 13, "", {"float32[1,2,1] 1 2", "int64[0]"}, {"float32[1,2,1] 1 2"}},
     {"Unsqueeze", 11, "axes=[0,-1]", {"float32[2] 1 2"}, {"float32[1,2,1] 1 2"}},
     {"Unsqueeze", 13, "", {"float32[2] 1 2", "int64[2] 0 0"}, {"!axis 0 twice"}},
     {"Transpose", 13, "", {X6}, {"float32[3,2] 1 4 2 5 3 6"}},

@@ -103,6 +103,27 @@ static void linear_builders_refuse_what_does_not_fit(void)
     tandem_context_free(o.c);
 }
 
+/* Many values of K and one of N: what holds a row is as long as K. */
+static void experts_of_one_long_row_are_their_sum(void)
+{
+    enum { LONG = 1 << 16 };
+    tandem_context *c = ggml_context();
+    tandem_tensor *w = ggml_ramp(c, 0.0f, LONG, 1, 2, 0);
+    tandem_tensor *x = ggml_ramp(c, 0.0f, LONG, 1, 1, 0);
+    tandem_tensor *ids = tandem_tensor_new(c, TANDEM_TYPE_I32, 2, (int64_t[]){1, 1});
+    float *weights = tandem_tensor_data(w), *values = tandem_tensor_data(x);
+    for (int i = 0; i < LONG; i++) {
+        weights[LONG + i] = 2.0f;
+        values[i] = 1.0f;
+    }
+    *(int32_t *)tandem_tensor_data(ids) = 1;
+    tandem_tensor *y = tandem_mul_mat_id(c, w, x, ids);
+    if (ggml_compute_one(c, y)) {
+        CU_ASSERT_EQUAL(*(float *)y->data, 2.0f * LONG);
+    }
+    tandem_context_free(c);
+}
+
 static void experts_builders_refuse_what_does_not_fit(void)
 {
     struct operands o = {.c = ggml_context()};
@@ -593,6 +614,7 @@ static CU_TestInfo op_tests[] = {
      layout_and_custom_builders_refuse_what_does_not_fit},
     {"results_too_large_for_integers_are_refused", results_too_large_for_integers_are_refused},
     {"products_and_rows_follow_their_formulas", products_and_rows_follow_their_formulas},
+    {"experts_of_one_long_row_are_their_sum", experts_of_one_long_row_are_their_sum},
     {"experts_builders_refuse_what_does_not_fit", experts_builders_refuse_what_does_not_fit},
     {"experts_follow_their_formulas", experts_follow_their_formulas},
     {"weights_of_every_type_are_decoded", weights_of_every_type_are_decoded},

@@ -154,6 +154,24 @@ static void a_huge_budget_ends_when_everything_is_certain(void)
     end();
 }
 
+/* Points at 8 (visited twice: certain), 16 and 32 (once: 4 % uncertain) on a straight line, whose gaps
+ * are 3 % uncertain: the median is that of a gap. */
+static void the_median_uncertainty_counts_gaps_and_points(void)
+{
+    static const int64_t m[] = {8, 32, 16, 8};
+    struct tnd_adapt_state state;
+    add_line(0, 0, 1, 0, 10);
+    begin(false, 0.02);
+    for (int i = 0; i < 4; i++) {
+        const struct tnd_adapt_cell cell = {.line = 0, .m = m[i]};
+        const struct tnd_stage_time total = {10 * (double)m[i], 0, 1};
+        check_ok(tnd_adapt_done(adapt, &cell, &total));
+    }
+    check_ok(tnd_adapt_state(adapt, &state));
+    CU_ASSERT_DOUBLE_EQUAL(state.median_uncertainty, 0.03, 1e-9);
+    end();
+}
+
 static void m_are_added_where_the_curve_bends_or_another_way_wins(void)
 {
     add_line(0, 0, 1, 100, 10); /* straight */
@@ -301,6 +319,8 @@ static CU_TestInfo tests[] = {
     {"few M come first and all ways are compared", few_m_come_first_and_all_ways_are_compared},
     {"a huge budget ends when everything is certain",
      a_huge_budget_ends_when_everything_is_certain},
+    {"the median uncertainty counts gaps and points",
+     the_median_uncertainty_counts_gaps_and_points},
     {"M are added where the curve bends or another way wins",
      m_are_added_where_the_curve_bends_or_another_way_wins},
     {"spare time goes to what is called most and is least certain",

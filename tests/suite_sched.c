@@ -10,5 +10,5 @@ int main(int argc, char **argv)
                           suites_sched_expand, suites_sched_topology, suites_sched_devices,
                           suites_sched_plan_text, suites_sched_random, suites_sched_wave,
                           suites_sched_waiting, suites_sched_fuse, suites_sched_chunks,
-                          suites_sched_stream, suites_sched_numa, NULL);
+                          suites_sched_stream, suites_sched_numa, suites_sched_residency, NULL);
 }

@@ -25,6 +25,7 @@ extern CU_SuiteInfo suites_sched_waiting[];
 extern CU_SuiteInfo suites_sched_fuse[];
 extern CU_SuiteInfo suites_sched_chunks[];
 extern CU_SuiteInfo suites_sched_numa[];
+extern CU_SuiteInfo suites_sched_residency[];
 extern CU_SuiteInfo suites_sched_stream[];
 
 enum { FAKE_MAX_EVENTS = 256, FAKE_MAX_TICKETS = 1024 };

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/dl.h"
 #include "base/fork.h"
 
@@ -86,7 +87,8 @@ enum surroundings {
     TOO_NARROW
 };
 
-#define MIB ((size_t)1 << 20)
+#define RECHECK_NS (20u * 1000 * 1000)
+#define MIB        ((size_t)1 << 20)
 
 static bool has_addresses(size_t bytes)
 {
@@ -314,13 +316,8 @@ static void init_condition(void)
  * program. */
 static void wait_for_change(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 20 * 1000 * 1000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
+    const struct tnd_clock *clock = tnd_clock_real();
+    const struct timespec until = tnd_timespec(clock->now_ns(clock) + RECHECK_NS);
     pthread_cond_timedwait(&entrance.changed, &entrance.lock, &until);
 }
 
