@@ -2,7 +2,8 @@
  * usage: draw-mutants SEED N FILE...        (tools/dev/mutants.sh)
  * Draws N different single changes of C sources by a seed: first a kind, then a place among all
  * places of that kind. A line each: file, line, column (from 1), length, new text, kind; separated
- * by tabs. The sources are formatted by clang-format, so a binary operator stands between blanks. */
+ * by tabs. The sources are formatted by clang-format, so a binary operator stands between
+ * blanks. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -154,8 +154,8 @@ static void a_huge_budget_ends_when_everything_is_certain(void)
     end();
 }
 
-/* Points at 8 (visited twice: certain), 16 and 32 (once: 4 % uncertain) on a straight line, whose gaps
- * are 3 % uncertain: the median is that of a gap. */
+/* Points at 8 (visited twice: certain), 16 and 32 (once: 4 % uncertain) on a straight line, whose
+ * gaps are 3 % uncertain: the median is that of a gap. */
 static void the_median_uncertainty_counts_gaps_and_points(void)
 {
     static const int64_t m[] = {8, 32, 16, 8};
