@@ -202,7 +202,7 @@ printf "root:x:0:0\n" >encoder.txt
 try 1 "encoder.txt: no ONNX model, or a damaged one: " inspect encoder.txt
 try 1 "no spectrogram" transcribe $model decoder.onnx "$sounds/pcm16"
 try 1 "expected RIFF" transcribe encoder.onnx decoder.onnx encoder.onnx
-try 2 "SOUND" transcribe encoder.onnx
+try 2 "DECODER.onnx is missing" transcribe encoder.onnx
 
 # ---- svg: a plain layout, graphviz's, and a graphviz that fails ----
 try 0 ">as the model has it: 1 operation</text>" svg $model --plain
