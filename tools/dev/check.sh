@@ -6,9 +6,10 @@
 #        check.sh list         prints the names of all jobs
 # Runs independent jobs side by side, each with its own build tree and its own log in build/check/. Says
 # at once how long that may take, every 20 s what is running, then CUnit's summaries, and at the end each
-# test that failed once, whatever number of checks and variants it failed in. The last line is "N passed,
-# N failed, N skipped": tests of all variants, and one for each job without tests. SIGINT and SIGTERM end
-# all jobs; what was done until then is summed up.
+# test that failed once, whatever number of checks and variants it failed in. A job that takes longer than
+# JOB_LIMIT (25) minutes is ended and has failed. The last line is "N passed, N failed, N skipped": tests
+# of all variants, and one for each job without tests. SIGINT and SIGTERM end all jobs; what was done
+# until then is summed up.
 set -u
 cd "$(dirname "$0")/../.."
 cores=$(nproc)
@@ -16,6 +17,7 @@ lanes=${LANES:-$((cores < 8 ? 2 : 4))}
 make_jobs=$(((cores + lanes - 1) / lanes))
 logs=build/check
 fuzz_seconds=${FUZZ_SECONDS:-5}
+job_limit=$((${JOB_LIMIT:-25} * 60))
 mkdir -p "$logs"
 
 # Each job is a make of its own: nothing of the make that called us is handed on.
@@ -167,7 +169,7 @@ if [ -r "$logs/seconds" ]; then
 fi
 
 passed=0 failed=0 skipped=0 broken='' finished='' tick=''
-declare -A name_of=() started_at=()
+declare -A name_of=() started_at=() is_overdue=()
 clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
 announce() {
@@ -280,6 +282,22 @@ summary() {
     echo "$passed passed, $failed failed, $skipped skipped"
 }
 
+# Ends jobs that hang: asks at one tick, insists at the next. (Nothing may run in the foreground here:
+# bash would report the end of the job itself, and wait -n would not.)
+end_overdue() {
+    local pid signal
+    for pid in "${!name_of[@]}"; do
+        [ $((SECONDS - started_at[$pid])) -gt "$job_limit" ] || continue
+        signal=KILL
+        if [ -z "${is_overdue[$pid]:-}" ]; then
+            is_overdue[$pid]=1 signal=TERM
+            echo "FAILED ${name_of[$pid]}: not done after $((job_limit / 60)) minutes" \
+                >>"$logs/${name_of[$pid]}.log"
+        fi
+        kill -"$signal" -- "-$pid" 2>/dev/null
+    done
+}
+
 # Ends what is running, with all that it has started, and sums up what was done.
 stop() { # SIGNAL
     local pid
@@ -314,6 +332,7 @@ wait_for_one() {
         if [ "$pid" = "$tick" ]; then
             tick=''
             tell_progress
+            end_overdue
         elif [ -n "${name_of[$pid]:-}" ]; then
             break
         fi

@@ -32,8 +32,8 @@ from .runtime import (Choice, Device, Drift, Objective, Plan, Profile, Runtime, 
 from .tensors import Context, Graph, Role, Tensor, Type, dequantize
 
 __all__ = [
-    "Chat", "ChatTemplate", "Choice", "Context", "Device", "Drift", "Graph", "Hparams", "Model", "Objective", "Plan",
-    "Profile", "Role", "Runtime", "RuntimeInfo", "Sampler", "Session", "Table", "TandemError",
+    "Chat", "ChatTemplate", "Choice", "Context", "Device", "Drift", "Graph", "Hparams", "Model",
+    "Objective", "Plan", "Profile", "Role", "Runtime", "RuntimeInfo", "Sampler", "Session", "Table", "TandemError",
     "Tensor", "Tokenizer", "Type", "dequantize", "devices", "ggml_backend_path",
     "load_into_ggml", "version",
 ]

@@ -2,11 +2,14 @@
 """Ownership and turns. An object of Python owns one of the library's, and no function of the library
 is called without a turn on everything that it touches (``turn``): alone on a context or a session,
 together with others on a runtime or a model. So an object is never freed under a call, and a second
-thread waits."""
+thread waits; those that wait come in the order in which they came."""
+import atexit
 import os
 import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from ._interrupt import NO_SHIELD, pending, run_inside, shield, unshield
 
 
 class TandemError(Exception):
@@ -37,7 +40,7 @@ _here = _Here()
 # Reentrant: a collection of garbage may close objects while it is held.
 _lock = threading.RLock()
 _turns = threading.Condition(_lock)
-_n_waiting = 0
+_queue: "List[Needs]" = []  # of the threads that wait, the first one first
 
 Key = Tuple[int, int]  # of a user: thread, callbacks
 
@@ -71,36 +74,54 @@ class State:
 
 
 _states: "weakref.WeakSet[State]" = weakref.WeakSet()
+_ends = False  # the program's end frees what is left
+
+
+def _begin_end() -> None:
+    global _ends
+    _ends = True
+
+
+weakref.finalize(State, int)  # so that what finalizers register with atexit runs behind the next line's
+atexit.register(_begin_end)
 
 Needs = Tuple[Tuple[State, bool], ...]  # and whether alone
 
 
 class turn:
     """For the block of a ``with``: all these objects are open and stay so. Waits for threads that
-    use one alone; all turns begin at once, and a thread that has one does not wait, so there is no
-    deadlock."""
+    use one alone and for those that came earlier; all turns begin at once, and a thread that has one
+    does not wait, so there is no deadlock. Ctrl-C raises before or behind the block."""
 
-    __slots__ = ("_needs", "_key")
+    __slots__ = ("_needs", "_key", "_shield")
 
     def __init__(self, needs: Needs) -> None:
         self._needs = needs
 
     def __enter__(self) -> None:
         here = _here
-        key = self._key = (threading.get_ident(), here.callbacks)
-        with _lock:
-            for state, alone in self._needs:
-                if state.why_closed or state.users and (alone or state.owner is not None):
-                    _wait(self._needs, key)
-                    break
-            for state, alone in self._needs:
-                users = state.users
-                users[key] = users.get(key, 0) + 1
-                if alone:
-                    state.owner = key
-            here.holds += 1
+        self._shield = shield()
+        try:
+            key = self._key = (threading.get_ident(), here.callbacks)
+            with _lock:
+                if _queue:
+                    _wait(self._needs, key, self._shield)
+                else:
+                    for state, alone in self._needs:
+                        if state.why_closed or state.users and (alone or state.owner is not None):
+                            _wait(self._needs, key, self._shield)
+                            break
+                for state, alone in self._needs:
+                    users = state.users
+                    users[key] = users.get(key, 0) + 1
+                    if alone:
+                        state.owner = key
+                here.holds += 1
+        except BaseException as error:
+            unshield(self._shield, type(error))
+            raise
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, kind: Any, *_: Any) -> None:
         key = self._key
         with _lock:
             _here.holds -= 1
@@ -110,14 +131,17 @@ class turn:
                     state.users[key] = n - 1
                 elif state.owner == key:
                     state.owner = None
-            if _n_waiting:
+            if _queue:
                 _turns.notify_all()
+        unshield(self._shield, kind)
 
 
 def _in_the_way(needs: Needs, key: Key) -> Optional[State]:
     """An object that another thread uses; raises where waiting would not help."""
     for state, alone in needs:
         if state.why_closed:
+            while _ends and threading.current_thread().daemon:
+                _turns.wait()  # no error at the program's end: this thread ends with the process
             raise TandemError(f"{state.what}: {state.why_closed}, expected an open one", "STATE")
         if alone or state.owner not in (None, key):
             for user in state.users:
@@ -129,36 +153,53 @@ def _in_the_way(needs: Needs, key: Key) -> Optional[State]:
     return None
 
 
-def _wait(needs: Needs, key: Key) -> None:
-    global _n_waiting
+def _is_before(needs: Needs) -> bool:
+    """Whether a thread that came earlier waits for an object of these. Without this, a thread that
+    makes one call after another can keep the others out for ever."""
+    for ahead in _queue:
+        if ahead is needs:
+            return False
+        for state, alone in ahead:
+            if any(state is mine and (alone or mine_alone) for mine, mine_alone in needs):
+                return True
+    return False
+
+
+def _wait(needs: Needs, key: Key, shielded: int) -> None:
     state = _in_the_way(needs, key)
-    while state is not None:
-        if _here.holds or _here.callbacks:
+    if _here.holds or _here.callbacks:
+        if state is not None:
             raise TandemError(f"{state.what}: another thread uses it, expected one that is free, since "
                               "who uses another object or is called back does not wait", "STATE")
-        _n_waiting += 1
-        try:
-            _turns.wait()
-        finally:
-            _n_waiting -= 1
-        state = _in_the_way(needs, key)
+        return
+    mine = tuple(list(needs))  # found in the queue by its identity
+    _queue.append(mine)
+    try:
+        while state is not None or _is_before(mine):
+            _turns.wait(None if shielded == NO_SHIELD else 0.05)  # a shield keeps Ctrl-C from waking it
+            if pending():
+                raise KeyboardInterrupt
+            state = _in_the_way(needs, key)
+    finally:
+        _queue[:] = [one for one in _queue if one is not mine]
+        _turns.notify_all()
 
 
-class callback:
-    """For the block of a ``with``: a function of the program runs inside a call of the library."""
-
-    def __enter__(self) -> None:
-        _here.callbacks += 1
-
-    def __exit__(self, *_: Any) -> None:
+def call_back(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Runs a function of the program that the library has called."""
+    _here.callbacks += 1
+    try:
+        return run_inside(function, *arguments)
+    finally:
         _here.callbacks -= 1
 
 
 def _after_fork() -> None:
     """The child has none of the other threads: what they used stays as it is for ever."""
-    global _lock, _turns, _n_waiting
+    global _lock, _turns
     _lock = threading.RLock()
-    _turns, _n_waiting = threading.Condition(_lock), 0
+    _turns = threading.Condition(_lock)
+    _queue.clear()
     me = threading.get_ident()
     for state in list(_states):
         if any(user[0] != me for user in state.users):

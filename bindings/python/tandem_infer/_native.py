@@ -320,7 +320,7 @@ _SOURCE, _TOKENIZER, _MODEL = Object("source"), Object("tokenizer"), Object("mod
 _SESSION, _SAMPLER, _CHAT = Object("session"), Object("sampler"), Object("chat")
 _TEMPLATE = Object("chat template")
 _MAYBE_TENSOR, _MAYBE_PLAN = Object("tensor", True), Object("plan", True)
-_MAYBE_TABLE = Object("table", True)
+_MAYBE_TABLE, _MAYBE_TOKENIZER = Object("table", True), Object("tokenizer", True)
 _PATH, _MAYBE_TEXT = FilePath(), Text(True)
 _ERROR = POINTER(Error)
 _IDS = POINTER(c_int32)
@@ -464,7 +464,8 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "chat_template_of_source": (None, [_P, _MAYBE_TEXT, POINTER(_P)]),
     "chat_template_free": (c_int, [_P]),
     "chat_template_text": (_P, [_TEMPLATE, _COUNT]),
-    "chat_template_render": (None, [_TEMPLATE, _P, c_size_t, _P, c_int64, POINTER(Rendered)]),
+    "chat_template_render": (None, [_TEMPLATE, _P, c_size_t, _MAYBE_TOKENIZER, c_int64,
+                                    POINTER(Rendered)]),
     "rendered_free": (c_int, [POINTER(Rendered)]),
     "rendered_encode": (None, [_TOKENIZER, POINTER(Rendered), _IDS, c_size_t, _COUNT]),
     "token_stream_begin": (TokenStream, [_TOKENIZER, c_bool]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _native
-from ._handle import Handle, TandemError, callback, turn
+from ._handle import Handle, TandemError, call_back, turn
 from ._interrupt import interruptible
 from ._native import tandem, text, told
 from .tensors import Graph, Path, Tensor, index_of
@@ -92,8 +92,7 @@ class _Callbacks:
 
         def guarded(_user: Any, *arguments: Any) -> Any:
             try:
-                with callback():
-                    answer = stop if self.raised is not None else wanted(*arguments)
+                answer = stop if self.raised is not None else call_back(wanted, *arguments)
                 return None if stop is None else bool(answer)
             except BaseException as error:  # pylint: disable=broad-except  # KeyboardInterrupt too
                 self.raised = error

@@ -56,19 +56,17 @@ class ChatTemplate(Handle):
     def text(self) -> str:
         """The template itself."""
         n = ctypes.c_size_t()
-        at = tandem.tandem_chat_template_text(self, ctypes.byref(n))
-        return ctypes.string_at(at, n.value).decode("utf-8", "replace")
+        with turn(self._needs):
+            at = tandem.tandem_chat_template_text(self, ctypes.byref(n))
+            return ctypes.string_at(at, n.value).decode("utf-8", "replace")
 
     def _rendered(self, messages: Sequence[Message], tokenizer: Optional[Tokenizer],
                   variables: Dict[str, Any]) -> Any:
-        if tokenizer is not None and not isinstance(tokenizer, Tokenizer):
-            raise TypeError(f"tokenizer: {told(tokenizer)}, expected a tokenizer or None")
         given = dict(variables, messages=list(messages))
         data = json.dumps({name: value for name, value in given.items() if value is not None},
                           ensure_ascii=False).encode("utf-8", "surrogatepass")
         out = _native.filled(_native.Rendered)
-        _native.call("chat_template_render", self, data, len(data),
-                     tokenizer._address() if tokenizer is not None else None, 0, ctypes.byref(out))
+        _native.call("chat_template_render", self, data, len(data), tokenizer, 0, ctypes.byref(out))
         return out
 
     def render(self, messages: Sequence[Message], tokenizer: Optional[Tokenizer] = None,

@@ -696,7 +696,10 @@ class Graph(Uncopied):
     def __init__(self, context: Context, outputs: Sequence[Tensor]) -> None:
         if not isinstance(context, Context):
             raise TypeError(f"graph: {told(context)}, expected a context")
-        self.outputs = tuple(outputs)
+        try:
+            self.outputs = tuple(outputs)
+        except TypeError:
+            raise TypeError(f"graph: {told(outputs)}, expected tensors") from None
         for output in self.outputs:
             if not isinstance(output, Tensor):
                 raise TypeError(f"graph: {told(output)}, expected a tensor")

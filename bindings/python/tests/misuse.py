@@ -84,6 +84,13 @@ class World:
         self.objects["chat"] = [ti.Chat(self.objects["session"][1], self.tokenizer,
                                         template="plain", max_answer=3)]
         self.objects["tensor"] = self.tensors
+        lost = ti.Tokenizer(folder / "tok.bin")
+        lost.close()
+        self.objects["tokenizer"].append(lost)
+        gone = ti.ChatTemplate("chatml")
+        gone.close()
+        self.objects["chattemplate"] = [ti.ChatTemplate("{{ messages[0].content }}"),
+                                        ti.ChatTemplate("chatml"), gone]
         self.plain = {
             "path": [folder / "state", str(folder / "tok.bin"), str(folder / "plan"), "/proc/no/such", "", b"x", folder],
             "tokens": [[1, 2], [0], [], [59], range(3)], "prompt": [[1], "ab", [5, 6]],
@@ -94,6 +101,7 @@ class World:
             "entries": [[(0, [1]), (1, [2])]], "cancel": [None, lambda: False, lambda: True],
             "progress": [None, lambda *_: True], "emit": [None, print], "log": [None],
             "threads": [1, 2], "budget_s": [0.02], "vocabulary": [60], "key": [0, slice(1), (0, 1)],
+            "messages": [[{"role": "user", "content": "a"}], [], [{}]], "tools": [None, [{}]],
             "other": [2, 1.5, *self.tensors[:3]], "blocks": [b"\0" * 34],
         }
         self.wrong = [
@@ -281,6 +289,7 @@ def first_tokens():
 
 
 def main():
+    signal.alarm(900)  # of this process alone: forks have alarms of their own
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     wanted = [int(sys.argv[3])] if len(sys.argv) > 3 else range(n)

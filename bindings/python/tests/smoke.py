@@ -3,6 +3,7 @@
 a graph computes, a session generates, faults are exceptions. usage: smoke.py (TANDEM_INFER_LIBRARY
 names the folder of the libraries)"""
 import array
+import faulthandler
 import gc
 import sys
 import tempfile
@@ -114,6 +115,7 @@ def tables_are_read_and_written():
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(600, exit=True)
     for test in (structures_are_those_of_the_headers, a_graph_computes, a_session_generates,
                  faults_are_exceptions, tables_are_read_and_written):
         test()

@@ -3,7 +3,10 @@
 numpy nor pytest is needed: python3 test_first_calls.py runs all of it."""
 import array
 import ctypes
+import faulthandler
+import gc
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -260,8 +263,10 @@ def test_closing_waits_for_the_call_of_another_thread():
 
         thread = threading.Thread(target=work)
         thread.start()
-        while session.position() == 0:
-            pass
+        tries = 0
+        while session.position() == 0:  # waits behind one call of the thread, not behind all
+            tries += 1
+        assert tries < 10000, tries
         {"session": session, "runtime": runtime, "model": model}[closes].close()
         thread.join()
         assert session.closed and len(ends) == 1 and "closed" in str(ends[0]), ends
@@ -328,7 +333,7 @@ def test_ctrl_c_ends_computations():
                 ended.append(True)
             over.set()
 
-        threading.Thread(target=work).start()
+        threading.Thread(target=work, daemon=True).start()
         assert interrupted(over.wait) is not None and over.wait(60) and ended
         print(f"Ctrl-C to the exception: {max(took) * 1e3:.0f} ms at most")
         heard = []  # a program's own handler: it goes on
@@ -339,6 +344,53 @@ def test_ctrl_c_ends_computations():
                                     for _ in iter(lambda: time.monotonic() < until, False)]) is None
         assert heard
     finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_leaves_no_call_half_done():
+    """Signals at any moment: each is one exception, and no object stays in use."""
+    gc.collect()  # what a finalizer raises, Python drops
+    gc.disable()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    heard, sent, draws, begin = [0], [0], random.Random(1), threading.Event()
+    context, runtime = ti.Context(), ti.Runtime(threads=1, table="")
+    x = context.borrow([[1.0, 2.0], [3.0, 4.0]])
+    graph, session = context.graph(x * 2), ti.Session(small(), runtime)
+
+    def send():
+        begin.wait()
+        for i in range(200):
+            time.sleep(draws.random() * 0.002)
+            sent[0] += 1
+            os.kill(os.getpid(), signal.SIGINT)
+            until = time.monotonic() + 60
+            while heard[0] <= i and time.monotonic() < until:
+                time.sleep(0.0001)
+
+    sender = threading.Thread(target=send, daemon=True)
+    try:
+        sender.start()
+        while heard[0] < 200:
+            try:
+                begin.set()
+                while sender.is_alive():
+                    runtime.compute(graph, progress=lambda *_: None, cancel=lambda: False)
+                    x.shape, session.position()
+                break
+            except KeyboardInterrupt:
+                heard[0] += 1
+        sender.join()
+        assert heard == sent == [200], (heard, sent)
+        done = []
+        other = threading.Thread(target=lambda: done.append(
+            (runtime.compute(graph)[0].tolist(), x.tolist(), session.position())), daemon=True)
+        other.start()
+        other.join(60)
+        assert done == [([[2, 4], [6, 8]], [[1, 2], [3, 4]], 0)], done
+        runtime.close()
+        context.close()
+    finally:
+        gc.enable()
         signal.signal(signal.SIGINT, before)
 
 
@@ -412,6 +464,7 @@ def test_programs_end_with_objects_alive():
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(600, exit=True)  # whatever waits for ever is told
     for name, test in list(globals().items()):
         if name.startswith("test_"):
             test()
