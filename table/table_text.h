@@ -4,6 +4,7 @@
 #ifndef TND_TABLE_TEXT_H
 #define TND_TABLE_TEXT_H
 
+#include "base/text.h"
 #include "table/tnd_table.h"
 
 #define TND_TEXT_KINDS 6 /* backend numbers 0 to 5 exist in version 1 */
@@ -12,9 +13,8 @@
 const char *tnd_table_text_kind(int kind);
 /** Fills in tasks and name of a profile of which the file gives only backends and flags. */
 void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profile);
-/** Names of two profiles that share a row of the text table, since it cannot tell them apart: at
- *  each M the times of the faster one are written. False when no row is shared. */
-bool tnd_table_text_shares(const struct tandem_table *table, const char **out_first,
-                           const char **out_second);
+/** Adds "cpu, cpu-packed and cpu-amx": profiles that share a row of the text table, since it cannot
+ *  tell them apart; at each M the times of the fastest one are written. False when no row is shared. */
+bool tnd_table_text_shares(const struct tandem_table *table, struct tnd_text *out_names);
 
 #endif

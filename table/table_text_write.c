@@ -88,12 +88,16 @@ void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profil
 
 /* ---- choosing what fits ---- */
 
+enum { MAX_PACKED = 4 }; /* profiles that share a row beside its first one; others are left out */
+
 struct selection {
     const struct tandem_table *table;
     enum tandem_type type;
     int n_profiles;
     const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES]; /* a row of the file each */
-    const struct tnd_table_profile *packed[TND_TABLE_MAX_PROFILES];   /* in the same row, or NULL */
+    /* in the same row, `n_packed` of them: "cpu-packed" and "cpu-amx" */
+    const struct tnd_table_profile *packed[TND_TABLE_MAX_PROFILES][MAX_PACKED];
+    int n_packed[TND_TABLE_MAX_PROFILES];
     int n_shapes;
     int64_t (*shapes)[2];
     int n_m;
@@ -230,8 +234,9 @@ static void choose_profiles(struct selection *chosen)
     for (int p = 0; p < table->n_profiles; p++) {
         const struct tnd_table_profile *packed = &table->profiles[p];
         for (int row = 0; row < chosen->n_profiles && fits_format(packed); row++) {
-            if (is_packed_form(packed, chosen->profiles[row])) {
-                chosen->packed[row] = packed;
+            int *n = &chosen->n_packed[row];
+            if (*n < MAX_PACKED && is_packed_form(packed, chosen->profiles[row])) {
+                chosen->packed[row][(*n)++] = packed;
                 break;
             }
         }
@@ -443,10 +448,13 @@ static void print_row(struct tnd_text *text, const struct selection *chosen, con
         double us[TANDEM_STAGES] = {0};
         double packed_us[TANDEM_STAGES];
         (void)times_at(chosen, chosen->profiles[p], shape, m, us);
-        if (chosen->packed[p] != NULL && is_measured(chosen, shape, chosen->packed[p]) &&
-            times_at(chosen, chosen->packed[p], shape, m, packed_us) &&
-            packed_us[0] + packed_us[1] + packed_us[2] < us[0] + us[1] + us[2]) {
-            memcpy(us, packed_us, sizeof(us));
+        for (int i = 0; i < chosen->n_packed[p]; i++) {
+            const struct tnd_table_profile *packed = chosen->packed[p][i];
+            if (is_measured(chosen, shape, packed) &&
+                times_at(chosen, packed, shape, m, packed_us) &&
+                packed_us[0] + packed_us[1] + packed_us[2] < us[0] + us[1] + us[2]) {
+                memcpy(us, packed_us, sizeof(us));
+            }
         }
         for (int s = 0; s < TANDEM_STAGES; s++) {
             tnd_text_printf(text, formats[s], round(us[s]));
@@ -489,17 +497,24 @@ static void free_selection(struct selection *chosen)
     tnd_free(chosen->shapes);
 }
 
-bool tnd_table_text_shares(const struct tandem_table *table, const char **out_first,
-                           const char **out_second)
+bool tnd_table_text_shares(const struct tandem_table *table, struct tnd_text *out_names)
 {
     struct selection chosen;
     bool shares = false;
-    if (select_all(table, TANDEM_TYPE_NUMBERS, &chosen) == TANDEM_OK) {
-        for (int p = 0; p < chosen.n_profiles && chosen.n_m > 0 && !shares; p++) {
-            shares = chosen.packed[p] != NULL &&
-                     is_measured(&chosen, chosen.shapes[0], chosen.packed[p]);
-            *out_first = shares ? chosen.profiles[p]->name : NULL;
-            *out_second = shares ? chosen.packed[p]->name : NULL;
+    if (select_all(table, TANDEM_TYPE_NUMBERS, &chosen) == TANDEM_OK && chosen.n_m > 0) {
+        for (int p = 0; p < chosen.n_profiles && !shares; p++) {
+            const struct tnd_table_profile *measured[MAX_PACKED];
+            int n = 0;
+            for (int i = 0; i < chosen.n_packed[p]; i++) {
+                if (is_measured(&chosen, chosen.shapes[0], chosen.packed[p][i])) {
+                    measured[n++] = chosen.packed[p][i];
+                }
+            }
+            shares = n > 0;
+            tnd_text_add(out_names, shares ? chosen.profiles[p]->name : "");
+            for (int i = 0; i < n; i++) {
+                tnd_text_printf(out_names, "%s%s", i + 1 < n ? ", " : " and ", measured[i]->name);
+            }
         }
     }
     free_selection(&chosen);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "table/table_text.h"
 #include "tests/support_tune.h"
 #include "tune/candidates.h"
@@ -145,21 +146,20 @@ static void what_if_transfers_were_slower(void)
 static void packed_weights_share_the_row_of_cpu_in_text_tables(void)
 {
     struct tandem_error error = {0};
-    const char *first = NULL;
-    const char *second = NULL;
+    struct tnd_text names = TND_TEXT_INIT;
     tandem_table *table = tune_new();
     tune_add_cost(table, "cpu-packed", 20, 1);
     check_status(tandem_table_save(table, tnd_test_temp("packed.txt"), TANDEM_TABLE_TEXT, &error),
                  TANDEM_E_TABLE, "table", &error);
-    CU_ASSERT_FALSE(tnd_table_text_shares(table, &first, &second));
+    CU_ASSERT_FALSE(tnd_table_text_shares(table, &names));
     tandem_table_free(table);
     table = tune_new();
     /* Both share INIT's curve, so COMPUTE alone decides. */
     tune_add_cost(table, "cpu-packed", 40, 1);
     tune_add_cost(table, "cpu", 20, 3);
-    CU_ASSERT_TRUE(tnd_table_text_shares(table, &first, &second));
-    check_string(first, "cpu");
-    check_string(second, "cpu-packed");
+    CU_ASSERT_TRUE(tnd_table_text_shares(table, &names));
+    check_string(tnd_text_string(&names), "cpu and cpu-packed");
+    tnd_text_fini(&names);
     struct tnd_text text = tune_print(table, TANDEM_TABLE_TEXT);
     const char *rows = strstr(tnd_text_string(&text), "256 512\n");
     check_contains(tnd_text_string(&text), " 1 4 1\n1 1 0 1 1 0 0 0 0\n256 512\n");
@@ -190,7 +190,7 @@ static void text_tables_give_the_profiles_of_the_library_their_names(void)
         const struct tnd_table_stage *compute = &profile.stage[TANDEM_STAGE_COMPUTE];
         bool is_second = strchr(profile.name, '@') != NULL;
         if (compute->kind >= TND_TEXT_KINDS || compute->own_threads || is_second ||
-            compute->task == TANDEM_TASK_MUL_MAT_PACKED) {
+            tnd_task_is(compute->task, TND_TASK_USES_PACKED)) {
             continue;
         }
         char name[sizeof(profile.name)];

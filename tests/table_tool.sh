@@ -161,7 +161,7 @@ say 0 "128 64" "$tune" bench -m 128x64 -t Q4_0 --m-step 2 -num_m 3 "${cell[@]}"
 say 0 "written: f.txt" "$tune" bench -m 64x32 -t f16 -f f.txt "${cell[@]}" --profile cpu
 say 0 "64 32" cat f.txt
 say 0 "mul_mat:q4_0:n64:k32:m3" "$tune" bench --model 64x32 -m 3 "${cell[@]}" --profile cpu
-say 0 "cpu and cpu-packed share one row in a text table" "$tune" bench --model 256x256 -m 1 "${cell[@]}" -y -f f.txt
+say 0 "share one row in a text table" "$tune" bench --model 256x256 -m 1 "${cell[@]}" -y -f f.txt
 say 2 "from 1 to 65536, or a model" "$tune" bench -m 0
 say 2 "model 'B7' is not known" "$tune" bench -m B7
 say 2 "expected 4096x4096 or 4096x4128" "$tune" bench -m 4096x4097

@@ -95,7 +95,7 @@ cat >"$shims/mulmat-tune" <<END
 #!/bin/sh
 case "\${1:-} \$*" in
 bench*) set -- "\$@" --model 256x256 --budget 1 -y ;;
-test*-oracle*) set -- "\$@" --budget 2 --max-median 1000 --max-p95 1000 --max-worst 1000 ;;
+test*-oracle*) set -- "\$@" --budget 8 --max-median 1000 --max-p95 1000 --max-worst 1000 ;;
 test*-interpolation*) set -- "\$@" --max-median 1000 ;;
 esac
 exec "$root/$build/mulmat-tune" "\$@"

@@ -23,10 +23,10 @@ int tnd_cmd_write(void *file, const char *bytes, unsigned long n)
 
 void tnd_cmd_tell_shared(const tandem_table *table, enum tandem_table_format format)
 {
-    const char *first;
-    const char *second;
-    if (format == TANDEM_TABLE_TEXT && tnd_table_text_shares(table, &first, &second)) {
-        tnd_say("%s and %s share one row in a text table; at each M the faster is written\n", first,
-                second);
+    struct tnd_text names = TND_TEXT_INIT;
+    if (format == TANDEM_TABLE_TEXT && tnd_table_text_shares(table, &names)) {
+        tnd_say("%s share one row in a text table; at each M the fastest is written\n",
+                tnd_text_string(&names));
     }
+    tnd_text_fini(&names);
 }
