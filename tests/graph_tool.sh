@@ -200,9 +200,49 @@ for shape in "1 5" "cells 1" "1 cells 3"; do # not `cells`, a cache, too many ax
 done
 printf "root:x:0:0\n" >encoder.txt
 try 1 "encoder.txt: no ONNX model, or a damaged one: " inspect encoder.txt
+# A published decoder: the next token is one more; the encoder's states are read by nobody.
+below='\x00\x00\x80\xbf\x00\x00\x00\x00\x00\x00\x80\x3f\x00\x00\x00\x40'
+below+='\x00\x00\x40\x40\x00\x00\x80\x40\x00\x00\xa0\x40\x00\x00\xc0\x40'
+column='\x01\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00\x00\x00\x00\x00\x00'
+published() { # INPUTS: a model
+    whole "$(node Cast k input_ids to 1)$(node Reshape rows "k column")$(node Sub far "rows below")$(
+        node Mul square "far far")$(node Neg logits square)$(
+        member 5 "$(number 1 3)" "$(number 2 7)" "$(member 8 "$(text column)")" "$(member 9 "$column")")$(
+        member 5 "$(number 1 8)" "$(number 2 1)" "$(member 8 "$(text below)")" "$(member 9 "$below")")$(
+        member 11 "$(shaped input_ids 7 batch_size length)")$1$(member 12 "$(shaped logits 1 batch_size length 8)")"
+}
+states=$(member 11 "$(shaped encoder_hidden_states 1 batch_size frames 4)")
+printf "$(published "$states")" >published.onnx
+try 0 "3 4 5 6" transcribe encoder.onnx published.onnx "$sounds/pcm16" --prompt 2 --end 7
+try 0 "6 7 7 7" transcribe encoder.onnx published.onnx "$sounds/pcm16" --prompt 5 --tokens 4
+try 0 "$(seq -s ' ' 1 7) 7 7 7 7 7 7 7 7 7 7 7 7 7" transcribe encoder.onnx published.onnx "$sounds/pcm16" \
+    --prompt 0 --tokens 20 # more than a block
+try 1 "states no decoder_start_token_id" transcribe encoder.onnx published.onnx "$sounds/pcm16"
+printf "$(published "$states$(member 11 "$(shaped speaker 1 1)")")" >other.onnx
+try 1 "input 'speaker' (float32) is none" transcribe encoder.onnx other.onnx "$sounds/pcm16" --prompt 2
+printf "$(whole "$(node Cast logits input_ids to 1)$(member 11 "$(shaped input_ids 7 1 4)")$states$(
+    member 12 "$(shaped logits 1 1 4)")")" >fixed.onnx
+try 1 "takes 1x4, expected an open number" transcribe encoder.onnx fixed.onnx "$sounds/pcm16" --prompt 2
+printf "$(whole "$(node Cast logits input_ids to 1)$(member 11 "$(shaped input_ids 7 1 length)")$states$(
+    member 12 "$(shaped logits 1 1 length)")")" >flat.onnx
+try 1 "no output logits of float32 with 3" transcribe encoder.onnx flat.onnx "$sounds/pcm16" --prompt 2
+mkdir -p voice/onnx
+cp encoder.onnx voice/onnx/encoder_model.onnx
+try 1 "expected decoder_model_merged.onnx" transcribe voice "$sounds/pcm16"
+cp published.onnx voice/onnx/decoder_model.onnx
+echo '{"decoder_start_token_id": 2, "eos_token_id": [7], "other": {"a": [1]}}' >voice/config.json
+try 0 "3 4 5 6" transcribe voice "$sounds/pcm16"
+echo '{"begin_suppress_tokens": [3], "max_target_positions": 5}' >voice/generation_config.json
+try 0 "2 3 4 5" transcribe voice "$sounds/pcm16"
+try 1 "has no such language" transcribe voice "$sounds/pcm16" --language de
+try 1 "neither the tokenizer" transcribe voice "$sounds/pcm16" --timestamps
+try 2 "expected transcribe or translate" transcribe voice "$sounds/pcm16" --task sing
+echo '{"eos_token_id": "end"}' >voice/generation_config.json
+try 1 "generation_config.json" transcribe voice "$sounds/pcm16"
+try 1 "no encoder_model.onnx" transcribe . "$sounds/pcm16"
 try 1 "no spectrogram" transcribe $model decoder.onnx "$sounds/pcm16"
 try 1 "expected RIFF" transcribe encoder.onnx decoder.onnx encoder.onnx
-try 2 "DECODER.onnx is missing" transcribe encoder.onnx
+try 2 "SOUND is missing" transcribe encoder.onnx
 
 # ---- svg: a plain layout, graphviz's, and a graphviz that fails ----
 try 0 ">as the model has it: 1 operation</text>" svg $model --plain

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "formats/mel.h"
+#include "formats/speech_config.h"
 #include "formats/wav.h"
 #include "tests/support.h"
 #include "tests/support_blob.h"
@@ -131,7 +132,79 @@ static void silence_is_at_the_floor_and_sizes_are_checked(void)
     check_status(tnd_mel(silence, 0, 80, 0, &mel, &error), TANDEM_E_ARGUMENT, "0 frames", &error);
 }
 
+/* ---- what a model's configuration says ---- */
+
+static enum tandem_status configure(struct tnd_speech_config *config, const char *text,
+                                    struct tandem_error *error)
+{
+    return tnd_speech_config_read(config, text, strlen(text), "config.json", error);
+}
+
+static void a_later_configuration_replaces_what_it_states(void)
+{
+    struct tnd_speech_config config;
+    tnd_speech_config_init(&config);
+    check_int(config.start, -1);
+    check_ok(
+        configure(&config,
+                  "{\"decoder_start_token_id\": 50258, \"eos_token_id\": 50257,"
+                  " \"suppress_tokens\": [], \"num_mel_bins\": 128, \"d_model\": {\"x\": [1.5]},"
+                  " \"max_target_positions\": 448, \"no_timestamps_token_id\": null}",
+                  NULL));
+    check_ok(configure(&config,
+                       "{\"eos_token_id\": [1, 2, null], \"begin_suppress_tokens\": [220, 50257],"
+                       " \"lang_to_id\": {\"<|en|>\": 50259, \"<|de|>\": 50261},"
+                       " \"suppress_tokens\": null}",
+                       NULL));
+    check_int(config.start, 50258);
+    check_int(config.bins, 128);
+    check_int(config.max_tokens, 448);
+    check_int(config.no_timestamps, -1);
+    check_int(config.ends.n, 2);
+    check_int(config.ends.ids[1], 2);
+    check_int(config.never.n, 0);
+    check_int(config.never_first.ids[0], 220);
+    check_int(config.n_languages, 2);
+    check_string(config.languages[1].name, "<|de|>");
+    check_int(config.languages[1].id, 50261);
+    check_ok(tnd_speech_config_open(&config, "/no/such/config.json", NULL));
+    check_int(config.start, 50258);
+}
+
+static void wrong_configurations_have_a_reason(void)
+{
+    static const struct {
+        const char *text, *part;
+    } cases[] = {
+        {"", "config.json"},
+        {"[]", "config.json"},
+        {"{\"eos_token_id\": \"a\"}", "config.json"},
+        {"{\"eos_token_id\": [1, -2]}", "config.json"},
+        {"{\"eos_token_id\": 2147483648}", "2147483648"},
+        {"{\"eos_token_id\": 1.5}", "config.json"},
+        {"{\"lang_to_id\": {\"<|a language without an end|>\": 1}}", "config.json"},
+        {"{\"eos_token_id\": 1} x", "config.json"},
+    };
+    struct tnd_speech_config config;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tandem_error error = {.text = ""};
+        tnd_speech_config_init(&config);
+        CU_ASSERT_NOT_EQUAL(configure(&config, cases[i].text, &error), TANDEM_OK);
+        check_contains(error.text, cases[i].part);
+    }
+    char text[8192] = "{\"suppress_tokens\": [0";
+    for (int i = 0; i < TND_SPEECH_MAX_TOKENS; i++) {
+        strcat(text, ", 1");
+    }
+    strcat(text, "]}");
+    struct tandem_error error = {.text = ""};
+    check_status(configure(&config, text, &error), TANDEM_E_LIMIT, "512", &error);
+}
+
 static CU_TestInfo tests_sound[] = {
+    {"a_later_configuration_replaces_what_it_states",
+     a_later_configuration_replaces_what_it_states},
+    {"wrong_configurations_have_a_reason", wrong_configurations_have_a_reason},
     {"samples of all widths are read", samples_of_all_widths_are_read},
     {"files that cannot be read say why", files_that_cannot_be_read_say_why},
     {"a tone has its power in its bins", a_tone_has_its_power_in_its_bins},

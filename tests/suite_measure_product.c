@@ -524,18 +524,16 @@ static void peaks_are_measured_within_their_budget_and_reading_only_with_time_fo
     begin(NULL);
     tandem_table *table = tune_new();
     check_ok(tnd_measure_peaks(pool, &virtual_clock.clock, counts, 3, 1, 5, table, NULL));
-    check_int(table->n_peaks, 0); /* by a clock that stands still nothing can be said */
+    check_int(table->n_peaks, 0); /* the clock stands still */
     check_ok(tnd_measure_peaks(pool, tnd_clock_real(), counts, 3, 0.01, 5, table, NULL));
-    CU_ASSERT_TRUE(tnd_table_peak(table, "fma", 1) > 0);
-    CU_ASSERT_TRUE(tnd_table_peak(table, "int8", 2) > 0);
-    CU_ASSERT_EQUAL(tnd_table_peak(table, "read", 1), 0);
-    CU_ASSERT_EQUAL(tnd_table_peak(table, "cache", 1), 0);
+    CU_ASSERT_TRUE(tnd_table_peak(table, "fma", 1) > 0 && tnd_table_peak(table, "int8", 2) > 0);
+    CU_ASSERT_TRUE(tnd_table_peak(table, "read", 1) + tnd_table_peak(table, "cache", 1) == 0);
     for (int i = 0; i < table->n_peaks; i++) {
         CU_ASSERT_TRUE(table->peaks[i].threads <= 2 && table->peaks[i].count >= 2);
         check_int(table->peaks[i].when, 5);
     }
     /* time to fill twice the last cache, which is 300 MiB on some servers */
-    const double budget_s = 0.25 + 2.1 * (double)tnd_cpu_caches().l3_bytes / TND_PEAK_BYTES_A_SECOND;
+    double budget_s = 0.25 + 2.1 * (double)tnd_cpu_caches().l3_bytes / TND_PEAK_BYTES_A_SECOND;
     check_ok(tnd_measure_peaks(pool, tnd_clock_real(), counts, 1, budget_s, 5, table, NULL));
     CU_ASSERT_TRUE(tnd_table_peak(table, "read", 1) > 0);
     CU_ASSERT_TRUE(tnd_table_peak(table, "cache", 1) > 0);

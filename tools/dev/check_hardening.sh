@@ -21,7 +21,8 @@ for file in libtandem.so libtandem-llama.so $tools; do
     readelf -dW "$path" | needs "$file" "binding at start" '\(FLAGS_1\) .*NOW'
     nm -D "$path" | needs "$file" "the stack's guard" __stack_chk_fail
     nm -D "$path" | needs "$file" "FORTIFY_SOURCE" '__[a-z]+_chk@'
-    ! grep -qF "$PWD" "$path" || complain "$file: names the folder $PWD"
+    # (a path of its own: "%s/.cache/tandem" names no folder /tandem)
+    ! LC_ALL=C grep -qaP "(?<![\w./])\Q$PWD\E(\x00|/)" "$path" || complain "$file: names the folder $PWD"
 done
 for file in $tools; do
     readelf -dW "$folder/$file" | needs "$file" "PIE" '\(FLAGS_1\) .*PIE'

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "formats/mel.h"
 #include "formats/npy.h"
@@ -11,42 +12,61 @@
 #include "tools/tandem-graph/graph_cli.h"
 
 /* Samples in a .npy file: one list of float32. */
-static enum tandem_status from_npy(const char *path, int bins, int64_t frames,
-                                   struct tnd_array **out, struct tandem_error *error)
+static enum tandem_status from_npy(const char *path, struct tnd_wav *out,
+                                   struct tandem_error *error)
 {
     struct tnd_array *samples = NULL;
     TND_TRY(tnd_npy_open(path, &samples, error));
-    const enum tandem_status status =
+    enum tandem_status status =
         samples->type == TND_DTYPE_F32 && samples->shape.n == 1
-            ? tnd_mel(samples->data, samples->n, bins, frames, out, error)
+            ? TANDEM_OK
             : tnd_error_set(error, TANDEM_E_SHAPE, path, samples->shape.n, 1,
                             "%s: samples of %s with %d dimensions, expected float32 with 1", path,
                             tnd_dtype_name(samples->type), samples->shape.n);
+    if (status == TANDEM_OK) {
+        *out = (struct tnd_wav){TND_MEL_RATE, samples->n,
+                                tnd_alloc((size_t)(samples->n + 1) * sizeof(float))};
+        if (out->samples == NULL) {
+            status = tnd_error_set(error, TANDEM_E_MEMORY, path, samples->n, 0,
+                                   "%s: no memory for %lld samples", path, (long long)samples->n);
+        } else {
+            memcpy(out->samples, samples->data, (size_t)samples->n * sizeof(float));
+        }
+    }
     tnd_array_free(samples);
     return status;
 }
 
-static enum tandem_status from_wav(const char *path, int bins, int64_t frames,
-                                   struct tnd_array **out, struct tandem_error *error)
+static enum tandem_status from_wav(const char *path, struct tnd_wav *out,
+                                   struct tandem_error *error)
 {
-    struct tnd_wav wav = {.n = 0};
-    TND_TRY(tnd_wav_open(path, &wav, error));
-    const enum tandem_status status =
-        wav.rate == TND_MEL_RATE
-            ? tnd_mel(wav.samples, wav.n, bins, frames, out, error)
-            : tnd_error_set(error, TANDEM_E_ARGUMENT, path, wav.rate, TND_MEL_RATE,
-                            "%s: %d samples a second, expected %d: ffmpeg -i FILE -ar %d NEW.wav",
-                            path, wav.rate, TND_MEL_RATE, TND_MEL_RATE);
-    tnd_wav_free(&wav);
-    return status;
+    TND_TRY(tnd_wav_open(path, out, error));
+    if (out->rate != TND_MEL_RATE) {
+        tnd_error_set(error, TANDEM_E_ARGUMENT, path, out->rate, TND_MEL_RATE,
+                      "%s: %d samples a second, expected %d: ffmpeg -i FILE -ar %d NEW.wav", path,
+                      out->rate, TND_MEL_RATE, TND_MEL_RATE);
+        tnd_wav_free(out);
+        return TANDEM_E_ARGUMENT;
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_graph_sound(const char *path, struct tnd_wav *out,
+                                   struct tandem_error *error)
+{
+    const size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".npy") == 0 ? from_npy(path, out, error)
+                                                      : from_wav(path, out, error);
 }
 
 enum tandem_status tnd_graph_mel(const char *path, int bins, int64_t frames, struct tnd_array **out,
                                  struct tandem_error *error)
 {
-    const size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".npy") == 0 ? from_npy(path, bins, frames, out, error)
-                                                      : from_wav(path, bins, frames, out, error);
+    struct tnd_wav wav = {.n = 0};
+    TND_TRY(tnd_graph_sound(path, &wav, error));
+    const enum tandem_status status = tnd_mel(wav.samples, wav.n, bins, frames, out, error);
+    tnd_wav_free(&wav);
+    return status;
 }
 
 static enum tandem_status run(const char *path, const char *to, bool overwrites, int bins,

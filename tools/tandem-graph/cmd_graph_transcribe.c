@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph transcribe: an encoder of sound and a decoder of tokens, as Whisper has them. The
- * encoder runs once. The decoder runs once a token; keys and values of its text are kept in blocks
- * of cells, so that it is lowered anew only where a block is full. */
+ * tandem-graph transcribe: an encoder of sound and a decoder of tokens, as Whisper has them.
+ * Published models are run by speech_text.c. Here: decoders made for this program, which keep keys
+ * and values of their text in blocks of cells, so that they are lowered anew only where a block is
+ * full. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/tnd_status.h"
 #include "tools/tandem-graph/graph_cli.h"
+#include "tools/tandem-graph/speech_files.h"
+#include "tools/tandem-graph/speech_text.h"
 
 enum { BLOCK = 32, MAX_TOKENS = 4096 };
 #define UNSEEN     -1e9F /* added to the scores of cells without contents */
@@ -16,12 +20,15 @@ enum { BLOCK = 32, MAX_TOKENS = 4096 };
 #define PAST_BYTES (sizeof(PAST) - 1)
 
 struct listen {
-    const char *files[3]; /* encoder, decoder, sound */
+    const char *files[3]; /* encoder, decoder, sound; or folder and sound */
+    int n_files;
+    const char *past; /* a decoder with past, or NULL */
+    struct tnd_speech_request request;
     struct args_ints prompt;
     int64_t end, n_tokens;
     struct tnd_graph_runtime how;
     tandem_runtime *runtime;
-    tandem_onnx *encoder, *decoder;
+    tandem_onnx *encoder, *decoder, *with_past;
     tandem_lowered *heard, *step; /* of the models; NULL: not yet */
     int64_t cells;                /* of `step` */
 };
@@ -104,10 +111,10 @@ static enum tandem_status check_caches(const struct listen *listen, const tandem
         if (!is_past(&input)) {
             continue;
         }
-        const bool is_cache = find_cache(lowered, i, cells, &cache) &&
-                              (listen->step == NULL ||
-                               (find_cache(listen->step, i, listen->cells, &old) &&
-                                old.outer == cache.outer && old.inner == cache.inner));
+        const bool is_cache =
+            find_cache(lowered, i, cells, &cache) &&
+            (listen->step == NULL || (find_cache(listen->step, i, listen->cells, &old) &&
+                                      old.outer == cache.outer && old.inner == cache.inner));
         if (!is_cache) {
             return tnd_error_set(error, TANDEM_E_SHAPE, listen->files[1], 0, cells,
                                  "%.150s: input %.60s is no cache: expected an output %.60s of its "
@@ -259,22 +266,119 @@ static enum tandem_status decode(struct listen *listen, struct tandem_error *err
     return TANDEM_OK;
 }
 
-static enum tandem_status transcribe(struct listen *listen, struct tandem_error *error)
+/* ---- published models ---- */
+
+/* The folder with config.json: that of the encoder, or the one around its `onnx`. */
+static void folder_of(const char *encoder, char *out, size_t size)
+{
+    size_t n = tnd_file_folder_length(encoder);
+    n -= n > 1;
+    (void)snprintf(out, size, "%.*s", (int)(n > 0 ? n : 1), n > 0 ? encoder : ".");
+    const size_t length = strlen(out);
+    if (length >= 5 && strcmp(out + length - 5, "/onnx") == 0) {
+        out[length - 5] = '\0';
+    } else if (strcmp(out, "onnx") == 0) {
+        (void)snprintf(out, size, ".");
+    }
+}
+
+/* What the configuration beside two given models says; there may be none. */
+static enum tandem_status read_beside(struct tnd_speech_files *files, const char *encoder,
+                                      struct tandem_error *error)
+{
+    char folder[4096];
+    char path[4200];
+    folder_of(encoder, folder, sizeof(folder));
+    tnd_speech_config_init(&files->config);
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folder,
+                       i == 0 ? "config.json" : "generation_config.json");
+        TND_TRY(tnd_speech_config_open(&files->config, path, error));
+    }
+    const enum tandem_status status = tandem_tokenizer_open(folder, 0, &files->tokenizer, error);
+    return status == TANDEM_E_NOT_FOUND ? TANDEM_OK : status;
+}
+
+static enum tandem_status publish(struct listen *listen, struct tnd_speech_files *files,
+                                  struct tandem_error *error)
+{
+    struct tnd_speech_decoder decoder = {.paths = {listen->files[1], listen->past},
+                                         .whole = listen->decoder,
+                                         .past = listen->with_past,
+                                         .runtime = listen->runtime};
+    if (tnd_speech_takes(listen->decoder, "use_cache")) {
+        decoder.past = listen->decoder;
+        decoder.paths[1] = listen->files[1];
+    }
+    if (listen->end >= 0) {
+        files->config.ends = (struct tnd_speech_tokens){1, {(int32_t)listen->end}};
+    }
+    listen->request.sound = listen->files[2];
+    listen->request.encoder = listen->files[0];
+    listen->request.prompt = listen->prompt.n > 0 ? &listen->prompt : NULL;
+    listen->request.n_tokens = listen->n_tokens;
+    return tnd_speech_write(&listen->request, &files->config, files->tokenizer, listen->encoder,
+                            &decoder, error);
+}
+
+/* ---- the command ---- */
+
+static enum tandem_status open_models(struct listen *listen, struct tandem_error *error)
 {
     TND_TRY(tandem_onnx_open(listen->files[0], &listen->encoder, error));
     TND_TRY(tandem_onnx_open(listen->files[1], &listen->decoder, error));
-    TND_TRY(tnd_graph_open_runtime(&listen->how, &listen->runtime, error));
+    if (listen->past != NULL && strcmp(listen->past, listen->files[1]) != 0) {
+        TND_TRY(tandem_onnx_open(listen->past, &listen->with_past, error));
+    }
+    return tnd_graph_open_runtime(&listen->how, &listen->runtime, error);
+}
+
+static enum tandem_status transcribe(struct listen *listen, struct tnd_speech_files *files,
+                                     struct tandem_error *error)
+{
+    if (listen->n_files == 2) {
+        listen->files[2] = listen->files[1];
+        TND_TRY(tnd_speech_files_open(listen->files[0], files, error));
+        listen->files[0] = files->encoder;
+        listen->files[1] = files->whole;
+        listen->past = files->past[0] != '\0' ? files->past : NULL;
+        TND_TRY(open_models(listen, error));
+        return publish(listen, files, error);
+    }
+    TND_TRY(open_models(listen, error));
+    if (tnd_speech_takes(listen->decoder, "input_ids")) {
+        TND_TRY(read_beside(files, listen->files[0], error));
+        return publish(listen, files, error);
+    }
+    listen->prompt.n += listen->prompt.n == 0; /* token 0 */
     TND_TRY(encode(listen, error));
     return decode(listen, error);
 }
 
 int tnd_cmd_graph_transcribe(int argc, char **argv)
 {
-    struct listen listen = {.end = -1, .n_tokens = 64, .prompt = {.n = 1}};
+    static struct tnd_speech_files files;
+    static struct listen listen;
+    struct tandem_onnx_dim dims[ARGS_LIST_MAX];
+    struct args_strings words = {.n = 0};
+    const char *task = "transcribe";
+    listen = (struct listen){.end = -1, .n_tokens = 224};
     const struct args_option options[] = {
-        {"prompt", ARGS_INTS, &listen.prompt, 0, INT32_MAX, "T[,T..]", "tokens to begin with; 0"},
-        {"end", ARGS_INT, &listen.end, -1, INT32_MAX, "T", "the token that ends the text"},
-        {"tokens", ARGS_INT, &listen.n_tokens, 1, MAX_TOKENS, "N", "at most; 64"},
+        {"language", ARGS_STRING, &listen.request.language, 0, 0, "L",
+         "spoken, as en or de; default: the model finds it"},
+        {"task", ARGS_STRING, &task, 0, 0, "T", "transcribe, or translate to English"},
+        {"timestamps", ARGS_FLAG, &listen.request.timestamps, 0, 0, NULL,
+         "begin and end of each piece, in seconds"},
+        {"ids", ARGS_FLAG, &listen.request.prints_ids, 0, 0, NULL, "print token ids, not text"},
+        {"past", ARGS_STRING, &listen.past, 0, 0, "FILE",
+         "the decoder with past, where DECODER is not merged"},
+        {"dim", ARGS_STRINGS, &words, 0, 0, "NAME=N", "extent of a symbolic dimension"},
+        {"prompt", ARGS_INTS, &listen.prompt, 0, INT32_MAX, "T[,T..]",
+         "tokens to begin with; default: those of language and task"},
+        {"end", ARGS_INT, &listen.end, -1, INT32_MAX, "T",
+         "the token that ends the text; default: config.json's"},
+        {"tokens", ARGS_INT, &listen.n_tokens, 1, MAX_TOKENS, "N",
+         "at most, in 30 s of sound; 224"},
         {"threads", ARGS_INT, &listen.how.threads, 0, 4096, "N", "threads; default: one a core"},
         {"table", ARGS_STRING, &listen.how.table, 0, 0, "FILE",
          "timing table; none: the rule; default: this machine's"},
@@ -282,21 +386,38 @@ int tnd_cmd_graph_transcribe(int argc, char **argv)
     };
     const struct args_command command = {
         "transcribe",
-        "ENCODER.onnx DECODER.onnx SOUND",
-        "Prints the likeliest tokens for a sound, one after the other. docs/onnx.md says what the "
-        "two models must\ntake and give.",
+        "FOLDER SOUND | ENCODER.onnx DECODER.onnx SOUND",
+        "Writes down a sound (.wav, or .npy of samples, 16,000 a second) with a Whisper model: the "
+        "folder of a\npublished one with its config.json and tokenizer, or its two files.",
         options,
         (int)(sizeof(options) / sizeof(options[0])),
-        3,
+        2,
         3};
     struct tandem_error error = {.text = ""};
-    const int result = args_parse(&command, argc, argv, listen.files, NULL);
+    const int result = args_parse(&command, argc, argv, listen.files, &listen.n_files);
     if (result != ARGS_OK) {
         return args_code(result);
     }
-    const enum tandem_status status = transcribe(&listen, &error);
+    listen.request.translates = strcmp(task, "translate") == 0;
+    if (!listen.request.translates && strcmp(task, "transcribe") != 0) {
+        fprintf(stderr, "tandem-graph: --task %s: expected transcribe or translate\n", task);
+        return ARGS_WRONG;
+    }
+    enum tandem_status status = tnd_graph_dims(&words, dims, &error);
+    if (status != TANDEM_OK) {
+        (void)tnd_graph_fail(&error);
+        return ARGS_WRONG;
+    }
+    listen.request.dims = dims;
+    listen.request.n_dims = words.n;
+    status = transcribe(&listen, &files, &error);
     tandem_runtime_close(listen.runtime);
     tandem_onnx_close(listen.encoder);
     tandem_onnx_close(listen.decoder);
+    tandem_onnx_close(listen.with_past);
+    tnd_speech_files_close(&files);
+    for (int i = 0; i < words.n; i++) {
+        tnd_free((void *)(uintptr_t)dims[i].name);
+    }
     return status == TANDEM_OK ? 0 : tnd_graph_fail(&error);
 }

@@ -5,6 +5,7 @@
 #define TND_GRAPH_CLI_H
 
 #include "formats/onnx_build.h"
+#include "formats/wav.h"
 #include "graph/lower.h"
 #include "graph/pass.h"
 #include "tandem/onnx_nets.h"
@@ -94,6 +95,10 @@ enum tnd_case_status { TND_CASE_PASSED, TND_CASE_FAILED, TND_CASE_REFUSED, TND_N
 enum tnd_case_status tnd_graph_case(const char *folder, tandem_runtime *runtime,
                                     struct tandem_error *reason);
 
+/** The samples of a .wav file, or of a .npy file, TND_MEL_RATE a second; tnd_wav_free ends them.
+ *  Errors: those of the readers, SHAPE, ARGUMENT (another sample rate). */
+enum tandem_status tnd_graph_sound(const char *path, struct tnd_wav *out,
+                                   struct tandem_error *error);
 /** The spectrogram (formats/mel.h) of a .wav file, or of a .npy file of samples. Errors: those of
  *  the readers, SHAPE, ARGUMENT (another sample rate). */
 enum tandem_status tnd_graph_mel(const char *path, int bins, int64_t frames, struct tnd_array **out,
