@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/suite_server.h"
+#include "tools/tandem-server/srv_bias.h"
 
 enum { REPLY_BYTES = 1 << 16, MOST_VALUES = 256 };
 
@@ -261,7 +262,6 @@ static void members_that_ask_for_what_is_not_there_are_refused(void)
         {"response_format", "{\"type\":\"json_object\",\"schema\":{\"if\":{}}}"},
         {"response_format", "{\"type\":\"json_schema\",\"json_schema\":{}}"},
         {"functions", "[{\"name\":\"f\"}]"},
-        {"ignore_eos", "true"},
         {"typical_p", "0.5"},
         {"mirostat", "2"},
         {"xtc_probability", "0.5"},
@@ -271,9 +271,13 @@ static void members_that_ask_for_what_is_not_there_are_refused(void)
         {"t_max_predict_ms", "1"},
         {"min_keep", "3"},
         {"top_n_sigma", "1"},
-        {"presence_penalty", "1"},
-        {"frequency_penalty", "1"},
-        {"logit_bias", "{\"5\":-100}"},
+        {"presence_penalty", "3"},
+        {"frequency_penalty", "\"1\""},
+        {"logit_bias", "{\"5\":-101}"},
+        {"logit_bias", "{\"x\":1}"},
+        {"logit_bias", "[[100000000,1]]"},
+        {"logit_bias", "[[1,true]]"},
+        {"logit_bias", "5"},
         {"n", "2"},
         {"best_of", "2"},
         {"echo", "true"},
@@ -307,6 +311,50 @@ static void members_that_ask_for_what_is_not_there_are_refused(void)
     check_int(ASK(&s, "/completion", "{\"prompt\":[1],\"top_k\":8,\"top_k\":9}"), 400);
     check_contains(reply_text, "'top_k' is there twice");
     tnd_served_close(&s);
+}
+
+static bool read_bias(const char *text, struct srv_bias *out)
+{
+    struct srv_body body;
+    *out = (struct srv_bias){.rows = NULL};
+    CU_ASSERT_TRUE(tnd_srv_body_read(&body, text, strlen(text)));
+    const bool is_good = tnd_srv_bias_read(&body, 8, out);
+    CU_ASSERT_TRUE(is_good == (body.fault[0] == '\0'));
+    tnd_srv_body_free(&body);
+    return is_good;
+}
+
+/* A penalty counts what was written, a presence once, and bans are for good. */
+static void additions_to_logits_are_those_of_the_definitions(void)
+{
+    static const float logits[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    static const int32_t written[] = {1, 2, 1, 1, 900, -1};
+    const struct srv_vocabulary vocabulary = {.n = 8, .ends = {7, 900}, .n_ends = 2};
+    float scratch[9] = {[8] = 42};
+    struct srv_bias bias;
+    CU_ASSERT_TRUE(read_bias("{}", &bias));
+    CU_ASSERT_PTR_EQUAL(tnd_srv_bias_apply(&bias, &vocabulary, written, 6, logits, scratch),
+                        logits);
+    CU_ASSERT_TRUE(read_bias("{\"presence_penalty\":0.5,\"frequency_penalty\":-0.25,"
+                             "\"logit_bias\":{\"0\":100,\"2\":-1.5},\"ignore_eos\":true}",
+                             &bias));
+    CU_ASSERT_PTR_EQUAL(tnd_srv_bias_apply(&bias, &vocabulary, written, 6, logits, scratch),
+                        scratch);
+    CU_ASSERT_EQUAL(scratch[0], 100);
+    CU_ASSERT_EQUAL(scratch[1], 1 + 3 * 0.25F - 0.5F);
+    CU_ASSERT_EQUAL(scratch[2], 2 + 0.25F - 0.5F - 1.5F);
+    CU_ASSERT_EQUAL(scratch[3], 3);
+    CU_ASSERT_TRUE(isinf(scratch[7]) && scratch[7] < 0);
+    CU_ASSERT_EQUAL(scratch[8], 42);
+    tnd_srv_bias_free(&bias);
+    CU_ASSERT_TRUE(read_bias("{\"logit_bias\":[[3,false],[4,2]]}", &bias));
+    (void)tnd_srv_bias_apply(&bias, &vocabulary, NULL, 0, logits, scratch);
+    CU_ASSERT_TRUE(isinf(scratch[3]) && scratch[4] == 6);
+    tnd_srv_bias_free(&bias);
+    CU_ASSERT_FALSE(read_bias("{\"logit_bias\":{\"8\":1}}", &bias));
+    tnd_srv_bias_free(&bias);
+    CU_ASSERT_FALSE(read_bias("{\"logit_bias\":[[1]]}", &bias));
+    tnd_srv_bias_free(&bias);
 }
 
 static void members_that_say_nothing_are_taken(void)
@@ -464,6 +512,8 @@ static CU_TestInfo tests[] = {
      penalties_concern_as_many_tokens_as_were_asked_for},
     {"members_that_ask_for_what_is_not_there_are_refused",
      members_that_ask_for_what_is_not_there_are_refused},
+    {"additions_to_logits_are_those_of_the_definitions",
+     additions_to_logits_are_those_of_the_definitions},
     {"members_that_say_nothing_are_taken", members_that_say_nothing_are_taken},
     {"texts_keep_the_form_that_is_asked_for", texts_keep_the_form_that_is_asked_for},
     {"a_model_is_found_by_its_name", a_model_is_found_by_its_name},

@@ -27,7 +27,9 @@ static enum tandem_status make_parts(struct srv_engine *engine, struct tandem_er
     engine->sequences = calloc(n, sizeof(engine->sequences[0]));
     engine->entries = calloc(n, sizeof(engine->entries[0]));
     engine->slots = calloc(n, sizeof(engine->slots[0]));
-    if (engine->sequences == NULL || engine->entries == NULL || engine->slots == NULL) {
+    engine->scratch = calloc((size_t)engine->options.vocabulary->n, sizeof(engine->scratch[0]));
+    if (engine->scratch == NULL || engine->sequences == NULL || engine->entries == NULL ||
+        engine->slots == NULL) {
         return no_memory(error);
     }
     for (size_t i = 0; i < n; i++) {
@@ -111,6 +113,7 @@ void tnd_srv_engine_free(struct srv_engine *engine)
     tandem_session_free(engine->session);
     free(engine->sequences);
     free(engine->entries);
+    free(engine->scratch);
     free(engine->slots);
     (void)pthread_cond_destroy(&engine->wake);
     (void)pthread_mutex_destroy(&engine->mutex);

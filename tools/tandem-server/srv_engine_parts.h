@@ -29,6 +29,7 @@ struct srv_engine {
     int n_sequences;
     struct srv_sequence *sequences;
     struct tandem_batch_entry *entries; /* {n_sequences}, of the step in hand */
+    float *scratch;                     /* {vocabulary}: logits with what a request adds to them */
     uint64_t clock;                     /* counts jobs */
     double checked;                     /* when readers were last asked for */
     struct srv_counts work;             /* what this thread counts */

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/tandem-server/srv_bias.h"
+
 double tnd_srv_seconds(void)
 {
     struct timespec now;
@@ -20,6 +22,7 @@ void tnd_srv_params_free(struct srv_params *params)
         free(params->stops[i]);
     }
     params->n_stops = 0;
+    tnd_srv_bias_free(&params->bias);
     tandem_grammar_free(params->grammar);
     params->grammar = NULL;
     tnd_srv_tools_free(&params->tools);

@@ -15,7 +15,8 @@ enum {
     SRV_MAX_STOPS = 16,
     SRV_MAX_STOP_BYTES = 256,
     SRV_MAX_LOGPROBS = 20,
-    SRV_MAX_REPEAT = 4096 /* tokens that the penalty concerns */
+    SRV_MAX_REPEAT = 4096, /* tokens that the penalty concerns */
+    SRV_MAX_BIAS = 1024    /* tokens of logit_bias */
 };
 
 enum srv_style { SRV_CHAT, SRV_COMPLETION, SRV_NATIVE, SRV_EMBEDDING };
@@ -30,6 +31,19 @@ enum srv_finish {
     SRV_FAILED     /* `fault` says why */
 };
 
+struct srv_bias_row {
+    int32_t id;
+    float value; /* -infinity: never */
+};
+
+/** What is added to logits, srv_bias.h. All zero: nothing. */
+struct srv_bias {
+    float presence, frequency; /* penalties of tokens that the model has written */
+    bool ignores_ends;         /* no token ends the text */
+    int n;
+    struct srv_bias_row *rows; /* {n}, malloc'ed */
+};
+
 /** What the client asked for; fixed before the job is handed to the engine. */
 struct srv_params {
     enum srv_style style;
@@ -42,6 +56,7 @@ struct srv_params {
     int n_top;            /* likeliest tokens told with each token */
     int64_t max_tokens;
     struct tandem_sampler_options sampler;
+    struct srv_bias bias;
     tandem_grammar *grammar; /* what the text may be; NULL: anything. Owned */
     char *stops[SRV_MAX_STOPS];
     int n_stops;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/tandem-server/srv_bias.h"
 #include "tools/tandem-server/srv_grammar.h"
 #include "tools/tandem-server/srv_members.h"
 
@@ -124,6 +125,7 @@ bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
     if (!tnd_srv_members_check(body, style) ||
         !tnd_srv_body_flag(body, "stream", &out->is_stream) || !read_length(server, body, out) ||
         !read_sampler(server, body, out) || !read_logprobs(body, out) ||
+        !tnd_srv_bias_read(body, server->vocabulary->n, &out->bias) ||
         !tnd_srv_grammar_read(body, out) || !read_stops(body, out)) {
         return false;
     }

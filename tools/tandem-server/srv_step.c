@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/tandem-server/srv_bias.h"
 #include "tools/tandem-server/srv_engine_parts.h"
 
 /* ---- tokens ---- */
@@ -59,7 +60,9 @@ static void choose(struct srv_engine *engine, struct srv_sequence *s, const floa
     const struct srv_vocabulary *vocabulary = engine->options.vocabulary;
     const struct srv_params *params = &s->job->params;
     struct srv_token token;
-    token.id = tandem_sampler_sample(s->sampler, logits);
+    token.id = tandem_sampler_sample(
+        s->sampler, tnd_srv_bias_apply(&params->bias, vocabulary, s->tokens + s->job->n_prompt,
+                                       s->n - s->job->n_prompt, logits, engine->scratch));
     if (token.id < 0) {
         end_by_grammar(engine, s);
         return;
