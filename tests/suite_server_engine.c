@@ -226,7 +226,7 @@ static void wrong_requests_get_the_right_codes(void)
         {"/v1/chat/completions",
          "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}", 400,
          "only parts of type text"},
-        {"/v1/completions", "{\"prompt\":\"x\",\"n\":2}", 400, "'n' is not supported"},
+        {"/v1/completions", "{\"prompt\":\"x\",\"best_of\":2}", 400, "'best_of' is not"},
         {"/v1/completions", "{\"prompt\":\"x\",\"tools\":[{}]}", 400, "'tools' is not supported"},
         {"/v1/completions", "{\"prompt\":\"x\",\"response_format\":{\"type\":\"xml\"}}", 400,
          "not 'xml'"},

@@ -278,7 +278,8 @@ static void members_that_ask_for_what_is_not_there_are_refused(void)
         {"logit_bias", "[[100000000,1]]"},
         {"logit_bias", "[[1,true]]"},
         {"logit_bias", "5"},
-        {"n", "2"},
+        {"n", "65"},
+        {"n", "0"},
         {"best_of", "2"},
         {"echo", "true"},
         {"suffix", "\"x\""},
@@ -355,6 +356,68 @@ static void additions_to_logits_are_those_of_the_definitions(void)
     tnd_srv_bias_free(&bias);
     CU_ASSERT_FALSE(read_bias("{\"logit_bias\":[[1]]}", &bias));
     tnd_srv_bias_free(&bias);
+}
+
+/* Text `i` of the last reply's choices, which are in order. */
+static const char *choice_text(const cJSON *root, int i)
+{
+    const cJSON *choice = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(root, "choices"), i);
+    check_int(cJSON_GetObjectItemCaseSensitive(choice, "index")->valueint, i);
+    return cJSON_GetObjectItemCaseSensitive(choice, "text")->valuestring;
+}
+
+/* Several prompts, several choices of each: as if each had been asked for alone. */
+static void choices_are_those_of_requests_of_their_own(void)
+{
+    char alone[2][256];
+    struct tnd_served s;
+    if (!tnd_served_open(&s, NULL)) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        check_int(ASK(&s, "/v1/completions",
+                      i == 0 ? "{\"prompt\":[1,2],\"max_tokens\":5,\"temperature\":0}"
+                             : "{\"prompt\":[1,3],\"max_tokens\":5,\"temperature\":0}"),
+                  200);
+        cJSON *root = cJSON_Parse(reply_text);
+        snprintf(alone[i], sizeof(alone[i]), "%s", choice_text(root, 0));
+        cJSON_Delete(root);
+    }
+    check_int(ASK(&s, "/v1/completions",
+                  "{\"prompt\":[[1,2],[1,3]],\"n\":2,\"max_tokens\":5,\"temperature\":0}"),
+              200);
+    cJSON *root = cJSON_Parse(reply_text);
+    for (int i = 0; i < 4; i++) {
+        check_string(choice_text(root, i), alone[i / 2]);
+    }
+    const cJSON *usage = cJSON_GetObjectItemCaseSensitive(root, "usage");
+    check_int(cJSON_GetObjectItemCaseSensitive(usage, "prompt_tokens")->valueint, 4);
+    check_int(cJSON_GetObjectItemCaseSensitive(usage, "completion_tokens")->valueint, 20);
+    cJSON_Delete(root);
+    check_int(ASK(&s, "/v1/completions",
+                  "{\"prompt\":\"a b\",\"echo\":true,\"max_tokens\":3,\"temperature\":0}"),
+              200);
+    check_contains(reply_text, "\"text\":\"a b");
+    check_int(ASK(&s, "/v1/completions",
+                  "{\"prompt\":[[1,2],[1,3]],\"n\":2,\"max_tokens\":2,\"ignore_eos\":true,"
+                  "\"stream\":true,"
+                  "\"stream_options\":{\"include_usage\":true}}"),
+              200);
+    check_contains(reply_text, "\"index\":3,");
+    check_contains(reply_text, "\"completion_tokens\":8");
+    const char *done = strstr(reply_text, "[DONE]");
+    CU_ASSERT_TRUE(done != NULL && strstr(done + 1, "[DONE]") == NULL);
+    check_int(ASK(&s, "/v1/completions", "{\"prompt\":[1],\"echo\":true,\"logprobs\":1}"), 400);
+    check_contains(reply_text, "'echo' with 'logprobs'");
+    check_int(ASK(&s, "/v1/completions", "{\"prompt\":[[1],[1]],\"n\":64}"), 400);
+    check_contains(reply_text, "128 choices");
+    check_int(ASK(&s, "/v1/completions", "{\"prompt\":[[1],[]]}"), 400);
+    check_int(ASK(&s, "/v1/chat/completions",
+                  "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"n\":3,"
+                  "\"max_tokens\":2}"),
+              200);
+    check_contains(reply_text, "\"index\":2,\"message\"");
+    tnd_served_close(&s);
 }
 
 static void members_that_say_nothing_are_taken(void)
@@ -514,6 +577,7 @@ static CU_TestInfo tests[] = {
      members_that_ask_for_what_is_not_there_are_refused},
     {"additions_to_logits_are_those_of_the_definitions",
      additions_to_logits_are_those_of_the_definitions},
+    {"choices_are_those_of_requests_of_their_own", choices_are_those_of_requests_of_their_own},
     {"members_that_say_nothing_are_taken", members_that_say_nothing_are_taken},
     {"texts_keep_the_form_that_is_asked_for", texts_keep_the_form_that_is_asked_for},
     {"a_model_is_found_by_its_name", a_model_is_found_by_its_name},

@@ -216,7 +216,7 @@ def check_errors(client, port):
     chat = client.chat.completions.create
     say = [{"role": "user", "content": "Hi"}]
     refused(openai.BadRequestError, chat, model="small", messages=[])
-    refused(openai.BadRequestError, chat, model="small", messages=say, n=2)
+    refused(openai.BadRequestError, chat, model="small", messages=say, n=1000)
     refused(openai.BadRequestError, chat, model="small", messages=say, temperature=-1)
     refused(openai.BadRequestError, chat, model="small",
             messages=[{"role": "user", "content": "word " * 3000}])

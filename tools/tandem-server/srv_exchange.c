@@ -22,7 +22,8 @@ struct exchange {
     bool has_answer;      /* the request was read and a response is queued */
     bool is_handed_over;  /* `task` is, or was, another thread's */
     struct srv_task task; /* what becomes of the request */
-    struct srv_job *job;  /* NULL: none, or none any more */
+    struct srv_job *job;  /* the choice in hand; NULL: none */
+    struct srv_job *jobs; /* the first choice, whose reference is held */
     struct srv_reader reader;
     struct srv_text out; /* of a stream, from `n_sent` on still to be sent */
     size_t n_sent;
@@ -67,6 +68,21 @@ static void clear_news(struct exchange *exchange)
     pthread_mutex_lock(&exchange->job->mutex);
     exchange->has_news = false;
     pthread_mutex_unlock(&exchange->job->mutex);
+}
+
+/* Goes on to the next choice where the one in hand has ended. False: it has not, or was the
+ * last. */
+static bool next_choice(struct exchange *exchange)
+{
+    const struct srv_listener listener = {wake, is_gone, exchange};
+    struct srv_job *job = exchange->job;
+    if (job->sibling == NULL || !tnd_srv_job_is_done(job)) {
+        return false;
+    }
+    tnd_srv_job_listen(job, NULL);
+    exchange->job = job->sibling;
+    tnd_srv_job_listen(exchange->job, &listener);
+    return true;
 }
 
 /* ---- the limits of connections ---- */
@@ -159,9 +175,17 @@ static ssize_t read_stream(void *user, uint64_t position, char *out, size_t capa
             return MHD_CONTENT_READER_END_OF_STREAM;
         }
         exchange->out.n = exchange->n_sent = 0;
-        clear_news(exchange);
-        exchange->is_last = tnd_srv_read_stream(exchange->http->server, exchange->job,
-                                                &exchange->reader, &exchange->out);
+        do {
+            clear_news(exchange);
+            exchange->is_last = tnd_srv_read_stream(exchange->http->server, exchange->job,
+                                                    &exchange->reader, &exchange->out);
+            if (exchange->is_last && next_choice(exchange)) {
+                exchange->reader = (struct srv_reader){0};
+                exchange->is_last = false;
+                continue;
+            }
+            break;
+        } while (exchange->out.n == 0);
         if (exchange->out.failed) {
             return MHD_CONTENT_READER_END_WITH_ERROR;
         }
@@ -195,8 +219,10 @@ static enum MHD_Result send_whole(struct exchange *exchange)
 {
     struct srv_reply reply = {0};
     enum MHD_Result result = MHD_YES;
-    clear_news(exchange);
-    if (tnd_srv_read_whole(exchange->http->server, exchange->job, &reply)) {
+    do {
+        clear_news(exchange);
+    } while (next_choice(exchange));
+    if (tnd_srv_read_whole(exchange->http->server, exchange->jobs, &reply)) {
         result = send_reply(exchange, &reply);
     } else {
         wait_for_news(exchange);
@@ -238,7 +264,7 @@ static enum MHD_Result send_answer(struct exchange *exchange)
     if (reply->job == NULL) {
         return send_reply(exchange, reply);
     }
-    exchange->job = reply->job;
+    exchange->job = exchange->jobs = reply->job;
     reply->job = NULL;
     tnd_srv_job_listen(exchange->job, &listener);
     return exchange->job->params.is_stream ? send_stream(exchange) : send_whole(exchange);
@@ -370,9 +396,9 @@ void tnd_srv_exchange_completed(void *user, struct MHD_Connection *connection, v
     struct srv_job *job = exchange->job != NULL ? exchange->job : exchange->task.reply.job;
     if (job != NULL) {
         tnd_srv_job_listen(job, NULL);
-        atomic_store_explicit(&job->is_cancelled, true, memory_order_release);
+        tnd_srv_job_cancel(job->first);
     }
-    tnd_srv_job_unref(exchange->job);
+    tnd_srv_job_unref(exchange->jobs);
     tnd_srv_reply_free(&exchange->task.reply); /* where it was not sent */
     (void)enter(exchange, SRV_WAITS);
     atomic_fetch_sub(&exchange->http->n_requests, 1);

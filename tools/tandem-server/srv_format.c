@@ -110,13 +110,22 @@ static void add_logprobs(const struct srv_server *server, const struct srv_job *
     }
 }
 
+/* Of all choices of a request, which have ended; a prompt counts once. */
 static void add_usage(const struct srv_job *job, struct srv_text *out)
 {
+    int64_t n_prompt = 0;
+    int64_t n_generated = 0;
+    int64_t n_cached = 0;
+    for (const struct srv_job *one = job->first; one != NULL; one = one->sibling) {
+        n_prompt += one->repeats_prompt ? 0 : one->n_prompt;
+        n_cached += one->repeats_prompt ? 0 : one->times.n_cached;
+        n_generated += one->n_generated;
+    }
     tnd_srv_print(out,
                   "{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
                   "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
-                  (long long)job->n_prompt, (long long)job->n_generated,
-                  (long long)(job->n_prompt + job->n_generated), (long long)job->times.n_cached);
+                  (long long)n_prompt, (long long)n_generated, (long long)(n_prompt + n_generated),
+                  (long long)n_cached);
 }
 
 /* As llama.cpp tells them. */
@@ -139,8 +148,9 @@ static void add_timings(const struct srv_job *job, struct srv_text *out)
 static void add_head(const struct srv_server *server, const struct srv_job *job, const char *object,
                      struct srv_text *out)
 {
-    tnd_srv_print(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", job->id,
-                  object, (long long)job->created);
+    tnd_srv_print(out,
+                  "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", job->first->id,
+                  object, (long long)job->first->created);
     tnd_srv_add_json_text(out, server->model_name);
 }
 
@@ -210,6 +220,24 @@ static void add_embedding(const struct srv_server *server, const struct srv_job 
                   job->texts.n);
 }
 
+/* A choice of a chat or completion. */
+static void add_whole_choice(const struct srv_server *server, const struct srv_job *job,
+                             struct srv_text *out)
+{
+    const bool is_chat = job->params.style == SRV_CHAT;
+    int n_calls = 0;
+    tnd_srv_print(out, "%s{\"index\":%d,%s", job->index > 0 ? "," : "", job->index,
+                  is_chat ? "\"message\":" : "\"text\":");
+    if (is_chat) {
+        n_calls = tnd_srv_message_add(job, out);
+    } else {
+        tnd_srv_add_json(out, job->text.bytes, job->text.n);
+    }
+    tnd_srv_print(out, ",\"logprobs\":");
+    add_logprobs(server, job, 0, job->n_tokens, out);
+    tnd_srv_print(out, ",\"finish_reason\":%s}", reason_of(job, n_calls));
+}
+
 static void add_whole(const struct srv_server *server, const struct srv_job *job,
                       struct srv_text *out)
 {
@@ -231,16 +259,11 @@ static void add_whole(const struct srv_server *server, const struct srv_job *job
         return;
     }
     add_head(server, job, is_chat ? "chat.completion" : "text_completion", out);
-    int n_calls = 0;
-    tnd_srv_print(out, ",\"choices\":[{\"index\":0,%s", is_chat ? "\"message\":" : "\"text\":");
-    if (is_chat) {
-        n_calls = tnd_srv_message_add(job, out);
-    } else {
-        tnd_srv_add_json(out, job->text.bytes, job->text.n);
+    tnd_srv_print(out, ",\"choices\":[");
+    for (const struct srv_job *one = job; one != NULL; one = one->sibling) {
+        add_whole_choice(server, one, out);
     }
-    tnd_srv_print(out, ",\"logprobs\":");
-    add_logprobs(server, job, 0, job->n_tokens, out);
-    tnd_srv_print(out, ",\"finish_reason\":%s}],\"usage\":", reason_of(job, n_calls));
+    tnd_srv_print(out, "],\"usage\":");
     add_usage(job, out);
     tnd_srv_print(out, ",\"timings\":");
     add_timings(job, out);
@@ -263,9 +286,19 @@ bool tnd_srv_read_whole(const struct srv_server *server, struct srv_job *job,
                         struct srv_reply *reply)
 {
     const char *why;
+    const struct srv_job *failed = NULL;
+    for (struct srv_job *one = job->sibling; one != NULL; one = one->sibling) {
+        if (!tnd_srv_job_is_done(one)) {
+            return false;
+        }
+        failed = failed == NULL && fault_of(one, &why) != 0 ? one : failed;
+    }
     pthread_mutex_lock(&job->mutex);
     const bool is_done = job->finish != SRV_RUNNING;
-    const int status = fault_of(job, &why);
+    int status = fault_of(job, &why);
+    if (status == 0 && failed != NULL) {
+        status = fault_of(failed, &why);
+    }
     if (is_done && status != 0) {
         tnd_srv_reply_error(reply, status, "%s", why);
     } else if (is_done) {
@@ -311,7 +344,8 @@ static void add_choice_event(const struct srv_server *server, const struct srv_j
     const bool is_chat = job->params.style == SRV_CHAT;
     tnd_srv_print(out, "data: ");
     add_head(server, job, is_chat ? "chat.completion.chunk" : "text_completion", out);
-    tnd_srv_print(out, ",\"choices\":[{\"index\":0,%s", is_chat ? "\"delta\":{" : "\"text\":");
+    tnd_srv_print(out, ",\"choices\":[{\"index\":%d,%s", job->index,
+                  is_chat ? "\"delta\":{" : "\"text\":");
     tnd_srv_add(out, what->bytes, what->n);
     out->failed = out->failed || what->failed;
     tnd_srv_print(out, "%s,\"logprobs\":", is_chat ? "}" : "");
@@ -375,7 +409,7 @@ static void add_end(const struct srv_server *server, const struct srv_job *job,
         return;
     }
     add_event(server, job, reader, reader->n_bytes, reader->n_tokens, true, out);
-    if (job->params.style == SRV_NATIVE) {
+    if (job->params.style == SRV_NATIVE || job->sibling != NULL) {
         return;
     }
     if (job->params.wants_usage) {

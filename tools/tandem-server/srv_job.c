@@ -91,6 +91,7 @@ struct srv_job *tnd_srv_job_new(const struct srv_params *params, const struct sr
     job->created = (int64_t)time(NULL);
     job->times.arrived = tnd_srv_seconds();
     atomic_init(&job->refs, 1);
+    job->first = job;
     set_id(job);
     return job;
 }
@@ -101,12 +102,28 @@ struct srv_job *tnd_srv_job_ref(struct srv_job *job)
     return job;
 }
 
+bool tnd_srv_job_is_done(struct srv_job *job)
+{
+    pthread_mutex_lock(&job->mutex);
+    const bool is_done = job->finish != SRV_RUNNING;
+    pthread_mutex_unlock(&job->mutex);
+    return is_done;
+}
+
+void tnd_srv_job_cancel(struct srv_job *job)
+{
+    for (; job != NULL; job = job->sibling) {
+        atomic_store_explicit(&job->is_cancelled, true, memory_order_release);
+    }
+}
+
 void tnd_srv_job_unref(struct srv_job *job)
 {
     /* acquire and release: who frees has seen what the others did */
     if (job == NULL || atomic_fetch_sub_explicit(&job->refs, 1, memory_order_acq_rel) > 1) {
         return;
     }
+    tnd_srv_job_unref(job->sibling); /* (SRV_MAX_CHOICES deep) */
     tnd_srv_params_free(&job->params);
     tnd_srv_text_free(&job->text);
     (void)pthread_mutex_destroy(&job->mutex);

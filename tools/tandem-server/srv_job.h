@@ -88,7 +88,10 @@ struct srv_listener {
     void *user;
 };
 
-enum { SRV_MAX_TEXTS = 256 /* of a request for embeddings */ };
+enum {
+    SRV_MAX_TEXTS = 256, /* of a request for embeddings */
+    SRV_MAX_CHOICES = 64 /* of a request for texts: prompts times `n` */
+};
 
 /** Tokens of a prompt; of embeddings those of some texts, one behind the other. */
 struct srv_ids {
@@ -113,6 +116,11 @@ struct srv_job {
     atomic_int refs;
     atomic_bool is_cancelled; /* by the reader */
     struct srv_job *next;     /* in the engine's queue */
+    /* Of a request with several choices, fixed before the first job is handed to the engine: */
+    int index;               /* of the choice */
+    bool repeats_prompt;     /* the prompt is that of the choice before */
+    struct srv_job *first;   /* of the request; not owned */
+    struct srv_job *sibling; /* the next choice, one reference of which is this job's; NULL: none */
 
     pthread_mutex_t mutex; /* guards what follows */
     struct srv_listener listener;
@@ -139,6 +147,11 @@ void tnd_srv_params_free(struct srv_params *params);
 
 /** Sets whom to tell; NULL: nobody from now on. */
 void tnd_srv_job_listen(struct srv_job *job, const struct srv_listener *listener);
+
+/** Whether it has ended. */
+bool tnd_srv_job_is_done(struct srv_job *job);
+/** Cancels a job and the choices behind it. NULL is allowed. */
+void tnd_srv_job_cancel(struct srv_job *job);
 
 /** For the engine: more bytes of the text with the token that brought them. False: there was no
  *  memory, and the job has failed. */

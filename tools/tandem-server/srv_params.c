@@ -225,20 +225,22 @@ static bool append_text(struct srv_body *body, struct srv_ids *text, struct srv_
     return true;
 }
 
-static bool read_texts(const struct srv_server *server, struct srv_body *body, const cJSON *array,
-                       struct srv_ids *out)
+static bool read_texts(const struct srv_server *server, struct srv_body *body, enum srv_style style,
+                       const cJSON *array, struct srv_ids *out)
 {
     const int n = cJSON_GetArraySize(array);
+    const int most = style == SRV_EMBEDDING ? SRV_MAX_TEXTS : SRV_MAX_CHOICES;
     struct srv_ids text = {0};
-    if (n > SRV_MAX_TEXTS) {
-        return tnd_srv_body_fault(body, "'input' has %d texts, at most %d", n, SRV_MAX_TEXTS);
+    if (n > most) {
+        return tnd_srv_body_fault(body, "'%s' has %d texts, at most %d",
+                                  style == SRV_EMBEDDING ? "input" : "prompt", n, most);
     }
     out->ends = calloc((size_t)n, sizeof(out->ends[0]));
     if (out->ends == NULL) {
         return tnd_srv_body_fault(body, "no memory for %d texts", n);
     }
     for (const cJSON *one = array->child; one != NULL; one = one->next) {
-        if (!read_text(server, body, SRV_EMBEDDING, one, &text) || !append_text(body, &text, out)) {
+        if (!read_text(server, body, style, one, &text) || !append_text(body, &text, out)) {
             return false;
         }
     }
@@ -254,8 +256,8 @@ bool tnd_srv_prompt_read(const struct srv_server *server, struct srv_body *body,
     const cJSON *prompt = tnd_srv_body_member(body, style == SRV_EMBEDDING ? "input" : "prompt");
     const bool has_texts =
         cJSON_IsArray(prompt) && prompt->child != NULL && !cJSON_IsNumber(prompt->child);
-    if (has_texts && style == SRV_EMBEDDING) {
-        return read_texts(server, body, prompt, out);
+    if (has_texts && style != SRV_NATIVE) {
+        return read_texts(server, body, style, prompt, out);
     }
     return read_text(server, body, style,
                      has_texts && prompt->child->next == NULL ? prompt->child : prompt, out);

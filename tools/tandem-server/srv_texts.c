@@ -78,6 +78,122 @@ static void make_job(const struct srv_server *server, struct srv_params *params,
     submit(server, job, reply);
 }
 
+/* ---- several choices ---- */
+
+/* The prompt of choice `text` of all; `whole`: there is one, which stays the caller's. */
+static bool copy_text(const struct srv_ids *all, int text, struct srv_ids *out)
+{
+    const int64_t begin = all->ends != NULL && text > 0 ? all->ends[text - 1] : 0;
+    const int64_t end = all->ends != NULL ? all->ends[text] : (int64_t)all->n;
+    *out = (struct srv_ids){.n = (size_t)(end - begin), .is_thinking = all->is_thinking};
+    out->ids = malloc((out->n + 1) * sizeof(out->ids[0]));
+    if (out->ids != NULL && out->n > 0) {
+        memcpy(out->ids, all->ids + begin, out->n * sizeof(out->ids[0]));
+    }
+    return out->ids != NULL;
+}
+
+/* The text of a job begins with its prompt. */
+static bool echo_prompt(const struct srv_server *server, struct srv_job *job)
+{
+    struct tandem_token_stream stream = tandem_token_stream_begin(server->tokenizer, true);
+    char bytes[1024];
+    const bool has_bos =
+        job->n_prompt > 0 && job->prompt[0] == tandem_tokenizer_bos(server->tokenizer);
+    for (int64_t i = has_bos; i < job->n_prompt; i++) {
+        const size_t n = tandem_token_stream_next(&stream, job->prompt[i], bytes, sizeof(bytes));
+        tnd_srv_add(&job->text, bytes, n <= sizeof(bytes) ? n : 0);
+    }
+    tnd_srv_add(&job->text, bytes, tandem_token_stream_end(&stream, bytes, sizeof(bytes)));
+    job->n_ready = job->text.n;
+    return !job->text.failed;
+}
+
+/* The job of choice `i`, behind `last`, which gets it. The parameters are read once more: each job
+ * owns its own. */
+static struct srv_job *make_choice(const struct srv_server *server, struct srv_body *body,
+                                   enum srv_style style, const struct srv_ids *prompts, int i,
+                                   int64_t n, struct srv_reply *reply)
+{
+    const int64_t most = most_tokens(server);
+    struct srv_params params = {.style = style};
+    struct srv_ids prompt = {0};
+    struct srv_job *job = NULL;
+    bool echoes = false;
+    if (!tnd_srv_params_read(server, body, style, &params) ||
+        !tnd_srv_body_flag(body, "echo", &echoes)) {
+        refuse(reply, body);
+    } else if (echoes && params.wants_logprobs) {
+        tnd_srv_reply_error(reply, 400, "'echo' with 'logprobs' is not supported");
+    } else if (!copy_text(prompts, i / (int)n, &prompt)) {
+        tnd_srv_reply_error(reply, 500, "no memory for the request");
+    } else if (check_prompt(&prompt, most - 1, reply)) {
+        params.sampler.seed += (uint64_t)i; /* choices differ */
+        job = tnd_srv_job_new(&params, &prompt);
+        if (job == NULL) {
+            tnd_srv_reply_error(reply, 500, "no memory for the request");
+        }
+    }
+    if (job == NULL) {
+        tnd_srv_params_free(&params);
+        tnd_srv_ids_free(&prompt);
+        return NULL;
+    }
+    const int64_t left = most - job->n_prompt;
+    job->params.max_tokens = job->params.max_tokens < left ? job->params.max_tokens : left;
+    job->index = i;
+    job->repeats_prompt = i % n > 0;
+    if (echoes && !echo_prompt(server, job)) {
+        tnd_srv_reply_error(reply, 500, "no memory for the request");
+        tnd_srv_job_unref(job);
+        return NULL;
+    }
+    return job;
+}
+
+/* Hands all choices to the engine, or none of them is computed to its end. */
+static void submit_all(const struct srv_server *server, struct srv_job *first,
+                       struct srv_reply *reply)
+{
+    for (struct srv_job *job = first; job != NULL; job = job->sibling) {
+        struct srv_reply one = {0};
+        submit(server, tnd_srv_job_ref(job), &one);
+        if (one.job == NULL) {
+            tnd_srv_job_cancel(first);
+            tnd_srv_job_unref(first);
+            *reply = one;
+            return;
+        }
+        tnd_srv_job_unref(one.job); /* its reference is the one before it */
+    }
+    reply->job = first;
+}
+
+static void make_choices(const struct srv_server *server, struct srv_body *body,
+                         enum srv_style style, const struct srv_ids *prompts, int64_t n,
+                         struct srv_reply *reply)
+{
+    const int64_t n_all = n * (prompts->n_texts > 0 ? prompts->n_texts : 1);
+    struct srv_job *first = NULL;
+    struct srv_job *last = NULL;
+    if (n_all > SRV_MAX_CHOICES) {
+        tnd_srv_reply_error(reply, 400, "%lld choices, at most %d", (long long)n_all,
+                            SRV_MAX_CHOICES);
+        return;
+    }
+    for (int i = 0; i < n_all; i++) {
+        struct srv_job *job = make_choice(server, body, style, prompts, i, n, reply);
+        if (job == NULL) {
+            tnd_srv_job_unref(first);
+            return;
+        }
+        *(last != NULL ? &last->sibling : &first) = job;
+        job->first = first;
+        last = job;
+    }
+    submit_all(server, first, reply);
+}
+
 /* What a route has read. */
 static void drop(struct srv_body *body, struct srv_ids *ids)
 {
@@ -91,14 +207,20 @@ static void make_text(const struct srv_server *server, const struct srv_request 
     struct srv_body body;
     struct srv_params params = {.style = style};
     struct srv_ids prompt = {0};
-    if (tnd_srv_body_read(&body, request->body, request->n) &&
-        (!is_response || tnd_srv_responses_read(&body)) &&
-        tnd_srv_params_read(server, &body, style, &params) &&
-        tnd_srv_prompt_read(server, &body, style, &prompt)) {
+    int64_t n = 1;
+    bool echoes = false;
+    if (!tnd_srv_body_read(&body, request->body, request->n) ||
+        (is_response && !tnd_srv_responses_read(&body)) ||
+        !tnd_srv_params_read(server, &body, style, &params) ||
+        !tnd_srv_prompt_read(server, &body, style, &prompt) ||
+        (style != SRV_NATIVE && !tnd_srv_body_integer(&body, "n", 1, SRV_MAX_CHOICES, &n)) ||
+        !tnd_srv_body_flag(&body, "echo", &echoes)) {
+        refuse(reply, &body);
+    } else if (n > 1 || prompt.n_texts > 0 || echoes) {
+        make_choices(server, &body, style, &prompt, n, reply);
+    } else {
         params.is_response = is_response;
         make_job(server, &params, &prompt, reply);
-    } else {
-        refuse(reply, &body);
     }
     tnd_srv_params_free(&params);
     drop(&body, &prompt);
