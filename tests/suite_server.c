@@ -121,19 +121,21 @@ int tnd_ask_whole(const struct tnd_served *served, const char *path, const char 
     if (reply.job == NULL) {
         return keep(&reply, out, capacity);
     }
-    if (!reply.job->params.is_stream) {
-        tnd_run_job(served, reply.job);
-        CU_ASSERT_TRUE(tnd_srv_read_whole(&served->server, reply.job, &whole));
-    } else {
+    const bool is_stream = reply.job->params.is_stream;
+    for (struct srv_job *job = reply.job; job != NULL; job = job->sibling) {
         struct srv_reader reader = {0};
-        whole.status = 200;
-        for (int i = 0;
-             i < 100000 && !tnd_srv_read_stream(&served->server, reply.job, &reader, &whole.body);
+        for (int i = 0; is_stream && i < 100000 &&
+                        !tnd_srv_read_stream(&served->server, job, &reader, &whole.body);
              i++) {
             (void)tnd_srv_engine_step(served->server.engine);
         }
-        CU_ASSERT_TRUE(reader.has_ended);
+        if (!is_stream) {
+            tnd_run_job(served, job);
+        }
+        CU_ASSERT_TRUE(reader.has_ended == is_stream);
     }
+    whole.status = 200;
+    CU_ASSERT_TRUE(is_stream || tnd_srv_read_whole(&served->server, reply.job, &whole));
     tnd_srv_reply_free(&reply);
     return keep(&whole, out, capacity);
 }
