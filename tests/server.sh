@@ -82,6 +82,12 @@ check "models need the key" eval '! answers GET /v1/models && grep -q "^HTTP/1.1
 check "models with the key" eval 'answers GET /v1/models "" "Authorization: Bearer secret" && grep -q "\"id\":\"small\"" reply'
 check "a completion" eval 'answers POST /v1/completions "{\"prompt\":\"a\",\"max_tokens\":5,\"seed\":1}" "Authorization: Bearer secret" &&
     grep -q "\"completion_tokens\":[1-5]," reply'
+choices='{"prompt":["a","b"],"n":2,"max_tokens":3,"ignore_eos":true'
+check "four choices" eval 'answers POST /v1/completions "$choices}" "Authorization: Bearer secret" &&
+    grep -q "\"index\":3,.*\"completion_tokens\":12," reply'
+check "four choices as a stream" eval 'answers POST /v1/completions "$choices,\"stream\":true}" "Authorization: Bearer secret" &&
+    grep -q "\"index\":3," reply && [ "$(grep -c "\[DONE\]" reply)" = 1 ] &&
+    [ "$(grep -c "\"finish_reason\":\"length\"" reply)" = 4 ]'
 check "a second server finds the port taken" refused "port $port" model.bin -t tokenizer.bin --port "$port" --table none
 check "SIGTERM ends it" finish TERM
 # Texts go from one run to the next.

@@ -90,11 +90,11 @@ mkdir -p "$shims"
 for tool in ${tools//|/ }; do
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$root/$build/$tool" >"$shims/$tool"
 done
-# Measuring for real takes minutes: a second for one small shape shows as well that the command is right.
+# Measuring for real takes minutes: seconds for one small shape shows as well that the command is right.
 cat >"$shims/mulmat-tune" <<END
 #!/bin/sh
 case "\${1:-} \$*" in
-bench*) set -- "\$@" --model 256x256 --budget 1 -y ;;
+bench*) set -- "\$@" --model 256x256 --budget 4 -y ;;
 test*-oracle*) set -- "\$@" --budget 8 --max-median 1000 --max-p95 1000 --max-worst 1000 ;;
 test*-interpolation*) set -- "\$@" --max-median 1000 ;;
 esac

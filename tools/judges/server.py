@@ -19,6 +19,7 @@ KEY = "secret"
 def start(server, model, tokenizer, key_file):
     process = subprocess.Popen(
         [server, model, "-t", tokenizer, "--port", "0", "--table", "none", "--alias", "small",
+         "--chat-template", "chatml",
          "--api-key-file", key_file], stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
         found = re.search(r"http://\S+:(\d+)$", line.strip())
