@@ -53,7 +53,7 @@ command_onnx() {
 packages_cuda="onnx==1.18.0 onnxruntime numpy nvidia-cuda-nvrtc-cu12"
 command_cuda() { "$python" tools/judges/cuda_kernels.py "$build/tandem-graph" ${ARGS:-}; }
 packages_server="openai"
-also_server="langchain-openai"
+also_server="langchain-openai litellm"
 command_server() {
     local data=${TANDEM_TEST_DATA:-../shared/data}
     [ -e "$data/llama/stories260K.bin" ] || { echo "server: skipped: no $data/llama"; return 0; }

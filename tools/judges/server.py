@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 # tandem-server judged by OpenAI's own Python client: models, chats and completions whole and as
 # streams, stop strings, seeds, log-probabilities, JSON mode, functions, embeddings, and errors as
-# exceptions; and by LangChain's tools and structured output, where it is installed.
-# Needs: openai. Also: langchain-openai.
+# exceptions; and by LangChain's tools and structured output, and by LiteLLM, where they are installed.
+# Needs: openai. Also: langchain-openai, litellm.
 #
 # usage: server.py TANDEM_SERVER MODEL TOKENIZER
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ KEY = "secret"
 def start(server, model, tokenizer, key_file):
     process = subprocess.Popen(
         [server, model, "-t", tokenizer, "--port", "0", "--table", "none", "--alias", "small",
-         "--chat-template", "chatml",
+         "--chat-template", "plain",
          "--api-key-file", key_file], stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
         found = re.search(r"http://\S+:(\d+)$", line.strip())
@@ -189,6 +190,34 @@ def check_langchain(port):
     return ", LangChain's tools and structured output"
 
 
+def check_litellm(port):
+    """Of an OpenAI-compatible server: a chat, a stream, a forced call, an embedding."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network for prices
+    try:
+        import litellm
+    except ImportError:
+        return ""
+    server = dict(api_base=f"http://127.0.0.1:{port}/v1", api_key=KEY)
+    chat = dict(model="openai/small", max_tokens=12, temperature=0,
+                messages=[{"role": "user", "content": "Once upon a time"}], **server)
+    text = litellm.completion(**chat).choices[0].message.content
+    parts = [part.choices[0].delta.content or "" for part in litellm.completion(stream=True, **chat)]
+    assert text and "".join(parts) == text, (text, parts)
+    assert len(litellm.completion(n=2, **chat).choices) == 2
+
+    def ask(seed):
+        reply = litellm.completion(**{**chat, "max_tokens": 200, "temperature": 9.0}, seed=seed,
+                                   tools=[TOOL], tool_choice="required")
+        calls = reply.choices[0].message.tool_calls
+        return calls if calls and reply.choices[0].finish_reason != "length" else None
+
+    call = first_whole(ask)[0].function
+    assert call.name == "f" and 1 <= json.loads(call.arguments)["n"] <= 9, call
+    vector = litellm.embedding(model="openai/small", input=["a"], encoding_format="float", **server)
+    assert len(vector.data[0]["embedding"]) > 0
+    return ", LiteLLM"
+
+
 def check_rest(client):
     assert [model.id for model in client.models.list()] == ["small"]
     streamed = "".join(event.choices[0].text for event in client.completions.create(
@@ -240,7 +269,7 @@ def main():
         n_json = check_json(client)
         check_tools(client)
         check_responses(client)
-        langchain = check_langchain(port)
+        langchain = check_langchain(port) + check_litellm(port)
         check_rest(client)
         check_errors(client, port)
     finally:
