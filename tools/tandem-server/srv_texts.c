@@ -80,7 +80,7 @@ static void make_job(const struct srv_server *server, struct srv_params *params,
 
 /* ---- several choices ---- */
 
-/* The prompt of choice `text` of all; `whole`: there is one, which stays the caller's. */
+/* Copies prompt `text` of a request, which may have one or several. False: no memory. */
 static bool copy_text(const struct srv_ids *all, int text, struct srv_ids *out)
 {
     const int64_t begin = all->ends != NULL && text > 0 ? all->ends[text - 1] : 0;
@@ -109,8 +109,8 @@ static bool echo_prompt(const struct srv_server *server, struct srv_job *job)
     return !job->text.failed;
 }
 
-/* The job of choice `i`, behind `last`, which gets it. The parameters are read once more: each job
- * owns its own. */
+/* The job of choice `i`; each prompt has `n` choices. The parameters are read from the body once
+ * more, since each job owns its own. NULL: `reply` says why. */
 static struct srv_job *make_choice(const struct srv_server *server, struct srv_body *body,
                                    enum srv_style style, const struct srv_ids *prompts, int i,
                                    int64_t n, struct srv_reply *reply)
