@@ -52,8 +52,6 @@ figures() {
 
 here=$PWD
 shoot "$here/$pages/epyc-zen5-2-cores.html" report-top 1000 760
-shoot "$here/$pages/macbook-pro-2018.html" report-phone 390 844 --force-device-scale-factor=2
-shoot "$here/$pages/macbook-pro-2018.html" report-dark 1000 700 --blink-settings=preferredColorScheme=0
 # picture NAME WIDTH HEIGHT PAGE TITLE...
 picture() {
     local name=$1 width=$2 height=$3
