@@ -41,7 +41,9 @@ union tnd_op_params {
         void *user;
         int64_t n_items;
         const struct tnd_custom_source *source; /* NULL: the callback alone */
-    } custom;                                   /* CUSTOM */
+        double reference_values; /* that a reference kernel of a net handles, one by one; else 0 */
+        const char *what;        /* then: operation, type and name in the net */
+    } custom;                    /* CUSTOM */
 };
 
 enum tnd_tensor_flags {
@@ -112,6 +114,17 @@ static inline int tnd_graph_position(const struct tandem_graph *graph, int index
 {
     return graph->positions != NULL ? graph->positions[index] : index;
 }
+
+/** Values from which on a reference kernel is what a graph waits for: about 30 us. */
+#define TND_REFERENCE_HOT 4096.0
+
+/** What reference kernels compute of a graph: nodes of nets for which there is no fast kernel. */
+struct tnd_reference_work {
+    int n;                            /* nodes */
+    int n_hot;                        /* of them with TND_REFERENCE_HOT values or more */
+    const struct tandem_tensor *most; /* the one with most values; NULL: there is none */
+};
+struct tnd_reference_work tnd_graph_reference_work(const struct tandem_graph *graph);
 
 /** Gives every intermediate result and view its address inside `buffer` (planned_bytes, 64-byte
  *  aligned; may be NULL when planned_bytes is 0). The caller keeps `buffer` until the next bind. */

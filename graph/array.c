@@ -157,25 +157,24 @@ static uint64_t to_u64(double value)
 }
 
 /* One loop for each pair of a stored type and a lane. */
+#define LOAD_LOOP(store, member, expression)                                                       \
+    for (int i = 0; i < n; i++) {                                                                  \
+        const store v = values[(int64_t)i * stride];                                               \
+        out->member[i] = (expression);                                                             \
+    }                                                                                              \
+    break
 #define LOAD_ALL(store, expression_f32, expression_f64, expression_i64, expression_u64)            \
     do {                                                                                           \
         const store *values = from;                                                                \
-        for (int i = 0; i < n; i++) {                                                              \
-            const store v = values[(int64_t)i * stride];                                           \
-            switch (lane) {                                                                        \
-            case TND_LANE_F32:                                                                     \
-                out->f32[i] = (expression_f32);                                                    \
-                break;                                                                             \
-            case TND_LANE_F64:                                                                     \
-                out->f64[i] = (expression_f64);                                                    \
-                break;                                                                             \
-            case TND_LANE_I64:                                                                     \
-                out->i64[i] = (expression_i64);                                                    \
-                break;                                                                             \
-            default:                                                                               \
-                out->u64[i] = (expression_u64);                                                    \
-                break;                                                                             \
-            }                                                                                      \
+        switch (lane) {                                                                            \
+        case TND_LANE_F32:                                                                         \
+            LOAD_LOOP(store, f32, expression_f32);                                                 \
+        case TND_LANE_F64:                                                                         \
+            LOAD_LOOP(store, f64, expression_f64);                                                 \
+        case TND_LANE_I64:                                                                         \
+            LOAD_LOOP(store, i64, expression_i64);                                                 \
+        default:                                                                                   \
+            LOAD_LOOP(store, u64, expression_u64);                                                 \
         }                                                                                          \
     } while (0)
 
@@ -318,7 +317,32 @@ void tnd_values_store(enum tnd_dtype type, enum tnd_lane lane, const union tnd_v
     }
 }
 
+void tnd_values_cast(enum tnd_dtype type, float *values, int n)
+{
+    for (int at = 0; at < n; at += TND_LANES) {
+        const int now = n - at < TND_LANES ? n - at : TND_LANES;
+        union tnd_values lanes;
+        char stored[TND_LANES * sizeof(uint64_t)];
+        memcpy(lanes.f32, values + at, (size_t)now * sizeof(float));
+        tnd_values_store(type, TND_LANE_F32, &lanes, now, stored);
+        tnd_values_load(type, stored, 1, now, TND_LANE_F32, &lanes);
+        memcpy(values + at, lanes.f32, (size_t)now * sizeof(float));
+    }
+}
+
 /* ---- walks ---- */
+
+bool tnd_view_has_no_gaps(const struct tnd_view *view)
+{
+    int64_t stride = 1;
+    for (int i = view->shape.n - 1; i >= 0; i--) {
+        if (view->shape.dims[i] > 1 && view->strides[i] != stride) {
+            return false;
+        }
+        stride *= view->shape.dims[i];
+    }
+    return true;
+}
 
 void tnd_walk_begin(struct tnd_walk *walk, const struct tnd_dims *shape)
 {

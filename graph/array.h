@@ -74,6 +74,9 @@ struct tnd_view {
     const void *data;                  /* of the value at index 0 */
 };
 
+/** Whether the values of a view lie in row-major order. */
+bool tnd_view_has_no_gaps(const struct tnd_view *view);
+
 /** How numbers are computed with: float for F32, F16 and BF16; double for F64; int64_t; uint64_t */
 enum tnd_lane { TND_LANE_F32, TND_LANE_F64, TND_LANE_I64, TND_LANE_U64, TND_N_LANES };
 
@@ -98,6 +101,9 @@ void tnd_values_load(enum tnd_dtype type, const void *from, int64_t stride, int 
  *  Everything but 0 is true. */
 void tnd_values_store(enum tnd_dtype type, enum tnd_lane lane, const union tnd_values *from, int n,
                       void *out);
+
+/** Casts `n` floats to a type and back, in place. */
+void tnd_values_cast(enum tnd_dtype type, float *values, int n);
 
 /** Walks over all values of a shape, row by row of its last dimension. */
 struct tnd_walk {

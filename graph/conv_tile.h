@@ -16,6 +16,17 @@ struct tnd_conv_tile {
     float *y;       /* by place and filter */
 };
 
+/* One filter a channel: some places by the channels of a block. */
+struct tnd_conv_depth {
+    const float *const *rows; /* by tap and place: all channels */
+    int64_t n_taps;
+    int n_places;
+    int64_t channel; /* the first of the block, */
+    int n_channels;  /* which has so many, at most the filters of a tile */
+    const float *w;  /* by tap: one for each channel, and 0 up to the filters of a tile */
+    float *y;        /* by place, as wide as the filters of a tile */
+};
+
 /* What follows the sums: an operation of two operands (enum tnd_binary), value by value. */
 struct tnd_conv_step {
     int kind;
@@ -38,6 +49,7 @@ struct tnd_conv_kernel {
     int pixels, filters; /* of the largest tile */
     /* by places of the tile: [0] for one */
     void (*run[TND_CONV_PIXELS])(const struct tnd_conv_tile *tile);
+    void (*depth)(const struct tnd_conv_depth *depth);    /* conv_depthwise.h */
     void (*finish)(const struct tnd_conv_finish *finish); /* conv_finish.h */
     /* conv_winograd.h */
     void (*winograd_in)(const float *const *rows, int64_t n, float *out, int64_t step);

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 #include <stddef.h>
 
+#include "graph/conv_depthwise.h"
 #include "graph/conv_finish.h"
 #include "graph/conv_tile.h"
 #include "graph/conv_winograd.h"
@@ -29,6 +30,7 @@ static void finish(const struct tnd_conv_finish *finish)
 const struct tnd_conv_kernel tnd_conv_avx2 = {.pixels = 6,
                                               .filters = 2 * 8,
                                               .run = {run_1, run_2, run_3, run_4, run_5, run_6},
+                                              .depth = run_depth,
                                               .finish = finish,
                                               .winograd_in = tnd_winograd_in,
                                               .winograd_out = tnd_winograd_out};

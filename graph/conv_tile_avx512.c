@@ -4,6 +4,7 @@
 #include <immintrin.h>
 #include <stddef.h>
 
+#include "graph/conv_depthwise.h"
 #include "graph/conv_finish.h"
 #include "graph/conv_tile.h"
 #include "graph/conv_winograd.h"
@@ -39,6 +40,7 @@ const struct tnd_conv_kernel tnd_conv_avx512 = {.pixels = 14,
                                                 .run = {run_1, run_2, run_3, run_4, run_5, run_6,
                                                         run_7, run_8, run_9, run_10, run_11, run_12,
                                                         run_13, run_14},
+                                                .depth = run_depth,
                                                 .finish = finish,
                                                 .winograd_in = tnd_winograd_in,
                                                 .winograd_out = tnd_winograd_out};

@@ -2,6 +2,7 @@
  * Convolutions for any CPU. */
 #include <stddef.h>
 
+#include "graph/conv_depthwise.h"
 #include "graph/conv_finish.h"
 #include "graph/conv_tile.h"
 #include "graph/conv_winograd.h"
@@ -48,6 +49,7 @@ static void finish(const struct tnd_conv_finish *finish)
 const struct tnd_conv_kernel tnd_conv_scalar = {.pixels = PIXELS,
                                                 .filters = FILTERS,
                                                 .run = {run_1, run_2, run_3, run_4},
+                                                .depth = run_depth,
                                                 .finish = finish,
                                                 .winograd_in = tnd_winograd_in,
                                                 .winograd_out = tnd_winograd_out};

@@ -63,66 +63,156 @@ static const struct {
                     [TND_BINARY_DIV] = {true, TND_CODE_DIV, TND_CODE_DIV_BY},
                     [TND_BINARY_MAX] = {true, TND_CODE_MAX, TND_CODE_MAX_OF},
                     [TND_BINARY_MIN] = {true, TND_CODE_MIN, TND_CODE_MIN_OF},
+                    [TND_BINARY_AND] = {true, TND_CODE_AND, TND_CODE_AND},
+                    [TND_BINARY_OR] = {true, TND_CODE_OR, TND_CODE_OR},
+                    [TND_BINARY_XOR] = {true, TND_CODE_XOR, TND_CODE_XOR},
                     [TND_BINARY_EQUAL] = {true, TND_CODE_EQUAL, TND_CODE_EQUAL},
                     [TND_BINARY_LESS] = {true, TND_CODE_LESS, TND_CODE_MORE},
                     [TND_BINARY_LESS_EQUAL] = {true, TND_CODE_LESS_EQUAL, TND_CODE_MORE_EQUAL}};
+
+/* ---- forms of registers ---- */
+
+static bool is_narrow(enum tnd_dtype type) /* whether floats hold all values */
+{
+    return type == TND_DTYPE_F32 || (tnd_dtype_bytes(type) <= 2 && type != TND_DTYPE_BOOL);
+}
+
+static bool is_operand(const struct tnd_fuse *fuse, int i)
+{
+    return i < fuse->n_inputs;
+}
+
+/* Whether a register holds floats that are all of its values. */
+static bool is_float(const struct tnd_fuse *fuse, int i)
+{
+    return fuse->forms[i] == TND_FORM_FLOAT &&
+           (is_narrow(tnd_fuse_type(fuse, i)) || !is_operand(fuse, i));
+}
 
 static bool is_f32(const struct tnd_fuse *fuse, int i)
 {
     return tnd_fuse_type(fuse, i) == TND_DTYPE_F32;
 }
 
-/* Whether a kernel could run a step, if masks are what it needs. */
-static bool is_fast(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
+static bool is_mask(const struct tnd_fuse *fuse, int i)
+{
+    return fuse->forms[i] == TND_FORM_MASK;
+}
+
+/* The code of a cast; TND_CODE_LOAD: nothing is to be done. */
+static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step, int *code,
+                      int *function)
+{
+    const int in = step->in[0];
+    *function = 0;
+    if (step->type == TND_DTYPE_F32) { /* (a wider operand was rounded when it was loaded) */
+        *code = is_mask(fuse, in) ? TND_CODE_ONE : TND_CODE_LOAD;
+        return is_mask(fuse, in) || fuse->forms[in] == TND_FORM_FLOAT;
+    }
+    if (step->type == TND_DTYPE_BOOL) {
+        *code = TND_CODE_IS_TRUE;
+        return is_float(fuse, in);
+    }
+    if (is_mask(fuse, in)) {
+        *code = TND_CODE_ONE;
+        return fuse->kernel->store[step->type] != NULL;
+    }
+    *code = TND_CODE_CALL;
+    *function = TND_N_STRIP_FUNCTIONS + (int)step->type;
+    return is_float(fuse, in) && fuse->kernel->functions[*function] != NULL &&
+           (is_narrow(tnd_fuse_type(fuse, in)) || !is_narrow(step->type));
+}
+
+static bool is_fast_unary(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
+{
+    const int in = step->in[0];
+    if (step->kind == TND_UNARY_NOT) {
+        return is_mask(fuse, in);
+    }
+    return is_f32(fuse, in) &&
+           (unary_code(step->kind) >= 0 || tnd_strip_function_of(step->kind) >= 0);
+}
+
+static bool is_fast_binary(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
 {
     const size_t kind = (size_t)step->kind;
+    if (kind >= sizeof(binary_codes) / sizeof(binary_codes[0]) || !binary_codes[kind].is_there) {
+        return false;
+    }
+    if (kind == TND_BINARY_AND || kind == TND_BINARY_OR || kind == TND_BINARY_XOR) {
+        return is_mask(fuse, step->in[0]) && is_mask(fuse, step->in[1]);
+    }
+    return is_f32(fuse, step->in[0]) && is_f32(fuse, step->in[1]);
+}
+
+/* Whether a kernel runs a step, with the forms that registers have. */
+static bool is_fast(const struct tnd_fuse *fuse, int s)
+{
+    const struct tnd_fuse_step *step = &fuse->steps[s];
+    const enum tnd_fuse_form out = fuse->forms[fuse->n_inputs + s];
+    int code;
+    int function;
+    if (out != (step->type == TND_DTYPE_BOOL ? TND_FORM_MASK : TND_FORM_FLOAT)) {
+        return false;
+    }
     switch (step->op) {
     case TND_NET_COPY:
-        return is_f32(fuse, step->in[0]);
+        return is_float(fuse, step->in[0]) || is_mask(fuse, step->in[0]);
+    case TND_NET_CAST:
+        return cast_code(fuse, step, &code, &function);
     case TND_NET_UNARY:
-        return is_f32(fuse, step->in[0]) && step->type == TND_DTYPE_F32 &&
-               (unary_code(step->kind) >= 0 || tnd_strip_function_of(step->kind) >= 0);
+        return is_fast_unary(fuse, step);
     case TND_NET_BINARY:
-        return is_f32(fuse, step->in[0]) && kind < sizeof(binary_codes) / sizeof(binary_codes[0]) &&
-               binary_codes[kind].is_there;
+        return is_fast_binary(fuse, step);
     case TND_NET_SELECT:
-        return step->type == TND_DTYPE_F32 && fuse->is_mask[step->in[0]];
+        return is_mask(fuse, step->in[0]) && fuse->forms[step->in[1]] == out &&
+               fuse->forms[step->in[2]] == out &&
+               (out == TND_FORM_MASK ||
+                (is_float(fuse, step->in[1]) && is_float(fuse, step->in[2])));
     default:
         return false;
     }
 }
 
-/* ---- which steps are run together ---- */
-
-/* Whether all readers of truth values choose between F32 by them. */
-static bool may_be_mask(const struct tnd_fuse *fuse, int i)
+/* The form of lanes that `job` of a step reads and writes; for most types there is another one. */
+static bool needs_lanes(const struct tnd_fuse *fuse, int i)
 {
-    bool is_read = false;
-    for (int s = 0; s < fuse->n_steps; s++) {
-        const struct tnd_fuse_step *step = &fuse->steps[s];
-        for (int k = 0; k < step->n_in; k++) {
-            if (step->in[k] != i) {
-                continue;
-            }
-            if (k > 0 || step->op != TND_NET_SELECT || step->type != TND_DTYPE_F32) {
-                return false;
-            }
-            is_read = true;
-        }
-    }
-    return is_read && tnd_fuse_type(fuse, i) == TND_DTYPE_BOOL;
+    return tnd_lane_of(tnd_fuse_type(fuse, i)) != TND_LANE_F32 && fuse->forms[i] != TND_FORM_LANE;
 }
 
+/* All registers begin in the form that kernels want. A step that no kernel runs takes its operands
+ * and result out of it, which may take others with it. */
 static void find_fast(struct tnd_fuse *fuse, bool *fast)
 {
-    for (int i = 0; i < fuse->n_inputs; i++) {
-        fuse->is_mask[i] = may_be_mask(fuse, i);
+    const int n = fuse->n_inputs + fuse->n_steps;
+    bool changes = true;
+    for (int i = 0; i < n; i++) {
+        const enum tnd_dtype type = tnd_fuse_type(fuse, i);
+        const bool has_load =
+            !is_operand(fuse, i) || type == TND_DTYPE_F32 || fuse->kernel->load[type] != NULL;
+        fuse->forms[i] = type == TND_DTYPE_BOOL               ? TND_FORM_MASK
+                         : type == TND_DTYPE_F64 || !has_load ? TND_FORM_LANE
+                         : is_operand(fuse, i) || is_narrow(type) || type == TND_DTYPE_I32
+                             ? TND_FORM_FLOAT
+                             : TND_FORM_LANE;
     }
-    for (int s = 0; s < fuse->n_steps; s++) {
-        const int to = fuse->n_inputs + s;
-        const bool is_bool = fuse->steps[s].type == TND_DTYPE_BOOL;
-        fast[s] = is_fast(fuse, &fuse->steps[s]) && (!is_bool || may_be_mask(fuse, to));
-        fuse->is_mask[to] = fast[s] && is_bool;
+    while (changes) {
+        changes = false;
+        for (int s = 0; s < fuse->n_steps; s++) {
+            const struct tnd_fuse_step *step = &fuse->steps[s];
+            fast[s] = is_fast(fuse, s);
+            if (!fast[s]) {
+                changes |= needs_lanes(fuse, fuse->n_inputs + s);
+                fuse->forms[fuse->n_inputs + s] = needs_lanes(fuse, fuse->n_inputs + s)
+                                                      ? TND_FORM_LANE
+                                                      : fuse->forms[fuse->n_inputs + s];
+            }
+            for (int k = 0; k < step->n_in && !fast[s]; k++) {
+                changes |= needs_lanes(fuse, step->in[k]);
+                fuse->forms[step->in[k]] =
+                    needs_lanes(fuse, step->in[k]) ? TND_FORM_LANE : fuse->forms[step->in[k]];
+            }
+        }
     }
 }
 
@@ -171,6 +261,8 @@ static void hold(struct translation *t, int i)
 static void translate_step(struct translation *t, const struct tnd_fuse_step *step)
 {
     const int *in = step->in;
+    int code;
+    int function;
     if (step->op == TND_NET_BINARY) {
         const bool is_second = t->held == in[1] && t->held != in[0];
         hold(t, is_second ? in[1] : in[0]);
@@ -181,9 +273,14 @@ static void translate_step(struct translation *t, const struct tnd_fuse_step *st
     hold(t, in[0]);
     if (step->op == TND_NET_SELECT) {
         emit(t, TND_CODE_SELECT, in[1], in[2]);
+    } else if (step->op == TND_NET_CAST) {
+        (void)cast_code(t->fuse, step, &code, &function);
+        if (code != TND_CODE_LOAD) {
+            emit(t, code, in[0], function);
+        }
     } else if (step->op == TND_NET_UNARY) {
-        const int code = unary_code(step->kind);
-        const int function = tnd_strip_function_of(step->kind);
+        code = step->kind == TND_UNARY_NOT ? TND_CODE_INVERT : unary_code(step->kind);
+        function = tnd_strip_function_of(step->kind);
         emit(t, code >= 0 ? code : TND_CODE_CALL, in[0], code >= 0 ? 0 : function);
     }
 }
@@ -202,6 +299,12 @@ static void translate_run(struct translation *t)
         }
     }
     emit(t, TND_CODE_END, t->held, 0);
+}
+
+bool tnd_fuse_is_fast(const struct tnd_fuse *fuse)
+{
+    const bool is_move = fuse->n_steps == 1 && fuse->steps[0].op == TND_NET_COPY;
+    return fuse->n_steps > 0 && (is_move || fuse->steps[0].n_fast == fuse->n_steps);
 }
 
 void tnd_fuse_translate(struct tnd_fuse *fuse)

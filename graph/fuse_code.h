@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "graph/array.h"
+
 enum {
     TND_STRIP = 128,     /* values of a register of programs */
     TND_STRIP_GRAIN = 32 /* kernels work on multiples of this */
@@ -24,7 +26,13 @@ enum {
     X(RECIPROCAL, 1.0f / x)                                                                        \
     X(FLOOR, tnd_vec_floor(x))                                                                     \
     X(CEIL, tnd_vec_ceil(x))                                                                       \
-    X(ROUND, tnd_vec_round(x))
+    X(ROUND, tnd_vec_round(x))                                                                     \
+    X(IS_NAN, (tnd_vec)(x != x))
+/** X(NAME, of the accumulator `x`): from numbers to masks, and back */
+#define TND_CODE_MASK_LIST(X)                                                                      \
+    X(IS_TRUE, (tnd_vec)(x != 0.0f))                                                               \
+    X(INVERT, (tnd_vec)(~(tnd_vec_bits)x))                                                         \
+    X(ONE, (tnd_vec)((tnd_vec_bits)x & 0x3f800000u))
 /** X(NAME, of the accumulator `x` and the operand `y`) */
 #define TND_CODE_BINARY_LIST(X)                                                                    \
     X(ADD, x + y)                                                                                  \
@@ -41,7 +49,10 @@ enum {
     X(LESS, (tnd_vec)(x < y))                                                                      \
     X(MORE, (tnd_vec)(x > y))                                                                      \
     X(LESS_EQUAL, (tnd_vec)(x <= y))                                                               \
-    X(MORE_EQUAL, (tnd_vec)(x >= y))
+    X(MORE_EQUAL, (tnd_vec)(x >= y))                                                               \
+    X(AND, (tnd_vec)((tnd_vec_bits)x & (tnd_vec_bits)y))                                           \
+    X(OR, (tnd_vec)((tnd_vec_bits)x | (tnd_vec_bits)y))                                            \
+    X(XOR, (tnd_vec)((tnd_vec_bits)x ^ (tnd_vec_bits)y))
 /** X(NAME, of `x`): longer functions, which go through memory */
 #define TND_CODE_FUNCTION_LIST(X)                                                                  \
     X(EXP, tnd_vec_exp(x))                                                                         \
@@ -60,8 +71,10 @@ enum tnd_code_op {
     TND_CODE_END,    /* writes the result */
     TND_CODE_SELECT, /* by the accumulator's bits: `in`, or `other` */
     TND_CODE_CALL,   /* function `in` */
-    TND_CODE_UNARY_LIST(TND_CODE_ENUM) TND_CODE_BINARY_LIST(TND_CODE_ENUM) TND_N_CODES
+    TND_CODE_UNARY_LIST(TND_CODE_ENUM) TND_CODE_MASK_LIST(TND_CODE_ENUM)
+        TND_CODE_BINARY_LIST(TND_CODE_ENUM) TND_N_CODES
 };
+/* Behind the functions: casts of floats to a type that they can hold, by enum tnd_dtype. */
 enum tnd_strip_function { TND_CODE_FUNCTION_LIST(TND_STRIP_ENUM) TND_N_STRIP_FUNCTIONS };
 
 struct tnd_fuse_code {
@@ -84,8 +97,12 @@ struct tnd_strip_call {
 
 struct tnd_strip_kernel {
     void (*run)(const struct tnd_strip_call *call);
-    /* of `n` values, a multiple of TND_STRIP_GRAIN, in place */
-    void (*functions[TND_N_STRIP_FUNCTIONS])(float *values, int n);
+    /* of `n` values, a multiple of TND_STRIP_GRAIN, in place: functions, and behind them the casts
+     * to each type; NULL: there is none */
+    void (*functions[TND_N_STRIP_FUNCTIONS + TND_N_DTYPES])(float *values, int n);
+    /* values of a type in memory as floats, and floats that are such values back; any `n` */
+    void (*load[TND_N_DTYPES])(const void *restrict from, float *restrict to, int64_t n);
+    void (*store[TND_N_DTYPES])(const float *restrict from, void *restrict to, int64_t n);
 };
 
 extern const struct tnd_strip_kernel tnd_strip_scalar;

@@ -6,6 +6,7 @@
 
 #include "base/lanes_math.h"
 #include "graph/fuse_code.h"
+#include "graph/fuse_types.h"
 #include "graph/scalar-list.h"
 
 /* Vectors that are computed at once: as many as registers hold beside operands. The few are for
@@ -83,7 +84,8 @@ TND_CODE_FUNCTION_LIST(FUNCTION)
 #undef FUNCTION
 
 #define FUNCTION(name, expression) run_##name,
-static void (*const functions[])(float *values, int n) = {TND_CODE_FUNCTION_LIST(FUNCTION)};
+static void (*const functions[])(float *values,
+                                 int n) = {TND_CODE_FUNCTION_LIST(FUNCTION) TYPES_CAST};
 
 /* ---- blocks ---- */
 
@@ -158,6 +160,7 @@ static inline __attribute__((always_inline)) void run_block(const struct tnd_str
             break;
         }
             TND_CODE_UNARY_LIST(UNARY_CASE)
+            TND_CODE_MASK_LIST(UNARY_CASE)
             TND_CODE_BINARY_LIST(BINARY_CASE)
         default: /* TND_CODE_END */
             EACH_VECTOR
@@ -182,9 +185,9 @@ static void run(const struct tnd_strip_call *call)
 
 #define TND_STRIP_KERNEL                                                                           \
     {                                                                                              \
-        run,                                                                                       \
+        run, {TND_CODE_FUNCTION_LIST(FUNCTION) TYPES_CAST}, {TYPES_LOAD},                          \
         {                                                                                          \
-            TND_CODE_FUNCTION_LIST(FUNCTION)                                                       \
+            TYPES_STORE                                                                            \
         }                                                                                          \
     }
 

@@ -26,6 +26,14 @@ struct tnd_fuse_step {
     int codes;   /* where n_fast > 0: of those steps */
 };
 
+/** How a register holds its values. */
+enum tnd_fuse_form {
+    TND_FORM_LANE,  /* as tnd_lane_of its type says */
+    TND_FORM_FLOAT, /* as floats, whatever the type: those of 16 bits and less are exact; wider
+                       integers are operands that are cast to F32 alone, or were cast from F32 */
+    TND_FORM_MASK   /* truth values as all bits of a float, or none */
+};
+
 struct tnd_fuse {
     int n_inputs;
     enum tnd_dtype inputs[TND_FUSE_INPUTS];
@@ -33,8 +41,7 @@ struct tnd_fuse {
     struct tnd_fuse_step steps[TND_FUSE_REGISTERS];
     const struct tnd_strip_kernel *kernel;
     struct tnd_fuse_code codes[4 * TND_FUSE_REGISTERS];
-    bool
-        is_mask[TND_FUSE_REGISTERS]; /* registers of truth values as all bits of a float, or none */
+    enum tnd_fuse_form forms[TND_FUSE_REGISTERS];
 };
 
 static inline enum tnd_dtype tnd_fuse_type(const struct tnd_fuse *fuse, int i)
@@ -97,6 +104,8 @@ void tnd_fuse_tile(const struct tnd_fuse *fuse, const struct tnd_fuse_matrix *ma
                    const void *const *in, const struct tnd_fuse_tile *tile);
 
 /* fuse_code.c */
+/** Whether kernels run all steps. */
+bool tnd_fuse_is_fast(const struct tnd_fuse *fuse);
 /** Finds which steps kernels run, and makes their codes. */
 void tnd_fuse_translate(struct tnd_fuse *fuse);
 

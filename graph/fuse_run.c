@@ -26,7 +26,7 @@ static float *own(struct machine *machine, int i)
 static void begin(struct machine *machine, const struct tnd_fuse *fuse)
 {
     machine->fuse = fuse;
-    machine->is_slow = fuse->steps[0].n_fast != fuse->n_steps;
+    machine->is_slow = !tnd_fuse_is_fast(fuse);
     for (int s = 0; s < fuse->n_steps;) {
         machine->is_slow_end = fuse->steps[s].n_fast == 0;
         s += machine->is_slow_end ? 1 : fuse->steps[s].n_fast;
@@ -41,7 +41,8 @@ static void begin(struct machine *machine, const struct tnd_fuse *fuse)
 static size_t lane_bytes(const struct machine *machine, int i)
 {
     const enum tnd_lane lane = tnd_lane_of(tnd_fuse_type(machine->fuse, i));
-    return lane == TND_LANE_F32 || machine->fuse->is_mask[i] ? sizeof(float) : sizeof(double);
+    return lane == TND_LANE_F32 || machine->fuse->forms[i] != TND_FORM_LANE ? sizeof(float)
+                                                                            : sizeof(double);
 }
 
 /* Where value `at` of a register is. */
@@ -61,11 +62,11 @@ static void load_f32(float *to, const float *from, int64_t stride, int n)
     }
 }
 
-/* A truth value as all bits of a float, or none. */
-static void load_mask(uint32_t *to, const uint8_t *from, int64_t stride, int n)
+/* Values of any type that are not side by side, brought there. */
+static void gather(char *to, const char *from, int64_t stride, size_t bytes, int n)
 {
     for (int k = 0; k < n; k++) {
-        to[k] = from[k * stride] != 0 ? UINT32_MAX : 0;
+        memcpy(to + (size_t)k * bytes, from + k * stride * (int64_t)bytes, bytes);
     }
 }
 
@@ -74,18 +75,23 @@ static void load_row(struct machine *machine, int i, int at, const char *from, i
                      int n)
 {
     const enum tnd_dtype type = machine->fuse->inputs[i];
+    const size_t bytes = tnd_dtype_bytes(type);
+    char row[TND_STRIP * sizeof(int64_t)];
     if (type == TND_DTYPE_F32) {
         load_f32(place(machine, i, at), (const void *)from, stride, n);
         return;
     }
-    if (machine->fuse->is_mask[i]) {
-        load_mask(place(machine, i, at), (const void *)from, stride, n);
+    if (machine->fuse->forms[i] != TND_FORM_LANE) {
+        if (stride != 1) {
+            gather(row, from, stride, bytes, n);
+        }
+        machine->fuse->kernel->load[type](stride == 1 ? from : row, place(machine, i, at), n);
         return;
     }
     for (int k = 0; k < n; k += TND_LANES) {
         const int n_lanes = n - k < TND_LANES ? n - k : TND_LANES;
         union tnd_values lanes;
-        tnd_values_load(type, from + k * stride * (int64_t)tnd_dtype_bytes(type), stride, n_lanes,
+        tnd_values_load(type, from + k * stride * (int64_t)bytes, stride, n_lanes,
                         tnd_lane_of(type), &lanes);
         memcpy(place(machine, i, at + k), &lanes, (size_t)n_lanes * lane_bytes(machine, i));
     }
@@ -171,6 +177,10 @@ static void run_values(struct machine *machine, int64_t n, char *out)
     run_steps(machine, n, own(machine, last));
     if (type == TND_DTYPE_F32) {
         memcpy(out, own(machine, last), (size_t)n * sizeof(float));
+        return;
+    }
+    if (machine->fuse->forms[last] != TND_FORM_LANE) {
+        machine->fuse->kernel->store[type](own(machine, last), out, (int)n);
         return;
     }
     for (int64_t at = 0; at < n; at += TND_LANES) {
@@ -291,6 +301,51 @@ static int64_t run_units(struct machine *machine, const struct tnd_fuse_space *s
     return n_rows;
 }
 
+/* ---- copies ---- */
+
+#define MOVE(TYPE)                                                                                 \
+    do {                                                                                           \
+        const TYPE *values = (const void *)from;                                                   \
+        TYPE *result = (void *)to;                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            result[i] = values[i * stride];                                                        \
+        }                                                                                          \
+    } while (0)
+
+static void move_row(const char *from, int64_t stride, size_t bytes, int64_t n, char *to)
+{
+    if (stride == 1) {
+        memcpy(to, from, (size_t)n * bytes);
+    } else if (bytes == 1) {
+        MOVE(uint8_t);
+    } else if (bytes == 2) {
+        MOVE(uint16_t);
+    } else if (bytes == 4) {
+        MOVE(uint32_t);
+    } else {
+        MOVE(uint64_t);
+    }
+}
+
+/* A program that only copies moves bytes, whatever they are. */
+static void move_unit(const struct tnd_fuse_space *space, size_t bytes, const char *from, char *to,
+                      int64_t unit)
+{
+    const int last = space->shape.n - 1;
+    const int64_t row = space->shape.dims[last];
+    const int64_t at = unit % space->row_units * TND_FUSE_PART;
+    const bool is_part = space->row_units > 1 && row - at > TND_FUSE_PART;
+    int64_t rest = unit / space->row_units;
+    int64_t place = at * space->strides[0][last];
+    to += (rest * row + at) * (int64_t)bytes;
+    for (int d = last - 1; d >= 0; d--) {
+        place += rest % space->shape.dims[d] * space->strides[0][d];
+        rest /= space->shape.dims[d];
+    }
+    move_row(from + place * (int64_t)bytes, space->strides[0][last], bytes,
+             is_part ? TND_FUSE_PART : row - at, to);
+}
+
 void tnd_fuse_run(const struct tnd_fuse *fuse, const struct tnd_fuse_space *space,
                   const void *const *in, void *out, int64_t begin_item, int64_t end_item)
 {
@@ -300,6 +355,12 @@ void tnd_fuse_run(const struct tnd_fuse *fuse, const struct tnd_fuse_space *spac
     const int64_t end = last < space->n_units ? last : space->n_units;
     int64_t unit = begin_item * space->item_units;
     if (unit >= end) {
+        return;
+    }
+    if (fuse->n_steps == 1 && fuse->steps[0].op == TND_NET_COPY) {
+        for (; unit < end; unit++) {
+            move_unit(space, tnd_dtype_bytes(fuse->inputs[0]), in[0], out, unit);
+        }
         return;
     }
     begin(&machine, fuse);

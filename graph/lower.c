@@ -107,6 +107,49 @@ void tnd_job_views(const struct tnd_job *job, const tandem_tensor *node, struct 
     }
 }
 
+/* How many values a reference kernel handles: of products and windows the multiply-adds, else what
+ * the larger of operand and result holds. */
+static double values_by_reference(const struct tnd_job *job)
+{
+    const double out = (double)tnd_dims_values(&job->shape);
+    const double in = job->n_in == 0 ? 0 : (double)tnd_dims_values(&job->in[0].view.shape);
+    const struct tnd_dims *w = job->n_in > 1 ? &job->in[1].view.shape : NULL;
+    double window = 1;
+    switch (job->op) {
+    case TND_NET_CONTRACT:
+        return out * (double)w->dims[1];
+    case TND_NET_CONV:
+        return w->dims[0] == 0 ? out : out * (double)tnd_dims_values(w) / (double)w->dims[0];
+    case TND_NET_POOL:
+        for (int i = 0; i < job->params->window.n; i++) {
+            window *= (double)job->params->window.extent[i];
+        }
+        return out * window;
+    default:
+        return in > out ? in : out;
+    }
+}
+
+/* Marks a node, for those who tell users what is slow. */
+static enum tandem_status mark_reference(struct tnd_lowering *l, const struct tnd_job *job,
+                                         tandem_tensor *node)
+{
+    const enum tnd_dtype type = job->n_in > 0 ? job->in[0].view.type : job->type;
+    struct tnd_text text = TND_TEXT_INIT;
+    tnd_text_printf(&text, "%s of %s", node->name, tnd_dtype_name(type));
+    if (job->name != NULL && job->name[0] != '\0') {
+        tnd_text_printf(&text, " (%s)", job->name);
+    }
+    char *what = tnd_arena_alloc(&l->out->arena, text.n + 1, 1);
+    if (what != NULL && !text.failed) {
+        memcpy(what, text.bytes, text.n);
+        node->params.custom.what = what;
+        node->params.custom.reference_values = values_by_reference(job);
+    }
+    tnd_text_fini(&text);
+    return node->params.custom.what != NULL ? TANDEM_OK : tnd_lower_no_memory(l);
+}
+
 enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
                                   tandem_tensor *const *tensors, int n, tandem_tensor **out)
 {
@@ -131,7 +174,7 @@ enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
     if (job->fuse.n_steps > 0) {
         tnd_lower_source(l, job, *out);
     }
-    return TANDEM_OK;
+    return job->is_by_reference ? mark_reference(l, job, *out) : TANDEM_OK;
 }
 
 enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_operand *from,
@@ -164,18 +207,6 @@ struct tnd_view tnd_lower_known(const struct tnd_lowering *l, int value)
     memcpy(view.strides, v->strides, sizeof(view.strides));
     view.data = (const char *)known->data + v->offset * (int64_t)tnd_dtype_bytes(v->type);
     return view;
-}
-
-bool tnd_view_has_no_gaps(const struct tnd_view *view)
-{
-    int64_t stride = 1;
-    for (int i = view->shape.n - 1; i >= 0; i--) {
-        if (view->shape.dims[i] > 1 && view->strides[i] != stride) {
-            return false;
-        }
-        stride *= view->shape.dims[i];
-    }
-    return true;
 }
 
 enum tandem_status tnd_lower_keep(struct tnd_lowering *l, int value, const struct tnd_view *view,

@@ -71,31 +71,40 @@ static enum tandem_status run_conv(void *user, const tandem_tensor *node, int64_
     return TANDEM_OK;
 }
 
-/* One filter a channel: strips of channels. */
+/* One filter a channel: some places by a block of channels at a time. */
 static enum tandem_status run_depthwise(void *user, const tandem_tensor *node, int64_t begin,
                                         int64_t end)
 {
     const struct tnd_job *job = user;
     const struct tnd_conv *conv = job->more;
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
-    const float *rows[TND_CONV_MAX_TAPS];
-    const int64_t n = conv->all_channels;
-    float *y = (float *)tandem_tensor_data(node) + begin * n;
-    for (int64_t pixel = begin; pixel < end; pixel++, y += n) {
-        tnd_conv_rows(conv, x, pixel, 1, 0, rows);
-        memset(y, 0, (size_t)n * sizeof(float));
-        for (int64_t t = 0; t < conv->n_taps; t++) {
-            const float *restrict from = rows[t];
-            const float *restrict w = conv->packed + t * n;
-            float *restrict to = y;
-            for (int64_t c = 0; from != conv->zeros && c < n; c++) {
-                to[c] += from[c] * w[c];
-            }
-        }
-        if (conv->epilogue != NULL) {
-            const struct tnd_fuse_tile row = {
-                .row = pixel, .n_rows = 1, .n_columns = (int)n, .values = y, .stride = n};
-            tnd_epilogue_tile(conv->epilogue, node, &row);
+    const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
+    float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
+    const int width = conv->kernel->filters;
+    struct tnd_conv_depth depth = {.rows = rows, .n_taps = conv->n_taps, .y = sums};
+    begin *= conv->tile_pixels;
+    end = end * conv->tile_pixels < conv->n_pixels ? end * conv->tile_pixels : conv->n_pixels;
+    for (int64_t pixel = begin; pixel < end; pixel += depth.n_places) {
+        const int64_t left = end - pixel;
+        depth.n_places = (int)(left < conv->tile_pixels ? left : conv->tile_pixels);
+        tnd_conv_rows(conv, x, pixel, depth.n_places, 0, rows);
+        for (int64_t block = 0; block < conv->n_blocks; block++) {
+            depth.channel = block * width;
+            depth.w = conv->packed + depth.channel * conv->n_taps;
+            depth.n_channels = (int)(conv->all_channels - depth.channel < width
+                                         ? conv->all_channels - depth.channel
+                                         : width);
+            conv->kernel->depth(&depth);
+            const struct tnd_fuse_tile part = {.row = pixel,
+                                               .column = depth.channel,
+                                               .n_rows = depth.n_places,
+                                               .n_columns = depth.n_channels,
+                                               .values = sums,
+                                               .stride = width};
+            tnd_epilogue_write(conv->epilogue, conv->kernel, node, &part,
+                               (float *)tandem_tensor_data(node) + pixel * conv->all_channels +
+                                   depth.channel,
+                               conv->all_channels);
         }
     }
     return TANDEM_OK;
@@ -103,12 +112,13 @@ static enum tandem_status run_depthwise(void *user, const tandem_tensor *node, i
 
 /* ---- weights ---- */
 
-/* Filter {M, C, taps} as the kernels read it; `by_channel`: by tap and channel. */
+/* Filter {M, C, taps} as the kernels read it; `by_channel`: blocks of one filter each of several
+ * groups. */
 static void pack(const struct tnd_conv *conv, const float *w, int64_t taps, bool by_channel,
                  float *out)
 {
-    const int64_t width = by_channel ? conv->all_filters : conv->kernel->filters;
-    const int64_t blocks = by_channel ? 1 : (conv->filters + width - 1) / width;
+    const int64_t width = conv->kernel->filters;
+    const int64_t blocks = (conv->filters + width - 1) / width;
     const int64_t channels = conv->channels;
     for (int64_t f = 0; f < conv->all_filters; f++) {
         const int64_t group = by_channel ? 0 : f / conv->filters;
@@ -132,12 +142,10 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
         taps *= w.shape.dims[i];
     }
     const int64_t width = conv->kernel->filters;
-    const int64_t group_blocks = (conv->filters + width - 1) / width;
-    conv->n_blocks = conv->all_filters / conv->filters * group_blocks;
-    const struct tnd_dims packed = {
-        1,
-        {by_channel ? taps * conv->all_filters : conv->n_blocks * width * taps * conv->channels}};
-    const struct tnd_dims zeros = {1, {conv->run}};
+    const int64_t in_group = by_channel ? conv->all_filters : conv->filters;
+    conv->n_blocks = conv->all_filters / in_group * ((in_group + width - 1) / width);
+    const struct tnd_dims packed = {1, {conv->n_blocks * width * taps * conv->channels}};
+    const struct tnd_dims zeros = {1, {by_channel ? conv->all_channels : conv->run}};
     struct tnd_array *array = tnd_lower_array(l, TND_DTYPE_F32, &packed);
     struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TND_DTYPE_F32, &zeros);
     struct tnd_array *plain =
@@ -263,7 +271,8 @@ enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv
     job->type = TND_DTYPE_F32;
     job->shape = tnd_net_value(l->net, node->output)->shape;
     job->more = conv;
-    job->n_items = by_channel ? conv->n_pixels : conv->n_blocks * conv->block_items;
+    job->n_items = by_channel ? (conv->n_pixels + conv->tile_pixels - 1) / conv->tile_pixels
+                              : conv->n_blocks * conv->block_items;
     job->run = by_channel ? run_depthwise : run_conv;
     const bool has_text = tensors[1] != NULL;
     int n_tensors = has_text ? 2 : 1;

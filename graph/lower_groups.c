@@ -37,6 +37,7 @@ void tnd_lower_plan_fuse(struct tnd_job *job)
     }
     job->n_items = job->space.n_items;
     job->run = run_fuse;
+    job->is_by_reference = !tnd_fuse_is_fast(&job->fuse);
 }
 
 /* ---- groups of nodes that become one program ---- */
@@ -290,6 +291,7 @@ enum tandem_status tnd_lower_group(struct tnd_lowering *l, int group, int *steps
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
+    job->name = result->name;
     job->type = result->type;
     job->shape = result->shape;
     job->layout = group_layout(l, &reads, &result->shape);

@@ -61,7 +61,8 @@ struct tnd_job {
     struct tnd_fuse fuse;
     struct tnd_fuse_space space;
     tandem_custom_fn run;
-    const void *more; /* what else `run` knows */
+    const void *more;     /* what else `run` knows */
+    bool is_by_reference; /* a reference kernel computes it, or steps of its program */
 };
 
 /** Keeps the error of a job, if it is the first one, with operation and name. Any thread. Gives
@@ -136,8 +137,6 @@ struct tnd_view tnd_lower_known(const struct tnd_lowering *l, int value);
  *  like that, else a copy. Errors: MEMORY. */
 enum tandem_status tnd_lower_keep(struct tnd_lowering *l, int value, const struct tnd_view *view,
                                   const void **out);
-/** Whether the values of a view lie in row-major order. */
-bool tnd_view_has_no_gaps(const struct tnd_view *view);
 /** Copies a view without gaps: known values at once. */
 enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_operand *from,
                                   tandem_tensor *tensor, enum tnd_net_layout layout,

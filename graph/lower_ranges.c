@@ -123,4 +123,5 @@ void tnd_lower_ranges(struct tnd_job *job)
         job->scratch = tnd_kernel_scratch(job->op, job->params, in);
     }
     job->run = run_range;
+    job->is_by_reference = true;
 }

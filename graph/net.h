@@ -102,6 +102,9 @@ enum tnd_binary {
     TND_BINARY_LESS_EQUAL
 };
 
+/** Kinds of TND_NET_CAST: one that a program asked for, and one that passes put there, whose
+ *  rounding nobody needs. */
+enum tnd_cast { TND_CAST_ROUNDS, TND_CAST_MAY_GO };
 enum tnd_reduce { TND_REDUCE_SUM, TND_REDUCE_PROD, TND_REDUCE_MAX, TND_REDUCE_MIN };
 enum tnd_pad { TND_PAD_CONSTANT, TND_PAD_EDGE, TND_PAD_REFLECT, TND_PAD_WRAP };
 enum tnd_scatter {
@@ -220,6 +223,8 @@ const struct tnd_net_value *tnd_net_value(const struct tnd_net *net, int value);
 int tnd_net_permute(struct tnd_net *net, int value, const int *axes);
 /** Same values in row-major order. Errors: SHAPE when the counts differ. */
 int tnd_net_reshape(struct tnd_net *net, int value, const struct tnd_dims *shape);
+/** What `like` is of its base, of another base of the same shape, which is no view. */
+int tnd_net_view_like(struct tnd_net *net, int base, int like);
 /** Broadcasts to a shape, aligned at the last dimension. Errors: SHAPE. */
 int tnd_net_expand(struct tnd_net *net, int value, const struct tnd_dims *shape);
 /** From `start` (inside), `count` values of an axis with a step other than 0. */

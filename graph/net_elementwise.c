@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/fuse_code.h"
+#include "graph/fuse_code.h"
 #include "graph/net_kernels.h"
 #include "graph/scalar-list.h"
 
@@ -377,8 +378,19 @@ static enum tandem_status run_strips(const struct tnd_kernel_call *call,
 
 enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
 {
-    const struct tnd_strip_job job =
-        tnd_strip_job_of(TND_NET_COPY, 0, call->in[0].type, call->out->type);
+    const struct tnd_view *in = &call->in[0];
+    const struct tnd_array *out = call->out;
+    const struct tnd_strip_job job = tnd_strip_job_of(TND_NET_COPY, 0, in->type, out->type);
+    const bool is_dense = tnd_view_has_no_gaps(in);
+    const bool is_half = in->type == TND_DTYPE_F16 || in->type == TND_DTYPE_BF16;
+    if (is_dense && in->type == out->type) {
+        memcpy(out->data, in->data, (size_t)out->n * tnd_dtype_bytes(in->type));
+        return TANDEM_OK;
+    }
+    if (is_dense && is_half && out->type == TND_DTYPE_F32) { /* the weights of whole networks */
+        tnd_strip_kernel(0)->load[in->type](in->data, out->data, out->n);
+        return TANDEM_OK;
+    }
     return run_strips(call, &job);
 }
 

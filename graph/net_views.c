@@ -21,6 +21,17 @@ static int new_view(struct tnd_net *net, int value, const struct tnd_dims *shape
     return view;
 }
 
+int tnd_net_view_like(struct tnd_net *net, int base, int like)
+{
+    if (base == TND_NET_NONE || net->status != TANDEM_OK) {
+        return TND_NET_NONE;
+    }
+    const struct tnd_net_value view = net->values[like];
+    TND_ASSERT(net->values[base].base == base &&
+               tnd_dims_is_equal(&net->values[base].shape, &net->values[view.base].shape));
+    return new_view(net, base, &view.shape, view.strides, view.offset);
+}
+
 int tnd_net_permute(struct tnd_net *net, int value, const int *axes)
 {
     if (value == TND_NET_NONE) {

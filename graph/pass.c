@@ -9,6 +9,7 @@ const struct tnd_pass tnd_passes[TND_N_PASSES] = {
     [TND_PASS_DEAD] = {"dead", "removes what no output needs", tnd_pass_dead, false},
     [TND_PASS_EQUAL] = {"equal", "keeps one of equal operations, and no copies of views",
                         tnd_pass_equal, true},
+    [TND_PASS_WIDEN] = {"widen", "computes float16 and bfloat16 in float32", tnd_pass_widen, false},
     [TND_PASS_STRENGTH] = {"strength", "puts cheaper operations of the same result",
                            tnd_pass_strength, false},
     [TND_PASS_CLAMP] = {"clamp", "merges chains of lower and upper bounds", tnd_pass_clamp, false},

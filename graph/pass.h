@@ -13,6 +13,7 @@ enum tnd_pass_id {
     TND_PASS_FOLD,
     TND_PASS_DEAD,
     TND_PASS_EQUAL,
+    TND_PASS_WIDEN,
     TND_PASS_STRENGTH,
     TND_PASS_CLAMP,
     TND_PASS_RECOGNISE,
@@ -23,7 +24,8 @@ enum tnd_pass_id {
 #define TND_PASS_BIT(id) (1U << (id))
 #define TND_PASSES_ALL   ((1U << TND_N_PASSES) - 1)
 #define TND_PASSES_EXACT                                                                           \
-    (TND_PASSES_ALL & ~TND_PASS_BIT(TND_PASS_RECOGNISE) & ~TND_PASS_BIT(TND_PASS_AFFINE))
+    (TND_PASSES_ALL & ~TND_PASS_BIT(TND_PASS_WIDEN) & ~TND_PASS_BIT(TND_PASS_RECOGNISE) &          \
+     ~TND_PASS_BIT(TND_PASS_AFFINE))
 
 struct tnd_rewrite;
 

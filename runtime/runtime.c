@@ -491,6 +491,18 @@ static void tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph
     }
 }
 
+/* Once for a graph that is planned again and again. */
+static void tell_slow_nodes(tandem_runtime *runtime, const tandem_graph *graph)
+{
+    const struct tnd_reference_work work = tnd_graph_reference_work(graph);
+    if (work.n_hot > 0 && atomic_exchange_explicit(&runtime->told_slow, graph->serial,
+                                                   memory_order_relaxed) != graph->serial) {
+        tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
+                     "%d nodes are computed by reference kernels, which are slow; the largest: %s",
+                     work.n_hot, work.most->params.custom.what);
+    }
+}
+
 enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_graph *graph,
                                        tandem_plan **out_plan, struct tandem_error *error)
 {
@@ -498,6 +510,7 @@ enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_gra
     TND_REQUIRE(out_plan, "plan", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));
     struct tnd_runtime_parts parts;
+    tell_slow_nodes(runtime, graph);
     tune_on_first_use(runtime, graph);
     tnd_runtime_parts(runtime, &parts);
     tnd_quota_look(&runtime->quota, &runtime->log);

@@ -46,7 +46,8 @@ struct tandem_runtime {
     struct tnd_watch watch;
     struct tnd_guard guard;
     struct tnd_quota quota;
-    atomic_bool may_tune; /* TANDEM_TUNE asks for it, and nothing was measured yet */
+    _Atomic uint64_t told_slow; /* serial of the graph whose slow nodes were told of last */
+    atomic_bool may_tune;       /* TANDEM_TUNE asks for it, and nothing was measured yet */
 
     char table_path[TND_TABLE_PATH_MAX]; /* written while opening only: programs read it */
 

@@ -207,7 +207,28 @@ static void add_step(struct tnd_fuse *fuse)
     }
 }
 
-/* A step that kernels have; by truth values, two. */
+/* A cast there and back, which kernels have for most types. */
+static void add_casts(struct tnd_fuse *fuse, int from)
+{
+    const enum tnd_dtype type = (enum tnd_dtype)(TND_DTYPE_F32 + 1 + below(TND_N_DTYPES - 1));
+    const int there = tnd_fuse_step(fuse, TND_NET_CAST, 0, type, &from, 1);
+    (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, TND_DTYPE_F32, &there, 1);
+}
+
+/* Logic of two comparisons, as a number. */
+static void add_logic(struct tnd_fuse *fuse, const int *in)
+{
+    static const int kinds[] = {TND_BINARY_AND, TND_BINARY_OR, TND_BINARY_XOR};
+    int both[2];
+    both[0] =
+        tnd_fuse_step(fuse, TND_NET_BINARY, TND_BINARY_EQUAL + below(3), TND_DTYPE_BOOL, in, 2);
+    both[1] = tnd_fuse_step(fuse, TND_NET_UNARY, TND_UNARY_IS_NAN, TND_DTYPE_BOOL, in + 1, 1);
+    both[1] = tnd_fuse_step(fuse, TND_NET_UNARY, TND_UNARY_NOT, TND_DTYPE_BOOL, both + 1, 1);
+    both[0] = tnd_fuse_step(fuse, TND_NET_BINARY, kinds[below(3)], TND_DTYPE_BOOL, both, 2);
+    (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, TND_DTYPE_F32, both, 1);
+}
+
+/* A step that kernels have, or a few. */
 static void add_fast_step(struct tnd_fuse *fuse)
 {
     static const int unary[] = {TND_UNARY_NEG,        TND_UNARY_ABS,   TND_UNARY_SIGN,
@@ -217,9 +238,15 @@ static void add_fast_step(struct tnd_fuse *fuse)
                                  TND_BINARY_DIV, TND_BINARY_MAX, TND_BINARY_MIN};
     int in[] = {register_of(fuse, TND_DTYPE_F32), register_of(fuse, TND_DTYPE_F32),
                 register_of(fuse, TND_DTYPE_F32)};
-    switch (below(6)) {
+    switch (fuse->n_inputs + fuse->n_steps < TND_FUSE_REGISTERS - 8 ? below(8) : 7) {
     case 0:
         (void)tnd_fuse_step(fuse, TND_NET_UNARY, unary[below(9)], TND_DTYPE_F32, in, 1);
+        return;
+    case 2:
+        add_casts(fuse, in[0]);
+        return;
+    case 3:
+        add_logic(fuse, in);
         return;
     case 1:
         in[0] = tnd_fuse_step(fuse, TND_NET_BINARY, TND_BINARY_EQUAL + below(3), TND_DTYPE_BOOL,

@@ -380,6 +380,59 @@ static void check_random_nets(bool is_smooth, unsigned passes)
     }
 }
 
+/* ---- narrow floats ---- */
+
+#define WIDEN (TND_PASS_BIT(TND_PASS_WIDEN) | TND_PASS_BIT(TND_PASS_DEAD))
+
+static void narrow_floats_are_computed_wide_and_rounded_at_the_end(void)
+{
+    const enum tnd_dtype f16 = TND_DTYPE_F16;
+    const int axes[] = {1, 0};
+    /* cast, exp, neg, cast */
+    EXPECT_AFTER(f16, WIDEN, 4,
+                 tnd_net_unary(net, TND_UNARY_NEG, tnd_net_unary(net, TND_UNARY_EXP, x)));
+    EXPECT_KIND(
+        f16, TND_PASSES_ALL, TND_NET_CAST, TND_CAST_MAY_GO, 1,
+        tnd_net_unary(
+            net, TND_UNARY_NEG,
+            tnd_net_copy(net, tnd_net_permute(net, tnd_net_unary(net, TND_UNARY_EXP, x), axes))));
+    /* what a program asks to round is rounded */
+    EXPECT_KIND(TND_DTYPE_F32, TND_PASSES_ALL, TND_NET_CAST, TND_CAST_ROUNDS, 2,
+                tnd_net_cast(net, tnd_net_cast(net, x, f16), TND_DTYPE_F32));
+    /* moves alone stay narrow */
+    EXPECT_AFTER(f16, WIDEN, 1, tnd_net_copy(net, tnd_net_permute(net, x, axes)));
+    EXPECT_KIND(f16, WIDEN, TND_NET_BINARY, TND_BINARY_LESS, 1, with(net, TND_BINARY_LESS, x, 3));
+}
+
+/* One operation of narrow floats before and after the pass, all values of the type. */
+static void one_operation_of_narrow_floats_keeps_its_bits(void)
+{
+    static const enum tnd_unary kinds[] = {TND_UNARY_NEG, TND_UNARY_EXP, TND_UNARY_SQRT,
+                                           TND_UNARY_TANH, TND_UNARY_ROUND};
+    const struct tnd_dims all = {1, {65536}};
+    for (int c = 0; c < 10; c++) {
+        const enum tnd_dtype type = c < 5 ? TND_DTYPE_F16 : TND_DTYPE_BF16;
+        struct tandem_error error = {.text = ""};
+        struct tnd_array *x = tnd_array_new(type, &all);
+        struct tnd_array *y[2] = {NULL, NULL};
+        struct tnd_net *net = tnd_net_new();
+        for (int i = 0; i < 65536; i++) {
+            ((uint16_t *)x->data)[i] = (uint16_t)i;
+        }
+        (void)tnd_net_output(
+            net, tnd_net_unary(net, kinds[c % 5], tnd_net_input(net, type, &all, "x", NULL)));
+        check_ok(tnd_net_run(net, &x, &y[0], &error));
+        check_ok(tnd_net_optimize(net, WIDEN, NULL, &error));
+        check_ok(tnd_net_run(net, &x, &y[1], &error));
+        check_int(net->n_nodes, 3);
+        check_bits(y[1]->data, y[0]->data, 2 * 65536, "narrow floats");
+        tnd_array_free(x);
+        tnd_array_free(y[0]);
+        tnd_array_free(y[1]);
+        tnd_net_free(net);
+    }
+}
+
 static void random_nets_keep_every_bit(void)
 {
     check_random_nets(false, TND_PASSES_EXACT);
@@ -433,6 +486,10 @@ static CU_TestInfo tests_pass[] = {
     {"the_dump_sees_each_pass_before_and_after_and_switched_off_ones_never",
      the_dump_sees_each_pass_before_and_after_and_switched_off_ones_never},
     {"a_net_that_is_wrong_is_told", a_net_that_is_wrong_is_told},
+    {"narrow_floats_are_computed_wide_and_rounded_at_the_end",
+     narrow_floats_are_computed_wide_and_rounded_at_the_end},
+    {"one_operation_of_narrow_floats_keeps_its_bits",
+     one_operation_of_narrow_floats_keeps_its_bits},
     {"random_nets_keep_every_bit", random_nets_keep_every_bit},
     {"random_smooth_nets_keep_their_results", random_smooth_nets_keep_their_results},
     {"a_pass_without_memory_leaves_the_net_as_it_was",

@@ -7,8 +7,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "ggml-like/tnd_tensor.h"
 #include "graph/net_public.h"
 #include "tools/device_option.h"
+#include "tools/op_split.h"
 #include "tools/tandem-graph/conv_book.h"
 #include "tools/tandem-graph/graph_cli.h"
 
@@ -17,7 +19,7 @@
 
 struct bench {
     const char *path;
-    bool is_json, explains;
+    bool is_json, explains, has_ops;
     double seconds;
     struct args_strings dims;
     const char *pass_names;
@@ -29,6 +31,7 @@ struct bench {
     tandem_runtime *runtime;
     tandem_plan *plan;
     struct tnd_conv_book book;
+    struct tnd_op_split split;
     double *ms;
     int n_rounds;
     double start_mib, load_ms, plan_ms;
@@ -94,6 +97,19 @@ static enum tandem_status prepare(struct bench *bench, struct tandem_error *erro
     return TANDEM_OK;
 }
 
+/* A few rounds more, with a clock for each node. */
+static enum tandem_status split_by_op(struct bench *bench, struct tandem_error *error)
+{
+    struct tandem_compute_options options = TANDEM_COMPUTE_OPTIONS_INIT;
+    options.timed = tnd_op_split_add;
+    options.user = &bench->split;
+    for (int i = 0; i < MIN_ROUNDS; i++) {
+        TND_TRY(tandem_runtime_compute(bench->runtime, tandem_lowered_graph(bench->lowered),
+                                       bench->plan, &options, error));
+    }
+    return TANDEM_OK;
+}
+
 /* The first computation plans and warms up; it is told apart. */
 static enum tandem_status measure(struct bench *bench, struct tandem_error *error)
 {
@@ -110,7 +126,7 @@ static enum tandem_status measure(struct bench *bench, struct tandem_error *erro
         TND_TRY(compute(bench, error));
     }
     tnd_graph_sort(bench->ms, bench->n_rounds);
-    return TANDEM_OK;
+    return bench->has_ops ? split_by_op(bench, error) : TANDEM_OK;
 }
 
 static int count_on_device(const tandem_plan *plan)
@@ -134,9 +150,10 @@ static void print(const struct bench *bench)
     if (bench->is_json) {
         printf("{\"ms\": %.6f, \"least_ms\": %.6f, \"first_ms\": %.6f, \"rounds\": %d, "
                "\"load_ms\": %.3f, \"results_mib\": %.3f, \"peak_mib\": %.3f, \"nodes\": %d, "
-               "\"on_device\": %d}\n",
+               "\"on_device\": %d, \"by_reference\": %d}\n",
                median, bench->ms[0], bench->plan_ms, bench->n_rounds, bench->load_ms, results, peak,
-               n_nodes, on_device);
+               n_nodes, on_device,
+               tnd_graph_reference_work(tandem_lowered_graph(bench->lowered)).n_hot);
         return;
     }
     printf("%.3f ms, the median of %d; the fastest %.3f ms, the first %.3f ms\n", median,
@@ -149,6 +166,11 @@ static void print(const struct bench *bench)
     if (on_device > 0) {
         printf("%d of %d nodes on a device\n", on_device, n_nodes);
     }
+    if (bench->has_ops) {
+        printf("time by operation: ");
+        tnd_op_split_print(&bench->split);
+    }
+    tnd_op_split_print_slow(tandem_lowered_graph(bench->lowered), stdout);
 }
 
 static void release(struct bench *bench)
@@ -178,6 +200,7 @@ int tnd_cmd_graph_bench(int argc, char **argv)
         TND_GRAPH_PASSES_ROW(&bench.pass_names),
         {"explain", ARGS_FLAG, &bench.explains, 0, 0, NULL,
          "say how each convolution is computed, and why"},
+        {"ops", ARGS_FLAG, &bench.has_ops, 0, 0, NULL, "say which operations the time went to"},
         {"json", ARGS_FLAG, &bench.is_json, 0, 0, NULL, "one object with the times"},
     };
     const struct args_command command = {"bench",

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "tandem/log.h"
+#include "tools/op_split.h"
 #include "tools/tandem-graph/graph_cli.h"
 
 /* Names come from the file: nothing that a terminal takes for a command is printed. */
@@ -93,6 +94,7 @@ static void print_net(const struct tnd_onnx_model *model, const struct tandem_on
     const struct tnd_graph_arrays none = {.n = 0};
     struct tandem_error error = {.text = ""};
     struct tnd_net *net = NULL;
+    struct tnd_lowered *lowered = NULL;
     int counts[TND_N_NET_OPS] = {0};
     if (tnd_graph_build(model, &none, dims, n_dims, 0, &net, &error) != TANDEM_OK) {
         printf("\nnot built as it is: %s\n", error.text);
@@ -106,6 +108,13 @@ static void print_net(const struct tnd_onnx_model *model, const struct tandem_on
         if (counts[i] > 0) {
             printf("  %6d %s\n", counts[i], tnd_net_op_name((enum tnd_net_op)i));
         }
+    }
+    if (tnd_net_lower(net, &lowered, &error) == TANDEM_OK) {
+        printf("\n");
+        tnd_op_split_print_slow(tnd_lowered_graph(lowered), stdout);
+        tnd_lowered_free(lowered);
+    } else {
+        printf("\nnot lowered: %s\n", error.text);
     }
     tnd_net_free(net);
 }

@@ -9,7 +9,7 @@
 #include "tools/tandem-llama/baselines.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/tandem-llama/never_slower.h"
-#include "tools/tandem-llama/op_split.h"
+#include "tools/op_split.h"
 #include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
 #include "tools/tandem-llama/thread_compare.h"

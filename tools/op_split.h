@@ -3,10 +3,12 @@
 #ifndef TND_OP_SPLIT_H
 #define TND_OP_SPLIT_H
 
+#include <stdio.h>
+
 #include "tandem/runtime.h"
 
 struct tnd_op_time {
-    const char *name; /* "mul_mat", "attention", ...; static */
+    char name[64]; /* "mul_mat", "attention", ...; of nets: "conv", "fused", ... */
     double us;
 };
 
@@ -20,5 +22,9 @@ struct tnd_op_split {
 void tnd_op_split_add(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
 /** One line: "mul_mat 83.1 %, attention 11.1 %, ...", the largest first. */
 void tnd_op_split_print(const struct tnd_op_split *split);
+
+/** Names the nodes of a graph that reference kernels compute, a line each, and how many there are;
+ *  prints nothing where there are none. */
+void tnd_op_split_print_slow(const tandem_graph *graph, FILE *out);
 
 #endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ * The inner loop of convolutions with one filter a channel, channels last. Files of an instruction
+ * set include it, so that it is compiled for that. */
+#ifndef TND_CONV_DEPTHWISE_H
+#define TND_CONV_DEPTHWISE_H
+
+#include "base/lanes.h"
+#include "graph/conv_tile.h"
+
+enum { DEPTH_PLACES = 4 }; /* so many share the weights that are loaded */
+
+static inline tnd_vec depth_fma(tnd_vec a, tnd_vec b, tnd_vec c)
+{
+#if defined(__AVX512F__)
+    return _mm512_fmadd_ps(a, b, c);
+#elif defined(__AVX2__)
+    return _mm256_fmadd_ps(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* The first `n` values, at most a vector; the rest is 0. */
+static inline tnd_vec depth_load(const float *from, int n)
+{
+#if defined(__AVX512F__)
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
+#else
+    tnd_vec v = tnd_vec_set(0);
+    if (n == TND_VEC_LANES) {
+        return tnd_vec_load(from);
+    }
+    for (int i = 0; i < n; i++) {
+        v[i] = from[i];
+    }
+    return v;
+#endif
+}
+
+/* Two vectors of channels of `places` places from `first` on. */
+static inline __attribute__((always_inline)) void
+depth_places(const struct tnd_conv_depth *depth, int first, const int places, const int n[2])
+{
+    tnd_vec sum[DEPTH_PLACES][2];
+    const int width = 2 * TND_VEC_LANES;
+    TND_CONV_UNROLL
+    for (int m = 0; m < places; m++) {
+        sum[m][0] = sum[m][1] = tnd_vec_set(0);
+    }
+    for (int64_t tap = 0; tap < depth->n_taps; tap++) {
+        const float *const *rows = depth->rows + tap * depth->n_places + first;
+        const tnd_vec w0 = tnd_vec_load(depth->w + tap * width);
+        const tnd_vec w1 = tnd_vec_load(depth->w + tap * width + TND_VEC_LANES);
+        TND_CONV_UNROLL
+        for (int m = 0; m < places; m++) {
+            const float *x = rows[m] + depth->channel;
+            sum[m][0] = depth_fma(depth_load(x, n[0]), w0, sum[m][0]);
+            sum[m][1] = depth_fma(depth_load(x + TND_VEC_LANES, n[1]), w1, sum[m][1]);
+        }
+    }
+    TND_CONV_UNROLL
+    for (int m = 0; m < places; m++) {
+        tnd_vec_store(depth->y + (first + m) * width, sum[m][0]);
+        tnd_vec_store(depth->y + (first + m) * width + TND_VEC_LANES, sum[m][1]);
+    }
+}
+
+static void run_depth(const struct tnd_conv_depth *depth)
+{
+    const int n = depth->n_channels;
+    const int parts[2] = {n < TND_VEC_LANES ? n : TND_VEC_LANES,
+                          n > TND_VEC_LANES ? n - TND_VEC_LANES : 0};
+    const int whole[2] = {TND_VEC_LANES, TND_VEC_LANES};
+    int m = 0;
+    for (; m + DEPTH_PLACES <= depth->n_places; m += DEPTH_PLACES) {
+        if (n == 2 * TND_VEC_LANES) {
+            depth_places(depth, m, DEPTH_PLACES, whole);
+        } else {
+            depth_places(depth, m, DEPTH_PLACES, parts);
+        }
+    }
+    for (; m < depth->n_places; m++) {
+        depth_places(depth, m, 1, parts);
+    }
+}
+
+#endif

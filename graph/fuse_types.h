@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ * Values of all types as floats and back, for the kernels of fused programs: loads, stores and
+ * casts with the bits of tnd_values_load and tnd_values_store. Files of an instruction set include
+ * it. Loops over blocks of a constant length, which compilers turn into vectors. */
+#ifndef TND_FUSE_TYPES_H
+#define TND_FUSE_TYPES_H
+
+#include "base/half.h"
+#include "base/lanes.h"
+#include "graph/array.h"
+
+enum { TYPES_BLOCK = 32 };
+
+typedef int32_t tnd_vec_ints __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
+typedef uint32_t float_bits __attribute__((may_alias));
+
+/* Body of a function over `n` values: EXPRESSION of value `k` of a block `from`. */
+#define EACH_VALUE(IN, OUT, EXPRESSION)                                                            \
+    const IN *restrict in = (const void *)from;                                                    \
+    OUT *restrict out = (void *)to;                                                                \
+    for (; n >= TYPES_BLOCK; n -= TYPES_BLOCK, in += TYPES_BLOCK, out += TYPES_BLOCK) {            \
+        for (int k = 0; k < TYPES_BLOCK; k++) {                                                    \
+            out[k] = (OUT)(EXPRESSION);                                                            \
+        }                                                                                          \
+    }                                                                                              \
+    for (int k = 0; k < n; k++) {                                                                  \
+        out[k] = (OUT)(EXPRESSION);                                                                \
+    }
+
+/* Integers that a float holds: a value outside of int32_t was cast to it before. */
+#define INTEGER_TYPE(NAME, STORE)                                                                  \
+    static void load_##NAME(const void *restrict from, float *restrict to, int64_t n)              \
+    {                                                                                              \
+        EACH_VALUE(STORE, float, in[k])                                                            \
+    }                                                                                              \
+    static void store_##NAME(const float *restrict from, void *restrict to, int64_t n)             \
+    {                                                                                              \
+        EACH_VALUE(float, STORE, (int32_t)in[k])                                                   \
+    }
+INTEGER_TYPE(I8, int8_t)
+INTEGER_TYPE(U8, uint8_t)
+INTEGER_TYPE(I16, int16_t)
+INTEGER_TYPE(U16, uint16_t)
+INTEGER_TYPE(I32, int32_t)
+#undef INTEGER_TYPE
+
+static void load_I64(const void *restrict from, float *restrict to, int64_t n)
+{
+    EACH_VALUE(int64_t, float, in[k])
+}
+
+/* Masks. */
+static void load_BOOL(const void *restrict from, float *restrict to, int64_t n)
+{
+    EACH_VALUE(uint8_t, float_bits, in[k] != 0 ? UINT32_MAX : 0)
+}
+
+static void store_BOOL(const float *restrict from, void *restrict to, int64_t n)
+{
+    EACH_VALUE(float_bits, uint8_t, in[k] & 1u)
+}
+
+static void load_BF16(const void *restrict from, float *restrict to, int64_t n)
+{
+    EACH_VALUE(uint16_t, float_bits, (uint32_t)in[k] << 16)
+}
+
+/* (to the nearest, ties to even; a NaN stays one, quiet) */
+static void store_BF16(const float *restrict from, void *restrict to, int64_t n)
+{
+    EACH_VALUE(float_bits, uint16_t,
+               (in[k] & 0x7fffffffu) > 0x7f800000u ? (in[k] >> 16) | 0x40u
+                                                   : (in[k] + 0x7fffu + ((in[k] >> 16) & 1u)) >> 16)
+}
+
+static void load_F16(const void *restrict from, float *restrict to, int64_t n)
+{
+    const uint16_t *in = from;
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16) {
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(in + i))));
+    }
+#elif defined(__AVX2__)
+    for (; i + 8 <= n; i += 8) {
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(in + i))));
+    }
+#endif
+    for (; i < n; i++) {
+        to[i] = tnd_f16_to_f32(in[i]);
+    }
+}
+
+static void store_F16(const float *restrict from, void *restrict to, int64_t n)
+{
+    uint16_t *out = to;
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16) {
+        _mm256_storeu_si256((void *)(out + i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    }
+#elif defined(__AVX2__)
+    for (; i + 8 <= n; i += 8) {
+        _mm_storeu_si128((void *)(out + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    }
+#endif
+    for (; i < n; i++) {
+        out[i] = tnd_f32_to_f16(from[i]);
+    }
+}
+
+/* ---- casts ---- */
+
+static void cast_F16(float *values, int n)
+{
+    uint16_t halves[TYPES_BLOCK];
+    for (int i = 0; i < n; i += TYPES_BLOCK) {
+        store_F16(values + i, halves, TYPES_BLOCK);
+        load_F16(halves, values + i, TYPES_BLOCK);
+    }
+}
+
+static void cast_BF16(float *values, int n)
+{
+    uint16_t halves[TYPES_BLOCK];
+    for (int i = 0; i < n; i += TYPES_BLOCK) {
+        store_BF16(values + i, halves, TYPES_BLOCK);
+        load_BF16(halves, values + i, TYPES_BLOCK);
+    }
+}
+
+/* Whether all values are between two numbers, and none is NaN. */
+static inline bool is_within(const float *values, int n, float low, float high)
+{
+    tnd_vec_bits all = (tnd_vec_bits)(tnd_vec_set(0) == 0.0f);
+    uint32_t one = UINT32_MAX;
+    for (int i = 0; i < n; i += TND_VEC_LANES) {
+        const tnd_vec x = tnd_vec_load(values + i);
+        all &= (tnd_vec_bits)(x > low) & (tnd_vec_bits)(x < high);
+    }
+    for (int k = 0; k < TND_VEC_LANES; k++) {
+        one &= all[k];
+    }
+    return one != 0;
+}
+
+/* Towards zero, where -0 loses its sign. Values out of range go the way of the reference. */
+#define CAST_TO_INTEGER(NAME, LOW, HIGH)                                                           \
+    static void cast_##NAME(float *values, int n)                                                  \
+    {                                                                                              \
+        if (!is_within(values, n, LOW, HIGH)) {                                                    \
+            tnd_values_cast(TND_DTYPE_##NAME, values, n);                                          \
+            return;                                                                                \
+        }                                                                                          \
+        for (int i = 0; i < n; i += TND_VEC_LANES) {                                               \
+            const tnd_vec_ints whole =                                                             \
+                __builtin_convertvector(tnd_vec_load(values + i), tnd_vec_ints);                   \
+            tnd_vec_store(values + i, __builtin_convertvector(whole, tnd_vec));                    \
+        }                                                                                          \
+    }
+CAST_TO_INTEGER(I8, -129.0f, 128.0f)
+CAST_TO_INTEGER(U8, -1.0f, 256.0f)
+CAST_TO_INTEGER(I16, -32769.0f, 32768.0f)
+CAST_TO_INTEGER(U16, -1.0f, 65536.0f)
+CAST_TO_INTEGER(I32, -0x1.000002p+31f, 0x1p+31f)
+#undef CAST_TO_INTEGER
+
+#define OF_TYPE(function, NAME) [TND_DTYPE_##NAME] = function##_##NAME
+#define TYPES_LOAD                                                                                 \
+    OF_TYPE(load, F16), OF_TYPE(load, BF16), OF_TYPE(load, I8), OF_TYPE(load, U8),                 \
+        OF_TYPE(load, I16), OF_TYPE(load, U16), OF_TYPE(load, I32), OF_TYPE(load, I64),            \
+        OF_TYPE(load, BOOL)
+#define TYPES_STORE                                                                                \
+    OF_TYPE(store, F16), OF_TYPE(store, BF16), OF_TYPE(store, I8), OF_TYPE(store, U8),             \
+        OF_TYPE(store, I16), OF_TYPE(store, U16), OF_TYPE(store, I32), OF_TYPE(store, BOOL)
+#define CAST_TO(NAME) [TND_N_STRIP_FUNCTIONS + TND_DTYPE_##NAME] = cast_##NAME
+#define TYPES_CAST                                                                                 \
+    CAST_TO(F16), CAST_TO(BF16), CAST_TO(I8), CAST_TO(U8), CAST_TO(I16), CAST_TO(U16), CAST_TO(I32)
+
+#endif
