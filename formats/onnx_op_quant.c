@@ -146,12 +146,15 @@ static void build_dequantise(struct tnd_onnx_call *call)
         !read_scaling(call, &scaling)) {
         return;
     }
-    int x = tnd_net_cast(call->net, from, TND_DTYPE_I32);
+    /* float32 holds differences of 16 bits */
+    const enum tnd_dtype wide =
+        is_small_integer(tnd_onnx_type_of(call, from)) ? TND_DTYPE_F32 : TND_DTYPE_I32;
+    int x = tnd_net_cast(call->net, from, wide);
     if (scaling.zero != TND_NET_NONE) {
-        x = bin(call, TND_BINARY_SUB, x, tnd_net_cast(call->net, scaling.zero, TND_DTYPE_I32));
+        x = bin(call, TND_BINARY_SUB, x, tnd_net_cast(call->net, scaling.zero, wide));
     }
-    x = bin(call, TND_BINARY_MUL, tnd_net_cast(call->net, x, TND_DTYPE_F32), scaling.scale);
-    call->out[0] = tnd_net_cast(call->net, x, type);
+    x = tnd_net_cast(call->net, x, TND_DTYPE_F32);
+    call->out[0] = tnd_net_cast(call->net, bin(call, TND_BINARY_MUL, x, scaling.scale), type);
 }
 
 /* Scale and zero point of uint8 from the range of the values, which holds 0. */

@@ -36,6 +36,7 @@ union tnd_op_params {
         float scale;
         int64_t window; /* of an I32 mask; INT64_MAX: no bound */
     } attention;        /* ATTENTION */
+    const struct tnd_conv_int8 *conv_int8; /* CONV_INT8: of the context */
     struct {
         tandem_custom_fn fn;
         void *user;
@@ -151,6 +152,7 @@ enum tnd_op_cost {
     TND_COST_NOTHING,
     TND_COST_PRODUCT,
     TND_COST_ATTENTION,
+    TND_COST_SUMS,
     TND_COST_EXPONENTIALS,
     TND_COST_VALUES,
     TND_COST_USER

@@ -324,8 +324,11 @@ static void find_needed(struct tnd_lowering *l)
         if (l->values[node->output].known != NULL) {
             l->values[node->output].is_needed = false;
         }
-        for (int k = 0; k < node->n_inputs && l->values[node->output].is_needed; k++) {
-            l->values[tnd_net_value(net, node->inputs[k])->base].is_needed = true;
+        int own[2];
+        const int *inputs;
+        const int n = tnd_lower_reads(l, i, own, &inputs);
+        for (int k = 0; k < n && l->values[node->output].is_needed; k++) {
+            l->values[tnd_net_value(net, inputs[k])->base].is_needed = true;
         }
     }
 }
@@ -364,6 +367,10 @@ static enum tandem_status fold_constants(struct tnd_lowering *l)
     }
     tnd_free(arrays);
     if (status == TANDEM_OK) {
+        for (int i = 0; i < net->n_values; i++) {
+            l->values[i].is_needed = false;
+        }
+        tnd_lower_find_int8(l);
         find_needed(l);
     }
     return status;
@@ -435,7 +442,9 @@ static enum tandem_status lower_concat(struct tnd_lowering *l, const struct tnd_
 enum tandem_status tnd_lower_node(struct tnd_lowering *l, const struct tnd_net_node *node)
 {
     bool done = false;
-    if (node->op == TND_NET_CONTRACT) {
+    if (l->int8[node - l->net->nodes].is_one) {
+        TND_TRY(tnd_lower_sums(l, node, &done));
+    } else if (node->op == TND_NET_CONTRACT) {
         TND_TRY(tnd_lower_contract(l, node, &done));
     } else if (node->op == TND_NET_CONV) {
         TND_TRY(tnd_lower_conv(l, node, &done));
@@ -567,6 +576,7 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
                              .values = tnd_calloc((size_t)net->n_values + 1, sizeof(l.values[0])),
                              .groups = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.groups[0])),
                              .tails = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.tails[0])),
+                             .int8 = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.int8[0])),
                              .error = error};
     enum tandem_status status = TANDEM_E_MEMORY;
     if (lowered != NULL) {
@@ -577,7 +587,7 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
     }
     const bool has_memory = lowered != NULL && lowered->inputs != NULL &&
                             lowered->outputs != NULL && l.values != NULL && l.groups != NULL &&
-                            l.tails != NULL;
+                            l.tails != NULL && l.int8 != NULL;
     status = has_memory ? lower_all(&l) : tnd_lower_no_memory(&l);
     if (status == TANDEM_OK && options->gives_up != NULL) {
         free_unread(&l, options->gives_up);
@@ -585,6 +595,7 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
     tnd_free(l.values);
     tnd_free(l.groups);
     tnd_free(l.tails);
+    tnd_free(l.int8);
     if (status != TANDEM_OK) {
         tnd_lowered_free(lowered);
         return status;

@@ -91,6 +91,27 @@ static bool fits(const struct tnd_lowering *l, int group)
            reads.n_steps + reads.n <= TND_FUSE_REGISTERS;
 }
 
+/* Bytes that floats become are stored: they are what products of integers read, and few. */
+static bool makes_bytes(const struct tnd_net *net, const struct tnd_net_node *node)
+{
+    const enum tnd_dtype type = tnd_net_value(net, node->output)->type;
+    return node->op == TND_NET_CAST && (type == TND_DTYPE_I8 || type == TND_DTYPE_U8);
+}
+
+/* Whether a value is read as it is, or (of sums of integers) as a whole in another shape. */
+static bool is_read_whole(const struct tnd_lowering *l, int value)
+{
+    const struct tnd_net_value *v = tnd_net_value(l->net, value);
+    const int node = tnd_net_value(l->net, v->base)->node;
+    const struct tnd_view view = {.shape = v->shape};
+    struct tnd_view whole = view;
+    memcpy(whole.strides, v->strides, sizeof(whole.strides));
+    return v->base == value ||
+           (node >= 0 && l->int8[node].is_one && l->net->nodes[node].op == TND_NET_CONTRACT &&
+            v->offset == 0 && tnd_view_has_no_gaps(&whole) &&
+            tnd_dims_values(&v->shape) == tnd_dims_values(&tnd_net_value(l->net, v->base)->shape));
+}
+
 /* A node joins the group of its readers when all are in one, read it as it is, and there is room.
  * Readers come behind it, so that one walk from the last node does. */
 static void find_groups(struct tnd_lowering *l)
@@ -109,14 +130,18 @@ static void find_groups(struct tnd_lowering *l)
             continue;
         }
         const int readers = l->values[node->output].group;
-        if (tnd_lower_is_elementwise(node) && readers >= 0 && readers - i < 256) {
+        if (tnd_lower_is_elementwise(node) && !makes_bytes(net, node) && readers >= 0 &&
+            readers - i < 256) {
             l->groups[i] = readers;
             l->groups[i] = fits(l, readers) ? readers : i;
         }
-        for (int k = 0; k < node->n_inputs; k++) {
-            const int base = tnd_net_value(net, node->inputs[k])->base;
+        int own[2];
+        const int *inputs;
+        const int n = tnd_lower_reads(l, i, own, &inputs);
+        for (int k = 0; k < n; k++) {
+            const int base = tnd_net_value(net, inputs[k])->base;
             struct tnd_lower_value *v = &l->values[base];
-            const int group = tnd_lower_is_elementwise(node) && base == node->inputs[k]
+            const int group = tnd_lower_is_elementwise(node) && is_read_whole(l, inputs[k])
                                   ? l->groups[i]
                                   : MANY_GROUPS;
             v->group = v->group == NO_GROUP || v->group == group ? group : MANY_GROUPS;
@@ -182,16 +207,24 @@ static void find_tail(struct tnd_lowering *l, int group)
     int tail = -1;
     find_reads(l, group, &reads);
     bool is_f32 = result->type == TND_DTYPE_F32;
+    int sums = -1; /* of 8-bit integers */
     for (int i = 0; i < reads.n; i++) {
         const struct tnd_net_value *v = tnd_net_value(l->net, reads.values[i]);
+        const int made = tnd_net_value(l->net, v->base)->node;
         is_f32 = is_f32 && v->type == TND_DTYPE_F32;
+        if (made > sums && l->int8[made].is_one && l->values[v->base].group == group &&
+            tnd_dims_is_equal(&v->shape, &result->shape)) {
+            sums = made;
+        }
         if (v->base == reads.values[i] && v->node > tail && l->values[v->base].group == group &&
             l->net->nodes[v->node].op == TND_NET_CONV && l->values[v->base].known == NULL &&
             tnd_dims_is_equal(&v->shape, &result->shape)) {
             tail = v->node;
         }
     }
-    if (tail >= 0 && is_f32) {
+    if (sums >= 0) {
+        l->tails[sums] = group;
+    } else if (tail >= 0 && is_f32) {
         l->tails[tail] = group;
     }
 }
@@ -242,21 +275,23 @@ static enum tandem_status lower_tail(struct tnd_lowering *l, int tail, int group
     if (epilogue == NULL) {
         return tnd_lower_no_memory(l);
     }
-    while (reads->values[self] != node->output) {
+    while (tnd_net_value(l->net, reads->values[self])->base != node->output) {
         self++;
     }
+    epilogue->n_dims = tnd_net_value(l->net, output)->shape.n;
     epilogue->in[self].src = -1;
     TND_TRY(
         epilogue_operands(l, reads, self, &tnd_net_value(l->net, output)->shape, epilogue, &fits));
     write_program(l, group, reads, steps, &epilogue->fuse);
-    l->epilogue = fits ? epilogue : NULL;
+    epilogue->matrix.self = self;
+    l->epilogue = fits || l->int8[tail].is_one ? epilogue : NULL;
     TND_TRY(tnd_lower_node(l, node));
     l->epilogue = NULL;
     *done = epilogue->is_taken;
     if (*done) {
-        tandem_tensor **own = &l->values[node->output].tensors[TND_LAYOUT_LAST];
-        l->values[output].tensors[TND_LAYOUT_LAST] = *own;
-        *own = NULL;
+        memcpy(l->values[output].tensors, l->values[node->output].tensors,
+               sizeof(l->values[output].tensors));
+        memset(l->values[node->output].tensors, 0, sizeof(l->values[node->output].tensors));
     }
     return TANDEM_OK;
 }
@@ -278,7 +313,8 @@ enum tandem_status tnd_lower_group(struct tnd_lowering *l, int group, int *steps
     int n_tensors = 0;
     find_reads(l, group, &reads);
     for (int i = 0; i < reads.n; i++) {
-        const int made = tnd_net_value(l->net, reads.values[i])->node;
+        const int base = tnd_net_value(l->net, reads.values[i])->base;
+        const int made = tnd_net_value(l->net, base)->node;
         bool done = false;
         if (made >= 0 && l->tails[made] == group) {
             TND_TRY(lower_tail(l, made, group, &reads, steps, &done));

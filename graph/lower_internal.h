@@ -80,12 +80,21 @@ struct tnd_epilogue {
     struct tnd_operand in[TND_FUSE_INPUTS];
     tandem_tensor *tensors[TANDEM_MAX_SRC]; /* that operands read; one of them: src of `in` */
     int n_tensors;
+    int n_dims; /* of the result */
     bool is_taken;
     /* the same as a chain of steps from the result on; 0: it is none. `at` of constants of one
      * value, else NULL */
     struct tnd_conv_step chain[TND_CONV_STEPS];
     int chain_in[TND_CONV_STEPS]; /* operand of each step */
     int n_chain;
+};
+
+/** A product or convolution of 8-bit integers: the net has it of int32, less their zero points. */
+struct tnd_lower_int8 {
+    bool is_one;
+    int x;    /* the integers themselves: a base */
+    int zero; /* value of the zero point, if it is computed; else TND_NET_NONE */
+    int32_t zero_known;
 };
 
 /** A value of the net that is no view. */
@@ -105,6 +114,7 @@ struct tnd_lowering {
     int *groups;                   /* by node */
     int *tails;                    /* by node: the group that may be its epilogue; -1: none */
     struct tnd_epilogue *epilogue; /* of the node that is being lowered; NULL: none */
+    struct tnd_lower_int8 *int8;   /* by node */
     struct tandem_error *error;
 };
 
@@ -216,6 +226,15 @@ void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const struct tnd_co
 /* lower_conv.c */
 /** The kernels of the widest instruction set that this CPU has. */
 const struct tnd_conv_kernel *tnd_conv_kernel_best(void);
+
+/* lower_int8.c */
+/** Finds products and convolutions of 8-bit integers. Known values are found already. */
+void tnd_lower_find_int8(struct tnd_lowering *l);
+/** Which values node `i` reads: its operands, or integers in place of what is made of them. */
+int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int **out);
+/** Lowers such a node; `done` false: it cannot be. */
+enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                  bool *done);
 
 /* lower_linear.c */
 /** An operand {batch, rows, K} as a tensor {K, rows, batch} with dense rows, copied where it has

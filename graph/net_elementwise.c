@@ -387,6 +387,18 @@ enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
         memcpy(out->data, in->data, (size_t)out->n * tnd_dtype_bytes(in->type));
         return TANDEM_OK;
     }
+    if (is_dense && out->type == TND_DTYPE_I32 && in->type == TND_DTYPE_I8) {
+        for (int64_t i = 0; i < out->n; i++) {
+            ((int32_t *)out->data)[i] = ((const int8_t *)in->data)[i];
+        }
+        return TANDEM_OK;
+    }
+    if (is_dense && out->type == TND_DTYPE_I32 && in->type == TND_DTYPE_U8) {
+        for (int64_t i = 0; i < out->n; i++) {
+            ((int32_t *)out->data)[i] = ((const uint8_t *)in->data)[i];
+        }
+        return TANDEM_OK;
+    }
     if (is_dense && is_half && out->type == TND_DTYPE_F32) { /* the weights of whole networks */
         tnd_strip_kernel(0)->load[in->type](in->data, out->data, out->n);
         return TANDEM_OK;

@@ -5,6 +5,8 @@
 #include "graph/pass_internal.h"
 
 const struct tnd_pass tnd_passes[TND_N_PASSES] = {
+    [TND_PASS_QUANTISE] = {"quantise", "sums products of 8-bit integers as integers",
+                           tnd_pass_quantise, false},
     [TND_PASS_FOLD] = {"fold", "computes what depends on constants alone", tnd_pass_fold, false},
     [TND_PASS_DEAD] = {"dead", "removes what no output needs", tnd_pass_dead, false},
     [TND_PASS_EQUAL] = {"equal", "keeps one of equal operations, and no copies of views",

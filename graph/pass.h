@@ -10,6 +10,7 @@
 #include "graph/net.h"
 
 enum tnd_pass_id {
+    TND_PASS_QUANTISE,
     TND_PASS_FOLD,
     TND_PASS_DEAD,
     TND_PASS_EQUAL,
@@ -24,8 +25,8 @@ enum tnd_pass_id {
 #define TND_PASS_BIT(id) (1U << (id))
 #define TND_PASSES_ALL   ((1U << TND_N_PASSES) - 1)
 #define TND_PASSES_EXACT                                                                           \
-    (TND_PASSES_ALL & ~TND_PASS_BIT(TND_PASS_WIDEN) & ~TND_PASS_BIT(TND_PASS_RECOGNISE) &          \
-     ~TND_PASS_BIT(TND_PASS_AFFINE))
+    (TND_PASSES_ALL & ~TND_PASS_BIT(TND_PASS_QUANTISE) & ~TND_PASS_BIT(TND_PASS_WIDEN) &           \
+     ~TND_PASS_BIT(TND_PASS_RECOGNISE) & ~TND_PASS_BIT(TND_PASS_AFFINE))
 
 struct tnd_rewrite;
 

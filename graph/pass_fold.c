@@ -52,6 +52,9 @@ int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, 
     if (old->known != NULL) {
         return constant_of(to, old);
     }
+    if (!rewrite->is_needed[node->output]) {
+        return TND_NET_NONE; /* (what another pass has replaced: weights as floats) */
+    }
     for (int i = 0; i < node->n_inputs; i++) {
         if (!tnd_match_constant(to, in[i])) {
             return TND_NET_NONE;

@@ -27,6 +27,7 @@ enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *p
 /** Whether a value of `to`, or what it is a view of, has one reader alone. */
 bool tnd_rewrite_is_private(const struct tnd_rewrite *rewrite, int value);
 
+int tnd_pass_quantise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_dead(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_equal(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);

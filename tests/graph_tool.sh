@@ -131,7 +131,7 @@ try 0 "fold " optimize $model --passes fold,dead
 try 0 "kernel void tandem_node(" optimize $model --kernels cl
 try 0 'extern "C" __global__ void tandem_node(' optimize $model --kernels cuda
 try 2 "expected c, cl or cuda" optimize $model --kernels glsl
-try 2 "--passes fold,melt: expected none, or some of fold,dead" optimize $model --passes fold,melt
+try 2 "--passes fold,melt: expected none, or some of quantise,fold,dead" optimize $model --passes fold,melt
 try 0 "the median of" bench $model --seconds 0 --passes none
 try 2 "--passes melt: expected none" bench $model --passes melt
 try 0 "made/y.npy" run $model --input x=x.npy --input w=w.npy --output made -y --passes fold

@@ -17,6 +17,7 @@ static CU_SuiteInfo suites[] = {
     {"cpu amx", NULL, NULL, NULL, NULL, tnd_tests_amx},
     {"cpu ops", NULL, NULL, NULL, NULL, tnd_tests_cpu_ops},
     {"cpu attention", NULL, NULL, NULL, NULL, tnd_tests_attention},
+    {"cpu int8", NULL, NULL, NULL, NULL, tnd_tests_int8},
     {"cpu experts", NULL, NULL, NULL, NULL, tnd_tests_experts},
     CU_SUITE_INFO_NULL,
 };

@@ -16,6 +16,7 @@ extern CU_TestInfo tnd_tests_amx_tiles[];   /* suite_backends_amx_tiles.c */
 extern CU_TestInfo tnd_tests_amx[];         /* suite_backends_amx.c */
 extern CU_TestInfo tnd_tests_cpu_ops[];     /* suite_backends_cpu_ops.c */
 extern CU_TestInfo tnd_tests_attention[];   /* suite_backends_attention.c */
+extern CU_TestInfo tnd_tests_int8[];        /* suite_backends_int8.c */
 extern CU_TestInfo tnd_tests_experts[];     /* suite_backends_experts.c */
 
 #endif

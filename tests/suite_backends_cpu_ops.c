@@ -47,9 +47,7 @@ static enum tandem_status run_node(const struct tnd_cpu_kernels *kernels, const 
 {
     enum tandem_status status = TANDEM_OK;
     int64_t taken = 0;
-    size_t bytes = node->op == TANDEM_OP_ROPE        ? tnd_cpu_rope_scratch(node)
-                   : node->op == TANDEM_OP_ATTENTION ? tnd_cpu_attention_scratch(node)
-                                                     : 0;
+    const size_t bytes = tnd_cpu_node_scratch(node);
     for (int i = 0; i < count && status == TANDEM_OK; i++) {
         struct turn turn = {.base = {.index = i,
                                      .count = count,

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "ggml-like/conv_int8.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tune/policy.h"
 
@@ -18,6 +19,7 @@ static const double worth[] = {
     [TND_COST_NOTHING] = INFINITY,
     [TND_COST_PRODUCT] = TND_RULE_MULTIPLY_ADDS,
     [TND_COST_ATTENTION] = TND_RULE_MULTIPLY_ADDS,
+    [TND_COST_SUMS] = TND_RULE_MULTIPLY_ADDS,
     [TND_COST_EXPONENTIALS] = TND_RULE_EXPONENTIALS,
     [TND_COST_VALUES] = TND_RULE_VALUES,
 };
@@ -31,6 +33,10 @@ static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
     }
     if (cost == TND_COST_PRODUCT) {
         work *= (double)node->src[0]->ne[0];
+    } else if (cost == TND_COST_SUMS) {
+        const struct tnd_conv_int8 *conv = node->params.conv_int8;
+        work = (double)tnd_int8_places(conv) * (double)conv->filters * (double)tnd_int8_k(conv) /
+               fmax(handoff_us, 1.0);
     } else if (cost == TND_COST_ATTENTION) { /* two products with T keys */
         work *= 2.0 * (double)node->src[1]->ne[1];
     }

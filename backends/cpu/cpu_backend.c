@@ -232,15 +232,24 @@ static size_t cpu_workspace(tandem_backend *backend, const tandem_tensor *node, 
     return is_product(node) ? tnd_cpu_mul_mat_workspace(node, task) : 0;
 }
 
+size_t tnd_cpu_node_scratch(const struct tandem_tensor *node)
+{
+    switch (node->op) {
+    case TANDEM_OP_ROPE:
+        return tnd_cpu_rope_scratch(node);
+    case TANDEM_OP_ATTENTION:
+        return tnd_cpu_attention_scratch(node);
+    case TANDEM_OP_CONV_INT8:
+        return tnd_cpu_conv_int8_scratch(node);
+    default:
+        return 0;
+    }
+}
+
 static size_t cpu_scratch(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
 {
     (void)backend;
-    if (is_product(node)) {
-        return tnd_cpu_mul_mat_scratch(node, task);
-    }
-    return node->op == TANDEM_OP_ROPE        ? tnd_cpu_rope_scratch(node)
-           : node->op == TANDEM_OP_ATTENTION ? tnd_cpu_attention_scratch(node)
-                                             : 0;
+    return is_product(node) ? tnd_cpu_mul_mat_scratch(node, task) : tnd_cpu_node_scratch(node);
 }
 
 static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_work *work,

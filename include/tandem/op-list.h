@@ -8,8 +8,8 @@
  * family: operations that one function computes: tnd_ref_<family> of the reference and
  *     tnd_cpu_<family> of the CPU backend. `nothing`: the operation only names a part of another
  *     tensor's memory, and never appears among the nodes of a graph.
- * cost: what its time grows with: PRODUCT and ATTENTION with multiply-adds, EXPONENTIALS and VALUES
- *     with its values, USER with nothing that we know, NOTHING: it takes no time.
+ * cost: what its time grows with: PRODUCT, ATTENTION and SUMS with multiply-adds, EXPONENTIALS and
+ *     VALUES with its values, USER with nothing that we know, NOTHING: it takes no time.
  * representative: the measured operation that costs as much a value; NONE: nothing is measured.
  * splits_rows: of a representative: workers may share a row. */
 #define TANDEM_OP_LIST(X)                                                                          \
@@ -46,7 +46,8 @@
     X(CONCAT, "concat", 2, copy, VALUES, CPY, 0)                                                   \
     X(ATTENTION, "attention", 4, attention, ATTENTION, ATTENTION, 0)                               \
     X(CUSTOM, "custom", 4, custom, USER, NONE, 0)                                                  \
-    X(SCATTER, "scatter", 3, scatter, VALUES, CPY, 0)
+    X(SCATTER, "scatter", 3, scatter, VALUES, CPY, 0)                                              \
+    X(CONV_INT8, "conv_int8", 4, conv_int8, SUMS, NONE, 0)
 
 #define TANDEM_OP_FAMILIES(X)                                                                      \
     X(nothing)                                                                                     \
@@ -65,4 +66,5 @@
     X(copy)                                                                                        \
     X(scatter)                                                                                     \
     X(attention)                                                                                   \
-    X(custom)
+    X(custom)                                                                                      \
+    X(conv_int8)

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels/amx.h"
 #include "backends/cpu/kernels/attention_panel.h"
+#include "backends/cpu/kernels/int8.h"
 #include "backends/cpu/kernels/packed.h"
 #include "backends/cpu/kernels/packed_float.h"
 #include "backends/cpu/kernels/tiles.h"
@@ -41,6 +42,7 @@ struct tnd_cpu_kernels {
     tnd_quantize_fn *quantize[TANDEM_TYPE_NUMBERS];
     struct tnd_vec vec;
     struct tnd_attention_kernels attention;
+    struct tnd_int8_kernels int8;
     struct tnd_tuning tuning; /* of this CPU, whatever the instruction set */
 };
 

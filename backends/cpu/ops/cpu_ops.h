@@ -41,6 +41,10 @@ void tnd_cpu_norm_row(const struct tnd_cpu_kernels *kernels, const struct tandem
 /** Bytes of each worker's own memory. */
 size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
+size_t tnd_cpu_conv_int8_scratch(const struct tandem_tensor *node);
+
+/** The same of any node that is no matrix product. */
+size_t tnd_cpu_node_scratch(const struct tandem_tensor *node);
 
 /** Computes any node with kernels of the caller's choice. */
 enum tandem_status tnd_cpu_node_run(const struct tnd_cpu_kernels *kernels,

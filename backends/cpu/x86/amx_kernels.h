@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/x86/amx_int8.h"
 #include "backends/cpu/x86/amx_tiles.h"
 #include "base/lanes.h"
 #include "base/tnd_assert.h"
@@ -442,4 +443,5 @@ static void fill_amx(const char *name, struct tnd_cpu_kernels *out)
                                         .multiply = amx_multiply,
                                         .split = amx_split,
                                         .multiply_parts = amx_multiply_parts};
+    fill_amx_int8(out);
 }

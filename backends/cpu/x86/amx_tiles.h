@@ -15,6 +15,7 @@
  *   TILE_LOAD(tile, base, stride)  TILE_STREAM(tile, base, stride): the same, read once
  *   TILE_STORE(tile, base, stride)  TILE_ZERO(tile)
  *   TILE_DOT_S8(c, a, b): signed bytes to 32 bits  TILE_DOT_BF16(c, a, b): bf16 to floats
+ *   TILE_DOT_U8S8(c, a, b): bytes of A count from 0
  *
  * Tiles are literal digits. */
 #ifndef TND_AMX_TILES_H
@@ -71,6 +72,7 @@ static inline void tiles_release(void)
     __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::TILE_AT(base, stride) : "memory")
 #define TILE_ZERO(tile)        __asm__ volatile("tilezero %%tmm" #tile::)
 #define TILE_DOT_S8(c, a, b)   __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #c::)
+#define TILE_DOT_U8S8(c, a, b) __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #c::)
 #define TILE_DOT_BF16(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c::)
 
 #else
@@ -195,7 +197,8 @@ static inline void tile_clear_behind(int tile, int row, int bytes)
     memset(tiles.rows[tile][row] + bytes, 0, (size_t)(TILE_ROW_BYTES - bytes));
 }
 
-static inline void tile_dot_s8(int c, int a, int b)
+/* C += A * B of bytes; those of B are signed. */
+static inline void tile_dot_bytes(int c, int a, int b, bool a_is_unsigned)
 {
     if (!tiles_fit(c, a, b)) {
         return;
@@ -204,9 +207,12 @@ static inline void tile_dot_s8(int c, int a, int b)
         uint32_t sums[TILE_ROW_BYTES / 4]; /* they wrap around */
         memcpy(sums, tiles.rows[c][m], sizeof(sums));
         for (int k = 0; k < tiles.config.rows[b]; k++) {
-            int8_t x[4];
+            int x[4];
             int8_t w[TILE_ROW_BYTES];
-            memcpy(x, tiles.rows[a][m] + 4 * k, sizeof(x));
+            for (int i = 0; i < 4; i++) {
+                const uint8_t byte = tiles.rows[a][m][4 * k + i];
+                x[i] = a_is_unsigned ? byte : (int8_t)byte;
+            }
             memcpy(w, tiles.rows[b][k], sizeof(w));
             for (int n = 0; n < TILE_ROW_BYTES / 4; n++) {
                 sums[n] += (uint32_t)(x[0] * w[4 * n] + x[1] * w[4 * n + 1] + x[2] * w[4 * n + 2] +
@@ -284,7 +290,8 @@ static inline void tile_dot_bf16(int c, int a, int b)
 #define TILE_STREAM(tile, base, stride) tile_load(tile, base, stride)
 #define TILE_STORE(tile, base, stride)  tile_store(tile, base, stride)
 #define TILE_ZERO(tile)                 tile_zero(tile)
-#define TILE_DOT_S8(c, a, b)            tile_dot_s8(c, a, b)
+#define TILE_DOT_S8(c, a, b)            tile_dot_bytes(c, a, b, false)
+#define TILE_DOT_U8S8(c, a, b)          tile_dot_bytes(c, a, b, true)
 #define TILE_DOT_BF16(c, a, b)          tile_dot_bf16(c, a, b)
 
 #endif

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions and products of 8-bit integers: what windows see is brought together, as rows of
+ * bytes that count from 0, for a block of places at a time; then tiles of rows by panels of
+ * filters. Rows of a product are read where they lie. */
+#include <string.h>
+
+#include "backends/cpu/ops/cpu_ops.h"
+#include "base/tnd_assert.h"
+
+/* Places whose rows are brought together: with 4,608 values they fit into L2. */
+enum { BLOCK_ROWS = 64, MOST_PIECES = 1024 };
+
+struct run {
+    const struct tnd_int8_kernels *kernels;
+    const struct tandem_tensor *node;
+    const struct tnd_conv_int8 *conv;
+    const struct tnd_int8_filter *filters;
+    const uint8_t *x;
+    int32_t zero_x; /* of bytes that count from 0 */
+    uint8_t flip;   /* what makes them so */
+    int64_t k, row; /* values of a sum; bytes of a row that was brought together */
+    int64_t places, group_channels, group_filters, group_panels;
+    int64_t block_rows;
+    uint8_t *rows; /* in the worker's memory: block_rows, as many as tiles have */
+    bool in_place; /* rows of x are read where they lie */
+    /* What a window sees that lies inside: pieces of bytes, from its first place on. Taps side by
+     * side are one; 0: there are too many pieces. */
+    int64_t n_pieces, piece;
+    int64_t pieces[MOST_PIECES];
+};
+
+static int64_t up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+size_t tnd_cpu_conv_int8_scratch(const struct tandem_tensor *node)
+{
+    const struct tnd_conv_int8 *conv = node->params.conv_int8;
+    const int64_t rows = BLOCK_ROWS * up(tnd_int8_k(conv), TND_INT8_STEP);
+    return (size_t)tnd_max(rows, conv->channels); /* (of depthwise windows: a place of padding) */
+}
+
+/* ---- rows ---- */
+
+static void find_pieces(struct run *run)
+{
+    const struct tnd_conv_int8 *conv = run->conv;
+    const int last = conv->n - 1;
+    const bool is_line = conv->n > 0 && conv->dilation[last] == 1 && conv->groups == 1;
+    const int64_t line = is_line ? conv->taps[last] : 1;
+    int64_t tap[TND_INT8_WINDOW] = {0};
+    run->piece = line * run->group_channels;
+    run->n_pieces = run->k / run->piece <= MOST_PIECES ? run->k / run->piece : 0;
+    for (int64_t i = 0; i < run->n_pieces; i++) {
+        int64_t place = 0;
+        for (int d = 0; d < conv->n; d++) {
+            place = place * conv->in[d] + tap[d] * conv->dilation[d];
+        }
+        run->pieces[i] = place * conv->channels;
+        if (last >= 0) {
+            tap[last] += line;
+        }
+        for (int d = last; d > 0 && tap[d] >= conv->taps[d]; d--) {
+            tap[d] = 0;
+            tap[d - 1]++;
+        }
+    }
+}
+
+/* A place of the result: where its window begins. */
+struct place {
+    int64_t image;
+    int64_t start[TND_INT8_WINDOW];
+};
+
+static struct place place_of(const struct tnd_conv_int8 *conv, int64_t at)
+{
+    struct place place = {.image = 0};
+    for (int i = conv->n - 1; i >= 0; i--) {
+        place.start[i] = at % conv->out[i] * conv->stride[i] - conv->begin[i];
+        at /= conv->out[i];
+    }
+    place.image = at;
+    return place;
+}
+
+static void next_place(const struct tnd_conv_int8 *conv, struct place *place)
+{
+    for (int i = conv->n - 1; i >= 0; i--) {
+        place->start[i] += conv->stride[i];
+        if (place->start[i] < conv->out[i] * conv->stride[i] - conv->begin[i]) {
+            return;
+        }
+        place->start[i] = -conv->begin[i];
+    }
+    place->image++;
+}
+
+/* Where the values under a window begin; NULL: a part of it lies in the padding, or pieces were not
+ * found. */
+static const uint8_t *whole_window(const struct run *run, const struct place *place)
+{
+    const struct tnd_conv_int8 *conv = run->conv;
+    int64_t at = place->image;
+    for (int i = 0; i < conv->n; i++) {
+        const int64_t reach = (conv->taps[i] - 1) * conv->dilation[i];
+        if (place->start[i] < 0 || place->start[i] + reach >= conv->in[i]) {
+            return NULL;
+        }
+        at = at * conv->in[i] + place->start[i];
+    }
+    return run->n_pieces > 0 ? run->x + at * conv->channels : NULL;
+}
+
+/* What place `at` at an edge sees of a group, tap by tap. */
+static void bring_edge(const struct run *run, int64_t at, int64_t first_channel, uint8_t *to)
+{
+    const struct tnd_conv_int8 *conv = run->conv;
+    const size_t n = (size_t)run->group_channels;
+    int64_t tap[TND_INT8_WINDOW] = {0};
+    for (const uint8_t *end = to + run->k; to < end; to += n) {
+        const int64_t from = tnd_int8_place(conv, at, tap);
+        if (from >= 0) {
+            memcpy(to, run->x + from * conv->channels + first_channel, n);
+        } else {
+            memset(to, (uint8_t)(run->zero_x ^ run->flip), n);
+        }
+        for (int i = conv->n - 1; i >= 0 && ++tap[i] == conv->taps[i]; i--) {
+            tap[i] = 0;
+        }
+    }
+}
+
+/* Signed bytes as ones that count from 0. (Blocks of a constant length become vectors.) */
+static void flip_bytes(uint8_t *bytes, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + TND_INT8_STEP <= n; i += TND_INT8_STEP) {
+        for (int k = 0; k < TND_INT8_STEP; k++) {
+            bytes[i + k] ^= 128;
+        }
+    }
+    for (; i < n; i++) {
+        bytes[i] ^= 128;
+    }
+}
+
+static void bring_rows(const struct run *run, int64_t first, int64_t n, int64_t first_channel)
+{
+    struct place place = place_of(run->conv, first);
+    for (int64_t i = 0; i < n; i++, next_place(run->conv, &place)) {
+        const uint8_t *from = whole_window(run, &place);
+        uint8_t *to = run->rows + i * run->row;
+        for (int64_t p = 0; from != NULL && p < run->n_pieces; p++) {
+            memcpy(to + p * run->piece, from + run->pieces[p] + first_channel, (size_t)run->piece);
+        }
+        if (from == NULL) {
+            bring_edge(run, first + i, first_channel, to);
+        }
+        memset(to + run->k, 0, (size_t)(run->row - run->k));
+    }
+    if (run->flip != 0) {
+        flip_bytes(run->rows, n * run->row);
+    }
+}
+
+/* ---- tiles ---- */
+
+/* What filters add to their sums, and what makes a result of them. */
+struct parameters {
+    int32_t zero_w[TND_INT8_DEPTH], base[TND_INT8_DEPTH];
+    float scale[TND_INT8_DEPTH], offset[TND_INT8_DEPTH];
+};
+
+static void read_parameters(const struct run *run, int64_t first, int n, struct parameters *out)
+{
+    for (int f = 0; f < n; f++) {
+        const struct tnd_int8_filter *filter = &run->filters[first + f];
+        const uint32_t k = (uint32_t)run->k;
+        const uint32_t of_zero =
+            (uint32_t)run->zero_x * ((uint32_t)filter->sum_w - k * (uint32_t)filter->zero_w);
+        out->zero_w[f] = filter->zero_w;
+        out->base[f] = (int32_t)((uint32_t)filter->bias - of_zero);
+        out->scale[f] = filter->scale;
+        out->offset[f] = filter->offset;
+    }
+}
+
+static int32_t sum_row(const uint8_t *row, int64_t n)
+{
+    uint32_t sum[TND_INT8_PANEL] = {0};
+    int64_t i = 0;
+    for (; i + TND_INT8_PANEL <= n; i += TND_INT8_PANEL) {
+        for (int k = 0; k < TND_INT8_PANEL; k++) {
+            sum[k] += row[i + k];
+        }
+    }
+    for (; i < n; i++) {
+        sum[0] += row[i];
+    }
+    for (int k = 1; k < TND_INT8_PANEL; k++) {
+        sum[0] += sum[k];
+    }
+    return (int32_t)sum[0];
+}
+
+/* Some places of a group, from panel `first_panel` to `last_panel` - 1 of it. */
+static void run_block(const struct run *run, int64_t group, int64_t first, int64_t n,
+                      int64_t first_panel, int64_t last_panel)
+{
+    const struct tnd_int8_kernels *kernels = run->kernels;
+    const int64_t panel_bytes = up(run->k, TND_INT8_STEP) * TND_INT8_PANEL;
+    const size_t value = run->conv->result >= TND_INT8_S8 ? 1 : 4;
+    int32_t sums[TND_INT8_ROWS * TND_INT8_TILE];
+    int32_t x_sums[BLOCK_ROWS];
+    const bool in_place = run->in_place && (kernels->begin == NULL || n % kernels->rows == 0);
+    const uint8_t *x = in_place ? run->x + first * run->row : run->rows;
+    if (!in_place) {
+        bring_rows(run, first, n, group * run->group_channels);
+    }
+    for (int64_t i = 0; run->conv->has_zero_w && i < n; i++) {
+        x_sums[i] = sum_row(x + i * run->row, run->k);
+    }
+    for (int64_t panel = first_panel; panel < last_panel; panel += kernels->panels) {
+        const int n_panels =
+            (int)(last_panel - panel < kernels->panels ? last_panel - panel : kernels->panels);
+        const int64_t filter = panel * TND_INT8_PANEL;
+        const int64_t left = run->group_filters - filter;
+        const int64_t padded = group * run->group_panels + panel;
+        struct parameters of;
+        read_parameters(run, padded * TND_INT8_PANEL, n_panels * TND_INT8_PANEL, &of);
+        struct tnd_int8_finish finish = {
+            .sums = sums,
+            .sums_stride = TND_INT8_TILE,
+            .n_filters = (int)(left < n_panels * TND_INT8_PANEL ? left : n_panels * TND_INT8_PANEL),
+            .conv = run->conv,
+            .zero_w = of.zero_w,
+            .base = of.base,
+            .scale = of.scale,
+            .offset = of.offset,
+            .y_stride = run->conv->filters};
+        struct tnd_int8_tile tile = {.x_stride = run->row,
+                                     .w = (const int8_t *)run->node->src[1]->data +
+                                          padded * panel_bytes,
+                                     .w_panel = panel_bytes,
+                                     .n_panels = n_panels,
+                                     .k = up(run->k, kernels->step),
+                                     .sums = sums};
+        for (int64_t at = 0; at < n; at += kernels->rows) {
+            tile.x = x + at * run->row;
+            tile.n_rows = (int)(n - at < kernels->rows ? n - at : kernels->rows);
+            kernels->multiply(&tile);
+            finish.n_rows = tile.n_rows;
+            finish.x_sums = run->conv->has_zero_w ? x_sums + at : NULL;
+            finish.y = (char *)run->node->data + (size_t)((first + at) * run->conv->filters +
+                                                          group * run->group_filters + filter) *
+                                                     value;
+            kernels->finish(&finish);
+        }
+    }
+}
+
+static void run_sums(const struct run *run, struct tandem_worker *worker)
+{
+    const struct tnd_conv_int8 *conv = run->conv;
+    const int64_t n_blocks = (run->places + run->block_rows - 1) / run->block_rows;
+    const int64_t wanted = (2 * worker->count + n_blocks * conv->groups - 1) /
+                           (n_blocks * conv->groups); /* parts of the filters, so that all work */
+    const int64_t pairs = (run->group_panels + run->kernels->panels - 1) / run->kernels->panels;
+    const int64_t part = worker->count == 1 ? pairs : (pairs + wanted - 1) / wanted;
+    const int64_t n_parts = (pairs + part - 1) / part;
+    int64_t begin;
+    int64_t end;
+    while (worker->next(worker, n_blocks * conv->groups * n_parts, 1, &begin, &end)) {
+        for (int64_t item = begin; item < end; item++) {
+            const int64_t first = item / n_parts % n_blocks * run->block_rows;
+            const int64_t panel = item % n_parts * part * run->kernels->panels;
+            const int64_t last = panel + part * run->kernels->panels;
+            run_block(run, item / n_parts / n_blocks, first,
+                      tnd_min(run->block_rows, run->places - first), panel,
+                      tnd_min(last, run->group_panels));
+        }
+    }
+}
+
+/* ---- one filter a channel ---- */
+
+/* Rows of channels under the windows of some places; `padding` where there is nothing. */
+static void find_rows(const struct run *run, int64_t first, int n, const uint8_t *padding,
+                      const uint8_t **out)
+{
+    const struct tnd_conv_int8 *conv = run->conv;
+    struct place place = place_of(conv, first);
+    for (int i = 0; i < n; i++, next_place(conv, &place)) {
+        const uint8_t *from = whole_window(run, &place);
+        int64_t tap[TND_INT8_WINDOW] = {0};
+        for (int64_t t = 0; from != NULL && t < run->k; t++) {
+            out[t * n + i] = from + run->pieces[t];
+        }
+        for (int64_t t = 0; from == NULL && t < run->k; t++) {
+            const int64_t at = tnd_int8_place(conv, first + i, tap);
+            out[t * n + i] = at < 0 ? padding : run->x + at * conv->channels;
+            for (int d = conv->n - 1; d >= 0 && ++tap[d] == conv->taps[d]; d--) {
+                tap[d] = 0;
+            }
+        }
+    }
+}
+
+/* Some places, all channels. */
+static void depth_places(const struct run *run, int64_t first, int n, const uint8_t *const *rows)
+{
+    const struct tnd_conv_int8 *conv = run->conv;
+    const int64_t value = conv->result >= TND_INT8_S8 ? 1 : 4;
+    const float *w = run->node->src[1]->data;
+    const int8_t *bytes = (const int8_t *)(w + tnd_int8_padded_filters(conv) * run->k);
+    int32_t sums[TND_INT8_PLACES * TND_INT8_DEPTH];
+    for (int64_t c = 0; c < conv->channels; c += TND_INT8_DEPTH) {
+        const int n_channels = (int)tnd_min(TND_INT8_DEPTH, conv->channels - c);
+        const struct tnd_int8_depth depth = {.rows = rows,
+                                             .n_taps = run->k,
+                                             .channel = c,
+                                             .n_places = n,
+                                             .n_channels = n_channels,
+                                             .flip = run->flip,
+                                             .w = w + c * run->k,
+                                             .bytes =
+                                                 conv->has_bytes ? bytes + c * up(run->k, 4) : NULL,
+                                             .sums = sums};
+        struct parameters of;
+        read_parameters(run, c, (int)up(n_channels, TND_INT8_PANEL), &of);
+        const struct tnd_int8_finish finish = {.sums = sums,
+                                               .sums_stride = TND_INT8_DEPTH,
+                                               .n_rows = n,
+                                               .n_filters = n_channels,
+                                               .conv = conv,
+                                               .zero_w = of.zero_w,
+                                               .base = of.base,
+                                               .scale = of.scale,
+                                               .offset = of.offset,
+                                               .y = (char *)run->node->data +
+                                                    (first * conv->channels + c) * value,
+                                               .y_stride = conv->channels};
+        run->kernels->depth(&depth);
+        run->kernels->finish(&finish);
+    }
+}
+
+static void run_depth(const struct run *run, struct tandem_worker *worker)
+{
+    const uint8_t *rows[TND_INT8_TAPS * TND_INT8_PLACES];
+    const int64_t n_items = (run->places + TND_INT8_PLACES - 1) / TND_INT8_PLACES;
+    int64_t begin;
+    int64_t end;
+    TND_ASSERT(run->k <= TND_INT8_TAPS && !run->conv->has_zero_w);
+    memset(run->rows, (uint8_t)(run->zero_x ^ run->flip), (size_t)run->conv->channels);
+    while (worker->next(worker, n_items, 4, &begin, &end)) {
+        for (int64_t item = begin; item < end; item++) {
+            const int64_t first = item * TND_INT8_PLACES;
+            const int n = (int)tnd_min(TND_INT8_PLACES, run->places - first);
+            find_rows(run, first, n, run->rows, rows);
+            depth_places(run, first, n, rows);
+        }
+    }
+}
+
+/* ---- the operation ---- */
+
+/* Whether each place sees the row of x with its number. */
+static bool is_product(const struct tnd_conv_int8 *conv)
+{
+    bool is = conv->groups == 1;
+    for (int i = 0; i < conv->n; i++) {
+        is = is && conv->taps[i] == 1 && conv->stride[i] == 1 && conv->begin[i] == 0 &&
+             conv->in[i] == conv->out[i];
+    }
+    return is;
+}
+
+/* As many places at a time as leave work for all, by whole tiles. */
+static int64_t block_rows(const struct run *run, int n_workers)
+{
+    const int64_t fair = (run->places + 2 * n_workers - 1) / (2 * n_workers);
+    const int64_t tile = run->kernels->rows;
+    const int64_t most = BLOCK_ROWS / tile * tile;
+    return tnd_min(most, up(n_workers > 1 ? fair : run->places, tile));
+}
+
+enum tandem_status tnd_cpu_conv_int8(const struct tnd_cpu_kernels *kernels,
+                                     const struct tandem_tensor *node, struct tandem_worker *worker)
+{
+    const struct tnd_conv_int8 *conv = node->params.conv_int8;
+    const int64_t k = tnd_int8_k(conv);
+    const bool is_depthwise = tnd_int8_is_depthwise(conv);
+    struct run run = {.kernels = &kernels->int8,
+                      .node = node,
+                      .conv = conv,
+                      .filters = node->src[2]->data,
+                      .x = node->src[0]->data,
+                      .zero_x = tnd_int8_zero_x(node),
+                      .flip = conv->x_is_signed ? 128 : 0,
+                      .k = k,
+                      .row = up(k, kernels->int8.step),
+                      .places = tnd_int8_places(conv),
+                      .group_channels = conv->channels / conv->groups,
+                      .group_filters = conv->filters / conv->groups,
+                      .rows = worker->scratch};
+    run.group_panels = (run.group_filters + TND_INT8_PANEL - 1) / TND_INT8_PANEL;
+    run.in_place = is_product(conv) && !conv->x_is_signed && run.row == k;
+    run.block_rows = block_rows(&run, worker->count);
+    find_pieces(&run);
+    TND_ASSERT(worker->scratch_bytes >= tnd_cpu_conv_int8_scratch(node));
+    if (is_depthwise) {
+        run_depth(&run, worker);
+        return TANDEM_OK;
+    }
+    if (kernels->int8.begin != NULL) {
+        kernels->int8.begin();
+    }
+    run_sums(&run, worker);
+    if (kernels->int8.begin != NULL) {
+        kernels->int8.end();
+    }
+    return TANDEM_OK;
+}

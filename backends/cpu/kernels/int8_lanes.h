@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ * What follows the sums of 8-bit products, and windows with one filter a channel: loops over panels
+ * of 16, which compilers turn into vectors of the instruction set of the file that includes it. All
+ * have the same bits. */
+#ifndef TND_INT8_LANES_H
+#define TND_INT8_LANES_H
+
+#include <string.h>
+
+#include "backends/cpu/kernels/kernels.h"
+
+enum { PANEL = TND_INT8_PANEL, TILE = TND_INT8_TILE };
+
+/* 1.5 * 2^23: added to a number below 2^22 it leaves an integer, rounded to even. */
+#define ROUNDER 0x1.8p+23f
+
+static inline void whole_sums(const struct tnd_int8_finish *finish, int row, int first,
+                              int32_t *restrict out)
+{
+    const int32_t *restrict sums = finish->sums + row * finish->sums_stride + first;
+    const int32_t *restrict base = finish->base + first;
+    for (int f = 0; f < PANEL; f++) {
+        out[f] = (int32_t)((uint32_t)sums[f] + (uint32_t)base[f]);
+    }
+    if (finish->x_sums != NULL) {
+        const uint32_t x = (uint32_t)finish->x_sums[row];
+        const int32_t *restrict zero = finish->zero_w + first;
+        for (int f = 0; f < PANEL; f++) {
+            out[f] = (int32_t)((uint32_t)out[f] - (uint32_t)zero[f] * x);
+        }
+    }
+}
+
+static inline void scaled(const struct tnd_int8_finish *finish, int first, const int32_t *whole,
+                          float *restrict out)
+{
+    const float *restrict scale = finish->scale + first;
+    const float *restrict offset = finish->offset + first;
+    const float low = finish->conv->low;
+    const float high = finish->conv->high;
+    for (int f = 0; f < PANEL; f++) {
+        const float y = (float)whole[f] * scale[f] + offset[f];
+        const float above = y > low ? y : low;
+        out[f] = above < high ? above : high;
+    }
+}
+
+/* One row of a panel, all of its values. */
+static inline void finish_panel(const struct tnd_int8_finish *finish, int row, int first,
+                                void *restrict y)
+{
+    const struct tnd_conv_int8 *conv = finish->conv;
+    int32_t whole[PANEL];
+    float values[PANEL];
+    whole_sums(finish, row, first, whole);
+    if (conv->result == TND_INT8_I32) {
+        memcpy(y, whole, sizeof(whole));
+        return;
+    }
+    scaled(finish, first, whole, values);
+    if (conv->result == TND_INT8_F32) {
+        memcpy(y, values, sizeof(values));
+        return;
+    }
+    const int32_t zero = conv->zero_y;
+    uint8_t bytes[PANEL];
+    for (int f = 0; f < PANEL; f++) {
+        bytes[f] = (uint8_t)((int32_t)((values[f] + ROUNDER) - ROUNDER) + zero);
+    }
+    memcpy(y, bytes, sizeof(bytes));
+}
+
+static inline void int8_finish(const struct tnd_int8_finish *finish)
+{
+    const size_t bytes = finish->conv->result >= TND_INT8_S8 ? 1 : 4;
+    for (int row = 0; row < finish->n_rows; row++) {
+        char *y = (char *)finish->y + (size_t)(row * finish->y_stride) * bytes;
+        for (int first = 0; first < finish->n_filters; first += PANEL) {
+            const int left = finish->n_filters - first;
+            if (left >= PANEL) {
+                finish_panel(finish, row, first, y + (size_t)first * bytes);
+            } else {
+                char part[PANEL * sizeof(float)];
+                finish_panel(finish, row, first, part);
+                memcpy(y + (size_t)first * bytes, part, (size_t)left * bytes);
+            }
+        }
+    }
+}
+
+/* Sums of floats are exact: see TND_INT8_TAPS. */
+static inline void depth_panel(const struct tnd_int8_depth *depth, int place, int first)
+{
+    const int n = depth->n_channels - first < PANEL ? depth->n_channels - first : PANEL;
+    const float *restrict w = depth->w + first * depth->n_taps;
+    float sums[PANEL] = {0};
+    for (int64_t tap = 0; tap < depth->n_taps; tap++, w += PANEL) {
+        const uint8_t *x = depth->rows[tap * depth->n_places + place] + depth->channel + first;
+        uint8_t bytes[PANEL] = {0};
+        if (n == PANEL) {
+            memcpy(bytes, x, PANEL);
+        } else {
+            memcpy(bytes, x, (size_t)n);
+        }
+        for (int c = 0; c < PANEL; c++) {
+            sums[c] += (float)(uint8_t)(bytes[c] ^ depth->flip) * w[c];
+        }
+    }
+    for (int c = 0; c < PANEL; c++) {
+        depth->sums[place * TND_INT8_DEPTH + first + c] = (int32_t)sums[c];
+    }
+}
+
+static inline void int8_depth(const struct tnd_int8_depth *depth)
+{
+    for (int place = 0; place < depth->n_places; place++) {
+        for (int first = 0; first < depth->n_channels; first += PANEL) {
+            depth_panel(depth, place, first);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * Products of 8-bit integers for AVX-512 with VNNI: a tile is 12 rows by two panels. */
+#if defined(__AVX512VNNI__)
+#include <immintrin.h>
+
+#include "backends/cpu/kernels/int8_lanes.h"
+
+enum { ROWS = 12 };
+
+TND_INLINE __m512i four_bytes(const uint8_t *p)
+{
+    int32_t value;
+    memcpy(&value, p, sizeof(value));
+    return _mm512_set1_epi32(value);
+}
+
+TND_INLINE void multiply_rows(const struct tnd_int8_tile *tile, const int rows, const int panels)
+{
+    __m512i sum[ROWS][TND_INT8_PANELS];
+    /* four rows a pointer: base + {0, 1, 2, 3} strides */
+    const uint8_t *x[3] = {tile->x, tile->x + 4 * tile->x_stride, tile->x + 8 * tile->x_stride};
+    const int64_t stride = tile->x_stride;
+    const int8_t *w = tile->w;
+    TND_UNROLL
+    for (int r = 0; r < rows; r++) {
+        sum[r][0] = sum[r][1] = _mm512_setzero_si512();
+    }
+    for (int64_t k = 0; k < tile->k; k += 4, w += 4 * PANEL) {
+        const __m512i w0 = _mm512_loadu_si512((const void *)w);
+        const __m512i w1 = panels > 1 ? _mm512_loadu_si512((const void *)(w + tile->w_panel)) : w0;
+        TND_UNROLL
+        for (int r = 0; r < rows; r++) {
+            const __m512i v = four_bytes(x[r / 4] + (r % 4) * stride + k);
+            sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], v, w0);
+            if (panels > 1) {
+                sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], v, w1);
+            }
+        }
+    }
+    TND_UNROLL
+    for (int r = 0; r < rows; r++) {
+        _mm512_storeu_si512((void *)(tile->sums + r * TILE), sum[r][0]);
+        if (panels > 1) {
+            _mm512_storeu_si512((void *)(tile->sums + r * TILE + PANEL), sum[r][1]);
+        }
+    }
+}
+
+static void multiply(const struct tnd_int8_tile *tile)
+{
+    switch (tile->n_rows * 2 + (tile->n_panels > 1)) {
+#define ROWS_CASE(n)                                                                               \
+    case (n)*2:                                                                                    \
+        multiply_rows(tile, n, 1);                                                                 \
+        break;                                                                                     \
+    case (n)*2 + 1:                                                                                \
+        multiply_rows(tile, n, 2);                                                                 \
+        break;
+        ROWS_CASE(1)
+        ROWS_CASE(2)
+        ROWS_CASE(3)
+        ROWS_CASE(4)
+        ROWS_CASE(5)
+        ROWS_CASE(6)
+        ROWS_CASE(7)
+        ROWS_CASE(8)
+        ROWS_CASE(9)
+        ROWS_CASE(10)
+        ROWS_CASE(11)
+        ROWS_CASE(12)
+    default:
+        break;
+    }
+}
+
+/* ---- what follows ---- */
+
+/* The bits of int8_lanes.h: no product and sum are fused. */
+TND_INLINE void finish_16(const struct tnd_int8_finish *finish, int row, int first, void *y,
+                          __mmask16 mask)
+{
+    const struct tnd_conv_int8 *conv = finish->conv;
+    const int32_t *sums = finish->sums + row * finish->sums_stride + first;
+    __m512i whole = _mm512_add_epi32(_mm512_loadu_si512((const void *)sums),
+                                     _mm512_loadu_si512((const void *)(finish->base + first)));
+    if (finish->x_sums != NULL) {
+        const __m512i zero = _mm512_loadu_si512((const void *)(finish->zero_w + first));
+        whole = _mm512_sub_epi32(whole,
+                                 _mm512_mullo_epi32(zero, _mm512_set1_epi32(finish->x_sums[row])));
+    }
+    if (conv->result == TND_INT8_I32) {
+        _mm512_mask_storeu_epi32(y, mask, whole);
+        return;
+    }
+    __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_loadu_ps(finish->scale + first));
+    value = _mm512_add_ps(value, _mm512_loadu_ps(finish->offset + first));
+    value = _mm512_max_ps(value, _mm512_set1_ps(conv->low));
+    value = _mm512_min_ps(value, _mm512_set1_ps(conv->high));
+    if (conv->result == TND_INT8_F32) {
+        _mm512_mask_storeu_ps(y, mask, value);
+        return;
+    }
+    whole = _mm512_cvt_roundps_epi32(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    whole = _mm512_add_epi32(whole, _mm512_set1_epi32(conv->zero_y));
+    _mm512_mask_cvtepi32_storeu_epi8(y, mask, whole);
+}
+
+static void finish_rows(const struct tnd_int8_finish *finish)
+{
+    const int64_t bytes = finish->conv->result >= TND_INT8_S8 ? 1 : 4;
+    for (int row = 0; row < finish->n_rows; row++) {
+        char *y = (char *)finish->y + row * finish->y_stride * bytes;
+        for (int first = 0; first < finish->n_filters; first += PANEL) {
+            const int left = finish->n_filters - first;
+            const __mmask16 mask = left >= PANEL ? 0xffff : (__mmask16)((1u << left) - 1);
+            finish_16(finish, row, first, y + first * bytes, mask);
+        }
+    }
+}
+
+/* ---- one filter a channel ---- */
+
+enum { MOST_GROUPS = TND_INT8_TAPS / 4 };
+
+/* Bytes of four taps side by side, by channel: vector j holds channels 16 i + 4 j .. + 3 in its
+ * 128-bit lane i. */
+TND_INLINE void interleave(const __m512i x[4], __m512i out[4])
+{
+    const __m512i low01 = _mm512_unpacklo_epi8(x[0], x[1]);
+    const __m512i high01 = _mm512_unpackhi_epi8(x[0], x[1]);
+    const __m512i low23 = _mm512_unpacklo_epi8(x[2], x[3]);
+    const __m512i high23 = _mm512_unpackhi_epi8(x[2], x[3]);
+    out[0] = _mm512_unpacklo_epi16(low01, low23);
+    out[1] = _mm512_unpackhi_epi16(low01, low23);
+    out[2] = _mm512_unpacklo_epi16(high01, high23);
+    out[3] = _mm512_unpackhi_epi16(high01, high23);
+}
+
+/* Weights of a group of taps, in the same order; panels that are missing are zeros. */
+TND_INLINE void arrange_weights(const int8_t *w, int64_t panel, int n_panels, __m512i out[4])
+{
+    _Alignas(64) int8_t bytes[4][64] = {{0}};
+    for (int i = 0; i < n_panels; i++) {
+        for (int j = 0; j < 4; j++) {
+            memcpy(bytes[j] + 16 * i, w + i * panel + 16 * j, 16);
+        }
+    }
+    for (int j = 0; j < 4; j++) {
+        out[j] = _mm512_load_si512((const void *)bytes[j]);
+    }
+}
+
+/* Sums back in the order of channels. */
+TND_INLINE void store_channels(const __m512i sum[4], int32_t *out)
+{
+    const __m512i a = _mm512_shuffle_i32x4(sum[0], sum[1], 0x44);
+    const __m512i b = _mm512_shuffle_i32x4(sum[0], sum[1], 0xee);
+    const __m512i c = _mm512_shuffle_i32x4(sum[2], sum[3], 0x44);
+    const __m512i d = _mm512_shuffle_i32x4(sum[2], sum[3], 0xee);
+    _mm512_storeu_si512((void *)out, _mm512_shuffle_i32x4(a, c, 0x88));
+    _mm512_storeu_si512((void *)(out + 16), _mm512_shuffle_i32x4(a, c, 0xdd));
+    _mm512_storeu_si512((void *)(out + 32), _mm512_shuffle_i32x4(b, d, 0x88));
+    _mm512_storeu_si512((void *)(out + 48), _mm512_shuffle_i32x4(b, d, 0xdd));
+}
+
+static void depth_bytes(const struct tnd_int8_depth *depth)
+{
+    __m512i w[MOST_GROUPS][4];
+    const int64_t taps = depth->n_taps;
+    const int n_groups = (int)((taps + 3) / 4);
+    const int64_t panel = (int64_t)n_groups * 4 * PANEL;
+    const int n = depth->n_channels;
+    const __mmask64 mask = n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
+    const __m512i flip = _mm512_set1_epi8((char)depth->flip);
+    if (depth->bytes == NULL) {
+        int8_depth(depth);
+        return;
+    }
+    for (int g = 0; g < n_groups; g++) {
+        arrange_weights(depth->bytes + g * 4 * PANEL, panel, (n + PANEL - 1) / PANEL, w[g]);
+    }
+    for (int place = 0; place < depth->n_places; place++) {
+        __m512i sum[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
+                          _mm512_setzero_si512()};
+        for (int g = 0; g < n_groups; g++) {
+            __m512i x[4];
+            __m512i by_channel[4];
+            TND_UNROLL
+            for (int t = 0; t < 4; t++) { /* (the weights of taps that are missing are zeros) */
+                const int64_t tap = 4 * g + t < taps ? 4 * g + t : taps - 1;
+                const uint8_t *row = depth->rows[tap * depth->n_places + place] + depth->channel;
+                x[t] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, row), flip);
+            }
+            interleave(x, by_channel);
+            TND_UNROLL
+            for (int j = 0; j < 4; j++) {
+                sum[j] = _mm512_dpbusd_epi32(sum[j], by_channel[j], w[g][j]);
+            }
+        }
+        store_channels(sum, depth->sums + place * TND_INT8_DEPTH);
+    }
+}
+
+void tnd_fill_int8_vnni(struct tnd_cpu_kernels *out)
+{
+    out->int8 = (struct tnd_int8_kernels){.rows = ROWS,
+                                          .panels = TND_INT8_PANELS,
+                                          .step = 4,
+                                          .multiply = multiply,
+                                          .finish = finish_rows,
+                                          .depth = depth_bytes};
+}
+#else
+typedef int tnd_no_int8_vnni;
+#endif

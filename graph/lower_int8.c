@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT
+ * Products and convolutions of 8-bit integers with constant weights. A net has them of int32: x
+ * less its zero point, by weights less theirs. Where x was cast from 8 bits, the sums are made of
+ * these bytes (ggml-like/conv_int8.h); a scale, bias, bounds and the rounding to 8 bits that follow
+ * belong to the same node. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_assert.h"
+#include "ggml-like/conv_int8.h"
+#include "graph/lower_internal.h"
+
+/* ---- finding them ---- */
+
+static const struct tnd_net_node *made_by(const struct tnd_net *net, int value, enum tnd_net_op op)
+{
+    const int node = net->values[value].node;
+    return node >= 0 && net->nodes[node].op == op ? &net->nodes[node] : NULL;
+}
+
+static bool is_byte(const struct tnd_net *net, int value)
+{
+    const struct tnd_net_value *v = tnd_net_value(net, value);
+    return v->base == value && (v->type == TND_DTYPE_I8 || v->type == TND_DTYPE_U8);
+}
+
+/* Whether all values of a view are one. */
+static bool is_one_value(const struct tnd_net_value *v)
+{
+    for (int i = 0; i < v->shape.n; i++) {
+        if (v->shape.dims[i] > 1 && v->strides[i] != 0) {
+            return false;
+        }
+    }
+    return tnd_dims_values(&v->shape) > 0;
+}
+
+/* The zero point of bytes of a type: known, or one byte that was cast. */
+static bool find_zero(const struct tnd_lowering *l, int value, enum tnd_dtype type,
+                      struct tnd_lower_int8 *out)
+{
+    const struct tnd_net_value *v = tnd_net_value(l->net, value);
+    if (!is_one_value(v)) {
+        return false;
+    }
+    if (tnd_lower_value(l, value)->known != NULL) {
+        const int32_t least = type == TND_DTYPE_I8 ? -128 : 0;
+        out->zero_known = *(const int32_t *)tnd_lower_known(l, value).data;
+        return out->zero_known >= least && out->zero_known <= least + 255;
+    }
+    const struct tnd_net_node *cast = made_by(l->net, v->base, TND_NET_CAST);
+    out->zero = cast != NULL ? tnd_net_value(l->net, cast->inputs[0])->base : TND_NET_NONE;
+    return cast != NULL && is_byte(l->net, out->zero) &&
+           tnd_net_value(l->net, out->zero)->type == type &&
+           tnd_dims_values(&tnd_net_value(l->net, out->zero)->shape) == 1;
+}
+
+/* Whether a value is all of bytes, cast to int32, less a zero point. */
+static bool find_bytes(const struct tnd_lowering *l, int value, struct tnd_lower_int8 *out)
+{
+    const struct tnd_net *net = l->net;
+    const struct tnd_net_node *less = made_by(net, value, TND_NET_BINARY);
+    if (less != NULL && less->params.kind != TND_BINARY_SUB) {
+        return false;
+    }
+    const int wide = less != NULL ? less->inputs[0] : value;
+    const struct tnd_net_node *cast = made_by(net, wide, TND_NET_CAST);
+    if (cast == NULL || !is_byte(net, cast->inputs[0]) ||
+        tnd_lower_value(l, cast->inputs[0])->known != NULL) {
+        return false;
+    }
+    *out = (struct tnd_lower_int8){.x = cast->inputs[0], .zero = TND_NET_NONE};
+    return less == NULL || find_zero(l, less->inputs[1], tnd_net_value(net, out->x)->type, out);
+}
+
+/* Weights {filters, K..} of the axes of an operand, the filter first. */
+static struct tnd_view weights_of(const struct tnd_lowering *l, const struct tnd_net_node *node)
+{
+    struct tnd_view w = tnd_lower_known(l, node->inputs[1]);
+    if (node->op == TND_NET_CONTRACT) { /* {B, K, N}, the same for all B */
+        const struct tnd_view all = w;
+        w.shape = (struct tnd_dims){2, {all.shape.dims[2], all.shape.dims[1]}};
+        w.strides[0] = all.strides[2];
+        w.strides[1] = all.strides[1];
+    }
+    return w;
+}
+
+/* The same as a new array, which the caller frees; NULL: no memory. */
+static struct tnd_array *plain_weights(const struct tnd_lowering *l,
+                                       const struct tnd_net_node *node)
+{
+    const struct tnd_view w = weights_of(l, node);
+    struct tnd_array *plain = tnd_array_new(w.type, &w.shape);
+    const struct tnd_kernel_call copy = {.in = &w, .n_in = 1, .out = plain, .error = l->error};
+    if (plain != NULL) {
+        (void)tnd_kernel_copy(&copy); /* (always good) */
+    }
+    return plain;
+}
+
+static bool is_shape_one(const struct tnd_lowering *l, const struct tnd_net_node *node)
+{
+    const struct tnd_net_value *out = tnd_net_value(l->net, node->output);
+    const struct tnd_net_value *x = tnd_net_value(l->net, node->inputs[0]);
+    const struct tnd_net_value *w = tnd_net_value(l->net, node->inputs[1]);
+    if (out->type != TND_DTYPE_I32 || tnd_dims_values(&out->shape) == 0 ||
+        tnd_lower_value(l, node->inputs[1])->known == NULL || tnd_dims_values(&w->shape) == 0 ||
+        tnd_dims_values(&x->shape) == 0) {
+        return false;
+    }
+    return node->op == TND_NET_CONV
+               ? x->base == node->inputs[0]
+               : node->op == TND_NET_CONTRACT && (w->shape.dims[0] == 1 || w->strides[0] == 0);
+}
+
+static void describe(const struct tnd_lowering *l, const struct tnd_net_node *node,
+                     struct tnd_conv_int8 *out);
+
+/* Whether weights fit into 8 bits. (Without memory they do not.) */
+static bool fit_weights(const struct tnd_lowering *l, const struct tnd_net_node *node)
+{
+    struct tnd_conv_int8 conv;
+    describe(l, node, &conv);
+    struct tnd_array *plain = plain_weights(l, node);
+    const bool fits = plain != NULL && tnd_int8_fits(&conv, plain->data);
+    tnd_array_free(plain);
+    return fits;
+}
+
+void tnd_lower_find_int8(struct tnd_lowering *l)
+{
+    for (int i = 0; i < l->net->n_nodes; i++) {
+        const struct tnd_net_node *node = &l->net->nodes[i];
+        struct tnd_lower_int8 *found = &l->int8[i];
+        const bool may_be = (node->op == TND_NET_CONV || node->op == TND_NET_CONTRACT) &&
+                            is_shape_one(l, node) &&
+                            find_bytes(l, tnd_net_value(l->net, node->inputs[0])->base, found);
+        found->is_one = may_be && !l->options->for_device && fit_weights(l, node);
+    }
+}
+
+int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int **out)
+{
+    const struct tnd_net_node *node = &l->net->nodes[i];
+    if (!l->int8[i].is_one) {
+        *out = node->inputs;
+        return node->n_inputs;
+    }
+    reads[0] = l->int8[i].x;
+    reads[1] = l->int8[i].zero;
+    *out = reads;
+    return l->int8[i].zero != TND_NET_NONE ? 2 : 1;
+}
+
+/* ---- what follows the sums ---- */
+
+/* A program that is followed step by step: y = between(sum * scale + offset), and perhaps rounded
+ * to bytes. All of it belongs to a filter. */
+struct ending {
+    struct tnd_conv_int8 *conv;
+    struct tnd_int8_filter *filters;
+    int64_t n_filters, of_group, padded; /* of a group, and with those that fill up panels */
+    int axis;                            /* of filters in the shape of the program */
+    bool is_float, is_rounded, is_done;
+};
+
+static struct tnd_int8_filter *filter_at(const struct ending *e, int64_t f)
+{
+    return &e->filters[f / e->of_group * e->padded + f % e->of_group];
+}
+
+/* Value of a constant operand for filter `f`; false: it is none, or differs within a filter. */
+static bool is_by_filter(const struct ending *e, const struct tnd_operand *in)
+{
+    const struct tnd_view *v = &in->view;
+    for (int d = 0; d < v->shape.n; d++) {
+        if (d != e->axis && v->shape.dims[d] > 1 && v->strides[d] != 0) {
+            return false;
+        }
+    }
+    return in->src < 0 && (v->type == TND_DTYPE_F32 || v->type == TND_DTYPE_I32) &&
+           v->shape.dims[e->axis] == e->n_filters;
+}
+
+static double value_at(const struct ending *e, const struct tnd_operand *in, int64_t f)
+{
+    const int64_t at = f * in->view.strides[e->axis];
+    return in->view.type == TND_DTYPE_I32 ? (double)((const int32_t *)in->view.data)[at]
+                                          : (double)((const float *)in->view.data)[at];
+}
+
+static bool is_same_for_all(const struct ending *e, const struct tnd_operand *in)
+{
+    return e->n_filters == 1 || in->view.strides[e->axis] == 0;
+}
+
+/* y * c, or y / c; bounds go with it where c is one positive number. */
+static bool follow_scale(struct ending *e, const struct tnd_operand *in, bool divides)
+{
+    const bool has_bounds = isfinite(e->conv->low) || isfinite(e->conv->high);
+    if (has_bounds && (!is_same_for_all(e, in) || !(value_at(e, in, 0) > 0))) {
+        return false;
+    }
+    for (int64_t f = 0; f < e->n_filters; f++) {
+        struct tnd_int8_filter *filter = filter_at(e, f);
+        const double c = divides ? 1.0 / value_at(e, in, f) : value_at(e, in, f);
+        filter->scale = (float)((double)filter->scale * c);
+        filter->offset = (float)((double)filter->offset * c);
+    }
+    const double c = divides ? 1.0 / value_at(e, in, 0) : value_at(e, in, 0);
+    e->conv->low = isfinite(e->conv->low) ? (float)((double)e->conv->low * c) : e->conv->low;
+    e->conv->high = isfinite(e->conv->high) ? (float)((double)e->conv->high * c) : e->conv->high;
+    return true;
+}
+
+static bool follow_sum(struct ending *e, const struct tnd_operand *in, double sign)
+{
+    if (isfinite(e->conv->low) || isfinite(e->conv->high)) {
+        return false;
+    }
+    for (int64_t f = 0; f < e->n_filters; f++) {
+        struct tnd_int8_filter *filter = filter_at(e, f);
+        const double c = sign * value_at(e, in, f);
+        if (e->is_float) {
+            filter->offset = (float)((double)filter->offset + c);
+        } else {
+            filter->bias = (int32_t)((uint32_t)filter->bias + (uint32_t)(int32_t)c);
+        }
+    }
+    return true;
+}
+
+static bool follow_bound(struct ending *e, const struct tnd_operand *in, bool is_low)
+{
+    const float c = (float)value_at(e, in, 0) - (e->is_rounded ? (float)e->conv->zero_y : 0);
+    if (!is_same_for_all(e, in) || !(fabsf(c) < INFINITY)) {
+        return false;
+    }
+    if (is_low) {
+        e->conv->low = c > e->conv->low ? c : e->conv->low;
+        e->conv->high = c > e->conv->high ? c : e->conv->high;
+    } else {
+        e->conv->high = c < e->conv->high ? c : e->conv->high;
+        e->conv->low = c < e->conv->low ? c : e->conv->low;
+    }
+    return true;
+}
+
+/* The zero point of the result. */
+static bool follow_zero(struct ending *e, const struct tnd_operand *in)
+{
+    const double zero = value_at(e, in, 0);
+    if (!is_same_for_all(e, in) || e->conv->zero_y != 0 || !(fabs(zero) <= 255) ||
+        zero != floor(zero)) {
+        return false;
+    }
+    e->conv->zero_y = (int32_t)zero;
+    return true;
+}
+
+static bool follow_binary(struct ending *e, const struct tnd_fuse_step *step, bool is_right,
+                          const struct tnd_operand *in)
+{
+    if (!is_by_filter(e, in)) {
+        return false;
+    }
+    if (!e->is_float) {
+        return step->kind == TND_BINARY_ADD && follow_sum(e, in, 1);
+    }
+    switch (step->kind) {
+    case TND_BINARY_ADD:
+        return e->is_rounded ? follow_zero(e, in) : follow_sum(e, in, 1);
+    case TND_BINARY_SUB:
+        return !is_right && !e->is_rounded && follow_sum(e, in, -1);
+    case TND_BINARY_MUL:
+        return !e->is_rounded && follow_scale(e, in, false);
+    case TND_BINARY_DIV:
+        return !is_right && !e->is_rounded && follow_scale(e, in, true);
+    case TND_BINARY_MAX:
+    case TND_BINARY_MIN:
+        return follow_bound(e, in, step->kind == TND_BINARY_MAX);
+    default:
+        return false;
+    }
+}
+
+/* To bytes: all values must have been brought into the range of the type. */
+static bool follow_bytes(struct ending *e, enum tnd_dtype type)
+{
+    const float least = type == TND_DTYPE_I8 ? -128.0f : 0.0f;
+    const float zero = (float)e->conv->zero_y;
+    e->is_done = true;
+    e->conv->result = type == TND_DTYPE_I8 ? TND_INT8_S8 : TND_INT8_U8;
+    return e->is_rounded && (type == TND_DTYPE_I8 || type == TND_DTYPE_U8) &&
+           e->conv->low + zero >= least && e->conv->high + zero <= least + 255;
+}
+
+static bool follow(struct ending *e, const struct tnd_epilogue *epilogue, int s)
+{
+    const struct tnd_fuse *fuse = &epilogue->fuse;
+    const struct tnd_fuse_step *step = &fuse->steps[s];
+    const int before = s == 0 ? epilogue->matrix.self : fuse->n_inputs + s - 1;
+    const bool is_right = step->n_in == 2 && step->in[1] == before;
+    if (e->is_done || step->in[is_right] != before || step->n_in > 2) {
+        return false;
+    }
+    if (step->op == TND_NET_CAST && !e->is_float) {
+        e->is_float = step->type == TND_DTYPE_F32;
+        return e->is_float;
+    }
+    if (step->op == TND_NET_CAST) {
+        return follow_bytes(e, step->type);
+    }
+    if (step->op == TND_NET_UNARY && step->kind == TND_UNARY_ROUND && e->is_float) {
+        const bool is_first = !e->is_rounded;
+        e->is_rounded = true;
+        return is_first;
+    }
+    const int other = step->in[!is_right];
+    return step->op == TND_NET_BINARY && other != before && other < fuse->n_inputs &&
+           follow_binary(e, step, is_right, &epilogue->in[other]);
+}
+
+/* Whether all of the program can belong to the node, which `e` then describes. */
+static bool follow_program(struct ending *e, const struct tnd_epilogue *epilogue)
+{
+    for (int s = 0; s < epilogue->fuse.n_steps; s++) {
+        if (!follow(e, epilogue, s)) {
+            return false;
+        }
+    }
+    e->conv->result = e->is_done ? e->conv->result : TND_INT8_F32;
+    return e->is_float && (e->is_done || !e->is_rounded);
+}
+
+/* ---- lowering ---- */
+
+static void describe(const struct tnd_lowering *l, const struct tnd_net_node *node,
+                     struct tnd_conv_int8 *out)
+{
+    const struct tnd_lower_int8 *of = &l->int8[node - l->net->nodes];
+    const struct tnd_dims *x = &tnd_net_value(l->net, node->inputs[0])->shape;
+    const struct tnd_dims *y = &tnd_net_value(l->net, node->output)->shape;
+    const struct tnd_window *window = &node->params.window;
+    const bool is_conv = node->op == TND_NET_CONV;
+    *out = (struct tnd_conv_int8){.n = is_conv ? window->n : 0,
+                                  .images = is_conv ? x->dims[0] : x->dims[0] * x->dims[1],
+                                  .channels = is_conv ? x->dims[1] : x->dims[2],
+                                  .filters = is_conv ? y->dims[1] : y->dims[2],
+                                  .groups = is_conv ? window->groups : 1,
+                                  .x_is_signed = tnd_net_value(l->net, of->x)->type == TND_DTYPE_I8,
+                                  .zero_x = of->zero_known,
+                                  .low = -INFINITY,
+                                  .high = INFINITY};
+    for (int i = 0; i < out->n; i++) {
+        out->in[i] = x->dims[2 + i];
+        out->out[i] = y->dims[2 + i];
+        out->taps[i] = window->extent[i];
+        out->stride[i] = window->stride[i];
+        out->dilation[i] = window->dilation[i];
+        out->begin[i] = window->begin[i];
+    }
+}
+
+/* x as bytes without gaps, channels last. */
+static enum tandem_status lower_x(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                  tandem_tensor **out)
+{
+    const int x = l->int8[node - l->net->nodes].x;
+    if (node->op == TND_NET_CONV) {
+        return tnd_lower_last(l, x, out);
+    }
+    const struct tnd_net_value *view = tnd_net_value(l->net, node->inputs[0]);
+    struct tnd_operand operand = {
+        .view = {.type = tnd_net_value(l->net, x)->type, .shape = view->shape},
+        .offset = view->offset};
+    memcpy(operand.view.strides, view->strides, sizeof(operand.view.strides));
+    TND_TRY(tnd_lower_tensor(l, x, TND_LAYOUT_PLAIN, out));
+    return view->offset == 0 && tnd_view_has_no_gaps(&operand.view)
+               ? TANDEM_OK
+               : tnd_lower_copy(l, &operand, *out, TND_LAYOUT_PLAIN, out);
+}
+
+static tandem_tensor *over(struct tnd_lowering *l, const struct tnd_array *array)
+{
+    const int64_t n = array->n * (int64_t)tnd_dtype_bytes(array->type) / 4;
+    return tandem_tensor_borrow_const(l->out->context, TANDEM_TYPE_F32, 1, &n, array->data,
+                                      (size_t)n * 4);
+}
+
+/* Packed weights and what belongs to filters, in arrays of the lowered net. */
+static enum tandem_status pack(struct tnd_lowering *l, const struct tnd_net_node *node,
+                               struct tnd_conv_int8 *conv, tandem_tensor **w,
+                               tandem_tensor **filters, struct tnd_int8_filter **of_filter)
+{
+    const int64_t n = tnd_int8_padded_filters(conv);
+    const struct tnd_dims bytes = {1, {tnd_int8_weight_bytes(conv)}};
+    const struct tnd_dims words = {1, {n * (int64_t)sizeof(struct tnd_int8_filter) / 4}};
+    struct tnd_array *packed = tnd_lower_array(l, TND_DTYPE_U8, &bytes);
+    struct tnd_array *list = tnd_lower_array(l, TND_DTYPE_I32, &words);
+    struct tnd_array *plain = plain_weights(l, node);
+    if (packed == NULL || list == NULL || plain == NULL) {
+        tnd_array_free(plain);
+        return tnd_lower_no_memory(l);
+    }
+    *of_filter = list->data;
+    for (int64_t f = 0; f < n; f++) {
+        (*of_filter)[f].scale = 1;
+    }
+    const bool fits = tnd_int8_pack(conv, plain->data, packed->data, *of_filter);
+    TND_ASSERT(fits); /* fit_weights has tried */
+    (void)fits;
+    tnd_array_free(plain);
+    *w = over(l, packed);
+    *filters = over(l, list);
+    return TANDEM_OK;
+}
+
+/* Takes the epilogue that waits, if all of it can belong to the node. */
+static void take_ending(struct tnd_lowering *l, const struct tnd_net_node *node,
+                        struct tnd_conv_int8 *conv, struct tnd_int8_filter *filters)
+{
+    struct tnd_epilogue *epilogue = l->epilogue;
+    const struct tnd_conv_int8 before = *conv;
+    const int64_t n = tnd_int8_padded_filters(conv);
+    const bool is_conv = node->op == TND_NET_CONV;
+    struct ending e = {.conv = conv,
+                       .filters = filters,
+                       .n_filters = conv->filters,
+                       .of_group = tnd_int8_is_depthwise(conv) ? conv->filters
+                                                               : conv->filters / conv->groups,
+                       .axis = is_conv ? 1 : epilogue->n_dims - 1};
+    e.padded = tnd_int8_is_depthwise(conv) ? n : n / conv->groups;
+    epilogue->is_taken = follow_program(&e, epilogue);
+    if (!epilogue->is_taken) {
+        *conv = before;
+        for (int64_t f = 0; f < n; f++) {
+            filters[f].bias = 0;
+            filters[f].scale = 1;
+            filters[f].offset = 0;
+        }
+    }
+}
+
+enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                  bool *done)
+{
+    const int zero = l->int8[node - l->net->nodes].zero;
+    const bool is_conv = node->op == TND_NET_CONV;
+    struct tnd_conv_int8 conv;
+    tandem_tensor *x = NULL;
+    tandem_tensor *w = NULL;
+    tandem_tensor *filters = NULL;
+    tandem_tensor *zero_x = NULL;
+    struct tnd_int8_filter *of_filter = NULL;
+    describe(l, node, &conv);
+    TND_TRY(lower_x(l, node, &x));
+    TND_TRY(pack(l, node, &conv, &w, &filters, &of_filter));
+    if (zero != TND_NET_NONE) {
+        TND_TRY(tnd_lower_tensor(l, zero, TND_LAYOUT_PLAIN, &zero_x));
+    }
+    if (l->epilogue != NULL) {
+        take_ending(l, node, &conv, of_filter);
+    }
+    *done = true;
+    l->values[node->output].tensors[is_conv ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN] =
+        tnd_build_conv_int8(l->out->context, &conv, x, w, filters, zero_x);
+    return tandem_context_status(l->out->context, l->error);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ * Pass "quantise": products of float32 whose operands stand for 8-bit integers,
+ * (integer - zero point) * scale, are summed as integers, and the sums scaled:
+ *
+ *   sum of (x - zx) sx (w - zw) sw = (sum of (x - zx)(w - zw)) * (sx * sw)
+ *
+ * where sx is one number, and sw one or one a filter (column). Sums of 32 bits are exact, so that
+ * what is left are the roundings of the scale and of one product: less than those of the sum in
+ * float32. It runs before constants are computed, which would turn the weights into floats. */
+#include "graph/net_internal.h"
+#include "graph/pass_internal.h"
+
+/* A value of float32 that stands for integers of 8 bits, as all of its base. */
+struct quantised {
+    int integers; /* a base */
+    int zero;     /* float32, of the shape of the integers; TND_NET_NONE: 0 */
+    int scale;    /* likewise */
+};
+
+static const struct tnd_net_node *made_by(const struct tnd_net *net, int value, enum tnd_net_op op,
+                                          int kind)
+{
+    const int node = net->values[value].node;
+    return node >= 0 && net->nodes[node].op == op && net->nodes[node].params.kind == kind
+               ? &net->nodes[node]
+               : NULL;
+}
+
+static bool is_byte(enum tnd_dtype type)
+{
+    return type == TND_DTYPE_I8 || type == TND_DTYPE_U8;
+}
+
+/* Whether a zero point is a constant 0, perhaps cast. */
+static bool is_zero(const struct tnd_net *net, int value)
+{
+    const struct tnd_net_node *cast =
+        made_by(net, net->values[value].base, TND_NET_CAST, TND_CAST_ROUNDS);
+    const int base = net->values[cast != NULL ? cast->inputs[0] : value].base;
+    const struct tnd_array *known = tnd_match_constant(net, base) ? net->values[base].known : NULL;
+    for (int64_t i = 0; known != NULL && i < known->n; i++) {
+        if (tnd_array_number(known, i) != 0) {
+            return false;
+        }
+    }
+    return known != NULL;
+}
+
+static bool match_quantised(const struct tnd_net *net, int value, struct quantised *out)
+{
+    const int base = net->values[value].base;
+    const struct tnd_net_node *scaled = made_by(net, base, TND_NET_BINARY, TND_BINARY_MUL);
+    if (scaled == NULL) {
+        return false;
+    }
+    const struct tnd_net_node *less =
+        made_by(net, scaled->inputs[0], TND_NET_BINARY, TND_BINARY_SUB);
+    const int wide = less != NULL ? less->inputs[0] : scaled->inputs[0];
+    const struct tnd_net_node *cast = made_by(net, wide, TND_NET_CAST, TND_CAST_ROUNDS);
+    if (cast == NULL || !is_byte(net->values[cast->inputs[0]].type) ||
+        net->values[cast->inputs[0]].base != cast->inputs[0]) {
+        return false;
+    }
+    *out = (struct quantised){.integers = cast->inputs[0],
+                              .zero = less != NULL ? less->inputs[1] : TND_NET_NONE,
+                              .scale = scaled->inputs[1]};
+    if (less != NULL && is_zero(net, less->inputs[1])) {
+        out->zero = TND_NET_NONE;
+    }
+    return true;
+}
+
+/* Whether a view holds one value, or one for each index of `axis` (-1: one). */
+static bool is_along(const struct tnd_net *net, int value, int axis)
+{
+    const struct tnd_net_value *v = &net->values[value];
+    for (int i = 0; i < v->shape.n; i++) {
+        if (i != axis && v->shape.dims[i] > 1 && v->strides[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Integers less their zero point, as int32. */
+static int centred(struct tnd_net *net, const struct quantised *q)
+{
+    const int wide = tnd_net_cast(net, q->integers, TND_DTYPE_I32);
+    if (q->zero == TND_NET_NONE) {
+        return wide;
+    }
+    const int base = tnd_net_cast(net, net->values[q->zero].base, TND_DTYPE_I32);
+    return tnd_net_binary(net, TND_BINARY_SUB, wide, tnd_net_view_like(net, base, q->zero));
+}
+
+/* The values of a view along an axis, as a list of `n` dimensions whose last but `behind` it is. */
+static int list_along(struct tnd_net *net, int value, int axis, int behind)
+{
+    struct tnd_dims list = {.n = behind + 1};
+    for (int i = 0; i < net->values[value].shape.n; i++) {
+        if (i != axis) {
+            value = tnd_net_slice(net, value, i, 0, 1, 1);
+        }
+    }
+    for (int i = 0; i < list.n; i++) {
+        list.dims[i] = i == 0 ? net->values[value].shape.dims[axis] : 1;
+    }
+    return tnd_net_reshape(net, value, &list);
+}
+
+static int as_scalar(struct tnd_net *net, int value)
+{
+    const struct tnd_dims scalar = {.n = 0};
+    for (int i = 0; i < net->values[value].shape.n; i++) {
+        value = tnd_net_slice(net, value, i, 0, 1, 1);
+    }
+    return tnd_net_reshape(net, value, &scalar);
+}
+
+/* The axis of weights {K, N} or {N, K} that a product {B, K, N} sees as N; -1: it does not see a
+ * whole matrix, the same for all B. */
+static int column_axis(const struct tnd_net *net, int value)
+{
+    const struct tnd_net_value *view = &net->values[value];
+    const struct tnd_dims *base = &net->values[view->base].shape;
+    if (base->n != 2 || view->offset != 0 || view->shape.n != 3 ||
+        (view->shape.dims[0] > 1 && view->strides[0] != 0)) {
+        return -1;
+    }
+    const int64_t rows = view->shape.dims[1];
+    const int64_t columns = view->shape.dims[2];
+    if (base->dims[0] == rows && base->dims[1] == columns &&
+        (columns == 1 || view->strides[2] == 1) && (rows == 1 || view->strides[1] == columns)) {
+        return 1;
+    }
+    return base->dims[1] == rows && base->dims[0] == columns &&
+                   (rows == 1 || view->strides[1] == 1) &&
+                   (columns == 1 || view->strides[2] == rows)
+               ? 0
+               : -1;
+}
+
+/* The same part of other values of the same base shape. */
+static int like(struct tnd_net *net, int base, int value)
+{
+    return net->values[value].base == value ? base : tnd_net_view_like(net, base, value);
+}
+
+int tnd_pass_quantise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
+{
+    struct tnd_net *to = rewrite->to;
+    const bool is_conv = node->op == TND_NET_CONV;
+    struct quantised x;
+    struct quantised w;
+    if ((!is_conv && node->op != TND_NET_CONTRACT) || !match_quantised(to, in[0], &x) ||
+        !match_quantised(to, in[1], &w) || !tnd_match_constant(to, w.integers) ||
+        !is_along(to, x.scale, -1) || (x.zero != TND_NET_NONE && !is_along(to, x.zero, -1))) {
+        return TND_NET_NONE;
+    }
+    const int axis = is_conv ? (to->values[in[1]].base == in[1] ? 0 : -1) : column_axis(to, in[1]);
+    if (axis < 0 || !is_along(to, w.scale, axis) ||
+        (w.zero != TND_NET_NONE && !is_along(to, w.zero, axis))) {
+        return TND_NET_NONE;
+    }
+    const struct tnd_dims shape = rewrite->from->values[node->output].shape;
+    const int both[] = {like(to, centred(to, &x), in[0]), like(to, centred(to, &w), in[1])};
+    if (both[0] == TND_NET_NONE || both[1] == TND_NET_NONE) {
+        return TND_NET_NONE;
+    }
+    const int sums = tnd_net_add(to, node->op, &node->params, both, 2, TND_DTYPE_I32, &shape);
+    const int scale =
+        tnd_net_binary(to, TND_BINARY_MUL, as_scalar(to, x.scale),
+                       list_along(to, w.scale, axis, is_conv ? node->params.window.n : 0));
+    tnd_net_name(to, sums, rewrite->from->values[node->output].name);
+    return tnd_net_binary(to, TND_BINARY_MUL, tnd_net_cast(to, sums, TND_DTYPE_F32), scale);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions and products of 8-bit integers against the reference, bit by bit: random windows,
+ * types, zero points and results, with the kernels of every instruction set of this machine and
+ * emulated tiles, by one to three workers, with guard bytes around the result. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/ops/cpu_ops.h"
+#include "base/cpu.h"
+#include "ggml-like/conv_int8.h"
+#include "ggml-like/tensor_internal.h"
+#include "tests/suite_backends.h"
+#include "tests/suite_backends_cpu_cases.h"
+
+enum { GUARD = 64, MOST = 1 << 16 };
+
+static struct tnd_test_rng rng;
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return tnd_test_rng_int(&rng, low, high);
+}
+
+/* ---- cases ---- */
+
+static struct tnd_conv_int8 random_conv(void)
+{
+    struct tnd_conv_int8 conv = {.n = (int)between(0, 3),
+                                 .images = between(1, 3),
+                                 .x_is_signed = between(0, 1) == 1,
+                                 .result = (enum tnd_int8_result)between(0, 3)};
+    const int64_t kind = between(0, 3); /* 1: groups; 2: one filter a channel */
+    conv.groups = kind == 1 ? between(2, 3) : kind == 2 ? between(2, 70) : 1;
+    conv.channels = kind == 2 ? conv.groups : conv.groups * between(1, conv.n == 0 ? 200 : 40);
+    conv.filters = kind == 2 ? conv.groups : conv.groups * between(1, 70);
+    conv.images = conv.n == 0 ? between(1, 150) : conv.images;
+    for (int i = 0; i < conv.n; i++) {
+        conv.taps[i] = between(1, 3);
+        conv.stride[i] = between(1, 2);
+        conv.dilation[i] = between(1, 2);
+        conv.begin[i] = between(0, 2);
+        conv.in[i] = between(1, 9);
+        const int64_t window = (conv.taps[i] - 1) * conv.dilation[i] + 1;
+        const int64_t room = conv.in[i] + conv.begin[i] + between(0, 2) - window;
+        conv.out[i] = room < 0 ? 1 : room / conv.stride[i] + 1;
+    }
+    conv.zero_x = (int32_t)(conv.x_is_signed ? between(-128, 127) : between(0, 255));
+    const int32_t least = conv.result == TND_INT8_S8 ? -128 : 0;
+    conv.zero_y = (int32_t)between(0, 255) + least;
+    conv.low = conv.result >= TND_INT8_S8 ? (float)(least - conv.zero_y) : -INFINITY;
+    conv.high = conv.result >= TND_INT8_S8 ? (float)(least + 255 - conv.zero_y) : INFINITY;
+    return conv;
+}
+
+static tandem_tensor *bytes_tensor(tandem_context *context, int64_t bytes)
+{
+    const int64_t n = (bytes + 3) / 4;
+    tandem_tensor *tensor = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, &n);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(tensor);
+    return tensor;
+}
+
+/* Bytes of all values, extreme ones among them. */
+static void fill_bytes(void *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t pick = between(0, 9);
+        ((uint8_t *)to)[i] = (uint8_t)(pick == 0   ? 0
+                                       : pick == 1 ? 255
+                                       : pick == 2 ? 128
+                                       : pick == 3 ? 127
+                                                   : between(0, 255));
+    }
+}
+
+static void fill_filters(const struct tnd_conv_int8 *conv, struct tnd_int8_filter *filters)
+{
+    const double spread = 300.0 / sqrt((double)tnd_int8_k(conv)) / (128 * 128);
+    for (int64_t f = 0; f < tnd_int8_padded_filters(conv); f++) {
+        filters[f].bias = (int32_t)between(-5000, 5000);
+        filters[f].scale = (float)(spread * (0.2 + (double)tnd_test_rng_float(&rng)));
+        filters[f].offset = tnd_test_rng_float(&rng) * 20 - 10;
+    }
+}
+
+static tandem_tensor *build(tandem_context *context, struct tnd_conv_int8 *conv)
+{
+    int64_t x_values = conv->images * conv->channels;
+    int64_t taps = 1;
+    for (int i = 0; i < conv->n; i++) {
+        x_values *= conv->in[i];
+        taps *= conv->taps[i];
+    }
+    const int64_t w_values = conv->filters * (conv->channels / conv->groups) * taps;
+    tandem_tensor *x = bytes_tensor(context, x_values);
+    tandem_tensor *w = bytes_tensor(context, tnd_int8_weight_bytes(conv));
+    tandem_tensor *filters = bytes_tensor(context, tnd_int8_padded_filters(conv) *
+                                                       (int64_t)sizeof(struct tnd_int8_filter));
+    tandem_tensor *zero = between(0, 1) == 1 ? bytes_tensor(context, 1) : NULL;
+    int32_t *plain = malloc((size_t)w_values * sizeof(int32_t));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(plain);
+    fill_bytes(x->data, x_values);
+    const int32_t zero_w = (int32_t)between(-1, 1) * (int32_t)between(0, 127);
+    for (int64_t i = 0; i < w_values; i++) {
+        uint8_t byte;
+        fill_bytes(&byte, 1);
+        plain[i] = (int8_t)byte - zero_w;
+    }
+    fill_filters(conv, filters->data);
+    CU_ASSERT_TRUE_FATAL(tnd_int8_pack(conv, plain, w->data, filters->data));
+    free(plain);
+    if (zero != NULL) {
+        *(uint8_t *)zero->data = (uint8_t)conv->zero_x;
+    }
+    tandem_tensor *node = tnd_build_conv_int8(context, conv, x, w, filters, zero);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+    return node;
+}
+
+/* ---- kernels ---- */
+
+/* Kernels `i`, and what they are called; false: no more, or this machine has not these. */
+static bool kernels_of(int i, struct tnd_cpu_kernels *out, const char **name)
+{
+    static const char *const names[] = {"scalar", "avx2", "avxvnni", "avx512", "vnni",
+                                        "amx",    "neon", "dotprod", "i8mm",   "emulated tiles"};
+    const int n = (int)(sizeof(names) / sizeof(names[0]));
+    *name = i < n ? names[i] : NULL;
+    if (i >= n) {
+        return false;
+    }
+    if (i == n - 1) {
+#if defined(__x86_64__)
+        tnd_cpu_kernels_for(0, out);
+        tnd_fill_tiles_emulated(out);
+        return true;
+#else
+        return false;
+#endif
+    }
+    const uint32_t features = tnd_cpu_mask(tnd_cpu_features_all(), names[i]);
+    tnd_cpu_kernels_for(features, out);
+    return strcmp(tnd_cpu_isa_name(features), names[i]) == 0;
+}
+
+static bool check_kernels(const struct tnd_cpu_kernels *kernels, tandem_tensor *node,
+                          const uint8_t *want, size_t bytes, int n_workers)
+{
+    static _Alignas(64) uint8_t memory[MOST + 2 * GUARD];
+    struct tandem_error error = {0};
+    memset(memory, 0x5a, sizeof(memory));
+    node->data = memory + GUARD;
+    check_ok(tnd_cpu_run_in_turn(kernels, node, n_workers, &error));
+    bool is_right = memcmp(node->data, want, bytes) == 0;
+    for (int i = 0; i < GUARD; i++) {
+        is_right = is_right && memory[i] == 0x5a && memory[GUARD + bytes + (size_t)i] == 0x5a;
+    }
+    return is_right;
+}
+
+static void check_case(uint64_t seed)
+{
+    static uint8_t want[MOST];
+    tandem_context *context = NULL;
+    struct tandem_error error = {0};
+    struct tnd_conv_int8 conv;
+    size_t bytes;
+    rng = tnd_test_rng_new(seed);
+    do {
+        conv = random_conv();
+        bytes =
+            (size_t)(tnd_int8_places(&conv) * conv.filters) * (conv.result >= TND_INT8_S8 ? 1 : 4);
+    } while (bytes + 4 > MOST);
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
+    tandem_tensor *node = build(context, &conv);
+    memset(want, 0, sizeof(want));
+    node->data = want;
+    check_ok(tnd_eval_ref_node(node, &error));
+    for (int i = 0;; i++) {
+        struct tnd_cpu_kernels kernels;
+        const char *name;
+        const bool exists = kernels_of(i, &kernels, &name);
+        if (name == NULL) {
+            break;
+        }
+        for (int workers = 1; workers <= 3 && exists; workers++) {
+            if (!check_kernels(&kernels, node, want, bytes, workers)) {
+                printf("    %s, %d workers, seed %llu: %d dimensions, %lld channels, %lld filters, "
+                       "%lld groups, result %d\n",
+                       name, workers, (unsigned long long)seed, conv.n, (long long)conv.channels,
+                       (long long)conv.filters, (long long)conv.groups, (int)conv.result);
+                CU_FAIL("sums differ");
+            }
+        }
+    }
+    tandem_context_free(context);
+}
+
+static void all_kernels_have_the_bits_of_the_reference(void)
+{
+    const int n = tnd_effort() == 1 ? 60 : 3000;
+    for (int i = 0; i < n; i++) {
+        check_case(tnd_test_seed() * 100003 + (uint64_t)i);
+    }
+}
+
+/* The largest sums that 8 bits can make in so many taps, which floats of depthwise windows hold;
+ * `n` groups of a channel, or one of `n` channels. */
+static void check_largest(int64_t groups, int64_t n)
+{
+    static int32_t w[20 * TND_INT8_TAPS];
+    struct tnd_conv_int8 conv = {.n = 2,
+                                 .images = 1,
+                                 .groups = groups,
+                                 .channels = n,
+                                 .filters = groups,
+                                 .in = {16, 16},
+                                 .out = {1, 1},
+                                 .taps = {16, 16},
+                                 .stride = {1, 1},
+                                 .dilation = {1, 1},
+                                 .result = TND_INT8_I32};
+    tandem_context *context = NULL;
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
+    tandem_tensor *x = bytes_tensor(context, n * TND_INT8_TAPS);
+    tandem_tensor *packed = bytes_tensor(context, tnd_int8_weight_bytes(&conv));
+    tandem_tensor *filters = bytes_tensor(context, tnd_int8_padded_filters(&conv) *
+                                                       (int64_t)sizeof(struct tnd_int8_filter));
+    memset(x->data, 255, (size_t)(n * TND_INT8_TAPS));
+    for (int64_t i = 0; i < n * TND_INT8_TAPS; i++) {
+        w[i] = -255;
+    }
+    CU_ASSERT_TRUE(tnd_int8_pack(&conv, w, packed->data, filters->data));
+    tandem_tensor *node = tnd_build_conv_int8(context, &conv, x, packed, filters, NULL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+    for (int i = 0;; i++) {
+        struct tnd_cpu_kernels kernels;
+        struct tandem_error error = {0};
+        const char *name;
+        int32_t y[20] = {0};
+        const bool exists = kernels_of(i, &kernels, &name);
+        if (name == NULL) {
+            break;
+        }
+        node->data = y;
+        if (exists) {
+            check_ok(tnd_cpu_run_in_turn(&kernels, node, 1, &error));
+            check_int(y[groups - 1], -255 * 255 * TND_INT8_TAPS * (n / groups));
+        }
+    }
+    tandem_context_free(context);
+}
+
+static void the_largest_sums_are_exact(void)
+{
+    check_largest(20, 20);
+    check_largest(1, 20);
+}
+
+static void weights_that_need_more_bits_are_refused(void)
+{
+    struct tnd_conv_int8 conv = {.images = 1, .channels = 4, .filters = 1, .groups = 1};
+    static const int32_t wide[] = {-100, 0, 156, 1};
+    static const int32_t most[] = {-100, 0, 155, 1};
+    uint8_t packed[TND_INT8_PANEL * TND_INT8_STEP];
+    struct tnd_int8_filter filters[TND_INT8_PANEL];
+    CU_ASSERT_FALSE(tnd_int8_pack(&conv, wide, packed, filters));
+    CU_ASSERT_TRUE(tnd_int8_pack(&conv, most, packed, filters));
+    CU_ASSERT_TRUE(conv.has_zero_w);
+    check_int(filters[0].zero_w, -28);
+}
+
+static void operands_that_are_too_small_are_refused(void)
+{
+    const struct tnd_conv_int8 conv = {
+        .images = 4, .channels = 8, .filters = 8, .groups = 1, .result = TND_INT8_I32};
+    tandem_context *context = NULL;
+    struct tandem_error error = {0};
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
+    tandem_tensor *small = bytes_tensor(context, 4);
+    CU_ASSERT_PTR_NULL(tnd_build_conv_int8(context, &conv, small, small, small, NULL));
+    check_status(tandem_context_status(context, &error), TANDEM_E_SHAPE, "x has 4 bytes", &error);
+    tandem_context_free(context);
+}
+
+CU_TestInfo tnd_tests_int8[] = {
+    {"all kernels have the bits of the reference", all_kernels_have_the_bits_of_the_reference},
+    {"the largest sums are exact", the_largest_sums_are_exact},
+    {"weights that need more bits are refused", weights_that_need_more_bits_are_refused},
+    {"operands that are too small are refused", operands_that_are_too_small_are_refused},
+    CU_TEST_INFO_NULL,
+};

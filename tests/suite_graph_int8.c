@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT
+ * Nets of 8-bit integers, as quantisers write them, lowered to sums of integers: the sums have
+ * every bit of the reference, and what is made of them is right. */
+#include <math.h>
+#include <string.h>
+
+#include "ggml-like/tnd_tensor.h"
+#include "graph/lower.h"
+#include "graph/pass.h"
+#include "tandem/runtime.h"
+#include "tests/support.h"
+
+enum { MOST_VALUES = 8 };
+
+static struct tnd_test_rng rng;
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return tnd_test_rng_int(&rng, low, high);
+}
+
+static struct tnd_array *random_array(enum tnd_dtype type, const struct tnd_dims *shape)
+{
+    struct tnd_array *array = tnd_array_new(type, shape);
+    for (int64_t i = 0; i < array->n; i++) {
+        if (type == TND_DTYPE_F32) {
+            ((float *)array->data)[i] = tnd_test_rng_float(&rng) * 4 - 2;
+        } else {
+            ((uint8_t *)array->data)[i] = (uint8_t)between(0, 255);
+        }
+    }
+    return array;
+}
+
+/* ---- what quantisers write ---- */
+
+static int numbers(struct tnd_net *net, const struct tnd_dims *shape, float low, float high)
+{
+    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    for (int64_t i = 0; i < array->n; i++) {
+        ((float *)array->data)[i] = low + (high - low) * tnd_test_rng_float(&rng);
+    }
+    return tnd_net_constant(net, array);
+}
+
+static int bytes(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape)
+{
+    return tnd_net_constant(net, random_array(type, shape));
+}
+
+/* (integers - zero) * scale; shape: of both */
+static int dequantised(struct tnd_net *net, int integers, const struct tnd_dims *shape, float scale)
+{
+    const enum tnd_dtype type = tnd_net_value(net, integers)->type;
+    int x = tnd_net_cast(net, integers, TND_DTYPE_F32);
+    if (between(0, 2) > 0) {
+        x = tnd_net_binary(net, TND_BINARY_SUB, x,
+                           tnd_net_cast(net, bytes(net, type, shape), TND_DTYPE_F32));
+    }
+    return tnd_net_binary(net, TND_BINARY_MUL, x, numbers(net, shape, scale, 2 * scale));
+}
+
+static int quantised(struct tnd_net *net, int x, enum tnd_dtype type, double scale)
+{
+    const double least = type == TND_DTYPE_I8 ? -128 : 0;
+    const double zero = (double)between(0, 255) + least;
+#define WITH(kind, number)                                                                         \
+    tnd_net_binary(net, TND_BINARY_##kind, x, tnd_net_scalar(net, TND_DTYPE_F32, number))
+    x = WITH(DIV, scale);
+    x = tnd_net_unary(net, TND_UNARY_ROUND, x);
+    x = WITH(ADD, zero);
+    x = WITH(MAX, least);
+    x = WITH(MIN, least + 255);
+    return tnd_net_cast(net, x, type);
+}
+
+static enum tnd_dtype byte_type(void)
+{
+    return between(0, 1) == 0 ? TND_DTYPE_I8 : TND_DTYPE_U8;
+}
+
+/* ---- checks ---- */
+
+static int count_sums(const tandem_graph *graph)
+{
+    int n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        n += graph->nodes[i]->op == TANDEM_OP_CONV_INT8;
+    }
+    return n;
+}
+
+/* Bytes may differ by one where a float lay between two. */
+static void compare(const struct tnd_array *got, const struct tnd_array *want, uint64_t seed)
+{
+    double worst = 0;
+    int64_t n_other = 0;
+    for (int64_t i = 0; i < got->n; i++) {
+        const double d = fabs(tnd_array_number(got, i) - tnd_array_number(want, i));
+        const double size = 1 + fabs(tnd_array_number(want, i));
+        worst = fmax(worst, got->type == TND_DTYPE_F32 ? d / size : d);
+        n_other += d != 0;
+    }
+    const bool is_byte = tnd_dtype_bytes(got->type) == 1;
+    const double most = got->type == TND_DTYPE_F32 ? 2e-5 : is_byte ? 1 : 0;
+    if (worst > most || (is_byte && n_other > 2 + got->n / 50)) {
+        printf("    seed %llu, %s: %g off, %lld of %lld differ\n", (unsigned long long)seed,
+               tnd_dtype_name(got->type), worst, (long long)n_other, (long long)got->n);
+        CU_FAIL("a result is wrong");
+    }
+}
+
+/* The reference computes the net as it was built, the runtime what passes made of it. */
+static void check_net(struct tnd_net *net, int sums, uint64_t seed)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tnd_array *inputs[MOST_VALUES];
+    struct tnd_array *want[MOST_VALUES] = {NULL};
+    struct tandem_error error = {0};
+    struct tnd_lowered *lowered = NULL;
+    tandem_runtime *runtime = NULL;
+    check_status(net->status, TANDEM_OK, NULL, &net->error);
+    for (int i = 0; i < net->n_inputs; i++) {
+        const struct tnd_net_value *v = tnd_net_value(net, net->inputs[i]);
+        inputs[i] = random_array(v->type, &v->shape);
+    }
+    check_ok(tnd_net_run(net, inputs, want, &error));
+    check_ok(tnd_net_optimize(net, TND_PASSES_ALL, NULL, &error));
+    check_ok(tnd_net_check(net, &error));
+    check_ok(tnd_net_lower(net, &lowered, &error));
+    check_int(count_sums(tnd_lowered_graph(lowered)), sums);
+    check_int(tnd_graph_reference_work(tnd_lowered_graph(lowered)).n_hot, 0);
+    for (int i = 0; i < net->n_inputs; i++) {
+        check_ok(tnd_lowered_set_input(lowered, i, inputs[i], &error));
+    }
+    options.n_threads = 1 + (int)(seed % 3);
+    options.table_path = "";
+    options.backends = "cpu";
+    check_ok(tandem_runtime_open(&options, &runtime, &error));
+    check_ok(tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error));
+    for (int i = 0; i < net->n_outputs; i++) {
+        struct tnd_array *got = NULL;
+        check_ok(tnd_lowered_get_output(lowered, i, &got, &error));
+        compare(got, want[i], seed);
+        tnd_array_free(got);
+        tnd_array_free(want[i]);
+    }
+    for (int i = 0; i < net->n_inputs; i++) {
+        tnd_array_free(inputs[i]);
+    }
+    tandem_runtime_close(runtime);
+    tnd_lowered_free(lowered);
+    tnd_net_free(net);
+}
+
+/* ---- convolutions ---- */
+
+static struct tnd_window random_window(int64_t groups)
+{
+    const int64_t extent = between(1, 3);
+    const int64_t stride = between(1, 2);
+    const int64_t side = between(0, 1);
+    return (struct tnd_window){.n = 2,
+                               .extent = {extent, extent},
+                               .stride = {stride, stride},
+                               .dilation = {1, 1},
+                               .begin = {side, side},
+                               .end = {side, side},
+                               .groups = groups};
+}
+
+/* conv of what stands for bytes, bias, bounds, to bytes; also the floats in between. */
+static void check_conv(uint64_t seed)
+{
+    rng = tnd_test_rng_new(seed);
+    const int64_t kind = between(0, 2); /* 1: groups; 2: one filter a channel */
+    const int64_t groups = kind == 0 ? 1 : kind == 1 ? 2 : between(2, 40);
+    const int64_t channels = kind == 2 ? groups : groups * between(1, 20);
+    const int64_t filters = kind == 2 ? groups : groups * between(1, 40);
+    const struct tnd_window window = random_window(groups);
+    const struct tnd_dims one = {.n = 0};
+    const struct tnd_dims x_shape = {4, {between(1, 2), channels, between(5, 9), between(5, 9)}};
+    const struct tnd_dims w_shape = {
+        4, {filters, channels / groups, window.extent[0], window.extent[1]}};
+    const struct tnd_dims by_filter = {4, {filters, 1, 1, 1}};
+    const struct tnd_dims bias = {3, {filters, 1, 1}};
+    struct tnd_net *net = tnd_net_new();
+    const double size = 100 * sqrt((double)(w_shape.dims[1] * window.extent[0] * window.extent[1]));
+    const int x =
+        dequantised(net, tnd_net_input(net, byte_type(), &x_shape, "x", NULL), &one, 0.02f);
+    const int w = dequantised(net, bytes(net, byte_type(), &w_shape),
+                              between(0, 1) == 0 ? &one : &by_filter, (float)(0.5 / size));
+    int y = tnd_net_conv(net, x, w, &window);
+    y = tnd_net_binary(net, TND_BINARY_ADD, y, numbers(net, &bias, -1, 1));
+    const int64_t activation = between(0, 3);
+    if (activation == 1 || activation == 2) {
+        y = tnd_net_binary(net, TND_BINARY_MAX, y, tnd_net_scalar(net, TND_DTYPE_F32, 0));
+    }
+    if (activation == 2) {
+        y = tnd_net_binary(net, TND_BINARY_MIN, y, tnd_net_scalar(net, TND_DTYPE_F32, 1.5));
+    } else if (activation == 3) { /* no part of the sums */
+        y = tnd_net_unary(net, TND_UNARY_SILU, y);
+    }
+    if (between(0, 3) == 0) {
+        (void)tnd_net_output(net, y);
+    } else {
+        (void)tnd_net_output(net, quantised(net, y, byte_type(), 0.02));
+    }
+    check_net(net, 1, seed);
+}
+
+static void convolutions_of_what_stands_for_bytes_are_right(void)
+{
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 1000); i++) {
+        check_conv(tnd_test_seed() * 1009 + (uint64_t)i);
+    }
+}
+
+/* ---- products ---- */
+
+/* x by weights {K, N}, or turned {N, K}; a batch that weights are repeated for. */
+static void check_product(uint64_t seed)
+{
+    rng = tnd_test_rng_new(seed);
+    const int64_t k = between(1, 150);
+    const int64_t n = between(1, 60);
+    const bool is_turned = between(0, 1) == 1;
+    const struct tnd_dims one = {.n = 0};
+    const struct tnd_dims x_shape = {3, {between(1, 3), between(1, 40), k}};
+    const struct tnd_dims w_shape = {2, {is_turned ? n : k, is_turned ? k : n}};
+    const struct tnd_dims by_column = {2, {is_turned ? n : 1, is_turned ? 1 : n}};
+    const struct tnd_dims bias = {1, {n}};
+    const int turn[] = {1, 0};
+    struct tnd_net *net = tnd_net_new();
+    const int x =
+        dequantised(net, tnd_net_input(net, byte_type(), &x_shape, "x", NULL), &one, 0.02f);
+    int w = dequantised(net, bytes(net, byte_type(), &w_shape),
+                        between(0, 1) == 0 ? &one : &by_column, (float)(0.005 / sqrt((double)k)));
+    w = is_turned ? tnd_net_permute(net, w, turn) : w;
+    int y = tnd_net_matmul(net, x, w);
+    y = tnd_net_binary(net, TND_BINARY_ADD, y, numbers(net, &bias, -1, 1));
+    (void)tnd_net_output(net, between(0, 1) == 0 ? y : quantised(net, y, byte_type(), 0.02));
+    check_net(net, 1, seed);
+}
+
+static void products_of_what_stands_for_bytes_are_right(void)
+{
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 1000); i++) {
+        check_product(tnd_test_seed() * 2003 + (uint64_t)i);
+    }
+}
+
+/* int32 of bytes less their zero points, as MatMulInteger and ConvInteger: every bit, with a zero
+ * point that is computed too. */
+static void check_integers(uint64_t seed)
+{
+    rng = tnd_test_rng_new(seed);
+    const int64_t k = between(1, 100);
+    const enum tnd_dtype type = byte_type();
+    const struct tnd_dims one = {.n = 0};
+    const struct tnd_dims x_shape = {2, {between(1, 50), k}};
+    const struct tnd_dims w_shape = {2, {k, between(1, 50)}};
+    struct tnd_net *net = tnd_net_new();
+    int x = tnd_net_cast(net, tnd_net_input(net, type, &x_shape, "x", NULL), TND_DTYPE_I32);
+    int w = tnd_net_cast(net, bytes(net, byte_type(), &w_shape), TND_DTYPE_I32);
+    const int64_t zero = between(0, 2);
+    if (zero > 0) {
+        const int point =
+            zero == 1 ? bytes(net, type, &one) : tnd_net_input(net, type, &one, "zero", NULL);
+        x = tnd_net_binary(net, TND_BINARY_SUB, x, tnd_net_cast(net, point, TND_DTYPE_I32));
+    }
+    w = tnd_net_binary(net, TND_BINARY_SUB, w,
+                       tnd_net_cast(net, bytes(net, TND_DTYPE_U8, &one), TND_DTYPE_I32));
+    (void)tnd_net_output(net, tnd_net_matmul(net, x, w));
+    check_net(net, 1, seed);
+}
+
+static void sums_of_integers_have_every_bit(void)
+{
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 1000); i++) {
+        check_integers(tnd_test_seed() * 3001 + (uint64_t)i);
+    }
+}
+
+/* Weights that are computed, or that need more bits, stay as they were. */
+static void what_only_looks_like_bytes_stays(void)
+{
+    const struct tnd_dims one = {.n = 0};
+    const struct tnd_dims small = {2, {4, 4}};
+    struct tnd_net *net = tnd_net_new();
+    rng = tnd_test_rng_new(7);
+    const int x = dequantised(net, tnd_net_input(net, TND_DTYPE_U8, &small, "x", NULL), &one, 1);
+    const int w = dequantised(net, tnd_net_input(net, TND_DTYPE_I8, &small, "w", NULL), &one, 1);
+    (void)tnd_net_output(net, tnd_net_matmul(net, x, w));
+    (void)tnd_net_output(net, tnd_net_matmul(net, x, numbers(net, &small, -1, 1)));
+    check_net(net, 0, 1);
+    net = tnd_net_new();
+    const int i =
+        tnd_net_cast(net, tnd_net_input(net, TND_DTYPE_U8, &small, "x", NULL), TND_DTYPE_I32);
+    const int wide = tnd_net_cast(net,
+                                  tnd_net_binary(net, TND_BINARY_MUL, numbers(net, &small, 1, 2),
+                                                 tnd_net_scalar(net, TND_DTYPE_F32, 1e5)),
+                                  TND_DTYPE_I32);
+    (void)tnd_net_output(net, tnd_net_matmul(net, i, wide));
+    check_net(net, 0, 2);
+}
+
+static CU_TestInfo tests[] = {
+    {"convolutions of what stands for bytes are right",
+     convolutions_of_what_stands_for_bytes_are_right},
+    {"products of what stands for bytes are right", products_of_what_stands_for_bytes_are_right},
+    {"sums of integers have every bit", sums_of_integers_have_every_bit},
+    {"what only looks like bytes stays", what_only_looks_like_bytes_stays},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_graph_int8[] = {
+    {"int8", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
