@@ -274,14 +274,10 @@ static bool add_inputs(struct tnd_onnx_builder *builder, const struct tnd_onnx_g
 
 /* ---- nodes ---- */
 
-static const struct tnd_onnx_op *find_op(const char *name)
+static const struct tnd_onnx_op *find_in(const struct tnd_onnx_op *const *families, size_t n,
+                                         const char *name)
 {
-    static const struct tnd_onnx_op *const families[] = {
-#define FAMILY_ROW(name) tnd_onnx_##name,
-        TND_ONNX_FAMILIES(FAMILY_ROW)
-#undef FAMILY_ROW
-    };
-    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+    for (size_t i = 0; i < n; i++) {
         for (const struct tnd_onnx_op *op = families[i]; op->name != NULL; op++) {
             if (strcmp(op->name, name) == 0) {
                 return op;
@@ -291,24 +287,61 @@ static const struct tnd_onnx_op *find_op(const char *name)
     return NULL;
 }
 
-int tnd_onnx_apply(struct tnd_onnx_call *call, const char *name,
-                   const struct tnd_onnx_attribute *attributes, int n, int value)
+static const struct tnd_onnx_op *find_op(const char *name)
+{
+#define FAMILY_ROW(name) tnd_onnx_##name,
+    static const struct tnd_onnx_op *const families[] = {TND_ONNX_FAMILIES(FAMILY_ROW)};
+    return find_in(families, sizeof(families) / sizeof(families[0]), name);
+}
+
+/* Some operators of ONNX Runtime have the names and the meaning of ONNX's; and it writes one of its
+ * own without a domain. */
+static const struct tnd_onnx_op *find_op_of(const char *domain, const char *name)
+{
+    static const struct tnd_onnx_op *const families[] = {TND_ONNX_MICROSOFT(FAMILY_ROW)};
+    const size_t n = sizeof(families) / sizeof(families[0]);
+    const bool is_alike =
+        strcmp(name, "QuantizeLinear") == 0 || strcmp(name, "DequantizeLinear") == 0;
+    const bool is_stray = strcmp(name, "SimplifiedLayerNormalization") == 0;
+    if (domain[0] == '\0' && !is_stray) {
+        return find_op(name);
+    }
+    if (domain[0] != '\0' && strcmp(domain, "com.microsoft") != 0) {
+        return NULL;
+    }
+    return is_alike ? find_op(name) : find_in(families, n, name);
+}
+#undef FAMILY_ROW
+
+void tnd_onnx_build_as(struct tnd_onnx_call *call, const char *name,
+                       const struct tnd_onnx_attribute *attributes, int n, const int *in, int n_in,
+                       int *out, int n_out)
 {
     const struct tnd_onnx_op *op = find_op(name);
     struct tnd_onnx_node node = *call->node;
     struct tnd_onnx_call inner = *call;
-    int out = TND_NET_NONE;
     TND_ASSERT(op != NULL);
-    node.attributes = attributes;
-    node.n_attributes = n;
-    node.n_outputs = 1;
+    node.attributes = n < 0 ? node.attributes : attributes;
+    node.n_attributes = n < 0 ? node.n_attributes : n;
+    node.n_outputs = n_out;
     inner.node = &node;
     inner.kind = op->kind;
-    inner.n_in = inner.n_out = 1;
-    inner.in = &value;
-    inner.out = &out;
+    inner.n_in = n_in;
+    inner.n_out = n_out;
+    inner.in = in;
+    inner.out = out;
     inner.were_read = 0;
-    op->build(&inner);
+    if (call->net->status == TANDEM_OK) {
+        op->build(&inner);
+    }
+    call->were_read |= n < 0 ? inner.were_read : 0;
+}
+
+int tnd_onnx_apply(struct tnd_onnx_call *call, const char *name,
+                   const struct tnd_onnx_attribute *attributes, int n, int value)
+{
+    int out = TND_NET_NONE;
+    tnd_onnx_build_as(call, name, attributes, n, &value, 1, &out, 1);
     return out;
 }
 
@@ -346,7 +379,7 @@ static bool find_operands(struct tnd_onnx_call *call, int *in)
 static void build_call(struct tnd_onnx_call *call, int *in)
 {
     const struct tnd_onnx_node *node = call->node;
-    const struct tnd_onnx_op *op = node->domain[0] == '\0' ? find_op(node->op) : NULL;
+    const struct tnd_onnx_op *op = find_op_of(node->domain, node->op);
     if (op == NULL || node->n_inputs > MAX_OPERANDS || node->n_outputs > MAX_OPERANDS) {
         (void)tnd_onnx_refuse(call,
                               op == NULL ? "the operator is not known" : "more than 1024 operands");

@@ -68,8 +68,13 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
     X(sample)     /* values between the places of a picture */                                     \
     X(quant)      /* quantised operators */                                                        \
     X(flow)       /* branches and loops */
+/** Those of the domain com.microsoft. */
+#define TND_ONNX_MICROSOFT(X)                                                                      \
+    X(microsoft)       /* what its optimiser writes */                                             \
+    X(microsoft_quant) /* what its quantiser writes */
 #define TND_ONNX_FAMILY_DECLARE(name) extern const struct tnd_onnx_op tnd_onnx_##name[];
 TND_ONNX_FAMILIES(TND_ONNX_FAMILY_DECLARE)
+TND_ONNX_MICROSOFT(TND_ONNX_FAMILY_DECLARE)
 #undef TND_ONNX_FAMILY_DECLARE
 
 /** Fails; operator, version and node will stand in front of the message, types and shapes of the
@@ -122,11 +127,23 @@ int tnd_onnx_counting(struct tnd_onnx_call *call, int64_t n);
 /** The convolution that the node's attributes describe, of {N, C, spatial}; refused when they do
  *  not fit. */
 int tnd_onnx_conv(struct tnd_onnx_call *call, int x, int w);
+/** Integers as float32, (x - zero) * scale: both one number, or one for each index of an axis. A
+ *  zero point may be left out. */
+int tnd_onnx_dequantised(struct tnd_onnx_call *call, int x, int scale, int zero);
+int tnd_onnx_dequantised_along(struct tnd_onnx_call *call, int x, int scale, int zero, int axis);
+/** float32 as integers of a type: x / scale to the nearest, plus the zero point (or none), within
+ *  the type. */
+int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero, enum tnd_dtype type);
 /** The second operand as it broadcasts with the first. Before opset 7 it does so only where the
  *  node says, and its dimensions may lie at an axis. */
 int tnd_onnx_second(struct tnd_onnx_call *call);
 
-/** Builds the operator `op` of one operand and one result with these attributes, for the node. */
+/** Builds the operator `op` of ONNX with these attributes (`n` -1: the node's own), operands and
+ *  results, for the node. */
+void tnd_onnx_build_as(struct tnd_onnx_call *call, const char *op,
+                       const struct tnd_onnx_attribute *attributes, int n, const int *in, int n_in,
+                       int *out, int n_out);
+/** The same of one operand and one result. */
 int tnd_onnx_apply(struct tnd_onnx_call *call, const char *op,
                    const struct tnd_onnx_attribute *attributes, int n, int value);
 

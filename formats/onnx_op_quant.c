@@ -100,6 +100,38 @@ static bool read_scaling(struct tnd_onnx_call *call, struct scaling *out)
     return call->net->status == TANDEM_OK && out->scale != TND_NET_NONE;
 }
 
+int tnd_onnx_dequantised_along(struct tnd_onnx_call *call, int x, int scale, int zero, int axis)
+{
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    /* float32 holds differences of 16 bits */
+    const enum tnd_dtype wide =
+        is_small_integer(tnd_onnx_type_of(call, x)) ? TND_DTYPE_F32 : TND_DTYPE_I32;
+    x = tnd_net_cast(call->net, x, wide);
+    if (zero != TND_NET_NONE) {
+        zero = spread(call, zero, &shape, axis, 0);
+        x = bin(call, TND_BINARY_SUB, x, tnd_net_cast(call->net, zero, wide));
+    }
+    scale = tnd_net_cast(call->net, spread(call, scale, &shape, axis, 0), TND_DTYPE_F32);
+    return bin(call, TND_BINARY_MUL, tnd_net_cast(call->net, x, TND_DTYPE_F32), scale);
+}
+
+int tnd_onnx_dequantised(struct tnd_onnx_call *call, int x, int scale, int zero)
+{
+    return tnd_onnx_dequantised_along(call, x, scale, zero, 0);
+}
+
+int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero, enum tnd_dtype type)
+{
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    if (!is_small_integer(type)) {
+        return tnd_onnx_refuse(call, "a result of %s, expected integers of 8 or 16 bits",
+                               tnd_dtype_name(type));
+    }
+    zero = zero == TND_NET_NONE ? zero : spread(call, zero, &shape, 0, 0);
+    return saturate(call, bin(call, TND_BINARY_DIV, x, spread(call, scale, &shape, 0, 0)), zero,
+                    type);
+}
+
 /* The type that an attribute asks for; false: refused. 0: `otherwise`. */
 static bool wanted_type(struct tnd_onnx_call *call, enum tnd_dtype otherwise, enum tnd_dtype *out)
 {

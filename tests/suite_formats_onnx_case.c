@@ -219,9 +219,10 @@ static void make_node(const struct onnx_case *it, struct made *made)
         }
     }
     read_attributes(&made->room, it->attributes);
+    const char *dot = strrchr(it->op, '.'); /* behind a domain */
     made->node = (struct tnd_onnx_node){.name = "it",
-                                        .op = it->op,
-                                        .domain = "",
+                                        .op = dot != NULL ? dot + 1 : it->op,
+                                        .domain = dot != NULL ? "com.microsoft" : "",
                                         .n_inputs = n_in,
                                         .n_outputs = n_out,
                                         .n_attributes = made->room.n,

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of the domain com.microsoft that ONNX Runtime's optimiser writes: products and
+ * convolutions with what follows them, norms and attention in one. Those of its quantiser stand in
+ * onnx_op_microsoft_quant.c. Source of what they mean:
+ * https://github.com/microsoft/onnxruntime/blob/v1.22.0/docs/ContribOperators.md */
+#include <math.h>
+#include <string.h>
+
+#include "formats/onnx_op.h"
+
+static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+{
+    return tnd_net_binary(call->net, kind, a, b);
+}
+
+/* ---- activations ---- */
+
+/* `name` of a value, with the numbers that the node lists for it: alpha and beta. */
+static int activated(struct tnd_onnx_call *call, int value, const char *name)
+{
+    static const char *const known[] = {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"};
+    int n = 0;
+    const float *numbers = tnd_onnx_floats(call, "activation_params", &n);
+    const float alpha = n > 0 ? numbers[0] : 0;
+    const float beta = n > 1 ? numbers[1] : 0;
+    const struct tnd_onnx_attribute given[] = {
+        {.name = "alpha", .type = TND_ONNX_ATTRIBUTE_F32, .reference = "", .f = alpha},
+        {.name = "beta", .type = TND_ONNX_ATTRIBUTE_F32, .reference = "", .f = beta}};
+    if (name[0] == '\0') {
+        return value;
+    }
+    if (strcmp(name, "Clip") == 0 && n == 2) {
+        value = tnd_onnx_with(call, TND_BINARY_MAX, value, (double)alpha);
+        return tnd_onnx_with(call, TND_BINARY_MIN, value, (double)beta);
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(name, known[i]) == 0 && n <= 2) {
+            return tnd_onnx_apply(call, name, given, n, value);
+        }
+    }
+    return tnd_onnx_refuse(call, "activation '%.40s' with %d numbers", name, n);
+}
+
+/* A value and a bias (or none), as float32. */
+static int biased(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
+    const int bias = tnd_onnx_in(call, 1);
+    return bias == TND_NET_NONE ? x : bin(call, TND_BINARY_ADD, x, tnd_onnx_wide(call, bias));
+}
+
+static void give(struct tnd_onnx_call *call, int value)
+{
+    call->out[0] = tnd_net_cast(call->net, value, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
+}
+
+static void build_gelu(struct tnd_onnx_call *call) /* and BiasGelu, FastGelu */
+{
+    give(call, tnd_net_unary(call->net, (enum tnd_unary)call->kind, biased(call)));
+}
+
+static void build_quick_gelu(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
+    const double alpha = (double)tnd_onnx_float(call, "alpha", 1.702F);
+    const int gate =
+        tnd_onnx_apply(call, "Sigmoid", NULL, 0, tnd_onnx_with(call, TND_BINARY_MUL, x, alpha));
+    give(call, bin(call, TND_BINARY_MUL, x, gate));
+}
+
+/* ---- products ---- */
+
+static int turned(struct tnd_onnx_call *call, int value, const char *attribute)
+{
+    int axes[TND_NET_MAX_DIMS];
+    const int n = tnd_onnx_shape_of(call, value)->n;
+    if (tnd_onnx_int(call, attribute, 0) == 0 || n < 2) {
+        return value;
+    }
+    for (int i = 0; i < n; i++) {
+        axes[i] = i < n - 2 ? i : 2 * n - 3 - i;
+    }
+    return tnd_net_permute(call->net, value, axes);
+}
+
+static void build_fused_matmul(struct tnd_onnx_call *call)
+{
+    const double alpha = (double)tnd_onnx_float(call, "alpha", 1.0F);
+    if (tnd_onnx_int(call, "transBatchA", 0) != 0 || tnd_onnx_int(call, "transBatchB", 0) != 0) {
+        (void)tnd_onnx_refuse(call, "a batch that is turned");
+        return;
+    }
+    const int product = tnd_net_matmul(call->net, turned(call, tnd_onnx_in(call, 0), "transA"),
+                                       turned(call, tnd_onnx_in(call, 1), "transB"));
+    call->out[0] = alpha == 1.0 ? product : tnd_onnx_with(call, TND_BINARY_MUL, product, alpha);
+}
+
+/* The node as another operator, with its own attributes and these operands. */
+static int as_other(struct tnd_onnx_call *call, const char *op, const int *in, int n_in)
+{
+    int out = TND_NET_NONE;
+    tnd_onnx_build_as(call, op, NULL, -1, in, n_in, &out, 1);
+    return out;
+}
+
+static void build_fused_gemm(struct tnd_onnx_call *call)
+{
+    const char *name = tnd_onnx_word(call, "activation", "");
+    const float alpha = tnd_onnx_float(call, "activation_alpha", 0);
+    const struct tnd_onnx_attribute given[] = {
+        {.name = "alpha", .type = TND_ONNX_ATTRIBUTE_F32, .reference = "", .f = alpha}};
+    const int value = as_other(call, "Gemm", call->in, call->n_in);
+    if (strcmp(name, "LeakyRelu") == 0) {
+        call->out[0] = tnd_onnx_apply(call, name, given, 1, value);
+    } else {
+        call->out[0] = activated(call, value, name);
+    }
+}
+
+/* conv(x, w) + bias + z, and an activation. */
+static void build_fused_conv(struct tnd_onnx_call *call)
+{
+    const char *name = tnd_onnx_word(call, "activation", "");
+    const int z = tnd_onnx_in(call, 3);
+    int value = as_other(call, "Conv", call->in, call->n_in < 3 ? call->n_in : 3);
+    value = z == TND_NET_NONE ? value : bin(call, TND_BINARY_ADD, value, z);
+    call->out[0] = activated(call, value, name);
+}
+
+/* ---- norms ---- */
+
+/* The last axis of x, scaled and shifted. `is_simple`: by its mean square alone. */
+static int normalised(struct tnd_onnx_call *call, int x, int gamma, int beta, bool is_simple)
+{
+    const double epsilon = (double)tnd_onnx_float(call, "epsilon", 1e-12F);
+    const int rank = tnd_onnx_shape_of(call, x)->n;
+    if (x == TND_NET_NONE || rank < 1) {
+        return tnd_onnx_refuse(call, "a scalar has no axis");
+    }
+    const unsigned axes = 1U << (rank - 1);
+    int y = tnd_net_norm(call->net, is_simple ? TND_NORM_RMS : TND_NORM_LAYER, x, axes, epsilon);
+    y = bin(call, TND_BINARY_MUL, y, tnd_onnx_wide(call, gamma));
+    return beta == TND_NET_NONE ? y : bin(call, TND_BINARY_ADD, y, tnd_onnx_wide(call, beta));
+}
+
+/* input, skip, gamma, beta (not of the simplified one), bias. Outputs: norm, (mean, inverse of the
+ * deviation,) sum. */
+static void build_skip_norm(struct tnd_onnx_call *call)
+{
+    const bool is_simple = call->kind == TND_NORM_RMS;
+    const int beta = is_simple ? TND_NET_NONE : tnd_onnx_in(call, 3);
+    const int bias = tnd_onnx_in(call, is_simple ? 3 : 4);
+    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
+    int sum = bin(call, TND_BINARY_ADD, tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
+                  tnd_onnx_wide(call, tnd_onnx_in(call, 1)));
+    sum = bias == TND_NET_NONE ? sum : bin(call, TND_BINARY_ADD, sum, tnd_onnx_wide(call, bias));
+    for (int i = 1; i < 3 && i < call->n_out; i++) {
+        if (call->node->outputs[i][0] != '\0') {
+            (void)tnd_onnx_refuse(call, "mean and deviation as results, which are of training");
+            return;
+        }
+    }
+    give(call, normalised(call, sum, tnd_onnx_in(call, 2), beta, is_simple));
+    if (call->n_out > 3) {
+        call->out[3] = tnd_net_cast(call->net, sum, type);
+    }
+}
+
+static void build_simple_norm(struct tnd_onnx_call *call)
+{
+    const int rank = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0))->n;
+    const int64_t axis = tnd_onnx_int(call, "axis", -1);
+    (void)tnd_onnx_int(call, "stash_type", 1);
+    if (axis != -1 && axis != rank - 1) {
+        (void)tnd_onnx_refuse(call, "axis %lld, expected the last one", (long long)axis);
+        return;
+    }
+    give(call, normalised(call, tnd_onnx_wide(call, tnd_onnx_in(call, 0)), tnd_onnx_in(call, 1),
+                          TND_NET_NONE, true));
+}
+
+/* ids, segments, tables of words, positions and segments, gamma, beta, mask, positions. Outputs:
+ * norm, number of tokens that the mask keeps, sum. */
+static void build_embed_norm(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    const int ids = tnd_onnx_in(call, 0);
+    const int segments = tnd_onnx_in(call, 1);
+    const int table = tnd_onnx_in(call, 4);
+    const int mask = tnd_onnx_in(call, 7);
+    const int positions = tnd_onnx_in(call, 8);
+    int at = positions == TND_NET_NONE ? tnd_onnx_in(call, 3)
+                                       : tnd_net_gather(net, tnd_onnx_in(call, 3), positions, 0);
+    if (tnd_onnx_shape_of(call, ids)->n != 2 ||
+        (segments == TND_NET_NONE) != (table == TND_NET_NONE)) {
+        (void)tnd_onnx_refuse(call, "operands that are not {batch, tokens}, or segments without a "
+                                    "table");
+        return;
+    }
+    const int64_t tokens = tnd_onnx_shape_of(call, ids)->dims[1];
+    if (positions == TND_NET_NONE && tnd_onnx_shape_of(call, at)->dims[0] < tokens) {
+        (void)tnd_onnx_refuse(call, "fewer positions than tokens");
+        return;
+    }
+    at = positions == TND_NET_NONE ? tnd_net_slice(net, at, 0, 0, tokens, 1) : at;
+    int sum = bin(call, TND_BINARY_ADD, tnd_net_gather(net, tnd_onnx_in(call, 2), ids, 0), at);
+    if (segments != TND_NET_NONE) {
+        sum = bin(call, TND_BINARY_ADD, sum, tnd_net_gather(net, table, segments, 0));
+    }
+    const enum tnd_dtype type = tnd_onnx_type_of(call, sum);
+    const int y = normalised(call, tnd_onnx_wide(call, sum), tnd_onnx_in(call, 5),
+                             tnd_onnx_in(call, 6), false);
+    call->out[0] = tnd_net_cast(net, y, type);
+    if (call->n_out > 1) {
+        const struct tnd_dims batch = {1, {tnd_onnx_shape_of(call, ids)->dims[0]}};
+        const int kept =
+            mask == TND_NET_NONE ? tnd_net_binary(net, TND_BINARY_SUB, ids, ids) : mask;
+        call->out[1] = tnd_net_cast(
+            net, tnd_net_reshape(net, tnd_net_reduce(net, TND_REDUCE_SUM, kept, 2U), &batch),
+            TND_DTYPE_I32);
+    }
+    if (call->n_out > 2) {
+        call->out[2] = sum;
+    }
+}
+
+/* ---- attention ---- */
+
+/* {batch, tokens, heads * size} as {batch * heads, tokens, size}. */
+static int by_head(struct tnd_onnx_call *call, int value, int64_t heads)
+{
+    static const int axes[] = {0, 2, 1, 3};
+    const struct tnd_dims from = *tnd_onnx_shape_of(call, value);
+    const int64_t size = from.dims[2] / heads;
+    const struct tnd_dims split = {4, {from.dims[0], from.dims[1], heads, size}};
+    const struct tnd_dims joined = {3, {from.dims[0] * heads, from.dims[1], size}};
+    value = tnd_net_permute(call->net, tnd_net_reshape(call->net, value, &split), axes);
+    return tnd_net_reshape(call->net, value, &joined);
+}
+
+/* What is added to the scores {batch * heads, M, N} for a mask {batch, N} of 1 (keep) and 0, or a
+ * list {batch} of how many are kept; TND_NET_NONE: nothing. */
+static int mask_of(struct tnd_onnx_call *call, int mask, int64_t batch, int64_t heads, int64_t m)
+{
+    struct tnd_net *net = call->net;
+    const double low = (double)tnd_onnx_float(call, "mask_filter_value", -10000.0F);
+    const struct tnd_dims shape =
+        mask == TND_NET_NONE ? (struct tnd_dims){.n = 0} : *tnd_onnx_shape_of(call, mask);
+    const struct tnd_dims to = {4, {batch, 1, 1, m}};
+    const struct tnd_dims all = {4, {batch, heads, m, m}};
+    const struct tnd_dims flat = {3, {batch * heads, m, m}};
+    if (mask == TND_NET_NONE) {
+        return mask;
+    }
+    if (shape.n == 1 && shape.dims[0] == batch) {
+        const struct tnd_dims upright = {2, {batch, 1}};
+        const int at = tnd_net_cast(net, tnd_onnx_counting(call, m), tnd_onnx_type_of(call, mask));
+        mask = tnd_net_binary(net, TND_BINARY_LESS, at, tnd_net_reshape(net, mask, &upright));
+    } else if (shape.n != 2 || shape.dims[0] != batch || shape.dims[1] != m) {
+        return tnd_onnx_refuse(call, "a mask that is neither {batch} nor {batch, tokens}");
+    }
+    mask = tnd_net_cast(net, mask, TND_DTYPE_F32);
+    mask = tnd_net_binary(net, TND_BINARY_SUB, tnd_net_scalar(net, TND_DTYPE_F32, 1.0), mask);
+    mask = tnd_net_reshape(net, tnd_onnx_with(call, TND_BINARY_MUL, mask, low), &to);
+    return tnd_net_reshape(net, tnd_net_expand(net, mask, &all), &flat);
+}
+
+/* Adds -infinity, as the attribute says, to scores of later tokens. */
+static int causal(struct tnd_onnx_call *call, int mask, int64_t batches, int64_t m)
+{
+    struct tnd_net *net = call->net;
+    const struct tnd_dims column = {2, {m, 1}};
+    const struct tnd_dims all = {3, {batches, m, m}};
+    if (tnd_onnx_int(call, "unidirectional", 0) == 0) {
+        return mask;
+    }
+    const int count = tnd_onnx_counting(call, m);
+    const int later =
+        tnd_net_binary(net, TND_BINARY_LESS, tnd_net_reshape(net, count, &column), count);
+    const int hidden = tnd_net_select(net, later, tnd_net_scalar(net, TND_DTYPE_F32, -INFINITY),
+                                      tnd_net_scalar(net, TND_DTYPE_F32, 0.0));
+    return mask == TND_NET_NONE ? tnd_net_expand(net, hidden, &all)
+                                : tnd_net_binary(net, TND_BINARY_ADD, mask, hidden);
+}
+
+/* input {batch, tokens, in}, weights {in, 3 * hidden}, bias, mask. */
+static void build_attention(struct tnd_onnx_call *call)
+{
+    static const int axes[] = {0, 2, 1, 3};
+    struct tnd_net *net = call->net;
+    const struct tnd_dims x = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
+    const struct tnd_dims w = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 1));
+    const int64_t heads = tnd_onnx_int(call, "num_heads", 0);
+    const int bias = tnd_onnx_in(call, 2);
+    if (x.n != 3 || w.n != 2 || heads < 1 || w.dims[1] % (3 * heads) != 0 || call->n_in > 4 ||
+        call->n_out > 1 || tnd_onnx_has(call, "qkv_hidden_sizes") ||
+        tnd_onnx_int(call, "do_rotary", 0) != 0) {
+        (void)tnd_onnx_refuse(call, "attention with a past, other sizes of values, or turned keys");
+        return;
+    }
+    const int64_t hidden = w.dims[1] / 3;
+    const double scale =
+        (double)tnd_onnx_float(call, "scale", (float)(1.0 / sqrt((double)(hidden / heads))));
+    int all = tnd_net_matmul(net, tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
+                             tnd_onnx_wide(call, tnd_onnx_in(call, 1)));
+    all = bias == TND_NET_NONE ? all : bin(call, TND_BINARY_ADD, all, tnd_onnx_wide(call, bias));
+    int part[3];
+    for (int i = 0; i < 3; i++) {
+        part[i] = by_head(call, tnd_net_slice(net, all, 2, i * hidden, hidden, 1), heads);
+    }
+    int mask = mask_of(call, tnd_onnx_in(call, 3), x.dims[0], heads, x.dims[1]);
+    mask = causal(call, mask, x.dims[0] * heads, x.dims[1]);
+    const int y = tnd_net_attention(net, part[0], part[1], part[2], mask, scale);
+    const struct tnd_dims split = {4, {x.dims[0], heads, x.dims[1], hidden / heads}};
+    const struct tnd_dims joined = {3, {x.dims[0], x.dims[1], hidden}};
+    give(call, tnd_net_reshape(net, tnd_net_permute(net, tnd_net_reshape(net, y, &split), axes),
+                               &joined));
+}
+
+const struct tnd_onnx_op tnd_onnx_microsoft[] = {
+    {"Gelu", build_gelu, TND_UNARY_GELU, "1"},
+    {"BiasGelu", build_gelu, TND_UNARY_GELU, "2"},
+    {"FastGelu", build_gelu, TND_UNARY_GELU_TANH, "1-2"},
+    {"QuickGelu", build_quick_gelu, 0, "1"},
+    {"FusedMatMul", build_fused_matmul, 0, "2"},
+    {"FusedGemm", build_fused_gemm, 0, "2-3"},
+    {"FusedConv", build_fused_conv, 0, "2-4"},
+    {"SkipLayerNormalization", build_skip_norm, TND_NORM_LAYER, "3-5>1-4"},
+    {"SkipSimplifiedLayerNormalization", build_skip_norm, TND_NORM_RMS, "3-4>1-4"},
+    {"SimplifiedLayerNormalization", build_simple_norm, 0, "2"},
+    {"EmbedLayerNormalization", build_embed_norm, 0, "7-9>1-3"},
+    {"Attention", build_attention, 0, "2-4"},
+    {NULL, NULL, 0, NULL},
+};
