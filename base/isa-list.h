@@ -25,8 +25,8 @@
     X(scalar, 0u, F(decode_scalar) F(gemm_scalar) F(int8_scalar) F(vec_scalar))                    \
     X(neon, (uint32_t)TND_CPU_NEON,                                                                \
       F(decode_neon) F(dequant_neon) F(gemm_neon) F(packed_neon) F(packed_float_neon) F(vec_neon)) \
-    X(dotprod, TND_CPU_SET_DOTPROD, F(gemm_dotprod) F(packed_dotprod))                             \
-    X(i8mm, TND_CPU_SET_I8MM, F(decode_i8mm) F(gemm_i8mm) F(packed_i8mm))
+    X(dotprod, TND_CPU_SET_DOTPROD, F(gemm_dotprod) F(int8_dotprod) F(packed_dotprod))             \
+    X(i8mm, TND_CPU_SET_I8MM, F(decode_i8mm) F(gemm_i8mm) F(int8_i8mm) F(packed_i8mm))
 #else
 #define TND_ISA_LIST(X, F)                                                                         \
     X(scalar, 0u, F(decode_scalar) F(gemm_scalar) F(int8_scalar) F(vec_scalar))

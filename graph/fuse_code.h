@@ -100,6 +100,9 @@ struct tnd_strip_kernel {
     /* of `n` values, a multiple of TND_STRIP_GRAIN, in place: functions, and behind them the casts
      * to each type; NULL: there is none */
     void (*functions[TND_N_STRIP_FUNCTIONS + TND_N_DTYPES])(float *values, int n);
+    /* the largest and the smallest of a row; NaN where one is */
+    float (*largest)(const float *values, int64_t n);
+    float (*smallest)(const float *values, int64_t n);
     /* values of a type in memory as floats, and floats that are such values back; any `n` */
     void (*load[TND_N_DTYPES])(const void *restrict from, float *restrict to, int64_t n);
     void (*store[TND_N_DTYPES])(const float *restrict from, void *restrict to, int64_t n);

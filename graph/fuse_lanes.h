@@ -183,9 +183,42 @@ static void run(const struct tnd_strip_call *call)
     }
 }
 
+/* ---- rows ---- */
+
+/* Four vectors at once, which need not wait for each other. */
+#define EXTREME(name, START, COMBINE)                                                              \
+    static float name(const float *values, int64_t n)                                              \
+    {                                                                                              \
+        enum { AT_ONCE = 4 * TND_VEC_LANES };                                                      \
+        _Alignas(sizeof(tnd_vec)) float last[TND_VEC_LANES];                                       \
+        tnd_vec part[4] = {tnd_vec_set(START), tnd_vec_set(START), tnd_vec_set(START),             \
+                           tnd_vec_set(START)};                                                    \
+        float result = (START);                                                                    \
+        for (; n >= AT_ONCE; n -= AT_ONCE, values += AT_ONCE) {                                    \
+            for (int k = 0; k < 4; k++) {                                                          \
+                part[k] = tnd_vec_##COMBINE(part[k], tnd_vec_load(values + k * TND_VEC_LANES));    \
+            }                                                                                      \
+        }                                                                                          \
+        part[0] = tnd_vec_##COMBINE(tnd_vec_##COMBINE(part[0], part[1]),                           \
+                                    tnd_vec_##COMBINE(part[2], part[3]));                          \
+        tnd_vec_store(last, part[0]);                                                              \
+        for (int k = 0; k < TND_VEC_LANES; k++) {                                                  \
+            result = TND_ONE_##COMBINE(result, last[k]);                                           \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            result = TND_ONE_##COMBINE(result, values[i]);                                         \
+        }                                                                                          \
+        return result;                                                                             \
+    }
+#define TND_ONE_max(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define TND_ONE_min(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+EXTREME(run_largest, -INFINITY, max)
+EXTREME(run_smallest, INFINITY, min)
+
 #define TND_STRIP_KERNEL                                                                           \
     {                                                                                              \
-        run, {TND_CODE_FUNCTION_LIST(FUNCTION) TYPES_CAST}, {TYPES_LOAD},                          \
+        run, {TND_CODE_FUNCTION_LIST(FUNCTION) TYPES_CAST}, run_largest, run_smallest,             \
+            {TYPES_LOAD},                                                                          \
         {                                                                                          \
             TYPES_STORE                                                                            \
         }                                                                                          \

@@ -86,6 +86,15 @@ static double combine(int kind, double a, double b)
                                      : SMALLER(a, b);
 }
 
+static double reduce_row(int kind, const float *row, int64_t n, int64_t stride)
+{
+    const struct tnd_strip_kernel *kernel = tnd_strip_kernel(0);
+    if (stride == 1 && (kind == TND_REDUCE_MAX || kind == TND_REDUCE_MIN)) {
+        return (double)(kind == TND_REDUCE_MAX ? kernel->largest : kernel->smallest)(row, n);
+    }
+    return reducers[kind].row(row, n, stride);
+}
+
 static void reduce_unit(const struct reduce *reduce, const float *x, float *y, int n)
 {
     double sums[TND_LANES];
@@ -99,7 +108,7 @@ static void reduce_unit(const struct reduce *reduce, const float *x, float *y, i
     for (tnd_walk_begin(&walk, &inner.shape); !walk.is_done; tnd_walk_next(&walk)) {
         const float *row = tnd_walk_place(&walk, &inner);
         if (reduce->width == 1) {
-            const double part = reducers[reduce->kind].row(row, tnd_walk_row(&walk), stride);
+            const double part = reduce_row(reduce->kind, row, tnd_walk_row(&walk), stride);
             sums[0] = combine(reduce->kind, sums[0], part);
             continue;
         }

@@ -376,6 +376,78 @@ static enum tandem_status run_strips(const struct tnd_kernel_call *call,
     return TANDEM_OK;
 }
 
+/* ---- weights of whole networks, which are computed when a net is lowered ---- */
+
+/* Bytes as int32; false: they are none, or do not lie side by side. */
+static bool widen_bytes(const struct tnd_view *in, const struct tnd_array *out)
+{
+    int32_t *to = out->data;
+    if (out->type != TND_DTYPE_I32 || !tnd_view_has_no_gaps(in) ||
+        (in->type != TND_DTYPE_I8 && in->type != TND_DTYPE_U8)) {
+        return false;
+    }
+    for (int64_t i = 0; in->type == TND_DTYPE_I8 && i < out->n; i++) {
+        to[i] = ((const int8_t *)in->data)[i];
+    }
+    for (int64_t i = 0; in->type == TND_DTYPE_U8 && i < out->n; i++) {
+        to[i] = ((const uint8_t *)in->data)[i];
+    }
+    return true;
+}
+
+/* Values of 4 bytes in another order, by blocks that stay in the cache while they are read by
+ * columns; false: they are others. */
+static bool turn_words(const struct tnd_view *in, const struct tnd_array *out)
+{
+    enum { BLOCK = 32 };
+    const int last = in->shape.n - 1;
+    if (in->type != out->type || tnd_dtype_bytes(in->type) != 4 || last < 1 || out->n == 0) {
+        return false;
+    }
+    const int64_t rows = in->shape.dims[last - 1];
+    const int64_t columns = in->shape.dims[last];
+    struct tnd_dims outer = in->shape;
+    struct tnd_walk walk;
+    uint32_t *to = out->data;
+    outer.n = last;
+    outer.dims[last - 1] = 1; /* (a row of one value for each matrix) */
+    for (tnd_walk_begin(&walk, &outer); !walk.is_done; tnd_walk_next(&walk), to += rows * columns) {
+        const uint32_t *from = tnd_walk_place(&walk, in);
+        for (int64_t r0 = 0; r0 < rows; r0 += BLOCK) {
+            for (int64_t c0 = 0; c0 < columns; c0 += BLOCK) {
+                for (int64_t r = r0; r < r0 + BLOCK && r < rows; r++) {
+                    for (int64_t c = c0; c < c0 + BLOCK && c < columns; c++) {
+                        to[r * columns + c] =
+                            from[r * in->strides[last - 1] + c * in->strides[last]];
+                    }
+                }
+            }
+        }
+    }
+    return true;
+}
+
+/* int32 less one number; false: it is not that. */
+static bool subtract_number(const struct tnd_kernel_call *call)
+{
+    const struct tnd_view *a = &call->in[0];
+    const struct tnd_view *b = &call->in[1];
+    if (call->params->kind != TND_BINARY_SUB || a->type != TND_DTYPE_I32 ||
+        !tnd_view_has_no_gaps(a) || call->out->n == 0) {
+        return false;
+    }
+    for (int i = 0; i < b->shape.n; i++) {
+        if (b->shape.dims[i] > 1 && b->strides[i] != 0) {
+            return false;
+        }
+    }
+    const uint32_t less = *(const uint32_t *)b->data;
+    for (int64_t i = 0; i < call->out->n; i++) {
+        ((uint32_t *)call->out->data)[i] = ((const uint32_t *)a->data)[i] - less;
+    }
+    return true;
+}
+
 enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
 {
     const struct tnd_view *in = &call->in[0];
@@ -383,23 +455,17 @@ enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
     const struct tnd_strip_job job = tnd_strip_job_of(TND_NET_COPY, 0, in->type, out->type);
     const bool is_dense = tnd_view_has_no_gaps(in);
     const bool is_half = in->type == TND_DTYPE_F16 || in->type == TND_DTYPE_BF16;
+    if (widen_bytes(in, out)) {
+        return TANDEM_OK;
+    }
     if (is_dense && in->type == out->type) {
         memcpy(out->data, in->data, (size_t)out->n * tnd_dtype_bytes(in->type));
         return TANDEM_OK;
     }
-    if (is_dense && out->type == TND_DTYPE_I32 && in->type == TND_DTYPE_I8) {
-        for (int64_t i = 0; i < out->n; i++) {
-            ((int32_t *)out->data)[i] = ((const int8_t *)in->data)[i];
-        }
+    if (turn_words(in, out)) {
         return TANDEM_OK;
     }
-    if (is_dense && out->type == TND_DTYPE_I32 && in->type == TND_DTYPE_U8) {
-        for (int64_t i = 0; i < out->n; i++) {
-            ((int32_t *)out->data)[i] = ((const uint8_t *)in->data)[i];
-        }
-        return TANDEM_OK;
-    }
-    if (is_dense && is_half && out->type == TND_DTYPE_F32) { /* the weights of whole networks */
+    if (is_dense && is_half && out->type == TND_DTYPE_F32) {
         tnd_strip_kernel(0)->load[in->type](in->data, out->data, out->n);
         return TANDEM_OK;
     }
@@ -417,7 +483,7 @@ enum tandem_status tnd_kernel_binary(const struct tnd_kernel_call *call)
 {
     const struct tnd_strip_job job =
         tnd_strip_job_of(TND_NET_BINARY, call->params->kind, call->in[0].type, call->out->type);
-    return run_strips(call, &job);
+    return subtract_number(call) ? TANDEM_OK : run_strips(call, &job);
 }
 
 enum tandem_status tnd_kernel_select(const struct tnd_kernel_call *call)

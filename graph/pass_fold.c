@@ -8,8 +8,9 @@
 #include "graph/net_kernels.h"
 #include "graph/pass_internal.h"
 
-#define MAX_BYTES (16 << 20)
-#define MAX_WORK  ((int64_t)1 << 28) /* products of two numbers */
+#define WIDE_WEIGHTS 4096 /* values */
+#define MAX_BYTES    (16 << 20)
+#define MAX_WORK     ((int64_t)1 << 28) /* products of two numbers */
 
 static int64_t bytes_of(const struct tnd_net *net, int value)
 {
@@ -45,6 +46,16 @@ static int constant_of(struct tnd_net *to, const struct tnd_net_value *old)
     return value;
 }
 
+/* Weights of bytes as int32 are computed when they are packed (lower.c): until then they would take
+ * four times the memory. */
+static bool is_wide_weights(const struct tnd_net *to, const struct tnd_net_node *node,
+                            const struct tnd_net_value *result, const int *in)
+{
+    return node->op == TND_NET_CAST && result->type == TND_DTYPE_I32 &&
+           tnd_dtype_bytes(to->values[in[0]].type) == 1 &&
+           tnd_dims_values(&result->shape) >= WIDE_WEIGHTS;
+}
+
 int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
 {
     struct tnd_net *to = rewrite->to;
@@ -60,7 +71,7 @@ int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, 
             return TND_NET_NONE;
         }
     }
-    if (node->n_inputs == 0 ||
+    if (node->n_inputs == 0 || is_wide_weights(to, node, old, in) ||
         !pays(to, node, bytes_of(rewrite->from, node->output), tnd_dims_values(&old->shape), in)) {
         return TND_NET_NONE;
     }

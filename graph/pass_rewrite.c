@@ -111,10 +111,14 @@ static bool can_replace(const struct tnd_rewrite *rewrite, int result, int by)
 
 /* ---- values of the new net ---- */
 
+enum { MOST_HASHED = 4096 };
+
+/* (of the first ones alone: equal hashes are compared to the end) */
 static uint64_t hash_bytes(const void *bytes, size_t n)
 {
     const unsigned char *from = bytes;
     uint64_t hash = 0x9e3779b97f4a7c15U ^ n;
+    n = n < MOST_HASHED ? n : MOST_HASHED;
     for (size_t i = 0; i < n; i += 8) {
         uint64_t word = 0;
         memcpy(&word, from + i, n - i < 8 ? n - i : 8);

@@ -3,6 +3,7 @@
  * the operands keeps every value; the result is cast back only where somebody needs the narrow
  * type. One operation keeps its bits. Of several, the rounding to the narrow type in between, half
  * a unit in its last place, goes, and so does its overflow.
+ * The largest and smallest of small integers, in pools and reductions, are found as floats, too.
  *
  * A cast that the pass puts behind a node is marked (params.kind TND_CAST_MAY_GO); one that the
  * program asked for rounds for ever. */
@@ -70,6 +71,18 @@ static bool has_unrounded(struct tnd_net *net, const int *in, int n)
     return false;
 }
 
+/* Whether a node chooses among integers of 16 bits or less: floats are in the same order. */
+static bool is_choice(const struct tnd_net_node *node, enum tnd_dtype type)
+{
+    const enum tnd_dtype_kind kind = tnd_dtype_kind(type);
+    const bool is_small =
+        (kind == TND_KIND_SIGNED || kind == TND_KIND_UNSIGNED) && tnd_dtype_bytes(type) <= 2;
+    const int of = node->params.kind;
+    return is_small &&
+           ((node->op == TND_NET_POOL && of == TND_POOL_MAX) ||
+            (node->op == TND_NET_REDUCE && (of == TND_REDUCE_MAX || of == TND_REDUCE_MIN)));
+}
+
 static int rule_cast(struct tnd_net *to, const int *in, enum tnd_dtype type)
 {
     const int wide = is_half(to->values[in[0]].type) ? unrounded(to, in[0]) : TND_NET_NONE;
@@ -89,6 +102,13 @@ int tnd_pass_widen(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
     int wide[MOST];
     if (node->op == TND_NET_CAST) {
         return rule_cast(to, in, old->type);
+    }
+    if (is_choice(node, old->type)) {
+        const int wide_in = tnd_net_cast(to, in[0], TND_DTYPE_F32);
+        const struct tnd_dims out = old->shape;
+        return tnd_net_cast(
+            to, tnd_net_add(to, node->op, &node->params, &wide_in, 1, TND_DTYPE_F32, &out),
+            old->type);
     }
     for (int i = 0; i < node->n_inputs; i++) {
         has_half |= is_half(to->values[in[i]].type);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * Products of 8-bit integers by USDOT, whose first bytes count from 0. */
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#include <arm_neon.h>
+
+#define DOT(sum, w, x) vusdotq_s32(sum, x, w)
+#include "backends/cpu/arm/int8_dotprod.h"
+
+void tnd_fill_int8_i8mm(struct tnd_cpu_kernels *out)
+{
+    fill_int8(out);
+}
+#else
+typedef int tnd_no_int8_i8mm;
+#endif
