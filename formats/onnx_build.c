@@ -12,7 +12,7 @@
 #include "formats/onnx_op.h"
 
 #define OLDEST_OPSET 6
-#define NEWEST_OPSET 23
+#define NEWEST_OPSET 28
 #define MAX_OPERANDS 1024
 #define MAX_INNER                                                                                  \
     (1 << 17) /* nodes of all graphs inside nodes, once for each time they are built */

@@ -20,7 +20,7 @@ struct tnd_onnx_build_options {
     const struct tnd_array *const *arrays;
 };
 
-/** Builds the net of a model's main graph: opsets 6 to 23. Inputs and outputs of the net stand in
+/** Builds the net of a model's main graph: opsets 6 to 28. Inputs and outputs of the net stand in
  *  the order of the model; inputs with an initializer of the same name are constants. The model may
  *  be closed afterwards. The caller frees the net. Errors: FORMAT (the graph breaks a rule),
  *  UNSUPPORTED_BUILD (an operator, or a way to use it, that is not known: the message names

@@ -16,7 +16,7 @@ struct tnd_onnx_call {
     struct tnd_onnx_builder *builder;
     struct tnd_net *net;
     const struct tnd_onnx_node *node;
-    int64_t opset; /* of the model, 6 to 23 */
+    int64_t opset; /* of the model, 6 to 28 */
     int kind;      /* what the operator's row in its table says */
     int n_in;
     const int *in; /* values; TND_NET_NONE: left out */

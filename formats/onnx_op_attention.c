@@ -34,9 +34,13 @@ static int with_past(struct tnd_onnx_call *call, int past, int now)
     return tnd_net_concat(call->net, both, 2, 2);
 }
 
+/* Releases of onnx after 1.18 have changed what attention of opset 23 means; where a model may mean
+ * either it is refused. Newer opsets mean what the later releases say. */
+enum { CLEAR_OPSET = 24 };
+
 /* An operand as {batch, heads, rows, head}. Where the heads of 3 dimensions lie is said in two
- * ways: opset 23 of onnx 1.18 cuts {rows, heads * head} without turning it, later releases turn it.
- * Both are the same for one head and for one row; others are refused. */
+ * ways: onnx 1.18 cuts {rows, heads * head} without turning it, later releases turn it. Both are
+ * the same for one head and for one row. */
 static int with_heads(struct tnd_onnx_call *call, int x, int64_t heads)
 {
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
@@ -47,13 +51,28 @@ static int with_heads(struct tnd_onnx_call *call, int x, int64_t heads)
         return tnd_onnx_refuse(call, "an operand of %d dimensions and %lld heads", from.n,
                                (long long)heads);
     }
-    if (heads > 1 && from.dims[1] > 1) {
-        return tnd_onnx_refuse(call,
-                               "%lld heads in 3 dimensions: onnx has not settled where they lie",
+    if (heads > 1 && from.dims[1] > 1 && call->opset < CLEAR_OPSET) {
+        return tnd_onnx_refuse(call, "%lld heads in 3 dimensions: onnx leaves open where they lie",
                                (long long)heads);
     }
-    const struct tnd_dims to = {4, {from.dims[0], heads, from.dims[1], from.dims[2] / heads}};
-    return tnd_net_reshape(call->net, x, &to);
+    static const int turned[] = {0, 2, 1, 3};
+    const struct tnd_dims to = {4, {from.dims[0], from.dims[1], heads, from.dims[2] / heads}};
+    return tnd_net_permute(call->net, tnd_net_reshape(call->net, x, &to), turned);
+}
+
+/* Keys or values of fewer heads than queries: each serves a group of them, one after the other. */
+static int for_groups(struct tnd_onnx_call *call, int x, int64_t q_heads)
+{
+    const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
+    if (x == TND_NET_NONE || from.dims[1] == q_heads || from.dims[1] == 1) {
+        return x;
+    }
+    const struct tnd_dims split = {5, {from.dims[0], from.dims[1], 1, from.dims[2], from.dims[3]}};
+    struct tnd_dims wide = split;
+    const struct tnd_dims joined = {4, {from.dims[0], q_heads, from.dims[2], from.dims[3]}};
+    wide.dims[2] = q_heads / from.dims[1];
+    x = tnd_net_expand(call->net, tnd_net_reshape(call->net, x, &split), &wide);
+    return tnd_net_reshape(call->net, x, &joined);
 }
 
 static bool read_operands(struct tnd_onnx_call *call, struct attention *it)
@@ -68,10 +87,12 @@ static bool read_operands(struct tnd_onnx_call *call, struct attention *it)
     }
     const int64_t of_q = tnd_onnx_shape_of(call, it->q)->dims[1];
     const int64_t of_k = tnd_onnx_shape_of(call, it->k)->dims[1];
-    if (of_k != tnd_onnx_shape_of(call, it->v)->dims[1] || (of_q != of_k && of_k != 1)) {
+    const bool fits =
+        of_q == of_k || of_k == 1 || (call->opset >= CLEAR_OPSET && of_k > 0 && of_q % of_k == 0);
+    if (of_k != tnd_onnx_shape_of(call, it->v)->dims[1] || !fits) {
         (void)tnd_onnx_refuse(call,
                               "%lld heads of queries, %lld of keys: which ones belong "
-                              "together onnx has not settled",
+                              "together onnx leaves open",
                               (long long)of_q, (long long)of_k);
         return false;
     }
@@ -87,20 +108,31 @@ static int hide(struct tnd_onnx_call *call, int scores, int is_seen)
                           tnd_onnx_scalar(call, scores, -(double)INFINITY));
 }
 
+/* A row sees keys up to its own place, which is behind those of the past. */
+static int hide_later(struct tnd_onnx_call *call, int scores)
+{
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, scores);
+    const struct tnd_dims column = {2, {shape.dims[2], 1}};
+    const int past = tnd_onnx_in(call, 4);
+    int rows = tnd_net_reshape(call->net, tnd_onnx_counting(call, shape.dims[2]), &column);
+    if (past != TND_NET_NONE) {
+        const double n = (double)tnd_onnx_shape_of(call, past)->dims[2];
+        rows = tnd_onnx_with(call, TND_BINARY_ADD, rows, n);
+    }
+    return hide(call, scores,
+                bin(call, TND_BINARY_LESS_EQUAL, tnd_onnx_counting(call, shape.dims[3]), rows));
+}
+
 static int mask(struct tnd_onnx_call *call, int scores)
 {
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, scores);
     const bool is_causal = tnd_onnx_int(call, "is_causal", 0) != 0;
     int given = tnd_onnx_in(call, 3);
-    if (is_causal && given != TND_NET_NONE) {
+    if (is_causal && given != TND_NET_NONE && call->opset < CLEAR_OPSET) {
         return tnd_onnx_refuse(call, "is_causal beside a mask");
     }
     if (is_causal) {
-        const struct tnd_dims column = {2, {shape.dims[2], 1}};
-        const int rows =
-            tnd_net_reshape(call->net, tnd_onnx_counting(call, shape.dims[2]), &column);
-        return hide(call, scores,
-                    bin(call, TND_BINARY_LESS_EQUAL, tnd_onnx_counting(call, shape.dims[3]), rows));
+        scores = hide_later(call, scores);
     }
     if (given == TND_NET_NONE) {
         return scores;
@@ -129,22 +161,31 @@ static void score(struct tnd_onnx_call *call, struct attention *it)
     const double head = (double)tnd_onnx_shape_of(call, it->q)->dims[3];
     const double scale = tnd_onnx_has(call, "scale") ? (double)tnd_onnx_float(call, "scale", 1.0F)
                                                      : 1.0 / sqrt(head);
-    const int k = tnd_net_permute(net, tnd_onnx_wide(call, it->k), swap);
+    const int64_t heads = tnd_onnx_shape_of(call, it->q)->dims[1];
+    const int k = tnd_net_permute(net, tnd_onnx_wide(call, for_groups(call, it->k, heads)), swap);
     int x = tnd_onnx_with(call, TND_BINARY_MUL, tnd_onnx_wide(call, it->q), sqrt(scale));
     x = tnd_net_matmul(net, x, tnd_onnx_with(call, TND_BINARY_MUL, k, sqrt(scale)));
     it->shown = x;
-    x = mask(call, x);
-    it->shown = mode == 1 ? x : it->shown;
     if (softcap > 0.0) {
         x = tnd_net_unary(net, TND_UNARY_TANH, tnd_onnx_with(call, TND_BINARY_DIV, x, softcap));
         x = tnd_onnx_with(call, TND_BINARY_MUL, x, softcap);
     }
+    it->shown = mode == 1 ? x : it->shown;
+    x = mask(call, x);
     it->shown = mode == 2 ? x : it->shown;
     x = x == TND_NET_NONE ? x : softmax(call, x);
     it->shown = mode == 3 ? x : it->shown;
     it->scores = x;
-    if (mode < 0 || mode > 3) {
-        (void)tnd_onnx_refuse(call, "qk_matmul_output_mode %lld", (long long)mode);
+    const bool has_mask =
+        tnd_onnx_in(call, 3) != TND_NET_NONE || tnd_onnx_int(call, "is_causal", 0) != 0;
+    const bool is_open = call->opset < CLEAR_OPSET && call->n_out > 3 && has_mask &&
+                         (mode == 1 || (mode == 2 && softcap > 0.0));
+    if (mode < 0 || mode > 3 || is_open) {
+        (void)tnd_onnx_refuse(call,
+                              is_open ? "qk_matmul_output_mode %lld beside a mask: onnx "
+                                        "leaves open what it shows"
+                                      : "qk_matmul_output_mode %lld",
+                              (long long)mode);
     }
 }
 
@@ -174,7 +215,9 @@ static void build_attention(struct tnd_onnx_call *call)
     }
     const enum tnd_dtype type = tnd_onnx_type_of(call, it.q);
     score(call, &it);
-    int y = tnd_net_matmul(call->net, it.scores, tnd_onnx_wide(call, it.v));
+    const int64_t heads = tnd_onnx_shape_of(call, it.q)->dims[1];
+    int y =
+        tnd_net_matmul(call->net, it.scores, tnd_onnx_wide(call, for_groups(call, it.v, heads)));
     y = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0))->n == 3 ? joined_heads(call, y) : y;
     const int results[] = {tnd_net_cast(call->net, y, type), it.k, it.v,
                            tnd_net_cast(call->net, it.shown, type)};

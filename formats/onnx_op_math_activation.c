@@ -210,6 +210,13 @@ static void build_shrink(struct tnd_onnx_call *call)
     give(call, choose(call, wide, lambd, plus(call, wide, -bias), below));
 }
 
+static void build_swish(struct tnd_onnx_call *call)
+{
+    const int x = operand(call);
+    const double alpha = (double)tnd_onnx_float(call, "alpha", 1.0F);
+    give(call, mul(call, x, tnd_onnx_apply(call, "Sigmoid", NULL, 0, times(call, x, alpha))));
+}
+
 const struct tnd_onnx_op tnd_onnx_activation[] = {
     {"Relu", build_relu, 0, "1"},
     {"LeakyRelu", build_leaky_relu, 0, "1"},
@@ -219,6 +226,7 @@ const struct tnd_onnx_op tnd_onnx_activation[] = {
     {"Celu", build_celu, 0, "1"},
     {"Selu", build_selu, 0, "1"},
     {"Sigmoid", build_sigmoid, 0, "1"},
+    {"Swish", build_swish, 0, "1"},
     {"HardSigmoid", build_hard_sigmoid, 0, "1"},
     {"HardSwish", build_hard_swish, 0, "1"},
     {"Softplus", build_softplus, 0, "1"},

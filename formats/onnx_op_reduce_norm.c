@@ -266,7 +266,10 @@ static void build_lp_norm(struct tnd_onnx_call *call)
         p == 1 ? tnd_net_unary(call->net, TND_UNARY_ABS, x) : bin(call, TND_BINARY_MUL, x, x);
     const int sum = tnd_net_reduce(call->net, TND_REDUCE_SUM, size, 1U << axis);
     const int norm = p == 1 ? sum : tnd_net_unary(call->net, TND_UNARY_SQRT, sum);
-    give(call, bin(call, TND_BINARY_DIV, x, norm));
+    const int is_zero = bin(call, TND_BINARY_EQUAL, norm, tnd_onnx_scalar(call, norm, 0.0));
+    /* zeros stay zeros */
+    give(call, bin(call, TND_BINARY_DIV, x,
+                   tnd_net_select(call->net, is_zero, tnd_onnx_scalar(call, norm, 1.0), norm)));
 }
 
 /* Divided by a power of the sum of squares of `size` channels around. */

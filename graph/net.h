@@ -95,9 +95,9 @@ enum tnd_binary {
     TND_BINARY_AND, /* of bits, as the next three */
     TND_BINARY_OR,
     TND_BINARY_XOR,
-    TND_BINARY_SHIFT_LEFT, /* by the number of bits or more: 0 */
-    TND_BINARY_SHIFT_RIGHT,
-    TND_BINARY_EQUAL, /* to bool, as the next two */
+    TND_BINARY_SHIFT_LEFT,  /* by the number of bits or more: 0 */
+    TND_BINARY_SHIFT_RIGHT, /* likewise; of negative numbers: -1 */
+    TND_BINARY_EQUAL,       /* to bool, as the next two */
     TND_BINARY_LESS,
     TND_BINARY_LESS_EQUAL
 };

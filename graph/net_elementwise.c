@@ -239,7 +239,7 @@ static int64_t binary_i64(enum tnd_binary kind, int64_t a, int64_t b, unsigned b
     case TND_BINARY_MIN:
         return a < b ? a : b;
     case TND_BINARY_SHIFT_RIGHT: /* the sign comes after */
-        return (uint64_t)b >= bits ? 0 : a < 0 ? ~(~a >> b) : a >> b;
+        return (uint64_t)b >= bits ? (a < 0 ? -1 : 0) : a < 0 ? ~(~a >> b) : a >> b;
     default:
         return (int64_t)binary_bits(kind, (uint64_t)a, (uint64_t)b, bits);
     }

@@ -131,13 +131,9 @@ static bool kernels_of(int i, struct tnd_cpu_kernels *out, const char **name)
         return false;
     }
     if (i == n - 1) {
-#if defined(__x86_64__)
         tnd_cpu_kernels_for(0, out);
         tnd_fill_tiles_emulated(out);
         return true;
-#else
-        return false;
-#endif
     }
     const uint32_t features = tnd_cpu_mask(tnd_cpu_features_all(), names[i]);
     tnd_cpu_kernels_for(features, out);

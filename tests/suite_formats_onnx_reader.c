@@ -168,9 +168,9 @@ static void broken_types_nodes_and_attributes_are_refused(void)
 static void graphs_that_break_a_rule_are_refused_by_name(void)
 {
     static const struct row rows[] = {
-        {"1:8 7:{}", TANDEM_E_UNSUPPORTED_BUILD, "opset 0, expected 6 to 23"},
-        {"1:8 8:{2:24} 7:{}", TANDEM_E_UNSUPPORTED_BUILD, "opset 24, expected 6 to 23"},
-        {"1:8 8:{2:-1} 7:{}", TANDEM_E_UNSUPPORTED_BUILD, "opset -1, expected 6 to 23"},
+        {"1:8 7:{}", TANDEM_E_UNSUPPORTED_BUILD, "opset 0, expected 6 to 28"},
+        {"1:8 8:{2:29} 7:{}", TANDEM_E_UNSUPPORTED_BUILD, "opset 29, expected 6 to 28"},
+        {"1:8 8:{2:-1} 7:{}", TANDEM_E_UNSUPPORTED_BUILD, "opset -1, expected 6 to 28"},
         {"1:8 8:{1:'other' 2:17} 7:{}", TANDEM_E_UNSUPPORTED_BUILD, "opset 0, expected"},
         {MODEL("15:{}"), TANDEM_E_UNSUPPORTED_BUILD, "has 1 sparse initializers, expected dense"},
         {MODEL(RELU), TANDEM_E_FORMAT,

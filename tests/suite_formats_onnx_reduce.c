@@ -136,6 +136,7 @@ static const struct onnx_case norms[] = {
     {"MeanVarianceNormalization", 13, "axes=[0]", {"float32[2] 1 3"}, {"float32[2] -1 1"}},
     {"LpNormalization", 7, "", {"float32[2] 3 4"}, {"float32[2] 0.6 0.8"}},
     {"LpNormalization", 7, "p=1", {"float32[2] 3 -1"}, {"float32[2] 0.75 -0.25"}},
+    {"LpNormalization", 7, "", {"float32[2] 0 0"}, {"float32[2] 0 0"}},
     {"LpNormalization", 7, "p=3", {"float32[2] 3 -1"}, {"!p is 3"}},
     {"LRN",
      13,

@@ -145,6 +145,8 @@ static void shifts_by_the_width_or_more_leave_nothing(void)
     }
     CU_ASSERT_EQUAL(binary_of(TND_DTYPE_I8, TND_BINARY_SHIFT_RIGHT, -8, 1), -4);
     CU_ASSERT_EQUAL(binary_of(TND_DTYPE_I64, TND_BINARY_SHIFT_RIGHT, -8, 1), -4);
+    CU_ASSERT_EQUAL(binary_of(TND_DTYPE_I32, TND_BINARY_SHIFT_RIGHT, -8, 32), -1);
+    CU_ASSERT_EQUAL(binary_of(TND_DTYPE_I8, TND_BINARY_SHIFT_RIGHT, -8, -1), -1);
     CU_ASSERT_EQUAL(binary_of(TND_DTYPE_I32, TND_BINARY_SHIFT_LEFT, 1, -1), 0);
 }
 

@@ -64,7 +64,7 @@ struct tandem_onnx_options {
     {                                                                                              \
         sizeof(struct tandem_onnx_options), NULL, 0, NULL, 0                                       \
     }
-/** The net of a model's main graph: opsets 6 to 23. Inputs and outputs stand in the model's order.
+/** The net of a model's main graph: opsets 6 to 28. Inputs and outputs stand in the model's order.
  *  `options` may be NULL. The caller owns the net. One thread at a time a model. Errors: ABI,
  *  FORMAT (the graph breaks a rule), UNSUPPORTED_BUILD (the message names operator, version and
  *  node), SHAPE, TYPE, ARGUMENT (NULL, a dimension without extent), MEMORY, OVERFLOW. */

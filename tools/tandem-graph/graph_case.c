@@ -10,8 +10,10 @@
 #include "tools/tandem-graph/graph_cli.h"
 
 #define MAX_PATH_BYTES 4096
-#define RTOL           1e-3        /* of floats; other types must be equal */
-#define RTOL_BF16      (1.0 / 128) /* one step: onnx's files are cut there, not rounded */
+#define RTOL           1e-3 /* of floats; other types must be equal */
+/* Two steps: files have what was rounded after each operation of a function, or cut. */
+#define RTOL_F16       (2.0 / 1024)
+#define RTOL_BF16      (2.0 / 128)
 #define ATOL           1e-7
 
 /* Reads one tensor. Of another kind (a sequence, a map) than a tensor it is no tensor: refused. */
@@ -70,7 +72,9 @@ static bool is_close(const struct tnd_array *got, const struct tnd_array *want, 
     }
     const double x = tnd_array_number(got, i);
     const double y = tnd_array_number(want, i);
-    const double rtol = want->type == TND_DTYPE_BF16 ? RTOL_BF16 : RTOL;
+    const double rtol = want->type == TND_DTYPE_BF16  ? RTOL_BF16
+                        : want->type == TND_DTYPE_F16 ? RTOL_F16
+                                                      : RTOL;
     return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= ATOL + rtol * fabs(y);
 }
 

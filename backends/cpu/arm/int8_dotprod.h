@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Products of 8-bit integers for ARM CPUs with dot products of bytes: a tile is 4 rows by a panel.
- * A file that includes it defines DOT(sum, w, x), for bytes of x that count from 0, or, where the
- * instruction takes signed ones alone, DOT_IS_SIGNED: 128 is taken off x, and added for all of w. */
-#ifndef TND_INT8_DOTPROD_H
-#define TND_INT8_DOTPROD_H
-
-#include <arm_neon.h>
-
+ * A file that includes it includes arm_neon.h and defines DOT(sum, w, x), for bytes of x that count
+ * from 0, or, where the instruction takes signed ones alone, DOT_IS_SIGNED: 128 is taken off x, and
+ * added for all of w. */
 #include "backends/cpu/kernels/int8_lanes.h"
 
 enum { ROWS = 4, VECTORS = 4 }; /* vectors of 4 filters */
@@ -53,36 +49,13 @@ TND_INLINE void multiply_rows(const struct tnd_int8_tile *tile, const int rows, 
     }
 }
 
+INT8_ROWS(1)
+INT8_ROWS(2)
+INT8_ROWS(3)
+INT8_ROWS(4)
+
 static void multiply(const struct tnd_int8_tile *tile)
 {
-    for (int panel = 0; panel < tile->n_panels; panel++) {
-        const int8_t *w = tile->w + panel * tile->w_panel;
-        int32_t *sums = tile->sums + panel * PANEL;
-        switch (tile->n_rows) {
-        case 1:
-            multiply_rows(tile, 1, w, sums);
-            break;
-        case 2:
-            multiply_rows(tile, 2, w, sums);
-            break;
-        case 3:
-            multiply_rows(tile, 3, w, sums);
-            break;
-        default:
-            multiply_rows(tile, ROWS, w, sums);
-            break;
-        }
-    }
+    static int8_rows_fn *const by_rows[ROWS] = {rows_1, rows_2, rows_3, rows_4};
+    int8_by_panel(tile, by_rows);
 }
-
-static void fill_int8(struct tnd_cpu_kernels *out)
-{
-    out->int8 = (struct tnd_int8_kernels){.rows = ROWS,
-                                          .panels = TND_INT8_PANELS,
-                                          .step = 4,
-                                          .multiply = multiply,
-                                          .finish = int8_finish,
-                                          .depth = int8_depth};
-}
-
-#endif

@@ -120,4 +120,31 @@ static inline void int8_depth(const struct tnd_int8_depth *depth)
     }
 }
 
+/* ---- kernels whose tiles have one panel ---- */
+
+typedef void int8_rows_fn(const struct tnd_int8_tile *tile, const int8_t *w, int32_t *sums);
+
+/* multiply_rows for a number of rows that is known when it is compiled. */
+#define INT8_ROWS(n)                                                                               \
+    static void rows_##n(const struct tnd_int8_tile *tile, const int8_t *w, int32_t *sums)         \
+    {                                                                                              \
+        multiply_rows(tile, n, w, sums);                                                           \
+    }
+
+static inline void int8_by_panel(const struct tnd_int8_tile *tile, int8_rows_fn *const *by_rows)
+{
+    for (int panel = 0; panel < tile->n_panels; panel++) {
+        by_rows[tile->n_rows - 1](tile, tile->w + panel * tile->w_panel,
+                                  tile->sums + panel * PANEL);
+    }
+}
+
+/* The table of kernels that read rows by 4 bytes, with what follows as above. */
+#define INT8_KERNELS(n_rows, function)                                                             \
+    (struct tnd_int8_kernels)                                                                      \
+    {                                                                                              \
+        .rows = (n_rows), .panels = TND_INT8_PANELS, .step = 4, .multiply = (function),            \
+        .finish = int8_finish, .depth = int8_depth                                                 \
+    }
+
 #endif

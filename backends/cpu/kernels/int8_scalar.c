@@ -22,10 +22,5 @@ static void multiply(const struct tnd_int8_tile *tile)
 
 void tnd_fill_int8_scalar(struct tnd_cpu_kernels *out)
 {
-    out->int8 = (struct tnd_int8_kernels){.rows = 8,
-                                          .panels = TND_INT8_PANELS,
-                                          .step = 4,
-                                          .multiply = multiply,
-                                          .finish = int8_finish,
-                                          .depth = int8_depth};
+    out->int8 = INT8_KERNELS(8, multiply);
 }

@@ -54,27 +54,18 @@ TND_INLINE void multiply_rows(const struct tnd_int8_tile *tile, const int rows, 
     }
 }
 
+INT8_ROWS(1)
+INT8_ROWS(2)
+
 static void multiply(const struct tnd_int8_tile *tile)
 {
-    for (int panel = 0; panel < tile->n_panels; panel++) {
-        const int8_t *w = tile->w + panel * tile->w_panel;
-        int32_t *sums = tile->sums + panel * PANEL;
-        if (tile->n_rows == 2) {
-            multiply_rows(tile, 2, w, sums);
-        } else {
-            multiply_rows(tile, 1, w, sums);
-        }
-    }
+    static int8_rows_fn *const by_rows[ROWS] = {rows_1, rows_2};
+    int8_by_panel(tile, by_rows);
 }
 
 void tnd_fill_int8_avx2(struct tnd_cpu_kernels *out)
 {
-    out->int8 = (struct tnd_int8_kernels){.rows = ROWS,
-                                          .panels = TND_INT8_PANELS,
-                                          .step = 4,
-                                          .multiply = multiply,
-                                          .finish = int8_finish,
-                                          .depth = int8_depth};
+    out->int8 = INT8_KERNELS(ROWS, multiply);
 }
 #else
 typedef int tnd_no_int8_avx2;

@@ -203,12 +203,9 @@ static void depth_bytes(const struct tnd_int8_depth *depth)
 
 void tnd_fill_int8_vnni(struct tnd_cpu_kernels *out)
 {
-    out->int8 = (struct tnd_int8_kernels){.rows = ROWS,
-                                          .panels = TND_INT8_PANELS,
-                                          .step = 4,
-                                          .multiply = multiply,
-                                          .finish = finish_rows,
-                                          .depth = depth_bytes};
+    out->int8 = INT8_KERNELS(ROWS, multiply);
+    out->int8.finish = finish_rows;
+    out->int8.depth = depth_bytes;
 }
 #else
 typedef int tnd_no_int8_vnni;
