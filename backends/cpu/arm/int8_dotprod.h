@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Products of 8-bit integers for ARM CPUs with dot products of bytes: a tile is 4 rows by a panel.
- * A file that includes it includes arm_neon.h and defines DOT(sum, w, x), for bytes of x that count
+ * A file that includes it has <arm_neon.h> and defines DOT(sum, w, x), for bytes of x that count
  * from 0, or, where the instruction takes signed ones alone, DOT_IS_SIGNED: 128 is taken off x, and
  * added for all of w. */
 #include "backends/cpu/kernels/int8_lanes.h"
