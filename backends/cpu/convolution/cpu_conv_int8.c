@@ -187,6 +187,27 @@ static void read_parameters(const struct run *run, int64_t first, int n, struct 
     }
 }
 
+/* What follows sums of some filters; rows and results are set for each tile. */
+static struct tnd_int8_finish finish_of(const struct run *run, const struct parameters *of,
+                                        const int32_t *sums, int sums_stride, int64_t n_filters)
+{
+    return (struct tnd_int8_finish){.sums = sums,
+                                    .sums_stride = sums_stride,
+                                    .n_filters = (int)n_filters,
+                                    .conv = run->conv,
+                                    .zero_w = of->zero_w,
+                                    .base = of->base,
+                                    .scale = of->scale,
+                                    .offset = of->offset,
+                                    .y_stride = run->conv->filters};
+}
+
+static void *result_at(const struct run *run, int64_t place, int64_t filter)
+{
+    const int64_t bytes = run->conv->result >= TND_INT8_S8 ? 1 : 4;
+    return (char *)run->node->data + (place * run->conv->filters + filter) * bytes;
+}
+
 static int32_t sum_row(const uint8_t *row, int64_t n)
 {
     uint32_t sum[TND_INT8_PANEL] = {0};
@@ -205,14 +226,42 @@ static int32_t sum_row(const uint8_t *row, int64_t n)
     return (int32_t)sum[0];
 }
 
-/* Some places of a group, from panel `first_panel` to `last_panel` - 1 of it. */
-static void run_block(const struct run *run, int64_t group, int64_t first, int64_t n,
-                      int64_t first_panel, int64_t last_panel)
+/* Rows of x by some panels of a group; `x_sums`: of the rows, or NULL. */
+static void run_panels(const struct run *run, int64_t group, int64_t panel, int n_panels,
+                       const uint8_t *x, const int32_t *x_sums, int64_t first, int64_t n)
 {
     const struct tnd_int8_kernels *kernels = run->kernels;
     const int64_t panel_bytes = up(run->k, TND_INT8_STEP) * TND_INT8_PANEL;
-    const size_t value = run->conv->result >= TND_INT8_S8 ? 1 : 4;
+    const int64_t padded = group * run->group_panels + panel;
+    const int64_t filter = panel * TND_INT8_PANEL;
     int32_t sums[TND_INT8_ROWS * TND_INT8_TILE];
+    struct parameters of;
+    read_parameters(run, padded * TND_INT8_PANEL, n_panels * TND_INT8_PANEL, &of);
+    struct tnd_int8_finish finish =
+        finish_of(run, &of, sums, TND_INT8_TILE,
+                  tnd_min(run->group_filters - filter, n_panels * TND_INT8_PANEL));
+    struct tnd_int8_tile tile = {.x_stride = run->row,
+                                 .w =
+                                     (const int8_t *)run->node->src[1]->data + padded * panel_bytes,
+                                 .w_panel = panel_bytes,
+                                 .n_panels = n_panels,
+                                 .k = up(run->k, kernels->step),
+                                 .sums = sums};
+    for (int64_t at = 0; at < n; at += kernels->rows) {
+        tile.x = x + at * run->row;
+        tile.n_rows = finish.n_rows = (int)tnd_min(n - at, kernels->rows);
+        kernels->multiply(&tile);
+        finish.x_sums = x_sums != NULL ? x_sums + at : NULL;
+        finish.y = result_at(run, first + at, group * run->group_filters + filter);
+        kernels->finish(&finish);
+    }
+}
+
+/* Some places of a group, from panel `begin` to `end` - 1 of it. */
+static void run_block(const struct run *run, int64_t group, int64_t first, int64_t n, int64_t begin,
+                      int64_t end)
+{
+    const struct tnd_int8_kernels *kernels = run->kernels;
     int32_t x_sums[BLOCK_ROWS];
     const bool in_place = run->in_place && (kernels->begin == NULL || n % kernels->rows == 0);
     const uint8_t *x = in_place ? run->x + first * run->row : run->rows;
@@ -222,42 +271,9 @@ static void run_block(const struct run *run, int64_t group, int64_t first, int64
     for (int64_t i = 0; run->conv->has_zero_w && i < n; i++) {
         x_sums[i] = sum_row(x + i * run->row, run->k);
     }
-    for (int64_t panel = first_panel; panel < last_panel; panel += kernels->panels) {
-        const int n_panels =
-            (int)(last_panel - panel < kernels->panels ? last_panel - panel : kernels->panels);
-        const int64_t filter = panel * TND_INT8_PANEL;
-        const int64_t left = run->group_filters - filter;
-        const int64_t padded = group * run->group_panels + panel;
-        struct parameters of;
-        read_parameters(run, padded * TND_INT8_PANEL, n_panels * TND_INT8_PANEL, &of);
-        struct tnd_int8_finish finish = {
-            .sums = sums,
-            .sums_stride = TND_INT8_TILE,
-            .n_filters = (int)(left < n_panels * TND_INT8_PANEL ? left : n_panels * TND_INT8_PANEL),
-            .conv = run->conv,
-            .zero_w = of.zero_w,
-            .base = of.base,
-            .scale = of.scale,
-            .offset = of.offset,
-            .y_stride = run->conv->filters};
-        struct tnd_int8_tile tile = {.x_stride = run->row,
-                                     .w = (const int8_t *)run->node->src[1]->data +
-                                          padded * panel_bytes,
-                                     .w_panel = panel_bytes,
-                                     .n_panels = n_panels,
-                                     .k = up(run->k, kernels->step),
-                                     .sums = sums};
-        for (int64_t at = 0; at < n; at += kernels->rows) {
-            tile.x = x + at * run->row;
-            tile.n_rows = (int)(n - at < kernels->rows ? n - at : kernels->rows);
-            kernels->multiply(&tile);
-            finish.n_rows = tile.n_rows;
-            finish.x_sums = run->conv->has_zero_w ? x_sums + at : NULL;
-            finish.y = (char *)run->node->data + (size_t)((first + at) * run->conv->filters +
-                                                          group * run->group_filters + filter) *
-                                                     value;
-            kernels->finish(&finish);
-        }
+    for (int64_t panel = begin; panel < end; panel += kernels->panels) {
+        run_panels(run, group, panel, (int)tnd_min(end - panel, kernels->panels), x,
+                   run->conv->has_zero_w ? x_sums : NULL, first, n);
     }
 }
 
@@ -312,7 +328,6 @@ static void find_rows(const struct run *run, int64_t first, int n, const uint8_t
 static void depth_places(const struct run *run, int64_t first, int n, const uint8_t *const *rows)
 {
     const struct tnd_conv_int8 *conv = run->conv;
-    const int64_t value = conv->result >= TND_INT8_S8 ? 1 : 4;
     const float *w = run->node->src[1]->data;
     const int8_t *bytes = (const int8_t *)(w + tnd_int8_padded_filters(conv) * run->k);
     int32_t sums[TND_INT8_PLACES * TND_INT8_DEPTH];
@@ -330,18 +345,9 @@ static void depth_places(const struct run *run, int64_t first, int n, const uint
                                              .sums = sums};
         struct parameters of;
         read_parameters(run, c, (int)up(n_channels, TND_INT8_PANEL), &of);
-        const struct tnd_int8_finish finish = {.sums = sums,
-                                               .sums_stride = TND_INT8_DEPTH,
-                                               .n_rows = n,
-                                               .n_filters = n_channels,
-                                               .conv = conv,
-                                               .zero_w = of.zero_w,
-                                               .base = of.base,
-                                               .scale = of.scale,
-                                               .offset = of.offset,
-                                               .y = (char *)run->node->data +
-                                                    (first * conv->channels + c) * value,
-                                               .y_stride = conv->channels};
+        struct tnd_int8_finish finish = finish_of(run, &of, sums, TND_INT8_DEPTH, n_channels);
+        finish.n_rows = n;
+        finish.y = result_at(run, first, c);
         run->kernels->depth(&depth);
         run->kernels->finish(&finish);
     }
