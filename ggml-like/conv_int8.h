@@ -28,8 +28,9 @@ enum {
 enum tnd_int8_result {
     TND_INT8_I32, /* sum + bias */
     TND_INT8_F32, /* (sum + bias) * scale + offset, between low and high */
-    TND_INT8_S8,  /* the same to the nearest integer, ties to even, plus zero_y */
-    TND_INT8_U8
+    TND_INT8_S8,  /* the same to the nearest integer, ties to even, plus zero_y: bounds keep it in
+                     int8_t */
+    TND_INT8_U8   /* in uint8_t */
 };
 
 /** Of each filter, and of those that fill up a panel (zeros). */
@@ -52,7 +53,7 @@ struct tnd_conv_int8 {
     int32_t zero_x;  /* where it is known */
     enum tnd_int8_result result;
     int32_t zero_y;
-    float low, high; /* of TND_INT8_S8 and U8: before zero_y is added */
+    float low, high; /* bounds of (sum + bias) * scale + offset; infinite: there are none */
 };
 
 /** One filter a channel. */
@@ -69,7 +70,7 @@ int64_t tnd_int8_padded_filters(const struct tnd_conv_int8 *conv);
 /** Bytes of the packed weights. */
 int64_t tnd_int8_weight_bytes(const struct tnd_conv_int8 *conv);
 
-/** Whether weights can be packed. */
+/** Whether tnd_int8_pack can pack weights. */
 bool tnd_int8_fits(const struct tnd_conv_int8 *conv, const int32_t *w);
 /** Packs weights {filters, channels / groups, taps..}, zero points taken off. `out` has
  *  tnd_int8_weight_bytes bytes; zero_w and sum_w are written to `filters`, has_zero_w and has_bytes

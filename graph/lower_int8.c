@@ -171,7 +171,7 @@ static struct tnd_int8_filter *filter_at(const struct ending *e, int64_t f)
     return &e->filters[f / e->of_group * e->padded + f % e->of_group];
 }
 
-/* Value of a constant operand for filter `f`; false: it is none, or differs within a filter. */
+/* Whether an operand is constant, and one value for each filter. */
 static bool is_by_filter(const struct ending *e, const struct tnd_operand *in)
 {
     const struct tnd_view *v = &in->view;
@@ -196,7 +196,8 @@ static bool is_same_for_all(const struct ending *e, const struct tnd_operand *in
     return e->n_filters == 1 || in->view.strides[e->axis] == 0;
 }
 
-/* y * c, or y / c; bounds go with it where c is one positive number. */
+/* y * c, or y / c; bounds go with it where c is one positive number. What is not finite stays with
+ * the program: bounds would hide that it makes NaN. */
 static bool follow_scale(struct ending *e, const struct tnd_operand *in, bool divides)
 {
     const bool has_bounds = isfinite(e->conv->low) || isfinite(e->conv->high);
@@ -208,6 +209,9 @@ static bool follow_scale(struct ending *e, const struct tnd_operand *in, bool di
         const double c = divides ? 1.0 / value_at(e, in, f) : value_at(e, in, f);
         filter->scale = (float)((double)filter->scale * c);
         filter->offset = (float)((double)filter->offset * c);
+        if (!isfinite(filter->scale) || !isfinite(filter->offset)) {
+            return false;
+        }
     }
     const double c = divides ? 1.0 / value_at(e, in, 0) : value_at(e, in, 0);
     e->conv->low = isfinite(e->conv->low) ? (float)((double)e->conv->low * c) : e->conv->low;
@@ -225,6 +229,9 @@ static bool follow_sum(struct ending *e, const struct tnd_operand *in, double si
         const double c = sign * value_at(e, in, f);
         if (e->is_float) {
             filter->offset = (float)((double)filter->offset + c);
+            if (!isfinite(filter->offset)) {
+                return false;
+            }
         } else {
             filter->bias = (int32_t)((uint32_t)filter->bias + (uint32_t)(int32_t)c);
         }
@@ -235,8 +242,8 @@ static bool follow_sum(struct ending *e, const struct tnd_operand *in, double si
 static bool follow_bound(struct ending *e, const struct tnd_operand *in, bool is_low)
 {
     const float c = (float)value_at(e, in, 0) - (e->is_rounded ? (float)e->conv->zero_y : 0);
-    if (!is_same_for_all(e, in) || !(fabsf(c) < INFINITY)) {
-        return false;
+    if (!is_same_for_all(e, in) || !isfinite(c) || (e->is_rounded && c != floorf(c))) {
+        return false; /* (the node bounds before it rounds: the same for integers alone) */
     }
     if (is_low) {
         e->conv->low = c > e->conv->low ? c : e->conv->low;

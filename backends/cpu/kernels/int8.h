@@ -53,7 +53,7 @@ struct tnd_int8_depth {
 
 struct tnd_int8_kernels {
     int rows, panels; /* of a tile, at most */
-    int step; /* values of k that are read together; rows of x are that long and aligned so */
+    int step;         /* values of k that are read together: rows are filled up to a multiple */
     void (*multiply)(const struct tnd_int8_tile *tile);
     void (*finish)(const struct tnd_int8_finish *finish);
     void (*depth)(const struct tnd_int8_depth *depth);
