@@ -442,9 +442,10 @@ static enum tandem_status lower_concat(struct tnd_lowering *l, const struct tnd_
 enum tandem_status tnd_lower_node(struct tnd_lowering *l, const struct tnd_net_node *node)
 {
     bool done = false;
-    if (l->int8[node - l->net->nodes].is_one) {
-        TND_TRY(tnd_lower_sums(l, node, &done));
-    } else if (node->op == TND_NET_CONTRACT) {
+    if (l->int8[node - l->net->nodes].is_found) {
+        return tnd_lower_sums(l, node);
+    }
+    if (node->op == TND_NET_CONTRACT) {
         TND_TRY(tnd_lower_contract(l, node, &done));
     } else if (node->op == TND_NET_CONV) {
         TND_TRY(tnd_lower_conv(l, node, &done));

@@ -103,11 +103,10 @@ static bool is_read_whole(const struct tnd_lowering *l, int value)
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, value);
     const int node = tnd_net_value(l->net, v->base)->node;
-    const struct tnd_view view = {.shape = v->shape};
-    struct tnd_view whole = view;
+    struct tnd_view whole = {.shape = v->shape};
     memcpy(whole.strides, v->strides, sizeof(whole.strides));
     return v->base == value ||
-           (node >= 0 && l->int8[node].is_one && l->net->nodes[node].op == TND_NET_CONTRACT &&
+           (node >= 0 && l->int8[node].is_found && l->net->nodes[node].op == TND_NET_CONTRACT &&
             v->offset == 0 && tnd_view_has_no_gaps(&whole) &&
             tnd_dims_values(&v->shape) == tnd_dims_values(&tnd_net_value(l->net, v->base)->shape));
 }
@@ -212,7 +211,7 @@ static void find_tail(struct tnd_lowering *l, int group)
         const struct tnd_net_value *v = tnd_net_value(l->net, reads.values[i]);
         const int made = tnd_net_value(l->net, v->base)->node;
         is_f32 = is_f32 && v->type == TND_DTYPE_F32;
-        if (made > sums && l->int8[made].is_one && l->values[v->base].group == group &&
+        if (made > sums && l->int8[made].is_found && l->values[v->base].group == group &&
             tnd_dims_is_equal(&v->shape, &result->shape)) {
             sums = made;
         }
@@ -284,7 +283,7 @@ static enum tandem_status lower_tail(struct tnd_lowering *l, int tail, int group
         epilogue_operands(l, reads, self, &tnd_net_value(l->net, output)->shape, epilogue, &fits));
     write_program(l, group, reads, steps, &epilogue->fuse);
     epilogue->matrix.self = self;
-    l->epilogue = fits || l->int8[tail].is_one ? epilogue : NULL;
+    l->epilogue = fits || l->int8[tail].is_found ? epilogue : NULL;
     TND_TRY(tnd_lower_node(l, node));
     l->epilogue = NULL;
     *done = epilogue->is_taken;

@@ -6,18 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/tnd_assert.h"
-#include "ggml-like/conv_int8.h"
 #include "graph/lower_internal.h"
+#include "graph/net_internal.h"
 
 /* ---- finding them ---- */
-
-static const struct tnd_net_node *made_by(const struct tnd_net *net, int value, enum tnd_net_op op)
-{
-    const int node = net->values[value].node;
-    return node >= 0 && net->nodes[node].op == op ? &net->nodes[node] : NULL;
-}
 
 static bool is_byte(const struct tnd_net *net, int value)
 {
@@ -46,10 +39,10 @@ static bool find_zero(const struct tnd_lowering *l, int value, enum tnd_dtype ty
     }
     if (tnd_lower_value(l, value)->known != NULL) {
         const int32_t least = type == TND_DTYPE_I8 ? -128 : 0;
-        out->zero_known = *(const int32_t *)tnd_lower_known(l, value).data;
-        return out->zero_known >= least && out->zero_known <= least + 255;
+        out->conv.zero_x = *(const int32_t *)tnd_lower_known(l, value).data;
+        return out->conv.zero_x >= least && out->conv.zero_x <= least + 255;
     }
-    const struct tnd_net_node *cast = made_by(l->net, v->base, TND_NET_CAST);
+    const struct tnd_net_node *cast = tnd_net_maker(l->net, v->base, TND_NET_CAST, -1);
     out->zero = cast != NULL ? tnd_net_value(l->net, cast->inputs[0])->base : TND_NET_NONE;
     return cast != NULL && is_byte(l->net, out->zero) &&
            tnd_net_value(l->net, out->zero)->type == type &&
@@ -60,12 +53,12 @@ static bool find_zero(const struct tnd_lowering *l, int value, enum tnd_dtype ty
 static bool find_bytes(const struct tnd_lowering *l, int value, struct tnd_lower_int8 *out)
 {
     const struct tnd_net *net = l->net;
-    const struct tnd_net_node *less = made_by(net, value, TND_NET_BINARY);
+    const struct tnd_net_node *less = tnd_net_maker(net, value, TND_NET_BINARY, -1);
     if (less != NULL && less->params.kind != TND_BINARY_SUB) {
         return false;
     }
     const int wide = less != NULL ? less->inputs[0] : value;
-    const struct tnd_net_node *cast = made_by(net, wide, TND_NET_CAST);
+    const struct tnd_net_node *cast = tnd_net_maker(net, wide, TND_NET_CAST, -1);
     if (cast == NULL || !is_byte(net, cast->inputs[0]) ||
         tnd_lower_value(l, cast->inputs[0])->known != NULL) {
         return false;
@@ -100,7 +93,8 @@ static struct tnd_array *plain_weights(const struct tnd_lowering *l,
     return plain;
 }
 
-static bool is_shape_one(const struct tnd_lowering *l, const struct tnd_net_node *node)
+/* Whether types, shapes and constants are those of sums of integers. */
+static bool may_be_sums(const struct tnd_lowering *l, const struct tnd_net_node *node)
 {
     const struct tnd_net_value *out = tnd_net_value(l->net, node->output);
     const struct tnd_net_value *x = tnd_net_value(l->net, node->inputs[0]);
@@ -116,35 +110,79 @@ static bool is_shape_one(const struct tnd_lowering *l, const struct tnd_net_node
 }
 
 static void describe(const struct tnd_lowering *l, const struct tnd_net_node *node,
-                     struct tnd_conv_int8 *out);
-
-/* Whether weights fit into 8 bits. (Without memory they do not.) */
-static bool fit_weights(const struct tnd_lowering *l, const struct tnd_net_node *node)
+                     struct tnd_lower_int8 *found)
 {
-    struct tnd_conv_int8 conv;
-    describe(l, node, &conv);
+    const struct tnd_dims *x = &tnd_net_value(l->net, node->inputs[0])->shape;
+    const struct tnd_dims *y = &tnd_net_value(l->net, node->output)->shape;
+    const struct tnd_window *window = &node->params.window;
+    const bool is_conv = node->op == TND_NET_CONV;
+    struct tnd_conv_int8 *out = &found->conv;
+    *out =
+        (struct tnd_conv_int8){.n = is_conv ? window->n : 0,
+                               .images = is_conv ? x->dims[0] : x->dims[0] * x->dims[1],
+                               .channels = is_conv ? x->dims[1] : x->dims[2],
+                               .filters = is_conv ? y->dims[1] : y->dims[2],
+                               .groups = is_conv ? window->groups : 1,
+                               .x_is_signed = tnd_net_value(l->net, found->x)->type == TND_DTYPE_I8,
+                               .zero_x = out->zero_x,
+                               .low = -INFINITY,
+                               .high = INFINITY};
+    for (int i = 0; i < out->n; i++) {
+        out->in[i] = x->dims[2 + i];
+        out->out[i] = y->dims[2 + i];
+        out->taps[i] = window->extent[i];
+        out->stride[i] = window->stride[i];
+        out->dilation[i] = window->dilation[i];
+        out->begin[i] = window->begin[i];
+    }
+}
+
+/* Packs the weights. False: they do not fit into 8 bits, or there is no memory. */
+static bool pack(struct tnd_lowering *l, const struct tnd_net_node *node,
+                 struct tnd_lower_int8 *found)
+{
+    const int64_t n = tnd_int8_padded_filters(&found->conv);
+    const struct tnd_dims bytes = {1, {tnd_int8_weight_bytes(&found->conv)}};
+    const struct tnd_dims words = {1, {n * (int64_t)sizeof(struct tnd_int8_filter) / 4}};
     struct tnd_array *plain = plain_weights(l, node);
-    const bool fits = plain != NULL && tnd_int8_fits(&conv, plain->data);
+    if (plain == NULL || !tnd_int8_fits(&found->conv, plain->data)) {
+        tnd_array_free(plain);
+        return false;
+    }
+    struct tnd_array *list = tnd_lower_array(l, TND_DTYPE_I32, &words);
+    found->w = tnd_lower_array(l, TND_DTYPE_U8, &bytes);
+    found->list = list;
+    if (found->w == NULL || list == NULL) {
+        tnd_array_free(plain);
+        return false;
+    }
+    found->filters = list->data;
+    for (int64_t f = 0; f < n; f++) {
+        found->filters[f].scale = 1;
+    }
+    const bool fits = tnd_int8_pack(&found->conv, plain->data, found->w->data, found->filters);
+    TND_ASSERT(fits);
     tnd_array_free(plain);
     return fits;
 }
 
 void tnd_lower_find_int8(struct tnd_lowering *l)
 {
-    for (int i = 0; i < l->net->n_nodes; i++) {
+    for (int i = 0; i < l->net->n_nodes && !l->options->for_device; i++) {
         const struct tnd_net_node *node = &l->net->nodes[i];
         struct tnd_lower_int8 *found = &l->int8[i];
-        const bool may_be = (node->op == TND_NET_CONV || node->op == TND_NET_CONTRACT) &&
-                            is_shape_one(l, node) &&
-                            find_bytes(l, tnd_net_value(l->net, node->inputs[0])->base, found);
-        found->is_one = may_be && !l->options->for_device && fit_weights(l, node);
+        if ((node->op == TND_NET_CONV || node->op == TND_NET_CONTRACT) && may_be_sums(l, node) &&
+            find_bytes(l, tnd_net_value(l->net, node->inputs[0])->base, found)) {
+            describe(l, node, found);
+            found->is_found = pack(l, node, found);
+        }
     }
 }
 
 int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int **out)
 {
     const struct tnd_net_node *node = &l->net->nodes[i];
-    if (!l->int8[i].is_one) {
+    if (!l->int8[i].is_found) {
         *out = node->inputs;
         return node->n_inputs;
     }
@@ -344,33 +382,6 @@ static bool follow_program(struct ending *e, const struct tnd_epilogue *epilogue
 
 /* ---- lowering ---- */
 
-static void describe(const struct tnd_lowering *l, const struct tnd_net_node *node,
-                     struct tnd_conv_int8 *out)
-{
-    const struct tnd_lower_int8 *of = &l->int8[node - l->net->nodes];
-    const struct tnd_dims *x = &tnd_net_value(l->net, node->inputs[0])->shape;
-    const struct tnd_dims *y = &tnd_net_value(l->net, node->output)->shape;
-    const struct tnd_window *window = &node->params.window;
-    const bool is_conv = node->op == TND_NET_CONV;
-    *out = (struct tnd_conv_int8){.n = is_conv ? window->n : 0,
-                                  .images = is_conv ? x->dims[0] : x->dims[0] * x->dims[1],
-                                  .channels = is_conv ? x->dims[1] : x->dims[2],
-                                  .filters = is_conv ? y->dims[1] : y->dims[2],
-                                  .groups = is_conv ? window->groups : 1,
-                                  .x_is_signed = tnd_net_value(l->net, of->x)->type == TND_DTYPE_I8,
-                                  .zero_x = of->zero_known,
-                                  .low = -INFINITY,
-                                  .high = INFINITY};
-    for (int i = 0; i < out->n; i++) {
-        out->in[i] = x->dims[2 + i];
-        out->out[i] = y->dims[2 + i];
-        out->taps[i] = window->extent[i];
-        out->stride[i] = window->stride[i];
-        out->dilation[i] = window->dilation[i];
-        out->begin[i] = window->begin[i];
-    }
-}
-
 /* x as bytes without gaps, channels last. */
 static enum tandem_status lower_x(struct tnd_lowering *l, const struct tnd_net_node *node,
                                   tandem_tensor **out)
@@ -397,82 +408,45 @@ static tandem_tensor *over(struct tnd_lowering *l, const struct tnd_array *array
                                       (size_t)n * 4);
 }
 
-/* Packed weights and what belongs to filters, in arrays of the lowered net. */
-static enum tandem_status pack(struct tnd_lowering *l, const struct tnd_net_node *node,
-                               struct tnd_conv_int8 *conv, tandem_tensor **w,
-                               tandem_tensor **filters, struct tnd_int8_filter **of_filter)
-{
-    const int64_t n = tnd_int8_padded_filters(conv);
-    const struct tnd_dims bytes = {1, {tnd_int8_weight_bytes(conv)}};
-    const struct tnd_dims words = {1, {n * (int64_t)sizeof(struct tnd_int8_filter) / 4}};
-    struct tnd_array *packed = tnd_lower_array(l, TND_DTYPE_U8, &bytes);
-    struct tnd_array *list = tnd_lower_array(l, TND_DTYPE_I32, &words);
-    struct tnd_array *plain = plain_weights(l, node);
-    if (packed == NULL || list == NULL || plain == NULL) {
-        tnd_array_free(plain);
-        return tnd_lower_no_memory(l);
-    }
-    *of_filter = list->data;
-    for (int64_t f = 0; f < n; f++) {
-        (*of_filter)[f].scale = 1;
-    }
-    const bool fits = tnd_int8_pack(conv, plain->data, packed->data, *of_filter);
-    TND_ASSERT(fits); /* fit_weights has tried */
-    (void)fits;
-    tnd_array_free(plain);
-    *w = over(l, packed);
-    *filters = over(l, list);
-    return TANDEM_OK;
-}
-
 /* Takes the epilogue that waits, if all of it can belong to the node. */
-static void take_ending(struct tnd_lowering *l, const struct tnd_net_node *node,
-                        struct tnd_conv_int8 *conv, struct tnd_int8_filter *filters)
+static void take_ending(struct tnd_epilogue *epilogue, struct tnd_lower_int8 *found, bool is_conv)
 {
-    struct tnd_epilogue *epilogue = l->epilogue;
+    struct tnd_conv_int8 *conv = &found->conv;
     const struct tnd_conv_int8 before = *conv;
     const int64_t n = tnd_int8_padded_filters(conv);
-    const bool is_conv = node->op == TND_NET_CONV;
+    const int64_t groups = tnd_int8_is_depthwise(conv) ? 1 : conv->groups;
     struct ending e = {.conv = conv,
-                       .filters = filters,
+                       .filters = found->filters,
                        .n_filters = conv->filters,
-                       .of_group = tnd_int8_is_depthwise(conv) ? conv->filters
-                                                               : conv->filters / conv->groups,
+                       .of_group = conv->filters / groups,
+                       .padded = n / groups,
                        .axis = is_conv ? 1 : epilogue->n_dims - 1};
-    e.padded = tnd_int8_is_depthwise(conv) ? n : n / conv->groups;
     epilogue->is_taken = follow_program(&e, epilogue);
     if (!epilogue->is_taken) {
         *conv = before;
         for (int64_t f = 0; f < n; f++) {
-            filters[f].bias = 0;
-            filters[f].scale = 1;
-            filters[f].offset = 0;
+            found->filters[f].bias = 0;
+            found->filters[f].scale = 1;
+            found->filters[f].offset = 0;
         }
     }
 }
 
-enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node,
-                                  bool *done)
+enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node)
 {
-    const int zero = l->int8[node - l->net->nodes].zero;
+    struct tnd_lower_int8 *found = &l->int8[node - l->net->nodes];
     const bool is_conv = node->op == TND_NET_CONV;
-    struct tnd_conv_int8 conv;
     tandem_tensor *x = NULL;
-    tandem_tensor *w = NULL;
-    tandem_tensor *filters = NULL;
     tandem_tensor *zero_x = NULL;
-    struct tnd_int8_filter *of_filter = NULL;
-    describe(l, node, &conv);
     TND_TRY(lower_x(l, node, &x));
-    TND_TRY(pack(l, node, &conv, &w, &filters, &of_filter));
-    if (zero != TND_NET_NONE) {
-        TND_TRY(tnd_lower_tensor(l, zero, TND_LAYOUT_PLAIN, &zero_x));
+    if (found->zero != TND_NET_NONE) {
+        TND_TRY(tnd_lower_tensor(l, found->zero, TND_LAYOUT_PLAIN, &zero_x));
     }
     if (l->epilogue != NULL) {
-        take_ending(l, node, &conv, of_filter);
+        take_ending(l->epilogue, found, is_conv);
     }
-    *done = true;
     l->values[node->output].tensors[is_conv ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN] =
-        tnd_build_conv_int8(l->out->context, &conv, x, w, filters, zero_x);
+        tnd_build_conv_int8(l->out->context, &found->conv, x, over(l, found->w),
+                            over(l, found->list), zero_x);
     return tandem_context_status(l->out->context, l->error);
 }

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "ggml-like/tnd_tensor.h"
+#include "ggml-like/conv_int8.h"
 #include "graph/conv_tile.h"
 #include "graph/fuse_print.h"
 #include "graph/fuse_program.h"
@@ -91,10 +91,13 @@ struct tnd_epilogue {
 
 /** A product or convolution of 8-bit integers: the net has it of int32, less their zero points. */
 struct tnd_lower_int8 {
-    bool is_one;
+    bool is_found;
     int x;    /* the integers themselves: a base */
     int zero; /* value of the zero point, if it is computed; else TND_NET_NONE */
-    int32_t zero_known;
+    struct tnd_conv_int8 conv;
+    struct tnd_array *w;             /* packed; of the lowered net */
+    struct tnd_int8_filter *filters; /* in an array of the lowered net, `list` */
+    const struct tnd_array *list;
 };
 
 /** A value of the net that is no view. */
@@ -228,13 +231,13 @@ void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const struct tnd_co
 const struct tnd_conv_kernel *tnd_conv_kernel_best(void);
 
 /* lower_int8.c */
-/** Finds products and convolutions of 8-bit integers. Known values are found already. */
+/** Finds products and convolutions of 8-bit integers, and packs their weights. Known values are
+ *  found already. Without memory they are not found. */
 void tnd_lower_find_int8(struct tnd_lowering *l);
 /** Which values node `i` reads: its operands, or integers in place of what is made of them. */
 int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int **out);
-/** Lowers such a node; `done` false: it cannot be. */
-enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node,
-                                  bool *done);
+/** Lowers such a node. */
+enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node);
 
 /* lower_linear.c */
 /** An operand {batch, rows, K} as a tensor {K, rows, batch} with dense rows, copied where it has

@@ -8,6 +8,16 @@
 /** A value that is no view and that nothing makes yet. */
 int tnd_net_new_value(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape);
 
+/** The node that makes a value which is no view; NULL where it is of another operation or kind (-1:
+ *  any). */
+static inline const struct tnd_net_node *tnd_net_maker(const struct tnd_net *net, int value,
+                                                       enum tnd_net_op op, int kind)
+{
+    const int at = net->values[value].node;
+    const struct tnd_net_node *node = at < 0 ? NULL : &net->nodes[at];
+    return node != NULL && node->op == op && (kind < 0 || node->params.kind == kind) ? node : NULL;
+}
+
 /** Frees the arrays that no value has as its known ones any more. False: no memory to find them. */
 bool tnd_net_free_unknown(struct tnd_net *net);
 

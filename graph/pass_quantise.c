@@ -17,15 +17,6 @@ struct quantised {
     int scale;    /* likewise */
 };
 
-static const struct tnd_net_node *made_by(const struct tnd_net *net, int value, enum tnd_net_op op,
-                                          int kind)
-{
-    const int node = net->values[value].node;
-    return node >= 0 && net->nodes[node].op == op && net->nodes[node].params.kind == kind
-               ? &net->nodes[node]
-               : NULL;
-}
-
 static bool is_byte(enum tnd_dtype type)
 {
     return type == TND_DTYPE_I8 || type == TND_DTYPE_U8;
@@ -35,7 +26,7 @@ static bool is_byte(enum tnd_dtype type)
 static bool is_zero(const struct tnd_net *net, int value)
 {
     const struct tnd_net_node *cast =
-        made_by(net, net->values[value].base, TND_NET_CAST, TND_CAST_ROUNDS);
+        tnd_net_maker(net, net->values[value].base, TND_NET_CAST, TND_CAST_ROUNDS);
     const int base = net->values[cast != NULL ? cast->inputs[0] : value].base;
     const struct tnd_array *known = tnd_match_constant(net, base) ? net->values[base].known : NULL;
     for (int64_t i = 0; known != NULL && i < known->n; i++) {
@@ -49,14 +40,14 @@ static bool is_zero(const struct tnd_net *net, int value)
 static bool match_quantised(const struct tnd_net *net, int value, struct quantised *out)
 {
     const int base = net->values[value].base;
-    const struct tnd_net_node *scaled = made_by(net, base, TND_NET_BINARY, TND_BINARY_MUL);
+    const struct tnd_net_node *scaled = tnd_net_maker(net, base, TND_NET_BINARY, TND_BINARY_MUL);
     if (scaled == NULL) {
         return false;
     }
     const struct tnd_net_node *less =
-        made_by(net, scaled->inputs[0], TND_NET_BINARY, TND_BINARY_SUB);
+        tnd_net_maker(net, scaled->inputs[0], TND_NET_BINARY, TND_BINARY_SUB);
     const int wide = less != NULL ? less->inputs[0] : scaled->inputs[0];
-    const struct tnd_net_node *cast = made_by(net, wide, TND_NET_CAST, TND_CAST_ROUNDS);
+    const struct tnd_net_node *cast = tnd_net_maker(net, wide, TND_NET_CAST, TND_CAST_ROUNDS);
     if (cast == NULL || !is_byte(net->values[cast->inputs[0]].type) ||
         net->values[cast->inputs[0]].base != cast->inputs[0]) {
         return false;

@@ -13,7 +13,7 @@ struct tnd_op_time {
 };
 
 struct tnd_op_split {
-    struct tnd_op_time rows[32];
+    struct tnd_op_time rows[64];
     int n;
     double total_us;
 };

@@ -109,8 +109,8 @@ static void print_net(const struct tnd_onnx_model *model, const struct tandem_on
             printf("  %6d %s\n", counts[i], tnd_net_op_name((enum tnd_net_op)i));
         }
     }
-    if (tnd_net_lower(net, &lowered, &error) == TANDEM_OK) {
-        printf("\n");
+    const struct tnd_lower_options options = {.gives_up = net};
+    if (tnd_net_lower_with(net, &options, &lowered, &error) == TANDEM_OK) {
         tnd_op_split_print_slow(tnd_lowered_graph(lowered), stdout);
         tnd_lowered_free(lowered);
     } else {
