@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The inner loop of convolutions with one filter a channel, channels last. Files of an instruction
+ * The inner loops of convolutions with one filter a channel and of pools, channels last. Files of an instruction
  * set include it, so that it is compiled for that. */
 #ifndef TND_CONV_DEPTHWISE_H
 #define TND_CONV_DEPTHWISE_H
@@ -82,6 +82,18 @@ static void run_depth(const struct tnd_conv_depth *depth)
     for (; m < depth->n_places; m++) {
         depth_places(depth, m, 1, parts);
     }
+}
+
+static void run_largest(const float *const *rows, int n, int64_t channel, float *y)
+{
+    tnd_vec a = tnd_vec_load(rows[0] + channel);
+    tnd_vec b = tnd_vec_load(rows[0] + channel + TND_VEC_LANES);
+    for (int i = 1; i < n; i++) {
+        a = tnd_vec_max(a, tnd_vec_load(rows[i] + channel));
+        b = tnd_vec_max(b, tnd_vec_load(rows[i] + channel + TND_VEC_LANES));
+    }
+    tnd_vec_store(y, a);
+    tnd_vec_store(y + TND_VEC_LANES, b);
 }
 
 #endif

@@ -70,6 +70,12 @@ void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, i
                    int64_t channel, const float **rows)
 {
     int64_t start[TND_NET_MAX_WINDOW];
+    if (conv->is_point) {
+        for (int m = 0; m < n; m++) {
+            rows[m] = x + (pixel + m) * conv->all_channels + channel;
+        }
+        return;
+    }
     int64_t image = place_of(conv, pixel, start);
     for (int m = 0; m < n;) {
         int whole = count_whole(conv, start, n - m);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TND_CONV_PIXELS = 14, TND_CONV_FILTERS = 32, TND_CONV_STEPS = 8 }; /* most of a tile */
+enum { TND_CONV_PIXELS = 14, TND_CONV_FILTERS = 32 }; /* most of a tile */
 
 struct tnd_conv_tile {
     const float *const *rows; /* by tap and place: `run` values each */
@@ -27,30 +27,14 @@ struct tnd_conv_depth {
     float *y;        /* by place, as wide as the filters of a tile */
 };
 
-/* What follows the sums: an operation of two operands (enum tnd_binary), value by value. */
-struct tnd_conv_step {
-    int kind;
-    bool is_right;   /* the sums are its right operand */
-    const float *at; /* the other one: a value for each filter of the tile, */
-    int64_t row;     /* and so far away those of the next place */
-};
-
-struct tnd_conv_finish {
-    const float *sums; /* by place and filter of the tile, `stride` from place to place */
-    int64_t stride;
-    float *y; /* the result, `line` from place to place */
-    int64_t line;
-    int n_places;
-    const struct tnd_conv_step *steps;
-    int n_steps;
-};
-
 struct tnd_conv_kernel {
     int pixels, filters; /* of the largest tile */
     /* by places of the tile: [0] for one */
     void (*run[TND_CONV_PIXELS])(const struct tnd_conv_tile *tile);
-    void (*depth)(const struct tnd_conv_depth *depth);    /* conv_depthwise.h */
-    void (*finish)(const struct tnd_conv_finish *finish); /* conv_finish.h */
+    /* conv_depthwise.h */
+    void (*depth)(const struct tnd_conv_depth *depth);
+    /* the largest of `n` rows, value by value, NaN where one is: as many as filters of a tile */
+    void (*largest)(const float *const *rows, int n, int64_t channel, float *y);
     /* conv_winograd.h */
     void (*winograd_in)(const float *const *rows, int64_t n, float *out, int64_t step);
     int (*winograd_out)(const float *m, int64_t step, int n, float *out, int64_t line);

@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "graph/conv_depthwise.h"
-#include "graph/conv_finish.h"
 #include "graph/conv_tile.h"
 #include "graph/conv_winograd.h"
 
@@ -22,16 +21,11 @@ RUN(4)
 RUN(5)
 RUN(6)
 
-static void finish(const struct tnd_conv_finish *finish)
-{
-    tnd_finish_places(finish, 2 * 8);
-}
-
 const struct tnd_conv_kernel tnd_conv_avx2 = {.pixels = 6,
                                               .filters = 2 * 8,
                                               .run = {run_1, run_2, run_3, run_4, run_5, run_6},
                                               .depth = run_depth,
-                                              .finish = finish,
+                                              .largest = run_largest,
                                               .winograd_in = tnd_winograd_in,
                                               .winograd_out = tnd_winograd_out};
 #else

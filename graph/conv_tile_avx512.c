@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "graph/conv_depthwise.h"
-#include "graph/conv_finish.h"
 #include "graph/conv_tile.h"
 #include "graph/conv_winograd.h"
 
@@ -30,18 +29,13 @@ RUN(12)
 RUN(13)
 RUN(14)
 
-static void finish(const struct tnd_conv_finish *finish)
-{
-    tnd_finish_places(finish, 2 * 16);
-}
-
 const struct tnd_conv_kernel tnd_conv_avx512 = {.pixels = 14,
                                                 .filters = 2 * 16,
                                                 .run = {run_1, run_2, run_3, run_4, run_5, run_6,
                                                         run_7, run_8, run_9, run_10, run_11, run_12,
                                                         run_13, run_14},
                                                 .depth = run_depth,
-                                                .finish = finish,
+                                                .largest = run_largest,
                                                 .winograd_in = tnd_winograd_in,
                                                 .winograd_out = tnd_winograd_out};
 #else

@@ -3,7 +3,6 @@
 #include <stddef.h>
 
 #include "graph/conv_depthwise.h"
-#include "graph/conv_finish.h"
 #include "graph/conv_tile.h"
 #include "graph/conv_winograd.h"
 
@@ -41,15 +40,10 @@ RUN(2)
 RUN(3)
 RUN(4)
 
-static void finish(const struct tnd_conv_finish *finish)
-{
-    tnd_finish_places(finish, FILTERS);
-}
-
 const struct tnd_conv_kernel tnd_conv_scalar = {.pixels = PIXELS,
                                                 .filters = FILTERS,
                                                 .run = {run_1, run_2, run_3, run_4},
                                                 .depth = run_depth,
-                                                .finish = finish,
+                                                .largest = run_largest,
                                                 .winograd_in = tnd_winograd_in,
                                                 .winograd_out = tnd_winograd_out};

@@ -102,7 +102,7 @@ static void (*const functions[])(float *values,
         UNROLL                                                                                     \
         for (int v = 0; v < n_vectors; v++) {                                                      \
             const tnd_vec x = sum[v];                                                              \
-            const tnd_vec y = tnd_vec_load(in + v * TND_VEC_LANES);                                \
+            const tnd_vec y = tnd_vec_load(place_of(operand, at, v, is_tile));                     \
             sum[v] = (expression);                                                                 \
         }                                                                                          \
         break;
@@ -110,39 +110,47 @@ static void (*const functions[])(float *values,
     UNROLL                                                                                         \
     for (int v = 0; v < n_vectors; v++)
 
-/* The values from `at` on, n_vectors of them. The first code is a load. */
-static inline __attribute__((always_inline)) void run_block(const struct tnd_strip_call *call,
-                                                            int64_t at, const int n_vectors)
+/* Vector `v` of the block at `at`: of a tile, its first row. */
+static inline __attribute__((always_inline)) float *
+place_of(const struct tnd_strip_operand *operand, int64_t at, int v, const bool is_tile)
 {
-    const struct tnd_strip_operand *first = &call->operands[call->codes[0].in];
+    return is_tile ? operand->from + ((at & operand->mask) + v / 2) * operand->row +
+                         v % 2 * TND_VEC_LANES
+                   : operand->from + (at & operand->mask) + (int64_t)v * TND_VEC_LANES;
+}
+
+/* The block at `at`, of n_vectors; of a tile, rows of two vectors. The first code is a load. */
+static inline __attribute__((always_inline)) void
+run_block(const struct tnd_strip_call *call, int64_t at, const int n_vectors, const bool is_tile)
+{
+    const struct tnd_strip_operand result = {.from = call->out, .mask = -1, .row = call->line};
     tnd_vec sum[MANY_VECTORS];
     EACH_VECTOR
     {
-        sum[v] = tnd_vec_load(first->from + (at & first->mask) + v * TND_VEC_LANES);
+        sum[v] = tnd_vec_load(place_of(&call->operands[call->codes[0].in], at, v, is_tile));
     }
     for (const struct tnd_fuse_code *code = call->codes + 1;; code++) {
         const struct tnd_strip_operand *operand = &call->operands[code->in];
-        float *in = operand->from + (at & operand->mask);
         switch ((enum tnd_code_op)code->op) {
         case TND_CODE_LOAD:
             EACH_VECTOR
             {
-                sum[v] = tnd_vec_load(in + v * TND_VEC_LANES);
+                sum[v] = tnd_vec_load(place_of(operand, at, v, is_tile));
             }
             break;
         case TND_CODE_SAVE:
             EACH_VECTOR
             {
-                tnd_vec_store(in + v * TND_VEC_LANES, sum[v]);
+                tnd_vec_store(place_of(operand, at, v, is_tile), sum[v]);
             }
             break;
         case TND_CODE_SELECT: {
             const struct tnd_strip_operand *other = &call->operands[code->other];
-            const float *b = other->from + (at & other->mask);
             EACH_VECTOR
             {
-                sum[v] = tnd_vec_select((tnd_vec_bits)sum[v], tnd_vec_load(in + v * TND_VEC_LANES),
-                                        tnd_vec_load(b + v * TND_VEC_LANES));
+                sum[v] = tnd_vec_select((tnd_vec_bits)sum[v],
+                                        tnd_vec_load(place_of(operand, at, v, is_tile)),
+                                        tnd_vec_load(place_of(other, at, v, is_tile)));
             }
             break;
         }
@@ -165,7 +173,7 @@ static inline __attribute__((always_inline)) void run_block(const struct tnd_str
         default: /* TND_CODE_END */
             EACH_VECTOR
             {
-                tnd_vec_store(call->out + at + v * TND_VEC_LANES, sum[v]);
+                tnd_vec_store(place_of(&result, at, v, is_tile), sum[v]);
             }
             return;
         }
@@ -176,10 +184,24 @@ static void run(const struct tnd_strip_call *call)
 {
     int64_t at = 0;
     for (; at + MANY_VALUES <= call->n; at += MANY_VALUES) {
-        run_block(call, at, MANY_VECTORS);
+        run_block(call, at, MANY_VECTORS, false);
     }
     for (; at < call->n; at += TND_STRIP_GRAIN) {
-        run_block(call, at, FEW_VECTORS);
+        run_block(call, at, FEW_VECTORS, false);
+    }
+}
+
+static void run_tile(const struct tnd_strip_call *call)
+{
+    int64_t at = 0;
+    for (; at + TND_STRIP_ROWS <= call->n; at += TND_STRIP_ROWS) {
+        run_block(call, at, 2 * TND_STRIP_ROWS, true);
+    }
+    for (; at + 2 <= call->n; at += 2) {
+        run_block(call, at, 2 * 2, true);
+    }
+    if (at < call->n) {
+        run_block(call, at, 2, true);
     }
 }
 
@@ -215,10 +237,49 @@ static void run(const struct tnd_strip_call *call)
 EXTREME(run_largest, -INFINITY, max)
 EXTREME(run_smallest, INFINITY, min)
 
+/* Columns of a matrix, in double precision: rows one after the other, so that a sum has the same
+ * bits in each set. */
+typedef double strip_doubles __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
+typedef float strip_floats __attribute__((vector_size(TND_VEC_LANES / 2 * sizeof(float))));
+
+static inline __attribute__((always_inline)) void
+add_columns(const float *from, int64_t stride, int64_t n_rows, const int n_vectors, double *sums)
+{
+    enum { EACH = TND_VEC_LANES / 2, MOST = 8 };
+    strip_doubles sum[MOST];
+    memcpy(sum, sums, (size_t)n_vectors * sizeof(sum[0]));
+    for (int64_t r = 0; r < n_rows; r++, from += stride) {
+        UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            strip_floats values;
+            memcpy(&values, from + v * EACH, sizeof(values));
+            sum[v] += __builtin_convertvector(values, strip_doubles);
+        }
+    }
+    memcpy(sums, sum, (size_t)n_vectors * sizeof(sum[0]));
+}
+
+static void run_add_rows(const float *from, int64_t stride, int64_t n_rows, int n, double *sums)
+{
+    enum { EACH = TND_VEC_LANES / 2 };
+    int i = 0;
+    for (; i + 8 * EACH <= n; i += 8 * EACH) {
+        add_columns(from + i, stride, n_rows, 8, sums + i);
+    }
+    for (; i + EACH <= n; i += EACH) {
+        add_columns(from + i, stride, n_rows, 1, sums + i);
+    }
+    for (; i < n; i++) {
+        for (int64_t r = 0; r < n_rows; r++) {
+            sums[i] += (double)from[r * stride + i];
+        }
+    }
+}
+
 #define TND_STRIP_KERNEL                                                                           \
     {                                                                                              \
-        run, {TND_CODE_FUNCTION_LIST(FUNCTION) TYPES_CAST}, run_largest, run_smallest,             \
-            {TYPES_LOAD},                                                                          \
+        run, run_tile, 2 * TND_VEC_LANES, {TND_CODE_FUNCTION_LIST(FUNCTION) TYPES_CAST},           \
+            run_largest, run_smallest, run_add_rows, {TYPES_LOAD},                                 \
         {                                                                                          \
             TYPES_STORE                                                                            \
         }                                                                                          \

@@ -32,7 +32,7 @@ static void begin(struct machine *machine, const struct tnd_fuse *fuse)
         s += machine->is_slow_end ? 1 : fuse->steps[s].n_fast;
     }
     for (int i = 0; i <= last_register(machine); i++) {
-        machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1};
+        machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1, 0};
     }
 }
 
@@ -102,7 +102,7 @@ static void load(struct machine *machine, int i, const char *from, int64_t row_s
                  int64_t stride, int n_rows, int n)
 {
     const int64_t bytes = (int64_t)tnd_dtype_bytes(machine->fuse->inputs[i]);
-    machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1};
+    machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1, 0};
     for (int r = 0; r < n_rows; r++) {
         load_row(machine, i, r * n, from + r * row_stride * bytes, stride, n);
     }
@@ -116,7 +116,7 @@ static bool is_in_place(struct machine *machine, int i, const char *from, int64_
         (n_rows > 1 && row_stride != n) || n_rows * n % TND_STRIP_GRAIN != 0) {
         return false;
     }
-    machine->operands[i] = (struct tnd_strip_operand){(void *)from, -1};
+    machine->operands[i] = (struct tnd_strip_operand){(void *)from, -1, 0};
     return true;
 }
 

@@ -59,15 +59,18 @@ static void choose_for_device(const struct tnd_conv *conv, struct tnd_conv_choic
 /* Where no times are known. Of the 14 shapes of ResNet-18 and a U-Net whose direct sums multiply
  * 1.3 times as often Winograd's method was faster for all, 1.15 to 1.8 times, and for the one below
  * that it gained nothing (two cores of a Zen 4). */
-static void choose_by_rule(const struct tnd_conv *conv, bool is_point, bool for_device,
+static void choose_by_rule(const struct tnd_lowering *l, const struct tnd_conv *conv,
                            struct tnd_conv_choice *choice)
 {
+    const bool is_product = tnd_conv_is_product(conv);
     choice->method = TND_CONV_DIRECT;
     choice->reason = "no times are known";
-    if (is_point) {
+    if (is_product && l->epilogue != NULL && !l->options->for_device) {
+        choice->reason = "no times are known, what follows the sums needs no pass of its own";
+    } else if (is_product) {
         choice->method = TND_CONV_COLUMNS;
         choice->reason = "no times are known, a window of one place is a matrix product";
-    } else if (for_device) {
+    } else if (l->options->for_device) {
         choose_for_device(conv, choice);
     } else if (tnd_conv_winograd_gain(conv) >= WINOGRAD_GAIN) {
         choice->method = TND_CONV_WINOGRAD;
@@ -76,7 +79,7 @@ static void choose_by_rule(const struct tnd_conv *conv, bool is_point, bool for_
 }
 
 /* The fastest of the methods with times, where two are known at least. */
-static void choose(const struct tnd_lowering *l, const struct tnd_conv *conv, bool is_point,
+static void choose(const struct tnd_lowering *l, const struct tnd_conv *conv,
                    struct tnd_conv_choice *choice)
 {
     int known = 0;
@@ -84,7 +87,7 @@ static void choose(const struct tnd_lowering *l, const struct tnd_conv *conv, bo
     choice->may[TND_CONV_DIRECT] = true;
     choice->may[TND_CONV_COLUMNS] = !tnd_conv_is_depthwise(conv);
     choice->may[TND_CONV_WINOGRAD] = !l->options->for_device && tnd_conv_may_winograd(conv);
-    choose_by_rule(conv, is_point, l->options->for_device, choice);
+    choose_by_rule(l, conv, choice);
     for (int method = 0; method < TND_CONV_METHODS; method++) {
         choice->us[method] = -1;
     }
@@ -120,6 +123,16 @@ const struct tnd_conv_choice *tnd_lowered_conv(const struct tnd_lowered *lowered
 
 /* ---- lowering ---- */
 
+static bool has_one_place(const struct tnd_window *window)
+{
+    bool is = true;
+    for (int i = 0; i < window->n; i++) {
+        is = is && window->extent[i] == 1 && window->stride[i] == 1 && window->begin[i] == 0 &&
+             window->end[i] == 0;
+    }
+    return is;
+}
+
 static void describe(struct tnd_conv *conv, const struct tnd_net_node *node,
                      const struct tnd_dims *x, const struct tnd_dims *y)
 {
@@ -144,31 +157,21 @@ static void describe(struct tnd_conv *conv, const struct tnd_net_node *node,
     conv->filters = y->dims[1] / window->groups;
     conv->run = conv->channels;
     conv->weights = node->inputs[1];
-}
-
-static bool is_point(const struct tnd_window *window)
-{
-    bool is = window->groups == 1;
-    for (int i = 0; i < window->n; i++) {
-        is = is && window->extent[i] == 1 && window->stride[i] == 1 && window->begin[i] == 0 &&
-             window->end[i] == 0;
-    }
-    return is;
+    conv->is_point = has_one_place(window);
 }
 
 static enum tandem_status lower_method(struct tnd_lowering *l, struct tnd_conv *conv,
                                        const struct tnd_net_node *node, tandem_tensor *x,
                                        tandem_tensor **out)
 {
-    const bool point = is_point(&node->params.window);
     struct tnd_conv_choice choice;
-    choose(l, conv, point, &choice);
+    choose(l, conv, &choice);
     TND_TRY(keep_choice(l, &choice));
     if (choice.method == TND_CONV_DIRECT) {
         return tnd_lower_conv_direct(l, conv, node, x, out);
     }
     TND_TRY(tnd_conv_find_offsets(l, conv));
-    return choice.method == TND_CONV_COLUMNS ? tnd_lower_conv_columns(l, conv, point, x, out)
+    return choice.method == TND_CONV_COLUMNS ? tnd_lower_conv_columns(l, conv, x, out)
                                              : tnd_lower_conv_winograd(l, conv, x, out);
 }
 

@@ -19,6 +19,7 @@ struct tnd_conv {
     int64_t channels, filters; /* of a group */
     int64_t run;               /* values that a tap reads */
     int64_t n_taps, n_pixels;
+    bool is_point;                 /* a window of one place without steps and padding */
     int64_t tile_pixels;           /* places of a tile: tiles are about equally large */
     int64_t n_blocks, block_items; /* blocks of filters of all groups; items of one */
     const float *packed, *zeros;
@@ -31,6 +32,12 @@ struct tnd_conv {
 static inline bool tnd_conv_is_depthwise(const struct tnd_conv *conv)
 {
     return conv->channels == 1 && conv->filters == 1;
+}
+
+/** A matrix product of places and filters. */
+static inline bool tnd_conv_is_product(const struct tnd_conv *conv)
+{
+    return conv->is_point && conv->channels == conv->all_channels;
 }
 
 /* conv_rows.c */
@@ -55,9 +62,9 @@ enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv
 enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv *conv,
                                          const struct tnd_net_node *node, tandem_tensor *x,
                                          tandem_tensor **out);
-/* lower_im2col.c. `is_point`: a window of one place without steps and padding. */
+/* lower_im2col.c */
 enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
-                                          bool is_point, tandem_tensor *x, tandem_tensor **out);
+                                          tandem_tensor *x, tandem_tensor **out);
 /* lower_winograd.c */
 bool tnd_conv_may_winograd(const struct tnd_conv *conv);
 /** How many times as many multiplications direct sums take, tiles that are not full included; 0

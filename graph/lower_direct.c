@@ -24,35 +24,38 @@ const struct tnd_conv_kernel *tnd_conv_kernel_best(void)
 
 /* ---- running ---- */
 
-static void run_tile(const struct tnd_conv *conv, const tandem_tensor *node, int64_t block,
+/* Where a tile lies, and what all tiles of some items work in. */
+struct tile {
+    int64_t block, group, filter; /* filter: the first of the tile, of its group */
+    const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
+    float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
+};
+
+static void run_tile(const struct tnd_conv *conv, const tandem_tensor *node, struct tile *at,
                      int64_t first)
 {
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     float *y = tandem_tensor_data(node);
-    const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
-    float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
     const int width = conv->kernel->filters;
-    const int64_t group_blocks = (conv->filters + width - 1) / width;
-    const int64_t group = block / group_blocks;
-    const int64_t filter = block % group_blocks * width;
     const int64_t left = conv->n_pixels - first;
     const int n = (int)(left < conv->tile_pixels ? left : conv->tile_pixels);
-    tnd_conv_rows(conv, x, first, n, group * conv->channels, rows);
-    const struct tnd_conv_tile tile = {.rows = rows,
+    tnd_conv_rows(conv, x, first, n, at->group * conv->channels, at->rows);
+    const struct tnd_conv_tile tile = {.rows = at->rows,
                                        .n_taps = conv->n_taps,
                                        .run = conv->run,
-                                       .w = conv->packed + block * conv->n_taps * conv->run * width,
-                                       .y = sums};
+                                       .w = conv->packed +
+                                            at->block * conv->n_taps * conv->run * width,
+                                       .y = at->sums};
     conv->kernel->run[n - 1](&tile);
-    const int64_t of_group = conv->filters - filter;
+    const int64_t of_group = conv->filters - at->filter;
     const struct tnd_fuse_tile part = {.row = first,
-                                       .column = group * conv->filters + filter,
+                                       .column = at->group * conv->filters + at->filter,
                                        .n_rows = n,
                                        .n_columns = (int)(of_group < width ? of_group : width),
-                                       .values = sums,
+                                       .values = at->sums,
                                        .stride = width};
-    tnd_epilogue_write(conv->epilogue, conv->kernel, node, &part,
-                       y + first * conv->all_filters + part.column, conv->all_filters);
+    tnd_epilogue_write(conv->epilogue, node, &part, y + first * conv->all_filters + part.column,
+                       conv->all_filters);
 }
 
 static enum tandem_status run_conv(void *user, const tandem_tensor *node, int64_t begin,
@@ -61,11 +64,17 @@ static enum tandem_status run_conv(void *user, const tandem_tensor *node, int64_
     const struct tnd_job *job = user;
     const struct tnd_conv *conv = job->more;
     const int64_t pixels = conv->tile_pixels;
+    const int64_t width = conv->kernel->filters;
+    const int64_t group_blocks = (conv->filters + width - 1) / width;
+    struct tile tile;
     for (int64_t item = begin; item < end; item++) {
         const int64_t first = item % conv->block_items * ITEM_TILES * pixels;
         const int64_t last = first + ITEM_TILES * pixels;
+        tile.block = item / conv->block_items;
+        tile.group = tile.block / group_blocks;
+        tile.filter = tile.block % group_blocks * width;
         for (int64_t at = first; at < last && at < conv->n_pixels; at += pixels) {
-            run_tile(conv, node, item / conv->block_items, at);
+            run_tile(conv, node, &tile, at);
         }
     }
     return TANDEM_OK;
@@ -101,7 +110,7 @@ static enum tandem_status run_depthwise(void *user, const tandem_tensor *node, i
                                                .n_columns = depth.n_channels,
                                                .values = sums,
                                                .stride = width};
-            tnd_epilogue_write(conv->epilogue, conv->kernel, node, &part,
+            tnd_epilogue_write(conv->epilogue, node, &part,
                                (float *)tandem_tensor_data(node) + pixel * conv->all_channels +
                                    depth.channel,
                                conv->all_channels);
@@ -276,7 +285,7 @@ enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv
     job->run = by_channel ? run_depthwise : run_conv;
     const bool has_text = tensors[1] != NULL;
     int n_tensors = has_text ? 2 : 1;
-    conv->epilogue = tnd_lower_take_epilogue(l, tensors, &n_tensors);
+    conv->epilogue = tnd_lower_take_epilogue(l, tensors, &n_tensors, conv->all_filters);
     TND_TRY(tnd_lower_emit(l, job, tensors, n_tensors, out));
     if (has_text) {
         tnd_conv_print_sums(l, conv, by_channel, *out);

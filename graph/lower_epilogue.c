@@ -4,59 +4,50 @@
 
 #include "graph/lower_internal.h"
 
-/* ---- chains ---- */
+/* What a tile works in: results of steps that later ones read, and copies of operands. Programs
+ * that need more run in the general way: large frames cost time. */
+enum { MOST_SAVED = 4, MOST_COPIES = 2, MOST_ROWS = 2 * TND_CONV_PIXELS };
 
-static bool is_plain(int kind)
+/* ---- operands ---- */
+
+/* A constant row of `n` values, and as many more as a tile may be wide; NULL without memory. */
+static const float *keep_row(struct tnd_lowering *l, const struct tnd_operand *in, int64_t stride,
+                             int64_t n)
 {
-    return kind <= TND_BINARY_DIV || kind == TND_BINARY_MAX || kind == TND_BINARY_MIN;
+    const struct tnd_dims row = {1, {n + TND_CONV_FILTERS}};
+    struct tnd_array *copy = tnd_lower_array(l, TND_DTYPE_F32, &row);
+    for (int64_t i = 0; copy != NULL && i < n; i++) {
+        ((float *)copy->data)[i] = ((const float *)in->view.data)[i * stride];
+    }
+    return copy == NULL ? NULL : copy->data;
 }
 
-/* Whether step `i` is an operation of the result of the step in front, or of the node, and an
- * operand whose values of one row lie side by side, or are one constant. */
-static bool is_link(const struct tnd_epilogue *epilogue, int i, struct tnd_conv_step *out, int *in)
+/* Whether kernels run the program over rows of a tile: where the values of a row of each operand
+ * lie side by side, or are one constant. */
+static bool plan_rows(struct tnd_lowering *l, struct tnd_epilogue *epilogue, int64_t n_columns)
 {
     const struct tnd_fuse *fuse = &epilogue->fuse;
-    const struct tnd_fuse_step *step = &fuse->steps[i];
-    const int self = epilogue->matrix.self;
-    const int before = i == 0 ? self : fuse->n_inputs + i - 1;
-    if (step->op != TND_NET_BINARY || !is_plain(step->kind) || step->n_in != 2 ||
-        (step->in[0] == before) == (step->in[1] == before)) {
+    int n_computed = 0;
+    int n_saved = 0;
+    if (!tnd_fuse_is_fast(fuse)) {
         return false;
     }
-    out->kind = step->kind;
-    out->is_right = step->in[1] == before;
-    *in = step->in[out->is_right ? 0 : 1];
-    if (*in >= fuse->n_inputs || *in == self) {
-        return false;
-    }
-    const int64_t *strides = epilogue->matrix.strides[*in];
-    out->row = strides[0];
-    return strides[1] == 1 || (strides[0] == 0 && strides[1] == 0 && epilogue->in[*in].src < 0);
-}
-
-/* (Without memory it is no chain.) */
-static void plan_chain(struct tnd_lowering *l, struct tnd_epilogue *epilogue)
-{
-    const struct tnd_dims row = {1, {TND_CONV_FILTERS}};
-    int n = 0;
-    for (; n < epilogue->fuse.n_steps; n++) {
-        if (n == TND_CONV_STEPS ||
-            !is_link(epilogue, n, &epilogue->chain[n], &epilogue->chain_in[n])) {
-            return;
-        }
-        const int in = epilogue->chain_in[n];
-        if (epilogue->matrix.strides[in][1] != 1) {
-            struct tnd_array *same = tnd_lower_array(l, TND_DTYPE_F32, &row);
-            for (int i = 0; same != NULL && i < TND_CONV_FILTERS; i++) {
-                ((float *)same->data)[i] = *(const float *)epilogue->in[in].view.data;
-            }
-            if (same == NULL) {
-                return;
-            }
-            epilogue->chain[n].at = same->data;
+    for (const struct tnd_fuse_code *code = fuse->codes; code->op != TND_CODE_END; code++) {
+        if (code->op == TND_CODE_SAVE) {
+            epilogue->saved[code->in - fuse->n_inputs] = (uint8_t)n_saved++;
         }
     }
-    epilogue->n_chain = n;
+    for (int i = 0; i < fuse->n_inputs; i++) {
+        const int64_t *strides = epilogue->matrix.strides[i];
+        const bool is_row = strides[0] == 0 && epilogue->in[i].src < 0;
+        if (i != epilogue->matrix.self && is_row) {
+            epilogue->rows[i] = keep_row(l, &epilogue->in[i], strides[1], n_columns);
+        }
+        if (i != epilogue->matrix.self && epilogue->rows[i] == NULL) {
+            n_computed += strides[1] == 1 ? 1 : MOST_COPIES + 1;
+        }
+    }
+    return n_saved <= MOST_SAVED && n_computed <= MOST_COPIES;
 }
 
 /* ---- epilogues ---- */
@@ -70,7 +61,7 @@ static const float *operand_data(const struct tnd_operand *operand, const tandem
 }
 
 const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tandem_tensor **tensors,
-                                                   int *n_tensors)
+                                                   int *n_tensors, int64_t n_columns)
 {
     struct tnd_epilogue *epilogue = l->epilogue;
     if (epilogue == NULL || epilogue->n_tensors + *n_tensors > TANDEM_MAX_SRC) {
@@ -83,7 +74,7 @@ const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tande
         tensors[(*n_tensors)++] = epilogue->tensors[i];
     }
     epilogue->is_taken = true;
-    plan_chain(l, epilogue);
+    epilogue->has_rows = plan_rows(l, epilogue, n_columns);
     return epilogue;
 }
 
@@ -97,43 +88,70 @@ void tnd_epilogue_tile(const struct tnd_epilogue *epilogue, const tandem_tensor 
     tnd_fuse_tile(&epilogue->fuse, &epilogue->matrix, in, tile);
 }
 
-/* A tile as wide as the kernel's, whose epilogue is a chain. */
-static void write_chain(const struct tnd_epilogue *epilogue, const struct tnd_conv_kernel *kernel,
-                        const tandem_tensor *node, const struct tnd_fuse_tile *tile, float *y,
-                        int64_t line)
+static void copy_rows(const float *from, int64_t from_row, int n_rows, int n_columns, float *to,
+                      int64_t to_row)
 {
-    struct tnd_conv_step steps[TND_CONV_STEPS];
-    const struct tnd_conv_finish finish = {.sums = tile->values,
-                                           .stride = tile->stride,
-                                           .y = y,
-                                           .line = line,
-                                           .n_places = tile->n_rows,
-                                           .steps = steps,
-                                           .n_steps = epilogue == NULL ? 0 : epilogue->n_chain};
-    for (int i = 0; i < finish.n_steps; i++) {
-        const int in = epilogue->chain_in[i];
-        steps[i] = epilogue->chain[i];
-        if (steps[i].at == NULL) {
-            steps[i].at =
-                operand_data(&epilogue->in[in], node) + tile->row * steps[i].row + tile->column;
-        }
+    for (int r = 0; r < n_rows; r++) {
+        memcpy(to + r * to_row, from + r * from_row, (size_t)n_columns * sizeof(float));
     }
-    kernel->finish(&finish);
 }
 
-void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const struct tnd_conv_kernel *kernel,
-                        const tandem_tensor *node, const struct tnd_fuse_tile *tile, float *y,
-                        int64_t line)
+/* Runs the program over rows of a tile. Kernels take whole vectors: of a narrow tile, rows of
+ * operands that were computed are copied, and the result is. */
+static void run_rows(const struct tnd_epilogue *epilogue, const tandem_tensor *node,
+                     const struct tnd_fuse_tile *tile, float *y, int64_t line)
 {
-    if (tile->n_columns == kernel->filters && (epilogue == NULL || epilogue->n_chain > 0)) {
-        write_chain(epilogue, kernel, node, tile, y, line);
+    const struct tnd_fuse *fuse = &epilogue->fuse;
+    const int width = fuse->kernel->width;
+    const bool is_narrow = tile->n_columns < width;
+    struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
+    _Alignas(64) float saved[MOST_SAVED][TND_STRIP_ROWS * TND_CONV_FILTERS];
+    _Alignas(64) float copies[MOST_COPIES][MOST_ROWS * TND_CONV_FILTERS];
+    int n_copies = 0;
+    for (int i = 0; i < fuse->n_inputs; i++) {
+        int64_t row = epilogue->matrix.strides[i][0];
+        const float *from = epilogue->rows[i];
+        if (i == epilogue->matrix.self) {
+            from = tile->values;
+            row = tile->stride;
+        } else if (from != NULL) {
+            from += epilogue->matrix.strides[i][1] * tile->column;
+            row = 0;
+        } else {
+            from = operand_data(&epilogue->in[i], node) + tile->row * row + tile->column;
+            if (is_narrow) {
+                copy_rows(from, row, row == 0 ? 1 : tile->n_rows, tile->n_columns, copies[n_copies],
+                          width);
+                from = copies[n_copies++];
+                row = row == 0 ? 0 : width;
+            }
+        }
+        operands[i] = (struct tnd_strip_operand){(void *)from, -1, row};
+    }
+    for (int s = 0; s < fuse->n_steps; s++) {
+        operands[fuse->n_inputs + s] =
+            (struct tnd_strip_operand){saved[epilogue->saved[s]], 0, width};
+    }
+    const struct tnd_strip_call call = {.codes = fuse->codes,
+                                        .operands = operands,
+                                        .out = is_narrow ? tile->values : y,
+                                        .n = tile->n_rows,
+                                        .line = is_narrow ? tile->stride : line};
+    fuse->kernel->run_tile(&call);
+    if (is_narrow) {
+        copy_rows(tile->values, tile->stride, tile->n_rows, tile->n_columns, y, line);
+    }
+}
+
+void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const tandem_tensor *node,
+                        const struct tnd_fuse_tile *tile, float *y, int64_t line)
+{
+    if (epilogue != NULL && epilogue->has_rows) {
+        run_rows(epilogue, node, tile, y, line);
         return;
     }
     if (epilogue != NULL) {
         tnd_epilogue_tile(epilogue, node, tile);
     }
-    for (int r = 0; r < tile->n_rows; r++) {
-        memcpy(y + r * line, tile->values + r * tile->stride,
-               (size_t)tile->n_columns * sizeof(float));
-    }
+    copy_rows(tile->values, tile->stride, tile->n_rows, tile->n_columns, y, line);
 }

@@ -75,7 +75,7 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
 }
 
 enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
-                                          bool is_point, tandem_tensor *x, tandem_tensor **out)
+                                          tandem_tensor *x, tandem_tensor **out)
 {
     tandem_context *context = l->out->context;
     const int64_t groups = conv->all_channels / conv->channels;
@@ -85,7 +85,7 @@ enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_con
     const void *data = NULL;
     tandem_tensor *columns = x;
     TND_TRY(weights(l, conv, &data));
-    if (!is_point) {
+    if (!tnd_conv_is_product(conv)) {
         TND_TRY(emit_columns(l, conv, x, &columns));
     }
     tandem_tensor *matrix =

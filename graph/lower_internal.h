@@ -82,11 +82,11 @@ struct tnd_epilogue {
     int n_tensors;
     int n_dims; /* of the result */
     bool is_taken;
-    /* the same as a chain of steps from the result on; 0: it is none. `at` of constants of one
-     * value, else NULL */
-    struct tnd_conv_step chain[TND_CONV_STEPS];
-    int chain_in[TND_CONV_STEPS]; /* operand of each step */
-    int n_chain;
+    /* whether kernels run the program over rows of a tile. By operand: a constant that is the same
+     * row for all, which tiles at its end may read beyond; else NULL */
+    bool has_rows;
+    const float *rows[TND_FUSE_INPUTS];
+    uint8_t saved[TND_FUSE_REGISTERS]; /* by step whose result is kept: where, counted from 0 */
 };
 
 /** A product or convolution of 8-bit integers: the net has it of int32, less their zero points. */
@@ -215,16 +215,15 @@ void tnd_lower_plan_fuse(struct tnd_job *job);
  *  channels last; adds the tensors that it reads to the node's. NULL: there is none. The result is
  *  then the epilogue's. */
 const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tandem_tensor **tensors,
-                                                   int *n_tensors);
+                                                   int *n_tensors, int64_t n_columns);
 /** Replaces values of a tile by what follows from them. `node` is the one that computes. */
 void tnd_epilogue_tile(const struct tnd_epilogue *epilogue, const tandem_tensor *node,
                        const struct tnd_fuse_tile *tile);
 
 /** The same on the way from a tile to the result, `y` at its first value, `line` from one row to
  *  the next. `epilogue` NULL: there is none. */
-void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const struct tnd_conv_kernel *kernel,
-                        const tandem_tensor *node, const struct tnd_fuse_tile *tile, float *y,
-                        int64_t line);
+void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const tandem_tensor *node,
+                        const struct tnd_fuse_tile *tile, float *y, int64_t line);
 
 /* lower_conv.c */
 /** The kernels of the widest instruction set that this CPU has. */

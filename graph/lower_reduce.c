@@ -112,6 +112,10 @@ static void reduce_unit(const struct reduce *reduce, const float *x, float *y, i
             sums[0] = combine(reduce->kind, sums[0], part);
             continue;
         }
+        if (reduce->kind == TND_REDUCE_SUM) {
+            tnd_strip_kernel(0)->add_rows(row, stride, tnd_walk_row(&walk), n, sums);
+            continue;
+        }
         for (int64_t i = 0; i < tnd_walk_row(&walk); i++) {
             reducers[reduce->kind].strip(sums, row + i * stride, n);
         }

@@ -113,7 +113,7 @@ static int find_taps(const struct tnd_job *job, const struct tnd_view *x, const 
 }
 
 /* The largest values of one place, channels last, as far as the vectors of the CPU divide the
- * channels: what follows the sums of a convolution can do that. Returns how many channels. */
+ * channels. Returns how many channels. */
 static int64_t pool_wide(const struct tnd_job *job, const struct tnd_view *x,
                          const struct place *place, float *y)
 {
@@ -122,19 +122,7 @@ static int64_t pool_wide(const struct tnd_job *job, const struct tnd_view *x,
     const float *taps[MAX_TAPS];
     const int n = find_taps(job, x, place, taps);
     for (int64_t channel = 0; n > 0 && channel < n_channels; channel += kernel->filters) {
-        struct tnd_conv_step steps[TND_CONV_STEPS];
-        struct tnd_conv_finish finish = {
-            .sums = taps[0] + channel, .y = y + channel, .n_places = 1, .steps = steps};
-        int t = 1;
-        do {
-            finish.n_steps = 0;
-            while (t < n && finish.n_steps < TND_CONV_STEPS) {
-                steps[finish.n_steps++] =
-                    (struct tnd_conv_step){.kind = TND_BINARY_MAX, .at = taps[t++] + channel};
-            }
-            kernel->finish(&finish);
-            finish.sums = finish.y;
-        } while (t < n);
+        kernel->largest(taps, n, channel, y + channel);
     }
     return n > 0 ? n_channels : 0;
 }

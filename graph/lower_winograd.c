@@ -151,8 +151,8 @@ static void write_tiles(const struct winograd *w, const tandem_tensor *node, str
                                            .n_columns = (int)strip->n_filters,
                                            .values = strip->values + i * line_of(w) + 2 * m * width,
                                            .stride = width};
-        tnd_epilogue_write(conv->epilogue, conv->kernel, node, &part,
-                           y + pixel * conv->filters + part.column, conv->filters);
+        tnd_epilogue_write(conv->epilogue, node, &part, y + pixel * conv->filters + part.column,
+                           conv->filters);
     }
 }
 
@@ -386,6 +386,6 @@ enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct 
     job->more = w;
     job->n_items = w->is_local ? w->n_strips : w->conv.n_blocks * w->conv.block_items;
     job->run = w->is_local ? run_locally : run_products;
-    w->conv.epilogue = tnd_lower_take_epilogue(l, tensors, &n_tensors);
+    w->conv.epilogue = tnd_lower_take_epilogue(l, tensors, &n_tensors, conv->all_filters);
     return tnd_lower_emit(l, job, tensors, n_tensors, out);
 }

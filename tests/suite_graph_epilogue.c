@@ -66,13 +66,15 @@ static int operand(struct picture *p)
 
 static int step(struct picture *p, int y)
 {
+    static const enum tnd_unary functions[] = {TND_UNARY_FLOOR, TND_UNARY_EXP, TND_UNARY_SILU,
+                                               TND_UNARY_TANH};
     static const enum tnd_binary kinds[] = {TND_BINARY_ADD, TND_BINARY_SUB, TND_BINARY_MUL,
                                             TND_BINARY_MAX, TND_BINARY_MIN};
     switch (tnd_test_rng_int(&p->rng, 0, 7)) {
     case 0:
         return tnd_net_unary(p->net, TND_UNARY_ABS, y);
     case 1:
-        return tnd_net_unary(p->net, TND_UNARY_FLOOR, y);
+        return tnd_net_unary(p->net, functions[tnd_test_rng_int(&p->rng, 0, 3)], y);
     case 2: {
         const int zero = tnd_net_scalar(p->net, TND_DTYPE_F32, 0);
         return tnd_net_select(p->net, tnd_net_binary(p->net, TND_BINARY_LESS, y, zero),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The inner loops of convolutions, of every instruction set that this machine has: sums of tiles of
- * every size, and what follows them. */
+ * every size, pools and sums of columns. */
 #include <math.h>
 #include <string.h>
 
 #include "base/cpu.h"
 #include "graph/conv_tile.h"
-#include "graph/net_kernels.h"
+#include "graph/fuse_code.h"
 #include "tests/support.h"
 
 enum { TAPS = 3, RUN = 5, GUARD = 8, PLACES = TND_CONV_PIXELS, FILTERS = TND_CONV_FILTERS };
@@ -85,66 +85,73 @@ static bool is_same(float a, float b)
     return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b));
 }
 
-/* Two steps over 3 places, against the reference. */
-static void check_finish(const struct tnd_conv_kernel *kernel, enum tnd_binary first,
-                         enum tnd_binary second, bool is_right)
+/* From 1 to 9 rows of odd values, against the rule: NaN where one is, else the largest. */
+static void check_largest(const struct tnd_conv_kernel *kernel)
 {
-    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + 10 * first + second);
-    const int n = kernel->filters;
-    float sums[3 * FILTERS];
-    float bias[FILTERS];
-    float more[3 * FILTERS];
-    float y[3 * 50];
-    const struct tnd_conv_step steps[2] = {{.kind = first, .is_right = is_right, .at = bias},
-                                           {.kind = second, .at = more, .row = FILTERS}};
-    const struct tnd_conv_finish finish = {.sums = sums,
-                                           .stride = FILTERS,
-                                           .y = y,
-                                           .line = 50,
-                                           .n_places = 3,
-                                           .steps = steps,
-                                           .n_steps = 2};
-    fill_odd(&rng, sums, 3 * FILTERS);
-    fill_odd(&rng, bias, FILTERS);
-    fill_odd(&rng, more, 3 * FILTERS);
-    for (int i = 0; i < 3 * 50; i++) {
-        y[i] = -77;
-    }
-    kernel->finish(&finish);
+    enum { ROWS = 9, CHANNEL = 3 };
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + 7);
+    float x[ROWS][CHANNEL + FILTERS];
+    float y[FILTERS + GUARD];
+    const float *rows[ROWS];
     int wrong = 0;
-    for (int m = 0; m < 3; m++) {
-        union tnd_values in[2];
-        union tnd_values between[2];
-        union tnd_values out;
-        memcpy(in[is_right].f32, sums + m * FILTERS, (size_t)n * sizeof(float));
-        memcpy(in[!is_right].f32, bias, (size_t)n * sizeof(float));
-        memcpy(between[1].f32, more + m * FILTERS, (size_t)n * sizeof(float));
-        tnd_binary_strip(first, TND_LANE_F32, &in[0], &in[1], n, 0, &between[0]);
-        tnd_binary_strip(second, TND_LANE_F32, &between[0], &between[1], n, 0, &out);
-        for (int f = 0; f < 50; f++) {
-            wrong += !is_same(y[m * 50 + f], f < n ? out.f32[f] : -77);
+    for (int n = 1; n <= ROWS; n++) {
+        rows[n - 1] = x[n - 1];
+        fill_odd(&rng, x[n - 1], CHANNEL + FILTERS);
+        for (int i = 0; i < FILTERS + GUARD; i++) {
+            y[i] = -77;
+        }
+        kernel->largest(rows, n, CHANNEL, y);
+        for (int i = 0; i < kernel->filters + GUARD; i++) {
+            float want = i < kernel->filters ? x[0][CHANNEL + i] : -77;
+            for (int r = 1; r < n && i < kernel->filters; r++) {
+                want = want > x[r][CHANNEL + i] || isnan(want) ? want : x[r][CHANNEL + i];
+            }
+            wrong += !is_same(y[i], want);
         }
     }
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-static void what_follows_a_tile_has_the_bits_of_a_program(void)
+static void the_largest_of_rows_may_be_nan(void)
 {
-    static const enum tnd_binary kinds[] = {TND_BINARY_ADD, TND_BINARY_SUB, TND_BINARY_MUL,
-                                            TND_BINARY_DIV, TND_BINARY_MAX, TND_BINARY_MIN};
     const struct tnd_conv_kernel *kernels[3];
     for (int k = find_kernels(kernels) - 1; k >= 0; k--) {
-        for (int i = 0; i < 6 * 6; i++) {
-            check_finish(kernels[k], kinds[i / 6], kinds[i % 6], false);
-            check_finish(kernels[k], kinds[i / 6], kinds[i % 6], true);
+        check_largest(kernels[k]);
+    }
+}
+
+static void columns_are_added_in_order_in_double_precision(void)
+{
+    enum { ROWS = 5, MOST = 70, STRIDE = 80 };
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + 8);
+    float x[ROWS * STRIDE];
+    fill_odd(&rng, x, ROWS * STRIDE);
+    for (int k = 0; tnd_strip_kernel(k) != NULL; k++) {
+        int wrong = 0;
+        for (int n = 0; n <= MOST; n++) {
+            double sums[MOST + GUARD];
+            for (int i = 0; i < MOST + GUARD; i++) {
+                sums[i] = i;
+            }
+            tnd_strip_kernel(k)->add_rows(x, STRIDE, ROWS, n, sums);
+            for (int i = 0; i < MOST + GUARD; i++) {
+                double want = i;
+                for (int r = 0; r < ROWS && i < n; r++) {
+                    want += (double)x[r * STRIDE + i];
+                }
+                wrong +=
+                    memcmp(&want, &sums[i], sizeof(want)) != 0 && !(isnan(want) && isnan(sums[i]));
+            }
         }
+        CU_ASSERT_EQUAL(wrong, 0);
     }
 }
 
 static CU_TestInfo tests_tile[] = {
     {"tiles_of_every_size_have_the_right_sums", tiles_of_every_size_have_the_right_sums},
-    {"what_follows_a_tile_has_the_bits_of_a_program",
-     what_follows_a_tile_has_the_bits_of_a_program},
+    {"the_largest_of_rows_may_be_nan", the_largest_of_rows_may_be_nan},
+    {"columns_are_added_in_order_in_double_precision",
+     columns_are_added_in_order_in_double_precision},
     CU_TEST_INFO_NULL,
 };
 
