@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The inner loops of convolutions with one filter a channel and of pools, channels last. Files of an instruction
- * set include it, so that it is compiled for that. */
+ * The inner loops of convolutions with one filter a channel and of pools, channels last. Files of
+ * an instruction set include it, so that it is compiled for that. */
 #ifndef TND_CONV_DEPTHWISE_H
 #define TND_CONV_DEPTHWISE_H
 
