@@ -237,6 +237,64 @@ static void run_tile(const struct tnd_strip_call *call)
 EXTREME(run_largest, -INFINITY, max)
 EXTREME(run_smallest, INFINITY, min)
 
+/* ---- bytes ---- */
+
+/* Bytes by a table of 256: shuffles look 16 entries up, and give 0 for an index from 128 on. So all
+ * indices but those of the 16 entries are brought there: 112 is added with saturation, and 16 is
+ * taken off for the next entries. */
+#if defined(__AVX512F__)
+#define BYTES_OF(name) _mm512_##name
+#define BYTES_OR(a, b) _mm512_or_si512(a, b)
+#define BYTES_LOAD(at) _mm512_loadu_si512(at)
+#define BYTES_16(at)   _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(at)))
+#define BYTES_STORE    _mm512_storeu_si512
+typedef __m512i tnd_bytes;
+#elif defined(__AVX2__)
+#define BYTES_OF(name)     _mm256_##name
+#define BYTES_OR(a, b)     _mm256_or_si256(a, b)
+#define BYTES_LOAD(at)     _mm256_loadu_si256((const void *)(at))
+#define BYTES_16(at)       _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)(at)))
+#define BYTES_STORE(at, v) _mm256_storeu_si256((void *)(at), v)
+typedef __m256i tnd_bytes;
+#endif
+
+static void run_look_up(const uint8_t *table, const uint8_t *from, uint8_t *to, int64_t n)
+{
+    int64_t i = 0;
+#if defined(__AVX2__)
+    tnd_bytes parts[16];
+    for (int k = 0; k < 16; k++) {
+        parts[k] = BYTES_16(table + 16 * k);
+    }
+    for (; i + (int64_t)sizeof(tnd_bytes) <= n; i += (int64_t)sizeof(tnd_bytes)) {
+        tnd_bytes index = BYTES_LOAD(from + i);
+        tnd_bytes sum =
+            BYTES_OF(shuffle_epi8)(parts[0], BYTES_OF(adds_epu8)(index, BYTES_OF(set1_epi8)(0x70)));
+#pragma GCC unroll 15
+        for (int k = 1; k < 16; k++) {
+            index = BYTES_OF(sub_epi8)(index, BYTES_OF(set1_epi8)(16));
+            sum =
+                BYTES_OR(sum, BYTES_OF(shuffle_epi8)(
+                                  parts[k], BYTES_OF(adds_epu8)(index, BYTES_OF(set1_epi8)(0x70))));
+        }
+        BYTES_STORE(to + i, sum);
+    }
+#elif defined(__aarch64__)
+    for (; i + 16 <= n; i += 16) {
+        const uint8x16_t index = vld1q_u8(from + i);
+        uint8x16_t sum = vqtbl4q_u8(vld1q_u8_x4(table), index);
+        for (int k = 1; k < 4; k++) {
+            sum = vqtbx4q_u8(sum, vld1q_u8_x4(table + 64 * k),
+                             vsubq_u8(index, vdupq_n_u8((uint8_t)(64 * k))));
+        }
+        vst1q_u8(to + i, sum);
+    }
+#endif
+    for (; i < n; i++) {
+        to[i] = table[from[i]];
+    }
+}
+
 /* Columns of a matrix, in double precision: rows one after the other, so that a sum has the same
  * bits in each set. */
 typedef double strip_doubles __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
@@ -279,7 +337,7 @@ static void run_add_rows(const float *from, int64_t stride, int64_t n_rows, int 
 #define TND_STRIP_KERNEL                                                                           \
     {                                                                                              \
         run, run_tile, 2 * TND_VEC_LANES, {TND_CODE_FUNCTION_LIST(FUNCTION) TYPES_CAST},           \
-            run_largest, run_smallest, run_add_rows, {TYPES_LOAD},                                 \
+            run_largest, run_smallest, run_add_rows, run_look_up, {TYPES_LOAD},                    \
         {                                                                                          \
             TYPES_STORE                                                                            \
         }                                                                                          \

@@ -370,6 +370,7 @@ static enum tandem_status fold_constants(struct tnd_lowering *l)
         for (int i = 0; i < net->n_values; i++) {
             l->values[i].is_needed = false;
         }
+        status = l->options->for_device ? TANDEM_OK : tnd_lower_find_tables(l);
         tnd_lower_find_int8(l);
         find_needed(l);
     }
@@ -477,8 +478,9 @@ static enum tandem_status lower_nodes(struct tnd_lowering *l)
         if (!l->values[node->output].is_needed || l->groups[i] != i || l->tails[i] >= 0) {
             continue; /* (what waits comes with its group) */
         }
-        status =
-            tnd_lower_is_elementwise(node) ? tnd_lower_group(l, i, steps) : tnd_lower_node(l, node);
+        status = l->tables[i].values != NULL      ? tnd_lower_look_up(l, node)
+                 : tnd_lower_is_elementwise(node) ? tnd_lower_group(l, i, steps)
+                                                  : tnd_lower_node(l, node);
     }
     tnd_free(steps);
     return status;
@@ -578,6 +580,7 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
                              .groups = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.groups[0])),
                              .tails = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.tails[0])),
                              .int8 = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.int8[0])),
+                             .tables = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.tables[0])),
                              .error = error};
     enum tandem_status status = TANDEM_E_MEMORY;
     if (lowered != NULL) {
@@ -588,7 +591,7 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
     }
     const bool has_memory = lowered != NULL && lowered->inputs != NULL &&
                             lowered->outputs != NULL && l.values != NULL && l.groups != NULL &&
-                            l.tails != NULL && l.int8 != NULL;
+                            l.tails != NULL && l.int8 != NULL && l.tables != NULL;
     status = has_memory ? lower_all(&l) : tnd_lower_no_memory(&l);
     if (status == TANDEM_OK && options->gives_up != NULL) {
         free_unread(&l, options->gives_up);
@@ -597,6 +600,7 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
     tnd_free(l.groups);
     tnd_free(l.tails);
     tnd_free(l.int8);
+    tnd_free(l.tables);
     if (status != TANDEM_OK) {
         tnd_lowered_free(lowered);
         return status;

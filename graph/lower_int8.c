@@ -182,6 +182,10 @@ void tnd_lower_find_int8(struct tnd_lowering *l)
 int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int **out)
 {
     const struct tnd_net_node *node = &l->net->nodes[i];
+    if (l->tables[i].values != NULL) {
+        *out = &l->tables[i].x;
+        return 1;
+    }
     if (!l->int8[i].is_found) {
         *out = node->inputs;
         return node->n_inputs;

@@ -100,6 +100,12 @@ struct tnd_lower_int8 {
     const struct tnd_array *list;
 };
 
+/** A node whose result are bytes that a byte decides: lower_table.c. */
+struct tnd_lower_table {
+    int x;                 /* the byte: a base */
+    const uint8_t *values; /* by its bits; NULL: the node is none of these */
+};
+
 /** A value of the net that is no view. */
 struct tnd_lower_value {
     tandem_tensor *tensors[TND_N_LAYOUTS]; /* NULL: not there */
@@ -114,10 +120,11 @@ struct tnd_lowering {
     const struct tnd_net *net;
     const struct tnd_lower_options *options;
     struct tnd_lower_value *values;
-    int *groups;                   /* by node */
-    int *tails;                    /* by node: the group that may be its epilogue; -1: none */
-    struct tnd_epilogue *epilogue; /* of the node that is being lowered; NULL: none */
-    struct tnd_lower_int8 *int8;   /* by node */
+    int *groups;                    /* by node */
+    int *tails;                     /* by node: the group that may be its epilogue; -1: none */
+    struct tnd_epilogue *epilogue;  /* of the node that is being lowered; NULL: none */
+    struct tnd_lower_int8 *int8;    /* by node */
+    struct tnd_lower_table *tables; /* by node */
     struct tandem_error *error;
 };
 
@@ -233,10 +240,17 @@ const struct tnd_conv_kernel *tnd_conv_kernel_best(void);
 /** Finds products and convolutions of 8-bit integers, and packs their weights. Known values are
  *  found already. Without memory they are not found. */
 void tnd_lower_find_int8(struct tnd_lowering *l);
-/** Which values node `i` reads: its operands, or integers in place of what is made of them. */
+/** Which values node `i` reads: its operands, or integers in place of what is made of them, or the
+ *  byte that decides. */
 int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int **out);
 /** Lowers such a node. */
 enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node);
+
+/* lower_table.c */
+/** Finds bytes that are a function of one byte, and computes their tables. Errors: MEMORY. */
+enum tandem_status tnd_lower_find_tables(struct tnd_lowering *l);
+/** Lowers such a node. */
+enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_net_node *node);
 
 /* lower_linear.c */
 /** An operand {batch, rows, K} as a tensor {K, rows, batch} with dense rows, copied where it has

@@ -197,6 +197,7 @@ static const struct {
 #define BYTES     (BIT(I8) | BIT(U8))
 #define WIDE      (BIT(F64) | BIT(I64) | BIT(U32) | BIT(U64))
 #define INTEGERS  (BYTES | BIT(I16) | BIT(U16) | BIT(I32) | BIT(U32) | BIT(I64) | BIT(U64))
+#define WORDS     (INTEGERS & ~BYTES) /* (functions of one byte are looked up) */
 #define ANY       0, 99
 
 /* What a reference kernel may do, and why. Each row must be needed for all that it names. */
@@ -210,20 +211,20 @@ static const struct exception {
     {TND_NET_CAST, 0, 0, BIT(F64) | BIT(U32) | BIT(U64), "no float holds them: strips"},
     {TND_NET_CAST, 1, 1, WIDE, "no float holds them: strips"},
     {TND_NET_SELECT, ANY, WIDE | BIT(I32), "no float holds them: strips"},
-    {TND_NET_UNARY, TND_UNARY_NEG, TND_UNARY_SQRT, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_UNARY, TND_UNARY_RECIPROCAL, TND_UNARY_RECIPROCAL, INTEGERS | BIT(F64) | BIT(BOOL),
+    {TND_NET_UNARY, TND_UNARY_NEG, TND_UNARY_SQRT, WORDS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_UNARY, TND_UNARY_RECIPROCAL, TND_UNARY_RECIPROCAL, WORDS | BIT(F64) | BIT(BOOL),
      "strips"},
-    {TND_NET_UNARY, TND_UNARY_SIN, TND_UNARY_COSH, INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS,
+    {TND_NET_UNARY, TND_UNARY_SIN, TND_UNARY_COSH, WORDS | BIT(F64) | BIT(BOOL) | FLOATS,
      "functions of the C library, rare beside products"},
-    {TND_NET_UNARY, TND_UNARY_TANH, TND_UNARY_TANH, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_UNARY, TND_UNARY_ASINH, TND_UNARY_ATANH, INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS,
+    {TND_NET_UNARY, TND_UNARY_TANH, TND_UNARY_TANH, WORDS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_UNARY, TND_UNARY_ASINH, TND_UNARY_ATANH, WORDS | BIT(F64) | BIT(BOOL) | FLOATS,
      "functions of the C library, rare beside products"},
-    {TND_NET_UNARY, TND_UNARY_ERF, TND_UNARY_ROUND, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_UNARY, TND_UNARY_NOT, TND_UNARY_NOT, INTEGERS | BIT(F64) | FLOATS, "strips"},
+    {TND_NET_UNARY, TND_UNARY_ERF, TND_UNARY_ROUND, WORDS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_UNARY, TND_UNARY_NOT, TND_UNARY_NOT, WORDS | BIT(F64) | FLOATS, "strips"},
     {TND_NET_UNARY, TND_UNARY_IS_NAN, TND_UNARY_IS_NAN, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_UNARY, TND_UNARY_IS_INF, TND_UNARY_IS_INF, INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS,
      "strips"},
-    {TND_NET_UNARY, TND_UNARY_GELU, TND_UNARY_SILU, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_UNARY, TND_UNARY_GELU, TND_UNARY_SILU, WORDS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_BINARY, TND_BINARY_ADD, TND_BINARY_DIV, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_BINARY, TND_BINARY_POW, TND_BINARY_FMOD, INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS,
      "functions of the C library, rare beside products"},

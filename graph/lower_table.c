@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ * Bytes that are a function of one byte: whatever operations lie between, two hundred and fifty-six
+ * results are computed once, and the node looks its values up. Quantised nets are full of these:
+ * an activation between a dequantisation and a quantisation, and what becomes of its result.
+ *
+ * Table entry `b` is the result for the byte `b`, whether x is signed or not. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "graph/lower_internal.h"
+
+enum { BYTES = 256, ITEM_VALUES = 65536, NOTHING = -1 };
+
+/* ---- finding ---- */
+
+/* Of each value: the byte that it is a function of, and its 256 values. */
+struct function {
+    int of; /* a base; NOTHING: it is none */
+    struct tnd_array *values;
+};
+
+static bool is_byte(enum tnd_dtype type)
+{
+    return type == TND_DTYPE_I8 || type == TND_DTYPE_U8;
+}
+
+/* Whether a value is one constant, in whatever shape. */
+static bool is_uniform(const struct tnd_lowering *l, int value)
+{
+    const struct tnd_net_value *v = tnd_net_value(l->net, value);
+    for (int d = 0; d < v->shape.n; d++) {
+        if (v->shape.dims[d] > 1 && v->strides[d] != 0) {
+            return false;
+        }
+    }
+    return tnd_lower_value(l, value)->known != NULL;
+}
+
+/* The byte that all operands of a node depend on, if there is one. */
+static int find_byte(const struct tnd_lowering *l, const struct function *functions,
+                     const struct tnd_net_node *node)
+{
+    int of = NOTHING;
+    if (!tnd_lower_is_elementwise(node)) {
+        return NOTHING;
+    }
+    for (int k = 0; k < node->n_inputs; k++) {
+        const struct tnd_net_value *in = tnd_net_value(l->net, node->inputs[k]);
+        if (is_uniform(l, node->inputs[k])) {
+            continue;
+        }
+        const bool is_whole = in->base == node->inputs[k];
+        const int from = !is_whole                                ? NOTHING
+                         : functions[in->base].of != NOTHING      ? functions[in->base].of
+                         : is_byte(in->type) && in->known == NULL ? in->base
+                                                                  : NOTHING;
+        if (from == NOTHING || (of != NOTHING && of != from)) {
+            return NOTHING;
+        }
+        of = from;
+    }
+    return of;
+}
+
+/* The 256 values of an operand, for a kernel. `all`: every byte, in the order of their bits. */
+static struct tnd_view operand_values(const struct tnd_lowering *l,
+                                      const struct function *functions, int value,
+                                      const uint8_t *all)
+{
+    const struct tnd_net_value *v = tnd_net_value(l->net, value);
+    struct tnd_view view = {.type = v->type, .shape = {1, {BYTES}}, .strides = {1}, .data = all};
+    if (is_uniform(l, value)) {
+        view.data = tnd_lower_known(l, value).data;
+        view.strides[0] = 0;
+    } else if (functions[v->base].of != NOTHING) {
+        view.data = functions[v->base].values->data;
+    }
+    return view;
+}
+
+static enum tandem_status compute(const struct tnd_lowering *l, const struct tnd_net_node *node,
+                                  struct function *functions, const uint8_t *all)
+{
+    const struct tnd_dims shape = {1, {BYTES}};
+    struct tnd_view in[3];
+    struct tnd_array *out = tnd_array_new(tnd_net_value(l->net, node->output)->type, &shape);
+    if (out == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    for (int k = 0; k < node->n_inputs; k++) {
+        in[k] = operand_values(l, functions, node->inputs[k], all);
+    }
+    const struct tnd_kernel_call call = {
+        .params = &node->params, .in = in, .n_in = node->n_inputs, .out = out, .error = l->error};
+    functions[node->output].values = out;
+    return tnd_net_kernel(node->op)(&call);
+}
+
+/* Keeps the values of a node whose result are bytes as its table. A copy is none. */
+static enum tandem_status keep_table(struct tnd_lowering *l, int i,
+                                     const struct function *functions)
+{
+    const struct tnd_net_node *node = &l->net->nodes[i];
+    const struct function *function = &functions[node->output];
+    const struct tnd_dims shape = {1, {BYTES}};
+    if (function->of == NOTHING || !is_byte(function->values->type) || node->op == TND_NET_COPY) {
+        return TANDEM_OK;
+    }
+    struct tnd_array *table = tnd_lower_array(l, TND_DTYPE_U8, &shape);
+    if (table == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    memcpy(table->data, function->values->data, BYTES);
+    l->tables[i] = (struct tnd_lower_table){.x = function->of, .values = table->data};
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_lower_find_tables(struct tnd_lowering *l)
+{
+    struct function *functions = tnd_calloc((size_t)l->net->n_values + 1, sizeof(functions[0]));
+    enum tandem_status status = functions == NULL ? tnd_lower_no_memory(l) : TANDEM_OK;
+    uint8_t all[BYTES];
+    for (int i = 0; i < BYTES; i++) {
+        all[i] = (uint8_t)i;
+    }
+    for (int i = 0; functions != NULL && i < l->net->n_values; i++) {
+        functions[i].of = NOTHING;
+    }
+    for (int i = 0; status == TANDEM_OK && i < l->net->n_nodes; i++) {
+        const struct tnd_net_node *node = &l->net->nodes[i];
+        const int of =
+            l->values[node->output].known != NULL ? NOTHING : find_byte(l, functions, node);
+        if (of != NOTHING) {
+            functions[node->output].of = of;
+            status = compute(l, node, functions, all);
+        }
+        if (status == TANDEM_OK) {
+            status = keep_table(l, i, functions);
+        }
+    }
+    for (int i = 0; functions != NULL && i < l->net->n_values; i++) {
+        tnd_array_free(functions[i].values);
+    }
+    tnd_free(functions);
+    return status;
+}
+
+/* ---- running ---- */
+
+static enum tandem_status run_table(void *user, const tandem_tensor *node, int64_t begin,
+                                    int64_t end)
+{
+    const struct tnd_job *job = user;
+    const uint8_t *table = job->more;
+    const uint8_t *x = tandem_tensor_data(tandem_tensor_src(node, 0));
+    uint8_t *y = tandem_tensor_data(node);
+    const int64_t n = tnd_dims_values(&job->shape);
+    const int64_t last = end * ITEM_VALUES < n ? end * ITEM_VALUES : n;
+    const int64_t first = begin * ITEM_VALUES;
+    tnd_strip_kernel(0)->look_up(table, x + first, y + first, last - first);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_net_node *node)
+{
+    const struct tnd_lower_table *table = &l->tables[node - l->net->nodes];
+    const struct tnd_net_value *out = tnd_net_value(l->net, node->output);
+    const struct tnd_lower_value *x = &l->values[table->x];
+    struct tnd_job *job = tnd_lower_job(l, 0);
+    if (job == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    job->layout = x->tensors[TND_LAYOUT_LAST] != NULL && x->tensors[TND_LAYOUT_PLAIN] == NULL
+                      ? TND_LAYOUT_LAST
+                      : TND_LAYOUT_PLAIN;
+    job->op = node->op;
+    job->type = out->type;
+    job->shape = out->shape;
+    job->n_items = (tnd_dims_values(&out->shape) + ITEM_VALUES - 1) / ITEM_VALUES;
+    job->more = table->values;
+    job->run = run_table;
+    tandem_tensor *tensor = x->tensors[job->layout];
+    tandem_tensor **made = &l->values[node->output].tensors[job->layout];
+    TND_TRY(tnd_lower_emit(l, job, &tensor, 1, made));
+    *made = tandem_tensor_set_name(*made, "table");
+    return TANDEM_OK;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ * Bytes that a byte decides are looked up: the results have the bits of the reference. */
+#include <string.h>
+
+#include "ggml-like/tnd_tensor.h"
+#include "graph/fuse_code.h"
+#include "graph/lower.h"
+#include "tandem/runtime.h"
+#include "tests/support.h"
+
+static struct tnd_test_rng rng;
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return tnd_test_rng_int(&rng, low, high);
+}
+
+static int scalar(struct tnd_net *net, double x)
+{
+    return tnd_net_scalar(net, TND_DTYPE_F32, x);
+}
+
+static int dequantised(struct tnd_net *net, int x)
+{
+    const int number = tnd_net_cast(net, x, TND_DTYPE_F32);
+    const int shifted =
+        tnd_net_binary(net, TND_BINARY_SUB, number, scalar(net, (double)between(-128, 255)));
+    return tnd_net_binary(net, TND_BINARY_MUL, shifted, scalar(net, 0.031));
+}
+
+static int quantised(struct tnd_net *net, int x)
+{
+    const enum tnd_dtype type = between(0, 1) == 0 ? TND_DTYPE_I8 : TND_DTYPE_U8;
+    const double least = type == TND_DTYPE_I8 ? -128 : 0;
+    x = tnd_net_unary(net, TND_UNARY_ROUND,
+                      tnd_net_binary(net, TND_BINARY_DIV, x, scalar(net, 0.027)));
+    x = tnd_net_binary(net, TND_BINARY_MAX, x, scalar(net, least));
+    x = tnd_net_binary(net, TND_BINARY_MIN, x, scalar(net, least + 255));
+    return tnd_net_cast(net, x, type);
+}
+
+/* Some function of x, which is a function of the byte too; NaN where x is below some number: the
+ * bounds of a quantisation do not keep it out. */
+static int function_of(struct tnd_net *net, int x)
+{
+    static const enum tnd_unary unary[] = {TND_UNARY_EXP, TND_UNARY_ABS, TND_UNARY_NEG,
+                                           TND_UNARY_TANH, TND_UNARY_SIN};
+    int y = x;
+    for (int64_t i = between(1, 4); i > 0; i--) {
+        switch (between(0, 3)) {
+        case 0:
+            y = tnd_net_unary(net, unary[between(0, 4)], y);
+            break;
+        case 1:
+            y = tnd_net_binary(net, TND_BINARY_MUL, x, y);
+            break;
+        case 2:
+            y = tnd_net_select(net, tnd_net_binary(net, TND_BINARY_LESS, x, scalar(net, 0.5)), y,
+                               scalar(net, 1.5));
+            break;
+        default:
+            y = tnd_net_binary(net, TND_BINARY_ADD, y, scalar(net, 0.25));
+        }
+    }
+    return y;
+}
+
+static int count_tables(const tandem_graph *graph)
+{
+    int n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        n += strcmp(graph->nodes[i]->name, "table") == 0;
+    }
+    return n;
+}
+
+/* Two functions, one of the other; where the first is an output too, both are looked up. */
+static void check_table(uint64_t seed, tandem_runtime *runtime)
+{
+    struct tandem_error error = {.text = ""};
+    struct tnd_lowered *lowered = NULL;
+    struct tnd_array *want[2] = {NULL, NULL};
+    rng = tnd_test_rng_new(seed);
+    const struct tnd_dims shape = {3, {between(1, 3), between(1, 40), between(1, 40)}};
+    struct tnd_net *net = tnd_net_new();
+    const enum tnd_dtype type = between(0, 1) == 0 ? TND_DTYPE_I8 : TND_DTYPE_U8;
+    struct tnd_array *x = tnd_array_new(type, &shape);
+    for (int64_t i = 0; i < x->n; i++) {
+        ((uint8_t *)x->data)[i] = (uint8_t)between(0, 255);
+    }
+    const int in = tnd_net_input(net, type, &shape, "x", NULL);
+    const int first = quantised(net, function_of(net, dequantised(net, in)));
+    const int second = quantised(net, function_of(net, dequantised(net, first)));
+    const bool two = between(0, 1) == 0;
+    (void)tnd_net_output(net, second);
+    if (two) {
+        (void)tnd_net_output(net, first);
+    }
+    check_ok(tnd_net_run(net, &x, want, &error));
+    if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
+        CU_ASSERT_EQUAL(count_tables(tnd_lowered_graph(lowered)), two ? 2 : 1);
+        memcpy(tnd_lowered_input(lowered, 0), x->data, (size_t)x->n);
+        check_ok(tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error));
+        for (int i = 0; i < (two ? 2 : 1) && want[i] != NULL; i++) {
+            if (memcmp(tnd_lowered_output(lowered, i), want[i]->data, (size_t)x->n) != 0) {
+                printf("    net of seed %llu\n", (unsigned long long)seed);
+                CU_FAIL("a value that was looked up differs");
+            }
+        }
+    }
+    tnd_lowered_free(lowered);
+    tnd_array_free(want[0]);
+    tnd_array_free(want[1]);
+    tnd_array_free(x);
+    tnd_net_free(net);
+}
+
+static void values_that_are_looked_up_are_those_of_the_reference(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error = {.text = ""};
+    tandem_runtime *runtime = NULL;
+    options.n_threads = 2;
+    options.table_path = "";
+    options.backends = "cpu";
+    check_ok(tandem_runtime_open(&options, &runtime, &error));
+    for (int i = 0; i < (tnd_effort() == 1 ? 200 : 3000); i++) {
+        check_table(tnd_test_seed() * 7001 + (uint64_t)i, runtime);
+    }
+    tandem_runtime_close(runtime);
+}
+
+/* Constants that differ from channel to channel, and two bytes, decide more than a table has. */
+static void what_two_values_decide_is_not_looked_up(void)
+{
+    const struct tnd_dims shape = {2, {4, 3}};
+    const struct tnd_dims row = {1, {3}};
+    struct tandem_error error = {.text = ""};
+    struct tnd_lowered *lowered = NULL;
+    struct tnd_net *net = tnd_net_new();
+    rng = tnd_test_rng_new(3);
+    struct tnd_array *scales = tnd_array_new(TND_DTYPE_F32, &row);
+    tnd_test_fill(&rng, scales->data, 3);
+    const int a = dequantised(net, tnd_net_input(net, TND_DTYPE_U8, &shape, "a", NULL));
+    const int b = dequantised(net, tnd_net_input(net, TND_DTYPE_U8, &shape, "b", NULL));
+    (void)tnd_net_output(net, quantised(net, tnd_net_binary(net, TND_BINARY_ADD, a, b)));
+    (void)tnd_net_output(
+        net, quantised(net, tnd_net_binary(net, TND_BINARY_MUL, a, tnd_net_constant(net, scales))));
+    if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
+        CU_ASSERT_EQUAL(count_tables(tnd_lowered_graph(lowered)), 0);
+    }
+    tnd_lowered_free(lowered);
+    tnd_net_free(net);
+}
+
+static void kernels_look_up_every_byte(void)
+{
+    enum { MOST = 256 + 70, GUARD = 8 };
+    uint8_t table[256];
+    uint8_t from[MOST];
+    uint8_t to[MOST + GUARD];
+    rng = tnd_test_rng_new(5);
+    for (int i = 0; i < 256; i++) {
+        table[i] = (uint8_t)between(0, 255);
+    }
+    for (int i = 0; i < MOST; i++) {
+        from[i] = (uint8_t)(i * 7);
+    }
+    for (int k = 0; tnd_strip_kernel(k) != NULL; k++) {
+        int wrong = 0;
+        for (int n = 0; n <= MOST; n++) {
+            memset(to, 99, sizeof(to));
+            tnd_strip_kernel(k)->look_up(table, from, to, n);
+            for (int i = 0; i < MOST + GUARD; i++) {
+                wrong += to[i] != (i < n ? table[from[i]] : 99);
+            }
+        }
+        CU_ASSERT_EQUAL(wrong, 0);
+    }
+}
+
+static CU_TestInfo tests[] = {
+    {"values that are looked up are those of the reference",
+     values_that_are_looked_up_are_those_of_the_reference},
+    {"what two values decide is not looked up", what_two_values_decide_is_not_looked_up},
+    {"kernels look up every byte", kernels_look_up_every_byte},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_graph_table[] = {
+    {"table", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
