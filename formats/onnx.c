@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Models of ONNX: files, what is around the graph, and who owns it. Fields that change nothing that
- * is computed (documentation, metadata) are passed over. */
+ * Models of ONNX: files, what is around the graph, and who owns it. Numbers of fields:
+ * github.com/onnx/onnx/blob/main/onnx/onnx.proto */
 #include "formats/onnx.h"
 
 #include <errno.h>
@@ -17,11 +17,16 @@ enum {
     MODEL_IR_VERSION = 1,
     MODEL_PRODUCER = 2,
     MODEL_PRODUCER_VERSION = 3,
+    MODEL_DOMAIN = 4,
+    MODEL_VERSION = 5,
+    MODEL_DESCRIPTION = 6,
     MODEL_GRAPH = 7,
     MODEL_OPSET = 8,
+    MODEL_PROPERTY = 14,
     MODEL_FUNCTION = 25
 };
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+enum { PROPERTY_KEY = 1, PROPERTY_VALUE = 2 };
 
 /* ---- models ---- */
 
@@ -46,10 +51,34 @@ static enum tandem_status read_opset(struct tnd_onnx_memory *memory, struct tnd_
     return TANDEM_OK;
 }
 
+static enum tandem_status read_property(struct tnd_onnx_memory *memory, struct tnd_cursor message,
+                                        struct tnd_onnx_property *property,
+                                        struct tandem_error *error)
+{
+    static const char what[] = "a property";
+    *property = (struct tnd_onnx_property){.key = "", .value = ""};
+    while (message.at < message.n) {
+        struct tnd_wire_field field;
+        TND_TRY(tnd_wire_next(&message, &field, error));
+        if (field.number == PROPERTY_KEY) {
+            TND_TRY(tnd_onnx_remark(memory, &message, &field, what, &property->key, error));
+        } else if (field.number == PROPERTY_VALUE) {
+            TND_TRY(tnd_onnx_remark(memory, &message, &field, what, &property->value, error));
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* What is written into as the fields of a model are read. */
+struct model_lists {
+    struct tnd_onnx_opset *opsets;
+    struct tnd_onnx_property *properties;
+};
+
 static enum tandem_status read_model_field(struct tnd_onnx_memory *memory,
                                            const struct tnd_cursor *at,
                                            const struct tnd_wire_field *field,
-                                           struct tnd_onnx_opset *opsets,
+                                           const struct model_lists *lists,
                                            struct tnd_onnx_model *model, struct tandem_error *error)
 {
     static const char what[] = "a model";
@@ -63,7 +92,16 @@ static enum tandem_status read_model_field(struct tnd_onnx_memory *memory,
         return tnd_onnx_text(memory, at, field, what, &model->producer_version, error);
     case MODEL_OPSET:
         TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
-        return read_opset(memory, inside, model, &opsets[model->n_opsets++], error);
+        return read_opset(memory, inside, model, &lists->opsets[model->n_opsets++], error);
+    case MODEL_DOMAIN:
+        return tnd_onnx_remark(memory, at, field, what, &model->domain, error);
+    case MODEL_VERSION:
+        return tnd_onnx_number(memory, at, field, what, &model->version, error);
+    case MODEL_DESCRIPTION:
+        return tnd_onnx_remark(memory, at, field, what, &model->description, error);
+    case MODEL_PROPERTY:
+        TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
+        return read_property(memory, inside, &lists->properties[model->n_properties++], error);
     case MODEL_GRAPH: {
         struct tnd_onnx_graph *graph = NULL;
         TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
@@ -97,7 +135,7 @@ static enum tandem_status read_model(struct tnd_onnx_memory *memory, struct tnd_
                                      struct tandem_error *error)
 {
     struct tnd_onnx_counts counts;
-    struct tnd_onnx_opset *opsets = NULL;
+    struct model_lists lists;
     TND_TRY(count_fields(memory, &counts, error));
     if (counts.of[MODEL_GRAPH] != 1 || counts.of[MODEL_IR_VERSION] == 0) {
         return tnd_error_set(error, TANDEM_E_FORMAT, memory->file.name, counts.of[MODEL_GRAPH], 1,
@@ -106,15 +144,19 @@ static enum tandem_status read_model(struct tnd_onnx_memory *memory, struct tnd_
                              tnd_short_name(memory->file.name), counts.of[MODEL_GRAPH],
                              counts.of[MODEL_IR_VERSION] == 0 ? "no" : "a");
     }
-    TND_TRY(tnd_onnx_new(memory, counts.of[MODEL_OPSET], sizeof(opsets[0]), &opsets, error));
-    model->producer = model->producer_version = "";
+    TND_TRY(tnd_onnx_new(memory, counts.of[MODEL_OPSET], sizeof(lists.opsets[0]), &lists.opsets,
+                         error));
+    TND_TRY(tnd_onnx_new(memory, counts.of[MODEL_PROPERTY], sizeof(lists.properties[0]),
+                         &lists.properties, error));
+    model->producer = model->producer_version = model->domain = model->description = "";
     model->n_functions = counts.of[MODEL_FUNCTION];
     for (struct tnd_cursor at = memory->file; at.at < at.n;) {
         struct tnd_wire_field field;
         TND_TRY(tnd_wire_next(&at, &field, error));
-        TND_TRY(read_model_field(memory, &at, &field, opsets, model, error));
+        TND_TRY(read_model_field(memory, &at, &field, &lists, model, error));
     }
-    model->opsets = opsets;
+    model->opsets = lists.opsets;
+    model->properties = lists.properties;
     return TANDEM_OK;
 }
 

@@ -137,6 +137,7 @@ struct tnd_onnx_value {
 
 struct tnd_onnx_graph {
     const char *name;
+    const char *description;
     int n_nodes;
     int n_initializers;
     int n_inputs;
@@ -156,11 +157,22 @@ struct tnd_onnx_opset {
     int64_t version;
 };
 
+/** A remark of whoever made the model: "names", "stride" and the like. */
+struct tnd_onnx_property {
+    const char *key;
+    const char *value;
+};
+
 /** A model and all that it owns. */
 struct tnd_onnx_model {
     int64_t ir_version;
     const char *producer;
     const char *producer_version;
+    const char *domain;
+    const char *description;
+    int64_t version;
+    int n_properties;
+    const struct tnd_onnx_property *properties;
     int n_opsets;
     const struct tnd_onnx_opset *opsets;
     int n_functions; /* operators that the model defines itself: not read */

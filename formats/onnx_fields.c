@@ -78,11 +78,24 @@ enum tandem_status tnd_onnx_inside(const struct tnd_onnx_memory *memory,
     return TANDEM_OK;
 }
 
+enum tandem_status tnd_onnx_remark(struct tnd_onnx_memory *memory, const struct tnd_cursor *at,
+                                   const struct tnd_wire_field *field, const char *what,
+                                   const char **out, struct tandem_error *error)
+{
+    char *text = NULL;
+    TND_TRY(expect_wire(memory, at, field, TND_WIRE_BYTES, what, error));
+    TND_TRY(tnd_onnx_new(memory, (int64_t)field->n + 1, 1, &text, error));
+    if (field->n > 0) {
+        memcpy(text, field->bytes, field->n);
+    }
+    *out = text;
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_onnx_text(struct tnd_onnx_memory *memory, const struct tnd_cursor *at,
                                  const struct tnd_wire_field *field, const char *what,
                                  const char **out, struct tandem_error *error)
 {
-    char *text = NULL;
     TND_TRY(expect_wire(memory, at, field, TND_WIRE_BYTES, what, error));
     if (field->n > 0 && memchr(field->bytes, '\0', field->n) != NULL) {
         return tnd_error_set(error, TANDEM_E_FORMAT, memory->file.name, field->number, 0,
@@ -90,12 +103,7 @@ enum tandem_status tnd_onnx_text(struct tnd_onnx_memory *memory, const struct tn
                              "text",
                              tnd_short_name(memory->file.name), at->at, field->number, what);
     }
-    TND_TRY(tnd_onnx_new(memory, (int64_t)field->n + 1, 1, &text, error));
-    if (field->n > 0) {
-        memcpy(text, field->bytes, field->n);
-    }
-    *out = text;
-    return TANDEM_OK;
+    return tnd_onnx_remark(memory, at, field, what, out, error);
 }
 
 enum tandem_status tnd_onnx_number(const struct tnd_onnx_memory *memory,

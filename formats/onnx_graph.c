@@ -11,6 +11,7 @@ enum {
     GRAPH_NODE = 1,
     GRAPH_NAME = 2,
     GRAPH_INITIALIZER = 5,
+    GRAPH_DESCRIPTION = 10,
     GRAPH_INPUT = 11,
     GRAPH_OUTPUT = 12,
     GRAPH_VALUE = 13,
@@ -422,6 +423,8 @@ static enum tandem_status read_graph_field(struct tnd_onnx_memory *memory,
     }
     TND_TRY(tnd_onnx_inside(memory, at, field, "a graph", &inside, error));
     switch (field->number) {
+    case GRAPH_DESCRIPTION:
+        return tnd_onnx_remark(memory, at, field, "a graph", &graph->description, error);
     case GRAPH_NODE:
         return read_node(memory, inside, depth, &lists->nodes[graph->n_nodes++], error);
     case GRAPH_INITIALIZER:
@@ -453,8 +456,10 @@ enum tandem_status tnd_onnx_read_graph(struct tnd_onnx_memory *memory, struct tn
     TND_TRY(
         tnd_onnx_new(memory, of[GRAPH_OUTPUT], sizeof(lists.outputs[0]), &lists.outputs, error));
     TND_TRY(tnd_onnx_new(memory, of[GRAPH_VALUE], sizeof(lists.values[0]), &lists.values, error));
-    *graph = (struct tnd_onnx_graph){
-        .name = "", .n_sparse = of[GRAPH_SPARSE], .n_quantized = of[GRAPH_QUANTIZED]};
+    *graph = (struct tnd_onnx_graph){.name = "",
+                                     .description = "",
+                                     .n_sparse = of[GRAPH_SPARSE],
+                                     .n_quantized = of[GRAPH_QUANTIZED]};
     while (message.at < message.n) {
         struct tnd_wire_field field;
         TND_TRY(tnd_wire_next(&message, &field, error));

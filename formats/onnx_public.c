@@ -132,6 +132,35 @@ bool tandem_onnx_output(const tandem_onnx *model, int i, struct tandem_onnx_valu
     return true;
 }
 
+bool tandem_onnx_meta(const tandem_onnx *model, struct tandem_onnx_meta *out)
+{
+    if (model == NULL || out == NULL) {
+        return false;
+    }
+    const struct tnd_onnx_model *from = model->model;
+    *out = (struct tandem_onnx_meta){.producer = from->producer,
+                                     .producer_version = from->producer_version,
+                                     .domain = from->domain,
+                                     .description = from->description,
+                                     .graph_name = from->graph->name,
+                                     .graph_description = from->graph->description,
+                                     .version = from->version,
+                                     .n_properties = from->n_properties};
+    return true;
+}
+
+bool tandem_onnx_property(const tandem_onnx *model, int i, const char **out_key,
+                          const char **out_value)
+{
+    if (model == NULL || i < 0 || i >= model->model->n_properties || out_key == NULL ||
+        out_value == NULL) {
+        return false;
+    }
+    *out_key = model->model->properties[i].key;
+    *out_value = model->model->properties[i].value;
+    return true;
+}
+
 /* ---- nets ---- */
 
 /* The arrays of the options as the builder takes them; the net keeps them. */

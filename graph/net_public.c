@@ -137,6 +137,14 @@ enum tandem_status tandem_net_status(const tandem_net *net, struct tandem_error 
     return net->net->status;
 }
 
+void tandem_net_clear_error(tandem_net *net)
+{
+    if (net != NULL && net->net != NULL && net->net->status != TANDEM_E_MEMORY) {
+        net->net->status = TANDEM_OK;
+        net->n_outputs = net->net->n_outputs; /* without the name of one that failed */
+    }
+}
+
 bool tandem_net_value(const tandem_net *net, int value, struct tandem_net_array *out)
 {
     if (net == NULL || net->net == NULL || out == NULL || value < 0 ||

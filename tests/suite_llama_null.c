@@ -288,6 +288,7 @@ static const struct row rows[] = {
     REFUSES(tandem_net_new, "Oe"),
     LIVES(tandem_net_free, "B"),
     REFUSES(tandem_net_status, "Be"),
+    LIVES(tandem_net_clear_error, "B"),
     LIVES(tandem_net_value, "BnO"),
     REFUSES(tandem_net_print, "BFu"),
     LIVES(tandem_net_input, "BnnOw"),
@@ -334,6 +335,8 @@ static const struct row rows[] = {
     LIVES(tandem_onnx_output_count, "D"),
     LIVES(tandem_onnx_input, "DnO"),
     LIVES(tandem_onnx_output, "DnO"),
+    LIVES(tandem_onnx_meta, "DO"),
+    LIVES(tandem_onnx_property, "DnOO"),
     REFUSES(tandem_onnx_net, "DqOe"),
     REFUSES(tandem_onnx_lower, "DOnOe"),
 };

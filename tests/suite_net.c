@@ -254,7 +254,7 @@ static bool call_wrongly(tandem_net *net, int i, int *out)
     return i < count;
 }
 
-static void wrong_arguments_are_recorded_and_end_the_building(void)
+static void wrong_arguments_are_recorded_until_the_error_is_cleared(void)
 {
     int result = 0;
     tandem_net *net = new_net();
@@ -269,6 +269,15 @@ static void wrong_arguments_are_recorded_and_end_the_building(void)
         check_int(tandem_net_unary(net, TANDEM_UNARY_NEG, 0), TANDEM_NET_NONE);
         check_int(tandem_net_lower(net, NULL, &lowered, NULL), status);
         CU_ASSERT_PTR_NULL(lowered);
+        tandem_net_clear_error(net);
+        check_status(tandem_net_status(net, &error), TANDEM_OK, NULL, &error);
+        const int negated = tandem_net_unary(net, TANDEM_UNARY_NEG, 0);
+        (void)tandem_net_output(net, negated, "negated");
+        check_status(tandem_net_lower(net, NULL, &lowered, &error), TANDEM_OK, NULL, &error);
+        check_int(tandem_lowered_output_count(lowered), 1);
+        check_int(tandem_lowered_find_output(lowered, "negated"), 0);
+        tandem_lowered_free(lowered);
+        tandem_net_clear_error(net); /* lowered: nothing to forget */
         tandem_net_free(net);
         net = new_net();
     }
@@ -449,8 +458,8 @@ static CU_TestInfo tests_builders[] = {
     {"products and windows are those of the books", products_and_windows_are_those_of_the_books},
     {"values are joined, padded and picked", values_are_joined_padded_and_picked},
     {"types have names and sizes", types_have_names_and_sizes},
-    {"wrong arguments are recorded and end the building",
-     wrong_arguments_are_recorded_and_end_the_building},
+    {"wrong arguments are recorded until the error is cleared",
+     wrong_arguments_are_recorded_until_the_error_is_cleared},
     CU_TEST_INFO_NULL,
 };
 

@@ -242,6 +242,53 @@ static void a_model_tells_its_inputs_and_outputs_with_their_symbols(void)
     tandem_onnx_close(decoder);
 }
 
+static void a_model_says_who_made_it(void)
+{
+    struct message graph = {.n = 0}, bytes = {.n = 0}, property = {.n = 0}, empty = {.n = 0};
+    struct tandem_onnx_meta meta = {.n_properties = -1};
+    const char *key = NULL, *value = NULL;
+    add_node(&graph, "Relu", "x", NULL, "y");
+    add_value(&graph, 11, "x", NULL, STATES);
+    add_value(&graph, 12, "y", NULL, STATES);
+    add_text(&graph, 2, "main");
+    add_text(&graph, 10, "what it computes");
+    add_text(&bytes, 2, "a test");
+    add_text(&bytes, 3, "1.5");
+    add_text(&bytes, 4, "org.example");
+    add_number(&bytes, 5, 7);
+    add_bytes(&bytes, 6, "one\0two", 7);
+    add_text(&property, 1, "names");
+    add_text(&property, 2, "cat, dog");
+    add_message(&bytes, 14, &property);
+    add_message(&bytes, 14, &empty);
+    tandem_onnx *model = open_model(&graph, &bytes);
+    CU_ASSERT_TRUE_FATAL(tandem_onnx_meta(model, &meta));
+    check_string(meta.producer, "a test");
+    check_string(meta.producer_version, "1.5");
+    check_string(meta.domain, "org.example");
+    check_string(meta.description, "one");
+    check_string(meta.graph_name, "main");
+    check_string(meta.graph_description, "what it computes");
+    check_int(meta.version, 7);
+    check_int(meta.n_properties, 2);
+    CU_ASSERT_TRUE_FATAL(tandem_onnx_property(model, 0, &key, &value));
+    check_string(key, "names");
+    check_string(value, "cat, dog");
+    CU_ASSERT_TRUE(tandem_onnx_property(model, 1, &key, &value));
+    check_string(key, "");
+    check_string(value, "");
+    CU_ASSERT_FALSE(tandem_onnx_property(model, 2, &key, &value));
+    CU_ASSERT_FALSE(tandem_onnx_property(model, -1, &key, &value));
+    tandem_onnx_close(model);
+    bytes.n = 0;
+    model = open_encoder(&bytes);
+    CU_ASSERT_TRUE(tandem_onnx_meta(model, &meta));
+    check_string(meta.domain, "");
+    check_int(meta.version, 0);
+    check_int(meta.n_properties, 0);
+    tandem_onnx_close(model);
+}
+
 static void what_a_model_leaves_open_must_be_said(void)
 {
     static const float text[2 * WIDTH] = {1, 2, 3};
@@ -279,6 +326,7 @@ static CU_TestInfo tests[] = {
      an_encoder_runs_once_and_a_decoder_for_texts_that_grow},
     {"a model tells its inputs and outputs with their symbols",
      a_model_tells_its_inputs_and_outputs_with_their_symbols},
+    {"a model says who made it", a_model_says_who_made_it},
     {"what a model leaves open must be said", what_a_model_leaves_open_must_be_said},
     CU_TEST_INFO_NULL,
 };

@@ -198,6 +198,9 @@ TANDEM_API void tandem_net_free(tandem_net *net);
 /** OK, or the first error of a builder. One thread at a time. Errors: that one, ARGUMENT (NULL),
  *  STATE (the net was lowered). */
 TANDEM_API enum tandem_status tandem_net_status(const tandem_net *net, struct tandem_error *error);
+/** Forgets the error, so that builders go on: values made before it are as they were. MEMORY stays.
+ *  Never fails. One thread at a time. */
+TANDEM_API void tandem_net_clear_error(tandem_net *net);
 /** Type and shape of a value (data NULL). Never fails: false when there is no such value, and `out`
  *  is untouched. One thread at a time. */
 TANDEM_API bool tandem_net_value(const tandem_net *net, int value, struct tandem_net_array *out);

@@ -30,6 +30,19 @@ struct tandem_onnx_value {
     struct tandem_onnx_dim dims[TANDEM_NET_MAX_DIMS]; /**< the slowest first */
 };
 
+/** What the makers of a model say about it; texts that they left out are "". Nothing is computed by
+ *  it. The layout is fixed for good. */
+struct tandem_onnx_meta {
+    const char *producer; /**< program that wrote the file: "pytorch" */
+    const char *producer_version;
+    const char *domain; /**< whose model it is: "org.example" */
+    const char *description;
+    const char *graph_name;
+    const char *graph_description;
+    int64_t version;  /**< of the model; 0: none is stated */
+    int n_properties; /**< pairs for tandem_onnx_property */
+};
+
 /** Opens a model file, which is mapped, with the files of external data that it names, which must
  *  lie in its folder or below. The caller owns the model. Any thread. Errors: ARGUMENT, FILE,
  *  FORMAT, TRUNCATED, LIMIT, MEMORY, OVERFLOW, UNSUPPORTED_BUILD. */
@@ -49,6 +62,14 @@ TANDEM_API int tandem_onnx_input_count(const tandem_onnx *model);
 TANDEM_API int tandem_onnx_output_count(const tandem_onnx *model);
 TANDEM_API bool tandem_onnx_input(const tandem_onnx *model, int i, struct tandem_onnx_value *out);
 TANDEM_API bool tandem_onnx_output(const tandem_onnx *model, int i, struct tandem_onnx_value *out);
+
+/** What the makers say, and the `i`-th of their properties in the file's order, such as "names" and
+ *  "stride". Texts are UTF-8 as far as the makers kept to it, end at their first zero byte, and
+ *  live as long as the model. Never fail: false for NULL or outside, and the results are untouched.
+ *  Any thread. Source: ModelProto of onnx.proto. */
+TANDEM_API bool tandem_onnx_meta(const tandem_onnx *model, struct tandem_onnx_meta *out);
+TANDEM_API bool tandem_onnx_property(const tandem_onnx *model, int i, const char **out_key,
+                                     const char **out_value);
 
 /** What a model leaves open. Everything is read during the call. */
 struct tandem_onnx_options {

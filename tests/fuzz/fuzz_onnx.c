@@ -2,6 +2,7 @@
  * Any bytes as an ONNX model: an error with a message, or a net, which runs on inputs of zeros
  * where it is small: by the reference, and lowered after all passes. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "formats/onnx_build.h"
 #include "graph/lower.h"
@@ -67,6 +68,19 @@ static void run_lowered(struct tnd_net *net)
     tnd_lowered_free(lowered);
 }
 
+/* Texts that nothing is computed by end with a zero byte. */
+static void read_remarks(const struct tnd_onnx_model *model)
+{
+    size_t n = strlen(model->producer) + strlen(model->domain) + strlen(model->description) +
+               strlen(model->graph->description);
+    for (int i = 0; i < model->n_properties; i++) {
+        n += strlen(model->properties[i].key) + strlen(model->properties[i].value);
+    }
+    if (n > SIZE_MAX / 2) {
+        abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct tnd_onnx_build_options options;
@@ -76,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (tnd_onnx_read(data, size, "fuzz", &model, &error) != TANDEM_OK) {
         return error.text[0] != '\0' && model == NULL ? 0 : (abort(), 0);
     }
+    read_remarks(model);
     if (tnd_onnx_build(model, &options, &net, &error) != TANDEM_OK) {
         tnd_onnx_close(model);
         return error.text[0] != '\0' && net == NULL ? 0 : (abort(), 0);

@@ -730,6 +730,8 @@ static void onnx_seeds(void)
         "1:8 8:{2:17} 8:{1:'own' 2:1} 25:{1:'F' 4:'a' 5:'b' 7:{1:'a' 2:'b' 4:'Relu'} 9:{2:17} "
         "10:'own'} 7:{11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 1:{1:'x' 2:'y' 4:'F' 7:'own'} "
         "12:{1:'y'}}",
+        "1:8 2:'maker' 3:'1' 4:'org' 5:7 6:'says' 8:{2:17} 14:{1:'names' 2:'a, b'} 14:{2:'v'} 14:{} "
+        "7:{2:'g' 10:'does' 11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 1:{1:'x' 2:'y' 4:'Relu'} 12:{1:'y'}}",
     };
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
         for (const struct tnd_onnx_op *op = families[i]; op->name != NULL; op++) {
