@@ -191,9 +191,10 @@ class _Versioned(ctypes.Structure):
 
 CPU = 1
 _READ_ONLY = 1
-#: by code (0 int, 1 unsigned, 2 float, 4 bfloat) and bits: format of struct
+#: by code (0 int, 1 unsigned, 2 float, 4 bfloat, 6 bool) and bits: format of struct
 _DL_CODES = {(0, 8): "b", (0, 16): "h", (0, 32): "i", (0, 64): "q", (1, 8): "B", (1, 16): "H",
-             (1, 32): "I", (1, 64): "Q", (2, 16): "e", (2, 32): "f", (2, 64): "d", (4, 16): "H"}
+             (1, 32): "I", (1, 64): "Q", (2, 16): "e", (2, 32): "f", (2, 64): "d", (4, 16): "H",
+             (6, 8): "?"}
 _NAMES = {_Managed: (b"dltensor", b"used_dltensor"),
           _Versioned: (b"dltensor_versioned", b"used_dltensor_versioned")}
 _is_capsule = _api["PyCapsule_IsValid"]
@@ -265,8 +266,21 @@ def _dense_strides(shape: Sequence[int]) -> List[int]:
     return strides[::-1]
 
 
-def from_dlpack(given: Any, what: str) -> Values:
-    """Values of an object with ``__dlpack__`` in host memory; copied where they have gaps."""
+class Lent:
+    """Memory that somebody lends by DLPack: where it begins, format of its items, strides in items."""
+
+    def __init__(self, owner: Any, begin: int, code: str, shape: Tuple[int, ...],
+                 strides: List[int], readonly: bool) -> None:
+        self.owner = owner
+        self.begin = begin
+        self.code = code
+        self.shape = shape
+        self.strides = strides
+        self.readonly = readonly
+
+
+def borrow_dlpack(given: Any, what: str) -> Lent:
+    """Memory of an object with ``__dlpack__`` in host memory."""
     device = getattr(given, "__dlpack_device__", None)
     if device is not None and device()[0] != CPU:
         raise TandemError(f"{what}: it is on the device {tuple(device())}, expected one in host memory",
@@ -293,21 +307,30 @@ def from_dlpack(given: Any, what: str) -> Values:
                         f"{tensor.code} of {tensor.bits} bits x {tensor.lanes}; expected version 1, "
                         "the host, integers or floats")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    dense = _dense_strides(shape)
-    strides = [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else dense
-    n, item = 1, tensor.bits // 8
+    strides = ([tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides
+               else _dense_strides(shape))
+    readonly = bool(getattr(managed, "flags", 0) & _READ_ONLY)
+    return Lent(owner, (tensor.data or 0) + tensor.byte_offset, code, shape, strides, readonly)
+
+
+def from_dlpack(given: Any, what: str) -> Values:
+    """Values of an object with ``__dlpack__`` in host memory; copied where they have gaps."""
+    lent = borrow_dlpack(given, what)
+    code, shape, begin = lent.code, lent.shape, lent.begin
+    if code == "?":
+        raise TypeError(f"{what}: items are bool, expected integers or floats")
+    n, item = 1, struct.calcsize("=" + code)
     for extent in shape:
         n *= extent
-    readonly = bool(getattr(managed, "flags", 0) & _READ_ONLY)
-    begin = (tensor.data or 0) + tensor.byte_offset
     if n == 0:
         return Values(memoryview(bytearray()), code, shape, True)
-    if all(a == b or extent == 1 for a, b, extent in zip(strides, dense, shape)):
+    if all(a == b or extent == 1 for a, b, extent in zip(lent.strides, _dense_strides(shape), shape)):
         buffer = (ctypes.c_char * (n * item)).from_address(begin)
         view = memoryview(buffer).cast("B")
-        return Values(view.toreadonly() if readonly else view, code, shape, False, (owner, buffer))
+        return Values(view.toreadonly() if lent.readonly else view, code, shape, False,
+                      (lent.owner, buffer))
     offsets = [0]
-    for extent, stride in zip(shape, strides):
+    for extent, stride in zip(shape, lent.strides):
         offsets = [at + i * stride for at in offsets for i in range(extent)]
     data = b"".join(ctypes.string_at(begin + at * item, item) for at in offsets)
     return Values(memoryview(data), code, shape, True)

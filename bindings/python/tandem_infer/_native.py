@@ -1,173 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""The C interface as ctypes sees it: libraries, structures, prototypes. tests/layout.py compares each
-structure with the headers; nothing else of the package knows a layout. Every call passes one gate
-(_guarded), which checks each argument by its kind and takes turns on the objects."""
+"""The C interface as ctypes sees it: libraries and prototypes (structures: _structs). Every call passes
+one gate (_guarded), which checks each argument by its kind and takes turns on the objects."""
 import ctypes
 import operator
 import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float,
-                    c_int, c_int32, c_int64, c_size_t, c_ubyte, c_uint8, c_uint32, c_uint64,
-                    c_ulong, c_void_p)
+                    c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_ulong,
+                    c_void_p)
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, List, Optional, Tuple, Type
 
 from ._handle import Needs, State, TandemError, turn
+from ._structs import (  # noqa: F401  (who fills them says _native.X)
+    STRUCTS, BatchEntry, ChatOptions, ComputeOptions, ContextOptions, DeviceInfo, DriftInfo,
+    EncodeOptions, Error, Hparams, LlamaShape, LowerOptions, MemoryReport, NetArray, NetWindow,
+    OnnxDim, OnnxMeta, OnnxOptions, OnnxValue, PlanNode, ProfileInfo, Rendered, RopeOptions,
+    RuntimeInfo, RuntimeOptions, SamplerOptions, SessionOptions, TaskConfig, TokenStream,
+    TuneOptions)
 
 #: The library's binary interface (include/tandem/version.h), part of its file's name.
 SUFFIX = ".so.0.2"
-
-# ---- structures: `struct tandem_<name>` each ----
-
-
-class Error(Structure):
-    _fields_ = [("status", c_int), ("got", c_int64), ("limit", c_int64), ("where", c_char * 96),
-                ("text", c_char * 256)]
-
-
-class ContextOptions(Structure):
-    _fields_ = [("size", c_size_t), ("chunk_bytes", c_size_t), ("limit_bytes", c_size_t)]
-
-
-class RopeOptions(Structure):
-    _fields_ = [("size", c_size_t), ("pairs", c_int), ("n_rot", c_int64), ("freq_base", c_float),
-                ("freq_scale", c_float)]
-
-
-class MemoryReport(Structure):
-    _fields_ = [("size", c_size_t), ("planned_bytes", c_size_t), ("sum_bytes", c_size_t),
-                ("output_bytes", c_size_t), ("n_results", c_int)]
-
-
-class TaskConfig(Structure):
-    _fields_ = [("backend", c_uint8), ("task", c_uint8), ("parallel", c_bool), ("wait", c_bool),
-                ("own_threads", c_bool)]
-
-
-class PlanNode(Structure):
-    _fields_ = [("profile", c_char * 32), ("stage", TaskConfig * 3), ("n_threads", c_int32),
-                ("reason", c_uint32), ("predicted_us", c_float * 3), ("runner_up_us", c_float)]
-
-
-class RuntimeOptions(Structure):
-    _fields_ = [("size", c_size_t), ("n_threads", c_int), ("table_path", c_char_p),
-                ("profile", c_char_p), ("backends", c_char_p), ("settings", c_char_p),
-                ("log", c_void_p), ("log_user", c_void_p), ("log_level", c_int),
-                ("spin_limit", c_int64), ("cpu_ids", POINTER(c_int)), ("n_cpu_ids", c_int),
-                ("nice", c_int), ("error_bound", c_double), ("ignore_drift", c_bool),
-                ("plugins", c_char_p), ("objective", c_int), ("team", c_void_p),
-                ("team_user", c_void_p)]
-
-
-class RuntimeInfo(Structure):
-    _fields_ = [("size", c_size_t), ("cpu", c_char_p), ("isa", c_char_p), ("topology", c_char_p),
-                ("table", c_char_p), ("n_threads", c_int), ("n_cores", c_int),
-                ("prepared_bytes", c_size_t), ("n_devices", c_int)]
-
-
-class ProfileInfo(Structure):
-    _fields_ = [("name", c_char * 32), ("what", c_char * 96), ("stage", TaskConfig * 3),
-                ("available", c_bool), ("reason", c_char * 128)]
-
-
-class DriftInfo(Structure):
-    _fields_ = [("what", c_char * 160), ("predicted_us", c_double), ("measured_us", c_double),
-                ("noise", c_double)]
-
-
-class TuneOptions(Structure):
-    _fields_ = [("size", c_size_t), ("budget_s", c_double), ("saves", c_bool),
-                ("progress", c_void_p), ("user", c_void_p)]
-
-
-class ComputeOptions(Structure):
-    _fields_ = [("size", c_size_t), ("cancel", c_void_p), ("progress", c_void_p),
-                ("user", c_void_p), ("timed", c_void_p)]
-
-
-class DeviceInfo(Structure):
-    _fields_ = [("size", c_size_t), ("platform", c_char * 64), ("name", c_char * 128),
-                ("vendor", c_char * 64), ("driver", c_char * 64), ("version", c_char * 64),
-                ("type", c_uint32), ("memory_bytes", c_uint64), ("max_alloc_bytes", c_uint64),
-                ("local_bytes", c_uint64), ("compute_units", c_uint32),
-                ("max_clock_mhz", c_uint32), ("max_work_group", c_uint64),
-                ("has_unified_memory", c_bool), ("has_fp16", c_bool), ("has_fp64", c_bool),
-                ("has_subgroups", c_bool), ("is_fit", c_bool), ("is_default", c_bool),
-                ("reason", c_char * 128), ("backend", c_char * 16)]
-
-
-class LlamaShape(Structure):
-    _fields_ = [("size", c_size_t), ("dim", c_int64), ("hidden", c_int64), ("layers", c_int64),
-                ("heads", c_int64), ("kv_heads", c_int64), ("vocabulary", c_int64),
-                ("context", c_int64), ("experts", c_int64), ("experts_used", c_int64),
-                ("head_size", c_int64)]
-
-
-class Hparams(Structure):
-    """As far as the package reads it; later members follow."""
-    _fields_ = [("size", c_size_t), ("architecture", c_char_p), ("dim", c_int64),
-                ("hidden", c_int64), ("layers", c_int64), ("heads", c_int64),
-                ("kv_heads", c_int64), ("head_size", c_int64), ("q_dim", c_int64),
-                ("kv_dim", c_int64), ("vocabulary", c_int64), ("context", c_int64),
-                ("window", c_int64), ("norm_eps", c_float), ("has_biases", c_bool),
-                ("weight_type", c_int)]
-
-
-class SessionOptions(Structure):
-    _fields_ = [("size", c_size_t), ("context", c_int64), ("n_cells", c_int64),
-                ("n_sequences", c_int), ("cache_type", c_int), ("is_unfused", c_bool),
-                ("adjust", c_void_p), ("adjust_user", c_void_p), ("has_embeddings", c_bool),
-                ("micro_batches", c_int)]
-
-
-class BatchEntry(Structure):
-    _fields_ = [("tokens", POINTER(c_int32)), ("n", c_int64), ("sequence", c_int32),
-                ("wants_logits", c_bool)]
-
-
-class SamplerOptions(Structure):
-    _fields_ = [("size", c_size_t), ("vocabulary", c_int64), ("temperature", c_float),
-                ("top_p", c_float), ("min_p", c_float), ("repeat_penalty", c_float),
-                ("top_k", c_int64), ("repeat_last", c_int64), ("seed", c_uint64),
-                ("any_bytes", c_bool)]
-
-
-class EncodeOptions(Structure):
-    _fields_ = [("size", c_size_t), ("add_bos", c_bool), ("add_eos", c_bool),
-                ("special_tokens", c_bool)]
-
-
-class TokenStream(Structure):
-    _fields_ = [("tokenizer", c_void_p), ("at_begin", c_bool), ("shows_special", c_bool),
-                ("n_pending", c_ubyte), ("pending", c_char * 3)]
-
-
-class ChatOptions(Structure):
-    _fields_ = [("size", c_size_t), ("session", c_void_p), ("sampler", c_void_p),
-                ("tokenizer", c_void_p), ("chat_template", c_void_p), ("system", c_char_p),
-                ("max_answer", c_int64), ("cancel", c_void_p), ("emit", c_void_p),
-                ("user", c_void_p), ("variables", c_char_p)]
-
-
-class Rendered(Structure):
-    _fields_ = [("size", c_size_t), ("text", c_void_p), ("n", c_size_t),
-                ("from_variables", c_void_p)]
-
-
-#: Structure by its name in C without "tandem_"; False: the C one may have more members behind.
-STRUCTS: Dict[str, Tuple[Type[Structure], bool]] = {
-    "error": (Error, True), "context_options": (ContextOptions, True),
-    "rope_options": (RopeOptions, True), "memory_report": (MemoryReport, True),
-    "task_config": (TaskConfig, True), "plan_node": (PlanNode, True),
-    "runtime_options": (RuntimeOptions, True), "runtime_info": (RuntimeInfo, True),
-    "profile_info": (ProfileInfo, True), "drift_info": (DriftInfo, True),
-    "tune_options": (TuneOptions, True), "compute_options": (ComputeOptions, True),
-    "device_info": (DeviceInfo, True), "llama_shape": (LlamaShape, True),
-    "hparams": (Hparams, False), "session_options": (SessionOptions, True),
-    "batch_entry": (BatchEntry, True), "sampler_options": (SamplerOptions, True),
-    "encode_options": (EncodeOptions, True), "token_stream": (TokenStream, True),
-    "chat_options": (ChatOptions, True), "rendered": (Rendered, True),
-}
 
 # ---- functions that the library calls ----
 
@@ -292,13 +145,14 @@ class Object(Kind):
     def __init__(self, what: str, optional: bool = False) -> None:
         super().__init__(c_void_p)
         self.what = what
+        self.article = "an" if what[0] in "aeiou" else "a"
         self.optional = optional
 
     def check(self, value: Any, what: str, needs: List[Needs]) -> Any:
         if value is None and self.optional:
             return None
         if getattr(type(value), "_what", None) != self.what:
-            raise TypeError(f"{what}: {told(value)}, expected a {self.what}"
+            raise TypeError(f"{what}: {told(value)}, expected {self.article} {self.what}"
                             f"{' or None' if self.optional else ''}")
         needs.append(value._needs)
         return value
@@ -319,11 +173,13 @@ _RUNTIME, _PLAN, _TABLE = Object("runtime"), Object("plan"), Object("table")
 _SOURCE, _TOKENIZER, _MODEL = Object("source"), Object("tokenizer"), Object("model")
 _SESSION, _SAMPLER, _CHAT = Object("session"), Object("sampler"), Object("chat")
 _TEMPLATE = Object("chat template")
+_NET, _ONNX, _LOWERED = Object("net"), Object("inference session"), Object("lowered net")
 _MAYBE_TENSOR, _MAYBE_PLAN = Object("tensor", True), Object("plan", True)
 _MAYBE_TABLE, _MAYBE_TOKENIZER = Object("table", True), Object("tokenizer", True)
 _PATH, _MAYBE_TEXT = FilePath(), Text(True)
 _ERROR = POINTER(Error)
 _IDS = POINTER(c_int32)
+_AXES = POINTER(c_int)
 _NE = POINTER(c_int64)
 _COUNT = POINTER(c_size_t)
 
@@ -443,6 +299,55 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "table_default_path": (None, [_P, c_size_t]),
     "devices": (c_int, [POINTER(DeviceInfo), c_int, _ERROR]),
     "device_type_name": (c_char_p, [c_int]),
+    # nets: builders give the number of a value
+    "net_new": (None, [POINTER(_P)]),
+    "net_free": (c_int, [_P]),
+    "net_status": (None, [_NET]),
+    "net_clear_error": (c_int, [_NET]),
+    "net_value": (c_bool, [_NET, c_int, POINTER(NetArray)]),
+    "net_print": (c_int, [_NET, WriteFn, _P]),
+    "net_input": (c_int, [_NET, c_int, c_int, _NE, c_char_p]),
+    "net_constant": (c_int, [_NET, c_int, c_int, _NE, _P]),
+    "net_scalar": (c_int, [_NET, c_int, c_double]),
+    "net_output": (c_int, [_NET, c_int, c_char_p]),
+    "net_permute": (c_int, [_NET, c_int, _AXES]),
+    "net_reshape": (c_int, [_NET, c_int, c_int, _NE]),
+    "net_expand": (c_int, [_NET, c_int, c_int, _NE]),
+    "net_slice": (c_int, [_NET, c_int, c_int, c_int64, c_int64, c_int64]),
+    "net_cast": (c_int, [_NET, c_int, c_int]),
+    "net_unary": (c_int, [_NET, c_int, c_int]),
+    "net_binary": (c_int, [_NET, c_int, c_int, c_int]),
+    "net_select": (c_int, [_NET, c_int, c_int, c_int]),
+    "net_reduce": (c_int, [_NET, c_int, c_int, _AXES, c_int, c_bool]),
+    "net_arg_reduce": (c_int, [_NET, c_bool, c_int, c_int]),
+    "net_scan": (c_int, [_NET, c_int, c_int]),
+    "net_arg_sort": (c_int, [_NET, c_int, c_int, c_bool]),
+    "net_softmax": (c_int, [_NET, c_int, c_int]),
+    "net_norm": (c_int, [_NET, c_int, c_int, _AXES, c_int, c_double]),
+    "net_matmul": (c_int, [_NET, c_int, c_int]),
+    "net_attention": (c_int, [_NET, c_int, c_int, c_int, c_int, c_double]),
+    "net_conv": (c_int, [_NET, c_int, c_int, POINTER(NetWindow)]),
+    "net_pool": (c_int, [_NET, c_int, c_int, POINTER(NetWindow)]),
+    "net_concat": (c_int, [_NET, _AXES, c_int, c_int]),
+    "net_pad": (c_int, [_NET, c_int, c_int, _NE, _NE, c_int]),
+    "net_gather": (c_int, [_NET, c_int, c_int, c_int]),
+    "net_gather_elements": (c_int, [_NET, c_int, c_int, c_int]),
+    "net_scatter_elements": (c_int, [_NET, c_int, c_int, c_int, c_int, c_int]),
+    "net_lower": (None, [_NET, POINTER(LowerOptions), POINTER(_P)]),
+    "lowered_free": (c_int, [_P]),
+    "lowered_graph": (_P, [_LOWERED]),
+    "lowered_input": (c_bool, [_LOWERED, c_int, POINTER(NetArray)]),
+    "lowered_output": (c_bool, [_LOWERED, c_int, POINTER(NetArray)]),
+    "lowered_set_input": (None, [_LOWERED, c_int, _P, c_size_t]),
+    # ONNX models
+    "onnx_open": (None, [_PATH, POINTER(_P)]),
+    "onnx_read": (None, [_P, c_size_t, _MAYBE_TEXT, POINTER(_P)]),
+    "onnx_close": (c_int, [_P]),
+    "onnx_input": (c_bool, [_ONNX, c_int, POINTER(OnnxValue)]),
+    "onnx_output": (c_bool, [_ONNX, c_int, POINTER(OnnxValue)]),
+    "onnx_meta": (c_bool, [_ONNX, POINTER(OnnxMeta)]),
+    "onnx_property": (c_bool, [_ONNX, c_int, POINTER(c_char_p), POINTER(c_char_p)]),
+    "onnx_net": (None, [_ONNX, POINTER(OnnxOptions), POINTER(_P)]),
     # model files, tokenizers
     "source_open": (None, [_PATH, POINTER(_P)]),
     "source_close": (c_int, [_P]),
@@ -657,6 +562,20 @@ def call(name: str, *arguments: Any) -> None:
     library = llama if name in LLAMA else tandem
     error = Error()
     check(getattr(library, "tandem_" + name)(*arguments, ctypes.byref(error)), error)
+
+
+def direct(name: str) -> Any:
+    """Such a function of libtandem without the gate, for loops that hold all turns and whose arguments
+    were looked at: 10 us less a call."""
+    function = getattr(tandem, "tandem_" + name).library_function
+
+    def called(*arguments: Any) -> None:
+        error = Error()
+        status = function(*arguments, ctypes.byref(error))
+        if status != 0:
+            check(status, error)
+
+    return called
 
 
 def make(name: str, *arguments: Any) -> int:

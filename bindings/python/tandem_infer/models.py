@@ -8,7 +8,7 @@ from . import _native
 from ._handle import Handle, TandemError, turn
 from ._interrupt import interruptible
 from ._native import llama, tandem, text, told
-from .runtime import Runtime, _Callbacks
+from .runtime import Runtime, _Callbacks, shared_runtime
 from .tensors import Path, Type
 
 
@@ -37,6 +37,8 @@ class Model(Handle):
 
     def __init__(self, path: Path) -> None:
         self._take(_native.make("model_load", path))
+
+    _runtime: Optional[Runtime] = None  # of eval; None: the one that all models share
 
     def _take(self, pointer: int, source: Optional["_Source"] = None) -> None:
         self._own(pointer, llama.tandem_model_free, () if source is None else (source,))
@@ -75,6 +77,13 @@ class Model(Handle):
         with turn(self._needs):
             return Tokenizer._of(_native.make("tokenizer_from_source",
                                               llama.tandem_model_source(self)))
+
+    def eval(self, prompt: Union[str, bytes], max_tokens: int = 128,
+             sampler: Optional["Sampler"] = None) -> str:
+        """How a text goes on, by the tokenizer of the model file, in a session of its own."""
+        tokenizer = self.tokenizer()
+        with Session(self, self._runtime or shared_runtime()) as session:
+            return "".join(session.generate(prompt, tokenizer, max_tokens, sampler))
 
     def save_gguf(self, path: Path) -> None:
         """Writes a GGUF file."""

@@ -3,6 +3,7 @@
 import ctypes
 import enum
 import json
+import os
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
@@ -256,6 +257,7 @@ class Runtime(Handle):
     """
 
     _what = "runtime"
+    _n_settings = 0  # how often what plans depend on was changed
 
     def __init__(self, threads: int = 0, table: Optional[str] = None, profile: Optional[str] = None,
                  backends: Optional[str] = None, settings: Optional[str] = None,
@@ -282,6 +284,18 @@ class Runtime(Handle):
 
         self._own(pointer, free)
 
+    def load(self, path: Path) -> "Any":
+        """Loads a model to compute it here: an InferenceSession of an ONNX file (it ends in ".onnx" or
+        ".ort"), else a Model (GGUF, safetensors, ...). Both have ``eval``."""
+        name = os.fsdecode(os.fspath(path)) if isinstance(path, (str, bytes, os.PathLike)) else ""
+        if name.lower().endswith((".onnx", ".ort")):
+            from .inference import InferenceSession
+            return InferenceSession(path, runtime=self)
+        from .models import Model
+        model = Model(path)
+        model._runtime = self
+        return model
+
     @property
     def info(self) -> RuntimeInfo:
         """Facts for reports."""
@@ -299,6 +313,7 @@ class Runtime(Handle):
     @threads.setter
     def threads(self, n: int) -> None:
         _native.check(tandem.tandem_runtime_set_threads(self, n))
+        self._n_settings += 1
 
     @property
     def backends(self) -> List[str]:
@@ -318,6 +333,7 @@ class Runtime(Handle):
     def set_table(self, table: Optional[Table]) -> None:
         """Uses another table, a copy of it; None: the rule."""
         _native.call("runtime_set_table", self, table)
+        self._n_settings += 1
 
     def check_table(self) -> None:
         """Raises TandemError with the reason when no timing table is in use."""
@@ -326,6 +342,7 @@ class Runtime(Handle):
     def force_profile(self, profile: Optional[str]) -> None:
         """Forces a profile wherever it applies in later plans; None: choose."""
         _native.call("runtime_force_profile", self, profile)
+        self._n_settings += 1
 
     def pause(self) -> None:
         """Idle workers sleep at once, until ``resume`` or the next computation."""
@@ -398,7 +415,10 @@ class Runtime(Handle):
         options.progress = callbacks.wrap(
             _native.TuneProgressFn, lambda gone, budget: (
                 flag.value != 0 or (wanted is not None and wanted(gone, budget))), True)
-        callbacks.call("tune_graph", flag, self, graph, ctypes.byref(options))
+        try:
+            callbacks.call("tune_graph", flag, self, graph, ctypes.byref(options))
+        finally:
+            self._n_settings += 1
 
     def forget(self, tensor: Tensor) -> None:
         """Devices give up what they keep of a constant tensor."""
@@ -411,6 +431,20 @@ class Runtime(Handle):
         rows = (_native.DriftInfo * n)()
         n = min(n, tandem.tandem_runtime_drift(self, rows, n))
         return [Drift(text(r.what), r.predicted_us, r.measured_us, r.noise) for r in rows[:n]]
+
+
+_shared: Dict[Tuple[int, int], Runtime] = {}
+
+
+def shared_runtime(threads: int = 0) -> Runtime:
+    """The runtime that models of this process share which ask for so many threads (0: one a core)."""
+    key = (os.getpid(), threads)  # a child of a fork has its own
+    runtime = _shared.get(key)
+    if runtime is None or runtime.closed:
+        made = Runtime(threads=threads)
+        runtime = made if runtime is not None and runtime.closed else _shared.setdefault(key, made)
+        _shared[key] = runtime
+    return runtime
 
 
 def devices() -> List[Device]:

@@ -15,7 +15,7 @@ INCLUDE = Path(__file__).resolve().parents[3] / "include"
 def program():
     """The C program's text."""
     lines = ["#include <stddef.h>", "#include <stdio.h>", '#include "tandem/llama.h"',
-             '#include "tandem/device.h"', "int main(void)", "{"]
+             '#include "tandem/tandem.h"', "int main(void)", "{"]
     for name, (struct, _) in _native.STRUCTS.items():
         lines.append(f'    printf("{name} %zu\\n", sizeof(struct tandem_{name}));')
         for field in struct._fields_:
