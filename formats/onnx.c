@@ -266,7 +266,7 @@ enum tandem_status tnd_onnx_open(const char *path, struct tnd_onnx_model **out_m
     memory->file.name = name;
     struct tnd_onnx_model *model = NULL;
     TND_TRY(finish(memory, &model, error));
-    status = tnd_file_check(&model->memory->mapped, error);
+    status = tnd_onnx_check_files(model, error);
     if (status != TANDEM_OK) {
         tnd_onnx_close(model);
         return status;
@@ -278,6 +278,16 @@ enum tandem_status tnd_onnx_open(const char *path, struct tnd_onnx_model **out_m
 void tnd_onnx_close(struct tnd_onnx_model *model)
 {
     tnd_onnx_memory_free(model == NULL ? NULL : model->memory);
+}
+
+enum tandem_status tnd_onnx_check_files(const struct tnd_onnx_model *model,
+                                        struct tandem_error *error)
+{
+    const struct tnd_onnx_memory *memory = model->memory;
+    for (int i = 0; memory != NULL && i < memory->n_files; i++) {
+        TND_TRY(tnd_file_check(&memory->files[i].file, error));
+    }
+    return memory != NULL ? tnd_file_check(&memory->mapped, error) : TANDEM_OK;
 }
 
 void tnd_onnx_unload(const struct tnd_onnx_model *model)

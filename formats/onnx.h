@@ -191,6 +191,9 @@ enum tandem_status tnd_onnx_open(const char *path, struct tnd_onnx_model **out_m
 enum tandem_status tnd_onnx_read(const void *bytes, size_t n, const char *name,
                                  struct tnd_onnx_model **out_model, struct tandem_error *error);
 void tnd_onnx_close(struct tnd_onnx_model *model);
+/** After reading mapped files: FILE when one was cut short meanwhile (base/tnd_mapped.h). */
+enum tandem_status tnd_onnx_check_files(const struct tnd_onnx_model *model,
+                                        struct tandem_error *error);
 /** Gives back the memory of mapped files until somebody reads them again. */
 void tnd_onnx_unload(const struct tnd_onnx_model *model);
 

@@ -525,15 +525,16 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
         return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a net");
     }
     (void)build_graph(&builder, model);
+    enum tandem_status status = builder.net->status;
+    if (status != TANDEM_OK && error != NULL) {
+        *error = builder.net->error;
+    }
+    status = status == TANDEM_OK ? tnd_onnx_check_files(model, error) : status;
     tnd_onnx_unload(model); /* (constants are copies: the file's own are not aligned) */
     tnd_free(scope.slots);
-    const enum tandem_status status = builder.net->status;
     if (status == TANDEM_OK) {
         *out_net = builder.net;
         return TANDEM_OK;
-    }
-    if (error != NULL) {
-        *error = builder.net->error;
     }
     tnd_net_free(builder.net);
     return status;

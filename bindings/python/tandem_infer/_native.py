@@ -189,6 +189,7 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "version": (c_char_p, []),
     "status_name": (c_char_p, [c_int]),
     "status_text": (c_char_p, [c_int]),
+    "guard_mapped_files": (c_int, [_P]),
     "type_name": (c_char_p, [c_int]),
     "type_is_quantized": (c_bool, [c_int]),
     "type_block_values": (c_int64, [c_int]),
@@ -583,6 +584,13 @@ def make(name: str, *arguments: Any) -> int:
     out = c_void_p()
     call(name, *arguments, ctypes.byref(out))
     return out.value or 0
+
+
+def open_file(name: str, *arguments: Any) -> int:
+    """``make`` for functions that map a file: when another program cuts the file short, calls that read
+    it fail, and the process lives. (A program may have set a handler of SIGBUS since the last file.)"""
+    check(tandem.tandem_guard_mapped_files(None))
+    return make(name, *arguments)
 
 
 def printed(function: Any, *arguments: Any) -> str:

@@ -144,7 +144,7 @@ class InferenceSession(Handle):
             content = bytes(path_or_bytes)
             pointer = make("onnx_read", content, len(content), None)
         else:
-            pointer = make("onnx_open", path_or_bytes)
+            pointer = _native.open_file("onnx_open", path_or_bytes)
         kept = [content]  # borrowed by the model
 
         def free(model: int) -> None:

@@ -36,7 +36,7 @@ class Model(Handle):
     _what = "model"
 
     def __init__(self, path: Path) -> None:
-        self._take(_native.make("model_load", path))
+        self._take(_native.open_file("model_load", path))
 
     _runtime: Optional[Runtime] = None  # of eval; None: the one that all models share
 
@@ -73,7 +73,7 @@ class Model(Handle):
     def tokenizer(self, path: Optional[Path] = None) -> "Tokenizer":
         """The tokenizer of the model file, or the one at ``path``."""
         if path is not None:
-            return Tokenizer._of(_native.make("tokenizer_open", path, self.hparams.vocabulary))
+            return Tokenizer._of(_native.open_file("tokenizer_open", path, self.hparams.vocabulary))
         with turn(self._needs):
             return Tokenizer._of(_native.make("tokenizer_from_source",
                                               llama.tandem_model_source(self)))
@@ -108,7 +108,7 @@ class Tokenizer(Handle):
     _what = "tokenizer"
 
     def __init__(self, path: Path) -> None:
-        self._own(_native.make("tokenizer_open", path, 0), tandem.tandem_tokenizer_close)
+        self._own(_native.open_file("tokenizer_open", path, 0), tandem.tandem_tokenizer_close)
 
     @classmethod
     def _of(cls, pointer: int) -> "Tokenizer":

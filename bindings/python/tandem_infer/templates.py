@@ -29,7 +29,7 @@ class ChatTemplate(Handle):
             self._own(_native.make("chat_template_parse", data, len(data), None),
                       tandem.tandem_chat_template_free)
         else:
-            self._own(_native.make("chat_template_open", template),
+            self._own(_native.open_file("chat_template_open", template),
                       tandem.tandem_chat_template_free)
 
     @classmethod
