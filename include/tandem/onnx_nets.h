@@ -88,8 +88,8 @@ struct tandem_onnx_options {
 /** The net of a model's main graph: opsets 6 to 28. Inputs and outputs stand in the model's order.
  *  `options` may be NULL. The caller owns the net. One thread at a time a model. Errors: ABI,
  *  FORMAT (the graph breaks a rule), UNSUPPORTED_BUILD (the message names operator, version and
- *  node), SHAPE, TYPE, ARGUMENT (NULL, a dimension without extent), MEMORY, OVERFLOW, FILE (a mapped
- *  file was cut short: tandem/mapped.h). */
+ *  node), SHAPE, TYPE, ARGUMENT (NULL, a dimension without extent), MEMORY, OVERFLOW, FILE (a
+ *  mapped file was cut short: tandem/mapped.h). */
 TANDEM_API enum tandem_status tandem_onnx_net(const tandem_onnx *model,
                                               const struct tandem_onnx_options *options,
                                               tandem_net **out_net, struct tandem_error *error);

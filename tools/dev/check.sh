@@ -104,7 +104,7 @@ job_bridge() { mk BUILD=build/gcc CC=gcc bridge-hosts && bash tests/bridge.sh bu
 job_python() {
     command -v python3 >/dev/null || { echo "SKIP python: no python3"; return 0; }
     local test
-    for test in smoke test_first_calls misuse; do
+    for test in smoke test_first_calls test_any_file misuse; do
         TANDEM_INFER_LIBRARY=$PWD/build/gcc PYTHONDONTWRITEBYTECODE=1 CC=gcc \
             python3 "bindings/python/tests/$test.py" || return 1
     done

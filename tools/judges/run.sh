@@ -27,7 +27,7 @@ command_bridge() {
 }
 # The wheel that users install, in an environment where nothing else of this tree can be imported.
 packages_python="numpy pytest matplotlib mypy setuptools>=70.1"
-also_python="xllamacpp>=2026.10 gguf" # a real program with ggml for ggml_backend_path()
+also_python="xllamacpp>=2026.10 gguf onnxruntime" # a program with ggml, a judge of InferenceSession
 command_python() {
     local wheels=build/judges/python/wheels
     rm -rf "$wheels"

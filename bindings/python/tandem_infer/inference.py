@@ -363,7 +363,8 @@ class InferenceSession(Handle):
         """Prepares the model for arrays, or None: for the extents that it states."""
         options = _native.filled(_native.OnnxOptions)
         names = [one.name.encode() for one in self._inputs]
-        extents = [(name.encode(), extent) for name, extent in self._options._extents.items()]
+        extents = [_native.OnnxDim(name.encode(), extent)
+                   for name, extent in self._options._extents.items()]
         options.n_dims = len(extents)
         options.dims = (_native.OnnxDim * max(len(extents), 1))(*extents)
         if arrays is not None:

@@ -65,7 +65,7 @@ def dtype_of(given: Any) -> DType:
                         f"{', '.join(str(dtype) for dtype in _OF_NUMPY)}, bfloat16") from None
 
 
-def array_of(given: Any, what: str, dtype: Optional[DType] = None, casting: str = "no") -> Any:
+def array_of(given: Any, what: str, dtype: Optional[DType] = None, casting: Any = "no") -> Any:
     """A numpy array without gaps, of this machine's byte order, of `dtype` (None: as it is), over the
     memory of `given` where that can be: an array, another buffer, an object with DLPack, numbers.
 

@@ -79,9 +79,9 @@ class Model(Handle):
                                               llama.tandem_model_source(self)))
 
     def eval(self, prompt: Union[str, bytes], max_tokens: int = 128,
-             sampler: Optional["Sampler"] = None) -> str:
-        """How a text goes on, by the tokenizer of the model file, in a session of its own."""
-        tokenizer = self.tokenizer()
+             sampler: Optional["Sampler"] = None, tokenizer: Optional["Tokenizer"] = None) -> str:
+        """How a text goes on, in a session of its own. ``tokenizer``: default that of the file."""
+        tokenizer = self.tokenizer() if tokenizer is None else tokenizer
         with Session(self, self._runtime or shared_runtime()) as session:
             return "".join(session.generate(prompt, tokenizer, max_tokens, sampler))
 

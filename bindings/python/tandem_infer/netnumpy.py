@@ -109,7 +109,8 @@ def _like(value: Any) -> Callable[..., Any]:
 
 def _triangle(is_upper: bool) -> Callable[..., Any]:
     def made(m: Any, k: int = 0) -> Any:
-        mask = numpy.tri(*m.shape[-2:], k=k - 1 if is_upper else k, dtype=bool)
+        rows, columns = m.shape[-2:]
+        mask = numpy.tri(rows, columns, k - 1 if is_upper else k, bool)
         zero = m.net.constant(numpy.zeros((), m.dtype)).astype(m.kind)
         return _where(~mask if is_upper else mask, m, zero)
     return made

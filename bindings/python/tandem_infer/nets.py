@@ -56,6 +56,8 @@ class Net(NetHandle):
             threads: of a computation; 0: one a core.
             passes: "fold,equal": these passes alone; default: all; "none".
         """
+        if runtime is not None and not isinstance(runtime, Runtime):
+            raise TypeError(f"runtime: {told(runtime)}, expected a runtime or None")
         wanted = {str(i): value for i, value in enumerate(outputs)}
         wanted.update(named)
         if not wanted:
@@ -92,6 +94,8 @@ class CompiledNet(Uncopied):
     """A net that is ready to compute. One thread at a time: others wait."""
 
     def __init__(self, lowered: Lowered, runtime: Runtime) -> None:
+        if not isinstance(lowered, Lowered):
+            raise TypeError("CompiledNet: it is made by a net: net.compile")
         self._lowered = lowered
         self._runtime = runtime
         self._names = [end.name for end in lowered.inputs]

@@ -2,7 +2,10 @@
 """Options as ONNX Runtime names them. Those that mean something here are taken; the others are kept,
 and a session names them once in a warning."""
 import enum
+from ctypes import c_int64
 from typing import Any, Dict, List, Tuple
+
+from ._native import KINDS, told
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -29,6 +32,13 @@ class _Options:
     def __init__(self) -> None:
         self.__dict__.update(self._defaults)
         self._entries: Dict[str, str] = {}
+
+    def _entry(self, key: str) -> str:
+        found = self._entries.get(str(key))
+        if found is None:
+            raise ValueError(f"configuration {told(key)}: there is none of this key, expected one of "
+                             f"{sorted(self._entries)}")
+        return found
 
     def _left_out(self) -> List[str]:
         """Names of members that were changed and that nobody reads."""
@@ -69,7 +79,7 @@ class SessionOptions(_Options):
 
     def add_free_dimension_override_by_name(self, name: str, extent: int) -> None:
         """Fixes a symbolic dimension, so that the model is prepared when it is loaded."""
-        self._extents[str(name)] = int(extent)
+        self._extents[str(name)] = KINDS[c_int64].check(extent, "extent", [])
 
     def add_free_dimension_override_by_denotation(self, denotation: str, _extent: int) -> None:
         """Ignored."""
@@ -81,9 +91,7 @@ class SessionOptions(_Options):
 
     def get_session_config_entry(self, key: str) -> str:
         """What was added."""
-        if key not in self._entries:
-            raise RuntimeError(f"SessionOptions does not have configuration with key: {key}")
-        return self._entries[key]
+        return self._entry(key)
 
     def has_providers(self) -> bool:
         """Providers are not kept here."""
@@ -104,7 +112,7 @@ class SessionOptions(_Options):
 
     def add_external_initializers(self, names: Any, _values: Any) -> None:
         """Refused: weights are those of the file."""
-        raise ValueError(f"add_external_initializers: {list(names)}, expected weights in the model file "
+        raise ValueError(f"add_external_initializers: {told(names)}, expected weights in the model file "
                          "and the files that it names")
 
     def _left_out(self) -> List[str]:
@@ -129,4 +137,4 @@ class RunOptions(_Options):
 
     def get_run_config_entry(self, key: str) -> str:
         """What was added."""
-        return self._entries[key]
+        return self._entry(key)

@@ -35,8 +35,9 @@ class OrtValue:
     """A numpy array, shared and not copied, with the calls of ONNX Runtime's class of this name."""
 
     def __init__(self, array: Any, dtype: Optional[DType] = None) -> None:
-        self._array = array_of(array, "OrtValue", dtype)
-        self._dtype = dtype or dtype_of(self._array.dtype)
+        kind = None if dtype is None else dtype_of(dtype)
+        self._array = array_of(array, "OrtValue", kind)
+        self._dtype = kind if kind is not None else dtype_of(self._array.dtype)
 
     @staticmethod
     def ortvalue_from_numpy(numpy_obj: Any, device_type: Any = "cpu", _device_id: int = 0) -> "OrtValue":
@@ -153,6 +154,8 @@ class IOBinding:
     """
 
     def __init__(self, session: "InferenceSession") -> None:
+        if getattr(type(session), "_what", "") != "inference session":
+            raise TypeError(f"IOBinding: {told(session)}, expected an inference session")
         self._session = session
         self._inputs: Dict[str, Any] = {}
         self._bound: Dict[str, Any] = {}  # arrays, or None: memory of the session

@@ -284,13 +284,27 @@ class Runtime(Handle):
 
         self._own(pointer, free)
 
-    def load(self, path: Path) -> "Any":
-        """Loads a model to compute it here: an InferenceSession of an ONNX file (it ends in ".onnx" or
-        ".ort"), else a Model (GGUF, safetensors, ...). Both have ``eval``."""
+    def load(self, path: Path) -> Any:
+        """Loads a model to compute it here: a Model (GGUF, safetensors, PyTorch, ...), or an
+        InferenceSession of an ONNX file. Both have ``eval``."""
         name = os.fsdecode(os.fspath(path)) if isinstance(path, (str, bytes, os.PathLike)) else ""
-        if name.lower().endswith((".onnx", ".ort")):
-            from .inference import InferenceSession
-            return InferenceSession(path, runtime=self)
+        is_named = name.lower().endswith(".onnx")
+        kinds = [self._load_onnx, self._load_model] if is_named else [self._load_model, self._load_onnx]
+        try:
+            return kinds[0](path)
+        except TandemError as error:
+            if error.status not in ("FORMAT", "TRUNCATED"):
+                raise
+            try:
+                return kinds[1](path)
+            except (TandemError, ModuleNotFoundError):
+                raise error from None
+
+    def _load_onnx(self, path: Path) -> Any:
+        from .inference import InferenceSession
+        return InferenceSession(path, runtime=self)
+
+    def _load_model(self, path: Path) -> Any:
         from .models import Model
         model = Model(path)
         model._runtime = self

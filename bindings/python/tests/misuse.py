@@ -2,7 +2,7 @@
 """Wrong calls, each in a process of its own: constructors, methods, properties and operators of all
 that the package exports, in short sequences, with arguments of every wrong kind. None may end by a
 signal or hang; each gives a result or an exception that says what was wrong, and what is computed
-afterwards is right. Without numpy. usage: misuse.py [CASES [SEED [CASE]]]   (CASE: that one, told)"""
+afterwards is right. Where numpy is missing, what needs it is left out. usage: misuse.py [CASES [SEED [CASE]]]   (CASE: that one, told)"""
 import array
 import inspect
 import math
@@ -19,6 +19,7 @@ import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import tandem_infer as ti  # noqa: E402
 
@@ -28,9 +29,18 @@ ALLOWED = (ti.TandemError, TypeError, ValueError, OverflowError, IndexError, Buf
            ModuleNotFoundError)
 OPERATORS = ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__",
              "__rtruediv__", "__neg__", "__matmul__", "__getitem__", "__len__", "__iter__",
-             "__dlpack__", "__str__", "__repr__", "__enter__", "__array__", "__reduce_ex__")
+             "__dlpack__", "__str__", "__repr__", "__enter__", "__array__", "__reduce_ex__", "__pow__",
+             "__floordiv__", "__mod__", "__and__", "__lt__", "__eq__", "__invert__")
 SKIPPED = {"load_into_ggml", "TandemError", "Choice", "Device", "Drift", "Hparams", "Profile",
-           "RuntimeInfo"}
+           "RuntimeInfo", "ModelMetadata", "NodeArg"}
+ENUMERATIONS = ("Type", "Role", "Objective", "DType", "ExecutionMode", "GraphOptimizationLevel")
+ADDRESSES = ("bind_input", "buffer_ptr")  # of memory that the caller answers for
+try:
+    import numpy
+    import onnxfile
+except ModuleNotFoundError:
+    numpy = None
+    SKIPPED |= set(ti._LAZY)
 
 
 def write_tokenizer(path, n):
@@ -71,7 +81,8 @@ class World:
         shut = ti.Session(MODEL, self.runtime)
         shut.close()
         gone.close()
-        self.objects = {
+        self.objects = self.of_numpy() if numpy is not None else {}
+        self.objects |= {
             "context": [self.context, other, gone, reset], "runtime": [self.runtime],
             "model": [MODEL], "tokenizer": [self.tokenizer], "graph": [graph],
             "plan": [None, self.runtime.plan(graph)], "table": [ti.Table(), None],
@@ -103,7 +114,14 @@ class World:
             "threads": [1, 2], "budget_s": [0.02], "vocabulary": [60], "key": [0, slice(1), (0, 1)],
             "messages": [[{"role": "user", "content": "a"}], [], [{}]], "tools": [None, [{}]],
             "other": [2, 1.5, *self.tensors[:3]], "blocks": [b"\0" * 34],
+            "input_feed": [{"x": [[1, 2, 3]]}, {}, {"x": 3}], "output_names": [None, ["y"], ["q"]],
+            "axis": [0, 1, -1, None], "dtype": ["float32", "int8", None], "runtime": [self.runtime],
+            "path_or_bytes": [folder / "m.onnx"], "indices": [[0, 1], 0], "size": [1, (1, 2)],
         }
+        if numpy is not None:
+            self.plain |= {"x": [numpy.ones((2, 3), "float32")], "inputs": [numpy.ones((2, 3))],
+                           "arr_on_cpu": [numpy.ones((1, 3), "float32")], "data": [numpy.ones(2)],
+                           "array": [numpy.ones((2, 3), "float32")]}
         self.wrong = [
             None, True, 0, 1, -1, 7, 2**31 - 1, 2**31, 2**40, -2**63, 2**63, 2**64 + 1, 10**400,
             0.5, -1.0, math.nan, math.inf, "", "x", "m.gguf", "a\0b", "\ud800", b"", b"\xff\0", [],
@@ -114,6 +132,32 @@ class World:
             memoryview(b"abcdefgh")[::2], memoryview(bytearray(24)).cast("f", (2, 3)),
             memoryview(array.array("d", range(6)))[::-1], ti.Type.Q4_K, ti, ti.Context, threading,
         ]
+
+    def of_numpy(self):
+        """Objects that need numpy."""
+        net, other = ti.Net(), ti.Net()
+        x = net.input("x", (2, 3))
+        values = [x, net.constant([[1, 2, 3]]), x + 1, net.input("n", (3,), "int64"), x > 0,
+                  net.input("h", (1, 2, 3, 3), "float16"), other.input("x", (2, 3))]
+        built = ti.Net()
+        compiled = built.compile(y=built.input("x", (2, 3)) * 2, runtime=self.runtime)
+        values.append(built)
+        shut = ti.Net().constant(1.0)
+        gone = shut.net.compile(shut, runtime=self.runtime)
+        gone.close()
+        content = onnxfile.model([onnxfile.node("Relu", ["x"], ["y"])], [("x", "float32", ["n", 3])],
+                                 [("y", "float32", ["n", 3])])
+        (self.folder / "m.onnx").write_bytes(content)
+        session = ti.InferenceSession(content, runtime=self.runtime)
+        closed = ti.InferenceSession(content, runtime=self.runtime)
+        closed.close()
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", numpy.ones((2, 3), "float32"))
+        binding.bind_output("y")
+        return {"inferencesession": [session, closed], "iobinding": [binding, session.io_binding()],
+                "compilednet": [compiled, gone], "net": [net, other, built], "value": values[:-1],
+                "ortvalue": [ti.OrtValue(numpy.ones((2, 3), "float32"))],
+                "sessionoptions": [ti.SessionOptions()], "runoptions": [ti.RunOptions()]}
 
     def argument(self, name, of):
         everything = self.objects.get(of, []) + self.objects.get(name, []) + self.plain.get(name, [])
@@ -137,8 +181,10 @@ class World:
             if p.name == "self":
                 continue
             if p.kind is p.VAR_POSITIONAL:
-                given += [self.argument("a", "tensor") for _ in range(self.random.randrange(3))]
-            elif p.kind is p.VAR_KEYWORD:
+                of = of or ("tensor" if owner not in ("Net", "CompiledNet", "InferenceSession", "Value")
+                            else "value")
+                given += [self.argument(p.name, of) for _ in range(self.random.randrange(3))]
+            elif p.kind is p.VAR_KEYWORD or p.name in ADDRESSES:
                 continue
             elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY:
                 given.append(self.argument(p.name, of))
@@ -157,12 +203,12 @@ class World:
         if not inspect.isclass(thing):
             given, named = self.arguments(thing, None)
             return f"{name}{told(given, named)}", lambda: thing(*given, **named)
-        if self.random.random() < 0.15 or name in ("Type", "Role", "Objective"):
-            given, named = self.arguments(thing.__init__ if name not in ("Type", "Role", "Objective")
+        if self.random.random() < 0.15 or name in ENUMERATIONS:
+            given, named = self.arguments(thing.__init__ if name not in ENUMERATIONS
                                           else lambda value: 0, name)
             return f"{name}{told(given, named)}", lambda: thing(*given, **named)
         of = self.random.choice([one for one in self.objects[name.lower()] if one is not None])
-        members = [member for member in dir(thing) if not member.startswith("_")]
+        members = [member for member in dir(thing) if member[0] != "_" and member not in ADDRESSES]
         members += [member for member in OPERATORS if hasattr(thing, member)]
         member = self.random.choice(members)
         if name == "Context" and self.random.random() < 0.3:

@@ -177,6 +177,7 @@ def test_options_are_taken_or_named_once():
                  lambda: ort.InferenceSession(linear()).run(None, {"x": x}, 3)):
         with pytest.raises(TypeError):
             call()
+    options = ort.SessionOptions()
     options.intra_op_num_threads = -1
     with pytest.raises((ort.TandemError, ValueError)):
         ort.InferenceSession(linear(), options)
@@ -345,7 +346,7 @@ def test_objects_close_in_any_order():
     assert binding._session.get_inputs()[0].name == "x"
 
 
-def test_onnx_runtime_gives_the_same(session):
+def test_onnx_runtime_gives_the_same():
     judge = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
     def program(runtime):

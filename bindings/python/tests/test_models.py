@@ -3,11 +3,12 @@
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import layout
-import tandem_infer as ti
+np = pytest.importorskip("numpy", reason="numpy is not installed")
+
+import layout  # noqa: E402
+import tandem_infer as ti  # noqa: E402
 
 DATA = Path(os.environ.get("TANDEM_TEST_DATA", layout.INCLUDE.parents[1] / "shared" / "data"))
 
@@ -89,6 +90,8 @@ def test_a_trained_model_tells_a_story(runtime):
     pieces = list(session.generate("Once upon a time", tokenizer, 60))
     golden = (DATA / "llama" / "golden-t0-n200.txt").read_text()
     assert len(pieces) > 20 and golden.startswith("Once upon a time" + "".join(pieces)[:100])
+    loaded = ti.load(DATA / "llama" / "stories260K.bin")
+    assert loaded.eval("Once upon a time", len(pieces), tokenizer=tokenizer) == "".join(pieces)
 
 
 @pytest.mark.skipif(not (DATA / "llama" / "stories260K.bin").exists(), reason="no test data")
