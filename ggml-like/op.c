@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Names and properties of operations, generated from op-list.h. */
 #include "base/tnd_assert.h"
+#include "ggml-like/conv_int8.h"
 #include "ggml-like/tnd_tensor.h"
+#include "ggml-like/work.h"
 
 static const struct tnd_op_traits op_rows[TANDEM_OP_COUNT] = {
 #define OP_ROW(NAME, text, operands, family, cost, representative, splits_rows)                    \
@@ -56,5 +58,26 @@ bool tnd_op_is_row_wise(enum tandem_op op)
 
 int64_t tnd_node_values(const struct tandem_tensor *node)
 {
+    const struct tnd_work *work = tnd_work_of(node);
+    if (work != NULL) {
+        return work->amount < (double)INT64_MAX ? (int64_t)work->amount : INT64_MAX;
+    }
     return tandem_tensor_elements(node->op == TANDEM_OP_SCATTER ? node->src[0] : node);
+}
+
+double tnd_node_work(const struct tandem_tensor *node)
+{
+    const double values = (double)tnd_node_values(node);
+    if (node->op == TANDEM_OP_CONV_INT8) {
+        const struct tnd_conv_int8 *conv = node->params.conv_int8;
+        return (double)tnd_int8_places(conv) * (double)conv->filters * (double)tnd_int8_k(conv);
+    }
+    switch (tnd_op_traits(node->op)->cost) {
+    case TND_COST_PRODUCT:
+        return values * (double)node->src[0]->ne[0];
+    case TND_COST_ATTENTION: /* two products with T keys */
+        return values * 2.0 * (double)node->src[1]->ne[1];
+    default:
+        return values;
+    }
 }

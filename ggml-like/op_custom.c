@@ -45,24 +45,6 @@ tandem_tensor *tandem_custom(tandem_context *context, int n_dims, const int64_t 
     return node;
 }
 
-struct tnd_reference_work tnd_graph_reference_work(const struct tandem_graph *graph)
-{
-    struct tnd_reference_work work = {.n = 0};
-    for (int i = 0; i < graph->n_nodes; i++) {
-        const struct tandem_tensor *node = graph->nodes[i];
-        const double values =
-            node->op == TANDEM_OP_CUSTOM ? node->params.custom.reference_values : 0;
-        if (values > 0) {
-            work.n++;
-            work.n_hot += values >= TND_REFERENCE_HOT;
-            if (work.most == NULL || values > work.most->params.custom.reference_values) {
-                work.most = node;
-            }
-        }
-    }
-    return work;
-}
-
 enum tandem_status tnd_ref_custom(struct tandem_tensor *node, struct tandem_error *error)
 {
     const enum tandem_status status =

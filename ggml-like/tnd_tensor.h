@@ -8,17 +8,6 @@
 #include "ggml-like/buffer.h"
 #include "tandem/graph.h"
 
-/** How a device may compute a custom node: OpenCL C with a kernel `entry` whose arguments are
- *  (global uchar *y, ulong y_at) and such a pair for each operand: where a tensor is, and its first
- *  byte. One work item a number below n_items; those behind do nothing. */
-struct tnd_custom_source {
-    const char *entry;
-    const char *text; /* terminated */
-    uint64_t hash;    /* of the text */
-    int64_t n_items;
-    bool has_double;
-};
-
 /** Parameters of an operation; which member counts follows from `op`. */
 union tnd_op_params {
     float factor;         /* SCALE */
@@ -41,10 +30,8 @@ union tnd_op_params {
         tandem_custom_fn fn;
         void *user;
         int64_t n_items;
-        const struct tnd_custom_source *source; /* NULL: the callback alone */
-        double reference_values; /* that a reference kernel of a net handles, one by one; else 0 */
-        const char *what;        /* then: operation, type and name in the net */
-    } custom;                    /* CUSTOM */
+    } custom;              /* CUSTOM */
+    struct tnd_work *work; /* of the family `work`: ggml-like/work.h */
 };
 
 enum tnd_tensor_flags {
@@ -180,8 +167,11 @@ bool tnd_op_is_row_wise(enum tandem_op op);
 /** Product of ne[1..3]. */
 int64_t tnd_tensor_rows(const struct tandem_tensor *tensor);
 
-/** Values that a node writes: all of its own, of a scatter those of its first operand. */
+/** Values that a node handles: all of its own, of a scatter those of its first operand, of a net's
+ *  operation as many as take as long. */
 int64_t tnd_node_values(const struct tandem_tensor *node);
+/** What the cost of its operation counts: multiply-adds, or values. */
+double tnd_node_work(const struct tandem_tensor *node);
 /** Whether a mul_mat node has plain weights: two-dimensional, dense W that is a leaf, and X and the
  *  result dense matrices. Only these are planned by table; attention products always run whole. */
 bool tnd_mul_mat_is_plain(const struct tandem_tensor *node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Nets as graphs of tensors: which nodes there are, tensors of values in the layouts that readers
- * want, custom nodes. */
+ * want, jobs. */
 #include <limits.h>
 #include <string.h>
 
@@ -107,15 +107,15 @@ void tnd_job_views(const struct tnd_job *job, const tandem_tensor *node, struct 
     }
 }
 
-/* How many values a reference kernel handles: of products and windows the multiply-adds, else what
- * the larger of operand and result holds. */
-static double values_by_reference(const struct tnd_job *job)
+/* How many values a kernel handles: of products and windows the multiply-adds, else what the larger
+ * of operand and result holds. */
+static double values_of(const struct tnd_job *job)
 {
     const double out = (double)tnd_dims_values(&job->shape);
     const double in = job->n_in == 0 ? 0 : (double)tnd_dims_values(&job->in[0].view.shape);
     const struct tnd_dims *w = job->n_in > 1 ? &job->in[1].view.shape : NULL;
     double window = 1;
-    switch (job->op) {
+    switch (w == NULL && job->op != TND_NET_POOL ? TND_NET_COPY : job->op) {
     case TND_NET_CONTRACT:
         return out * (double)w->dims[1];
     case TND_NET_CONV:
@@ -130,9 +130,58 @@ static double values_by_reference(const struct tnd_job *job)
     }
 }
 
+/* The operation of the list that an operation of nets is. */
+static enum tandem_op row_of(const struct tnd_job *job)
+{
+    static const enum tandem_op rows[TND_N_NET_OPS] = {
+        [TND_NET_COPY] = TANDEM_OP_MOVE,
+        [TND_NET_CAST] = TANDEM_OP_PROGRAM,
+        [TND_NET_UNARY] = TANDEM_OP_PROGRAM,
+        [TND_NET_BINARY] = TANDEM_OP_PROGRAM,
+        [TND_NET_SELECT] = TANDEM_OP_PROGRAM,
+        [TND_NET_REDUCE] = TANDEM_OP_REDUCE,
+        [TND_NET_ARG_REDUCE] = TANDEM_OP_REDUCE,
+        [TND_NET_CONTRACT] = TANDEM_OP_CONTRACT,
+        [TND_NET_CONCAT] = TANDEM_OP_MOVE,
+        [TND_NET_PAD] = TANDEM_OP_MOVE,
+        [TND_NET_GATHER] = TANDEM_OP_MOVE,
+        [TND_NET_GATHER_ELEMENTS] = TANDEM_OP_MOVE,
+        [TND_NET_SCATTER_ELEMENTS] = TANDEM_OP_MOVE,
+        [TND_NET_SCAN] = TANDEM_OP_REDUCE,
+        [TND_NET_ARG_SORT] = TANDEM_OP_REDUCE,
+        [TND_NET_CONV] = TANDEM_OP_CONV,
+        [TND_NET_POOL] = TANDEM_OP_POOL,
+        [TND_NET_SOFTMAX] = TANDEM_OP_REDUCE,
+        [TND_NET_NORM] = TANDEM_OP_REDUCE,
+        [TND_NET_ATTENTION] = TANDEM_OP_REDUCE,
+    };
+    const bool is_one = job->fuse.n_steps == 1;
+    return job->fuse.n_steps > 1 ? TANDEM_OP_PROGRAM
+                                 : rows[is_one ? job->fuse.steps[0].op : job->op];
+}
+
+/* Functions take as long as three steps that need no polynomial. */
+static double amount_of_program(const struct tnd_job *job)
+{
+    double steps = 1;
+    for (int i = 0; i < job->fuse.n_steps; i++) {
+        const struct tnd_fuse_step *step = &job->fuse.steps[i];
+        steps += step->op == TND_NET_UNARY && tnd_strip_function_of(step->kind) >= 0 ? 3 : 0;
+    }
+    return steps * (double)tnd_dims_values(&job->shape);
+}
+
+static double amount_of(const struct tnd_job *job)
+{
+    const bool has_sums = job->op == TND_NET_CONTRACT || job->op == TND_NET_CONV;
+    const double values = job->fuse.n_steps > 0 ? amount_of_program(job) : values_of(job);
+    return values *
+           (job->is_by_reference ? TND_WORK_REFERENCE * (has_sums ? TND_WORK_SUMS : 1) : 1);
+}
+
 /* Marks a node, for those who tell users what is slow. */
-static enum tandem_status mark_reference(struct tnd_lowering *l, const struct tnd_job *job,
-                                         tandem_tensor *node)
+static enum tandem_status mark_reference(struct tnd_lowering *l, struct tnd_job *job,
+                                         const tandem_tensor *node)
 {
     const enum tnd_dtype type = job->n_in > 0 ? job->in[0].view.type : job->type;
     struct tnd_text text = TND_TEXT_INIT;
@@ -143,11 +192,11 @@ static enum tandem_status mark_reference(struct tnd_lowering *l, const struct tn
     char *what = tnd_arena_alloc(&l->out->arena, text.n + 1, 1);
     if (what != NULL && !text.failed) {
         memcpy(what, text.bytes, text.n);
-        node->params.custom.what = what;
-        node->params.custom.reference_values = values_by_reference(job);
+        job->work.what = what;
+        job->work.reference_values = values_of(job);
     }
     tnd_text_fini(&text);
-    return node->params.custom.what != NULL ? TANDEM_OK : tnd_lower_no_memory(l);
+    return job->work.what != NULL ? TANDEM_OK : tnd_lower_no_memory(l);
 }
 
 enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
@@ -164,8 +213,12 @@ enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
     if (!units_of(job->type, &job->shape, &units)) {
         return tnd_lower_no_memory(l);
     }
-    units += (int64_t)((size_t)job->n_items * job->scratch / sizeof(float));
-    *out = tandem_custom(context, 1, &units, tensors, n, job->n_items, job->run, job);
+    units += (int64_t)((size_t)job->work.n_items * job->scratch / sizeof(float));
+    if (job->work.amount <= 0) {
+        job->work.amount = amount_of(job);
+    }
+    *out = tnd_build_work(context, job->row != TANDEM_OP_NONE ? job->row : row_of(job), units,
+                          tensors, n, &job->work);
     const enum tnd_net_op op = job->fuse.n_steps == 1 ? job->fuse.steps[0].op : job->op;
     *out = tandem_tensor_set_name(*out, job->fuse.n_steps > 1 ? "fused" : tnd_net_op_name(op));
     if (*out == NULL) {

@@ -58,10 +58,10 @@ static void run_tile(const struct tnd_conv *conv, const tandem_tensor *node, str
                        conv->all_filters);
 }
 
-static enum tandem_status run_conv(void *user, const tandem_tensor *node, int64_t begin,
-                                   int64_t end)
+static enum tandem_status run_conv(const struct tnd_work *work, const tandem_tensor *node,
+                                   int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const struct tnd_conv *conv = job->more;
     const int64_t pixels = conv->tile_pixels;
     const int64_t width = conv->kernel->filters;
@@ -81,10 +81,10 @@ static enum tandem_status run_conv(void *user, const tandem_tensor *node, int64_
 }
 
 /* One filter a channel: some places by a block of channels at a time. */
-static enum tandem_status run_depthwise(void *user, const tandem_tensor *node, int64_t begin,
-                                        int64_t end)
+static enum tandem_status run_depthwise(const struct tnd_work *work, const tandem_tensor *node,
+                                        int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const struct tnd_conv *conv = job->more;
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
@@ -192,9 +192,10 @@ struct padded {
     int64_t row, front, width; /* values */
 };
 
-static enum tandem_status run_pad(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
+static enum tandem_status run_pad(const struct tnd_work *work, const tandem_tensor *node,
+                                  int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const struct padded *padded = job->more;
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     float *y = tandem_tensor_data(node);
@@ -234,8 +235,8 @@ static enum tandem_status pad_rows(struct tnd_lowering *l, struct tnd_conv *conv
     job->shape = *shape;
     job->shape.dims[1 + conv->n] = conv->in[last];
     job->more = padded;
-    job->n_items = tnd_dims_values(shape) / padded->row;
-    job->run = run_pad;
+    job->work.n_items = tnd_dims_values(shape) / padded->row;
+    job->work.run = run_pad;
     return tnd_lower_emit(l, job, x, 1, x);
 }
 
@@ -279,10 +280,12 @@ enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv
     job->op = TND_NET_CONV;
     job->type = TND_DTYPE_F32;
     job->shape = tnd_net_value(l->net, node->output)->shape;
+    job->work.amount =
+        (double)tnd_dims_values(&job->shape) * (double)conv->n_taps * (double)conv->run;
     job->more = conv;
-    job->n_items = by_channel ? (conv->n_pixels + conv->tile_pixels - 1) / conv->tile_pixels
-                              : conv->n_blocks * conv->block_items;
-    job->run = by_channel ? run_depthwise : run_conv;
+    job->work.n_items = by_channel ? (conv->n_pixels + conv->tile_pixels - 1) / conv->tile_pixels
+                                   : conv->n_blocks * conv->block_items;
+    job->work.run = by_channel ? run_depthwise : run_conv;
     const bool has_text = tensors[1] != NULL;
     int n_tensors = has_text ? 2 : 1;
     conv->epilogue = tnd_lower_take_epilogue(l, tensors, &n_tensors, conv->all_filters);

@@ -9,10 +9,10 @@ enum { NO_GROUP = -1, MANY_GROUPS = -2 };
 
 /* ---- fused programs ---- */
 
-static enum tandem_status run_fuse(void *user, const tandem_tensor *node, int64_t begin,
-                                   int64_t end)
+static enum tandem_status run_fuse(const struct tnd_work *work, const tandem_tensor *node,
+                                   int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     struct tnd_view views[TND_FUSE_INPUTS];
     const void *in[TND_FUSE_INPUTS];
     tnd_job_views(job, node, views);
@@ -35,8 +35,8 @@ void tnd_lower_plan_fuse(struct tnd_job *job)
     if (tnd_lower_transpose(job)) {
         return;
     }
-    job->n_items = job->space.n_items;
-    job->run = run_fuse;
+    job->work.n_items = job->space.n_items;
+    job->work.run = run_fuse;
     job->is_by_reference = !tnd_fuse_is_fast(&job->fuse);
 }
 

@@ -7,10 +7,10 @@
 #include "graph/lower_conv.h"
 
 /* Rows of places: for each group all places, of each the taps with their channels. */
-static enum tandem_status run_columns(void *user, const tandem_tensor *node, int64_t begin,
-                                      int64_t end)
+static enum tandem_status run_columns(const struct tnd_work *work, const tandem_tensor *node,
+                                      int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const struct tnd_conv *conv = job->more;
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     const float *rows[TND_CONV_MAX_TAPS];
@@ -64,11 +64,12 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
     }
     conv->zeros = nothing->data;
     job->op = TND_NET_CONV;
+    job->row = TANDEM_OP_MOVE;
     job->type = TND_DTYPE_F32;
     job->shape = (struct tnd_dims){3, {groups, conv->n_pixels, conv->n_taps * conv->channels}};
     job->more = conv;
-    job->n_items = groups * conv->n_pixels;
-    job->run = run_columns;
+    job->work.n_items = groups * conv->n_pixels;
+    job->work.run = run_columns;
     TND_TRY(tnd_lower_emit(l, job, &x, 1, out));
     tnd_conv_print_columns(l, conv, *out);
     return TANDEM_OK;

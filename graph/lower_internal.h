@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the files that lower nets: values on their way, jobs of custom nodes. */
+ * Shared by the files that lower nets: values on their way, jobs of nodes. */
 #ifndef TND_LOWER_INTERNAL_H
 #define TND_LOWER_INTERNAL_H
 
 #include <stdatomic.h>
 
 #include "ggml-like/conv_int8.h"
+#include "ggml-like/work.h"
 #include "graph/conv_tile.h"
 #include "graph/fuse_print.h"
 #include "graph/fuse_program.h"
@@ -44,8 +45,10 @@ struct tnd_operand {
     int64_t offset;       /* in values, where src is one */
 };
 
-/** What the callback of a custom node knows. */
+/** How a node is computed: the work of an operation, and what its function knows beside. */
 struct tnd_job {
+    struct tnd_work work; /* the first member */
+    enum tandem_op row;   /* NONE: as `op` says */
     enum tnd_net_op op;
     const char *name;        /* of what is computed; NULL: none */
     struct tnd_fault *fault; /* of the lowered net */
@@ -55,13 +58,11 @@ struct tnd_job {
     enum tnd_dtype type;
     struct tnd_dims shape; /* of the result */
     enum tnd_net_layout layout;
-    int split; /* dimension by which the work is handed out; -1: it is not */
-    int64_t n_items;
+    int split;      /* dimension by which the work is handed out; -1: it is not */
     size_t scratch; /* bytes for each item that a kernel works in, behind the result */
     struct tnd_fuse fuse;
     struct tnd_fuse_space space;
-    tandem_custom_fn run;
-    const void *more;     /* what else `run` knows */
+    const void *more;     /* what else the function knows */
     bool is_by_reference; /* a reference kernel computes it, or steps of its program */
 };
 
@@ -143,7 +144,8 @@ void tnd_lower_strides(const struct tnd_dims *shape, enum tnd_net_layout layout,
 void tnd_lower_order(const struct tnd_dims *shape, enum tnd_net_layout layout, int *out);
 /** Lowers a node that is no program. */
 enum tandem_status tnd_lower_node(struct tnd_lowering *l, const struct tnd_net_node *node);
-/** A custom node for a job that is complete but for its operands' data. */
+/** The node of a job that is complete but for its operands' data. `work.amount` 0: as many values
+ *  as its operation and its program handle. */
 enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
                                   tandem_tensor *const *tensors, int n, tandem_tensor **out);
 struct tnd_job *tnd_lower_job(struct tnd_lowering *l, int n_in);

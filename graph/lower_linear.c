@@ -107,9 +107,10 @@ static void sum_rows(const float *x, int64_t step, int64_t k, const float *w, in
     }
 }
 
-static enum tandem_status run_few(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
+static enum tandem_status run_few(const struct tnd_work *work, const tandem_tensor *node,
+                                  int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const int64_t m = job->shape.dims[1];
     const int64_t n = job->shape.dims[2];
     const int64_t blocks = (n + ITEM_COLUMNS - 1) / ITEM_COLUMNS;
@@ -180,8 +181,9 @@ static enum tandem_status lower_few(struct tnd_lowering *l, const struct tnd_net
     job->shape = tnd_net_value(l->net, node->output)->shape;
     job->in[0] = *x;
     job->in[1] = *w;
-    job->n_items = job->shape.dims[0] * ((job->shape.dims[2] + ITEM_COLUMNS - 1) / ITEM_COLUMNS);
-    job->run = run_few;
+    job->work.n_items =
+        job->shape.dims[0] * ((job->shape.dims[2] + ITEM_COLUMNS - 1) / ITEM_COLUMNS);
+    job->work.run = run_few;
     tandem_tensor **made = &l->values[node->output].tensors[TND_LAYOUT_PLAIN];
     TND_TRY(tnd_lower_emit(l, job, tensors, n, made));
     print_few(l, job, *made);

@@ -46,10 +46,10 @@ static enum tandem_status copy_places(const struct tnd_view *view, int axis, int
 }
 
 /* One place of the axis of the result after the other. */
-static enum tandem_status run_concat(void *user, const tandem_tensor *node, int64_t begin,
-                                     int64_t end)
+static enum tandem_status run_concat(const struct tnd_work *work, const tandem_tensor *node,
+                                     int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const int axis = job->params->axis;
     const int64_t bytes = values_behind(&job->shape, axis) * (int64_t)tnd_dtype_bytes(job->type);
     struct tnd_view views[OPERANDS];
@@ -67,10 +67,10 @@ static enum tandem_status run_concat(void *user, const tandem_tensor *node, int6
 }
 
 /* All places of the axis, one operand after the other. */
-static enum tandem_status run_rows(void *user, const tandem_tensor *node, int64_t begin,
-                                   int64_t end)
+static enum tandem_status run_rows(const struct tnd_work *work, const tandem_tensor *node,
+                                   int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const int axis = job->params->axis;
     const int64_t bytes = values_behind(&job->shape, axis) * (int64_t)tnd_dtype_bytes(job->type);
     char *to = (char *)tandem_tensor_data(node) + begin * job->shape.dims[axis] * bytes;
@@ -103,10 +103,10 @@ static int64_t index_at(const struct tnd_view *view, int64_t i)
 }
 
 /* One index after the other. */
-static enum tandem_status run_gather(void *user, const tandem_tensor *node, int64_t begin,
-                                     int64_t end)
+static enum tandem_status run_gather(const struct tnd_work *work, const tandem_tensor *node,
+                                     int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const int axis = job->params->axis;
     struct tnd_view views[OPERANDS];
     struct tandem_error error = {0};
@@ -134,14 +134,14 @@ bool tnd_lower_moves(struct tnd_job *job)
     const int64_t behind =
         values_behind(job->op == TND_NET_GATHER ? &job->in[0].view.shape : &job->shape, axis);
     if (job->op == TND_NET_GATHER) {
-        job->n_items = values / behind;
-        job->run = run_gather;
+        job->work.n_items = values / behind;
+        job->work.run = run_gather;
         return behind >= FEWEST_VALUES;
     }
     const bool has_long_runs = behind >= TND_LANES;
     const int64_t row = behind * job->shape.dims[axis];
-    job->n_items = values / (has_long_runs ? behind : row);
-    job->run = has_long_runs ? run_concat : run_rows;
+    job->work.n_items = values / (has_long_runs ? behind : row);
+    job->work.run = has_long_runs ? run_concat : run_rows;
     return has_long_runs || row >= FEWEST_VALUES;
 }
 

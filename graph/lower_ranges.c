@@ -68,10 +68,10 @@ void tnd_lowered_explain(struct tnd_lowered *lowered, struct tandem_error *error
     }
 }
 
-static enum tandem_status run_range(void *user, const tandem_tensor *node, int64_t begin,
-                                    int64_t end)
+static enum tandem_status run_range(const struct tnd_work *work, const tandem_tensor *node,
+                                    int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     struct tnd_view views[OPERANDS];
     struct tandem_error error = {0};
     int64_t strides[TND_NET_MAX_DIMS];
@@ -116,12 +116,12 @@ void tnd_lower_ranges(struct tnd_job *job)
         d++;
     }
     job->split = d < job->shape.n && moves_with(job, 0, d) != -2 ? d : -1;
-    job->n_items = job->split >= 0 ? job->shape.dims[d] : 1;
+    job->work.n_items = job->split >= 0 ? job->shape.dims[d] : 1;
     if (job->n_in > 0) {
         const struct tnd_dims *const in[] = {&job->in[0].view.shape,
                                              &job->in[job->n_in > 1 ? 1 : 0].view.shape};
         job->scratch = tnd_kernel_scratch(job->op, job->params, in);
     }
-    job->run = run_range;
+    job->work.run = run_range;
     job->is_by_reference = true;
 }

@@ -125,10 +125,10 @@ static void reduce_unit(const struct reduce *reduce, const float *x, float *y, i
     }
 }
 
-static enum tandem_status run_reduce(void *user, const tandem_tensor *node, int64_t begin,
-                                     int64_t end)
+static enum tandem_status run_reduce(const struct tnd_work *work, const tandem_tensor *node,
+                                     int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const struct reduce *reduce = job->more;
     const int last = reduce->kept.n - 1;
     struct tnd_view view;
@@ -235,8 +235,8 @@ enum tandem_status tnd_lower_reduce(struct tnd_lowering *l, const struct tnd_net
     job->type = out->type;
     job->shape = out->shape;
     job->more = reduce;
-    job->n_items = (reduce->n_units + reduce->item_units - 1) / reduce->item_units;
-    job->run = run_reduce;
+    job->work.n_items = (reduce->n_units + reduce->item_units - 1) / reduce->item_units;
+    job->work.run = run_reduce;
     *done = true;
     tandem_tensor **made = &l->values[node->output].tensors[TND_LAYOUT_PLAIN];
     TND_TRY(tnd_lower_emit(l, job, tensors, n, made));

@@ -56,20 +56,20 @@ void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_o
 }
 
 /* The text lives as long as the lowered net. */
-static const struct tnd_custom_source *keep_source(struct tnd_lowering *l,
+static const struct tnd_work_source *keep_source(struct tnd_lowering *l,
                                                    const struct tnd_fuse_printed *printed,
                                                    const struct tnd_text *text)
 {
     struct tnd_arena *arena = &l->out->arena;
-    struct tnd_custom_source *source =
-        tnd_arena_alloc(arena, sizeof(*source), _Alignof(struct tnd_custom_source));
+    struct tnd_work_source *source =
+        tnd_arena_alloc(arena, sizeof(*source), _Alignof(struct tnd_work_source));
     char *copy = tnd_arena_alloc(arena, text->n + 1, 1);
     if (source == NULL || copy == NULL) {
         return NULL;
     }
     memcpy(copy, text->bytes, text->n);
     copy[text->n] = '\0';
-    *source = (struct tnd_custom_source){.entry = TND_PRINTED_NAME,
+    *source = (struct tnd_work_source){.entry = TND_PRINTED_NAME,
                                          .text = copy,
                                          .hash = tnd_hash_string(copy, 0),
                                          .n_items = tnd_fuse_print_values(printed),
@@ -83,7 +83,7 @@ void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *prin
     const struct tnd_lower_kernels *kernels = l->options->kernels;
     struct tnd_text text = TND_TEXT_INIT;
     if (tnd_fuse_print_values(printed) > 0 && tnd_fuse_print(printed, TND_DIALECT_OPENCL, &text)) {
-        node->params.custom.source = keep_source(l, printed, &text);
+        node->params.work->source = keep_source(l, printed, &text);
         if (kernels != NULL) {
             tnd_text_add(kernels->text, "// ---- kernel\n");
             (void)tnd_fuse_print(printed, kernels->dialect, kernels->text);

@@ -147,10 +147,10 @@ enum tandem_status tnd_lower_find_tables(struct tnd_lowering *l)
 
 /* ---- running ---- */
 
-static enum tandem_status run_table(void *user, const tandem_tensor *node, int64_t begin,
-                                    int64_t end)
+static enum tandem_status run_table(const struct tnd_work *work, const tandem_tensor *node,
+                                    int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const uint8_t *table = job->more;
     const uint8_t *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     uint8_t *y = tandem_tensor_data(node);
@@ -176,9 +176,10 @@ enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_ne
     job->op = node->op;
     job->type = out->type;
     job->shape = out->shape;
-    job->n_items = (tnd_dims_values(&out->shape) + ITEM_VALUES - 1) / ITEM_VALUES;
+    job->work.n_items = (tnd_dims_values(&out->shape) + ITEM_VALUES - 1) / ITEM_VALUES;
+    job->work.amount = (double)tnd_dims_values(&out->shape) / 8; /* (a shuffle does many) */
     job->more = table->values;
-    job->run = run_table;
+    job->work.run = run_table;
     tandem_tensor *tensor = x->tensors[job->layout];
     tandem_tensor **made = &l->values[node->output].tensors[job->layout];
     TND_TRY(tnd_lower_emit(l, job, &tensor, 1, made));

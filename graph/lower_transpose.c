@@ -84,10 +84,10 @@ static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int
     }
 }
 
-static enum tandem_status run_transpose(void *user, const tandem_tensor *node, int64_t begin,
-                                        int64_t end)
+static enum tandem_status run_transpose(const struct tnd_work *work, const tandem_tensor *node,
+                                        int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const struct tnd_fuse_space *space = &job->space;
     const int last = space->shape.n - 1;
     const int64_t n_rows = space->shape.dims[last - 1];
@@ -126,8 +126,8 @@ bool tnd_lower_transpose(struct tnd_job *job)
     }
     const int64_t n_rows = space->shape.dims[last - 1];
     const int64_t n_columns = space->shape.dims[last];
-    job->n_items = tnd_dims_values(&space->shape) / (n_rows * n_columns) *
-                   parts(n_rows, block_rows(space)) * parts(n_columns, BLOCK_VALUES);
-    job->run = run_transpose;
+    job->work.n_items = tnd_dims_values(&space->shape) / (n_rows * n_columns) *
+                        parts(n_rows, block_rows(space)) * parts(n_columns, BLOCK_VALUES);
+    job->work.run = run_transpose;
     return true;
 }

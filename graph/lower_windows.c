@@ -138,10 +138,10 @@ static bool is_wide(const struct tnd_job *job)
     return job->layout == TND_LAYOUT_LAST && job->params->kind == TND_POOL_MAX && taps <= MAX_TAPS;
 }
 
-static enum tandem_status run_pool(void *user, const tandem_tensor *node, int64_t begin,
-                                   int64_t end)
+static enum tandem_status run_pool(const struct tnd_work *work, const tandem_tensor *node,
+                                   int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     int64_t strides[TND_NET_MAX_DIMS];
     struct tnd_view x;
     float *y = tandem_tensor_data(node);
@@ -186,8 +186,8 @@ enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_n
     job->shape = out->shape;
     const bool is_last = tnd_lower_value(l, node->inputs[0])->tensors[TND_LAYOUT_LAST] != NULL;
     job->layout = is_last ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN;
-    job->n_items = tnd_dims_values(&out->shape) / out->shape.dims[1];
-    job->run = run_pool;
+    job->work.n_items = tnd_dims_values(&out->shape) / out->shape.dims[1];
+    job->work.run = run_pool;
     job->more = is_wide(job) ? tnd_conv_kernel_best() : NULL;
     *done = true;
     tandem_tensor **made = &l->values[node->output].tensors[job->layout];

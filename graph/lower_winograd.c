@@ -70,9 +70,10 @@ static void transform_tile(const struct winograd *w, const float *x, int64_t til
     conv->kernel->winograd_in(rows, conv->channels, out, w->pixels * w->row);
 }
 
-static enum tandem_status run_in(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
+static enum tandem_status run_in(const struct tnd_work *work, const tandem_tensor *node,
+                                 int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const struct winograd *w = job->more;
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     for (int64_t tile = begin; tile < end; tile++) {
@@ -206,10 +207,10 @@ static void run_strip(const struct winograd *w, const tandem_tensor *node, const
     }
 }
 
-static enum tandem_status run_products(void *user, const tandem_tensor *node, int64_t begin,
-                                       int64_t end)
+static enum tandem_status run_products(const struct tnd_work *work, const tandem_tensor *node,
+                                       int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const struct winograd *w = job->more;
     const float *v = tandem_tensor_data(tandem_tensor_src(node, 0));
     for (int64_t item = begin; item < end; item++) {
@@ -221,10 +222,10 @@ static enum tandem_status run_products(void *user, const tandem_tensor *node, in
     return TANDEM_OK;
 }
 
-static enum tandem_status run_locally(void *user, const tandem_tensor *node, int64_t begin,
-                                      int64_t end)
+static enum tandem_status run_locally(const struct tnd_work *work, const tandem_tensor *node,
+                                      int64_t begin, int64_t end)
 {
-    const struct tnd_job *job = user;
+    const struct tnd_job *job = (const struct tnd_job *)work;
     const struct winograd *w = job->more;
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     float v[LOCAL_VALUES];
@@ -346,9 +347,10 @@ static enum tandem_status emit_in(struct tnd_lowering *l, const struct winograd 
     job->op = TND_NET_CONV;
     job->type = TND_DTYPE_F32;
     job->shape = (struct tnd_dims){3, {w->n_strips * w->pixels, POSITIONS, w->row}};
+    job->row = TANDEM_OP_MOVE;
     job->more = w;
-    job->n_items = w->n_tiles;
-    job->run = run_in;
+    job->work.n_items = w->n_tiles;
+    job->work.run = run_in;
     return tnd_lower_emit(l, job, &x, 1, out);
 }
 
@@ -383,9 +385,11 @@ enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct 
     job->op = TND_NET_CONV;
     job->type = TND_DTYPE_F32;
     job->shape = (struct tnd_dims){2, {conv->n_pixels, conv->filters}};
+    job->work.amount =
+        (double)POSITIONS * (double)w->n_tiles * (double)conv->channels * (double)conv->filters;
     job->more = w;
-    job->n_items = w->is_local ? w->n_strips : w->conv.n_blocks * w->conv.block_items;
-    job->run = w->is_local ? run_locally : run_products;
+    job->work.n_items = w->is_local ? w->n_strips : w->conv.n_blocks * w->conv.block_items;
+    job->work.run = w->is_local ? run_locally : run_products;
     w->conv.epilogue = tnd_lower_take_epilogue(l, tensors, &n_tensors, conv->all_filters);
     return tnd_lower_emit(l, job, tensors, n_tensors, out);
 }

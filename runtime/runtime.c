@@ -18,6 +18,7 @@
 #include "base/tnd_log.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
+#include "ggml-like/work.h"
 #include "runtime/print_plan.h"
 #include "runtime/runtime_internal.h"
 #include "runtime/runtime_nodes.h"
@@ -499,7 +500,7 @@ static void tell_slow_nodes(tandem_runtime *runtime, const tandem_graph *graph)
                                                    memory_order_relaxed) != graph->serial) {
         tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
                      "%d nodes are computed by reference kernels, which are slow; the largest: %s",
-                     work.n_hot, work.most->params.custom.what);
+                     work.n_hot, work.most->params.work->what);
     }
 }
 

@@ -5,10 +5,13 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "ggml-like/work.h"
 #include "graph/lower.h"
+#include "sched/plan.h"
 #include "tandem/runtime.h"
 #include "tests/fuzz/random_net.h"
 #include "tests/support.h"
+#include "tune/rule.h"
 
 enum { VALUES = 64 };
 
@@ -74,16 +77,34 @@ static void check_outputs(const struct tnd_net *net, const struct tnd_lowered *l
     }
 }
 
+/* Nodes of small nets are not worth it, but here all threads shall have their part. */
+static void share_all(const tandem_graph *graph, int n_threads, tandem_plan *plan)
+{
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct tnd_work *work = tnd_work_of(graph->nodes[i]);
+        if (work != NULL && work->n_items > 1) {
+            plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].parallel = true;
+            plan->nodes[i].n_threads = n_threads;
+        }
+    }
+}
+
 /* Plans a graph and computes it three times. The executor keeps the steps of a graph that it sees
  * for the second time; from then on nothing is allocated. */
 static void compute_repeatedly(tandem_runtime *runtime, const struct tnd_net *net,
-                               const struct tnd_lowered *lowered, struct tnd_array **want,
-                               double tolerance)
+                               const struct tnd_lowered *lowered, int n_threads,
+                               struct tnd_array **want, double tolerance)
 {
     struct tandem_error error = {0};
     tandem_graph *graph = tnd_lowered_graph(lowered);
     tandem_plan *plan = NULL;
-    check_status(tandem_runtime_plan(runtime, graph, &plan, &error), TANDEM_OK, NULL, &error);
+    if (!check_status(tandem_runtime_plan(runtime, graph, &plan, &error), TANDEM_OK, NULL,
+                      &error)) {
+        return;
+    }
+    if (n_threads > 1) {
+        share_all(graph, n_threads, plan);
+    }
     for (int i = 0; i < 3; i++) {
         const long before = tnd_alloc_count();
         check_status(tandem_runtime_compute(runtime, graph, plan, NULL, &error), TANDEM_OK, NULL,
@@ -117,7 +138,7 @@ static void check_net(struct tnd_net *net, struct tnd_rng *rng, bool is_real, do
         }
         for (int threads = 1; threads <= 3; threads++) {
             tandem_runtime *runtime = open_runtime(threads);
-            compute_repeatedly(runtime, net, lowered, want, tolerance);
+            compute_repeatedly(runtime, net, lowered, threads, want, tolerance);
             tandem_runtime_close(runtime);
         }
     }
@@ -615,7 +636,7 @@ static void random_nets_allocate_nothing_when_repeated(void)
         }
         struct tnd_net *net = random_net_build(bytes, sizeof(bytes), false);
         if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
-            compute_repeatedly(runtime, net, lowered, NULL, 0.0);
+            compute_repeatedly(runtime, net, lowered, 2, NULL, 0.0);
         }
         tnd_lowered_free(lowered);
         tnd_net_free(net);
@@ -623,7 +644,63 @@ static void random_nets_allocate_nothing_when_repeated(void)
     tandem_runtime_close(runtime);
 }
 
+/* ---- what nodes cost ---- */
+
+static const tandem_tensor *node_of(const struct tnd_lowered *lowered, enum tandem_op op)
+{
+    const tandem_graph *graph = tnd_lowered_graph(lowered);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        CU_ASSERT_NOT_EQUAL(graph->nodes[i]->op, TANDEM_OP_CUSTOM);
+        if (graph->nodes[i]->op == op) {
+            return graph->nodes[i];
+        }
+    }
+    CU_FAIL("the net has no such node");
+    return NULL;
+}
+
+static void nodes_of_nets_are_shared_by_what_they_cost(void)
+{
+    for (int is_large = 0; is_large < 2; is_large++) {
+        const int64_t n = is_large ? 512 : 8;
+        const struct tnd_dims shape = {4, {1, 32, n, n}};
+        const struct tnd_window window = {.n = 2,
+                                          .extent = {3, 3},
+                                          .stride = {1, 1},
+                                          .dilation = {1, 1},
+                                          .begin = {0, 0},
+                                          .groups = 32};
+        const struct tnd_dims filters = {4, {32, 1, 3, 3}};
+        struct tnd_rng rng;
+        struct tnd_net *net = tnd_net_new();
+        struct tnd_lowered *lowered = NULL;
+        struct tandem_error error = {0};
+        tnd_rng_init(&rng, tnd_test_seed());
+        const int x = tnd_net_input(net, TND_DTYPE_F32, &shape, "x", NULL);
+        const int w = tnd_net_constant(net, filled(&rng, TND_DTYPE_F32, &filters, true));
+        const int axes[] = {0, 1, 3, 2};
+        tnd_net_output(net, tnd_net_conv(net, x, w, &window));
+        tnd_net_output(net, tnd_net_pool(net, TND_POOL_MAX, x, &window));
+        tnd_net_output(net, tnd_net_unary(net, TND_UNARY_EXP, x));
+        tnd_net_output(net, tnd_net_reduce(net, TND_REDUCE_SUM, x, 4));
+        tnd_net_output(net, tnd_net_permute(net, x, axes));
+        if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
+            static const enum tandem_op ops[] = {TANDEM_OP_CONV, TANDEM_OP_POOL, TANDEM_OP_PROGRAM,
+                                                 TANDEM_OP_REDUCE, TANDEM_OP_MOVE};
+            for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+                const tandem_tensor *node = node_of(lowered, ops[i]);
+                if (node != NULL) {
+                    check_int(tnd_rule_threads(node, 4, 1.0), is_large ? 4 : 1);
+                }
+            }
+        }
+        tnd_lowered_free(lowered);
+        tnd_net_free(net);
+    }
+}
+
 static CU_TestInfo tests_lower[] = {
+    {"nodes_of_nets_are_shared_by_what_they_cost", nodes_of_nets_are_shared_by_what_they_cost},
     {"products_of_every_layout_are_those_of_the_reference",
      products_of_every_layout_are_those_of_the_reference},
     {"products_of_few_rows_are_those_of_the_reference",

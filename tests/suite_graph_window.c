@@ -188,7 +188,7 @@ static const char words[] = "#define kernel\n#define global\n"
 
 static void compute_text(struct walk *walk, const tandem_tensor *node)
 {
-    const struct tnd_custom_source *source = node->params.custom.source;
+    const struct tnd_work_source *source = node->params.work->source;
     struct tnd_text text = TND_TEXT_INIT;
     const char *in[TANDEM_MAX_SRC];
     void (*run)(void *, const char *const *, unsigned);
@@ -258,7 +258,7 @@ static void check_texts(struct tnd_net *net, enum tnd_conv_method method, struct
         if (node->op == TANDEM_OP_MUL_MAT) {
             compute_product(&walk, node);
         } else {
-            CU_ASSERT_PTR_NOT_NULL_FATAL(node->params.custom.source);
+            CU_ASSERT_PTR_NOT_NULL_FATAL(node->params.work->source);
             compute_text(&walk, node);
         }
     }

@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "ggml-like/tnd_tensor.h"
+#include "ggml-like/work.h"
 
 /* What a node is called: nodes of nets by their own operation. */
 static void name_of(const tandem_tensor *node, enum tandem_stage stage, char *out, size_t n)
 {
-    const bool is_of_net = node->op == TANDEM_OP_CUSTOM && node->name[0] != '\0';
-    const bool is_slow = node->op == TANDEM_OP_CUSTOM && node->params.custom.reference_values > 0;
+    const struct tnd_work *work = tnd_work_of(node);
+    const bool is_of_net = work != NULL && node->name[0] != '\0';
+    const bool is_slow = work != NULL && work->reference_values > 0;
     (void)snprintf(out, n, "%.40s%s",
                    stage == TANDEM_STAGE_FINALIZE ? tandem_stage_name(stage)
                    : is_of_net                    ? node->name
@@ -70,12 +72,11 @@ void tnd_op_split_print_slow(const tandem_graph *graph, FILE *out)
             work.n, graph->n_nodes, work.n_hot, TND_REFERENCE_HOT);
     for (int i = 0; i < graph->n_nodes; i++) {
         const tandem_tensor *node = graph->nodes[i];
+        const struct tnd_work *of_net = tnd_work_of(node);
         char what[256];
-        if (node->op == TANDEM_OP_CUSTOM &&
-            node->params.custom.reference_values >= TND_REFERENCE_HOT) {
-            (void)tandem_text_visible(node->params.custom.what, strlen(node->params.custom.what),
-                                      what, sizeof(what));
-            fprintf(out, "  %12.0f values  %s\n", node->params.custom.reference_values, what);
+        if (of_net != NULL && of_net->reference_values >= TND_REFERENCE_HOT) {
+            (void)tandem_text_visible(of_net->what, strlen(of_net->what), what, sizeof(what));
+            fprintf(out, "  %12.0f values  %s\n", of_net->reference_values, what);
         }
     }
 }

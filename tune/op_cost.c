@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ggml-like/tnd_tensor.h"
+#include "ggml-like/work.h"
 #include "tune/candidates.h"
 #include "table/table_cells.h"
 #include "tune/policy.h"
@@ -34,9 +35,12 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
         values *= (double)work.k;
     }
     work.shares = (int64_t)(values / TND_SHARE_VALUES);
-    if (!tnd_op_traits(work.op)->splits_rows && work.shares > work.m) {
-        work.shares = work.m;
-    }
+    const struct tnd_work *of_net = tnd_work_of(node);
+    const int64_t most = of_net != NULL                         ? of_net->n_items
+                         : !tnd_op_traits(work.op)->splits_rows ? work.m
+                                                                : work.shares;
+    work.shares = work.shares > most ? most : work.shares;
+    work.m = work.m > 1 ? work.m : 1;
     *out = work;
     return true;
 }

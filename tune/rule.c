@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "ggml-like/conv_int8.h"
 #include "ggml-like/tnd_tensor.h"
+#include "ggml-like/work.h"
 #include "tune/policy.h"
 
 const char *tnd_rule_profile(int i)
@@ -27,20 +27,12 @@ static const double worth[] = {
 static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
 {
     const enum tnd_op_cost cost = tnd_op_traits(node->op)->cost;
-    double work = (double)tnd_node_values(node) / (handoff_us > 1.0 ? handoff_us : 1.0);
     if (cost == TND_COST_USER) {
         return node->params.custom.n_items > 1; /* nothing is known of the user's work */
     }
-    if (cost == TND_COST_PRODUCT) {
-        work *= (double)node->src[0]->ne[0];
-    } else if (cost == TND_COST_SUMS) {
-        const struct tnd_conv_int8 *conv = node->params.conv_int8;
-        work = (double)tnd_int8_places(conv) * (double)conv->filters * (double)tnd_int8_k(conv) /
-               fmax(handoff_us, 1.0);
-    } else if (cost == TND_COST_ATTENTION) { /* two products with T keys */
-        work *= 2.0 * (double)node->src[1]->ne[1];
-    }
-    return work >= worth[cost];
+    const struct tnd_work *work = tnd_work_of(node);
+    return (work == NULL || work->n_items > 1) &&
+           tnd_node_work(node) / fmax(handoff_us, 1.0) >= worth[cost];
 }
 
 /* A single token only reads the weights, for which one thread a core is enough. */

@@ -39,8 +39,13 @@ static const struct {
     [TANDEM_OP_CPY] = {tnd_cl_copy, tnd_cl_copy_supports},
     [TANDEM_OP_CONT] = {tnd_cl_copy, tnd_cl_copy_supports},
     [TANDEM_OP_CONCAT] = {tnd_cl_copy, tnd_cl_copy_supports},
-    [TANDEM_OP_CUSTOM] = {tnd_cl_custom, tnd_cl_custom_supports},
     [TANDEM_OP_ATTENTION] = {tnd_cl_attention, tnd_cl_attention_supports},
+    [TANDEM_OP_PROGRAM] = {tnd_cl_work, tnd_cl_work_supports},
+    [TANDEM_OP_MOVE] = {tnd_cl_work, tnd_cl_work_supports},
+    [TANDEM_OP_REDUCE] = {tnd_cl_work, tnd_cl_work_supports},
+    [TANDEM_OP_POOL] = {tnd_cl_work, tnd_cl_work_supports},
+    [TANDEM_OP_CONV] = {tnd_cl_work, tnd_cl_work_supports},
+    [TANDEM_OP_CONTRACT] = {tnd_cl_work, tnd_cl_work_supports},
 };
 
 /* ---- shared ---- */
@@ -167,7 +172,7 @@ void tnd_cl_ops_close(struct tnd_cl_device *device)
     if (device->ops != NULL && device->ops->fault != NULL) {
         device->library->cl.ReleaseMemObject(device->ops->fault);
     }
-    tnd_cl_custom_close(device);
+    tnd_cl_work_close(device);
     tnd_free(device->ops);
     device->ops = NULL;
 }

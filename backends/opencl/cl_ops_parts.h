@@ -46,10 +46,10 @@ tnd_cl_op_supports_fn tnd_cl_attention_supports;
 tnd_cl_op_submit_fn tnd_cl_attention;
 tnd_cl_op_submit_fn tnd_cl_mul_mat_views;
 
-/* cl_custom.c */
-tnd_cl_op_supports_fn tnd_cl_custom_supports;
-tnd_cl_op_submit_fn tnd_cl_custom;
-void tnd_cl_custom_close(struct tnd_cl_device *device);
+/* cl_work.c */
+tnd_cl_op_supports_fn tnd_cl_work_supports;
+tnd_cl_op_submit_fn tnd_cl_work;
+void tnd_cl_work_close(struct tnd_cl_device *device);
 
 /** State of a device: of operations with indices, and of sources made at run time. */
 struct tnd_cl_ops {

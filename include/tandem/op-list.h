@@ -47,7 +47,13 @@
     X(ATTENTION, "attention", 4, attention, ATTENTION, ATTENTION, 0)                               \
     X(CUSTOM, "custom", 4, custom, USER, NONE, 0)                                                  \
     X(SCATTER, "scatter", 3, scatter, VALUES, CPY, 0)                                              \
-    X(CONV_INT8, "conv_int8", 4, conv_int8, SUMS, NONE, 0)
+    X(CONV_INT8, "conv_int8", 4, conv_int8, SUMS, NONE, 0)                                         \
+    X(PROGRAM, "program", 4, work, VALUES, CPY, 0)                                                 \
+    X(MOVE, "move", 4, work, VALUES, CPY, 0)                                                       \
+    X(REDUCE, "reduce", 4, work, VALUES, CPY, 0)                                                   \
+    X(POOL, "pool", 4, work, VALUES, CPY, 0)                                                       \
+    X(CONV, "conv", 4, work, SUMS, NONE, 0)                                                        \
+    X(CONTRACT, "contract", 4, work, SUMS, NONE, 0)
 
 #define TANDEM_OP_FAMILIES(X)                                                                      \
     X(nothing)                                                                                     \
@@ -67,4 +73,5 @@
     X(scatter)                                                                                     \
     X(attention)                                                                                   \
     X(custom)                                                                                      \
-    X(conv_int8)
+    X(conv_int8)                                                                                   \
+    X(work)

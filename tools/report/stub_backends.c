@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
+#include "ggml-like/work.h"
 #include "tune/profiles.h"
 
 struct stub {
@@ -52,7 +53,9 @@ static enum tandem_status supports(tandem_backend *backend, const tandem_tensor 
     bool is_product = node->op == TANDEM_OP_MUL_MAT_ID ||
                       (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node));
     if (tnd_task_is(task, TND_TASK_WHOLE)) {
-        bool takes = kind == TANDEM_KIND_CPU || (is_device(kind) && node->op != TANDEM_OP_CUSTOM);
+        const struct tnd_work *work = tnd_work_of(node);
+        bool takes = kind == TANDEM_KIND_CPU || (is_device(kind) && node->op != TANDEM_OP_CUSTOM &&
+                                                 (work == NULL || work->source != NULL));
         return takes || is_product ? TANDEM_OK
                                    : refuse(backend, "takes products of matrices alone", error);
     }

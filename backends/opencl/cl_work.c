@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Custom nodes that bring a source along: each text is built once and kept while the device is
- * open, the newest use first. */
+ * Operations of nets that bring a source along: each text is built once and kept while the device
+ * is open, the newest use first. */
 #include <string.h>
 
 #include "backends/opencl/cl_ops_parts.h"
 #include "backends/opencl/cl_program.h"
 #include "base/alloc.h"
+#include "ggml-like/work.h"
 
 enum { MAX_GENERATED = 4096 }; /* kept; a program beyond is built in the place of the oldest one */
 
@@ -17,12 +18,12 @@ struct tnd_cl_generated {
     cl_kernel kernel;
 };
 
-enum tandem_status tnd_cl_custom_supports(const struct tnd_cl_device *device,
+enum tandem_status tnd_cl_work_supports(const struct tnd_cl_device *device,
                                           const tandem_tensor *node, struct tandem_error *error)
 {
-    const struct tnd_custom_source *source = node->params.custom.source;
+    const struct tnd_work_source *source = node->params.work->source;
     if (source == NULL) {
-        return tnd_cl_ops_refuse(node, "is a callback of the program, without a source", error);
+        return tnd_cl_ops_refuse(node, "has no source for devices", error);
     }
     if (source->has_double && !device->caps.fp64) {
         return tnd_cl_ops_refuse(node, "needs double, which the device has not", error);
@@ -42,7 +43,7 @@ static void release(const struct tnd_cl_device *device, struct tnd_cl_generated 
     tnd_free(one);
 }
 
-void tnd_cl_custom_close(struct tnd_cl_device *device)
+void tnd_cl_work_close(struct tnd_cl_device *device)
 {
     while (device->ops != NULL && device->ops->generated != NULL) {
         struct tnd_cl_generated *one = device->ops->generated;
@@ -52,7 +53,7 @@ void tnd_cl_custom_close(struct tnd_cl_device *device)
 }
 
 static enum tandem_status build(struct tnd_cl_device *device,
-                                const struct tnd_custom_source *source,
+                                const struct tnd_work_source *source,
                                 struct tnd_cl_generated *one, struct tandem_error *error)
 {
     cl_int code = CL_SUCCESS;
@@ -81,7 +82,7 @@ static void drop_oldest(struct tnd_cl_device *device)
     }
 }
 
-static enum tandem_status find(struct tnd_cl_device *device, const struct tnd_custom_source *source,
+static enum tandem_status find(struct tnd_cl_device *device, const struct tnd_work_source *source,
                                struct tnd_cl_generated **out, struct tandem_error *error)
 {
     struct tnd_cl_generated **at = &device->ops->generated;
@@ -123,11 +124,11 @@ static enum tandem_status bind(const struct tnd_cl_device *device, cl_kernel ker
     return tnd_cl_check(device, "clSetKernelArg of a generated kernel", code, error);
 }
 
-enum tandem_status tnd_cl_custom(struct tnd_cl_device *device, const struct tandem_work *work,
+enum tandem_status tnd_cl_work(struct tnd_cl_device *device, const struct tandem_work *work,
                                  struct tandem_error *error)
 {
     const tandem_tensor *node = work->node;
-    const struct tnd_custom_source *source = node->params.custom.source;
+    const struct tnd_work_source *source = node->params.work->source;
     const size_t local = tnd_cl_ops_group(device);
     const size_t global = ((size_t)source->n_items + local - 1) / local * local;
     struct tnd_cl_generated *one = NULL;
