@@ -7,7 +7,7 @@
 #define TND_MEL_H
 
 #include "base/tnd_status.h"
-#include "graph/array.h"
+#include "ggml-like/array.h"
 
 #define TND_MEL_RATE     16000
 #define TND_MEL_HOP      160

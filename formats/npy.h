@@ -6,7 +6,7 @@
 
 #include "base/tnd_status.h"
 #include "base/text.h"
-#include "graph/array.h"
+#include "ggml-like/array.h"
 
 /** Reads the bytes of a .npy file: little-endian values in C or Fortran order; the array is always
  *  in C order. `name` stands in messages. The caller frees the array. Errors: FORMAT, TRUNCATED,

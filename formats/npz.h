@@ -4,7 +4,7 @@
 #define TND_NPZ_H
 
 #include "base/tnd_status.h"
-#include "graph/array.h"
+#include "ggml-like/array.h"
 
 /** Arrays of an archive in its order. */
 struct tnd_npz {

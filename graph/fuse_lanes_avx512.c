@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Fused programs for AVX-512. */
 #if defined(__AVX512F__)
-#include "graph/fuse_lanes.h"
+#include "ggml-like/fuse_lanes.h"
+#include "graph/strip_kernels.h"
 
 const struct tnd_strip_kernel tnd_strip_avx512 = TND_STRIP_KERNEL;
 #else

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/tnd_assert.h"
-#include "graph/scalar-list.h"
+#include "ggml-like/scalar-list.h"
 
 static const char *const lanes[TND_N_LANES] = {[TND_LANE_F32] = "float",
                                                [TND_LANE_F64] = "double",

@@ -5,7 +5,7 @@
 #define TND_FUSE_PRINT_H
 
 #include "base/text.h"
-#include "graph/fuse_program.h"
+#include "ggml-like/fuse_program.h"
 
 enum tnd_dialect { TND_DIALECT_C, TND_DIALECT_OPENCL, TND_DIALECT_CUDA, TND_N_DIALECTS };
 

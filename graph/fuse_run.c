@@ -3,9 +3,33 @@
  * without gaps; other operands, and steps that no kernel has, go strip by strip. */
 #include <string.h>
 
-#include "graph/fuse_program.h"
+#include "base/cpu.h"
+#include "ggml-like/fuse_program.h"
+#include "graph/strip_kernels.h"
+
+const struct tnd_strip_kernel *tnd_strip_kernel(int i)
+{
+    static const struct {
+        const struct tnd_strip_kernel *kernel;
+        uint32_t needs;
+    } kernels[] = {
+#if defined(__x86_64__)
+        {&tnd_strip_avx512, TND_CPU_SET_AVX512},
+        {&tnd_strip_avx2, TND_CPU_SET_AVX2},
+#endif
+        {&tnd_strip_scalar, 0}
+    };
+    const uint32_t features = tnd_cpu_features();
+    for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
+        if ((features & kernels[k].needs) == kernels[k].needs && i-- == 0) {
+            return kernels[k].kernel;
+        }
+    }
+    return NULL;
+}
 
 struct machine {
+    const struct tnd_strip_kernel *kernel;
     const struct tnd_fuse *fuse;
     bool is_slow;     /* there are steps that no kernel has */
     bool is_slow_end; /* the last one is such a step */
@@ -23,8 +47,10 @@ static float *own(struct machine *machine, int i)
     return (void *)machine->registers[i];
 }
 
-static void begin(struct machine *machine, const struct tnd_fuse *fuse)
+static void begin(struct machine *machine, const struct tnd_strip_kernel *kernel,
+                  const struct tnd_fuse *fuse)
 {
+    machine->kernel = kernel;
     machine->fuse = fuse;
     machine->is_slow = !tnd_fuse_is_fast(fuse);
     for (int s = 0; s < fuse->n_steps;) {
@@ -85,7 +111,7 @@ static void load_row(struct machine *machine, int i, int at, const char *from, i
         if (stride != 1) {
             gather(row, from, stride, bytes, n);
         }
-        machine->fuse->kernel->load[type](stride == 1 ? from : row, place(machine, i, at), n);
+        machine->kernel->load[type](stride == 1 ? from : row, place(machine, i, at), n);
         return;
     }
     for (int k = 0; k < n; k += TND_LANES) {
@@ -160,7 +186,7 @@ static void run_steps(struct machine *machine, int64_t n, float *out)
             .operands = machine->operands,
             .out = s == fuse->n_steps ? out : own(machine, fuse->n_inputs + s - 1),
             .n = (n + TND_STRIP_GRAIN - 1) / TND_STRIP_GRAIN * TND_STRIP_GRAIN};
-        fuse->kernel->run(&call);
+        machine->kernel->run(&call);
     }
 }
 
@@ -180,7 +206,7 @@ static void run_values(struct machine *machine, int64_t n, char *out)
         return;
     }
     if (machine->fuse->forms[last] != TND_FORM_LANE) {
-        machine->fuse->kernel->store[type](own(machine, last), out, (int)n);
+        machine->kernel->store[type](own(machine, last), out, (int)n);
         return;
     }
     for (int64_t at = 0; at < n; at += TND_LANES) {
@@ -346,8 +372,9 @@ static void move_unit(const struct tnd_fuse_space *space, size_t bytes, const ch
              is_part ? TND_FUSE_PART : row - at, to);
 }
 
-void tnd_fuse_run(const struct tnd_fuse *fuse, const struct tnd_fuse_space *space,
-                  const void *const *in, void *out, int64_t begin_item, int64_t end_item)
+void tnd_fuse_run(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *fuse,
+                  const struct tnd_fuse_space *space, const void *const *in, void *out,
+                  int64_t begin_item, int64_t end_item)
 {
     struct machine machine;
     struct walk walk;
@@ -363,7 +390,7 @@ void tnd_fuse_run(const struct tnd_fuse *fuse, const struct tnd_fuse_space *spac
         }
         return;
     }
-    begin(&machine, fuse);
+    begin(&machine, kernel, fuse);
     begin_walk(&machine, space, in, &walk);
     while (unit < end) {
         unit += run_units(&machine, space, in, &walk, out, unit, end);
@@ -408,11 +435,12 @@ static int run_tile_rows(struct machine *machine, const struct tnd_fuse_matrix *
     return n_rows;
 }
 
-void tnd_fuse_tile(const struct tnd_fuse *fuse, const struct tnd_fuse_matrix *matrix,
-                   const void *const *in, const struct tnd_fuse_tile *tile)
+void tnd_fuse_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *fuse,
+                   const struct tnd_fuse_matrix *matrix, const void *const *in,
+                   const struct tnd_fuse_tile *tile)
 {
     struct machine machine;
-    begin(&machine, fuse);
+    begin(&machine, kernel, fuse);
     for (int column = 0; column < tile->n_columns; column += TND_STRIP) {
         for (int row = 0; row < tile->n_rows;) {
             row += run_tile_rows(&machine, matrix, in, tile, row, column);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/lower_internal.h"
+#include "graph/strip_kernels.h"
 
 /* What a tile works in: results of steps that later ones read, and copies of operands. Programs
  * that need more run in the general way: large frames cost time. */
@@ -74,6 +75,7 @@ const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tande
         tensors[(*n_tensors)++] = epilogue->tensors[i];
     }
     epilogue->is_taken = true;
+    epilogue->kernel = tnd_strip_kernel(0);
     epilogue->has_rows = plan_rows(l, epilogue, n_columns);
     return epilogue;
 }
@@ -85,7 +87,7 @@ void tnd_epilogue_tile(const struct tnd_epilogue *epilogue, const tandem_tensor 
     for (int i = 0; i < epilogue->fuse.n_inputs; i++) {
         in[i] = operand_data(&epilogue->in[i], node);
     }
-    tnd_fuse_tile(&epilogue->fuse, &epilogue->matrix, in, tile);
+    tnd_fuse_tile(tnd_strip_kernel(0), &epilogue->fuse, &epilogue->matrix, in, tile);
 }
 
 static void copy_rows(const float *from, int64_t from_row, int n_rows, int n_columns, float *to,
@@ -102,7 +104,8 @@ static void run_rows(const struct tnd_epilogue *epilogue, const tandem_tensor *n
                      const struct tnd_fuse_tile *tile, float *y, int64_t line)
 {
     const struct tnd_fuse *fuse = &epilogue->fuse;
-    const int width = fuse->kernel->width;
+    const struct tnd_strip_kernel *kernel = epilogue->kernel;
+    const int width = kernel->width;
     const bool is_narrow = tile->n_columns < width;
     struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
     _Alignas(64) float saved[MOST_SAVED][TND_STRIP_ROWS * TND_CONV_FILTERS];
@@ -137,7 +140,7 @@ static void run_rows(const struct tnd_epilogue *epilogue, const tandem_tensor *n
                                         .out = is_narrow ? tile->values : y,
                                         .n = tile->n_rows,
                                         .line = is_narrow ? tile->stride : line};
-    fuse->kernel->run_tile(&call);
+    kernel->run_tile(&call);
     if (is_narrow) {
         copy_rows(tile->values, tile->stride, tile->n_rows, tile->n_columns, y, line);
     }

@@ -19,7 +19,8 @@ static enum tandem_status run_fuse(const struct tnd_work *work, const tandem_ten
     for (int i = 0; i < job->n_in; i++) {
         in[i] = views[i].data;
     }
-    tnd_fuse_run(&job->fuse, &job->space, in, tandem_tensor_data(node), begin, end);
+    tnd_fuse_run(tnd_strip_kernel(0), &job->fuse, &job->space, in, tandem_tensor_data(node), begin,
+                 end);
     return TANDEM_OK;
 }
 

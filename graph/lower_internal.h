@@ -9,8 +9,9 @@
 #include "ggml-like/work.h"
 #include "graph/conv_tile.h"
 #include "graph/fuse_print.h"
-#include "graph/fuse_program.h"
+#include "ggml-like/fuse_program.h"
 #include "graph/lower.h"
+#include "graph/strip_kernels.h"
 
 /** In which order the values of a tensor lie. */
 enum tnd_net_layout {
@@ -86,6 +87,7 @@ struct tnd_epilogue {
     /* whether kernels run the program over rows of a tile. By operand: a constant that is the same
      * row for all, which tiles at its end may read beyond; else NULL */
     bool has_rows;
+    const struct tnd_strip_kernel *kernel;
     const float *rows[TND_FUSE_INPUTS];
     uint8_t saved[TND_FUSE_REGISTERS]; /* by step whose result is kept: where, counted from 0 */
 };

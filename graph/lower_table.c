@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "graph/lower_internal.h"
+#include "graph/strip_kernels.h"
 
 enum { BYTES = 256, ITEM_VALUES = 65536, NOTHING = -1 };
 

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
 #include "graph/net_internal.h"
-#include "graph/net_kernels.h"
+#include "ggml-like/net_kernels.h"
 
 #define MAX_ITEMS (INT_MAX / 2)
 

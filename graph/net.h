@@ -13,140 +13,9 @@
 #include "base/text.h"
 #include "base/tnd_status.h"
 #include "base/vector.h"
-#include "graph/array.h"
+#include "ggml-like/net_op.h"
 
-#define TND_NET_NONE       (-1)
-#define TND_NET_MAX_WINDOW 3 /* dimensions of a window: of convolutions and pools */
-
-/** X(NAME, "text"): every operation. */
-#define TND_NET_OP_LIST(X)                                                                         \
-    X(COPY, "copy")                         /* a view, made contiguous */                          \
-    X(CAST, "cast")                         /* to the type of the result */                        \
-    X(UNARY, "unary")                       /* enum tnd_unary */                                   \
-    X(BINARY, "binary")                     /* enum tnd_binary; of one type and shape */           \
-    X(SELECT, "select")                     /* condition (bool), where true, where not */          \
-    X(REDUCE, "reduce")                     /* enum tnd_reduce; axes stay, of extent 1 */          \
-    X(ARG_REDUCE, "arg_reduce")             /* index of the largest along an axis */               \
-    X(CONTRACT, "contract")                 /* {B, M, K} x {B, K, N} -> {B, M, N} */               \
-    X(CONCAT, "concat")                     /* along an axis */                                    \
-    X(PAD, "pad")                           /* enum tnd_pad; second: the constant */               \
-    X(GATHER, "gather")                     /* rows of an axis by indices */                       \
-    X(GATHER_ELEMENTS, "gather_elements")   /* one index an element */                             \
-    X(SCATTER_ELEMENTS, "scatter_elements") /* enum tnd_scatter; data, indices, new */             \
-    X(SCAN, "scan")                         /* running sum along an axis */                        \
-    X(ARG_SORT, "arg_sort")                 /* indices; equal ones keep their order */             \
-    X(CONV, "conv")                         /* {N, C, ..}, {M, C / groups, ..} */                  \
-    X(POOL, "pool")                         /* enum tnd_pooling over windows */                    \
-    X(SOFTMAX, "softmax")                   /* along the last dimension of three */                \
-    X(NORM, "norm")                         /* enum tnd_norm, likewise */                          \
-    X(ATTENTION, "attention")               /* of matrices, see tnd_net_row_attention */
-
-enum tnd_net_op {
-#define TND_NET_OP_ENUM(name, text) TND_NET_##name,
-    TND_NET_OP_LIST(TND_NET_OP_ENUM)
-#undef TND_NET_OP_ENUM
-        TND_N_NET_OPS
-};
-/** Name of an operation; lives for ever. */
-const char *tnd_net_op_name(enum tnd_net_op op);
-
-enum tnd_unary {
-    TND_UNARY_NEG,
-    TND_UNARY_ABS,
-    TND_UNARY_SIGN,
-    TND_UNARY_EXP,
-    TND_UNARY_LOG,
-    TND_UNARY_SQRT,
-    TND_UNARY_RECIPROCAL,
-    TND_UNARY_SIN,
-    TND_UNARY_COS,
-    TND_UNARY_TAN,
-    TND_UNARY_ASIN,
-    TND_UNARY_ACOS,
-    TND_UNARY_ATAN,
-    TND_UNARY_SINH,
-    TND_UNARY_COSH,
-    TND_UNARY_TANH,
-    TND_UNARY_ASINH,
-    TND_UNARY_ACOSH,
-    TND_UNARY_ATANH,
-    TND_UNARY_ERF,
-    TND_UNARY_FLOOR,
-    TND_UNARY_CEIL,
-    TND_UNARY_ROUND,     /* half to even */
-    TND_UNARY_NOT,       /* of bool: the other one; of integers: all bits */
-    TND_UNARY_IS_NAN,    /* to bool, as the next */
-    TND_UNARY_IS_INF,    /* of both signs */
-    TND_UNARY_GELU,      /* x/2 * (1 + erf(x / sqrt(2))) */
-    TND_UNARY_GELU_TANH, /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
-    TND_UNARY_SILU       /* x / (1 + exp(-x)) */
-};
-
-enum tnd_binary {
-    TND_BINARY_ADD,
-    TND_BINARY_SUB,
-    TND_BINARY_MUL,
-    TND_BINARY_DIV, /* of integers: towards zero; by 0 gives 0 */
-    TND_BINARY_POW,
-    TND_BINARY_MOD,  /* the sign of the divisor, as Python's % */
-    TND_BINARY_FMOD, /* the sign of the dividend, as C's */
-    TND_BINARY_MAX,  /* NaN if one is NaN, as the next */
-    TND_BINARY_MIN,
-    TND_BINARY_AND, /* of bits, as the next three */
-    TND_BINARY_OR,
-    TND_BINARY_XOR,
-    TND_BINARY_SHIFT_LEFT,  /* by the number of bits or more: 0 */
-    TND_BINARY_SHIFT_RIGHT, /* likewise; of negative numbers: -1 */
-    TND_BINARY_EQUAL,       /* to bool, as the next two */
-    TND_BINARY_LESS,
-    TND_BINARY_LESS_EQUAL
-};
-
-/** Kinds of TND_NET_CAST: one that a program asked for, and one that passes put there, whose
- *  rounding nobody needs. */
-enum tnd_cast { TND_CAST_ROUNDS, TND_CAST_MAY_GO };
-enum tnd_reduce { TND_REDUCE_SUM, TND_REDUCE_PROD, TND_REDUCE_MAX, TND_REDUCE_MIN };
-enum tnd_pad { TND_PAD_CONSTANT, TND_PAD_EDGE, TND_PAD_REFLECT, TND_PAD_WRAP };
-enum tnd_scatter {
-    TND_SCATTER_SET,
-    TND_SCATTER_ADD,
-    TND_SCATTER_MUL,
-    TND_SCATTER_MAX,
-    TND_SCATTER_MIN
-};
-enum tnd_norm {
-    TND_NORM_LAYER, /* (x - mean) / sqrt(variance + epsilon) */
-    TND_NORM_RMS    /* x / sqrt(mean of squares + epsilon) */
-};
-enum tnd_pooling {
-    TND_POOL_MAX,
-    TND_POOL_ARG_MAX, /* index in the whole input, -1 where a window holds nothing but padding */
-    TND_POOL_SUM      /* divided by nothing; padding counts as 0 */
-};
-
-/** A window that moves over the last `n` dimensions. */
-struct tnd_window {
-    int n;
-    int64_t extent[TND_NET_MAX_WINDOW];
-    int64_t stride[TND_NET_MAX_WINDOW];
-    int64_t dilation[TND_NET_MAX_WINDOW];
-    int64_t begin[TND_NET_MAX_WINDOW]; /* padding in front */
-    int64_t end[TND_NET_MAX_WINDOW];   /* and behind */
-    int64_t groups;                    /* of TND_NET_CONV */
-};
-
-/** What an operation knows beside its operands. */
-struct tnd_net_params {
-    int kind; /* of the enum that the operation names */
-    int axis;
-    unsigned axes;     /* bit i: axis i */
-    bool is_exclusive; /* TND_NET_SCAN: without the value itself */
-    bool is_reverse;   /* TND_NET_SCAN: from the end; TND_NET_ARG_SORT: the largest first */
-    bool picks_last;   /* TND_NET_ARG_REDUCE: of equal ones */
-    double number;     /* TND_NET_NORM: epsilon; TND_NET_ATTENTION: scale */
-    int64_t begin[TND_NET_MAX_DIMS]; /* TND_NET_PAD: places in front, may be negative */
-    struct tnd_window window;
-};
+#define TND_NET_NONE (-1)
 
 struct tnd_net_node {
     enum tnd_net_op op;
@@ -302,8 +171,5 @@ enum tandem_status tnd_net_check_input(const struct tnd_net *net, int i,
  *  MEMORY. */
 enum tandem_status tnd_net_run(const struct tnd_net *net, struct tnd_array *const *inputs,
                                struct tnd_array **outputs, struct tandem_error *error);
-
-/** Puts operation and name in front of the message of an error, if it has one. */
-void tnd_net_name_error(enum tnd_net_op op, const char *name, struct tandem_error *error);
 
 #endif

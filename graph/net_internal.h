@@ -18,6 +18,12 @@ static inline const struct tnd_net_node *tnd_net_maker(const struct tnd_net *net
     return node != NULL && node->op == op && (kind < 0 || node->params.kind == kind) ? node : NULL;
 }
 
+/** Computes one node into a new array. `arrays` (NULL: known values alone) holds the computed ones
+ *  by value. Errors: ARGUMENT (an index out of range), MEMORY. */
+enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_net_node *node,
+                                   struct tnd_array *const *arrays, struct tnd_array **out,
+                                   struct tandem_error *error);
+
 /** Frees the arrays that no value has as its known ones any more. False: no memory to find them. */
 bool tnd_net_free_unknown(struct tnd_net *net);
 

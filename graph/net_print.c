@@ -2,16 +2,6 @@
  * Nets as text. */
 #include "graph/net.h"
 
-const char *tnd_net_op_name(enum tnd_net_op op)
-{
-    static const char *const names[] = {
-#define OP_NAME(name, text) text,
-        TND_NET_OP_LIST(OP_NAME)
-#undef OP_NAME
-    };
-    return names[op];
-}
-
 static const char *kind_name(const struct tnd_net_node *node)
 {
     static const char *const unary[] = {

@@ -5,7 +5,7 @@
  * operation that fails (an index out of range) stays, and fails when the net runs. It stays as well
  * where the result is large and larger than its operands, or where computing it would take long. */
 #include "graph/net_internal.h"
-#include "graph/net_kernels.h"
+#include "ggml-like/net_kernels.h"
 #include "graph/pass_internal.h"
 
 #define WIDE_WEIGHTS 4096 /* values */

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/fuse_program.h"
+#include "ggml-like/fuse_program.h"
+#include "graph/strip_kernels.h"
 #include "tests/support.h"
 
 static bool is_same(uint32_t a, uint32_t b)
@@ -384,9 +385,8 @@ static bool check_program(struct tnd_fuse *fuse)
         const size_t bytes = (size_t)n * tnd_dtype_bytes(type);
         const int64_t half = below((int)space.n_items + 1);
         memset(got, 0x5a, sizeof(got));
-        fuse->kernel = tnd_strip_kernel(k);
-        tnd_fuse_run(fuse, &space, in, got, half, space.n_items);
-        tnd_fuse_run(fuse, &space, in, got, 0, half);
+        tnd_fuse_run(tnd_strip_kernel(k), fuse, &space, in, got, half, space.n_items);
+        tnd_fuse_run(tnd_strip_kernel(k), fuse, &space, in, got, 0, half);
         is_right = compare(type, got, want, n);
         for (int i = 0; i < GUARD; i++) {
             is_right = is_right && got[bytes + (size_t)i] == 0x5a;
@@ -431,14 +431,14 @@ static void a_program_may_write_over_an_operand(void)
             strides[i][0] = i > 0 && below(2) ? 0 : strides[i][0];
         }
         tnd_fuse_space(&space, fuse.n_inputs, &shape, strides, NULL);
-        tnd_fuse_run(&fuse, &space, in, want, 0, space.n_items);
-        tnd_fuse_run(&fuse, &space, in, memory[0], 0, space.n_items);
+        tnd_fuse_run(tnd_strip_kernel(0), &fuse, &space, in, want, 0, space.n_items);
+        tnd_fuse_run(tnd_strip_kernel(0), &fuse, &space, in, memory[0], 0, space.n_items);
         CU_ASSERT_TRUE(
             compare(TND_DTYPE_F32, memory[0], (const char *)want, tnd_dims_values(&shape)));
     }
 }
 
-static bool check_tile(struct tnd_fuse *fuse)
+static bool check_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *fuse)
 {
     enum { ROWS = 9, COLUMNS = 300, GAP = 7 };
     static float values[ROWS * (COLUMNS + GAP)];
@@ -457,7 +457,7 @@ static bool check_tile(struct tnd_fuse *fuse)
         in[i] = memory[i];
     }
     memcpy(values, before, sizeof(values));
-    tnd_fuse_tile(fuse, &matrix, in, &tile);
+    tnd_fuse_tile(kernel, fuse, &matrix, in, &tile);
     for (int r = 0; r < ROWS; r++) {
         for (int64_t c = 0; c < tile.stride; c++) {
             const char *from[TND_FUSE_INPUTS];
@@ -496,8 +496,7 @@ static void tiles_give_the_bits_of_the_reference_on_every_instruction_set(void)
         while (tnd_strip_kernel(n_kernels) != NULL) {
             n_kernels++;
         }
-        fuse.kernel = tnd_strip_kernel(c % n_kernels);
-        if (!check_tile(&fuse)) {
+        if (!check_tile(tnd_strip_kernel(c % n_kernels), &fuse)) {
             printf("    tile of seed %llu\n", (unsigned long long)seed);
             CU_FAIL("a tile differs");
         }

@@ -4,10 +4,11 @@
  * instruction sets have the same functions, so that this is decided once. */
 #include <string.h>
 
-#include "graph/fuse_program.h"
+#include "ggml-like/fuse_program.h"
 #include "graph/lower.h"
 #include "graph/pass.h"
 #include "ggml-like/tnd_tensor.h"
+#include "graph/strip_kernels.h"
 #include "tests/support.h"
 
 enum { SIDE = 24, ROWS = 128, COLUMNS = 160 };

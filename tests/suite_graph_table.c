@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "ggml-like/tnd_tensor.h"
-#include "graph/fuse_code.h"
 #include "graph/lower.h"
+#include "graph/strip_kernels.h"
 #include "tandem/runtime.h"
 #include "tests/support.h"
 

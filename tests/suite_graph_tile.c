@@ -6,7 +6,7 @@
 
 #include "base/cpu.h"
 #include "graph/conv_tile.h"
-#include "graph/fuse_code.h"
+#include "graph/strip_kernels.h"
 #include "tests/support.h"
 
 enum { TAPS = 3, RUN = 5, GUARD = 8, PLACES = TND_CONV_PIXELS, FILTERS = TND_CONV_FILTERS };

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "formats/mel.h"
-#include "graph/array.h"
+#include "ggml-like/array.h"
 #include "tools/say.h"
 #include "tools/tandem-graph/graph_cli.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/net_kernels.h"
+#include "ggml-like/net_kernels.h"
 
 /* A sum of products in the form that the type asks for. */
 struct sum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Programs of operations, value by value: making them, and how they go over operands. */
-#include "graph/fuse_program.h"
+#include "ggml-like/fuse_program.h"
 
 #include <string.h>
 
@@ -13,7 +13,6 @@ enum { ITEM_VALUES = 8192 /* a worker takes so many values at a time: some micro
 int tnd_fuse_input(struct tnd_fuse *fuse, enum tnd_dtype type)
 {
     TND_ASSERT(fuse->n_steps == 0 && fuse->n_inputs < TND_FUSE_INPUTS);
-    fuse->kernel = tnd_strip_kernel(0);
     fuse->inputs[fuse->n_inputs] = type;
     return fuse->n_inputs++;
 }

@@ -4,13 +4,11 @@
 #ifndef TND_NET_KERNELS_H
 #define TND_NET_KERNELS_H
 
-#include "graph/net.h"
+#include "base/tnd_status.h"
+#include "ggml-like/net_op.h"
 
-/** Computes one node into a new array. `arrays` (NULL: known values alone) holds the computed ones
- *  by value. Errors: ARGUMENT (an index out of range), MEMORY. */
-enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_net_node *node,
-                                   struct tnd_array *const *arrays, struct tnd_array **out,
-                                   struct tandem_error *error);
+/** Puts operation and name in front of the message of an error, if it has one. */
+void tnd_net_name_error(enum tnd_net_op op, const char *name, struct tandem_error *error);
 
 /** What a kernel sees. */
 struct tnd_kernel_call {
@@ -69,7 +67,7 @@ enum tandem_status tnd_kernel_scatter_elements(const struct tnd_kernel_call *cal
 enum tandem_status tnd_kernel_contract(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_conv(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_pool(const struct tnd_kernel_call *call);
-/* net_rows.c */
+/* net_row_kernels.c */
 enum tandem_status tnd_kernel_softmax(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_norm(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_attention(const struct tnd_kernel_call *call);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "graph/array.h"
+#include "ggml-like/array.h"
 
 enum {
     TND_STRIP = 128,      /* values of a register of programs */
@@ -119,12 +119,8 @@ struct tnd_strip_kernel {
     void (*store[TND_N_DTYPES])(const float *restrict from, void *restrict to, int64_t n);
 };
 
+/** For any CPU: what it has no function for, no kernel has. */
 extern const struct tnd_strip_kernel tnd_strip_scalar;
-extern const struct tnd_strip_kernel tnd_strip_avx2;
-extern const struct tnd_strip_kernel tnd_strip_avx512;
-
-/** The kernels that this machine runs, the fastest first; NULL: no more. */
-const struct tnd_strip_kernel *tnd_strip_kernel(int i);
 /** The function of a kind of enum tnd_unary; -1: none. */
 int tnd_strip_function_of(int kind);
 

@@ -4,10 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/fuse_code.h"
-#include "graph/fuse_code.h"
-#include "graph/net_kernels.h"
-#include "graph/scalar-list.h"
+#include "ggml-like/fuse_code.h"
+#include "ggml-like/net_kernels.h"
+#include "ggml-like/scalar-list.h"
 
 /* ---- copies and casts ---- */
 
@@ -466,7 +465,7 @@ enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
         return TANDEM_OK;
     }
     if (is_dense && is_half && out->type == TND_DTYPE_F32) {
-        tnd_strip_kernel(0)->load[in->type](in->data, out->data, out->n);
+        tnd_strip_scalar.load[in->type](in->data, out->data, out->n);
         return TANDEM_OK;
     }
     return run_strips(call, &job);

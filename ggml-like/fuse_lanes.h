@@ -5,9 +5,9 @@
 #define TND_FUSE_LANES_H
 
 #include "base/lanes_math.h"
-#include "graph/fuse_code.h"
-#include "graph/fuse_types.h"
-#include "graph/scalar-list.h"
+#include "ggml-like/fuse_code.h"
+#include "ggml-like/fuse_types.h"
+#include "ggml-like/scalar-list.h"
 
 /* Vectors that are computed at once: as many as registers hold beside operands. The few are for
  * the end of a row. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Arrays, shapes, and strips of values on their way in and out of kernels. */
-#include "graph/array.h"
+#include "ggml-like/array.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/net_kernels.h"
+#include "ggml-like/net_kernels.h"
 
 /* Value `index` of a line of a view that begins at `from`, in the form of a lane. */
 static void load_one(const struct tnd_view *view, const void *from, int64_t at, enum tnd_lane lane,

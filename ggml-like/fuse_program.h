@@ -4,8 +4,8 @@
 #ifndef TND_FUSE_PROGRAM_H
 #define TND_FUSE_PROGRAM_H
 
-#include "graph/fuse_code.h"
-#include "graph/net_kernels.h"
+#include "ggml-like/fuse_code.h"
+#include "ggml-like/net_kernels.h"
 
 enum {
     TND_FUSE_INPUTS = 8,     /* most operands of a program */
@@ -39,7 +39,6 @@ struct tnd_fuse {
     enum tnd_dtype inputs[TND_FUSE_INPUTS];
     int n_steps;
     struct tnd_fuse_step steps[TND_FUSE_REGISTERS];
-    const struct tnd_strip_kernel *kernel;
     struct tnd_fuse_code codes[4 * TND_FUSE_REGISTERS];
     enum tnd_fuse_form forms[TND_FUSE_REGISTERS];
 };
@@ -73,8 +72,9 @@ void tnd_fuse_space(struct tnd_fuse_space *space, int n_inputs, const struct tnd
 
 /* fuse_run.c */
 /** Computes items `begin_item` to `end_item - 1`. `in`: where the values at index 0 are. */
-void tnd_fuse_run(const struct tnd_fuse *fuse, const struct tnd_fuse_space *space,
-                  const void *const *in, void *out, int64_t begin_item, int64_t end_item);
+void tnd_fuse_run(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *fuse,
+                  const struct tnd_fuse_space *space, const void *const *in, void *out,
+                  int64_t begin_item, int64_t end_item);
 
 /** Some values of a matrix {rows, columns} on their way into a program: operand `self` of it. They
  *  are replaced by what the program makes of them. */
@@ -100,8 +100,9 @@ bool tnd_fuse_matrix(struct tnd_fuse_matrix *matrix, int self, int n_inputs,
 
 /* fuse_run.c */
 /** Computes one tile in place, with the bits of tnd_fuse_run. */
-void tnd_fuse_tile(const struct tnd_fuse *fuse, const struct tnd_fuse_matrix *matrix,
-                   const void *const *in, const struct tnd_fuse_tile *tile);
+void tnd_fuse_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *fuse,
+                   const struct tnd_fuse_matrix *matrix, const void *const *in,
+                   const struct tnd_fuse_tile *tile);
 
 /* fuse_code.c */
 /** Whether kernels run all steps. */

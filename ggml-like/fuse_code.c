@@ -1,29 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Codes of programs: which steps kernels run, and what of them goes through memory. */
-#include "base/cpu.h"
 #include "base/tnd_assert.h"
-#include "graph/fuse_program.h"
-
-const struct tnd_strip_kernel *tnd_strip_kernel(int i)
-{
-    static const struct {
-        const struct tnd_strip_kernel *kernel;
-        uint32_t needs;
-    } kernels[] = {
-#if defined(__x86_64__)
-        {&tnd_strip_avx512, TND_CPU_SET_AVX512},
-        {&tnd_strip_avx2, TND_CPU_SET_AVX2},
-#endif
-        {&tnd_strip_scalar, 0}
-    };
-    const uint32_t features = tnd_cpu_features();
-    for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
-        if ((features & kernels[k].needs) == kernels[k].needs && i-- == 0) {
-            return kernels[k].kernel;
-        }
-    }
-    return NULL;
-}
+#include "ggml-like/fuse_program.h"
 
 /* ---- which code an operation is ---- */
 
@@ -115,11 +93,11 @@ static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *s
     }
     if (is_mask(fuse, in)) {
         *code = TND_CODE_ONE;
-        return fuse->kernel->store[step->type] != NULL;
+        return tnd_strip_scalar.store[step->type] != NULL;
     }
     *code = TND_CODE_CALL;
     *function = TND_N_STRIP_FUNCTIONS + (int)step->type;
-    return is_float(fuse, in) && fuse->kernel->functions[*function] != NULL &&
+    return is_float(fuse, in) && tnd_strip_scalar.functions[*function] != NULL &&
            (is_narrow(tnd_fuse_type(fuse, in)) || !is_narrow(step->type));
 }
 
@@ -189,7 +167,7 @@ static void find_fast(struct tnd_fuse *fuse, bool *fast)
     for (int i = 0; i < n; i++) {
         const enum tnd_dtype type = tnd_fuse_type(fuse, i);
         const bool has_load =
-            !is_operand(fuse, i) || type == TND_DTYPE_F32 || fuse->kernel->load[type] != NULL;
+            !is_operand(fuse, i) || type == TND_DTYPE_F32 || tnd_strip_scalar.load[type] != NULL;
         fuse->forms[i] = type == TND_DTYPE_BOOL               ? TND_FORM_MASK
                          : type == TND_DTYPE_F64 || !has_load ? TND_FORM_LANE
                          : is_operand(fuse, i) || is_narrow(type) || type == TND_DTYPE_I32

@@ -2,7 +2,7 @@
  * Reference kernels that move values: joining, padding, gathering and scattering by indices. */
 #include <string.h>
 
-#include "graph/net_kernels.h"
+#include "ggml-like/net_kernels.h"
 
 /* Index of each dimension, counted up like an odometer; false behind the last. */
 static bool count_up(const struct tnd_dims *shape, int64_t *at)
