@@ -287,37 +287,46 @@ static const struct tnd_onnx_op *find_in(const struct tnd_onnx_op *const *famili
     return NULL;
 }
 
-static const struct tnd_onnx_op *find_op(const char *name)
-{
 #define FAMILY_ROW(name) tnd_onnx_##name,
-    static const struct tnd_onnx_op *const families[] = {TND_ONNX_FAMILIES(FAMILY_ROW)};
-    return find_in(families, sizeof(families) / sizeof(families[0]), name);
-}
+static const struct tnd_onnx_op *const families[] = {TND_ONNX_FAMILIES(FAMILY_ROW)};
+static const struct tnd_onnx_op *const of_microsoft[] = {TND_ONNX_MICROSOFT(FAMILY_ROW)};
+static const struct tnd_onnx_op *const of_ml[] = {TND_ONNX_ML(FAMILY_ROW)};
+static const struct tnd_onnx_op *const of_preview[] = {TND_ONNX_PREVIEW(FAMILY_ROW)};
+#undef FAMILY_ROW
+
+static const struct {
+    const char *domain;
+    const struct tnd_onnx_op *const *families;
+    size_t n;
+} domains[] = {
+    {"", families, sizeof(families) / sizeof(families[0])},
+    {"com.microsoft", of_microsoft, sizeof(of_microsoft) / sizeof(of_microsoft[0])},
+    {"ai.onnx.ml", of_ml, sizeof(of_ml) / sizeof(of_ml[0])},
+    {"ai.onnx.preview", of_preview, sizeof(of_preview) / sizeof(of_preview[0])},
+};
 
 /* Some operators of ONNX Runtime have the names and the meaning of ONNX's; and it writes one of its
  * own without a domain. */
-static const struct tnd_onnx_op *find_op_of(const char *domain, const char *name)
+static const struct tnd_onnx_op *find_op(const char *domain, const char *name)
 {
-    static const struct tnd_onnx_op *const families[] = {TND_ONNX_MICROSOFT(FAMILY_ROW)};
-    const size_t n = sizeof(families) / sizeof(families[0]);
     const bool is_alike =
-        strcmp(name, "QuantizeLinear") == 0 || strcmp(name, "DequantizeLinear") == 0;
+        strcmp(domain, "com.microsoft") == 0 &&
+        (strcmp(name, "QuantizeLinear") == 0 || strcmp(name, "DequantizeLinear") == 0);
     const bool is_stray = strcmp(name, "SimplifiedLayerNormalization") == 0;
-    if (domain[0] == '\0' && !is_stray) {
-        return find_op(name);
+    domain = is_alike ? "" : is_stray && domain[0] == '\0' ? "com.microsoft" : domain;
+    for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++) {
+        if (strcmp(domains[i].domain, domain) == 0) {
+            return find_in(domains[i].families, domains[i].n, name);
+        }
     }
-    if (domain[0] != '\0' && strcmp(domain, "com.microsoft") != 0) {
-        return NULL;
-    }
-    return is_alike ? find_op(name) : find_in(families, n, name);
+    return NULL;
 }
-#undef FAMILY_ROW
 
 void tnd_onnx_build_as(struct tnd_onnx_call *call, const char *name,
                        const struct tnd_onnx_attribute *attributes, int n, const int *in, int n_in,
                        int *out, int n_out)
 {
-    const struct tnd_onnx_op *op = find_op(name);
+    const struct tnd_onnx_op *op = find_op("", name);
     struct tnd_onnx_node node = *call->node;
     struct tnd_onnx_call inner = *call;
     TND_ASSERT(op != NULL);
@@ -379,7 +388,7 @@ static bool find_operands(struct tnd_onnx_call *call, int *in)
 static void build_call(struct tnd_onnx_call *call, int *in)
 {
     const struct tnd_onnx_node *node = call->node;
-    const struct tnd_onnx_op *op = find_op_of(node->domain, node->op);
+    const struct tnd_onnx_op *op = find_op(node->domain, node->op);
     if (op == NULL || node->n_inputs > MAX_OPERANDS || node->n_outputs > MAX_OPERANDS) {
         (void)tnd_onnx_refuse(call,
                               op == NULL ? "the operator is not known" : "more than 1024 operands");
@@ -490,10 +499,21 @@ bool tnd_onnx_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *gra
 
 /* ---- models ---- */
 
+/* A model of other domains alone need not state an opset of ONNX's own operators. */
+static bool has_opset(const struct tnd_onnx_model *model)
+{
+    bool needs_opset = model->graph->n_nodes == 0;
+    for (int i = 0; i < model->graph->n_nodes; i++) {
+        needs_opset = needs_opset || model->graph->nodes[i].domain[0] == '\0';
+    }
+    return (model->opset >= OLDEST_OPSET && model->opset <= NEWEST_OPSET) ||
+           (model->opset == 0 && !needs_opset);
+}
+
 static bool build_graph(struct tnd_onnx_builder *builder, const struct tnd_onnx_model *model)
 {
     const struct tnd_onnx_graph *graph = model->graph;
-    if (model->opset < OLDEST_OPSET || model->opset > NEWEST_OPSET) {
+    if (!has_opset(model)) {
         (void)tnd_net_fail(builder->net, TANDEM_E_UNSUPPORTED_BUILD,
                            "the model is of opset %lld, expected %d to %d", (long long)model->opset,
                            OLDEST_OPSET, NEWEST_OPSET);
@@ -520,6 +540,7 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
     struct scope scope = {0};
     struct tnd_onnx_builder builder = {
         .net = tnd_net_new(), .options = options, .opset = model->opset, .scope = &scope};
+    builder.opset = model->opset == 0 ? NEWEST_OPSET : model->opset;
     *out_net = NULL;
     if (builder.net == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a net");

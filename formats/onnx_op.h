@@ -63,18 +63,28 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
     X(window)     /* convolution, pooling */                                                       \
     X(recurrent)  /* RNN, GRU, LSTM */                                                             \
     X(attention)  /* attention, rotary embedding */                                                \
+    X(state)      /* what carries a state from call to call */                                     \
     X(signal)     /* windows of signals, Fourier transforms */                                     \
     X(resize)     /* resizing pictures */                                                          \
     X(sample)     /* values between the places of a picture */                                     \
+    X(region)     /* regions, offsets and boxes of a picture */                                    \
     X(quant)      /* quantised operators */                                                        \
     X(flow)       /* branches and loops */
 /** Those of the domain com.microsoft. */
 #define TND_ONNX_MICROSOFT(X)                                                                      \
     X(microsoft)       /* what its optimiser writes */                                             \
     X(microsoft_quant) /* what its quantiser writes */
+/** Those of the domain ai.onnx.ml. */
+#define TND_ONNX_ML(X)                                                                             \
+    X(ml)      /* linear models, scalers, encoders */                                              \
+    X(ml_tree) /* ensembles of trees */
+/** Those of the domain ai.onnx.preview. */
+#define TND_ONNX_PREVIEW(X)           X(preview) /* attention with graphs of its own */
 #define TND_ONNX_FAMILY_DECLARE(name) extern const struct tnd_onnx_op tnd_onnx_##name[];
 TND_ONNX_FAMILIES(TND_ONNX_FAMILY_DECLARE)
 TND_ONNX_MICROSOFT(TND_ONNX_FAMILY_DECLARE)
+TND_ONNX_ML(TND_ONNX_FAMILY_DECLARE)
+TND_ONNX_PREVIEW(TND_ONNX_FAMILY_DECLARE)
 #undef TND_ONNX_FAMILY_DECLARE
 
 /** Fails; operator, version and node will stand in front of the message, types and shapes of the

@@ -34,13 +34,8 @@ static int with_past(struct tnd_onnx_call *call, int past, int now)
     return tnd_net_concat(call->net, both, 2, 2);
 }
 
-/* Releases of onnx after 1.18 have changed what attention of opset 23 means; where a model may mean
- * either it is refused. Newer opsets mean what the later releases say. */
-enum { CLEAR_OPSET = 24 };
-
-/* An operand as {batch, heads, rows, head}. Where the heads of 3 dimensions lie is said in two
- * ways: onnx 1.18 cuts {rows, heads * head} without turning it, later releases turn it. Both are
- * the same for one head and for one row. */
+/* An operand as {batch, heads, rows, head}. 3 dimensions are {batch, rows, heads * head}, as onnx
+ * says since release 1.19; the test data of 1.18, which has the same opset, cut them otherwise. */
 static int with_heads(struct tnd_onnx_call *call, int x, int64_t heads)
 {
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
@@ -49,10 +44,6 @@ static int with_heads(struct tnd_onnx_call *call, int x, int64_t heads)
     }
     if (from.n != 3 || heads < 1 || from.dims[2] % heads != 0) {
         return tnd_onnx_refuse(call, "an operand of %d dimensions and %lld heads", from.n,
-                               (long long)heads);
-    }
-    if (heads > 1 && from.dims[1] > 1 && call->opset < CLEAR_OPSET) {
-        return tnd_onnx_refuse(call, "%lld heads in 3 dimensions: onnx leaves open where they lie",
                                (long long)heads);
     }
     static const int turned[] = {0, 2, 1, 3};
@@ -82,18 +73,18 @@ static bool read_operands(struct tnd_onnx_call *call, struct attention *it)
     it->q = with_heads(call, tnd_onnx_in(call, 0), q_heads);
     it->k = with_heads(call, tnd_onnx_in(call, 1), kv_heads);
     it->v = with_heads(call, tnd_onnx_in(call, 2), kv_heads);
+    const int counts = tnd_onnx_in(call, 6);
+    if (counts != TND_NET_NONE && tnd_onnx_in(call, 4) != TND_NET_NONE) {
+        (void)tnd_onnx_refuse(call, "counts of keys beside keys of before");
+    }
     if (call->net->status != TANDEM_OK) {
         return false;
     }
     const int64_t of_q = tnd_onnx_shape_of(call, it->q)->dims[1];
     const int64_t of_k = tnd_onnx_shape_of(call, it->k)->dims[1];
-    const bool fits =
-        of_q == of_k || of_k == 1 || (call->opset >= CLEAR_OPSET && of_k > 0 && of_q % of_k == 0);
-    if (of_k != tnd_onnx_shape_of(call, it->v)->dims[1] || !fits) {
-        (void)tnd_onnx_refuse(call,
-                              "%lld heads of queries, %lld of keys: which ones belong "
-                              "together onnx leaves open",
-                              (long long)of_q, (long long)of_k);
+    if (of_k != tnd_onnx_shape_of(call, it->v)->dims[1] || of_k < 1 || of_q % of_k != 0) {
+        (void)tnd_onnx_refuse(call, "%lld heads of queries, %lld of keys", (long long)of_q,
+                              (long long)of_k);
         return false;
     }
     it->k = with_past(call, tnd_onnx_in(call, 4), it->k);
@@ -108,63 +99,140 @@ static int hide(struct tnd_onnx_call *call, int scores, int is_seen)
                           tnd_onnx_scalar(call, scores, -(double)INFINITY));
 }
 
-/* A row sees keys up to its own place, which is behind those of the past. */
-static int hide_later(struct tnd_onnx_call *call, int scores)
+static int both(struct tnd_onnx_call *call, int a, int b)
 {
-    const struct tnd_dims shape = *tnd_onnx_shape_of(call, scores);
-    const struct tnd_dims column = {2, {shape.dims[2], 1}};
+    return a == TND_NET_NONE ? b : bin(call, TND_BINARY_AND, a, b);
+}
+
+/* Numbers 0, 1, .. as {n} or, `is_column`, {n, 1}. */
+static int places(struct tnd_onnx_call *call, int64_t n, bool is_column)
+{
+    const struct tnd_dims shape = {is_column ? 2 : 1, {n, 1}};
+    return tnd_net_reshape(call->net, tnd_onnx_counting(call, n), &shape);
+}
+
+/* How many keys each sample of the batch has, {batch, 1, 1, 1}; TND_NET_NONE: all. */
+static int key_counts(struct tnd_onnx_call *call, const struct tnd_dims *scores)
+{
+    const struct tnd_dims to = {4, {scores->dims[0], 1, 1, 1}};
+    return tnd_net_reshape(call->net, tnd_onnx_in(call, 6), &to);
+}
+
+/* Which keys a row sees: from `left` in front of its own place to `right` behind it (-1: all).
+ * Places count from the first key; rows are the last ones of a sample's keys, or they follow the
+ * past. */
+static int window(struct tnd_onnx_call *call, const struct tnd_dims *scores, int64_t left,
+                  int64_t right)
+{
     const int past = tnd_onnx_in(call, 4);
-    int rows = tnd_net_reshape(call->net, tnd_onnx_counting(call, shape.dims[2]), &column);
+    const int keys = places(call, scores->dims[3], false);
+    int rows = places(call, scores->dims[2], true);
+    int seen = TND_NET_NONE;
     if (past != TND_NET_NONE) {
-        const double n = (double)tnd_onnx_shape_of(call, past)->dims[2];
-        rows = tnd_onnx_with(call, TND_BINARY_ADD, rows, n);
+        rows = tnd_onnx_with(call, TND_BINARY_ADD, rows,
+                             (double)tnd_onnx_shape_of(call, past)->dims[2]);
+    } else if (tnd_onnx_in(call, 6) != TND_NET_NONE) {
+        const int counts = key_counts(call, scores);
+        rows = bin(call, TND_BINARY_ADD, rows,
+                   tnd_onnx_with(call, TND_BINARY_SUB, counts, (double)scores->dims[2]));
     }
-    return hide(call, scores,
-                bin(call, TND_BINARY_LESS_EQUAL, tnd_onnx_counting(call, shape.dims[3]), rows));
+    if (right >= 0) {
+        const int last = tnd_onnx_with(call, TND_BINARY_ADD, rows, (double)right);
+        seen = bin(call, TND_BINARY_LESS_EQUAL, keys, last);
+    }
+    if (left >= 0) {
+        const int first = tnd_onnx_with(call, TND_BINARY_SUB, rows, (double)left);
+        seen = both(call, seen, bin(call, TND_BINARY_LESS_EQUAL, first, keys));
+    }
+    return seen;
+}
+
+/* Which keys rows see, by the attributes and the counts of keys; TND_NET_NONE: all. */
+static int seen_keys(struct tnd_onnx_call *call, const struct tnd_dims *scores)
+{
+    const int64_t most = 1 << 30; /* beyond all places */
+    int64_t left = tnd_onnx_int(call, "left_window_size", -1);
+    int64_t right = tnd_onnx_int(call, "right_window_size", -1);
+    right = tnd_onnx_int(call, "is_causal", 0) != 0 ? 0 : right;
+    if (left < -1 || right < -1) {
+        return tnd_onnx_refuse(call, "a window from %lld to %lld", (long long)left,
+                               (long long)right);
+    }
+    left = left > most ? -1 : left;
+    right = right > most ? -1 : right;
+    int seen = left >= 0 || right >= 0 ? window(call, scores, left, right) : TND_NET_NONE;
+    if (tnd_onnx_in(call, 6) != TND_NET_NONE) {
+        const int keys = places(call, scores->dims[3], false);
+        seen = both(call, seen, bin(call, TND_BINARY_LESS, keys, key_counts(call, scores)));
+    }
+    return seen;
+}
+
+/* A mask for fewer keys than there are hides the others. */
+static int padded_mask(struct tnd_onnx_call *call, int given, int64_t keys)
+{
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, given);
+    const int64_t begin[TND_NET_MAX_DIMS] = {0};
+    int64_t end[TND_NET_MAX_DIMS] = {0};
+    if (shape.n < 1 || shape.dims[shape.n - 1] >= keys) {
+        return given;
+    }
+    const bool is_logical = tnd_onnx_type_of(call, given) == TND_DTYPE_BOOL;
+    end[shape.n - 1] = keys - shape.dims[shape.n - 1];
+    return tnd_net_pad(call->net, TND_PAD_CONSTANT, given, begin, end,
+                       tnd_onnx_scalar(call, given, is_logical ? 0.0 : -(double)INFINITY));
 }
 
 static int mask(struct tnd_onnx_call *call, int scores)
 {
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, scores);
-    const bool is_causal = tnd_onnx_int(call, "is_causal", 0) != 0;
+    const int seen = seen_keys(call, &shape);
     int given = tnd_onnx_in(call, 3);
-    if (is_causal && given != TND_NET_NONE && call->opset < CLEAR_OPSET) {
-        return tnd_onnx_refuse(call, "is_causal beside a mask");
-    }
-    if (is_causal) {
-        scores = hide_later(call, scores);
-    }
+    scores = seen == TND_NET_NONE ? scores : hide(call, scores, seen);
     if (given == TND_NET_NONE) {
         return scores;
     }
     const bool is_logical = tnd_onnx_type_of(call, given) == TND_DTYPE_BOOL;
-    given = tnd_net_expand(call->net, given, &shape);
+    given = tnd_net_expand(call->net, padded_mask(call, given, shape.dims[3]), &shape);
     return is_logical ? hide(call, scores, given)
                       : bin(call, TND_BINARY_ADD, scores,
                             tnd_net_cast(call->net, given, tnd_onnx_type_of(call, scores)));
 }
 
-static int softmax(struct tnd_onnx_call *call, int x)
+/* Of each row, in a precision; a row that sees no key gives zeros. */
+static int softmax(struct tnd_onnx_call *call, int x, enum tnd_dtype precision)
 {
     struct tnd_net *net = call->net;
-    const int most = tnd_net_reduce(net, TND_REDUCE_MAX, x, 8);
-    const int e = tnd_net_unary(net, TND_UNARY_EXP, bin(call, TND_BINARY_SUB, x, most));
-    return bin(call, TND_BINARY_DIV, e, tnd_net_reduce(net, TND_REDUCE_SUM, e, 8));
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    if (x == TND_NET_NONE) {
+        return x;
+    }
+    const struct tnd_dims rows = {3, {shape.dims[0] * shape.dims[1], shape.dims[2], shape.dims[3]}};
+    x = tnd_net_reshape(net, tnd_net_cast(net, x, precision), &rows);
+    return tnd_net_cast(net, tnd_net_reshape(net, tnd_net_row_softmax(net, x), &shape), type);
 }
 
-static void score(struct tnd_onnx_call *call, struct attention *it)
+/* Products of queries and keys, both scaled by the root of the scale. */
+static int products(struct tnd_onnx_call *call, const struct attention *it)
 {
     static const int swap[] = {0, 1, 3, 2};
     struct tnd_net *net = call->net;
+    const struct tnd_dims *q = tnd_onnx_shape_of(call, it->q);
+    const double scale = tnd_onnx_has(call, "scale") ? (double)tnd_onnx_float(call, "scale", 1.0F)
+                                                     : 1.0 / sqrt((double)q->dims[3]);
+    const int64_t heads = q->dims[1];
+    const int k = tnd_net_permute(net, tnd_onnx_wide(call, for_groups(call, it->k, heads)), swap);
+    const int x = tnd_onnx_with(call, TND_BINARY_MUL, tnd_onnx_wide(call, it->q), sqrt(scale));
+    return tnd_net_matmul(net, x, tnd_onnx_with(call, TND_BINARY_MUL, k, sqrt(scale)));
+}
+
+static void score(struct tnd_onnx_call *call, struct attention *it, enum tnd_dtype precision)
+{
+    struct tnd_net *net = call->net;
     const int64_t mode = tnd_onnx_int(call, "qk_matmul_output_mode", 0);
     const double softcap = (double)tnd_onnx_float(call, "softcap", 0.0F);
-    const double head = (double)tnd_onnx_shape_of(call, it->q)->dims[3];
-    const double scale = tnd_onnx_has(call, "scale") ? (double)tnd_onnx_float(call, "scale", 1.0F)
-                                                     : 1.0 / sqrt(head);
-    const int64_t heads = tnd_onnx_shape_of(call, it->q)->dims[1];
-    const int k = tnd_net_permute(net, tnd_onnx_wide(call, for_groups(call, it->k, heads)), swap);
-    int x = tnd_onnx_with(call, TND_BINARY_MUL, tnd_onnx_wide(call, it->q), sqrt(scale));
-    x = tnd_net_matmul(net, x, tnd_onnx_with(call, TND_BINARY_MUL, k, sqrt(scale)));
+    int x = products(call, it);
     it->shown = x;
     if (softcap > 0.0) {
         x = tnd_net_unary(net, TND_UNARY_TANH, tnd_onnx_with(call, TND_BINARY_DIV, x, softcap));
@@ -173,19 +241,11 @@ static void score(struct tnd_onnx_call *call, struct attention *it)
     it->shown = mode == 1 ? x : it->shown;
     x = mask(call, x);
     it->shown = mode == 2 ? x : it->shown;
-    x = x == TND_NET_NONE ? x : softmax(call, x);
+    x = softmax(call, x, precision);
     it->shown = mode == 3 ? x : it->shown;
     it->scores = x;
-    const bool has_mask =
-        tnd_onnx_in(call, 3) != TND_NET_NONE || tnd_onnx_int(call, "is_causal", 0) != 0;
-    const bool is_open = call->opset < CLEAR_OPSET && call->n_out > 3 && has_mask &&
-                         (mode == 1 || (mode == 2 && softcap > 0.0));
-    if (mode < 0 || mode > 3 || is_open) {
-        (void)tnd_onnx_refuse(call,
-                              is_open ? "qk_matmul_output_mode %lld beside a mask: onnx "
-                                        "leaves open what it shows"
-                                      : "qk_matmul_output_mode %lld",
-                              (long long)mode);
+    if (mode < 0 || mode > 3) {
+        (void)tnd_onnx_refuse(call, "qk_matmul_output_mode %lld", (long long)mode);
     }
 }
 
@@ -205,8 +265,11 @@ static void build_attention(struct tnd_onnx_call *call)
 {
     struct attention it = {0};
     const int64_t precision = tnd_onnx_int(call, "softmax_precision", 1);
-    if (precision != 1 && precision != 10 && precision != 16) {
-        (void)tnd_onnx_refuse(call, "softmax_precision %lld, expected float32 or less",
+    enum tnd_dtype wide = TND_DTYPE_F32;
+    if (precision < 0 || precision > TND_ONNX_BF16 ||
+        !tnd_onnx_dtype((enum tnd_onnx_type)precision, &wide) ||
+        tnd_dtype_kind(wide) != TND_KIND_FLOAT) {
+        (void)tnd_onnx_refuse(call, "softmax_precision %lld, expected floats",
                               (long long)precision);
         return;
     }
@@ -214,7 +277,8 @@ static void build_attention(struct tnd_onnx_call *call)
         return;
     }
     const enum tnd_dtype type = tnd_onnx_type_of(call, it.q);
-    score(call, &it);
+    const bool is_double = type == TND_DTYPE_F64 || wide == TND_DTYPE_F64;
+    score(call, &it, is_double ? TND_DTYPE_F64 : TND_DTYPE_F32);
     const int64_t heads = tnd_onnx_shape_of(call, it.q)->dims[1];
     int y =
         tnd_net_matmul(call->net, it.scores, tnd_onnx_wide(call, for_groups(call, it.v, heads)));
@@ -223,6 +287,60 @@ static void build_attention(struct tnd_onnx_call *call)
                            tnd_net_cast(call->net, it.shown, type)};
     memcpy(call->out, results, (size_t)(call->n_out < 4 ? call->n_out : 4) * sizeof(results[0]));
 }
+
+/* ---- attention with graphs of its own ---- */
+
+/* What a graph of the node makes of a value, which keeps type and shape; the value where there is
+ * no such graph. */
+static int modified(struct tnd_onnx_call *call, const char *name, int x)
+{
+    if (x == TND_NET_NONE || !tnd_onnx_has(call, name)) {
+        return x;
+    }
+    const struct tnd_onnx_graph *graph = tnd_onnx_graph_of(call, name);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    int y = TND_NET_NONE;
+    if (graph == NULL || !tnd_onnx_inner(call, graph, &x, 1, &y, 1)) {
+        return TND_NET_NONE;
+    }
+    return tnd_dims_is_equal(tnd_onnx_shape_of(call, y), &shape) &&
+                   tnd_onnx_type_of(call, y) == tnd_onnx_type_of(call, x)
+               ? y
+               : tnd_onnx_refuse(call, "%s gives another type or shape than it takes", name);
+}
+
+static void build_flex_attention(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    struct attention it = {0};
+    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
+    const int64_t precision = tnd_onnx_int(call, "softmax_precision", 0);
+    enum tnd_dtype wide = type == TND_DTYPE_F64 ? TND_DTYPE_F64 : TND_DTYPE_F32;
+    if (precision < 0 || precision > TND_ONNX_BF16 ||
+        (precision != 0 && !tnd_onnx_dtype((enum tnd_onnx_type)precision, &wide)) ||
+        tnd_dtype_kind(wide) != TND_KIND_FLOAT || tnd_dtype_kind(type) != TND_KIND_FLOAT) {
+        (void)tnd_onnx_refuse(call, "softmax_precision %lld, expected floats",
+                              (long long)precision);
+        return;
+    }
+    if (!read_operands(call, &it)) {
+        return;
+    }
+    const int64_t heads = tnd_onnx_shape_of(call, it.q)->dims[1];
+    int x = modified(call, "score_mod", tnd_net_cast(net, products(call, &it), wide));
+    x = softmax(call, x, wide == TND_DTYPE_F64 ? TND_DTYPE_F64 : TND_DTYPE_F32);
+    x = modified(call, "prob_mod", tnd_net_cast(net, x, wide));
+    const int y =
+        tnd_net_matmul(net, tnd_onnx_wide(call, x),
+                       tnd_net_cast(net, for_groups(call, it.v, heads),
+                                    wide == TND_DTYPE_F64 ? TND_DTYPE_F64 : TND_DTYPE_F32));
+    call->out[0] = tnd_net_cast(net, y, type);
+}
+
+const struct tnd_onnx_op tnd_onnx_preview[] = {
+    {"FlexAttention", build_flex_attention, 0, "3"},
+    {NULL, NULL, 0, NULL},
+};
 
 /* ---- rotary embedding ---- */
 
@@ -319,7 +437,7 @@ static void build_rotary(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_attention[] = {
-    {"Attention", build_attention, 0, "3-6>1-4"},
+    {"Attention", build_attention, 0, "3-6>1-4 24:3-7>1-4"},
     {"RotaryEmbedding", build_rotary, 0, "3-4"},
     {NULL, NULL, 0, NULL},
 };

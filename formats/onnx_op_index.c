@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Operators of ONNX that re-index: blocks and channels, triangles, one-hot, reversed sequences,
  * what was pooled. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "formats/onnx_op.h"
 
 #define MAX_EXTENT (1 << 24)
@@ -50,20 +52,26 @@ static void build_depth_to_space(struct tnd_onnx_call *call)
 
 static void build_space_to_depth(struct tnd_onnx_call *call)
 {
-    static const int order[] = {0, 3, 5, 1, 2, 4};
+    static const int block_first[] = {0, 3, 5, 1, 2, 4};   /* DCR */
+    static const int channel_first[] = {0, 1, 3, 5, 2, 4}; /* CRD */
     const int x = tnd_onnx_in(call, 0);
+    const char *mode = tnd_onnx_word(call, "mode", "DCR");
+    const bool is_crd = strcmp(mode, "CRD") == 0;
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
     int64_t b;
-    if (!block_size(call, &b) || from.dims[2] % b != 0 || from.dims[3] % b != 0) {
-        (void)tnd_onnx_refuse(call, "its extents are no multiples of the block size");
+    if (!block_size(call, &b) || from.dims[2] % b != 0 || from.dims[3] % b != 0 ||
+        (!is_crd && strcmp(mode, "DCR") != 0)) {
+        (void)tnd_onnx_refuse(call, "mode '%.20s', extents that are no multiples of the block size",
+                              mode);
         return;
     }
     const int64_t h = from.dims[2] / b;
     const int64_t w = from.dims[3] / b;
     const struct tnd_dims split = {6, {from.dims[0], from.dims[1], h, b, w, b}};
     const struct tnd_dims to = {4, {from.dims[0], from.dims[1] * b * b, h, w}};
-    call->out[0] = tnd_net_reshape(
-        call->net, tnd_net_permute(call->net, tnd_net_reshape(call->net, x, &split), order), &to);
+    const int parts = tnd_net_permute(call->net, tnd_net_reshape(call->net, x, &split),
+                                      is_crd ? channel_first : block_first);
+    call->out[0] = tnd_net_reshape(call->net, parts, &to);
 }
 
 /* ---- numbers 0, 1, 2, ... and what is compared with them ---- */
@@ -249,6 +257,160 @@ static void build_non_zero(struct tnd_onnx_call *call)
     call->out[0] = tnd_net_constant(call->net, places);
 }
 
+/* ---- what is there once ---- */
+
+struct row {
+    const struct tnd_array *array; /* {rows, values of a row} */
+    int64_t at;
+};
+
+/* By value; NaN behind all numbers, and equal to itself. */
+static int compare_values(const struct tnd_array *array, int64_t a, int64_t b)
+{
+    if (tnd_dtype_kind(array->type) == TND_KIND_FLOAT) {
+        const double x = tnd_array_number(array, a);
+        const double y = tnd_array_number(array, b);
+        return x != x || y != y ? (x != x) - (y != y) : (x > y) - (x < y);
+    }
+    const int64_t x = tnd_array_integer(array, a);
+    const int64_t y = tnd_array_integer(array, b);
+    return array->type == TND_DTYPE_U64 ? ((uint64_t)x > (uint64_t)y) - ((uint64_t)x < (uint64_t)y)
+                                        : (x > y) - (x < y);
+}
+
+static int compare_rows(const struct row *x, const struct row *y)
+{
+    const int64_t n = x->array->shape.dims[1];
+    int order = 0;
+    for (int64_t i = 0; i < n && order == 0; i++) {
+        order = compare_values(x->array, x->at * n + i, y->at * n + i);
+    }
+    return order;
+}
+
+static int compare_rows_in_order(const void *a, const void *b)
+{
+    const struct row *x = a;
+    const struct row *y = b;
+    const int order = compare_rows(x, y);
+    return order != 0 ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Where each of the rows that are there once stands first, which of them each row is, and how often
+ * it is there. Gives their number. */
+static int64_t find_unique(struct row *rows, int64_t n, bool is_sorted, int64_t *first,
+                           int64_t *which, int64_t *counts)
+{
+    int64_t found = 0;
+    qsort(rows, (size_t)n, sizeof(rows[0]), compare_rows_in_order);
+    for (int64_t i = 0; i < n; i++) {
+        if (i == 0 || compare_rows(&rows[i - 1], &rows[i]) != 0) {
+            first[found++] = rows[i].at;
+        }
+        which[rows[i].at] = first[found - 1]; /* for now */
+    }
+    if (!is_sorted) { /* in the order of the rows */
+        found = 0;
+        for (int64_t i = 0; i < n; i++) {
+            if (which[i] == i) {
+                first[found++] = i;
+            }
+        }
+    }
+    int64_t *number = counts; /* of each row that is a first one */
+    for (int64_t i = 0; i < found; i++) {
+        number[first[i]] = i;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        which[i] = number[which[i]];
+    }
+    memset(counts, 0, (size_t)n * sizeof(counts[0]));
+    for (int64_t i = 0; i < n; i++) {
+        counts[which[i]]++;
+    }
+    return found;
+}
+
+/* The values of an operand as rows along an axis, or one a row; NULL: refused. */
+static const struct tnd_array *known_rows(struct tnd_onnx_call *call, int x, int axis, bool is_flat)
+{
+    struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    int axes[TND_NET_MAX_DIMS];
+    for (int i = 0; i < shape.n; i++) {
+        axes[i] = i == 0 ? axis : i <= axis ? i - 1 : i;
+    }
+    const int64_t n = tnd_dims_values(&shape);
+    const int64_t rows = is_flat ? n : shape.dims[axis];
+    const struct tnd_dims flat = {2, {rows, rows > 0 ? n / rows : 0}};
+    x = is_flat ? x : tnd_net_permute(call->net, x, axes);
+    x = tnd_net_reshape(call->net, x, &flat);
+    const struct tnd_array *known = x == TND_NET_NONE ? NULL : tnd_net_known(call->net, x);
+    if (known == NULL) {
+        (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
+    }
+    return known;
+}
+
+static void give_unique(struct tnd_onnx_call *call, int x, int axis, const struct tnd_array *known,
+                        struct row *rows)
+{
+    const int64_t n = known->shape.dims[0];
+    const bool is_sorted = tnd_onnx_int(call, "sorted", 1) != 0;
+    const struct tnd_dims list = {1, {n}};
+    struct tnd_array *lists[3];
+    bool has_memory = true;
+    for (int i = 0; i < 3; i++) {
+        lists[i] = tnd_array_new(TND_DTYPE_I64, &list);
+        has_memory = has_memory && lists[i] != NULL;
+    }
+    int64_t found = 0;
+    if (has_memory) {
+        for (int64_t i = 0; i < n; i++) {
+            rows[i] = (struct row){known, i};
+        }
+        found = find_unique(rows, n, is_sorted, lists[0]->data, lists[1]->data, lists[2]->data);
+    }
+    for (int i = 0; i < 3; i++) { /* (an array without memory is an error of the net) */
+        int value = tnd_net_constant(call->net, lists[i]);
+        value = i == 1 ? value : tnd_net_slice(call->net, value, 0, 0, found, 1);
+        if (i == 0) {
+            call->out[0] = tnd_net_gather(call->net, x, value, axis);
+        }
+        if (i + 1 < call->n_out) {
+            call->out[i + 1] = value;
+        }
+    }
+}
+
+static void build_unique(struct tnd_onnx_call *call)
+{
+    int x = tnd_onnx_in(call, 0);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const struct tnd_dims flat = {1, {tnd_dims_values(&shape)}};
+    const bool is_flat = !tnd_onnx_has(call, "axis");
+    int axis = 0;
+    if (!is_flat && !tnd_onnx_axis(call, tnd_onnx_int(call, "axis", 0), shape.n, &axis)) {
+        return;
+    }
+    const struct tnd_array *known = known_rows(call, x, axis, is_flat);
+    if (known == NULL) {
+        return;
+    }
+    if (known->n == 0) {
+        (void)tnd_onnx_refuse(call, "no values");
+        return;
+    }
+    x = is_flat ? tnd_net_reshape(call->net, x, &flat) : x;
+    struct row *rows = tnd_calloc((size_t)known->shape.dims[0], sizeof(rows[0]));
+    if (rows != NULL) {
+        give_unique(call, x, axis, known, rows);
+    } else {
+        (void)tnd_net_fail(call->net, TANDEM_E_MEMORY, "no memory for %lld rows",
+                           (long long)known->shape.dims[0]);
+    }
+    tnd_free(rows);
+}
+
 /* Cut or padded with zeros to a shape, around the middle. */
 static void build_center_crop_pad(struct tnd_onnx_call *call)
 {
@@ -360,5 +522,6 @@ const struct tnd_onnx_op tnd_onnx_index[] = {
     {"ReverseSequence", build_reverse_sequence, 0, "2"},
     {"SpaceToDepth", build_space_to_depth, 0, "1"},
     {"Trilu", build_trilu, 0, "1-2"},
+    {"Unique", build_unique, 0, "1>1-4"},
     {NULL, NULL, 0, NULL},
 };

@@ -39,7 +39,77 @@ static void build_gemm(struct tnd_onnx_call *call)
                        : tnd_net_binary(call->net, TND_BINARY_ADD, product, scaled(call, c, beta));
 }
 
+/* ---- determinants ---- */
+
+#define MAX_ORDER 32
+
+/* One step of Gauss' elimination of {batch, n, n}: the row of the largest first value is exchanged
+ * with the first one. Gives what is left, {batch, n - 1, n - 1}, and multiplies *det, {batch}. */
+static int eliminated(struct tnd_onnx_call *call, int a, int *det)
+{
+    struct tnd_net *net = call->net;
+    const struct tnd_dims from = *tnd_onnx_shape_of(call, a);
+    const int64_t n = from.dims[1];
+    const struct tnd_dims one = {3, {from.dims[0], 1, 1}};
+    const struct tnd_dims row = {3, {from.dims[0], 1, n}};
+    const struct tnd_dims list = {1, {from.dims[0]}};
+    const int first = tnd_net_slice(net, a, 2, 0, 1, 1);
+    const int size = tnd_net_unary(net, TND_UNARY_ABS, first);
+    const int at = tnd_net_reshape(net, tnd_net_arg_reduce(net, true, size, 1, false), &one);
+    const int pivot = tnd_net_gather_elements(net, a, tnd_net_expand(net, at, &row), 1);
+    const int head = tnd_net_slice(net, pivot, 2, 0, 1, 1);
+    const int zero = tnd_onnx_scalar(call, a, 0.0);
+    const int is_swap =
+        tnd_net_binary(net, TND_BINARY_LESS, tnd_net_scalar(net, TND_DTYPE_I64, 0), at);
+    const int sign =
+        tnd_net_select(net, is_swap, tnd_onnx_scalar(call, a, -1.0), tnd_onnx_scalar(call, a, 1.0));
+    const int factor = tnd_net_binary(net, TND_BINARY_MUL, sign, head);
+    *det = tnd_net_binary(net, TND_BINARY_MUL, *det, tnd_net_reshape(net, factor, &list));
+    if (n == 1 || net->status != TANDEM_OK) {
+        return TND_NET_NONE;
+    }
+    /* the first row stands where the pivot was */
+    const struct tnd_dims column = {3, {1, n, 1}};
+    const int rows = tnd_net_reshape(net, tnd_onnx_counting(call, n), &column);
+    const int is_pivot = tnd_net_binary(net, TND_BINARY_EQUAL, rows, at);
+    a = tnd_net_select(net, is_pivot, tnd_net_slice(net, a, 1, 0, 1, 1), a);
+    const int rest = tnd_net_slice(net, a, 1, 1, n - 1, 1);
+    const int divisor =
+        tnd_net_select(net, tnd_net_binary(net, TND_BINARY_EQUAL, head, zero),
+                       tnd_onnx_scalar(call, a, 1.0), head); /* (a column of zeros stays) */
+    const int by =
+        tnd_net_binary(net, TND_BINARY_DIV, tnd_net_slice(net, rest, 2, 0, 1, 1), divisor);
+    return tnd_net_binary(
+        net, TND_BINARY_SUB, tnd_net_slice(net, rest, 2, 1, n - 1, 1),
+        tnd_net_binary(net, TND_BINARY_MUL, by, tnd_net_slice(net, pivot, 2, 1, n - 1, 1)));
+}
+
+static void build_det(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    const int x = tnd_onnx_in(call, 0);
+    struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    if (shape.n < 2 || shape.dims[shape.n - 1] != shape.dims[shape.n - 2] ||
+        shape.dims[shape.n - 1] < 1 || shape.dims[shape.n - 1] > MAX_ORDER ||
+        tnd_dtype_kind(type) != TND_KIND_FLOAT) {
+        (void)tnd_onnx_refuse(call, "expected squares of floats, of at most %d rows", MAX_ORDER);
+        return;
+    }
+    const int64_t n = shape.dims[shape.n - 1];
+    shape.n -= 2;
+    const struct tnd_dims list = {1, {tnd_dims_values(&shape)}};
+    const struct tnd_dims squares = {3, {list.dims[0], n, n}};
+    int a = tnd_net_reshape(net, tnd_onnx_wide(call, x), &squares);
+    int det = tnd_net_expand(net, tnd_onnx_scalar(call, a, 1.0), &list);
+    for (int64_t i = 0; i < n && net->status == TANDEM_OK; i++) {
+        a = eliminated(call, a, &det);
+    }
+    call->out[0] = tnd_net_cast(net, tnd_net_reshape(net, det, &shape), type);
+}
+
 const struct tnd_onnx_op tnd_onnx_linear[] = {
+    {"Det", build_det, 0, "1"},
     {"Gemm", build_gemm, 0, "3 11:2-3"},
     {"MatMul", build_matmul, 0, "2"},
     {NULL, NULL, 0, NULL},

@@ -91,11 +91,6 @@ static void build_pow(struct tnd_onnx_call *call)
 static void build_mod(struct tnd_onnx_call *call)
 {
     const int64_t fmod_wanted = tnd_onnx_int(call, "fmod", 0);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
-    if (fmod_wanted == 0 && tnd_dtype_kind(type) == TND_KIND_FLOAT) {
-        (void)tnd_onnx_refuse(call, "fmod is 0 for floats, expected 1");
-        return;
-    }
     call->kind = fmod_wanted != 0 ? TND_BINARY_FMOD : TND_BINARY_MOD;
     build_binary(call);
 }
@@ -159,6 +154,36 @@ static void build_cast(struct tnd_onnx_call *call)
         return;
     }
     call->out[0] = tnd_net_cast(call->net, tnd_onnx_in(call, 0), type);
+}
+
+/* The bits of a value as a type of the same width. Integers wrap, which keeps their bits; floats
+ * are read where they are known while the net is built. */
+static void build_bit_cast(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_in(call, 0);
+    const int64_t to = tnd_onnx_int(call, "to", 0);
+    const enum tnd_dtype from = tnd_onnx_type_of(call, x);
+    enum tnd_dtype type;
+    if (to < 0 || to > 1000 || !tnd_onnx_dtype((enum tnd_onnx_type)to, &type) ||
+        tnd_dtype_bytes(type) != tnd_dtype_bytes(from) || type == TND_DTYPE_BOOL) {
+        (void)tnd_onnx_refuse(call, "to type %lld", (long long)to);
+        return;
+    }
+    if (type == from ||
+        (tnd_dtype_kind(type) != TND_KIND_FLOAT && tnd_dtype_kind(from) != TND_KIND_FLOAT)) {
+        call->out[0] = tnd_net_cast(call->net, x, type);
+        return;
+    }
+    const struct tnd_array *known = tnd_net_known(call->net, x);
+    struct tnd_array *bits = known == NULL ? NULL : tnd_array_new(type, &known->shape);
+    if (known == NULL) {
+        (void)tnd_onnx_refuse(call, "bits of floats that are computed while the net runs");
+        return;
+    }
+    if (bits != NULL) {
+        memcpy(bits->data, known->data, (size_t)known->n * tnd_dtype_bytes(type));
+    }
+    call->out[0] = tnd_net_constant(call->net, bits);
 }
 
 static void build_cast_like(struct tnd_onnx_call *call)
@@ -241,6 +266,7 @@ const struct tnd_onnx_op tnd_onnx_math[] = {
     {"Where", build_where, 0, "3"},
     {"Clip", build_clip, 0, "1 11:1-3"},
     {"Cast", build_cast, 0, "1"},
+    {"BitCast", build_bit_cast, 0, "1"},
     {"CastLike", build_cast_like, 0, "2"},
     {"IsInf", build_is_inf, 0, "1"},
     {NULL, NULL, 0, NULL},

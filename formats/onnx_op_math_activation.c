@@ -217,6 +217,20 @@ static void build_swish(struct tnd_onnx_call *call)
     give(call, mul(call, x, tnd_onnx_apply(call, "Sigmoid", NULL, 0, times(call, x, alpha))));
 }
 
+/* Swish of the first operand, times the second, which has the same shape. */
+static void build_swiglu(struct tnd_onnx_call *call)
+{
+    const int x = operand(call);
+    const double alpha = (double)tnd_onnx_float(call, "alpha", 1.0F);
+    if (!tnd_dims_is_equal(tnd_onnx_shape_of(call, x), tnd_onnx_shape_of(call, call->in[1]))) {
+        (void)tnd_onnx_refuse(call, "operands of two shapes");
+        return;
+    }
+    const int gate = alpha == 1.0 ? tnd_net_unary(call->net, TND_UNARY_SILU, x)
+                                  : mul(call, x, sigmoid(call, times(call, x, alpha)));
+    give(call, mul(call, gate, tnd_onnx_wide(call, tnd_onnx_in(call, 1))));
+}
+
 const struct tnd_onnx_op tnd_onnx_activation[] = {
     {"Relu", build_relu, 0, "1"},
     {"LeakyRelu", build_leaky_relu, 0, "1"},
@@ -233,6 +247,7 @@ const struct tnd_onnx_op tnd_onnx_activation[] = {
     {"Softsign", build_softsign, 0, "1"},
     {"Mish", build_mish, 0, "1"},
     {"Gelu", build_gelu, 0, "1"},
+    {"SwiGLU", build_swiglu, 0, "2"},
     {"Shrink", build_shrink, 0, "1"},
     {NULL, NULL, 0, NULL},
 };

@@ -262,10 +262,8 @@ static void build_qlinear_matmul(struct tnd_onnx_call *call)
     const int product = tnd_net_cast(call->net, tnd_net_matmul(call->net, a, b), TND_DTYPE_F32);
     const int both = bin(call, TND_BINARY_MUL, scale_of(call, 1, true), scale_of(call, 4, false));
     const int scale = bin(call, TND_BINARY_DIV, both, scale_of(call, 6, true));
-    /* (the standard's text says of int8 that it saturates, its own tests wrap) */
-    if (zero == TND_NET_NONE || tnd_dtype_kind(tnd_onnx_type_of(call, zero)) != TND_KIND_UNSIGNED) {
-        (void)tnd_onnx_refuse(call, "a result that is no unsigned integer: what becomes of one out "
-                                    "of range is not specified");
+    if (zero == TND_NET_NONE || !is_small_integer(tnd_onnx_type_of(call, zero))) {
+        (void)tnd_onnx_refuse(call, "a result that is no integer of 8 or 16 bits");
         return;
     }
     call->out[0] = saturate(call, bin(call, TND_BINARY_MUL, product, scale),

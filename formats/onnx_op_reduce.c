@@ -142,7 +142,30 @@ static void build_arg(struct tnd_onnx_call *call)
     call->out[0] = keeps || at == TND_NET_NONE ? at : drop_axes(call, at, 1U << axis);
 }
 
-static void build_cum_sum(struct tnd_onnx_call *call)
+/* Moved by some places along an axis, ones in front. */
+static int moved(struct tnd_onnx_call *call, int x, int axis, int64_t by)
+{
+    int64_t begin[TND_NET_MAX_DIMS] = {0};
+    int64_t end[TND_NET_MAX_DIMS] = {0};
+    begin[axis] = by;
+    end[axis] = -by;
+    return tnd_net_pad(call->net, TND_PAD_CONSTANT, x, begin, end, tnd_onnx_scalar(call, x, 1.0));
+}
+
+/* Products of all values up to each one, in steps that double what they reach. */
+static int running_product(struct tnd_onnx_call *call, int x, int axis, bool is_exclusive,
+                           bool is_reverse)
+{
+    const int64_t extent = tnd_onnx_shape_of(call, x)->dims[axis];
+    const int64_t forward = is_reverse ? -1 : 1;
+    x = is_exclusive && extent > 0 ? moved(call, x, axis, forward) : x;
+    for (int64_t step = 1; step < extent && call->net->status == TANDEM_OK; step *= 2) {
+        x = tnd_net_binary(call->net, TND_BINARY_MUL, x, moved(call, x, axis, forward * step));
+    }
+    return x;
+}
+
+static void build_cumulated(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_in(call, 0);
     const bool is_exclusive = tnd_onnx_int(call, "exclusive", 0) != 0;
@@ -154,7 +177,8 @@ static void build_cum_sum(struct tnd_onnx_call *call)
     if (n < 0 || !tnd_onnx_axis(call, stated, tnd_onnx_shape_of(call, x)->n, &axis)) {
         return;
     }
-    call->out[0] = tnd_net_scan(call->net, x, axis, is_exclusive, is_reverse);
+    call->out[0] = call->kind == PROD ? running_product(call, x, axis, is_exclusive, is_reverse)
+                                      : tnd_net_scan(call->net, x, axis, is_exclusive, is_reverse);
 }
 
 /* ---- softmax ---- */
@@ -267,7 +291,8 @@ const struct tnd_onnx_op tnd_onnx_reduce[] = {
     {"ReduceSumSquare", build_reduce, SUM_SQUARE, "1 18:1-2"},
     {"ArgMax", build_arg, MAX, "1"},
     {"ArgMin", build_arg, MIN, "1"},
-    {"CumSum", build_cum_sum, 0, "2"},
+    {"CumProd", build_cumulated, PROD, "2"},
+    {"CumSum", build_cumulated, SUM, "2"},
     {"Softmax", build_softmax, SOFTMAX, "1"},
     {"LogSoftmax", build_softmax, LOG_SOFTMAX, "1"},
     {"Hardmax", build_softmax, HARDMAX, "1"},

@@ -52,6 +52,8 @@ struct transform {
     int64_t length; /* values that go in */
     int64_t n_out;
     bool is_inverse;
+    int64_t period; /* of the whole transform */
+    bool is_half;   /* what goes in is the first half of a spectrum, what comes out is real */
 };
 
 /* {length, n_out} of cosines or sines. */
@@ -62,10 +64,13 @@ static int matrix(struct tnd_onnx_call *call, const struct transform *it, bool i
     struct tnd_array *array = tnd_array_new(TND_DTYPE_F64, &shape);
     for (int64_t i = 0; array != NULL && i < array->n; i++) {
         /* (the angle is reduced while it is an integer: exact for long transforms) */
-        const int64_t turn = (i / it->n_out) * (i % it->n_out) % it->length;
-        const double angle = 2.0 * PI * (double)turn / (double)it->length;
-        const double value = is_sine ? sin(angle) : cos(angle);
-        ((double *)array->data)[i] = it->is_inverse ? value / (double)it->length : value;
+        const int64_t from = i / it->n_out;
+        const int64_t turn = from * (i % it->n_out) % it->period;
+        const double angle = 2.0 * PI * (double)turn / (double)it->period;
+        /* (all but the first and the middle stand for their mirror images, too) */
+        const bool is_twice = it->is_half && from != 0 && 2 * from != it->period;
+        const double value = (is_twice ? 2.0 : 1.0) * (is_sine ? sin(angle) : cos(angle));
+        ((double *)array->data)[i] = it->is_inverse ? value / (double)it->period : value;
     }
     return tnd_net_cast(call->net, tnd_net_constant(call->net, array), type);
 }
@@ -125,6 +130,9 @@ static int transform(struct tnd_onnx_call *call, int x, const struct transform *
         parts[1] =
             tnd_net_binary(net, TND_BINARY_ADD, parts[1], tnd_net_matmul(net, other, cosine));
     }
+    if (it->is_half) {
+        return put_back(call, parts[0], it);
+    }
     const int both[] = {put_back(call, parts[0], it), put_back(call, parts[1], it)};
     return both[0] == TND_NET_NONE || both[1] == TND_NET_NONE
                ? TND_NET_NONE
@@ -159,10 +167,17 @@ static void build_dft(struct tnd_onnx_call *call)
     if (!read_transform(call, &shape, &it)) {
         return;
     }
-    it.n_out = is_onesided ? it.length / 2 + 1 : it.length;
-    if (it.axis == shape.n - 1 || it.length < 1 || it.length > MAX_ENTRIES / it.n_out ||
+    it.is_half = is_onesided && it.is_inverse;
+    if (it.is_half && tnd_onnx_in(call, 1) == TND_NET_NONE) {
+        it.length = 2 * (it.length - 1);
+    }
+    it.period = it.length;
+    it.n_out = is_onesided && !it.is_half ? it.length / 2 + 1 : it.length;
+    it.length = it.is_half ? it.length / 2 + 1 : it.length;
+    if (it.axis == shape.n - 1 || it.period < 1 || it.length < 1 ||
+        it.length > MAX_ENTRIES / it.n_out ||
         (shape.dims[shape.n - 1] != 1 && shape.dims[shape.n - 1] != 2) ||
-        (is_onesided && (it.is_inverse || shape.dims[shape.n - 1] == 2))) {
+        (is_onesided && (shape.dims[shape.n - 1] == 2) != it.is_half)) {
         (void)tnd_onnx_refuse(call, "a transform of %lld values along axis %d",
                               (long long)it.length, it.axis);
         return;
@@ -208,7 +223,10 @@ static void build_stft(struct tnd_onnx_call *call)
     const int64_t step = number_of(call, 1, "its step", 0);
     const int64_t length =
         number_of(call, 3, "the length of a frame", by.n == 1 ? by.dims[0] : shape.dims[1]);
-    const struct transform it = {2, length, is_onesided ? length / 2 + 1 : length, false};
+    const struct transform it = {.axis = 2,
+                                 .length = length,
+                                 .n_out = is_onesided ? length / 2 + 1 : length,
+                                 .period = length};
     if (shape.n != 3 || step < 1 || length < 1 || length > shape.dims[1] ||
         (window != TND_NET_NONE && (by.n != 1 || by.dims[0] != length)) ||
         (shape.dims[2] != 1 && (shape.dims[2] != 2 || is_onesided)) ||
@@ -231,7 +249,77 @@ static void build_stft(struct tnd_onnx_call *call)
     }
 }
 
+/* ---- mel ---- */
+
+/* The bin of a spectrum at place `i` of those that lie evenly between two edges on the mel scale,
+ * 2595 log10(1 + hertz / 700). */
+static int64_t mel_place(const double *edges, int64_t bins, int64_t i, double dft, double rate)
+{
+    const double low = 2595.0 * log10(1.0 + edges[0] / 700.0);
+    const double high = 2595.0 * log10(1.0 + edges[1] / 700.0);
+    const double mel = low + (double)i * (high - low) / (double)(bins + 2);
+    const double place = floor((dft + 1.0) * 700.0 * (pow(10.0, mel / 2595.0) - 1.0) / rate);
+    return place >= 0.0 && place < 0x1p31 ? (int64_t)place : -1;
+}
+
+/* A triangle over a bin's three places, in column `i`. */
+static void fill_triangle(double *out, int64_t bins, int64_t i, const int64_t *place)
+{
+    if (place[1] == place[0]) {
+        out[place[1] * bins + i] = 1.0;
+    }
+    for (int64_t k = place[0]; k <= place[1] && place[1] > place[0]; k++) {
+        out[k * bins + i] = (double)(k - place[0]) / (double)(place[1] - place[0]);
+    }
+    for (int64_t k = place[1]; k < place[2]; k++) {
+        out[k * bins + i] = (double)(place[2] - k) / (double)(place[2] - place[1]);
+    }
+}
+
+static void build_mel(struct tnd_onnx_call *call)
+{
+    const int64_t wanted = tnd_onnx_int(call, "output_datatype", 1);
+    double numbers[5];
+    enum tnd_dtype type;
+    for (int i = 0; i < 5; i++) {
+        const int operand = tnd_onnx_in(call, i);
+        const struct tnd_array *known =
+            operand == TND_NET_NONE ? NULL : tnd_net_known(call->net, operand);
+        if (known == NULL || known->n != 1) {
+            (void)tnd_onnx_refuse(call, "operand %d is no known number", i);
+            return;
+        }
+        numbers[i] = tnd_array_number(known, 0);
+    }
+    if (wanted < 0 || wanted > 1000 || !tnd_onnx_dtype((enum tnd_onnx_type)wanted, &type) ||
+        !(numbers[0] >= 1.0 && numbers[0] <= 4096.0) ||
+        !(numbers[1] >= 1.0 && numbers[1] <= 65536.0) || !(numbers[2] > 0.0)) {
+        (void)tnd_onnx_refuse(call, "%.6g bins of a transform of %.6g values", numbers[0],
+                              numbers[1]);
+        return;
+    }
+    const int64_t bins = (int64_t)numbers[0];
+    const struct tnd_dims shape = {2, {(int64_t)numbers[1] / 2 + 1, bins}};
+    struct tnd_array *array = tnd_array_new(TND_DTYPE_F64, &shape);
+    for (int64_t i = 0; array != NULL && i < bins; i++) {
+        int64_t place[3];
+        for (int k = 0; k < 3; k++) {
+            place[k] = mel_place(numbers + 3, bins, i + k, floor(numbers[1]), numbers[2]);
+        }
+        if (place[0] < 0 || place[0] > place[1] || place[1] > place[2] ||
+            place[1] >= shape.dims[0] || place[2] > shape.dims[0]) {
+            tnd_array_free(array);
+            (void)tnd_onnx_refuse(call, "edges %.6g and %.6g outside of the spectrum", numbers[3],
+                                  numbers[4]);
+            return;
+        }
+        fill_triangle(array->data, bins, i, place);
+    }
+    call->out[0] = tnd_net_cast(call->net, tnd_net_constant(call->net, array), type);
+}
+
 const struct tnd_onnx_op tnd_onnx_signal[] = {
+    {"MelWeightMatrix", build_mel, 0, "5"},
     {"HannWindow", build_window, HANN, "1"},
     {"HammingWindow", build_window, HAMMING, "1"},
     {"BlackmanWindow", build_window, BLACKMAN, "1"},

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_ATTRIBUTES 12
+#define MAX_ATTRIBUTES 16
 #define MAX_LIST       16
 
 /* ---- text ---- */
@@ -96,7 +96,9 @@ struct room {
     int64_t ints[MAX_ATTRIBUTES][MAX_LIST];
     float floats[MAX_ATTRIBUTES][MAX_LIST];
     struct tnd_onnx_string strings[MAX_ATTRIBUTES][MAX_LIST];
-    char text[400];
+    char text[1000];
+    struct tnd_onnx_tensor tensors[MAX_ATTRIBUTES];
+    struct tnd_array *arrays[MAX_ATTRIBUTES]; /* of the tensors */
     struct tnd_onnx_attribute list[MAX_ATTRIBUTES];
     int n;
 };
@@ -129,8 +131,41 @@ static char *read_words(struct room *room, struct tnd_onnx_attribute *to, char *
     return at + 1;
 }
 
+static enum tnd_onnx_type onnx_type(enum tnd_dtype type)
+{
+    for (int i = 1; i < 24; i++) {
+        enum tnd_dtype found;
+        if (tnd_onnx_dtype((enum tnd_onnx_type)i, &found) && found == type) {
+            return (enum tnd_onnx_type)i;
+        }
+    }
+    return TND_ONNX_UNDEFINED;
+}
+
+static char *read_tensor(struct room *room, struct tnd_onnx_attribute *to, char *at)
+{
+    char *end = strchr(at, '}');
+    *end = '\0';
+    struct tnd_array *array = onnx_case_array(at + 1);
+    struct tnd_onnx_tensor *tensor = &room->tensors[room->n];
+    *tensor = (struct tnd_onnx_tensor){.name = "",
+                                       .type = onnx_type(array->type),
+                                       .n_dims = array->shape.n,
+                                       .dims = array->shape.dims,
+                                       .n_values = array->n,
+                                       .data = array->data,
+                                       .bytes = (size_t)array->n * tnd_dtype_bytes(array->type)};
+    room->arrays[room->n] = array;
+    to->type = TND_ONNX_ATTRIBUTE_TENSOR;
+    to->tensor = tensor;
+    return end + 1;
+}
+
 static char *read_value(struct room *room, struct tnd_onnx_attribute *to, char *at)
 {
+    if (*at == '{') {
+        return read_tensor(room, to, at);
+    }
     if (*at == '[') {
         return at[1] == '\'' ? read_words(room, to, at) : read_list(room, to, at);
     }
@@ -170,20 +205,10 @@ static const char *const in_names[ONNX_CASE_MAX] = {"i0", "i1", "i2", "i3", "i4"
 static const char *const out_names[ONNX_CASE_MAX] = {"o0", "o1", "o2", "o3", "o4",
                                                      "o5", "o6", "o7", "o8"};
 
-static enum tnd_onnx_type onnx_type(enum tnd_dtype type)
-{
-    for (int i = 1; i < 24; i++) {
-        enum tnd_dtype found;
-        if (tnd_onnx_dtype((enum tnd_onnx_type)i, &found) && found == type) {
-            return (enum tnd_onnx_type)i;
-        }
-    }
-    return TND_ONNX_UNDEFINED;
-}
-
 /* What a case is made of. */
 struct made {
     struct room room;
+    char domain[32];
     const char *in[ONNX_CASE_MAX];
     const char *out[ONNX_CASE_MAX];
     struct tnd_onnx_value inputs[ONNX_CASE_MAX];
@@ -220,9 +245,12 @@ static void make_node(const struct onnx_case *it, struct made *made)
     }
     read_attributes(&made->room, it->attributes);
     const char *dot = strrchr(it->op, '.'); /* behind a domain */
+    if (dot != NULL) {
+        memcpy(made->domain, it->op, (size_t)(dot - it->op));
+    }
     made->node = (struct tnd_onnx_node){.name = "it",
                                         .op = dot != NULL ? dot + 1 : it->op,
-                                        .domain = dot != NULL ? "com.microsoft" : "",
+                                        .domain = made->domain,
                                         .n_inputs = n_in,
                                         .n_outputs = n_out,
                                         .n_attributes = made->room.n,
@@ -272,6 +300,9 @@ void check_onnx_case(const struct onnx_case *it)
     tnd_net_free(net);
     for (int i = 0; i < ONNX_CASE_MAX; i++) {
         tnd_array_free(made->arrays[i]);
+    }
+    for (int i = 0; i < made->room.n; i++) {
+        tnd_array_free(made->room.arrays[i]);
     }
     free(made);
 }

@@ -11,7 +11,8 @@
 #define ONNX_CASE_MAX 9 /* operands; results */
 
 /** Arrays are written "float32[2,3] 1 2 nan -inf 0.5 6", "int64[] 7"; attributes "axis=1 alpha=0.5
- *  axes=[0,1] mode='LEFT' words=['a','b']", a number with a point being a float. */
+ *  axes=[0,1] mode='LEFT' words=['a','b'] value={float32[1] 2}", a number with a point being a
+ *  float. An operator of another domain than ONNX's has it in front: "com.microsoft.Gelu". */
 struct onnx_case {
     const char *op;
     int opset;

@@ -250,7 +250,7 @@ static const struct onnx_case quantised[] = {
      "",
      {"int8[1,1] 12", "float32[] 0.5", "int8[] 10", "int8[1,1] 4", "float32[] 0.5", "int8[] 0",
       "float32[] 1", "int8[] 100"},
-     {"!not specified"}},
+     {"int8[1,1] 102"}},
 };
 
 static void quantised_operators_have_their_values(void)

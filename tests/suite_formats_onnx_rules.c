@@ -10,7 +10,8 @@
 
 static const struct tnd_onnx_op *const families[] = {
 #define FAMILY_ROW(name) tnd_onnx_##name,
-    TND_ONNX_FAMILIES(FAMILY_ROW)
+    TND_ONNX_FAMILIES(FAMILY_ROW) TND_ONNX_MICROSOFT(FAMILY_ROW) TND_ONNX_ML(FAMILY_ROW)
+        TND_ONNX_PREVIEW(FAMILY_ROW)
 #undef FAMILY_ROW
 };
 

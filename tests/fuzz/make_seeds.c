@@ -689,7 +689,8 @@ static void table_seeds(void)
 /* ---- ONNX and arrays ---- */
 
 /* A node of the operator between so many inputs {1, 2, 4, 4} and one output. */
-static void onnx_node(const char *op, int n_in, int opset, const char *attributes)
+static void onnx_node(const char *domain, const char *op, int n_in, int opset,
+                      const char *attributes)
 {
     static const char shape[] = "{1:{1:1} 1:{1:2} 1:{1:4} 1:{1:4}}";
     char text[2048];
@@ -698,7 +699,8 @@ static void onnx_node(const char *op, int n_in, int opset, const char *attribute
     for (int i = 0; i < n_in; i++) {
         n += (size_t)snprintf(text + n, sizeof(text) - n, "1:'x%d' ", i);
     }
-    n += (size_t)snprintf(text + n, sizeof(text) - n, "2:'y' 4:'%s' %s}", op, attributes);
+    n += (size_t)snprintf(text + n, sizeof(text) - n, "2:'y' 4:'%s' 7:'%s' %s}", op, domain,
+                          attributes);
     for (int i = 0; i < n_in; i++) {
         n +=
             (size_t)snprintf(text + n, sizeof(text) - n, "11:{1:'x%d' 2:{1:{1:1 2:%s}}}", i, shape);
@@ -711,11 +713,19 @@ static void onnx_node(const char *op, int n_in, int opset, const char *attribute
 /* Every operator with one to three operands, and models of more than a node. */
 static void onnx_seeds(void)
 {
-    static const struct tnd_onnx_op *const families[] = {
-#define FAMILY_ROW(name) tnd_onnx_##name,
-        TND_ONNX_FAMILIES(FAMILY_ROW)
+#define FAMILY_ROW(name)           {"", tnd_onnx_##name},
+#define FAMILY_OF_MICROSOFT(name) {"com.microsoft", tnd_onnx_##name},
+#define FAMILY_OF_ML(name)        {"ai.onnx.ml", tnd_onnx_##name},
+#define FAMILY_OF_PREVIEW(name)   {"ai.onnx.preview", tnd_onnx_##name},
+    static const struct {
+        const char *domain;
+        const struct tnd_onnx_op *ops;
+    } families[] = {TND_ONNX_FAMILIES(FAMILY_ROW) TND_ONNX_MICROSOFT(FAMILY_OF_MICROSOFT)
+                        TND_ONNX_ML(FAMILY_OF_ML) TND_ONNX_PREVIEW(FAMILY_OF_PREVIEW)};
 #undef FAMILY_ROW
-    };
+#undef FAMILY_OF_MICROSOFT
+#undef FAMILY_OF_ML
+#undef FAMILY_OF_PREVIEW
     static const char *const models[] = {
         "1:8 8:{2:17} 7:{5:{8:'w' 1:2 2:1 9=0000803f00000040} 5:{8:'n' 1=02 2:7 7=02} "
         "11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 1:{1:'x' 1:'w' 2:'y' 4:'Add'} 12:{1:'y'}}",
@@ -735,10 +745,11 @@ static void onnx_seeds(void)
         "12:{1:'y'}}",
     };
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-        for (const struct tnd_onnx_op *op = families[i]; op->name != NULL; op++) {
-            onnx_node(op->name, 1, 17, "5:{1:'axis' 3:1 20:2}");
-            onnx_node(op->name, 2, 9, "5:{1:'kernel_shape' 8=0202 20:7}");
-            onnx_node(op->name, 3, 23, "");
+        const char *domain = families[i].domain;
+        for (const struct tnd_onnx_op *op = families[i].ops; op->name != NULL; op++) {
+            onnx_node(domain, op->name, 1, 17, "5:{1:'axis' 3:1 20:2}");
+            onnx_node(domain, op->name, 2, 9, "5:{1:'kernel_shape' 8=0202 20:7}");
+            onnx_node(domain, op->name, 3, 23, "");
         }
     }
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {

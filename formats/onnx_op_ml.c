@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of the domain ai.onnx.ml on numbers: linear and support vector models, scalers and
+ * encoders, as skl2onnx writes them. Texts have no type here: labels and categories of texts are
+ * refused.
+ * Formulas: https://github.com/onnx/onnx/blob/v1.18.0/docs/Operators-ml.md; where it leaves
+ * something open, what ONNX Runtime 1.32 computes. */
+#include <math.h>
+#include <string.h>
+
+#include "formats/onnx_op.h"
+#include "formats/onnx_op_ml.h"
+
+#define MAX_COMPARED (1 << 26) /* pairs of a value and a key */
+
+static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+{
+    return tnd_net_binary(call->net, kind, a, b);
+}
+
+/* ---- shared with trees ---- */
+
+int tnd_onnx_ml_floats(struct tnd_onnx_call *call, const float *values,
+                       const struct tnd_dims *shape)
+{
+    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    if (array != NULL && array->n > 0) {
+        memcpy(array->data, values, (size_t)array->n * sizeof(values[0]));
+    }
+    return tnd_net_constant(call->net, array);
+}
+
+int tnd_onnx_ml_rows(struct tnd_onnx_call *call, enum tnd_dtype type)
+{
+    const int x = tnd_onnx_in(call, 0);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const struct tnd_dims row = {2, {1, shape.dims[0]}};
+    if (shape.n != 1 && shape.n != 2) {
+        return tnd_onnx_refuse(call, "features of %d dimensions, expected 2", shape.n);
+    }
+    return tnd_net_cast(call->net, shape.n == 1 ? tnd_net_reshape(call->net, x, &row) : x, type);
+}
+
+int tnd_onnx_ml_transformed(struct tnd_onnx_call *call, int scores, const char *how)
+{
+    struct tnd_net *net = call->net;
+    if (strcmp(how, "NONE") == 0 || scores == TND_NET_NONE) {
+        return scores;
+    }
+    if (strcmp(how, "LOGISTIC") == 0) {
+        return tnd_onnx_apply(call, "Sigmoid", NULL, 0, scores);
+    }
+    if (strcmp(how, "SOFTMAX") == 0) {
+        return tnd_net_softmax(net, scores, tnd_onnx_shape_of(call, scores)->n - 1);
+    }
+    return tnd_onnx_refuse(call, "post_transform '%.20s', expected NONE, LOGISTIC or SOFTMAX", how);
+}
+
+int tnd_onnx_ml_labels(struct tnd_onnx_call *call, const char *ints, const char *texts, int *n)
+{
+    const int64_t *labels = tnd_onnx_ints(call, ints, n);
+    if (*n == 0) {
+        return tnd_onnx_refuse(
+            call, tnd_onnx_has(call, texts) ? "%s: labels are texts" : "%s: no labels", texts);
+    }
+    return tnd_net_integers(call->net, labels, *n);
+}
+
+int tnd_onnx_ml_label_of(struct tnd_onnx_call *call, int labels, int scores)
+{
+    struct tnd_net *net = call->net;
+    const int best = tnd_net_arg_reduce(net, true, scores, 1, false);
+    const struct tnd_dims list = {1, {tnd_onnx_shape_of(call, scores)->dims[0]}};
+    return tnd_net_reshape(net, tnd_net_gather(net, labels, best, 0), &list);
+}
+
+/* ---- linear models ---- */
+
+/* {N, rows} of the features' products with the coefficients, and the intercepts; *rows of them. */
+static int linear_scores(struct tnd_onnx_call *call, int64_t *rows)
+{
+    static const int turned[] = {1, 0};
+    struct tnd_net *net = call->net;
+    int n;
+    int n_intercepts;
+    const float *coefficients = tnd_onnx_floats(call, "coefficients", &n);
+    const float *intercepts = tnd_onnx_floats(call, "intercepts", &n_intercepts);
+    const int x = tnd_onnx_ml_rows(call, TND_DTYPE_F32);
+    const int64_t features = x == TND_NET_NONE ? 0 : tnd_onnx_shape_of(call, x)->dims[1];
+    if (features < 1 || n < 1 || n % features != 0 ||
+        (n_intercepts != 0 && n_intercepts != n / features)) {
+        return tnd_onnx_refuse(call, "%d coefficients and %d intercepts for %lld features", n,
+                               n_intercepts, (long long)features);
+    }
+    *rows = n / features;
+    const struct tnd_dims shape = {2, {*rows, features}};
+    const struct tnd_dims list = {1, {*rows}};
+    const int w = tnd_onnx_ml_floats(call, coefficients, &shape);
+    const int y = tnd_net_matmul(net, x, tnd_net_permute(net, w, turned));
+    return n_intercepts == 0
+               ? y
+               : bin(call, TND_BINARY_ADD, y, tnd_onnx_ml_floats(call, intercepts, &list));
+}
+
+static void build_linear_regressor(struct tnd_onnx_call *call)
+{
+    int64_t rows = 0;
+    const int64_t targets = tnd_onnx_int(call, "targets", 1);
+    const char *how = tnd_onnx_word(call, "post_transform", "NONE");
+    const int y = linear_scores(call, &rows);
+    if (y != TND_NET_NONE && rows != targets) {
+        (void)tnd_onnx_refuse(call, "%lld rows of coefficients for %lld targets", (long long)rows,
+                              (long long)targets);
+        return;
+    }
+    call->out[0] = tnd_onnx_ml_transformed(call, y, how);
+}
+
+/* One row for two labels is the score of the second one. */
+static void build_linear_classifier(struct tnd_onnx_call *call)
+{
+    int64_t rows = 0;
+    int n_labels;
+    const char *how = tnd_onnx_word(call, "post_transform", "NONE");
+    const int labels =
+        tnd_onnx_ml_labels(call, "classlabels_ints", "classlabels_strings", &n_labels);
+    (void)tnd_onnx_int(call, "multi_class", 0); /* (the transform says what is computed) */
+    int scores = linear_scores(call, &rows);
+    if (scores == TND_NET_NONE || rows != n_labels) {
+        (void)tnd_onnx_refuse(call, "%lld rows of coefficients for %d labels", (long long)rows,
+                              n_labels);
+        return;
+    }
+    call->out[0] = tnd_onnx_ml_label_of(call, labels, scores);
+    if (call->n_out > 1) {
+        call->out[1] = tnd_onnx_ml_transformed(call, scores, how);
+    }
+}
+
+/* ---- support vectors ---- */
+
+/* {N, vectors}: the kernel between each row and each vector. */
+static int kernel(struct tnd_onnx_call *call, int x, int vectors)
+{
+    static const int turned[] = {1, 0};
+    struct tnd_net *net = call->net;
+    const char *type = tnd_onnx_word(call, "kernel_type", "LINEAR");
+    int n;
+    const float *params = tnd_onnx_floats(call, "kernel_params", &n);
+    const double gamma = n > 0 ? (double)params[0] : 0.0;
+    const double shift = n > 1 ? (double)params[1] : 0.0;
+    const double degree = n > 2 ? (double)params[2] : 0.0;
+    const int other = tnd_net_permute(net, vectors, turned);
+    const int product = tnd_net_matmul(net, x, other);
+    if (strcmp(type, "LINEAR") == 0 || product == TND_NET_NONE) {
+        return product;
+    }
+    if (strcmp(type, "RBF") == 0) { /* exp(-gamma |x - v|^2), of differences: they do not cancel */
+        const struct tnd_dims *a = tnd_onnx_shape_of(call, x);
+        const struct tnd_dims *b = tnd_onnx_shape_of(call, vectors);
+        const struct tnd_dims rows = {3, {a->dims[0], 1, a->dims[1]}};
+        const struct tnd_dims columns = {3, {1, b->dims[0], b->dims[1]}};
+        const struct tnd_dims to = {2, {a->dims[0], b->dims[0]}};
+        const int gap = bin(call, TND_BINARY_SUB, tnd_net_reshape(net, x, &rows),
+                            tnd_net_reshape(net, vectors, &columns));
+        const int square = bin(call, TND_BINARY_MUL, gap, gap);
+        const int sum = tnd_net_reshape(net, tnd_net_reduce(net, TND_REDUCE_SUM, square, 4), &to);
+        return tnd_net_unary(net, TND_UNARY_EXP, tnd_onnx_with(call, TND_BINARY_MUL, sum, -gamma));
+    }
+    const int line = tnd_onnx_with(call, TND_BINARY_ADD,
+                                   tnd_onnx_with(call, TND_BINARY_MUL, product, gamma), shift);
+    if (strcmp(type, "POLY") == 0) {
+        return tnd_onnx_with(call, TND_BINARY_POW, line, degree);
+    }
+    return strcmp(type, "SIGMOID") == 0 ? tnd_net_unary(net, TND_UNARY_TANH, line)
+                                        : tnd_onnx_refuse(call, "kernel_type '%.20s'", type);
+}
+
+static void build_svm_regressor(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    int n;
+    int n_values;
+    int n_rho;
+    const float *coefficients = tnd_onnx_floats(call, "coefficients", &n);
+    const float *vectors = tnd_onnx_floats(call, "support_vectors", &n_values);
+    const float *rho = tnd_onnx_floats(call, "rho", &n_rho);
+    const int64_t supports = tnd_onnx_int(call, "n_supports", 0);
+    const bool is_one_class = tnd_onnx_int(call, "one_class", 0) != 0;
+    const char *how = tnd_onnx_word(call, "post_transform", "NONE");
+    const int x = tnd_onnx_ml_rows(call, TND_DTYPE_F32);
+    const int64_t features = x == TND_NET_NONE ? 0 : tnd_onnx_shape_of(call, x)->dims[1];
+    const int64_t wanted = supports > 0 ? supports : features;
+    if (features < 1 || n != wanted || n_rho != 1 || supports < 0 ||
+        (supports > 0 && (n_values % features != 0 || n_values / features != supports))) {
+        (void)tnd_onnx_refuse(call, "%d coefficients of %lld vectors of %lld features", n,
+                              (long long)supports, (long long)features);
+        return;
+    }
+    const struct tnd_dims column = {2, {wanted, 1}};
+    const struct tnd_dims shape = {2, {supports, features}};
+    const int weights =
+        supports > 0 ? kernel(call, x, tnd_onnx_ml_floats(call, vectors, &shape)) : x;
+    if (supports == 0) {
+        (void)tnd_onnx_word(call, "kernel_type", "LINEAR");
+        (void)tnd_onnx_floats(call, "kernel_params", &n_values);
+    }
+    int y = tnd_net_matmul(net, weights, tnd_onnx_ml_floats(call, coefficients, &column));
+    y = tnd_onnx_with(call, TND_BINARY_ADD, y, (double)rho[0]);
+    if (is_one_class) {
+        const int above = bin(call, TND_BINARY_LESS, tnd_onnx_scalar(call, y, 0.0), y);
+        y = tnd_net_select(net, above, tnd_onnx_scalar(call, y, 1.0),
+                           tnd_onnx_scalar(call, y, -1.0));
+    }
+    call->out[0] = tnd_onnx_ml_transformed(call, y, how);
+}
+
+/* ---- scalers ---- */
+
+/* A list of one number, or one a feature, as it broadcasts along the last dimension. */
+static int by_feature(struct tnd_onnx_call *call, const char *name, int x)
+{
+    int n;
+    const float *list = tnd_onnx_floats(call, name, &n);
+    const struct tnd_dims *shape = tnd_onnx_shape_of(call, x);
+    const int64_t features = shape->n > 0 ? shape->dims[shape->n - 1] : 1;
+    const struct tnd_dims to = {1, {n}};
+    if (n < 1 || (n != 1 && n != features)) {
+        return tnd_onnx_refuse(call, "%s has %d values for %lld features", name, n,
+                               (long long)features);
+    }
+    return tnd_onnx_ml_floats(call, list, &to);
+}
+
+static void build_scaler(struct tnd_onnx_call *call)
+{
+    const int x = tnd_net_cast(call->net, tnd_onnx_in(call, 0), TND_DTYPE_F32);
+    const int moved = bin(call, TND_BINARY_SUB, x, by_feature(call, "offset", x));
+    call->out[0] = bin(call, TND_BINARY_MUL, moved, by_feature(call, "scale", x));
+}
+
+/* Rows of a divisor of 0 stay as they are. */
+static void build_normalizer(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    const int x = tnd_net_cast(net, tnd_onnx_in(call, 0), TND_DTYPE_F32);
+    const int rank = tnd_onnx_shape_of(call, x)->n;
+    const char *norm = tnd_onnx_word(call, "norm", "MAX");
+    if (rank < 1) {
+        (void)tnd_onnx_refuse(call, "no dimensions");
+        return;
+    }
+    const unsigned last = 1U << (rank - 1);
+    int by = TND_NET_NONE;
+    if (strcmp(norm, "MAX") == 0) {
+        by = tnd_net_reduce(net, TND_REDUCE_MAX, x, last);
+    } else if (strcmp(norm, "L1") == 0) {
+        by = tnd_net_reduce(net, TND_REDUCE_SUM, tnd_net_unary(net, TND_UNARY_ABS, x), last);
+    } else if (strcmp(norm, "L2") == 0) {
+        const int sum = tnd_net_reduce(net, TND_REDUCE_SUM, bin(call, TND_BINARY_MUL, x, x), last);
+        by = tnd_net_unary(net, TND_UNARY_SQRT, sum);
+    } else {
+        (void)tnd_onnx_refuse(call, "norm '%.20s'", norm);
+        return;
+    }
+    const int is_zero = bin(call, TND_BINARY_EQUAL, by, tnd_onnx_scalar(call, by, 0.0));
+    call->out[0] = bin(call, TND_BINARY_DIV, x,
+                       tnd_net_select(net, is_zero, tnd_onnx_scalar(call, by, 1.0), by));
+}
+
+static void build_binarizer(struct tnd_onnx_call *call)
+{
+    const int x = tnd_onnx_in(call, 0);
+    const double threshold = (double)tnd_onnx_float(call, "threshold", 0.0F);
+    const enum tnd_dtype wide = tnd_dtype_kind(tnd_onnx_type_of(call, x)) == TND_KIND_FLOAT
+                                    ? tnd_onnx_type_of(call, x)
+                                    : TND_DTYPE_F64;
+    const int number = tnd_net_cast(call->net, x, wide);
+    const int above = bin(call, TND_BINARY_LESS, tnd_onnx_scalar(call, number, threshold), number);
+    call->out[0] = tnd_net_cast(call->net, above, tnd_onnx_type_of(call, x));
+}
+
+/* Integers, one or one a feature, as a constant of a value's type. */
+static int integers_by_feature(struct tnd_onnx_call *call, const char *name, int x)
+{
+    int n;
+    const int64_t *list = tnd_onnx_ints(call, name, &n);
+    const struct tnd_dims *shape = tnd_onnx_shape_of(call, x);
+    const int64_t features = shape->n > 0 ? shape->dims[shape->n - 1] : 1;
+    if (n < 1 || (n != 1 && n != features)) {
+        return tnd_onnx_refuse(call, "%s has %d values for %lld features", name, n,
+                               (long long)features);
+    }
+    return tnd_net_cast(call->net, tnd_net_integers(call->net, list, n), tnd_onnx_type_of(call, x));
+}
+
+static void build_imputer(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    const int x = tnd_onnx_in(call, 0);
+    const bool is_float = tnd_dtype_kind(tnd_onnx_type_of(call, x)) == TND_KIND_FLOAT;
+    const float missing = tnd_onnx_float(call, "replaced_value_float", 0.0F);
+    const int64_t missing_integer = tnd_onnx_int(call, "replaced_value_int64", 0);
+    int is_missing;
+    int other;
+    if (is_float) {
+        is_missing = isnan(missing) ? tnd_net_unary(net, TND_UNARY_IS_NAN, x)
+                                    : bin(call, TND_BINARY_EQUAL, x,
+                                          tnd_onnx_scalar(call, x, (double)missing));
+        other = tnd_net_cast(net, by_feature(call, "imputed_value_floats", x),
+                             tnd_onnx_type_of(call, x));
+    } else {
+        const int number = tnd_net_integers(net, &missing_integer, 1);
+        is_missing =
+            bin(call, TND_BINARY_EQUAL, x, tnd_net_cast(net, number, tnd_onnx_type_of(call, x)));
+        other = integers_by_feature(call, "imputed_value_int64s", x);
+    }
+    call->out[0] = tnd_net_select(net, is_missing, other, x);
+}
+
+/* ---- encoders ---- */
+
+/* A constant of the list that one of three attributes has: floats, integers, a tensor. `n`: its
+ * count, 0 where there is none. */
+static int list_of(struct tnd_onnx_call *call, const char *const names[4], int *n)
+{
+    *n = 0;
+    if (tnd_onnx_has(call, names[0])) {
+        const float *list = tnd_onnx_floats(call, names[0], n);
+        const struct tnd_dims shape = {1, {*n}};
+        return tnd_onnx_ml_floats(call, list, &shape);
+    }
+    if (tnd_onnx_has(call, names[1])) {
+        const int64_t *list = tnd_onnx_ints(call, names[1], n);
+        return tnd_net_integers(call->net, list, *n);
+    }
+    if (tnd_onnx_has(call, names[2])) {
+        const struct tnd_onnx_tensor *tensor = tnd_onnx_tensor_of(call, names[2]);
+        struct tnd_array *array = NULL;
+        if (tensor == NULL || tnd_onnx_array(tensor, &array, NULL) != TANDEM_OK) {
+            return tnd_onnx_refuse(call, "%s is no tensor of numbers", names[2]);
+        }
+        *n = array->n <= 1 << 24 ? (int)array->n : 0;
+        const struct tnd_dims shape = {1, {array->n}};
+        return tnd_net_reshape(call->net, tnd_net_constant(call->net, array), &shape);
+    }
+    return tnd_onnx_refuse(call, tnd_onnx_has(call, names[3]) ? "%s are texts" : "no %s", names[3]);
+}
+
+/* Which values are equal to which key: {values, keys}. NaN is equal to NaN. */
+static int key_matches(struct tnd_onnx_call *call, int x, int keys, int64_t n)
+{
+    struct tnd_net *net = call->net;
+    const int64_t values = tnd_dims_values(tnd_onnx_shape_of(call, x));
+    const struct tnd_dims column = {2, {values, 1}};
+    const struct tnd_dims row = {2, {1, n}};
+    if (n < 1 || values < 0 || values > MAX_COMPARED / n) {
+        return tnd_onnx_refuse(call, "%lld keys, expected 1 or more and fewer than %d comparisons",
+                               (long long)n, MAX_COMPARED);
+    }
+    x = tnd_net_reshape(net, x, &column);
+    keys = tnd_net_reshape(net, keys, &row);
+    const int equal = bin(call, TND_BINARY_EQUAL, x, keys);
+    if (tnd_dtype_kind(tnd_onnx_type_of(call, x)) != TND_KIND_FLOAT) {
+        return equal;
+    }
+    return bin(call, TND_BINARY_OR, equal,
+               bin(call, TND_BINARY_AND, tnd_net_unary(net, TND_UNARY_IS_NAN, x),
+                   tnd_net_unary(net, TND_UNARY_IS_NAN, keys)));
+}
+
+/* What a label encoder gives for values without a key. */
+static int default_of(struct tnd_onnx_call *call, int values)
+{
+    const bool is_float = tnd_dtype_kind(tnd_onnx_type_of(call, values)) == TND_KIND_FLOAT;
+    const float number = tnd_onnx_float(call, "default_float", -0.0F);
+    const int64_t integer = tnd_onnx_int(call, "default_int64", -1);
+    const struct tnd_onnx_tensor *tensor =
+        tnd_onnx_has(call, "default_tensor") ? tnd_onnx_tensor_of(call, "default_tensor") : NULL;
+    static const struct tnd_dims scalar;
+    struct tnd_array *array = NULL;
+    (void)tnd_onnx_word(call, "default_string", "");
+    if (tensor == NULL) {
+        return is_float
+                   ? tnd_onnx_scalar(call, values, (double)number)
+                   : tnd_net_cast(call->net,
+                                  tnd_net_reshape(
+                                      call->net, tnd_net_integers(call->net, &integer, 1), &scalar),
+                                  tnd_onnx_type_of(call, values));
+    }
+    if (tensor->n_values != 1 || tnd_onnx_array(tensor, &array, NULL) != TANDEM_OK) {
+        return tnd_onnx_refuse(call, "default_tensor is not one number");
+    }
+    return tnd_net_cast(call->net,
+                        tnd_net_reshape(call->net, tnd_net_constant(call->net, array), &scalar),
+                        tnd_onnx_type_of(call, values));
+}
+
+/* Of a key that is there twice the last one counts. */
+static void build_label_encoder(struct tnd_onnx_call *call)
+{
+    static const char *const of_keys[] = {"keys_floats", "keys_int64s", "keys_tensor",
+                                          "keys_strings"};
+    static const char *const of_values[] = {"values_floats", "values_int64s", "values_tensor",
+                                            "values_strings"};
+    struct tnd_net *net = call->net;
+    const int x = tnd_onnx_in(call, 0);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    int n;
+    int n_values;
+    const int keys = list_of(call, of_keys, &n);
+    const int values = list_of(call, of_values, &n_values);
+    if (net->status != TANDEM_OK || n != n_values) {
+        (void)tnd_onnx_refuse(call, "%d keys and %d values", n, n_values);
+        return;
+    }
+    const int matches = key_matches(call, x, tnd_net_cast(net, keys, tnd_onnx_type_of(call, x)), n);
+    const int at = tnd_net_arg_reduce(net, true, tnd_net_cast(net, matches, TND_DTYPE_U8), 1, true);
+    const int found = tnd_net_cast(
+        net, tnd_net_reduce(net, TND_REDUCE_MAX, tnd_net_cast(net, matches, TND_DTYPE_U8), 2),
+        TND_DTYPE_BOOL);
+    const int y =
+        tnd_net_select(net, found, tnd_net_gather(net, values, at, 0), default_of(call, values));
+    call->out[0] = tnd_net_reshape(net, y, &shape);
+}
+
+/* A category that is not there gives zeros, also where the model says that it is an error. */
+static void build_one_hot_encoder(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    int n;
+    const int64_t *list = tnd_onnx_ints(call, "cats_int64s", &n);
+    const int x = tnd_net_cast(net, tnd_onnx_in(call, 0), TND_DTYPE_I64);
+    struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    (void)tnd_onnx_int(call, "zeros", 1);
+    if (n < 1 || shape.n == TND_NET_MAX_DIMS) {
+        (void)tnd_onnx_refuse(call, tnd_onnx_has(call, "cats_strings")
+                                        ? "cats_strings: categories are texts"
+                                        : "no categories");
+        return;
+    }
+    shape.dims[shape.n++] = n;
+    const int matches = key_matches(call, x, tnd_net_integers(net, list, n), n);
+    call->out[0] = tnd_net_reshape(net, tnd_net_cast(net, matches, TND_DTYPE_F32), &shape);
+}
+
+/* Columns by their numbers; a list of values is one row. */
+static void build_extractor(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    int x = tnd_onnx_in(call, 0);
+    const int at = tnd_onnx_in(call, 1);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const struct tnd_dims row = {2, {1, shape.dims[0]}};
+    const struct tnd_dims list = {1, {tnd_dims_values(tnd_onnx_shape_of(call, at))}};
+    if (shape.n < 1) {
+        (void)tnd_onnx_refuse(call, "no dimensions");
+        return;
+    }
+    x = shape.n == 1 ? tnd_net_reshape(net, x, &row) : x;
+    call->out[0] =
+        tnd_net_gather(net, x, tnd_net_reshape(net, at, &list), shape.n == 1 ? 1 : shape.n - 1);
+}
+
+#define MAX_JOINED 1024
+
+static void build_vectorizer(struct tnd_onnx_call *call)
+{
+    int parts[MAX_JOINED];
+    int n;
+    (void)tnd_onnx_ints(call, "inputdimensions", &n); /* (the operands have them) */
+    for (int i = 0; i < call->n_in && i < MAX_JOINED; i++) {
+        const struct tnd_dims *shape = tnd_onnx_shape_of(call, tnd_onnx_in(call, i));
+        const struct tnd_dims row = {2, {1, shape->dims[0]}};
+        parts[i] =
+            tnd_net_cast(call->net,
+                         shape->n == 1 ? tnd_net_reshape(call->net, tnd_onnx_in(call, i), &row)
+                                       : tnd_onnx_in(call, i),
+                         TND_DTYPE_F32);
+    }
+    if (call->n_in > MAX_JOINED) {
+        (void)tnd_onnx_refuse(call, "more than %d operands", MAX_JOINED);
+        return;
+    }
+    if (call->net->status == TANDEM_OK) {
+        call->out[0] = tnd_net_concat(call->net, parts, call->n_in, 1);
+    }
+}
+
+/* Maps have no type: the values stay a matrix, a column a label. */
+static void build_zip_map(struct tnd_onnx_call *call)
+{
+    int n;
+    (void)tnd_onnx_ints(call, "classlabels_int64s", &n);
+    (void)tnd_onnx_strings(call, "classlabels_strings", &n);
+    call->out[0] = tnd_onnx_in(call, 0);
+}
+
+const struct tnd_onnx_op tnd_onnx_ml[] = {
+    {"ArrayFeatureExtractor", build_extractor, 0, "2"},
+    {"Binarizer", build_binarizer, 0, "1"},
+    {"FeatureVectorizer", build_vectorizer, 0, "1-*"},
+    {"Imputer", build_imputer, 0, "1"},
+    {"LabelEncoder", build_label_encoder, 0, "1"},
+    {"LinearClassifier", build_linear_classifier, 0, "1>1-2"},
+    {"LinearRegressor", build_linear_regressor, 0, "1"},
+    {"Normalizer", build_normalizer, 0, "1"},
+    {"OneHotEncoder", build_one_hot_encoder, 0, "1"},
+    {"SVMRegressor", build_svm_regressor, 0, "1"},
+    {"Scaler", build_scaler, 0, "1"},
+    {"ZipMap", build_zip_map, 0, "1"},
+    {NULL, NULL, 0, NULL},
+};
