@@ -30,11 +30,10 @@ enum { PROPERTY_KEY = 1, PROPERTY_VALUE = 2 };
 
 /* ---- models ---- */
 
-static enum tandem_status read_opset(struct tnd_onnx_memory *memory, struct tnd_cursor message,
-                                     struct tnd_onnx_model *model, struct tnd_onnx_opset *opset,
-                                     struct tandem_error *error)
+enum tandem_status tnd_onnx_read_opset(struct tnd_onnx_memory *memory, struct tnd_cursor message,
+                                       struct tnd_onnx_opset *opset, struct tandem_error *error)
 {
-    opset->domain = "";
+    *opset = (struct tnd_onnx_opset){.domain = ""};
     while (message.at < message.n) {
         struct tnd_wire_field field;
         TND_TRY(tnd_wire_next(&message, &field, error));
@@ -44,9 +43,6 @@ static enum tandem_status read_opset(struct tnd_onnx_memory *memory, struct tnd_
         } else if (field.number == OPSET_VERSION) {
             TND_TRY(tnd_onnx_number(memory, &message, &field, "an opset", &opset->version, error));
         }
-    }
-    if (opset->domain[0] == '\0') {
-        model->opset = opset->version;
     }
     return TANDEM_OK;
 }
@@ -73,6 +69,7 @@ static enum tandem_status read_property(struct tnd_onnx_memory *memory, struct t
 struct model_lists {
     struct tnd_onnx_opset *opsets;
     struct tnd_onnx_property *properties;
+    struct tnd_onnx_function *functions;
 };
 
 static enum tandem_status read_model_field(struct tnd_onnx_memory *memory,
@@ -90,9 +87,13 @@ static enum tandem_status read_model_field(struct tnd_onnx_memory *memory,
         return tnd_onnx_text(memory, at, field, what, &model->producer, error);
     case MODEL_PRODUCER_VERSION:
         return tnd_onnx_text(memory, at, field, what, &model->producer_version, error);
-    case MODEL_OPSET:
+    case MODEL_OPSET: {
+        struct tnd_onnx_opset *opset = &lists->opsets[model->n_opsets++];
         TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
-        return read_opset(memory, inside, model, &lists->opsets[model->n_opsets++], error);
+        TND_TRY(tnd_onnx_read_opset(memory, inside, opset, error));
+        model->opset = opset->domain[0] == '\0' ? opset->version : model->opset;
+        return TANDEM_OK;
+    }
     case MODEL_DOMAIN:
         return tnd_onnx_remark(memory, at, field, what, &model->domain, error);
     case MODEL_VERSION:
@@ -102,6 +103,10 @@ static enum tandem_status read_model_field(struct tnd_onnx_memory *memory,
     case MODEL_PROPERTY:
         TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
         return read_property(memory, inside, &lists->properties[model->n_properties++], error);
+    case MODEL_FUNCTION:
+        TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
+        return tnd_onnx_read_function(memory, inside, &lists->functions[model->n_functions++],
+                                      error);
     case MODEL_GRAPH: {
         struct tnd_onnx_graph *graph = NULL;
         TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
@@ -149,7 +154,8 @@ static enum tandem_status read_model(struct tnd_onnx_memory *memory, struct tnd_
     TND_TRY(tnd_onnx_new(memory, counts.of[MODEL_PROPERTY], sizeof(lists.properties[0]),
                          &lists.properties, error));
     model->producer = model->producer_version = model->domain = model->description = "";
-    model->n_functions = counts.of[MODEL_FUNCTION];
+    TND_TRY(tnd_onnx_new(memory, counts.of[MODEL_FUNCTION], sizeof(lists.functions[0]),
+                         &lists.functions, error));
     for (struct tnd_cursor at = memory->file; at.at < at.n;) {
         struct tnd_wire_field field;
         TND_TRY(tnd_wire_next(&at, &field, error));
@@ -157,6 +163,7 @@ static enum tandem_status read_model(struct tnd_onnx_memory *memory, struct tnd_
     }
     model->opsets = lists.opsets;
     model->properties = lists.properties;
+    model->functions = lists.functions;
     return TANDEM_OK;
 }
 

@@ -103,7 +103,8 @@ struct tnd_onnx_attribute {
 struct tnd_onnx_node {
     const char *name; /* may be "" */
     const char *op;
-    const char *domain; /* "" for the operators of ONNX itself, also if spelt "ai.onnx" */
+    const char *domain;   /* "" for the operators of ONNX itself, also if spelt "ai.onnx" */
+    const char *overload; /* which function of this name; "" mostly */
     int n_inputs;
     int n_outputs;
     int n_attributes;
@@ -163,6 +164,19 @@ struct tnd_onnx_property {
     const char *value;
 };
 
+/** An operator that the model defines itself. */
+struct tnd_onnx_function {
+    const char *name;
+    const char *domain;
+    const char *overload;
+    int64_t opset;               /* version of ONNX's own operators; 0: none stated */
+    struct tnd_onnx_graph graph; /* no types are stated, initializers there are none */
+    int n_names;                 /* of attributes that a node must or may give */
+    const char *const *names;
+    int n_defaults; /* attributes that need not be given */
+    const struct tnd_onnx_attribute *defaults;
+};
+
 /** A model and all that it owns. */
 struct tnd_onnx_model {
     int64_t ir_version;
@@ -175,8 +189,9 @@ struct tnd_onnx_model {
     const struct tnd_onnx_property *properties;
     int n_opsets;
     const struct tnd_onnx_opset *opsets;
-    int n_functions; /* operators that the model defines itself: not read */
-    int64_t opset;   /* version of ONNX's own operators; 0: none stated */
+    int n_functions;
+    const struct tnd_onnx_function *functions;
+    int64_t opset; /* version of ONNX's own operators; 0: none stated */
     const struct tnd_onnx_graph *graph;
     struct tnd_onnx_memory *memory; /* private */
 };

@@ -11,9 +11,12 @@
 #include "base/vector.h"
 #include "formats/onnx_op.h"
 
-#define OLDEST_OPSET 6
-#define NEWEST_OPSET 28
-#define MAX_OPERANDS 1024
+#define OLDEST_OPSET  6
+#define NEWEST_OPSET  28
+#define MAX_OPERANDS  1024
+#define MAX_FUNCTIONS 4096
+#define MAX_CALLS     64   /* functions within functions */
+#define LEFT_OUT      (-2) /* of a name: an operand of a function that its node does not give */
 #define MAX_INNER                                                                                  \
     (1 << 17) /* nodes of all graphs inside nodes, once for each time they are built */
 
@@ -30,8 +33,17 @@ struct scope {
     struct scope *outer;
 };
 
+/* A node that stands for a function, while the function's nodes are built. */
+struct frame {
+    const struct tnd_onnx_function *function;
+    const struct tnd_onnx_node *node; /* with the attributes' own values */
+    int depth;
+};
+
 struct tnd_onnx_builder {
     struct tnd_net *net;
+    const struct tnd_onnx_model *model;
+    const struct frame *frame; /* NULL: outside of functions */
     const struct tnd_onnx_build_options *options;
     int64_t opset;
     struct scope *scope;
@@ -374,8 +386,10 @@ static bool find_operands(struct tnd_onnx_call *call, int *in)
 {
     for (int i = 0; i < call->node->n_inputs; i++) {
         const char *name = call->node->inputs[i];
-        in[i] = name[0] == '\0' ? TND_NET_NONE : look_up(call->builder->scope, name);
-        if (name[0] != '\0' && in[i] == TND_NET_NONE) {
+        in[i] = name[0] == '\0' ? LEFT_OUT : look_up(call->builder->scope, name);
+        if (in[i] == LEFT_OUT) {
+            in[i] = TND_NET_NONE;
+        } else if (in[i] == TND_NET_NONE) {
             (void)tnd_net_fail(call->net, TANDEM_E_FORMAT,
                                "it reads '%.60s', which nothing in front of it makes", name);
             return false;
@@ -384,14 +398,159 @@ static bool find_operands(struct tnd_onnx_call *call, int *in)
     return true;
 }
 
+static bool build_nodes(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph);
+static int find_output(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph, int i);
+
+/* The model's own operator of a node; NULL: it has none. */
+static const struct tnd_onnx_function *find_function(const struct tnd_onnx_model *model,
+                                                     const struct tnd_onnx_node *node)
+{
+    const char *overload = node->overload != NULL ? node->overload : "";
+    for (int i = 0; i < model->n_functions; i++) {
+        const struct tnd_onnx_function *it = &model->functions[i];
+        if (strcmp(it->name, node->op) == 0 && strcmp(it->domain, node->domain) == 0 &&
+            strcmp(it->overload, overload) == 0) {
+            return it;
+        }
+    }
+    return NULL;
+}
+
+static const struct tnd_onnx_attribute *find_attribute(const struct tnd_onnx_attribute *list, int n,
+                                                       const char *name)
+{
+    for (int i = 0; i < n; i++) {
+        if (strcmp(list[i].name, name) == 0) {
+            return &list[i];
+        }
+    }
+    return NULL;
+}
+
+/* A node of a function with values in place of names of the function's attributes; those without a
+ * value go. False without memory. */
+static bool resolve(struct tnd_onnx_builder *builder, const struct tnd_onnx_node *node,
+                    struct tnd_onnx_node *out)
+{
+    const struct frame *frame = builder->frame;
+    bool has_reference = false;
+    for (int i = 0; i < node->n_attributes; i++) {
+        has_reference = has_reference || node->attributes[i].reference[0] != '\0';
+    }
+    *out = *node;
+    if (frame == NULL || !has_reference) {
+        return true;
+    }
+    struct tnd_onnx_attribute *list =
+        tnd_arena_alloc(&builder->net->arena, (size_t)node->n_attributes * sizeof(list[0]),
+                        _Alignof(struct tnd_onnx_attribute));
+    if (list == NULL) {
+        (void)tnd_net_fail(builder->net, TANDEM_E_MEMORY, "no memory for attributes");
+        return false;
+    }
+    out->attributes = list;
+    out->n_attributes = 0;
+    for (int i = 0; i < node->n_attributes; i++) {
+        const struct tnd_onnx_attribute *it = &node->attributes[i];
+        const struct tnd_onnx_attribute *given = it;
+        if (it->reference[0] != '\0') {
+            given =
+                find_attribute(frame->node->attributes, frame->node->n_attributes, it->reference);
+            given = given != NULL ? given
+                                  : find_attribute(frame->function->defaults,
+                                                   frame->function->n_defaults, it->reference);
+        }
+        if (given != NULL) {
+            list[out->n_attributes] = *given;
+            list[out->n_attributes++].name = it->name;
+        }
+    }
+    return true;
+}
+
+static bool check_function(struct tnd_onnx_call *call, const struct tnd_onnx_function *function)
+{
+    struct tnd_onnx_builder *builder = call->builder;
+    const int64_t opset = function->opset;
+    builder->n_inner += function->graph.n_nodes + 1;
+    for (int i = 0; i < call->node->n_attributes; i++) {
+        const char *name = call->node->attributes[i].name;
+        bool is_known = find_attribute(function->defaults, function->n_defaults, name) != NULL;
+        for (int k = 0; k < function->n_names; k++) {
+            is_known = is_known || strcmp(function->names[k], name) == 0;
+        }
+        if (!is_known) {
+            (void)tnd_onnx_refuse(call, "attribute %.60s is not known", name);
+        }
+    }
+    if (call->n_in > function->graph.n_inputs || call->n_out > function->graph.n_outputs) {
+        (void)tnd_onnx_refuse(call, "%d inputs and %d outputs, its function has %d and %d",
+                              call->n_in, call->n_out, function->graph.n_inputs,
+                              function->graph.n_outputs);
+    } else if ((builder->frame != NULL && builder->frame->depth >= MAX_CALLS) ||
+               builder->n_inner > MAX_INNER) {
+        (void)tnd_onnx_refuse(call, "more than %d functions inside each other, or %d nodes",
+                              MAX_CALLS, MAX_INNER);
+    } else if (opset != 0 && (opset < OLDEST_OPSET || opset > NEWEST_OPSET)) {
+        (void)tnd_onnx_refuse(call, "its function is of opset %lld, expected %d to %d",
+                              (long long)opset, OLDEST_OPSET, NEWEST_OPSET);
+    }
+    return call->net->status == TANDEM_OK;
+}
+
+/* Builds the nodes of a function in place of a node. They see nothing but its operands. */
+static void build_function(struct tnd_onnx_call *call, const struct tnd_onnx_function *function)
+{
+    struct tnd_onnx_builder *builder = call->builder;
+    const struct tnd_onnx_graph *graph = &function->graph;
+    const struct tnd_onnx_builder before = *builder;
+    struct scope inner = {.outer = NULL};
+    const struct frame frame = {function, call->node,
+                                builder->frame == NULL ? 1 : builder->frame->depth + 1};
+    if (!check_function(call, function)) {
+        return;
+    }
+    builder->scope = &inner;
+    builder->frame = &frame;
+    builder->opset = function->opset != 0 ? function->opset : builder->opset;
+    bool is_good = true;
+    for (int i = 0; is_good && i < graph->n_inputs; i++) {
+        const int value = tnd_onnx_in(call, i);
+        is_good =
+            give_name(builder, graph->inputs[i].name, value == TND_NET_NONE ? LEFT_OUT : value);
+    }
+    is_good = is_good && build_nodes(builder, graph);
+    for (int i = 0; is_good && i < call->n_out; i++) {
+        call->out[i] =
+            call->node->outputs[i][0] == '\0' ? TND_NET_NONE : find_output(builder, graph, i);
+        is_good = call->net->status == TANDEM_OK;
+    }
+    builder->scope = before.scope;
+    builder->frame = before.frame;
+    builder->opset = before.opset;
+    tnd_free(inner.slots);
+}
+
+/* Gives the results of a node their names. */
+static void name_results(struct tnd_onnx_call *call)
+{
+    for (int i = 0; call->net->status == TANDEM_OK && i < call->n_out; i++) {
+        if (call->node->outputs[i][0] != '\0') {
+            (void)give_name(call->builder, call->node->outputs[i], call->out[i]);
+        }
+    }
+}
+
 /* Builds what the call describes; `in` has room for its operands. */
 static void build_call(struct tnd_onnx_call *call, int *in)
 {
     const struct tnd_onnx_node *node = call->node;
-    const struct tnd_onnx_op *op = find_op(node->domain, node->op);
-    if (op == NULL || node->n_inputs > MAX_OPERANDS || node->n_outputs > MAX_OPERANDS) {
-        (void)tnd_onnx_refuse(call,
-                              op == NULL ? "the operator is not known" : "more than 1024 operands");
+    const struct tnd_onnx_function *function = find_function(call->builder->model, node);
+    const struct tnd_onnx_op *op = function != NULL ? NULL : find_op(node->domain, node->op);
+    if ((op == NULL && function == NULL) || node->n_inputs > MAX_OPERANDS ||
+        node->n_outputs > MAX_OPERANDS) {
+        (void)tnd_onnx_refuse(call, op == NULL && function == NULL ? "the operator is not known"
+                                                                   : "more than 1024 operands");
         return;
     }
     for (int i = 0; i < node->n_outputs; i++) {
@@ -402,6 +561,11 @@ static void build_call(struct tnd_onnx_call *call, int *in)
         return;
     }
     call->n_in = node->n_inputs;
+    if (function != NULL) {
+        build_function(call, function);
+        name_results(call);
+        return;
+    }
     if (!tnd_onnx_check_arity(call, op)) {
         return;
     }
@@ -410,11 +574,7 @@ static void build_call(struct tnd_onnx_call *call, int *in)
     if (call->net->status == TANDEM_OK) {
         check_node(call);
     }
-    for (int i = 0; call->net->status == TANDEM_OK && i < call->n_out; i++) {
-        if (node->outputs[i][0] != '\0') {
-            (void)give_name(call->builder, node->outputs[i], call->out[i]);
-        }
-    }
+    name_results(call);
 }
 
 static bool build_node(struct tnd_onnx_builder *builder, const struct tnd_onnx_node *node)
@@ -423,9 +583,13 @@ static bool build_node(struct tnd_onnx_builder *builder, const struct tnd_onnx_n
     int out[MAX_OPERANDS];
     struct tnd_net *net = builder->net;
     const int first = net->n_values;
+    struct tnd_onnx_node resolved;
+    if (!resolve(builder, node, &resolved)) {
+        return false;
+    }
     struct tnd_onnx_call call = {.builder = builder,
                                  .net = net,
-                                 .node = node,
+                                 .node = &resolved,
                                  .opset = builder->opset,
                                  .in = in,
                                  .out = out};
@@ -455,10 +619,9 @@ static bool build_nodes(struct tnd_onnx_builder *builder, const struct tnd_onnx_
 static int find_output(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph, int i)
 {
     const int value = look_up(builder->scope, graph->outputs[i].name);
-    return value != TND_NET_NONE
-               ? value
-               : tnd_net_fail(builder->net, TANDEM_E_FORMAT, "nothing makes the output '%.60s'",
-                              graph->outputs[i].name);
+    return value >= 0 ? value
+                      : tnd_net_fail(builder->net, TANDEM_E_FORMAT,
+                                     "nothing makes the output '%.60s'", graph->outputs[i].name);
 }
 
 static bool check_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *graph, int n_in,
@@ -513,6 +676,11 @@ static bool has_opset(const struct tnd_onnx_model *model)
 static bool build_graph(struct tnd_onnx_builder *builder, const struct tnd_onnx_model *model)
 {
     const struct tnd_onnx_graph *graph = model->graph;
+    if (model->n_functions > MAX_FUNCTIONS) { /* (each node is looked up among them) */
+        (void)tnd_net_fail(builder->net, TANDEM_E_LIMIT, "%d functions, expected at most %d",
+                           model->n_functions, MAX_FUNCTIONS);
+        return false;
+    }
     if (!has_opset(model)) {
         (void)tnd_net_fail(builder->net, TANDEM_E_UNSUPPORTED_BUILD,
                            "the model is of opset %lld, expected %d to %d", (long long)model->opset,
@@ -538,8 +706,11 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
                                   struct tnd_net **out_net, struct tandem_error *error)
 {
     struct scope scope = {0};
-    struct tnd_onnx_builder builder = {
-        .net = tnd_net_new(), .options = options, .opset = model->opset, .scope = &scope};
+    struct tnd_onnx_builder builder = {.net = tnd_net_new(),
+                                       .model = model,
+                                       .options = options,
+                                       .opset = model->opset,
+                                       .scope = &scope};
     builder.opset = model->opset == 0 ? NEWEST_OPSET : model->opset;
     *out_net = NULL;
     if (builder.net == NULL) {

@@ -24,7 +24,19 @@ enum {
     NODE_NAME = 3,
     NODE_OP = 4,
     NODE_ATTRIBUTE = 5,
-    NODE_DOMAIN = 7
+    NODE_DOMAIN = 7,
+    NODE_OVERLOAD = 8
+};
+enum {
+    FUNCTION_NAME = 1,
+    FUNCTION_INPUT = 4,
+    FUNCTION_OUTPUT = 5,
+    FUNCTION_ATTRIBUTE = 6,
+    FUNCTION_NODE = 7,
+    FUNCTION_OPSET = 9,
+    FUNCTION_DOMAIN = 10,
+    FUNCTION_DEFAULT = 11,
+    FUNCTION_OVERLOAD = 13
 };
 enum {
     ATTRIBUTE_NAME = 1,
@@ -364,6 +376,8 @@ static enum tandem_status read_node_field(struct tnd_onnx_memory *memory,
         TND_TRY(tnd_onnx_text(memory, at, field, what, &node->domain, error));
         node->domain = tnd_onnx_domain(node->domain);
         return TANDEM_OK;
+    case NODE_OVERLOAD:
+        return tnd_onnx_text(memory, at, field, what, &node->overload, error);
     case NODE_ATTRIBUTE:
         TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
         return read_attribute(memory, inside, depth, &lists->attributes[node->n_attributes++],
@@ -384,7 +398,7 @@ static enum tandem_status read_node(struct tnd_onnx_memory *memory, struct tnd_c
     TND_TRY(tnd_onnx_new(memory, counts.of[NODE_OUTPUT], sizeof(char *), &lists.outputs, error));
     TND_TRY(tnd_onnx_new(memory, counts.of[NODE_ATTRIBUTE], sizeof(lists.attributes[0]),
                          &lists.attributes, error));
-    *node = (struct tnd_onnx_node){.name = "", .op = "", .domain = ""};
+    *node = (struct tnd_onnx_node){.name = "", .op = "", .domain = "", .overload = ""};
     for (struct tnd_cursor at = message; at.at < at.n;) {
         struct tnd_wire_field field;
         TND_TRY(tnd_wire_next(&at, &field, error));
@@ -470,5 +484,90 @@ enum tandem_status tnd_onnx_read_graph(struct tnd_onnx_memory *memory, struct tn
     graph->inputs = lists.inputs;
     graph->outputs = lists.outputs;
     graph->values = lists.values;
+    return TANDEM_OK;
+}
+
+/* ---- functions ---- */
+
+struct function_lists {
+    struct tnd_onnx_value *inputs;
+    struct tnd_onnx_value *outputs;
+    struct tnd_onnx_node *nodes;
+    const char **names;
+    struct tnd_onnx_attribute *defaults;
+};
+
+static enum tandem_status
+read_function_field(struct tnd_onnx_memory *memory, const struct tnd_cursor *at,
+                    const struct tnd_wire_field *field, const struct function_lists *lists,
+                    struct tnd_onnx_function *function, struct tandem_error *error)
+{
+    static const char what[] = "a function";
+    struct tnd_onnx_graph *graph = &function->graph;
+    struct tnd_cursor inside;
+    struct tnd_onnx_opset opset;
+    switch (field->number) {
+    case FUNCTION_NAME:
+        return tnd_onnx_text(memory, at, field, what, &function->name, error);
+    case FUNCTION_DOMAIN:
+        TND_TRY(tnd_onnx_text(memory, at, field, what, &function->domain, error));
+        function->domain = tnd_onnx_domain(function->domain);
+        return TANDEM_OK;
+    case FUNCTION_OVERLOAD:
+        return tnd_onnx_text(memory, at, field, what, &function->overload, error);
+    case FUNCTION_INPUT:
+        return tnd_onnx_text(memory, at, field, what, &lists->inputs[graph->n_inputs++].name,
+                             error);
+    case FUNCTION_OUTPUT:
+        return tnd_onnx_text(memory, at, field, what, &lists->outputs[graph->n_outputs++].name,
+                             error);
+    case FUNCTION_ATTRIBUTE:
+        return tnd_onnx_text(memory, at, field, what, &lists->names[function->n_names++], error);
+    case FUNCTION_NODE:
+        TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
+        return read_node(memory, inside, 0, &lists->nodes[graph->n_nodes++], error);
+    case FUNCTION_OPSET:
+        TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
+        TND_TRY(tnd_onnx_read_opset(memory, inside, &opset, error));
+        function->opset = opset.domain[0] == '\0' ? opset.version : function->opset;
+        return TANDEM_OK;
+    case FUNCTION_DEFAULT:
+        TND_TRY(tnd_onnx_inside(memory, at, field, what, &inside, error));
+        return read_attribute(memory, inside, 0, &lists->defaults[function->n_defaults++], error);
+    default:
+        return TANDEM_OK;
+    }
+}
+
+enum tandem_status tnd_onnx_read_function(struct tnd_onnx_memory *memory, struct tnd_cursor message,
+                                          struct tnd_onnx_function *function,
+                                          struct tandem_error *error)
+{
+    struct tnd_onnx_counts counts;
+    struct function_lists lists;
+    TND_TRY(tnd_onnx_count(memory, message, &counts, error));
+    const int *of = counts.of;
+    TND_TRY(
+        tnd_onnx_new(memory, of[FUNCTION_INPUT], sizeof(lists.inputs[0]), &lists.inputs, error));
+    TND_TRY(
+        tnd_onnx_new(memory, of[FUNCTION_OUTPUT], sizeof(lists.outputs[0]), &lists.outputs, error));
+    TND_TRY(tnd_onnx_new(memory, of[FUNCTION_NODE], sizeof(lists.nodes[0]), &lists.nodes, error));
+    TND_TRY(
+        tnd_onnx_new(memory, of[FUNCTION_ATTRIBUTE], sizeof(lists.names[0]), &lists.names, error));
+    TND_TRY(tnd_onnx_new(memory, of[FUNCTION_DEFAULT], sizeof(lists.defaults[0]), &lists.defaults,
+                         error));
+    *function =
+        (struct tnd_onnx_function){.name = "", .domain = "", .overload = "", .graph = {.name = ""}};
+    while (message.at < message.n) {
+        struct tnd_wire_field field;
+        TND_TRY(tnd_wire_next(&message, &field, error));
+        TND_TRY(read_function_field(memory, &message, &field, &lists, function, error));
+    }
+    function->graph.name = function->name;
+    function->graph.nodes = lists.nodes;
+    function->graph.inputs = lists.inputs;
+    function->graph.outputs = lists.outputs;
+    function->names = lists.names;
+    function->defaults = lists.defaults;
     return TANDEM_OK;
 }

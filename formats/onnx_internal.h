@@ -72,6 +72,13 @@ const char *tnd_onnx_domain(const char *domain);
 enum tandem_status tnd_onnx_read_graph(struct tnd_onnx_memory *memory, struct tnd_cursor message,
                                        int depth, struct tnd_onnx_graph *graph,
                                        struct tandem_error *error);
+/** Reads a FunctionProto. */
+enum tandem_status tnd_onnx_read_function(struct tnd_onnx_memory *memory, struct tnd_cursor message,
+                                          struct tnd_onnx_function *function,
+                                          struct tandem_error *error);
+/** onnx.c: reads an OperatorSetIdProto. */
+enum tandem_status tnd_onnx_read_opset(struct tnd_onnx_memory *memory, struct tnd_cursor message,
+                                       struct tnd_onnx_opset *opset, struct tandem_error *error);
 /** onnx_tensor.c: reads a TensorProto. */
 enum tandem_status tnd_onnx_tensor(struct tnd_onnx_memory *memory, struct tnd_cursor message,
                                    struct tnd_onnx_tensor *out, struct tandem_error *error);

@@ -13,6 +13,7 @@ extern CU_SuiteInfo suites_formats_npy[];
 extern CU_SuiteInfo suites_formats_npz[];
 extern CU_SuiteInfo suites_formats_sound[];
 extern CU_SuiteInfo suites_formats_onnx_math[];
+extern CU_SuiteInfo suites_formats_onnx_functions[];
 extern CU_SuiteInfo suites_formats_onnx_ml[];
 extern CU_SuiteInfo suites_formats_onnx_newest[];
 extern CU_SuiteInfo suites_formats_onnx_reader[];
@@ -42,7 +43,7 @@ int main(int argc, char **argv)
         suites_formats_tokenizer_patterns, suites_formats_torch, suites_formats_vocab,
         suites_formats_experts, suites_formats_npy, suites_formats_npz, suites_formats_sound,
         suites_formats_onnx_math, suites_formats_onnx_newest, suites_formats_onnx_ml,
-        suites_formats_onnx_attention, suites_formats_onnx_microsoft, suites_formats_onnx_reader,
-        suites_formats_onnx_recurrent, suites_formats_onnx_reduce, suites_formats_onnx_shape,
-        suites_formats_onnx_rules, suites_formats_template, NULL);
+        suites_formats_onnx_functions, suites_formats_onnx_attention, suites_formats_onnx_microsoft,
+        suites_formats_onnx_reader, suites_formats_onnx_recurrent, suites_formats_onnx_reduce,
+        suites_formats_onnx_shape, suites_formats_onnx_rules, suites_formats_template, NULL);
 }

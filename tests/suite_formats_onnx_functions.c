@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * Functions that an ONNX model defines itself: what they compute, and what must be refused. */
+#include <stdio.h>
+
+#include "tests/suite_formats_onnx_case.h"
+#include "tests/support_wire.h"
+
+/* F(a, b) of the domain "own": LeakyRelu(a) with the slope of attribute k. G calls it. */
+#define F                                                                                          \
+    " 25:{1:'F' 4:'a' 4:'b' 5:'c' 6:'k' 10:'own' 9:{2:17} "                                        \
+    "7:{1:'a' 2:'c' 4:'LeakyRelu' 5:{1:'alpha' 20:1 21:'k'}}} "
+#define G                                                                                          \
+    " 25:{1:'G' 4:'a' 5:'c' 10:'own' 11:{1:'k' 2~0000803e 20:1} "                                  \
+    "7:{1:'a' 2:'h' 4:'F' 7:'own' 5:{1:'k' 20:1 21:'k'}} 7:{1:'h' 1:'h' 2:'c' 4:'Add'}} "
+#define MODEL(functions, node)                                                                     \
+    "1:8 8:{2:17} 8:{1:'own' 2:1}" functions "7:{11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 1:{" node      \
+    "} 12:{1:'y'}}"
+#define SLOPE_HALF "5:{1:'k' 2~0000003f 20:1}"
+
+static const struct {
+    const char *text;
+    const char *want; /* of x = -2 3; one that begins with "!": refused with this text */
+} rows[] = {
+    {MODEL(F, "1:'x' 2:'y' 4:'F' 7:'own' " SLOPE_HALF), "float32[2] -1 3"},
+    {MODEL(F, "1:'x' 1:'' 2:'y' 4:'F' 7:'own'"), "float32[2] -0.02 3"},
+    {MODEL(F G, "1:'x' 2:'y' 4:'G' 7:'own'"), "float32[2] -1 6"},
+    {MODEL(F G, "1:'x' 2:'y' 4:'G' 7:'own' " SLOPE_HALF), "float32[2] -2 6"},
+    /* a function with the name of an operator comes first */
+    {MODEL(" 25:{1:'Relu' 4:'a' 5:'c' 7:{1:'a' 2:'c' 4:'Neg'}} ", "1:'x' 2:'y' 4:'Relu'"),
+     "float32[2] 2 -3"},
+    {MODEL(F, "1:'x' 2:'y' 4:'F' 7:'own' 8:'other'"), "!operator is not known"},
+    {MODEL(F, "1:'x' 1:'x' 1:'x' 2:'y' 4:'F' 7:'own'"), "!its function has 2 and 1"},
+    {MODEL(F, "1:'x' 2:'y' 4:'F' 7:'own' 5:{1:'z' 3:1 20:2}"), "!attribute z is not known"},
+    /* a function sees its own operands alone, and does not call itself for ever */
+    {MODEL(" 25:{1:'F' 5:'c' 10:'own' 7:{1:'x' 2:'c' 4:'Neg'}} ", "2:'y' 4:'F' 7:'own'"),
+     "!reads 'x', which nothing in front"},
+    {MODEL(" 25:{1:'F' 4:'a' 4:'b' 5:'c' 10:'own' 7:{1:'b' 2:'c' 4:'Neg'}} ",
+           "1:'x' 2:'y' 4:'F' 7:'own'"),
+     "!Neg of opset 17"},
+    {MODEL(" 25:{1:'F' 4:'a' 5:'c' 10:'own' 7:{1:'a' 2:'c' 4:'F' 7:'own'}} ",
+           "1:'x' 2:'y' 4:'F' 7:'own'"),
+     "!more than 64 functions"},
+    {MODEL(" 25:{1:'F' 4:'a' 5:'a' 10:'own' 9:{2:99}} ", "1:'x' 2:'y' 4:'F' 7:'own'"),
+     "!of opset 99"},
+    {MODEL(" 25:{1:'F' 4:'a' 5:'c' 10:'own'} ", "1:'x' 2:'y' 4:'F' 7:'own'"),
+     "!nothing makes the output 'c'"},
+};
+
+static void check(const char *text, const char *want)
+{
+    struct tandem_error error = {.text = ""};
+    struct tnd_onnx_model *model = NULL;
+    struct tnd_net *net = NULL;
+    struct tnd_array *x = onnx_case_array("float32[2] -2 3");
+    struct tnd_array *y = NULL;
+    const char *const names[] = {"x"};
+    const struct tnd_array *const arrays[] = {x};
+    const struct tnd_onnx_build_options options = {
+        .n_arrays = 1, .array_names = names, .arrays = arrays};
+    struct tnd_blob blob = {NULL, 0};
+    tnd_blob_fields(&blob, text);
+    check_status(tnd_onnx_read(blob.bytes, blob.n, "functions", &model, &error), TANDEM_OK, NULL,
+                 &error);
+    const enum tandem_status status =
+        model == NULL ? TANDEM_E_FORMAT : tnd_onnx_build(model, &options, &net, &error);
+    if (want[0] == '!') {
+        CU_ASSERT_NOT_EQUAL(status, TANDEM_OK);
+        check_contains(error.text, want + 1);
+    } else {
+        check_status(status, TANDEM_OK, NULL, &error);
+        if (status == TANDEM_OK && tnd_net_run(net, &x, &y, &error) == TANDEM_OK) {
+            check_onnx_array(y, want, "a function");
+        }
+    }
+    tnd_net_free(net);
+    tnd_onnx_close(model);
+    tnd_blob_free(&blob);
+    tnd_array_free(x);
+    tnd_array_free(y);
+}
+
+static void functions_of_models_stand_for_their_nodes(void)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        check(rows[i].text, rows[i].want);
+    }
+}
+
+static CU_TestInfo tests_onnx_functions[] = {
+    {"functions_of_models_stand_for_their_nodes", functions_of_models_stand_for_their_nodes},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_formats_onnx_functions[] = {
+    {"onnx_functions", NULL, NULL, NULL, NULL, tests_onnx_functions},
+    CU_SUITE_INFO_NULL,
+};
