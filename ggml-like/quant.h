@@ -28,6 +28,11 @@ TND_QUANT_DECLARE(Q4_K)
 TND_QUANT_DECLARE(Q5_K)
 TND_QUANT_DECLARE(Q6_K)
 
+/* quant_book.c */
+TND_QUANT_DECLARE(IQ4_NL)
+TND_QUANT_DECLARE(IQ4_XS)
+TND_QUANT_DECLARE(MXFP4)
+
 /* quant_bcml1.c */
 TND_QUANT_DECLARE(BCML1)
 #undef TND_QUANT_DECLARE
@@ -94,6 +99,49 @@ struct tnd_block_q6_k { /* d * scales[g] * (q - 32), 16 groups */
     int8_t scales[16];
     uint16_t d;
 };
+
+/* Codes of 4 bits that stand for the numbers of a book. */
+
+struct tnd_block_iq4_nl { /* d * book[q[i]], nibbles as in Q4_0 */
+    uint16_t d;
+    uint8_t qs[16];
+};
+struct tnd_block_iq4_xs { /* d * (scale[g] - 32) * book[q[i]], 8 groups, 6-bit scales; the nibbles
+                             of each group as in Q4_0 */
+    uint16_t d, scales_h;
+    uint8_t scales_l[4];
+    uint8_t qs[128];
+};
+struct tnd_block_mxfp4 { /* 2^(e - 128) * book[q[i]], nibbles as in Q4_0 */
+    uint8_t e;
+    uint8_t qs[16];
+};
+
+/* The books. IQ4: kvalues_iq4nl of ggml-common.h, common to IQ4_NL and IQ4_XS. FP4: twice the
+ * numbers of E2M1 (OCP Microscaling Formats 1.0, table 5), so that they are whole. Negative zero is
+ * 0 there as in ggml. */
+#define TND_BOOK_IQ4_VALUES                                                                        \
+    {                                                                                              \
+        -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113                   \
+    }
+#define TND_BOOK_FP4_VALUES                                                                        \
+    {                                                                                              \
+        0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12                                    \
+    }
+
+/** The bits of 2^(e - 128) as bf16: exact, subnormal for e < 2. Half of what E8M0 says, as the book
+ * is doubled. 255, which E8M0 calls no number, is 2^127 in ggml, and so here. */
+static inline uint16_t tnd_e8m0_half(uint8_t e)
+{
+    return (uint16_t)(e < 2 ? 0x20 << e : (e - 1) << 7);
+}
+
+/** Scale of group `g` (0..7) of IQ4_XS, -32..31. */
+static inline int tnd_iq4_xs_scale(const struct tnd_block_iq4_xs *block, int g)
+{
+    int low = block->scales_l[g / 2] >> (4 * (g % 2)) & 15;
+    return (low | (block->scales_h >> (2 * g) & 3) << 4) - 32;
+}
 
 /** Scale and minimum of group `g` (0..7) in the 12 bytes that Q4_K and Q5_K
  * share. */

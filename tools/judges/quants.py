@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Quantised blocks judged from outside: the plain block types byte for byte against ggml's reference
-# functions (compiled from the source archive of llama-cpp-python) and gguf-py, the K-quants by
-# their squared error against ggml's, plain and weighted by the size of the values.
+# functions (compiled from the source archive of llama-cpp-python) and gguf-py, the others by their
+# squared error against ggml's, plain and (K-quants) weighted by the size of the values. What random
+# bytes decode to has to have the bits of ggml's and gguf-py's values, for every type.
 # Needs: numpy, gguf, pip (for the archive), a C compiler.
 #
 # usage: quants.py LIBTANDEM_SO [--rows N] [--archive llama_cpp_python-*.tar.gz]
@@ -19,6 +20,8 @@ import numpy as np
 
 PLAIN = {"Q4_0": 18, "Q4_1": 20, "Q5_0": 22, "Q5_1": 24, "Q8_0": 34}  # bytes of 32 values
 K = {"Q2_K": 84, "Q3_K": 110, "Q4_K": 144, "Q5_K": 176, "Q6_K": 210}  # bytes of 256 values
+FITTED = {"IQ4_NL": 18, "MXFP4": 17}  # bytes of 32 values
+SUPER = {"IQ4_XS": 136}  # bytes of 256 values
 STUBS = """
 #include <stdlib.h>
 void ggml_abort(const char *f, int l, const char *m, ...) { (void)f; (void)l; (void)m; abort(); }
@@ -51,6 +54,10 @@ def build_ggml(folder, archive):
     return os.path.basename(archive), ctypes.CDLL(library)
 
 
+def ggml_name(name):
+    return name.replace("Q", "q", 1) if name.startswith("Q") else name.lower()
+
+
 class Quantiser:
     def __init__(self, tandem, ggml):
         self.tandem = ctypes.CDLL(os.path.abspath(tandem))
@@ -58,7 +65,9 @@ class Quantiser:
 
     @staticmethod
     def blocks(name, n):
-        return np.zeros(n // 32 * PLAIN[name] if name in PLAIN else n // 256 * K[name], np.uint8)
+        small = {**PLAIN, **FITTED}
+        large = {**K, **SUPER}
+        return np.zeros(n // 32 * small[name] if name in small else n // 256 * large[name], np.uint8)
 
     def ours(self, name, x):
         out = self.blocks(name, x.size)
@@ -71,10 +80,22 @@ class Quantiser:
 
     def theirs(self, name, x):
         out = self.blocks(name, x.size)
-        function = getattr(self.ggml, "quantize_row_%s_ref" % name.replace("Q", "q", 1))
+        function = getattr(self.ggml, "quantize_row_%s_ref" % ggml_name(name))
         function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data),
                  ctypes.c_int64(x.size))
         return out
+
+
+    def decoded(self, name, blocks, n):
+        ours, theirs = np.zeros(n, np.float32), np.zeros(n, np.float32)
+        status = self.tandem.tandem_dequantize(
+            ctypes.c_int(int(gguf.GGMLQuantizationType[name])), ctypes.c_void_p(blocks.ctypes.data),
+            ctypes.c_void_p(ours.ctypes.data), ctypes.c_int64(n))
+        assert status == 0, (name, status)
+        getattr(self.ggml, "dequantize_row_%s" % ggml_name(name))(
+            ctypes.c_void_p(blocks.ctypes.data), ctypes.c_void_p(theirs.ctypes.data),
+            ctypes.c_int64(n))
+        return ours, theirs
 
 
 def decode(name, blocks):
@@ -146,7 +167,7 @@ def judge_plain(quantiser, rows):
 
 def judge_k(quantiser, rows):
     bad = 0
-    for name in K:
+    for name in {**K, **FITTED, **SUPER}:
         ratios = []
         for kind, x in rows.items():
             wide = x.astype(np.float64)
@@ -158,6 +179,7 @@ def judge_k(quantiser, rows):
             plain = (ours.sum() + least) / (theirs.sum() + least)
             weighted = (((ours * weight).sum() + least * weight.mean()) /
                         ((theirs * weight).sum() + least * weight.mean()))
+            weighted = weighted if name in K else plain
             ratios.append((plain, weighted))
             if max(plain, weighted) > 1.0:
                 bad += 1
@@ -165,6 +187,26 @@ def judge_k(quantiser, rows):
         mean = np.exp(np.log(ratios).mean(0))
         print("%-5s %d kinds of rows: %.3f times ggml's squared error (geometric mean), %.3f weighted; "
               "worst %.3f and %.3f" % (name, len(ratios), *mean, *np.max(ratios, 0)))
+    return bad
+
+
+# Every code and scale; not-a-number is one bit pattern.
+def judge_decoding(quantiser, rng):
+    bad = 0
+    n = 256 * 4096
+    for name in {**PLAIN, **K, **FITTED, **SUPER}:
+        blocks = rng.integers(0, 256, quantiser.blocks(name, n).size, np.uint8)
+        with np.errstate(all="ignore"):
+            python = decode(name, blocks).astype(np.float32)
+        ours, theirs = quantiser.decoded(name, blocks, n)
+        for values in (ours, theirs, python):
+            values[np.isnan(values)] = np.nan
+        bits = ours.view(np.uint32)
+        differ = int((bits != theirs.view(np.uint32)).sum())
+        differ_python = int((bits != python.view(np.uint32)).sum())
+        print("%-7s %d values of random bytes: %d differ from ggml's, %d from gguf-py's" %
+              (name, n, differ, differ_python))
+        bad += differ
     return bad
 
 
@@ -179,7 +221,8 @@ def main():
         print("ggml of %s, %d rows of each kind" % (archive, options.rows))
         quantiser = Quantiser(options.library, ggml)
         rows = make_rows(np.random.default_rng(20261122), options.rows)
-        bad = judge_plain(quantiser, rows) + judge_k(quantiser, rows)
+        bad = (judge_decoding(quantiser, np.random.default_rng(20261126)) +
+               judge_plain(quantiser, rows) + judge_k(quantiser, rows))
     print("quants: %s" % ("good" if bad == 0 else "%d failures" % bad))
     return 1 if bad else 0
 

@@ -55,6 +55,11 @@ TND_INLINE void v_store(uint8_t *p, vec v)
     vst1q_u8(p, vreinterpretq_u8_u32(v));
 }
 
+TND_INLINE vec v_book(const uint8_t *codes, vec v)
+{
+    return vreinterpretq_u32_u8(vqtbl1q_u8(vld1q_u8(codes), vreinterpretq_u8_u32(v)));
+}
+
 #define v_last          v_first
 #define v_set(value)    vreinterpretq_u32_s32(vdupq_n_s32(value))
 #define v_and(a, b)     vandq_u32(a, b)

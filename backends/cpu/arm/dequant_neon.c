@@ -110,6 +110,46 @@ static void dequantize_Q4_0(const void *src, float *dst, int64_t n)
     }
 }
 
+/* Numbers of a book for nibbles as in Q4_0. */
+static inline void put_book(float *dst, const uint8_t *qs, const int8_t *book, float d)
+{
+    const uint8x16_t table = vld1q_u8((const uint8_t *)book);
+    struct codes q = nibbles(qs);
+    put_16(dst, vqtbl1q_u8(table, q.low), 0, d);
+    put_16(dst + 16, vqtbl1q_u8(table, q.high), 0, d);
+}
+
+static const int8_t book_iq4[16] = TND_BOOK_IQ4_VALUES;
+static const int8_t book_fp4[16] = TND_BOOK_FP4_VALUES;
+
+static void dequantize_IQ4_NL(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_iq4_nl *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        put_book(dst + i, block->qs, book_iq4, tnd_f16_to_f32(block->d));
+    }
+}
+
+static void dequantize_MXFP4(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_mxfp4 *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        put_book(dst + i, block->qs, book_fp4, tnd_bf16_to_f32(tnd_e8m0_half(block->e)));
+    }
+}
+
+static void dequantize_IQ4_XS(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_iq4_xs *block = src;
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        float d = tnd_f16_to_f32(block->d);
+        for (int g = 0; g < 8; g++) {
+            put_book(dst + i + 32 * g, block->qs + 16 * g, book_iq4,
+                     d * (float)tnd_iq4_xs_scale(block, g));
+        }
+    }
+}
+
 static void dequantize_Q4_1(const void *src, float *dst, int64_t n)
 {
     const struct tnd_block_q4_1 *block = src;

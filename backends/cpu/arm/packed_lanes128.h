@@ -52,6 +52,9 @@ TND_INLINE void add_upper_pairs(const uint8_t *p, uint8x16_t w[4])
     }
 }
 
+#define load_book(p)     vld1q_u8(p)
+#define look_up(book, w) vqtbl1q_u8(book, w)
+
 #define SIDE_BYTES QUAD
 #define load(p)    vld1q_u8(p)
 typedef uint8x16_t codes;
@@ -62,6 +65,11 @@ typedef uint8x16_t codes;
 TND_INLINE float32x4_t halves(const uint8_t *p)
 {
     return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
+}
+
+TND_INLINE float32x4_t bf16s(const uint8_t *p)
+{
+    return vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8(p)), 16));
 }
 
 TND_INLINE uint16x4_t bytes_4(const uint8_t *p)
@@ -89,7 +97,8 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
 {
     const uint8_t *d_halves = unit + 8 * quad;
     if (!shape.is_super) {
-        *scale = halves(d_halves + 32 * b);
+        *scale =
+            (shape.form & TND_BOOK_FP4) != 0 ? bf16s(d_halves + 32 * b) : halves(d_halves + 32 * b);
         if ((shape.form & TND_AFFINE) != 0) {
             *min = halves(d_halves + 64 + 32 * b);
         }
@@ -167,7 +176,7 @@ TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, in
         float32x4_t min[QUADS];
         TND_UNROLL
         for (int quad = 0; quad < QUADS; quad++) {
-            unpack_half(group, quad, half, shape.bits, w[quad]);
+            unpack_half(group, quad, half, shape, w[quad]);
             if (is_end) {
                 read_scales(unit, shape, quad, block, g, &scale[quad], &min[quad]);
             }
@@ -178,7 +187,7 @@ TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, in
             struct result *r = &results[t / SET];
             int32x4_t sum[QUADS][SET];
             int8x16_t q[SET];
-            int32x4_t start = !affine && CORRECTED(shape.bits)
+            int32x4_t start = !affine && CORRECTED(shape.code_bits)
                                   ? spread_x(a->group.correction[g], b->group.correction[g])
                                   : vdupq_n_s32(0);
             load_x(a->q + 16 * half, b->q + 16 * half, q);
@@ -188,7 +197,7 @@ TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, in
                 for (int v = 0; v < SET; v++) {
                     sum[quad][v] = is_begin ? start : r->sum[quad][v];
                 }
-                dot(w[quad], q, shape.bits, sum[quad]);
+                dot(w[quad], q, shape.code_bits, sum[quad]);
             }
             if (is_end) {
                 add_group(r, sum, scale, min, a, b, g, affine);

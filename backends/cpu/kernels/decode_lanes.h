@@ -8,10 +8,14 @@
  *   v_first(p, stride)          lane l: 4 bytes at p + l * stride; 16 bytes there are readable
  *   v_last(p, stride)           the same; 12 bytes before p + l * stride are readable
  *   v_set v_and v_or v_xor v_sub v_mul v_sll v_srl v_sra   32-bit lanes, constant shifts
+ *   v_book(codes, v)            each byte of v, which is below 16, to that byte of `codes`
  *   v_store                     to 64-byte aligned memory
  *   v_codes, v_pair             only where a panel does not hold step by step: see decode_i8mm.c
  *   vecf, vf_half (low 16 bits as f16), vf_int, vf_mul, vf_negate, vf_store, v_store_f (bits)
  * Layouts: ggml-common.h of the ggml project; the plain form of each is in ggml-like/quant_k.c. */
+
+#include "base/half.h"
+#include "ggml-like/quant.h"
 
 /* Bytes of a group (4 values) and of a block (32 values) in the panel. */
 #define GROUP ((size_t)4 * LANES)
@@ -137,6 +141,42 @@ static void decode_Q8_0(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
     }
 }
 
+/* Nibbles as in store_nibbles, to the numbers of a book. */
+TND_INLINE void store_book(const uint8_t *p, size_t stride, const int form, uint8_t *values)
+{
+    const uint8_t *codes = tnd_book_codes(form);
+    const vec mask = v_set(0x0f0f0f0f);
+    vec q[4];
+    v_codes(p, stride, q);
+    TND_UNROLL
+    for (int j = 0; j < 4; j++) {
+        v_store(values + (size_t)j * GROUP, v_book(codes, v_and(q[j], mask)));
+        v_store(values + (size_t)(4 + j) * GROUP, v_book(codes, v_and(v_srl(q[j], 4), mask)));
+    }
+}
+
+static void decode_IQ4_NL(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,
+                          float *scales, float *mins)
+{
+    (void)mins;
+    for (int64_t b = 0; b < n / 32; b++, rows += 18) {
+        vf_store(scales + b * LANES, vf_half(v_first(rows, row_bytes)));
+        store_book(rows + 2, row_bytes, TND_BOOK_IQ4, values + (size_t)b * BLOCK);
+    }
+}
+
+static void decode_MXFP4(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,
+                         float *scales, float *mins)
+{
+    (void)mins;
+    for (int64_t b = 0; b < n / 32; b++, rows += 17) {
+        for (int l = 0; l < LANES; l++) {
+            scales[b * LANES + l] = tnd_bf16_to_f32(tnd_e8m0_half(rows[(size_t)l * row_bytes]));
+        }
+        store_book(rows + 1, row_bytes, TND_BOOK_FP4, values + (size_t)b * BLOCK);
+    }
+}
+
 /* The four nibbles in the low half of each lane to a byte each. */
 TND_INLINE vec spread_nibbles(vec v)
 {
@@ -211,6 +251,33 @@ static void decode_Q4_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
                 v_store(values + BLOCK + (size_t)j * GROUP, v_and(v_srl(q[j], 4), mask));
             }
             values += 2 * BLOCK;
+        }
+    }
+}
+
+static void decode_IQ4_XS(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,
+                          float *scales, float *mins)
+{
+    const vec low_4 = v_set(15);
+    const vec high_2 = v_set(48);
+    const vec bias = v_set(32);
+    (void)mins;
+    for (int64_t b = 0; b < n / 256; b++, rows += 136) {
+        vec head[4]; /* {d, upper bits of scales}, lower bits, the first 8 bytes of codes */
+        v_transpose(rows, row_bytes, head);
+        vecf d = vf_half(head[0]);
+        vec high = v_srl(head[0], 12); /* those of scale 0 at 4 and 5 */
+        vec low = head[1];
+        TND_UNROLL
+        for (int g = 0; g < 8; g++) {
+            vec scale = v_or(v_and(low, low_4), v_and(high, high_2));
+            vf_store(scales + g * LANES, vf_mul(d, vf_int(v_sub(scale, bias))));
+            low = v_srl(low, 4);
+            high = v_srl(high, 2);
+        }
+        scales += 8 * LANES;
+        for (int g = 0; g < 8; g++, values += BLOCK) {
+            store_book(rows + 8 + 16 * g, row_bytes, TND_BOOK_IQ4, values);
         }
     }
 }

@@ -23,6 +23,12 @@ static inline void v_transpose(const uint8_t *p, size_t stride, vec out[4])
     memcpy(out, p, 16);
 }
 
+static inline vec v_book(const uint8_t *codes, vec v)
+{
+    return (vec)codes[v & 15] | (vec)codes[v >> 8 & 15] << 8 | (vec)codes[v >> 16 & 15] << 16 |
+           (vec)codes[v >> 24] << 24;
+}
+
 static inline vec v_set(int32_t value)
 {
     return (vec)value;

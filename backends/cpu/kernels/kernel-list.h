@@ -4,7 +4,9 @@
  *
  * X(TYPE, form, offset, bits, is_super): value = scale * (q - offset), or scale * q + min where
  * the form is affine. q is an unsigned number of `bits` bits. Scales belong to 32 values, or to 16
- * where the form says so. is_super: scales are integers times one half a block. */
+ * where the form says so. is_super: scales are integers times one half a block. Where the
+ * form names a book, q is one of its numbers plus the offset; packed weights have its place there
+ * in 4 bits. */
 #ifndef TND_KERNEL_LIST_H
 #define TND_KERNEL_LIST_H
 
@@ -19,6 +21,9 @@
     X(Q4_K, TND_AFFINE, 0, 4, true)                                                                \
     X(Q5_K, TND_AFFINE, 0, 5, true)                                                                \
     X(Q6_K, TND_GROUPS_OF_16, 32, 6, true)                                                         \
-    X(BCML1, TND_AFFINE, 0, 4, false)
+    X(BCML1, TND_AFFINE, 0, 4, false)                                                              \
+    X(IQ4_NL, TND_BOOK_IQ4, 128, 8, false)                                                         \
+    X(IQ4_XS, TND_BOOK_IQ4, 128, 8, true)                                                          \
+    X(MXFP4, TND_BOOK_FP4, 12, 5, false)
 
 #endif

@@ -4,9 +4,10 @@
  * the bits of the unpacked one. A panel is a run of units; a unit is 64 values of K (two blocks of
  * 32; the last one may be half used) or one block of 256:
  *
- *   header   per block of 32 a vector of 16 halves (scale), affine types a second one (min);
+ *   header   per block of 32 a vector of 16 halves (scale; of MXFP4 bf16), affine types a
+ *            second one (min);
  *            K-quants: halves d and, if affine, dmin, then a byte a lane for each group:
- *            Q4_K and Q5_K 8 scales, then 8 mins; Q6_K and Q3_K 16 signed scales;
+ *            Q4_K and Q5_K 8 scales, then 8 mins; Q6_K and Q3_K 16 signed scales; IQ4_XS 8;
  *            Q2_K 16 bytes with the scale low and the min high. Padded to 64 bytes.
  *   payload  per 32 values the unsigned codes of 8 steps (a step is 4 values of each lane, 64
  *            bytes), by halves h of 4 steps:
@@ -23,6 +24,13 @@
 #define TND_PACKED_H
 
 #include "backends/cpu/kernels/tiles.h"
+
+/* Bytes of a header: of K-quants halves, then a byte for each group, or two. */
+#define TND_PACKED_HEADER(form, is_super)                                                          \
+    ((is_super) && ((form) & (TND_AFFINE | TND_GROUPS_OF_16)) == 0 ? 192                           \
+     : (is_super)                                                  ? 320                           \
+     : ((form)&TND_AFFINE) != 0                                    ? 128                           \
+                                                                   : 64)
 
 enum {
     TND_PANEL_ROWS = 16,

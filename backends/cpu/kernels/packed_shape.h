@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * What the kernels of packed weights share: the shape of a type's units, and how the codes of half
  * a group are put together. A file includes it after it has defined, for its vectors of SIDE_BYTES
- * bytes: `codes`, load, unpack_nibbles, unpack_pairs, add_upper_pairs and add_top_bits. */
+ * bytes: `codes`, load, unpack_nibbles, unpack_pairs, add_upper_pairs, add_top_bits, load_book (16
+ * bytes, repeated) and look_up. */
 
 /* What a type is, as constants once inlined. */
 struct shape {
     int bits;
+    int code_bits; /* of codes once they are numbers of a book, else the same */
     int form;      /* as in kernel-list.h */
     int blocks;    /* of 32 values in a unit */
     int header;    /* bytes */
@@ -14,19 +16,17 @@ struct shape {
 };
 
 #define SHAPE(form, bits, is_super)                                                                \
-    ((struct shape){bits, form, (is_super) ? 8 : 2,                                                \
-                    (is_super)                 ? 320                                               \
-                    : ((form)&TND_AFFINE) != 0 ? 128                                               \
-                                               : 64,                                               \
-                    (bits)*64, is_super})
+    ((struct shape){TND_PACKED_BITS(form, bits), bits, form, (is_super) ? 8 : 2,                   \
+                    TND_PACKED_HEADER(form, is_super), TND_PACKED_BITS(form, bits) * 64,           \
+                    is_super})
 
 /* The four steps of one half of a group, for the rows of one vector (`side`) of a panel. */
-TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half, const int bits,
-                            codes w[4])
+TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half,
+                            const struct shape shape, codes w[4])
 {
     const uint8_t *p = group + side * SIDE_BYTES;
     const uint8_t *top_bits = group + 32 * half + side * SIDE_BYTES / 8;
-    switch (bits) {
+    switch (shape.bits) {
     case 8:
         TND_UNROLL
         for (int s = 0; s < 4; s++) {
@@ -51,6 +51,13 @@ TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half
     default:
         unpack_pairs(p + half * STEP, w);
         break;
+    }
+    if ((shape.form & TND_BOOKS) != 0) {
+        const codes book = load_book(tnd_book_codes(shape.form));
+        TND_UNROLL
+        for (int s = 0; s < 4; s++) {
+            w[s] = look_up(book, w[s]);
+        }
     }
 }
 

@@ -15,8 +15,11 @@
 enum {
     TND_AFFINE = 1,       /* value = scale * q + min */
     TND_GROUPS_OF_16 = 2, /* a scale (and min) for every 16 values, not 32 */
-    TND_X_BLOCK = 32,     /* activations that share a scale */
-    TND_KC_Q = 512,       /* values of K that a tile of quantised weights holds: it stays in L1 */
+    TND_BOOK_IQ4 = 4,     /* codes are places in a book (ggml-like/quant.h) */
+    TND_BOOK_FP4 = 8,     /* the same; and packed scales are bf16 */
+    TND_BOOKS = TND_BOOK_IQ4 | TND_BOOK_FP4,
+    TND_X_BLOCK = 32, /* activations that share a scale */
+    TND_KC_Q = 512,   /* values of K that a tile of quantised weights holds: it stays in L1 */
     TND_KC_Q_SKINNY =
         1024,           /* the same for skinny products: long stretches of each row matter more */
     TND_KC_F = 256,     /* the same for float weights; each such part is summed by itself */
@@ -26,6 +29,18 @@ enum {
     TND_LANES_MAX = 16,
     TND_TILE_ROWS_MAX = 64
 };
+
+/* Bits of a code in packed weights, of a type whose row in kernel-list.h has `bits`. */
+#define TND_PACKED_BITS(form, bits) (((form)&TND_BOOKS) != 0 ? 4 : (bits))
+
+/* The numbers of a book plus the offset of its types in kernel-list.h. */
+static inline const uint8_t *tnd_book_codes(int form)
+{
+    static const uint8_t iq4[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                    129, 141, 153, 166, 181, 197, 217, 241};
+    static const uint8_t fp4[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+    return (form & TND_BOOK_IQ4) != 0 ? iq4 : fp4;
+}
 
 /* Activations below it become 0: their inverse would overflow. */
 #define TND_X_TINY 1e-30f

@@ -12,10 +12,14 @@ enum { LANES = TND_PANEL_ROWS, STEP = 4 * LANES, GROUP = 8 * STEP, MAX_UNIT_VALU
 
 /* ---- sizes ---- */
 
-/* One half a block and an integer scale a group; or a half (scale) and a second one (min). */
 static size_t header_bytes(const struct tnd_quant_code *code)
 {
-    return code->is_super ? 320 : (code->form & TND_AFFINE) != 0 ? 128 : 64;
+    return TND_PACKED_HEADER(code->form, code->is_super);
+}
+
+static int packed_bits(const struct tnd_quant_code *code)
+{
+    return TND_PACKED_BITS(code->form, code->bits);
 }
 
 int tnd_packed_unit_values(enum tandem_type type)
@@ -30,9 +34,11 @@ int tnd_packed_unit_values(enum tandem_type type)
 size_t tnd_packed_unit_bytes(enum tandem_type type)
 {
     const struct tnd_quant_code *code = tnd_quant_code(type);
-    return code == NULL ? 0
-                        : header_bytes(code) +
-                              (size_t)(tnd_packed_unit_values(type) / 32) * (size_t)code->bits * 64;
+    if (code == NULL) {
+        return 0;
+    }
+    const int blocks = tnd_packed_unit_values(type) / 32;
+    return header_bytes(code) + (size_t)(blocks * packed_bits(code)) * 64;
 }
 
 size_t tnd_packed_panel_bytes(enum tandem_type type, int64_t k)
@@ -115,6 +121,19 @@ static void pack_group(const uint8_t *steps, int bits, uint8_t *out)
     }
 }
 
+/* Numbers of a book back to their places. */
+static void find_places(int form, uint8_t *steps, int n)
+{
+    const uint8_t *codes = tnd_book_codes(form);
+    uint8_t place_of[256] = {0};
+    for (int i = 15; i >= 0; i--) { /* of two alike the first */
+        place_of[codes[i]] = (uint8_t)i;
+    }
+    for (int i = 0; i < n; i++) {
+        steps[i] = place_of[steps[i]];
+    }
+}
+
 /* ---- header ---- */
 
 static void copy_half(uint8_t *out, int vector, int lane, const void *half)
@@ -168,15 +187,22 @@ static void header_q6_k(const void *row, int lane, uint8_t *out, uint8_t *bytes)
     }
 }
 
+static void header_iq4_xs(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+{
+    const struct tnd_block_iq4_xs *b = row;
+    copy_half(out, 0, lane, &b->d);
+    for (int g = 0; g < 8; g++) {
+        bytes[g * LANES] = (uint8_t)tnd_iq4_xs_scale(b, g);
+    }
+}
+
 /* Header of one unit for one row; `n` of its values exist. */
 static void pack_header(enum tandem_type type, const uint8_t *row, int n, int lane, uint8_t *out)
 {
     static super_header_fn *const super_headers[TANDEM_TYPE_NUMBERS] = {
-        [TANDEM_TYPE_Q2_K] = header_q2_k,
-        [TANDEM_TYPE_Q3_K] = header_q3_k,
-        [TANDEM_TYPE_Q4_K] = header_q4_k,
-        [TANDEM_TYPE_Q5_K] = header_q4_k,
-        [TANDEM_TYPE_Q6_K] = header_q6_k};
+        [TANDEM_TYPE_Q2_K] = header_q2_k, [TANDEM_TYPE_Q3_K] = header_q3_k,
+        [TANDEM_TYPE_Q4_K] = header_q4_k, [TANDEM_TYPE_Q5_K] = header_q4_k,
+        [TANDEM_TYPE_Q6_K] = header_q6_k, [TANDEM_TYPE_IQ4_XS] = header_iq4_xs};
     const struct tnd_quant_code *code = tnd_quant_code(type);
     const size_t block = tnd_type_traits(type)->block_bytes;
     TND_ASSERT(lane >= 0 && lane < LANES && code->is_super == (super_headers[type] != NULL));
@@ -185,6 +211,11 @@ static void pack_header(enum tandem_type type, const uint8_t *row, int n, int la
         return;
     }
     for (int b = 0; b < n / 32; b++) { /* the half d comes first, m behind it */
+        if ((code->form & TND_BOOK_FP4) != 0) {
+            const uint16_t scale = tnd_e8m0_half(row[(size_t)b * block]);
+            copy_half(out, b, lane, &scale);
+            continue;
+        }
         copy_half(out, b, lane, row + (size_t)b * block);
         if ((code->form & TND_AFFINE) != 0) {
             copy_half(out, 2 + b, lane, row + (size_t)b * block + 2);
@@ -241,9 +272,12 @@ void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, 
         }
         memset(steps, 0, sizeof(steps));
         decode_unit(kernels, type, from, stride, n, steps);
+        if ((code->form & TND_BOOKS) != 0) {
+            find_places(code->form, steps, LANES * n);
+        }
         out += header_bytes(code);
-        for (int g = 0; g < unit / 32; g++, out += code->bits * 64) {
-            pack_group(steps + g * GROUP, code->bits, out);
+        for (int g = 0; g < unit / 32; g++, out += packed_bits(code) * 64) {
+            pack_group(steps + g * GROUP, packed_bits(code), out);
         }
     }
 }

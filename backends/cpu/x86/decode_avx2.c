@@ -62,6 +62,12 @@ static inline vecf vf_half(vec v)
         _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1)));
 }
 
+/* The same 16 bytes in both halves. */
+static inline vec v_book(const uint8_t *codes, vec v)
+{
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_16(codes)), v);
+}
+
 #define v_set(value)    _mm256_set1_epi32(value)
 #define v_and(a, b)     _mm256_and_si256(a, b)
 #define v_or(a, b)      _mm256_or_si256(a, b)

@@ -63,6 +63,12 @@ static inline vecf vf_half(vec v)
     return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v));
 }
 
+/* The same 16 bytes in all quarters. */
+static inline vec v_book(const uint8_t *codes, vec v)
+{
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(load_16(codes)), v);
+}
+
 #define v_set(value)    _mm512_set1_epi32(value)
 #define v_and(a, b)     _mm512_and_si512(a, b)
 #define v_or(a, b)      _mm512_or_si512(a, b)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "base/half.h"
 #include "ggml-like/quant.h"
 
 static inline float half_to_float(uint16_t bits)
@@ -94,6 +95,46 @@ static void dequantize_Q4_0(const void *src, float *dst, int64_t n)
         float d = half_to_float(block->d);
         put_16(dst + i, low_half(q), d);
         put_16(dst + i + 16, high_half(q), d);
+    }
+}
+
+/* Numbers of a book for nibbles as in Q4_0. */
+static inline void put_book(float *dst, const uint8_t *qs, const int8_t *book, float d)
+{
+    const __m256i table = _mm256_broadcastsi128_si256(load_16((const uint8_t *)book));
+    __m256i q = _mm256_shuffle_epi8(table, nibbles(qs));
+    put_16(dst, low_half(q), d);
+    put_16(dst + 16, high_half(q), d);
+}
+
+static const int8_t book_iq4[16] = TND_BOOK_IQ4_VALUES;
+static const int8_t book_fp4[16] = TND_BOOK_FP4_VALUES;
+
+static void dequantize_IQ4_NL(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_iq4_nl *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        put_book(dst + i, block->qs, book_iq4, half_to_float(block->d));
+    }
+}
+
+static void dequantize_MXFP4(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_mxfp4 *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        put_book(dst + i, block->qs, book_fp4, tnd_bf16_to_f32(tnd_e8m0_half(block->e)));
+    }
+}
+
+static void dequantize_IQ4_XS(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_iq4_xs *block = src;
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        float d = half_to_float(block->d);
+        for (int g = 0; g < 8; g++) {
+            put_book(dst + i + 32 * g, block->qs + 16 * g, book_iq4,
+                     d * (float)tnd_iq4_xs_scale(block, g));
+        }
     }
 }
 

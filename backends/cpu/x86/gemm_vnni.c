@@ -134,7 +134,7 @@ void tnd_fill_gemm_vnni(struct tnd_cpu_kernels *out)
     out->q.panels = PANELS;
     out->q.tokens = TOKENS;
 #define FILL(NAME, form, offset, bits, is_super)                                                   \
-    out->q.gemm[TANDEM_TYPE_##NAME] = gemm_of_form[form];
+    out->q.gemm[TANDEM_TYPE_##NAME] = gemm_of_form[(form)&3];
     TND_QUANT_KERNELS(FILL)
 #undef FILL
 }

@@ -19,6 +19,12 @@ TND_INLINE __m256 halves(const uint8_t *p)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
+TND_INLINE __m256 bf16s(const uint8_t *p)
+{
+    __m256i v = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(v, 16));
+}
+
 TND_INLINE __m128i bytes_8(const uint8_t *p)
 {
     return _mm_loadl_epi64((const __m128i *)(const void *)p);
@@ -74,6 +80,16 @@ TND_INLINE void add_upper_pairs(const uint8_t *p, __m256i w[4])
     w[3] = _mm256_or_si256(w[3], _mm256_and_si256(_mm256_srli_epi16(u, 2), upper));
 }
 
+TND_INLINE __m256i load_book(const uint8_t *p)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+TND_INLINE __m256i look_up(__m256i book, __m256i w)
+{
+    return _mm256_shuffle_epi8(book, w);
+}
+
 #define SIDE_BYTES HALF
 typedef __m256i codes;
 #include "backends/cpu/kernels/packed_shape.h"
@@ -86,7 +102,8 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
 {
     const uint8_t *d_halves = unit + 16 * side;
     if (!shape.is_super) {
-        *scale = halves(d_halves + 32 * b);
+        *scale =
+            (shape.form & TND_BOOK_FP4) != 0 ? bf16s(d_halves + 32 * b) : halves(d_halves + 32 * b);
         if ((shape.form & TND_AFFINE) != 0) {
             *min = halves(d_halves + 64 + 32 * b);
         }
@@ -140,7 +157,7 @@ TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, in
         __m256 min[2];
         TND_UNROLL
         for (int side = 0; side < 2; side++) {
-            unpack_half(group, side, half, shape.bits, w[side]);
+            unpack_half(group, side, half, shape, w[side]);
             if (is_end) {
                 read_scales(unit, shape, side, b, g, &scale[side], &min[side]);
             }
@@ -149,7 +166,7 @@ TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, in
             struct result *r = &results[t];
             __m256i sum[2];
             if (is_begin) {
-                sum[0] = !affine && CORRECTED(shape.bits)
+                sum[0] = !affine && CORRECTED(shape.code_bits)
                              ? _mm256_set1_epi32(block->group.correction[g])
                              : _mm256_setzero_si256();
                 sum[1] = sum[0];
@@ -157,7 +174,7 @@ TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, in
                 sum[0] = r->sum[0];
                 sum[1] = r->sum[1];
             }
-            dot(w, block->q + 16 * half, shape.bits, sum);
+            dot(w, block->q + 16 * half, shape.code_bits, sum);
             if (!is_end) {
                 r->sum[0] = sum[0];
                 r->sum[1] = sum[1];

@@ -27,6 +27,12 @@ TND_INLINE __m512 halves(const uint8_t *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 
+TND_INLINE __m512 bf16s(const uint8_t *p)
+{
+    __m512i v = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
+}
+
 TND_INLINE __m128i bytes_16(const uint8_t *p)
 {
     return _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -74,6 +80,16 @@ TND_INLINE void add_upper_pairs(const uint8_t *p, __m512i w[4])
     w[3] = _mm512_or_si512(w[3], _mm512_and_si512(_mm512_srli_epi16(u, 2), upper));
 }
 
+TND_INLINE __m512i load_book(const uint8_t *p)
+{
+    return _mm512_broadcast_i32x4(bytes_16(p));
+}
+
+TND_INLINE __m512i look_up(__m512i book, __m512i w)
+{
+    return _mm512_shuffle_epi8(book, w);
+}
+
 #define SIDE_BYTES STEP
 typedef __m512i codes;
 #include "backends/cpu/kernels/packed_shape.h"
@@ -83,7 +99,7 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, int b
                             __m512 *scale, __m512 *min)
 {
     if (!shape.is_super) {
-        *scale = halves(unit + 32 * b);
+        *scale = (shape.form & TND_BOOK_FP4) != 0 ? bf16s(unit + 32 * b) : halves(unit + 32 * b);
         if ((shape.form & TND_AFFINE) != 0) {
             *min = halves(unit + 64 + 32 * b);
         }
@@ -181,7 +197,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
                 if (half == 0 || n_groups == 2) {
                     start_sums(x, x_blocks, shape.form, g, n_tokens, sum);
                 }
-                unpack_half(group, 0, half, shape.bits, w);
+                unpack_half(group, 0, half, shape, w);
                 dot_half(w, x, x_blocks, half, n_tokens, sum);
                 if (half == 1 || n_groups == 2) {
                     read_scales(unit, shape, b, g, &scale, &min);
@@ -215,7 +231,7 @@ TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape sha
             TND_UNROLL
             for (int half = 0; half < 2; half++, values += 4 * STEP) {
                 __m512i w[4];
-                unpack_half(group, 0, half, shape.bits, w);
+                unpack_half(group, 0, half, shape, w);
                 TND_UNROLL
                 for (int s = 0; s < 4; s++) {
                     _mm512_store_si512((void *)(values + s * STEP), w[s]);
