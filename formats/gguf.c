@@ -152,13 +152,10 @@ static enum tandem_status count_bytes(const struct tnd_cursor *cursor, struct de
 static const char *ggml_type_name(uint32_t type)
 {
     static const char *const names[] = {
-        [4] = "Q4_2",        [5] = "Q4_3",        [9] = "Q8_1",        [15] = "Q8_K",
-        [16] = "IQ2_XXS",    [17] = "IQ2_XS",     [18] = "IQ3_XXS",    [19] = "IQ1_S",
-        [21] = "IQ3_S",      [22] = "IQ2_S",      [24] = "I8",         [25] = "I16",
-        [27] = "I64",        [28] = "F64",        [29] = "IQ1_M",      [31] = "Q4_0_4_4",
-        [32] = "Q4_0_4_8",   [33] = "Q4_0_8_8",   [34] = "TQ1_0",      [35] = "TQ2_0",
-        [36] = "IQ4_NL_4_4", [37] = "IQ4_NL_4_8", [38] = "IQ4_NL_8_8", [40] = "NVFP4",
-        [41] = "Q1_0",
+        [4] = "Q4_2",        [5] = "Q4_3",        [9] = "Q8_1",      [15] = "Q8_K",
+        [24] = "I8",         [25] = "I16",        [27] = "I64",      [28] = "F64",
+        [31] = "Q4_0_4_4",   [32] = "Q4_0_4_8",   [33] = "Q4_0_8_8", [36] = "IQ4_NL_4_4",
+        [37] = "IQ4_NL_4_8", [38] = "IQ4_NL_8_8", [40] = "NVFP4",    [41] = "Q1_0",
     };
     const bool is_known = type < sizeof(names) / sizeof(names[0]) && names[type] != NULL;
     return is_known ? names[type] : "";

@@ -100,12 +100,15 @@ static int file_type_of(enum tandem_type type)
         enum tandem_type type;
         int number;
     } rows[] = {
-        {TANDEM_TYPE_F32, 0},    {TANDEM_TYPE_F16, 1},     {TANDEM_TYPE_Q4_0, 2},
-        {TANDEM_TYPE_Q4_1, 3},   {TANDEM_TYPE_Q8_0, 7},    {TANDEM_TYPE_Q5_0, 8},
-        {TANDEM_TYPE_Q5_1, 9},   {TANDEM_TYPE_Q2_K, 10},   {TANDEM_TYPE_Q3_K, 11},
-        {TANDEM_TYPE_Q4_K, 14},  {TANDEM_TYPE_Q5_K, 16},   {TANDEM_TYPE_Q6_K, 18},
-        {TANDEM_TYPE_BF16, 32},  {TANDEM_TYPE_IQ4_NL, 25}, {TANDEM_TYPE_IQ4_XS, 30},
-        {TANDEM_TYPE_MXFP4, 38},
+        {TANDEM_TYPE_F32, 0},      {TANDEM_TYPE_F16, 1},      {TANDEM_TYPE_Q4_0, 2},
+        {TANDEM_TYPE_Q4_1, 3},     {TANDEM_TYPE_Q8_0, 7},     {TANDEM_TYPE_Q5_0, 8},
+        {TANDEM_TYPE_Q5_1, 9},     {TANDEM_TYPE_Q2_K, 10},    {TANDEM_TYPE_Q3_K, 11},
+        {TANDEM_TYPE_Q4_K, 14},    {TANDEM_TYPE_Q5_K, 16},    {TANDEM_TYPE_Q6_K, 18},
+        {TANDEM_TYPE_BF16, 32},    {TANDEM_TYPE_IQ4_NL, 25},  {TANDEM_TYPE_IQ4_XS, 30},
+        {TANDEM_TYPE_MXFP4, 38},   {TANDEM_TYPE_IQ2_XXS, 19}, {TANDEM_TYPE_IQ2_XS, 20},
+        {TANDEM_TYPE_IQ3_XXS, 23}, {TANDEM_TYPE_IQ1_S, 24},   {TANDEM_TYPE_IQ3_S, 26},
+        {TANDEM_TYPE_IQ2_S, 28},   {TANDEM_TYPE_IQ1_M, 31},   {TANDEM_TYPE_TQ1_0, 36},
+        {TANDEM_TYPE_TQ2_0, 37},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].type == type) {

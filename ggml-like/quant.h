@@ -33,9 +33,43 @@ TND_QUANT_DECLARE(IQ4_NL)
 TND_QUANT_DECLARE(IQ4_XS)
 TND_QUANT_DECLARE(MXFP4)
 
+/* quant_grid.c, quant_grid_fit.c */
+TND_QUANT_DECLARE(IQ2_XXS)
+TND_QUANT_DECLARE(IQ2_XS)
+TND_QUANT_DECLARE(IQ2_S)
+TND_QUANT_DECLARE(IQ3_XXS)
+TND_QUANT_DECLARE(IQ3_S)
+TND_QUANT_DECLARE(IQ1_S)
+TND_QUANT_DECLARE(IQ1_M)
+TND_QUANT_DECLARE(TQ1_0)
+TND_QUANT_DECLARE(TQ2_0)
+
 /* quant_bcml1.c */
 TND_QUANT_DECLARE(BCML1)
 #undef TND_QUANT_DECLARE
+
+/* Types that an importance of each value makes other blocks of: `importance` has n numbers, or is
+ * NULL. Weights of errors are the importance times sqrt(mean x^2 + x^2). */
+#define TND_WEIGHTED_TYPES(X)                                                                      \
+    X(Q2_K)                                                                                        \
+    X(Q3_K)                                                                                        \
+    X(Q4_K)                                                                                        \
+    X(Q5_K)                                                                                        \
+    X(Q6_K)                                                                                        \
+    X(IQ4_NL)                                                                                      \
+    X(IQ4_XS)                                                                                      \
+    X(IQ3_XXS)                                                                                     \
+    X(IQ3_S)                                                                                       \
+    X(IQ2_XXS)                                                                                     \
+    X(IQ2_XS)                                                                                      \
+    X(IQ2_S)                                                                                       \
+    X(IQ1_S)                                                                                       \
+    X(IQ1_M)
+#define TND_WEIGHTED_DECLARE(NAME)                                                                 \
+    void tnd_quantize_weighted_##NAME(const float *src, const float *importance, void *dst,        \
+                                      int64_t n);
+TND_WEIGHTED_TYPES(TND_WEIGHTED_DECLARE)
+#undef TND_WEIGHTED_DECLARE
 
 /* An index has no float codec. */
 #define tnd_dequantize_I32 NULL

@@ -5,12 +5,14 @@
  * book, or a number some steps beyond it, meets the value of largest magnitude; for the numbers
  * that each gives, the best scale follows in closed form. */
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/half.h"
 #include "ggml-like/quant.h"
+#include "ggml-like/quant_fit.h"
 
 enum { BLOCK = 32, HALF = 16, SUPER = 256, GROUPS = SUPER / BLOCK, PLACES = 16 };
 
@@ -39,14 +41,29 @@ static float inverse(float value)
 
 /* ---- the nearest number of IQ4's book, which is sorted ---- */
 
-/* Midpoints of neighbours, doubled so that they are whole. NaN is above none of them. */
+/* 2 v is compared with sums of neighbours, which are whole: its next whole number decides. */
+enum { LOWEST = -254, HIGHEST = 226 }; /* twice the ends of the book */
+
+static uint8_t place_of[HIGHEST - LOWEST + 1];
+static pthread_once_t place_once = PTHREAD_ONCE_INIT;
+
+static void make_places(void)
+{
+    for (int v = LOWEST; v <= HIGHEST; v++) {
+        for (int i = 0; i + 1 < PLACES; i++) {
+            place_of[v - LOWEST] =
+                (uint8_t)(place_of[v - LOWEST] + (v > book_iq4[i] + book_iq4[i + 1] ? 1 : 0));
+        }
+    }
+}
+
+/* NaN gives the first. */
 static int nearest_place(float value)
 {
-    int place = 0;
-    for (int i = 0; i + 1 < PLACES; i++) {
-        place += 2.0f * value > (float)(book_iq4[i] + book_iq4[i + 1]) ? 1 : 0;
-    }
-    return place;
+    float twice = value > -127.0f ? 2.0f * value : (float)LOWEST;
+    twice = twice < (float)HIGHEST ? twice : (float)HIGHEST;
+    const int whole = (int)twice;
+    return place_of[whole + ((float)whole < twice ? 1 : 0) - LOWEST];
 }
 
 static void find_places(const float *x, float d, uint8_t *places)
@@ -57,18 +74,18 @@ static void find_places(const float *x, float d, uint8_t *places)
     }
 }
 
-static double squared_error(const float *x, float d, const uint8_t *places)
+static double squared_error(const float *x, const float *w, float d, const uint8_t *places)
 {
     double error = 0;
     for (int i = 0; i < BLOCK; i++) {
         const double difference = (double)(d * (float)book_iq4[places[i]]) - (double)x[i];
-        error += difference * difference;
+        error += (double)w[i] * difference * difference;
     }
     return error;
 }
 
 /* The scale of least squared error of 32 values; 0 where there is none. */
-static float fit_scale(const float *x)
+static float fit_scale(const float *x, const float *w)
 {
     enum { STEPS = 9 };
     float extreme = 0;
@@ -88,8 +105,8 @@ static float fit_scale(const float *x)
         float qq = 0;
         for (int i = 0; i < BLOCK; i++) {
             const float q = (float)book_iq4[nearest_place(x[i] * id)];
-            xq += x[i] * q;
-            qq += q * q;
+            xq += w[i] * x[i] * q;
+            qq += w[i] * q * q;
         }
         const float gain = qq > 0 ? xq * xq / qq : 0;
         if (gain > best_gain * 1.00001f) {
@@ -111,16 +128,36 @@ void tnd_dequantize_IQ4_NL(const void *src, float *dst, int64_t n)
     }
 }
 
-void tnd_quantize_IQ4_NL(const float *src, void *dst, int64_t n)
+/* Weights of errors of n values: all alike without an importance. */
+static void weigh(const float *x, const float *importance, int n, float *w)
+{
+    pthread_once(&place_once, make_places);
+    for (int i = 0; i < n; i++) {
+        w[i] = 1;
+    }
+    if (importance != NULL) {
+        tnd_fit_weigh(x, importance, n, w);
+    }
+}
+
+void tnd_quantize_weighted_IQ4_NL(const float *src, const float *importance, void *dst, int64_t n)
 {
     for (int64_t b = 0; b < n / BLOCK; b++) {
         struct tnd_block_iq4_nl block;
         uint8_t places[BLOCK];
-        block.d = tnd_f32_to_f16(fit_scale(src + b * BLOCK));
-        find_places(src + b * BLOCK, tnd_f16_to_f32(block.d), places);
+        float w[BLOCK];
+        const float *x = src + b * BLOCK;
+        weigh(x, importance != NULL ? importance + b * BLOCK : NULL, BLOCK, w);
+        block.d = tnd_f32_to_f16(fit_scale(x, w));
+        find_places(x, tnd_f16_to_f32(block.d), places);
         pack(places, block.qs);
         memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
     }
+}
+
+void tnd_quantize_IQ4_NL(const float *src, void *dst, int64_t n)
+{
+    tnd_quantize_weighted_IQ4_NL(src, NULL, dst, n);
 }
 
 /* ---- IQ4_XS ---- */
@@ -152,7 +189,8 @@ static int to_scale(float value)
 }
 
 /* The integers of the groups for one d: of three around each group's own scale the best. */
-static void choose_scales(const float *x, const float *scales, float d, struct super *out)
+static void choose_scales(const float *x, const float *w, const float *scales, float d,
+                          struct super *out)
 {
     out->d = tnd_f32_to_f16(d);
     out->error = 0;
@@ -168,7 +206,8 @@ static void choose_scales(const float *x, const float *scales, float d, struct s
                 continue;
             }
             find_places(x + g * BLOCK, unit * (float)scale, places);
-            const double error = squared_error(x + g * BLOCK, unit * (float)scale, places);
+            const double error =
+                squared_error(x + g * BLOCK, w + g * BLOCK, unit * (float)scale, places);
             if (error < best) {
                 best = error;
                 out->scale[g] = scale;
@@ -180,33 +219,33 @@ static void choose_scales(const float *x, const float *scales, float d, struct s
 }
 
 /* The d of least squared error for what is chosen; 0 where there is none. */
-static float refit(const float *x, const struct super *super)
+static float refit(const float *x, const float *w, const struct super *super)
 {
     double aa = 0;
     double ax = 0;
     for (int i = 0; i < SUPER; i++) {
         const double a = (double)(super->scale[i / BLOCK] * book_iq4[super->places[i]]);
-        aa += a * a;
-        ax += a * (double)x[i];
+        aa += (double)w[i] * a * a;
+        ax += (double)w[i] * a * (double)x[i];
     }
     const double d = aa > 0 ? ax / aa : 0;
     return fabs(d) > 0 && fabs(d) < 65504 ? (float)d : 0.0f;
 }
 
-static void encode_iq4_xs(const float *x, struct tnd_block_iq4_xs *block)
+static void encode_iq4_xs(const float *x, const float *w, struct tnd_block_iq4_xs *block)
 {
     float scales[GROUPS];
     float extreme = 0;
     struct super best;
     struct super other;
     for (int g = 0; g < GROUPS; g++) {
-        scales[g] = fit_scale(x + g * BLOCK);
+        scales[g] = fit_scale(x + g * BLOCK, w + g * BLOCK);
         extreme = fabsf(scales[g]) > fabsf(extreme) ? scales[g] : extreme;
     }
-    choose_scales(x, scales, extreme / -32.0f, &best); /* the low end reaches one further */
-    const float again = refit(x, &best);
+    choose_scales(x, w, scales, extreme / -32.0f, &best); /* the low end reaches one further */
+    const float again = refit(x, w, &best);
     if (again != 0.0f) {
-        choose_scales(x, scales, again, &other);
+        choose_scales(x, w, scales, again, &other);
         best = other.error < best.error ? other : best;
     }
     memset(block, 0, sizeof(*block));
@@ -219,13 +258,21 @@ static void encode_iq4_xs(const float *x, struct tnd_block_iq4_xs *block)
     }
 }
 
-void tnd_quantize_IQ4_XS(const float *src, void *dst, int64_t n)
+void tnd_quantize_weighted_IQ4_XS(const float *src, const float *importance, void *dst, int64_t n)
 {
     for (int64_t b = 0; b < n / SUPER; b++) {
         struct tnd_block_iq4_xs block;
-        encode_iq4_xs(src + b * SUPER, &block);
+        float w[SUPER];
+        const float *x = src + b * SUPER;
+        weigh(x, importance != NULL ? importance + b * SUPER : NULL, SUPER, w);
+        encode_iq4_xs(x, w, &block);
         memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
     }
+}
+
+void tnd_quantize_IQ4_XS(const float *src, void *dst, int64_t n)
+{
+    tnd_quantize_weighted_IQ4_XS(src, NULL, dst, n);
 }
 
 /* ---- MXFP4 ---- */
@@ -242,16 +289,18 @@ void tnd_dequantize_MXFP4(const void *src, float *dst, int64_t n)
 /* Nearest numbers for one exponent; returns the squared error. */
 static double choose_fp4(const float *x, uint8_t e, uint8_t *places)
 {
+    static const uint8_t place[25] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5,
+                                      5, 5, 6, 6, 6, 6, 6, 6, 7, 7, 7, 7};
     const double d = (double)tnd_bf16_to_f32(tnd_e8m0_half(e));
+    const double id = 1.0 / d; /* a power of two */
     double error = 0;
-    for (int i = 0; i < BLOCK; i++) {
-        const double magnitude = fabs((double)x[i]) / d;
-        int place = 0;
-        for (int p = 0; p < 7; p++) {
-            place += 2 * magnitude > (double)(book_fp4[p] + book_fp4[p + 1]) ? 1 : 0;
-        }
-        const double difference = magnitude - (double)book_fp4[place];
-        places[i] = (uint8_t)(place + (x[i] < 0 && place > 0 ? 8 : 0));
+    for (int i = 0; i < BLOCK; i++) { /* as in nearest_place */
+        const double magnitude = fabs((double)x[i]) * id;
+        const double twice = magnitude < 12 ? 2 * magnitude : magnitude >= 12 ? 24 : 0;
+        const int whole = (int)twice;
+        const int at = place[whole + ((double)whole < twice ? 1 : 0)];
+        const double difference = magnitude - (double)book_fp4[at];
+        places[i] = (uint8_t)(at + (x[i] < 0 && at > 0 ? 8 : 0));
         error += difference * difference;
     }
     return error * d * d;

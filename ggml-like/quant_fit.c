@@ -3,8 +3,8 @@
  * widths around the range are tried; for the levels that each gives, the best scale (and minimum)
  * follow in closed form. (2) The scales become integers times the super-block's d and dmin; of the
  * integers around each group's scale those with the least error win. (3) d and dmin are fitted once
- * more to the integers and levels chosen. Errors are weighted, see weigh(). Every step stands NaN
- * and infinities. Start at tnd_fit_affine. */
+ * more to the integers and levels chosen. Errors are weighted, see tnd_fit_weigh(). Every step
+ * stands NaN and infinities. Start at tnd_fit_affine. */
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,19 +62,32 @@ struct block {
     float low, high;         /* levels */
 };
 
-/* sqrt(mean x^2 + x^2) over the root mean square: values beyond the usual matter more, as they do
- * in a dot product, but not so much that the others drown. */
-static void weigh(struct block *block)
+/* Importance over its mean; 1 where nothing is important. */
+static void scale_importance(const float *importance, int n, float *w)
 {
     double sum = 0;
-    for (int i = 0; i < TND_FIT_VALUES; i++) {
-        sum += (double)block->x[i] * (double)block->x[i];
+    for (int i = 0; i < n; i++) {
+        w[i] = importance != NULL && importance[i] > 0 && importance[i] < 1e30f ? importance[i] : 0;
+        sum += (double)w[i];
     }
-    const double mean = sum / TND_FIT_VALUES;
+    const float scale = sum > 1e-30 ? (float)((double)n / sum) : 0.0f;
+    for (int i = 0; i < n; i++) {
+        w[i] = scale > 0 ? w[i] * scale : 1.0f;
+    }
+}
+
+void tnd_fit_weigh(const float *x, const float *importance, int n, float *w)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        sum += (double)x[i] * (double)x[i];
+    }
+    const double mean = sum / n;
     const bool is_usable = mean > 1e-60 && mean < 1e60;
     const float scale = is_usable ? (float)(1.0 / mean) : 0.0f;
-    for (int i = 0; i < TND_FIT_VALUES; i++) {
-        block->w[i] = sqrtf(1.0f + block->x[i] * block->x[i] * scale);
+    scale_importance(importance, n, w);
+    for (int i = 0; i < n; i++) {
+        w[i] *= sqrtf(1.0f + x[i] * x[i] * scale);
     }
 }
 
@@ -294,14 +307,15 @@ static void try_affine(const struct block *block, const struct affine *groups, i
     }
 }
 
-void tnd_fit_affine(const float *x, int group, int level_top, int scale_top, struct tnd_fit *out)
+void tnd_fit_affine(const float *x, const float *importance, int group, int level_top,
+                    int scale_top, struct tnd_fit *out)
 {
     struct block block = {.x = x, .group = group, .low = 0, .high = (float)level_top};
     struct affine groups[TND_FIT_GROUPS_MAX] = {{0}};
     float max_scale = 0;
     float max_min = 0;
     double ideal = 0;
-    weigh(&block);
+    tnd_fit_weigh(x, importance, TND_FIT_VALUES, block.w);
     for (int g = 0; g < TND_FIT_VALUES / group; g++) {
         groups[g] = fit_group_affine(&block, g * group);
         max_scale = groups[g].scale > max_scale ? groups[g].scale : max_scale;
@@ -433,14 +447,15 @@ static void try_symmetric(const struct block *block, const float *scales, int sc
     }
 }
 
-void tnd_fit_symmetric(const float *x, int level_low, int scale_low, struct tnd_fit *out)
+void tnd_fit_symmetric(const float *x, const float *importance, int level_low, int scale_low,
+                       struct tnd_fit *out)
 {
     struct block block = {
         .x = x, .group = 16, .low = (float)level_low, .high = (float)(-level_low - 1)};
     float scales[TND_FIT_GROUPS_MAX];
     float extreme = 0;
     double ideal = 0;
-    weigh(&block);
+    tnd_fit_weigh(x, importance, TND_FIT_VALUES, block.w);
     for (int g = 0; g < TND_FIT_GROUPS_MAX; g++) {
         scales[g] = fit_group_symmetric(&block, g * 16, &ideal);
         extreme = fabsf(scales[g]) > fabsf(extreme) ? scales[g] : extreme;

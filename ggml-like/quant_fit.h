@@ -17,12 +17,19 @@ struct tnd_fit {
     int level[TND_FIT_VALUES];
 };
 
+/** Weights of squared errors: sqrt(mean x^2 + x^2) over the root mean square, times the importance
+ * over its mean. Values beyond the usual matter more, as they do in a dot product, but not so much
+ * that the others drown. importance: n numbers, or NULL, as in the functions below. */
+void tnd_fit_weigh(const float *x, const float *importance, int n, float *w);
+
 /** Levels 0..level_top, scales and minima 0..scale_top, groups of `group`
  * values. */
-void tnd_fit_affine(const float *x, int group, int level_top, int scale_top, struct tnd_fit *out);
+void tnd_fit_affine(const float *x, const float *importance, int group, int level_top,
+                    int scale_top, struct tnd_fit *out);
 
 /** Levels level_low..-level_low-1, scales scale_low..-scale_low-1, groups
  * of 16. */
-void tnd_fit_symmetric(const float *x, int level_low, int scale_low, struct tnd_fit *out);
+void tnd_fit_symmetric(const float *x, const float *importance, int level_low, int scale_low,
+                       struct tnd_fit *out);
 
 #endif

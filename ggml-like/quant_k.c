@@ -75,6 +75,12 @@ static void pack_q3_k_scales(const int *scale, uint8_t *packed)
     }
 }
 
+/* The importance of block b. */
+static const float *part_of(const float *importance, int64_t b)
+{
+    return importance != NULL ? importance + b * SUPER : NULL;
+}
+
 /* ---- Q2_K ---- */
 
 void tnd_dequantize_Q2_K(const void *src, float *dst, int64_t n)
@@ -93,12 +99,12 @@ void tnd_dequantize_Q2_K(const void *src, float *dst, int64_t n)
     }
 }
 
-void tnd_quantize_Q2_K(const float *src, void *dst, int64_t n)
+void tnd_quantize_weighted_Q2_K(const float *src, const float *importance, void *dst, int64_t n)
 {
     for (int64_t b = 0; b < n / SUPER; b++) {
         struct tnd_block_q2_k block = {{0}, {0}, 0, 0};
         struct tnd_fit fit;
-        tnd_fit_affine(src + b * SUPER, 16, 3, 15, &fit);
+        tnd_fit_affine(src + b * SUPER, part_of(importance, b), 16, 3, 15, &fit);
         block.d = fit.d;
         block.dmin = fit.dmin;
         for (int g = 0; g < 16; g++) {
@@ -127,12 +133,12 @@ void tnd_dequantize_Q3_K(const void *src, float *dst, int64_t n)
     }
 }
 
-void tnd_quantize_Q3_K(const float *src, void *dst, int64_t n)
+void tnd_quantize_weighted_Q3_K(const float *src, const float *importance, void *dst, int64_t n)
 {
     for (int64_t b = 0; b < n / SUPER; b++) {
         struct tnd_block_q3_k block = {{0}, {0}, {0}, 0};
         struct tnd_fit fit;
-        tnd_fit_symmetric(src + b * SUPER, -4, -32, &fit);
+        tnd_fit_symmetric(src + b * SUPER, part_of(importance, b), -4, -32, &fit);
         block.d = fit.d;
         pack_q3_k_scales(fit.scale, block.scales);
         for (int i = 0; i < SUPER; i++) {
@@ -165,12 +171,12 @@ void tnd_dequantize_Q4_K(const void *src, float *dst, int64_t n)
     }
 }
 
-void tnd_quantize_Q4_K(const float *src, void *dst, int64_t n)
+void tnd_quantize_weighted_Q4_K(const float *src, const float *importance, void *dst, int64_t n)
 {
     for (int64_t b = 0; b < n / SUPER; b++) {
         struct tnd_block_q4_k block = {0, 0, {0}, {0}};
         struct tnd_fit fit;
-        tnd_fit_affine(src + b * SUPER, 32, 15, 63, &fit);
+        tnd_fit_affine(src + b * SUPER, part_of(importance, b), 32, 15, 63, &fit);
         block.d = fit.d;
         block.dmin = fit.dmin;
         pack_k4_scales(fit.scale, fit.min, block.scales);
@@ -203,12 +209,12 @@ void tnd_dequantize_Q5_K(const void *src, float *dst, int64_t n)
     }
 }
 
-void tnd_quantize_Q5_K(const float *src, void *dst, int64_t n)
+void tnd_quantize_weighted_Q5_K(const float *src, const float *importance, void *dst, int64_t n)
 {
     for (int64_t b = 0; b < n / SUPER; b++) {
         struct tnd_block_q5_k block = {0, 0, {0}, {0}, {0}};
         struct tnd_fit fit;
-        tnd_fit_affine(src + b * SUPER, 32, 31, 63, &fit);
+        tnd_fit_affine(src + b * SUPER, part_of(importance, b), 32, 31, 63, &fit);
         block.d = fit.d;
         block.dmin = fit.dmin;
         pack_k4_scales(fit.scale, fit.min, block.scales);
@@ -235,12 +241,12 @@ void tnd_dequantize_Q6_K(const void *src, float *dst, int64_t n)
     }
 }
 
-void tnd_quantize_Q6_K(const float *src, void *dst, int64_t n)
+void tnd_quantize_weighted_Q6_K(const float *src, const float *importance, void *dst, int64_t n)
 {
     for (int64_t b = 0; b < n / SUPER; b++) {
         struct tnd_block_q6_k block = {{0}, {0}, {0}, 0};
         struct tnd_fit fit;
-        tnd_fit_symmetric(src + b * SUPER, -32, -128, &fit);
+        tnd_fit_symmetric(src + b * SUPER, part_of(importance, b), -32, -128, &fit);
         block.d = fit.d;
         for (int g = 0; g < 16; g++) {
             block.scales[g] = (int8_t)fit.scale[g];
@@ -254,3 +260,16 @@ void tnd_quantize_Q6_K(const float *src, void *dst, int64_t n)
         memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
     }
 }
+
+/* ---- values that are all alike ---- */
+
+#define QUANTIZE(NAME)                                                                             \
+    void tnd_quantize_##NAME(const float *src, void *dst, int64_t n)                               \
+    {                                                                                              \
+        tnd_quantize_weighted_##NAME(src, NULL, dst, n);                                           \
+    }
+QUANTIZE(Q2_K)
+QUANTIZE(Q3_K)
+QUANTIZE(Q4_K)
+QUANTIZE(Q5_K)
+QUANTIZE(Q6_K)

@@ -18,4 +18,10 @@ struct tnd_type_traits {
 /** Traits of a valid type; NULL otherwise. */
 const struct tnd_type_traits *tnd_type_traits(enum tandem_type type);
 
+/** How values are quantised that have an importance each (or NULL: all alike): `n` numbers, of
+ * which what is not above 0 counts as 0. NULL: importance makes no other blocks of this type. */
+typedef void tnd_quantize_weighted_fn(const float *src, const float *importance, void *dst,
+                                      int64_t n);
+tnd_quantize_weighted_fn *tnd_type_quantize_weighted(enum tandem_type type);
+
 #endif

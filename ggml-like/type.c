@@ -13,6 +13,15 @@ static const struct tnd_type_traits traits[TANDEM_TYPE_NUMBERS] = {
 #undef TRAITS_ROW
 };
 
+tnd_quantize_weighted_fn *tnd_type_quantize_weighted(enum tandem_type type)
+{
+#define WEIGHTED_ROW(NAME) [TANDEM_TYPE_##NAME] = tnd_quantize_weighted_##NAME,
+    static tnd_quantize_weighted_fn *const weighted[TANDEM_TYPE_NUMBERS] = {
+        TND_WEIGHTED_TYPES(WEIGHTED_ROW)};
+#undef WEIGHTED_ROW
+    return tnd_type_traits(type) != NULL ? weighted[type] : NULL;
+}
+
 const struct tnd_type_traits *tnd_type_traits(enum tandem_type type)
 {
     unsigned number = (unsigned)type;

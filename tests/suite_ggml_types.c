@@ -205,7 +205,20 @@ static double error_bound(enum tandem_type type)
     case TANDEM_TYPE_MXFP4:
         return 1.4e-2;
     case TANDEM_TYPE_Q3_K:
+    case TANDEM_TYPE_IQ3_S:
         return 2.2e-2;
+    case TANDEM_TYPE_IQ3_XXS:
+        return 3.5e-2;
+    case TANDEM_TYPE_IQ2_XS:
+        return 9e-2;
+    case TANDEM_TYPE_IQ2_XXS:
+        return 0.12;
+    case TANDEM_TYPE_IQ1_M:
+    case TANDEM_TYPE_IQ1_S:
+        return 0.21;
+    case TANDEM_TYPE_TQ1_0: /* three levels: right for what has no more */
+    case TANDEM_TYPE_TQ2_0:
+        return 0.65;
     default:
         return 8e-2;
     }

@@ -21,7 +21,9 @@ import numpy as np
 PLAIN = {"Q4_0": 18, "Q4_1": 20, "Q5_0": 22, "Q5_1": 24, "Q8_0": 34}  # bytes of 32 values
 K = {"Q2_K": 84, "Q3_K": 110, "Q4_K": 144, "Q5_K": 176, "Q6_K": 210}  # bytes of 256 values
 FITTED = {"IQ4_NL": 18, "MXFP4": 17}  # bytes of 32 values
-SUPER = {"IQ4_XS": 136}  # bytes of 256 values
+SUPER = {"IQ4_XS": 136, "IQ3_XXS": 98, "IQ3_S": 110, "IQ2_XXS": 66, "IQ2_XS": 74, "IQ2_S": 82,
+         "IQ1_S": 50, "IQ1_M": 56, "TQ1_0": 54, "TQ2_0": 66}  # bytes of 256 values
+NEEDS_WEIGHTS = ("IQ2_XXS", "IQ2_XS", "IQ1_S", "IQ1_M")
 STUBS = """
 #include <stdlib.h>
 void ggml_abort(const char *f, int l, const char *m, ...) { (void)f; (void)l; (void)m; abort(); }
@@ -62,6 +64,10 @@ class Quantiser:
     def __init__(self, tandem, ggml):
         self.tandem = ctypes.CDLL(os.path.abspath(tandem))
         self.ggml = ggml
+        for name in ("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ1_S", "IQ1_M"):
+            ggml.iq2xs_init_impl(ctypes.c_int(int(gguf.GGMLQuantizationType[name])))
+        for points in (256, 512):
+            ggml.iq3xs_init_impl(ctypes.c_int(points))
 
     @staticmethod
     def blocks(name, n):
@@ -80,6 +86,12 @@ class Quantiser:
 
     def theirs(self, name, x):
         out = self.blocks(name, x.size)
+        if name in NEEDS_WEIGHTS:  # and nothing is more important
+            ones = np.ones(256, np.float32)
+            getattr(self.ggml, "quantize_" + ggml_name(name))(
+                ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data),
+                ctypes.c_int64(x.size // 256), ctypes.c_int64(256), ctypes.c_void_p(ones.ctypes.data))
+            return out
         function = getattr(self.ggml, "quantize_row_%s_ref" % ggml_name(name))
         function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data),
                  ctypes.c_int64(x.size))

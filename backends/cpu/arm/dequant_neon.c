@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "base/half.h"
 #include "ggml-like/quant.h"
+#include "ggml-like/quant_grid.h"
 
 /* 32 codes. */
 struct codes {
@@ -277,6 +278,31 @@ static void dequantize_Q6_K(const void *src, float *dst, int64_t n)
         }
     }
 }
+
+/* ---- points of grids ---- */
+
+static inline void put_grid(tnd_grid_decode_fn *decode, size_t bytes, int group, float unit,
+                            const void *src, float *dst, int64_t n)
+{
+    const char *block = src;
+    for (int64_t b = 0; b < n; b += TND_GRID_VALUES, block += bytes) {
+        struct tnd_grid_values values;
+        decode(block, &values);
+        const float d = tnd_f16_to_f32(values.d);
+        for (int i = 0; i < TND_GRID_VALUES; i += 16) {
+            put_16(dst + b + i, vld1q_u8((const uint8_t *)values.q + i), 0,
+                   d * (float)values.scale[i / group] * unit);
+        }
+    }
+}
+
+#define DEQUANTIZE_GRID(NAME, bytes, group, unit)                                                  \
+    static void dequantize_##NAME(const void *src, float *dst, int64_t n)                          \
+    {                                                                                              \
+        put_grid(tnd_grid_decode_##NAME, bytes, group, unit, src, dst, n);                         \
+    }
+TND_GRID_LIST(DEQUANTIZE_GRID)
+#undef DEQUANTIZE_GRID
 
 void tnd_fill_dequant_neon(struct tnd_cpu_kernels *out)
 {

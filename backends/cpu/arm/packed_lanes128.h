@@ -97,8 +97,8 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
 {
     const uint8_t *d_halves = unit + 8 * quad;
     if (!shape.is_super) {
-        *scale =
-            (shape.form & TND_BOOK_FP4) != 0 ? bf16s(d_halves + 32 * b) : halves(d_halves + 32 * b);
+        *scale = (shape.form & TND_BOOKS) == TND_BOOK_FP4 ? bf16s(d_halves + 32 * b)
+                                                          : halves(d_halves + 32 * b);
         if ((shape.form & TND_AFFINE) != 0) {
             *min = halves(d_halves + 64 + 32 * b);
         }
@@ -110,6 +110,9 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
     uint16x4_t s = bytes_4(bytes);
     if ((shape.form & TND_AFFINE) == 0) {
         *scale = vmulq_f32(d, signed_floats_4(s));
+        if (TND_BOOK_UNIT(shape.form) != 1.0f) {
+            *scale = vmulq_n_f32(*scale, TND_BOOK_UNIT(shape.form));
+        }
         return;
     }
     uint16x4_t m;

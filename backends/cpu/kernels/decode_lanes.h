@@ -16,6 +16,7 @@
 
 #include "base/half.h"
 #include "ggml-like/quant.h"
+#include "ggml-like/quant_grid.h"
 
 /* Bytes of a group (4 values) and of a block (32 values) in the panel. */
 #define GROUP ((size_t)4 * LANES)
@@ -433,6 +434,54 @@ static void decode_Q6_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
         }
     }
 }
+
+/* ---- points of grids ---- */
+
+/* Row by row to bytes, which are brought into lanes then. */
+TND_INLINE void decode_grid(tnd_grid_decode_fn *decode, size_t block_bytes, const int group,
+                            const float unit, const int offset, const uint8_t *rows,
+                            size_t row_bytes, int64_t n, uint8_t *values, float *scales)
+{
+    _Alignas(64) uint8_t codes[LANES][TND_GRID_VALUES];
+    for (int64_t b = 0; b < n / TND_GRID_VALUES; b++, rows += block_bytes) {
+        for (int l = 0; l < LANES; l++) {
+            struct tnd_grid_values block;
+            decode(rows + (size_t)l * row_bytes, &block);
+            const float d = tnd_f16_to_f32(block.d);
+            for (int i = 0; i < TND_GRID_VALUES; i++) {
+                codes[l][i] = (uint8_t)(block.q[i] + offset);
+            }
+            for (int g = 0; g < TND_GRID_VALUES / group; g++) {
+                scales[g * LANES + l] = d * (float)block.scale[g] * unit;
+            }
+        }
+        scales += TND_GRID_VALUES / group * LANES;
+        for (int k = 0; k < TND_GRID_VALUES; k += 32, values += BLOCK) {
+            vec q[8];
+            load_32(codes[0] + k, TND_GRID_VALUES, q);
+            TND_UNROLL
+            for (int j = 0; j < 8; j++) {
+                v_store(values + (size_t)j * GROUP, q[j]);
+            }
+        }
+    }
+}
+
+#define DECODE_GRID(NAME, block_bytes, group, unit)                                                \
+    static void decode_##NAME(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,   \
+                              float *scales, float *mins)                                          \
+    {                                                                                              \
+        (void)mins;                                                                                \
+        decode_grid(tnd_grid_decode_##NAME, block_bytes, group, unit, OFFSET_##NAME, rows,         \
+                    row_bytes, n, values, scales);                                                 \
+    }
+enum {
+#define OFFSET(NAME, form, offset, bits, is_super) OFFSET_##NAME = offset,
+    TND_QUANT_KERNELS(OFFSET)
+#undef OFFSET
+};
+TND_GRID_LIST(DECODE_GRID)
+#undef DECODE_GRID
 
 /* ---- floats ---- */
 

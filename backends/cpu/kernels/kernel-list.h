@@ -6,7 +6,7 @@
  * the form is affine. q is an unsigned number of `bits` bits. Scales belong to 32 values, or to 16
  * where the form says so. is_super: scales are integers times one half a block. Where the
  * form names a book, q is one of its numbers plus the offset; packed weights have its place there
- * in 4 bits. */
+ * in 3 or 4 bits. */
 #ifndef TND_KERNEL_LIST_H
 #define TND_KERNEL_LIST_H
 
@@ -24,6 +24,15 @@
     X(BCML1, TND_AFFINE, 0, 4, false)                                                              \
     X(IQ4_NL, TND_BOOK_IQ4, 128, 8, false)                                                         \
     X(IQ4_XS, TND_BOOK_IQ4, 128, 8, true)                                                          \
-    X(MXFP4, TND_BOOK_FP4, 12, 5, false)
+    X(MXFP4, TND_BOOK_FP4, 12, 5, false)                                                           \
+    X(IQ3_XXS, TND_BOOK_IQ3_XXS, 62, 7, true)                                                      \
+    X(IQ3_S, TND_BOOK_IQ3_S, 15, 5, true)                                                          \
+    X(IQ2_XXS, TND_BOOK_IQ2, 43, 7, true)                                                          \
+    X(IQ2_XS, TND_BOOK_IQ2 | TND_GROUPS_OF_16, 43, 7, true)                                        \
+    X(IQ2_S, TND_BOOK_IQ2 | TND_GROUPS_OF_16, 43, 7, true)                                         \
+    X(IQ1_S, TND_BOOK_IQ1, 9, 5, true)                                                             \
+    X(IQ1_M, TND_BOOK_IQ1 | TND_GROUPS_OF_16, 9, 5, true)                                          \
+    X(TQ1_0, 0, 1, 2, true)                                                                        \
+    X(TQ2_0, 0, 1, 2, true)
 
 #endif

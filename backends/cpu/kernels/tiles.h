@@ -13,11 +13,15 @@
 #include "tandem/tensor.h"
 
 enum {
-    TND_AFFINE = 1,       /* value = scale * q + min */
-    TND_GROUPS_OF_16 = 2, /* a scale (and min) for every 16 values, not 32 */
-    TND_BOOK_IQ4 = 4,     /* codes are places in a book (ggml-like/quant.h) */
-    TND_BOOK_FP4 = 8,     /* the same; and packed scales are bf16 */
-    TND_BOOKS = TND_BOOK_IQ4 | TND_BOOK_FP4,
+    TND_AFFINE = 1,        /* value = scale * q + min */
+    TND_GROUPS_OF_16 = 2,  /* a scale (and min) for every 16 values, not 32 */
+    TND_BOOK_IQ4 = 1 << 2, /* codes are places in a book of numbers: that of IQ4_NL and IQ4_XS */
+    TND_BOOK_FP4 = 2 << 2, /* of MXFP4; packed scales are bf16 */
+    TND_BOOK_IQ3_XXS = 3 << 2, /* magnitudes of a grid (ggml-like/quant_grid.h) with both signs */
+    TND_BOOK_IQ3_S = 4 << 2,
+    TND_BOOK_IQ2 = 5 << 2,
+    TND_BOOK_IQ1 = 6 << 2, /* -8, 0 and 8, less or more 1 */
+    TND_BOOKS = 7 << 2,
     TND_X_BLOCK = 32, /* activations that share a scale */
     TND_KC_Q = 512,   /* values of K that a tile of quantised weights holds: it stays in L1 */
     TND_KC_Q_SKINNY =
@@ -31,15 +35,28 @@ enum {
 };
 
 /* Bits of a code in packed weights, of a type whose row in kernel-list.h has `bits`. */
-#define TND_PACKED_BITS(form, bits) (((form)&TND_BOOKS) != 0 ? 4 : (bits))
+#define TND_PACKED_BITS(form, bits)                                                                \
+    (((form)&TND_BOOKS) == 0 ? (bits) : ((form)&TND_BOOKS) < TND_BOOK_IQ2 ? 4 : 3)
 
-/* The numbers of a book plus the offset of its types in kernel-list.h. */
+/* What an integer scale is multiplied by beside d. */
+#define TND_BOOK_UNIT(form)                                                                        \
+    (((form)&TND_BOOKS) == TND_BOOK_IQ3_XXS ? 0.25f                                                \
+     : ((form)&TND_BOOKS) >= TND_BOOK_IQ2   ? 0.125f                                               \
+                                            : 1.0f)
+
+/* The numbers of a book plus the offset of its types in kernel-list.h; of 8 numbers twice. */
 static inline const uint8_t *tnd_book_codes(int form)
 {
-    static const uint8_t iq4[16] = {1,   24,  45,  63,  79,  93,  106, 118,
-                                    129, 141, 153, 166, 181, 197, 217, 241};
-    static const uint8_t fp4[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
-    return (form & TND_BOOK_IQ4) != 0 ? iq4 : fp4;
+    static const uint8_t books[7][16] = {
+        [TND_BOOK_IQ4 >> 2] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217,
+                               241},
+        [TND_BOOK_FP4 >> 2] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0},
+        [TND_BOOK_IQ3_XXS >> 2] = {0, 10, 18, 26, 34, 42, 50, 58, 66, 74, 82, 90, 98, 106, 114,
+                                   124},
+        [TND_BOOK_IQ3_S >> 2] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30},
+        [TND_BOOK_IQ2 >> 2] = {0, 18, 35, 51, 68, 86, 0, 0, 0, 18, 35, 51, 68, 86, 0, 0},
+        [TND_BOOK_IQ1 >> 2] = {0, 2, 8, 10, 16, 18, 0, 0, 0, 2, 8, 10, 16, 18, 0, 0}};
+    return books[(form & TND_BOOKS) >> 2];
 }
 
 /* Activations below it become 0: their inverse would overflow. */

@@ -6,6 +6,7 @@
 #include "backends/cpu/packing/packing.h"
 #include "base/tnd_assert.h"
 #include "ggml-like/quant.h"
+#include "ggml-like/quant_grid.h"
 #include "ggml-like/tnd_type.h"
 
 enum { LANES = TND_PANEL_ROWS, STEP = 4 * LANES, GROUP = 8 * STEP, MAX_UNIT_VALUES = 256 };
@@ -196,13 +197,33 @@ static void header_iq4_xs(const void *row, int lane, uint8_t *out, uint8_t *byte
     }
 }
 
+#define HEADER_GRID(NAME, size, group, unit)                                                       \
+    static void header_##NAME(const void *row, int lane, uint8_t *out, uint8_t *bytes)             \
+    {                                                                                              \
+        struct tnd_grid_values values;                                                             \
+        tnd_grid_decode_##NAME(row, &values);                                                      \
+        copy_half(out, 0, lane, &values.d);                                                        \
+        for (int g = 0; g < TND_GRID_VALUES / (group); g++) {                                      \
+            bytes[g * LANES] = (uint8_t)values.scale[g];                                           \
+        }                                                                                          \
+    }
+TND_GRID_LIST(HEADER_GRID)
+#undef HEADER_GRID
+
 /* Header of one unit for one row; `n` of its values exist. */
 static void pack_header(enum tandem_type type, const uint8_t *row, int n, int lane, uint8_t *out)
 {
     static super_header_fn *const super_headers[TANDEM_TYPE_NUMBERS] = {
-        [TANDEM_TYPE_Q2_K] = header_q2_k, [TANDEM_TYPE_Q3_K] = header_q3_k,
-        [TANDEM_TYPE_Q4_K] = header_q4_k, [TANDEM_TYPE_Q5_K] = header_q4_k,
-        [TANDEM_TYPE_Q6_K] = header_q6_k, [TANDEM_TYPE_IQ4_XS] = header_iq4_xs};
+        [TANDEM_TYPE_Q2_K] = header_q2_k,
+        [TANDEM_TYPE_Q3_K] = header_q3_k,
+        [TANDEM_TYPE_Q4_K] = header_q4_k,
+        [TANDEM_TYPE_Q5_K] = header_q4_k,
+        [TANDEM_TYPE_Q6_K] = header_q6_k,
+        [TANDEM_TYPE_IQ4_XS] = header_iq4_xs,
+#define ROW(NAME, size, group, unit) [TANDEM_TYPE_##NAME] = header_##NAME,
+        TND_GRID_LIST(ROW)
+#undef ROW
+    };
     const struct tnd_quant_code *code = tnd_quant_code(type);
     const size_t block = tnd_type_traits(type)->block_bytes;
     TND_ASSERT(lane >= 0 && lane < LANES && code->is_super == (super_headers[type] != NULL));
@@ -211,7 +232,7 @@ static void pack_header(enum tandem_type type, const uint8_t *row, int n, int la
         return;
     }
     for (int b = 0; b < n / 32; b++) { /* the half d comes first, m behind it */
-        if ((code->form & TND_BOOK_FP4) != 0) {
+        if ((code->form & TND_BOOKS) == TND_BOOK_FP4) {
             const uint16_t scale = tnd_e8m0_half(row[(size_t)b * block]);
             copy_half(out, b, lane, &scale);
             continue;

@@ -102,8 +102,8 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
 {
     const uint8_t *d_halves = unit + 16 * side;
     if (!shape.is_super) {
-        *scale =
-            (shape.form & TND_BOOK_FP4) != 0 ? bf16s(d_halves + 32 * b) : halves(d_halves + 32 * b);
+        *scale = (shape.form & TND_BOOKS) == TND_BOOK_FP4 ? bf16s(d_halves + 32 * b)
+                                                          : halves(d_halves + 32 * b);
         if ((shape.form & TND_AFFINE) != 0) {
             *min = halves(d_halves + 64 + 32 * b);
         }
@@ -114,6 +114,9 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
     __m256 d = halves(d_halves);
     if ((shape.form & TND_AFFINE) == 0) {
         *scale = _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes_8(bytes))));
+        if (TND_BOOK_UNIT(shape.form) != 1.0f) {
+            *scale = _mm256_mul_ps(*scale, _mm256_set1_ps(TND_BOOK_UNIT(shape.form)));
+        }
         return;
     }
     __m256 dmin = _mm256_sub_ps(_mm256_setzero_ps(), halves(d_halves + 32));

@@ -99,7 +99,8 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, int b
                             __m512 *scale, __m512 *min)
 {
     if (!shape.is_super) {
-        *scale = (shape.form & TND_BOOK_FP4) != 0 ? bf16s(unit + 32 * b) : halves(unit + 32 * b);
+        *scale =
+            (shape.form & TND_BOOKS) == TND_BOOK_FP4 ? bf16s(unit + 32 * b) : halves(unit + 32 * b);
         if ((shape.form & TND_AFFINE) != 0) {
             *min = halves(unit + 64 + 32 * b);
         }
@@ -110,6 +111,9 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, int b
     __m512 d = halves(unit);
     if ((shape.form & TND_AFFINE) == 0) {
         *scale = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes_16(bytes))));
+        if (TND_BOOK_UNIT(shape.form) != 1.0f) {
+            *scale = _mm512_mul_ps(*scale, _mm512_set1_ps(TND_BOOK_UNIT(shape.form)));
+        }
         return;
     }
     __m512 dmin = _mm512_sub_ps(_mm512_setzero_ps(), halves(unit + 32));
