@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
+#include "ggml-like/tnd_type.h"
 
 #define MAX_THREADS 64
 
@@ -73,6 +74,18 @@ struct share {
     bool is_started;
 };
 
+static enum tandem_status quantize_row(const struct tnd_gguf_rows *rows, int64_t row,
+                                       const float *values, void *to)
+{
+    tnd_quantize_weighted_fn *weighted = tnd_type_quantize_weighted(rows->type);
+    if (rows->importance == NULL || weighted == NULL) {
+        return tandem_quantize(rows->type, values, to, rows->row_values);
+    }
+    const int64_t matrix = row / rows->tensor->ne[1];
+    weighted(values, rows->importance + matrix * rows->row_values, to, rows->row_values);
+    return TANDEM_OK;
+}
+
 static void *make_share(void *given)
 {
     struct share *share = given;
@@ -87,7 +100,7 @@ static void *make_share(void *given)
             share->status =
                 tandem_dequantize(rows->tensor->type, from, share->values, rows->row_values);
             if (share->status == TANDEM_OK) {
-                share->status = tandem_quantize(rows->type, share->values, to, rows->row_values);
+                share->status = quantize_row(rows, share->first + i, share->values, to);
             }
         }
         to += rows->to_bytes;

@@ -15,6 +15,7 @@ struct tnd_gguf_rows {
     size_t to_bytes;
     /** Not 0: rows of a head stand in two halves and come out in adjacent pairs, so many heads. */
     int64_t heads;
+    const float *importance; /* of each column, for each matrix of the tensor; NULL: all alike */
 };
 
 /** Plans the rows. `converts`: to `type` where that fits. The rows are whole pairs of each head.

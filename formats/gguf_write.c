@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "formats/gguf.h"
 #include "formats/gguf_rows.h"
+#include "formats/importance.h"
+#include "formats/mix.h"
 
 #define ALIGNMENT            TND_GGUF_DEFAULT_ALIGNMENT
 #define BUFFER_BYTES         ((size_t)8 << 20) /* written at once */
@@ -24,6 +26,8 @@ struct writer {
     struct tandem_hparams hparams; /* where rows are reordered: checked against all tensors */
     bool states_type;              /* whether general.file_type is written anew */
     bool adds_quantization;        /* general.quantization_version is missing */
+    struct tnd_mix mix;            /* where options.mix names one */
+    tandem_source *importance;     /* or NULL */
     int64_t all_bytes;
     int64_t done_bytes;
 };
@@ -127,7 +131,9 @@ static void add_values(struct tnd_text *head, const struct writer *writer)
     }
     if (writer->states_type) {
         add_key(head, "general.file_type", TND_GGUF_U32);
-        add_number(head, (uint64_t)file_type_of(writer->options.type), 4);
+        const int number = writer->options.mix != NULL ? writer->mix.file_type
+                                                       : file_type_of(writer->options.type);
+        add_number(head, (uint64_t)number, 4);
     }
     if (writer->adds_quantization) {
         add_key(head, "general.quantization_version", TND_GGUF_U32);
@@ -205,6 +211,39 @@ static int64_t heads_of(const struct writer *writer, const char *name)
                                         : 0;
 }
 
+/* Types that lose too much of what matters without an importance matrix, as llama-quantize has it.
+ * IQ3_XXS is searched well enough here. */
+static bool needs_importance(const struct tnd_gguf_rows *rows)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_IQ2_XXS, TANDEM_TYPE_IQ2_XS,
+                                             TANDEM_TYPE_IQ2_S, TANDEM_TYPE_IQ1_S,
+                                             TANDEM_TYPE_IQ1_M};
+    bool is_coarse = false;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        is_coarse = is_coarse || rows->type == types[i];
+    }
+    return is_coarse && rows->type != rows->tensor->type &&
+           !has_part(rows->tensor->name, "token_embd.weight") &&
+           strcmp(rows->tensor->name, "output.weight") != 0;
+}
+
+static enum tandem_status check_importance(const struct writer *writer,
+                                           const struct tnd_gguf_rows *rows,
+                                           struct tandem_error *error)
+{
+    float *values = NULL;
+    if (writer->importance != NULL) {
+        TND_TRY(tnd_importance_of(writer->importance, rows->tensor, &values, error));
+    }
+    const bool is_missing = values == NULL && needs_importance(rows);
+    tnd_free(values);
+    return !is_missing ? TANDEM_OK
+                       : tnd_error_set(error, TANDEM_E_ARGUMENT, rows->tensor->name, rows->type, 0,
+                                       "%.80s: %s needs an importance matrix of this tensor "
+                                       "(tandem-llama convert --imatrix)",
+                                       rows->tensor->name, tandem_type_name(rows->type));
+}
+
 static enum tandem_status plan_tensors(struct writer *writer, struct tandem_error *error)
 {
     bool is_quantized = false;
@@ -218,8 +257,11 @@ static enum tandem_status plan_tensors(struct writer *writer, struct tandem_erro
                                  "%.100s: the name has %zu bytes, GGUF allows 1 to %d",
                                  tensor->name, n, TND_GGUF_MAX_NAME - 1);
         }
-        TND_TRY(tnd_gguf_rows_plan(tensor, writer->options.converts, writer->options.type,
+        const enum tandem_type type =
+            writer->options.mix != NULL ? tnd_mix_type(&writer->mix, tensor) : writer->options.type;
+        TND_TRY(tnd_gguf_rows_plan(tensor, writer->options.converts, type,
                                    heads_of(writer, tensor->name), &writer->rows[i], error));
+        TND_TRY(check_importance(writer, &writer->rows[i], error));
         int64_t bytes = (int64_t)data_bytes(&writer->rows[i]);
         if (bytes < 0 || !tnd_add_i64(writer->all_bytes, bytes, &writer->all_bytes)) {
             return tnd_error_set(error, TANDEM_E_OVERFLOW, tensor->name, 0, 0,
@@ -230,7 +272,8 @@ static enum tandem_status plan_tensors(struct writer *writer, struct tandem_erro
         has_type = has_type || writer->rows[i].type == writer->options.type;
     }
     writer->states_type =
-        writer->options.converts && has_type && file_type_of(writer->options.type) >= 0;
+        writer->options.converts &&
+        (writer->options.mix != NULL || (has_type && file_type_of(writer->options.type) >= 0));
     writer->adds_quantization =
         is_quantized && tnd_source_value_of(writer->source, "general.quantization_version",
                                             TND_VALUE_INTEGER) == NULL;
@@ -257,16 +300,30 @@ static enum tandem_status write_rows(struct writer *writer, const struct tnd_ggu
                                      struct tandem_error *error)
 {
     const char zeros[ALIGNMENT] = {0};
+    float *importance = NULL;
+    if (writer->importance != NULL) {
+        TND_TRY(tnd_importance_of(writer->importance, rows->tensor, &importance, error));
+    }
+    struct tnd_gguf_rows weighted = *rows;
+    weighted.importance = importance;
+    enum tandem_status status = TANDEM_OK;
     int64_t rows_in_piece = (int64_t)(BUFFER_BYTES / rows->to_bytes);
     rows_in_piece = rows_in_piece < 1 ? 1 : rows_in_piece;
-    for (int64_t first = 0; first < rows->n_rows; first += rows_in_piece) {
+    for (int64_t first = 0; first < rows->n_rows && status == TANDEM_OK; first += rows_in_piece) {
         const int64_t left = rows->n_rows - first;
         const int64_t count = left < rows_in_piece ? left : rows_in_piece;
         const size_t bytes = rows->to_bytes * (size_t)count;
-        TND_TRY(tnd_gguf_rows_make(rows, first, count, writer->options.threads, buffer, error));
-        TND_TRY(tnd_file_stream_write(stream, buffer, bytes, error));
-        TND_TRY(report(writer, rows->tensor->name, bytes, error));
+        status =
+            tnd_gguf_rows_make(&weighted, first, count, writer->options.threads, buffer, error);
+        if (status == TANDEM_OK) {
+            status = tnd_file_stream_write(stream, buffer, bytes, error);
+        }
+        if (status == TANDEM_OK) {
+            status = report(writer, rows->tensor->name, bytes, error);
+        }
     }
+    tnd_free(importance);
+    TND_TRY(status);
     return tnd_file_stream_write(stream, zeros, padding(data_bytes(rows)), error);
 }
 
@@ -343,6 +400,7 @@ enum tandem_status tandem_source_save_gguf(const tandem_source *source, const ch
                              "tandem_source_save_gguf: expected a type of weights, got %s",
                              tandem_type_name(writer.options.type));
     }
+    writer.options.converts = writer.options.converts || writer.options.mix != NULL;
     if (writer.options.threads <= 0) {
         writer.options.threads = usable_cpus();
     }
@@ -357,7 +415,18 @@ enum tandem_status tandem_source_save_gguf(const tandem_source *source, const ch
         return tnd_error_set(error, TANDEM_E_MEMORY, "GGUF", (int64_t)source->n_tensors, 0,
                              "GGUF: no memory for a plan of %zu tensors", source->n_tensors);
     }
-    const enum tandem_status status = write_file(&writer, path, error);
+    enum tandem_status status = TANDEM_OK;
+    if (writer.options.importance != NULL) {
+        status = tnd_importance_open(writer.options.importance, &writer.importance, error);
+    }
+    if (status == TANDEM_OK && writer.options.mix != NULL) {
+        status =
+            tnd_mix_find(source, writer.options.mix, writer.importance != NULL, &writer.mix, error);
+    }
+    if (status == TANDEM_OK) {
+        status = write_file(&writer, path, error);
+    }
+    tandem_source_close(writer.importance);
     tnd_free(writer.rows);
     return status;
 }

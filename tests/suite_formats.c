@@ -22,6 +22,7 @@ extern CU_SuiteInfo suites_formats_onnx_reduce[];
 extern CU_SuiteInfo suites_formats_onnx_rules[];
 extern CU_SuiteInfo suites_formats_onnx_shape[];
 extern CU_SuiteInfo suites_formats_safetensors[];
+extern CU_SuiteInfo suites_formats_mix[];
 extern CU_SuiteInfo suites_formats_synth[];
 extern CU_SuiteInfo suites_formats_template[];
 extern CU_SuiteInfo suites_formats_tokenizer[];
@@ -38,12 +39,13 @@ int main(int argc, char **argv)
     return tnd_suites_run(
         argc, argv, suites_formats_gguf, suites_formats_bounds, suites_formats_llama,
         suites_formats_llama2c, suites_formats_mapped, suites_formats_safetensors,
-        suites_formats_synth, suites_formats_tokenizer, suites_formats_tokenizer_files,
-        suites_formats_tokenizer_json, suites_formats_tokenizer_judged,
-        suites_formats_tokenizer_patterns, suites_formats_torch, suites_formats_vocab,
-        suites_formats_experts, suites_formats_npy, suites_formats_npz, suites_formats_sound,
-        suites_formats_onnx_math, suites_formats_onnx_newest, suites_formats_onnx_ml,
-        suites_formats_onnx_functions, suites_formats_onnx_attention, suites_formats_onnx_microsoft,
-        suites_formats_onnx_reader, suites_formats_onnx_recurrent, suites_formats_onnx_reduce,
-        suites_formats_onnx_shape, suites_formats_onnx_rules, suites_formats_template, NULL);
+        suites_formats_mix, suites_formats_synth, suites_formats_tokenizer,
+        suites_formats_tokenizer_files, suites_formats_tokenizer_json,
+        suites_formats_tokenizer_judged, suites_formats_tokenizer_patterns, suites_formats_torch,
+        suites_formats_vocab, suites_formats_experts, suites_formats_npy, suites_formats_npz,
+        suites_formats_sound, suites_formats_onnx_math, suites_formats_onnx_newest,
+        suites_formats_onnx_ml, suites_formats_onnx_functions, suites_formats_onnx_attention,
+        suites_formats_onnx_microsoft, suites_formats_onnx_reader, suites_formats_onnx_recurrent,
+        suites_formats_onnx_reduce, suites_formats_onnx_shape, suites_formats_onnx_rules,
+        suites_formats_template, NULL);
 }

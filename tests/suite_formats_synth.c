@@ -69,7 +69,9 @@ static void weights_deviate_by_one_over_the_root_of_k_in_every_type(void)
                 sum += (double)row[j] * (double)row[j];
             }
         }
-        CU_ASSERT_DOUBLE_EQUAL(sqrt(sum / (256.0 * 336.0)) * 16.0, 1.0, 0.05);
+        /* Below 3 bits much of a value is lost. */
+        const bool is_coarse = row_bytes * 8 < 3 * 256;
+        CU_ASSERT_DOUBLE_EQUAL(sqrt(sum / (256.0 * 336.0)) * 16.0, 1.0, is_coarse ? 0.25 : 0.05);
         tandem_source_close(source);
     }
 }

@@ -259,6 +259,8 @@ static const struct pin structures[] = {
     AT(tandem_save_options, threads, 16),
     AT(tandem_save_options, progress, 24),
     AT(tandem_save_options, user, 32),
+    AT(tandem_save_options, mix, 40),
+    AT(tandem_save_options, importance, 48),
     MIN(tandem_memory_report, 40),
     AT(tandem_memory_report, size, 0),
     AT(tandem_memory_report, planned_bytes, 8),

@@ -242,17 +242,24 @@ struct tandem_save_options {
      *  none. */
     bool (*progress)(void *user, const char *tensor, int64_t done_bytes, int64_t all_bytes);
     void *user; /**< handed to `progress` */
+    /** Name of a mix of types as llama.cpp lays it out ("q4_k_m"), in place of `type`; NULL: none.
+     *  Borrowed during the call. */
+    const char *mix;
+    /** Path of an importance matrix of llama.cpp, GGUF or older; NULL: none. Types below 3 bits
+     *  (IQ2_XXS, IQ2_XS, IQ2_S, IQ1_S, IQ1_M) need one, but for embeddings and the output. */
+    const char *importance;
 };
 #define TANDEM_SAVE_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct tandem_save_options), false, TANDEM_TYPE_F32, 0, NULL, NULL                  \
+        sizeof(struct tandem_save_options), false, TANDEM_TYPE_F32, 0, NULL, NULL, NULL, NULL      \
     }
 
 /** Writes a GGUF file (version 3): tensors, values and lists. The file appears at once when it is
  *  complete; nothing is left of a failed try. The rows of attn_q and attn_k of a source whose rope
  *  pairs are halves (models of Hugging Face) are reordered as that convention wants it for the
  *  architecture llama. `options` may be NULL. Any thread. Errors: ARGUMENT, FILE, MEMORY, OVERFLOW,
- *  TYPE, CANCELLED. */
+ *  TYPE, CANCELLED; NOT_FOUND (no such mix), those of tandem_source_hparams (a mix); FORMAT and
+ *  TRUNCATED (importance). */
 TANDEM_API enum tandem_status tandem_source_save_gguf(const tandem_source *source, const char *path,
                                                       const struct tandem_save_options *options,
                                                       struct tandem_error *error);

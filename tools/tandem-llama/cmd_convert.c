@@ -116,8 +116,16 @@ static void note_passed_over(const tandem_source *source, const struct tandem_hp
     }
 }
 
-static int save(const tandem_source *source, const char *path, const char *type, int64_t threads)
+/* What becomes of the matrices. A name that is a type is one type for all; --mix takes the mix of
+ * that name. */
+struct wanted {
+    const char *type, *mix, *importance;
+};
+
+static int save(const tandem_source *source, const char *path, const struct wanted *wanted,
+                int64_t threads)
 {
+    const char *type = wanted->mix == NULL ? wanted->type : NULL;
     struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
     struct tandem_error error = {.text = ""};
     struct progress progress = {.begin = tnd_cli_seconds()};
@@ -126,8 +134,11 @@ static int save(const tandem_source *source, const char *path, const char *type,
     if (tandem_source_hparams(source, &hparams, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
     }
+    options.mix = wanted->mix;
+    options.importance = wanted->importance;
     if (type != NULL && !tandem_type_from_name(type, &options.type)) {
-        return tnd_cli_usage("--type: '%s' is no type of weights", type);
+        options.mix = type;
+        type = NULL;
     }
     if (type != NULL && options.type == TANDEM_TYPE_BCML1) {
         tnd_say("tandem-llama: warning: bcml1 is a type of Tandem alone; no other program "
@@ -140,6 +151,11 @@ static int save(const tandem_source *source, const char *path, const char *type,
     options.user = &progress;
     catch_stops();
     enum tandem_status status = tandem_source_save_gguf(source, path, &options, &error);
+    if (status == TANDEM_E_NOT_FOUND && options.mix != NULL) {
+        return tnd_cli_usage("%s: '%s' is no %s", wanted->mix != NULL ? "--mix" : "--type",
+                             options.mix,
+                             wanted->mix != NULL ? "mix of llama.cpp" : "type of weights or mix");
+    }
     if (progress.is_drawn) {
         tnd_terminal_control("\r\033[K");
     }
@@ -269,7 +285,7 @@ static enum tandem_status check_model(const tandem_source *source, struct tandem
 
 int tnd_cmd_convert(int argc, char **argv)
 {
-    const char *type = NULL;
+    struct wanted wanted = {NULL, NULL, NULL};
     const char *tokenizer = NULL;
     int64_t threads = 0;
     bool replaces = false;
@@ -278,8 +294,12 @@ int tnd_cmd_convert(int argc, char **argv)
     const struct args_option rows[] = {
         {"t", ARGS_STRING, &tokenizer, 0, 0, "FILE",
          "tokenizer to take along; default: that of the folder"},
-        {"type", ARGS_STRING, &type, 0, 0, "TYPE",
-         "of the matrices (q4_0, bcml1, f16, ...); as they are"},
+        {"type", ARGS_STRING, &wanted.type, 0, 0, "TYPE",
+         "of the matrices (q4_0, iq4_xs, f16, ...), or a mix (q4_k_m, ...); as they are"},
+        {"mix", ARGS_STRING, &wanted.mix, 0, 0, "MIX",
+         "types as llama.cpp lays them out under this name (q4_k_m, q2_k, iq3_xs, ...)"},
+        {"imatrix", ARGS_STRING, &wanted.importance, 0, 0, "FILE",
+         "importance matrix: which columns' errors count more (tandem-llama imatrix)"},
         {"threads", ARGS_INT, &threads, 0, 4096, "N", "threads; default: one a core"},
         {"packed", ARGS_FLAG, &packs, 0, 0, NULL,
          "also write OUT.gguf.packed: starts then need not pack weights on CPUs like this one"},
@@ -311,7 +331,7 @@ int tnd_cmd_convert(int argc, char **argv)
     if (status == TANDEM_OK) {
         status = take_tokenizer(source, paths[0], tokenizer, &error);
     }
-    code = status == TANDEM_OK ? save(source, paths[1], type, threads) : tnd_cli_fail(&error);
+    code = status == TANDEM_OK ? save(source, paths[1], &wanted, threads) : tnd_cli_fail(&error);
     tandem_source_close(source);
     return code == 0 && packs ? save_packed(paths[1], packed, threads) : code;
 }
@@ -349,7 +369,7 @@ int tnd_cmd_synth(int argc, char **argv)
         tnd_cli_synthesize(shape, type, context, &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
     }
-    code = save(source, path, NULL, 0);
+    code = save(source, path, &(const struct wanted){NULL, NULL, NULL}, 0);
     tandem_source_close(source);
     return code;
 }
