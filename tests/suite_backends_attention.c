@@ -3,12 +3,15 @@
  * values that are no number, the error of its exponential. For every instruction set of this
  * machine. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/ops/cpu_ops.h"
 #include "base/cpu.h"
 #include "base/rng.h"
+#include "ggml-like/eval_ref.h"
 #include "tests/suite_backends.h"
 #include "tests/suite_backends_cpu_cases.h"
 
@@ -284,6 +287,177 @@ static void weights_are_right_to_six_units(void)
     }
 }
 
+/* ---- a few queries ---- */
+
+struct few_case {
+    enum tandem_type type;
+    int64_t head, value, group, m, t;
+};
+
+/* How queries see keys, in turn. */
+enum few_mask { SEES_ALL, SEES_PAST, SEES_WINDOW, SEES_SOME, SEES_NONE, FEW_MASKS };
+
+static tandem_tensor *few_mask(tandem_context *c, const struct few_case *one, enum few_mask kind,
+                               struct tnd_test_rng *rng)
+{
+    if (kind == SEES_ALL) {
+        return NULL;
+    }
+    if (kind == SEES_PAST || kind == SEES_WINDOW) {
+        const int64_t n = one->t + one->m;
+        tandem_tensor *orders = tandem_tensor_new(c, TANDEM_TYPE_I32, 1, &n);
+        for (int64_t i = 0; i < n; i++) {
+            ((int32_t *)orders->data)[i] = (int32_t)(i < one->t ? i : i - one->m);
+        }
+        return orders;
+    }
+    tandem_tensor *mask = tnd_test_leaf(c, TANDEM_TYPE_F32, (int64_t[]){one->t, one->m, 1, 1}, rng);
+    for (int64_t i = 0; i < one->t * one->m;
+         i++) { /* whole tiles and whole chunks are unseen, too */
+        const int64_t key = i % one->t;
+        if (kind == SEES_NONE || key % 3 == 1 || (key >= 64 && key < 192) || key / 256 == 1) {
+            ((float *)mask->data)[i] = -INFINITY;
+        }
+    }
+    return mask;
+}
+
+static tandem_tensor *few_node(tandem_context *c, const struct few_case *one, enum few_mask kind)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tandem_tensor *q = tnd_test_leaf(
+        c, TANDEM_TYPE_F32, (int64_t[]){one->head, KV_HEADS * one->group, one->m, 1}, &rng);
+    tandem_tensor *k =
+        tnd_test_leaf(c, one->type, (int64_t[]){one->head, KV_HEADS, one->t, 1}, &rng);
+    tandem_tensor *v =
+        tnd_test_leaf(c, one->type, (int64_t[]){one->value, KV_HEADS, one->t, 1}, &rng);
+    tandem_tensor *mask = few_mask(c, one, kind, &rng);
+    q = tandem_permute(c, q, 0, 2, 1, 3);
+    k = tandem_permute(c, k, 0, 2, 1, 3);
+    v = tandem_permute(c, v, 0, 2, 1, 3);
+    return tnd_test_node(
+        c, kind == SEES_PAST || kind == SEES_WINDOW
+               ? tandem_attention_ordered(c, q, k, v, mask, kind == SEES_WINDOW ? 70 : 0, 0.3f)
+               : tandem_attention(c, q, k, v, mask, 0.3f));
+}
+
+/* Threads share the keys: the bits of one worker that has them all. */
+static void check_split(tandem_backend *backend, tandem_tensor *node, const char *what)
+{
+    const size_t bytes = tandem_tensor_bytes(node);
+    const size_t workspace = tnd_backend_workspace(backend, node, TANDEM_TASK_NODE);
+    void *whole = malloc(bytes);
+    CU_ASSERT_TRUE_FATAL(workspace > 0 && whole != NULL);
+    for (int workers = 1; workers <= 3; workers++) {
+        struct tnd_test_stage stage = {.backend = backend,
+                                       .node = node,
+                                       .task = TANDEM_TASK_NODE,
+                                       .n_workers = workers,
+                                       .workspace = tnd_guarded_alloc(workspace, 64),
+                                       .workspace_bytes = workspace};
+        tnd_test_spoil(node);
+        (void)check_status(tnd_test_run_stage(&stage, NULL), TANDEM_OK, NULL, NULL);
+        if (workers == 1) {
+            memcpy(whole, node->data, bytes);
+        }
+        (void)check_bits(node->data, whole, bytes, what);
+        tnd_guarded_free(stage.workspace);
+    }
+    free(whole);
+}
+
+static void check_few(tandem_backend *backend, const struct few_case *one, enum few_mask kind)
+{
+    tandem_context *c = NULL;
+    struct tnd_cpu_kernels kernels;
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &c, NULL), TANDEM_OK);
+    tandem_tensor *node = few_node(c, one, kind);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+    const size_t bytes = tandem_tensor_bytes(node);
+    const int64_t n = tandem_tensor_elements(node);
+    float *want = malloc(bytes);
+    float *first = malloc(bytes);
+    char what[128];
+    snprintf(what, sizeof(what), "%s, head %d, value %d, %d a KV head, %d of %d, mask %d",
+             tandem_type_name(one->type), (int)one->head, (int)one->value, (int)one->group,
+             (int)one->m, (int)one->t, (int)kind);
+    CU_ASSERT_TRUE_FATAL(want != NULL && first != NULL);
+    (void)check_ok(tnd_ref_attention(node, NULL));
+    memcpy(want, node->data, bytes);
+    for (int level = 0; level < N_LEVELS; level++) {
+        for (int workers = 1; workers <= 3 && kernels_of(level, &kernels); workers += 2) {
+            tnd_test_spoil(node);
+            (void)check_ok(tnd_cpu_run_in_turn(&kernels, node, workers, NULL));
+            if (workers == 1) {
+                (void)check_nmse(node->data, want, n, 1e-11, what);
+                memcpy(first, node->data, bytes);
+            }
+            (void)check_bits(node->data, first, bytes, what);
+        }
+    }
+    if (one->t > TND_FEW_KEYS) {
+        check_split(backend, node, what);
+    }
+    free(want);
+    free(first);
+    tandem_context_free(c);
+}
+
+static void few_queries_match_the_double_reference_however_keys_are_split(void)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_BF16,
+                                             TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q4_0};
+    static const int64_t heads[] = {40, 64, 80, 96, 128, 256};
+    static const int64_t keys[] = {1, 3, 64, 255, 257, 700};
+    struct tandem_backend_options options = {.size = sizeof(options), .n_threads_max = 3};
+    tandem_backend *backend = NULL;
+    int turn = 0;
+    CU_ASSERT_EQUAL_FATAL(tnd_backend_cpu.open(&options, &backend, NULL), TANDEM_OK);
+    for (int type = 0; type < 5; type++) {
+        for (int64_t group = 1; group <= 9; group++) {
+            for (int i = 0; i < 6; i++, turn++) {
+                const bool is_fine = heads[i] % tandem_type_block_values(types[type]) == 0;
+                const struct few_case one = {.type = types[type],
+                                             .head = is_fine ? heads[i] : 32,
+                                             .value = is_fine ? heads[(i + 1) % 6] / 32 * 32 : 64,
+                                             .group = group,
+                                             .m = turn % 7 == 3 && group < 8 ? 2 : 1,
+                                             .t = keys[turn * 5 / 3 % 6]};
+                check_few(backend, &one, (enum few_mask)(turn % FEW_MASKS));
+            }
+        }
+    }
+    tnd_backend_cpu.close(backend);
+}
+
+/* Parts that see nothing, or scores that are no number or infinite, come in any order. */
+static void parts_of_keys_keep_what_is_no_number(void)
+{
+    const struct few_case one = {TANDEM_TYPE_F32, 64, 64, 5, 1, 700};
+    struct tandem_backend_options options = {.size = sizeof(options), .n_threads_max = 3};
+    tandem_backend *backend = NULL;
+    CU_ASSERT_EQUAL_FATAL(tnd_backend_cpu.open(&options, &backend, NULL), TANDEM_OK);
+    for (int64_t bad = 10; bad < 700; bad += 300) {
+        tandem_context *c = NULL;
+        CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &c, NULL), TANDEM_OK);
+        tandem_tensor *node = few_node(c, &one, SEES_ALL);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+        float *key = (float *)node->src[1]->data + bad * KV_HEADS * 64; /* of KV head 0 */
+        const float *y = node->data;
+        key[9] = NAN;
+        check_split(backend, node, "a key that is no number");
+        CU_ASSERT_TRUE(isnan(y[0]) && isnan(y[5 * 64 - 1]));
+        CU_ASSERT_TRUE(!isnan(y[5 * 64]) && !isnan(y[10 * 64 - 1]));
+        key[9] = 3e38f; /* scores beyond all floats, of both signs */
+        for (int64_t i = 0; i < 64; i++) {
+            key[64 + i] = 1e36f;
+        }
+        check_split(backend, node, "an infinite score");
+        tandem_context_free(c);
+    }
+    tnd_backend_cpu.close(backend);
+}
+
 CU_TestInfo tnd_tests_attention[] = {
     {"pieces_of_a_prompt_give_the_bits_of_the_whole",
      pieces_of_a_prompt_give_the_bits_of_the_whole},
@@ -294,5 +468,8 @@ CU_TestInfo tnd_tests_attention[] = {
      a_key_that_is_no_number_spoils_those_that_see_it},
     {"large_scores_and_masks_do_not_overflow", large_scores_and_masks_do_not_overflow},
     {"weights_are_right_to_six_units", weights_are_right_to_six_units},
+    {"few_queries_match_the_double_reference_however_keys_are_split",
+     few_queries_match_the_double_reference_however_keys_are_split},
+    {"parts_of_keys_keep_what_is_no_number", parts_of_keys_keep_what_is_no_number},
     CU_TEST_INFO_NULL,
 };

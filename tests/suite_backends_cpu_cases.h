@@ -24,7 +24,6 @@ enum tandem_status tnd_cpu_run_in_turn(const struct tnd_cpu_kernels *kernels,
 void tnd_cpu_exp_is_right_to_two_units(void);
 void tnd_cpu_functions_agree_on_all_lengths_and_hard_values(void);
 void tnd_cpu_row_kernels_agree_on_all_lengths(void);
-void tnd_cpu_dots_do_not_depend_on_the_rows_beside(void);
 void tnd_cpu_values_do_not_depend_on_their_place_in_a_row(void);
 void tnd_cpu_sixteen_bit_floats_convert_like_the_plain_ones(void);
 

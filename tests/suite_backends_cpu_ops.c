@@ -402,7 +402,6 @@ CU_TestInfo tnd_tests_cpu_ops[] = {
     {"functions_agree_on_all_lengths_and_hard_values",
      tnd_cpu_functions_agree_on_all_lengths_and_hard_values},
     {"row_kernels_agree_on_all_lengths", tnd_cpu_row_kernels_agree_on_all_lengths},
-    {"dots_do_not_depend_on_the_rows_beside", tnd_cpu_dots_do_not_depend_on_the_rows_beside},
     {"values_do_not_depend_on_their_place_in_a_row",
      tnd_cpu_values_do_not_depend_on_their_place_in_a_row},
     {"sixteen_bit_floats_convert_like_the_plain_ones",

@@ -190,10 +190,6 @@ static int compare_rows(const struct tnd_vec *vec, const struct tnd_vec *plain, 
     plain->rope_halves(a, b, b + n / 2, expected, n / 2);
     wrong += memcmp(y, expected, (size_t)(n / 2 * 2) * sizeof(float)) != 0;
     const int half = n / 2;
-    vec->dots(a, b, half, y, n >= 2 ? 2 : 0, half);
-    plain->dots(a, b, half, expected, n >= 2 ? 2 : 0, half);
-    wrong += n >= 2 && (fabsf(y[0] - expected[0]) > 1e-5f * (float)n ||
-                        fabsf(y[1] - expected[1]) > 1e-5f * (float)n);
     memset(y, 0, (size_t)half * sizeof(float));
     memset(expected, 0, (size_t)half * sizeof(float));
     vec->add_rows(b, a, half, y, n >= 2 ? 2 : 0, half);
@@ -203,32 +199,6 @@ static int compare_rows(const struct tnd_vec *vec, const struct tnd_vec *plain, 
     }
     tnd_guarded_free(y);
     return wrong;
-}
-
-/* A dot does not depend on how many rows are asked for at once. */
-void tnd_cpu_dots_do_not_depend_on_the_rows_beside(void)
-{
-    enum { ROWS = 9, N = 45 };
-    struct tnd_rng rng;
-    struct tnd_vec vec;
-    float x[N], rows[ROWS * N], whole[ROWS], one;
-    tnd_rng_init(&rng, tnd_test_seed());
-    for (int i = 0; i < ROWS * N; i++) {
-        rows[i] = tnd_rng_normal(&rng);
-        x[i % N] = tnd_rng_normal(&rng);
-    }
-    for (int level = 0; level < N_LEVELS; level++) {
-        int wrong = 0;
-        if (!kernels_of(level, &vec)) {
-            continue;
-        }
-        vec.dots(x, rows, N, whole, ROWS, N);
-        for (int j = 0; j < ROWS; j++) {
-            vec.dots(x, rows + j * N, N, &one, 1, N);
-            wrong += tnd_f32_bits(one) != tnd_f32_bits(whole[j]);
-        }
-        check_int(wrong, 0);
-    }
 }
 
 void tnd_cpu_row_kernels_agree_on_all_lengths(void)

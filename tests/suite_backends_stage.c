@@ -10,7 +10,7 @@
 
 #include "base/tnd_status.h"
 
-enum { MAX_WORKERS = 16 };
+enum { MAX_WORKERS = 16, MAX_LOOPS = 8 };
 
 /* Guarded memory is for one thread at a time; stages may run on several. */
 static pthread_mutex_t guarded_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,13 +35,14 @@ static void guarded_free(void *memory)
 struct shared {
     tandem_backend *backend;
     const struct tandem_work *work;
-    _Atomic int64_t next;
+    _Atomic int64_t next[MAX_LOOPS]; /* a loop each, with barriers between them */
     pthread_barrier_t barrier;
 };
 
 struct worker {
     struct tandem_worker base; /* first: `next` gets a pointer to it */
     struct shared *shared;
+    int loop;
     struct tandem_error error;
     enum tandem_status status;
     pthread_t thread;
@@ -51,7 +52,8 @@ static bool next_chunk(struct tandem_worker *base, int64_t n_items, int64_t chun
                        int64_t *out_begin, int64_t *out_end)
 {
     struct worker *worker = (struct worker *)base;
-    int64_t begin = atomic_fetch_add_explicit(&worker->shared->next, chunk, memory_order_relaxed);
+    int64_t begin =
+        atomic_fetch_add_explicit(&worker->shared->next[worker->loop], chunk, memory_order_relaxed);
     if (begin >= n_items) {
         return false;
     }
@@ -62,7 +64,9 @@ static bool next_chunk(struct tandem_worker *base, int64_t n_items, int64_t chun
 
 static void barrier(struct tandem_worker *base)
 {
-    pthread_barrier_wait(&((struct worker *)base)->shared->barrier);
+    struct worker *worker = (struct worker *)base;
+    pthread_barrier_wait(&worker->shared->barrier);
+    worker->loop = worker->loop + 1 < MAX_LOOPS ? worker->loop + 1 : 0;
 }
 
 static void *work(void *user)
@@ -76,7 +80,7 @@ static enum tandem_status run_workers(const struct tnd_test_stage *stage,
                                       const struct tandem_work *piece, int count,
                                       struct tandem_error *error)
 {
-    struct shared shared = {.backend = stage->backend, .work = piece, .next = 0};
+    struct shared shared = {.backend = stage->backend, .work = piece, .next = {0}};
     pthread_barrier_init(&shared.barrier, NULL, (unsigned)count);
     struct worker *workers = calloc((size_t)count, sizeof(*workers));
     size_t scratch = tnd_backend_scratch(stage->backend, stage->node, stage->task);

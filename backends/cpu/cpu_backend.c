@@ -229,6 +229,9 @@ static enum tandem_status cpu_supports(tandem_backend *backend, const tandem_ten
 static size_t cpu_workspace(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
 {
     (void)backend;
+    if (node->op == TANDEM_OP_ATTENTION) {
+        return tnd_cpu_attention_workspace(node);
+    }
     return is_product(node) ? tnd_cpu_mul_mat_workspace(node, task) : 0;
 }
 
@@ -272,6 +275,9 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
     if (work->n_nodes > 1) {
         tnd_cpu_fused(self->kernels, work, worker);
         return TANDEM_OK;
+    }
+    if (work->node->op == TANDEM_OP_ATTENTION) {
+        return tnd_cpu_attention_split(self->kernels, work, worker);
     }
     return tnd_cpu_node_run(self->kernels, work->node, worker);
 }

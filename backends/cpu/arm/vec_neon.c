@@ -6,6 +6,7 @@
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #include <math.h>
+#include <string.h>
 
 #define LANES 4
 typedef float32x4_t vec;
@@ -142,6 +143,22 @@ static inline vec v_load_f16(const uint16_t *a)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(a)));
 }
 
+/* Of the 16-bit float at `a` in all lanes. */
+static inline vec v_set_f16(const void *a)
+{
+    uint16_t bits;
+    memcpy(&bits, a, sizeof(bits));
+    return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits)));
+}
+
+static inline vec v_load_i8(const void *a)
+{
+    uint32_t bytes;
+    memcpy(&bytes, a, sizeof(bytes));
+    const int16x8_t wide = vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(bytes)));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
+}
+
 static inline void v_store_f16(uint16_t *y, vec x)
 {
     vst1_u16(y, vreinterpret_u16_f16(vcvt_f16_f32(x)));
@@ -188,10 +205,14 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
+enum { FEW_QUERIES = 8, FEW_SUMS = 16 }; /* 16 sums, 2 keys or values, 1 query or weight */
+#include "backends/cpu/kernels/attention_few_lanes.h"
+
 void tnd_fill_vec_neon(struct tnd_cpu_kernels *out)
 {
     out->vec.isa = "neon";
     fill(out);
     fill_panel(&out->attention);
+    fill_few(&out->few);
 }
 #endif

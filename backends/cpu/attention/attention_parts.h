@@ -12,7 +12,8 @@
 
 enum {
     TND_QUERY_PANELS = 8, /* that share a tile */
-    TND_ROW_HEADS = 4     /* KV heads that tnd_attend_rows computes together, at most */
+    TND_ROW_HEADS = 4,    /* KV heads that tnd_attend_rows computes together, at most */
+    TND_FEW_ROWS = 48     /* rows that it computes together: a multiple of TND_FEW_QUERIES_MAX */
 };
 
 struct tnd_attention {
@@ -20,17 +21,27 @@ struct tnd_attention {
     const struct tandem_tensor *node;
     int64_t group; /* query heads of a KV head */
     void *scratch; /* of this worker */
+    char *parts;   /* shared: {chunks, rows, KV heads}; NULL: who begins a row finishes it */
 };
 
-/* The same rows of adjacent KV heads. */
+/* The same rows of adjacent KV heads, all of one token, and chunks of what it sees that they
+ * meet. */
 struct tnd_attention_rows {
     int64_t kv_head, first;
+    int64_t chunk, n_chunks;
     int n_heads; /* up to TND_ROW_HEADS */
-    int n;       /* up to TND_PANEL_QUERIES_MAX */
+    int n;       /* up to TND_FEW_ROWS */
 };
 
+/** Computes the rows' results, or leaves their parts of these chunks in attention->parts. */
 void tnd_attend_rows(const struct tnd_attention *attention, const struct tnd_attention_rows *rows);
+/** The result of a row of a KV head from its parts, with the bits of who computes all chunks. */
+void tnd_attend_join(const struct tnd_attention *attention, int64_t kv_head, int64_t row);
 size_t tnd_attend_rows_scratch(const struct tandem_tensor *node);
+/** Bytes of a row's part of a chunk. */
+size_t tnd_attend_part_bytes(const struct tandem_tensor *node);
+/** Chunks that a token meets at most. */
+int64_t tnd_attend_chunks(const struct tandem_tensor *node);
 
 /* Some panels of a KV head, a panel being kernels->attention.queries rows, from row 0 on. */
 struct tnd_query_panels {

@@ -1,79 +1,107 @@
 /* SPDX-License-Identifier: MIT
- * Attention of a few queries, one at a time: scores are dots of rows. For single tokens, and for
- * queries of different texts, which share no keys: what a token sees of a tile is found once for
- * all heads in hand, and most tiles are left at that. */
+ * Attention of the queries of one token: for single tokens, and for those of different texts, which
+ * share no keys. Of the tiles of TND_KEYS keys those that the token sees something of are met in
+ * chunks of some. A chunk gives each query a part: a largest score, a sum of weights, weighted
+ * values. Parts are added up in the order of the chunks, whoever computes them. So a query's bits
+ * depend neither on the threads nor on where in the cache the tiles of its text lie. */
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/attention/attention_parts.h"
 #include "base/tnd_assert.h"
 
-/* Keys that are counted together; a sum over a part of a tile that consists of such has the bits of
- * one over all, as the rest adds zeros. */
-enum { AT_ONCE = 16 };
+enum {
+    /* Keys that are counted together; a sum over a part of a tile that consists of such has the
+     * bits of one over all, as the rest adds zeros. */
+    AT_ONCE = 16,
+    CHUNK = TND_FEW_KEYS / TND_KEYS, /* tiles */
+    PART_HEADER = 64                 /* bytes, so that sums lie in lines of their own */
+};
+
+/* What some keys add to a query. Its sums lie PART_HEADER behind it. */
+struct part {
+    double weight; /* sum of exponentials */
+    float
+        largest; /* score; -infinity: nothing is seen, and only a weight that is no number counts */
+    float unused;
+};
+
+/* A tile of which the token sees something. */
+struct seen {
+    int32_t tile;
+    int16_t n;        /* keys up to the last one that it sees, or a few more */
+    int16_t is_whole; /* it sees all of them */
+};
 
 /* Queries in hand: some rows of some KV heads. */
 struct block {
     const struct tnd_attention *a;
     struct tnd_attention_rows rows;
+    int64_t token;
+    size_t part_bytes;
     /* scratch */
-    float *scores;  /* {TND_KEYS} */
-    float *masks;   /* {TND_KEYS, TND_PANEL_QUERIES_MAX}: of each token */
-    float *keys;    /* {head, TND_KEYS}; unused for F32, like values */
-    float *values;  /* {value, TND_KEYS} */
-    float *sums;    /* {value, rows, KV heads}: weighted values so far */
-    float *largest; /* {rows, KV heads} */
-    double *weight; /* {rows, KV heads}: sum of exponentials so far */
-    /* of the tile in hand, of each token */
-    const float *mask[TND_PANEL_QUERIES_MAX]; /* to add; NULL: all 0 */
-    bool is_seen[TND_PANEL_QUERIES_MAX];
+    char *totals;      /* {rows, KV heads}: parts so far */
+    char *parts;       /* {rows}: of the chunk in hand */
+    float *queries;    /* {rows, KV heads}, padded, as tnd_few_kernels wants them */
+    float *scores;     /* {TND_FEW_STRIDE, rows} */
+    float *place;      /* {TND_FEW_KEYS}: what is to be added to them */
+    float *tile;       /* {head or value, TND_KEYS}: rows that do not lie as kernels read them */
+    struct seen *seen; /* {tiles} */
+    /* of the chunk in hand */
+    const struct seen *tiles;
+    int n_tiles, n_keys;
+    const float *mask; /* to add; NULL: all 0 */
 };
 
-/* A tile of keys and values in hand. */
-struct tile {
-    const float *keys, *values;
-    int64_t key_stride, value_stride;
-};
+size_t tnd_attend_part_bytes(const struct tandem_tensor *node)
+{
+    return PART_HEADER + tnd_attention_padded(node->src[2]->ne[0]) * sizeof(float);
+}
+
+static float *sums_of(void *part)
+{
+    return (float *)(void *)((char *)part + PART_HEADER);
+}
+
+static int64_t tiles_of(const struct tandem_tensor *node)
+{
+    return (node->src[1]->ne[1] + TND_KEYS - 1) / TND_KEYS;
+}
+
+int64_t tnd_attend_chunks(const struct tandem_tensor *node)
+{
+    return (tiles_of(node) + CHUNK - 1) / CHUNK;
+}
 
 size_t tnd_attend_rows_scratch(const struct tandem_tensor *node)
 {
     const size_t key = tnd_attention_padded(node->src[1]->ne[0]);
     const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
-    const size_t rows = (size_t)TND_PANEL_QUERIES_MAX * TND_ROW_HEADS;
-    return (TND_KEYS * (1 + TND_PANEL_QUERIES_MAX + key + value) + rows * (value + 1)) *
+    const size_t rows = TND_FEW_ROWS;
+    return rows * (TND_ROW_HEADS + 1) * tnd_attend_part_bytes(node) +
+           (rows * (TND_ROW_HEADS * key + TND_FEW_STRIDE) + TND_FEW_KEYS +
+            TND_KEYS * (key > value ? key : value)) *
                sizeof(float) +
-           rows * sizeof(double);
+           (size_t)tiles_of(node) * sizeof(struct seen);
 }
 
-static void lay_out(struct block *block)
+static void lay_out(struct block *block, const struct tnd_attention *a)
 {
-    const size_t key = tnd_attention_padded(block->a->node->src[1]->ne[0]);
-    const size_t value = tnd_attention_padded(block->a->node->src[2]->ne[0]);
-    const size_t rows = (size_t)TND_PANEL_QUERIES_MAX * TND_ROW_HEADS;
-    block->weight = block->a->scratch;
-    block->scores = (float *)(block->weight + rows);
-    block->masks = block->scores + TND_KEYS;
-    block->keys = block->masks + (size_t)TND_KEYS * TND_PANEL_QUERIES_MAX;
-    block->values = block->keys + TND_KEYS * key;
-    block->sums = block->values + TND_KEYS * value;
-    block->largest = block->sums + rows * value;
+    const size_t key = tnd_attention_padded(a->node->src[1]->ne[0]);
+    const size_t value = tnd_attention_padded(a->node->src[2]->ne[0]);
+    const size_t rows = TND_FEW_ROWS;
+    block->a = a;
+    block->part_bytes = tnd_attend_part_bytes(a->node);
+    block->totals = a->scratch;
+    block->parts = block->totals + rows * TND_ROW_HEADS * block->part_bytes;
+    block->queries = (float *)(void *)(block->parts + rows * block->part_bytes);
+    block->scores = block->queries + rows * TND_ROW_HEADS * key;
+    block->place = block->scores + rows * TND_FEW_STRIDE;
+    block->tile = block->place + TND_FEW_KEYS;
+    block->seen = (struct seen *)(void *)(block->tile + TND_KEYS * (key > value ? key : value));
 }
 
-/* Rows t .. t + n - 1 of a KV head as floats: where they are, or converted into `place`. Sets the
- * stride in floats. */
-static const float *tile_of(const struct block *block, const struct tandem_tensor *a,
-                            int64_t kv_head, int64_t t, int n, float *place, int64_t *out_stride)
-{
-    if (a->type == TANDEM_TYPE_F32) {
-        *out_stride = (int64_t)(a->nb[1] / sizeof(float));
-        return (const float *)(const void *)tnd_row_at(a, t, kv_head, 0);
-    }
-    *out_stride = (int64_t)tnd_attention_padded(a->ne[0]);
-    for (int i = 0; i < n; i++) {
-        tnd_attention_convert(block->a->kernels, a, t + i, kv_head, place + i * *out_stride);
-    }
-    return place;
-}
+/* ---- what a token sees ---- */
 
 /* How many of n keys somebody sees; *out_end: behind the last of them, or a few more. */
 static int count_seen(const int32_t *orders, int n, int32_t first, int32_t last, int *out_end)
@@ -98,30 +126,127 @@ static int count_seen(const int32_t *orders, int n, int32_t first, int32_t last,
     return n_seen;
 }
 
-/* What token m sees of keys t .. t + n - 1: nothing behind the first *out_end of them. Sets the row
- * to add (made in `place` when there is none), NULL: all 0. */
-static void mask_of(const struct block *block, int64_t m, int64_t t, int n, float *place,
-                    const float **out_row, int *out_end)
+static int sees_any(const float *mask, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (mask[i] != -INFINITY) {
+            return n;
+        }
+    }
+    return 0;
+}
+
+/* Finds the tiles that the token sees, in their order. Returns how many. */
+static int64_t look(const struct tandem_tensor *node, int64_t token, struct seen *out)
+{
+    const int64_t n_keys = node->src[1]->ne[1];
+    const int32_t *orders = tnd_attention_orders(node);
+    const float *row = tnd_attention_mask(node, token);
+    const int32_t last = orders != NULL ? orders[n_keys + token] : 0;
+    const int32_t first = orders != NULL ? tnd_attention_first(node, last) : 0;
+    int64_t n_tiles = 0;
+    for (int64_t t = 0; t < n_keys; t += TND_KEYS) {
+        const int n = n_keys - t < TND_KEYS ? (int)(n_keys - t) : TND_KEYS;
+        int end = n;
+        int n_seen = n;
+        if (orders != NULL) {
+            n_seen = count_seen(orders + t, n, first, last, &end);
+        } else if (row != NULL) {
+            end = sees_any(row + t, n);
+        }
+        if (end > 0) {
+            out[n_tiles++] = (struct seen){(int32_t)(t / TND_KEYS), (int16_t)end,
+                                           (int16_t)(row == NULL && n_seen == n)};
+        }
+    }
+    return n_tiles;
+}
+
+static int keys_of(const struct block *block, int i)
+{
+    return i < block->n_tiles - 1 ? TND_KEYS : block->tiles[i].n;
+}
+
+/* What is to be added to the scores of tile i of the chunk. */
+static void place_tile(const struct block *block, int i, float *place)
 {
     const struct tandem_tensor *node = block->a->node;
     const int32_t *orders = tnd_attention_orders(node);
-    const float *row = tnd_attention_mask(node, m);
-    *out_row = NULL;
-    *out_end = row != NULL ? 0 : n;
+    const float *row = tnd_attention_mask(node, block->token);
+    const int64_t t = (int64_t)block->tiles[i].tile * TND_KEYS;
+    const int n = keys_of(block, i);
     if (row != NULL) {
-        *out_row = row + t;
-        for (int i = 0; i < n && *out_end == 0; i++) {
-            *out_end = row[t + i] != -INFINITY ? n : 0;
+        memcpy(place, row + t, (size_t)n * sizeof(float));
+        return;
+    }
+    const int32_t last = orders != NULL ? orders[node->src[1]->ne[1] + block->token] : 0;
+    const int32_t first = orders != NULL ? tnd_attention_first(node, last) : 0;
+    for (int j = 0; j < n; j++) {
+        const int is_seen = orders == NULL || ((orders[t + j] <= last) & (orders[t + j] >= first));
+        place[j] = is_seen != 0 ? 0.0f : -INFINITY;
+    }
+}
+
+static void take_chunk(struct block *block, const struct seen *tiles, int64_t n)
+{
+    block->tiles = tiles;
+    block->n_tiles = n < CHUNK ? (int)n : CHUNK;
+    block->n_keys = (block->n_tiles - 1) * TND_KEYS + tiles[block->n_tiles - 1].n;
+    block->mask = NULL;
+    for (int i = 0; i < block->n_tiles; i++) {
+        block->mask = tiles[i].is_whole ? block->mask : block->place;
+    }
+    for (int i = 0; i < block->n_tiles && block->mask != NULL; i++) {
+        place_tile(block, i, block->place + i * TND_KEYS);
+    }
+}
+
+/* ---- a KV head meets a chunk ---- */
+
+struct tile {
+    const void *rows;
+    size_t stride; /* bytes */
+    enum tandem_type type;
+};
+
+/* Keys or values of tile i of the chunk: where they are, or as floats in block->tile. */
+static struct tile tile_of(const struct block *block, const struct tandem_tensor *a,
+                           int64_t kv_head, int i)
+{
+    const struct tnd_few_kernels *few = &block->a->kernels->few;
+    const int64_t t = (int64_t)block->tiles[i].tile * TND_KEYS;
+    const bool is_whole = a->type == TANDEM_TYPE_F32 || a->ne[0] % few->whole == 0;
+    if (is_whole && few->scores[a->type] != NULL) {
+        return (struct tile){tnd_row_at(a, t, kv_head, 0), a->nb[1], a->type};
+    }
+    const size_t stride = tnd_attention_padded(a->ne[0]);
+    for (int j = 0; j < keys_of(block, i); j++) {
+        tnd_attention_convert(block->a->kernels, a, t + j, kv_head,
+                              block->tile + (size_t)j * stride);
+    }
+    return (struct tile){block->tile, stride * sizeof(float), TANDEM_TYPE_F32};
+}
+
+/* Queries from r on that kernels take at once. */
+static int at_once(const struct block *block, int r)
+{
+    const int queries = block->a->kernels->few.queries;
+    return block->rows.n - r < queries ? block->rows.n - r : queries;
+}
+
+static void score(struct block *block, int head)
+{
+    const struct tnd_few_kernels *few = &block->a->kernels->few;
+    const struct tandem_tensor *k = block->a->node->src[1];
+    const size_t padded = tnd_attention_padded(k->ne[0]);
+    const float *queries = block->queries + (size_t)head * TND_FEW_ROWS * padded;
+    for (int i = 0; i < block->n_tiles; i++) {
+        const struct tile tile = tile_of(block, k, block->rows.kv_head + head, i);
+        for (int r = 0; r < block->rows.n; r += few->queries) {
+            few->scores[tile.type](queries + (size_t)r * padded, at_once(block, r), tile.rows,
+                                   tile.stride, keys_of(block, i), k->ne[0],
+                                   block->scores + r * TND_FEW_STRIDE + i * TND_KEYS);
         }
-    } else if (orders != NULL) {
-        const int32_t last = orders[node->src[1]->ne[1] + m];
-        const int32_t first = tnd_attention_first(node, last);
-        const int n_seen = count_seen(orders + t, n, first, last, out_end);
-        for (int i = 0; i < n && 0 < n_seen && n_seen < n; i++) {
-            const int is_seen = (orders[t + i] <= last) & (orders[t + i] >= first);
-            place[i] = is_seen != 0 ? 0.0f : -INFINITY;
-        }
-        *out_row = n_seen < n ? place : NULL;
     }
 }
 
@@ -135,112 +260,160 @@ static bool has_nan(const float *x, int n)
     return false;
 }
 
-static float *sums_of(const struct block *block, int r)
+/* Makes weights of the scores of each query, and the part without its sums. */
+static void weigh(struct block *block)
 {
-    return block->sums + (size_t)r * tnd_attention_padded(block->a->node->ne[0]);
-}
-
-static int64_t token_of(const struct block *block, int row)
-{
-    return (block->rows.first + row) / block->a->group;
-}
-
-/* Makes weights of the scores of query r. False: nothing is to be added. */
-static bool weigh(struct block *block, int r, const float *mask, int n)
-{
-    const struct tnd_cpu_kernels *kernels = block->a->kernels;
-    const struct tandem_tensor *node = block->a->node;
-    float *scores = block->scores;
-    const float largest =
-        kernels->vec.scores(scores, mask, node->params.attention.scale, scores, n);
-    if (largest == -INFINITY) { /* nothing to see, unless what there is is no number */
-        block->weight[r] = has_nan(scores, n) ? (double)NAN : block->weight[r];
-        return false;
-    }
-    if (largest > block->largest[r]) {
-        const float shrink = expf(block->largest[r] - largest); /* 0 at the first tile */
-        float *sums = sums_of(block, r);
-        block->weight[r] *= (double)shrink;
-        kernels->vec.affine(sums, 0.0f, shrink, sums, node->ne[0]);
-        block->largest[r] = largest;
-    }
-    block->weight[r] += kernels->vec.exp_sum(scores, block->largest[r], n);
-    return true;
-}
-
-/* What each token of the block sees of n keys. Returns how many of these anybody needs: nobody sees
- * those behind them. */
-static int look(struct block *block, int64_t t, int n)
-{
-    const int64_t first = token_of(block, 0);
-    const int n_tokens = (int)(token_of(block, block->rows.n - 1) - first + 1);
-    int n_needed = 0;
-    for (int m = 0; m < n_tokens; m++) {
-        int end;
-        mask_of(block, first + m, t, n, block->masks + (size_t)m * TND_KEYS, &block->mask[m], &end);
-        block->is_seen[m] = end > 0;
-        n_needed = end > n_needed ? end : n_needed;
-    }
-    return n_needed;
-}
-
-/* Queries of one KV head meet a tile. */
-static void meet(struct block *block, int head, int64_t t, int n)
-{
-    const struct tnd_attention *a = block->a;
-    const struct tnd_vec *vec = &a->kernels->vec;
-    const struct tandem_tensor *node = a->node;
-    const int64_t kv_head = block->rows.kv_head + head;
-    struct tile tile;
-    tile.keys = tile_of(block, node->src[1], kv_head, t, n, block->keys, &tile.key_stride);
-    tile.values = tile_of(block, node->src[2], kv_head, t, n, block->values, &tile.value_stride);
-    for (int i = 0; i < block->rows.n; i++) {
-        const int64_t m = token_of(block, i) - token_of(block, 0);
-        const int r = head * block->rows.n + i;
-        if (!block->is_seen[m]) {
-            continue;
-        }
-        vec->dots(tnd_attention_query(a, kv_head, block->rows.first + i), tile.keys,
-                  tile.key_stride, block->scores, n, node->src[0]->ne[0]);
-        if (weigh(block, r, block->mask[m], n)) {
-            vec->add_rows(block->scores, tile.values, tile.value_stride, sums_of(block, r), n,
-                          node->ne[0]);
+    const struct tnd_vec *vec = &block->a->kernels->vec;
+    const float scale = block->a->node->params.attention.scale;
+    for (int r = 0; r < block->rows.n; r++) {
+        float *scores = block->scores + r * TND_FEW_STRIDE;
+        struct part *part = (struct part *)(void *)(block->parts + (size_t)r * block->part_bytes);
+        part->largest = vec->scores(scores, block->mask, scale, scores, block->n_keys);
+        if (part->largest > -INFINITY) {
+            part->weight = vec->exp_sum(scores, part->largest, block->n_keys);
+        } else { /* nothing to see, unless what there is is no number */
+            part->weight = has_nan(scores, block->n_keys) ? (double)NAN : 0.0;
         }
     }
 }
 
-static void finish(struct block *block, int head)
+static void add_values(struct block *block, int head)
 {
-    const struct tnd_attention *a = block->a;
-    for (int i = 0; i < block->rows.n; i++) {
-        const int r = head * block->rows.n + i;
-        /* who saw nothing gets zeros; a weight that is no number goes on */
-        const float factor = block->weight[r] == 0.0 ? 0.0f : (float)(1.0 / block->weight[r]);
-        a->kernels->vec.affine(
-            sums_of(block, r), 0.0f, factor,
-            tnd_attention_result(a, block->rows.kv_head + head, block->rows.first + i),
-            a->node->src[2]->ne[0]);
+    const struct tnd_few_kernels *few = &block->a->kernels->few;
+    const struct tandem_tensor *v = block->a->node->src[2];
+    for (int r = 0; r < TND_FEW_ROWS && r < block->rows.n + TND_FEW_QUERIES_MAX; r++) {
+        memset(sums_of(block->parts + (size_t)r * block->part_bytes), 0,
+               (size_t)v->ne[0] * sizeof(float));
+    }
+    for (int i = 0; i < block->n_tiles; i++) {
+        const struct tile tile = tile_of(block, v, block->rows.kv_head + head, i);
+        for (int r = 0; r < block->rows.n; r += few->queries) {
+            few->sums[tile.type](block->scores + r * TND_FEW_STRIDE + i * TND_KEYS,
+                                 at_once(block, r), tile.rows, tile.stride, keys_of(block, i),
+                                 v->ne[0], sums_of(block->parts + (size_t)r * block->part_bytes),
+                                 (int64_t)(block->part_bytes / sizeof(float)));
+        }
+    }
+}
+
+/* ---- parts ---- */
+
+/* Adds a part to the total; both are changed. */
+static void add_part(const struct tnd_attention *a, void *total_bytes, void *part_bytes)
+{
+    struct part *total = total_bytes;
+    struct part *part = part_bytes;
+    const int64_t n = a->node->src[2]->ne[0];
+    if (part->largest == -INFINITY) {
+        total->weight += part->weight;
+        return;
+    }
+    const float largest = part->largest > total->largest ? part->largest : total->largest;
+    const float shrink = expf(total->largest - largest); /* 0 for the first part */
+    const float grow = expf(part->largest - largest);
+    a->kernels->vec.affine(sums_of(total), 0.0f, shrink, sums_of(total), n);
+    a->kernels->vec.affine(sums_of(part), 0.0f, grow, sums_of(part), n);
+    a->kernels->vec.binary[TANDEM_OP_ADD](sums_of(total), sums_of(part), sums_of(total), n);
+    total->weight = total->weight * (double)shrink + part->weight * (double)grow;
+    total->largest = largest;
+}
+
+static void begin_total(const struct tnd_attention *a, void *total)
+{
+    *(struct part *)total = (struct part){.weight = 0.0, .largest = -INFINITY};
+    memset(sums_of(total), 0, (size_t)a->node->src[2]->ne[0] * sizeof(float));
+}
+
+static void finish(const struct tnd_attention *a, void *total, int64_t kv_head, int64_t row)
+{
+    /* who saw nothing gets zeros; a weight that is no number goes on */
+    const double weight = ((struct part *)total)->weight;
+    const float factor = weight == 0.0 ? 0.0f : (float)(1.0 / weight);
+    a->kernels->vec.affine(sums_of(total), 0.0f, factor, tnd_attention_result(a, kv_head, row),
+                           a->node->src[2]->ne[0]);
+}
+
+/* ---- blocks ---- */
+
+static void *total_of(const struct block *block, int head, int row)
+{
+    return block->totals + (size_t)(head * block->rows.n + row) * block->part_bytes;
+}
+
+static void begin(struct block *block)
+{
+    const struct tnd_few_kernels *few = &block->a->kernels->few;
+    const int64_t n = block->a->node->src[1]->ne[0];
+    const size_t padded = tnd_attention_padded(n);
+    for (int head = 0; head < block->rows.n_heads; head++) {
+        for (int r = 0; r < block->rows.n; r += few->queries) {
+            const float *rows[TND_FEW_QUERIES_MAX];
+            for (int i = 0; i < at_once(block, r); i++) {
+                rows[i] = tnd_attention_query(block->a, block->rows.kv_head + head,
+                                              block->rows.first + r + i);
+            }
+            few->lay(rows, at_once(block, r), n,
+                     block->queries + (size_t)(head * TND_FEW_ROWS + r) * padded);
+        }
+        for (int r = 0; r < block->rows.n; r++) {
+            begin_total(block->a, total_of(block, head, r));
+        }
+    }
+}
+
+static char *shared_part(const struct tnd_attention *a, int64_t kv_head, int64_t row, int64_t chunk)
+{
+    const int64_t rows = a->node->ne[2] * a->group;
+    const int64_t i = (kv_head * rows + row) * tnd_attend_chunks(a->node) + chunk;
+    return a->parts + (size_t)i * tnd_attend_part_bytes(a->node);
+}
+
+/* The KV head's parts of a chunk: to the totals, or to where others join them. */
+static void hand_on(struct block *block, int head, int64_t chunk)
+{
+    for (int r = 0; r < block->rows.n; r++) {
+        char *part = block->parts + (size_t)r * block->part_bytes;
+        if (block->a->parts == NULL) {
+            add_part(block->a, total_of(block, head, r), part);
+        } else {
+            memcpy(shared_part(block->a, block->rows.kv_head + head, block->rows.first + r, chunk),
+                   part, block->part_bytes);
+        }
     }
 }
 
 void tnd_attend_rows(const struct tnd_attention *attention, const struct tnd_attention_rows *rows)
 {
-    const int64_t n_keys = attention->node->src[1]->ne[1];
-    struct block block = {.a = attention, .rows = *rows};
-    TND_ASSERT(rows->n <= TND_PANEL_QUERIES_MAX && rows->n_heads <= TND_ROW_HEADS);
-    lay_out(&block);
-    for (int r = 0; r < rows->n * rows->n_heads; r++) {
-        block.largest[r] = -INFINITY;
-        block.weight[r] = 0.0;
-        memset(sums_of(&block, r), 0, (size_t)attention->node->ne[0] * sizeof(float));
-    }
-    for (int64_t t = 0; t < n_keys; t += TND_KEYS) {
-        const int n = look(&block, t, n_keys - t < TND_KEYS ? (int)(n_keys - t) : TND_KEYS);
-        for (int head = 0; n > 0 && head < rows->n_heads; head++) {
-            meet(&block, head, t, n);
+    struct block block = {.rows = *rows, .token = rows->first / attention->group};
+    TND_ASSERT(rows->n <= TND_FEW_ROWS && rows->n_heads <= TND_ROW_HEADS);
+    TND_ASSERT((rows->first + rows->n - 1) / attention->group == block.token);
+    lay_out(&block, attention);
+    begin(&block);
+    const int64_t n = look(attention->node, block.token, block.seen);
+    const int64_t end = rows->chunk + rows->n_chunks;
+    for (int64_t chunk = rows->chunk; chunk < end && chunk * CHUNK < n; chunk++) {
+        take_chunk(&block, block.seen + chunk * CHUNK, n - chunk * CHUNK);
+        for (int head = 0; head < rows->n_heads; head++) {
+            score(&block, head);
+            weigh(&block);
+            add_values(&block, head);
+            hand_on(&block, head, chunk);
         }
     }
-    for (int head = 0; head < rows->n_heads; head++) {
-        finish(&block, head);
+    for (int i = 0; i < rows->n_heads * rows->n && attention->parts == NULL; i++) {
+        finish(attention, total_of(&block, 0, i), rows->kv_head + i / rows->n,
+               rows->first + i % rows->n);
     }
+}
+
+void tnd_attend_join(const struct tnd_attention *attention, int64_t kv_head, int64_t row)
+{
+    struct block block = {.token = row / attention->group};
+    lay_out(&block, attention);
+    const int64_t n = look(attention->node, block.token, block.seen);
+    begin_total(attention, block.totals);
+    for (int64_t chunk = 0; chunk * CHUNK < n; chunk++) {
+        add_part(attention, block.totals, shared_part(attention, kv_head, row, chunk));
+    }
+    finish(attention, block.totals, kv_head, row);
 }

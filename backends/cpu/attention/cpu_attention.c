@@ -7,9 +7,9 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
-/* From so many queries of a KV head on they are worth a panel. It goes by the node, not by the
- * worker's share, so that bits do not change with it. */
-enum { PANEL_ROWS = 8 };
+/* From so many queries of a KV head on, of more than one token, they are worth a panel. It goes by
+ * the node, not by the worker's share, so that bits do not change with it. */
+enum { PANEL_ROWS = 16 };
 
 /* ---- operands ---- */
 
@@ -53,23 +53,76 @@ size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node)
     return rows > panels ? rows : panels;
 }
 
-/* A few queries: everybody gets some of them. */
+/* How the work of few queries is cut into shares: tokens, chunks of what they see, KV heads, rows
+ * of a token. */
+struct few {
+    int64_t group, kv_heads;
+    int64_t row_step, row_parts, head_step, head_parts, chunks;
+};
+
+static int64_t clamp(int64_t x, int64_t least, int64_t most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+static int64_t parts_of(int64_t n, int64_t step)
+{
+    return (n + step - 1) / step;
+}
+
+/* Where chunks are handed out, too, a share has KV heads that lie side by side, as long as there
+ * are a few shares for each worker. */
+static struct few cut_few(const struct tnd_attention *attention, int64_t kv_heads, int workers)
+{
+    struct few few = {.group = attention->group, .kv_heads = kv_heads};
+    const int64_t tokens = attention->node->ne[2];
+    few.chunks = attention->parts != NULL ? tnd_attend_chunks(attention->node) : 1;
+    few.row_step = clamp(tokens * few.group * kv_heads * few.chunks / workers, 1,
+                         few.group < TND_FEW_ROWS ? few.group : TND_FEW_ROWS);
+    few.row_parts = parts_of(few.group, few.row_step);
+    const int64_t shares = tokens * few.row_parts * kv_heads * few.chunks;
+    few.head_step = clamp(workers > 1 ? shares / (4 * (int64_t)workers) : TND_ROW_HEADS, 1,
+                          kv_heads < TND_ROW_HEADS ? kv_heads : TND_ROW_HEADS);
+    few.head_parts = parts_of(kv_heads, few.head_step);
+    return few;
+}
+
+static void run_few(const struct tnd_attention *attention, const struct few *few, int64_t i)
+{
+    const int64_t first = i % few->row_parts * few->row_step;
+    const int64_t kv_head = i / few->row_parts % few->head_parts * few->head_step;
+    const int64_t chunk = i / few->row_parts / few->head_parts % few->chunks;
+    const int64_t token = i / few->row_parts / few->head_parts / few->chunks;
+    const int64_t n = few->group - first;
+    const int64_t n_heads = few->kv_heads - kv_head;
+    const struct tnd_attention_rows rows = {
+        .kv_head = kv_head,
+        .first = token * few->group + first,
+        .chunk = chunk,
+        .n_chunks = attention->parts != NULL ? 1 : tnd_attend_chunks(attention->node),
+        .n_heads = (int)(n_heads < few->head_step ? n_heads : few->head_step),
+        .n = (int)(n < few->row_step ? n : few->row_step)};
+    tnd_attend_rows(attention, &rows);
+}
+
 static void run_rows(const struct tnd_attention *attention, int64_t rows, int64_t kv_heads,
                      struct tandem_worker *worker)
 {
-    int64_t step = rows * kv_heads / worker->count;
+    const struct few few = cut_few(attention, kv_heads, worker->count);
+    const int64_t shares = attention->node->ne[2] * few.row_parts * few.head_parts * few.chunks;
     int64_t begin, end;
-    step = step < 1 ? 1 : step > TND_PANEL_QUERIES_MAX ? TND_PANEL_QUERIES_MAX : step;
-    const int64_t shares = (rows + step - 1) / step;
-    while (worker->next(worker, shares * kv_heads, 1, &begin, &end)) {
+    while (worker->next(worker, shares, 1, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
-            const int64_t first = i % shares * step;
-            const struct tnd_attention_rows some = {
-                .kv_head = i / shares,
-                .first = first,
-                .n_heads = 1,
-                .n = (int)(rows - first < step ? rows - first : step)};
-            tnd_attend_rows(attention, &some);
+            run_few(attention, &few, i);
+        }
+    }
+    if (attention->parts == NULL) {
+        return;
+    }
+    worker->barrier(worker);
+    while (worker->next(worker, rows * kv_heads, 1, &begin, &end)) {
+        for (int64_t i = begin; i < end; i++) {
+            tnd_attend_join(attention, i / rows, i % rows);
         }
     }
 }
@@ -120,12 +173,19 @@ static void run_apart(const struct tnd_attention *attention, const struct apart 
     const int64_t all = attention->node->ne[2] * attention->group - panel * queries;
     const int64_t rest = (all < queries ? all : queries) - first;
     const int64_t heads = apart->kv_heads - kv_head;
-    const struct tnd_attention_rows rows = {
-        .kv_head = kv_head,
-        .first = panel * queries + first,
-        .n_heads = (int)(heads < apart->n_heads ? heads : apart->n_heads),
-        .n = (int)(rest < apart->n_rows ? rest : apart->n_rows)};
-    if (rest > 0 && tnd_attention_is_far_apart(attention, panel)) {
+    const int64_t begin = panel * queries + first;
+    const int64_t end = begin + (rest < apart->n_rows ? rest : apart->n_rows);
+    if (rest <= 0 || !tnd_attention_is_far_apart(attention, panel)) {
+        return;
+    }
+    struct tnd_attention_rows rows = {.kv_head = kv_head,
+                                      .first = begin,
+                                      .n_chunks = tnd_attend_chunks(attention->node),
+                                      .n_heads =
+                                          (int)(heads < apart->n_heads ? heads : apart->n_heads)};
+    for (; rows.first < end; rows.first += rows.n) { /* a token at a time */
+        const int64_t next = (rows.first / attention->group + 1) * attention->group;
+        rows.n = (int)((next < end ? next : end) - rows.first);
         tnd_attend_rows(attention, &rows);
     }
 }
@@ -153,8 +213,24 @@ static void run_panels(const struct tnd_attention *attention, int64_t rows, int6
     }
 }
 
-enum tandem_status tnd_cpu_attention(const struct tnd_cpu_kernels *kernels,
-                                     const struct tandem_tensor *node, struct tandem_worker *worker)
+static bool is_few(const struct tandem_tensor *node)
+{
+    const int64_t kv_heads = node->src[1]->ne[2];
+    const int64_t rows = kv_heads > 0 ? node->ne[2] * (node->ne[1] / kv_heads) : 0;
+    /* without a key all scores are 0 */
+    return rows < PANEL_ROWS || node->ne[2] == 1 || node->src[1]->ne[0] == 0;
+}
+
+size_t tnd_cpu_attention_workspace(const struct tandem_tensor *node)
+{
+    const size_t rows = (size_t)(node->ne[1] * node->ne[2]);
+    const int64_t chunks = tnd_attend_chunks(node);
+    return is_few(node) && chunks > 1 ? rows * (size_t)chunks * tnd_attend_part_bytes(node) : 0;
+}
+
+static enum tandem_status run(const struct tnd_cpu_kernels *kernels,
+                              const struct tandem_tensor *node, void *parts,
+                              struct tandem_worker *worker)
 {
     const int64_t kv_heads = node->src[1]->ne[2];
     TND_ASSERT(kv_heads > 0 && node->ne[1] % kv_heads == 0);
@@ -171,12 +247,29 @@ enum tandem_status tnd_cpu_attention(const struct tnd_cpu_kernels *kernels,
     const struct tnd_attention attention = {.kernels = kernels,
                                             .node = node,
                                             .group = node->ne[1] / kv_heads,
-                                            .scratch = worker->scratch};
-    const int64_t rows = node->ne[2] * attention.group;  /* of one KV head */
-    if (rows < PANEL_ROWS || node->src[1]->ne[0] == 0) { /* without a key all scores are 0 */
+                                            .scratch = worker->scratch,
+                                            .parts = worker->count > 1 ? parts : NULL};
+    const int64_t rows = node->ne[2] * attention.group; /* of one KV head */
+    if (is_few(node)) {
         run_rows(&attention, rows, kv_heads, worker);
     } else {
         run_panels(&attention, rows, kv_heads, worker);
     }
     return TANDEM_OK;
+}
+
+enum tandem_status tnd_cpu_attention(const struct tnd_cpu_kernels *kernels,
+                                     const struct tandem_tensor *node, struct tandem_worker *worker)
+{
+    return run(kernels, node, NULL, worker);
+}
+
+enum tandem_status tnd_cpu_attention_split(const struct tnd_cpu_kernels *kernels,
+                                           const struct tandem_work *work,
+                                           struct tandem_worker *worker)
+{
+    const bool has_room = work->workspace != NULL &&
+                          work->workspace_bytes >= tnd_cpu_attention_workspace(work->node) &&
+                          tnd_cpu_attention_workspace(work->node) > 0;
+    return run(kernels, work->node, has_room ? work->workspace : NULL, worker);
 }

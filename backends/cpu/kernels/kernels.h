@@ -6,6 +6,7 @@
 #define TND_KERNELS_H
 
 #include "backends/cpu/kernels/amx.h"
+#include "backends/cpu/kernels/attention_few.h"
 #include "backends/cpu/kernels/attention_panel.h"
 #include "backends/cpu/kernels/int8.h"
 #include "backends/cpu/kernels/packed.h"
@@ -42,6 +43,7 @@ struct tnd_cpu_kernels {
     tnd_quantize_fn *quantize[TANDEM_TYPE_NUMBERS];
     struct tnd_vec vec;
     struct tnd_attention_kernels attention;
+    struct tnd_few_kernels few;
     struct tnd_int8_kernels int8;
     struct tnd_tuning tuning; /* of this CPU, whatever the instruction set */
 };

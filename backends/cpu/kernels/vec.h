@@ -37,9 +37,6 @@ struct tnd_vec {
     /** Rotates pairs (a[i], a[i + n]) with c0 c1 ... and s0 s1 ...; n pairs. */
     void (*rope_halves)(const float *a, const float *cosines, const float *sines, float *y,
                         int64_t n);
-    /** y[j] = sum of x[i] * rows[j * stride + i]; n values, n_rows rows. */
-    void (*dots)(const float *x, const float *rows, int64_t stride, float *y, int64_t n_rows,
-                 int64_t n);
     /** y[i] += sum over j, in this order, of p[j] * rows[j * stride + i]. */
     void (*add_rows)(const float *p, const float *rows, int64_t stride, float *y, int64_t n_rows,
                      int64_t n);

@@ -226,56 +226,7 @@ static void vec_rope_halves(const float *a, const float *cosines, const float *s
     }
 }
 
-/* ---- attention ---- */
-
-/* One row: the same order of sums as in vec_dots. */
-static float dot_one(const float *x, const float *row, int64_t n)
-{
-    vec sum = v_set(0.0f);
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        sum = v_fmadd(v_load(x + i), v_load(row + i), sum);
-    }
-    if (i < n) {
-        int rest = (int)(n - i);
-        sum = v_fmadd(v_load_part(x + i, rest), v_load_part(row + i, rest), sum);
-    }
-    return (float)v_sum(sum);
-}
-
-/* Four rows at a time, so that their sums do not wait for each other. */
-static void vec_dots(const float *x, const float *rows, int64_t stride, float *y, int64_t n_rows,
-                     int64_t n)
-{
-    int64_t j = 0;
-    for (; j + 4 <= n_rows; j += 4) {
-        const float *row = rows + j * stride;
-        vec sum0 = v_set(0.0f), sum1 = sum0, sum2 = sum0, sum3 = sum0;
-        int64_t i = 0;
-        for (; i + LANES <= n; i += LANES) {
-            vec a = v_load(x + i);
-            sum0 = v_fmadd(a, v_load(row + i), sum0);
-            sum1 = v_fmadd(a, v_load(row + stride + i), sum1);
-            sum2 = v_fmadd(a, v_load(row + 2 * stride + i), sum2);
-            sum3 = v_fmadd(a, v_load(row + 3 * stride + i), sum3);
-        }
-        if (i < n) {
-            int rest = (int)(n - i);
-            vec a = v_load_part(x + i, rest);
-            sum0 = v_fmadd(a, v_load_part(row + i, rest), sum0);
-            sum1 = v_fmadd(a, v_load_part(row + stride + i, rest), sum1);
-            sum2 = v_fmadd(a, v_load_part(row + 2 * stride + i, rest), sum2);
-            sum3 = v_fmadd(a, v_load_part(row + 3 * stride + i, rest), sum3);
-        }
-        y[j] = (float)v_sum(sum0);
-        y[j + 1] = (float)v_sum(sum1);
-        y[j + 2] = (float)v_sum(sum2);
-        y[j + 3] = (float)v_sum(sum3);
-    }
-    for (; j < n_rows; j++) {
-        y[j] = dot_one(x, rows + j * stride, n);
-    }
-}
+/* ---- weighted rows ---- */
 
 /* Four vectors of the result stay in registers while all rows pass. */
 static void vec_add_rows(const float *p, const float *rows, int64_t stride, float *y,
@@ -354,7 +305,6 @@ static void fill(struct tnd_cpu_kernels *kernels)
     out->exp_sum = vec_exp_sum;
     out->rope_adjacent = vec_rope_adjacent;
     out->rope_halves = vec_rope_halves;
-    out->dots = vec_dots;
     out->add_rows = vec_add_rows;
     kernels->dequantize[TANDEM_TYPE_F16] = dequantize_F16;
     kernels->dequantize[TANDEM_TYPE_BF16] = dequantize_BF16;

@@ -114,18 +114,6 @@ static void vec_rope_halves(const float *a, const float *cosines, const float *s
     }
 }
 
-static void vec_dots(const float *x, const float *rows, int64_t stride, float *y, int64_t n_rows,
-                     int64_t n)
-{
-    for (int64_t j = 0; j < n_rows; j++) {
-        float sum = 0.0f;
-        for (int64_t i = 0; i < n; i++) {
-            sum += x[i] * rows[j * stride + i];
-        }
-        y[j] = sum;
-    }
-}
-
 static void vec_add_rows(const float *p, const float *rows, int64_t stride, float *y,
                          int64_t n_rows, int64_t n)
 {
@@ -158,11 +146,11 @@ void tnd_fill_vec_scalar(struct tnd_cpu_kernels *out)
         .scores = vec_scores,
         .exp_sum = vec_exp_sum,
         .rope_adjacent = vec_rope_adjacent,
-        .dots = vec_dots,
         .add_rows = vec_add_rows,
         .rope_halves = vec_rope_halves,
     };
     out->attention = tnd_attention_scalar;
+    out->few = tnd_few_scalar;
     for (int i = 0; i < TANDEM_TYPE_NUMBERS; i++) {
         const struct tnd_type_traits *traits = tnd_type_traits((enum tandem_type)i);
         out->dequantize[i] = traits != NULL ? traits->dequantize : NULL;

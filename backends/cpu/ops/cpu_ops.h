@@ -43,6 +43,14 @@ size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_conv_int8_scratch(const struct tandem_tensor *node);
 
+/** Bytes that the workers share to split a single token's keys; 0: nothing is to be split. */
+size_t tnd_cpu_attention_workspace(const struct tandem_tensor *node);
+/** tnd_cpu_attention, where the keys of a few queries are split among the workers when the work
+ *  brings that workspace. The bits are the same. */
+enum tandem_status tnd_cpu_attention_split(const struct tnd_cpu_kernels *kernels,
+                                           const struct tandem_work *work,
+                                           struct tandem_worker *worker);
+
 /** The same of any node that is no matrix product. */
 size_t tnd_cpu_node_scratch(const struct tandem_tensor *node);
 

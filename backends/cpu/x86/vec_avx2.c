@@ -7,6 +7,7 @@
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #include <immintrin.h>
 #include <math.h>
+#include <string.h>
 
 #define LANES 8
 typedef __m256 vec;
@@ -136,6 +137,19 @@ static inline vec v_load_f16(const uint16_t *a)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)a));
 }
 
+/* Of the 16-bit float at `a` in all lanes. */
+static inline vec v_set_f16(const void *a)
+{
+    uint16_t bits;
+    memcpy(&bits, a, sizeof(bits));
+    return _mm256_cvtph_ps(_mm_set1_epi16((short)bits));
+}
+
+static inline vec v_load_i8(const void *a)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)a)));
+}
+
 static inline void v_store_f16(uint16_t *y, vec x)
 {
     _mm_storeu_si128((__m128i *)(void *)y, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
@@ -189,10 +203,14 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 enum { PANEL_VECTORS = 3, PANEL_TILE = 4 }; /* 12 sums, 3 vectors, 1 broadcast of 16 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
+enum { FEW_QUERIES = 4, FEW_SUMS = 8 }; /* 8 sums, 2 keys or values, 1 query or weight */
+#include "backends/cpu/kernels/attention_few_lanes.h"
+
 void tnd_fill_vec_avx2(struct tnd_cpu_kernels *out)
 {
     out->vec.isa = "avx2";
     fill(out);
     fill_panel(&out->attention);
+    fill_few(&out->few);
 }
 #endif

@@ -7,6 +7,7 @@
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #include <immintrin.h>
 #include <math.h>
+#include <string.h>
 
 #define LANES 16
 typedef __m512 vec;
@@ -123,6 +124,19 @@ static inline vec v_load_f16(const uint16_t *a)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)a));
 }
 
+/* Of the 16-bit float at `a` in all lanes. */
+static inline vec v_set_f16(const void *a)
+{
+    uint16_t bits;
+    memcpy(&bits, a, sizeof(bits));
+    return _mm512_cvtph_ps(_mm256_set1_epi16((short)bits));
+}
+
+static inline vec v_load_i8(const void *a)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)a)));
+}
+
 static inline void v_store_f16(uint16_t *y, vec x)
 {
     _mm256_storeu_si256((__m256i *)(void *)y, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
@@ -175,10 +189,14 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
+enum { FEW_QUERIES = 8, FEW_SUMS = 16 }; /* 16 sums, 2 keys or values, 1 query or weight */
+#include "backends/cpu/kernels/attention_few_lanes.h"
+
 void tnd_fill_vec_avx512(struct tnd_cpu_kernels *out)
 {
     out->vec.isa = "avx512";
     fill(out);
     fill_panel(&out->attention);
+    fill_few(&out->few);
 }
 #endif

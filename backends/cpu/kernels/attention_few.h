@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels of attention for a few queries that share a KV head, as a single token has: lanes are
+ * values of the head. Keys and values are read where they lie, in their own type, and each of them
+ * once for all queries of a block. A score, and a value's sum, has one order of additions whatever
+ * is beside it. */
+#ifndef TND_ATTENTION_FEW_H
+#define TND_ATTENTION_FEW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tandem/tensor.h"
+
+enum {
+    TND_FEW_KEYS = 256,                 /* keys of a chunk, whose scores stand side by side */
+    TND_FEW_STRIDE = TND_FEW_KEYS + 16, /* floats from one query's scores to the next one's: a power
+                                           of 2 would put all rows into the same lines of a cache */
+    TND_FEW_QUERIES_MAX = 8             /* of a block at most */
+};
+
+/** scores[r * TND_FEW_STRIDE + j] = sum of query r times key j, for `n` values of a head and keys
+ *  that are `stride` bytes apart. `queries`: as `lay` leaves them. */
+typedef void tnd_few_scores_fn(const float *queries, int n_queries, const void *keys, size_t stride,
+                               int n_keys, int64_t n, float *scores);
+/** sums[r * sum_stride + i] += sum over j, in this order, of weights[r * TND_FEW_STRIDE + j] *
+ *  values[j][i]. Rows of sums and weights up to the next power of 2 of n_queries are there, and of
+ *  sums up to the next 16 values. */
+typedef void tnd_few_sums_fn(const float *weights, int n_queries, const void *values, size_t stride,
+                             int n_values, int64_t n, float *sums, int64_t sum_stride);
+
+struct tnd_few_kernels {
+    int queries; /* of a block: a power of 2 */
+    int whole; /* rows of other types than F32 are used as they lie when they have a multiple of so
+                    many values */
+    /** Brings rows of `n` values into the order that `scores` reads: up to the next multiple of 16
+     *  values and the next power of 2 of n_rows, the rest 0. */
+    void (*lay)(const float *const *rows, int n_rows, int64_t n, float *y);
+    tnd_few_scores_fn *scores[TANDEM_TYPE_NUMBERS]; /* NULL: not in this type */
+    tnd_few_sums_fn *sums[TANDEM_TYPE_NUMBERS];
+};
+
+/** In plain C. */
+extern const struct tnd_few_kernels tnd_few_scalar;
+
+#endif
