@@ -15,11 +15,11 @@
 #include "tests/suite_backends.h"
 #include "tests/suite_backends_cpu_cases.h"
 
-enum { N_LEVELS = 3, HEAD = 32, KV_HEADS = 2, GROUP = 3, HEADS = KV_HEADS * GROUP };
+enum { N_LEVELS = 4, HEAD = 32, KV_HEADS = 2, GROUP = 3, HEADS = KV_HEADS * GROUP };
 
 static bool kernels_of(int level, struct tnd_cpu_kernels *out)
 {
-    static const char *const names[N_LEVELS] = {"scalar", "avx2", "avx512"};
+    static const char *const names[N_LEVELS] = {"scalar", "avx2", "avx512", "neon"};
     tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features_all(), names[level]), out);
     return strcmp(out->vec.isa, names[level]) == 0;
 }

@@ -41,7 +41,7 @@ struct run {
     float *values; /* {value, TND_KEYS} */
     float *scores; /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
     float *mask;   /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
-    float *row;    /* {head} */
+    float *row;    /* {the longer of head and value} */
 };
 
 static size_t key_blocks(const struct tandem_tensor *node)
@@ -53,7 +53,7 @@ size_t tnd_attend_panels_scratch(const struct tandem_tensor *node)
 {
     const size_t key = key_blocks(node) * TND_KEY_BLOCK;
     const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
-    return (TND_KEYS * (key + value + 2 * TND_PANEL_QUERIES_MAX) + key +
+    return (TND_KEYS * (key + value + 2 * TND_PANEL_QUERIES_MAX) + (key > value ? key : value) +
             TND_QUERY_PANELS * TND_PANEL_QUERIES_MAX * (key + value)) *
            sizeof(float);
 }
@@ -68,7 +68,7 @@ static void lay_out(struct run *run)
     run->scores = run->values + TND_KEYS * value;
     run->mask = run->scores + TND_KEYS * TND_PANEL_QUERIES_MAX;
     run->row = run->mask + TND_KEYS * TND_PANEL_QUERIES_MAX;
-    float *rest = run->row + key;
+    float *rest = run->row + (key > value ? key : value);
     for (int s = 0; s < TND_QUERY_PANELS; s++) {
         run->panels[s].job.queries = rest;
         run->panels[s].job.sums = rest + TND_PANEL_QUERIES_MAX * key;
@@ -237,26 +237,35 @@ static void see(struct run *run, int64_t t, int n, int *out_begin, int *out_end)
 
 /* ---- tiles ---- */
 
+/* `n` values, from value i on, of rows t .. t + n_rows - 1 of a KV head as floats. */
+static void convert_rows(const struct run *run, const struct tandem_tensor *a, int64_t i, int64_t n,
+                         int64_t t, int n_rows, float *y, int64_t stride)
+{
+    const struct tnd_few_kernels *few = &run->a->kernels->few;
+    const bool is_whole = a->type == TANDEM_TYPE_F32 || n % few->whole == 0;
+    if (is_whole && few->floats[a->type] != NULL) {
+        const char *row = tnd_row_at(a, t, run->kv_head, 0) + tandem_type_row_bytes(a->type, i);
+        few->floats[a->type](row, a->nb[1], n_rows, n, y, stride);
+        return;
+    }
+    for (int j = 0; j < n_rows; j++) { /* of a whole row: parts of it may be no whole blocks */
+        tnd_attention_convert(run->a->kernels, a, t + j, run->kv_head, run->row);
+        memcpy(y + j * stride, run->row + i, (size_t)n * sizeof(float));
+    }
+}
+
 /* Keys and values t + begin .. t + end - 1 as the kernels want them. */
 static void convert(const struct run *run, int64_t t, int begin, int end)
 {
     const struct tandem_tensor *k = run->a->node->src[1];
     const struct tandem_tensor *v = run->a->node->src[2];
-    const size_t stride = tnd_attention_padded(v->ne[0]);
-    for (int j = begin; j < end; j++) {
-        float *key = run->keys + j * TND_KEY_BLOCK;
-        if (k->ne[0] <= TND_KEY_BLOCK) {
-            tnd_attention_convert(run->a->kernels, k, t + j, run->kv_head, key);
-        } else {
-            tnd_attention_convert(run->a->kernels, k, t + j, run->kv_head, run->row);
-            for (size_t b = 0; b < key_blocks(run->a->node); b++) {
-                memcpy(key + b * TND_KEY_BLOCK * TND_KEYS, run->row + b * TND_KEY_BLOCK,
-                       TND_KEY_BLOCK * sizeof(float));
-            }
-        }
-        tnd_attention_convert(run->a->kernels, v, t + j, run->kv_head,
-                              run->values + (size_t)j * stride);
+    const int64_t stride = (int64_t)tnd_attention_padded(v->ne[0]);
+    for (int64_t i = 0; i < k->ne[0]; i += TND_KEY_BLOCK) {
+        const int64_t n = k->ne[0] - i < TND_KEY_BLOCK ? k->ne[0] - i : TND_KEY_BLOCK;
+        convert_rows(run, k, i, n, t + begin, end - begin,
+                     run->keys + i * TND_KEYS + begin * TND_KEY_BLOCK, TND_KEY_BLOCK);
     }
+    convert_rows(run, v, 0, v->ne[0], t + begin, end - begin, run->values + begin * stride, stride);
 }
 
 /* Asks for a row's lines. False: there is no room for them. */

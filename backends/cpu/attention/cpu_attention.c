@@ -195,7 +195,8 @@ static void run_panels(const struct tnd_attention *attention, int64_t rows, int6
 {
     const int64_t panels = (rows - 1) / attention->kernels->attention.queries + 1;
     const struct apart apart = split_apart(attention, panels, kv_heads, worker->count);
-    int64_t step = panels * kv_heads / (8 * worker->count);
+    /* Keys are converted once a share: as few shares as keep the workers busy to the end. */
+    int64_t step = panels * kv_heads / (4 * (int64_t)worker->count);
     int64_t begin, end;
     step = step < 1 ? 1 : step > TND_QUERY_PANELS ? TND_QUERY_PANELS : step;
     const int64_t shares = (panels + step - 1) / step * kv_heads;

@@ -27,6 +27,9 @@ typedef void tnd_few_scores_fn(const float *queries, int n_queries, const void *
  *  sums up to the next 16 values. */
 typedef void tnd_few_sums_fn(const float *weights, int n_queries, const void *values, size_t stride,
                              int n_values, int64_t n, float *sums, int64_t sum_stride);
+/** y[j * y_stride + i] = rows[j][i] as floats, exactly; up to the next 16 values are written. */
+typedef void tnd_few_floats_fn(const void *rows, size_t stride, int n_rows, int64_t n, float *y,
+                               int64_t y_stride);
 
 struct tnd_few_kernels {
     int queries; /* of a block: a power of 2 */
@@ -37,6 +40,7 @@ struct tnd_few_kernels {
     void (*lay)(const float *const *rows, int n_rows, int64_t n, float *y);
     tnd_few_scores_fn *scores[TANDEM_TYPE_NUMBERS]; /* NULL: not in this type */
     tnd_few_sums_fn *sums[TANDEM_TYPE_NUMBERS];
+    tnd_few_floats_fn *floats[TANDEM_TYPE_NUMBERS]; /* rows of a panel's tile; NULL as above */
 };
 
 /** In plain C. */

@@ -171,7 +171,17 @@ TND_INLINE void few_sums_of(const float *weights, const char *values, size_t str
     }
 }
 
-/* One function a type, which leaves the compiler one body for each width. */
+TND_INLINE void few_floats_of(const char *rows, size_t stride, int n_rows, int64_t n, float *y,
+                              int64_t y_stride, const enum tandem_type type)
+{
+    for (int j = 0; j < n_rows; j++, rows += stride, y += y_stride) {
+        for (int64_t i = 0; i < n; i += LANES) {
+            v_store(y + i, few_load(rows, i, (int)(n - i < LANES ? n - i : LANES), type));
+        }
+    }
+}
+
+/* Some functions a type, which leave the compiler one body for each width. */
 #define FEW(NAME)                                                                                  \
     static void few_scores_##NAME(const float *queries, int n_queries, const void *keys,           \
                                   size_t stride, int n_keys, int64_t n, float *scores)             \
@@ -202,6 +212,11 @@ TND_INLINE void few_sums_of(const float *weights, const char *values, size_t str
         } else {                                                                                   \
             few_sums_of(weights, values, stride, n_values, n, sums, sum_stride, 1, type);          \
         }                                                                                          \
+    }                                                                                              \
+    static void few_floats_##NAME(const void *rows, size_t stride, int n_rows, int64_t n,          \
+                                  float *y, int64_t y_stride)                                      \
+    {                                                                                              \
+        few_floats_of(rows, stride, n_rows, n, y, y_stride, TANDEM_TYPE_##NAME);                   \
     }
 FEW(F32)
 FEW(F16)
@@ -215,7 +230,8 @@ static void fill_few(struct tnd_few_kernels *out)
     out->lay = few_lay;
 #define FILL_FEW(NAME)                                                                             \
     out->scores[TANDEM_TYPE_##NAME] = few_scores_##NAME;                                           \
-    out->sums[TANDEM_TYPE_##NAME] = few_sums_##NAME;
+    out->sums[TANDEM_TYPE_##NAME] = few_sums_##NAME;                                               \
+    out->floats[TANDEM_TYPE_##NAME] = few_floats_##NAME;
     FILL_FEW(F32)
     FILL_FEW(F16)
     FILL_FEW(BF16)
