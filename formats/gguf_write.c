@@ -12,6 +12,7 @@
 #include "formats/gguf.h"
 #include "formats/gguf_rows.h"
 #include "formats/importance.h"
+#include "formats/llama_tensors.h"
 #include "formats/mix.h"
 
 #define ALIGNMENT            TND_GGUF_DEFAULT_ALIGNMENT
@@ -404,8 +405,11 @@ enum tandem_status tandem_source_save_gguf(const tandem_source *source, const ch
     if (writer.options.threads <= 0) {
         writer.options.threads = usable_cpus();
     }
-    writer.reorders = text_is(source, "tandem.rope.pairs", "halves") &&
-                      text_is(source, "general.architecture", "llama");
+    const char *architecture = "";
+    (void)tandem_source_text(source, "general.architecture", &architecture);
+    const struct tnd_llama_architecture *a = tnd_llama_architecture_of(architecture);
+    writer.reorders = text_is(source, "tandem.rope.pairs", "halves") && a != NULL &&
+                      a->pairs == TANDEM_ROPE_ADJACENT;
     if (writer.reorders) {
         TND_TRY(tandem_source_hparams(source, &writer.hparams, error));
         writer.reorders = writer.hparams.n_rot == writer.hparams.head_size; /* else they stay */

@@ -15,6 +15,57 @@
 #define TND_HF_MAX_FACTORS 1024      /* of longrope: half of a head */
 #define TND_NOT_SAID       INT64_MIN /* of a whole number; of others it is a NaN */
 
+/** Which layers of a family may have a window. */
+enum tnd_hf_windows {
+    TND_HF_NO_WINDOW,
+    TND_HF_ALL,  /* all of them */
+    TND_HF_QWEN, /* those that use_sliding_window and max_window_layers or layer_types say */
+    TND_HF_TYPES /* those that layer_types says, else all but every window_period-th */
+};
+
+/** A model_type: a row of hf_families.c. Zeros: as llama in transformers. Lists are names with
+ *  blanks between. */
+struct tnd_hf_family {
+    const char *model_type;
+    const char *architecture; /* in the GGUF convention */
+    /* what counts where config.json does not say */
+    int64_t kv_heads, head_dim, context, window, bos, eos; /* TND_NOT_SAID: as it must follow */
+    double eps, theta, window_theta; /* 0: 1e-6; 10000; that of the other layers */
+    double partial;                  /* of each head is rotated */
+    double query_scalar, attention_scale, attention_cap, logit_cap, logit_scale; /* 0: none */
+    const char *activation; /* our name; NULL: silu */
+    bool is_tied, is_parallel, has_attention_bias, has_mlp_bias, has_multi_query, norms_experts;
+    int hidden_of_dim; /* the feed-forward network is so many times as wide as a token */
+    int window_period, rope_period, dense_layers, shared_experts;
+    /* of mixtures: experts, those that a token uses, widths; 0: the member belongs to others */
+    int64_t experts, used, expert_hidden, shared_hidden;
+    bool experts_are_hidden; /* as wide as intermediate_size, and said so */
+    /* what its members mean */
+    enum tnd_hf_windows windows;
+    bool may_have_attention_bias, may_have_mlp_bias;
+    bool bias_of_qkv;    /* attention_bias is of q, k and v alone */
+    bool bias_of_all;    /* ... and of the feed-forward network, too */
+    bool is_partial;     /* partial_rotary_factor counts */
+    bool is_adjacent;    /* rope rotates adjacent values */
+    bool means_tanh;     /* by gelu that by tanh */
+    bool means_longrope; /* by the scalings su and yarn */
+    bool needs_scaling;  /* transformers makes one up, we do not */
+    const char *own;     /* members of its own, of those that must be named */
+    const char *aliases; /* "theirs=ours" */
+    const char *ignores; /* that transformers passes over */
+    const char *lacks;   /* of the members of all */
+    /* what its tensors go through (hf_reshape.c), by the names of the convention */
+    const char *renames;    /* "from=to" behind blk.N., all at once */
+    const char *transposes; /* {N, K} in the file */
+    bool adds_one;          /* to the weights of norms */
+    bool parts_experts;     /* gate and up of an expert alternate, {dim, 2 hidden} in the file */
+    bool groups_qkv;        /* rows of attn_qkv: of each KV head its queries, its key, its value */
+};
+/** NULL: none is called so. */
+const struct tnd_hf_family *tnd_hf_family_of(const char *model_type);
+/** i-th row; NULL behind the last one. */
+const struct tnd_hf_family *tnd_hf_family_at(int i);
+
 struct tnd_hf_config {
 #define INTEGER_MEMBER(name, where, key) int64_t name;
     TND_CONFIG_INTEGERS(INTEGER_MEMBER)
@@ -39,7 +90,34 @@ struct tnd_hf_config {
     struct tnd_end_tokens ends;
     uint8_t windowed[TND_HF_MAX_LAYERS]; /* by layer_types */
     int64_t n_layer_types;
+    uint8_t rotated[TND_HF_MAX_LAYERS]; /* by no_rope_layers */
+    int64_t n_rotated;
+    int64_t n_rot;   /* values of a head that are rotated */
+    bool is_partial; /* they may be a part of it */
 };
+
+/** A file that is read, of a family. */
+struct tnd_config_reader {
+    struct tnd_json *json;
+    const struct tnd_hf_family *family;
+    struct tnd_hf_config *config;
+};
+
+/** hf_resolve.c: what counts before config.json is read. */
+void tnd_hf_set_defaults(const struct tnd_hf_family *family, struct tnd_hf_config *out);
+/** Behind it: refuses what the family does not have, and what it needs and has not, and sets what
+ *  follows from other members. Errors: NOT_FOUND, FORMAT, UNSUPPORTED_BUILD, LIMIT. */
+enum tandem_status tnd_hf_resolve(const struct tnd_config_reader *reader,
+                                  struct tandem_error *error);
+/** Numbers of 0 or 1 that say which tensors there must be. Errors: MEMORY. */
+enum tandem_status tnd_hf_add_promises(tandem_source *source,
+                                       const struct tnd_config_reader *reader,
+                                       struct tandem_error *error);
+/** The name that an alias stands for, of "theirs=ours theirs=ours"; false: it is none. */
+bool tnd_hf_alias(const char *aliases, const char *name, char *out, size_t capacity);
+/** "FILE: member "MEMBER" WHY". */
+enum tandem_status tnd_hf_refuse(const struct tnd_json *json, enum tandem_status status,
+                                 const char *member, const char *why, struct tandem_error *error);
 
 /** Values of a head. */
 int64_t tnd_hf_head_size(const struct tnd_hf_config *c);

@@ -68,14 +68,14 @@ static void convert_yarn(struct tnd_hf_config *c)
 static enum tandem_status convert_longrope(tandem_source *source, struct tnd_hf_config *c,
                                            struct tandem_error *error)
 {
-    const int64_t n = tnd_hf_head_size(c) / 2;
+    const int64_t n = c->n_rot / 2;
     const double original = c->original_max_position_embeddings;
     const double factor =
         !isnan(c->factor) ? c->factor : (double)c->max_position_embeddings / original;
     if (c->n_short != n || c->n_long != n) {
         return tnd_error_set(error, TANDEM_E_FORMAT, "short_factor", c->n_short, n,
                              "scaling of rope by 'longrope': short_factor has %lld and long_factor "
-                             "%lld numbers, expected %lld, half of a head",
+                             "%lld numbers, expected %lld, half of what is rotated of a head",
                              (long long)c->n_short, (long long)c->n_long, (long long)n);
     }
     c->attn_factor = !isnan(c->attention_factor) ? c->attention_factor
@@ -91,7 +91,7 @@ static enum tandem_status convert_longrope(tandem_source *source, struct tnd_hf_
 static enum tandem_status check_partial(const struct tnd_hf_config *c, struct tandem_error *error)
 {
     const double n = (double)tnd_hf_head_size(c);
-    return isnan(c->partial_rotary_factor) || c->scaling[0] == '\0' ||
+    return c->is_partial || isnan(c->partial_rotary_factor) || c->scaling[0] == '\0' ||
                    floor(n * c->partial_rotary_factor) == n
                ? TANDEM_OK
                : tnd_error_set(
@@ -104,7 +104,7 @@ static enum tandem_status check_partial(const struct tnd_hf_config *c, struct ta
 enum tandem_status tnd_hf_convert_scaling(tandem_source *source, struct tnd_hf_config *c,
                                           struct tandem_error *error)
 {
-    const int64_t head_size = tnd_hf_head_size(c);
+    const int64_t head_size = c->n_rot;
     const double n = (double)head_size;
     const struct tnd_llama3_rope rope = {.head_size = head_size,
                                          .base = c->rope_theta,

@@ -13,7 +13,19 @@ static const struct name_row {
 } whole_names[] = {
     {"embed_tokens.weight", "token_embd.weight"},
     {"norm.weight", "output_norm.weight"},
+    {"norm.bias", "output_norm.bias"},
     {"lm_head.weight", "output.weight"},
+    {"lm_head.bias", "output.bias"},
+    {"wte.weight", "token_embd.weight"},
+    {"wpe.weight", "position_embd.weight"},
+    {"word_embeddings.weight", "token_embd.weight"},
+    {"embed_in.weight", "token_embd.weight"},
+    {"embed_out.weight", "output.weight"},
+    {"tok_embeddings.weight", "token_embd.weight"},
+    {"ln_f.weight", "output_norm.weight"},
+    {"ln_f.bias", "output_norm.bias"},
+    {"final_layer_norm.weight", "output_norm.weight"},
+    {"final_layer_norm.bias", "output_norm.bias"},
 };
 /* Behind layers.N. up to the last part (weight, bias). */
 static const struct name_row layer_names[] = {
@@ -34,7 +46,53 @@ static const struct name_row layer_names[] = {
     {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
     {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
     {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
+    {"pre_feedforward_layernorm", "pre_ffw_norm"}, /* gemma2 renames */
+    {"post_feedforward_layernorm", "post_ffw_norm"},
+    {"post_self_attn_layernorm", "post_attention_norm"},
+    {"post_mlp_layernorm", "post_ffw_norm"},
+    {"self_attn.qkv_proj", "attn_qkv"},
+    {"self_attn.dense", "attn_output"},
+    {"self_attention.query_key_value", "attn_qkv"},
+    {"self_attention.dense", "attn_output"},
+    {"attention.query_key_value", "attn_qkv"},
+    {"attention.dense", "attn_output"},
+    {"attention.wqkv", "attn_qkv"},
+    {"attention.wo", "attn_output"},
+    {"attention_norm", "attn_norm"},
+    {"ffn_norm", "ffn_norm"},
+    {"feed_forward.w1", "ffn_gate"},
+    {"feed_forward.w3", "ffn_up"},
+    {"feed_forward.w2", "ffn_down"},
+    {"attn.c_attn", "attn_qkv"},
+    {"attn.c_proj", "attn_output"},
+    {"mlp.c_fc", "ffn_up"},
+    {"mlp.c_proj", "ffn_down"},
+    {"mlp.dense_h_to_4h", "ffn_up"},
+    {"mlp.dense_4h_to_h", "ffn_down"},
+    {"mlp.gate_up_proj", "ffn_up"},
+    {"ln_1", "attn_norm"},
+    {"ln_2", "ffn_norm"},
+    {"ln_attn", "ln_attn"}, /* falcon renames */
+    {"ln_mlp", "ln_mlp"},
+    {"mlp.router", "ffn_gate_inp"},
+    {"self_attn.query_layernorm", "attn_q_norm"},
+    {"self_attn.key_layernorm", "attn_k_norm"},
 };
+/* The same with their last part. */
+static const struct name_row layer_wholes[] = {
+    {"self_attn.sinks", "attn_sinks.weight"},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+    {"mlp.experts.gate_up_proj", "gate_up_exps.weight"}, /* gpt-oss's are parted */
+    {"mlp.experts.gate_up_proj_bias", "gate_up_exps.bias"},
+    {"mlp.experts.down_proj", "down_exps_t.weight"},
+    {"mlp.experts.down_proj_bias", "ffn_down_exps.bias"},
+};
+/* Masks and tables that older checkpoints have. */
+static const char *const not_needed[] = {"attn.bias", "attn.masked_bias", "attention.bias",
+                                         "attention.masked_bias"};
 /* Behind the number of an expert. */
 static const struct name_row expert_names[] = {
     {".gate_proj.weight", "ffn_gate"}, {".up_proj.weight", "ffn_up"},
@@ -66,10 +124,13 @@ static bool map_expert(int digits, const char *number, const char *rest, char *o
 
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity)
 {
-    static const char model[] = "model."; /* left out where the model was saved without its head */
-    static const char prefix[] = "layers.";
+    /* left out where the model was saved without its head */
+    static const char *const models[] = {"model.", "transformer.", "gpt_neox."};
+    static const char *const prefixes[] = {"layers.", "h."};
     const char *whole = name;
-    name += strncmp(name, model, sizeof(model) - 1) == 0 ? sizeof(model) - 1 : 0;
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]) && name == whole; i++) {
+        name += strncmp(name, models[i], strlen(models[i])) == 0 ? strlen(models[i]) : 0;
+    }
     for (size_t i = 0; i < sizeof(whole_names) / sizeof(whole_names[0]); i++) {
         if (strcmp(name, whole_names[i].theirs) == 0) {
             snprintf(out, capacity, "%s", whole_names[i].ours);
@@ -77,10 +138,14 @@ bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity)
         }
     }
     snprintf(out, capacity, "%s", whole);
-    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0) {
+    const char *number = NULL;
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]) && number == NULL; i++) {
+        const size_t n = strlen(prefixes[i]);
+        number = strncmp(name, prefixes[i], n) == 0 ? name + n : NULL;
+    }
+    if (number == NULL) {
         return true;
     }
-    const char *number = name + sizeof(prefix) - 1;
     const size_t digits = strspn(number, "0123456789");
     const char *rest = number + digits + 1;
     const char *last = strrchr(name, '.');
@@ -89,6 +154,17 @@ bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity)
     }
     if (map_expert((int)digits, number, rest, out, capacity)) {
         return true;
+    }
+    for (size_t i = 0; i < sizeof(layer_wholes) / sizeof(layer_wholes[0]); i++) {
+        if (strcmp(rest, layer_wholes[i].theirs) == 0) {
+            snprintf(out, capacity, "blk.%.*s.%s", (int)digits, number, layer_wholes[i].ours);
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof(not_needed) / sizeof(not_needed[0]); i++) {
+        if (strcmp(rest, not_needed[i]) == 0) {
+            return false;
+        }
     }
     for (size_t i = 0; i < sizeof(layer_names) / sizeof(layer_names[0]); i++) {
         if (strlen(layer_names[i].theirs) == (size_t)(last - rest) &&

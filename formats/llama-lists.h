@@ -8,7 +8,8 @@
 #define TND_LLAMA_LISTS_H
 
 /* X(member, where, key behind the architecture or NULL): whole numbers, and numbers. Where: TOP of
- * config.json, in ROPE (rope_scaling or rope_parameters), or BOTH, where ROPE counts. */
+ * config.json, in ROPE (rope_scaling or rope_parameters), or BOTH, where ROPE counts; OWN: on top,
+ * of families that name it (hf_families.c). */
 #define TND_CONFIG_INTEGERS(X)                                                                     \
     X(hidden_size, TOP, "embedding_length")                                                        \
     X(intermediate_size, TOP, "feed_forward_length")                                               \
@@ -24,7 +25,13 @@
     X(num_experts, TOP, NULL)                                                                      \
     X(num_experts_per_tok, TOP, "expert_used_count")                                               \
     X(moe_intermediate_size, TOP, "expert_feed_forward_length")                                    \
-    X(shared_expert_intermediate_size, TOP, "expert_shared_feed_forward_length")
+    X(shared_expert_intermediate_size, TOP, "expert_shared_feed_forward_length")                   \
+    X(sliding_window_pattern, OWN, NULL)                                                           \
+    X(no_rope_layer_interval, OWN, NULL)                                                           \
+    X(n_shared_experts, OWN, "expert_shared_count")                                                \
+    X(first_k_dense_replace, OWN, "leading_dense_block_count")                                     \
+    X(num_ln_in_parallel_attn, OWN, NULL)                                                          \
+    X(num_kv_heads, OWN, NULL)
 #define TND_CONFIG_NUMBERS(X)                                                                      \
     X(rms_norm_eps, TOP, "attention.layer_norm_rms_epsilon")                                       \
     X(rope_theta, BOTH, "rope.freq_base")                                                          \
@@ -37,14 +44,36 @@
     X(beta_fast, ROPE, "rope.scaling.yarn_beta_fast")                                              \
     X(beta_slow, ROPE, "rope.scaling.yarn_beta_slow")                                              \
     X(low_freq_factor, ROPE, "rope.scaling.low_freq_factor")                                       \
-    X(high_freq_factor, ROPE, "rope.scaling.high_freq_factor")
+    X(high_freq_factor, ROPE, "rope.scaling.high_freq_factor")                                     \
+    X(layer_norm_eps, OWN, "attention.layer_norm_epsilon")                                         \
+    X(query_pre_attn_scalar, OWN, NULL)                                                            \
+    X(attention_multiplier, OWN, "attention.scale")                                                \
+    X(attn_logit_softcapping, OWN, "attn_logit_softcapping")                                       \
+    X(final_logit_softcapping, OWN, "final_logit_softcapping")                                     \
+    X(embedding_multiplier, OWN, "embedding_scale")                                                \
+    X(residual_multiplier, OWN, "residual_scale")                                                  \
+    X(logit_scale, OWN, "logit_scale")                                                             \
+    X(routed_scaling_factor, OWN, "expert_weights_scale")                                          \
+    X(rope_local_base_freq, OWN, "rope.freq_base_swa")                                             \
+    X(swiglu_alpha, OWN, NULL)                                                                     \
+    X(swiglu_limit, OWN, NULL)
 #define TND_CONFIG_FLAGS(X)                                                                        \
     X(use_sliding_window)                                                                          \
     X(attention_bias)                                                                              \
     X(mlp_bias)                                                                                    \
     X(tie_word_embeddings)                                                                         \
     X(norm_topk_prob)                                                                              \
-    X(qkv_bias)
+    X(qkv_bias)                                                                                    \
+    X(use_qk_norm)                                                                                 \
+    X(use_parallel_residual)                                                                       \
+    X(new_decoder_architecture)                                                                    \
+    X(multi_query)                                                                                 \
+    X(parallel_attn)                                                                               \
+    X(scale_attn_weights)
+/* Flags that only families have that name them. */
+#define TND_CONFIG_OWN_FLAGS                                                                       \
+    "use_qk_norm use_parallel_residual new_decoder_architecture multi_query parallel_attn "        \
+    "scale_attn_weights"
 
 /* X(member, why) */
 #define TND_CONFIG_HARMLESS(X)                                                                     \
@@ -126,7 +155,25 @@
     X(exponential_decay_length_penalty, "options of generation")                                   \
     X(is_llama_config, "a mark of SmolLM's training code")                                         \
     X(transformers.js_config, "options of transformers.js")                                        \
-    X(neuron, "how AWS Neuron compiles it")
+    X(neuron, "how AWS Neuron compiles it")                                                        \
+    X(summary_type, "classification")                                                              \
+    X(summary_use_proj, "classification")                                                          \
+    X(summary_activation, "classification")                                                        \
+    X(summary_proj_to_labels, "classification")                                                    \
+    X(summary_first_dropout, "classification")                                                     \
+    X(classifier_dropout, "classification")                                                        \
+    X(reorder_and_upcast_attn, "how exactly it is computed")                                       \
+    X(attn_pdrop, "training")                                                                      \
+    X(residual_dropout, "training")                                                                \
+    X(embedding_dropout, "training")                                                               \
+    X(initial_context_length, "origin")                                                            \
+    X(experts_per_token, "num_experts_per_tok says it")                                            \
+    X(num_nextn_predict_layers, "heads that predict more than one token")                          \
+    X(num_mtp_layers, "heads that predict more than one token")                                    \
+    X(eod_token_id, "a token of training")                                                         \
+    X(eom_token_id, "a token of training")                                                         \
+    X(mask_token_id, "a token of training")                                                        \
+    X(cache_implementation, "memory")
 
 /* X(member, a number that leaves results as they are): also false, null, and nothing. */
 #define TND_CONFIG_OFF(X)                                                                          \
@@ -147,7 +194,12 @@
     X(is_encoder_decoder, 0)                                                                       \
     X(add_cross_attention, 0)                                                                      \
     X(cross_attention_hidden_size, 0)                                                              \
-    X(tie_encoder_decoder, 0)
+    X(tie_encoder_decoder, 0)                                                                      \
+    X(use_bidirectional_attention, 0)                                                              \
+    X(alibi, 0)                                                                                    \
+    X(scale_attn_by_inverse_layer_idx, 0)                                                          \
+    X(n_group, 1)                                                                                  \
+    X(topk_group, 1)
 
 /* X("key behind the architecture", kind, why harmless or NULL) */
 #define TND_LLAMA_KEYS(X)                                                                          \
@@ -161,7 +213,7 @@
     X("attention.key_length", INTEGER, NULL)                                                       \
     X("attention.value_length", INTEGER, NULL)                                                     \
     X("attention.sliding_window", INTEGER, NULL)                                                   \
-    X("attention.sliding_window_pattern", ARRAY, NULL)                                             \
+    X("attention.sliding_window_pattern", LAYERS, NULL)                                            \
     X("attention.layer_norm_rms_epsilon", NUMBER, NULL)                                            \
     X("expert_count", INTEGER, NULL)                                                               \
     X("expert_used_count", INTEGER, NULL)                                                          \
@@ -201,7 +253,9 @@
     X("rope.scaling.yarn_log_multiplier", 0)                                                       \
     X("logit_scale", 1)                                                                            \
     X("residual_scale", 1)                                                                         \
-    X("embedding_scale", 1)
+    X("embedding_scale", 1)                                                                        \
+    X("attn_logit_softcapping", 0)                                                                 \
+    X("final_logit_softcapping", 0)
 
 /* X("whole key", kind): keys of our own, made of a config.json. */
 #define TND_OWN_KEYS(X)                                                                            \
@@ -212,6 +266,10 @@
     X("tandem.has.output", INTEGER)                                                                \
     X("tandem.has.attention_bias", INTEGER)                                                        \
     X("tandem.has.attention_output_bias", INTEGER)                                                 \
-    X("tandem.has.feed_forward_bias", INTEGER)
+    X("tandem.has.feed_forward_bias", INTEGER)                                                     \
+    X("tandem.has.head_norm", INTEGER)                                                             \
+    X("tandem.has.feed_forward_norm", INTEGER)                                                     \
+    X("tandem.has.second_norm", INTEGER)                                                           \
+    X("tandem.rope.layers", ARRAY)
 
 #endif

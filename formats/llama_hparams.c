@@ -15,29 +15,10 @@
 
 #define MAX_HEAD_SIZE 65536
 
-/* What differs between the architectures. */
-struct architecture {
-    const char *name;
-    enum tandem_rope_pairs pairs; /* as files of the GGUF convention have their rows */
-    bool has_biases;              /* of q, k and v */
-    bool has_head_norms;
-    bool may_have_experts, must_have_experts, may_have_shared;
-    bool has_normed_experts; /* weights of a token's experts add up to 1 */
-};
-
-static const struct architecture architectures[] = {
-    {"llama", TANDEM_ROPE_ADJACENT, false, false, true, false, false, true},
-    {"mistral", TANDEM_ROPE_ADJACENT, false, false, false, false, false, false},
-    {"qwen2", TANDEM_ROPE_HALVES, true, false, false, false, false, false},
-    {"qwen3", TANDEM_ROPE_HALVES, false, true, false, false, false, false},
-    {"qwen2moe", TANDEM_ROPE_HALVES, true, false, true, true, true, false},
-    {"qwen3moe", TANDEM_ROPE_HALVES, false, true, true, true, false, true},
-};
-
 /* A source and the architecture that begins its keys. */
 struct reader {
     const tandem_source *source;
-    const struct architecture *architecture;
+    const struct tnd_llama_architecture *architecture;
     char key[96]; /* the key read last */
 };
 
@@ -97,6 +78,8 @@ static struct tnd_llama_dims dims_of(const struct tandem_hparams *h)
                                    .hidden = h->hidden,
                                    .vocabulary = h->vocabulary,
                                    .one = 1,
+                                   .qkv_dim = h->q_dim + 2 * h->kv_dim,
+                                   .hidden_2 = 2 * h->hidden,
                                    .layers = h->layers,
                                    .heads = h->heads,
                                    .kv_heads = h->kv_heads,
@@ -197,21 +180,25 @@ static double read_number(struct reader *reader, const char *name, double otherw
     return value;
 }
 
+static enum tandem_status refuse_number(const char *key, double value, struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, key, 0, 0,
+                         "llama: key %.80s is %g, which this version does not compute", key, value);
+}
+
 static enum tandem_status find_architecture(struct reader *reader, struct tandem_error *error)
 {
     const char *name = "none";
     if (tandem_source_text(reader->source, "general.architecture", &name)) {
-        for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++) {
-            if (strcmp(name, architectures[i].name) == 0) {
-                reader->architecture = &architectures[i];
-                return TANDEM_OK;
-            }
-        }
+        reader->architecture = tnd_llama_architecture_of(name);
+    }
+    if (reader->architecture != NULL) {
+        return TANDEM_OK;
     }
     return tnd_error_set(error, TANDEM_E_FORMAT, "general.architecture", 0, 0,
                          "llama: the model's architecture is %.60s (general.architecture, or "
-                         "model_type of config.json), expected llama, mistral, "
-                         "mixtral, qwen2, qwen3, qwen2moe or qwen3moe",
+                         "model_type of config.json), expected one of those in "
+                         "docs/architectures.md, such as llama, qwen3 or gemma3",
                          name);
 }
 
@@ -230,16 +217,46 @@ static enum tandem_status read_heads(struct reader *reader, struct tandem_hparam
     return check_heads("llama", TANDEM_E_FORMAT, h, error);
 }
 
+/* How a router weighs, and which layers have one. */
+static enum tandem_status read_router(struct reader *reader, struct tandem_hparams *h,
+                                      struct tandem_error *error)
+{
+    const struct tnd_llama_architecture *a = reader->architecture;
+    int64_t gating = a->router == TANDEM_ROUTER_SIGMOID ? 2 : 1; /* llama.cpp's numbers */
+    int64_t shared = 1;
+    h->router = a->router;
+    h->expert_scale = (float)read_number(reader, "expert_weights_scale", 1.0);
+    (void)tandem_source_integer(reader->source, key_of(reader, "leading_dense_block_count"),
+                                &h->dense_layers);
+    if (h->dense_layers < 0 || h->dense_layers > h->layers) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, reader->key, h->dense_layers, h->layers,
+                             "llama: %s is %lld of %lld layers", reader->key,
+                             (long long)h->dense_layers, (long long)h->layers);
+    }
+    (void)tandem_source_integer(reader->source, key_of(reader, "expert_gating_func"), &gating);
+    if (gating != (h->router == TANDEM_ROUTER_SIGMOID ? 2 : 1)) {
+        return refuse_number(reader->key, (double)gating, error);
+    }
+    if ((a->has & TND_HAS(SHARED_SHARE)) == 0 && h->shared_hidden > 0) { /* several are one */
+        (void)tandem_source_integer(reader->source, key_of(reader, "expert_shared_count"), &shared);
+        if (shared < 0 || shared > 1024 || h->expert_hidden > INT32_MAX / 1024) {
+            return refuse_number(reader->key, (double)shared, error);
+        }
+        h->shared_hidden = shared * h->expert_hidden;
+    }
+    return TANDEM_OK;
+}
+
 /* Experts, and how wide they are. Files of Qwen's that are older than the key of the width have
  * feed_forward_length / expert_used_count. */
 static enum tandem_status read_experts(struct reader *reader, struct tandem_hparams *h,
                                        struct tandem_error *error)
 {
-    const struct architecture *a = reader->architecture;
+    const struct tnd_llama_architecture *a = reader->architecture;
     int64_t normed = a->has_normed_experts;
     const char *key = key_of(reader, "expert_count");
     (void)tandem_source_integer(reader->source, key, &h->experts);
-    if (h->experts != 0 && !a->may_have_experts) {
+    if (h->experts != 0 && !a->may_have_experts && !a->must_have_experts) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, key, h->experts, 0,
                              "llama: key %s asks for what this version does not compute", key);
     }
@@ -254,13 +271,13 @@ static enum tandem_status read_experts(struct reader *reader, struct tandem_hpar
     TND_TRY(read_count_or(reader, "expert_feed_forward_length",
                           a->must_have_experts ? h->hidden / h->experts_used : h->hidden,
                           &h->expert_hidden, error));
-    if (a->may_have_shared) {
+    if ((a->has & TND_HAS(SHARED)) != 0) {
         TND_TRY(read_count_or(reader, "expert_shared_feed_forward_length", h->hidden,
                               &h->shared_hidden, error));
     }
     (void)tandem_source_integer(reader->source, key_of(reader, "expert_weights_norm"), &normed);
     h->has_normed_experts = normed != 0;
-    return TANDEM_OK;
+    return read_router(reader, h, error);
 }
 
 static enum tandem_status read_activation(const struct reader *reader, struct tandem_hparams *h,
@@ -270,9 +287,9 @@ static enum tandem_status read_activation(const struct reader *reader, struct ta
         [TANDEM_ACTIVATION_SILU] = "silu",           [TANDEM_ACTIVATION_GELU] = "gelu",
         [TANDEM_ACTIVATION_GELU_TANH] = "gelu_tanh", [TANDEM_ACTIVATION_QUICK_GELU] = "quick_gelu",
         [TANDEM_ACTIVATION_RELU] = "relu",           [TANDEM_ACTIVATION_RELU2] = "relu2",
-        [TANDEM_ACTIVATION_LINEAR] = "linear",
+        [TANDEM_ACTIVATION_LINEAR] = "linear",       [TANDEM_ACTIVATION_CLAMPED] = "clamped",
     };
-    const char *name = "silu";
+    const char *name = names[reader->architecture->activation];
     (void)tandem_source_text(reader->source, "tandem.activation", &name);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(name, names[i]) == 0) {
@@ -284,6 +301,25 @@ static enum tandem_status read_activation(const struct reader *reader, struct ta
                          "llama: tandem.activation is %.40s, which is not known", name);
 }
 
+/* A truth value for each layer; nothing happens where there is no such list. */
+static enum tandem_status read_layers(const struct reader *reader, const char *key, int64_t layers,
+                                      const uint8_t **out, struct tandem_error *error)
+{
+    const struct tnd_source_value *value =
+        tnd_source_value_of(reader->source, key, TND_VALUE_ARRAY);
+    if (value == NULL) {
+        return TANDEM_OK;
+    }
+    if (value->array->item_type != TND_GGUF_BOOL || value->array->count != layers) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, value->key, value->array->count, layers,
+                             "llama: %s has %lld items, expected a truth value for each of %lld "
+                             "layers",
+                             value->key, (long long)value->array->count, (long long)layers);
+    }
+    *out = value->array->bytes;
+    return TANDEM_OK;
+}
+
 /* The window, and where a list says so the layers that have it. */
 static enum tandem_status read_window(struct reader *reader, struct tandem_hparams *h,
                                       struct tandem_error *error)
@@ -291,19 +327,75 @@ static enum tandem_status read_window(struct reader *reader, struct tandem_hpara
     int64_t window = 0;
     (void)tandem_source_integer(reader->source, key_of(reader, "attention.sliding_window"),
                                 &window);
-    h->window = window > 0 && window < h->context ? window : 0;
-    const struct tnd_source_value *value = tnd_source_value_of(
-        reader->source, key_of(reader, "attention.sliding_window_pattern"), TND_VALUE_ARRAY);
-    if (value == NULL || h->window == 0) {
+    /* where the other layers differ by more than that, they must be known */
+    const bool is_kind = reader->architecture->is_rotated_in_windows ||
+                         reader->architecture->window_freq_base != 0.0f;
+    window = window > INT32_MAX ? INT32_MAX : window;
+    h->window = window > 0 && (is_kind || window < h->context) ? window : 0;
+    if (h->window == 0) {
         return TANDEM_OK;
     }
-    if (value->array->item_type != TND_GGUF_BOOL || value->array->count != h->layers) {
-        return tnd_error_set(error, TANDEM_E_FORMAT, value->key, value->array->count, h->layers,
-                             "llama: %s has %lld items, expected a truth value for each of %lld "
-                             "layers",
-                             value->key, (long long)value->array->count, (long long)h->layers);
+    int64_t period = reader->architecture->window_period;
+    (void)tandem_source_integer(reader->source, key_of(reader, "attention.sliding_window_pattern"),
+                                &period);
+    if (period < 0 || period > INT32_MAX) {
+        return refuse_number(reader->key, (double)period, error);
     }
-    h->windowed = value->array->bytes;
+    h->window_period = period;
+    TND_TRY(read_layers(reader, key_of(reader, "attention.sliding_window_pattern"), h->layers,
+                        &h->windowed, error));
+    h->window_period = h->windowed != NULL ? 0 : h->window_period;
+    return TANDEM_OK;
+}
+
+/* What layers do at their place: rope and its bases, scales and caps. */
+static enum tandem_status read_scales(struct reader *reader, struct tandem_hparams *h,
+                                      struct tandem_error *error)
+{
+    const struct tnd_llama_architecture *a = reader->architecture;
+    int64_t is_parallel = a->is_parallel;
+    const double root = a->scales_embedding ? sqrt((double)h->dim) : 1.0;
+    const bool is_wide = a->wide_layers > 0 && h->layers == a->wide_layers;
+    const double wide = is_wide ? 1.0 / sqrt((double)h->dim / (double)h->heads) : 0.0;
+    const struct {
+        const char *name;
+        double otherwise;
+        float *out;
+    } rows[] = {
+        {"embedding_scale", root, &h->embedding_scale},
+        {"residual_scale", 1.0, &h->residual_scale},
+        {"logit_scale", 1.0, &h->logit_scale},
+        {"attention.scale", wide, &h->attention_scale},
+        {"attn_logit_softcapping", 0.0, &h->attention_cap},
+        {"final_logit_softcapping", 0.0, &h->logit_cap},
+        {"rope.freq_base_swa", (double)a->window_freq_base, &h->window_freq_base},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        double value = read_number(reader, rows[i].name, NAN);
+        if (isnan(value) && tnd_llama_lists(a->needs, rows[i].name)) {
+            return tnd_error_set(error, TANDEM_E_NOT_FOUND, reader->key, 0, 0,
+                                 "llama: the model has no %s", reader->key);
+        }
+        value = isnan(value) ? rows[i].otherwise : value;
+        if (!(fabs(value) <= 1e30) || (value < 0.0 && i >= 4)) {
+            return refuse_number(reader->key, value, error);
+        }
+        *rows[i].out = (float)value;
+    }
+    if (a->divides_logits && h->logit_scale == 0.0f) {
+        return refuse_number("logit_scale", 0.0, error);
+    }
+    h->logit_scale = a->divides_logits ? 1.0f / h->logit_scale : h->logit_scale;
+    (void)tandem_source_integer(reader->source, key_of(reader, "use_parallel_residual"),
+                                &is_parallel);
+    h->is_parallel = is_parallel != 0;
+    h->norm = a->norm;
+    h->norms_after_rope = a->norms_after_rope;
+    h->is_rotated_in_windows = a->is_rotated_in_windows;
+    h->has_sinks = (a->has & TND_HAS(SINKS)) != 0;
+    h->rope_period = a->rope_period;
+    TND_TRY(read_layers(reader, "tandem.rope.layers", h->layers, &h->rotated, error));
+    h->rope_period = h->rotated != NULL ? 0 : h->rope_period;
     return TANDEM_OK;
 }
 
@@ -327,7 +419,12 @@ static enum tandem_status read_all(struct reader *reader, struct tandem_hparams 
         read_count_or(reader, "vocab_size", embedding_rows(reader->source), &h->vocabulary, error));
     TND_TRY(read_window(reader, h, error));
     TND_TRY(read_activation(reader, h, error));
-    h->norm_eps = (float)read_number(reader, "attention.layer_norm_rms_epsilon", NAN);
+    TND_TRY(read_scales(reader, h, error));
+    h->norm_eps =
+        (float)read_number(reader,
+                           h->norm == TANDEM_LLAMA_LAYER_NORM ? "attention.layer_norm_epsilon"
+                                                              : "attention.layer_norm_rms_epsilon",
+                           NAN);
     if (isnan(h->norm_eps)) {
         return tnd_error_set(error, TANDEM_E_NOT_FOUND, reader->key, 0, 0,
                              "llama: the model has no %s, a number that each norm adds",
@@ -348,7 +445,8 @@ enum key_kind {
     KEY_INTEGER = 1 << TND_VALUE_INTEGER,
     KEY_NUMBER = 1 << TND_VALUE_INTEGER | 1 << TND_VALUE_NUMBER,
     KEY_TEXT = 1 << TND_VALUE_TEXT,
-    KEY_ARRAY = 1 << TND_VALUE_ARRAY
+    KEY_ARRAY = 1 << TND_VALUE_ARRAY,
+    KEY_LAYERS = 1 << TND_VALUE_ARRAY | 1 << TND_VALUE_INTEGER /* or every so many */
 };
 
 static const struct {
@@ -384,10 +482,15 @@ static enum tandem_status refuse_key(const struct tnd_source_value *value,
 }
 
 /* A key that begins with the architecture, `name` being the rest. */
-static enum tandem_status check_key(const struct tandem_hparams *h,
+static enum tandem_status check_key(const struct reader *reader, const struct tandem_hparams *h,
                                     const struct tnd_source_value *value, const char *name,
                                     struct tandem_error *error)
 {
+    if (tnd_llama_lists(reader->architecture->keys, name)) {
+        return (KEY_NUMBER >> value->kind & 1) != 0
+                   ? TANDEM_OK
+                   : refuse_key(value, TANDEM_E_FORMAT, "has a value of another kind", error);
+    }
     const double number = value->kind == TND_VALUE_INTEGER ? (double)value->integer : value->number;
     for (size_t i = 0; i < sizeof(off_keys) / sizeof(off_keys[0]); i++) {
         if (strcmp(name, off_keys[i].name) == 0) {
@@ -401,7 +504,9 @@ static enum tandem_status check_key(const struct tandem_hparams *h,
         if (strcmp(name, used_keys[i].name) != 0) {
             continue;
         }
-        if ((used_keys[i].kinds >> value->kind & 1) == 0) {
+        const bool is_period = used_keys[i].kinds == KEY_LAYERS && value->kind == TND_VALUE_INTEGER;
+        if ((used_keys[i].kinds >> value->kind & 1) == 0 ||
+            (is_period && reader->architecture->window_period == 0)) {
             return refuse_key(value, TANDEM_E_FORMAT, "has a value of another kind", error);
         }
         if ((strcmp(name, "attention.causal") == 0 && value->integer != 1) ||
@@ -423,7 +528,7 @@ static enum tandem_status check_keys(const struct reader *reader, const struct t
     for (size_t i = 0; i < reader->source->n_values; i++) {
         const struct tnd_source_value *value = &reader->source->values[i];
         if (strncmp(value->key, h->architecture, n) == 0 && value->key[n] == '.') {
-            TND_TRY(check_key(h, value, value->key + n + 1, error));
+            TND_TRY(check_key(reader, h, value, value->key + n + 1, error));
         } else if (strncmp(value->key, "tandem.", 7) == 0) {
             bool is_known = false;
             for (size_t k = 0; k < sizeof(own_keys) / sizeof(own_keys[0]); k++) {
@@ -439,38 +544,64 @@ static enum tandem_status check_keys(const struct reader *reader, const struct t
     return TANDEM_OK;
 }
 
-/* Which tensors there must be, and which must not: see the groups in llama_tensors.h. */
+/* What no layer without experts has, and what no layer with experts has. */
+#define OF_EXPERTS                                                                                 \
+    (TND_HAS(ROUTER) | TND_HAS(EXPERTS) | TND_HAS(SHARED) | TND_HAS(SHARED_SHARE) |                \
+     TND_HAS(EXPERT_BIAS) | TND_HAS(CHOICE_BIAS))
+#define OF_DENSE                                                                                   \
+    (TND_HAS(FFN) | TND_HAS(FFN_W1) | TND_HAS(FFN_UP) | TND_HAS(FUSED_FFN) | TND_HAS(FFN_BIAS) |   \
+     TND_HAS(FFN_W1_BIAS))
+
+/* Which tensors there must be, and which must not: see the groups in llama_tensors.h. [1]: of
+ * layers with experts. */
 static void read_promises(const struct reader *reader, const struct tandem_hparams *h,
-                          enum tnd_llama_promise out[TND_LLAMA_GROUPS])
+                          enum tnd_llama_promise out[2][TND_LLAMA_GROUPS])
 {
     static const struct {
         const char *key; /* of models whose config.json says it */
-        enum tnd_llama_group group;
-    } said[] = {{"tandem.has.output", TND_LLAMA_GROUP_OUTPUT},
-                {"tandem.has.attention_bias", TND_LLAMA_GROUP_QKV_BIAS},
-                {"tandem.has.attention_output_bias", TND_LLAMA_GROUP_OUTPUT_BIAS},
-                {"tandem.has.feed_forward_bias", TND_LLAMA_GROUP_FFN_BIAS}};
-    const struct architecture *a = reader->architecture;
-    for (int group = 0; group < TND_LLAMA_GROUPS; group++) {
-        out[group] = TND_LLAMA_OPTIONAL;
+        uint64_t groups;
+    } said[] = {
+        {"tandem.has.output", TND_HAS(OUTPUT)},
+        {"tandem.has.attention_bias", TND_HAS(QKV_BIAS) | TND_HAS(FUSED_QKV_BIAS)},
+        {"tandem.has.attention_output_bias", TND_HAS(OUTPUT_BIAS)},
+        {"tandem.has.feed_forward_bias", TND_HAS(FFN_BIAS) | TND_HAS(FFN_W1_BIAS)},
+        {"tandem.has.head_norm", TND_HAS(HEAD_NORM) | TND_HAS(HEAD_NORMS) | TND_HAS(WIDE_NORM)},
+        {"tandem.has.second_norm", TND_HAS(SECOND_NORM)},
+        {"tandem.has.feed_forward_norm", TND_HAS(FFN_NORM) | TND_HAS(FFN_NORM_BIAS)}};
+    const struct tnd_llama_architecture *a = reader->architecture;
+    uint64_t needed = TND_HAS(ALL) | TND_HAS(ATTN_NORM) | TND_HAS(FFN_NORM) | TND_HAS(QKV) |
+                      TND_HAS(FFN) | TND_HAS(FFN_W1) | TND_HAS(FFN_UP) | TND_HAS(ROUTER) |
+                      TND_HAS(EXPERTS);
+    const bool is_llama = a->norm == TANDEM_LLAMA_RMS_NORM && (a->has & TND_HAS(SINKS)) == 0;
+    uint64_t allowed = TND_HAS(OUTPUT); /* and biases in files of llama's kind */
+    allowed |= is_llama ? TND_HAS(QKV_BIAS) | TND_HAS(OUTPUT_BIAS) | TND_HAS(FFN_BIAS) |
+                              TND_HAS(FFN_W1_BIAS)
+                        : 0;
+    needed = (needed | a->has) & ~a->lacks & ~a->may;
+    allowed = (allowed | a->may) & ~a->lacks;
+    if (h->is_parallel && (a->has & TND_HAS(FFN_NORM_BIAS)) == 0) { /* one norm for both */
+        allowed |= needed & TND_HAS(FFN_NORM);
+        needed &= ~TND_HAS(FFN_NORM);
     }
-    out[TND_LLAMA_GROUP_ALL] = TND_LLAMA_NEEDED;
-    out[TND_LLAMA_GROUP_HEAD_NORM] = a->has_head_norms ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
-    out[TND_LLAMA_GROUP_FFN] = h->experts == 0 ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
-    out[TND_LLAMA_GROUP_ROUTER] = h->experts > 0 ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
-    out[TND_LLAMA_GROUP_EXPERTS] = out[TND_LLAMA_GROUP_ROUTER];
-    out[TND_LLAMA_GROUP_SHARED] = h->shared_hidden > 0 ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
-    if (a->has_biases) {
-        out[TND_LLAMA_GROUP_QKV_BIAS] = TND_LLAMA_NEEDED;
+    if (h->shared_hidden == 0) {
+        needed &= ~(TND_HAS(SHARED) | TND_HAS(SHARED_SHARE));
     }
     for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+        const uint64_t groups = said[i].groups & (allowed | needed);
         int64_t has;
         if (tandem_source_integer(reader->source, said[i].key, &has)) {
-            out[said[i].group] = has != 0 ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
+            needed = has != 0 ? needed | groups : needed & ~groups;
+            allowed &= ~groups;
         }
     }
-    if (h->experts > 0) {
-        out[TND_LLAMA_GROUP_FFN_BIAS] = TND_LLAMA_ABSENT;
+    for (int kind = 0; kind < 2; kind++) {
+        const uint64_t lacks = kind == 0 ? OF_EXPERTS : OF_DENSE;
+        for (int group = 0; group < TND_LLAMA_GROUPS; group++) {
+            const uint64_t bit = (uint64_t)1 << group;
+            out[kind][group] = (needed & ~lacks & bit) != 0    ? TND_LLAMA_NEEDED
+                               : (allowed & ~lacks & bit) != 0 ? TND_LLAMA_OPTIONAL
+                                                               : TND_LLAMA_ABSENT;
+        }
     }
 }
 
@@ -480,13 +611,14 @@ enum tandem_status tandem_source_hparams(const tandem_source *source,
 {
     struct tandem_hparams h = {.size = sizeof(h)};
     struct reader reader = {.source = source};
-    enum tnd_llama_promise promises[TND_LLAMA_GROUPS];
+    enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS];
     struct tandem_source_tensor first;
     TND_REQUIRE(source, "source hparams", error);
     TND_REQUIRE(out_hparams, "source hparams", error);
     TND_TRY(find_architecture(&reader, error));
     h.architecture = reader.architecture->name;
-    h.has_biases = reader.architecture->has_biases;
+    h.has_biases = (reader.architecture->has & TND_HAS(QKV_BIAS)) != 0;
+    h.embedding_scale = h.residual_scale = h.logit_scale = h.expert_scale = 1.0f;
     TND_TRY(read_all(&reader, &h, error));
     const struct tnd_llama_dims dims = dims_of(&h);
     TND_TRY(check_keys(&reader, &h, error));

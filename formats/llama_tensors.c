@@ -34,10 +34,12 @@ static int64_t extent(const struct tnd_llama_dims *dims, size_t offset)
 int64_t tnd_llama_role_count(enum tnd_llama_role role, const struct tnd_llama_dims *dims)
 {
     const enum tnd_llama_group group = role_rows[role].group;
-    const bool is_made = group == TND_LLAMA_GROUP_ALL || group == TND_LLAMA_GROUP_OUTPUT ||
-                         (group == TND_LLAMA_GROUP_FFN && dims->experts == 0) ||
-                         (group == TND_LLAMA_GROUP_ROUTER && dims->experts > 0) ||
-                         (group == TND_LLAMA_GROUP_EXPERTS && dims->experts > 0);
+    const uint64_t of_all =
+        TND_HAS(ALL) | TND_HAS(OUTPUT) | TND_HAS(ATTN_NORM) | TND_HAS(FFN_NORM) | TND_HAS(QKV);
+    const uint64_t made =
+        of_all | (dims->experts > 0 ? TND_HAS(ROUTER) | TND_HAS(EXPERTS)
+                                    : TND_HAS(FFN) | TND_HAS(FFN_W1) | TND_HAS(FFN_UP));
+    const bool is_made = (made >> group & 1) != 0;
     return !is_made ? 0 : role_rows[role].layered ? dims->layers : 1;
 }
 
@@ -159,8 +161,14 @@ enum tandem_status tnd_llama_add_longrope(tandem_source *source, const float *sh
 
 /* ---- what a source has ---- */
 
-/* Role of a tensor by its name; TND_LLAMA_ALL_ROLES: none. */
-static enum tnd_llama_role role_of(const char *name, int64_t layers)
+static bool has_experts(const struct tandem_hparams *h, int64_t layer)
+{
+    return h->experts > 0 && layer >= h->dense_layers;
+}
+
+/* Role of a tensor by its name, that the model may have; TND_LLAMA_ALL_ROLES: none. */
+static enum tnd_llama_role role_of(const char *name, int64_t layers, const struct tandem_hparams *h,
+                                   enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS])
 {
     char wanted[TANDEM_MAX_NAME];
     long long layer = 0;
@@ -168,8 +176,10 @@ static enum tnd_llama_role role_of(const char *name, int64_t layers)
     if (sscanf(name, "blk.%9lld.%n", &layer, &rest) != 1 || rest == 0 || layer < 0) {
         layer = 0;
     }
+    const enum tnd_llama_promise *promised = promises[has_experts(h, layer)];
     for (int r = 0; r < TND_LLAMA_ALL_ROLES && layer < layers; r++) {
-        if (strcmp(name + (role_rows[r].layered ? rest : 0), role_rows[r].name) == 0 &&
+        if (promised[role_rows[r].group] != TND_LLAMA_ABSENT &&
+            strcmp(name + (role_rows[r].layered ? rest : 0), role_rows[r].name) == 0 &&
             strcmp(name, name_of((enum tnd_llama_role)r, layer, wanted)) == 0) {
             return (enum tnd_llama_role)r;
         }
@@ -178,7 +188,8 @@ static enum tnd_llama_role role_of(const char *name, int64_t layers)
 }
 
 static enum tandem_status check_extents(const struct tandem_source_tensor *t, bool is_vector,
-                                        const int64_t ne[3], struct tandem_error *error)
+                                        bool is_float, const int64_t ne[3],
+                                        struct tandem_error *error)
 {
     if (t->ne[0] != ne[0] || t->ne[1] != ne[1] || t->ne[3] != 1 || (is_vector && t->n_dims != 1)) {
         return tnd_error_set(error, TANDEM_E_SHAPE, t->name, t->ne[0], ne[0],
@@ -191,13 +202,13 @@ static enum tandem_status check_extents(const struct tandem_source_tensor *t, bo
                              "llama: %.80s has %lld matrices, expected %lld", t->name,
                              (long long)t->ne[2], (long long)ne[2]);
     }
-    if (is_vector ? t->type != TANDEM_TYPE_F32 : t->type == TANDEM_TYPE_I32) {
+    if (is_float ? t->type != TANDEM_TYPE_F32 : t->type == TANDEM_TYPE_I32) {
         return tnd_error_set(error, TANDEM_E_TYPE, t->name, t->type, 0,
                              "llama: %.80s is of type %s, expected %s", t->name,
                              tandem_type_name(t->type),
-                             is_vector ? "f32"
-                                       : "a type of weights (whole numbers are weights that were "
-                                         "quantised in a way that this version does not know)");
+                             is_float ? "f32"
+                                      : "a type of weights (whole numbers are weights that were "
+                                        "quantised in a way that this version does not know)");
     }
     return TANDEM_OK;
 }
@@ -232,7 +243,7 @@ static const char *quantised_by(const char *name)
 static enum tandem_status check_divisors(const struct tandem_source_tensor *t, int64_t n,
                                          struct tandem_error *error)
 {
-    TND_TRY(check_extents(t, true, (const int64_t[]){n, 1, 1}, error));
+    TND_TRY(check_extents(t, true, true, (const int64_t[]){n, 1, 1}, error));
     for (int64_t i = 0; i < n; i++) {
         float factor;
         memcpy(&factor, (const char *)t->data + (size_t)i * sizeof(factor), sizeof(factor));
@@ -253,15 +264,15 @@ static bool is_longrope_name(const char *name)
 static enum tandem_status check_tensor(const struct tandem_source_tensor *t,
                                        const struct tnd_llama_dims *dims,
                                        const struct tandem_hparams *h,
-                                       const enum tnd_llama_promise *promises,
+                                       enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS],
                                        struct tandem_error *error)
 {
     const bool is_longrope = h->rope_scaling == TANDEM_ROPE_LONGROPE;
     if (is_longrope ? is_longrope_name(t->name) : strcmp(t->name, "rope_freqs.weight") == 0) {
         return check_divisors(t, h->n_rot / 2, error);
     }
-    const enum tnd_llama_role role = role_of(t->name, dims->layers);
-    if (role == TND_LLAMA_ALL_ROLES || promises[role_rows[role].group] == TND_LLAMA_ABSENT) {
+    const enum tnd_llama_role role = role_of(t->name, dims->layers, h, promises);
+    if (role == TND_LLAMA_ALL_ROLES) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, t->name, 0, 0,
                              "llama: the model has a tensor %.80s%s, which this version does not "
                              "compute with",
@@ -271,20 +282,22 @@ static enum tandem_status check_tensor(const struct tandem_source_tensor *t,
     const int n_dims = tnd_llama_role_extents(role, dims, ne);
     /* the gate of a shared expert is a matrix of one row in the files of Hugging Face */
     const bool is_vector = n_dims == 1 && role != TND_LLAMA_FFN_GATE_INP_SHEXP;
-    return check_extents(t, is_vector, ne, error);
+    const uint64_t floats = TND_HAS(HEAD_NORMS) | TND_HAS(EXPERT_BIAS);
+    const bool is_float = is_vector || (floats >> role_rows[role].group & 1) != 0;
+    return check_extents(t, is_vector, is_float, ne, error);
 }
 
 enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
                                            const struct tnd_llama_dims *dims,
                                            const struct tandem_hparams *h,
-                                           const enum tnd_llama_promise *promises,
+                                           enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS],
                                            struct tandem_error *error)
 {
     struct tandem_source_tensor t;
     char name[TANDEM_MAX_NAME];
     for (int64_t layer = 0; layer < dims->layers; layer++) { /* ends at the first one missing */
         for (int r = 0; r < TND_LLAMA_ALL_ROLES; r++) {
-            if (promises[role_rows[r].group] == TND_LLAMA_NEEDED &&
+            if (promises[has_experts(h, layer)][role_rows[r].group] == TND_LLAMA_NEEDED &&
                 (layer == 0 || role_rows[r].layered) &&
                 !tandem_source_find(source, name_of((enum tnd_llama_role)r, layer, name), &t)) {
                 return tnd_error_set(error, TANDEM_E_NOT_FOUND, name, 0, 0,

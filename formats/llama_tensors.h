@@ -12,15 +12,15 @@
  * tensor. */
 #define TND_LLAMA_TENSOR_LIST(X)                                                                   \
     X(TOKEN_EMBD, "token_embd.weight", false, dim, vocabulary, ALL)                                \
-    X(ATTN_NORM, "attn_norm.weight", true, dim, one, ALL)                                          \
-    X(ATTN_Q, "attn_q.weight", true, dim, q_dim, ALL)                                              \
-    X(ATTN_K, "attn_k.weight", true, dim, kv_dim, ALL)                                             \
-    X(ATTN_V, "attn_v.weight", true, dim, kv_dim, ALL)                                             \
+    X(ATTN_NORM, "attn_norm.weight", true, dim, one, ATTN_NORM)                                    \
+    X(ATTN_Q, "attn_q.weight", true, dim, q_dim, QKV)                                              \
+    X(ATTN_K, "attn_k.weight", true, dim, kv_dim, QKV)                                             \
+    X(ATTN_V, "attn_v.weight", true, dim, kv_dim, QKV)                                             \
     X(ATTN_OUTPUT, "attn_output.weight", true, q_dim, dim, ALL)                                    \
-    X(FFN_NORM, "ffn_norm.weight", true, dim, one, ALL)                                            \
-    X(FFN_GATE, "ffn_gate.weight", true, dim, hidden, FFN)                                         \
+    X(FFN_NORM, "ffn_norm.weight", true, dim, one, FFN_NORM)                                       \
+    X(FFN_GATE, "ffn_gate.weight", true, dim, hidden, FFN_W1)                                      \
     X(FFN_DOWN, "ffn_down.weight", true, hidden, dim, FFN)                                         \
-    X(FFN_UP, "ffn_up.weight", true, dim, hidden, FFN)                                             \
+    X(FFN_UP, "ffn_up.weight", true, dim, hidden, FFN_UP)                                          \
     X(OUTPUT_NORM, "output_norm.weight", false, dim, one, ALL)                                     \
     X(OUTPUT, "output.weight", false, dim, vocabulary, OUTPUT)
 /* What no loader makes by itself. */
@@ -29,7 +29,7 @@
     X(ATTN_K_BIAS, "attn_k.bias", true, kv_dim, one, QKV_BIAS)                                     \
     X(ATTN_V_BIAS, "attn_v.bias", true, kv_dim, one, QKV_BIAS)                                     \
     X(ATTN_OUTPUT_BIAS, "attn_output.bias", true, dim, one, OUTPUT_BIAS)                           \
-    X(FFN_BIAS_1, "ffn_gate.bias", true, hidden, one, FFN_BIAS)                                    \
+    X(FFN_BIAS_1, "ffn_gate.bias", true, hidden, one, FFN_W1_BIAS)                                 \
     X(FFN_BIAS_2, "ffn_down.bias", true, dim, one, FFN_BIAS)                                       \
     X(FFN_BIAS_3, "ffn_up.bias", true, hidden, one, FFN_BIAS)                                      \
     X(ATTN_Q_NORM, "attn_q_norm.weight", true, head_size, one, HEAD_NORM)                          \
@@ -38,10 +38,33 @@
     X(FFN_GATE_EXPS, "ffn_gate_exps.weight", true, dim, expert_hidden, EXPERTS)                    \
     X(FFN_DOWN_EXPS, "ffn_down_exps.weight", true, expert_hidden, dim, EXPERTS)                    \
     X(FFN_UP_EXPS, "ffn_up_exps.weight", true, dim, expert_hidden, EXPERTS)                        \
-    X(FFN_GATE_INP_SHEXP, "ffn_gate_inp_shexp.weight", true, dim, one, SHARED)                     \
+    X(FFN_GATE_INP_SHEXP, "ffn_gate_inp_shexp.weight", true, dim, one, SHARED_SHARE)               \
     X(FFN_GATE_SHEXP, "ffn_gate_shexp.weight", true, dim, shared_hidden, SHARED)                   \
     X(FFN_DOWN_SHEXP, "ffn_down_shexp.weight", true, shared_hidden, dim, SHARED)                   \
-    X(FFN_UP_SHEXP, "ffn_up_shexp.weight", true, dim, shared_hidden, SHARED)
+    X(FFN_UP_SHEXP, "ffn_up_shexp.weight", true, dim, shared_hidden, SHARED)                       \
+    X(POSITION_EMBD, "position_embd.weight", false, dim, context, POSITIONS)                       \
+    X(OUTPUT_NORM_BIAS, "output_norm.bias", false, dim, one, NORM_BIAS)                            \
+    X(OUTPUT_BIAS, "output.bias", false, vocabulary, one, CLASSIFIER_BIAS)                         \
+    X(ATTN_NORM_BIAS, "attn_norm.bias", true, dim, one, NORM_BIAS)                                 \
+    X(ATTN_NORM_2, "attn_norm_2.weight", true, dim, one, SECOND_NORM)                              \
+    X(ATTN_NORM_2_BIAS, "attn_norm_2.bias", true, dim, one, SECOND_NORM)                           \
+    X(FFN_NORM_BIAS, "ffn_norm.bias", true, dim, one, FFN_NORM_BIAS)                               \
+    X(ATTN_POST_NORM, "post_attention_norm.weight", true, dim, one, POST_NORM)                     \
+    X(FFN_LATE_NORM, "post_attention_norm.weight", true, dim, one, LATE_FFN_NORM)                  \
+    X(FFN_POST_NORM, "post_ffw_norm.weight", true, dim, one, POST_NORM)                            \
+    X(ATTN_QKV, "attn_qkv.weight", true, dim, qkv_dim, FUSED_QKV)                                  \
+    X(ATTN_QKV_BIAS, "attn_qkv.bias", true, qkv_dim, one, FUSED_QKV_BIAS)                          \
+    X(FFN_GATE_UP, "ffn_up.weight", true, dim, hidden_2, FUSED_FFN)                                \
+    X(ATTN_Q_WIDE_NORM, "attn_q_norm.weight", true, q_dim, one, WIDE_NORM)                         \
+    X(ATTN_K_WIDE_NORM, "attn_k_norm.weight", true, kv_dim, one, WIDE_NORM)                        \
+    X(ATTN_Q_NORMS, "attn_q_norm.weight", true, head_size, heads, HEAD_NORMS)                      \
+    X(ATTN_K_NORMS, "attn_k_norm.weight", true, head_size, kv_heads, HEAD_NORMS)                   \
+    X(ATTN_SINKS, "attn_sinks.weight", true, heads, one, SINKS)                                    \
+    X(FFN_ROUTER_BIAS, "ffn_gate_inp.bias", true, experts, one, EXPERT_BIAS)                       \
+    X(FFN_GATE_EXPS_BIAS, "ffn_gate_exps.bias", true, expert_hidden, experts, EXPERT_BIAS)         \
+    X(FFN_DOWN_EXPS_BIAS, "ffn_down_exps.bias", true, dim, experts, EXPERT_BIAS)                   \
+    X(FFN_UP_EXPS_BIAS, "ffn_up_exps.bias", true, expert_hidden, experts, EXPERT_BIAS)             \
+    X(EXP_PROBS_B, "exp_probs_b.bias", true, experts, one, CHOICE_BIAS)
 
 enum tnd_llama_role {
 #define TND_LLAMA_ROLE_ENUM(role, name, layered, ne0, ne1, group) TND_LLAMA_##role,
@@ -53,25 +76,79 @@ enum tnd_llama_role {
         TND_LLAMA_ALL_ROLES
 };
 
-/** Whether a model has the tensors of a group. */
+/** Tensors that a model has together, or has not. */
 enum tnd_llama_group {
     TND_LLAMA_GROUP_ALL,
     TND_LLAMA_GROUP_OUTPUT,
+    TND_LLAMA_GROUP_ATTN_NORM,
+    TND_LLAMA_GROUP_FFN_NORM,
+    TND_LLAMA_GROUP_QKV,
     TND_LLAMA_GROUP_QKV_BIAS,
     TND_LLAMA_GROUP_OUTPUT_BIAS,
     TND_LLAMA_GROUP_FFN_BIAS,
+    TND_LLAMA_GROUP_FFN_W1_BIAS,
     TND_LLAMA_GROUP_HEAD_NORM,
-    TND_LLAMA_GROUP_FFN,     /* of models without experts */
-    TND_LLAMA_GROUP_ROUTER,  /* of models with experts */
+    TND_LLAMA_GROUP_FFN,    /* of layers without experts */
+    TND_LLAMA_GROUP_FFN_W1, /* the same; none: the activation is that of the other half */
+    TND_LLAMA_GROUP_FFN_UP,
+    TND_LLAMA_GROUP_ROUTER,  /* of layers with experts */
     TND_LLAMA_GROUP_EXPERTS, /* the same; ne[2] is their number */
     TND_LLAMA_GROUP_SHARED,  /* an expert that every token uses */
+    TND_LLAMA_GROUP_SHARED_SHARE,
+    TND_LLAMA_GROUP_POSITIONS, /* learned ones, in place of rope */
+    TND_LLAMA_GROUP_NORM_BIAS,
+    TND_LLAMA_GROUP_FFN_NORM_BIAS,
+    TND_LLAMA_GROUP_SECOND_NORM, /* attention's own, beside that of the feed-forward network */
+    TND_LLAMA_GROUP_CLASSIFIER_BIAS,
+    TND_LLAMA_GROUP_POST_NORM,     /* of what a block adds */
+    TND_LLAMA_GROUP_LATE_FFN_NORM, /* FFN_NORM, by another name */
+    TND_LLAMA_GROUP_FUSED_QKV,     /* q, k and v in one matrix */
+    TND_LLAMA_GROUP_FUSED_QKV_BIAS,
+    TND_LLAMA_GROUP_FUSED_FFN,  /* gate and up in one matrix */
+    TND_LLAMA_GROUP_WIDE_NORM,  /* of all queries of a token, of all keys */
+    TND_LLAMA_GROUP_HEAD_NORMS, /* each head its own */
+    TND_LLAMA_GROUP_SINKS,
+    TND_LLAMA_GROUP_EXPERT_BIAS,
+    TND_LLAMA_GROUP_CHOICE_BIAS, /* added to scores where experts are chosen alone */
     TND_LLAMA_GROUPS
 };
 enum tnd_llama_promise { TND_LLAMA_OPTIONAL, TND_LLAMA_NEEDED, TND_LLAMA_ABSENT };
+/** A group as a bit of a description. */
+#define TND_HAS(group) ((uint64_t)1 << TND_LLAMA_GROUP_##group)
+
+/** An architecture, as files of the GGUF convention have it: a row of llama_architectures.c. Zeros:
+ *  as llama. */
+struct tnd_llama_architecture {
+    const char *name;             /* general.architecture */
+    enum tandem_rope_pairs pairs; /* as the files have their rows */
+    enum tandem_norm_kind norm;
+    enum tandem_activation activation;
+    uint64_t has, may, lacks; /* groups beside llama's: needed, allowed, llama's that it lacks */
+    bool may_have_experts, must_have_experts;
+    bool has_normed_experts; /* weights of a token's experts add up to 1 */
+    enum tandem_router router;
+    bool is_parallel; /* unless a key says otherwise */
+    bool norms_after_rope;
+    bool is_rotated_in_windows;
+    bool scales_embedding;          /* by sqrt(dim) */
+    bool divides_logits;            /* logit_scale is a divisor */
+    int window_period, rope_period; /* see struct tandem_hparams */
+    float window_freq_base;         /* where no key says it */
+    int64_t wide_layers; /* with so many layers scores are scaled by 1 / sqrt(dim / heads) */
+    const char *keys;    /* that other architectures must not have: "name name" */
+    const char *needs;   /* those of them that must be there */
+};
+/** NULL: there is none of that name. */
+const struct tnd_llama_architecture *tnd_llama_architecture_of(const char *name);
+/** i-th row; NULL behind the last one. */
+const struct tnd_llama_architecture *tnd_llama_architecture_at(int i);
+/** Whether a name stands in a list of names with blanks between. */
+bool tnd_llama_lists(const char *list, const char *name);
 
 /** Sizes of a llama that were checked: positive, heads share out evenly, everything below 2^31. */
 struct tnd_llama_dims {
     int64_t dim, q_dim, kv_dim, hidden, vocabulary, one;
+    int64_t qkv_dim, hidden_2; /* q_dim + 2 kv_dim; 2 hidden */
     int64_t layers, heads, kv_heads, context, head_size;
     int64_t experts, experts_used, expert_hidden, shared_hidden; /* 0: none */
 };
@@ -82,13 +159,14 @@ enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, c
                                        enum tandem_status status, struct tnd_llama_dims *out_dims,
                                        struct tandem_error *error);
 
-/** Checks that the source has what `promises` (one a group) say and nothing else, with the extents
- *  of `dims`; of `h` how rope is scaled. Errors: NOT_FOUND, SHAPE, TYPE, FORMAT,
+/** Checks that the source has what `promises` (one a group, of layers without experts and of those
+ *  with them) say and nothing else, with the extents of `dims`; of `h` how rope is scaled and which
+ *  layers are of the first kind. Errors: NOT_FOUND, SHAPE, TYPE, FORMAT,
  *  UNSUPPORTED_BUILD. */
 enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
                                            const struct tnd_llama_dims *dims,
                                            const struct tandem_hparams *h,
-                                           const enum tnd_llama_promise *promises,
+                                           enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS],
                                            struct tandem_error *error);
 
 /** llama_rope.c: reads how rope is scaled; architecture, context, n_rot and rope_pairs (unless the

@@ -358,7 +358,7 @@ enum tandem_status tnd_safetensors_read(const void *bytes, size_t n, const char 
         status = tnd_source_check_names(source, path, error);
     }
     if (status == TANDEM_OK && is_model) {
-        status = tnd_hf_join_experts(source, error);
+        status = tnd_hf_finish(source, error);
     }
     return tnd_source_end(status, source, out_source);
 }
@@ -540,7 +540,7 @@ static enum tandem_status read_files(const struct tnd_json *json, struct file_li
     }
     TND_TRY(tnd_source_check_names(source, path, error));
     TND_TRY(check_index(json, files, source, is_model, n_before, error));
-    return is_model ? tnd_hf_join_experts(source, error) : TANDEM_OK;
+    return is_model ? tnd_hf_finish(source, error) : TANDEM_OK;
 }
 
 enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const char *path,

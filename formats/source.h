@@ -50,6 +50,7 @@ struct tnd_source_name {
     size_t index;
 };
 
+struct tnd_hf_family;
 struct tandem_source {
     const char *format;                   /* static text */
     struct tandem_source_tensor *tensors; /* their names are owned */
@@ -69,7 +70,8 @@ struct tandem_source {
     struct tnd_file *more_files; /* further parts of a model */
     size_t n_more_files;
     size_t more_file_capacity;
-    bool is_outline; /* nobody may read its tensors */
+    bool is_outline;                /* nobody may read its tensors */
+    const struct tnd_hf_family *hf; /* of a config.json, static; NULL: none */
 };
 
 /** An empty source. `format` is static text for tandem_source_format. Errors: MEMORY. */

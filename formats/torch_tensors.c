@@ -233,5 +233,5 @@ enum tandem_status tnd_torch_add(tandem_source *source, const struct tnd_pickle_
         TND_TRY(tnd_torch_llama_values(root, path, source, error));
     }
     TND_TRY(tnd_source_check_names(source, path, error));
-    return is_theirs ? tnd_hf_join_experts(source, error) : TANDEM_OK;
+    return is_theirs ? tnd_hf_finish(source, error) : TANDEM_OK;
 }

@@ -47,6 +47,7 @@ static tandem_tensor *unary(tandem_context *context, enum tandem_op op, tandem_t
     X(sqrt, SQRT, sqrt(a))                                                                         \
     X(gelu_erf, GELU_ERF, 0.5 * a * erfc(-a / sqrt(2.0)))                                          \
     X(sigmoid, SIGMOID, 1.0 / (1.0 + exp(-a)))                                                     \
+    X(tanh, TANH, tanh(a))                                                                         \
     X(silu, SILU, a / (1.0 + exp(-a)))                                                             \
     X(gelu, GELU,                                                                                  \
       0.5 * a * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (a + 0.044715 * a * a * a))))     \

@@ -24,7 +24,8 @@ static enum tandem_status check_options(const struct tandem_hparams *h,
             "f16, or q8_0 where heads are whole blocks of 32",
             (long long)h->head_size, tandem_type_name(options->type));
     }
-    if (options->is_transposed && tandem_type_is_quantized(options->type)) {
+    if ((options->is_transposed || tnd_llama_is_unfused(h)) &&
+        tandem_type_is_quantized(options->type)) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "KV cache", options->type, 0,
                               "KV cache: attention that is not fused needs f32 or f16, not %s",
                               tandem_type_name(options->type));
@@ -83,20 +84,31 @@ static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct 
     return tandem_context_status(cache->owner, error);
 }
 
+bool tnd_llama_is_windowed(const struct tandem_hparams *h)
+{
+    return h->windowed == NULL && h->window_period == 0 && h->window > 0;
+}
+
+bool tnd_llama_is_unfused(const struct tandem_hparams *h)
+{
+    return h->attention_cap != 0.0f || h->has_sinks;
+}
+
 enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
                                            const struct tandem_hparams *hparams,
                                            const struct tnd_llama_kv_options *options,
                                            struct tandem_error *error)
 {
     LLAMA_TRY(check_options(hparams, options, error));
-    *cache = (struct tnd_llama_kv_cache){.head_size = hparams->head_size,
-                                         .kv_heads = hparams->kv_heads,
-                                         .layers = hparams->layers,
-                                         .window = hparams->windowed == NULL ? hparams->window : 0,
-                                         .n_cells = options->n_cells,
-                                         .type = options->type,
-                                         .is_transposed = options->is_transposed,
-                                         .has_blocks = options->has_blocks};
+    *cache = (struct tnd_llama_kv_cache){
+        .head_size = hparams->head_size,
+        .kv_heads = hparams->kv_heads,
+        .layers = hparams->layers,
+        .window = tnd_llama_is_windowed(hparams) ? hparams->window : 0,
+        .n_cells = options->n_cells,
+        .type = options->type,
+        .is_transposed = options->is_transposed || tnd_llama_is_unfused(hparams),
+        .has_blocks = options->has_blocks};
     const enum tandem_status status = make_tensors(cache, error);
     if (status != TANDEM_OK) {
         tnd_llama_kv_cache_fini(cache);

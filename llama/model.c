@@ -33,6 +33,20 @@ static enum tandem_status load_layer(const tandem_model *model, int64_t l,
         tandem_tensor **place;
     } weights[] = {
         {"attn_norm.weight", &layer->attn_norm},
+        {"attn_norm.bias", &layer->attn_norm_b},
+        {"attn_norm_2.weight", &layer->attn_norm_2},
+        {"attn_norm_2.bias", &layer->attn_norm_2_b},
+        {"attn_qkv.weight", &layer->wqkv},
+        {"attn_qkv.bias", &layer->bqkv},
+        {"attn_sinks.weight", &layer->sinks},
+        {"post_attention_norm.weight", &layer->attn_post_norm},
+        {"ffn_norm.bias", &layer->ffn_norm_b},
+        {"post_ffw_norm.weight", &layer->ffn_post_norm},
+        {"ffn_gate_inp.bias", &layer->router_b},
+        {"exp_probs_b.bias", &layer->choice_b},
+        {"ffn_gate_exps.bias", &layer->b1_exps},
+        {"ffn_down_exps.bias", &layer->b2_exps},
+        {"ffn_up_exps.bias", &layer->b3_exps},
         {"attn_q.weight", &layer->wq},
         {"attn_k.weight", &layer->wk},
         {"attn_v.weight", &layer->wv},
@@ -64,6 +78,31 @@ static enum tandem_status load_layer(const tandem_model *model, int64_t l,
         snprintf(name, sizeof(name), "blk.%lld.%s", (long long)l, weights[i].name);
         LLAMA_TRY(find(model, name, weights[i].place, error));
     }
+    return TANDEM_OK;
+}
+
+/* Numbers that values meet in the forward pass. */
+static enum tandem_status make_numbers(tandem_model *model, struct tandem_error *error)
+{
+    const struct tandem_hparams *h = &model->hparams;
+    const int64_t n = TND_LLAMA_NUMBERS;
+    if (h->router == TANDEM_ROUTER_SIGMOID && h->has_normed_experts) {
+        model->ones = tandem_tensor_new(model->context, TANDEM_TYPE_F32, 1, &h->experts_used);
+        LLAMA_TRY(tandem_context_status(model->context, error));
+        for (int64_t i = 0; i < h->experts_used; i++) {
+            ((float *)tandem_tensor_data(model->ones))[i] = 1.0f;
+        }
+        tandem_tensor_set_role(model->ones, TANDEM_ROLE_CONSTANT);
+    }
+    if (h->activation != TANDEM_ACTIVATION_CLAMPED) {
+        return TANDEM_OK;
+    }
+    model->numbers = tandem_tensor_new(model->context, TANDEM_TYPE_F32, 1, &n);
+    LLAMA_TRY(tandem_context_status(model->context, error));
+    float *numbers = tandem_tensor_data(model->numbers);
+    numbers[TND_LLAMA_ONE] = 1.0f;
+    numbers[TND_LLAMA_CLAMP] = TND_LLAMA_CLAMPED_AT;
+    tandem_tensor_set_role(model->numbers, TANDEM_ROLE_CONSTANT);
     return TANDEM_OK;
 }
 
@@ -143,7 +182,11 @@ static enum tandem_status load(tandem_model *model, struct tandem_error *error)
     LLAMA_TRY(tandem_context_new(NULL, &model->context, error));
     LLAMA_TRY(find(model, "token_embd.weight", &model->token_embedding, error));
     LLAMA_TRY(load_rope_factors(model, error));
+    LLAMA_TRY(make_numbers(model, error));
+    LLAMA_TRY(find(model, "position_embd.weight", &model->positions, error));
     LLAMA_TRY(find(model, "output_norm.weight", &model->output_norm, error));
+    LLAMA_TRY(find(model, "output_norm.bias", &model->output_norm_b, error));
+    LLAMA_TRY(find(model, "output.bias", &model->output_b, error));
     model->output = model->token_embedding; /* shared unless the model brings its own */
     LLAMA_TRY(find(model, "output.weight", &model->output, error));
     model->layers = calloc((size_t)h->layers, sizeof(model->layers[0]));

@@ -9,29 +9,45 @@
 #include "tandem/graph.h"
 #include "tandem/llama.h"
 
-#define TND_LLAMA_MAX_ENDS 64
+#define TND_LLAMA_MAX_ENDS   64
+#define TND_LLAMA_CLAMPED_AT 7.0f /* TANDEM_ACTIVATION_CLAMPED */
 
-/** Weights of one layer. W is N x K: ne = {K, N}. */
+/** Weights of one layer. W is N x K: ne = {K, N}. Pointers only (place_session.c walks them); NULL:
+ *  the model has none. */
 struct tnd_llama_layer {
-    tandem_tensor *attn_norm;   /* {dim} */
-    tandem_tensor *wq;          /* {dim, q_dim} */
-    tandem_tensor *wk;          /* {dim, kv_dim} */
-    tandem_tensor *wv;          /* {dim, kv_dim} */
-    tandem_tensor *wo;          /* {q_dim, dim} */
-    tandem_tensor *bq;          /* {q_dim}; NULL: none */
-    tandem_tensor *bk;          /* {kv_dim} */
-    tandem_tensor *bv;          /* {kv_dim} */
-    tandem_tensor *bo;          /* {dim} */
-    tandem_tensor *ffn_norm;    /* {dim} */
-    tandem_tensor *w1;          /* {dim, hidden}, the gate */
+    tandem_tensor *attn_norm;   /* {dim}; NULL: attention reads x as it is */
+    tandem_tensor *attn_norm_b; /* {dim} */
+    tandem_tensor *attn_norm_2; /* {dim}, of attention, where attn_norm is for the other block */
+    tandem_tensor *attn_norm_2_b;
+    tandem_tensor *wqkv;           /* {dim, q_dim + 2 kv_dim}, in place of wq, wk and wv */
+    tandem_tensor *bqkv;           /* {q_dim + 2 kv_dim} */
+    tandem_tensor *wq;             /* {dim, q_dim} */
+    tandem_tensor *wk;             /* {dim, kv_dim} */
+    tandem_tensor *wv;             /* {dim, kv_dim} */
+    tandem_tensor *wo;             /* {q_dim, dim} */
+    tandem_tensor *bq;             /* {q_dim}; NULL: none */
+    tandem_tensor *bk;             /* {kv_dim} */
+    tandem_tensor *bv;             /* {kv_dim} */
+    tandem_tensor *bo;             /* {dim} */
+    tandem_tensor *sinks;          /* {heads} */
+    tandem_tensor *attn_post_norm; /* {dim}, of what attention adds; of x where ffn_norm is NULL */
+    tandem_tensor *ffn_norm;       /* {dim} */
+    tandem_tensor *ffn_norm_b;     /* {dim} */
+    tandem_tensor *ffn_post_norm;  /* {dim} */
+    tandem_tensor *w1;          /* {dim, hidden}, the gate; NULL: it is in w3, or there is none */
     tandem_tensor *w2;          /* {hidden, dim}, down */
-    tandem_tensor *w3;          /* {dim, hidden}, up */
+    tandem_tensor *w3;          /* {dim, hidden}, up; {dim, 2 hidden}: the gate, then up */
     tandem_tensor *b1;          /* {hidden}; NULL: none */
     tandem_tensor *b2;          /* {dim} */
     tandem_tensor *b3;          /* {hidden} */
-    tandem_tensor *attn_q_norm; /* {head_size}; NULL: none */
+    tandem_tensor *attn_q_norm; /* {head_size}, {head_size, heads} or {q_dim} */
     tandem_tensor *attn_k_norm; /* {head_size} */
     tandem_tensor *router;      /* {dim, experts}; NULL: no mixture of experts, and w1 to w3 are */
+    tandem_tensor *router_b;    /* {experts} */
+    tandem_tensor *choice_b;    /* {experts}, added to scores where experts are chosen */
+    tandem_tensor *b1_exps;     /* {expert_hidden, experts} */
+    tandem_tensor *b2_exps;     /* {dim, experts} */
+    tandem_tensor *b3_exps;     /* {expert_hidden, experts} */
     tandem_tensor *gate_exps;   /* {dim, expert_hidden, experts} */
     tandem_tensor *down_exps;   /* {expert_hidden, dim, experts} */
     tandem_tensor *up_exps;     /* {dim, expert_hidden, experts} */
@@ -47,16 +63,32 @@ struct tandem_model {
     tandem_source *own_source;      /* the same where the model has opened it, else NULL */
     tandem_context *context;        /* owns the tensors, not their data */
     tandem_tensor *token_embedding; /* {dim, vocabulary} */
+    tandem_tensor *positions;       /* {dim, context}, learned ones; NULL: rope */
     tandem_tensor *output_norm;     /* {dim} */
-    tandem_tensor *output;          /* {dim, vocabulary}; may be the token embedding itself */
-    tandem_tensor *rope_factors;    /* {n_rot / 2}, divisors of rope's angles; NULL: none */
-    tandem_tensor *rope_long;       /* {n_rot / 2}, those of long sessions (LongRoPE); NULL: none */
-    tandem_tensor *rope_gain;       /* {head_size}: rotated values of a query grow; NULL: all */
+    tandem_tensor *output_norm_b;   /* {dim}; NULL: none */
+    tandem_tensor *output_b;        /* {vocabulary}; NULL: none */
+    tandem_tensor *numbers;      /* {TND_LLAMA_NUMBERS}, that values meet; NULL: none are needed */
+    tandem_tensor *output;       /* {dim, vocabulary}; may be the token embedding itself */
+    tandem_tensor *rope_factors; /* {n_rot / 2}, divisors of rope's angles; NULL: none */
+    tandem_tensor *rope_long;    /* {n_rot / 2}, those of long sessions (LongRoPE); NULL: none */
+    tandem_tensor *rope_gain;    /* {head_size}: rotated values of a query grow; NULL: all */
+    tandem_tensor *ones;         /* {experts_used}, that weights are summed by; NULL */
     struct tnd_llama_layer *layers;
     int32_t ends[TND_LLAMA_MAX_ENDS]; /* tokens that end a text, as the source says */
     int n_ends;
     atomic_uint_least64_t *identity; /* tandem_source_identity; 0: nobody has asked yet */
 };
+
+/** What stands in `numbers`. */
+enum tnd_llama_number {
+    TND_LLAMA_ONE,
+    TND_LLAMA_CLAMP, /* of gates and of the other half, gpt-oss's */
+    TND_LLAMA_NUMBERS
+};
+
+/** Whether a layer sees a window of tokens only; whether it rotates queries and keys. */
+bool tnd_llama_has_window(const struct tandem_hparams *h, int64_t layer);
+bool tnd_llama_has_rope(const struct tandem_hparams *h, int64_t layer);
 
 /** Experts of a layer that a device keeps apart from the others (hot_experts.c). */
 struct tnd_llama_hot_layer {

@@ -41,7 +41,7 @@ static enum tandem_status init_sequences(tandem_session *session, struct tandem_
 static int64_t cells_needed(const tandem_session *session)
 {
     const struct tandem_hparams *h = &session->model->hparams;
-    const int64_t window = h->windowed == NULL ? h->window : 0;
+    const int64_t window = tnd_llama_is_windowed(h) ? h->window : 0;
     const int64_t one = window > 0 && window + WINDOW_BATCH < session->n_positions
                             ? window + WINDOW_BATCH
                             : session->n_positions;

@@ -150,6 +150,7 @@ BUILD_BINARY(div, positive(operand(kit)))
 BUILD_UNARY(sqr, strided(kit))
 BUILD_UNARY(sqrt, positive(operand(kit)))
 BUILD_UNARY(sigmoid, strided(kit))
+BUILD_UNARY(tanh, strided(kit))
 BUILD_UNARY(silu, strided(kit))
 BUILD_UNARY(gelu, strided(kit))
 BUILD_UNARY(gelu_erf, strided(kit))
@@ -375,6 +376,7 @@ static const struct tnd_test_case cases[] = {
     {"sqr", build_sqr, F32, EXACT},
     {"sqrt", build_sqrt, F32, EXACT},
     {"sigmoid", build_sigmoid, F32, CLOSE},
+    {"tanh", build_tanh, F32, CLOSE},
     {"silu", build_silu, F32, CLOSE},
     {"gelu", build_gelu, F32, CLOSE},
     {"gelu_erf", build_gelu_erf, F32, CLOSE},

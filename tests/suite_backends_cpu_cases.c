@@ -81,6 +81,7 @@ CASE(silu_wide)
 }
 CASE(silu_strided) { return tandem_silu(c, strided(c, r, 23, 5, 1, 3)); }
 CASE(gelu) { return tandem_gelu(c, leaf(c, r, 1025, 4, 1, 1)); }
+CASE(tanh_row) { return tandem_tanh(c, leaf(c, r, 1025, 4, 1, 1)); }
 CASE(gelu_erf) { return tandem_gelu_erf(c, leaf(c, r, 1025, 4, 1, 1)); }
 CASE(gelu_strided) { return tandem_gelu(c, strided(c, r, 9, 5, 2, 1)); }
 CASE(relu) { return tandem_relu(c, leaf(c, r, 517, 3, 2, 1)); }
@@ -311,6 +312,7 @@ const struct tnd_cpu_case tnd_cpu_cases[] = {
     EXACT(mul_halves) EXACT(division) EXACT(scale) EXACT(scale_strided) EXACT(sqr)
     EXACT(square_root) EXACT(relu) EXACT(relu_empty)
     NEAR(silu) NEAR(silu_wide) NEAR(silu_strided) NEAR(gelu) NEAR(gelu_erf) NEAR(gelu_strided)
+    NEAR(tanh_row)
     NEAR(rms_norm) NEAR(rms_norm_long) NEAR(rms_norm_strided) NEAR(rms_norm_one)
     NEAR(rms_norm_zeros) NEAR(norm) NEAR(norm_shifted) NEAR(norm_strided)
     NEAR(soft_max) NEAR(soft_max_long) NEAR(soft_max_one) NEAR(soft_max_mask)

@@ -2,6 +2,7 @@
  * Main of the formats suites. */
 #include "tests/support.h"
 
+extern CU_SuiteInfo suites_formats_architectures[];
 extern CU_SuiteInfo suites_formats_bounds[];
 extern CU_SuiteInfo suites_formats_gguf[];
 extern CU_SuiteInfo suites_formats_llama[];
@@ -47,5 +48,5 @@ int main(int argc, char **argv)
         suites_formats_onnx_ml, suites_formats_onnx_functions, suites_formats_onnx_attention,
         suites_formats_onnx_microsoft, suites_formats_onnx_reader, suites_formats_onnx_recurrent,
         suites_formats_onnx_reduce, suites_formats_onnx_shape, suites_formats_onnx_rules,
-        suites_formats_template, NULL);
+        suites_formats_template, suites_formats_architectures, NULL);
 }

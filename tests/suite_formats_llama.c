@@ -336,7 +336,7 @@ static void members_of_config_json_are_used_harmless_or_refused_by_name(void)
         {"\"quantization_config\":{\"load_in_4bit\":true,\"quant_method\":\"bitsandbytes\"}",
          "quantised by bitsandbytes, load_in_4bit"},
         {"\"quantization\":{\"group_size\":64,\"bits\":4}", "does not name in 4 bits"},
-        {"\"model_type\":\"gemma2\"", "architecture is gemma2"},
+        {"\"model_type\":\"mamba\"", "architecture is mamba"},
         {"\"model_type\":\"qwen3\",\"head_dim\":4", "no tensor blk.0.attn_q_norm.weight"},
         {"\"model_type\":\"qwen2\"", "no tensor blk.0.attn_q.bias"},
         {"\"model_type\":\"qwen2\",\"attention_bias\":true", "\"attention_bias\" is on"},

@@ -429,6 +429,8 @@ static void elements_follow_their_formulas(void)
                  VALUES(0.731058579f, -0.238405844f, 2.85772238f, 3.92805516f));
     check_values(c, tandem_gelu(c, a),
                  VALUES(0.841191991f, -0.045402306f, 2.99636261f, 3.9999297f));
+    check_values(c, tandem_tanh(c, a),
+                 VALUES(0.761594156f, -0.96402758f, 0.995054754f, 0.999329300f));
     check_values(c, tandem_gelu_erf(c, a),
                  VALUES(0.841344746f, -0.0455002639f, 2.99595031f, 3.99987331f));
     /* a view with gaps between its rows */

@@ -519,7 +519,7 @@ static void models_of_other_kinds_are_refused(void)
         enum tandem_status status;
         const char *part;
     } bad[] = {
-        {{.architecture = "falcon"}, TANDEM_E_FORMAT, "architecture is falcon"},
+        {{.architecture = "mamba"}, TANDEM_E_FORMAT, "architecture is mamba"},
         {{.architecture = "qwen2"}, TANDEM_E_NOT_FOUND, "no tensor blk.0.attn_q.bias"},
         {{.scaling = "su", .factor = 2}, TANDEM_E_UNSUPPORTED_BUILD, "'su' is not known"},
         {{.scaling = "yarn", .factor = 2}, TANDEM_E_FORMAT, "original_context_length is 0"},

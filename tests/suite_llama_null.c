@@ -159,6 +159,7 @@ static const struct row rows[] = {
     LIVES(tandem_sqr, "CX"),
     LIVES(tandem_sqrt, "CX"),
     LIVES(tandem_sigmoid, "CX"),
+    LIVES(tandem_tanh, "CX"),
     LIVES(tandem_silu, "CX"),
     LIVES(tandem_gelu, "CX"),
     LIVES(tandem_gelu_erf, "CX"),

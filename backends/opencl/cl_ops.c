@@ -28,6 +28,7 @@ static const struct {
     [TANDEM_OP_SQRT] = {tnd_cl_unary, NULL},
     [TANDEM_OP_SILU] = {tnd_cl_unary, NULL},
     [TANDEM_OP_SIGMOID] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_TANH] = {tnd_cl_unary, NULL},
     [TANDEM_OP_GELU] = {tnd_cl_unary, NULL},
     [TANDEM_OP_GELU_ERF] = {tnd_cl_unary, NULL},
     [TANDEM_OP_RELU] = {tnd_cl_unary, NULL},

@@ -17,7 +17,8 @@ enum unary_op {
     UNARY_RELU,
     UNARY_MASK,
     UNARY_GELU_ERF,
-    UNARY_SIGMOID
+    UNARY_SIGMOID,
+    UNARY_TANH
 };
 
 static const uint32_t kernel_ops[TANDEM_OP_COUNT] = {
@@ -27,7 +28,7 @@ static const uint32_t kernel_ops[TANDEM_OP_COUNT] = {
     [TANDEM_OP_SQRT] = UNARY_SQRT,          [TANDEM_OP_SILU] = UNARY_SILU,
     [TANDEM_OP_GELU] = UNARY_GELU,          [TANDEM_OP_RELU] = UNARY_RELU,
     [TANDEM_OP_DIAG_MASK_INF] = UNARY_MASK, [TANDEM_OP_GELU_ERF] = UNARY_GELU_ERF,
-    [TANDEM_OP_SIGMOID] = UNARY_SIGMOID,
+    [TANDEM_OP_SIGMOID] = UNARY_SIGMOID,    [TANDEM_OP_TANH] = UNARY_TANH,
 };
 
 /* Result and first operand. */

@@ -106,8 +106,24 @@ enum tandem_activation {
     TANDEM_ACTIVATION_GELU_TANH = 2,  /**< its approximation by tanh, tandem_gelu */
     TANDEM_ACTIVATION_QUICK_GELU = 3, /**< a sigmoid(1.702 a), Hendrycks and Gimpel 2016 */
     TANDEM_ACTIVATION_RELU = 4,
-    TANDEM_ACTIVATION_RELU2 = 5, /**< relu(a)^2, So et al. 2021 */
-    TANDEM_ACTIVATION_LINEAR = 6 /**< a itself */
+    TANDEM_ACTIVATION_RELU2 = 5,  /**< relu(a)^2, So et al. 2021 */
+    TANDEM_ACTIVATION_LINEAR = 6, /**< a itself */
+    /** With the gate a at most 7 and the other half b between -7 and 7: a sigmoid(1.702 a) (b + 1),
+     *  as the model card of gpt-oss and its reference code have it. */
+    TANDEM_ACTIVATION_CLAMPED = 7
+};
+
+/** How layers normalise; numbers are pinned. */
+enum tandem_norm_kind {
+    TANDEM_LLAMA_RMS_NORM = 0, /**< by the mean square, tandem_rms_norm */
+    TANDEM_LLAMA_LAYER_NORM =
+        1 /**< by mean and variance, tandem_norm; with a bias where there is one */
+};
+
+/** What makes weights of a router's scores; numbers are pinned. */
+enum tandem_router {
+    TANDEM_ROUTER_SOFTMAX = 0,
+    TANDEM_ROUTER_SIGMOID = 1 /**< each score by itself, as DeepSeek V3 */
 };
 
 /** Scalings of rope that differ from pair to pair; numbers are pinned. */
@@ -124,7 +140,7 @@ enum tandem_rope_scaling {
  *  fills them, later versions append members, and `size` says how many there are. */
 struct tandem_hparams {
     size_t size;              /**< of this structure */
-    const char *architecture; /**< "llama", "mistral", "qwen2", "qwen3", "qwen2moe", "qwen3moe" */
+    const char *architecture; /**< "llama", "gemma3", ...: docs/architectures.md lists them */
     int64_t dim;              /**< length of a token's vector */
     int64_t hidden;           /**< width of the feed-forward network */
     int64_t layers;           /**< transformer blocks */
@@ -136,7 +152,7 @@ struct tandem_hparams {
     int64_t vocabulary;       /**< tokens that the model knows */
     int64_t context;          /**< positions that the model was trained for */
     int64_t window;  /**< a token sees this many tokens, itself included; 0: all before it */
-    float norm_eps;  /**< added to the mean square in RMS norms */
+    float norm_eps;  /**< added to the mean square, or to the variance, in norms */
     bool has_biases; /**< of q, k and v: the architecture promises them */
     enum tandem_type weight_type; /**< of the first layer's query matrix; others may differ */
     enum tandem_activation activation;
@@ -146,10 +162,10 @@ struct tandem_hparams {
     int64_t n_rot;                     /**< values of a head that are rotated */
     float freq_base;
     float freq_scale;
-    double rope_factor;   /**< of llama 3 and YaRN: see tandem_hparams_divisors; 0: none */
-    double rope_low;      /**< llama 3: waves; YaRN: first and last pair that is slowed in part */
+    double rope_factor; /**< of llama 3 and YaRN: see tandem_hparams_divisors; 0: none */
+    double rope_low;    /**< llama 3: waves; YaRN: first and last pair that is slowed in part */
     double rope_high;
-    double rope_original; /**< context before the scaling */
+    double rope_original;    /**< context before the scaling */
     int64_t experts;         /**< of each feed-forward block; 0: the block is no mixture */
     int64_t experts_used;    /**< by each token */
     int64_t expert_hidden;   /**< width of an expert */
@@ -157,15 +173,33 @@ struct tandem_hparams {
     bool has_normed_experts; /**< weights of the experts of a token add up to 1 */
     enum tandem_rope_scaling rope_scaling; /**< those that differ from pair to pair */
     float rope_magnitude; /**< rotated queries and keys are multiplied by it; 1: they are not */
+    enum tandem_norm_kind norm;
+    bool is_parallel;      /**< attention and feed-forward network read the same x, and add to it */
+    bool norms_after_rope; /**< queries and keys are normalised when they are rotated */
+    bool is_rotated_in_windows; /**< only layers with a window rotate */
+    int64_t window_period;  /**< every so many layers one has no window, the last of them; 0: see
+                                `windowed` */
+    int64_t rope_period;    /**< every so many layers the last one does not rotate; 0: all do */
+    const uint8_t *rotated; /**< {layers}, borrowed from the source: 0: does not rotate; NULL */
+    float window_freq_base; /**< of layers with a window, unscaled; 0: as the other layers */
+    float embedding_scale;  /**< embeddings are multiplied by it; 1: they are not */
+    float residual_scale;   /**< what a block adds is multiplied by it */
+    float logit_scale;      /**< logits are multiplied by it */
+    float attention_scale;  /**< of scores; 0: 1 / sqrt(head_size) */
+    float attention_cap;    /**< scores s become cap tanh(s / cap); 0: they stay */
+    float logit_cap;        /**< the same of logits */
+    enum tandem_router router;
+    float expert_scale;   /**< weights of experts are multiplied by it */
+    int64_t dense_layers; /**< the first layers of a mixture that have no experts */
+    bool has_sinks; /**< a score of each head that takes a share of soft_max and adds nothing */
 };
 
-/** Reads the numbers of a model of the llama family (Llama 1 to 3, Mistral, Mixtral, Qwen 2 and 3,
- *  and those with experts) and checks all that the source says of it: each number, whether they fit
- *  together, and for each tensor that it is known, there, and has the extents that the numbers
- *  imply. Whoever computes with a source or converts it begins here. No weight is read. Any thread.
- *  Errors: FORMAT (another architecture, or numbers that do not fit together), NOT_FOUND (a tensor
- *  or a number), SHAPE, TYPE, UNSUPPORTED_BUILD (a tensor, a key or a scaling of rope that this
- *  version does not compute), ARGUMENT. */
+/** Reads the numbers of a model of an architecture in docs/architectures.md and checks all that the
+ *  source says of it: each number, whether they fit together, and for each tensor that it is known,
+ *  there, and has the extents that the numbers imply. Whoever computes with a source or converts it
+ *  begins here. No weight is read. Any thread. Errors: FORMAT (another architecture, or numbers
+ *  that do not fit together), NOT_FOUND (a tensor or a number), SHAPE, TYPE, UNSUPPORTED_BUILD (a
+ *  tensor, a key or a scaling of rope that this version does not compute), ARGUMENT. */
 TANDEM_API enum tandem_status tandem_source_hparams(const tandem_source *source,
                                                     struct tandem_hparams *out_hparams,
                                                     struct tandem_error *error);

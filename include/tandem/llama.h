@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * room: llama
  *
- * Sessions of models of the llama family (Llama 1 to 3, Mistral, Qwen 2 and 3): load, decode,
+ * Sessions of language models (docs/architectures.md lists the architectures): load, decode,
  * logits, sampling, state, chat. A library of its own, libtandem-llama (pkg-config:
  * tandem-llama), made with the other public headers alone. docs/session.md has a program.
  *

@@ -30,6 +30,7 @@
     X(SQRT, "sqrt", 1, unary, VALUES, MUL, 0)                                                      \
     X(GELU_ERF, "gelu_erf", 1, unary, EXPONENTIALS, SILU, 0)                                       \
     X(SIGMOID, "sigmoid", 1, unary, EXPONENTIALS, SILU, 0)                                         \
+    X(TANH, "tanh", 1, unary, EXPONENTIALS, SILU, 0)                                               \
     X(SILU, "silu", 1, unary, EXPONENTIALS, SILU, 1)                                               \
     X(GELU, "gelu", 1, unary, EXPONENTIALS, SILU, 0)                                               \
     X(RELU, "relu", 1, unary, VALUES, ADD, 0)                                                      \

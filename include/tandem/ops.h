@@ -117,6 +117,8 @@ TANDEM_API tandem_tensor *tandem_sqrt(tandem_context *context, tandem_tensor *a)
 TANDEM_API tandem_tensor *tandem_gelu_erf(tandem_context *context, tandem_tensor *a);
 /** 1 / (1 + exp(-a)). One thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_sigmoid(tandem_context *context, tandem_tensor *a);
+/** tanh(a). One thread at a time per context. Errors: SHAPE, TYPE. */
+TANDEM_API tandem_tensor *tandem_tanh(tandem_context *context, tandem_tensor *a);
 /** a / (1 + exp(-a)), Hendrycks and Gimpel 2016. One thread at a time per context. Errors: SHAPE,
  *  TYPE. */
 TANDEM_API tandem_tensor *tandem_silu(tandem_context *context, tandem_tensor *a);

@@ -124,13 +124,16 @@ if "--serve" in sys.argv:
 # ---- theirs ----
 
 warnings.filterwarnings("ignore")
-sys.path.pop(0)  # beside this file stands one with the name of a library
+here = sys.path.pop(0)  # beside this file stands one with the name of a library
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["TQDM_DISABLE"] = "1"
 import numpy
 import safetensors.torch
 import torch
 import transformers
+
+sys.path.append(here)
+import model_families
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
@@ -167,7 +170,7 @@ def theirs(folder, tokens):
 FAMILIES = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig,
             "qwen2": transformers.Qwen2Config, "qwen3": transformers.Qwen3Config,
             "mixtral": transformers.MixtralConfig, "qwen2_moe": transformers.Qwen2MoeConfig,
-            "qwen3_moe": transformers.Qwen3MoeConfig}
+            "qwen3_moe": transformers.Qwen3MoeConfig, **model_families.FAMILIES}
 ACTIVATIONS = ["silu"] * 6 + ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "relu2", "swish",
                               "quick_gelu", "gelu_fast", "linear"]
 
@@ -214,6 +217,8 @@ def random_experts(rng, family):
 
 
 def random_config(rng, family):
+    if family in model_families.FAMILIES:
+        return FAMILIES[family](**model_families.random_options(rng, family))
     kv_heads = rng.choice([1, 2, 3, 4])
     heads = kv_heads * rng.choice([1, 2, 3])
     head_dim = rng.choice([2, 4, 8, 10, 16, 32])
@@ -253,14 +258,17 @@ def save_random(config, folder, seed):
     with torch.no_grad():
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         for name, p in model.named_parameters():
-            if "norm" in name:
-                p.copy_(1.0 + 0.3 * torch.randn_like(p))
-            elif name.endswith("bias"):
+            if name.endswith("bias"):
                 p.copy_(0.5 * torch.randn_like(p))
-            elif "embed" in name:
+            elif "norm" in name or ".ln_" in name:
+                p.copy_(1.0 + 0.3 * torch.randn_like(p))
+            elif "embed" in name or "wte" in name or "wpe" in name or "sinks" in name:
                 p.copy_(torch.randn_like(p))
             else:
                 p.copy_(torch.randn_like(p) * 1.2 / math.sqrt(p.shape[-1]))
+        for name, b in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                b.copy_(0.3 * torch.randn_like(b))
     model.save_pretrained(folder, safe_serialization=True)
 
 
@@ -348,6 +356,15 @@ def base_models(rng, folder):
     """Of each family one model with everything that it may have, and a plain one."""
     for family in sorted(FAMILIES):
         for kind in ("plain", "full"):
+            here = os.path.join(folder, f"{family}-{kind}")
+            if family in model_families.FAMILIES:
+                options = model_families.random_options(random.Random(f"{family} {kind}"), family)
+                options["n_layer" if family == "gpt2" else "num_hidden_layers"] = 2
+                for by_layer in ("layer_types", "no_rope_layers"):
+                    options.pop(by_layer, None)
+                save_random(FAMILIES[family](**options), here, 99)
+                yield f"{family} {kind}", here
+                continue
             options = dict(num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=2,
                            hidden_size=32, intermediate_size=24, vocab_size=VOCABULARY,
                            max_position_embeddings=64, rms_norm_eps=1e-5)
@@ -369,7 +386,6 @@ def base_models(rng, folder):
                     options["sliding_window"] = 5
                 if family in ("qwen2", "qwen3"):
                     options.update(use_sliding_window=True, sliding_window=5, max_window_layers=1)
-            here = os.path.join(folder, f"{family}-{kind}")
             save_random(FAMILIES[family](**options), here, 99)
             yield f"{family} {kind}", here
 

@@ -99,7 +99,7 @@ static void note_passed_over(const tandem_source *source, const struct tandem_hp
     const bool norms = strcmp(h->architecture, "qwen2moe") != 0;
     const char *activation = NULL;
     int64_t truncates = 1;
-    if (h->window > 0) {
+    if (h->window > 0 && h->window_period == 0 && h->windowed == NULL) {
         tnd_say(note, h->architecture, ".attention.sliding_window", "without a window");
     }
     if (h->experts > 0 &&

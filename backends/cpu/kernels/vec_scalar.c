@@ -44,6 +44,7 @@ UNARY(vec_silu, silu_one(x))
 UNARY(vec_gelu, gelu_one(x))
 UNARY(vec_gelu_erf, 0.5f * x * erfcf(-x * 0.70710678f)) /* no difference of nearly equal numbers */
 UNARY(vec_sigmoid, 1.0f / (1.0f + expf(-x)))
+UNARY(vec_tanh, tanhf(x))
 UNARY(vec_exp, expf(x))
 
 static void vec_affine(const float *a, float shift, float factor, float *y, int64_t n)
@@ -139,6 +140,7 @@ void tnd_fill_vec_scalar(struct tnd_cpu_kernels *out)
         .unary[TANDEM_OP_GELU] = vec_gelu,
         .unary[TANDEM_OP_SIGMOID] = vec_sigmoid,
         .unary[TANDEM_OP_GELU_ERF] = vec_gelu_erf,
+        .unary[TANDEM_OP_TANH] = vec_tanh,
         .exp = vec_exp,
         .affine = vec_affine,
         .sum = vec_sum,

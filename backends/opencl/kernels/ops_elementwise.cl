@@ -21,6 +21,7 @@
 #define OP_MASK  6
 #define OP_GELU_ERF 7
 #define OP_SIGMOID 8
+#define OP_TANH 9
 
 /* How operands lie. */
 #define LAYOUT_DENSE    0 /* everything like the result */
@@ -103,6 +104,8 @@ kernel void unary(global uchar *y, ulong y_at, global const uchar *a, ulong a_at
         result = x / (1.0f + exp(-x));
     } else if (op == OP_SIGMOID) {
         result = 1.0f / (1.0f + exp(-x));
+    } else if (op == OP_TANH) {
+        result = tanh(x);
     } else if (op == OP_GELU) {
         /* 0.5 (1 + tanh z) = 1 / (1 + exp(-2 z)), where nothing is cancelled */
         const float z = 0.7978845608028654f * (x + 0.044715f * x * x * x);

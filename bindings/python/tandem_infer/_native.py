@@ -244,6 +244,7 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "sqrt": (_P, [_CONTEXT, _TENSOR]),
     "gelu_erf": (_P, [_CONTEXT, _TENSOR]),
     "sigmoid": (_P, [_CONTEXT, _TENSOR]),
+    "tanh": (_P, [_CONTEXT, _TENSOR]),
     "silu": (_P, [_CONTEXT, _TENSOR]),
     "gelu": (_P, [_CONTEXT, _TENSOR]),
     "relu": (_P, [_CONTEXT, _TENSOR]),

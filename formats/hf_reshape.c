@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT
+ * Tensors of Hugging Face's models as the GGUF convention has them, where a copy is needed: what a
+ * family's row says (hf_families.c). Orders of rows: convert_hf_to_gguf.py of ggml-org/llama.cpp
+ * and the modelling files of huggingface/transformers. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "formats/hf_config.h"
+#include "formats/llama_tensors.h"
+#include "formats/safetensors.h"
+#include "ggml-like/tnd_type.h"
+
+/* A source and what its model is. */
+struct shaper {
+    tandem_source *source;
+    const struct tnd_hf_family *family;
+    size_t file_bytes;
+    int64_t heads, kv_heads, head_size;
+};
+
+/* "blk.N." is skipped; the rest up to its last dot is `out`. False: another name. */
+static bool part_of(const char *name, char *out, size_t capacity, const char **out_last)
+{
+    const char *rest = strncmp(name, "blk.", 4) == 0 ? strchr(name + 4, '.') : name - 1;
+    const char *last = rest != NULL ? strrchr(rest + 1, '.') : NULL;
+    if (last == NULL || (size_t)(last - rest) > capacity) {
+        return false;
+    }
+    snprintf(out, capacity, "%.*s", (int)(last - rest - 1), rest + 1);
+    *out_last = last;
+    return true;
+}
+
+static int64_t value_of(const tandem_source *source, const char *architecture, const char *name)
+{
+    char key[96];
+    int64_t value = 0;
+    snprintf(key, sizeof(key), "%.60s.%s", architecture, name);
+    (void)tandem_source_integer(source, key, &value);
+    return value;
+}
+
+static enum tandem_status take_memory(const struct shaper *s, const struct tandem_source_tensor *t,
+                                      size_t bytes, void **out, struct tandem_error *error)
+{
+    return tnd_source_alloc(s->source, t->name, bytes, s->file_bytes, out, error);
+}
+
+static enum tandem_status misfit(const struct tandem_source_tensor *t, const char *what,
+                                 struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_SHAPE, t->name, t->ne[0], t->ne[1],
+                         "llama: %.80s is %lld x %lld, which is not %s", t->name,
+                         (long long)t->ne[0], (long long)t->ne[1], what);
+}
+
+/* ---- one tensor ---- */
+
+/* F32 values, and 1 added to each where `one` is 1. */
+static enum tandem_status to_floats(const struct shaper *s, struct tandem_source_tensor *t,
+                                    float one, struct tandem_error *error)
+{
+    void *memory = NULL;
+    int64_t n = 1;
+    size_t bytes = 0;
+    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
+        n *= t->ne[i]; /* of a tensor that is in memory: no overflow */
+    }
+    if (!tnd_mul_size((size_t)n, sizeof(float), &bytes) || tandem_type_is_quantized(t->type) ||
+        t->type == TANDEM_TYPE_I32) {
+        return misfit(t, "of floats", error);
+    }
+    TND_TRY(take_memory(s, t, bytes, &memory, error));
+    float *values = memory;
+    tnd_type_traits(t->type)->dequantize(t->data, values, n);
+    for (int64_t i = 0; i < n; i++) {
+        values[i] += one;
+    }
+    t->type = TANDEM_TYPE_F32;
+    t->data = memory;
+    t->bytes = bytes;
+    return TANDEM_OK;
+}
+
+/* {K, N} of each matrix becomes {N, K}: of rows `first`, `first` + `step`, ... of the result. */
+static enum tandem_status transpose(const struct shaper *s, const struct tandem_source_tensor *t,
+                                    int64_t first, int64_t step, struct tandem_source_tensor *out,
+                                    struct tandem_error *error)
+{
+    const size_t size = tandem_type_block_bytes(t->type);
+    const int64_t k = t->ne[1];
+    const int64_t n = t->ne[0] / step;
+    void *memory = NULL;
+    if (tandem_type_block_values(t->type) != 1 || t->ne[0] % step != 0 || t->ne[3] != 1 ||
+        t->n_dims < 2) {
+        return misfit(t, "a matrix that can be transposed", error);
+    }
+    const size_t bytes = t->bytes / (size_t)step;
+    TND_TRY(take_memory(s, t, bytes, &memory, error));
+    for (int64_t e = 0; e < t->ne[2]; e++) {
+        const char *from = (const char *)t->data + (size_t)(e * t->ne[0] * k) * size;
+        char *to = (char *)memory + (size_t)(e * n * k) * size;
+        for (int64_t row = 0; row < n; row++) {
+            for (int64_t i = 0; i < k; i++) {
+                memcpy(to + (size_t)(row * k + i) * size,
+                       from + (size_t)(i * t->ne[0] + row * step + first) * size, size);
+            }
+        }
+    }
+    *out = *t;
+    out->ne[0] = k;
+    out->ne[1] = n;
+    out->data = memory;
+    out->bytes = bytes;
+    return TANDEM_OK;
+}
+
+/* Every `step`-th value of each row, from `first` on. */
+static enum tandem_status take_each(const struct shaper *s, const struct tandem_source_tensor *t,
+                                    int64_t first, int64_t step, struct tandem_source_tensor *out,
+                                    struct tandem_error *error)
+{
+    *out = *t;
+    TND_TRY(to_floats(s, out, 0.0f, error));
+    const float *from = out->data;
+    float *to = (float *)(uintptr_t)out->data;
+    int64_t n = 0;
+    for (int64_t i = first; i < t->ne[0] * t->ne[1]; i += step) {
+        to[n++] = from[i];
+    }
+    if (t->ne[0] % step != 0) {
+        return misfit(t, "of pairs", error);
+    }
+    out->ne[0] /= step;
+    out->bytes = (size_t)n * sizeof(float);
+    return TANDEM_OK;
+}
+
+/* Rows of each KV head, its queries, key and value, become those of all queries, keys, values. */
+static enum tandem_status group(const struct shaper *s, struct tandem_source_tensor *t,
+                                struct tandem_error *error)
+{
+    const int64_t rows = t->n_dims == 1 ? t->ne[0] : t->ne[1];
+    const int64_t in_group = s->kv_heads > 0 ? s->heads / s->kv_heads : 0;
+    void *memory = NULL;
+    if (in_group < 1 || s->heads % s->kv_heads != 0 || s->head_size < 1 ||
+        s->head_size > rows / (in_group + 2) || t->ne[2] != 1 || t->ne[3] != 1 ||
+        rows % ((in_group + 2) * s->head_size) != 0 ||
+        rows / ((in_group + 2) * s->head_size) != s->kv_heads) {
+        return misfit(t, "of the rows of all heads", error);
+    }
+    TND_TRY(take_memory(s, t, t->bytes, &memory, error));
+    const size_t head = t->bytes / (size_t)rows * (size_t)s->head_size;
+    for (int64_t j = 0; j < s->kv_heads; j++) {
+        for (int64_t i = 0; i < in_group + 2; i++) {
+            const int64_t to = i < in_group    ? j * in_group + i
+                               : i == in_group ? s->heads + j
+                                               : s->heads + s->kv_heads + j;
+            memcpy((char *)memory + (size_t)to * head,
+                   (const char *)t->data + (size_t)(j * (in_group + 2) + i) * head, head);
+        }
+    }
+    t->data = memory;
+    return TANDEM_OK;
+}
+
+/* ---- all of them ---- */
+
+static bool is_norm(const char *part)
+{
+    return strstr(part, "norm") != NULL;
+}
+
+static enum tandem_status shape_one(const struct shaper *s, struct tandem_source_tensor *t,
+                                    const char *part, const char *last, struct tandem_error *error)
+{
+    const bool is_weight = strcmp(last, ".weight") == 0;
+    struct tandem_source_tensor changed;
+    if (s->family->adds_one && is_weight && is_norm(part)) {
+        return to_floats(s, t, 1.0f, error);
+    }
+    if (is_norm(part) && t->type != TANDEM_TYPE_F32 && t->type != TANDEM_TYPE_I32) {
+        return to_floats(s, t, 0.0f, error);
+    }
+    if (is_weight && tnd_llama_lists(s->family->transposes, part)) {
+        TND_TRY(transpose(s, t, 0, 1, &changed, error));
+        *t = changed;
+    }
+    return s->family->groups_qkv && strcmp(part, "attn_qkv") == 0 ? group(s, t, error) : TANDEM_OK;
+}
+
+/* A tensor that takes the place of tensor `i`, by another part of its name. */
+static enum tandem_status put(const struct shaper *s, size_t i, const char *part, const char *last,
+                              const struct tandem_source_tensor *tensor, bool is_more,
+                              struct tandem_error *error)
+{
+    char name[TANDEM_MAX_NAME];
+    const char *old = s->source->tensors[i].name;
+    const char *rest = strncmp(old, "blk.", 4) == 0 ? strchr(old + 4, '.') + 1 : old;
+    snprintf(name, sizeof(name), "%.*s%.60s%.20s", (int)(rest - old), old, part, last);
+    if (is_more) {
+        return tnd_source_add(s->source, name, tensor->type, tensor->n_dims, tensor->ne,
+                              tensor->data, tensor->bytes, error);
+    }
+    char *copy = tnd_alloc(strlen(name) + 1);
+    if (copy == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, name, 0, 0, "llama: no memory for a name");
+    }
+    strcpy(copy, name);
+    tnd_free((void *)(uintptr_t)old);
+    s->source->tensors[i] = *tensor;
+    s->source->tensors[i].name = copy;
+    return TANDEM_OK;
+}
+
+/* Gate and up of experts that alternate; the other matrix of an expert is only transposed. */
+static enum tandem_status part_experts(const struct shaper *s, size_t i, const char *part,
+                                       const char *last, struct tandem_error *error)
+{
+    struct tandem_source_tensor tensor = s->source->tensors[i];
+    struct tandem_source_tensor gate, up;
+    const bool is_weight = strcmp(last, ".weight") == 0;
+    if (strcmp(part, "down_exps_t") == 0) {
+        TND_TRY(transpose(s, &tensor, 0, 1, &gate, error));
+        return put(s, i, "ffn_down_exps", last, &gate, false, error);
+    }
+    if (strcmp(part, "ffn_down_exps") == 0 && !is_weight) {
+        TND_TRY(to_floats(s, &tensor, 0.0f, error));
+        return put(s, i, part, last, &tensor, false, error);
+    }
+    if (strcmp(part, "gate_up_exps") != 0) {
+        return TANDEM_OK;
+    }
+    TND_TRY(is_weight ? transpose(s, &tensor, 0, 2, &gate, error)
+                      : take_each(s, &tensor, 0, 2, &gate, error));
+    TND_TRY(is_weight ? transpose(s, &tensor, 1, 2, &up, error)
+                      : take_each(s, &tensor, 1, 2, &up, error));
+    TND_TRY(put(s, i, "ffn_up_exps", last, &up, true, error));
+    return put(s, i, "ffn_gate_exps", last, &gate, false, error);
+}
+
+/* Rows of one matrix as three. */
+static enum tandem_status split_qkv(const struct shaper *s, size_t i, const char *last,
+                                    struct tandem_error *error)
+{
+    static const char *const names[] = {"attn_q", "attn_k", "attn_v"};
+    const struct tandem_source_tensor whole = s->source->tensors[i];
+    const int dim = whole.n_dims == 1 ? 0 : 1;
+    const int64_t heads[] = {s->heads, s->kv_heads, s->kv_heads};
+    const size_t head = whole.bytes / (size_t)(s->heads + 2 * s->kv_heads);
+    size_t at = 0;
+    for (int part = 0; part < 3; part++) {
+        struct tandem_source_tensor one = whole;
+        one.ne[dim] = heads[part] * s->head_size;
+        one.data = (const char *)whole.data + at;
+        one.bytes = head * (size_t)heads[part];
+        at += one.bytes;
+        TND_TRY(put(s, i, names[part], last, &one, part > 0, error));
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status shape(struct shaper *s, struct tandem_error *error)
+{
+    const size_t n = s->source->n_tensors; /* what is added needs nothing more */
+    const struct tnd_llama_architecture *a = tnd_llama_architecture_of(s->family->architecture);
+    const bool splits = s->family->groups_qkv && (a->has & TND_HAS(FUSED_QKV)) == 0;
+    for (size_t i = 0; i < n; i++) {
+        char part[64], other[64];
+        const char *last;
+        struct tandem_source_tensor tensor = s->source->tensors[i];
+        if (!part_of(tensor.name, part, sizeof(part), &last)) {
+            continue;
+        }
+        char ending[24];
+        snprintf(ending, sizeof(ending), "%.23s", last);
+        TND_TRY(shape_one(s, &tensor, part, ending, error));
+        s->source->tensors[i] = tensor;
+        if (s->family->parts_experts) {
+            TND_TRY(part_experts(s, i, part, ending, error));
+        }
+        if (splits && strcmp(part, "attn_qkv") == 0) {
+            TND_TRY(split_qkv(s, i, ending, error));
+        } else if (tnd_hf_alias(s->family->renames, part, other, sizeof(other))) {
+            tensor = s->source->tensors[i];
+            TND_TRY(put(s, i, other, ending, &tensor, false, error));
+        }
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *error)
+{
+    struct shaper s = {.source = source, .family = source->hf};
+    TND_TRY(tnd_hf_join_experts(source, error));
+    if (s.family == NULL) {
+        return TANDEM_OK;
+    }
+    for (size_t i = 0; i < source->n_tensors; i++) {
+        s.file_bytes += 2 * source->tensors[i].bytes; /* of memory that is there: no overflow */
+    }
+    s.file_bytes += source->block_bytes;
+    s.heads = value_of(source, s.family->architecture, "attention.head_count");
+    s.kv_heads = value_of(source, s.family->architecture, "attention.head_count_kv");
+    s.kv_heads = s.kv_heads > 0 ? s.kv_heads : s.heads;
+    s.head_size = value_of(source, s.family->architecture, "attention.key_length");
+    if (s.head_size == 0 && s.heads > 0) {
+        s.head_size = value_of(source, s.family->architecture, "embedding_length") / s.heads;
+    }
+    TND_TRY(shape(&s, error));
+    tnd_free(source->by_name);
+    source->by_name = NULL;
+    source->n_by_name = 0;
+    TND_TRY(tnd_source_check_names(source, "config.json", error)); /* of other names */
+    return tnd_source_check(source, error);
+}
