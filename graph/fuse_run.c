@@ -249,8 +249,9 @@ static void begin_walk(struct machine *machine, const struct tnd_fuse_space *spa
 static void run_row(struct machine *machine, struct walk *walk, int64_t n, char *out)
 {
     const struct tnd_fuse *fuse = machine->fuse;
-    const size_t bytes = tnd_dtype_bytes(tnd_fuse_type(fuse, last_register(machine)));
-    bool is_stream = !machine->is_slow;
+    const enum tnd_dtype type = tnd_fuse_type(fuse, last_register(machine));
+    const size_t bytes = tnd_dtype_bytes(type);
+    bool is_stream = !machine->is_slow && type == TND_DTYPE_F32; /* (others pass a register) */
     for (int i = 0; i < fuse->n_inputs; i++) {
         if (walk->strides[i] != 0) {
             is_stream = is_stream && walk->strides[i] == 1 && fuse->inputs[i] == TND_DTYPE_F32;

@@ -3,6 +3,7 @@
  * headers alone. suite_net_onnx.c goes through models. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tandem/tandem.h"
@@ -202,6 +203,45 @@ static void types_have_names_and_sizes(void)
         check_string(tandem_dtype_name(rows[i].type), rows[i].name);
         check_int(tandem_dtype_bytes(rows[i].type), rows[i].bytes);
     }
+}
+
+/* A result of bytes passes through a register of the program, the last one, which holds a part of a
+ * long row. */
+static void long_rows_of_floats_become_truths(void)
+{
+    enum { WIDTH = 8000, TIMES = 12 };
+    static const int64_t dims[] = {WIDTH};
+    struct tandem_net_array in, truths;
+    struct tandem_error error = {.text = ""};
+    tandem_lowered *lowered = NULL;
+    tandem_net *net = new_net();
+    int x = tandem_net_input(net, TANDEM_DTYPE_F32, 1, dims, "x");
+    const int step = tandem_net_scalar(net, TANDEM_DTYPE_F32, 3.0);
+    for (int k = 0; k < TIMES; k++) {
+        x = tandem_net_binary(net, TANDEM_BINARY_SUB, x, step);
+        x = tandem_net_unary(net, TANDEM_UNARY_ABS, x);
+    }
+    (void)tandem_net_output(net, tandem_net_binary(net, TANDEM_BINARY_LESS, x, step), "truths");
+    check_status(tandem_net_lower(net, NULL, &lowered, &error), TANDEM_OK, NULL, &error);
+    tandem_net_free(net);
+    CU_ASSERT_TRUE_FATAL(tandem_lowered_input(lowered, 0, &in));
+    CU_ASSERT_TRUE_FATAL(tandem_lowered_output(lowered, 0, &truths));
+    for (int i = 0; i < WIDTH; i++) {
+        ((float *)in.data)[i] = (float)(i % 90);
+    }
+    tandem_runtime *runtime = net_test_runtime();
+    check_ok(tandem_runtime_compute(runtime, tandem_lowered_graph(lowered), NULL, NULL, &error));
+    int n_wrong = 0;
+    for (int i = 0; i < WIDTH; i++) {
+        int value = i % 90;
+        for (int k = 0; k < TIMES; k++) {
+            value = abs(value - 3);
+        }
+        n_wrong += ((const uint8_t *)truths.data)[i] != (value < 3);
+    }
+    check_int(n_wrong, 0);
+    tandem_runtime_close(runtime);
+    tandem_lowered_free(lowered);
 }
 
 /* ---- errors ---- */
@@ -458,6 +498,7 @@ static CU_TestInfo tests_builders[] = {
     {"products and windows are those of the books", products_and_windows_are_those_of_the_books},
     {"values are joined, padded and picked", values_are_joined_padded_and_picked},
     {"types have names and sizes", types_have_names_and_sizes},
+    {"long rows of floats become truths", long_rows_of_floats_become_truths},
     {"wrong arguments are recorded until the error is cleared",
      wrong_arguments_are_recorded_until_the_error_is_cleared},
     CU_TEST_INFO_NULL,
