@@ -49,8 +49,9 @@ from .runtime import (Choice, Device, Drift, Objective, Plan, Profile, Runtime, 
 from .tensors import Context, Graph, Path, Role, Tensor, Type, dequantize
 
 if TYPE_CHECKING:
-    from .inference import (InferenceSession, ModelMetadata, NodeArg, get_all_providers,
-                            get_available_providers, get_device, set_default_logger_severity)
+    from .inference import (InferenceSession, ModelMetadata, NodeArg, disable_telemetry_events,
+                            get_all_providers, get_available_providers, get_device,
+                            set_default_logger_severity, set_default_logger_verbosity, set_seed)
     from .lowered import DType, from_dlpack
     from .nets import CompiledNet, Net, Value
     from .options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
@@ -59,8 +60,9 @@ if TYPE_CHECKING:
 #: Names of modules that need numpy, which is imported when the first of them is asked for.
 _LAZY = {
     **{name: "inference" for name in (
-        "InferenceSession", "ModelMetadata", "NodeArg", "get_all_providers", "get_available_providers",
-        "get_device", "set_default_logger_severity")},
+        "InferenceSession", "ModelMetadata", "NodeArg", "disable_telemetry_events", "get_all_providers",
+        "get_available_providers", "get_device", "set_default_logger_severity",
+        "set_default_logger_verbosity", "set_seed")},
     **{name: "lowered" for name in ("DType", "from_dlpack")},
     **{name: "nets" for name in ("CompiledNet", "Net", "Value")},
     **{name: "options" for name in (
@@ -74,8 +76,9 @@ __all__ = [
     "Model", "ModelMetadata", "Net", "NodeArg", "Objective", "OrtValue", "Plan", "Profile", "Role",
     "RunOptions", "Runtime", "RuntimeInfo", "Sampler", "Session", "SessionOptions", "Table",
     "TandemError", "Tensor", "Tokenizer", "Type", "Value", "best", "dequantize", "devices",
-    "from_dlpack", "get_all_providers", "get_available_providers", "get_device", "ggml_backend_path",
-    "load", "load_into_ggml", "set_default_logger_severity", "version",
+    "disable_telemetry_events", "from_dlpack", "get_all_providers", "get_available_providers",
+    "get_device", "ggml_backend_path", "load", "load_into_ggml", "set_default_logger_severity",
+    "set_default_logger_verbosity", "set_seed", "version",
 ]
 
 

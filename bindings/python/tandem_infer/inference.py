@@ -39,8 +39,11 @@ def get_device() -> str:
     return "CPU"
 
 
-def set_default_logger_severity(_level: int) -> None:
-    """Ignored: nothing is written (Runtime(log=..) takes messages)."""
+def set_default_logger_severity(_level: int = 0) -> None:
+    """Ignored: nothing is written (Runtime(log=..) takes messages), sent or drawn."""
+
+
+set_default_logger_verbosity = set_seed = disable_telemetry_events = set_default_logger_severity
 
 
 class NodeArg:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Programs for ONNX Runtime by import tandem_infer as ort, judged by numpy; and by ONNX Runtime itself
 where it is installed."""
+import os
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -344,6 +347,78 @@ def test_objects_close_in_any_order():
         with pytest.raises(ort.TandemError, match="closed"):
             call()
     assert binding._session.get_inputs()[0].name == "x"
+
+
+def test_other_threads_run_while_a_session_computes():
+    w = np.full((1024, 1024), 1 / 1024, "float32")
+    nodes = [node("MatMul", [f"v{i}", "w"], [f"v{i + 1}"]) for i in range(30)]
+    made = ort.InferenceSession(model(nodes, [("v0", "float32", [256, 1024])],
+                                      [("v30", "float32", [256, 1024])], [("w", w)]))
+    x = np.ones((256, 1024), "float32")
+    found = []
+    thread = threading.Thread(target=lambda: found.append(made.run(None, {"v0": x})[0]))
+    thread.start()
+    n_loops = 0
+    while thread.is_alive():
+        n_loops += 1
+    thread.join()
+    assert n_loops > 100, n_loops
+    np.testing.assert_allclose(found[0], x, 1e-4)
+
+
+LEFT_ALIVE = """
+import sys, threading
+import numpy as np
+import tandem_infer as ort
+session = ort.InferenceSession(open(sys.argv[1], "rb").read())
+x = np.ones((2, 4), "float32")
+binding = session.io_binding()
+binding.bind_cpu_input("x", x)
+binding.bind_output("y")
+session.run_with_iobinding(binding)
+view = binding.get_outputs()[0].numpy()
+net = ort.Net()
+value = net.input("x", (2, 4))
+compiled = ort.Net()
+compiled = compiled.compile(np.exp(compiled.input("x", (2, 4))))
+inside = compiled.input_array(0)
+capsule = ort.OrtValue(view.copy()).__dlpack__()
+cycle = [session, binding, compiled, net]
+cycle.append(cycle)
+def work():
+    while True:
+        session.run(None, {"x": x})
+if sys.argv[2] == "thread":
+    threading.Thread(target=work, daemon=True).start()
+    [session.run(None, {"x": x}) for _ in range(20)]
+"""
+
+
+@pytest.mark.parametrize("how", ("plain", "thread"))
+def test_programs_end_with_sessions_alive(how, tmp_path):
+    (tmp_path / "m.onnx").write_bytes(linear())
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", LEFT_ALIVE, str(tmp_path / "m.onnx"), how], timeout=120,
+                               capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=os.pathsep.join(
+                                   sys.path)))
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_forked_process_makes_sessions_of_its_own():
+    x = np.ones((2, 4), "float32")
+    before = ort.InferenceSession(linear())
+    assert (before.run(["y"], {"x": x})[0] == x @ W).all()
+    child = os.fork()
+    if child == 0:
+        try:
+            before.run(["y"], {"x": x})
+            os._exit(1)
+        except ort.TandemError:
+            pass
+        good = (ort.InferenceSession(linear()).run(["y"], {"x": x})[0] == x @ W).all()
+        os._exit(0 if good else 2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (before.run(["y"], {"x": x})[0] == x @ W).all()
 
 
 def test_onnx_runtime_gives_the_same():
