@@ -40,10 +40,19 @@ def get_device() -> str:
 
 
 def set_default_logger_severity(_level: int = 0) -> None:
-    """Ignored: nothing is written (Runtime(log=..) takes messages), sent or drawn."""
+    """Ignored: nothing is written (Runtime(log=..) takes messages)."""
 
 
-set_default_logger_verbosity = set_seed = disable_telemetry_events = set_default_logger_severity
+def set_default_logger_verbosity(_level: int = 0) -> None:
+    """Ignored: nothing is written (Runtime(log=..) takes messages)."""
+
+
+def set_seed(_seed: int = 0) -> None:
+    """Ignored: no operator draws random numbers."""
+
+
+def disable_telemetry_events() -> None:
+    """Nothing to do: nothing is sent anywhere."""
 
 
 class NodeArg:
