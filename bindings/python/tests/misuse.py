@@ -209,7 +209,8 @@ class World:
             return f"{name}{told(given, named)}", lambda: thing(*given, **named)
         of = self.random.choice([one for one in self.objects[name.lower()] if one is not None])
         members = [member for member in dir(thing) if member[0] != "_" and member not in ADDRESSES]
-        members += [member for member in OPERATORS if hasattr(thing, member)]
+        members += [member for member in OPERATORS
+                    if getattr(thing, member, None) is not getattr(object, member, None)]
         member = self.random.choice(members)
         if name == "Context" and self.random.random() < 0.3:
             op = self.random.choice(OPS)
