@@ -55,9 +55,9 @@ def _sample(given: Any, n_dims: int) -> Any:
     """What has numpy find the types that an operand leads to."""
     if is_value(given):  # bfloat16 stands for float16, see _kind
         dtype = "float16" if given.kind == DType.BF16 else given.dtype
-    elif isinstance(given, (bool, int, float)) and not isinstance(given, numpy.generic):
-        return given
     else:
+        if isinstance(given, (bool, int, float)) or numpy.ndim(given) == 0:
+            return given  # (releases of numpy differ in what a number beside an array leads to)
         dtype = numpy.asarray(given).dtype
     return numpy.ones((1,) * n_dims, dtype)
 

@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+if __name__ == "__main__":  # (pytest finds the package that is installed)
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tandem_infer as ti  # noqa: E402
 

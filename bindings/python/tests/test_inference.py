@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -398,9 +399,9 @@ if sys.argv[2] == "thread":
 def test_programs_end_with_sessions_alive(how, tmp_path):
     (tmp_path / "m.onnx").write_bytes(linear())
     for _ in range(3):
-        ended = subprocess.run([sys.executable, "-c", LEFT_ALIVE, str(tmp_path / "m.onnx"), how], timeout=120,
-                               capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=os.pathsep.join(
-                                   sys.path)))
+        ended = subprocess.run([sys.executable, "-c", LEFT_ALIVE, str(tmp_path / "m.onnx"), how],
+                               timeout=120, capture_output=True, text=True, env=dict(
+                                   os.environ, PYTHONPATH=str(Path(ort.__file__).parents[1])))
         assert (ended.returncode, ended.stderr) == (0, "")
 
 
