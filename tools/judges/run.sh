@@ -49,6 +49,11 @@ command_onnx() {
         "$python" tools/judges/onnx_cases.py "$build/tandem-graph" &&
         "$python" tools/judges/networks.py "$build/tandem-graph" ${ARGS:-}
 }
+# Programs for ONNX Runtime with tandem_infer in its place.
+packages_sessions="onnx onnxruntime numpy"
+command_sessions() {
+    TANDEM_INFER_LIBRARY=$PWD/$build "$python" tools/judges/sessions.py 2>build/judges/sessions.err
+}
 # The kernels that are printed as CUDA C, through NVIDIA's compiler. No GPU is needed.
 packages_cuda="onnx==1.18.0 onnxruntime numpy nvidia-cuda-nvrtc-cu12"
 command_cuda() { "$python" tools/judges/cuda_kernels.py "$build/tandem-graph" ${ARGS:-}; }
