@@ -209,6 +209,7 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "tensor_set_role": (_P, [_TENSOR, c_int]),
     "tensor_set": (None, [_TENSOR, c_int64, c_int64, _P]),
     "tensor_get": (None, [_TENSOR, c_int64, c_int64, _P]),
+    "tensor_src": (_P, [_P, c_int]),
     "tensor_type": (c_int, [_P]),
     "tensor_ne": (_NE, [_P]),
     "tensor_nb": (_COUNT, [_P]),

@@ -400,9 +400,9 @@ class InferenceSession(Handle):
         """Frees the model, and what it was prepared for."""
         if not self.closed:
             with turn(self._needs):
-                for lowered in self._lowered:
-                    lowered.close()
-                self._lowered.clear()
+                while self._lowered:
+                    self._lowered[-1].close()  # raises BufferError while an array is over its memory
+                    self._lowered.pop()
                 super().close()
 
 

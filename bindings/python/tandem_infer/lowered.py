@@ -156,13 +156,13 @@ class LoweredGraph(Graph):
     """The graph of a lowered net, for plans and explanations. Its outputs are no tensors."""
 
     def __init__(self, lowered: "Lowered") -> None:  # pylint: disable=super-init-not-called
-        self._lowered = lowered
+        self._owner = lowered._needs  # not the owner itself, which refers to this
         self.outputs = ()
         self._pointer = tandem.tandem_lowered_graph(lowered)
 
     @property
     def _needs(self) -> Needs:
-        return self._lowered._needs
+        return self._owner
 
     def _address(self) -> int:
         return int(self._pointer)
@@ -175,6 +175,27 @@ class LoweredGraph(Graph):
 
 _set_input = _native.direct("lowered_set_input")
 _compute = _native.direct("runtime_compute")
+
+
+def _forget(runtime: Runtime, lowered: int) -> None:
+    """Has a runtime give up the copies of weights that it has made for a net, before they go away."""
+    function = {name: getattr(tandem, "tandem_" + name).library_function for name in (
+        "lowered_graph", "graph_node_count", "graph_node", "tensor_src", "runtime_forget")}
+    graph = function["lowered_graph"](lowered)
+    leaves = set()
+    for i in range(function["graph_node_count"](graph)):
+        node, k = function["graph_node"](graph, i), 0
+        operand = function["tensor_src"](node, k)
+        while operand:
+            leaves.add(operand)
+            k += 1
+            operand = function["tensor_src"](node, k)
+    try:
+        with turn(runtime._needs):
+            for leaf in leaves:
+                function["runtime_forget"](runtime._state.pointer, leaf)
+    except TandemError:
+        pass  # it is closed, and with it went what it had
 
 
 class _Exported:
@@ -193,11 +214,16 @@ class Lowered(Handle):
     _alone = True
 
     def __init__(self, pointer: int, keep: Any = None) -> None:
+        runtimes: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
+
         def free(lowered: int) -> None:
+            for runtime in list(runtimes):
+                _forget(runtime, lowered)
             tandem.tandem_lowered_free(lowered)
             kept.clear()
 
         kept = [keep]
+        self._runtimes = runtimes  # that have computed it
         self._own(pointer, free)
         self._finalizer.atexit = False  # arrays over its memory may live until then
         self._exports: "weakref.WeakSet[_Exported]" = weakref.WeakSet()
@@ -239,6 +265,7 @@ class Lowered(Handle):
         wanted = (runtime, runtime._n_settings)
         if self._plan is None or self._planned != wanted:
             self._plan, self._planned = runtime.plan(self.graph), wanted
+            self._runtimes.add(runtime)
         return self._plan
 
     def compute(self, runtime: Runtime, cancel: Any = None, progress: Any = None) -> None:

@@ -350,6 +350,24 @@ def test_objects_close_in_any_order():
     assert binding._session.get_inputs()[0].name == "x"
 
 
+def test_weights_of_extents_that_are_not_kept_go_away():
+    w = np.ones((256, 256), "float32")
+    content = model([node("MatMul", ["x", "w"], ["y"])], [("x", "float32", ["n", 256])],
+                    [("y", "float32", ["n", 256])], [("w", w)])
+    with ort.Runtime(threads=1, table="") as runtime:
+        made = ort.InferenceSession(content, runtime=runtime)
+        for n in range(1, 30):
+            made.run(None, {"x": np.ones((n, 256), "float32")})
+        assert runtime.info.prepared_bytes <= 8 * 2 * w.nbytes
+        again = ort.InferenceSession(content, runtime=runtime)
+        assert (again.run(None, {"x": np.ones((1, 256), "float32")})[0] == 256).all()
+        made.close()
+        assert runtime.info.prepared_bytes <= 2 * w.nbytes
+        assert (again.run(None, {"x": np.ones((1, 256), "float32")})[0] == 256).all()
+        del again  # nothing refers to it any more, also without a collection of garbage
+        assert runtime.info.prepared_bytes == 0
+
+
 def test_other_threads_run_while_a_session_computes():
     w = np.full((1024, 1024), 1 / 1024, "float32")
     nodes = [node("MatMul", [f"v{i}", "w"], [f"v{i + 1}"]) for i in range(30)]
