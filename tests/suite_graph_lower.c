@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "ggml-like/work.h"
 #include "graph/lower.h"
+#include "sched/expand_order.h"
 #include "sched/plan.h"
 #include "tandem/runtime.h"
 #include "tests/fuzz/random_net.h"
@@ -699,7 +700,29 @@ static void nodes_of_nets_are_shared_by_what_they_cost(void)
     }
 }
 
+/* Two branches, each of one node. */
+static void independent_nodes_of_nets_may_change_places(void)
+{
+    const struct tnd_dims shape = {1, {4096}};
+    static const int32_t swapped[] = {1, 0};
+    int32_t largest[2];
+    struct tnd_net *net = tnd_net_new();
+    struct tnd_lowered *lowered = NULL;
+    struct tandem_error error = {0};
+    const int x = tnd_net_input(net, TND_DTYPE_F32, &shape, "x", NULL);
+    tnd_net_output(net, tnd_net_unary(net, TND_UNARY_EXP, x));
+    tnd_net_output(net, tnd_net_reduce(net, TND_REDUCE_SUM, x, 1));
+    if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
+        const tandem_graph *graph = tnd_lowered_graph(lowered);
+        check_int(graph->n_nodes, 2);
+        check_status(tnd_order_check(graph, swapped, largest, &error), TANDEM_OK, NULL, &error);
+    }
+    tnd_lowered_free(lowered);
+    tnd_net_free(net);
+}
+
 static CU_TestInfo tests_lower[] = {
+    {"independent_nodes_of_nets_may_change_places", independent_nodes_of_nets_may_change_places},
     {"nodes_of_nets_are_shared_by_what_they_cost", nodes_of_nets_are_shared_by_what_they_cost},
     {"products_of_every_layout_are_those_of_the_reference",
      products_of_every_layout_are_those_of_the_reference},
