@@ -38,7 +38,11 @@
     X(F8E5M2FNUZ, 20, "float8e5m2fnuz", 8)                                                         \
     X(U4, 21, "uint4", 4)                                                                          \
     X(I4, 22, "int4", 4)                                                                           \
-    X(F4E2M1, 23, "float4e2m1", 4)
+    X(F4E2M1, 23, "float4e2m1", 4)                                                                 \
+    X(F8E8M0, 24, "float8e8m0", 8)                                                                 \
+    X(U2, 25, "uint2", 2)                                                                          \
+    X(I2, 26, "int2", 2)
+#define TND_ONNX_LAST_TYPE TND_ONNX_I2
 
 enum tnd_onnx_type {
     TND_ONNX_UNDEFINED = 0,
@@ -62,8 +66,8 @@ struct tnd_onnx_tensor {
     int n_dims;          /* 0: one value */
     const int64_t *dims; /* slowest first */
     int64_t n_values;    /* the product of dims */
-    /** n_values values without gaps, little-endian, values of 4 bits two a byte, the lower half
-     *  first. Aligned by chance. NULL for strings and where there are no values. */
+    /** n_values values without gaps, little-endian, values of 4 or 2 bits several a byte, the
+     *  lowest first. Aligned by chance. NULL for strings and where there are no values. */
     const uint8_t *data;
     size_t bytes;
     const struct tnd_onnx_string *strings; /* n_values of them, for TND_ONNX_STRING */

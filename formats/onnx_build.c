@@ -14,6 +14,7 @@
 #define OLDEST_OPSET  6
 #define NEWEST_OPSET  28
 #define MAX_OPERANDS  1024
+#define MAX_NARROW    4096
 #define MAX_FUNCTIONS 4096
 #define MAX_CALLS     64   /* functions within functions */
 #define LEFT_OUT      (-2) /* of a name: an operand of a function that its node does not give */
@@ -40,8 +41,15 @@ struct frame {
     int depth;
 };
 
+/* A value of fewer than 8 bits. */
+struct narrow {
+    int value;
+    enum tnd_onnx_type type;
+};
+
 struct tnd_onnx_builder {
     struct tnd_net *net;
+    TND_VECTOR_OF(struct narrow, narrow);
     const struct tnd_onnx_model *model;
     const struct frame *frame; /* NULL: outside of functions */
     const struct tnd_onnx_build_options *options;
@@ -109,21 +117,85 @@ static bool give_name(struct tnd_onnx_builder *builder, const char *text, int va
     return true;
 }
 
-/* ---- constants and inputs ---- */
+/* ---- integers of fewer than 8 bits ---- */
 
-bool tnd_onnx_dtype(enum tnd_onnx_type type, enum tnd_dtype *out)
+static enum tnd_onnx_type narrow_of(const struct tnd_onnx_builder *builder, int value)
 {
-    switch (type) {
-#define DTYPE_CASE(name, store, text, kind)                                                        \
-    case TND_ONNX_##name:                                                                          \
-        *out = TND_DTYPE_##name;                                                                   \
-        return true;
-        TND_DTYPE_LIST(DTYPE_CASE)
-#undef DTYPE_CASE
-    default:
-        return false;
+    for (int i = builder->n_narrow - 1; i >= 0; i--) {
+        if (builder->narrow[i].value == value) {
+            return builder->narrow[i].type;
+        }
     }
+    return TND_ONNX_UNDEFINED;
 }
+
+static int set_narrow(struct tnd_onnx_builder *builder, int value, enum tnd_onnx_type type)
+{
+    if (value == TND_NET_NONE || tnd_onnx_narrow_bits(type) == 0 ||
+        narrow_of(builder, value) == type) {
+        return value;
+    }
+    if (tnd_vector_insert(&builder->narrow_vector, sizeof(builder->narrow[0]), MAX_NARROW,
+                          builder->n_narrow) != TANDEM_OK) {
+        return tnd_net_fail(builder->net, TANDEM_E_LIMIT, "more than %d values of %s, or no memory",
+                            MAX_NARROW, tnd_onnx_type_name((int32_t)type));
+    }
+    builder->narrow[builder->n_narrow - 1] = (struct narrow){value, type};
+    return value;
+}
+
+enum tnd_onnx_type tnd_onnx_narrow_of(const struct tnd_onnx_call *call, int value)
+{
+    return narrow_of(call->builder, value);
+}
+
+int tnd_onnx_set_narrow(struct tnd_onnx_call *call, int value, enum tnd_onnx_type type)
+{
+    return set_narrow(call->builder, value, type);
+}
+
+int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type type)
+{
+    const int bits = tnd_onnx_narrow_bits(type);
+    enum tnd_dtype kept = TND_DTYPE_U8;
+    (void)tnd_onnx_dtype(type, &kept);
+    value = tnd_net_cast(call->net, value, kept);
+    if (kept == TND_DTYPE_U8) {
+        value = tnd_onnx_with(call, TND_BINARY_AND, value, (double)((1 << bits) - 1));
+    } else { /* (the sign of the low bits) */
+        value = tnd_onnx_with(call, TND_BINARY_SHIFT_LEFT, value, (double)(8 - bits));
+        value = tnd_onnx_with(call, TND_BINARY_SHIFT_RIGHT, value, (double)(8 - bits));
+    }
+    return set_narrow(call->builder, value, type);
+}
+
+/* What an operator does with operands of fewer than 8 bits. */
+static bool check_narrow(struct tnd_onnx_call *call, bool *keeps)
+{
+    static const char *const moves[] = {"Identity", "Reshape",   "Transpose", "Squeeze",
+                                        "Flatten",  "Unsqueeze", "Gather",    "Slice"};
+    static const char *const known[] = {"Cast", "CastLike", "DequantizeLinear", "QuantizeLinear",
+                                        "Shape"};
+    bool is_good = false;
+    *keeps = false;
+    for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+        *keeps = *keeps || strcmp(call->node->op, moves[i]) == 0;
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        is_good = is_good || strcmp(call->node->op, known[i]) == 0;
+    }
+    for (int i = 0; i < call->n_in && !is_good; i++) {
+        const enum tnd_onnx_type type = narrow_of(call->builder, call->in[i]);
+        if (type != TND_ONNX_UNDEFINED && !(*keeps && i == 0)) {
+            (void)tnd_onnx_refuse(call, "operand %d is of %s", i,
+                                  tnd_onnx_type_name((int32_t)type));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- constants and inputs ---- */
 
 bool tnd_onnx_has_initializer(const struct tnd_onnx_graph *graph, const char *name)
 {
@@ -132,39 +204,6 @@ bool tnd_onnx_has_initializer(const struct tnd_onnx_graph *graph, const char *na
         has = strcmp(graph->initializers[i].name, name) == 0;
     }
     return has;
-}
-
-enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct tnd_array **out,
-                                  struct tandem_error *error)
-{
-    struct tnd_dims shape = {.n = tensor->n_dims};
-    enum tnd_dtype type;
-    if (!tnd_onnx_dtype(tensor->type, &type) || tensor->n_dims > TND_NET_MAX_DIMS) {
-        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, tensor->name, tensor->n_dims,
-                             TND_NET_MAX_DIMS,
-                             "tensor '%.80s': type %s, %d dimensions; expected numbers of 8 to 64 "
-                             "bits and at most %d dimensions",
-                             tensor->name, tnd_onnx_type_name((int32_t)tensor->type),
-                             tensor->n_dims, TND_NET_MAX_DIMS);
-    }
-    if (tensor->n_dims > 0) {
-        memcpy(shape.dims, tensor->dims, (size_t)tensor->n_dims * sizeof(shape.dims[0]));
-    }
-    struct tnd_array *array = tnd_array_new(type, &shape);
-    if (array == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, tensor->name, tensor->n_values, 0,
-                             "tensor '%.80s': no memory for %lld values", tensor->name,
-                             (long long)tensor->n_values);
-    }
-    TND_ASSERT((size_t)array->n * tnd_dtype_bytes(type) == tensor->bytes);
-    if (tensor->bytes > 0) {
-        memcpy(array->data, tensor->data, tensor->bytes);
-    }
-    for (int64_t i = 0; type == TND_DTYPE_BOOL && i < array->n; i++) {
-        ((uint8_t *)array->data)[i] = ((uint8_t *)array->data)[i] != 0;
-    }
-    *out = array;
-    return TANDEM_OK;
 }
 
 static bool add_initializers(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph)
@@ -183,7 +222,8 @@ static bool add_initializers(struct tnd_onnx_builder *builder, const struct tnd_
             builder->net->status = status;
             return false;
         }
-        const int value = tnd_net_constant(builder->net, array);
+        const int value =
+            set_narrow(builder, tnd_net_constant(builder->net, array), graph->initializers[i].type);
         if (value == TND_NET_NONE || !give_name(builder, graph->initializers[i].name, value)) {
             return false;
         }
@@ -276,7 +316,8 @@ static bool add_inputs(struct tnd_onnx_builder *builder, const struct tnd_onnx_g
         if (look_up(builder->scope, graph->inputs[i].name) != TND_NET_NONE) {
             continue; /* an initializer gives its value */
         }
-        const int value = add_input(builder, &graph->inputs[i]);
+        const int value =
+            set_narrow(builder, add_input(builder, &graph->inputs[i]), graph->inputs[i].type);
         if (value == TND_NET_NONE || !give_name(builder, graph->inputs[i].name, value)) {
             return false;
         }
@@ -569,10 +610,18 @@ static void build_call(struct tnd_onnx_call *call, int *in)
     if (!tnd_onnx_check_arity(call, op)) {
         return;
     }
+    bool keeps_narrow = false;
+    if (call->builder->n_narrow > 0 && !check_narrow(call, &keeps_narrow)) {
+        return;
+    }
     call->kind = op->kind;
     op->build(call);
     if (call->net->status == TANDEM_OK) {
         check_node(call);
+    }
+    if (keeps_narrow) {
+        call->out[0] =
+            set_narrow(call->builder, call->out[0], narrow_of(call->builder, tnd_onnx_in(call, 0)));
     }
     name_results(call);
 }
@@ -724,6 +773,7 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
     status = status == TANDEM_OK ? tnd_onnx_check_files(model, error) : status;
     tnd_onnx_unload(model); /* (constants are copies: the file's own are not aligned) */
     tnd_free(scope.slots);
+    tnd_vector_fini(&builder.narrow_vector);
     if (status == TANDEM_OK) {
         *out_net = builder.net;
         return TANDEM_OK;

@@ -122,12 +122,12 @@ static enum tandem_status read_tensor_type(struct tnd_onnx_memory *memory,
         if (field.number == TENSOR_TYPE_ELEMENT) {
             int64_t type = 0;
             TND_TRY(tnd_onnx_number(memory, &message, &field, "a type", &type, error));
-            if (type < 0 || type > TND_ONNX_F4E2M1) {
+            if (type < 0 || type > TND_ONNX_LAST_TYPE) {
                 return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, value->name, type,
-                                     TND_ONNX_F4E2M1,
+                                     TND_ONNX_LAST_TYPE,
                                      "%s: '%.60s' has the type number %lld, expected 1 to %d",
                                      tnd_short_name(memory->file.name), value->name,
-                                     (long long)type, TND_ONNX_F4E2M1);
+                                     (long long)type, TND_ONNX_LAST_TYPE);
             }
             value->type = (enum tnd_onnx_type)type;
         } else if (field.number == TENSOR_TYPE_SHAPE) {

@@ -110,6 +110,15 @@ const struct tnd_onnx_string *tnd_onnx_strings(struct tnd_onnx_call *call, const
 const struct tnd_onnx_tensor *tnd_onnx_tensor_of(struct tnd_onnx_call *call, const char *name);
 const struct tnd_onnx_graph *tnd_onnx_graph_of(struct tnd_onnx_call *call, const char *name);
 
+/* Integers of fewer than 8 bits: the net keeps them in 8, the builder knows which values they are.
+ * Operators that do not know them refuse them (onnx_build.c). */
+/** The narrow type of a value; UNDEFINED: it is of none. */
+enum tnd_onnx_type tnd_onnx_narrow_of(const struct tnd_onnx_call *call, int value);
+/** Gives a value, which is one of `type` already, that type. */
+int tnd_onnx_set_narrow(struct tnd_onnx_call *call, int value, enum tnd_onnx_type type);
+/** An integer as one of a narrow type: its low bits. */
+int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type type);
+
 /* Operands. */
 /** Operand `i`; TND_NET_NONE where it was left out or there are fewer. */
 int tnd_onnx_in(const struct tnd_onnx_call *call, int i);

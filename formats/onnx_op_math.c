@@ -141,6 +141,19 @@ static void build_clip(struct tnd_onnx_call *call)
     call->out[0] = value;
 }
 
+/* As a type; of fewer than 8 bits the low ones. */
+static int cast_to(struct tnd_onnx_call *call, int x, enum tnd_dtype type,
+                   enum tnd_onnx_type narrow)
+{
+    if (tnd_onnx_narrow_bits(narrow) != 0) {
+        return tnd_onnx_narrowed(call, x, narrow);
+    }
+    /* (a value of its own: this one is not narrow) */
+    return tnd_onnx_narrow_of(call, x) != TND_ONNX_UNDEFINED && tnd_onnx_type_of(call, x) == type
+               ? tnd_net_copy(call->net, x)
+               : tnd_net_cast(call->net, x, type);
+}
+
 /* saturate says what becomes of numbers that do not fit into 8-bit floats, which there are not. */
 static void build_cast(struct tnd_onnx_call *call)
 {
@@ -153,7 +166,7 @@ static void build_cast(struct tnd_onnx_call *call)
                               (long long)to, name != NULL ? name : "none");
         return;
     }
-    call->out[0] = tnd_net_cast(call->net, tnd_onnx_in(call, 0), type);
+    call->out[0] = cast_to(call, tnd_onnx_in(call, 0), type, (enum tnd_onnx_type)to);
 }
 
 /* The bits of a value as a type of the same width. Integers wrap, which keeps their bits; floats
@@ -165,7 +178,8 @@ static void build_bit_cast(struct tnd_onnx_call *call)
     const enum tnd_dtype from = tnd_onnx_type_of(call, x);
     enum tnd_dtype type;
     if (to < 0 || to > 1000 || !tnd_onnx_dtype((enum tnd_onnx_type)to, &type) ||
-        tnd_dtype_bytes(type) != tnd_dtype_bytes(from) || type == TND_DTYPE_BOOL) {
+        tnd_dtype_bytes(type) != tnd_dtype_bytes(from) || type == TND_DTYPE_BOOL ||
+        tnd_onnx_narrow_bits((enum tnd_onnx_type)to) != 0) {
         (void)tnd_onnx_refuse(call, "to type %lld", (long long)to);
         return;
     }
@@ -193,8 +207,9 @@ static void build_cast_like(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "no operand whose type is taken");
         return;
     }
-    call->out[0] =
-        tnd_net_cast(call->net, tnd_onnx_in(call, 0), tnd_onnx_type_of(call, tnd_onnx_in(call, 1)));
+    const int like = tnd_onnx_in(call, 1);
+    call->out[0] = cast_to(call, tnd_onnx_in(call, 0), tnd_onnx_type_of(call, like),
+                           tnd_onnx_narrow_of(call, like));
 }
 
 static void build_is_inf(struct tnd_onnx_call *call)

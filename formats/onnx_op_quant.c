@@ -18,9 +18,8 @@ static bool is_small_integer(enum tnd_dtype type)
 }
 
 /* float32 as integers of a type: to the nearest, out of range to the nearest that there is. */
-static int saturate(struct tnd_onnx_call *call, int x, int zero, enum tnd_dtype type)
+static int saturate_bits(struct tnd_onnx_call *call, int x, int zero, enum tnd_dtype type, int bits)
 {
-    const int bits = 8 * (int)tnd_dtype_bytes(type);
     const bool is_signed = tnd_dtype_kind(type) == TND_KIND_SIGNED;
     const double low = is_signed ? -ldexp(1.0, bits - 1) : 0.0;
     const double high = ldexp(1.0, is_signed ? bits - 1 : bits) - 1.0;
@@ -30,6 +29,11 @@ static int saturate(struct tnd_onnx_call *call, int x, int zero, enum tnd_dtype 
     }
     x = tnd_onnx_with(call, TND_BINARY_MAX, x, low);
     return tnd_net_cast(call->net, tnd_onnx_with(call, TND_BINARY_MIN, x, high), type);
+}
+
+static int saturate(struct tnd_onnx_call *call, int x, int zero, enum tnd_dtype type)
+{
+    return saturate_bits(call, x, zero, type, 8 * (int)tnd_dtype_bytes(type));
 }
 
 /* ---- to integers and back ---- */
@@ -132,8 +136,10 @@ int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero, e
                     type);
 }
 
-/* The type that an attribute asks for; false: refused. 0: `otherwise`. */
-static bool wanted_type(struct tnd_onnx_call *call, enum tnd_dtype otherwise, enum tnd_dtype *out)
+/* The type that an attribute asks for; false: refused. 0: `otherwise`. *narrow is set where it is
+ * of fewer than 8 bits. */
+static bool wanted_type(struct tnd_onnx_call *call, enum tnd_dtype otherwise, enum tnd_dtype *out,
+                        enum tnd_onnx_type *narrow)
 {
     const int64_t type = tnd_onnx_int(call, "output_dtype", 0);
     *out = otherwise;
@@ -144,6 +150,8 @@ static bool wanted_type(struct tnd_onnx_call *call, enum tnd_dtype otherwise, en
         (void)tnd_onnx_refuse(call, "output_dtype %lld", (long long)type);
         return false;
     }
+    *narrow = tnd_onnx_narrow_bits((enum tnd_onnx_type)type) != 0 ? (enum tnd_onnx_type)type
+                                                                  : TND_ONNX_UNDEFINED;
     return true;
 }
 
@@ -153,9 +161,10 @@ static void build_quantise(struct tnd_onnx_call *call)
     const int64_t precision = tnd_onnx_int(call, "precision", 0);
     struct scaling scaling;
     enum tnd_dtype type;
+    enum tnd_onnx_type narrow = tnd_onnx_narrow_of(call, zero);
     (void)tnd_onnx_int(call, "saturate", 1); /* (of 8-bit floats alone) */
     if (!wanted_type(call, zero == TND_NET_NONE ? TND_DTYPE_U8 : tnd_onnx_type_of(call, zero),
-                     &type) ||
+                     &type, &narrow) ||
         !read_scaling(call, &scaling)) {
         return;
     }
@@ -166,7 +175,10 @@ static void build_quantise(struct tnd_onnx_call *call)
         return;
     }
     const int x = tnd_net_cast(call->net, tnd_onnx_in(call, 0), TND_DTYPE_F32);
-    call->out[0] = saturate(call, bin(call, TND_BINARY_DIV, x, scaling.scale), scaling.zero, type);
+    const int bits = tnd_onnx_narrow_bits(narrow);
+    const int y = saturate_bits(call, bin(call, TND_BINARY_DIV, x, scaling.scale), scaling.zero,
+                                type, bits != 0 ? bits : 8 * (int)tnd_dtype_bytes(type));
+    call->out[0] = tnd_onnx_set_narrow(call, y, narrow);
 }
 
 static void build_dequantise(struct tnd_onnx_call *call)
@@ -174,7 +186,8 @@ static void build_dequantise(struct tnd_onnx_call *call)
     const int from = tnd_onnx_in(call, 0);
     struct scaling scaling;
     enum tnd_dtype type;
-    if (!wanted_type(call, tnd_onnx_type_of(call, tnd_onnx_in(call, 1)), &type) ||
+    enum tnd_onnx_type narrow = TND_ONNX_UNDEFINED;
+    if (!wanted_type(call, tnd_onnx_type_of(call, tnd_onnx_in(call, 1)), &type, &narrow) ||
         !read_scaling(call, &scaling)) {
         return;
     }

@@ -14,7 +14,7 @@ static int constant_of(struct tnd_onnx_call *call, const struct tnd_onnx_tensor 
         call->net->status = call->net->status == TANDEM_OK ? status : call->net->status;
         return TND_NET_NONE;
     }
-    return tnd_net_constant(call->net, array);
+    return tnd_onnx_set_narrow(call, tnd_net_constant(call->net, array), tensor->type);
 }
 
 static int floats_constant(struct tnd_onnx_call *call, const float *values, int n, bool is_list)

@@ -319,13 +319,13 @@ static enum tandem_status check_type(const struct tnd_onnx_memory *memory,
                                      const struct tnd_onnx_tensor *tensor, int64_t type,
                                      struct tandem_error *error)
 {
-    const bool is_known = type > TND_ONNX_UNDEFINED && type <= TND_ONNX_F4E2M1;
+    const bool is_known = type > TND_ONNX_UNDEFINED && type <= TND_ONNX_LAST_TYPE;
     return is_known ? TANDEM_OK
                     : tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, tensor->name, type,
-                                    TND_ONNX_F4E2M1,
+                                    TND_ONNX_LAST_TYPE,
                                     "%s: tensor '%.60s' has the type number %lld, expected 1 to %d",
                                     tnd_short_name(memory->file.name), tensor->name,
-                                    (long long)type, TND_ONNX_F4E2M1);
+                                    (long long)type, TND_ONNX_LAST_TYPE);
 }
 
 /* All but the values. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Functions that an ONNX model defines itself: what they compute, and what must be refused. */
+ * Models of more than a node: functions that a model defines itself, integers of fewer than 8 bits;
+ * what they compute, and what must be refused. */
 #include <stdio.h>
 
 #include "tests/suite_formats_onnx_case.h"
@@ -46,6 +47,35 @@ static const struct {
      "!nothing makes the output 'c'"},
 };
 
+/* Integers of 4 and 2 bits: w is -8 -2 7 or 8 14 7, t is 0 1 -2 -1, s a half, z a 0 of int4. */
+#define NARROW(nodes)                                                                              \
+    "1:8 8:{2:25} 7:{11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 5:{8:'w' 1:3 2:22 9=e807} "                \
+    "5:{8:'u' 1:3 2:21 9=e807} 5:{8:'t' 1:4 2:26 9=e4} 5:{8:'s' 2:1 9=0000003f} "                  \
+    "5:{8:'z' 2:22 9=00} 5:{8:'one' 2:3 9=01} 5:{8:'at' 1:1 2:7 7=02} " nodes " 12:{1:'y'}}"
+#define TO(type) "5:{1:'to' 3:" type " 20:2}"
+
+static const struct {
+    const char *text;
+    const char *want;
+} narrow[] = {
+    {NARROW("1:{1:'w' 1:'s' 2:'y' 4:'DequantizeLinear'}"), "float32[3] -4 -1 3.5"},
+    {NARROW("1:{1:'u' 1:'s' 2:'y' 4:'DequantizeLinear'}"), "float32[3] 4 7 3.5"},
+    {NARROW("1:{1:'t' 2:'y' 4:'Cast' " TO("1") "}"), "float32[4] 0 1 -2 -1"},
+    {NARROW("1:{1:'x' 1:'s' 1:'z' 2:'y' 4:'QuantizeLinear'}"), "int8[2] -4 6"},
+    {NARROW("1:{1:'x' 1:'x' 2:'xx' 4:'Mul'} 1:{1:'xx' 1:'s' 1:'z' 2:'y' 4:'QuantizeLinear'}"),
+     "int8[2] 7 7"},
+    {NARROW("1:{1:'x' 2:'a' 4:'Cast' " TO("6") "} 1:{1:'a' 2:'y' 4:'Cast' " TO("21") "}"),
+     "uint8[2] 14 3"},
+    {NARROW("1:{1:'x' 1:'z' 2:'y' 4:'CastLike'}"), "int8[2] -2 3"},
+    /* what was moved is narrow still, what was cast is not */
+    {NARROW("1:{1:'w' 1:'at' 2:'g' 4:'Gather'} 1:{1:'x' 1:'s' 1:'g' 2:'y' 4:'QuantizeLinear'}"),
+     "int8[2] 3 7"},
+    {NARROW("1:{1:'w' 2:'b' 4:'Cast' " TO("3") "} 1:{1:'b' 1:'one' 2:'y' 4:'Add'}"),
+     "int8[3] -7 -1 8"},
+    {NARROW("1:{1:'w' 1:'one' 2:'y' 4:'Add'}"), "!operand 0 is of int4"},
+    {NARROW("1:{1:'x' 1:'u' 2:'y' 4:'Gather'}"), "!operand 1 is of uint4"},
+};
+
 static void check(const char *text, const char *want)
 {
     struct tandem_error error = {.text = ""};
@@ -86,7 +116,15 @@ static void functions_of_models_stand_for_their_nodes(void)
     }
 }
 
+static void integers_of_few_bits_keep_their_type(void)
+{
+    for (size_t i = 0; i < sizeof(narrow) / sizeof(narrow[0]); i++) {
+        check(narrow[i].text, narrow[i].want);
+    }
+}
+
 static CU_TestInfo tests_onnx_functions[] = {
+    {"integers_of_few_bits_keep_their_type", integers_of_few_bits_keep_their_type},
     {"functions_of_models_stand_for_their_nodes", functions_of_models_stand_for_their_nodes},
     CU_TEST_INFO_NULL,
 };

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * Types and tensors of ONNX as those of a net. */
+#include <string.h>
+
+#include "base/tnd_assert.h"
+#include "formats/onnx_build.h"
+
+bool tnd_onnx_dtype(enum tnd_onnx_type type, enum tnd_dtype *out)
+{
+    switch (type) {
+#define DTYPE_CASE(name, store, text, kind)                                                        \
+    case TND_ONNX_##name:                                                                          \
+        *out = TND_DTYPE_##name;                                                                   \
+        return true;
+        TND_DTYPE_LIST(DTYPE_CASE)
+#undef DTYPE_CASE
+    case TND_ONNX_I4:
+    case TND_ONNX_I2:
+        *out = TND_DTYPE_I8;
+        return true;
+    case TND_ONNX_U4:
+    case TND_ONNX_U2:
+        *out = TND_DTYPE_U8;
+        return true;
+    default:
+        return false;
+    }
+}
+
+int tnd_onnx_narrow_bits(enum tnd_onnx_type type)
+{
+    return type == TND_ONNX_I4 || type == TND_ONNX_U4   ? 4
+           : type == TND_ONNX_I2 || type == TND_ONNX_U2 ? 2
+                                                        : 0;
+}
+
+/* Values of fewer than 8 bits, one a byte. */
+static void unpack_narrow(const struct tnd_onnx_tensor *tensor, uint8_t *out)
+{
+    const int bits = tnd_onnx_narrow_bits(tensor->type);
+    const int by_byte = 8 / bits;
+    const bool is_signed = tensor->type == TND_ONNX_I4 || tensor->type == TND_ONNX_I2;
+    for (int64_t i = 0; i < tensor->n_values; i++) {
+        const int low = tensor->data[i / by_byte] >> (int)(i % by_byte) * bits & ((1 << bits) - 1);
+        const int sign = is_signed ? low & 1 << (bits - 1) : 0;
+        out[i] = (uint8_t)(low - 2 * sign);
+    }
+}
+
+enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct tnd_array **out,
+                                  struct tandem_error *error)
+{
+    struct tnd_dims shape = {.n = tensor->n_dims};
+    enum tnd_dtype type;
+    if (!tnd_onnx_dtype(tensor->type, &type) || tensor->n_dims > TND_NET_MAX_DIMS) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, tensor->name, tensor->n_dims,
+                             TND_NET_MAX_DIMS,
+                             "tensor '%.80s': type %s, %d dimensions; expected numbers of 8 to 64 "
+                             "bits and at most %d dimensions",
+                             tensor->name, tnd_onnx_type_name((int32_t)tensor->type),
+                             tensor->n_dims, TND_NET_MAX_DIMS);
+    }
+    if (tensor->n_dims > 0) {
+        memcpy(shape.dims, tensor->dims, (size_t)tensor->n_dims * sizeof(shape.dims[0]));
+    }
+    struct tnd_array *array = tnd_array_new(type, &shape);
+    if (array == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, tensor->name, tensor->n_values, 0,
+                             "tensor '%.80s': no memory for %lld values", tensor->name,
+                             (long long)tensor->n_values);
+    }
+    if (tnd_onnx_narrow_bits(tensor->type) != 0) {
+        unpack_narrow(tensor, array->data);
+        *out = array;
+        return TANDEM_OK;
+    }
+    TND_ASSERT((size_t)array->n * tnd_dtype_bytes(type) == tensor->bytes);
+    if (tensor->bytes > 0) {
+        memcpy(array->data, tensor->data, tensor->bytes);
+    }
+    for (int64_t i = 0; type == TND_DTYPE_BOOL && i < array->n; i++) {
+        ((uint8_t *)array->data)[i] = ((uint8_t *)array->data)[i] != 0;
+    }
+    *out = array;
+    return TANDEM_OK;
+}
