@@ -76,9 +76,9 @@ static bool own_grids(struct tnd_onnx_call *call, struct regions *it)
 
 static bool read_regions(struct tnd_onnx_call *call, struct regions *it)
 {
-    const struct tnd_dims *x = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
+    const struct tnd_dims x = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
     const int rois = tnd_onnx_wide(call, tnd_onnx_in(call, 1));
-    const struct tnd_dims *shape = tnd_onnx_shape_of(call, rois);
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, rois);
     const char *otherwise = call->opset < 16 ? "output_half_pixel" : "half_pixel";
     const char *mode = tnd_onnx_word(call, "coordinate_transformation_mode", otherwise);
     const bool is_half = strcmp(mode, "half_pixel") == 0;
@@ -86,14 +86,14 @@ static bool read_regions(struct tnd_onnx_call *call, struct regions *it)
     const int64_t ratio = tnd_onnx_int(call, "sampling_ratio", 0);
     it->out[0] = tnd_onnx_int(call, "output_height", 1);
     it->out[1] = tnd_onnx_int(call, "output_width", 1);
-    if (x->n != 4 || shape->n != 2 || shape->dims[1] != 4 || it->out[0] < 1 || it->out[1] < 1 ||
+    if (x.n != 4 || shape.n != 2 || shape.dims[1] != 4 || it->out[0] < 1 || it->out[1] < 1 ||
         it->out[0] > 1 << 16 || it->out[1] > 1 << 16 || ratio < 0 || ratio > MAX_GRID ||
-        x->dims[2] < 1 || x->dims[3] < 1 || (!is_half && strcmp(mode, "output_half_pixel") != 0)) {
+        x.dims[2] < 1 || x.dims[3] < 1 || (!is_half && strcmp(mode, "output_half_pixel") != 0)) {
         (void)tnd_onnx_refuse(call, "mode '%.20s', %lldx%lld bins of %lld samples", mode,
                               (long long)it->out[0], (long long)it->out[1], (long long)ratio);
         return false;
     }
-    it->n = shape->dims[0];
+    it->n = shape.dims[0];
     for (int k = 0; k < 2; k++) { /* {x1, y1, x2, y2} */
         const double shift = is_half ? 0.5 : 0.0;
         int low = with(call, TND_BINARY_MUL, tnd_net_slice(call->net, rois, 1, 1 - k, 1, 1), scale);
@@ -102,7 +102,7 @@ static bool read_regions(struct tnd_onnx_call *call, struct regions *it)
         low = with(call, TND_BINARY_SUB, low, shift);
         int length = bin(call, TND_BINARY_SUB, with(call, TND_BINARY_SUB, high, shift), low);
         length = is_half ? length : with(call, TND_BINARY_MAX, length, 1.0);
-        it->extent[k] = x->dims[2 + k];
+        it->extent[k] = x.dims[2 + k];
         it->start[k] = low;
         it->bin[k] = with(call, TND_BINARY_DIV, length, (double)it->out[k]);
         it->grid[k] = ratio;
@@ -284,8 +284,8 @@ static bool fits_places(const struct tnd_onnx_call *call, int value, const struc
 
 static bool read_deformed(struct tnd_onnx_call *call, struct deformed *it)
 {
-    const struct tnd_dims *x = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
-    const struct tnd_dims *w = tnd_onnx_shape_of(call, tnd_onnx_in(call, 1));
+    const struct tnd_dims x = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
+    const struct tnd_dims w = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 1));
     int64_t behind[2];
     int64_t stated[2];
     it->groups = tnd_onnx_int(call, "group", 1);
@@ -295,18 +295,18 @@ static bool read_deformed(struct tnd_onnx_call *call, struct deformed *it)
     read_two(call, "pads", 0, 0, it->pad);
     read_two(call, "pads", 0, 2, behind);
     read_two(call, "kernel_shape", 0, 0, stated);
-    if (call->net->status != TANDEM_OK || x->n != 4 || w->n != 4) {
-        (void)tnd_onnx_refuse(call, "pictures of %d dimensions, expected 4", x->n);
+    if (call->net->status != TANDEM_OK || x.n != 4 || w.n != 4) {
+        (void)tnd_onnx_refuse(call, "pictures of %d dimensions, expected 4", x.n);
         return false;
     }
-    it->batch = x->dims[0];
-    it->channels = x->dims[1];
+    it->batch = x.dims[0];
+    it->channels = x.dims[1];
     bool fits = it->groups >= 1 && it->offsets >= 1 && it->channels % it->groups == 0 &&
-                it->channels % it->offsets == 0 && w->dims[1] == it->channels / it->groups &&
-                w->dims[0] % it->groups == 0;
+                it->channels % it->offsets == 0 && w.dims[1] == it->channels / it->groups &&
+                w.dims[0] % it->groups == 0;
     for (int k = 0; k < 2 && fits; k++) {
-        it->extent[k] = x->dims[2 + k];
-        it->window[k] = w->dims[2 + k];
+        it->extent[k] = x.dims[2 + k];
+        it->window[k] = w.dims[2 + k];
         const int64_t room =
             it->extent[k] + it->pad[k] + behind[k] - (it->window[k] - 1) * it->dilation[k] - 1;
         it->out[k] = room / it->stride[k] + 1;

@@ -43,7 +43,7 @@ command_python() {
     TANDEM_INFER_LIBRARY=$PWD/$build "$python" bindings/python/tests/smoke.py
 }
 # The test cases of the ONNX project, and networks with random weights against ONNX Runtime.
-packages_onnx="onnx==1.18.0 onnxruntime numpy"
+packages_onnx="onnx==1.23.2 onnxruntime numpy<2"
 command_onnx() {
     "$python" tools/judges/mel.py "$build/tandem-graph" &&
         "$python" tools/judges/onnx_cases.py "$build/tandem-graph" &&
