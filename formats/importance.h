@@ -24,4 +24,18 @@ enum tandem_status tnd_importance_of(const tandem_source *importance,
                                      const struct tandem_source_tensor *tensor, float **out,
                                      struct tandem_error *error);
 
+/** What was collected for one matrix, or for the matrices of experts together. */
+struct tnd_importance_sums {
+    const char *name;
+    int64_t columns, matrices;
+    const double *squares; /* {columns, matrices}: sums of x^2 */
+    const int64_t *tokens; /* {matrices}: that were added */
+};
+
+/** Writes GGUF where the path ends in .gguf, else the older form. `text` is the name of the text,
+ *  `chunks` parts of `chunk` tokens. Errors: FILE, MEMORY. */
+enum tandem_status tnd_importance_write(const char *path, const struct tnd_importance_sums *sums,
+                                        int n, const char *text, int64_t chunks, int64_t chunk,
+                                        struct tandem_error *error);
+
 #endif

@@ -65,7 +65,7 @@ has() { grep -aqF -- "$1" "$2"; }
 lacks() { ! grep -aqF -- "$1" "$2"; }
 group() { [[ $1 == *"$only"* ]] && echo "== $1"; }
 
-commands="run chat bench compare tokenize convert inspect fit synth demo"
+commands="run chat bench compare tokenize convert imatrix inspect fit synth demo"
 
 if group help; then
     try 0 "usage: tandem-llama COMMAND"
@@ -253,7 +253,8 @@ if group convert; then
     done
     try 0 "21 tensors" convert -y c0.gguf again.gguf
     check "a GGUF file of a GGUF file is the same" cmp c0.gguf again.gguf
-    for type in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k; do
+    for type in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs \
+        mxfp4 iq3_s; do
         others=3 # hf; all formats for one type of each kind
         [[ $type =~ ^(f16|q4_0|q6_k)$ ]] && others=$(echo {1..6})
         for i in 0 $others; do
@@ -657,6 +658,23 @@ if group compare; then
     check "a line a type" has "| f16 " out
     try 2 "unknown type: 'q9'" compare model.bin "${tokenizer[@]}" --types q9
     try 2 "compare: MODEL is missing" compare
+fi
+
+if group imatrix; then
+    for i in {1..40}; do echo "Once upon a time, there was a little girl named Lily."; done >story.txt
+    for form in dat gguf; do
+        try 0 "chunks of 64 tokens" imatrix model.bin story.txt "${tokenizer[@]}" -o "m.$form" \
+            --chunk 64 --chunks 3 --table none
+        try 0 "21 tensors" convert -y c0.gguf "i.$form" --type iq2_xs --imatrix "m.$form"
+    done
+    check "both forms say the same" cmp i.dat i.gguf
+    try 1 "expected a new file" imatrix model.bin story.txt "${tokenizer[@]}" -o m.dat
+    try 1 "too few tokens" imatrix model.bin story.txt "${tokenizer[@]}" -o n.dat --chunk 100000
+    try 1 "needs an importance matrix" convert -y c0.gguf i.gguf --type iq2_xs
+    try 1 "no importance matrix" convert -y c0.gguf i.gguf --type iq2_xs --imatrix story.txt
+    try 0 "21 tensors" convert -y c0.gguf i.gguf --mix Q4_K_M
+    try 2 "'q4_k_x' is no mix of llama.cpp" convert -y c0.gguf i.gguf --mix q4_k_x
+    try 2 "imatrix: MODEL is missing" imatrix
 fi
 
 if group fit; then

@@ -110,6 +110,7 @@ int tnd_cmd_bench(int argc, char **argv);
 int tnd_cmd_compare(int argc, char **argv);
 int tnd_cmd_demo(int argc, char **argv);
 int tnd_cmd_tokenize(int argc, char **argv);
+int tnd_cmd_imatrix(int argc, char **argv);
 int tnd_cmd_convert(int argc, char **argv);
 int tnd_cmd_inspect(int argc, char **argv);
 int tnd_cmd_fit(int argc, char **argv);

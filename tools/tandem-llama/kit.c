@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static enum tandem_status open_tokenizer(struct tnd_kit *kit, const char *checkpoint,
-                                         struct tandem_error *error)
+enum tandem_status tnd_kit_open_tokenizer(struct tnd_kit *kit, const char *checkpoint,
+                                          struct tandem_error *error)
 {
     if (kit->options.tokenizer != NULL) {
         return tandem_tokenizer_open(kit->options.tokenizer,
@@ -68,7 +68,7 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
     CLI_TRY(tnd_cli_open_source(checkpoint, o->type, &kit->source, error));
     CLI_TRY(tandem_model_new(kit->source, &kit->model, error));
     kit->load_seconds = tnd_cli_seconds() - begin;
-    CLI_TRY(open_tokenizer(kit, checkpoint, error));
+    CLI_TRY(tnd_kit_open_tokenizer(kit, checkpoint, error));
     CLI_TRY(tnd_cli_open_runtime(&o->runtime, &kit->runtime, error));
     CLI_TRY(open_session(kit, error));
     CLI_TRY(open_sampler(kit, error));

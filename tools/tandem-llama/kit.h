@@ -135,6 +135,9 @@ struct tnd_kit {
 /** Opens everything by kit->options. After an error tnd_kit_close is still to be called. */
 enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
                                 struct tandem_error *error);
+/** The tokenizer alone, once source and model are open. */
+enum tandem_status tnd_kit_open_tokenizer(struct tnd_kit *kit, const char *checkpoint,
+                                          struct tandem_error *error);
 /** A kit with zeros but for the options is allowed. */
 void tnd_kit_close(struct tnd_kit *kit);
 

@@ -10,6 +10,7 @@ static const struct tnd_command commands[] = {
     {"compare", tnd_cmd_compare, "say what a type of weights, a cache or a profile changes"},
     {"tokenize", tnd_cmd_tokenize, "turn text into token ids, or back"},
     {"convert", tnd_cmd_convert, "write a GGUF file from another model file"},
+    {"imatrix", tnd_cmd_imatrix, "say which columns of a model's matrices matter, from a text"},
     {"inspect", tnd_cmd_inspect, "print what is in a model file"},
     {"fit", tnd_cmd_fit, "say which weights should live on which device"},
     {"synth", tnd_cmd_synth, "write a GGUF file with random weights"},
