@@ -31,21 +31,53 @@ TND_INLINE void exchange(vec x[LANES])
     }
 }
 
+/* LANES values, or `rest` of them, of LANES rows or n_rows of them into lanes. */
+TND_INLINE void transpose_block(const float *const *rows, int n_rows, int64_t i, int rest, vec f,
+                                float *y)
+{
+    vec x[LANES];
+    TND_UNROLL
+    for (int l = 0; l < LANES; l++) {
+        x[l] = l < n_rows ? v_mul(v_load_part(rows[l] + i, rest), f) : v_set(0.0f);
+    }
+    exchange(x);
+    TND_UNROLL
+    for (int l = 0; l < LANES; l++) {
+        if (l < rest) {
+            v_store(y + (i + l) * PANEL, x[l]);
+        }
+    }
+}
+
 static void panel_transpose(const float *const *rows, int n_rows, int64_t n, float factor, float *y)
 {
     const vec f = v_set(factor);
     for (int r = 0; r < n_rows; r += LANES) {
-        for (int64_t i = 0; i < n; i += LANES) {
+        int64_t i = 0;
+        for (; i + LANES <= n && r + LANES <= n_rows; i += LANES) {
+            transpose_block(rows + r, LANES, i, LANES, f, y + r);
+        }
+        for (; i < n; i += LANES) {
             const int rest = (int)(n - i < LANES ? n - i : LANES);
-            vec x[LANES];
-            TND_UNROLL
-            for (int l = 0; l < LANES; l++) {
-                x[l] = r + l < n_rows ? v_mul(v_load_part(rows[r + l] + i, rest), f) : v_set(0.0f);
-            }
-            exchange(x);
-            for (int l = 0; l < rest; l++) {
-                v_store(y + (i + l) * PANEL + r, x[l]);
-            }
+            transpose_block(rows + r, n_rows - r, i, rest, f, y + r);
+        }
+    }
+}
+
+/* The reverse, of sums. */
+TND_INLINE void finish_block(const float *sums, int n_rows, int64_t i, int rest, vec f,
+                             float *const *rows)
+{
+    vec x[LANES];
+    TND_UNROLL
+    for (int l = 0; l < LANES; l++) {
+        x[l] = l < rest ? v_mul(v_load(sums + (i + l) * PANEL), f) : f;
+    }
+    exchange(x);
+    TND_UNROLL
+    for (int l = 0; l < LANES; l++) {
+        if (l < n_rows) {
+            v_store_part(rows[l] + i, rest, x[l]);
         }
     }
 }
@@ -58,17 +90,13 @@ static void panel_finish(const struct tnd_query_panel *panel, float *const *rows
     }
     for (int r = 0; r < panel->n_queries; r += LANES) {
         const vec f = v_load(factors + r);
-        for (int64_t i = 0; i < panel->value; i += LANES) {
+        int64_t i = 0;
+        for (; i + LANES <= panel->value && r + LANES <= panel->n_queries; i += LANES) {
+            finish_block(panel->sums + r, LANES, i, LANES, f, rows + r);
+        }
+        for (; i < panel->value; i += LANES) {
             const int rest = (int)(panel->value - i < LANES ? panel->value - i : LANES);
-            vec x[LANES];
-            TND_UNROLL
-            for (int l = 0; l < LANES; l++) {
-                x[l] = l < rest ? v_mul(v_load(panel->sums + (i + l) * PANEL + r), f) : f;
-            }
-            exchange(x);
-            for (int l = 0; l < LANES && r + l < panel->n_queries; l++) {
-                v_store_part(rows[r + l] + i, rest, x[l]);
-            }
+            finish_block(panel->sums + r, panel->n_queries - r, i, rest, f, rows + r);
         }
     }
 }
