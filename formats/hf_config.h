@@ -76,7 +76,7 @@ struct tnd_hf_config {
 #define FLAG_MEMBER(name) bool name;
     TND_CONFIG_FLAGS(FLAG_MEMBER)
 #undef FLAG_MEMBER
-    double rope_theta_inside, original_inside; /* of the members that may stand in both places */
+    double rope_theta_inside, original_inside, partial_inside; /* said inside rope_parameters */
     char scaling[32];
     char older_scaling[32];                 /* the member "type", where there is no "rope_type" */
     double attn_factor;                     /* in the convention's sense; NAN: not said */

@@ -178,7 +178,8 @@ static const struct tnd_hf_family families[] = {
                 "n_positions=max_position_embeddings "
                 "n_inner=intermediate_size layer_norm_epsilon=layer_norm_eps "
                 "activation_function=hidden_act",
-     .lacks = "rms_norm_eps num_key_value_heads head_dim sliding_window layer_types hidden_act "
+     .lacks = "layer_norm_eps intermediate_size rms_norm_eps num_key_value_heads head_dim "
+              "sliding_window layer_types hidden_act "
               "attention_bias mlp_bias rope_theta rope_scaling rope_parameters "
               "partial_rotary_factor",
      .ignores = "n_ctx",
@@ -243,7 +244,8 @@ static const struct tnd_hf_family families[] = {
      .may_have_attention_bias = true,
      .may_have_mlp_bias = true,
      .own = "embedding_multiplier residual_multiplier attention_multiplier logit_scale",
-     .aliases = "logits_scaling=logit_scale"},
+     .aliases = "logits_scaling=logit_scale",
+     .lacks = "logit_scale"},
     {.model_type = "glm4",
      .architecture = "glm4",
      .kv_heads = 2,
@@ -280,6 +282,7 @@ static const struct tnd_hf_family families[] = {
      .dense_layers = 1,
      .own = "n_shared_experts first_k_dense_replace routed_scaling_factor use_qk_norm",
      .aliases = "n_routed_experts=num_experts",
+     .lacks = "num_experts",
      .renames = "ffn_norm=post_attention_norm"},
     {.model_type = "stablelm",
      .architecture = "stablelm",
@@ -316,7 +319,8 @@ static const struct tnd_hf_family families[] = {
             "num_ln_in_parallel_attn",
      .aliases = "layer_norm_epsilon=layer_norm_eps ffn_hidden_size=intermediate_size "
                 "bias=attention_bias activation=hidden_act n_embed=hidden_size",
-     .lacks = "rms_norm_eps attention_bias mlp_bias hidden_act intermediate_size head_dim "
+     .lacks = "layer_norm_eps rms_norm_eps attention_bias mlp_bias hidden_act intermediate_size "
+              "head_dim "
               "num_key_value_heads",
      .groups_qkv = true,
      .renames = "ffn_norm=post_attention_norm ln_attn=attn_norm_2 ln_mlp=attn_norm"},
@@ -357,7 +361,7 @@ static const struct tnd_hf_family families[] = {
      .bias_of_all = true,
      .own = "layer_norm_eps",
      .aliases = "norm_epsilon=layer_norm_eps use_bias=attention_bias",
-     .lacks = "rms_norm_eps attention_bias mlp_bias layer_types"},
+     .lacks = "layer_norm_eps rms_norm_eps attention_bias mlp_bias layer_types"},
     {.model_type = "cohere",
      .architecture = "command-r",
      .kv_heads = NONE,

@@ -114,6 +114,8 @@ static enum tandem_status check_family(const struct tnd_config_reader *reader,
         {"scale_attn_weights", !c->scale_attn_weights},
         {"swiglu_alpha", !isnan(c->swiglu_alpha) && c->swiglu_alpha != 1.702},
         {"swiglu_limit", !isnan(c->swiglu_limit) && c->swiglu_limit != 7.0},
+        {"partial_rotary_factor", family->is_partial && c->n_rot < 2},
+        {"attention_multiplier", c->attention_multiplier == 0.0},
         {"attn_logit_softcapping", c->attn_logit_softcapping == 0.0},
         {"final_logit_softcapping", c->final_logit_softcapping == 0.0},
         {"query_pre_attn_scalar",
@@ -246,8 +248,11 @@ static enum tandem_status resolve_experts(const struct tnd_config_reader *reader
 
 void tnd_hf_set_defaults(const struct tnd_hf_family *family, struct tnd_hf_config *out)
 {
-    *out = (struct tnd_hf_config){
-        .rope_theta_inside = NAN, .original_inside = NAN, .attn_factor = NAN, .bos = family->bos};
+    *out = (struct tnd_hf_config){.rope_theta_inside = NAN,
+                                  .original_inside = NAN,
+                                  .partial_inside = NAN,
+                                  .attn_factor = NAN,
+                                  .bos = family->bos};
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         const int64_t integer = TND_NOT_SAID;
         const double number = NAN;
@@ -290,6 +295,9 @@ void tnd_hf_set_defaults(const struct tnd_hf_family *family, struct tnd_hf_confi
 static void derive(const struct tnd_hf_family *family, struct tnd_hf_config *c)
 {
     const bool is_multi = family->has_multi_query && c->multi_query && !c->new_decoder_architecture;
+    if (!isnan(c->partial_inside)) {
+        c->partial_rotary_factor = c->partial_inside;
+    }
     const double share =
         isnan(c->partial_rotary_factor) ? family->partial : c->partial_rotary_factor;
     if (c->intermediate_size == TND_NOT_SAID && family->hidden_of_dim > 0 &&

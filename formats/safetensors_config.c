@@ -232,6 +232,9 @@ static enum tandem_status take_rotated(struct tnd_json *json, struct tnd_hf_conf
     if (is_null) {
         return TANDEM_OK;
     }
+    if (tnd_json_peek(json) != '[') {
+        return tnd_hf_refuse(json, TANDEM_E_FORMAT, "no_rope_layers", "is no list", error);
+    }
     TND_TRY(tnd_json_take(json, '[', error));
     for (int64_t i = 0;; i++) {
         int64_t rotates = TND_NOT_SAID;
@@ -278,6 +281,8 @@ static enum tandem_status take_member(const struct tnd_config_reader *reader, co
             config->rope_theta_inside = number;
         } else if (where == ROPE && strcmp(key, "original_max_position_embeddings") == 0) {
             config->original_inside = number;
+        } else if (where == ROPE && strcmp(key, "partial_rotary_factor") == 0) {
+            config->partial_inside = number;
         } else {
             memcpy(member, &number, sizeof(number));
         }

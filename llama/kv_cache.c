@@ -408,7 +408,9 @@ static tandem_tensor *part(tandem_context *context, tandem_tensor *a, int64_t fi
         return a;
     }
     const int64_t ne[] = {whole[0], whole[1], n};
-    return tandem_view(context, a, 3, ne, NULL, (size_t)first * tandem_tensor_nb(a)[2]);
+    const size_t *nb = tandem_tensor_nb(a); /* a part of a wider product has gaps */
+    return tandem_view(context, a, 3, ne, nb != NULL ? nb + 1 : NULL,
+                       nb != NULL ? (size_t)first * nb[2] : 0);
 }
 
 /* Tokens first .. first + n - 1 of the batch, whose cells are adjacent. */

@@ -360,6 +360,8 @@ def base_models(rng, folder):
             if family in model_families.FAMILIES:
                 options = model_families.random_options(random.Random(f"{family} {kind}"), family)
                 options["n_layer" if family == "gpt2" else "num_hidden_layers"] = 2
+                if family == "glm4_moe":
+                    options["first_k_dense_replace"] = 1
                 for by_layer in ("layer_types", "no_rope_layers"):
                     options.pop(by_layer, None)
                 save_random(FAMILIES[family](**options), here, 99)
@@ -495,7 +497,10 @@ def judge_members(judge, what, here, folder, tokens):
         for other in variants(name, value):
             one("members changed", f"rope {name} = {json.dumps(other)}",
                 {**saved, "rope_parameters": {**rope, name: other}})
+    is_longrope = (saved.get("rope_parameters") or {}).get("rope_type") == "longrope"
     for name, values in FOREIGN.items():
+        if is_longrope and name == "original_max_position_embeddings":
+            continue  # transformers goes by the text's length, we by the session's
         for other in values:
             config = copy.deepcopy(saved)
             if name == "rope_scaling":  # as version 4 of transformers wrote it

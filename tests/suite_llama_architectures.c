@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * A small model of each architecture, as Hugging Face writes it, gives the logits of transformers
+ * (tests/architectures-golden-list.h): in one batch, in pieces, unfused, with an F16 cache, and as
+ * the GGUF file that it becomes; and it is refused with a tensor too many or too few. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/architectures-golden-list.h"
+#include "tests/suite_llama.h"
+#include "tests/support_blob.h"
+
+enum { N_TOKENS = 12, N_SHOWN = 4, VOCABULARY = 40 };
+
+static const struct golden {
+    const char *name, *config, *tensors;
+    float logits[N_SHOWN];
+    int token;
+} goldens[] = {
+#define GOLDEN(name, config, tensors, a, b, c, d, token)                                           \
+    {name, config, tensors, {a, b, c, d}, token},
+    TND_GOLDEN_ARCHITECTURES(GOLDEN)
+#undef GOLDEN
+};
+enum { N_GOLDENS = sizeof(goldens) / sizeof(goldens[0]) };
+
+static const int32_t tokens[N_TOKENS] = {1, 5, 9, 3, 7, 2, 8, 11, 30, 21, 4, 4};
+
+/* As golden_values of tools/judges/golden_models.py. */
+static float value_of(const char *name, int64_t i)
+{
+    int64_t start = 0;
+    for (int64_t k = 0; name[k] != '\0'; k++) {
+        start += name[k] * (k + 1);
+    }
+    const float value = (float)((start + i * 97) % 1009) / 1024.0f - 0.5f;
+    return strstr(name, "norm") != NULL || strstr(name, ".ln_") != NULL ? value + 1.0f : value;
+}
+
+/* One tensor of the list, "name extent extent ..."; returns what stands behind it. */
+static const char *put_tensor(const char *at, struct tnd_blob *header, struct tnd_blob *data)
+{
+    char line[512];
+    char name[256];
+    int n = 0;
+    int64_t values = 1;
+    const size_t begin = data->n;
+    (void)sscanf(at, "%255[^ ]%n", name, &n);
+    at += n;
+    snprintf(line, sizeof(line), "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[",
+             header->n > 1 ? "," : "", name);
+    tnd_blob_string(header, line);
+    for (int i = 0; *at == ' '; i++) {
+        char *end;
+        const long long extent = strtoll(at + 1, &end, 10);
+        snprintf(line, sizeof(line), "%s%lld", i > 0 ? "," : "", extent);
+        tnd_blob_string(header, line);
+        values *= extent;
+        at = end;
+    }
+    for (int64_t i = 0; i < values; i++) {
+        const float value = value_of(name, i);
+        tnd_blob_add(data, &value, sizeof(value));
+    }
+    snprintf(line, sizeof(line), "],\"data_offsets\":[%zu,%zu]}", begin, data->n);
+    tnd_blob_string(header, line);
+    return *at == ';' ? at + 1 : at;
+}
+
+/* Writes config.json and model.safetensors without tensor `left_out` (-1: all), and with one more
+ * where `more` says it. Returns the number of tensors. */
+static int write_model(const struct golden *golden, int left_out, const char *more)
+{
+    struct tnd_blob header = {NULL, 0}, data = {NULL, 0}, unused = {NULL, 0}, file = {NULL, 0};
+    int n = 0;
+    tnd_blob_string(&header, "{");
+    for (const char *at = golden->tensors; *at != '\0'; n++) {
+        at = n == left_out ? put_tensor(at, &unused, &unused) : put_tensor(at, &header, &data);
+    }
+    if (more != NULL) {
+        put_tensor(more, &header, &data);
+    }
+    tnd_blob_string(&header, "}");
+    while (header.n % 8 != 0) {
+        tnd_blob_string(&header, " ");
+    }
+    tnd_blob_number(&file, header.n, 8);
+    tnd_blob_add(&file, header.bytes, header.n);
+    tnd_blob_add(&file, data.bytes, data.n);
+    CU_ASSERT_TRUE(
+        tnd_test_write_file(tnd_test_temp("config.json"), golden->config, strlen(golden->config)));
+    CU_ASSERT_TRUE(tnd_test_write_file(tnd_test_temp("model.safetensors"), file.bytes, file.n));
+    tnd_blob_free(&header);
+    tnd_blob_free(&data);
+    tnd_blob_free(&unused);
+    tnd_blob_free(&file);
+    return n;
+}
+
+static void check_logits(const struct golden *golden, const float *got, double limit,
+                         const char *what)
+{
+    int largest = 0;
+    CU_ASSERT_PTR_NOT_NULL(got);
+    for (int i = 0; got != NULL && i < VOCABULARY; i++) {
+        largest = got[i] > got[largest] ? i : largest;
+        if (i < N_SHOWN && !(fabs((double)got[i] - (double)golden->logits[i]) <= limit)) {
+            printf("  %s, %s: logit %d is %g, expected %g\n", golden->name, what, i, (double)got[i],
+                   (double)golden->logits[i]);
+            CU_FAIL("a logit differs");
+        }
+    }
+    CU_ASSERT_EQUAL(largest, golden->token);
+}
+
+/* The same text in several sequences, a token of each at a time: cells lie scattered. */
+static void check_sequences(const struct golden *golden, const tandem_model *model,
+                            tandem_runtime *runtime)
+{
+    enum { N = 6 };
+    const struct tandem_session_options options = {.size = sizeof(options), .n_sequences = N};
+    struct tandem_batch_entry entries[N];
+    struct tandem_error error = {0};
+    tandem_session *session = NULL;
+    check_status(tandem_session_new(model, runtime, &options, &session, &error), TANDEM_OK, NULL,
+                 &error);
+    for (int i = 0; i < N_TOKENS; i++) {
+        for (int s = 0; s < N; s++) {
+            entries[s] = (struct tandem_batch_entry){&tokens[i], 1, s, true};
+        }
+        check_status(tandem_session_decode_batch(session, entries, N, &error), TANDEM_OK, NULL,
+                     &error);
+    }
+    check_logits(golden, tandem_session_logits(session, 0), 2e-4, "the first sequence");
+    check_logits(golden, tandem_session_logits(session, N - 1), 2e-4, "the last sequence");
+    tandem_session_free(session);
+}
+
+static void check_file(const struct golden *golden, const char *path, tandem_runtime *runtime)
+{
+    const struct {
+        const char *what;
+        int64_t batch;
+        bool is_unfused;
+        enum tandem_type type;
+        double limit;
+    } rows[] = {
+        {"one batch", 0, false, TANDEM_TYPE_F32, 2e-4},
+        {"batches of 5", 5, false, TANDEM_TYPE_F32, 2e-4},
+        {"token by token, unfused", 1, true, TANDEM_TYPE_F32, 2e-4},
+        {"an F16 cache", 0, false, TANDEM_TYPE_F16, 5e-2},
+    };
+    tandem_model *model = NULL;
+    struct tandem_error error = {0};
+    check_status(tandem_model_load(path, &model, &error), TANDEM_OK, NULL, &error);
+    for (size_t i = 0; model != NULL && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tandem_session *session = NULL;
+        const struct tandem_session_options options = {
+            .size = sizeof(options), .is_unfused = rows[i].is_unfused, .cache_type = rows[i].type};
+        check_status(tandem_session_new(model, runtime, &options, &session, &error), TANDEM_OK,
+                     NULL, &error);
+        check_status(tandem_session_decode(session, tokens, N_TOKENS, rows[i].batch, &error),
+                     TANDEM_OK, NULL, &error);
+        check_logits(golden, tandem_session_logits(session, 0), rows[i].limit, rows[i].what);
+        tandem_session_free(session);
+    }
+    if (model != NULL) {
+        check_sequences(golden, model, runtime);
+    }
+    tandem_model_free(model);
+}
+
+static void each_architecture_gives_the_logits_of_transformers(void)
+{
+    tandem_runtime *runtime = tnd_test_runtime(2, NULL);
+    for (int i = 0; i < N_GOLDENS; i++) {
+        struct tandem_error error = {0};
+        tandem_source *source = NULL;
+        char gguf[4096];
+        write_model(&goldens[i], -1, NULL);
+        check_file(&goldens[i], tnd_test_temp("model.safetensors"), runtime);
+        snprintf(gguf, sizeof(gguf), "%s", tnd_test_temp("model.gguf"));
+        check_status(tandem_source_open(tnd_test_temp("model.safetensors"), &source, &error),
+                     TANDEM_OK, NULL, &error);
+        check_status(tandem_source_save_gguf(source, gguf, NULL, &error), TANDEM_OK, NULL, &error);
+        tandem_source_close(source);
+        check_file(&goldens[i], gguf, runtime);
+    }
+    tandem_runtime_close(runtime);
+}
+
+/* Every tensor left out once. Those that go with biases or tied weights may be missing in a GGUF
+ * file; beside a config.json all are promised. */
+static void tensors_too_few_or_too_many_are_refused_by_name(void)
+{
+    for (int i = 0; i < N_GOLDENS; i++) {
+        const int n = write_model(&goldens[i], -1, NULL);
+        for (int left_out = -1; left_out < n; left_out++) {
+            tandem_model *model = NULL;
+            struct tandem_error error = {0};
+            write_model(&goldens[i], left_out,
+                        left_out < 0 ? "model.layers.0.more.weight 8" : NULL);
+            CU_ASSERT_NOT_EQUAL(
+                tandem_model_load(tnd_test_temp("model.safetensors"), &model, &error), TANDEM_OK);
+            if (model != NULL) {
+                printf("  %s without tensor %d is accepted\n", goldens[i].name, left_out);
+            }
+            check_contains(error.text, left_out < 0 ? "layers.0.more" : "tensor");
+            tandem_model_free(model);
+        }
+    }
+}
+
+/* Positions that were learned, and norms behind rope, cannot be moved. */
+static void keys_that_cannot_be_moved_are_said(void)
+{
+    tandem_runtime *runtime = tnd_test_runtime(1, NULL);
+    for (int i = 0; i < N_GOLDENS; i++) {
+        const bool is_fixed = strcmp(goldens[i].name, "gpt2") == 0 ||
+                              strcmp(goldens[i].name, "hunyuan_v1_dense") == 0;
+        struct tandem_error error = {0};
+        tandem_model *model = NULL;
+        tandem_session *session = NULL;
+        write_model(&goldens[i], -1, NULL);
+        check_status(tandem_model_load(tnd_test_temp("model.safetensors"), &model, &error),
+                     TANDEM_OK, NULL, &error);
+        check_status(tandem_session_new(model, runtime, NULL, &session, &error), TANDEM_OK, NULL,
+                     &error);
+        check_status(tandem_session_decode(session, tokens, N_TOKENS, 0, &error), TANDEM_OK, NULL,
+                     &error);
+        check_status(tandem_session_shift(session, 0, 2, 3, &error),
+                     is_fixed ? TANDEM_E_UNSUPPORTED_BUILD : TANDEM_OK,
+                     is_fixed ? "cannot be moved" : NULL, &error);
+        tandem_session_free(session);
+        tandem_model_free(model);
+    }
+    tandem_runtime_close(runtime);
+}
+
+static CU_TestInfo architectures_tests[] = {
+    {"each_architecture_gives_the_logits_of_transformers",
+     each_architecture_gives_the_logits_of_transformers},
+    {"tensors_too_few_or_too_many_are_refused_by_name",
+     tensors_too_few_or_too_many_are_refused_by_name},
+    {"keys_that_cannot_be_moved_are_said", keys_that_cannot_be_moved_are_said},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_llama_architectures[] = {
+    {"architectures", NULL, NULL, NULL, NULL, architectures_tests},
+    CU_SUITE_INFO_NULL,
+};

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+# Makes tests/architectures-golden-list.h: of each architecture a small model whose weights follow
+# from the names of its tensors (golden_value below, and value_of in
+# tests/suite_llama_architectures.c), and the logits that transformers computes with it in F32.
+#
+# usage: golden_models.py OUTPUT      (needs torch, transformers, safetensors)
+import json
+import os
+import random
+import sys
+import tempfile
+
+here = sys.path.pop(0)
+import safetensors.torch
+import torch
+import transformers
+
+sys.path.append(here)
+import model_families
+
+TOKENS = [1, 5, 9, 3, 7, 2, 8, 11, 30, 21, 4, 4]
+SHOWN = 4
+DROPPED = ("architectures", "transformers_version", "dtype", "initializer_range", "use_cache",
+           "id2label", "label2id", "_sliding_window_pattern")
+
+
+def golden_values(name, shape):
+    """The same numbers as value_of in C: exact in F32."""
+    n = 1
+    for extent in shape:
+        n *= extent
+    start = sum(ord(c) * (i + 1) for i, c in enumerate(name))
+    numbers = (start + torch.arange(n, dtype=torch.int64) * 97) % 1009
+    values = numbers.to(torch.float32) / 1024.0 - 0.5
+    return (values + 1.0 if "norm" in name or ".ln_" in name else values).reshape(shape)
+
+
+def main():
+    rows = []
+    for family in sorted(model_families.FAMILIES):
+        for attempt in range(50):
+            rng = random.Random(f"{family} {attempt}")
+            options = model_families.random_options(rng, family)
+            n = "n_layer" if family == "gpt2" else "num_hidden_layers"
+            options[n] = 2
+            for member in ("layer_types", "no_rope_layers"):
+                options.pop(member, None)
+            if family == "glm4_moe":
+                options["first_k_dense_replace"] = 1
+            try:
+                config = model_families.FAMILIES[family](**options)
+                if config.hidden_size > 32:
+                    continue
+                model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+                break
+            except Exception:
+                continue
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            path = os.path.join(folder, "model.safetensors")
+            weights = {k: golden_values(k, v.shape)
+                       for k, v in sorted(safetensors.torch.load_file(path).items())}
+            safetensors.torch.save_file(weights, path, {"format": "pt"})
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                folder, dtype=torch.float32, attn_implementation="eager").eval()
+            with torch.no_grad():
+                logits = model(torch.tensor([TOKENS])).logits[0, -1]
+            with open(os.path.join(folder, "config.json")) as file:
+                members = {k: v for k, v in json.load(file).items() if k not in DROPPED}
+        names = ";".join(f"{k} " + " ".join(map(str, v.shape)) for k, v in weights.items())
+        rows.append((family, json.dumps(members, separators=(",", ":")), names,
+                     [float(x) for x in logits[:SHOWN]], int(logits.argmax())))
+        print(family, rows[-1][3])
+    with open(sys.argv[1], "w") as out:
+        out.write("/* SPDX-License-Identifier: MIT\n"
+                  " * Small models of all architectures and logits behind their last token, by\n"
+                  f" * tools/judges/golden_models.py with transformers {transformers.__version__}.\n"
+                  " * X(model_type, config.json, tensors, logits, the likeliest token) */\n"
+                  "#ifndef TND_TESTS_ARCHITECTURES_GOLDEN_LIST_H\n"
+                  "#define TND_TESTS_ARCHITECTURES_GOLDEN_LIST_H\n\n"
+                  "/* clang-format off */\n#define TND_GOLDEN_ARCHITECTURES(X)")
+        for family, config, names, logits, token in rows:
+            out.write(f' \\\n    X("{family}"')
+            for text in (config, names):
+                pieces = [text[i:i + 64] for i in range(0, len(text), 64)]
+                quoted = [json.dumps(piece) for piece in pieces]
+                out.write(", \\\n      " + " \\\n      ".join(quoted))
+            out.write(", \\\n      " + ", ".join(f"{x:.7g}" for x in logits) + f", {token})")
+        out.write("\n/* clang-format on */\n\n#endif\n")
+
+
+main()
