@@ -5,6 +5,7 @@ together with others on a runtime or a model. So an object is never freed under 
 thread waits; those that wait come in the order in which they came."""
 import atexit
 import os
+import sys
 import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -59,9 +60,13 @@ class State:
         self.why_closed = ""
         _states.add(self)
 
-    def end(self) -> None:
+    def end(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         """Frees the object, unless another thread computes with it while the interpreter ends, or
-        what it needs for that was freed (by a thread that closed it while this one was made)."""
+        what it needs for that was freed (by a thread that closed it while this one was made). At the
+        interpreter's very end the process frees it: a daemon thread may have been stopped for good
+        while it had the lock."""
+        if is_finalizing():
+            return
         key = (threading.get_ident(), _here.callbacks)
         with _lock:
             if self.why_closed:
