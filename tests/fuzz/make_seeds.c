@@ -722,10 +722,6 @@ static void onnx_seeds(void)
         const struct tnd_onnx_op *ops;
     } families[] = {TND_ONNX_FAMILIES(FAMILY_ROW) TND_ONNX_MICROSOFT(FAMILY_OF_MICROSOFT)
                         TND_ONNX_ML(FAMILY_OF_ML) TND_ONNX_PREVIEW(FAMILY_OF_PREVIEW)};
-#undef FAMILY_ROW
-#undef FAMILY_OF_MICROSOFT
-#undef FAMILY_OF_ML
-#undef FAMILY_OF_PREVIEW
     static const char *const models[] = {
         "1:8 8:{2:17} 7:{5:{8:'w' 1:2 2:1 9=0000803f00000040} 5:{8:'n' 1=02 2:7 7=02} "
         "11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 1:{1:'x' 1:'w' 2:'y' 4:'Add'} 12:{1:'y'}}",
