@@ -2,6 +2,7 @@
  * Moving values on a device: get_rows, cpy, cont, concat; kernels/ops_get_rows.cl, ops_copy.cl. */
 #include <string.h>
 
+#include "backends/opencl/cl_matmul_state.h"
 #include "backends/opencl/cl_indices.h"
 #include "backends/opencl/cl_ops_parts.h"
 
@@ -12,6 +13,10 @@ enum tandem_status tnd_cl_get_rows_supports(const struct tnd_cl_device *device,
                                             const tandem_tensor *node, struct tandem_error *error)
 {
     (void)device;
+    const enum tandem_type type = node->src[0]->type;
+    if (!tnd_cl_has_decoder(type) && type != TANDEM_TYPE_I32) {
+        return tnd_cl_ops_refuse(node, "decodes no rows of this type", error);
+    }
     return node->src[0]->ne[1] > 0 ? TANDEM_OK
                                    : tnd_cl_ops_refuse(node, "has no row to read", error);
 }
