@@ -342,7 +342,7 @@ static const struct tnd_hf_family families[] = {
      .is_parallel = true,
      .own = "layer_norm_eps use_parallel_residual",
      .aliases = "rotary_pct=partial_rotary_factor rotary_emb_base=rope_theta",
-     .lacks = "rms_norm_eps num_key_value_heads head_dim mlp_bias",
+     .lacks = "rope_theta partial_rotary_factor rms_norm_eps num_key_value_heads head_dim mlp_bias",
      .groups_qkv = true},
     {.model_type = "starcoder2",
      .architecture = "starcoder2",

@@ -226,6 +226,9 @@ static enum tandem_status read_router(struct reader *reader, struct tandem_hpara
     int64_t shared = 1;
     h->router = a->router;
     h->expert_scale = (float)read_number(reader, "expert_weights_scale", 1.0);
+    if (!isfinite(h->expert_scale)) {
+        return refuse_number(reader->key, (double)h->expert_scale, error);
+    }
     (void)tandem_source_integer(reader->source, key_of(reader, "leading_dense_block_count"),
                                 &h->dense_layers);
     if (h->dense_layers < 0 || h->dense_layers > h->layers) {
