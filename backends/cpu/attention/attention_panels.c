@@ -115,6 +115,12 @@ static void place_panel(const struct run *run, struct panel *panel, int64_t row)
     }
 }
 
+static int64_t distance(const int32_t *places, int64_t a, int64_t b)
+{
+    const int64_t d = (int64_t)places[a] - places[b];
+    return d < 0 ? -d : d;
+}
+
 bool tnd_attention_is_far_apart(const struct tnd_attention *attention, int64_t panel)
 {
     const int32_t *orders = tnd_attention_orders(attention->node);
@@ -129,6 +135,12 @@ bool tnd_attention_is_far_apart(const struct tnd_attention *attention, int64_t p
     for (int64_t m = row / attention->group + 1; m <= last; m++) {
         low = places[m] < low ? places[m] : low;
         high = places[m] > high ? places[m] : high;
+    }
+    const int64_t m = row / attention->group;
+    if (m == last) { /* a token alone: its neighbours tell */
+        const int64_t n = attention->node->ne[2];
+        const bool is_far_before = m == 0 || distance(places, m, m - 1) > FAR_APART;
+        return is_far_before && (m + 1 == n || distance(places, m, m + 1) > FAR_APART);
     }
     return (int64_t)high - low > FAR_APART;
 }
