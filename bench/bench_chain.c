@@ -15,6 +15,7 @@
 
 #include "bench/arguments.h"
 #include "graph/fuse_print.h"
+#include "graph/strip_kernels.h"
 
 extern char **environ;
 
@@ -133,7 +134,8 @@ static void *run_part(void *argument)
         in[i] = chain->printed.in[i].value;
     }
     if (part->method == INTERPRETED) {
-        tnd_fuse_run(&chain->fuse, &chain->space, in, to, items * part->index / part->n_threads,
+        tnd_fuse_run(tnd_strip_kernel(0), &chain->fuse, &chain->space, in, to,
+                     items * part->index / part->n_threads,
                      items * (part->index + 1) / part->n_threads);
     } else if (part->method == COMPILED) {
         chain->compiled(to, in, begin, end);

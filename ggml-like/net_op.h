@@ -40,37 +40,47 @@ enum tnd_net_op {
 /** Name of an operation; lives for ever. */
 const char *tnd_net_op_name(enum tnd_net_op op);
 
+/** X(NAME, "text"): kinds of TND_NET_UNARY. Their functions: scalar-list.h; those with kernels:
+ *  fuse_code.h. */
+#define TND_UNARY_LIST(X)                                                                          \
+    X(NEG, "neg")                                                                                  \
+    X(ABS, "abs")                                                                                  \
+    X(SIGN, "sign")                                                                                \
+    X(EXP, "exp")                                                                                  \
+    X(LOG, "log")                                                                                  \
+    X(SQRT, "sqrt")                                                                                \
+    X(RECIPROCAL, "reciprocal")                                                                    \
+    X(SIN, "sin")                                                                                  \
+    X(COS, "cos")                                                                                  \
+    X(TAN, "tan")                                                                                  \
+    X(ASIN, "asin")                                                                                \
+    X(ACOS, "acos")                                                                                \
+    X(ATAN, "atan")                                                                                \
+    X(SINH, "sinh")                                                                                \
+    X(COSH, "cosh")                                                                                \
+    X(TANH, "tanh")                                                                                \
+    X(ASINH, "asinh")                                                                              \
+    X(ACOSH, "acosh")                                                                              \
+    X(ATANH, "atanh")                                                                              \
+    X(ERF, "erf")                                                                                  \
+    X(FLOOR, "floor")                                                                              \
+    X(CEIL, "ceil")                                                                                \
+    X(ROUND, "round")         /* half to even */                                                   \
+    X(NOT, "not")             /* of bool: the other one; of integers: all bits */                  \
+    X(IS_NAN, "is_nan")       /* to bool, as the next */                                           \
+    X(IS_INF, "is_inf")       /* of both signs */                                                  \
+    X(GELU, "gelu")           /* x/2 * (1 + erf(x / sqrt(2))) */                                   \
+    X(GELU_TANH, "gelu_tanh") /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */              \
+    X(SILU, "silu")           /* x / (1 + exp(-x)) */
+
 enum tnd_unary {
-    TND_UNARY_NEG,
-    TND_UNARY_ABS,
-    TND_UNARY_SIGN,
-    TND_UNARY_EXP,
-    TND_UNARY_LOG,
-    TND_UNARY_SQRT,
-    TND_UNARY_RECIPROCAL,
-    TND_UNARY_SIN,
-    TND_UNARY_COS,
-    TND_UNARY_TAN,
-    TND_UNARY_ASIN,
-    TND_UNARY_ACOS,
-    TND_UNARY_ATAN,
-    TND_UNARY_SINH,
-    TND_UNARY_COSH,
-    TND_UNARY_TANH,
-    TND_UNARY_ASINH,
-    TND_UNARY_ACOSH,
-    TND_UNARY_ATANH,
-    TND_UNARY_ERF,
-    TND_UNARY_FLOOR,
-    TND_UNARY_CEIL,
-    TND_UNARY_ROUND,     /* half to even */
-    TND_UNARY_NOT,       /* of bool: the other one; of integers: all bits */
-    TND_UNARY_IS_NAN,    /* to bool, as the next */
-    TND_UNARY_IS_INF,    /* of both signs */
-    TND_UNARY_GELU,      /* x/2 * (1 + erf(x / sqrt(2))) */
-    TND_UNARY_GELU_TANH, /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
-    TND_UNARY_SILU       /* x / (1 + exp(-x)) */
+#define TND_UNARY_ENUM(name, text) TND_UNARY_##name,
+    TND_UNARY_LIST(TND_UNARY_ENUM)
+#undef TND_UNARY_ENUM
 };
+#define TND_UNARY_COUNT(name, text) +1
+enum { TND_N_UNARY = TND_UNARY_LIST(TND_UNARY_COUNT) };
+#undef TND_UNARY_COUNT
 
 enum tnd_binary {
     TND_BINARY_ADD,

@@ -118,7 +118,7 @@ static void run_rows(const struct tnd_epilogue *epilogue, const tandem_tensor *n
             from = tile->values;
             row = tile->stride;
         } else if (from != NULL) {
-            from += epilogue->matrix.strides[i][1] * tile->column;
+            from += tile->column;
             row = 0;
         } else {
             from = operand_data(&epilogue->in[i], node) + tile->row * row + tile->column;

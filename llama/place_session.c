@@ -108,7 +108,10 @@ enum tandem_status tnd_llama_place(tandem_session *session,
     options.context = session->cache.n_cells;
     options.cache_type = session->cache.type;
     options.n_used = used_experts(model);
-    if (session->hot.layers != NULL && options.gather == NULL) {
+    /* (biases of experts are rows by number: those that another side computes have none) */
+    const bool may_part = session->hot.layers != NULL && model->layers[0].b1_exps == NULL &&
+                          model->layers[0].b2_exps == NULL && model->layers[0].b3_exps == NULL;
+    if (may_part && options.gather == NULL) {
         options.expert_use = tnd_llama_hot_use(session);
         options.use_experts = model->hparams.experts;
         options.use_layers = model->hparams.layers;

@@ -138,7 +138,7 @@ static void functions_of_one_value_run_on_the_device(void)
     struct tnd_net *net = tnd_net_new();
     const int x = input(net, TND_DTYPE_F32, ROWS, COLUMNS);
     int sum = x;
-    for (int kind = 0; kind <= TND_UNARY_SILU; kind++) {
+    for (int kind = 0; kind < TND_N_UNARY; kind++) {
         int v = x;
         if (kind == TND_UNARY_ACOSH) {
             v = tnd_net_binary(net, TND_BINARY_ADD, x, tnd_net_scalar(net, TND_DTYPE_F32, 1.5));

@@ -244,7 +244,7 @@ static void add_binary(enum tnd_dtype type, int kind)
 static void functions_of_one_and_two_values_are_those_of_the_interpreter(void)
 {
     if (begin()) {
-        for (int kind = 0; kind <= TND_UNARY_SILU; kind++) {
+        for (int kind = 0; kind < TND_N_UNARY; kind++) {
             add_unary(TND_DTYPE_F32, kind);
             add_unary(TND_DTYPE_F64, kind);
         }

@@ -171,7 +171,7 @@ static const struct {
 } cases[TND_N_NET_OPS] = {
     [TND_NET_COPY] = {of_copy, 1},
     [TND_NET_CAST] = {of_cast, 2},
-    [TND_NET_UNARY] = {of_unary, TND_UNARY_SILU + 1},
+    [TND_NET_UNARY] = {of_unary, TND_N_UNARY},
     [TND_NET_BINARY] = {of_binary, TND_BINARY_LESS_EQUAL + 1},
     [TND_NET_SELECT] = {of_select, 1},
     [TND_NET_REDUCE] = {of_reduce, TND_REDUCE_MIN + 1},
