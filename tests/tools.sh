@@ -307,8 +307,8 @@ if group convert; then
     "$tool" run named.gguf -p "hello abc" -n 40 --temp 0 --table none >text.out 2>text.err
     check "of a llama2.c checkpoint, too" cmp text.out f32.txt
     try 1 "cannot open" convert -t no-such-file model.bin x.gguf
-    sed 's/"model_type":"llama"/"model_type":"gpt_neox"/' hf/config.json >folder/config.json
-    try 1 "gpt_neox" convert folder x.gguf
+    sed 's/"model_type":"llama"/"model_type":"rwkv"/' hf/config.json >folder/config.json
+    try 1 "rwkv" convert folder x.gguf
     rm folder/config.json
     try 1 "architecture" convert folder x.gguf
     check "an unknown model is not written" [ ! -e x.gguf ]
