@@ -103,7 +103,7 @@ struct tnd_lower_int8 {
     const struct tnd_array *list;
 };
 
-/** A node whose result are bytes that a byte decides: lower_table.c. */
+/** A node whose result is a function of one byte, and a byte itself: lower_table.c. */
 struct tnd_lower_table {
     int x;                 /* the byte: a base */
     const uint8_t *values; /* by its bits; NULL: the node is none of these */

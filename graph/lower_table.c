@@ -63,7 +63,7 @@ static int find_byte(const struct tnd_lowering *l, const struct function *functi
     return of;
 }
 
-/* The 256 values of an operand, for a kernel. `all`: every byte, in the order of their bits. */
+/* The 256 values of an operand, for a kernel. `all`: the bytes 0 to 255. */
 static struct tnd_view operand_values(const struct tnd_lowering *l,
                                       const struct function *functions, int value,
                                       const uint8_t *all)
@@ -97,7 +97,7 @@ static enum tandem_status compute(const struct tnd_lowering *l, const struct tnd
     return tnd_net_kernel(node->op)(&call);
 }
 
-/* Keeps the values of a node whose result are bytes as its table. A copy is none. */
+/* Keeps the values of a node whose result is a byte as its table. A plain copy needs none. */
 static enum tandem_status keep_table(struct tnd_lowering *l, int i,
                                      const struct function *functions)
 {
