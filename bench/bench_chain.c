@@ -56,24 +56,25 @@ static const float constants[] = {1.5f, 0.25f, -0.125f, 0.75f, 2.0f, -1.0f, 0.5f
 /* Operand 0 is the array, the others are constants: 7 at most. */
 static void make(struct chain *chain, const int *unary, int n_unary)
 {
-    static const int kinds[] = {TND_BINARY_MUL, TND_BINARY_ADD, TND_BINARY_SUB, TND_BINARY_MUL,
-                                TND_BINARY_MIN, TND_BINARY_MAX, TND_BINARY_ADD};
+    static const int kinds[] = {TANDEM_BINARY_MUL, TANDEM_BINARY_ADD, TANDEM_BINARY_SUB,
+                                TANDEM_BINARY_MUL, TANDEM_BINARY_MIN, TANDEM_BINARY_MAX,
+                                TANDEM_BINARY_ADD};
     const struct tnd_dims shape = {1, {VALUES}};
-    int64_t strides[TND_FUSE_INPUTS][TND_NET_MAX_DIMS] = {{1}};
+    int64_t strides[TND_FUSE_INPUTS][TANDEM_NET_MAX_DIMS] = {{1}};
     const int n_binary = 8 - n_unary;
     int last = 0;
     memset(chain, 0, sizeof(*chain));
-    (void)tnd_fuse_input(&chain->fuse, TND_DTYPE_F32);
+    (void)tnd_fuse_input(&chain->fuse, TANDEM_DTYPE_F32);
     for (int i = 0; i < n_binary; i++) {
-        const int input = tnd_fuse_input(&chain->fuse, TND_DTYPE_F32);
+        const int input = tnd_fuse_input(&chain->fuse, TANDEM_DTYPE_F32);
         chain->printed.in[input] = (struct tnd_fuse_place){.buffer = -1, .value = &constants[i]};
     }
     for (int i = 0; i < n_binary; i++) {
         const int in[] = {last, 1 + i};
-        last = tnd_fuse_step(&chain->fuse, TND_NET_BINARY, kinds[i], TND_DTYPE_F32, in, 2);
+        last = tnd_fuse_step(&chain->fuse, TND_NET_BINARY, kinds[i], TANDEM_DTYPE_F32, in, 2);
     }
     for (int i = 0; i < n_unary; i++) {
-        last = tnd_fuse_step(&chain->fuse, TND_NET_UNARY, unary[i], TND_DTYPE_F32, &last, 1);
+        last = tnd_fuse_step(&chain->fuse, TND_NET_UNARY, unary[i], TANDEM_DTYPE_F32, &last, 1);
     }
     tnd_fuse_space(&chain->space, chain->fuse.n_inputs, &shape, strides, NULL);
     chain->printed.fuse = &chain->fuse;
@@ -206,7 +207,7 @@ static void measure(const struct chain *chain, const char *name, int n_threads)
 
 int main(int argc, char **argv)
 {
-    static const int functions[] = {TND_UNARY_ABS, TND_UNARY_EXP, TND_UNARY_TANH};
+    static const int functions[] = {TANDEM_UNARY_ABS, TANDEM_UNARY_EXP, TANDEM_UNARY_TANH};
     static struct chain chains[2];
     static const char *const names[] = {"arithmetic", "exp and tanh"};
     struct tnd_bench_number numbers[] = {{"--threads", 1, MAX_THREADS, 0}};

@@ -31,12 +31,12 @@ static double now_ms(void)
 
 static int input(struct tnd_net *net, const struct tnd_dims *shape)
 {
-    return tnd_net_input(net, TND_DTYPE_F32, shape, "x", NULL);
+    return tnd_net_input(net, TANDEM_DTYPE_F32, shape, "x", NULL);
 }
 
 static int weights(struct tnd_net *net, const struct tnd_dims *shape, double scale)
 {
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, shape);
     float *values = array == NULL ? NULL : array->data;
     for (int64_t i = 0; array != NULL && i < array->n; i++) {
         values[i] = (float)scale * tnd_rng_normal(&rng);
@@ -46,18 +46,18 @@ static int weights(struct tnd_net *net, const struct tnd_dims *shape, double sca
 
 static int number(struct tnd_net *net, double value)
 {
-    return tnd_net_scalar(net, TND_DTYPE_F32, value);
+    return tnd_net_scalar(net, TANDEM_DTYPE_F32, value);
 }
 
 static int linear(struct tnd_net *net, int x, int64_t k, int64_t n)
 {
     const int product = tnd_net_matmul(net, x, weights(net, DIMS(k, n), 1 / sqrt((double)k)));
-    return tnd_net_binary(net, TND_BINARY_ADD, product, weights(net, DIMS(n), 0.1));
+    return tnd_net_binary(net, TANDEM_BINARY_ADD, product, weights(net, DIMS(n), 0.1));
 }
 
 static int relu(struct tnd_net *net, int x)
 {
-    return tnd_net_binary(net, TND_BINARY_MAX, x, number(net, 0));
+    return tnd_net_binary(net, TANDEM_BINARY_MAX, x, number(net, 0));
 }
 
 static void build_mlp(struct tnd_net *net)
@@ -79,7 +79,7 @@ static int conv(struct tnd_net *net, int x, int64_t c, int64_t m, int64_t k, int
                                       .groups = 1};
     const int y = tnd_net_conv(
         net, x, weights(net, DIMS(m, c, k, k), sqrt(2.0 / (double)(c * k * k))), &window);
-    return tnd_net_binary(net, TND_BINARY_ADD, y, weights(net, DIMS(1, m, 1, 1), 0.1));
+    return tnd_net_binary(net, TANDEM_BINARY_ADD, y, weights(net, DIMS(1, m, 1, 1), 0.1));
 }
 
 static int residual(struct tnd_net *net, int x, int64_t c, int64_t m, int64_t stride)
@@ -87,7 +87,7 @@ static int residual(struct tnd_net *net, int x, int64_t c, int64_t m, int64_t st
     int y = relu(net, conv(net, x, c, m, 3, stride));
     y = conv(net, y, m, m, 3, 1);
     const int same = c == m && stride == 1 ? x : conv(net, x, c, m, 1, stride);
-    return relu(net, tnd_net_binary(net, TND_BINARY_ADD, y, same));
+    return relu(net, tnd_net_binary(net, TANDEM_BINARY_ADD, y, same));
 }
 
 static void build_resnet(struct tnd_net *net)
@@ -100,48 +100,49 @@ static void build_resnet(struct tnd_net *net)
                                     .end = {1, 1},
                                     .groups = 1};
     int x = relu(net, conv(net, input(net, DIMS(1, 3, 224, 224)), 3, 64, 7, 2));
-    x = tnd_net_pool(net, TND_POOL_MAX, x, &pool);
+    x = tnd_net_pool(net, TANDEM_POOL_MAX, x, &pool);
     int64_t c = 64;
     for (int64_t m = 64; m <= 512; m *= 2) {
         x = residual(net, x, c, m, m == 64 ? 1 : 2);
         x = residual(net, x, m, m, 1);
         c = m;
     }
-    x = tnd_net_reduce(net, TND_REDUCE_SUM, x, 12u);
-    x = tnd_net_binary(net, TND_BINARY_MUL, x, number(net, 1.0 / 49));
+    x = tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 12u);
+    x = tnd_net_binary(net, TANDEM_BINARY_MUL, x, number(net, 1.0 / 49));
     (void)tnd_net_output(net, linear(net, tnd_net_reshape(net, x, DIMS(1, 512)), 512, 1000));
 }
 
 static int mean(struct tnd_net *net, int x, int64_t n)
 {
-    const int sum = tnd_net_reduce(net, TND_REDUCE_SUM, x, 2u);
-    return tnd_net_binary(net, TND_BINARY_MUL, sum, number(net, 1.0 / (double)n));
+    const int sum = tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 2u);
+    return tnd_net_binary(net, TANDEM_BINARY_MUL, sum, number(net, 1.0 / (double)n));
 }
 
 static int layer_norm(struct tnd_net *net, int x, int64_t n)
 {
-    x = tnd_net_binary(net, TND_BINARY_SUB, x, mean(net, x, n));
-    const int square = mean(net, tnd_net_binary(net, TND_BINARY_MUL, x, x), n);
-    const int root = tnd_net_unary(net, TND_UNARY_SQRT,
-                                   tnd_net_binary(net, TND_BINARY_ADD, square, number(net, 1e-5)));
-    x = tnd_net_binary(net, TND_BINARY_DIV, x, root);
-    x = tnd_net_binary(net, TND_BINARY_MUL, x, weights(net, DIMS(n), 1));
-    return tnd_net_binary(net, TND_BINARY_ADD, x, weights(net, DIMS(n), 0.1));
+    x = tnd_net_binary(net, TANDEM_BINARY_SUB, x, mean(net, x, n));
+    const int square = mean(net, tnd_net_binary(net, TANDEM_BINARY_MUL, x, x), n);
+    const int root = tnd_net_unary(
+        net, TANDEM_UNARY_SQRT, tnd_net_binary(net, TANDEM_BINARY_ADD, square, number(net, 1e-5)));
+    x = tnd_net_binary(net, TANDEM_BINARY_DIV, x, root);
+    x = tnd_net_binary(net, TANDEM_BINARY_MUL, x, weights(net, DIMS(n), 1));
+    return tnd_net_binary(net, TANDEM_BINARY_ADD, x, weights(net, DIMS(n), 0.1));
 }
 
 static int gelu(struct tnd_net *net, int x)
 {
-    int y = tnd_net_binary(net, TND_BINARY_MUL, x, number(net, sqrt(0.5)));
-    y = tnd_net_binary(net, TND_BINARY_ADD, tnd_net_unary(net, TND_UNARY_ERF, y), number(net, 1));
-    y = tnd_net_binary(net, TND_BINARY_MUL, x, y);
-    return tnd_net_binary(net, TND_BINARY_MUL, y, number(net, 0.5));
+    int y = tnd_net_binary(net, TANDEM_BINARY_MUL, x, number(net, sqrt(0.5)));
+    y = tnd_net_binary(net, TANDEM_BINARY_ADD, tnd_net_unary(net, TANDEM_UNARY_ERF, y),
+                       number(net, 1));
+    y = tnd_net_binary(net, TANDEM_BINARY_MUL, x, y);
+    return tnd_net_binary(net, TANDEM_BINARY_MUL, y, number(net, 0.5));
 }
 
 static int softmax(struct tnd_net *net, int x)
 {
-    x = tnd_net_binary(net, TND_BINARY_SUB, x, tnd_net_reduce(net, TND_REDUCE_MAX, x, 4u));
-    x = tnd_net_unary(net, TND_UNARY_EXP, x);
-    return tnd_net_binary(net, TND_BINARY_DIV, x, tnd_net_reduce(net, TND_REDUCE_SUM, x, 4u));
+    x = tnd_net_binary(net, TANDEM_BINARY_SUB, x, tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, 4u));
+    x = tnd_net_unary(net, TANDEM_UNARY_EXP, x);
+    return tnd_net_binary(net, TANDEM_BINARY_DIV, x, tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 4u));
 }
 
 enum { TOKENS = 128, HIDDEN = 384, HEADS = 12, HEAD = HIDDEN / HEADS };
@@ -162,22 +163,22 @@ static void build_bert(struct tnd_net *net)
         const int q = heads(net, x, false);
         const int k = heads(net, x, true);
         const int v = heads(net, x, false);
-        int y = tnd_net_binary(net, TND_BINARY_MUL, tnd_net_matmul(net, q, k),
+        int y = tnd_net_binary(net, TANDEM_BINARY_MUL, tnd_net_matmul(net, q, k),
                                number(net, 1 / sqrt((double)HEAD)));
         y = tnd_net_permute(net, tnd_net_matmul(net, softmax(net, y), v), back);
         y = linear(net, tnd_net_reshape(net, y, DIMS(TOKENS, HIDDEN)), HIDDEN, HIDDEN);
-        x = layer_norm(net, tnd_net_binary(net, TND_BINARY_ADD, x, y), HIDDEN);
+        x = layer_norm(net, tnd_net_binary(net, TANDEM_BINARY_ADD, x, y), HIDDEN);
         y = linear(net, gelu(net, linear(net, x, HIDDEN, 4 * HIDDEN)), 4 * HIDDEN, HIDDEN);
-        x = layer_norm(net, tnd_net_binary(net, TND_BINARY_ADD, x, y), HIDDEN);
+        x = layer_norm(net, tnd_net_binary(net, TANDEM_BINARY_ADD, x, y), HIDDEN);
     }
     (void)tnd_net_output(net, x);
 }
 
 static int silu(struct tnd_net *net, int x)
 {
-    int y = tnd_net_unary(net, TND_UNARY_EXP, tnd_net_unary(net, TND_UNARY_NEG, x));
-    y = tnd_net_binary(net, TND_BINARY_ADD, y, number(net, 1));
-    return tnd_net_binary(net, TND_BINARY_DIV, x, y);
+    int y = tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_unary(net, TANDEM_UNARY_NEG, x));
+    y = tnd_net_binary(net, TANDEM_BINARY_ADD, y, number(net, 1));
+    return tnd_net_binary(net, TANDEM_BINARY_DIV, x, y);
 }
 
 /* Down, up by doubling places, joined with what was before. */

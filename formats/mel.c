@@ -178,7 +178,7 @@ enum tandem_status tnd_mel(const float *samples, int64_t n, int bins, int64_t fr
     }
     const struct tnd_dims shape = {3, {1, bins, frames}};
     struct mel *mel = tnd_calloc(1, sizeof(*mel));
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
     if (mel == NULL || array == NULL) {
         tnd_free(mel);
         tnd_array_free(array);

@@ -15,12 +15,13 @@
 
 static const struct {
     const char *text;
-    enum tnd_dtype type;
-} descriptions[] = {{"<f4", TND_DTYPE_F32}, {"<f8", TND_DTYPE_F64}, {"<f2", TND_DTYPE_F16},
-                    {"|i1", TND_DTYPE_I8},  {"<i2", TND_DTYPE_I16}, {"<i4", TND_DTYPE_I32},
-                    {"<i8", TND_DTYPE_I64}, {"|u1", TND_DTYPE_U8},  {"<u2", TND_DTYPE_U16},
-                    {"<u4", TND_DTYPE_U32}, {"<u8", TND_DTYPE_U64}, {"|b1", TND_DTYPE_BOOL},
-                    {"<i1", TND_DTYPE_I8},  {"<u1", TND_DTYPE_U8},  {"<b1", TND_DTYPE_BOOL}};
+    enum tandem_dtype type;
+} descriptions[] = {
+    {"<f4", TANDEM_DTYPE_F32}, {"<f8", TANDEM_DTYPE_F64}, {"<f2", TANDEM_DTYPE_F16},
+    {"|i1", TANDEM_DTYPE_I8},  {"<i2", TANDEM_DTYPE_I16}, {"<i4", TANDEM_DTYPE_I32},
+    {"<i8", TANDEM_DTYPE_I64}, {"|u1", TANDEM_DTYPE_U8},  {"<u2", TANDEM_DTYPE_U16},
+    {"<u4", TANDEM_DTYPE_U32}, {"<u8", TANDEM_DTYPE_U64}, {"|b1", TANDEM_DTYPE_BOOL},
+    {"<i1", TANDEM_DTYPE_I8},  {"<u1", TANDEM_DTYPE_U8},  {"<b1", TANDEM_DTYPE_BOOL}};
 #define N_DESCRIPTIONS (sizeof(descriptions) / sizeof(descriptions[0]))
 
 /* ---- reading ---- */
@@ -31,7 +32,7 @@ struct header {
     const char *name;
     struct tandem_error *error;
     bool has_type, has_order, has_shape;
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     bool is_fortran;
     struct tnd_dims shape;
 };
@@ -148,12 +149,12 @@ static enum tandem_status take_shape(struct header *h)
         return wrong(h, "the shape in parentheses");
     }
     while (!take(h, ')')) {
-        if (h->shape.n == TND_NET_MAX_DIMS) {
+        if (h->shape.n == TANDEM_NET_MAX_DIMS) {
             return tnd_error_set(h->error, TANDEM_E_LIMIT, h->name, h->shape.n + 1,
-                                 TND_NET_MAX_DIMS,
+                                 TANDEM_NET_MAX_DIMS,
                                  "%s: the .npy array has more than %d dimensions, expected at most "
                                  "that",
-                                 tnd_short_name(h->name), TND_NET_MAX_DIMS);
+                                 tnd_short_name(h->name), TANDEM_NET_MAX_DIMS);
         }
         TND_TRY(take_extent(h, &h->shape.dims[h->shape.n]));
         h->shape.n++;
@@ -241,8 +242,8 @@ static enum tandem_status read_header(struct tnd_cursor *cursor, struct header *
 /* Values whose first extent runs fastest, into C order. */
 static void reorder(const struct tnd_array *array, const uint8_t *bytes)
 {
-    const size_t size = tnd_dtype_bytes(array->type);
-    int64_t at[TND_NET_MAX_DIMS] = {0};
+    const size_t size = tandem_dtype_bytes(array->type);
+    int64_t at[TANDEM_NET_MAX_DIMS] = {0};
     for (int64_t i = 0; i < array->n; i++) {
         int64_t from = 0;
         for (int k = array->shape.n - 1; k >= 0; k--) {
@@ -263,7 +264,7 @@ enum tandem_status tnd_npy_read(const void *bytes, size_t n, const char *name,
     const uint8_t *values;
     TND_TRY(read_header(&cursor, &h));
     const int64_t count = tnd_dims_values(&h.shape);
-    const size_t size = tnd_dtype_bytes(h.type);
+    const size_t size = tandem_dtype_bytes(h.type);
     if (count < 0 || count > INT64_MAX / 8) {
         return tnd_error_set(error, TANDEM_E_OVERFLOW, name, 0, INT64_MAX / 8,
                              "%s: the .npy array has 2^60 values and more, expected fewer",
@@ -287,7 +288,7 @@ enum tandem_status tnd_npy_read(const void *bytes, size_t n, const char *name,
     } else if (count > 0) {
         memcpy(array->data, values, (size_t)count * size);
     }
-    for (int64_t i = 0; h.type == TND_DTYPE_BOOL && i < count; i++) {
+    for (int64_t i = 0; h.type == TANDEM_DTYPE_BOOL && i < count; i++) {
         ((uint8_t *)array->data)[i] = ((uint8_t *)array->data)[i] != 0;
     }
     *out = array;
@@ -315,7 +316,7 @@ enum tandem_status tnd_npy_open(const char *path, struct tnd_array **out,
 
 /* ---- writing ---- */
 
-static const char *description(enum tnd_dtype type)
+static const char *description(enum tandem_dtype type)
 {
     for (size_t i = 0; i < N_DESCRIPTIONS; i++) {
         if (descriptions[i].type == type) {
@@ -353,7 +354,7 @@ enum tandem_status tnd_npy_header(const char *path, const struct tnd_array *arra
     if (description(array->type) == NULL) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, path, 0, 0,
                              "%s: the values are %s, expected a type that NumPy has",
-                             tnd_short_name(path), tnd_dtype_name(array->type));
+                             tnd_short_name(path), tandem_dtype_name(array->type));
     }
     write_header(array, out);
     return !out->failed ? TANDEM_OK
@@ -373,8 +374,8 @@ enum tandem_status tnd_npy_save(const char *path, const struct tnd_array *array,
     if (status == TANDEM_OK) {
         status = tnd_file_stream_write(&stream, header.bytes, header.n, error);
         if (status == TANDEM_OK) {
-            status = tnd_file_stream_write(&stream, array->data,
-                                           (size_t)array->n * tnd_dtype_bytes(array->type), error);
+            status = tnd_file_stream_write(
+                &stream, array->data, (size_t)array->n * tandem_dtype_bytes(array->type), error);
         }
         if (status == TANDEM_OK) {
             status = tnd_file_stream_commit(&stream, error);

@@ -11,7 +11,7 @@
 /** Reads the bytes of a .npy file: little-endian values in C or Fortran order; the array is always
  *  in C order. `name` stands in messages. The caller frees the array. Errors: FORMAT, TRUNCATED,
  *  UNSUPPORTED_BUILD (a type that nets do not have, or big-endian values), LIMIT (more than
- *  TND_NET_MAX_DIMS dimensions), OVERFLOW, MEMORY. */
+ *  TANDEM_NET_MAX_DIMS dimensions), OVERFLOW, MEMORY. */
 enum tandem_status tnd_npy_read(const void *bytes, size_t n, const char *name,
                                 struct tnd_array **out, struct tandem_error *error);
 /** The same of a file. Errors: also FILE. */

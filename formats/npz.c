@@ -12,7 +12,7 @@
 
 #define END           ".npy"
 #define END_BYTES     (sizeof(END) - 1)
-#define MAX_ARRAYS 4096
+#define MAX_ARRAYS    4096
 #define SPARE_BYTES   ((uint64_t)1 << 30)
 #define MAX_WRITTEN   UINT32_MAX
 #define LOCAL_BYTES   30
@@ -219,7 +219,7 @@ static enum tandem_status write_array(struct tnd_file_stream *stream, const char
                                       struct tandem_error *error)
 {
     struct tnd_text header = TND_TEXT_INIT, local = TND_TEXT_INIT;
-    const size_t values = (size_t)array->n * tnd_dtype_bytes(array->type);
+    const size_t values = (size_t)array->n * tandem_dtype_bytes(array->type);
     enum tandem_status status = tnd_npy_header(path, array, &header, error);
     const uint64_t end = *at + LOCAL_BYTES + strlen(name) + END_BYTES + header.n + values;
     if (status == TANDEM_OK && end > MAX_WRITTEN) {

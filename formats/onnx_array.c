@@ -5,22 +5,22 @@
 #include "base/tnd_assert.h"
 #include "formats/onnx_build.h"
 
-bool tnd_onnx_dtype(enum tnd_onnx_type type, enum tnd_dtype *out)
+bool tnd_onnx_dtype(enum tnd_onnx_type type, enum tandem_dtype *out)
 {
     switch (type) {
 #define DTYPE_CASE(name, store, text, kind)                                                        \
     case TND_ONNX_##name:                                                                          \
-        *out = TND_DTYPE_##name;                                                                   \
+        *out = TANDEM_DTYPE_##name;                                                                \
         return true;
         TND_DTYPE_LIST(DTYPE_CASE)
 #undef DTYPE_CASE
     case TND_ONNX_I4:
     case TND_ONNX_I2:
-        *out = TND_DTYPE_I8;
+        *out = TANDEM_DTYPE_I8;
         return true;
     case TND_ONNX_U4:
     case TND_ONNX_U2:
-        *out = TND_DTYPE_U8;
+        *out = TANDEM_DTYPE_U8;
         return true;
     default:
         return false;
@@ -51,14 +51,14 @@ enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct t
                                   struct tandem_error *error)
 {
     struct tnd_dims shape = {.n = tensor->n_dims};
-    enum tnd_dtype type;
-    if (!tnd_onnx_dtype(tensor->type, &type) || tensor->n_dims > TND_NET_MAX_DIMS) {
+    enum tandem_dtype type;
+    if (!tnd_onnx_dtype(tensor->type, &type) || tensor->n_dims > TANDEM_NET_MAX_DIMS) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, tensor->name, tensor->n_dims,
-                             TND_NET_MAX_DIMS,
+                             TANDEM_NET_MAX_DIMS,
                              "tensor '%.80s': type %s, %d dimensions; expected numbers of 8 to 64 "
                              "bits and at most %d dimensions",
                              tensor->name, tnd_onnx_type_name((int32_t)tensor->type),
-                             tensor->n_dims, TND_NET_MAX_DIMS);
+                             tensor->n_dims, TANDEM_NET_MAX_DIMS);
     }
     if (tensor->n_dims > 0) {
         memcpy(shape.dims, tensor->dims, (size_t)tensor->n_dims * sizeof(shape.dims[0]));
@@ -74,11 +74,11 @@ enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct t
         *out = array;
         return TANDEM_OK;
     }
-    TND_ASSERT((size_t)array->n * tnd_dtype_bytes(type) == tensor->bytes);
+    TND_ASSERT((size_t)array->n * tandem_dtype_bytes(type) == tensor->bytes);
     if (tensor->bytes > 0) {
         memcpy(array->data, tensor->data, tensor->bytes);
     }
-    for (int64_t i = 0; type == TND_DTYPE_BOOL && i < array->n; i++) {
+    for (int64_t i = 0; type == TANDEM_DTYPE_BOOL && i < array->n; i++) {
         ((uint8_t *)array->data)[i] = ((uint8_t *)array->data)[i] != 0;
     }
     *out = array;

@@ -78,7 +78,7 @@ static int look_up(const struct scope *scope, const char *text)
             return found->value;
         }
     }
-    return TND_NET_NONE;
+    return TANDEM_NET_NONE;
 }
 
 static bool more_slots(struct scope *scope)
@@ -131,7 +131,7 @@ static enum tnd_onnx_type narrow_of(const struct tnd_onnx_builder *builder, int 
 
 static int set_narrow(struct tnd_onnx_builder *builder, int value, enum tnd_onnx_type type)
 {
-    if (value == TND_NET_NONE || tnd_onnx_narrow_bits(type) == 0 ||
+    if (value == TANDEM_NET_NONE || tnd_onnx_narrow_bits(type) == 0 ||
         narrow_of(builder, value) == type) {
         return value;
     }
@@ -157,14 +157,14 @@ int tnd_onnx_set_narrow(struct tnd_onnx_call *call, int value, enum tnd_onnx_typ
 int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type type)
 {
     const int bits = tnd_onnx_narrow_bits(type);
-    enum tnd_dtype kept = TND_DTYPE_U8;
+    enum tandem_dtype kept = TANDEM_DTYPE_U8;
     (void)tnd_onnx_dtype(type, &kept);
     value = tnd_net_cast(call->net, value, kept);
-    if (kept == TND_DTYPE_U8) {
-        value = tnd_onnx_with(call, TND_BINARY_AND, value, (double)((1 << bits) - 1));
+    if (kept == TANDEM_DTYPE_U8) {
+        value = tnd_onnx_with(call, TANDEM_BINARY_AND, value, (double)((1 << bits) - 1));
     } else { /* (the sign of the low bits) */
-        value = tnd_onnx_with(call, TND_BINARY_SHIFT_LEFT, value, (double)(8 - bits));
-        value = tnd_onnx_with(call, TND_BINARY_SHIFT_RIGHT, value, (double)(8 - bits));
+        value = tnd_onnx_with(call, TANDEM_BINARY_SHIFT_LEFT, value, (double)(8 - bits));
+        value = tnd_onnx_with(call, TANDEM_BINARY_SHIFT_RIGHT, value, (double)(8 - bits));
     }
     return set_narrow(call->builder, value, type);
 }
@@ -224,7 +224,7 @@ static bool add_initializers(struct tnd_onnx_builder *builder, const struct tnd_
         }
         const int value =
             set_narrow(builder, tnd_net_constant(builder->net, array), graph->initializers[i].type);
-        if (value == TND_NET_NONE || !give_name(builder, graph->initializers[i].name, value)) {
+        if (value == TANDEM_NET_NONE || !give_name(builder, graph->initializers[i].name, value)) {
             return false;
         }
     }
@@ -264,7 +264,7 @@ static bool extent_of(struct tnd_onnx_builder *builder, const struct tnd_onnx_va
 
 /* Whether the given values are of the stated type and extents. */
 static bool check_given(struct tnd_onnx_builder *builder, const struct tnd_onnx_value *input,
-                        enum tnd_dtype type, const struct tnd_array *given)
+                        enum tandem_dtype type, const struct tnd_array *given)
 {
     bool fits = type == given->type && (input->n_dims < 0 || input->n_dims == given->shape.n);
     for (int i = 0; fits && i < input->n_dims; i++) {
@@ -275,7 +275,7 @@ static bool check_given(struct tnd_onnx_builder *builder, const struct tnd_onnx_
         (void)tnd_net_fail(
             builder->net, TANDEM_E_SHAPE,
             "input '%.60s': given are %s values of %s, which the model does not take", input->name,
-            tnd_dtype_name(given->type), tnd_dims_text(&given->shape, text));
+            tandem_dtype_name(given->type), tnd_dims_text(&given->shape, text));
     }
     return fits;
 }
@@ -284,18 +284,18 @@ static int add_input(struct tnd_onnx_builder *builder, const struct tnd_onnx_val
 {
     const struct tnd_array *given = array_for(builder->options, input->name);
     struct tnd_dims shape = {.n = input->n_dims};
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     if (input->kind != TND_ONNX_TENSOR || !tnd_onnx_dtype(input->type, &type) ||
-        input->n_dims > TND_NET_MAX_DIMS) {
+        input->n_dims > TANDEM_NET_MAX_DIMS) {
         return tnd_net_fail(builder->net, TANDEM_E_UNSUPPORTED_BUILD,
                             "input '%.60s' is no tensor of numbers of 8 to 64 bits with at most %d "
                             "dimensions",
-                            input->name, TND_NET_MAX_DIMS);
+                            input->name, TANDEM_NET_MAX_DIMS);
     }
     if (given != NULL) {
         return check_given(builder, input, type, given)
                    ? tnd_net_input(builder->net, type, &given->shape, input->name, given)
-                   : TND_NET_NONE;
+                   : TANDEM_NET_NONE;
     }
     if (input->n_dims < 0) {
         return tnd_net_fail(builder->net, TANDEM_E_ARGUMENT,
@@ -304,7 +304,7 @@ static int add_input(struct tnd_onnx_builder *builder, const struct tnd_onnx_val
     }
     for (int i = 0; i < input->n_dims; i++) {
         if (!extent_of(builder, input, i, &shape.dims[i])) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
     }
     return tnd_net_input(builder->net, type, &shape, input->name, NULL);
@@ -313,12 +313,12 @@ static int add_input(struct tnd_onnx_builder *builder, const struct tnd_onnx_val
 static bool add_inputs(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph)
 {
     for (int i = 0; i < graph->n_inputs; i++) {
-        if (look_up(builder->scope, graph->inputs[i].name) != TND_NET_NONE) {
+        if (look_up(builder->scope, graph->inputs[i].name) != TANDEM_NET_NONE) {
             continue; /* an initializer gives its value */
         }
         const int value =
             set_narrow(builder, add_input(builder, &graph->inputs[i]), graph->inputs[i].type);
-        if (value == TND_NET_NONE || !give_name(builder, graph->inputs[i].name, value)) {
+        if (value == TANDEM_NET_NONE || !give_name(builder, graph->inputs[i].name, value)) {
             return false;
         }
     }
@@ -402,7 +402,7 @@ void tnd_onnx_build_as(struct tnd_onnx_call *call, const char *name,
 int tnd_onnx_apply(struct tnd_onnx_call *call, const char *name,
                    const struct tnd_onnx_attribute *attributes, int n, int value)
 {
-    int out = TND_NET_NONE;
+    int out = TANDEM_NET_NONE;
     tnd_onnx_build_as(call, name, attributes, n, &value, 1, &out, 1);
     return out;
 }
@@ -417,7 +417,7 @@ static void check_node(struct tnd_onnx_call *call)
         }
     }
     for (int i = 0; i < call->n_out; i++) {
-        if (call->node->outputs[i][0] != '\0' && call->out[i] == TND_NET_NONE) {
+        if (call->node->outputs[i][0] != '\0' && call->out[i] == TANDEM_NET_NONE) {
             (void)tnd_onnx_refuse(call, "its output %d cannot be made", i);
         }
     }
@@ -429,8 +429,8 @@ static bool find_operands(struct tnd_onnx_call *call, int *in)
         const char *name = call->node->inputs[i];
         in[i] = name[0] == '\0' ? LEFT_OUT : look_up(call->builder->scope, name);
         if (in[i] == LEFT_OUT) {
-            in[i] = TND_NET_NONE;
-        } else if (in[i] == TND_NET_NONE) {
+            in[i] = TANDEM_NET_NONE;
+        } else if (in[i] == TANDEM_NET_NONE) {
             (void)tnd_net_fail(call->net, TANDEM_E_FORMAT,
                                "it reads '%.60s', which nothing in front of it makes", name);
             return false;
@@ -558,12 +558,12 @@ static void build_function(struct tnd_onnx_call *call, const struct tnd_onnx_fun
     for (int i = 0; is_good && i < graph->n_inputs; i++) {
         const int value = tnd_onnx_in(call, i);
         is_good =
-            give_name(builder, graph->inputs[i].name, value == TND_NET_NONE ? LEFT_OUT : value);
+            give_name(builder, graph->inputs[i].name, value == TANDEM_NET_NONE ? LEFT_OUT : value);
     }
     is_good = is_good && build_nodes(builder, graph);
     for (int i = 0; is_good && i < call->n_out; i++) {
         call->out[i] =
-            call->node->outputs[i][0] == '\0' ? TND_NET_NONE : find_output(builder, graph, i);
+            call->node->outputs[i][0] == '\0' ? TANDEM_NET_NONE : find_output(builder, graph, i);
         is_good = call->net->status == TANDEM_OK;
     }
     builder->scope = before.scope;
@@ -595,7 +595,7 @@ static void build_call(struct tnd_onnx_call *call, int *in)
         return;
     }
     for (int i = 0; i < node->n_outputs; i++) {
-        call->out[i] = TND_NET_NONE;
+        call->out[i] = TANDEM_NET_NONE;
     }
     call->n_out = node->n_outputs;
     if (!find_operands(call, in)) {
@@ -702,7 +702,7 @@ bool tnd_onnx_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *gra
     is_good = is_good && add_initializers(builder, graph) && build_nodes(builder, graph);
     for (int i = 0; is_good && i < graph->n_outputs; i++) {
         out[i] = find_output(builder, graph, i);
-        is_good = out[i] != TND_NET_NONE;
+        is_good = out[i] != TANDEM_NET_NONE;
     }
     builder->scope = inner.outer;
     tnd_free(inner.slots);
@@ -742,8 +742,8 @@ static bool build_graph(struct tnd_onnx_builder *builder, const struct tnd_onnx_
     }
     for (int i = 0; i < graph->n_outputs; i++) {
         const int value = find_output(builder, graph, i);
-        if (value == TND_NET_NONE || !tnd_onnx_check_output(builder->net, graph, i, value) ||
-            tnd_net_output(builder->net, value) == TND_NET_NONE) {
+        if (value == TANDEM_NET_NONE || !tnd_onnx_check_output(builder->net, graph, i, value) ||
+            tnd_net_output(builder->net, value) == TANDEM_NET_NONE) {
             return false;
         }
     }

@@ -33,7 +33,7 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
 /** Whether a value of a graph, an input among them, has values of its own by this name. */
 bool tnd_onnx_has_initializer(const struct tnd_onnx_graph *graph, const char *name);
 /** The net's type for one of ONNX; false: there is none. Integers of 4 and 2 bits are kept in 8. */
-bool tnd_onnx_dtype(enum tnd_onnx_type type, enum tnd_dtype *out);
+bool tnd_onnx_dtype(enum tnd_onnx_type type, enum tandem_dtype *out);
 /** Bits of an integer type that has fewer than 8; 0: it has more, or is none. */
 int tnd_onnx_narrow_bits(enum tnd_onnx_type type);
 /** A copy of a tensor's values, which the caller frees. Errors: UNSUPPORTED_BUILD (its type, more

@@ -27,13 +27,14 @@ static void operands_text(const struct tnd_onnx_call *call, char *out, size_t si
     out[0] = '\0';
     for (int i = 0; i < call->n_in && at + 1 < size; i++) {
         char shape[160] = "none";
-        const bool is_there = call->in[i] != TND_NET_NONE;
+        const bool is_there = call->in[i] != TANDEM_NET_NONE;
         if (is_there) {
             (void)tnd_dims_text(tnd_onnx_shape_of(call, call->in[i]), shape);
         }
-        const int n = snprintf(out + at, size - at, "%s%s%s%s", i > 0 ? ", " : " (",
-                               is_there ? tnd_dtype_name(tnd_onnx_type_of(call, call->in[i])) : "",
-                               is_there ? " " : "", shape);
+        const int n =
+            snprintf(out + at, size - at, "%s%s%s%s", i > 0 ? ", " : " (",
+                     is_there ? tandem_dtype_name(tnd_onnx_type_of(call, call->in[i])) : "",
+                     is_there ? " " : "", shape);
         at += n > 0 ? (size_t)n : 0;
     }
     if (at > 0 && at + 1 < size) {
@@ -170,18 +171,18 @@ const struct tnd_onnx_graph *tnd_onnx_graph_of(struct tnd_onnx_call *call, const
 
 int tnd_onnx_in(const struct tnd_onnx_call *call, int i)
 {
-    return i < call->n_in ? call->in[i] : TND_NET_NONE;
+    return i < call->n_in ? call->in[i] : TANDEM_NET_NONE;
 }
 
 const struct tnd_dims *tnd_onnx_shape_of(const struct tnd_onnx_call *call, int value)
 {
     static const struct tnd_dims none;
-    return value == TND_NET_NONE ? &none : &tnd_net_value(call->net, value)->shape;
+    return value == TANDEM_NET_NONE ? &none : &tnd_net_value(call->net, value)->shape;
 }
 
-enum tnd_dtype tnd_onnx_type_of(const struct tnd_onnx_call *call, int value)
+enum tandem_dtype tnd_onnx_type_of(const struct tnd_onnx_call *call, int value)
 {
-    return value == TND_NET_NONE ? TND_DTYPE_F32 : tnd_net_value(call->net, value)->type;
+    return value == TANDEM_NET_NONE ? TANDEM_DTYPE_F32 : tnd_net_value(call->net, value)->type;
 }
 
 void tnd_onnx_known(struct tnd_onnx_call *call, int value, const char *what, int64_t *out, int most,
@@ -205,19 +206,19 @@ void tnd_onnx_known(struct tnd_onnx_call *call, int value, const char *what, int
 }
 
 void tnd_onnx_list(struct tnd_onnx_call *call, const char *name, int operand,
-                   int64_t out[TND_NET_MAX_DIMS], int *n)
+                   int64_t out[TANDEM_NET_MAX_DIMS], int *n)
 {
     *n = -1;
     if (tnd_onnx_has(call, name)) {
         const int64_t *list = tnd_onnx_ints(call, name, n);
-        if (*n > TND_NET_MAX_DIMS) {
+        if (*n > TANDEM_NET_MAX_DIMS) {
             (void)tnd_onnx_refuse(call, "%s has %d values", name, *n);
             *n = -1;
         } else if (*n > 0) {
             memcpy(out, list, (size_t)*n * sizeof(out[0]));
         }
-    } else if (tnd_onnx_in(call, operand) != TND_NET_NONE) {
-        tnd_onnx_known(call, tnd_onnx_in(call, operand), name, out, TND_NET_MAX_DIMS, n);
+    } else if (tnd_onnx_in(call, operand) != TANDEM_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, operand), name, out, TANDEM_NET_MAX_DIMS, n);
     }
 }
 
@@ -235,11 +236,12 @@ bool tnd_onnx_axis(struct tnd_onnx_call *call, int64_t axis, int rank, int *out)
 
 int tnd_onnx_scalar(struct tnd_onnx_call *call, int like, double number)
 {
-    return like == TND_NET_NONE ? like
-                                : tnd_net_scalar(call->net, tnd_onnx_type_of(call, like), number);
+    return like == TANDEM_NET_NONE
+               ? like
+               : tnd_net_scalar(call->net, tnd_onnx_type_of(call, like), number);
 }
 
-int tnd_onnx_with(struct tnd_onnx_call *call, enum tnd_binary kind, int value, double number)
+int tnd_onnx_with(struct tnd_onnx_call *call, enum tandem_binary kind, int value, double number)
 {
     return tnd_net_binary(call->net, kind, value, tnd_onnx_scalar(call, value, number));
 }
@@ -251,7 +253,7 @@ int tnd_onnx_counting(struct tnd_onnx_call *call, int64_t n)
         return tnd_onnx_refuse(call, "a list of %lld numbers, expected at most %d", (long long)n,
                                MAX_COUNTED);
     }
-    struct tnd_array *numbers = tnd_array_new(TND_DTYPE_I64, &list);
+    struct tnd_array *numbers = tnd_array_new(TANDEM_DTYPE_I64, &list);
     for (int64_t i = 0; numbers != NULL && i < n; i++) {
         ((int64_t *)numbers->data)[i] = i;
     }
@@ -260,9 +262,9 @@ int tnd_onnx_counting(struct tnd_onnx_call *call, int64_t n)
 
 int tnd_onnx_wide(struct tnd_onnx_call *call, int value)
 {
-    const enum tnd_dtype type = tnd_onnx_type_of(call, value);
-    return type == TND_DTYPE_F16 || type == TND_DTYPE_BF16
-               ? tnd_net_cast(call->net, value, TND_DTYPE_F32)
+    const enum tandem_dtype type = tnd_onnx_type_of(call, value);
+    return type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16
+               ? tnd_net_cast(call->net, value, TANDEM_DTYPE_F32)
                : value;
 }
 
@@ -272,7 +274,7 @@ static int at_axis(struct tnd_onnx_call *call, int value, const struct tnd_dims 
     struct tnd_dims shape = *tnd_onnx_shape_of(call, value);
     int at;
     if (!tnd_onnx_axis(call, axis, to->n, &at)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     while (shape.n < to->n - at) {
         shape.dims[shape.n++] = 1;
@@ -283,7 +285,7 @@ static int at_axis(struct tnd_onnx_call *call, int value, const struct tnd_dims 
 int tnd_onnx_second(struct tnd_onnx_call *call)
 {
     int b = tnd_onnx_in(call, 1);
-    if (call->opset >= 7 || b == TND_NET_NONE) {
+    if (call->opset >= 7 || b == TANDEM_NET_NONE) {
         return b;
     }
     const struct tnd_dims *to = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));

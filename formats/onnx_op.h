@@ -19,7 +19,7 @@ struct tnd_onnx_call {
     int64_t opset; /* of the model, 6 to 28 */
     int kind;      /* what the operator's row in its table says */
     int n_in;
-    const int *in; /* values; TND_NET_NONE: left out */
+    const int *in; /* values; TANDEM_NET_NONE: left out */
     int n_out;
     int *out;           /* to be filled; those without a name need not be */
     uint64_t were_read; /* bit i: attribute i; what nobody reads is refused */
@@ -88,7 +88,7 @@ TND_ONNX_PREVIEW(TND_ONNX_FAMILY_DECLARE)
 #undef TND_ONNX_FAMILY_DECLARE
 
 /** Fails; operator, version and node will stand in front of the message, types and shapes of the
- *  operands behind it. Gives TND_NET_NONE. */
+ *  operands behind it. Gives TANDEM_NET_NONE. */
 int tnd_onnx_refuse(struct tnd_onnx_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -120,10 +120,10 @@ int tnd_onnx_set_narrow(struct tnd_onnx_call *call, int value, enum tnd_onnx_typ
 int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type type);
 
 /* Operands. */
-/** Operand `i`; TND_NET_NONE where it was left out or there are fewer. */
+/** Operand `i`; TANDEM_NET_NONE where it was left out or there are fewer. */
 int tnd_onnx_in(const struct tnd_onnx_call *call, int i);
 const struct tnd_dims *tnd_onnx_shape_of(const struct tnd_onnx_call *call, int value);
-enum tnd_dtype tnd_onnx_type_of(const struct tnd_onnx_call *call, int value);
+enum tandem_dtype tnd_onnx_type_of(const struct tnd_onnx_call *call, int value);
 /** The integers of an operand on which the net's shapes depend: constants, or values given for the
  *  inputs. At most `most`. Refused where they are not known; *n is -1 then. */
 void tnd_onnx_known(struct tnd_onnx_call *call, int value, const char *what, int64_t *out, int most,
@@ -131,12 +131,12 @@ void tnd_onnx_known(struct tnd_onnx_call *call, int value, const char *what, int
 /** A list that is an attribute in older opsets and an operand in newer ones; *n is -1 where there
  *  is none, or it is refused. */
 void tnd_onnx_list(struct tnd_onnx_call *call, const char *name, int operand,
-                   int64_t out[TND_NET_MAX_DIMS], int *n);
+                   int64_t out[TANDEM_NET_MAX_DIMS], int *n);
 /** An axis, negative ones from the end; out of range: refused, and false. `rank`: dimensions. */
 bool tnd_onnx_axis(struct tnd_onnx_call *call, int64_t axis, int rank, int *out);
 
 /** Element by element with one number, which becomes a constant of the value's type. */
-int tnd_onnx_with(struct tnd_onnx_call *call, enum tnd_binary kind, int value, double number);
+int tnd_onnx_with(struct tnd_onnx_call *call, enum tandem_binary kind, int value, double number);
 /** A constant of one value, of the type of another value. */
 int tnd_onnx_scalar(struct tnd_onnx_call *call, int like, double number);
 /** Floats of 16 bits as float32, in which the operator is computed; others as they are. */
@@ -152,7 +152,8 @@ int tnd_onnx_dequantised(struct tnd_onnx_call *call, int x, int scale, int zero)
 int tnd_onnx_dequantised_along(struct tnd_onnx_call *call, int x, int scale, int zero, int axis);
 /** float32 as integers of a type: x / scale to the nearest, plus the zero point (or none), within
  *  the type. */
-int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero, enum tnd_dtype type);
+int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero,
+                       enum tandem_dtype type);
 /** The second operand as it broadcasts with the first. Before opset 7 it does so only where the
  *  node says, and its dimensions may lie at an axis. */
 int tnd_onnx_second(struct tnd_onnx_call *call);

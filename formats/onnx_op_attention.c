@@ -6,7 +6,7 @@
 
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
@@ -25,7 +25,7 @@ struct attention {
 static int with_past(struct tnd_onnx_call *call, int past, int now)
 {
     const int both[] = {past, now};
-    if (past == TND_NET_NONE) {
+    if (past == TANDEM_NET_NONE) {
         return now;
     }
     if (tnd_onnx_shape_of(call, past)->n != 4) {
@@ -55,7 +55,7 @@ static int with_heads(struct tnd_onnx_call *call, int x, int64_t heads)
 static int for_groups(struct tnd_onnx_call *call, int x, int64_t q_heads)
 {
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
-    if (x == TND_NET_NONE || from.dims[1] == q_heads || from.dims[1] == 1) {
+    if (x == TANDEM_NET_NONE || from.dims[1] == q_heads || from.dims[1] == 1) {
         return x;
     }
     const struct tnd_dims split = {5, {from.dims[0], from.dims[1], 1, from.dims[2], from.dims[3]}};
@@ -74,7 +74,7 @@ static bool read_operands(struct tnd_onnx_call *call, struct attention *it)
     it->k = with_heads(call, tnd_onnx_in(call, 1), kv_heads);
     it->v = with_heads(call, tnd_onnx_in(call, 2), kv_heads);
     const int counts = tnd_onnx_in(call, 6);
-    if (counts != TND_NET_NONE && tnd_onnx_in(call, 4) != TND_NET_NONE) {
+    if (counts != TANDEM_NET_NONE && tnd_onnx_in(call, 4) != TANDEM_NET_NONE) {
         (void)tnd_onnx_refuse(call, "counts of keys beside keys of before");
     }
     if (call->net->status != TANDEM_OK) {
@@ -101,7 +101,7 @@ static int hide(struct tnd_onnx_call *call, int scores, int is_seen)
 
 static int both(struct tnd_onnx_call *call, int a, int b)
 {
-    return a == TND_NET_NONE ? b : bin(call, TND_BINARY_AND, a, b);
+    return a == TANDEM_NET_NONE ? b : bin(call, TANDEM_BINARY_AND, a, b);
 }
 
 /* Numbers 0, 1, .. as {n} or, `is_column`, {n, 1}. */
@@ -111,7 +111,7 @@ static int places(struct tnd_onnx_call *call, int64_t n, bool is_column)
     return tnd_net_reshape(call->net, tnd_onnx_counting(call, n), &shape);
 }
 
-/* How many keys each sample of the batch has, {batch, 1, 1, 1}; TND_NET_NONE: all. */
+/* How many keys each sample of the batch has, {batch, 1, 1, 1}; TANDEM_NET_NONE: all. */
 static int key_counts(struct tnd_onnx_call *call, const struct tnd_dims *scores)
 {
     const struct tnd_dims to = {4, {scores->dims[0], 1, 1, 1}};
@@ -127,27 +127,27 @@ static int window(struct tnd_onnx_call *call, const struct tnd_dims *scores, int
     const int past = tnd_onnx_in(call, 4);
     const int keys = places(call, scores->dims[3], false);
     int rows = places(call, scores->dims[2], true);
-    int seen = TND_NET_NONE;
-    if (past != TND_NET_NONE) {
-        rows = tnd_onnx_with(call, TND_BINARY_ADD, rows,
+    int seen = TANDEM_NET_NONE;
+    if (past != TANDEM_NET_NONE) {
+        rows = tnd_onnx_with(call, TANDEM_BINARY_ADD, rows,
                              (double)tnd_onnx_shape_of(call, past)->dims[2]);
-    } else if (tnd_onnx_in(call, 6) != TND_NET_NONE) {
+    } else if (tnd_onnx_in(call, 6) != TANDEM_NET_NONE) {
         const int counts = key_counts(call, scores);
-        rows = bin(call, TND_BINARY_ADD, rows,
-                   tnd_onnx_with(call, TND_BINARY_SUB, counts, (double)scores->dims[2]));
+        rows = bin(call, TANDEM_BINARY_ADD, rows,
+                   tnd_onnx_with(call, TANDEM_BINARY_SUB, counts, (double)scores->dims[2]));
     }
     if (right >= 0) {
-        const int last = tnd_onnx_with(call, TND_BINARY_ADD, rows, (double)right);
-        seen = bin(call, TND_BINARY_LESS_EQUAL, keys, last);
+        const int last = tnd_onnx_with(call, TANDEM_BINARY_ADD, rows, (double)right);
+        seen = bin(call, TANDEM_BINARY_LESS_EQUAL, keys, last);
     }
     if (left >= 0) {
-        const int first = tnd_onnx_with(call, TND_BINARY_SUB, rows, (double)left);
-        seen = both(call, seen, bin(call, TND_BINARY_LESS_EQUAL, first, keys));
+        const int first = tnd_onnx_with(call, TANDEM_BINARY_SUB, rows, (double)left);
+        seen = both(call, seen, bin(call, TANDEM_BINARY_LESS_EQUAL, first, keys));
     }
     return seen;
 }
 
-/* Which keys rows see, by the attributes and the counts of keys; TND_NET_NONE: all. */
+/* Which keys rows see, by the attributes and the counts of keys; TANDEM_NET_NONE: all. */
 static int seen_keys(struct tnd_onnx_call *call, const struct tnd_dims *scores)
 {
     const int64_t most = 1 << 30; /* beyond all places */
@@ -160,10 +160,10 @@ static int seen_keys(struct tnd_onnx_call *call, const struct tnd_dims *scores)
     }
     left = left > most ? -1 : left;
     right = right > most ? -1 : right;
-    int seen = left >= 0 || right >= 0 ? window(call, scores, left, right) : TND_NET_NONE;
-    if (tnd_onnx_in(call, 6) != TND_NET_NONE) {
+    int seen = left >= 0 || right >= 0 ? window(call, scores, left, right) : TANDEM_NET_NONE;
+    if (tnd_onnx_in(call, 6) != TANDEM_NET_NONE) {
         const int keys = places(call, scores->dims[3], false);
-        seen = both(call, seen, bin(call, TND_BINARY_LESS, keys, key_counts(call, scores)));
+        seen = both(call, seen, bin(call, TANDEM_BINARY_LESS, keys, key_counts(call, scores)));
     }
     return seen;
 }
@@ -172,14 +172,14 @@ static int seen_keys(struct tnd_onnx_call *call, const struct tnd_dims *scores)
 static int padded_mask(struct tnd_onnx_call *call, int given, int64_t keys)
 {
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, given);
-    const int64_t begin[TND_NET_MAX_DIMS] = {0};
-    int64_t end[TND_NET_MAX_DIMS] = {0};
+    const int64_t begin[TANDEM_NET_MAX_DIMS] = {0};
+    int64_t end[TANDEM_NET_MAX_DIMS] = {0};
     if (shape.n < 1 || shape.dims[shape.n - 1] >= keys) {
         return given;
     }
-    const bool is_logical = tnd_onnx_type_of(call, given) == TND_DTYPE_BOOL;
+    const bool is_logical = tnd_onnx_type_of(call, given) == TANDEM_DTYPE_BOOL;
     end[shape.n - 1] = keys - shape.dims[shape.n - 1];
-    return tnd_net_pad(call->net, TND_PAD_CONSTANT, given, begin, end,
+    return tnd_net_pad(call->net, TANDEM_PAD_CONSTANT, given, begin, end,
                        tnd_onnx_scalar(call, given, is_logical ? 0.0 : -(double)INFINITY));
 }
 
@@ -188,24 +188,24 @@ static int mask(struct tnd_onnx_call *call, int scores)
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, scores);
     const int seen = seen_keys(call, &shape);
     int given = tnd_onnx_in(call, 3);
-    scores = seen == TND_NET_NONE ? scores : hide(call, scores, seen);
-    if (given == TND_NET_NONE) {
+    scores = seen == TANDEM_NET_NONE ? scores : hide(call, scores, seen);
+    if (given == TANDEM_NET_NONE) {
         return scores;
     }
-    const bool is_logical = tnd_onnx_type_of(call, given) == TND_DTYPE_BOOL;
+    const bool is_logical = tnd_onnx_type_of(call, given) == TANDEM_DTYPE_BOOL;
     given = tnd_net_expand(call->net, padded_mask(call, given, shape.dims[3]), &shape);
     return is_logical ? hide(call, scores, given)
-                      : bin(call, TND_BINARY_ADD, scores,
+                      : bin(call, TANDEM_BINARY_ADD, scores,
                             tnd_net_cast(call->net, given, tnd_onnx_type_of(call, scores)));
 }
 
 /* Of each row, in a precision; a row that sees no key gives zeros. */
-static int softmax(struct tnd_onnx_call *call, int x, enum tnd_dtype precision)
+static int softmax(struct tnd_onnx_call *call, int x, enum tandem_dtype precision)
 {
     struct tnd_net *net = call->net;
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
-    if (x == TND_NET_NONE) {
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
+    if (x == TANDEM_NET_NONE) {
         return x;
     }
     const struct tnd_dims rows = {3, {shape.dims[0] * shape.dims[1], shape.dims[2], shape.dims[3]}};
@@ -223,11 +223,11 @@ static int products(struct tnd_onnx_call *call, const struct attention *it)
                                                      : 1.0 / sqrt((double)q->dims[3]);
     const int64_t heads = q->dims[1];
     const int k = tnd_net_permute(net, tnd_onnx_wide(call, for_groups(call, it->k, heads)), swap);
-    const int x = tnd_onnx_with(call, TND_BINARY_MUL, tnd_onnx_wide(call, it->q), sqrt(scale));
-    return tnd_net_matmul(net, x, tnd_onnx_with(call, TND_BINARY_MUL, k, sqrt(scale)));
+    const int x = tnd_onnx_with(call, TANDEM_BINARY_MUL, tnd_onnx_wide(call, it->q), sqrt(scale));
+    return tnd_net_matmul(net, x, tnd_onnx_with(call, TANDEM_BINARY_MUL, k, sqrt(scale)));
 }
 
-static void score(struct tnd_onnx_call *call, struct attention *it, enum tnd_dtype precision)
+static void score(struct tnd_onnx_call *call, struct attention *it, enum tandem_dtype precision)
 {
     struct tnd_net *net = call->net;
     const int64_t mode = tnd_onnx_int(call, "qk_matmul_output_mode", 0);
@@ -235,8 +235,9 @@ static void score(struct tnd_onnx_call *call, struct attention *it, enum tnd_dty
     int x = products(call, it);
     it->shown = x;
     if (softcap > 0.0) {
-        x = tnd_net_unary(net, TND_UNARY_TANH, tnd_onnx_with(call, TND_BINARY_DIV, x, softcap));
-        x = tnd_onnx_with(call, TND_BINARY_MUL, x, softcap);
+        x = tnd_net_unary(net, TANDEM_UNARY_TANH,
+                          tnd_onnx_with(call, TANDEM_BINARY_DIV, x, softcap));
+        x = tnd_onnx_with(call, TANDEM_BINARY_MUL, x, softcap);
     }
     it->shown = mode == 1 ? x : it->shown;
     x = mask(call, x);
@@ -254,7 +255,7 @@ static int joined_heads(struct tnd_onnx_call *call, int y)
 {
     static const int swap[] = {0, 2, 1, 3};
     const struct tnd_dims *from = tnd_onnx_shape_of(call, y);
-    if (y == TND_NET_NONE) {
+    if (y == TANDEM_NET_NONE) {
         return y;
     }
     const struct tnd_dims to = {3, {from->dims[0], from->dims[2], from->dims[1] * from->dims[3]}};
@@ -265,7 +266,7 @@ static void build_attention(struct tnd_onnx_call *call)
 {
     struct attention it = {0};
     const int64_t precision = tnd_onnx_int(call, "softmax_precision", 1);
-    enum tnd_dtype wide = TND_DTYPE_F32;
+    enum tandem_dtype wide = TANDEM_DTYPE_F32;
     if (precision < 0 || precision > TND_ONNX_BF16 ||
         !tnd_onnx_dtype((enum tnd_onnx_type)precision, &wide) ||
         tnd_dtype_kind(wide) != TND_KIND_FLOAT) {
@@ -276,9 +277,9 @@ static void build_attention(struct tnd_onnx_call *call)
     if (!read_operands(call, &it)) {
         return;
     }
-    const enum tnd_dtype type = tnd_onnx_type_of(call, it.q);
-    const bool is_double = type == TND_DTYPE_F64 || wide == TND_DTYPE_F64;
-    score(call, &it, is_double ? TND_DTYPE_F64 : TND_DTYPE_F32);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, it.q);
+    const bool is_double = type == TANDEM_DTYPE_F64 || wide == TANDEM_DTYPE_F64;
+    score(call, &it, is_double ? TANDEM_DTYPE_F64 : TANDEM_DTYPE_F32);
     const int64_t heads = tnd_onnx_shape_of(call, it.q)->dims[1];
     int y =
         tnd_net_matmul(call->net, it.scores, tnd_onnx_wide(call, for_groups(call, it.v, heads)));
@@ -294,14 +295,14 @@ static void build_attention(struct tnd_onnx_call *call)
  * no such graph. */
 static int modified(struct tnd_onnx_call *call, const char *name, int x)
 {
-    if (x == TND_NET_NONE || !tnd_onnx_has(call, name)) {
+    if (x == TANDEM_NET_NONE || !tnd_onnx_has(call, name)) {
         return x;
     }
     const struct tnd_onnx_graph *graph = tnd_onnx_graph_of(call, name);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    int y = TND_NET_NONE;
+    int y = TANDEM_NET_NONE;
     if (graph == NULL || !tnd_onnx_inner(call, graph, &x, 1, &y, 1)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     return tnd_dims_is_equal(tnd_onnx_shape_of(call, y), &shape) &&
                    tnd_onnx_type_of(call, y) == tnd_onnx_type_of(call, x)
@@ -313,9 +314,9 @@ static void build_flex_attention(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
     struct attention it = {0};
-    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
+    const enum tandem_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
     const int64_t precision = tnd_onnx_int(call, "softmax_precision", 0);
-    enum tnd_dtype wide = type == TND_DTYPE_F64 ? TND_DTYPE_F64 : TND_DTYPE_F32;
+    enum tandem_dtype wide = type == TANDEM_DTYPE_F64 ? TANDEM_DTYPE_F64 : TANDEM_DTYPE_F32;
     if (precision < 0 || precision > TND_ONNX_BF16 ||
         (precision != 0 && !tnd_onnx_dtype((enum tnd_onnx_type)precision, &wide)) ||
         tnd_dtype_kind(wide) != TND_KIND_FLOAT || tnd_dtype_kind(type) != TND_KIND_FLOAT) {
@@ -328,12 +329,12 @@ static void build_flex_attention(struct tnd_onnx_call *call)
     }
     const int64_t heads = tnd_onnx_shape_of(call, it.q)->dims[1];
     int x = modified(call, "score_mod", tnd_net_cast(net, products(call, &it), wide));
-    x = softmax(call, x, wide == TND_DTYPE_F64 ? TND_DTYPE_F64 : TND_DTYPE_F32);
+    x = softmax(call, x, wide == TANDEM_DTYPE_F64 ? TANDEM_DTYPE_F64 : TANDEM_DTYPE_F32);
     x = modified(call, "prob_mod", tnd_net_cast(net, x, wide));
-    const int y =
-        tnd_net_matmul(net, tnd_onnx_wide(call, x),
-                       tnd_net_cast(net, for_groups(call, it.v, heads),
-                                    wide == TND_DTYPE_F64 ? TND_DTYPE_F64 : TND_DTYPE_F32));
+    const int y = tnd_net_matmul(
+        net, tnd_onnx_wide(call, x),
+        tnd_net_cast(net, for_groups(call, it.v, heads),
+                     wide == TANDEM_DTYPE_F64 ? TANDEM_DTYPE_F64 : TANDEM_DTYPE_F32));
     call->out[0] = tnd_net_cast(net, y, type);
 }
 
@@ -356,7 +357,7 @@ struct rotary {
 static int angles(struct tnd_onnx_call *call, const struct rotary *it, int list)
 {
     const int positions = tnd_onnx_in(call, 3);
-    if (positions != TND_NET_NONE && tnd_onnx_shape_of(call, list)->n == 2) {
+    if (positions != TANDEM_NET_NONE && tnd_onnx_shape_of(call, list)->n == 2) {
         list = tnd_net_gather(call->net, list, positions, 0);
     }
     const struct tnd_dims from = *tnd_onnx_shape_of(call, list);
@@ -377,7 +378,7 @@ static int angles(struct tnd_onnx_call *call, const struct rotary *it, int list)
 static int join(struct tnd_onnx_call *call, const struct rotary *it, int a, int b)
 {
     const int both[] = {a, b};
-    if (it->step == 1 || a == TND_NET_NONE || b == TND_NET_NONE) {
+    if (it->step == 1 || a == TANDEM_NET_NONE || b == TANDEM_NET_NONE) {
         return tnd_net_concat(call->net, both, 2, 3);
     }
     struct tnd_dims pair = *tnd_onnx_shape_of(call, a);
@@ -397,10 +398,10 @@ static int turn(struct tnd_onnx_call *call, const struct rotary *it)
     const int sine = angles(call, it, tnd_onnx_in(call, 2));
     const int a = tnd_net_slice(net, it->x, 3, 0, it->half, it->step);
     const int b = tnd_net_slice(net, it->x, 3, it->step == 1 ? it->half : 1, it->half, it->step);
-    const int real = bin(call, TND_BINARY_SUB, bin(call, TND_BINARY_MUL, cosine, a),
-                         bin(call, TND_BINARY_MUL, sine, b));
-    const int other = bin(call, TND_BINARY_ADD, bin(call, TND_BINARY_MUL, sine, a),
-                          bin(call, TND_BINARY_MUL, cosine, b));
+    const int real = bin(call, TANDEM_BINARY_SUB, bin(call, TANDEM_BINARY_MUL, cosine, a),
+                         bin(call, TANDEM_BINARY_MUL, sine, b));
+    const int other = bin(call, TANDEM_BINARY_ADD, bin(call, TANDEM_BINARY_MUL, sine, a),
+                          bin(call, TANDEM_BINARY_MUL, cosine, b));
     const int turned = join(call, it, real, other);
     if (2 * it->half == head) {
         return turned;
@@ -430,7 +431,7 @@ static void build_rotary(struct tnd_onnx_call *call)
                               .half = n / 2,
                               .step = tnd_onnx_int(call, "interleaved", 0) != 0 ? 2 : 1,
                               .has_rows_first = shape.n == 3};
-    if (it.x != TND_NET_NONE) {
+    if (it.x != TANDEM_NET_NONE) {
         call->out[0] = tnd_net_cast(call->net, tnd_net_reshape(call->net, turn(call, &it), &shape),
                                     tnd_onnx_type_of(call, x));
     }

@@ -9,10 +9,10 @@
 /* The dimensions of a term, as numbers: letters are 0 to 51, those of "..." the last ones. */
 struct term {
     int n;
-    int ids[TND_NET_MAX_DIMS];
+    int ids[TANDEM_NET_MAX_DIMS];
 };
 
-#define N_IDS (52 + TND_NET_MAX_DIMS)
+#define N_IDS (52 + TANDEM_NET_MAX_DIMS)
 
 struct operand {
     int value;
@@ -47,7 +47,7 @@ static const char *read_term(struct tnd_onnx_call *call, const char *at, int ran
         } else if (*at == ' ') {
             n_new = 0;
         }
-        if (first < (*at == ' ' ? -1 : 0) || n_new < 0 || out->n + n_new > TND_NET_MAX_DIMS) {
+        if (first < (*at == ' ' ? -1 : 0) || n_new < 0 || out->n + n_new > TANDEM_NET_MAX_DIMS) {
             (void)tnd_onnx_refuse(call, "its equation cannot be read at '%.20s'", at);
             return NULL;
         }
@@ -82,7 +82,7 @@ static int take_diagonals(struct tnd_onnx_call *call, int value, struct term *te
             if (term->ids[k] != term->ids[i]) {
                 continue;
             }
-            if (value == TND_NET_NONE || shape->dims[i] != shape->dims[k]) {
+            if (value == TANDEM_NET_NONE || shape->dims[i] != shape->dims[k]) {
                 return tnd_onnx_refuse(call, "a letter stands for %lld and %lld values",
                                        (long long)shape->dims[i], (long long)shape->dims[k]);
             }
@@ -101,7 +101,7 @@ static int sum_alone(struct tnd_onnx_call *call, int value, struct term *term,
     unsigned axes = 0;
     struct tnd_dims left = {0};
     struct term kept = {0};
-    if (value == TND_NET_NONE) {
+    if (value == TANDEM_NET_NONE) {
         return value;
     }
     for (int i = 0; i < term->n; i++) {
@@ -113,8 +113,8 @@ static int sum_alone(struct tnd_onnx_call *call, int value, struct term *term,
         }
     }
     if (axes != 0) {
-        value = tnd_net_reshape(call->net, tnd_net_reduce(call->net, TND_REDUCE_SUM, value, axes),
-                                &left);
+        value = tnd_net_reshape(call->net,
+                                tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, value, axes), &left);
     }
     *term = kept;
     return value;
@@ -124,10 +124,10 @@ static int sum_alone(struct tnd_onnx_call *call, int value, struct term *term,
 static int arrange(struct tnd_onnx_call *call, int value, const struct term *term,
                    const struct term *to)
 {
-    int axes[TND_NET_MAX_DIMS];
+    int axes[TANDEM_NET_MAX_DIMS];
     struct tnd_dims shape = {.n = to->n};
     int n = 0;
-    if (value == TND_NET_NONE) {
+    if (value == TANDEM_NET_NONE) {
         return value;
     }
     for (int i = 0; i < to->n; i++) {
@@ -172,7 +172,7 @@ static void find_roles(const struct term *a, const struct term *b, const bool *i
 
 static void append(struct term *term, const struct term *more)
 {
-    for (int i = 0; i < more->n && term->n < TND_NET_MAX_DIMS; i++) {
+    for (int i = 0; i < more->n && term->n < TANDEM_NET_MAX_DIMS; i++) {
         push_id(term, more->ids[i]);
     }
 }
@@ -189,8 +189,8 @@ static int as_matrices(struct tnd_onnx_call *call, int value, const struct term 
     value = arrange(call, value, term, &all);
     struct tnd_dims wide = *tnd_onnx_shape_of(call, value);
     struct tnd_dims flat = *batch;
-    if (value == TND_NET_NONE || batch->n + 2 > TND_NET_MAX_DIMS) {
-        return value == TND_NET_NONE ? value : tnd_onnx_refuse(call, "more than 8 dimensions");
+    if (value == TANDEM_NET_NONE || batch->n + 2 > TANDEM_NET_MAX_DIMS) {
+        return value == TANDEM_NET_NONE ? value : tnd_onnx_refuse(call, "more than 8 dimensions");
     }
     memcpy(wide.dims, batch->dims, (size_t)batch->n * sizeof(int64_t));
     value = tnd_net_expand(call->net, value, &wide);
@@ -278,7 +278,7 @@ static void implied_result(const struct operand *operands, int n, int n_open, st
                 count += operands[i].term.ids[d] == id;
             }
         }
-        if (count == 1 && out->n < TND_NET_MAX_DIMS) {
+        if (count == 1 && out->n < TANDEM_NET_MAX_DIMS) {
             push_id(out, id);
         }
     }

@@ -88,7 +88,7 @@ static int join_rounds(struct tnd_onnx_call *call, const struct unrolled *loop, 
         return tnd_onnx_refuse(call, "no round makes its output %d", loop->first_left + i);
     }
     const struct tnd_dims from = *tnd_onnx_shape_of(call, loop->left[i]);
-    if (from.n == TND_NET_MAX_DIMS || !tnd_onnx_axis(call, axis, from.n + 1, &at)) {
+    if (from.n == TANDEM_NET_MAX_DIMS || !tnd_onnx_axis(call, axis, from.n + 1, &at)) {
         return tnd_onnx_refuse(call, "no axis to join %d dimensions along", from.n);
     }
     for (int k = 0; k < loop->rounds; k++) {
@@ -112,7 +112,7 @@ static int most_rounds(struct tnd_onnx_call *call)
 {
     int64_t count = MAX_ROUNDS + 1;
     int n = 1;
-    if (tnd_onnx_in(call, 0) == TND_NET_NONE) {
+    if (tnd_onnx_in(call, 0) == TANDEM_NET_NONE) {
         return MAX_ROUNDS;
     }
     tnd_onnx_known(call, tnd_onnx_in(call, 0), "the count of rounds", &count, 1, &n);
@@ -126,21 +126,22 @@ static int most_rounds(struct tnd_onnx_call *call)
 /* The rounds of a loop, the condition known in front of each. */
 static bool run_rounds(struct tnd_onnx_call *call, struct unrolled *loop, int most)
 {
-    const bool is_while = tnd_onnx_in(call, 1) != TND_NET_NONE;
-    loop->in[1] = is_while ? tnd_onnx_in(call, 1) : tnd_net_scalar(call->net, TND_DTYPE_BOOL, 1.0);
+    const bool is_while = tnd_onnx_in(call, 1) != TANDEM_NET_NONE;
+    loop->in[1] =
+        is_while ? tnd_onnx_in(call, 1) : tnd_net_scalar(call->net, TANDEM_DTYPE_BOOL, 1.0);
     for (;;) {
         const int goes_on = is_while ? known_truth(call, loop->in[1], "the condition") : 1;
         if (goes_on <= 0 || loop->rounds == most) {
             break;
         }
-        loop->in[0] = tnd_net_scalar(call->net, TND_DTYPE_I64, (double)loop->rounds);
+        loop->in[0] = tnd_net_scalar(call->net, TANDEM_DTYPE_I64, (double)loop->rounds);
         if (!unrolled_round(call, loop)) {
             return false;
         }
         loop->in[1] = is_while ? loop->out[0] : loop->in[1];
         memcpy(loop->in + 2, loop->out + 1, (size_t)(loop->n_in - 2) * sizeof(loop->in[0]));
     }
-    if (loop->rounds == most && tnd_onnx_in(call, 0) == TND_NET_NONE) {
+    if (loop->rounds == most && tnd_onnx_in(call, 0) == TANDEM_NET_NONE) {
         (void)tnd_onnx_refuse(call, "more than %d rounds", MAX_ROUNDS);
     }
     return call->net->status == TANDEM_OK;

@@ -77,13 +77,13 @@ static void build_space_to_depth(struct tnd_onnx_call *call)
 /* ---- numbers 0, 1, 2, ... and what is compared with them ---- */
 
 /* {rows, columns}: column - row against `diagonal`. */
-static int compare_places(struct tnd_onnx_call *call, enum tnd_binary kind, int64_t rows,
+static int compare_places(struct tnd_onnx_call *call, enum tandem_binary kind, int64_t rows,
                           int64_t columns, int64_t diagonal)
 {
     struct tnd_net *net = call->net;
     const struct tnd_dims tall = {2, {rows, 1}};
-    const int first = tnd_net_scalar(net, TND_DTYPE_I64, (double)diagonal);
-    const int row = tnd_net_binary(net, TND_BINARY_ADD, tnd_onnx_counting(call, rows), first);
+    const int first = tnd_net_scalar(net, TANDEM_DTYPE_I64, (double)diagonal);
+    const int row = tnd_net_binary(net, TANDEM_BINARY_ADD, tnd_onnx_counting(call, rows), first);
     return tnd_net_binary(net, kind, tnd_net_reshape(net, row, &tall),
                           tnd_onnx_counting(call, columns));
 }
@@ -95,7 +95,7 @@ static void build_trilu(struct tnd_onnx_call *call)
     const bool is_upper = tnd_onnx_int(call, "upper", 1) != 0;
     int64_t k[1] = {0};
     int n = 1;
-    if (tnd_onnx_in(call, 1) != TND_NET_NONE) {
+    if (tnd_onnx_in(call, 1) != TANDEM_NET_NONE) {
         tnd_onnx_known(call, tnd_onnx_in(call, 1), "k", k, 1, &n);
     }
     if (shape.n < 2 || n != 1) {
@@ -104,7 +104,7 @@ static void build_trilu(struct tnd_onnx_call *call)
     }
     const int64_t limit = (int64_t)1 << 50; /* beyond all extents, and exact as a double */
     k[0] = k[0] < -limit ? -limit : k[0] > limit ? limit : k[0];
-    const int stays = compare_places(call, TND_BINARY_LESS_EQUAL, shape.dims[shape.n - 2],
+    const int stays = compare_places(call, TANDEM_BINARY_LESS_EQUAL, shape.dims[shape.n - 2],
                                      shape.dims[shape.n - 1], is_upper ? k[0] : k[0] + 1);
     const int zero = tnd_net_scalar(call->net, tnd_onnx_type_of(call, x), 0.0);
     call->out[0] = is_upper ? tnd_net_select(call->net, stays, x, zero)
@@ -116,14 +116,14 @@ static void build_eye_like(struct tnd_onnx_call *call)
     const int x = tnd_onnx_in(call, 0);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
     const int64_t k = tnd_onnx_int(call, "k", 0);
-    enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    enum tandem_dtype type = tnd_onnx_type_of(call, x);
     const int64_t stated = tnd_onnx_int(call, "dtype", -1);
     if (shape.n != 2 || k > INT32_MAX || k < INT32_MIN ||
         (stated >= 0 && !tnd_onnx_dtype((enum tnd_onnx_type)stated, &type))) {
         (void)tnd_onnx_refuse(call, "%d dimensions, type %lld", shape.n, (long long)stated);
         return;
     }
-    const int equal = compare_places(call, TND_BINARY_EQUAL, shape.dims[0], shape.dims[1], k);
+    const int equal = compare_places(call, TANDEM_BINARY_EQUAL, shape.dims[0], shape.dims[1], k);
     call->out[0] = tnd_net_cast(call->net, equal, type);
 }
 
@@ -136,7 +136,7 @@ static void build_one_hot(struct tnd_onnx_call *call)
     int n;
     int axis;
     tnd_onnx_known(call, tnd_onnx_in(call, 1), "depth", depth, 1, &n);
-    if (n != 1 || depth[0] < 1 || by.n + 1 > TND_NET_MAX_DIMS ||
+    if (n != 1 || depth[0] < 1 || by.n + 1 > TANDEM_NET_MAX_DIMS ||
         !tnd_onnx_axis(call, tnd_onnx_int(call, "axis", -1), by.n + 1, &axis)) {
         (void)tnd_onnx_refuse(call, "%d values of depth, %d dimensions", n, by.n);
         return;
@@ -147,14 +147,14 @@ static void build_one_hot(struct tnd_onnx_call *call)
         wide.dims[i] = i == axis ? 1 : by.dims[k++];
         numbers.dims[i] = i == axis ? depth[0] : 1;
     }
-    indices = tnd_net_reshape(net, tnd_net_cast(net, indices, TND_DTYPE_I64), &wide);
-    const int size = tnd_net_scalar(net, TND_DTYPE_I64, (double)depth[0]);
-    const int is_low =
-        tnd_net_binary(net, TND_BINARY_LESS, indices, tnd_net_scalar(net, TND_DTYPE_I64, 0.0));
+    indices = tnd_net_reshape(net, tnd_net_cast(net, indices, TANDEM_DTYPE_I64), &wide);
+    const int size = tnd_net_scalar(net, TANDEM_DTYPE_I64, (double)depth[0]);
+    const int is_low = tnd_net_binary(net, TANDEM_BINARY_LESS, indices,
+                                      tnd_net_scalar(net, TANDEM_DTYPE_I64, 0.0));
     indices =
-        tnd_net_select(net, is_low, tnd_net_binary(net, TND_BINARY_ADD, indices, size), indices);
+        tnd_net_select(net, is_low, tnd_net_binary(net, TANDEM_BINARY_ADD, indices, size), indices);
     const int is_on =
-        tnd_net_binary(net, TND_BINARY_EQUAL, indices,
+        tnd_net_binary(net, TANDEM_BINARY_EQUAL, indices,
                        tnd_net_reshape(net, tnd_onnx_counting(call, depth[0]), &numbers));
     const int values = tnd_onnx_in(call, 2);
     const struct tnd_dims pair = {1, {2}};
@@ -173,7 +173,7 @@ static void build_reverse_sequence(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
     const int x = tnd_onnx_in(call, 0);
-    const int lengths = tnd_net_cast(net, tnd_onnx_in(call, 1), TND_DTYPE_I64);
+    const int lengths = tnd_net_cast(net, tnd_onnx_in(call, 1), TANDEM_DTYPE_I64);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
     const int64_t time = tnd_onnx_int(call, "time_axis", 0);
     const int64_t batch = tnd_onnx_int(call, "batch_axis", 1);
@@ -192,11 +192,11 @@ static void build_reverse_sequence(struct tnd_onnx_call *call)
     }
     const int place = tnd_net_reshape(net, tnd_onnx_counting(call, shape.dims[time]), &along);
     const int length = tnd_net_reshape(net, lengths, &across);
-    const int one = tnd_net_scalar(net, TND_DTYPE_I64, 1.0);
-    const int turned = tnd_net_binary(net, TND_BINARY_SUB,
-                                      tnd_net_binary(net, TND_BINARY_SUB, length, one), place);
+    const int one = tnd_net_scalar(net, TANDEM_DTYPE_I64, 1.0);
+    const int turned = tnd_net_binary(net, TANDEM_BINARY_SUB,
+                                      tnd_net_binary(net, TANDEM_BINARY_SUB, length, one), place);
     const int index =
-        tnd_net_select(net, tnd_net_binary(net, TND_BINARY_LESS, place, length), turned, place);
+        tnd_net_select(net, tnd_net_binary(net, TANDEM_BINARY_LESS, place, length), turned, place);
     call->out[0] = tnd_net_gather_elements(net, x, tnd_net_expand(net, index, &shape), (int)time);
 }
 
@@ -221,7 +221,7 @@ static void build_compress(struct tnd_onnx_call *call)
     }
     int64_t n = 0;
     const struct tnd_dims most = {1, {condition->n}};
-    struct tnd_array *list = tnd_array_new(TND_DTYPE_I64, &most);
+    struct tnd_array *list = tnd_array_new(TANDEM_DTYPE_I64, &most);
     for (int64_t i = 0; list != NULL && i < condition->n; i++) {
         if (tnd_array_integer(condition, i) != 0) {
             ((int64_t *)list->data)[n++] = i;
@@ -243,8 +243,8 @@ static void build_non_zero(struct tnd_onnx_call *call)
         n += tnd_array_number(values, i) != 0.0;
     }
     const struct tnd_dims shape = {2, {values->shape.n, n}};
-    struct tnd_array *places = tnd_array_new(TND_DTYPE_I64, &shape);
-    int64_t strides[TND_NET_MAX_DIMS];
+    struct tnd_array *places = tnd_array_new(TANDEM_DTYPE_I64, &shape);
+    int64_t strides[TANDEM_NET_MAX_DIMS];
     tnd_dims_strides(&values->shape, strides);
     for (int64_t i = 0, k = 0; places != NULL && i < values->n; i++) {
         if (tnd_array_number(values, i) != 0.0) {
@@ -274,8 +274,9 @@ static int compare_values(const struct tnd_array *array, int64_t a, int64_t b)
     }
     const int64_t x = tnd_array_integer(array, a);
     const int64_t y = tnd_array_integer(array, b);
-    return array->type == TND_DTYPE_U64 ? ((uint64_t)x > (uint64_t)y) - ((uint64_t)x < (uint64_t)y)
-                                        : (x > y) - (x < y);
+    return array->type == TANDEM_DTYPE_U64
+               ? ((uint64_t)x > (uint64_t)y) - ((uint64_t)x < (uint64_t)y)
+               : (x > y) - (x < y);
 }
 
 static int compare_rows(const struct row *x, const struct row *y)
@@ -335,7 +336,7 @@ static int64_t find_unique(struct row *rows, int64_t n, bool is_sorted, int64_t 
 static const struct tnd_array *known_rows(struct tnd_onnx_call *call, int x, int axis, bool is_flat)
 {
     struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    int axes[TND_NET_MAX_DIMS];
+    int axes[TANDEM_NET_MAX_DIMS];
     for (int i = 0; i < shape.n; i++) {
         axes[i] = i == 0 ? axis : i <= axis ? i - 1 : i;
     }
@@ -344,7 +345,7 @@ static const struct tnd_array *known_rows(struct tnd_onnx_call *call, int x, int
     const struct tnd_dims flat = {2, {rows, rows > 0 ? n / rows : 0}};
     x = is_flat ? x : tnd_net_permute(call->net, x, axes);
     x = tnd_net_reshape(call->net, x, &flat);
-    const struct tnd_array *known = x == TND_NET_NONE ? NULL : tnd_net_known(call->net, x);
+    const struct tnd_array *known = x == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, x);
     if (known == NULL) {
         (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
     }
@@ -360,7 +361,7 @@ static void give_unique(struct tnd_onnx_call *call, int x, int axis, const struc
     struct tnd_array *lists[3];
     bool has_memory = true;
     for (int i = 0; i < 3; i++) {
-        lists[i] = tnd_array_new(TND_DTYPE_I64, &list);
+        lists[i] = tnd_array_new(TANDEM_DTYPE_I64, &list);
         has_memory = has_memory && lists[i] != NULL;
     }
     int64_t found = 0;
@@ -417,18 +418,18 @@ static void build_center_crop_pad(struct tnd_onnx_call *call)
     struct tnd_net *net = call->net;
     int x = tnd_onnx_in(call, 0);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    int64_t wanted[TND_NET_MAX_DIMS];
+    int64_t wanted[TANDEM_NET_MAX_DIMS];
     int n;
     int n_axes;
     const int64_t *axes = tnd_onnx_ints(call, "axes", &n_axes);
-    tnd_onnx_known(call, tnd_onnx_in(call, 1), "the shape", wanted, TND_NET_MAX_DIMS, &n);
+    tnd_onnx_known(call, tnd_onnx_in(call, 1), "the shape", wanted, TANDEM_NET_MAX_DIMS, &n);
     if (n != (axes != NULL ? n_axes : shape.n)) {
         (void)tnd_onnx_refuse(call, "a shape of %d values", n);
         return;
     }
     for (int i = 0; i < n; i++) {
-        int64_t begin[TND_NET_MAX_DIMS] = {0};
-        int64_t end[TND_NET_MAX_DIMS] = {0};
+        int64_t begin[TANDEM_NET_MAX_DIMS] = {0};
+        int64_t end[TANDEM_NET_MAX_DIMS] = {0};
         int axis;
         if (!tnd_onnx_axis(call, axes != NULL ? axes[i] : i, shape.n, &axis) || wanted[i] < 0 ||
             wanted[i] > 1 << 24) {
@@ -443,7 +444,7 @@ static void build_center_crop_pad(struct tnd_onnx_call *call)
         begin[axis] = more / 2;
         end[axis] = more - more / 2;
         const int zero = tnd_net_scalar(net, tnd_onnx_type_of(call, x), 0.0);
-        x = more == 0 ? x : tnd_net_pad(net, TND_PAD_CONSTANT, x, begin, end, zero);
+        x = more == 0 ? x : tnd_net_pad(net, TANDEM_PAD_CONSTANT, x, begin, end, zero);
     }
     call->out[0] = x;
 }
@@ -494,8 +495,8 @@ static void build_max_unpool(struct tnd_onnx_call *call)
         return;
     }
     struct tnd_dims wanted = shape;
-    if (tnd_onnx_in(call, 2) != TND_NET_NONE) {
-        tnd_onnx_known(call, tnd_onnx_in(call, 2), "the shape", wanted.dims, TND_NET_MAX_DIMS,
+    if (tnd_onnx_in(call, 2) != TANDEM_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, 2), "the shape", wanted.dims, TANDEM_NET_MAX_DIMS,
                        &wanted.n);
     }
     const struct tnd_dims all = {1, {tnd_dims_values(&shape)}};
@@ -504,8 +505,8 @@ static void build_max_unpool(struct tnd_onnx_call *call)
         return;
     }
     const int zero = tnd_onnx_scalar(call, x, 0.0);
-    const int places = tnd_net_cast(net, tnd_onnx_in(call, 1), TND_DTYPE_I64);
-    const int y = tnd_net_scatter_elements(net, TND_SCATTER_SET, tnd_net_expand(net, zero, &all),
+    const int places = tnd_net_cast(net, tnd_onnx_in(call, 1), TANDEM_DTYPE_I64);
+    const int y = tnd_net_scatter_elements(net, TANDEM_SCATTER_SET, tnd_net_expand(net, zero, &all),
                                            tnd_net_reshape(net, places, &flat),
                                            tnd_net_reshape(net, x, &flat), 0);
     call->out[0] = tnd_net_reshape(net, y, &shape);

@@ -12,7 +12,7 @@ static void build_matmul(struct tnd_onnx_call *call)
 /* `value` times a factor; the value itself for 1. */
 static int scaled(struct tnd_onnx_call *call, int value, double factor)
 {
-    return factor == 1.0 ? value : tnd_onnx_with(call, TND_BINARY_MUL, value, factor);
+    return factor == 1.0 ? value : tnd_onnx_with(call, TANDEM_BINARY_MUL, value, factor);
 }
 
 static void build_gemm(struct tnd_onnx_call *call)
@@ -34,9 +34,10 @@ static void build_gemm(struct tnd_onnx_call *call)
     const double alpha = (double)tnd_onnx_float(call, "alpha", 1.0f);
     const double beta = (double)tnd_onnx_float(call, "beta", 1.0f);
     const int product = scaled(call, tnd_net_matmul(call->net, a, b), alpha);
-    call->out[0] = c == TND_NET_NONE || product == TND_NET_NONE
-                       ? product
-                       : tnd_net_binary(call->net, TND_BINARY_ADD, product, scaled(call, c, beta));
+    call->out[0] =
+        c == TANDEM_NET_NONE || product == TANDEM_NET_NONE
+            ? product
+            : tnd_net_binary(call->net, TANDEM_BINARY_ADD, product, scaled(call, c, beta));
 }
 
 /* ---- determinants ---- */
@@ -54,34 +55,34 @@ static int eliminated(struct tnd_onnx_call *call, int a, int *det)
     const struct tnd_dims row = {3, {from.dims[0], 1, n}};
     const struct tnd_dims list = {1, {from.dims[0]}};
     const int first = tnd_net_slice(net, a, 2, 0, 1, 1);
-    const int size = tnd_net_unary(net, TND_UNARY_ABS, first);
+    const int size = tnd_net_unary(net, TANDEM_UNARY_ABS, first);
     const int at = tnd_net_reshape(net, tnd_net_arg_reduce(net, true, size, 1, false), &one);
     const int pivot = tnd_net_gather_elements(net, a, tnd_net_expand(net, at, &row), 1);
     const int head = tnd_net_slice(net, pivot, 2, 0, 1, 1);
     const int zero = tnd_onnx_scalar(call, a, 0.0);
     const int is_swap =
-        tnd_net_binary(net, TND_BINARY_LESS, tnd_net_scalar(net, TND_DTYPE_I64, 0), at);
+        tnd_net_binary(net, TANDEM_BINARY_LESS, tnd_net_scalar(net, TANDEM_DTYPE_I64, 0), at);
     const int sign =
         tnd_net_select(net, is_swap, tnd_onnx_scalar(call, a, -1.0), tnd_onnx_scalar(call, a, 1.0));
-    const int factor = tnd_net_binary(net, TND_BINARY_MUL, sign, head);
-    *det = tnd_net_binary(net, TND_BINARY_MUL, *det, tnd_net_reshape(net, factor, &list));
+    const int factor = tnd_net_binary(net, TANDEM_BINARY_MUL, sign, head);
+    *det = tnd_net_binary(net, TANDEM_BINARY_MUL, *det, tnd_net_reshape(net, factor, &list));
     if (n == 1 || net->status != TANDEM_OK) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     /* the first row stands where the pivot was */
     const struct tnd_dims column = {3, {1, n, 1}};
     const int rows = tnd_net_reshape(net, tnd_onnx_counting(call, n), &column);
-    const int is_pivot = tnd_net_binary(net, TND_BINARY_EQUAL, rows, at);
+    const int is_pivot = tnd_net_binary(net, TANDEM_BINARY_EQUAL, rows, at);
     a = tnd_net_select(net, is_pivot, tnd_net_slice(net, a, 1, 0, 1, 1), a);
     const int rest = tnd_net_slice(net, a, 1, 1, n - 1, 1);
     const int divisor =
-        tnd_net_select(net, tnd_net_binary(net, TND_BINARY_EQUAL, head, zero),
+        tnd_net_select(net, tnd_net_binary(net, TANDEM_BINARY_EQUAL, head, zero),
                        tnd_onnx_scalar(call, a, 1.0), head); /* (a column of zeros stays) */
     const int by =
-        tnd_net_binary(net, TND_BINARY_DIV, tnd_net_slice(net, rest, 2, 0, 1, 1), divisor);
+        tnd_net_binary(net, TANDEM_BINARY_DIV, tnd_net_slice(net, rest, 2, 0, 1, 1), divisor);
     return tnd_net_binary(
-        net, TND_BINARY_SUB, tnd_net_slice(net, rest, 2, 1, n - 1, 1),
-        tnd_net_binary(net, TND_BINARY_MUL, by, tnd_net_slice(net, pivot, 2, 1, n - 1, 1)));
+        net, TANDEM_BINARY_SUB, tnd_net_slice(net, rest, 2, 1, n - 1, 1),
+        tnd_net_binary(net, TANDEM_BINARY_MUL, by, tnd_net_slice(net, pivot, 2, 1, n - 1, 1)));
 }
 
 static void build_det(struct tnd_onnx_call *call)
@@ -89,7 +90,7 @@ static void build_det(struct tnd_onnx_call *call)
     struct tnd_net *net = call->net;
     const int x = tnd_onnx_in(call, 0);
     struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     if (shape.n < 2 || shape.dims[shape.n - 1] != shape.dims[shape.n - 2] ||
         shape.dims[shape.n - 1] < 1 || shape.dims[shape.n - 1] > MAX_ORDER ||
         tnd_dtype_kind(type) != TND_KIND_FLOAT) {

@@ -14,28 +14,28 @@ static void build_identity(struct tnd_onnx_call *call)
 
 static void build_unary(struct tnd_onnx_call *call)
 {
-    call->out[0] = tnd_net_unary(call->net, (enum tnd_unary)call->kind, tnd_onnx_in(call, 0));
+    call->out[0] = tnd_net_unary(call->net, (enum tandem_unary)call->kind, tnd_onnx_in(call, 0));
 }
 
 static void build_binary(struct tnd_onnx_call *call)
 {
-    call->out[0] = tnd_net_binary(call->net, (enum tnd_binary)call->kind, tnd_onnx_in(call, 0),
+    call->out[0] = tnd_net_binary(call->net, (enum tandem_binary)call->kind, tnd_onnx_in(call, 0),
                                   tnd_onnx_second(call));
 }
 
 /* Comparisons that are others, turned. */
 static void build_turned(struct tnd_onnx_call *call)
 {
-    call->out[0] = tnd_net_binary(call->net, (enum tnd_binary)call->kind, tnd_onnx_second(call),
+    call->out[0] = tnd_net_binary(call->net, (enum tandem_binary)call->kind, tnd_onnx_second(call),
                                   tnd_onnx_in(call, 0));
 }
 
 static void build_logical(struct tnd_onnx_call *call)
 {
     for (int i = 0; i < call->n_in; i++) {
-        if (tnd_onnx_type_of(call, tnd_onnx_in(call, i)) != TND_DTYPE_BOOL) {
+        if (tnd_onnx_type_of(call, tnd_onnx_in(call, i)) != TANDEM_DTYPE_BOOL) {
             (void)tnd_onnx_refuse(call, "operand %d is of type %s, expected bool", i,
-                                  tnd_dtype_name(tnd_onnx_type_of(call, tnd_onnx_in(call, i))));
+                                  tandem_dtype_name(tnd_onnx_type_of(call, tnd_onnx_in(call, i))));
             return;
         }
     }
@@ -44,13 +44,13 @@ static void build_logical(struct tnd_onnx_call *call)
 
 static void build_not(struct tnd_onnx_call *call)
 {
-    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
+    const enum tandem_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
     const bool is_logical = call->kind != 0;
-    if (is_logical ? type != TND_DTYPE_BOOL : tnd_dtype_kind(type) == TND_KIND_FLOAT) {
-        (void)tnd_onnx_refuse(call, "an operand of type %s", tnd_dtype_name(type));
+    if (is_logical ? type != TANDEM_DTYPE_BOOL : tnd_dtype_kind(type) == TND_KIND_FLOAT) {
+        (void)tnd_onnx_refuse(call, "an operand of type %s", tandem_dtype_name(type));
         return;
     }
-    call->out[0] = tnd_net_unary(call->net, TND_UNARY_NOT, tnd_onnx_in(call, 0));
+    call->out[0] = tnd_net_unary(call->net, TANDEM_UNARY_NOT, tnd_onnx_in(call, 0));
 }
 
 /* Max, Min, Sum, Mean: of one operand or more. */
@@ -58,16 +58,17 @@ static void build_variadic(struct tnd_onnx_call *call)
 {
     int value = tnd_onnx_in(call, 0);
     for (int i = 1; i < call->n_in; i++) {
-        value = tnd_net_binary(call->net, (enum tnd_binary)call->kind, value, tnd_onnx_in(call, i));
+        value =
+            tnd_net_binary(call->net, (enum tandem_binary)call->kind, value, tnd_onnx_in(call, i));
     }
     call->out[0] = value;
 }
 
 static void build_mean(struct tnd_onnx_call *call)
 {
-    call->kind = TND_BINARY_ADD;
+    call->kind = TANDEM_BINARY_ADD;
     build_variadic(call);
-    call->out[0] = tnd_onnx_with(call, TND_BINARY_DIV, call->out[0], (double)call->n_in);
+    call->out[0] = tnd_onnx_with(call, TANDEM_BINARY_DIV, call->out[0], (double)call->n_in);
 }
 
 /* Operands of two types: integers are raised as integers, all others as doubles. */
@@ -75,23 +76,23 @@ static void build_pow(struct tnd_onnx_call *call)
 {
     int base = tnd_onnx_in(call, 0);
     int exponent = tnd_onnx_second(call);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, base);
-    const enum tnd_dtype other = tnd_onnx_type_of(call, exponent);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, base);
+    const enum tandem_dtype other = tnd_onnx_type_of(call, exponent);
     if (type != other) {
         const bool is_float =
             tnd_dtype_kind(type) == TND_KIND_FLOAT || tnd_dtype_kind(other) == TND_KIND_FLOAT;
-        const enum tnd_dtype common = is_float ? TND_DTYPE_F64 : TND_DTYPE_I64;
+        const enum tandem_dtype common = is_float ? TANDEM_DTYPE_F64 : TANDEM_DTYPE_I64;
         base = tnd_net_cast(call->net, base, common);
         exponent = tnd_net_cast(call->net, exponent, common);
     }
     call->out[0] =
-        tnd_net_cast(call->net, tnd_net_binary(call->net, TND_BINARY_POW, base, exponent), type);
+        tnd_net_cast(call->net, tnd_net_binary(call->net, TANDEM_BINARY_POW, base, exponent), type);
 }
 
 static void build_mod(struct tnd_onnx_call *call)
 {
     const int64_t fmod_wanted = tnd_onnx_int(call, "fmod", 0);
-    call->kind = fmod_wanted != 0 ? TND_BINARY_FMOD : TND_BINARY_MOD;
+    call->kind = fmod_wanted != 0 ? TANDEM_BINARY_FMOD : TANDEM_BINARY_MOD;
     build_binary(call);
 }
 
@@ -103,7 +104,7 @@ static void build_shift(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "direction '%.20s', expected LEFT or RIGHT", direction);
         return;
     }
-    call->kind = is_left ? TND_BINARY_SHIFT_LEFT : TND_BINARY_SHIFT_RIGHT;
+    call->kind = is_left ? TANDEM_BINARY_SHIFT_LEFT : TANDEM_BINARY_SHIFT_RIGHT;
     build_binary(call);
 }
 
@@ -122,12 +123,12 @@ static void build_clip(struct tnd_onnx_call *call)
     if (call->opset < 11) {
         const float least = tnd_onnx_float(call, "min", -INFINITY);
         const float most = tnd_onnx_float(call, "max", INFINITY);
-        low = least > -INFINITY ? tnd_onnx_scalar(call, value, (double)least) : TND_NET_NONE;
-        high = most < INFINITY ? tnd_onnx_scalar(call, value, (double)most) : TND_NET_NONE;
+        low = least > -INFINITY ? tnd_onnx_scalar(call, value, (double)least) : TANDEM_NET_NONE;
+        high = most < INFINITY ? tnd_onnx_scalar(call, value, (double)most) : TANDEM_NET_NONE;
     }
     const int bounds[] = {low, high};
     for (int i = 0; i < 2; i++) {
-        if (bounds[i] == TND_NET_NONE) {
+        if (bounds[i] == TANDEM_NET_NONE) {
             continue;
         }
         if (tnd_dims_values(tnd_onnx_shape_of(call, bounds[i])) != 1) {
@@ -135,14 +136,14 @@ static void build_clip(struct tnd_onnx_call *call)
             return;
         }
         const struct tnd_dims scalar = {0};
-        value = tnd_net_binary(call->net, i == 0 ? TND_BINARY_MAX : TND_BINARY_MIN, value,
+        value = tnd_net_binary(call->net, i == 0 ? TANDEM_BINARY_MAX : TANDEM_BINARY_MIN, value,
                                tnd_net_reshape(call->net, bounds[i], &scalar));
     }
     call->out[0] = value;
 }
 
 /* As a type; of fewer than 8 bits the low ones. */
-static int cast_to(struct tnd_onnx_call *call, int x, enum tnd_dtype type,
+static int cast_to(struct tnd_onnx_call *call, int x, enum tandem_dtype type,
                    enum tnd_onnx_type narrow)
 {
     if (tnd_onnx_narrow_bits(narrow) != 0) {
@@ -158,7 +159,7 @@ static int cast_to(struct tnd_onnx_call *call, int x, enum tnd_dtype type,
 static void build_cast(struct tnd_onnx_call *call)
 {
     const int64_t to = tnd_onnx_int(call, "to", 0);
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     (void)tnd_onnx_int(call, "saturate", 1);
     if (to < 0 || to > 1000 || !tnd_onnx_dtype((enum tnd_onnx_type)to, &type)) {
         const char *name = to < 0 || to > 1000 ? NULL : tnd_onnx_type_name((int32_t)to);
@@ -175,10 +176,10 @@ static void build_bit_cast(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_in(call, 0);
     const int64_t to = tnd_onnx_int(call, "to", 0);
-    const enum tnd_dtype from = tnd_onnx_type_of(call, x);
-    enum tnd_dtype type;
+    const enum tandem_dtype from = tnd_onnx_type_of(call, x);
+    enum tandem_dtype type;
     if (to < 0 || to > 1000 || !tnd_onnx_dtype((enum tnd_onnx_type)to, &type) ||
-        tnd_dtype_bytes(type) != tnd_dtype_bytes(from) || type == TND_DTYPE_BOOL ||
+        tandem_dtype_bytes(type) != tandem_dtype_bytes(from) || type == TANDEM_DTYPE_BOOL ||
         tnd_onnx_narrow_bits((enum tnd_onnx_type)to) != 0) {
         (void)tnd_onnx_refuse(call, "to type %lld", (long long)to);
         return;
@@ -195,7 +196,7 @@ static void build_bit_cast(struct tnd_onnx_call *call)
         return;
     }
     if (bits != NULL) {
-        memcpy(bits->data, known->data, (size_t)known->n * tnd_dtype_bytes(type));
+        memcpy(bits->data, known->data, (size_t)known->n * tandem_dtype_bytes(type));
     }
     call->out[0] = tnd_net_constant(call->net, bits);
 }
@@ -203,7 +204,7 @@ static void build_bit_cast(struct tnd_onnx_call *call)
 static void build_cast_like(struct tnd_onnx_call *call)
 {
     (void)tnd_onnx_int(call, "saturate", 1);
-    if (tnd_onnx_in(call, 1) == TND_NET_NONE) {
+    if (tnd_onnx_in(call, 1) == TANDEM_NET_NONE) {
         (void)tnd_onnx_refuse(call, "no operand whose type is taken");
         return;
     }
@@ -218,65 +219,65 @@ static void build_is_inf(struct tnd_onnx_call *call)
     const bool finds_negative = tnd_onnx_int(call, "detect_negative", 1) != 0;
     const bool finds_positive = tnd_onnx_int(call, "detect_positive", 1) != 0;
     if (finds_negative && finds_positive) {
-        call->out[0] = tnd_net_unary(call->net, TND_UNARY_IS_INF, x);
+        call->out[0] = tnd_net_unary(call->net, TANDEM_UNARY_IS_INF, x);
         return;
     }
     const int bound = tnd_onnx_scalar(call, x, (double)(finds_negative ? -INFINITY : INFINITY));
     /* (nothing is equal to NaN) */
     const int nothing = tnd_onnx_scalar(call, x, (double)NAN);
-    call->out[0] = tnd_net_binary(call->net, TND_BINARY_EQUAL, x,
+    call->out[0] = tnd_net_binary(call->net, TANDEM_BINARY_EQUAL, x,
                                   finds_negative || finds_positive ? bound : nothing);
 }
 
 const struct tnd_onnx_op tnd_onnx_math[] = {
     {"Identity", build_identity, 0, "1"},
-    {"Abs", build_unary, TND_UNARY_ABS, "1"},
-    {"Acos", build_unary, TND_UNARY_ACOS, "1"},
-    {"Acosh", build_unary, TND_UNARY_ACOSH, "1"},
-    {"Asin", build_unary, TND_UNARY_ASIN, "1"},
-    {"Asinh", build_unary, TND_UNARY_ASINH, "1"},
-    {"Atan", build_unary, TND_UNARY_ATAN, "1"},
-    {"Atanh", build_unary, TND_UNARY_ATANH, "1"},
-    {"Ceil", build_unary, TND_UNARY_CEIL, "1"},
-    {"Cos", build_unary, TND_UNARY_COS, "1"},
-    {"Cosh", build_unary, TND_UNARY_COSH, "1"},
-    {"Erf", build_unary, TND_UNARY_ERF, "1"},
-    {"Exp", build_unary, TND_UNARY_EXP, "1"},
-    {"Floor", build_unary, TND_UNARY_FLOOR, "1"},
-    {"IsNaN", build_unary, TND_UNARY_IS_NAN, "1"},
-    {"Log", build_unary, TND_UNARY_LOG, "1"},
-    {"Neg", build_unary, TND_UNARY_NEG, "1"},
-    {"Reciprocal", build_unary, TND_UNARY_RECIPROCAL, "1"},
-    {"Round", build_unary, TND_UNARY_ROUND, "1"},
-    {"Sign", build_unary, TND_UNARY_SIGN, "1"},
-    {"Sin", build_unary, TND_UNARY_SIN, "1"},
-    {"Sinh", build_unary, TND_UNARY_SINH, "1"},
-    {"Sqrt", build_unary, TND_UNARY_SQRT, "1"},
-    {"Tan", build_unary, TND_UNARY_TAN, "1"},
-    {"Tanh", build_unary, TND_UNARY_TANH, "1"},
+    {"Abs", build_unary, TANDEM_UNARY_ABS, "1"},
+    {"Acos", build_unary, TANDEM_UNARY_ACOS, "1"},
+    {"Acosh", build_unary, TANDEM_UNARY_ACOSH, "1"},
+    {"Asin", build_unary, TANDEM_UNARY_ASIN, "1"},
+    {"Asinh", build_unary, TANDEM_UNARY_ASINH, "1"},
+    {"Atan", build_unary, TANDEM_UNARY_ATAN, "1"},
+    {"Atanh", build_unary, TANDEM_UNARY_ATANH, "1"},
+    {"Ceil", build_unary, TANDEM_UNARY_CEIL, "1"},
+    {"Cos", build_unary, TANDEM_UNARY_COS, "1"},
+    {"Cosh", build_unary, TANDEM_UNARY_COSH, "1"},
+    {"Erf", build_unary, TANDEM_UNARY_ERF, "1"},
+    {"Exp", build_unary, TANDEM_UNARY_EXP, "1"},
+    {"Floor", build_unary, TANDEM_UNARY_FLOOR, "1"},
+    {"IsNaN", build_unary, TANDEM_UNARY_IS_NAN, "1"},
+    {"Log", build_unary, TANDEM_UNARY_LOG, "1"},
+    {"Neg", build_unary, TANDEM_UNARY_NEG, "1"},
+    {"Reciprocal", build_unary, TANDEM_UNARY_RECIPROCAL, "1"},
+    {"Round", build_unary, TANDEM_UNARY_ROUND, "1"},
+    {"Sign", build_unary, TANDEM_UNARY_SIGN, "1"},
+    {"Sin", build_unary, TANDEM_UNARY_SIN, "1"},
+    {"Sinh", build_unary, TANDEM_UNARY_SINH, "1"},
+    {"Sqrt", build_unary, TANDEM_UNARY_SQRT, "1"},
+    {"Tan", build_unary, TANDEM_UNARY_TAN, "1"},
+    {"Tanh", build_unary, TANDEM_UNARY_TANH, "1"},
     {"Not", build_not, 1, "1"},
     {"BitwiseNot", build_not, 0, "1"},
-    {"Add", build_binary, TND_BINARY_ADD, "2"},
-    {"Sub", build_binary, TND_BINARY_SUB, "2"},
-    {"Mul", build_binary, TND_BINARY_MUL, "2"},
-    {"Div", build_binary, TND_BINARY_DIV, "2"},
+    {"Add", build_binary, TANDEM_BINARY_ADD, "2"},
+    {"Sub", build_binary, TANDEM_BINARY_SUB, "2"},
+    {"Mul", build_binary, TANDEM_BINARY_MUL, "2"},
+    {"Div", build_binary, TANDEM_BINARY_DIV, "2"},
     {"Pow", build_pow, 0, "2"},
     {"Mod", build_mod, 0, "2"},
     {"BitShift", build_shift, 0, "2"},
-    {"BitwiseAnd", build_binary, TND_BINARY_AND, "2"},
-    {"BitwiseOr", build_binary, TND_BINARY_OR, "2"},
-    {"BitwiseXor", build_binary, TND_BINARY_XOR, "2"},
-    {"And", build_logical, TND_BINARY_AND, "2"},
-    {"Or", build_logical, TND_BINARY_OR, "2"},
-    {"Xor", build_logical, TND_BINARY_XOR, "2"},
-    {"Equal", build_binary, TND_BINARY_EQUAL, "2"},
-    {"Less", build_binary, TND_BINARY_LESS, "2"},
-    {"LessOrEqual", build_binary, TND_BINARY_LESS_EQUAL, "2"},
-    {"Greater", build_turned, TND_BINARY_LESS, "2"},
-    {"GreaterOrEqual", build_turned, TND_BINARY_LESS_EQUAL, "2"},
-    {"Max", build_variadic, TND_BINARY_MAX, "1-*"},
-    {"Min", build_variadic, TND_BINARY_MIN, "1-*"},
-    {"Sum", build_variadic, TND_BINARY_ADD, "1-*"},
+    {"BitwiseAnd", build_binary, TANDEM_BINARY_AND, "2"},
+    {"BitwiseOr", build_binary, TANDEM_BINARY_OR, "2"},
+    {"BitwiseXor", build_binary, TANDEM_BINARY_XOR, "2"},
+    {"And", build_logical, TANDEM_BINARY_AND, "2"},
+    {"Or", build_logical, TANDEM_BINARY_OR, "2"},
+    {"Xor", build_logical, TANDEM_BINARY_XOR, "2"},
+    {"Equal", build_binary, TANDEM_BINARY_EQUAL, "2"},
+    {"Less", build_binary, TANDEM_BINARY_LESS, "2"},
+    {"LessOrEqual", build_binary, TANDEM_BINARY_LESS_EQUAL, "2"},
+    {"Greater", build_turned, TANDEM_BINARY_LESS, "2"},
+    {"GreaterOrEqual", build_turned, TANDEM_BINARY_LESS_EQUAL, "2"},
+    {"Max", build_variadic, TANDEM_BINARY_MAX, "1-*"},
+    {"Min", build_variadic, TANDEM_BINARY_MIN, "1-*"},
+    {"Sum", build_variadic, TANDEM_BINARY_ADD, "1-*"},
     {"Mean", build_mean, 0, "1-*"},
     {"Where", build_where, 0, "3"},
     {"Clip", build_clip, 0, "1 11:1-3"},

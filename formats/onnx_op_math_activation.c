@@ -7,35 +7,35 @@
 
 static int add(struct tnd_onnx_call *call, int a, int b)
 {
-    return tnd_net_binary(call->net, TND_BINARY_ADD, a, b);
+    return tnd_net_binary(call->net, TANDEM_BINARY_ADD, a, b);
 }
 
 static int mul(struct tnd_onnx_call *call, int a, int b)
 {
-    return tnd_net_binary(call->net, TND_BINARY_MUL, a, b);
+    return tnd_net_binary(call->net, TANDEM_BINARY_MUL, a, b);
 }
 
 static int times(struct tnd_onnx_call *call, int value, double number)
 {
-    return number == 1.0 ? value : tnd_onnx_with(call, TND_BINARY_MUL, value, number);
+    return number == 1.0 ? value : tnd_onnx_with(call, TANDEM_BINARY_MUL, value, number);
 }
 
 static int plus(struct tnd_onnx_call *call, int value, double number)
 {
-    return number == 0.0 ? value : tnd_onnx_with(call, TND_BINARY_ADD, value, number);
+    return number == 0.0 ? value : tnd_onnx_with(call, TANDEM_BINARY_ADD, value, number);
 }
 
 static int clamp(struct tnd_onnx_call *call, int value, double low, double high)
 {
-    return tnd_onnx_with(call, TND_BINARY_MIN, tnd_onnx_with(call, TND_BINARY_MAX, value, low),
-                         high);
+    return tnd_onnx_with(call, TANDEM_BINARY_MIN,
+                         tnd_onnx_with(call, TANDEM_BINARY_MAX, value, low), high);
 }
 
 /* `above` where x > bound, `below` elsewhere. */
 static int choose(struct tnd_onnx_call *call, int x, double bound, int above, int below)
 {
     const int condition =
-        tnd_net_binary(call->net, TND_BINARY_LESS, tnd_onnx_scalar(call, x, bound), x);
+        tnd_net_binary(call->net, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, x, bound), x);
     return tnd_net_select(call->net, condition, above, below);
 }
 
@@ -51,7 +51,7 @@ static void give(struct tnd_onnx_call *call, int value)
 
 static void build_relu(struct tnd_onnx_call *call)
 {
-    call->out[0] = tnd_onnx_with(call, TND_BINARY_MAX, tnd_onnx_in(call, 0), 0.0);
+    call->out[0] = tnd_onnx_with(call, TANDEM_BINARY_MAX, tnd_onnx_in(call, 0), 0.0);
 }
 
 static void build_leaky_relu(struct tnd_onnx_call *call)
@@ -93,9 +93,9 @@ static void build_thresholded_relu(struct tnd_onnx_call *call)
 /* alpha * (exp(x / width) - 1) of the negative values, 0 of the others. */
 static int exponential(struct tnd_onnx_call *call, int x, double alpha, double width)
 {
-    const int low = tnd_onnx_with(call, TND_BINARY_MIN, x, 0.0);
-    const int scaled = width == 1.0 ? low : tnd_onnx_with(call, TND_BINARY_DIV, low, width);
-    return times(call, plus(call, tnd_net_unary(call->net, TND_UNARY_EXP, scaled), -1.0), alpha);
+    const int low = tnd_onnx_with(call, TANDEM_BINARY_MIN, x, 0.0);
+    const int scaled = width == 1.0 ? low : tnd_onnx_with(call, TANDEM_BINARY_DIV, low, width);
+    return times(call, plus(call, tnd_net_unary(call->net, TANDEM_UNARY_EXP, scaled), -1.0), alpha);
 }
 
 static void build_elu(struct tnd_onnx_call *call)
@@ -124,8 +124,8 @@ static void build_selu(struct tnd_onnx_call *call)
 static int sigmoid(struct tnd_onnx_call *call, int x)
 {
     const int e =
-        tnd_net_unary(call->net, TND_UNARY_EXP, tnd_net_unary(call->net, TND_UNARY_NEG, x));
-    return tnd_net_unary(call->net, TND_UNARY_RECIPROCAL, plus(call, e, 1.0));
+        tnd_net_unary(call->net, TANDEM_UNARY_EXP, tnd_net_unary(call->net, TANDEM_UNARY_NEG, x));
+    return tnd_net_unary(call->net, TANDEM_UNARY_RECIPROCAL, plus(call, e, 1.0));
 }
 
 static void build_sigmoid(struct tnd_onnx_call *call)
@@ -151,11 +151,11 @@ static void build_hard_swish(struct tnd_onnx_call *call)
 /* log(1 + exp(x)), which does not overflow: max(x, 0) + log(1 + exp(-|x|)). */
 static int softplus(struct tnd_onnx_call *call, int x)
 {
-    const int size = tnd_net_unary(call->net, TND_UNARY_ABS, x);
-    const int e =
-        tnd_net_unary(call->net, TND_UNARY_EXP, tnd_net_unary(call->net, TND_UNARY_NEG, size));
-    return add(call, tnd_onnx_with(call, TND_BINARY_MAX, x, 0.0),
-               tnd_net_unary(call->net, TND_UNARY_LOG, plus(call, e, 1.0)));
+    const int size = tnd_net_unary(call->net, TANDEM_UNARY_ABS, x);
+    const int e = tnd_net_unary(call->net, TANDEM_UNARY_EXP,
+                                tnd_net_unary(call->net, TANDEM_UNARY_NEG, size));
+    return add(call, tnd_onnx_with(call, TANDEM_BINARY_MAX, x, 0.0),
+               tnd_net_unary(call->net, TANDEM_UNARY_LOG, plus(call, e, 1.0)));
 }
 
 static void build_softplus(struct tnd_onnx_call *call)
@@ -166,14 +166,14 @@ static void build_softplus(struct tnd_onnx_call *call)
 static void build_softsign(struct tnd_onnx_call *call)
 {
     const int x = operand(call);
-    const int size = plus(call, tnd_net_unary(call->net, TND_UNARY_ABS, x), 1.0);
-    give(call, tnd_net_binary(call->net, TND_BINARY_DIV, x, size));
+    const int size = plus(call, tnd_net_unary(call->net, TANDEM_UNARY_ABS, x), 1.0);
+    give(call, tnd_net_binary(call->net, TANDEM_BINARY_DIV, x, size));
 }
 
 static void build_mish(struct tnd_onnx_call *call)
 {
     const int x = operand(call);
-    give(call, mul(call, x, tnd_net_unary(call->net, TND_UNARY_TANH, softplus(call, x))));
+    give(call, mul(call, x, tnd_net_unary(call->net, TANDEM_UNARY_TANH, softplus(call, x))));
 }
 
 static void build_gelu(struct tnd_onnx_call *call)
@@ -182,11 +182,12 @@ static void build_gelu(struct tnd_onnx_call *call)
     const char *approximate = tnd_onnx_word(call, "approximate", "none");
     int inner;
     if (strcmp(approximate, "none") == 0) {
-        inner = tnd_net_unary(call->net, TND_UNARY_ERF, times(call, x, sqrt(0.5)));
+        inner = tnd_net_unary(call->net, TANDEM_UNARY_ERF, times(call, x, sqrt(0.5)));
     } else if (strcmp(approximate, "tanh") == 0) {
         const int cube = mul(call, x, mul(call, x, x));
         const int sum = add(call, x, times(call, cube, 0.044715));
-        inner = tnd_net_unary(call->net, TND_UNARY_TANH, times(call, sum, sqrt(2.0 / acos(-1.0))));
+        inner =
+            tnd_net_unary(call->net, TANDEM_UNARY_TANH, times(call, sum, sqrt(2.0 / acos(-1.0))));
     } else {
         (void)tnd_onnx_refuse(call, "approximate '%.20s', expected none or tanh", approximate);
         return;
@@ -202,9 +203,9 @@ static void build_shrink(struct tnd_onnx_call *call)
     /* (integers are compared with lambd as numbers) */
     const int wide = tnd_dtype_kind(tnd_onnx_type_of(call, x)) == TND_KIND_FLOAT
                          ? tnd_onnx_wide(call, x)
-                         : tnd_net_cast(call->net, x, TND_DTYPE_F64);
+                         : tnd_net_cast(call->net, x, TANDEM_DTYPE_F64);
     const int condition =
-        tnd_net_binary(call->net, TND_BINARY_LESS, wide, tnd_onnx_scalar(call, wide, -lambd));
+        tnd_net_binary(call->net, TANDEM_BINARY_LESS, wide, tnd_onnx_scalar(call, wide, -lambd));
     const int below = tnd_net_select(call->net, condition, plus(call, wide, bias),
                                      tnd_onnx_scalar(call, wide, 0.0));
     give(call, choose(call, wide, lambd, plus(call, wide, -bias), below));
@@ -226,7 +227,7 @@ static void build_swiglu(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "operands of two shapes");
         return;
     }
-    const int gate = alpha == 1.0 ? tnd_net_unary(call->net, TND_UNARY_SILU, x)
+    const int gate = alpha == 1.0 ? tnd_net_unary(call->net, TANDEM_UNARY_SILU, x)
                                   : mul(call, x, sigmoid(call, times(call, x, alpha)));
     give(call, mul(call, gate, tnd_onnx_wide(call, tnd_onnx_in(call, 1))));
 }

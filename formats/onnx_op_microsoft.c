@@ -8,7 +8,7 @@
 
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
@@ -30,8 +30,8 @@ static int activated(struct tnd_onnx_call *call, int value, const char *name)
         return value;
     }
     if (strcmp(name, "Clip") == 0 && n == 2) {
-        value = tnd_onnx_with(call, TND_BINARY_MAX, value, (double)alpha);
-        return tnd_onnx_with(call, TND_BINARY_MIN, value, (double)beta);
+        value = tnd_onnx_with(call, TANDEM_BINARY_MAX, value, (double)alpha);
+        return tnd_onnx_with(call, TANDEM_BINARY_MIN, value, (double)beta);
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strcmp(name, known[i]) == 0 && n <= 2) {
@@ -46,7 +46,7 @@ static int biased(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
     const int bias = tnd_onnx_in(call, 1);
-    return bias == TND_NET_NONE ? x : bin(call, TND_BINARY_ADD, x, tnd_onnx_wide(call, bias));
+    return bias == TANDEM_NET_NONE ? x : bin(call, TANDEM_BINARY_ADD, x, tnd_onnx_wide(call, bias));
 }
 
 static void give(struct tnd_onnx_call *call, int value)
@@ -56,7 +56,7 @@ static void give(struct tnd_onnx_call *call, int value)
 
 static void build_gelu(struct tnd_onnx_call *call) /* and BiasGelu, FastGelu */
 {
-    give(call, tnd_net_unary(call->net, (enum tnd_unary)call->kind, biased(call)));
+    give(call, tnd_net_unary(call->net, (enum tandem_unary)call->kind, biased(call)));
 }
 
 static void build_quick_gelu(struct tnd_onnx_call *call)
@@ -64,15 +64,15 @@ static void build_quick_gelu(struct tnd_onnx_call *call)
     const int x = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
     const double alpha = (double)tnd_onnx_float(call, "alpha", 1.702F);
     const int gate =
-        tnd_onnx_apply(call, "Sigmoid", NULL, 0, tnd_onnx_with(call, TND_BINARY_MUL, x, alpha));
-    give(call, bin(call, TND_BINARY_MUL, x, gate));
+        tnd_onnx_apply(call, "Sigmoid", NULL, 0, tnd_onnx_with(call, TANDEM_BINARY_MUL, x, alpha));
+    give(call, bin(call, TANDEM_BINARY_MUL, x, gate));
 }
 
 /* ---- products ---- */
 
 static int turned(struct tnd_onnx_call *call, int value, const char *attribute)
 {
-    int axes[TND_NET_MAX_DIMS];
+    int axes[TANDEM_NET_MAX_DIMS];
     const int n = tnd_onnx_shape_of(call, value)->n;
     if (tnd_onnx_int(call, attribute, 0) == 0 || n < 2) {
         return value;
@@ -92,13 +92,13 @@ static void build_fused_matmul(struct tnd_onnx_call *call)
     }
     const int product = tnd_net_matmul(call->net, turned(call, tnd_onnx_in(call, 0), "transA"),
                                        turned(call, tnd_onnx_in(call, 1), "transB"));
-    call->out[0] = alpha == 1.0 ? product : tnd_onnx_with(call, TND_BINARY_MUL, product, alpha);
+    call->out[0] = alpha == 1.0 ? product : tnd_onnx_with(call, TANDEM_BINARY_MUL, product, alpha);
 }
 
 /* The node as another operator, with its own attributes and these operands. */
 static int as_other(struct tnd_onnx_call *call, const char *op, const int *in, int n_in)
 {
-    int out = TND_NET_NONE;
+    int out = TANDEM_NET_NONE;
     tnd_onnx_build_as(call, op, NULL, -1, in, n_in, &out, 1);
     return out;
 }
@@ -123,7 +123,7 @@ static void build_fused_conv(struct tnd_onnx_call *call)
     const char *name = tnd_onnx_word(call, "activation", "");
     const int z = tnd_onnx_in(call, 3);
     int value = as_other(call, "Conv", call->in, call->n_in < 3 ? call->n_in : 3);
-    value = z == TND_NET_NONE ? value : bin(call, TND_BINARY_ADD, value, z);
+    value = z == TANDEM_NET_NONE ? value : bin(call, TANDEM_BINARY_ADD, value, z);
     call->out[0] = activated(call, value, name);
 }
 
@@ -134,26 +134,28 @@ static int normalised(struct tnd_onnx_call *call, int x, int gamma, int beta, bo
 {
     const double epsilon = (double)tnd_onnx_float(call, "epsilon", 1e-12F);
     const int rank = tnd_onnx_shape_of(call, x)->n;
-    if (x == TND_NET_NONE || rank < 1) {
+    if (x == TANDEM_NET_NONE || rank < 1) {
         return tnd_onnx_refuse(call, "a scalar has no axis");
     }
     const unsigned axes = 1U << (rank - 1);
-    int y = tnd_net_norm(call->net, is_simple ? TND_NORM_RMS : TND_NORM_LAYER, x, axes, epsilon);
-    y = bin(call, TND_BINARY_MUL, y, tnd_onnx_wide(call, gamma));
-    return beta == TND_NET_NONE ? y : bin(call, TND_BINARY_ADD, y, tnd_onnx_wide(call, beta));
+    int y =
+        tnd_net_norm(call->net, is_simple ? TANDEM_NORM_RMS : TANDEM_NORM_LAYER, x, axes, epsilon);
+    y = bin(call, TANDEM_BINARY_MUL, y, tnd_onnx_wide(call, gamma));
+    return beta == TANDEM_NET_NONE ? y : bin(call, TANDEM_BINARY_ADD, y, tnd_onnx_wide(call, beta));
 }
 
 /* input, skip, gamma, beta (not of the simplified one), bias. Outputs: norm, (mean, inverse of the
  * deviation,) sum. */
 static void build_skip_norm(struct tnd_onnx_call *call)
 {
-    const bool is_simple = call->kind == TND_NORM_RMS;
-    const int beta = is_simple ? TND_NET_NONE : tnd_onnx_in(call, 3);
+    const bool is_simple = call->kind == TANDEM_NORM_RMS;
+    const int beta = is_simple ? TANDEM_NET_NONE : tnd_onnx_in(call, 3);
     const int bias = tnd_onnx_in(call, is_simple ? 3 : 4);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
-    int sum = bin(call, TND_BINARY_ADD, tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
+    const enum tandem_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
+    int sum = bin(call, TANDEM_BINARY_ADD, tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
                   tnd_onnx_wide(call, tnd_onnx_in(call, 1)));
-    sum = bias == TND_NET_NONE ? sum : bin(call, TND_BINARY_ADD, sum, tnd_onnx_wide(call, bias));
+    sum = bias == TANDEM_NET_NONE ? sum
+                                  : bin(call, TANDEM_BINARY_ADD, sum, tnd_onnx_wide(call, bias));
     for (int i = 1; i < 3 && i < call->n_out; i++) {
         if (call->node->outputs[i][0] != '\0') {
             (void)tnd_onnx_refuse(call, "mean and deviation as results, which are of training");
@@ -176,7 +178,7 @@ static void build_simple_norm(struct tnd_onnx_call *call)
         return;
     }
     give(call, normalised(call, tnd_onnx_wide(call, tnd_onnx_in(call, 0)), tnd_onnx_in(call, 1),
-                          TND_NET_NONE, true));
+                          TANDEM_NET_NONE, true));
 }
 
 /* ids, segments, tables of words, positions and segments, gamma, beta, mask, positions. Outputs:
@@ -189,35 +191,35 @@ static void build_embed_norm(struct tnd_onnx_call *call)
     const int table = tnd_onnx_in(call, 4);
     const int mask = tnd_onnx_in(call, 7);
     const int positions = tnd_onnx_in(call, 8);
-    int at = positions == TND_NET_NONE ? tnd_onnx_in(call, 3)
-                                       : tnd_net_gather(net, tnd_onnx_in(call, 3), positions, 0);
+    int at = positions == TANDEM_NET_NONE ? tnd_onnx_in(call, 3)
+                                          : tnd_net_gather(net, tnd_onnx_in(call, 3), positions, 0);
     if (tnd_onnx_shape_of(call, ids)->n != 2 ||
-        (segments == TND_NET_NONE) != (table == TND_NET_NONE)) {
+        (segments == TANDEM_NET_NONE) != (table == TANDEM_NET_NONE)) {
         (void)tnd_onnx_refuse(call, "operands that are not {batch, tokens}, or segments without a "
                                     "table");
         return;
     }
     const int64_t tokens = tnd_onnx_shape_of(call, ids)->dims[1];
-    if (positions == TND_NET_NONE && tnd_onnx_shape_of(call, at)->dims[0] < tokens) {
+    if (positions == TANDEM_NET_NONE && tnd_onnx_shape_of(call, at)->dims[0] < tokens) {
         (void)tnd_onnx_refuse(call, "fewer positions than tokens");
         return;
     }
-    at = positions == TND_NET_NONE ? tnd_net_slice(net, at, 0, 0, tokens, 1) : at;
-    int sum = bin(call, TND_BINARY_ADD, tnd_net_gather(net, tnd_onnx_in(call, 2), ids, 0), at);
-    if (segments != TND_NET_NONE) {
-        sum = bin(call, TND_BINARY_ADD, sum, tnd_net_gather(net, table, segments, 0));
+    at = positions == TANDEM_NET_NONE ? tnd_net_slice(net, at, 0, 0, tokens, 1) : at;
+    int sum = bin(call, TANDEM_BINARY_ADD, tnd_net_gather(net, tnd_onnx_in(call, 2), ids, 0), at);
+    if (segments != TANDEM_NET_NONE) {
+        sum = bin(call, TANDEM_BINARY_ADD, sum, tnd_net_gather(net, table, segments, 0));
     }
-    const enum tnd_dtype type = tnd_onnx_type_of(call, sum);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, sum);
     const int y = normalised(call, tnd_onnx_wide(call, sum), tnd_onnx_in(call, 5),
                              tnd_onnx_in(call, 6), false);
     call->out[0] = tnd_net_cast(net, y, type);
     if (call->n_out > 1) {
         const struct tnd_dims batch = {1, {tnd_onnx_shape_of(call, ids)->dims[0]}};
         const int kept =
-            mask == TND_NET_NONE ? tnd_net_binary(net, TND_BINARY_SUB, ids, ids) : mask;
+            mask == TANDEM_NET_NONE ? tnd_net_binary(net, TANDEM_BINARY_SUB, ids, ids) : mask;
         call->out[1] = tnd_net_cast(
-            net, tnd_net_reshape(net, tnd_net_reduce(net, TND_REDUCE_SUM, kept, 2U), &batch),
-            TND_DTYPE_I32);
+            net, tnd_net_reshape(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, kept, 2U), &batch),
+            TANDEM_DTYPE_I32);
     }
     if (call->n_out > 2) {
         call->out[2] = sum;
@@ -239,29 +241,29 @@ static int by_head(struct tnd_onnx_call *call, int value, int64_t heads)
 }
 
 /* What is added to the scores {batch * heads, M, N} for a mask {batch, N} of 1 (keep) and 0, or a
- * list {batch} of how many are kept; TND_NET_NONE: nothing. */
+ * list {batch} of how many are kept; TANDEM_NET_NONE: nothing. */
 static int mask_of(struct tnd_onnx_call *call, int mask, int64_t batch, int64_t heads, int64_t m)
 {
     struct tnd_net *net = call->net;
     const double low = (double)tnd_onnx_float(call, "mask_filter_value", -10000.0F);
     const struct tnd_dims shape =
-        mask == TND_NET_NONE ? (struct tnd_dims){.n = 0} : *tnd_onnx_shape_of(call, mask);
+        mask == TANDEM_NET_NONE ? (struct tnd_dims){.n = 0} : *tnd_onnx_shape_of(call, mask);
     const struct tnd_dims to = {4, {batch, 1, 1, m}};
     const struct tnd_dims all = {4, {batch, heads, m, m}};
     const struct tnd_dims flat = {3, {batch * heads, m, m}};
-    if (mask == TND_NET_NONE) {
+    if (mask == TANDEM_NET_NONE) {
         return mask;
     }
     if (shape.n == 1 && shape.dims[0] == batch) {
         const struct tnd_dims upright = {2, {batch, 1}};
         const int at = tnd_net_cast(net, tnd_onnx_counting(call, m), tnd_onnx_type_of(call, mask));
-        mask = tnd_net_binary(net, TND_BINARY_LESS, at, tnd_net_reshape(net, mask, &upright));
+        mask = tnd_net_binary(net, TANDEM_BINARY_LESS, at, tnd_net_reshape(net, mask, &upright));
     } else if (shape.n != 2 || shape.dims[0] != batch || shape.dims[1] != m) {
         return tnd_onnx_refuse(call, "a mask that is neither {batch} nor {batch, tokens}");
     }
-    mask = tnd_net_cast(net, mask, TND_DTYPE_F32);
-    mask = tnd_net_binary(net, TND_BINARY_SUB, tnd_net_scalar(net, TND_DTYPE_F32, 1.0), mask);
-    mask = tnd_net_reshape(net, tnd_onnx_with(call, TND_BINARY_MUL, mask, low), &to);
+    mask = tnd_net_cast(net, mask, TANDEM_DTYPE_F32);
+    mask = tnd_net_binary(net, TANDEM_BINARY_SUB, tnd_net_scalar(net, TANDEM_DTYPE_F32, 1.0), mask);
+    mask = tnd_net_reshape(net, tnd_onnx_with(call, TANDEM_BINARY_MUL, mask, low), &to);
     return tnd_net_reshape(net, tnd_net_expand(net, mask, &all), &flat);
 }
 
@@ -276,11 +278,11 @@ static int causal(struct tnd_onnx_call *call, int mask, int64_t batches, int64_t
     }
     const int count = tnd_onnx_counting(call, m);
     const int later =
-        tnd_net_binary(net, TND_BINARY_LESS, tnd_net_reshape(net, count, &column), count);
-    const int hidden = tnd_net_select(net, later, tnd_net_scalar(net, TND_DTYPE_F32, -INFINITY),
-                                      tnd_net_scalar(net, TND_DTYPE_F32, 0.0));
-    return mask == TND_NET_NONE ? tnd_net_expand(net, hidden, &all)
-                                : tnd_net_binary(net, TND_BINARY_ADD, mask, hidden);
+        tnd_net_binary(net, TANDEM_BINARY_LESS, tnd_net_reshape(net, count, &column), count);
+    const int hidden = tnd_net_select(net, later, tnd_net_scalar(net, TANDEM_DTYPE_F32, -INFINITY),
+                                      tnd_net_scalar(net, TANDEM_DTYPE_F32, 0.0));
+    return mask == TANDEM_NET_NONE ? tnd_net_expand(net, hidden, &all)
+                                   : tnd_net_binary(net, TANDEM_BINARY_ADD, mask, hidden);
 }
 
 /* input {batch, tokens, in}, weights {in, 3 * hidden}, bias, mask. */
@@ -303,7 +305,8 @@ static void build_attention(struct tnd_onnx_call *call)
         (double)tnd_onnx_float(call, "scale", (float)(1.0 / sqrt((double)(hidden / heads))));
     int all = tnd_net_matmul(net, tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
                              tnd_onnx_wide(call, tnd_onnx_in(call, 1)));
-    all = bias == TND_NET_NONE ? all : bin(call, TND_BINARY_ADD, all, tnd_onnx_wide(call, bias));
+    all = bias == TANDEM_NET_NONE ? all
+                                  : bin(call, TANDEM_BINARY_ADD, all, tnd_onnx_wide(call, bias));
     int part[3];
     for (int i = 0; i < 3; i++) {
         part[i] = by_head(call, tnd_net_slice(net, all, 2, i * hidden, hidden, 1), heads);
@@ -318,15 +321,15 @@ static void build_attention(struct tnd_onnx_call *call)
 }
 
 const struct tnd_onnx_op tnd_onnx_microsoft[] = {
-    {"Gelu", build_gelu, TND_UNARY_GELU, "1"},
-    {"BiasGelu", build_gelu, TND_UNARY_GELU, "2"},
-    {"FastGelu", build_gelu, TND_UNARY_GELU_TANH, "1-2"},
+    {"Gelu", build_gelu, TANDEM_UNARY_GELU, "1"},
+    {"BiasGelu", build_gelu, TANDEM_UNARY_GELU, "2"},
+    {"FastGelu", build_gelu, TANDEM_UNARY_GELU_TANH, "1-2"},
     {"QuickGelu", build_quick_gelu, 0, "1"},
     {"FusedMatMul", build_fused_matmul, 0, "2"},
     {"FusedGemm", build_fused_gemm, 0, "2-3"},
     {"FusedConv", build_fused_conv, 0, "2-4"},
-    {"SkipLayerNormalization", build_skip_norm, TND_NORM_LAYER, "3-5>1-4"},
-    {"SkipSimplifiedLayerNormalization", build_skip_norm, TND_NORM_RMS, "3-4>1-4"},
+    {"SkipLayerNormalization", build_skip_norm, TANDEM_NORM_LAYER, "3-5>1-4"},
+    {"SkipSimplifiedLayerNormalization", build_skip_norm, TANDEM_NORM_RMS, "3-4>1-4"},
     {"SimplifiedLayerNormalization", build_simple_norm, 0, "2"},
     {"EmbedLayerNormalization", build_embed_norm, 0, "7-9>1-3"},
     {"Attention", build_attention, 0, "2-4"},

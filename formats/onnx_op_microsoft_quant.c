@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
@@ -28,7 +28,8 @@ static void give(struct tnd_onnx_call *call, int value, int i)
 
 static void build_binary(struct tnd_onnx_call *call)
 {
-    give(call, bin(call, (enum tnd_binary)call->kind, floats_of(call, 0), floats_of(call, 3)), 6);
+    give(call, bin(call, (enum tandem_binary)call->kind, floats_of(call, 0), floats_of(call, 3)),
+         6);
 }
 
 static void build_global_pool(struct tnd_onnx_call *call)
@@ -43,7 +44,7 @@ static void build_global_pool(struct tnd_onnx_call *call)
 static void build_pool(struct tnd_onnx_call *call)
 {
     const int x = floats_of(call, 0);
-    int out = TND_NET_NONE;
+    int out = TANDEM_NET_NONE;
     if (tnd_onnx_int(call, "channels_last", 0) != 0) {
         (void)tnd_onnx_refuse(call, "channels that stand last");
         return;
@@ -57,7 +58,7 @@ static void build_function(struct tnd_onnx_call *call)
 {
     static const char *const names[] = {"LeakyRelu", "Sigmoid"};
     const int x = floats_of(call, 0);
-    int out = TND_NET_NONE;
+    int out = TANDEM_NET_NONE;
     tnd_onnx_build_as(call, names[call->kind], NULL, -1, &x, 1, &out, 1);
     give(call, out, 3);
 }
@@ -67,7 +68,7 @@ static void build_concat(struct tnd_onnx_call *call)
 {
     const int n = (call->n_in - 2) / 3;
     int *parts = tnd_calloc((size_t)n + 1, sizeof(parts[0]));
-    int out = TND_NET_NONE;
+    int out = TANDEM_NET_NONE;
     for (int i = 0; parts != NULL && i < n; i++) {
         parts[i] = floats_of(call, 2 + 3 * i);
     }
@@ -101,15 +102,15 @@ static void build_gemm(struct tnd_onnx_call *call)
     a = turns_a ? tnd_net_permute(call->net, a, swapped) : a;
     b = turns_b ? tnd_net_permute(call->net, b, swapped) : b;
     int y = tnd_net_matmul(call->net, a, b);
-    y = alpha == 1.0 ? y : tnd_onnx_with(call, TND_BINARY_MUL, y, alpha);
-    if (c != TND_NET_NONE) {
-        const int scale = bin(call, TND_BINARY_MUL, tnd_onnx_in(call, 1), tnd_onnx_in(call, 4));
+    y = alpha == 1.0 ? y : tnd_onnx_with(call, TANDEM_BINARY_MUL, y, alpha);
+    if (c != TANDEM_NET_NONE) {
+        const int scale = bin(call, TANDEM_BINARY_MUL, tnd_onnx_in(call, 1), tnd_onnx_in(call, 4));
         const int bias =
-            bin(call, TND_BINARY_MUL, tnd_net_cast(call->net, c, TND_DTYPE_F32), scale);
-        y = bin(call, TND_BINARY_ADD, y,
-                alpha == 1.0 ? bias : tnd_onnx_with(call, TND_BINARY_MUL, bias, alpha));
+            bin(call, TANDEM_BINARY_MUL, tnd_net_cast(call->net, c, TANDEM_DTYPE_F32), scale);
+        y = bin(call, TANDEM_BINARY_ADD, y,
+                alpha == 1.0 ? bias : tnd_onnx_with(call, TANDEM_BINARY_MUL, bias, alpha));
     }
-    if (tnd_onnx_in(call, 7) == TND_NET_NONE) {
+    if (tnd_onnx_in(call, 7) == TANDEM_NET_NONE) {
         call->out[0] = y;
     } else {
         give(call, y, 7);
@@ -120,11 +121,11 @@ static void build_gemm(struct tnd_onnx_call *call)
 static void give_scaled(struct tnd_onnx_call *call, const int sums[4], int a_scale, int b_scale,
                         int bias)
 {
-    int y = TND_NET_NONE;
+    int y = TANDEM_NET_NONE;
     tnd_onnx_build_as(call, "MatMulInteger", NULL, 0, sums, 4, &y, 1);
-    y = bin(call, TND_BINARY_MUL, tnd_net_cast(call->net, y, TND_DTYPE_F32),
-            bin(call, TND_BINARY_MUL, a_scale, b_scale));
-    call->out[0] = bias == TND_NET_NONE ? y : bin(call, TND_BINARY_ADD, y, bias);
+    y = bin(call, TANDEM_BINARY_MUL, tnd_net_cast(call->net, y, TANDEM_DTYPE_F32),
+            bin(call, TANDEM_BINARY_MUL, a_scale, b_scale));
+    call->out[0] = bias == TANDEM_NET_NONE ? y : bin(call, TANDEM_BINARY_ADD, y, bias);
 }
 
 /* A, B, scales of both, zero points of both, bias. */
@@ -139,7 +140,7 @@ static void build_integer_to_float(struct tnd_onnx_call *call)
 static void build_dynamic_matmul(struct tnd_onnx_call *call)
 {
     const int a = tnd_onnx_in(call, 0);
-    int q[3] = {TND_NET_NONE, TND_NET_NONE, TND_NET_NONE};
+    int q[3] = {TANDEM_NET_NONE, TANDEM_NET_NONE, TANDEM_NET_NONE};
     tnd_onnx_build_as(call, "DynamicQuantizeLinear", NULL, 0, &a, 1, q, 3);
     const int sums[] = {q[0], tnd_onnx_in(call, 1), q[2], tnd_onnx_in(call, 3)};
     give_scaled(call, sums, q[1], tnd_onnx_in(call, 2), tnd_onnx_in(call, 4));
@@ -185,13 +186,14 @@ static bool read_few_bits(struct tnd_onnx_call *call, struct few_bits *w)
                            .block = tnd_onnx_int(call, "block_size", 0)};
     const struct tnd_array *values = tnd_net_known(call->net, tnd_onnx_in(call, 1));
     const int zeros = tnd_onnx_in(call, 3);
-    const struct tnd_array *points = zeros == TND_NET_NONE ? NULL : tnd_net_known(call->net, zeros);
+    const struct tnd_array *points =
+        zeros == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, zeros);
     (void)tnd_onnx_int(call, "accuracy_level", 0);
     w->scales = tnd_net_known(call->net, tnd_onnx_in(call, 2));
     if (w->n < 1 || w->k < 1 || w->n > 1 << 24 || w->k > 1 << 24 ||
         w->n * w->k > INT64_C(1) << 36 || (w->bits != 2 && w->bits != 4 && w->bits != 8) ||
         w->block < 16 || w->block > 1 << 16 || (w->block & (w->block - 1)) != 0 ||
-        tnd_onnx_in(call, 4) != TND_NET_NONE) {
+        tnd_onnx_in(call, 4) != TANDEM_NET_NONE) {
         (void)tnd_onnx_refuse(call, "%lld x %lld weights of %lld bits in blocks of %lld",
                               (long long)w->n, (long long)w->k, (long long)w->bits,
                               (long long)w->block);
@@ -199,11 +201,11 @@ static bool read_few_bits(struct tnd_onnx_call *call, struct few_bits *w)
     }
     w->blocks = (w->k + w->block - 1) / w->block;
     const int64_t point_bytes = w->n * ((w->blocks * w->bits + 7) / 8);
-    if (values == NULL || w->scales == NULL || values->type != TND_DTYPE_U8 ||
+    if (values == NULL || w->scales == NULL || values->type != TANDEM_DTYPE_U8 ||
         values->n != w->n * w->blocks * (w->block * w->bits / 8) ||
         w->scales->n != w->n * w->blocks ||
-        (zeros != TND_NET_NONE &&
-         (points == NULL || points->type != TND_DTYPE_U8 || points->n != point_bytes))) {
+        (zeros != TANDEM_NET_NONE &&
+         (points == NULL || points->type != TANDEM_DTYPE_U8 || points->n != point_bytes))) {
         (void)tnd_onnx_refuse(call, "weights, scales or zero points that are no constants of the "
                                     "shape that the attributes say");
         return false;
@@ -222,7 +224,7 @@ static void build_matmul_few_bits(struct tnd_onnx_call *call)
         return;
     }
     const struct tnd_dims shape = {2, {w.n, w.k}};
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
     const int bias = tnd_onnx_in(call, 5);
     const int a = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
     if (array == NULL) {
@@ -233,13 +235,13 @@ static void build_matmul_few_bits(struct tnd_onnx_call *call)
     unpack(&w, array->data);
     int y = tnd_net_matmul(call->net, a,
                            tnd_net_permute(call->net, tnd_net_constant(call->net, array), swapped));
-    y = bias == TND_NET_NONE ? y : bin(call, TND_BINARY_ADD, y, tnd_onnx_wide(call, bias));
+    y = bias == TANDEM_NET_NONE ? y : bin(call, TANDEM_BINARY_ADD, y, tnd_onnx_wide(call, bias));
     call->out[0] = tnd_net_cast(call->net, y, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
 }
 
 const struct tnd_onnx_op tnd_onnx_microsoft_quant[] = {
-    {"QLinearAdd", build_binary, TND_BINARY_ADD, "7-8"},
-    {"QLinearMul", build_binary, TND_BINARY_MUL, "7-8"},
+    {"QLinearAdd", build_binary, TANDEM_BINARY_ADD, "7-8"},
+    {"QLinearMul", build_binary, TANDEM_BINARY_MUL, "7-8"},
     {"QLinearGlobalAveragePool", build_global_pool, 0, "5"},
     {"QLinearAveragePool", build_pool, 0, "4-5"},
     {"QLinearLeakyRelu", build_function, 0, "4-5"},

@@ -12,7 +12,7 @@
 
 #define MAX_COMPARED (1 << 26) /* pairs of a value and a key */
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
@@ -22,14 +22,14 @@ static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
 int tnd_onnx_ml_floats(struct tnd_onnx_call *call, const float *values,
                        const struct tnd_dims *shape)
 {
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, shape);
     if (array != NULL && array->n > 0) {
         memcpy(array->data, values, (size_t)array->n * sizeof(values[0]));
     }
     return tnd_net_constant(call->net, array);
 }
 
-int tnd_onnx_ml_rows(struct tnd_onnx_call *call, enum tnd_dtype type)
+int tnd_onnx_ml_rows(struct tnd_onnx_call *call, enum tandem_dtype type)
 {
     const int x = tnd_onnx_in(call, 0);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
@@ -43,7 +43,7 @@ int tnd_onnx_ml_rows(struct tnd_onnx_call *call, enum tnd_dtype type)
 int tnd_onnx_ml_transformed(struct tnd_onnx_call *call, int scores, const char *how)
 {
     struct tnd_net *net = call->net;
-    if (strcmp(how, "NONE") == 0 || scores == TND_NET_NONE) {
+    if (strcmp(how, "NONE") == 0 || scores == TANDEM_NET_NONE) {
         return scores;
     }
     if (strcmp(how, "LOGISTIC") == 0) {
@@ -84,8 +84,8 @@ static int linear_scores(struct tnd_onnx_call *call, int64_t *rows)
     int n_intercepts;
     const float *coefficients = tnd_onnx_floats(call, "coefficients", &n);
     const float *intercepts = tnd_onnx_floats(call, "intercepts", &n_intercepts);
-    const int x = tnd_onnx_ml_rows(call, TND_DTYPE_F32);
-    const int64_t features = x == TND_NET_NONE ? 0 : tnd_onnx_shape_of(call, x)->dims[1];
+    const int x = tnd_onnx_ml_rows(call, TANDEM_DTYPE_F32);
+    const int64_t features = x == TANDEM_NET_NONE ? 0 : tnd_onnx_shape_of(call, x)->dims[1];
     if (features < 1 || n < 1 || n % features != 0 ||
         (n_intercepts != 0 && n_intercepts != n / features)) {
         return tnd_onnx_refuse(call, "%d coefficients and %d intercepts for %lld features", n,
@@ -98,7 +98,7 @@ static int linear_scores(struct tnd_onnx_call *call, int64_t *rows)
     const int y = tnd_net_matmul(net, x, tnd_net_permute(net, w, turned));
     return n_intercepts == 0
                ? y
-               : bin(call, TND_BINARY_ADD, y, tnd_onnx_ml_floats(call, intercepts, &list));
+               : bin(call, TANDEM_BINARY_ADD, y, tnd_onnx_ml_floats(call, intercepts, &list));
 }
 
 static void build_linear_regressor(struct tnd_onnx_call *call)
@@ -107,7 +107,7 @@ static void build_linear_regressor(struct tnd_onnx_call *call)
     const int64_t targets = tnd_onnx_int(call, "targets", 1);
     const char *how = tnd_onnx_word(call, "post_transform", "NONE");
     const int y = linear_scores(call, &rows);
-    if (y != TND_NET_NONE && rows != targets) {
+    if (y != TANDEM_NET_NONE && rows != targets) {
         (void)tnd_onnx_refuse(call, "%lld rows of coefficients for %lld targets", (long long)rows,
                               (long long)targets);
         return;
@@ -125,7 +125,7 @@ static void build_linear_classifier(struct tnd_onnx_call *call)
         tnd_onnx_ml_labels(call, "classlabels_ints", "classlabels_strings", &n_labels);
     (void)tnd_onnx_int(call, "multi_class", 0); /* (the transform says what is computed) */
     int scores = linear_scores(call, &rows);
-    if (scores == TND_NET_NONE || rows != n_labels) {
+    if (scores == TANDEM_NET_NONE || rows != n_labels) {
         (void)tnd_onnx_refuse(call, "%lld rows of coefficients for %d labels", (long long)rows,
                               n_labels);
         return;
@@ -151,7 +151,7 @@ static int kernel(struct tnd_onnx_call *call, int x, int vectors)
     const double degree = n > 2 ? (double)params[2] : 0.0;
     const int other = tnd_net_permute(net, vectors, turned);
     const int product = tnd_net_matmul(net, x, other);
-    if (strcmp(type, "LINEAR") == 0 || product == TND_NET_NONE) {
+    if (strcmp(type, "LINEAR") == 0 || product == TANDEM_NET_NONE) {
         return product;
     }
     if (strcmp(type, "RBF") == 0) { /* exp(-gamma |x - v|^2), of differences: they do not cancel */
@@ -160,18 +160,20 @@ static int kernel(struct tnd_onnx_call *call, int x, int vectors)
         const struct tnd_dims rows = {3, {a->dims[0], 1, a->dims[1]}};
         const struct tnd_dims columns = {3, {1, b->dims[0], b->dims[1]}};
         const struct tnd_dims to = {2, {a->dims[0], b->dims[0]}};
-        const int gap = bin(call, TND_BINARY_SUB, tnd_net_reshape(net, x, &rows),
+        const int gap = bin(call, TANDEM_BINARY_SUB, tnd_net_reshape(net, x, &rows),
                             tnd_net_reshape(net, vectors, &columns));
-        const int square = bin(call, TND_BINARY_MUL, gap, gap);
-        const int sum = tnd_net_reshape(net, tnd_net_reduce(net, TND_REDUCE_SUM, square, 4), &to);
-        return tnd_net_unary(net, TND_UNARY_EXP, tnd_onnx_with(call, TND_BINARY_MUL, sum, -gamma));
+        const int square = bin(call, TANDEM_BINARY_MUL, gap, gap);
+        const int sum =
+            tnd_net_reshape(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, square, 4), &to);
+        return tnd_net_unary(net, TANDEM_UNARY_EXP,
+                             tnd_onnx_with(call, TANDEM_BINARY_MUL, sum, -gamma));
     }
-    const int line = tnd_onnx_with(call, TND_BINARY_ADD,
-                                   tnd_onnx_with(call, TND_BINARY_MUL, product, gamma), shift);
+    const int line = tnd_onnx_with(call, TANDEM_BINARY_ADD,
+                                   tnd_onnx_with(call, TANDEM_BINARY_MUL, product, gamma), shift);
     if (strcmp(type, "POLY") == 0) {
-        return tnd_onnx_with(call, TND_BINARY_POW, line, degree);
+        return tnd_onnx_with(call, TANDEM_BINARY_POW, line, degree);
     }
-    return strcmp(type, "SIGMOID") == 0 ? tnd_net_unary(net, TND_UNARY_TANH, line)
+    return strcmp(type, "SIGMOID") == 0 ? tnd_net_unary(net, TANDEM_UNARY_TANH, line)
                                         : tnd_onnx_refuse(call, "kernel_type '%.20s'", type);
 }
 
@@ -187,8 +189,8 @@ static void build_svm_regressor(struct tnd_onnx_call *call)
     const int64_t supports = tnd_onnx_int(call, "n_supports", 0);
     const bool is_one_class = tnd_onnx_int(call, "one_class", 0) != 0;
     const char *how = tnd_onnx_word(call, "post_transform", "NONE");
-    const int x = tnd_onnx_ml_rows(call, TND_DTYPE_F32);
-    const int64_t features = x == TND_NET_NONE ? 0 : tnd_onnx_shape_of(call, x)->dims[1];
+    const int x = tnd_onnx_ml_rows(call, TANDEM_DTYPE_F32);
+    const int64_t features = x == TANDEM_NET_NONE ? 0 : tnd_onnx_shape_of(call, x)->dims[1];
     const int64_t wanted = supports > 0 ? supports : features;
     if (features < 1 || n != wanted || n_rho != 1 || supports < 0 ||
         (supports > 0 && (n_values % features != 0 || n_values / features != supports))) {
@@ -205,9 +207,9 @@ static void build_svm_regressor(struct tnd_onnx_call *call)
         (void)tnd_onnx_floats(call, "kernel_params", &n_values);
     }
     int y = tnd_net_matmul(net, weights, tnd_onnx_ml_floats(call, coefficients, &column));
-    y = tnd_onnx_with(call, TND_BINARY_ADD, y, (double)rho[0]);
+    y = tnd_onnx_with(call, TANDEM_BINARY_ADD, y, (double)rho[0]);
     if (is_one_class) {
-        const int above = bin(call, TND_BINARY_LESS, tnd_onnx_scalar(call, y, 0.0), y);
+        const int above = bin(call, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, y, 0.0), y);
         y = tnd_net_select(net, above, tnd_onnx_scalar(call, y, 1.0),
                            tnd_onnx_scalar(call, y, -1.0));
     }
@@ -233,16 +235,16 @@ static int by_feature(struct tnd_onnx_call *call, const char *name, int x)
 
 static void build_scaler(struct tnd_onnx_call *call)
 {
-    const int x = tnd_net_cast(call->net, tnd_onnx_in(call, 0), TND_DTYPE_F32);
-    const int moved = bin(call, TND_BINARY_SUB, x, by_feature(call, "offset", x));
-    call->out[0] = bin(call, TND_BINARY_MUL, moved, by_feature(call, "scale", x));
+    const int x = tnd_net_cast(call->net, tnd_onnx_in(call, 0), TANDEM_DTYPE_F32);
+    const int moved = bin(call, TANDEM_BINARY_SUB, x, by_feature(call, "offset", x));
+    call->out[0] = bin(call, TANDEM_BINARY_MUL, moved, by_feature(call, "scale", x));
 }
 
 /* Rows of a divisor of 0 stay as they are. */
 static void build_normalizer(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
-    const int x = tnd_net_cast(net, tnd_onnx_in(call, 0), TND_DTYPE_F32);
+    const int x = tnd_net_cast(net, tnd_onnx_in(call, 0), TANDEM_DTYPE_F32);
     const int rank = tnd_onnx_shape_of(call, x)->n;
     const char *norm = tnd_onnx_word(call, "norm", "MAX");
     if (rank < 1) {
@@ -250,20 +252,21 @@ static void build_normalizer(struct tnd_onnx_call *call)
         return;
     }
     const unsigned last = 1U << (rank - 1);
-    int by = TND_NET_NONE;
+    int by = TANDEM_NET_NONE;
     if (strcmp(norm, "MAX") == 0) {
-        by = tnd_net_reduce(net, TND_REDUCE_MAX, x, last);
+        by = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, last);
     } else if (strcmp(norm, "L1") == 0) {
-        by = tnd_net_reduce(net, TND_REDUCE_SUM, tnd_net_unary(net, TND_UNARY_ABS, x), last);
+        by = tnd_net_reduce(net, TANDEM_REDUCE_SUM, tnd_net_unary(net, TANDEM_UNARY_ABS, x), last);
     } else if (strcmp(norm, "L2") == 0) {
-        const int sum = tnd_net_reduce(net, TND_REDUCE_SUM, bin(call, TND_BINARY_MUL, x, x), last);
-        by = tnd_net_unary(net, TND_UNARY_SQRT, sum);
+        const int sum =
+            tnd_net_reduce(net, TANDEM_REDUCE_SUM, bin(call, TANDEM_BINARY_MUL, x, x), last);
+        by = tnd_net_unary(net, TANDEM_UNARY_SQRT, sum);
     } else {
         (void)tnd_onnx_refuse(call, "norm '%.20s'", norm);
         return;
     }
-    const int is_zero = bin(call, TND_BINARY_EQUAL, by, tnd_onnx_scalar(call, by, 0.0));
-    call->out[0] = bin(call, TND_BINARY_DIV, x,
+    const int is_zero = bin(call, TANDEM_BINARY_EQUAL, by, tnd_onnx_scalar(call, by, 0.0));
+    call->out[0] = bin(call, TANDEM_BINARY_DIV, x,
                        tnd_net_select(net, is_zero, tnd_onnx_scalar(call, by, 1.0), by));
 }
 
@@ -271,11 +274,12 @@ static void build_binarizer(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_in(call, 0);
     const double threshold = (double)tnd_onnx_float(call, "threshold", 0.0F);
-    const enum tnd_dtype wide = tnd_dtype_kind(tnd_onnx_type_of(call, x)) == TND_KIND_FLOAT
-                                    ? tnd_onnx_type_of(call, x)
-                                    : TND_DTYPE_F64;
+    const enum tandem_dtype wide = tnd_dtype_kind(tnd_onnx_type_of(call, x)) == TND_KIND_FLOAT
+                                       ? tnd_onnx_type_of(call, x)
+                                       : TANDEM_DTYPE_F64;
     const int number = tnd_net_cast(call->net, x, wide);
-    const int above = bin(call, TND_BINARY_LESS, tnd_onnx_scalar(call, number, threshold), number);
+    const int above =
+        bin(call, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, number, threshold), number);
     call->out[0] = tnd_net_cast(call->net, above, tnd_onnx_type_of(call, x));
 }
 
@@ -303,15 +307,15 @@ static void build_imputer(struct tnd_onnx_call *call)
     int is_missing;
     int other;
     if (is_float) {
-        is_missing = isnan(missing) ? tnd_net_unary(net, TND_UNARY_IS_NAN, x)
-                                    : bin(call, TND_BINARY_EQUAL, x,
+        is_missing = isnan(missing) ? tnd_net_unary(net, TANDEM_UNARY_IS_NAN, x)
+                                    : bin(call, TANDEM_BINARY_EQUAL, x,
                                           tnd_onnx_scalar(call, x, (double)missing));
         other = tnd_net_cast(net, by_feature(call, "imputed_value_floats", x),
                              tnd_onnx_type_of(call, x));
     } else {
         const int number = tnd_net_integers(net, &missing_integer, 1);
         is_missing =
-            bin(call, TND_BINARY_EQUAL, x, tnd_net_cast(net, number, tnd_onnx_type_of(call, x)));
+            bin(call, TANDEM_BINARY_EQUAL, x, tnd_net_cast(net, number, tnd_onnx_type_of(call, x)));
         other = integers_by_feature(call, "imputed_value_int64s", x);
     }
     call->out[0] = tnd_net_select(net, is_missing, other, x);
@@ -359,13 +363,13 @@ static int key_matches(struct tnd_onnx_call *call, int x, int keys, int64_t n)
     }
     x = tnd_net_reshape(net, x, &column);
     keys = tnd_net_reshape(net, keys, &row);
-    const int equal = bin(call, TND_BINARY_EQUAL, x, keys);
+    const int equal = bin(call, TANDEM_BINARY_EQUAL, x, keys);
     if (tnd_dtype_kind(tnd_onnx_type_of(call, x)) != TND_KIND_FLOAT) {
         return equal;
     }
-    return bin(call, TND_BINARY_OR, equal,
-               bin(call, TND_BINARY_AND, tnd_net_unary(net, TND_UNARY_IS_NAN, x),
-                   tnd_net_unary(net, TND_UNARY_IS_NAN, keys)));
+    return bin(call, TANDEM_BINARY_OR, equal,
+               bin(call, TANDEM_BINARY_AND, tnd_net_unary(net, TANDEM_UNARY_IS_NAN, x),
+                   tnd_net_unary(net, TANDEM_UNARY_IS_NAN, keys)));
 }
 
 /* What a label encoder gives for values without a key. */
@@ -414,10 +418,11 @@ static void build_label_encoder(struct tnd_onnx_call *call)
         return;
     }
     const int matches = key_matches(call, x, tnd_net_cast(net, keys, tnd_onnx_type_of(call, x)), n);
-    const int at = tnd_net_arg_reduce(net, true, tnd_net_cast(net, matches, TND_DTYPE_U8), 1, true);
+    const int at =
+        tnd_net_arg_reduce(net, true, tnd_net_cast(net, matches, TANDEM_DTYPE_U8), 1, true);
     const int found = tnd_net_cast(
-        net, tnd_net_reduce(net, TND_REDUCE_MAX, tnd_net_cast(net, matches, TND_DTYPE_U8), 2),
-        TND_DTYPE_BOOL);
+        net, tnd_net_reduce(net, TANDEM_REDUCE_MAX, tnd_net_cast(net, matches, TANDEM_DTYPE_U8), 2),
+        TANDEM_DTYPE_BOOL);
     const int y =
         tnd_net_select(net, found, tnd_net_gather(net, values, at, 0), default_of(call, values));
     call->out[0] = tnd_net_reshape(net, y, &shape);
@@ -429,10 +434,10 @@ static void build_one_hot_encoder(struct tnd_onnx_call *call)
     struct tnd_net *net = call->net;
     int n;
     const int64_t *list = tnd_onnx_ints(call, "cats_int64s", &n);
-    const int x = tnd_net_cast(net, tnd_onnx_in(call, 0), TND_DTYPE_I64);
+    const int x = tnd_net_cast(net, tnd_onnx_in(call, 0), TANDEM_DTYPE_I64);
     struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
     (void)tnd_onnx_int(call, "zeros", 1);
-    if (n < 1 || shape.n == TND_NET_MAX_DIMS) {
+    if (n < 1 || shape.n == TANDEM_NET_MAX_DIMS) {
         (void)tnd_onnx_refuse(call, tnd_onnx_has(call, "cats_strings")
                                         ? "cats_strings: categories are texts"
                                         : "no categories");
@@ -440,7 +445,7 @@ static void build_one_hot_encoder(struct tnd_onnx_call *call)
     }
     shape.dims[shape.n++] = n;
     const int matches = key_matches(call, x, tnd_net_integers(net, list, n), n);
-    call->out[0] = tnd_net_reshape(net, tnd_net_cast(net, matches, TND_DTYPE_F32), &shape);
+    call->out[0] = tnd_net_reshape(net, tnd_net_cast(net, matches, TANDEM_DTYPE_F32), &shape);
 }
 
 /* Columns by their numbers; a list of values is one row. */
@@ -475,7 +480,7 @@ static void build_vectorizer(struct tnd_onnx_call *call)
             tnd_net_cast(call->net,
                          shape->n == 1 ? tnd_net_reshape(call->net, tnd_onnx_in(call, i), &row)
                                        : tnd_onnx_in(call, i),
-                         TND_DTYPE_F32);
+                         TANDEM_DTYPE_F32);
     }
     if (call->n_in > MAX_JOINED) {
         (void)tnd_onnx_refuse(call, "more than %d operands", MAX_JOINED);

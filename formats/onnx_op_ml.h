@@ -9,7 +9,7 @@
 int tnd_onnx_ml_floats(struct tnd_onnx_call *call, const float *values,
                        const struct tnd_dims *shape);
 /** The first operand, {N, features}, in a type; a list of values is one row. */
-int tnd_onnx_ml_rows(struct tnd_onnx_call *call, enum tnd_dtype type);
+int tnd_onnx_ml_rows(struct tnd_onnx_call *call, enum tandem_dtype type);
 /** Scores {N, classes} behind a post_transform: NONE, LOGISTIC or SOFTMAX. */
 int tnd_onnx_ml_transformed(struct tnd_onnx_call *call, int scores, const char *how);
 /** A constant of the integer labels of attribute `ints`; those of `texts` are refused. */

@@ -354,18 +354,19 @@ static bool read_named_forest(struct tnd_onnx_call *call, struct forest *it,
 
 /* ---- down the trees ---- */
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
 
 /* A constant list of a value for each node. */
-static int node_list(struct tnd_onnx_call *call, enum tnd_dtype type, const void *values, int64_t n)
+static int node_list(struct tnd_onnx_call *call, enum tandem_dtype type, const void *values,
+                     int64_t n)
 {
     const struct tnd_dims shape = {1, {n}};
     struct tnd_array *array = tnd_array_new(type, &shape);
     if (array != NULL) {
-        memcpy(array->data, values, (size_t)n * tnd_dtype_bytes(type));
+        memcpy(array->data, values, (size_t)n * tandem_dtype_bytes(type));
     }
     return tnd_net_constant(call->net, array);
 }
@@ -375,17 +376,18 @@ static int compared(struct tnd_onnx_call *call, enum mode mode, int x, int numbe
 {
     switch (mode) {
     case LEQ:
-        return bin(call, TND_BINARY_LESS_EQUAL, x, number);
+        return bin(call, TANDEM_BINARY_LESS_EQUAL, x, number);
     case LESS:
-        return bin(call, TND_BINARY_LESS, x, number);
+        return bin(call, TANDEM_BINARY_LESS, x, number);
     case GTE:
-        return bin(call, TND_BINARY_LESS_EQUAL, number, x);
+        return bin(call, TANDEM_BINARY_LESS_EQUAL, number, x);
     case GREATER:
-        return bin(call, TND_BINARY_LESS, number, x);
+        return bin(call, TANDEM_BINARY_LESS, number, x);
     case EQUAL:
-        return bin(call, TND_BINARY_EQUAL, x, number);
+        return bin(call, TANDEM_BINARY_EQUAL, x, number);
     default:
-        return tnd_net_unary(call->net, TND_UNARY_NOT, bin(call, TND_BINARY_EQUAL, x, number));
+        return tnd_net_unary(call->net, TANDEM_UNARY_NOT,
+                             bin(call, TANDEM_BINARY_EQUAL, x, number));
     }
 }
 
@@ -406,7 +408,7 @@ static int answers(struct tnd_onnx_call *call, const struct forest *it, const st
     const int feature =
         tnd_net_gather_elements(net, x, tnd_net_gather(net, lists->feature, at, 0), 1);
     const int number = tnd_net_gather(net, lists->value, at, 0);
-    int answer = TND_NET_NONE;
+    int answer = TANDEM_NET_NONE;
     for (int mode = LEQ; mode <= NOT_EQUAL; mode++) {
         if ((it->modes >> mode & 1) == 0) {
             continue;
@@ -416,16 +418,16 @@ static int answers(struct tnd_onnx_call *call, const struct forest *it, const st
             answer = one;
             break;
         }
-        const int is_mode = tnd_onnx_with(call, TND_BINARY_EQUAL,
+        const int is_mode = tnd_onnx_with(call, TANDEM_BINARY_EQUAL,
                                           tnd_net_gather(net, lists->mode, at, 0), (double)mode);
-        const int both = bin(call, TND_BINARY_AND, one, is_mode);
-        answer = answer == TND_NET_NONE ? both : bin(call, TND_BINARY_OR, answer, both);
+        const int both = bin(call, TANDEM_BINARY_AND, one, is_mode);
+        answer = answer == TANDEM_NET_NONE ? both : bin(call, TANDEM_BINARY_OR, answer, both);
     }
     if (it->has_missing) {
         const int is_missing =
-            bin(call, TND_BINARY_AND, tnd_net_unary(net, TND_UNARY_IS_NAN, feature),
+            bin(call, TANDEM_BINARY_AND, tnd_net_unary(net, TANDEM_UNARY_IS_NAN, feature),
                 tnd_net_gather(net, lists->missing, at, 0));
-        answer = bin(call, TND_BINARY_OR, answer, is_missing);
+        answer = bin(call, TANDEM_BINARY_OR, answer, is_missing);
     }
     return answer;
 }
@@ -435,21 +437,21 @@ static int leaves_of(struct tnd_onnx_call *call, const struct forest *it, int x)
 {
     struct tnd_net *net = call->net;
     const struct tnd_dims shape = {2, {tnd_onnx_shape_of(call, x)->dims[0], it->n_trees}};
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     const struct lists lists = {
-        .feature = node_list(call, TND_DTYPE_I64, it->feature, it->n),
-        .value = tnd_net_cast(net, node_list(call, TND_DTYPE_F64, it->value, it->n), type),
-        .mode = node_list(call, TND_DTYPE_U8, it->mode, it->n),
-        .yes = node_list(call, TND_DTYPE_I64, it->yes, it->n),
-        .no = node_list(call, TND_DTYPE_I64, it->no, it->n),
-        .missing = node_list(call, TND_DTYPE_BOOL, it->missing, it->n)};
-    int at = tnd_net_expand(net, node_list(call, TND_DTYPE_I64, it->roots, it->n_trees), &shape);
+        .feature = node_list(call, TANDEM_DTYPE_I64, it->feature, it->n),
+        .value = tnd_net_cast(net, node_list(call, TANDEM_DTYPE_F64, it->value, it->n), type),
+        .mode = node_list(call, TANDEM_DTYPE_U8, it->mode, it->n),
+        .yes = node_list(call, TANDEM_DTYPE_I64, it->yes, it->n),
+        .no = node_list(call, TANDEM_DTYPE_I64, it->no, it->n),
+        .missing = node_list(call, TANDEM_DTYPE_BOOL, it->missing, it->n)};
+    int at = tnd_net_expand(net, node_list(call, TANDEM_DTYPE_I64, it->roots, it->n_trees), &shape);
     for (int level = 0; level < it->levels && net->status == TANDEM_OK; level++) {
         const int answer = answers(call, it, &lists, x, at);
         at = tnd_net_select(net, answer, tnd_net_gather(net, lists.yes, at, 0),
                             tnd_net_gather(net, lists.no, at, 0));
     }
-    return tnd_net_gather(net, node_list(call, TND_DTYPE_I64, it->leaf, it->n), at, 0);
+    return tnd_net_gather(net, node_list(call, TANDEM_DTYPE_I64, it->leaf, it->n), at, 0);
 }
 
 /* {N, targets}: what the trees say together. */
@@ -457,10 +459,10 @@ static int scores_of(struct tnd_onnx_call *call, const struct forest *it, const 
 {
     struct tnd_net *net = call->net;
     const int in = tnd_onnx_in(call, 0);
-    const bool is_double = tnd_onnx_type_of(call, in) == TND_DTYPE_F64;
-    const int x = tnd_onnx_ml_rows(call, is_double ? TND_DTYPE_F64 : TND_DTYPE_F32);
+    const bool is_double = tnd_onnx_type_of(call, in) == TANDEM_DTYPE_F64;
+    const int x = tnd_onnx_ml_rows(call, is_double ? TANDEM_DTYPE_F64 : TANDEM_DTYPE_F32);
     const struct tnd_dims table = {2, {it->n_leaves, it->n_targets}};
-    if (x == TND_NET_NONE) {
+    if (x == TANDEM_NET_NONE) {
         return x;
     }
     const struct tnd_dims to = {2, {tnd_onnx_shape_of(call, x)->dims[0], it->n_targets}};
@@ -471,16 +473,16 @@ static int scores_of(struct tnd_onnx_call *call, const struct forest *it, const 
     }
     const bool is_mean = strcmp(aggregate, "AVERAGE") == 0;
     const bool is_sum = strcmp(aggregate, "SUM") == 0 || is_mean;
-    const enum tnd_reduce kind = is_sum                          ? TND_REDUCE_SUM
-                                 : strcmp(aggregate, "MIN") == 0 ? TND_REDUCE_MIN
-                                                                 : TND_REDUCE_MAX;
-    if (!is_sum && kind == TND_REDUCE_MAX && strcmp(aggregate, "MAX") != 0) {
+    const enum tandem_reduce kind = is_sum                          ? TANDEM_REDUCE_SUM
+                                    : strcmp(aggregate, "MIN") == 0 ? TANDEM_REDUCE_MIN
+                                                                    : TANDEM_REDUCE_MAX;
+    if (!is_sum && kind == TANDEM_REDUCE_MAX && strcmp(aggregate, "MAX") != 0) {
         return tnd_onnx_refuse(call, "aggregate_function '%.20s'", aggregate);
     }
     const int weights = tnd_net_gather(net, tnd_onnx_ml_floats(call, it->weights, &table),
                                        leaves_of(call, it, x), 0);
     const int y = tnd_net_reshape(net, tnd_net_reduce(net, kind, weights, 2), &to);
-    return is_mean ? tnd_onnx_with(call, TND_BINARY_DIV, y, (double)it->n_trees) : y;
+    return is_mean ? tnd_onnx_with(call, TANDEM_BINARY_DIV, y, (double)it->n_trees) : y;
 }
 
 /* Adds base values, one a target or none. */
@@ -488,7 +490,7 @@ static int with_base(struct tnd_onnx_call *call, int scores, int64_t wanted)
 {
     struct numbers base;
     if (!read_numbers(call, "base_values", "base_values_as_tensor", &base)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_dims list = {1, {base.n}};
     int y = scores;
@@ -500,9 +502,9 @@ static int with_base(struct tnd_onnx_call *call, int scores, int64_t wanted)
             base.array != NULL
                 ? tnd_net_cast(call->net,
                                node_list(call, base.array->type, base.array->data, base.n),
-                               TND_DTYPE_F32)
+                               TANDEM_DTYPE_F32)
                 : tnd_onnx_ml_floats(call, base.floats, &list);
-        y = bin(call, TND_BINARY_ADD, scores, value);
+        y = bin(call, TANDEM_BINARY_ADD, scores, value);
     }
     tnd_array_free(base.array);
     return y;
@@ -536,12 +538,12 @@ static void give_binary(struct tnd_onnx_call *call, const struct forest *it, int
     struct tnd_net *net = call->net;
     const bool is_logistic = strcmp(how, "LOGISTIC") == 0;
     const double bound = it->is_positive ? 0.5 : 0.0;
-    const int above = bin(call, TND_BINARY_LESS, tnd_onnx_scalar(call, score, bound), score);
+    const int above = bin(call, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, score, bound), score);
     const struct tnd_dims list = {1, {tnd_onnx_shape_of(call, score)->dims[0]}};
-    const int at = tnd_net_reshape(net, tnd_net_cast(net, above, TND_DTYPE_I64), &list);
+    const int at = tnd_net_reshape(net, tnd_net_cast(net, above, TANDEM_DTYPE_I64), &list);
     const int other = it->is_positive && !is_logistic
-                          ? bin(call, TND_BINARY_SUB, tnd_onnx_scalar(call, score, 1.0), score)
-                          : tnd_net_unary(net, TND_UNARY_NEG, score);
+                          ? bin(call, TANDEM_BINARY_SUB, tnd_onnx_scalar(call, score, 1.0), score)
+                          : tnd_net_unary(net, TANDEM_UNARY_NEG, score);
     const int both[] = {other, score};
     call->out[0] = tnd_net_gather(net, labels, at, 0);
     if (call->n_out > 1 && net->status == TANDEM_OK) {
@@ -566,7 +568,7 @@ static void give_classes(struct tnd_onnx_call *call, const struct forest *it, in
         return;
     }
     scores = with_base(call, scores, it->n_targets);
-    if (scores != TND_NET_NONE) {
+    if (scores != TANDEM_NET_NONE) {
         call->out[0] = tnd_onnx_ml_label_of(call, labels, scores);
     }
     if (call->n_out > 1) {
@@ -582,7 +584,7 @@ static void build_classifier(struct tnd_onnx_call *call)
     int n;
     const int labels = tnd_onnx_ml_labels(call, "classlabels_int64s", "classlabels_strings", &n);
     struct forest it = {.n_targets = n};
-    if (labels == TND_NET_NONE || n > 1 << 20) {
+    if (labels == TANDEM_NET_NONE || n > 1 << 20) {
         return;
     }
     if (read_named_forest(call, &it, &names, "SUM")) {

@@ -27,7 +27,7 @@ static bool split_extents(struct tnd_onnx_call *call, int64_t extent, int64_t *o
     const int64_t parts = tnd_onnx_int(call, "num_outputs", call->n_out);
     if (stated != NULL && n == call->n_out && n <= MAX_PARTS) {
         memcpy(out, stated, (size_t)n * sizeof(out[0]));
-    } else if (tnd_onnx_in(call, 1) != TND_NET_NONE) {
+    } else if (tnd_onnx_in(call, 1) != TANDEM_NET_NONE) {
         tnd_onnx_known(call, tnd_onnx_in(call, 1), "split", out, MAX_PARTS, &n);
     } else if (stated == NULL && parts == call->n_out && parts > 0) {
         const int64_t each = (extent + parts - 1) / parts;
@@ -95,10 +95,10 @@ static int slice_axis(struct tnd_onnx_call *call, int x, int axis, int64_t start
 static void build_slice(struct tnd_onnx_call *call)
 {
     int x = tnd_onnx_in(call, 0);
-    int64_t starts[TND_NET_MAX_DIMS];
-    int64_t ends[TND_NET_MAX_DIMS];
-    int64_t axes[TND_NET_MAX_DIMS];
-    int64_t steps[TND_NET_MAX_DIMS];
+    int64_t starts[TANDEM_NET_MAX_DIMS];
+    int64_t ends[TANDEM_NET_MAX_DIMS];
+    int64_t axes[TANDEM_NET_MAX_DIMS];
+    int64_t steps[TANDEM_NET_MAX_DIMS];
     int n;
     int n_ends;
     int n_axes;
@@ -149,19 +149,19 @@ static int row_numbers(struct tnd_onnx_call *call, int indices, const struct tnd
 {
     struct tnd_net *net = call->net;
     const struct tnd_dims of = *tnd_onnx_shape_of(call, indices);
-    int sum = TND_NET_NONE;
-    indices = tnd_net_cast(net, indices, TND_DTYPE_I64);
+    int sum = TANDEM_NET_NONE;
+    indices = tnd_net_cast(net, indices, TANDEM_DTYPE_I64);
     for (int i = 0; i < depth; i++) {
-        const int extent = tnd_net_scalar(net, TND_DTYPE_I64, (double)shape->dims[first + i]);
-        const int zero = tnd_net_scalar(net, TND_DTYPE_I64, 0.0);
+        const int extent = tnd_net_scalar(net, TANDEM_DTYPE_I64, (double)shape->dims[first + i]);
+        const int zero = tnd_net_scalar(net, TANDEM_DTYPE_I64, 0.0);
         int column = tnd_net_slice(net, indices, of.n - 1, i, 1, 1);
-        const int is_negative = tnd_net_binary(net, TND_BINARY_LESS, column, zero);
+        const int is_negative = tnd_net_binary(net, TANDEM_BINARY_LESS, column, zero);
         column = tnd_net_select(net, is_negative,
-                                tnd_net_binary(net, TND_BINARY_ADD, column, extent), column);
-        sum = sum == TND_NET_NONE
+                                tnd_net_binary(net, TANDEM_BINARY_ADD, column, extent), column);
+        sum = sum == TANDEM_NET_NONE
                   ? column
-                  : tnd_net_binary(net, TND_BINARY_ADD,
-                                   tnd_net_binary(net, TND_BINARY_MUL, sum, extent), column);
+                  : tnd_net_binary(net, TANDEM_BINARY_ADD,
+                                   tnd_net_binary(net, TANDEM_BINARY_MUL, sum, extent), column);
     }
     return sum;
 }
@@ -173,18 +173,18 @@ static int checked_columns(struct tnd_onnx_call *call, int indices, const struct
 {
     struct tnd_net *net = call->net;
     const int last = tnd_onnx_shape_of(call, indices)->n - 1;
-    int columns[TND_NET_MAX_DIMS];
-    indices = tnd_net_cast(net, indices, TND_DTYPE_I64);
+    int columns[TANDEM_NET_MAX_DIMS];
+    indices = tnd_net_cast(net, indices, TANDEM_DTYPE_I64);
     for (int i = 0; i < depth && net->status == TANDEM_OK; i++) {
         const struct tnd_dims list = {1, {shape->dims[first + i]}};
-        struct tnd_array *numbers = tnd_array_new(TND_DTYPE_I64, &list);
+        struct tnd_array *numbers = tnd_array_new(TANDEM_DTYPE_I64, &list);
         for (int64_t k = 0; numbers != NULL && k < numbers->n; k++) {
             ((int64_t *)numbers->data)[k] = k;
         }
         columns[i] = tnd_net_gather(net, tnd_net_constant(net, numbers),
                                     tnd_net_slice(net, indices, last, i, 1, 1), 0);
     }
-    return net->status == TANDEM_OK ? tnd_net_concat(net, columns, depth, last) : TND_NET_NONE;
+    return net->status == TANDEM_OK ? tnd_net_concat(net, columns, depth, last) : TANDEM_NET_NONE;
 }
 
 /* {batch, rows to choose from, what a row holds} and the numbers of rows, for GatherND and
@@ -198,13 +198,13 @@ static void build_gather_nd(struct tnd_onnx_call *call)
     const int64_t batch = tnd_onnx_int(call, "batch_dims", 0);
     const int64_t depth = by.n > 0 ? by.dims[by.n - 1] : 0;
     if (by.n == 0 || batch < 0 || batch >= by.n || depth < 1 || batch + depth > shape.n ||
-        by.n - 1 + shape.n - batch - depth > TND_NET_MAX_DIMS) {
+        by.n - 1 + shape.n - batch - depth > TANDEM_NET_MAX_DIMS) {
         (void)tnd_onnx_refuse(call, "batch_dims %lld and tuples of %lld indices into %d dimensions",
                               (long long)batch, (long long)depth, shape.n);
         return;
     }
     const int checked = checked_columns(call, tnd_onnx_in(call, 1), &shape, (int)batch, (int)depth);
-    if (checked == TND_NET_NONE) {
+    if (checked == TANDEM_NET_NONE) {
         return;
     }
     const int rows = row_numbers(call, checked, &shape, (int)batch, (int)depth);
@@ -230,16 +230,16 @@ static void build_gather_nd(struct tnd_onnx_call *call)
 
 /* ---- scattering ---- */
 
-static bool scatter_kind(struct tnd_onnx_call *call, enum tnd_scatter *out)
+static bool scatter_kind(struct tnd_onnx_call *call, enum tandem_scatter *out)
 {
     static const struct {
         const char *name;
-        enum tnd_scatter kind;
-    } kinds[] = {{"none", TND_SCATTER_SET},
-                 {"add", TND_SCATTER_ADD},
-                 {"mul", TND_SCATTER_MUL},
-                 {"max", TND_SCATTER_MAX},
-                 {"min", TND_SCATTER_MIN}};
+        enum tandem_scatter kind;
+    } kinds[] = {{"none", TANDEM_SCATTER_SET},
+                 {"add", TANDEM_SCATTER_ADD},
+                 {"mul", TANDEM_SCATTER_MUL},
+                 {"max", TANDEM_SCATTER_MAX},
+                 {"min", TANDEM_SCATTER_MIN}};
     const char *name = tnd_onnx_word(call, "reduction", "none");
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strcmp(kinds[i].name, name) == 0) {
@@ -254,7 +254,7 @@ static bool scatter_kind(struct tnd_onnx_call *call, enum tnd_scatter *out)
 static void build_scatter_elements(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_in(call, 0);
-    enum tnd_scatter kind;
+    enum tandem_scatter kind;
     int axis;
     if (tnd_onnx_axis(call, tnd_onnx_int(call, "axis", 0), tnd_onnx_shape_of(call, x)->n, &axis) &&
         scatter_kind(call, &kind)) {
@@ -270,14 +270,14 @@ static void build_scatter_nd(struct tnd_onnx_call *call)
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
     const struct tnd_dims by = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 1));
     const int64_t depth = by.n > 0 ? by.dims[by.n - 1] : 0;
-    enum tnd_scatter kind;
+    enum tandem_scatter kind;
     if (by.n == 0 || depth < 1 || depth > shape.n) {
         (void)tnd_onnx_refuse(call, "tuples of %lld indices into %d dimensions", (long long)depth,
                               shape.n);
         return;
     }
     const int checked = checked_columns(call, tnd_onnx_in(call, 1), &shape, 0, (int)depth);
-    if (checked == TND_NET_NONE || !scatter_kind(call, &kind)) {
+    if (checked == TANDEM_NET_NONE || !scatter_kind(call, &kind)) {
         return;
     }
     struct tnd_dims flat = {2, {1, 1}};
@@ -300,15 +300,15 @@ static void build_scatter_nd(struct tnd_onnx_call *call)
 
 /* ---- padding ---- */
 
-static bool pad_mode(struct tnd_onnx_call *call, enum tnd_pad *out)
+static bool pad_mode(struct tnd_onnx_call *call, enum tandem_pad *out)
 {
     static const struct {
         const char *name;
-        enum tnd_pad mode;
-    } modes[] = {{"constant", TND_PAD_CONSTANT},
-                 {"edge", TND_PAD_EDGE},
-                 {"reflect", TND_PAD_REFLECT},
-                 {"wrap", TND_PAD_WRAP}};
+        enum tandem_pad mode;
+    } modes[] = {{"constant", TANDEM_PAD_CONSTANT},
+                 {"edge", TANDEM_PAD_EDGE},
+                 {"reflect", TANDEM_PAD_REFLECT},
+                 {"wrap", TANDEM_PAD_WRAP}};
     const char *name = tnd_onnx_word(call, "mode", "constant");
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         if (strcmp(modes[i].name, name) == 0) {
@@ -323,19 +323,19 @@ static bool pad_mode(struct tnd_onnx_call *call, enum tnd_pad *out)
 /* Places in front of and behind each axis. */
 static bool read_pads(struct tnd_onnx_call *call, int rank, int64_t *begin, int64_t *end)
 {
-    int64_t pads[2 * TND_NET_MAX_DIMS];
-    int64_t axes[TND_NET_MAX_DIMS];
+    int64_t pads[2 * TANDEM_NET_MAX_DIMS];
+    int64_t axes[TANDEM_NET_MAX_DIMS];
     int n = 0;
     int n_axes;
-    memset(begin, 0, TND_NET_MAX_DIMS * sizeof(begin[0]));
-    memset(end, 0, TND_NET_MAX_DIMS * sizeof(end[0]));
+    memset(begin, 0, TANDEM_NET_MAX_DIMS * sizeof(begin[0]));
+    memset(end, 0, TANDEM_NET_MAX_DIMS * sizeof(end[0]));
     if (tnd_onnx_has(call, "pads")) {
         const int64_t *list = tnd_onnx_ints(call, "pads", &n);
-        if (n > 0 && n <= 2 * TND_NET_MAX_DIMS) {
+        if (n > 0 && n <= 2 * TANDEM_NET_MAX_DIMS) {
             memcpy(pads, list, (size_t)n * sizeof(pads[0]));
         }
     } else {
-        tnd_onnx_known(call, tnd_onnx_in(call, 1), "pads", pads, 2 * TND_NET_MAX_DIMS, &n);
+        tnd_onnx_known(call, tnd_onnx_in(call, 1), "pads", pads, 2 * TANDEM_NET_MAX_DIMS, &n);
     }
     tnd_onnx_list(call, "axes", 3, axes, &n_axes);
     const int n_padded = n_axes < 0 ? rank : n_axes;
@@ -357,18 +357,18 @@ static bool read_pads(struct tnd_onnx_call *call, int rank, int64_t *begin, int6
 static void build_pad(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_in(call, 0);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     static const struct tnd_dims scalar;
-    int64_t begin[TND_NET_MAX_DIMS];
-    int64_t end[TND_NET_MAX_DIMS];
-    enum tnd_pad mode;
+    int64_t begin[TANDEM_NET_MAX_DIMS];
+    int64_t end[TANDEM_NET_MAX_DIMS];
+    enum tandem_pad mode;
     const double stated = (double)tnd_onnx_float(call, "value", 0.0f);
     if (!pad_mode(call, &mode) || !read_pads(call, tnd_onnx_shape_of(call, x)->n, begin, end)) {
         return;
     }
     const int given = tnd_onnx_in(call, 2);
-    const int constant = given != TND_NET_NONE ? tnd_net_reshape(call->net, given, &scalar)
-                                               : tnd_net_scalar(call->net, type, stated);
+    const int constant = given != TANDEM_NET_NONE ? tnd_net_reshape(call->net, given, &scalar)
+                                                  : tnd_net_scalar(call->net, type, stated);
     call->out[0] = tnd_net_pad(call->net, mode, x, begin, end, constant);
 }
 

@@ -6,34 +6,35 @@
 #include "formats/onnx_build.h"
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
 
-static bool is_small_integer(enum tnd_dtype type)
+static bool is_small_integer(enum tandem_dtype type)
 {
     const enum tnd_dtype_kind kind = tnd_dtype_kind(type);
-    return (kind == TND_KIND_SIGNED || kind == TND_KIND_UNSIGNED) && tnd_dtype_bytes(type) <= 2;
+    return (kind == TND_KIND_SIGNED || kind == TND_KIND_UNSIGNED) && tandem_dtype_bytes(type) <= 2;
 }
 
 /* float32 as integers of a type: to the nearest, out of range to the nearest that there is. */
-static int saturate_bits(struct tnd_onnx_call *call, int x, int zero, enum tnd_dtype type, int bits)
+static int saturate_bits(struct tnd_onnx_call *call, int x, int zero, enum tandem_dtype type,
+                         int bits)
 {
     const bool is_signed = tnd_dtype_kind(type) == TND_KIND_SIGNED;
     const double low = is_signed ? -ldexp(1.0, bits - 1) : 0.0;
     const double high = ldexp(1.0, is_signed ? bits - 1 : bits) - 1.0;
-    x = tnd_net_unary(call->net, TND_UNARY_ROUND, x);
-    if (zero != TND_NET_NONE) {
-        x = bin(call, TND_BINARY_ADD, x, tnd_net_cast(call->net, zero, TND_DTYPE_F32));
+    x = tnd_net_unary(call->net, TANDEM_UNARY_ROUND, x);
+    if (zero != TANDEM_NET_NONE) {
+        x = bin(call, TANDEM_BINARY_ADD, x, tnd_net_cast(call->net, zero, TANDEM_DTYPE_F32));
     }
-    x = tnd_onnx_with(call, TND_BINARY_MAX, x, low);
-    return tnd_net_cast(call->net, tnd_onnx_with(call, TND_BINARY_MIN, x, high), type);
+    x = tnd_onnx_with(call, TANDEM_BINARY_MAX, x, low);
+    return tnd_net_cast(call->net, tnd_onnx_with(call, TANDEM_BINARY_MIN, x, high), type);
 }
 
-static int saturate(struct tnd_onnx_call *call, int x, int zero, enum tnd_dtype type)
+static int saturate(struct tnd_onnx_call *call, int x, int zero, enum tandem_dtype type)
 {
-    return saturate_bits(call, x, zero, type, 8 * (int)tnd_dtype_bytes(type));
+    return saturate_bits(call, x, zero, type, 8 * (int)tandem_dtype_bytes(type));
 }
 
 /* ---- to integers and back ---- */
@@ -43,7 +44,7 @@ static int spread_blocks(struct tnd_onnx_call *call, int list, const struct tnd_
                          int axis, int64_t block)
 {
     const struct tnd_dims from = *tnd_onnx_shape_of(call, list);
-    if (block < 1 || block > INT32_MAX || from.n != shape->n || shape->n >= TND_NET_MAX_DIMS ||
+    if (block < 1 || block > INT32_MAX || from.n != shape->n || shape->n >= TANDEM_NET_MAX_DIMS ||
         from.dims[axis] != (shape->dims[axis] + block - 1) / block) {
         return tnd_onnx_refuse(call, "blocks of %lld values that do not fit the shape",
                                (long long)block);
@@ -69,14 +70,14 @@ static int spread(struct tnd_onnx_call *call, int list, const struct tnd_dims *s
     const struct tnd_dims scalar = {0};
     struct tnd_dims to = {.n = shape->n};
     int at;
-    if (list == TND_NET_NONE) {
+    if (list == TANDEM_NET_NONE) {
         return list;
     }
     if (tnd_dims_values(from) == 1 && block == 0) {
         return tnd_net_reshape(call->net, list, &scalar);
     }
     if (!tnd_onnx_axis(call, axis, shape->n, &at)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     if (block != 0) {
         return spread_blocks(call, list, shape, at, block);
@@ -99,24 +100,24 @@ static bool read_scaling(struct tnd_onnx_call *call, struct scaling *out)
     const int64_t axis = tnd_onnx_int(call, "axis", 1);
     const int64_t block = tnd_onnx_int(call, "block_size", 0);
     const int scale = spread(call, tnd_onnx_in(call, 1), &shape, axis, block);
-    out->scale = tnd_net_cast(call->net, scale, TND_DTYPE_F32);
+    out->scale = tnd_net_cast(call->net, scale, TANDEM_DTYPE_F32);
     out->zero = spread(call, tnd_onnx_in(call, 2), &shape, axis, block);
-    return call->net->status == TANDEM_OK && out->scale != TND_NET_NONE;
+    return call->net->status == TANDEM_OK && out->scale != TANDEM_NET_NONE;
 }
 
 int tnd_onnx_dequantised_along(struct tnd_onnx_call *call, int x, int scale, int zero, int axis)
 {
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
     /* float32 holds differences of 16 bits */
-    const enum tnd_dtype wide =
-        is_small_integer(tnd_onnx_type_of(call, x)) ? TND_DTYPE_F32 : TND_DTYPE_I32;
+    const enum tandem_dtype wide =
+        is_small_integer(tnd_onnx_type_of(call, x)) ? TANDEM_DTYPE_F32 : TANDEM_DTYPE_I32;
     x = tnd_net_cast(call->net, x, wide);
-    if (zero != TND_NET_NONE) {
+    if (zero != TANDEM_NET_NONE) {
         zero = spread(call, zero, &shape, axis, 0);
-        x = bin(call, TND_BINARY_SUB, x, tnd_net_cast(call->net, zero, wide));
+        x = bin(call, TANDEM_BINARY_SUB, x, tnd_net_cast(call->net, zero, wide));
     }
-    scale = tnd_net_cast(call->net, spread(call, scale, &shape, axis, 0), TND_DTYPE_F32);
-    return bin(call, TND_BINARY_MUL, tnd_net_cast(call->net, x, TND_DTYPE_F32), scale);
+    scale = tnd_net_cast(call->net, spread(call, scale, &shape, axis, 0), TANDEM_DTYPE_F32);
+    return bin(call, TANDEM_BINARY_MUL, tnd_net_cast(call->net, x, TANDEM_DTYPE_F32), scale);
 }
 
 int tnd_onnx_dequantised(struct tnd_onnx_call *call, int x, int scale, int zero)
@@ -124,22 +125,23 @@ int tnd_onnx_dequantised(struct tnd_onnx_call *call, int x, int scale, int zero)
     return tnd_onnx_dequantised_along(call, x, scale, zero, 0);
 }
 
-int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero, enum tnd_dtype type)
+int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero,
+                       enum tandem_dtype type)
 {
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
     if (!is_small_integer(type)) {
         return tnd_onnx_refuse(call, "a result of %s, expected integers of 8 or 16 bits",
-                               tnd_dtype_name(type));
+                               tandem_dtype_name(type));
     }
-    zero = zero == TND_NET_NONE ? zero : spread(call, zero, &shape, 0, 0);
-    return saturate(call, bin(call, TND_BINARY_DIV, x, spread(call, scale, &shape, 0, 0)), zero,
+    zero = zero == TANDEM_NET_NONE ? zero : spread(call, zero, &shape, 0, 0);
+    return saturate(call, bin(call, TANDEM_BINARY_DIV, x, spread(call, scale, &shape, 0, 0)), zero,
                     type);
 }
 
 /* The type that an attribute asks for; false: refused. 0: `otherwise`. *narrow is set where it is
  * of fewer than 8 bits. */
-static bool wanted_type(struct tnd_onnx_call *call, enum tnd_dtype otherwise, enum tnd_dtype *out,
-                        enum tnd_onnx_type *narrow)
+static bool wanted_type(struct tnd_onnx_call *call, enum tandem_dtype otherwise,
+                        enum tandem_dtype *out, enum tnd_onnx_type *narrow)
 {
     const int64_t type = tnd_onnx_int(call, "output_dtype", 0);
     *out = otherwise;
@@ -160,24 +162,24 @@ static void build_quantise(struct tnd_onnx_call *call)
     const int zero = tnd_onnx_in(call, 2);
     const int64_t precision = tnd_onnx_int(call, "precision", 0);
     struct scaling scaling;
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     enum tnd_onnx_type narrow = tnd_onnx_narrow_of(call, zero);
     (void)tnd_onnx_int(call, "saturate", 1); /* (of 8-bit floats alone) */
-    if (!wanted_type(call, zero == TND_NET_NONE ? TND_DTYPE_U8 : tnd_onnx_type_of(call, zero),
+    if (!wanted_type(call, zero == TANDEM_NET_NONE ? TANDEM_DTYPE_U8 : tnd_onnx_type_of(call, zero),
                      &type, &narrow) ||
         !read_scaling(call, &scaling)) {
         return;
     }
     if (!is_small_integer(type) || (precision != 0 && precision != 1) ||
-        (zero != TND_NET_NONE && tnd_onnx_type_of(call, zero) != type)) {
+        (zero != TANDEM_NET_NONE && tnd_onnx_type_of(call, zero) != type)) {
         (void)tnd_onnx_refuse(call, "to %s with precision %lld, expected integers of 8 or 16 bits",
-                              tnd_dtype_name(type), (long long)precision);
+                              tandem_dtype_name(type), (long long)precision);
         return;
     }
-    const int x = tnd_net_cast(call->net, tnd_onnx_in(call, 0), TND_DTYPE_F32);
+    const int x = tnd_net_cast(call->net, tnd_onnx_in(call, 0), TANDEM_DTYPE_F32);
     const int bits = tnd_onnx_narrow_bits(narrow);
-    const int y = saturate_bits(call, bin(call, TND_BINARY_DIV, x, scaling.scale), scaling.zero,
-                                type, bits != 0 ? bits : 8 * (int)tnd_dtype_bytes(type));
+    const int y = saturate_bits(call, bin(call, TANDEM_BINARY_DIV, x, scaling.scale), scaling.zero,
+                                type, bits != 0 ? bits : 8 * (int)tandem_dtype_bytes(type));
     call->out[0] = tnd_onnx_set_narrow(call, y, narrow);
 }
 
@@ -185,21 +187,21 @@ static void build_dequantise(struct tnd_onnx_call *call)
 {
     const int from = tnd_onnx_in(call, 0);
     struct scaling scaling;
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     enum tnd_onnx_type narrow = TND_ONNX_UNDEFINED;
     if (!wanted_type(call, tnd_onnx_type_of(call, tnd_onnx_in(call, 1)), &type, &narrow) ||
         !read_scaling(call, &scaling)) {
         return;
     }
     /* float32 holds differences of 16 bits */
-    const enum tnd_dtype wide =
-        is_small_integer(tnd_onnx_type_of(call, from)) ? TND_DTYPE_F32 : TND_DTYPE_I32;
+    const enum tandem_dtype wide =
+        is_small_integer(tnd_onnx_type_of(call, from)) ? TANDEM_DTYPE_F32 : TANDEM_DTYPE_I32;
     int x = tnd_net_cast(call->net, from, wide);
-    if (scaling.zero != TND_NET_NONE) {
-        x = bin(call, TND_BINARY_SUB, x, tnd_net_cast(call->net, scaling.zero, wide));
+    if (scaling.zero != TANDEM_NET_NONE) {
+        x = bin(call, TANDEM_BINARY_SUB, x, tnd_net_cast(call->net, scaling.zero, wide));
     }
-    x = tnd_net_cast(call->net, x, TND_DTYPE_F32);
-    call->out[0] = tnd_net_cast(call->net, bin(call, TND_BINARY_MUL, x, scaling.scale), type);
+    x = tnd_net_cast(call->net, x, TANDEM_DTYPE_F32);
+    call->out[0] = tnd_net_cast(call->net, bin(call, TANDEM_BINARY_MUL, x, scaling.scale), type);
 }
 
 /* Scale and zero point of uint8 from the range of the values, which holds 0. */
@@ -210,14 +212,15 @@ static void build_dynamic(struct tnd_onnx_call *call)
     const struct tnd_dims scalar = {0};
     const unsigned all = (1U << tnd_onnx_shape_of(call, x)->n) - 1;
     const int low =
-        tnd_onnx_with(call, TND_BINARY_MIN, tnd_net_reduce(net, TND_REDUCE_MIN, x, all), 0.0);
+        tnd_onnx_with(call, TANDEM_BINARY_MIN, tnd_net_reduce(net, TANDEM_REDUCE_MIN, x, all), 0.0);
     const int high =
-        tnd_onnx_with(call, TND_BINARY_MAX, tnd_net_reduce(net, TND_REDUCE_MAX, x, all), 0.0);
-    int scale = tnd_onnx_with(call, TND_BINARY_DIV, bin(call, TND_BINARY_SUB, high, low), 255.0);
-    int zero = bin(call, TND_BINARY_DIV, tnd_net_unary(net, TND_UNARY_NEG, low), scale);
+        tnd_onnx_with(call, TANDEM_BINARY_MAX, tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, all), 0.0);
+    int scale =
+        tnd_onnx_with(call, TANDEM_BINARY_DIV, bin(call, TANDEM_BINARY_SUB, high, low), 255.0);
+    int zero = bin(call, TANDEM_BINARY_DIV, tnd_net_unary(net, TANDEM_UNARY_NEG, low), scale);
     scale = tnd_net_reshape(net, scale, &scalar);
-    zero = tnd_net_reshape(net, saturate(call, zero, TND_NET_NONE, TND_DTYPE_U8), &scalar);
-    call->out[0] = saturate(call, bin(call, TND_BINARY_DIV, x, scale), zero, TND_DTYPE_U8);
+    zero = tnd_net_reshape(net, saturate(call, zero, TANDEM_NET_NONE, TANDEM_DTYPE_U8), &scalar);
+    call->out[0] = saturate(call, bin(call, TANDEM_BINARY_DIV, x, scale), zero, TANDEM_DTYPE_U8);
     if (call->n_out > 1) {
         call->out[1] = scale;
     }
@@ -234,7 +237,7 @@ static int beside_matrix(struct tnd_onnx_call *call, int list, bool is_by_row)
     const struct tnd_dims from = *tnd_onnx_shape_of(call, list);
     const struct tnd_dims scalar = {0};
     const struct tnd_dims column = {2, {from.n == 1 ? from.dims[0] : 1, 1}};
-    if (list != TND_NET_NONE && tnd_dims_values(&from) == 1) {
+    if (list != TANDEM_NET_NONE && tnd_dims_values(&from) == 1) {
         return tnd_net_reshape(call->net, list, &scalar);
     }
     return is_by_row && from.n == 1 ? tnd_net_reshape(call->net, list, &column) : list;
@@ -243,10 +246,10 @@ static int beside_matrix(struct tnd_onnx_call *call, int list, bool is_by_row)
 /* An operand as int32, less its zero point. */
 static int centred(struct tnd_onnx_call *call, int x, int zero)
 {
-    x = tnd_net_cast(call->net, x, TND_DTYPE_I32);
-    return zero == TND_NET_NONE
+    x = tnd_net_cast(call->net, x, TANDEM_DTYPE_I32);
+    return zero == TANDEM_NET_NONE
                ? x
-               : bin(call, TND_BINARY_SUB, x, tnd_net_cast(call->net, zero, TND_DTYPE_I32));
+               : bin(call, TANDEM_BINARY_SUB, x, tnd_net_cast(call->net, zero, TANDEM_DTYPE_I32));
 }
 
 static void build_matmul_integer(struct tnd_onnx_call *call)
@@ -262,7 +265,7 @@ static void build_matmul_integer(struct tnd_onnx_call *call)
 static int scale_of(struct tnd_onnx_call *call, int at, bool is_by_row)
 {
     return tnd_net_cast(call->net, beside_matrix(call, tnd_onnx_in(call, at), is_by_row),
-                        TND_DTYPE_F32);
+                        TANDEM_DTYPE_F32);
 }
 
 static void build_qlinear_matmul(struct tnd_onnx_call *call)
@@ -272,14 +275,15 @@ static void build_qlinear_matmul(struct tnd_onnx_call *call)
     const int b =
         centred(call, tnd_onnx_in(call, 3), beside_matrix(call, tnd_onnx_in(call, 5), false));
     const int zero = tnd_onnx_in(call, 7);
-    const int product = tnd_net_cast(call->net, tnd_net_matmul(call->net, a, b), TND_DTYPE_F32);
-    const int both = bin(call, TND_BINARY_MUL, scale_of(call, 1, true), scale_of(call, 4, false));
-    const int scale = bin(call, TND_BINARY_DIV, both, scale_of(call, 6, true));
-    if (zero == TND_NET_NONE || !is_small_integer(tnd_onnx_type_of(call, zero))) {
+    const int product = tnd_net_cast(call->net, tnd_net_matmul(call->net, a, b), TANDEM_DTYPE_F32);
+    const int both =
+        bin(call, TANDEM_BINARY_MUL, scale_of(call, 1, true), scale_of(call, 4, false));
+    const int scale = bin(call, TANDEM_BINARY_DIV, both, scale_of(call, 6, true));
+    if (zero == TANDEM_NET_NONE || !is_small_integer(tnd_onnx_type_of(call, zero))) {
         (void)tnd_onnx_refuse(call, "a result that is no integer of 8 or 16 bits");
         return;
     }
-    call->out[0] = saturate(call, bin(call, TND_BINARY_MUL, product, scale),
+    call->out[0] = saturate(call, bin(call, TANDEM_BINARY_MUL, product, scale),
                             beside_matrix(call, zero, true), tnd_onnx_type_of(call, zero));
 }
 
@@ -291,7 +295,7 @@ static int by_channel(struct tnd_onnx_call *call, int list, int behind)
 {
     struct tnd_dims to = {.n = behind + 1};
     const struct tnd_dims scalar = {0};
-    if (list == TND_NET_NONE || tnd_dims_values(tnd_onnx_shape_of(call, list)) == 1) {
+    if (list == TANDEM_NET_NONE || tnd_dims_values(tnd_onnx_shape_of(call, list)) == 1) {
         return tnd_net_reshape(call->net, list, &scalar);
     }
     for (int i = 0; i < to.n; i++) {
@@ -304,7 +308,7 @@ static int by_channel(struct tnd_onnx_call *call, int list, int behind)
 static int integer_conv(struct tnd_onnx_call *call, int x, int w, int zero_x, int zero_w)
 {
     const int rank = tnd_onnx_shape_of(call, w)->n;
-    if (rank < 3 || rank > TND_NET_MAX_WINDOW + 2) {
+    if (rank < 3 || rank > TANDEM_NET_MAX_WINDOW + 2) {
         return tnd_onnx_refuse(call, "weights of %d dimensions", rank);
     }
     const int a = centred(call, x, by_channel(call, zero_x, 0));
@@ -325,19 +329,19 @@ static void build_qlinear_conv(struct tnd_onnx_call *call)
     const int bias = tnd_onnx_in(call, 8);
     const int behind = tnd_onnx_shape_of(call, w)->n - 2;
     int y = integer_conv(call, tnd_onnx_in(call, 0), w, tnd_onnx_in(call, 2), tnd_onnx_in(call, 5));
-    if (y == TND_NET_NONE || zero == TND_NET_NONE ||
+    if (y == TANDEM_NET_NONE || zero == TANDEM_NET_NONE ||
         !is_small_integer(tnd_onnx_type_of(call, zero))) {
         (void)tnd_onnx_refuse(call, "a result that is no integer of 8 or 16 bits");
         return;
     }
-    if (bias != TND_NET_NONE) {
-        y = bin(call, TND_BINARY_ADD, y, by_channel(call, bias, behind));
+    if (bias != TANDEM_NET_NONE) {
+        y = bin(call, TANDEM_BINARY_ADD, y, by_channel(call, bias, behind));
     }
-    const int both =
-        bin(call, TND_BINARY_MUL, scale_of(call, 1, false),
-            tnd_net_cast(call->net, by_channel(call, tnd_onnx_in(call, 4), behind), TND_DTYPE_F32));
-    const int scale = bin(call, TND_BINARY_DIV, both, scale_of(call, 6, false));
-    y = bin(call, TND_BINARY_MUL, tnd_net_cast(call->net, y, TND_DTYPE_F32), scale);
+    const int both = bin(
+        call, TANDEM_BINARY_MUL, scale_of(call, 1, false),
+        tnd_net_cast(call->net, by_channel(call, tnd_onnx_in(call, 4), behind), TANDEM_DTYPE_F32));
+    const int scale = bin(call, TANDEM_BINARY_DIV, both, scale_of(call, 6, false));
+    y = bin(call, TANDEM_BINARY_MUL, tnd_net_cast(call->net, y, TANDEM_DTYPE_F32), scale);
     call->out[0] = saturate(call, y, by_channel(call, zero, 0), tnd_onnx_type_of(call, zero));
 }
 

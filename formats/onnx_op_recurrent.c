@@ -34,7 +34,7 @@ struct layer {
     bool is_batch_first;
     struct activation activations[2 * MAX_ACTIVATIONS];
     int x;       /* {steps * batch, inputs} */
-    int lengths; /* {batch, 1} of int64; TND_NET_NONE: all steps count */
+    int lengths; /* {batch, 1} of int64; TANDEM_NET_NONE: all steps count */
 };
 
 /* One direction, which walks over the steps. */
@@ -42,25 +42,25 @@ struct walk {
     const struct activation *activations;
     int x;       /* {steps * batch, gates * hidden}: products with the inputs, and biases */
     int r;       /* {hidden, gates * hidden} */
-    int r_bias;  /* {gates * hidden} where it is not in `x`; else TND_NET_NONE */
-    int peep[3]; /* {hidden}, of the input, output and forget gate; TND_NET_NONE: none */
+    int r_bias;  /* {gates * hidden} where it is not in `x`; else TANDEM_NET_NONE */
+    int peep[3]; /* {hidden}, of the input, output and forget gate; TANDEM_NET_NONE: none */
     int h;       /* {batch, hidden} */
     int c;       /* the same, of LSTM */
 };
 
 static int add(struct tnd_onnx_call *call, int a, int b)
 {
-    return tnd_net_binary(call->net, TND_BINARY_ADD, a, b);
+    return tnd_net_binary(call->net, TANDEM_BINARY_ADD, a, b);
 }
 
 static int mul(struct tnd_onnx_call *call, int a, int b)
 {
-    return tnd_net_binary(call->net, TND_BINARY_MUL, a, b);
+    return tnd_net_binary(call->net, TANDEM_BINARY_MUL, a, b);
 }
 
 static int one_minus(struct tnd_onnx_call *call, int x)
 {
-    return tnd_net_binary(call->net, TND_BINARY_SUB, tnd_onnx_scalar(call, x, 1.0), x);
+    return tnd_net_binary(call->net, TANDEM_BINARY_SUB, tnd_onnx_scalar(call, x, 1.0), x);
 }
 
 /* Blocks `first` to `first + n - 1` of `hidden` columns. */
@@ -68,7 +68,7 @@ static int blocks(struct tnd_onnx_call *call, const struct layer *layer, int val
                   int n)
 {
     const int axis = tnd_onnx_shape_of(call, value)->n - 1;
-    return value == TND_NET_NONE
+    return value == TANDEM_NET_NONE
                ? value
                : tnd_net_slice(call->net, value, axis, first * layer->hidden, n * layer->hidden, 1);
 }
@@ -79,17 +79,17 @@ static int activate(struct tnd_onnx_call *call, const struct layer *layer,
                     const struct activation *by, int x)
 {
     if (layer->clip > 0.0) {
-        x = tnd_onnx_with(call, TND_BINARY_MAX, x, -layer->clip);
-        x = tnd_onnx_with(call, TND_BINARY_MIN, x, layer->clip);
+        x = tnd_onnx_with(call, TANDEM_BINARY_MAX, x, -layer->clip);
+        x = tnd_onnx_with(call, TANDEM_BINARY_MIN, x, layer->clip);
     }
     if (strcmp(by->name, "ScaledTanh") == 0) {
-        x = tnd_onnx_with(call, TND_BINARY_MUL, x, (double)by->beta);
-        return tnd_onnx_with(call, TND_BINARY_MUL, tnd_net_unary(call->net, TND_UNARY_TANH, x),
-                             (double)by->alpha);
+        x = tnd_onnx_with(call, TANDEM_BINARY_MUL, x, (double)by->beta);
+        return tnd_onnx_with(call, TANDEM_BINARY_MUL,
+                             tnd_net_unary(call->net, TANDEM_UNARY_TANH, x), (double)by->alpha);
     }
     if (strcmp(by->name, "Affine") == 0) {
-        x = tnd_onnx_with(call, TND_BINARY_MUL, x, (double)by->alpha);
-        return tnd_onnx_with(call, TND_BINARY_ADD, x, (double)by->beta);
+        x = tnd_onnx_with(call, TANDEM_BINARY_MUL, x, (double)by->alpha);
+        return tnd_onnx_with(call, TANDEM_BINARY_ADD, x, (double)by->beta);
     }
     const struct tnd_onnx_attribute numbers[] = {
         {.name = "alpha", .type = TND_ONNX_ATTRIBUTE_F32, .reference = "", .f = by->alpha},
@@ -175,7 +175,7 @@ static void gru_step(struct tnd_onnx_call *call, const struct layer *layer, stru
     const bool is_linear = layer->is_linear_before_reset;
     int of_h =
         tnd_net_matmul(net, walk->h, is_linear ? walk->r : blocks(call, layer, walk->r, 0, 2));
-    of_h = walk->r_bias == TND_NET_NONE ? of_h : add(call, of_h, walk->r_bias);
+    of_h = walk->r_bias == TANDEM_NET_NONE ? of_h : add(call, of_h, walk->r_bias);
     const int both =
         activate(call, layer, &walk->activations[0],
                  add(call, blocks(call, layer, x, 0, 2), blocks(call, layer, of_h, 0, 2)));
@@ -194,7 +194,7 @@ static int lstm_gate(struct tnd_onnx_call *call, const struct layer *layer, cons
                      int sum, int i, int cells)
 {
     int x = blocks(call, layer, sum, i, 1);
-    if (walk->peep[i] != TND_NET_NONE) {
+    if (walk->peep[i] != TANDEM_NET_NONE) {
         x = add(call, x, mul(call, walk->peep[i], cells));
     }
     return activate(call, layer, &walk->activations[0], x);
@@ -222,14 +222,14 @@ static int take_step(struct tnd_onnx_call *call, const struct layer *layer, stru
     const int h = walk->h;
     const int c = walk->c;
     steps[layer->kind](call, layer, walk, step);
-    if (layer->lengths == TND_NET_NONE || walk->h == TND_NET_NONE) {
+    if (layer->lengths == TANDEM_NET_NONE || walk->h == TANDEM_NET_NONE) {
         return walk->h;
     }
-    const int at = tnd_net_scalar(call->net, TND_DTYPE_I64, (double)step);
-    const int goes_on = tnd_net_binary(call->net, TND_BINARY_LESS, at, layer->lengths);
+    const int at = tnd_net_scalar(call->net, TANDEM_DTYPE_I64, (double)step);
+    const int goes_on = tnd_net_binary(call->net, TANDEM_BINARY_LESS, at, layer->lengths);
     const int y = tnd_net_select(call->net, goes_on, walk->h, tnd_onnx_scalar(call, h, 0.0));
     walk->h = tnd_net_select(call->net, goes_on, walk->h, h);
-    walk->c = c == TND_NET_NONE ? c : tnd_net_select(call->net, goes_on, walk->c, c);
+    walk->c = c == TANDEM_NET_NONE ? c : tnd_net_select(call->net, goes_on, walk->c, c);
     return y;
 }
 
@@ -240,7 +240,7 @@ static int part(struct tnd_onnx_call *call, int value, int64_t i)
 {
     const struct tnd_dims from = *tnd_onnx_shape_of(call, value);
     struct tnd_dims to = {.n = from.n - 1};
-    if (value == TND_NET_NONE) {
+    if (value == TANDEM_NET_NONE) {
         return value;
     }
     memcpy(to.dims, from.dims + 1, (size_t)to.n * sizeof(to.dims[0]));
@@ -253,7 +253,7 @@ static int first_state(struct tnd_onnx_call *call, const struct layer *layer, in
     static const int swap[] = {1, 0, 2};
     const struct tnd_dims shape = {2, {layer->batch, layer->hidden}};
     int state = tnd_onnx_wide(call, tnd_onnx_in(call, i));
-    if (state == TND_NET_NONE) {
+    if (state == TANDEM_NET_NONE) {
         return tnd_net_expand(call->net, tnd_onnx_scalar(call, layer->x, 0.0), &shape);
     }
     state = layer->is_batch_first ? tnd_net_permute(call->net, state, swap) : state;
@@ -268,19 +268,19 @@ static void begin_walk(struct tnd_onnx_call *call, const struct layer *layer, in
     const int w = part(call, tnd_onnx_wide(call, tnd_onnx_in(call, 1)), at);
     const int r = part(call, tnd_onnx_wide(call, tnd_onnx_in(call, 2)), at);
     const int bias = part(call, tnd_onnx_wide(call, tnd_onnx_in(call, 3)), at);
-    const int peep = layer->kind != LSTM || tnd_onnx_in(call, 7) == TND_NET_NONE
-                         ? TND_NET_NONE
+    const int peep = layer->kind != LSTM || tnd_onnx_in(call, 7) == TANDEM_NET_NONE
+                         ? TANDEM_NET_NONE
                          : part(call, tnd_onnx_wide(call, tnd_onnx_in(call, 7)), at);
     *walk =
         (struct walk){.activations = layer->activations + at * (1 + (int)layer->kind),
                       .x = tnd_net_matmul(net, layer->x, tnd_net_permute(net, w, swap)),
                       .r = tnd_net_permute(net, r, swap),
-                      .r_bias = TND_NET_NONE,
+                      .r_bias = TANDEM_NET_NONE,
                       .peep = {blocks(call, layer, peep, 0, 1), blocks(call, layer, peep, 1, 1),
                                blocks(call, layer, peep, 2, 1)},
                       .h = first_state(call, layer, 5, at),
-                      .c = layer->kind == LSTM ? first_state(call, layer, 6, at) : TND_NET_NONE};
-    if (bias != TND_NET_NONE) {
+                      .c = layer->kind == LSTM ? first_state(call, layer, 6, at) : TANDEM_NET_NONE};
+    if (bias != TANDEM_NET_NONE) {
         const int gates = (int)layer->gates;
         const int of_r = blocks(call, layer, bias, gates, gates);
         walk->x = add(call, walk->x, blocks(call, layer, bias, 0, gates));
@@ -302,7 +302,7 @@ static int walk_along(struct tnd_onnx_call *call, const struct layer *layer, boo
         const int64_t step = is_reverse ? layer->steps - 1 - i : i;
         parts[step] = tnd_net_reshape(call->net, take_step(call, layer, walk, step), &shape);
         if (call->net->status != TANDEM_OK) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
         const int64_t each = call->net->n_nodes - before;
         if (i == 0 && each > MAX_OPERATIONS / layer->directions / layer->steps) {
@@ -324,7 +324,7 @@ static bool check_operand(struct tnd_onnx_call *call, int i, const char *what, i
     const struct tnd_dims want = {c < 0 ? 2 : 3, {a, b, c < 0 ? 0 : c}};
     const struct tnd_dims *got = tnd_onnx_shape_of(call, tnd_onnx_in(call, i));
     char texts[2][160];
-    if (tnd_onnx_in(call, i) == TND_NET_NONE || tnd_dims_is_equal(got, &want)) {
+    if (tnd_onnx_in(call, i) == TANDEM_NET_NONE || tnd_dims_is_equal(got, &want)) {
         return true;
     }
     (void)tnd_onnx_refuse(call, "%s has the shape %s, expected %s", what,
@@ -351,8 +351,8 @@ static bool read_lengths(struct tnd_onnx_call *call, struct layer *layer)
 {
     const struct tnd_dims column = {2, {layer->batch, 1}};
     const int lengths = tnd_onnx_in(call, 4);
-    layer->lengths = TND_NET_NONE;
-    if (lengths == TND_NET_NONE) {
+    layer->lengths = TANDEM_NET_NONE;
+    if (lengths == TANDEM_NET_NONE) {
         return true;
     }
     if (tnd_onnx_shape_of(call, lengths)->n != 1 ||
@@ -368,7 +368,7 @@ static bool read_lengths(struct tnd_onnx_call *call, struct layer *layer)
     }
     if (!is_full) {
         layer->lengths =
-            tnd_net_reshape(call->net, tnd_net_cast(call->net, lengths, TND_DTYPE_I64), &column);
+            tnd_net_reshape(call->net, tnd_net_cast(call->net, lengths, TANDEM_DTYPE_I64), &column);
     }
     return true;
 }
@@ -423,7 +423,7 @@ static void give(struct tnd_onnx_call *call, int i, const int *values, int n, in
 {
     if (i < call->n_out) {
         int y = tnd_net_concat(call->net, values, n, axis);
-        y = order != NULL && y != TND_NET_NONE ? tnd_net_permute(call->net, y, order) : y;
+        y = order != NULL && y != TANDEM_NET_NONE ? tnd_net_permute(call->net, y, order) : y;
         call->out[i] = tnd_net_cast(call->net, y, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
     }
 }

@@ -15,13 +15,13 @@ static bool read_axes(struct tnd_onnx_call *call, int rank, unsigned *axes, bool
 {
     /* (the axes are an attribute before opset 13 of ReduceSum, before 18 of others) */
     const bool is_operand = call->opset >= (call->kind == SUM ? 13 : 18);
-    int64_t list[2 * TND_NET_MAX_DIMS];
+    int64_t list[2 * TANDEM_NET_MAX_DIMS];
     int n = 0;
-    if (is_operand && tnd_onnx_in(call, 1) != TND_NET_NONE) {
-        tnd_onnx_known(call, tnd_onnx_in(call, 1), "axes", list, 2 * TND_NET_MAX_DIMS, &n);
+    if (is_operand && tnd_onnx_in(call, 1) != TANDEM_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, 1), "axes", list, 2 * TANDEM_NET_MAX_DIMS, &n);
     } else if (!is_operand) {
         const int64_t *stated = tnd_onnx_ints(call, "axes", &n);
-        n = n > 2 * TND_NET_MAX_DIMS ? 2 * TND_NET_MAX_DIMS : n;
+        n = n > 2 * TANDEM_NET_MAX_DIMS ? 2 * TANDEM_NET_MAX_DIMS : n;
         if (n > 0) {
             memcpy(list, stated, (size_t)n * sizeof(list[0]));
         }
@@ -64,19 +64,20 @@ static double count_of(const struct tnd_dims *shape, unsigned axes)
 
 static int sum(struct tnd_onnx_call *call, int value, unsigned axes)
 {
-    return tnd_net_reduce(call->net, TND_REDUCE_SUM, value, axes);
+    return tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, value, axes);
 }
 
 /* log of the sum of e to the power of each, the largest taken out so that nothing overflows. */
 static int log_sum_exp(struct tnd_onnx_call *call, int x, unsigned axes)
 {
     struct tnd_net *net = call->net;
-    const int most = tnd_net_reduce(net, TND_REDUCE_MAX, x, axes);
-    const int shift = tnd_net_select(net, tnd_net_unary(net, TND_UNARY_IS_INF, most),
+    const int most = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, axes);
+    const int shift = tnd_net_select(net, tnd_net_unary(net, TANDEM_UNARY_IS_INF, most),
                                      tnd_onnx_scalar(call, x, 0.0), most);
-    const int e = tnd_net_unary(net, TND_UNARY_EXP, tnd_net_binary(net, TND_BINARY_SUB, x, shift));
-    return tnd_net_binary(net, TND_BINARY_ADD,
-                          tnd_net_unary(net, TND_UNARY_LOG, sum(call, e, axes)), shift);
+    const int e =
+        tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_binary(net, TANDEM_BINARY_SUB, x, shift));
+    return tnd_net_binary(net, TANDEM_BINARY_ADD,
+                          tnd_net_unary(net, TANDEM_UNARY_LOG, sum(call, e, axes)), shift);
 }
 
 static int reduce(struct tnd_onnx_call *call, int x, unsigned axes)
@@ -86,32 +87,32 @@ static int reduce(struct tnd_onnx_call *call, int x, unsigned axes)
     case SUM:
         return sum(call, x, axes);
     case MEAN:
-        return tnd_onnx_with(call, TND_BINARY_DIV, sum(call, x, axes),
+        return tnd_onnx_with(call, TANDEM_BINARY_DIV, sum(call, x, axes),
                              count_of(tnd_onnx_shape_of(call, x), axes));
     case MAX:
-        return tnd_net_reduce(net, TND_REDUCE_MAX, x, axes);
+        return tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, axes);
     case MIN:
-        return tnd_net_reduce(net, TND_REDUCE_MIN, x, axes);
+        return tnd_net_reduce(net, TANDEM_REDUCE_MIN, x, axes);
     case PROD:
-        return tnd_net_reduce(net, TND_REDUCE_PROD, x, axes);
+        return tnd_net_reduce(net, TANDEM_REDUCE_PROD, x, axes);
     case L1:
-        return sum(call, tnd_net_unary(net, TND_UNARY_ABS, x), axes);
+        return sum(call, tnd_net_unary(net, TANDEM_UNARY_ABS, x), axes);
     case L2:
-        return tnd_net_unary(net, TND_UNARY_SQRT,
-                             sum(call, tnd_net_binary(net, TND_BINARY_MUL, x, x), axes));
+        return tnd_net_unary(net, TANDEM_UNARY_SQRT,
+                             sum(call, tnd_net_binary(net, TANDEM_BINARY_MUL, x, x), axes));
     case LOG_SUM:
-        return tnd_net_unary(net, TND_UNARY_LOG, sum(call, x, axes));
+        return tnd_net_unary(net, TANDEM_UNARY_LOG, sum(call, x, axes));
     case LOG_SUM_EXP:
         return log_sum_exp(call, x, axes);
     default:
-        return sum(call, tnd_net_binary(net, TND_BINARY_MUL, x, x), axes);
+        return sum(call, tnd_net_binary(net, TANDEM_BINARY_MUL, x, x), axes);
     }
 }
 
 static void build_reduce(struct tnd_onnx_call *call)
 {
     const int from = tnd_onnx_in(call, 0);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, from);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, from);
     const bool keeps = tnd_onnx_int(call, "keepdims", 1) != 0;
     unsigned axes;
     bool is_none;
@@ -121,11 +122,11 @@ static void build_reduce(struct tnd_onnx_call *call)
     const bool is_root = call->kind == L2 || call->kind == LOG_SUM || call->kind == LOG_SUM_EXP;
     int x = tnd_onnx_wide(call, from);
     if (is_root && tnd_dtype_kind(type) != TND_KIND_FLOAT) {
-        x = tnd_net_cast(call->net, x, TND_DTYPE_F64);
+        x = tnd_net_cast(call->net, x, TANDEM_DTYPE_F64);
     }
     /* (without axes every value is reduced alone; ONNX gives back the operand) */
     const int result = is_none ? from : tnd_net_cast(call->net, reduce(call, x, axes), type);
-    call->out[0] = keeps || result == TND_NET_NONE ? result : drop_axes(call, result, axes);
+    call->out[0] = keeps || result == TANDEM_NET_NONE ? result : drop_axes(call, result, axes);
 }
 
 static void build_arg(struct tnd_onnx_call *call)
@@ -134,22 +135,23 @@ static void build_arg(struct tnd_onnx_call *call)
     const bool keeps = tnd_onnx_int(call, "keepdims", 1) != 0;
     const bool picks_last = tnd_onnx_int(call, "select_last_index", 0) != 0;
     int axis;
-    if (x == TND_NET_NONE ||
+    if (x == TANDEM_NET_NONE ||
         !tnd_onnx_axis(call, tnd_onnx_int(call, "axis", 0), tnd_onnx_shape_of(call, x)->n, &axis)) {
         return;
     }
     const int at = tnd_net_arg_reduce(call->net, call->kind == MAX, x, axis, picks_last);
-    call->out[0] = keeps || at == TND_NET_NONE ? at : drop_axes(call, at, 1U << axis);
+    call->out[0] = keeps || at == TANDEM_NET_NONE ? at : drop_axes(call, at, 1U << axis);
 }
 
 /* Moved by some places along an axis, ones in front. */
 static int moved(struct tnd_onnx_call *call, int x, int axis, int64_t by)
 {
-    int64_t begin[TND_NET_MAX_DIMS] = {0};
-    int64_t end[TND_NET_MAX_DIMS] = {0};
+    int64_t begin[TANDEM_NET_MAX_DIMS] = {0};
+    int64_t end[TANDEM_NET_MAX_DIMS] = {0};
     begin[axis] = by;
     end[axis] = -by;
-    return tnd_net_pad(call->net, TND_PAD_CONSTANT, x, begin, end, tnd_onnx_scalar(call, x, 1.0));
+    return tnd_net_pad(call->net, TANDEM_PAD_CONSTANT, x, begin, end,
+                       tnd_onnx_scalar(call, x, 1.0));
 }
 
 /* Products of all values up to each one, in steps that double what they reach. */
@@ -160,7 +162,7 @@ static int running_product(struct tnd_onnx_call *call, int x, int axis, bool is_
     const int64_t forward = is_reverse ? -1 : 1;
     x = is_exclusive && extent > 0 ? moved(call, x, axis, forward) : x;
     for (int64_t step = 1; step < extent && call->net->status == TANDEM_OK; step *= 2) {
-        x = tnd_net_binary(call->net, TND_BINARY_MUL, x, moved(call, x, axis, forward * step));
+        x = tnd_net_binary(call->net, TANDEM_BINARY_MUL, x, moved(call, x, axis, forward * step));
     }
     return x;
 }
@@ -187,8 +189,8 @@ enum softmax { SOFTMAX, LOG_SOFTMAX, HARDMAX };
 
 static int shifted(struct tnd_onnx_call *call, int x, int axis)
 {
-    const int most = tnd_net_reduce(call->net, TND_REDUCE_MAX, x, 1U << axis);
-    return tnd_net_binary(call->net, TND_BINARY_SUB, x, most);
+    const int most = tnd_net_reduce(call->net, TANDEM_REDUCE_MAX, x, 1U << axis);
+    return tnd_net_binary(call->net, TANDEM_BINARY_SUB, x, most);
 }
 
 /* 1 at the first of the largest, 0 elsewhere. */
@@ -202,7 +204,7 @@ static int hardmax(struct tnd_onnx_call *call, int x, int axis)
     }
     const int numbers = tnd_net_reshape(net, tnd_onnx_counting(call, shape.dims[axis]), &along);
     const int best = tnd_net_arg_reduce(net, true, x, axis, false);
-    return tnd_net_cast(net, tnd_net_binary(net, TND_BINARY_EQUAL, numbers, best),
+    return tnd_net_cast(net, tnd_net_binary(net, TANDEM_BINARY_EQUAL, numbers, best),
                         tnd_onnx_type_of(call, x));
 }
 
@@ -213,11 +215,11 @@ static int softmax(struct tnd_onnx_call *call, int x, int axis)
         return tnd_dims_values(tnd_onnx_shape_of(call, x)) == 0 ? x : hardmax(call, x, axis);
     }
     const int low = shifted(call, x, axis);
-    const int e = tnd_net_unary(net, TND_UNARY_EXP, low);
+    const int e = tnd_net_unary(net, TANDEM_UNARY_EXP, low);
     const int total = sum(call, e, 1U << axis);
-    return call->kind == SOFTMAX
-               ? tnd_net_binary(net, TND_BINARY_DIV, e, total)
-               : tnd_net_binary(net, TND_BINARY_SUB, low, tnd_net_unary(net, TND_UNARY_LOG, total));
+    return call->kind == SOFTMAX ? tnd_net_binary(net, TANDEM_BINARY_DIV, e, total)
+                                 : tnd_net_binary(net, TANDEM_BINARY_SUB, low,
+                                                  tnd_net_unary(net, TANDEM_UNARY_LOG, total));
 }
 
 /* Before opset 13 all axes from `axis` on count as one. */
@@ -228,7 +230,7 @@ static void build_softmax(struct tnd_onnx_call *call)
     const bool is_old = call->opset < 13;
     const int64_t stated = tnd_onnx_int(call, "axis", is_old ? 1 : -1);
     int axis = shape.n;
-    if (from == TND_NET_NONE ||
+    if (from == TANDEM_NET_NONE ||
         (!(is_old && stated == shape.n) && !tnd_onnx_axis(call, stated, shape.n, &axis))) {
         return;
     }
@@ -241,7 +243,7 @@ static void build_softmax(struct tnd_onnx_call *call)
         x = tnd_net_reshape(call->net, x, &flat);
         axis = 1;
     }
-    const int result = tnd_net_cast(call->net, x == TND_NET_NONE ? x : softmax(call, x, axis),
+    const int result = tnd_net_cast(call->net, x == TANDEM_NET_NONE ? x : softmax(call, x, axis),
                                     tnd_onnx_type_of(call, from));
     call->out[0] = tnd_net_reshape(call->net, result, &shape);
 }

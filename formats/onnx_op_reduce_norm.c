@@ -5,7 +5,7 @@
 
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
@@ -17,15 +17,15 @@ static int mean(struct tnd_onnx_call *call, int x, unsigned axes)
     for (int i = 0; i < shape->n; i++) {
         n *= axes >> i & 1 ? (double)shape->dims[i] : 1.0;
     }
-    return tnd_onnx_with(call, TND_BINARY_DIV, tnd_net_reduce(call->net, TND_REDUCE_SUM, x, axes),
-                         n);
+    return tnd_onnx_with(call, TANDEM_BINARY_DIV,
+                         tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, x, axes), n);
 }
 
 static int inverse_root(struct tnd_onnx_call *call, int x, double epsilon)
 {
-    const int root =
-        tnd_net_unary(call->net, TND_UNARY_SQRT, tnd_onnx_with(call, TND_BINARY_ADD, x, epsilon));
-    return tnd_net_unary(call->net, TND_UNARY_RECIPROCAL, root);
+    const int root = tnd_net_unary(call->net, TANDEM_UNARY_SQRT,
+                                   tnd_onnx_with(call, TANDEM_BINARY_ADD, x, epsilon));
+    return tnd_net_unary(call->net, TANDEM_UNARY_RECIPROCAL, root);
 }
 
 /* Mean 0 and variance 1 along the axes; the mean and the inverse of the deviation, too. */
@@ -39,10 +39,10 @@ static struct standard standardise(struct tnd_onnx_call *call, int x, unsigned a
 {
     struct standard to;
     to.mean = mean(call, x, axes);
-    const int centred = bin(call, TND_BINARY_SUB, x, to.mean);
-    to.inverse =
-        inverse_root(call, mean(call, bin(call, TND_BINARY_MUL, centred, centred), axes), epsilon);
-    to.value = bin(call, TND_BINARY_MUL, centred, to.inverse);
+    const int centred = bin(call, TANDEM_BINARY_SUB, x, to.mean);
+    to.inverse = inverse_root(
+        call, mean(call, bin(call, TANDEM_BINARY_MUL, centred, centred), axes), epsilon);
+    to.value = bin(call, TANDEM_BINARY_MUL, centred, to.inverse);
     return to;
 }
 
@@ -50,8 +50,8 @@ static struct standard standardise(struct tnd_onnx_call *call, int x, unsigned a
 static int by_channel(struct tnd_onnx_call *call, int list, int rank)
 {
     struct tnd_dims shape = {.n = rank};
-    if (list == TND_NET_NONE || rank < 2) {
-        return list == TND_NET_NONE ? list : tnd_onnx_refuse(call, "%d dimensions", rank);
+    if (list == TANDEM_NET_NONE || rank < 2) {
+        return list == TANDEM_NET_NONE ? list : tnd_onnx_refuse(call, "%d dimensions", rank);
     }
     for (int i = 0; i < rank; i++) {
         shape.dims[i] = i == 1 ? tnd_dims_values(tnd_onnx_shape_of(call, list)) : 1;
@@ -62,10 +62,11 @@ static int by_channel(struct tnd_onnx_call *call, int list, int rank)
 /* x * scale + bias, in a type of its own. */
 static int scale_and_shift(struct tnd_onnx_call *call, int x, int scale, int bias)
 {
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
-    x = bin(call, TND_BINARY_MUL, x, tnd_net_cast(call->net, scale, type));
-    return bias == TND_NET_NONE ? x
-                                : bin(call, TND_BINARY_ADD, x, tnd_net_cast(call->net, bias, type));
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
+    x = bin(call, TANDEM_BINARY_MUL, x, tnd_net_cast(call->net, scale, type));
+    return bias == TANDEM_NET_NONE
+               ? x
+               : bin(call, TANDEM_BINARY_ADD, x, tnd_net_cast(call->net, bias, type));
 }
 
 static void give(struct tnd_onnx_call *call, int value)
@@ -102,7 +103,7 @@ static void build_layer_norm(struct tnd_onnx_call *call)
     if (!stash_type(call) || !axes_from(call, tnd_onnx_shape_of(call, from)->n, &axes)) {
         return;
     }
-    const int x = tnd_net_cast(call->net, from, TND_DTYPE_F32);
+    const int x = tnd_net_cast(call->net, from, TANDEM_DTYPE_F32);
     const struct standard to = standardise(call, x, axes, epsilon);
     give(call, scale_and_shift(call, to.value, tnd_onnx_in(call, 1), tnd_onnx_in(call, 2)));
     if (call->n_out > 1) {
@@ -121,10 +122,10 @@ static void build_rms_norm(struct tnd_onnx_call *call)
     if (!stash_type(call) || !axes_from(call, tnd_onnx_shape_of(call, from)->n, &axes)) {
         return;
     }
-    const int x = tnd_net_cast(call->net, from, TND_DTYPE_F32);
-    const int square = mean(call, bin(call, TND_BINARY_MUL, x, x), axes);
-    const int value = bin(call, TND_BINARY_MUL, x, inverse_root(call, square, epsilon));
-    give(call, scale_and_shift(call, value, tnd_onnx_in(call, 1), TND_NET_NONE));
+    const int x = tnd_net_cast(call->net, from, TANDEM_DTYPE_F32);
+    const int square = mean(call, bin(call, TANDEM_BINARY_MUL, x, x), axes);
+    const int value = bin(call, TANDEM_BINARY_MUL, x, inverse_root(call, square, epsilon));
+    give(call, scale_and_shift(call, value, tnd_onnx_in(call, 1), TANDEM_NET_NONE));
 }
 
 static void build_instance_norm(struct tnd_onnx_call *call)
@@ -134,7 +135,7 @@ static void build_instance_norm(struct tnd_onnx_call *call)
     const double epsilon = (double)tnd_onnx_float(call, "epsilon", 1e-5F);
     const int scale = by_channel(call, tnd_onnx_in(call, 1), rank);
     const int bias = by_channel(call, tnd_onnx_in(call, 2), rank);
-    if (scale == TND_NET_NONE) {
+    if (scale == TANDEM_NET_NONE) {
         return;
     }
     const unsigned axes = ((1U << rank) - 1) & ~3U;
@@ -160,7 +161,7 @@ static void build_group_norm(struct tnd_onnx_call *call)
     for (int i = 2; i < shape.n; i++) {
         split.dims[2] *= shape.dims[i];
     }
-    int x = tnd_net_cast(call->net, from, TND_DTYPE_F32);
+    int x = tnd_net_cast(call->net, from, TANDEM_DTYPE_F32);
     x = standardise(call, tnd_net_reshape(call->net, x, &split), 4, epsilon).value;
     const bool is_by_group = call->opset < 21;
     const int rank = is_by_group ? 3 : shape.n;
@@ -174,21 +175,22 @@ static void build_group_norm(struct tnd_onnx_call *call)
 static void give_running(struct tnd_onnx_call *call, int at, int now, double momentum)
 {
     const int old = tnd_onnx_in(call, at + 2);
-    if (at >= call->n_out || old == TND_NET_NONE || now == TND_NET_NONE) {
+    if (at >= call->n_out || old == TANDEM_NET_NONE || now == TANDEM_NET_NONE) {
         return;
     }
-    const enum tnd_dtype type = tnd_onnx_type_of(call, old);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, old);
     const int list = tnd_net_reshape(call->net, now, tnd_onnx_shape_of(call, old));
-    const int kept = tnd_onnx_with(
-        call, TND_BINARY_MUL, tnd_net_cast(call->net, old, tnd_onnx_type_of(call, list)), momentum);
-    const int added = tnd_onnx_with(call, TND_BINARY_MUL, list, 1.0 - momentum);
-    call->out[at] = tnd_net_cast(call->net, bin(call, TND_BINARY_ADD, kept, added), type);
+    const int kept =
+        tnd_onnx_with(call, TANDEM_BINARY_MUL,
+                      tnd_net_cast(call->net, old, tnd_onnx_type_of(call, list)), momentum);
+    const int added = tnd_onnx_with(call, TANDEM_BINARY_MUL, list, 1.0 - momentum);
+    call->out[at] = tnd_net_cast(call->net, bin(call, TANDEM_BINARY_ADD, kept, added), type);
 }
 
 static void build_batch_norm(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     const int rank = tnd_onnx_shape_of(call, x)->n;
     const double epsilon = (double)tnd_onnx_float(call, "epsilon", 1e-5F);
     const double momentum = (double)tnd_onnx_float(call, "momentum", 0.9F);
@@ -202,20 +204,20 @@ static void build_batch_norm(struct tnd_onnx_call *call)
     int list[4];
     for (int i = 0; i < 4; i++) {
         list[i] = tnd_net_cast(call->net, by_channel(call, tnd_onnx_in(call, i + 1), rank), type);
-        if (list[i] == TND_NET_NONE) {
+        if (list[i] == TANDEM_NET_NONE) {
             return;
         }
     }
     if (is_training) {
         const unsigned axes = ((1U << rank) - 1) & ~2U;
         list[2] = mean(call, x, axes);
-        const int centred = bin(call, TND_BINARY_SUB, x, list[2]);
-        list[3] = mean(call, bin(call, TND_BINARY_MUL, centred, centred), axes);
+        const int centred = bin(call, TANDEM_BINARY_SUB, x, list[2]);
+        list[3] = mean(call, bin(call, TANDEM_BINARY_MUL, centred, centred), axes);
         give_running(call, 1, list[2], momentum);
         give_running(call, 2, list[3], momentum);
     }
-    const int centred = bin(call, TND_BINARY_SUB, x, list[2]);
-    const int value = bin(call, TND_BINARY_MUL, centred, inverse_root(call, list[3], epsilon));
+    const int centred = bin(call, TANDEM_BINARY_SUB, x, list[2]);
+    const int value = bin(call, TANDEM_BINARY_MUL, centred, inverse_root(call, list[3], epsilon));
     give(call, scale_and_shift(call, value, list[0], list[1]));
 }
 
@@ -245,11 +247,11 @@ static void build_mean_variance(struct tnd_onnx_call *call)
                      tnd_onnx_shape_of(call, x)->n, &axes)) {
         return;
     }
-    const int centred = bin(call, TND_BINARY_SUB, x, mean(call, x, axes));
-    const int variance = mean(call, bin(call, TND_BINARY_MUL, centred, centred), axes);
-    const int deviation = tnd_net_unary(call->net, TND_UNARY_SQRT, variance);
-    give(call,
-         bin(call, TND_BINARY_DIV, centred, tnd_onnx_with(call, TND_BINARY_ADD, deviation, 1e-9)));
+    const int centred = bin(call, TANDEM_BINARY_SUB, x, mean(call, x, axes));
+    const int variance = mean(call, bin(call, TANDEM_BINARY_MUL, centred, centred), axes);
+    const int deviation = tnd_net_unary(call->net, TANDEM_UNARY_SQRT, variance);
+    give(call, bin(call, TANDEM_BINARY_DIV, centred,
+                   tnd_onnx_with(call, TANDEM_BINARY_ADD, deviation, 1e-9)));
 }
 
 static void build_lp_norm(struct tnd_onnx_call *call)
@@ -263,12 +265,12 @@ static void build_lp_norm(struct tnd_onnx_call *call)
         return;
     }
     const int size =
-        p == 1 ? tnd_net_unary(call->net, TND_UNARY_ABS, x) : bin(call, TND_BINARY_MUL, x, x);
-    const int sum = tnd_net_reduce(call->net, TND_REDUCE_SUM, size, 1U << axis);
-    const int norm = p == 1 ? sum : tnd_net_unary(call->net, TND_UNARY_SQRT, sum);
-    const int is_zero = bin(call, TND_BINARY_EQUAL, norm, tnd_onnx_scalar(call, norm, 0.0));
+        p == 1 ? tnd_net_unary(call->net, TANDEM_UNARY_ABS, x) : bin(call, TANDEM_BINARY_MUL, x, x);
+    const int sum = tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, size, 1U << axis);
+    const int norm = p == 1 ? sum : tnd_net_unary(call->net, TANDEM_UNARY_SQRT, sum);
+    const int is_zero = bin(call, TANDEM_BINARY_EQUAL, norm, tnd_onnx_scalar(call, norm, 0.0));
     /* zeros stay zeros */
-    give(call, bin(call, TND_BINARY_DIV, x,
+    give(call, bin(call, TANDEM_BINARY_DIV, x,
                    tnd_net_select(call->net, is_zero, tnd_onnx_scalar(call, norm, 1.0), norm)));
 }
 
@@ -296,11 +298,13 @@ static void build_lrn(struct tnd_onnx_call *call)
                                       .begin = {(size - 1) / 2, 0},
                                       .end = {size / 2, 0},
                                       .groups = 1};
-    int sum = tnd_net_reshape(call->net, bin(call, TND_BINARY_MUL, x, x), &plane);
-    sum = tnd_net_reshape(call->net, tnd_net_pool(call->net, TND_POOL_SUM, sum, &window), &shape);
-    const int base = tnd_onnx_with(
-        call, TND_BINARY_ADD, tnd_onnx_with(call, TND_BINARY_MUL, sum, alpha / (double)size), bias);
-    give(call, bin(call, TND_BINARY_DIV, x, tnd_onnx_with(call, TND_BINARY_POW, base, beta)));
+    int sum = tnd_net_reshape(call->net, bin(call, TANDEM_BINARY_MUL, x, x), &plane);
+    sum =
+        tnd_net_reshape(call->net, tnd_net_pool(call->net, TANDEM_POOL_SUM, sum, &window), &shape);
+    const int base =
+        tnd_onnx_with(call, TANDEM_BINARY_ADD,
+                      tnd_onnx_with(call, TANDEM_BINARY_MUL, sum, alpha / (double)size), bias);
+    give(call, bin(call, TANDEM_BINARY_DIV, x, tnd_onnx_with(call, TANDEM_BINARY_POW, base, beta)));
 }
 
 /* Whether a known operand is 0 everywhere. */
@@ -326,7 +330,7 @@ static void build_dropout(struct tnd_onnx_call *call)
         is_training = call->opset < 7 && tnd_onnx_int(call, "is_test", 0) == 0;
     } else {
         (void)tnd_onnx_int(call, "seed", 0);
-        if (tnd_onnx_in(call, 2) != TND_NET_NONE) {
+        if (tnd_onnx_in(call, 2) != TANDEM_NET_NONE) {
             tnd_onnx_known(call, tnd_onnx_in(call, 2), "training_mode", &is_training, 1, &n);
         }
     }
@@ -336,7 +340,8 @@ static void build_dropout(struct tnd_onnx_call *call)
     }
     call->out[0] = x;
     if (call->n_out > 1) {
-        const enum tnd_dtype type = call->opset < 10 ? tnd_onnx_type_of(call, x) : TND_DTYPE_BOOL;
+        const enum tandem_dtype type =
+            call->opset < 10 ? tnd_onnx_type_of(call, x) : TANDEM_DTYPE_BOOL;
         call->out[1] = tnd_net_expand(call->net, tnd_net_scalar(call->net, type, 1.0),
                                       tnd_onnx_shape_of(call, x));
     }

@@ -12,12 +12,12 @@
 
 #define MAX_GRID 4096 /* samples of a bin along an axis */
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
 
-static int with(struct tnd_onnx_call *call, enum tnd_binary kind, int value, double number)
+static int with(struct tnd_onnx_call *call, enum tandem_binary kind, int value, double number)
 {
     return tnd_onnx_with(call, kind, value, number);
 }
@@ -31,8 +31,8 @@ struct pair {
 static int clamped_index(struct tnd_onnx_call *call, int x, double last)
 {
     return tnd_net_cast(call->net,
-                        with(call, TND_BINARY_MIN, with(call, TND_BINARY_MAX, x, 0.0), last),
-                        TND_DTYPE_I64);
+                        with(call, TANDEM_BINARY_MIN, with(call, TANDEM_BINARY_MAX, x, 0.0), last),
+                        TANDEM_DTYPE_I64);
 }
 
 /* ---- RoiAlign ---- */
@@ -44,7 +44,7 @@ struct regions {
     int64_t extent[2];
     int start[2]; /* {n, 1}: where each region begins, how long a bin is */
     int bin[2];
-    int count[2]; /* {n, 1}: samples of a bin; TND_NET_NONE: grid, of all regions */
+    int count[2]; /* {n, 1}: samples of a bin; TANDEM_NET_NONE: grid, of all regions */
 };
 
 /* The numbers of samples of a bin where each region has its own: its extent, rounded up. The net is
@@ -52,7 +52,7 @@ struct regions {
 static bool own_grids(struct tnd_onnx_call *call, struct regions *it)
 {
     for (int k = 0; k < 2; k++) {
-        const int count = tnd_net_unary(call->net, TND_UNARY_CEIL, it->bin[k]);
+        const int count = tnd_net_unary(call->net, TANDEM_UNARY_CEIL, it->bin[k]);
         const struct tnd_array *known = tnd_net_known(call->net, count);
         double most = 1.0;
         if (known == NULL) {
@@ -96,17 +96,18 @@ static bool read_regions(struct tnd_onnx_call *call, struct regions *it)
     it->n = shape.dims[0];
     for (int k = 0; k < 2; k++) { /* {x1, y1, x2, y2} */
         const double shift = is_half ? 0.5 : 0.0;
-        int low = with(call, TND_BINARY_MUL, tnd_net_slice(call->net, rois, 1, 1 - k, 1, 1), scale);
+        int low =
+            with(call, TANDEM_BINARY_MUL, tnd_net_slice(call->net, rois, 1, 1 - k, 1, 1), scale);
         int high =
-            with(call, TND_BINARY_MUL, tnd_net_slice(call->net, rois, 1, 3 - k, 1, 1), scale);
-        low = with(call, TND_BINARY_SUB, low, shift);
-        int length = bin(call, TND_BINARY_SUB, with(call, TND_BINARY_SUB, high, shift), low);
-        length = is_half ? length : with(call, TND_BINARY_MAX, length, 1.0);
+            with(call, TANDEM_BINARY_MUL, tnd_net_slice(call->net, rois, 1, 3 - k, 1, 1), scale);
+        low = with(call, TANDEM_BINARY_SUB, low, shift);
+        int length = bin(call, TANDEM_BINARY_SUB, with(call, TANDEM_BINARY_SUB, high, shift), low);
+        length = is_half ? length : with(call, TANDEM_BINARY_MAX, length, 1.0);
         it->extent[k] = x.dims[2 + k];
         it->start[k] = low;
-        it->bin[k] = with(call, TND_BINARY_DIV, length, (double)it->out[k]);
+        it->bin[k] = with(call, TANDEM_BINARY_DIV, length, (double)it->out[k]);
         it->grid[k] = ratio;
-        it->count[k] = TND_NET_NONE;
+        it->count[k] = TANDEM_NET_NONE;
     }
     return call->net->status == TANDEM_OK && (ratio > 0 || own_grids(call, it));
 }
@@ -122,37 +123,37 @@ static void sample_axis(struct tnd_onnx_call *call, const struct regions *it, in
     const struct tnd_dims by_sample = {3, {1, 1, it->grid[k]}};
     const double last = (double)it->extent[k] - 1.0;
     const int like = it->start[k];
-    const enum tnd_dtype type = tnd_onnx_type_of(call, like);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, like);
     const int bins =
         tnd_net_cast(net, tnd_net_reshape(net, tnd_onnx_counting(call, it->out[k]), &by_bin), type);
     const int samples = tnd_net_cast(
         net, tnd_net_reshape(net, tnd_onnx_counting(call, it->grid[k]), &by_sample), type);
     const int count =
-        it->count[k] == TND_NET_NONE
+        it->count[k] == TANDEM_NET_NONE
             ? tnd_onnx_scalar(call, like, (double)it->grid[k])
-            : tnd_net_reshape(net, with(call, TND_BINARY_MAX, it->count[k], 1.0), &by_region);
+            : tnd_net_reshape(net, with(call, TANDEM_BINARY_MAX, it->count[k], 1.0), &by_region);
     const int length = tnd_net_reshape(net, it->bin[k], &by_region);
-    const int inside =
-        bin(call, TND_BINARY_DIV,
-            bin(call, TND_BINARY_MUL, with(call, TND_BINARY_ADD, samples, 0.5), length), count);
-    int x = bin(call, TND_BINARY_ADD, tnd_net_reshape(net, it->start[k], &by_region),
-                bin(call, TND_BINARY_MUL, bins, length));
-    x = bin(call, TND_BINARY_ADD, x, inside);
+    const int inside = bin(
+        call, TANDEM_BINARY_DIV,
+        bin(call, TANDEM_BINARY_MUL, with(call, TANDEM_BINARY_ADD, samples, 0.5), length), count);
+    int x = bin(call, TANDEM_BINARY_ADD, tnd_net_reshape(net, it->start[k], &by_region),
+                bin(call, TANDEM_BINARY_MUL, bins, length));
+    x = bin(call, TANDEM_BINARY_ADD, x, inside);
     const int low = tnd_onnx_scalar(call, x, -1.0);
     const int high = tnd_onnx_scalar(call, x, last + 1.0);
-    int counts = bin(call, TND_BINARY_AND, bin(call, TND_BINARY_LESS_EQUAL, low, x),
-                     bin(call, TND_BINARY_LESS_EQUAL, x, high));
-    counts = it->count[k] == TND_NET_NONE
-                 ? counts
-                 : bin(call, TND_BINARY_AND, counts, bin(call, TND_BINARY_LESS, samples, count));
-    x = with(call, TND_BINARY_MIN, with(call, TND_BINARY_MAX, x, 0.0), last);
-    const int first = tnd_net_unary(net, TND_UNARY_FLOOR, x);
-    const int part = bin(call, TND_BINARY_SUB, x, first);
+    int counts = bin(call, TANDEM_BINARY_AND, bin(call, TANDEM_BINARY_LESS_EQUAL, low, x),
+                     bin(call, TANDEM_BINARY_LESS_EQUAL, x, high));
+    counts = it->count[k] == TANDEM_NET_NONE ? counts
+                                             : bin(call, TANDEM_BINARY_AND, counts,
+                                                   bin(call, TANDEM_BINARY_LESS, samples, count));
+    x = with(call, TANDEM_BINARY_MIN, with(call, TANDEM_BINARY_MAX, x, 0.0), last);
+    const int first = tnd_net_unary(net, TANDEM_UNARY_FLOOR, x);
+    const int part = bin(call, TANDEM_BINARY_SUB, x, first);
     const int zero = tnd_onnx_scalar(call, x, 0.0);
-    const int other = bin(call, TND_BINARY_SUB, tnd_onnx_scalar(call, x, 1.0), part);
+    const int other = bin(call, TANDEM_BINARY_SUB, tnd_onnx_scalar(call, x, 1.0), part);
     *out = (struct pair){
         {clamped_index(call, first, last),
-         clamped_index(call, with(call, TND_BINARY_ADD, first, 1.0), last)},
+         clamped_index(call, with(call, TANDEM_BINARY_ADD, first, 1.0), last)},
         {tnd_net_select(net, counts, other, zero), tnd_net_select(net, counts, part, zero)}};
 }
 
@@ -169,17 +170,17 @@ static int pooled(struct tnd_onnx_call *call, const struct regions *it, int sum,
 {
     static const unsigned samples = 1U << 2 | 1U << 4;
     if (is_max) {
-        return tnd_net_reduce(call->net, TND_REDUCE_MAX, sum, samples);
+        return tnd_net_reduce(call->net, TANDEM_REDUCE_MAX, sum, samples);
     }
     const struct tnd_dims by_region = {6, {it->n, 1, 1, 1, 1, 1}};
-    sum = tnd_net_reduce(call->net, TND_REDUCE_SUM, sum, samples);
+    sum = tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, sum, samples);
     for (int k = 0; k < 2; k++) {
         const int count =
-            it->count[k] == TND_NET_NONE
+            it->count[k] == TANDEM_NET_NONE
                 ? tnd_onnx_scalar(call, sum, (double)it->grid[k])
-                : tnd_net_reshape(call->net, with(call, TND_BINARY_MAX, it->count[k], 1.0),
+                : tnd_net_reshape(call->net, with(call, TANDEM_BINARY_MAX, it->count[k], 1.0),
                                   &by_region);
-        sum = bin(call, TND_BINARY_DIV, sum, count);
+        sum = bin(call, TANDEM_BINARY_DIV, sum, count);
     }
     return sum;
 }
@@ -191,17 +192,18 @@ static int gathered(struct tnd_onnx_call *call, const struct regions *it, int ro
     struct tnd_net *net = call->net;
     const int y = beside(call, it, pairs[0].index[corner >> 1], 0);
     const int x = beside(call, it, pairs[1].index[corner & 1], 1);
-    int at =
-        bin(call, TND_BINARY_ADD, with(call, TND_BINARY_MUL, images, (double)it->extent[0]), y);
-    at = bin(call, TND_BINARY_ADD, with(call, TND_BINARY_MUL, at, (double)it->extent[1]), x);
-    const int weight = bin(call, TND_BINARY_MUL, beside(call, it, pairs[0].weight[corner >> 1], 0),
-                           beside(call, it, pairs[1].weight[corner & 1], 1));
+    int at = bin(call, TANDEM_BINARY_ADD,
+                 with(call, TANDEM_BINARY_MUL, images, (double)it->extent[0]), y);
+    at = bin(call, TANDEM_BINARY_ADD, with(call, TANDEM_BINARY_MUL, at, (double)it->extent[1]), x);
+    const int weight =
+        bin(call, TANDEM_BINARY_MUL, beside(call, it, pairs[0].weight[corner >> 1], 0),
+            beside(call, it, pairs[1].weight[corner & 1], 1));
     struct tnd_dims shape = *tnd_onnx_shape_of(call, weight);
-    if (weight == TND_NET_NONE) {
+    if (weight == TANDEM_NET_NONE) {
         return weight;
     }
     shape.dims[shape.n++] = 1;
-    return bin(call, TND_BINARY_MUL, tnd_net_gather(net, rows, at, 0),
+    return bin(call, TANDEM_BINARY_MUL, tnd_net_gather(net, rows, at, 0),
                tnd_net_reshape(net, weight, &shape));
 }
 
@@ -229,13 +231,13 @@ static void build_roi_align(struct tnd_onnx_call *call)
     const int rows =
         tnd_net_reshape(net, tnd_net_permute(net, tnd_onnx_wide(call, x), channels_last), &flat);
     const int images =
-        tnd_net_reshape(net, tnd_net_cast(net, tnd_onnx_in(call, 2), TND_DTYPE_I64), &by_region);
+        tnd_net_reshape(net, tnd_net_cast(net, tnd_onnx_in(call, 2), TANDEM_DTYPE_I64), &by_region);
     sample_axis(call, &it, 0, &pairs[0]);
     sample_axis(call, &it, 1, &pairs[1]);
-    int all = TND_NET_NONE;
+    int all = TANDEM_NET_NONE;
     for (int i = 0; i < 4 && net->status == TANDEM_OK; i++) {
         const int one = gathered(call, &it, rows, images, pairs, i);
-        all = i == 0 ? one : bin(call, is_max ? TND_BINARY_MAX : TND_BINARY_ADD, all, one);
+        all = i == 0 ? one : bin(call, is_max ? TANDEM_BINARY_MAX : TANDEM_BINARY_ADD, all, one);
     }
     if (net->status != TANDEM_OK) {
         return;
@@ -316,7 +318,7 @@ static bool read_deformed(struct tnd_onnx_call *call, struct deformed *it)
     const int64_t places = fits ? it->offsets * it->window[0] * it->window[1] : 0;
     const int mask = tnd_onnx_in(call, 4);
     if (!fits || !fits_places(call, tnd_onnx_in(call, 2), it, 2 * places) ||
-        (mask != TND_NET_NONE && !fits_places(call, mask, it, places))) {
+        (mask != TANDEM_NET_NONE && !fits_places(call, mask, it, places))) {
         (void)tnd_onnx_refuse(call, "filters, offsets or their weights do not fit the picture");
         return false;
     }
@@ -344,20 +346,21 @@ static void deform_axis(struct tnd_onnx_call *call, const struct deformed *it, i
     x = tnd_net_reshape(net, tnd_net_slice(net, x, 3, k, 1, 1), &one);
     const int tap = tnd_net_reshape(net, tnd_onnx_counting(call, it->window[k]), &in_window);
     const int step = tnd_net_reshape(net, tnd_onnx_counting(call, it->out[k]), &in_picture);
-    int place = bin(call, TND_BINARY_ADD, with(call, TND_BINARY_MUL, tap, (double)it->dilation[k]),
-                    with(call, TND_BINARY_MUL, step, (double)it->stride[k]));
-    place = with(call, TND_BINARY_SUB, place, (double)it->pad[k]);
+    int place =
+        bin(call, TANDEM_BINARY_ADD, with(call, TANDEM_BINARY_MUL, tap, (double)it->dilation[k]),
+            with(call, TANDEM_BINARY_MUL, step, (double)it->stride[k]));
+    place = with(call, TANDEM_BINARY_SUB, place, (double)it->pad[k]);
     place = tnd_net_reshape(net, tnd_net_expand(net, place, &all), &joined);
-    x = bin(call, TND_BINARY_ADD, x, tnd_net_cast(net, place, tnd_onnx_type_of(call, x)));
-    const int first = tnd_net_unary(net, TND_UNARY_FLOOR, x);
-    const int part = bin(call, TND_BINARY_SUB, x, first);
+    x = bin(call, TANDEM_BINARY_ADD, x, tnd_net_cast(net, place, tnd_onnx_type_of(call, x)));
+    const int first = tnd_net_unary(net, TANDEM_UNARY_FLOOR, x);
+    const int part = bin(call, TANDEM_BINARY_SUB, x, first);
     const int zero = tnd_onnx_scalar(call, x, 0.0);
-    const int weights[] = {bin(call, TND_BINARY_SUB, tnd_onnx_scalar(call, x, 1.0), part), part};
+    const int weights[] = {bin(call, TANDEM_BINARY_SUB, tnd_onnx_scalar(call, x, 1.0), part), part};
     for (int i = 0; i < 2; i++) {
-        const int at = with(call, TND_BINARY_ADD, first, i);
+        const int at = with(call, TANDEM_BINARY_ADD, first, i);
         const int inside =
-            bin(call, TND_BINARY_EQUAL, at,
-                with(call, TND_BINARY_MIN, with(call, TND_BINARY_MAX, at, 0.0), last));
+            bin(call, TANDEM_BINARY_EQUAL, at,
+                with(call, TANDEM_BINARY_MIN, with(call, TANDEM_BINARY_MAX, at, 0.0), last));
         pair->index[i] = clamped_index(call, at, last);
         pair->weight[i] = tnd_net_select(net, inside, weights[i], zero);
     }
@@ -371,13 +374,13 @@ static int deformed_corner(struct tnd_onnx_call *call, const struct deformed *it
     const int64_t places = it->window[0] * it->window[1] * it->out[0] * it->out[1];
     const struct tnd_dims row = {4, {it->batch, it->offsets, 1, places}};
     const struct tnd_dims all = {4, {it->batch, it->offsets, it->channels / it->offsets, places}};
-    int at = with(call, TND_BINARY_MUL, pairs[0].index[corner >> 1], (double)it->extent[1]);
-    at = bin(call, TND_BINARY_ADD, at, pairs[1].index[corner & 1]);
+    int at = with(call, TANDEM_BINARY_MUL, pairs[0].index[corner >> 1], (double)it->extent[1]);
+    at = bin(call, TANDEM_BINARY_ADD, at, pairs[1].index[corner & 1]);
     int weight =
-        bin(call, TND_BINARY_MUL, pairs[0].weight[corner >> 1], pairs[1].weight[corner & 1]);
+        bin(call, TANDEM_BINARY_MUL, pairs[0].weight[corner >> 1], pairs[1].weight[corner & 1]);
     weight = tnd_net_reshape(net, weight, &row);
     at = tnd_net_expand(net, tnd_net_reshape(net, at, &row), &all);
-    return bin(call, TND_BINARY_MUL, tnd_net_gather_elements(net, picture, at, 3), weight);
+    return bin(call, TANDEM_BINARY_MUL, tnd_net_gather_elements(net, picture, at, 3), weight);
 }
 
 /* The picture's values at all places, {batch, offsets, channels, window * out}. */
@@ -390,16 +393,16 @@ static int deformed_values(struct tnd_onnx_call *call, const struct deformed *it
     const int picture = tnd_net_reshape(net, tnd_onnx_wide(call, tnd_onnx_in(call, 0)), &split);
     deform_axis(call, it, 0, &pairs[0]);
     deform_axis(call, it, 1, &pairs[1]);
-    int sum = TND_NET_NONE;
+    int sum = TANDEM_NET_NONE;
     for (int i = 0; i < 4 && net->status == TANDEM_OK; i++) {
         const int one = deformed_corner(call, it, picture, pairs, i);
-        sum = i == 0 ? one : bin(call, TND_BINARY_ADD, sum, one);
+        sum = i == 0 ? one : bin(call, TANDEM_BINARY_ADD, sum, one);
     }
-    if (tnd_onnx_in(call, 4) != TND_NET_NONE && sum != TND_NET_NONE) {
+    if (tnd_onnx_in(call, 4) != TANDEM_NET_NONE && sum != TANDEM_NET_NONE) {
         const struct tnd_dims row = {
             4, {it->batch, it->offsets, 1, tnd_onnx_shape_of(call, sum)->dims[3]}};
         const int mask = tnd_onnx_wide(call, tnd_onnx_in(call, 4));
-        sum = bin(call, TND_BINARY_MUL, sum, tnd_net_reshape(net, mask, &row));
+        sum = bin(call, TANDEM_BINARY_MUL, sum, tnd_net_reshape(net, mask, &row));
     }
     return sum;
 }
@@ -421,8 +424,9 @@ static void build_deform_conv(struct tnd_onnx_call *call)
     const int values = tnd_net_reshape(net, deformed_values(call, &it), &columns);
     const int w = tnd_net_reshape(net, tnd_onnx_wide(call, tnd_onnx_in(call, 1)), &rows);
     int y = tnd_net_reshape(net, tnd_net_matmul(net, w, values), &to);
-    if (bias != TND_NET_NONE) {
-        y = bin(call, TND_BINARY_ADD, y, tnd_net_reshape(net, tnd_onnx_wide(call, bias), &upright));
+    if (bias != TANDEM_NET_NONE) {
+        y = bin(call, TANDEM_BINARY_ADD, y,
+                tnd_net_reshape(net, tnd_onnx_wide(call, bias), &upright));
     }
     call->out[0] = tnd_net_cast(net, y, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
 }
@@ -526,8 +530,9 @@ static void choose_class(struct suppression *it, int64_t image, int64_t class,
 /* Known floats, or a known number, of an operand; NULL: refused. */
 static const struct tnd_array *known_floats(struct tnd_onnx_call *call, int operand)
 {
-    const int value = tnd_net_cast(call->net, tnd_onnx_in(call, operand), TND_DTYPE_F32);
-    const struct tnd_array *known = value == TND_NET_NONE ? NULL : tnd_net_known(call->net, value);
+    const int value = tnd_net_cast(call->net, tnd_onnx_in(call, operand), TANDEM_DTYPE_F32);
+    const struct tnd_array *known =
+        value == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, value);
     if (known == NULL) {
         (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
     }
@@ -536,7 +541,7 @@ static const struct tnd_array *known_floats(struct tnd_onnx_call *call, int oper
 
 static float known_number(struct tnd_onnx_call *call, int operand)
 {
-    if (tnd_onnx_in(call, operand) == TND_NET_NONE) {
+    if (tnd_onnx_in(call, operand) == TANDEM_NET_NONE) {
         return 0.0F;
     }
     const struct tnd_array *known = known_floats(call, operand);
@@ -549,11 +554,11 @@ static bool read_suppression(struct tnd_onnx_call *call, struct suppression *it)
     it->is_centred = tnd_onnx_int(call, "center_point_box", 0) != 0;
     it->boxes = known_floats(call, 0);
     it->scores = it->boxes == NULL ? NULL : known_floats(call, 1);
-    if (tnd_onnx_in(call, 2) != TND_NET_NONE) {
+    if (tnd_onnx_in(call, 2) != TANDEM_NET_NONE) {
         tnd_onnx_known(call, tnd_onnx_in(call, 2), "the number of boxes", &it->most, 1, &n);
     }
     it->overlap = known_number(call, 3);
-    it->has_least = tnd_onnx_in(call, 4) != TND_NET_NONE;
+    it->has_least = tnd_onnx_in(call, 4) != TANDEM_NET_NONE;
     it->least = known_number(call, 4);
     if (call->net->status != TANDEM_OK) {
         return false;
@@ -579,7 +584,7 @@ static void build_suppression(struct tnd_onnx_call *call)
     const int64_t batch = it.scores->shape.dims[0];
     const int64_t classes = it.scores->shape.dims[1];
     const struct tnd_dims most = {2, {batch * classes * it.most, 3}};
-    struct tnd_array *list = tnd_array_new(TND_DTYPE_I64, &most);
+    struct tnd_array *list = tnd_array_new(TANDEM_DTYPE_I64, &most);
     const size_t n = (size_t)it.boxes->shape.dims[1];
     struct candidate *candidates = tnd_calloc(n + 1, sizeof(candidates[0]));
     if (list != NULL && candidates != NULL) {
@@ -594,9 +599,9 @@ static void build_suppression(struct tnd_onnx_call *call)
     tnd_free(candidates);
     const int all = tnd_net_constant(call->net, list);
     call->out[0] = it.n_chosen == 0 ? all : tnd_net_slice(call->net, all, 0, 0, it.n_chosen, 1);
-    if (it.n_chosen == 0 && all != TND_NET_NONE) {
+    if (it.n_chosen == 0 && all != TANDEM_NET_NONE) {
         const struct tnd_dims none = {2, {0, 3}};
-        call->out[0] = tnd_net_constant(call->net, tnd_array_new(TND_DTYPE_I64, &none));
+        call->out[0] = tnd_net_constant(call->net, tnd_array_new(TANDEM_DTYPE_I64, &none));
     }
 }
 

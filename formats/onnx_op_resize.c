@@ -27,7 +27,7 @@ struct resize {
     bool is_antialiased;
     bool is_cropped; /* to the regions of the axes; what lies outside is `outside` */
     double outside;
-    struct axis axes[TND_NET_MAX_DIMS];
+    struct axis axes[TANDEM_NET_MAX_DIMS];
 };
 
 /* ---- places ---- */
@@ -120,7 +120,7 @@ static int gather_axis(struct tnd_onnx_call *call, const struct resize *resize, 
 {
     const struct axis *axis = &resize->axes[at];
     const struct tnd_dims shape = {1, {axis->out}};
-    struct tnd_array *list = tnd_array_new(TND_DTYPE_I64, &shape);
+    struct tnd_array *list = tnd_array_new(TANDEM_DTYPE_I64, &shape);
     for (int64_t i = 0; list != NULL && i < axis->out; i++) {
         const int64_t k = nearest(resize, place_of(resize, axis, i));
         ((int64_t *)list->data)[i] = k < 0 ? 0 : k >= axis->in ? axis->in - 1 : k;
@@ -134,8 +134,8 @@ static int weigh_axis(struct tnd_onnx_call *call, const struct resize *resize, i
     const struct axis *axis = &resize->axes[at];
     const struct tnd_dims shape = {2, {axis->in, axis->out}};
     const int rank = tnd_onnx_shape_of(call, value)->n;
-    struct tnd_array *matrix = tnd_array_new(TND_DTYPE_F32, &shape);
-    int order[TND_NET_MAX_DIMS];
+    struct tnd_array *matrix = tnd_array_new(TANDEM_DTYPE_F32, &shape);
+    int order[TANDEM_NET_MAX_DIMS];
     for (int64_t i = 0; matrix != NULL && i < axis->out; i++) {
         fill_column(resize, axis, i, matrix->data);
     }
@@ -157,7 +157,7 @@ static int fill_outside(struct tnd_onnx_call *call, const struct resize *resize,
     for (int i = 1; i < shape.n; i++) {
         shape.dims[i] = 1;
     }
-    struct tnd_array *inside = tnd_array_new(TND_DTYPE_BOOL, &shape);
+    struct tnd_array *inside = tnd_array_new(TANDEM_DTYPE_BOOL, &shape);
     for (int64_t i = 0; inside != NULL && i < axis->out; i++) {
         const double x = place_of(resize, axis, i);
         ((uint8_t *)inside->data)[i] = x >= 0.0 && x <= (double)(axis->in - 1);
@@ -183,7 +183,7 @@ static bool is_changed(const struct resize *resize, const struct axis *axis)
 static int resize_axes(struct tnd_onnx_call *call, const struct resize *resize, int value)
 {
     const int rank = tnd_onnx_shape_of(call, value)->n;
-    for (int i = 0; i < rank && value != TND_NET_NONE; i++) {
+    for (int i = 0; i < rank && value != TANDEM_NET_NONE; i++) {
         const struct axis *axis = &resize->axes[i];
         if (axis->in < 1 || axis->out < 1 || axis->in > 1 << 20 || axis->out > 1 << 20) {
             return tnd_onnx_refuse(call, "axis %d from %lld to %lld values", i, (long long)axis->in,
@@ -194,7 +194,7 @@ static int resize_axes(struct tnd_onnx_call *call, const struct resize *resize, 
                                             : weigh_axis(call, resize, value, i);
         }
     }
-    for (int i = 0; i < rank && resize->is_cropped && value != TND_NET_NONE; i++) {
+    for (int i = 0; i < rank && resize->is_cropped && value != TANDEM_NET_NONE; i++) {
         if (resize->axes[i].start < 0.0 || resize->axes[i].end > 1.0) {
             value = fill_outside(call, resize, value, i);
         }
@@ -229,11 +229,11 @@ static bool read_mode(struct tnd_onnx_call *call, struct resize *out)
 static int read_numbers(struct tnd_onnx_call *call, int operand, const char *what, double *out)
 {
     const struct tnd_array *array =
-        operand == TND_NET_NONE ? NULL : tnd_net_known(call->net, operand);
-    if (operand == TND_NET_NONE || (array != NULL && array->n == 0)) {
+        operand == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, operand);
+    if (operand == TANDEM_NET_NONE || (array != NULL && array->n == 0)) {
         return -1;
     }
-    if (array == NULL || array->n > 2 * TND_NET_MAX_DIMS) {
+    if (array == NULL || array->n > 2 * TANDEM_NET_MAX_DIMS) {
         (void)tnd_onnx_refuse(call, "%s is not known before the net runs", what);
         return -1;
     }
@@ -248,7 +248,7 @@ static int read_axes(struct tnd_onnx_call *call, int rank, int *out)
 {
     int n;
     const int64_t *axes = tnd_onnx_ints(call, "axes", &n);
-    for (int i = 0; i < (axes != NULL ? n : rank) && i < TND_NET_MAX_DIMS; i++) {
+    for (int i = 0; i < (axes != NULL ? n : rank) && i < TANDEM_NET_MAX_DIMS; i++) {
         if (!tnd_onnx_axis(call, axes != NULL ? axes[i] : i, rank, &out[i])) {
             return -1;
         }
@@ -280,7 +280,7 @@ static void scales_of_sizes(const char *policy, struct resize *resize, const int
 /* The regions of the axes: all starts, then all ends. */
 static bool read_regions(struct tnd_onnx_call *call, const int *axes, int n, struct resize *out)
 {
-    double numbers[2 * TND_NET_MAX_DIMS];
+    double numbers[2 * TANDEM_NET_MAX_DIMS];
     const int given = read_numbers(call, tnd_onnx_in(call, 1), "roi", numbers);
     if (given != 2 * n) {
         (void)tnd_onnx_refuse(call, "roi has %d values, expected %d", given, 2 * n);
@@ -304,8 +304,8 @@ static bool read_extents(struct tnd_onnx_call *call, int scales, int sizes, stru
     static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
     const char *policy = tnd_onnx_word(call, "keep_aspect_ratio_policy", "stretch");
-    double numbers[2 * TND_NET_MAX_DIMS];
-    int axes[TND_NET_MAX_DIMS];
+    double numbers[2 * TANDEM_NET_MAX_DIMS];
+    int axes[TANDEM_NET_MAX_DIMS];
     for (int i = 0; i < shape.n; i++) {
         out->axes[i] = (struct axis){shape.dims[i], shape.dims[i], 1.0, 0.0, 1.0};
     }
@@ -346,7 +346,7 @@ static void give(struct tnd_onnx_call *call, const struct resize *resize)
     const int x = tnd_onnx_in(call, 0);
     if (resize->mode != NEAREST && tnd_dtype_kind(tnd_onnx_type_of(call, x)) != TND_KIND_FLOAT) {
         (void)tnd_onnx_refuse(call, "values of %s between others",
-                              tnd_dtype_name(tnd_onnx_type_of(call, x)));
+                              tandem_dtype_name(tnd_onnx_type_of(call, x)));
         return;
     }
     call->out[0] = resize_axes(call, resize, x);
@@ -377,7 +377,7 @@ static void build_resize(struct tnd_onnx_call *call)
         one_of(call, "coordinate_transformation_mode", resize.coordinates, coordinates) &&
         one_of(call, "nearest_mode", resize.rounding, roundings) &&
         read_extents(call, tnd_onnx_in(call, is_old ? 1 : 2),
-                     is_old ? TND_NET_NONE : tnd_onnx_in(call, 3), &resize)) {
+                     is_old ? TANDEM_NET_NONE : tnd_onnx_in(call, 3), &resize)) {
         give(call, &resize);
     }
 }
@@ -390,13 +390,13 @@ static void build_upsample(struct tnd_onnx_call *call)
     int scales = tnd_onnx_in(call, 1);
     if (list != NULL) {
         const struct tnd_dims shape = {1, {n}};
-        struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, &shape);
+        struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
         if (array != NULL && n > 0) {
             memcpy(array->data, list, (size_t)n * sizeof(list[0]));
         }
         scales = tnd_net_constant(call->net, array);
     }
-    if (read_mode(call, &resize) && read_extents(call, scales, TND_NET_NONE, &resize)) {
+    if (read_mode(call, &resize) && read_extents(call, scales, TANDEM_NET_NONE, &resize)) {
         give(call, &resize);
     }
 }

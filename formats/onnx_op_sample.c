@@ -17,7 +17,7 @@ struct grid {
     enum padding padding;
     bool is_aligned; /* -1 and 1 are the middles of the first and last value, not their borders */
     int n;           /* spatial axes */
-    int64_t extents[TND_NET_MAX_WINDOW];
+    int64_t extents[TANDEM_NET_MAX_WINDOW];
     int64_t batch;
     int64_t channels;
     int64_t places; /* of a result */
@@ -26,28 +26,28 @@ struct grid {
 /* One neighbour of each place, {batch, places}. */
 struct tap {
     int index;     /* int64 */
-    int weight;    /* TND_NET_NONE: 1 */
-    int is_inside; /* TND_NET_NONE: always */
+    int weight;    /* TANDEM_NET_NONE: 1 */
+    int is_inside; /* TANDEM_NET_NONE: always */
 };
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
 
-static int with(struct tnd_onnx_call *call, enum tnd_binary kind, int value, double number)
+static int with(struct tnd_onnx_call *call, enum tandem_binary kind, int value, double number)
 {
     return tnd_onnx_with(call, kind, value, number);
 }
 
 static int minus_from(struct tnd_onnx_call *call, double number, int x)
 {
-    return bin(call, TND_BINARY_SUB, tnd_onnx_scalar(call, x, number), x);
+    return bin(call, TANDEM_BINARY_SUB, tnd_onnx_scalar(call, x, number), x);
 }
 
 static int clamped(struct tnd_onnx_call *call, int x, double last)
 {
-    return with(call, TND_BINARY_MIN, with(call, TND_BINARY_MAX, x, 0.0), last);
+    return with(call, TANDEM_BINARY_MIN, with(call, TANDEM_BINARY_MAX, x, 0.0), last);
 }
 
 /* ---- places ---- */
@@ -60,9 +60,10 @@ static int reflected(struct tnd_onnx_call *call, const struct grid *grid, int x,
     if (length == 0.0) {
         return clamped(call, x, 0.0);
     }
-    const int t = with(call, TND_BINARY_MOD, with(call, TND_BINARY_SUB, x, low), 2.0 * length);
-    const int folded = bin(call, TND_BINARY_MIN, t, minus_from(call, 2.0 * length, t));
-    return with(call, TND_BINARY_ADD, folded, low);
+    const int t =
+        with(call, TANDEM_BINARY_MOD, with(call, TANDEM_BINARY_SUB, x, low), 2.0 * length);
+    const int folded = bin(call, TANDEM_BINARY_MIN, t, minus_from(call, 2.0 * length, t));
+    return with(call, TANDEM_BINARY_ADD, folded, low);
 }
 
 static int padded(struct tnd_onnx_call *call, const struct grid *grid, int x, double extent)
@@ -80,10 +81,10 @@ static int places_of(struct tnd_onnx_call *call, const struct grid *grid, int ax
     const double extent = (double)grid->extents[axis];
     int x = tnd_net_reshape(call->net, tnd_onnx_wide(call, tnd_onnx_in(call, 1)), &list);
     x = tnd_net_reshape(call->net, tnd_net_slice(call->net, x, 2, grid->n - 1 - axis, 1, 1), &flat);
-    x = with(call, TND_BINARY_ADD, x, 1.0);
-    x = with(call, TND_BINARY_MUL, x, grid->is_aligned ? (extent - 1.0) / 2.0 : extent / 2.0);
-    x = grid->is_aligned ? x : with(call, TND_BINARY_SUB, x, 0.5);
-    x = grid->mode == NEAREST ? tnd_net_unary(call->net, TND_UNARY_ROUND, x) : x;
+    x = with(call, TANDEM_BINARY_ADD, x, 1.0);
+    x = with(call, TANDEM_BINARY_MUL, x, grid->is_aligned ? (extent - 1.0) / 2.0 : extent / 2.0);
+    x = grid->is_aligned ? x : with(call, TANDEM_BINARY_SUB, x, 0.5);
+    x = grid->mode == NEAREST ? tnd_net_unary(call->net, TANDEM_UNARY_ROUND, x) : x;
     /* (cubic curves go on behind the border, as PyTorch and ONNX Runtime have it) */
     return grid->mode == CUBIC && grid->padding == BORDER ? x : padded(call, grid, x, extent);
 }
@@ -93,16 +94,16 @@ static int places_of(struct tnd_onnx_call *call, const struct grid *grid, int ax
 /* Keys' cubic convolution (1981) with a = -0.75, of a distance up to 1, and up to 2. */
 static int cubic_near(struct tnd_onnx_call *call, int x)
 {
-    const int y = with(call, TND_BINARY_SUB, with(call, TND_BINARY_MUL, x, 1.25), 2.25);
-    return with(call, TND_BINARY_ADD, bin(call, TND_BINARY_MUL, bin(call, TND_BINARY_MUL, y, x), x),
-                1.0);
+    const int y = with(call, TANDEM_BINARY_SUB, with(call, TANDEM_BINARY_MUL, x, 1.25), 2.25);
+    return with(call, TANDEM_BINARY_ADD,
+                bin(call, TANDEM_BINARY_MUL, bin(call, TANDEM_BINARY_MUL, y, x), x), 1.0);
 }
 
 static int cubic_far(struct tnd_onnx_call *call, int x)
 {
-    int y = with(call, TND_BINARY_ADD, with(call, TND_BINARY_MUL, x, -0.75), 3.75);
-    y = with(call, TND_BINARY_SUB, bin(call, TND_BINARY_MUL, y, x), 6.0);
-    return with(call, TND_BINARY_ADD, bin(call, TND_BINARY_MUL, y, x), 3.0);
+    int y = with(call, TANDEM_BINARY_ADD, with(call, TANDEM_BINARY_MUL, x, -0.75), 3.75);
+    y = with(call, TANDEM_BINARY_SUB, bin(call, TANDEM_BINARY_MUL, y, x), 6.0);
+    return with(call, TANDEM_BINARY_ADD, bin(call, TANDEM_BINARY_MUL, y, x), 3.0);
 }
 
 /* The weight of neighbour `i` at a distance behind the first place in front. */
@@ -114,13 +115,13 @@ static int weight_of(struct tnd_onnx_call *call, const struct grid *grid, int di
     }
     switch (i) {
     case 0:
-        return cubic_far(call, with(call, TND_BINARY_ADD, distance, 1.0));
+        return cubic_far(call, with(call, TANDEM_BINARY_ADD, distance, 1.0));
     case 1:
         return cubic_near(call, distance);
     case 2:
         return cubic_near(call, other);
     default:
-        return cubic_far(call, with(call, TND_BINARY_ADD, other, 1.0));
+        return cubic_far(call, with(call, TANDEM_BINARY_ADD, other, 1.0));
     }
 }
 
@@ -131,18 +132,18 @@ static int taps_of(struct tnd_onnx_call *call, const struct grid *grid, int axis
     struct tnd_net *net = call->net;
     const double last = (double)grid->extents[axis] - 1.0;
     const int x = places_of(call, grid, axis);
-    const int first = grid->mode == NEAREST ? x : tnd_net_unary(net, TND_UNARY_FLOOR, x);
-    const int distance = bin(call, TND_BINARY_SUB, x, first);
+    const int first = grid->mode == NEAREST ? x : tnd_net_unary(net, TANDEM_UNARY_FLOOR, x);
+    const int distance = bin(call, TANDEM_BINARY_SUB, x, first);
     const int n = grid->mode == NEAREST ? 1 : grid->mode == LINEAR ? 2 : 4;
     for (int i = 0; i < n; i++) {
-        const int at = with(call, TND_BINARY_ADD, first, grid->mode == CUBIC ? i - 1 : i);
+        const int at = with(call, TANDEM_BINARY_ADD, first, grid->mode == CUBIC ? i - 1 : i);
         const int inside = padded(call, grid, at, last + 1.0);
         const int index = clamped(call, inside, last);
-        taps[i] = (struct tap){.index = tnd_net_cast(net, index, TND_DTYPE_I64),
-                               .weight = n == 1 ? TND_NET_NONE : weight_of(call, grid, distance, i),
-                               .is_inside = grid->padding == ZEROS
-                                                ? bin(call, TND_BINARY_EQUAL, index, at)
-                                                : TND_NET_NONE};
+        taps[i] = (struct tap){
+            .index = tnd_net_cast(net, index, TANDEM_DTYPE_I64),
+            .weight = n == 1 ? TANDEM_NET_NONE : weight_of(call, grid, distance, i),
+            .is_inside = grid->padding == ZEROS ? bin(call, TANDEM_BINARY_EQUAL, index, at)
+                                                : TANDEM_NET_NONE};
     }
     return n;
 }
@@ -156,27 +157,27 @@ static int weighed(struct tnd_onnx_call *call, const struct grid *grid, int x,
     const struct tnd_dims all = {3, {grid->batch, grid->channels, grid->places}};
     const int index = tnd_net_expand(net, tnd_net_reshape(net, tap->index, &row), &all);
     int y = tnd_net_gather_elements(net, x, index, 2);
-    if (tap->is_inside != TND_NET_NONE) {
+    if (tap->is_inside != TANDEM_NET_NONE) {
         y = tnd_net_select(net, tnd_net_reshape(net, tap->is_inside, &row), y,
                            tnd_onnx_scalar(call, y, 0.0));
     }
-    if (tap->weight != TND_NET_NONE) {
+    if (tap->weight != TANDEM_NET_NONE) {
         const int weight = tnd_net_cast(net, tap->weight, tnd_onnx_type_of(call, x));
-        y = bin(call, TND_BINARY_MUL, y, tnd_net_reshape(net, weight, &row));
+        y = bin(call, TANDEM_BINARY_MUL, y, tnd_net_reshape(net, weight, &row));
     }
     return y;
 }
 
-static int both(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int both(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
-    return a == TND_NET_NONE ? b : b == TND_NET_NONE ? a : bin(call, kind, a, b);
+    return a == TANDEM_NET_NONE ? b : b == TANDEM_NET_NONE ? a : bin(call, kind, a, b);
 }
 
 /* The sum over all neighbours: each one of the first axis with each one of the next ones. */
 static int sum_taps(struct tnd_onnx_call *call, const struct grid *grid, int x)
 {
-    struct tap taps[TND_NET_MAX_WINDOW][MAX_TAPS];
-    int n = 0, all = 1, sum = TND_NET_NONE;
+    struct tap taps[TANDEM_NET_MAX_WINDOW][MAX_TAPS];
+    int n = 0, all = 1, sum = TANDEM_NET_NONE;
     for (int axis = 0; axis < grid->n; axis++) {
         n = taps_of(call, grid, axis, taps[axis]);
         all *= n;
@@ -185,13 +186,13 @@ static int sum_taps(struct tnd_onnx_call *call, const struct grid *grid, int x)
         struct tap tap = taps[0][i % n];
         for (int axis = 1, rest = i / n; axis < grid->n; axis++, rest /= n) {
             const struct tap *more = &taps[axis][rest % n];
-            tap.index = bin(call, TND_BINARY_ADD,
-                            with(call, TND_BINARY_MUL, tap.index, (double)grid->extents[axis]),
+            tap.index = bin(call, TANDEM_BINARY_ADD,
+                            with(call, TANDEM_BINARY_MUL, tap.index, (double)grid->extents[axis]),
                             more->index);
-            tap.weight = both(call, TND_BINARY_MUL, tap.weight, more->weight);
-            tap.is_inside = both(call, TND_BINARY_AND, tap.is_inside, more->is_inside);
+            tap.weight = both(call, TANDEM_BINARY_MUL, tap.weight, more->weight);
+            tap.is_inside = both(call, TANDEM_BINARY_AND, tap.is_inside, more->is_inside);
         }
-        sum = both(call, TND_BINARY_ADD, sum, weighed(call, grid, x, &tap));
+        sum = both(call, TANDEM_BINARY_ADD, sum, weighed(call, grid, x, &tap));
     }
     return sum;
 }
@@ -225,7 +226,7 @@ static bool read_grid(struct tnd_onnx_call *call, struct grid *grid)
                           .is_aligned = tnd_onnx_int(call, "align_corners", 0) != 0,
                           .n = from->n - 2,
                           .places = 1};
-    if (from->n < 3 || from->n > TND_NET_MAX_WINDOW + 2 || to->n != from->n ||
+    if (from->n < 3 || from->n > TANDEM_NET_MAX_WINDOW + 2 || to->n != from->n ||
         to->dims[to->n - 1] != grid->n || to->dims[0] != from->dims[0]) {
         (void)tnd_onnx_refuse(call, "a picture of %d dimensions, a grid of %d that does not fit it",
                               from->n, to->n);
@@ -252,9 +253,9 @@ static void build_grid_sample(struct tnd_onnx_call *call)
         return;
     }
     const int x = tnd_onnx_in(call, 0);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     if (grid.mode != NEAREST && tnd_dtype_kind(type) != TND_KIND_FLOAT) {
-        (void)tnd_onnx_refuse(call, "values of %s between others", tnd_dtype_name(type));
+        (void)tnd_onnx_refuse(call, "values of %s between others", tandem_dtype_name(type));
         return;
     }
     struct tnd_dims flat = {3, {grid.batch, grid.channels, 1}};
@@ -275,7 +276,7 @@ static int all_places(struct tnd_onnx_call *call, const int64_t *extents, int n,
                       bool is_aligned)
 {
     const struct tnd_dims shape = {2, {places, n + 1}};
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F64, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F64, &shape);
     for (int64_t i = 0; array != NULL && i < places; i++) {
         double *row = (double *)array->data + i * (n + 1);
         int64_t rest = i;
@@ -296,12 +297,12 @@ static void build_affine_grid(struct tnd_onnx_call *call)
     static const int turned[] = {0, 2, 1};
     struct tnd_net *net = call->net;
     const int theta = tnd_onnx_in(call, 0);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, theta);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, theta);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, theta);
     const bool is_aligned = tnd_onnx_int(call, "align_corners", 0) != 0;
-    int64_t size[TND_NET_MAX_DIMS];
+    int64_t size[TANDEM_NET_MAX_DIMS];
     int n;
-    tnd_onnx_known(call, tnd_onnx_in(call, 1), "the size", size, TND_NET_MAX_DIMS, &n);
+    tnd_onnx_known(call, tnd_onnx_in(call, 1), "the size", size, TANDEM_NET_MAX_DIMS, &n);
     int64_t places = 1;
     bool fits = (n == 4 || n == 5) && shape.n == 3 && shape.dims[0] == size[0] &&
                 shape.dims[1] == n - 2 && shape.dims[2] == n - 1;

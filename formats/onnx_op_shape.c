@@ -12,7 +12,7 @@ static int constant_of(struct tnd_onnx_call *call, const struct tnd_onnx_tensor 
     const enum tandem_status status = tnd_onnx_array(tensor, &array, &call->net->error);
     if (status != TANDEM_OK) {
         call->net->status = call->net->status == TANDEM_OK ? status : call->net->status;
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     return tnd_onnx_set_narrow(call, tnd_net_constant(call->net, array), tensor->type);
 }
@@ -20,7 +20,7 @@ static int constant_of(struct tnd_onnx_call *call, const struct tnd_onnx_tensor 
 static int floats_constant(struct tnd_onnx_call *call, const float *values, int n, bool is_list)
 {
     const struct tnd_dims shape = {is_list, {n}};
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
     if (array != NULL && n > 0) {
         memcpy(array->data, values, (size_t)n * sizeof(values[0]));
     }
@@ -30,7 +30,7 @@ static int floats_constant(struct tnd_onnx_call *call, const float *values, int 
 static int integer_constant(struct tnd_onnx_call *call, int64_t value)
 {
     static const struct tnd_dims scalar;
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_I64, &scalar);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_I64, &scalar);
     if (array != NULL) {
         memcpy(array->data, &value, sizeof(value));
     }
@@ -42,7 +42,7 @@ static void build_constant(struct tnd_onnx_call *call)
     int n = 0;
     if (tnd_onnx_has(call, "value")) {
         const struct tnd_onnx_tensor *tensor = tnd_onnx_tensor_of(call, "value");
-        call->out[0] = tensor != NULL ? constant_of(call, tensor) : TND_NET_NONE;
+        call->out[0] = tensor != NULL ? constant_of(call, tensor) : TANDEM_NET_NONE;
     } else if (tnd_onnx_has(call, "value_int")) {
         call->out[0] = integer_constant(call, tnd_onnx_int(call, "value_int", 0));
     } else if (tnd_onnx_has(call, "value_ints")) {
@@ -63,7 +63,7 @@ static void build_constant(struct tnd_onnx_call *call)
 static bool known_shape(struct tnd_onnx_call *call, int value, struct tnd_dims *out)
 {
     memset(out, 0, sizeof(*out));
-    tnd_onnx_known(call, value, "the shape", out->dims, TND_NET_MAX_DIMS, &out->n);
+    tnd_onnx_known(call, value, "the shape", out->dims, TANDEM_NET_MAX_DIMS, &out->n);
     for (int i = 0; i < out->n; i++) {
         if (out->dims[i] < 0) {
             (void)tnd_onnx_refuse(call, "a dimension of %lld", (long long)out->dims[i]);
@@ -77,8 +77,8 @@ static void build_constant_of_shape(struct tnd_onnx_call *call)
 {
     const struct tnd_onnx_tensor *tensor =
         tnd_onnx_has(call, "value") ? tnd_onnx_tensor_of(call, "value") : NULL;
-    const int value =
-        tensor != NULL ? constant_of(call, tensor) : tnd_net_scalar(call->net, TND_DTYPE_F32, 0.0);
+    const int value = tensor != NULL ? constant_of(call, tensor)
+                                     : tnd_net_scalar(call->net, TANDEM_DTYPE_F32, 0.0);
     struct tnd_dims shape;
     static const struct tnd_dims scalar;
     if (tensor != NULL && tensor->n_values != 1) {
@@ -94,13 +94,13 @@ static void build_constant_of_shape(struct tnd_onnx_call *call)
 static void build_range(struct tnd_onnx_call *call)
 {
     const struct tnd_array *known[3];
-    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
+    const enum tandem_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
     for (int i = 0; i < 3; i++) {
         const int operand = tnd_onnx_in(call, i);
-        known[i] = operand == TND_NET_NONE ? NULL : tnd_net_known(call->net, operand);
+        known[i] = operand == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, operand);
         if (known[i] == NULL || known[i]->n != 1 || known[i]->type != type) {
             (void)tnd_onnx_refuse(call, "operand %d is no known number of type %s", i,
-                                  tnd_dtype_name(type));
+                                  tandem_dtype_name(type));
             return;
         }
     }
@@ -118,7 +118,7 @@ static void build_range(struct tnd_onnx_call *call)
         union tnd_values lanes;
         lanes.f64[0] = start + (double)i * step;
         tnd_values_store(type, TND_LANE_F64, &lanes, 1,
-                         (char *)array->data + (size_t)i * tnd_dtype_bytes(type));
+                         (char *)array->data + (size_t)i * tandem_dtype_bytes(type));
     }
     call->out[0] = tnd_net_constant(call->net, array);
 }
@@ -186,7 +186,8 @@ static void build_reshape(struct tnd_onnx_call *call)
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
     const bool keeps_zero = tnd_onnx_int(call, "allowzero", 0) != 0;
     struct tnd_dims to = {0};
-    tnd_onnx_known(call, tnd_onnx_in(call, 1), "the new shape", to.dims, TND_NET_MAX_DIMS, &to.n);
+    tnd_onnx_known(call, tnd_onnx_in(call, 1), "the new shape", to.dims, TANDEM_NET_MAX_DIMS,
+                   &to.n);
     if (to.n >= 0 && complete_shape(call, &from, keeps_zero, &to)) {
         call->out[0] = tnd_net_reshape(call->net, x, &to);
     }
@@ -231,7 +232,7 @@ static void build_squeeze(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_in(call, 0);
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
-    int64_t axes[TND_NET_MAX_DIMS];
+    int64_t axes[TANDEM_NET_MAX_DIMS];
     int n;
     unsigned dropped = 0;
     tnd_onnx_list(call, "axes", 1, axes, &n);
@@ -257,11 +258,11 @@ static void build_unsqueeze(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_in(call, 0);
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
-    int64_t axes[TND_NET_MAX_DIMS];
+    int64_t axes[TANDEM_NET_MAX_DIMS];
     int n;
     unsigned added = 0;
     tnd_onnx_list(call, "axes", 1, axes, &n);
-    if (n < 0 || from.n + n > TND_NET_MAX_DIMS) {
+    if (n < 0 || from.n + n > TANDEM_NET_MAX_DIMS) {
         (void)tnd_onnx_refuse(call, n < 0 ? "axes are missing" : "more than 8 dimensions");
         return;
     }
@@ -281,7 +282,7 @@ static void build_transpose(struct tnd_onnx_call *call)
     const int rank = tnd_onnx_shape_of(call, x)->n;
     int n;
     const int64_t *perm = tnd_onnx_ints(call, "perm", &n);
-    int axes[TND_NET_MAX_DIMS];
+    int axes[TANDEM_NET_MAX_DIMS];
     unsigned seen = 0;
     if (tnd_onnx_has(call, "perm") && (n != rank || !axes_set(call, perm, n, rank, &seen))) {
         (void)tnd_onnx_refuse(call, "perm has %d axes, expected %d", n, rank);
@@ -317,9 +318,9 @@ static void build_tile(struct tnd_onnx_call *call)
 {
     int x = tnd_onnx_in(call, 0);
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
-    int64_t repeats[TND_NET_MAX_DIMS];
+    int64_t repeats[TANDEM_NET_MAX_DIMS];
     int n;
-    tnd_onnx_known(call, tnd_onnx_in(call, 1), "repeats", repeats, TND_NET_MAX_DIMS, &n);
+    tnd_onnx_known(call, tnd_onnx_in(call, 1), "repeats", repeats, TANDEM_NET_MAX_DIMS, &n);
     if (n != from.n) {
         (void)tnd_onnx_refuse(call, "%d repeats for %d dimensions", n, from.n);
         return;

@@ -30,7 +30,7 @@ static void build_window(struct tnd_onnx_call *call)
     const bool is_periodic = tnd_onnx_int(call, "periodic", 1) != 0;
     int64_t size = -1;
     int n;
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     tnd_onnx_known(call, tnd_onnx_in(call, 0), "its size", &size, 1, &n);
     if (n != 1 || size < 0 || size > MAX_ENTRIES || to < 0 || to > 1000 ||
         !tnd_onnx_dtype((enum tnd_onnx_type)to, &type)) {
@@ -38,7 +38,7 @@ static void build_window(struct tnd_onnx_call *call)
         return;
     }
     const struct tnd_dims list = {1, {size}};
-    struct tnd_array *values = tnd_array_new(TND_DTYPE_F64, &list);
+    struct tnd_array *values = tnd_array_new(TANDEM_DTYPE_F64, &list);
     if (values != NULL) {
         fill_window(values->data, size, is_periodic ? size : size - 1, (enum window)call->kind);
     }
@@ -58,10 +58,10 @@ struct transform {
 
 /* {length, n_out} of cosines or sines. */
 static int matrix(struct tnd_onnx_call *call, const struct transform *it, bool is_sine,
-                  enum tnd_dtype type)
+                  enum tandem_dtype type)
 {
     const struct tnd_dims shape = {2, {it->length, it->n_out}};
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F64, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F64, &shape);
     for (int64_t i = 0; array != NULL && i < array->n; i++) {
         /* (the angle is reduced while it is an integer: exact for long transforms) */
         const int64_t from = i / it->n_out;
@@ -78,11 +78,11 @@ static int matrix(struct tnd_onnx_call *call, const struct transform *it, bool i
 /* The real (0) or the imaginary (1) part, its axis the last, cut or filled up with zeros. */
 static int part_of(struct tnd_onnx_call *call, int x, const struct transform *it, int64_t part)
 {
-    static const int64_t none[TND_NET_MAX_DIMS];
+    static const int64_t none[TANDEM_NET_MAX_DIMS];
     struct tnd_net *net = call->net;
     struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    int axes[TND_NET_MAX_DIMS];
-    int64_t end[TND_NET_MAX_DIMS] = {0};
+    int axes[TANDEM_NET_MAX_DIMS];
+    int64_t end[TANDEM_NET_MAX_DIMS] = {0};
     const int last = shape.n - 2;
     x = tnd_net_slice(net, x, shape.n - 1, part, 1, 1);
     shape.n--;
@@ -91,15 +91,15 @@ static int part_of(struct tnd_onnx_call *call, int x, const struct transform *it
         axes[i] = i < it->axis ? i : i < last ? i + 1 : it->axis;
     }
     end[last] = it->length - shape.dims[it->axis];
-    return tnd_net_pad(net, TND_PAD_CONSTANT, tnd_net_permute(net, x, axes), none, end,
+    return tnd_net_pad(net, TANDEM_PAD_CONSTANT, tnd_net_permute(net, x, axes), none, end,
                        tnd_onnx_scalar(call, x, 0.0));
 }
 
 /* {..., n_out} with its axis back in its place, and a dimension of 1 behind. */
 static int put_back(struct tnd_onnx_call *call, int x, const struct transform *it)
 {
-    int axes[TND_NET_MAX_DIMS];
-    if (x == TND_NET_NONE) {
+    int axes[TANDEM_NET_MAX_DIMS];
+    if (x == TANDEM_NET_NONE) {
         return x;
     }
     const int rank = tnd_onnx_shape_of(call, x)->n;
@@ -115,27 +115,27 @@ static int put_back(struct tnd_onnx_call *call, int x, const struct transform *i
 static int transform(struct tnd_onnx_call *call, int x, const struct transform *it)
 {
     struct tnd_net *net = call->net;
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     const struct tnd_dims *shape = tnd_onnx_shape_of(call, x);
     const bool is_complex = shape->dims[shape->n - 1] == 2;
     const int cosine = matrix(call, it, false, type);
     const int sine = matrix(call, it, true, type);
     const int real = part_of(call, x, it, 0);
     int parts[2] = {tnd_net_matmul(net, real, cosine), tnd_net_matmul(net, real, sine)};
-    parts[1] = it->is_inverse ? parts[1] : tnd_net_unary(net, TND_UNARY_NEG, parts[1]);
+    parts[1] = it->is_inverse ? parts[1] : tnd_net_unary(net, TANDEM_UNARY_NEG, parts[1]);
     if (is_complex) {
         const int other = part_of(call, x, it, 1);
-        const enum tnd_binary kind = it->is_inverse ? TND_BINARY_SUB : TND_BINARY_ADD;
+        const enum tandem_binary kind = it->is_inverse ? TANDEM_BINARY_SUB : TANDEM_BINARY_ADD;
         parts[0] = tnd_net_binary(net, kind, parts[0], tnd_net_matmul(net, other, sine));
         parts[1] =
-            tnd_net_binary(net, TND_BINARY_ADD, parts[1], tnd_net_matmul(net, other, cosine));
+            tnd_net_binary(net, TANDEM_BINARY_ADD, parts[1], tnd_net_matmul(net, other, cosine));
     }
     if (it->is_half) {
         return put_back(call, parts[0], it);
     }
     const int both[] = {put_back(call, parts[0], it), put_back(call, parts[1], it)};
-    return both[0] == TND_NET_NONE || both[1] == TND_NET_NONE
-               ? TND_NET_NONE
+    return both[0] == TANDEM_NET_NONE || both[1] == TANDEM_NET_NONE
+               ? TANDEM_NET_NONE
                : tnd_net_concat(net, both, 2, tnd_onnx_shape_of(call, both[0])->n - 1);
 }
 
@@ -145,14 +145,14 @@ static bool read_transform(struct tnd_onnx_call *call, const struct tnd_dims *sh
 {
     int64_t axis = call->opset < 20 ? tnd_onnx_int(call, "axis", 1) : -2;
     int n = 1;
-    if (call->opset >= 20 && tnd_onnx_in(call, 2) != TND_NET_NONE) {
+    if (call->opset >= 20 && tnd_onnx_in(call, 2) != TANDEM_NET_NONE) {
         tnd_onnx_known(call, tnd_onnx_in(call, 2), "its axis", &axis, 1, &n);
     }
     if (n != 1 || shape->n < 2 || !tnd_onnx_axis(call, axis, shape->n, &it->axis)) {
         return false;
     }
     it->length = shape->dims[it->axis];
-    if (tnd_onnx_in(call, 1) != TND_NET_NONE) {
+    if (tnd_onnx_in(call, 1) != TANDEM_NET_NONE) {
         tnd_onnx_known(call, tnd_onnx_in(call, 1), "its length", &it->length, 1, &n);
     }
     return n == 1;
@@ -168,7 +168,7 @@ static void build_dft(struct tnd_onnx_call *call)
         return;
     }
     it.is_half = is_onesided && it.is_inverse;
-    if (it.is_half && tnd_onnx_in(call, 1) == TND_NET_NONE) {
+    if (it.is_half && tnd_onnx_in(call, 1) == TANDEM_NET_NONE) {
         it.length = 2 * (it.length - 1);
     }
     it.period = it.length;
@@ -183,7 +183,7 @@ static void build_dft(struct tnd_onnx_call *call)
         return;
     }
     const int wide = tnd_onnx_wide(call, from);
-    if (wide != TND_NET_NONE) { /* (nothing is built behind an attribute of a wrong type) */
+    if (wide != TANDEM_NET_NONE) { /* (nothing is built behind an attribute of a wrong type) */
         call->out[0] =
             tnd_net_cast(call->net, transform(call, wide, &it), tnd_onnx_type_of(call, from));
     }
@@ -196,7 +196,7 @@ static int64_t number_of(struct tnd_onnx_call *call, int operand, const char *wh
                          int64_t otherwise)
 {
     int n = 1;
-    if (tnd_onnx_in(call, operand) != TND_NET_NONE) {
+    if (tnd_onnx_in(call, operand) != TANDEM_NET_NONE) {
         tnd_onnx_known(call, tnd_onnx_in(call, operand), what, &otherwise, 1, &n);
     }
     return n == 1 ? otherwise : 0;
@@ -206,7 +206,7 @@ static int64_t number_of(struct tnd_onnx_call *call, int operand, const char *wh
 static int frames_of(struct tnd_onnx_call *call, int x, int64_t n, int64_t length, int64_t step)
 {
     const struct tnd_dims shape = {2, {n, length}};
-    struct tnd_array *places = tnd_array_new(TND_DTYPE_I64, &shape);
+    struct tnd_array *places = tnd_array_new(TANDEM_DTYPE_I64, &shape);
     for (int64_t i = 0; places != NULL && i < places->n; i++) {
         ((int64_t *)places->data)[i] = i / length * step + i % length;
     }
@@ -228,7 +228,7 @@ static void build_stft(struct tnd_onnx_call *call)
                                  .n_out = is_onesided ? length / 2 + 1 : length,
                                  .period = length};
     if (shape.n != 3 || step < 1 || length < 1 || length > shape.dims[1] ||
-        (window != TND_NET_NONE && (by.n != 1 || by.dims[0] != length)) ||
+        (window != TANDEM_NET_NONE && (by.n != 1 || by.dims[0] != length)) ||
         (shape.dims[2] != 1 && (shape.dims[2] != 2 || is_onesided)) ||
         length > MAX_ENTRIES / it.n_out ||
         (shape.dims[1] - length) / step + 1 > MAX_ENTRIES / length) {
@@ -238,12 +238,12 @@ static void build_stft(struct tnd_onnx_call *call)
     }
     int x = frames_of(call, tnd_onnx_wide(call, from), (shape.dims[1] - length) / step + 1, length,
                       step);
-    if (window != TND_NET_NONE) {
+    if (window != TANDEM_NET_NONE) {
         const struct tnd_dims column = {2, {length, 1}};
-        x = tnd_net_binary(call->net, TND_BINARY_MUL, x,
+        x = tnd_net_binary(call->net, TANDEM_BINARY_MUL, x,
                            tnd_net_reshape(call->net, tnd_onnx_wide(call, window), &column));
     }
-    if (x != TND_NET_NONE) {
+    if (x != TANDEM_NET_NONE) {
         call->out[0] =
             tnd_net_cast(call->net, transform(call, x, &it), tnd_onnx_type_of(call, from));
     }
@@ -280,11 +280,11 @@ static void build_mel(struct tnd_onnx_call *call)
 {
     const int64_t wanted = tnd_onnx_int(call, "output_datatype", 1);
     double numbers[5];
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     for (int i = 0; i < 5; i++) {
         const int operand = tnd_onnx_in(call, i);
         const struct tnd_array *known =
-            operand == TND_NET_NONE ? NULL : tnd_net_known(call->net, operand);
+            operand == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, operand);
         if (known == NULL || known->n != 1) {
             (void)tnd_onnx_refuse(call, "operand %d is no known number", i);
             return;
@@ -300,7 +300,7 @@ static void build_mel(struct tnd_onnx_call *call)
     }
     const int64_t bins = (int64_t)numbers[0];
     const struct tnd_dims shape = {2, {(int64_t)numbers[1] / 2 + 1, bins}};
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F64, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F64, &shape);
     for (int64_t i = 0; array != NULL && i < bins; i++) {
         int64_t place[3];
         for (int k = 0; k < 3; k++) {

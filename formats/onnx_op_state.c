@@ -10,7 +10,7 @@
 
 #define MAX_STEPS 2048 /* tokens that linear attention is unrolled for */
 
-static int bin(struct tnd_onnx_call *call, enum tnd_binary kind, int a, int b)
+static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
     return tnd_net_binary(call->net, kind, a, b);
 }
@@ -59,8 +59,8 @@ static bool read_rule(struct tnd_onnx_call *call, struct linear *it)
     }
     it->is_gated = (found & 1) != 0;
     it->is_delta = (found & 2) != 0;
-    if (found == 4 || it->is_gated != (tnd_onnx_in(call, 4) != TND_NET_NONE) ||
-        it->is_delta != (tnd_onnx_in(call, 5) != TND_NET_NONE)) {
+    if (found == 4 || it->is_gated != (tnd_onnx_in(call, 4) != TANDEM_NET_NONE) ||
+        it->is_delta != (tnd_onnx_in(call, 5) != TANDEM_NET_NONE)) {
         (void)tnd_onnx_refuse(call, "update_rule '%.20s' with these operands", rule);
         return false;
     }
@@ -100,14 +100,14 @@ static bool read_parts(struct tnd_onnx_call *call, struct linear *it)
         const struct tnd_dims *shape = tnd_onnx_shape_of(call, tnd_onnx_in(call, 4));
         const bool is_by_head = shape->n == 3 && shape->dims[2] == it->heads;
         const int decay = unpacked(call, 4, it, it->heads, is_by_head ? 1 : it->key, 1);
-        it->decay = tnd_net_unary(call->net, TND_UNARY_EXP, decay);
+        it->decay = tnd_net_unary(call->net, TANDEM_UNARY_EXP, decay);
     }
     if (it->is_delta) {
         const struct tnd_dims *shape = tnd_onnx_shape_of(call, tnd_onnx_in(call, 5));
         const bool is_shared = shape->n == 3 && shape->dims[2] == 1;
         it->beta = unpacked(call, 5, it, is_shared ? 1 : it->heads, 1, 1);
     }
-    it->q = tnd_onnx_with(call, TND_BINARY_MUL, it->q, it->scale);
+    it->q = tnd_onnx_with(call, TANDEM_BINARY_MUL, it->q, it->scale);
     return call->net->status == TANDEM_OK;
 }
 
@@ -115,7 +115,7 @@ static bool read_parts(struct tnd_onnx_call *call, struct linear *it)
 static int at_step(struct tnd_onnx_call *call, int value, int64_t step)
 {
     struct tnd_dims shape = *tnd_onnx_shape_of(call, value);
-    if (value == TND_NET_NONE) {
+    if (value == TANDEM_NET_NONE) {
         return value;
     }
     value = tnd_net_slice(call->net, value, 1, step, 1, 1);
@@ -134,14 +134,14 @@ static int linear_step(struct tnd_onnx_call *call, const struct linear *it, int 
     const int k = at_step(call, it->k, step);
     int v = at_step(call, it->v, step);
     if (it->is_gated) {
-        state = bin(call, TND_BINARY_MUL, state, at_step(call, it->decay, step));
+        state = bin(call, TANDEM_BINARY_MUL, state, at_step(call, it->decay, step));
     }
     if (it->is_delta) {
-        v = bin(call, TND_BINARY_SUB, v, tnd_net_matmul(net, k, state));
-        v = bin(call, TND_BINARY_MUL, at_step(call, it->beta, step), v);
+        v = bin(call, TANDEM_BINARY_SUB, v, tnd_net_matmul(net, k, state));
+        v = bin(call, TANDEM_BINARY_MUL, at_step(call, it->beta, step), v);
     }
-    state = bin(call, TND_BINARY_ADD, state,
-                bin(call, TND_BINARY_MUL, tnd_net_permute(net, k, turned), v));
+    state = bin(call, TANDEM_BINARY_ADD, state,
+                bin(call, TANDEM_BINARY_MUL, tnd_net_permute(net, k, turned), v));
     const struct tnd_dims row = {3, {it->batch, 1, it->heads * it->group * it->value}};
     *out = tnd_net_reshape(net, tnd_net_matmul(net, at_step(call, it->q, step), state), &row);
     return state;
@@ -155,13 +155,13 @@ static void build_linear(struct tnd_onnx_call *call)
     if (!read_linear(call, &it) || !read_parts(call, &it)) {
         return;
     }
-    const enum tnd_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
+    const enum tandem_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
     const int past = tnd_onnx_in(call, 3);
     const struct tnd_dims shape = {4, {it.batch, it.heads, it.key, it.value}};
-    int state = past != TND_NET_NONE
+    int state = past != TANDEM_NET_NONE
                     ? tnd_onnx_wide(call, past)
                     : tnd_net_expand(net, tnd_onnx_scalar(call, it.q, 0.0), &shape);
-    if (past != TND_NET_NONE && !tnd_dims_is_equal(tnd_onnx_shape_of(call, past), &shape)) {
+    if (past != TANDEM_NET_NONE && !tnd_dims_is_equal(tnd_onnx_shape_of(call, past), &shape)) {
         (void)tnd_onnx_refuse(call, "a state that does not fit the heads");
         return;
     }
@@ -172,7 +172,8 @@ static void build_linear(struct tnd_onnx_call *call)
         call->out[0] = tnd_net_cast(net, tnd_net_concat(net, rows, (int)it.steps, 1), type);
     }
     if (call->n_out > 1) {
-        const enum tnd_dtype kept = past != TND_NET_NONE ? tnd_onnx_type_of(call, past) : type;
+        const enum tandem_dtype kept =
+            past != TANDEM_NET_NONE ? tnd_onnx_type_of(call, past) : type;
         call->out[1] = tnd_net_cast(net, state, kept);
     }
 }
@@ -182,13 +183,13 @@ static void build_linear(struct tnd_onnx_call *call)
 /* The values of before, or zeros, in front of those of now. */
 static int with_past(struct tnd_onnx_call *call, int x, int64_t past_length)
 {
-    static const int64_t none[TND_NET_MAX_DIMS];
-    const int64_t begin[TND_NET_MAX_DIMS] = {0, 0, past_length};
+    static const int64_t none[TANDEM_NET_MAX_DIMS];
+    const int64_t begin[TANDEM_NET_MAX_DIMS] = {0, 0, past_length};
     const int past = tnd_onnx_in(call, 3);
     const struct tnd_dims *shape = tnd_onnx_shape_of(call, x);
     const struct tnd_dims wanted = {3, {shape->dims[0], shape->dims[1], past_length}};
-    if (past == TND_NET_NONE) {
-        return tnd_net_pad(call->net, TND_PAD_CONSTANT, x, begin, none,
+    if (past == TANDEM_NET_NONE) {
+        return tnd_net_pad(call->net, TANDEM_PAD_CONSTANT, x, begin, none,
                            tnd_onnx_scalar(call, x, 0.0));
     }
     if (!tnd_dims_is_equal(tnd_onnx_shape_of(call, past), &wanted)) {
@@ -218,11 +219,12 @@ static void build_causal_conv(struct tnd_onnx_call *call)
         .n = 1, .extent = {kept + 1}, .stride = {1}, .dilation = {1}, .groups = shape.dims[1]};
     const int all = with_past(call, x, kept);
     int y = tnd_net_conv(net, tnd_onnx_wide(call, all), tnd_onnx_wide(call, w), &window);
-    if (bias != TND_NET_NONE) {
+    if (bias != TANDEM_NET_NONE) {
         const struct tnd_dims column = {2, {shape.dims[1], 1}};
-        y = bin(call, TND_BINARY_ADD, y, tnd_net_reshape(net, tnd_onnx_wide(call, bias), &column));
+        y = bin(call, TANDEM_BINARY_ADD, y,
+                tnd_net_reshape(net, tnd_onnx_wide(call, bias), &column));
     }
-    y = is_silu ? tnd_net_unary(net, TND_UNARY_SILU, y) : y;
+    y = is_silu ? tnd_net_unary(net, TANDEM_UNARY_SILU, y) : y;
     call->out[0] = tnd_net_cast(net, y, tnd_onnx_type_of(call, x));
     if (call->n_out > 1) {
         call->out[1] = tnd_net_slice(net, all, 2, shape.dims[2], kept, 1);
@@ -244,11 +246,11 @@ static int write_places(struct tnd_onnx_call *call, const struct tnd_dims *updat
         across.dims[i] = i == 0 ? update->dims[0] : 1;
     }
     int place = tnd_net_reshape(net, tnd_onnx_counting(call, update->dims[axis]), &along);
-    if (first != TND_NET_NONE) {
-        place = bin(call, TND_BINARY_ADD, place,
-                    tnd_net_reshape(net, tnd_net_cast(net, first, TND_DTYPE_I64), &across));
+    if (first != TANDEM_NET_NONE) {
+        place = bin(call, TANDEM_BINARY_ADD, place,
+                    tnd_net_reshape(net, tnd_net_cast(net, first, TANDEM_DTYPE_I64), &across));
     }
-    place = is_circular ? tnd_onnx_with(call, TND_BINARY_MOD, place, (double)capacity) : place;
+    place = is_circular ? tnd_onnx_with(call, TANDEM_BINARY_MOD, place, (double)capacity) : place;
     return tnd_net_expand(net, place, update);
 }
 
@@ -274,7 +276,7 @@ static void build_tensor_scatter(struct tnd_onnx_call *call)
     }
     const int places = write_places(call, &written, axis, shape.dims[axis], is_circular);
     call->out[0] =
-        tnd_net_scatter_elements(call->net, TND_SCATTER_SET, cache, places, update, axis);
+        tnd_net_scatter_elements(call->net, TANDEM_SCATTER_SET, cache, places, update, axis);
 }
 
 const struct tnd_onnx_op tnd_onnx_state[] = {

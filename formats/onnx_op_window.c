@@ -49,7 +49,7 @@ static bool read_window(struct tnd_onnx_call *call, const int64_t *extents,
                         struct tnd_window *window)
 {
     const char *mode = tnd_onnx_word(call, "auto_pad", "NOTSET");
-    int64_t pads[2 * TND_NET_MAX_WINDOW];
+    int64_t pads[2 * TANDEM_NET_MAX_WINDOW];
     if (!numbers_of(call, "strides", window->n, 1, 1, window->stride) ||
         !numbers_of(call, "dilations", window->n, 1, 1, window->dilation) ||
         !numbers_of(call, "pads", 2 * window->n, 0, 0, pads)) {
@@ -70,9 +70,9 @@ static bool read_window(struct tnd_onnx_call *call, const int64_t *extents,
 
 static bool check_rank(struct tnd_onnx_call *call, int rank)
 {
-    if (rank < 3 || rank > TND_NET_MAX_WINDOW + 2) {
+    if (rank < 3 || rank > TANDEM_NET_MAX_WINDOW + 2) {
         (void)tnd_onnx_refuse(call, "an operand of %d dimensions, expected 3 to %d", rank,
-                              TND_NET_MAX_WINDOW + 2);
+                              TANDEM_NET_MAX_WINDOW + 2);
         return false;
     }
     return true;
@@ -83,14 +83,14 @@ static bool check_rank(struct tnd_onnx_call *call, int rank)
 /* Adds one value a channel to {N, C, spatial}. */
 static int add_bias(struct tnd_onnx_call *call, int value, int bias)
 {
-    if (bias == TND_NET_NONE || value == TND_NET_NONE) {
+    if (bias == TANDEM_NET_NONE || value == TANDEM_NET_NONE) {
         return value;
     }
     struct tnd_dims shape = *tnd_onnx_shape_of(call, bias);
     for (int i = 2; i < tnd_onnx_shape_of(call, value)->n; i++) {
         shape.dims[shape.n++] = 1;
     }
-    return tnd_net_binary(call->net, TND_BINARY_ADD, value,
+    return tnd_net_binary(call->net, TANDEM_BINARY_ADD, value,
                           tnd_net_reshape(call->net, bias, &shape));
 }
 
@@ -98,7 +98,7 @@ static int add_bias(struct tnd_onnx_call *call, int value, int bias)
 static bool read_filters(struct tnd_onnx_call *call, const struct tnd_dims *w,
                          struct tnd_window *window)
 {
-    int64_t stated[TND_NET_MAX_WINDOW];
+    int64_t stated[TANDEM_NET_MAX_WINDOW];
     window->n = w->n - 2;
     window->groups = tnd_onnx_int(call, "group", 1);
     memcpy(window->extent, w->dims + 2, (size_t)window->n * sizeof(stated[0]));
@@ -118,7 +118,7 @@ int tnd_onnx_conv(struct tnd_onnx_call *call, int x, int w)
     if (!check_rank(call, shape.n) || tnd_onnx_shape_of(call, w)->n != shape.n ||
         !read_filters(call, tnd_onnx_shape_of(call, w), &window) ||
         !read_window(call, shape.dims + 2, &window)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     return tnd_net_conv(call->net, x, w, &window);
 }
@@ -132,21 +132,21 @@ static void build_conv(struct tnd_onnx_call *call)
 /* x with `stride` - 1 zeros between its values along each spatial dimension. */
 static int spread(struct tnd_onnx_call *call, int x, const struct tnd_window *window)
 {
-    static const int64_t none[TND_NET_MAX_DIMS];
+    static const int64_t none[TANDEM_NET_MAX_DIMS];
     struct tnd_net *net = call->net;
-    for (int i = 0; i < window->n && x != TND_NET_NONE; i++) {
+    for (int i = 0; i < window->n && x != TANDEM_NET_NONE; i++) {
         if (window->stride[i] == 1) {
             continue;
         }
         const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
         const int axis = 2 + i;
         struct tnd_dims flat = {3, {1, 1, 1}};
-        int64_t end[TND_NET_MAX_DIMS] = {0, window->stride[i] - 1, 0};
+        int64_t end[TANDEM_NET_MAX_DIMS] = {0, window->stride[i] - 1, 0};
         for (int k = 0; k < from.n; k++) {
             flat.dims[k <= axis ? 0 : 2] *= from.dims[k];
         }
         const int zero = tnd_net_scalar(net, tnd_onnx_type_of(call, x), 0.0);
-        x = tnd_net_pad(net, TND_PAD_CONSTANT, tnd_net_reshape(net, x, &flat), none, end, zero);
+        x = tnd_net_pad(net, TANDEM_PAD_CONSTANT, tnd_net_reshape(net, x, &flat), none, end, zero);
         struct tnd_dims to = from;
         to.dims[axis] *= window->stride[i];
         x = tnd_net_reshape(net, x, &to);
@@ -164,7 +164,7 @@ static int turned_filters(struct tnd_onnx_call *call, int w, const struct tnd_wi
     struct tnd_dims split = {.n = from.n + 1,
                              .dims = {window->groups, from.dims[0] / window->groups, from.dims[1]}};
     struct tnd_dims joined = from;
-    int axes[TND_NET_MAX_DIMS] = {0, 2, 1};
+    int axes[TANDEM_NET_MAX_DIMS] = {0, 2, 1};
     joined.dims[0] = window->groups * from.dims[1];
     joined.dims[1] = from.dims[0] / window->groups;
     for (int i = 0; i < window->n; i++) {
@@ -183,7 +183,7 @@ static bool transposed_pads(struct tnd_onnx_call *call, const int64_t *extents, 
 {
     const char *mode = tnd_onnx_word(call, "auto_pad", "NOTSET");
     const bool is_same = strncmp(mode, "SAME_", 5) == 0;
-    int64_t wanted[TND_NET_MAX_WINDOW];
+    int64_t wanted[TANDEM_NET_MAX_WINDOW];
     if (tnd_onnx_has(call, "output_shape")
             ? !numbers_of(call, "output_shape", window->n, 0, 1, wanted)
             : !is_same) {
@@ -208,7 +208,7 @@ static void build_conv_transpose(struct tnd_onnx_call *call)
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
     const struct tnd_dims filters = *tnd_onnx_shape_of(call, w);
     struct tnd_window window = {0};
-    int64_t more[TND_NET_MAX_WINDOW];
+    int64_t more[TANDEM_NET_MAX_WINDOW];
     if (!check_rank(call, shape.n) || filters.n != shape.n ||
         !read_filters(call, &filters, &window) ||
         !numbers_of(call, "output_padding", window.n, 0, 0, more) ||
@@ -246,9 +246,9 @@ static int read_blocks(struct tnd_onnx_call *call, struct tnd_window *window, in
     struct tnd_dims split = {2, {0, 1}};
     int64_t places = 1;
     int n;
-    tnd_onnx_known(call, tnd_onnx_in(call, 1), "image_shape", picture, TND_NET_MAX_WINDOW,
+    tnd_onnx_known(call, tnd_onnx_in(call, 1), "image_shape", picture, TANDEM_NET_MAX_WINDOW,
                    &window->n);
-    tnd_onnx_known(call, tnd_onnx_in(call, 2), "block_shape", window->extent, TND_NET_MAX_WINDOW,
+    tnd_onnx_known(call, tnd_onnx_in(call, 2), "block_shape", window->extent, TANDEM_NET_MAX_WINDOW,
                    &n);
     if (n != window->n || n < 1 || from->n != 3 || !read_window(call, picture, window)) {
         return tnd_onnx_refuse(call, "%d dimensions, a picture of %d, a block of %d", from->n,
@@ -283,14 +283,14 @@ static void build_col2im(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
     struct tnd_window window = {.groups = 1};
-    int64_t picture[TND_NET_MAX_WINDOW] = {0};
+    int64_t picture[TANDEM_NET_MAX_WINDOW] = {0};
     struct tnd_dims to;
-    int sum = TND_NET_NONE;
+    int sum = TANDEM_NET_NONE;
     const int x = read_blocks(call, &window, picture, &to);
-    const int64_t n = x == TND_NET_NONE ? 0 : tnd_onnx_shape_of(call, x)->dims[1];
+    const int64_t n = x == TANDEM_NET_NONE ? 0 : tnd_onnx_shape_of(call, x)->dims[1];
     for (int64_t k = 0; k < n && net->status == TANDEM_OK; k++) {
-        int64_t begin[TND_NET_MAX_DIMS] = {0};
-        int64_t end[TND_NET_MAX_DIMS] = {0};
+        int64_t begin[TANDEM_NET_MAX_DIMS] = {0};
+        int64_t end[TANDEM_NET_MAX_DIMS] = {0};
         int part = spread(call, tnd_net_slice(net, x, 1, k, 1, 1), &window);
         int64_t rest = k;
         for (int i = window.n - 1; i >= 0; rest /= window.extent[i], i--) {
@@ -299,12 +299,12 @@ static void build_col2im(struct tnd_onnx_call *call)
             end[2 + i] = picture[i] - at - tnd_onnx_shape_of(call, part)->dims[2 + i];
         }
         const int zero = tnd_net_scalar(net, tnd_onnx_type_of(call, x), 0.0);
-        part = tnd_net_pad(net, TND_PAD_CONSTANT, part, begin, end, zero);
-        sum = sum == TND_NET_NONE ? part : tnd_net_binary(net, TND_BINARY_ADD, sum, part);
+        part = tnd_net_pad(net, TANDEM_PAD_CONSTANT, part, begin, end, zero);
+        sum = sum == TANDEM_NET_NONE ? part : tnd_net_binary(net, TANDEM_BINARY_ADD, sum, part);
     }
     to.n = 2 + window.n;
     memcpy(to.dims + 2, picture, (size_t)(n > 0 ? window.n : 0) * sizeof(picture[0]));
-    call->out[0] = n > 0 ? tnd_net_reshape(net, sum, &to) : TND_NET_NONE;
+    call->out[0] = n > 0 ? tnd_net_reshape(net, sum, &to) : TANDEM_NET_NONE;
 }
 
 /* ---- pooling ---- */
@@ -357,9 +357,9 @@ static void build_max_pool(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "indices in column-major order");
         return;
     }
-    call->out[0] = tnd_net_pool(call->net, TND_POOL_MAX, x, &window);
+    call->out[0] = tnd_net_pool(call->net, TANDEM_POOL_MAX, x, &window);
     if (call->n_out > 1) {
-        call->out[1] = tnd_net_pool(call->net, TND_POOL_ARG_MAX, x, &window);
+        call->out[1] = tnd_net_pool(call->net, TANDEM_POOL_ARG_MAX, x, &window);
     }
 }
 
@@ -378,7 +378,7 @@ static int window_counts(struct tnd_onnx_call *call, int x, const struct tnd_win
         over.end[i] -= stated->end[i];
     }
     const int one = tnd_net_scalar(net, tnd_onnx_type_of(call, x), 1.0);
-    return tnd_net_pool(net, TND_POOL_SUM, tnd_net_expand(net, one, &shape), &over);
+    return tnd_net_pool(net, TANDEM_POOL_SUM, tnd_net_expand(net, one, &shape), &over);
 }
 
 static void build_average_pool(struct tnd_onnx_call *call)
@@ -388,8 +388,8 @@ static void build_average_pool(struct tnd_onnx_call *call)
     struct tnd_window window = {0};
     struct tnd_window stated;
     if (read_pool(call, x, &window, &stated)) {
-        call->out[0] = tnd_net_binary(call->net, TND_BINARY_DIV,
-                                      tnd_net_pool(call->net, TND_POOL_SUM, x, &window),
+        call->out[0] = tnd_net_binary(call->net, TANDEM_BINARY_DIV,
+                                      tnd_net_pool(call->net, TANDEM_POOL_SUM, x, &window),
                                       window_counts(call, x, &window, &stated, counts_padding));
     }
 }
@@ -399,7 +399,7 @@ static void build_lp_pool(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
     const int x = tnd_onnx_in(call, 0);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     const double p = (double)tnd_onnx_int(call, "p", 2);
     struct tnd_window window = {0};
     struct tnd_window stated;
@@ -407,9 +407,10 @@ static void build_lp_pool(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "p is %g", p);
         return;
     }
-    const int power = tnd_onnx_with(call, TND_BINARY_POW, tnd_net_unary(net, TND_UNARY_ABS, x), p);
+    const int power =
+        tnd_onnx_with(call, TANDEM_BINARY_POW, tnd_net_unary(net, TANDEM_UNARY_ABS, x), p);
     call->out[0] =
-        tnd_net_binary(net, TND_BINARY_POW, tnd_net_pool(net, TND_POOL_SUM, power, &window),
+        tnd_net_binary(net, TANDEM_BINARY_POW, tnd_net_pool(net, TANDEM_POOL_SUM, power, &window),
                        tnd_net_scalar(net, type, 1.0 / p));
 }
 
@@ -420,7 +421,7 @@ static void build_global_pool(struct tnd_onnx_call *call)
     struct tnd_net *net = call->net;
     int x = tnd_onnx_in(call, 0);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    const enum tnd_dtype type = tnd_onnx_type_of(call, x);
+    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     const double p = call->kind == GLOBAL_LP ? (double)tnd_onnx_int(call, "p", 2) : 1.0;
     double n = 1.0;
     unsigned axes = 0;
@@ -433,18 +434,18 @@ static void build_global_pool(struct tnd_onnx_call *call)
         n *= (double)shape.dims[i];
     }
     if (call->kind == GLOBAL_MAX) {
-        call->out[0] = tnd_net_reduce(net, TND_REDUCE_MAX, x, axes);
+        call->out[0] = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, axes);
         return;
     }
     if (call->kind == GLOBAL_LP) {
-        x = tnd_net_binary(net, TND_BINARY_POW, tnd_net_unary(net, TND_UNARY_ABS, x),
+        x = tnd_net_binary(net, TANDEM_BINARY_POW, tnd_net_unary(net, TANDEM_UNARY_ABS, x),
                            tnd_net_scalar(net, type, p));
     }
-    const int sum = tnd_net_reduce(net, TND_REDUCE_SUM, x, axes);
+    const int sum = tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, axes);
     call->out[0] =
         call->kind == GLOBAL_LP
-            ? tnd_net_binary(net, TND_BINARY_POW, sum, tnd_net_scalar(net, type, 1.0 / p))
-            : tnd_net_binary(net, TND_BINARY_DIV, sum, tnd_net_scalar(net, type, n));
+            ? tnd_net_binary(net, TANDEM_BINARY_POW, sum, tnd_net_scalar(net, type, 1.0 / p))
+            : tnd_net_binary(net, TANDEM_BINARY_DIV, sum, tnd_net_scalar(net, type, n));
 }
 
 const struct tnd_onnx_op tnd_onnx_window[] = {

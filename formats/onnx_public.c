@@ -81,12 +81,10 @@ void tandem_onnx_close(tandem_onnx *model)
 
 static void describe(const struct tnd_onnx_value *value, struct tandem_onnx_value *out)
 {
-    enum tnd_dtype type = TND_DTYPE_F32;
     const char *name = tnd_onnx_type_name((int32_t)value->type);
     *out = (struct tandem_onnx_value){
         .name = value->name, .type_name = name != NULL ? name : "undefined", .n_dims = -1};
-    out->has_type = value->kind == TND_ONNX_TENSOR && tnd_onnx_dtype(value->type, &type);
-    out->type = tnd_dtype_to(type);
+    out->has_type = value->kind == TND_ONNX_TENSOR && tnd_onnx_dtype(value->type, &out->type);
     for (int i = 0; value->n_dims <= TANDEM_NET_MAX_DIMS && i < value->n_dims; i++) {
         out->dims[i].name = value->dims[i].name;
         out->dims[i].extent = value->dims[i].value;
@@ -178,8 +176,8 @@ static enum tandem_status take_array(const struct tandem_net_array *from, tandem
                                      const struct tnd_array **out, struct tandem_error *error)
 {
     struct tnd_dims shape;
-    enum tnd_dtype type;
-    if (from->name == NULL || !tnd_dtype_from(from->type, &type) ||
+    const enum tandem_dtype type = from->type;
+    if (from->name == NULL || (unsigned)type >= TND_N_DTYPES ||
         !tnd_dims_from(from->n_dims, from->dims, &shape)) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "arrays", 0, 0,
                              "onnx_net: an array without name, type or shape");
@@ -188,7 +186,7 @@ static enum tandem_status take_array(const struct tandem_net_array *from, tandem
     if (array == NULL || !tnd_net_keep(net, array)) {
         return no_memory(error);
     }
-    const size_t bytes = (size_t)array->n * tnd_dtype_bytes(type);
+    const size_t bytes = (size_t)array->n * tandem_dtype_bytes(type);
     if (bytes != from->bytes || (bytes > 0 && from->data == NULL)) {
         return tnd_error_set(error, TANDEM_E_SHAPE, from->name, (int64_t)from->bytes,
                              (int64_t)bytes, "onnx_net: array %.80s has %zu bytes, expected %zu",

@@ -127,8 +127,8 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
 {
     const struct tnd_onnx_value *output = &graph->outputs[at];
     const struct tnd_dims *shape = &tnd_net_value(net, value)->shape;
-    const enum tnd_dtype type = tnd_net_value(net, value)->type;
-    enum tnd_dtype stated = type;
+    const enum tandem_dtype type = tnd_net_value(net, value)->type;
+    enum tandem_dtype stated = type;
     char got[160];
     char wanted[80];
     char symbol[60] = "";
@@ -153,8 +153,8 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
         stated_text(output, wanted, sizeof(wanted));
         (void)tnd_net_fail(net, TANDEM_E_SHAPE,
                            "output '%.60s': computed is %s of %s, the model states %s of %s%s",
-                           output->name, tnd_dtype_name(type), tnd_dims_text(shape, got),
-                           tnd_dtype_name(stated), output->n_dims < 0 ? "any shape" : wanted,
+                           output->name, tandem_dtype_name(type), tnd_dims_text(shape, got),
+                           tandem_dtype_name(stated), output->n_dims < 0 ? "any shape" : wanted,
                            symbol);
     }
     return fits;

@@ -16,22 +16,23 @@ static const struct {
     size_t bytes;
     enum tnd_dtype_kind kind;
 } dtypes[TND_N_DTYPES] = {
-#define DTYPE_ROW(name, store, text, kind) {text, sizeof(store), TND_KIND_##kind},
+#define DTYPE_ROW(name, store, text, kind)                                                         \
+    [TANDEM_DTYPE_##name] = {text, sizeof(store), TND_KIND_##kind},
     TND_DTYPE_LIST(DTYPE_ROW)
 #undef DTYPE_ROW
 };
 
-const char *tnd_dtype_name(enum tnd_dtype type)
+const char *tandem_dtype_name(enum tandem_dtype type)
 {
-    return dtypes[type].text;
+    return (unsigned)type < TND_N_DTYPES ? dtypes[type].text : "unknown";
 }
 
-size_t tnd_dtype_bytes(enum tnd_dtype type)
+size_t tandem_dtype_bytes(enum tandem_dtype type)
 {
-    return dtypes[type].bytes;
+    return (unsigned)type < TND_N_DTYPES ? dtypes[type].bytes : 0;
 }
 
-enum tnd_dtype_kind tnd_dtype_kind(enum tnd_dtype type)
+enum tnd_dtype_kind tnd_dtype_kind(enum tandem_dtype type)
 {
     return dtypes[type].kind;
 }
@@ -81,11 +82,11 @@ const char *tnd_dims_text(const struct tnd_dims *shape, char *out)
 
 /* ---- arrays ---- */
 
-struct tnd_array *tnd_array_new(enum tnd_dtype type, const struct tnd_dims *shape)
+struct tnd_array *tnd_array_new(enum tandem_dtype type, const struct tnd_dims *shape)
 {
     const int64_t n = tnd_dims_values(shape);
     struct tnd_array *array = n < 0 ? NULL : tnd_calloc(1, sizeof(*array));
-    void *data = array == NULL ? NULL : tnd_calloc((size_t)n + (n == 0), tnd_dtype_bytes(type));
+    void *data = array == NULL ? NULL : tnd_calloc((size_t)n + (n == 0), tandem_dtype_bytes(type));
     if (data == NULL) {
         tnd_free(array);
         return NULL;
@@ -122,16 +123,16 @@ double tnd_array_number(const struct tnd_array *array, int64_t i)
 
 /* ---- strips ---- */
 
-enum tnd_lane tnd_lane_of(enum tnd_dtype type)
+enum tnd_lane tnd_lane_of(enum tandem_dtype type)
 {
     switch (type) {
-    case TND_DTYPE_F32:
-    case TND_DTYPE_F16:
-    case TND_DTYPE_BF16:
+    case TANDEM_DTYPE_F32:
+    case TANDEM_DTYPE_F16:
+    case TANDEM_DTYPE_BF16:
         return TND_LANE_F32;
-    case TND_DTYPE_F64:
+    case TANDEM_DTYPE_F64:
         return TND_LANE_F64;
-    case TND_DTYPE_U64:
+    case TANDEM_DTYPE_U64:
         return TND_LANE_U64;
     default:
         return TND_LANE_I64;
@@ -183,43 +184,43 @@ static uint64_t to_u64(double value)
     LOAD_ALL(uint16_t, widen(v), (double)widen(v), to_i64((double)widen(v)),                       \
              to_u64((double)widen(v)))
 
-void tnd_values_load(enum tnd_dtype type, const void *from, int64_t stride, int n,
+void tnd_values_load(enum tandem_dtype type, const void *from, int64_t stride, int n,
                      enum tnd_lane lane, union tnd_values *out)
 {
     TND_ASSERT(n >= 0 && n <= TND_LANES);
     switch (type) {
-    case TND_DTYPE_F32:
+    case TANDEM_DTYPE_F32:
         LOAD_ALL(float, v, (double)v, to_i64((double)v), to_u64((double)v));
         break;
-    case TND_DTYPE_F64:
+    case TANDEM_DTYPE_F64:
         LOAD_ALL(double, (float)v, v, to_i64(v), to_u64(v));
         break;
-    case TND_DTYPE_F16:
+    case TANDEM_DTYPE_F16:
         LOAD_HALVES(tnd_f16_to_f32);
         break;
-    case TND_DTYPE_BF16:
+    case TANDEM_DTYPE_BF16:
         LOAD_HALVES(tnd_bf16_to_f32);
         break;
-    case TND_DTYPE_I8:
+    case TANDEM_DTYPE_I8:
         LOAD_INTEGERS(int8_t);
         break;
-    case TND_DTYPE_I16:
+    case TANDEM_DTYPE_I16:
         LOAD_INTEGERS(int16_t);
         break;
-    case TND_DTYPE_I32:
+    case TANDEM_DTYPE_I32:
         LOAD_INTEGERS(int32_t);
         break;
-    case TND_DTYPE_I64:
+    case TANDEM_DTYPE_I64:
         LOAD_INTEGERS(int64_t);
         break;
-    case TND_DTYPE_U8:
-    case TND_DTYPE_BOOL:
+    case TANDEM_DTYPE_U8:
+    case TANDEM_DTYPE_BOOL:
         LOAD_INTEGERS(uint8_t);
         break;
-    case TND_DTYPE_U16:
+    case TANDEM_DTYPE_U16:
         LOAD_INTEGERS(uint16_t);
         break;
-    case TND_DTYPE_U32:
+    case TANDEM_DTYPE_U32:
         LOAD_INTEGERS(uint32_t);
         break;
     default:
@@ -280,44 +281,44 @@ static uint64_t lane_bits(enum tnd_lane lane, const union tnd_values *from, int 
         }                                                                                          \
     } while (0)
 
-void tnd_values_store(enum tnd_dtype type, enum tnd_lane lane, const union tnd_values *from, int n,
-                      void *out)
+void tnd_values_store(enum tandem_dtype type, enum tnd_lane lane, const union tnd_values *from,
+                      int n, void *out)
 {
     switch (type) {
-    case TND_DTYPE_F32:
+    case TANDEM_DTYPE_F32:
         STORE_ALL(float, lane_f32(lane, from, i));
         break;
-    case TND_DTYPE_F64:
+    case TANDEM_DTYPE_F64:
         STORE_ALL(double, lane_number(lane, from, i));
         break;
-    case TND_DTYPE_F16:
+    case TANDEM_DTYPE_F16:
         STORE_ALL(uint16_t, tnd_f32_to_f16(lane_f32(lane, from, i)));
         break;
-    case TND_DTYPE_BF16:
+    case TANDEM_DTYPE_BF16:
         STORE_ALL(uint16_t, tnd_f32_to_bf16(lane_f32(lane, from, i)));
         break;
-    case TND_DTYPE_I8:
-    case TND_DTYPE_U8:
-        STORE_ALL(uint8_t, lane_bits(lane, from, i, type == TND_DTYPE_U8));
+    case TANDEM_DTYPE_I8:
+    case TANDEM_DTYPE_U8:
+        STORE_ALL(uint8_t, lane_bits(lane, from, i, type == TANDEM_DTYPE_U8));
         break;
-    case TND_DTYPE_I16:
-    case TND_DTYPE_U16:
-        STORE_ALL(uint16_t, lane_bits(lane, from, i, type == TND_DTYPE_U16));
+    case TANDEM_DTYPE_I16:
+    case TANDEM_DTYPE_U16:
+        STORE_ALL(uint16_t, lane_bits(lane, from, i, type == TANDEM_DTYPE_U16));
         break;
-    case TND_DTYPE_I32:
-    case TND_DTYPE_U32:
-        STORE_ALL(uint32_t, lane_bits(lane, from, i, type == TND_DTYPE_U32));
+    case TANDEM_DTYPE_I32:
+    case TANDEM_DTYPE_U32:
+        STORE_ALL(uint32_t, lane_bits(lane, from, i, type == TANDEM_DTYPE_U32));
         break;
-    case TND_DTYPE_BOOL:
+    case TANDEM_DTYPE_BOOL:
         STORE_ALL(uint8_t, lane_number(lane, from, i) != 0.0);
         break;
     default:
-        STORE_ALL(uint64_t, lane_bits(lane, from, i, type == TND_DTYPE_U64));
+        STORE_ALL(uint64_t, lane_bits(lane, from, i, type == TANDEM_DTYPE_U64));
         break;
     }
 }
 
-void tnd_values_cast(enum tnd_dtype type, float *values, int n)
+void tnd_values_cast(enum tandem_dtype type, float *values, int n)
 {
     for (int at = 0; at < n; at += TND_LANES) {
         const int now = n - at < TND_LANES ? n - at : TND_LANES;
@@ -372,5 +373,5 @@ const void *tnd_walk_place(const struct tnd_walk *walk, const struct tnd_view *v
     for (int i = 0; i < walk->shape.n - 1; i++) {
         at += walk->at[i] * view->strides[i];
     }
-    return (const char *)view->data + at * (int64_t)tnd_dtype_bytes(view->type);
+    return (const char *)view->data + at * (int64_t)tandem_dtype_bytes(view->type);
 }

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TND_NET_MAX_DIMS 8
+#include "tandem/nets.h"
 
-/** X(NAME, C type that stores a value, "text", kind of number). */
+/** What there is to know of each type: X(NAME, C type that stores a value, "text", kind). */
 #define TND_DTYPE_LIST(X)                                                                          \
     X(F32, float, "float32", FLOAT)                                                                \
     X(F64, double, "float64", FLOAT)                                                               \
@@ -25,22 +25,17 @@
     X(U64, uint64_t, "uint64", UNSIGNED)                                                           \
     X(BOOL, uint8_t, "bool", LOGICAL)
 
-enum tnd_dtype {
-#define TND_DTYPE_ENUM(name, store, text, kind) TND_DTYPE_##name,
-    TND_DTYPE_LIST(TND_DTYPE_ENUM)
-#undef TND_DTYPE_ENUM
-        TND_N_DTYPES
-};
+#define TND_DTYPE_COUNT(name, number) +1
+enum { TND_N_DTYPES = TANDEM_DTYPE_LIST(TND_DTYPE_COUNT) };
+#undef TND_DTYPE_COUNT
 enum tnd_dtype_kind { TND_KIND_FLOAT, TND_KIND_SIGNED, TND_KIND_UNSIGNED, TND_KIND_LOGICAL };
 
-const char *tnd_dtype_name(enum tnd_dtype type);
-size_t tnd_dtype_bytes(enum tnd_dtype type);
-enum tnd_dtype_kind tnd_dtype_kind(enum tnd_dtype type);
+enum tnd_dtype_kind tnd_dtype_kind(enum tandem_dtype type);
 
 /** Extents, the slowest dimension first. */
 struct tnd_dims {
     int n;
-    int64_t dims[TND_NET_MAX_DIMS];
+    int64_t dims[TANDEM_NET_MAX_DIMS];
 };
 
 /** Number of values; -1 when it does not fit. */
@@ -53,14 +48,14 @@ const char *tnd_dims_text(const struct tnd_dims *shape, char *out);
 
 /** Values in row-major order, without gaps. */
 struct tnd_array {
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     struct tnd_dims shape;
     int64_t n; /* values */
     void *data;
 };
 
 /** A zeroed array, which the caller owns; NULL without memory, or when its size does not fit. */
-struct tnd_array *tnd_array_new(enum tnd_dtype type, const struct tnd_dims *shape);
+struct tnd_array *tnd_array_new(enum tandem_dtype type, const struct tnd_dims *shape);
 void tnd_array_free(struct tnd_array *array);
 /** Value `i` as an integer (truncated), and as a number. */
 int64_t tnd_array_integer(const struct tnd_array *array, int64_t i);
@@ -68,10 +63,10 @@ double tnd_array_number(const struct tnd_array *array, int64_t i);
 
 /** Values of an array in another order. */
 struct tnd_view {
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     struct tnd_dims shape;
-    int64_t strides[TND_NET_MAX_DIMS]; /* in values */
-    const void *data;                  /* of the value at index 0 */
+    int64_t strides[TANDEM_NET_MAX_DIMS]; /* in values */
+    const void *data;                     /* of the value at index 0 */
 };
 
 /** Whether the values of a view lie in row-major order. */
@@ -91,24 +86,24 @@ union tnd_values {
     uint64_t u64[TND_LANES];
 };
 
-enum tnd_lane tnd_lane_of(enum tnd_dtype type);
+enum tnd_lane tnd_lane_of(enum tandem_dtype type);
 /** Reads `n` values, at most TND_LANES, that are `stride` values apart, as lanes of a kind: the
  *  same conversion as a cast. */
-void tnd_values_load(enum tnd_dtype type, const void *from, int64_t stride, int n,
+void tnd_values_load(enum tandem_dtype type, const void *from, int64_t stride, int n,
                      enum tnd_lane lane, union tnd_values *out);
 /** Writes them without gaps. Floats become integers of 64 bits towards zero (out of range: the
  *  nearest; NaN: 0; negative ones as unsigned: wrapped); narrower integers keep the low bits.
  *  Everything but 0 is true. */
-void tnd_values_store(enum tnd_dtype type, enum tnd_lane lane, const union tnd_values *from, int n,
-                      void *out);
+void tnd_values_store(enum tandem_dtype type, enum tnd_lane lane, const union tnd_values *from,
+                      int n, void *out);
 
 /** Casts `n` floats to a type and back, in place. */
-void tnd_values_cast(enum tnd_dtype type, float *values, int n);
+void tnd_values_cast(enum tandem_dtype type, float *values, int n);
 
 /** Walks over all values of a shape, row by row of its last dimension. */
 struct tnd_walk {
     struct tnd_dims shape;
-    int64_t at[TND_NET_MAX_DIMS];
+    int64_t at[TANDEM_NET_MAX_DIMS];
     int64_t row; /* number of the row */
     bool is_done;
 };

@@ -9,7 +9,7 @@ int tnd_strip_function_of(int kind)
 {
     switch (kind) {
 #define CASE(name, expression)                                                                     \
-    case TND_UNARY_##name:                                                                         \
+    case TANDEM_UNARY_##name:                                                                      \
         return TND_STRIP_##name;
         TND_CODE_FUNCTION_LIST(CASE)
 #undef CASE
@@ -22,7 +22,7 @@ static int unary_code(int kind)
 {
     switch (kind) {
 #define CASE(name, expression)                                                                     \
-    case TND_UNARY_##name:                                                                         \
+    case TANDEM_UNARY_##name:                                                                      \
         return TND_CODE_##name;
         TND_CODE_UNARY_LIST(CASE)
 #undef CASE
@@ -35,24 +35,24 @@ static int unary_code(int kind)
 static const struct {
     bool is_there;
     uint8_t first, second;
-} binary_codes[] = {[TND_BINARY_ADD] = {true, TND_CODE_ADD, TND_CODE_ADD},
-                    [TND_BINARY_SUB] = {true, TND_CODE_SUB, TND_CODE_SUB_FROM},
-                    [TND_BINARY_MUL] = {true, TND_CODE_MUL, TND_CODE_MUL},
-                    [TND_BINARY_DIV] = {true, TND_CODE_DIV, TND_CODE_DIV_BY},
-                    [TND_BINARY_MAX] = {true, TND_CODE_MAX, TND_CODE_MAX_OF},
-                    [TND_BINARY_MIN] = {true, TND_CODE_MIN, TND_CODE_MIN_OF},
-                    [TND_BINARY_AND] = {true, TND_CODE_AND, TND_CODE_AND},
-                    [TND_BINARY_OR] = {true, TND_CODE_OR, TND_CODE_OR},
-                    [TND_BINARY_XOR] = {true, TND_CODE_XOR, TND_CODE_XOR},
-                    [TND_BINARY_EQUAL] = {true, TND_CODE_EQUAL, TND_CODE_EQUAL},
-                    [TND_BINARY_LESS] = {true, TND_CODE_LESS, TND_CODE_MORE},
-                    [TND_BINARY_LESS_EQUAL] = {true, TND_CODE_LESS_EQUAL, TND_CODE_MORE_EQUAL}};
+} binary_codes[] = {[TANDEM_BINARY_ADD] = {true, TND_CODE_ADD, TND_CODE_ADD},
+                    [TANDEM_BINARY_SUB] = {true, TND_CODE_SUB, TND_CODE_SUB_FROM},
+                    [TANDEM_BINARY_MUL] = {true, TND_CODE_MUL, TND_CODE_MUL},
+                    [TANDEM_BINARY_DIV] = {true, TND_CODE_DIV, TND_CODE_DIV_BY},
+                    [TANDEM_BINARY_MAX] = {true, TND_CODE_MAX, TND_CODE_MAX_OF},
+                    [TANDEM_BINARY_MIN] = {true, TND_CODE_MIN, TND_CODE_MIN_OF},
+                    [TANDEM_BINARY_AND] = {true, TND_CODE_AND, TND_CODE_AND},
+                    [TANDEM_BINARY_OR] = {true, TND_CODE_OR, TND_CODE_OR},
+                    [TANDEM_BINARY_XOR] = {true, TND_CODE_XOR, TND_CODE_XOR},
+                    [TANDEM_BINARY_EQUAL] = {true, TND_CODE_EQUAL, TND_CODE_EQUAL},
+                    [TANDEM_BINARY_LESS] = {true, TND_CODE_LESS, TND_CODE_MORE},
+                    [TANDEM_BINARY_LESS_EQUAL] = {true, TND_CODE_LESS_EQUAL, TND_CODE_MORE_EQUAL}};
 
 /* ---- forms of registers ---- */
 
-static bool is_narrow(enum tnd_dtype type) /* whether floats hold all values */
+static bool is_narrow(enum tandem_dtype type) /* whether floats hold all values */
 {
-    return type == TND_DTYPE_F32 || (tnd_dtype_bytes(type) <= 2 && type != TND_DTYPE_BOOL);
+    return type == TANDEM_DTYPE_F32 || (tandem_dtype_bytes(type) <= 2 && type != TANDEM_DTYPE_BOOL);
 }
 
 static bool is_operand(const struct tnd_fuse *fuse, int i)
@@ -69,7 +69,7 @@ static bool is_float(const struct tnd_fuse *fuse, int i)
 
 static bool is_f32(const struct tnd_fuse *fuse, int i)
 {
-    return tnd_fuse_type(fuse, i) == TND_DTYPE_F32;
+    return tnd_fuse_type(fuse, i) == TANDEM_DTYPE_F32;
 }
 
 static bool is_mask(const struct tnd_fuse *fuse, int i)
@@ -83,11 +83,11 @@ static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *s
 {
     const int in = step->in[0];
     *function = 0;
-    if (step->type == TND_DTYPE_F32) { /* (a wider operand was rounded when it was loaded) */
+    if (step->type == TANDEM_DTYPE_F32) { /* (a wider operand was rounded when it was loaded) */
         *code = is_mask(fuse, in) ? TND_CODE_ONE : TND_CODE_LOAD;
         return is_mask(fuse, in) || fuse->forms[in] == TND_FORM_FLOAT;
     }
-    if (step->type == TND_DTYPE_BOOL) {
+    if (step->type == TANDEM_DTYPE_BOOL) {
         *code = TND_CODE_IS_TRUE;
         return is_float(fuse, in);
     }
@@ -104,7 +104,7 @@ static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *s
 static bool is_fast_unary(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
 {
     const int in = step->in[0];
-    if (step->kind == TND_UNARY_NOT) {
+    if (step->kind == TANDEM_UNARY_NOT) {
         return is_mask(fuse, in);
     }
     return is_f32(fuse, in) &&
@@ -117,7 +117,7 @@ static bool is_fast_binary(const struct tnd_fuse *fuse, const struct tnd_fuse_st
     if (kind >= sizeof(binary_codes) / sizeof(binary_codes[0]) || !binary_codes[kind].is_there) {
         return false;
     }
-    if (kind == TND_BINARY_AND || kind == TND_BINARY_OR || kind == TND_BINARY_XOR) {
+    if (kind == TANDEM_BINARY_AND || kind == TANDEM_BINARY_OR || kind == TANDEM_BINARY_XOR) {
         return is_mask(fuse, step->in[0]) && is_mask(fuse, step->in[1]);
     }
     return is_f32(fuse, step->in[0]) && is_f32(fuse, step->in[1]);
@@ -130,7 +130,7 @@ static bool is_fast(const struct tnd_fuse *fuse, int s)
     const enum tnd_fuse_form out = fuse->forms[fuse->n_inputs + s];
     int code;
     int function;
-    if (out != (step->type == TND_DTYPE_BOOL ? TND_FORM_MASK : TND_FORM_FLOAT)) {
+    if (out != (step->type == TANDEM_DTYPE_BOOL ? TND_FORM_MASK : TND_FORM_FLOAT)) {
         return false;
     }
     switch (step->op) {
@@ -165,12 +165,12 @@ static void find_fast(struct tnd_fuse *fuse, bool *fast)
     const int n = fuse->n_inputs + fuse->n_steps;
     bool changes = true;
     for (int i = 0; i < n; i++) {
-        const enum tnd_dtype type = tnd_fuse_type(fuse, i);
+        const enum tandem_dtype type = tnd_fuse_type(fuse, i);
         const bool has_load =
-            !is_operand(fuse, i) || type == TND_DTYPE_F32 || tnd_strip_scalar.load[type] != NULL;
-        fuse->forms[i] = type == TND_DTYPE_BOOL               ? TND_FORM_MASK
-                         : type == TND_DTYPE_F64 || !has_load ? TND_FORM_LANE
-                         : is_operand(fuse, i) || is_narrow(type) || type == TND_DTYPE_I32
+            !is_operand(fuse, i) || type == TANDEM_DTYPE_F32 || tnd_strip_scalar.load[type] != NULL;
+        fuse->forms[i] = type == TANDEM_DTYPE_BOOL               ? TND_FORM_MASK
+                         : type == TANDEM_DTYPE_F64 || !has_load ? TND_FORM_LANE
+                         : is_operand(fuse, i) || is_narrow(type) || type == TANDEM_DTYPE_I32
                              ? TND_FORM_FLOAT
                              : TND_FORM_LANE;
     }
@@ -257,7 +257,7 @@ static void translate_step(struct translation *t, const struct tnd_fuse_step *st
             emit(t, code, in[0], function);
         }
     } else if (step->op == TND_NET_UNARY) {
-        code = step->kind == TND_UNARY_NOT ? TND_CODE_INVERT : unary_code(step->kind);
+        code = step->kind == TANDEM_UNARY_NOT ? TND_CODE_INVERT : unary_code(step->kind);
         function = tnd_strip_function_of(step->kind);
         emit(t, code >= 0 ? code : TND_CODE_CALL, in[0], code >= 0 ? 0 : function);
     }

@@ -75,7 +75,7 @@ enum tnd_code_op {
     TND_CODE_UNARY_LIST(TND_CODE_ENUM) TND_CODE_MASK_LIST(TND_CODE_ENUM)
         TND_CODE_BINARY_LIST(TND_CODE_ENUM) TND_N_CODES
 };
-/* Behind the functions: casts of floats to a type that they can hold, by enum tnd_dtype. */
+/* Behind the functions: casts of floats to a type that they can hold, by enum tandem_dtype. */
 enum tnd_strip_function { TND_CODE_FUNCTION_LIST(TND_STRIP_ENUM) TND_N_STRIP_FUNCTIONS };
 
 struct tnd_fuse_code {
@@ -121,7 +121,7 @@ struct tnd_strip_kernel {
 
 /** For any CPU: what it has no function for, no kernel has. */
 extern const struct tnd_strip_kernel tnd_strip_scalar;
-/** The function of a kind of enum tnd_unary; -1: none. */
+/** The function of a kind of enum tandem_unary; -1: none. */
 int tnd_strip_function_of(int kind);
 
 #endif

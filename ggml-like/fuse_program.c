@@ -10,7 +10,7 @@ enum { ITEM_VALUES = 8192 /* a worker takes so many values at a time: some micro
 
 /* ---- programs ---- */
 
-int tnd_fuse_input(struct tnd_fuse *fuse, enum tnd_dtype type)
+int tnd_fuse_input(struct tnd_fuse *fuse, enum tandem_dtype type)
 {
     TND_ASSERT(fuse->n_steps == 0 && fuse->n_inputs < TND_FUSE_INPUTS);
     fuse->inputs[fuse->n_inputs] = type;
@@ -23,16 +23,16 @@ static bool must_round(const struct tnd_fuse_step *step)
     if (step->op == TND_NET_CAST || step->job.out_lane != tnd_lane_of(step->type)) {
         return true;
     }
-    return step->type != TND_DTYPE_F32 && step->type != TND_DTYPE_F64 &&
-           step->type != TND_DTYPE_I64 && step->type != TND_DTYPE_U64;
+    return step->type != TANDEM_DTYPE_F32 && step->type != TANDEM_DTYPE_F64 &&
+           step->type != TANDEM_DTYPE_I64 && step->type != TANDEM_DTYPE_U64;
 }
 
-int tnd_fuse_step(struct tnd_fuse *fuse, enum tnd_net_op op, int kind, enum tnd_dtype type,
+int tnd_fuse_step(struct tnd_fuse *fuse, enum tnd_net_op op, int kind, enum tandem_dtype type,
                   const int *in, int n_in)
 {
     TND_ASSERT(fuse->n_inputs + fuse->n_steps < TND_FUSE_REGISTERS && n_in <= 3);
     struct tnd_fuse_step *step = &fuse->steps[fuse->n_steps];
-    const enum tnd_dtype from = tnd_fuse_type(fuse, in[0]);
+    const enum tandem_dtype from = tnd_fuse_type(fuse, in[0]);
     *step = (struct tnd_fuse_step){.op = op,
                                    .kind = kind,
                                    .type = type,
@@ -49,7 +49,7 @@ int tnd_fuse_step(struct tnd_fuse *fuse, enum tnd_net_op op, int kind, enum tnd_
 
 /* Whether dimension i and the one before it are walked as one by everybody. */
 static bool may_merge(const struct tnd_fuse_space *space, int n_inputs, int64_t extent,
-                      int64_t (*strides)[TND_NET_MAX_DIMS], int from)
+                      int64_t (*strides)[TANDEM_NET_MAX_DIMS], int from)
 {
     const int last = space->shape.n - 1;
     for (int i = 0; i < n_inputs; i++) {
@@ -61,7 +61,7 @@ static bool may_merge(const struct tnd_fuse_space *space, int n_inputs, int64_t 
 }
 
 void tnd_fuse_space(struct tnd_fuse_space *space, int n_inputs, const struct tnd_dims *shape,
-                    int64_t (*strides)[TND_NET_MAX_DIMS], const int *order)
+                    int64_t (*strides)[TANDEM_NET_MAX_DIMS], const int *order)
 {
     *space = (struct tnd_fuse_space){.shape = {.n = 0}};
     for (int i = 0; i < shape->n; i++) {
@@ -90,7 +90,7 @@ void tnd_fuse_space(struct tnd_fuse_space *space, int n_inputs, const struct tnd
 }
 
 bool tnd_fuse_matrix(struct tnd_fuse_matrix *matrix, int self, int n_inputs,
-                     const struct tnd_dims *shape, int64_t (*strides)[TND_NET_MAX_DIMS])
+                     const struct tnd_dims *shape, int64_t (*strides)[TANDEM_NET_MAX_DIMS])
 {
     *matrix = (struct tnd_fuse_matrix){.self = self};
     for (int i = 0; i < n_inputs; i++) {

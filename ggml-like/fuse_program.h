@@ -17,7 +17,7 @@ enum {
 struct tnd_fuse_step {
     enum tnd_net_op op;
     int kind;
-    enum tnd_dtype type; /* of the result */
+    enum tandem_dtype type; /* of the result */
     int n_in;
     int in[3]; /* registers */
     struct tnd_strip_job job;
@@ -36,29 +36,29 @@ enum tnd_fuse_form {
 
 struct tnd_fuse {
     int n_inputs;
-    enum tnd_dtype inputs[TND_FUSE_INPUTS];
+    enum tandem_dtype inputs[TND_FUSE_INPUTS];
     int n_steps;
     struct tnd_fuse_step steps[TND_FUSE_REGISTERS];
     struct tnd_fuse_code codes[4 * TND_FUSE_REGISTERS];
     enum tnd_fuse_form forms[TND_FUSE_REGISTERS];
 };
 
-static inline enum tnd_dtype tnd_fuse_type(const struct tnd_fuse *fuse, int i)
+static inline enum tandem_dtype tnd_fuse_type(const struct tnd_fuse *fuse, int i)
 {
     return i < fuse->n_inputs ? fuse->inputs[i] : fuse->steps[i - fuse->n_inputs].type;
 }
 
 /** Adds an operand, which comes before all steps, or a step; gives its register. The caller keeps
  *  within the limits. */
-int tnd_fuse_input(struct tnd_fuse *fuse, enum tnd_dtype type);
-int tnd_fuse_step(struct tnd_fuse *fuse, enum tnd_net_op op, int kind, enum tnd_dtype type,
+int tnd_fuse_input(struct tnd_fuse *fuse, enum tandem_dtype type);
+int tnd_fuse_step(struct tnd_fuse *fuse, enum tnd_net_op op, int kind, enum tandem_dtype type,
                   const int *in, int n_in);
 
 /** How a program goes over its operands: rows of an iteration space whose result lies without gaps.
  *  Dimensions that all operands walk as one are one. */
 struct tnd_fuse_space {
     struct tnd_dims shape;
-    int64_t strides[TND_FUSE_INPUTS][TND_NET_MAX_DIMS];
+    int64_t strides[TND_FUSE_INPUTS][TANDEM_NET_MAX_DIMS];
     int64_t n_units;   /* rows, or parts of long ones */
     int64_t row_units; /* of a row */
     int64_t item_units;
@@ -68,7 +68,7 @@ struct tnd_fuse_space {
 /** The space over `shape` for operands with these strides. `order` (NULL: as they are) says which
  *  dimension is walked as which. */
 void tnd_fuse_space(struct tnd_fuse_space *space, int n_inputs, const struct tnd_dims *shape,
-                    int64_t (*strides)[TND_NET_MAX_DIMS], const int *order);
+                    int64_t (*strides)[TANDEM_NET_MAX_DIMS], const int *order);
 
 /* fuse_run.c */
 /** Computes items `begin_item` to `end_item - 1`. `in`: where the values at index 0 are. */
@@ -96,7 +96,7 @@ struct tnd_fuse_matrix {
 /** The matrix {all but axis 1, axis 1} over a shape for operands with these strides; false where
  *  the rows of an operand are not equally far from each other. `self` is skipped. */
 bool tnd_fuse_matrix(struct tnd_fuse_matrix *matrix, int self, int n_inputs,
-                     const struct tnd_dims *shape, int64_t (*strides)[TND_NET_MAX_DIMS]);
+                     const struct tnd_dims *shape, int64_t (*strides)[TANDEM_NET_MAX_DIMS]);
 
 /* fuse_run.c */
 /** Computes one tile in place, with the bits of tnd_fuse_run. */

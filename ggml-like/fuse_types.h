@@ -167,7 +167,7 @@ static inline bool is_within(const float *values, int n, float low, float high)
     static void cast_##NAME(float *values, int n)                                                  \
     {                                                                                              \
         if (!is_within(values, n, LOW, HIGH)) {                                                    \
-            tnd_values_cast(TND_DTYPE_##NAME, values, n);                                          \
+            tnd_values_cast(TANDEM_DTYPE_##NAME, values, n);                                       \
             return;                                                                                \
         }                                                                                          \
         for (int i = 0; i < n; i += TND_VEC_LANES) {                                               \
@@ -183,7 +183,7 @@ CAST_TO_INTEGER(U16, -1.0f, 65536.0f)
 CAST_TO_INTEGER(I32, -0x1.000002p+31f, 0x1p+31f)
 #undef CAST_TO_INTEGER
 
-#define OF_TYPE(function, NAME) [TND_DTYPE_##NAME] = function##_##NAME
+#define OF_TYPE(function, NAME) [TANDEM_DTYPE_##NAME] = function##_##NAME
 #define TYPES_LOAD                                                                                 \
     OF_TYPE(load, F16), OF_TYPE(load, BF16), OF_TYPE(load, I8), OF_TYPE(load, U8),                 \
         OF_TYPE(load, I16), OF_TYPE(load, U16), OF_TYPE(load, I32), OF_TYPE(load, I64),            \
@@ -191,7 +191,7 @@ CAST_TO_INTEGER(I32, -0x1.000002p+31f, 0x1p+31f)
 #define TYPES_STORE                                                                                \
     OF_TYPE(store, F16), OF_TYPE(store, BF16), OF_TYPE(store, I8), OF_TYPE(store, U8),             \
         OF_TYPE(store, I16), OF_TYPE(store, U16), OF_TYPE(store, I32), OF_TYPE(store, BOOL)
-#define CAST_TO(NAME) [TND_N_STRIP_FUNCTIONS + TND_DTYPE_##NAME] = cast_##NAME
+#define CAST_TO(NAME) [TND_N_STRIP_FUNCTIONS + TANDEM_DTYPE_##NAME] = cast_##NAME
 #define TYPES_CAST                                                                                 \
     CAST_TO(F16), CAST_TO(BF16), CAST_TO(I8), CAST_TO(U8), CAST_TO(I16), CAST_TO(U16), CAST_TO(I32)
 

@@ -22,7 +22,7 @@ static void run_copy(const struct tnd_strip_job *job, const union tnd_values *in
 
 static float unary_f32(int kind, float v)
 {
-    switch ((enum tnd_unary)kind) {
+    switch ((enum tandem_unary)kind) {
 #define CASE(name, expression)                                                                     \
     case name:                                                                                     \
         return (float)(expression);
@@ -34,7 +34,7 @@ static float unary_f32(int kind, float v)
 
 static double unary_f64(int kind, double v)
 {
-    switch ((enum tnd_unary)kind) {
+    switch ((enum tandem_unary)kind) {
 #define CASE(name, expression)                                                                     \
     case name:                                                                                     \
         return (double)(expression);
@@ -48,28 +48,28 @@ static double unary_f64(int kind, double v)
 static void unary_by_double(int kind, enum tnd_lane lane, double v, union tnd_values *out)
 {
     const double result = unary_f64(kind, v);
-    tnd_values_load(TND_DTYPE_F64, &result, 1, 1, lane, out);
+    tnd_values_load(TANDEM_DTYPE_F64, &result, 1, 1, lane, out);
 }
 
 /* Functions that integers have; others go by way of double. */
 static int64_t unary_i64(int kind, int64_t v)
 {
     union tnd_values other;
-    switch ((enum tnd_unary)kind) {
-    case TND_UNARY_NEG:
+    switch ((enum tandem_unary)kind) {
+    case TANDEM_UNARY_NEG:
         return (int64_t)(0 - (uint64_t)v);
-    case TND_UNARY_ABS:
+    case TANDEM_UNARY_ABS:
         return v < 0 ? (int64_t)(0 - (uint64_t)v) : v;
-    case TND_UNARY_SIGN:
+    case TANDEM_UNARY_SIGN:
         return (v > 0) - (v < 0);
-    case TND_UNARY_NOT:
+    case TANDEM_UNARY_NOT:
         return ~v;
-    case TND_UNARY_FLOOR:
-    case TND_UNARY_CEIL:
-    case TND_UNARY_ROUND:
+    case TANDEM_UNARY_FLOOR:
+    case TANDEM_UNARY_CEIL:
+    case TANDEM_UNARY_ROUND:
         return v;
-    case TND_UNARY_IS_NAN:
-    case TND_UNARY_IS_INF:
+    case TANDEM_UNARY_IS_NAN:
+    case TANDEM_UNARY_IS_INF:
         return 0;
     default:
         unary_by_double(kind, TND_LANE_I64, (double)v, &other);
@@ -80,20 +80,20 @@ static int64_t unary_i64(int kind, int64_t v)
 static uint64_t unary_u64(int kind, uint64_t v)
 {
     union tnd_values other;
-    switch ((enum tnd_unary)kind) {
-    case TND_UNARY_NEG:
+    switch ((enum tandem_unary)kind) {
+    case TANDEM_UNARY_NEG:
         return 0 - v;
-    case TND_UNARY_SIGN:
+    case TANDEM_UNARY_SIGN:
         return v != 0;
-    case TND_UNARY_NOT:
+    case TANDEM_UNARY_NOT:
         return ~v;
-    case TND_UNARY_ABS:
-    case TND_UNARY_FLOOR:
-    case TND_UNARY_CEIL:
-    case TND_UNARY_ROUND:
+    case TANDEM_UNARY_ABS:
+    case TANDEM_UNARY_FLOOR:
+    case TANDEM_UNARY_CEIL:
+    case TANDEM_UNARY_ROUND:
         return v;
-    case TND_UNARY_IS_NAN:
-    case TND_UNARY_IS_INF:
+    case TANDEM_UNARY_IS_NAN:
+    case TANDEM_UNARY_IS_INF:
         return 0;
     default:
         unary_by_double(kind, TND_LANE_U64, (double)v, &other);
@@ -149,7 +149,7 @@ static void run_not(const struct tnd_strip_job *job, const union tnd_values *in,
         const real rest = fmod##suffix(a, b);                                                      \
         return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;                               \
     }                                                                                              \
-    static real name(enum tnd_binary kind, real a, real b)                                         \
+    static real name(enum tandem_binary kind, real a, real b)                                      \
     {                                                                                              \
         switch (kind) {                                                                            \
             TND_BINARY_FLOAT_LIST(CASE, suffix)                                                    \
@@ -174,70 +174,70 @@ static uint64_t power(uint64_t base, uint64_t exponent)
 }
 
 /* What wraps is the same for both kinds of integers. */
-static uint64_t binary_bits(enum tnd_binary kind, uint64_t a, uint64_t b, unsigned bits)
+static uint64_t binary_bits(enum tandem_binary kind, uint64_t a, uint64_t b, unsigned bits)
 {
     switch (kind) {
-    case TND_BINARY_ADD:
+    case TANDEM_BINARY_ADD:
         return a + b;
-    case TND_BINARY_SUB:
+    case TANDEM_BINARY_SUB:
         return a - b;
-    case TND_BINARY_MUL:
+    case TANDEM_BINARY_MUL:
         return a * b;
-    case TND_BINARY_AND:
+    case TANDEM_BINARY_AND:
         return a & b;
-    case TND_BINARY_OR:
+    case TANDEM_BINARY_OR:
         return a | b;
-    case TND_BINARY_XOR:
+    case TANDEM_BINARY_XOR:
         return a ^ b;
-    case TND_BINARY_SHIFT_LEFT:
+    case TANDEM_BINARY_SHIFT_LEFT:
         return b >= bits ? 0 : a << b;
-    case TND_BINARY_SHIFT_RIGHT:
+    case TANDEM_BINARY_SHIFT_RIGHT:
         return b >= bits ? 0 : a >> b;
     default:
         return 0;
     }
 }
 
-static uint64_t binary_u64(enum tnd_binary kind, uint64_t a, uint64_t b, unsigned bits)
+static uint64_t binary_u64(enum tandem_binary kind, uint64_t a, uint64_t b, unsigned bits)
 {
     switch (kind) {
-    case TND_BINARY_DIV:
+    case TANDEM_BINARY_DIV:
         return b == 0 ? 0 : a / b;
-    case TND_BINARY_MOD:
-    case TND_BINARY_FMOD:
+    case TANDEM_BINARY_MOD:
+    case TANDEM_BINARY_FMOD:
         return b == 0 ? 0 : a % b;
-    case TND_BINARY_POW:
+    case TANDEM_BINARY_POW:
         return power(a, b);
-    case TND_BINARY_MAX:
+    case TANDEM_BINARY_MAX:
         return a > b ? a : b;
-    case TND_BINARY_MIN:
+    case TANDEM_BINARY_MIN:
         return a < b ? a : b;
     default:
         return binary_bits(kind, a, b, bits);
     }
 }
 
-static int64_t binary_i64(enum tnd_binary kind, int64_t a, int64_t b, unsigned bits)
+static int64_t binary_i64(enum tandem_binary kind, int64_t a, int64_t b, unsigned bits)
 {
     switch (kind) {
-    case TND_BINARY_DIV:
+    case TANDEM_BINARY_DIV:
         return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
-    case TND_BINARY_FMOD:
+    case TANDEM_BINARY_FMOD:
         return b == 0 || b == -1 ? 0 : a % b;
-    case TND_BINARY_MOD: {
+    case TANDEM_BINARY_MOD: {
         const int64_t rest = b == 0 || b == -1 ? 0 : a % b;
         return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
     }
-    case TND_BINARY_POW:
+    case TANDEM_BINARY_POW:
         return b >= 0 ? (int64_t)power((uint64_t)a, (uint64_t)b)
                       : (a == 1    ? 1
                          : a == -1 ? (b % 2 == 0 ? 1 : -1)
                                    : 0);
-    case TND_BINARY_MAX:
+    case TANDEM_BINARY_MAX:
         return a > b ? a : b;
-    case TND_BINARY_MIN:
+    case TANDEM_BINARY_MIN:
         return a < b ? a : b;
-    case TND_BINARY_SHIFT_RIGHT: /* the sign comes after */
+    case TANDEM_BINARY_SHIFT_RIGHT: /* the sign comes after */
         return (uint64_t)b >= bits ? (a < 0 ? -1 : 0) : a < 0 ? ~(~a >> b) : a >> b;
     default:
         return (int64_t)binary_bits(kind, (uint64_t)a, (uint64_t)b, bits);
@@ -250,7 +250,7 @@ static int64_t binary_i64(enum tnd_binary kind, int64_t a, int64_t b, unsigned b
     }                                                                                              \
     break
 
-void tnd_binary_strip(enum tnd_binary kind, enum tnd_lane lane, const union tnd_values *a,
+void tnd_binary_strip(enum tandem_binary kind, enum tnd_lane lane, const union tnd_values *a,
                       const union tnd_values *b, int n, unsigned bits, union tnd_values *out)
 {
     switch (lane) {
@@ -268,16 +268,17 @@ void tnd_binary_strip(enum tnd_binary kind, enum tnd_lane lane, const union tnd_
 static void run_binary(const struct tnd_strip_job *job, const union tnd_values *in, int n,
                        union tnd_values *out)
 {
-    tnd_binary_strip((enum tnd_binary)job->kind, job->lanes[0], &in[0], &in[1], n, job->bits, out);
+    tnd_binary_strip((enum tandem_binary)job->kind, job->lanes[0], &in[0], &in[1], n, job->bits,
+                     out);
 }
 
 #define COMPARE(member)                                                                            \
     for (int i = 0; i < n; i++) {                                                                  \
         const bool is_less = in[0].member[i] < in[1].member[i];                                    \
         const bool is_equal = in[0].member[i] == in[1].member[i];                                  \
-        out->i64[i] = job->kind == TND_BINARY_EQUAL  ? is_equal                                    \
-                      : job->kind == TND_BINARY_LESS ? is_less                                     \
-                                                     : is_less || is_equal;                        \
+        out->i64[i] = job->kind == TANDEM_BINARY_EQUAL  ? is_equal                                 \
+                      : job->kind == TANDEM_BINARY_LESS ? is_less                                  \
+                                                        : is_less || is_equal;                     \
     }                                                                                              \
     break
 
@@ -313,21 +314,21 @@ static void run_select(const struct tnd_strip_job *job, const union tnd_values *
 
 /* ---- whole arrays ---- */
 
-struct tnd_strip_job tnd_strip_job_of(enum tnd_net_op op, int kind, enum tnd_dtype in,
-                                      enum tnd_dtype out)
+struct tnd_strip_job tnd_strip_job_of(enum tnd_net_op op, int kind, enum tandem_dtype in,
+                                      enum tandem_dtype out)
 {
     const enum tnd_lane lane = tnd_lane_of(in);
     struct tnd_strip_job job = {.lanes = {lane, lane},
                                 .out_lane = lane,
                                 .kind = kind,
-                                .bits = (unsigned)tnd_dtype_bytes(in) * 8,
+                                .bits = (unsigned)tandem_dtype_bytes(in) * 8,
                                 .run = run_copy};
     if (op == TND_NET_UNARY) {
-        job.run = kind == TND_UNARY_NOT && in == TND_DTYPE_BOOL              ? run_not
+        job.run = kind == TANDEM_UNARY_NOT && in == TANDEM_DTYPE_BOOL        ? run_not
                   : lane == TND_LANE_F32 && tnd_strip_function_of(kind) >= 0 ? run_polynomial
                                                                              : run_unary;
     } else if (op == TND_NET_BINARY) {
-        const bool compares = kind >= TND_BINARY_EQUAL;
+        const bool compares = kind >= TANDEM_BINARY_EQUAL;
         job.out_lane = compares ? TND_LANE_I64 : lane;
         job.run = compares ? run_compare : run_binary;
     } else if (op == TND_NET_SELECT) {
@@ -343,7 +344,7 @@ static const void *strip_place(const struct tnd_walk *walk, const struct tnd_vie
 {
     const int64_t stride = view->shape.n == 0 ? 0 : view->strides[view->shape.n - 1];
     return (const char *)tnd_walk_place(walk, view) +
-           first * stride * (int64_t)tnd_dtype_bytes(view->type);
+           first * stride * (int64_t)tandem_dtype_bytes(view->type);
 }
 
 static int64_t row_stride(const struct tnd_view *view)
@@ -358,7 +359,7 @@ static enum tandem_status run_strips(const struct tnd_kernel_call *call,
     union tnd_values in[3];
     union tnd_values out;
     char *to = call->out->data;
-    const size_t bytes = tnd_dtype_bytes(call->out->type);
+    const size_t bytes = tandem_dtype_bytes(call->out->type);
     for (tnd_walk_begin(&walk, &call->out->shape); !walk.is_done; tnd_walk_next(&walk)) {
         const int64_t row = tnd_walk_row(&walk);
         for (int64_t at = 0; at < row; at += TND_LANES) {
@@ -381,14 +382,14 @@ static enum tandem_status run_strips(const struct tnd_kernel_call *call,
 static bool widen_bytes(const struct tnd_view *in, const struct tnd_array *out)
 {
     int32_t *to = out->data;
-    if (out->type != TND_DTYPE_I32 || !tnd_view_has_no_gaps(in) ||
-        (in->type != TND_DTYPE_I8 && in->type != TND_DTYPE_U8)) {
+    if (out->type != TANDEM_DTYPE_I32 || !tnd_view_has_no_gaps(in) ||
+        (in->type != TANDEM_DTYPE_I8 && in->type != TANDEM_DTYPE_U8)) {
         return false;
     }
-    for (int64_t i = 0; in->type == TND_DTYPE_I8 && i < out->n; i++) {
+    for (int64_t i = 0; in->type == TANDEM_DTYPE_I8 && i < out->n; i++) {
         to[i] = ((const int8_t *)in->data)[i];
     }
-    for (int64_t i = 0; in->type == TND_DTYPE_U8 && i < out->n; i++) {
+    for (int64_t i = 0; in->type == TANDEM_DTYPE_U8 && i < out->n; i++) {
         to[i] = ((const uint8_t *)in->data)[i];
     }
     return true;
@@ -400,7 +401,7 @@ static bool turn_words(const struct tnd_view *in, const struct tnd_array *out)
 {
     enum { BLOCK = 32 };
     const int last = in->shape.n - 1;
-    if (in->type != out->type || tnd_dtype_bytes(in->type) != 4 || last < 1 || out->n == 0) {
+    if (in->type != out->type || tandem_dtype_bytes(in->type) != 4 || last < 1 || out->n == 0) {
         return false;
     }
     const int64_t rows = in->shape.dims[last - 1];
@@ -431,7 +432,7 @@ static bool subtract_number(const struct tnd_kernel_call *call)
 {
     const struct tnd_view *a = &call->in[0];
     const struct tnd_view *b = &call->in[1];
-    if (call->params->kind != TND_BINARY_SUB || a->type != TND_DTYPE_I32 ||
+    if (call->params->kind != TANDEM_BINARY_SUB || a->type != TANDEM_DTYPE_I32 ||
         !tnd_view_has_no_gaps(a) || call->out->n == 0) {
         return false;
     }
@@ -453,18 +454,18 @@ enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
     const struct tnd_array *out = call->out;
     const struct tnd_strip_job job = tnd_strip_job_of(TND_NET_COPY, 0, in->type, out->type);
     const bool is_dense = tnd_view_has_no_gaps(in);
-    const bool is_half = in->type == TND_DTYPE_F16 || in->type == TND_DTYPE_BF16;
+    const bool is_half = in->type == TANDEM_DTYPE_F16 || in->type == TANDEM_DTYPE_BF16;
     if (widen_bytes(in, out)) {
         return TANDEM_OK;
     }
     if (is_dense && in->type == out->type) {
-        memcpy(out->data, in->data, (size_t)out->n * tnd_dtype_bytes(in->type));
+        memcpy(out->data, in->data, (size_t)out->n * tandem_dtype_bytes(in->type));
         return TANDEM_OK;
     }
     if (turn_words(in, out)) {
         return TANDEM_OK;
     }
-    if (is_dense && is_half && out->type == TND_DTYPE_F32) {
+    if (is_dense && is_half && out->type == TANDEM_DTYPE_F32) {
         tnd_strip_scalar.load[in->type](in->data, out->data, out->n);
         return TANDEM_OK;
     }

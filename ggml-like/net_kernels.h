@@ -40,14 +40,14 @@ struct tnd_strip_job {
 };
 /** The function of TND_NET_COPY, CAST, UNARY, BINARY or SELECT; `in` is the type of the first
  *  operand. */
-struct tnd_strip_job tnd_strip_job_of(enum tnd_net_op op, int kind, enum tnd_dtype in,
-                                      enum tnd_dtype out);
+struct tnd_strip_job tnd_strip_job_of(enum tnd_net_op op, int kind, enum tandem_dtype in,
+                                      enum tandem_dtype out);
 enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call); /* and casts */
 enum tandem_status tnd_kernel_unary(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_binary(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_select(const struct tnd_kernel_call *call);
 /** One value by another, as TND_NET_BINARY computes it; `lane` is never U64 for kinds of bits. */
-void tnd_binary_strip(enum tnd_binary kind, enum tnd_lane lane, const union tnd_values *a,
+void tnd_binary_strip(enum tandem_binary kind, enum tnd_lane lane, const union tnd_values *a,
                       const union tnd_values *b, int n, unsigned bits, union tnd_values *out);
 /* net_reduce.c */
 enum tandem_status tnd_kernel_reduce(const struct tnd_kernel_call *call);

@@ -12,7 +12,7 @@ struct sum {
     uint64_t u64; /* (integers wrap alike in both) */
 };
 
-static enum tnd_lane wide_lane(enum tnd_dtype type)
+static enum tnd_lane wide_lane(enum tandem_dtype type)
 {
     const enum tnd_lane lane = tnd_lane_of(type);
     return lane == TND_LANE_F32 ? TND_LANE_F64 : lane;
@@ -23,10 +23,10 @@ static void add_product(struct sum *sum, const struct tnd_view *a, int64_t at_a,
 {
     union tnd_values x;
     union tnd_values y;
-    tnd_values_load(a->type, (const char *)a->data + at_a * (int64_t)tnd_dtype_bytes(a->type), 1, 1,
-                    sum->lane, &x);
-    tnd_values_load(b->type, (const char *)b->data + at_b * (int64_t)tnd_dtype_bytes(b->type), 1, 1,
-                    sum->lane, &y);
+    tnd_values_load(a->type, (const char *)a->data + at_a * (int64_t)tandem_dtype_bytes(a->type), 1,
+                    1, sum->lane, &x);
+    tnd_values_load(b->type, (const char *)b->data + at_b * (int64_t)tandem_dtype_bytes(b->type), 1,
+                    1, sum->lane, &y);
     if (sum->lane == TND_LANE_F64) {
         sum->f64 += x.f64[0] * y.f64[0];
     } else {
@@ -43,7 +43,7 @@ static void store_sum(const struct sum *sum, struct tnd_array *out, int64_t at)
         strip.u64[0] = sum->u64;
     }
     tnd_values_store(out->type, sum->lane, &strip, 1,
-                     (char *)out->data + at * (int64_t)tnd_dtype_bytes(out->type));
+                     (char *)out->data + at * (int64_t)tandem_dtype_bytes(out->type));
 }
 
 enum tandem_status tnd_kernel_contract(const struct tnd_kernel_call *call)
@@ -72,8 +72,8 @@ enum tandem_status tnd_kernel_contract(const struct tnd_kernel_call *call)
 /* A place of the window, and which of its values is looked at. */
 struct window_walk {
     const struct tnd_window *window;
-    int64_t place[TND_NET_MAX_WINDOW];
-    int64_t tap[TND_NET_MAX_WINDOW];
+    int64_t place[TANDEM_NET_MAX_WINDOW];
+    int64_t tap[TANDEM_NET_MAX_WINDOW];
 };
 
 static bool next_tap(struct window_walk *walk)
@@ -171,7 +171,7 @@ static void pool_one(const struct tnd_kernel_call *call, struct window_walk *wal
                      int64_t first, int64_t at)
 {
     const struct tnd_view *x = &call->in[0];
-    const bool sums = call->params->kind == TND_POOL_SUM;
+    const bool sums = call->params->kind == TANDEM_POOL_SUM;
     double best = sums ? 0.0 : -(double)INFINITY;
     int64_t index = -1;
     memset(walk->tap, 0, sizeof(walk->tap));
@@ -182,9 +182,9 @@ static void pool_one(const struct tnd_kernel_call *call, struct window_walk *wal
         if (offset < 0) {
             continue;
         }
-        tnd_values_load(x->type,
-                        (const char *)x->data + (base + offset) * (int64_t)tnd_dtype_bytes(x->type),
-                        1, 1, TND_LANE_F64, &value);
+        tnd_values_load(
+            x->type, (const char *)x->data + (base + offset) * (int64_t)tandem_dtype_bytes(x->type),
+            1, 1, TND_LANE_F64, &value);
         if (sums) {
             best += value.f64[0];
         } else if (index < 0 || value.f64[0] > best || (isnan(value.f64[0]) && !isnan(best))) {
@@ -193,14 +193,14 @@ static void pool_one(const struct tnd_kernel_call *call, struct window_walk *wal
         }
     } while (next_tap(walk));
     union tnd_values result;
-    if (call->params->kind == TND_POOL_ARG_MAX) {
+    if (call->params->kind == TANDEM_POOL_ARG_MAX) {
         result.i64[0] = index;
     } else {
         result.f64[0] = best;
     }
-    tnd_values_store(call->out->type,
-                     call->params->kind == TND_POOL_ARG_MAX ? TND_LANE_I64 : TND_LANE_F64, &result,
-                     1, (char *)call->out->data + at * (int64_t)tnd_dtype_bytes(call->out->type));
+    tnd_values_store(
+        call->out->type, call->params->kind == TANDEM_POOL_ARG_MAX ? TND_LANE_I64 : TND_LANE_F64,
+        &result, 1, (char *)call->out->data + at * (int64_t)tandem_dtype_bytes(call->out->type));
 }
 
 enum tandem_status tnd_kernel_pool(const struct tnd_kernel_call *call)

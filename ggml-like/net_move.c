@@ -27,7 +27,7 @@ static int64_t offset_of(const struct tnd_view *view, const int64_t *at)
 
 static const char *value_at(const struct tnd_view *view, const int64_t *at)
 {
-    return (const char *)view->data + offset_of(view, at) * (int64_t)tnd_dtype_bytes(view->type);
+    return (const char *)view->data + offset_of(view, at) * (int64_t)tandem_dtype_bytes(view->type);
 }
 
 static int64_t integer_at(const struct tnd_view *view, const int64_t *at)
@@ -59,11 +59,11 @@ enum tandem_status tnd_kernel_concat(const struct tnd_kernel_call *call)
 {
     const struct tnd_view out = view_of_out(call->out);
     const int axis = call->params->axis;
-    const size_t bytes = tnd_dtype_bytes(out.type);
+    const size_t bytes = tandem_dtype_bytes(out.type);
     int64_t first = 0;
     for (int i = 0; i < call->n_in; i++) {
         const struct tnd_view *in = &call->in[i];
-        int64_t at[TND_NET_MAX_DIMS] = {0};
+        int64_t at[TANDEM_NET_MAX_DIMS] = {0};
         if (tnd_dims_values(&in->shape) == 0) {
             continue;
         }
@@ -77,17 +77,17 @@ enum tandem_status tnd_kernel_concat(const struct tnd_kernel_call *call)
 }
 
 /* Where a padded place takes its value from; -1: it is the constant. */
-static int64_t pad_source(enum tnd_pad mode, int64_t at, int64_t n)
+static int64_t pad_source(enum tandem_pad mode, int64_t at, int64_t n)
 {
     if (at >= 0 && at < n) {
         return at;
     }
     switch (mode) {
-    case TND_PAD_EDGE:
+    case TANDEM_PAD_EDGE:
         return at < 0 ? 0 : n - 1;
-    case TND_PAD_WRAP:
+    case TANDEM_PAD_WRAP:
         return (at % n + n) % n;
-    case TND_PAD_REFLECT: {
+    case TANDEM_PAD_REFLECT: {
         const int64_t period = n > 1 ? 2 * (n - 1) : 1;
         const int64_t rest = (at % period + period) % period;
         return rest < n ? rest : period - rest;
@@ -100,18 +100,18 @@ static int64_t pad_source(enum tnd_pad mode, int64_t at, int64_t n)
 enum tandem_status tnd_kernel_pad(const struct tnd_kernel_call *call)
 {
     const struct tnd_view *in = &call->in[0];
-    const size_t bytes = tnd_dtype_bytes(in->type);
-    int64_t at[TND_NET_MAX_DIMS] = {0};
+    const size_t bytes = tandem_dtype_bytes(in->type);
+    int64_t at[TANDEM_NET_MAX_DIMS] = {0};
     char *to = call->out->data;
     if (call->out->n == 0) {
         return TANDEM_OK;
     }
     do {
-        int64_t from[TND_NET_MAX_DIMS];
+        int64_t from[TANDEM_NET_MAX_DIMS];
         bool is_inside = true;
         for (int i = 0; i < in->shape.n; i++) {
-            from[i] = pad_source((enum tnd_pad)call->params->kind, at[i] - call->params->begin[i],
-                                 in->shape.dims[i]);
+            from[i] = pad_source((enum tandem_pad)call->params->kind,
+                                 at[i] - call->params->begin[i], in->shape.dims[i]);
             is_inside = is_inside && from[i] >= 0;
         }
         memcpy(to, is_inside ? value_at(in, from) : (const char *)call->in[1].data, bytes);
@@ -125,14 +125,14 @@ enum tandem_status tnd_kernel_gather(const struct tnd_kernel_call *call)
     const struct tnd_view *in = &call->in[0];
     const struct tnd_view *indices = &call->in[1];
     const int axis = call->params->axis;
-    const size_t bytes = tnd_dtype_bytes(in->type);
-    int64_t at[TND_NET_MAX_DIMS] = {0};
+    const size_t bytes = tandem_dtype_bytes(in->type);
+    int64_t at[TANDEM_NET_MAX_DIMS] = {0};
     char *to = call->out->data;
     if (call->out->n == 0) {
         return TANDEM_OK;
     }
     do {
-        int64_t from[TND_NET_MAX_DIMS];
+        int64_t from[TANDEM_NET_MAX_DIMS];
         int64_t index = integer_at(indices, at + axis);
         TND_TRY(tnd_kernel_index(&index, in->shape.dims[axis], call->error));
         memcpy(from, at, (size_t)axis * sizeof(at[0]));
@@ -149,14 +149,14 @@ enum tandem_status tnd_kernel_gather_elements(const struct tnd_kernel_call *call
 {
     const struct tnd_view *in = &call->in[0];
     const int axis = call->params->axis;
-    const size_t bytes = tnd_dtype_bytes(in->type);
-    int64_t at[TND_NET_MAX_DIMS] = {0};
+    const size_t bytes = tandem_dtype_bytes(in->type);
+    int64_t at[TANDEM_NET_MAX_DIMS] = {0};
     char *to = call->out->data;
     if (call->out->n == 0) {
         return TANDEM_OK;
     }
     do {
-        int64_t from[TND_NET_MAX_DIMS];
+        int64_t from[TANDEM_NET_MAX_DIMS];
         int64_t index = integer_at(&call->in[1], at);
         TND_TRY(tnd_kernel_index(&index, in->shape.dims[axis], call->error));
         memcpy(from, at, sizeof(from));
@@ -168,14 +168,14 @@ enum tandem_status tnd_kernel_gather_elements(const struct tnd_kernel_call *call
 }
 
 /* One update of a value that is there. */
-static void update(enum tnd_scatter kind, enum tnd_dtype type, char *to, const char *from)
+static void update(enum tandem_scatter kind, enum tandem_dtype type, char *to, const char *from)
 {
-    static const enum tnd_binary kinds[] = {[TND_SCATTER_ADD] = TND_BINARY_ADD,
-                                            [TND_SCATTER_MUL] = TND_BINARY_MUL,
-                                            [TND_SCATTER_MAX] = TND_BINARY_MAX,
-                                            [TND_SCATTER_MIN] = TND_BINARY_MIN};
-    if (kind == TND_SCATTER_SET) {
-        memcpy(to, from, tnd_dtype_bytes(type));
+    static const enum tandem_binary kinds[] = {[TANDEM_SCATTER_ADD] = TANDEM_BINARY_ADD,
+                                               [TANDEM_SCATTER_MUL] = TANDEM_BINARY_MUL,
+                                               [TANDEM_SCATTER_MAX] = TANDEM_BINARY_MAX,
+                                               [TANDEM_SCATTER_MIN] = TANDEM_BINARY_MIN};
+    if (kind == TANDEM_SCATTER_SET) {
+        memcpy(to, from, tandem_dtype_bytes(type));
         return;
     }
     const enum tnd_lane lane = tnd_lane_of(type);
@@ -194,19 +194,20 @@ enum tandem_status tnd_kernel_scatter_elements(const struct tnd_kernel_call *cal
     const int axis = call->params->axis;
     const struct tnd_kernel_call copy = {
         .params = call->params, .in = call->in, .n_in = 1, .out = call->out, .error = call->error};
-    int64_t at[TND_NET_MAX_DIMS] = {0};
+    int64_t at[TANDEM_NET_MAX_DIMS] = {0};
     TND_TRY(tnd_kernel_copy(&copy));
     if (tnd_dims_values(&indices->shape) == 0) {
         return TANDEM_OK;
     }
     do {
-        int64_t to[TND_NET_MAX_DIMS];
+        int64_t to[TANDEM_NET_MAX_DIMS];
         int64_t index = integer_at(indices, at);
         TND_TRY(tnd_kernel_index(&index, out.shape.dims[axis], call->error));
         memcpy(to, at, sizeof(to));
         to[axis] = index;
-        update((enum tnd_scatter)call->params->kind, out.type,
-               (char *)call->out->data + offset_of(&out, to) * (int64_t)tnd_dtype_bytes(out.type),
+        update((enum tandem_scatter)call->params->kind, out.type,
+               (char *)call->out->data +
+                   offset_of(&out, to) * (int64_t)tandem_dtype_bytes(out.type),
                value_at(&call->in[2], at));
     } while (count_up(&indices->shape, at));
     return TANDEM_OK;

@@ -10,30 +10,30 @@
 static void load_one(const struct tnd_view *view, const void *from, int64_t at, enum tnd_lane lane,
                      union tnd_values *out)
 {
-    tnd_values_load(view->type, (const char *)from + at * (int64_t)tnd_dtype_bytes(view->type), 1,
-                    1, lane, out);
+    tnd_values_load(view->type, (const char *)from + at * (int64_t)tandem_dtype_bytes(view->type),
+                    1, 1, lane, out);
 }
 
 /* Sums of floats are kept in double. */
-static enum tnd_lane sum_lane(enum tnd_dtype type)
+static enum tnd_lane sum_lane(enum tandem_dtype type)
 {
     const enum tnd_lane lane = tnd_lane_of(type);
     return lane == TND_LANE_F32 ? TND_LANE_F64 : lane;
 }
 
-static enum tnd_binary binary_of(int kind)
+static enum tandem_binary binary_of(int kind)
 {
-    static const enum tnd_binary kinds[] = {[TND_REDUCE_SUM] = TND_BINARY_ADD,
-                                            [TND_REDUCE_PROD] = TND_BINARY_MUL,
-                                            [TND_REDUCE_MAX] = TND_BINARY_MAX,
-                                            [TND_REDUCE_MIN] = TND_BINARY_MIN};
+    static const enum tandem_binary kinds[] = {[TANDEM_REDUCE_SUM] = TANDEM_BINARY_ADD,
+                                               [TANDEM_REDUCE_PROD] = TANDEM_BINARY_MUL,
+                                               [TANDEM_REDUCE_MAX] = TANDEM_BINARY_MAX,
+                                               [TANDEM_REDUCE_MIN] = TANDEM_BINARY_MIN};
     return kinds[kind];
 }
 
 /* The smallest and the largest value of a type. */
-static double lowest(enum tnd_dtype type)
+static double lowest(enum tandem_dtype type)
 {
-    const unsigned bits = (unsigned)tnd_dtype_bytes(type) * 8;
+    const unsigned bits = (unsigned)tandem_dtype_bytes(type) * 8;
     switch (tnd_dtype_kind(type)) {
     case TND_KIND_FLOAT:
         return -(double)INFINITY;
@@ -44,9 +44,9 @@ static double lowest(enum tnd_dtype type)
     }
 }
 
-static double highest(enum tnd_dtype type)
+static double highest(enum tandem_dtype type)
 {
-    const unsigned bits = (unsigned)tnd_dtype_bytes(type) * 8;
+    const unsigned bits = (unsigned)tandem_dtype_bytes(type) * 8;
     switch (tnd_dtype_kind(type)) {
     case TND_KIND_FLOAT:
         return (double)INFINITY;
@@ -60,17 +60,18 @@ static double highest(enum tnd_dtype type)
 }
 
 /* What nothing reduces to. */
-static void load_neutral(int kind, enum tnd_dtype type, enum tnd_lane lane, union tnd_values *out)
+static void load_neutral(int kind, enum tandem_dtype type, enum tnd_lane lane,
+                         union tnd_values *out)
 {
-    const double value = kind == TND_REDUCE_SUM    ? 0.0
-                         : kind == TND_REDUCE_PROD ? 1.0
-                         : kind == TND_REDUCE_MAX  ? lowest(type)
-                                                   : highest(type);
-    tnd_values_load(TND_DTYPE_F64, &value, 1, 1, lane, out);
-    if (kind == TND_REDUCE_MIN && tnd_dtype_kind(type) == TND_KIND_SIGNED) {
-        out->i64[0] = type == TND_DTYPE_I64 ? INT64_MAX : (int64_t)value - 1;
-    } else if (kind == TND_REDUCE_MIN && tnd_dtype_kind(type) == TND_KIND_UNSIGNED) {
-        out->u64[0] = type == TND_DTYPE_U64 ? UINT64_MAX : (uint64_t)value - 1;
+    const double value = kind == TANDEM_REDUCE_SUM    ? 0.0
+                         : kind == TANDEM_REDUCE_PROD ? 1.0
+                         : kind == TANDEM_REDUCE_MAX  ? lowest(type)
+                                                      : highest(type);
+    tnd_values_load(TANDEM_DTYPE_F64, &value, 1, 1, lane, out);
+    if (kind == TANDEM_REDUCE_MIN && tnd_dtype_kind(type) == TND_KIND_SIGNED) {
+        out->i64[0] = type == TANDEM_DTYPE_I64 ? INT64_MAX : (int64_t)value - 1;
+    } else if (kind == TANDEM_REDUCE_MIN && tnd_dtype_kind(type) == TND_KIND_UNSIGNED) {
+        out->u64[0] = type == TANDEM_DTYPE_U64 ? UINT64_MAX : (uint64_t)value - 1;
     }
 }
 
@@ -112,7 +113,7 @@ static const void *place_of(const struct tnd_view *in, const struct tnd_walk *wa
     for (int i = 0; i < in->shape.n; i++) {
         at += (i == in->shape.n - 1 ? column : walk->at[i]) * in->strides[i];
     }
-    return (const char *)in->data + at * (int64_t)tnd_dtype_bytes(in->type);
+    return (const char *)in->data + at * (int64_t)tandem_dtype_bytes(in->type);
 }
 
 enum tandem_status tnd_kernel_reduce(const struct tnd_kernel_call *call)
@@ -127,7 +128,7 @@ enum tandem_status tnd_kernel_reduce(const struct tnd_kernel_call *call)
         for (int64_t i = 0; i < tnd_walk_row(&walk); i++) {
             inner.data = place_of(in, &walk, i);
             reduce_one(call, &inner, lane, to);
-            to += tnd_dtype_bytes(call->out->type);
+            to += tandem_dtype_bytes(call->out->type);
         }
     }
     return TANDEM_OK;
@@ -151,7 +152,7 @@ static enum tandem_status each_line(const struct tnd_kernel_call *call,
     const struct tnd_view *in = &call->in[0];
     const int axis = call->params->axis;
     struct tnd_dims others = in->shape;
-    int64_t out_strides[TND_NET_MAX_DIMS];
+    int64_t out_strides[TANDEM_NET_MAX_DIMS];
     struct tnd_walk walk;
     tnd_dims_strides(&call->out->shape, out_strides);
     others.dims[axis] = 1;
@@ -165,7 +166,7 @@ static enum tandem_status each_line(const struct tnd_kernel_call *call,
                                       .n = in->shape.dims[axis],
                                       .in_stride = in->strides[axis],
                                       .out = (char *)call->out->data +
-                                             at * (int64_t)tnd_dtype_bytes(call->out->type),
+                                             at * (int64_t)tandem_dtype_bytes(call->out->type),
                                       .out_stride = out_strides[axis]};
             TND_TRY(each(call, &line));
         }
@@ -194,7 +195,7 @@ static enum tandem_status arg_line(const struct tnd_kernel_call *call, const str
 {
     const struct tnd_view *in = &call->in[0];
     const enum tnd_lane lane = sum_lane(in->type);
-    const bool is_max = call->params->kind == TND_REDUCE_MAX;
+    const bool is_max = call->params->kind == TANDEM_REDUCE_MAX;
     union tnd_values best;
     union tnd_values value;
     int64_t chosen = 0;
@@ -220,7 +221,7 @@ static enum tandem_status scan_line(const struct tnd_kernel_call *call, const st
 {
     const struct tnd_view *in = &call->in[0];
     const enum tnd_lane lane = sum_lane(in->type);
-    const int64_t bytes = (int64_t)tnd_dtype_bytes(call->out->type);
+    const int64_t bytes = (int64_t)tandem_dtype_bytes(call->out->type);
     union tnd_values sum = {.u64 = {0}};
     union tnd_values value;
     for (int64_t k = 0; k < line->n; k++) {
@@ -230,7 +231,7 @@ static enum tandem_status scan_line(const struct tnd_kernel_call *call, const st
             tnd_values_store(call->out->type, lane, &sum, 1, to);
         }
         load_one(in, line->in, i * line->in_stride, lane, &value);
-        tnd_binary_strip(TND_BINARY_ADD, lane, &sum, &value, 1, 64, &sum);
+        tnd_binary_strip(TANDEM_BINARY_ADD, lane, &sum, &value, 1, 64, &sum);
         if (!call->params->is_exclusive) {
             tnd_values_store(call->out->type, lane, &sum, 1, to);
         }

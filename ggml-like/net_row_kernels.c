@@ -7,19 +7,19 @@
 static double at(const struct tnd_view *view, int64_t i, int64_t j, int64_t k)
 {
     const int64_t place = i * view->strides[0] + j * view->strides[1] + k * view->strides[2];
-    return view->type == TND_DTYPE_F32 ? (double)((const float *)view->data)[place]
-                                       : ((const double *)view->data)[place];
+    return view->type == TANDEM_DTYPE_F32 ? (double)((const float *)view->data)[place]
+                                          : ((const double *)view->data)[place];
 }
 
 /* What overflows where the operations are done one by one does so here. */
-static double as_type(enum tnd_dtype type, double value)
+static double as_type(enum tandem_dtype type, double value)
 {
-    return type == TND_DTYPE_F32 ? (double)(float)value : value;
+    return type == TANDEM_DTYPE_F32 ? (double)(float)value : value;
 }
 
 static void put(struct tnd_array *out, int64_t place, double value)
 {
-    if (out->type == TND_DTYPE_F32) {
+    if (out->type == TANDEM_DTYPE_F32) {
         ((float *)out->data)[place] = (float)value;
     } else {
         ((double *)out->data)[place] = value;
@@ -79,7 +79,7 @@ enum tandem_status tnd_kernel_norm(const struct tnd_kernel_call *call)
         double mean = 0;
         double squares = 0;
         load(x, i, row);
-        for (int64_t k = 0; k < n && call->params->kind == TND_NORM_LAYER; k++) {
+        for (int64_t k = 0; k < n && call->params->kind == TANDEM_NORM_LAYER; k++) {
             mean += row[k];
         }
         mean = as_type(x->type, mean) / (double)n;

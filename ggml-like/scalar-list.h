@@ -14,51 +14,51 @@
 
 /** X(kind, function of `v`) */
 #define TND_UNARY_FLOAT_LIST(X, suffix)                                                            \
-    X(TND_UNARY_NEG, -v)                                                                           \
-    X(TND_UNARY_ABS, fabs##suffix(v))                                                              \
-    X(TND_UNARY_SIGN, (v > 0) ? 1 : (v < 0) ? -1 : v)                                              \
-    X(TND_UNARY_EXP, exp##suffix(v))                                                               \
-    X(TND_UNARY_LOG, log##suffix(v))                                                               \
-    X(TND_UNARY_SQRT, sqrt##suffix(v))                                                             \
-    X(TND_UNARY_RECIPROCAL, 1 / v)                                                                 \
-    X(TND_UNARY_SIN, sin##suffix(v))                                                               \
-    X(TND_UNARY_COS, cos##suffix(v))                                                               \
-    X(TND_UNARY_TAN, tan##suffix(v))                                                               \
-    X(TND_UNARY_ASIN, asin##suffix(v))                                                             \
-    X(TND_UNARY_ACOS, acos##suffix(v))                                                             \
-    X(TND_UNARY_ATAN, atan##suffix(v))                                                             \
-    X(TND_UNARY_SINH, sinh##suffix(v))                                                             \
-    X(TND_UNARY_COSH, cosh##suffix(v))                                                             \
-    X(TND_UNARY_TANH, tanh##suffix(v))                                                             \
-    X(TND_UNARY_ASINH, asinh##suffix(v))                                                           \
-    X(TND_UNARY_ACOSH, acosh##suffix(v))                                                           \
-    X(TND_UNARY_ATANH, atanh##suffix(v))                                                           \
-    X(TND_UNARY_ERF, erf##suffix(v))                                                               \
-    X(TND_UNARY_FLOOR, floor##suffix(v))                                                           \
-    X(TND_UNARY_CEIL, ceil##suffix(v))                                                             \
-    X(TND_UNARY_ROUND, nearbyint##suffix(v))                                                       \
-    X(TND_UNARY_NOT, v == 0)                                                                       \
-    X(TND_UNARY_IS_NAN, isnan(v) ? 1 : 0)                                                          \
-    X(TND_UNARY_IS_INF, isinf(v) ? (v > 0 ? 1 : -1) : 0)                                           \
-    X(TND_UNARY_GELU, v / 2 * (1 + erf##suffix(v * SQRT1_2##suffix)))                              \
-    X(TND_UNARY_GELU_TANH,                                                                         \
+    X(TANDEM_UNARY_NEG, -v)                                                                        \
+    X(TANDEM_UNARY_ABS, fabs##suffix(v))                                                           \
+    X(TANDEM_UNARY_SIGN, (v > 0) ? 1 : (v < 0) ? -1 : v)                                           \
+    X(TANDEM_UNARY_EXP, exp##suffix(v))                                                            \
+    X(TANDEM_UNARY_LOG, log##suffix(v))                                                            \
+    X(TANDEM_UNARY_SQRT, sqrt##suffix(v))                                                          \
+    X(TANDEM_UNARY_RECIPROCAL, 1 / v)                                                              \
+    X(TANDEM_UNARY_SIN, sin##suffix(v))                                                            \
+    X(TANDEM_UNARY_COS, cos##suffix(v))                                                            \
+    X(TANDEM_UNARY_TAN, tan##suffix(v))                                                            \
+    X(TANDEM_UNARY_ASIN, asin##suffix(v))                                                          \
+    X(TANDEM_UNARY_ACOS, acos##suffix(v))                                                          \
+    X(TANDEM_UNARY_ATAN, atan##suffix(v))                                                          \
+    X(TANDEM_UNARY_SINH, sinh##suffix(v))                                                          \
+    X(TANDEM_UNARY_COSH, cosh##suffix(v))                                                          \
+    X(TANDEM_UNARY_TANH, tanh##suffix(v))                                                          \
+    X(TANDEM_UNARY_ASINH, asinh##suffix(v))                                                        \
+    X(TANDEM_UNARY_ACOSH, acosh##suffix(v))                                                        \
+    X(TANDEM_UNARY_ATANH, atanh##suffix(v))                                                        \
+    X(TANDEM_UNARY_ERF, erf##suffix(v))                                                            \
+    X(TANDEM_UNARY_FLOOR, floor##suffix(v))                                                        \
+    X(TANDEM_UNARY_CEIL, ceil##suffix(v))                                                          \
+    X(TANDEM_UNARY_ROUND, nearbyint##suffix(v))                                                    \
+    X(TANDEM_UNARY_NOT, v == 0)                                                                    \
+    X(TANDEM_UNARY_IS_NAN, isnan(v) ? 1 : 0)                                                       \
+    X(TANDEM_UNARY_IS_INF, isinf(v) ? (v > 0 ? 1 : -1) : 0)                                        \
+    X(TANDEM_UNARY_GELU, v / 2 * (1 + erf##suffix(v * SQRT1_2##suffix)))                           \
+    X(TANDEM_UNARY_GELU_TANH,                                                                      \
       v / 2 * (1 + tanh##suffix(SQRT_2_PI##suffix * (v + GELU_CUBE##suffix * v * v * v))))         \
-    X(TND_UNARY_SILU, v / (1 + exp##suffix(-v)))
+    X(TANDEM_UNARY_SILU, v / (1 + exp##suffix(-v)))
 
 /** X(kind, function of `a` and `b`). A power that passes may replace has the bits of what they put
  *  there. */
 #define TND_BINARY_FLOAT_LIST(X, suffix)                                                           \
-    X(TND_BINARY_ADD, a + b)                                                                       \
-    X(TND_BINARY_SUB, a - b)                                                                       \
-    X(TND_BINARY_MUL, a *b)                                                                        \
-    X(TND_BINARY_DIV, a / b)                                                                       \
-    X(TND_BINARY_POW, b == 2                      ? a * a                                          \
-                      : b == -1                   ? 1 / a                                          \
-                      : b == 0.5##suffix && a > 0 ? sqrt##suffix(a)                                \
-                                                  : pow##suffix(a, b))                             \
-    X(TND_BINARY_FMOD, fmod##suffix(a, b))                                                         \
-    X(TND_BINARY_MOD, floor_mod##suffix(a, b))                                                     \
-    X(TND_BINARY_MAX, isnan(a) || a > b ? a : b)                                                   \
-    X(TND_BINARY_MIN, isnan(a) || a < b ? a : b)
+    X(TANDEM_BINARY_ADD, a + b)                                                                    \
+    X(TANDEM_BINARY_SUB, a - b)                                                                    \
+    X(TANDEM_BINARY_MUL, a *b)                                                                     \
+    X(TANDEM_BINARY_DIV, a / b)                                                                    \
+    X(TANDEM_BINARY_POW, b == 2                      ? a * a                                       \
+                         : b == -1                   ? 1 / a                                       \
+                         : b == 0.5##suffix && a > 0 ? sqrt##suffix(a)                             \
+                                                     : pow##suffix(a, b))                          \
+    X(TANDEM_BINARY_FMOD, fmod##suffix(a, b))                                                      \
+    X(TANDEM_BINARY_MOD, floor_mod##suffix(a, b))                                                  \
+    X(TANDEM_BINARY_MAX, isnan(a) || a > b ? a : b)                                                \
+    X(TANDEM_BINARY_MIN, isnan(a) || a < b ? a : b)
 
 #endif

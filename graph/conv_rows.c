@@ -50,7 +50,7 @@ static void find_whole(const struct tnd_conv *conv, const float *x, int64_t imag
 static void find_rows(const struct tnd_conv *conv, const float *x, int64_t image,
                       const int64_t *start, const float **rows, int64_t step)
 {
-    int64_t tap[TND_NET_MAX_WINDOW] = {0};
+    int64_t tap[TANDEM_NET_MAX_WINDOW] = {0};
     for (int64_t t = 0; t < conv->n_taps; t++) {
         int64_t at = image;
         bool is_inside = true;
@@ -69,7 +69,7 @@ static void find_rows(const struct tnd_conv *conv, const float *x, int64_t image
 void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int n,
                    int64_t channel, const float **rows)
 {
-    int64_t start[TND_NET_MAX_WINDOW];
+    int64_t start[TANDEM_NET_MAX_WINDOW];
     if (conv->is_point) {
         for (int m = 0; m < n; m++) {
             rows[m] = x + (pixel + m) * conv->all_channels + channel;
@@ -107,7 +107,7 @@ int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n)
 
 enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv *conv)
 {
-    int64_t tap[TND_NET_MAX_WINDOW] = {0};
+    int64_t tap[TANDEM_NET_MAX_WINDOW] = {0};
     int64_t *out =
         tnd_arena_alloc(&l->out->arena, (size_t)conv->n_taps * sizeof(out[0]), _Alignof(int64_t));
     if (out == NULL) {

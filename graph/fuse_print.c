@@ -15,11 +15,11 @@ static const char *const lanes[TND_N_LANES] = {[TND_LANE_F32] = "float",
                                                [TND_LANE_I64] = "i64",
                                                [TND_LANE_U64] = "u64"};
 static const char *const stores[TND_N_DTYPES] = {
-    [TND_DTYPE_F32] = "float", [TND_DTYPE_F64] = "double", [TND_DTYPE_F16] = "u16",
-    [TND_DTYPE_BF16] = "u16",  [TND_DTYPE_I8] = "i8",      [TND_DTYPE_I16] = "i16",
-    [TND_DTYPE_I32] = "i32",   [TND_DTYPE_I64] = "i64",    [TND_DTYPE_U8] = "u8",
-    [TND_DTYPE_U16] = "u16",   [TND_DTYPE_U32] = "u32",    [TND_DTYPE_U64] = "u64",
-    [TND_DTYPE_BOOL] = "u8"};
+    [TANDEM_DTYPE_F32] = "float", [TANDEM_DTYPE_F64] = "double", [TANDEM_DTYPE_F16] = "u16",
+    [TANDEM_DTYPE_BF16] = "u16",  [TANDEM_DTYPE_I8] = "i8",      [TANDEM_DTYPE_I16] = "i16",
+    [TANDEM_DTYPE_I32] = "i32",   [TANDEM_DTYPE_I64] = "i64",    [TANDEM_DTYPE_U8] = "u8",
+    [TANDEM_DTYPE_U16] = "u16",   [TANDEM_DTYPE_U32] = "u32",    [TANDEM_DTYPE_U64] = "u64",
+    [TANDEM_DTYPE_BOOL] = "u8"};
 
 struct printer {
     const struct tnd_fuse_printed *what;
@@ -30,7 +30,7 @@ struct printer {
     bool has_all;
 };
 
-static enum tnd_dtype type_of(const struct tnd_fuse *fuse, int i)
+static enum tandem_dtype type_of(const struct tnd_fuse *fuse, int i)
 {
     return i < fuse->n_inputs ? fuse->inputs[i] : fuse->steps[i - fuse->n_inputs].type;
 }
@@ -60,7 +60,7 @@ static void print_float(struct tnd_text *out, double value, bool is_double)
     tnd_text_fini(&number);
 }
 
-static void print_value(struct tnd_text *out, enum tnd_dtype type, const void *value)
+static void print_value(struct tnd_text *out, enum tandem_dtype type, const void *value)
 {
     const enum tnd_lane lane = tnd_lane_of(type);
     union tnd_values v;
@@ -73,14 +73,14 @@ static void print_value(struct tnd_text *out, enum tnd_dtype type, const void *v
 }
 
 /* A lane's value `name` in the form that a type is stored in. */
-static void print_stored(struct tnd_text *out, enum tnd_dtype type, enum tnd_lane lane,
+static void print_stored(struct tnd_text *out, enum tandem_dtype type, enum tnd_lane lane,
                          const char *name)
 {
     const bool is_float = lane == TND_LANE_F32 || lane == TND_LANE_F64;
     const enum tnd_dtype_kind kind = tnd_dtype_kind(type);
-    if (type == TND_DTYPE_F16 || type == TND_DTYPE_BF16) {
-        tnd_text_printf(out, "%s_bits((float)%s)", type == TND_DTYPE_F16 ? "f16" : "bf16", name);
-    } else if (type == TND_DTYPE_BOOL) {
+    if (type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16) {
+        tnd_text_printf(out, "%s_bits((float)%s)", type == TANDEM_DTYPE_F16 ? "f16" : "bf16", name);
+    } else if (type == TANDEM_DTYPE_BOOL) {
         tnd_text_printf(out, "(u8)(%s != 0)", name);
     } else if (kind != TND_KIND_FLOAT && is_float) {
         tnd_text_printf(out, "(%s)%s%s(%s)", stores[type],
@@ -91,10 +91,10 @@ static void print_stored(struct tnd_text *out, enum tnd_dtype type, enum tnd_lan
     }
 }
 
-static void print_loaded_begin(struct tnd_text *out, enum tnd_dtype type)
+static void print_loaded_begin(struct tnd_text *out, enum tandem_dtype type)
 {
-    if (type == TND_DTYPE_F16 || type == TND_DTYPE_BF16) {
-        tnd_text_add(out, type == TND_DTYPE_F16 ? "f16_value(" : "bf16_value(");
+    if (type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16) {
+        tnd_text_add(out, type == TANDEM_DTYPE_F16 ? "f16_value(" : "bf16_value(");
     } else {
         tnd_text_printf(out, "(%s)(", lanes[tnd_lane_of(type)]);
     }
@@ -108,29 +108,30 @@ static const char *const unary_f64[] = {TND_UNARY_FLOAT_LIST(TEXT, )};
 static const char *const binary_f32[] = {TND_BINARY_FLOAT_LIST(TEXT, f)};
 static const char *const binary_f64[] = {TND_BINARY_FLOAT_LIST(TEXT, )};
 #undef TEXT
-static const char *const unary_i64[] = {[TND_UNARY_NEG] = "(i64)(0 - (u64)v)",
-                                        [TND_UNARY_ABS] = "v < 0 ? (i64)(0 - (u64)v) : v",
-                                        [TND_UNARY_SIGN] = "(v > 0) - (v < 0)",
-                                        [TND_UNARY_NOT] = "~v"};
-static const char *const binary_i64[] = {[TND_BINARY_ADD] = "(i64)((u64)a + (u64)b)",
-                                         [TND_BINARY_SUB] = "(i64)((u64)a - (u64)b)",
-                                         [TND_BINARY_MUL] = "(i64)((u64)a * (u64)b)",
-                                         [TND_BINARY_DIV] =
+static const char *const unary_i64[] = {[TANDEM_UNARY_NEG] = "(i64)(0 - (u64)v)",
+                                        [TANDEM_UNARY_ABS] = "v < 0 ? (i64)(0 - (u64)v) : v",
+                                        [TANDEM_UNARY_SIGN] = "(v > 0) - (v < 0)",
+                                        [TANDEM_UNARY_NOT] = "~v"};
+static const char *const binary_i64[] = {[TANDEM_BINARY_ADD] = "(i64)((u64)a + (u64)b)",
+                                         [TANDEM_BINARY_SUB] = "(i64)((u64)a - (u64)b)",
+                                         [TANDEM_BINARY_MUL] = "(i64)((u64)a * (u64)b)",
+                                         [TANDEM_BINARY_DIV] =
                                              "b == 0 ? 0 : b == -1 ? (i64)(0 - (u64)a) : a / b",
-                                         [TND_BINARY_FMOD] = "b == 0 || b == -1 ? 0 : a % b",
-                                         [TND_BINARY_MAX] = "a > b ? a : b",
-                                         [TND_BINARY_MIN] = "a < b ? a : b",
-                                         [TND_BINARY_AND] = "a & b",
-                                         [TND_BINARY_OR] = "a | b",
-                                         [TND_BINARY_XOR] = "a ^ b"};
-static const char *const compare[] = {
-    [TND_BINARY_EQUAL] = "a == b", [TND_BINARY_LESS] = "a < b", [TND_BINARY_LESS_EQUAL] = "a <= b"};
+                                         [TANDEM_BINARY_FMOD] = "b == 0 || b == -1 ? 0 : a % b",
+                                         [TANDEM_BINARY_MAX] = "a > b ? a : b",
+                                         [TANDEM_BINARY_MIN] = "a < b ? a : b",
+                                         [TANDEM_BINARY_AND] = "a & b",
+                                         [TANDEM_BINARY_OR] = "a | b",
+                                         [TANDEM_BINARY_XOR] = "a ^ b"};
+static const char *const compare[] = {[TANDEM_BINARY_EQUAL] = "a == b",
+                                      [TANDEM_BINARY_LESS] = "a < b",
+                                      [TANDEM_BINARY_LESS_EQUAL] = "a <= b"};
 
 #define PICK(table, kind)                                                                          \
     ((size_t)(kind) < sizeof(table) / sizeof((table)[0]) ? (table)[kind] : NULL)
 
 /* The expression of a step over `v`, or over `a` and `b`; NULL: it has none. */
-static const char *expression_of(const struct tnd_fuse_step *step, enum tnd_dtype in)
+static const char *expression_of(const struct tnd_fuse_step *step, enum tandem_dtype in)
 {
     const enum tnd_lane lane = tnd_lane_of(in);
     switch (step->op) {
@@ -138,13 +139,13 @@ static const char *expression_of(const struct tnd_fuse_step *step, enum tnd_dtyp
     case TND_NET_CAST:
         return "v";
     case TND_NET_UNARY:
-        return lane == TND_LANE_F32                                  ? PICK(unary_f32, step->kind)
-               : lane == TND_LANE_F64                                ? PICK(unary_f64, step->kind)
-               : step->kind == TND_UNARY_NOT && in == TND_DTYPE_BOOL ? "v == 0"
-               : lane == TND_LANE_I64                                ? PICK(unary_i64, step->kind)
-                                                                     : NULL;
+        return lane == TND_LANE_F32   ? PICK(unary_f32, step->kind)
+               : lane == TND_LANE_F64 ? PICK(unary_f64, step->kind)
+               : step->kind == TANDEM_UNARY_NOT && in == TANDEM_DTYPE_BOOL ? "v == 0"
+               : lane == TND_LANE_I64 ? PICK(unary_i64, step->kind)
+                                      : NULL;
     case TND_NET_BINARY:
-        if (step->kind >= TND_BINARY_EQUAL) {
+        if (step->kind >= TANDEM_BINARY_EQUAL) {
             return PICK(compare, step->kind);
         }
         return lane == TND_LANE_F32   ? PICK(binary_f32, step->kind)
@@ -241,7 +242,7 @@ static void print_loads(struct printer *p)
 {
     const struct tnd_fuse *fuse = p->what->fuse;
     for (int i = 0; i < fuse->n_inputs; i++) {
-        const enum tnd_dtype type = fuse->inputs[i];
+        const enum tandem_dtype type = fuse->inputs[i];
         tnd_text_printf(p->out, "%sconst %s r%d = ", p->indent, lanes[tnd_lane_of(type)], i);
         if (p->what->window != NULL && i == p->what->self) {
             tnd_text_add(p->out, "sum");
@@ -268,7 +269,7 @@ static void print_steps(struct printer *p)
 
 static void print_store(struct printer *p, const char *place, const char *name)
 {
-    const enum tnd_dtype type = type_of(p->what->fuse, last_register(p->what->fuse));
+    const enum tandem_dtype type = type_of(p->what->fuse, last_register(p->what->fuse));
     tnd_text_printf(p->out, "%sout[%s] = ", p->indent, place);
     print_stored(p->out, type, tnd_lane_of(type), name);
     tnd_text_add(p->out, ";\n");
@@ -276,20 +277,21 @@ static void print_store(struct printer *p, const char *place, const char *name)
 
 /* ---- reductions ---- */
 
-static const char *const neutrals[] = {[TND_REDUCE_SUM] = "0.0f",
-                                       [TND_REDUCE_PROD] = "1.0f",
-                                       [TND_REDUCE_MAX] = "-(1.0f / 0.0f)",
-                                       [TND_REDUCE_MIN] = "1.0f / 0.0f"};
+static const char *const neutrals[] = {[TANDEM_REDUCE_SUM] = "0.0f",
+                                       [TANDEM_REDUCE_PROD] = "1.0f",
+                                       [TANDEM_REDUCE_MAX] = "-(1.0f / 0.0f)",
+                                       [TANDEM_REDUCE_MIN] = "1.0f / 0.0f"};
 /* (sums keep what each addition loses, as long as the compiler keeps the order; nothing of what is
  * not finite) */
 static const char *const combines[] = {
-    [TND_REDUCE_SUM] = ("const float d = x - lost; const float t = sum + d; lost = (t - sum) - d; "
-                        "sum = t; lost = lost - lost == 0 ? lost : 0;"),
-    [TND_REDUCE_PROD] = "sum = sum * x;",
-    [TND_REDUCE_MAX] = "sum = sum > x || sum != sum ? sum : x;",
-    [TND_REDUCE_MIN] = "sum = sum < x || sum != sum ? sum : x;"};
+    [TANDEM_REDUCE_SUM] =
+        ("const float d = x - lost; const float t = sum + d; lost = (t - sum) - d; "
+         "sum = t; lost = lost - lost == 0 ? lost : 0;"),
+    [TANDEM_REDUCE_PROD] = "sum = sum * x;",
+    [TANDEM_REDUCE_MAX] = "sum = sum > x || sum != sum ? sum : x;",
+    [TANDEM_REDUCE_MIN] = "sum = sum < x || sum != sum ? sum : x;"};
 
-const char *tnd_fuse_print_combine(enum tnd_reduce reduce)
+const char *tnd_fuse_print_combine(enum tandem_reduce reduce)
 {
     return combines[reduce];
 }
@@ -300,7 +302,7 @@ static void print_reduction(struct printer *p)
     const int n = space->shape.n;
     const char *indent = p->indent;
     tnd_text_printf(p->out, "%sfloat sum = %s;\n", indent, neutrals[p->what->reduce]);
-    if (p->what->reduce == TND_REDUCE_SUM) {
+    if (p->what->reduce == TANDEM_REDUCE_SUM) {
         tnd_text_printf(p->out, "%sfloat lost = 0.0f;\n", indent);
     }
     for (int d = p->n_kept; d < n; d++) {
@@ -465,7 +467,7 @@ bool tnd_fuse_print_has_double(const struct tnd_fuse_printed *what)
 {
     bool has = false;
     for (int i = 0; i <= last_register(what->fuse); i++) {
-        has = has || type_of(what->fuse, i) == TND_DTYPE_F64;
+        has = has || type_of(what->fuse, i) == TANDEM_DTYPE_F64;
     }
     return has;
 }
@@ -473,9 +475,9 @@ bool tnd_fuse_print_has_double(const struct tnd_fuse_printed *what)
 /* Whether a source can say where values are. */
 static bool fits(const struct tnd_fuse_printed *what)
 {
-    const enum tnd_dtype type = type_of(what->fuse, last_register(what->fuse));
+    const enum tandem_dtype type = type_of(what->fuse, last_register(what->fuse));
     return tnd_fuse_print_values(what) <= INT32_MAX &&
-           (what->n_reduced == 0 || type == TND_DTYPE_F32);
+           (what->n_reduced == 0 || type == TANDEM_DTYPE_F32);
 }
 
 bool tnd_fuse_print_function(const struct tnd_fuse_printed *what, enum tnd_dialect dialect,

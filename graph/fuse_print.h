@@ -34,10 +34,11 @@ enum tnd_printed_window_kind {
 struct tnd_printed_window {
     enum tnd_printed_window_kind kind;
     int n; /* dimensions of the window; extents of the input and of the result */
-    int64_t in[TND_NET_MAX_WINDOW], out[TND_NET_MAX_WINDOW];
-    int64_t taps[TND_NET_MAX_WINDOW], stride[TND_NET_MAX_WINDOW];
-    int64_t dilation[TND_NET_MAX_WINDOW], begin[TND_NET_MAX_WINDOW];
-    int64_t strides[TND_NET_MAX_WINDOW]; /* of the input, in values; `offset`: of its first one */
+    int64_t in[TANDEM_NET_MAX_WINDOW], out[TANDEM_NET_MAX_WINDOW];
+    int64_t taps[TANDEM_NET_MAX_WINDOW], stride[TANDEM_NET_MAX_WINDOW];
+    int64_t dilation[TANDEM_NET_MAX_WINDOW], begin[TANDEM_NET_MAX_WINDOW];
+    int64_t
+        strides[TANDEM_NET_MAX_WINDOW]; /* of the input, in values; `offset`: of its first one */
     int64_t image_stride, channel_stride, offset;
     int64_t n_places; /* COLUMNS: of all images; is_plain: of one */
     int64_t channels; /* of a group, or all of a pool */
@@ -58,9 +59,9 @@ struct tnd_fuse_printed {
     const struct tnd_fuse_space *space;
     struct tnd_fuse_place in[TND_FUSE_INPUTS];
     int n_buffers;
-    int n_reduced;          /* last dimensions of the space that one result takes together */
-    enum tnd_reduce reduce; /* how, where n_reduced > 0 */
-    const char *name;       /* of the function; NULL: TND_PRINTED_NAME */
+    int n_reduced;             /* last dimensions of the space that one result takes together */
+    enum tandem_reduce reduce; /* how, where n_reduced > 0 */
+    const char *name;          /* of the function; NULL: TND_PRINTED_NAME */
     const struct tnd_printed_window *window; /* where operand `self` comes from; NULL: none does */
     int self;
     enum tnd_printed_move move; /* instead of the program, whose type counts */
@@ -88,7 +89,7 @@ int64_t tnd_fuse_print_values(const struct tnd_fuse_printed *what);
 bool tnd_fuse_print_has_double(const struct tnd_fuse_printed *what);
 
 /* fuse_print.c: `sum` with one more value `x` */
-const char *tnd_fuse_print_combine(enum tnd_reduce reduce);
+const char *tnd_fuse_print_combine(enum tandem_reduce reduce);
 
 /* fuse_print_window.c: `float sum` of row i0 and column i1, from buffers px and pw */
 void tnd_fuse_print_window(const struct tnd_printed_window *window, enum tnd_dialect dialect,

@@ -146,7 +146,7 @@ void tnd_fuse_print_window(const struct tnd_printed_window *window, enum tnd_dia
     } else {
         const bool sums = window->kind == TND_WINDOW_SUM;
         tnd_text_printf(out, "%sconst float x = here[0];\n%s%s\n", indent, indent,
-                        tnd_fuse_print_combine(sums ? TND_REDUCE_SUM : TND_REDUCE_MAX));
+                        tnd_fuse_print_combine(sums ? TANDEM_REDUCE_SUM : TANDEM_REDUCE_MAX));
     }
     tnd_text_add(out, indent);
     tnd_text_add_repeat(out, '}', 2 * (size_t)window->n);

@@ -100,10 +100,10 @@ static void gather(char *to, const char *from, int64_t stride, size_t bytes, int
 static void load_row(struct machine *machine, int i, int at, const char *from, int64_t stride,
                      int n)
 {
-    const enum tnd_dtype type = machine->fuse->inputs[i];
-    const size_t bytes = tnd_dtype_bytes(type);
+    const enum tandem_dtype type = machine->fuse->inputs[i];
+    const size_t bytes = tandem_dtype_bytes(type);
     char row[TND_STRIP * sizeof(int64_t)];
-    if (type == TND_DTYPE_F32) {
+    if (type == TANDEM_DTYPE_F32) {
         load_f32(place(machine, i, at), (const void *)from, stride, n);
         return;
     }
@@ -127,7 +127,7 @@ static void load_row(struct machine *machine, int i, int at, const char *from, i
 static void load(struct machine *machine, int i, const char *from, int64_t row_stride,
                  int64_t stride, int n_rows, int n)
 {
-    const int64_t bytes = (int64_t)tnd_dtype_bytes(machine->fuse->inputs[i]);
+    const int64_t bytes = (int64_t)tandem_dtype_bytes(machine->fuse->inputs[i]);
     machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1, 0};
     for (int r = 0; r < n_rows; r++) {
         load_row(machine, i, r * n, from + r * row_stride * bytes, stride, n);
@@ -138,7 +138,7 @@ static void load(struct machine *machine, int i, const char *from, int64_t row_s
 static bool is_in_place(struct machine *machine, int i, const char *from, int64_t row_stride,
                         int64_t stride, int n_rows, int64_t n)
 {
-    if (machine->fuse->inputs[i] != TND_DTYPE_F32 || stride != 1 ||
+    if (machine->fuse->inputs[i] != TANDEM_DTYPE_F32 || stride != 1 ||
         (n_rows > 1 && row_stride != n) || n_rows * n % TND_STRIP_GRAIN != 0) {
         return false;
     }
@@ -195,13 +195,13 @@ static void run_steps(struct machine *machine, int64_t n, float *out)
 static void run_values(struct machine *machine, int64_t n, char *out)
 {
     const int last = last_register(machine);
-    const enum tnd_dtype type = tnd_fuse_type(machine->fuse, last);
-    if (type == TND_DTYPE_F32 && !machine->is_slow_end && n % TND_STRIP_GRAIN == 0) {
+    const enum tandem_dtype type = tnd_fuse_type(machine->fuse, last);
+    if (type == TANDEM_DTYPE_F32 && !machine->is_slow_end && n % TND_STRIP_GRAIN == 0) {
         run_steps(machine, n, (void *)out);
         return;
     }
     run_steps(machine, n, own(machine, last));
-    if (type == TND_DTYPE_F32) {
+    if (type == TANDEM_DTYPE_F32) {
         memcpy(out, own(machine, last), (size_t)n * sizeof(float));
         return;
     }
@@ -214,7 +214,7 @@ static void run_values(struct machine *machine, int64_t n, char *out)
         const int n_lanes = (int)(n - at < TND_LANES ? n - at : TND_LANES);
         memcpy(&lanes, place(machine, last, (int)at), (size_t)n_lanes * lane_bytes(machine, last));
         tnd_values_store(type, tnd_lane_of(type), &lanes, n_lanes,
-                         out + (size_t)at * tnd_dtype_bytes(type));
+                         out + (size_t)at * tandem_dtype_bytes(type));
     }
 }
 
@@ -249,12 +249,12 @@ static void begin_walk(struct machine *machine, const struct tnd_fuse_space *spa
 static void run_row(struct machine *machine, struct walk *walk, int64_t n, char *out)
 {
     const struct tnd_fuse *fuse = machine->fuse;
-    const enum tnd_dtype type = tnd_fuse_type(fuse, last_register(machine));
-    const size_t bytes = tnd_dtype_bytes(type);
-    bool is_stream = !machine->is_slow && type == TND_DTYPE_F32; /* (others pass a register) */
+    const enum tandem_dtype type = tnd_fuse_type(fuse, last_register(machine));
+    const size_t bytes = tandem_dtype_bytes(type);
+    bool is_stream = !machine->is_slow && type == TANDEM_DTYPE_F32; /* (others pass a register) */
     for (int i = 0; i < fuse->n_inputs; i++) {
         if (walk->strides[i] != 0) {
-            is_stream = is_stream && walk->strides[i] == 1 && fuse->inputs[i] == TND_DTYPE_F32;
+            is_stream = is_stream && walk->strides[i] == 1 && fuse->inputs[i] == TANDEM_DTYPE_F32;
         } else if (!walk->is_uniform[i]) {
             load(machine, i, walk->from[i], 0, 0, 1, TND_STRIP);
         }
@@ -269,7 +269,7 @@ static void run_row(struct machine *machine, struct walk *walk, int64_t n, char 
             if (stride != 0 && !is_in_place(machine, i, walk->from[i], 0, stride, 1, now)) {
                 load(machine, i, walk->from[i], 0, stride, 1, (int)now);
             }
-            walk->from[i] += now * stride * (int64_t)tnd_dtype_bytes(fuse->inputs[i]);
+            walk->from[i] += now * stride * (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
         }
         run_values(machine, now, out);
         out += (size_t)now * bytes;
@@ -304,10 +304,10 @@ static int64_t run_units(struct machine *machine, const struct tnd_fuse_space *s
     int64_t rest = unit / space->row_units;
     int64_t n_rows = end - unit;
     out += (rest * row + begin_at) *
-           (int64_t)tnd_dtype_bytes(tnd_fuse_type(fuse, last_register(machine)));
+           (int64_t)tandem_dtype_bytes(tnd_fuse_type(fuse, last_register(machine)));
     for (int i = 0; i < fuse->n_inputs; i++) {
         walk->from[i] = (const char *)in[i] +
-                        begin_at * walk->strides[i] * (int64_t)tnd_dtype_bytes(fuse->inputs[i]);
+                        begin_at * walk->strides[i] * (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
     }
     for (int d = last - 1; d >= 0; d--) {
         const int64_t at = rest % space->shape.dims[d];
@@ -315,7 +315,8 @@ static int64_t run_units(struct machine *machine, const struct tnd_fuse_space *s
         rest /= space->shape.dims[d];
         n_rows = d == last - 1 && rows_left < n_rows ? rows_left : n_rows;
         for (int i = 0; i < fuse->n_inputs; i++) {
-            walk->from[i] += at * space->strides[i][d] * (int64_t)tnd_dtype_bytes(fuse->inputs[i]);
+            walk->from[i] +=
+                at * space->strides[i][d] * (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
         }
     }
     if (row > TND_STRIP / 2 || last == 0) {
@@ -387,7 +388,7 @@ void tnd_fuse_run(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *
     }
     if (fuse->n_steps == 1 && fuse->steps[0].op == TND_NET_COPY) {
         for (; unit < end; unit++) {
-            move_unit(space, tnd_dtype_bytes(fuse->inputs[0]), in[0], out, unit);
+            move_unit(space, tandem_dtype_bytes(fuse->inputs[0]), in[0], out, unit);
         }
         return;
     }

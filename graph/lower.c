@@ -38,7 +38,7 @@ void tnd_lower_order(const struct tnd_dims *shape, enum tnd_net_layout layout, i
 
 void tnd_lower_strides(const struct tnd_dims *shape, enum tnd_net_layout layout, int64_t *out)
 {
-    int order[TND_NET_MAX_DIMS];
+    int order[TANDEM_NET_MAX_DIMS];
     int64_t stride = 1;
     tnd_lower_order(shape, layout, order);
     for (int i = shape->n - 1; i >= 0; i--) {
@@ -48,10 +48,10 @@ void tnd_lower_strides(const struct tnd_dims *shape, enum tnd_net_layout layout,
 }
 
 /* Count of F32 that hold the bytes of values; 1 at least. */
-static bool units_of(enum tnd_dtype type, const struct tnd_dims *shape, int64_t *out)
+static bool units_of(enum tandem_dtype type, const struct tnd_dims *shape, int64_t *out)
 {
     const int64_t values = tnd_dims_values(shape);
-    const int64_t bytes = (int64_t)tnd_dtype_bytes(type);
+    const int64_t bytes = (int64_t)tandem_dtype_bytes(type);
     if (values < 0) {
         return false;
     }
@@ -88,7 +88,7 @@ static bool keep(struct tnd_lowered *lowered, struct tnd_array *array)
     return true;
 }
 
-struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tnd_dtype type,
+struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tandem_dtype type,
                                   const struct tnd_dims *shape)
 {
     struct tnd_array *array = tnd_array_new(type, shape);
@@ -102,7 +102,7 @@ void tnd_job_views(const struct tnd_job *job, const tandem_tensor *node, struct 
         out[i] = in->view;
         if (in->src >= 0) {
             out[i].data = (const char *)tandem_tensor_data(tandem_tensor_src(node, in->src)) +
-                          in->offset * (int64_t)tnd_dtype_bytes(in->view.type);
+                          in->offset * (int64_t)tandem_dtype_bytes(in->view.type);
         }
     }
 }
@@ -183,9 +183,9 @@ static double amount_of(const struct tnd_job *job)
 static enum tandem_status mark_reference(struct tnd_lowering *l, struct tnd_job *job,
                                          const tandem_tensor *node)
 {
-    const enum tnd_dtype type = job->n_in > 0 ? job->in[0].view.type : job->type;
+    const enum tandem_dtype type = job->n_in > 0 ? job->in[0].view.type : job->type;
     struct tnd_text text = TND_TEXT_INIT;
-    tnd_text_printf(&text, "%s of %s", node->name, tnd_dtype_name(type));
+    tnd_text_printf(&text, "%s of %s", node->name, tandem_dtype_name(type));
     if (job->name != NULL && job->name[0] != '\0') {
         tnd_text_printf(&text, " (%s)", job->name);
     }
@@ -258,7 +258,7 @@ struct tnd_view tnd_lower_known(const struct tnd_lowering *l, int value)
     struct tnd_view view = {.type = v->type, .shape = v->shape};
     TND_ASSERT(known != NULL);
     memcpy(view.strides, v->strides, sizeof(view.strides));
-    view.data = (const char *)known->data + v->offset * (int64_t)tnd_dtype_bytes(v->type);
+    view.data = (const char *)known->data + v->offset * (int64_t)tandem_dtype_bytes(v->type);
     return view;
 }
 
@@ -702,7 +702,7 @@ enum tandem_status tnd_lowered_set_input(struct tnd_lowered *lowered, int i,
 {
     TND_TRY(tnd_net_check_input(lowered->net, i, array, error));
     memcpy(tnd_lowered_input(lowered, i), array->data,
-           (size_t)array->n * tnd_dtype_bytes(array->type));
+           (size_t)array->n * tandem_dtype_bytes(array->type));
     return TANDEM_OK;
 }
 
@@ -715,7 +715,7 @@ enum tandem_status tnd_lowered_get_output(const struct tnd_lowered *lowered, int
         return tnd_error_set(error, TANDEM_E_MEMORY, v->name, i, 0, "no memory for output %d", i);
     }
     memcpy(array->data, tnd_lowered_output(lowered, i),
-           (size_t)array->n * tnd_dtype_bytes(array->type));
+           (size_t)array->n * tandem_dtype_bytes(array->type));
     *out = array;
     return TANDEM_OK;
 }

@@ -50,9 +50,9 @@ const char *tnd_conv_method_name(enum tnd_conv_method method);
 struct tnd_conv_shape {
     int n; /* dimensions of the window */
     int64_t images, channels, filters, groups;
-    int64_t window[TND_NET_MAX_WINDOW], stride[TND_NET_MAX_WINDOW];
-    int64_t dilation[TND_NET_MAX_WINDOW], padding[TND_NET_MAX_WINDOW]; /* in front */
-    int64_t result[TND_NET_MAX_WINDOW];                                /* places of an image */
+    int64_t window[TANDEM_NET_MAX_WINDOW], stride[TANDEM_NET_MAX_WINDOW];
+    int64_t dilation[TANDEM_NET_MAX_WINDOW], padding[TANDEM_NET_MAX_WINDOW]; /* in front */
+    int64_t result[TANDEM_NET_MAX_WINDOW]; /* places of an image */
 };
 
 /** What is known of the times of a shape: microseconds by method, below 0 where nothing is. */

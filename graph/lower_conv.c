@@ -187,7 +187,7 @@ enum tandem_status tnd_lower_conv(struct tnd_lowering *l, const struct tnd_net_n
         return tnd_lower_no_memory(l);
     }
     describe(conv, node, &x->shape, &y->shape);
-    if (x->type != TND_DTYPE_F32 || base->known != NULL ||
+    if (x->type != TANDEM_DTYPE_F32 || base->known != NULL ||
         tnd_lower_value(l, node->inputs[1])->known == NULL || conv->n_taps > TND_CONV_MAX_TAPS ||
         tnd_dims_values(&y->shape) == 0 || conv->channels == 0) {
         return TANDEM_OK;

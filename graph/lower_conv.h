@@ -12,9 +12,9 @@ enum { TND_CONV_MAX_TAPS = 512 };
 struct tnd_conv {
     const struct tnd_conv_kernel *kernel;
     int n; /* dimensions of the window; extents of the input and of the result */
-    int64_t in[TND_NET_MAX_WINDOW], out[TND_NET_MAX_WINDOW];
-    int64_t taps[TND_NET_MAX_WINDOW], stride[TND_NET_MAX_WINDOW];
-    int64_t dilation[TND_NET_MAX_WINDOW], begin[TND_NET_MAX_WINDOW];
+    int64_t in[TANDEM_NET_MAX_WINDOW], out[TANDEM_NET_MAX_WINDOW];
+    int64_t taps[TANDEM_NET_MAX_WINDOW], stride[TANDEM_NET_MAX_WINDOW];
+    int64_t dilation[TANDEM_NET_MAX_WINDOW], begin[TANDEM_NET_MAX_WINDOW];
     int64_t all_channels, all_filters;
     int64_t channels, filters; /* of a group */
     int64_t run;               /* values that a tap reads */

@@ -56,7 +56,7 @@ void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_job *job, tan
     const struct tnd_window *pool = &job->params->window;
     const int64_t channels = job->shape.dims[1];
     struct tnd_printed_window window = {
-        .kind = job->params->kind == TND_POOL_MAX ? TND_WINDOW_LARGEST : TND_WINDOW_SUM,
+        .kind = job->params->kind == TANDEM_POOL_MAX ? TND_WINDOW_LARGEST : TND_WINDOW_SUM,
         .n = pool->n,
         .image_stride = in->view.strides[0],
         .channel_stride = in->view.strides[1],
@@ -89,7 +89,7 @@ static bool is_inside(const struct tnd_view *indices, int64_t extent)
         union tnd_values value;
         tnd_values_load(indices->type,
                         (const char *)indices->data +
-                            i * indices->strides[0] * (int64_t)tnd_dtype_bytes(indices->type),
+                            i * indices->strides[0] * (int64_t)tandem_dtype_bytes(indices->type),
                         1, 1, TND_LANE_I64, &value);
         is = value.i64[0] >= -extent && value.i64[0] < extent;
     }

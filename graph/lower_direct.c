@@ -155,10 +155,10 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
     conv->n_blocks = conv->all_filters / in_group * ((in_group + width - 1) / width);
     const struct tnd_dims packed = {1, {conv->n_blocks * width * taps * conv->channels}};
     const struct tnd_dims zeros = {1, {by_channel ? conv->all_channels : conv->run}};
-    struct tnd_array *array = tnd_lower_array(l, TND_DTYPE_F32, &packed);
-    struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TND_DTYPE_F32, &zeros);
+    struct tnd_array *array = tnd_lower_array(l, TANDEM_DTYPE_F32, &packed);
+    struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
     struct tnd_array *plain =
-        tnd_view_has_no_gaps(&w) ? NULL : tnd_array_new(TND_DTYPE_F32, &w.shape);
+        tnd_view_has_no_gaps(&w) ? NULL : tnd_array_new(TANDEM_DTYPE_F32, &w.shape);
     if (nothing == NULL || (plain == NULL && !tnd_view_has_no_gaps(&w))) {
         tnd_array_free(plain);
         return tnd_lower_no_memory(l);
@@ -231,7 +231,7 @@ static enum tandem_status pad_rows(struct tnd_lowering *l, struct tnd_conv *conv
     conv->in[last] += front + behind;
     conv->begin[last] -= front;
     padded->width = conv->in[last] * conv->channels;
-    job->type = TND_DTYPE_F32;
+    job->type = TANDEM_DTYPE_F32;
     job->shape = *shape;
     job->shape.dims[1 + conv->n] = conv->in[last];
     job->more = padded;
@@ -278,7 +278,7 @@ enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv
     const int64_t tile = ITEM_TILES * conv->tile_pixels;
     conv->block_items = (conv->n_pixels + tile - 1) / tile;
     job->op = TND_NET_CONV;
-    job->type = TND_DTYPE_F32;
+    job->type = TANDEM_DTYPE_F32;
     job->shape = tnd_net_value(l->net, node->output)->shape;
     job->work.amount =
         (double)tnd_dims_values(&job->shape) * (double)conv->n_taps * (double)conv->run;

@@ -16,7 +16,7 @@ static const float *keep_row(struct tnd_lowering *l, const struct tnd_operand *i
                              int64_t n)
 {
     const struct tnd_dims row = {1, {n + TND_CONV_FILTERS}};
-    struct tnd_array *copy = tnd_lower_array(l, TND_DTYPE_F32, &row);
+    struct tnd_array *copy = tnd_lower_array(l, TANDEM_DTYPE_F32, &row);
     for (int64_t i = 0; copy != NULL && i < n; i++) {
         ((float *)copy->data)[i] = ((const float *)in->view.data)[i * stride];
     }

@@ -26,8 +26,8 @@ static enum tandem_status run_fuse(const struct tnd_work *work, const tandem_ten
 
 void tnd_lower_plan_fuse(struct tnd_job *job)
 {
-    int order[TND_NET_MAX_DIMS];
-    int64_t strides[TND_FUSE_INPUTS][TND_NET_MAX_DIMS];
+    int order[TANDEM_NET_MAX_DIMS];
+    int64_t strides[TND_FUSE_INPUTS][TANDEM_NET_MAX_DIMS];
     for (int i = 0; i < job->n_in; i++) {
         memcpy(strides[i], job->in[i].view.strides, sizeof(strides[i]));
     }
@@ -95,8 +95,8 @@ static bool fits(const struct tnd_lowering *l, int group)
 /* Bytes that floats become are stored: they are what products of integers read, and few. */
 static bool makes_bytes(const struct tnd_net *net, const struct tnd_net_node *node)
 {
-    const enum tnd_dtype type = tnd_net_value(net, node->output)->type;
-    return node->op == TND_NET_CAST && (type == TND_DTYPE_I8 || type == TND_DTYPE_U8);
+    const enum tandem_dtype type = tnd_net_value(net, node->output)->type;
+    return node->op == TND_NET_CAST && (type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8);
 }
 
 /* Whether a value is read as it is, or (of sums of integers) as a whole in another shape. */
@@ -206,12 +206,12 @@ static void find_tail(struct tnd_lowering *l, int group)
     struct reads reads;
     int tail = -1;
     find_reads(l, group, &reads);
-    bool is_f32 = result->type == TND_DTYPE_F32;
+    bool is_f32 = result->type == TANDEM_DTYPE_F32;
     int sums = -1; /* of 8-bit integers */
     for (int i = 0; i < reads.n; i++) {
         const struct tnd_net_value *v = tnd_net_value(l->net, reads.values[i]);
         const int made = tnd_net_value(l->net, v->base)->node;
-        is_f32 = is_f32 && v->type == TND_DTYPE_F32;
+        is_f32 = is_f32 && v->type == TANDEM_DTYPE_F32;
         if (made > sums && l->int8[made].is_found && l->values[v->base].group == group &&
             tnd_dims_is_equal(&v->shape, &result->shape)) {
             sums = made;
@@ -246,7 +246,7 @@ static enum tandem_status epilogue_operands(struct tnd_lowering *l, const struct
                                             int self, const struct tnd_dims *shape,
                                             struct tnd_epilogue *epilogue, bool *fits)
 {
-    int64_t strides[TND_FUSE_INPUTS][TND_NET_MAX_DIMS];
+    int64_t strides[TND_FUSE_INPUTS][TANDEM_NET_MAX_DIMS];
     for (int i = 0; i < reads->n; i++) {
         if (i != self) {
             TND_TRY(tnd_lower_operand(l, reads->values[i], true, &epilogue->in[i],

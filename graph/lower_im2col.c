@@ -46,7 +46,7 @@ static enum tandem_status join_groups(struct tnd_lowering *l, const struct tnd_c
 {
     const int64_t groups = conv->all_filters / conv->filters;
     const struct tnd_operand from = {
-        .view = {.type = TND_DTYPE_F32,
+        .view = {.type = TANDEM_DTYPE_F32,
                  .shape = {3, {conv->n_pixels, groups, conv->filters}},
                  .strides = {conv->filters, conv->n_pixels * conv->filters, 1}}};
     return tnd_lower_copy(l, &from, product, TND_LAYOUT_PLAIN, out);
@@ -58,14 +58,14 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
     const int64_t groups = conv->all_channels / conv->channels;
     const struct tnd_dims zeros = {1, {conv->channels}};
     struct tnd_job *job = tnd_lower_job(l, 0);
-    struct tnd_array *nothing = tnd_lower_array(l, TND_DTYPE_F32, &zeros);
+    struct tnd_array *nothing = tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
     if (job == NULL || nothing == NULL) {
         return tnd_lower_no_memory(l);
     }
     conv->zeros = nothing->data;
     job->op = TND_NET_CONV;
     job->row = TANDEM_OP_MOVE;
-    job->type = TND_DTYPE_F32;
+    job->type = TANDEM_DTYPE_F32;
     job->shape = (struct tnd_dims){3, {groups, conv->n_pixels, conv->n_taps * conv->channels}};
     job->more = conv;
     job->work.n_items = groups * conv->n_pixels;

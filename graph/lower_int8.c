@@ -15,7 +15,7 @@
 static bool is_byte(const struct tnd_net *net, int value)
 {
     const struct tnd_net_value *v = tnd_net_value(net, value);
-    return v->base == value && (v->type == TND_DTYPE_I8 || v->type == TND_DTYPE_U8);
+    return v->base == value && (v->type == TANDEM_DTYPE_I8 || v->type == TANDEM_DTYPE_U8);
 }
 
 /* Whether all values of a view are one. */
@@ -30,7 +30,7 @@ static bool is_one_value(const struct tnd_net_value *v)
 }
 
 /* The zero point of bytes of a type: known, or one byte that was cast. */
-static bool find_zero(const struct tnd_lowering *l, int value, enum tnd_dtype type,
+static bool find_zero(const struct tnd_lowering *l, int value, enum tandem_dtype type,
                       struct tnd_lower_int8 *out)
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, value);
@@ -38,12 +38,12 @@ static bool find_zero(const struct tnd_lowering *l, int value, enum tnd_dtype ty
         return false;
     }
     if (tnd_lower_value(l, value)->known != NULL) {
-        const int32_t least = type == TND_DTYPE_I8 ? -128 : 0;
+        const int32_t least = type == TANDEM_DTYPE_I8 ? -128 : 0;
         out->conv.zero_x = *(const int32_t *)tnd_lower_known(l, value).data;
         return out->conv.zero_x >= least && out->conv.zero_x <= least + 255;
     }
     const struct tnd_net_node *cast = tnd_net_maker(l->net, v->base, TND_NET_CAST, -1);
-    out->zero = cast != NULL ? tnd_net_value(l->net, cast->inputs[0])->base : TND_NET_NONE;
+    out->zero = cast != NULL ? tnd_net_value(l->net, cast->inputs[0])->base : TANDEM_NET_NONE;
     return cast != NULL && is_byte(l->net, out->zero) &&
            tnd_net_value(l->net, out->zero)->type == type &&
            tnd_dims_values(&tnd_net_value(l->net, out->zero)->shape) == 1;
@@ -54,7 +54,7 @@ static bool find_bytes(const struct tnd_lowering *l, int value, struct tnd_lower
 {
     const struct tnd_net *net = l->net;
     const struct tnd_net_node *less = tnd_net_maker(net, value, TND_NET_BINARY, -1);
-    if (less != NULL && less->params.kind != TND_BINARY_SUB) {
+    if (less != NULL && less->params.kind != TANDEM_BINARY_SUB) {
         return false;
     }
     const int wide = less != NULL ? less->inputs[0] : value;
@@ -63,7 +63,7 @@ static bool find_bytes(const struct tnd_lowering *l, int value, struct tnd_lower
         tnd_lower_value(l, cast->inputs[0])->known != NULL) {
         return false;
     }
-    *out = (struct tnd_lower_int8){.x = cast->inputs[0], .zero = TND_NET_NONE};
+    *out = (struct tnd_lower_int8){.x = cast->inputs[0], .zero = TANDEM_NET_NONE};
     return less == NULL || find_zero(l, less->inputs[1], tnd_net_value(net, out->x)->type, out);
 }
 
@@ -99,7 +99,7 @@ static bool may_be_sums(const struct tnd_lowering *l, const struct tnd_net_node 
     const struct tnd_net_value *out = tnd_net_value(l->net, node->output);
     const struct tnd_net_value *x = tnd_net_value(l->net, node->inputs[0]);
     const struct tnd_net_value *w = tnd_net_value(l->net, node->inputs[1]);
-    if (out->type != TND_DTYPE_I32 || tnd_dims_values(&out->shape) == 0 ||
+    if (out->type != TANDEM_DTYPE_I32 || tnd_dims_values(&out->shape) == 0 ||
         tnd_lower_value(l, node->inputs[1])->known == NULL || tnd_dims_values(&w->shape) == 0 ||
         tnd_dims_values(&x->shape) == 0) {
         return false;
@@ -117,16 +117,16 @@ static void describe(const struct tnd_lowering *l, const struct tnd_net_node *no
     const struct tnd_window *window = &node->params.window;
     const bool is_conv = node->op == TND_NET_CONV;
     struct tnd_conv_int8 *out = &found->conv;
-    *out =
-        (struct tnd_conv_int8){.n = is_conv ? window->n : 0,
-                               .images = is_conv ? x->dims[0] : x->dims[0] * x->dims[1],
-                               .channels = is_conv ? x->dims[1] : x->dims[2],
-                               .filters = is_conv ? y->dims[1] : y->dims[2],
-                               .groups = is_conv ? window->groups : 1,
-                               .x_is_signed = tnd_net_value(l->net, found->x)->type == TND_DTYPE_I8,
-                               .zero_x = out->zero_x,
-                               .low = -INFINITY,
-                               .high = INFINITY};
+    *out = (struct tnd_conv_int8){.n = is_conv ? window->n : 0,
+                                  .images = is_conv ? x->dims[0] : x->dims[0] * x->dims[1],
+                                  .channels = is_conv ? x->dims[1] : x->dims[2],
+                                  .filters = is_conv ? y->dims[1] : y->dims[2],
+                                  .groups = is_conv ? window->groups : 1,
+                                  .x_is_signed =
+                                      tnd_net_value(l->net, found->x)->type == TANDEM_DTYPE_I8,
+                                  .zero_x = out->zero_x,
+                                  .low = -INFINITY,
+                                  .high = INFINITY};
     for (int i = 0; i < out->n; i++) {
         out->in[i] = x->dims[2 + i];
         out->out[i] = y->dims[2 + i];
@@ -149,8 +149,8 @@ static bool pack(struct tnd_lowering *l, const struct tnd_net_node *node,
         tnd_array_free(plain);
         return false;
     }
-    struct tnd_array *list = tnd_lower_array(l, TND_DTYPE_I32, &words);
-    found->w = tnd_lower_array(l, TND_DTYPE_U8, &bytes);
+    struct tnd_array *list = tnd_lower_array(l, TANDEM_DTYPE_I32, &words);
+    found->w = tnd_lower_array(l, TANDEM_DTYPE_U8, &bytes);
     found->list = list;
     if (found->w == NULL || list == NULL) {
         tnd_array_free(plain);
@@ -193,7 +193,7 @@ int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int
     reads[0] = l->int8[i].x;
     reads[1] = l->int8[i].zero;
     *out = reads;
-    return l->int8[i].zero != TND_NET_NONE ? 2 : 1;
+    return l->int8[i].zero != TANDEM_NET_NONE ? 2 : 1;
 }
 
 /* ---- what follows the sums ---- */
@@ -222,15 +222,15 @@ static bool is_by_filter(const struct ending *e, const struct tnd_operand *in)
             return false;
         }
     }
-    return in->src < 0 && (v->type == TND_DTYPE_F32 || v->type == TND_DTYPE_I32) &&
+    return in->src < 0 && (v->type == TANDEM_DTYPE_F32 || v->type == TANDEM_DTYPE_I32) &&
            v->shape.dims[e->axis] == e->n_filters;
 }
 
 static double value_at(const struct ending *e, const struct tnd_operand *in, int64_t f)
 {
     const int64_t at = f * in->view.strides[e->axis];
-    return in->view.type == TND_DTYPE_I32 ? (double)((const int32_t *)in->view.data)[at]
-                                          : (double)((const float *)in->view.data)[at];
+    return in->view.type == TANDEM_DTYPE_I32 ? (double)((const int32_t *)in->view.data)[at]
+                                             : (double)((const float *)in->view.data)[at];
 }
 
 static bool is_same_for_all(const struct ending *e, const struct tnd_operand *in)
@@ -316,33 +316,33 @@ static bool follow_binary(struct ending *e, const struct tnd_fuse_step *step, bo
         return false;
     }
     if (!e->is_float) {
-        return step->kind == TND_BINARY_ADD && follow_sum(e, in, 1);
+        return step->kind == TANDEM_BINARY_ADD && follow_sum(e, in, 1);
     }
     switch (step->kind) {
-    case TND_BINARY_ADD:
+    case TANDEM_BINARY_ADD:
         return e->is_rounded ? follow_zero(e, in) : follow_sum(e, in, 1);
-    case TND_BINARY_SUB:
+    case TANDEM_BINARY_SUB:
         return !is_right && !e->is_rounded && follow_sum(e, in, -1);
-    case TND_BINARY_MUL:
+    case TANDEM_BINARY_MUL:
         return !e->is_rounded && follow_scale(e, in, false);
-    case TND_BINARY_DIV:
+    case TANDEM_BINARY_DIV:
         return !is_right && !e->is_rounded && follow_scale(e, in, true);
-    case TND_BINARY_MAX:
-    case TND_BINARY_MIN:
-        return follow_bound(e, in, step->kind == TND_BINARY_MAX);
+    case TANDEM_BINARY_MAX:
+    case TANDEM_BINARY_MIN:
+        return follow_bound(e, in, step->kind == TANDEM_BINARY_MAX);
     default:
         return false;
     }
 }
 
 /* To bytes: all values must have been brought into the range of the type. */
-static bool follow_bytes(struct ending *e, enum tnd_dtype type)
+static bool follow_bytes(struct ending *e, enum tandem_dtype type)
 {
-    const float least = type == TND_DTYPE_I8 ? -128.0f : 0.0f;
+    const float least = type == TANDEM_DTYPE_I8 ? -128.0f : 0.0f;
     const float zero = (float)e->conv->zero_y;
     e->is_done = true;
-    e->conv->result = type == TND_DTYPE_I8 ? TND_INT8_S8 : TND_INT8_U8;
-    return e->is_rounded && (type == TND_DTYPE_I8 || type == TND_DTYPE_U8) &&
+    e->conv->result = type == TANDEM_DTYPE_I8 ? TND_INT8_S8 : TND_INT8_U8;
+    return e->is_rounded && (type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8) &&
            e->conv->low + zero >= least && e->conv->high + zero <= least + 255;
 }
 
@@ -356,13 +356,13 @@ static bool follow(struct ending *e, const struct tnd_epilogue *epilogue, int s)
         return false;
     }
     if (step->op == TND_NET_CAST && !e->is_float) {
-        e->is_float = step->type == TND_DTYPE_F32;
+        e->is_float = step->type == TANDEM_DTYPE_F32;
         return e->is_float;
     }
     if (step->op == TND_NET_CAST) {
         return follow_bytes(e, step->type);
     }
-    if (step->op == TND_NET_UNARY && step->kind == TND_UNARY_ROUND && e->is_float) {
+    if (step->op == TND_NET_UNARY && step->kind == TANDEM_UNARY_ROUND && e->is_float) {
         const bool is_first = !e->is_rounded;
         e->is_rounded = true;
         return is_first;
@@ -407,7 +407,7 @@ static enum tandem_status lower_x(struct tnd_lowering *l, const struct tnd_net_n
 
 static tandem_tensor *over(struct tnd_lowering *l, const struct tnd_array *array)
 {
-    const int64_t n = array->n * (int64_t)tnd_dtype_bytes(array->type) / 4;
+    const int64_t n = array->n * (int64_t)tandem_dtype_bytes(array->type) / 4;
     return tandem_tensor_borrow_const(l->out->context, TANDEM_TYPE_F32, 1, &n, array->data,
                                       (size_t)n * 4);
 }
@@ -443,7 +443,7 @@ enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_n
     tandem_tensor *x = NULL;
     tandem_tensor *zero_x = NULL;
     TND_TRY(lower_x(l, node, &x));
-    if (found->zero != TND_NET_NONE) {
+    if (found->zero != TANDEM_NET_NONE) {
         TND_TRY(tnd_lower_tensor(l, found->zero, TND_LAYOUT_PLAIN, &zero_x));
     }
     if (l->epilogue != NULL) {

@@ -56,7 +56,7 @@ struct tnd_job {
     const struct tnd_net_params *params;
     struct tnd_operand *in;
     int n_in;
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     struct tnd_dims shape; /* of the result */
     enum tnd_net_layout layout;
     int split;      /* dimension by which the work is handed out; -1: it is not */
@@ -96,7 +96,7 @@ struct tnd_epilogue {
 struct tnd_lower_int8 {
     bool is_found;
     int x;    /* the integers themselves: a base */
-    int zero; /* value of the zero point, if it is computed; else TND_NET_NONE */
+    int zero; /* value of the zero point, if it is computed; else TANDEM_NET_NONE */
     struct tnd_conv_int8 conv;
     struct tnd_array *w;             /* packed; of the lowered net */
     struct tnd_int8_filter *filters; /* in an array of the lowered net, `list` */
@@ -152,7 +152,7 @@ enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
                                   tandem_tensor *const *tensors, int n, tandem_tensor **out);
 struct tnd_job *tnd_lower_job(struct tnd_lowering *l, int n_in);
 /** An array that lives with the lowered net. */
-struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tnd_dtype type,
+struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tandem_dtype type,
                                   const struct tnd_dims *shape);
 enum tandem_status tnd_lower_no_memory(const struct tnd_lowering *l);
 /** A constant that is read while nets are lowered, not later. */

@@ -158,13 +158,13 @@ static void print_few(struct tnd_lowering *l, const struct tnd_job *job, tandem_
         .in = {{.buffer = x->src, .offset = x->offset}, {.buffer = w->src, .offset = w->offset}},
         .n_buffers = node->n_src,
         .n_reduced = 1,
-        .reduce = TND_REDUCE_SUM};
+        .reduce = TANDEM_REDUCE_SUM};
     if (x->src < 0) {
         return;
     }
-    (void)tnd_fuse_input(&fuse, TND_DTYPE_F32);
-    (void)tnd_fuse_input(&fuse, TND_DTYPE_F32);
-    (void)tnd_fuse_step(&fuse, TND_NET_BINARY, TND_BINARY_MUL, TND_DTYPE_F32, in, 2);
+    (void)tnd_fuse_input(&fuse, TANDEM_DTYPE_F32);
+    (void)tnd_fuse_input(&fuse, TANDEM_DTYPE_F32);
+    (void)tnd_fuse_step(&fuse, TND_NET_BINARY, TANDEM_BINARY_MUL, TANDEM_DTYPE_F32, in, 2);
     tnd_lower_print(l, &printed, node);
 }
 
@@ -177,7 +177,7 @@ static enum tandem_status lower_few(struct tnd_lowering *l, const struct tnd_net
         return tnd_lower_no_memory(l);
     }
     job->op = node->op;
-    job->type = TND_DTYPE_F32;
+    job->type = TANDEM_DTYPE_F32;
     job->shape = tnd_net_value(l->net, node->output)->shape;
     job->in[0] = *x;
     job->in[1] = *w;
@@ -212,7 +212,7 @@ enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_n
     tandem_tensor *tensors[2] = {NULL, NULL};
     tandem_tensor *matrices[2];
     int n = 0;
-    if (a->type != TND_DTYPE_F32 || tnd_dims_values(shape) == 0 || a->shape.dims[2] == 0) {
+    if (a->type != TANDEM_DTYPE_F32 || tnd_dims_values(shape) == 0 || a->shape.dims[2] == 0) {
         return TANDEM_OK;
     }
     TND_TRY(operand(l, node->inputs[0], &x, tensors, &n));

@@ -31,13 +31,13 @@ static enum tandem_status copy_places(const struct tnd_view *view, int axis, int
         in.shape.dims[d] = 1;
     }
     in.shape.dims[axis] = n;
-    in.data = (const char *)in.data + offset * (int64_t)tnd_dtype_bytes(in.type);
+    in.data = (const char *)in.data + offset * (int64_t)tandem_dtype_bytes(in.type);
     for (int d = in.shape.n - 1; d >= axis; d--) {
         is_dense = is_dense && (in.shape.dims[d] == 1 || in.strides[d] == stride);
         stride *= in.shape.dims[d];
     }
     if (is_dense) {
-        memcpy(to, in.data, (size_t)stride * tnd_dtype_bytes(in.type));
+        memcpy(to, in.data, (size_t)stride * tandem_dtype_bytes(in.type));
         return TANDEM_OK;
     }
     struct tnd_array out = {.type = in.type, .shape = in.shape, .n = stride, .data = to};
@@ -51,7 +51,7 @@ static enum tandem_status run_concat(const struct tnd_work *work, const tandem_t
 {
     const struct tnd_job *job = (const struct tnd_job *)work;
     const int axis = job->params->axis;
-    const int64_t bytes = values_behind(&job->shape, axis) * (int64_t)tnd_dtype_bytes(job->type);
+    const int64_t bytes = values_behind(&job->shape, axis) * (int64_t)tandem_dtype_bytes(job->type);
     struct tnd_view views[OPERANDS];
     tnd_job_views(job, node, views);
     for (int64_t item = begin; item < end; item++) {
@@ -72,7 +72,7 @@ static enum tandem_status run_rows(const struct tnd_work *work, const tandem_ten
 {
     const struct tnd_job *job = (const struct tnd_job *)work;
     const int axis = job->params->axis;
-    const int64_t bytes = values_behind(&job->shape, axis) * (int64_t)tnd_dtype_bytes(job->type);
+    const int64_t bytes = values_behind(&job->shape, axis) * (int64_t)tandem_dtype_bytes(job->type);
     char *to = (char *)tandem_tensor_data(node) + begin * job->shape.dims[axis] * bytes;
     struct tnd_view views[OPERANDS];
     tnd_job_views(job, node, views);
@@ -97,8 +97,8 @@ static int64_t index_at(const struct tnd_view *view, int64_t i)
         i /= view->shape.dims[d];
     }
     tnd_values_load(view->type,
-                    (const char *)view->data + offset * (int64_t)tnd_dtype_bytes(view->type), 1, 1,
-                    TND_LANE_I64, &strip);
+                    (const char *)view->data + offset * (int64_t)tandem_dtype_bytes(view->type), 1,
+                    1, TND_LANE_I64, &strip);
     return strip.i64[0];
 }
 
@@ -113,7 +113,7 @@ static enum tandem_status run_gather(const struct tnd_work *work, const tandem_t
     tnd_job_views(job, node, views);
     const int64_t n = tnd_dims_values(&views[1].shape);
     const int64_t bytes =
-        values_behind(&views[0].shape, axis) * (int64_t)tnd_dtype_bytes(job->type);
+        values_behind(&views[0].shape, axis) * (int64_t)tandem_dtype_bytes(job->type);
     for (int64_t item = begin; item < end; item++) {
         int64_t index = index_at(&views[1], item % n);
         TND_TRY(tnd_job_failed(job, tnd_kernel_index(&index, views[0].shape.dims[axis], &error),
@@ -172,7 +172,7 @@ bool tnd_lower_turn(struct tnd_lowering *l, struct tnd_job *job, enum tnd_net_la
 {
     struct tnd_net_params *params =
         tnd_arena_alloc(&l->out->arena, sizeof(*params), _Alignof(struct tnd_net_params));
-    int order[TND_NET_MAX_DIMS];
+    int order[TANDEM_NET_MAX_DIMS];
     struct tnd_view result = {.shape = job->shape};
     if (params == NULL) {
         return false;

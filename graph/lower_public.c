@@ -20,7 +20,7 @@ static void set_fixed_inputs(const struct tandem_lowered *lowered)
         const struct tnd_net_value *v = tnd_net_value(net, net->inputs[i]);
         if (v->is_fixed && v->known != NULL && v->known->n > 0) {
             memcpy(tnd_lowered_input(lowered->lowered, i), v->known->data,
-                   (size_t)v->known->n * tnd_dtype_bytes(v->type));
+                   (size_t)v->known->n * tandem_dtype_bytes(v->type));
         }
     }
 }

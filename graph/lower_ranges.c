@@ -27,7 +27,7 @@ static int moves_with(const struct tnd_job *job, int i, int d)
     case TND_NET_CONTRACT:
         return d == 0 ? 0 : (d == 1) == (i == 0) ? d : -1;
     case TND_NET_POOL:
-        return job->params->kind != TND_POOL_ARG_MAX && d < 2 ? d : -2;
+        return job->params->kind != TANDEM_POOL_ARG_MAX && d < 2 ? d : -2;
     case TND_NET_CONV:
         return d == 0 ? (i == 0 ? 0 : -1) : -2;
     case TND_NET_GATHER: {
@@ -74,7 +74,7 @@ static enum tandem_status run_range(const struct tnd_work *work, const tandem_te
     const struct tnd_job *job = (const struct tnd_job *)work;
     struct tnd_view views[OPERANDS];
     struct tandem_error error = {0};
-    int64_t strides[TND_NET_MAX_DIMS];
+    int64_t strides[TANDEM_NET_MAX_DIMS];
     struct tnd_array out = {
         .type = job->type, .shape = job->shape, .data = tandem_tensor_data(node)};
     tnd_job_views(job, node, views);
@@ -85,17 +85,17 @@ static enum tandem_status run_range(const struct tnd_work *work, const tandem_te
                 views[i].shape.dims[d] = end - begin;
                 views[i].data =
                     (const char *)views[i].data +
-                    begin * views[i].strides[d] * (int64_t)tnd_dtype_bytes(views[i].type);
+                    begin * views[i].strides[d] * (int64_t)tandem_dtype_bytes(views[i].type);
             }
         }
         tnd_dims_strides(&job->shape, strides);
         out.shape.dims[job->split] = end - begin;
         out.data =
-            (char *)out.data + begin * strides[job->split] * (int64_t)tnd_dtype_bytes(job->type);
+            (char *)out.data + begin * strides[job->split] * (int64_t)tandem_dtype_bytes(job->type);
     }
     out.n = tnd_dims_values(&out.shape);
     char *scratch = (char *)tandem_tensor_data(node) +
-                    (size_t)tnd_dims_values(&job->shape) * tnd_dtype_bytes(job->type) +
+                    (size_t)tnd_dims_values(&job->shape) * tandem_dtype_bytes(job->type) +
                     (size_t)begin * job->scratch;
     const struct tnd_kernel_call call = {.params = job->params,
                                          .in = views,

@@ -13,8 +13,8 @@ struct reduce {
     int kind;
     struct tnd_view inner; /* what is reduced; `data` is set when it runs */
     struct tnd_dims kept;
-    int64_t strides[TND_NET_MAX_DIMS]; /* of the operand along `kept` */
-    int width;                         /* results side by side: of a strip, or 1 */
+    int64_t strides[TANDEM_NET_MAX_DIMS]; /* of the operand along `kept` */
+    int width;                            /* results side by side: of a strip, or 1 */
     int64_t row_units, n_units, item_units;
 };
 
@@ -73,24 +73,24 @@ static const struct {
     double neutral;
     double (*row)(const float *x, int64_t n, int64_t stride);
     void (*strip)(double *restrict sums, const float *restrict x, int n);
-} reducers[] = {[TND_REDUCE_SUM] = {0.0, row_sum, strip_sum},
-                [TND_REDUCE_PROD] = {1.0, row_product, strip_product},
-                [TND_REDUCE_MAX] = {-(double)INFINITY, row_largest, strip_largest},
-                [TND_REDUCE_MIN] = {(double)INFINITY, row_smallest, strip_smallest}};
+} reducers[] = {[TANDEM_REDUCE_SUM] = {0.0, row_sum, strip_sum},
+                [TANDEM_REDUCE_PROD] = {1.0, row_product, strip_product},
+                [TANDEM_REDUCE_MAX] = {-(double)INFINITY, row_largest, strip_largest},
+                [TANDEM_REDUCE_MIN] = {(double)INFINITY, row_smallest, strip_smallest}};
 
 static double combine(int kind, double a, double b)
 {
-    return kind == TND_REDUCE_SUM    ? a + b
-           : kind == TND_REDUCE_PROD ? a * b
-           : kind == TND_REDUCE_MAX  ? LARGER(a, b)
-                                     : SMALLER(a, b);
+    return kind == TANDEM_REDUCE_SUM    ? a + b
+           : kind == TANDEM_REDUCE_PROD ? a * b
+           : kind == TANDEM_REDUCE_MAX  ? LARGER(a, b)
+                                        : SMALLER(a, b);
 }
 
 static double reduce_row(int kind, const float *row, int64_t n, int64_t stride)
 {
     const struct tnd_strip_kernel *kernel = tnd_strip_kernel(0);
-    if (stride == 1 && (kind == TND_REDUCE_MAX || kind == TND_REDUCE_MIN)) {
-        return (double)(kind == TND_REDUCE_MAX ? kernel->largest : kernel->smallest)(row, n);
+    if (stride == 1 && (kind == TANDEM_REDUCE_MAX || kind == TANDEM_REDUCE_MIN)) {
+        return (double)(kind == TANDEM_REDUCE_MAX ? kernel->largest : kernel->smallest)(row, n);
     }
     return reducers[kind].row(row, n, stride);
 }
@@ -112,7 +112,7 @@ static void reduce_unit(const struct reduce *reduce, const float *x, float *y, i
             sums[0] = combine(reduce->kind, sums[0], part);
             continue;
         }
-        if (reduce->kind == TND_REDUCE_SUM) {
+        if (reduce->kind == TANDEM_REDUCE_SUM) {
             tnd_strip_kernel(0)->add_rows(row, stride, tnd_walk_row(&walk), n, sums);
             continue;
         }
@@ -198,12 +198,12 @@ static void print_source(struct tnd_lowering *l, const struct tnd_job *job,
                                              .in = {{.buffer = in->src, .offset = in->offset}},
                                              .n_buffers = node->n_src,
                                              .n_reduced = inner->shape.n,
-                                             .reduce = (enum tnd_reduce)reduce->kind};
-    if (in->src < 0 || reduce->kept.n + inner->shape.n > TND_NET_MAX_DIMS) {
+                                             .reduce = (enum tandem_reduce)reduce->kind};
+    if (in->src < 0 || reduce->kept.n + inner->shape.n > TANDEM_NET_MAX_DIMS) {
         return;
     }
-    const int x = tnd_fuse_input(&fuse, TND_DTYPE_F32);
-    (void)tnd_fuse_step(&fuse, TND_NET_COPY, 0, TND_DTYPE_F32, &x, 1);
+    const int x = tnd_fuse_input(&fuse, TANDEM_DTYPE_F32);
+    (void)tnd_fuse_step(&fuse, TND_NET_COPY, 0, TANDEM_DTYPE_F32, &x, 1);
     memcpy(space.strides[0], reduce->strides, sizeof(reduce->strides));
     for (int d = 0; d < inner->shape.n; d++) {
         space.strides[0][space.shape.n] = inner->strides[d];
@@ -224,7 +224,7 @@ enum tandem_status tnd_lower_reduce(struct tnd_lowering *l, const struct tnd_net
     if (job == NULL || reduce == NULL) {
         return tnd_lower_no_memory(l);
     }
-    if (out->type != TND_DTYPE_F32 || tnd_dims_values(&out->shape) == 0) {
+    if (out->type != TANDEM_DTYPE_F32 || tnd_dims_values(&out->shape) == 0) {
         return TANDEM_OK;
     }
     TND_TRY(tnd_lower_operand(l, node->inputs[0], true, &job->in[0], tensors, &n));

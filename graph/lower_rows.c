@@ -20,8 +20,8 @@ static tandem_tensor *make(tandem_context *context, const struct tnd_net_node *n
     case TND_NET_SOFTMAX:
         return tandem_soft_max(context, in[0], NULL, 1);
     case TND_NET_NORM:
-        return node->params.kind == TND_NORM_LAYER ? tandem_norm(context, in[0], number)
-                                                   : tandem_rms_norm(context, in[0], number);
+        return node->params.kind == TANDEM_NORM_LAYER ? tandem_norm(context, in[0], number)
+                                                      : tandem_rms_norm(context, in[0], number);
     default:
         return tandem_attention(context, in[0], in[1], in[2], in[3], number);
     }
@@ -34,7 +34,7 @@ enum tandem_status tnd_lower_rows(struct tnd_lowering *l, const struct tnd_net_n
     tandem_tensor *tensors[4] = {NULL};
     for (int i = 0; i < node->n_inputs; i++) {
         const struct tnd_net_value *in = tnd_net_value(l->net, node->inputs[i]);
-        if (in->type != TND_DTYPE_F32 || tnd_dims_values(&in->shape) == 0) {
+        if (in->type != TANDEM_DTYPE_F32 || tnd_dims_values(&in->shape) == 0) {
             return TANDEM_OK;
         }
     }

@@ -13,7 +13,7 @@ enum { MAX_CONSTANT_BYTES = 64 << 20 };
 static tandem_tensor *constant_tensor(struct tnd_lowering *l, int base)
 {
     struct tnd_lower_value *v = &l->values[base];
-    const int64_t bytes = v->known->n * (int64_t)tnd_dtype_bytes(v->known->type);
+    const int64_t bytes = v->known->n * (int64_t)tandem_dtype_bytes(v->known->type);
     const int64_t units = bytes / 4;
     if (v->tensors[TND_LAYOUT_PLAIN] == NULL && bytes > 0 && bytes % 4 == 0 &&
         bytes <= MAX_CONSTANT_BYTES && (uintptr_t)v->known->data % 4 == 0) {
@@ -57,8 +57,8 @@ void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_o
 
 /* The text lives as long as the lowered net. */
 static const struct tnd_work_source *keep_source(struct tnd_lowering *l,
-                                                   const struct tnd_fuse_printed *printed,
-                                                   const struct tnd_text *text)
+                                                 const struct tnd_fuse_printed *printed,
+                                                 const struct tnd_text *text)
 {
     struct tnd_arena *arena = &l->out->arena;
     struct tnd_work_source *source =
@@ -70,10 +70,10 @@ static const struct tnd_work_source *keep_source(struct tnd_lowering *l,
     memcpy(copy, text->bytes, text->n);
     copy[text->n] = '\0';
     *source = (struct tnd_work_source){.entry = TND_PRINTED_NAME,
-                                         .text = copy,
-                                         .hash = tnd_hash_string(copy, 0),
-                                         .n_items = tnd_fuse_print_values(printed),
-                                         .has_double = tnd_fuse_print_has_double(printed)};
+                                       .text = copy,
+                                       .hash = tnd_hash_string(copy, 0),
+                                       .n_items = tnd_fuse_print_values(printed),
+                                       .has_double = tnd_fuse_print_has_double(printed)};
     return source;
 }
 
@@ -122,8 +122,8 @@ void tnd_lower_window(struct tnd_lowering *l, const struct tnd_printed_window *w
     struct tnd_fuse_space space = {.shape = {2, {rows, columns}}};
     struct tnd_fuse_printed printed = {
         .fuse = &copy, .space = &space, .n_buffers = node->n_src, .window = window};
-    const int x = tnd_fuse_input(&copy, TND_DTYPE_F32);
-    (void)tnd_fuse_step(&copy, TND_NET_COPY, 0, TND_DTYPE_F32, &x, 1);
+    const int x = tnd_fuse_input(&copy, TANDEM_DTYPE_F32);
+    (void)tnd_fuse_step(&copy, TND_NET_COPY, 0, TANDEM_DTYPE_F32, &x, 1);
     printed.in[0].buffer = -1;
     if (epilogue != NULL) {
         printed.fuse = &epilogue->fuse;

@@ -20,9 +20,9 @@ struct function {
     struct tnd_array *values;
 };
 
-static bool is_byte(enum tnd_dtype type)
+static bool is_byte(enum tandem_dtype type)
 {
-    return type == TND_DTYPE_I8 || type == TND_DTYPE_U8;
+    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
 }
 
 /* Whether a value is one constant, in whatever shape. */
@@ -107,7 +107,7 @@ static enum tandem_status keep_table(struct tnd_lowering *l, int i,
     if (function->of == NOTHING || !is_byte(function->values->type) || node->op == TND_NET_COPY) {
         return TANDEM_OK;
     }
-    struct tnd_array *table = tnd_lower_array(l, TND_DTYPE_U8, &shape);
+    struct tnd_array *table = tnd_lower_array(l, TANDEM_DTYPE_U8, &shape);
     if (table == NULL) {
         return tnd_lower_no_memory(l);
     }

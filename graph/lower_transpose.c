@@ -120,7 +120,7 @@ bool tnd_lower_transpose(struct tnd_job *job)
     const struct tnd_fuse_space *space = &job->space;
     const int last = space->shape.n - 1;
     if (job->fuse.n_steps != 1 || job->fuse.steps[0].op != TND_NET_COPY || last < 1 ||
-        tnd_dtype_bytes(job->type) != sizeof(uint32_t) || space->n_units == 0 ||
+        tandem_dtype_bytes(job->type) != sizeof(uint32_t) || space->n_units == 0 ||
         space->strides[0][last - 1] != 1 || space->shape.dims[last - 1] < FEWEST) {
         return false;
     }

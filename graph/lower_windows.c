@@ -6,8 +6,8 @@
 #include "graph/lower_internal.h"
 
 struct place {
-    int64_t begin[TND_NET_MAX_WINDOW]; /* of the window in the input */
-    int64_t image, at;                 /* where the result goes, in values */
+    int64_t begin[TANDEM_NET_MAX_WINDOW]; /* of the window in the input */
+    int64_t image, at;                    /* where the result goes, in values */
 };
 
 static struct place place_of(const struct tnd_job *job, const int64_t *strides, int64_t item)
@@ -59,7 +59,7 @@ static void pool_strip(const struct tnd_job *job, const struct tnd_view *x,
                        const struct place *place, int64_t channel, int n, float *best, double *sums)
 {
     const struct tnd_window *window = &job->params->window;
-    int64_t tap[TND_NET_MAX_WINDOW] = {0};
+    int64_t tap[TANDEM_NET_MAX_WINDOW] = {0};
     int i;
     for (int c = 0; c < n; c++) {
         best[c] = -INFINITY;
@@ -73,7 +73,7 @@ static void pool_strip(const struct tnd_job *job, const struct tnd_view *x,
             is_inside = is_inside && where >= 0 && where < x->shape.dims[2 + d];
             at += where * x->strides[2 + d];
         }
-        if (is_inside && job->params->kind == TND_POOL_MAX) {
+        if (is_inside && job->params->kind == TANDEM_POOL_MAX) {
             take(best, (const float *)x->data + at, n, x->strides[1]);
         } else if (is_inside) {
             add(sums, (const float *)x->data + at, n, x->strides[1]);
@@ -91,7 +91,7 @@ static int find_taps(const struct tnd_job *job, const struct tnd_view *x, const 
                      const float **out)
 {
     const struct tnd_window *window = &job->params->window;
-    int64_t tap[TND_NET_MAX_WINDOW] = {0};
+    int64_t tap[TANDEM_NET_MAX_WINDOW] = {0};
     int n = 0;
     int i;
     do {
@@ -135,14 +135,15 @@ static bool is_wide(const struct tnd_job *job)
     for (int i = 0; i < window->n && taps <= MAX_TAPS; i++) {
         taps *= window->extent[i];
     }
-    return job->layout == TND_LAYOUT_LAST && job->params->kind == TND_POOL_MAX && taps <= MAX_TAPS;
+    return job->layout == TND_LAYOUT_LAST && job->params->kind == TANDEM_POOL_MAX &&
+           taps <= MAX_TAPS;
 }
 
 static enum tandem_status run_pool(const struct tnd_work *work, const tandem_tensor *node,
                                    int64_t begin, int64_t end)
 {
     const struct tnd_job *job = (const struct tnd_job *)work;
-    int64_t strides[TND_NET_MAX_DIMS];
+    int64_t strides[TANDEM_NET_MAX_DIMS];
     struct tnd_view x;
     float *y = tandem_tensor_data(node);
     tnd_job_views(job, node, &x);
@@ -158,7 +159,7 @@ static enum tandem_status run_pool(const struct tnd_work *work, const tandem_ten
             pool_strip(job, &x, &place, channel, n, best, sums);
             for (int c = 0; c < n; c++) {
                 y[place.at + (channel + c) * strides[1]] =
-                    job->params->kind == TND_POOL_MAX ? best[c] : (float)sums[c];
+                    job->params->kind == TANDEM_POOL_MAX ? best[c] : (float)sums[c];
             }
         }
     }
@@ -175,7 +176,7 @@ enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_n
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
-    if (out->type != TND_DTYPE_F32 || node->params.kind == TND_POOL_ARG_MAX ||
+    if (out->type != TANDEM_DTYPE_F32 || node->params.kind == TANDEM_POOL_ARG_MAX ||
         tnd_dims_values(&out->shape) == 0) {
         return TANDEM_OK;
     }

@@ -289,8 +289,8 @@ static enum tandem_status prepare(struct tnd_lowering *l, struct winograd *w)
     conv->n_blocks = (conv->filters + width - 1) / width;
     const struct tnd_dims packed = {1, {conv->n_blocks * width * POSITIONS * conv->channels}};
     const struct tnd_dims zeros = {1, {conv->channels}};
-    struct tnd_array *array = tnd_lower_array(l, TND_DTYPE_F32, &packed);
-    struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TND_DTYPE_F32, &zeros);
+    struct tnd_array *array = tnd_lower_array(l, TANDEM_DTYPE_F32, &packed);
+    struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
     if (nothing == NULL) {
         return tnd_lower_no_memory(l);
     }
@@ -345,7 +345,7 @@ static enum tandem_status emit_in(struct tnd_lowering *l, const struct winograd 
         return tnd_lower_no_memory(l);
     }
     job->op = TND_NET_CONV;
-    job->type = TND_DTYPE_F32;
+    job->type = TANDEM_DTYPE_F32;
     job->shape = (struct tnd_dims){3, {w->n_strips * w->pixels, POSITIONS, w->row}};
     job->row = TANDEM_OP_MOVE;
     job->more = w;
@@ -383,7 +383,7 @@ enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct 
         TND_TRY(emit_in(l, w, x, &tensors[0]));
     }
     job->op = TND_NET_CONV;
-    job->type = TND_DTYPE_F32;
+    job->type = TANDEM_DTYPE_F32;
     job->shape = (struct tnd_dims){2, {conv->n_pixels, conv->filters}};
     job->work.amount =
         (double)POSITIONS * (double)w->n_tiles * (double)conv->channels * (double)conv->filters;

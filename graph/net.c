@@ -83,7 +83,7 @@ int tnd_net_fail(struct tnd_net *net, enum tandem_status status, const char *for
         va_end(arguments);
         net->status = tnd_error_set(&net->error, status, NULL, 0, 0, "%s", text);
     }
-    return TND_NET_NONE;
+    return TANDEM_NET_NONE;
 }
 
 static int no_memory(struct tnd_net *net)
@@ -99,7 +99,7 @@ const struct tnd_net_value *tnd_net_value(const struct tnd_net *net, int value)
 
 /* ---- values ---- */
 
-int tnd_net_new_value(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape)
+int tnd_net_new_value(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape)
 {
     if (tnd_dims_values(shape) < 0) {
         char text[160];
@@ -124,9 +124,9 @@ int tnd_net_constant(struct tnd_net *net, struct tnd_array *array)
         return no_memory(net);
     }
     const int value = net->status == TANDEM_OK ? tnd_net_new_value(net, array->type, &array->shape)
-                                               : TND_NET_NONE;
-    if (value == TND_NET_NONE || tnd_vector_insert(&net->owned_vector, sizeof(net->owned[0]),
-                                                   MAX_ITEMS, net->n_owned) != TANDEM_OK) {
+                                               : TANDEM_NET_NONE;
+    if (value == TANDEM_NET_NONE || tnd_vector_insert(&net->owned_vector, sizeof(net->owned[0]),
+                                                      MAX_ITEMS, net->n_owned) != TANDEM_OK) {
         tnd_array_free(array);
         return no_memory(net);
     }
@@ -135,7 +135,7 @@ int tnd_net_constant(struct tnd_net *net, struct tnd_array *array)
     return value;
 }
 
-int tnd_net_scalar(struct tnd_net *net, enum tnd_dtype type, double value)
+int tnd_net_scalar(struct tnd_net *net, enum tandem_dtype type, double value)
 {
     const struct tnd_dims scalar = {0};
     struct tnd_array *array = tnd_array_new(type, &scalar);
@@ -150,7 +150,7 @@ int tnd_net_scalar(struct tnd_net *net, enum tnd_dtype type, double value)
 int tnd_net_integers(struct tnd_net *net, const int64_t *values, int64_t n)
 {
     const struct tnd_dims list = {1, {n}};
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_I64, &list);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_I64, &list);
     if (array != NULL && n > 0) {
         memcpy(array->data, values, (size_t)n * sizeof(values[0]));
     }
@@ -168,7 +168,7 @@ static bool push(struct tnd_vector *list, int value)
 
 void tnd_net_name(struct tnd_net *net, int value, const char *name)
 {
-    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
+    if (value == TANDEM_NET_NONE || net->status != TANDEM_OK) {
         return;
     }
     struct tnd_net_value *v = &net->values[net->values[value].base];
@@ -201,11 +201,12 @@ void tnd_net_name_since(struct tnd_net *net, int first, const char *kind, const 
     }
 }
 
-int tnd_net_input(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape,
+int tnd_net_input(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape,
                   const char *name, const struct tnd_array *known)
 {
-    const int value = net->status == TANDEM_OK ? tnd_net_new_value(net, type, shape) : TND_NET_NONE;
-    if (value == TND_NET_NONE) {
+    const int value =
+        net->status == TANDEM_OK ? tnd_net_new_value(net, type, shape) : TANDEM_NET_NONE;
+    if (value == TANDEM_NET_NONE) {
         return value;
     }
     char *copy = tnd_arena_alloc(&net->arena, strlen(name) + 1, 1);
@@ -221,29 +222,30 @@ int tnd_net_input(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dim
 
 int tnd_net_output(struct tnd_net *net, int value)
 {
-    if (value != TND_NET_NONE && tnd_net_value(net, value)->base != value) {
+    if (value != TANDEM_NET_NONE && tnd_net_value(net, value)->base != value) {
         value = tnd_net_copy(net, value);
     }
-    if (value == TND_NET_NONE) {
+    if (value == TANDEM_NET_NONE) {
         return value;
     }
     return push(&net->outputs_vector, value) ? value : no_memory(net);
 }
 
 int tnd_net_add(struct tnd_net *net, enum tnd_net_op op, const struct tnd_net_params *params,
-                const int *inputs, int n_inputs, enum tnd_dtype type, const struct tnd_dims *shape)
+                const int *inputs, int n_inputs, enum tandem_dtype type,
+                const struct tnd_dims *shape)
 {
     for (int i = 0; i < n_inputs; i++) {
-        if (inputs[i] == TND_NET_NONE) {
-            return TND_NET_NONE;
+        if (inputs[i] == TANDEM_NET_NONE) {
+            return TANDEM_NET_NONE;
         }
     }
     if (net->status != TANDEM_OK) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const int value = tnd_net_new_value(net, type, shape);
     int *list = tnd_arena_alloc(&net->arena, (size_t)n_inputs * sizeof(int), sizeof(int));
-    if (value == TND_NET_NONE || (list == NULL && n_inputs > 0) ||
+    if (value == TANDEM_NET_NONE || (list == NULL && n_inputs > 0) ||
         tnd_vector_insert(&net->nodes_vector, sizeof(net->nodes[0]), MAX_ITEMS, net->n_nodes) !=
             TANDEM_OK) {
         return no_memory(net);
@@ -314,7 +316,7 @@ static bool compute_known(struct tnd_net *net, const bool *is_needed, int last)
 
 const struct tnd_array *tnd_net_known(struct tnd_net *net, int value)
 {
-    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
+    if (value == TANDEM_NET_NONE || net->status != TANDEM_OK) {
         return NULL;
     }
     const int base = net->values[value].base;

@@ -4,8 +4,8 @@
  * steps, flipping, broadcasting, reshaping) is no operation: such a value is a view, an offset and
  * strides over another value, and a copy is made only where strides cannot say it.
  *
- * A builder that fails records the first error in the net and gives TND_NET_NONE; builders that get
- * TND_NET_NONE give it back, so that a caller may look at the end. One thread at a time a net. */
+ * A builder that fails records the first error in the net and gives TANDEM_NET_NONE; builders that get
+ * TANDEM_NET_NONE give it back, so that a caller may look at the end. One thread at a time a net. */
 #ifndef TND_NET_H
 #define TND_NET_H
 
@@ -14,8 +14,6 @@
 #include "base/tnd_status.h"
 #include "base/vector.h"
 #include "ggml-like/net_op.h"
-
-#define TND_NET_NONE (-1)
 
 struct tnd_net_node {
     enum tnd_net_op op;
@@ -26,12 +24,12 @@ struct tnd_net_node {
 };
 
 struct tnd_net_value {
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     struct tnd_dims shape;
     const char *name; /* "" mostly */
     int base;         /* the value that it is a view of; itself when it is none */
     int64_t offset;   /* of a view, in values of the base */
-    int64_t strides[TND_NET_MAX_DIMS];
+    int64_t strides[TANDEM_NET_MAX_DIMS];
     int node;                      /* that makes it; -1: constants, inputs, views */
     int input;                     /* which input of the net it is; -1: none */
     bool is_fixed;                 /* an input whose known values the net was specialised with */
@@ -53,19 +51,19 @@ struct tnd_net {
 struct tnd_net *tnd_net_new(void);
 void tnd_net_free(struct tnd_net *net);
 
-/** Records an error, if there is none yet, and gives TND_NET_NONE. */
+/** Records an error, if there is none yet, and gives TANDEM_NET_NONE. */
 int tnd_net_fail(struct tnd_net *net, enum tandem_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /** An input. `known` (NULL: none) are values with which the net may be specialised; it is
  *  borrowed as long as the net lives. A net that was specialised with them (tnd_net_known) runs
  *  with these values alone. */
-int tnd_net_input(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape,
+int tnd_net_input(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape,
                   const char *name, const struct tnd_array *known);
 /** A constant. The net owns `array` from now on, on failure too. */
 int tnd_net_constant(struct tnd_net *net, struct tnd_array *array);
 /** A constant of one value and no dimension. */
-int tnd_net_scalar(struct tnd_net *net, enum tnd_dtype type, double value);
+int tnd_net_scalar(struct tnd_net *net, enum tandem_dtype type, double value);
 /** A constant list of integers. */
 int tnd_net_integers(struct tnd_net *net, const int64_t *values, int64_t n);
 /** Names the result of an operation, for messages; one that has a name, and all else, stays. */
@@ -78,7 +76,8 @@ int tnd_net_output(struct tnd_net *net, int value);
 /** An operation whose operands have the types and shapes that it wants. `shape` and `type` are
  *  those of the result: the callers below compute them. */
 int tnd_net_add(struct tnd_net *net, enum tnd_net_op op, const struct tnd_net_params *params,
-                const int *inputs, int n_inputs, enum tnd_dtype type, const struct tnd_dims *shape);
+                const int *inputs, int n_inputs, enum tandem_dtype type,
+                const struct tnd_dims *shape);
 
 /** The values of a value that depends on constants alone, or on inputs with known values (the net
  *  is then specialised with them): computed at the first call, kept in the net. NULL: not known,
@@ -105,49 +104,50 @@ int tnd_net_diagonal(struct tnd_net *net, int value, int axis, int other);
 /* ---- operations (net_ops.c) ---- */
 
 int tnd_net_copy(struct tnd_net *net, int value);
-int tnd_net_cast(struct tnd_net *net, int value, enum tnd_dtype type);
-int tnd_net_unary(struct tnd_net *net, enum tnd_unary kind, int value);
+int tnd_net_cast(struct tnd_net *net, int value, enum tandem_dtype type);
+int tnd_net_unary(struct tnd_net *net, enum tandem_unary kind, int value);
 /** Broadcasts both operands. Errors: SHAPE, TYPE (the types differ). */
-int tnd_net_binary(struct tnd_net *net, enum tnd_binary kind, int a, int b);
+int tnd_net_binary(struct tnd_net *net, enum tandem_binary kind, int a, int b);
 int tnd_net_select(struct tnd_net *net, int condition, int a, int b);
-int tnd_net_reduce(struct tnd_net *net, enum tnd_reduce kind, int value, unsigned axes);
+int tnd_net_reduce(struct tnd_net *net, enum tandem_reduce kind, int value, unsigned axes);
 int tnd_net_arg_reduce(struct tnd_net *net, bool is_max, int value, int axis, bool picks_last);
 /** Matrix product as NumPy's matmul. */
 int tnd_net_matmul(struct tnd_net *net, int a, int b);
 int tnd_net_concat(struct tnd_net *net, const int *values, int n, int axis);
 /** `begin` and `end` places an axis, negative ones cut. `constant` is one value of the type. */
-int tnd_net_pad(struct tnd_net *net, enum tnd_pad mode, int value, const int64_t *begin,
+int tnd_net_pad(struct tnd_net *net, enum tandem_pad mode, int value, const int64_t *begin,
                 const int64_t *end, int constant);
 /** Indices of any shape, negative ones from the end. */
 int tnd_net_gather(struct tnd_net *net, int value, int indices, int axis);
 int tnd_net_gather_elements(struct tnd_net *net, int value, int indices, int axis);
-int tnd_net_scatter_elements(struct tnd_net *net, enum tnd_scatter kind, int value, int indices,
+int tnd_net_scatter_elements(struct tnd_net *net, enum tandem_scatter kind, int value, int indices,
                              int updates, int axis);
 int tnd_net_scan(struct tnd_net *net, int value, int axis, bool is_exclusive, bool is_reverse);
 int tnd_net_arg_sort(struct tnd_net *net, int value, int axis, bool largest_first);
 int tnd_net_conv(struct tnd_net *net, int x, int w, const struct tnd_window *window);
-int tnd_net_pool(struct tnd_net *net, enum tnd_pooling kind, int value,
+int tnd_net_pool(struct tnd_net *net, enum tandem_pool kind, int value,
                  const struct tnd_window *window);
 
 /* ---- along rows of F32 or F64 {B, M, K} (net_rows.c) ----
  *
  * What pass "recognise" makes of the operations below. Rows of -infinity alone give zeros. */
 
-static inline bool tnd_net_is_row_type(enum tnd_dtype type)
+static inline bool tnd_net_is_row_type(enum tandem_dtype type)
 {
-    return type == TND_DTYPE_F32 || type == TND_DTYPE_F64;
+    return type == TANDEM_DTYPE_F32 || type == TANDEM_DTYPE_F64;
 }
 int tnd_net_row_softmax(struct tnd_net *net, int value);
-int tnd_net_row_norm(struct tnd_net *net, enum tnd_norm kind, int value, double epsilon);
+int tnd_net_row_norm(struct tnd_net *net, enum tandem_norm kind, int value, double epsilon);
 /** softmax(q k^T * scale + mask) v: q {B, M, D}, k {B, N, D}, v {B, N, E}, mask {1, M, N} or
- *  TND_NET_NONE -> {M, B, E}. Errors: SHAPE. */
+ *  TANDEM_NET_NONE -> {M, B, E}. Errors: SHAPE. */
 int tnd_net_row_attention(struct tnd_net *net, int q, int k, int v, int mask, double scale);
 
 /* ---- composed of others (net_composites.c) ---- */
 
 int tnd_net_softmax(struct tnd_net *net, int value, int axis);
-int tnd_net_norm(struct tnd_net *net, enum tnd_norm kind, int value, unsigned axes, double epsilon);
-/** q {B, M, D}, k {B, N, D}, v {B, N, E}, and a mask {B, M, N} that is added, or TND_NET_NONE; the
+int tnd_net_norm(struct tnd_net *net, enum tandem_norm kind, int value, unsigned axes,
+                 double epsilon);
+/** q {B, M, D}, k {B, N, D}, v {B, N, E}, and a mask {B, M, N} that is added, or TANDEM_NET_NONE; the
  *  products are multiplied by `scale` -> {B, M, E}. Errors: SHAPE, TYPE. */
 int tnd_net_attention(struct tnd_net *net, int q, int k, int v, int mask, double scale);
 

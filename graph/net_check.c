@@ -128,9 +128,9 @@ static bool fits(const struct tnd_net *net, const struct tnd_net_node *node)
     switch (node->op) {
     case TND_NET_BINARY:
         return are_alike(net, node, 0) &&
-               out->type == (params->kind >= TND_BINARY_EQUAL ? TND_DTYPE_BOOL : first->type);
+               out->type == (params->kind >= TANDEM_BINARY_EQUAL ? TANDEM_DTYPE_BOOL : first->type);
     case TND_NET_SELECT:
-        return are_alike(net, node, 1) && first->type == TND_DTYPE_BOOL &&
+        return are_alike(net, node, 1) && first->type == TANDEM_DTYPE_BOOL &&
                out->type == net->values[node->inputs[1]].type;
     case TND_NET_CONTRACT:
         return is_product(&first->shape, &net->values[node->inputs[1]].shape, &out->shape);

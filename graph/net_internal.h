@@ -6,7 +6,7 @@
 #include "graph/net.h"
 
 /** A value that is no view and that nothing makes yet. */
-int tnd_net_new_value(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape);
+int tnd_net_new_value(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape);
 
 /** The node that makes a value which is no view; NULL where it is of another operation or kind (-1:
  *  any). */

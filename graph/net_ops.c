@@ -11,7 +11,7 @@ static const struct tnd_net_params no_params;
 static bool may_build(const struct tnd_net *net, const int *values, int n)
 {
     for (int i = 0; i < n; i++) {
-        if (values[i] == TND_NET_NONE) {
+        if (values[i] == TANDEM_NET_NONE) {
             return false;
         }
     }
@@ -19,7 +19,7 @@ static bool may_build(const struct tnd_net *net, const int *values, int n)
 }
 
 static int add_like(struct tnd_net *net, enum tnd_net_op op, const struct tnd_net_params *params,
-                    const int *inputs, int n, int like, enum tnd_dtype type)
+                    const int *inputs, int n, int like, enum tandem_dtype type)
 {
     const struct tnd_dims shape = tnd_net_value(net, like)->shape;
     return tnd_net_add(net, op, params, inputs, n, type, &shape);
@@ -27,28 +27,28 @@ static int add_like(struct tnd_net *net, enum tnd_net_op op, const struct tnd_ne
 
 int tnd_net_copy(struct tnd_net *net, int value)
 {
-    return !may_build(net, &value, 1) ? TND_NET_NONE
+    return !may_build(net, &value, 1) ? TANDEM_NET_NONE
                                       : add_like(net, TND_NET_COPY, &no_params, &value, 1, value,
                                                  tnd_net_value(net, value)->type);
 }
 
-int tnd_net_cast(struct tnd_net *net, int value, enum tnd_dtype type)
+int tnd_net_cast(struct tnd_net *net, int value, enum tandem_dtype type)
 {
     if (!may_build(net, &value, 1) || tnd_net_value(net, value)->type == type) {
-        return net->status == TANDEM_OK ? value : TND_NET_NONE;
+        return net->status == TANDEM_OK ? value : TANDEM_NET_NONE;
     }
     return add_like(net, TND_NET_CAST, &no_params, &value, 1, value, type);
 }
 
-int tnd_net_unary(struct tnd_net *net, enum tnd_unary kind, int value)
+int tnd_net_unary(struct tnd_net *net, enum tandem_unary kind, int value)
 {
     if (!may_build(net, &value, 1)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
-    const bool is_test = kind == TND_UNARY_IS_NAN || kind == TND_UNARY_IS_INF;
+    const bool is_test = kind == TANDEM_UNARY_IS_NAN || kind == TANDEM_UNARY_IS_INF;
     const struct tnd_net_params params = {.kind = (int)kind};
     return add_like(net, TND_NET_UNARY, &params, &value, 1, value,
-                    is_test ? TND_DTYPE_BOOL : tnd_net_value(net, value)->type);
+                    is_test ? TANDEM_DTYPE_BOOL : tnd_net_value(net, value)->type);
 }
 
 /* The shape that both broadcast to; extents of 1 give way. */
@@ -92,48 +92,48 @@ static bool broadcast(struct tnd_net *net, int *values, int n)
 
 static bool same_type(struct tnd_net *net, int a, int b)
 {
-    const enum tnd_dtype ta = tnd_net_value(net, a)->type;
-    const enum tnd_dtype tb = tnd_net_value(net, b)->type;
+    const enum tandem_dtype ta = tnd_net_value(net, a)->type;
+    const enum tandem_dtype tb = tnd_net_value(net, b)->type;
     if (ta != tb) {
         (void)tnd_net_fail(net, TANDEM_E_TYPE, "operands of types %s and %s, expected one type",
-                           tnd_dtype_name(ta), tnd_dtype_name(tb));
+                           tandem_dtype_name(ta), tandem_dtype_name(tb));
     }
     return ta == tb;
 }
 
-int tnd_net_binary(struct tnd_net *net, enum tnd_binary kind, int a, int b)
+int tnd_net_binary(struct tnd_net *net, enum tandem_binary kind, int a, int b)
 {
     int both[2] = {a, b};
     if (!may_build(net, both, 2) || !same_type(net, a, b) || !broadcast(net, both, 2)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
-    if (kind >= TND_BINARY_AND && kind <= TND_BINARY_SHIFT_RIGHT &&
+    if (kind >= TANDEM_BINARY_AND && kind <= TANDEM_BINARY_SHIFT_RIGHT &&
         tnd_dtype_kind(tnd_net_value(net, a)->type) == TND_KIND_FLOAT) {
         return tnd_net_fail(net, TANDEM_E_TYPE, "an operation on bits of %s values",
-                            tnd_dtype_name(tnd_net_value(net, a)->type));
+                            tandem_dtype_name(tnd_net_value(net, a)->type));
     }
     const struct tnd_net_params params = {.kind = (int)kind};
     return add_like(net, TND_NET_BINARY, &params, both, 2, both[0],
-                    kind >= TND_BINARY_EQUAL ? TND_DTYPE_BOOL : tnd_net_value(net, a)->type);
+                    kind >= TANDEM_BINARY_EQUAL ? TANDEM_DTYPE_BOOL : tnd_net_value(net, a)->type);
 }
 
 int tnd_net_select(struct tnd_net *net, int condition, int a, int b)
 {
     int all[3] = {condition, a, b};
     if (!may_build(net, all, 3) || !same_type(net, a, b) || !broadcast(net, all, 3)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
-    if (tnd_net_value(net, condition)->type != TND_DTYPE_BOOL) {
+    if (tnd_net_value(net, condition)->type != TANDEM_DTYPE_BOOL) {
         return tnd_net_fail(net, TANDEM_E_TYPE, "a condition of type %s, expected bool",
-                            tnd_dtype_name(tnd_net_value(net, condition)->type));
+                            tandem_dtype_name(tnd_net_value(net, condition)->type));
     }
     return add_like(net, TND_NET_SELECT, &no_params, all, 3, all[1], tnd_net_value(net, a)->type);
 }
 
-int tnd_net_reduce(struct tnd_net *net, enum tnd_reduce kind, int value, unsigned axes)
+int tnd_net_reduce(struct tnd_net *net, enum tandem_reduce kind, int value, unsigned axes)
 {
     if (!may_build(net, &value, 1)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_value *from = tnd_net_value(net, value);
     const struct tnd_net_params params = {.kind = (int)kind, .axes = axes};
@@ -147,16 +147,17 @@ int tnd_net_reduce(struct tnd_net *net, enum tnd_reduce kind, int value, unsigne
 int tnd_net_arg_reduce(struct tnd_net *net, bool is_max, int value, int axis, bool picks_last)
 {
     if (!may_build(net, &value, 1)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
-    const struct tnd_net_params params = {
-        .kind = is_max ? TND_REDUCE_MAX : TND_REDUCE_MIN, .axis = axis, .picks_last = picks_last};
+    const struct tnd_net_params params = {.kind = is_max ? TANDEM_REDUCE_MAX : TANDEM_REDUCE_MIN,
+                                          .axis = axis,
+                                          .picks_last = picks_last};
     struct tnd_dims shape = tnd_net_value(net, value)->shape;
     if (shape.dims[axis] == 0) {
         return tnd_net_fail(net, TANDEM_E_SHAPE, "axis %d has no values to choose from", axis);
     }
     shape.dims[axis] = 1;
-    return tnd_net_add(net, TND_NET_ARG_REDUCE, &params, &value, 1, TND_DTYPE_I64, &shape);
+    return tnd_net_add(net, TND_NET_ARG_REDUCE, &params, &value, 1, TANDEM_DTYPE_I64, &shape);
 }
 
 /* ---- products ---- */
@@ -185,18 +186,18 @@ int tnd_net_matmul(struct tnd_net *net, int a, int b)
 {
     const int both[2] = {a, b};
     if (!may_build(net, both, 2) || !same_type(net, a, b)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const bool drops_row = tnd_net_value(net, a)->shape.n == 1;
     const bool drops_column = tnd_net_value(net, b)->shape.n == 1;
-    const enum tnd_dtype type = tnd_net_value(net, a)->type;
+    const enum tandem_dtype type = tnd_net_value(net, a)->type;
     if (tnd_net_value(net, a)->shape.n == 0 || tnd_net_value(net, b)->shape.n == 0) {
         return tnd_net_fail(net, TANDEM_E_SHAPE, "a product with a scalar");
     }
     a = as_matrix(net, a, true);
     b = as_matrix(net, b, false);
-    if (a == TND_NET_NONE || b == TND_NET_NONE) {
-        return TND_NET_NONE;
+    if (a == TANDEM_NET_NONE || b == TANDEM_NET_NONE) {
+        return TANDEM_NET_NONE;
     }
     const struct tnd_dims sa = tnd_net_value(net, a)->shape;
     const struct tnd_dims sb = tnd_net_value(net, b)->shape;
@@ -230,16 +231,16 @@ int tnd_net_matmul(struct tnd_net *net, int a, int b)
 int tnd_net_concat(struct tnd_net *net, const int *values, int n, int axis)
 {
     if (!may_build(net, values, n)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_params params = {.axis = axis};
-    const enum tnd_dtype type = tnd_net_value(net, values[0])->type;
+    const enum tandem_dtype type = tnd_net_value(net, values[0])->type;
     struct tnd_dims shape = tnd_net_value(net, values[0])->shape;
     for (int i = 1; i < n; i++) {
         const struct tnd_dims *other = &tnd_net_value(net, values[i])->shape;
         struct tnd_dims wanted = shape;
         if (!same_type(net, values[0], values[i])) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
         wanted.dims[axis] = other->n == shape.n ? other->dims[axis] : -1;
         if (!tnd_dims_is_equal(&wanted, other)) {
@@ -253,22 +254,22 @@ int tnd_net_concat(struct tnd_net *net, const int *values, int n, int axis)
     return tnd_net_add(net, TND_NET_CONCAT, &params, values, n, type, &shape);
 }
 
-int tnd_net_pad(struct tnd_net *net, enum tnd_pad mode, int value, const int64_t *begin,
+int tnd_net_pad(struct tnd_net *net, enum tandem_pad mode, int value, const int64_t *begin,
                 const int64_t *end, int constant)
 {
     const int inputs[2] = {value, constant};
-    const int n = mode == TND_PAD_CONSTANT ? 2 : 1;
+    const int n = mode == TANDEM_PAD_CONSTANT ? 2 : 1;
     if (!may_build(net, inputs, n) || (n == 2 && !same_type(net, value, constant))) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     struct tnd_net_params params = {.kind = (int)mode};
-    const enum tnd_dtype type = tnd_net_value(net, value)->type;
+    const enum tandem_dtype type = tnd_net_value(net, value)->type;
     struct tnd_dims shape = tnd_net_value(net, value)->shape;
     for (int i = 0; i < shape.n; i++) {
         const int64_t most = INT64_MAX / 8;
         if (begin[i] > most || begin[i] < -most || end[i] > most || end[i] < -most ||
             shape.dims[i] + begin[i] + end[i] < 0 ||
-            (shape.dims[i] == 0 && mode != TND_PAD_CONSTANT && begin[i] + end[i] > 0)) {
+            (shape.dims[i] == 0 && mode != TANDEM_PAD_CONSTANT && begin[i] + end[i] > 0)) {
             return tnd_net_fail(net, TANDEM_E_SHAPE,
                                 "axis %d of %lld values cannot be padded by %lld and %lld", i,
                                 (long long)shape.dims[i], (long long)begin[i], (long long)end[i]);
@@ -281,12 +282,12 @@ int tnd_net_pad(struct tnd_net *net, enum tnd_pad mode, int value, const int64_t
 
 static bool check_indices(struct tnd_net *net, int indices)
 {
-    const enum tnd_dtype type = tnd_net_value(net, indices)->type;
+    const enum tandem_dtype type = tnd_net_value(net, indices)->type;
     if (tnd_dtype_kind(type) == TND_KIND_SIGNED || tnd_dtype_kind(type) == TND_KIND_UNSIGNED) {
         return true;
     }
     (void)tnd_net_fail(net, TANDEM_E_TYPE, "indices of type %s, expected integers",
-                       tnd_dtype_name(type));
+                       tandem_dtype_name(type));
     return false;
 }
 
@@ -294,7 +295,7 @@ int tnd_net_gather(struct tnd_net *net, int value, int indices, int axis)
 {
     const int inputs[2] = {value, indices};
     if (!may_build(net, inputs, 2) || !check_indices(net, indices)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_params params = {.axis = axis};
     const struct tnd_net_value *from = tnd_net_value(net, value);
@@ -304,9 +305,9 @@ int tnd_net_gather(struct tnd_net *net, int value, int indices, int axis)
         return tnd_net_fail(net, TANDEM_E_SHAPE, "axis %d of a value of %d dimensions", axis,
                             from->shape.n);
     }
-    if (shape.n > TND_NET_MAX_DIMS) {
+    if (shape.n > TANDEM_NET_MAX_DIMS) {
         return tnd_net_fail(net, TANDEM_E_SHAPE, "a result of %d dimensions, expected at most %d",
-                            shape.n, TND_NET_MAX_DIMS);
+                            shape.n, TANDEM_NET_MAX_DIMS);
     }
     memcpy(shape.dims, from->shape.dims, (size_t)axis * sizeof(int64_t));
     memcpy(shape.dims + axis, by->dims, (size_t)by->n * sizeof(int64_t));
@@ -319,7 +320,7 @@ int tnd_net_gather_elements(struct tnd_net *net, int value, int indices, int axi
 {
     const int inputs[2] = {value, indices};
     if (!may_build(net, inputs, 2) || !check_indices(net, indices)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_params params = {.axis = axis};
     const struct tnd_dims *from = &tnd_net_value(net, value)->shape;
@@ -335,13 +336,13 @@ int tnd_net_gather_elements(struct tnd_net *net, int value, int indices, int axi
                     tnd_net_value(net, value)->type);
 }
 
-int tnd_net_scatter_elements(struct tnd_net *net, enum tnd_scatter kind, int value, int indices,
+int tnd_net_scatter_elements(struct tnd_net *net, enum tandem_scatter kind, int value, int indices,
                              int updates, int axis)
 {
     const int inputs[3] = {value, indices, updates};
     if (!may_build(net, inputs, 3) || !check_indices(net, indices) ||
         !same_type(net, value, updates)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_params params = {.kind = (int)kind, .axis = axis};
     const struct tnd_dims *from = &tnd_net_value(net, value)->shape;
@@ -360,7 +361,7 @@ int tnd_net_scatter_elements(struct tnd_net *net, enum tnd_scatter kind, int val
 int tnd_net_scan(struct tnd_net *net, int value, int axis, bool is_exclusive, bool is_reverse)
 {
     if (!may_build(net, &value, 1)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_params params = {
         .axis = axis, .is_exclusive = is_exclusive, .is_reverse = is_reverse};
@@ -370,10 +371,10 @@ int tnd_net_scan(struct tnd_net *net, int value, int axis, bool is_exclusive, bo
 int tnd_net_arg_sort(struct tnd_net *net, int value, int axis, bool largest_first)
 {
     if (!may_build(net, &value, 1)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_params params = {.axis = axis, .is_reverse = largest_first};
-    return add_like(net, TND_NET_ARG_SORT, &params, &value, 1, value, TND_DTYPE_I64);
+    return add_like(net, TND_NET_ARG_SORT, &params, &value, 1, value, TANDEM_DTYPE_I64);
 }
 
 /* ---- windows ---- */
@@ -410,7 +411,7 @@ int tnd_net_conv(struct tnd_net *net, int x, int w, const struct tnd_window *win
 {
     const int inputs[2] = {x, w};
     if (!may_build(net, inputs, 2) || !same_type(net, x, w)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_params params = {.window = *window};
     const struct tnd_dims sx = tnd_net_value(net, x)->shape;
@@ -428,11 +429,11 @@ int tnd_net_conv(struct tnd_net *net, int x, int w, const struct tnd_window *win
     return tnd_net_add(net, TND_NET_CONV, &params, inputs, 2, tnd_net_value(net, x)->type, &out);
 }
 
-int tnd_net_pool(struct tnd_net *net, enum tnd_pooling kind, int value,
+int tnd_net_pool(struct tnd_net *net, enum tandem_pool kind, int value,
                  const struct tnd_window *window)
 {
     if (!may_build(net, &value, 1)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_params params = {.kind = (int)kind, .window = *window};
     const struct tnd_dims from = tnd_net_value(net, value)->shape;
@@ -440,7 +441,7 @@ int tnd_net_pool(struct tnd_net *net, enum tnd_pooling kind, int value,
     if (from.n != window->n + 2 || !window_places(window, from.dims + 2, out.dims + 2)) {
         return bad_window(net, &from);
     }
-    return tnd_net_add(net, TND_NET_POOL, &params, &value, 1,
-                       kind == TND_POOL_ARG_MAX ? TND_DTYPE_I64 : tnd_net_value(net, value)->type,
-                       &out);
+    return tnd_net_add(
+        net, TND_NET_POOL, &params, &value, 1,
+        kind == TANDEM_POOL_ARG_MAX ? TANDEM_DTYPE_I64 : tnd_net_value(net, value)->type, &out);
 }

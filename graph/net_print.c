@@ -4,12 +4,12 @@
 
 static const char *kind_name(const struct tnd_net_node *node)
 {
-    static const char *const unary[] = {
-#define TND_UNARY_TEXT(name, text) text,
-        TND_UNARY_LIST(TND_UNARY_TEXT)
-#undef TND_UNARY_TEXT
-    };
-    static const char *const binary[] = {
+    static const char *const unary[TND_N_UNARY] = {
+        "neg",    "abs",    "sign",  "exp",       "log",   "sqrt", "reciprocal", "sin",
+        "cos",    "tan",    "asin",  "acos",      "atan",  "sinh", "cosh",       "tanh",
+        "asinh",  "acosh",  "atanh", "erf",       "floor", "ceil", "round",      "not",
+        "is_nan", "is_inf", "gelu",  "gelu_tanh", "silu"};
+    static const char *const binary[TND_N_BINARY] = {
         "add", "sub", "mul", "div",        "pow",         "mod",   "fmod", "max",       "min",
         "and", "or",  "xor", "shift_left", "shift_right", "equal", "less", "less_equal"};
     static const char *const norm[] = {"layer_norm", "rms_norm"};
@@ -62,7 +62,7 @@ void tnd_net_print(const struct tnd_net *net, struct tnd_text *out)
             print_value(net, node->inputs[k], out);
         }
         tnd_text_printf(out, node->op == TND_NET_REDUCE ? ", %s) %s %s\n" : ")%s %s %s\n",
-                        node->op == TND_NET_REDUCE ? kind : "", tnd_dtype_name(v->type),
+                        node->op == TND_NET_REDUCE ? kind : "", tandem_dtype_name(v->type),
                         tnd_dims_text(&v->shape, text));
     }
     for (int i = 0; i < net->n_outputs; i++) {

@@ -9,48 +9,9 @@
 #include "base/options.h"
 #include "base/text.h"
 
-/* Numbers of the public lists as internal ones, so that either side may be reordered. */
-#define DTYPE_ROW(name, number)   [number] = TND_DTYPE_##name,
-#define UNARY_ROW(name, number)   [number] = TND_UNARY_##name,
-#define BINARY_ROW(name, number)  [number] = TND_BINARY_##name,
-#define REDUCE_ROW(name, number)  [number] = TND_REDUCE_##name,
-#define PAD_ROW(name, number)     [number] = TND_PAD_##name,
-#define SCATTER_ROW(name, number) [number] = TND_SCATTER_##name,
-#define POOL_ROW(name, number)    [number] = TND_POOL_##name,
-#define NORM_ROW(name, number)    [number] = TND_NORM_##name,
-static const enum tnd_dtype dtypes[] = {TANDEM_DTYPE_LIST(DTYPE_ROW)};
-static const enum tnd_unary unaries[] = {TANDEM_UNARY_LIST(UNARY_ROW)};
-static const enum tnd_binary binaries[] = {TANDEM_BINARY_LIST(BINARY_ROW)};
-static const enum tnd_reduce reduces[] = {TANDEM_REDUCE_LIST(REDUCE_ROW)};
-static const enum tnd_pad pads[] = {TANDEM_PAD_LIST(PAD_ROW)};
-static const enum tnd_scatter scatters[] = {TANDEM_SCATTER_LIST(SCATTER_ROW)};
-static const enum tnd_pooling pools[] = {TANDEM_POOL_LIST(POOL_ROW)};
-static const enum tnd_norm norms[] = {TANDEM_NORM_LIST(NORM_ROW)};
-#define COUNT(list) ((unsigned)(sizeof(list) / sizeof((list)[0])))
-
-/* ---- numbers of both sides ---- */
-
-bool tnd_dtype_from(enum tandem_dtype type, enum tnd_dtype *out)
-{
-    if ((unsigned)type >= COUNT(dtypes)) {
-        return false;
-    }
-    *out = dtypes[type];
-    return true;
-}
-
-enum tandem_dtype tnd_dtype_to(enum tnd_dtype type)
-{
-    unsigned i = 0;
-    while (i + 1 < COUNT(dtypes) && dtypes[i] != type) {
-        i++;
-    }
-    return (enum tandem_dtype)i;
-}
-
 bool tnd_dims_from(int n_dims, const int64_t *dims, struct tnd_dims *out)
 {
-    if (n_dims < 0 || n_dims > TND_NET_MAX_DIMS || (dims == NULL && n_dims > 0)) {
+    if (n_dims < 0 || n_dims > TANDEM_NET_MAX_DIMS || (dims == NULL && n_dims > 0)) {
         return false;
     }
     *out = (struct tnd_dims){.n = n_dims};
@@ -63,25 +24,12 @@ bool tnd_dims_from(int n_dims, const int64_t *dims, struct tnd_dims *out)
     return true;
 }
 
-const char *tandem_dtype_name(enum tandem_dtype type)
-{
-    enum tnd_dtype inner;
-    return tnd_dtype_from(type, &inner) ? tnd_dtype_name(inner) : "unknown";
-}
-
-size_t tandem_dtype_bytes(enum tandem_dtype type)
-{
-    enum tnd_dtype inner;
-    return tnd_dtype_from(type, &inner) ? tnd_dtype_bytes(inner) : 0;
-}
-
 struct tandem_net_array tnd_net_array_of(const struct tnd_net *net, int value)
 {
     const struct tnd_net_value *v = tnd_net_value(net, value);
-    struct tandem_net_array out = {
-        .name = "", .type = tnd_dtype_to(v->type), .n_dims = v->shape.n, .data = NULL};
+    struct tandem_net_array out = {.name = "", .type = v->type, .n_dims = v->shape.n, .data = NULL};
     memcpy(out.dims, v->shape.dims, sizeof(out.dims));
-    out.bytes = (size_t)tnd_dims_values(&v->shape) * tnd_dtype_bytes(v->type);
+    out.bytes = (size_t)tnd_dims_values(&v->shape) * tandem_dtype_bytes(v->type);
     return out;
 }
 
@@ -239,7 +187,7 @@ static bool take_shape(struct tnd_net *net, const char *call, int n_dims, const 
     const bool is_good = tnd_dims_from(n_dims, dims, out);
     if (!is_good) {
         (void)tnd_net_fail(net, TANDEM_E_ARGUMENT, "%s: %d extents, expected 0 to %d, none below 0",
-                           call, n_dims, TND_NET_MAX_DIMS);
+                           call, n_dims, TANDEM_NET_MAX_DIMS);
     }
     return is_good;
 }
@@ -251,12 +199,11 @@ int tandem_net_input(tandem_net *net, enum tandem_dtype type, int n_dims, const 
 {
     struct tnd_net *to = ready(net, "net_input", NULL, 0);
     struct tnd_dims shape;
-    enum tnd_dtype inner;
-    if (to == NULL || !take_kind(to, "net_input", (unsigned)type, COUNT(dtypes)) ||
-        !take_shape(to, "net_input", n_dims, dims, &shape) || !tnd_dtype_from(type, &inner)) {
+    if (to == NULL || !take_kind(to, "net_input", (unsigned)type, TND_N_DTYPES) ||
+        !take_shape(to, "net_input", n_dims, dims, &shape)) {
         return TANDEM_NET_NONE;
     }
-    return tnd_net_input(to, inner, &shape, name != NULL ? name : "", NULL);
+    return tnd_net_input(to, type, &shape, name != NULL ? name : "", NULL);
 }
 
 int tandem_net_constant(tandem_net *net, enum tandem_dtype type, int n_dims, const int64_t *dims,
@@ -264,18 +211,17 @@ int tandem_net_constant(tandem_net *net, enum tandem_dtype type, int n_dims, con
 {
     struct tnd_net *to = ready(net, "net_constant", NULL, 0);
     struct tnd_dims shape;
-    enum tnd_dtype inner;
-    if (to == NULL || !take_kind(to, "net_constant", (unsigned)type, COUNT(dtypes)) ||
-        !take_shape(to, "net_constant", n_dims, dims, &shape) || !tnd_dtype_from(type, &inner)) {
+    if (to == NULL || !take_kind(to, "net_constant", (unsigned)type, TND_N_DTYPES) ||
+        !take_shape(to, "net_constant", n_dims, dims, &shape)) {
         return TANDEM_NET_NONE;
     }
-    struct tnd_array *array = tnd_array_new(inner, &shape);
+    struct tnd_array *array = tnd_array_new(type, &shape);
     if (array != NULL && array->n > 0 && data == NULL) {
         tnd_array_free(array);
         return tnd_net_fail(to, TANDEM_E_ARGUMENT, "net_constant: data is NULL");
     }
     if (array != NULL && array->n > 0) {
-        memcpy(array->data, data, (size_t)array->n * tnd_dtype_bytes(inner));
+        memcpy(array->data, data, (size_t)array->n * tandem_dtype_bytes(type));
     }
     return tnd_net_constant(to, array);
 }
@@ -283,12 +229,10 @@ int tandem_net_constant(tandem_net *net, enum tandem_dtype type, int n_dims, con
 int tandem_net_scalar(tandem_net *net, enum tandem_dtype type, double value)
 {
     struct tnd_net *to = ready(net, "net_scalar", NULL, 0);
-    enum tnd_dtype inner;
-    if (to == NULL || !take_kind(to, "net_scalar", (unsigned)type, COUNT(dtypes)) ||
-        !tnd_dtype_from(type, &inner)) {
+    if (to == NULL || !take_kind(to, "net_scalar", (unsigned)type, TND_N_DTYPES)) {
         return TANDEM_NET_NONE;
     }
-    return tnd_net_scalar(to, inner, value);
+    return tnd_net_scalar(to, type, value);
 }
 
 bool tnd_net_name_output(tandem_net *net, const char *name)
@@ -332,7 +276,7 @@ int tandem_net_output(tandem_net *net, int value, const char *name)
 int tandem_net_permute(tandem_net *net, int value, const int *axes)
 {
     struct tnd_net *to = ready(net, "net_permute", &value, 1);
-    int order[TND_NET_MAX_DIMS];
+    int order[TANDEM_NET_MAX_DIMS];
     unsigned seen = 0;
     if (to == NULL) {
         return TANDEM_NET_NONE;
@@ -401,29 +345,27 @@ int tandem_net_slice(tandem_net *net, int value, int axis, int64_t start, int64_
 int tandem_net_cast(tandem_net *net, int value, enum tandem_dtype type)
 {
     struct tnd_net *to = ready(net, "net_cast", &value, 1);
-    enum tnd_dtype inner;
-    if (to == NULL || !take_kind(to, "net_cast", (unsigned)type, COUNT(dtypes)) ||
-        !tnd_dtype_from(type, &inner)) {
+    if (to == NULL || !take_kind(to, "net_cast", (unsigned)type, TND_N_DTYPES)) {
         return TANDEM_NET_NONE;
     }
-    return tnd_net_cast(to, value, inner);
+    return tnd_net_cast(to, value, type);
 }
 
 int tandem_net_unary(tandem_net *net, enum tandem_unary kind, int value)
 {
     struct tnd_net *to = ready(net, "net_unary", &value, 1);
-    return to == NULL || !take_kind(to, "net_unary", (unsigned)kind, COUNT(unaries))
+    return to == NULL || !take_kind(to, "net_unary", (unsigned)kind, TND_N_UNARY)
                ? TANDEM_NET_NONE
-               : tnd_net_unary(to, unaries[kind], value);
+               : tnd_net_unary(to, kind, value);
 }
 
 int tandem_net_binary(tandem_net *net, enum tandem_binary kind, int a, int b)
 {
     const int both[] = {a, b};
     struct tnd_net *to = ready(net, "net_binary", both, 2);
-    return to == NULL || !take_kind(to, "net_binary", (unsigned)kind, COUNT(binaries))
+    return to == NULL || !take_kind(to, "net_binary", (unsigned)kind, TND_N_BINARY)
                ? TANDEM_NET_NONE
-               : tnd_net_binary(to, binaries[kind], a, b);
+               : tnd_net_binary(to, kind, a, b);
 }
 
 int tandem_net_select(tandem_net *net, int condition, int a, int b)
@@ -440,12 +382,12 @@ int tandem_net_reduce(tandem_net *net, enum tandem_reduce kind, int value, const
 {
     struct tnd_net *to = ready(net, "net_reduce", &value, 1);
     unsigned set;
-    if (to == NULL || !take_kind(to, "net_reduce", (unsigned)kind, COUNT(reduces)) ||
+    if (to == NULL || !take_kind(to, "net_reduce", (unsigned)kind, TND_N_REDUCE) ||
         !take_axes(to, "net_reduce", value, axes, n_axes, &set)) {
         return TANDEM_NET_NONE;
     }
     const struct tnd_dims from = tnd_net_value(to, value)->shape;
-    const int whole = tnd_net_reduce(to, reduces[kind], value, set);
+    const int whole = tnd_net_reduce(to, kind, value, set);
     struct tnd_dims shape = {.n = 0};
     for (int i = 0; i < from.n; i++) {
         if ((set >> i & 1) == 0) {
@@ -492,11 +434,11 @@ int tandem_net_norm(tandem_net *net, enum tandem_norm kind, int value, const int
 {
     struct tnd_net *to = ready(net, "net_norm", &value, 1);
     unsigned set;
-    if (to == NULL || !take_kind(to, "net_norm", (unsigned)kind, COUNT(norms)) ||
+    if (to == NULL || !take_kind(to, "net_norm", (unsigned)kind, TND_N_NORM) ||
         !take_axes(to, "net_norm", value, axes, n_axes, &set)) {
         return TANDEM_NET_NONE;
     }
-    return tnd_net_norm(to, norms[kind], value, set, epsilon);
+    return tnd_net_norm(to, kind, value, set, epsilon);
 }
 
 /* ---- products and windows ---- */
@@ -523,12 +465,12 @@ static bool take_window(struct tnd_net *net, const char *call, const struct tand
     struct tandem_window window = TANDEM_WINDOW_INIT;
     struct tandem_error error;
     const struct tnd_dims *shape = &tnd_net_value(net, x)->shape;
-    const struct tnd_dims *weights = w == TND_NET_NONE ? shape : &tnd_net_value(net, w)->shape;
+    const struct tnd_dims *weights = w == TANDEM_NET_NONE ? shape : &tnd_net_value(net, w)->shape;
     if (tnd_options_read(given, "tandem_window", &window, sizeof(window), &error) != TANDEM_OK) {
         (void)tnd_net_fail(net, error.status, "%s: %.150s", call, error.text);
         return false;
     }
-    if (shape->n < 3 || shape->n > 2 + TND_NET_MAX_WINDOW || weights->n != shape->n) {
+    if (shape->n < 3 || shape->n > 2 + TANDEM_NET_MAX_WINDOW || weights->n != shape->n) {
         char text[160];
         (void)tnd_net_fail(net, TANDEM_E_SHAPE, "%s: operand of %s, expected 3 to 5 dimensions",
                            call, tnd_dims_text(shape->n < 3 ? shape : weights, text));
@@ -536,7 +478,7 @@ static bool take_window(struct tnd_net *net, const char *call, const struct tand
     }
     *out = (struct tnd_window){.n = shape->n - 2, .groups = window.groups == 0 ? 1 : window.groups};
     for (int i = 0; i < out->n; i++) {
-        out->extent[i] = w == TND_NET_NONE ? window.extent[i] : weights->dims[2 + i];
+        out->extent[i] = w == TANDEM_NET_NONE ? window.extent[i] : weights->dims[2 + i];
         out->stride[i] = window.stride[i] == 0 ? 1 : window.stride[i];
         out->dilation[i] = window.dilation[i] == 0 ? 1 : window.dilation[i];
         out->begin[i] = window.before[i];
@@ -560,10 +502,10 @@ int tandem_net_pool(tandem_net *net, enum tandem_pool kind, int x,
 {
     struct tnd_net *to = ready(net, "net_pool", &x, 1);
     struct tnd_window inner;
-    return to == NULL || !take_kind(to, "net_pool", (unsigned)kind, COUNT(pools)) ||
-                   !take_window(to, "net_pool", window, x, TND_NET_NONE, &inner)
+    return to == NULL || !take_kind(to, "net_pool", (unsigned)kind, TND_N_POOL) ||
+                   !take_window(to, "net_pool", window, x, TANDEM_NET_NONE, &inner)
                ? TANDEM_NET_NONE
-               : tnd_net_pool(to, pools[kind], x, &inner);
+               : tnd_net_pool(to, kind, x, &inner);
 }
 
 /* ---- moving values ---- */
@@ -587,7 +529,7 @@ int tandem_net_pad(tandem_net *net, enum tandem_pad mode, int value, const int64
     const int both[] = {value, constant};
     const bool has_constant = mode == TANDEM_PAD_CONSTANT;
     struct tnd_net *to = ready(net, "net_pad", both, has_constant ? 2 : 1);
-    if (to == NULL || !take_kind(to, "net_pad", (unsigned)mode, COUNT(pads))) {
+    if (to == NULL || !take_kind(to, "net_pad", (unsigned)mode, TND_N_PAD)) {
         return TANDEM_NET_NONE;
     }
     if (before == NULL || after == NULL) {
@@ -596,7 +538,7 @@ int tandem_net_pad(tandem_net *net, enum tandem_pad mode, int value, const int64
     if (has_constant && tnd_dims_values(&tnd_net_value(to, constant)->shape) != 1) {
         return tnd_net_fail(to, TANDEM_E_SHAPE, "net_pad: the constant is not one value");
     }
-    return tnd_net_pad(to, pads[mode], value, before, after, constant);
+    return tnd_net_pad(to, mode, value, before, after, constant);
 }
 
 int tandem_net_gather(tandem_net *net, int value, int indices, int axis)
@@ -622,8 +564,8 @@ int tandem_net_scatter_elements(tandem_net *net, enum tandem_scatter kind, int v
 {
     const int all[] = {value, indices, updates};
     struct tnd_net *to = ready(net, "net_scatter_elements", all, 3);
-    return to == NULL || !take_kind(to, "net_scatter_elements", (unsigned)kind, COUNT(scatters)) ||
+    return to == NULL || !take_kind(to, "net_scatter_elements", (unsigned)kind, TND_N_SCATTER) ||
                    !take_axis(to, "net_scatter_elements", value, &axis)
                ? TANDEM_NET_NONE
-               : tnd_net_scatter_elements(to, scatters[kind], value, indices, updates, axis);
+               : tnd_net_scatter_elements(to, kind, value, indices, updates, axis);
 }

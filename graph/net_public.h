@@ -21,9 +21,6 @@ enum tandem_status tnd_net_lower_public(tandem_net *net, const struct tandem_low
 /** What stands behind a lowered net, borrowed. */
 const struct tnd_lowered *tnd_lowered_of(const tandem_lowered *lowered);
 
-/** The internal type; false: a foreign number. */
-bool tnd_dtype_from(enum tandem_dtype type, enum tnd_dtype *out);
-enum tandem_dtype tnd_dtype_to(enum tnd_dtype type);
 /** Extents as a shape; false: too many, a negative one, or NULL where there are some. */
 bool tnd_dims_from(int n_dims, const int64_t *dims, struct tnd_dims *out);
 /** Describes a value; `data` is NULL. */

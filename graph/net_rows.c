@@ -4,7 +4,7 @@
 
 static bool is_matrices(const struct tnd_net *net, int value)
 {
-    return value != TND_NET_NONE && net->status == TANDEM_OK &&
+    return value != TANDEM_NET_NONE && net->status == TANDEM_OK &&
            tnd_net_value(net, value)->shape.n == 3 &&
            tnd_net_is_row_type(tnd_net_value(net, value)->type);
 }
@@ -12,7 +12,7 @@ static bool is_matrices(const struct tnd_net *net, int value)
 static int fail(struct tnd_net *net)
 {
     return net->status != TANDEM_OK
-               ? TND_NET_NONE
+               ? TANDEM_NET_NONE
                : tnd_net_fail(net, TANDEM_E_SHAPE, "operands of rows whose shapes do not fit");
 }
 
@@ -32,7 +32,7 @@ int tnd_net_row_softmax(struct tnd_net *net, int value)
     return along_rows(net, TND_NET_SOFTMAX, &params, value);
 }
 
-int tnd_net_row_norm(struct tnd_net *net, enum tnd_norm kind, int value, double epsilon)
+int tnd_net_row_norm(struct tnd_net *net, enum tandem_norm kind, int value, double epsilon)
 {
     const struct tnd_net_params params = {.kind = (int)kind, .axis = 2, .number = epsilon};
     return along_rows(net, TND_NET_NORM, &params, value);
@@ -60,9 +60,9 @@ int tnd_net_row_attention(struct tnd_net *net, int q, int k, int v, int mask, do
     const struct tnd_dims shape = {3, {of_q.dims[1], of_q.dims[0], of_v.dims[2]}};
     if (!has_shape(net, k, q, of_q.dims[0], of_v.dims[1], of_q.dims[2]) ||
         !has_shape(net, v, q, of_q.dims[0], of_v.dims[1], of_v.dims[2]) ||
-        (mask != TND_NET_NONE && !has_shape(net, mask, q, 1, of_q.dims[1], of_v.dims[1]))) {
+        (mask != TANDEM_NET_NONE && !has_shape(net, mask, q, 1, of_q.dims[1], of_v.dims[1]))) {
         return fail(net);
     }
-    return tnd_net_add(net, TND_NET_ATTENTION, &params, inputs, mask == TND_NET_NONE ? 3 : 4,
+    return tnd_net_add(net, TND_NET_ATTENTION, &params, inputs, mask == TANDEM_NET_NONE ? 3 : 4,
                        tnd_net_value(net, q)->type, &shape);
 }

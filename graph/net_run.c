@@ -18,7 +18,7 @@ static struct tnd_view view_of(const struct tnd_net *net, int value,
     struct tnd_view view = {.type = v->type,
                             .shape = v->shape,
                             .data = (const char *)array->data +
-                                    v->offset * (int64_t)tnd_dtype_bytes(v->type)};
+                                    v->offset * (int64_t)tandem_dtype_bytes(v->type)};
     memcpy(view.strides, v->strides, sizeof(view.strides));
     return view;
 }
@@ -52,8 +52,9 @@ enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_n
         status = tnd_net_kernel(node->op)(&call);
     } else {
         char text[160];
-        status = tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for %s values of %s",
-                               tnd_dtype_name(result->type), tnd_dims_text(&result->shape, text));
+        status =
+            tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for %s values of %s",
+                          tandem_dtype_name(result->type), tnd_dims_text(&result->shape, text));
     }
     tnd_free(scratch);
     tnd_free(views);
@@ -105,11 +106,11 @@ enum tandem_status tnd_net_check_input(const struct tnd_net *net, int i,
     if (array->type != v->type || !tnd_dims_is_equal(&array->shape, &v->shape)) {
         return tnd_error_set(error, TANDEM_E_SHAPE, v->name, i, 0,
                              "input %s: %s values of %s, expected %s of %s", v->name,
-                             tnd_dtype_name(array->type), tnd_dims_text(&array->shape, got),
-                             tnd_dtype_name(v->type), tnd_dims_text(&v->shape, wanted));
+                             tandem_dtype_name(array->type), tnd_dims_text(&array->shape, got),
+                             tandem_dtype_name(v->type), tnd_dims_text(&v->shape, wanted));
     }
-    if (v->is_fixed &&
-        memcmp(array->data, v->known->data, (size_t)v->known->n * tnd_dtype_bytes(v->type)) != 0) {
+    if (v->is_fixed && memcmp(array->data, v->known->data,
+                              (size_t)v->known->n * tandem_dtype_bytes(v->type)) != 0) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, v->name, i, 0,
                              "input %s: other values than the net was made for (its shapes or "
                              "steps depend on them): build it again",
@@ -188,7 +189,7 @@ static enum tandem_status give_outputs(const struct tnd_net *net, const struct r
             return tnd_error_set(error, TANDEM_E_MEMORY, v->name, i, 0, "no memory for output %d",
                                  i);
         }
-        memcpy(outputs[i]->data, from->data, (size_t)from->n * tnd_dtype_bytes(from->type));
+        memcpy(outputs[i]->data, from->data, (size_t)from->n * tandem_dtype_bytes(from->type));
     }
     return TANDEM_OK;
 }

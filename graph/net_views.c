@@ -9,11 +9,11 @@ static int new_view(struct tnd_net *net, int value, const struct tnd_dims *shape
                     const int64_t *strides, int64_t offset)
 {
     if (net->status != TANDEM_OK) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_value from = net->values[value];
     const int view = tnd_net_new_value(net, from.type, shape);
-    if (view != TND_NET_NONE) {
+    if (view != TANDEM_NET_NONE) {
         net->values[view].base = from.base;
         net->values[view].offset = from.offset + offset;
         memcpy(net->values[view].strides, strides, sizeof(net->values[view].strides));
@@ -23,8 +23,8 @@ static int new_view(struct tnd_net *net, int value, const struct tnd_dims *shape
 
 int tnd_net_view_like(struct tnd_net *net, int base, int like)
 {
-    if (base == TND_NET_NONE || net->status != TANDEM_OK) {
-        return TND_NET_NONE;
+    if (base == TANDEM_NET_NONE || net->status != TANDEM_OK) {
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_value view = net->values[like];
     TND_ASSERT(net->values[base].base == base &&
@@ -34,12 +34,12 @@ int tnd_net_view_like(struct tnd_net *net, int base, int like)
 
 int tnd_net_permute(struct tnd_net *net, int value, const int *axes)
 {
-    if (value == TND_NET_NONE) {
+    if (value == TANDEM_NET_NONE) {
         return value;
     }
     const struct tnd_net_value *from = tnd_net_value(net, value);
     struct tnd_dims shape = {.n = from->shape.n};
-    int64_t strides[TND_NET_MAX_DIMS] = {0};
+    int64_t strides[TANDEM_NET_MAX_DIMS] = {0};
     for (int i = 0; i < shape.n; i++) {
         shape.dims[i] = from->shape.dims[axes[i]];
         strides[i] = from->strides[axes[i]];
@@ -92,8 +92,8 @@ static bool reshape_strides(const struct tnd_net_value *from, const struct tnd_d
 
 int tnd_net_reshape(struct tnd_net *net, int value, const struct tnd_dims *shape)
 {
-    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
-        return TND_NET_NONE;
+    if (value == TANDEM_NET_NONE || net->status != TANDEM_OK) {
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_value *from = tnd_net_value(net, value);
     const int64_t n = tnd_dims_values(&from->shape);
@@ -103,7 +103,7 @@ int tnd_net_reshape(struct tnd_net *net, int value, const struct tnd_dims *shape
         return tnd_net_fail(net, TANDEM_E_SHAPE, "%s cannot be read as %s",
                             tnd_dims_text(&from->shape, old), tnd_dims_text(shape, new));
     }
-    int64_t strides[TND_NET_MAX_DIMS] = {0};
+    int64_t strides[TANDEM_NET_MAX_DIMS] = {0};
     if (n == 0) {
         return new_view(net, value, shape, strides, 0);
     }
@@ -113,20 +113,20 @@ int tnd_net_reshape(struct tnd_net *net, int value, const struct tnd_dims *shape
     const struct tnd_dims extents = *shape; /* the copy may move it, where it is a value's */
     const int copy = tnd_net_copy(net, value);
     tnd_dims_strides(&extents, strides);
-    return copy == TND_NET_NONE ? copy : new_view(net, copy, &extents, strides, 0);
+    return copy == TANDEM_NET_NONE ? copy : new_view(net, copy, &extents, strides, 0);
 }
 
 int tnd_net_expand(struct tnd_net *net, int value, const struct tnd_dims *shape)
 {
-    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
-        return TND_NET_NONE;
+    if (value == TANDEM_NET_NONE || net->status != TANDEM_OK) {
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_value *from = tnd_net_value(net, value);
     if (tnd_dims_is_equal(&from->shape, shape)) {
         return value;
     }
     const int more = shape->n - from->shape.n;
-    int64_t strides[TND_NET_MAX_DIMS] = {0};
+    int64_t strides[TANDEM_NET_MAX_DIMS] = {0};
     bool fits = more >= 0;
     for (int i = more; fits && i < shape->n; i++) {
         const int64_t extent = from->shape.dims[i - more];
@@ -145,8 +145,8 @@ int tnd_net_expand(struct tnd_net *net, int value, const struct tnd_dims *shape)
 int tnd_net_slice(struct tnd_net *net, int value, int axis, int64_t start, int64_t count,
                   int64_t step)
 {
-    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
-        return TND_NET_NONE;
+    if (value == TANDEM_NET_NONE || net->status != TANDEM_OK) {
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_value *from = tnd_net_value(net, value);
     const int64_t extent = from->shape.dims[axis];
@@ -157,7 +157,7 @@ int tnd_net_slice(struct tnd_net *net, int value, int axis, int64_t start, int64
         return value;
     }
     struct tnd_dims shape = from->shape;
-    int64_t strides[TND_NET_MAX_DIMS];
+    int64_t strides[TANDEM_NET_MAX_DIMS];
     memcpy(strides, from->strides, sizeof(strides));
     const int64_t offset = count == 0 ? 0 : start * strides[axis];
     shape.dims[axis] = count;
@@ -167,13 +167,13 @@ int tnd_net_slice(struct tnd_net *net, int value, int axis, int64_t start, int64
 
 int tnd_net_diagonal(struct tnd_net *net, int value, int axis, int other)
 {
-    if (value == TND_NET_NONE || net->status != TANDEM_OK) {
-        return TND_NET_NONE;
+    if (value == TANDEM_NET_NONE || net->status != TANDEM_OK) {
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_value *from = tnd_net_value(net, value);
     TND_ASSERT(axis != other && from->shape.dims[axis] == from->shape.dims[other]);
     struct tnd_dims shape = {.n = 0};
-    int64_t strides[TND_NET_MAX_DIMS] = {0};
+    int64_t strides[TANDEM_NET_MAX_DIMS] = {0};
     for (int i = 0; i < from->shape.n; i++) {
         if (i != other) {
             shape.dims[shape.n] = from->shape.dims[i];

@@ -34,7 +34,7 @@ struct tnd_pass {
     const char *name;
     const char *what; /* one line, for people */
     /** What stands for the result of `node` in the net that is being built; `in` are its operands
-     *  there. TND_NET_NONE: the node stays; TND_REWRITE_DROP: nobody needs it. */
+     *  there. TANDEM_NET_NONE: the node stays; TND_REWRITE_DROP: nobody needs it. */
     int (*rule)(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
     bool merges_constants; /* equal ones become one */
 };

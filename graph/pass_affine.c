@@ -44,7 +44,7 @@ struct affine {
 /* A rule at work: numbers live until it is done. */
 struct matcher {
     struct tnd_rewrite *rewrite;
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     struct tnd_arena arena;
 };
 
@@ -58,21 +58,21 @@ struct product {
 /* ---- numbers ---- */
 
 /* Whether a number can be stored with all of its digits. */
-static bool is_exact_enough(enum tnd_dtype type, double number)
+static bool is_exact_enough(enum tandem_dtype type, double number)
 {
-    const double least = type == TND_DTYPE_F32 ? (double)FLT_MIN : DBL_MIN;
-    const double most = type == TND_DTYPE_F32 ? (double)FLT_MAX : DBL_MAX;
+    const double least = type == TANDEM_DTYPE_F32 ? (double)FLT_MIN : DBL_MIN;
+    const double most = type == TANDEM_DTYPE_F32 ? (double)FLT_MAX : DBL_MAX;
     return number == 0 || (fabs(number) >= least && fabs(number) <= most);
 }
 
-static double number_at(enum tnd_dtype type, const void *data, int64_t i)
+static double number_at(enum tandem_dtype type, const void *data, int64_t i)
 {
-    return type == TND_DTYPE_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
+    return type == TANDEM_DTYPE_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
 }
 
-static void put_number(enum tnd_dtype type, void *data, int64_t i, double number)
+static void put_number(enum tandem_dtype type, void *data, int64_t i, double number)
 {
-    if (type == TND_DTYPE_F32) {
+    if (type == TANDEM_DTYPE_F32) {
         ((float *)data)[i] = (float)number;
     } else {
         ((double *)data)[i] = number;
@@ -93,7 +93,7 @@ static bool affine_check(const struct matcher *m, struct affine *affine)
 {
     for (int64_t i = 0; i < affine->by.n; i++) {
         if (!is_exact_enough(m->type, affine->scale[i]) || !isfinite(affine->shift[i]) ||
-            (m->type == TND_DTYPE_F32 && fabs(affine->shift[i]) > (double)FLT_MAX)) {
+            (m->type == TANDEM_DTYPE_F32 && fabs(affine->shift[i]) > (double)FLT_MAX)) {
             return false;
         }
         affine->has_scale |= affine->scale[i] != 1;
@@ -166,11 +166,12 @@ static bool read_step(struct matcher *m, const struct tnd_net *net, const struct
                       const int *in, struct affine *out, int *operand)
 {
     const int kind = node->params.kind;
-    if (node->op != TND_NET_BINARY || kind > TND_BINARY_DIV || net->values[in[0]].type != m->type) {
+    if (node->op != TND_NET_BINARY || kind > TANDEM_BINARY_DIV ||
+        net->values[in[0]].type != m->type) {
         return false;
     }
     const bool is_left = tnd_match_constant(net, in[0]);
-    if (is_left == tnd_match_constant(net, in[1]) || (is_left && kind == TND_BINARY_DIV)) {
+    if (is_left == tnd_match_constant(net, in[1]) || (is_left && kind == TANDEM_BINARY_DIV)) {
         return false;
     }
     const struct tnd_net_value *c = tnd_net_value(net, in[is_left ? 0 : 1]);
@@ -190,11 +191,12 @@ static bool read_step(struct matcher *m, const struct tnd_net *net, const struct
             rest /= c->shape.dims[d];
         }
         const double number = number_at(m->type, array->data, at);
-        const bool is_shift = kind == TND_BINARY_ADD || kind == TND_BINARY_SUB;
-        out->scale[i] = kind == TND_BINARY_MUL   ? number
-                        : kind == TND_BINARY_DIV ? 1 / number
-                                                 : (kind == TND_BINARY_SUB && is_left ? -1 : 1);
-        out->shift[i] = is_shift ? (kind == TND_BINARY_SUB && !is_left ? -number : number) : 0;
+        const bool is_shift = kind == TANDEM_BINARY_ADD || kind == TANDEM_BINARY_SUB;
+        out->scale[i] = kind == TANDEM_BINARY_MUL ? number
+                        : kind == TANDEM_BINARY_DIV
+                            ? 1 / number
+                            : (kind == TANDEM_BINARY_SUB && is_left ? -1 : 1);
+        out->shift[i] = is_shift ? (kind == TANDEM_BINARY_SUB && !is_left ? -number : number) : 0;
     }
     return affine_check(m, out);
 }
@@ -275,7 +277,7 @@ static struct tnd_array *scaled_weights(const struct matcher *m, const struct pr
     const char *data = net->values[w->base].known->data;
     struct tnd_view view = {.type = w->type,
                             .shape = w->shape,
-                            .data = data + w->offset * (int64_t)tnd_dtype_bytes(w->type)};
+                            .data = data + w->offset * (int64_t)tandem_dtype_bytes(w->type)};
     memcpy(view.strides, w->strides, sizeof(view.strides));
     for (int d = 0; d < view.shape.n; d++) {
         view.shape.dims[d] = view.strides[d] == 0 && d != product->axis ? 1 : view.shape.dims[d];
@@ -305,12 +307,12 @@ static struct tnd_array *scaled_weights(const struct matcher *m, const struct pr
 
 static int in_shape(struct tnd_net *net, int value, const struct tnd_dims *shape)
 {
-    return value == TND_NET_NONE || tnd_dims_is_equal(&tnd_net_value(net, value)->shape, shape)
+    return value == TANDEM_NET_NONE || tnd_dims_is_equal(&tnd_net_value(net, value)->shape, shape)
                ? value
                : tnd_net_reshape(net, value, shape);
 }
 
-/* The product with other weights, in the shape that it is read in; TND_NET_NONE: it stays. */
+/* The product with other weights, in the shape that it is read in; TANDEM_NET_NONE: it stays. */
 static int with_weights(struct matcher *m, const struct product *product,
                         const struct affine *affine, const struct tnd_dims *read)
 {
@@ -324,7 +326,7 @@ static int with_weights(struct matcher *m, const struct product *product,
     }
     struct tnd_array *weights = scales == NULL ? NULL : scaled_weights(m, product, scales);
     if (weights == NULL) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_dims shape = tnd_net_value(to, product->node.output)->shape;
     const struct tnd_dims extents =
@@ -337,7 +339,7 @@ static int with_weights(struct matcher *m, const struct product *product,
 
 /* ---- the rule ---- */
 
-static int with_numbers(struct matcher *m, enum tnd_binary kind, int x, struct channels by,
+static int with_numbers(struct matcher *m, enum tandem_binary kind, int x, struct channels by,
                         const double *numbers)
 {
     struct tnd_net *to = m->rewrite->to;
@@ -353,11 +355,11 @@ static int with_numbers(struct matcher *m, enum tnd_binary kind, int x, struct c
 
 static int apply(struct matcher *m, const struct affine *affine, int x)
 {
-    if (x != TND_NET_NONE && affine->has_scale) {
-        x = with_numbers(m, TND_BINARY_MUL, x, affine->by, affine->scale);
+    if (x != TANDEM_NET_NONE && affine->has_scale) {
+        x = with_numbers(m, TANDEM_BINARY_MUL, x, affine->by, affine->scale);
     }
-    if (x != TND_NET_NONE && affine->has_shift) {
-        x = with_numbers(m, TND_BINARY_ADD, x, affine->by, affine->shift);
+    if (x != TANDEM_NET_NONE && affine->has_shift) {
+        x = with_numbers(m, TANDEM_BINARY_ADD, x, affine->by, affine->shift);
     }
     return x;
 }
@@ -389,26 +391,26 @@ static int fuse(struct matcher *m, const struct tnd_net_node *node, const int *i
     struct tnd_dims extents;
     int x;
     if (!read_step(m, to, node, in, &all, &x) || is_inside(m, node, &all)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_dims shape = tnd_net_value(to, x)->shape;
     int steps = 1 + walk_down(m, &all, &x);
     if (!find_extents(all.by, &tnd_net_value(to, x)->shape, &extents)) {
         /* in the shape at the top, where that costs no copy */
         if (tnd_net_value(to, x)->base != x || !find_extents(all.by, &shape, &extents)) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
         x = in_shape(to, x, &shape);
     }
     const struct tnd_dims read = tnd_net_value(to, x)->shape;
     if (all.has_scale && find_product(m, x, &product)) {
         const int scaled = with_weights(m, &product, &all, &read);
-        x = scaled != TND_NET_NONE ? scaled : x;
-        steps += scaled != TND_NET_NONE;
-        all.has_scale &= scaled == TND_NET_NONE;
+        x = scaled != TANDEM_NET_NONE ? scaled : x;
+        steps += scaled != TANDEM_NET_NONE;
+        all.has_scale &= scaled == TANDEM_NET_NONE;
     }
     if (steps <= all.has_scale + all.has_shift) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     return in_shape(to, apply(m, &all, x), &shape);
 }
@@ -416,11 +418,11 @@ static int fuse(struct matcher *m, const struct tnd_net_node *node, const int *i
 int tnd_pass_affine(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
 {
     if (node->op != TND_NET_BINARY) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     struct matcher m = {.rewrite = rewrite, .type = rewrite->to->values[in[0]].type};
-    if (m.type != TND_DTYPE_F32 && m.type != TND_DTYPE_F64) {
-        return TND_NET_NONE;
+    if (m.type != TANDEM_DTYPE_F32 && m.type != TANDEM_DTYPE_F64) {
+        return TANDEM_NET_NONE;
     }
     tnd_arena_init(&m.arena, 1 << 14, 0);
     const int out = fuse(&m, node, in);

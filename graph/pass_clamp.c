@@ -18,7 +18,7 @@
 
 /* A bound by one number, of integers or floats. */
 struct bound {
-    int kind; /* TND_BINARY_MAX or MIN; -1: none */
+    int kind; /* TANDEM_BINARY_MAX or MIN; -1: none */
     int x;
     int limit; /* the value that holds it, of x's shape */
     double number;
@@ -29,7 +29,7 @@ static struct bound read_bound(const struct tnd_net *net, int kind, const int *i
 {
     static const struct bound none = {.kind = -1};
     struct bound out = {.kind = kind, .x = in[0], .limit = in[1]};
-    if (kind != TND_BINARY_MAX && kind != TND_BINARY_MIN) {
+    if (kind != TANDEM_BINARY_MAX && kind != TANDEM_BINARY_MIN) {
         return none;
     }
     if (tnd_match_uniform(net, in[1], &out.number, &out.integer)) {
@@ -51,7 +51,7 @@ static struct bound bound_of(const struct tnd_net *net, int value)
                : read_bound(net, node->params.kind, node->inputs);
 }
 
-static bool is_above(enum tnd_dtype type, const struct bound *a, const struct bound *b)
+static bool is_above(enum tandem_dtype type, const struct bound *a, const struct bound *b)
 {
     switch (tnd_dtype_kind(type)) {
     case TND_KIND_FLOAT:
@@ -65,10 +65,10 @@ static bool is_above(enum tnd_dtype type, const struct bound *a, const struct bo
 
 static int merge(struct tnd_net *to, const struct bound *inner, const struct bound *outer)
 {
-    const enum tnd_dtype type = to->values[inner->x].type;
-    const bool inner_stays =
-        outer->kind == TND_BINARY_MAX ? is_above(type, inner, outer) : is_above(type, outer, inner);
-    return tnd_net_binary(to, (enum tnd_binary)outer->kind, inner->x,
+    const enum tandem_dtype type = to->values[inner->x].type;
+    const bool inner_stays = outer->kind == TANDEM_BINARY_MAX ? is_above(type, inner, outer)
+                                                              : is_above(type, outer, inner);
+    return tnd_net_binary(to, (enum tandem_binary)outer->kind, inner->x,
                           inner_stays ? inner->limit : outer->limit);
 }
 
@@ -76,33 +76,34 @@ int tnd_pass_clamp(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
 {
     struct tnd_net *to = rewrite->to;
     if (node->op != TND_NET_BINARY) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct bound outer = read_bound(to, node->params.kind, in);
-    if (outer.kind < 0 || to->values[in[0]].type == TND_DTYPE_BOOL) {
-        return TND_NET_NONE;
+    if (outer.kind < 0 || to->values[in[0]].type == TANDEM_DTYPE_BOOL) {
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_node *made = tnd_match(to, outer.x, TND_NET_UNARY, -1);
-    if (made != NULL && outer.kind == TND_BINARY_MAX && outer.number == 0 &&
+    if (made != NULL && outer.kind == TANDEM_BINARY_MAX && outer.number == 0 &&
         !signbit(outer.number) && tnd_is_float(to->values[in[0]].type) &&
-        (made->params.kind == TND_UNARY_ABS || made->params.kind == TND_UNARY_EXP)) {
+        (made->params.kind == TANDEM_UNARY_ABS || made->params.kind == TANDEM_UNARY_EXP)) {
         return outer.x;
     }
     const struct bound inner = bound_of(to, outer.x);
     if (inner.kind < 0) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     if (inner.kind == outer.kind) {
         return merge(to, &inner, &outer);
     }
     /* max(min(max(x, a), b), c): the lower bounds meet */
     const struct bound first = bound_of(to, inner.x);
-    const bool is_lower = outer.kind == TND_BINARY_MAX;
+    const bool is_lower = outer.kind == TANDEM_BINARY_MAX;
     if (first.kind != outer.kind || !tnd_rewrite_is_private(rewrite, outer.x) ||
         !tnd_rewrite_is_private(rewrite, inner.x) ||
         !(is_lower ? is_above(to->values[in[0]].type, &inner, &outer)
                    : is_above(to->values[in[0]].type, &outer, &inner))) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
-    return tnd_net_binary(to, (enum tnd_binary)inner.kind, merge(to, &first, &outer), inner.limit);
+    return tnd_net_binary(to, (enum tandem_binary)inner.kind, merge(to, &first, &outer),
+                          inner.limit);
 }

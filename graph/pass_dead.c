@@ -8,5 +8,5 @@
 int tnd_pass_dead(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
 {
     (void)in;
-    return rewrite->is_needed[node->output] ? TND_NET_NONE : TND_REWRITE_DROP;
+    return rewrite->is_needed[node->output] ? TANDEM_NET_NONE : TND_REWRITE_DROP;
 }

@@ -76,5 +76,5 @@ int tnd_pass_equal(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
         }
     }
     rewrite->hashes[to->n_nodes] = hash;
-    return node->op == TND_NET_COPY ? in[0] : TND_NET_NONE;
+    return node->op == TND_NET_COPY ? in[0] : TANDEM_NET_NONE;
 }

@@ -15,7 +15,7 @@
 static int64_t bytes_of(const struct tnd_net *net, int value)
 {
     const struct tnd_net_value *v = &net->values[value];
-    return tnd_dims_values(&v->shape) * (int64_t)tnd_dtype_bytes(v->type);
+    return tnd_dims_values(&v->shape) * (int64_t)tandem_dtype_bytes(v->type);
 }
 
 static bool pays(const struct tnd_net *net, const struct tnd_net_node *node, int64_t result,
@@ -40,7 +40,7 @@ static bool pays(const struct tnd_net *net, const struct tnd_net_node *node, int
 static int constant_of(struct tnd_net *to, const struct tnd_net_value *old)
 {
     const int value = tnd_net_new_value(to, old->type, &old->shape);
-    if (value != TND_NET_NONE) {
+    if (value != TANDEM_NET_NONE) {
         to->values[value].known = old->known;
     }
     return value;
@@ -51,8 +51,8 @@ static int constant_of(struct tnd_net *to, const struct tnd_net_value *old)
 static bool is_wide_weights(const struct tnd_net *to, const struct tnd_net_node *node,
                             const struct tnd_net_value *result, const int *in)
 {
-    return node->op == TND_NET_CAST && result->type == TND_DTYPE_I32 &&
-           tnd_dtype_bytes(to->values[in[0]].type) == 1 &&
+    return node->op == TND_NET_CAST && result->type == TANDEM_DTYPE_I32 &&
+           tandem_dtype_bytes(to->values[in[0]].type) == 1 &&
            tnd_dims_values(&result->shape) >= WIDE_WEIGHTS;
 }
 
@@ -64,26 +64,26 @@ int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, 
         return constant_of(to, old);
     }
     if (!rewrite->is_needed[node->output]) {
-        return TND_NET_NONE; /* (what another pass has replaced: weights as floats) */
+        return TANDEM_NET_NONE; /* (what another pass has replaced: weights as floats) */
     }
     for (int i = 0; i < node->n_inputs; i++) {
         if (!tnd_match_constant(to, in[i])) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
     }
     if (node->n_inputs == 0 || is_wide_weights(to, node, old, in) ||
         !pays(to, node, bytes_of(rewrite->from, node->output), tnd_dims_values(&old->shape), in)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     struct tnd_net_node now = *node;
     struct tnd_array *array = NULL;
     struct tandem_error ignored = {0};
     now.inputs = in;
     now.output = tnd_net_new_value(to, old->type, &old->shape);
-    if (now.output == TND_NET_NONE) {
-        return TND_NET_NONE;
+    if (now.output == TANDEM_NET_NONE) {
+        return TANDEM_NET_NONE;
     }
     const bool is_good = tnd_net_compute(to, &now, NULL, &array, &ignored) == TANDEM_OK;
     to->n_values--; /* the place that the result was described in */
-    return is_good ? tnd_net_constant(to, array) : TND_NET_NONE;
+    return is_good ? tnd_net_constant(to, array) : TANDEM_NET_NONE;
 }

@@ -34,8 +34,7 @@ int tnd_pass_equal(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
 int tnd_pass_widen(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_strength(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_clamp(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
-int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
-                       const int *in);
+int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_affine(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 
 /* ---- what rules look for (pass_match.c) ---- */
@@ -53,8 +52,8 @@ bool tnd_match_uniform(const struct tnd_net *net, int value, double *number, int
 /** Whether two values are the same view of the same value. */
 bool tnd_match_same(const struct tnd_net *net, int a, int b);
 /** A constant of one number, as a view of a shape. */
-int tnd_pass_number(struct tnd_net *net, enum tnd_dtype type, double number,
+int tnd_pass_number(struct tnd_net *net, enum tandem_dtype type, double number,
                     const struct tnd_dims *shape);
-bool tnd_is_float(enum tnd_dtype type);
+bool tnd_is_float(enum tandem_dtype type);
 
 #endif

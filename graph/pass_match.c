@@ -6,7 +6,7 @@
 
 #define MAX_UNIFORM 4096 /* values that are compared to find out that all are the same */
 
-bool tnd_is_float(enum tnd_dtype type)
+bool tnd_is_float(enum tandem_dtype type)
 {
     return tnd_dtype_kind(type) == TND_KIND_FLOAT;
 }
@@ -14,7 +14,7 @@ bool tnd_is_float(enum tnd_dtype type)
 bool tnd_match_whole(const struct tnd_net *net, int value)
 {
     const struct tnd_net_value *v = tnd_net_value(net, value);
-    int64_t strides[TND_NET_MAX_DIMS];
+    int64_t strides[TANDEM_NET_MAX_DIMS];
     if (v->offset != 0 ||
         tnd_dims_values(&v->shape) != tnd_dims_values(&net->values[v->base].shape)) {
         return false;
@@ -51,7 +51,7 @@ bool tnd_match_uniform(const struct tnd_net *net, int value, double *number, int
         return false;
     }
     const struct tnd_array *array = net->values[v->base].known;
-    const size_t bytes = tnd_dtype_bytes(v->type);
+    const size_t bytes = tandem_dtype_bytes(v->type);
     struct tnd_view view = {.type = v->type,
                             .shape = v->shape,
                             .data = (const char *)array->data + (size_t)v->offset * bytes};
@@ -94,7 +94,7 @@ bool tnd_match_same(const struct tnd_net *net, int a, int b)
     return true;
 }
 
-int tnd_pass_number(struct tnd_net *net, enum tnd_dtype type, double number,
+int tnd_pass_number(struct tnd_net *net, enum tandem_dtype type, double number,
                     const struct tnd_dims *shape)
 {
     const struct tnd_dims copy = *shape; /* (it may lie in the net, which moves) */

@@ -13,13 +13,13 @@
 /* A value of float32 that stands for integers of 8 bits, as all of its base. */
 struct quantised {
     int integers; /* a base */
-    int zero;     /* float32, of the shape of the integers; TND_NET_NONE: 0 */
+    int zero;     /* float32, of the shape of the integers; TANDEM_NET_NONE: 0 */
     int scale;    /* likewise */
 };
 
-static bool is_byte(enum tnd_dtype type)
+static bool is_byte(enum tandem_dtype type)
 {
-    return type == TND_DTYPE_I8 || type == TND_DTYPE_U8;
+    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
 }
 
 /* Whether a zero point is a constant 0, perhaps cast. */
@@ -40,12 +40,12 @@ static bool is_zero(const struct tnd_net *net, int value)
 static bool match_quantised(const struct tnd_net *net, int value, struct quantised *out)
 {
     const int base = net->values[value].base;
-    const struct tnd_net_node *scaled = tnd_net_maker(net, base, TND_NET_BINARY, TND_BINARY_MUL);
+    const struct tnd_net_node *scaled = tnd_net_maker(net, base, TND_NET_BINARY, TANDEM_BINARY_MUL);
     if (scaled == NULL) {
         return false;
     }
     const struct tnd_net_node *less =
-        tnd_net_maker(net, scaled->inputs[0], TND_NET_BINARY, TND_BINARY_SUB);
+        tnd_net_maker(net, scaled->inputs[0], TND_NET_BINARY, TANDEM_BINARY_SUB);
     const int wide = less != NULL ? less->inputs[0] : scaled->inputs[0];
     const struct tnd_net_node *cast = tnd_net_maker(net, wide, TND_NET_CAST, TND_CAST_ROUNDS);
     if (cast == NULL || !is_byte(net->values[cast->inputs[0]].type) ||
@@ -53,10 +53,10 @@ static bool match_quantised(const struct tnd_net *net, int value, struct quantis
         return false;
     }
     *out = (struct quantised){.integers = cast->inputs[0],
-                              .zero = less != NULL ? less->inputs[1] : TND_NET_NONE,
+                              .zero = less != NULL ? less->inputs[1] : TANDEM_NET_NONE,
                               .scale = scaled->inputs[1]};
     if (less != NULL && is_zero(net, less->inputs[1])) {
-        out->zero = TND_NET_NONE;
+        out->zero = TANDEM_NET_NONE;
     }
     return true;
 }
@@ -76,12 +76,12 @@ static bool is_along(const struct tnd_net *net, int value, int axis)
 /* Integers less their zero point, as int32. */
 static int centred(struct tnd_net *net, const struct quantised *q)
 {
-    const int wide = tnd_net_cast(net, q->integers, TND_DTYPE_I32);
-    if (q->zero == TND_NET_NONE) {
+    const int wide = tnd_net_cast(net, q->integers, TANDEM_DTYPE_I32);
+    if (q->zero == TANDEM_NET_NONE) {
         return wide;
     }
-    const int base = tnd_net_cast(net, net->values[q->zero].base, TND_DTYPE_I32);
-    return tnd_net_binary(net, TND_BINARY_SUB, wide, tnd_net_view_like(net, base, q->zero));
+    const int base = tnd_net_cast(net, net->values[q->zero].base, TANDEM_DTYPE_I32);
+    return tnd_net_binary(net, TANDEM_BINARY_SUB, wide, tnd_net_view_like(net, base, q->zero));
 }
 
 /* The values of a view along an axis, as a list of `n` dimensions whose last but `behind` it is. */
@@ -145,23 +145,23 @@ int tnd_pass_quantise(struct tnd_rewrite *rewrite, const struct tnd_net_node *no
     struct quantised w;
     if ((!is_conv && node->op != TND_NET_CONTRACT) || !match_quantised(to, in[0], &x) ||
         !match_quantised(to, in[1], &w) || !tnd_match_constant(to, w.integers) ||
-        !is_along(to, x.scale, -1) || (x.zero != TND_NET_NONE && !is_along(to, x.zero, -1))) {
-        return TND_NET_NONE;
+        !is_along(to, x.scale, -1) || (x.zero != TANDEM_NET_NONE && !is_along(to, x.zero, -1))) {
+        return TANDEM_NET_NONE;
     }
     const int axis = is_conv ? (to->values[in[1]].base == in[1] ? 0 : -1) : column_axis(to, in[1]);
     if (axis < 0 || !is_along(to, w.scale, axis) ||
-        (w.zero != TND_NET_NONE && !is_along(to, w.zero, axis))) {
-        return TND_NET_NONE;
+        (w.zero != TANDEM_NET_NONE && !is_along(to, w.zero, axis))) {
+        return TANDEM_NET_NONE;
     }
     const struct tnd_dims shape = rewrite->from->values[node->output].shape;
     const int both[] = {like(to, centred(to, &x), in[0]), like(to, centred(to, &w), in[1])};
-    if (both[0] == TND_NET_NONE || both[1] == TND_NET_NONE) {
-        return TND_NET_NONE;
+    if (both[0] == TANDEM_NET_NONE || both[1] == TANDEM_NET_NONE) {
+        return TANDEM_NET_NONE;
     }
-    const int sums = tnd_net_add(to, node->op, &node->params, both, 2, TND_DTYPE_I32, &shape);
+    const int sums = tnd_net_add(to, node->op, &node->params, both, 2, TANDEM_DTYPE_I32, &shape);
     const int scale =
-        tnd_net_binary(to, TND_BINARY_MUL, as_scalar(to, x.scale),
+        tnd_net_binary(to, TANDEM_BINARY_MUL, as_scalar(to, x.scale),
                        list_along(to, w.scale, axis, is_conv ? node->params.window.n : 0));
     tnd_net_name(to, sums, rewrite->from->values[node->output].name);
-    return tnd_net_binary(to, TND_BINARY_MUL, tnd_net_cast(to, sums, TND_DTYPE_F32), scale);
+    return tnd_net_binary(to, TANDEM_BINARY_MUL, tnd_net_cast(to, sums, TANDEM_DTYPE_F32), scale);
 }

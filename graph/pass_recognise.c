@@ -102,7 +102,7 @@ static bool merges(const struct tnd_net_value *v, int first, int last)
     return true;
 }
 
-/* A value as {1, rows, k}, a view; TND_NET_NONE where strides cannot say it. */
+/* A value as {1, rows, k}, a view; TANDEM_NET_NONE where strides cannot say it. */
 static int as_rows(struct tnd_net *net, int value, int64_t k)
 {
     const struct tnd_net_value *v = &net->values[value];
@@ -110,7 +110,7 @@ static int as_rows(struct tnd_net *net, int value, int64_t k)
     const int64_t n = tnd_dims_values(&v->shape);
     if (first < 0 || n <= 0 || !tnd_net_is_row_type(v->type) || !merges(v, 0, first) ||
         !merges(v, first, v->shape.n)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_dims rows = {3, {1, n / k, k}};
     return tnd_net_reshape(net, value, &rows);
@@ -126,30 +126,30 @@ static int as_before(struct tnd_net *net, int value, int like)
 
 static int softmax(struct tnd_net *to, const struct tnd_net_node *node, const int *in)
 {
-    const struct tnd_net_node *e = tnd_match(to, in[0], TND_NET_UNARY, TND_UNARY_EXP);
+    const struct tnd_net_node *e = tnd_match(to, in[0], TND_NET_UNARY, TANDEM_UNARY_EXP);
     const struct tnd_net_node *less =
-        e == NULL ? NULL : tnd_match(to, e->inputs[0], TND_NET_BINARY, TND_BINARY_SUB);
-    if (node->params.kind != TND_BINARY_DIV || less == NULL) {
-        return TND_NET_NONE;
+        e == NULL ? NULL : tnd_match(to, e->inputs[0], TND_NET_BINARY, TANDEM_BINARY_SUB);
+    if (node->params.kind != TANDEM_BINARY_DIV || less == NULL) {
+        return TANDEM_NET_NONE;
     }
     for (int64_t k = 1, i = to->values[in[0]].shape.n - 1; i >= 0; i--) {
         k *= to->values[in[0]].shape.dims[i];
         const int sums = k > 0 ? row_number(to, in[1], k) : -1;
-        const struct tnd_net_node *sum = tnd_match(to, sums, TND_NET_REDUCE, TND_REDUCE_SUM);
+        const struct tnd_net_node *sum = tnd_match(to, sums, TND_NET_REDUCE, TANDEM_REDUCE_SUM);
         if (sum == NULL || row_of(to, sum) != k ||
-            tnd_match(to, sum->inputs[0], TND_NET_UNARY, TND_UNARY_EXP) != e) {
+            tnd_match(to, sum->inputs[0], TND_NET_UNARY, TANDEM_UNARY_EXP) != e) {
             continue;
         }
         const int tops = row_number(to, less->inputs[1], k);
-        const struct tnd_net_node *top = tnd_match(to, tops, TND_NET_REDUCE, TND_REDUCE_MAX);
+        const struct tnd_net_node *top = tnd_match(to, tops, TND_NET_REDUCE, TANDEM_REDUCE_MAX);
         const int x = less->inputs[0];
         if (top == NULL || row_of(to, top) != k || !is_same(to, top->inputs[0], x)) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
         const int rows = as_rows(to, x, k);
-        return rows == TND_NET_NONE ? rows : as_before(to, tnd_net_row_softmax(to, rows), in[0]);
+        return rows == TANDEM_NET_NONE ? rows : as_before(to, tnd_net_row_softmax(to, rows), in[0]);
     }
-    return TND_NET_NONE;
+    return TANDEM_NET_NONE;
 }
 
 /* ---- norms ---- */
@@ -172,14 +172,14 @@ static bool with_number(const struct tnd_net *net, const struct tnd_net_node *no
 static int mean_of(const struct tnd_net *net, int value, int64_t *k)
 {
     const struct tnd_net_node *by = tnd_match(net, value, TND_NET_BINARY, -1);
-    const bool is_product = by != NULL && by->params.kind == TND_BINARY_MUL;
+    const bool is_product = by != NULL && by->params.kind == TANDEM_BINARY_MUL;
     int sum;
     double number;
-    if (by == NULL || (by->params.kind != TND_BINARY_DIV && !is_product) ||
+    if (by == NULL || (by->params.kind != TANDEM_BINARY_DIV && !is_product) ||
         !with_number(net, by, is_product, &sum, &number)) {
         return -1;
     }
-    const struct tnd_net_node *reduce = tnd_match(net, sum, TND_NET_REDUCE, TND_REDUCE_SUM);
+    const struct tnd_net_node *reduce = tnd_match(net, sum, TND_NET_REDUCE, TANDEM_REDUCE_SUM);
     *k = reduce == NULL ? 0 : row_of(net, reduce);
     const double n = is_product ? number * (double)*k : number / (double)*k;
     return *k > 0 && fabs(n - 1) < 0x1p-22 ? reduce->inputs[0] : -1;
@@ -188,8 +188,8 @@ static int mean_of(const struct tnd_net *net, int value, int64_t *k)
 /* What a value is 1 / of, or sqrt of; -1: nothing. */
 static int inverse_of(const struct tnd_net *net, int value)
 {
-    const struct tnd_net_node *one = tnd_match(net, value, TND_NET_UNARY, TND_UNARY_RECIPROCAL);
-    const struct tnd_net_node *div = tnd_match(net, value, TND_NET_BINARY, TND_BINARY_DIV);
+    const struct tnd_net_node *one = tnd_match(net, value, TND_NET_UNARY, TANDEM_UNARY_RECIPROCAL);
+    const struct tnd_net_node *div = tnd_match(net, value, TND_NET_BINARY, TANDEM_BINARY_DIV);
     double number;
     int64_t integer;
     if (one != NULL) {
@@ -203,9 +203,9 @@ static int inverse_of(const struct tnd_net *net, int value)
 /* The squares whose mean and epsilon `value` is the root of; -1: it is none. */
 static int root_of_mean(const struct tnd_net *net, int value, int64_t *k, double *epsilon)
 {
-    const struct tnd_net_node *root = tnd_match(net, value, TND_NET_UNARY, TND_UNARY_SQRT);
+    const struct tnd_net_node *root = tnd_match(net, value, TND_NET_UNARY, TANDEM_UNARY_SQRT);
     const struct tnd_net_node *sum =
-        root == NULL ? NULL : tnd_match(net, root->inputs[0], TND_NET_BINARY, TND_BINARY_ADD);
+        root == NULL ? NULL : tnd_match(net, root->inputs[0], TND_NET_BINARY, TANDEM_BINARY_ADD);
     int mean;
     return sum != NULL && with_number(net, sum, true, &mean, epsilon) && *epsilon >= 0 &&
                    *epsilon <= 1
@@ -225,39 +225,40 @@ static int norm(struct tnd_net *to, int y, int by, bool divides)
         int root = k > 0 ? row_number(to, by, k) : -1;
         root = divides || root < 0 ? root : inverse_of(to, root);
         const int squares = root < 0 ? -1 : root_of_mean(to, root, &found, &epsilon);
-        const struct tnd_net_node *square = tnd_match(to, squares, TND_NET_BINARY, TND_BINARY_MUL);
+        const struct tnd_net_node *square =
+            tnd_match(to, squares, TND_NET_BINARY, TANDEM_BINARY_MUL);
         if (square == NULL || found != k || !is_same(to, square->inputs[0], y) ||
             !is_same(to, square->inputs[1], y)) {
             continue;
         }
-        const struct tnd_net_node *less = tnd_match(to, y, TND_NET_BINARY, TND_BINARY_SUB);
+        const struct tnd_net_node *less = tnd_match(to, y, TND_NET_BINARY, TANDEM_BINARY_SUB);
         const int means = less == NULL ? -1 : row_number(to, less->inputs[1], k);
         const int z = means < 0 ? -1 : mean_of(to, means, &found);
         const bool is_layer = z >= 0 && found == k && is_same(to, z, less->inputs[0]);
         const int rows = as_rows(to, is_layer ? less->inputs[0] : y, k);
-        return rows == TND_NET_NONE
+        return rows == TANDEM_NET_NONE
                    ? rows
                    : as_before(to,
-                               tnd_net_row_norm(to, is_layer ? TND_NORM_LAYER : TND_NORM_RMS, rows,
-                                                epsilon),
+                               tnd_net_row_norm(to, is_layer ? TANDEM_NORM_LAYER : TANDEM_NORM_RMS,
+                                                rows, epsilon),
                                y);
     }
-    return TND_NET_NONE;
+    return TANDEM_NET_NONE;
 }
 
 /* ---- attention ---- */
 
-/* A mask {.., M, N} that is the same for all matrices, as {1, M, N}; TND_NET_NONE: it is not. */
+/* A mask {.., M, N} that is the same for all matrices, as {1, M, N}; TANDEM_NET_NONE: it is not. */
 static int as_mask(struct tnd_net *net, int value, int64_t m, int64_t n)
 {
     const struct tnd_dims shape = net->values[value].shape;
     int out = value;
     if (shape.n < 2 || shape.dims[shape.n - 2] != m || shape.dims[shape.n - 1] != n) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     for (int i = 0; i < shape.n - 2; i++) {
         if (shape.dims[i] != 1 && net->values[value].strides[i] != 0) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
     }
     for (int i = 0; i < shape.n - 2; i++) {
@@ -270,15 +271,15 @@ static int as_mask(struct tnd_net *net, int value, int64_t m, int64_t n)
 /* softmax(scores): what it is made of. */
 struct scores {
     const struct tnd_net_node *product;
-    int mask; /* TND_NET_NONE: none */
+    int mask; /* TANDEM_NET_NONE: none */
     double scale;
 };
 
 static bool read_scores(const struct tnd_rewrite *rewrite, int value, struct scores *out)
 {
     const struct tnd_net *to = rewrite->to;
-    const struct tnd_net_node *sum = tnd_match(to, value, TND_NET_BINARY, TND_BINARY_ADD);
-    *out = (struct scores){.mask = TND_NET_NONE, .scale = 1};
+    const struct tnd_net_node *sum = tnd_match(to, value, TND_NET_BINARY, TANDEM_BINARY_ADD);
+    *out = (struct scores){.mask = TANDEM_NET_NONE, .scale = 1};
     if (sum != NULL) {
         const bool is_first = tnd_match(to, sum->inputs[0], TND_NET_CONTRACT, -1) != NULL ||
                               tnd_match(to, sum->inputs[0], TND_NET_BINARY, -1) != NULL;
@@ -290,8 +291,8 @@ static bool read_scores(const struct tnd_rewrite *rewrite, int value, struct sco
     }
     const struct tnd_net_node *by = tnd_match(to, value, TND_NET_BINARY, -1);
     if (by != NULL) {
-        const bool is_product = by->params.kind == TND_BINARY_MUL;
-        if ((!is_product && by->params.kind != TND_BINARY_DIV) ||
+        const bool is_product = by->params.kind == TANDEM_BINARY_MUL;
+        if ((!is_product && by->params.kind != TANDEM_BINARY_DIV) ||
             !with_number(to, by, is_product, &value, &out->scale) ||
             !tnd_rewrite_is_private(rewrite, value)) {
             return false;
@@ -312,7 +313,7 @@ static int attention(const struct tnd_rewrite *rewrite, const int *in)
     if (weights == NULL || !tnd_rewrite_is_private(rewrite, in[0]) ||
         !tnd_rewrite_is_private(rewrite, weights->inputs[0]) ||
         !read_scores(rewrite, weights->inputs[0], &scores)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const int q = scores.product->inputs[0];
     const int k = scores.product->inputs[1]; /* {B, D, N} */
@@ -323,13 +324,13 @@ static int attention(const struct tnd_rewrite *rewrite, const int *in)
         to->values[weights->output].shape.dims[2] != shape.dims[2] ||
         tnd_dims_values(&shape) == 0 || tnd_dims_values(&of_v->shape) == 0 ||
         to->values[k].shape.dims[1] == 0 || (shape.dims[1] <= FEW_QUERIES && !lie_as_rows)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
-    int mask = TND_NET_NONE;
-    if (scores.mask != TND_NET_NONE) {
+    int mask = TANDEM_NET_NONE;
+    if (scores.mask != TANDEM_NET_NONE) {
         mask = as_mask(to, scores.mask, shape.dims[1], shape.dims[2]);
-        if (mask == TND_NET_NONE) {
-            return TND_NET_NONE;
+        if (mask == TANDEM_NET_NONE) {
+            return TANDEM_NET_NONE;
         }
     }
     const int keys = tnd_net_permute(to, k, turned);
@@ -341,17 +342,17 @@ int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *n
 {
     struct tnd_net *to = rewrite->to;
     if (!tnd_net_is_row_type(to->values[in[0]].type)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     if (node->op == TND_NET_CONTRACT) {
         return attention(rewrite, in);
     }
     if (node->op != TND_NET_BINARY ||
-        (node->params.kind != TND_BINARY_DIV && node->params.kind != TND_BINARY_MUL)) {
-        return TND_NET_NONE;
+        (node->params.kind != TANDEM_BINARY_DIV && node->params.kind != TANDEM_BINARY_MUL)) {
+        return TANDEM_NET_NONE;
     }
-    const bool divides = node->params.kind == TND_BINARY_DIV;
+    const bool divides = node->params.kind == TANDEM_BINARY_DIV;
     int out = softmax(to, node, in);
-    out = out == TND_NET_NONE ? norm(to, in[0], in[1], divides) : out;
-    return out == TND_NET_NONE && !divides ? norm(to, in[1], in[0], false) : out;
+    out = out == TANDEM_NET_NONE ? norm(to, in[0], in[1], divides) : out;
+    return out == TANDEM_NET_NONE && !divides ? norm(to, in[1], in[0], false) : out;
 }

@@ -17,7 +17,7 @@
  * gaps. */
 struct coarse {
     int n;
-    int64_t extent[TND_NET_MAX_DIMS], stride[TND_NET_MAX_DIMS], flat[TND_NET_MAX_DIMS];
+    int64_t extent[TANDEM_NET_MAX_DIMS], stride[TANDEM_NET_MAX_DIMS], flat[TANDEM_NET_MAX_DIMS];
 };
 
 static struct coarse coarsen(const struct tnd_net_value *view)
@@ -50,11 +50,11 @@ static bool compose(const struct tnd_net_value *new, const struct tnd_net_value 
                     int64_t *offset, int64_t *strides)
 {
     const struct coarse parts = coarsen(new);
-    int64_t low[TND_NET_MAX_DIMS];
-    int64_t high[TND_NET_MAX_DIMS];
+    int64_t low[TANDEM_NET_MAX_DIMS];
+    int64_t high[TANDEM_NET_MAX_DIMS];
     int64_t rest = old->offset;
     *offset = new->offset;
-    memset(strides, 0, TND_NET_MAX_DIMS * sizeof(strides[0]));
+    memset(strides, 0, TANDEM_NET_MAX_DIMS * sizeof(strides[0]));
     if (tnd_dims_values(&old->shape) == 0) {
         return true;
     }
@@ -92,7 +92,7 @@ static bool can_replace(const struct tnd_rewrite *rewrite, int result, int by)
     const struct tnd_net *from = rewrite->from;
     const struct tnd_net_value *new = tnd_net_value(rewrite->to, by);
     int64_t offset;
-    int64_t strides[TND_NET_MAX_DIMS];
+    int64_t strides[TANDEM_NET_MAX_DIMS];
     for (int i = 0; i < from->n_outputs; i++) {
         if (from->outputs[i] == result) {
             return false;
@@ -131,7 +131,7 @@ static uint64_t hash_bytes(const void *bytes, size_t n)
 static bool is_equal_array(const struct tnd_array *a, const struct tnd_array *b)
 {
     return a->type == b->type && tnd_dims_is_equal(&a->shape, &b->shape) &&
-           memcmp(a->data, b->data, (size_t)a->n * tnd_dtype_bytes(a->type)) == 0;
+           memcmp(a->data, b->data, (size_t)a->n * tandem_dtype_bytes(a->type)) == 0;
 }
 
 /* A constant that is there already with the same type, shape and bytes. */
@@ -139,27 +139,28 @@ static int find_constant(struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net *from = rewrite->from;
     const struct tnd_array *array = from->values[value].known;
-    const uint64_t hash = hash_bytes(array->data, (size_t)array->n * tnd_dtype_bytes(array->type));
+    const uint64_t hash =
+        hash_bytes(array->data, (size_t)array->n * tandem_dtype_bytes(array->type));
     for (int i = 0; i < value; i++) {
         const struct tnd_net_value *other = &from->values[i];
-        if (rewrite->map[i] != TND_NET_NONE && rewrite->hashed[i] == hash && other->input < 0 &&
+        if (rewrite->map[i] != TANDEM_NET_NONE && rewrite->hashed[i] == hash && other->input < 0 &&
             other->node < 0 && other->known != NULL && is_equal_array(other->known, array)) {
             rewrite->fired++;
             return rewrite->map[i];
         }
     }
     rewrite->hashed[value] = hash;
-    return TND_NET_NONE;
+    return TANDEM_NET_NONE;
 }
 
 /* Constants lend their arrays until the new net takes over. */
 static int map_constant(struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net_value *old = &rewrite->from->values[value];
-    int new = rewrite->pass->merges_constants ? find_constant(rewrite, value) : TND_NET_NONE;
-    if (new == TND_NET_NONE) {
+    int new = rewrite->pass->merges_constants ? find_constant(rewrite, value) : TANDEM_NET_NONE;
+    if (new == TANDEM_NET_NONE) {
         new = tnd_net_new_value(rewrite->to, old->type, &old->shape);
-        if (new != TND_NET_NONE) {
+        if (new != TANDEM_NET_NONE) {
             rewrite->to->values[new].known = old->known;
         }
     }
@@ -169,20 +170,20 @@ static int map_constant(struct tnd_rewrite *rewrite, int value)
 static int map_value(struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net_value *old = &rewrite->from->values[value];
-    if (rewrite->map[old->base] == TND_NET_NONE) {
+    if (rewrite->map[old->base] == TANDEM_NET_NONE) {
         rewrite->map[old->base] = map_constant(rewrite, old->base);
     }
     const int base = rewrite->map[old->base];
-    if (base == TND_NET_NONE || value == old->base) {
+    if (base == TANDEM_NET_NONE || value == old->base) {
         return base;
     }
     int64_t offset;
-    int64_t strides[TND_NET_MAX_DIMS];
+    int64_t strides[TANDEM_NET_MAX_DIMS];
     const bool composes = compose(tnd_net_value(rewrite->to, base), old, &offset, strides);
     TND_ASSERT(composes);
     (void)composes;
     const int new = tnd_net_new_value(rewrite->to, old->type, &old->shape);
-    if (new != TND_NET_NONE) {
+    if (new != TANDEM_NET_NONE) {
         struct tnd_net_value *view = &rewrite->to->values[new];
         view->base = rewrite->to->values[base].base;
         view->offset = offset;
@@ -197,7 +198,7 @@ static bool map_inputs(struct tnd_rewrite *rewrite)
         const int value = rewrite->from->inputs[i];
         const struct tnd_net_value *old = &rewrite->from->values[value];
         const int new = tnd_net_input(rewrite->to, old->type, &old->shape, old->name, old->known);
-        if (new != TND_NET_NONE) {
+        if (new != TANDEM_NET_NONE) {
             rewrite->to->values[new].is_fixed = old->is_fixed;
         }
         rewrite->map[value] = new;
@@ -210,7 +211,7 @@ static int keep_node(struct tnd_rewrite *rewrite, const struct tnd_net_node *nod
     const struct tnd_net_value *old = &rewrite->from->values[node->output];
     const int new = tnd_net_add(rewrite->to, node->op, &node->params, in, node->n_inputs, old->type,
                                 &old->shape);
-    if (new != TND_NET_NONE) {
+    if (new != TANDEM_NET_NONE) {
         rewrite->to->values[new].known = old->known;
         tnd_net_name(rewrite->to, new, old->name);
     }
@@ -221,12 +222,12 @@ static int keep_node(struct tnd_rewrite *rewrite, const struct tnd_net_node *nod
 static int successor(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in,
                      int by)
 {
-    if (by == TND_NET_NONE) {
+    if (by == TANDEM_NET_NONE) {
         return keep_node(rewrite, node, in);
     }
     if (by == TND_REWRITE_DROP) {
         rewrite->fired++;
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_net_value *old = &rewrite->from->values[node->output];
     TND_ASSERT(rewrite->to->values[by].type == old->type &&
@@ -257,17 +258,17 @@ static bool rewrite_nodes(struct tnd_rewrite *rewrite)
         for (int k = 0; k < node->n_inputs; k++) {
             const int base = from->values[node->inputs[k]].base;
             const bool is_made = from->values[base].node >= 0;
-            in[k] = is_made && rewrite->map[base] == TND_NET_NONE
-                        ? TND_NET_NONE
+            in[k] = is_made && rewrite->map[base] == TANDEM_NET_NONE
+                        ? TANDEM_NET_NONE
                         : map_value(rewrite, node->inputs[k]);
-            has_all = has_all && in[k] != TND_NET_NONE;
+            has_all = has_all && in[k] != TANDEM_NET_NONE;
         }
         if (rewrite->to->status != TANDEM_OK) {
             break;
         }
         const int by = has_all ? rewrite->pass->rule(rewrite, node, in) : TND_REWRITE_DROP;
         rewrite->map[node->output] =
-            rewrite->to->status == TANDEM_OK ? successor(rewrite, node, in, by) : TND_NET_NONE;
+            rewrite->to->status == TANDEM_OK ? successor(rewrite, node, in, by) : TANDEM_NET_NONE;
     }
     tnd_free(in);
     return in != NULL && rewrite->to->status == TANDEM_OK;
@@ -279,7 +280,7 @@ static bool map_outputs(struct tnd_rewrite *rewrite)
         const int old = rewrite->from->outputs[i];
         const int new = tnd_net_output(rewrite->to, map_value(rewrite, old));
         const char *name = rewrite->from->values[old].name;
-        if (new == TND_NET_NONE) {
+        if (new == TANDEM_NET_NONE) {
             return false;
         }
         if (name[0] != '\0' && rewrite->to->values[new].input < 0) {
@@ -313,7 +314,7 @@ static void count_readers(struct tnd_rewrite *rewrite)
 {
     const struct tnd_net *net = rewrite->from;
     for (int i = 0; i < net->n_values; i++) {
-        rewrite->map[i] = TND_NET_NONE;
+        rewrite->map[i] = TANDEM_NET_NONE;
     }
     for (int i = 0; i < net->n_outputs; i++) {
         rewrite->readers[net->outputs[i]]++;

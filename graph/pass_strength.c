@@ -42,16 +42,17 @@ static bool is_not_negative(const struct tnd_net *net, int value, int depth)
     const int kind = n->params.kind;
     switch (n->op) {
     case TND_NET_UNARY:
-        return kind == TND_UNARY_ABS || kind == TND_UNARY_EXP || kind == TND_UNARY_COSH;
+        return kind == TANDEM_UNARY_ABS || kind == TANDEM_UNARY_EXP || kind == TANDEM_UNARY_COSH;
     case TND_NET_BINARY:
-        if (kind == TND_BINARY_MUL && tnd_match_same(net, n->inputs[0], n->inputs[1])) {
+        if (kind == TANDEM_BINARY_MUL && tnd_match_same(net, n->inputs[0], n->inputs[1])) {
             return true;
         }
-        return (kind == TND_BINARY_ADD || kind == TND_BINARY_MUL || kind == TND_BINARY_DIV) &&
+        return (kind == TANDEM_BINARY_ADD || kind == TANDEM_BINARY_MUL ||
+                kind == TANDEM_BINARY_DIV) &&
                is_not_negative(net, n->inputs[0], depth - 1) &&
                is_not_negative(net, n->inputs[1], depth - 1);
     case TND_NET_REDUCE:
-        return kind == TND_REDUCE_SUM && is_not_negative(net, n->inputs[0], depth - 1);
+        return kind == TANDEM_REDUCE_SUM && is_not_negative(net, n->inputs[0], depth - 1);
     default:
         return false;
     }
@@ -64,41 +65,42 @@ static int rule_unary(struct tnd_net *to, const struct tnd_net_node *node, const
     const int kind = node->params.kind;
     const struct tnd_net_node *inner = tnd_match(to, in[0], TND_NET_UNARY, -1);
     if (inner == NULL || to->values[in[0]].base != in[0]) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const int first = inner->params.kind;
     switch (kind) {
-    case TND_UNARY_NEG:
-        return first == kind ? inner->inputs[0] : TND_NET_NONE;
-    case TND_UNARY_NOT: /* (of floats it is a test for 0) */
+    case TANDEM_UNARY_NEG:
+        return first == kind ? inner->inputs[0] : TANDEM_NET_NONE;
+    case TANDEM_UNARY_NOT: /* (of floats it is a test for 0) */
         return first == kind && !tnd_is_float(to->values[in[0]].type) ? inner->inputs[0]
-                                                                      : TND_NET_NONE;
-    case TND_UNARY_ABS:
-        if (first == TND_UNARY_NEG && tnd_is_float(to->values[in[0]].type)) {
-            return tnd_net_unary(to, TND_UNARY_ABS, inner->inputs[0]);
+                                                                      : TANDEM_NET_NONE;
+    case TANDEM_UNARY_ABS:
+        if (first == TANDEM_UNARY_NEG && tnd_is_float(to->values[in[0]].type)) {
+            return tnd_net_unary(to, TANDEM_UNARY_ABS, inner->inputs[0]);
         }
-        return first == TND_UNARY_ABS ? in[0] : TND_NET_NONE;
-    case TND_UNARY_SIGN:
-        return first == TND_UNARY_SIGN ? in[0] : TND_NET_NONE;
-    case TND_UNARY_FLOOR:
-    case TND_UNARY_CEIL:
-    case TND_UNARY_ROUND:
-        return first == TND_UNARY_FLOOR || first == TND_UNARY_CEIL || first == TND_UNARY_ROUND
+        return first == TANDEM_UNARY_ABS ? in[0] : TANDEM_NET_NONE;
+    case TANDEM_UNARY_SIGN:
+        return first == TANDEM_UNARY_SIGN ? in[0] : TANDEM_NET_NONE;
+    case TANDEM_UNARY_FLOOR:
+    case TANDEM_UNARY_CEIL:
+    case TANDEM_UNARY_ROUND:
+        return first == TANDEM_UNARY_FLOOR || first == TANDEM_UNARY_CEIL ||
+                       first == TANDEM_UNARY_ROUND
                    ? in[0]
-                   : TND_NET_NONE;
+                   : TANDEM_NET_NONE;
     default:
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
 }
 
 /* Whether every value of a type is one of another type too; integers to integers, floats to
  * floats. */
-static bool holds_all(enum tnd_dtype wide, enum tnd_dtype narrow)
+static bool holds_all(enum tandem_dtype wide, enum tandem_dtype narrow)
 {
     const enum tnd_dtype_kind a = tnd_dtype_kind(wide);
     const enum tnd_dtype_kind b = tnd_dtype_kind(narrow);
-    const size_t na = tnd_dtype_bytes(wide);
-    const size_t nb = tnd_dtype_bytes(narrow);
+    const size_t na = tandem_dtype_bytes(wide);
+    const size_t nb = tandem_dtype_bytes(narrow);
     if (b == TND_KIND_FLOAT || a == TND_KIND_FLOAT) {
         return a == b && na > nb;
     }
@@ -107,46 +109,46 @@ static bool holds_all(enum tnd_dtype wide, enum tnd_dtype narrow)
 }
 
 static int rule_cast(struct tnd_net *to, const struct tnd_net_node *node, const int *in,
-                     enum tnd_dtype type)
+                     enum tandem_dtype type)
 {
     (void)node;
     const struct tnd_net_node *inner = tnd_match(to, in[0], TND_NET_CAST, -1);
     if (inner == NULL || to->values[in[0]].base != in[0]) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const int x = inner->inputs[0];
     return holds_all(to->values[in[0]].type, to->values[x].type) ? tnd_net_cast(to, x, type)
-                                                                 : TND_NET_NONE;
+                                                                 : TANDEM_NET_NONE;
 }
 
 /* ---- two operands ---- */
 
 /* Whether a type stores a number exactly, as a normal one. */
-static bool stores(enum tnd_dtype type, double number)
+static bool stores(enum tandem_dtype type, double number)
 {
     union tnd_values strip = {.f64 = {number}};
     uint64_t room = 0;
     tnd_values_store(type, TND_LANE_F64, &strip, 1, &room);
     tnd_values_load(type, &room, 1, 1, TND_LANE_F64, &strip);
-    const double least = type == TND_DTYPE_F16   ? 0x1p-14
-                         : type == TND_DTYPE_F64 ? 0x1p-1022
-                                                 : 0x1p-126;
+    const double least = type == TANDEM_DTYPE_F16   ? 0x1p-14
+                         : type == TANDEM_DTYPE_F64 ? 0x1p-1022
+                                                    : 0x1p-126;
     return strip.f64[0] == number && fabs(number) >= least && isfinite(number);
 }
 
-static int inverse_of(struct tnd_net *to, enum tnd_dtype type, double c, int x)
+static int inverse_of(struct tnd_net *to, enum tandem_dtype type, double c, int x)
 {
     int exponent = 0;
     if (!isfinite(c) || c == 0 || fabs(frexp(c, &exponent)) != 0.5 || !stores(type, 1 / c)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const struct tnd_dims shape = to->values[x].shape;
-    return tnd_net_binary(to, TND_BINARY_MUL, x, tnd_pass_number(to, type, 1 / c, &shape));
+    return tnd_net_binary(to, TANDEM_BINARY_MUL, x, tnd_pass_number(to, type, 1 / c, &shape));
 }
 
 static int rule_power(struct tnd_net *to, double c, int x)
 {
-    const enum tnd_dtype type = to->values[x].type;
+    const enum tandem_dtype type = to->values[x].type;
     const struct tnd_dims shape = to->values[x].shape;
     if (c == 1) {
         return x;
@@ -155,53 +157,53 @@ static int rule_power(struct tnd_net *to, double c, int x)
         return tnd_pass_number(to, type, 1, &shape);
     }
     if (c == 2) {
-        return tnd_net_binary(to, TND_BINARY_MUL, x, x);
+        return tnd_net_binary(to, TANDEM_BINARY_MUL, x, x);
     }
     if (c == -1 && tnd_is_float(type)) {
-        return tnd_net_unary(to, TND_UNARY_RECIPROCAL, x);
+        return tnd_net_unary(to, TANDEM_UNARY_RECIPROCAL, x);
     }
     if (c == 0.5 && is_not_negative(to, x, 8)) {
-        return tnd_net_unary(to, TND_UNARY_SQRT, x);
+        return tnd_net_unary(to, TANDEM_UNARY_SQRT, x);
     }
-    return TND_NET_NONE;
+    return TANDEM_NET_NONE;
 }
 
 /* x on the left of a number (`is_first`), or on its right. */
 static int rule_number(struct tnd_net *to, int kind, int x, double c, bool is_first)
 {
-    const enum tnd_dtype type = to->values[x].type;
+    const enum tandem_dtype type = to->values[x].type;
     const struct tnd_dims shape = to->values[x].shape;
     const bool is_float = tnd_is_float(type);
     switch (kind) {
-    case TND_BINARY_ADD:
-        return c == 0 && (!is_float || signbit(c)) ? x : TND_NET_NONE;
-    case TND_BINARY_SUB:
-        return is_first && c == 0 && (!is_float || !signbit(c)) ? x : TND_NET_NONE;
-    case TND_BINARY_MUL:
+    case TANDEM_BINARY_ADD:
+        return c == 0 && (!is_float || signbit(c)) ? x : TANDEM_NET_NONE;
+    case TANDEM_BINARY_SUB:
+        return is_first && c == 0 && (!is_float || !signbit(c)) ? x : TANDEM_NET_NONE;
+    case TANDEM_BINARY_MUL:
         if (c == 0 && !is_float) {
             return tnd_pass_number(to, type, 0, &shape);
         }
         if (c == -1 && tnd_dtype_kind(type) != TND_KIND_UNSIGNED) {
-            return tnd_net_unary(to, TND_UNARY_NEG, x);
+            return tnd_net_unary(to, TANDEM_UNARY_NEG, x);
         }
-        return c == 1 ? x : TND_NET_NONE;
-    case TND_BINARY_DIV:
+        return c == 1 ? x : TANDEM_NET_NONE;
+    case TANDEM_BINARY_DIV:
         if (!is_first) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
-        return c == 1 ? x : is_float ? inverse_of(to, type, c, x) : TND_NET_NONE;
-    case TND_BINARY_POW:
-        return is_first ? rule_power(to, c, x) : TND_NET_NONE;
+        return c == 1 ? x : is_float ? inverse_of(to, type, c, x) : TANDEM_NET_NONE;
+    case TANDEM_BINARY_POW:
+        return is_first ? rule_power(to, c, x) : TANDEM_NET_NONE;
     default:
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
 }
 
-/* The operand of a negation of floats; TND_NET_NONE. */
+/* The operand of a negation of floats; TANDEM_NET_NONE. */
 static int negated(const struct tnd_net *to, int value)
 {
-    const struct tnd_net_node *node = tnd_match(to, value, TND_NET_UNARY, TND_UNARY_NEG);
-    return node != NULL && to->values[value].base == value ? node->inputs[0] : TND_NET_NONE;
+    const struct tnd_net_node *node = tnd_match(to, value, TND_NET_UNARY, TANDEM_UNARY_NEG);
+    return node != NULL && to->values[value].base == value ? node->inputs[0] : TANDEM_NET_NONE;
 }
 
 static int rule_binary(struct tnd_net *to, const struct tnd_net_node *node, const int *in)
@@ -209,8 +211,8 @@ static int rule_binary(struct tnd_net *to, const struct tnd_net_node *node, cons
     const int kind = node->params.kind;
     double c = 0;
     int64_t i = 0;
-    int by = TND_NET_NONE;
-    if (to->values[in[0]].type == TND_DTYPE_BOOL) {
+    int by = TANDEM_NET_NONE;
+    if (to->values[in[0]].type == TANDEM_DTYPE_BOOL) {
         return by;
     }
     if (tnd_match_uniform(to, in[1], &c, &i)) {
@@ -218,14 +220,14 @@ static int rule_binary(struct tnd_net *to, const struct tnd_net_node *node, cons
     } else if (tnd_match_uniform(to, in[0], &c, &i)) {
         by = rule_number(to, kind, in[1], c, false);
     }
-    if (by == TND_NET_NONE && (kind == TND_BINARY_ADD || kind == TND_BINARY_SUB)) {
+    if (by == TANDEM_NET_NONE && (kind == TANDEM_BINARY_ADD || kind == TANDEM_BINARY_SUB)) {
         const int right = negated(to, in[1]);
-        const int left = kind == TND_BINARY_ADD ? negated(to, in[0]) : TND_NET_NONE;
-        const bool adds = kind == TND_BINARY_ADD;
-        if (right != TND_NET_NONE) {
-            by = tnd_net_binary(to, adds ? TND_BINARY_SUB : TND_BINARY_ADD, in[0], right);
-        } else if (left != TND_NET_NONE) {
-            by = tnd_net_binary(to, TND_BINARY_SUB, in[1], left);
+        const int left = kind == TANDEM_BINARY_ADD ? negated(to, in[0]) : TANDEM_NET_NONE;
+        const bool adds = kind == TANDEM_BINARY_ADD;
+        if (right != TANDEM_NET_NONE) {
+            by = tnd_net_binary(to, adds ? TANDEM_BINARY_SUB : TANDEM_BINARY_ADD, in[0], right);
+        } else if (left != TANDEM_NET_NONE) {
+            by = tnd_net_binary(to, TANDEM_BINARY_SUB, in[1], left);
         }
     }
     return by;
@@ -241,7 +243,7 @@ static int rule_select(struct tnd_net *to, const int *in)
         return in[1];
     }
     return tnd_match_uniform(to, in[0], &number, &condition) ? in[condition != 0 ? 1 : 2]
-                                                             : TND_NET_NONE;
+                                                             : TANDEM_NET_NONE;
 }
 
 static int rule_reduce(const struct tnd_net *to, const struct tnd_net_node *node, const int *in)
@@ -249,10 +251,11 @@ static int rule_reduce(const struct tnd_net *to, const struct tnd_net_node *node
     const struct tnd_net_value *x = &to->values[in[0]];
     for (int i = 0; i < x->shape.n; i++) {
         if ((node->params.axes >> i & 1) != 0 && x->shape.dims[i] != 1) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
     }
-    return node->params.kind == TND_REDUCE_SUM && tnd_is_float(x->type) ? TND_NET_NONE : in[0];
+    return node->params.kind == TANDEM_REDUCE_SUM && tnd_is_float(x->type) ? TANDEM_NET_NONE
+                                                                           : in[0];
 }
 
 static int rule_pad(const struct tnd_net *to, const struct tnd_net_node *node,
@@ -260,10 +263,10 @@ static int rule_pad(const struct tnd_net *to, const struct tnd_net_node *node,
 {
     for (int i = 0; i < shape->n; i++) {
         if (node->params.begin[i] != 0) {
-            return TND_NET_NONE;
+            return TANDEM_NET_NONE;
         }
     }
-    return tnd_dims_is_equal(&to->values[in[0]].shape, shape) ? in[0] : TND_NET_NONE;
+    return tnd_dims_is_equal(&to->values[in[0]].shape, shape) ? in[0] : TANDEM_NET_NONE;
 }
 
 /* Indices start, start + step, ...; all inside. */
@@ -301,7 +304,7 @@ static int rule_gather(struct tnd_net *to, const struct tnd_net_node *node,
     int64_t count = 0;
     int64_t step = 0;
     if (!read_steps(to, in[1], to->values[in[0]].shape.dims[axis], &start, &count, &step)) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const int part = tnd_net_slice(to, in[0], axis, start, count, step);
     return drops ? tnd_net_reshape(to, part, shape) : part;
@@ -323,12 +326,12 @@ int tnd_pass_strength(struct tnd_rewrite *rewrite, const struct tnd_net_node *no
     case TND_NET_REDUCE:
         return rule_reduce(to, node, in);
     case TND_NET_CONCAT:
-        return node->n_inputs == 1 ? in[0] : TND_NET_NONE;
+        return node->n_inputs == 1 ? in[0] : TANDEM_NET_NONE;
     case TND_NET_PAD:
         return rule_pad(to, node, &result->shape, in);
     case TND_NET_GATHER:
         return rule_gather(to, node, &result->shape, in);
     default:
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
 }

@@ -10,23 +10,23 @@
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
-static bool is_half(enum tnd_dtype type)
+static bool is_half(enum tandem_dtype type)
 {
-    return type == TND_DTYPE_F16 || type == TND_DTYPE_BF16;
+    return type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16;
 }
 
-/* The float32 value of which `value` is all or a view, rounded without need; TND_NET_NONE: none. */
+/* The float32 value of which `value` is all or a view, rounded without need; TANDEM_NET_NONE: none. */
 static int unrounded(struct tnd_net *net, int value)
 {
     const int base = net->values[value].base;
     const int node = net->values[base].node;
     if (node < 0 || net->nodes[node].op != TND_NET_CAST ||
         net->nodes[node].params.kind != TND_CAST_MAY_GO) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     const int wide = net->nodes[node].inputs[0];
-    if (net->values[wide].type != TND_DTYPE_F32 || net->values[wide].base != wide) {
-        return TND_NET_NONE;
+    if (net->values[wide].type != TANDEM_DTYPE_F32 || net->values[wide].base != wide) {
+        return TANDEM_NET_NONE;
     }
     return value == base ? wide : tnd_net_view_like(net, wide, value);
 }
@@ -36,10 +36,10 @@ static int widen(struct tnd_net *net, int value)
 {
     const int base = net->values[value].base;
     const int wide = unrounded(net, value);
-    if (wide != TND_NET_NONE) {
+    if (wide != TANDEM_NET_NONE) {
         return wide;
     }
-    const int whole = tnd_net_cast(net, base, TND_DTYPE_F32);
+    const int whole = tnd_net_cast(net, base, TANDEM_DTYPE_F32);
     return value == base ? whole : tnd_net_view_like(net, whole, value);
 }
 
@@ -55,7 +55,7 @@ static bool is_move(const struct tnd_net_node *node)
     case TND_NET_SELECT:
         return true;
     case TND_NET_SCATTER_ELEMENTS:
-        return node->params.kind == TND_SCATTER_SET;
+        return node->params.kind == TANDEM_SCATTER_SET;
     default:
         return false;
     }
@@ -64,7 +64,7 @@ static bool is_move(const struct tnd_net_node *node)
 static bool has_unrounded(struct tnd_net *net, const int *in, int n)
 {
     for (int i = 0; i < n; i++) {
-        if (is_half(net->values[in[i]].type) && unrounded(net, in[i]) != TND_NET_NONE) {
+        if (is_half(net->values[in[i]].type) && unrounded(net, in[i]) != TANDEM_NET_NONE) {
             return true;
         }
     }
@@ -72,24 +72,24 @@ static bool has_unrounded(struct tnd_net *net, const int *in, int n)
 }
 
 /* Whether a node chooses among integers of 16 bits or less: floats are in the same order. */
-static bool is_choice(const struct tnd_net_node *node, enum tnd_dtype type)
+static bool is_choice(const struct tnd_net_node *node, enum tandem_dtype type)
 {
     const enum tnd_dtype_kind kind = tnd_dtype_kind(type);
     const bool is_small =
-        (kind == TND_KIND_SIGNED || kind == TND_KIND_UNSIGNED) && tnd_dtype_bytes(type) <= 2;
+        (kind == TND_KIND_SIGNED || kind == TND_KIND_UNSIGNED) && tandem_dtype_bytes(type) <= 2;
     const int of = node->params.kind;
     return is_small &&
-           ((node->op == TND_NET_POOL && of == TND_POOL_MAX) ||
-            (node->op == TND_NET_REDUCE && (of == TND_REDUCE_MAX || of == TND_REDUCE_MIN)));
+           ((node->op == TND_NET_POOL && of == TANDEM_POOL_MAX) ||
+            (node->op == TND_NET_REDUCE && (of == TANDEM_REDUCE_MAX || of == TANDEM_REDUCE_MIN)));
 }
 
-static int rule_cast(struct tnd_net *to, const int *in, enum tnd_dtype type)
+static int rule_cast(struct tnd_net *to, const int *in, enum tandem_dtype type)
 {
-    const int wide = is_half(to->values[in[0]].type) ? unrounded(to, in[0]) : TND_NET_NONE;
-    if (wide == TND_NET_NONE) {
-        return TND_NET_NONE;
+    const int wide = is_half(to->values[in[0]].type) ? unrounded(to, in[0]) : TANDEM_NET_NONE;
+    if (wide == TANDEM_NET_NONE) {
+        return TANDEM_NET_NONE;
     }
-    return type == TND_DTYPE_F32 ? wide : tnd_net_cast(to, wide, type);
+    return type == TANDEM_DTYPE_F32 ? wide : tnd_net_cast(to, wide, type);
 }
 
 int tnd_pass_widen(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
@@ -104,10 +104,10 @@ int tnd_pass_widen(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
         return rule_cast(to, in, old->type);
     }
     if (is_choice(node, old->type)) {
-        const int wide_in = tnd_net_cast(to, in[0], TND_DTYPE_F32);
+        const int wide_in = tnd_net_cast(to, in[0], TANDEM_DTYPE_F32);
         const struct tnd_dims out = old->shape;
         return tnd_net_cast(
-            to, tnd_net_add(to, node->op, &node->params, &wide_in, 1, TND_DTYPE_F32, &out),
+            to, tnd_net_add(to, node->op, &node->params, &wide_in, 1, TANDEM_DTYPE_F32, &out),
             old->type);
     }
     for (int i = 0; i < node->n_inputs; i++) {
@@ -115,15 +115,15 @@ int tnd_pass_widen(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
     }
     if (!has_half || node->n_inputs > MOST ||
         (is_move(node) && !has_unrounded(to, in, node->n_inputs))) {
-        return TND_NET_NONE;
+        return TANDEM_NET_NONE;
     }
     for (int i = 0; i < node->n_inputs; i++) {
         wide[i] = is_half(to->values[in[i]].type) ? widen(to, in[i]) : in[i];
     }
     const struct tnd_dims shape = old->shape;
     const int made = tnd_net_add(to, node->op, &node->params, wide, node->n_inputs,
-                                 narrows ? TND_DTYPE_F32 : old->type, &shape);
-    if (made == TND_NET_NONE || !narrows) {
+                                 narrows ? TANDEM_DTYPE_F32 : old->type, &shape);
+    if (made == TANDEM_NET_NONE || !narrows) {
         return made;
     }
     tnd_net_name(to, made, old->name);

@@ -132,10 +132,10 @@ static void what_is_written_reads_back_the_same(void)
     const char *path = tnd_test_temp("written.npy");
     for (int type = 0; type < TND_N_DTYPES; type++) {
         const struct tnd_dims shape = {.n = type % 4, .dims = {2, 3, 1}};
-        struct tnd_array *array = tnd_array_new((enum tnd_dtype)type, &shape);
+        struct tnd_array *array = tnd_array_new((enum tandem_dtype)type, &shape);
         struct tnd_array *back = NULL;
-        memset(array->data, 1, (size_t)array->n * tnd_dtype_bytes(array->type));
-        if (type == TND_DTYPE_BF16) {
+        memset(array->data, 1, (size_t)array->n * tandem_dtype_bytes(array->type));
+        if (type == TANDEM_DTYPE_BF16) {
             check_int(tnd_npy_save(path, array, &error), TANDEM_E_UNSUPPORTED_BUILD);
             tnd_array_free(array);
             continue;
@@ -144,8 +144,8 @@ static void what_is_written_reads_back_the_same(void)
         check_ok(tnd_npy_open(path, &back, &error));
         check_int(back->type, array->type);
         CU_ASSERT_TRUE(tnd_dims_is_equal(&back->shape, &array->shape));
-        CU_ASSERT_TRUE(
-            memcmp(back->data, array->data, (size_t)array->n * tnd_dtype_bytes(array->type)) == 0);
+        CU_ASSERT_TRUE(memcmp(back->data, array->data,
+                              (size_t)array->n * tandem_dtype_bytes(array->type)) == 0);
         tnd_array_free(array);
         tnd_array_free(back);
     }

@@ -15,10 +15,10 @@ static void check_known(const struct tnd_npz *npz)
     check_int(npz->n, 2);
     check_string(npz->names[0], "a");
     check_string(npz->names[1], "b.c");
-    check_int(npz->arrays[0]->type, TND_DTYPE_F32);
+    check_int(npz->arrays[0]->type, TANDEM_DTYPE_F32);
     check_int(npz->arrays[0]->n, 3);
     CU_ASSERT_EQUAL(tnd_array_number(npz->arrays[0], 2), 3.0);
-    check_int(npz->arrays[1]->type, TND_DTYPE_I64);
+    check_int(npz->arrays[1]->type, TANDEM_DTYPE_I64);
     check_int(npz->arrays[1]->shape.n, 0);
     check_int(tnd_array_integer(npz->arrays[1], 0), 7);
 }
@@ -50,7 +50,7 @@ static void what_is_written_reads_back_the_same(void)
     check_status(tnd_npz_open(path, &back, &error), TANDEM_OK, NULL, &error);
     check_known(&back);
     tnd_npz_free(&back);
-    npz.arrays[1]->type = TND_DTYPE_BF16;
+    npz.arrays[1]->type = TANDEM_DTYPE_BF16;
     check_status(tnd_npz_save(path, &npz, &error), TANDEM_E_UNSUPPORTED_BUILD, "bfloat16", &error);
     check_status(tnd_npz_open(path, &back, &error), TANDEM_OK, NULL,
                  &error); /* it is the old one */

@@ -12,21 +12,21 @@
 
 /* ---- text ---- */
 
-static enum tnd_dtype type_of(const char *text, size_t n)
+static enum tandem_dtype type_of(const char *text, size_t n)
 {
     for (int i = 0; i < TND_N_DTYPES; i++) {
-        const char *name = tnd_dtype_name((enum tnd_dtype)i);
+        const char *name = tandem_dtype_name((enum tandem_dtype)i);
         if (strlen(name) == n && strncmp(name, text, n) == 0) {
-            return (enum tnd_dtype)i;
+            return (enum tandem_dtype)i;
         }
     }
     CU_FAIL_FATAL("no such type");
-    return TND_DTYPE_F32;
+    return TANDEM_DTYPE_F32;
 }
 
 static void put(struct tnd_array *array, int64_t i, const char *text, char **end)
 {
-    char *to = (char *)array->data + (size_t)i * tnd_dtype_bytes(array->type);
+    char *to = (char *)array->data + (size_t)i * tandem_dtype_bytes(array->type);
     union tnd_values lanes;
     switch (tnd_dtype_kind(array->type)) {
     case TND_KIND_FLOAT:
@@ -48,7 +48,7 @@ struct tnd_array *onnx_case_array(const char *text)
 {
     const char *at = strchr(text, '[');
     struct tnd_dims shape = {.n = 0};
-    const enum tnd_dtype type = type_of(text, (size_t)(at - text));
+    const enum tandem_dtype type = type_of(text, (size_t)(at - text));
     char *end = (char *)at + 1;
     while (*end != ']') {
         shape.dims[shape.n++] = strtoll(end, &end, 10);
@@ -66,7 +66,7 @@ struct tnd_array *onnx_case_array(const char *text)
 void check_onnx_array(const struct tnd_array *got, const char *want_text, const char *what)
 {
     struct tnd_array *want = onnx_case_array(want_text);
-    const bool is_half = tnd_dtype_bytes(want->type) == 2;
+    const bool is_half = tandem_dtype_bytes(want->type) == 2;
     const bool is_float = tnd_dtype_kind(want->type) == TND_KIND_FLOAT;
     bool is_same = got->type == want->type && tnd_dims_is_equal(&got->shape, &want->shape);
     for (int64_t i = 0; is_same && i < want->n; i++) {
@@ -80,7 +80,7 @@ void check_onnx_array(const struct tnd_array *got, const char *want_text, const 
     }
     if (got->type != want->type || !tnd_dims_is_equal(&got->shape, &want->shape)) {
         char text[160];
-        (void)printf("\n%s: %s of %s, expected %s\n", what, tnd_dtype_name(got->type),
+        (void)printf("\n%s: %s of %s, expected %s\n", what, tandem_dtype_name(got->type),
                      tnd_dims_text(&got->shape, text), want_text);
     }
     CU_ASSERT_TRUE(is_same);
@@ -131,10 +131,10 @@ static char *read_words(struct room *room, struct tnd_onnx_attribute *to, char *
     return at + 1;
 }
 
-static enum tnd_onnx_type onnx_type(enum tnd_dtype type)
+static enum tnd_onnx_type onnx_type(enum tandem_dtype type)
 {
     for (int i = 1; i < 24; i++) {
-        enum tnd_dtype found;
+        enum tandem_dtype found;
         if (tnd_onnx_dtype((enum tnd_onnx_type)i, &found) && found == type) {
             return (enum tnd_onnx_type)i;
         }
@@ -154,7 +154,7 @@ static char *read_tensor(struct room *room, struct tnd_onnx_attribute *to, char 
                                        .dims = array->shape.dims,
                                        .n_values = array->n,
                                        .data = array->data,
-                                       .bytes = (size_t)array->n * tnd_dtype_bytes(array->type)};
+                                       .bytes = (size_t)array->n * tandem_dtype_bytes(array->type)};
     room->arrays[room->n] = array;
     to->type = TND_ONNX_ATTRIBUTE_TENSOR;
     to->tensor = tensor;

@@ -286,9 +286,9 @@ static void check_flow(const struct tnd_onnx_node *node, const char *const *name
         arrays[i] = onnx_case_array(texts[i]);
         inputs[i] =
             (struct tnd_onnx_value){.name = names[i], .kind = TND_ONNX_TENSOR, .n_dims = -1};
-        inputs[i].type = arrays[i]->type == TND_DTYPE_I64    ? TND_ONNX_I64
-                         : arrays[i]->type == TND_DTYPE_BOOL ? TND_ONNX_BOOL
-                                                             : TND_ONNX_F32;
+        inputs[i].type = arrays[i]->type == TANDEM_DTYPE_I64    ? TND_ONNX_I64
+                         : arrays[i]->type == TANDEM_DTYPE_BOOL ? TND_ONNX_BOOL
+                                                                : TND_ONNX_F32;
     }
     for (int i = 0; i < node->n_outputs; i++) {
         outputs[i].name = node->outputs[i];

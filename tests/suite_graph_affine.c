@@ -12,7 +12,7 @@
 
 static int constant(struct tnd_net *net, const struct tnd_dims *shape, double first)
 {
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, shape);
     for (int64_t i = 0; array != NULL && i < array->n; i++) {
         ((float *)array->data)[i] = (float)(first + 0.25 * (double)i);
     }
@@ -26,19 +26,19 @@ static int conv(struct tnd_net *net, int groups)
     const struct tnd_dims filters = {4, {6, 4 / groups, 3, 3}};
     const struct tnd_window window = {
         .n = 2, .extent = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .groups = groups};
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &image, "x", NULL);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &image, "x", NULL);
     return tnd_net_conv(net, x, constant(net, &filters, -4), &window);
 }
 
-static int by_channel(struct tnd_net *net, enum tnd_binary kind, int x, double first)
+static int by_channel(struct tnd_net *net, enum tandem_binary kind, int x, double first)
 {
     static const struct tnd_dims channels = {3, {6, 1, 1}};
     return tnd_net_binary(net, kind, x, constant(net, &channels, first));
 }
 
-static int by_number(struct tnd_net *net, enum tnd_binary kind, int x, double number)
+static int by_number(struct tnd_net *net, enum tandem_binary kind, int x, double number)
 {
-    return tnd_net_binary(net, kind, x, tnd_net_scalar(net, TND_DTYPE_F32, number));
+    return tnd_net_binary(net, kind, x, tnd_net_scalar(net, TANDEM_DTYPE_F32, number));
 }
 
 /* Optimises a net with one more output; `nodes` are left. Frees it. */
@@ -59,10 +59,10 @@ static void expect(struct tnd_net *net, int value, int nodes)
         expect(net, value, (nodes));                                                               \
     } while (0)
 
-#define ADD TND_BINARY_ADD
-#define SUB TND_BINARY_SUB
-#define MUL TND_BINARY_MUL
-#define DIV TND_BINARY_DIV
+#define ADD TANDEM_BINARY_ADD
+#define SUB TANDEM_BINARY_SUB
+#define MUL TANDEM_BINARY_MUL
+#define DIV TANDEM_BINARY_DIV
 
 static int batch_norm(struct tnd_net *net, int x)
 {
@@ -78,7 +78,7 @@ static void a_batch_norm_becomes_weights_and_one_shift(void)
     EXPECT(2, batch_norm(net, conv(net, 2)));
     EXPECT(1, by_channel(net, MUL, conv(net, 2), 1));
     EXPECT(1, by_number(net, DIV, conv(net, 1), 3));
-    EXPECT(2, tnd_net_binary(net, SUB, tnd_net_scalar(net, TND_DTYPE_F32, 1), conv(net, 1)));
+    EXPECT(2, tnd_net_binary(net, SUB, tnd_net_scalar(net, TANDEM_DTYPE_F32, 1), conv(net, 1)));
 }
 
 /* {2, 3, 4} by {4, 6}, and {6, 3} by {2, 3, 4}. */
@@ -87,7 +87,7 @@ static int product(struct tnd_net *net, bool is_left)
     static const struct tnd_dims shape = {3, {2, 3, 4}};
     static const struct tnd_dims right = {2, {4, 6}};
     static const struct tnd_dims left = {2, {6, 3}};
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &shape, "x", NULL);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &shape, "x", NULL);
     return is_left ? tnd_net_matmul(net, constant(net, &left, 1), x)
                    : tnd_net_matmul(net, x, constant(net, &right, 1));
 }
@@ -118,9 +118,9 @@ static void constants_of_a_chain_combine(void)
     static const struct tnd_dims columns = {1, {6}};
     static const struct tnd_dims rows = {2, {2, 1}};
     static const struct tnd_dims flat = {1, {12}};
-#define X tnd_net_input(net, TND_DTYPE_F32, &matrix, "x", NULL)
+#define X tnd_net_input(net, TANDEM_DTYPE_F32, &matrix, "x", NULL)
 #define FLAT_EXP                                                                                   \
-    tnd_net_unary(net, TND_UNARY_EXP, tnd_net_input(net, TND_DTYPE_F32, &flat, "x", NULL))
+    tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_input(net, TANDEM_DTYPE_F32, &flat, "x", NULL))
     EXPECT(2, by_number(net, ADD, by_number(net, MUL, by_number(net, ADD, X, 1), 2), 3));
     EXPECT(1, by_number(net, ADD, tnd_net_binary(net, SUB, X, constant(net, &columns, 1)), 3));
     EXPECT(1, by_number(net, DIV, by_number(net, MUL, X, 5), 3));
@@ -170,7 +170,7 @@ static void numbers_that_would_get_lost_stay(void)
 static void integers_and_halves_are_left_alone(void)
 {
     static const struct tnd_dims matrix = {2, {2, 6}};
-    static const enum tnd_dtype types[] = {TND_DTYPE_I32, TND_DTYPE_F16};
+    static const enum tandem_dtype types[] = {TANDEM_DTYPE_I32, TANDEM_DTYPE_F16};
     for (int i = 0; i < 2; i++) {
         struct tnd_net *net = tnd_net_new();
         int x = tnd_net_input(net, types[i], &matrix, "x", NULL);
@@ -185,7 +185,7 @@ static void integers_and_halves_are_left_alone(void)
 struct chain {
     struct tnd_test_rng rng;
     bool is_bound;
-    enum tnd_dtype type;
+    enum tandem_dtype type;
     struct tnd_net *net;
     int roundings;   /* K + 2 t + 3 */
     bool is_regular; /* all constants are uniform or by channel */
@@ -193,13 +193,14 @@ struct chain {
 
 static int chain_number(struct chain *chain, const struct tnd_dims *shape)
 {
-    struct tnd_array *array = tnd_array_new(chain->is_bound ? TND_DTYPE_F64 : chain->type, shape);
+    struct tnd_array *array =
+        tnd_array_new(chain->is_bound ? TANDEM_DTYPE_F64 : chain->type, shape);
     for (int64_t i = 0; i < array->n; i++) {
         const double value = (double)(float)(tnd_test_rng_int(&chain->rng, 0, 1) ? 1 : -1) *
                              (double)(0.125f + 2 * tnd_test_rng_float(&chain->rng) *
                                                    tnd_test_rng_float(&chain->rng));
         const double stored = chain->is_bound ? fabs(value) : value;
-        if (array->type == TND_DTYPE_F32) {
+        if (array->type == TANDEM_DTYPE_F32) {
             ((float *)array->data)[i] = (float)stored;
         } else {
             ((double *)array->data)[i] = (double)(float)stored;
@@ -219,7 +220,7 @@ static int chain_base(struct chain *chain)
     const struct tnd_window window = {
         .n = 1, .extent = {2}, .stride = {1}, .dilation = {1}, .begin = {1}, .groups = groups};
     const int x =
-        tnd_net_input(net, chain->is_bound ? TND_DTYPE_F64 : chain->type, &image, "x", NULL);
+        tnd_net_input(net, chain->is_bound ? TANDEM_DTYPE_F64 : chain->type, &image, "x", NULL);
     chain->roundings = kind == 0 ? 3 : 3 + 8;
     switch (kind) {
     case 0:
@@ -235,8 +236,8 @@ static int chain_base(struct chain *chain)
 
 static int chain_step(struct chain *chain, int x)
 {
-    static const enum tnd_binary kinds[] = {ADD, SUB, MUL, DIV};
-    enum tnd_binary kind = kinds[tnd_test_rng_int(&chain->rng, 0, 3)];
+    static const enum tandem_binary kinds[] = {ADD, SUB, MUL, DIV};
+    enum tandem_binary kind = kinds[tnd_test_rng_int(&chain->rng, 0, 3)];
     struct tnd_dims shape = tnd_net_value(chain->net, x)->shape;
     const int keeps = (int)tnd_test_rng_int(&chain->rng, -1, 5); /* -1: none; 3 to 5: all */
     for (int d = 0; d < shape.n && keeps < 3; d++) {
@@ -259,7 +260,7 @@ static struct tnd_array *run_chain(uint64_t seed, bool is_bound, unsigned passes
     struct tnd_array *result = NULL;
     struct chain chain = {.rng = tnd_test_rng_new(seed), .is_bound = is_bound, .is_regular = true};
     chain.net = tnd_net_new();
-    chain.type = tnd_test_rng_int(&chain.rng, 0, 1) ? TND_DTYPE_F32 : TND_DTYPE_F64;
+    chain.type = tnd_test_rng_int(&chain.rng, 0, 1) ? TANDEM_DTYPE_F32 : TANDEM_DTYPE_F64;
     int x = chain_base(&chain);
     for (int i = (int)tnd_test_rng_int(&chain.rng, 1, 6); i > 0; i--) {
         x = chain_step(&chain, x);
@@ -272,7 +273,7 @@ static struct tnd_array *run_chain(uint64_t seed, bool is_bound, unsigned passes
     struct tnd_test_rng rng = tnd_test_rng_new(seed + 1);
     for (int64_t i = 0; i < in->n; i++) {
         const float number = 2 * tnd_test_rng_float(&rng) - 1;
-        if (in->type == TND_DTYPE_F32) {
+        if (in->type == TANDEM_DTYPE_F32) {
             ((float *)in->data)[i] = number;
         } else {
             ((double *)in->data)[i] = (double)(is_bound ? fabsf(number) : number);
@@ -297,7 +298,7 @@ static void random_chains_stay_within_the_bound(void)
         struct tnd_array *bound = run_chain(seed, true, 0, &chain, &nodes);
         struct tnd_array *want = run_chain(seed, false, 0, &chain, &nodes);
         struct tnd_array *got = run_chain(seed, false, AFFINE, &chain, &left);
-        const double u = chain.type == TND_DTYPE_F32 ? 0x1p-24 : 0x1p-53;
+        const double u = chain.type == TANDEM_DTYPE_F32 ? 0x1p-24 : 0x1p-53;
         const double factor = 2 * chain.roundings * u / (1 - chain.roundings * u);
         bool is_good = bound != NULL && want != NULL && got != NULL && left <= nodes &&
                        (!chain.is_regular || left <= 2);

@@ -22,7 +22,7 @@ struct problem {
 /* Numbers from -4 to 4, whose sums of products are exact in any order; or real ones. */
 static struct tnd_array *filled(struct tnd_rng *rng, const struct tnd_dims *shape, bool is_real)
 {
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, shape);
     for (int64_t i = 0; i < array->n; i++) {
         ((float *)array->data)[i] =
             is_real ? tnd_rng_float(rng) * 2 - 1 : (float)tnd_rng_below(rng, 9) - 4;
@@ -44,10 +44,10 @@ static void add_block(struct tnd_net *net, int x, int y)
     struct tnd_rng rng;
     tnd_rng_init(&rng, 3);
     const int bias = tnd_net_constant(net, filled(&rng, &shape, false));
-    const int sum = tnd_net_binary(net, TND_BINARY_ADD, y, bias);
-    const int both = tnd_net_binary(net, TND_BINARY_ADD, sum, x);
-    (void)tnd_net_output(
-        net, tnd_net_binary(net, TND_BINARY_MAX, both, tnd_net_scalar(net, TND_DTYPE_F32, 0)));
+    const int sum = tnd_net_binary(net, TANDEM_BINARY_ADD, y, bias);
+    const int both = tnd_net_binary(net, TANDEM_BINARY_ADD, sum, x);
+    (void)tnd_net_output(net, tnd_net_binary(net, TANDEM_BINARY_MAX, both,
+                                             tnd_net_scalar(net, TANDEM_DTYPE_F32, 0)));
 }
 
 /* A net of one convolution with a constant filter, whose result is read plainly and by a chain. */
@@ -61,14 +61,14 @@ static struct tnd_net *net_of(const struct problem *p, struct tnd_array *filter)
     memcpy(window.dilation, p->dilation, sizeof(window.dilation));
     memcpy(window.begin, p->begin, sizeof(window.begin));
     memcpy(window.end, p->end, sizeof(window.end));
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &shape, "x", NULL);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &shape, "x", NULL);
     const int y = tnd_net_conv(net, x, tnd_net_constant(net, filter), &window);
     if (p->is_block) {
         add_block(net, x, y);
     } else {
         (void)tnd_net_output(net, y);
-        (void)tnd_net_output(net, tnd_net_unary(net, TND_UNARY_NEG, x));
-        (void)tnd_net_output(net, tnd_net_unary(net, TND_UNARY_ABS, y));
+        (void)tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_NEG, x));
+        (void)tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_ABS, y));
     }
     check_status(net->status, TANDEM_OK, NULL, &net->error);
     return net;

@@ -46,9 +46,9 @@ static void fill(struct tnd_array *array)
     for (int64_t i = 0; i < array->n; i++) {
         const double value = 0.1 + 0.8 * (double)tnd_rng_float(&rng);
         union tnd_values lane;
-        tnd_values_load(TND_DTYPE_F64, &value, 1, 1, TND_LANE_F64, &lane);
+        tnd_values_load(TANDEM_DTYPE_F64, &value, 1, 1, TND_LANE_F64, &lane);
         tnd_values_store(array->type, TND_LANE_F64, &lane, 1,
-                         (char *)array->data + (size_t)i * tnd_dtype_bytes(array->type));
+                         (char *)array->data + (size_t)i * tandem_dtype_bytes(array->type));
     }
 }
 
@@ -121,7 +121,7 @@ static void check_net(struct tnd_net *net, tandem_runtime *runtime, int n_nodes)
     tnd_net_free(net);
 }
 
-static int input(struct tnd_net *net, enum tnd_dtype type, int64_t rows, int64_t columns)
+static int input(struct tnd_net *net, enum tandem_dtype type, int64_t rows, int64_t columns)
 {
     const struct tnd_dims shape = {2, {rows, columns}};
     return tnd_net_input(net, type, &shape, "x", NULL);
@@ -136,18 +136,19 @@ static void functions_of_one_value_run_on_the_device(void)
         return;
     }
     struct tnd_net *net = tnd_net_new();
-    const int x = input(net, TND_DTYPE_F32, ROWS, COLUMNS);
+    const int x = input(net, TANDEM_DTYPE_F32, ROWS, COLUMNS);
     int sum = x;
     for (int kind = 0; kind < TND_N_UNARY; kind++) {
         int v = x;
-        if (kind == TND_UNARY_ACOSH) {
-            v = tnd_net_binary(net, TND_BINARY_ADD, x, tnd_net_scalar(net, TND_DTYPE_F32, 1.5));
+        if (kind == TANDEM_UNARY_ACOSH) {
+            v = tnd_net_binary(net, TANDEM_BINARY_ADD, x,
+                               tnd_net_scalar(net, TANDEM_DTYPE_F32, 1.5));
         }
-        v = tnd_net_unary(net, (enum tnd_unary)kind, v);
-        sum = tnd_net_binary(net, TND_BINARY_ADD, sum,
-                             v == TND_NET_NONE || tnd_net_value(net, v)->type == TND_DTYPE_F32
+        v = tnd_net_unary(net, (enum tandem_unary)kind, v);
+        sum = tnd_net_binary(net, TANDEM_BINARY_ADD, sum,
+                             v == TANDEM_NET_NONE || tnd_net_value(net, v)->type == TANDEM_DTYPE_F32
                                  ? v
-                                 : tnd_net_cast(net, v, TND_DTYPE_F32));
+                                 : tnd_net_cast(net, v, TANDEM_DTYPE_F32));
     }
     (void)tnd_net_output(net, sum);
     check_net(net, runtime, 2);
@@ -161,16 +162,16 @@ static void functions_of_two_values_and_choices_run_on_the_device(void)
         return;
     }
     struct tnd_net *net = tnd_net_new();
-    const int a = input(net, TND_DTYPE_F32, ROWS, COLUMNS);
-    const int b = input(net, TND_DTYPE_F32, 1, COLUMNS);
+    const int a = input(net, TANDEM_DTYPE_F32, ROWS, COLUMNS);
+    const int b = input(net, TANDEM_DTYPE_F32, 1, COLUMNS);
     int sum = a;
-    for (int kind = 0; kind <= TND_BINARY_LESS_EQUAL; kind++) {
-        if (kind >= TND_BINARY_AND && kind <= TND_BINARY_SHIFT_RIGHT) {
+    for (int kind = 0; kind <= TANDEM_BINARY_LESS_EQUAL; kind++) {
+        if (kind >= TANDEM_BINARY_AND && kind <= TANDEM_BINARY_SHIFT_RIGHT) {
             continue;
         }
-        int v = tnd_net_binary(net, (enum tnd_binary)kind, a, b);
-        v = kind >= TND_BINARY_EQUAL ? tnd_net_select(net, v, a, b) : v;
-        sum = tnd_net_binary(net, TND_BINARY_ADD, sum, v);
+        int v = tnd_net_binary(net, (enum tandem_binary)kind, a, b);
+        v = kind >= TANDEM_BINARY_EQUAL ? tnd_net_select(net, v, a, b) : v;
+        sum = tnd_net_binary(net, TANDEM_BINARY_ADD, sum, v);
     }
     (void)tnd_net_output(net, sum);
     check_net(net, runtime, 1);
@@ -180,8 +181,8 @@ static void functions_of_two_values_and_choices_run_on_the_device(void)
 static void other_types_and_views_run_on_the_device(void)
 {
     static const int axes[] = {1, 0};
-    static const enum tnd_dtype types[] = {TND_DTYPE_F16, TND_DTYPE_BF16, TND_DTYPE_I64,
-                                           TND_DTYPE_U8};
+    static const enum tandem_dtype types[] = {TANDEM_DTYPE_F16, TANDEM_DTYPE_BF16, TANDEM_DTYPE_I64,
+                                              TANDEM_DTYPE_U8};
     tandem_runtime *runtime = open_runtime();
     if (runtime == NULL) {
         return;
@@ -189,10 +190,10 @@ static void other_types_and_views_run_on_the_device(void)
     struct tnd_net *net = tnd_net_new();
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         const int x = input(net, types[i], COLUMNS, ROWS);
-        const int y = input(net, TND_DTYPE_F32, ROWS, 2 * COLUMNS);
+        const int y = input(net, TANDEM_DTYPE_F32, ROWS, 2 * COLUMNS);
         const int flipped = tnd_net_slice(net, y, 1, 2 * COLUMNS - 1, COLUMNS, -2);
-        const int wide = tnd_net_cast(net, tnd_net_permute(net, x, axes), TND_DTYPE_F32);
-        const int sum = tnd_net_binary(net, TND_BINARY_ADD, wide, flipped);
+        const int wide = tnd_net_cast(net, tnd_net_permute(net, x, axes), TANDEM_DTYPE_F32);
+        const int sum = tnd_net_binary(net, TANDEM_BINARY_ADD, wide, flipped);
         (void)tnd_net_output(net, tnd_net_cast(net, sum, types[i]));
     }
     check_net(net, runtime, 4);
@@ -206,10 +207,10 @@ static void reductions_run_on_the_device(void)
         return;
     }
     struct tnd_net *net = tnd_net_new();
-    const int x = input(net, TND_DTYPE_F32, ROWS, COLUMNS);
-    for (int kind = TND_REDUCE_SUM; kind <= TND_REDUCE_MIN; kind++) {
+    const int x = input(net, TANDEM_DTYPE_F32, ROWS, COLUMNS);
+    for (int kind = TANDEM_REDUCE_SUM; kind <= TANDEM_REDUCE_MIN; kind++) {
         for (unsigned axes = 1; axes <= 3; axes++) {
-            (void)tnd_net_output(net, tnd_net_reduce(net, (enum tnd_reduce)kind, x, axes));
+            (void)tnd_net_output(net, tnd_net_reduce(net, (enum tandem_reduce)kind, x, axes));
         }
     }
     check_net(net, runtime, 12);
@@ -220,7 +221,7 @@ static void constants_of_several_values_reach_the_device(void)
 {
     const struct tnd_dims shape = {1, {COLUMNS}};
     tandem_runtime *runtime = open_runtime();
-    struct tnd_array *bias = tnd_array_new(TND_DTYPE_F32, &shape);
+    struct tnd_array *bias = tnd_array_new(TANDEM_DTYPE_F32, &shape);
     if (runtime == NULL || bias == NULL) {
         tnd_array_free(bias);
         return;
@@ -228,10 +229,10 @@ static void constants_of_several_values_reach_the_device(void)
     fill(bias);
     struct tnd_net *net = tnd_net_new();
     const int constant = tnd_net_constant(net, bias);
-    const int x = input(net, TND_DTYPE_F32, ROWS, COLUMNS);
-    const int sum = tnd_net_binary(net, TND_BINARY_ADD, x, constant);
-    (void)tnd_net_output(
-        net, tnd_net_binary(net, TND_BINARY_MAX, sum, tnd_net_scalar(net, TND_DTYPE_F32, 0.7)));
+    const int x = input(net, TANDEM_DTYPE_F32, ROWS, COLUMNS);
+    const int sum = tnd_net_binary(net, TANDEM_BINARY_ADD, x, constant);
+    (void)tnd_net_output(net, tnd_net_binary(net, TANDEM_BINARY_MAX, sum,
+                                             tnd_net_scalar(net, TANDEM_DTYPE_F32, 0.7)));
     check_net(net, runtime, 1);
     tandem_runtime_close(runtime);
 }

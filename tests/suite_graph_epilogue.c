@@ -14,7 +14,7 @@ static void fill(struct tnd_test_rng *rng, struct tnd_array *array)
 
 static int constant(struct tnd_net *net, struct tnd_test_rng *rng, const struct tnd_dims *shape)
 {
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, shape);
     fill(rng, array);
     return tnd_net_constant(net, array);
 }
@@ -45,7 +45,7 @@ static int convolution(struct picture *p)
                                       .dilation = {1, 1},
                                       .begin = {1, 0},
                                       .groups = all};
-    const int y = tnd_net_conv(p->net, tnd_net_input(p->net, TND_DTYPE_F32, &x, "x", NULL),
+    const int y = tnd_net_conv(p->net, tnd_net_input(p->net, TANDEM_DTYPE_F32, &x, "x", NULL),
                                constant(p->net, &p->rng, &w), &window);
     p->shape = tnd_net_value(p->net, y)->shape;
     return y;
@@ -61,27 +61,29 @@ static int operand(struct picture *p)
     }
     return tnd_test_rng_int(&p->rng, 0, 1)
                ? constant(p->net, &p->rng, &shape)
-               : tnd_net_input(p->net, TND_DTYPE_F32, &shape, "more", NULL);
+               : tnd_net_input(p->net, TANDEM_DTYPE_F32, &shape, "more", NULL);
 }
 
 static int step(struct picture *p, int y)
 {
-    static const enum tnd_unary functions[] = {TND_UNARY_FLOOR, TND_UNARY_EXP, TND_UNARY_SILU,
-                                               TND_UNARY_TANH};
-    static const enum tnd_binary kinds[] = {TND_BINARY_ADD, TND_BINARY_SUB, TND_BINARY_MUL,
-                                            TND_BINARY_MAX, TND_BINARY_MIN};
+    static const enum tandem_unary functions[] = {TANDEM_UNARY_FLOOR, TANDEM_UNARY_EXP,
+                                                  TANDEM_UNARY_SILU, TANDEM_UNARY_TANH};
+    static const enum tandem_binary kinds[] = {TANDEM_BINARY_ADD, TANDEM_BINARY_SUB,
+                                               TANDEM_BINARY_MUL, TANDEM_BINARY_MAX,
+                                               TANDEM_BINARY_MIN};
     switch (tnd_test_rng_int(&p->rng, 0, 7)) {
     case 0:
-        return tnd_net_unary(p->net, TND_UNARY_ABS, y);
+        return tnd_net_unary(p->net, TANDEM_UNARY_ABS, y);
     case 1:
         return tnd_net_unary(p->net, functions[tnd_test_rng_int(&p->rng, 0, 3)], y);
     case 2: {
-        const int zero = tnd_net_scalar(p->net, TND_DTYPE_F32, 0);
-        return tnd_net_select(p->net, tnd_net_binary(p->net, TND_BINARY_LESS, y, zero),
-                              tnd_net_unary(p->net, TND_UNARY_NEG, y), zero);
+        const int zero = tnd_net_scalar(p->net, TANDEM_DTYPE_F32, 0);
+        return tnd_net_select(p->net, tnd_net_binary(p->net, TANDEM_BINARY_LESS, y, zero),
+                              tnd_net_unary(p->net, TANDEM_UNARY_NEG, y), zero);
     }
     case 3:
-        return tnd_net_binary(p->net, TND_BINARY_MUL, y, tnd_net_unary(p->net, TND_UNARY_ABS, y));
+        return tnd_net_binary(p->net, TANDEM_BINARY_MUL, y,
+                              tnd_net_unary(p->net, TANDEM_UNARY_ABS, y));
     default:
         return tnd_net_binary(p->net, kinds[tnd_test_rng_int(&p->rng, 0, 4)], y, operand(p));
     }
@@ -101,13 +103,13 @@ static struct tnd_net *build(uint64_t seed, bool is_apart)
         const int other = tnd_net_conv(
             p.net,
             tnd_net_input(
-                p.net, TND_DTYPE_F32,
+                p.net, TANDEM_DTYPE_F32,
                 &(struct tnd_dims){4, {p.shape.dims[0], 1, p.shape.dims[2], p.shape.dims[3]}},
                 "other", NULL),
             constant(p.net, &p.rng, &w),
             &(struct tnd_window){
                 .n = 2, .extent = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1});
-        y = tnd_net_binary(p.net, TND_BINARY_ADD, y, other);
+        y = tnd_net_binary(p.net, TANDEM_BINARY_ADD, y, other);
     }
     (void)tnd_net_output(p.net, y);
     if (is_apart) {

@@ -143,7 +143,7 @@ static int below(int n)
     return (int)tnd_test_rng_int(&rng, 0, n - 1);
 }
 
-static void fill(enum tnd_dtype type, char *to)
+static void fill(enum tandem_dtype type, char *to)
 {
     static const double special[] = {
         0.0,       -0.0, 1.0,  (double)INFINITY, -(double)INFINITY, -1.0, 0x1p-149,
@@ -154,18 +154,18 @@ static void fill(enum tnd_dtype type, char *to)
                              : pick == 10 ? (double)NAN
                                           : (double)(tnd_test_rng_float(&rng) * 8 - 4);
         union tnd_values lanes;
-        lanes.f64[0] = type == TND_DTYPE_BOOL ? (double)below(2) : value;
-        tnd_values_store(type, TND_LANE_F64, &lanes, 1, to + (size_t)i * tnd_dtype_bytes(type));
+        lanes.f64[0] = type == TANDEM_DTYPE_BOOL ? (double)below(2) : value;
+        tnd_values_store(type, TND_LANE_F64, &lanes, 1, to + (size_t)i * tandem_dtype_bytes(type));
     }
 }
 
-static enum tnd_dtype random_type(void)
+static enum tandem_dtype random_type(void)
 {
-    return below(3) > 0 ? TND_DTYPE_F32 : (enum tnd_dtype)below(TND_N_DTYPES);
+    return below(3) > 0 ? TANDEM_DTYPE_F32 : (enum tandem_dtype)below(TND_N_DTYPES);
 }
 
 /* A register of a type, an operand or a result; a cast where there is none. */
-static int register_of(struct tnd_fuse *fuse, enum tnd_dtype type)
+static int register_of(struct tnd_fuse *fuse, enum tandem_dtype type)
 {
     const int n = fuse->n_inputs + fuse->n_steps;
     const int from = below(2) ? n - 1 : below(n);
@@ -180,30 +180,30 @@ static int register_of(struct tnd_fuse *fuse, enum tnd_dtype type)
 
 static void add_step(struct tnd_fuse *fuse)
 {
-    const enum tnd_dtype type = random_type();
+    const enum tandem_dtype type = random_type();
     const bool is_float = tnd_dtype_kind(type) == TND_KIND_FLOAT;
-    const int in[] = {register_of(fuse, TND_DTYPE_BOOL), register_of(fuse, type),
+    const int in[] = {register_of(fuse, TANDEM_DTYPE_BOOL), register_of(fuse, type),
                       register_of(fuse, type)};
     switch (below(6)) {
     case 0:
         (void)tnd_fuse_step(fuse, TND_NET_SELECT, 0, type, in, 3);
         return;
     case 1:
-        (void)tnd_fuse_step(fuse, TND_NET_BINARY, TND_BINARY_EQUAL + below(3), TND_DTYPE_BOOL,
+        (void)tnd_fuse_step(fuse, TND_NET_BINARY, TANDEM_BINARY_EQUAL + below(3), TANDEM_DTYPE_BOOL,
                             in + 1, 2);
         return;
     case 2:
-        (void)tnd_fuse_step(fuse, TND_NET_UNARY, below(TND_UNARY_NOT), type, in + 1, 1);
+        (void)tnd_fuse_step(fuse, TND_NET_UNARY, below(TANDEM_UNARY_NOT), type, in + 1, 1);
         return;
     case 3:
         if (is_float) {
-            (void)tnd_fuse_step(fuse, TND_NET_UNARY, TND_UNARY_GELU + below(3), type, in + 1, 1);
+            (void)tnd_fuse_step(fuse, TND_NET_UNARY, TANDEM_UNARY_GELU + below(3), type, in + 1, 1);
         } else {
             (void)tnd_fuse_step(fuse, TND_NET_COPY, 0, type, in + 1, 1);
         }
         return;
     default:
-        (void)tnd_fuse_step(fuse, TND_NET_BINARY, below(TND_BINARY_AND), type, in + 1, 2);
+        (void)tnd_fuse_step(fuse, TND_NET_BINARY, below(TANDEM_BINARY_AND), type, in + 1, 2);
         return;
     }
 }
@@ -211,37 +211,38 @@ static void add_step(struct tnd_fuse *fuse)
 /* A cast there and back, which kernels have for most types. */
 static void add_casts(struct tnd_fuse *fuse, int from)
 {
-    const enum tnd_dtype type = (enum tnd_dtype)(TND_DTYPE_F32 + 1 + below(TND_N_DTYPES - 1));
+    const enum tandem_dtype type =
+        (enum tandem_dtype)(TANDEM_DTYPE_F32 + 1 + below(TND_N_DTYPES - 1));
     const int there = tnd_fuse_step(fuse, TND_NET_CAST, 0, type, &from, 1);
-    (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, TND_DTYPE_F32, &there, 1);
+    (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, TANDEM_DTYPE_F32, &there, 1);
 }
 
 /* Logic of two comparisons, as a number. */
 static void add_logic(struct tnd_fuse *fuse, const int *in)
 {
-    static const int kinds[] = {TND_BINARY_AND, TND_BINARY_OR, TND_BINARY_XOR};
+    static const int kinds[] = {TANDEM_BINARY_AND, TANDEM_BINARY_OR, TANDEM_BINARY_XOR};
     int both[2];
-    both[0] =
-        tnd_fuse_step(fuse, TND_NET_BINARY, TND_BINARY_EQUAL + below(3), TND_DTYPE_BOOL, in, 2);
-    both[1] = tnd_fuse_step(fuse, TND_NET_UNARY, TND_UNARY_IS_NAN, TND_DTYPE_BOOL, in + 1, 1);
-    both[1] = tnd_fuse_step(fuse, TND_NET_UNARY, TND_UNARY_NOT, TND_DTYPE_BOOL, both + 1, 1);
-    both[0] = tnd_fuse_step(fuse, TND_NET_BINARY, kinds[below(3)], TND_DTYPE_BOOL, both, 2);
-    (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, TND_DTYPE_F32, both, 1);
+    both[0] = tnd_fuse_step(fuse, TND_NET_BINARY, TANDEM_BINARY_EQUAL + below(3), TANDEM_DTYPE_BOOL,
+                            in, 2);
+    both[1] = tnd_fuse_step(fuse, TND_NET_UNARY, TANDEM_UNARY_IS_NAN, TANDEM_DTYPE_BOOL, in + 1, 1);
+    both[1] = tnd_fuse_step(fuse, TND_NET_UNARY, TANDEM_UNARY_NOT, TANDEM_DTYPE_BOOL, both + 1, 1);
+    both[0] = tnd_fuse_step(fuse, TND_NET_BINARY, kinds[below(3)], TANDEM_DTYPE_BOOL, both, 2);
+    (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, TANDEM_DTYPE_F32, both, 1);
 }
 
 /* A step that kernels have, or a few. */
 static void add_fast_step(struct tnd_fuse *fuse)
 {
-    static const int unary[] = {TND_UNARY_NEG,        TND_UNARY_ABS,   TND_UNARY_SIGN,
-                                TND_UNARY_SQRT,       TND_UNARY_FLOOR, TND_UNARY_CEIL,
-                                TND_UNARY_RECIPROCAL, TND_UNARY_ROUND, TND_UNARY_TANH};
-    static const int binary[] = {TND_BINARY_ADD, TND_BINARY_SUB, TND_BINARY_MUL,
-                                 TND_BINARY_DIV, TND_BINARY_MAX, TND_BINARY_MIN};
-    int in[] = {register_of(fuse, TND_DTYPE_F32), register_of(fuse, TND_DTYPE_F32),
-                register_of(fuse, TND_DTYPE_F32)};
+    static const int unary[] = {TANDEM_UNARY_NEG,        TANDEM_UNARY_ABS,   TANDEM_UNARY_SIGN,
+                                TANDEM_UNARY_SQRT,       TANDEM_UNARY_FLOOR, TANDEM_UNARY_CEIL,
+                                TANDEM_UNARY_RECIPROCAL, TANDEM_UNARY_ROUND, TANDEM_UNARY_TANH};
+    static const int binary[] = {TANDEM_BINARY_ADD, TANDEM_BINARY_SUB, TANDEM_BINARY_MUL,
+                                 TANDEM_BINARY_DIV, TANDEM_BINARY_MAX, TANDEM_BINARY_MIN};
+    int in[] = {register_of(fuse, TANDEM_DTYPE_F32), register_of(fuse, TANDEM_DTYPE_F32),
+                register_of(fuse, TANDEM_DTYPE_F32)};
     switch (fuse->n_inputs + fuse->n_steps < TND_FUSE_REGISTERS - 8 ? below(8) : 7) {
     case 0:
-        (void)tnd_fuse_step(fuse, TND_NET_UNARY, unary[below(9)], TND_DTYPE_F32, in, 1);
+        (void)tnd_fuse_step(fuse, TND_NET_UNARY, unary[below(9)], TANDEM_DTYPE_F32, in, 1);
         return;
     case 2:
         add_casts(fuse, in[0]);
@@ -250,12 +251,12 @@ static void add_fast_step(struct tnd_fuse *fuse)
         add_logic(fuse, in);
         return;
     case 1:
-        in[0] = tnd_fuse_step(fuse, TND_NET_BINARY, TND_BINARY_EQUAL + below(3), TND_DTYPE_BOOL,
-                              in + 1, 2);
-        (void)tnd_fuse_step(fuse, TND_NET_SELECT, 0, TND_DTYPE_F32, in, 3);
+        in[0] = tnd_fuse_step(fuse, TND_NET_BINARY, TANDEM_BINARY_EQUAL + below(3),
+                              TANDEM_DTYPE_BOOL, in + 1, 2);
+        (void)tnd_fuse_step(fuse, TND_NET_SELECT, 0, TANDEM_DTYPE_F32, in, 3);
         return;
     default:
-        (void)tnd_fuse_step(fuse, TND_NET_BINARY, binary[below(6)], TND_DTYPE_F32, in, 2);
+        (void)tnd_fuse_step(fuse, TND_NET_BINARY, binary[below(6)], TANDEM_DTYPE_F32, in, 2);
         return;
     }
 }
@@ -267,7 +268,7 @@ static void make_program(struct tnd_fuse *fuse, bool is_all_f32)
     const bool is_fast = below(2);
     *fuse = (struct tnd_fuse){.n_inputs = 0};
     for (int i = 0; i < n_inputs; i++) {
-        (void)tnd_fuse_input(fuse, is_all_f32 ? TND_DTYPE_F32 : random_type());
+        (void)tnd_fuse_input(fuse, is_all_f32 ? TANDEM_DTYPE_F32 : random_type());
     }
     for (int steps = 1 + below(is_fast ? 8 : 5); steps > 0; steps--) {
         if (is_fast) {
@@ -276,9 +277,9 @@ static void make_program(struct tnd_fuse *fuse, bool is_all_f32)
             add_step(fuse);
         }
     }
-    if (is_all_f32 && tnd_fuse_type(fuse, fuse->n_inputs + fuse->n_steps - 1) != TND_DTYPE_F32) {
+    if (is_all_f32 && tnd_fuse_type(fuse, fuse->n_inputs + fuse->n_steps - 1) != TANDEM_DTYPE_F32) {
         const int last = fuse->n_inputs + fuse->n_steps - 1;
-        (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, TND_DTYPE_F32, &last, 1);
+        (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, TANDEM_DTYPE_F32, &last, 1);
     }
 }
 
@@ -309,17 +310,17 @@ static void compute_one(const struct tnd_fuse *fuse, const char *const *from, vo
 }
 
 /* Whether two results are the same, NaN whatever its bits. */
-static bool compare(enum tnd_dtype type, const char *got, const char *want, int64_t n)
+static bool compare(enum tandem_dtype type, const char *got, const char *want, int64_t n)
 {
     const struct tnd_array a = {type, {1, {n}}, n, (void *)got};
     const struct tnd_array b = {type, {1, {n}}, n, (void *)want};
-    const size_t bytes = tnd_dtype_bytes(type);
+    const size_t bytes = tandem_dtype_bytes(type);
     for (int64_t i = 0; i < n; i++) {
         const size_t at = (size_t)i * bytes;
         if (memcmp(got + at, want + at, bytes) != 0 &&
             !(isnan(tnd_array_number(&a, i)) && isnan(tnd_array_number(&b, i)))) {
             printf("    value %lld of %lld of %s is %a, expected %a\n", (long long)i, (long long)n,
-                   tnd_dtype_name(type), tnd_array_number(&a, i), tnd_array_number(&b, i));
+                   tandem_dtype_name(type), tnd_array_number(&a, i), tnd_array_number(&b, i));
             return false;
         }
     }
@@ -328,7 +329,7 @@ static bool compare(enum tnd_dtype type, const char *got, const char *want, int6
 
 /* Operands that walk a shape in any order, backwards, with gaps, or broadcast. */
 static void make_space(const struct tnd_fuse *fuse, struct tnd_dims *shape,
-                       int64_t (*strides)[TND_NET_MAX_DIMS], const void **in)
+                       int64_t (*strides)[TANDEM_NET_MAX_DIMS], const void **in)
 {
     static const int extents[] = {0, 1, 2, 3, 7, 31, 32, 33, 64, 65, 127, 128, 129, 200, 5000};
     shape->n = 1 + below(3);
@@ -350,7 +351,7 @@ static void make_space(const struct tnd_fuse *fuse, struct tnd_dims *shape,
             stride *= shape->dims[d] > 0 ? shape->dims[d] : 1;
         }
         at = tnd_dims_values(shape) > 0 ? at : 0;
-        in[i] = memory[i] + at * (int64_t)tnd_dtype_bytes(fuse->inputs[i]);
+        in[i] = memory[i] + at * (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
     }
 }
 
@@ -359,11 +360,11 @@ static bool check_program(struct tnd_fuse *fuse)
 {
     static char want[MOST_VALUES * 8];
     static char got[MOST_VALUES * 8 + GUARD];
-    int64_t strides[TND_FUSE_INPUTS][TND_NET_MAX_DIMS] = {{0}};
+    int64_t strides[TND_FUSE_INPUTS][TANDEM_NET_MAX_DIMS] = {{0}};
     const void *in[TND_FUSE_INPUTS] = {NULL};
     struct tnd_dims shape;
     struct tnd_fuse_space space;
-    const enum tnd_dtype type = tnd_fuse_type(fuse, fuse->n_inputs + fuse->n_steps - 1);
+    const enum tandem_dtype type = tnd_fuse_type(fuse, fuse->n_inputs + fuse->n_steps - 1);
     make_space(fuse, &shape, strides, in);
     tnd_fuse_space(&space, fuse->n_inputs, &shape, strides, NULL);
     const int64_t n = tnd_dims_values(&shape);
@@ -376,13 +377,13 @@ static bool check_program(struct tnd_fuse *fuse)
                 at += rest % shape.dims[d] * strides[i][d];
                 rest /= shape.dims[d];
             }
-            from[i] = (const char *)in[i] + at * (int64_t)tnd_dtype_bytes(fuse->inputs[i]);
+            from[i] = (const char *)in[i] + at * (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
         }
-        compute_one(fuse, from, want + (size_t)v * tnd_dtype_bytes(type));
+        compute_one(fuse, from, want + (size_t)v * tandem_dtype_bytes(type));
     }
     bool is_right = true;
     for (int k = 0; tnd_strip_kernel(k) != NULL && is_right; k++) {
-        const size_t bytes = (size_t)n * tnd_dtype_bytes(type);
+        const size_t bytes = (size_t)n * tandem_dtype_bytes(type);
         const int64_t half = below((int)space.n_items + 1);
         memset(got, 0x5a, sizeof(got));
         tnd_fuse_run(tnd_strip_kernel(k), fuse, &space, in, got, half, space.n_items);
@@ -419,13 +420,13 @@ static void a_program_may_write_over_an_operand(void)
     for (int c = 0; c < 100; c++) {
         struct tnd_fuse fuse;
         struct tnd_fuse_space space;
-        int64_t strides[TND_FUSE_INPUTS][TND_NET_MAX_DIMS] = {{0}};
+        int64_t strides[TND_FUSE_INPUTS][TANDEM_NET_MAX_DIMS] = {{0}};
         const void *in[TND_FUSE_INPUTS];
         rng = tnd_test_rng_new(tnd_test_seed() * 7919 + (uint64_t)c);
         make_program(&fuse, true);
         const struct tnd_dims shape = {2, {1 + below(20), 1 + below(500)}};
         for (int i = 0; i < fuse.n_inputs; i++) {
-            fill(TND_DTYPE_F32, memory[i]);
+            fill(TANDEM_DTYPE_F32, memory[i]);
             in[i] = memory[i];
             tnd_dims_strides(&shape, strides[i]);
             strides[i][0] = i > 0 && below(2) ? 0 : strides[i][0];
@@ -434,7 +435,7 @@ static void a_program_may_write_over_an_operand(void)
         tnd_fuse_run(tnd_strip_kernel(0), &fuse, &space, in, want, 0, space.n_items);
         tnd_fuse_run(tnd_strip_kernel(0), &fuse, &space, in, memory[0], 0, space.n_items);
         CU_ASSERT_TRUE(
-            compare(TND_DTYPE_F32, memory[0], (const char *)want, tnd_dims_values(&shape)));
+            compare(TANDEM_DTYPE_F32, memory[0], (const char *)want, tnd_dims_values(&shape)));
     }
 }
 
@@ -472,7 +473,7 @@ static bool check_tile(const struct tnd_strip_kernel *kernel, const struct tnd_f
             if (r < tile.n_rows && c < tile.n_columns) {
                 compute_one(fuse, from, &want);
             }
-            if (!compare(TND_DTYPE_F32, (const char *)&values[r * tile.stride + c],
+            if (!compare(TANDEM_DTYPE_F32, (const char *)&values[r * tile.stride + c],
                          (const char *)&want, 1)) {
                 return false;
             }
@@ -491,7 +492,7 @@ static void tiles_give_the_bits_of_the_reference_on_every_instruction_set(void)
         rng = tnd_test_rng_new(seed);
         make_program(&fuse, true);
         for (int i = 0; i < fuse.n_inputs; i++) {
-            fill(TND_DTYPE_F32, memory[i]);
+            fill(TANDEM_DTYPE_F32, memory[i]);
         }
         while (tnd_strip_kernel(n_kernels) != NULL) {
             n_kernels++;

@@ -19,11 +19,11 @@ static int64_t between(int64_t low, int64_t high)
     return tnd_test_rng_int(&rng, low, high);
 }
 
-static struct tnd_array *random_array(enum tnd_dtype type, const struct tnd_dims *shape)
+static struct tnd_array *random_array(enum tandem_dtype type, const struct tnd_dims *shape)
 {
     struct tnd_array *array = tnd_array_new(type, shape);
     for (int64_t i = 0; i < array->n; i++) {
-        if (type == TND_DTYPE_F32) {
+        if (type == TANDEM_DTYPE_F32) {
             ((float *)array->data)[i] = tnd_test_rng_float(&rng) * 4 - 2;
         } else {
             ((uint8_t *)array->data)[i] = (uint8_t)between(0, 255);
@@ -36,14 +36,14 @@ static struct tnd_array *random_array(enum tnd_dtype type, const struct tnd_dims
 
 static int numbers(struct tnd_net *net, const struct tnd_dims *shape, float low, float high)
 {
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, shape);
     for (int64_t i = 0; i < array->n; i++) {
         ((float *)array->data)[i] = low + (high - low) * tnd_test_rng_float(&rng);
     }
     return tnd_net_constant(net, array);
 }
 
-static int bytes(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape)
+static int bytes(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape)
 {
     return tnd_net_constant(net, random_array(type, shape));
 }
@@ -51,32 +51,32 @@ static int bytes(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims
 /* (integers - zero) * scale; shape: of both */
 static int dequantised(struct tnd_net *net, int integers, const struct tnd_dims *shape, float scale)
 {
-    const enum tnd_dtype type = tnd_net_value(net, integers)->type;
-    int x = tnd_net_cast(net, integers, TND_DTYPE_F32);
+    const enum tandem_dtype type = tnd_net_value(net, integers)->type;
+    int x = tnd_net_cast(net, integers, TANDEM_DTYPE_F32);
     if (between(0, 2) > 0) {
-        x = tnd_net_binary(net, TND_BINARY_SUB, x,
-                           tnd_net_cast(net, bytes(net, type, shape), TND_DTYPE_F32));
+        x = tnd_net_binary(net, TANDEM_BINARY_SUB, x,
+                           tnd_net_cast(net, bytes(net, type, shape), TANDEM_DTYPE_F32));
     }
-    return tnd_net_binary(net, TND_BINARY_MUL, x, numbers(net, shape, scale, 2 * scale));
+    return tnd_net_binary(net, TANDEM_BINARY_MUL, x, numbers(net, shape, scale, 2 * scale));
 }
 
-static int quantised(struct tnd_net *net, int x, enum tnd_dtype type, double scale)
+static int quantised(struct tnd_net *net, int x, enum tandem_dtype type, double scale)
 {
-    const double least = type == TND_DTYPE_I8 ? -128 : 0;
+    const double least = type == TANDEM_DTYPE_I8 ? -128 : 0;
     const double zero = (double)between(0, 255) + least;
 #define WITH(kind, number)                                                                         \
-    tnd_net_binary(net, TND_BINARY_##kind, x, tnd_net_scalar(net, TND_DTYPE_F32, number))
+    tnd_net_binary(net, TANDEM_BINARY_##kind, x, tnd_net_scalar(net, TANDEM_DTYPE_F32, number))
     x = WITH(DIV, scale);
-    x = tnd_net_unary(net, TND_UNARY_ROUND, x);
+    x = tnd_net_unary(net, TANDEM_UNARY_ROUND, x);
     x = WITH(ADD, zero);
     x = WITH(MAX, least);
     x = WITH(MIN, least + 255);
     return tnd_net_cast(net, x, type);
 }
 
-static enum tnd_dtype byte_type(void)
+static enum tandem_dtype byte_type(void)
 {
-    return between(0, 1) == 0 ? TND_DTYPE_I8 : TND_DTYPE_U8;
+    return between(0, 1) == 0 ? TANDEM_DTYPE_I8 : TANDEM_DTYPE_U8;
 }
 
 /* ---- checks ---- */
@@ -101,14 +101,14 @@ static void compare(const struct tnd_array *got, const struct tnd_array *want, u
         const bool is_same = x == y || (isnan(x) && isnan(y));
         const double d = is_same ? 0 : isfinite(x) && isfinite(y) ? fabs(x - y) : 1e30;
         const double size = isfinite(y) ? 1 + fabs(y) : 1;
-        worst = fmax(worst, got->type == TND_DTYPE_F32 ? d / size : d);
+        worst = fmax(worst, got->type == TANDEM_DTYPE_F32 ? d / size : d);
         n_other += d != 0;
     }
-    const bool is_byte = tnd_dtype_bytes(got->type) == 1;
-    const double most = got->type == TND_DTYPE_F32 ? 2e-5 : is_byte ? 1 : 0;
+    const bool is_byte = tandem_dtype_bytes(got->type) == 1;
+    const double most = got->type == TANDEM_DTYPE_F32 ? 2e-5 : is_byte ? 1 : 0;
     if (worst > most || (is_byte && n_other > 2 + got->n / 50)) {
         printf("    seed %llu, %s: %g off, %lld of %lld differ\n", (unsigned long long)seed,
-               tnd_dtype_name(got->type), worst, (long long)n_other, (long long)got->n);
+               tandem_dtype_name(got->type), worst, (long long)n_other, (long long)got->n);
         CU_FAIL("a result is wrong");
     }
 }
@@ -194,15 +194,15 @@ static void check_conv(uint64_t seed)
     const int w = dequantised(net, bytes(net, byte_type(), &w_shape),
                               between(0, 1) == 0 ? &one : &by_filter, (float)(0.5 / size));
     int y = tnd_net_conv(net, x, w, &window);
-    y = tnd_net_binary(net, TND_BINARY_ADD, y, numbers(net, &bias, -1, 1));
+    y = tnd_net_binary(net, TANDEM_BINARY_ADD, y, numbers(net, &bias, -1, 1));
     const int64_t activation = between(0, 3);
     if (activation == 1 || activation == 2) {
-        y = tnd_net_binary(net, TND_BINARY_MAX, y, tnd_net_scalar(net, TND_DTYPE_F32, 0));
+        y = tnd_net_binary(net, TANDEM_BINARY_MAX, y, tnd_net_scalar(net, TANDEM_DTYPE_F32, 0));
     }
     if (activation == 2) {
-        y = tnd_net_binary(net, TND_BINARY_MIN, y, tnd_net_scalar(net, TND_DTYPE_F32, 1.5));
+        y = tnd_net_binary(net, TANDEM_BINARY_MIN, y, tnd_net_scalar(net, TANDEM_DTYPE_F32, 1.5));
     } else if (activation == 3) { /* no part of the sums */
-        y = tnd_net_unary(net, TND_UNARY_SILU, y);
+        y = tnd_net_unary(net, TANDEM_UNARY_SILU, y);
     }
     if (between(0, 3) == 0) {
         (void)tnd_net_output(net, y);
@@ -241,7 +241,7 @@ static void check_product(uint64_t seed)
                         between(0, 1) == 0 ? &one : &by_column, (float)(0.005 / sqrt((double)k)));
     w = is_turned ? tnd_net_permute(net, w, turn) : w;
     int y = tnd_net_matmul(net, x, w);
-    y = tnd_net_binary(net, TND_BINARY_ADD, y, numbers(net, &bias, -1, 1));
+    y = tnd_net_binary(net, TANDEM_BINARY_ADD, y, numbers(net, &bias, -1, 1));
     (void)tnd_net_output(net, between(0, 1) == 0 ? y : quantised(net, y, byte_type(), 0.02));
     check_net(net, 1, seed);
 }
@@ -259,21 +259,21 @@ static void check_integers(uint64_t seed)
 {
     rng = tnd_test_rng_new(seed);
     const int64_t k = between(1, 100);
-    const enum tnd_dtype type = byte_type();
+    const enum tandem_dtype type = byte_type();
     const struct tnd_dims one = {.n = 0};
     const struct tnd_dims x_shape = {2, {between(1, 50), k}};
     const struct tnd_dims w_shape = {2, {k, between(1, 50)}};
     struct tnd_net *net = tnd_net_new();
-    int x = tnd_net_cast(net, tnd_net_input(net, type, &x_shape, "x", NULL), TND_DTYPE_I32);
-    int w = tnd_net_cast(net, bytes(net, byte_type(), &w_shape), TND_DTYPE_I32);
+    int x = tnd_net_cast(net, tnd_net_input(net, type, &x_shape, "x", NULL), TANDEM_DTYPE_I32);
+    int w = tnd_net_cast(net, bytes(net, byte_type(), &w_shape), TANDEM_DTYPE_I32);
     const int64_t zero = between(0, 2);
     if (zero > 0) {
         const int point =
             zero == 1 ? bytes(net, type, &one) : tnd_net_input(net, type, &one, "zero", NULL);
-        x = tnd_net_binary(net, TND_BINARY_SUB, x, tnd_net_cast(net, point, TND_DTYPE_I32));
+        x = tnd_net_binary(net, TANDEM_BINARY_SUB, x, tnd_net_cast(net, point, TANDEM_DTYPE_I32));
     }
-    w = tnd_net_binary(net, TND_BINARY_SUB, w,
-                       tnd_net_cast(net, bytes(net, TND_DTYPE_U8, &one), TND_DTYPE_I32));
+    w = tnd_net_binary(net, TANDEM_BINARY_SUB, w,
+                       tnd_net_cast(net, bytes(net, TANDEM_DTYPE_U8, &one), TANDEM_DTYPE_I32));
     (void)tnd_net_output(net, tnd_net_matmul(net, x, w));
     check_net(net, 1, seed);
 }
@@ -286,7 +286,7 @@ static void sums_of_integers_have_every_bit(void)
 }
 
 /* Scales, shifts and bounds that the node does not take over: what they make stays what it was. */
-static void check_odd(enum tnd_binary kind, float number, bool is_rounded)
+static void check_odd(enum tandem_binary kind, float number, bool is_rounded)
 {
     const struct tnd_dims one = {.n = 0};
     const struct tnd_dims x_shape = {2, {5, 8}};
@@ -294,14 +294,14 @@ static void check_odd(enum tnd_binary kind, float number, bool is_rounded)
     struct tnd_net *net = tnd_net_new();
     rng = tnd_test_rng_new(11);
     const int x =
-        dequantised(net, tnd_net_input(net, TND_DTYPE_U8, &x_shape, "x", NULL), &one, 0.02f);
-    const int w = dequantised(net, bytes(net, TND_DTYPE_I8, &w_shape), &one, 0.02f);
+        dequantised(net, tnd_net_input(net, TANDEM_DTYPE_U8, &x_shape, "x", NULL), &one, 0.02f);
+    const int w = dequantised(net, bytes(net, TANDEM_DTYPE_I8, &w_shape), &one, 0.02f);
     int y = tnd_net_matmul(net, x, w);
-    y = is_rounded ? tnd_net_unary(net, TND_UNARY_ROUND, y) : y;
-    y = tnd_net_binary(net, kind, y, tnd_net_scalar(net, TND_DTYPE_F32, (double)number));
+    y = is_rounded ? tnd_net_unary(net, TANDEM_UNARY_ROUND, y) : y;
+    y = tnd_net_binary(net, kind, y, tnd_net_scalar(net, TANDEM_DTYPE_F32, (double)number));
     if (is_rounded) {
-        y = tnd_net_binary(net, TND_BINARY_MIN, y, tnd_net_scalar(net, TND_DTYPE_F32, 100));
-        y = tnd_net_cast(net, y, TND_DTYPE_U8);
+        y = tnd_net_binary(net, TANDEM_BINARY_MIN, y, tnd_net_scalar(net, TANDEM_DTYPE_F32, 100));
+        y = tnd_net_cast(net, y, TANDEM_DTYPE_U8);
     }
     (void)tnd_net_output(net, y);
     check_net(net, 1, 3);
@@ -309,16 +309,16 @@ static void check_odd(enum tnd_binary kind, float number, bool is_rounded)
 
 static void odd_numbers_behind_the_sums_keep_their_effect(void)
 {
-    check_odd(TND_BINARY_MUL, INFINITY, false);
-    check_odd(TND_BINARY_MUL, NAN, false);
-    check_odd(TND_BINARY_DIV, 0.0f, false);
-    check_odd(TND_BINARY_ADD, -INFINITY, false);
-    check_odd(TND_BINARY_ADD, NAN, false);
-    check_odd(TND_BINARY_MAX, NAN, false);
-    check_odd(TND_BINARY_MAX, INFINITY, false);
-    check_odd(TND_BINARY_MUL, -2.0f, false);
-    check_odd(TND_BINARY_MAX, 3.5f, true);
-    check_odd(TND_BINARY_MAX, 3.0f, true);
+    check_odd(TANDEM_BINARY_MUL, INFINITY, false);
+    check_odd(TANDEM_BINARY_MUL, NAN, false);
+    check_odd(TANDEM_BINARY_DIV, 0.0f, false);
+    check_odd(TANDEM_BINARY_ADD, -INFINITY, false);
+    check_odd(TANDEM_BINARY_ADD, NAN, false);
+    check_odd(TANDEM_BINARY_MAX, NAN, false);
+    check_odd(TANDEM_BINARY_MAX, INFINITY, false);
+    check_odd(TANDEM_BINARY_MUL, -2.0f, false);
+    check_odd(TANDEM_BINARY_MAX, 3.5f, true);
+    check_odd(TANDEM_BINARY_MAX, 3.0f, true);
 }
 
 /* Weights that are computed, or that need more bits, stay as they were. */
@@ -328,18 +328,18 @@ static void what_only_looks_like_bytes_stays(void)
     const struct tnd_dims small = {2, {4, 4}};
     struct tnd_net *net = tnd_net_new();
     rng = tnd_test_rng_new(7);
-    const int x = dequantised(net, tnd_net_input(net, TND_DTYPE_U8, &small, "x", NULL), &one, 1);
-    const int w = dequantised(net, tnd_net_input(net, TND_DTYPE_I8, &small, "w", NULL), &one, 1);
+    const int x = dequantised(net, tnd_net_input(net, TANDEM_DTYPE_U8, &small, "x", NULL), &one, 1);
+    const int w = dequantised(net, tnd_net_input(net, TANDEM_DTYPE_I8, &small, "w", NULL), &one, 1);
     (void)tnd_net_output(net, tnd_net_matmul(net, x, w));
     (void)tnd_net_output(net, tnd_net_matmul(net, x, numbers(net, &small, -1, 1)));
     check_net(net, 0, 1);
     net = tnd_net_new();
     const int i =
-        tnd_net_cast(net, tnd_net_input(net, TND_DTYPE_U8, &small, "x", NULL), TND_DTYPE_I32);
+        tnd_net_cast(net, tnd_net_input(net, TANDEM_DTYPE_U8, &small, "x", NULL), TANDEM_DTYPE_I32);
     const int wide = tnd_net_cast(net,
-                                  tnd_net_binary(net, TND_BINARY_MUL, numbers(net, &small, 1, 2),
-                                                 tnd_net_scalar(net, TND_DTYPE_F32, 1e5)),
-                                  TND_DTYPE_I32);
+                                  tnd_net_binary(net, TANDEM_BINARY_MUL, numbers(net, &small, 1, 2),
+                                                 tnd_net_scalar(net, TANDEM_DTYPE_F32, 1e5)),
+                                  TANDEM_DTYPE_I32);
     (void)tnd_net_output(net, tnd_net_matmul(net, i, wide));
     check_net(net, 0, 2);
 }

@@ -22,16 +22,16 @@ static int64_t below(struct tnd_rng *rng, int64_t n)
 }
 
 /* Small whole numbers: sums of products of them are exact in any order. */
-static struct tnd_array *filled(struct tnd_rng *rng, enum tnd_dtype type,
+static struct tnd_array *filled(struct tnd_rng *rng, enum tandem_dtype type,
                                 const struct tnd_dims *shape, bool is_real)
 {
     struct tnd_array *array = tnd_array_new(type, shape);
     for (int64_t i = 0; i < array->n; i++) {
         const double value = is_real ? (double)tnd_rng_normal(rng) : (double)(below(rng, 9) - 4);
         union tnd_values lanes;
-        tnd_values_load(TND_DTYPE_F64, &value, 1, 1, TND_LANE_F64, &lanes);
+        tnd_values_load(TANDEM_DTYPE_F64, &value, 1, 1, TND_LANE_F64, &lanes);
         tnd_values_store(type, TND_LANE_F64, &lanes, 1,
-                         (char *)array->data + (size_t)i * tnd_dtype_bytes(type));
+                         (char *)array->data + (size_t)i * tandem_dtype_bytes(type));
     }
     return array;
 }
@@ -159,7 +159,7 @@ static int input(struct tnd_net *net, int n, const int64_t *dims)
 {
     struct tnd_dims shape = {.n = n};
     memcpy(shape.dims, dims, (size_t)n * sizeof(dims[0]));
-    return tnd_net_input(net, TND_DTYPE_F32, &shape, "x", NULL);
+    return tnd_net_input(net, TANDEM_DTYPE_F32, &shape, "x", NULL);
 }
 #define INPUT(net, n, ...) input(net, n, (const int64_t[]){__VA_ARGS__})
 
@@ -167,7 +167,7 @@ static int constant(struct tnd_net *net, struct tnd_rng *rng, int n, const int64
 {
     struct tnd_dims shape = {.n = n};
     memcpy(shape.dims, dims, (size_t)n * sizeof(dims[0]));
-    return tnd_net_constant(net, filled(rng, TND_DTYPE_F32, &shape, false));
+    return tnd_net_constant(net, filled(rng, TANDEM_DTYPE_F32, &shape, false));
 }
 #define CONSTANT(net, rng, n, ...) constant(net, rng, n, (const int64_t[]){__VA_ARGS__})
 
@@ -257,7 +257,7 @@ static void products_of_few_rows_are_those_of_the_reference(void)
 static int unary_chain(struct tnd_net *net, int x, int n)
 {
     for (int i = 0; i < n; i++) {
-        x = tnd_net_unary(net, i % 2 == 0 ? TND_UNARY_NEG : TND_UNARY_ABS, x);
+        x = tnd_net_unary(net, i % 2 == 0 ? TANDEM_UNARY_NEG : TANDEM_UNARY_ABS, x);
     }
     return x;
 }
@@ -271,19 +271,20 @@ static void every_function_of_values_gives_the_bits_of_the_reference(void)
         const int x = INPUT(net, 2, 3, n);
         const int y = INPUT(net, 2, 1, n);
         const int z = INPUT(net, 2, 3, 1);
-        for (int kind = TND_UNARY_NEG; kind <= TND_UNARY_ROUND && n < 500; kind++) {
-            (void)tnd_net_output(net, tnd_net_unary(net, (enum tnd_unary)kind, x));
+        for (int kind = TANDEM_UNARY_NEG; kind <= TANDEM_UNARY_ROUND && n < 500; kind++) {
+            (void)tnd_net_output(net, tnd_net_unary(net, (enum tandem_unary)kind, x));
         }
-        for (int kind = TND_BINARY_ADD; kind <= TND_BINARY_MIN; kind++) {
+        for (int kind = TANDEM_BINARY_ADD; kind <= TANDEM_BINARY_MIN; kind++) {
             (void)tnd_net_output(
-                net, tnd_net_binary(net, (enum tnd_binary)kind, x, kind % 2 == 0 ? y : z));
+                net, tnd_net_binary(net, (enum tandem_binary)kind, x, kind % 2 == 0 ? y : z));
         }
-        const int less = tnd_net_binary(net, TND_BINARY_LESS, x, y);
-        const int chosen = tnd_net_select(net, less, tnd_net_binary(net, TND_BINARY_MUL, x, z), y);
+        const int less = tnd_net_binary(net, TANDEM_BINARY_LESS, x, y);
+        const int chosen =
+            tnd_net_select(net, less, tnd_net_binary(net, TANDEM_BINARY_MUL, x, z), y);
         (void)tnd_net_output(net, unary_chain(net, chosen, 40));
-        (void)tnd_net_output(net, tnd_net_cast(net, chosen, TND_DTYPE_I8));
-        (void)tnd_net_output(net,
-                             tnd_net_cast(net, tnd_net_cast(net, x, TND_DTYPE_F16), TND_DTYPE_F64));
+        (void)tnd_net_output(net, tnd_net_cast(net, chosen, TANDEM_DTYPE_I8));
+        (void)tnd_net_output(
+            net, tnd_net_cast(net, tnd_net_cast(net, x, TANDEM_DTYPE_F16), TANDEM_DTYPE_F64));
         check_net(net, &rng, true, 0.0);
     }
 }
@@ -306,14 +307,14 @@ static void add_convolutions(struct tnd_net *net, struct tnd_rng *rng, int64_t c
     const int w = CONSTANT(net, rng, 4, filters, channels / groups, 3, 2);
     const int bias = CONSTANT(net, rng, 4, 1, filters, 1, 1);
     const int y = tnd_net_conv(net, x, w, &window);
-    const int sum = tnd_net_binary(net, TND_BINARY_ADD, y, bias);
+    const int sum = tnd_net_binary(net, TANDEM_BINARY_ADD, y, bias);
     const int relu =
-        tnd_net_binary(net, TND_BINARY_MAX, sum, tnd_net_scalar(net, TND_DTYPE_F32, 0));
+        tnd_net_binary(net, TANDEM_BINARY_MAX, sum, tnd_net_scalar(net, TANDEM_DTYPE_F32, 0));
     window.groups = 1;
-    const int pool = tnd_net_pool(net, TND_POOL_MAX, relu, &window);
-    (void)tnd_net_output(net, tnd_net_reduce(net, TND_REDUCE_SUM, pool, 12u));
-    (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_SUM, x, &window));
-    (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_ARG_MAX, relu, &window));
+    const int pool = tnd_net_pool(net, TANDEM_POOL_MAX, relu, &window);
+    (void)tnd_net_output(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, pool, 12u));
+    (void)tnd_net_output(net, tnd_net_pool(net, TANDEM_POOL_SUM, x, &window));
+    (void)tnd_net_output(net, tnd_net_pool(net, TANDEM_POOL_ARG_MAX, relu, &window));
     const struct tnd_window large = {.n = 2,
                                      .extent = {4, 3},
                                      .stride = {2, 1},
@@ -321,12 +322,12 @@ static void add_convolutions(struct tnd_net *net, struct tnd_rng *rng, int64_t c
                                      .begin = {3, 2},
                                      .end = {3, 2},
                                      .groups = 1};
-    (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_MAX, relu, &large));
+    (void)tnd_net_output(net, tnd_net_pool(net, TANDEM_POOL_MAX, relu, &large));
     const struct tnd_window one = {
         .n = 2, .extent = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
     const int point = tnd_net_conv(net, relu, CONSTANT(net, rng, 4, 5, filters, 1, 1), &one);
     (void)tnd_net_output(net,
-                         tnd_net_binary(net, TND_BINARY_SUB, point, INPUT(net, 4, 1, 5, 1, 1)));
+                         tnd_net_binary(net, TANDEM_BINARY_SUB, point, INPUT(net, 4, 1, 5, 1, 1)));
     (void)tnd_net_output(net, tnd_net_conv(net, x, INPUT(net, 4, 2, channels, 3, 2), &window));
 }
 
@@ -368,8 +369,8 @@ static void windows_of_one_and_three_dimensions_work(void)
     const int b = tnd_net_conv(net, y, CONSTANT(net, &rng, 5, 2, 3, 2, 1, 2), &cube);
     (void)tnd_net_output(net, a);
     (void)tnd_net_output(net, unary_chain(net, b, 3));
-    (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_MAX, a, &line));
-    (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_SUM, y, &cube));
+    (void)tnd_net_output(net, tnd_net_pool(net, TANDEM_POOL_MAX, a, &line));
+    (void)tnd_net_output(net, tnd_net_pool(net, TANDEM_POOL_SUM, y, &cube));
     check_net(net, &rng, false, 0.0);
 }
 
@@ -381,13 +382,13 @@ static void sums_along_any_axes_are_those_of_the_reference(void)
         struct tnd_net *net = tnd_net_new();
         const int x = INPUT(net, 3, 3, 5, 70);
         const int turned = permuted(net, x, 2, 0, 1);
-        for (int kind = TND_REDUCE_SUM; kind <= TND_REDUCE_MIN; kind++) {
-            (void)tnd_net_output(net, tnd_net_reduce(net, (enum tnd_reduce)kind, x, axes));
-            (void)tnd_net_output(net, tnd_net_reduce(net, (enum tnd_reduce)kind, turned, axes));
+        for (int kind = TANDEM_REDUCE_SUM; kind <= TANDEM_REDUCE_MIN; kind++) {
+            (void)tnd_net_output(net, tnd_net_reduce(net, (enum tandem_reduce)kind, x, axes));
+            (void)tnd_net_output(net, tnd_net_reduce(net, (enum tandem_reduce)kind, turned, axes));
         }
-        const int integers = tnd_net_cast(net, x, TND_DTYPE_I16);
-        (void)tnd_net_output(net, tnd_net_reduce(net, TND_REDUCE_SUM, integers, axes));
-        (void)tnd_net_output(net, tnd_net_reduce(net, TND_REDUCE_MAX, INPUT(net, 2, 2, 0), 2u));
+        const int integers = tnd_net_cast(net, x, TANDEM_DTYPE_I16);
+        (void)tnd_net_output(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, integers, axes));
+        (void)tnd_net_output(net, tnd_net_reduce(net, TANDEM_REDUCE_MAX, INPUT(net, 2, 2, 0), 2u));
         check_net(net, &rng, true, 1e-5);
     }
 }
@@ -409,13 +410,13 @@ static void add_moves(struct tnd_net *net, struct tnd_rng *rng, int x, int axis)
     const int squares = tnd_net_reshape(net, indices, &table);
     const int cubes = tnd_net_reshape(net, indices, &cube);
     (void)tnd_net_output(net, tnd_net_concat(net, parts, 7, axis));
-    for (int mode = TND_PAD_CONSTANT; mode <= TND_PAD_WRAP; mode++) {
-        (void)tnd_net_output(net, tnd_net_pad(net, (enum tnd_pad)mode, x, begin, end,
-                                              tnd_net_scalar(net, TND_DTYPE_F32, 3)));
+    for (int mode = TANDEM_PAD_CONSTANT; mode <= TANDEM_PAD_WRAP; mode++) {
+        (void)tnd_net_output(net, tnd_net_pad(net, (enum tandem_pad)mode, x, begin, end,
+                                              tnd_net_scalar(net, TANDEM_DTYPE_F32, 3)));
     }
     (void)tnd_net_output(net, tnd_net_gather(net, x, squares, axis));
     (void)tnd_net_output(net, tnd_net_gather_elements(net, x, cubes, axis));
-    (void)tnd_net_output(net, tnd_net_scatter_elements(net, TND_SCATTER_ADD, x, cubes,
+    (void)tnd_net_output(net, tnd_net_scatter_elements(net, TANDEM_SCATTER_ADD, x, cubes,
                                                        CONSTANT(net, rng, 3, 1, 2, 3), axis));
     (void)tnd_net_output(net, tnd_net_scan(net, x, axis, axis == 1, axis == 2));
     (void)tnd_net_output(net, tnd_net_arg_sort(net, x, axis, axis != 1));
@@ -462,9 +463,9 @@ static void values_are_joined_and_gathered_with_channels_behind(void)
         const int indices = tnd_net_integers(net, twice, 5);
         const int y = tnd_net_conv(net, x, CONSTANT(net, &rng, 4, 21, 3, 3, 2), &small_window);
         const struct tnd_dims shape = tnd_net_value(net, y)->shape;
-        const int other = tnd_net_input(net, TND_DTYPE_F32, &shape, "other", NULL);
+        const int other = tnd_net_input(net, TANDEM_DTYPE_F32, &shape, "other", NULL);
         const int parts[] = {
-            y,     other, y, tnd_net_constant(net, filled(&rng, TND_DTYPE_F32, &shape, false)),
+            y,     other, y, tnd_net_constant(net, filled(&rng, TANDEM_DTYPE_F32, &shape, false)),
             other, y};
         const int joined = tnd_net_concat(net, parts, 6, axis);
         const int64_t channels = tnd_net_value(net, joined)->shape.dims[1];
@@ -472,7 +473,7 @@ static void values_are_joined_and_gathered_with_channels_behind(void)
         (void)tnd_net_output(
             net, tnd_net_conv(net, joined, CONSTANT(net, &rng, 4, 2, channels, 3, 2), &window));
         (void)tnd_net_output(
-            net, tnd_net_unary(net, TND_UNARY_NEG, tnd_net_gather(net, y, indices, axis)));
+            net, tnd_net_unary(net, TANDEM_UNARY_NEG, tnd_net_gather(net, y, indices, axis)));
         (void)tnd_net_output(
             net, tnd_net_gather(
                      net, y, tnd_net_reshape(net, tnd_net_slice(net, indices, 0, 0, 4, 1), &square),
@@ -488,17 +489,18 @@ static void outputs_may_be_inputs_constants_and_the_same_twice(void)
     struct tnd_net *net = tnd_net_new();
     const struct tnd_dims scalar = {0};
     const struct tnd_dims odd = {1, {3}};
-    const int x = tnd_net_input(net, TND_DTYPE_I8, &odd, "x", NULL);
-    const int y = tnd_net_input(net, TND_DTYPE_BOOL, &scalar, "y", NULL);
-    const int sum = tnd_net_binary(net, TND_BINARY_ADD, x, x);
-    const int both = tnd_net_binary(net, TND_BINARY_ADD, tnd_net_scalar(net, TND_DTYPE_F64, 2),
-                                    tnd_net_scalar(net, TND_DTYPE_F64, 3));
+    const int x = tnd_net_input(net, TANDEM_DTYPE_I8, &odd, "x", NULL);
+    const int y = tnd_net_input(net, TANDEM_DTYPE_BOOL, &scalar, "y", NULL);
+    const int sum = tnd_net_binary(net, TANDEM_BINARY_ADD, x, x);
+    const int both =
+        tnd_net_binary(net, TANDEM_BINARY_ADD, tnd_net_scalar(net, TANDEM_DTYPE_F64, 2),
+                       tnd_net_scalar(net, TANDEM_DTYPE_F64, 3));
     (void)tnd_net_output(net, x);
-    (void)tnd_net_output(net, tnd_net_unary(net, TND_UNARY_NOT, y));
+    (void)tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_NOT, y));
     (void)tnd_net_output(net, sum);
     (void)tnd_net_output(net, sum);
     (void)tnd_net_output(net, both);
-    (void)tnd_net_output(net, tnd_net_scalar(net, TND_DTYPE_BOOL, 1));
+    (void)tnd_net_output(net, tnd_net_scalar(net, TANDEM_DTYPE_BOOL, 1));
     check_net(net, &rng, false, 0.0);
 }
 
@@ -526,7 +528,7 @@ static void an_index_out_of_range_fails_the_computation(void)
     const struct tnd_dims pair = {1, {2}};
     struct tnd_net *net = tnd_net_new();
     const int x = INPUT(net, 2, 4, 3);
-    const int at = tnd_net_input(net, TND_DTYPE_I64, &pair, "at", NULL);
+    const int at = tnd_net_input(net, TANDEM_DTYPE_I64, &pair, "at", NULL);
     static const char message[] = "gather 'rows': index 4 into 4 values, expected -4 to 3";
     const int rows = tnd_net_gather(net, x, at, 0);
     tnd_net_name(net, rows, "rows");
@@ -570,20 +572,20 @@ static int grow(struct tnd_net *net, struct tnd_rng *rng, const int *values, int
                                       .groups = below(rng, 2) == 0 ? 1 : 3};
     switch (below(rng, 10)) {
     case 0:
-        return tnd_net_binary(net, TND_BINARY_MAX, a, b);
+        return tnd_net_binary(net, TANDEM_BINARY_MAX, a, b);
     case 1:
-        return tnd_net_unary(net, TND_UNARY_ABS, a);
+        return tnd_net_unary(net, TANDEM_UNARY_ABS, a);
     case 2:
-        return tnd_net_select(net, tnd_net_binary(net, TND_BINARY_LESS, a, b), b, a);
+        return tnd_net_select(net, tnd_net_binary(net, TANDEM_BINARY_LESS, a, b), b, a);
     case 3: {
-        const int sum = tnd_net_reduce(net, TND_REDUCE_MAX, a, (unsigned)below(rng, 16));
-        return tnd_net_binary(net, TND_BINARY_SUB, a, sum);
+        const int sum = tnd_net_reduce(net, TANDEM_REDUCE_MAX, a, (unsigned)below(rng, 16));
+        return tnd_net_binary(net, TANDEM_BINARY_SUB, a, sum);
     }
     case 4:
         return tnd_net_conv(net, a, CONSTANT(net, rng, 4, 3, window.groups == 1 ? 3 : 1, 3, 3),
                             &window);
     case 5:
-        return tnd_net_pool(net, TND_POOL_MAX, a, &window);
+        return tnd_net_pool(net, TANDEM_POOL_MAX, a, &window);
     case 6:
         return tnd_net_slice(net, tnd_net_concat(net, two, 2, 1), 1, 1, 3, 1);
     case 7:
@@ -591,7 +593,7 @@ static int grow(struct tnd_net *net, struct tnd_rng *rng, const int *values, int
     case 8:
         return tnd_net_slice(net, a, 3, 4, 5, -1);
     default:
-        return tnd_net_binary(net, TND_BINARY_MIN,
+        return tnd_net_binary(net, TANDEM_BINARY_MIN,
                               tnd_net_matmul(net, a, CONSTANT(net, rng, 2, 5, 5)), b);
     }
 }
@@ -611,8 +613,8 @@ static void random_nets_are_those_of_the_reference(void)
         for (int k = 0; k < steps; k++, n++) {
             values[n] = grow(net, &rng, values, n);
             /* (kept small, so that sums stay exact) */
-            values[n] = tnd_net_binary(net, TND_BINARY_FMOD, values[n],
-                                       tnd_net_scalar(net, TND_DTYPE_F32, 8));
+            values[n] = tnd_net_binary(net, TANDEM_BINARY_FMOD, values[n],
+                                       tnd_net_scalar(net, TANDEM_DTYPE_F32, 8));
         }
         for (int k = n - 3; k < n; k++) {
             (void)tnd_net_output(net, values[k]);
@@ -677,13 +679,13 @@ static void nodes_of_nets_are_shared_by_what_they_cost(void)
         struct tnd_lowered *lowered = NULL;
         struct tandem_error error = {0};
         tnd_rng_init(&rng, tnd_test_seed());
-        const int x = tnd_net_input(net, TND_DTYPE_F32, &shape, "x", NULL);
-        const int w = tnd_net_constant(net, filled(&rng, TND_DTYPE_F32, &filters, true));
+        const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &shape, "x", NULL);
+        const int w = tnd_net_constant(net, filled(&rng, TANDEM_DTYPE_F32, &filters, true));
         const int axes[] = {0, 1, 3, 2};
         tnd_net_output(net, tnd_net_conv(net, x, w, &window));
-        tnd_net_output(net, tnd_net_pool(net, TND_POOL_MAX, x, &window));
-        tnd_net_output(net, tnd_net_unary(net, TND_UNARY_EXP, x));
-        tnd_net_output(net, tnd_net_reduce(net, TND_REDUCE_SUM, x, 4));
+        tnd_net_output(net, tnd_net_pool(net, TANDEM_POOL_MAX, x, &window));
+        tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_EXP, x));
+        tnd_net_output(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 4));
         tnd_net_output(net, tnd_net_permute(net, x, axes));
         if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
             static const enum tandem_op ops[] = {TANDEM_OP_CONV, TANDEM_OP_POOL, TANDEM_OP_PROGRAM,
@@ -709,9 +711,9 @@ static void independent_nodes_of_nets_may_change_places(void)
     struct tnd_net *net = tnd_net_new();
     struct tnd_lowered *lowered = NULL;
     struct tandem_error error = {0};
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &shape, "x", NULL);
-    tnd_net_output(net, tnd_net_unary(net, TND_UNARY_EXP, x));
-    tnd_net_output(net, tnd_net_reduce(net, TND_REDUCE_SUM, x, 1));
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &shape, "x", NULL);
+    tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_EXP, x));
+    tnd_net_output(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 1));
     if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
         const tandem_graph *graph = tnd_lowered_graph(lowered);
         check_int(graph->n_nodes, 2);

@@ -9,15 +9,15 @@
 static const struct tnd_dims matrix = {2, {2, 3}};
 
 /* An array of 0, 1, 2, ... */
-static struct tnd_array *counting(enum tnd_dtype type, const struct tnd_dims *shape)
+static struct tnd_array *counting(enum tandem_dtype type, const struct tnd_dims *shape)
 {
     struct tnd_array *array = tnd_array_new(type, shape);
     for (int64_t i = 0; i < array->n; i++) {
         const double value = (double)i;
         union tnd_values lanes;
-        tnd_values_load(TND_DTYPE_F64, &value, 1, 1, TND_LANE_F64, &lanes);
+        tnd_values_load(TANDEM_DTYPE_F64, &value, 1, 1, TND_LANE_F64, &lanes);
         tnd_values_store(type, TND_LANE_F64, &lanes, 1,
-                         (char *)array->data + (size_t)i * tnd_dtype_bytes(type));
+                         (char *)array->data + (size_t)i * tandem_dtype_bytes(type));
     }
     return array;
 }
@@ -44,7 +44,7 @@ static void views_of_views_are_read_by_their_strides(void)
     static const int swap[] = {1, 0};
     static const double want[] = {5, 2, 4, 1, 3, 0};
     struct tnd_net *net = tnd_net_new();
-    int value = tnd_net_input(net, TND_DTYPE_I32, &matrix, "x", NULL);
+    int value = tnd_net_input(net, TANDEM_DTYPE_I32, &matrix, "x", NULL);
     value = tnd_net_slice(net, value, 1, 2, 3, -1);
     value = tnd_net_slice(net, value, 0, 1, 2, -1);
     value = tnd_net_permute(net, value, swap);
@@ -61,7 +61,7 @@ static void a_reshape_is_a_view_where_strides_can_say_it(void)
     static const struct tnd_dims flat = {1, {6}};
     static const struct tnd_dims cube = {3, {2, 1, 3}};
     struct tnd_net *net = tnd_net_new();
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &matrix, "x", NULL);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &matrix, "x", NULL);
     (void)tnd_net_reshape(net, tnd_net_reshape(net, x, &flat), &cube);
     check_int(net->n_nodes, 0);
     const int turned = tnd_net_reshape(net, tnd_net_permute(net, x, swap), &flat);
@@ -77,8 +77,8 @@ static void products_broadcast_as_numpys(void)
     static const struct tnd_dims vector = {1, {3}};
     static const double want[] = {5, 14};
     struct tnd_net *net = tnd_net_new();
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &matrix, "x", NULL);
-    const int v = tnd_net_constant(net, counting(TND_DTYPE_F32, &vector));
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &matrix, "x", NULL);
+    const int v = tnd_net_constant(net, counting(TANDEM_DTYPE_F32, &vector));
     (void)tnd_net_output(net, tnd_net_matmul(net, x, v));
     check_values(net, want, 2);
     tnd_net_free(net);
@@ -88,17 +88,17 @@ static void a_net_made_for_the_values_of_an_input_runs_with_no_others(void)
 {
     static const struct tnd_dims pair = {1, {2}};
     struct tandem_error error = {0};
-    struct tnd_array *in = counting(TND_DTYPE_I64, &pair);
+    struct tnd_array *in = counting(TANDEM_DTYPE_I64, &pair);
     struct tnd_array *out = NULL;
     struct tnd_net *net = tnd_net_new();
-    const int x = tnd_net_input(net, TND_DTYPE_I64, &pair, "steps", in);
-    const int sum = tnd_net_binary(net, TND_BINARY_ADD, x, x);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_I64, &pair, "steps", in);
+    const int sum = tnd_net_binary(net, TANDEM_BINARY_ADD, x, x);
     const struct tnd_array *known = tnd_net_known(net, sum);
     CU_ASSERT_TRUE(known != NULL && tnd_array_integer(known, 1) == 2);
     (void)tnd_net_output(net, sum);
     check_ok(tnd_net_run(net, &in, &out, &error));
     tnd_array_free(out);
-    struct tnd_array *other = tnd_array_new(TND_DTYPE_I64, &pair);
+    struct tnd_array *other = tnd_array_new(TANDEM_DTYPE_I64, &pair);
     check_status(tnd_net_run(net, &other, &out, &error), TANDEM_E_ARGUMENT, "steps", &error);
     tnd_net_free(net);
     tnd_array_free(other);
@@ -109,12 +109,12 @@ static void the_first_error_of_a_builder_stays(void)
 {
     static const struct tnd_dims four = {1, {4}};
     struct tnd_net *net = tnd_net_new();
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &matrix, "x", NULL);
-    const int y = tnd_net_input(net, TND_DTYPE_F32, &four, "y", NULL);
-    check_int(tnd_net_binary(net, TND_BINARY_ADD, x, y), TND_NET_NONE);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &matrix, "x", NULL);
+    const int y = tnd_net_input(net, TANDEM_DTYPE_F32, &four, "y", NULL);
+    check_int(tnd_net_binary(net, TANDEM_BINARY_ADD, x, y), TANDEM_NET_NONE);
     check_int(net->status, TANDEM_E_SHAPE);
     check_contains(net->error.text, "2x3 and 4");
-    check_int(tnd_net_unary(net, TND_UNARY_NEG, x), TND_NET_NONE);
+    check_int(tnd_net_unary(net, TANDEM_UNARY_NEG, x), TANDEM_NET_NONE);
     check_int(net->status, TANDEM_E_SHAPE);
     tnd_net_free(net);
 }
@@ -124,8 +124,8 @@ static void attention_is_softmax_of_products_times_values(void)
 {
     static const struct tnd_dims cube = {3, {1, 2, 1}};
     struct tnd_net *net = tnd_net_new();
-    const int x = tnd_net_input(net, TND_DTYPE_F64, &cube, "x", NULL);
-    (void)tnd_net_output(net, tnd_net_attention(net, x, x, x, TND_NET_NONE, 1.0));
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F64, &cube, "x", NULL);
+    (void)tnd_net_output(net, tnd_net_attention(net, x, x, x, TANDEM_NET_NONE, 1.0));
     /* row 0: both products are 0; row 1: 0 and 1 */
     const double e = exp(-1.0);
     const double want[] = {0.5, 1 / (1 + e)};
@@ -138,14 +138,14 @@ static void norms_and_gelus_are_what_they_are_composed_of(void)
     static const struct tnd_dims two = {1, {2}};
     static const double layer[] = {-1, 1};
     struct tnd_net *net = tnd_net_new();
-    const int x = tnd_net_input(net, TND_DTYPE_F64, &two, "x", NULL);
-    (void)tnd_net_output(net, tnd_net_norm(net, TND_NORM_LAYER, x, 1, 0.0));
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F64, &two, "x", NULL);
+    (void)tnd_net_output(net, tnd_net_norm(net, TANDEM_NORM_LAYER, x, 1, 0.0));
     check_values(net, layer, 2);
     tnd_net_free(net);
     const double gelu[] = {0, 0.5 * (1 + erf(0.70710678118654752440))};
     net = tnd_net_new();
-    (void)tnd_net_output(net, tnd_net_unary(net, TND_UNARY_GELU,
-                                            tnd_net_input(net, TND_DTYPE_F64, &two, "x", NULL)));
+    (void)tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_GELU,
+                                            tnd_net_input(net, TANDEM_DTYPE_F64, &two, "x", NULL)));
     check_values(net, gelu, 2);
     tnd_net_free(net);
 }
@@ -155,9 +155,9 @@ static void attention_of_operands_that_do_not_fit_is_refused(void)
     static const struct tnd_dims cube = {3, {1, 2, 1}};
     static const struct tnd_dims other = {3, {1, 2, 2}};
     struct tnd_net *net = tnd_net_new();
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &cube, "x", NULL);
-    const int y = tnd_net_input(net, TND_DTYPE_F32, &other, "y", NULL);
-    check_int(tnd_net_attention(net, x, y, x, TND_NET_NONE, 1.0), TND_NET_NONE);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &cube, "x", NULL);
+    const int y = tnd_net_input(net, TANDEM_DTYPE_F32, &other, "y", NULL);
+    check_int(tnd_net_attention(net, x, y, x, TANDEM_NET_NONE, 1.0), TANDEM_NET_NONE);
     check_int(net->status, TANDEM_E_SHAPE);
     tnd_net_free(net);
 }
@@ -168,7 +168,7 @@ static void a_shape_may_be_that_of_a_value_of_the_net(void)
     struct tnd_net *net = tnd_net_new();
     const struct tnd_dims flat = {1, {6}};
     const int turned[] = {1, 0};
-    int value = tnd_net_input(net, TND_DTYPE_F32, &matrix, "x", NULL);
+    int value = tnd_net_input(net, TANDEM_DTYPE_F32, &matrix, "x", NULL);
     const int other = tnd_net_reshape(net, value, &flat);
     for (int i = 0; i < 200; i++) {
         value = tnd_net_reshape(net, value, &tnd_net_value(net, other)->shape);

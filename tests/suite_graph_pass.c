@@ -11,12 +11,12 @@
 
 static const struct tnd_dims matrix = {2, {2, 3}};
 
-static int input(struct tnd_net *net, enum tnd_dtype type)
+static int input(struct tnd_net *net, enum tandem_dtype type)
 {
     return tnd_net_input(net, type, &matrix, "x", NULL);
 }
 
-static int with(struct tnd_net *net, enum tnd_binary kind, int x, double number)
+static int with(struct tnd_net *net, enum tandem_binary kind, int x, double number)
 {
     return tnd_net_binary(net, kind, x, tnd_net_scalar(net, tnd_net_value(net, x)->type, number));
 }
@@ -47,10 +47,10 @@ static void what_depends_on_constants_alone_is_computed(void)
 {
     const unsigned fold = TND_PASS_BIT(TND_PASS_FOLD);
     EXPECT_AFTER(
-        TND_DTYPE_F32, fold, 1,
-        tnd_net_binary(net, TND_BINARY_ADD, x,
-                       with(net, TND_BINARY_MUL, tnd_net_scalar(net, TND_DTYPE_F32, 3), 4)));
-    EXPECT_AFTER(TND_DTYPE_F32, fold, 1, tnd_net_unary(net, TND_UNARY_EXP, x));
+        TANDEM_DTYPE_F32, fold, 1,
+        tnd_net_binary(net, TANDEM_BINARY_ADD, x,
+                       with(net, TANDEM_BINARY_MUL, tnd_net_scalar(net, TANDEM_DTYPE_F32, 3), 4)));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, fold, 1, tnd_net_unary(net, TANDEM_UNARY_EXP, x));
 }
 
 /* 3 * 2^22 values of 4 bytes from one value. */
@@ -58,7 +58,7 @@ static void a_large_result_of_small_operands_is_not_folded(void)
 {
     static const struct tnd_dims large = {2, {3, 1 << 22}};
     struct tnd_net *net = tnd_net_new();
-    const int one = tnd_net_scalar(net, TND_DTYPE_F32, 1);
+    const int one = tnd_net_scalar(net, TANDEM_DTYPE_F32, 1);
     expect(net, tnd_net_copy(net, tnd_net_expand(net, one, &large)), TND_PASS_BIT(TND_PASS_FOLD),
            1);
 }
@@ -74,13 +74,13 @@ static void an_operation_that_fails_is_not_folded(void)
 /* The net is specialised with an input only where its builder asked for that. */
 static void values_that_an_input_may_have_are_not_folded(void)
 {
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, &matrix);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &matrix);
     struct tnd_net *net = tnd_net_new();
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &matrix, "x", array);
-    expect(net, tnd_net_unary(net, TND_UNARY_EXP, x), TND_PASSES_ALL, 1);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &matrix, "x", array);
+    expect(net, tnd_net_unary(net, TANDEM_UNARY_EXP, x), TND_PASSES_ALL, 1);
     net = tnd_net_new();
-    const int y = tnd_net_input(net, TND_DTYPE_F32, &matrix, "x", array);
-    const int e = tnd_net_unary(net, TND_UNARY_EXP, y);
+    const int y = tnd_net_input(net, TANDEM_DTYPE_F32, &matrix, "x", array);
+    const int e = tnd_net_unary(net, TANDEM_UNARY_EXP, y);
     CU_ASSERT_PTR_NOT_NULL(tnd_net_known(net, e));
     expect(net, e, TND_PASSES_ALL, 0);
     tnd_array_free(array);
@@ -89,25 +89,25 @@ static void values_that_an_input_may_have_are_not_folded(void)
 static void what_no_output_needs_goes(void)
 {
     struct tnd_net *net = tnd_net_new();
-    const int x = input(net, TND_DTYPE_F32);
-    (void)tnd_net_unary(net, TND_UNARY_EXP, tnd_net_unary(net, TND_UNARY_NEG, x));
-    expect(net, tnd_net_unary(net, TND_UNARY_NEG, x), TND_PASS_BIT(TND_PASS_DEAD), 1);
+    const int x = input(net, TANDEM_DTYPE_F32);
+    (void)tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_unary(net, TANDEM_UNARY_NEG, x));
+    expect(net, tnd_net_unary(net, TANDEM_UNARY_NEG, x), TND_PASS_BIT(TND_PASS_DEAD), 1);
 }
 
 static void equal_operations_become_one(void)
 {
-    EXPECT_AFTER(TND_DTYPE_F32, EQUAL, 2,
-                 tnd_net_binary(net, TND_BINARY_ADD, tnd_net_unary(net, TND_UNARY_EXP, x),
-                                tnd_net_unary(net, TND_UNARY_EXP, x)));
-    EXPECT_AFTER(TND_DTYPE_F32, EQUAL, 2, /* constants with the same bytes too */
-                 tnd_net_binary(net, TND_BINARY_MUL, with(net, TND_BINARY_ADD, x, 3),
-                                with(net, TND_BINARY_ADD, x, 3)));
-    EXPECT_AFTER(TND_DTYPE_F32, EQUAL, 3, /* other parameters: not equal */
-                 tnd_net_binary(net, TND_BINARY_MUL, tnd_net_scan(net, x, 0, true, false),
+    EXPECT_AFTER(TANDEM_DTYPE_F32, EQUAL, 2,
+                 tnd_net_binary(net, TANDEM_BINARY_ADD, tnd_net_unary(net, TANDEM_UNARY_EXP, x),
+                                tnd_net_unary(net, TANDEM_UNARY_EXP, x)));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, EQUAL, 2, /* constants with the same bytes too */
+                 tnd_net_binary(net, TANDEM_BINARY_MUL, with(net, TANDEM_BINARY_ADD, x, 3),
+                                with(net, TANDEM_BINARY_ADD, x, 3)));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, EQUAL, 3, /* other parameters: not equal */
+                 tnd_net_binary(net, TANDEM_BINARY_MUL, tnd_net_scan(net, x, 0, true, false),
                                 tnd_net_scan(net, x, 0, false, false)));
-    EXPECT_AFTER(TND_DTYPE_F32, EQUAL, 3, /* zeros of both signs are not the same bytes */
-                 tnd_net_binary(net, TND_BINARY_MUL, with(net, TND_BINARY_ADD, x, 0.0),
-                                with(net, TND_BINARY_ADD, x, -0.0)));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, EQUAL, 3, /* zeros of both signs are not the same bytes */
+                 tnd_net_binary(net, TANDEM_BINARY_MUL, with(net, TANDEM_BINARY_ADD, x, 0.0),
+                                with(net, TANDEM_BINARY_ADD, x, -0.0)));
 }
 
 static void copies_of_views_go_where_readers_can_read_them(void)
@@ -115,29 +115,30 @@ static void copies_of_views_go_where_readers_can_read_them(void)
     static const int swap[] = {1, 0};
     static const struct tnd_dims flat = {1, {6}};
     EXPECT_AFTER(
-        TND_DTYPE_F32, EQUAL, 1,
-        tnd_net_unary(net, TND_UNARY_NEG, tnd_net_copy(net, tnd_net_permute(net, x, swap))));
-    EXPECT_AFTER(TND_DTYPE_F32, EQUAL, 1, /* a view of the copy composes with the copied one */
-                 tnd_net_unary(net, TND_UNARY_NEG,
+        TANDEM_DTYPE_F32, EQUAL, 1,
+        tnd_net_unary(net, TANDEM_UNARY_NEG, tnd_net_copy(net, tnd_net_permute(net, x, swap))));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, EQUAL, 1, /* a view of the copy composes with the copied one */
+                 tnd_net_unary(net, TANDEM_UNARY_NEG,
                                tnd_net_slice(net, tnd_net_copy(net, tnd_net_permute(net, x, swap)),
                                              0, 2, 2, -1)));
-    EXPECT_AFTER(TND_DTYPE_F32, EQUAL, 2, /* strides cannot say it */
-                 tnd_net_unary(net, TND_UNARY_NEG,
+    EXPECT_AFTER(TANDEM_DTYPE_F32, EQUAL, 2, /* strides cannot say it */
+                 tnd_net_unary(net, TANDEM_UNARY_NEG,
                                tnd_net_reshape(net, tnd_net_permute(net, x, swap), &flat)));
-    EXPECT_AFTER(TND_DTYPE_F32, EQUAL, 1, /* outputs are no views */
+    EXPECT_AFTER(TANDEM_DTYPE_F32, EQUAL, 1, /* outputs are no views */
                  tnd_net_copy(net, tnd_net_permute(net, x, swap)));
 }
 
 static void neutral_numbers_go_where_no_bit_changes(void)
 {
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 0, with(net, TND_BINARY_MUL, x, 1));
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 0, with(net, TND_BINARY_DIV, x, 1));
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 0, with(net, TND_BINARY_SUB, x, 0));
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 0, with(net, TND_BINARY_ADD, x, -0.0));
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 1, with(net, TND_BINARY_ADD, x, 0));
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 1, with(net, TND_BINARY_MUL, x, 0));
-    EXPECT_AFTER(TND_DTYPE_I32, STRENGTH, 0, with(net, TND_BINARY_ADD, x, 0));
-    EXPECT_AFTER(TND_DTYPE_I32, STRENGTH, 1, with(net, TND_BINARY_MUL, x, 0)); /* a copy of 0 */
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 0, with(net, TANDEM_BINARY_MUL, x, 1));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 0, with(net, TANDEM_BINARY_DIV, x, 1));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 0, with(net, TANDEM_BINARY_SUB, x, 0));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 0, with(net, TANDEM_BINARY_ADD, x, -0.0));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 1, with(net, TANDEM_BINARY_ADD, x, 0));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 1, with(net, TANDEM_BINARY_MUL, x, 0));
+    EXPECT_AFTER(TANDEM_DTYPE_I32, STRENGTH, 0, with(net, TANDEM_BINARY_ADD, x, 0));
+    EXPECT_AFTER(TANDEM_DTYPE_I32, STRENGTH, 1,
+                 with(net, TANDEM_BINARY_MUL, x, 0)); /* a copy of 0 */
 }
 
 /* Counts the operations of a kind that are left. */
@@ -170,74 +171,76 @@ static void expect_kind(struct tnd_net *net, int value, unsigned passes, enum tn
 
 static void a_division_becomes_a_product_where_the_inverse_is_exact(void)
 {
-    EXPECT_KIND(TND_DTYPE_F32, STRENGTH, TND_NET_BINARY, TND_BINARY_MUL, 1,
-                with(net, TND_BINARY_DIV, x, 4));
-    EXPECT_KIND(TND_DTYPE_F32, STRENGTH, TND_NET_BINARY, TND_BINARY_DIV, 1,
-                with(net, TND_BINARY_DIV, x, 3));
-    EXPECT_KIND(TND_DTYPE_F32, STRENGTH, TND_NET_BINARY, TND_BINARY_DIV, 1, /* 1/c is subnormal */
-                with(net, TND_BINARY_DIV, x, 0x1p127));
-    EXPECT_KIND(TND_DTYPE_I32, STRENGTH, TND_NET_BINARY, TND_BINARY_DIV, 1,
-                with(net, TND_BINARY_DIV, x, 4));
+    EXPECT_KIND(TANDEM_DTYPE_F32, STRENGTH, TND_NET_BINARY, TANDEM_BINARY_MUL, 1,
+                with(net, TANDEM_BINARY_DIV, x, 4));
+    EXPECT_KIND(TANDEM_DTYPE_F32, STRENGTH, TND_NET_BINARY, TANDEM_BINARY_DIV, 1,
+                with(net, TANDEM_BINARY_DIV, x, 3));
+    EXPECT_KIND(TANDEM_DTYPE_F32, STRENGTH, TND_NET_BINARY, TANDEM_BINARY_DIV,
+                1, /* 1/c is subnormal */
+                with(net, TANDEM_BINARY_DIV, x, 0x1p127));
+    EXPECT_KIND(TANDEM_DTYPE_I32, STRENGTH, TND_NET_BINARY, TANDEM_BINARY_DIV, 1,
+                with(net, TANDEM_BINARY_DIV, x, 4));
 }
 
 static void powers_become_products_and_roots(void)
 {
-    EXPECT_KIND(TND_DTYPE_F32, STRENGTH, TND_NET_BINARY, TND_BINARY_MUL, 1,
-                with(net, TND_BINARY_POW, x, 2));
-    EXPECT_KIND(TND_DTYPE_F32, STRENGTH, TND_NET_UNARY, TND_UNARY_RECIPROCAL, 1,
-                with(net, TND_BINARY_POW, x, -1));
-    EXPECT_KIND(TND_DTYPE_F32, STRENGTH, TND_NET_UNARY, TND_UNARY_SQRT, 0, /* x may be -0 */
-                with(net, TND_BINARY_POW, x, 0.5));
-    EXPECT_KIND(TND_DTYPE_F32, STRENGTH, TND_NET_UNARY, TND_UNARY_SQRT, 1,
-                with(net, TND_BINARY_POW, tnd_net_unary(net, TND_UNARY_ABS, x), 0.5));
+    EXPECT_KIND(TANDEM_DTYPE_F32, STRENGTH, TND_NET_BINARY, TANDEM_BINARY_MUL, 1,
+                with(net, TANDEM_BINARY_POW, x, 2));
+    EXPECT_KIND(TANDEM_DTYPE_F32, STRENGTH, TND_NET_UNARY, TANDEM_UNARY_RECIPROCAL, 1,
+                with(net, TANDEM_BINARY_POW, x, -1));
+    EXPECT_KIND(TANDEM_DTYPE_F32, STRENGTH, TND_NET_UNARY, TANDEM_UNARY_SQRT, 0, /* x may be -0 */
+                with(net, TANDEM_BINARY_POW, x, 0.5));
+    EXPECT_KIND(TANDEM_DTYPE_F32, STRENGTH, TND_NET_UNARY, TANDEM_UNARY_SQRT, 1,
+                with(net, TANDEM_BINARY_POW, tnd_net_unary(net, TANDEM_UNARY_ABS, x), 0.5));
 }
 
 static void what_undoes_itself_goes(void)
 {
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 0,
-                 tnd_net_unary(net, TND_UNARY_NEG, tnd_net_unary(net, TND_UNARY_NEG, x)));
-    EXPECT_AFTER(TND_DTYPE_I32, STRENGTH, 0,
-                 tnd_net_unary(net, TND_UNARY_NOT, tnd_net_unary(net, TND_UNARY_NOT, x)));
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 2, /* of floats: whether they are 0 */
-                 tnd_net_unary(net, TND_UNARY_NOT, tnd_net_unary(net, TND_UNARY_NOT, x)));
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 0,
-                 tnd_net_cast(net, tnd_net_cast(net, x, TND_DTYPE_F64), TND_DTYPE_F32));
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 2,
-                 tnd_net_cast(net, tnd_net_cast(net, x, TND_DTYPE_F16), TND_DTYPE_F32));
-    EXPECT_AFTER(TND_DTYPE_I8, STRENGTH, 2, /* -1 wraps as an integer, saturates as a float */
-                 tnd_net_cast(net, tnd_net_cast(net, x, TND_DTYPE_F32), TND_DTYPE_U8));
-    EXPECT_AFTER(
-        TND_DTYPE_F32, STRENGTH, 2,
-        tnd_net_unary(net, TND_UNARY_RECIPROCAL, tnd_net_unary(net, TND_UNARY_RECIPROCAL, x)));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 0,
+                 tnd_net_unary(net, TANDEM_UNARY_NEG, tnd_net_unary(net, TANDEM_UNARY_NEG, x)));
+    EXPECT_AFTER(TANDEM_DTYPE_I32, STRENGTH, 0,
+                 tnd_net_unary(net, TANDEM_UNARY_NOT, tnd_net_unary(net, TANDEM_UNARY_NOT, x)));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 2, /* of floats: whether they are 0 */
+                 tnd_net_unary(net, TANDEM_UNARY_NOT, tnd_net_unary(net, TANDEM_UNARY_NOT, x)));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 0,
+                 tnd_net_cast(net, tnd_net_cast(net, x, TANDEM_DTYPE_F64), TANDEM_DTYPE_F32));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 2,
+                 tnd_net_cast(net, tnd_net_cast(net, x, TANDEM_DTYPE_F16), TANDEM_DTYPE_F32));
+    EXPECT_AFTER(TANDEM_DTYPE_I8, STRENGTH, 2, /* -1 wraps as an integer, saturates as a float */
+                 tnd_net_cast(net, tnd_net_cast(net, x, TANDEM_DTYPE_F32), TANDEM_DTYPE_U8));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 2,
+                 tnd_net_unary(net, TANDEM_UNARY_RECIPROCAL,
+                               tnd_net_unary(net, TANDEM_UNARY_RECIPROCAL, x)));
 }
 
 static void gathering_in_equal_steps_is_a_view(void)
 {
     static const int64_t even[] = {-1, 1};
     static const int64_t odd[] = {0, 0, 1};
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 1,
-                 tnd_net_unary(net, TND_UNARY_NEG,
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 1,
+                 tnd_net_unary(net, TANDEM_UNARY_NEG,
                                tnd_net_gather(net, x, tnd_net_integers(net, even, 2), 1)));
-    EXPECT_AFTER(TND_DTYPE_F32, STRENGTH, 2,
-                 tnd_net_unary(net, TND_UNARY_NEG,
+    EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 2,
+                 tnd_net_unary(net, TANDEM_UNARY_NEG,
                                tnd_net_gather(net, x, tnd_net_integers(net, odd, 3), 1)));
 }
 
 static void chains_of_bounds_merge(void)
 {
-    EXPECT_AFTER(TND_DTYPE_F32, CLAMP, 1,
-                 with(net, TND_BINARY_MAX, with(net, TND_BINARY_MAX, x, 0), 0));
-    EXPECT_AFTER(TND_DTYPE_F32, CLAMP, 2,
-                 with(net, TND_BINARY_MIN,
-                      with(net, TND_BINARY_MAX,
-                           with(net, TND_BINARY_MIN, with(net, TND_BINARY_MAX, x, 0), 6), -1),
+    EXPECT_AFTER(TANDEM_DTYPE_F32, CLAMP, 1,
+                 with(net, TANDEM_BINARY_MAX, with(net, TANDEM_BINARY_MAX, x, 0), 0));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, CLAMP, 2,
+                 with(net, TANDEM_BINARY_MIN,
+                      with(net, TANDEM_BINARY_MAX,
+                           with(net, TANDEM_BINARY_MIN, with(net, TANDEM_BINARY_MAX, x, 0), 6), -1),
                       5));
-    EXPECT_AFTER(TND_DTYPE_F32, CLAMP, 2, /* the bounds cross: NaN is not a number between them */
-                 with(net, TND_BINARY_MIN, with(net, TND_BINARY_MAX, x, 3), 2));
-    EXPECT_AFTER(TND_DTYPE_F32, CLAMP, 2, /* NaN bounds nothing */
-                 with(net, TND_BINARY_MAX, with(net, TND_BINARY_MAX, x, (double)NAN), 0));
-    EXPECT_AFTER(TND_DTYPE_F32, CLAMP, 1,
-                 with(net, TND_BINARY_MAX, tnd_net_unary(net, TND_UNARY_EXP, x), 0));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, CLAMP,
+                 2, /* the bounds cross: NaN is not a number between them */
+                 with(net, TANDEM_BINARY_MIN, with(net, TANDEM_BINARY_MAX, x, 3), 2));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, CLAMP, 2, /* NaN bounds nothing */
+                 with(net, TANDEM_BINARY_MAX, with(net, TANDEM_BINARY_MAX, x, (double)NAN), 0));
+    EXPECT_AFTER(TANDEM_DTYPE_F32, CLAMP, 1,
+                 with(net, TANDEM_BINARY_MAX, tnd_net_unary(net, TANDEM_UNARY_EXP, x), 0));
 }
 
 static void note(void *context, const struct tnd_net *net, const struct tnd_pass *pass, int round,
@@ -254,7 +257,7 @@ static void the_dump_sees_each_pass_before_and_after_and_switched_off_ones_never
     const struct tnd_pass_dump dump = {.dump = note, .context = counts};
     struct tandem_error error = {.text = ""};
     struct tnd_net *net = tnd_net_new();
-    (void)tnd_net_output(net, with(net, TND_BINARY_MUL, input(net, TND_DTYPE_F32), 1));
+    (void)tnd_net_output(net, with(net, TANDEM_BINARY_MUL, input(net, TANDEM_DTYPE_F32), 1));
     check_ok(tnd_net_optimize(net, CLAMP, &dump, &error));
     check_int(net->n_nodes, 1);
     check_int(counts[0], 2);
@@ -266,14 +269,14 @@ static void a_net_that_is_wrong_is_told(void)
 {
     struct tandem_error error = {.text = ""};
     struct tnd_net *net = tnd_net_new();
-    const int x = input(net, TND_DTYPE_F32);
+    const int x = input(net, TANDEM_DTYPE_F32);
     const int part = tnd_net_slice(net, x, 0, 1, 1, 1);
-    (void)tnd_net_output(net, tnd_net_unary(net, TND_UNARY_NEG, part));
+    (void)tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_NEG, part));
     check_ok(tnd_net_check(net, &error));
     net->values[part].offset = 5;
     check_status(tnd_net_check(net, &error), TANDEM_E_ARGUMENT, "a view out of its value", &error);
     net->values[part].offset = 3;
-    net->values[net->nodes[0].output].type = TND_DTYPE_I8;
+    net->values[net->nodes[0].output].type = TANDEM_DTYPE_I8;
     net->values[net->nodes[0].output].shape.dims[0] = 2;
     check_status(tnd_net_check(net, &error), TANDEM_E_ARGUMENT, "do not fit", &error);
     tnd_net_free(net);
@@ -291,7 +294,7 @@ static bool is_near(double a, double b, double scale)
 /* Bits must be the same, but for NaN; a smooth net may round otherwise. */
 static bool is_same(const struct tnd_array *a, const struct tnd_array *b, bool is_smooth)
 {
-    const size_t bytes = tnd_dtype_bytes(a->type);
+    const size_t bytes = tandem_dtype_bytes(a->type);
     double scale = 1;
     if (a->type != b->type || !tnd_dims_is_equal(&a->shape, &b->shape)) {
         return false;
@@ -386,32 +389,33 @@ static void check_random_nets(bool is_smooth, unsigned passes)
 
 static void narrow_floats_are_computed_wide_and_rounded_at_the_end(void)
 {
-    const enum tnd_dtype f16 = TND_DTYPE_F16;
+    const enum tandem_dtype f16 = TANDEM_DTYPE_F16;
     const int axes[] = {1, 0};
     /* cast, exp, neg, cast */
     EXPECT_AFTER(f16, WIDEN, 4,
-                 tnd_net_unary(net, TND_UNARY_NEG, tnd_net_unary(net, TND_UNARY_EXP, x)));
+                 tnd_net_unary(net, TANDEM_UNARY_NEG, tnd_net_unary(net, TANDEM_UNARY_EXP, x)));
     EXPECT_KIND(
         f16, TND_PASSES_ALL, TND_NET_CAST, TND_CAST_MAY_GO, 1,
-        tnd_net_unary(
-            net, TND_UNARY_NEG,
-            tnd_net_copy(net, tnd_net_permute(net, tnd_net_unary(net, TND_UNARY_EXP, x), axes))));
+        tnd_net_unary(net, TANDEM_UNARY_NEG,
+                      tnd_net_copy(net, tnd_net_permute(
+                                            net, tnd_net_unary(net, TANDEM_UNARY_EXP, x), axes))));
     /* what a program asks to round is rounded */
-    EXPECT_KIND(TND_DTYPE_F32, TND_PASSES_ALL, TND_NET_CAST, TND_CAST_ROUNDS, 2,
-                tnd_net_cast(net, tnd_net_cast(net, x, f16), TND_DTYPE_F32));
+    EXPECT_KIND(TANDEM_DTYPE_F32, TND_PASSES_ALL, TND_NET_CAST, TND_CAST_ROUNDS, 2,
+                tnd_net_cast(net, tnd_net_cast(net, x, f16), TANDEM_DTYPE_F32));
     /* moves alone stay narrow */
     EXPECT_AFTER(f16, WIDEN, 1, tnd_net_copy(net, tnd_net_permute(net, x, axes)));
-    EXPECT_KIND(f16, WIDEN, TND_NET_BINARY, TND_BINARY_LESS, 1, with(net, TND_BINARY_LESS, x, 3));
+    EXPECT_KIND(f16, WIDEN, TND_NET_BINARY, TANDEM_BINARY_LESS, 1,
+                with(net, TANDEM_BINARY_LESS, x, 3));
 }
 
 /* One operation of narrow floats before and after the pass, all values of the type. */
 static void one_operation_of_narrow_floats_keeps_its_bits(void)
 {
-    static const enum tnd_unary kinds[] = {TND_UNARY_NEG, TND_UNARY_EXP, TND_UNARY_SQRT,
-                                           TND_UNARY_TANH, TND_UNARY_ROUND};
+    static const enum tandem_unary kinds[] = {TANDEM_UNARY_NEG, TANDEM_UNARY_EXP, TANDEM_UNARY_SQRT,
+                                              TANDEM_UNARY_TANH, TANDEM_UNARY_ROUND};
     const struct tnd_dims all = {1, {65536}};
     for (int c = 0; c < 10; c++) {
-        const enum tnd_dtype type = c < 5 ? TND_DTYPE_F16 : TND_DTYPE_BF16;
+        const enum tandem_dtype type = c < 5 ? TANDEM_DTYPE_F16 : TANDEM_DTYPE_BF16;
         struct tandem_error error = {.text = ""};
         struct tnd_array *x = tnd_array_new(type, &all);
         struct tnd_array *y[2] = {NULL, NULL};

@@ -36,7 +36,7 @@ static int below(int n)
     return (int)tnd_rng_below(&rng, (uint64_t)n);
 }
 
-static enum tnd_dtype type_of(const struct one *one, int i)
+static enum tandem_dtype type_of(const struct one *one, int i)
 {
     return i < one->fuse.n_inputs ? one->fuse.inputs[i]
                                   : one->fuse.steps[i - one->fuse.n_inputs].type;
@@ -44,10 +44,10 @@ static enum tnd_dtype type_of(const struct one *one, int i)
 
 /* A new case with operands of a type, over a shape of one to three dimensions that operands walk
  * along, stand still in, or walk backwards. */
-static struct one *begin_case(const enum tnd_dtype *types, int n)
+static struct one *begin_case(const enum tandem_dtype *types, int n)
 {
     struct one *one = &cases[n_cases++];
-    int64_t strides[TND_FUSE_INPUTS][TND_NET_MAX_DIMS] = {{0}};
+    int64_t strides[TND_FUSE_INPUTS][TANDEM_NET_MAX_DIMS] = {{0}};
     int64_t offsets[TND_FUSE_INPUTS] = {0};
     struct tnd_dims shape = {.n = 1 + below(3)};
     memset(one, 0, sizeof(*one));
@@ -137,13 +137,13 @@ static void *compile_cases(void)
 
 /* ---- running ---- */
 
-static void fill(enum tnd_dtype type, char *to, bool is_real)
+static void fill(enum tandem_dtype type, char *to, bool is_real)
 {
     for (int i = 0; i < MEMORY; i++) {
         const double value = is_real ? (double)tnd_rng_normal(&rng) * 3 : (double)(below(13) - 6);
         union tnd_values lane;
-        tnd_values_load(TND_DTYPE_F64, &value, 1, 1, TND_LANE_F64, &lane);
-        tnd_values_store(type, TND_LANE_F64, &lane, 1, to + (size_t)i * tnd_dtype_bytes(type));
+        tnd_values_load(TANDEM_DTYPE_F64, &value, 1, 1, TND_LANE_F64, &lane);
+        tnd_values_store(type, TND_LANE_F64, &lane, 1, to + (size_t)i * tandem_dtype_bytes(type));
     }
 }
 
@@ -156,7 +156,7 @@ static bool is_near(double got, double want, double tolerance)
 
 static void compare(const struct one *one, const void *got, const void *want, int64_t n)
 {
-    const enum tnd_dtype type = type_of(one, one->fuse.n_inputs + one->fuse.n_steps - 1);
+    const enum tandem_dtype type = type_of(one, one->fuse.n_inputs + one->fuse.n_steps - 1);
     const struct tnd_array a = {type, {1, {n}}, n, (void *)got};
     const struct tnd_array b = {type, {1, {n}}, n, (void *)want};
     for (int64_t i = 0; i < n; i++) {
@@ -164,7 +164,7 @@ static void compare(const struct one *one, const void *got, const void *want, in
         const double y = tnd_array_number(&b, i);
         if (!is_near(x, y, one->tolerance)) {
             printf("%s: %s of %s: value %lld is %.9g, expected %.9g\n", one->name,
-                   tnd_net_op_name(one->fuse.steps[0].op), tnd_dtype_name(one->fuse.inputs[0]),
+                   tnd_net_op_name(one->fuse.steps[0].op), tandem_dtype_name(one->fuse.inputs[0]),
                    (long long)i, x, y);
             CU_FAIL("a value differs");
             return;
@@ -181,12 +181,12 @@ static void check_case(const struct one *one, printed_fn run)
     const void *in[TND_FUSE_INPUTS];
     const int64_t n = tnd_dims_values(&one->space.shape);
     for (int i = 0; i < one->fuse.n_inputs; i++) {
-        const enum tnd_dtype type = one->fuse.inputs[i];
+        const enum tandem_dtype type = one->fuse.inputs[i];
         const struct tnd_fuse_place *place = &one->printed.in[i];
         fill(type, memory[i], one->tolerance > 0);
         buffers[i] = memory[i];
         in[i] = place->buffer < 0 ? place->value
-                                  : memory[i] + place->offset * (int64_t)tnd_dtype_bytes(type);
+                                  : memory[i] + place->offset * (int64_t)tandem_dtype_bytes(type);
     }
     memset(got, 0, sizeof(got));
     memset(want, 0, sizeof(want));
@@ -222,22 +222,22 @@ static bool begin(void)
 
 /* ---- tests ---- */
 
-static void add_unary(enum tnd_dtype type, int kind)
+static void add_unary(enum tandem_dtype type, int kind)
 {
     struct one *one = begin_case(&type, 1);
     const int x = 0;
-    const bool is_bool = kind == TND_UNARY_IS_NAN || kind == TND_UNARY_IS_INF;
-    (void)tnd_fuse_step(&one->fuse, TND_NET_UNARY, kind, is_bool ? TND_DTYPE_BOOL : type, &x, 1);
-    one->tolerance = type == TND_DTYPE_BF16 ? 0.01 : type == TND_DTYPE_F16 ? 1e-3 : 1e-5;
+    const bool is_bool = kind == TANDEM_UNARY_IS_NAN || kind == TANDEM_UNARY_IS_INF;
+    (void)tnd_fuse_step(&one->fuse, TND_NET_UNARY, kind, is_bool ? TANDEM_DTYPE_BOOL : type, &x, 1);
+    one->tolerance = type == TANDEM_DTYPE_BF16 ? 0.01 : type == TANDEM_DTYPE_F16 ? 1e-3 : 1e-5;
 }
 
-static void add_binary(enum tnd_dtype type, int kind)
+static void add_binary(enum tandem_dtype type, int kind)
 {
-    const enum tnd_dtype types[] = {type, type};
+    const enum tandem_dtype types[] = {type, type};
     struct one *one = begin_case(types, 2);
     const int in[] = {0, 1};
     (void)tnd_fuse_step(&one->fuse, TND_NET_BINARY, kind,
-                        kind >= TND_BINARY_EQUAL ? TND_DTYPE_BOOL : type, in, 2);
+                        kind >= TANDEM_BINARY_EQUAL ? TANDEM_DTYPE_BOOL : type, in, 2);
     one->tolerance = tnd_dtype_kind(type) == TND_KIND_FLOAT ? 1e-5 : 0;
 }
 
@@ -245,28 +245,29 @@ static void functions_of_one_and_two_values_are_those_of_the_interpreter(void)
 {
     if (begin()) {
         for (int kind = 0; kind < TND_N_UNARY; kind++) {
-            add_unary(TND_DTYPE_F32, kind);
-            add_unary(TND_DTYPE_F64, kind);
+            add_unary(TANDEM_DTYPE_F32, kind);
+            add_unary(TANDEM_DTYPE_F64, kind);
         }
-        static const int of_integers[] = {TND_UNARY_NEG, TND_UNARY_ABS, TND_UNARY_SIGN,
-                                          TND_UNARY_NOT};
+        static const int of_integers[] = {TANDEM_UNARY_NEG, TANDEM_UNARY_ABS, TANDEM_UNARY_SIGN,
+                                          TANDEM_UNARY_NOT};
         for (int i = 0; i < 4; i++) {
-            add_unary(TND_DTYPE_I64, of_integers[i]);
-            add_unary(TND_DTYPE_I16, of_integers[i]);
+            add_unary(TANDEM_DTYPE_I64, of_integers[i]);
+            add_unary(TANDEM_DTYPE_I16, of_integers[i]);
         }
-        add_unary(TND_DTYPE_BOOL, TND_UNARY_NOT);
-        add_unary(TND_DTYPE_F16, TND_UNARY_TANH);
-        add_unary(TND_DTYPE_BF16, TND_UNARY_TANH);
-        for (int kind = 0; kind <= TND_BINARY_LESS_EQUAL; kind++) {
-            const bool is_bits = kind >= TND_BINARY_AND && kind < TND_BINARY_EQUAL;
+        add_unary(TANDEM_DTYPE_BOOL, TANDEM_UNARY_NOT);
+        add_unary(TANDEM_DTYPE_F16, TANDEM_UNARY_TANH);
+        add_unary(TANDEM_DTYPE_BF16, TANDEM_UNARY_TANH);
+        for (int kind = 0; kind <= TANDEM_BINARY_LESS_EQUAL; kind++) {
+            const bool is_bits = kind >= TANDEM_BINARY_AND && kind < TANDEM_BINARY_EQUAL;
             if (!is_bits) {
-                add_binary(TND_DTYPE_F32, kind);
-                add_binary(TND_DTYPE_F64, kind);
+                add_binary(TANDEM_DTYPE_F32, kind);
+                add_binary(TANDEM_DTYPE_F64, kind);
             }
-            if (kind <= TND_BINARY_XOR && kind != TND_BINARY_POW && kind != TND_BINARY_MOD) {
-                add_binary(TND_DTYPE_I64, kind);
-                add_binary(TND_DTYPE_I8, kind);
-                add_binary(TND_DTYPE_U16, kind);
+            if (kind <= TANDEM_BINARY_XOR && kind != TANDEM_BINARY_POW &&
+                kind != TANDEM_BINARY_MOD) {
+                add_binary(TANDEM_DTYPE_I64, kind);
+                add_binary(TANDEM_DTYPE_I8, kind);
+                add_binary(TANDEM_DTYPE_U16, kind);
             }
         }
         check_cases();
@@ -278,11 +279,11 @@ static void casts_between_all_types_are_those_of_the_interpreter(void)
     if (begin()) {
         for (int from = 0; from < TND_N_DTYPES; from++) {
             for (int to = 0; to < TND_N_DTYPES; to++) {
-                const enum tnd_dtype type = (enum tnd_dtype)from;
+                const enum tandem_dtype type = (enum tandem_dtype)from;
                 struct one *one = begin_case(&type, 1);
                 const int x = 0;
                 one->tolerance = 1e-9;
-                (void)tnd_fuse_step(&one->fuse, TND_NET_CAST, 0, (enum tnd_dtype)to, &x, 1);
+                (void)tnd_fuse_step(&one->fuse, TND_NET_CAST, 0, (enum tandem_dtype)to, &x, 1);
             }
         }
         check_cases();
@@ -293,10 +294,10 @@ static void casts_between_all_types_are_those_of_the_interpreter(void)
 static void random_trees_are_those_of_the_interpreter(void)
 {
     static const float constants[] = {0.75f, -3.0f, INFINITY, 1e-30f};
-    static const enum tnd_dtype types[] = {TND_DTYPE_F32, TND_DTYPE_F32, TND_DTYPE_BOOL,
-                                           TND_DTYPE_F32};
-    static const int kinds[] = {TND_BINARY_ADD, TND_BINARY_SUB, TND_BINARY_MUL, TND_BINARY_MAX,
-                                TND_BINARY_MIN};
+    static const enum tandem_dtype types[] = {TANDEM_DTYPE_F32, TANDEM_DTYPE_F32, TANDEM_DTYPE_BOOL,
+                                              TANDEM_DTYPE_F32};
+    static const int kinds[] = {TANDEM_BINARY_ADD, TANDEM_BINARY_SUB, TANDEM_BINARY_MUL,
+                                TANDEM_BINARY_MAX, TANDEM_BINARY_MIN};
     if (!begin()) {
         return;
     }
@@ -309,9 +310,9 @@ static void random_trees_are_those_of_the_interpreter(void)
         for (int steps = 1 + below(10); steps > 0; steps--) {
             const int in[] = {2, made[below(n)], made[below(n)]};
             made[n++] = below(5) == 0
-                            ? tnd_fuse_step(&one->fuse, TND_NET_SELECT, 0, TND_DTYPE_F32, in, 3)
+                            ? tnd_fuse_step(&one->fuse, TND_NET_SELECT, 0, TANDEM_DTYPE_F32, in, 3)
                             : tnd_fuse_step(&one->fuse, TND_NET_BINARY, kinds[below(5)],
-                                            TND_DTYPE_F32, in + 1, 2);
+                                            TANDEM_DTYPE_F32, in + 1, 2);
         }
         one->tolerance = 1e-4; /* (compilers may contract) */
     }
@@ -320,13 +321,14 @@ static void random_trees_are_those_of_the_interpreter(void)
 
 static void what_has_no_text_is_refused(void)
 {
-    const enum tnd_dtype types[] = {TND_DTYPE_U64, TND_DTYPE_U64};
+    const enum tandem_dtype types[] = {TANDEM_DTYPE_U64, TANDEM_DTYPE_U64};
     const int in[] = {0, 1};
     struct tnd_text text = TND_TEXT_INIT;
     n_cases = 0;
     tnd_rng_init(&rng, tnd_test_seed());
     struct one *one = begin_case(types, 2);
-    (void)tnd_fuse_step(&one->fuse, TND_NET_BINARY, TND_BINARY_SHIFT_LEFT, TND_DTYPE_U64, in, 2);
+    (void)tnd_fuse_step(&one->fuse, TND_NET_BINARY, TANDEM_BINARY_SHIFT_LEFT, TANDEM_DTYPE_U64, in,
+                        2);
     one->printed.fuse = &one->fuse;
     one->printed.space = &one->space;
     for (int dialect = 0; dialect < TND_N_DIALECTS; dialect++) {

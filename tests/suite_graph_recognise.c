@@ -10,12 +10,12 @@
 
 /* ---- nets ---- */
 
-static int number(struct tnd_net *net, enum tnd_binary kind, int x, double by)
+static int number(struct tnd_net *net, enum tandem_binary kind, int x, double by)
 {
     return tnd_net_binary(net, kind, x, tnd_net_scalar(net, tnd_net_value(net, x)->type, by));
 }
 
-static int input(struct tnd_net *net, enum tnd_dtype type, int n, const int64_t *dims)
+static int input(struct tnd_net *net, enum tandem_dtype type, int n, const int64_t *dims)
 {
     struct tnd_dims shape = {.n = n};
     memcpy(shape.dims, dims, (size_t)n * sizeof(dims[0]));
@@ -67,35 +67,38 @@ static void expect(struct tnd_net *net, int output, enum tnd_net_op op, int n)
 static void softmax_along_the_last_axis_becomes_one(void)
 {
     struct tnd_net *net = tnd_net_new();
-    expect(net, tnd_net_softmax(net, input(net, TND_DTYPE_F32, 3, ROWS), 2), TND_NET_SOFTMAX, 1);
+    expect(net, tnd_net_softmax(net, input(net, TANDEM_DTYPE_F32, 3, ROWS), 2), TND_NET_SOFTMAX, 1);
     net = tnd_net_new();
-    expect(net, tnd_net_softmax(net, input(net, TND_DTYPE_F64, 3, ROWS), 2), TND_NET_SOFTMAX, 1);
+    expect(net, tnd_net_softmax(net, input(net, TANDEM_DTYPE_F64, 3, ROWS), 2), TND_NET_SOFTMAX, 1);
     net = tnd_net_new(); /* of other rows, as a whole */
     const struct tnd_dims flat = {2, {6, 8}};
-    const int x = tnd_net_reshape(net, input(net, TND_DTYPE_F32, 3, ROWS), &flat);
+    const int x = tnd_net_reshape(net, input(net, TANDEM_DTYPE_F32, 3, ROWS), &flat);
     expect(net, tnd_net_softmax(net, x, 1), TND_NET_SOFTMAX, 1);
 }
 
 static void what_only_looks_like_softmax_stays(void)
 {
     struct tnd_net *net = tnd_net_new(); /* another axis */
-    expect(net, tnd_net_softmax(net, input(net, TND_DTYPE_F32, 3, ROWS), 1), TND_NET_SOFTMAX, 0);
+    expect(net, tnd_net_softmax(net, input(net, TANDEM_DTYPE_F32, 3, ROWS), 1), TND_NET_SOFTMAX, 0);
     net = tnd_net_new(); /* without the largest value it overflows where softmax does not */
-    int x = input(net, TND_DTYPE_F32, 3, ROWS);
-    int e = tnd_net_unary(net, TND_UNARY_EXP, x);
-    expect(net, tnd_net_binary(net, TND_BINARY_DIV, e, tnd_net_reduce(net, TND_REDUCE_SUM, e, 4)),
+    int x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
+    int e = tnd_net_unary(net, TANDEM_UNARY_EXP, x);
+    expect(net,
+           tnd_net_binary(net, TANDEM_BINARY_DIV, e, tnd_net_reduce(net, TANDEM_REDUCE_SUM, e, 4)),
            TND_NET_SOFTMAX, 0);
     net = tnd_net_new(); /* the largest value of another row */
-    x = input(net, TND_DTYPE_F32, 3, ROWS);
-    const int top = tnd_net_reduce(net, TND_REDUCE_MAX, x, 6);
-    e = tnd_net_unary(net, TND_UNARY_EXP, tnd_net_binary(net, TND_BINARY_SUB, x, top));
-    expect(net, tnd_net_binary(net, TND_BINARY_DIV, e, tnd_net_reduce(net, TND_REDUCE_SUM, e, 4)),
+    x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
+    const int top = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, 6);
+    e = tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_binary(net, TANDEM_BINARY_SUB, x, top));
+    expect(net,
+           tnd_net_binary(net, TANDEM_BINARY_DIV, e, tnd_net_reduce(net, TANDEM_REDUCE_SUM, e, 4)),
            TND_NET_SOFTMAX, 0);
     net = tnd_net_new(); /* the smallest value */
-    x = input(net, TND_DTYPE_F32, 3, ROWS);
-    const int low = tnd_net_reduce(net, TND_REDUCE_MIN, x, 4);
-    e = tnd_net_unary(net, TND_UNARY_EXP, tnd_net_binary(net, TND_BINARY_SUB, x, low));
-    expect(net, tnd_net_binary(net, TND_BINARY_DIV, e, tnd_net_reduce(net, TND_REDUCE_SUM, e, 4)),
+    x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
+    const int low = tnd_net_reduce(net, TANDEM_REDUCE_MIN, x, 4);
+    e = tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_binary(net, TANDEM_BINARY_SUB, x, low));
+    expect(net,
+           tnd_net_binary(net, TANDEM_BINARY_DIV, e, tnd_net_reduce(net, TANDEM_REDUCE_SUM, e, 4)),
            TND_NET_SOFTMAX, 0);
 }
 
@@ -106,23 +109,24 @@ enum { DIVIDE, RECIPROCAL, ONE_OVER, POWER, TIMES_INVERSE, N_SPELLINGS };
 
 static int spell_norm(struct tnd_net *net, int y, unsigned axes, double k, int spelling)
 {
-    const int squares = spelling == POWER ? number(net, TND_BINARY_POW, y, 2)
-                                          : tnd_net_binary(net, TND_BINARY_MUL, y, y);
-    const int sum = tnd_net_reduce(net, TND_REDUCE_SUM, squares, axes);
-    const int mean = spelling == TIMES_INVERSE ? number(net, TND_BINARY_MUL, sum, 1 / k)
-                                               : number(net, TND_BINARY_DIV, sum, k);
-    const int root = tnd_net_unary(net, TND_UNARY_SQRT, number(net, TND_BINARY_ADD, mean, 1e-5));
+    const int squares = spelling == POWER ? number(net, TANDEM_BINARY_POW, y, 2)
+                                          : tnd_net_binary(net, TANDEM_BINARY_MUL, y, y);
+    const int sum = tnd_net_reduce(net, TANDEM_REDUCE_SUM, squares, axes);
+    const int mean = spelling == TIMES_INVERSE ? number(net, TANDEM_BINARY_MUL, sum, 1 / k)
+                                               : number(net, TANDEM_BINARY_DIV, sum, k);
+    const int root =
+        tnd_net_unary(net, TANDEM_UNARY_SQRT, number(net, TANDEM_BINARY_ADD, mean, 1e-5));
     switch (spelling) {
     case RECIPROCAL:
-        return tnd_net_binary(net, TND_BINARY_MUL, y,
-                              tnd_net_unary(net, TND_UNARY_RECIPROCAL, root));
+        return tnd_net_binary(net, TANDEM_BINARY_MUL, y,
+                              tnd_net_unary(net, TANDEM_UNARY_RECIPROCAL, root));
     case ONE_OVER: {
         const int one = tnd_net_scalar(net, tnd_net_value(net, y)->type, 1);
-        return tnd_net_binary(net, TND_BINARY_MUL, tnd_net_binary(net, TND_BINARY_DIV, one, root),
-                              y);
+        return tnd_net_binary(net, TANDEM_BINARY_MUL,
+                              tnd_net_binary(net, TANDEM_BINARY_DIV, one, root), y);
     }
     default:
-        return tnd_net_binary(net, TND_BINARY_DIV, y, root);
+        return tnd_net_binary(net, TANDEM_BINARY_DIV, y, root);
     }
 }
 
@@ -133,16 +137,16 @@ static void norms_become_one_however_they_are_written(void)
             struct tnd_net *net = tnd_net_new();
             const unsigned axes = is_wide ? 6 : 4;
             const double k = is_wide ? 24 : 8;
-            const int x = input(net, TND_DTYPE_F32, 3, ROWS);
+            const int x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
             optimise(net, spell_norm(net, x, axes, k, spelling));
             check_int(net->n_nodes, 2); /* and the output, which has the input's shape */
             check_string(tnd_net_node_name(only(net, TND_NET_NORM)), "rms_norm");
             tnd_net_free(net);
             net = tnd_net_new();
-            const int z = input(net, TND_DTYPE_F32, 3, ROWS);
+            const int z = input(net, TANDEM_DTYPE_F32, 3, ROWS);
             const int mean =
-                number(net, TND_BINARY_DIV, tnd_net_reduce(net, TND_REDUCE_SUM, z, axes), k);
-            const int y = tnd_net_binary(net, TND_BINARY_SUB, z, mean);
+                number(net, TANDEM_BINARY_DIV, tnd_net_reduce(net, TANDEM_REDUCE_SUM, z, axes), k);
+            const int y = tnd_net_binary(net, TANDEM_BINARY_SUB, z, mean);
             optimise(net, spell_norm(net, y, axes, k, spelling));
             check_int(net->n_nodes, 2); /* and the output, which has the input's shape */
             check_string(tnd_net_node_name(only(net, TND_NET_NORM)), "layer_norm");
@@ -155,24 +159,26 @@ static void norms_become_one_however_they_are_written(void)
 static void what_only_looks_like_a_norm_stays(void)
 {
     struct tnd_net *net = tnd_net_new(); /* the sum, no mean */
-    int x = input(net, TND_DTYPE_F32, 3, ROWS);
+    int x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
     expect(net, spell_norm(net, x, 4, 1, DIVIDE), TND_NET_NORM, 0);
     net = tnd_net_new(); /* another axis */
-    x = input(net, TND_DTYPE_F32, 3, ROWS);
+    x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
     expect(net, spell_norm(net, x, 1, 2, DIVIDE), TND_NET_NORM, 0);
     net = tnd_net_new(); /* squares of something else */
-    x = input(net, TND_DTYPE_F32, 3, ROWS);
-    const int other = input(net, TND_DTYPE_F32, 3, ROWS);
+    x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
+    const int other = input(net, TANDEM_DTYPE_F32, 3, ROWS);
     const int sum =
-        tnd_net_reduce(net, TND_REDUCE_SUM, tnd_net_binary(net, TND_BINARY_MUL, x, other), 4);
-    const int mean = number(net, TND_BINARY_ADD, number(net, TND_BINARY_DIV, sum, 8), 1e-5);
-    expect(net, tnd_net_binary(net, TND_BINARY_DIV, x, tnd_net_unary(net, TND_UNARY_SQRT, mean)),
+        tnd_net_reduce(net, TANDEM_REDUCE_SUM, tnd_net_binary(net, TANDEM_BINARY_MUL, x, other), 4);
+    const int mean = number(net, TANDEM_BINARY_ADD, number(net, TANDEM_BINARY_DIV, sum, 8), 1e-5);
+    expect(net,
+           tnd_net_binary(net, TANDEM_BINARY_DIV, x, tnd_net_unary(net, TANDEM_UNARY_SQRT, mean)),
            TND_NET_NORM, 0);
     net = tnd_net_new(); /* a mean along other rows: the rms norm of a difference */
-    x = input(net, TND_DTYPE_F32, 3, ROWS);
-    const int wide = number(net, TND_BINARY_DIV, tnd_net_reduce(net, TND_REDUCE_SUM, x, 6), 24);
-    optimise(net, spell_norm(net, tnd_net_binary(net, TND_BINARY_SUB, x, wide), 4, 8, DIVIDE));
-    check_int(only(net, TND_NET_NORM)->params.kind, TND_NORM_RMS);
+    x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
+    const int wide =
+        number(net, TANDEM_BINARY_DIV, tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 6), 24);
+    optimise(net, spell_norm(net, tnd_net_binary(net, TANDEM_BINARY_SUB, x, wide), 4, 8, DIVIDE));
+    check_int(only(net, TND_NET_NORM)->params.kind, TANDEM_NORM_RMS);
     tnd_net_free(net);
 }
 
@@ -187,19 +193,20 @@ struct heads {
 static int attend(struct tnd_net *net, const struct heads *h)
 {
     static const int turned[] = {0, 2, 1};
-    const int q = input(net, TND_DTYPE_F32, 3, (const int64_t[]){h->b, h->m, h->d});
+    const int q = input(net, TANDEM_DTYPE_F32, 3, (const int64_t[]){h->b, h->m, h->d});
     const int k =
         h->turns_keys
-            ? input(net, TND_DTYPE_F32, 3, (const int64_t[]){h->b, h->d, h->n})
-            : tnd_net_permute(
-                  net, input(net, TND_DTYPE_F32, 3, (const int64_t[]){h->b, h->n, h->d}), turned);
-    const int v = input(net, TND_DTYPE_F32, 3, (const int64_t[]){h->b, h->n, h->e});
+            ? input(net, TANDEM_DTYPE_F32, 3, (const int64_t[]){h->b, h->d, h->n})
+            : tnd_net_permute(net,
+                              input(net, TANDEM_DTYPE_F32, 3, (const int64_t[]){h->b, h->n, h->d}),
+                              turned);
+    const int v = input(net, TANDEM_DTYPE_F32, 3, (const int64_t[]){h->b, h->n, h->e});
     int scores = tnd_net_matmul(net, q, k);
-    scores = h->divides ? number(net, TND_BINARY_DIV, scores, 4)
-                        : number(net, TND_BINARY_MUL, scores, 0.3);
+    scores = h->divides ? number(net, TANDEM_BINARY_DIV, scores, 4)
+                        : number(net, TANDEM_BINARY_MUL, scores, 0.3);
     if (h->has_mask) {
-        const int mask = input(net, TND_DTYPE_F32, 2, (const int64_t[]){h->m, h->n});
-        scores = tnd_net_binary(net, TND_BINARY_ADD, mask, scores);
+        const int mask = input(net, TANDEM_DTYPE_F32, 2, (const int64_t[]){h->m, h->n});
+        scores = tnd_net_binary(net, TANDEM_BINARY_ADD, mask, scores);
     }
     const int weights = tnd_net_softmax(net, scores, 2);
     if (h->is_read) {
@@ -229,8 +236,8 @@ static void attention_becomes_one(void)
 static void a_mask_of_each_matrix_keeps_the_products(void)
 {
     struct tnd_net *net = tnd_net_new();
-    const int x = input(net, TND_DTYPE_F32, 3, (const int64_t[]){2, 16, 8});
-    const int mask = input(net, TND_DTYPE_F32, 3, (const int64_t[]){2, 16, 16});
+    const int x = input(net, TANDEM_DTYPE_F32, 3, (const int64_t[]){2, 16, 8});
+    const int mask = input(net, TANDEM_DTYPE_F32, 3, (const int64_t[]){2, 16, 16});
     expect(net, tnd_net_attention(net, x, x, x, mask, 1), TND_NET_ATTENTION, 0);
 }
 
@@ -284,9 +291,10 @@ static struct tnd_net *any_net(uint64_t seed)
                                 false};
         y = attend(net, &h);
     } else {
-        const int x = input(net, TND_DTYPE_F32, 3, (const int64_t[]){b, m, k});
-        y = kind == 0 ? tnd_net_softmax(net, x, 2)
-                      : tnd_net_norm(net, kind == 1 ? TND_NORM_LAYER : TND_NORM_RMS, x, 4, 1e-3);
+        const int x = input(net, TANDEM_DTYPE_F32, 3, (const int64_t[]){b, m, k});
+        y = kind == 0
+                ? tnd_net_softmax(net, x, 2)
+                : tnd_net_norm(net, kind == 1 ? TANDEM_NORM_LAYER : TANDEM_NORM_RMS, x, 4, 1e-3);
     }
     (void)tnd_net_output(net, y);
     return net;
@@ -334,7 +342,7 @@ static void check_seed(uint64_t seed, bool is_wild, tandem_runtime *runtime)
     struct tnd_net *before = any_net(seed), *after = any_net(seed);
     check_ok(tnd_net_optimize(after, TND_PASSES_ALL, NULL, &error));
     for (int i = 0; i < before->n_inputs; i++) {
-        in[i] = tnd_array_new(TND_DTYPE_F32, &tnd_net_value(before, before->inputs[i])->shape);
+        in[i] = tnd_array_new(TANDEM_DTYPE_F32, &tnd_net_value(before, before->inputs[i])->shape);
         fill(&rng, in[i], is_wild && i == 0, before->n_inputs > 1);
     }
     check_status(tnd_net_run(before, in, &want, &error), TANDEM_OK, NULL, &error);
@@ -384,10 +392,10 @@ static void a_row_of_minus_infinity_alone_gives_zeros(void)
 {
     struct tnd_net *net = tnd_net_new();
     struct tandem_error error = {.text = ""};
-    struct tnd_array *in = tnd_array_new(TND_DTYPE_F32, &(struct tnd_dims){3, {1, 2, 3}});
+    struct tnd_array *in = tnd_array_new(TANDEM_DTYPE_F32, &(struct tnd_dims){3, {1, 2, 3}});
     struct tnd_array *out = NULL;
     optimise(net,
-             tnd_net_softmax(net, input(net, TND_DTYPE_F32, 3, (const int64_t[]){1, 2, 3}), 2));
+             tnd_net_softmax(net, input(net, TANDEM_DTYPE_F32, 3, (const int64_t[]){1, 2, 3}), 2));
     for (int i = 0; i < 6; i++) {
         ((float *)in->data)[i] = i < 3 ? -INFINITY : 0;
     }

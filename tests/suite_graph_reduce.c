@@ -7,7 +7,7 @@
 #include "graph/net.h"
 #include "tests/support.h"
 
-static int values_of(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape,
+static int values_of(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape,
                      const double *values)
 {
     struct tnd_array *array = tnd_array_new(type, shape);
@@ -15,7 +15,7 @@ static int values_of(struct tnd_net *net, enum tnd_dtype type, const struct tnd_
         union tnd_values lanes;
         lanes.f64[0] = values == NULL ? (double)i : values[i];
         tnd_values_store(type, TND_LANE_F64, &lanes, 1,
-                         (char *)array->data + (size_t)i * tnd_dtype_bytes(type));
+                         (char *)array->data + (size_t)i * tandem_dtype_bytes(type));
     }
     return tnd_net_constant(net, array);
 }
@@ -39,18 +39,18 @@ static void any_axes_of_any_view_are_reduced(void)
     static const int turned[] = {2, 0, 1};
     static const double outer[] = {6, 22, 38, 54, 70, 86};
     struct tnd_net *net = tnd_net_new();
-    const int x = values_of(net, TND_DTYPE_I32, &cube, NULL);
+    const int x = values_of(net, TANDEM_DTYPE_I32, &cube, NULL);
     static const double want_a[] = {60, 66, 72, 78};
-    check_value(net, tnd_net_reduce(net, TND_REDUCE_SUM, x, 3), want_a, 4);
-    check_value(net, tnd_net_reduce(net, TND_REDUCE_SUM, x, 4), outer, 6);
+    check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 3), want_a, 4);
+    check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 4), outer, 6);
     const int y = tnd_net_slice(net, tnd_net_permute(net, x, turned), 0, 3, 4, -1);
     static const double want_b[] = {78, 72, 66, 60};
-    check_value(net, tnd_net_reduce(net, TND_REDUCE_SUM, y, 6), want_b, 4);
+    check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, y, 6), want_b, 4);
     static const double all = 276;
-    check_value(net, tnd_net_reduce(net, TND_REDUCE_SUM, y, 7), &all, 1);
+    check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, y, 7), &all, 1);
     static const double none[] = {0, 1, 2, 3};
     const int row = tnd_net_slice(net, tnd_net_slice(net, x, 0, 0, 1, 1), 1, 0, 1, 1);
-    check_value(net, tnd_net_reduce(net, TND_REDUCE_MAX, row, 0), none, 4);
+    check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_MAX, row, 0), none, 4);
     tnd_net_free(net);
 }
 
@@ -59,21 +59,22 @@ static void nothing_reduces_to_what_changes_nothing(void)
     static const struct tnd_dims none = {2, {0, 1}};
     for (int type = 0; type < TND_N_DTYPES; type++) {
         struct tnd_net *net = tnd_net_new();
-        const int x = values_of(net, (enum tnd_dtype)type, &none, NULL);
+        const int x = values_of(net, (enum tandem_dtype)type, &none, NULL);
         const double neutral[] = {0, 1};
-        check_value(net, tnd_net_reduce(net, TND_REDUCE_SUM, x, 1), &neutral[0], 1);
-        check_value(net, tnd_net_reduce(net, TND_REDUCE_PROD, x, 1), &neutral[1], 1);
+        check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 1), &neutral[0], 1);
+        check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_PROD, x, 1), &neutral[1], 1);
         /* the largest of nothing is not above any value, the smallest not below */
-        const int most = tnd_net_reduce(net, TND_REDUCE_MAX, x, 1);
-        const int least = tnd_net_reduce(net, TND_REDUCE_MIN, x, 1);
-        const int one = tnd_net_scalar(net, (enum tnd_dtype)type, 1);
-        check_value(net, tnd_net_binary(net, TND_BINARY_MIN, least, one), &neutral[1], 1);
-        check_value(net, tnd_net_binary(net, TND_BINARY_MAX, most, one), &neutral[1], 1);
+        const int most = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, 1);
+        const int least = tnd_net_reduce(net, TANDEM_REDUCE_MIN, x, 1);
+        const int one = tnd_net_scalar(net, (enum tandem_dtype)type, 1);
+        check_value(net, tnd_net_binary(net, TANDEM_BINARY_MIN, least, one), &neutral[1], 1);
+        check_value(net, tnd_net_binary(net, TANDEM_BINARY_MAX, most, one), &neutral[1], 1);
         tnd_net_free(net);
     }
     struct tnd_net *net = tnd_net_new();
-    const int x = values_of(net, TND_DTYPE_I64, &none, NULL);
-    const struct tnd_array *least = tnd_net_known(net, tnd_net_reduce(net, TND_REDUCE_MIN, x, 1));
+    const int x = values_of(net, TANDEM_DTYPE_I64, &none, NULL);
+    const struct tnd_array *least =
+        tnd_net_known(net, tnd_net_reduce(net, TANDEM_REDUCE_MIN, x, 1));
     CU_ASSERT_EQUAL(tnd_array_integer(least, 0), INT64_MAX);
     tnd_net_free(net);
 }
@@ -87,11 +88,13 @@ static void sums_of_floats_are_kept_in_double_and_integers_wrap(void)
     static const double wrapped = 45;
     struct tnd_net *net = tnd_net_new();
     check_value(
-        net, tnd_net_reduce(net, TND_REDUCE_SUM, values_of(net, TND_DTYPE_F32, &three, large), 1),
+        net,
+        tnd_net_reduce(net, TANDEM_REDUCE_SUM, values_of(net, TANDEM_DTYPE_F32, &three, large), 1),
         &one, 1);
-    check_value(net,
-                tnd_net_reduce(net, TND_REDUCE_SUM, values_of(net, TND_DTYPE_U8, &three, bytes), 1),
-                &wrapped, 1);
+    check_value(
+        net,
+        tnd_net_reduce(net, TANDEM_REDUCE_SUM, values_of(net, TANDEM_DTYPE_U8, &three, bytes), 1),
+        &wrapped, 1);
     tnd_net_free(net);
 }
 
@@ -102,9 +105,9 @@ static void the_largest_of_no_numbers_is_no_number(void)
     static const double nan = NAN;
     static const double at = 1;
     struct tnd_net *net = tnd_net_new();
-    const int x = values_of(net, TND_DTYPE_F32, &three, values);
-    check_value(net, tnd_net_reduce(net, TND_REDUCE_MAX, x, 1), &nan, 1);
-    check_value(net, tnd_net_reduce(net, TND_REDUCE_MIN, x, 1), &nan, 1);
+    const int x = values_of(net, TANDEM_DTYPE_F32, &three, values);
+    check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, 1), &nan, 1);
+    check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_MIN, x, 1), &nan, 1);
     check_value(net, tnd_net_arg_reduce(net, true, x, 0, false), &at, 1);
     tnd_net_free(net);
 }
@@ -117,9 +120,9 @@ static void the_first_or_the_last_of_equal_ones_is_picked(void)
     static const double last[] = {2, 2};
     static const double least[] = {1, 0};
     static const double least_last[] = {1, 1};
-    for (int type = 0; type < TND_DTYPE_BOOL; type++) {
+    for (int type = 0; type < TANDEM_DTYPE_BOOL; type++) {
         struct tnd_net *net = tnd_net_new();
-        const int x = values_of(net, (enum tnd_dtype)type, &matrix, values);
+        const int x = values_of(net, (enum tandem_dtype)type, &matrix, values);
         check_value(net, tnd_net_arg_reduce(net, true, x, 1, false), first, 2);
         check_value(net, tnd_net_arg_reduce(net, true, x, 1, true), last, 2);
         check_value(net, tnd_net_arg_reduce(net, false, x, 1, false), least, 2);
@@ -135,9 +138,9 @@ static void running_sums_go_both_ways(void)
     static const double exclusive[] = {0, 0, 1, 3};
     static const double reverse[] = {6, 6, 5, 3};
     static const double both[] = {6, 5, 3, 0};
-    for (int type = 0; type < TND_DTYPE_BOOL; type++) {
+    for (int type = 0; type < TANDEM_DTYPE_BOOL; type++) {
         struct tnd_net *net = tnd_net_new();
-        const int x = values_of(net, (enum tnd_dtype)type, &four, NULL);
+        const int x = values_of(net, (enum tandem_dtype)type, &four, NULL);
         check_value(net, tnd_net_scan(net, x, 0, false, false), plain, 4);
         check_value(net, tnd_net_scan(net, x, 0, true, false), exclusive, 4);
         check_value(net, tnd_net_scan(net, x, 0, false, true), reverse, 4);
@@ -155,9 +158,9 @@ static void sorting_keeps_the_order_of_equal_ones(void)
     static const double values[] = {2, 1, 2, 0, 1};
     static const double rising[] = {3, 1, 4, 0, 2};
     static const double falling[] = {0, 2, 1, 4, 3};
-    for (int type = 0; type < TND_DTYPE_BOOL; type++) {
+    for (int type = 0; type < TANDEM_DTYPE_BOOL; type++) {
         struct tnd_net *net = tnd_net_new();
-        const int x = values_of(net, (enum tnd_dtype)type, &five, values);
+        const int x = values_of(net, (enum tandem_dtype)type, &five, values);
         check_value(net, tnd_net_arg_sort(net, x, 0, false), rising, 5);
         check_value(net, tnd_net_arg_sort(net, x, 0, true), falling, 5);
         tnd_net_free(net);
@@ -166,7 +169,7 @@ static void sorting_keeps_the_order_of_equal_ones(void)
     static const double order[] = {3, 1, 2, 0, 4};
     static const double order_falling[] = {0, 4, 2, 1, 3};
     struct tnd_net *net = tnd_net_new();
-    const int x = values_of(net, TND_DTYPE_F64, &five, with_nan);
+    const int x = values_of(net, TANDEM_DTYPE_F64, &five, with_nan);
     check_value(net, tnd_net_arg_sort(net, x, 0, false), order, 5);
     check_value(net, tnd_net_arg_sort(net, x, 0, true), order_falling, 5);
     tnd_net_free(net);
@@ -177,12 +180,12 @@ static void empty_lines_are_sorted_and_summed(void)
     static const struct tnd_dims none = {2, {3, 0}};
     static const struct tnd_dims other = {2, {0, 3}};
     struct tnd_net *net = tnd_net_new();
-    const int x = values_of(net, TND_DTYPE_F32, &none, NULL);
-    const int y = values_of(net, TND_DTYPE_F32, &other, NULL);
+    const int x = values_of(net, TANDEM_DTYPE_F32, &none, NULL);
+    const int y = values_of(net, TANDEM_DTYPE_F32, &other, NULL);
     check_value(net, tnd_net_arg_sort(net, x, 1, false), NULL, 0);
     check_value(net, tnd_net_scan(net, x, 1, true, false), NULL, 0);
     check_value(net, tnd_net_arg_reduce(net, true, y, 1, false), NULL, 0);
-    check_int(tnd_net_arg_reduce(net, true, x, 1, false), TND_NET_NONE);
+    check_int(tnd_net_arg_reduce(net, true, x, 1, false), TANDEM_NET_NONE);
     check_int(net->status, TANDEM_E_SHAPE);
     tnd_net_free(net);
 }

@@ -18,119 +18,120 @@ static const struct tnd_dims images = {4, {2, 16, SIDE, SIDE}};
 static const struct tnd_window window = {
     .n = 2, .extent = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .begin = {1, 1}, .end = {1, 1}};
 
-static int input(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape)
+static int input(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape)
 {
     return tnd_net_input(net, type, shape, "x", NULL);
 }
 
-static int constant(struct tnd_net *net, enum tnd_dtype type, const struct tnd_dims *shape)
+static int constant(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape)
 {
     struct tnd_array *array = tnd_array_new(type, shape);
     for (int64_t i = 0; i < array->n; i++) {
         union tnd_values lanes;
-        lanes.i64[0] = type == TND_DTYPE_BOOL ? i & 1 : i % 5;
+        lanes.i64[0] = type == TANDEM_DTYPE_BOOL ? i & 1 : i % 5;
         tnd_values_store(type, TND_LANE_I64, &lanes, 1,
-                         (char *)array->data + (size_t)i * tnd_dtype_bytes(type));
+                         (char *)array->data + (size_t)i * tandem_dtype_bytes(type));
     }
     return tnd_net_constant(net, array);
 }
 
 /* ---- one operation ---- */
 
-static int of_copy(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_copy(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     const int axes[] = {1, 0};
     (void)kind;
     return tnd_net_copy(net, tnd_net_permute(net, input(net, type, &matrix), axes));
 }
 
-static int of_cast(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_cast(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
-    return tnd_net_cast(net, input(net, kind == 0 ? type : TND_DTYPE_F32, &matrix),
-                        kind == 0 ? TND_DTYPE_F32 : type);
+    return tnd_net_cast(net, input(net, kind == 0 ? type : TANDEM_DTYPE_F32, &matrix),
+                        kind == 0 ? TANDEM_DTYPE_F32 : type);
 }
 
-static int of_unary(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_unary(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
-    return tnd_net_unary(net, (enum tnd_unary)kind, input(net, type, &matrix));
+    return tnd_net_unary(net, (enum tandem_unary)kind, input(net, type, &matrix));
 }
 
-static int of_binary(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_binary(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
-    return tnd_net_binary(net, (enum tnd_binary)kind, input(net, type, &matrix),
+    return tnd_net_binary(net, (enum tandem_binary)kind, input(net, type, &matrix),
                           input(net, type, &matrix));
 }
 
-static int of_select(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_select(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     (void)kind;
-    return tnd_net_select(net, input(net, TND_DTYPE_BOOL, &matrix), input(net, type, &matrix),
+    return tnd_net_select(net, input(net, TANDEM_DTYPE_BOOL, &matrix), input(net, type, &matrix),
                           input(net, type, &matrix));
 }
 
-static int of_reduce(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_reduce(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
-    return tnd_net_reduce(net, (enum tnd_reduce)kind, input(net, type, &matrix), 2u);
+    return tnd_net_reduce(net, (enum tandem_reduce)kind, input(net, type, &matrix), 2u);
 }
 
-static int of_arg_reduce(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_arg_reduce(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     return tnd_net_arg_reduce(net, kind != 0, input(net, type, &matrix), 1, false);
 }
 
-static int of_contract(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_contract(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     const struct tnd_dims turned = {2, {COLUMNS, ROWS}};
     return tnd_net_matmul(net, input(net, type, &matrix),
                           kind == 0 ? constant(net, type, &turned) : input(net, type, &turned));
 }
 
-static int of_concat(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_concat(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     const int both[] = {input(net, type, &matrix), input(net, type, &matrix)};
     return tnd_net_concat(net, both, 2, kind);
 }
 
-static int of_pad(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_pad(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     const int64_t side[] = {1, 2};
-    return tnd_net_pad(net, (enum tnd_pad)kind, input(net, type, &matrix), side, side,
+    return tnd_net_pad(net, (enum tandem_pad)kind, input(net, type, &matrix), side, side,
                        tnd_net_scalar(net, type, 1));
 }
 
-static int of_gather(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_gather(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     const struct tnd_dims rows = {1, {ROWS}};
-    return tnd_net_gather(net, input(net, type, &matrix), input(net, TND_DTYPE_I64, &rows), kind);
+    return tnd_net_gather(net, input(net, type, &matrix), input(net, TANDEM_DTYPE_I64, &rows),
+                          kind);
 }
 
-static int of_gather_elements(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_gather_elements(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     (void)kind;
     return tnd_net_gather_elements(net, input(net, type, &matrix),
-                                   input(net, TND_DTYPE_I64, &matrix), 0);
+                                   input(net, TANDEM_DTYPE_I64, &matrix), 0);
 }
 
-static int of_scatter_elements(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_scatter_elements(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
-    return tnd_net_scatter_elements(net, (enum tnd_scatter)kind, input(net, type, &matrix),
-                                    input(net, TND_DTYPE_I64, &matrix), input(net, type, &matrix),
-                                    0);
+    return tnd_net_scatter_elements(net, (enum tandem_scatter)kind, input(net, type, &matrix),
+                                    input(net, TANDEM_DTYPE_I64, &matrix),
+                                    input(net, type, &matrix), 0);
 }
 
-static int of_scan(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_scan(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     (void)kind;
     return tnd_net_scan(net, input(net, type, &matrix), 1, false, false);
 }
 
-static int of_arg_sort(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_arg_sort(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     (void)kind;
     return tnd_net_arg_sort(net, input(net, type, &matrix), 1, false);
 }
 
-static int of_conv(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_conv(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     struct tnd_window w = window;
     w.groups = kind > 1 ? kind : 1;
@@ -139,61 +140,61 @@ static int of_conv(struct tnd_net *net, enum tnd_dtype type, int kind)
                         kind == 0 ? input(net, type, &filters) : constant(net, type, &filters), &w);
 }
 
-static int of_pool(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_pool(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
-    return tnd_net_pool(net, (enum tnd_pooling)kind, input(net, type, &images), &window);
+    return tnd_net_pool(net, (enum tandem_pool)kind, input(net, type, &images), &window);
 }
 
-static int of_softmax(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_softmax(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     (void)kind;
     return tnd_net_softmax(net, input(net, type, &matrix), 1);
 }
 
-static int of_norm(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_norm(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
-    return tnd_net_norm(net, (enum tnd_norm)kind, input(net, type, &matrix), 2u, 1e-5);
+    return tnd_net_norm(net, (enum tandem_norm)kind, input(net, type, &matrix), 2u, 1e-5);
 }
 
-static int of_attention(struct tnd_net *net, enum tnd_dtype type, int kind)
+static int of_attention(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
     const struct tnd_dims heads = {3, {2, 64, 32}};
     const struct tnd_dims masks = {3, {2, 64, 64}};
     return tnd_net_attention(net, input(net, type, &heads), input(net, type, &heads),
                              input(net, type, &heads),
-                             kind == 0 ? TND_NET_NONE : input(net, type, &masks), 0.125);
+                             kind == 0 ? TANDEM_NET_NONE : input(net, type, &masks), 0.125);
 }
 
 /* By operation: how a net of a type and kind is built, and how many kinds there are. */
 static const struct {
-    int (*build)(struct tnd_net *net, enum tnd_dtype type, int kind);
+    int (*build)(struct tnd_net *net, enum tandem_dtype type, int kind);
     int n_kinds;
 } cases[TND_N_NET_OPS] = {
     [TND_NET_COPY] = {of_copy, 1},
     [TND_NET_CAST] = {of_cast, 2},
     [TND_NET_UNARY] = {of_unary, TND_N_UNARY},
-    [TND_NET_BINARY] = {of_binary, TND_BINARY_LESS_EQUAL + 1},
+    [TND_NET_BINARY] = {of_binary, TANDEM_BINARY_LESS_EQUAL + 1},
     [TND_NET_SELECT] = {of_select, 1},
-    [TND_NET_REDUCE] = {of_reduce, TND_REDUCE_MIN + 1},
+    [TND_NET_REDUCE] = {of_reduce, TANDEM_REDUCE_MIN + 1},
     [TND_NET_ARG_REDUCE] = {of_arg_reduce, 2},
     [TND_NET_CONTRACT] = {of_contract, 2},
     [TND_NET_CONCAT] = {of_concat, 2},
-    [TND_NET_PAD] = {of_pad, TND_PAD_WRAP + 1},
+    [TND_NET_PAD] = {of_pad, TANDEM_PAD_WRAP + 1},
     [TND_NET_GATHER] = {of_gather, 2},
     [TND_NET_GATHER_ELEMENTS] = {of_gather_elements, 1},
-    [TND_NET_SCATTER_ELEMENTS] = {of_scatter_elements, TND_SCATTER_MIN + 1},
+    [TND_NET_SCATTER_ELEMENTS] = {of_scatter_elements, TANDEM_SCATTER_MIN + 1},
     [TND_NET_SCAN] = {of_scan, 1},
     [TND_NET_ARG_SORT] = {of_arg_sort, 1},
     [TND_NET_CONV] = {of_conv, 3},
-    [TND_NET_POOL] = {of_pool, TND_POOL_SUM + 1},
+    [TND_NET_POOL] = {of_pool, TANDEM_POOL_SUM + 1},
     [TND_NET_SOFTMAX] = {of_softmax, 1},
-    [TND_NET_NORM] = {of_norm, TND_NORM_RMS + 1},
+    [TND_NET_NORM] = {of_norm, TANDEM_NORM_RMS + 1},
     [TND_NET_ATTENTION] = {of_attention, 2},
 };
 
 /* ---- exceptions ---- */
 
-#define BIT(name) (1u << TND_DTYPE_##name)
+#define BIT(name) (1u << TANDEM_DTYPE_##name)
 #define FLOATS    (BIT(F32) | BIT(F16) | BIT(BF16))
 #define BYTES     (BIT(I8) | BIT(U8))
 #define WIDE      (BIT(F64) | BIT(I64) | BIT(U32) | BIT(U64))
@@ -212,32 +213,36 @@ static const struct exception {
     {TND_NET_CAST, 0, 0, BIT(F64) | BIT(U32) | BIT(U64), "no float holds them: strips"},
     {TND_NET_CAST, 1, 1, WIDE, "no float holds them: strips"},
     {TND_NET_SELECT, ANY, WIDE | BIT(I32), "no float holds them: strips"},
-    {TND_NET_UNARY, TND_UNARY_NEG, TND_UNARY_SQRT, WORDS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_UNARY, TND_UNARY_RECIPROCAL, TND_UNARY_RECIPROCAL, WORDS | BIT(F64) | BIT(BOOL),
+    {TND_NET_UNARY, TANDEM_UNARY_NEG, TANDEM_UNARY_SQRT, WORDS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_UNARY, TANDEM_UNARY_RECIPROCAL, TANDEM_UNARY_RECIPROCAL, WORDS | BIT(F64) | BIT(BOOL),
      "strips"},
-    {TND_NET_UNARY, TND_UNARY_SIN, TND_UNARY_COSH, WORDS | BIT(F64) | BIT(BOOL) | FLOATS,
+    {TND_NET_UNARY, TANDEM_UNARY_SIN, TANDEM_UNARY_COSH, WORDS | BIT(F64) | BIT(BOOL) | FLOATS,
      "functions of the C library, rare beside products"},
-    {TND_NET_UNARY, TND_UNARY_TANH, TND_UNARY_TANH, WORDS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_UNARY, TND_UNARY_ASINH, TND_UNARY_ATANH, WORDS | BIT(F64) | BIT(BOOL) | FLOATS,
+    {TND_NET_UNARY, TANDEM_UNARY_TANH, TANDEM_UNARY_TANH, WORDS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_UNARY, TANDEM_UNARY_ASINH, TANDEM_UNARY_ATANH, WORDS | BIT(F64) | BIT(BOOL) | FLOATS,
      "functions of the C library, rare beside products"},
-    {TND_NET_UNARY, TND_UNARY_ERF, TND_UNARY_ROUND, WORDS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_UNARY, TND_UNARY_NOT, TND_UNARY_NOT, WORDS | BIT(F64) | FLOATS, "strips"},
-    {TND_NET_UNARY, TND_UNARY_IS_NAN, TND_UNARY_IS_NAN, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_UNARY, TND_UNARY_IS_INF, TND_UNARY_IS_INF, INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS,
+    {TND_NET_UNARY, TANDEM_UNARY_ERF, TANDEM_UNARY_ROUND, WORDS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_UNARY, TANDEM_UNARY_NOT, TANDEM_UNARY_NOT, WORDS | BIT(F64) | FLOATS, "strips"},
+    {TND_NET_UNARY, TANDEM_UNARY_IS_NAN, TANDEM_UNARY_IS_NAN, INTEGERS | BIT(F64) | BIT(BOOL),
      "strips"},
-    {TND_NET_UNARY, TND_UNARY_GELU, TND_UNARY_SILU, WORDS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_BINARY, TND_BINARY_ADD, TND_BINARY_DIV, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_BINARY, TND_BINARY_POW, TND_BINARY_FMOD, INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS,
-     "functions of the C library, rare beside products"},
-    {TND_NET_BINARY, TND_BINARY_MAX, TND_BINARY_MIN, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
-    {TND_NET_BINARY, TND_BINARY_AND, TND_BINARY_XOR, INTEGERS, "strips"},
-    {TND_NET_BINARY, TND_BINARY_SHIFT_LEFT, TND_BINARY_SHIFT_RIGHT, INTEGERS | BIT(BOOL), "strips"},
-    {TND_NET_BINARY, TND_BINARY_EQUAL, TND_BINARY_LESS_EQUAL, INTEGERS | BIT(F64) | BIT(BOOL),
+    {TND_NET_UNARY, TANDEM_UNARY_IS_INF, TANDEM_UNARY_IS_INF,
+     INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS, "strips"},
+    {TND_NET_UNARY, TANDEM_UNARY_GELU, TANDEM_UNARY_SILU, WORDS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_BINARY, TANDEM_BINARY_ADD, TANDEM_BINARY_DIV, INTEGERS | BIT(F64) | BIT(BOOL),
+     "strips"},
+    {TND_NET_BINARY, TANDEM_BINARY_POW, TANDEM_BINARY_FMOD,
+     INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS, "functions of the C library, rare beside products"},
+    {TND_NET_BINARY, TANDEM_BINARY_MAX, TANDEM_BINARY_MIN, INTEGERS | BIT(F64) | BIT(BOOL),
+     "strips"},
+    {TND_NET_BINARY, TANDEM_BINARY_AND, TANDEM_BINARY_XOR, INTEGERS, "strips"},
+    {TND_NET_BINARY, TANDEM_BINARY_SHIFT_LEFT, TANDEM_BINARY_SHIFT_RIGHT, INTEGERS | BIT(BOOL),
+     "strips"},
+    {TND_NET_BINARY, TANDEM_BINARY_EQUAL, TANDEM_BINARY_LESS_EQUAL, INTEGERS | BIT(F64) | BIT(BOOL),
      "strips"},
     /* nodes: plain loops over ranges of a dimension */
-    {TND_NET_REDUCE, TND_REDUCE_SUM, TND_REDUCE_PROD, INTEGERS | BIT(F64) | BIT(BOOL),
+    {TND_NET_REDUCE, TANDEM_REDUCE_SUM, TANDEM_REDUCE_PROD, INTEGERS | BIT(F64) | BIT(BOOL),
      "not met as a hot node yet"},
-    {TND_NET_REDUCE, TND_REDUCE_MAX, TND_REDUCE_MIN, WIDE | BIT(I32) | BIT(BOOL),
+    {TND_NET_REDUCE, TANDEM_REDUCE_MAX, TANDEM_REDUCE_MIN, WIDE | BIT(I32) | BIT(BOOL),
      "no float holds them"},
     {TND_NET_ARG_REDUCE, ANY, ~0u, "reads each value once, behind a product"},
     {TND_NET_CONTRACT, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "no kernel yet"},
@@ -249,15 +254,17 @@ static const struct exception {
     {TND_NET_ARG_SORT, ANY, ~0u, "a sort"},
     {TND_NET_CONV, 0, 0, ~0u, "weights that are computed are rare"},
     {TND_NET_CONV, 1, 2, INTEGERS | BIT(F64) | BIT(BOOL), "no kernel yet"},
-    {TND_NET_POOL, TND_POOL_ARG_MAX, TND_POOL_ARG_MAX, ~0u, "of training"},
-    {TND_NET_POOL, TND_POOL_MAX, TND_POOL_MAX, WIDE | BIT(I32) | BIT(BOOL), "no float holds them"},
-    {TND_NET_POOL, TND_POOL_SUM, TND_POOL_SUM, INTEGERS | BIT(F64) | BIT(BOOL), "no kernel yet"},
+    {TND_NET_POOL, TANDEM_POOL_ARG_MAX, TANDEM_POOL_ARG_MAX, ~0u, "of training"},
+    {TND_NET_POOL, TANDEM_POOL_MAX, TANDEM_POOL_MAX, WIDE | BIT(I32) | BIT(BOOL),
+     "no float holds them"},
+    {TND_NET_POOL, TANDEM_POOL_SUM, TANDEM_POOL_SUM, INTEGERS | BIT(F64) | BIT(BOOL),
+     "no kernel yet"},
     {TND_NET_SOFTMAX, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_NORM, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_ATTENTION, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "as products"},
 };
 
-static const struct exception *exception_of(enum tnd_net_op op, int kind, enum tnd_dtype type)
+static const struct exception *exception_of(enum tnd_net_op op, int kind, enum tandem_dtype type)
 {
     for (size_t i = 0; i < sizeof(exceptions) / sizeof(exceptions[0]); i++) {
         const struct exception *e = &exceptions[i];
@@ -270,14 +277,14 @@ static const struct exception *exception_of(enum tnd_net_op op, int kind, enum t
 
 /* Whether a reference kernel computes hot nodes of the net of one operation; false where there is
  * no such net. */
-static bool is_slow(enum tnd_net_op op, int kind, enum tnd_dtype type, bool *exists)
+static bool is_slow(enum tnd_net_op op, int kind, enum tandem_dtype type, bool *exists)
 {
     struct tandem_error error = {0};
     struct tnd_lowered *lowered = NULL;
     struct tnd_net *net = tnd_net_new();
     const int made = cases[op].build(net, type, kind);
     struct tnd_reference_work work = {.n = 0};
-    *exists = made != TND_NET_NONE;
+    *exists = made != TANDEM_NET_NONE;
     if (*exists) {
         (void)tnd_net_output(net, made);
         check_ok(tnd_net_optimize(net, TND_PASSES_ALL, NULL, &error));
@@ -293,11 +300,11 @@ static void check_kind(enum tnd_net_op op, int kind)
 {
     for (int type = 0; type < TND_N_DTYPES; type++) {
         bool exists;
-        const bool slow = is_slow(op, kind, (enum tnd_dtype)type, &exists);
-        const struct exception *e = exception_of(op, kind, (enum tnd_dtype)type);
+        const bool slow = is_slow(op, kind, (enum tandem_dtype)type, &exists);
+        const struct exception *e = exception_of(op, kind, (enum tandem_dtype)type);
         if (exists && slow != (e != NULL)) {
             printf("    %s, kind %d, of %s: %s\n", tnd_net_op_name(op), kind,
-                   tnd_dtype_name((enum tnd_dtype)type),
+                   tandem_dtype_name((enum tandem_dtype)type),
                    slow ? "a reference kernel computes it" : "has a kernel, but is an exception");
             CU_FAIL("an operation is computed otherwise than the list says");
         }

@@ -17,25 +17,25 @@ static int64_t between(int64_t low, int64_t high)
 
 static int scalar(struct tnd_net *net, double x)
 {
-    return tnd_net_scalar(net, TND_DTYPE_F32, x);
+    return tnd_net_scalar(net, TANDEM_DTYPE_F32, x);
 }
 
 static int dequantised(struct tnd_net *net, int x)
 {
-    const int number = tnd_net_cast(net, x, TND_DTYPE_F32);
+    const int number = tnd_net_cast(net, x, TANDEM_DTYPE_F32);
     const int shifted =
-        tnd_net_binary(net, TND_BINARY_SUB, number, scalar(net, (double)between(-128, 255)));
-    return tnd_net_binary(net, TND_BINARY_MUL, shifted, scalar(net, 0.031));
+        tnd_net_binary(net, TANDEM_BINARY_SUB, number, scalar(net, (double)between(-128, 255)));
+    return tnd_net_binary(net, TANDEM_BINARY_MUL, shifted, scalar(net, 0.031));
 }
 
 static int quantised(struct tnd_net *net, int x)
 {
-    const enum tnd_dtype type = between(0, 1) == 0 ? TND_DTYPE_I8 : TND_DTYPE_U8;
-    const double least = type == TND_DTYPE_I8 ? -128 : 0;
-    x = tnd_net_unary(net, TND_UNARY_ROUND,
-                      tnd_net_binary(net, TND_BINARY_DIV, x, scalar(net, 0.027)));
-    x = tnd_net_binary(net, TND_BINARY_MAX, x, scalar(net, least));
-    x = tnd_net_binary(net, TND_BINARY_MIN, x, scalar(net, least + 255));
+    const enum tandem_dtype type = between(0, 1) == 0 ? TANDEM_DTYPE_I8 : TANDEM_DTYPE_U8;
+    const double least = type == TANDEM_DTYPE_I8 ? -128 : 0;
+    x = tnd_net_unary(net, TANDEM_UNARY_ROUND,
+                      tnd_net_binary(net, TANDEM_BINARY_DIV, x, scalar(net, 0.027)));
+    x = tnd_net_binary(net, TANDEM_BINARY_MAX, x, scalar(net, least));
+    x = tnd_net_binary(net, TANDEM_BINARY_MIN, x, scalar(net, least + 255));
     return tnd_net_cast(net, x, type);
 }
 
@@ -43,8 +43,8 @@ static int quantised(struct tnd_net *net, int x)
  * bounds of a quantisation do not keep it out. */
 static int function_of(struct tnd_net *net, int x)
 {
-    static const enum tnd_unary unary[] = {TND_UNARY_EXP, TND_UNARY_ABS, TND_UNARY_NEG,
-                                           TND_UNARY_TANH, TND_UNARY_SIN};
+    static const enum tandem_unary unary[] = {TANDEM_UNARY_EXP, TANDEM_UNARY_ABS, TANDEM_UNARY_NEG,
+                                              TANDEM_UNARY_TANH, TANDEM_UNARY_SIN};
     int y = x;
     for (int64_t i = between(1, 4); i > 0; i--) {
         switch (between(0, 3)) {
@@ -52,14 +52,14 @@ static int function_of(struct tnd_net *net, int x)
             y = tnd_net_unary(net, unary[between(0, 4)], y);
             break;
         case 1:
-            y = tnd_net_binary(net, TND_BINARY_MUL, x, y);
+            y = tnd_net_binary(net, TANDEM_BINARY_MUL, x, y);
             break;
         case 2:
-            y = tnd_net_select(net, tnd_net_binary(net, TND_BINARY_LESS, x, scalar(net, 0.5)), y,
+            y = tnd_net_select(net, tnd_net_binary(net, TANDEM_BINARY_LESS, x, scalar(net, 0.5)), y,
                                scalar(net, 1.5));
             break;
         default:
-            y = tnd_net_binary(net, TND_BINARY_ADD, y, scalar(net, 0.25));
+            y = tnd_net_binary(net, TANDEM_BINARY_ADD, y, scalar(net, 0.25));
         }
     }
     return y;
@@ -83,7 +83,7 @@ static void check_table(uint64_t seed, tandem_runtime *runtime)
     rng = tnd_test_rng_new(seed);
     const struct tnd_dims shape = {3, {between(1, 3), between(1, 40), between(1, 40)}};
     struct tnd_net *net = tnd_net_new();
-    const enum tnd_dtype type = between(0, 1) == 0 ? TND_DTYPE_I8 : TND_DTYPE_U8;
+    const enum tandem_dtype type = between(0, 1) == 0 ? TANDEM_DTYPE_I8 : TANDEM_DTYPE_U8;
     struct tnd_array *x = tnd_array_new(type, &shape);
     for (int64_t i = 0; i < x->n; i++) {
         ((uint8_t *)x->data)[i] = (uint8_t)between(0, 255);
@@ -139,13 +139,13 @@ static void what_two_values_decide_is_not_looked_up(void)
     struct tnd_lowered *lowered = NULL;
     struct tnd_net *net = tnd_net_new();
     rng = tnd_test_rng_new(3);
-    struct tnd_array *scales = tnd_array_new(TND_DTYPE_F32, &row);
+    struct tnd_array *scales = tnd_array_new(TANDEM_DTYPE_F32, &row);
     tnd_test_fill(&rng, scales->data, 3);
-    const int a = dequantised(net, tnd_net_input(net, TND_DTYPE_U8, &shape, "a", NULL));
-    const int b = dequantised(net, tnd_net_input(net, TND_DTYPE_U8, &shape, "b", NULL));
-    (void)tnd_net_output(net, quantised(net, tnd_net_binary(net, TND_BINARY_ADD, a, b)));
-    (void)tnd_net_output(
-        net, quantised(net, tnd_net_binary(net, TND_BINARY_MUL, a, tnd_net_constant(net, scales))));
+    const int a = dequantised(net, tnd_net_input(net, TANDEM_DTYPE_U8, &shape, "a", NULL));
+    const int b = dequantised(net, tnd_net_input(net, TANDEM_DTYPE_U8, &shape, "b", NULL));
+    (void)tnd_net_output(net, quantised(net, tnd_net_binary(net, TANDEM_BINARY_ADD, a, b)));
+    (void)tnd_net_output(net, quantised(net, tnd_net_binary(net, TANDEM_BINARY_MUL, a,
+                                                            tnd_net_constant(net, scales))));
     if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
         CU_ASSERT_EQUAL(count_tables(tnd_lowered_graph(lowered)), 0);
     }

@@ -23,7 +23,7 @@ static int64_t below(int64_t n)
 static struct tnd_array *filled(const struct tnd_dims *shape, bool has_odd)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY};
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, shape);
     for (int64_t i = 0; i < array->n; i++) {
         ((float *)array->data)[i] =
             has_odd && below(50) == 0 ? odd[below(3)] : (float)(below(9) - 4);
@@ -64,14 +64,15 @@ static struct tnd_net *random_windows(void)
         bias_shape.dims[2 + d] = 1;
     }
     window.groups = groups;
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &x_shape, "x", NULL);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &x_shape, "x", NULL);
     int y = tnd_net_conv(net, x, tnd_net_constant(net, filled(&w_shape, false)), &window);
     const struct tnd_dims y_shape = tnd_net_value(net, y)->shape;
     if (below(3) > 0) {
         const int bias = tnd_net_constant(net, filled(&bias_shape, false));
-        const int more = tnd_net_input(net, TND_DTYPE_F32, &y_shape, "more", NULL);
-        y = tnd_net_binary(net, TND_BINARY_ADD, tnd_net_binary(net, TND_BINARY_ADD, y, bias), more);
-        y = tnd_net_binary(net, TND_BINARY_MAX, y, tnd_net_scalar(net, TND_DTYPE_F32, 1));
+        const int more = tnd_net_input(net, TANDEM_DTYPE_F32, &y_shape, "more", NULL);
+        y = tnd_net_binary(net, TANDEM_BINARY_ADD, tnd_net_binary(net, TANDEM_BINARY_ADD, y, bias),
+                           more);
+        y = tnd_net_binary(net, TANDEM_BINARY_MAX, y, tnd_net_scalar(net, TANDEM_DTYPE_F32, 1));
     }
     (void)tnd_net_output(net, y);
     for (int d = 0; d < n; d++) {
@@ -83,9 +84,9 @@ static struct tnd_net *random_windows(void)
         window.end[d] = below(window.extent[d]);
     }
     window.groups = 1;
-    (void)tnd_net_output(net, tnd_net_pool(net, TND_POOL_MAX, y, &window));
+    (void)tnd_net_output(net, tnd_net_pool(net, TANDEM_POOL_MAX, y, &window));
     (void)tnd_net_output(
-        net, tnd_net_pool(net, below(2) == 0 ? TND_POOL_SUM : TND_POOL_MAX, x, &window));
+        net, tnd_net_pool(net, below(2) == 0 ? TANDEM_POOL_SUM : TANDEM_POOL_MAX, x, &window));
     check_status(net->status, TANDEM_OK, NULL, &net->error);
     return net;
 }
@@ -94,8 +95,8 @@ static struct tnd_net *random_windows(void)
  * matrix as it lies. Sometimes with channels last. */
 static struct tnd_net *random_moves(void)
 {
-    static const enum tnd_dtype types[] = {TND_DTYPE_F32, TND_DTYPE_F32, TND_DTYPE_I64,
-                                           TND_DTYPE_U8};
+    static const enum tandem_dtype types[] = {TANDEM_DTYPE_F32, TANDEM_DTYPE_F32, TANDEM_DTYPE_I64,
+                                              TANDEM_DTYPE_U8};
     const struct tnd_window point = {
         .n = 2, .groups = 1, .extent = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
     struct tnd_net *net = tnd_net_new();
@@ -105,11 +106,11 @@ static struct tnd_net *random_moves(void)
     const struct tnd_dims a_shape = {3, {2, 1 + below(8), 1 + below(30)}};
     const struct tnd_dims b_shape = {3, {2, a_shape.dims[2], 1 + below(40)}};
     const int axis = (int)below(4);
-    const enum tnd_dtype type = types[below(4)];
+    const enum tandem_dtype type = types[below(4)];
     int parts[7];
     const int n = 2 + (int)below(6);
     int x = tnd_net_input(net, type, &shape, "x", NULL);
-    if (type == TND_DTYPE_F32 && below(3) > 0) {
+    if (type == TANDEM_DTYPE_F32 && below(3) > 0) {
         x = tnd_net_conv(net, x, tnd_net_constant(net, filled(&w_shape, false)), &point);
     }
     for (int i = 0; i < n; i++) {
@@ -119,13 +120,13 @@ static struct tnd_net *random_moves(void)
     }
     const int joined = tnd_net_concat(net, parts, n, axis);
     (void)tnd_net_output(net, joined);
-    struct tnd_array *indices = tnd_array_new(TND_DTYPE_I64, &places);
+    struct tnd_array *indices = tnd_array_new(TANDEM_DTYPE_I64, &places);
     for (int64_t i = 0; i < indices->n; i++) {
         ((int64_t *)indices->data)[i] = below(2 * shape.dims[axis]) - shape.dims[axis];
     }
     (void)tnd_net_output(net, tnd_net_gather(net, x, tnd_net_constant(net, indices), axis));
-    const int a = tnd_net_input(net, TND_DTYPE_F32, &a_shape, "a", NULL);
-    const int b = tnd_net_input(net, TND_DTYPE_F32, &b_shape, "b", NULL);
+    const int a = tnd_net_input(net, TANDEM_DTYPE_F32, &a_shape, "a", NULL);
+    const int b = tnd_net_input(net, TANDEM_DTYPE_F32, &b_shape, "b", NULL);
     (void)tnd_net_output(net, tnd_net_matmul(net, a, b));
     check_status(net->status, TANDEM_OK, NULL, &net->error);
     return net;
@@ -134,8 +135,8 @@ static struct tnd_net *random_moves(void)
 static bool is_same(const void *values, const struct tnd_array *want)
 {
     const float *got = values;
-    if (want->type != TND_DTYPE_F32) {
-        return memcmp(got, want->data, (size_t)want->n * tnd_dtype_bytes(want->type)) == 0;
+    if (want->type != TANDEM_DTYPE_F32) {
+        return memcmp(got, want->data, (size_t)want->n * tandem_dtype_bytes(want->type)) == 0;
     }
     for (int64_t i = 0; i < want->n; i++) {
         const float x = got[i];
@@ -298,9 +299,9 @@ static struct tnd_array *input_of(const struct tnd_net *net, int i)
 {
     const struct tnd_net_value *v = tnd_net_value(net, net->inputs[i]);
     struct tnd_array *array =
-        v->type == TND_DTYPE_F32 ? filled(&v->shape, true) : tnd_array_new(v->type, &v->shape);
-    const int64_t bytes = array->n * (int64_t)tnd_dtype_bytes(array->type);
-    for (int64_t k = 0; k < bytes && v->type != TND_DTYPE_F32; k++) {
+        v->type == TANDEM_DTYPE_F32 ? filled(&v->shape, true) : tnd_array_new(v->type, &v->shape);
+    const int64_t bytes = array->n * (int64_t)tandem_dtype_bytes(array->type);
+    for (int64_t k = 0; k < bytes && v->type != TANDEM_DTYPE_F32; k++) {
         ((unsigned char *)array->data)[k] = (unsigned char)below(256);
     }
     return array;
@@ -378,7 +379,7 @@ static enum tnd_conv_method method_for_device(int64_t groups, int64_t side)
     struct tnd_net *net = tnd_net_new();
     struct tnd_lowered *lowered = NULL;
     struct tandem_error error = {0};
-    const int input = tnd_net_input(net, TND_DTYPE_F32, &x, "x", NULL);
+    const int input = tnd_net_input(net, TANDEM_DTYPE_F32, &x, "x", NULL);
     const int weights = tnd_net_constant(net, filled(&w, false));
     (void)tnd_net_output(net, tnd_net_conv(net, input, weights, &window));
     check_status(tnd_net_lower_with(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);

@@ -12,11 +12,11 @@ static const struct tnd_dims four = {1, {4}};
 static struct tnd_net *small_net(const char *name)
 {
     struct tnd_net *net = tnd_net_new();
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &four, name, NULL);
-    const int e = tnd_net_unary(net, TND_UNARY_EXP, x);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &four, name, NULL);
+    const int e = tnd_net_unary(net, TANDEM_UNARY_EXP, x);
     const int twice =
-        tnd_net_binary(net, TND_BINARY_MUL, x, tnd_net_scalar(net, TND_DTYPE_F32, 2.0));
-    (void)tnd_net_output(net, tnd_net_binary(net, TND_BINARY_ADD, e, twice));
+        tnd_net_binary(net, TANDEM_BINARY_MUL, x, tnd_net_scalar(net, TANDEM_DTYPE_F32, 2.0));
+    (void)tnd_net_output(net, tnd_net_binary(net, TANDEM_BINARY_ADD, e, twice));
     return net;
 }
 
@@ -61,9 +61,9 @@ static void boxes_of_a_layer_do_not_overlap(void)
     struct tnd_net *net = tnd_net_new();
     struct tnd_picture picture = {.n_boxes = 0};
     struct tnd_text text = TND_TEXT_INIT;
-    const int x = tnd_net_input(net, TND_DTYPE_F32, &four, "x", NULL);
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &four, "x", NULL);
     for (int i = 0; i < 20; i++) {
-        (void)tnd_net_output(net, tnd_net_unary(net, (enum tnd_unary)i, x));
+        (void)tnd_net_output(net, tnd_net_unary(net, (enum tandem_unary)i, x));
     }
     check_ok(tnd_picture_take(net, "wide", NULL, &picture, NULL));
     tnd_picture_svg(&picture, 1, &text);
@@ -84,9 +84,9 @@ static void a_net_that_is_too_large_is_refused(void)
     struct tandem_error error = {.text = ""};
     struct tnd_net *net = tnd_net_new();
     struct tnd_picture picture = {.n_boxes = 0};
-    int x = tnd_net_input(net, TND_DTYPE_F32, &four, "x", NULL);
+    int x = tnd_net_input(net, TANDEM_DTYPE_F32, &four, "x", NULL);
     for (int i = 0; i <= TND_PICTURE_MAX; i++) {
-        x = tnd_net_unary(net, TND_UNARY_NEG, x);
+        x = tnd_net_unary(net, TANDEM_UNARY_NEG, x);
     }
     check_status(tnd_picture_take(net, "long", NULL, &picture, &error), TANDEM_E_LIMIT,
                  "expected at most 20000", &error);

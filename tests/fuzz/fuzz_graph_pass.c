@@ -19,7 +19,7 @@ static void must(bool good)
 
 static void compare(const struct tnd_array *a, const struct tnd_array *b)
 {
-    const size_t bytes = tnd_dtype_bytes(a->type);
+    const size_t bytes = tandem_dtype_bytes(a->type);
     must(a->type == b->type && tnd_dims_is_equal(&a->shape, &b->shape));
     for (int64_t i = 0; i < a->n; i++) {
         must((isnan(tnd_array_number(a, i)) && isnan(tnd_array_number(b, i))) ||

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return error.text[0] != '\0' && array == NULL ? 0 : (abort(), 0);
     }
     if (array->n != tnd_dims_values(&array->shape) ||
-        (size_t)array->n * tnd_dtype_bytes(array->type) > size) {
+        (size_t)array->n * tandem_dtype_bytes(array->type) > size) {
         abort();
     }
     tnd_array_free(array);

@@ -35,7 +35,7 @@ static inline int random_net_any(struct random_net *from)
 /* One more value to choose from, where it is small enough. */
 static inline void random_net_keep(struct random_net *from, int value)
 {
-    if (value != TND_NET_NONE && from->n_values < RANDOM_NET_MOST &&
+    if (value != TANDEM_NET_NONE && from->n_values < RANDOM_NET_MOST &&
         tnd_dims_values(&tnd_net_value(from->net, value)->shape) <= RANDOM_NET_VALUES) {
         from->values[from->n_values++] = value;
     }
@@ -56,7 +56,7 @@ static inline void random_net_fill(struct random_net *from, struct tnd_array *ar
                                             ? 0.05 * (random_net_pick(from, 64) - 31)
                                             : random_net_number(from) - random_net_pick(from, 2)}};
         tnd_values_store(array->type, TND_LANE_F64, &one, 1,
-                         (char *)array->data + (size_t)i * tnd_dtype_bytes(array->type));
+                         (char *)array->data + (size_t)i * tandem_dtype_bytes(array->type));
     }
 }
 
@@ -69,7 +69,7 @@ static inline struct tnd_dims random_net_dims(struct random_net *from)
     return shape;
 }
 
-static inline int random_net_constant(struct random_net *from, enum tnd_dtype type,
+static inline int random_net_constant(struct random_net *from, enum tandem_dtype type,
                                       const struct tnd_dims *shape)
 {
     struct tnd_array *array = tnd_array_new(type, shape);
@@ -79,21 +79,24 @@ static inline int random_net_constant(struct random_net *from, enum tnd_dtype ty
     return tnd_net_constant(from->net, array);
 }
 
-static inline enum tnd_dtype random_net_type(struct random_net *from)
+static inline enum tandem_dtype random_net_type(struct random_net *from)
 {
-    static const enum tnd_dtype types[] = {
-        TND_DTYPE_F32, TND_DTYPE_F32, TND_DTYPE_F64, TND_DTYPE_F16, TND_DTYPE_BF16, TND_DTYPE_I8,
-        TND_DTYPE_I32, TND_DTYPE_I64, TND_DTYPE_U8,  TND_DTYPE_U64, TND_DTYPE_BOOL};
-    return from->is_smooth ? TND_DTYPE_F64 : types[random_net_pick(from, 11)];
+    static const enum tandem_dtype types[] = {TANDEM_DTYPE_F32, TANDEM_DTYPE_F32,  TANDEM_DTYPE_F64,
+                                              TANDEM_DTYPE_F16, TANDEM_DTYPE_BF16, TANDEM_DTYPE_I8,
+                                              TANDEM_DTYPE_I32, TANDEM_DTYPE_I64,  TANDEM_DTYPE_U8,
+                                              TANDEM_DTYPE_U64, TANDEM_DTYPE_BOOL};
+    return from->is_smooth ? TANDEM_DTYPE_F64 : types[random_net_pick(from, 11)];
 }
 
 /* A function of one value. */
 static inline int random_net_unary(struct random_net *from, int x)
 {
-    static const enum tnd_unary kinds[] = {
-        TND_UNARY_NEG,  TND_UNARY_ABS,  TND_UNARY_NOT,        TND_UNARY_SIGN, TND_UNARY_FLOOR,
-        TND_UNARY_CEIL, TND_UNARY_SQRT, TND_UNARY_RECIPROCAL, TND_UNARY_EXP,  TND_UNARY_TANH};
-    static const enum tnd_unary smooth[] = {TND_UNARY_NEG, TND_UNARY_ABS, TND_UNARY_TANH};
+    static const enum tandem_unary kinds[] = {
+        TANDEM_UNARY_NEG,   TANDEM_UNARY_ABS,  TANDEM_UNARY_NOT,  TANDEM_UNARY_SIGN,
+        TANDEM_UNARY_FLOOR, TANDEM_UNARY_CEIL, TANDEM_UNARY_SQRT, TANDEM_UNARY_RECIPROCAL,
+        TANDEM_UNARY_EXP,   TANDEM_UNARY_TANH};
+    static const enum tandem_unary smooth[] = {TANDEM_UNARY_NEG, TANDEM_UNARY_ABS,
+                                               TANDEM_UNARY_TANH};
     const bool is_float = tnd_dtype_kind(tnd_net_value(from->net, x)->type) == TND_KIND_FLOAT;
     return tnd_net_unary(from->net,
                          from->is_smooth ? smooth[random_net_pick(from, 3)]
@@ -104,15 +107,15 @@ static inline int random_net_unary(struct random_net *from, int x)
 /* With a number, or with another value where the two fit. */
 static inline int random_net_binary(struct random_net *from, int x)
 {
-    static const enum tnd_binary kinds[] = {TND_BINARY_ADD, TND_BINARY_SUB, TND_BINARY_MUL,
-                                            TND_BINARY_MAX, TND_BINARY_MIN, TND_BINARY_DIV,
-                                            TND_BINARY_POW, TND_BINARY_LESS};
-    const enum tnd_binary kind = kinds[random_net_pick(from, from->is_smooth ? 5 : 8)];
+    static const enum tandem_binary kinds[] = {
+        TANDEM_BINARY_ADD, TANDEM_BINARY_SUB, TANDEM_BINARY_MUL, TANDEM_BINARY_MAX,
+        TANDEM_BINARY_MIN, TANDEM_BINARY_DIV, TANDEM_BINARY_POW, TANDEM_BINARY_LESS};
+    const enum tandem_binary kind = kinds[random_net_pick(from, from->is_smooth ? 5 : 8)];
     const int other = random_net_any(from);
     const struct tnd_net_value *a = tnd_net_value(from->net, x);
     const struct tnd_net_value *b = tnd_net_value(from->net, other);
     const bool fits = a->type == b->type && tnd_dims_is_equal(&a->shape, &b->shape);
-    const enum tnd_dtype type = a->type;
+    const enum tandem_dtype type = a->type;
     const int how = random_net_pick(from, 4);
     if (fits && how == 0) {
         return tnd_net_binary(from->net, kind, x, other);
@@ -124,7 +127,7 @@ static inline int random_net_binary(struct random_net *from, int x)
 static inline int random_net_view(struct random_net *from, int x)
 {
     const struct tnd_dims shape = tnd_net_value(from->net, x)->shape;
-    int axes[TND_NET_MAX_DIMS];
+    int axes[TANDEM_NET_MAX_DIMS];
     if (shape.n == 0) {
         const struct tnd_dims to = {2, {1 + random_net_pick(from, 3), 2}};
         return tnd_net_expand(from->net, x, &to);
@@ -158,7 +161,7 @@ static inline int random_net_view(struct random_net *from, int x)
 static inline int random_net_along(struct random_net *from, int x)
 {
     const struct tnd_dims shape = tnd_net_value(from->net, x)->shape;
-    int64_t ends[TND_NET_MAX_DIMS] = {0};
+    int64_t ends[TANDEM_NET_MAX_DIMS] = {0};
     if (shape.n == 0) {
         return tnd_net_copy(from->net, x);
     }
@@ -167,13 +170,13 @@ static inline int random_net_along(struct random_net *from, int x)
     switch (random_net_pick(from, 5)) {
     case 0:
         return tnd_net_reduce(from->net,
-                              (enum tnd_reduce)(from->is_smooth ? 0 : random_net_pick(from, 4)), x,
-                              1U << axis);
+                              (enum tandem_reduce)(from->is_smooth ? 0 : random_net_pick(from, 4)),
+                              x, 1U << axis);
     case 1:
         return tnd_net_concat(from->net, both, 1 + random_net_pick(from, 2), axis);
     case 2:
         ends[axis] = random_net_pick(from, 2);
-        return tnd_net_pad(from->net, TND_PAD_CONSTANT, x, ends, ends,
+        return tnd_net_pad(from->net, TANDEM_PAD_CONSTANT, x, ends, ends,
                            tnd_net_scalar(from->net, tnd_net_value(from->net, x)->type, 1));
     case 3: {
         int64_t list[3];
@@ -192,7 +195,7 @@ static inline int random_net_along(struct random_net *from, int x)
 static inline int random_net_product(struct random_net *from, int x)
 {
     const struct tnd_dims shape = tnd_net_value(from->net, x)->shape;
-    const enum tnd_dtype type = tnd_net_value(from->net, x)->type;
+    const enum tandem_dtype type = tnd_net_value(from->net, x)->type;
     if (shape.n < 2 || tnd_dtype_kind(type) == TND_KIND_LOGICAL) {
         return x;
     }
@@ -207,7 +210,8 @@ static inline int random_net_product(struct random_net *from, int x)
     int y = is_conv ? tnd_net_conv(from->net, x, random_net_constant(from, type, &filter), &window)
                     : tnd_net_matmul(from->net, x, random_net_constant(from, type, &w));
     for (int i = random_net_pick(from, 4); i > 0; i--) {
-        static const enum tnd_binary kinds[] = {TND_BINARY_MUL, TND_BINARY_ADD, TND_BINARY_SUB};
+        static const enum tandem_binary kinds[] = {TANDEM_BINARY_MUL, TANDEM_BINARY_ADD,
+                                                   TANDEM_BINARY_SUB};
         y = tnd_net_binary(from->net, kinds[random_net_pick(from, 3)], y,
                            random_net_constant(from, type, is_conv ? &channel : &row));
     }
@@ -217,7 +221,8 @@ static inline int random_net_product(struct random_net *from, int x)
 static inline int random_net_mean(struct tnd_net *net, int x, int axis)
 {
     const double n = (double)tnd_net_value(net, x)->shape.dims[axis];
-    return tnd_net_binary(net, TND_BINARY_DIV, tnd_net_reduce(net, TND_REDUCE_SUM, x, 1U << axis),
+    return tnd_net_binary(net, TANDEM_BINARY_DIV,
+                          tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 1U << axis),
                           tnd_net_scalar(net, tnd_net_value(net, x)->type, n));
 }
 
@@ -225,7 +230,7 @@ static inline int random_net_mean(struct tnd_net *net, int x, int axis)
 static inline int random_net_composition(struct random_net *from, int x)
 {
     struct tnd_net *net = from->net;
-    const enum tnd_dtype type = tnd_net_value(net, x)->type;
+    const enum tandem_dtype type = tnd_net_value(net, x)->type;
     const int n = tnd_net_value(net, x)->shape.n;
     if (tnd_dtype_kind(type) != TND_KIND_FLOAT || n == 0) {
         return tnd_net_copy(net, x);
@@ -234,24 +239,25 @@ static inline int random_net_composition(struct random_net *from, int x)
     const int one = tnd_net_scalar(net, type, 1);
     switch (random_net_pick(from, n == 3 ? 4 : 3)) {
     case 0: {
-        const int top = tnd_net_reduce(net, TND_REDUCE_MAX, x, 1U << axis);
+        const int top = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, 1U << axis);
         const int e =
-            tnd_net_unary(net, TND_UNARY_EXP, tnd_net_binary(net, TND_BINARY_SUB, x, top));
-        return tnd_net_binary(net, TND_BINARY_DIV, e,
-                              tnd_net_reduce(net, TND_REDUCE_SUM, e, 1U << axis));
+            tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_binary(net, TANDEM_BINARY_SUB, x, top));
+        return tnd_net_binary(net, TANDEM_BINARY_DIV, e,
+                              tnd_net_reduce(net, TANDEM_REDUCE_SUM, e, 1U << axis));
     }
     case 1: {
         const int d = random_net_pick(from, 2)
-                          ? tnd_net_binary(net, TND_BINARY_SUB, x, random_net_mean(net, x, axis))
+                          ? tnd_net_binary(net, TANDEM_BINARY_SUB, x, random_net_mean(net, x, axis))
                           : x;
-        const int variance = random_net_mean(net, tnd_net_binary(net, TND_BINARY_MUL, d, d), axis);
+        const int variance =
+            random_net_mean(net, tnd_net_binary(net, TANDEM_BINARY_MUL, d, d), axis);
         const int root = tnd_net_unary(
-            net, TND_UNARY_SQRT,
-            tnd_net_binary(net, TND_BINARY_ADD, variance, tnd_net_scalar(net, type, 0.0625)));
+            net, TANDEM_UNARY_SQRT,
+            tnd_net_binary(net, TANDEM_BINARY_ADD, variance, tnd_net_scalar(net, type, 0.0625)));
         return random_net_pick(from, 2)
-                   ? tnd_net_binary(net, TND_BINARY_DIV, d, root)
-                   : tnd_net_binary(net, TND_BINARY_MUL, d,
-                                    tnd_net_unary(net, TND_UNARY_RECIPROCAL, root));
+                   ? tnd_net_binary(net, TANDEM_BINARY_DIV, d, root)
+                   : tnd_net_binary(net, TANDEM_BINARY_MUL, d,
+                                    tnd_net_unary(net, TANDEM_UNARY_RECIPROCAL, root));
     }
     case 3: {
         const struct tnd_dims shape = tnd_net_value(net, x)->shape;
@@ -259,14 +265,14 @@ static inline int random_net_composition(struct random_net *from, int x)
         const struct tnd_dims all = {3, {shape.dims[0], shape.dims[1], shape.dims[1]}};
         const int added = random_net_pick(from, 2)
                               ? tnd_net_expand(net, random_net_constant(from, type, &mask), &all)
-                              : TND_NET_NONE;
+                              : TANDEM_NET_NONE;
         return tnd_net_attention(net, x, x, x, added, 0.5);
     }
     default: {
-        const int e = tnd_net_unary(net, TND_UNARY_EXP, tnd_net_unary(net, TND_UNARY_NEG, x));
-        return tnd_net_binary(
-            net, TND_BINARY_MUL, x,
-            tnd_net_unary(net, TND_UNARY_RECIPROCAL, tnd_net_binary(net, TND_BINARY_ADD, e, one)));
+        const int e = tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_unary(net, TANDEM_UNARY_NEG, x));
+        return tnd_net_binary(net, TANDEM_BINARY_MUL, x,
+                              tnd_net_unary(net, TANDEM_UNARY_RECIPROCAL,
+                                            tnd_net_binary(net, TANDEM_BINARY_ADD, e, one)));
     }
     }
 }
@@ -300,7 +306,8 @@ static inline int random_net_step(struct random_net *from)
         const struct tnd_net_value *b = tnd_net_value(from->net, y);
         const bool fits =
             b->type == tnd_net_value(from->net, x)->type && tnd_dims_is_equal(&b->shape, &shape);
-        const int condition = tnd_net_scalar(from->net, TND_DTYPE_BOOL, random_net_pick(from, 2));
+        const int condition =
+            tnd_net_scalar(from->net, TANDEM_DTYPE_BOOL, random_net_pick(from, 2));
         return fits ? tnd_net_select(from->net, condition, x, y)
                     : tnd_net_cast(from->net, x, random_net_type(from));
     }

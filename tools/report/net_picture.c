@@ -45,7 +45,8 @@ static struct tnd_picture_box *add_box(struct taking *taking, enum tnd_picture_k
 static void describe(const struct tnd_net_value *v, char out[64])
 {
     char shape[160];
-    (void)snprintf(out, 64, "%s %.50s", tnd_dtype_name(v->type), tnd_dims_text(&v->shape, shape));
+    (void)snprintf(out, 64, "%s %.50s", tandem_dtype_name(v->type),
+                   tnd_dims_text(&v->shape, shape));
 }
 
 static void copy_name(const char *name, char out[64])

@@ -18,11 +18,11 @@ static enum tandem_status from_npy(const char *path, struct tnd_wav *out,
     struct tnd_array *samples = NULL;
     TND_TRY(tnd_npy_open(path, &samples, error));
     enum tandem_status status =
-        samples->type == TND_DTYPE_F32 && samples->shape.n == 1
+        samples->type == TANDEM_DTYPE_F32 && samples->shape.n == 1
             ? TANDEM_OK
             : tnd_error_set(error, TANDEM_E_SHAPE, path, samples->shape.n, 1,
                             "%s: samples of %s with %d dimensions, expected float32 with 1", path,
-                            tnd_dtype_name(samples->type), samples->shape.n);
+                            tandem_dtype_name(samples->type), samples->shape.n);
     if (status == TANDEM_OK) {
         *out = (struct tnd_wav){TND_MEL_RATE, samples->n,
                                 tnd_alloc((size_t)(samples->n + 1) * sizeof(float))};

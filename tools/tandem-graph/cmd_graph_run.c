@@ -129,7 +129,8 @@ static enum tandem_status save_archive(struct run *run, struct tandem_error *err
     const struct tnd_npz npz = {run->out.n, names, run->out.arrays};
     TND_TRY(tnd_npz_save(run->folder, &npz, error));
     for (int i = 0; i < run->out.n; i++) {
-        printf("%s: %s: %s %s\n", run->folder, names[i], tnd_dtype_name(run->out.arrays[i]->type),
+        printf("%s: %s: %s %s\n", run->folder, names[i],
+               tandem_dtype_name(run->out.arrays[i]->type),
                tnd_dims_text(&run->out.arrays[i]->shape, shape));
     }
     return TANDEM_OK;
@@ -144,7 +145,7 @@ static enum tandem_status save(struct run *run, struct tnd_text *path, struct ta
         char shape[160];
         output_path(run, i, path);
         TND_TRY(tnd_npy_save(tnd_text_string(path), run->out.arrays[i], error));
-        printf("%s: %s %s\n", tnd_text_string(path), tnd_dtype_name(run->out.arrays[i]->type),
+        printf("%s: %s %s\n", tnd_text_string(path), tandem_dtype_name(run->out.arrays[i]->type),
                tnd_dims_text(&run->out.arrays[i]->shape, shape));
     }
     return TANDEM_OK;

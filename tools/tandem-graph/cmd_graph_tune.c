@@ -51,7 +51,7 @@ static enum tandem_status no_memory(struct tandem_error *error)
 
 static struct tnd_array *random_weights(const struct tnd_dims *dims)
 {
-    struct tnd_array *array = tnd_array_new(TND_DTYPE_F32, dims);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, dims);
     struct tnd_rng rng;
     tnd_rng_init(&rng, 1);
     for (int64_t i = 0; array != NULL && i < array->n; i++) {
@@ -81,7 +81,7 @@ static struct tnd_net *net_of(const struct tnd_conv_shape *shape)
         w.dims[2 + i] = shape->window[i];
     }
     if (net != NULL) {
-        const int input = tnd_net_input(net, TND_DTYPE_F32, &x, "x", NULL);
+        const int input = tnd_net_input(net, TANDEM_DTYPE_F32, &x, "x", NULL);
         const int weights = tnd_net_constant(net, random_weights(&w));
         (void)tnd_net_output(net, tnd_net_conv(net, input, weights, &window));
     }

@@ -57,8 +57,8 @@ static enum tandem_status load_all(const char *folder, const char *kind,
         }
         TND_TRY(load(path, &out->arrays[out->n], error));
         /* NumPy has no bfloat16: the files keep its bits as integers. */
-        if (values[i].type == TND_ONNX_BF16 && out->arrays[out->n]->type == TND_DTYPE_U16) {
-            out->arrays[out->n]->type = TND_DTYPE_BF16;
+        if (values[i].type == TND_ONNX_BF16 && out->arrays[out->n]->type == TANDEM_DTYPE_U16) {
+            out->arrays[out->n]->type = TANDEM_DTYPE_BF16;
         }
         out->names[out->n++] = values[i].name;
     }
@@ -72,9 +72,9 @@ static bool is_close(const struct tnd_array *got, const struct tnd_array *want, 
     }
     const double x = tnd_array_number(got, i);
     const double y = tnd_array_number(want, i);
-    const double rtol = want->type == TND_DTYPE_BF16  ? RTOL_BF16
-                        : want->type == TND_DTYPE_F16 ? RTOL_F16
-                                                      : RTOL;
+    const double rtol = want->type == TANDEM_DTYPE_BF16  ? RTOL_BF16
+                        : want->type == TANDEM_DTYPE_F16 ? RTOL_F16
+                                                         : RTOL;
     return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= ATOL + rtol * fabs(y);
 }
 
@@ -85,8 +85,8 @@ static bool is_same(const char *name, const struct tnd_array *got, const struct 
     char a[160], b[160];
     if (got->type != want->type || !tnd_dims_is_equal(&got->shape, &want->shape)) {
         tnd_error_set(reason, TANDEM_E_SHAPE, name, 0, 0, "output %s is %s %s, expected %s %s",
-                      name, tnd_dtype_name(got->type), tnd_dims_text(&got->shape, a),
-                      tnd_dtype_name(want->type), tnd_dims_text(&want->shape, b));
+                      name, tandem_dtype_name(got->type), tnd_dims_text(&got->shape, a),
+                      tandem_dtype_name(want->type), tnd_dims_text(&want->shape, b));
         return false;
     }
     for (int64_t i = 0; i < got->n; i++) {

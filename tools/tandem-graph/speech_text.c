@@ -69,7 +69,7 @@ static enum tandem_status lower_encoder(struct writer *writer, struct tandem_err
                              (long long)features.dims[1], (long long)features.dims[2]);
     }
     const struct tnd_dims shape = {3, {1, features.dims[1], features.dims[2]}};
-    struct tnd_array *zeros = tnd_array_new(TND_DTYPE_F32, &shape);
+    struct tnd_array *zeros = tnd_array_new(TANDEM_DTYPE_F32, &shape);
     if (zeros == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, request->encoder, n, 0,
                              "no memory for a spectrogram");
