@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tandem/nets.h"
+#include "tandem/net-list.h"
 
 /** What there is to know of each type: X(NAME, C type that stores a value, "text", kind). */
 #define TND_DTYPE_LIST(X)                                                                          \

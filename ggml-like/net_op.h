@@ -38,7 +38,7 @@ enum tnd_net_op {
 /** Name of an operation; lives for ever. */
 const char *tnd_net_op_name(enum tnd_net_op op);
 
-/** How many kinds the lists of tandem/nets.h have. The functions of TND_NET_UNARY and
+/** How many kinds the lists of tandem/net-list.h have. The functions of TND_NET_UNARY and
  *  TND_NET_BINARY: scalar-list.h; those with kernels: fuse_code.h. */
 #define TND_COUNT_KIND(name, number) +1
 enum {

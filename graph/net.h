@@ -4,8 +4,9 @@
  * steps, flipping, broadcasting, reshaping) is no operation: such a value is a view, an offset and
  * strides over another value, and a copy is made only where strides cannot say it.
  *
- * A builder that fails records the first error in the net and gives TANDEM_NET_NONE; builders that get
- * TANDEM_NET_NONE give it back, so that a caller may look at the end. One thread at a time a net. */
+ * A builder that fails records the first error in the net and gives TANDEM_NET_NONE; builders that
+ * get TANDEM_NET_NONE give it back, so that a caller may look at the end. One thread at a time a
+ * net. */
 #ifndef TND_NET_H
 #define TND_NET_H
 
@@ -147,8 +148,8 @@ int tnd_net_row_attention(struct tnd_net *net, int q, int k, int v, int mask, do
 int tnd_net_softmax(struct tnd_net *net, int value, int axis);
 int tnd_net_norm(struct tnd_net *net, enum tandem_norm kind, int value, unsigned axes,
                  double epsilon);
-/** q {B, M, D}, k {B, N, D}, v {B, N, E}, and a mask {B, M, N} that is added, or TANDEM_NET_NONE; the
- *  products are multiplied by `scale` -> {B, M, E}. Errors: SHAPE, TYPE. */
+/** q {B, M, D}, k {B, N, D}, v {B, N, E}, and a mask {B, M, N} that is added, or TANDEM_NET_NONE;
+ *  the products are multiplied by `scale` -> {B, M, E}. Errors: SHAPE, TYPE. */
 int tnd_net_attention(struct tnd_net *net, int q, int k, int v, int mask, double scale);
 
 /* ---- text (net_print.c) ---- */

@@ -15,7 +15,8 @@ static bool is_half(enum tandem_dtype type)
     return type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16;
 }
 
-/* The float32 value of which `value` is all or a view, rounded without need; TANDEM_NET_NONE: none. */
+/* The float32 value of which `value` is all or a view, rounded without need; TANDEM_NET_NONE: there
+ * is none. */
 static int unrounded(struct tnd_net *net, int value)
 {
     const int base = net->values[value].base;

@@ -9,7 +9,7 @@ import numpy
 from ._native import told
 from .lowered import DType, array_of, dtype_of
 
-# Numbers of the lists in tandem/nets.h, whose order tests/test_nets.py compares.
+# Numbers of the lists in tandem/net-list.h, whose order tests/test_nets.py compares.
 UNARY = {name: i for i, name in enumerate((
     "NEG ABS SIGN EXP LOG SQRT RECIPROCAL SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH "
     "ERF FLOOR CEIL ROUND NOT IS_NAN IS_INF GELU GELU_TANH SILU").split())}

@@ -12,7 +12,7 @@ from ._native import told
 from .lowered import DType, dtype_of
 from .netfuncs import apply_ufunc, axes_of, binary, call, cast, is_value, operand, scalar, unary
 
-# Numbers of the lists in tandem/nets.h, whose order tests/test_nets.py compares.
+# Numbers of the lists in tandem/net-list.h, whose order tests/test_nets.py compares.
 REDUCE = {name: i for i, name in enumerate("SUM PROD MAX MIN".split())}
 PAD = {name: i for i, name in enumerate("CONSTANT EDGE REFLECT WRAP".split())}
 POOL = {name: i for i, name in enumerate("MAX ARG_MAX SUM".split())}

@@ -49,7 +49,7 @@ def draw(seed, shape, dtype="float32", low=-3, high=3):
 
 
 def test_numbers_of_operations_are_those_of_the_header():
-    header = layout.INCLUDE / "tandem" / "nets.h"
+    header = layout.INCLUDE / "tandem" / "net-list.h"
     if not header.exists():
         pytest.skip("no headers beside the package")
     content = header.read_text()
