@@ -99,8 +99,9 @@ static bool is_cpu_alone(const tandem_runtime *runtime)
 
 /* Describes entries as a batch. */
 static enum tandem_status describe(tandem_session *session,
-                                   const struct tandem_batch_entry *entries, int64_t n_entries,
-                                   struct tnd_llama_batch *out, struct tandem_error *error)
+                                   const struct tandem_batch_entry *entries, const int64_t *drafted,
+                                   int64_t n_entries, struct tnd_llama_batch *out,
+                                   struct tandem_error *error)
 {
     struct tnd_llama_batch_memory *memory = &session->batch;
     int64_t m = 0, n_outputs = 0;
@@ -118,8 +119,9 @@ static enum tandem_status describe(tandem_session *session,
             memory->positions[m] = (int32_t)(n_past + j);
             memory->sequences[m] = entry->sequence;
         }
-        if (entry->wants_logits) {
-            memory->outputs[n_outputs++] = (int32_t)(m - 1);
+        const int64_t first = m - 1 - (drafted != NULL ? drafted[i] : 0);
+        for (int64_t j = first; entry->wants_logits && j < m; j++) {
+            memory->outputs[n_outputs++] = (int32_t)j;
         }
     }
     *out = (struct tnd_llama_batch){.m = m,
@@ -154,12 +156,14 @@ static void take_column(float *out, tandem_tensor *const *results, int n_parts, 
 
 /* Copies the logits and moves the sequences on. */
 static void take_results(tandem_session *session, const struct tandem_batch_entry *entries,
-                         int64_t n_entries, const struct tnd_llama_forward *forward)
+                         const int64_t *drafted, int64_t n_entries,
+                         const struct tnd_llama_forward *forward)
 {
     int64_t n_taken = 0;
     for (int64_t i = 0; i < n_entries; i++) {
         struct tnd_llama_sequence *sequence = &session->sequences[entries[i].sequence];
-        sequence->n_past += entries[i].n;
+        const int64_t n_drafted = drafted != NULL ? drafted[i] : 0;
+        sequence->n_past += entries[i].n - n_drafted;
         sequence->has_logits = entries[i].wants_logits;
         if (!entries[i].wants_logits) {
             continue;
@@ -169,6 +173,15 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
             take_column(sequence->embedding, forward->embeddings, forward->n_parts, n_taken);
         }
         n_taken++;
+        for (int64_t j = 0; j < n_drafted; j++) {
+            float *results = tnd_llama_draft_results(session, entries[i].sequence, j);
+            take_column(results, forward->logits, forward->n_parts, n_taken);
+            if (sequence->embedding != NULL) {
+                take_column(results + session->model->hparams.vocabulary, forward->embeddings,
+                            forward->n_parts, n_taken);
+            }
+            n_taken++;
+        }
     }
 }
 
@@ -255,15 +268,14 @@ enum tandem_status tnd_llama_collect(tandem_session *session, struct tandem_erro
 
 /* ---- decoding ---- */
 
-static enum tandem_status try_decode(tandem_session *session,
-                                     const struct tandem_batch_entry *entries, int64_t n_entries,
-                                     struct tnd_llama_batch *out_batch,
-                                     struct tnd_llama_forward *out_forward,
-                                     struct tandem_error *error)
+static enum tandem_status
+try_decode(tandem_session *session, const struct tandem_batch_entry *entries,
+           const int64_t *drafted, int64_t n_entries, struct tnd_llama_batch *out_batch,
+           struct tnd_llama_forward *out_forward, struct tandem_error *error)
 {
     struct tnd_llama_kv_cache *cache = &session->cache;
     LLAMA_TRY(session->must_recover ? recover(session, error) : TANDEM_OK);
-    LLAMA_TRY(describe(session, entries, n_entries, out_batch, error));
+    LLAMA_TRY(describe(session, entries, drafted, n_entries, out_batch, error));
     LLAMA_TRY(tnd_llama_kv_cache_take(cache, out_batch->sequences, out_batch->positions,
                                       out_batch->m, error));
     const enum tandem_status status = run_batch(session, out_batch, out_forward, error);
@@ -278,13 +290,16 @@ static enum tandem_status try_decode(tandem_session *session,
 /* A batch that failed is decoded once more where that may help: keys and values that a device was
  * lost with are computed anew; a run of micro-batches that reads cells of the cache before later
  * ones are written cannot be repeated half-way as a whole batch can. */
-static enum tandem_status decode(tandem_session *session, const struct tandem_batch_entry *entries,
-                                 int64_t n_entries, struct tandem_error *error)
+enum tandem_status tnd_llama_decode(tandem_session *session,
+                                    const struct tandem_batch_entry *entries,
+                                    const int64_t *drafted, int64_t n_entries,
+                                    struct tandem_error *error)
 {
     struct tnd_llama_batch batch = {.split = NULL};
     struct tnd_llama_forward forward;
     tnd_llama_hot_look(session);
-    enum tandem_status status = try_decode(session, entries, n_entries, &batch, &forward, error);
+    enum tandem_status status =
+        try_decode(session, entries, drafted, n_entries, &batch, &forward, error);
     const bool was_split = batch.split != NULL && batch.split->n > 1;
     const bool is_lost =
         status != TANDEM_OK && !session->must_recover &&
@@ -292,13 +307,20 @@ static enum tandem_status decode(tandem_session *session, const struct tandem_ba
     session->must_recover = session->must_recover || is_lost;
     if (is_lost || (status != TANDEM_OK && status != TANDEM_E_CANCELLED && was_split)) {
         session->micro.is_off = true;
-        status = try_decode(session, entries, n_entries, &batch, &forward, error);
+        status = try_decode(session, entries, drafted, n_entries, &batch, &forward, error);
         session->micro.is_off = false;
     }
     LLAMA_TRY(status);
-    take_results(session, entries, n_entries, &forward);
+    take_results(session, entries, drafted, n_entries, &forward);
     tnd_llama_experts_count(session, &batch);
     return TANDEM_OK;
+}
+
+static enum tandem_status decode(tandem_session *session, const struct tandem_batch_entry *entries,
+                                 int64_t n_entries, struct tandem_error *error)
+{
+    return session->draft != NULL ? tnd_llama_decode_ahead(session, entries, n_entries, error)
+                                  : tnd_llama_decode(session, entries, NULL, n_entries, error);
 }
 
 static enum tandem_status check_fits(const tandem_session *session, int32_t sequence, int64_t n,
@@ -396,9 +418,10 @@ enum tandem_status tandem_session_plan(tandem_session *session, int64_t m, tande
         return tnd_llama_no_memory(error);
     }
     const struct tandem_batch_entry entry = {.tokens = zeros, .n = m, .wants_logits = true};
+    tnd_llama_draft_drop(session, 0);
     enum tandem_status status = check_entry(session, &entry, 0, error);
     if (status == TANDEM_OK) {
-        status = describe(session, &entry, 1, &batch, error);
+        status = describe(session, &entry, NULL, 1, &batch, error);
     }
     free(zeros);
     LLAMA_TRY(status);

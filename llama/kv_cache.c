@@ -392,6 +392,7 @@ enum tandem_status tnd_llama_kv_cache_copy(struct tnd_llama_kv_cache *cache, int
             }
             take_cell(cache, cell, order_of(to, cache->orders[i] - first));
             copy_cell(cache, i, cell);
+            cache->tokens[cell] = cache->tokens[i];
             last = cell;
         }
     }

@@ -128,6 +128,7 @@ void tandem_session_free(tandem_session *session)
         free(session->sequences[i].logits);
         free(session->sequences[i].embedding);
     }
+    tnd_llama_draft_fini(session);
     free(session->sequences);
     free(session->batch.tokens);
     free(session->deltas);
@@ -176,6 +177,7 @@ enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequenc
     if (session->deltas == NULL) {
         return tnd_llama_no_memory(error);
     }
+    tnd_llama_draft_forget(session, sequence, keep);
     LLAMA_TRY(tnd_llama_collect(session, error)); /* tokens that go are not there to recover from */
     if (find_deltas(session, sequence, keep + n, n)) {
         tandem_context_reset(session->context);
@@ -222,6 +224,7 @@ int64_t tandem_session_rollback(tandem_session *session, int32_t sequence, int64
     if (!tnd_llama_kv_cache_has(&session->cache, sequence, seen, position)) {
         position = 0;
     }
+    tnd_llama_draft_forget(session, sequence, position);
     tnd_llama_kv_cache_forget(&session->cache, sequence, position, TND_LLAMA_POSITIONS);
     s->n_past = position;
     return position;

@@ -73,6 +73,8 @@ struct tnd_llama_micro {
     int n_last;
 };
 
+struct tnd_llama_draft; /* llama/draft.c */
+
 struct tandem_session {
     const tandem_model *model;
     tandem_runtime *runtime;
@@ -91,6 +93,7 @@ struct tandem_session {
     struct tnd_llama_expert_counts experts;
     struct tnd_llama_hot hot;
     struct tnd_llama_micro micro;
+    struct tnd_llama_draft *draft; /* NULL: nothing is drafted */
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;
     bool (*cancel)(void *user);
@@ -106,6 +109,27 @@ enum tandem_status tnd_llama_no_memory(struct tandem_error *error);
 /** Host memory has all keys and values when it returns; those that a device was lost with are
  *  computed anew. */
 enum tandem_status tnd_llama_collect(tandem_session *session, struct tandem_error *error);
+
+/** Computes a batch. `drafted` (NULL: none): of each entry the last tokens that are drafts, whose
+ *  results go to tnd_llama_draft_results, and which the sequence does not have yet. Errors: those
+ *  of tandem_session_decode_batch, but entries are not checked. */
+enum tandem_status tnd_llama_decode(tandem_session *session,
+                                    const struct tandem_batch_entry *entries,
+                                    const int64_t *drafted, int64_t n_entries,
+                                    struct tandem_error *error);
+
+/** The same for a session with `draft`. */
+enum tandem_status tnd_llama_decode_ahead(tandem_session *session,
+                                          const struct tandem_batch_entry *entries,
+                                          int64_t n_entries, struct tandem_error *error);
+/** Drops what is drafted behind a sequence; the same, and its text from token n on is not known.
+ *  For all sessions. */
+void tnd_llama_draft_drop(tandem_session *session, int32_t sequence);
+void tnd_llama_draft_forget(tandem_session *session, int32_t sequence, int64_t n);
+/** Where the logits behind drafted token i of a batch go, and behind them the embedding if the
+ *  session keeps one. */
+float *tnd_llama_draft_results(const tandem_session *session, int32_t sequence, int64_t i);
+void tnd_llama_draft_fini(tandem_session *session);
 
 /** Errors: MEMORY. */
 enum tandem_status tnd_llama_micro_init(struct tnd_llama_micro *micro, const tandem_model *model,

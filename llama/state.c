@@ -61,11 +61,19 @@ static size_t state_bytes(const tandem_session *session, int64_t n, int n_logits
            CHECK_BYTES;
 }
 
+/* Whether a cell holds a token of a text: what is drafted behind its end is no part of a state. */
+static bool is_held(const tandem_session *session, int64_t cell)
+{
+    const int32_t order = session->cache.orders[cell];
+    return order != TND_LLAMA_FREE_CELL &&
+           order % TND_LLAMA_SPAN < session->sequences[order / TND_LLAMA_SPAN].n_past;
+}
+
 static int64_t cells_in_use(const tandem_session *session)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < session->cache.n_used; i++) {
-        n += session->cache.orders[i] != TND_LLAMA_FREE_CELL;
+        n += is_held(session, i);
     }
     return n;
 }
@@ -133,7 +141,7 @@ static char *put_rows(const tandem_session *session, const tandem_tensor *rows, 
                       char *at)
 {
     for (int64_t i = 0; i < session->cache.n_used; i++) {
-        if (session->cache.orders[i] != TND_LLAMA_FREE_CELL) {
+        if (is_held(session, i)) {
             copy_row(session, rows, is_transposed, i, at, false);
             at += cell_bytes(session);
         }
@@ -164,7 +172,7 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
         at = put(at, pair, sizeof(pair));
     }
     for (int64_t i = 0; i < cache->n_used; i++) {
-        if (cache->orders[i] != TND_LLAMA_FREE_CELL) {
+        if (is_held(session, i)) {
             at = put(at, &cache->orders[i], sizeof(cache->orders[i]));
         }
     }
@@ -387,6 +395,7 @@ static void take_cells(struct tnd_llama_kv_cache *cache, const struct reader *r)
         const int64_t cell = in_blocks ? begin[s] + order % TND_LLAMA_SPAN - low[s] : i;
         LLAMA_ASSERT(cell < cache->n_cells && cache->orders[cell] == TND_LLAMA_FREE_CELL);
         cache->orders[cell] = order;
+        cache->tokens[cell] = -1; /* a state does not have them */
         cache->taken[i] = (int32_t)cell;
         cache->n_used = cell >= cache->n_used ? cell + 1 : cache->n_used;
     }
@@ -426,6 +435,9 @@ enum tandem_status tandem_session_state_read(tandem_session *session, const void
     LLAMA_TRY(check_size(&r, error));
     LLAMA_TRY(check_cells(&r, error));
     LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));
+    for (int i = 0; i < session->n_sequences; i++) {
+        tnd_llama_draft_forget(session, i, 0);
+    }
     take(session, &r);
     session->n_on_host = session->n_batches;
     session->must_recover = false;

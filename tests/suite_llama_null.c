@@ -104,6 +104,8 @@ static const struct row rows[] = {
     LIVES(tandem_session_hot_experts, "NO"),
     LIVES(tandem_session_replan_experts, "N0"),
     LIVES(tandem_session_micro_batches, "NO"),
+    REFUSES(tandem_session_set_draft, "Nqe"),
+    LIVES(tandem_session_draft_info, "NO"),
     REFUSES(tandem_session_save, "NWe"),
     REFUSES(tandem_session_load, "NWe"),
     LIVES(tandem_session_state_bytes, "N"),

@@ -159,6 +159,46 @@ TANDEM_API enum tandem_status tandem_session_shift(tandem_session *session, int3
                                                    int64_t keep, int64_t n,
                                                    struct tandem_error *error);
 
+/** Speculation: tokens that may follow are drafted and decoded together with the one that the
+ *  program decodes; if it then decodes the drafted ones, their logits are there already. */
+struct tandem_draft_options {
+    size_t size; /**< sizeof(struct tandem_draft_options) */
+    /** A session of a smaller model with the same vocabulary, whose likeliest tokens are drafted:
+     *  borrowed until drafts are switched off, used by nobody else, with as many sequences as this
+     *  one. NULL: the tokens that followed the longest earlier stretch that equals the end of the
+     *  text. */
+    tandem_session *model;
+    int most; /**< tokens of a draft, 1 to 16; 0: 16. Fewer where that is expected to be faster */
+    bool is_fixed; /**< never fewer, to measure what drafts bring */
+};
+#define TANDEM_DRAFT_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct tandem_draft_options), NULL, 0, false                                        \
+    }
+
+/** What drafts have brought so far. The layout is fixed for good. */
+struct tandem_draft_info {
+    int64_t tokens;   /**< that the program decoded one by one or in batches, entries of batches */
+    int64_t batches;  /**< that were computed for them */
+    int64_t drafted;  /**< tokens that were decoded as drafts */
+    int64_t accepted; /**< of these, the ones that the program then decoded */
+    int last;         /**< drafted tokens of the last batch */
+    bool has_failed;  /**< the draft model, several times: it is not asked any more */
+};
+
+/** Drafts tokens from now on (options NULL: no more) wherever one token is appended to a sequence
+ *  and its logits are wanted. How many follows from the times of batches, which the timing table
+ *  predicts and later decodes measure, and from how many were right so far: none where drafts would
+ *  cost time, until they would gain again. Every token's logits are the model's own, so that any
+ *  sampler chooses as without drafts, up to the rounding of batches of another size. Errors: ABI,
+ *  ARGUMENT (another vocabulary, too few sequences), MEMORY. */
+TANDEM_API enum tandem_status tandem_session_set_draft(tandem_session *session,
+                                                       const struct tandem_draft_options *options,
+                                                       struct tandem_error *error);
+/** Never fails: false, and `out` is untouched, for a session that drafts nothing. */
+TANDEM_API bool tandem_session_draft_info(const tandem_session *session,
+                                          struct tandem_draft_info *out);
+
 /** Asked between the nodes of later decodes, on any thread of the runtime; true ends the decode
  *  with CANCELLED. NULL: nobody is asked. */
 TANDEM_API void tandem_session_set_cancel(tandem_session *session, bool (*cancel)(void *user),

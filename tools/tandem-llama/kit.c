@@ -37,6 +37,8 @@ static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error 
                                              .micro_batches = (int)kit->options.micro_batches};
     CLI_TRY(tnd_cli_type(kit->options.cache_type, &options.cache_type, error));
     CLI_TRY(tandem_session_new(kit->model, kit->runtime, &options, &kit->session, error));
+    CLI_TRY(tnd_draft_option_open(kit->options.draft, kit->session, kit->runtime, 1, 0, &kit->draft,
+                                  error));
     tnd_cli_place(kit->session, kit->runtime);
     const double begin = tnd_cli_seconds();
     tnd_pack_option_prepare(kit->options.runtime.pack_cache, kit->session, kit->runtime);
@@ -82,6 +84,7 @@ void tnd_kit_close(struct tnd_kit *kit)
 {
     tandem_sampler_free(kit->sampler);
     tandem_session_free(kit->session);
+    tnd_draft_option_close(&kit->draft);
     tandem_runtime_close(kit->runtime);
     tandem_tokenizer_close(kit->tokenizer);
     tandem_model_free(kit->model);
@@ -206,6 +209,7 @@ void tnd_kit_print_stats(const struct tnd_kit *kit)
     print_memory(kit);
     print_experts(kit);
     print_micro_batches(kit);
+    tnd_draft_option_print(kit->session);
 }
 
 void tnd_kit_print_speed(const char *what, int64_t n, double seconds)

@@ -5,12 +5,14 @@
 #define TANDEM_LLAMA_KIT_H
 
 #include "tandem/llama.h"
+#include "tools/draft_option.h"
 #include "tools/tandem-llama/cli.h"
 
 struct tnd_kit_options {
     const char *tokenizer; /* NULL: that of the model file */
     const char *type;      /* NULL: as in the file */
     const char *cache_type;
+    const char *draft; /* NULL: nothing is drafted */
     struct tnd_cli_runtime runtime;
     int64_t context; /* 0: the model's */
     double temperature;
@@ -95,6 +97,7 @@ struct tnd_kit_options {
          1e9,                                                                                      \
          "N",                                                                                      \
          "tokens of a text; run: the steps, chat: 4096"},                                          \
+        {"draft", ARGS_STRING, &(o)->draft, 0, 0, "lookup|FILE", TND_DRAFT_OPTION_HELP},           \
         {"micro-batches",                                                                          \
          ARGS_INT,                                                                                 \
          &(o)->micro_batches,                                                                      \
@@ -127,6 +130,7 @@ struct tnd_kit {
     tandem_tokenizer *tokenizer;
     tandem_runtime *runtime;
     tandem_session *session;
+    struct tnd_draft_option draft;
     tandem_sampler *sampler;
     double load_seconds;    /* of model file and weights */
     double prepare_seconds; /* of packing */

@@ -172,6 +172,7 @@ int main(int argc, char **argv)
         {"device", ARGS_STRING, &o.settings.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"settings", ARGS_STRING, &o.settings.settings, 0, 0, "TEXT",
          "of backends, as cpu:packed=4096,rows=release"},
+        {"draft", ARGS_STRING, &o.settings.draft, 0, 0, "lookup|FILE", TND_DRAFT_OPTION_HELP},
         {"pack-cache", ARGS_STRING, &o.settings.pack_cache, 0, 0, "DIR", TND_PACK_OPTION_HELP},
     };
     const struct args_command command = {"",

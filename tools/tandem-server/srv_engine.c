@@ -155,6 +155,11 @@ void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum 
     tnd_srv_job_unref(job);
 }
 
+int tnd_srv_engine_sequences(const struct srv_engine *engine)
+{
+    return engine->n_sequences;
+}
+
 tandem_session *tnd_srv_engine_session(const struct srv_engine *engine)
 {
     return engine->session;

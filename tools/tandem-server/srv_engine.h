@@ -34,6 +34,7 @@ enum srv_submit { SRV_TAKEN, SRV_QUEUE_FULL, SRV_CLOSING };
 /** Counters since the start, and what is going on. */
 struct srv_counts {
     int64_t prompt_tokens, cached_tokens, generated_tokens;
+    int64_t drafted_tokens, accepted_tokens; /* the latter are the drafted ones that were right */
     int64_t n_steps, n_jobs, n_refused, n_failed;
     double prompt_seconds, generate_seconds; /* of steps with and without prompts */
     double busy_seconds;
@@ -59,6 +60,8 @@ enum tandem_status tnd_srv_engine_new(const struct srv_engine_options *options,
 void tnd_srv_engine_free(struct srv_engine *engine);
 /** Its session, before the thread starts. */
 tandem_session *tnd_srv_engine_session(const struct srv_engine *engine);
+/** Sequences of the session: texts at once, and those that are kept. */
+int tnd_srv_engine_sequences(const struct srv_engine *engine);
 /** Starts the thread. Errors: THREAD. */
 enum tandem_status tnd_srv_engine_start(struct srv_engine *engine, struct tandem_error *error);
 /** Takes no more jobs, finishes those that it has within `seconds`, cancels the others, and waits

@@ -33,6 +33,7 @@ struct srv_engine {
     uint64_t clock;                     /* counts jobs */
     double checked;                     /* when readers were last asked for */
     struct srv_counts work;             /* what this thread counts */
+    int64_t n_batches;                  /* that the session computed, where it drafts tokens */
 
     pthread_t thread;
     bool has_thread;

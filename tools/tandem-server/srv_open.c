@@ -183,6 +183,9 @@ enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *
         return fail(error, TANDEM_E_MEMORY, "no memory for the vocabulary of", settings->model);
     }
     SRV_TRY(open_engine(kit, settings, error));
+    SRV_TRY(tnd_draft_option_open(settings->draft, tnd_srv_engine_session(kit->engine),
+                                  kit->runtime, tnd_srv_engine_sequences(kit->engine),
+                                  server->n_cells, &kit->draft, error));
     tnd_pack_option_prepare(settings->pack_cache, tnd_srv_engine_session(kit->engine),
                             kit->runtime);
     restore(kit, settings->saved);
@@ -199,6 +202,7 @@ enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *
 void tnd_srv_close(struct srv_kit *kit)
 {
     tnd_srv_engine_free(kit->engine);
+    tnd_draft_option_close(&kit->draft);
     tnd_srv_vocabulary_free(&kit->vocabulary);
     tandem_runtime_close(kit->runtime);
     tandem_chat_template_free(kit->chat_template);

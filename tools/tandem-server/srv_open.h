@@ -4,13 +4,14 @@
 #define TANDEM_SERVER_SRV_OPEN_H
 
 #include "tools/device_option.h"
+#include "tools/draft_option.h"
 #include "tools/pack_option.h"
 #include "tools/tandem-server/srv_http.h"
 
 struct srv_settings {
     const char *model; /* file or folder */
     const char *tokenizer, *type, *cache_type, *chat_template, *call_format, *alias, *key_file,
-        *table, *profile, *device, *settings, *saved, *pack_cache;
+        *table, *profile, *device, *settings, *saved, *pack_cache, *draft;
     int64_t threads, context, cells, parallel, queue, answer, delay_ms;
 };
 
@@ -23,6 +24,7 @@ struct srv_kit {
     tandem_chat_template *chat_template; /* NULL: the model has none */
     struct srv_vocabulary vocabulary;
     struct srv_engine *engine;
+    struct tnd_draft_option draft;
     char api_key[256];
     struct srv_server server;
 };

@@ -178,10 +178,24 @@ static void take_batch(struct srv_engine *engine, int64_t n)
     }
 }
 
-static void count(struct srv_engine *engine, int64_t n_tokens, int64_t n_prompt, double seconds)
+/* Counts what was drafted since the last step; false: the step was decoded with an earlier one, so
+ * that its time tells nothing. */
+static bool count_drafts(struct srv_engine *engine)
+{
+    struct tandem_draft_info info;
+    if (!tandem_session_draft_info(engine->session, &info)) {
+        return true;
+    }
+    const bool is_computed = info.batches > engine->n_batches;
+    engine->n_batches = info.batches;
+    engine->work.drafted_tokens = info.drafted;
+    engine->work.accepted_tokens = info.accepted;
+    return is_computed;
+}
+
+static void count(struct srv_engine *engine, int64_t n_prompt, double seconds)
 {
     struct srv_counts *counts = &engine->work;
-    tnd_srv_pace_note(&engine->pace, n_tokens, 1e6 * seconds);
     counts->n_steps++;
     counts->prompt_tokens += n_prompt;
     counts->busy_seconds += seconds;
@@ -198,7 +212,11 @@ bool tnd_srv_run_batch(struct srv_engine *engine)
     }
     const double begin = tnd_srv_seconds();
     if (tandem_session_decode_batch(engine->session, engine->entries, n, &error) == TANDEM_OK) {
-        count(engine, n_tokens, n_prompt, tnd_srv_seconds() - begin);
+        const double seconds = tnd_srv_seconds() - begin;
+        if (count_drafts(engine)) {
+            tnd_srv_pace_note(&engine->pace, n_tokens, 1e6 * seconds);
+        }
+        count(engine, n_prompt, seconds);
         take_batch(engine, n);
         return true;
     }

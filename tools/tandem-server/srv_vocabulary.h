@@ -10,9 +10,9 @@ enum { SRV_MAX_ENDS = 96 }; /* more than tandem_chat_ends can give */
 
 struct srv_vocabulary {
     const tandem_tokenizer *tokenizer;
-    int64_t n;        /* of the model; a tokenizer may know fewer tokens */
-    char *bytes;      /* of all tokens, one behind the other; special ones have none */
-    size_t *starts;   /* {n + 1} */
+    int64_t n;                  /* of the model; a tokenizer may know fewer tokens */
+    char *bytes;                /* of all tokens, one behind the other; special ones have none */
+    size_t *starts;             /* {n + 1} */
     int32_t ends[SRV_MAX_ENDS]; /* tokens that end a text */
     size_t n_ends;
     tandem_token_trie *trie; /* for grammars */

@@ -13,8 +13,8 @@ from typing import Any, Dict, List, Optional, Tuple, Type
 
 from ._handle import Needs, State, TandemError, turn
 from ._structs import (  # noqa: F401  (who fills them says _native.X)
-    STRUCTS, BatchEntry, ChatOptions, ComputeOptions, ContextOptions, DeviceInfo, DriftInfo,
-    EncodeOptions, Error, Hparams, LlamaShape, LowerOptions, MemoryReport, NetArray, NetWindow,
+    STRUCTS, BatchEntry, ChatOptions, ComputeOptions, ContextOptions, DeviceInfo, DraftInfo,
+    DraftOptions, DriftInfo, EncodeOptions, Error, Hparams, LlamaShape, LowerOptions, MemoryReport, NetArray, NetWindow,
     OnnxDim, OnnxMeta, OnnxOptions, OnnxValue, PlanNode, ProfileInfo, Rendered, RopeOptions,
     RuntimeInfo, RuntimeOptions, SamplerOptions, SessionOptions, TaskConfig, TokenStream,
     TuneOptions)
@@ -398,6 +398,8 @@ LLAMA: Dict[str, Tuple[Any, List[Any]]] = {
     "session_rollback": (c_int64, [_SESSION, c_int32, c_int64]),
     "session_copy": (None, [_SESSION, c_int32, c_int32, c_int64]),
     "session_shift": (None, [_SESSION, c_int32, c_int64, c_int64]),
+    "session_set_draft": (None, [_SESSION, POINTER(DraftOptions)]),
+    "session_draft_info": (c_bool, [_SESSION, POINTER(DraftInfo)]),
     "session_set_cancel": (c_int, [_SESSION, _P, _P]),
     "session_save": (None, [_SESSION, _PATH]),
     "session_load": (None, [_SESSION, _PATH]),

@@ -106,6 +106,15 @@ class SessionOptions(Structure):
                 ("micro_batches", c_int)]
 
 
+class DraftOptions(Structure):
+    _fields_ = [("size", c_size_t), ("model", c_void_p), ("most", c_int), ("is_fixed", c_bool)]
+
+
+class DraftInfo(Structure):
+    _fields_ = [("tokens", c_int64), ("batches", c_int64), ("drafted", c_int64),
+                ("accepted", c_int64), ("last", c_int), ("has_failed", c_bool)]
+
+
 class BatchEntry(Structure):
     _fields_ = [("tokens", POINTER(c_int32)), ("n", c_int64), ("sequence", c_int32),
                 ("wants_logits", c_bool)]
@@ -188,7 +197,8 @@ STRUCTS: Dict[str, Tuple[Type[Structure], bool]] = {
     "tune_options": (TuneOptions, True), "compute_options": (ComputeOptions, True),
     "device_info": (DeviceInfo, True), "llama_shape": (LlamaShape, True),
     "hparams": (Hparams, False), "session_options": (SessionOptions, True),
-    "batch_entry": (BatchEntry, True), "sampler_options": (SamplerOptions, True),
+    "batch_entry": (BatchEntry, True), "draft_options": (DraftOptions, True),
+    "draft_info": (DraftInfo, True), "sampler_options": (SamplerOptions, True),
     "encode_options": (EncodeOptions, True), "token_stream": (TokenStream, True),
     "chat_options": (ChatOptions, True), "rendered": (Rendered, True),
     "net_array": (NetArray, True), "window": (NetWindow, True), "lower_options": (LowerOptions, True),

@@ -2,7 +2,8 @@
 """Models of the llama family: sessions, tokens, samplers, chats."""
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
+from typing import (Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple,
+                    Union)
 
 from . import _native
 from ._handle import Handle, TandemError, turn
@@ -262,17 +263,28 @@ class Session(Handle):
         context: positions of a text; 0: the model's.
         sequences: independent texts at once.
         cache_type: of keys and values: F32, F16 or Q8_0.
+        draft: tokens that are decoded ahead where that is faster: ``"lookup"`` drafts them from
+            the text so far, a session of a smaller model with the same vocabulary and as many
+            sequences by its likeliest tokens. Logits stay the model's own.
     """
 
     _what = "session"
     _alone = True
 
     def __init__(self, model: Model, runtime: Runtime, context: int = 0, sequences: int = 1,
-                 cache_type: Type = Type.F32) -> None:
+                 cache_type: Type = Type.F32, draft: Union[None, str, "Session"] = None) -> None:
+        if draft not in (None, "lookup") and not isinstance(draft, Session):
+            raise ValueError(f"draft: {told(draft)}, expected 'lookup', a session or None")
         options = _native.filled(_native.SessionOptions, context=context, n_sequences=sequences,
                                  cache_type=Type(cache_type))
         pointer = _native.make("session_new", model, runtime, ctypes.byref(options))
-        self._own(pointer, llama.tandem_session_free, (model, runtime))
+        drafting = (draft,) if isinstance(draft, Session) else ()
+        self._own(pointer, llama.tandem_session_free, (model, runtime) + drafting)
+        if draft is not None:
+            with turn(self._needs):
+                how = _native.filled(_native.DraftOptions,
+                                     model=draft._address() if drafting else None)
+                _native.call("session_set_draft", self, ctypes.byref(how))
         self._model = model
         self._runtime = runtime
         self._vocabulary = model.hparams.vocabulary
@@ -340,6 +352,16 @@ class Session(Handle):
     def context(self) -> int:
         """Positions that a sequence can have."""
         return int(llama.tandem_session_context(self))
+
+    @property
+    def drafts(self) -> Optional[Dict[str, int]]:
+        """What drafts have brought: ``tokens`` that were decoded one by one, ``batches`` computed
+        for them, tokens ``drafted``, and those ``accepted``. None without drafts."""
+        info = _native.DraftInfo()
+        if not llama.tandem_session_draft_info(self, ctypes.byref(info)):
+            return None
+        return {name: int(getattr(info, name))
+                for name in ("tokens", "batches", "drafted", "accepted")}
 
     @property
     def cache_bytes(self) -> int:

@@ -60,6 +60,21 @@ def test_sequences_share_a_beginning_and_batches(model, runtime):
     assert session.rollback(2, sequence=1) == 2 and session.position(1) == 2
 
 
+def test_drafts_change_nothing_but_the_number_of_batches(model, runtime):
+    want = list(ti.Session(model, runtime).tokens([1, 2, 3], 20))
+    smaller = ti.Session(model, runtime)
+    for draft in ("lookup", smaller):
+        session = ti.Session(model, runtime, draft=draft)
+        assert list(session.tokens([1, 2, 3], 20)) == want
+        found = session.drafts
+        assert found["tokens"] == 20 and found["batches"] + found["accepted"] == 20
+    assert smaller.drafts is None
+    with pytest.raises(ValueError, match="'lookup', a session or None"):
+        ti.Session(model, runtime, draft="guess")
+    with pytest.raises(ti.TandemError, match="at least 2 sequences"):
+        ti.Session(model, runtime, sequences=2, draft=smaller)
+
+
 def test_faults_are_told(model, runtime):
     session = ti.Session(model, runtime)
     with pytest.raises(ti.TandemError) as caught:
