@@ -64,6 +64,15 @@ void tnd_emit_number(struct tnd_text *text, int width, int decimals, double valu
     tnd_text_printf(text, "%*s", width, number);
 }
 
+void tnd_emit_error(struct tnd_text *text, int width, double error)
+{
+    int decimals = 1;
+    for (double least = 0.05; decimals < 6 && error > 0 && error < least; least /= 10) {
+        decimals++;
+    }
+    tnd_emit_number(text, width, decimals, error);
+}
+
 enum tandem_status tnd_emit_end(struct tnd_text *text, tandem_write_fn write, void *user,
                                 const char *what, struct tandem_error *error)
 {

@@ -16,6 +16,9 @@ void tnd_emit_json_string(struct tnd_text *text, const char *string);
 size_t tnd_emit_utf8_length(const char *string);
 /** A finite number with `decimals` digits behind the point, right-aligned in `width` columns. */
 void tnd_emit_number(struct tnd_text *text, int width, int decimals, double value);
+/** An error bar of one decimal, or of as many as show a digit other than 0 (at most 6): no error
+ *  above 0 looks like none. Right-aligned in `width` columns. */
+void tnd_emit_error(struct tnd_text *text, int width, double error);
 /** Hands the text to `write` and frees it. Errors: MEMORY (the text has failed), FILE (`write`
  *  stopped); `what` stands in the message. */
 enum tandem_status tnd_emit_end(struct tnd_text *text, tandem_write_fn write, void *user,

@@ -291,13 +291,46 @@ static void consider_gaps(const struct tnd_adapt *adapt, struct line *line,
     }
 }
 
+/* Time of the profile at exactly this M on the next smaller (-1) or larger (1) thread count that
+ * was measured there; 0: there is none. */
+static double beside(const struct tnd_adapt *adapt, const struct line *line, int64_t m, int side)
+{
+    double us = 0;
+    int nearest = 0;
+    for (int i = line->first; i < adapt->n_lines && adapt->lines[i].first == line->first; i++) {
+        const struct line *other = &adapt->lines[i];
+        const int away = side * (other->is.threads - line->is.threads);
+        const int at = tnd_adapt_find(&other->points, m);
+        if (other->is.profile == line->is.profile && away > 0 && (nearest == 0 || away < nearest) &&
+            at >= 0 && other->points.points[at].m == m) {
+            nearest = away;
+            us = other->points.points[at].us;
+        }
+    }
+    return us;
+}
+
+/* How much of a point's time may be a disturbance, by the points of other thread counts: one count
+ * is not much slower than both fewer and more threads. A fraction; negative: nothing is. */
+static double thread_outlier(const struct tnd_adapt *adapt, const struct line *line,
+                             const struct tnd_adapt_point *point)
+{
+    const double fewer_us = beside(adapt, line, point->m, -1);
+    const double more_us = beside(adapt, line, point->m, 1);
+    if (fewer_us <= 0 || more_us <= 0 || point->us <= 0) {
+        return 0;
+    }
+    return 1 - fmax(fewer_us, more_us) * (1 + TND_CREDIBLE_STEP) / point->us;
+}
+
 static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
                              const struct allowance *allowance)
 {
     for (int i = 0; i < line->points.n; i++) {
         const struct tnd_adapt_point *point = &line->points.points[i];
         if (point->trials < adapt->options.max_trials) {
-            double excess = tnd_adapt_outlier(&line->points, i);
+            double excess =
+                fmax(tnd_adapt_outlier(&line->points, i), thread_outlier(adapt, line, point));
             double outlier = excess / point->trials;
             struct tnd_adapt_cell cell = {
                 .m = point->m, .uncertainty = fmax(tnd_adapt_point_uncertainty(point), outlier)};

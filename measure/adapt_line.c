@@ -178,7 +178,7 @@ double tnd_adapt_gap_uncertainty(const struct tnd_adapt_points *points, int64_t 
 double tnd_adapt_point_uncertainty(const struct tnd_adapt_point *point)
 {
     if (point->trials < 2 || point->us <= 0) {
-        return fmax(point->spread, TND_UNCERTAIN_ONCE);
+        return fmax(point->spread, TND_SINGLE_SHOT_ERROR);
     }
     double differs = (point->second_us - point->us) / point->us;
     return fmax(point->spread, differs / point->trials);

@@ -133,8 +133,11 @@ static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t 
         struct tnd_stage_time time;
         status = repeat(link, (enum tnd_direction)d, bytes, probe.median_us, &time, error);
         if (status == TANDEM_OK) {
-            struct tnd_sample sample = {
-                (int64_t)bytes, time.median_us, time.spread_us, time.count, when, 0, 0};
+            struct tnd_sample sample = {.m = (int64_t)bytes,
+                                        .median_us = time.median_us,
+                                        .spread_us = time.spread_us,
+                                        .count = time.count,
+                                        .when = when};
             status = tnd_table_add_transfer(table, name, (enum tnd_direction)d, &sample);
         }
     }

@@ -42,7 +42,7 @@ static void add_predictions(const struct tandem_table *table, const struct tnd_o
         tnd_text_printf(out, "%s%d: ", separator, t);
         tnd_emit_number(out, 0, 1, one.us);
         tnd_text_add(out, " +- ");
-        tnd_emit_number(out, 0, 1, one.error_us);
+        tnd_emit_error(out, 0, one.error_us);
         tnd_text_printf(out, " us%s", one.stale ? " (stale)" : "");
         separator = ", ";
         if (t >= n_threads) {
@@ -68,7 +68,7 @@ static void add_device_time(const struct tandem_table *table, const struct tnd_o
     tnd_text_add(out, "; ");
     tnd_emit_number(out, 0, 1, one.us);
     tnd_text_add(out, " +- ");
-    tnd_emit_number(out, 0, 1, one.error_us);
+    tnd_emit_error(out, 0, one.error_us);
     tnd_text_printf(out, " us%s", one.stale ? " (stale)" : "");
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/tnd_assert.h"
+#include "table/judge.h"
 
 enum {
     MOST_SAMPLES = 32, /* the nearest; a grid with small steps has more within the window */
@@ -39,7 +40,7 @@ static void fill(const struct tnd_curve *curve, bool at_end, int64_t step, struc
         }
         double near = 1.0 / (1.0 + far / HALF_WEIGHT_LOG2);
         out->m[i] = (double)tnd_step_up(sample->m, step);
-        out->us[i] = sample->median_us > 1e-6 ? sample->median_us : 1e-6;
+        out->us[i] = tnd_sample_us(sample) > 1e-6 ? tnd_sample_us(sample) : 1e-6;
         out->nearness[i] = near * near;
         out->trust[i] = 1.0;
         out->n++;

@@ -8,6 +8,7 @@
 #include "backends/task.h"
 #include "base/tnd_assert.h"
 #include "table/curve_fit.h"
+#include "table/judge.h"
 
 /* Beyond the last sample a token costs at least this part of what a token costs at that sample, for
  * a task that works by token. Unit: share. Why: noise and memory-bound samples show no growth, and
@@ -34,7 +35,7 @@ static struct tnd_curve_fit fit_end(const struct tnd_curve *curve, bool at_end, 
     if (curve->n_samples < 3) {
         fit.residual = RESIDUAL_UNKNOWN;
     }
-    fit.per_m = fmin(fit.per_m, end->median_us / (double)tnd_step_up(end->m, step));
+    fit.per_m = fmin(fit.per_m, tnd_sample_us(end) / (double)tnd_step_up(end->m, step));
     if (is_constant(curve)) {
         fit.per_m = 0;
     }
@@ -44,7 +45,7 @@ static struct tnd_curve_fit fit_end(const struct tnd_curve *curve, bool at_end, 
 double tnd_sample_line(const struct tnd_sample *a, const struct tnd_sample *b, int64_t m)
 {
     double part = (double)(m - a->m) / (double)(b->m - a->m);
-    return a->median_us + part * (b->median_us - a->median_us);
+    return tnd_sample_us(a) + part * (tnd_sample_us(b) - tnd_sample_us(a));
 }
 
 static struct tnd_curve_point below_first(const struct tnd_curve *curve, int64_t m,
@@ -53,8 +54,8 @@ static struct tnd_curve_point below_first(const struct tnd_curve *curve, int64_t
     const struct tnd_sample *first = &curve->samples[0];
     struct tnd_curve_fit fit = fit_end(curve, false, bounds->step);
     int64_t fewer = tnd_step_up(first->m, bounds->step) - tnd_step_up(m, bounds->step);
-    double us = first->median_us - fit.per_m * (double)fewer;
-    double floor_us = fmin(bounds->floor_us, first->median_us);
+    double us = tnd_sample_us(first) - fit.per_m * (double)fewer;
+    double floor_us = fmin(bounds->floor_us, tnd_sample_us(first));
     return (struct tnd_curve_point){fmax(us, floor_us), fit.residual, 0, 0, false};
 }
 
@@ -65,10 +66,10 @@ static struct tnd_curve_point beyond_last(const struct tnd_curve *curve, int64_t
     const struct tnd_sample *last = &curve->samples[at];
     struct tnd_curve_fit fit = fit_end(curve, true, bounds->step);
     int64_t known = tnd_step_up(last->m, bounds->step);
-    double most = last->median_us / (double)known;
+    double most = tnd_sample_us(last) / (double)known;
     double least = is_constant(curve) ? 0.0 : LEAST_SHARE * most;
     double per_m = fmax(fit.per_m, fmin(fmax(least, bounds->least_per_m), most));
-    double us = last->median_us + per_m * (double)(tnd_step_up(m, bounds->step) - known);
+    double us = tnd_sample_us(last) + per_m * (double)(tnd_step_up(m, bounds->step) - known);
     return (struct tnd_curve_point){us, fit.residual, at, at, false};
 }
 
@@ -88,7 +89,7 @@ static struct tnd_curve_point between(const struct tnd_curve *curve, int64_t m, 
     struct tnd_sample a = curve->samples[low];
     struct tnd_sample b = curve->samples[high];
     if (b.m == m) {
-        return (struct tnd_curve_point){b.median_us, 0, high, high, false};
+        return (struct tnd_curve_point){tnd_sample_us(&b), 0, high, high, false};
     }
     bool is_stair = step > 1 && m >= step && tnd_step_up(a.m, step) < tnd_step_up(b.m, step);
     if (is_stair) {
@@ -109,7 +110,7 @@ static struct tnd_curve_point on_samples(const struct tnd_curve *curve, int64_t 
         return beyond_last(curve, m, bounds);
     }
     if (m == curve->samples[0].m) {
-        return (struct tnd_curve_point){curve->samples[0].median_us, 0, 0, 0, false};
+        return (struct tnd_curve_point){tnd_sample_us(&curve->samples[0]), 0, 0, 0, false};
     }
     return between(curve, m, bounds->step);
 }
@@ -134,7 +135,8 @@ static struct tnd_curve_point on_stairs(const struct tnd_curve *curve, int64_t m
     struct tnd_curve_point point = on_samples(&side, m, bounds);
     bool is_split = m < side.samples[0].m || m > side.samples[side.n_samples - 1].m;
     if (is_whole) {
-        point.us = fmax(point.us, fmin(curve->samples[0].median_us, side.samples[0].median_us));
+        point.us = fmax(point.us,
+                        fmin(tnd_sample_us(&curve->samples[0]), tnd_sample_us(&side.samples[0])));
         point.low += n_below;
         point.high += n_below;
     }

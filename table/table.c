@@ -2,6 +2,7 @@
  * A timing table as a whole: profiles, questions, merging. Its records are in records.c.
  * Knows nothing of files (table_file.c, table_text.c, table_json.c) nor of estimating (estimate.c).
  * */
+#include "table/judge.h"
 #include "table/records.h"
 #include "table/table_cells.h"
 
@@ -271,6 +272,7 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
         for (int kind = 0; kind < TND_RECORD_KINDS && status == TANDEM_OK; kind++) {
             status = tnd_record_merge(&merged, table, other, (enum tnd_record)kind);
         }
+        status = status == TANDEM_OK ? tnd_table_judge(&merged) : status;
         if (status != TANDEM_OK) {
             tnd_error_set(error, status, "table", merged.n_curves, TND_TABLE_MAX_CURVES,
                           "merging tables: %s after %d curves", tandem_status_text(status),

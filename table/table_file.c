@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/tnd_status.h"
 #include "base/emit.h"
+#include "table/judge.h"
 #include "table/records.h"
 #include "table/table_cells.h"
 
@@ -89,6 +90,9 @@ enum tandem_status tandem_table_parse(const char *bytes, size_t n, const char *n
     enum tandem_status status = is_json(bytes, n)
                                     ? tnd_table_read_json(bytes, n, name, table, error)
                                     : tnd_table_read_text(bytes, n, name, table, error);
+    if (status == TANDEM_OK && tnd_table_judge(table) != TANDEM_OK) {
+        status = no_memory(name, error);
+    }
     if (status != TANDEM_OK) {
         tandem_table_free(table);
         return status;

@@ -284,7 +284,7 @@ static enum tandem_status add_cells(const struct header *header, enum tandem_typ
                               &key);
                 for (int64_t i = 0; i < header->num_m && stage->backend[0] != '\0'; i++) {
                     double us = (double)times[time_index(header, shape, i, p, s)];
-                    struct tnd_sample sample = {m_list[i], us, 0.0, 0, 0, 0, 0};
+                    struct tnd_sample sample = {.m = m_list[i], .median_us = us};
                     TND_TRY(tnd_cell_append(out, TND_RECORD_CURVES, &key, &sample));
                 }
             }

@@ -21,6 +21,8 @@ struct tnd_sample {
      * that neither old copies of a cell nor their counts bring back what was given up. */
     uint32_t generation;
     double joules; /* that the machine took meanwhile; 0 when unknown */
+    /* In no file, by tnd_table_judge (judge.h): standard error, 0 before it; what is believed. */
+    double error_us, fit_us;
 };
 
 /* A spread above this share of the median is called noisy, everywhere. */

@@ -41,7 +41,7 @@ static double error_of(int64_t n, int64_t m, int threads)
     struct tnd_estimate out = {0};
     CU_ASSERT_TRUE(tnd_estimate_stage(table, &compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0, n,
                                       32, m, threads, &out));
-    return (out.error_us - out.spread_us) / out.us;
+    return (out.error_us - out.noise_us) / out.us;
 }
 
 static void error_bars_grow_with_the_distance_from_what_was_measured(void)
@@ -81,8 +81,8 @@ static void a_clear_lead_is_three_sigmas_and_a_tenth(void)
     const struct tnd_estimate incumbent = {.us = 100, .error_us = 0};
     const struct tnd_estimate slightly = {.us = 91, .error_us = 0};
     const struct tnd_estimate clearly = {.us = 89, .error_us = 0};
-    const struct tnd_estimate unsure = {.us = 60, .error_us = 9};
-    const struct tnd_estimate sure = {.us = 55, .error_us = 9};
+    const struct tnd_estimate unsure = {.us = 60, .error_us = 14};
+    const struct tnd_estimate sure = {.us = 55, .error_us = 14};
     CU_ASSERT_FALSE(tnd_lead_is_clear(&slightly, &incumbent));
     CU_ASSERT_TRUE(tnd_lead_is_clear(&clearly, &incumbent));
     CU_ASSERT_FALSE(tnd_lead_is_clear(&unsure, &incumbent));

@@ -103,7 +103,7 @@ static void trouble_is_counted_and_the_worst_of_it_named(void)
     add_cpu_beside_openblas();
     strcpy(key.backend, "openblas");
     for (int i = 1; i <= 7; i++) {
-        const struct tnd_sample sample = {200 + i, 100.0, 9.0 * i - (i == 1), 5, 100, 0, 0};
+        const struct tnd_sample sample = {200 + i, 100.0, 9.0 * i - (i == 1), 5, 100, 0, 0, 0, 0};
         check_ok(tnd_table_add(table, &key, &sample));
     }
     const struct tnd_check wrong = check_of("both", 7, 0.5, 5);

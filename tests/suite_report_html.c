@@ -126,7 +126,7 @@ static void what_speaks_against_a_table_is_told(void)
     tune_add_handoff(table, 2, 1, 21);
     struct tnd_curve_key key =
         tune_key(TUNE_DEVICE_N, TUNE_DEVICE_K, TANDEM_TASK_MUL_MAT_Q, true, 2);
-    const struct tnd_sample noisy = {4, 9, 3, 50, 2, 0, 0};
+    const struct tnd_sample noisy = {4, 9, 3, 50, 2, 0, 0, 0, 0};
     check_ok(tnd_table_add(table, &key, &noisy));
     CU_ASSERT_TRUE(tnd_table_mark_stale(table, &key, 16) > 0);
     struct tnd_check wrong = {"cpu+openblas", TANDEM_TYPE_Q4_0, 4, 256, 512, 1, 1e-4, 1};

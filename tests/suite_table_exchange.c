@@ -28,7 +28,7 @@ static struct tnd_curve_key key_of(int device)
  * written and read. */
 static tandem_table *table_of_both(const struct tnd_fingerprint *machine)
 {
-    const struct tnd_sample moved = {4096, 3.0, 0.1, 5, 100, 0, 0};
+    const struct tnd_sample moved = {4096, 3.0, 0.1, 5, 100, 0, 0, 0, 0};
     tandem_table *table = tune_new();
     table->has_fingerprint = true;
     table->fingerprint = *machine;

@@ -182,8 +182,9 @@ static tandem_table *rich_table(void)
     check_ok(tnd_table_add_profile(table, &profile));
     for (int threads = 1; threads <= 2; threads++) {
         struct tnd_curve_key key = tune_key(64, 32, TANDEM_TASK_NODE, true, threads);
-        struct tnd_sample samples[2] = {{1, 0.1 + 0.2, 1e-7, 12, 1700000000, 0, 0},
-                                        {512, 123456.7890123, 3.25, 4294967295u, 1800000000, 0, 0}};
+        struct tnd_sample samples[2] = {
+            {1, 0.1 + 0.2, 1e-7, 12, 1700000000, 0, 0, 0, 0},
+            {512, 123456.7890123, 3.25, 4294967295u, 1800000000, 0, 0, 0, 0}};
         check_ok(tnd_table_add(table, &key, &samples[0]));
         check_ok(tnd_table_add(table, &key, &samples[1]));
     }
@@ -357,11 +358,15 @@ static tandem_table *random_table(struct tnd_test_rng *rng)
     for (int i = 0; i < 12; i++) {
         struct tnd_curve_key key = tune_key(32 * tnd_test_rng_int(rng, 1, 2), 32, TANDEM_TASK_NODE,
                                             true, (int)tnd_test_rng_int(rng, 1, 2));
-        struct tnd_sample sample = {
-            tnd_test_rng_int(rng, 1, 4),         (double)tnd_test_rng_int(rng, 1, 3),
-            (double)tnd_test_rng_int(rng, 0, 2), (uint32_t)tnd_test_rng_int(rng, 0, 2),
-            tnd_test_rng_int(rng, 0, 2),         (uint32_t)tnd_test_rng_int(rng, 0, 2),
-            (double)tnd_test_rng_int(rng, 0, 2)};
+        struct tnd_sample sample = {tnd_test_rng_int(rng, 1, 4),
+                                    (double)tnd_test_rng_int(rng, 1, 3),
+                                    (double)tnd_test_rng_int(rng, 0, 2),
+                                    (uint32_t)tnd_test_rng_int(rng, 0, 2),
+                                    tnd_test_rng_int(rng, 0, 2),
+                                    (uint32_t)tnd_test_rng_int(rng, 0, 2),
+                                    (double)tnd_test_rng_int(rng, 0, 2),
+                                    0,
+                                    0};
         check_ok(tnd_table_add(table, &key, &sample));
     }
     for (int i = 0; i < 2; i++) {
@@ -422,20 +427,20 @@ static void more_counts_win_then_the_newer_sample(void)
 {
     tandem_table *table = tune_new();
     struct tnd_curve_key key = tune_key(64, 32, TANDEM_TASK_NODE, true, 1);
-    const struct tnd_sample samples[] = {{8, 10.0, 0.0, 5, 100, 0, 0},
-                                         {8, 1.0, 0.0, 4, 200, 0, 0},
-                                         {8, 20.0, 0.0, 5, 101, 0, 0},
-                                         {8, 30.0, 0.0, 6, 1, 0, 0}};
+    const struct tnd_sample samples[] = {{8, 10.0, 0.0, 5, 100, 0, 0, 0, 0},
+                                         {8, 1.0, 0.0, 4, 200, 0, 0, 0, 0},
+                                         {8, 20.0, 0.0, 5, 101, 0, 0, 0, 0},
+                                         {8, 30.0, 0.0, 6, 1, 0, 0, 0, 0}};
     const double expected[] = {10.0, 10.0, 20.0, 30.0};
     for (int i = 0; i < 4; i++) {
         check_ok(tnd_table_add(table, &key, &samples[i]));
         CU_ASSERT_EQUAL(table->curves[0].samples[0].median_us, expected[i]);
         check_int(table->curves[0].n_samples, 1);
     }
-    const struct tnd_sample wrong[] = {{0, 1.0, 0.0, 1, 1, 0, 0},
-                                       {1, -1.0, 0.0, 1, 1, 0, 0},
-                                       {1, 0.0 / 0.0, 0.0, 1, 1, 0, 0},
-                                       {1, 1.0, 1.0 / 0.0, 1, 1, 0, 0}};
+    const struct tnd_sample wrong[] = {{0, 1.0, 0.0, 1, 1, 0, 0, 0, 0},
+                                       {1, -1.0, 0.0, 1, 1, 0, 0, 0, 0},
+                                       {1, 0.0 / 0.0, 0.0, 1, 1, 0, 0, 0, 0},
+                                       {1, 1.0, 1.0 / 0.0, 1, 1, 0, 0, 0, 0}};
     for (int i = 0; i < 4; i++) {
         check_int(tnd_table_add(table, &key, &wrong[i]), TANDEM_E_ARGUMENT);
     }

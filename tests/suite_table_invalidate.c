@@ -103,7 +103,7 @@ tandem_table *table_full(void)
         tune_add(table, &key, 1, 10.0);
         tune_add(table, &key, 8, 20.0);
     }
-    const struct tnd_sample moved = {4096, 3.0, 0.1, 5, 100, 0, 0};
+    const struct tnd_sample moved = {4096, 3.0, 0.1, 5, 100, 0, 0, 0, 0};
     const struct tnd_handoff handoff = {2, 0.5, 50.0, 5, 100};
     check_ok(tnd_table_add_transfer(table, "opencl", TND_UPLOAD, &moved));
     check_ok(tnd_table_add_transfer(table, "clever", TND_UPLOAD, &moved));

@@ -104,9 +104,15 @@ static tandem_table *random_full_table(struct tnd_test_rng *rng, bool with_confl
     table->gpu_kind = (uint8_t)pick(rng, 3);
     strcpy(table->gpu_name, pick(rng, 2) != 0 ? "A" : "B");
     for (int i = 0; i < 10; i++) {
-        const struct tnd_sample sample = {
-            1 + pick(rng, 4), 1.0 + pick(rng, 3),     (double)pick(rng, 2), (uint32_t)pick(rng, 3),
-            pick(rng, 3),     (uint32_t)pick(rng, 3), (double)pick(rng, 2)};
+        const struct tnd_sample sample = {1 + pick(rng, 4),
+                                          1.0 + pick(rng, 3),
+                                          (double)pick(rng, 2),
+                                          (uint32_t)pick(rng, 3),
+                                          pick(rng, 3),
+                                          (uint32_t)pick(rng, 3),
+                                          (double)pick(rng, 2),
+                                          0,
+                                          0};
         struct tnd_curve_key key = table_key_of(backends[pick(rng, 3)], 64, 1 + pick(rng, 2));
         key.warm = pick(rng, 2) != 0;
         check_ok(tnd_table_add(table, &key, &sample));
@@ -200,7 +206,7 @@ static double time_at(const tandem_table *table, const char *backend, int64_t m)
 static void add_time(tandem_table *table, const char *backend, int64_t m, double us, uint32_t count)
 {
     struct tnd_curve_key key = table_key_of(backend, 64, 1);
-    const struct tnd_sample sample = {m, us, 0.0, count, 100, 0, 0};
+    const struct tnd_sample sample = {m, us, 0.0, count, 100, 0, 0, 0, 0};
     check_ok(tnd_table_add(table, &key, &sample));
 }
 
@@ -215,8 +221,8 @@ static void the_upper_layer_wins_whatever_the_counts(void)
     add_time(lower, "cpu", 2, 20, 100);
     add_time(lower, "openblas", 1, 30, 100);
     add_time(upper, "cpu", 1, 50, 1);
-    const struct tnd_sample moved = {4096, 3.0, 0.1, 9, 100, 0, 0};
-    const struct tnd_sample other = {4096, 4.0, 0.1, 1, 1, 0, 0};
+    const struct tnd_sample moved = {4096, 3.0, 0.1, 9, 100, 0, 0, 0, 0};
+    const struct tnd_sample other = {4096, 4.0, 0.1, 1, 1, 0, 0, 0, 0};
     const struct tnd_handoff handoffs[] = {{2, 1, 1, 9, 9}, {3, 1, 1, 9, 9}, {2, 2, 2, 1, 1}};
     check_ok(tnd_table_add_transfer(lower, "opencl", TND_UPLOAD, &moved));
     check_ok(tnd_table_add_transfer(lower, "opencl", TND_DOWNLOAD, &moved));
@@ -472,7 +478,7 @@ static int write_cells(const char *path, int writer)
     for (int i = 0; i < N_CELLS; i++) {
         tandem_table *one = NULL;
         struct tnd_curve_key key = table_key_of("cpu", 64 + 32 * writer, 1);
-        const struct tnd_sample sample = {1 + i, 1.0 + writer, 0.0, 5, 100, 0, 0};
+        const struct tnd_sample sample = {1 + i, 1.0 + writer, 0.0, 5, 100, 0, 0, 0, 0};
         if (tandem_table_new(&one, NULL) != TANDEM_OK ||
             tnd_table_add(one, &key, &sample) != TANDEM_OK ||
             tnd_table_update_file(path, one, NULL, NULL) != TANDEM_OK) {

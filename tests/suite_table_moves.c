@@ -8,7 +8,7 @@
 static void add_transfer(tandem_table *table, const char *backend, enum tnd_direction direction,
                          int64_t bytes, double us, uint32_t count)
 {
-    struct tnd_sample sample = {bytes, us, us / 100, count, 7, 0, 0};
+    struct tnd_sample sample = {bytes, us, us / 100, count, 7, 0, 0, 0, 0};
     check_ok(tnd_table_add_transfer(table, backend, direction, &sample));
 }
 

@@ -25,7 +25,7 @@ static void free_table(void)
 
 static void a_sample_is_noisy_above_eight_percent(void)
 {
-    struct tnd_sample sample = {8, 100.0, 8.0, 9, 1, 0, 0};
+    struct tnd_sample sample = {8, 100.0, 8.0, 9, 1, 0, 0, 0, 0};
     CU_ASSERT_FALSE(tnd_sample_is_noisy(&sample));
     sample.spread_us = 8.1;
     CU_ASSERT_TRUE(tnd_sample_is_noisy(&sample));
@@ -91,7 +91,7 @@ static void a_fresh_sample_clears_the_mark_whatever_its_count(void)
     for (int round = 0; round < 2; round++) {
         /* at first one that is as old as the stale one, then a newer one */
         tandem_table *fresh = tune_new();
-        const struct tnd_sample sample = {10, 77.0, 1.0, 2, 100 + round, 0, 0};
+        const struct tnd_sample sample = {10, 77.0, 1.0, 2, 100 + round, 0, 0, 0, 0};
         check_ok(tnd_table_add(fresh, &key, &sample));
         check_ok(tnd_table_update_file(path, fresh, NULL, NULL));
         tandem_table_free(fresh);

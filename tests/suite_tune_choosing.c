@@ -47,6 +47,8 @@ static struct tandem_plan_node plan_one(const tandem_graph *graph, int n_threads
     return tune_plan_one(planner, graph, n_threads);
 }
 
+enum { SAMPLES = 10 }; /* behind each time */
+
 /* All stages of a profile take `us` each at any M up to 64, on one thread. */
 static void add_cells_at(tandem_table *to, const char *profile, int threads, bool is_warm,
                          double us, double spread_us)
@@ -71,7 +73,7 @@ static void add_cells_at(tandem_table *to, const char *profile, int threads, boo
             struct tnd_sample sample = {.m = m,
                                         .median_us = is_own ? us : 1.0,
                                         .spread_us = is_own ? spread_us : 0.0,
-                                        .count = 10,
+                                        .count = SAMPLES,
                                         .when = 1};
             check_ok(tnd_table_add(to, &key, &sample));
         }
@@ -253,10 +255,15 @@ static void an_explanation_says_that_threads_are_tied(void)
     tnd_explanation_fini(&explanation);
 }
 
-/* Uniform noise of 10 % has a median deviation of 5 %. */
+/* Uniform noise of 10 % has a median deviation of 5 %; a time rests on as many samples as
+ * add_cells says. */
 static double noisy(struct tnd_test_rng *rng, double us)
 {
-    return us * (1.0 + 0.1 * (double)tnd_test_rng_float(rng));
+    double sum = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        sum += us * (1.0 + 0.1 * (double)tnd_test_rng_float(rng));
+    }
+    return sum / SAMPLES;
 }
 
 /* Every sample of the curves of a task gets a fresh time around `us`. */

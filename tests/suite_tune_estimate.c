@@ -277,8 +277,8 @@ static void shapes_between_measured_ones_keep_the_fixed_cost_of_a_stage(void)
 static void spread_makes_an_estimate_noisy(void)
 {
     struct tnd_curve_key key = tune_key(64, 32, TANDEM_TASK_MUL_MAT_Q, true, 1);
-    struct tnd_sample calm = {8, 100.0, 1.0, 9, 1, 0, 0};
-    struct tnd_sample wild = {16, 200.0, 90.0, 9, 1, 0, 0};
+    struct tnd_sample calm = {8, 100.0, 1.0, 9, 1, 0, 0, 0, 0};
+    struct tnd_sample wild = {16, 200.0, 90.0, 9, 1, 0, 0, 0, 0};
     check_ok(tnd_table_add(table, &key, &calm));
     check_ok(tnd_table_add(table, &key, &wild));
     struct tnd_estimate out;

@@ -92,7 +92,7 @@ static void add_cost(const char *profile, enum tandem_type type, int64_t n, int6
             key.parallel = stage->parallel;
             key.own_threads = stage->own_threads;
             key.threads = stage->parallel || stage->own_threads ? threads : 1;
-            struct tnd_sample sample = {m, fixed + per_token * (double)m, 0.1, 10, 1, 0, 0};
+            struct tnd_sample sample = {m, fixed + per_token * (double)m, 0.1, 10, 1, 0, 0, 0, 0};
             check_ok(tnd_table_add(table, &key, &sample));
         }
     }
@@ -205,7 +205,7 @@ static void the_plan_does_not_bet_on_where_a_step_lies(void)
         strcpy(key.backend, "cpu");
         key.task = cpu.stage[TANDEM_STAGE_COMPUTE].task;
         key.parallel = true;
-        struct tnd_sample sample = {m[i], cpu_us[i], 0.01, 9, 1, 0, 0};
+        struct tnd_sample sample = {m[i], cpu_us[i], 0.01, 9, 1, 0, 0, 0, 0};
         check_ok(tnd_table_add(table, &key, &sample));
         strcpy(key.backend, "openblas");
         key.task = openblas.stage[TANDEM_STAGE_COMPUTE].task;

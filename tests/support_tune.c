@@ -71,7 +71,7 @@ struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool 
 
 void tune_add(tandem_table *table, const struct tnd_curve_key *key, int64_t m, double us)
 {
-    struct tnd_sample sample = {m, us, 0.0, 5, 100, 0, 0};
+    struct tnd_sample sample = {m, us, 0.0, 5, 100, 0, 0, 0, 0};
     check_ok(tnd_table_add(table, key, &sample));
 }
 
@@ -92,8 +92,8 @@ void tune_add_handoff(tandem_table *table, int threads, double spin_us, double w
 void tune_add_link(tandem_table *table, const char *backend, double latency_us, double bytes_per_us)
 {
     for (int64_t bytes = 4096; bytes <= (int64_t)64 << 20; bytes *= 4) {
-        struct tnd_sample sample = {bytes, latency_us + (double)bytes / bytes_per_us, 0, 9, 7, 0,
-                                    0};
+        struct tnd_sample sample = {
+            bytes, latency_us + (double)bytes / bytes_per_us, 0, 9, 7, 0, 0, 0, 0};
         check_ok(tnd_table_add_transfer(table, backend, TND_UPLOAD, &sample));
         check_ok(tnd_table_add_transfer(table, backend, TND_DOWNLOAD, &sample));
     }

@@ -30,7 +30,7 @@ void tune_add_cost_of(tandem_table *table, const char *profile, int64_t n, int64
             memcpy(key.backend, stage->backend, sizeof(key.backend));
             key.stage = (uint8_t)s;
             for (int64_t m = 1; m <= 64; m *= 4) {
-                struct tnd_sample sample = {m, fixed + per_token * (double)m, 0, 10, 1, 0, 0};
+                struct tnd_sample sample = {m, fixed + per_token * (double)m, 0, 10, 1, 0, 0, 0, 0};
                 check_ok(tnd_table_add(table, &key, &sample));
             }
         }

@@ -72,7 +72,8 @@ void tune_add_rate(tandem_table *table, const char *backend, enum tandem_task ta
     key.parallel = strcmp(backend, "cpu") == 0;
     snprintf(key.backend, sizeof(key.backend), "%s", backend);
     for (int64_t m = 1; m <= 1024; m *= 4) {
-        const struct tnd_sample sample = {m, fixed_us + per_token_us * (double)m, 0, 10, 1, 0, 0};
+        const struct tnd_sample sample = {m, fixed_us + per_token_us * (double)m, 0, 10, 1, 0, 0, 0,
+                                          0};
         check_ok(tnd_table_add(table, &key, &sample));
     }
 }

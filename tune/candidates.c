@@ -216,8 +216,7 @@ static bool is_better(const struct tnd_prediction *a, const struct tnd_predictio
 
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent)
 {
-    double noise_us =
-        TND_CLEAR_SIGMAS * TND_MAD_TO_SIGMA * hypot(challenger->error_us, incumbent->error_us);
+    double noise_us = TND_CLEAR_SIGMAS * hypot(challenger->error_us, incumbent->error_us);
     return incumbent->us - challenger->us > fmax(noise_us, TND_CLEAR_LEAD * incumbent->us);
 }
 

@@ -10,6 +10,7 @@
 #include "backends/task.h"
 #include "tune/moves.h"
 #include "table/curve_line.h"
+#include "table/judge.h"
 #include "table/table_cells.h"
 #include "tune/policy.h"
 #include "tune/roof.h"
@@ -22,6 +23,7 @@
 struct point {
     double us;
     double error_us;
+    double noise_us;
     double spread_us;
     bool stale;
 };
@@ -72,7 +74,11 @@ static struct point on_curve(const struct tandem_table *table, const struct tnd_
     const struct tnd_sample *a = &curve->samples[at.low];
     const struct tnd_sample *b = &curve->samples[at.high];
     double spread = fmax(a->spread_us, b->spread_us);
-    double error = spread;
+    double noise = fmax(tnd_sample_error(a), tnd_sample_error(b));
+    if (far > 0) { /* a share of the time, which is another one there */
+        noise *= at.us / fmax(tnd_sample_us(a), 1e-9);
+    }
+    double error = noise;
     if (far > 0) {
         double doubling = m > a->m ? TND_ERROR_BEYOND : TND_ERROR_BELOW;
         error += at.us * (doubling * far + TND_ERROR_RESIDUAL * at.residual * fmin(far, 1.0));
@@ -81,7 +87,8 @@ static struct point on_curve(const struct tandem_table *table, const struct tnd_
     } else if (at.low < at.high) {
         error += at.us * TND_ERROR_LINE + bend(curve, at.low, m, at.us);
     }
-    return (struct point){at.us, error, spread, tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
+    return (struct point){at.us, error, noise, spread,
+                          tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
 }
 
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us)
@@ -134,7 +141,7 @@ static double ratio_at(const struct tandem_table *table, const struct tnd_sample
                        const struct tnd_curve *guide)
 {
     double us = on_curve(table, guide, sample->m).us;
-    return us > 0 ? sample->median_us / us : 0;
+    return us > 0 ? tnd_sample_us(sample) / us : 0;
 }
 
 /* Where another thread count was measured nearer to m, its curve gives the shape and the own
@@ -159,11 +166,12 @@ static struct point along_guide(const struct tandem_table *table, const struct t
     struct point there = on_curve(table, guide, m);
     double us = ratio * there.us;
     double spread = fmax(a->spread_us, b->spread_us);
+    double noise = fmax(tnd_sample_error(a), tnd_sample_error(b));
     double uncertainty = TND_ERROR_LINE * us + TND_ERROR_RATIO * fabs(ratio_b - ratio_a) * there.us;
     if (a == b) {
         uncertainty += us * TND_ERROR_BEYOND / 2 * fabs(log2((double)m / (double)a->m));
     }
-    return (struct point){us, spread + ratio * there.error_us + uncertainty, spread,
+    return (struct point){us, noise + ratio * there.error_us + uncertainty, noise, spread,
                           tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
 }
 
@@ -217,6 +225,7 @@ static void take(const struct point *point, struct tnd_estimate *out)
 {
     out->us = point->us;
     out->error_us = point->error_us;
+    out->noise_us = point->noise_us;
     out->spread_us = point->spread_us;
     out->stale = out->stale || point->stale;
 }
@@ -252,6 +261,7 @@ static struct tnd_estimate over_threads(const struct tandem_table *table,
     }
     if (table->version == 1 && key->parallel && end - at == 1 && counts[0] == 1.0) {
         out.us /= threads;
+        out.noise_us /= threads;
         out.error_us += out.us * TND_ERROR_THREADS;
         return out;
     }
@@ -430,6 +440,7 @@ static bool between_shapes(const struct tandem_table *table, const struct tnd_cu
         const struct tnd_estimate *b = &larger.estimate;
         out->us = a->us + part * (b->us - a->us);
         out->error_us = a->error_us + part * (b->error_us - a->error_us);
+        out->noise_us = a->noise_us + part * (b->noise_us - a->noise_us);
         out->spread_us = a->spread_us + part * (b->spread_us - a->spread_us);
         out->below_us = a->below_us + part * (b->below_us - a->below_us);
         out->above_us = a->above_us + part * (b->above_us - a->above_us);
@@ -437,6 +448,7 @@ static bool between_shapes(const struct tandem_table *table, const struct tnd_cu
         const struct neighbour *only = smaller.found ? &smaller : &larger;
         out->us = only->estimate.us / only->work;
         out->error_us = only->estimate.error_us / only->work;
+        out->noise_us = only->estimate.noise_us / only->work;
         out->spread_us = only->estimate.spread_us / only->work;
         out->below_us = only->estimate.below_us / only->work;
         out->above_us = only->estimate.above_us / only->work;
@@ -501,6 +513,7 @@ bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_tabl
         }
         sum.us += stages[s].us;
         sum.error_us += stages[s].error_us;
+        sum.noise_us += stages[s].noise_us;
         sum.spread_us += stages[s].spread_us;
         sum.below_us += stages[s].below_us;
         sum.above_us += stages[s].above_us;

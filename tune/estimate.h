@@ -7,8 +7,9 @@
 
 struct tnd_estimate {
     double us;
-    double error_us;     /* expected deviation: spread of the samples and distance from them */
-    double spread_us;    /* of the samples behind it alone, which is part of error_us */
+    double error_us;     /* expected deviation: noise_us and the distance from the samples */
+    double noise_us;     /* standard error of the samples behind it alone (table/judge.h) */
+    double spread_us;    /* spread of these samples, whatever their number */
     double below_us;     /* on thread counts beyond the measured ones: between us - below_us ... */
     double above_us;     /* ... and us + above_us, which error_us contains; else 0 */
     double outside;      /* doublings of M from the nearest one that was measured on any threads */

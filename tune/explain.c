@@ -30,6 +30,8 @@ static void scale_curve(struct tnd_curve *curve, double factor)
     for (int s = 0; s < curve->n_samples; s++) {
         curve->samples[s].median_us *= factor;
         curve->samples[s].spread_us *= factor;
+        curve->samples[s].error_us *= factor;
+        curve->samples[s].fit_us *= factor;
         curve->samples[s].joules *= factor; /* at the same power */
     }
 }

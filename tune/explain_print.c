@@ -63,7 +63,7 @@ static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
     tnd_text_printf(out, "  %s %-20s%8d", wins ? "*" : " ", candidate->profile.name,
                     prediction->threads);
     tnd_emit_number(out, 10, 1, prediction->total.us);
-    tnd_emit_number(out, 8, 1, prediction->total.error_us);
+    tnd_emit_error(out, 8, prediction->total.error_us);
     for (int c = 0; c < N_COLUMNS; c++) {
         if ((used & (1u << c)) != 0 && column_us(prediction, c) > 0) {
             tnd_emit_number(out, 10, 1, column_us(prediction, c));

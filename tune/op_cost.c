@@ -129,7 +129,7 @@ bool tnd_op_device_estimate(const struct tandem_table *table, const struct tnd_o
 }
 
 /* One operation on one thread count, to be compared with others. What the error bar holds beside
- * the spread (beyond the measured rows, between them) concerns all counts alike and is left out: a
+ * the noise (beyond the measured rows, between them) concerns all counts alike and is left out: a
  * prompt's attention is a hundred times what was measured, and yet two threads take half the time
  * of one. */
 static bool on_threads(const struct tandem_table *table, const struct tnd_curve_key *shape,
@@ -139,7 +139,7 @@ static bool on_threads(const struct tandem_table *table, const struct tnd_curve_
         return false;
     }
     out->us += tnd_estimate_sharing(table, threads);
-    out->error_us = out->spread_us;
+    out->error_us = out->noise_us;
     return true;
 }
 

@@ -4,26 +4,23 @@
  * (none: no test tells it from other values; mulmat-tune test --oracle measures what choices lose
  * by all of them together). "measured:" names the figures that a value comes from; without it the
  * reason is an argument. Limits of memory and of formats stand where they are used; TND_NOISY_FRAC
- * stands in table/tnd_table.h, since table/ marks samples by it. */
+ * stands in table/tnd_table.h and what makes a time certain in table/judge.h, since table/ marks
+ * samples by them. */
 #ifndef TND_POLICY_H
 #define TND_POLICY_H
 
+#include "table/judge.h"
+
 /* ---- Comparing candidates ---- */
 
-/* Standard deviations in one median absolute deviation of normally distributed samples. Unit:
- * ratio. Why: mathematics. Test: a_clear_lead_is_three_sigmas_and_a_tenth. */
-#define TND_MAD_TO_SIGMA     1.4826
 /* Part of its error bar that is added to a candidate's time before times are compared. With all
  * of it, slow profiles that are known well win against faster ones that are known less. Unit:
  * share. Why: measured: least mean regret over 886 problems measured with every profile and
  * tables of 15, 60 and 120 s (Zen 5); 0.1 to 0.5 were nearly as good. Test:
  * a_quarter_of_the_error_and_the_spread_of_noise_count. */
 #define TND_CAUTION          0.25
-/* By how many standard deviations of the difference a challenger must be faster than the choice
- * made before. Unit: standard deviations. Why: 1 of 370 normally distributed differences is
- * larger by chance. Test: a_clear_lead_is_three_sigmas_and_a_tenth. */
-#define TND_CLEAR_SIGMAS     3.0
-/* And by how much of its time. Unit: share. Why: smaller gains do not repay a changed plan.
+/* By how much of its time, beside TND_CLEAR_SIGMAS, a challenger must be faster than the choice
+ * made before. Unit: share. Why: smaller gains do not repay a changed plan.
  * Test: a_clear_lead_is_three_sigmas_and_a_tenth. */
 #define TND_CLEAR_LEAD       0.1
 /* A further thread must save this much of an operation's time. Unit: share. Why: less is within
@@ -450,9 +447,6 @@
 /* For each doubling of M away from a single point. Unit: share. Why: the fixed cost is unknown.
  * Test: gaps_and_ends_of_a_line_are_uncertain. */
 #define TND_UNCERTAIN_BEYOND_ONE 0.25
-/* A single trial: a disturbance may have lasted all of it. Unit: share. Why: half of
- * TND_NOISY_FRAC. Test: gaps_and_ends_of_a_line_are_uncertain. */
-#define TND_UNCERTAIN_ONCE       0.04
 /* Of the difference to the lines through the points before and behind. Unit: share. Why: half of
  * TND_ERROR_BEND: the next point decides. Test: gaps_and_ends_of_a_line_are_uncertain. */
 #define TND_UNCERTAIN_BEND       0.25

@@ -260,7 +260,7 @@ static void add_winner(struct tnd_text *out, const struct tnd_explanation *e)
                     best->threads == 1 ? "" : "s");
     tnd_emit_number(out, 0, 1, best->total.us);
     tnd_text_add(out, " +- ");
-    tnd_emit_number(out, 0, 1, best->total.error_us);
+    tnd_emit_error(out, 0, best->total.error_us);
     tnd_text_add(out, " us");
 }
 

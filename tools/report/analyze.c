@@ -11,6 +11,7 @@
 #include "tools/report/analyze_data.h"
 #include "tools/report/analyze_energy.h"
 #include "base/emit.h"
+#include "table/judge.h"
 #include "tune/estimate.h"
 #include "tune/profiles.h"
 #include "table/table_cells.h"
@@ -30,6 +31,7 @@ static void free_analysis(struct tnd_analysis *a)
     tnd_free(a->marks);
     tnd_free(a->stages);
     tnd_free(a->crossovers);
+    tnd_free(a->exact);
 }
 
 /* Whether the curve is of a stage of the profile. */
@@ -77,28 +79,29 @@ static enum tandem_status collect_m(struct tnd_analysis *a, int first, int last)
     return TANDEM_OK;
 }
 
-static bool has_stale_sample(const struct tnd_curve *curve, int64_t m)
+static unsigned marks_of_sample(const struct tnd_curve *curve, int64_t m)
 {
     for (int s = 0; curve != NULL && s < curve->n_samples; s++) {
-        if (curve->samples[s].m == m) {
-            return tnd_sample_is_stale(&curve->samples[s]);
+        const struct tnd_sample *sample = &curve->samples[s];
+        if (sample->m == m) {
+            return (tnd_sample_is_stale(sample) ? TND_MARK_STALE : 0u) |
+                   (tnd_sample_is_contradicted(sample) ? TND_MARK_CONTRADICTED : 0u);
         }
     }
-    return false;
+    return 0;
 }
 
-static bool is_stale(const struct tnd_analysis *a, const struct tnd_table_profile *profile,
-                     int64_t m)
+static unsigned marks_of_samples(const struct tnd_analysis *a,
+                                 const struct tnd_table_profile *profile, int64_t m)
 {
+    unsigned marks = 0;
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &profile->stage[s];
         struct tnd_curve_key key;
         tnd_stage_key(stage, s, a->type, a->n, a->k, a->threads, &key);
-        if (stage->backend[0] != '\0' && has_stale_sample(tnd_table_find(a->table, &key), m)) {
-            return true;
-        }
+        marks |= stage->backend[0] != '\0' ? marks_of_sample(tnd_table_find(a->table, &key), m) : 0;
     }
-    return false;
+    return marks;
 }
 
 static enum tandem_status fill(struct tnd_analysis *a)
@@ -111,8 +114,9 @@ static enum tandem_status fill(struct tnd_analysis *a)
     a->marks = tnd_calloc(cells, sizeof(*a->marks));
     a->stages = tnd_calloc(cells, sizeof(*a->stages));
     a->crossovers = tnd_calloc((size_t)a->n_points, sizeof(*a->crossovers));
+    a->exact = tnd_calloc((size_t)a->n_points, sizeof(*a->exact));
     if (a->times == NULL || a->errors == NULL || a->spreads == NULL || a->joules == NULL ||
-        a->marks == NULL || a->stages == NULL || a->crossovers == NULL) {
+        a->marks == NULL || a->stages == NULL || a->crossovers == NULL || a->exact == NULL) {
         return TANDEM_E_MEMORY;
     }
     for (int p = 0; p < a->n_profiles; p++) {
@@ -124,13 +128,15 @@ static enum tandem_status fill(struct tnd_analysis *a)
             a->times[at] = estimate.us;
             a->errors[at] = estimate.error_us;
             a->spreads[at] = estimate.spread_us;
-            a->marks[at] = (uint8_t)((estimate.noisy ? TND_MARK_NOISY : 0) |
-                                     (is_stale(a, a->profiles[p], a->m[i]) ? TND_MARK_STALE : 0));
+            a->marks[at] = (uint8_t)((estimate.noisy ? TND_MARK_NOISY : 0u) |
+                                     marks_of_samples(a, a->profiles[p], a->m[i]));
         }
     }
     tnd_analysis_add_joules(a);
-    a->n_crossovers = tnd_crossovers(a->m, a->n_points, a->times, a->errors, a->n_profiles,
+    a->n_crossovers = tnd_crossovers(a->m, a->n_points, a->times, a->errors, a->n_profiles, true,
                                      a->crossovers, a->n_points);
+    a->n_exact = tnd_crossovers(a->m, a->n_points, a->times, a->errors, a->n_profiles, false,
+                                a->exact, a->n_points);
     return TANDEM_OK;
 }
 

@@ -9,8 +9,9 @@
 
 /* What speaks against a cell; bits. */
 enum tnd_analysis_mark {
-    TND_MARK_NOISY = 1, /* spread above TND_NOISY_FRAC of the time */
-    TND_MARK_STALE = 2  /* found wrong while programs ran, waits for the next measuring */
+    TND_MARK_NOISY = 1,        /* spread above TND_NOISY_FRAC of the time */
+    TND_MARK_STALE = 2,        /* found wrong while programs ran, waits for the next measuring */
+    TND_MARK_CONTRADICTED = 4, /* more tokens took clearly less (table/judge.h) */
 };
 
 /* One shape on one thread count. Profiles with wrong results are left out. */
@@ -26,13 +27,15 @@ struct tnd_analysis {
     int n_points;
     int64_t *m;                      /* [n_points] */
     double *times;                   /* [n_profiles][n_points] */
-    double *errors;                  /* [n_profiles][n_points] expected deviation of the times */
+    double *errors;                  /* [n_profiles][n_points] standard errors of the times */
     double *spreads;                 /* [n_profiles][n_points] that of the samples alone */
     double *joules;                  /* [n_profiles][n_points] 0: unknown */
     uint8_t *marks;                  /* [n_profiles][n_points] enum tnd_analysis_mark */
     double (*stages)[TANDEM_STAGES]; /* [n_profiles][n_points] */
     int n_crossovers;
-    struct tnd_crossover *crossovers;
+    struct tnd_crossover *crossovers; /* whose leads are more than chance */
+    int n_exact;
+    struct tnd_crossover *exact; /* all, wherever the curves cross */
 };
 
 /** Printers of one format: begin once, each analysis in turn, end once. */

@@ -5,6 +5,7 @@
 #include "tools/report/analyze_energy.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,20 +101,46 @@ static void text_add_findings(struct tnd_text *out, const struct tnd_analysis *a
         tnd_text_printf(out, "  Only %s was measured.\n", winner);
         return;
     }
-    if (a->n_crossovers == 0) {
-        tnd_text_printf(
-            out, "  No crossover: %s wins at every M from %" PRId64 " to %" PRId64 "%s.\n", winner,
-            first, last,
-            tnd_report_is_near(a) ? ", or is behind by less than 5 % or the errors" : "");
-        return;
+    if (a->n_exact == 0) {
+        tnd_text_printf(out,
+                        "  No crossover: %s wins at every M from %" PRId64 " to %" PRId64 ".\n",
+                        winner, first, last);
     }
-    for (int i = 0; i < a->n_crossovers; i++) {
-        const struct tnd_crossover *crossover = &a->crossovers[i];
-        tnd_text_printf(out, "  Crossover at M = ");
+    for (int i = 0; i < a->n_exact; i++) {
+        const struct tnd_crossover *crossover = &a->exact[i];
+        const bool is_clear = tnd_crossover_is_clear(crossover);
+        tnd_text_add(out, "  Crossover at M = ");
         tnd_emit_number(out, 0, 2, crossover->m);
-        tnd_text_printf(out, ": from M = %" PRId64 " on %s is faster than %s.\n",
-                        crossover->first_m, a->profiles[crossover->to]->name,
+        tnd_text_printf(out, ": from M = %" PRId64 " on %s is %sfaster than %s", crossover->first_m,
+                        a->profiles[crossover->to]->name, is_clear ? "" : "not clearly ",
                         a->profiles[crossover->from]->name);
+        if (!is_clear) {
+            tnd_text_add(out, ": no difference, a lead of ");
+            tnd_emit_number(out, 0, 1, 100 * crossover->lead);
+            tnd_text_add(out, " % where chance makes ");
+            tnd_emit_number(out, 0, 1, 100 * crossover->least_lead);
+            tnd_text_add(out, " %");
+        }
+        tnd_text_add(out, ".\n");
+    }
+}
+
+/* "  Standard errors: 1.0 to 4.2 %." */
+static void text_add_errors(struct tnd_text *out, const struct tnd_analysis *a)
+{
+    double least = INFINITY;
+    double most = 0;
+    for (int i = 0; i < a->n_profiles * a->n_points; i++) {
+        const double share = a->times[i] > 0 ? 100 * a->errors[i] / a->times[i] : 0;
+        least = share > 0 && share < least ? share : least;
+        most = share > most ? share : most;
+    }
+    if (most > 0) {
+        tnd_text_add(out, "  Standard errors of these times: ");
+        tnd_emit_error(out, 0, least);
+        tnd_text_add(out, " to ");
+        tnd_emit_error(out, 0, most);
+        tnd_text_add(out, " %.\n");
     }
 }
 
@@ -231,10 +258,13 @@ static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int ind
         tnd_text_add_char(out, '\n');
     }
     text_add_findings(out, a);
+    text_add_errors(out, a);
     text_add_shares(out, a);
     tnd_analyze_energy_text(out, a);
     text_add_marked(out, a, TND_MARK_NOISY, "Noisy (spread above 8 % of the median)");
     text_add_marked(out, a, TND_MARK_STALE, "Stale (found wrong while programs ran)");
+    text_add_marked(out, a, TND_MARK_CONTRADICTED,
+                    "Contradicted, since more tokens took less (the time is fitted)");
     text_add_wrong(out, a);
 }
 
@@ -290,13 +320,17 @@ static void json_add_point(struct tnd_text *out, const struct tnd_analysis *a, i
         }
         tnd_text_add(out, ", \"spread_us\": ");
         tnd_text_add_double(out, a->spreads[p * a->n_points + point]);
+        tnd_text_add(out, ", \"error_us\": ");
+        tnd_text_add_double(out, a->errors[p * a->n_points + point]);
         if (a->joules[p * a->n_points + point] > 0) {
             tnd_text_add(out, ", \"joules\": ");
             tnd_text_add_double(out, a->joules[p * a->n_points + point]);
         }
-        tnd_text_printf(out, ", \"noisy\": %s, \"stale\": %s}",
-                        (marks_of(a, p, point) & TND_MARK_NOISY) != 0 ? "true" : "false",
-                        (marks_of(a, p, point) & TND_MARK_STALE) != 0 ? "true" : "false");
+        const unsigned marks = marks_of(a, p, point);
+        tnd_text_printf(out, ", \"noisy\": %s, \"stale\": %s, \"contradicted\": %s}",
+                        (marks & TND_MARK_NOISY) != 0 ? "true" : "false",
+                        (marks & TND_MARK_STALE) != 0 ? "true" : "false",
+                        (marks & TND_MARK_CONTRADICTED) != 0 ? "true" : "false");
     }
     tnd_text_add_char(out, '}');
     tnd_analyze_energy_json(out, a, point);
@@ -322,8 +356,8 @@ static void json_add(struct tnd_text *out, const struct tnd_analysis *a, int ind
 
 static void json_crossovers(struct tnd_text *out, const struct tnd_analysis *a, int n_types)
 {
-    for (int i = 0; i < a->n_crossovers; i++) {
-        const struct tnd_crossover *crossover = &a->crossovers[i];
+    for (int i = 0; i < a->n_exact; i++) {
+        const struct tnd_crossover *crossover = &a->exact[i];
         tnd_text_add(out, out->n > 0 ? ",\n    {" : "\n    {");
         if (n_types > 1) {
             tnd_text_printf(out, "\"type\": \"%s\", ", tandem_type_name(a->type));
@@ -336,7 +370,8 @@ static void json_crossovers(struct tnd_text *out, const struct tnd_analysis *a, 
         tnd_emit_json_string(out, a->profiles[crossover->to]->name);
         tnd_text_add(out, ", \"m\": ");
         tnd_emit_number(out, 0, 2, crossover->m);
-        tnd_text_printf(out, ", \"first_m\": %" PRId64 "}", crossover->first_m);
+        tnd_text_printf(out, ", \"first_m\": %" PRId64 ", \"clear\": %s}", crossover->first_m,
+                        tnd_crossover_is_clear(crossover) ? "true" : "false");
     }
 }
 
@@ -361,7 +396,7 @@ static void csv_begin(struct tnd_text *out, const struct tandem_table *table,
     (void)n_types;
     (void)first;
     tnd_text_add(out, "type,n,k,threads,m,profile,init_us,compute_us,finalize_us,total_us,wins,"
-                      "transfer_us,spread_us,noisy,stale\n");
+                      "transfer_us,spread_us,noisy,stale,error_us,crossover_m\n");
 }
 
 /* Quoted where RFC 4180 asks for it; names may come from a file. */
@@ -377,6 +412,19 @@ static void csv_add_name(struct tnd_text *out, const char *name)
         tnd_text_add_char(out, *c);
     }
     tnd_text_add_char(out, '"');
+}
+
+/* Where the profile, which wins at the point but not at the one before, has overtaken. */
+static void csv_add_crossover(struct tnd_text *out, const struct tnd_analysis *a, int profile,
+                              int point)
+{
+    for (int i = 0; i < a->n_exact; i++) {
+        const struct tnd_crossover *crossover = &a->exact[i];
+        if (crossover->to == profile && point > 0 && crossover->m >= (double)a->m[point - 1] &&
+            crossover->m < (double)a->m[point]) {
+            tnd_emit_number(out, 0, 2, crossover->m);
+        }
+    }
 }
 
 static void csv_add(struct tnd_text *out, const struct tnd_analysis *a, int index, int n_types)
@@ -401,8 +449,12 @@ static void csv_add(struct tnd_text *out, const struct tnd_analysis *a, int inde
             tnd_emit_number(out, 0, 3, us[TANDEM_STAGES]);
             tnd_text_add_char(out, ',');
             tnd_emit_number(out, 0, 3, a->spreads[p * a->n_points + i]);
-            tnd_text_printf(out, ",%d,%d\n", (marks_of(a, p, i) & TND_MARK_NOISY) != 0,
+            tnd_text_printf(out, ",%d,%d,", (marks_of(a, p, i) & TND_MARK_NOISY) != 0,
                             (marks_of(a, p, i) & TND_MARK_STALE) != 0);
+            tnd_emit_number(out, 0, 3, a->errors[p * a->n_points + i]);
+            tnd_text_add_char(out, ',');
+            csv_add_crossover(out, a, p, i);
+            tnd_text_add_char(out, '\n');
         }
     }
 }

@@ -3,7 +3,6 @@
 #include "tools/report/crossover.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "tune/policy.h"
@@ -30,15 +29,16 @@ static double time_of(const struct times *times, int profile, int point)
     return times->us[profile * times->n_points + point];
 }
 
-static bool is_clearly_faster(const struct times *times, int profile, int kept, int point)
+/* By how much `profile` leads `kept` at the point, and what the lead must exceed. */
+static double lead_of(const struct times *times, int profile, int kept, int point,
+                      double *out_least)
 {
-    const double lead = time_of(times, kept, point) - time_of(times, profile, point);
-    if (times->errors == NULL) {
-        return lead > 0;
-    }
-    return lead > (TND_REPORT_ENOUGH - 1) * time_of(times, profile, point) &&
-           lead > times->errors[profile * times->n_points + point] +
-                      times->errors[kept * times->n_points + point];
+    const double *errors = times->errors;
+    const double noise = errors == NULL ? 0
+                                        : hypot(errors[profile * times->n_points + point],
+                                                errors[kept * times->n_points + point]);
+    *out_least = fmax(TND_CLEAR_SIGMAS * noise, TND_RULE_LEAD * time_of(times, profile, point));
+    return time_of(times, kept, point) - time_of(times, profile, point);
 }
 
 /* Where `profile`, which is ahead at `point`, overtook `kept`: in the last segment in front of it
@@ -55,18 +55,41 @@ static double crossing(const struct times *times, const int64_t *m, int profile,
     return (double)m[i] + (double)(m[i + 1] - m[i]) * behind / (behind + ahead);
 }
 
+bool tnd_crossover_is_clear(const struct tnd_crossover *crossover)
+{
+    return crossover->lead > crossover->least_lead;
+}
+
+/* Keeps the clearest lead since the crossover. */
+static void see_lead(const struct times *times, int point, struct tnd_crossover *io)
+{
+    double least;
+    const double us = time_of(times, io->to, point);
+    const double lead = lead_of(times, io->to, io->from, point, &least);
+    if (us > 0 && lead / us - least / us > io->lead - io->least_lead) {
+        io->lead = lead / us;
+        io->least_lead = least / us;
+    }
+}
+
 int tnd_crossovers(const int64_t *m, int n_points, const double *us, const double *errors,
-                   int n_profiles, struct tnd_crossover *out, int capacity)
+                   int n_profiles, bool only_clear, struct tnd_crossover *out, int capacity)
 {
     const struct times times = {us, errors, n_points};
     int n = 0;
     int kept = n_points > 0 ? tnd_winner(us, n_profiles, n_points, 0) : 0;
-    for (int i = 1; i < n_points && n < capacity; i++) {
+    for (int i = 1; i < n_points; i++) {
         const int winner = tnd_winner(us, n_profiles, n_points, i);
-        if (is_clearly_faster(&times, winner, kept, i)) {
+        double least;
+        const double lead = lead_of(&times, winner, kept, i, &least);
+        if (n < capacity && lead > (only_clear ? least : 0.0)) {
             const double at = crossing(&times, m, winner, kept, i);
-            out[n++] = (struct tnd_crossover){kept, winner, at, (int64_t)floor(at) + 1};
+            out[n++] =
+                (struct tnd_crossover){kept, winner, at, (int64_t)floor(at) + 1, 0, INFINITY};
             kept = winner;
+        }
+        if (n > 0) {
+            see_lead(&times, i, &out[n - 1]);
         }
     }
     return n;

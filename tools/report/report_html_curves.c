@@ -146,6 +146,7 @@ static void numbers_row(struct tnd_text *out, const struct tnd_analysis *a, int 
         }
         tnd_text_add(out, (a->marks[at] & TND_MARK_NOISY) != 0 ? ", noisy" : "");
         tnd_text_add(out, (a->marks[at] & TND_MARK_STALE) != 0 ? ", stale" : "");
+        tnd_text_add(out, (a->marks[at] & TND_MARK_CONTRADICTED) != 0 ? ", contradicted" : "");
         tnd_text_add(out, "</td>");
     }
     tnd_text_add(out, "</tr>\n");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "measure/measure_reference.h"
+#include "table/judge.h"
 
 enum { MOST_NAMED = 5, MAX_BACKENDS = TND_TABLE_MAX_PROFILES * TANDEM_STAGES };
 
@@ -58,8 +59,10 @@ static void judge_cells(const struct tandem_table *table, struct tnd_health *hea
 {
     struct cell noisy[MOST_NAMED];
     struct cell stale[MOST_NAMED];
+    struct cell doubtful[MOST_NAMED];
     int n_noisy = 0;
     int n_stale = 0;
+    int n_doubtful = 0;
     for (int i = 0; i < table->n_curves; i++) {
         const struct tnd_curve *curve = &table->curves[i];
         health->n_samples += curve->n_samples;
@@ -72,6 +75,10 @@ static void judge_cells(const struct tandem_table *table, struct tnd_health *hea
             if (tnd_sample_is_stale(cell.sample)) {
                 health->n_stale++;
                 name_cell(stale, &n_stale, cell);
+            }
+            if (tnd_sample_is_contradicted(cell.sample)) {
+                health->n_contradicted++;
+                name_cell(doubtful, &n_doubtful, cell);
             }
         }
     }
@@ -89,6 +96,13 @@ static void judge_cells(const struct tandem_table *table, struct tnd_health *hea
                         "begins with them:\n",
                         health->n_stale, health->n_stale == 1 ? " is" : "s are");
         print_cells(words, stale, n_stale, health->n_stale);
+    }
+    if (words != NULL && n_doubtful > 0) {
+        tnd_text_printf(words,
+                        "    %" PRId64 " time%s contradicted (more tokens took clearly less); a "
+                        "curve that does not fall is believed instead:\n",
+                        health->n_contradicted, health->n_contradicted == 1 ? " is" : "s are");
+        print_cells(words, doubtful, n_doubtful, health->n_contradicted);
     }
 }
 

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * Errors of samples, and a monotone curve through them. Runs when a table is read or merged, not
+ * while a graph is planned. */
+#include "table/judge.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/tnd_assert.h"
+#include "base/tnd_status.h"
+
+enum { ROUNDS = 3 }; /* of reweighting; the fourth changes less than the moment's error */
+
+/* ---- errors ---- */
+
+double tnd_time_error(double us, double spread_us, uint32_t count, double single_shot)
+{
+    const double n = count > 0 ? (double)count : 1.0;
+    const double seen = us > 0 ? TND_MAD_TO_SIGMA * spread_us / us : 0.0;
+    const double variance = (single_shot * single_shot + (n - 1.0) * seen * seen) / n;
+    return us * sqrt(variance / n + TND_MOMENT_ERROR * TND_MOMENT_ERROR);
+}
+
+double tnd_sample_error(const struct tnd_sample *sample)
+{
+    return sample->error_us > 0 ? sample->error_us
+                                : tnd_time_error(sample->median_us, sample->spread_us,
+                                                 sample->count, TND_SINGLE_SHOT_ERROR);
+}
+
+/* By how much the reference kernel took longer than its fastest run of the same moment. A mean:
+ * who shares a CPU is interrupted rarely, but for long. */
+static double noise_of(const struct tnd_reference_time *time)
+{
+    return time->fastest_us > 0 ? time->mean_us / time->fastest_us - 1.0 : 0.0;
+}
+
+/* Of the sweep that began with `when`; at least what any machine has. What the first second and the
+ * last of it say: the slowest moment between says little about all the others. */
+static double single_shot_of(const struct tandem_table *table, int64_t when)
+{
+    double noise = TND_SINGLE_SHOT_ERROR;
+    for (int i = 0; i < table->n_sweeps; i++) {
+        const struct tnd_sweep_state *sweep = &table->sweeps[i];
+        if (sweep->when == when && when > 0) {
+            noise = fmax(noise, fmax(noise_of(&sweep->before), noise_of(&sweep->after)));
+        }
+    }
+    return noise;
+}
+
+bool tnd_sample_is_contradicted(const struct tnd_sample *sample)
+{
+    return sample->error_us > 0 && sample->fit_us != sample->median_us;
+}
+
+/* ---- a monotone curve ---- */
+
+/* Neighbouring samples that share one time. */
+struct block {
+    int n;
+    double us, weight;
+};
+
+/* Whether it is certain that b, of more tokens, takes less than a. */
+static bool is_proven_fall(const struct tnd_sample *a, const struct tnd_sample *b)
+{
+    return a->count >= TND_PROOF_SAMPLES && b->count >= TND_PROOF_SAMPLES &&
+           a->median_us - b->median_us > TND_CLEAR_SIGMAS * hypot(a->error_us, b->error_us);
+}
+
+/* The standard error of the sample as a share; what it exceeds the curve by counts as error. */
+static double relative_error(const struct tnd_sample *sample)
+{
+    const double above_us = fmax(sample->median_us - sample->fit_us, 0.0);
+    return fmax(hypot(sample->error_us, above_us) / fmax(sample->median_us, 1e-9),
+                TND_MOMENT_ERROR);
+}
+
+static void pool(struct tnd_sample *samples, int n, struct block *blocks)
+{
+    int n_blocks = 0;
+    for (int i = 0; i < n; i++) {
+        const double error = relative_error(&samples[i]);
+        blocks[n_blocks++] = (struct block){1, samples[i].median_us, 1.0 / (error * error)};
+        while (n_blocks > 1 && blocks[n_blocks - 2].us > blocks[n_blocks - 1].us) {
+            const struct block *b = &blocks[--n_blocks];
+            struct block *a = &blocks[n_blocks - 1];
+            a->us = (a->weight * a->us + b->weight * b->us) / (a->weight + b->weight);
+            a->weight += b->weight;
+            a->n += b->n;
+        }
+    }
+    for (int i = 0, b = 0; b < n_blocks; b++) {
+        for (int end = i + blocks[b].n; i < end; i++) {
+            samples[i].fit_us = blocks[b].us;
+        }
+    }
+}
+
+/* Samples between two proven falls, each with its own error. */
+static void judge_run(struct tnd_sample *samples, int n, struct block *blocks)
+{
+    bool rises = true;
+    for (int i = 1; i < n && rises; i++) {
+        rises = samples[i - 1].median_us <= samples[i].median_us;
+    }
+    for (int round = 0; round < ROUNDS && !rises; round++) {
+        pool(samples, n, blocks);
+    }
+    for (int i = 0; i < n && !rises; i++) {
+        struct tnd_sample *sample = &samples[i];
+        const double away_us = fabs(sample->median_us - sample->fit_us);
+        if (away_us > TND_CLEAR_SIGMAS * sample->error_us) {
+            sample->error_us = hypot(sample->error_us, away_us);
+        } else {
+            sample->fit_us = sample->median_us; /* as noise has it: the measured time stands */
+        }
+    }
+}
+
+static void judge_curve(const struct tandem_table *table, struct tnd_curve *curve,
+                        struct block *blocks)
+{
+    struct tnd_sample *samples = curve->samples;
+    for (int i = 0; i < curve->n_samples; i++) {
+        samples[i].fit_us = samples[i].median_us;
+        samples[i].error_us =
+            tnd_time_error(samples[i].median_us, samples[i].spread_us, samples[i].count,
+                           single_shot_of(table, samples[i].when));
+    }
+    for (int begin = 0, end = 1; begin < curve->n_samples; begin = end++) {
+        while (end < curve->n_samples && !is_proven_fall(&samples[end - 1], &samples[end])) {
+            end++;
+        }
+        judge_run(samples + begin, end - begin, blocks);
+    }
+}
+
+enum tandem_status tnd_table_judge(struct tandem_table *table)
+{
+    int most = 1;
+    for (int i = 0; i < table->n_curves; i++) {
+        most = table->curves[i].n_samples > most ? table->curves[i].n_samples : most;
+    }
+    for (int i = 0; i < table->n_transfers; i++) {
+        const int n = table->transfers[i].curve.n_samples;
+        most = n > most ? n : most;
+    }
+    struct block *blocks = tnd_calloc((size_t)most, sizeof(blocks[0]));
+    if (blocks == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    for (int i = 0; i < table->n_curves; i++) {
+        judge_curve(table, &table->curves[i], blocks);
+    }
+    for (int i = 0; i < table->n_transfers; i++) {
+        judge_curve(table, &table->transfers[i].curve, blocks);
+    }
+    tnd_free(blocks);
+    return TANDEM_OK;
+}
