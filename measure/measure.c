@@ -16,7 +16,7 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "measure/operands.h"
-#include "tune/drift.h"
+#include "measure/probe.h"
 #include "tune/policy.h"
 
 enum { MAX_TIMES = 8 * TANDEM_STAGES }; /* steps of one product, transfers included */

@@ -85,3 +85,10 @@ void tnd_probe_compare(struct tnd_probe_best *best, const struct tnd_probe_time 
     *out_caller = compare(&best->caller_us[at], time->caller_us);
     *out_team = compare(&best->team_us[at], time->team_us);
 }
+
+bool tnd_time_is_quiet(const struct tnd_step_time *time)
+{
+    double lost_us = (double)time->lost_ns / 1e3;
+    double us = (double)(time->end_ns - time->begin_ns) / 1e3;
+    return lost_us <= fmax(TND_QUIET_LOST * us, TND_QUIET_LOST_US);
+}

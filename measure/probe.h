@@ -6,7 +6,7 @@
 #define TND_MEASURE_PROBE_H
 
 #include "base/clock.h"
-#include "sched/pool.h"
+#include "sched/exec.h"
 
 struct tnd_probe_time {
     double chain_us;  /* of the caller: TND_PROBE_ROUNDS rounds of the reference kernel */
@@ -30,5 +30,9 @@ struct tnd_probe_best {
  *  follow slowly when all are longer: a machine that is slow for good is no disturbed one. */
 void tnd_probe_compare(struct tnd_probe_best *best, const struct tnd_probe_time *time,
                        int n_threads, double *out_caller, double *out_team);
+
+/** Whether no worker of a step was off its CPU, or late, for more than a tenth of the step's time;
+ *  lost_ns was asked for. */
+bool tnd_time_is_quiet(const struct tnd_step_time *time);
 
 #endif

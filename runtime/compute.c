@@ -9,7 +9,7 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "runtime/fallback.h"
-#include "runtime/guard.h"
+#include "runtime/runtime_internal.h"
 #include "sched/plan.h"
 
 enum { MOST_TRANSFERS = 5 /* of a node in a trace, more than are met */ };
@@ -60,15 +60,20 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
         tnd_free(times);
         return status;
     }
-    options->times = tnd_runtime_begin_watch(runtime, plan, &options->n_times);
+    options->sync_each = false;
+    options->times = tnd_observer_begin(runtime, plan, &options->n_times, &options->sync_each);
     options->asks_lost = options->times != NULL;
     options->out_n_times = &n_times;
     uint64_t begin_ns = parts->clock->now_ns(parts->clock);
     enum tandem_status status = tnd_exec_run(parts->exec, graph, plan, options, error);
-    tnd_runtime_add_computed(runtime, parts->clock->now_ns(parts->clock) - begin_ns);
+    uint64_t ns = parts->clock->now_ns(parts->clock) - begin_ns;
+    tnd_observer_add_computed(runtime, ns);
     if (options->times != NULL) {
-        tnd_runtime_end_watch(runtime, graph, plan, options->times,
-                              status == TANDEM_OK ? n_times : 0);
+        tnd_observer_end(runtime, graph, plan, options->times, status == TANDEM_OK ? n_times : 0,
+                         ns, options->sync_each);
+    }
+    if (status == TANDEM_OK && plan->observed_key != 0 && !options->sync_each) {
+        tnd_observer_told(runtime, graph, plan, ns);
     }
     return status;
 }
@@ -90,6 +95,7 @@ static bool handle_failure(tandem_runtime *runtime, const struct tnd_runtime_par
         }
         return failure->slot > TANDEM_BACKEND_CPU;
     case TND_FAILURE_WEIGHT:
+        tnd_arms_begin_round(&runtime->observer.arms);
         tnd_log_line(parts->log, TANDEM_LOG_WARN, "runtime",
                      "%s has no room for some weights, their nodes run elsewhere: %s", name,
                      why->text);
@@ -165,11 +171,7 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
         failure = (struct tnd_exec_failure){TND_FAILURE_NONE, 0, true, -1};
         uint32_t out = tnd_registry_quarantined(parts.registry);
         TND_TRY(adapt(&parts, graph, n_threads, excluded, &plan, io_own, error));
-        uint64_t begin_ns = plan->guard_key != 0 ? parts.clock->now_ns(parts.clock) : 0;
         enum tandem_status status = run_plan(runtime, &parts, graph, plan, options, listener, &why);
-        if (status == TANDEM_OK && plan->guard_key != 0) {
-            tnd_guard_told(runtime, graph, plan, parts.clock->now_ns(parts.clock) - begin_ns);
-        }
         if (status == TANDEM_OK) {
             return TANDEM_OK;
         }

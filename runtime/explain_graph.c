@@ -7,7 +7,7 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/explain_ops.h"
-#include "runtime/guard.h"
+#include "runtime/observer.h"
 #include "runtime/print_schedule.h"
 #include "runtime/runtime_nodes.h"
 #include "runtime/tnd_runtime.h"
@@ -136,10 +136,10 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
                                &text, NULL);
     }
     if (status == TANDEM_OK) {
-        char guard[160];
+        char plans[400];
         tnd_print_schedule(parts.registry, own != NULL ? own : plan, &text);
-        tnd_guard_explain(runtime, graph, guard, sizeof(guard));
-        tnd_text_add(&text, guard);
+        tnd_observer_explain(runtime, graph, plans, sizeof(plans));
+        tnd_text_add(&text, plans);
         status = tnd_emit_end(&text, write, user, "explanation", NULL);
     }
     tnd_text_fini(&text);

@@ -100,7 +100,7 @@ enum tandem_status tnd_fallback_adapt(const struct tnd_runtime_parts *parts,
         return TANDEM_OK;
     }
     TND_TRY(tnd_planner_plan(parts->planner, graph, n_threads, &fresh, error));
-    plan->guard_key = 0;
+    plan->observed_key = 0;
     TND_ASSERT(plan->n_nodes == graph->n_nodes && fresh->n_nodes == graph->n_nodes);
     for (int i = 0; i < plan->n_nodes; i++) {
         const tandem_tensor *node = graph->nodes[i];

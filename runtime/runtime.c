@@ -10,6 +10,7 @@
 #include "backends/kinds.h"
 #include "backends/registry.h"
 #include "base/alloc.h"
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/environment.h"
@@ -265,10 +266,8 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
     runtime->clock = tnd_clock_real();
     runtime->error_bound = merged.error_bound;
     runtime->objective = merged.objective;
-    runtime->watch.is_off = merged.ignore_drift;
     pthread_mutex_init(&runtime->lock, NULL);
-    tnd_guard_init(&runtime->guard);
-    enum tandem_status status = tnd_watch_init(&runtime->watch, error);
+    enum tandem_status status = tnd_observer_init(&runtime->observer, merged.ignore_drift, error);
     if (status == TANDEM_OK) {
         status = open_rooms(runtime, &merged, error);
     }
@@ -296,8 +295,7 @@ void tandem_runtime_close(tandem_runtime *runtime)
     tnd_registry_close(runtime->registry);
     tandem_table_free(runtime->table);
     tandem_table_free(runtime->corrected);
-    tnd_watch_fini(&runtime->watch);
-    tnd_guard_fini(&runtime->guard);
+    tnd_observer_fini(&runtime->observer);
     pthread_mutex_destroy(&runtime->lock);
     tnd_free(runtime);
 }
@@ -354,6 +352,7 @@ static void take_table(tandem_runtime *runtime, tandem_table *table)
     runtime->table = table;
     runtime->corrected = NULL;
     runtime->table_round++;
+    tnd_arms_begin_round(&runtime->observer.arms);
 }
 
 enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tandem_table *table,
@@ -413,6 +412,14 @@ int tandem_runtime_threads(const tandem_runtime *runtime)
     pthread_mutex_unlock(&unlocked->lock);
     int limit = tnd_quota_limit(&runtime->quota);
     return limit > 0 && limit < n_threads ? limit : n_threads;
+}
+
+void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,
+                                 const struct tnd_clock *clock)
+{
+    tnd_quota_init(&runtime->quota, tnd_cgroup_cpus(root, self), clock);
+    runtime->quota.root = root;
+    runtime->quota.self = self;
 }
 
 void tandem_runtime_set_execution(tandem_runtime *runtime, uint32_t execution)
@@ -516,7 +523,7 @@ enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_gra
     tnd_runtime_parts(runtime, &parts);
     tnd_quota_look(&runtime->quota, &runtime->log);
     int n_threads = tandem_runtime_threads(runtime);
-    return tnd_guard_plan(runtime, &parts, graph, n_threads, out_plan, error);
+    return tnd_observer_plan(runtime, &parts, graph, n_threads, out_plan, error);
 }
 
 enum tandem_status tandem_runtime_predict(tandem_runtime *runtime, const tandem_graph *graph,
@@ -527,7 +534,8 @@ enum tandem_status tandem_runtime_predict(tandem_runtime *runtime, const tandem_
     TND_TRY(tnd_runtime_check_graph(graph, error));
     struct tnd_runtime_parts parts;
     tnd_runtime_parts(runtime, &parts);
-    return tnd_guard_predict(runtime, &parts, graph, tandem_runtime_threads(runtime), out, error);
+    return tnd_observer_predict(runtime, &parts, graph, tandem_runtime_threads(runtime), out,
+                                error);
 }
 
 enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
@@ -626,4 +634,5 @@ void tnd_runtime_forget_choices(tandem_runtime *runtime)
     /* begins anew with the same table */
     tnd_planner_set_table(runtime->planner, tnd_runtime_locked_table(runtime));
     pthread_mutex_unlock(&runtime->lock);
+    tnd_arms_begin_round(&runtime->observer.arms);
 }

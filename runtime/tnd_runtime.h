@@ -25,16 +25,6 @@ struct tnd_runtime_parts {
 typedef void (*tnd_watch_probe_fn)(double *out_caller, double *out_team);
 
 void tnd_runtime_parts(tandem_runtime *runtime, struct tnd_runtime_parts *out);
-/** Room for the times of a run that is to be compared with its plan's predictions, after a probe of
- *  the machine; NULL: not this one. The caller owes tnd_runtime_end_watch when it is not NULL. */
-struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tandem_plan *plan,
-                                              int *out_n_times);
-/** Takes the times of a run that succeeded (else n_times is 0). What lasts is said to the log, and
- *  the planner goes by it. */
-void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
-                           const tandem_plan *plan, const struct tnd_step_time *times, int n_times);
-/** A run of a plan took so long: the share that comparing may cost grows. Any thread. */
-void tnd_runtime_add_computed(tandem_runtime *runtime, uint64_t ns);
 /** For tests: another probe, NULL: the real one. No run may be in progress. */
 void tnd_runtime_set_probe(tandem_runtime *runtime, tnd_watch_probe_fn probe);
 /** For tests: another clock and control group. */

@@ -45,8 +45,8 @@ enum tandem_status tandem_plan_new(int n_nodes, tandem_plan **out_plan, struct t
     plan->took_us = 0;
     plan->schedule = NULL;
     plan->items = NULL;
-    plan->guard_key = 0;
-    plan->is_both_at_once = false;
+    plan->observed_key = 0;
+    plan->kind = 0;
     for (int i = 0; i < n_nodes; i++) {
         plan->nodes[i] = node;
     }
@@ -68,7 +68,7 @@ enum tandem_status tandem_plan_copy(const tandem_plan *plan, tandem_plan **out_p
     memcpy(copy, plan, plan_bytes(plan->n_nodes));
     copy->schedule = NULL;
     copy->items = NULL;
-    copy->guard_key = 0;
+    copy->observed_key = 0;
     enum tandem_status status = tnd_plan_copy_schedule(copy, plan, error);
     if (status != TANDEM_OK) {
         tandem_plan_free(copy);
@@ -125,7 +125,7 @@ enum tandem_status tandem_plan_set_node(tandem_plan *plan, int i,
             return TANDEM_E_ARGUMENT;
         }
     }
-    plan->guard_key = 0;
+    plan->observed_key = 0;
     plan->nodes[i] = *node;
     plan->nodes[i].profile[sizeof(node->profile) - 1] = '\0';
     return TANDEM_OK;
@@ -146,7 +146,7 @@ enum tandem_status tandem_node_set_task_conf(tandem_plan *plan, int i, enum tand
         config.task >= TANDEM_TASK_COUNT) {
         return TANDEM_E_ARGUMENT;
     }
-    plan->guard_key = 0;
+    plan->observed_key = 0;
     plan->nodes[i].stage[stage] = config;
     plan->nodes[i].reason = TANDEM_REASON_HAND;
     return TANDEM_OK;

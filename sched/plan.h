@@ -62,9 +62,9 @@ struct tandem_plan {
     double took_us;
     struct tnd_plan_schedule *schedule; /* NULL: none, as of all plans without devices */
     const struct tnd_plan_item *items;  /* of an expanded graph, by node; else NULL */
-    uint64_t guard_key; /* its computations are timed under it; 0: they are not. Lost when the plan
-                             is changed or copied */
-    bool is_both_at_once; /* then: devices and CPU, not the plan without that */
+    uint64_t observed_key; /* its computations are timed under it; 0: they are not. Lost when the
+                                plan is changed or copied */
+    uint8_t kind;          /* then: which of the graph's plans it is, as the planner names them */
     struct tandem_plan_node nodes[];
 };
 

@@ -94,7 +94,7 @@ enum tandem_status tandem_plan_add_part(tandem_plan *plan, const struct tandem_p
     if (schedule == NULL) {
         return out_of_memory(error);
     }
-    plan->guard_key = 0;
+    plan->observed_key = 0;
     int at = find_part(schedule, part->node, part->begin);
     if (!fits_beside(schedule, at - 1, part) || !fits_beside(schedule, at, part)) {
         return tnd_error_set(
@@ -202,7 +202,7 @@ enum tandem_status tandem_plan_set_order(tandem_plan *plan, const int32_t *order
                              "plan: an order of %d nodes for a plan of %d", n,
                              tandem_plan_node_count(plan));
     }
-    plan->guard_key = 0;
+    plan->observed_key = 0;
     if (order == NULL || n == 0) {
         if (plan->schedule != NULL) {
             tnd_free(plan->schedule->order);
@@ -280,7 +280,7 @@ const struct tandem_plan_span *tandem_plan_span(const tandem_plan *plan, int i)
 void tandem_plan_clear_schedule(tandem_plan *plan)
 {
     if (plan != NULL && plan->schedule != NULL) {
-        plan->guard_key = 0;
+        plan->observed_key = 0;
         tnd_free(plan->schedule->parts);
         tnd_free(plan->schedule->order);
         tnd_free(plan->schedule->spans);

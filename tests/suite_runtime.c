@@ -735,11 +735,12 @@ extern CU_SuiteInfo suites_runtime_plans[];
 extern CU_SuiteInfo suites_runtime_devices[];
 extern CU_SuiteInfo suites_runtime_floats[];
 extern CU_SuiteInfo suites_runtime_watch[];
+extern CU_SuiteInfo suites_runtime_drift[];
 extern CU_SuiteInfo suites_runtime_fork[];
 extern CU_SuiteInfo suites_runtime_soak[];
 extern CU_SuiteInfo suites_runtime_mapped[];
 extern CU_SuiteInfo suites_runtime_place[];
-extern CU_SuiteInfo suites_runtime_guard[];
+extern CU_SuiteInfo suites_runtime_observer[];
 extern CU_SuiteInfo suites_runtime_numa[];
 
 int main(int argc, char **argv)
@@ -748,6 +749,7 @@ int main(int argc, char **argv)
     setenv("TANDEM_TABLE", "/nowhere/table.json", 0);
     return tnd_suites_run(argc, argv, suites, suites_runtime_abi, suites_runtime_watch,
                           suites_runtime_plans, suites_runtime_devices, suites_runtime_fork,
-                          suites_runtime_mapped, suites_runtime_guard, suites_runtime_floats,
-                          suites_runtime_place, suites_runtime_numa, suites_runtime_soak, NULL);
+                          suites_runtime_mapped, suites_runtime_observer, suites_runtime_floats,
+                          suites_runtime_place, suites_runtime_numa, suites_runtime_drift,
+                          suites_runtime_soak, NULL);
 }

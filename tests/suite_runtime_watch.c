@@ -103,7 +103,8 @@ static bool pretend_run(const tandem_plan *plan)
 {
     int n = 0;
     int capacity = 0;
-    struct tnd_step_time *times = tnd_runtime_begin_watch(runtime, plan, &capacity);
+    bool sync_each;
+    struct tnd_step_time *times = tnd_observer_begin(runtime, plan, &capacity, &sync_each);
     if (times == NULL) {
         return false;
     }
@@ -123,8 +124,8 @@ static bool pretend_run(const tandem_plan *plan)
             times[n++].end_ns = us * 1000;
         }
     }
-    tnd_runtime_end_watch(runtime, graph, plan, times, n);
-    tnd_runtime_add_computed(runtime, 1000000000000); /* it pays for the next comparison */
+    tnd_observer_end(runtime, graph, plan, times, n, 0, false);
+    tnd_observer_add_computed(runtime, 1000000000000); /* it pays for the next comparison */
     return true;
 }
 
@@ -333,7 +334,7 @@ static void watching_costs_its_share_and_no_more(void)
     tnd_runtime_set_probe(runtime, NULL);
     add_cell("cpu", 500);
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
-    const struct tnd_watch *watch = &runtime->watch;
+    const struct tnd_observer *watch = &runtime->observer;
     uint64_t most_ns = 0; /* of one comparison */
     for (int i = 0; i < 600; i++) {
         uint64_t before_ns = watch->spent_ns;
@@ -353,7 +354,7 @@ static void who_ignores_drift_is_left_alone(void)
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
     check_int(run_until_planned_anew(100), 0);
     check_int(tandem_runtime_drift(runtime, NULL, 0), 0);
-    CU_ASSERT_EQUAL(runtime->watch.spent_ns, 0); /* no probe either */
+    CU_ASSERT_EQUAL(runtime->observer.spent_ns, 0); /* no probe either */
     check_ok(tandem_runtime_save_drift(runtime, tnd_test_temp("none.json"), NULL));
 }
 

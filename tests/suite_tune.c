@@ -4,7 +4,6 @@
 
 extern CU_SuiteInfo suites_tune_op_cost[];
 extern CU_SuiteInfo suites_tune_choosing[];
-extern CU_SuiteInfo suites_tune_drift[];
 extern CU_SuiteInfo suites_tune_objective[];
 extern CU_SuiteInfo suites_tune_estimate[];
 extern CU_SuiteInfo suites_tune_model[];
@@ -21,7 +20,7 @@ extern CU_SuiteInfo suites_tune_schedule_cases[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_tune_op_cost, suites_tune_choosing, suites_tune_drift,
+    return tnd_suites_run(argc, argv, suites_tune_op_cost, suites_tune_choosing,
                           suites_tune_objective, suites_tune_estimate, suites_tune_model,
                           suites_tune_planner, suites_tune_explain, suites_tune_devices,
                           suites_tune_moves, suites_tune_experts, suites_tune_fit,

@@ -334,7 +334,7 @@ static void a_single_plan_has_nothing_at_once(void)
     tandem_graph *graph = layers(3, 4, &y);
     tandem_plan *plan = NULL;
     set_costs(50, (const double[]){100}, 1, 2);
-    check_ok(tnd_planner_plan_single(planner, graph, 2, &plan, NULL));
+    check_ok(tnd_planner_plan_kind(planner, graph, 2, TND_PLAN_SINGLE, &plan, NULL));
     check_int(tandem_plan_part_count(plan), 0);
     CU_ASSERT_PTR_NULL(tandem_plan_order(plan));
     tandem_plan_free(plan);
@@ -432,7 +432,7 @@ static void sequences_in_flight_keep_every_device_with_layers_busy(void)
         set_costs(20 * product_us, (const double[]){product_us, product_us, product_us}, n_devices,
                   0.001);
         tandem_plan *plan = plan_of(graph);
-        check_ok(tnd_planner_plan_single(planner, graph, 2, &single, NULL));
+        check_ok(tnd_planner_plan_kind(planner, graph, 2, TND_PLAN_SINGLE, &single, NULL));
         check_int(sides_of(plan), n_devices == 2 ? 6 : 14);
         CU_ASSERT_PTR_NOT_NULL(tandem_plan_order(plan));
         /* A device works while the first sequence is on its way to it and the last one behind. */

@@ -307,7 +307,7 @@ static void fill(const struct placing *p, struct tandem_plan_node *nodes)
             config->parallel = false;
             config->wait = true;
             nodes[i].n_threads = 1;
-            nodes[i].reason = options->forced_side > 0 ? TANDEM_REASON_FORCED : TANDEM_REASON_TABLE;
+            nodes[i].reason = options->forced_products ? TANDEM_REASON_FORCED : TANDEM_REASON_TABLE;
         }
     }
 }

@@ -329,12 +329,13 @@ static double half_at(void *user, const tandem_tensor *node, int side, enum tand
     return choice.half_us[split];
 }
 
-static void choose(struct tnd_plan_run *run, const tandem_tensor *node,
+/* Without placing: `side` is TND_PLACE_ANY, or 0 for host memory. */
+static void choose(struct tnd_plan_run *run, const tandem_tensor *node, int side,
                    struct tandem_plan_node *out)
 {
     if (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node)) {
         run->is_new = false;
-        *out = recall(run, node, TND_PLACE_ANY)->node;
+        *out = recall(run, node, side)->node;
         note_rule(run, node, out);
         if (out->profile[0] != '\0') {
             return;
@@ -345,7 +346,8 @@ static void choose(struct tnd_plan_run *run, const tandem_tensor *node,
 
 /* With devices: nodes are placed together. */
 static enum tandem_status place(struct tnd_plan_run *run, const struct tandem_graph *graph,
-                                struct tandem_plan *plan, struct tandem_error *error)
+                                enum tnd_plan_kind kind, struct tandem_plan *plan,
+                                struct tandem_error *error)
 {
     const struct tnd_planner *planner = run->planner;
     struct tnd_place_options options = {
@@ -355,6 +357,7 @@ static enum tandem_status place(struct tnd_plan_run *run, const struct tandem_gr
         .n_threads = run->n_threads,
         .n_devices = run->n_devices,
         .forced_products = planner->forced >= 0,
+        .forced_side = kind == TND_PLAN_DEVICE ? 1 : 0,
         .placement = planner->placement,
         .only_singles = run->is_single,
         .product = product_at,
@@ -417,14 +420,16 @@ static void tell_rule(const struct tnd_plan_run *run)
     }
 }
 
-static enum tandem_status make_plan(struct tnd_planner *planner, const struct tandem_graph *graph,
-                                    int n_threads, bool is_single, struct tandem_plan **out_plan,
-                                    struct tandem_error *error)
+enum tandem_status tnd_planner_plan_kind(struct tnd_planner *planner,
+                                         const struct tandem_graph *graph, int n_threads,
+                                         enum tnd_plan_kind kind, struct tandem_plan **out_plan,
+                                         struct tandem_error *error)
 {
     uint64_t begin_ns = planner->clock->now_ns(planner->clock);
     struct tandem_plan *plan;
     TND_TRY(tandem_plan_new(graph->n_nodes, &plan, error));
-    struct tnd_plan_run run = {.planner = planner, .n_threads = n_threads, .is_single = is_single};
+    struct tnd_plan_run run = {
+        .planner = planner, .n_threads = n_threads, .is_single = kind != TND_PLAN_BEST};
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&planner->lock);
     run.n_threads = limit_of(planner, n_threads);
@@ -432,11 +437,13 @@ static enum tandem_status make_plan(struct tnd_planner *planner, const struct ta
     run.handoff_us = tnd_estimate_handoff(planner->table, run.n_threads);
     run.n_devices = tnd_place_devices(planner->registry, run.slots);
     const char *idle = unmeasured_device(&run);
-    if (run.n_devices > 0 && (planner->table != NULL || planner->forced >= 0)) {
-        status = place(&run, graph, plan, error);
+    if (run.n_devices > 0 && kind != TND_PLAN_HOST &&
+        (planner->table != NULL || planner->forced >= 0)) {
+        status = place(&run, graph, kind, plan, error);
     } else {
+        int side = kind == TND_PLAN_HOST && planner->forced < 0 ? 0 : TND_PLACE_ANY;
         for (int i = 0; i < graph->n_nodes; i++) {
-            choose(&run, graph->nodes[i], &plan->nodes[i]);
+            choose(&run, graph->nodes[i], side, &plan->nodes[i]);
         }
     }
     pthread_mutex_unlock(&planner->lock);
@@ -461,13 +468,5 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
                                     int n_threads, struct tandem_plan **out_plan,
                                     struct tandem_error *error)
 {
-    return make_plan(planner, graph, n_threads, false, out_plan, error);
-}
-
-enum tandem_status tnd_planner_plan_single(struct tnd_planner *planner,
-                                           const struct tandem_graph *graph, int n_threads,
-                                           struct tandem_plan **out_plan,
-                                           struct tandem_error *error)
-{
-    return make_plan(planner, graph, n_threads, true, out_plan, error);
+    return tnd_planner_plan_kind(planner, graph, n_threads, TND_PLAN_BEST, out_plan, error);
 }

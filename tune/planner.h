@@ -68,12 +68,19 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
                                     int n_threads, struct tandem_plan **out_plan,
                                     struct tandem_error *error);
 
-/** The same, the best of those plans in which nothing runs at once: no split products, no other
- *  order, no weights in flight. */
-enum tandem_status tnd_planner_plan_single(struct tnd_planner *planner,
-                                           const struct tandem_graph *graph, int n_threads,
-                                           struct tandem_plan **out_plan,
-                                           struct tandem_error *error);
+/** The best plan of a kind. */
+enum tnd_plan_kind {
+    TND_PLAN_BEST,   /* of all: what tnd_planner_plan gives */
+    TND_PLAN_SINGLE, /* nothing at once: no split products, no other order, no weights in flight */
+    TND_PLAN_HOST,   /* nothing on devices with memory of their own */
+    TND_PLAN_DEVICE, /* all that it can run on the first of those */
+    TND_PLAN_KINDS
+};
+/** The same for one kind. */
+enum tandem_status tnd_planner_plan_kind(struct tnd_planner *planner,
+                                         const struct tandem_graph *graph, int n_threads,
+                                         enum tnd_plan_kind kind, struct tandem_plan **out_plan,
+                                         struct tandem_error *error);
 
 /** Choice for one plain matrix product by a given profile and thread count, for measuring. Returns
  *  false  when the profile does not apply or its backends are not open. */

@@ -199,18 +199,44 @@
  * more_threads_than_measured_give_a_range. */
 #define TND_SERIAL_PRIOR   0.12
 
-/* ---- Drift: predictions compared with runs ---- */
+/* ---- The observer: predictions compared with runs ---- */
 
-/* After which the guard over plans with several at work at once has decided. Unit: uses of both
- * plans together. Why: the best of four tells them apart on a machine in use. Test:
+/* Uses of two plans, by turns, after which a look is over; a lost one is dropped sooner. Unit:
+ * uses. Why: the median of four tells 5 % apart on a machine in use. Test:
  * a_device_that_lies_is_dropped_within_eight_uses. */
-#define TND_GUARD_USES         8
-/* By which one of both plans leads that is chosen after half of them. Unit: share. Why: times of
- * whole graphs differ by a few percent. Test: a_device_that_lies_is_dropped_within_eight_uses. */
-#define TND_GUARD_CLEAR        0.1
-/* Trials lost more than won, after which graphs that differ in M alone get none. Unit: graphs. Why:
- * prompts are of all lengths. Test: prompts_of_other_lengths_inherit_the_verdict. */
-#define TND_GUARD_LIKE         2
+#define TND_OBSERVER_USES       8
+/* Least noise of a computation's time, and least lead of a plan that takes over. Unit: share. Why:
+ * times differ by a few percent in quiet. Test: a_zoo_of_machines_is_served_well. */
+#define TND_OBSERVER_NOISE      0.02
+/* Least error of a single time, of two half of it. Unit: share. Why: other programs cost a factor
+ * of two. Test: a_zoo_of_machines_is_served_well. */
+#define TND_OBSERVER_ONE        0.3
+/* By which two times in a row, or a first use, must lie above what was expected to count as a
+ * change at once; a computation on a device is given up after it. Unit: ratio. Why: other programs
+ * cost a factor of two. Test: a_device_that_becomes_slow_is_left_and_found_again. */
+#define TND_OBSERVER_STALL      3.0
+/* More that the plan which serves is given. Unit: ns. Why: somebody waits a second at most. Test:
+ * a_device_that_becomes_slow_is_left_and_found_again. */
+#define TND_OBSERVER_STALL_NS   0.7e9
+/* Of the computing time, for looks at plans that do not serve. Unit: share. Why: less than what
+ * is told apart. Test: a_zoo_of_machines_is_served_well. */
+#define TND_OBSERVER_SHARE      0.015
+/* Between two looks, unless the serving plan becomes slow. Unit: uses. Why: plans move weights.
+ * Test: a_zoo_of_machines_is_served_well. */
+#define TND_OBSERVER_REST       50
+/* Most that is saved for a look, and within which a first use (weights packed, moved) is to be
+ * repaid. Unit: uses. Why: a look at a plan 50 times slower. Test:
+ * a_zoo_of_machines_is_served_well. */
+#define TND_OBSERVER_HOARD      100.0
+/* For first looks at once. Unit: uses. Why: they find a device that is told ten times too slow.
+ * Test: a_zoo_of_machines_is_served_well. */
+#define TND_OBSERVER_GRANT_USES 20.0
+/* Most of that for all graphs of a runtime; of what is left of it each one gets a half. Unit: ns.
+ * Why: nobody feels a second. Test: a_zoo_of_machines_is_served_well. */
+#define TND_OBSERVER_GRANT_NS   1e9
+/* Times that are older are forgotten. Unit: ns. Why: a day: updates, other neighbours. Test:
+ * verdicts_are_looked_at_again_after_a_day. */
+#define TND_OBSERVER_OLD_NS     UINT64_C(86400000000000)
 /* Of which one is compared. Unit: runs. Why: a run without costs nothing. Test: none. */
 #define TND_DRIFT_EVERY        3
 /* Of the computing time, for all that comparing takes: probes, readings of clocks, judging, new

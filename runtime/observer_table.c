@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * What follows from cells that deviate: a table to plan by, and marks for the next measuring. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/tnd_status.h"
-#include "tune/drift_internal.h"
+#include "runtime/observer_drift.h"
 #include "tune/estimate.h"
 #include "table/problem.h"
 #include "table/table_cells.h"
@@ -14,6 +15,12 @@
 void tnd_drift_print(const struct tnd_drift_case *one, char *out, size_t n)
 {
     const struct tnd_curve_key *key = &one->key;
+    if (key->stage >= TANDEM_STAGES) {
+        bool is_upload = key->stage == TANDEM_STAGES + TND_UPLOAD;
+        snprintf(out, n, "%s of %" PRId64 " bytes %s %s", is_upload ? "upload" : "download", one->m,
+                 is_upload ? "to" : "from", key->backend);
+        return;
+    }
     struct tnd_problem problem;
     char what[TND_PROBLEM_MAX];
     memset(&problem, 0, sizeof(problem));
@@ -73,6 +80,26 @@ static enum tandem_status make_curve(const struct tnd_drift_case *one,
     return TANDEM_OK;
 }
 
+/* A link is slower or faster at every length: the case with the most bytes tells by how much. */
+static void correct_move(const struct tnd_drift_cases *cases, const struct tnd_drift_case *one,
+                         struct tandem_table *table)
+{
+    const enum tnd_direction direction = (enum tnd_direction)(one->key.stage - TANDEM_STAGES);
+    struct tnd_curve *curve =
+        (struct tnd_curve *)tnd_table_transfer(table, one->key.backend, direction);
+    for (int i = 0; i < cases->n; i++) {
+        const struct tnd_drift_case *other = &cases->list[i];
+        if (!other->is_on_trial && other->m > one->m &&
+            tnd_curve_key_compare(&other->key, &one->key) == 0) {
+            return;
+        }
+    }
+    for (int i = 0; curve != NULL && i < curve->n_samples; i++) {
+        curve->samples[i].median_us *= one->measured_us / one->predicted_us;
+        curve->samples[i].generation |= 1; /* stale */
+    }
+}
+
 static enum tandem_status correct(const struct tnd_drift_case *one,
                                   const struct tandem_table *original, struct tandem_table *table)
 {
@@ -98,8 +125,11 @@ enum tandem_status tnd_drift_correct(const struct tnd_drift *drift,
     enum tandem_status status = TANDEM_OK;
     TND_TRY(tandem_table_copy(table, &copy, error));
     for (int i = 0; i < cases->n && status == TANDEM_OK && table->version != 1; i++) {
-        if (!cases->list[i].is_on_trial) {
-            status = correct(&cases->list[i], table, copy);
+        const struct tnd_drift_case *one = &cases->list[i];
+        if (!one->is_on_trial && one->key.stage >= TANDEM_STAGES) {
+            correct_move(cases, one, copy);
+        } else if (!one->is_on_trial) {
+            status = correct(one, table, copy);
         }
     }
     if (status != TANDEM_OK) {
@@ -111,26 +141,26 @@ enum tandem_status tnd_drift_correct(const struct tnd_drift *drift,
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_stale_new(const struct tandem_table *table, tandem_table **out_stale,
-                                 struct tandem_error *error)
+/* The curve of a cell, with the samples stale on which an estimate rests. */
+static enum tandem_status add_stale(tandem_table *stale, const struct tandem_table *table,
+                                    const struct tnd_drift_case *one)
 {
-    tandem_table *stale = NULL;
-    TND_TRY(tandem_table_new(&stale, error));
-    stale->has_fingerprint = table->has_fingerprint;
-    stale->fingerprint = table->fingerprint;
-    *out_stale = stale;
-    return TANDEM_OK;
-}
-
-enum tandem_status tnd_stale_add(tandem_table *stale, const struct tandem_table *table,
-                                 const struct tnd_curve_key *key, int64_t m)
-{
-    const struct tnd_curve *curve = tnd_table_find(table, key);
-    bool is_there = tnd_table_find(stale, key) != NULL;
+    const struct tnd_curve *curve = tnd_table_find(table, &one->key);
+    bool is_there = tnd_table_find(stale, &one->key) != NULL;
     for (int s = 0; curve != NULL && !is_there && s < curve->n_samples; s++) {
         TND_TRY(tnd_table_add(stale, &curve->key, &curve->samples[s]));
     }
-    (void)tnd_table_mark_stale(stale, key, m);
+    if (one->key.stage < TANDEM_STAGES) {
+        (void)tnd_table_mark_stale(stale, &one->key, one->m);
+        return TANDEM_OK;
+    }
+    const enum tnd_direction direction = (enum tnd_direction)(one->key.stage - TANDEM_STAGES);
+    curve = tnd_table_transfer(table, one->key.backend, direction);
+    for (int s = 0; curve != NULL && s < curve->n_samples; s++) {
+        struct tnd_sample sample = curve->samples[s];
+        sample.generation |= 1;
+        TND_TRY(tnd_table_add_transfer(stale, one->key.backend, direction, &sample));
+    }
     return TANDEM_OK;
 }
 
@@ -141,9 +171,11 @@ enum tandem_status tnd_drift_stale_cells(const struct tnd_drift *drift,
     const struct tnd_drift_cases *cases = tnd_drift_cases(drift);
     tandem_table *stale = NULL;
     enum tandem_status status = TANDEM_OK;
-    TND_TRY(tnd_stale_new(table, &stale, error));
+    TND_TRY(tandem_table_new(&stale, error));
+    stale->has_fingerprint = table->has_fingerprint;
+    stale->fingerprint = table->fingerprint;
     for (int i = 0; i < cases->n && status == TANDEM_OK; i++) {
-        status = tnd_stale_add(stale, table, &cases->list[i].key, cases->list[i].m);
+        status = add_stale(stale, table, &cases->list[i]);
     }
     if (status != TANDEM_OK) {
         tandem_table_free(stale);

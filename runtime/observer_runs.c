@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Watching over predictions: times of a run go to tune/drift.h, and what it finds to the log and to
- * the planner. Nothing is measured for it and nothing written unless the program asks. */
+ * Runs that are timed step by step: how the machine is meanwhile, what that costs, and what follows
+ * for the table. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/cgroup.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_log.h"
 #include "base/tnd_status.h"
@@ -14,25 +13,15 @@
 #include "table/table_layers.h"
 #include "tune/policy.h"
 
-enum tandem_status tnd_watch_init(struct tnd_watch *watch, struct tandem_error *error)
+static bool uses_device(const tandem_runtime *runtime, const tandem_plan *plan)
 {
-    pthread_mutex_init(&watch->lock, NULL);
-    atomic_init(&watch->n_runs, 0);
-    atomic_init(&watch->computed_ns, 0);
-    atomic_init(&watch->is_taken, false);
-    if (!watch->is_off) {
-        watch->drift = tnd_drift_new();
+    const uint32_t own = tnd_registry_own_slots(runtime->registry);
+    for (int i = 0; i < plan->n_nodes && own != 0; i++) {
+        if ((own >> plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].backend & 1) != 0) {
+            return true;
+        }
     }
-    return watch->is_off || watch->drift != NULL
-               ? TANDEM_OK
-               : tnd_error_set(error, TANDEM_E_MEMORY, "runtime", 0, 0, "runtime: out of memory");
-}
-
-void tnd_watch_fini(struct tnd_watch *watch)
-{
-    tnd_drift_free(watch->drift);
-    tnd_free(watch->times);
-    pthread_mutex_destroy(&watch->lock);
+    return tandem_plan_part_count(plan) > 0;
 }
 
 static bool has_predictions(const tandem_plan *plan)
@@ -45,39 +34,39 @@ static bool has_predictions(const tandem_plan *plan)
     return false;
 }
 
-static bool reserve(struct tnd_watch *watch, int n)
+static bool reserve(struct tnd_observer *observer, int n)
 {
-    if (n <= watch->n_times) {
+    if (n <= observer->n_times) {
         return true;
     }
     struct tnd_step_time *times = tnd_alloc((size_t)n * sizeof(times[0]));
     if (times == NULL) {
         return false;
     }
-    tnd_free(watch->times);
-    watch->times = times;
-    watch->n_times = n;
+    tnd_free(observer->times);
+    observer->times = times;
+    observer->n_times = n;
     return true;
 }
 
 /* ---- what comparing costs, and how the machine is ---- */
 
-void tnd_runtime_add_computed(tandem_runtime *runtime, uint64_t ns)
+void tnd_observer_add_computed(tandem_runtime *runtime, uint64_t ns)
 {
     /* a sum that is read now and then; nothing else depends on it */
-    atomic_fetch_add_explicit(&runtime->watch.computed_ns, ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&runtime->observer.computed_ns, ns, memory_order_relaxed);
 }
 
 void tnd_runtime_set_probe(tandem_runtime *runtime, tnd_watch_probe_fn probe)
 {
-    runtime->watch.probe = probe;
+    runtime->observer.probe = probe;
 }
 
 /* Each comparison is paid before the next one begins. */
-static bool is_affordable(const struct tnd_watch *watch)
+static bool is_affordable(const struct tnd_observer *observer)
 {
-    uint64_t computed_ns = atomic_load_explicit(&watch->computed_ns, memory_order_relaxed);
-    return (double)watch->spent_ns <= TND_DRIFT_COST * (double)computed_ns;
+    uint64_t computed_ns = atomic_load_explicit(&observer->computed_ns, memory_order_relaxed);
+    return (double)observer->spent_ns <= TND_DRIFT_COST * (double)computed_ns;
 }
 
 /* What timing one step takes worker 0. The others read their clocks at the same time. */
@@ -122,52 +111,55 @@ static double worse(double a, double b)
 /* The worse of this probe and the one before counts. */
 static void probe(tandem_runtime *runtime, const tandem_plan *plan)
 {
-    struct tnd_watch *watch = &runtime->watch;
+    struct tnd_observer *observer = &runtime->observer;
     double caller = 0;
     double team = 0;
-    if (watch->probe != NULL) {
-        watch->probe(&caller, &team);
+    if (observer->probe != NULL) {
+        observer->probe(&caller, &team);
     } else {
         struct tnd_probe_time time;
         int n_threads = tandem_plan_threads(plan);
         double table_us = table_chain_us(runtime);
         tnd_probe_run(runtime->pool, runtime->clock, n_threads > 1 ? n_threads : 1, &time);
-        tnd_probe_compare(&watch->best, &time, n_threads > 1 ? n_threads : 1, &caller, &team);
-        watch->moment.clock = table_us > 0 ? time.chain_us / table_us : 0;
+        tnd_probe_compare(&observer->best, &time, n_threads > 1 ? n_threads : 1, &caller, &team);
+        observer->moment.clock = table_us > 0 ? time.chain_us / table_us : 0;
     }
-    watch->moment.caller = worse(watch->moment.caller, caller);
-    watch->moment.team = worse(watch->moment.team, team);
+    observer->moment.caller = worse(observer->moment.caller, caller);
+    observer->moment.team = worse(observer->moment.team, team);
 }
 
-struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tandem_plan *plan,
-                                              int *out_n_times)
+struct tnd_step_time *tnd_observer_begin(tandem_runtime *runtime, const tandem_plan *plan,
+                                         int *out_n_times, bool *out_sync_each)
 {
-    struct tnd_watch *watch = &runtime->watch;
-    if (watch->is_off ||
-        atomic_fetch_add_explicit(&watch->n_runs, 1, memory_order_relaxed) % TND_DRIFT_EVERY != 0 ||
+    struct tnd_observer *observer = &runtime->observer;
+    if (observer->is_off ||
+        atomic_fetch_add_explicit(&observer->n_runs, 1, memory_order_relaxed) % TND_DRIFT_EVERY !=
+            0 ||
         !has_predictions(plan) ||
         /* acquire: pairs with the release of the run that was compared before */
-        atomic_exchange_explicit(&watch->is_taken, true, memory_order_acquire)) {
+        atomic_exchange_explicit(&observer->is_taken, true, memory_order_acquire)) {
         return NULL;
     }
-    if (!is_affordable(watch) || !reserve(watch, (TANDEM_STAGES + 1) * tnd_plan_most_nodes(plan))) {
-        atomic_store_explicit(&watch->is_taken, false, memory_order_release);
+    if (!is_affordable(observer) ||
+        !reserve(observer, (TANDEM_STAGES + 2) * tnd_plan_most_nodes(plan))) {
+        atomic_store_explicit(&observer->is_taken, false, memory_order_release);
         return NULL;
     }
     uint64_t begin_ns = runtime->clock->now_ns(runtime->clock);
-    watch->step_ns = watch->step_ns > 0 ? watch->step_ns : step_ns(runtime->clock);
-    memset(&watch->moment, 0, sizeof(watch->moment));
+    observer->step_ns = observer->step_ns > 0 ? observer->step_ns : step_ns(runtime->clock);
+    memset(&observer->moment, 0, sizeof(observer->moment));
     probe(runtime, plan);
-    watch->spent_ns += runtime->clock->now_ns(runtime->clock) - begin_ns;
-    *out_n_times = watch->n_times;
-    return watch->times;
+    observer->spent_ns += runtime->clock->now_ns(runtime->clock) - begin_ns;
+    *out_n_times = observer->n_times;
+    *out_sync_each = uses_device(runtime, plan);
+    return observer->times;
 }
 
 /* Plans go by the times that were found. Both locks are held. */
 static void adopt(tandem_runtime *runtime)
 {
     tandem_table *corrected = NULL;
-    if (tnd_drift_correct(runtime->watch.drift, runtime->table, &corrected, NULL) != TANDEM_OK) {
+    if (tnd_drift_correct(runtime->observer.drift, runtime->table, &corrected, NULL) != TANDEM_OK) {
         return; /* without memory the table stays as it is */
     }
     tnd_planner_set_table(runtime->planner, corrected);
@@ -194,50 +186,51 @@ static void tell(const tandem_runtime *runtime, const struct tnd_drift_event *ev
     }
 }
 
-void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
-                           const tandem_plan *plan, const struct tnd_step_time *times, int n_times)
+void tnd_observer_end(tandem_runtime *runtime, const tandem_graph *graph, const tandem_plan *plan,
+                      const struct tnd_step_time *times, int n_times, uint64_t ns, bool is_synced)
 {
-    struct tnd_watch *watch = &runtime->watch;
+    struct tnd_observer *observer = &runtime->observer;
     int n_events = 0;
     uint64_t begin_ns = runtime->clock->now_ns(runtime->clock);
-    TND_ASSERT(times == watch->times && n_times >= 0 && n_times <= watch->n_times);
+    TND_ASSERT(times == observer->times && n_times >= 0 && n_times <= observer->n_times);
     bool is_warm = n_times > 0 && tnd_planner_is_warm(runtime->planner, graph);
     if (n_times > 0) {
         probe(runtime, plan);
     }
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&observer->lock);
     pthread_mutex_lock(&runtime->lock);
-    if (watch->table_round != runtime->table_round) {
-        watch->table_round = runtime->table_round;
-        tnd_drift_clear(watch->drift);
+    if (observer->table_round != runtime->table_round) {
+        observer->table_round = runtime->table_round;
+        tnd_drift_clear(observer->drift);
     }
     if (runtime->table != NULL && n_times > 0) {
         n_events =
-            tnd_drift_observe(watch->drift, tnd_runtime_locked_table(runtime), runtime->registry,
-                              graph, plan, is_warm, &watch->moment, times, n_times);
+            tnd_drift_observe(observer->drift, tnd_runtime_locked_table(runtime), runtime->registry,
+                              graph, plan, is_warm, &observer->moment, times, n_times);
     }
     if (n_events > 0) {
         adopt(runtime);
     }
     pthread_mutex_unlock(&runtime->lock);
     for (int i = 0; i < n_events; i++) {
-        tell(runtime, tnd_drift_event(watch->drift, i));
+        tell(runtime, tnd_drift_event(observer->drift, i));
     }
-    pthread_mutex_unlock(&watch->lock);
-    watch->spent_ns += runtime->clock->now_ns(runtime->clock) - begin_ns;
-    watch->spent_ns += (uint64_t)n_times * watch->step_ns;
-    atomic_store_explicit(&watch->is_taken, false, memory_order_release);
+    pthread_mutex_unlock(&observer->lock);
+    observer->spent_ns += runtime->clock->now_ns(runtime->clock) - begin_ns;
+    observer->spent_ns += (uint64_t)n_times * observer->step_ns;
+    observer->spent_ns += is_synced ? ns / 2 : 0; /* nothing overlaps: at most twice as long */
+    atomic_store_explicit(&observer->is_taken, false, memory_order_release);
 }
 
 /* ---- what the program sees ---- */
 
-/* The drift that is about the table in use; NULL: none. The watch is locked. */
+/* The drift that is about the table in use; NULL: none. The observer is locked. */
 static const struct tnd_drift *current_drift(tandem_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->lock);
-    bool is_current = runtime->watch.table_round == runtime->table_round;
+    bool is_current = runtime->observer.table_round == runtime->table_round;
     pthread_mutex_unlock(&runtime->lock);
-    return is_current ? runtime->watch.drift : NULL;
+    return is_current ? runtime->observer.drift : NULL;
 }
 
 int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift_info *out_drift, int n)
@@ -246,7 +239,7 @@ int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift_info *out_
         return 0;
     }
     n = out_drift != NULL ? n : 0;
-    pthread_mutex_lock(&runtime->watch.lock);
+    pthread_mutex_lock(&runtime->observer.lock);
     const struct tnd_drift *drift = current_drift(runtime);
     int count = drift != NULL ? tnd_drift_count(drift) : 0;
     for (int i = 0; i < count && i < n; i++) {
@@ -258,7 +251,7 @@ int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift_info *out_
         info->measured_us = one->measured_us;
         info->noise = one->noise;
     }
-    pthread_mutex_unlock(&runtime->watch.lock);
+    pthread_mutex_unlock(&runtime->observer.lock);
     return count;
 }
 
@@ -273,32 +266,18 @@ enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char
         TND_TRY(tnd_table_own_path(own, sizeof(own), error));
         path = own;
     }
-    pthread_mutex_lock(&runtime->watch.lock);
+    pthread_mutex_lock(&runtime->observer.lock);
     const struct tnd_drift *drift = current_drift(runtime);
-    bool has_drift = drift != NULL && tnd_drift_count(drift) > 0;
-    bool has_any = has_drift || tnd_guard_has_dropped(&runtime->guard);
     pthread_mutex_lock(&runtime->lock);
-    has_any = has_any && runtime->table != NULL;
+    bool has_any = drift != NULL && tnd_drift_count(drift) > 0 && runtime->table != NULL;
     if (has_any) {
-        status = has_drift ? tnd_drift_stale_cells(drift, runtime->table, &stale, error)
-                           : tnd_stale_new(runtime->table, &stale, error);
-    }
-    if (has_any && status == TANDEM_OK) {
-        status = tnd_guard_add_stale(runtime, runtime->table, stale);
+        status = tnd_drift_stale_cells(drift, runtime->table, &stale, error);
     }
     pthread_mutex_unlock(&runtime->lock);
-    pthread_mutex_unlock(&runtime->watch.lock);
+    pthread_mutex_unlock(&runtime->observer.lock);
     if (has_any && status == TANDEM_OK) {
         status = tnd_runtime_update_file(runtime, path, stale, error);
     }
     tandem_table_free(stale);
     return status;
-}
-
-void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,
-                                 const struct tnd_clock *clock)
-{
-    tnd_quota_init(&runtime->quota, tnd_cgroup_cpus(root, self), clock);
-    runtime->quota.root = root;
-    runtime->quota.self = self;
 }

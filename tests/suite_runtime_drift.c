@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "ggml-like/tnd_tensor.h"
+#include "runtime/observer_drift.h"
 #include "sched/plan.h"
 #include "tests/support_tune.h"
-#include "tune/drift.h"
 #include "tune/estimate.h"
 #include "tune/planner.h"
 #include "tune/policy.h"
@@ -601,8 +601,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_drift[];
-CU_SuiteInfo suites_tune_drift[] = {
+extern CU_SuiteInfo suites_runtime_drift[];
+CU_SuiteInfo suites_runtime_drift[] = {
     {"drift", NULL, NULL, set_up, tear_down, tests},
     CU_SUITE_INFO_NULL,
 };

@@ -2,19 +2,21 @@
  * Finding cells that deviate. Each stage of each different problem has a watch with the ratios of
  * measured to predicted time in the last graphs that ran undisturbed; what all watches share, or
  * the probe shares, is the machine, not a cell. Cases are followed as long as they stand. What
- * follows from a case is in drift_table.c. */
-#include "tune/drift.h"
+ * follows from a case is in observer_table.c. */
+#include "runtime/observer_drift.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "ggml-like/tnd_tensor.h"
-#include "tune/drift_internal.h"
+#include "measure/probe.h"
 #include "tune/estimate.h"
+#include "tune/moves.h"
 #include "tune/policy.h"
 
 enum {
@@ -33,6 +35,7 @@ struct identity {
 struct watch {
     struct identity id; /* threads 0: empty */
     bool is_reported;   /* a case came of it */
+    bool is_device;     /* with memory of its own: the machine's load is not its */
     uint8_t strikes;    /* graphs in a row that found it wrong */
     uint8_t returns;    /* times that its case was withdrawn */
     uint64_t seen;      /* number of the graph */
@@ -127,7 +130,25 @@ static int filled(const struct watch *watch)
     return watch->n_ratios < TND_DRIFT_RING ? (int)watch->n_ratios : TND_DRIFT_RING;
 }
 
-/* NULL: there is no room, or the stage is none whose time says anything. */
+/* NULL: there is no room. */
+static struct watch *find_identity(struct tnd_drift *drift, const struct identity *id)
+{
+    size_t at = (size_t)tnd_hash_words(id, sizeof(*id)) & (WATCHES - 1);
+    while (drift->watches[at].id.threads != 0 &&
+           memcmp(&drift->watches[at].id, id, sizeof(*id)) != 0) {
+        at = (at + 1) & (WATCHES - 1);
+    }
+    struct watch *watch = &drift->watches[at];
+    if (watch->id.threads == 0) {
+        if (2 * (drift->n_used + 1) > WATCHES) {
+            return NULL;
+        }
+        drift->n_used++;
+        watch->id = *id;
+    }
+    return watch;
+}
+
 static struct watch *find_watch(struct tnd_drift *drift, const tandem_tensor *node,
                                 const struct tandem_plan_node *choice, int stage)
 {
@@ -144,20 +165,23 @@ static struct watch *find_watch(struct tnd_drift *drift, const tandem_tensor *no
     id.task = config->task;
     id.slot = config->backend;
     id.parallel = config->parallel;
-    size_t at = (size_t)tnd_hash_words(&id, sizeof(id)) & (WATCHES - 1);
-    while (drift->watches[at].id.threads != 0 &&
-           memcmp(&drift->watches[at].id, &id, sizeof(id)) != 0) {
-        at = (at + 1) & (WATCHES - 1);
-    }
-    struct watch *watch = &drift->watches[at];
-    if (watch->id.threads == 0) {
-        if (2 * (drift->n_used + 1) > WATCHES) {
-            return NULL;
-        }
-        drift->n_used++;
-        watch->id = id;
-    }
-    return watch;
+    return find_identity(drift, &id);
+}
+
+/* Bytes on their way to a device, or back. */
+static struct watch *find_move(struct tnd_drift *drift, const struct tandem_table *table,
+                               const struct tnd_registry *registry, int slot,
+                               enum tnd_direction direction, size_t bytes)
+{
+    const char *name = tnd_registry_name(registry, slot);
+    struct identity id;
+    memset(&id, 0, sizeof(id));
+    id.m = (int64_t)bytes;
+    id.threads = 1;
+    id.stage = (uint8_t)(TANDEM_STAGES + (int)direction);
+    id.slot = (uint8_t)slot;
+    id.predicted_us = (float)tnd_estimate_transfer(table, name, direction, id.m).us;
+    return id.predicted_us > 0 ? find_identity(drift, &id) : NULL;
 }
 
 static void add_time(struct tnd_drift *drift, struct watch *watch, float us)
@@ -199,7 +223,7 @@ static double machine_factor(const struct tnd_drift *drift, bool is_parallel)
         const struct watch *watch = &drift->watches[i];
         if (watch->n_ratios >= TND_DRIFT_CELLS &&
             watch->seen + TND_DRIFT_RECENT > drift->n_graphs &&
-            (watch->id.threads > 1) == is_parallel && n < WATCHES / 2) {
+            (watch->id.threads > 1) == is_parallel && !watch->is_device && n < WATCHES / 2) {
             medians[n++] = watch->median;
         }
     }
@@ -235,19 +259,24 @@ static void cell_of(const struct watch *watch, const struct tnd_registry *regist
 {
     struct tnd_curve_key *key = &out->key;
     memset(out, 0, sizeof(*out));
+    strncpy(key->backend, tnd_registry_name(registry, watch->id.slot), sizeof(key->backend) - 1);
+    out->m = watch->id.m;
+    key->stage = watch->id.stage;
+    if (watch->id.stage >= TANDEM_STAGES) {
+        strcpy(key->op, TND_DRIFT_MOVE);
+        key->threads = 1;
+        return;
+    }
     strcpy(key->op, "mul_mat");
     key->type = (enum tandem_type)watch->id.type;
     key->n = watch->id.n;
     key->k = watch->id.k;
-    strncpy(key->backend, tnd_registry_name(registry, watch->id.slot), sizeof(key->backend) - 1);
-    key->stage = watch->id.stage;
     key->task = watch->id.task;
     key->parallel = config->parallel;
     key->own_threads = config->own_threads;
     key->threads = config->parallel || config->own_threads ? watch->id.threads : 1;
     key->warm = is_warm;
     key->warm = is_warm && tnd_table_find(table, key) != NULL;
-    out->m = watch->id.m;
 }
 
 /* What the table itself does not know better, as a fraction. */
@@ -277,8 +306,9 @@ static bool deviates(struct tnd_drift *drift, const struct watch *watch,
         plain * predicted_us < TND_DRIFT_US) {
         return false; /* the usual case */
     }
-    double machine = machine_now(drift, watch->id.threads > 1);
-    double factor = deviation_of((double)watch->median, machine, drift->clock);
+    const bool is_device = watch->is_device;
+    double machine = is_device ? 1 : machine_now(drift, watch->id.threads > 1);
+    double factor = deviation_of((double)watch->median, machine, is_device ? 0 : drift->clock);
     double times = fmax(factor, 1 / factor);
     double noise = noise_of(watch);
     double least =
@@ -354,7 +384,9 @@ static bool is_good(struct tnd_drift *drift, const struct watch *watch,
                     const struct tnd_drift_case *one)
 {
     double raw = (double)watch->median * (double)watch->id.predicted_us / one->predicted_us;
-    double factor = deviation_of(raw, machine_now(drift, watch->id.threads > 1), drift->clock);
+    double factor = watch->is_device ? raw
+                                     : deviation_of(raw, machine_now(drift, watch->id.threads > 1),
+                                                    drift->clock);
     return watch->n_ratios >= TND_DRIFT_RUNS && fabs(factor - 1) < TND_DRIFT_SHARE / 2;
 }
 
@@ -368,7 +400,7 @@ static void add_case(struct tnd_drift *drift, struct watch *watch,
                      const struct tandem_plan_node *choice, struct tnd_drift_case *one)
 {
     one->node_us = one->measured_us;
-    for (int s = 0; s < TANDEM_STAGES; s++) {
+    for (int s = 0; s < TANDEM_STAGES && watch->id.stage < TANDEM_STAGES; s++) {
         one->node_us += s != watch->id.stage ? (double)choice->predicted_us[s] : 0;
     }
     one->trial_runs = TND_DRIFT_TRIAL_RUNS;
@@ -406,7 +438,8 @@ static void judge(struct tnd_drift *drift, struct watch *watch, const struct tan
         watch->strikes = 0;
         return;
     }
-    cell_of(watch, registry, table, &choice->stage[watch->id.stage], is_warm, &found);
+    cell_of(watch, registry, table, &choice->stage[watch->id.stage % TANDEM_STAGES], is_warm,
+            &found);
     struct tnd_drift_case *one = find_case(drift, &found);
     bool is_wrong =
         !watch->is_reported && counts_enough(&watch->strikes, deviates(drift, watch, table, &found),
@@ -445,10 +478,11 @@ static void compare_successor(struct tnd_drift *drift, const tandem_tensor *node
 {
     for (int i = drift->cases.n - 1; i >= 0 && drift->n_events < MOST_EVENTS; i--) {
         struct tnd_drift_case *one = &drift->cases.list[i];
-        const struct tandem_task_config *config = &choice->stage[one->key.stage];
+        const struct tandem_task_config *config = &choice->stage[one->key.stage % TANDEM_STAGES];
         bool is_same = config->task == one->key.task && (!config->parallel == !one->key.parallel) &&
                        (!config->parallel || choice->n_threads == one->key.threads);
-        if (one->is_on_trial || is_same || one->m != node->ne[1] || one->key.n != node->ne[0] ||
+        if (one->key.stage >= TANDEM_STAGES || one->is_on_trial || is_same ||
+            one->m != node->ne[1] || one->key.n != node->ne[0] ||
             one->key.k != node->src[0]->ne[0] || one->key.type != node->src[0]->type) {
             continue;
         }
@@ -483,25 +517,14 @@ static void hold_trials(struct tnd_drift *drift)
 /* ---- a run ---- */
 
 /* Plain products alone: other operations may run as one step with their neighbours. */
-static bool is_compared(const struct tnd_registry *registry, const struct tnd_step_time *time,
-                        const struct tandem_graph *graph, const struct tandem_plan *plan)
+static bool is_compared(const struct tnd_step_time *time, const struct tandem_graph *graph,
+                        const struct tandem_plan *plan)
 {
-    if (time->kind != TND_STEP_WORK || time->stage >= TANDEM_STAGES ||
-        time->role != TND_ITEM_WHOLE || /* a part of a product: the table has whole ones */
-        graph->nodes[time->node]->op != TANDEM_OP_MUL_MAT ||
-        plan->nodes[time->node].reason != TANDEM_REASON_TABLE || /* changed by hand, say */
-        !(plan->nodes[time->node].predicted_us[time->stage] > 0) || time->end_ns < time->begin_ns) {
-        return false;
-    }
-    /* works of a device end when somebody asks, not when they are done */
-    return !tnd_backend_is_async(tnd_registry_backend(registry, time->backend));
-}
-
-bool tnd_time_is_quiet(const struct tnd_step_time *time)
-{
-    double lost_us = (double)time->lost_ns / 1e3;
-    double us = (double)(time->end_ns - time->begin_ns) / 1e3;
-    return lost_us <= fmax(TND_QUIET_LOST * us, TND_QUIET_LOST_US);
+    return time->kind == TND_STEP_WORK && time->stage < TANDEM_STAGES &&
+           time->role == TND_ITEM_WHOLE && /* no part of a product: the table has whole ones */
+           graph->nodes[time->node]->op == TANDEM_OP_MUL_MAT &&
+           plan->nodes[time->node].reason == TANDEM_REASON_TABLE && /* not changed by hand, say */
+           plan->nodes[time->node].predicted_us[time->stage] > 0;
 }
 
 /* Whether the machine was quiet while a stage ran; then by how much the probe was slowed
@@ -515,26 +538,39 @@ static bool is_quiet(const struct tnd_drift_moment *moment, const struct tnd_ste
 }
 
 /* Takes what counts into the watches; `out_nodes` gets a node of each one touched. */
-static void watch_times(struct tnd_drift *drift, const struct tnd_registry *registry,
-                        const struct tandem_graph *graph, const struct tandem_plan *plan,
-                        const struct tnd_drift_moment *moment, const struct tnd_step_time *times,
-                        int n_times, int *out_nodes)
+static void watch_times(struct tnd_drift *drift, const struct tandem_table *table,
+                        const struct tnd_registry *registry, const struct tandem_graph *graph,
+                        const struct tandem_plan *plan, const struct tnd_drift_moment *moment,
+                        const struct tnd_step_time *times, int n_times, int *out_nodes)
 {
-    double slowed = 1;
+    const uint32_t own = tnd_registry_own_slots(registry);
     for (int i = 0; i < n_times; i++) {
         const struct tnd_step_time *time = &times[i];
-        if (!is_compared(registry, time, graph, plan)) {
-            continue;
-        }
         const struct tandem_plan_node *choice = &plan->nodes[time->node];
-        const struct tandem_task_config *config = &choice->stage[time->stage];
-        bool is_team = choice->n_threads > 1 && (config->parallel || config->own_threads);
-        if (!is_quiet(moment, time, is_team, &slowed)) {
+        const bool is_device = (own >> time->backend & 1) != 0;
+        struct watch *watch = NULL;
+        double slowed = 1;
+        if (time->end_ns < time->begin_ns) {
             continue;
         }
-        struct watch *watch = find_watch(drift, graph->nodes[time->node], choice, (int)time->stage);
+        if (is_compared(time, graph, plan) &&
+            tnd_task_is(choice->stage[time->stage].task, TND_TASK_STREAMS_W)) {
+            watch = find_move(drift, table, registry, time->backend, TND_UPLOAD,
+                              tandem_tensor_bytes(graph->nodes[time->node]->src[0]));
+        } else if (is_compared(time, graph, plan)) {
+            const struct tandem_task_config *config = &choice->stage[time->stage];
+            bool is_team = choice->n_threads > 1 && (config->parallel || config->own_threads);
+            if (is_device || is_quiet(moment, time, is_team, &slowed)) {
+                watch = find_watch(drift, graph->nodes[time->node], choice, (int)time->stage);
+            }
+        } else if (time->kind == TND_STEP_UPLOAD || time->kind == TND_STEP_DOWNLOAD) {
+            watch =
+                find_move(drift, table, registry, time->backend,
+                          time->kind == TND_STEP_UPLOAD ? TND_UPLOAD : TND_DOWNLOAD, time->bytes);
+        }
         if (watch != NULL) {
             int n = drift->n_touched;
+            watch->is_device = is_device;
             add_time(drift, watch, (float)((double)(time->end_ns - time->begin_ns) / 1e3 / slowed));
             if (drift->n_touched > n) {
                 out_nodes[n] = time->node;
@@ -558,7 +594,7 @@ int tnd_drift_observe(struct tnd_drift *drift, const struct tandem_table *table,
     drift->n_events = 0;
     drift->clock = moment->clock;
     drift->machine[0] = drift->machine[1] = -1;
-    watch_times(drift, registry, graph, plan, moment, times, n_times, nodes);
+    watch_times(drift, table, registry, graph, plan, moment, times, n_times, nodes);
     for (int i = 0; i < drift->n_touched; i++) {
         close_watch(&drift->watches[drift->touched[i]]);
     }

@@ -4,18 +4,19 @@
  * becomes a case; a copy of the table with the measured times in place of the wrong ones lets the
  * planner choose anew. A case that proves wrong is withdrawn. Measures nothing itself.
  * docs/planning.md "Drift" tells the rules. */
-#ifndef TND_DRIFT_H
-#define TND_DRIFT_H
+#ifndef TND_OBSERVER_DRIFT_H
+#define TND_OBSERVER_DRIFT_H
 
 #include "sched/exec.h"
 #include "table/tnd_table.h"
 
 enum { TND_DRIFT_MAX_CASES = 64 };
+#define TND_DRIFT_MOVE "move" /* in place of an operation: the stage is TANDEM_STAGES + direction */
 
 /* One cell that deviates. */
 struct tnd_drift_case {
     struct tnd_curve_key key;
-    int64_t m;
+    int64_t m;           /* of moves: bytes */
     double predicted_us; /* as planned when it was found */
     double measured_us;  /* what it takes when the machine is as fast as when it was measured */
     double noise;        /* of the run times, as a fraction */
@@ -45,6 +46,13 @@ struct tnd_drift_event {
 
 struct tnd_drift;
 
+struct tnd_drift_cases {
+    int n;
+    struct tnd_drift_case list[TND_DRIFT_MAX_CASES]; /* oldest first; of one cell the last counts */
+};
+/** For observer_table.c. */
+const struct tnd_drift_cases *tnd_drift_cases(const struct tnd_drift *drift);
+
 /** NULL without memory. */
 struct tnd_drift *tnd_drift_new(void);
 /** NULL is allowed. */
@@ -73,21 +81,10 @@ void tnd_drift_print(const struct tnd_drift_case *one, char *out, size_t n);
 enum tandem_status tnd_drift_correct(const struct tnd_drift *drift,
                                      const struct tandem_table *table, tandem_table **out_table,
                                      struct tandem_error *error);
-/** A table of the machine of `table` with nothing in it. Errors: MEMORY. */
-enum tandem_status tnd_stale_new(const struct tandem_table *table, tandem_table **out_stale,
-                                 struct tandem_error *error);
-/** Adds the curve that `table` has under a key, with the cells stale on which an estimate at M
- *  rests. Errors: MEMORY. */
-enum tandem_status tnd_stale_add(tandem_table *stale, const struct tandem_table *table,
-                                 const struct tnd_curve_key *key, int64_t m);
 /** A table of the machine of `table` with nothing but the cells that the cases make stale. Errors:
  *  MEMORY. */
 enum tandem_status tnd_drift_stale_cells(const struct tnd_drift *drift,
                                          const struct tandem_table *table, tandem_table **out_table,
                                          struct tandem_error *error);
-
-/** Whether no worker of a step was off its CPU, or late, for more than a tenth of the step's time;
- *  lost_ns was asked for. */
-bool tnd_time_is_quiet(const struct tnd_step_time *time);
 
 #endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT
+ * Looks and verdicts. Start at tnd_arms_choose and tnd_arms_note. */
+#include "runtime/observer_arms.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_assert.h"
+#include "base/tnd_status.h"
+#include "tune/policy.h"
+
+enum { NONE = TND_PLAN_KINDS };
+
+void tnd_arms_init(struct tnd_arms *arms)
+{
+    memset(arms, 0, sizeof(*arms));
+    pthread_mutex_init(&arms->lock, NULL);
+}
+
+void tnd_arms_fini(struct tnd_arms *arms)
+{
+    tnd_free(arms->classes);
+    pthread_mutex_destroy(&arms->lock);
+}
+
+void tnd_arms_begin_round(struct tnd_arms *arms)
+{
+    pthread_mutex_lock(&arms->lock);
+    arms->round++;
+    pthread_mutex_unlock(&arms->lock);
+}
+
+/* ---- classes; under the lock ---- */
+
+static struct tnd_arm_class *find(const struct tnd_arms *arms, uint64_t key)
+{
+    for (int i = 0; i < arms->n_classes; i++) {
+        if (arms->classes[i].key == key) {
+            return &arms->classes[i];
+        }
+    }
+    return NULL;
+}
+
+/* A new one, in place of the one that was unused for longest when there is no room. */
+static struct tnd_arm_class *add(struct tnd_arms *arms, uint64_t key)
+{
+    if (arms->classes == NULL) {
+        arms->classes = tnd_calloc(TND_ARM_CLASSES, sizeof(arms->classes[0]));
+        if (arms->classes == NULL) {
+            return NULL;
+        }
+    }
+    int at = arms->n_classes < TND_ARM_CLASSES ? arms->n_classes++ : 0;
+    for (int i = at + 1; i < arms->n_classes; i++) {
+        at = arms->classes[i].tick < arms->classes[at].tick ? i : at;
+    }
+    struct tnd_arm_class *one = &arms->classes[at];
+    memset(one, 0, sizeof(*one));
+    one->key = key;
+    one->looked = NONE;
+    return one;
+}
+
+/* ---- times ---- */
+
+static int compare_floats(const void *a, const void *b)
+{
+    float x = *(const float *)a;
+    float y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static int kept(const struct tnd_arm *arm)
+{
+    return arm->n_counted < TND_ARM_RING ? (int)arm->n_counted : TND_ARM_RING;
+}
+
+static double median(const float *values, int n)
+{
+    float sorted[TND_ARM_RING];
+    TND_ASSERT(n > 0 && n <= TND_ARM_RING);
+    memcpy(sorted, values, (size_t)n * sizeof(values[0]));
+    qsort(sorted, (size_t)n, sizeof(sorted[0]), compare_floats);
+    return (double)(sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
+}
+
+/* Standard error of the median, as a share of it. Few samples may agree by chance. */
+static double error_of(const struct tnd_arm *arm)
+{
+    float off[TND_ARM_RING];
+    int n = kept(arm);
+    double middle = median(arm->times, n);
+    for (int i = 0; i < n; i++) {
+        off[i] = fabsf(arm->times[i] - (float)middle);
+    }
+    double sigma = fmax(TND_MAD_TO_SIGMA * median(off, n) / middle, TND_OBSERVER_NOISE);
+    double error = 1.25 * sigma / sqrt(n); /* of a median: 1.25 times that of a mean */
+    return n < TND_OBSERVER_USES / 2 ? fmax(error, TND_OBSERVER_ONE / n) : error;
+}
+
+/* What the plan takes now: the median, unless its last uses agree that this has changed: three of
+ * them, or two when the change is large. */
+static double now_of(const struct tnd_arm *arm)
+{
+    int n = kept(arm);
+    if (n == 0) {
+        return arm->expected_ns;
+    }
+    double middle = median(arm->times, n);
+    float least = INFINITY;
+    for (int i = 0; i < 3 && i < n; i++) {
+        least = fminf(least, arm->times[(arm->n_counted - 1 - (uint32_t)i) % TND_ARM_RING]);
+        double bound = i == 1 ? TND_OBSERVER_STALL : 1 + TND_DRIFT_SHARE;
+        if (i > 0 && (double)least > bound * middle) {
+            return (double)least;
+        }
+    }
+    return middle;
+}
+
+/* What a plan that does not serve would take now: what it took at its last look, or as predicted.
+ * The serving plan tells how far that still holds: of a busier hour, of a device that has become
+ * slow, of a device that is not what the table says. */
+static double expected_of(const struct tnd_arm *arm, const struct tnd_arm *serving)
+{
+    const double serving_ns = now_of(serving);
+    const double then_ns = arm->used_ns > 0 ? arm->beside_ns : serving->predicted_ns;
+    const double ratio = then_ns > 0 ? serving_ns / then_ns : 1;
+    const bool is_alike = arm->on_device && serving->on_device;
+    double ns = arm->expected_ns > 0 ? arm->expected_ns : serving_ns;
+    return ns * (is_alike ? ratio : arm->used_ns > 0 ? fmin(ratio, 1) : 1);
+}
+
+/* ---- looks ---- */
+
+/* What was measured a day ago says nothing of today. */
+static void forget_old(struct tnd_arm_class *one, uint64_t now_ns)
+{
+    for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
+        struct tnd_arm *arm = &one->arms[kind];
+        if (arm->used_ns > 0 && now_ns > arm->used_ns + TND_OBSERVER_OLD_NS) {
+            arm->expected_ns = arm->predicted_ns;
+            arm->beside_ns = 0;
+            arm->used_ns = 0;
+            arm->n_uses = arm->n_counted = 0;
+        }
+    }
+}
+
+/* Whether the serving plan takes longer than at the last look. */
+static bool is_slow(const struct tnd_arm_class *one)
+{
+    const struct tnd_arm *serving = &one->arms[one->serving];
+    return kept(serving) > 1 && serving->beside_ns > 0 &&
+           now_of(serving) > (1 + TND_DRIFT_SHARE) * serving->beside_ns;
+}
+
+/* The plan to be looked at: of those whose credit pays for it the one that has waited for longest;
+ * when the serving one has become slow, the fastest. */
+static int find_look(const struct tnd_arm_class *one, int64_t tokens)
+{
+    const struct tnd_arm *serving = &one->arms[one->serving];
+    const double serving_ns = now_of(serving);
+    const double most_ns = TND_OBSERVER_HOARD * serving_ns * (double)tokens;
+    const bool slow = is_slow(one);
+    int best = NONE;
+    double best_rank = 0;
+    if (!slow && one->looked_at > 0 && one->n_uses < one->looked_at + TND_OBSERVER_REST) {
+        return NONE;
+    }
+    for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
+        const struct tnd_arm *arm = &one->arms[kind];
+        double ns = expected_of(arm, serving);
+        double gain_ns = (serving_ns - ns) * (double)tokens; /* of a use */
+        double entry_ns = arm->used_ns == 0 ? arm->entry_ns : 0;
+        double cost_ns =
+            2 * fmax(-gain_ns, 0) + fmax(entry_ns - TND_OBSERVER_HOARD * fmax(gain_ns, 0), 0);
+        bool is_paid = fmin(cost_ns, most_ns) <= arm->credit_ns;
+        double rank = slow ? ns : (double)arm->used_ns;
+        if (arm->is_open && kind != one->serving && (is_paid || (slow && 2 * ns < serving_ns)) &&
+            (best == NONE || rank < best_rank)) {
+            best = kind;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+static void end_look(struct tnd_arm_class *one)
+{
+    one->looked = NONE;
+    one->looked_at = one->n_uses;
+}
+
+/* By turns with the serving plan, once its first use is over: what slows the machine slows both. */
+static enum tnd_plan_kind take_turn(struct tnd_arm_class *one, int64_t tokens)
+{
+    struct tnd_arm *serving = &one->arms[one->serving];
+    if (one->looked == NONE && serving->n_counted > 0) {
+        one->looked = (uint8_t)find_look(one, tokens);
+        one->n_beside = one->n_handed = 0;
+        if (one->looked != NONE && is_slow(one)) { /* what it took before says nothing now */
+            serving->times[0] = serving->times[(serving->n_counted - 1) % TND_ARM_RING];
+            serving->n_counted = 1;
+        }
+    }
+    if (one->looked == NONE) {
+        return one->serving;
+    }
+    struct tnd_arm *arm = &one->arms[one->looked];
+    if (one->n_handed == 0) {
+        arm->n_uses = arm->n_counted = 0;
+    }
+    if (arm->n_counted > one->n_beside) {
+        return one->serving;
+    }
+    if (++one->n_handed == UINT8_MAX) { /* nobody computes by it, or a device refuses its weights */
+        arm->is_open = false;
+        end_look(one);
+        return one->serving;
+    }
+    return one->looked;
+}
+
+/* How long a computation may take at most. Nothing is given up without a plan on the CPU alone, and
+ * no first use, which may build kernels and move weights. */
+static uint64_t limit_of(const struct tnd_arm_class *one, enum tnd_plan_kind kind, int64_t tokens)
+{
+    const struct tnd_arm *arm = &one->arms[kind];
+    const struct tnd_arm *serving = &one->arms[one->serving];
+    bool has_other = false;
+    for (int i = 0; i < TND_PLAN_KINDS; i++) {
+        has_other = has_other || (one->arms[i].is_open && !one->arms[i].on_device);
+    }
+    if (!has_other || !arm->on_device || arm->used_ns == 0 || kept(serving) == 0) {
+        return 0;
+    }
+    double ns = fmax(expected_of(arm, serving), now_of(serving)) * (double)tokens;
+    return (uint64_t)(TND_OBSERVER_STALL * ns + (kind == one->serving ? TND_OBSERVER_STALL_NS : 0));
+}
+
+bool tnd_arms_choose(struct tnd_arms *arms, uint64_t key, int64_t tokens, uint64_t now_ns,
+                     enum tnd_plan_kind *out_kind, uint64_t *out_limit_ns)
+{
+    pthread_mutex_lock(&arms->lock);
+    struct tnd_arm_class *one = find(arms, key);
+    bool is_known = one != NULL && one->round == arms->round;
+    if (is_known) {
+        one->tick = ++arms->tick;
+        forget_old(one, now_ns);
+        *out_kind = take_turn(one, tokens);
+        *out_limit_ns = limit_of(one, *out_kind, tokens);
+    }
+    pthread_mutex_unlock(&arms->lock);
+    return is_known;
+}
+
+enum tandem_status tnd_arms_offer(struct tnd_arms *arms, uint64_t key, int64_t tokens,
+                                  const struct tnd_arm_offer *offers)
+{
+    TND_ASSERT(offers[TND_PLAN_BEST].is_open && tokens > 0);
+    pthread_mutex_lock(&arms->lock);
+    struct tnd_arm_class *one = find(arms, key);
+    one = one != NULL ? one : add(arms, key);
+    for (int kind = 0; one != NULL && kind < TND_PLAN_KINDS; kind++) {
+        struct tnd_arm *arm = &one->arms[kind];
+        double ns = offers[kind].us * 1e3 / (double)tokens;
+        /* what serves is known by now; what does not may have become another plan */
+        bool is_known = kind == one->serving && arm->n_counted > 0;
+        arm->expected_ns = is_known ? arm->expected_ns : ns;
+        arm->beside_ns = is_known ? arm->beside_ns : 0;
+        arm->is_open = offers[kind].is_open;
+        arm->on_device = offers[kind].on_device;
+        arm->predicted_ns = ns;
+        arm->entry_ns = offers[kind].entry_us * 1e3;
+    }
+    if (one != NULL) {
+        one->round = arms->round;
+        one->looked = NONE;
+        one->looked_at = 0;
+        one->serving = one->arms[one->serving].is_open ? one->serving : TND_PLAN_BEST;
+    }
+    pthread_mutex_unlock(&arms->lock);
+    return one != NULL ? TANDEM_OK : TANDEM_E_MEMORY;
+}
+
+/* ---- verdicts ---- */
+
+/* The looked at against the serving plan, after each of its times. */
+static enum tnd_arm_news judge(struct tnd_arm_class *one)
+{
+    struct tnd_arm *arm = &one->arms[one->looked];
+    struct tnd_arm *serving = &one->arms[one->serving];
+    double serving_ns = median(serving->times, kept(serving));
+    double lead = log(serving_ns / arm->expected_ns);
+    double error = hypot(error_of(arm), error_of(serving));
+    bool is_last = arm->n_counted >= TND_OBSERVER_USES / 2;
+    bool is_first = one->looked_at == 0;
+    if (fabs(lead) < TND_DRIFT_SIGMAS * error && !is_last) {
+        return TND_ARM_NOTHING;
+    }
+    arm->beside_ns = serving->beside_ns = serving_ns;
+    int looked = one->looked;
+    end_look(one);
+    if (lead < fmax(TND_OBSERVER_NOISE, TND_DRIFT_SIGMAS / 2 * error)) {
+        return is_first ? TND_ARM_STAYS : TND_ARM_NOTHING;
+    }
+    serving->expected_ns = serving_ns;
+    serving->beside_ns = arm->beside_ns = arm->expected_ns;
+    one->serving = (uint8_t)looked;
+    return TND_ARM_CHANGES;
+}
+
+/* Shares for the plans that do not serve. The first one is larger, so that a plan which the table
+ * has wrong is found soon. */
+static void add_credits(struct tnd_arms *arms, struct tnd_arm_class *one, double ns, bool is_first)
+{
+    int n = -1; /* without the serving one */
+    for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
+        n += one->arms[kind].is_open;
+    }
+    double share_ns = n > 0 ? TND_OBSERVER_SHARE / n * ns : 0;
+    if (is_first && n > 0) {
+        double left_ns = TND_OBSERVER_GRANT_NS - arms->granted_ns;
+        share_ns = fmin(TND_OBSERVER_GRANT_USES * ns, left_ns / 2 / n);
+        arms->granted_ns += n * share_ns;
+        one->is_granted = true;
+    }
+    for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
+        double *credit_ns = &one->arms[kind].credit_ns;
+        *credit_ns = fmin(*credit_ns + share_ns, TND_OBSERVER_HOARD * ns);
+    }
+}
+
+/* Takes the time; returns whether it counts. */
+static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan_kind kind,
+                 double ns, double tokens, bool is_cut, uint64_t now_ns)
+{
+    struct tnd_arm *arm = &one->arms[kind];
+    struct tnd_arm *serving = &one->arms[one->serving];
+    const double serving_ns = kept(serving) > 0 ? now_of(serving) : 0;
+    const bool is_serving = kind == one->serving;
+    const bool is_new = arm->used_ns == 0; /* weights are packed and moved, once */
+    const bool is_first = arm->n_uses++ == 0;
+    arm->used_ns = now_ns | 1;
+    if (is_serving) {
+        one->n_beside += one->looked != NONE && one->arms[one->looked].n_counted > 0;
+        if (arm->n_counted > 0) {
+            add_credits(arms, one, ns * tokens, false);
+        }
+    } else {
+        /* of a first use no more than was expected: the rest comes once */
+        double more_ns = fmax(ns - serving_ns, 0) * tokens;
+        more_ns = is_new ? fmin(more_ns, arm->entry_ns) : more_ns;
+        arm->credit_ns = fmax(arm->credit_ns - more_ns, 0);
+    }
+    /* A first use counts when not even that made the plan slower than the serving one, or when it
+     * was none of all and much too slow. */
+    bool is_clear =
+        !is_serving && (ns < serving_ns || (!is_new && ns > TND_OBSERVER_STALL * serving_ns));
+    if (is_first && !is_clear && !is_cut) {
+        return false;
+    }
+    arm->times[arm->n_counted++ % TND_ARM_RING] = (float)ns;
+    arm->expected_ns = median(arm->times, kept(arm));
+    if (is_serving && !one->is_granted) {
+        add_credits(arms, one, ns * tokens, true);
+        arm->beside_ns = ns;
+    }
+    return true;
+}
+
+enum tnd_arm_news tnd_arms_note(struct tnd_arms *arms, uint64_t key, enum tnd_plan_kind kind,
+                                int64_t tokens, uint64_t ns, bool is_cut, uint64_t now_ns,
+                                struct tnd_arm_class *out)
+{
+    enum tnd_arm_news news = TND_ARM_NOTHING;
+    TND_ASSERT(tokens > 0 && kind < TND_PLAN_KINDS);
+    pthread_mutex_lock(&arms->lock);
+    struct tnd_arm_class *one = find(arms, key);
+    if (one != NULL && one->arms[kind].is_open) {
+        int before = one->serving;
+        int looked = one->looked;
+        one->n_uses++;
+        bool counts = take(arms, one, kind, (double)(ns | 1) / (double)tokens, (double)tokens,
+                           is_cut, now_ns);
+        if (counts && (int)kind == looked) {
+            news = judge(one);
+            *out = *one;
+            out->looked = (uint8_t)(news == TND_ARM_CHANGES ? before : looked);
+        }
+    }
+    pthread_mutex_unlock(&arms->lock);
+    return news;
+}
+
+bool tnd_arms_get(struct tnd_arms *arms, uint64_t key, struct tnd_arm_class *out)
+{
+    pthread_mutex_lock(&arms->lock);
+    const struct tnd_arm_class *one = find(arms, key);
+    if (one != NULL) {
+        *out = *one;
+    }
+    pthread_mutex_unlock(&arms->lock);
+    return one != NULL;
+}
