@@ -13,6 +13,7 @@
 #include "sched/plan.h"
 #include "tests/support.h"
 #include "tests/support_tune.h"
+#include "tune/planner_internal.h"
 #include "tune/policy.h"
 #include "tune/profiles.h"
 
@@ -617,6 +618,35 @@ static void a_runtime_drops_split_products_that_are_slower_than_predicted(void)
     check_int(n_dropped, 1);
 }
 
+/* Planning again is a look at each node and a copy. */
+static void a_graph_that_was_placed_before_is_known(void)
+{
+    struct tnd_plan_known *known = &runtime->planner->known;
+    uint64_t key = tnd_plan_known_key(graph_of_layers, 1);
+    CU_ASSERT_EQUAL(tnd_plan_known_key(graph_of_layers, 1), key);
+    CU_ASSERT_NOT_EQUAL(tnd_plan_known_key(graph_of_layers, 2), key);
+    CU_ASSERT_NOT_EQUAL(tnd_plan_known_key(build_graph_of(0), 1), key); /* of other weights */
+    CU_ASSERT_EQUAL(tnd_plan_known_key(build_graph_of(2), 1), 0);
+    tandem_plan *plans[2] = {NULL, NULL};
+    uint64_t used[2];
+    for (int i = 0; i < 2; i++) {
+        check_ok(tnd_planner_plan(runtime->planner, graph_of_layers, 1, &plans[i], NULL));
+        used[i] = known->n_lookups;
+    }
+    check_int((int64_t)(used[1] - used[0]), 1); /* nothing was kept the second time */
+    check_int(tandem_plan_part_count(plans[1]), tandem_plan_part_count(plans[0]));
+    CU_ASSERT_TRUE(memcmp(plans[0]->nodes, plans[1]->nodes,
+                          (size_t)plans[0]->n_nodes * sizeof(plans[0]->nodes[0])) == 0);
+    for (int i = 0; i < tandem_plan_part_count(plans[0]); i++) {
+        CU_ASSERT_TRUE(memcmp(tandem_plan_part(plans[0], i), tandem_plan_part(plans[1], i),
+                              sizeof(struct tandem_plan_part)) == 0);
+    }
+    tandem_plan_free(plans[0]);
+    tandem_plan_free(plans[1]);
+    tnd_runtime_forget_choices(runtime);
+    CU_ASSERT_PTR_NULL(tnd_plan_known_copy(known, key, graph_of_layers->n_nodes));
+}
+
 /* The same products with other experts behind them are another graph. */
 static void a_verdict_is_for_graphs_with_the_same_experts(void)
 {
@@ -655,6 +685,7 @@ static CU_TestInfo verdict_tests[] = {
 static CU_TestInfo split_tests[] = {
     {"a_runtime_drops_split_products_that_are_slower_than_predicted",
      a_runtime_drops_split_products_that_are_slower_than_predicted},
+    {"a_graph_that_was_placed_before_is_known", a_graph_that_was_placed_before_is_known},
     {"a_verdict_is_for_graphs_with_the_same_experts",
      a_verdict_is_for_graphs_with_the_same_experts},
     CU_TEST_INFO_NULL,

@@ -5,6 +5,7 @@
 
 #include "base/tnd_assert.h"
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
@@ -12,6 +13,12 @@
 #include "tune/placement.h"
 #include "tune/planner_internal.h"
 #include "tune/warm.h"
+
+static void forget_placed(struct tnd_planner *planner)
+{
+    tnd_schedule_cache_clear(&planner->schedules);
+    tnd_plan_known_clear(&planner->known);
+}
 
 enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
                                    struct tnd_planner **out_planner, struct tandem_error *error)
@@ -42,7 +49,7 @@ void tnd_planner_free(struct tnd_planner *planner)
     pthread_mutex_destroy(&planner->lock);
     tnd_plan_cache_fini(&planner->memory);
     tnd_placement_free(planner->placement);
-    tnd_schedule_cache_clear(&planner->schedules);
+    forget_placed(planner);
     tnd_free(planner);
 }
 
@@ -54,7 +61,7 @@ void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_tabl
     planner->types_reported = 0;
     planner->idle_reported = false;
     tnd_plan_cache_begin_round(&planner->memory);
-    tnd_schedule_cache_clear(&planner->schedules);
+    forget_placed(planner);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -63,7 +70,7 @@ void tnd_planner_force(struct tnd_planner *planner, int profile)
     pthread_mutex_lock(&planner->lock);
     planner->forced = profile;
     tnd_plan_cache_clear(&planner->memory);
-    tnd_schedule_cache_clear(&planner->schedules);
+    forget_placed(planner);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -91,7 +98,7 @@ void tnd_planner_set_error_bound(struct tnd_planner *planner, double bound)
     pthread_mutex_lock(&planner->lock);
     planner->error_bound = bound;
     tnd_plan_cache_clear(&planner->memory);
-    tnd_schedule_cache_clear(&planner->schedules);
+    forget_placed(planner);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -100,6 +107,7 @@ void tnd_planner_set_placement(struct tnd_planner *planner, struct tnd_placement
     pthread_mutex_lock(&planner->lock);
     struct tnd_placement *before = planner->placement;
     planner->placement = placement;
+    tnd_plan_known_clear(&planner->known);
     pthread_mutex_unlock(&planner->lock);
     tnd_placement_free(before);
 }
@@ -420,6 +428,44 @@ static void tell_rule(const struct tnd_plan_run *run)
     }
 }
 
+/* Of all by which the graph is placed now; 0: it is placed each time. */
+static uint64_t key_of_placed(const struct tnd_plan_run *run, const struct tandem_graph *graph,
+                              enum tnd_plan_kind kind)
+{
+    const struct tnd_planner *planner = run->planner;
+    uint64_t words[3 + TND_MAX_SLOTS / 8] = {(uint64_t)kind, (uint64_t)run->n_threads,
+                                             (uint64_t)run->n_devices};
+    uint64_t refused = 0;
+    memcpy(&words[3], run->slots, (size_t)run->n_devices);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const tandem_tensor *node = graph->nodes[i];
+        if (node->op == TANDEM_OP_MUL_MAT) {
+            refused = refused * 31 + tnd_plan_refused(planner, node->src[0]);
+        }
+    }
+    return tnd_plan_known_key(graph, tnd_hash_words(words, sizeof(words)) ^ refused);
+}
+
+/* The nodes are placed together, as before where all is as it was. *io_plan may become another. */
+static enum tandem_status place_known(struct tnd_plan_run *run, const struct tandem_graph *graph,
+                                      enum tnd_plan_kind kind, struct tandem_plan **io_plan,
+                                      struct tandem_error *error)
+{
+    struct tnd_plan_known *known = &run->planner->known;
+    const uint64_t key = key_of_placed(run, graph, kind);
+    struct tandem_plan *before = key != 0 ? tnd_plan_known_copy(known, key, graph->n_nodes) : NULL;
+    if (before != NULL) {
+        tandem_plan_free(*io_plan);
+        *io_plan = before;
+        return TANDEM_OK;
+    }
+    TND_TRY(place(run, graph, kind, *io_plan, error));
+    if (key != 0) {
+        tnd_plan_known_keep(known, key, *io_plan);
+    }
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_planner_plan_kind(struct tnd_planner *planner,
                                          const struct tandem_graph *graph, int n_threads,
                                          enum tnd_plan_kind kind, struct tandem_plan **out_plan,
@@ -439,7 +485,7 @@ enum tandem_status tnd_planner_plan_kind(struct tnd_planner *planner,
     const char *idle = unmeasured_device(&run);
     if (run.n_devices > 0 && kind != TND_PLAN_HOST &&
         (planner->table != NULL || planner->forced >= 0)) {
-        status = place(&run, graph, kind, plan, error);
+        status = place_known(&run, graph, kind, &plan, error);
     } else {
         int side = kind == TND_PLAN_HOST && planner->forced < 0 ? 0 : TND_PLACE_ANY;
         for (int i = 0; i < graph->n_nodes; i++) {

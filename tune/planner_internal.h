@@ -8,6 +8,7 @@
 
 #include "table/problem.h"
 #include "tune/plan_cache.h"
+#include "tune/plan_known.h"
 #include "tune/planner.h"
 
 struct tnd_planner {
@@ -31,6 +32,7 @@ struct tnd_planner {
     struct tnd_plan_cache memory;
     struct tnd_placement *placement; /* NULL: weights may be anywhere */
     struct tnd_schedule_cache schedules;
+    struct tnd_plan_known known;
 };
 
 /* One graph that is being planned. */
