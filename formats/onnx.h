@@ -41,8 +41,10 @@
     X(F4E2M1, 23, "float4e2m1", 4)                                                                 \
     X(F8E8M0, 24, "float8e8m0", 8)                                                                 \
     X(U2, 25, "uint2", 2)                                                                          \
-    X(I2, 26, "int2", 2)
-#define TND_ONNX_LAST_TYPE TND_ONNX_I2
+    X(I2, 26, "int2", 2)                                                                           \
+    X(F6E2M3, 27, "float6e2m3", 6)                                                                 \
+    X(F6E3M2, 28, "float6e3m2", 6)
+#define TND_ONNX_LAST_TYPE TND_ONNX_F6E3M2
 
 enum tnd_onnx_type {
     TND_ONNX_UNDEFINED = 0,
@@ -66,7 +68,7 @@ struct tnd_onnx_tensor {
     int n_dims;          /* 0: one value */
     const int64_t *dims; /* slowest first */
     int64_t n_values;    /* the product of dims */
-    /** n_values values without gaps, little-endian, values of 4 or 2 bits several a byte, the
+    /** n_values values without gaps, little-endian, values of 2 to 6 bits several a byte, the
      *  lowest first. Aligned by chance. NULL for strings and where there are no values. */
     const uint8_t *data;
     size_t bytes;

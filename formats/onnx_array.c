@@ -34,14 +34,24 @@ int tnd_onnx_narrow_bits(enum tnd_onnx_type type)
                                                         : 0;
 }
 
-/* Values of fewer than 8 bits, one a byte. */
+/* Bits of a value, of a type of which several share a byte; 0: others. */
+static int packed_bits(enum tnd_onnx_type type)
+{
+    return type == TND_ONNX_F4E2M1                              ? 4
+           : type == TND_ONNX_F6E2M3 || type == TND_ONNX_F6E3M2 ? 6
+                                                                : tnd_onnx_narrow_bits(type);
+}
+
+/* Values of fewer than 8 bits, one a byte. Those of 6 bits lie across bytes. */
 static void unpack_narrow(const struct tnd_onnx_tensor *tensor, uint8_t *out)
 {
-    const int bits = tnd_onnx_narrow_bits(tensor->type);
-    const int by_byte = 8 / bits;
+    const int bits = packed_bits(tensor->type);
     const bool is_signed = tensor->type == TND_ONNX_I4 || tensor->type == TND_ONNX_I2;
     for (int64_t i = 0; i < tensor->n_values; i++) {
-        const int low = tensor->data[i / by_byte] >> (int)(i % by_byte) * bits & ((1 << bits) - 1);
+        const uint8_t *at = tensor->data + i * bits / 8;
+        const int from = (int)(i * bits % 8);
+        const int both = from + bits > 8 ? at[0] | at[1] << 8 : at[0];
+        const int low = both >> from & ((1 << bits) - 1);
         const int sign = is_signed ? low & 1 << (bits - 1) : 0;
         out[i] = (uint8_t)(low - 2 * sign);
     }
@@ -55,8 +65,8 @@ enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct t
     if (!tnd_onnx_dtype(tensor->type, &type) || tensor->n_dims > TANDEM_NET_MAX_DIMS) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, tensor->name, tensor->n_dims,
                              TANDEM_NET_MAX_DIMS,
-                             "tensor '%.80s': type %s, %d dimensions; expected numbers of 8 to 64 "
-                             "bits and at most %d dimensions",
+                             "tensor '%.80s': type %s, %d dimensions; expected real numbers and at "
+                             "most %d dimensions",
                              tensor->name, tnd_onnx_type_name((int32_t)tensor->type),
                              tensor->n_dims, TANDEM_NET_MAX_DIMS);
     }
@@ -69,7 +79,7 @@ enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct t
                              "tensor '%.80s': no memory for %lld values", tensor->name,
                              (long long)tensor->n_values);
     }
-    if (tnd_onnx_narrow_bits(tensor->type) != 0) {
+    if (packed_bits(tensor->type) != 0) {
         unpack_narrow(tensor, array->data);
         *out = array;
         return TANDEM_OK;

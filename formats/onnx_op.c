@@ -2,10 +2,12 @@
  * Attributes and operands, for the builders of operators. */
 #include "formats/onnx_op.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/small_float.h"
 #include "base/tnd_assert.h"
 
 #define MAX_COUNTED (1 << 24) /* (an extent beside one of 0 may be large) */
@@ -244,6 +246,28 @@ int tnd_onnx_scalar(struct tnd_onnx_call *call, int like, double number)
 int tnd_onnx_with(struct tnd_onnx_call *call, enum tandem_binary kind, int value, double number)
 {
     return tnd_net_binary(call->net, kind, value, tnd_onnx_scalar(call, value, number));
+}
+
+int tnd_onnx_small_float(struct tnd_onnx_call *call, int value, enum tandem_dtype type,
+                         bool saturates)
+{
+    const struct tnd_small_float small = *tnd_dtype_small(type);
+    const double most = (double)tnd_small_to_f32(small, (uint8_t)tnd_small_most(small));
+    if (tnd_onnx_type_of(call, value) == type || small.special == TND_SMALL_NUMBERS) {
+        return tnd_net_cast(call->net, value, type);
+    }
+    value = tnd_net_cast(call->net, value, TANDEM_DTYPE_F32);
+    if (saturates) {
+        value = tnd_onnx_with(call, TANDEM_BINARY_MIN, value, most);
+        value = small.special == TND_SMALL_SCALE
+                    ? value
+                    : tnd_onnx_with(call, TANDEM_BINARY_MAX, value, -most);
+    } else if (small.special == TND_SMALL_SCALE) {
+        const int is_below = tnd_onnx_with(call, TANDEM_BINARY_LESS, value, 0x1p-127);
+        value =
+            tnd_net_select(call->net, is_below, tnd_onnx_scalar(call, value, (double)NAN), value);
+    }
+    return tnd_net_cast(call->net, value, type);
 }
 
 int tnd_onnx_counting(struct tnd_onnx_call *call, int64_t n)

@@ -119,6 +119,11 @@ int tnd_onnx_set_narrow(struct tnd_onnx_call *call, int value, enum tnd_onnx_typ
 /** An integer as one of a narrow type: its low bits. */
 int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type type);
 
+/** Numbers as floats of 8 bits or fewer. `saturates`: those out of range become the nearest that
+ *  there is, else infinity or NaN where the type has it (its scales: NaN below 2^-127, too). */
+int tnd_onnx_small_float(struct tnd_onnx_call *call, int value, enum tandem_dtype type,
+                         bool saturates);
+
 /* Operands. */
 /** Operand `i`; TANDEM_NET_NONE where it was left out or there are fewer. */
 int tnd_onnx_in(const struct tnd_onnx_call *call, int i);

@@ -142,12 +142,22 @@ static void build_clip(struct tnd_onnx_call *call)
     call->out[0] = value;
 }
 
-/* As a type; of fewer than 8 bits the low ones. */
+/* As a type; integers of fewer than 8 bits keep the low ones. The attributes say how numbers become
+ * floats of 8 bits. */
 static int cast_to(struct tnd_onnx_call *call, int x, enum tandem_dtype type,
                    enum tnd_onnx_type narrow)
 {
+    const bool saturates = tnd_onnx_int(call, "saturate", 1) != 0;
+    const char *round = tnd_onnx_word(call, "round_mode", "up");
     if (tnd_onnx_narrow_bits(narrow) != 0) {
         return tnd_onnx_narrowed(call, x, narrow);
+    }
+    if (type == TANDEM_DTYPE_F8E8M0 && strcmp(round, "up") != 0) {
+        return tnd_onnx_refuse(call, "to %s with round_mode '%.20s', expected up",
+                               tandem_dtype_name(type), round);
+    }
+    if (tnd_dtype_small(type) != NULL) {
+        return tnd_onnx_small_float(call, x, type, saturates);
     }
     /* (a value of its own: this one is not narrow) */
     return tnd_onnx_narrow_of(call, x) != TND_ONNX_UNDEFINED && tnd_onnx_type_of(call, x) == type
@@ -155,19 +165,24 @@ static int cast_to(struct tnd_onnx_call *call, int x, enum tandem_dtype type,
                : tnd_net_cast(call->net, x, type);
 }
 
-/* saturate says what becomes of numbers that do not fit into 8-bit floats, which there are not. */
 static void build_cast(struct tnd_onnx_call *call)
 {
     const int64_t to = tnd_onnx_int(call, "to", 0);
     enum tandem_dtype type;
-    (void)tnd_onnx_int(call, "saturate", 1);
     if (to < 0 || to > 1000 || !tnd_onnx_dtype((enum tnd_onnx_type)to, &type)) {
         const char *name = to < 0 || to > 1000 ? NULL : tnd_onnx_type_name((int32_t)to);
-        (void)tnd_onnx_refuse(call, "to type %lld (%s), expected numbers of 8 to 64 bits",
-                              (long long)to, name != NULL ? name : "none");
+        (void)tnd_onnx_refuse(call, "to type %lld (%s), expected real numbers", (long long)to,
+                              name != NULL ? name : "none");
         return;
     }
     call->out[0] = cast_to(call, tnd_onnx_in(call, 0), type, (enum tnd_onnx_type)to);
+}
+
+/* Whether a type has fewer than 8 bits. */
+static bool is_packed(enum tandem_dtype type)
+{
+    return type == TANDEM_DTYPE_F4E2M1 || type == TANDEM_DTYPE_F6E2M3 ||
+           type == TANDEM_DTYPE_F6E3M2;
 }
 
 /* The bits of a value as a type of the same width. Integers wrap, which keeps their bits; floats
@@ -180,7 +195,7 @@ static void build_bit_cast(struct tnd_onnx_call *call)
     enum tandem_dtype type;
     if (to < 0 || to > 1000 || !tnd_onnx_dtype((enum tnd_onnx_type)to, &type) ||
         tandem_dtype_bytes(type) != tandem_dtype_bytes(from) || type == TANDEM_DTYPE_BOOL ||
-        tnd_onnx_narrow_bits((enum tnd_onnx_type)to) != 0) {
+        tnd_onnx_narrow_bits((enum tnd_onnx_type)to) != 0 || is_packed(type) || is_packed(from)) {
         (void)tnd_onnx_refuse(call, "to type %lld", (long long)to);
         return;
     }
@@ -203,7 +218,6 @@ static void build_bit_cast(struct tnd_onnx_call *call)
 
 static void build_cast_like(struct tnd_onnx_call *call)
 {
-    (void)tnd_onnx_int(call, "saturate", 1);
     if (tnd_onnx_in(call, 1) == TANDEM_NET_NONE) {
         (void)tnd_onnx_refuse(call, "no operand whose type is taken");
         return;

@@ -164,20 +164,30 @@ static void build_quantise(struct tnd_onnx_call *call)
     struct scaling scaling;
     enum tandem_dtype type;
     enum tnd_onnx_type narrow = tnd_onnx_narrow_of(call, zero);
-    (void)tnd_onnx_int(call, "saturate", 1); /* (of 8-bit floats alone) */
+    const bool saturates = tnd_onnx_int(call, "saturate", 1) != 0; /* (of 8-bit floats alone) */
     if (!wanted_type(call, zero == TANDEM_NET_NONE ? TANDEM_DTYPE_U8 : tnd_onnx_type_of(call, zero),
                      &type, &narrow) ||
         !read_scaling(call, &scaling)) {
         return;
     }
-    if (!is_small_integer(type) || (precision != 0 && precision != 1) ||
+    const bool is_float = tnd_dtype_small(type) != NULL && type != TANDEM_DTYPE_F8E8M0;
+    if ((!is_small_integer(type) && !is_float) || (precision != 0 && precision != 1) ||
         (zero != TANDEM_NET_NONE && tnd_onnx_type_of(call, zero) != type)) {
-        (void)tnd_onnx_refuse(call, "to %s with precision %lld, expected integers of 8 or 16 bits",
+        (void)tnd_onnx_refuse(call, "to %s with precision %lld, expected 16 bits at most",
                               tandem_dtype_name(type), (long long)precision);
         return;
     }
     const int x = tnd_net_cast(call->net, tnd_onnx_in(call, 0), TANDEM_DTYPE_F32);
     const int bits = tnd_onnx_narrow_bits(narrow);
+    if (is_float) {
+        int sum = bin(call, TANDEM_BINARY_DIV, x, scaling.scale);
+        sum = scaling.zero == TANDEM_NET_NONE
+                  ? sum
+                  : bin(call, TANDEM_BINARY_ADD, sum,
+                        tnd_net_cast(call->net, scaling.zero, TANDEM_DTYPE_F32));
+        call->out[0] = tnd_onnx_small_float(call, sum, type, saturates);
+        return;
+    }
     const int y = saturate_bits(call, bin(call, TANDEM_BINARY_DIV, x, scaling.scale), scaling.zero,
                                 type, bits != 0 ? bits : 8 * (int)tandem_dtype_bytes(type));
     call->out[0] = tnd_onnx_set_narrow(call, y, narrow);
@@ -195,7 +205,7 @@ static void build_dequantise(struct tnd_onnx_call *call)
     }
     /* float32 holds differences of 16 bits */
     const enum tandem_dtype wide =
-        is_small_integer(tnd_onnx_type_of(call, from)) ? TANDEM_DTYPE_F32 : TANDEM_DTYPE_I32;
+        tnd_onnx_type_of(call, from) == TANDEM_DTYPE_I32 ? TANDEM_DTYPE_I32 : TANDEM_DTYPE_F32;
     int x = tnd_net_cast(call->net, from, wide);
     if (scaling.zero != TANDEM_NET_NONE) {
         x = bin(call, TANDEM_BINARY_SUB, x, tnd_net_cast(call->net, scaling.zero, wide));

@@ -282,6 +282,12 @@ static enum tandem_status read_numbers(struct tnd_onnx_memory *memory, struct tn
 {
     const struct typed_field typed = typed_field_of(tensor->type);
     int64_t n = 0;
+    if (tensor->type == TND_ONNX_F6E2M3 || tensor->type == TND_ONNX_F6E3M2) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, tensor->name, 0, 0,
+                             "%s: tensor '%.60s': a list of %s, expected raw bytes",
+                             tnd_short_name(memory->file.name), tensor->name,
+                             tnd_onnx_type_name((int32_t)tensor->type));
+    }
     TND_TRY(tnd_onnx_numbers(memory, message, typed.number, typed.wire, typed.width, &tensor->data,
                              &n, error));
     const int64_t expected = (int64_t)(tensor->bytes / typed.width);

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "base/half.h"
+#include "base/small_float.h"
 #include "base/tnd_assert.h"
 
 static const struct {
@@ -35,6 +35,17 @@ size_t tandem_dtype_bytes(enum tandem_dtype type)
 enum tnd_dtype_kind tnd_dtype_kind(enum tandem_dtype type)
 {
     return dtypes[type].kind;
+}
+
+const struct tnd_small_float *tnd_dtype_small(enum tandem_dtype type)
+{
+    static const struct tnd_small_float small[TND_N_DTYPES] = {
+#define SMALL_ROW(name, exponent, mantissa, bias, special)                                         \
+    [TANDEM_DTYPE_##name] = {exponent, mantissa, bias, special},
+        TND_SMALL_FLOAT_LIST(SMALL_ROW)
+#undef SMALL_ROW
+    };
+    return (unsigned)type < TND_N_DTYPES && small[type].exponent > 0 ? &small[type] : NULL;
 }
 
 /* ---- shapes ---- */
@@ -135,7 +146,7 @@ enum tnd_lane tnd_lane_of(enum tandem_dtype type)
     case TANDEM_DTYPE_U64:
         return TND_LANE_U64;
     default:
-        return TND_LANE_I64;
+        return tnd_dtype_small(type) != NULL ? TND_LANE_F32 : TND_LANE_I64;
     }
 }
 
@@ -180,9 +191,16 @@ static uint64_t to_u64(double value)
     } while (0)
 
 #define LOAD_INTEGERS(store) LOAD_ALL(store, (float)v, (double)v, (int64_t)v, (uint64_t)v)
-#define LOAD_HALVES(widen)                                                                         \
-    LOAD_ALL(uint16_t, widen(v), (double)widen(v), to_i64((double)widen(v)),                       \
-             to_u64((double)widen(v)))
+#define LOAD_FLOATS(store, widen)                                                                  \
+    LOAD_ALL(store, widen(v), (double)widen(v), to_i64((double)widen(v)), to_u64((double)widen(v)))
+
+static void load_small(struct tnd_small_float small, const void *from, int64_t stride, int n,
+                       enum tnd_lane lane, union tnd_values *out)
+{
+#define WIDEN(v) tnd_small_to_f32(small, v)
+    LOAD_FLOATS(uint8_t, WIDEN);
+#undef WIDEN
+}
 
 void tnd_values_load(enum tandem_dtype type, const void *from, int64_t stride, int n,
                      enum tnd_lane lane, union tnd_values *out)
@@ -196,10 +214,10 @@ void tnd_values_load(enum tandem_dtype type, const void *from, int64_t stride, i
         LOAD_ALL(double, (float)v, v, to_i64(v), to_u64(v));
         break;
     case TANDEM_DTYPE_F16:
-        LOAD_HALVES(tnd_f16_to_f32);
+        LOAD_FLOATS(uint16_t, tnd_f16_to_f32);
         break;
     case TANDEM_DTYPE_BF16:
-        LOAD_HALVES(tnd_bf16_to_f32);
+        LOAD_FLOATS(uint16_t, tnd_bf16_to_f32);
         break;
     case TANDEM_DTYPE_I8:
         LOAD_INTEGERS(int8_t);
@@ -223,8 +241,11 @@ void tnd_values_load(enum tandem_dtype type, const void *from, int64_t stride, i
     case TANDEM_DTYPE_U32:
         LOAD_INTEGERS(uint32_t);
         break;
-    default:
+    case TANDEM_DTYPE_U64:
         LOAD_INTEGERS(uint64_t);
+        break;
+    default:
+        load_small(*tnd_dtype_small(type), from, stride, n, lane, out);
         break;
     }
 }
@@ -312,8 +333,12 @@ void tnd_values_store(enum tandem_dtype type, enum tnd_lane lane, const union tn
     case TANDEM_DTYPE_BOOL:
         STORE_ALL(uint8_t, lane_number(lane, from, i) != 0.0);
         break;
-    default:
+    case TANDEM_DTYPE_I64:
+    case TANDEM_DTYPE_U64:
         STORE_ALL(uint64_t, lane_bits(lane, from, i, type == TANDEM_DTYPE_U64));
+        break;
+    default:
+        STORE_ALL(uint8_t, tnd_small_from_f32(*tnd_dtype_small(type), lane_f32(lane, from, i)));
         break;
     }
 }

@@ -23,7 +23,15 @@
     X(U16, uint16_t, "uint16", UNSIGNED)                                                           \
     X(U32, uint32_t, "uint32", UNSIGNED)                                                           \
     X(U64, uint64_t, "uint64", UNSIGNED)                                                           \
-    X(BOOL, uint8_t, "bool", LOGICAL)
+    X(BOOL, uint8_t, "bool", LOGICAL)                                                              \
+    X(F8E4M3FN, uint8_t, "float8e4m3fn", FLOAT)                                                    \
+    X(F8E4M3FNUZ, uint8_t, "float8e4m3fnuz", FLOAT)                                                \
+    X(F8E5M2, uint8_t, "float8e5m2", FLOAT)                                                        \
+    X(F8E5M2FNUZ, uint8_t, "float8e5m2fnuz", FLOAT)                                                \
+    X(F8E8M0, uint8_t, "float8e8m0", FLOAT)                                                        \
+    X(F4E2M1, uint8_t, "float4e2m1", FLOAT)                                                        \
+    X(F6E2M3, uint8_t, "float6e2m3", FLOAT)                                                        \
+    X(F6E3M2, uint8_t, "float6e3m2", FLOAT)
 
 #define TND_DTYPE_COUNT(name, number) +1
 enum { TND_N_DTYPES = TANDEM_DTYPE_LIST(TND_DTYPE_COUNT) };
@@ -31,6 +39,8 @@ enum { TND_N_DTYPES = TANDEM_DTYPE_LIST(TND_DTYPE_COUNT) };
 enum tnd_dtype_kind { TND_KIND_FLOAT, TND_KIND_SIGNED, TND_KIND_UNSIGNED, TND_KIND_LOGICAL };
 
 enum tnd_dtype_kind tnd_dtype_kind(enum tandem_dtype type);
+/** The layout of floats of one byte; NULL for other types. Static storage. */
+const struct tnd_small_float *tnd_dtype_small(enum tandem_dtype type);
 
 /** Extents, the slowest dimension first. */
 struct tnd_dims {
@@ -72,7 +82,8 @@ struct tnd_view {
 /** Whether the values of a view lie in row-major order. */
 bool tnd_view_has_no_gaps(const struct tnd_view *view);
 
-/** How numbers are computed with: float for F32, F16 and BF16; double for F64; int64_t; uint64_t */
+/** How numbers are computed with: float for floats of 32 bits and fewer; double; int64_t;
+ *  uint64_t */
 enum tnd_lane { TND_LANE_F32, TND_LANE_F64, TND_LANE_I64, TND_LANE_U64, TND_N_LANES };
 
 /** Values that kernels handle at once. */

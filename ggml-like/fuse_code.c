@@ -92,8 +92,8 @@ static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *s
         return is_float(fuse, in);
     }
     if (is_mask(fuse, in)) {
-        *code = TND_CODE_ONE;
-        return tnd_strip_scalar.store[step->type] != NULL;
+        *code = TND_CODE_ONE; /* (scales have no 0) */
+        return tnd_strip_scalar.store[step->type] != NULL && step->type != TANDEM_DTYPE_F8E8M0;
     }
     *code = TND_CODE_CALL;
     *function = TND_N_STRIP_FUNCTIONS + (int)step->type;

@@ -7,6 +7,7 @@
 
 #include "base/half.h"
 #include "base/lanes.h"
+#include "base/small_float.h"
 #include "ggml-like/array.h"
 
 enum { TYPES_BLOCK = 32 };
@@ -127,6 +128,29 @@ static void store_F16(const float *restrict from, void *restrict to, int64_t n)
     }
 }
 
+/* Floats of a byte: loops over constants of the format, which compilers turn into vectors. */
+#define SMALL_TYPE(NAME, EXPONENT, MANTISSA, BIAS, SPECIAL)                                        \
+    static void load_##NAME(const void *restrict from, float *restrict to, int64_t n)              \
+    {                                                                                              \
+        static const struct tnd_small_float f = {EXPONENT, MANTISSA, BIAS, SPECIAL};               \
+        EACH_VALUE(uint8_t, float, tnd_small_to_f32(f, in[k]))                                     \
+    }                                                                                              \
+    static void store_##NAME(const float *restrict from, void *restrict to, int64_t n)             \
+    {                                                                                              \
+        static const struct tnd_small_float f = {EXPONENT, MANTISSA, BIAS, SPECIAL};               \
+        EACH_VALUE(float, uint8_t, tnd_small_from_f32(f, in[k]))                                   \
+    }                                                                                              \
+    static void cast_##NAME(float *values, int n)                                                  \
+    {                                                                                              \
+        uint8_t bytes[TYPES_BLOCK];                                                                \
+        for (int i = 0; i < n; i += TYPES_BLOCK) {                                                 \
+            store_##NAME(values + i, bytes, TYPES_BLOCK);                                          \
+            load_##NAME(bytes, values + i, TYPES_BLOCK);                                           \
+        }                                                                                          \
+    }
+TND_SMALL_FLOAT_LIST(SMALL_TYPE)
+#undef SMALL_TYPE
+
 /* ---- casts ---- */
 
 static void cast_F16(float *values, int n)
@@ -184,15 +208,23 @@ CAST_TO_INTEGER(I32, -0x1.000002p+31f, 0x1p+31f)
 #undef CAST_TO_INTEGER
 
 #define OF_TYPE(function, NAME) [TANDEM_DTYPE_##NAME] = function##_##NAME
+
+#define SMALL_LOAD(NAME, EXPONENT, MANTISSA, BIAS, SPECIAL)  OF_TYPE(load, NAME),
+#define SMALL_STORE(NAME, EXPONENT, MANTISSA, BIAS, SPECIAL) OF_TYPE(store, NAME),
 #define TYPES_LOAD                                                                                 \
+    TND_SMALL_FLOAT_LIST(SMALL_LOAD)                                                               \
     OF_TYPE(load, F16), OF_TYPE(load, BF16), OF_TYPE(load, I8), OF_TYPE(load, U8),                 \
         OF_TYPE(load, I16), OF_TYPE(load, U16), OF_TYPE(load, I32), OF_TYPE(load, I64),            \
         OF_TYPE(load, BOOL)
 #define TYPES_STORE                                                                                \
+    TND_SMALL_FLOAT_LIST(SMALL_STORE)                                                              \
     OF_TYPE(store, F16), OF_TYPE(store, BF16), OF_TYPE(store, I8), OF_TYPE(store, U8),             \
         OF_TYPE(store, I16), OF_TYPE(store, U16), OF_TYPE(store, I32), OF_TYPE(store, BOOL)
 #define CAST_TO(NAME) [TND_N_STRIP_FUNCTIONS + TANDEM_DTYPE_##NAME] = cast_##NAME
+
+#define SMALL_CAST(NAME, EXPONENT, MANTISSA, BIAS, SPECIAL) CAST_TO(NAME),
 #define TYPES_CAST                                                                                 \
+    TND_SMALL_FLOAT_LIST(SMALL_CAST)                                                               \
     CAST_TO(F16), CAST_TO(BF16), CAST_TO(I8), CAST_TO(U8), CAST_TO(I16), CAST_TO(U16), CAST_TO(I32)
 
 #endif

@@ -454,7 +454,8 @@ enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
     const struct tnd_array *out = call->out;
     const struct tnd_strip_job job = tnd_strip_job_of(TND_NET_COPY, 0, in->type, out->type);
     const bool is_dense = tnd_view_has_no_gaps(in);
-    const bool is_half = in->type == TANDEM_DTYPE_F16 || in->type == TANDEM_DTYPE_BF16;
+    const bool is_small = in->type == TANDEM_DTYPE_F16 || in->type == TANDEM_DTYPE_BF16 ||
+                          tnd_dtype_small(in->type) != NULL;
     if (widen_bytes(in, out)) {
         return TANDEM_OK;
     }
@@ -465,7 +466,7 @@ enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
     if (turn_words(in, out)) {
         return TANDEM_OK;
     }
-    if (is_dense && is_half && out->type == TANDEM_DTYPE_F32) {
+    if (is_dense && is_small && out->type == TANDEM_DTYPE_F32) {
         tnd_strip_scalar.load[in->type](in->data, out->data, out->n);
         return TANDEM_OK;
     }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/small_float.h"
 #include "base/tnd_assert.h"
 #include "ggml-like/scalar-list.h"
 
@@ -17,9 +18,14 @@ static const char *const lanes[TND_N_LANES] = {[TND_LANE_F32] = "float",
 static const char *const stores[TND_N_DTYPES] = {
     [TANDEM_DTYPE_F32] = "float", [TANDEM_DTYPE_F64] = "double", [TANDEM_DTYPE_F16] = "u16",
     [TANDEM_DTYPE_BF16] = "u16",  [TANDEM_DTYPE_I8] = "i8",      [TANDEM_DTYPE_I16] = "i16",
-    [TANDEM_DTYPE_I32] = "i32",   [TANDEM_DTYPE_I64] = "i64",    [TANDEM_DTYPE_U8] = "u8",
-    [TANDEM_DTYPE_U16] = "u16",   [TANDEM_DTYPE_U32] = "u32",    [TANDEM_DTYPE_U64] = "u64",
-    [TANDEM_DTYPE_BOOL] = "u8"};
+    [TANDEM_DTYPE_I32] = "i32",   [TANDEM_DTYPE_I64] = "i64",    [TANDEM_DTYPE_U16] = "u16",
+    [TANDEM_DTYPE_U32] = "u32",   [TANDEM_DTYPE_U64] = "u64"};
+
+/* What a value is in memory: a byte, where the list says nothing. */
+static const char *stored_as(enum tandem_dtype type)
+{
+    return stores[type] != NULL ? stores[type] : "u8";
+}
 
 struct printer {
     const struct tnd_fuse_printed *what;
@@ -78,22 +84,30 @@ static void print_stored(struct tnd_text *out, enum tandem_dtype type, enum tnd_
 {
     const bool is_float = lane == TND_LANE_F32 || lane == TND_LANE_F64;
     const enum tnd_dtype_kind kind = tnd_dtype_kind(type);
+    const struct tnd_small_float *small = tnd_dtype_small(type);
     if (type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16) {
         tnd_text_printf(out, "%s_bits((float)%s)", type == TANDEM_DTYPE_F16 ? "f16" : "bf16", name);
+    } else if (small != NULL) {
+        tnd_text_printf(out, "small_bits(%d, %d, %d, %d, (float)%s)", small->exponent,
+                        small->mantissa, small->bias, (int)small->special, name);
     } else if (type == TANDEM_DTYPE_BOOL) {
         tnd_text_printf(out, "(u8)(%s != 0)", name);
     } else if (kind != TND_KIND_FLOAT && is_float) {
-        tnd_text_printf(out, "(%s)%s%s(%s)", stores[type],
+        tnd_text_printf(out, "(%s)%s%s(%s)", stored_as(type),
                         kind == TND_KIND_UNSIGNED ? "to_u64" : "to_i64",
                         lane == TND_LANE_F32 ? "f" : "", name);
     } else {
-        tnd_text_printf(out, "(%s)%s", stores[type], name);
+        tnd_text_printf(out, "(%s)%s", stored_as(type), name);
     }
 }
 
 static void print_loaded_begin(struct tnd_text *out, enum tandem_dtype type)
 {
-    if (type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16) {
+    const struct tnd_small_float *small = tnd_dtype_small(type);
+    if (small != NULL) {
+        tnd_text_printf(out, "small_value(%d, %d, %d, %d, ", small->exponent, small->mantissa,
+                        small->bias, (int)small->special);
+    } else if (type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16) {
         tnd_text_add(out, type == TANDEM_DTYPE_F16 ? "f16_value(" : "bf16_value(");
     } else {
         tnd_text_printf(out, "(%s)(", lanes[tnd_lane_of(type)]);
@@ -227,7 +241,7 @@ static void print_pointers(struct printer *p)
         char name[16];
         snprintf(name, sizeof(name), "%d", i);
         if (is_pointer(p, i)) {
-            print_pointer(p, stores[fuse->inputs[i]], name, p->what->in[i].buffer);
+            print_pointer(p, stored_as(fuse->inputs[i]), name, p->what->in[i].buffer);
         }
     }
     if (window != NULL) {
@@ -405,7 +419,7 @@ static void print_c(struct printer *p)
 {
     const int last = p->n_kept - 1;
     const int64_t row = p->what->space->shape.dims[last];
-    const char *type = stores[type_of(p->what->fuse, last_register(p->what->fuse))];
+    const char *type = stored_as(type_of(p->what->fuse, last_register(p->what->fuse)));
     tnd_text_printf(p->out,
                     "void %s(void *y, const void *const *b, i64 begin, i64 end)\n{\n"
                     "    %s *const out = (%s *)y;\n    (void)b;\n",
@@ -432,7 +446,7 @@ static void print_c(struct printer *p)
 static void print_items(struct printer *p)
 {
     const bool is_opencl = p->dialect == TND_DIALECT_OPENCL;
-    const char *type = stores[type_of(p->what->fuse, last_register(p->what->fuse))];
+    const char *type = stored_as(type_of(p->what->fuse, last_register(p->what->fuse)));
     const char *space = is_opencl ? "global " : "";
     const char *byte = is_opencl ? "uchar" : "unsigned char";
     tnd_text_printf(p->out, "%s void %s(%s%s *y, u64 y_at",

@@ -133,7 +133,7 @@ static char *read_words(struct room *room, struct tnd_onnx_attribute *to, char *
 
 static enum tnd_onnx_type onnx_type(enum tandem_dtype type)
 {
-    for (int i = 1; i < 24; i++) {
+    for (int i = 1; i <= TND_ONNX_LAST_TYPE; i++) {
         enum tandem_dtype found;
         if (tnd_onnx_dtype((enum tnd_onnx_type)i, &found) && found == type) {
             return (enum tnd_onnx_type)i;

@@ -72,6 +72,13 @@ static const struct {
      "int8[2] 3 7"},
     {NARROW("1:{1:'w' 2:'b' 4:'Cast' " TO("3") "} 1:{1:'b' 1:'one' 2:'y' 4:'Add'}"),
      "int8[3] -7 -1 8"},
+    /* floats of 4 and 6 bits share bytes in the file */
+    {NARROW("5:{8:'f' 1:3 2:23 9=210f} 1:{1:'f' 2:'y' 4:'Cast' " TO("1") "}"),
+     "float32[3] 0.5 1 -6"},
+    {NARROW("5:{8:'f' 1:2 2:27 9=c107} 1:{1:'f' 2:'y' 4:'Cast' " TO("1") "}"),
+     "float32[2] 0.125 7.5"},
+    {NARROW("5:{8:'f' 1:5 2:28 9=c1f72320} 1:{1:'f' 2:'y' 4:'Cast' " TO("1") "}"),
+     "float32[5] 0.0625 28 -28 0.5 -0"},
     {NARROW("1:{1:'w' 1:'one' 2:'y' 4:'Add'}"), "!operand 0 is of int4"},
     {NARROW("1:{1:'x' 1:'u' 2:'y' 4:'Gather'}"), "!operand 1 is of uint4"},
 };

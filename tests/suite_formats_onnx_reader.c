@@ -118,7 +118,9 @@ static void a_broken_tensor_is_refused_by_name(void)
          "field 4 of a list of numbers has the wire type 0, expected 5"},
         {TENSOR("8:'w' 1:2 2:8 6:'a'"), TANDEM_E_FORMAT, "'w': the number of its texts is 1"},
         {TENSOR("8:'w' 2:27"), TANDEM_E_UNSUPPORTED_BUILD,
-         "'w' has the type number 27, expected 1 to 26"},
+         "'w': a list of float6e2m3, expected raw bytes"},
+        {TENSOR("8:'w' 2:29"), TANDEM_E_UNSUPPORTED_BUILD,
+         "'w' has the type number 29, expected 1 to 28"},
         {TENSOR("8:'w'"), TANDEM_E_UNSUPPORTED_BUILD, "'w' has the type number 0"},
         {TENSOR("8:'w' 2:1 14:2"), TANDEM_E_FORMAT, "the location of its data is 2, expected 1"},
         {TENSOR("8:'w' 2:1 3:{1:0}"), TANDEM_E_UNSUPPORTED_BUILD, "a tensor in segments"},
@@ -141,8 +143,8 @@ static void a_broken_tensor_is_refused_by_name(void)
 static void broken_types_nodes_and_attributes_are_refused(void)
 {
     static const struct row rows[] = {
-        {MODEL("11:{1:'x' 2:{1:{1:27}}}"), TANDEM_E_UNSUPPORTED_BUILD,
-         "'x' has the type number 27, expected 1 to 26"},
+        {MODEL("11:{1:'x' 2:{1:{1:29}}}"), TANDEM_E_UNSUPPORTED_BUILD,
+         "'x' has the type number 29, expected 1 to 28"},
         {MODEL("11:{1:'x' 2:{1:{1:1 2:{1:{1:-2}}}}}"), TANDEM_E_FORMAT,
          "an extent is -2, expected at least 0"},
         {MODEL("11:{1:'x' 2:{1:{1:1 2:{1:{1:-1}}}}}"), TANDEM_E_ARGUMENT,

@@ -200,6 +200,8 @@ static const struct {
 #define WIDE      (BIT(F64) | BIT(I64) | BIT(U32) | BIT(U64))
 #define INTEGERS  (BYTES | BIT(I16) | BIT(U16) | BIT(I32) | BIT(U32) | BIT(I64) | BIT(U64))
 #define WORDS     (INTEGERS & ~BYTES) /* (functions of one byte are looked up) */
+#define SMALL     (~0u << TANDEM_DTYPE_F8E4M3FN)
+#define STORED    "floats of a byte are stored and cast; operators do not compute with them"
 #define ANY       0, 99
 
 /* What a reference kernel may do, and why. Each row must be needed for all that it names. */
@@ -262,6 +264,15 @@ static const struct exception {
     {TND_NET_SOFTMAX, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_NORM, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_ATTENTION, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "as products"},
+    {TND_NET_UNARY, ANY, SMALL, STORED},
+    {TND_NET_BINARY, ANY, SMALL, STORED},
+    {TND_NET_REDUCE, ANY, SMALL, STORED},
+    {TND_NET_CONTRACT, ANY, SMALL, STORED},
+    {TND_NET_CONV, 1, 2, SMALL, STORED},
+    {TND_NET_POOL, ANY, SMALL, STORED},
+    {TND_NET_SOFTMAX, ANY, SMALL, STORED},
+    {TND_NET_NORM, ANY, SMALL, STORED},
+    {TND_NET_ATTENTION, ANY, SMALL, STORED},
 };
 
 static const struct exception *exception_of(enum tnd_net_op op, int kind, enum tandem_dtype type)

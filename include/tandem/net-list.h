@@ -30,7 +30,15 @@ TANDEM_BEGIN_C
     X(U16, 9)                                                                                      \
     X(U32, 10)                                                                                     \
     X(U64, 11)                                                                                     \
-    X(BOOL, 12) /* a byte, 0 or 1 */
+    X(BOOL, 12)       /* a byte, 0 or 1 */                                                         \
+    X(F8E4M3FN, 13)   /* a byte: sign, 4 bits of exponent, 3 of mantissa; no infinity */           \
+    X(F8E4M3FNUZ, 14) /* the same without -0, half as large */                                     \
+    X(F8E5M2, 15)     /* a byte: the upper half of F16 */                                          \
+    X(F8E5M2FNUZ, 16) /* the same without -0 and infinity, half as large */                        \
+    X(F8E8M0, 17)     /* a byte: 2^(byte - 127), a scale */                                        \
+    X(F4E2M1, 18)     /* 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, one a byte */             \
+    X(F6E2M3, 19)     /* up to 7.5, one a byte */                                                  \
+    X(F6E3M2, 20)     /* up to 28, one a byte */
 /** Functions of one value. GELU_TANH is the approximation by tanh; IS_NAN and IS_INF give BOOL;
  *  ROUND goes to even. */
 #define TANDEM_UNARY_LIST(X)                                                                       \

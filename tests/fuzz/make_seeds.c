@@ -713,7 +713,7 @@ static void onnx_node(const char *domain, const char *op, int n_in, int opset,
 /* Every operator with one to three operands, and models of more than a node. */
 static void onnx_seeds(void)
 {
-#define FAMILY_ROW(name)           {"", tnd_onnx_##name},
+#define FAMILY_ROW(name)          {"", tnd_onnx_##name},
 #define FAMILY_OF_MICROSOFT(name) {"com.microsoft", tnd_onnx_##name},
 #define FAMILY_OF_ML(name)        {"ai.onnx.ml", tnd_onnx_##name},
 #define FAMILY_OF_PREVIEW(name)   {"ai.onnx.preview", tnd_onnx_##name},
@@ -732,6 +732,7 @@ static void onnx_seeds(void)
         "1:{1:'n' 1:'' 1:'a' 2:'y' 2:'z' 4:'Loop' 5:{1:'body' 20:5 6:{11:{1:'i'} 11:{1:'c'} "
         "11:{1:'v'} 1:{1:'v' 1:'v' 2:'s' 4:'Add'} 12:{1:'c'} 12:{1:'s'} 12:{1:'v'}}}} "
         "12:{1:'y'} 12:{1:'z'}}",
+        "1:8 8:{2:28} 7:{5:{8:'f' 1:3 2:23 9=210f} 1:{1:'f' 1:'f' 2:'b' 4:'Mul'} 12:{1:'b'}}",
         "1:8 8:{2:17} 7:{5:{8:'w' 1:2 2:1 14:1 13:{1:'location' 2:'w.bin'}}}",
         "1:8 8:{2:17} 8:{1:'own' 2:1} 25:{1:'F' 4:'a' 5:'b' 7:{1:'a' 2:'b' 4:'Relu'} 9:{2:17} "
         "10:'own'} 7:{11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 1:{1:'x' 2:'y' 4:'F' 7:'own'} "

@@ -32,10 +32,19 @@ class DType(enum.IntEnum):
     U32 = 10
     U64 = 11
     BOOL = 12
+    F8E4M3FN = 13
+    F8E4M3FNUZ = 14
+    F8E5M2 = 15
+    F8E5M2FNUZ = 16
+    F8E8M0 = 17
+    F4E2M1 = 18
+    F6E2M3 = 19
+    F6E3M2 = 20
 
     @property
     def numpy(self) -> Any:
-        """The type in numpy; BF16, which numpy does not have, is uint16 with its bits."""
+        """The type in numpy; BF16, which numpy does not have, is uint16 with its bits, floats of 8
+        bits and fewer are uint8 with theirs."""
         return _NUMPY[self]
 
     @property
@@ -47,9 +56,11 @@ class DType(enum.IntEnum):
 _NUMPY: Dict[DType, Any] = {
     kind: numpy.dtype(name) for kind, name in zip(DType, (
         "float32", "float64", "float16", "uint16", "int8", "int16", "int32", "int64", "uint8", "uint16",
-        "uint32", "uint64", "bool"))}
-_ONNX = {DType.F32: "float", DType.F64: "double", DType.BF16: "bfloat16"}
-_OF_NUMPY = {dtype: kind for kind, dtype in _NUMPY.items() if kind != DType.BF16}
+        "uint32", "uint64", "bool") + 8 * ("uint8",))}
+_ONNX = {DType.F32: "float", DType.F64: "double", DType.BF16: "bfloat16",
+         **{kind: kind.name.lower().replace("f", "float", 1) for kind in DType if kind > DType.BOOL}}
+_OF_NUMPY = {dtype: kind for kind, dtype in _NUMPY.items()
+             if kind != DType.BF16 and kind <= DType.BOOL}
 
 
 def dtype_of(given: Any) -> DType:
