@@ -23,9 +23,10 @@ union tnd_op_params {
     } rope; /* ROPE: defaults already filled in */
     struct {
         float scale;
-        int64_t window; /* of an I32 mask; INT64_MAX: no bound */
-    } attention;        /* ATTENTION */
-    const struct tnd_conv_int8 *conv_int8; /* CONV_INT8: of the context */
+        int64_t window;                        /* of an I32 mask; INT64_MAX: no bound */
+    } attention;                               /* ATTENTION */
+    const struct tnd_conv_int8 *conv_int8;     /* CONV_INT8: of the context */
+    const struct tnd_binary_int8 *binary_int8; /* BINARY_INT8: likewise */
     struct {
         tandem_custom_fn fn;
         void *user;

@@ -424,6 +424,9 @@ static enum tandem_status fold_constants(struct tnd_lowering *l)
             l->values[i].is_needed = false;
         }
         status = l->options->for_device ? TANDEM_OK : tnd_lower_find_tables(l);
+        if (!l->options->for_device) {
+            tnd_lower_find_pairs(l);
+        }
         tnd_lower_find_int8(l);
         find_needed(l);
     }
@@ -532,6 +535,7 @@ static enum tandem_status lower_nodes(struct tnd_lowering *l)
             continue; /* (what waits comes with its group) */
         }
         status = l->tables[i].values != NULL      ? tnd_lower_look_up(l, node)
+                 : l->pairs[i].is_found           ? tnd_lower_pair(l, node)
                  : tnd_lower_is_elementwise(node) ? tnd_lower_group(l, i, steps)
                                                   : tnd_lower_node(l, node);
     }
@@ -634,6 +638,7 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
                              .tails = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.tails[0])),
                              .int8 = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.int8[0])),
                              .tables = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.tables[0])),
+                             .pairs = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.pairs[0])),
                              .error = error};
     enum tandem_status status = TANDEM_E_MEMORY;
     if (lowered != NULL) {
@@ -644,7 +649,8 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
     }
     const bool has_memory = lowered != NULL && lowered->inputs != NULL &&
                             lowered->outputs != NULL && l.values != NULL && l.groups != NULL &&
-                            l.tails != NULL && l.int8 != NULL && l.tables != NULL;
+                            l.tails != NULL && l.int8 != NULL && l.tables != NULL &&
+                            l.pairs != NULL;
     status = has_memory ? lower_all(&l) : tnd_lower_no_memory(&l);
     if (status == TANDEM_OK && options->gives_up != NULL) {
         free_unread(&l, options->gives_up);
@@ -654,6 +660,7 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
     tnd_free(l.tails);
     tnd_free(l.int8);
     tnd_free(l.tables);
+    tnd_free(l.pairs);
     if (status != TANDEM_OK) {
         tnd_lowered_free(lowered);
         return status;

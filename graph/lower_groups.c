@@ -131,7 +131,8 @@ static void find_groups(struct tnd_lowering *l)
         }
         const int readers = l->values[node->output].group;
         if (tnd_lower_is_elementwise(node) && !makes_bytes(net, node) && readers >= 0 &&
-            readers - i < 256 && l->tables[i].values == NULL && l->tables[readers].values == NULL) {
+            readers - i < 256 && !tnd_lower_is_of_bytes(l, i) &&
+            !tnd_lower_is_of_bytes(l, readers)) {
             l->groups[i] = readers;
             l->groups[i] = fits(l, readers) ? readers : i;
         }
@@ -235,7 +236,7 @@ static void find_tails(struct tnd_lowering *l)
         const struct tnd_net_node *node = &l->net->nodes[i];
         l->tails[i] = -1;
         if (tnd_lower_is_elementwise(node) && l->groups[i] == i &&
-            l->values[node->output].is_needed && l->tables[i].values == NULL) {
+            l->values[node->output].is_needed && !tnd_lower_is_of_bytes(l, i)) {
             find_tail(l, i);
         }
     }

@@ -186,6 +186,12 @@ int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int
         *out = &l->tables[i].x;
         return 1;
     }
+    if (l->pairs[i].is_found) {
+        reads[0] = l->pairs[i].a;
+        reads[1] = l->pairs[i].b;
+        *out = reads;
+        return 2;
+    }
     if (!l->int8[i].is_found) {
         *out = node->inputs;
         return node->n_inputs;

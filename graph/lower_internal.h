@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "ggml-like/binary_int8.h"
 #include "ggml-like/conv_int8.h"
 #include "ggml-like/work.h"
 #include "graph/conv_tile.h"
@@ -109,6 +110,13 @@ struct tnd_lower_table {
     const uint8_t *values; /* by its bits; NULL: the node is none of these */
 };
 
+/** A node whose result is a sum or product of two bytes, and a byte itself: lower_pairs.c. */
+struct tnd_lower_pair {
+    bool is_found;
+    int a, b; /* bases */
+    struct tnd_binary_int8 op;
+};
+
 /** A value of the net that is no view. */
 struct tnd_lower_value {
     tandem_tensor *tensors[TND_N_LAYOUTS]; /* NULL: not there */
@@ -128,6 +136,7 @@ struct tnd_lowering {
     struct tnd_epilogue *epilogue;  /* of the node that is being lowered; NULL: none */
     struct tnd_lower_int8 *int8;    /* by node */
     struct tnd_lower_table *tables; /* by node */
+    struct tnd_lower_pair *pairs;   /* by node */
     struct tandem_error *error;
 };
 
@@ -255,6 +264,17 @@ enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_n
 enum tandem_status tnd_lower_find_tables(struct tnd_lowering *l);
 /** Lowers such a node. */
 enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_net_node *node);
+
+/* lower_pairs.c */
+/** Finds sums and products of bytes. Tables are found already. */
+void tnd_lower_find_pairs(struct tnd_lowering *l);
+/** Lowers such a node. */
+enum tandem_status tnd_lower_pair(struct tnd_lowering *l, const struct tnd_net_node *node);
+/** Whether a node is computed from bytes at once, whatever operations lie between. */
+static inline bool tnd_lower_is_of_bytes(const struct tnd_lowering *l, int node)
+{
+    return l->tables[node].values != NULL || l->pairs[node].is_found;
+}
 
 /* lower_linear.c */
 /** An operand {batch, rows, K} as a tensor {K, rows, batch} with dense rows, copied where it has

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/cpu.h"
+#include "ggml-like/binary_int8.h"
 #include "ggml-like/conv_int8.h"
 #include "ggml-like/tensor_internal.h"
 #include "tests/suite_backends.h"
@@ -284,10 +285,136 @@ static void operands_that_are_too_small_are_refused(void)
     tandem_context_free(context);
 }
 
+/* ---- sums and products of two ---- */
+
+static float random_scale(void)
+{
+    return 0.53f + 0.5f * tnd_test_rng_float(&rng);
+}
+
+static struct tnd_binary_int8 random_binary(void)
+{
+    struct tnd_binary_int8 op = {.is_product = between(0, 1) == 1,
+                                 .a_is_signed = between(0, 1) == 1,
+                                 .b_is_signed = between(0, 1) == 1,
+                                 .y_is_signed = between(0, 1) == 1,
+                                 .divides = between(0, 1) == 1,
+                                 .row = between(1, 200)};
+    const bool is_repeated = between(0, 1) == 1;
+    const int32_t least = op.y_is_signed ? -128 : 0;
+    op.zero_a = (int32_t)between(0, 255) - (op.a_is_signed ? 128 : 0);
+    op.zero_b = (int32_t)between(0, 255) - (op.b_is_signed ? 128 : 0);
+    op.zero_y = (int32_t)between(0, 255) + least;
+    op.scale_a = random_scale();
+    op.scale_b = between(0, 3) == 0 ? op.scale_a : random_scale();
+    op.scale_y = between(0, 3) == 0 ? op.scale_a * 2 : 4 * random_scale();
+    op.low = (float)(least - op.zero_y);
+    op.high = (float)(least + 255 - op.zero_y);
+    op.low += (float)between(0, 3) * 10;
+    op.low = fminf(op.low, op.high);
+    op.every = is_repeated ? between(1, 5) : 1;
+    op.n = op.row * op.every * (is_repeated ? between(1, 4) : 1);
+    op.row = is_repeated ? op.row : op.n;
+    return op;
+}
+
+static void check_binary(uint64_t seed)
+{
+    static uint8_t want[MOST];
+    tandem_context *context = NULL;
+    struct tandem_error error = {0};
+    rng = tnd_test_rng_new(seed);
+    struct tnd_binary_int8 op = random_binary();
+    CU_ASSERT_TRUE_FATAL(tnd_binary_int8_is_valid(&op));
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
+    tandem_tensor *a = bytes_tensor(context, op.n);
+    tandem_tensor *b = bytes_tensor(context, op.n);
+    fill_bytes(a->data, op.n);
+    fill_bytes(b->data, op.n);
+    tandem_tensor *node = tnd_build_binary_int8(context, &op, a, b);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+    node->data = want;
+    check_ok(tnd_eval_ref_node(node, &error));
+    tnd_binary_int8_avoid_division(&op);
+    tandem_tensor *other = tnd_build_binary_int8(context, &op, a, b);
+    for (int i = 0;; i++) {
+        struct tnd_cpu_kernels kernels;
+        const char *name;
+        const bool exists = kernels_of(i, &kernels, &name);
+        if (name == NULL) {
+            break;
+        }
+        for (int workers = 1; exists && workers <= 3; workers++) {
+            if (!check_kernels(&kernels, node, want, (size_t)op.n, workers) ||
+                !check_kernels(&kernels, other, want, (size_t)op.n, workers)) {
+                printf(
+                    "    %s, %d workers, seed %llu: %lld values in rows of %lld, each for %lld\n",
+                    name, workers, (unsigned long long)seed, (long long)op.n, (long long)op.row,
+                    (long long)op.every);
+                CU_FAIL("bytes differ");
+            }
+        }
+    }
+    tandem_context_free(context);
+}
+
+/* With the division, and with a factor where that gives the same. */
+static void sums_and_products_of_two_have_the_bits_of_the_reference(void)
+{
+    const int n = tnd_effort() == 1 ? 60 : 2000;
+    for (int i = 0; i < n; i++) {
+        check_binary(tnd_test_seed() * 50021 + (uint64_t)i);
+    }
+}
+
+/* A worker gets a part of a long row; parameters that no kernel may get are refused. */
+static void sums_of_many_bytes_are_shared(void)
+{
+    enum { N = 70000 };
+    static uint8_t y[N];
+    struct tnd_binary_int8 op = {.scale_a = 1,
+                                 .scale_b = 1,
+                                 .scale_y = 1,
+                                 .zero_b = 3,
+                                 .high = 255,
+                                 .n = N,
+                                 .row = N,
+                                 .every = 1};
+    tandem_context *context = NULL;
+    struct tandem_error error = {0};
+    struct tnd_cpu_kernels kernels;
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
+    tandem_tensor *a = bytes_tensor(context, N);
+    tandem_tensor *b = bytes_tensor(context, N);
+    memset(a->data, 7, N);
+    memset(b->data, 5, N);
+    tandem_tensor *node = tnd_build_binary_int8(context, &op, a, b);
+    tnd_cpu_kernels_for(tnd_cpu_features_all(), &kernels);
+    node->data = y;
+    check_ok(tnd_cpu_run_in_turn(&kernels, node, 3, &error));
+    check_int(y[0], 9);
+    check_int(y[N / 2], 9);
+    check_int(y[N - 1], 9);
+    op.n = N + 4;
+    op.row = N + 4;
+    CU_ASSERT_PTR_NULL(tnd_build_binary_int8(context, &op, a, b));
+    check_status(tandem_context_status(context, &error), TANDEM_E_SHAPE, "a has 70000 bytes",
+                 &error);
+    op.divides = true;
+    op.scale_y = 1e-8f;
+    CU_ASSERT_FALSE(tnd_binary_int8_is_valid(&op));
+    op.scale_y = NAN;
+    CU_ASSERT_FALSE(tnd_binary_int8_is_valid(&op));
+    tandem_context_free(context);
+}
+
 CU_TestInfo tnd_tests_int8[] = {
     {"all kernels have the bits of the reference", all_kernels_have_the_bits_of_the_reference},
     {"the largest sums are exact", the_largest_sums_are_exact},
     {"weights that need more bits are refused", weights_that_need_more_bits_are_refused},
     {"operands that are too small are refused", operands_that_are_too_small_are_refused},
+    {"sums and products of two have the bits of the reference",
+     sums_and_products_of_two_have_the_bits_of_the_reference},
+    {"sums of many bytes are shared", sums_of_many_bytes_are_shared},
     CU_TEST_INFO_NULL,
 };

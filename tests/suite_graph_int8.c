@@ -85,7 +85,8 @@ static int count_sums(const tandem_graph *graph)
 {
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        n += graph->nodes[i]->op == TANDEM_OP_CONV_INT8;
+        n += graph->nodes[i]->op == TANDEM_OP_CONV_INT8 ||
+             graph->nodes[i]->op == TANDEM_OP_BINARY_INT8;
     }
     return n;
 }
@@ -253,6 +254,41 @@ static void products_of_what_stands_for_bytes_are_right(void)
     }
 }
 
+/* ---- sums and products of two ---- */
+
+/* Operands of one shape, or one repeated for all places of an image, in any order. */
+static void check_pair(uint64_t seed)
+{
+    rng = tnd_test_rng_new(seed);
+    const bool is_product = between(0, 1) == 1;
+    const int64_t repeats = between(0, 2); /* the second, the first */
+    const struct tnd_dims one = {.n = 0};
+    const struct tnd_dims shape = {4,
+                                   {between(1, 3), between(1, 80), between(1, 6), between(1, 6)}};
+    const struct tnd_dims few = {4, {shape.dims[0], shape.dims[1], 1, 1}};
+    struct tnd_net *net = tnd_net_new();
+    int x[2];
+    for (int i = 0; i < 2; i++) {
+        x[i] = tnd_net_input(net, byte_type(), repeats == i + 1 ? &few : &shape, i == 0 ? "a" : "b",
+                             NULL);
+        x[i] = dequantised(net, x[i], &one, 0.02f);
+    }
+    int y = tnd_net_binary(net, is_product ? TANDEM_BINARY_MUL : TANDEM_BINARY_ADD, x[0], x[1]);
+    if (between(0, 2) == 0) {
+        y = tnd_net_binary(net, TANDEM_BINARY_MAX, y, tnd_net_scalar(net, TANDEM_DTYPE_F32, 0));
+    }
+    y = quantised(net, y, byte_type(), 0.03 + 0.02 * (double)tnd_test_rng_float(&rng));
+    (void)tnd_net_output(net, y);
+    check_net(net, 1, seed);
+}
+
+static void sums_and_products_of_what_stands_for_bytes_are_one_node(void)
+{
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 1000); i++) {
+        check_pair(tnd_test_seed() * 4001 + (uint64_t)i);
+    }
+}
+
 /* int32 of bytes less their zero points, as MatMulInteger and ConvInteger: every bit, with a zero
  * point that is computed too. */
 static void check_integers(uint64_t seed)
@@ -349,6 +385,8 @@ static CU_TestInfo tests[] = {
      convolutions_of_what_stands_for_bytes_are_right},
     {"products of what stands for bytes are right", products_of_what_stands_for_bytes_are_right},
     {"sums of integers have every bit", sums_of_integers_have_every_bit},
+    {"sums and products of what stands for bytes are one node",
+     sums_and_products_of_what_stands_for_bytes_are_one_node},
     {"odd numbers behind the sums keep their effect",
      odd_numbers_behind_the_sums_keep_their_effect},
     {"what only looks like bytes stays", what_only_looks_like_bytes_stays},

@@ -4,6 +4,7 @@
 #ifndef TND_INT8_H
 #define TND_INT8_H
 
+#include "ggml-like/binary_int8.h"
 #include "ggml-like/conv_int8.h"
 
 enum {
@@ -51,12 +52,21 @@ struct tnd_int8_depth {
     int32_t *sums;       /* TND_INT8_DEPTH a place; whole panels are written */
 };
 
+/* Sums or products of values that lie side by side. */
+struct tnd_int8_binary {
+    const struct tnd_binary_int8 *op;
+    const uint8_t *a, *b;
+    uint8_t *y;
+    int64_t n;
+};
+
 struct tnd_int8_kernels {
     int rows, panels; /* of a tile, at most */
     int step;         /* values of k that are read together: rows are filled up to a multiple */
     void (*multiply)(const struct tnd_int8_tile *tile);
     void (*finish)(const struct tnd_int8_finish *finish);
     void (*depth)(const struct tnd_int8_depth *depth);
+    void (*binary)(const struct tnd_int8_binary *binary);
     void (*begin)(void); /* on each worker around its products, or NULL */
     void (*end)(void);
 };

@@ -120,6 +120,71 @@ static inline void int8_depth(const struct tnd_int8_depth *depth)
     }
 }
 
+/* ---- sums and products of two ---- */
+
+static inline void real_numbers(const uint8_t *restrict bytes, uint8_t flip, int32_t zero,
+                                float scale, float *restrict out)
+{
+    for (int i = 0; i < PANEL; i++) {
+        out[i] = (float)((int32_t)(uint8_t)(bytes[i] ^ flip) - zero) * scale;
+    }
+}
+
+/* 16 values. (Each loop is one that compilers turn into vectors.) */
+static inline void binary_panel(const struct tnd_binary_int8 *op, const uint8_t *a_bytes,
+                                const uint8_t *b_bytes, uint8_t *restrict y)
+{
+    const float scale = op->scale_y;
+    const float low = op->low;
+    const float high = op->high;
+    const int32_t zero = op->zero_y;
+    const int flip_a = op->a_is_signed ? 128 : 0;
+    const int flip_b = op->b_is_signed ? 128 : 0;
+    float a[PANEL];
+    float b[PANEL];
+    real_numbers(a_bytes, (uint8_t)flip_a, op->zero_a + flip_a, op->scale_a, a);
+    real_numbers(b_bytes, (uint8_t)flip_b, op->zero_b + flip_b, op->scale_b, b);
+    if (op->is_product) {
+        for (int i = 0; i < PANEL; i++) {
+            a[i] *= b[i];
+        }
+    } else {
+        for (int i = 0; i < PANEL; i++) {
+            a[i] += b[i];
+        }
+    }
+    if (op->divides) {
+        for (int i = 0; i < PANEL; i++) {
+            a[i] /= scale;
+        }
+    } else {
+        for (int i = 0; i < PANEL; i++) {
+            a[i] *= scale;
+        }
+    }
+    for (int i = 0; i < PANEL; i++) {
+        const float above = a[i] > low ? a[i] : low;
+        const float inside = above < high ? above : high;
+        y[i] = (uint8_t)((int32_t)((inside + ROUNDER) - ROUNDER) + zero);
+    }
+}
+
+static inline void int8_binary(const struct tnd_int8_binary *binary)
+{
+    int64_t i = 0;
+    for (; i + PANEL <= binary->n; i += PANEL) {
+        binary_panel(binary->op, binary->a + i, binary->b + i, binary->y + i);
+    }
+    if (i < binary->n) {
+        const size_t rest = (size_t)(binary->n - i);
+        uint8_t part[3][PANEL] = {{0}};
+        memcpy(part[0], binary->a + i, rest);
+        memcpy(part[1], binary->b + i, rest);
+        binary_panel(binary->op, part[0], part[1], part[2]);
+        memcpy(binary->y + i, part[2], rest);
+    }
+}
+
 /* ---- kernels whose tiles have one panel ---- */
 
 typedef void int8_rows_fn(const struct tnd_int8_tile *tile, const int8_t *w, int32_t *sums);
@@ -144,7 +209,7 @@ static inline void int8_by_panel(const struct tnd_int8_tile *tile, int8_rows_fn 
     (struct tnd_int8_kernels)                                                                      \
     {                                                                                              \
         .rows = (n_rows), .panels = TND_INT8_PANELS, .step = 4, .multiply = (function),            \
-        .finish = int8_finish, .depth = int8_depth                                                 \
+        .finish = int8_finish, .depth = int8_depth, .binary = int8_binary                          \
     }
 
 #endif

@@ -201,11 +201,89 @@ static void depth_bytes(const struct tnd_int8_depth *depth)
     }
 }
 
+/* ---- sums and products of two ---- */
+
+/* What an operand stands for. */
+struct operand {
+    __m512i flip, zero; /* bytes as ones that count from 0, less their zero point */
+    __m512 scale;
+};
+
+TND_INLINE struct operand operand_of(bool is_signed, int32_t zero, float scale)
+{
+    const int flip = is_signed ? 128 : 0;
+    return (struct operand){_mm512_set1_epi32(flip), _mm512_set1_epi32(zero + flip),
+                            _mm512_set1_ps(scale)};
+}
+
+TND_INLINE __m512 real_16(const struct operand *operand, const uint8_t *from, const bool flips)
+{
+    __m512i x = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)from));
+    x = flips ? _mm512_xor_si512(x, operand->flip) : x;
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(x, operand->zero)), operand->scale);
+}
+
+/* 64 values. Bounds are those of bytes that saturate; a sum that is not bounded is below 2^22. */
+TND_INLINE __m512i binary_64(const struct tnd_binary_int8 *op, const struct operand operands[2],
+                             const uint8_t *a, const uint8_t *b, const bool flips)
+{
+    const __m512 scale = _mm512_set1_ps(op->scale_y);
+    const int flip = op->y_is_signed ? 128 : 0;
+    const __m512i zero = _mm512_set1_epi16((short)(op->zero_y + flip));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i whole[4];
+    TND_UNROLL
+    for (int i = 0; i < 4; i++) {
+        const __m512 x = real_16(&operands[0], a + 16 * i, flips);
+        const __m512 y = real_16(&operands[1], b + 16 * i, flips);
+        const __m512 sum = op->is_product ? _mm512_mul_ps(x, y) : _mm512_add_ps(x, y);
+        const __m512 q = op->divides ? _mm512_div_ps(sum, scale) : _mm512_mul_ps(sum, scale);
+        whole[i] = _mm512_cvt_roundps_epi32(q, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    }
+    const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
+    const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
+    __m512i bytes = _mm512_packus_epi16(first, second);
+    bytes = _mm512_max_epu8(bytes, _mm512_set1_epi8((char)((int)op->low + op->zero_y + flip)));
+    bytes = _mm512_min_epu8(bytes, _mm512_set1_epi8((char)((int)op->high + op->zero_y + flip)));
+    bytes = _mm512_permutexvar_epi32(order, bytes);
+    return _mm512_xor_si512(bytes, _mm512_set1_epi8((char)flip));
+}
+
+TND_INLINE void binary_all(const struct tnd_int8_binary *binary, const bool flips)
+{
+    const struct tnd_binary_int8 op = *binary->op;
+    const struct operand operands[2] = {operand_of(op.a_is_signed, op.zero_a, op.scale_a),
+                                        operand_of(op.b_is_signed, op.zero_b, op.scale_b)};
+    int64_t i = 0;
+    for (; i + 64 <= binary->n; i += 64) {
+        _mm512_storeu_si512((void *)(binary->y + i),
+                            binary_64(&op, operands, binary->a + i, binary->b + i, flips));
+    }
+    if (i < binary->n) {
+        const __mmask64 mask = ((__mmask64)1 << (binary->n - i)) - 1;
+        _Alignas(64) uint8_t part[2][64];
+        _mm512_store_si512((void *)part[0], _mm512_maskz_loadu_epi8(mask, binary->a + i));
+        _mm512_store_si512((void *)part[1], _mm512_maskz_loadu_epi8(mask, binary->b + i));
+        _mm512_mask_storeu_epi8(binary->y + i, mask,
+                                binary_64(&op, operands, part[0], part[1], flips));
+    }
+}
+
+static void binary_bytes(const struct tnd_int8_binary *binary)
+{
+    if (binary->op->a_is_signed || binary->op->b_is_signed) {
+        binary_all(binary, true);
+    } else {
+        binary_all(binary, false);
+    }
+}
+
 void tnd_fill_int8_vnni(struct tnd_cpu_kernels *out)
 {
     out->int8 = INT8_KERNELS(ROWS, multiply);
     out->int8.finish = finish_rows;
     out->int8.depth = depth_bytes;
+    out->int8.binary = binary_bytes;
 }
 #else
 typedef int tnd_no_int8_vnni;
