@@ -97,11 +97,12 @@ struct tnd_strip_call {
     float *out;
     int64_t n;    /* a multiple of TND_STRIP_GRAIN; of a tile: rows */
     int64_t line; /* of a tile: values from one row of `out` to the next */
+    bool is_half; /* of a tile: rows of one vector */
 };
 
 struct tnd_strip_kernel {
     void (*run)(const struct tnd_strip_call *call);
-    /* some rows of two vectors each */
+    /* some rows of two vectors each, or of one */
     void (*run_tile)(const struct tnd_strip_call *call);
     int width; /* values of two vectors */
     /* of `n` values, a multiple of TND_STRIP_GRAIN, in place: functions, and behind them the casts

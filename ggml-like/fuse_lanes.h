@@ -102,7 +102,7 @@ static void (*const functions[])(float *values,
         UNROLL                                                                                     \
         for (int v = 0; v < n_vectors; v++) {                                                      \
             const tnd_vec x = sum[v];                                                              \
-            const tnd_vec y = tnd_vec_load(place_of(operand, at, v, is_tile));                     \
+            const tnd_vec y = tnd_vec_load(place_of(operand, at, v, of_row));                      \
             sum[v] = (expression);                                                                 \
         }                                                                                          \
         break;
@@ -110,24 +110,25 @@ static void (*const functions[])(float *values,
     UNROLL                                                                                         \
     for (int v = 0; v < n_vectors; v++)
 
-/* Vector `v` of the block at `at`: of a tile, its first row. */
+/* Vector `v` of the block at `at`: of a tile with so many vectors a row, its first row. */
 static inline __attribute__((always_inline)) float *
-place_of(const struct tnd_strip_operand *operand, int64_t at, int v, const bool is_tile)
+place_of(const struct tnd_strip_operand *operand, int64_t at, int v, const int of_row)
 {
-    return is_tile ? operand->from + ((at & operand->mask) + v / 2) * operand->row +
-                         v % 2 * TND_VEC_LANES
-                   : operand->from + (at & operand->mask) + (int64_t)v * TND_VEC_LANES;
+    return of_row > 0 ? operand->from + ((at & operand->mask) + v / of_row) * operand->row +
+                            v % of_row * TND_VEC_LANES
+                      : operand->from + (at & operand->mask) + (int64_t)v * TND_VEC_LANES;
 }
 
-/* The block at `at`, of n_vectors; of a tile, rows of two vectors. The first code is a load. */
+/* The block at `at`, of n_vectors; of a tile, so many vectors a row, else 0. The first code is a
+ * load. */
 static inline __attribute__((always_inline)) void
-run_block(const struct tnd_strip_call *call, int64_t at, const int n_vectors, const bool is_tile)
+run_block(const struct tnd_strip_call *call, int64_t at, const int n_vectors, const int of_row)
 {
     const struct tnd_strip_operand result = {.from = call->out, .mask = -1, .row = call->line};
     tnd_vec sum[MANY_VECTORS];
     EACH_VECTOR
     {
-        sum[v] = tnd_vec_load(place_of(&call->operands[call->codes[0].in], at, v, is_tile));
+        sum[v] = tnd_vec_load(place_of(&call->operands[call->codes[0].in], at, v, of_row));
     }
     for (const struct tnd_fuse_code *code = call->codes + 1;; code++) {
         const struct tnd_strip_operand *operand = &call->operands[code->in];
@@ -135,13 +136,13 @@ run_block(const struct tnd_strip_call *call, int64_t at, const int n_vectors, co
         case TND_CODE_LOAD:
             EACH_VECTOR
             {
-                sum[v] = tnd_vec_load(place_of(operand, at, v, is_tile));
+                sum[v] = tnd_vec_load(place_of(operand, at, v, of_row));
             }
             break;
         case TND_CODE_SAVE:
             EACH_VECTOR
             {
-                tnd_vec_store(place_of(operand, at, v, is_tile), sum[v]);
+                tnd_vec_store(place_of(operand, at, v, of_row), sum[v]);
             }
             break;
         case TND_CODE_SELECT: {
@@ -149,8 +150,8 @@ run_block(const struct tnd_strip_call *call, int64_t at, const int n_vectors, co
             EACH_VECTOR
             {
                 sum[v] = tnd_vec_select((tnd_vec_bits)sum[v],
-                                        tnd_vec_load(place_of(operand, at, v, is_tile)),
-                                        tnd_vec_load(place_of(other, at, v, is_tile)));
+                                        tnd_vec_load(place_of(operand, at, v, of_row)),
+                                        tnd_vec_load(place_of(other, at, v, of_row)));
             }
             break;
         }
@@ -173,7 +174,7 @@ run_block(const struct tnd_strip_call *call, int64_t at, const int n_vectors, co
         default: /* TND_CODE_END */
             EACH_VECTOR
             {
-                tnd_vec_store(place_of(&result, at, v, is_tile), sum[v]);
+                tnd_vec_store(place_of(&result, at, v, of_row), sum[v]);
             }
             return;
         }
@@ -184,24 +185,33 @@ static void run(const struct tnd_strip_call *call)
 {
     int64_t at = 0;
     for (; at + MANY_VALUES <= call->n; at += MANY_VALUES) {
-        run_block(call, at, MANY_VECTORS, false);
+        run_block(call, at, MANY_VECTORS, 0);
     }
     for (; at < call->n; at += TND_STRIP_GRAIN) {
-        run_block(call, at, FEW_VECTORS, false);
+        run_block(call, at, FEW_VECTORS, 0);
     }
 }
 
 static void run_tile(const struct tnd_strip_call *call)
 {
     int64_t at = 0;
+    if (call->is_half) {
+        for (; at + TND_STRIP_ROWS <= call->n; at += TND_STRIP_ROWS) {
+            run_block(call, at, TND_STRIP_ROWS, 1);
+        }
+        for (; at < call->n; at++) {
+            run_block(call, at, 1, 1);
+        }
+        return;
+    }
     for (; at + TND_STRIP_ROWS <= call->n; at += TND_STRIP_ROWS) {
-        run_block(call, at, 2 * TND_STRIP_ROWS, true);
+        run_block(call, at, 2 * TND_STRIP_ROWS, 2);
     }
     for (; at + 2 <= call->n; at += 2) {
-        run_block(call, at, 2 * 2, true);
+        run_block(call, at, 2 * 2, 2);
     }
     if (at < call->n) {
-        run_block(call, at, 2, true);
+        run_block(call, at, 2, 2);
     }
 }
 

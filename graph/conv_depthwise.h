@@ -37,50 +37,66 @@ static inline tnd_vec depth_load(const float *from, int n)
 #endif
 }
 
-/* Two vectors of channels of `places` places from `first` on. */
-static inline __attribute__((always_inline)) void
-depth_places(const struct tnd_conv_depth *depth, int first, const int places, const int n[2])
+/* One vector of channels, or two, of `places` places from `first` on. */
+static inline __attribute__((always_inline)) void depth_places(const struct tnd_conv_depth *depth,
+                                                               int first, const int places,
+                                                               const int n_vectors, const int n[2])
 {
     tnd_vec sum[DEPTH_PLACES][2];
     const int width = 2 * TND_VEC_LANES;
+    const int64_t next = TND_VEC_LANES < TND_CONV_PANEL ? TND_VEC_LANES : depth->w_panel;
     TND_CONV_UNROLL
     for (int m = 0; m < places; m++) {
         sum[m][0] = sum[m][1] = tnd_vec_set(0);
     }
     for (int64_t tap = 0; tap < depth->n_taps; tap++) {
         const float *const *rows = depth->rows + tap * depth->n_places + first;
-        const tnd_vec w0 = tnd_vec_load(depth->w + tap * width);
-        const tnd_vec w1 = tnd_vec_load(depth->w + tap * width + TND_VEC_LANES);
+        const float *w = depth->w + tap * TND_CONV_PANEL;
+        const tnd_vec w0 = tnd_vec_load(w);
+        const tnd_vec w1 = tnd_vec_load(n_vectors == 2 ? w + next : w);
         TND_CONV_UNROLL
         for (int m = 0; m < places; m++) {
             const float *x = rows[m] + depth->channel;
             sum[m][0] = depth_fma(depth_load(x, n[0]), w0, sum[m][0]);
-            sum[m][1] = depth_fma(depth_load(x + TND_VEC_LANES, n[1]), w1, sum[m][1]);
+            if (n_vectors == 2) {
+                sum[m][1] = depth_fma(depth_load(x + TND_VEC_LANES, n[1]), w1, sum[m][1]);
+            }
         }
     }
     TND_CONV_UNROLL
     for (int m = 0; m < places; m++) {
         tnd_vec_store(depth->y + (first + m) * width, sum[m][0]);
-        tnd_vec_store(depth->y + (first + m) * width + TND_VEC_LANES, sum[m][1]);
+        if (n_vectors == 2) {
+            tnd_vec_store(depth->y + (first + m) * width + TND_VEC_LANES, sum[m][1]);
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void depth_rows(const struct tnd_conv_depth *depth,
+                                                             const int n_vectors, const int n[2])
+{
+    int m = 0;
+    for (; m + DEPTH_PLACES <= depth->n_places; m += DEPTH_PLACES) {
+        depth_places(depth, m, DEPTH_PLACES, n_vectors, n);
+    }
+    for (; m < depth->n_places; m++) {
+        depth_places(depth, m, 1, n_vectors, n);
     }
 }
 
 static void run_depth(const struct tnd_conv_depth *depth)
 {
     const int n = depth->n_channels;
-    const int parts[2] = {n < TND_VEC_LANES ? n : TND_VEC_LANES,
-                          n > TND_VEC_LANES ? n - TND_VEC_LANES : 0};
+    const int parts[2] = {n < TND_VEC_LANES ? n : TND_VEC_LANES, n - TND_VEC_LANES};
     const int whole[2] = {TND_VEC_LANES, TND_VEC_LANES};
-    int m = 0;
-    for (; m + DEPTH_PLACES <= depth->n_places; m += DEPTH_PLACES) {
-        if (n == 2 * TND_VEC_LANES) {
-            depth_places(depth, m, DEPTH_PLACES, whole);
-        } else {
-            depth_places(depth, m, DEPTH_PLACES, parts);
-        }
-    }
-    for (; m < depth->n_places; m++) {
-        depth_places(depth, m, 1, parts);
+    if (n == 2 * TND_VEC_LANES) {
+        depth_rows(depth, 2, whole);
+    } else if (n > TND_VEC_LANES) {
+        depth_rows(depth, 2, parts);
+    } else if (n == TND_VEC_LANES) {
+        depth_rows(depth, 1, whole);
+    } else {
+        depth_rows(depth, 1, parts);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions for AVX-512. */
+ * Convolutions for AVX-512: a panel of filters is one vector. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #include <stddef.h>
@@ -8,12 +8,15 @@
 #include "graph/conv_tile.h"
 #include "graph/conv_winograd.h"
 
-#define RUN(PIXELS)                                                                                \
-    static void run_##PIXELS(const struct tnd_conv_tile *tile)                                     \
+#define RUN_PANELS(PANELS, PIXELS)                                                                 \
+    static void run_##PANELS##_##PIXELS(const struct tnd_conv_tile *tile)                          \
     {                                                                                              \
-        TND_CONV_BODY(__m512, 16, PIXELS, _mm512_setzero_ps, _mm512_loadu_ps, _mm512_set1_ps,      \
-                      _mm512_fmadd_ps, _mm512_storeu_ps)                                           \
+        TND_CONV_BODY(__m512, 16, PIXELS, PANELS, tile->w_panel, _mm512_setzero_ps,                \
+                      _mm512_loadu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_storeu_ps)          \
     }
+#define RUN(PIXELS)                                                                                \
+    RUN_PANELS(1, PIXELS)                                                                          \
+    RUN_PANELS(2, PIXELS)
 RUN(1)
 RUN(2)
 RUN(3)
@@ -29,11 +32,17 @@ RUN(12)
 RUN(13)
 RUN(14)
 
+#define ALL(PANELS)                                                                                \
+    {                                                                                              \
+        run_##PANELS##_1, run_##PANELS##_2, run_##PANELS##_3, run_##PANELS##_4, run_##PANELS##_5,  \
+            run_##PANELS##_6, run_##PANELS##_7, run_##PANELS##_8, run_##PANELS##_9,                \
+            run_##PANELS##_10, run_##PANELS##_11, run_##PANELS##_12, run_##PANELS##_13,            \
+            run_##PANELS##_14                                                                      \
+    }
 const struct tnd_conv_kernel tnd_conv_avx512 = {.pixels = 14,
-                                                .filters = 2 * 16,
-                                                .run = {run_1, run_2, run_3, run_4, run_5, run_6,
-                                                        run_7, run_8, run_9, run_10, run_11, run_12,
-                                                        run_13, run_14},
+                                                .panels = 2,
+                                                .run = {ALL(1), ALL(2)},
+                                                .channels = 2 * 16,
                                                 .depth = run_depth,
                                                 .largest = run_largest,
                                                 .winograd_in = tnd_winograd_in,

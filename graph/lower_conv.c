@@ -137,7 +137,6 @@ static void describe(struct tnd_conv *conv, const struct tnd_net_node *node,
                      const struct tnd_dims *x, const struct tnd_dims *y)
 {
     const struct tnd_window *window = &node->params.window;
-    conv->kernel = tnd_conv_kernel_best();
     conv->n = window->n;
     conv->n_taps = 1;
     conv->n_pixels = y->dims[0];

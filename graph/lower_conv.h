@@ -10,7 +10,6 @@
 enum { TND_CONV_MAX_TAPS = 512 };
 
 struct tnd_conv {
-    const struct tnd_conv_kernel *kernel;
     int n; /* dimensions of the window; extents of the input and of the result */
     int64_t in[TANDEM_NET_MAX_WINDOW], out[TANDEM_NET_MAX_WINDOW];
     int64_t taps[TANDEM_NET_MAX_WINDOW], stride[TANDEM_NET_MAX_WINDOW];
@@ -19,10 +18,9 @@ struct tnd_conv {
     int64_t channels, filters; /* of a group */
     int64_t run;               /* values that a tap reads */
     int64_t n_taps, n_pixels;
-    bool is_point;                 /* a window of one place without steps and padding */
-    int64_t tile_pixels;           /* places of a tile: tiles are about equally large */
-    int64_t n_blocks, block_items; /* blocks of filters of all groups; items of one */
-    const float *packed, *zeros;
+    bool is_point;       /* a window of one place without steps and padding */
+    const float *packed; /* panels of filters, each group's by themselves (conv_tile.h) */
+    const float *zeros;
     int weights;                         /* the value of the net */
     const int64_t *offsets;              /* by tap: values behind the first one of the window */
     const struct tnd_epilogue *epilogue; /* NULL: none */
@@ -48,6 +46,12 @@ void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, i
 /** How many places or tiles are computed together, of `n` in all: as many as the kernel can, in
  *  about equal parts. */
 int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n);
+
+/** Panels of `n` filters. */
+static inline int64_t tnd_conv_panels(int64_t n)
+{
+    return (n + TND_CONV_PANEL - 1) / TND_CONV_PANEL;
+}
 
 /* lower_device.c: sources for devices. Of sums: what tensor 1 of the node holds are the packed
  * weights. */

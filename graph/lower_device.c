@@ -36,7 +36,7 @@ void tnd_conv_print_sums(struct tnd_lowering *l, const struct tnd_conv *conv, bo
                          tandem_tensor *node)
 {
     struct tnd_printed_window window = window_of(conv, TND_WINDOW_PRODUCTS);
-    window.width = conv->kernel->filters;
+    window.width = TND_CONV_PANEL;
     window.packed_filters = by_channel ? conv->all_filters : conv->filters;
     tnd_lower_window(l, &window, conv->n_pixels, conv->all_filters, conv->epilogue, node);
 }

@@ -24,32 +24,59 @@ const struct tnd_conv_kernel *tnd_conv_kernel_best(void)
 
 /* ---- running ---- */
 
+/* How the places and filters are handed out: some tiles of places by a block of panels. */
+struct tiles {
+    const struct tnd_conv_kernel *kernel;
+    int64_t pixels;       /* places of a tile: tiles are about equally large */
+    int64_t group_blocks; /* of the panels of a group */
+    int64_t n_blocks, block_items;
+};
+
+static struct tiles tiles_of(const struct tnd_conv *conv)
+{
+    struct tiles tiles = {.kernel = tnd_conv_kernel_best()};
+    tiles.pixels = tnd_conv_tile_pixels(tiles.kernel, conv->n_pixels);
+    tiles.group_blocks =
+        (tnd_conv_panels(conv->filters) + tiles.kernel->panels - 1) / tiles.kernel->panels;
+    tiles.n_blocks = conv->all_filters / conv->filters * tiles.group_blocks;
+    tiles.block_items =
+        (conv->n_pixels + ITEM_TILES * tiles.pixels - 1) / (ITEM_TILES * tiles.pixels);
+    return tiles;
+}
+
 /* Where a tile lies, and what all tiles of some items work in. */
 struct tile {
-    int64_t block, group, filter; /* filter: the first of the tile, of its group */
+    int64_t group, panel; /* the first panel, of the group */
     const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
     float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
 };
 
-static void run_tile(const struct tnd_conv *conv, const tandem_tensor *node, struct tile *at,
-                     int64_t first)
+static void run_tile(const struct tnd_conv *conv, const struct tiles *tiles,
+                     const tandem_tensor *node, struct tile *at, int64_t first)
 {
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     float *y = tandem_tensor_data(node);
-    const int width = conv->kernel->filters;
+    const int64_t panel_values = conv->n_taps * conv->run * TND_CONV_PANEL;
+    const int64_t group_panels = tnd_conv_panels(conv->filters);
+    const int64_t panels_left = group_panels - at->panel;
+    const int n_panels =
+        (int)(panels_left < tiles->kernel->panels ? panels_left : tiles->kernel->panels);
+    const int width = n_panels * TND_CONV_PANEL;
     const int64_t left = conv->n_pixels - first;
-    const int n = (int)(left < conv->tile_pixels ? left : conv->tile_pixels);
+    const int n = (int)(left < tiles->pixels ? left : tiles->pixels);
     tnd_conv_rows(conv, x, first, n, at->group * conv->channels, at->rows);
     const struct tnd_conv_tile tile = {.rows = at->rows,
                                        .n_taps = conv->n_taps,
                                        .run = conv->run,
                                        .w = conv->packed +
-                                            at->block * conv->n_taps * conv->run * width,
+                                            (at->group * group_panels + at->panel) * panel_values,
+                                       .w_panel = panel_values,
                                        .y = at->sums};
-    conv->kernel->run[n - 1](&tile);
-    const int64_t of_group = conv->filters - at->filter;
+    tiles->kernel->run[n_panels - 1][n - 1](&tile);
+    const int64_t of_group = conv->filters - at->panel * TND_CONV_PANEL;
     const struct tnd_fuse_tile part = {.row = first,
-                                       .column = at->group * conv->filters + at->filter,
+                                       .column =
+                                           at->group * conv->filters + at->panel * TND_CONV_PANEL,
                                        .n_rows = n,
                                        .n_columns = (int)(of_group < width ? of_group : width),
                                        .values = at->sums,
@@ -63,18 +90,15 @@ static enum tandem_status run_conv(const struct tnd_work *work, const tandem_ten
 {
     const struct tnd_job *job = (const struct tnd_job *)work;
     const struct tnd_conv *conv = job->more;
-    const int64_t pixels = conv->tile_pixels;
-    const int64_t width = conv->kernel->filters;
-    const int64_t group_blocks = (conv->filters + width - 1) / width;
+    const struct tiles tiles = tiles_of(conv);
     struct tile tile;
     for (int64_t item = begin; item < end; item++) {
-        const int64_t first = item % conv->block_items * ITEM_TILES * pixels;
-        const int64_t last = first + ITEM_TILES * pixels;
-        tile.block = item / conv->block_items;
-        tile.group = tile.block / group_blocks;
-        tile.filter = tile.block % group_blocks * width;
-        for (int64_t at = first; at < last && at < conv->n_pixels; at += pixels) {
-            run_tile(conv, node, &tile, at);
+        const int64_t first = item % tiles.block_items * ITEM_TILES * tiles.pixels;
+        const int64_t last = first + ITEM_TILES * tiles.pixels;
+        tile.group = item / tiles.block_items / tiles.group_blocks;
+        tile.panel = item / tiles.block_items % tiles.group_blocks * tiles.kernel->panels;
+        for (int64_t at = first; at < last && at < conv->n_pixels; at += tiles.pixels) {
+            run_tile(conv, &tiles, node, &tile, at);
         }
     }
     return TANDEM_OK;
@@ -86,24 +110,25 @@ static enum tandem_status run_depthwise(const struct tnd_work *work, const tande
 {
     const struct tnd_job *job = (const struct tnd_job *)work;
     const struct tnd_conv *conv = job->more;
+    const struct tiles tiles = tiles_of(conv);
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
     float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
-    const int width = conv->kernel->filters;
-    struct tnd_conv_depth depth = {.rows = rows, .n_taps = conv->n_taps, .y = sums};
-    begin *= conv->tile_pixels;
-    end = end * conv->tile_pixels < conv->n_pixels ? end * conv->tile_pixels : conv->n_pixels;
+    const int width = tiles.kernel->channels;
+    struct tnd_conv_depth depth = {
+        .rows = rows, .n_taps = conv->n_taps, .w_panel = conv->n_taps * TND_CONV_PANEL, .y = sums};
+    begin *= tiles.pixels;
+    end = end * tiles.pixels < conv->n_pixels ? end * tiles.pixels : conv->n_pixels;
     for (int64_t pixel = begin; pixel < end; pixel += depth.n_places) {
-        const int64_t left = end - pixel;
-        depth.n_places = (int)(left < conv->tile_pixels ? left : conv->tile_pixels);
+        const int64_t places = end - pixel;
+        depth.n_places = (int)(places < tiles.pixels ? places : tiles.pixels);
         tnd_conv_rows(conv, x, pixel, depth.n_places, 0, rows);
-        for (int64_t block = 0; block < conv->n_blocks; block++) {
-            depth.channel = block * width;
-            depth.w = conv->packed + depth.channel * conv->n_taps;
-            depth.n_channels = (int)(conv->all_channels - depth.channel < width
-                                         ? conv->all_channels - depth.channel
-                                         : width);
-            conv->kernel->depth(&depth);
+        for (depth.channel = 0; depth.channel < conv->all_channels; depth.channel += width) {
+            const int64_t left = conv->all_channels - depth.channel;
+            depth.w = conv->packed + depth.channel / TND_CONV_PANEL * depth.w_panel +
+                      depth.channel % TND_CONV_PANEL;
+            depth.n_channels = (int)(left < width ? left : width);
+            tiles.kernel->depth(&depth);
             const struct tnd_fuse_tile part = {.row = pixel,
                                                .column = depth.channel,
                                                .n_rows = depth.n_places,
@@ -121,21 +146,20 @@ static enum tandem_status run_depthwise(const struct tnd_work *work, const tande
 
 /* ---- weights ---- */
 
-/* Filter {M, C, taps} as the kernels read it; `by_channel`: blocks of one filter each of several
- * groups. */
+/* Filter {M, C, taps} in panels; `by_channel`: of one filter each of several groups. */
 static void pack(const struct tnd_conv *conv, const float *w, int64_t taps, bool by_channel,
                  float *out)
 {
-    const int64_t width = conv->kernel->filters;
-    const int64_t blocks = (conv->filters + width - 1) / width;
+    const int64_t width = TND_CONV_PANEL;
+    const int64_t panels = tnd_conv_panels(conv->filters);
     const int64_t channels = conv->channels;
     for (int64_t f = 0; f < conv->all_filters; f++) {
         const int64_t group = by_channel ? 0 : f / conv->filters;
         const int64_t in_group = by_channel ? f : f % conv->filters;
-        float *block = out + (group * blocks + in_group / width) * taps * channels * width;
+        float *panel = out + (group * panels + in_group / width) * taps * channels * width;
         for (int64_t t = 0; t < taps; t++) {
             for (int64_t c = 0; c < channels; c++) {
-                block[(t * channels + c) * width + in_group % width] =
+                panel[(t * channels + c) * width + in_group % width] =
                     w[(f * channels + c) * taps + t];
             }
         }
@@ -150,10 +174,9 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
     for (int i = 2; i < w.shape.n; i++) {
         taps *= w.shape.dims[i];
     }
-    const int64_t width = conv->kernel->filters;
     const int64_t in_group = by_channel ? conv->all_filters : conv->filters;
-    conv->n_blocks = conv->all_filters / in_group * ((in_group + width - 1) / width);
-    const struct tnd_dims packed = {1, {conv->n_blocks * width * taps * conv->channels}};
+    const int64_t n_panels = conv->all_filters / in_group * tnd_conv_panels(in_group);
+    const struct tnd_dims packed = {1, {n_panels * TND_CONV_PANEL * taps * conv->channels}};
     const struct tnd_dims zeros = {1, {by_channel ? conv->all_channels : conv->run}};
     struct tnd_array *array = tnd_lower_array(l, TANDEM_DTYPE_F32, &packed);
     struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
@@ -274,17 +297,15 @@ enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv
     TND_TRY(tnd_conv_find_offsets(l, conv));
     tandem_tensor *tensors[TANDEM_MAX_SRC] = {x};
     TND_TRY(pack_weights(l, conv, by_channel, &tensors[1]));
-    conv->tile_pixels = tnd_conv_tile_pixels(conv->kernel, conv->n_pixels);
-    const int64_t tile = ITEM_TILES * conv->tile_pixels;
-    conv->block_items = (conv->n_pixels + tile - 1) / tile;
     job->op = TND_NET_CONV;
     job->type = TANDEM_DTYPE_F32;
     job->shape = tnd_net_value(l->net, node->output)->shape;
     job->work.amount =
         (double)tnd_dims_values(&job->shape) * (double)conv->n_taps * (double)conv->run;
     job->more = conv;
-    job->work.n_items = by_channel ? (conv->n_pixels + conv->tile_pixels - 1) / conv->tile_pixels
-                                   : conv->n_blocks * conv->block_items;
+    const struct tiles tiles = tiles_of(conv);
+    job->work.n_items = by_channel ? (conv->n_pixels + tiles.pixels - 1) / tiles.pixels
+                                   : tiles.n_blocks * tiles.block_items;
     job->work.run = by_channel ? run_depthwise : run_conv;
     const bool has_text = tensors[1] != NULL;
     int n_tensors = has_text ? 2 : 1;

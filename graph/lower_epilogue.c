@@ -98,14 +98,15 @@ static void copy_rows(const float *from, int64_t from_row, int n_rows, int n_col
     }
 }
 
-/* Runs the program over rows of a tile. Kernels take whole vectors: of a narrow tile, rows of
- * operands that were computed are copied, and the result is. */
+/* Runs the program over rows of a tile that is no wider than the kernel. Kernels take whole vectors:
+ * of a narrow tile, rows of operands that were computed are copied, and the result is. */
 static void run_rows(const struct tnd_epilogue *epilogue, const tandem_tensor *node,
                      const struct tnd_fuse_tile *tile, float *y, int64_t line)
 {
     const struct tnd_fuse *fuse = &epilogue->fuse;
     const struct tnd_strip_kernel *kernel = epilogue->kernel;
-    const int width = kernel->width;
+    const bool is_half = tile->n_columns <= kernel->width / 2;
+    const int width = is_half ? kernel->width / 2 : kernel->width;
     const bool is_narrow = tile->n_columns < width;
     struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
     _Alignas(64) float saved[MOST_SAVED][TND_STRIP_ROWS * TND_CONV_FILTERS];
@@ -139,7 +140,8 @@ static void run_rows(const struct tnd_epilogue *epilogue, const tandem_tensor *n
                                         .operands = operands,
                                         .out = is_narrow ? tile->values : y,
                                         .n = tile->n_rows,
-                                        .line = is_narrow ? tile->stride : line};
+                                        .line = is_narrow ? tile->stride : line,
+                                        .is_half = is_half};
     kernel->run_tile(&call);
     if (is_narrow) {
         copy_rows(tile->values, tile->stride, tile->n_rows, tile->n_columns, y, line);
@@ -150,7 +152,15 @@ void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const tandem_tensor
                         const struct tnd_fuse_tile *tile, float *y, int64_t line)
 {
     if (epilogue != NULL && epilogue->has_rows) {
-        run_rows(epilogue, node, tile, y, line);
+        const int width = epilogue->kernel->width;
+        struct tnd_fuse_tile part = *tile;
+        for (int column = 0; column < tile->n_columns; column += width) {
+            const int left = tile->n_columns - column;
+            part.n_columns = left < width ? left : width;
+            run_rows(epilogue, node, &part, y + column, line);
+            part.column += width;
+            part.values += width;
+        }
         return;
     }
     if (epilogue != NULL) {

@@ -118,10 +118,10 @@ static int64_t pool_wide(const struct tnd_job *job, const struct tnd_view *x,
                          const struct place *place, float *y)
 {
     const struct tnd_conv_kernel *kernel = job->more;
-    const int64_t n_channels = job->shape.dims[1] / kernel->filters * kernel->filters;
+    const int64_t n_channels = job->shape.dims[1] / kernel->channels * kernel->channels;
     const float *taps[MAX_TAPS];
     const int n = find_taps(job, x, place, taps);
-    for (int64_t channel = 0; n > 0 && channel < n_channels; channel += kernel->filters) {
+    for (int64_t channel = 0; n > 0 && channel < n_channels; channel += kernel->channels) {
         kernel->largest(taps, n, channel, y + channel);
     }
     return n > 0 ? n_channels : 0;

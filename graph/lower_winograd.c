@@ -29,19 +29,33 @@ enum { LARGE_VALUES = 2097152 };
 
 struct winograd {
     struct tnd_conv conv;
-    int64_t tiles[2], n_tiles, n_strips;
-    int64_t pixels;     /* tiles of a strip: what a kernel takes as places */
+    int64_t tiles[2], n_tiles;
     int64_t row;        /* from one transformed tile to the next, in values */
+    int64_t step;       /* from one position of all tiles to the next */
     const float *plain; /* filters {M, C, 9} */
     bool is_local;
     int src; /* operand of the node with the products that is the input */
 };
 
-/* Where position 0 of a tile is among the transformed ones; the next is `pixels` rows behind. */
-static int64_t tile_at(const struct winograd *w, int64_t tile)
+/* How tiles are handed out: strips of as many as a kernel takes as places, by a block of panels. */
+struct strips {
+    const struct tnd_conv_kernel *kernel;
+    int64_t pixels, n_strips;
+    int64_t n_blocks, block_items;
+};
+
+static struct strips strips_of(const struct winograd *w)
 {
-    const int64_t pixels = w->pixels;
-    return (tile / pixels * POSITIONS * pixels + tile % pixels) * w->row;
+    struct strips strips = {.kernel = tnd_conv_kernel_best()};
+    const int64_t most = tnd_conv_tile_pixels(strips.kernel, w->n_tiles);
+    /* (an even number of strips, where there are several: 2 or 4 workers then take equal shares) */
+    const int64_t n = (w->n_tiles + most - 1) / most;
+    strips.pixels = n > 1 ? (w->n_tiles + n + n % 2 - 1) / (n + n % 2) : most;
+    strips.n_strips = (w->n_tiles + strips.pixels - 1) / strips.pixels;
+    strips.n_blocks =
+        (tnd_conv_panels(w->conv.filters) + strips.kernel->panels - 1) / strips.kernel->panels;
+    strips.block_items = (strips.n_strips + ITEM_STRIPS - 1) / ITEM_STRIPS;
+    return strips;
 }
 
 static int64_t image_of(const struct winograd *w, int64_t tile, int64_t at[2])
@@ -54,7 +68,8 @@ static int64_t image_of(const struct winograd *w, int64_t tile, int64_t at[2])
 
 /* ---- running ---- */
 
-static void transform_tile(const struct winograd *w, const float *x, int64_t tile, float *out)
+static void transform_tile(const struct winograd *w, const struct strips *strips, const float *x,
+                           int64_t tile, float *out, int64_t step)
 {
     const struct tnd_conv *conv = &w->conv;
     const float *rows[POSITIONS];
@@ -67,7 +82,7 @@ static void transform_tile(const struct winograd *w, const float *x, int64_t til
         rows[p] = is_inside ? x + ((image * conv->in[0] + i) * conv->in[1] + j) * conv->channels
                             : conv->zeros;
     }
-    conv->kernel->winograd_in(rows, conv->channels, out, w->pixels * w->row);
+    strips->kernel->winograd_in(rows, conv->channels, out, step);
 }
 
 static enum tandem_status run_in(const struct tnd_work *work, const tandem_tensor *node,
@@ -75,9 +90,11 @@ static enum tandem_status run_in(const struct tnd_work *work, const tandem_tenso
 {
     const struct tnd_job *job = (const struct tnd_job *)work;
     const struct winograd *w = job->more;
+    const struct strips strips = strips_of(w);
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     for (int64_t tile = begin; tile < end; tile++) {
-        transform_tile(w, x, tile, (float *)tandem_tensor_data(node) + tile_at(w, tile));
+        transform_tile(w, &strips, x, tile, (float *)tandem_tensor_data(node) + tile * w->row,
+                       w->step);
     }
     return TANDEM_OK;
 }
@@ -103,16 +120,13 @@ static void compute_directly(const struct winograd *w, const float *x, int64_t p
 
 /* Results of a strip: two lines of places, two of each line by tile. */
 struct strip {
-    int64_t first, block;
-    int n;             /* tiles */
-    int64_t n_filters; /* of the block that there are */
+    int64_t first, filter;
+    int n, n_panels;   /* tiles */
+    int64_t n_filters; /* that there are, of the panels */
+    int width;         /* of the panels */
+    int64_t line;      /* from one line of places to the next */
     float values[2 * 2 * TND_CONV_PIXELS * TND_CONV_FILTERS];
 };
-
-static int64_t line_of(const struct winograd *w)
-{
-    return 2 * w->pixels * w->conv.kernel->filters;
-}
 
 /* Sums directly what came out of tile `m` of a strip as a number that is not finite. */
 static void mend_tile(const struct winograd *w, const tandem_tensor *node, struct strip *strip,
@@ -120,7 +134,6 @@ static void mend_tile(const struct winograd *w, const tandem_tensor *node, struc
 {
     const struct tnd_conv *conv = &w->conv;
     const float *x = tandem_tensor_data(tandem_tensor_src(node, w->src));
-    const int width = conv->kernel->filters;
     int64_t at[2];
     const int64_t image = image_of(w, strip->first + m, at);
     for (int i = 0; i < 4; i++) {
@@ -128,8 +141,8 @@ static void mend_tile(const struct winograd *w, const tandem_tensor *node, struc
         const int64_t column = at[1] + i % 2;
         if (line < conv->out[0] && column < conv->out[1]) {
             compute_directly(w, x, (image * conv->out[0] + line) * conv->out[1] + column,
-                             strip->block * width, strip->n_filters,
-                             strip->values + i / 2 * line_of(w) + (2 * m + i % 2) * width);
+                             strip->filter, strip->n_filters,
+                             strip->values + i / 2 * strip->line + (2 * m + i % 2) * strip->width);
         }
     }
 }
@@ -140,62 +153,65 @@ static void write_tiles(const struct winograd *w, const tandem_tensor *node, str
 {
     const struct tnd_conv *conv = &w->conv;
     float *y = tandem_tensor_data(node);
-    const int width = conv->kernel->filters;
     int64_t at[2];
     const int64_t image = image_of(w, strip->first + m, at);
     const int64_t n_places = 2 * n < conv->out[1] - at[1] ? 2 * n : conv->out[1] - at[1];
     for (int i = 0; i < 2 && at[0] + i < conv->out[0]; i++) {
         const int64_t pixel = (image * conv->out[0] + at[0] + i) * conv->out[1] + at[1];
         const struct tnd_fuse_tile part = {.row = pixel,
-                                           .column = strip->block * width,
+                                           .column = strip->filter,
                                            .n_rows = (int)n_places,
                                            .n_columns = (int)strip->n_filters,
-                                           .values = strip->values + i * line_of(w) + 2 * m * width,
-                                           .stride = width};
+                                           .values = strip->values + i * strip->line +
+                                                     2 * m * strip->width,
+                                           .stride = strip->width};
         tnd_epilogue_write(conv->epilogue, node, &part, y + pixel * conv->filters + part.column,
                            conv->filters);
     }
 }
 
-static void multiply(const struct winograd *w, const float *v, const struct strip *strip,
-                     float *sums)
+/* `v`: the strip's transformed tiles, `step` from one position to the next. */
+static void multiply(const struct winograd *w, const struct tnd_conv_kernel *kernel, const float *v,
+                     int64_t step, const struct strip *strip, float *sums)
 {
     const float *rows[TND_CONV_PIXELS];
     const struct tnd_conv *conv = &w->conv;
-    const int64_t pixels = w->pixels;
-    const int width = conv->kernel->filters;
+    const int64_t panel = conv->channels * TND_CONV_PANEL; /* of a position */
     for (int p = 0; p < POSITIONS; p++) {
         for (int m = 0; m < strip->n; m++) {
-            rows[m] = v + (p * pixels + m) * w->row;
+            rows[m] = v + p * step + m * w->row;
         }
-        const struct tnd_conv_tile tile = {.rows = rows,
-                                           .n_taps = 1,
-                                           .run = conv->channels,
-                                           .w = conv->packed + (strip->block * POSITIONS + p) *
-                                                                   conv->channels * width,
-                                           .y = sums + p * pixels * width};
-        conv->kernel->run[strip->n - 1](&tile);
+        const struct tnd_conv_tile tile = {
+            .rows = rows,
+            .n_taps = 1,
+            .run = conv->channels,
+            .w = conv->packed + (strip->filter / TND_CONV_PANEL * POSITIONS + p) * panel,
+            .w_panel = POSITIONS * panel,
+            .y = sums + p * strip->n * strip->width};
+        kernel->run[strip->n_panels - 1][strip->n - 1](&tile);
     }
 }
 
-/* `v`: the strip's transformed tiles. */
-static void run_strip(const struct winograd *w, const tandem_tensor *node, const float *v,
-                      int64_t block, int64_t at)
+static void run_strip(const struct winograd *w, const struct strips *strips,
+                      const tandem_tensor *node, const float *v, int64_t step, int64_t block,
+                      int64_t at)
 {
     float sums[POSITIONS * TND_CONV_PIXELS * TND_CONV_FILTERS];
     struct strip strip;
-    const int64_t pixels = w->pixels;
-    const int width = w->conv.kernel->filters;
-    strip.first = at * pixels;
-    strip.block = block;
+    strip.first = at * strips->pixels;
+    strip.filter = block * strips->kernel->panels * TND_CONV_PANEL;
     const int64_t left = w->n_tiles - strip.first;
-    const int64_t filters = w->conv.filters - block * width;
-    strip.n = left < pixels ? (int)left : pixels;
-    strip.n_filters = filters < width ? filters : width;
-    multiply(w, v, &strip, sums);
+    const int64_t filters = w->conv.filters - strip.filter;
+    const int64_t panels = tnd_conv_panels(filters);
+    strip.n = (int)(left < strips->pixels ? left : strips->pixels);
+    strip.n_panels = (int)(panels < strips->kernel->panels ? panels : strips->kernel->panels);
+    strip.width = strip.n_panels * TND_CONV_PANEL;
+    strip.line = 2 * strip.n * strip.width;
+    strip.n_filters = filters < strip.width ? filters : strip.width;
+    multiply(w, strips->kernel, v, step, &strip, sums);
     for (int m = 0; m < strip.n; m++) {
-        if (w->conv.kernel->winograd_out(sums + m * width, pixels * width, width,
-                                         strip.values + 2 * m * width, line_of(w)) == 0) {
+        if (strips->kernel->winograd_out(sums + m * strip.width, strip.n * strip.width, strip.width,
+                                         strip.values + 2 * m * strip.width, strip.line) == 0) {
             mend_tile(w, node, &strip, m);
         }
     }
@@ -212,11 +228,13 @@ static enum tandem_status run_products(const struct tnd_work *work, const tandem
 {
     const struct tnd_job *job = (const struct tnd_job *)work;
     const struct winograd *w = job->more;
+    const struct strips strips = strips_of(w);
     const float *v = tandem_tensor_data(tandem_tensor_src(node, 0));
     for (int64_t item = begin; item < end; item++) {
-        const int64_t first = item % w->conv.block_items * ITEM_STRIPS;
-        for (int64_t s = first; s < first + ITEM_STRIPS && s < w->n_strips; s++) {
-            run_strip(w, node, v + tile_at(w, s * w->pixels), item / w->conv.block_items, s);
+        const int64_t first = item % strips.block_items * ITEM_STRIPS;
+        for (int64_t s = first; s < first + ITEM_STRIPS && s < strips.n_strips; s++) {
+            run_strip(w, &strips, node, v + s * strips.pixels * w->row, w->step,
+                      item / strips.block_items, s);
         }
     }
     return TANDEM_OK;
@@ -227,15 +245,17 @@ static enum tandem_status run_locally(const struct tnd_work *work, const tandem_
 {
     const struct tnd_job *job = (const struct tnd_job *)work;
     const struct winograd *w = job->more;
+    const struct strips strips = strips_of(w);
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
+    const int64_t pixels = strips.pixels;
+    const int64_t step = pixels * w->row;
     float v[LOCAL_VALUES];
-    const int64_t pixels = w->pixels;
     for (int64_t strip = begin; strip < end; strip++) {
         for (int64_t m = 0; m < pixels && strip * pixels + m < w->n_tiles; m++) {
-            transform_tile(w, x, strip * pixels + m, v + m * w->row);
+            transform_tile(w, &strips, x, strip * pixels + m, v + m * w->row, step);
         }
-        for (int64_t block = 0; block < w->conv.n_blocks; block++) {
-            run_strip(w, node, v, block, strip);
+        for (int64_t block = 0; block < strips.n_blocks; block++) {
+            run_strip(w, &strips, node, v, step, block, strip);
         }
     }
     return TANDEM_OK;
@@ -264,17 +284,17 @@ static void transform_weights(const float *g, double out[POSITIONS])
     }
 }
 
-/* By block of filters, position and channel: one value for each filter of the block. */
+/* By panel of filters, position and channel: one value for each filter of the panel. */
 static void pack(const struct tnd_conv *conv, const float *plain, float *out)
 {
-    const int width = conv->kernel->filters;
+    const int width = TND_CONV_PANEL;
     for (int64_t f = 0; f < conv->filters; f++) {
-        float *block = out + f / width * POSITIONS * conv->channels * width + f % width;
+        float *panel = out + f / width * POSITIONS * conv->channels * width + f % width;
         for (int64_t c = 0; c < conv->channels; c++) {
             double u[POSITIONS];
             transform_weights(plain + (f * conv->channels + c) * TAPS, u);
             for (int p = 0; p < POSITIONS; p++) {
-                block[(p * conv->channels + c) * width] = (float)u[p];
+                panel[(p * conv->channels + c) * width] = (float)u[p];
             }
         }
     }
@@ -285,9 +305,8 @@ static enum tandem_status prepare(struct tnd_lowering *l, struct winograd *w)
     const struct tnd_view view = tnd_lower_known(l, w->conv.weights);
     const void *plain;
     struct tnd_conv *conv = &w->conv;
-    const int width = conv->kernel->filters;
-    conv->n_blocks = (conv->filters + width - 1) / width;
-    const struct tnd_dims packed = {1, {conv->n_blocks * width * POSITIONS * conv->channels}};
+    const struct tnd_dims packed = {
+        1, {tnd_conv_panels(conv->filters) * TND_CONV_PANEL * POSITIONS * conv->channels}};
     const struct tnd_dims zeros = {1, {conv->channels}};
     struct tnd_array *array = tnd_lower_array(l, TANDEM_DTYPE_F32, &packed);
     struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
@@ -316,22 +335,16 @@ bool tnd_conv_may_winograd(const struct tnd_conv *conv)
 
 static void describe(struct winograd *w, const struct tnd_conv *conv)
 {
-    const int64_t filters =
-        (conv->filters + conv->kernel->filters - 1) / conv->kernel->filters * conv->kernel->filters;
+    const int64_t filters = tnd_conv_panels(conv->filters) * TND_CONV_PANEL;
     w->conv = *conv;
     w->tiles[0] = (conv->out[0] + 1) / 2;
     w->tiles[1] = (conv->out[1] + 1) / 2;
     w->n_tiles = conv->n_pixels / (conv->out[0] * conv->out[1]) * w->tiles[0] * w->tiles[1];
-    w->pixels = tnd_conv_tile_pixels(conv->kernel, w->n_tiles);
-    /* (an even number of strips, where there are several: 2 or 4 workers then take equal shares) */
-    const int64_t strips = (w->n_tiles + w->pixels - 1) / w->pixels;
-    w->pixels =
-        strips > 1 ? (w->n_tiles + strips + strips % 2 - 1) / (strips + strips % 2) : w->pixels;
-    w->n_strips = (w->n_tiles + w->pixels - 1) / w->pixels;
-    w->conv.block_items = (w->n_strips + ITEM_STRIPS - 1) / ITEM_STRIPS;
-    /* (one line of the cache more than it takes, or all tiles would lie in the same few sets) */
+    /* (one line of the cache more than it takes, or all tiles would lie in the same few sets; so
+     * would all positions, but for an odd number of lines) */
     w->row = (conv->channels + TND_WINOGRAD_IN - 1) / TND_WINOGRAD_IN * TND_WINOGRAD_IN + PAD;
-    w->is_local = POSITIONS * w->pixels * w->row <= LOCAL_VALUES &&
+    w->step = w->n_tiles * w->row / PAD % 2 == 0 ? w->n_tiles * w->row + PAD : w->n_tiles * w->row;
+    w->is_local = POSITIONS * TND_CONV_PIXELS * w->row <= LOCAL_VALUES &&
                   POSITIONS * conv->channels * filters <= LOCAL_WEIGHTS;
     w->src = w->is_local ? 0 : 1;
 }
@@ -346,7 +359,7 @@ static enum tandem_status emit_in(struct tnd_lowering *l, const struct winograd 
     }
     job->op = TND_NET_CONV;
     job->type = TANDEM_DTYPE_F32;
-    job->shape = (struct tnd_dims){3, {w->n_strips * w->pixels, POSITIONS, w->row}};
+    job->shape = (struct tnd_dims){2, {POSITIONS, w->step}};
     job->row = TANDEM_OP_MOVE;
     job->more = w;
     job->work.n_items = w->n_tiles;
@@ -361,7 +374,7 @@ double tnd_conv_winograd_gain(const struct tnd_conv *conv)
         return 0;
     }
     describe(&w, conv);
-    const bool is_large = w.n_strips * w.pixels * POSITIONS * w.row > LARGE_VALUES;
+    const bool is_large = POSITIONS * w.step > LARGE_VALUES;
     return !w.is_local && is_large
                ? 0
                : (double)(TAPS * conv->n_pixels) / (double)(POSITIONS * w.n_tiles);
@@ -388,7 +401,8 @@ enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct 
     job->work.amount =
         (double)POSITIONS * (double)w->n_tiles * (double)conv->channels * (double)conv->filters;
     job->more = w;
-    job->work.n_items = w->is_local ? w->n_strips : w->conv.n_blocks * w->conv.block_items;
+    const struct strips strips = strips_of(w);
+    job->work.n_items = w->is_local ? strips.n_strips : strips.n_blocks * strips.block_items;
     job->work.run = w->is_local ? run_locally : run_products;
     w->conv.epilogue = tnd_lower_take_epilogue(l, tensors, &n_tensors, conv->all_filters);
     return tnd_lower_emit(l, job, tensors, n_tensors, out);

@@ -377,20 +377,17 @@ static void check_kernel(const struct tnd_conv_kernel *kernel)
     for (int i = 0; i < 4 * TND_CONV_FILTERS + 2 * GUARD; i++) {
         values[i] = -77;
     }
+    const int n = kernel->panels * TND_CONV_PANEL;
     kernel->winograd_in(rows, 33, out + GUARD, STEP);
-    CU_ASSERT_EQUAL(kernel->winograd_out(out + GUARD, STEP, kernel->filters, values + GUARD,
-                                         2 * kernel->filters),
-                    1);
+    CU_ASSERT_EQUAL(kernel->winograd_out(out + GUARD, STEP, n, values + GUARD, 2 * n), 1);
     for (int i = 0; i < GUARD; i++) {
         CU_ASSERT_EQUAL(out[i], -77);
         CU_ASSERT_EQUAL(out[GUARD + 15 * STEP + 48 + i], -77); /* 33 values take 48 places */
         CU_ASSERT_EQUAL(values[i], -77);
-        CU_ASSERT_EQUAL(values[GUARD + 4 * kernel->filters + i], -77);
+        CU_ASSERT_EQUAL(values[GUARD + 4 * n + i], -77);
     }
-    out[GUARD + 5 * STEP + kernel->filters - 1] = NAN;
-    CU_ASSERT_EQUAL(kernel->winograd_out(out + GUARD, STEP, kernel->filters, values + GUARD,
-                                         2 * kernel->filters),
-                    0);
+    out[GUARD + 5 * STEP + n - 1] = NAN;
+    CU_ASSERT_EQUAL(kernel->winograd_out(out + GUARD, STEP, n, values + GUARD, 2 * n), 0);
 }
 
 static void transforms_write_nothing_beside_their_results(void)

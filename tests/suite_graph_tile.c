@@ -27,42 +27,49 @@ static int find_kernels(const struct tnd_conv_kernel **out)
     return n;
 }
 
-static void check_sums(const struct tnd_conv_kernel *kernel, int places)
+static void check_sums(const struct tnd_conv_kernel *kernel, int panels, int places)
 {
+    enum { PANEL = TAPS * RUN * TND_CONV_PANEL };
     struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + (uint64_t)places);
     float x[TAPS * PLACES * RUN];
-    float w[TAPS * RUN * FILTERS];
+    float w[TND_CONV_PANELS * (PANEL + GUARD)];
     float y[PLACES * FILTERS + GUARD];
     const float *rows[TAPS * PLACES];
-    const struct tnd_conv_tile tile = {.rows = rows, .n_taps = TAPS, .run = RUN, .w = w, .y = y};
+    const struct tnd_conv_tile tile = {
+        .rows = rows, .n_taps = TAPS, .run = RUN, .w = w, .w_panel = PANEL + GUARD, .y = y};
+    const int filters = panels * TND_CONV_PANEL;
     tnd_test_fill(&rng, x, TAPS * PLACES * RUN);
-    tnd_test_fill(&rng, w, TAPS * RUN * FILTERS);
+    tnd_test_fill(&rng, w, TND_CONV_PANELS * (PANEL + GUARD));
     for (int i = 0; i < TAPS * places; i++) {
         rows[i] = x + (TAPS * places - 1 - i) * RUN; /* (anywhere) */
     }
     for (int i = 0; i < PLACES * FILTERS + GUARD; i++) {
         y[i] = -77;
     }
-    kernel->run[places - 1](&tile);
+    kernel->run[panels - 1][places - 1](&tile);
     bool is_right = true;
-    for (int i = 0; i < places * kernel->filters; i++) {
+    for (int i = 0; i < places * filters; i++) {
+        const int f = i % filters;
         double sum = 0;
         for (int k = 0; k < TAPS * RUN; k++) {
-            sum += (double)rows[k / RUN * places + i / kernel->filters][k % RUN] *
-                   (double)w[k * kernel->filters + i % kernel->filters];
+            sum += (double)rows[k / RUN * places + i / filters][k % RUN] *
+                   (double)w[f / TND_CONV_PANEL * (PANEL + GUARD) + k * TND_CONV_PANEL +
+                             f % TND_CONV_PANEL];
         }
         is_right = is_right && fabs(sum - (double)y[i]) < 1e-5;
     }
     CU_ASSERT_TRUE(is_right);
-    CU_ASSERT_EQUAL(y[places * kernel->filters], -77);
+    CU_ASSERT_EQUAL(y[places * filters], -77);
 }
 
 static void tiles_of_every_size_have_the_right_sums(void)
 {
     const struct tnd_conv_kernel *kernels[3];
     for (int k = find_kernels(kernels) - 1; k >= 0; k--) {
-        for (int places = 1; places <= kernels[k]->pixels; places++) {
-            check_sums(kernels[k], places);
+        for (int panels = 1; panels <= kernels[k]->panels; panels++) {
+            for (int places = 1; places <= kernels[k]->pixels; places++) {
+                check_sums(kernels[k], panels, places);
+            }
         }
     }
 }
@@ -101,9 +108,9 @@ static void check_largest(const struct tnd_conv_kernel *kernel)
             y[i] = -77;
         }
         kernel->largest(rows, n, CHANNEL, y);
-        for (int i = 0; i < kernel->filters + GUARD; i++) {
-            float want = i < kernel->filters ? x[0][CHANNEL + i] : -77;
-            for (int r = 1; r < n && i < kernel->filters; r++) {
+        for (int i = 0; i < kernel->channels + GUARD; i++) {
+            float want = i < kernel->channels ? x[0][CHANNEL + i] : -77;
+            for (int r = 1; r < n && i < kernel->channels; r++) {
                 want = want > x[r][CHANNEL + i] || isnan(want) ? want : x[r][CHANNEL + i];
             }
             wrong += !is_same(y[i], want);
