@@ -118,6 +118,17 @@ void *tnd_realloc(void *memory, size_t old_bytes, size_t new_bytes)
     return moved;
 }
 
+bool tnd_reserve(void **io_memory, size_t *io_bytes, size_t bytes)
+{
+    if (bytes > *io_bytes) {
+        tnd_free(*io_memory); /* first, so that the peak is not the sum of both */
+        size_t room = bytes + (bytes < PTRDIFF_MAX ? bytes / 2 : 0);
+        *io_memory = tnd_alloc(room);
+        *io_bytes = *io_memory != NULL ? room : 0;
+    }
+    return bytes <= *io_bytes;
+}
+
 char *tnd_strdup(const char *text)
 {
     if (text == NULL) {

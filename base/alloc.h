@@ -3,6 +3,7 @@
 #ifndef TND_ALLOC_H
 #define TND_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** `bytes` bytes (0 counts as 1), 64-byte aligned, NOT zeroed. NULL when there is no memory. Any
@@ -16,6 +17,10 @@ void *tnd_calloc(size_t n, size_t bytes) __attribute__((warn_unused_result));
  * On failure returns NULL and leaves `memory` as it is. `memory` may be NULL (old_bytes 0). */
 void *tnd_realloc(void *memory, size_t old_bytes, size_t new_bytes)
     __attribute__((warn_unused_result));
+
+/** At least `bytes` bytes at *io_memory, which has *io_bytes: where these are too few, in new
+ * memory with room to spare, without the contents. False without memory: then there is none. */
+bool tnd_reserve(void **io_memory, size_t *io_bytes, size_t bytes);
 
 /** A copy of a string; NULL when `text` is NULL or there is no memory. Freed with tnd_free. */
 char *tnd_strdup(const char *text) __attribute__((warn_unused_result));

@@ -59,4 +59,13 @@ static inline bool tnd_align_up(size_t size, size_t alignment, size_t *out)
     return true;
 }
 
+/** One of several arrays in a block: `n` members of `bytes` each, at *out_at, a multiple of 64,
+ *  behind *io_bytes, which grows. */
+static inline bool tnd_add_array(size_t n, size_t bytes, size_t *io_bytes, size_t *out_at)
+{
+    size_t all;
+    return tnd_align_up(*io_bytes, 64, out_at) && tnd_mul_size(n, bytes, &all) &&
+           tnd_add_size(*out_at, all, io_bytes);
+}
+
 #endif

@@ -51,7 +51,7 @@ static struct tnd_handle *add(struct tandem_context *context, struct tnd_buffer 
 struct tnd_handle *tnd_buffer_attach(struct tandem_context *context, struct tnd_buffer *buffer,
                                      uint64_t owner, void *object)
 {
-    TND_ASSERT(object != NULL && tnd_buffer_find(buffer, owner) == NULL);
+    TND_ASSERT(object != NULL);
     tnd_fork_lock_take(&lock);
     struct tnd_handle *handle = find_unused(buffer);
     handle = handle != NULL ? handle : add(context, buffer);

@@ -2,10 +2,11 @@
  * The memory of a root tensor as an object, and what devices keep of it. A leaf or output owns a
  * buffer; views share that of their root. Intermediate results have none: their memory is a run's.
  *
- * An owner (a slot of an executor) attaches an object of its own to a buffer: its mirror, its
- * prepared form. Owners have numbers that are never used twice in a process, so several runtimes
- * may use one tensor at once, and what a closed runtime has left is never found again. The first
- * look is one comparison, without a lock. Knows no owner and no object. */
+ * An owner (a slot of an executor) attaches objects of its own to a buffer: its mirror, what it
+ * prepared of the weight or of ranges of it. Owners have numbers that are never used twice in a
+ * process, so several runtimes may use one tensor at once, and what a closed runtime has left is
+ * never found again. The first look is one comparison, without a lock. Knows no owner and no
+ * object. */
 #ifndef TND_BUFFER_H
 #define TND_BUFFER_H
 
@@ -38,18 +39,23 @@ struct tnd_buffer {
 /** The first of `n` numbers that nobody has had. */
 uint64_t tnd_buffer_owners(int n);
 
-/** The owner's object, or NULL. Any thread; pairs with the release in tnd_buffer_attach. */
-static inline void *tnd_buffer_find(const struct tnd_buffer *buffer, uint64_t owner)
+/** The owner's next object behind *io_handle (NULL: the first one), or NULL. Any thread; pairs with
+ *  the release in tnd_buffer_attach. */
+static inline void *tnd_buffer_next(const struct tnd_buffer *buffer, uint64_t owner,
+                                    struct tnd_handle **io_handle)
 {
-    struct tnd_handle *handle = atomic_load_explicit(&buffer->handles, memory_order_acquire);
+    struct tnd_handle *handle = *io_handle != NULL
+                                    ? (*io_handle)->next
+                                    : atomic_load_explicit(&buffer->handles, memory_order_acquire);
     while (handle != NULL && atomic_load_explicit(&handle->owner, memory_order_acquire) != owner) {
         handle = handle->next;
     }
+    *io_handle = handle;
     return handle != NULL ? atomic_load_explicit(&handle->object, memory_order_acquire) : NULL;
 }
 
-/** Attaches an object for an owner that has none. NULL without memory. Any thread, but one at a
- *  time for each owner. */
+/** Attaches one more object for an owner. NULL without memory. Any thread, but one at a time for
+ *  each owner. */
 struct tnd_handle *tnd_buffer_attach(struct tandem_context *context, struct tnd_buffer *buffer,
                                      uint64_t owner, void *object);
 /** Whether the context of the buffer is gone, or reset, and the owner alone holds the handle. */

@@ -41,7 +41,7 @@ enum tnd_tensor_flags {
     TND_TENSOR_CONSTANT = 4,   /* of a root: TANDEM_ROLE_CONSTANT */
     TND_TENSOR_STATE = 8,      /* of a root: TANDEM_ROLE_STATE */
     TND_TENSOR_READ_ONLY = 16, /* of a root: over memory that the program lent as const */
-    TND_TENSOR_SHADOW = 32,    /* of a root: a part of a constant weight; see sched/shadows.h */
+    TND_TENSOR_RANGE = 32,     /* of a root: a part of a constant weight; see sched/mirrors.h */
     TND_TENSOR_LAZY = 64       /* of a state: TANDEM_ROLE_LAZY_STATE */
 };
 
@@ -84,24 +84,13 @@ struct tandem_graph {
     struct tandem_tensor *latest; /* output built last; where graph.c begins to walk back */
     int n_pending;                /* tensors that are marked and not visited yet */
     int n_chains;                 /* the largest chain of a node, and 1 */
-    /** Of a graph that was expanded for a run (sched/expand.h): the graph whose nodes these are,
-     *  and the place in `nodes` by the index of a node. NULL: the graph itself, and the index. */
-    struct tandem_graph *source;
-    const int32_t *positions;
 };
 
 /** Whether the graph computes the tensor, which then is none of its leaves. */
 static inline bool tnd_graph_computes(const struct tandem_graph *graph,
                                       const struct tandem_tensor *tensor)
 {
-    return tensor->op != TANDEM_OP_NONE &&
-           tensor->graph == (graph->source != NULL ? graph->source : graph);
-}
-
-/** Place in graph->nodes of the node with an index. */
-static inline int tnd_graph_position(const struct tandem_graph *graph, int index)
-{
-    return graph->positions != NULL ? graph->positions[index] : index;
+    return tensor->op != TANDEM_OP_NONE && tensor->graph == graph;
 }
 
 /** Values from which on a reference kernel is what a graph waits for: about 30 us. */

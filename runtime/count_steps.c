@@ -2,7 +2,7 @@
  * Counting what a plan unfolds into. */
 #include "base/options.h"
 #include "runtime/tnd_runtime.h"
-#include "sched/expand.h"
+#include "sched/plan.h"
 
 enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tandem_graph *graph,
                                               const tandem_plan *plan,
@@ -15,20 +15,9 @@ enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tan
     TND_REQUIRE(plan, "count_steps", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));
     tnd_runtime_parts(runtime, &parts);
-    struct tnd_shadows *shadows = NULL;
-    struct tnd_expansion *expansion = NULL;
-    uint32_t execution = tnd_exec_execution(parts.exec);
-    enum tandem_status status = TANDEM_OK;
-    if (tnd_plan_is_scheduled(plan)) {
-        TND_TRY(tnd_shadows_new(&shadows, error));
-        status = tnd_expand(graph, plan, parts.registry, shadows, NULL, &expansion, error);
-        execution = 0;
-    }
-    if (status == TANDEM_OK) {
-        status = tnd_steps_renew(expansion != NULL ? &expansion->graph : graph,
-                                 expansion != NULL ? expansion->plan : plan, parts.registry, NULL,
-                                 execution, &steps, error);
-    }
+    uint32_t execution = tnd_plan_is_scheduled(plan) ? 0 : tnd_exec_execution(parts.exec);
+    enum tandem_status status =
+        tnd_steps_renew(graph, plan, parts.registry, NULL, execution, &steps, error);
     if (status == TANDEM_OK) {
         struct tandem_step_counts counts = {sizeof(counts), steps->n_steps, steps->n_groups, 0};
         for (int g = 0; g < steps->n_groups; g++) {
@@ -38,7 +27,5 @@ enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tan
             tnd_results_write(&counts, sizeof(counts), "tandem_step_counts", out_counts, error);
     }
     tnd_steps_free(steps);
-    tnd_expansion_free(expansion);
-    tnd_shadows_free(shadows);
     return status;
 }

@@ -93,9 +93,9 @@ static int print_node(const struct tnd_registry *registry, struct tnd_pool *pool
     if (tnd_numa_describe_rows(pool, node, choice, rows, sizeof(rows)) > 0) {
         used += (size_t)snprintf(line + used, sizeof(line) - used, "; %s", rows);
     }
-    if (steps != NULL && steps->fused[i].into >= 0) {
+    if (steps != NULL && steps->items.list[i].into >= 0) {
         used += (size_t)snprintf(line + used, sizeof(line) - used, "; fused into node %d",
-                                 (int)steps->fused[i].into);
+                                 (int)steps->items.list[i].into);
     }
     line[used] = '\n';
     return write(user, line, used + 1);
@@ -164,7 +164,7 @@ enum tandem_status tnd_print_plan(const struct tnd_registry *registry, struct tn
     if (tandem_plan_node_count(plan) != graph->n_nodes) {
         return TANDEM_E_ARGUMENT;
     }
-    /* When it cannot be unfolded, running it will say why. One with a schedule has other nodes. */
+    /* When it cannot be unfolded, running it will say why. One with a schedule has other steps. */
     if (!tnd_plan_is_scheduled(plan)) {
         (void)tnd_steps_new(graph, plan, registry, &steps, NULL);
     }

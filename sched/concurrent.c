@@ -9,16 +9,13 @@
 /* Whether every stage runs on workers, in host memory, and leaves the other workers alone. What
  * belongs to a split product stands alone: its pieces share weights and memory in ways of their
  * own. */
-static bool may_stand_beside(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                             const struct tnd_registry *registry, int i)
+static bool may_stand_beside(const struct tnd_item *item, const struct tnd_registry *registry)
 {
-    const struct tandem_plan_node *choice = &plan->nodes[i];
-    if (graph->nodes[i]->op == TANDEM_OP_CUSTOM ||
-        (plan->items != NULL && plan->items[i].role != TND_ITEM_WHOLE)) {
+    if (item->tensor->op == TANDEM_OP_CUSTOM || item->role != TND_ITEM_WHOLE) {
         return false;
     }
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tandem_task_config *config = &choice->stage[s];
+        const struct tandem_task_config *config = &item->choice->stage[s];
         if (config->backend == TANDEM_BACKEND_NONE) {
             continue;
         }
@@ -31,46 +28,46 @@ static bool may_stand_beside(const struct tandem_graph *graph, const struct tand
     return true;
 }
 
-int tnd_concurrent_end(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                       const struct tnd_registry *registry, const struct tnd_fused *fused,
+int tnd_concurrent_end(const struct tnd_items *items, const struct tnd_registry *registry,
                        int first)
 {
-    const struct tandem_plan_node *choice = &plan->nodes[first];
+    const struct tnd_item *list = items->list;
+    const struct tandem_plan_node *choice = list[first].choice;
     int end = first + 1;
-    TND_ASSERT(first >= 0 && first < graph->n_nodes);
-    if (fused[first].into >= 0 || fused[first].from >= 0 ||
+    TND_ASSERT(first >= 0 && first < items->n);
+    if (list[first].into >= 0 || list[first].from >= 0 ||
         !choice->stage[TANDEM_STAGE_COMPUTE].parallel || choice->n_threads < 2 ||
-        !may_stand_beside(graph, plan, registry, first)) {
+        !may_stand_beside(&list[first], registry)) {
         return end;
     }
-    for (; end < graph->n_nodes && end - first < TND_CONCURRENT_NODES; end++) {
-        if (fused[end].into >= 0) {
+    for (; end < items->n && end - first < TND_CONCURRENT_NODES; end++) {
+        if (list[end].into >= 0) {
             continue;
         }
         /* Workers of a group meet in one barrier, so they are equally many in all of its steps. */
-        int n_threads = plan->nodes[end].n_threads;
-        if (fused[end].from >= 0 || (n_threads != choice->n_threads && n_threads != 1)) {
+        int n_threads = list[end].choice->n_threads;
+        if (list[end].from >= 0 || (n_threads != choice->n_threads && n_threads != 1)) {
             break;
         }
         for (int i = first; i < end; i++) {
-            if (fused[i].into < 0 && tnd_nodes_conflict(graph->nodes[i], graph->nodes[end])) {
+            if (list[i].into < 0 && tnd_nodes_conflict(list[i].tensor, list[end].tensor)) {
                 return end;
             }
         }
-        if (!may_stand_beside(graph, plan, registry, end)) {
+        if (!may_stand_beside(&list[end], registry)) {
             break;
         }
     }
     return end;
 }
 
-bool tnd_concurrent_shares_init(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                                const struct tnd_registry *registry, int a, int b)
+bool tnd_concurrent_shares_init(const struct tnd_registry *registry, const struct tnd_item *a,
+                                const struct tnd_item *b)
 {
-    const struct tandem_task_config *init = &plan->nodes[a].stage[TANDEM_STAGE_INIT];
-    const struct tandem_task_config *other = &plan->nodes[b].stage[TANDEM_STAGE_INIT];
+    const struct tandem_task_config *init = &a->choice->stage[TANDEM_STAGE_INIT];
+    const struct tandem_task_config *other = &b->choice->stage[TANDEM_STAGE_INIT];
     return init->backend != TANDEM_BACKEND_NONE && init->backend == other->backend &&
            init->task == other->task &&
-           tnd_backend_is_same_work(tnd_registry_backend(registry, init->backend), graph->nodes[a],
-                                    graph->nodes[b], (enum tandem_task)init->task);
+           tnd_backend_is_same_work(tnd_registry_backend(registry, init->backend), a->tensor,
+                                    b->tensor, (enum tandem_task)init->task);
 }

@@ -6,7 +6,7 @@
 #ifndef TND_CONCURRENT_H
 #define TND_CONCURRENT_H
 
-#include "sched/plan.h"
+#include "sched/items.h"
 
 /** Most concurrent nodes, and so steps of a parallel group. */
 #define TND_CONCURRENT_NODES 8
@@ -15,16 +15,15 @@
  *  concurrent ones do not. */
 #define TND_CONCURRENT_WORKSPACE ((size_t)8 << 20)
 
-/** End of the concurrent nodes that begin with node `first`: at least first + 1. More nodes follow
+/** End of the concurrent nodes that begin with item `first`: at least first + 1. More nodes follow
  *  when all of them run on workers in host memory, the first one on several, and none waits for
  *  threads of a library or calls functions of the program, which may share what they like. Fused
  *  nodes stand alone; all but the last of them are skipped. */
-int tnd_concurrent_end(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                       const struct tnd_registry *registry, const struct tnd_fused *fused,
+int tnd_concurrent_end(const struct tnd_items *items, const struct tnd_registry *registry,
                        int first);
 
-/** Whether INIT of node `a` leaves in its workspace what that of node `b` would. */
-bool tnd_concurrent_shares_init(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                                const struct tnd_registry *registry, int a, int b);
+/** Whether INIT of item `a` leaves in its workspace what that of item `b` would. */
+bool tnd_concurrent_shares_init(const struct tnd_registry *registry, const struct tnd_item *a,
+                                const struct tnd_item *b);
 
 #endif

@@ -21,11 +21,10 @@ struct tnd_exec {
     const struct tnd_clock *clock;
     struct tnd_run_device devices[TND_MAX_SLOTS];
     struct tnd_mirrors *mirrors;
-    struct tnd_shadows *shadows; /* of the weights of split products */
-    _Atomic uint32_t execution;  /* bits of enum tandem_execution; nothing else depends on it */
-    pthread_mutex_t lock;        /* guards the members below; nothing is locked or called inside */
-    struct tnd_run *idle;        /* last one used first: its memory is the warmest */
-    size_t bytes;                /* of all runs, idle or not, as of the end of their last run */
+    _Atomic uint32_t execution; /* bits of enum tandem_execution; nothing else depends on it */
+    pthread_mutex_t lock;       /* guards the members below; nothing is locked or called inside */
+    struct tnd_run *idle;       /* last one used first: its memory is the warmest */
+    size_t bytes;               /* of all runs, idle or not, as of the end of their last run */
 };
 
 enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry *registry,
@@ -44,8 +43,7 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
     for (int slot = 0; slot < TND_MAX_SLOTS; slot++) {
         pthread_mutex_init(&exec->devices[slot].lock, NULL);
     }
-    if (tnd_mirrors_new(registry, &exec->mirrors, error) != TANDEM_OK ||
-        tnd_shadows_new(&exec->shadows, error) != TANDEM_OK) {
+    if (tnd_mirrors_new(registry, &exec->mirrors, error) != TANDEM_OK) {
         tnd_exec_free(exec);
         return tnd_error_set(error, TANDEM_E_MEMORY, "exec", 0, 0, "exec: out of memory");
     }
@@ -67,7 +65,6 @@ void tnd_exec_free(struct tnd_exec *exec)
         pthread_mutex_destroy(&exec->devices[slot].lock);
     }
     tnd_mirrors_free(exec->mirrors);
-    tnd_shadows_free(exec->shadows);
     pthread_mutex_destroy(&exec->lock);
     tnd_free(exec);
 }
@@ -124,7 +121,7 @@ static void prepare_copies(const struct tnd_run *run)
         const struct tnd_step *step = &steps->steps[i];
         if (step->kind == TND_STEP_WORK && tnd_task_is(step->task, TND_TASK_USES_PACKED)) {
             (void)tnd_mirrors_make(run->mirrors, step->backend,
-                                   run->graph->nodes[step->node]->src[0]);
+                                   tnd_run_item_of(run, step)->tensor->src[0]);
         }
     }
 }
@@ -139,11 +136,7 @@ static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
     int n_workers = smaller(run->steps->n_workers, tnd_pool_size(exec->pool));
     TND_ASSERT(n_workers >= 1);
     TND_TRY(tnd_run_reserve(run, n_workers, error));
-    if (run->plan->items != NULL) {
-        tnd_expansion_bind(run->expansion, run->intermediates.base);
-    } else {
-        tnd_graph_bind(run->graph, run->intermediates.base);
-    }
+    tnd_items_bind(&run->steps->items, run->graph, run->intermediates.base);
     prepare_copies(run);
     if (run->steps->residency != NULL) {
         TND_TRY(tnd_run_attach(run, out_failure, error));
@@ -177,19 +170,10 @@ static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
 {
     struct tnd_exec_failure failure = {TND_FAILURE_NONE, 0, true, -1};
     uint32_t execution = options->is_plain ? 0 : tnd_exec_execution(exec);
-    int n_told_nodes = graph->n_nodes;
-    if (tnd_plan_is_scheduled(plan)) {
-        TND_TRY(tnd_expand(graph, plan, exec->registry, exec->shadows, exec->mirrors,
-                           &run->expansion, error));
-        graph = &run->expansion->graph;
-        plan = run->expansion->plan;
-    }
     TND_TRY(renew_steps(exec, run, graph, plan, execution, error));
     run->keeps_subnormals = (execution & TANDEM_EXECUTE_SUBNORMALS) != 0;
     run->clock = exec->clock;
     run->graph = graph;
-    run->plan = plan;
-    run->n_told_nodes = n_told_nodes;
     run->options = options;
     run->n_begun = 0;
     run->has_collected = false;
@@ -267,7 +251,6 @@ enum tandem_status tnd_exec_fetch(struct tnd_exec *exec, const struct tandem_ten
 void tnd_exec_forget(struct tnd_exec *exec, const struct tandem_tensor *root)
 {
     (void)collect(exec, 0, root, NULL);
-    tnd_shadows_forget(exec->shadows, exec->mirrors, root);
     tnd_mirrors_forget(exec->mirrors, root);
 }
 
@@ -308,12 +291,12 @@ bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_te
 bool tnd_exec_is_part_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node,
                               const struct tandem_plan_part *part)
 {
-    if (slot <= 0 || node->src[0] == NULL || !tnd_exec_has_refused(exec)) {
-        return false;
-    }
-    const struct tandem_tensor *shadow = tnd_shadows_find(
-        exec->shadows, node->src[0], (enum tandem_split)part->split, part->begin, part->end);
-    return shadow != NULL && tnd_mirrors_is_refused(exec->mirrors, slot, shadow);
+    struct tandem_tensor range;
+    return slot > 0 && node->src[0] != NULL && node->src[0]->root->buffer != NULL &&
+           tnd_exec_has_refused(exec) &&
+           tnd_mirrors_range(exec->mirrors, node->src[0], (enum tandem_split)part->split,
+                             part->begin, part->end, false, &range) &&
+           tnd_mirrors_is_refused(exec->mirrors, slot, &range);
 }
 
 int tnd_exec_mirror_count(struct tnd_exec *exec)

@@ -8,21 +8,21 @@
 #include "backends/task.h"
 #include "base/tnd_assert.h"
 #include "sched/conflict.h"
-#include "sched/plan.h"
 
 struct fusion {
-    int nodes[TANDEM_FUSED_NODES];
+    int items[TANDEM_FUSED_NODES];
+    const struct tandem_tensor *nodes[TANDEM_FUSED_NODES];
     int n;
 };
 
 /* Whether the node's one stage runs it whole on workers. */
-static bool runs_whole(const struct tandem_plan *plan, const struct tnd_registry *registry, int i)
+static bool runs_whole(const struct tnd_registry *registry, const struct tnd_item *item)
 {
-    const struct tandem_plan_node *choice = &plan->nodes[i];
+    const struct tandem_plan_node *choice = item->choice;
     const struct tandem_task_config *compute = &choice->stage[TANDEM_STAGE_COMPUTE];
     const tandem_backend *backend = tnd_registry_backend(registry, compute->backend);
-    bool is_whole = plan->items == NULL || plan->items[i].role == TND_ITEM_WHOLE;
-    return is_whole && choice->stage[TANDEM_STAGE_INIT].backend == TANDEM_BACKEND_NONE &&
+    return item->role == TND_ITEM_WHOLE &&
+           choice->stage[TANDEM_STAGE_INIT].backend == TANDEM_BACKEND_NONE &&
            choice->stage[TANDEM_STAGE_FINALIZE].backend == TANDEM_BACKEND_NONE &&
            tnd_task_is(compute->task, TND_TASK_WHOLE) && !compute->wait && !compute->own_threads &&
            backend != NULL && !tnd_backend_is_async(backend);
@@ -49,20 +49,20 @@ static bool has_same_shape(const struct tandem_tensor *a, const struct tandem_te
     return same;
 }
 
-static bool is_kept(const struct tandem_graph *graph, const struct fusion *fusion, int i)
+static bool is_kept(const struct fusion *fusion, int i)
 {
-    return i == fusion->n - 1 || !tnd_is_read_once(graph->nodes[fusion->nodes[i]]);
+    return i == fusion->n - 1 || !tnd_is_read_once(fusion->nodes[i]);
 }
 
 /* Whether what member `reader` reads is there still, when the rows of `written` are written from
  * member `first` on. */
-static bool reads_in_time(const struct tandem_graph *graph, const struct fusion *fusion, int reader,
+static bool reads_in_time(const struct fusion *fusion, int reader,
                           const struct tandem_tensor *written, int first)
 {
-    const struct tandem_tensor *node = graph->nodes[fusion->nodes[reader]];
+    const struct tandem_tensor *node = fusion->nodes[reader];
     for (int i = 0; i < node->n_src; i++) {
         const struct tandem_tensor *read = node->src[i];
-        bool is_link = reader > 0 && read == graph->nodes[fusion->nodes[reader - 1]];
+        bool is_link = reader > 0 && read == fusion->nodes[reader - 1];
         if (!is_link && tnd_tensors_overlap(read, written) &&
             !(reader <= first && has_same_rows(read, written))) {
             return false;
@@ -73,26 +73,26 @@ static bool reads_in_time(const struct tandem_graph *graph, const struct fusion 
 
 /* Whether the members may run row by row. Results that only the next member reads are written to
  * the rows of the last one's result. */
-static bool is_safe(const struct tandem_graph *graph, const struct fusion *fusion)
+static bool is_safe(const struct fusion *fusion)
 {
-    const struct tandem_tensor *last = graph->nodes[fusion->nodes[fusion->n - 1]];
+    const struct tandem_tensor *last = fusion->nodes[fusion->n - 1];
     int first_of_last = 0; /* member that writes to the rows of `last` first */
-    while (is_kept(graph, fusion, first_of_last) && first_of_last < fusion->n - 1) {
+    while (is_kept(fusion, first_of_last) && first_of_last < fusion->n - 1) {
         first_of_last++;
     }
     for (int w = 0; w < fusion->n; w++) {
-        const struct tandem_tensor *written = graph->nodes[fusion->nodes[w]];
-        if (!is_kept(graph, fusion, w)) {
+        const struct tandem_tensor *written = fusion->nodes[w];
+        if (!is_kept(fusion, w)) {
             continue;
         }
         for (int other = w + 1; other < fusion->n; other++) {
-            const struct tandem_tensor *later = graph->nodes[fusion->nodes[other]];
-            if (is_kept(graph, fusion, other) && tnd_tensors_overlap(written, later)) {
+            const struct tandem_tensor *later = fusion->nodes[other];
+            if (is_kept(fusion, other) && tnd_tensors_overlap(written, later)) {
                 return false;
             }
         }
         for (int r = 0; r < fusion->n; r++) {
-            if (!reads_in_time(graph, fusion, r, written, written == last ? first_of_last : w)) {
+            if (!reads_in_time(fusion, r, written, written == last ? first_of_last : w)) {
                 return false;
             }
         }
@@ -100,26 +100,26 @@ static bool is_safe(const struct tandem_graph *graph, const struct fusion *fusio
     return true;
 }
 
-/* Whether a device goes on by itself with the node. */
-static bool is_on_device(const struct tandem_plan *plan, const struct tnd_registry *registry, int i)
+/* Whether a device goes on by itself with the item. */
+static bool is_on_device(const struct tnd_registry *registry, const struct tnd_item *item)
 {
     const tandem_backend *backend =
-        tnd_registry_backend(registry, plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].backend);
+        tnd_registry_backend(registry, item->choice->stage[TANDEM_STAGE_COMPUTE].backend);
     return backend != NULL && tnd_backend_is_async(backend);
 }
 
-/* Whether no node in between touches what members before it do, which now run later. In a plan with
+/* Whether no item in between touches what members before it do, which now run later. In a plan with
  * a schedule none is a device's: what a member fetches would wait for it. */
-static bool can_wait(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                     const struct tnd_registry *registry, const struct fusion *fusion)
+static bool can_wait(const struct tnd_items *items, const struct tnd_registry *registry,
+                     const struct fusion *fusion)
 {
-    int last = fusion->nodes[fusion->n - 1];
+    int last = fusion->items[fusion->n - 1];
     for (int m = 0; m < fusion->n - 1; m++) {
-        for (int i = fusion->nodes[m] + 1, next = m + 1; i < last; i++) {
-            if (i == fusion->nodes[next]) {
+        for (int i = fusion->items[m] + 1, next = m + 1; i < last; i++) {
+            if (i == fusion->items[next]) {
                 next++;
-            } else if (tnd_nodes_conflict(graph->nodes[fusion->nodes[m]], graph->nodes[i]) ||
-                       (plan->items != NULL && is_on_device(plan, registry, i))) {
+            } else if (tnd_nodes_conflict(fusion->nodes[m], items->list[i].tensor) ||
+                       (items->positions != NULL && is_on_device(registry, &items->list[i]))) {
                 return false;
             }
         }
@@ -127,41 +127,40 @@ static bool can_wait(const struct tandem_graph *graph, const struct tandem_plan 
     return true;
 }
 
-static bool may_join(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                     const struct tnd_registry *registry, const struct tnd_fused *fused, int from,
+static bool may_join(const struct tnd_items *items, const struct tnd_registry *registry, int from,
                      int i)
 {
-    const struct tandem_tensor *nodes[TANDEM_FUSED_NODES];
     struct fusion fusion;
-    int slot = plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].backend;
+    const struct tnd_item *list = items->list;
+    int slot = list[i].choice->stage[TANDEM_STAGE_COMPUTE].backend;
     int length = 1;
-    for (int j = from; fused[j].from >= 0; j = fused[j].from) {
+    for (int j = from; list[j].from >= 0; j = list[j].from) {
         length++;
     }
-    if (fused[from].into >= 0 || length >= TANDEM_FUSED_NODES ||
-        plan->nodes[from].stage[TANDEM_STAGE_COMPUTE].backend != slot ||
-        !runs_whole(plan, registry, from)) {
+    if (list[from].into >= 0 || length >= TANDEM_FUSED_NODES ||
+        list[from].choice->stage[TANDEM_STAGE_COMPUTE].backend != slot ||
+        !runs_whole(registry, &list[from])) {
         return false;
     }
-    fusion.n = tnd_fused_nodes(fused, from, fusion.nodes) + 1;
-    fusion.nodes[fusion.n - 1] = i;
+    fusion.n = tnd_fused_items(items, from, fusion.items) + 1;
+    fusion.items[fusion.n - 1] = i;
     TND_ASSERT(fusion.n <= TANDEM_FUSED_NODES && from < i);
-    if (i - fusion.nodes[0] > TND_FUSE_REACH) {
+    if (i - fusion.items[0] > TND_FUSE_REACH) {
         return false;
     }
     for (int j = 0; j < fusion.n; j++) {
-        nodes[j] = graph->nodes[fusion.nodes[j]];
+        fusion.nodes[j] = list[fusion.items[j]].tensor;
     }
-    return is_safe(graph, &fusion) && can_wait(graph, plan, registry, &fusion) &&
-           tnd_backend_fuses(tnd_registry_backend(registry, slot), nodes, fusion.n);
+    return is_safe(&fusion) && can_wait(items, registry, &fusion) &&
+           tnd_backend_fuses(tnd_registry_backend(registry, slot), fusion.nodes, fusion.n);
 }
 
-/* The operand of node i whose fused nodes it joins; -1: none. */
-static int find_from(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                     const struct tnd_registry *registry, const struct tnd_fused *fused, int i)
+/* The operand of item i whose fused nodes it joins; -1: none. */
+static int find_from(const struct tandem_graph *graph, const struct tnd_registry *registry,
+                     const struct tnd_items *items, int i)
 {
-    const struct tandem_tensor *node = graph->nodes[i];
-    if (!tnd_op_is_row_wise(node->op) || !runs_whole(plan, registry, i)) {
+    const struct tandem_tensor *node = items->list[i].tensor;
+    if (!tnd_op_is_row_wise(node->op) || !runs_whole(registry, &items->list[i])) {
         return -1;
     }
     for (int s = 0; s < node->n_src; s++) {
@@ -170,35 +169,35 @@ static int find_from(const struct tandem_graph *graph, const struct tandem_plan 
             !tnd_op_is_row_wise(operand->op) || !has_same_shape(operand, node)) {
             continue;
         }
-        int from = tnd_graph_position(graph, operand->index);
-        if (graph->nodes[from] == operand && may_join(graph, plan, registry, fused, from, i)) {
+        int from = tnd_item_position(items, operand->index);
+        if (items->list[from].tensor == operand && may_join(items, registry, from, i)) {
             return from;
         }
     }
     return -1;
 }
 
-void tnd_fuse(const struct tandem_graph *graph, const struct tandem_plan *plan,
-              const struct tnd_registry *registry, struct tnd_fused *out)
+void tnd_fuse(const struct tandem_graph *graph, const struct tnd_registry *registry,
+              struct tnd_items *items)
 {
-    for (int i = 0; i < graph->n_nodes; i++) {
-        out[i].into = -1;
-        out[i].from = find_from(graph, plan, registry, out, i);
-        if (out[i].from >= 0) {
-            out[out[i].from].into = i;
+    for (int i = 0; i < items->n; i++) {
+        int from = find_from(graph, registry, items, i);
+        items->list[i].from = from;
+        if (from >= 0) {
+            items->list[from].into = i;
         }
     }
 }
 
-int tnd_fused_nodes(const struct tnd_fused *fused, int last, int *out_nodes)
+int tnd_fused_items(const struct tnd_items *items, int last, int *out_items)
 {
     int n = 1;
-    for (int i = fused[last].from; i >= 0; i = fused[i].from) {
+    for (int i = items->list[last].from; i >= 0; i = items->list[i].from) {
         n++;
     }
     TND_ASSERT(n <= TANDEM_FUSED_NODES);
-    for (int i = last, place = n; i >= 0; i = fused[i].from) {
-        out_nodes[--place] = i;
+    for (int i = last, place = n; i >= 0; i = items->list[i].from) {
+        out_items[--place] = i;
     }
     return n;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Mirrors of all runs of an executor, in two lists: what is mapped, and prepared weights. Lists are
- * walked when something is taken or given up only; what a root has is found in its buffer. Backends
- * are called under the lock: what is listed is there. */
+ * Mirrors of all runs of an executor, in lists: what is mapped, prepared weights, and columns of
+ * weights. Lists are walked when something is taken or given up only; what a root has is found in
+ * its buffer. Backends are called under the lock: what is listed is there. */
 #include "sched/mirrors.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
@@ -17,6 +18,7 @@ struct tnd_mirrors {
     pthread_mutex_t lock;      /* guards everything below */
     struct tnd_mirror *mapped; /* inputs and states */
     struct tnd_mirror *weights;
+    struct tnd_mirror *columns;   /* of slot 0 */
     uint64_t round;               /* of refusals; from 1 */
     _Atomic uint32_t state_slots; /* written under the lock */
     atomic_bool has_refused;      /* written under the lock */
@@ -43,14 +45,9 @@ enum tandem_status tnd_mirrors_new(const struct tnd_registry *registry,
 
 static struct tnd_mirror **list_of(struct tnd_mirrors *mirrors, enum tnd_mirror_kind kind)
 {
-    return kind == TND_MIRROR_WEIGHT ? &mirrors->weights : &mirrors->mapped;
-}
-
-static struct tnd_mirror *find_at(const struct tnd_mirrors *mirrors, int slot,
-                                  const struct tandem_tensor *root)
-{
-    TND_ASSERT(slot > 0 && slot < TND_MAX_SLOTS && root->buffer != NULL);
-    return tnd_buffer_find(root->buffer, mirrors->first_owner + (uint64_t)slot);
+    return kind == TND_MIRROR_COLUMNS  ? &mirrors->columns
+           : kind == TND_MIRROR_WEIGHT ? &mirrors->weights
+                                       : &mirrors->mapped;
 }
 
 static bool overlaps(const struct tnd_mirror *mirror, const char *begin, size_t bytes)
@@ -61,6 +58,26 @@ static bool overlaps(const struct tnd_mirror *mirror, const char *begin, size_t 
 static bool is_range(const struct tnd_mirror *mirror, const char *begin, size_t bytes)
 {
     return mirror->begin == begin && mirror->bytes == bytes;
+}
+
+/* Of a root, or of a range of a weight. */
+static struct tnd_mirror *find_bytes(const struct tnd_mirrors *mirrors, int slot,
+                                     const struct tnd_buffer *buffer, const char *begin,
+                                     size_t bytes)
+{
+    struct tnd_handle *handle = NULL;
+    struct tnd_mirror *mirror;
+    TND_ASSERT(slot >= 0 && slot < TND_MAX_SLOTS && buffer != NULL);
+    do {
+        mirror = tnd_buffer_next(buffer, mirrors->first_owner + (uint64_t)slot, &handle);
+    } while (mirror != NULL && !is_range(mirror, begin, bytes));
+    return mirror;
+}
+
+static struct tnd_mirror *find_at(const struct tnd_mirrors *mirrors, int slot,
+                                  const struct tandem_tensor *root)
+{
+    return find_bytes(mirrors, slot, root->buffer, root->data, tandem_tensor_bytes(root));
 }
 
 static void find_state_slots(struct tnd_mirrors *mirrors)
@@ -85,6 +102,19 @@ static void set_debt(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror, str
     atomic_fetch_add_explicit(&mirrors->n_debts, is_owing(mirror) - before, memory_order_relaxed);
 }
 
+/* What is meant of a list. */
+struct selection {
+    enum tnd_mirror_kind kind;
+    int slot;          /* 0: any */
+    const char *begin; /* NULL: all bytes */
+    size_t bytes;
+    uint64_t serial;  /* of the context; 0: any */
+    bool is_not_that; /* of every other context */
+    bool is_gone;     /* of contexts that are gone */
+};
+
+static int drop_idle(struct tnd_mirrors *mirrors, const struct selection *of);
+
 /* Takes the mirror at `place` out of its list and gives it up. */
 static void drop(struct tnd_mirrors *mirrors, struct tnd_mirror **place)
 {
@@ -96,6 +126,13 @@ static void drop(struct tnd_mirrors *mirrors, struct tnd_mirror **place)
     tnd_buffer_detach(mirror->at);
     if (mirror->kind == TND_MIRROR_WEIGHT) {
         tnd_backend_forget(backend, mirror->handle);
+    } else if (mirror->kind == TND_MIRROR_COLUMNS) {
+        const struct selection prepared = {.kind = TND_MIRROR_WEIGHT,
+                                           .begin = mirror->handle,
+                                           .bytes = mirror->bytes,
+                                           .serial = mirror->serial};
+        (void)drop_idle(mirrors, &prepared);
+        tnd_free(mirror->handle);
     } else {
         tnd_backend_unmap(backend, mirror->handle);
     }
@@ -105,16 +142,6 @@ static void drop(struct tnd_mirrors *mirrors, struct tnd_mirror **place)
     tnd_free(mirror);
 }
 
-/* What is meant of a list. */
-struct selection {
-    enum tnd_mirror_kind kind;
-    int slot;          /* 0: any */
-    const char *begin; /* NULL: all bytes */
-    size_t bytes;
-    uint64_t serial;  /* of the context; 0: any */
-    bool is_not_that; /* of every other context */
-};
-
 /* Gives up what no run holds; returns how many. */
 static int drop_idle(struct tnd_mirrors *mirrors, const struct selection *of)
 {
@@ -123,6 +150,7 @@ static int drop_idle(struct tnd_mirrors *mirrors, const struct selection *of)
         const struct tnd_mirror *mirror = *place;
         bool is_meant = mirror->n_runs == 0 && (of->slot == 0 || mirror->slot == of->slot) &&
                         (of->serial == 0 || (mirror->serial == of->serial) != of->is_not_that) &&
+                        (!of->is_gone || tnd_handle_is_alone(mirror->at)) &&
                         (of->begin == NULL || overlaps(mirror, of->begin, of->bytes));
         if (is_meant) {
             drop(mirrors, place);
@@ -330,6 +358,13 @@ static int drop_overlapping(struct tnd_mirrors *mirrors, int slot,
     return drop_idle(mirrors, &of);
 }
 
+/* What contexts have left that are gone. */
+static void drop_gone(struct tnd_mirrors *mirrors)
+{
+    (void)drop_idle(mirrors, &(struct selection){.kind = TND_MIRROR_COLUMNS, .is_gone = true});
+    (void)drop_idle(mirrors, &(struct selection){.kind = TND_MIRROR_WEIGHT, .is_gone = true});
+}
+
 /* Has the backend prepare a weight that nothing was made of yet. */
 static enum tandem_status make(struct tnd_mirrors *mirrors, int slot,
                                const struct tandem_tensor *weight, struct tnd_mirror *mirror,
@@ -362,6 +397,7 @@ static enum tandem_status prepare(struct tnd_mirrors *mirrors, int slot,
     TND_ASSERT(mirror == NULL || mirror->kind == TND_MIRROR_WEIGHT);
     if (mirror == NULL) {
         if (tnd_backend_is_own(tnd_registry_backend(mirrors->registry, slot))) {
+            drop_gone(mirrors);
             (void)drop_overlapping(mirrors, slot, weight, true);
         }
         TND_TRY(add(mirrors, slot, TND_MIRROR_WEIGHT, weight->data, tandem_tensor_bytes(weight),
@@ -404,6 +440,58 @@ void *tnd_mirrors_make(struct tnd_mirrors *mirrors, int slot, const struct tande
         tnd_mirrors_release(mirrors, mirror, none, none);
     }
     return tnd_mirrors_prepared(mirrors, slot, weight);
+}
+
+/* Columns side by side, row after row, the first of them at `begin`; NULL without memory. */
+static void *copy_columns(struct tnd_mirrors *mirrors, const struct tandem_tensor *weight,
+                          const char *begin, size_t row_bytes, size_t bytes)
+{
+    char *copy = tnd_alloc(bytes);
+    drop_gone(mirrors);
+    if (copy == NULL ||
+        add(mirrors, 0, TND_MIRROR_COLUMNS, begin, bytes, weight->root, NULL) != TANDEM_OK) {
+        tnd_free(copy);
+        return NULL;
+    }
+    for (int64_t row = 0; row < weight->ne[1]; row++) {
+        memcpy(copy + (size_t)row * row_bytes, begin + (size_t)row * weight->nb[1], row_bytes);
+    }
+    mirrors->columns->handle = copy;
+    mirrors->columns->n_runs = 0;
+    return copy;
+}
+
+bool tnd_mirrors_range(struct tnd_mirrors *mirrors, const struct tandem_tensor *weight,
+                       enum tandem_split split, int64_t begin, int64_t end, bool copies,
+                       struct tandem_tensor *out_range)
+{
+    bool is_rows = split == TANDEM_SPLIT_ROWS;
+    TND_ASSERT(begin >= 0 && begin < end && weight->root->buffer != NULL);
+    *out_range = *weight;
+    out_range->op = TANDEM_OP_NONE;
+    out_range->flags = TND_TENSOR_CONSTANT | TND_TENSOR_READ_ONLY | TND_TENSOR_RANGE;
+    out_range->n_src = 0;
+    out_range->ne[is_rows ? 1 : 0] = end - begin;
+    out_range->nb[1] = tandem_type_row_bytes(weight->type, out_range->ne[0]);
+    out_range->nb[2] = out_range->nb[3] = out_range->nb[1] * (size_t)out_range->ne[1];
+    out_range->root = out_range;
+    out_range->root_offset = 0;
+    out_range->buffer = weight->root->buffer;
+    out_range->data = (char *)weight->data + (is_rows ? (size_t)begin * weight->nb[1]
+                                                      : tandem_type_row_bytes(weight->type, begin));
+    if (is_rows || mirrors == NULL) {
+        return true;
+    }
+    pthread_mutex_lock(&mirrors->lock);
+    const size_t bytes = tandem_tensor_bytes(out_range);
+    const struct tnd_mirror *mirror =
+        find_bytes(mirrors, 0, out_range->buffer, out_range->data, bytes);
+    out_range->data = mirror != NULL ? mirror->handle
+                      : copies
+                          ? copy_columns(mirrors, weight, out_range->data, out_range->nb[1], bytes)
+                          : NULL;
+    pthread_mutex_unlock(&mirrors->lock);
+    return out_range->data != NULL;
 }
 
 bool tnd_mirrors_has_refused(const struct tnd_mirrors *mirrors)
@@ -483,31 +571,26 @@ void tnd_mirrors_spoil(struct tnd_mirrors *mirrors, const struct tandem_tensor *
     pthread_mutex_unlock(&mirrors->lock);
 }
 
-void tnd_mirrors_forget_bytes(struct tnd_mirrors *mirrors, const void *begin, size_t bytes,
-                              uint64_t serial)
+void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor *root)
 {
-    const struct selection inputs = {TND_MIRROR_INPUT, 0, begin, bytes, 0, false};
-    /* Other contexts may have borrowed the same bytes. */
-    const struct selection weights = {TND_MIRROR_WEIGHT, 0, begin, bytes, serial, false};
+    struct selection of = {
+        .kind = TND_MIRROR_INPUT, .begin = root->data, .bytes = tandem_tensor_bytes(root)};
     pthread_mutex_lock(&mirrors->lock);
-    (void)drop_idle(mirrors, &inputs);
-    (void)drop_idle(mirrors, &weights);
+    (void)drop_idle(mirrors, &of);
+    of.serial = tnd_context_serial(root->context); /* others may have borrowed the same bytes */
+    of.kind = TND_MIRROR_COLUMNS;
+    (void)drop_idle(mirrors, &of);
+    of.kind = TND_MIRROR_WEIGHT;
+    (void)drop_idle(mirrors, &of);
     mirrors->round++;
     atomic_store_explicit(&mirrors->has_refused, false, memory_order_release);
     pthread_mutex_unlock(&mirrors->lock);
 }
 
-void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor *root)
-{
-    tnd_mirrors_forget_bytes(mirrors, root->data, tandem_tensor_bytes(root),
-                             tnd_context_serial(root->context));
-}
-
 void tnd_mirrors_drop_slot(struct tnd_mirrors *mirrors, int slot)
 {
-    const struct selection inputs = {TND_MIRROR_INPUT, slot, NULL, 0, 0, false};
     pthread_mutex_lock(&mirrors->lock);
-    (void)drop_idle(mirrors, &inputs);
+    (void)drop_idle(mirrors, &(struct selection){.kind = TND_MIRROR_INPUT, .slot = slot});
     pthread_mutex_unlock(&mirrors->lock);
 }
 
@@ -529,6 +612,9 @@ void tnd_mirrors_free(struct tnd_mirrors *mirrors)
     }
     while (mirrors->mapped != NULL) {
         drop(mirrors, &mirrors->mapped);
+    }
+    while (mirrors->columns != NULL) {
+        drop(mirrors, &mirrors->columns);
     }
     while (mirrors->weights != NULL) {
         drop(mirrors, &mirrors->weights);

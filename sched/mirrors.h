@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * What backends keep for the runs of one executor: mirrors of leaves and outputs on devices with
- * memory of their own, of which those of states stay from run to run; prepared weights; and which
- * weights a device had no room for. Each hangs in the buffer of its root, where it is found without
- * a search. */
+ * memory of their own, of which those of states stay from run to run; prepared weights, whole or a
+ * range of their rows or columns; and which of them a device had no room for. Each hangs in the
+ * buffer of its root, where it is found without a search. */
 #ifndef TND_MIRRORS_H
 #define TND_MIRRORS_H
 
 #include "backends/registry.h"
 #include "ggml-like/tnd_tensor.h"
+#include "tandem/profile.h"
 
 /** Bytes begin .. end-1 from the begin of a region; empty when begin >= end. */
 struct tnd_span {
@@ -15,9 +16,10 @@ struct tnd_span {
 };
 
 enum tnd_mirror_kind {
-    TND_MIRROR_INPUT, /* goes when no run holds it */
-    TND_MIRROR_STATE, /* stays when no run holds it */
-    TND_MIRROR_WEIGHT /* prepared; stays */
+    TND_MIRROR_INPUT,  /* goes when no run holds it */
+    TND_MIRROR_STATE,  /* stays when no run holds it */
+    TND_MIRROR_WEIGHT, /* prepared; stays */
+    TND_MIRROR_COLUMNS /* of a weight, side by side in host memory; stays */
 };
 
 /** What one backend keeps. Members are guarded by the lock of tnd_mirrors; `handle` and `begin` do
@@ -80,6 +82,14 @@ void *tnd_mirrors_make(struct tnd_mirrors *mirrors, int slot, const struct tande
 void *tnd_mirrors_prepared(const struct tnd_mirrors *mirrors, int slot,
                            const struct tandem_tensor *weight);
 
+/** Rows or columns begin .. end - 1 of a constant, dense weight as a weight of its own, for all
+ *  functions here and until the whole is forgotten or its context is gone: a device keeps the bytes
+ *  of its part only. Rows lie in the weight's memory; columns are copied once, if `copies`. False
+ *  when they are not there. Any thread. `mirrors` NULL: columns are described, no more. */
+bool tnd_mirrors_range(struct tnd_mirrors *mirrors, const struct tandem_tensor *weight,
+                       enum tandem_split split, int64_t begin, int64_t end, bool copies,
+                       struct tandem_tensor *out_range);
+
 /** Whether the device had no room for the weight, and nothing was given up since. */
 bool tnd_mirrors_is_refused(struct tnd_mirrors *mirrors, int slot,
                             const struct tandem_tensor *weight);
@@ -105,9 +115,6 @@ bool tnd_mirrors_has_lost(const struct tnd_mirrors *mirrors);
 void tnd_mirrors_spoil(struct tnd_mirrors *mirrors, const struct tandem_tensor *root);
 /** Gives up what is kept of the bytes of a root, unless a run holds it; there may be room again. */
 void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor *root);
-/** The same for a range of bytes of a context, by its serial. */
-void tnd_mirrors_forget_bytes(struct tnd_mirrors *mirrors, const void *begin, size_t bytes,
-                              uint64_t serial);
 /** Gives up all states of a device (0: of all) that no run holds. */
 void tnd_mirrors_drop_slot(struct tnd_mirrors *mirrors, int slot);
 /** Mirrors of inputs and states, for tests. */

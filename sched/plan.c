@@ -44,7 +44,6 @@ enum tandem_status tandem_plan_new(int n_nodes, tandem_plan **out_plan, struct t
     plan->n_nodes = n_nodes;
     plan->took_us = 0;
     plan->schedule = NULL;
-    plan->items = NULL;
     plan->observed_key = 0;
     plan->kind = 0;
     for (int i = 0; i < n_nodes; i++) {
@@ -67,7 +66,6 @@ enum tandem_status tandem_plan_copy(const tandem_plan *plan, tandem_plan **out_p
     }
     memcpy(copy, plan, plan_bytes(plan->n_nodes));
     copy->schedule = NULL;
-    copy->items = NULL;
     copy->observed_key = 0;
     enum tandem_status status = tnd_plan_copy_schedule(copy, plan, error);
     if (status != TANDEM_OK) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Inside of a plan and its unfolding into steps. Plans and steps are plain data; nothing here knows
- * what a thing costs. A step is one stage of one node on one backend over a range of rows.
+ * what a thing costs. A step is one stage of one item (items.h): of one node, on one backend, over
+ * a range of rows.
  *
  * Steps stand in groups: all steps of a group may run at the same time (a product split over CPU
  * and device, independent nodes); a barrier stands between two groups. Consecutive one-thread steps
@@ -19,19 +20,18 @@
 #define TND_PLAN_H
 
 #include "backends/registry.h"
+#include "base/vector.h"
 #include "ggml-like/tnd_tensor.h"
-#include "sched/fuse.h"
+#include "sched/items.h"
 #include "sched/mirrors.h"
 #include "sched/residency.h"
 #include "tandem/profile.h"
 
 /** What a plan has beside one choice a node. */
 struct tnd_plan_schedule {
-    struct tandem_plan_part *parts; /* by node and begin */
-    int n_parts, parts_capacity;
+    TND_VECTOR_OF(struct tandem_plan_part, parts); /* by node and begin */
+    TND_VECTOR_OF(struct tandem_plan_span, spans);
     int32_t *order; /* n_nodes; NULL: the graph's */
-    struct tandem_plan_span *spans;
-    int n_spans, spans_capacity;
     /* What the planner knows of it; all 0 in a plan that was read or changed by hand. */
     float makespan_us;
     float single_us;     /* of the best placement without a split and without overlap on purpose */
@@ -39,29 +39,10 @@ struct tnd_plan_schedule {
     float gain_error_us; /* error bar of the difference */
 };
 
-/** What a node of an expanded graph stands for; see expand.h. */
-enum tnd_item_role {
-    TND_ITEM_WHOLE, /* a node that is not split */
-    TND_ITEM_OWN,   /* the rows of the node's own choice */
-    TND_ITEM_PART,  /* a part, into memory of its own */
-    TND_ITEM_COPY,  /* columns of X, for a part */
-    TND_ITEM_JOIN   /* a part into the result: FINALIZE of the node */
-};
-
-struct tnd_plan_item {
-    int32_t node;    /* of the graph that was expanded */
-    int32_t part;    /* number among the parts of the node; -1: none */
-    int32_t n_done;  /* nodes of the graph that are done before it */
-    uint8_t role;    /* enum tnd_item_role */
-    bool is_fetched; /* nodes in another memory read its result, so the host gets it at once */
-    int64_t row_begin, row_end; /* of a product: rows of its W that are computed */
-};
-
 struct tandem_plan {
     int n_nodes;
     double took_us;
     struct tnd_plan_schedule *schedule; /* NULL: none, as of all plans without devices */
-    const struct tnd_plan_item *items;  /* of an expanded graph, by node; else NULL */
     uint64_t observed_key; /* its computations are timed under it; 0: they are not. Lost when the
                                 plan is changed or copied */
     uint8_t kind;          /* then: which of the graph's plans it is, as the planner names them */
@@ -80,11 +61,6 @@ bool tnd_plan_own_part(const struct tandem_plan *plan, int i, int64_t all,
                        struct tandem_plan_part *out_own);
 /** Removes the parts of node i; its own choice computes all of it. */
 void tnd_plan_remove_parts(struct tandem_plan *plan, int i);
-/** Index of a node as the program knows it. */
-static inline int tnd_plan_told_node(const struct tandem_plan *plan, int i)
-{
-    return plan->items != NULL ? plan->items[i].node : i;
-}
 /** Most nodes that the plan runs as, those that splitting adds included. */
 static inline int tnd_plan_most_nodes(const struct tandem_plan *plan)
 {
@@ -108,7 +84,7 @@ enum tnd_step_kind {
 #define TND_STREAM_SLOTS 2
 
 struct tnd_step {
-    int32_t node;       /* index in the graph */
+    int32_t item;       /* index in the list of items */
     uint8_t kind;       /* enum tnd_step_kind */
     bool on_device;     /* on a device with memory of its own */
     uint8_t stage;      /* enum tandem_stage; downloads at the end of the run: FINALIZE */
@@ -151,14 +127,13 @@ struct tnd_stream {
 
 /** What steps were unfolded from: while all of it is the same, so are they. */
 struct tnd_steps_kept {
-    uint64_t graph;                 /* serial of the graph of the last run; 0: none */
-    bool is_whole;                  /* the rest is there: that was not its first run */
-    uint64_t role_changes;          /* of any tensors */
-    uint32_t execution;             /* bits of enum tandem_execution */
-    uint32_t quarantined;           /* bit a slot */
-    int n_slots;                    /* backends that were open */
-    struct tandem_plan_node *nodes; /* a copy of the plan's */
-    int n_nodes, capacity;
+    uint64_t graph;        /* serial of the graph of the last run; 0: none */
+    bool is_whole;         /* the rest is there: that was not its first run */
+    uint64_t role_changes; /* of any tensors */
+    uint32_t execution;    /* bits of enum tandem_execution */
+    uint32_t quarantined;  /* bit a slot */
+    int n_slots;           /* backends that were open */
+    int n_nodes;
 };
 
 struct tnd_steps {
@@ -166,21 +141,22 @@ struct tnd_steps {
     struct tnd_group *groups;
     int n_steps;
     int n_groups;
-    int n_workers;           /* most workers of any step, >= 1 */
-    size_t workspace_bytes;  /* nodes use it one after the other */
-    size_t scratch_bytes;    /* of one worker */
-    int capacity;            /* steps and groups that the memory holds */
-    struct tnd_fused *fused; /* by node; see fuse.h */
-    int fused_capacity;
+    int n_workers;          /* most workers of any step, >= 1 */
+    size_t workspace_bytes; /* nodes use it one after the other */
+    size_t scratch_bytes;   /* of one worker */
+    int capacity;           /* steps and groups that the memory holds */
+    struct tnd_items items; /* whose choices are the plan's: not to be read once it may be gone */
     struct tnd_stream streams[TND_MAX_SLOTS];
     uint32_t device_slots; /* bit a slot: backends of the plan with memory of their own */
     /** Where things are; NULL when no device of the plan has memory of its own and none holds a
      *  state. */
     struct tnd_residency *residency;
-    struct tnd_residency *spare; /* its memory while it is not needed */
+    struct tnd_residency *spare;       /* its memory while it is not needed */
     int first_parallel, last_parallel; /* groups; -1: none is */
     bool uses_prepared;                /* some work reads what a backend made of its weights */
     struct tnd_steps_kept kept;
+    void *kept_nodes; /* a copy of the plan's */
+    size_t kept_bytes;
 };
 
 /** Whether idle workers sleep by prediction while the step runs: they wake ahead of its end. Not
@@ -208,10 +184,10 @@ enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struc
                                    uint32_t execution, struct tnd_steps **io_steps,
                                    struct tandem_error *error);
 
-/** Device steps that may be in flight at the same time. */
 /** From the begin of the first node to the end of the last one, as predicted; 0: unknown. */
 double tnd_plan_predicted_us(const struct tandem_plan *plan);
 
+/** Device steps that may be in flight at the same time. */
 #define TND_MAX_IN_FLIGHT 32
 
 #endif

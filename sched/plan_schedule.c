@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The schedule of a plan as data: parts of nodes, the order of nodes, predicted spans. Knows no
- * graph: what it means to the machine is the business of expand.c. */
+ * graph: what it means to the machine is the business of items.c. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,21 +19,6 @@ static struct tnd_plan_schedule *need_schedule(tandem_plan *plan)
         plan->schedule = tnd_calloc(1, sizeof(*plan->schedule));
     }
     return plan->schedule;
-}
-
-/* Room for one more entry of `bytes`; NULL without memory. */
-static void *grow(void *entries, int n, int *io_capacity, size_t bytes)
-{
-    if (n < *io_capacity) {
-        return entries;
-    }
-    size_t capacity = (size_t)n + (size_t)n / 2 + 8;
-    if (capacity > INT32_MAX / 2) {
-        return NULL;
-    }
-    void *grown = tnd_realloc(entries, (size_t)n * bytes, capacity * bytes);
-    *io_capacity = grown != NULL ? (int)capacity : *io_capacity;
-    return grown;
 }
 
 /* NaN is no time; 1e15 us are 30 years. */
@@ -103,16 +88,11 @@ enum tandem_status tandem_plan_add_part(tandem_plan *plan, const struct tandem_p
             "otherwise",
             (int)part->node, (long long)part->begin, (long long)part->end);
     }
-    struct tandem_plan_part *parts =
-        grow(schedule->parts, schedule->n_parts, &schedule->parts_capacity, sizeof(*parts));
-    if (parts == NULL) {
+    if (tnd_vector_insert(&schedule->parts_vector, sizeof(*part), INT32_MAX / 4, at) != TANDEM_OK) {
         return out_of_memory(error);
     }
-    schedule->parts = parts;
-    memmove(&parts[at + 1], &parts[at], (size_t)(schedule->n_parts - at) * sizeof(*parts));
-    parts[at] = *part;
-    parts[at].choice.profile[sizeof(parts[at].choice.profile) - 1] = '\0';
-    schedule->n_parts++;
+    schedule->parts[at] = *part;
+    schedule->parts[at].choice.profile[sizeof(part->choice.profile) - 1] = '\0';
     return TANDEM_OK;
 }
 
@@ -169,14 +149,9 @@ void tnd_plan_remove_parts(struct tandem_plan *plan, int i)
 {
     const struct tandem_plan_part *first;
     int n = tnd_plan_parts_of(plan, i, &first);
-    if (n > 0) {
-        struct tnd_plan_schedule *schedule = plan->schedule;
-        int at = (int)(first - schedule->parts);
-        int n_behind = schedule->n_parts - at - n;
-        TND_ASSERT(n_behind >= 0);
-        memmove(&schedule->parts[at], &schedule->parts[at + n],
-                (size_t)n_behind * sizeof(schedule->parts[0]));
-        schedule->n_parts -= n;
+    for (; n > 0; n--) {
+        tnd_vector_remove(&plan->schedule->parts_vector, sizeof(*first),
+                          (int)(first - plan->schedule->parts));
     }
 }
 
@@ -252,16 +227,12 @@ enum tandem_status tandem_plan_add_span(tandem_plan *plan, const struct tandem_p
                              "plan: a span without node, backend, lane, stage or times");
     }
     struct tnd_plan_schedule *schedule = need_schedule(plan);
-    struct tandem_plan_span *spans =
-        schedule == NULL
-            ? NULL
-            : grow(schedule->spans, schedule->n_spans, &schedule->spans_capacity, sizeof(*spans));
-    if (spans == NULL) {
+    if (schedule == NULL || tnd_vector_insert(&schedule->spans_vector, sizeof(*span), INT32_MAX / 4,
+                                              schedule->n_spans) != TANDEM_OK) {
         return out_of_memory(error);
     }
-    schedule->spans = spans;
-    spans[schedule->n_spans] = *span;
-    spans[schedule->n_spans++].pad = 0;
+    schedule->spans[schedule->n_spans - 1] = *span;
+    schedule->spans[schedule->n_spans - 1].pad = 0;
     return TANDEM_OK;
 }
 

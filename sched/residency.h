@@ -13,6 +13,7 @@
 
 #include "backends/registry.h"
 #include "ggml-like/tnd_tensor.h"
+#include "sched/items.h"
 #include "sched/mirrors.h"
 
 /** A lazy state of which more bytes are owed is fetched; several tokens of a KV cache fit in. */
@@ -87,9 +88,11 @@ struct tnd_residency {
 };
 
 /** Begins with everything on the host, apart from states that `mirrors` (or NULL) holds, for the
- *  devices in `own_slots` and those with states. Memory of *io_residency (NULL: none yet) is used
+ *  devices in `own_slots` and those with states. `items` (or NULL) may make more tensors than the
+ *  nodes of the graph. Memory of *io_residency (NULL: none yet) is used
  *  again. Errors: MEMORY, OVERFLOW, BUSY (a device keeps bytes of a leaf for another tensor). */
-enum tandem_status tnd_residency_renew(const struct tandem_graph *graph, uint32_t own_slots,
+enum tandem_status tnd_residency_renew(const struct tandem_graph *graph,
+                                       const struct tnd_items *items, uint32_t own_slots,
                                        struct tnd_mirrors *mirrors,
                                        struct tnd_residency **io_residency,
                                        struct tandem_error *error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The regions of a graph: one for each planned result, and those of leaves and outputs, listed once
  * and joined where they overlap. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,14 +10,27 @@
 #include "base/tnd_status.h"
 #include "sched/residency.h"
 
+/* What is computed: the nodes of a graph, by index, and what the items of its plan make. */
+struct tensors {
+    const struct tandem_graph *graph;
+    const struct tnd_item_tensor *made;
+    int n;
+};
+
+static const struct tandem_tensor *tensor_at(const struct tensors *tensors, int i)
+{
+    const int n_nodes = tensors->graph->n_nodes;
+    return i < n_nodes ? tensors->graph->nodes[i] : &tensors->made[i - n_nodes].tensor;
+}
+
 /* ---- leaves ---- */
 
 /* Mentions of results and operands, planned ones too. */
-static size_t count_mentions(const struct tandem_graph *graph)
+static size_t count_mentions(const struct tensors *tensors)
 {
     size_t n = 0;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        n += 1 + (size_t)graph->nodes[i]->n_src;
+    for (int i = 0; i < tensors->n; i++) {
+        n += 1 + (size_t)tensor_at(tensors, i)->n_src;
     }
     return n;
 }
@@ -38,11 +52,11 @@ static int32_t add_leaf(struct tnd_residency *residency, const struct tandem_ten
 }
 
 /* Notes what each node touches: the region of a planned result, or a leaf as -2 - its index. */
-static void find_leaves(struct tnd_residency *residency, const struct tandem_graph *graph)
+static void find_leaves(struct tnd_residency *residency, const struct tensors *tensors)
 {
     int32_t n = 0;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        const struct tandem_tensor *node = graph->nodes[i];
+    for (int i = 0; i < tensors->n; i++) {
+        const struct tandem_tensor *node = tensor_at(tensors, i);
         residency->first_touched[node->index] = n;
         for (int j = -1; j < node->n_src; j++) {
             const struct tandem_tensor *tensor = j < 0 ? node : node->src[j];
@@ -73,16 +87,15 @@ static void begin_region(struct tnd_residency *residency, struct tnd_region *reg
     }
 }
 
-static void plan_results(struct tnd_residency *residency, const struct tandem_graph *graph)
+static void plan_results(struct tnd_residency *residency, const struct tensors *tensors)
 {
     struct tnd_extent nothing = {TND_SPACE_INTERMEDIATES, -1, 0, 0};
-    for (int i = 0; i < graph->n_nodes; i++) {
+    for (int i = 0; i < tensors->n; i++) {
         begin_region(residency, &residency->regions[i], nothing, NULL);
         residency->regions[i].kind = TND_REGION_RESULT;
     }
-    for (int i = 0; i < graph->n_nodes; i++) {
-        /* The root is a node itself, except in expanded graphs, where joining may make it. */
-        const struct tandem_tensor *root = graph->nodes[i]->root;
+    for (int i = 0; i < tensors->n; i++) {
+        const struct tandem_tensor *root = tensor_at(tensors, i)->root;
         if (root->plan_offset >= 0) {
             struct tnd_region *region = &residency->regions[root->index];
             region->extent =
@@ -106,43 +119,13 @@ static enum tnd_region_kind kind_of(const struct tandem_graph *graph, const stru
     return is_constant ? TND_REGION_CONSTANT : TND_REGION_INPUT;
 }
 
-static bool is_before(const struct tnd_residency *residency, int32_t a, int32_t b)
+static int by_address(const void *left, const void *right)
 {
-    return (uintptr_t)residency->leaves[a].root->data < (uintptr_t)residency->leaves[b].root->data;
-}
-
-static void sift_down(const struct tnd_residency *residency, int32_t *order, int top, int n)
-{
-    for (int child = 2 * top + 1; child < n; child = 2 * top + 1) {
-        if (child + 1 < n && is_before(residency, order[child], order[child + 1])) {
-            child++;
-        }
-        if (!is_before(residency, order[top], order[child])) {
-            return;
-        }
-        int32_t swap = order[top];
-        order[top] = order[child];
-        order[child] = swap;
-        top = child;
-    }
-}
-
-/* By address. In place, and never slow: graphs may come from anywhere. */
-static void sort(const struct tnd_residency *residency, int32_t *order, int n)
-{
-    bool is_sorted = true;
-    for (int i = 1; i < n && is_sorted; i++) {
-        is_sorted = !is_before(residency, order[i], order[i - 1]);
-    }
-    for (int i = n / 2; i-- > 0 && !is_sorted;) {
-        sift_down(residency, order, i, n);
-    }
-    for (int end = n - 1; end > 0 && !is_sorted; end--) {
-        int32_t swap = order[0];
-        order[0] = order[end];
-        order[end] = swap;
-        sift_down(residency, order, 0, end);
-    }
+    const struct tnd_leaf *const *a = left;
+    const struct tnd_leaf *const *b = right;
+    uintptr_t begin = (uintptr_t)(*a)->root->data;
+    uintptr_t other = (uintptr_t)(*b)->root->data;
+    return (begin > other) - (begin < other);
 }
 
 static void join_leaf(struct tnd_residency *residency, const struct tandem_graph *graph,
@@ -169,30 +152,34 @@ static void join_leaf(struct tnd_residency *residency, const struct tandem_graph
     leaf->region = (int32_t)(region - residency->regions);
 }
 
-static bool is_shadow(const struct tnd_leaf *leaf)
+static bool is_range(const struct tnd_leaf *leaf)
 {
-    return (leaf->root->flags & TND_TENSOR_SHADOW) != 0;
+    return (leaf->root->flags & TND_TENSOR_RANGE) != 0;
 }
 
 /* Leaves that share bytes with others are moved together, and nothing of them stays. Not so parts
  * of weights: they lie in constant bytes, and each device has its own. */
 static void join_leaves(struct tnd_residency *residency, const struct tandem_graph *graph,
-                        int32_t *order)
+                        struct tnd_leaf **order)
 {
     const struct tnd_leaf *before = NULL;
+    bool is_sorted = true;
     for (int i = 0; i < residency->n_leaves; i++) {
-        order[i] = i;
+        order[i] = &residency->leaves[i];
+        is_sorted = is_sorted && (i == 0 || by_address(&order[i - 1], &order[i]) <= 0);
     }
-    sort(residency, order, residency->n_leaves);
+    if (!is_sorted) {
+        qsort(order, (size_t)residency->n_leaves, sizeof(order[0]), by_address);
+    }
     for (int i = 0; i < residency->n_leaves; i++) {
-        struct tnd_leaf *leaf = &residency->leaves[order[i]];
-        if (!is_shadow(leaf)) {
+        struct tnd_leaf *leaf = order[i];
+        if (!is_range(leaf)) {
             join_leaf(residency, graph, leaf, before);
             before = leaf;
         }
     }
-    for (int i = 0; i < residency->n_leaves && graph->source != NULL; i++) {
-        if (is_shadow(&residency->leaves[i])) {
+    for (int i = 0; i < residency->n_leaves && residency->n_nodes > graph->n_nodes; i++) {
+        if (is_range(&residency->leaves[i])) {
             join_leaf(residency, graph, &residency->leaves[i], NULL);
         }
     }
@@ -274,39 +261,26 @@ static void name_sides(struct tnd_residency *residency, uint32_t slots)
     }
 }
 
-/* Room for `n` members at the end of *io_bytes; false when that does not fit into a size. */
-static bool place(size_t n, size_t bytes, size_t *io_bytes, size_t *out_at)
-{
-    size_t all;
-    return tnd_align_up(*io_bytes, TND_ALIGNMENT, out_at) && tnd_mul_size(n, bytes, &all) &&
-           tnd_add_size(*out_at, all, io_bytes);
-}
-
 static enum tandem_status reserve(struct tnd_residency *residency, size_t n_nodes,
-                                  size_t n_mentions, int32_t **out_order,
+                                  size_t n_mentions, struct tnd_leaf ***out_order,
                                   struct tandem_error *error)
 {
     size_t n_regions = n_nodes + n_mentions + 1;
     size_t bytes = 0;
     size_t regions, copies, leaves, touched, first_touched, order;
-    if (!place(n_regions, sizeof(struct tnd_region), &bytes, &regions) ||
-        !place(n_regions * (size_t)residency->n_sides, sizeof(struct tnd_copy), &bytes, &copies) ||
-        !place(n_mentions, sizeof(struct tnd_leaf), &bytes, &leaves) ||
-        !place(n_mentions, sizeof(int32_t), &bytes, &touched) ||
-        !place(n_nodes, sizeof(int32_t), &bytes, &first_touched) ||
-        !place(n_mentions, sizeof(int32_t), &bytes, &order)) {
+    if (!tnd_add_array(n_regions, sizeof(struct tnd_region), &bytes, &regions) ||
+        !tnd_add_array(n_regions * (size_t)residency->n_sides, sizeof(struct tnd_copy), &bytes,
+                       &copies) ||
+        !tnd_add_array(n_mentions, sizeof(struct tnd_leaf), &bytes, &leaves) ||
+        !tnd_add_array(n_mentions, sizeof(int32_t), &bytes, &touched) ||
+        !tnd_add_array(n_nodes, sizeof(int32_t), &bytes, &first_touched) ||
+        !tnd_add_array(n_mentions, sizeof(struct tnd_leaf *), &bytes, &order)) {
         return tnd_error_set(error, TANDEM_E_OVERFLOW, "plan", (int64_t)n_mentions, 0,
                              "plan: its leaves do not fit into the address space");
     }
-    if (bytes > residency->memory_bytes) {
-        tnd_free(residency->memory);
-        residency->memory_bytes = 0;
-        residency->memory = tnd_alloc(bytes + bytes / 2);
-        if (residency->memory == NULL) {
-            return tnd_error_set(error, TANDEM_E_MEMORY, "plan", (int64_t)bytes, 0,
-                                 "plan: out of memory for where %zu leaves are", n_mentions);
-        }
-        residency->memory_bytes = bytes + bytes / 2;
+    if (!tnd_reserve(&residency->memory, &residency->memory_bytes, bytes)) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "plan", (int64_t)bytes, 0,
+                             "plan: out of memory for where %zu leaves are", n_mentions);
     }
     char *base = residency->memory;
     residency->regions = (struct tnd_region *)(void *)(base + regions);
@@ -314,11 +288,12 @@ static enum tandem_status reserve(struct tnd_residency *residency, size_t n_node
     residency->leaves = (struct tnd_leaf *)(void *)(base + leaves);
     residency->touched = (int32_t *)(void *)(base + touched);
     residency->first_touched = (int32_t *)(void *)(base + first_touched);
-    *out_order = (int32_t *)(void *)(base + order);
+    *out_order = (struct tnd_leaf **)(void *)(base + order);
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_residency_renew(const struct tandem_graph *graph, uint32_t own_slots,
+enum tandem_status tnd_residency_renew(const struct tandem_graph *graph,
+                                       const struct tnd_items *items, uint32_t own_slots,
                                        struct tnd_mirrors *mirrors,
                                        struct tnd_residency **io_residency,
                                        struct tandem_error *error)
@@ -330,16 +305,18 @@ enum tandem_status tnd_residency_renew(const struct tandem_graph *graph, uint32_
         }
     }
     struct tnd_residency *residency = *io_residency;
-    int32_t *order = NULL;
+    struct tnd_leaf **order = NULL;
     struct tnd_extent nothing = {TND_SPACE_WORKSPACE, -1, 0, 0};
+    const struct tensors tensors = {graph, items != NULL ? items->made : NULL,
+                                    graph->n_nodes + (items != NULL ? items->n_made : 0)};
     residency->mirrors = mirrors;
-    residency->n_nodes = graph->n_nodes;
-    residency->n_regions = graph->n_nodes;
+    residency->n_nodes = tensors.n;
+    residency->n_regions = tensors.n;
     residency->n_leaves = 0;
     name_sides(residency, own_slots | (mirrors != NULL ? tnd_mirrors_state_slots(mirrors) : 0));
-    TND_TRY(reserve(residency, (size_t)graph->n_nodes, count_mentions(graph), &order, error));
-    plan_results(residency, graph);
-    find_leaves(residency, graph);
+    TND_TRY(reserve(residency, (size_t)tensors.n, count_mentions(&tensors), &order, error));
+    plan_results(residency, &tensors);
+    find_leaves(residency, &tensors);
     join_leaves(residency, graph, order);
     begin_leaves(residency);
     if (is_known_otherwise(residency)) {

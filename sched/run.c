@@ -120,12 +120,9 @@ static void report_progress(const struct tnd_run *run, int g)
                                      steps->steps[next].kind == TND_STEP_STREAM)) {
         next++; /* results of nodes that are done already, weights of nodes that come later */
     }
-    int n_done = run->n_told_nodes;
-    if (next < steps->n_steps) {
-        int node = steps->steps[next].node;
-        n_done = run->plan->items != NULL ? run->plan->items[node].n_done : node;
-    }
-    run->options->progress(run->options->user, n_done, run->n_told_nodes);
+    int n = run->graph->n_nodes;
+    int n_done = next < steps->n_steps ? tnd_run_item_of(run, &steps->steps[next])->n_done : n;
+    run->options->progress(run->options->user, n_done, n);
 }
 
 /* Groups group_next .. end-1; stops at the first error. */

@@ -10,7 +10,6 @@
 #include "sched/barrier.h"
 #include "sched/concurrent.h"
 #include "sched/exec.h"
-#include "sched/expand.h"
 
 /** Memory that only grows and whose contents do not outlive a run. */
 struct tnd_run_memory {
@@ -97,9 +96,7 @@ struct tnd_run {
     struct tnd_run_device *devices; /* by slot, of the executor */
     struct tnd_mirrors *mirrors;    /* of the executor */
     const struct tnd_clock *clock;
-    struct tandem_graph *graph; /* the program's, or the expanded one */
-    const struct tandem_plan *plan;
-    int n_told_nodes; /* of the program's graph */
+    struct tandem_graph *graph;
     const struct tnd_exec_run_options *options;
     struct tnd_steps *steps;
     bool keeps_subnormals; /* threads compute with subnormal floats */
@@ -125,7 +122,6 @@ struct tnd_run {
     uint64_t asked_ns; /* when `cancel` was asked last */
 
     /* ---- kept from run to run ---- */
-    struct tnd_expansion *expansion; /* NULL: none was needed yet */
     struct tnd_run_memory intermediates;
     struct tnd_run_memory workspace;
     struct tnd_run_memory scratch;
@@ -165,7 +161,7 @@ void tnd_run_wait_begin(struct tnd_run *run, const struct tnd_step *step, int sl
                         uint64_t expected_ns, struct tnd_run_wait *out);
 void tnd_run_wait_end(struct tnd_run *run, const struct tnd_run_wait *wait);
 
-/** Makes room for run->steps and run->graph on `n_workers` workers. Errors: MEMORY, OVERFLOW. */
+/** Makes room for run->steps on `n_workers` workers. Errors: MEMORY, OVERFLOW. */
 enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct tandem_error *error);
 size_t tnd_run_bytes(const struct tnd_run *run);
 /** Runs all groups on up to `n_workers` workers; devices are drained when it returns. `out_failure`
@@ -184,6 +180,13 @@ static inline const struct tnd_step *tnd_run_steps_of(const struct tnd_run *run,
                                                       const struct tnd_group *group)
 {
     return &run->steps->steps[group->first_step];
+}
+
+/** What a step is one stage of. */
+static inline const struct tnd_item *tnd_run_item_of(const struct tnd_run *run,
+                                                     const struct tnd_step *step)
+{
+    return &run->steps->items.list[step->item];
 }
 
 /** Worker 0: asks the caller whether to go on, and stops the run if not. */

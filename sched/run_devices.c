@@ -65,7 +65,7 @@ static struct tandem_place place_operand(const struct tnd_run *run, int slot,
 void tnd_run_places(const struct tnd_run *run, const struct tnd_step *step,
                     struct tandem_places *out)
 {
-    const struct tandem_tensor *node = run->graph->nodes[step->node];
+    const struct tandem_tensor *node = tnd_run_item_of(run, step)->tensor;
     memset(out, 0, sizeof(*out));
     out->result = place_operand(run, step->backend, node, -1);
     for (int i = 0; i < node->n_src; i++) {

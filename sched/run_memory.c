@@ -83,8 +83,8 @@ enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct ta
     if (!reserve_workers(run, n_workers)) {
         return out_of_memory(error, "the workers", (size_t)n_workers * sizeof(*run->workers));
     }
-    if (!grow(run, &run->intermediates, run->graph->planned_bytes)) {
-        return out_of_memory(error, "intermediate results", run->graph->planned_bytes);
+    if (!grow(run, &run->intermediates, run->steps->items.planned_bytes)) {
+        return out_of_memory(error, "intermediate results", run->steps->items.planned_bytes);
     }
     if (!grow(run, &run->workspace, run->steps->workspace_bytes)) {
         return out_of_memory(error, "the workspace", run->steps->workspace_bytes);
@@ -132,7 +132,6 @@ void tnd_run_free(struct tnd_run *run)
     tnd_barrier_fini(&run->stage);
     tnd_barrier_fini(&run->groups);
     tnd_steps_free(run->steps);
-    tnd_expansion_free(run->expansion);
     tnd_run_unmap(run->registry, &run->intermediates);
     tnd_run_unmap(run->registry, &run->workspace);
     tnd_stream_unmap(run);

@@ -15,11 +15,11 @@ static bool leaf_bytes(const struct tnd_run *run, const struct tandem_tensor *te
     return true;
 }
 
-/* Whether a node up to `last` reads some of the bytes. */
+/* Whether an item up to `last` reads some of the bytes. */
 static bool is_read(const struct tnd_run *run, int last, uintptr_t begin, uintptr_t end)
 {
     for (int i = 0; i <= last; i++) {
-        const struct tandem_tensor *node = run->graph->nodes[i];
+        const struct tandem_tensor *node = run->steps->items.list[i].tensor;
         int n_read = node->op == TANDEM_OP_CPY ? 1 : node->n_src;
         for (int j = 0; j < n_read; j++) {
             uintptr_t from = 0;
@@ -53,12 +53,12 @@ bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node)
     for (int i = 0; i < steps->n_steps; i++) {
         const struct tnd_step *step = &steps->steps[i];
         bool may_have = step->on_device ? downloads_leaf : i < run->n_begun && overwrites(step);
-        const struct tandem_tensor *node = run->graph->nodes[step->node];
+        const struct tandem_tensor *node = tnd_run_item_of(run, step)->tensor;
         uintptr_t begin = 0;
         uintptr_t end = 0;
         if (step->kind == TND_STEP_WORK && may_have && leaf_bytes(run, node, &begin, &end) &&
-            is_read(run, step->node, begin, end)) {
-            *out_node = tnd_plan_told_node(run->plan, step->node);
+            is_read(run, step->item, begin, end)) {
+            *out_node = tnd_run_item_of(run, step)->node;
             return false;
         }
     }

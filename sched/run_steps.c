@@ -7,6 +7,7 @@
 #include "backends/task.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
+#include "sched/fuse.h"
 #include "sched/run.h"
 #include "sched/stream.h"
 
@@ -27,10 +28,10 @@ void tnd_run_ask_cancel(struct tnd_run *run)
     }
     run->asked_ns = run->clock->now_ns(run->clock);
     if (options->cancel(options->user)) {
-        run->status = tnd_error_set(&run->error, TANDEM_E_CANCELLED, "exec", run->group_next,
-                                    run->steps->n_groups,
-                                    "cancelled by the caller, %d of %d groups begun",
-                                    run->group_next, run->steps->n_groups);
+        run->status =
+            tnd_error_set(&run->error, TANDEM_E_CANCELLED, "exec", run->group_next,
+                          run->steps->n_groups, "cancelled by the caller, %d of %d groups begun",
+                          run->group_next, run->steps->n_groups);
         atomic_store_explicit(&run->stop, true, memory_order_relaxed);
     }
 }
@@ -82,12 +83,12 @@ void tnd_run_stage_barrier(struct tandem_worker *worker)
 static void describe_failure(const struct tnd_run *run, const struct tnd_step *step,
                              enum tandem_status status, struct tandem_error *error)
 {
-    const struct tandem_tensor *node = run->graph->nodes[step->node];
+    const struct tandem_tensor *node = tnd_run_item_of(run, step)->tensor;
     char reason[sizeof(error->text)];
     snprintf(reason, sizeof(reason), "%s",
              error->text[0] != '\0' ? error->text : tandem_status_text(status));
     tnd_error_set(error, status, error->where[0] != '\0' ? error->where : node->name, error->got,
-                  error->limit, "node %d (%s) %s: %s", tnd_plan_told_node(run->plan, step->node),
+                  error->limit, "node %d (%s) %s: %s", tnd_run_item_of(run, step)->node,
                   tandem_op_name(node->op), tandem_stage_name((enum tandem_stage)step->stage),
                   reason);
 }
@@ -120,19 +121,6 @@ static void fail_on_device(struct tnd_run *run, const struct tnd_step *step,
 
 /* ---- times ---- */
 
-/* As the program knows the node: joining is part of its FINALIZE, copies of X of its INIT. */
-static void tell_item(const struct tnd_plan_item *item, struct tnd_step_time *out)
-{
-    out->node = item->node;
-    out->part = item->part;
-    out->role = item->role;
-    if (item->role == TND_ITEM_JOIN) {
-        out->stage = TANDEM_STAGE_FINALIZE;
-    } else if (item->role == TND_ITEM_COPY) {
-        out->stage = TANDEM_STAGE_INIT;
-    }
-}
-
 void tnd_run_note_begin(struct tnd_run *run, const struct tnd_step *step)
 {
     int i = (int)(step - run->steps->steps);
@@ -141,20 +129,20 @@ void tnd_run_note_begin(struct tnd_run *run, const struct tnd_step *step)
         return;
     }
     struct tnd_step_time *time = &run->options->times[i];
+    const struct tnd_item *item = tnd_run_item_of(run, step);
     TND_ASSERT(step->stage < TANDEM_STAGES);
-    time->node = step->node;
-    time->stage = step->stage;
-    time->role = TND_ITEM_WHOLE;
-    time->part = -1;
+    time->node = item->node;
+    time->stage = item->role == TND_ITEM_JOIN   ? TANDEM_STAGE_FINALIZE
+                  : item->role == TND_ITEM_COPY ? TANDEM_STAGE_INIT
+                                                : step->stage;
+    time->role = item->role;
+    time->part = item->part;
     time->backend = step->backend;
     time->kind = step->kind;
     time->bytes = step->kind == TND_STEP_WORK ? 0 : step->moved.bytes;
     time->begin_ns = run->clock->now_ns(run->clock);
     time->end_ns = time->begin_ns;
     time->lost_ns = 0;
-    if (run->plan->items != NULL) {
-        tell_item(&run->plan->items[step->node], time);
-    }
     run->n_times = i + 1;
 }
 
@@ -217,9 +205,9 @@ static void describe_fused(const struct tnd_run *run, const struct tnd_step *ste
                            const struct tandem_tensor **out_nodes, struct tandem_work *out)
 {
     int fused[TANDEM_FUSED_NODES];
-    int n = tnd_fused_nodes(run->steps->fused, step->node, fused);
+    int n = tnd_fused_items(&run->steps->items, step->item, fused);
     for (int i = 0; i < n; i++) {
-        out_nodes[i] = run->graph->nodes[fused[i]];
+        out_nodes[i] = run->steps->items.list[fused[i]].tensor;
         bool is_unread = i < n - 1 && tnd_is_read_once(out_nodes[i]);
         out->unread |= is_unread ? UINT32_C(1) << i : 0;
     }
@@ -230,7 +218,7 @@ static void describe_fused(const struct tnd_run *run, const struct tnd_step *ste
 static void describe_work(const struct tnd_run *run, const struct tnd_step *step,
                           struct tandem_work *out)
 {
-    out->node = run->graph->nodes[step->node];
+    out->node = tnd_run_item_of(run, step)->tensor;
     out->task = tnd_task_told(step->task);
     out->row_begin = step->row_begin;
     out->row_end = step->row_end;
@@ -257,7 +245,7 @@ static void share_by_nodes(const struct tnd_run *run, const struct tnd_step *ste
     if (nodes == NULL) {
         return;
     }
-    const struct tandem_tensor *node = run->graph->nodes[step->node];
+    const struct tandem_tensor *node = tnd_run_item_of(run, step)->tensor;
     tnd_chunk_share_begin(&worker->share, nodes, worker->worker.count);
     worker->worker.node = nodes->node[worker->worker.index];
     worker->share.rows = node->op == TANDEM_OP_MUL_MAT ? node->src[0]->ne[1] : 0;
@@ -277,16 +265,21 @@ bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int ind
     TND_ASSERT(index >= 0 && index < count && count <= run->n_workers && count <= group_count);
     TND_ASSERT(place >= 0 && place < group->n_steps && step->row_begin <= step->row_end);
     TND_ASSERT(group->n_workers <= 1 || place < TND_CONCURRENT_NODES);
-    describe_work(run, step, &work);
-    if (run->steps->fused[step->node].from >= 0) {
-        describe_fused(run, step, fused, &work);
-    }
     worker->cursors = &run->cursors[group->n_workers > 1 ? place * run->n_workers : 0];
     worker->loop = (uint64_t)(step - run->steps->steps + 1) << LOOPS_BITS;
     worker->worker.index = index;
     worker->worker.count = count;
     share_by_nodes(run, step, worker);
     worker->worker.own_threads = step->own_threads < pool_size ? step->own_threads : pool_size;
+    const struct tnd_item *item = tnd_run_item_of(run, step);
+    if (tnd_item_is_move(item)) {
+        tnd_item_move(item, &worker->worker);
+        return true;
+    }
+    describe_work(run, step, &work);
+    if (item->from >= 0) {
+        describe_fused(run, step, fused, &work);
+    }
     enum tandem_status status = tnd_backend_run(backend_of(run, step), &work, &worker->worker);
     if (status != TANDEM_OK) {
         fail_on_worker(worker, step, status);

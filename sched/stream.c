@@ -12,31 +12,31 @@
 
 bool tnd_stream_has(const struct tnd_unfolding *unfolding, int i)
 {
-    const struct tandem_tensor *node = unfolding->graph->nodes[i];
-    unsigned task = unfolding->plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].task;
-    return unfolding->out->residency != NULL && tnd_task_is(task, TND_TASK_STREAMS_W) &&
-           tnd_residency_region(unfolding->out->residency, node, 0)->kind == TND_REGION_CONSTANT;
+    const struct tnd_item *item = &unfolding->items[i];
+    return unfolding->out->residency != NULL &&
+           tnd_task_is(item->choice->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W) &&
+           tnd_residency_region(unfolding->out->residency, item->tensor, 0)->kind ==
+               TND_REGION_CONSTANT;
 }
 
-/* The next one on the device; n_nodes: there is none. */
+/* The next one on the device; n_items: there is none. */
 static int next_on(const struct tnd_unfolding *unfolding, int i, int slot)
 {
     do {
         i++;
-    } while (i < unfolding->graph->n_nodes &&
-             (unfolding->plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].backend != slot ||
+    } while (i < unfolding->n_items &&
+             (unfolding->items[i].choice->stage[TANDEM_STAGE_COMPUTE].backend != slot ||
               !tnd_stream_has(unfolding, i)));
     return i;
 }
 
 static enum tandem_status add_upload(struct tnd_unfolding *unfolding, int i, int slot)
 {
-    struct tnd_steps *out = unfolding->out;
-    struct tnd_stream *stream = &out->streams[slot];
-    const struct tandem_tensor *weight = unfolding->graph->nodes[i]->src[0];
+    struct tnd_stream *stream = &unfolding->out->streams[slot];
+    const struct tandem_tensor *weight = unfolding->items[i].tensor->src[0];
     size_t bytes = tandem_tensor_bytes(weight);
     struct tnd_step step = {
-        .node = i,
+        .item = i,
         .kind = TND_STEP_STREAM,
         .on_device = true,
         .stage = TANDEM_STAGE_INIT,
@@ -45,28 +45,26 @@ static enum tandem_status add_upload(struct tnd_unfolding *unfolding, int i, int
         .own_threads = 1,
         .moved = {TND_SPACE_MEMORY, -1, (uintptr_t)weight->root->data + weight->root_offset, bytes},
     };
-    TND_TRY(tnd_steps_reserve(out, out->n_steps + 2, unfolding->error));
     stream->n_uploads++;
     stream->bytes = bytes > stream->bytes ? bytes : stream->bytes;
-    tnd_unfold_add_step(unfolding, &step);
-    return TANDEM_OK;
+    return tnd_unfold_add_step(unfolding, &step);
 }
 
 enum tandem_status tnd_stream_begin(struct tnd_unfolding *unfolding, struct tnd_step *step)
 {
     struct tnd_stream *stream = &unfolding->out->streams[step->backend];
     if (stream->n_uploads == stream->n_works) { /* the first one */
-        TND_TRY(add_upload(unfolding, step->node, step->backend));
+        TND_TRY(add_upload(unfolding, step->item, step->backend));
     }
     TND_ASSERT(stream->n_uploads == stream->n_works + 1);
     step->stream = (uint8_t)(stream->n_works++ % TND_STREAM_SLOTS + 1);
-    return tnd_steps_reserve(unfolding->out, unfolding->out->n_steps + 2, unfolding->error);
+    return TANDEM_OK;
 }
 
 enum tandem_status tnd_stream_ahead(struct tnd_unfolding *unfolding, int i, int slot)
 {
     int next = next_on(unfolding, i, slot);
-    return next < unfolding->graph->n_nodes ? add_upload(unfolding, next, slot) : TANDEM_OK;
+    return next < unfolding->n_items ? add_upload(unfolding, next, slot) : TANDEM_OK;
 }
 
 /* ---- memory ---- */

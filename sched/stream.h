@@ -12,7 +12,7 @@
 
 struct tnd_run;
 
-/** Whether node i is planned with weights in flight, and these are constant: others are uploaded
+/** Whether item i is planned with weights in flight, and these are constant: others are uploaded
  *  like any operand. */
 bool tnd_stream_has(const struct tnd_unfolding *unfolding, int i);
 

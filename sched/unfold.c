@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Unfolds a plan into steps and groups. One walk over the nodes; devices in flight are kept in a
- * short list and compared with each later node by the memory that both touch. Runs for every
+ * Unfolds items into steps and groups. One walk over the items; devices in flight are kept in a
+ * short list and compared with each later item by the memory that both touch. Runs for every
  * token: no allocation when the memory of last time is large enough. */
 #include "sched/unfold.h"
 
@@ -10,25 +10,33 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/concurrent.h"
+#include "sched/fuse.h"
 #include "sched/stream.h"
 
 /* Most plans have no device in flight: asked for every stage of every node. */
-static inline void wait_for_devices(struct tnd_unfolding *unfolding,
-                                    const struct tandem_tensor *node)
+static inline void wait_for_devices(struct tnd_unfolding *unfolding, const struct tnd_item *item)
 {
     if (unfolding->n_flights > 0) {
-        tnd_unfold_wait_for_devices(unfolding, node);
+        tnd_unfold_wait_for_devices(unfolding, item);
     }
 }
 
-/* Before stage s of node i: what it needs is moved to where it runs. For COMPUTE that is part of
+/* For item `last` and those that are fused into it. */
+static void wait_for_all(struct tnd_unfolding *unfolding, int last)
+{
+    for (int i = last; i >= 0; i = unfolding->items[i].from) {
+        wait_for_devices(unfolding, &unfolding->items[i]);
+    }
+}
+
+/* Before stage s of item i: what it needs is moved to where it runs. For COMPUTE that is part of
  * INIT. */
 static enum tandem_status move_operands(struct tnd_unfolding *unfolding, int i, int s,
                                         size_t workspace_offset, size_t workspace_bytes)
 {
-    const struct tandem_task_config *config = &unfolding->plan->nodes[i].stage[s];
+    const struct tandem_task_config *config = &unfolding->items[i].choice->stage[s];
     struct tnd_move moves[TND_MAX_MOVES];
-    int n = tnd_residency_work(unfolding->out->residency, unfolding->graph->nodes[i], config->task,
+    int n = tnd_residency_work(unfolding->out->residency, unfolding->items[i].tensor, config->task,
                                config->backend, workspace_offset, workspace_bytes, moves);
     TND_ASSERT(n <= TND_MAX_MOVES);
     for (int m = 0; m < n; m++) {
@@ -42,15 +50,15 @@ static enum tandem_status move_operands(struct tnd_unfolding *unfolding, int i, 
 static enum tandem_status move_for_step(struct tnd_unfolding *unfolding,
                                         const struct tnd_step *step)
 {
-    int nodes[TANDEM_FUSED_NODES];
-    int n = unfolding->is_moved ? 0 : tnd_fused_nodes(unfolding->out->fused, step->node, nodes);
+    int items[TANDEM_FUSED_NODES];
+    int n = unfolding->is_moved ? 0 : tnd_fused_items(&unfolding->out->items, step->item, items);
     for (int i = 0; i < n; i++) {
-        TND_TRY(move_operands(unfolding, nodes[i], step->stage, step->workspace_offset,
+        TND_TRY(move_operands(unfolding, items[i], step->stage, step->workspace_offset,
                               step->workspace_bytes));
     }
     unfolding->device_waits = step->on_device && (step->wait || unfolding->device_waits);
     unfolding->device_us = step->on_device ? unfolding->device_us + step->predicted_us : 0;
-    return tnd_steps_reserve(unfolding->out, unfolding->out->n_steps + 2, unfolding->error);
+    return TANDEM_OK;
 }
 
 /* Workers of a stage that runs on workers; of fused nodes, the most that one of them wants. One
@@ -58,11 +66,11 @@ static enum tandem_status move_for_step(struct tnd_unfolding *unfolding,
 static int workers_of(const struct tnd_unfolding *unfolding, int last, int s)
 {
     int n_workers = 1;
-    for (int i = last; i >= 0; i = unfolding->out->fused[i].from) {
-        const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
+    for (int i = last; i >= 0; i = unfolding->items[i].from) {
+        const struct tandem_plan_node *choice = unfolding->items[i].choice;
         const struct tandem_task_config *config = &choice->stage[s];
         bool is_one_item = tnd_task_is(config->task, TND_TASK_BY_TOKEN) &&
-                           tnd_tensor_rows(unfolding->graph->nodes[i]) == 1;
+                           tnd_tensor_rows(unfolding->items[i].tensor) == 1;
         int wanted = config->parallel && !is_one_item ? choice->n_threads : 1;
         n_workers = wanted > n_workers ? wanted : n_workers;
     }
@@ -72,17 +80,17 @@ static int workers_of(const struct tnd_unfolding *unfolding, int last, int s)
 static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, int s,
                                        size_t workspace_offset, size_t workspace_bytes)
 {
-    const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
+    const struct tnd_item *item = &unfolding->items[i];
+    const struct tandem_plan_node *choice = item->choice;
     const struct tandem_task_config *config = &choice->stage[s];
-    const struct tandem_tensor *node = unfolding->graph->nodes[i];
     bool on_device = (unfolding->out->device_slots >> config->backend & 1) != 0;
     bool is_async = on_device || tnd_backend_is_async(
                                      tnd_registry_backend(unfolding->registry, config->backend));
     bool is_full = is_async && unfolding->n_flights == TND_MAX_IN_FLIGHT;
     wait_for_devices(unfolding,
-                     is_full ? NULL : node); /* an earlier stage of the node may be in flight */
+                     is_full ? NULL : item); /* an earlier stage of the node may be in flight */
     struct tnd_step step = {
-        .node = i,
+        .item = i,
         .kind = TND_STEP_WORK,
         .on_device = on_device,
         .stage = (uint8_t)s,
@@ -92,15 +100,11 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
         .predicted_us = choice->predicted_us[s],
         .n_workers = is_async ? 0 : workers_of(unfolding, i, s),
         .own_threads = config->own_threads ? choice->n_threads : 1,
-        .row_begin = 0,
-        .row_end = node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node),
+        .row_begin = item->row_begin,
+        .row_end = item->row_end,
         .workspace_offset = workspace_offset,
         .workspace_bytes = workspace_bytes,
     };
-    if (unfolding->plan->items != NULL) {
-        step.row_begin = unfolding->plan->items[i].row_begin;
-        step.row_end = unfolding->plan->items[i].row_end;
-    }
     bool is_streamed = on_device && s == TANDEM_STAGE_COMPUTE && tnd_stream_has(unfolding, i);
     if (unfolding->out->residency != NULL) {
         TND_TRY(move_for_step(unfolding, &step));
@@ -111,43 +115,59 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
     TND_ASSERT(step.row_begin <= step.row_end);
     TND_ASSERT(step.backend > 0 && step.stage < TANDEM_STAGES);
     unfolding->out->uses_prepared |= tnd_task_is(config->task, TND_TASK_USES_PACKED);
-    tnd_unfold_add_step(unfolding, &step);
+    TND_TRY(tnd_unfold_add_step(unfolding, &step));
     return is_streamed ? tnd_stream_ahead(unfolding, i, step.backend) : TANDEM_OK;
 }
 
-static enum tandem_status unfold_node(struct tnd_unfolding *unfolding, int i)
+/* What is read in another memory is fetched at once if it is on a device: a device works in the
+ * order of submission, so a download that is asked for later would wait for all the work that was
+ * given meanwhile. Nobody waits for it before a reader elsewhere is handed out. Plans with a
+ * schedule only: their clock does the same. */
+static enum tandem_status fetch_early(struct tnd_unfolding *unfolding, int i)
 {
-    const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
+    struct tnd_move move;
+    if (!tnd_residency_fetch_result(unfolding->out->residency, unfolding->items[i].tensor, &move)) {
+        return TANDEM_OK;
+    }
+    if (unfolding->n_flights == TND_MAX_IN_FLIGHT) {
+        tnd_unfold_wait_for_devices(unfolding, NULL);
+    }
+    unfolding->is_early = true;
+    enum tandem_status status = tnd_unfold_add_move(unfolding, &move, i, TANDEM_STAGE_FINALIZE);
+    unfolding->is_early = false;
+    return status;
+}
+
+static enum tandem_status unfold_item(struct tnd_unfolding *unfolding, int i)
+{
+    const struct tnd_item *item = &unfolding->items[i];
     size_t workspace_bytes = 0;
     size_t workspace_offset = 0;
     TND_TRY(tnd_unfold_check_node(unfolding, i, &workspace_bytes));
-    if (unfolding->out->fused[i].into >= 0) {
+    if (item->into >= 0) {
         return TANDEM_OK; /* it runs with the last of its fused nodes */
     }
-    for (int j = i; j >= 0; j = unfolding->out->fused[j].from) {
-        wait_for_devices(unfolding, unfolding->graph->nodes[j]);
-    }
+    wait_for_all(unfolding, i);
     TND_TRY(tnd_unfold_place_workspace(unfolding, workspace_bytes, &workspace_offset));
     if (unfolding->out->residency != NULL) {
         tnd_residency_begin_node(unfolding->out->residency);
     }
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        int slot = choice->stage[s].backend;
+        int slot = item->choice->stage[s].backend;
         if (slot != TANDEM_BACKEND_NONE &&
             !(s == TANDEM_STAGE_FINALIZE && tnd_unfold_fetches(unfolding, i, slot))) {
             TND_TRY(unfold_stage(unfolding, i, s, workspace_offset, workspace_bytes));
         }
     }
-    bool is_fetched = unfolding->plan->items != NULL && unfolding->plan->items[i].is_fetched;
-    return is_fetched && unfolding->out->residency != NULL ? tnd_unfold_fetch_early(unfolding, i)
-                                                           : TANDEM_OK;
+    return item->is_fetched && unfolding->out->residency != NULL ? fetch_early(unfolding, i)
+                                                                 : TANDEM_OK;
 }
 
 /* ---- concurrent nodes ---- */
 
 /* One of several concurrent nodes. */
 struct member {
-    int node;
+    int item;
     bool has_init; /* else that of an earlier member serves it, in the same workspace */
     size_t workspace_offset, workspace_bytes;
 };
@@ -159,8 +179,8 @@ static const struct member *find_init(const struct tnd_unfolding *unfolding,
 {
     for (int i = 0; i < n; i++) {
         if (members[i].has_init && members[i].workspace_bytes >= member->workspace_bytes &&
-            tnd_concurrent_shares_init(unfolding->graph, unfolding->plan, unfolding->registry,
-                                       members[i].node, member->node)) {
+            tnd_concurrent_shares_init(unfolding->registry, &unfolding->items[members[i].item],
+                                       &unfolding->items[member->item])) {
             return &members[i];
         }
     }
@@ -169,7 +189,7 @@ static const struct member *find_init(const struct tnd_unfolding *unfolding,
 
 static bool has_stage(const struct tnd_unfolding *unfolding, const struct member *member, int s)
 {
-    const struct tandem_plan_node *choice = &unfolding->plan->nodes[member->node];
+    const struct tandem_plan_node *choice = unfolding->items[member->item].choice;
     return choice->stage[s].backend != TANDEM_BACKEND_NONE &&
            (s != TANDEM_STAGE_INIT || member->has_init);
 }
@@ -182,9 +202,9 @@ static enum tandem_status gather(struct tnd_unfolding *unfolding, int first, int
     size_t base = 0;
     int n = 0;
     for (int i = first; i < end; i++) {
-        struct member member = {.node = i};
+        struct member member = {.item = i};
         TND_TRY(tnd_unfold_check_node(unfolding, i, &member.workspace_bytes));
-        if (unfolding->out->fused[i].into >= 0) {
+        if (unfolding->items[i].into >= 0) {
             continue;
         }
         const struct member *source = find_init(unfolding, members, n, &member);
@@ -200,7 +220,7 @@ static enum tandem_status gather(struct tnd_unfolding *unfolding, int first, int
     }
     TND_ASSERT(n > 0 && n <= TND_CONCURRENT_NODES);
     for (int i = 0; i < n; i++) {
-        wait_for_devices(unfolding, unfolding->graph->nodes[members[i].node]);
+        wait_for_devices(unfolding, &unfolding->items[members[i].item]);
     }
     TND_TRY(tnd_unfold_place_workspace(unfolding, total, &base));
     for (int i = 0; i < n; i++) {
@@ -216,13 +236,13 @@ static enum tandem_status move_for_members(struct tnd_unfolding *unfolding,
                                            const struct member *members, int n)
 {
     for (int m = 0; m < n; m++) {
-        int nodes[TANDEM_FUSED_NODES];
-        int n_nodes = tnd_fused_nodes(unfolding->out->fused, members[m].node, nodes);
+        int items[TANDEM_FUSED_NODES];
+        int n_items = tnd_fused_items(&unfolding->out->items, members[m].item, items);
         tnd_residency_begin_node(unfolding->out->residency);
-        for (int i = 0; i < n_nodes; i++) {
+        for (int i = 0; i < n_items; i++) {
             for (int s = 0; s < TANDEM_STAGES; s++) {
-                if (unfolding->plan->nodes[nodes[i]].stage[s].backend != TANDEM_BACKEND_NONE) {
-                    TND_TRY(move_operands(unfolding, nodes[i], s, members[m].workspace_offset,
+                if (unfolding->items[items[i]].choice->stage[s].backend != TANDEM_BACKEND_NONE) {
+                    TND_TRY(move_operands(unfolding, items[i], s, members[m].workspace_offset,
                                           members[m].workspace_bytes));
                 }
             }
@@ -239,18 +259,18 @@ static enum tandem_status unfold_members(struct tnd_unfolding *unfolding,
     int n_workers = 1;
     for (int i = 0; i < n; i++) {
         bool exists = has_stage(unfolding, &members[i], s);
-        int wanted = exists ? workers_of(unfolding, members[i].node, s) : 1;
+        int wanted = exists ? workers_of(unfolding, members[i].item, s) : 1;
         n_workers = wanted > n_workers ? wanted : n_workers;
     }
     if (n_workers > 1) {
-        tnd_unfold_open_group(unfolding, n_workers);
+        TND_TRY(tnd_unfold_open_group(unfolding, n_workers));
         unfolding->is_concurrent = true;
     }
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < n; i++) {
-            bool is_alone = workers_of(unfolding, members[i].node, s) == 1;
+            bool is_alone = workers_of(unfolding, members[i].item, s) == 1;
             if (has_stage(unfolding, &members[i], s) && is_alone == (pass == 0)) {
-                TND_TRY(unfold_stage(unfolding, members[i].node, s, members[i].workspace_offset,
+                TND_TRY(unfold_stage(unfolding, members[i].item, s, members[i].workspace_offset,
                                      members[i].workspace_bytes));
             }
         }
@@ -259,7 +279,7 @@ static enum tandem_status unfold_members(struct tnd_unfolding *unfolding,
     return TANDEM_OK;
 }
 
-/* Nodes from `first` on; *out_end is the first one that is not among them. */
+/* Items from `first` on; *out_end is the first one that is not among them. */
 static enum tandem_status unfold_concurrent(struct tnd_unfolding *unfolding, int first,
                                             int *out_end)
 {
@@ -267,19 +287,16 @@ static enum tandem_status unfold_concurrent(struct tnd_unfolding *unfolding, int
     int n = 0;
     int end = first + 1;
     if ((unfolding->execution & TANDEM_EXECUTE_CONCURRENT) != 0) {
-        end = tnd_concurrent_end(unfolding->graph, unfolding->plan, unfolding->registry,
-                                 unfolding->out->fused, first);
+        end = tnd_concurrent_end(&unfolding->out->items, unfolding->registry, first);
     }
-    TND_ASSERT(end > first && end <= unfolding->graph->n_nodes);
+    TND_ASSERT(end > first && end <= unfolding->n_items);
     *out_end = end;
     if (end == first + 1) {
-        return unfold_node(unfolding, first);
+        return unfold_item(unfolding, first);
     }
     TND_TRY(gather(unfolding, first, end, members, &n));
     for (int i = 0; i < n; i++) {
-        for (int j = members[i].node; j >= 0; j = unfolding->out->fused[j].from) {
-            wait_for_devices(unfolding, unfolding->graph->nodes[j]);
-        }
+        wait_for_all(unfolding, members[i].item);
     }
     if (unfolding->out->residency != NULL) {
         TND_TRY(move_for_members(unfolding, members, n));
@@ -289,20 +306,8 @@ static enum tandem_status unfold_concurrent(struct tnd_unfolding *unfolding, int
         TND_TRY(unfold_members(unfolding, members, n, s));
     }
     unfolding->is_moved = false;
-    *out_end = members[n - 1].node + 1;
+    *out_end = members[n - 1].item + 1;
     return TANDEM_OK;
-}
-
-static void find_fused(struct tnd_unfolding *unfolding)
-{
-    struct tnd_fused *fused = unfolding->out->fused;
-    if ((unfolding->execution & TANDEM_EXECUTE_FUSED) != 0) {
-        tnd_fuse(unfolding->graph, unfolding->plan, unfolding->registry, fused);
-        return;
-    }
-    for (int i = 0; i < unfolding->graph->n_nodes; i++) {
-        fused[i] = (struct tnd_fused){-1, -1};
-    }
 }
 
 /* At the end: what the program will look at comes to the host. */
@@ -311,23 +316,22 @@ static enum tandem_status fetch_outputs(struct tnd_unfolding *unfolding)
     struct tnd_move move;
     int cursor = 0;
     while (tnd_residency_next_output(unfolding->out->residency, &cursor, &move)) {
-        int writer = move.writer < 0 ? unfolding->graph->n_nodes - 1 /* an earlier run's */
-                                     : tnd_graph_position(unfolding->graph, move.writer);
+        int writer = move.writer < 0 ? unfolding->n_items - 1 /* an earlier run's */
+                                     : tnd_item_position(&unfolding->out->items, move.writer);
         TND_TRY(tnd_unfold_add_move(unfolding, &move, writer, TANDEM_STAGE_FINALIZE));
     }
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                              const struct tnd_registry *registry, uint32_t execution,
-                              struct tnd_steps *out, struct tandem_error *error)
+enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tnd_registry *registry,
+                              uint32_t execution, struct tnd_steps *out, struct tandem_error *error)
 {
     struct tnd_unfolding unfolding;
-    unfolding.graph = graph;
-    unfolding.plan = plan;
     unfolding.registry = registry;
     unfolding.error = error;
     unfolding.out = out;
+    unfolding.items = out->items.list;
+    unfolding.n_items = out->items.n;
     unfolding.execution = execution;
     unfolding.quarantined = tnd_registry_quarantined(registry);
     unfolding.must_break = false;
@@ -345,8 +349,10 @@ enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tan
     out->workspace_bytes = 0;
     out->scratch_bytes = 0;
     out->uses_prepared = false;
-    find_fused(&unfolding);
-    for (int i = 0; i < graph->n_nodes;) {
+    if ((execution & TANDEM_EXECUTE_FUSED) != 0) {
+        tnd_fuse(graph, registry, &out->items);
+    }
+    for (int i = 0; i < unfolding.n_items;) {
         TND_TRY(unfold_concurrent(&unfolding, i, &i));
     }
     wait_for_devices(&unfolding, NULL);

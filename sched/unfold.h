@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The state of one unfolding, and its parts: groups and transfers (unfold_groups.c), checks
- * (unfold_check.c), early downloads (unfold_ahead.c), the walk over nodes (unfold.c). Only for
- * these files and step.c. */
+ * (unfold_check.c), the walk over items (unfold.c). Only for these files and step.c. */
 #ifndef TND_UNFOLD_H
 #define TND_UNFOLD_H
 
@@ -11,16 +10,16 @@
 struct tnd_unfolding_flight {
     int step;
     int slot; /* of an early download; else 0 */
-    const struct tandem_tensor *node;
+    const struct tandem_tensor *tensor;
     size_t workspace_begin, workspace_end;
 };
 
 struct tnd_unfolding {
-    const struct tandem_graph *graph;
-    const struct tandem_plan *plan;
     const struct tnd_registry *registry;
     struct tandem_error *error;
     struct tnd_steps *out;
+    const struct tnd_item *items; /* of `out` */
+    int n_items;
     uint32_t execution;   /* bits of enum tandem_execution */
     uint32_t quarantined; /* bit a slot */
     bool must_break;      /* the next step opens a group, since devices are synced before it */
@@ -34,55 +33,42 @@ struct tnd_unfolding {
     int n_flights;
 };
 
-/** Before the next group begins, devices are synced that use memory of `node` (NULL: all of
+/** Before the next group begins, devices are synced that use memory of `item` (NULL: all of
  * them). */
-void tnd_unfold_wait_for_devices(struct tnd_unfolding *unfolding, const struct tandem_tensor *node);
+void tnd_unfold_wait_for_devices(struct tnd_unfolding *unfolding, const struct tnd_item *item);
 
 /** First offset at which `bytes` of workspace touch no region that a device still uses. */
 enum tandem_status tnd_unfold_place_workspace(struct tnd_unfolding *unfolding, size_t bytes,
                                               size_t *out_offset);
 
-/** Opens a group for that many workers; 0 and 1 are the same. */
-void tnd_unfold_open_group(struct tnd_unfolding *unfolding, int n_workers);
+/** Opens a group for that many workers; 0 and 1 are the same. Errors: MEMORY, OVERFLOW. */
+enum tandem_status tnd_unfold_open_group(struct tnd_unfolding *unfolding, int n_workers);
 
-/** Adds a step to the last group, or to a new one where it may not join. */
-void tnd_unfold_add_step(struct tnd_unfolding *unfolding, struct tnd_step *step);
+/** Adds a step to the last group, or to a new one where it may not join. Errors: MEMORY,
+ *  OVERFLOW. */
+enum tandem_status tnd_unfold_add_step(struct tnd_unfolding *unfolding, struct tnd_step *step);
 
-/** Whether FINALIZE of the node fetches its result from the device in `slot`. */
+/** Whether FINALIZE of item i fetches its result from the device in `slot`. */
 bool tnd_unfold_fetches(const struct tnd_unfolding *unfolding, int i, int slot);
 
-/** A transfer on behalf of a stage of node i; or, when it fetches the result of a node whose
+/** A transfer on behalf of a stage of item i; or, when it fetches the result of a node whose
  * FINALIZE does that, on behalf of that FINALIZE. Fetching is put off until the result is needed in
  * host memory: the device and the workers go on meanwhile. */
 enum tandem_status tnd_unfold_add_move(struct tnd_unfolding *unfolding, const struct tnd_move *move,
                                        int i, int stage);
 
-/** Behind node i of an expanded graph, whose result is read in another memory: it is fetched if it
- *  is on a device, and the host goes on. */
-enum tandem_status tnd_unfold_fetch_early(struct tnd_unfolding *unfolding, int i);
-
-/** Whether the node touches the result that an early download brings, and not only on the device
- *  that has it. */
-bool tnd_unfold_reads_elsewhere(const struct tnd_unfolding *unfolding,
-                                const struct tandem_tensor *node,
-                                const struct tnd_unfolding_flight *flight);
-
 /** Finds the first and the last parallel group. Workers sleep in the gap behind a parallel group
  *  when a stage in the gap asks for it and the end of none is predicted. */
 void tnd_unfold_find_waits(struct tnd_steps *out);
 
-/** Asks the backends of one node; bytes of workspace that its stages share. */
+/** Asks the backends of one item; bytes of workspace that its stages share. */
 enum tandem_status tnd_unfold_check_node(struct tnd_unfolding *unfolding, int i,
                                          size_t *out_workspace);
 
-/** More room for steps; only transfers need more than was counted. */
-enum tandem_status tnd_steps_reserve(struct tnd_steps *out, int capacity,
-                                     struct tandem_error *error);
-
-/** Unfolds a plan into the memory of `out`, whose residency is that of the graph or NULL.
- *  `execution`: bits of enum tandem_execution. Errors: those of tnd_steps_new. */
-enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                              const struct tnd_registry *registry, uint32_t execution,
-                              struct tnd_steps *out, struct tandem_error *error);
+/** Unfolds the items of `out`, those of a graph, into its memory; its residency is that of the
+ *  graph or NULL. `execution`: bits of enum tandem_execution. Errors: those of tnd_steps_new. */
+enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tnd_registry *registry,
+                              uint32_t execution, struct tnd_steps *out,
+                              struct tandem_error *error);
 
 #endif

@@ -11,11 +11,11 @@
 static enum tandem_status refuse(const struct tnd_unfolding *unfolding, int i, int stage,
                                  enum tandem_status status, const char *what)
 {
-    const struct tandem_tensor *node = unfolding->graph->nodes[i];
+    const struct tandem_tensor *node = unfolding->items[i].tensor;
     char reason[160];
     snprintf(reason, sizeof(reason), "%s", what);
-    i = tnd_plan_told_node(unfolding->plan, i);
-    return tnd_error_set(unfolding->error, status, node->name, i, unfolding->graph->n_nodes,
+    i = unfolding->items[i].node;
+    return tnd_error_set(unfolding->error, status, node->name, i, unfolding->n_items,
                          "plan: node %d (%s) stage %s: %s", i, tandem_op_name(node->op),
                          tandem_stage_name((enum tandem_stage)stage), reason);
 }
@@ -38,11 +38,15 @@ static size_t larger(size_t a, size_t b)
 enum tandem_status tnd_unfold_check_node(struct tnd_unfolding *unfolding, int i,
                                          size_t *out_workspace)
 {
-    const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
-    const struct tandem_tensor *node = unfolding->graph->nodes[i];
+    const struct tandem_plan_node *choice = unfolding->items[i].choice;
+    const struct tandem_tensor *node = unfolding->items[i].tensor;
     struct tnd_steps *out = unfolding->out;
     size_t workspace = 0;
-    TND_ASSERT(i >= 0 && i < unfolding->plan->n_nodes);
+    TND_ASSERT(i >= 0 && i < unfolding->n_items);
+    if (tnd_item_is_move(&unfolding->items[i])) {
+        *out_workspace = 0;
+        return TANDEM_OK;
+    }
     struct tandem_error
         why; /* not initialised as a whole: this runs for every node of every token */
     why.text[0] = '\0';

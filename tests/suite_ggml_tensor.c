@@ -376,6 +376,12 @@ static void every_look_at_null_is_harmless(void)
 }
 
 /* Two runtimes may have objects at one tensor; what one gives up is not found any more. */
+static void *find_object(const struct tnd_buffer *buffer, uint64_t owner)
+{
+    struct tnd_handle *handle = NULL;
+    return tnd_buffer_next(buffer, owner, &handle);
+}
+
 static void buffers_keep_the_objects_of_their_owners_apart(void)
 {
     tandem_context *context = NULL;
@@ -386,23 +392,29 @@ static void buffers_keep_the_objects_of_their_owners_apart(void)
     tandem_tensor *leaf = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, (const int64_t[]){4});
     tandem_tensor *view = tandem_view(context, leaf, 1, (const int64_t[]){2}, NULL, 0);
     CU_ASSERT_PTR_EQUAL(view->root->buffer, leaf->buffer);
-    CU_ASSERT_PTR_NULL(tnd_buffer_find(leaf->buffer, owner));
+    CU_ASSERT_PTR_NULL(find_object(leaf->buffer, owner));
     struct tnd_handle *handle = tnd_buffer_attach(context, leaf->buffer, owner, &first);
     struct tnd_handle *other = tnd_buffer_attach(context, leaf->buffer, owner + 1, &second);
-    CU_ASSERT_PTR_EQUAL(tnd_buffer_find(leaf->buffer, owner), &first);
-    CU_ASSERT_PTR_EQUAL(tnd_buffer_find(leaf->buffer, owner + 1), &second);
+    CU_ASSERT_PTR_EQUAL(find_object(leaf->buffer, owner), &first);
+    CU_ASSERT_PTR_EQUAL(find_object(leaf->buffer, owner + 1), &second);
+    struct tnd_handle *next = NULL; /* an owner may have several */
+    struct tnd_handle *third = tnd_buffer_attach(context, leaf->buffer, owner + 1, &first);
+    CU_ASSERT_PTR_EQUAL(tnd_buffer_next(leaf->buffer, owner + 1, &next), &first);
+    CU_ASSERT_PTR_EQUAL(tnd_buffer_next(leaf->buffer, owner + 1, &next), &second);
+    CU_ASSERT_PTR_NULL(tnd_buffer_next(leaf->buffer, owner + 1, &next));
     tnd_buffer_detach(handle);
-    CU_ASSERT_PTR_NULL(tnd_buffer_find(leaf->buffer, owner));
-    CU_ASSERT_PTR_EQUAL(tnd_buffer_find(leaf->buffer, owner + 1), &second);
+    CU_ASSERT_PTR_NULL(find_object(leaf->buffer, owner));
+    CU_ASSERT_PTR_EQUAL(find_object(leaf->buffer, owner + 1), &first);
     uint64_t later = tnd_buffer_owners(1);
     CU_ASSERT_TRUE(later > owner + 1);
     /* What was given up is used again. */
     CU_ASSERT_PTR_EQUAL(tnd_buffer_attach(context, leaf->buffer, later, &first), handle);
-    CU_ASSERT_PTR_EQUAL(tnd_buffer_find(leaf->buffer, later), &first);
+    CU_ASSERT_PTR_EQUAL(find_object(leaf->buffer, later), &first);
     tandem_context_reset(context); /* owners may give up later */
     tnd_buffer_detach(handle);
     tandem_context_free(context);
     tnd_buffer_detach(other);
+    tnd_buffer_detach(third);
 }
 
 static CU_TestInfo tensor_tests[] = {

@@ -20,7 +20,7 @@ static struct tnd_registry *registry;
 static tandem_context *context;
 static tandem_graph *graph;
 static tandem_plan *plan;
-static struct tnd_replay_unfolded unfolded;
+static struct tnd_steps *steps;
 static struct tnd_replay replay;
 
 static void set_up(void)
@@ -30,14 +30,14 @@ static void set_up(void)
     graph = tandem_graph_new(context);
     registry = NULL;
     plan = NULL;
-    unfolded = (struct tnd_replay_unfolded){0};
+    steps = NULL;
     memset(&replay, 0, sizeof(replay));
 }
 
 static void tear_down(void)
 {
     tnd_replay_fini(&replay);
-    tnd_replay_unfolded_fini(&unfolded);
+    tnd_steps_free(steps);
     tandem_plan_free(plan);
     tandem_context_free(context);
     tnd_registry_close(registry);
@@ -93,9 +93,8 @@ static void make_plan(int n_threads)
 
 static void replay_plan(double memory_gbps)
 {
-    check_ok(tnd_replay_unfold(graph, plan, registry, &unfolded, NULL));
-    const struct tnd_replay_options options = {unfolded.graph, unfolded.plan, unfolded.steps,
-                                               registry,       table,         memory_gbps};
+    check_ok(tnd_replay_unfold(graph, plan, registry, &steps, NULL));
+    const struct tnd_replay_options options = {steps, registry, table, memory_gbps};
     check_ok(tnd_replay(&options, &replay, NULL));
 }
 
@@ -170,8 +169,7 @@ static void operations_without_times_take_none_or_those_of_memory(void)
     check_int(replay.n_untimed, 1);
     check_int(replay.n_untimed_products, 0);
     tnd_replay_fini(&replay);
-    const struct tnd_replay_options options = {unfolded.graph, unfolded.plan, unfolded.steps,
-                                               registry,       table,         2.0};
+    const struct tnd_replay_options options = {steps, registry, table, 2.0};
     check_ok(tnd_replay(&options, &replay, NULL));
     check_us(replay.makespan_us, 18 + 2.0 * N * M * 4 / 2e3); /* read and written at 2 GB/s */
     check_int(replay.n_untimed, 0);
@@ -315,19 +313,19 @@ static void memory_that_runs_out_is_an_error_without_a_leak(void)
     enum tandem_status status = TANDEM_E_MEMORY;
     for (int n = 1; status != TANDEM_OK && n < 100; n++) {
         struct tnd_registry *other = NULL;
-        struct tnd_replay_unfolded own_steps = {0};
+        struct tnd_steps *own_steps = NULL;
         struct tnd_replay own = {0};
         long live = tnd_alloc_live();
         tnd_alloc_fail_after(n);
         status = tnd_stub_backends_open(table, 4, &other, NULL);
         status =
             status != TANDEM_OK ? status : tnd_replay_unfold(graph, plan, other, &own_steps, NULL);
-        const struct tnd_replay_options options = {graph, plan, own_steps.steps, other, table, 0};
+        const struct tnd_replay_options options = {own_steps, other, table, 0};
         status = status != TANDEM_OK ? status : tnd_replay(&options, &own, NULL);
         tnd_alloc_fail_after(-1);
         CU_ASSERT_TRUE(status == TANDEM_OK || status == TANDEM_E_MEMORY);
         tnd_replay_fini(&own);
-        tnd_replay_unfolded_fini(&own_steps);
+        tnd_steps_free(own_steps);
         tnd_registry_close(other);
         CU_ASSERT_EQUAL(tnd_alloc_live(), live);
     }
@@ -418,9 +416,8 @@ static void the_same_table_gives_the_same_bits(void)
     tandem_graph_add(graph, tandem_mul_mat(context, weight(4096, 11008), tandem_silu(context, y)));
     make_plan(8);
     replay_plan(100);
-    const struct tnd_replay_options options = {unfolded.graph, unfolded.plan, unfolded.steps,
-                                               registry,       table,         100};
-    const struct tnd_replay_subject subject = {graph, plan, 128, 8};
+    const struct tnd_replay_options options = {steps, registry, table, 100};
+    const struct tnd_replay_subject subject = {graph, &steps->items, 128, 8};
     check_ok(tnd_replay(&options, &again, NULL));
     tnd_replay_json(&replay, &subject, "", &one);
     tnd_replay_trace(&replay, &subject, 1, &one);

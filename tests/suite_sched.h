@@ -16,7 +16,7 @@ extern CU_SuiteInfo suites_sched_pool[];
 extern CU_SuiteInfo suites_sched_step[];
 extern CU_SuiteInfo suites_sched_plan_text[];
 extern CU_SuiteInfo suites_sched_exec[];
-extern CU_SuiteInfo suites_sched_expand[];
+extern CU_SuiteInfo suites_sched_split[];
 extern CU_SuiteInfo suites_sched_topology[];
 extern CU_SuiteInfo suites_sched_devices[];
 extern CU_SuiteInfo suites_sched_random[];

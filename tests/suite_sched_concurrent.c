@@ -81,11 +81,11 @@ static void three_free(struct three *t)
 /* End of the concurrent nodes when nothing is fused. */
 static int concurrent_end(const tandem_graph *graph, const tandem_plan *plan, int first)
 {
-    struct tnd_fused alone[8];
-    for (int i = 0; i < graph->n_nodes; i++) {
-        alone[i] = (struct tnd_fused){-1, -1};
-    }
-    return tnd_concurrent_end(graph, plan, fakes.registry, alone, first);
+    struct tnd_items items = {0};
+    check_ok(tnd_items_renew(graph, plan, fakes.registry, NULL, &items, NULL));
+    int end = tnd_concurrent_end(&items, fakes.registry, first);
+    tnd_free(items.memory);
+    return end;
 }
 
 static struct tnd_steps *unfold(const struct three *t)
@@ -104,8 +104,8 @@ static void independent_neighbours_share_the_groups_of_their_stages(void)
     check_int(steps->groups[0].n_steps, 2);
     check_int(steps->groups[0].n_workers, 2);
     check_int(steps->groups[1].n_steps, 4); /* the scale has no INIT */
-    check_int(steps->steps[2].node, 0);
-    check_int(steps->steps[5].node, 3);
+    check_int(steps->steps[2].item, 0);
+    check_int(steps->steps[5].item, 3);
     check_int(steps->steps[5].until, 2);
     tnd_steps_free(steps);
     three_free(&t);
@@ -115,8 +115,8 @@ static void an_init_that_serves_two_nodes_runs_once(void)
 {
     struct three t = three_new(2);
     struct tnd_steps *steps = unfold(&t);
-    check_int(steps->steps[0].node, 0);
-    check_int(steps->steps[1].node, 2);
+    check_int(steps->steps[0].item, 0);
+    check_int(steps->steps[1].item, 2);
     check_int(steps->steps[1].stage, TANDEM_STAGE_INIT);
     check_int(steps->steps[3].workspace_offset, steps->steps[2].workspace_offset);
     CU_ASSERT_NOT_EQUAL(steps->steps[4].workspace_offset, steps->steps[2].workspace_offset);
@@ -132,7 +132,7 @@ static void one_thread_nodes_stand_beside_parallel_ones(void)
     struct tnd_steps *steps = unfold(&t);
     check_int(steps->groups[1].n_steps, 4);
     check_int(steps->groups[1].n_workers, 2);
-    check_int(steps->steps[2].node, 3); /* first: the others have begun with the rest */
+    check_int(steps->steps[2].item, 3); /* first: the others have begun with the rest */
     check_int(steps->steps[2].n_workers, 1);
     tnd_steps_free(steps);
 
@@ -223,7 +223,7 @@ static void a_wave_is_as_long_as_its_workspace_allows(void)
     check_int(steps->groups[0].n_steps, 3);
     check_int(steps->workspace_bytes, 9 << 20);
     check_int(steps->n_groups, 4);
-    check_int(steps->steps[steps->n_steps - 1].node, 3);
+    check_int(steps->steps[steps->n_steps - 1].item, 3);
     tnd_steps_free(steps);
     three_free(&t);
 }

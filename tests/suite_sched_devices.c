@@ -282,11 +282,11 @@ static void fetching_a_result_is_finalize_of_the_node_that_wrote_it(void)
         const struct tnd_step *download = find_step(steps, TND_STEP_DOWNLOAD);
         CU_ASSERT_TRUE_FATAL(upload != NULL && download != NULL);
         check_int(upload->stage, TANDEM_STAGE_INIT);
-        check_int(upload->node, 0);
+        check_int(upload->item, 0);
         /* put off until the sum needs it: the custom node runs beside the device */
-        check_int(download[-1].node, 1);
-        check_int(download[1].node, 2);
-        check_int(download->node, has_finalize ? 0 : 2);
+        check_int(download[-1].item, 1);
+        check_int(download[1].item, 2);
+        check_int(download->item, has_finalize ? 0 : 2);
         check_int(download->stage, has_finalize ? TANDEM_STAGE_FINALIZE : TANDEM_STAGE_INIT);
         check_int(steps->n_steps, 6);
         tnd_steps_free(steps);
@@ -308,7 +308,7 @@ static void finalize_costs_nothing_where_the_result_stays_on_the_device(void)
     fake_plan_node(plan, 2, machine.sim_slot, 1); /* the sum reads the product where it is */
     check_ok(tnd_steps_new(pair.graph, plan, machine.registry, &steps, NULL));
     for (int i = 0; i < steps->n_steps; i++) {
-        CU_ASSERT_FALSE(steps->steps[i].kind == TND_STEP_DOWNLOAD && steps->steps[i].node == 0);
+        CU_ASSERT_FALSE(steps->steps[i].kind == TND_STEP_DOWNLOAD && steps->steps[i].item == 0);
     }
     tnd_steps_free(steps);
     (void)time_of_run(&machine, &pair, plan);

@@ -42,8 +42,20 @@ static tandem_tensor *leaf(int64_t ne0, int64_t ne1, uint64_t seed)
 struct fused_graph {
     tandem_graph *graph;
     tandem_plan *plan;
-    struct tnd_fused fused[MOST_NODES];
+    struct tnd_items items;
 };
+
+static void fuse_again(struct fused_graph *f)
+{
+    check_ok(tnd_items_renew(f->graph, f->plan, fakes.registry, NULL, &f->items, NULL));
+    tnd_fuse(f->graph, fakes.registry, &f->items);
+}
+
+static void fused_free(struct fused_graph *f)
+{
+    tnd_free(f->items.memory);
+    tandem_plan_free(f->plan);
+}
 
 static struct fused_graph fuse(tandem_tensor *a, tandem_tensor *b, int slot)
 {
@@ -54,7 +66,7 @@ static struct fused_graph fuse(tandem_tensor *a, tandem_tensor *b, int slot)
     }
     CU_ASSERT_EQUAL_FATAL(tandem_graph_finish(f.graph, NULL), TANDEM_OK);
     f.plan = fake_plan(f.graph, slot, 2);
-    tnd_fuse(f.graph, f.plan, fakes.registry, f.fused);
+    fuse_again(&f);
     return f;
 }
 
@@ -65,10 +77,10 @@ static void check_chains(const struct fused_graph *f, const char *expected)
     size_t n = 0;
     for (int i = 0; i < f->graph->n_nodes; i++) {
         int nodes[TANDEM_FUSED_NODES];
-        if (f->fused[i].into >= 0 || f->fused[i].from < 0) {
+        if (f->items.list[i].into >= 0 || f->items.list[i].from < 0) {
             continue;
         }
-        int count = tnd_fused_nodes(f->fused, i, nodes);
+        int count = tnd_fused_items(&f->items, i, nodes);
         text[n] = ' ';
         n += n > 0;
         for (int j = 0; j < count; j++) {
@@ -107,7 +119,7 @@ static void check_pattern(tandem_tensor *a, tandem_tensor *b, const char *chains
     struct fused_graph f = fuse(a, b, TANDEM_BACKEND_CPU);
     check_chains(&f, chains);
     check_results(&f, a, b, TANDEM_BACKEND_CPU);
-    tandem_plan_free(f.plan);
+    fused_free(&f);
 }
 
 /* ---- patterns ---- */
@@ -184,17 +196,17 @@ static void devices_and_other_backends_are_left_alone(void)
     struct fused_graph f = fuse(y, NULL, fakes.cpu_slot); /* does not fuse */
     check_chains(&f, "-");
     fake_plan_node(f.plan, 0, TANDEM_BACKEND_CPU, 1);
-    tnd_fuse(f.graph, f.plan, fakes.registry, f.fused);
+    fuse_again(&f);
     check_chains(&f, "-");
     fake_plan_node(f.plan, 0, fakes.device_slot, 1);
     fake_plan_node(f.plan, 1, fakes.device_slot, 1);
-    tnd_fuse(f.graph, f.plan, fakes.registry, f.fused);
+    fuse_again(&f);
     check_chains(&f, "-");
     fake_plan_node(f.plan, 0, TANDEM_BACKEND_CPU, 1);
     fake_plan_node(f.plan, 1, TANDEM_BACKEND_CPU, 1);
-    tnd_fuse(f.graph, f.plan, fakes.registry, f.fused);
+    fuse_again(&f);
     check_chains(&f, "01");
-    tandem_plan_free(f.plan);
+    fused_free(&f);
 }
 
 /* ---- steps ---- */
@@ -209,7 +221,7 @@ static void the_last_node_stands_for_its_chain(void)
     fake_plan_node(f.plan, 2, TANDEM_BACKEND_CPU, 1);
     check_ok(tnd_steps_new(f.graph, f.plan, fakes.registry, &steps, NULL));
     check_int(steps->n_steps, 1);
-    check_int(steps->steps[0].node, 2);
+    check_int(steps->steps[0].item, 2);
     check_int(steps->steps[0].n_workers, 3); /* as many as one of its nodes wants */
     check_ok(tnd_steps_renew(f.graph, f.plan, fakes.registry, NULL, 0, &steps, NULL));
     check_int(steps->n_steps, 3);
@@ -222,7 +234,7 @@ static void the_last_node_stands_for_its_chain(void)
     check_ok(tnd_exec_run(fakes.exec, f.graph, f.plan, &options, NULL));
     check_int(n_times, 1);
     check_int(times[0].node, 2);
-    tandem_plan_free(f.plan);
+    fused_free(&f);
 }
 
 static void nodes_that_are_fused_are_still_checked(void)
@@ -233,7 +245,7 @@ static void nodes_that_are_fused_are_still_checked(void)
     fake_plan_node(f.plan, 0, TANDEM_BACKEND_CPU, 0);
     check_status(tnd_steps_new(f.graph, f.plan, fakes.registry, &steps, &error), TANDEM_E_ARGUMENT,
                  "node 0 (rms_norm)", &error);
-    tandem_plan_free(f.plan);
+    fused_free(&f);
 }
 
 /* ---- random graphs ---- */
@@ -289,7 +301,7 @@ static void random_graphs_give_the_same_bits_fused_or_not(void)
         tandem_tensor *b = tandem_cont(context, made[n - 3]);
         struct fused_graph f = fuse(a, b, TANDEM_BACKEND_CPU);
         check_results(&f, a, b, TANDEM_BACKEND_CPU);
-        tandem_plan_free(f.plan);
+        fused_free(&f);
         tandem_context_reset(context);
     }
 }
@@ -339,7 +351,7 @@ static void random_graphs_beside_a_device_give_the_same_bits_fused_or_not(void)
             n_saved += n_works[0] - n_works[way];
             memset(a->data, 0, sizeof(alone));
         }
-        tandem_plan_free(f.plan);
+        fused_free(&f);
         tandem_context_reset(context);
     }
     CU_ASSERT_TRUE(n_saved > n_graphs / 4);

@@ -37,7 +37,7 @@ static void only_what_is_not_overwritten_is_moved_before_a_write(void)
     }
     check_ok(tandem_graph_finish(graph, NULL));
     struct tnd_residency *residency = NULL;
-    CU_ASSERT_EQUAL_FATAL(tnd_residency_renew(graph, 1u << DEVICE, NULL, &residency, NULL),
+    CU_ASSERT_EQUAL_FATAL(tnd_residency_renew(graph, NULL, 1u << DEVICE, NULL, &residency, NULL),
                           TANDEM_OK);
     for (int i = 0; i < N_WRITES; i++) {
         struct tnd_move moves[TND_MAX_MOVES];

@@ -383,9 +383,8 @@ static void steps_are_kept_while_nothing_changes(void)
     CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution));
 
     fake_plan_node(plan, 3, 13, 1); /* a failure leaves nothing behind */
-    CU_ASSERT_EQUAL(
-        tnd_steps_renew(graph, plan, fakes.registry, NULL, execution, &steps, NULL),
-        TANDEM_E_ARGUMENT);
+    CU_ASSERT_EQUAL(tnd_steps_renew(graph, plan, fakes.registry, NULL, execution, &steps, NULL),
+                    TANDEM_E_ARGUMENT);
     fake_plan_node(plan, 3, fakes.cpu_slot, 1);
     check_ok(tnd_steps_renew(graph, plan, fakes.registry, NULL, execution, &steps, NULL));
     CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution));
@@ -394,9 +393,8 @@ static void steps_are_kept_while_nothing_changes(void)
     CU_ASSERT_FALSE(are_kept(&steps, graph, plan, execution));
     CU_ASSERT_TRUE(are_kept(&steps, graph, plan, execution));
     CU_ASSERT_TRUE(tnd_registry_quarantine(fakes.registry, fakes.device_slot, "it broke"));
-    CU_ASSERT_EQUAL(
-        tnd_steps_renew(graph, plan, fakes.registry, NULL, execution, &steps, NULL),
-        TANDEM_E_UNSUPPORTED_BACKEND);
+    CU_ASSERT_EQUAL(tnd_steps_renew(graph, plan, fakes.registry, NULL, execution, &steps, NULL),
+                    TANDEM_E_UNSUPPORTED_BACKEND);
     tnd_steps_free(steps);
     tandem_plan_free(plan);
     tandem_context_free(context);

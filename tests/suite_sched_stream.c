@@ -177,13 +177,13 @@ static void the_next_weights_are_sent_behind_each_work_into_the_other_slot(void)
     for (int i = 0; i < steps->n_steps; i++) {
         const struct tnd_step *step = &steps->steps[i];
         if (step->kind == TND_STEP_STREAM) {
-            check_int(step->node, n_streams);
+            check_int(step->item, n_streams);
             check_int(step->stream, n_streams % TND_STREAM_SLOTS + 1);
             check_int(step->moved.bytes, WEIGHT_BYTES);
             check_int(n_works, n_streams == 0 ? 0 : n_streams);
             n_streams++;
         } else if (step->kind == TND_STEP_WORK) {
-            check_int(step->node, n_works);
+            check_int(step->item, n_works);
             check_int(step->stream, n_works % TND_STREAM_SLOTS + 1);
             n_works++;
             check_int(n_streams, n_works);

@@ -399,7 +399,7 @@ enum tandem_status tnd_place(const struct tnd_place_options *options,
         slots |= UINT32_C(1) << options->slots[i];
     }
     enum tandem_status status =
-        tnd_residency_renew(options->graph, slots, NULL, &p.residency, error);
+        tnd_residency_renew(options->graph, NULL, slots, NULL, &p.residency, error);
     if (status == TANDEM_OK) {
         status = read_nodes(&p, error);
     }

@@ -227,21 +227,19 @@ static void tell_nodes(struct simulation *s, const tandem_graph *graph, const ta
                     bytes * 1e-6 / own);
 }
 
-/* Both are the caller's: tnd_replay_fini, tnd_replay_unfolded_fini. */
+/* Both are the caller's: tnd_replay_fini, tnd_steps_free. */
 static enum tandem_status run_plan(struct simulation *s, tandem_graph *graph,
-                                   const tandem_plan *plan, struct tnd_replay_unfolded *unfolded,
+                                   const tandem_plan *plan, struct tnd_steps **out_steps,
                                    struct tnd_replay *out, struct tandem_error *error)
 {
-    TND_TRY(tnd_replay_unfold(graph, plan, s->registry, unfolded, error));
-    const struct tnd_replay_options options = {.graph = unfolded->graph,
-                                               .plan = unfolded->plan,
-                                               .steps = unfolded->steps,
+    TND_TRY(tnd_replay_unfold(graph, plan, s->registry, out_steps, error));
+    const struct tnd_replay_options options = {.steps = *out_steps,
                                                .registry = s->registry,
                                                .table = s->table,
                                                .memory_gbps = s->request->memory_gbps};
     enum tandem_status status = tnd_replay(&options, out, error);
     if (status != TANDEM_OK) {
-        tnd_replay_unfolded_fini(unfolded);
+        tnd_steps_free(*out_steps);
     }
     return status;
 }
@@ -249,10 +247,10 @@ static enum tandem_status run_plan(struct simulation *s, tandem_graph *graph,
 static enum tandem_status replay_plan(struct simulation *s, int64_t m, tandem_graph *graph,
                                       const tandem_plan *plan, struct tandem_error *error)
 {
-    struct tnd_replay_unfolded unfolded;
+    struct tnd_steps *steps = NULL;
     struct tnd_replay replay;
-    TND_TRY(run_plan(s, graph, plan, &unfolded, &replay, error));
-    const struct tnd_replay_subject subject = {unfolded.graph, unfolded.plan, m, s->n_threads};
+    TND_TRY(run_plan(s, graph, plan, &steps, &replay, error));
+    const struct tnd_replay_subject subject = {graph, &steps->items, m, s->n_threads};
     if (is_unknown(graph, replay.n_untimed_products)) {
         refuse(s, m, replay.n_untimed_products);
     } else {
@@ -260,7 +258,7 @@ static enum tandem_status replay_plan(struct simulation *s, int64_t m, tandem_gr
         tell_nodes(s, graph, plan);
     }
     tnd_replay_fini(&replay);
-    tnd_replay_unfolded_fini(&unfolded);
+    tnd_steps_free(steps);
     return TANDEM_OK;
 }
 
@@ -289,19 +287,19 @@ static enum tandem_status predict_pass(void *user, int n, struct tandem_predicti
 {
     const struct cutting *cutting = user;
     struct model_graph pass;
-    struct tnd_replay_unfolded unfolded;
+    struct tnd_steps *steps = NULL;
     struct tnd_replay replay;
     tandem_plan *plan = NULL;
     TND_TRY(plan_pass(cutting->simulation, cutting->m, n, &pass, &plan, error));
     enum tandem_status status =
-        run_plan(cutting->simulation, pass.graph, plan, &unfolded, &replay, error);
+        run_plan(cutting->simulation, pass.graph, plan, &steps, &replay, error);
     if (status == TANDEM_OK) {
         *out = (struct tandem_prediction){
             .us = replay.makespan_us,
             .gain_error_us = plan->schedule != NULL ? (double)plan->schedule->gain_error_us : 0,
             .is_at_once = tnd_plan_is_scheduled(plan)};
         tnd_replay_fini(&replay);
-        tnd_replay_unfolded_fini(&unfolded);
+        tnd_steps_free(steps);
     }
     tandem_plan_free(plan);
     model_graph_fini(&pass);

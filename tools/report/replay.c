@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
-#include "sched/expand.h"
+#include "sched/plan.h"
 #include "tune/experts.h"
 #include "tune/moves.h"
 
@@ -69,8 +69,8 @@ static double touched_bytes(const struct tandem_tensor *node)
 static bool work_us(const struct replaying *r, const struct tnd_step *step, double *out_us)
 {
     const struct tnd_replay_options *o = r->options;
-    const struct tandem_plan_node *choice = &o->plan->nodes[step->node];
-    const struct tandem_tensor *node = o->graph->nodes[step->node];
+    const struct tandem_plan_node *choice = o->steps->items.list[step->item].choice;
+    const struct tandem_tensor *node = o->steps->items.list[step->item].tensor;
     if (choice->predicted_us[step->stage] > 0) {
         *out_us = (double)choice->predicted_us[step->stage];
         return true;
@@ -149,13 +149,13 @@ static enum tandem_status lane_of(struct replaying *r, const struct tnd_step *st
     return find_lane(r, name, true, workers, out_lane);
 }
 
-/* `step` -1: waking for a stage of the node. */
-static int32_t add_event(struct replaying *r, int32_t step, int32_t node, int stage, int32_t lane,
+/* `step` -1: waking for a stage of the item. */
+static int32_t add_event(struct replaying *r, int32_t step, int32_t item, int stage, int32_t lane,
                          double us, bool is_timed)
 {
     int32_t i = r->out->n_events++;
     r->out->events[i] = (struct tnd_replay_event){.step = step,
-                                                  .node = node,
+                                                  .item = item,
                                                   .lane = lane,
                                                   .stage = (uint8_t)stage,
                                                   .cause = NONE,
@@ -163,7 +163,8 @@ static int32_t add_event(struct replaying *r, int32_t step, int32_t node, int st
                                                   .is_timed = is_timed};
     r->next[i] = NONE;
     r->out->n_untimed += !is_timed;
-    r->out->n_untimed_products += !is_timed && is_product(r->options->graph->nodes[node]);
+    r->out->n_untimed_products +=
+        !is_timed && is_product(r->options->steps->items.list[item].tensor);
     return i;
 }
 
@@ -325,7 +326,7 @@ static void sync_before(struct replaying *r, int group)
  * sleep in another stage, its measured time holds that. */
 static enum tandem_status wake(struct replaying *r, const struct tnd_step *step, int n_workers)
 {
-    const struct tandem_plan_node *choice = &r->options->plan->nodes[step->node];
+    const struct tandem_plan_node *choice = r->options->steps->items.list[step->item].choice;
     bool is_own_doing = false;
     for (int s = 0; s < TANDEM_STAGES; s++) {
         is_own_doing = is_own_doing ||
@@ -339,7 +340,7 @@ static enum tandem_status wake(struct replaying *r, const struct tnd_step *step,
     }
     int32_t lane = 0;
     TND_TRY(find_lane(r, "waking", true, 1, &lane));
-    run_here(r, add_event(r, NONE, step->node, step->stage, lane, us, true), TANDEM_BACKEND_CPU);
+    run_here(r, add_event(r, NONE, step->item, step->stage, lane, us, true), TANDEM_BACKEND_CPU);
     return TANDEM_OK;
 }
 
@@ -351,7 +352,7 @@ static enum tandem_status run_step(struct replaying *r, int s, double factor)
     double us = 0;
     TND_TRY(lane_of(r, step, &lane));
     bool is_timed = alone_us(r, step, &us);
-    int32_t event = add_event(r, s, step->node, step->stage, lane, us * factor, is_timed);
+    int32_t event = add_event(r, s, step->item, step->stage, lane, us * factor, is_timed);
     r->event_of[s] = event;
     if (step->n_workers > 0) {
         run_here(r, event, step->backend);
@@ -459,7 +460,7 @@ static void find_path(struct replaying *r)
         bool is_work = event->step >= 0 && !is_transfer(&r->options->steps->steps[event->step]);
         if (event->end_us > event->begin_us) {
             add_part(out,
-                     is_work ? r->options->plan->nodes[event->node].profile
+                     is_work ? r->options->steps->items.list[event->item].choice->profile
                              : out->lanes[event->lane].name,
                      event->end_us - event->begin_us);
         }
@@ -507,49 +508,24 @@ static enum tandem_status unfold_twice(const struct tandem_graph *graph,
     return TANDEM_OK;
 }
 
-static enum tandem_status expand(struct tandem_graph *graph, const struct tandem_plan *plan,
-                                 const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
-                                 struct tnd_replay_unfolded *out, struct tandem_error *error)
-{
-    TND_TRY(tnd_shadows_new(&out->shadows, error));
-    TND_TRY(tnd_expand(graph, plan, registry, out->shadows, mirrors, &out->expansion, error));
-    out->graph = &out->expansion->graph;
-    out->plan = out->expansion->plan;
-    return TANDEM_OK;
-}
-
-enum tandem_status tnd_replay_unfold(struct tandem_graph *graph, const struct tandem_plan *plan,
+enum tandem_status tnd_replay_unfold(const struct tandem_graph *graph,
+                                     const struct tandem_plan *plan,
                                      const struct tnd_registry *registry,
-                                     struct tnd_replay_unfolded *out, struct tandem_error *error)
+                                     struct tnd_steps **out_steps, struct tandem_error *error)
 {
-    struct tnd_replay_unfolded unfolded = {.graph = graph, .plan = plan};
+    struct tnd_steps *steps = NULL;
     struct tnd_mirrors *mirrors = NULL;
-    enum tandem_status status = TANDEM_OK;
-    uint32_t execution = TANDEM_EXECUTE_DEFAULT;
+    uint32_t execution = tnd_plan_is_scheduled(plan) ? 0 : TANDEM_EXECUTE_DEFAULT;
     TND_TRY(tnd_mirrors_new(registry, &mirrors, error));
-    if (tnd_plan_is_scheduled(plan)) {
-        execution = 0; /* as sched/exec.c has it */
-        status = expand(graph, plan, registry, mirrors, &unfolded, error);
-    }
-    if (status == TANDEM_OK) {
-        status = unfold_twice(unfolded.graph, unfolded.plan, registry, execution, mirrors,
-                              &unfolded.steps, error);
-    }
+    enum tandem_status status =
+        unfold_twice(graph, plan, registry, execution, mirrors, &steps, error);
     tnd_mirrors_free(mirrors);
     if (status != TANDEM_OK) {
-        tnd_replay_unfolded_fini(&unfolded);
+        tnd_steps_free(steps);
         return status;
     }
-    *out = unfolded;
+    *out_steps = steps;
     return TANDEM_OK;
-}
-
-void tnd_replay_unfolded_fini(struct tnd_replay_unfolded *unfolded)
-{
-    tnd_steps_free(unfolded->steps);
-    tnd_expansion_free(unfolded->expansion);
-    tnd_shadows_free(unfolded->shadows);
-    *unfolded = (struct tnd_replay_unfolded){0};
 }
 
 /* ---- all of it ---- */

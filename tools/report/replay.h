@@ -22,7 +22,7 @@ struct tnd_replay_lane {
 
 struct tnd_replay_event {
     int32_t step; /* index; -1: waking */
-    int32_t node; /* in the graph */
+    int32_t item; /* of the steps */
     int32_t lane;
     uint8_t stage; /* enum tandem_stage; of waking: of the stage that wakes */
     int32_t cause; /* event whose end let this one begin; -1: nothing */
@@ -53,32 +53,20 @@ struct tnd_replay {
 };
 
 struct tnd_replay_options {
-    const struct tandem_graph *graph;
-    const struct tandem_plan *plan;
-    const struct tnd_steps *steps; /* of the plan, tnd_steps_new */
+    const struct tnd_steps *steps; /* of a plan that is still there, tnd_steps_new */
     const struct tnd_registry *registry;
     const struct tandem_table *table;
     double memory_gbps; /* operations that no table times read and write at this rate in GB/s; 0:
                            they take no time */
 };
 
-/** The steps of a plan. Of one with a schedule, graph and plan are the expanded ones
- *  (sched/expand.h): parts of products are nodes of their own. */
-struct tnd_replay_unfolded {
-    const struct tandem_graph *graph;
-    const struct tandem_plan *plan;
-    struct tnd_steps *steps;
-    struct tnd_expansion *expansion; /* NULL: the plan has no schedule */
-    struct tnd_shadows *shadows;
-};
-
-/** As they are in the second run of the graph: states (KV caches) are where the first one left
- *  them. `registry` is one of stubs. Ended with tnd_replay_unfolded_fini. Errors: those of
- *  tnd_steps_new and tnd_expand. */
-enum tandem_status tnd_replay_unfold(struct tandem_graph *graph, const struct tandem_plan *plan,
+/** The steps of a plan as they are in the second run of the graph: states (KV caches) are where the
+ *  first one left them. Columns of weights are gone. `registry` is one of stubs. Ended with
+ *  tnd_steps_free, before the plan. Errors: those of tnd_steps_new. */
+enum tandem_status tnd_replay_unfold(const struct tandem_graph *graph,
+                                     const struct tandem_plan *plan,
                                      const struct tnd_registry *registry,
-                                     struct tnd_replay_unfolded *out, struct tandem_error *error);
-void tnd_replay_unfolded_fini(struct tnd_replay_unfolded *unfolded);
+                                     struct tnd_steps **out_steps, struct tandem_error *error);
 
 /** Runs the steps. The same input gives the same bits. `out` is ended with tnd_replay_fini. Errors:
  *  MEMORY, LIMIT (lanes). */

@@ -41,29 +41,30 @@ static bool is_product(const struct tandem_tensor *node)
 }
 
 /* The entry that a product belongs to; `n` when there is none yet. */
-static int find_choice(const struct tnd_replay_subject *subject, int node,
+static int find_choice(const struct tnd_replay_subject *subject, int i,
                        const struct choice *choices, int n)
 {
     int c = 0;
-    while (c < n &&
-           !is_same(&choices[c], &subject->plan->nodes[node], subject->graph->nodes[node])) {
+    const struct tnd_item *item = &subject->items->list[i];
+    while (c < n && !is_same(&choices[c], item->choice, item->tensor)) {
         c++;
     }
     return c;
 }
 
-/* In the order of the graph; more than MAX_CHOICES are not told. */
+/* In the order of the plan; more than MAX_CHOICES are not told. */
 static int find_choices(const struct tnd_replay_subject *subject, const struct tnd_replay *replay,
                         struct choice out[MAX_CHOICES])
 {
     int n = 0;
-    for (int i = 0; i < subject->graph->n_nodes; i++) {
-        if (!is_product(subject->graph->nodes[i])) {
+    const struct tnd_item *items = subject->items->list;
+    for (int i = 0; i < subject->items->n; i++) {
+        if (!is_product(items[i].tensor)) {
             continue;
         }
         int c = find_choice(subject, i, out, n);
         if (c == n && n < MAX_CHOICES) {
-            out[n++] = (struct choice){&subject->plan->nodes[i], subject->graph->nodes[i], 0, 0};
+            out[n++] = (struct choice){items[i].choice, items[i].tensor, 0, 0};
         }
         if (c < n) {
             out[c].count++;
@@ -71,8 +72,8 @@ static int find_choices(const struct tnd_replay_subject *subject, const struct t
     }
     for (int i = 0; i < replay->n_events; i++) {
         const struct tnd_replay_event *event = &replay->events[i];
-        int c = is_product(subject->graph->nodes[event->node]) && event->step >= 0
-                    ? find_choice(subject, event->node, out, n)
+        int c = is_product(items[event->item].tensor) && event->step >= 0
+                    ? find_choice(subject, event->item, out, n)
                     : n;
         if (c < n) {
             out[c].us += event->end_us - event->begin_us;
@@ -266,7 +267,7 @@ void tnd_replay_trace(const struct tnd_replay *replay, const struct tnd_replay_s
     trace_names(replay, subject, process, out);
     for (int i = 0; i < replay->n_events; i++) {
         const struct tnd_replay_event *event = &replay->events[i];
-        const struct tandem_tensor *node = subject->graph->nodes[event->node];
+        const struct tandem_tensor *node = subject->items->list[event->item].tensor;
         char name[TANDEM_MAX_NAME + 32];
         snprintf(name, sizeof(name), "%s %s", event->step < 0 ? "wake" : tandem_op_name(node->op),
                  node->name);
@@ -278,8 +279,8 @@ void tnd_replay_trace(const struct tnd_replay *replay, const struct tnd_replay_s
         tnd_text_add(out, ", \"dur\": ");
         tnd_text_add_double(out, event->end_us - event->begin_us);
         tnd_text_add(out, ", \"args\": {\"profile\": ");
-        tnd_emit_json_string(out, subject->plan->nodes[event->node].profile);
-        tnd_text_printf(out, ", \"node\": %d, \"stage\": \"%s\", \"timed\": %s}}", event->node,
+        tnd_emit_json_string(out, subject->items->list[event->item].choice->profile);
+        tnd_text_printf(out, ", \"node\": %d, \"stage\": \"%s\", \"timed\": %s}}", event->item,
                         tandem_stage_name((enum tandem_stage)event->stage),
                         event->is_timed ? "true" : "false");
     }

@@ -9,9 +9,9 @@
 /** What was replayed. */
 struct tnd_replay_subject {
     const struct tandem_graph *graph;
-    const struct tandem_plan *plan;
-    int64_t m;   /* tokens of the graph */
-    int threads; /* at most */
+    const struct tnd_items *items; /* of the steps */
+    int64_t m;                     /* tokens of the graph */
+    int threads;                   /* at most */
 };
 
 /** Appends a summary: makespan, lanes, critical path, the plan by shape. */

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/conflict.h"
-#include "sched/expand.h"
+#include "sched/exec.h"
 #include "sched/trace.h"
 #include "tests/suite_sched.h"
 #include "tests/support.h"
@@ -281,7 +281,7 @@ static void the_second_run_of_a_split_allocates_nothing_while_steps_run(void)
     fakes_close(&fakes);
 }
 
-static void running_out_of_memory_while_expanding_leaves_nothing(void)
+static void running_out_of_memory_while_splitting_leaves_nothing(void)
 {
     open_devices(NULL);
     struct product p = product_new(TANDEM_TYPE_Q8_0, 2);
@@ -639,8 +639,8 @@ static CU_TestInfo tests[] = {
      rows_of_a_weight_stay_on_their_device_until_it_is_forgotten},
     {"the_second_run_of_a_split_allocates_nothing_while_steps_run",
      the_second_run_of_a_split_allocates_nothing_while_steps_run},
-    {"running_out_of_memory_while_expanding_leaves_nothing",
-     running_out_of_memory_while_expanding_leaves_nothing},
+    {"running_out_of_memory_while_splitting_leaves_nothing",
+     running_out_of_memory_while_splitting_leaves_nothing},
     {"parts_of_contexts_that_are_gone_are_given_up", parts_of_contexts_that_are_gone_are_given_up},
     {"parts_that_a_node_does_not_have_are_refused", parts_that_a_node_does_not_have_are_refused},
     {"orders_that_break_what_nodes_need_are_refused",
@@ -655,7 +655,7 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-CU_SuiteInfo suites_sched_expand[] = {
+CU_SuiteInfo suites_sched_split[] = {
     {"splits and orders", NULL, NULL, NULL, NULL, tests},
     CU_SUITE_INFO_NULL,
 };
