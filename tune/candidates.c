@@ -232,14 +232,23 @@ bool tnd_prediction_leads(const struct tnd_prediction *challenger,
     return tnd_lead_is_clear(&a, &b);
 }
 
-/* Whether the table can hardly tell the rule's choice from the best one: then what is known of all
- * machines counts. */
+/* What is off beside the samples: a line, a shape, a range. The same kernels run in both, so that
+ * most of it concerns both alike. */
+static double model_error_us(const struct tnd_prediction *prediction)
+{
+    return prediction->weight * fmax(prediction->total.error_us - prediction->total.noise_us, 0.0);
+}
+
+/* Whether the table cannot tell the rule's choice from the best one for certain: then what is known
+ * of all machines counts. */
 static bool is_tie(const struct tnd_prediction *rule, const struct tnd_prediction *best)
 {
-    double rule_us = rule->weight * rule->total.us;
-    double lead_us = rule_us - best->weight * best->total.us;
-    double bars_us = rule->weight * rule->total.error_us + best->weight * best->total.error_us;
-    return lead_us <= fmax(TND_RULE_BARS * bars_us, TND_RULE_LEAD * rule_us);
+    const double rule_us = rule->weight * rule->total.us;
+    const double lead_us = rule_us - best->weight * best->total.us;
+    const double noise_us =
+        hypot(rule->weight * rule->total.noise_us, best->weight * best->total.noise_us);
+    const double model_us = TND_RULE_BARS * (model_error_us(rule) + model_error_us(best));
+    return lead_us <= fmax(hypot(TND_CLEAR_SIGMAS * noise_us, model_us), TND_RULE_LEAD * rule_us);
 }
 
 static void prefer_the_rule(const struct tnd_prediction *first, struct tnd_choice *io_choice)

@@ -155,15 +155,15 @@
 /* Residuals of the line through the samples at that end, from the first doubling on. Unit: ratio.
  * Why: as for TND_ERROR_BEYOND. Test: error_bars_carry_the_residual_of_the_line. */
 #define TND_ERROR_RESIDUAL 1.0
-/* Of both error bars together, by which a way must lead packed weights, or a thread count the
- * rule's, to serve. Unit: ratio. Why:
+/* Of what both error bars hold beside the noise of samples (TND_CLEAR_SIGMAS), by which a way must
+ * lead packed weights, or a thread count the rule's, to serve. Unit: ratio. Why:
  * of 478 problems by a thin table (60 s, Zen 4) all 7 with more than 10 % of regret were rows that
  * seemed as fast. Test: a_way_serves_only_with_a_lead_over_packed_weights,
  * of_tied_thread_counts_that_of_the_rule_serves. */
 #define TND_RULE_BARS      0.5
-/* And of their time. Unit: ratio. Why: memory of a shared machine changes its speed by more from
- * minute to minute: behind a lead of 4 % F32 at M = 1 lost 36 %. Test: the same. */
-#define TND_RULE_LEAD      0.05
+/* And of their time. Unit: ratio. Why: less is not worth another plan; what memory of a shared
+ * machine changes from minute to minute is in TND_MOMENT_ERROR. Test: the same. */
+#define TND_RULE_LEAD      0.02
 /* Farther outside of the measured M the table does not decide. Unit: doublings. Why: lines miss by
  * a third there and choices with them. Test:
  * beyond_four_times_the_measured_range_the_rule_serves. */
