@@ -61,6 +61,7 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
         return status;
     }
     options->sync_each = false;
+    options->limit_ns = tnd_observer_limit(runtime, graph, plan);
     options->times = tnd_observer_begin(runtime, plan, &options->n_times, &options->sync_each);
     options->asks_lost = options->times != NULL;
     options->out_n_times = &n_times;
@@ -73,7 +74,7 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
                          ns, options->sync_each);
     }
     if (status == TANDEM_OK && plan->observed_key != 0 && !options->sync_each) {
-        tnd_observer_told(runtime, graph, plan, ns);
+        tnd_observer_told(runtime, graph, plan, ns, false);
     }
     return status;
 }
@@ -104,6 +105,11 @@ static bool handle_failure(tandem_runtime *runtime, const struct tnd_runtime_par
         tnd_log_line(parts->log, TANDEM_LOG_WARN, "runtime",
                      "%s is left out of this computation: %s", name, why->text);
         *io_excluded |= UINT32_C(1) << failure->slot;
+        return true;
+    case TND_FAILURE_LATE:
+        tnd_log_line(parts->log, TANDEM_LOG_WARN, "runtime",
+                     "%s takes much longer than it did: %s; the CPU computes this graph alone",
+                     name, why->text);
         return true;
     default:
         return false;
@@ -180,6 +186,15 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
                            tnd_registry_quarantined(parts.registry) != out); /* by another run */
         if (is_handled && !failure.can_repeat) {
             return not_repeatable(graph, &failure, &why, error);
+        }
+        if (failure.kind == TND_FAILURE_LATE) {
+            tnd_observer_told(runtime, graph, plan, options->limit_ns, true);
+            tandem_plan *host = NULL;
+            TND_TRY(tnd_planner_plan_kind(parts.planner, graph, n_threads, TND_PLAN_HOST, &host,
+                                          error));
+            tandem_plan_free(*io_own);
+            *io_own = host;
+            plan = host;
         }
         if (!is_handled || attempt > 2 * TND_MAX_SLOTS) {
             if (error != NULL) {

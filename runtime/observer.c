@@ -217,19 +217,17 @@ enum tandem_status tnd_observer_plan(tandem_runtime *runtime, const struct tnd_r
     enum tnd_plan_kind kind = TND_PLAN_BEST;
     int64_t tokens = 1;
     uint64_t key = 0;
-    uint64_t limit_ns = 0;
     if (has_choice(parts)) {
         uint64_t now_ns = parts->clock->now_ns(parts->clock);
         key = find_key(graph, n_threads, &tokens);
-        if (!tnd_arms_choose(arms, key, tokens, now_ns, &kind, &limit_ns)) {
+        if (!tnd_arms_choose(arms, key, tokens, now_ns, &kind)) {
             TND_TRY(offer(runtime, parts, graph, n_threads, key, tokens, error));
-            (void)tnd_arms_choose(arms, key, tokens, now_ns, &kind, &limit_ns);
+            (void)tnd_arms_choose(arms, key, tokens, now_ns, &kind);
         }
     }
     TND_TRY(plan_once(parts, graph, n_threads, kind, out_plan, error));
     (*out_plan)->observed_key = key;
     (*out_plan)->kind = (uint8_t)kind;
-    (void)limit_ns;
     return TANDEM_OK;
 }
 
@@ -255,15 +253,30 @@ enum tandem_status tnd_observer_predict(tandem_runtime *runtime,
     return TANDEM_OK;
 }
 
-void tnd_observer_told(tandem_runtime *runtime, const tandem_graph *graph, const tandem_plan *plan,
-                       uint64_t ns)
+static int64_t tokens_of(const tandem_graph *graph)
 {
-    struct tnd_arm_class one;
     int64_t tokens;
     (void)find_key(graph, 1, &tokens);
+    return tokens;
+}
+
+uint64_t tnd_observer_limit(tandem_runtime *runtime, const tandem_graph *graph,
+                            const tandem_plan *plan)
+{
+    return plan->observed_key == 0
+               ? 0
+               : tnd_arms_limit(&runtime->observer.arms, plan->observed_key,
+                                (enum tnd_plan_kind)plan->kind, tokens_of(graph));
+}
+
+void tnd_observer_told(tandem_runtime *runtime, const tandem_graph *graph, const tandem_plan *plan,
+                       uint64_t ns, bool is_cut)
+{
+    struct tnd_arm_class one;
+    const int64_t tokens = tokens_of(graph);
     enum tnd_arm_news news =
         tnd_arms_note(&runtime->observer.arms, plan->observed_key, (enum tnd_plan_kind)plan->kind,
-                      tokens, ns, false, runtime->clock->now_ns(runtime->clock), &one);
+                      tokens, ns, is_cut, runtime->clock->now_ns(runtime->clock), &one);
     if (news == TND_ARM_NOTHING) {
         return;
     }

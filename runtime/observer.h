@@ -50,9 +50,13 @@ enum tandem_status tnd_observer_predict(tandem_runtime *runtime,
                                         const struct tnd_runtime_parts *parts,
                                         const tandem_graph *graph, int n_threads,
                                         struct tandem_prediction *out, struct tandem_error *error);
-/** A computation by a plan of the observer's took so long; a verdict goes to the log. */
+/** How long a computation by the plan may take until it is given up; 0: for ever. */
+uint64_t tnd_observer_limit(tandem_runtime *runtime, const tandem_graph *graph,
+                            const tandem_plan *plan);
+/** A computation by a plan of the observer's took so long, or was given up after it; a verdict goes
+ *  to the log. */
 void tnd_observer_told(tandem_runtime *runtime, const tandem_graph *graph, const tandem_plan *plan,
-                       uint64_t ns);
+                       uint64_t ns, bool is_cut);
 /** What an explanation says of a graph's plans; "" when there is only one. */
 void tnd_observer_explain(tandem_runtime *runtime, const tandem_graph *graph, char *out, size_t n);
 

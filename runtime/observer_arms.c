@@ -239,11 +239,22 @@ static uint64_t limit_of(const struct tnd_arm_class *one, enum tnd_plan_kind kin
         return 0;
     }
     double ns = fmax(expected_of(arm, serving), now_of(serving)) * (double)tokens;
-    return (uint64_t)(TND_OBSERVER_STALL * ns + (kind == one->serving ? TND_OBSERVER_STALL_NS : 0));
+    return (uint64_t)(TND_OBSERVER_STALL * ns +
+                      TND_OBSERVER_STALL_NS / (kind == one->serving ? 1 : 32));
+}
+
+uint64_t tnd_arms_limit(struct tnd_arms *arms, uint64_t key, enum tnd_plan_kind kind,
+                        int64_t tokens)
+{
+    pthread_mutex_lock(&arms->lock);
+    const struct tnd_arm_class *one = find(arms, key);
+    const uint64_t limit_ns = one != NULL ? limit_of(one, kind, tokens) : 0;
+    pthread_mutex_unlock(&arms->lock);
+    return limit_ns;
 }
 
 bool tnd_arms_choose(struct tnd_arms *arms, uint64_t key, int64_t tokens, uint64_t now_ns,
-                     enum tnd_plan_kind *out_kind, uint64_t *out_limit_ns)
+                     enum tnd_plan_kind *out_kind)
 {
     pthread_mutex_lock(&arms->lock);
     struct tnd_arm_class *one = find(arms, key);
@@ -252,7 +263,6 @@ bool tnd_arms_choose(struct tnd_arms *arms, uint64_t key, int64_t tokens, uint64
         one->tick = ++arms->tick;
         forget_old(one, now_ns);
         *out_kind = take_turn(one, tokens);
-        *out_limit_ns = limit_of(one, *out_kind, tokens);
     }
     pthread_mutex_unlock(&arms->lock);
     return is_known;

@@ -63,11 +63,13 @@ void tnd_arms_fini(struct tnd_arms *arms);
 /** Tables, devices or weights' places have changed: predictions are asked for again. */
 void tnd_arms_begin_round(struct tnd_arms *arms);
 
-/** Which plan is to be made now. False: predictions are wanted first (tnd_arms_offer).
- *  `out_limit_ns`: after which its computation is better given up (tnd_arms_note with `is_cut`) and
- *  done by the CPU alone; 0: never. */
+/** Which plan is to be made now. False: predictions are wanted first (tnd_arms_offer). */
 bool tnd_arms_choose(struct tnd_arms *arms, uint64_t key, int64_t tokens, uint64_t now_ns,
-                     enum tnd_plan_kind *out_kind, uint64_t *out_limit_ns);
+                     enum tnd_plan_kind *out_kind);
+/** After which a computation by such a plan is better given up (tnd_arms_note with `is_cut`) and
+ *  done by the CPU alone; 0: never. */
+uint64_t tnd_arms_limit(struct tnd_arms *arms, uint64_t key, enum tnd_plan_kind kind,
+                        int64_t tokens);
 /** Predictions of a class for `tokens`, one a kind; TND_PLAN_BEST is open. Errors: MEMORY. */
 enum tandem_status tnd_arms_offer(struct tnd_arms *arms, uint64_t key, int64_t tokens,
                                   const struct tnd_arm_offer *offers);

@@ -51,6 +51,11 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
     return TANDEM_OK;
 }
 
+void tnd_exec_set_clock(struct tnd_exec *exec, const struct tnd_clock *clock)
+{
+    exec->clock = clock;
+}
+
 void tnd_exec_free(struct tnd_exec *exec)
 {
     if (exec == NULL) {

@@ -30,10 +30,11 @@ struct tnd_step_time {
 
 /** What stood in the way of a run, for those who plan again. */
 enum tnd_exec_failure_kind {
-    TND_FAILURE_NONE,  /* no device has to do with it */
-    TND_FAILURE_FAULT, /* a device failed */
-    TND_FAILURE_ROOM,  /* a device has no room for this run */
-    TND_FAILURE_WEIGHT /* a device has no room for weights: tnd_exec_is_refused */
+    TND_FAILURE_NONE,   /* no device has to do with it */
+    TND_FAILURE_FAULT,  /* a device failed */
+    TND_FAILURE_ROOM,   /* a device has no room for this run */
+    TND_FAILURE_WEIGHT, /* a device has no room for weights: tnd_exec_is_refused */
+    TND_FAILURE_LATE    /* a device has not done its part by the limit that was set */
 };
 
 struct tnd_exec_failure {
@@ -55,12 +56,17 @@ struct tnd_exec_run_options {
     bool asks_lost;   /* for tnd_step_time.lost_ns: two readings of CPU time a worker and group */
     bool sync_each;   /* every step of a device with memory of its own is synced at once */
     bool is_plain; /* no fused nodes and no shared groups, so that each node has times of its own */
+    /** After which a graph that can be repeated is given up with DEVICE_TIMEOUT; 0: never. Devices are
+     *  synced now and then, so that there is an occasion. */
+    uint64_t limit_ns;
     struct tnd_exec_failure *out_failure; /* filled when the run fails; may be NULL */
 };
 
 enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry *registry,
                                 const struct tnd_clock *clock, struct tnd_exec **out_exec,
                                 struct tandem_error *error);
+/** For tests: another clock (borrowed). No run may be in progress. */
+void tnd_exec_set_clock(struct tnd_exec *exec, const struct tnd_clock *clock);
 /** No run may be in progress. */
 void tnd_exec_free(struct tnd_exec *exec);
 /** Bits of enum tandem_execution, for later runs; first TANDEM_EXECUTE_DEFAULT. Any thread. */

@@ -100,6 +100,7 @@ static void run_together(struct tnd_run *run, int g, int count)
 static bool begin_group(struct tnd_run *run, int g)
 {
     tnd_run_ask_cancel(run);
+    tnd_run_ask_late(run);
     if (!tnd_run_is_stopped(run) && run->n_flights > 0) {
         tnd_run_sync_flights(run, g);
     }
@@ -213,6 +214,9 @@ static void reset(struct tnd_run *run, int n_workers)
     run->n_times = 0;
     run->status = TANDEM_OK;
     run->failed_step = -1;
+    run->is_late = false;
+    run->until_ns =
+        run->options->limit_ns > 0 ? run->clock->now_ns(run->clock) + run->options->limit_ns : 0;
     TND_ASSERT(n_workers >= 1 && n_workers <= run->n_workers);
     for (int i = 0; i < n_workers; i++) {
         struct tnd_run_worker *worker = &run->workers[i];
@@ -235,7 +239,9 @@ static void blame(const struct tnd_run *run, int step, enum tandem_status status
 {
     int slot = step >= 0 ? run->steps->steps[step].backend : 0;
     bool is_device = status >= TANDEM_E_DEVICE && status <= TANDEM_E_DEVICE_TIMEOUT;
-    out->kind = is_device && slot > TANDEM_BACKEND_CPU ? TND_FAILURE_FAULT : TND_FAILURE_NONE;
+    out->kind = run->is_late                             ? TND_FAILURE_LATE
+                : is_device && slot > TANDEM_BACKEND_CPU ? TND_FAILURE_FAULT
+                                                         : TND_FAILURE_NONE;
     out->slot = slot;
 }
 

@@ -120,6 +120,8 @@ struct tnd_run {
     struct tandem_error error;
     int failed_step;   /* of `status`; -1: none */
     uint64_t asked_ns; /* when `cancel` was asked last */
+    uint64_t until_ns; /* when the run is given up; 0: never */
+    bool is_late;      /* it was */
 
     /* ---- kept from run to run ---- */
     struct tnd_run_memory intermediates;
@@ -189,6 +191,8 @@ static inline const struct tnd_item *tnd_run_item_of(const struct tnd_run *run,
     return &run->steps->items.list[step->item];
 }
 
+/** Worker 0: stops the run when its limit is over and it can be repeated. */
+void tnd_run_ask_late(struct tnd_run *run);
 /** Worker 0: asks the caller whether to go on, and stops the run if not. */
 void tnd_run_ask_cancel(struct tnd_run *run);
 

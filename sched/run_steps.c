@@ -20,6 +20,50 @@ static tandem_backend *backend_of(const struct tnd_run *run, const struct tnd_st
 
 /* ---- cancelling ---- */
 
+/* The device that was given a step last. */
+static int last_device(const struct tnd_run *run)
+{
+    int i = run->n_begun - 1;
+    while (i >= 0 && !run->steps->steps[i].on_device) {
+        i--;
+    }
+    return i;
+}
+
+void tnd_run_ask_late(struct tnd_run *run)
+{
+    int node;
+    if (run->until_ns == 0 || run->status != TANDEM_OK ||
+        run->clock->now_ns(run->clock) < run->until_ns) {
+        return;
+    }
+    const int step = last_device(run);
+    if (step < 0) {
+        return;
+    }
+    run->until_ns = 0; /* asked once */
+    if (tnd_run_can_repeat(run, &node)) {
+        run->is_late = true;
+        run->failed_step = step;
+        run->status = tnd_error_set(&run->error, TANDEM_E_DEVICE_TIMEOUT, "exec", run->group_next,
+                                    run->steps->n_groups, "not done after %.0f ms",
+                                    (double)run->options->limit_ns / 1e6);
+        atomic_store_explicit(&run->stop, true, memory_order_relaxed);
+    }
+}
+
+/* Not too much at once, else there would be no occasion to give up: a device that has become thirty
+ * times slower is left within a second. */
+static void pace(struct tnd_run *run, int slot)
+{
+    enum { MOST_NS = 30 * 1000 * 1000 };
+    if (run->until_ns != 0 &&
+        run->expected_ns_of[slot] > run->clock->now_ns(run->clock) + MOST_NS) {
+        tnd_run_sync_all(run, false);
+        tnd_run_ask_late(run);
+    }
+}
+
 void tnd_run_ask_cancel(struct tnd_run *run)
 {
     const struct tnd_exec_run_options *options = run->options;
@@ -320,6 +364,7 @@ void tnd_run_submit(struct tnd_run *run, const struct tnd_step *step)
     if (step->on_device) {
         note_device_work(run, step, ticket);
         (void)tnd_run_predict_end(run, step);
+        pace(run, step->backend);
         return;
     }
     TND_ASSERT(run->n_flights < TND_MAX_IN_FLIGHT);

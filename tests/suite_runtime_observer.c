@@ -63,8 +63,7 @@ static double use_machine(struct machine *machine, uint64_t key)
 {
     struct tnd_arm_class news;
     enum tnd_plan_kind kind = TND_PLAN_BEST;
-    uint64_t limit_ns = 0;
-    if (!tnd_arms_choose(&arms, key, 1, machine->now_ns, &kind, &limit_ns)) {
+    if (!tnd_arms_choose(&arms, key, 1, machine->now_ns, &kind)) {
         struct tnd_arm_offer offers[TND_PLAN_KINDS];
         for (int i = 0; i < TND_PLAN_KINDS; i++) {
             offers[i] =
@@ -72,7 +71,7 @@ static double use_machine(struct machine *machine, uint64_t key)
                                        i == machine->host ? machine->entry_us : 0};
         }
         check_ok(tnd_arms_offer(&arms, key, 1, offers));
-        CU_ASSERT_TRUE(tnd_arms_choose(&arms, key, 1, machine->now_ns, &kind, &limit_ns));
+        CU_ASSERT_TRUE(tnd_arms_choose(&arms, key, 1, machine->now_ns, &kind));
     }
     double us = true_us(machine, kind);
     bool is_device = kind != (enum tnd_plan_kind)machine->host;
@@ -81,6 +80,7 @@ static double use_machine(struct machine *machine, uint64_t key)
     us *= draw(&machine->rng, 0, 1) < machine->load ? 2 : 1;
     machine->was_used[is_device] = true;
     machine->last = kind;
+    uint64_t limit_ns = tnd_arms_limit(&arms, key, kind, 1);
     bool is_cut = limit_ns > 0 && us * 1e3 > (double)limit_ns;
     us = is_cut ? (double)limit_ns / 1e3 : us;
     machine->now_ns += (uint64_t)(us * 1e3);
@@ -203,11 +203,10 @@ static void a_plan_that_is_never_computed_does_not_stay(void)
 {
     struct machine machine = two_plans(1, 600, 600, 1000);
     enum tnd_plan_kind kind = TND_PLAN_SINGLE;
-    uint64_t limit_ns = 0;
     (void)use_machine(&machine, 1);
     (void)use_machine(&machine, 1);
     for (int i = 0; i < 300; i++) {
-        CU_ASSERT_TRUE(tnd_arms_choose(&arms, 1, 1, machine.now_ns, &kind, &limit_ns));
+        CU_ASSERT_TRUE(tnd_arms_choose(&arms, 1, 1, machine.now_ns, &kind));
     }
     check_int(kind, TND_PLAN_BEST);
 }
@@ -360,7 +359,7 @@ static struct tnd_clock_virtual clock_;
 static tandem_tensor *y;
 static tandem_graph *graph_of_layers;
 static char log_text[1024];
-static int n_dropped;
+static int n_dropped, n_late;
 
 static void remember_line(void *user, enum tandem_log_level level, const char *room,
                           const char *text)
@@ -368,6 +367,7 @@ static void remember_line(void *user, enum tandem_log_level level, const char *r
     (void)user;
     (void)level;
     (void)room;
+    n_late += strstr(text, "takes much longer than it did") != NULL;
     if (strstr(text, "serves from now on") != NULL) {
         snprintf(log_text, sizeof(log_text), "%s", text);
         n_dropped++;
@@ -618,6 +618,55 @@ static void a_runtime_drops_split_products_that_are_slower_than_predicted(void)
     check_int(n_dropped, 1);
 }
 
+static uint64_t stall_ns;
+
+static enum tandem_status stall(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
+{
+    (void)begin;
+    (void)end;
+    memcpy(node->data, node->src[0]->data, tandem_tensor_bytes(node));
+    tnd_clock_virtual_advance(user, 1000000 + stall_ns);
+    return TANDEM_OK;
+}
+
+/* A computation by a plan on the device that takes two seconds in place of a millisecond. */
+static void a_computation_that_stalls_is_given_up_and_done_by_the_cpu(void)
+{
+    static float expected[N * M];
+    struct tnd_test_rng rng = tnd_test_rng_new(5);
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){N, M});
+    tnd_test_fill(&rng, tandem_tensor_data(x), (int64_t)N * M);
+    for (int i = 0; i < 2; i++) {
+        tandem_tensor *w = graph_of_layers->nodes[i]->src[0];
+        x = tandem_mul_mat(context, w, x);
+        if (i == 0) {
+            x = tandem_custom(context, 2, (const int64_t[]){N, M}, &x, 1, 1, stall, &clock_);
+        }
+    }
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_graph_add(graph, x);
+    check_ok(tandem_graph_finish(graph, NULL));
+    tnd_exec_set_clock(runtime->exec, &clock_.clock);
+    tandem_plan *plan = NULL;
+    for (int i = 0; i < 3; i++) { /* times that count */
+        tandem_plan_free(plan);
+        plan = NULL;
+        check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+        check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+    }
+    memcpy(expected, tandem_tensor_data(x), sizeof(expected));
+    uint64_t limit_ns = tnd_observer_limit(runtime, graph, plan);
+    CU_ASSERT_TRUE(limit_ns > 0 && limit_ns < UINT64_C(1000000000));
+    stall_ns = UINT64_C(2000000000);
+    log_text[0] = '\0';
+    n_late = 0;
+    check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+    stall_ns = 0;
+    check_int(n_late, 1);
+    check_nmse(tandem_tensor_data(x), expected, (int64_t)N * M, 1e-3, "by the CPU alone");
+    tandem_plan_free(plan);
+}
+
 /* Planning again is a look at each node and a copy. */
 static void a_graph_that_was_placed_before_is_known(void)
 {
@@ -685,6 +734,8 @@ static CU_TestInfo verdict_tests[] = {
 static CU_TestInfo split_tests[] = {
     {"a_runtime_drops_split_products_that_are_slower_than_predicted",
      a_runtime_drops_split_products_that_are_slower_than_predicted},
+    {"a_computation_that_stalls_is_given_up_and_done_by_the_cpu",
+     a_computation_that_stalls_is_given_up_and_done_by_the_cpu},
     {"a_graph_that_was_placed_before_is_known", a_graph_that_was_placed_before_is_known},
     {"a_verdict_is_for_graphs_with_the_same_experts",
      a_verdict_is_for_graphs_with_the_same_experts},
