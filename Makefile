@@ -93,10 +93,10 @@ table_ARCH := table $(sched_ARCH)
 tune_ARCH := tune $(table_ARCH)
 measure_ARCH := measure $(tune_ARCH)
 report_ARCH := report formats graph $(measure_ARCH)
-runtime_ARCH := runtime $(measure_ARCH)
-graph_ARCH := graph $(runtime_ARCH) # (nets are computed by a runtime)
+runtime_ARCH := runtime graph $(measure_ARCH)
+graph_ARCH := $(runtime_ARCH) # (nets are computed by a runtime)
 formats_ARCH := formats graph $(ggml_ARCH)
-llama_ARCH := llama formats graph $(runtime_ARCH)
+llama_ARCH := llama formats $(runtime_ARCH)
 server_ARCH := server report $(llama_ARCH)
 
 # ---- flags ---------------------------------------------------------------------------------------

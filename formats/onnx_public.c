@@ -21,6 +21,7 @@ struct tandem_onnx {
     struct tnd_onnx_model *model;
     struct kept kept[TANDEM_ONNX_KEPT];
     uint64_t clock;
+    const tandem_chooser *chooser;
 };
 
 /* ---- opening ---- */
@@ -316,11 +317,13 @@ static enum tandem_status make(const tandem_onnx *model, const struct tandem_onn
                                int n_dims, struct kept *out, struct tandem_error *error)
 {
     struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
+    struct tandem_lower_options how = TANDEM_LOWER_OPTIONS_INIT;
     tandem_net *net = NULL;
     options.dims = dims;
     options.n_dims = n_dims;
+    how.chooser = model->chooser;
     TND_TRY(tandem_onnx_net(model, &options, &net, error));
-    enum tandem_status status = tandem_net_lower(net, NULL, &out->lowered, error);
+    enum tandem_status status = tandem_net_lower(net, &how, &out->lowered, error);
     tandem_net_free(net);
     if (status == TANDEM_OK && !copy_dims(out, dims, n_dims)) {
         status = no_memory(error);
@@ -329,6 +332,13 @@ static enum tandem_status make(const tandem_onnx *model, const struct tandem_onn
         drop(out);
     }
     return status;
+}
+
+void tandem_onnx_set_chooser(tandem_onnx *model, const tandem_chooser *chooser)
+{
+    if (model != NULL) {
+        model->chooser = chooser;
+    }
 }
 
 enum tandem_status tandem_onnx_lower(tandem_onnx *model, const struct tandem_onnx_dim *dims,

@@ -615,7 +615,7 @@ static enum tandem_status lower_all(struct tnd_lowering *l)
 enum tandem_status tnd_net_lower(const struct tnd_net *net, struct tnd_lowered **out,
                                  struct tandem_error *error)
 {
-    const struct tnd_lower_options none = {.conv_times = NULL};
+    const struct tnd_lower_options none = {.chooser = NULL};
     return tnd_net_lower_with(net, &none, out, error);
 }
 
@@ -630,9 +630,10 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
         return net->status;
     }
     struct tnd_lowered *lowered = tnd_calloc(1, sizeof(*lowered));
+    struct tnd_lower_options answered = *options;
     struct tnd_lowering l = {.out = lowered,
                              .net = net,
-                             .options = options,
+                             .options = &answered,
                              .values = tnd_calloc((size_t)net->n_values + 1, sizeof(l.values[0])),
                              .groups = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.groups[0])),
                              .tails = tnd_calloc((size_t)net->n_nodes + 1, sizeof(l.tails[0])),
@@ -651,7 +652,8 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
                             lowered->outputs != NULL && l.values != NULL && l.groups != NULL &&
                             l.tails != NULL && l.int8 != NULL && l.tables != NULL &&
                             l.pairs != NULL;
-    status = has_memory ? lower_all(&l) : tnd_lower_no_memory(&l);
+    status = has_memory ? tnd_lower_begin_convs(&l, &answered.for_device) : tnd_lower_no_memory(&l);
+    status = status == TANDEM_OK ? lower_all(&l) : status;
     if (status == TANDEM_OK && options->gives_up != NULL) {
         free_unread(&l, options->gives_up);
     }

@@ -16,6 +16,7 @@
 #ifndef TND_LOWER_H
 #define TND_LOWER_H
 
+#include "ggml-like/conv_method.h"
 #include "graph/fuse_print.h"
 #include "graph/net.h"
 #include "tandem/graph.h"
@@ -23,51 +24,8 @@
 /** Owns tensors, graph and folded constants. */
 struct tnd_lowered;
 
-/* ---- how convolutions are computed ---- */
-
-/** X(NAME, "text"): how to compute a convolution of F32 with constant weights. All keep channels
- *  last. COLUMNS: the values that each place sees as a row, then a matrix product, for which the
- *  runtime's table chooses a profile; a window of one place needs no rows. WINOGRAD: F(2x2, 3x3),
- *  for windows of 3 by 3 with neither steps nor groups, from TND_WINOGRAD_CHANNELS on. */
-#define TND_CONV_METHOD_LIST(X)                                                                    \
-    X(DIRECT, "direct")                                                                            \
-    X(COLUMNS, "im2col")                                                                           \
-    X(WINOGRAD, "winograd")
-
-enum { TND_WINOGRAD_CHANNELS = 16 }; /* why: lower_winograd.c */
-
-enum tnd_conv_method {
-#define TND_CONV_METHOD_ENUM(name, text) TND_CONV_##name,
-    TND_CONV_METHOD_LIST(TND_CONV_METHOD_ENUM)
-#undef TND_CONV_METHOD_ENUM
-        TND_CONV_METHODS
-};
-
-/** "direct". Static. */
-const char *tnd_conv_method_name(enum tnd_conv_method method);
-
-/** What the time of a convolution depends on: its key in tables. */
-struct tnd_conv_shape {
-    int n; /* dimensions of the window */
-    int64_t images, channels, filters, groups;
-    int64_t window[TANDEM_NET_MAX_WINDOW], stride[TANDEM_NET_MAX_WINDOW];
-    int64_t dilation[TANDEM_NET_MAX_WINDOW], padding[TANDEM_NET_MAX_WINDOW]; /* in front */
-    int64_t result[TANDEM_NET_MAX_WINDOW]; /* places of an image */
-};
-
-/** What is known of the times of a shape: microseconds by method, below 0 where nothing is. */
-typedef void (*tnd_conv_times_fn)(void *user, const struct tnd_conv_shape *shape,
-                                  double us[TND_CONV_METHODS]);
-
-/** How one convolution is computed, and why. */
-struct tnd_conv_choice {
-    struct tnd_conv_shape shape;
-    bool may[TND_CONV_METHODS]; /* the methods that there are */
-    double us[TND_CONV_METHODS];
-    enum tnd_conv_method method;
-    bool is_measured; /* else by rule */
-    const char *reason;
-};
+/** Fewest channels of Winograd's method: lower_winograd.c says why. */
+enum { TND_WINOGRAD_CHANNELS = 16 };
 
 /** A copy that changes the layout of a value, for a reader that cannot follow the other one. */
 struct tnd_conversion {
@@ -83,8 +41,7 @@ struct tnd_lower_kernels {
 };
 
 struct tnd_lower_options {
-    tnd_conv_times_fn conv_times;            /* NULL: nothing is known */
-    void *user;                              /* of conv_times */
+    const struct tandem_chooser *chooser;    /* of methods of convolutions; NULL: the rule */
     const struct tnd_lower_kernels *kernels; /* NULL: not wanted */
     bool is_last;                            /* inputs and outputs have their channels last */
     bool for_device; /* convolutions are computed in ways that have a text, on more memory */

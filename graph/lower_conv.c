@@ -1,35 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions of F32 with constant weights, channels last: in which way each one is computed.
- * Those over single places are matrix products, which the runtime's table chooses. */
+ * Convolutions of F32 with constant weights, channels last: what they are, and who is asked for the
+ * method of each one. */
 #include <limits.h>
 
+#include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "graph/lower_conv.h"
-
-/* Fewer multiplications that pay for transforms. Unit: ratio. */
-#define WINOGRAD_GAIN 1.3
-
-/* Values of the columns of a convolution on a device: 1 GiB. */
-#define MAX_COLUMNS 0x1p28
 
 /* ---- choosing ---- */
 
-const char *tnd_conv_method_name(enum tnd_conv_method method)
-{
-    static const char *const names[] = {
-#define TND_CONV_METHOD_NAME(name, text) text,
-        TND_CONV_METHOD_LIST(TND_CONV_METHOD_NAME)
-#undef TND_CONV_METHOD_NAME
-    };
-    return names[method];
-}
-
-static struct tnd_conv_shape shape_of(const struct tnd_conv *conv)
+static struct tnd_conv_shape shape_of(const struct tnd_conv *conv, bool is_followed)
 {
     struct tnd_conv_shape shape = {.n = conv->n,
                                    .images = conv->n_pixels,
                                    .channels = conv->all_channels,
                                    .filters = conv->all_filters,
-                                   .groups = conv->all_channels / conv->channels};
+                                   .groups = conv->all_channels / conv->channels,
+                                   .is_followed = is_followed};
     for (int i = 0; i < conv->n; i++) {
         shape.window[i] = conv->taps[i];
         shape.stride[i] = conv->stride[i];
@@ -41,68 +28,22 @@ static struct tnd_conv_shape shape_of(const struct tnd_conv *conv)
     return shape;
 }
 
-/* A device's products are tuned, its texts of sums are not: ResNet-18 takes 107 ms by columns and
- * 910 ms by sums, a U-Net 58 and 479 ms (PoCL on two cores of a Zen 4). */
-static void choose_for_device(const struct tnd_conv *conv, struct tnd_conv_choice *choice)
-{
-    const double columns = (double)conv->n_pixels * (double)(conv->n_taps * conv->channels);
-    if (conv->channels != conv->all_channels) {
-        choice->reason = "on a device, groups are summed where they lie";
-    } else if (columns > MAX_COLUMNS) {
-        choice->reason = "on a device, the columns would be too large";
-    } else {
-        choice->method = TND_CONV_COLUMNS;
-        choice->reason = "on a device, whose products are tuned";
-    }
-}
-
-/* Where no times are known. Of the 14 shapes of ResNet-18 and a U-Net whose direct sums multiply
- * 1.3 times as often Winograd's method was faster for all, 1.15 to 1.8 times, and for the one below
- * that it gained nothing (two cores of a Zen 4). */
-static void choose_by_rule(const struct tnd_lowering *l, const struct tnd_conv *conv,
-                           struct tnd_conv_choice *choice)
-{
-    const bool is_product = tnd_conv_is_product(conv);
-    choice->method = TND_CONV_DIRECT;
-    choice->reason = "no times are known";
-    if (is_product && l->epilogue != NULL && !l->options->for_device) {
-        choice->reason = "no times are known, what follows the sums needs no pass of its own";
-    } else if (is_product) {
-        choice->method = TND_CONV_COLUMNS;
-        choice->reason = "no times are known, a window of one place is a matrix product";
-    } else if (l->options->for_device) {
-        choose_for_device(conv, choice);
-    } else if (tnd_conv_winograd_gain(conv) >= WINOGRAD_GAIN) {
-        choice->method = TND_CONV_WINOGRAD;
-        choice->reason = "no times are known, direct sums take far more multiplications";
-    }
-}
-
-/* The fastest of the methods with times, where two are known at least. */
 static void choose(const struct tnd_lowering *l, const struct tnd_conv *conv,
                    struct tnd_conv_choice *choice)
 {
-    int known = 0;
-    *choice = (struct tnd_conv_choice){.shape = shape_of(conv)};
-    choice->may[TND_CONV_DIRECT] = true;
-    choice->may[TND_CONV_COLUMNS] = !tnd_conv_is_depthwise(conv);
-    choice->may[TND_CONV_WINOGRAD] = !l->options->for_device && tnd_conv_may_winograd(conv);
-    choose_by_rule(l, conv, choice);
-    for (int method = 0; method < TND_CONV_METHODS; method++) {
-        choice->us[method] = -1;
+    const struct tandem_chooser *chooser = l->options->chooser;
+    struct tnd_conv_question question = {.shape = shape_of(conv, l->epilogue != NULL),
+                                         .for_device = l->options->for_device};
+    question.may[TND_CONV_DIRECT] = true;
+    question.may[TND_CONV_COLUMNS] = !tnd_conv_is_depthwise(conv);
+    question.may[TND_CONV_WINOGRAD] = !question.for_device && tnd_conv_may_winograd(conv);
+    question.winograd_gain = question.may[TND_CONV_WINOGRAD] ? tnd_conv_winograd_gain(conv) : 0;
+    if (chooser != NULL) {
+        chooser->choose(chooser->user, &question, choice);
+    } else {
+        tnd_conv_choose_by_rule(&question, choice);
     }
-    if (l->options->conv_times != NULL) {
-        l->options->conv_times(l->options->user, &choice->shape, choice->us);
-    }
-    for (int method = 0; method < TND_CONV_METHODS; method++) {
-        if (choice->may[method] && choice->us[method] >= 0) {
-            const bool is_best = known == 0 || choice->us[method] < choice->us[choice->method];
-            choice->method = is_best ? (enum tnd_conv_method)method : choice->method;
-            known++;
-        }
-    }
-    choice->is_measured = known > 0;
-    choice->reason = known > 0 ? "the fastest that was measured" : choice->reason;
+    TND_ASSERT(question.may[choice->method]);
 }
 
 static enum tandem_status keep_choice(struct tnd_lowering *l, const struct tnd_conv_choice *choice)
@@ -196,4 +137,56 @@ enum tandem_status tnd_lower_conv(struct tnd_lowering *l, const struct tnd_net_n
     tandem_tensor **out = &l->values[node->output].tensors[TND_LAYOUT_LAST];
     *done = true;
     return lower_method(l, conv, node, tensor, out);
+}
+
+/* ---- beforehand ---- */
+
+static bool is_followed(const struct tnd_net *net, int value)
+{
+    bool is = false;
+    for (int i = 0; i < net->n_nodes && !is; i++) {
+        for (int k = 0; k < net->nodes[i].n_inputs && tnd_lower_is_elementwise(&net->nodes[i]);
+             k++) {
+            is = is || net->nodes[i].inputs[k] == value;
+        }
+    }
+    return is;
+}
+
+static bool describe_node(const struct tnd_net *net, const struct tnd_net_node *node,
+                          struct tnd_conv_shape *out)
+{
+    if (node->op != TND_NET_CONV) {
+        return false;
+    }
+    const struct tnd_net_value *x = tnd_net_value(net, node->inputs[0]);
+    const struct tnd_net_value *y = tnd_net_value(net, node->output);
+    struct tnd_conv conv = {.n = 0};
+    if (x->type != TANDEM_DTYPE_F32 || tnd_net_value(net, node->inputs[1])->known == NULL ||
+        tnd_dims_values(&y->shape) <= 0 || x->shape.dims[1] == 0) {
+        return false;
+    }
+    describe(&conv, node, &x->shape, &y->shape);
+    *out = shape_of(&conv, is_followed(net, node->output));
+    return true;
+}
+
+enum tandem_status tnd_lower_begin_convs(const struct tnd_lowering *l, bool *for_device)
+{
+    const struct tandem_chooser *chooser = l->options->chooser;
+    const struct tnd_net *net = l->net;
+    int n = 0;
+    if (chooser == NULL) {
+        return TANDEM_OK;
+    }
+    struct tnd_conv_shape *shapes = tnd_calloc((size_t)net->n_nodes + 1, sizeof(shapes[0]));
+    if (shapes == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    for (int i = 0; i < net->n_nodes; i++) {
+        n += describe_node(net, &net->nodes[i], &shapes[n]);
+    }
+    *for_device = chooser->begin(chooser->user, shapes, n) || *for_device;
+    tnd_free(shapes);
+    return TANDEM_OK;
 }

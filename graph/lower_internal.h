@@ -246,6 +246,9 @@ void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const tandem_tensor
                         const struct tnd_fuse_tile *tile, float *y, int64_t line);
 
 /* lower_conv.c */
+/** Tells the chooser which convolutions the net has; `for_device` becomes true where it answers
+ *  that. Errors: MEMORY. */
+enum tandem_status tnd_lower_begin_convs(const struct tnd_lowering *l, bool *for_device);
 /** The kernels of the widest instruction set that this CPU has. */
 const struct tnd_conv_kernel *tnd_conv_kernel_best(void);
 

@@ -26,8 +26,7 @@ static void set_fixed_inputs(const struct tandem_lowered *lowered)
 }
 
 static enum tandem_status lower(const tandem_net *net, const struct tandem_lower_options *wanted,
-                                const struct tnd_lower_options *how, struct tandem_lowered *out,
-                                struct tandem_error *error)
+                                struct tandem_lowered *out, struct tandem_error *error)
 {
     const char *passes = wanted->passes;
     unsigned set;
@@ -43,22 +42,13 @@ static enum tandem_status lower(const tandem_net *net, const struct tandem_lower
     }
     TND_TRY(tnd_net_check(net->net, error));
     TND_TRY(tnd_net_optimize(net->net, set, NULL, error));
-    struct tnd_lower_options options = *how;
-    options.gives_up = net->net;
-    options.for_device = options.for_device || wanted->for_device;
+    const struct tnd_lower_options options = {
+        .chooser = wanted->chooser, .for_device = wanted->for_device, .gives_up = net->net};
     return tnd_net_lower_with(net->net, &options, &out->lowered, error);
 }
 
 enum tandem_status tandem_net_lower(tandem_net *net, const struct tandem_lower_options *options,
                                     tandem_lowered **out_lowered, struct tandem_error *error)
-{
-    const struct tnd_lower_options none = {.conv_times = NULL};
-    return tnd_net_lower_public(net, options, &none, out_lowered, error);
-}
-
-enum tandem_status tnd_net_lower_public(tandem_net *net, const struct tandem_lower_options *options,
-                                        const struct tnd_lower_options *how,
-                                        tandem_lowered **out_lowered, struct tandem_error *error)
 {
     struct tandem_lower_options merged = TANDEM_LOWER_OPTIONS_INIT;
     struct tandem_error local;
@@ -72,7 +62,7 @@ enum tandem_status tnd_net_lower_public(tandem_net *net, const struct tandem_low
     if (lowered == NULL || inner == NULL) {
         status = tnd_error_set(told, TANDEM_E_MEMORY, NULL, 0, 0, "no memory to lower a net");
     } else {
-        status = lower(net, &merged, how, lowered, told);
+        status = lower(net, &merged, lowered, told);
     }
     if (status != TANDEM_OK) {
         tnd_free(lowered);

@@ -14,10 +14,6 @@ struct tandem_net {
     TND_VECTOR_OF(struct tnd_array *, known); /* values that inputs were specialised with */
 };
 
-/** tandem_net_lower with options that are not public. */
-enum tandem_status tnd_net_lower_public(tandem_net *net, const struct tandem_lower_options *options,
-                                        const struct tnd_lower_options *how,
-                                        tandem_lowered **out_lowered, struct tandem_error *error);
 /** What stands behind a lowered net, borrowed. */
 const struct tnd_lowered *tnd_lowered_of(const tandem_lowered *lowered);
 

@@ -20,6 +20,7 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/work.h"
+#include "runtime/choose_convs.h"
 #include "runtime/print_plan.h"
 #include "runtime/runtime_internal.h"
 #include "runtime/runtime_nodes.h"
@@ -227,7 +228,10 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     load_table(runtime, options->table_path);
     tnd_numa_place(runtime, runtime->table);
     bool wants_table = options->table_path == NULL || options->table_path[0] != '\0';
-    atomic_init(&runtime->may_tune, wants_table && tnd_tune_is_wanted());
+    const bool may_tune = wants_table && tnd_tune_is_wanted();
+    atomic_init(&runtime->may_tune, may_tune);
+    atomic_init(&runtime->may_tune_convs, may_tune);
+    runtime->chooser = tnd_runtime_make_chooser(runtime);
     const char *trace_path = tnd_environment(TND_ENVIRONMENT_TRACE);
     return trace_path != NULL ? tnd_trace_new(trace_path, &runtime->trace, error) : TANDEM_OK;
 }

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "ggml-like/conv_method.h"
+#include "measure/probe.h"
 #include "runtime/observer.h"
 #include "runtime/quota.h"
 #include "runtime/tnd_runtime.h"
@@ -26,6 +28,8 @@ struct tandem_runtime {
     struct tnd_quota quota;
     _Atomic uint64_t told_slow; /* serial of the graph whose slow nodes were told of last */
     atomic_bool may_tune;       /* TANDEM_TUNE asks for it, and nothing was measured yet */
+    atomic_bool may_tune_convs; /* the same of methods of convolutions */
+    struct tandem_chooser chooser;
 
     char table_path[TND_TABLE_PATH_MAX]; /* written while opening only: programs read it */
 

@@ -105,9 +105,8 @@ enum tandem_status tnd_runtime_update_file(tandem_runtime *runtime, const char *
     return TANDEM_OK;
 }
 
-/* Beside the table that is in use, what was measured serves from now on. */
-static enum tandem_status adopt(tandem_runtime *runtime, tandem_table *fresh, bool saves,
-                                struct tandem_error *error)
+enum tandem_status tnd_tune_adopt(tandem_runtime *runtime, tandem_table *fresh, bool saves,
+                                  struct tandem_error *error)
 {
     tandem_table *merged = NULL;
     char path[4096] = "";
@@ -165,7 +164,7 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
     enum tandem_status status = tnd_bench_run(&bench, fresh, NULL, &why);
     enum tandem_status kept = TANDEM_OK;
     if (fresh->n_curves > 0) {
-        kept = adopt(runtime, fresh, options->saves, error);
+        kept = tnd_tune_adopt(runtime, fresh, options->saves, error);
     }
     tandem_table_free(fresh);
     if (status != TANDEM_OK && error != NULL) {
@@ -203,7 +202,7 @@ bool tnd_tune_is_wanted(void)
     return tnd_environment(TND_ENVIRONMENT_TUNE) != NULL; /* on-first-use is its one value */
 }
 
-static double first_use_budget_s(void)
+double tnd_tune_first_use_s(void)
 {
     const double budget_s = tnd_environment_number(TND_ENVIRONMENT_TUNE_BUDGET);
     return budget_s > 0 && budget_s <= TND_TUNE_LONGEST_S ? budget_s : TND_TUNE_FIRST_USE_S;
@@ -224,7 +223,7 @@ bool tnd_tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)
     if (subject.n_m == 0) {
         return false;
     }
-    options.budget_s = first_use_budget_s();
+    options.budget_s = tnd_tune_first_use_s();
     options.saves = true;
     tnd_log_line(parts.log, TANDEM_LOG_INFO, "runtime",
                  "first use of %d weight shapes that no table knows: measuring for %.1f s",

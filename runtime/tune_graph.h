@@ -4,9 +4,18 @@
 #define TND_TUNE_GRAPH_H
 
 #include "runtime/tnd_runtime.h"
+#include "table/tnd_table.h"
 
 /** Whether TANDEM_TUNE asks for it; a value that it does not know is logged. */
 bool tnd_tune_is_wanted(void);
+
+/** Seconds that measuring on first use may take: TANDEM_TUNE_BUDGET, or the default. */
+double tnd_tune_first_use_s(void);
+
+/** What was measured serves from now on, beside the table that is in use; with `saves` it is added
+ *  to this machine's own table too. Errors: MEMORY, FILE. */
+enum tandem_status tnd_tune_adopt(tandem_runtime *runtime, tandem_table *fresh, bool saves,
+                                  struct tandem_error *error);
 
 /** Measures the products of the graph that the table does not cover, for TANDEM_TUNE_BUDGET
  *  seconds; failures are logged. False when it covers all of them: nothing was measured. */

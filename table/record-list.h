@@ -19,6 +19,7 @@
     X(COUNT, WHOLE, 0, 4294967295)        /* of measurements; may be left out: 0 */                \
     X(WHEN, WHOLE, 0, 9007199254740992)   /* seconds since 1970; may be left out: 0 */             \
     X(GENERATION, WHOLE, 0, 1000000000)   /* left out, here and in the checksum, when 0 */         \
+    X(MARK, WHOLE, 0, 1)                  /* the same of a flag that a kind got later */           \
     X(TIME, REAL, 0, 1000000000000)       /* microseconds */                                       \
     X(SPREAD, REAL, 0, 1000000000000)     /* the same; may be left out: 0 */                       \
     X(JOULES, REAL, 0, 1000000000)        /* left out, here and in the checksum, when 0 */         \
@@ -140,6 +141,7 @@
     X(tnd_conv_time, padding, NAME, KEY, 7)                                                        \
     X(tnd_conv_time, images, EXTENT, KEY, 8)                                                       \
     X(tnd_conv_time, result, NAME, KEY, 9)                                                         \
+    X(tnd_conv_time, followed, MARK, KEY, 15)                                                      \
     X(tnd_conv_time, threads, THREADS, KEY, 10)                                                    \
     X(tnd_conv_time, method, NAME, KEY, 0)                                                         \
     X(tnd_conv_time, when, WHEN, LARGER, 14)                                                       \
@@ -175,6 +177,6 @@
     X(PROGRAMS, programs, tnd_program_time, TND_PROGRAM_FACTS, tnd_program_time, 0, "",            \
       TND_TABLE_MAX_CURVES, TND_TABLE_MAX_PROGRAMS, 0, TND_PART_CPU, ALWAYS)                       \
     X(CONVOLUTIONS, convolutions, tnd_conv_time, TND_CONV_FACTS, tnd_conv_time, 0, "",             \
-      TND_TABLE_MAX_CONVOLUTIONS, 0, 10, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)
+      TND_TABLE_MAX_CONVOLUTIONS, 0, 11, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)
 
 #endif

@@ -136,8 +136,8 @@ static bool is_key(const struct tnd_fact *fact)
 bool tnd_fact_is_optional(const struct tnd_fact *fact)
 {
     return fact->kind == TND_FACT_COUNT || fact->kind == TND_FACT_GENERATION ||
-           fact->kind == TND_FACT_SPREAD || fact->kind == TND_FACT_JOULES ||
-           tnd_fact_form(fact->kind) == TND_FORM_FLAG ||
+           fact->kind == TND_FACT_MARK || fact->kind == TND_FACT_SPREAD ||
+           fact->kind == TND_FACT_JOULES || tnd_fact_form(fact->kind) == TND_FORM_FLAG ||
            (fact->kind == TND_FACT_WHEN && !is_key(fact));
 }
 
@@ -146,7 +146,8 @@ bool tnd_fact_is_left_out(const struct tnd_fact *fact, const void *record)
     if (fact->kind == TND_FACT_JOULES) {
         return tnd_fact_real(fact, record) == 0;
     }
-    return (fact->kind == TND_FACT_GENERATION || fact->kind == TND_FACT_FLAG_1) &&
+    return (fact->kind == TND_FACT_GENERATION || fact->kind == TND_FACT_MARK ||
+            fact->kind == TND_FACT_FLAG_1) &&
            tnd_fact_whole(fact, record) == 0;
 }
 

@@ -128,8 +128,8 @@ static uint64_t add_fact(uint64_t hash, const struct tnd_record_kind *kind,
     if (fact->kind == TND_FACT_TASK) {
         return add_string(hash, tandem_task_name((enum tandem_task)value));
     }
-    return fact->kind == TND_FACT_GENERATION && value == 0 ? hash
-                                                           : add_number(hash, (uint64_t)value);
+    const bool is_skipped = fact->kind == TND_FACT_GENERATION || fact->kind == TND_FACT_MARK;
+    return is_skipped && value == 0 ? hash : add_number(hash, (uint64_t)value);
 }
 
 static uint64_t add_record(uint64_t hash, const struct tnd_record_kind *kind, const void *record)

@@ -156,6 +156,7 @@ struct tnd_conv_time {
     char window[40], stride[40], dilation[40];
     char padding[40]; /* in front */
     char result[40];  /* places of one image */
+    uint8_t followed; /* 1: by what is computed value by value */
     int32_t threads;
     double median_us, spread_us;
     uint32_t count;

@@ -10,6 +10,7 @@
 #include "graph/conv_tile.h"
 #include "graph/lower.h"
 #include "tandem/runtime.h"
+#include "tests/prefer_method.h"
 #include "tests/support.h"
 
 struct problem {
@@ -81,13 +82,6 @@ static struct tnd_array *filter_of(const struct problem *p, struct tnd_rng *rng,
     return filled(rng, &shape, is_real);
 }
 
-/* Times that make `user`, a method, the fastest. */
-static void prefer(void *user, const struct tnd_conv_shape *shape, double us[TND_CONV_METHODS])
-{
-    (void)shape;
-    us[*(const enum tnd_conv_method *)user] = 1;
-}
-
 static tandem_runtime *open_runtime(int n_threads)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
@@ -104,7 +98,8 @@ static tandem_runtime *open_runtime(int n_threads)
 static bool compute(const struct tnd_net *net, enum tnd_conv_method method, int threads,
                     const struct tnd_array *x, struct tnd_array **out)
 {
-    const struct tnd_lower_options options = {.conv_times = prefer, .user = &method};
+    const struct tandem_chooser chooser = prefer_method(&method);
+    const struct tnd_lower_options options = {.chooser = &chooser};
     struct tnd_lowered *lowered = NULL;
     struct tandem_error error = {0};
     check_status(tnd_net_lower_with(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);
@@ -404,22 +399,38 @@ static void transforms_write_nothing_beside_their_results(void)
 #endif
 }
 
-struct times {
-    double us[TND_CONV_METHODS];
-    struct tnd_conv_shape asked;
+/* What a chooser was told and asked. */
+struct asked {
+    enum tnd_conv_method answer;
+    bool for_device;
+    int n_begun, n_asked;
+    struct tnd_conv_shape begun;
+    struct tnd_conv_question question;
 };
 
-static void tell(void *user, const struct tnd_conv_shape *shape, double us[TND_CONV_METHODS])
+static bool begin(void *user, const struct tnd_conv_shape *shapes, int n)
 {
-    struct times *times = user;
-    times->asked = *shape;
-    memcpy(us, times->us, sizeof(times->us));
+    struct asked *asked = user;
+    asked->n_begun += n;
+    asked->begun = shapes[0];
+    return asked->for_device;
 }
 
-static enum tnd_conv_method chosen(const struct problem *p, struct times *times, bool *is_measured)
+static void choose(void *user, const struct tnd_conv_question *question,
+                   struct tnd_conv_choice *out)
 {
-    const struct tnd_lower_options options = {.conv_times = times != NULL ? tell : NULL,
-                                              .user = times};
+    struct asked *asked = user;
+    asked->n_asked++;
+    asked->question = *question;
+    tnd_conv_choose_by_rule(question, out);
+    out->method = asked->answer;
+}
+
+/* `asked` NULL: no chooser. */
+static struct tnd_conv_choice chosen(const struct problem *p, struct asked *asked)
+{
+    const struct tandem_chooser chooser = {begin, choose, asked};
+    const struct tnd_lower_options options = {.chooser = asked != NULL ? &chooser : NULL};
     struct tnd_rng rng;
     struct tnd_lowered *lowered = NULL;
     struct tandem_error error = {0};
@@ -427,48 +438,56 @@ static enum tnd_conv_method chosen(const struct problem *p, struct times *times,
     struct tnd_net *net = net_of(p, filter_of(p, &rng, false));
     check_status(tnd_net_lower_with(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);
     const struct tnd_conv_choice choice = *tnd_lowered_conv(lowered, 0);
-    CU_ASSERT(choice.may[choice.method] && choice.reason != NULL);
-    *is_measured = choice.is_measured;
+    CU_ASSERT(choice.question.may[choice.method] && choice.reason != NULL);
     tnd_lowered_free(lowered);
     tnd_net_free(net);
-    return choice.method;
+    return choice;
 }
 
-static void the_fastest_way_that_exists_is_taken(void)
+static void a_chooser_is_told_what_there_is_and_decides(void)
 {
     struct problem p = square(2, 16, 9, 5, 6, 1);
-    struct times times = {.us = {7, 5, 3}};
-    bool is_measured;
-    check_int(chosen(&p, &times, &is_measured), TND_CONV_WINOGRAD);
-    CU_ASSERT_TRUE(is_measured);
-    check_int(times.asked.images, 2);
-    check_int(times.asked.result[1], 6);
-    check_int(times.asked.channels, 16);
-    times.us[TND_CONV_WINOGRAD] = -1;
-    check_int(chosen(&p, &times, &is_measured), TND_CONV_COLUMNS);
-    times.us[TND_CONV_WINOGRAD] = 1;
+    for (int method = 0; method < TND_CONV_METHODS; method++) {
+        struct asked asked = {.answer = (enum tnd_conv_method)method};
+        check_int(chosen(&p, &asked).method, method);
+        check_int(asked.n_begun, 1);
+        check_int(asked.n_asked, 1);
+        check_int(asked.question.shape.images, 2);
+        check_int(asked.question.shape.result[1], 6);
+        check_int(asked.question.shape.channels, 16);
+        CU_ASSERT_FALSE(asked.question.shape.is_followed); /* the result itself is read too */
+        CU_ASSERT_TRUE(asked.question.may[method]);
+        CU_ASSERT_TRUE(asked.question.winograd_gain > 1);
+    }
+    struct asked asked = {.answer = TND_CONV_DIRECT};
     p.stride[0] = 2; /* which Winograd's method cannot */
-    check_int(chosen(&p, &times, &is_measured), TND_CONV_COLUMNS);
-    times = (struct times){.us = {-1, -1, -1}};
-    (void)chosen(&p, &times, &is_measured);
-    CU_ASSERT_FALSE(is_measured);
-    (void)chosen(&p, NULL, &is_measured);
-    CU_ASSERT_FALSE(is_measured);
+    (void)chosen(&p, &asked);
+    CU_ASSERT_FALSE(asked.question.may[TND_CONV_WINOGRAD]);
+    CU_ASSERT_EQUAL(asked.question.winograd_gain, 0);
+    p = square(1, 16, 16, 5, 6, 1);
+    p.is_block = true;
+    (void)chosen(&p, &asked);
+    CU_ASSERT_TRUE(asked.question.shape.is_followed && asked.begun.is_followed);
+    asked = (struct asked){.answer = TND_CONV_COLUMNS, .for_device = true};
+    CU_ASSERT_TRUE(chosen(&p, &asked).question.for_device);
+    CU_ASSERT_FALSE(asked.question.may[TND_CONV_WINOGRAD]);
 }
 
-static void without_times_a_rule_decides(void)
+static void without_a_chooser_the_rule_decides(void)
 {
-    bool is_measured;
     struct problem p = square(1, 64, 64, 28, 28, 1);
-    check_int(chosen(&p, NULL, &is_measured), TND_CONV_WINOGRAD);
-    CU_ASSERT_FALSE(is_measured);
+    const struct tnd_conv_choice choice = chosen(&p, NULL);
+    check_int(choice.method, TND_CONV_WINOGRAD);
+    check_int(choice.by_rule, TND_CONV_WINOGRAD);
+    CU_ASSERT_FALSE(choice.is_measured);
+    CU_ASSERT_TRUE(choice.times[TND_CONV_DIRECT].us < 0);
     p = square(1, 64, 64, 1, 1, 1); /* a tile of which three places are for nothing */
-    check_int(chosen(&p, NULL, &is_measured), TND_CONV_DIRECT);
+    check_int(chosen(&p, NULL).method, TND_CONV_DIRECT);
     p = square(1, 3, 64, 28, 28, 1);
-    check_int(chosen(&p, NULL, &is_measured), TND_CONV_DIRECT);
+    check_int(chosen(&p, NULL).method, TND_CONV_DIRECT);
     p = square(1, 64, 64, 28, 28, 0);
     p.window[0] = p.window[1] = 1;
-    check_int(chosen(&p, NULL, &is_measured), TND_CONV_COLUMNS);
+    check_int(chosen(&p, NULL).method, TND_CONV_COLUMNS);
 }
 
 static CU_TestInfo tests_conv[] = {
@@ -484,8 +503,8 @@ static CU_TestInfo tests_conv[] = {
      values_that_are_not_finite_reach_only_places_that_see_them},
     {"transforms_write_nothing_beside_their_results",
      transforms_write_nothing_beside_their_results},
-    {"the_fastest_way_that_exists_is_taken", the_fastest_way_that_exists_is_taken},
-    {"without_times_a_rule_decides", without_times_a_rule_decides},
+    {"a_chooser_is_told_what_there_is_and_decides", a_chooser_is_told_what_there_is_and_decides},
+    {"without_a_chooser_the_rule_decides", without_a_chooser_the_rule_decides},
     CU_TEST_INFO_NULL,
 };
 

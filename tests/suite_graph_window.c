@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "graph/lower_internal.h"
 #include "tests/suite_graph.h"
+#include "tests/prefer_method.h"
 #include "tests/support.h"
 
 enum { MOST_TENSORS = 64, OUTPUTS = 3, PROBLEMS = 6 };
@@ -228,17 +229,11 @@ static void compute_product(struct walk *walk, const tandem_tensor *node)
     }
 }
 
-static void prefer(void *user, const struct tnd_conv_shape *shape, double us[TND_CONV_METHODS])
-{
-    (void)shape;
-    us[*(const enum tnd_conv_method *)user] = 1;
-}
-
 static struct tnd_lowered *lower(const struct tnd_net *net, enum tnd_conv_method method,
                                  struct tnd_array **in)
 {
-    const struct tnd_lower_options options = {
-        .conv_times = prefer, .user = &method, .for_device = true};
+    const struct tandem_chooser chooser = prefer_method(&method);
+    const struct tnd_lower_options options = {.chooser = &chooser, .for_device = true};
     struct tnd_lowered *lowered = NULL;
     struct tandem_error error = {0};
     check_status(tnd_net_lower_with(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);
@@ -384,7 +379,7 @@ static enum tnd_conv_method method_for_device(int64_t groups, int64_t side)
     (void)tnd_net_output(net, tnd_net_conv(net, input, weights, &window));
     check_status(tnd_net_lower_with(net, &options, &lowered, &error), TANDEM_OK, NULL, &error);
     const enum tnd_conv_method method = tnd_lowered_conv(lowered, 0)->method;
-    CU_ASSERT_FALSE(tnd_lowered_conv(lowered, 0)->may[TND_CONV_WINOGRAD]);
+    CU_ASSERT_FALSE(tnd_lowered_conv(lowered, 0)->question.may[TND_CONV_WINOGRAD]);
     tnd_lowered_free(lowered);
     tnd_net_free(net);
     return method;

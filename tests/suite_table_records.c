@@ -45,7 +45,7 @@ static void set_fact(struct tnd_test_rng *rng, const struct tnd_fact *fact, void
         tnd_fact_set_whole(fact, record, (int64_t)types[pick(rng, 3)]);
         break;
     case TND_FORM_WHOLE:
-        tnd_fact_set_whole(fact, record, (int64_t)low + pick(rng, 3));
+        tnd_fact_set_whole(fact, record, (int64_t)low + pick(rng, high - low < 2 ? 2 : 3));
         break;
     case TND_FORM_REAL:
         memcpy(at, &real, sizeof(real));

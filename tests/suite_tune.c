@@ -4,6 +4,7 @@
 
 extern CU_SuiteInfo suites_tune_op_cost[];
 extern CU_SuiteInfo suites_tune_choosing[];
+extern CU_SuiteInfo suites_tune_conv[];
 extern CU_SuiteInfo suites_tune_objective[];
 extern CU_SuiteInfo suites_tune_estimate[];
 extern CU_SuiteInfo suites_tune_model[];
@@ -26,5 +27,5 @@ int main(int argc, char **argv)
                           suites_tune_planner, suites_tune_explain, suites_tune_devices,
                           suites_tune_moves, suites_tune_experts, suites_tune_fit,
                           suites_tune_overlap, suites_tune_schedule, suites_tune_schedule_search,
-                          suites_tune_schedule_cases, suites_tune_prior, NULL);
+                          suites_tune_schedule_cases, suites_tune_prior, suites_tune_conv, NULL);
 }

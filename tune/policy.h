@@ -625,6 +625,27 @@
 /* Of the budget for writing the table. Unit: share. Why: writing takes milliseconds. Test: none. */
 #define TND_TUNE_SAVING      0.03
 
+/* ---- Methods of convolutions ---- */
+
+/* Farthest that a measured convolution tells of another one: the root of the sum of squares of the
+ * doublings of channels, filters and places. Unit: doublings. Why: four times as many places, or
+ * twice of all three, and other caches serve. Test: convolutions_far_away_tell_nothing. */
+#define TND_CONV_FARTHEST    2.0
+/* Nearer ones count about alike. Unit: doublings. Why: kernels' tiles make a time of a multiply-add
+ * differ by as much between neighbours. Test: none. */
+#define TND_CONV_NEAR        0.25
+/* Error bar for each doubling away. Unit: share of the time. Why: measured: the ratio of two
+ * methods' times changes by 5 to 15 % for a doubling (ResNet-18 and a U-Net, Sapphire Rapids).
+ * Test: what_is_near_tells_with_an_error_that_says_so. */
+#define TND_CONV_FAR_ERROR   0.1
+/* Least error bar of a time. Unit: share. Why: medians of the same convolution differ by as much
+ * from one process to the next. Test: a_lead_within_the_errors_leaves_the_rule. */
+#define TND_CONV_LEAST_ERROR 0.02
+/* The same of a time of fewer samples than TND_CONV_FEW. Unit: share, samples. Why: a spread of two
+ * samples says nothing. Test: a_lead_within_the_errors_leaves_the_rule. */
+#define TND_CONV_FEW         3
+#define TND_CONV_FEW_ERROR   0.1
+
 /* ---- Reports ---- */
 
 /* Times within this ratio of the fastest are as good. Unit: ratio. Why: half of TND_NOISY_FRAC

@@ -13,6 +13,9 @@ TANDEM_BEGIN_C
 
 /** Owned by its context: there is no call that frees a graph. */
 typedef struct tandem_graph tandem_graph;
+/** Chooses how operations of nets become nodes: that of a runtime knows measured times
+ *  (tandem_runtime_chooser). */
+typedef struct tandem_chooser tandem_chooser;
 
 /** An empty graph in `context`, which owns it. One thread at a time per context. Errors: returns
  *  NULL after an error in the context, or when it has no memory, which it records. */

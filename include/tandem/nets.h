@@ -179,10 +179,13 @@ struct tandem_lower_options {
     const char *passes; /**< "fold,equal,.."; NULL: all; "none". docs/graphs.md */
     bool for_device; /**< convolutions are computed as a device can, with more memory: for runtimes
                              that have a device's `profile`. Others compute the graph too */
+    const tandem_chooser *chooser; /**< tandem_runtime_chooser of the runtime that will compute:
+                                        convolutions by its table's times, and `for_device` where a
+                                        device's profile is forced; NULL: by rule */
 };
 #define TANDEM_LOWER_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(struct tandem_lower_options), NULL, false                                           \
+        sizeof(struct tandem_lower_options), NULL, false, NULL                                     \
     }
 
 /** Runs passes over a net and makes a graph of tensors of it; what depends on constants alone is

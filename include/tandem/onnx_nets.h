@@ -94,6 +94,11 @@ TANDEM_API enum tandem_status tandem_onnx_net(const tandem_onnx *model,
                                               const struct tandem_onnx_options *options,
                                               tandem_net **out_net, struct tandem_error *error);
 
+/** How tandem_onnx_lower makes nets from now on: `chooser` of tandem_lower_options, which must live
+ *  as long as the model, or until another one is set. Nets that are kept stay as they are. NULL:
+ *  by rule. Never fails. One thread at a time a model. */
+TANDEM_API void tandem_onnx_set_chooser(tandem_onnx *model, const tandem_chooser *chooser);
+
 /** Nets of one model that tandem_onnx_lower keeps. */
 #define TANDEM_ONNX_KEPT 8
 /** The model for these extents, ready to compute: made at the first call, found again at later

@@ -98,6 +98,13 @@ TANDEM_API enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime,
                                                        const tandem_table *table,
                                                        struct tandem_error *error);
 
+/** The runtime's chooser, for tandem_lower_options and tandem_onnx_set_chooser: nets that are
+ *  lowered with it take the methods of convolutions that are fastest by the table in use, on the
+ *  runtime's threads. With TANDEM_TUNE=on-first-use, the first net with convolutions that the table
+ *  does not know is measured while it is lowered (docs/tuning.md). It lives as long as the runtime.
+ *  NULL for NULL, or in a child of the process that opened the runtime. Never fails. Any thread. */
+TANDEM_API const tandem_chooser *tandem_runtime_chooser(const tandem_runtime *runtime);
+
 /** Options of tandem_tune_graph. */
 struct tandem_tune_options {
     size_t size;     /**< sizeof(struct tandem_tune_options) */

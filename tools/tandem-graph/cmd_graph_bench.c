@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tandem-graph bench: the median time of a model with inputs of random values. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "graph/net_public.h"
 #include "tools/device_option.h"
 #include "tools/op_split.h"
-#include "tools/tandem-graph/conv_book.h"
+#include "tune/conv_choice.h"
 #include "tools/tandem-graph/graph_cli.h"
 
 #define MAX_ROUNDS 100000
@@ -30,7 +31,6 @@ struct bench {
     tandem_lowered *lowered;
     tandem_runtime *runtime;
     tandem_plan *plan;
-    struct tnd_conv_book book;
     struct tnd_op_split split;
     double *ms;
     int n_rounds;
@@ -75,8 +75,7 @@ static enum tandem_status compute(struct bench *bench, struct tandem_error *erro
 static enum tandem_status prepare(struct bench *bench, struct tandem_error *error)
 {
     struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
-    const struct tandem_lower_options lower = {.size = sizeof(lower), .passes = bench->pass_names};
-    struct tnd_lower_options how;
+    struct tandem_lower_options lower = TANDEM_LOWER_OPTIONS_INIT;
     struct tandem_net_array input;
     bench->ms = tnd_alloc(MAX_ROUNDS * sizeof(double));
     if (bench->ms == NULL) {
@@ -88,9 +87,9 @@ static enum tandem_status prepare(struct bench *bench, struct tandem_error *erro
     options.dims = bench->sizes;
     options.n_dims = bench->dims.n;
     TND_TRY(tandem_onnx_net(bench->model, &options, &bench->net, error));
-    TND_TRY(tnd_conv_book_open(bench->runtime, &bench->book, error));
-    how = tnd_conv_book_options(&bench->book);
-    TND_TRY(tnd_net_lower_public(bench->net, &lower, &how, &bench->lowered, error));
+    lower.passes = bench->pass_names;
+    lower.chooser = tandem_runtime_chooser(bench->runtime);
+    TND_TRY(tandem_net_lower(bench->net, &lower, &bench->lowered, error));
     for (int i = 0; tandem_lowered_input(bench->lowered, i, &input); i++) {
         fill(&input);
     }
@@ -173,11 +172,41 @@ static void print(const struct bench *bench)
     tnd_op_split_print_slow(tandem_lowered_graph(bench->lowered), stdout);
 }
 
+static void print_conversions(const struct tnd_lowered *lowered)
+{
+    const struct tnd_conversion *one;
+    double values = 0;
+    int n = 0;
+    for (; (one = tnd_lowered_conversion(lowered, n)) != NULL; n++) {
+        printf("layout %d:", n + 1);
+        for (int d = 0; d < one->shape.n; d++) {
+            printf("%s%" PRId64, d == 0 ? " " : "x", one->shape.dims[d]);
+        }
+        printf(" %s%s%s\n", one->is_last ? "to channels last" : "from channels last",
+               one->name != NULL ? ", value " : "", one->name != NULL ? one->name : "");
+        values += (double)tnd_dims_values(&one->shape);
+    }
+    printf("copies that change a layout: %d, %.0f values in all\n", n, values);
+}
+
+/* How each convolution is computed, and why. */
+static void explain(const struct bench *bench)
+{
+    const struct tnd_lowered *lowered = tnd_lowered_of(bench->lowered);
+    const struct tnd_conv_choice *choice;
+    struct tnd_text text = TND_TEXT_INIT;
+    for (int i = 0; (choice = tnd_lowered_conv(lowered, i)) != NULL; i++) {
+        tnd_conv_explain(choice, tandem_runtime_threads(bench->runtime), &text);
+    }
+    fputs(tnd_text_string(&text), stdout);
+    tnd_text_fini(&text);
+    print_conversions(lowered);
+}
+
 static void release(struct bench *bench)
 {
     tandem_plan_free(bench->plan);
     tandem_lowered_free(bench->lowered);
-    tnd_conv_book_close(&bench->book);
     tandem_net_free(bench->net);
     tandem_runtime_close(bench->runtime);
     tandem_onnx_close(bench->model);
@@ -223,7 +252,7 @@ int tnd_cmd_graph_bench(int argc, char **argv)
     }
     const enum tandem_status status = measure(&bench, &error);
     if (status == TANDEM_OK && bench.explains) {
-        tnd_conv_book_explain(tnd_lowered_of(bench.lowered));
+        explain(&bench);
     }
     if (status == TANDEM_OK) {
         print(&bench);

@@ -330,7 +330,10 @@ static enum tandem_status open_models(struct listen *listen, struct tandem_error
     if (listen->past != NULL && strcmp(listen->past, listen->files[1]) != 0) {
         TND_TRY(tandem_onnx_open(listen->past, &listen->with_past, error));
     }
-    return tnd_graph_open_runtime(&listen->how, &listen->runtime, error);
+    TND_TRY(tnd_graph_open_runtime(&listen->how, &listen->runtime, error));
+    tandem_onnx_set_chooser(listen->encoder, tandem_runtime_chooser(listen->runtime));
+    tandem_onnx_set_chooser(listen->decoder, tandem_runtime_chooser(listen->runtime));
+    return TANDEM_OK;
 }
 
 static enum tandem_status transcribe(struct listen *listen, struct tnd_speech_files *files,

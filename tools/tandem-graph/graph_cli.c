@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "tools/say.h"
 #include "tools/runtime_option.h"
-#include "tools/tandem-graph/conv_book.h"
 
 int tnd_graph_fail(const struct tandem_error *error)
 {
@@ -166,11 +165,8 @@ static enum tandem_status compute_lowered(const struct tnd_net *net, tandem_runt
                                           struct tandem_error *error)
 {
     struct tnd_lowered *lowered = NULL;
-    struct tnd_conv_book book;
-    TND_TRY(tnd_conv_book_open(runtime, &book, error));
-    const struct tnd_lower_options how = tnd_conv_book_options(&book);
+    const struct tnd_lower_options how = {.chooser = tandem_runtime_chooser(runtime)};
     enum tandem_status status = tnd_net_lower_with(net, &how, &lowered, error);
-    tnd_conv_book_close(&book);
     for (int i = 0; i < net->n_inputs && status == TANDEM_OK; i++) {
         status = tnd_lowered_set_input(lowered, i, in[i], error);
     }

@@ -106,7 +106,6 @@ enum tandem_status tnd_graph_mel(const char *path, int bins, int64_t frames, str
 
 int tnd_cmd_graph_run(int argc, char **argv);
 int tnd_cmd_graph_bench(int argc, char **argv);
-int tnd_cmd_graph_tune(int argc, char **argv);
 int tnd_cmd_graph_inspect(int argc, char **argv);
 int tnd_cmd_graph_mel(int argc, char **argv);
 int tnd_cmd_graph_optimize(int argc, char **argv);

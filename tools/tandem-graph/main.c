@@ -6,7 +6,6 @@
 static const struct tnd_command commands[] = {
     {"run", tnd_cmd_graph_run, "compute a model's outputs from .npy files"},
     {"bench", tnd_cmd_graph_bench, "measure how long a model takes"},
-    {"tune", tnd_cmd_graph_tune, "measure the ways to compute a model's convolutions"},
     {"inspect", tnd_cmd_graph_inspect, "print what is in a model, and what it becomes"},
     {"optimize", tnd_cmd_graph_optimize, "say what the passes make of a model's net"},
     {"svg", tnd_cmd_graph_svg, "draw a model's net before and after the passes"},

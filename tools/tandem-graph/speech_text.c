@@ -39,6 +39,7 @@ static enum tandem_status lower_encoder(struct writer *writer, struct tandem_err
     struct tandem_onnx_value input;
     struct tandem_net_array features = {.n_dims = 3};
     struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
+    struct tandem_lower_options lower = TANDEM_LOWER_OPTIONS_INIT;
     const int64_t usual[] = {1, writer->config->bins > 0 ? writer->config->bins : DEFAULT_BINS,
                              DEFAULT_FRAMES};
     tandem_net *net = NULL;
@@ -81,7 +82,8 @@ static enum tandem_status lower_encoder(struct writer *writer, struct tandem_err
     enum tandem_status status = tandem_onnx_net(writer->encoder, &options, &net, error);
     tnd_array_free(zeros);
     if (status == TANDEM_OK) {
-        status = tandem_net_lower(net, NULL, &writer->heard, error);
+        lower.chooser = tandem_runtime_chooser(writer->decoder.runtime);
+        status = tandem_net_lower(net, &lower, &writer->heard, error);
     }
     tandem_net_free(net);
     return status;
