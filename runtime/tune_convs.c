@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -248,6 +249,41 @@ static double median_of(double *values, int n)
     return values[n / 2];
 }
 
+struct round {
+    double us; /* of all methods */
+    int i;
+};
+
+static int compare_rounds(const void *a, const void *b)
+{
+    const struct round *x = a;
+    const struct round *y = b;
+    return x->us != y->us ? (x->us > y->us) - (x->us < y->us) : x->i - y->i;
+}
+
+/* Keeps the faster half of the rounds: a program that comes between slows one method down in some
+ * rounds and another one in others, by far more than the methods differ. */
+static void keep_calm_rounds(const struct tnd_conv_trial *trial, struct times *times)
+{
+    struct round rounds[MAX_TIMES];
+    const int kept = times->n / 2 > MIN_TIMES ? times->n / 2 : times->n;
+    for (int i = 0; i < times->n; i++) {
+        rounds[i] = (struct round){0, i};
+        for (int method = 0; method < TND_CONV_METHODS; method++) {
+            rounds[i].us += trial->lowered[method] != NULL ? times->us[method][i] : 0;
+        }
+    }
+    qsort(rounds, (size_t)times->n, sizeof(rounds[0]), compare_rounds);
+    for (int method = 0; method < TND_CONV_METHODS; method++) {
+        double us[MAX_TIMES] = {0};
+        for (int i = 0; i < kept; i++) {
+            us[i] = times->us[method][rounds[i].i];
+        }
+        memcpy(times->us[method], us, (size_t)kept * sizeof(us[0]));
+    }
+    times->n = kept;
+}
+
 static enum tandem_status keep(tandem_table *fresh, const struct tnd_conv_shape *shape,
                                enum tnd_conv_method method, int threads, double *us, int n,
                                struct tandem_error *error)
@@ -270,12 +306,13 @@ static enum tandem_status keep(tandem_table *fresh, const struct tnd_conv_shape 
 }
 
 static enum tandem_status turn(tandem_runtime *runtime, const struct tnd_conv_shape *shape,
-                                double end_s, struct times *times, tandem_table *fresh,
-                                struct tandem_error *error)
+                               double end_s, struct times *times, tandem_table *fresh,
+                               struct tandem_error *error)
 {
     struct tnd_conv_trial *trial;
     TND_TRY(tnd_conv_trial_open(runtime, shape, &trial, error));
     enum tandem_status status = measure_in_turns(trial, end_s, times, error);
+    keep_calm_rounds(trial, times);
     for (int method = 0; method < TND_CONV_METHODS && status == TANDEM_OK; method++) {
         if (trial->lowered[method] != NULL) {
             status = keep(fresh, shape, (enum tnd_conv_method)method,
@@ -300,7 +337,7 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct tnd_conv
                                  "measuring ended after %d of %d turns of convolutions", i, all);
         }
         TND_TRY(turn(runtime, &tuning->shapes[i % tuning->n], now + (end_s - now) / (all - i),
-                      times, fresh, error));
+                     times, fresh, error));
     }
     return TANDEM_OK;
 }

@@ -131,14 +131,13 @@ enum tandem_status tnd_tune_adopt(tandem_runtime *runtime, tandem_table *fresh, 
     return status;
 }
 
-static enum tandem_status measure(tandem_runtime *runtime, const struct subject *subject,
-                                  const struct tandem_tune_options *options, uint64_t begin_ns,
-                                  struct tandem_error *error)
+static enum tandem_status measure_into(tandem_runtime *runtime, const struct subject *subject,
+                                       const struct tandem_tune_options *options, uint64_t begin_ns,
+                                       tandem_table *fresh, struct tandem_error *error)
 {
     struct tnd_runtime_parts parts;
     struct tnd_bench_options bench;
     struct watch watch = {options, options->budget_s > 0 ? options->budget_s : TND_TUNE_BUDGET_S};
-    tandem_table *fresh = NULL;
     tnd_runtime_parts(runtime, &parts);
     memset(&bench, 0, sizeof(bench));
     bench.measure.registry = parts.registry;
@@ -158,10 +157,18 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
     bench.begin_ns = begin_ns;
     bench.progress = tell;
     bench.user = &watch;
-    TND_TRY(tandem_table_new(&fresh, error));
     tnd_fingerprint_read_all(parts.registry, &fresh->fingerprint);
+    return tnd_bench_run(&bench, fresh, NULL, error);
+}
+
+static enum tandem_status measure(tandem_runtime *runtime, const struct subject *subject,
+                                  const struct tandem_tune_options *options, uint64_t begin_ns,
+                                  struct tandem_error *error)
+{
+    tandem_table *fresh = NULL;
     struct tandem_error why = {0};
-    enum tandem_status status = tnd_bench_run(&bench, fresh, NULL, &why);
+    TND_TRY(tandem_table_new(&fresh, error));
+    enum tandem_status status = measure_into(runtime, subject, options, begin_ns, fresh, &why);
     enum tandem_status kept = TANDEM_OK;
     if (fresh->n_curves > 0) {
         kept = tnd_tune_adopt(runtime, fresh, options->saves, error);
@@ -171,6 +178,17 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
         *error = why;
     }
     return status != TANDEM_OK ? status : kept;
+}
+
+enum tandem_status tnd_tune_products(tandem_runtime *runtime, const tandem_graph *graph,
+                                     const struct tandem_tune_options *options, tandem_table *fresh,
+                                     struct tandem_error *error)
+{
+    struct subject subject;
+    const uint64_t begin_ns = runtime->clock->now_ns(runtime->clock);
+    list_products(graph, NULL, tandem_runtime_threads(runtime), &subject);
+    return subject.n_m > 0 ? measure_into(runtime, &subject, options, begin_ns, fresh, error)
+                           : TANDEM_OK;
 }
 
 enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph *graph,

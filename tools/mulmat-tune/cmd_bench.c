@@ -15,6 +15,7 @@
 #include "tools/device_option.h"
 #include "tools/args.h"
 #include "tools/terminal.h"
+#include "tools/mulmat-tune/bench_net.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/model_shapes.h"
@@ -39,6 +40,7 @@ struct request {
     uint64_t begin_ns; /* of the command: all of it counts */
     const char *file;
     bool yes;
+    struct net_option net;
 };
 
 /* Left of a budget for adding to this machine's table: reading, writing, syncing. */
@@ -238,7 +240,9 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
                                struct tandem_error *error)
 {
     enum tandem_status status;
-    if (request->file == NULL) {
+    if (request->file == NULL && request->net.path != NULL) {
+        status = TANDEM_OK; /* (which holds no convolutions) */
+    } else if (request->file == NULL) {
         status = tandem_table_print(table, TANDEM_TABLE_TEXT, tnd_cmd_write, stdout, error);
         if (status == TANDEM_OK) {
             tnd_cmd_tell_shared(table, TANDEM_TABLE_TEXT);
@@ -317,6 +321,13 @@ static enum tandem_status load_known(tandem_table **out_known, struct tandem_err
     return TANDEM_OK;
 }
 
+static void catch_signals(void) /* what was measured is kept, whoever ends it */
+{
+    signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
+    signal(SIGHUP, on_interrupt);
+}
+
 static int measure(const struct request *request, struct tnd_bench_options *options,
                    const struct tnd_runtime_parts *parts)
 {
@@ -329,9 +340,7 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     struct tnd_bench_summary summary;
     options->progress = show_progress;
     options->user = &display;
-    signal(SIGINT, on_interrupt); /* what was measured is kept, whoever ends it */
-    signal(SIGTERM, on_interrupt);
-    signal(SIGHUP, on_interrupt);
+    catch_signals();
     tandem_table *known = NULL;
     if (load_known(&known, &error) != TANDEM_OK) {
         tandem_table_free(table);
@@ -454,6 +463,45 @@ static int run(const struct request *request)
     return result;
 }
 
+/* Seconds for a net where no budget is given. */
+static double net_budget_s(enum tnd_effort effort)
+{
+    return effort == TND_EFFORT_ESTIMATE ? 5 : effort == TND_EFFORT_PATIENT ? 120 : 30;
+}
+
+/* --net: the times go to the same places. */
+static int run_net(const struct request *request)
+{
+    const struct bench_net_request net = {
+        .net = &request->net,
+        .threads = request->threads,
+        .budget_s = request->budget_s > 0 ? request->budget_s : net_budget_s(request->effort),
+        .begin_ns = request->begin_ns,
+        .profile = request->profile,
+        .device = request->device,
+        .interrupted = &interrupted};
+    struct tandem_error error = {0};
+    tandem_table *table = NULL;
+    if (request->file != NULL && !ends_with(request->file, ".json")) {
+        fprintf(stderr, "mulmat-tune bench: text version 1 holds no convolutions; write to a .json "
+                        "file\n");
+        return 2;
+    }
+    if (!may_write(request)) {
+        return 1;
+    }
+    catch_signals();
+    enum tandem_status status = bench_net(&net, &table, &error);
+    int result = status == TANDEM_E_CANCELLED ? 128 + (int)interrupted : 0;
+    if (status == TANDEM_OK && table == NULL) {
+        printf("nothing to measure: no product, and no convolution with several methods\n");
+    } else if (status == TANDEM_OK || (status == TANDEM_E_CANCELLED && table != NULL)) {
+        status = keep(table, request, &error);
+    }
+    tandem_table_free(table);
+    return status == TANDEM_OK ? result : tnd_cmd_failed(&error);
+}
+
 int tnd_cmd_bench(int argc, char **argv)
 {
     struct request request = {.model = "7B", .effort_name = "measure"};
@@ -462,6 +510,9 @@ int tnd_cmd_bench(int argc, char **argv)
     const struct args_option options[] = {
         {"model", ARGS_STRING, &request.model, 0, 0, "M",
          "quick, 1.1B, 3B, 7B, 13B, 30B, 65B, a model file, or shapes NxK,NxK (default: 7B)"},
+        NET_OPTION_ROWS(&request.net,
+                        "measure the convolutions of an ONNX model by each method, and its "
+                        "products, for 30 s or --budget"),
         {"type|t", ARGS_STRING, &request.types, 0, 0, "T[,T]",
          "weight types, or all (default: those of the model file, else q4_0)"},
         {"m-step", ARGS_INT, &request.m_step, 1, 65536, "S",
@@ -510,5 +561,5 @@ int tnd_cmd_bench(int argc, char **argv)
         fprintf(stderr, "mulmat-tune bench: at most %d numbers in -m\n", TND_MAX_BENCH_M);
         return 2;
     }
-    return run(&request);
+    return request.net.path != NULL ? run_net(&request) : run(&request);
 }

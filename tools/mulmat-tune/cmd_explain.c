@@ -11,9 +11,11 @@
 #include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/explain_convs.h"
 #include "tools/mulmat-tune/model_shapes.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "base/emit.h"
+#include "table/conv_problem.h"
 #include "tune/explain.h"
 
 struct request {
@@ -28,6 +30,7 @@ struct request {
     const char *objective;
     bool json;
     const char *problem;
+    struct net_option net;
 };
 
 /* What is explained. */
@@ -376,6 +379,33 @@ static enum tandem_status add_json(const struct subject *subject, struct tnd_tex
     return TANDEM_OK;
 }
 
+static bool is_about_convs(const struct request *request)
+{
+    return request->net.path != NULL ||
+           (request->problem != NULL && tnd_conv_problem_is(request->problem));
+}
+
+static int run_convs(const struct request *request)
+{
+    static struct subject subject; /* large */
+    struct tandem_error error = {0};
+    enum tandem_status status = open_table(request, &subject, &error);
+    const struct explain_convs_request convs = {.problem = request->problem,
+                                                .net = &request->net,
+                                                .table = subject.table,
+                                                .table_name = subject.table_name,
+                                                .threads = subject.n_threads,
+                                                .json = request->json};
+    status = status == TANDEM_OK ? explain_convs(&convs, &error) : status;
+    const int code = status == TANDEM_E_FORMAT && request->problem != NULL ? 2 : 1;
+    tandem_table_free(subject.loaded);
+    tandem_runtime_close(subject.runtime);
+    if (status != TANDEM_OK) {
+        tnd_cmd_failed(&error);
+    }
+    return status == TANDEM_OK ? 0 : code;
+}
+
 static int run(const struct request *request)
 {
     static struct subject subject; /* large */
@@ -420,6 +450,7 @@ int tnd_cmd_explain(int argc, char **argv)
          "transfer speed"},
         {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"objective", ARGS_STRING, &request.objective, 0, 0, "O", TND_OBJECTIVE_OPTION_HELP},
+        NET_OPTION_ROWS(&request.net, "the convolutions of an ONNX model"),
         {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "one JSON object"},
     };
     const struct args_command command = {
@@ -431,7 +462,8 @@ int tnd_cmd_explain(int argc, char **argv)
         "choice, and\n"
         "what to measure where too little is known. 'mulmat-tune advise' says what to set in "
         "llama.cpp.\n"
-        "PROBLEM: such as mul_mat:q4_0:n4096:k4096:m32; without it all shapes of a model, in "
+        "PROBLEM: such as mul_mat:q4_0:n4096:k4096:m32 or conv:f32:w3x3:c64:f64:r56x56:p1x1; "
+        "without it all shapes of a model, in "
         "short.",
         options,
         sizeof(options) / sizeof(options[0]),
@@ -444,5 +476,8 @@ int tnd_cmd_explain(int argc, char **argv)
     if (m != NULL && !model_or_tokens("explain", m, &request.model, &request.m)) {
         return 2;
     }
-    return run(&request);
+    if (is_about_convs(&request) && (request.what_if != NULL || request.scale != NULL)) {
+        return usage("--what-if and --scale", "", "a product, not convolutions");
+    }
+    return is_about_convs(&request) ? run_convs(&request) : run(&request);
 }

@@ -115,9 +115,10 @@ static int run(const struct test_request *request)
     }
     struct tnd_runtime_parts parts;
     tnd_runtime_parts(runtime, &parts);
-    int result = request->oracle ? test_oracle(request, runtime)
-                                 : test_results(request, &parts, types, n_types,
-                                                tandem_runtime_threads(runtime));
+    int result = request->net.path != NULL ? test_oracle_net(request, runtime)
+                 : request->oracle         ? test_oracle(request, runtime)
+                                           : test_results(request, &parts, types, n_types,
+                                                          tandem_runtime_threads(runtime));
     tandem_runtime_close(runtime);
     return result;
 }
@@ -143,6 +144,7 @@ int tnd_cmd_test(int argc, char **argv)
          "them"},
         {"shapes", ARGS_STRING, &request.shapes, 0, 0, "NxK,..",
          "with --oracle: weight shapes, or a model (default: four of the table, four of none)"},
+        NET_OPTION_ROWS(&request.net, "with --oracle: the convolutions of an ONNX model"),
         {"m", ARGS_INTS, &request.m, 1, 65536, "M,..",
          "with --oracle: numbers of tokens (default: drawn from 1 to 2048)"},
         {"type|t", ARGS_STRING, &request.types, 0, 0, "T[,T]",
@@ -197,6 +199,10 @@ int tnd_cmd_test(int argc, char **argv)
     if (!request.extrapolation && n_operands != (request.interpolation ? 2 : 0)) {
         fprintf(stderr, "mulmat-tune test: %s; see 'mulmat-tune test --help'\n",
                 request.interpolation ? "--interpolation wants two tables" : "too many words");
+        return 2;
+    }
+    if (request.net.path != NULL && !request.oracle) {
+        fprintf(stderr, "mulmat-tune test: --net wants --oracle; see 'mulmat-tune test --help'\n");
         return 2;
     }
     if (request.max_median < 0) {

@@ -248,7 +248,7 @@ static bool is_above(double found, double bound_percent)
     return bound_percent > 0 && 100 * found > bound_percent;
 }
 
-static int judge(const struct test_request *request, const struct tnd_regret *regret)
+int test_judge_regret(const struct test_request *request, const struct tnd_regret *regret)
 {
     bool too_much = is_above(regret->median, request->max_median) ||
                     is_above(regret->p95, request->max_p95) ||
@@ -277,7 +277,7 @@ static int report(const struct exam *exam)
             TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
-    return judge(exam->request, &regret);
+    return test_judge_regret(exam->request, &regret);
 }
 
 int test_oracle(const struct test_request *request, tandem_runtime *runtime)

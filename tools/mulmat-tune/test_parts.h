@@ -4,7 +4,9 @@
 #define MULMAT_TUNE_TEST_PARTS_H
 
 #include "tools/args.h"
+#include "tools/mulmat-tune/net_convs.h"
 #include "tools/mulmat-tune/open_runtime.h"
+#include "tools/report/oracle.h"
 
 /* What was asked for on the command line. */
 struct test_request {
@@ -13,6 +15,7 @@ struct test_request {
     bool extrapolation;
     bool json;
     const char *shapes;
+    struct net_option net;
     struct args_ints m;
     const char *types;
     int64_t threads;
@@ -30,6 +33,10 @@ struct test_request {
 
 /** Whether the plan's choices are near the best ones (test_oracle.c). Returns the exit status. */
 int test_oracle(const struct test_request *request, tandem_runtime *runtime);
+/** The same of the convolutions of a net (test_oracle_net.c). */
+int test_oracle_net(const struct test_request *request, tandem_runtime *runtime);
+/** Exit status for a regret; stderr says which bound it exceeds (test_oracle.c). */
+int test_judge_regret(const struct test_request *request, const struct tnd_regret *regret);
 /** How far one table's predictions are from another one's times (test_interpolation.c). */
 int test_interpolation(const struct test_request *request, const char *path,
                        const char *full_path);

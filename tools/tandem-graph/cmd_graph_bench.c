@@ -81,7 +81,7 @@ static enum tandem_status prepare(struct bench *bench, struct tandem_error *erro
     if (bench->ms == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for times");
     }
-    TND_TRY(tnd_graph_dims(&bench->dims, bench->sizes, error));
+    TND_TRY(tnd_dim_option_read(&bench->dims, bench->sizes, error));
     TND_TRY(tandem_onnx_open(bench->path, &bench->model, error));
     TND_TRY(tnd_graph_open_runtime(&bench->how, &bench->runtime, error));
     options.dims = bench->sizes;
@@ -211,9 +211,7 @@ static void release(struct bench *bench)
     tandem_runtime_close(bench->runtime);
     tandem_onnx_close(bench->model);
     tnd_free(bench->ms);
-    for (int i = 0; i < bench->dims.n; i++) {
-        tnd_free((char *)bench->sizes[i].name);
-    }
+    tnd_dim_option_free(&bench->dims, bench->sizes);
 }
 
 int tnd_cmd_graph_bench(int argc, char **argv)

@@ -141,7 +141,7 @@ int tnd_cmd_graph_inspect(int argc, char **argv)
     if (result != ARGS_OK) {
         return args_code(result);
     }
-    enum tandem_status status = tnd_graph_dims(&dims, sizes, &error);
+    enum tandem_status status = tnd_dim_option_read(&dims, sizes, &error);
     if (status == TANDEM_OK) {
         status = tnd_onnx_open(path, &model, &error);
     }
@@ -153,8 +153,6 @@ int tnd_cmd_graph_inspect(int argc, char **argv)
         print_net(model, sizes, dims.n);
     }
     tnd_onnx_close(model);
-    for (int i = 0; i < dims.n; i++) {
-        tnd_free((char *)sizes[i].name);
-    }
+    tnd_dim_option_free(&dims, sizes);
     return status == TANDEM_OK ? 0 : tnd_graph_fail(&error);
 }

@@ -123,7 +123,7 @@ int tnd_cmd_graph_optimize(int argc, char **argv)
         fprintf(stderr, "tandem-graph: --kernels %s: expected c, cl or cuda\n", shown.kernels);
         return ARGS_WRONG;
     }
-    enum tandem_status status = tnd_graph_dims(&dims, sizes, &error);
+    enum tandem_status status = tnd_dim_option_read(&dims, sizes, &error);
     if (status == TANDEM_OK) {
         status = optimize(path, sizes, dims.n, passes, &shown, &error);
     }
@@ -132,9 +132,7 @@ int tnd_cmd_graph_optimize(int argc, char **argv)
             printf("  %-9s %6d  %s\n", tnd_passes[i].name, shown.fired[i], tnd_passes[i].what);
         }
     }
-    for (int i = 0; i < dims.n; i++) {
-        tnd_free((char *)sizes[i].name);
-    }
+    tnd_dim_option_free(&dims, sizes);
     tnd_text_fini(&shown.before);
     return status == TANDEM_OK ? 0 : tnd_graph_fail(&error);
 }

@@ -154,7 +154,7 @@ static enum tandem_status save(struct run *run, struct tnd_text *path, struct ta
 static enum tandem_status run_model(struct run *run, struct tnd_text *path,
                                     struct tandem_error *error)
 {
-    TND_TRY(tnd_graph_dims(&run->dims, run->sizes, error));
+    TND_TRY(tnd_dim_option_read(&run->dims, run->sizes, error));
     TND_TRY(tnd_onnx_open(run->path, &run->model, error));
     for (int i = 0; i < run->inputs.n; i++) {
         TND_TRY(load_input(run, run->inputs.values[i], error));
@@ -176,9 +176,7 @@ static void release(struct run *run)
     tnd_onnx_close(run->model);
     tnd_graph_arrays_free(&run->in);
     tnd_graph_arrays_free(&run->out);
-    for (int i = 0; i < run->dims.n; i++) {
-        tnd_free((char *)run->sizes[i].name);
-    }
+    tnd_dim_option_free(&run->dims, run->sizes);
 }
 
 int tnd_cmd_graph_run(int argc, char **argv)

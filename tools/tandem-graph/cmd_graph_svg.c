@@ -155,7 +155,7 @@ static enum tandem_status save(const struct svg *svg, struct tandem_error *error
 static enum tandem_status make(struct svg *svg, struct tandem_error *error)
 {
     const struct tnd_graph_arrays none = {.n = 0};
-    TND_TRY(tnd_graph_dims(&svg->dims, svg->sizes, error));
+    TND_TRY(tnd_dim_option_read(&svg->dims, svg->sizes, error));
     TND_TRY(tnd_onnx_open(svg->path, &svg->model, error));
     TND_TRY(tnd_graph_build(svg->model, &none, svg->sizes, svg->dims.n, 0, &svg->net, error));
     TND_TRY(take_pictures(svg, error));
@@ -174,9 +174,7 @@ static void release(struct svg *svg)
     tnd_picture_fini(&svg->pictures[BEFORE]);
     tnd_picture_fini(&svg->pictures[AFTER]);
     tnd_text_fini(&svg->text);
-    for (int i = 0; i < svg->dims.n; i++) {
-        tnd_free((char *)svg->sizes[i].name);
-    }
+    tnd_dim_option_free(&svg->dims, svg->sizes);
 }
 
 int tnd_cmd_graph_svg(int argc, char **argv)

@@ -406,7 +406,7 @@ int tnd_cmd_graph_transcribe(int argc, char **argv)
         fprintf(stderr, "tandem-graph: --task %s: expected transcribe or translate\n", task);
         return ARGS_WRONG;
     }
-    enum tandem_status status = tnd_graph_dims(&words, dims, &error);
+    enum tandem_status status = tnd_dim_option_read(&words, dims, &error);
     if (status != TANDEM_OK) {
         (void)tnd_graph_fail(&error);
         return ARGS_WRONG;

@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "tools/say.h"
 #include "tools/runtime_option.h"
 
@@ -44,16 +43,6 @@ void tnd_graph_arrays_free(struct tnd_graph_arrays *arrays)
     arrays->n = 0;
 }
 
-char *tnd_graph_text(const char *text, size_t bytes)
-{
-    char *copy = tnd_alloc(bytes + 1);
-    if (copy != NULL) {
-        memcpy(copy, text, bytes);
-        copy[bytes] = '\0';
-    }
-    return copy;
-}
-
 enum tandem_status tnd_graph_open_runtime(const struct tnd_graph_runtime *wanted,
                                           tandem_runtime **out_runtime, struct tandem_error *error)
 {
@@ -86,30 +75,6 @@ bool tnd_graph_passes(const char *text, unsigned *out)
                 tnd_graph_pass_names());
     }
     return is_known;
-}
-
-enum tandem_status tnd_graph_dims(const struct args_strings *words,
-                                  struct tandem_onnx_dim dims[ARGS_LIST_MAX],
-                                  struct tandem_error *error)
-{
-    for (int i = 0; i < words->n; i++) {
-        const char *word = words->values[i];
-        const char *value = strrchr(word, '=');
-        int64_t number = -1;
-        if (value != NULL && !tnd_text_to_i64(value + 1, strlen(value + 1), &number)) {
-            number = -1;
-        }
-        if (value == word || number < 0) {
-            return tnd_error_set(error, TANDEM_E_ARGUMENT, word, 0, 0,
-                                 "--dim '%s': expected NAME=N with a whole number from 0", word);
-        }
-        dims[i] = (struct tandem_onnx_dim){.extent = number,
-                                           .name = tnd_graph_text(word, (size_t)(value - word))};
-        if (dims[i].name == NULL) {
-            return tnd_error_set(error, TANDEM_E_MEMORY, word, 0, 0, "--dim '%s': no memory", word);
-        }
-    }
-    return TANDEM_OK;
 }
 
 enum tandem_status tnd_graph_build(const struct tnd_onnx_model *model,

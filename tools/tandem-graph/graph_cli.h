@@ -12,6 +12,7 @@
 #include "tandem/runtime.h"
 #include "tools/args.h"
 #include "tools/device_option.h"
+#include "tools/dim_option.h"
 
 /** Inputs, or outputs, of a net. */
 struct tnd_graph_arrays {
@@ -24,8 +25,6 @@ struct tnd_graph_arrays {
 int tnd_graph_fail(const struct tandem_error *error);
 
 void tnd_graph_arrays_free(struct tnd_graph_arrays *arrays);
-/** A copy of `bytes` characters; NULL without memory. Freed with tnd_free. */
-char *tnd_graph_text(const char *text, size_t bytes);
 
 /** Options of how to compute, and their rows for a struct args_command. */
 struct tnd_graph_runtime {
@@ -71,10 +70,6 @@ bool tnd_graph_passes(const char *text, unsigned *out);
             "these alone, as optimize names them; none; default: all"                              \
     }
 
-/** "NAME=VALUE" words of --dim. Errors: ARGUMENT. */
-enum tandem_status tnd_graph_dims(const struct args_strings *words,
-                                  struct tandem_onnx_dim dims[ARGS_LIST_MAX],
-                                  struct tandem_error *error);
 /** Builds the net of a model for these inputs and symbolic dimensions, and runs passes
  *  (graph/pass.h) over it. Errors: those of tnd_onnx_build and tnd_net_optimize. */
 enum tandem_status tnd_graph_build(const struct tnd_onnx_model *model,

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ * Measures what a net chooses between: first its products, by which im2col is computed too, then
+ * its convolutions by each method. */
+#include "tools/mulmat-tune/bench_net.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "measure/bench.h"
+#include "runtime/tune_convs.h"
+#include "runtime/tune_graph.h"
+#include "tools/say.h"
+#include "tune/conv_choice.h"
+
+/* Of the budget for the products, where there are both. */
+#define PRODUCTS_SHARE 0.4
+
+struct state {
+    const struct bench_net_request *request;
+    struct net_convs convs;
+    struct tnd_conv_shape *shapes;
+    tandem_runtime *runtime;
+    tandem_table *table;
+    int n_counts;
+    int counts[TND_MAX_BENCH_THREADS]; /* of threads */
+    double shown_s;
+    bool is_shown;
+};
+
+static double elapsed_s(const struct state *state)
+{
+    struct tnd_runtime_parts parts;
+    tnd_runtime_parts(state->runtime, &parts);
+    return (double)(parts.clock->now_ns(parts.clock) - state->request->begin_ns) / 1e9;
+}
+
+/* A line at first, and one every five seconds. */
+static bool show(struct state *state, const char *what, int i, int n)
+{
+    const double now_s = elapsed_s(state);
+    if (!state->is_shown || now_s - state->shown_s >= 5) {
+        tnd_say("%s %d of %d, %.1f of %.0f s\n", what, i + 1, n, now_s, state->request->budget_s);
+        state->shown_s = now_s;
+        state->is_shown = true;
+    }
+    return *state->request->interrupted != 0;
+}
+
+static bool show_turn(void *user, int turn, int n_turns, double unused)
+{
+    (void)unused;
+    return show(user, "convolution", turn, n_turns);
+}
+
+static bool show_products(void *user, double now_s, double budget_s)
+{
+    const struct state *state = user;
+    (void)now_s;
+    (void)budget_s;
+    return *state->request->interrupted != 0;
+}
+
+static enum tandem_status measure_products(struct state *state, struct tandem_error *error)
+{
+    struct tandem_tune_options options = TANDEM_TUNE_OPTIONS_INIT;
+    const double left_s = state->request->budget_s - elapsed_s(state);
+    options.budget_s = left_s * (state->convs.n > 0 ? PRODUCTS_SHARE : 1);
+    options.progress = show_products;
+    options.user = state;
+    if (options.budget_s <= 0) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_tune_products(state->runtime, tandem_lowered_graph(state->convs.lowered), &options,
+                              state->table, error));
+    return state->table->n_curves > 0 ? tnd_tune_adopt(state->runtime, state->table, false, error)
+                                      : TANDEM_OK;
+}
+
+/* On each number of threads in turn. */
+static enum tandem_status measure_convs(struct state *state, struct tandem_error *error)
+{
+    struct tnd_runtime_parts parts;
+    tnd_runtime_parts(state->runtime, &parts);
+    for (int i = 0; i < state->n_counts && state->convs.n > 0; i++) {
+        const double left_s = state->request->budget_s - elapsed_s(state);
+        const struct tnd_conv_tuning tuning = {.shapes = state->shapes,
+                                               .n = state->convs.n,
+                                               .budget_s = left_s / (state->n_counts - i),
+                                               .begin_ns = parts.clock->now_ns(parts.clock),
+                                               .progress = show_turn,
+                                               .user = state};
+        if (tandem_runtime_set_threads(state->runtime, state->counts[i]) != TANDEM_OK) {
+            return tnd_error_set(error, TANDEM_E_THREAD, "threads", state->counts[i], 0,
+                                 "%d threads cannot be started", state->counts[i]);
+        }
+        TND_TRY(tnd_tune_convs(state->runtime, &tuning, state->table, error));
+    }
+    return TANDEM_OK;
+}
+
+/* What programs with these times will take. */
+static void print_times(const struct state *state)
+{
+    struct tnd_text text = TND_TEXT_INIT;
+    for (int i = 0; i < state->convs.n; i++) {
+        for (int t = 0; t < state->n_counts; t++) {
+            struct tnd_conv_choice choice;
+            tnd_conv_choose(state->table, state->counts[t], &state->convs.questions[i], &choice);
+            tnd_conv_explain(&choice, state->counts[t], &text);
+        }
+    }
+    fputs(tnd_text_string(&text), stdout);
+    tnd_text_fini(&text);
+}
+
+static enum tandem_status open_all(struct state *state, struct tandem_error *error)
+{
+    const struct bench_net_request *request = state->request;
+    struct tnd_runtime_parts parts;
+    int most = 0;
+    TND_TRY(net_convs_read(request->net, &state->convs, error));
+    for (int i = 0; i < request->threads.n && i < TND_MAX_BENCH_THREADS; i++) {
+        state->counts[state->n_counts] = (int)request->threads.values[i];
+        most = state->counts[state->n_counts] > most ? state->counts[state->n_counts] : most;
+        state->n_counts++;
+    }
+    TND_TRY(tnd_cmd_open_runtime(NULL, most, request->profile, request->device, &state->runtime,
+                                 error));
+    tnd_runtime_parts(state->runtime, &parts);
+    if (state->n_counts == 0) {
+        state->n_counts =
+            tnd_bench_thread_counts(tandem_runtime_threads(state->runtime),
+                                    tnd_topology_fast_cores(parts.topology), state->counts);
+    }
+    TND_TRY(tandem_table_new(&state->table, error));
+    tnd_fingerprint_read_all(parts.registry, &state->table->fingerprint);
+    state->shapes = tnd_calloc((size_t)state->convs.n + 1, sizeof(state->shapes[0]));
+    if (state->shapes == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, NULL, state->convs.n, 0,
+                             "no memory for %d convolutions", state->convs.n);
+    }
+    for (int i = 0; i < state->convs.n; i++) {
+        state->shapes[i] = state->convs.questions[i].shape;
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status bench_net(const struct bench_net_request *request, tandem_table **out_table,
+                             struct tandem_error *error)
+{
+    struct state state = {.request = request};
+    enum tandem_status status = open_all(&state, error);
+    *out_table = NULL;
+    if (status == TANDEM_OK) {
+        status = measure_products(&state, error);
+        status = status == TANDEM_OK ? measure_convs(&state, error) : status;
+        print_times(&state);
+        if (state.table->n_curves > 0 || state.table->n_convolutions > 0) {
+            *out_table = state.table;
+            state.table = NULL;
+        }
+    }
+    tandem_table_free(state.table);
+    net_convs_fini(&state.convs);
+    tnd_free(state.shapes);
+    tandem_runtime_close(state.runtime);
+    return status;
+}
