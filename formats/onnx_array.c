@@ -57,12 +57,11 @@ static void unpack_narrow(const struct tnd_onnx_tensor *tensor, uint8_t *out)
     }
 }
 
-enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct tnd_array **out,
-                                  struct tandem_error *error)
+static enum tandem_status shape_of(const struct tnd_onnx_tensor *tensor, enum tandem_dtype *type,
+                                   struct tnd_dims *shape, struct tandem_error *error)
 {
-    struct tnd_dims shape = {.n = tensor->n_dims};
-    enum tandem_dtype type;
-    if (!tnd_onnx_dtype(tensor->type, &type) || tensor->n_dims > TANDEM_NET_MAX_DIMS) {
+    *shape = (struct tnd_dims){.n = tensor->n_dims};
+    if (!tnd_onnx_dtype(tensor->type, type) || tensor->n_dims > TANDEM_NET_MAX_DIMS) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, tensor->name, tensor->n_dims,
                              TANDEM_NET_MAX_DIMS,
                              "tensor '%.80s': type %s, %d dimensions; expected real numbers and at "
@@ -71,26 +70,63 @@ enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct t
                              tensor->n_dims, TANDEM_NET_MAX_DIMS);
     }
     if (tensor->n_dims > 0) {
-        memcpy(shape.dims, tensor->dims, (size_t)tensor->n_dims * sizeof(shape.dims[0]));
+        memcpy(shape->dims, tensor->dims, (size_t)tensor->n_dims * sizeof(shape->dims[0]));
     }
+    return TANDEM_OK;
+}
+
+static void read_values(const struct tnd_onnx_tensor *tensor, struct tnd_array *array)
+{
+    if (packed_bits(tensor->type) != 0) {
+        unpack_narrow(tensor, array->data);
+        return;
+    }
+    TND_ASSERT((size_t)array->n * tandem_dtype_bytes(array->type) == tensor->bytes);
+    if (tensor->bytes > 0) {
+        memcpy(array->data, tensor->data, tensor->bytes);
+    }
+    for (int64_t i = 0; array->type == TANDEM_DTYPE_BOOL && i < array->n; i++) {
+        ((uint8_t *)array->data)[i] = ((uint8_t *)array->data)[i] != 0;
+    }
+}
+
+enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct tnd_array **out,
+                                  struct tandem_error *error)
+{
+    struct tnd_dims shape;
+    enum tandem_dtype type;
+    TND_TRY(shape_of(tensor, &type, &shape, error));
     struct tnd_array *array = tnd_array_new(type, &shape);
     if (array == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, tensor->name, tensor->n_values, 0,
                              "tensor '%.80s': no memory for %lld values", tensor->name,
                              (long long)tensor->n_values);
     }
-    if (packed_bits(tensor->type) != 0) {
-        unpack_narrow(tensor, array->data);
-        *out = array;
-        return TANDEM_OK;
-    }
-    TND_ASSERT((size_t)array->n * tandem_dtype_bytes(type) == tensor->bytes);
-    if (tensor->bytes > 0) {
-        memcpy(array->data, tensor->data, tensor->bytes);
-    }
-    for (int64_t i = 0; type == TANDEM_DTYPE_BOOL && i < array->n; i++) {
-        ((uint8_t *)array->data)[i] = ((uint8_t *)array->data)[i] != 0;
-    }
+    read_values(tensor, array);
     *out = array;
     return TANDEM_OK;
+}
+
+static enum tandem_status make_values(const void *how, const struct tnd_view *in, int n_in,
+                                      struct tnd_array *out, struct tandem_error *error)
+{
+    const struct tnd_onnx_tensor *tensor;
+    (void)in;
+    (void)n_in;
+    (void)error;
+    memcpy(&tensor, how, sizeof(tensor));
+    read_values(tensor, out);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_onnx_shared_array(const struct tnd_onnx_tensor *tensor,
+                                         struct tnd_store *store, struct tnd_array **out,
+                                         struct tandem_error *error)
+{
+    struct tnd_store_recipe recipe = {.make = make_values, .how = &tensor, .n_how = sizeof(tensor)};
+    if (store == NULL) {
+        return tnd_onnx_array(tensor, out, error);
+    }
+    TND_TRY(shape_of(tensor, &recipe.type, &recipe.shape, error));
+    return tnd_store_derive(store, &recipe, out, error);
 }

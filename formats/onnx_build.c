@@ -216,8 +216,8 @@ static bool add_initializers(struct tnd_onnx_builder *builder, const struct tnd_
     }
     for (int i = 0; i < graph->n_initializers; i++) {
         struct tnd_array *array = NULL;
-        const enum tandem_status status =
-            tnd_onnx_array(&graph->initializers[i], &array, &builder->net->error);
+        const enum tandem_status status = tnd_onnx_shared_array(
+            &graph->initializers[i], builder->net->store, &array, &builder->net->error);
         if (status != TANDEM_OK) {
             builder->net->status = status;
             return false;
@@ -765,6 +765,7 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
     if (builder.net == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a net");
     }
+    builder.net->store = options->store;
     (void)build_graph(&builder, model);
     enum tandem_status status = builder.net->status;
     if (status != TANDEM_OK && error != NULL) {

@@ -8,6 +8,30 @@
 #include "graph/net.h"
 #include "tandem/onnx_nets.h"
 
+/** A value that the rest of a main graph reads: of the part in front of it, or known. */
+struct tnd_onnx_carried {
+    const char *name; /* of the model */
+    enum tandem_dtype type;
+    struct tnd_dims shape;
+    enum tnd_onnx_type narrow; /* of fewer than 8 bits; else UNDEFINED */
+    struct tnd_array *known;   /* NULL: output `output` of the part */
+    int output;
+};
+
+/** A main graph in parts: each ends in front of the node that asks for values which are computed,
+ *  and the next one begins with that node, and with the values. */
+struct tnd_onnx_part {
+    int first; /* node; 0: the first part, of the model's inputs */
+    const struct tnd_onnx_carried *carried;
+    int n_carried;
+    const struct tnd_array *const *answers; /* values that the first node asks for, in order */
+    int n_answers;
+    /* what came out */
+    bool is_last; /* else the net's outputs are what is asked for, and what the rest reads */
+    int stopped;  /* node */
+    TND_VECTOR_OF(struct tnd_onnx_carried, left); /* `known` is held or a copy: the caller frees */
+};
+
 /** What a model leaves open. All zero: nothing is said. */
 struct tnd_onnx_build_options {
     /** Extents of symbolic dimensions, by name. */
@@ -18,6 +42,11 @@ struct tnd_onnx_build_options {
     int n_arrays;
     const char *const *array_names;
     const struct tnd_array *const *arrays;
+    /** Keeps constants for other nets of the model, and reads the model's later on; borrowed as long
+     *  as the net lives. NULL: none does. */
+    struct tnd_store *store;
+    /** Which part is built; then `arrays` give shapes alone. NULL: the whole. */
+    struct tnd_onnx_part *part;
 };
 
 /** Builds the net of a model's main graph: opsets 6 to 28. Inputs and outputs of the net stand in
@@ -40,5 +69,10 @@ int tnd_onnx_narrow_bits(enum tnd_onnx_type type);
  *  than 8 dimensions), MEMORY. */
 enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct tnd_array **out,
                                   struct tandem_error *error);
+/** The same of a tensor that lives as long as the model: a store (NULL: none) keeps it by its
+ *  address. */
+enum tandem_status tnd_onnx_shared_array(const struct tnd_onnx_tensor *tensor,
+                                         struct tnd_store *store, struct tnd_array **out,
+                                         struct tandem_error *error);
 
 #endif

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * ONNX models by their public interface: what they state, their nets, and the lowered ones that are
  * kept for sets of extents. */
+#include <limits.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "base/vector.h"
 #include "formats/onnx_build.h"
 #include "graph/net_public.h"
 #include "tandem/onnx_nets.h"
+
+/* Sets that were used longest ago go while all take more bytes than that, or are more. */
+enum { KEPT_BYTES = 256 << 20, MOST_KEPT = 1024 };
 
 /* A set of extents, and what the model is with them. */
 struct kept {
@@ -19,7 +24,8 @@ struct kept {
 
 struct tandem_onnx {
     struct tnd_onnx_model *model;
-    struct kept kept[TANDEM_ONNX_KEPT];
+    struct tnd_store *store; /* constants of all that is kept */
+    TND_VECTOR_OF(struct kept, kept);
     uint64_t clock;
     const tandem_chooser *chooser;
 };
@@ -30,11 +36,15 @@ static enum tandem_status adopt(struct tnd_onnx_model *model, tandem_onnx **out,
                                 struct tandem_error *error)
 {
     tandem_onnx *handle = tnd_calloc(1, sizeof(*handle));
-    if (handle == NULL) {
+    struct tnd_store *store = tnd_store_new();
+    if (handle == NULL || store == NULL) {
+        tnd_free(handle);
+        tnd_store_free(store);
         tnd_onnx_close(model);
         return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a model");
     }
     handle->model = model;
+    handle->store = store;
     *out = handle;
     return TANDEM_OK;
 }
@@ -71,9 +81,11 @@ void tandem_onnx_close(tandem_onnx *model)
     if (model == NULL) {
         return;
     }
-    for (int i = 0; i < TANDEM_ONNX_KEPT; i++) {
+    for (int i = 0; i < model->n_kept; i++) {
         drop(&model->kept[i]);
     }
+    tnd_vector_fini(&model->kept_vector);
+    tnd_store_free(model->store);
     tnd_onnx_close(model->model);
     tnd_free(model);
 }
@@ -230,7 +242,8 @@ static enum tandem_status take_options(const struct tandem_onnx_options *options
 }
 
 static enum tandem_status build(const tandem_onnx *model, const struct tandem_onnx_options *options,
-                                tandem_net *net, struct tandem_error *error)
+                                struct tnd_store *store, tandem_net *net,
+                                struct tandem_error *error)
 {
     struct given given = {.names = NULL};
     struct tnd_net *inner = NULL;
@@ -240,7 +253,8 @@ static enum tandem_status build(const tandem_onnx *model, const struct tandem_on
                                                              .dims = options->dims,
                                                              .n_arrays = options->n_arrays,
                                                              .array_names = given.names,
-                                                             .arrays = given.arrays};
+                                                             .arrays = given.arrays,
+                                                             .store = store};
         status = tnd_onnx_build(model->model, &inner_options, &inner, error);
     }
     tnd_free(given.names);
@@ -266,7 +280,7 @@ enum tandem_status tandem_onnx_net(const tandem_onnx *model,
     TND_REQUIRE(out_net, "onnx_net", error);
     TND_TRY(tnd_options_read(options, "tandem_onnx_options", &merged, sizeof(merged), error));
     TND_TRY(tandem_net_new(&net, error));
-    const enum tandem_status status = build(model, &merged, net, error);
+    const enum tandem_status status = build(model, &merged, NULL, net, error);
     if (status != TANDEM_OK) {
         tandem_net_free(net);
         return status;
@@ -322,9 +336,14 @@ static enum tandem_status make(const tandem_onnx *model, const struct tandem_onn
     options.dims = dims;
     options.n_dims = n_dims;
     how.chooser = model->chooser;
-    TND_TRY(tandem_onnx_net(model, &options, &net, error));
-    enum tandem_status status = tandem_net_lower(net, &how, &out->lowered, error);
+    TND_TRY(tandem_net_new(&net, error));
+    enum tandem_status status = build(model, &options, model->store, net, error);
+    status = status == TANDEM_OK ? tandem_net_lower(net, &how, &out->lowered, error) : status;
     tandem_net_free(net);
+    if (status == TANDEM_OK) { /* (values that were read again as well) */
+        status = tnd_onnx_check_files(model->model, error);
+    }
+    tnd_onnx_unload(model->model);
     if (status == TANDEM_OK && !copy_dims(out, dims, n_dims)) {
         status = no_memory(error);
     }
@@ -341,30 +360,59 @@ void tandem_onnx_set_chooser(tandem_onnx *model, const tandem_chooser *chooser)
     }
 }
 
+/* Bytes that belong to a set of extents alone. */
+static size_t bytes_of(const struct kept *kept)
+{
+    return tnd_lowered_bytes(tnd_lowered_of(kept->lowered));
+}
+
+/* Drops sets that were used longest ago: as few as possible of those above TANDEM_ONNX_KEPT. */
+static void make_room(tandem_onnx *model)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < model->n_kept; i++) {
+        bytes += bytes_of(&model->kept[i]);
+    }
+    while (model->n_kept > TANDEM_ONNX_KEPT && (bytes > KEPT_BYTES || model->n_kept > MOST_KEPT)) {
+        int oldest = 0;
+        for (int i = 1; i < model->n_kept; i++) {
+            oldest = model->kept[i].used < model->kept[oldest].used ? i : oldest;
+        }
+        bytes -= bytes_of(&model->kept[oldest]);
+        drop(&model->kept[oldest]);
+        tnd_vector_remove(&model->kept_vector, sizeof(model->kept[0]), oldest);
+    }
+}
+
 enum tandem_status tandem_onnx_lower(tandem_onnx *model, const struct tandem_onnx_dim *dims,
                                      int n_dims, tandem_lowered **out_lowered,
                                      struct tandem_error *error)
 {
     TND_REQUIRE(model, "onnx_lower", error);
     TND_REQUIRE(out_lowered, "onnx_lower", error);
-    struct kept *place = &model->kept[0];
     for (int i = 0; i < n_dims; i++) {
         TND_REQUIRE(dims, "onnx_lower", error);
         TND_REQUIRE(dims[i].name, "onnx_lower", error);
     }
-    for (int i = 0; i < TANDEM_ONNX_KEPT; i++) {
+    for (int i = 0; i < model->n_kept; i++) {
         struct kept *kept = &model->kept[i];
         if (is_same(kept, dims, n_dims)) {
             kept->used = ++model->clock;
             *out_lowered = kept->lowered;
             return TANDEM_OK;
         }
-        place = kept->used < place->used ? kept : place;
     }
     struct kept made = {.used = ++model->clock};
-    TND_TRY(make(model, dims, n_dims, &made, error));
-    drop(place);
-    *place = made;
+    const enum tandem_status status = make(model, dims, n_dims, &made, error);
+    tnd_store_sweep(model->store);
+    TND_TRY(status);
+    if (tnd_vector_insert(&model->kept_vector, sizeof(made), INT_MAX / 2, model->n_kept) !=
+        TANDEM_OK) {
+        drop(&made);
+        return no_memory(error);
+    }
+    model->kept[model->n_kept - 1] = made;
+    make_room(model);
     *out_lowered = made.lowered;
     return TANDEM_OK;
 }

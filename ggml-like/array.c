@@ -108,7 +108,9 @@ struct tnd_array *tnd_array_new(enum tandem_dtype type, const struct tnd_dims *s
 
 void tnd_array_free(struct tnd_array *array)
 {
-    if (array != NULL) {
+    if (array != NULL && array->keeper != NULL) {
+        array->keeper->give_back(array);
+    } else if (array != NULL) {
         tnd_free(array->data);
         tnd_free(array);
     }

@@ -56,17 +56,32 @@ void tnd_dims_strides(const struct tnd_dims *shape, int64_t *out);
 /** "2x3x4"; "scalar". `out` has 160 bytes. */
 const char *tnd_dims_text(const struct tnd_dims *shape, char *out);
 
+struct tnd_array;
+
+/** Whoever keeps arrays that several hold. */
+struct tnd_array_keeper {
+    void (*give_back)(struct tnd_array *array);
+    bool (*fill)(struct tnd_array *array); /* false: no memory, or what it is made of is gone */
+};
+
 /** Values in row-major order, without gaps. */
 struct tnd_array {
     enum tandem_dtype type;
     struct tnd_dims shape;
-    int64_t n; /* values */
-    void *data;
+    int64_t n;                             /* values */
+    void *data;                            /* NULL: not there before tnd_array_fill */
+    const struct tnd_array_keeper *keeper; /* NULL: its holder owns it */
 };
 
 /** A zeroed array, which the caller owns; NULL without memory, or when its size does not fit. */
 struct tnd_array *tnd_array_new(enum tandem_dtype type, const struct tnd_dims *shape);
+/** Frees an array, or gives it back to its keeper. NULL is allowed. */
 void tnd_array_free(struct tnd_array *array);
+/** Whether the values are there, computed now where a keeper had dropped them. */
+static inline bool tnd_array_fill(const struct tnd_array *array)
+{
+    return array->data != NULL || array->keeper->fill((struct tnd_array *)array);
+}
 /** Value `i` as an integer (truncated), and as a number. */
 int64_t tnd_array_integer(const struct tnd_array *array, int64_t i);
 double tnd_array_number(const struct tnd_array *array, int64_t i);

@@ -79,11 +79,22 @@ void tnd_buffer_detach(struct tnd_handle *handle)
     }
 }
 
+static _Atomic uint64_t n_releases;
+
+uint64_t tnd_buffer_releases(void)
+{
+    return atomic_load_explicit(&n_releases, memory_order_acquire);
+}
+
 void tnd_buffer_release_all(struct tnd_handle *first)
 {
+    const bool any = first != NULL;
     while (first != NULL) {
         struct tnd_handle *next = first->next_in_context;
         release(first);
         first = next;
+    }
+    if (any) { /* release: whoever sees the count finds the handles alone */
+        atomic_fetch_add_explicit(&n_releases, 1, memory_order_release);
     }
 }

@@ -65,5 +65,8 @@ void tnd_buffer_detach(struct tnd_handle *handle);
 
 /** Releases all handles of a context that is freed or reset; `first` is the head of its list. */
 void tnd_buffer_release_all(struct tnd_handle *first);
+/** How many contexts with handles were freed or reset: owners look for handles that are alone when
+ *  it has changed. Any thread. */
+uint64_t tnd_buffer_releases(void);
 
 #endif

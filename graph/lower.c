@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
+#include "ggml-like/tnd_tensor.h"
 #include "graph/lower_internal.h"
 #include "graph/net_internal.h"
 
@@ -77,7 +78,7 @@ struct tnd_job *tnd_lower_job(struct tnd_lowering *l, int n_in)
 }
 
 /* The array is freed with the lowered net, or now when that fails. */
-static bool keep(struct tnd_lowered *lowered, struct tnd_array *array)
+bool tnd_lowered_keep(struct tnd_lowered *lowered, struct tnd_array *array)
 {
     if (tnd_vector_insert(&lowered->owned_vector, sizeof(lowered->owned[0]), INT_MAX / 2,
                           lowered->n_owned) != TANDEM_OK) {
@@ -92,7 +93,7 @@ struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tandem_dtype type
                                   const struct tnd_dims *shape)
 {
     struct tnd_array *array = tnd_array_new(type, shape);
-    return array != NULL && keep(l->out, array) ? array : NULL;
+    return array != NULL && tnd_lowered_keep(l->out, array) ? array : NULL;
 }
 
 void tnd_job_views(const struct tnd_job *job, const tandem_tensor *node, struct tnd_view *out)
@@ -251,34 +252,6 @@ enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_opera
 
 /* ---- operands ---- */
 
-struct tnd_view tnd_lower_known(const struct tnd_lowering *l, int value)
-{
-    const struct tnd_net_value *v = tnd_net_value(l->net, value);
-    const struct tnd_array *known = l->values[v->base].known;
-    struct tnd_view view = {.type = v->type, .shape = v->shape};
-    TND_ASSERT(known != NULL);
-    memcpy(view.strides, v->strides, sizeof(view.strides));
-    view.data = (const char *)known->data + v->offset * (int64_t)tandem_dtype_bytes(v->type);
-    return view;
-}
-
-enum tandem_status tnd_lower_keep(struct tnd_lowering *l, int value, const struct tnd_view *view,
-                                  const void **out)
-{
-    if (tnd_view_has_no_gaps(view)) {
-        l->values[tnd_net_value(l->net, value)->base].is_read = true;
-        *out = view->data;
-        return TANDEM_OK;
-    }
-    struct tnd_array *array = tnd_lower_array(l, view->type, &view->shape);
-    if (array == NULL) {
-        return tnd_lower_no_memory(l);
-    }
-    const struct tnd_kernel_call copy = {.in = view, .n_in = 1, .out = array, .error = l->error};
-    *out = array->data;
-    return tnd_kernel_copy(&copy);
-}
-
 static struct tnd_operand whole(const struct tnd_lowering *l, int base, enum tnd_net_layout layout)
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, base);
@@ -332,6 +305,7 @@ enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool tak
         .view = {.type = v->type, .shape = v->shape}, .src = -1, .offset = v->offset};
     memcpy(out->view.strides, v->strides, sizeof(out->view.strides));
     if (base->known != NULL) {
+        TND_TRY(tnd_lower_fill(l, value));
         out->view = tnd_lower_known(l, value);
         base->is_read = true;
         return TANDEM_OK;
@@ -392,11 +366,12 @@ static enum tandem_status fold_node(struct tnd_lowering *l, const struct tnd_net
 {
     struct tnd_array *values = NULL;
     TND_TRY(tnd_net_compute(l->net, node, arrays, &values, l->error));
-    if (!keep(l->out, values)) {
+    if (!tnd_lowered_keep(l->out, values)) {
         return tnd_lower_no_memory(l);
     }
     arrays[node->output] = values;
     l->values[node->output].known = values;
+    l->values[node->output].owned = l->out->n_owned;
     return TANDEM_OK;
 }
 
@@ -575,6 +550,7 @@ static enum tandem_status lower_outputs(struct tnd_lowering *l)
                                      &l->out->outputs[i]));
         } else {
             struct tnd_operand from = whole(l, value, TND_LAYOUT_PLAIN);
+            TND_TRY(v->known != NULL ? tnd_lower_fill(l, value) : TANDEM_OK);
             from.src = v->known != NULL ? -1 : 0;
             from.view.data = v->known != NULL ? v->known->data : NULL;
             l->values[value].is_read = v->known != NULL;
@@ -654,6 +630,12 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
                             l.pairs != NULL;
     status = has_memory ? tnd_lower_begin_convs(&l, &answered.for_device) : tnd_lower_no_memory(&l);
     status = status == TANDEM_OK ? lower_all(&l) : status;
+    for (int i = 0; status == TANDEM_OK && i < net->n_values; i++) {
+        if (l.values[i].owned > 0 && !l.values[i].is_read) { /* packed in another form */
+            tnd_array_free(lowered->owned[l.values[i].owned - 1]);
+            lowered->owned[l.values[i].owned - 1] = NULL;
+        }
+    }
     if (status == TANDEM_OK && options->gives_up != NULL) {
         free_unread(&l, options->gives_up);
     }
@@ -687,6 +669,19 @@ void tnd_lowered_free(struct tnd_lowered *lowered)
     tnd_free(lowered->inputs);
     tnd_free(lowered->outputs);
     tnd_free(lowered);
+}
+
+size_t tnd_lowered_bytes(const struct tnd_lowered *lowered)
+{
+    size_t bytes = tandem_context_bytes(lowered->context) + tnd_arena_bytes(&lowered->arena) +
+                   lowered->graph->planned_bytes;
+    for (int i = 0; i < lowered->n_owned; i++) {
+        const struct tnd_array *array = lowered->owned[i];
+        if (array != NULL && array->keeper == NULL) {
+            bytes += (size_t)array->n * tandem_dtype_bytes(array->type);
+        }
+    }
+    return bytes;
 }
 
 tandem_graph *tnd_lowered_graph(const struct tnd_lowered *lowered)

@@ -61,6 +61,9 @@ enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
 /** NULL is allowed. No runtime may be computing the graph. */
 void tnd_lowered_free(struct tnd_lowered *lowered);
 
+/** Bytes that it takes, without constants that others share. */
+size_t tnd_lowered_bytes(const struct tnd_lowered *lowered);
+
 /** The graph, finished, owned by `lowered`. */
 tandem_graph *tnd_lowered_graph(const struct tnd_lowered *lowered);
 

@@ -169,7 +169,7 @@ static void pack(const struct tnd_conv *conv, const float *w, int64_t taps, bool
 static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *conv,
                                        bool by_channel, tandem_tensor **tensor)
 {
-    const struct tnd_view w = tnd_lower_known(l, conv->weights);
+    struct tnd_view w = tnd_lower_known(l, conv->weights);
     int64_t taps = 1;
     for (int i = 2; i < w.shape.n; i++) {
         taps *= w.shape.dims[i];
@@ -178,11 +178,15 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
     const int64_t n_panels = conv->all_filters / in_group * tnd_conv_panels(in_group);
     const struct tnd_dims packed = {1, {n_panels * TND_CONV_PANEL * taps * conv->channels}};
     const struct tnd_dims zeros = {1, {by_channel ? conv->all_channels : conv->run}};
-    struct tnd_array *array = tnd_lower_array(l, TANDEM_DTYPE_F32, &packed);
+    const int64_t how[] = {TND_CONV_DIRECT, width, in_group, by_channel};
+    bool is_new;
+    struct tnd_array *array = tnd_lower_shared(l, conv->weights, &w, TANDEM_DTYPE_F32, &packed, how,
+                                               sizeof(how), &is_new);
     struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
     struct tnd_array *plain =
-        tnd_view_has_no_gaps(&w) ? NULL : tnd_array_new(TANDEM_DTYPE_F32, &w.shape);
-    if (nothing == NULL || (plain == NULL && !tnd_view_has_no_gaps(&w))) {
+        tnd_view_has_no_gaps(&w) || !is_new ? NULL : tnd_array_new(TANDEM_DTYPE_F32, &w.shape);
+    w = tnd_lower_known(l, conv->weights);
+    if (nothing == NULL || (plain == NULL && is_new && !tnd_view_has_no_gaps(&w))) {
         tnd_array_free(plain);
         return tnd_lower_no_memory(l);
     }
@@ -190,7 +194,10 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
         const struct tnd_kernel_call copy = {.in = &w, .n_in = 1, .out = plain, .error = l->error};
         (void)tnd_kernel_copy(&copy); /* (always good) */
     }
-    pack(conv, plain != NULL ? plain->data : w.data, taps, by_channel, array->data);
+    if (is_new) {
+        pack(conv, plain != NULL ? plain->data : w.data, taps, by_channel, array->data);
+        tnd_lower_packed(array);
+    }
     tnd_array_free(plain);
     conv->packed = array->data;
     conv->zeros = nothing->data;

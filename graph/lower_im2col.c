@@ -28,7 +28,7 @@ static enum tandem_status run_columns(const struct tnd_work *work, const tandem_
 
 /* Filters {M, C, taps} as rows {M, taps, C}. */
 static enum tandem_status weights(struct tnd_lowering *l, const struct tnd_conv *conv,
-                                  const void **out)
+                                  const int64_t ne[3], tandem_tensor **out)
 {
     const struct tnd_view view = tnd_lower_known(l, conv->weights);
     struct tnd_view turned = view;
@@ -37,7 +37,7 @@ static enum tandem_status weights(struct tnd_lowering *l, const struct tnd_conv 
         turned.shape.dims[i] = view.shape.dims[from];
         turned.strides[i] = view.strides[from];
     }
-    return tnd_lower_keep(l, conv->weights, &turned, out);
+    return tnd_lower_constant(l, conv->weights, &turned, 3, ne, out);
 }
 
 /* Products {filters, places, groups} with the groups' filters behind each other. */
@@ -83,15 +83,12 @@ enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_con
     const int64_t k = conv->n_taps * conv->channels;
     const int64_t ne[3] = {k, conv->n_pixels, groups};
     const int64_t of_filters[3] = {k, conv->filters, groups};
-    const void *data = NULL;
+    tandem_tensor *matrix;
     tandem_tensor *columns = x;
-    TND_TRY(weights(l, conv, &data));
+    TND_TRY(weights(l, conv, of_filters, &matrix));
     if (!tnd_conv_is_product(conv)) {
         TND_TRY(emit_columns(l, conv, x, &columns));
     }
-    tandem_tensor *matrix =
-        tandem_tensor_borrow_const(context, TANDEM_TYPE_F32, 3, of_filters, data,
-                                   (size_t)(k * conv->all_filters) * sizeof(float));
     *out = tandem_mul_mat(context, matrix, tandem_view(context, columns, 3, ne, NULL, 0));
     TND_TRY(tandem_context_status(context, l->error));
     return groups == 1 ? TANDEM_OK : join_groups(l, conv, *out, out);

@@ -144,26 +144,43 @@ static bool pack(struct tnd_lowering *l, const struct tnd_net_node *node,
     const int64_t n = tnd_int8_padded_filters(&found->conv);
     const struct tnd_dims bytes = {1, {tnd_int8_weight_bytes(&found->conv)}};
     const struct tnd_dims words = {1, {n * (int64_t)sizeof(struct tnd_int8_filter) / 4}};
-    struct tnd_array *plain = plain_weights(l, node);
-    if (plain == NULL || !tnd_int8_fits(&found->conv, plain->data)) {
-        tnd_array_free(plain);
-        return false;
-    }
+    const struct tnd_view view = weights_of(l, node);
+    struct tnd_conv_int8 *conv = &found->conv;
+    const struct tnd_dims noted = {1, {words.dims[0] + 2}}; /* and what is written to `conv` */
+    const int64_t how[] = {conv->n,      conv->channels,    conv->filters,
+                           conv->groups, conv->x_is_signed, conv->zero_x};
+    bool is_new[2];
+    struct tnd_array *first = tnd_lower_shared(l, node->inputs[1], &view, TANDEM_DTYPE_I32, &noted,
+                                               how, sizeof(how), &is_new[0]);
     struct tnd_array *list = tnd_lower_array(l, TANDEM_DTYPE_I32, &words);
-    found->w = tnd_lower_array(l, TANDEM_DTYPE_U8, &bytes);
+    found->w = tnd_lower_shared(l, node->inputs[1], &view, TANDEM_DTYPE_U8, &bytes, how,
+                                sizeof(how), &is_new[1]);
     found->list = list;
-    if (found->w == NULL || list == NULL) {
-        tnd_array_free(plain);
+    if (found->w == NULL || list == NULL || first == NULL) {
         return false;
     }
     found->filters = list->data;
-    for (int64_t f = 0; f < n; f++) {
-        found->filters[f].scale = 1;
+    if (is_new[0] || is_new[1]) {
+        struct tnd_int8_filter *filters = first->data;
+        for (int64_t f = 0; f < n; f++) {
+            filters[f].scale = 1;
+        }
+        struct tnd_array *plain = plain_weights(l, node);
+        const bool fits = plain != NULL && tnd_int8_fits(conv, plain->data) &&
+                          tnd_int8_pack(conv, plain->data, found->w->data, filters);
+        tnd_array_free(plain);
+        if (!fits) {
+            return false;
+        }
+        ((int32_t *)first->data)[words.dims[0]] = conv->has_zero_w;
+        ((int32_t *)first->data)[words.dims[0] + 1] = conv->has_bytes;
+        tnd_lower_packed(first);
+        tnd_lower_packed(found->w);
     }
-    const bool fits = tnd_int8_pack(&found->conv, plain->data, found->w->data, found->filters);
-    TND_ASSERT(fits);
-    tnd_array_free(plain);
-    return fits;
+    conv->has_zero_w = ((const int32_t *)first->data)[words.dims[0]] != 0;
+    conv->has_bytes = ((const int32_t *)first->data)[words.dims[0] + 1] != 0;
+    memcpy(list->data, first->data, (size_t)list->n * sizeof(int32_t));
+    return true;
 }
 
 void tnd_lower_find_int8(struct tnd_lowering *l)

@@ -123,6 +123,7 @@ struct tnd_lower_value {
     const struct tnd_array *known;
     bool is_needed;
     bool is_read; /* what was lowered reads `known` */
+    int owned;    /* of a folded one: its place among the lowered net's arrays, from 1 */
     int group;    /* of the node that makes it: the last node of a fused program */
 };
 
@@ -163,13 +164,37 @@ struct tnd_job *tnd_lower_job(struct tnd_lowering *l, int n_in);
 /** An array that lives with the lowered net. */
 struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tandem_dtype type,
                                   const struct tnd_dims *shape);
+/** The array is freed with the lowered net, or now when that fails. */
+bool tnd_lowered_keep(struct tnd_lowered *lowered, struct tnd_array *array);
 enum tandem_status tnd_lower_no_memory(const struct tnd_lowering *l);
-/** A constant that is read while nets are lowered, not later. */
+
+/* lower_constants.c */
+/** A constant that is read while nets are lowered, not later. Without `data` where a store has
+ *  dropped the values: tnd_lower_fill brings them back. Errors: MEMORY. */
+enum tandem_status tnd_lower_fill(const struct tnd_lowering *l, int value);
 struct tnd_view tnd_lower_known(const struct tnd_lowering *l, int value);
 /** The values of such a view of a constant, in row-major order, for later: in place where they lie
  *  like that, else a copy. Errors: MEMORY. */
 enum tandem_status tnd_lower_keep(struct tnd_lowering *l, int value, const struct tnd_view *view,
                                   const void **out);
+/** The same as a tensor of F32: one for all nets of a store. */
+enum tandem_status tnd_lower_constant(struct tnd_lowering *l, int value,
+                                      const struct tnd_view *view, int n_dims, const int64_t *ne,
+                                      tandem_tensor **out);
+/** An array that is packed of such a view by what the bytes `how` say: where a store has none yet,
+ *  `*is_new`, its values are 0, those of the view are there (tnd_lower_known), and the caller fills
+ *  it and calls tnd_lower_packed. NULL: no memory. */
+struct tnd_array *tnd_lower_shared(struct tnd_lowering *l, int value, const struct tnd_view *view,
+                                   enum tandem_dtype type, const struct tnd_dims *shape,
+                                   const void *how, size_t n_how, bool *is_new);
+static inline void tnd_lower_packed(struct tnd_array *array)
+{
+    if (array->keeper != NULL) {
+        tnd_store_made(array);
+    }
+}
+
+/* lower.c */
 /** Copies a view without gaps: known values at once. */
 enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_operand *from,
                                   tandem_tensor *tensor, enum tnd_net_layout layout,

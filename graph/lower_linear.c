@@ -43,14 +43,10 @@ static void extents_of(const struct tnd_view *view, int64_t ne[3], size_t nb[2])
 static enum tandem_status constant_matrix(struct tnd_lowering *l, int value,
                                           const struct tnd_view *view, tandem_tensor **out)
 {
-    const void *data;
     int64_t ne[3];
     size_t nb[2];
-    TND_TRY(tnd_lower_keep(l, value, view, &data));
     extents_of(view, ne, nb);
-    *out = tandem_tensor_borrow_const(l->out->context, TANDEM_TYPE_F32, 3, ne, data,
-                                      (size_t)(ne[0] * ne[1] * ne[2]) * sizeof(float));
-    return TANDEM_OK;
+    return tnd_lower_constant(l, value, view, 3, ne, out);
 }
 
 enum tandem_status tnd_lower_matrix(struct tnd_lowering *l, int value, struct tnd_operand *operand,

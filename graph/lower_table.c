@@ -70,7 +70,7 @@ static struct tnd_view operand_values(const struct tnd_lowering *l,
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, value);
     struct tnd_view view = {.type = v->type, .shape = {1, {BYTES}}, .strides = {1}, .data = all};
-    if (is_uniform(l, value)) {
+    if (is_uniform(l, value) && tnd_lower_fill(l, value) == TANDEM_OK) {
         view.data = tnd_lower_known(l, value).data;
         view.strides[0] = 0;
     } else if (functions[v->base].of != NOTHING) {

@@ -308,13 +308,19 @@ static enum tandem_status prepare(struct tnd_lowering *l, struct winograd *w)
     const struct tnd_dims packed = {
         1, {tnd_conv_panels(conv->filters) * TND_CONV_PANEL * POSITIONS * conv->channels}};
     const struct tnd_dims zeros = {1, {conv->channels}};
-    struct tnd_array *array = tnd_lower_array(l, TANDEM_DTYPE_F32, &packed);
+    const int64_t how[] = {TND_CONV_WINOGRAD, width};
+    bool is_new;
+    struct tnd_array *array = tnd_lower_shared(l, conv->weights, &view, TANDEM_DTYPE_F32, &packed,
+                                               how, sizeof(how), &is_new);
     struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
     if (nothing == NULL) {
         return tnd_lower_no_memory(l);
     }
     TND_TRY(tnd_lower_keep(l, conv->weights, &view, &plain));
-    pack(conv, plain, array->data);
+    if (is_new) {
+        pack(conv, plain, array->data);
+        tnd_lower_packed(array);
+    }
     conv->packed = array->data;
     conv->zeros = nothing->data;
     w->plain = plain;

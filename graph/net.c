@@ -123,6 +123,12 @@ int tnd_net_constant(struct tnd_net *net, struct tnd_array *array)
     if (array == NULL) {
         return no_memory(net);
     }
+    if (net->store != NULL && !tnd_store_has(net->store, array)) {
+        array = tnd_store_take(net->store, array);
+        if (array == NULL) {
+            return no_memory(net);
+        }
+    }
     const int value = net->status == TANDEM_OK ? tnd_net_new_value(net, array->type, &array->shape)
                                                : TANDEM_NET_NONE;
     if (value == TANDEM_NET_NONE || tnd_vector_insert(&net->owned_vector, sizeof(net->owned[0]),
@@ -314,6 +320,40 @@ static bool compute_known(struct tnd_net *net, const bool *is_needed, int last)
     return true;
 }
 
+struct tnd_array *tnd_net_share(const struct tnd_net *net, const struct tnd_array *array)
+{
+    if (tnd_store_has(net->store, array)) {
+        tnd_store_hold((struct tnd_array *)(uintptr_t)array);
+        return (struct tnd_array *)(uintptr_t)array;
+    }
+    struct tnd_array *copy = tnd_array_new(array->type, &array->shape);
+    if (copy != NULL) {
+        memcpy(copy->data, array->data, (size_t)array->n * tandem_dtype_bytes(array->type));
+    }
+    return copy;
+}
+
+const struct tnd_array *tnd_net_answer(struct tnd_net *net, int value,
+                                       const struct tnd_array *array)
+{
+    struct tnd_array *copy = tnd_net_share(net, array);
+    if (copy == NULL) {
+        (void)no_memory(net);
+        return NULL;
+    }
+    return keep_known(net, value, copy) ? net->values[value].known : NULL;
+}
+
+/* Builders look at the values: they must be there. */
+static const struct tnd_array *filled(struct tnd_net *net, const struct tnd_array *array)
+{
+    if (!tnd_array_fill(array)) {
+        (void)no_memory(net);
+        return NULL;
+    }
+    return array;
+}
+
 const struct tnd_array *tnd_net_known(struct tnd_net *net, int value)
 {
     if (value == TANDEM_NET_NONE || net->status != TANDEM_OK) {
@@ -322,7 +362,7 @@ const struct tnd_array *tnd_net_known(struct tnd_net *net, int value)
     const int base = net->values[value].base;
     if (base == value && net->values[value].known != NULL) {
         net->values[value].is_fixed = net->values[value].input >= 0;
-        return net->values[value].known;
+        return filled(net, net->values[value].known);
     }
     bool *is_needed = tnd_calloc((size_t)base + 1, sizeof(*is_needed));
     if (is_needed == NULL) {
@@ -332,7 +372,7 @@ const struct tnd_array *tnd_net_known(struct tnd_net *net, int value)
     const bool is_known = mark_needed(net, value, is_needed) && compute_known(net, is_needed, base);
     tnd_free(is_needed);
     if (!is_known || base == value) {
-        return is_known ? net->values[base].known : NULL;
+        return is_known ? filled(net, net->values[base].known) : NULL;
     }
     const int copy = tnd_net_copy(net, value);
     return tnd_net_known(net, copy);

@@ -15,6 +15,7 @@
 #include "base/tnd_status.h"
 #include "base/vector.h"
 #include "ggml-like/net_op.h"
+#include "graph/store.h"
 
 struct tnd_net_node {
     enum tnd_net_op op;
@@ -44,6 +45,7 @@ struct tnd_net {
     TND_VECTOR_OF(struct tnd_array *, owned);  /* arrays that the net frees */
     TND_VECTOR_OF(int, inputs);
     TND_VECTOR_OF(int, outputs); /* never views */
+    struct tnd_store *store;     /* borrowed: keeps constants for other nets; NULL: none does */
     enum tandem_status status;   /* the first error of a builder */
     struct tandem_error error;
 };
@@ -84,6 +86,14 @@ int tnd_net_add(struct tnd_net *net, enum tnd_net_op op, const struct tnd_net_pa
  *  is then specialised with them): computed at the first call, kept in the net. NULL: not known,
  *  or it failed, which the net records. */
 const struct tnd_array *tnd_net_known(struct tnd_net *net, int value);
+
+/** From now on `array`, which is copied, is known as the values of `value`, which an operation
+ *  makes; gives the copy. NULL: it failed, which the net records. */
+const struct tnd_array *tnd_net_answer(struct tnd_net *net, int value,
+                                       const struct tnd_array *array);
+/** An array for other nets of the same store: `array` with one holder more, or a copy. NULL: no
+ *  memory. */
+struct tnd_array *tnd_net_share(const struct tnd_net *net, const struct tnd_array *array);
 
 const struct tnd_net_value *tnd_net_value(const struct tnd_net *net, int value);
 

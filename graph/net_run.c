@@ -23,48 +23,145 @@ static struct tnd_view view_of(const struct tnd_net *net, int value,
     return view;
 }
 
-enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_net_node *node,
-                                   struct tnd_array *const *arrays, struct tnd_array **out,
-                                   struct tandem_error *error)
+/* What makes an operation's result, byte by byte; the operands come beside. */
+struct how {
+    struct tnd_net_params params;
+    enum tnd_net_op op;
+};
+
+static enum tandem_status make(const void *how, const struct tnd_view *in, int n_in,
+                               struct tnd_array *out, struct tandem_error *error)
+{
+    struct how it;
+    memcpy(&it, how, sizeof(it)); /* (the bytes of a recipe lie anywhere) */
+    const struct tnd_dims *const shapes[] = {n_in > 0 ? &in[0].shape : NULL,
+                                             n_in > 0 ? &in[n_in > 1 ? 1 : 0].shape : NULL};
+    const size_t bytes = n_in > 0 ? tnd_kernel_scratch(it.op, &it.params, shapes) : 0;
+    void *scratch = bytes > 0 ? tnd_alloc(bytes) : NULL;
+    const struct tnd_kernel_call call = {.params = &it.params,
+                                         .in = in,
+                                         .n_in = n_in,
+                                         .out = out,
+                                         .scratch = scratch,
+                                         .error = error};
+    const enum tandem_status status =
+        bytes > 0 && scratch == NULL
+            ? tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory to compute a constant")
+            : tnd_net_kernel(it.op)(&call);
+    tnd_free(scratch);
+    return status;
+}
+
+static struct how how_of(const struct tnd_net_node *node)
+{
+    struct how how;
+    const struct tnd_net_params *from = &node->params;
+    memset(&how, 0, sizeof(how)); /* (with the gaps between members) */
+    how.op = node->op;
+    how.params.kind = from->kind;
+    how.params.axis = from->axis;
+    how.params.axes = from->axes;
+    how.params.is_exclusive = from->is_exclusive;
+    how.params.is_reverse = from->is_reverse;
+    how.params.picks_last = from->picks_last;
+    how.params.number = from->number;
+    memcpy(how.params.begin, from->begin, sizeof(how.params.begin));
+    how.params.window.n = from->window.n;
+    memcpy(how.params.window.extent, from->window.extent, sizeof(how.params.window.extent));
+    memcpy(how.params.window.stride, from->window.stride, sizeof(how.params.window.stride));
+    memcpy(how.params.window.dilation, from->window.dilation, sizeof(how.params.window.dilation));
+    memcpy(how.params.window.begin, from->window.begin, sizeof(how.params.window.begin));
+    memcpy(how.params.window.end, from->window.end, sizeof(how.params.window.end));
+    how.params.window.groups = from->window.groups;
+    return how;
+}
+
+static const struct tnd_array *array_of(const struct tnd_net *net, int value,
+                                        struct tnd_array *const *arrays)
+{
+    const int base = tnd_net_value(net, value)->base;
+    return arrays != NULL && arrays[base] != NULL ? arrays[base] : net->values[base].known;
+}
+
+/* Whether the net's store keeps all operands of a node: then it keeps the result. */
+static bool is_kept(const struct tnd_net *net, const struct tnd_net_node *node,
+                    struct tnd_array *const *arrays)
+{
+    bool all = net->store != NULL && node->n_inputs > 0;
+    for (int i = 0; i < node->n_inputs && all; i++) {
+        all = tnd_store_has(net->store, array_of(net, node->inputs[i], arrays));
+    }
+    return all;
+}
+
+static enum tandem_status compute_kept(const struct tnd_net *net, const struct tnd_net_node *node,
+                                       struct tnd_array *const *arrays, struct tnd_array **out,
+                                       struct tandem_error *error)
 {
     const struct tnd_net_value *result = tnd_net_value(net, node->output);
+    const struct how how = how_of(node);
+    struct tnd_store_operand *in = tnd_calloc((size_t)node->n_inputs, sizeof(in[0]));
+    if (in == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for operands");
+    }
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct tnd_net_value *v = tnd_net_value(net, node->inputs[i]);
+        in[i] = (struct tnd_store_operand){.array = array_of(net, node->inputs[i], arrays),
+                                           .view = {.type = v->type, .shape = v->shape},
+                                           .offset = v->offset};
+        memcpy(in[i].view.strides, v->strides, sizeof(v->strides));
+    }
+    const struct tnd_store_recipe recipe = {.make = make,
+                                            .how = &how,
+                                            .n_how = sizeof(how),
+                                            .in = in,
+                                            .n_in = node->n_inputs,
+                                            .type = result->type,
+                                            .shape = result->shape};
+    const enum tandem_status status = tnd_store_derive(net->store, &recipe, out, error);
+    tnd_free(in);
+    return status;
+}
+
+static enum tandem_status compute_own(const struct tnd_net *net, const struct tnd_net_node *node,
+                                      struct tnd_array *const *arrays, struct tnd_array **out,
+                                      struct tandem_error *error)
+{
+    const struct tnd_net_value *result = tnd_net_value(net, node->output);
+    const struct how how = how_of(node);
     struct tnd_view *views = tnd_calloc((size_t)node->n_inputs + 1, sizeof(views[0]));
     struct tnd_array *array = tnd_array_new(result->type, &result->shape);
-    size_t bytes = 0;
-    if (node->n_inputs > 0) {
-        const int second = node->inputs[node->n_inputs > 1 ? 1 : 0];
-        const struct tnd_dims *const in[] = {&tnd_net_value(net, node->inputs[0])->shape,
-                                             &tnd_net_value(net, second)->shape};
-        bytes = tnd_kernel_scratch(node->op, &node->params, in);
+    bool has_all = views != NULL && array != NULL;
+    for (int i = 0; i < node->n_inputs && has_all; i++) {
+        has_all = tnd_array_fill(array_of(net, node->inputs[i], arrays));
+        views[i] = has_all ? view_of(net, node->inputs[i], arrays) : views[i];
     }
-    void *scratch = bytes > 0 ? tnd_alloc(bytes) : NULL;
-    enum tandem_status status = TANDEM_E_MEMORY;
-    if (views != NULL && array != NULL && (bytes == 0 || scratch != NULL)) {
-        for (int i = 0; i < node->n_inputs; i++) {
-            views[i] = view_of(net, node->inputs[i], arrays);
-        }
-        const struct tnd_kernel_call call = {.params = &node->params,
-                                             .in = views,
-                                             .n_in = node->n_inputs,
-                                             .out = array,
-                                             .scratch = scratch,
-                                             .error = error};
-        status = tnd_net_kernel(node->op)(&call);
-    } else {
-        char text[160];
-        status =
-            tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for %s values of %s",
-                          tandem_dtype_name(result->type), tnd_dims_text(&result->shape, text));
-    }
-    tnd_free(scratch);
+    char text[160];
+    const enum tandem_status status =
+        has_all
+            ? make(&how, views, node->n_inputs, array, error)
+            : tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for %s values of %s",
+                            tandem_dtype_name(result->type), tnd_dims_text(&result->shape, text));
     tnd_free(views);
     if (status != TANDEM_OK) {
-        tnd_net_name_error(node->op, result->name, error);
         tnd_array_free(array);
         return status;
     }
     *out = array;
     return TANDEM_OK;
+}
+
+enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_net_node *node,
+                                   struct tnd_array *const *arrays, struct tnd_array **out,
+                                   struct tandem_error *error)
+{
+    const enum tandem_status status = is_kept(net, node, arrays)
+                                          ? compute_kept(net, node, arrays, out, error)
+                                          : compute_own(net, node, arrays, out, error);
+    if (status != TANDEM_OK) {
+        tnd_net_name_error(node->op, tnd_net_value(net, node->output)->name, error);
+    }
+    return status;
 }
 
 /* ---- whole nets ---- */

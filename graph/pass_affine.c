@@ -180,7 +180,8 @@ static bool read_step(struct matcher *m, const struct tnd_net *net, const struct
     int first;
     int last;
     *operand = in[is_left ? 1 : 0];
-    if (!find_channels(c, &by, &first, &last) || !affine_new(m, by, out)) {
+    if (!find_channels(c, &by, &first, &last) || !tnd_array_fill(array) ||
+        !affine_new(m, by, out)) {
         return false;
     }
     for (int64_t i = 0; i < by.n; i++) {
@@ -268,39 +269,63 @@ static bool find_product(const struct matcher *m, int value, struct product *out
            tnd_rewrite_is_private(m->rewrite, node->inputs[operand]);
 }
 
-/* Weights of a product, each channel by its scale. NULL: no memory, or digits would be lost. */
+/* Weights, each channel by its scale: `how` has the axis of the channels, then a scale for each.
+ * Fails where digits would be lost. */
+static enum tandem_status scale_weights(const void *how, const struct tnd_view *view, int n,
+                                        struct tnd_array *out, struct tandem_error *error)
+{
+    const double *numbers = how;
+    const int axis = (int)numbers[0];
+    const int last = view->shape.n - 1;
+    int64_t at = 0;
+    struct tnd_walk walk;
+    (void)n;
+    for (tnd_walk_begin(&walk, &view->shape); !walk.is_done; tnd_walk_next(&walk)) {
+        const void *row = tnd_walk_place(&walk, view);
+        for (int64_t i = 0; i < tnd_walk_row(&walk); i++) {
+            const double scale = numbers[1 + (axis == last ? i : walk.at[axis])];
+            const double old = number_at(view->type, row, i * view->strides[last]);
+            const double new = old *scale;
+            if (!is_exact_enough(view->type, new) || (new == 0 && old != 0 && scale != 0)) {
+                return tnd_error_set(error, TANDEM_E_ARGUMENT, NULL, at, 0, "digits are lost");
+            }
+            put_number(view->type, out->data, at++, new);
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* Weights of a product by the scales. NULL: no memory, or digits would be lost. */
 static struct tnd_array *scaled_weights(const struct matcher *m, const struct product *product,
-                                        const double *scales)
+                                        const double *numbers, size_t n)
 {
     const struct tnd_net *net = m->rewrite->to;
     const struct tnd_net_value *w = tnd_net_value(net, product->node.inputs[product->operand]);
-    const char *data = net->values[w->base].known->data;
-    struct tnd_view view = {.type = w->type,
-                            .shape = w->shape,
-                            .data = data + w->offset * (int64_t)tandem_dtype_bytes(w->type)};
-    memcpy(view.strides, w->strides, sizeof(view.strides));
-    for (int d = 0; d < view.shape.n; d++) {
-        view.shape.dims[d] = view.strides[d] == 0 && d != product->axis ? 1 : view.shape.dims[d];
+    struct tnd_array *known = (struct tnd_array *)(uintptr_t)net->values[w->base].known;
+    struct tnd_store_operand in = {
+        .array = known, .view = {.type = w->type, .shape = w->shape}, .offset = w->offset};
+    struct tandem_error ignored;
+    memcpy(in.view.strides, w->strides, sizeof(in.view.strides));
+    for (int d = 0; d < in.view.shape.n; d++) {
+        in.view.shape.dims[d] =
+            in.view.strides[d] == 0 && d != product->axis ? 1 : in.view.shape.dims[d];
     }
-    struct tnd_array *out = tnd_array_new(w->type, &view.shape);
-    const int last = view.shape.n - 1;
-    int64_t at = 0;
-    struct tnd_walk walk;
-    if (out == NULL) {
-        return NULL;
+    if (tnd_store_has(net->store, known)) {
+        const struct tnd_store_recipe recipe = {.make = scale_weights,
+                                                .how = numbers,
+                                                .n_how = n * sizeof(numbers[0]),
+                                                .in = &in,
+                                                .n_in = 1,
+                                                .type = w->type,
+                                                .shape = in.view.shape};
+        struct tnd_array *kept = NULL;
+        return tnd_store_derive(net->store, &recipe, &kept, &ignored) == TANDEM_OK ? kept : NULL;
     }
-    for (tnd_walk_begin(&walk, &view.shape); !walk.is_done; tnd_walk_next(&walk)) {
-        const void *row = tnd_walk_place(&walk, &view);
-        for (int64_t i = 0; i < tnd_walk_row(&walk); i++) {
-            const double scale = scales[product->axis == last ? i : walk.at[product->axis]];
-            const double old = number_at(w->type, row, i * view.strides[last]);
-            const double new = old *scale;
-            if (!is_exact_enough(w->type, new) || (new == 0 && old != 0 && scale != 0)) {
-                tnd_array_free(out);
-                return NULL;
-            }
-            put_number(w->type, out->data, at++, new);
-        }
+    struct tnd_array *out = tnd_array_new(w->type, &in.view.shape);
+    in.view.data = (const char *)known->data + w->offset * (int64_t)tandem_dtype_bytes(w->type);
+    if (out != NULL && scale_weights(numbers, &in.view, 1, out, &ignored) != TANDEM_OK) {
+        tnd_array_free(out);
+        out = NULL;
     }
     return out;
 }
@@ -317,14 +342,17 @@ static int with_weights(struct matcher *m, const struct product *product,
                         const struct affine *affine, const struct tnd_dims *read)
 {
     struct tnd_net *to = m->rewrite->to;
-    double *scales =
-        is_coarser(affine->by, product->by)
-            ? tnd_arena_alloc(&m->arena, (size_t)product->by.n * sizeof(double), _Alignof(double))
-            : NULL;
-    for (int64_t i = 0; scales != NULL && i < product->by.n; i++) {
-        scales[i] = affine->scale[channel_of(affine->by, product->by, i)];
+    const size_t n = (size_t)product->by.n + 1;
+    double *numbers = is_coarser(affine->by, product->by)
+                          ? tnd_arena_alloc(&m->arena, n * sizeof(double), _Alignof(double))
+                          : NULL;
+    if (numbers != NULL) {
+        numbers[0] = product->axis;
     }
-    struct tnd_array *weights = scales == NULL ? NULL : scaled_weights(m, product, scales);
+    for (int64_t i = 0; numbers != NULL && i < product->by.n; i++) {
+        numbers[i + 1] = affine->scale[channel_of(affine->by, product->by, i)];
+    }
+    struct tnd_array *weights = numbers == NULL ? NULL : scaled_weights(m, product, numbers, n);
     if (weights == NULL) {
         return TANDEM_NET_NONE;
     }

@@ -52,18 +52,17 @@ bool tnd_match_uniform(const struct tnd_net *net, int value, double *number, int
     }
     const struct tnd_array *array = net->values[v->base].known;
     const size_t bytes = tandem_dtype_bytes(v->type);
-    struct tnd_view view = {.type = v->type,
-                            .shape = v->shape,
-                            .data = (const char *)array->data + (size_t)v->offset * bytes};
+    struct tnd_view view = {.type = v->type, .shape = v->shape};
     memcpy(view.strides, v->strides, sizeof(view.strides));
     int64_t n = 1;
     for (int i = 0; i < view.shape.n; i++) {
         view.shape.dims[i] = view.strides[i] == 0 ? 1 : view.shape.dims[i];
         n *= view.shape.dims[i];
     }
-    if (n > MAX_UNIFORM) {
+    if (n > MAX_UNIFORM || !tnd_array_fill(array)) {
         return false;
     }
+    view.data = (const char *)array->data + (size_t)v->offset * bytes;
     struct tnd_walk walk;
     const int64_t stride = view.shape.n == 0 ? 0 : view.strides[view.shape.n - 1];
     for (tnd_walk_begin(&walk, &view.shape); !walk.is_done; tnd_walk_next(&walk)) {

@@ -29,6 +29,7 @@ static bool is_zero(const struct tnd_net *net, int value)
         tnd_net_maker(net, net->values[value].base, TND_NET_CAST, TND_CAST_ROUNDS);
     const int base = net->values[cast != NULL ? cast->inputs[0] : value].base;
     const struct tnd_array *known = tnd_match_constant(net, base) ? net->values[base].known : NULL;
+    known = known != NULL && tnd_array_fill(known) ? known : NULL;
     for (int64_t i = 0; known != NULL && i < known->n; i++) {
         if (tnd_array_number(known, i) != 0) {
             return false;

@@ -130,8 +130,9 @@ static uint64_t hash_bytes(const void *bytes, size_t n)
 
 static bool is_equal_array(const struct tnd_array *a, const struct tnd_array *b)
 {
-    return a->type == b->type && tnd_dims_is_equal(&a->shape, &b->shape) &&
-           memcmp(a->data, b->data, (size_t)a->n * tandem_dtype_bytes(a->type)) == 0;
+    return a == b || (a->type == b->type && tnd_dims_is_equal(&a->shape, &b->shape) &&
+                      a->data != NULL && b->data != NULL &&
+                      memcmp(a->data, b->data, (size_t)a->n * tandem_dtype_bytes(a->type)) == 0);
 }
 
 /* A constant that is there already with the same type, shape and bytes. */
@@ -139,13 +140,16 @@ static int find_constant(struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net *from = rewrite->from;
     const struct tnd_array *array = from->values[value].known;
+    const bool has_values = array->data != NULL; /* (a store has dropped those of weights) */
     const uint64_t hash =
-        hash_bytes(array->data, (size_t)array->n * tandem_dtype_bytes(array->type));
+        has_values ? hash_bytes(array->data, (size_t)array->n * tandem_dtype_bytes(array->type))
+                   : (uintptr_t)array;
     for (int i = 0; i < value; i++) {
         const struct tnd_net_value *other = &from->values[i];
         if (rewrite->map[i] != TANDEM_NET_NONE && rewrite->hashed[i] == hash && other->input < 0 &&
             other->node < 0 && other->known != NULL && is_equal_array(other->known, array)) {
             rewrite->fired++;
+            tnd_store_note_same(other->known, array);
             return rewrite->map[i];
         }
     }
@@ -364,6 +368,9 @@ static bool rewrite_new(struct tnd_rewrite *rewrite, struct tnd_net *net,
         .hashes = tnd_calloc((size_t)net->n_nodes + 1, sizeof(rewrite->hashes[0])),
         .hashed = tnd_calloc(n, sizeof(rewrite->hashed[0])),
     };
+    if (rewrite->to != NULL) {
+        rewrite->to->store = net->store;
+    }
     return rewrite->to != NULL && rewrite->map != NULL && rewrite->readers != NULL &&
            rewrite->is_needed != NULL && rewrite->hashes != NULL && rewrite->hashed != NULL;
 }

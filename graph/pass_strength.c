@@ -281,6 +281,9 @@ static bool read_steps(const struct tnd_net *to, int indices, int64_t extent, in
     const struct tnd_array *array = to->values[v->base].known;
     const int64_t stride = v->shape.n == 0 ? 0 : v->strides[0];
     int64_t last = 0;
+    if (!tnd_array_fill(array)) {
+        return false;
+    }
     *step = 1;
     for (int64_t i = 0; i < *count; i++) {
         int64_t at = tnd_array_integer(array, v->offset + i * stride);

@@ -20,6 +20,7 @@ struct tnd_mirrors {
     struct tnd_mirror *weights;
     struct tnd_mirror *columns;   /* of slot 0 */
     uint64_t round;               /* of refusals; from 1 */
+    uint64_t n_releases;          /* of contexts, when `weights` was looked through last */
     _Atomic uint32_t state_slots; /* written under the lock */
     atomic_bool has_refused;      /* written under the lock */
     atomic_bool has_lost;         /* never cleared */
@@ -389,6 +390,23 @@ static enum tandem_status make(struct tnd_mirrors *mirrors, int slot,
     return status;
 }
 
+/* Gives up what was prepared of weights whose context is gone: nobody finds it any more. */
+static void drop_orphans(struct tnd_mirrors *mirrors)
+{
+    const uint64_t n_releases = tnd_buffer_releases();
+    if (n_releases == mirrors->n_releases) {
+        return;
+    }
+    mirrors->n_releases = n_releases;
+    for (struct tnd_mirror **place = &mirrors->weights; *place != NULL;) {
+        if ((*place)->n_runs == 0 && tnd_handle_is_alone((*place)->at)) {
+            drop(mirrors, place);
+        } else {
+            place = &(*place)->next;
+        }
+    }
+}
+
 static enum tandem_status prepare(struct tnd_mirrors *mirrors, int slot,
                                   const struct tandem_tensor *weight,
                                   struct tnd_mirror **out_mirror, struct tandem_error *error)
@@ -396,6 +414,7 @@ static enum tandem_status prepare(struct tnd_mirrors *mirrors, int slot,
     struct tnd_mirror *mirror = find_at(mirrors, slot, weight);
     TND_ASSERT(mirror == NULL || mirror->kind == TND_MIRROR_WEIGHT);
     if (mirror == NULL) {
+        drop_orphans(mirrors);
         if (tnd_backend_is_own(tnd_registry_backend(mirrors->registry, slot))) {
             drop_gone(mirrors);
             (void)drop_overlapping(mirrors, slot, weight, true);

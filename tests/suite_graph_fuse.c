@@ -312,8 +312,8 @@ static void compute_one(const struct tnd_fuse *fuse, const char *const *from, vo
 /* Whether two results are the same, NaN whatever its bits. */
 static bool compare(enum tandem_dtype type, const char *got, const char *want, int64_t n)
 {
-    const struct tnd_array a = {type, {1, {n}}, n, (void *)got};
-    const struct tnd_array b = {type, {1, {n}}, n, (void *)want};
+    const struct tnd_array a = {type, {1, {n}}, n, (void *)got, NULL};
+    const struct tnd_array b = {type, {1, {n}}, n, (void *)want, NULL};
     const size_t bytes = tandem_dtype_bytes(type);
     for (int64_t i = 0; i < n; i++) {
         const size_t at = (size_t)i * bytes;

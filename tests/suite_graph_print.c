@@ -157,8 +157,8 @@ static bool is_near(double got, double want, double tolerance)
 static void compare(const struct one *one, const void *got, const void *want, int64_t n)
 {
     const enum tandem_dtype type = type_of(one, one->fuse.n_inputs + one->fuse.n_steps - 1);
-    const struct tnd_array a = {type, {1, {n}}, n, (void *)got};
-    const struct tnd_array b = {type, {1, {n}}, n, (void *)want};
+    const struct tnd_array a = {type, {1, {n}}, n, (void *)got, NULL};
+    const struct tnd_array b = {type, {1, {n}}, n, (void *)want, NULL};
     for (int64_t i = 0; i < n; i++) {
         const double x = tnd_array_number(&a, i);
         const double y = tnd_array_number(&b, i);

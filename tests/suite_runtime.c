@@ -594,6 +594,21 @@ static size_t prepared_bytes(const tandem_runtime *runtime)
     return info.prepared_bytes;
 }
 
+static tandem_context *product_of_zeros(tandem_tensor **w, tandem_graph **graph)
+{
+    tandem_context *context = NULL;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){256, 64});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){256, 2});
+    *graph = tandem_graph_new(context);
+    memset(tandem_tensor_data(*w), 0, tandem_tensor_bytes(*w));
+    memset(tandem_tensor_data(x), 0, tandem_tensor_bytes(x));
+    tandem_tensor_set_role(*w, TANDEM_ROLE_CONSTANT);
+    tandem_graph_add(*graph, tandem_mul_mat(context, *w, x));
+    check_ok(tandem_graph_finish(*graph, NULL));
+    return context;
+}
+
 /* Q4_0, 64 x 256: 9216 bytes and what the strips add. */
 static void copies_of_weights_are_counted_until_they_are_forgotten(void)
 {
@@ -603,15 +618,9 @@ static void copies_of_weights_are_counted_until_they_are_forgotten(void)
     options.table_path = "";
     options.profile = "cpu-packed";
     check_ok(tandem_runtime_open(&options, &runtime, NULL));
-    check_ok(tandem_context_new(NULL, &context, NULL));
-    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){256, 64});
-    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){256, 2});
-    tandem_graph *graph = tandem_graph_new(context);
-    memset(tandem_tensor_data(w), 0, tandem_tensor_bytes(w));
-    memset(tandem_tensor_data(x), 0, tandem_tensor_bytes(x));
-    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
-    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
-    check_ok(tandem_graph_finish(graph, NULL));
+    tandem_tensor *w;
+    tandem_graph *graph;
+    context = product_of_zeros(&w, &graph);
     check_int((int64_t)prepared_bytes(runtime), 0);
     check_ok(tandem_runtime_compute(runtime, graph, NULL, NULL, NULL));
     size_t once = prepared_bytes(runtime);
@@ -624,8 +633,16 @@ static void copies_of_weights_are_counted_until_they_are_forgotten(void)
     }
     tandem_runtime_forget(runtime, w);
     check_int((int64_t)prepared_bytes(runtime), 0);
-    tandem_runtime_close(runtime);
+    check_ok(tandem_runtime_compute(runtime, graph, NULL, NULL, NULL));
     tandem_context_free(context);
+    /* what was copied for a context that is gone goes with the next copy */
+    for (int i = 0; i < 3; i++) {
+        context = product_of_zeros(&w, &graph);
+        check_ok(tandem_runtime_compute(runtime, graph, NULL, NULL, NULL));
+        check_int((int64_t)prepared_bytes(runtime), (int64_t)once);
+        tandem_context_free(context);
+    }
+    tandem_runtime_close(runtime);
 }
 
 static bool count_progress(void *user, uint64_t done_bytes, uint64_t all_bytes)

@@ -99,11 +99,13 @@ TANDEM_API enum tandem_status tandem_onnx_net(const tandem_onnx *model,
  *  by rule. Never fails. One thread at a time a model. */
 TANDEM_API void tandem_onnx_set_chooser(tandem_onnx *model, const tandem_chooser *chooser);
 
-/** Nets of one model that tandem_onnx_lower keeps. */
+/** Nets of one model that tandem_onnx_lower keeps at least. */
 #define TANDEM_ONNX_KEPT 8
 /** The model for these extents, ready to compute: made at the first call, found again at later
- *  ones. The model owns it; it lives until TANDEM_ONNX_KEPT other sets of extents were asked for
- *  since it was last, or the model is closed. Each has weights of its own. One thread at a time a
+ *  ones. Weights, and all that is computed or packed of constants, are there once for all extents.
+ *  The model owns the net; it lives until TANDEM_ONNX_KEPT other sets of extents were asked for
+ *  since it was last, or the model is closed. More are kept, 1024 at most, while their graphs and
+ *  intermediate results take less than 256 MiB together. One thread at a time a
  *  model, and no runtime may be computing a graph of it. Errors: those of tandem_onnx_net and
  *  tandem_net_lower. */
 TANDEM_API enum tandem_status tandem_onnx_lower(tandem_onnx *model,
