@@ -55,6 +55,7 @@ struct tnd_onnx_builder {
     const struct tnd_onnx_build_options *options;
     int64_t opset;
     struct scope *scope;
+    struct tnd_onnx_sequences sequences;
     int64_t n_inner; /* nodes that were built of graphs inside nodes */
     bool is_named;   /* the error of the net says by which node */
 };
@@ -607,7 +608,7 @@ static void build_call(struct tnd_onnx_call *call, int *in)
         name_results(call);
         return;
     }
-    if (!tnd_onnx_check_arity(call, op)) {
+    if (!tnd_onnx_check_arity(call, op) || !tnd_onnx_check_sequences(call, op)) {
         return;
     }
     bool keeps_narrow = false;
@@ -641,7 +642,8 @@ static bool build_node(struct tnd_onnx_builder *builder, const struct tnd_onnx_n
                                  .node = &resolved,
                                  .opset = builder->opset,
                                  .in = in,
-                                 .out = out};
+                                 .out = out,
+                                 .sequences = &builder->sequences};
     build_call(&call, in);
     if (net->status == TANDEM_OK) {
         tnd_net_name_since(net, first, node->op,
@@ -668,9 +670,10 @@ static bool build_nodes(struct tnd_onnx_builder *builder, const struct tnd_onnx_
 static int find_output(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph, int i)
 {
     const int value = look_up(builder->scope, graph->outputs[i].name);
-    return value >= 0 ? value
-                      : tnd_net_fail(builder->net, TANDEM_E_FORMAT,
-                                     "nothing makes the output '%.60s'", graph->outputs[i].name);
+    return value >= 0 || value <= TND_ONNX_FIRST_SEQUENCE
+               ? value
+               : tnd_net_fail(builder->net, TANDEM_E_FORMAT, "nothing makes the output '%.60s'",
+                              graph->outputs[i].name);
 }
 
 static bool check_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *graph, int n_in,
@@ -703,6 +706,10 @@ bool tnd_onnx_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *gra
     for (int i = 0; is_good && i < graph->n_outputs; i++) {
         out[i] = find_output(builder, graph, i);
         is_good = out[i] != TANDEM_NET_NONE;
+        if (is_good && !call->takes_sequences && tnd_onnx_sequence_of(call, out[i]) != NULL) {
+            (void)tnd_onnx_refuse(call, "result %d of its graph is a sequence", i);
+            is_good = false;
+        }
     }
     builder->scope = inner.outer;
     tnd_free(inner.slots);
@@ -742,7 +749,12 @@ static bool build_graph(struct tnd_onnx_builder *builder, const struct tnd_onnx_
     }
     for (int i = 0; i < graph->n_outputs; i++) {
         const int value = find_output(builder, graph, i);
-        if (value == TANDEM_NET_NONE || !tnd_onnx_check_output(builder->net, graph, i, value) ||
+        if (value <= TND_ONNX_FIRST_SEQUENCE) {
+            (void)tnd_net_fail(builder->net, TANDEM_E_UNSUPPORTED_BUILD,
+                               "output '%.60s' is a sequence or optional, expected a tensor",
+                               graph->outputs[i].name);
+        }
+        if (value < 0 || !tnd_onnx_check_output(builder->net, graph, i, value) ||
             tnd_net_output(builder->net, value) == TANDEM_NET_NONE) {
             return false;
         }
@@ -775,6 +787,7 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
     tnd_onnx_unload(model); /* (constants are copies: the file's own are not aligned) */
     tnd_free(scope.slots);
     tnd_vector_fini(&builder.narrow_vector);
+    tnd_vector_fini(&builder.sequences.list_vector);
     if (status == TANDEM_OK) {
         *out_net = builder.net;
         return TANDEM_OK;

@@ -28,8 +28,10 @@ static void operands_text(const struct tnd_onnx_call *call, char *out, size_t si
     size_t at = 0;
     out[0] = '\0';
     for (int i = 0; i < call->n_in && at + 1 < size; i++) {
-        char shape[160] = "none";
-        const bool is_there = call->in[i] != TANDEM_NET_NONE;
+        char shape[160];
+        const bool is_there = call->in[i] >= 0;
+        (void)snprintf(shape, sizeof(shape),
+                       call->in[i] == TANDEM_NET_NONE ? "none" : "a sequence");
         if (is_there) {
             (void)tnd_dims_text(tnd_onnx_shape_of(call, call->in[i]), shape);
         }
@@ -106,6 +108,14 @@ static const struct tnd_onnx_attribute *take(struct tnd_onnx_call *call, const c
     return attribute;
 }
 
+void tnd_onnx_pass_over(struct tnd_onnx_call *call, const char *name)
+{
+    int at;
+    if (find(call, name, &at) != NULL && at < 64) {
+        call->were_read |= (uint64_t)1 << at;
+    }
+}
+
 int64_t tnd_onnx_int(struct tnd_onnx_call *call, const char *name, int64_t otherwise)
 {
     const struct tnd_onnx_attribute *found = take(call, name, TND_ONNX_ATTRIBUTE_I64);
@@ -179,18 +189,18 @@ int tnd_onnx_in(const struct tnd_onnx_call *call, int i)
 const struct tnd_dims *tnd_onnx_shape_of(const struct tnd_onnx_call *call, int value)
 {
     static const struct tnd_dims none;
-    return value == TANDEM_NET_NONE ? &none : &tnd_net_value(call->net, value)->shape;
+    return value < 0 ? &none : &tnd_net_value(call->net, value)->shape;
 }
 
 enum tandem_dtype tnd_onnx_type_of(const struct tnd_onnx_call *call, int value)
 {
-    return value == TANDEM_NET_NONE ? TANDEM_DTYPE_F32 : tnd_net_value(call->net, value)->type;
+    return value < 0 ? TANDEM_DTYPE_F32 : tnd_net_value(call->net, value)->type;
 }
 
 void tnd_onnx_known(struct tnd_onnx_call *call, int value, const char *what, int64_t *out, int most,
                     int *n)
 {
-    const struct tnd_array *array = tnd_net_known(call->net, value);
+    const struct tnd_array *array = value < 0 ? NULL : tnd_net_known(call->net, value);
     *n = -1;
     if (array == NULL) {
         (void)tnd_onnx_refuse(call, "%s is computed while the net runs, expected a constant", what);

@@ -7,9 +7,24 @@
 #ifndef TND_ONNX_OP_H
 #define TND_ONNX_OP_H
 
+#include "base/vector.h"
 #include "formats/onnx_build.h"
 
 struct tnd_onnx_builder;
+
+/** Values from this number down are no values of the net but sequences, lists of values that are
+ *  known while the net is built, and optionals that hold nothing (one that holds something is what
+ *  it holds). */
+#define TND_ONNX_FIRST_SEQUENCE (-16)
+struct tnd_onnx_sequence {
+    bool is_nothing;
+    int n;
+    const int *values;
+};
+struct tnd_onnx_sequences {
+    TND_VECTOR_OF(struct tnd_onnx_sequence, list);
+    int64_t n_values; /* of all */
+};
 
 /** One node that is being built. */
 struct tnd_onnx_call {
@@ -23,6 +38,8 @@ struct tnd_onnx_call {
     int n_out;
     int *out;           /* to be filled; those without a name need not be */
     uint64_t were_read; /* bit i: attribute i; what nobody reads is refused */
+    bool takes_sequences;
+    struct tnd_onnx_sequences *sequences;
 };
 
 struct tnd_onnx_op {
@@ -69,7 +86,8 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
     X(sample)     /* values between the places of a picture */                                     \
     X(region)     /* regions, offsets and boxes of a picture */                                    \
     X(quant)      /* quantised operators */                                                        \
-    X(flow)       /* branches and loops */
+    X(flow)       /* branches and loops */                                                         \
+    X(sequence)   /* sequences and optionals */
 /** Those of the domain com.microsoft. */
 #define TND_ONNX_MICROSOFT(X)                                                                      \
     X(microsoft)       /* what its optimiser writes */                                             \
@@ -109,6 +127,8 @@ const struct tnd_onnx_string *tnd_onnx_strings(struct tnd_onnx_call *call, const
                                                int *n);
 const struct tnd_onnx_tensor *tnd_onnx_tensor_of(struct tnd_onnx_call *call, const char *name);
 const struct tnd_onnx_graph *tnd_onnx_graph_of(struct tnd_onnx_call *call, const char *name);
+/** Counts an attribute as read that says nothing. */
+void tnd_onnx_pass_over(struct tnd_onnx_call *call, const char *name);
 
 /* Integers of fewer than 8 bits: the net keeps them in 8, the builder knows which values they are.
  * Operators that do not know them refuse them (onnx_build.c). */
@@ -123,6 +143,11 @@ int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type 
  *  there is, else infinity or NaN where the type has it (its scales: NaN below 2^-127, too). */
 int tnd_onnx_small_float(struct tnd_onnx_call *call, int value, enum tandem_dtype type,
                          bool saturates);
+
+/** The sequence that a value is; NULL: it is none. Good until the next one is made. */
+const struct tnd_onnx_sequence *tnd_onnx_sequence_of(const struct tnd_onnx_call *call, int value);
+/** Refuses operands that are sequences where the operator does not take them. */
+bool tnd_onnx_check_sequences(struct tnd_onnx_call *call, const struct tnd_onnx_op *op);
 
 /* Operands. */
 /** Operand `i`; TANDEM_NET_NONE where it was left out or there are fewer. */

@@ -88,6 +88,11 @@ static int join_rounds(struct tnd_onnx_call *call, const struct unrolled *loop, 
         return tnd_onnx_refuse(call, "no round makes its output %d", loop->first_left + i);
     }
     const struct tnd_dims from = *tnd_onnx_shape_of(call, loop->left[i]);
+    for (int k = 0; k < loop->rounds; k++) {
+        if (loop->left[k * n_left + i] < 0) {
+            return tnd_onnx_refuse(call, "a round leaves a sequence behind");
+        }
+    }
     if (from.n == TANDEM_NET_MAX_DIMS || !tnd_onnx_axis(call, axis, from.n + 1, &at)) {
         return tnd_onnx_refuse(call, "no axis to join %d dimensions along", from.n);
     }

@@ -83,6 +83,72 @@ static const struct {
     {NARROW("1:{1:'x' 1:'u' 2:'y' 4:'Gather'}"), "!operand 1 is of uint4"},
 };
 
+/* Sequences: x is -2 3, d is 10 20; i is 1, m -1, k 2, two 1 1, yes true. */
+#define SEQUENCE(nodes)                                                                            \
+    "1:8 8:{2:18} 7:{11:{1:'x' 2:{1:{1:1 2:{1:{1:2}}}}} 5:{8:'d' 1:2 2:1 9=000020410000a041} "     \
+    "5:{8:'i' 2:7 7=01} 5:{8:'m' 2:7 7=ffffffffffffffffff01} 5:{8:'k' 2:7 7=02} "                  \
+    "5:{8:'two' 1:2 2:7 7=0101} 5:{8:'yes' 2:9 9=01} " nodes " 12:{1:'y'}}"
+#define BOTH            "1:{1:'x' 1:'d' 2:'s' 4:'SequenceConstruct'} "
+#define NUMBER(name, n) "5:{1:'" name "' 3:" n " 20:2} "
+#define LENGTH          "1:{1:'t' 2:'y' 4:'SequenceLength'}"
+#define BODY(graph)     "5:{1:'body' 20:5 6:{" graph "}} "
+#define JOIN            "1:{1:'t' 2:'y' 4:'ConcatFromSequence' " NUMBER("axis", "0") "}"
+
+static const struct {
+    const char *text;
+    const char *want;
+} sequences[] = {
+    {SEQUENCE(BOTH "1:{1:'s' 2:'t' 4:'Identity'} " JOIN), "float32[4] -2 3 10 20"},
+    {SEQUENCE(BOTH "1:{1:'s' 2:'y' 4:'ConcatFromSequence' " NUMBER("axis", "1")
+                  NUMBER("new_axis", "1") "}"),
+     "float32[2,2] -2 10 3 20"},
+    {SEQUENCE(BOTH "1:{1:'s' 2:'y' 4:'ConcatFromSequence' " NUMBER("axis", "1") "}"),
+     "!axis 1 of 1 dimensions"},
+    {SEQUENCE(BOTH "1:{1:'s' 1:'m' 2:'y' 4:'SequenceAt'}"), "float32[2] 10 20"},
+    {SEQUENCE(BOTH "1:{1:'s' 1:'k' 2:'y' 4:'SequenceAt'}"), "!place 2 of a sequence of 2"},
+    {SEQUENCE(BOTH "1:{1:'s' 1:'x' 1:'i' 2:'t' 4:'SequenceInsert'} " JOIN),
+     "float32[6] -2 3 -2 3 10 20"},
+    {SEQUENCE(BOTH "1:{1:'s' 1:'x' 2:'t' 4:'SequenceInsert'} " JOIN), "float32[6] -2 3 10 20 -2 3"},
+    {SEQUENCE(BOTH "1:{1:'s' 1:'m' 2:'t' 4:'SequenceErase'} " JOIN), "float32[2] -2 3"},
+    {SEQUENCE("1:{2:'s' 4:'SequenceEmpty' " NUMBER(
+         "dtype", "1") "} "
+                       "1:{1:'s' 1:'x' 2:'t' 4:'SequenceInsert'} " LENGTH),
+     "int64[] 1"},
+    {SEQUENCE("1:{2:'s' 4:'SequenceEmpty'} 1:{1:'s' 2:'t' 4:'SequenceErase'} " LENGTH),
+     "!place -1 of a sequence of 0"},
+    {SEQUENCE("1:{2:'t' 4:'SequenceEmpty'} " JOIN), "!an empty sequence"},
+    {SEQUENCE("1:{1:'x' 2:'s' 4:'SplitToSequence' " NUMBER(
+         "keepdims", "0") "} "
+                          "1:{1:'s' 1:'i' 2:'y' 4:'SequenceAt'}"),
+     "float32[] 3"},
+    {SEQUENCE("1:{1:'x' 1:'two' 2:'t' 4:'SplitToSequence'} " LENGTH), "int64[] 2"},
+    {SEQUENCE("1:{1:'x' 1:'k' 2:'t' 4:'SplitToSequence'} " LENGTH), "int64[] 1"},
+    {SEQUENCE("1:{1:'x' 1:'m' 2:'t' 4:'SplitToSequence'} " LENGTH), "!parts that do not fit"},
+    {SEQUENCE(BOTH "1:{1:'s' 1:'x' 2:'t' 4:'SequenceMap' " BODY(
+         "11:{1:'a'} 11:{1:'b'} 1:{1:'a' 1:'b' 2:'c' 4:'Mul'} 12:{1:'c'}") "} " JOIN),
+     "float32[4] 4 9 -20 60"},
+    {SEQUENCE(BOTH "1:{1:'k' 1:'yes' 1:'s' 2:'t' 4:'Loop' " BODY(
+         "11:{1:'n'} 11:{1:'c'} 11:{1:'v'} 1:{1:'v' 1:'x' 2:'w' 4:'SequenceInsert'} 12:{1:'c'} "
+         "12:{1:'w'}") "} " LENGTH),
+     "int64[] 4"},
+    {SEQUENCE(BOTH "1:{1:'k' 1:'yes' 2:'y' 4:'Loop' " BODY(
+         "11:{1:'n'} 11:{1:'c'} 1:{1:'s' 2:'w' 4:'Identity'} 12:{1:'c'} 12:{1:'w'}") "}"),
+     "!leaves a sequence behind"},
+    {SEQUENCE("1:{1:'x' 1:'x' 2:'q' 4:'Mul'} 1:{1:'q' 1:'m' 2:'t' 4:'SequenceInsert'} " LENGTH),
+     "!operand 0 is no sequence"},
+    {SEQUENCE(BOTH "1:{1:'s' 1:'x' 2:'y' 4:'Add'}"), "!operand 0 is a sequence or optional"},
+    {SEQUENCE(BOTH "1:{1:'s' 1:'s' 2:'y' 4:'SequenceConstruct'}"), "!operand 0 is no tensor"},
+    {SEQUENCE("1:{1:'x' 2:'y' 4:'SequenceConstruct'}"), "!output 'y' is a sequence or optional"},
+    {SEQUENCE("1:{1:'x' 2:'o' 4:'Optional'} 1:{1:'o' 2:'y' 4:'OptionalGetElement'}"),
+     "float32[2] -2 3"},
+    {SEQUENCE("1:{1:'x' 2:'y' 4:'OptionalHasElement'}"), "bool[] 1"},
+    {SEQUENCE("1:{2:'y' 4:'OptionalHasElement'}"), "bool[] 0"},
+    {SEQUENCE("1:{2:'o' 4:'Optional'} 1:{1:'o' 2:'y' 4:'OptionalHasElement'}"), "bool[] 0"},
+    {SEQUENCE("1:{2:'o' 4:'Optional'} 1:{1:'o' 2:'y' 4:'OptionalGetElement'}"),
+     "!the optional holds nothing"},
+    {SEQUENCE("1:{2:'o' 4:'Optional'} 1:{1:'o' 2:'y' 4:'SequenceLength'}"), "!is no sequence"},
+};
+
 static void check(const char *text, const char *want)
 {
     struct tandem_error error = {.text = ""};
@@ -130,7 +196,15 @@ static void integers_of_few_bits_keep_their_type(void)
     }
 }
 
+static void sequences_are_known_while_the_net_is_built(void)
+{
+    for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
+        check(sequences[i].text, sequences[i].want);
+    }
+}
+
 static CU_TestInfo tests_onnx_functions[] = {
+    {"sequences_are_known_while_the_net_is_built", sequences_are_known_while_the_net_is_built},
     {"integers_of_few_bits_keep_their_type", integers_of_few_bits_keep_their_type},
     {"functions_of_models_stand_for_their_nodes", functions_of_models_stand_for_their_nodes},
     CU_TEST_INFO_NULL,
