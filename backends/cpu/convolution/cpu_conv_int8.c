@@ -8,7 +8,7 @@
 #include "base/tnd_assert.h"
 
 /* Places whose rows are brought together: with 4,608 values they fit into L2. */
-enum { BLOCK_ROWS = 64, MOST_PIECES = 1024 };
+enum { BLOCK_ROWS = 64, MOST_PIECES = 1024, N_PARAMETERS = 4 };
 
 struct run {
     const struct tnd_int8_kernels *kernels;
@@ -22,6 +22,10 @@ struct run {
     int64_t places, group_channels, group_filters, group_panels;
     int64_t block_rows;
     uint8_t *rows; /* in the worker's memory: block_rows, as many as tiles have */
+    /* there, too, by padded filter: what filters add to their sums (base: the bias, less what
+     * zero_x adds to the sum), and what makes a result of them */
+    int32_t *zero_w, *base;
+    float *scale, *offset;
     bool in_place; /* rows of x are read where they lie */
     /* What a window sees that lies inside: pieces of bytes, from its first place on. Taps side by
      * side are one; 0: there are too many pieces. */
@@ -34,11 +38,17 @@ static int64_t up(int64_t n, int64_t to)
     return (n + to - 1) / to * to;
 }
 
+/* (of depthwise windows: a place of padding) */
+static int64_t row_bytes(const struct tnd_conv_int8 *conv)
+{
+    return up(tnd_max(BLOCK_ROWS * up(tnd_int8_k(conv), TND_INT8_STEP), conv->channels),
+              TND_INT8_STEP);
+}
+
 size_t tnd_cpu_conv_int8_scratch(const struct tandem_tensor *node)
 {
     const struct tnd_conv_int8 *conv = node->params.conv_int8;
-    const int64_t rows = BLOCK_ROWS * up(tnd_int8_k(conv), TND_INT8_STEP);
-    return (size_t)tnd_max(rows, conv->channels); /* (of depthwise windows: a place of padding) */
+    return (size_t)(row_bytes(conv) + tnd_int8_padded_filters(conv) * N_PARAMETERS * 4);
 }
 
 /* ---- rows ---- */
@@ -113,14 +123,29 @@ static const uint8_t *whole_window(const struct run *run, const struct place *pl
     return run->n_pieces > 0 ? run->x + at * conv->channels : NULL;
 }
 
-/* What place `at` at an edge sees of a group, tap by tap. */
-static void bring_edge(const struct run *run, int64_t at, int64_t first_channel, uint8_t *to)
+/* The place of x that a place sees at a tap; -1: in the padding. */
+static int64_t seen(const struct tnd_conv_int8 *conv, const struct place *place, const int64_t *tap)
+{
+    int64_t at = place->image;
+    for (int i = 0; i < conv->n; i++) {
+        const int64_t x = place->start[i] + tap[i] * conv->dilation[i];
+        if (x < 0 || x >= conv->in[i]) {
+            return -1;
+        }
+        at = at * conv->in[i] + x;
+    }
+    return at;
+}
+
+/* What a place at an edge sees of a group, tap by tap. */
+static void bring_edge(const struct run *run, const struct place *place, int64_t first_channel,
+                       uint8_t *to)
 {
     const struct tnd_conv_int8 *conv = run->conv;
     const size_t n = (size_t)run->group_channels;
     int64_t tap[TND_INT8_WINDOW] = {0};
     for (const uint8_t *end = to + run->k; to < end; to += n) {
-        const int64_t from = tnd_int8_place(conv, at, tap);
+        const int64_t from = seen(conv, place, tap);
         if (from >= 0) {
             memcpy(to, run->x + from * conv->channels + first_channel, n);
         } else {
@@ -156,7 +181,7 @@ static void bring_rows(const struct run *run, int64_t first, int64_t n, int64_t 
             memcpy(to + p * run->piece, from + run->pieces[p] + first_channel, (size_t)run->piece);
         }
         if (from == NULL) {
-            bring_edge(run, first + i, first_channel, to);
+            bring_edge(run, &place, first_channel, to);
         }
         memset(to + run->k, 0, (size_t)(run->row - run->k));
     }
@@ -167,38 +192,36 @@ static void bring_rows(const struct run *run, int64_t first, int64_t n, int64_t 
 
 /* ---- tiles ---- */
 
-/* What filters add to their sums, and what makes a result of them. */
-struct parameters {
-    int32_t zero_w[TND_INT8_DEPTH], base[TND_INT8_DEPTH];
-    float scale[TND_INT8_DEPTH], offset[TND_INT8_DEPTH];
-};
-
-static void read_parameters(const struct run *run, int64_t first, int n, struct parameters *out)
+/* Parameters of all filters, once for each worker. */
+static void read_parameters(struct run *run)
 {
-    for (int f = 0; f < n; f++) {
-        const struct tnd_int8_filter *filter = &run->filters[first + f];
+    const int64_t n = tnd_int8_padded_filters(run->conv);
+    run->base = (void *)(run->rows + row_bytes(run->conv));
+    run->zero_w = run->base + n;
+    run->scale = (void *)(run->zero_w + n);
+    run->offset = run->scale + n;
+    for (int64_t f = 0; f < n; f++) {
+        const struct tnd_int8_filter *filter = &run->filters[f];
         const uint32_t k = (uint32_t)run->k;
         const uint32_t of_zero =
             (uint32_t)run->zero_x * ((uint32_t)filter->sum_w - k * (uint32_t)filter->zero_w);
-        out->zero_w[f] = filter->zero_w;
-        out->base[f] = (int32_t)((uint32_t)filter->bias - of_zero);
-        out->scale[f] = filter->scale;
-        out->offset[f] = filter->offset;
+        run->base[f] = (int32_t)((uint32_t)filter->bias - of_zero);
+        run->zero_w[f] = filter->zero_w;
+        run->scale[f] = filter->scale;
+        run->offset[f] = filter->offset;
     }
 }
 
-/* What follows sums of some filters; rows and results are set for each tile. */
-static struct tnd_int8_finish finish_of(const struct run *run, const struct parameters *of,
-                                        const int32_t *sums, int sums_stride, int64_t n_filters)
+/* What follows sums of some filters, from padded one `first` on; rows and results are set for each
+ * tile. */
+static struct tnd_int8_finish finish_of(const struct run *run, int64_t first, int64_t n_filters)
 {
-    return (struct tnd_int8_finish){.sums = sums,
-                                    .sums_stride = sums_stride,
-                                    .n_filters = (int)n_filters,
+    return (struct tnd_int8_finish){.n_filters = (int)n_filters,
                                     .conv = run->conv,
-                                    .zero_w = of->zero_w,
-                                    .base = of->base,
-                                    .scale = of->scale,
-                                    .offset = of->offset,
+                                    .zero_w = run->zero_w + first,
+                                    .base = run->base + first,
+                                    .scale = run->scale + first,
+                                    .offset = run->offset + first,
                                     .y_stride = run->conv->filters};
 }
 
@@ -235,11 +258,11 @@ static void run_panels(const struct run *run, int64_t group, int64_t panel, int 
     const int64_t padded = group * run->group_panels + panel;
     const int64_t filter = panel * TND_INT8_PANEL;
     int32_t sums[TND_INT8_ROWS * TND_INT8_TILE];
-    struct parameters of;
-    read_parameters(run, padded * TND_INT8_PANEL, n_panels * TND_INT8_PANEL, &of);
     struct tnd_int8_finish finish =
-        finish_of(run, &of, sums, TND_INT8_TILE,
+        finish_of(run, padded * TND_INT8_PANEL,
                   tnd_min(run->group_filters - filter, n_panels * TND_INT8_PANEL));
+    finish.sums = sums;
+    finish.sums_stride = TND_INT8_TILE;
     struct tnd_int8_tile tile = {.x_stride = run->row,
                                  .w =
                                      (const int8_t *)run->node->src[1]->data + padded * panel_bytes,
@@ -315,7 +338,7 @@ static void find_rows(const struct run *run, int64_t first, int n, const uint8_t
             out[t * n + i] = from + run->pieces[t];
         }
         for (int64_t t = 0; from == NULL && t < run->k; t++) {
-            const int64_t at = tnd_int8_place(conv, first + i, tap);
+            const int64_t at = seen(conv, &place, tap);
             out[t * n + i] = at < 0 ? padding : run->x + at * conv->channels;
             for (int d = conv->n - 1; d >= 0 && ++tap[d] == conv->taps[d]; d--) {
                 tap[d] = 0;
@@ -330,26 +353,19 @@ static void depth_places(const struct run *run, int64_t first, int n, const uint
     const struct tnd_conv_int8 *conv = run->conv;
     const float *w = run->node->src[1]->data;
     const int8_t *bytes = (const int8_t *)(w + tnd_int8_padded_filters(conv) * run->k);
-    int32_t sums[TND_INT8_PLACES * TND_INT8_DEPTH];
     for (int64_t c = 0; c < conv->channels; c += TND_INT8_DEPTH) {
-        const int n_channels = (int)tnd_min(TND_INT8_DEPTH, conv->channels - c);
         const struct tnd_int8_depth depth = {.rows = rows,
                                              .n_taps = run->k,
                                              .channel = c,
-                                             .n_places = n,
-                                             .n_channels = n_channels,
                                              .flip = run->flip,
                                              .w = w + c * run->k,
-                                             .bytes =
-                                                 conv->has_bytes ? bytes + c * up(run->k, 4) : NULL,
-                                             .sums = sums};
-        struct parameters of;
-        read_parameters(run, c, (int)up(n_channels, TND_INT8_PANEL), &of);
-        struct tnd_int8_finish finish = finish_of(run, &of, sums, TND_INT8_DEPTH, n_channels);
+                                             .bytes = conv->has_bytes ? bytes + c * up(run->k, 4)
+                                                                      : NULL};
+        struct tnd_int8_finish finish =
+            finish_of(run, c, tnd_min(TND_INT8_DEPTH, conv->channels - c));
         finish.n_rows = n;
         finish.y = result_at(run, first, c);
-        run->kernels->depth(&depth);
-        run->kernels->finish(&finish);
+        run->kernels->depth(&depth, &finish);
     }
 }
 
@@ -416,6 +432,7 @@ enum tandem_status tnd_cpu_conv_int8(const struct tnd_cpu_kernels *kernels,
     run.in_place = is_product(conv) && !conv->x_is_signed && run.row == k;
     run.block_rows = block_rows(&run, worker->count);
     find_pieces(&run);
+    read_parameters(&run);
     TND_ASSERT(worker->scratch_bytes >= tnd_cpu_conv_int8_scratch(node));
     if (is_depthwise) {
         run_depth(&run, worker);

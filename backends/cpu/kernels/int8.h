@@ -34,22 +34,21 @@ struct tnd_int8_finish {
     const int32_t *x_sums; /* of each row of x, or NULL: no weight has a zero point */
     int n_rows, n_filters;
     const struct tnd_conv_int8 *conv;
-    /* of each filter of the tile */
+    /* of each filter of the tile, and of those that fill up its last panel */
     const int32_t *zero_w, *base; /* base: bias, less what zero_x adds to the sum */
     const float *scale, *offset;
     void *y;
     int64_t y_stride; /* values from one row to the next */
 };
 
-/* Windows with one filter a channel: some places by a block of channels. */
+/* Windows with one filter a channel: some places by a block of channels, `n_rows` by `n_filters` of
+ * what follows, whose sums are not set. */
 struct tnd_int8_depth {
     const uint8_t *const *rows; /* by tap and place: the channels of a place of x */
     int64_t n_taps, channel;    /* the first channel of the block, a multiple of a panel */
-    int n_places, n_channels;
-    uint8_t flip;        /* what makes bytes count from 0 */
-    const float *w;      /* by panel and tap */
+    uint8_t flip;               /* what makes bytes count from 0 */
+    const float *w;             /* by panel and tap */
     const int8_t *bytes; /* by panel, the taps filled up to a multiple of 4; NULL: there are none */
-    int32_t *sums;       /* TND_INT8_DEPTH a place; whole panels are written */
 };
 
 /* Sums or products of values that lie side by side. */
@@ -65,7 +64,7 @@ struct tnd_int8_kernels {
     int step;         /* values of k that are read together: rows are filled up to a multiple */
     void (*multiply)(const struct tnd_int8_tile *tile);
     void (*finish)(const struct tnd_int8_finish *finish);
-    void (*depth)(const struct tnd_int8_depth *depth);
+    void (*depth)(const struct tnd_int8_depth *depth, const struct tnd_int8_finish *finish);
     void (*binary)(const struct tnd_int8_binary *binary);
     void (*begin)(void); /* on each worker around its products, or NULL */
     void (*end)(void);

@@ -89,13 +89,13 @@ static inline void int8_finish(const struct tnd_int8_finish *finish)
 }
 
 /* Sums of floats are exact: see TND_INT8_TAPS. */
-static inline void depth_panel(const struct tnd_int8_depth *depth, int place, int first)
+static inline void depth_panel(const struct tnd_int8_depth *depth, int n_places, int place,
+                               int first, int n, int32_t *restrict out)
 {
-    const int n = depth->n_channels - first < PANEL ? depth->n_channels - first : PANEL;
     const float *restrict w = depth->w + first * depth->n_taps;
     float sums[PANEL] = {0};
     for (int64_t tap = 0; tap < depth->n_taps; tap++, w += PANEL) {
-        const uint8_t *x = depth->rows[tap * depth->n_places + place] + depth->channel + first;
+        const uint8_t *x = depth->rows[tap * n_places + place] + depth->channel + first;
         uint8_t bytes[PANEL] = {0};
         if (n == PANEL) {
             memcpy(bytes, x, PANEL);
@@ -107,17 +107,31 @@ static inline void depth_panel(const struct tnd_int8_depth *depth, int place, in
         }
     }
     for (int c = 0; c < PANEL; c++) {
-        depth->sums[place * TND_INT8_DEPTH + first + c] = (int32_t)sums[c];
+        out[c] = (int32_t)sums[c];
     }
 }
 
-static inline void int8_depth(const struct tnd_int8_depth *depth)
+/* `sums` has TND_INT8_DEPTH a place; whole panels are written. */
+static inline void int8_depth_sums(const struct tnd_int8_depth *depth, int n_places, int n_channels,
+                                   int32_t *sums)
 {
-    for (int place = 0; place < depth->n_places; place++) {
-        for (int first = 0; first < depth->n_channels; first += PANEL) {
-            depth_panel(depth, place, first);
+    for (int place = 0; place < n_places; place++) {
+        for (int first = 0; first < n_channels; first += PANEL) {
+            const int n = n_channels - first < PANEL ? n_channels - first : PANEL;
+            depth_panel(depth, n_places, place, first, n, sums + place * TND_INT8_DEPTH + first);
         }
     }
+}
+
+static inline void int8_depth(const struct tnd_int8_depth *depth,
+                              const struct tnd_int8_finish *finish)
+{
+    int32_t sums[TND_INT8_PLACES * TND_INT8_DEPTH];
+    struct tnd_int8_finish with_sums = *finish;
+    with_sums.sums = sums;
+    with_sums.sums_stride = TND_INT8_DEPTH;
+    int8_depth_sums(depth, finish->n_rows, finish->n_filters, sums);
+    int8_finish(&with_sums);
 }
 
 /* ---- sums and products of two ---- */

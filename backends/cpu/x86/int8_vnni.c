@@ -75,11 +75,60 @@ static void multiply(const struct tnd_int8_tile *tile)
 
 /* ---- what follows ---- */
 
-/* The bits of int8_lanes.h: no product and sum are fused. */
-TND_INLINE void finish_16(const struct tnd_int8_finish *finish, int row, int first, void *y,
-                          __mmask16 mask)
+/* Four vectors of integers as bytes, with their zero point and between bounds, which saturation
+ * alone may be. */
+struct rounding {
+    __m512i zero, low, high, flip;
+};
+
+TND_INLINE struct rounding rounding_of(bool is_signed, int32_t zero, int32_t low, int32_t high)
 {
-    const struct tnd_conv_int8 *conv = finish->conv;
+    const int flip = is_signed ? 128 : 0; /* (bytes of either sign count from 0 on their way) */
+    return (struct rounding){
+        _mm512_set1_epi16((short)(zero + flip)), _mm512_set1_epi8((char)(low + zero + flip)),
+        _mm512_set1_epi8((char)(high + zero + flip)), _mm512_set1_epi8((char)flip)};
+}
+
+/* Lane i of 128 bits has four bytes of lane i of each vector. */
+TND_INLINE __m512i as_bytes(const struct rounding *rounding, const __m512i whole[4])
+{
+    const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), rounding->zero);
+    const __m512i second =
+        _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), rounding->zero);
+    __m512i bytes = _mm512_packus_epi16(first, second);
+    bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, rounding->low), rounding->high);
+    return _mm512_xor_si512(bytes, rounding->flip);
+}
+
+/* The bytes of vector i as lane i. */
+TND_INLINE __m512i by_vector(__m512i bytes)
+{
+    return _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
+}
+
+TND_INLINE struct rounding rounding_for(const struct tnd_conv_int8 *conv)
+{
+    return rounding_of(conv->result == TND_INT8_S8, conv->zero_y,
+                       _mm_cvtss_si32(_mm_set_ss(conv->low)),
+                       _mm_cvtss_si32(_mm_set_ss(conv->high)));
+}
+
+/* The bits of int8_lanes.h: no product and sum are fused. */
+TND_INLINE __m512 scaled_16(__m512i whole, __m512 scale, __m512 offset)
+{
+    return _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(whole), scale), offset);
+}
+
+/* (what is too large for an integer must not become the smallest one) */
+TND_INLINE __m512i rounded_16(__m512 value, __m512 high)
+{
+    return _mm512_cvt_roundps_epi32(_mm512_min_ps(value, high),
+                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+TND_INLINE __m512i whole_16(const struct tnd_int8_finish *finish, int row, int first)
+{
     const int32_t *sums = finish->sums + row * finish->sums_stride + first;
     __m512i whole = _mm512_add_epi32(_mm512_loadu_si512((const void *)sums),
                                      _mm512_loadu_si512((const void *)(finish->base + first)));
@@ -88,33 +137,70 @@ TND_INLINE void finish_16(const struct tnd_int8_finish *finish, int row, int fir
         whole = _mm512_sub_epi32(whole,
                                  _mm512_mullo_epi32(zero, _mm512_set1_epi32(finish->x_sums[row])));
     }
-    if (conv->result == TND_INT8_I32) {
-        _mm512_mask_storeu_epi32(y, mask, whole);
-        return;
+    return whole;
+}
+
+TND_INLINE __mmask16 panel_mask(int left)
+{
+    return left >= PANEL ? 0xffff : (__mmask16)((1u << left) - 1);
+}
+
+/* Results of 32 bits. */
+static void finish_words(const struct tnd_int8_finish *finish)
+{
+    const struct tnd_conv_int8 *conv = finish->conv;
+    for (int row = 0; row < finish->n_rows; row++) {
+        for (int first = 0; first < finish->n_filters; first += PANEL) {
+            const __mmask16 mask = panel_mask(finish->n_filters - first);
+            char *y = (char *)finish->y + (row * finish->y_stride + first) * 4;
+            const __m512i whole = whole_16(finish, row, first);
+            if (conv->result == TND_INT8_I32) {
+                _mm512_mask_storeu_epi32(y, mask, whole);
+                continue;
+            }
+            __m512 value = scaled_16(whole, _mm512_loadu_ps(finish->scale + first),
+                                     _mm512_loadu_ps(finish->offset + first));
+            value = _mm512_max_ps(value, _mm512_set1_ps(conv->low));
+            _mm512_mask_storeu_ps(y, mask, _mm512_min_ps(value, _mm512_set1_ps(conv->high)));
+        }
     }
-    __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_loadu_ps(finish->scale + first));
-    value = _mm512_add_ps(value, _mm512_loadu_ps(finish->offset + first));
-    value = _mm512_max_ps(value, _mm512_set1_ps(conv->low));
-    value = _mm512_min_ps(value, _mm512_set1_ps(conv->high));
-    if (conv->result == TND_INT8_F32) {
-        _mm512_mask_storeu_ps(y, mask, value);
-        return;
+}
+
+/* Bytes, of four rows at a time. */
+static void finish_bytes(const struct tnd_int8_finish *finish)
+{
+    const struct rounding rounding = rounding_for(finish->conv);
+    const __m512 high = _mm512_set1_ps(finish->conv->high);
+    const int n_rows = finish->n_rows;
+    for (int first = 0; first < finish->n_filters; first += PANEL) {
+        const __mmask16 mask = panel_mask(finish->n_filters - first);
+        const __m512 scale = _mm512_loadu_ps(finish->scale + first);
+        const __m512 offset = _mm512_loadu_ps(finish->offset + first);
+        uint8_t *y = (uint8_t *)finish->y + first;
+        for (int row = 0; row < n_rows; row += 4, y += 4 * finish->y_stride) {
+            __m512i whole[4];
+            TND_UNROLL
+            for (int r = 0; r < 4; r++) {
+                const int at = row + r < n_rows ? row + r : n_rows - 1;
+                whole[r] = rounded_16(scaled_16(whole_16(finish, at, first), scale, offset), high);
+            }
+            const __m512i bytes = by_vector(as_bytes(&rounding, whole));
+            const __m128i each[4] = {
+                _mm512_castsi512_si128(bytes), _mm512_extracti32x4_epi32(bytes, 1),
+                _mm512_extracti32x4_epi32(bytes, 2), _mm512_extracti32x4_epi32(bytes, 3)};
+            for (int r = 0; r < 4 && row + r < n_rows; r++) {
+                _mm_mask_storeu_epi8(y + r * finish->y_stride, mask, each[r]);
+            }
+        }
     }
-    whole = _mm512_cvt_roundps_epi32(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    whole = _mm512_add_epi32(whole, _mm512_set1_epi32(conv->zero_y));
-    _mm512_mask_cvtepi32_storeu_epi8(y, mask, whole);
 }
 
 static void finish_rows(const struct tnd_int8_finish *finish)
 {
-    const int64_t bytes = finish->conv->result >= TND_INT8_S8 ? 1 : 4;
-    for (int row = 0; row < finish->n_rows; row++) {
-        char *y = (char *)finish->y + row * finish->y_stride * bytes;
-        for (int first = 0; first < finish->n_filters; first += PANEL) {
-            const int left = finish->n_filters - first;
-            const __mmask16 mask = left >= PANEL ? 0xffff : (__mmask16)((1u << left) - 1);
-            finish_16(finish, row, first, y + first * bytes, mask);
-        }
+    if (finish->conv->result >= TND_INT8_S8) {
+        finish_bytes(finish);
+    } else {
+        finish_words(finish);
     }
 }
 
@@ -163,42 +249,108 @@ TND_INLINE void store_channels(const __m512i sum[4], int32_t *out)
     _mm512_storeu_si512((void *)(out + 48), _mm512_shuffle_i32x4(b, d, 0xdd));
 }
 
-static void depth_bytes(const struct tnd_int8_depth *depth)
+/* Numbers of channels, in the same order; panels that are missing are zeros. */
+TND_INLINE void arrange_numbers(const void *numbers, int n_panels, __m512i out[4])
+{
+    _Alignas(64) int32_t words[4][16] = {{0}};
+    for (int i = 0; i < n_panels; i++) {
+        for (int j = 0; j < 4; j++) {
+            memcpy(words[j] + 4 * i, (const int32_t *)numbers + 16 * i + 4 * j, 16);
+        }
+    }
+    for (int j = 0; j < 4; j++) {
+        out[j] = _mm512_load_si512((const void *)words[j]);
+    }
+}
+
+/* Bytes of some taps of a place; those of taps that are missing do not matter, as their weights are
+ * zeros. */
+TND_INLINE void load_taps(const struct tnd_int8_depth *depth, int n_places, int place, int group,
+                          __mmask64 mask, __m512i x[4])
+{
+    TND_UNROLL
+    for (int t = 0; t < 4; t++) {
+        const int64_t tap = 4 * group + t < depth->n_taps ? 4 * group + t : depth->n_taps - 1;
+        const uint8_t *row = depth->rows[tap * n_places + place] + depth->channel;
+        x[t] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, row),
+                                _mm512_set1_epi8((char)depth->flip));
+    }
+}
+
+/* Sums of a place, from `sum` on. */
+TND_INLINE void add_groups(const struct tnd_int8_depth *depth, int n_places, int place,
+                           __mmask64 mask, __m512i w[][4], int n_groups, __m512i sum[4])
+{
+    for (int g = 0; g < n_groups; g++) {
+        __m512i x[4];
+        __m512i by_channel[4];
+        load_taps(depth, n_places, place, g, mask, x);
+        interleave(x, by_channel);
+        TND_UNROLL
+        for (int j = 0; j < 4; j++) {
+            sum[j] = _mm512_dpbusd_epi32(sum[j], by_channel[j], w[g][j]);
+        }
+    }
+}
+
+/* Of results that are bytes, whose order is that of channels again. */
+TND_INLINE void depth_to_bytes(const struct tnd_int8_depth *depth,
+                               const struct tnd_int8_finish *finish, __m512i w[][4], int n_groups,
+                               __mmask64 mask)
+{
+    const struct rounding rounding = rounding_for(finish->conv);
+    const __m512 high = _mm512_set1_ps(finish->conv->high);
+    const int n_panels = (finish->n_filters + PANEL - 1) / PANEL;
+    __m512i base[4];
+    __m512i scale[4];
+    __m512i offset[4];
+    arrange_numbers(finish->base, n_panels, base);
+    arrange_numbers(finish->scale, n_panels, scale);
+    arrange_numbers(finish->offset, n_panels, offset);
+    for (int place = 0; place < finish->n_rows; place++) {
+        __m512i sum[4] = {base[0], base[1], base[2], base[3]};
+        add_groups(depth, finish->n_rows, place, mask, w, n_groups, sum);
+        TND_UNROLL
+        for (int j = 0; j < 4; j++) {
+            sum[j] = rounded_16(
+                scaled_16(sum[j], _mm512_castsi512_ps(scale[j]), _mm512_castsi512_ps(offset[j])),
+                high);
+        }
+        _mm512_mask_storeu_epi8((uint8_t *)finish->y + place * finish->y_stride, mask,
+                                as_bytes(&rounding, sum));
+    }
+}
+
+static void depth_bytes(const struct tnd_int8_depth *depth, const struct tnd_int8_finish *finish)
 {
     __m512i w[MOST_GROUPS][4];
-    const int64_t taps = depth->n_taps;
-    const int n_groups = (int)((taps + 3) / 4);
+    int32_t sums[TND_INT8_PLACES * TND_INT8_DEPTH];
+    struct tnd_int8_finish with_sums = *finish;
+    const int n_groups = (int)((depth->n_taps + 3) / 4);
     const int64_t panel = (int64_t)n_groups * 4 * PANEL;
-    const int n = depth->n_channels;
+    const int n = finish->n_filters;
     const __mmask64 mask = n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
-    const __m512i flip = _mm512_set1_epi8((char)depth->flip);
+    with_sums.sums = sums;
+    with_sums.sums_stride = TND_INT8_DEPTH;
     if (depth->bytes == NULL) {
-        int8_depth(depth);
+        int8_depth_sums(depth, finish->n_rows, n, sums);
+        finish_rows(&with_sums);
         return;
     }
     for (int g = 0; g < n_groups; g++) {
         arrange_weights(depth->bytes + g * 4 * PANEL, panel, (n + PANEL - 1) / PANEL, w[g]);
     }
-    for (int place = 0; place < depth->n_places; place++) {
+    if (finish->conv->result >= TND_INT8_S8) {
+        depth_to_bytes(depth, finish, w, n_groups, mask);
+        return;
+    }
+    for (int place = 0; place < finish->n_rows; place++) {
         __m512i sum[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
                           _mm512_setzero_si512()};
-        for (int g = 0; g < n_groups; g++) {
-            __m512i x[4];
-            __m512i by_channel[4];
-            TND_UNROLL
-            for (int t = 0; t < 4; t++) { /* (the weights of taps that are missing are zeros) */
-                const int64_t tap = 4 * g + t < taps ? 4 * g + t : taps - 1;
-                const uint8_t *row = depth->rows[tap * depth->n_places + place] + depth->channel;
-                x[t] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, row), flip);
-            }
-            interleave(x, by_channel);
-            TND_UNROLL
-            for (int j = 0; j < 4; j++) {
-                sum[j] = _mm512_dpbusd_epi32(sum[j], by_channel[j], w[g][j]);
-            }
-        }
-        store_channels(sum, depth->sums + place * TND_INT8_DEPTH);
+        add_groups(depth, finish->n_rows, place, mask, w, n_groups, sum);
+        store_channels(sum, sums + place * TND_INT8_DEPTH);
     }
+    finish_rows(&with_sums);
 }
 
 /* ---- sums and products of two ---- */
@@ -223,14 +375,12 @@ TND_INLINE __m512 real_16(const struct operand *operand, const uint8_t *from, co
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(x, operand->zero)), operand->scale);
 }
 
-/* 64 values. Bounds are those of bytes that saturate; a sum that is not bounded is below 2^22. */
+/* 64 values, which need no bounds before they are rounded: they are below 2^21. */
 TND_INLINE __m512i binary_64(const struct tnd_binary_int8 *op, const struct operand operands[2],
-                             const uint8_t *a, const uint8_t *b, const bool flips)
+                             const struct rounding *rounding, const uint8_t *a, const uint8_t *b,
+                             const bool flips)
 {
     const __m512 scale = _mm512_set1_ps(op->scale_y);
-    const int flip = op->y_is_signed ? 128 : 0;
-    const __m512i zero = _mm512_set1_epi16((short)(op->zero_y + flip));
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512i whole[4];
     TND_UNROLL
     for (int i = 0; i < 4; i++) {
@@ -240,13 +390,7 @@ TND_INLINE __m512i binary_64(const struct tnd_binary_int8 *op, const struct oper
         const __m512 q = op->divides ? _mm512_div_ps(sum, scale) : _mm512_mul_ps(sum, scale);
         whole[i] = _mm512_cvt_roundps_epi32(q, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     }
-    const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
-    const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
-    __m512i bytes = _mm512_packus_epi16(first, second);
-    bytes = _mm512_max_epu8(bytes, _mm512_set1_epi8((char)((int)op->low + op->zero_y + flip)));
-    bytes = _mm512_min_epu8(bytes, _mm512_set1_epi8((char)((int)op->high + op->zero_y + flip)));
-    bytes = _mm512_permutexvar_epi32(order, bytes);
-    return _mm512_xor_si512(bytes, _mm512_set1_epi8((char)flip));
+    return by_vector(as_bytes(rounding, whole));
 }
 
 TND_INLINE void binary_all(const struct tnd_int8_binary *binary, const bool flips)
@@ -254,10 +398,13 @@ TND_INLINE void binary_all(const struct tnd_int8_binary *binary, const bool flip
     const struct tnd_binary_int8 op = *binary->op;
     const struct operand operands[2] = {operand_of(op.a_is_signed, op.zero_a, op.scale_a),
                                         operand_of(op.b_is_signed, op.zero_b, op.scale_b)};
+    const struct rounding rounding =
+        rounding_of(op.y_is_signed, op.zero_y, (int)op.low, (int)op.high);
     int64_t i = 0;
     for (; i + 64 <= binary->n; i += 64) {
-        _mm512_storeu_si512((void *)(binary->y + i),
-                            binary_64(&op, operands, binary->a + i, binary->b + i, flips));
+        _mm512_storeu_si512(
+            (void *)(binary->y + i),
+            binary_64(&op, operands, &rounding, binary->a + i, binary->b + i, flips));
     }
     if (i < binary->n) {
         const __mmask64 mask = ((__mmask64)1 << (binary->n - i)) - 1;
@@ -265,7 +412,7 @@ TND_INLINE void binary_all(const struct tnd_int8_binary *binary, const bool flip
         _mm512_store_si512((void *)part[0], _mm512_maskz_loadu_epi8(mask, binary->a + i));
         _mm512_store_si512((void *)part[1], _mm512_maskz_loadu_epi8(mask, binary->b + i));
         _mm512_mask_storeu_epi8(binary->y + i, mask,
-                                binary_64(&op, operands, part[0], part[1], flips));
+                                binary_64(&op, operands, &rounding, part[0], part[1], flips));
     }
 }
 
