@@ -178,7 +178,7 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
     const int64_t n_panels = conv->all_filters / in_group * tnd_conv_panels(in_group);
     const struct tnd_dims packed = {1, {n_panels * TND_CONV_PANEL * taps * conv->channels}};
     const struct tnd_dims zeros = {1, {by_channel ? conv->all_channels : conv->run}};
-    const int64_t how[] = {TND_CONV_DIRECT, width, in_group, by_channel};
+    const int64_t how[] = {TND_CONV_DIRECT, in_group, by_channel};
     bool is_new;
     struct tnd_array *array = tnd_lower_shared(l, conv->weights, &w, TANDEM_DTYPE_F32, &packed, how,
                                                sizeof(how), &is_new);

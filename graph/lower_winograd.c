@@ -308,7 +308,7 @@ static enum tandem_status prepare(struct tnd_lowering *l, struct winograd *w)
     const struct tnd_dims packed = {
         1, {tnd_conv_panels(conv->filters) * TND_CONV_PANEL * POSITIONS * conv->channels}};
     const struct tnd_dims zeros = {1, {conv->channels}};
-    const int64_t how[] = {TND_CONV_WINOGRAD, width};
+    const int64_t how[] = {TND_CONV_WINOGRAD};
     bool is_new;
     struct tnd_array *array = tnd_lower_shared(l, conv->weights, &view, TANDEM_DTYPE_F32, &packed,
                                                how, sizeof(how), &is_new);
