@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/tnd_status.h"
+#include "table/judge.h"
 #include "table/records.h"
 
 struct filter {
@@ -64,6 +65,7 @@ int64_t tnd_table_remove(struct tandem_table *table, tnd_keep_fn keep, void *use
         const struct filter filter = {(enum tnd_record)kind, keep, user};
         gone += filter_list(&filter, tnd_record_list(table, (enum tnd_record)kind));
     }
+    (void)tnd_table_judge(table); /* what is left; without memory it stays as it was judged */
     return gone;
 }
 

@@ -67,8 +67,8 @@ static void touching_at_the_last_point_is_no_crossover(void)
     check_int(tnd_crossovers(m, 2, times, NULL, 2, true, found, 8), 0);
 }
 
-/* 1.5 % are no reason to change; 10 % and 10 us are, from where the lead began, unless errors of 6 us
- * make as much by chance. */
+/* 1.5 % are no reason to change; 10 % and 10 us are, from where the lead began, unless errors of
+ * 6 us make as much by chance. */
 static void a_lead_that_is_not_clear_is_no_crossover(void)
 {
     const int64_t m[] = {1, 2, 4, 8};

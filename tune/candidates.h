@@ -86,9 +86,10 @@ bool tnd_prediction_leads(const struct tnd_prediction *challenger,
 
 /** The cheapest by cautious_us over candidates that are neither excluded nor beyond and thread
  *  counts 1, 2, 4, .. n_threads; of equals the first. The rule's first way, packed weights, serves
- *  unless another leads for certain: by 2 %, by three standard errors of the difference, and by half
- *  of what else both error bars hold; of the winner's thread counts the rule's serves by the same
- *  measure. `neighbours` NULL: in host memory, running on n_threads. `each` (may be NULL) sees every candidate that has a prediction. */
+ *  unless another leads for certain: by 2 %, by three standard errors of the difference, and by
+ *  half of what else both error bars hold; of the winner's thread counts the rule's serves by the
+ *  same measure. `neighbours` NULL: in host memory, running on n_threads. `each` (may be NULL) sees
+ *  every candidate that has a prediction. */
 void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *candidates,
                 int n_candidates, const struct tnd_problem *problem, int n_threads,
                 const struct tnd_neighbours *neighbours,

@@ -3,6 +3,7 @@
  * whether errors and error bars are as the model of times promises. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/emit.h"
 #include "tools/mulmat-tune/cmd_output.h"
@@ -237,7 +238,13 @@ int test_extrapolation(const struct test_request *request, const char *const *pa
 {
     struct tandem_error error = {0};
     struct tnd_left_out list = {0};
-    enum tandem_status status = n_paths == 0 ? add_own(request, &list, &error) : TANDEM_OK;
+    const bool is_named = request->table != NULL && strcmp(request->table, "none") != 0;
+    enum tandem_status status = TANDEM_OK;
+    if (is_named) { /* that table alone, without what this machine's own layers add */
+        status = add_file(request->table, &list, &error);
+    } else if (n_paths == 0) {
+        status = add_own(request, &list, &error);
+    }
     for (int i = 0; i < n_paths && status == TANDEM_OK; i++) {
         status = add_file(paths[i], &list, &error);
     }
