@@ -327,6 +327,19 @@ static enum tandem_status measure_ops(struct tnd_sweep *sweep, bool with_devices
 
 /* ---- measuring ---- */
 
+static enum tandem_status stopped(const struct tnd_sweep *sweep)
+{
+    return tnd_error_set(sweep->error, TANDEM_E_CANCELLED, "bench", (int64_t)sweep->n_trials, 0,
+                         "bench: stopped after %d measurements", (int)sweep->n_trials);
+}
+
+static enum tandem_status go_on(const struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    return options->is_stopped != NULL && options->is_stopped(options->user) ? stopped(sweep)
+                                                                             : TANDEM_OK;
+}
+
 static enum tandem_status report(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell,
                                  const struct tnd_measure_result *result)
 {
@@ -355,8 +368,7 @@ static enum tandem_status report(struct tnd_sweep *sweep, const struct tnd_adapt
         progress.left_s = state.pending_s;
     }
     if (sweep->options->progress(sweep->options->user, &progress)) {
-        return tnd_error_set(sweep->error, TANDEM_E_CANCELLED, "bench", progress.trials, 0,
-                             "bench: stopped after %d measurements", progress.trials);
+        return stopped(sweep);
     }
     return TANDEM_OK;
 }
@@ -430,7 +442,7 @@ static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *ou
     sweep->budget_s = options->budget_s;
     if (sweep->budget_s <= 0) {
         sweep->budget_s = options->effort == TND_EFFORT_ESTIMATE ? TND_BENCH_ESTIMATE_S : INFINITY;
-    } else {
+    } else if (!options->ends_when_certain) {
         /* A budget is there to be used: on and on, as long as anything is uncertain. */
         out->tolerance = TND_BENCH_BUDGET_TOLERANCE;
         out->max_trials = TND_BENCH_BUDGET_TRIALS;
@@ -477,12 +489,19 @@ static enum tandem_status prepare(struct tnd_sweep *sweep)
     };
     TND_TRY(tnd_adapt_new(&adaptive, &sweep->adapt, sweep->error));
     TND_TRY(measure_peaks(sweep));
+    TND_TRY(go_on(sweep));
     TND_TRY(measure_transfers(sweep, &with_devices));
+    TND_TRY(go_on(sweep));
     TND_TRY(measure_handoffs(sweep));
+    TND_TRY(go_on(sweep));
     TND_TRY(measure_ops(sweep, with_devices));
+    TND_TRY(go_on(sweep));
     TND_TRY(tnd_sweep_check_results(sweep));
+    TND_TRY(go_on(sweep));
     TND_TRY(tnd_sweep_measure_pairs(sweep));
-    return make_lines(sweep, with_devices);
+    TND_TRY(go_on(sweep));
+    TND_TRY(make_lines(sweep, with_devices));
+    return how.is_fixed ? TANDEM_OK : tnd_sweep_take_up(sweep);
 }
 
 static void sum_up(const struct tnd_sweep *sweep, bool is_certain, struct tnd_bench_summary *out)

@@ -51,14 +51,19 @@ struct tnd_bench_options {
     int thread_counts[TND_MAX_BENCH_THREADS]; /* ascending */
     const char *profile;                      /* only this one; NULL: all that are available */
     struct tnd_pool *pool;                    /* borrowed; NULL: hand-offs are not measured */
-    const struct tandem_table *known;         /* borrowed: its stale cells come first; NULL: none */
+    /* Borrowed, of this machine: its stale cells come first, and what was measured within
+     * TND_BENCH_RESUME_S is taken up, unless M are fixed. NULL: none. */
+    const struct tandem_table *known;
     enum tnd_effort effort;
-    double budget_s;   /* the whole run ends within it, by the clock; 0: none, but for ESTIMATE */
-    double reserve_s;  /* of it, for what the caller does afterwards */
-    uint64_t begin_ns; /* when the budget began; 0: with the call */
+    double budget_s; /* the whole run ends within it, by the clock; 0: none, but for ESTIMATE */
+    bool ends_when_certain; /* the budget is a limit; else all of it is used */
+    double reserve_s;       /* of it, for what the caller does afterwards */
+    uint64_t begin_ns;      /* when the budget began; 0: with the call */
     /** Told after each trial of a cell; true stops with CANCELLED (what was measured stays in the
      *  table). */
     bool (*progress)(void *user, const struct tnd_bench_progress *progress);
+    /** Asked between the steps before the first trial; true stops likewise. May be NULL. */
+    bool (*is_stopped)(void *user);
     void *user;
 };
 

@@ -80,6 +80,10 @@ bool tnd_sweep_is_warm(const struct tnd_sweep *sweep, int line, double expected_
 enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
                                   const struct tnd_measure_result *result);
 
+/** Takes up what the known table has of the sweep's lines and is not older than
+ *  TND_BENCH_RESUME_S: a run that was ended goes on where it was. Errors: MEMORY. */
+enum tandem_status tnd_sweep_take_up(struct tnd_sweep *sweep);
+
 /* ---- bench_trust.c ---- */
 
 /** False for budgets so small that everything below would take too much of them: then it is left

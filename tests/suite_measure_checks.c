@@ -15,6 +15,7 @@
 #include "measure/bench.h"
 #include "measure/measure_checks.h"
 #include "measure/measure_pairs.h"
+#include "tune/policy.h"
 #include "measure/measure_reference.h"
 
 static struct tnd_clock_virtual virtual_clock;
@@ -406,11 +407,22 @@ static void one_backend_has_no_pairs(void)
 
 static int64_t first_m; /* of the first visit that a sweep tells of */
 
+static struct tnd_problem first_problem;
+static int stops_after;    /* visits; 0: never */
+static bool begins_with_m; /* and measures others, too */
+
 static bool note_first(void *user, const struct tnd_bench_progress *progress)
 {
     (void)user;
+    first_problem = first_m == 0 ? progress->problem : first_problem;
     first_m = first_m == 0 ? progress->problem.m : first_m;
-    return false;
+    return stops_after > 0 && progress->trials >= stops_after;
+}
+
+static bool stop_at_once(void *user)
+{
+    (void)user;
+    return stops_after < 0;
 }
 
 static void sweep(const struct tandem_table *known, double budget_s)
@@ -427,10 +439,68 @@ static void sweep(const struct tandem_table *known, double budget_s)
                                       .thread_counts = {1},
                                       .budget_s = budget_s,
                                       .known = known,
-                                      .progress = note_first};
+                                      .is_adaptive = begins_with_m,
+                                      .progress = note_first,
+                                      .is_stopped = stop_at_once};
     struct tandem_error error = {0};
     first_m = 0;
-    check_status(tnd_bench_run(&bench, table, NULL, &error), TANDEM_OK, NULL, &error);
+    check_status(tnd_bench_run(&bench, table, NULL, &error),
+                 stops_after != 0 ? TANDEM_E_CANCELLED : TANDEM_OK, NULL, &error);
+}
+
+static int64_t count_products(const struct tandem_table *of)
+{
+    int64_t n = 0;
+    for (int i = 0; i < of->n_curves; i++) {
+        n += strcmp(of->curves[i].key.op, "mul_mat") == 0 ? of->curves[i].n_samples : 0;
+    }
+    return n;
+}
+
+static void a_run_that_was_ended_goes_on(void)
+{
+    begin_with_fakes();
+    tandem_table *whole = table;
+    begins_with_m = true;
+    stops_after = 3;
+    sweep(NULL, 0);
+    tandem_table *known = table;
+    const int64_t n_before = count_products(known);
+    const struct tnd_problem before = first_problem;
+    CU_ASSERT_TRUE(n_before > 0);
+    table = tune_new();
+    stops_after = 1;
+    sweep(known, 0);
+    CU_ASSERT_TRUE(count_products(table) > n_before);
+    CU_ASSERT_TRUE(first_problem.m != before.m || first_problem.threads != before.threads ||
+                   strcmp(first_problem.profile, before.profile) != 0);
+    for (int i = 0; i < known->n_curves; i++) { /* of yesterday */
+        for (int s = 0; s < known->curves[i].n_samples; s++) {
+            known->curves[i].samples[s].when -= TND_BENCH_RESUME_S + 60;
+        }
+    }
+    tandem_table_free(table);
+    table = tune_new();
+    sweep(known, 0);
+    CU_ASSERT_TRUE(count_products(table) <= n_before);
+    CU_ASSERT_EQUAL(first_problem.m, before.m);
+    check_string(first_problem.profile, before.profile);
+    tandem_table_free(table);
+    table = known;
+    stops_after = 0;
+    begins_with_m = false;
+    CU_ASSERT_PTR_EQUAL(whole, known);
+    end_with_fakes();
+}
+
+static void a_run_ends_before_its_first_trial_when_it_is_told_to(void)
+{
+    begin_with_fakes();
+    stops_after = -1;
+    sweep(NULL, 0);
+    stops_after = 0;
+    check_int(count_products(table), 0);
+    end_with_fakes();
 }
 
 static void a_sweep_checks_results_and_looks_at_the_machine(void)
@@ -518,6 +588,9 @@ static CU_TestInfo other_tests[] = {
      a_sweep_checks_results_and_looks_at_the_machine},
     {"a_sweep_too_short_to_check_measures_times_alone",
      a_sweep_too_short_to_check_measures_times_alone},
+    {"a_run_that_was_ended_goes_on", a_run_that_was_ended_goes_on},
+    {"a_run_ends_before_its_first_trial_when_it_is_told_to",
+     a_run_ends_before_its_first_trial_when_it_is_told_to},
     {"a_sweep_begins_with_stale_cells", a_sweep_begins_with_stale_cells},
     {"weights_that_stay_in_the_cache_are_measured_warm_too",
      weights_that_stay_in_the_cache_are_measured_warm_too},

@@ -380,6 +380,12 @@
 /* A counter that says more is wrong. Unit: W. Why: eight GPUs of 1 kW and their host, five times.
  * Test: counters_that_jump_are_not_believed. */
 #define TND_ENERGY_MOST_W            50000.0
+/* Budget of `mulmat-tune` and `bench` without --budget, --effort and lists of M. Unit: s. Why: the
+ * first grid of a 7B takes half of it (Zen 4). Test: none. */
+#define TND_BENCH_DEFAULT_S          60.0
+/* What was measured so long ago is taken up by the next run. Unit: s. Why: a run that was ended is
+ * begun again within the hour. Test: a_run_that_was_ended_goes_on. */
+#define TND_BENCH_RESUME_S           3600
 /* Budget of effort `estimate` when none is given. Unit: s. Why: what a user waits for. Test:
  * none. */
 #define TND_BENCH_ESTIMATE_S         5.0

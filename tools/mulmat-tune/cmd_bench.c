@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/tnd_status.h"
+#include "table/invalidate.h"
 #include "table/table_layers.h"
 #include "tools/device_option.h"
 #include "tools/args.h"
@@ -24,6 +25,7 @@
 #include "measure/measure_reference.h"
 #include "tools/report/table_health.h"
 #include "tools/say.h"
+#include "tune/policy.h"
 
 /* What was asked for on the command line. */
 struct request {
@@ -37,7 +39,8 @@ struct request {
     const char *effort_name;
     enum tnd_effort effort;
     double budget_s;
-    uint64_t begin_ns; /* of the command: all of it counts */
+    uint64_t begin_ns;  /* of the command: all of it counts */
+    bool is_by_default; /* budget_s is nobody's wish */
     const char *file;
     bool yes;
     struct net_option net;
@@ -102,6 +105,12 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
                 display->is_terminal ? "" : "\n");
         display->shown_s = progress->elapsed_s;
     }
+    return interrupted != 0;
+}
+
+static bool was_interrupted(void *user)
+{
+    (void)user;
     return interrupted != 0;
 }
 
@@ -304,15 +313,21 @@ static enum tandem_status new_table(const struct request *request, const struct 
     return TANDEM_OK;
 }
 
-/* This machine's own table, whose stale cells come first; NULL: there is none. Fails where the
+/* This machine's own table, as far as it is valid on `machine`: its stale cells come first, and a
+ * run that was ended goes on; NULL: there is none. Fails where the
  * times could not be added to it in the end. */
-static enum tandem_status load_known(tandem_table **out_known, struct tandem_error *error)
+static enum tandem_status load_known(const struct tnd_fingerprint *machine,
+                                     tandem_table **out_known, struct tandem_error *error)
 {
     char path[4096];
     struct tandem_error why = {0};
     enum tandem_status status = tnd_table_own_path(path, sizeof(path), &why);
     if (status == TANDEM_OK) {
         status = tandem_table_load(path, out_known, &why);
+    }
+    if (status == TANDEM_OK) {
+        struct tnd_invalid_report report;
+        tnd_table_invalidate(*out_known, machine, &report);
     }
     if (status == TANDEM_E_FILE && why.got != ENOENT) {
         return tnd_error_set(error, why.status, path, why.got, 0,
@@ -339,10 +354,11 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     struct display display = {tnd_say_level > TND_SAY_QUIET && isatty(STDERR_FILENO) == 1, 0};
     struct tnd_bench_summary summary;
     options->progress = show_progress;
+    options->is_stopped = was_interrupted;
     options->user = &display;
     catch_signals();
     tandem_table *known = NULL;
-    if (load_known(&known, &error) != TANDEM_OK) {
+    if (load_known(&table->fingerprint, &known, &error) != TANDEM_OK) {
         tandem_table_free(table);
         return tnd_cmd_failed(&error);
     }
@@ -453,6 +469,7 @@ static int run(const struct request *request)
     options.profile = request->profile;
     options.effort = request->effort;
     options.budget_s = request->budget_s;
+    options.ends_when_certain = request->is_by_default;
     options.reserve_s = saving_s(request->budget_s);
     options.begin_ns = request->begin_ns;
     struct tnd_energy *energy = open_energy();
@@ -504,7 +521,7 @@ static int run_net(const struct request *request)
 
 int tnd_cmd_bench(int argc, char **argv)
 {
-    struct request request = {.model = "7B", .effort_name = "measure"};
+    struct request request = {.model = "7B"};
     const char *m = NULL;
     request.begin_ns = tnd_clock_real()->now_ns(tnd_clock_real());
     const struct args_option options[] = {
@@ -530,7 +547,9 @@ int tnd_cmd_bench(int argc, char **argv)
          "estimate: few cells in 5 s; measure: few M, then where they tell too little; patient: 18 "
          "M from 1 to 512, all twice (default: measure)"},
         {"budget", ARGS_NUMBER, &request.budget_s, 1, 1e6, "SECONDS",
-         "end after this long in all, and use it (default: what the effort needs)"},
+         "end after this long in all, and use it (default: what the effort needs; without "
+         "--effort, "
+         "-m and --m-step at most 60)"},
         {"file|f", ARGS_STRING, &request.file, 0, 0, "F",
          "write there too: F.json JSON version 2, else text version 1 (default: text on stdout)"},
         {"y", ARGS_FLAG, &request.yes, 0, 0, NULL, "overwrite the file without asking"},
@@ -552,6 +571,10 @@ int tnd_cmd_bench(int argc, char **argv)
     if (m != NULL && !model_or_tokens("bench", m, &request.model, &request.m)) {
         return 2;
     }
+    request.is_by_default = request.effort_name == NULL && request.budget_s <= 0 &&
+                            request.m.n == 0 && request.m_step == 0 && request.m_num == 0;
+    request.budget_s = request.is_by_default ? TND_BENCH_DEFAULT_S : request.budget_s;
+    request.effort_name = request.effort_name != NULL ? request.effort_name : "measure";
     if (!tnd_effort_from_name(request.effort_name, &request.effort)) {
         fprintf(stderr, "mulmat-tune bench: effort '%s', expected estimate, measure or patient\n",
                 request.effort_name);
