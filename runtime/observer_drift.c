@@ -396,13 +396,8 @@ static bool counts_enough(uint8_t *io_count, bool is_so, int least)
     return *io_count >= least;
 }
 
-static void add_case(struct tnd_drift *drift, struct watch *watch,
-                     const struct tandem_plan_node *choice, struct tnd_drift_case *one)
+static void add_case(struct tnd_drift *drift, struct watch *watch, struct tnd_drift_case *one)
 {
-    one->node_us = one->measured_us;
-    for (int s = 0; s < TANDEM_STAGES && watch->id.stage < TANDEM_STAGES; s++) {
-        one->node_us += s != watch->id.stage ? (double)choice->predicted_us[s] : 0;
-    }
     one->trial_runs = TND_DRIFT_TRIAL_RUNS;
     one->next_trial = drift->n_graphs + TND_DRIFT_TRIAL_RUNS;
     drift->cases.list[drift->cases.n++] = *one;
@@ -447,50 +442,7 @@ static void judge(struct tnd_drift *drift, struct watch *watch, const struct tan
     if (one != NULL) {
         follow_case(drift, watch, one, &found, is_wrong);
     } else if (is_wrong && drift->cases.n < TND_DRIFT_MAX_CASES) {
-        add_case(drift, watch, choice, &found);
-    }
-}
-
-/* ---- after a case: what was chosen in its place ---- */
-
-/* What a product took, all of its stages; 0: unknown. */
-static double node_us(struct tnd_drift *drift, const tandem_tensor *node,
-                      const struct tandem_plan_node *choice)
-{
-    double us = 0;
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        if (choice->stage[s].backend == TANDEM_BACKEND_NONE) {
-            continue;
-        }
-        const struct watch *watch = find_watch(drift, node, choice, s);
-        if (watch == NULL || watch->n_ratios < TND_DRIFT_RUNS) {
-            return 0;
-        }
-        us += (double)watch->median * (double)watch->id.predicted_us;
-    }
-    return us;
-}
-
-/* A node ran: withdraws cases about its product when what was chosen in their place is slower than
- * what they gave up. */
-static void compare_successor(struct tnd_drift *drift, const tandem_tensor *node,
-                              const struct tandem_plan_node *choice)
-{
-    for (int i = drift->cases.n - 1; i >= 0 && drift->n_events < MOST_EVENTS; i--) {
-        struct tnd_drift_case *one = &drift->cases.list[i];
-        const struct tandem_task_config *config = &choice->stage[one->key.stage % TANDEM_STAGES];
-        bool is_same = config->task == one->key.task && (!config->parallel == !one->key.parallel) &&
-                       (!config->parallel || choice->n_threads == one->key.threads);
-        if (one->key.stage >= TANDEM_STAGES || one->is_on_trial || is_same ||
-            one->m != node->ne[1] || one->key.n != node->ne[0] ||
-            one->key.k != node->src[0]->ne[0] || one->key.type != node->src[0]->type) {
-            continue;
-        }
-        double us = node_us(drift, node, choice);
-        bool is_slower = us > one->node_us * (1 + TND_DRIFT_SHARE / 2);
-        if (counts_enough(&one->slower, us > 0 && is_slower, TND_DRIFT_STRIKES)) {
-            give_back(drift, one);
-        }
+        add_case(drift, watch, &found);
     }
 }
 
@@ -603,9 +555,6 @@ int tnd_drift_observe(struct tnd_drift *drift, const struct tandem_table *table,
         struct watch *watch = &drift->watches[drift->touched[i]];
         const struct tandem_plan_node *choice = &plan->nodes[nodes[i]];
         judge(drift, watch, table, registry, choice, is_warm);
-        if (watch->id.stage == TANDEM_STAGE_COMPUTE && drift->cases.n > 0) {
-            compare_successor(drift, graph->nodes[nodes[i]], choice);
-        }
     }
     if (drift->n_events < MOST_EVENTS) {
         hold_trials(drift);

@@ -20,11 +20,10 @@ struct tnd_drift_case {
     double predicted_us; /* as planned when it was found */
     double measured_us;  /* what it takes when the machine is as fast as when it was measured */
     double noise;        /* of the run times, as a fraction */
-    double node_us;      /* what the whole product took with it */
     bool is_on_trial;    /* planned by as if it were right */
     uint64_t next_trial, trial_end; /* as numbers of graphs */
     uint32_t trial_runs;            /* graphs from one trial to the next */
-    uint8_t good, slower; /* graphs in a row in which it was as predicted, its successor slower */
+    uint8_t good;                   /* graphs in a row in which it was as predicted */
 };
 
 /* How the machine was while a graph ran, as a probe next to it tells. */

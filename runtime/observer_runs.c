@@ -165,6 +165,7 @@ static void adopt(tandem_runtime *runtime)
     tnd_planner_set_table(runtime->planner, corrected);
     tandem_table_free(runtime->corrected);
     runtime->corrected = corrected;
+    tnd_arms_begin_round(&runtime->observer.arms);
 }
 
 static void tell(const tandem_runtime *runtime, const struct tnd_drift_event *event)

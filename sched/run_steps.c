@@ -41,8 +41,11 @@ void tnd_run_ask_late(struct tnd_run *run)
     if (step < 0) {
         return;
     }
-    run->until_ns = 0; /* asked once */
-    if (tnd_run_can_repeat(run, &node)) {
+    run->until_ns = 0;         /* asked once */
+    run->has_collected = true; /* as it will be after the failure */
+    bool can_repeat = tnd_run_can_repeat(run, &node);
+    run->has_collected = false;
+    if (can_repeat) {
         run->is_late = true;
         run->failed_step = step;
         run->status = tnd_error_set(&run->error, TANDEM_E_DEVICE_TIMEOUT, "exec", run->group_next,

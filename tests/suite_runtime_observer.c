@@ -480,6 +480,12 @@ static void set_up_splits(void)
     open_with("gflops=0.02", 2000, 2000);
 }
 
+/* 52 ms a product in place of 20 us. */
+static void set_up_liar(void)
+{
+    open_with("gflops=0.02", 2000, 20);
+}
+
 static void tear_down_runtime(void)
 {
     tandem_runtime_close(runtime);
@@ -618,6 +624,26 @@ static void a_runtime_drops_split_products_that_are_slower_than_predicted(void)
     check_int(n_dropped, 1);
 }
 
+/* A table that sends all to a device: the CPU alone is a candidate though it is predicted to be a
+ * hundred times slower. */
+static void a_device_that_the_table_makes_too_fast_is_left_for_the_cpu(void)
+{
+    int n_device = 0;
+    int last = 0;
+    for (int i = 1; i <= 4 * TND_OBSERVER_USES; i++) {
+        tandem_plan *plan = NULL;
+        check_ok(tandem_runtime_plan(runtime, graph_of_layers, &plan, NULL));
+        bool is_device = plan->nodes[0].stage[TANDEM_STAGE_COMPUTE].backend > TANDEM_BACKEND_CPU;
+        n_device += is_device;
+        last = is_device ? i : last;
+        check_ok(tandem_runtime_compute(runtime, graph_of_layers, plan, NULL, NULL));
+        tandem_plan_free(plan);
+    }
+    CU_ASSERT_TRUE(n_device >= 2 && n_device <= TND_OBSERVER_USES);
+    CU_ASSERT_TRUE(last <= TND_OBSERVER_USES);
+    check_int(n_dropped, 1);
+}
+
 static uint64_t stall_ns;
 
 static enum tandem_status stall(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
@@ -742,6 +768,12 @@ static CU_TestInfo split_tests[] = {
     CU_TEST_INFO_NULL,
 };
 
+static CU_TestInfo liar_tests[] = {
+    {"a_device_that_the_table_makes_too_fast_is_left_for_the_cpu",
+     a_device_that_the_table_makes_too_fast_is_left_for_the_cpu},
+    CU_TEST_INFO_NULL,
+};
+
 static CU_TestInfo runtime_tests[] = {
     {"a_runtime_drops_weights_in_flight_that_are_slower_than_predicted",
      a_runtime_drops_weights_in_flight_that_are_slower_than_predicted},
@@ -755,6 +787,7 @@ extern CU_SuiteInfo suites_runtime_observer[];
 CU_SuiteInfo suites_runtime_observer[] = {
     {"observer", NULL, NULL, set_up, tear_down, verdict_tests},
     {"observed runtime", NULL, NULL, set_up_runtime, tear_down_runtime, runtime_tests},
+    {"observed liar", NULL, NULL, set_up_liar, tear_down_runtime, liar_tests},
     {"observed splits", NULL, NULL, set_up_splits, tear_down_runtime, split_tests},
     CU_SUITE_INFO_NULL,
 };
