@@ -53,25 +53,29 @@ static enum tandem_status refuse(const struct walk *walk, int i, const char *why
                          tandem_op_name(walk->graph->nodes[i]->op), why);
 }
 
+static inline void begin_item(struct tnd_item *item, int i, const struct tandem_tensor *tensor,
+                              const struct tandem_plan_node *choice, enum tnd_item_role role,
+                              int n_done)
+{
+    item->tensor = tensor;
+    item->choice = choice;
+    item->node = i;
+    item->part = -1;
+    item->n_done = n_done;
+    item->from = item->into = -1;
+    item->role = (uint8_t)role;
+    item->is_fetched = false;
+    item->row_begin = 0;
+    item->row_end = tensor->op == TANDEM_OP_MUL_MAT ? tensor->ne[0] : tnd_tensor_rows(tensor);
+}
+
 static struct tnd_item *add_item(struct walk *walk, int i, const struct tandem_tensor *tensor,
                                  const struct tandem_plan_node *choice, enum tnd_item_role role)
 {
-    const int at = walk->out->n++;
-    const bool is_product = tensor->op == TANDEM_OP_MUL_MAT;
-    walk->out->list[at] =
-        (struct tnd_item){.tensor = tensor,
-                          .choice = choice,
-                          .node = i,
-                          .part = -1,
-                          .n_done = walk->n_done,
-                          .from = -1,
-                          .into = -1,
-                          .role = (uint8_t)role,
-                          .row_end = is_product ? tensor->ne[0] : tnd_tensor_rows(tensor)};
-    if (walk->positions != NULL) {
-        walk->positions[tensor->index] = at;
-    }
-    return &walk->out->list[at];
+    struct tnd_item *item = &walk->out->list[walk->out->n];
+    begin_item(item, i, tensor, choice, role, walk->n_done);
+    walk->positions[tensor->index] = walk->out->n++;
+    return item;
 }
 
 /* ---- parts of a product ---- */
@@ -361,6 +365,33 @@ static enum tandem_status reserve(struct walk *walk, bool is_scheduled)
     return TANDEM_OK;
 }
 
+static enum tandem_status list_scheduled(struct walk *walk)
+{
+    const struct tandem_graph *graph = walk->graph;
+    const int32_t *order = tandem_plan_order(walk->plan);
+    walk->out->n = 0;
+    walk->own_slots = tnd_registry_own_slots(walk->registry);
+    if (!tnd_align_up(graph->planned_bytes, TND_ALIGNMENT, &walk->out->planned_bytes)) {
+        return tnd_error_set(walk->error, TANDEM_E_OVERFLOW, "plan", 0, 0, "plan: too many bytes");
+    }
+    if (order != NULL) {
+        TND_TRY(check_order(walk, order));
+    }
+    for (; walk->n_done < graph->n_nodes; walk->n_done++) {
+        const struct tandem_plan_part *parts;
+        const int i = order != NULL ? order[walk->n_done] : walk->n_done;
+        const int n_parts = tnd_plan_parts_of(walk->plan, i, &parts);
+        if (n_parts > 0) {
+            TND_TRY(list_split(walk, i, parts, n_parts));
+        } else {
+            (void)add_item(walk, i, graph->nodes[i], &walk->plan->nodes[i], TND_ITEM_WHOLE);
+        }
+    }
+    walk->out->planned_bytes += walk->most_bytes;
+    find_fetched(walk);
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_items_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
                                    const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
                                    struct tnd_items *items, struct tandem_error *error)
@@ -373,34 +404,18 @@ enum tandem_status tnd_items_renew(const struct tandem_graph *graph, const struc
                         .error = error,
                         .out = items};
     const bool is_scheduled = tnd_plan_is_scheduled(plan);
-    const int32_t *order = tandem_plan_order(plan);
-    items->n = 0;
     items->n_made = 0;
     TND_ASSERT(graph->finished && plan->n_nodes == graph->n_nodes);
     TND_TRY(reserve(&walk, is_scheduled));
-    if (!is_scheduled) {
-        items->planned_bytes = graph->planned_bytes;
-    } else if (!tnd_align_up(graph->planned_bytes, TND_ALIGNMENT, &items->planned_bytes)) {
-        return tnd_error_set(error, TANDEM_E_OVERFLOW, "plan", 0, 0, "plan: too many bytes");
-    }
-    walk.own_slots = is_scheduled ? tnd_registry_own_slots(registry) : 0;
-    if (order != NULL) {
-        TND_TRY(check_order(&walk, order));
-    }
-    for (; walk.n_done < graph->n_nodes; walk.n_done++) {
-        const struct tandem_plan_part *parts;
-        const int i = order != NULL ? order[walk.n_done] : walk.n_done;
-        const int n_parts = is_scheduled ? tnd_plan_parts_of(plan, i, &parts) : 0;
-        if (n_parts > 0) {
-            TND_TRY(list_split(&walk, i, parts, n_parts));
-        } else {
-            (void)add_item(&walk, i, graph->nodes[i], &plan->nodes[i], TND_ITEM_WHOLE);
-        }
-    }
-    items->planned_bytes += walk.most_bytes;
     if (is_scheduled) {
-        find_fetched(&walk);
+        return list_scheduled(&walk);
     }
+    struct tnd_item *list = items->list;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        begin_item(&list[i], i, graph->nodes[i], &plan->nodes[i], TND_ITEM_WHOLE, i);
+    }
+    items->n = graph->n_nodes;
+    items->planned_bytes = graph->planned_bytes;
     return TANDEM_OK;
 }
 

@@ -61,24 +61,19 @@ static bool is_range(const struct tnd_mirror *mirror, const char *begin, size_t 
     return mirror->begin == begin && mirror->bytes == bytes;
 }
 
-/* Of a root, or of a range of a weight. */
-static struct tnd_mirror *find_bytes(const struct tnd_mirrors *mirrors, int slot,
-                                     const struct tnd_buffer *buffer, const char *begin,
-                                     size_t bytes)
-{
-    struct tnd_handle *handle = NULL;
-    struct tnd_mirror *mirror;
-    TND_ASSERT(slot >= 0 && slot < TND_MAX_SLOTS && buffer != NULL);
-    do {
-        mirror = tnd_buffer_next(buffer, mirrors->first_owner + (uint64_t)slot, &handle);
-    } while (mirror != NULL && !is_range(mirror, begin, bytes));
-    return mirror;
-}
-
+/* Of a root, or of a range of a weight; ranges of one weight may begin at the same byte. Asked in
+ * each product, so no bytes are counted. */
 static struct tnd_mirror *find_at(const struct tnd_mirrors *mirrors, int slot,
                                   const struct tandem_tensor *root)
 {
-    return find_bytes(mirrors, slot, root->buffer, root->data, tandem_tensor_bytes(root));
+    struct tnd_handle *handle = NULL;
+    struct tnd_mirror *mirror;
+    TND_ASSERT(slot >= 0 && slot < TND_MAX_SLOTS && root->buffer != NULL);
+    do {
+        mirror = tnd_buffer_next(root->buffer, mirrors->first_owner + (uint64_t)slot, &handle);
+    } while (mirror != NULL && (mirror->begin != root->data || mirror->ne[0] != root->ne[0] ||
+                                mirror->ne[1] != root->ne[1]));
+    return mirror;
 }
 
 static void find_state_slots(struct tnd_mirrors *mirrors)
@@ -190,6 +185,8 @@ static enum tandem_status add(struct tnd_mirrors *mirrors, int slot, enum tnd_mi
                                   .next = *list};
     if (root != NULL) {
         mirror->buffer = root->buffer;
+        mirror->ne[0] = root->ne[0];
+        mirror->ne[1] = root->ne[1];
         mirror->at = tnd_buffer_attach(root->context, root->buffer,
                                        mirrors->first_owner + (uint64_t)slot, mirror);
         if (mirror->at == NULL) {
@@ -454,26 +451,31 @@ void *tnd_mirrors_make(struct tnd_mirrors *mirrors, int slot, const struct tande
 {
     struct tnd_mirror *mirror = NULL;
     const struct tnd_span none = {0, 0};
-    if (weight->buffer != NULL && tnd_mirrors_prepared(mirrors, slot, weight) == NULL &&
+    void *prepared = tnd_mirrors_prepared(mirrors, slot, weight);
+    if (prepared == NULL && weight->buffer != NULL &&
         tnd_mirrors_prepare(mirrors, slot, weight, &mirror, NULL) == TANDEM_OK) {
         tnd_mirrors_release(mirrors, mirror, none, none);
+        prepared = tnd_mirrors_prepared(mirrors, slot, weight);
     }
-    return tnd_mirrors_prepared(mirrors, slot, weight);
+    return prepared;
 }
 
-/* Columns side by side, row after row, the first of them at `begin`; NULL without memory. */
+/* Columns side by side, row after row, of which `range` says the first byte; NULL without memory. */
 static void *copy_columns(struct tnd_mirrors *mirrors, const struct tandem_tensor *weight,
-                          const char *begin, size_t row_bytes, size_t bytes)
+                          const struct tandem_tensor *range)
 {
+    const size_t bytes = tandem_tensor_bytes(range);
+    const char *begin = range->data;
     char *copy = tnd_alloc(bytes);
     drop_gone(mirrors);
     if (copy == NULL ||
-        add(mirrors, 0, TND_MIRROR_COLUMNS, begin, bytes, weight->root, NULL) != TANDEM_OK) {
+        add(mirrors, 0, TND_MIRROR_COLUMNS, begin, bytes, range, NULL) != TANDEM_OK) {
         tnd_free(copy);
         return NULL;
     }
-    for (int64_t row = 0; row < weight->ne[1]; row++) {
-        memcpy(copy + (size_t)row * row_bytes, begin + (size_t)row * weight->nb[1], row_bytes);
+    for (int64_t row = 0; row < range->ne[1]; row++) {
+        memcpy(copy + (size_t)row * range->nb[1], begin + (size_t)row * weight->nb[1],
+               range->nb[1]);
     }
     mirrors->columns->handle = copy;
     mirrors->columns->n_runs = 0;
@@ -502,13 +504,10 @@ bool tnd_mirrors_range(struct tnd_mirrors *mirrors, const struct tandem_tensor *
         return true;
     }
     pthread_mutex_lock(&mirrors->lock);
-    const size_t bytes = tandem_tensor_bytes(out_range);
-    const struct tnd_mirror *mirror =
-        find_bytes(mirrors, 0, out_range->buffer, out_range->data, bytes);
+    const struct tnd_mirror *mirror = find_at(mirrors, 0, out_range);
     out_range->data = mirror != NULL ? mirror->handle
-                      : copies
-                          ? copy_columns(mirrors, weight, out_range->data, out_range->nb[1], bytes)
-                          : NULL;
+                      : copies       ? copy_columns(mirrors, weight, out_range)
+                                     : NULL;
     pthread_mutex_unlock(&mirrors->lock);
     return out_range->data != NULL;
 }

@@ -28,7 +28,8 @@ struct tnd_mirror {
     _Atomic(void *) handle; /* of the backend; NULL: a weight without room or without need */
     const char *begin;      /* in host memory */
     size_t bytes;
-    uint8_t kind; /* enum tnd_mirror_kind */
+    int64_t ne[2]; /* of the root, or of a range of it */
+    uint8_t kind;  /* enum tnd_mirror_kind */
     uint8_t slot;
     int n_runs;                /* that hold it */
     uint64_t serial;           /* of the root's context */

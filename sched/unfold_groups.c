@@ -81,12 +81,9 @@ enum tandem_status tnd_unfold_place_workspace(struct tnd_unfolding *unfolding, s
     return TANDEM_OK;
 }
 
-/* Room for one more step and group. */
-static enum tandem_status reserve(struct tnd_steps *out, struct tandem_error *error)
+/* Room for more steps and groups. */
+static enum tandem_status grow(struct tnd_steps *out, struct tandem_error *error)
 {
-    if (out->n_steps < out->capacity && out->n_groups < out->capacity) {
-        return TANDEM_OK;
-    }
     const size_t before = (size_t)out->capacity;
     const size_t n = before + before / 2 + FIRST_STEPS;
     if (n > INT32_MAX - 1) {
@@ -111,7 +108,9 @@ enum tandem_status tnd_unfold_open_group(struct tnd_unfolding *unfolding, int n_
 {
     struct tnd_steps *out = unfolding->out;
     TND_ASSERT(n_workers >= 0);
-    TND_TRY(reserve(out, unfolding->error));
+    if (out->n_groups == out->capacity) {
+        TND_TRY(grow(out, unfolding->error));
+    }
     struct tnd_group *group = &out->groups[out->n_groups++];
     group->first_step = out->n_steps;
     group->n_steps = 0;
@@ -124,7 +123,9 @@ enum tandem_status tnd_unfold_open_group(struct tnd_unfolding *unfolding, int n_
 enum tandem_status tnd_unfold_add_step(struct tnd_unfolding *unfolding, struct tnd_step *step)
 {
     struct tnd_steps *out = unfolding->out;
-    TND_TRY(reserve(out, unfolding->error));
+    if (out->n_steps == out->capacity) {
+        TND_TRY(grow(out, unfolding->error));
+    }
     TND_ASSERT(step->item >= 0 && step->item < unfolding->n_items);
     TND_ASSERT(!unfolding->is_concurrent || out->n_groups > 0);
     if (unfolding->has_download && step->kind != TND_STEP_DOWNLOAD) {
