@@ -460,7 +460,7 @@ void *tnd_mirrors_make(struct tnd_mirrors *mirrors, int slot, const struct tande
     return prepared;
 }
 
-/* Columns side by side, row after row, of which `range` says the first byte; NULL without memory. */
+/* Columns side by side, row after row; the first of them is at range->data. NULL without memory. */
 static void *copy_columns(struct tnd_mirrors *mirrors, const struct tandem_tensor *weight,
                           const struct tandem_tensor *range)
 {
