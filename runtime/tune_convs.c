@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -249,39 +248,12 @@ static double median_of(double *values, int n)
     return values[n / 2];
 }
 
-struct round {
-    double us; /* of all methods */
-    int i;
-};
-
-static int compare_rounds(const void *a, const void *b)
+/* Sorts, and keeps the faster half: a program that comes between slows some computations down by
+ * far more than methods differ, and none is ever faster than it can be. */
+static int keep_calm(double *us, int n)
 {
-    const struct round *x = a;
-    const struct round *y = b;
-    return x->us != y->us ? (x->us > y->us) - (x->us < y->us) : x->i - y->i;
-}
-
-/* Keeps the faster half of the rounds: a program that comes between slows one method down in some
- * rounds and another one in others, by far more than the methods differ. */
-static void keep_calm_rounds(const struct tnd_conv_trial *trial, struct times *times)
-{
-    struct round rounds[MAX_TIMES];
-    const int kept = times->n / 2 > MIN_TIMES ? times->n / 2 : times->n;
-    for (int i = 0; i < times->n; i++) {
-        rounds[i] = (struct round){0, i};
-        for (int method = 0; method < TND_CONV_METHODS; method++) {
-            rounds[i].us += trial->lowered[method] != NULL ? times->us[method][i] : 0;
-        }
-    }
-    qsort(rounds, (size_t)times->n, sizeof(rounds[0]), compare_rounds);
-    for (int method = 0; method < TND_CONV_METHODS; method++) {
-        double us[MAX_TIMES] = {0};
-        for (int i = 0; i < kept; i++) {
-            us[i] = times->us[method][rounds[i].i];
-        }
-        memcpy(times->us[method], us, (size_t)kept * sizeof(us[0]));
-    }
-    times->n = kept;
+    qsort(us, (size_t)n, sizeof(us[0]), compare_numbers);
+    return n / 2 > MIN_TIMES ? n / 2 : n;
 }
 
 static enum tandem_status keep(tandem_table *fresh, const struct tnd_conv_shape *shape,
@@ -290,7 +262,8 @@ static enum tandem_status keep(tandem_table *fresh, const struct tnd_conv_shape 
 {
     struct tnd_conv_time record;
     tnd_conv_key(shape, method, threads, &record);
-    record.median_us = median_of(us, n);
+    n = keep_calm(us, n);
+    record.median_us = us[n / 2];
     for (int i = 0; i < n; i++) {
         us[i] = fabs(us[i] - record.median_us);
     }
@@ -312,7 +285,6 @@ static enum tandem_status turn(tandem_runtime *runtime, const struct tnd_conv_sh
     struct tnd_conv_trial *trial;
     TND_TRY(tnd_conv_trial_open(runtime, shape, &trial, error));
     enum tandem_status status = measure_in_turns(trial, end_s, times, error);
-    keep_calm_rounds(trial, times);
     for (int method = 0; method < TND_CONV_METHODS && status == TANDEM_OK; method++) {
         if (trial->lowered[method] != NULL) {
             status = keep(fresh, shape, (enum tnd_conv_method)method,

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: graph_tool.sh BUILD       (needs BUILD/tandem-graph)
+# usage: graph_tool.sh BUILD       (needs BUILD/tandem-graph and BUILD/mulmat-tune)
 # Runs tandem-graph as a user does, on a model of one Add written byte by byte. The last line is
 # "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/.."
-tool=$PWD/${1:-build/release}/tandem-graph
+graph=$PWD/${1:-build/release}/tandem-graph
+tune=$PWD/${1:-build/release}/mulmat-tune
+tool=$graph
 sounds=$PWD/tests/fuzz/corpus/wav
 unset TANDEM_LOG TANDEM_CPU TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
 work=$(mktemp -d)
@@ -257,7 +259,7 @@ chmod +x bin/dot
 PATH=$work/bin:$PATH try 0 "<svg>drawn 1</svg>" svg $model
 printf '#!/bin/sh\necho "no fonts" >&2; exit 1\n' >bin/dot
 PATH=$work/bin:$PATH try 0 "no fonts ): plain layout" svg $model
-# ---- tune: one convolution of two channels over a line of eight places by three filters ----
+# ---- convolutions: one of two channels over a line of eight places by three filters ----
 extents() { # NAME EXTENT...
     local dims=() extent
     for extent in "${@:2}"; do dims+=("$(member 1 "$(number 1 "$extent")")"); done
@@ -271,18 +273,36 @@ printf "$(number 1 8)$(member 7 "$(member 1 "$(member 1 "$(text x)")" "$(member 
     "$(member 5 "$(number 1 3)" "$(number 1 2)" "$(number 1 3)" "$(number 2 1)" \
         "$(member 8 "$(text w)")" "$(member 9 "$weights")")" \
     "$(member 11 "$(extents x 1 2 8)")" "$(member 12 "$(extents y 1 3 6)")")$(member 8 "$(number 2 13)")" >conv.onnx
-try 0 "added to t.json" tune conv.onnx --budget 0 --file t.json
-try 0 "result 1x6:  direct" tune conv.onnx --budget 0 --file t.json
-grep -qF '"method": "im2col", "channels": 2, "filters": 3' t.json || { failed=$((failed + 1)); echo "FAILED: the table of tune"; }
-try 0 "the fastest that was measured;  direct" bench conv.onnx --seconds 0 --table t.json --explain
+tool=$tune
+try 0 "written: t.json" bench --net conv.onnx --budget 1 --threads 1 --file t.json --device none
+try 0 "conv:f32:w3:c2:f3:r6:t1" bench --net conv.onnx --budget 1 --threads 1 --file t.json -y --device none
+grep -qF '"method": "im2col", "channels": 2, "filters": 3' t.json || { failed=$((failed + 1)); echo "FAILED: the table of bench"; }
+try 2 "text version 1 holds no convolutions" bench --net conv.onnx --budget 1 --file t.txt
+try 0 "nothing to measure" bench --net $model --budget 1 --device none
+try 1 "nothing.onnx" bench --net nothing.onnx
+try 0 "direct " explain conv:f32:w3:c2:f3:r6:t1 --table t.json
+try 0 "+- " explain conv:f32:w3:c2:f3:r6:t1 --device none # this machine's own table
+try 0 "mulmat-tune bench --net" explain conv:f32:w3:c2:f3:r6:t7 --table t.json
+try 0 '"method": "' explain --net conv.onnx --table t.json --json
+try 2 "expected window, channels" explain conv:f32:w3 --table t.json
+try 2 "a product, not convolutions" explain --net conv.onnx --what-if threads=3
+try 0 "1 convolutions: median regret" test --oracle --net conv.onnx --cell-time 0.01 --threads 1 \
+    --device none --max-median 0 --max-p95 0 --max-worst 0
+try 0 '"median_regret"' test --oracle --net conv.onnx --cell-time 0.01 --threads 1 --json \
+    --device none --table none --max-median 0 --max-p95 0 --max-worst 0
+try 0 "no convolution with several methods" test --oracle --net $model --device none
+try 2 "--net wants --oracle" test --net conv.onnx
+try 0 "conv:f32:w3:c2:f3:r6:t1:im2col" table show t.json
+sed -z 's|"method": "direct"|"method": "twice"|; s|,[^,]*"checksum_later"[^}]*||' t.json >odd.json
+try 0 "not measured" explain conv:f32:w3:c2:f3:r6:t1 --table odd.json
+tool=$graph
 try 0 "copies that change a layout: 2," bench conv.onnx --seconds 0 --table none --explain
 try 0 "no times are known;  direct not measured" bench conv.onnx --seconds 0 --table none --explain
+try 0 "+- " bench conv.onnx --seconds 0 --table t.json --threads 1 --explain
 sed 's/"median_us": [0-9.e+-]*/"median_us": -1/' t.json >wrong.json
-try 1 "convolutions[0].median_us" bench conv.onnx --seconds 0 --table wrong.json
-try 0 "no convolution of float32" tune $model --budget 0
-try 1 "nothing.onnx" tune nothing.onnx
+try 1 "median_us" bench conv.onnx --seconds 0 --table wrong.json
 
-for command in run bench tune inspect optimize svg mel transcribe test; do
+for command in run bench inspect optimize svg mel transcribe test; do
     try 0 "usage: tandem-graph $command" $command --help
     try 2 "unknown option" $command --nonesuch
 done

@@ -228,6 +228,7 @@ static const struct pin structures[] = {
     MIN(tandem_lower_options, 16),
     AT(tandem_lower_options, passes, 8),
     AT(tandem_lower_options, for_device, 16),
+    AT(tandem_lower_options, chooser, 24),
     SIZE(tandem_onnx_dim, 16),
     AT(tandem_onnx_dim, name, 0),
     AT(tandem_onnx_dim, extent, 8),

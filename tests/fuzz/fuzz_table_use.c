@@ -12,6 +12,7 @@
 #include "tools/report/report_html.h"
 #include "tools/report/stub_backends.h"
 #include "tools/report/table_health.h"
+#include "tune/conv_choice.h"
 #include "tune/explain.h"
 #include "tune/planner.h"
 
@@ -81,6 +82,29 @@ static void explain_some(const tandem_table *table, const struct tnd_registry *r
         problem.m = 1 + i * 63;
         explain(table, &problem, NULL);
     }
+}
+
+/* Each convolution that it claims to know, and one twice as large. */
+static void choose_convolutions(const tandem_table *table)
+{
+    struct tnd_text out = TND_TEXT_INIT;
+    for (int i = 0; i < table->n_convolutions && i < 4; i++) {
+        struct tnd_conv_question question = {.may = {true, true, true}, .winograd_gain = 2};
+        struct tnd_conv_choice choice;
+        if (!tnd_conv_shape_of(&table->convolutions[i], &question.shape)) {
+            continue;
+        }
+        for (int times = 1; times <= 2; times++) {
+            question.shape.filters *= times;
+            tnd_conv_choose(table, table->convolutions[i].threads, &question, &choice);
+            if (!question.may[choice.method] || choice.reason == NULL) {
+                abort();
+            }
+            tnd_conv_explain(&choice, table->convolutions[i].threads, &out);
+            tnd_conv_explain_json(&choice, table->convolutions[i].threads, &out);
+        }
+    }
+    tnd_text_fini(&out);
 }
 
 /* ---- planned by and simulated ---- */
@@ -191,6 +215,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(status, &error);
     if (status == TANDEM_OK) {
         explain_some(table, registry);
+        choose_convolutions(table);
         plan_and_replay(table, registry);
         tnd_registry_close(registry);
     }

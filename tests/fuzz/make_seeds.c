@@ -665,9 +665,10 @@ static void table_of(struct tnd_blob *blob, int flags)
 /* The saved tables and made ones, alone and in pairs. */
 static void table_seeds(void)
 {
-    static const char *const saved[] = {"json/devices.json",   "json/evidence.json",
-                                        "json/from_text.json", "json/small.json",
-                                        "text/published.txt",  "text/small.txt"};
+    static const char *const saved[] = {"json/convolutions.json", "json/devices.json",
+                                        "json/evidence.json",     "json/from_text.json",
+                                        "json/small.json",        "text/published.txt",
+                                        "text/small.txt"};
     enum { N_SAVED = sizeof(saved) / sizeof(saved[0]), N_MADE = 64 };
     for (int i = 0; i < N_SAVED + N_MADE; i++) {
         struct tnd_blob one = {NULL, 0}, pair = {NULL, 0};

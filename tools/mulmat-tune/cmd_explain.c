@@ -389,21 +389,23 @@ static int run_convs(const struct request *request)
 {
     static struct subject subject; /* large */
     struct tandem_error error = {0};
-    enum tandem_status status = open_table(request, &subject, &error);
+    if (open_table(request, &subject, &error) != TANDEM_OK) {
+        return tnd_cmd_failed(&error);
+    }
     const struct explain_convs_request convs = {.problem = request->problem,
                                                 .net = &request->net,
                                                 .table = subject.table,
                                                 .table_name = subject.table_name,
                                                 .threads = subject.n_threads,
                                                 .json = request->json};
-    status = status == TANDEM_OK ? explain_convs(&convs, &error) : status;
-    const int code = status == TANDEM_E_FORMAT && request->problem != NULL ? 2 : 1;
+    const enum tandem_status status = explain_convs(&convs, &error);
     tandem_table_free(subject.loaded);
     tandem_runtime_close(subject.runtime);
     if (status != TANDEM_OK) {
         tnd_cmd_failed(&error);
     }
-    return status == TANDEM_OK ? 0 : code;
+    const bool is_usage = status == TANDEM_E_FORMAT && request->problem != NULL;
+    return status == TANDEM_OK ? 0 : is_usage ? 2 : 1;
 }
 
 static int run(const struct request *request)

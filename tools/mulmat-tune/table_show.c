@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/emit.h"
+#include "table/conv_problem.h"
 #include "table/fingerprint_fields.h"
 #include "measure/measure_reference.h"
 #include "table/table_filter.h"
@@ -237,12 +238,16 @@ static void add_convolutions(struct tnd_text *out, const struct tandem_table *ta
 {
     for (int i = 0; i < table->n_convolutions; i++) {
         const struct tnd_conv_time *one = &table->convolutions[i];
+        struct tnd_conv_shape shape;
+        char problem[TND_CONV_PROBLEM_MAX];
         tnd_text_add(out, i == 0 ? "convolutions\n" : "");
-        tnd_text_printf(out,
-                        "    %s, %" PRId64 " to %" PRId64 " channels in %" PRId64
-                        " groups, steps %s, result %" PRId64 "x%s, %d threads: %s %.1f us\n",
-                        one->window, one->channels, one->filters, one->groups, one->stride,
-                        one->images, one->result, one->threads, one->method, one->median_us);
+        if (tnd_conv_shape_of(one, &shape)) {
+            tnd_conv_problem_print(&shape, one->threads, TND_CONV_METHODS, problem,
+                                   sizeof(problem));
+            tnd_text_printf(out, "    %s:%s %.1f us\n", problem, one->method, one->median_us);
+        } else {
+            tnd_text_printf(out, "    %s of window %s, which is none\n", one->method, one->window);
+        }
     }
 }
 

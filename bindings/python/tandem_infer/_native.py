@@ -268,6 +268,7 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "runtime_set_table": (None, [_RUNTIME, _MAYBE_TABLE]),
     "runtime_set_threads": (c_int, [_RUNTIME, c_int]),
     "runtime_threads": (c_int, [_RUNTIME]),
+    "runtime_chooser": (_P, [_RUNTIME]),
     "runtime_pause": (c_int, [_RUNTIME]),
     "runtime_resume": (c_int, [_RUNTIME]),
     "runtime_force_profile": (None, [_RUNTIME, _MAYBE_TEXT]),

@@ -164,7 +164,8 @@ class NetWindow(Structure):
 
 
 class LowerOptions(Structure):
-    _fields_ = [("size", c_size_t), ("passes", c_char_p), ("for_device", c_bool)]
+    _fields_ = [("size", c_size_t), ("passes", c_char_p), ("for_device", c_bool),
+                ("chooser", c_void_p)]
 
 
 class OnnxDim(Structure):

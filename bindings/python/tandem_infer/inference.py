@@ -389,6 +389,7 @@ class InferenceSession(Handle):
         level = self._options.graph_optimization_level
         how = _native.filled(_native.LowerOptions, passes=(
             b"none" if level == GraphOptimizationLevel.ORT_DISABLE_ALL else None))
+        how.chooser = tandem.tandem_runtime_chooser(self._runtime)
         with turn(self._needs):
             net = NetHandle(make("onnx_net", self, ctypes.byref(options)))
             lowered = net.lower(how, self._content)

@@ -68,8 +68,11 @@ class Net(NetHandle):
         with turn(self._needs):
             for name, value in wanted.items():
                 self._build("output", value._number, name)
-            lowered = self.lower(_native.filled(_native.LowerOptions, passes=passes))
-        return CompiledNet(lowered, runtime or shared_runtime(threads))
+            runtime = runtime or shared_runtime(threads)
+            how = _native.filled(_native.LowerOptions, passes=passes)
+            how.chooser = tandem.tandem_runtime_chooser(runtime)
+            lowered = self.lower(how)
+        return CompiledNet(lowered, runtime)
 
     def _build(self, name: str, *arguments: Any) -> "Value":
         """Calls a builder; a failed one raises what the net says, and the net goes on."""
