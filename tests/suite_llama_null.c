@@ -208,6 +208,7 @@ static const struct row rows[] = {
     REFUSES(tandem_tune_graph, "RGqe"),
     REFUSES(tandem_runtime_set_threads, "Rn"),
     LIVES(tandem_runtime_threads, "R"),
+    LIVES(tandem_runtime_chooser, "R"),
     LIVES(tandem_runtime_set_execution, "Rn"),
     LIVES(tandem_runtime_pause, "R"),
     LIVES(tandem_runtime_resume, "R"),
@@ -341,6 +342,7 @@ static const struct row rows[] = {
     LIVES(tandem_onnx_meta, "DO"),
     LIVES(tandem_onnx_property, "DnOO"),
     REFUSES(tandem_onnx_net, "DqOe"),
+    LIVES(tandem_onnx_set_chooser, "Du"),
     REFUSES(tandem_onnx_lower, "DOnOe"),
 };
 /* clang-format on */
