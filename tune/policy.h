@@ -641,7 +641,8 @@
  * differ by as much between neighbours. Test: none. */
 #define TND_CONV_NEAR        0.25
 /* Error bar for each doubling away. Unit: share of the time. Why: measured: the ratio of two
- * methods' times changes by 5 to 15 % for a doubling (ResNet-18 and a U-Net, Sapphire Rapids).
+ * methods' times changed by 1 to 10 % for a doubling (6 pairs of convolutions of ResNet-18 and a
+ * U-Net, a busy Sapphire Rapids).
  * Test: what_is_near_tells_with_an_error_that_says_so. */
 #define TND_CONV_FAR_ERROR   0.1
 /* Least error bar of a time. Unit: share. Why: medians of the same convolution differ by as much
