@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/tnd_assert.h"
 #include "base/vector.h"
+#include "formats/onnx_builder.h"
 #include "formats/onnx_op.h"
 
 #define OLDEST_OPSET  6
@@ -21,48 +22,9 @@
 #define MAX_INNER                                                                                  \
     (1 << 17) /* nodes of all graphs inside nodes, once for each time they are built */
 
-struct name {
-    const char *text;
-    int value;
-};
-
-/* The names of a graph; inner graphs see those of the outer ones. */
-struct scope {
-    struct name *slots; /* a power of two of them, at most half full */
-    size_t n_slots;
-    size_t n;
-    struct scope *outer;
-};
-
-/* A node that stands for a function, while the function's nodes are built. */
-struct frame {
-    const struct tnd_onnx_function *function;
-    const struct tnd_onnx_node *node; /* with the attributes' own values */
-    int depth;
-};
-
-/* A value of fewer than 8 bits. */
-struct narrow {
-    int value;
-    enum tnd_onnx_type type;
-};
-
-struct tnd_onnx_builder {
-    struct tnd_net *net;
-    TND_VECTOR_OF(struct narrow, narrow);
-    const struct tnd_onnx_model *model;
-    const struct frame *frame; /* NULL: outside of functions */
-    const struct tnd_onnx_build_options *options;
-    int64_t opset;
-    struct scope *scope;
-    struct tnd_onnx_sequences sequences;
-    int64_t n_inner; /* nodes that were built of graphs inside nodes */
-    bool is_named;   /* the error of the net says by which node */
-};
-
 /* ---- names ---- */
 
-static struct name *slot_of(const struct scope *scope, const char *text)
+struct tnd_onnx_name *tnd_onnx_slot_of(const struct tnd_onnx_scope *scope, const char *text)
 {
     size_t i = (size_t)tnd_hash_bytes(text, strlen(text), 0) & (scope->n_slots - 1);
     while (scope->slots[i].text != NULL && strcmp(scope->slots[i].text, text) != 0) {
@@ -71,10 +33,11 @@ static struct name *slot_of(const struct scope *scope, const char *text)
     return &scope->slots[i];
 }
 
-static int look_up(const struct scope *scope, const char *text)
+static int look_up(const struct tnd_onnx_scope *scope, const char *text)
 {
     for (; scope != NULL; scope = scope->outer) {
-        const struct name *found = scope->n_slots == 0 ? NULL : slot_of(scope, text);
+        const struct tnd_onnx_name *found =
+            scope->n_slots == 0 ? NULL : tnd_onnx_slot_of(scope, text);
         if (found != NULL && found->text != NULL) {
             return found->value;
         }
@@ -82,16 +45,16 @@ static int look_up(const struct scope *scope, const char *text)
     return TANDEM_NET_NONE;
 }
 
-static bool more_slots(struct scope *scope)
+static bool more_slots(struct tnd_onnx_scope *scope)
 {
-    struct scope wider = {.n_slots = scope->n_slots == 0 ? 64 : 2 * scope->n_slots};
+    struct tnd_onnx_scope wider = {.n_slots = scope->n_slots == 0 ? 64 : 2 * scope->n_slots};
     wider.slots = tnd_calloc(wider.n_slots, sizeof(wider.slots[0]));
     if (wider.slots == NULL) {
         return false;
     }
     for (size_t i = 0; i < scope->n_slots; i++) {
         if (scope->slots[i].text != NULL) {
-            *slot_of(&wider, scope->slots[i].text) = scope->slots[i];
+            *tnd_onnx_slot_of(&wider, scope->slots[i].text) = scope->slots[i];
         }
     }
     tnd_free(scope->slots);
@@ -101,26 +64,26 @@ static bool more_slots(struct scope *scope)
 }
 
 /* Gives a value a name in the innermost graph, where it has none yet. */
-static bool give_name(struct tnd_onnx_builder *builder, const char *text, int value)
+bool tnd_onnx_give_name(struct tnd_onnx_builder *builder, const char *text, int value)
 {
-    struct scope *scope = builder->scope;
+    struct tnd_onnx_scope *scope = builder->scope;
     if (2 * scope->n >= scope->n_slots && !more_slots(scope)) {
         (void)tnd_net_fail(builder->net, TANDEM_E_MEMORY, "no memory for %zu names", scope->n);
         return false;
     }
-    struct name *slot = slot_of(scope, text);
+    struct tnd_onnx_name *slot = tnd_onnx_slot_of(scope, text);
     if (slot->text != NULL) {
         (void)tnd_net_fail(builder->net, TANDEM_E_FORMAT, "the value '%.80s' is made twice", text);
         return false;
     }
-    *slot = (struct name){text, value};
+    *slot = (struct tnd_onnx_name){text, value};
     scope->n++;
     return true;
 }
 
 /* ---- integers of fewer than 8 bits ---- */
 
-static enum tnd_onnx_type narrow_of(const struct tnd_onnx_builder *builder, int value)
+enum tnd_onnx_type tnd_onnx_narrow_at(const struct tnd_onnx_builder *builder, int value)
 {
     for (int i = builder->n_narrow - 1; i >= 0; i--) {
         if (builder->narrow[i].value == value) {
@@ -130,10 +93,10 @@ static enum tnd_onnx_type narrow_of(const struct tnd_onnx_builder *builder, int 
     return TND_ONNX_UNDEFINED;
 }
 
-static int set_narrow(struct tnd_onnx_builder *builder, int value, enum tnd_onnx_type type)
+int tnd_onnx_narrow_as(struct tnd_onnx_builder *builder, int value, enum tnd_onnx_type type)
 {
     if (value == TANDEM_NET_NONE || tnd_onnx_narrow_bits(type) == 0 ||
-        narrow_of(builder, value) == type) {
+        tnd_onnx_narrow_at(builder, value) == type) {
         return value;
     }
     if (tnd_vector_insert(&builder->narrow_vector, sizeof(builder->narrow[0]), MAX_NARROW,
@@ -141,18 +104,18 @@ static int set_narrow(struct tnd_onnx_builder *builder, int value, enum tnd_onnx
         return tnd_net_fail(builder->net, TANDEM_E_LIMIT, "more than %d values of %s, or no memory",
                             MAX_NARROW, tnd_onnx_type_name((int32_t)type));
     }
-    builder->narrow[builder->n_narrow - 1] = (struct narrow){value, type};
+    builder->narrow[builder->n_narrow - 1] = (struct tnd_onnx_narrow){value, type};
     return value;
 }
 
 enum tnd_onnx_type tnd_onnx_narrow_of(const struct tnd_onnx_call *call, int value)
 {
-    return narrow_of(call->builder, value);
+    return tnd_onnx_narrow_at(call->builder, value);
 }
 
 int tnd_onnx_set_narrow(struct tnd_onnx_call *call, int value, enum tnd_onnx_type type)
 {
-    return set_narrow(call->builder, value, type);
+    return tnd_onnx_narrow_as(call->builder, value, type);
 }
 
 int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type type)
@@ -167,7 +130,7 @@ int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type 
         value = tnd_onnx_with(call, TANDEM_BINARY_SHIFT_LEFT, value, (double)(8 - bits));
         value = tnd_onnx_with(call, TANDEM_BINARY_SHIFT_RIGHT, value, (double)(8 - bits));
     }
-    return set_narrow(call->builder, value, type);
+    return tnd_onnx_narrow_as(call->builder, value, type);
 }
 
 /* What an operator does with operands of fewer than 8 bits. */
@@ -186,7 +149,7 @@ static bool check_narrow(struct tnd_onnx_call *call, bool *keeps)
         is_good = is_good || strcmp(call->node->op, known[i]) == 0;
     }
     for (int i = 0; i < call->n_in && !is_good; i++) {
-        const enum tnd_onnx_type type = narrow_of(call->builder, call->in[i]);
+        const enum tnd_onnx_type type = tnd_onnx_narrow_at(call->builder, call->in[i]);
         if (type != TND_ONNX_UNDEFINED && !(*keeps && i == 0)) {
             (void)tnd_onnx_refuse(call, "operand %d is of %s", i,
                                   tnd_onnx_type_name((int32_t)type));
@@ -223,9 +186,10 @@ static bool add_initializers(struct tnd_onnx_builder *builder, const struct tnd_
             builder->net->status = status;
             return false;
         }
-        const int value =
-            set_narrow(builder, tnd_net_constant(builder->net, array), graph->initializers[i].type);
-        if (value == TANDEM_NET_NONE || !give_name(builder, graph->initializers[i].name, value)) {
+        const int value = tnd_onnx_narrow_as(builder, tnd_net_constant(builder->net, array),
+                                             graph->initializers[i].type);
+        if (value == TANDEM_NET_NONE ||
+            !tnd_onnx_give_name(builder, graph->initializers[i].name, value)) {
             return false;
         }
     }
@@ -294,8 +258,9 @@ static int add_input(struct tnd_onnx_builder *builder, const struct tnd_onnx_val
                             input->name, TANDEM_NET_MAX_DIMS);
     }
     if (given != NULL) {
+        const struct tnd_array *known = builder->options->part != NULL ? NULL : given;
         return check_given(builder, input, type, given)
-                   ? tnd_net_input(builder->net, type, &given->shape, input->name, given)
+                   ? tnd_net_input(builder->net, type, &given->shape, input->name, known)
                    : TANDEM_NET_NONE;
     }
     if (input->n_dims < 0) {
@@ -317,9 +282,10 @@ static bool add_inputs(struct tnd_onnx_builder *builder, const struct tnd_onnx_g
         if (look_up(builder->scope, graph->inputs[i].name) != TANDEM_NET_NONE) {
             continue; /* an initializer gives its value */
         }
-        const int value =
-            set_narrow(builder, add_input(builder, &graph->inputs[i]), graph->inputs[i].type);
-        if (value == TANDEM_NET_NONE || !give_name(builder, graph->inputs[i].name, value)) {
+        const int value = tnd_onnx_narrow_as(builder, add_input(builder, &graph->inputs[i]),
+                                             graph->inputs[i].type);
+        if (value == TANDEM_NET_NONE ||
+            !tnd_onnx_give_name(builder, graph->inputs[i].name, value)) {
             return false;
         }
     }
@@ -474,7 +440,7 @@ static const struct tnd_onnx_attribute *find_attribute(const struct tnd_onnx_att
 static bool resolve(struct tnd_onnx_builder *builder, const struct tnd_onnx_node *node,
                     struct tnd_onnx_node *out)
 {
-    const struct frame *frame = builder->frame;
+    const struct tnd_onnx_frame *frame = builder->frame;
     bool has_reference = false;
     for (int i = 0; i < node->n_attributes; i++) {
         has_reference = has_reference || node->attributes[i].reference[0] != '\0';
@@ -546,9 +512,9 @@ static void build_function(struct tnd_onnx_call *call, const struct tnd_onnx_fun
     struct tnd_onnx_builder *builder = call->builder;
     const struct tnd_onnx_graph *graph = &function->graph;
     const struct tnd_onnx_builder before = *builder;
-    struct scope inner = {.outer = NULL};
-    const struct frame frame = {function, call->node,
-                                builder->frame == NULL ? 1 : builder->frame->depth + 1};
+    struct tnd_onnx_scope inner = {.outer = NULL};
+    const struct tnd_onnx_frame frame = {function, call->node,
+                                         builder->frame == NULL ? 1 : builder->frame->depth + 1};
     if (!check_function(call, function)) {
         return;
     }
@@ -558,8 +524,8 @@ static void build_function(struct tnd_onnx_call *call, const struct tnd_onnx_fun
     bool is_good = true;
     for (int i = 0; is_good && i < graph->n_inputs; i++) {
         const int value = tnd_onnx_in(call, i);
-        is_good =
-            give_name(builder, graph->inputs[i].name, value == TANDEM_NET_NONE ? LEFT_OUT : value);
+        is_good = tnd_onnx_give_name(builder, graph->inputs[i].name,
+                                     value == TANDEM_NET_NONE ? LEFT_OUT : value);
     }
     is_good = is_good && build_nodes(builder, graph);
     for (int i = 0; is_good && i < call->n_out; i++) {
@@ -578,7 +544,7 @@ static void name_results(struct tnd_onnx_call *call)
 {
     for (int i = 0; call->net->status == TANDEM_OK && i < call->n_out; i++) {
         if (call->node->outputs[i][0] != '\0') {
-            (void)give_name(call->builder, call->node->outputs[i], call->out[i]);
+            (void)tnd_onnx_give_name(call->builder, call->node->outputs[i], call->out[i]);
         }
     }
 }
@@ -621,8 +587,8 @@ static void build_call(struct tnd_onnx_call *call, int *in)
         check_node(call);
     }
     if (keeps_narrow) {
-        call->out[0] =
-            set_narrow(call->builder, call->out[0], narrow_of(call->builder, tnd_onnx_in(call, 0)));
+        call->out[0] = tnd_onnx_narrow_as(call->builder, call->out[0],
+                                          tnd_onnx_narrow_at(call->builder, tnd_onnx_in(call, 0)));
     }
     name_results(call);
 }
@@ -693,14 +659,14 @@ bool tnd_onnx_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *gra
                     int n_in, int *out, int n_out)
 {
     struct tnd_onnx_builder *builder = call->builder;
-    struct scope inner = {.outer = builder->scope};
+    struct tnd_onnx_scope inner = {.outer = builder->scope};
     if (!check_inner(call, graph, n_in, n_out)) {
         return false;
     }
     builder->scope = &inner;
     bool is_good = true;
     for (int i = 0; is_good && i < n_in; i++) {
-        is_good = give_name(builder, graph->inputs[i].name, in[i]);
+        is_good = tnd_onnx_give_name(builder, graph->inputs[i].name, in[i]);
     }
     is_good = is_good && add_initializers(builder, graph) && build_nodes(builder, graph);
     for (int i = 0; is_good && i < graph->n_outputs; i++) {
@@ -743,9 +709,24 @@ static bool build_graph(struct tnd_onnx_builder *builder, const struct tnd_onnx_
                            OLDEST_OPSET, NEWEST_OPSET);
         return false;
     }
-    if (!add_initializers(builder, graph) || !add_inputs(builder, graph) ||
-        !build_nodes(builder, graph)) {
+    struct tnd_onnx_part *part = builder->options->part;
+    const int first = part != NULL ? part->first : 0;
+    if (!add_initializers(builder, graph) ||
+        !(first == 0 ? add_inputs(builder, graph) : tnd_onnx_add_carried(builder, part))) {
         return false;
+    }
+    for (int i = first; i < graph->n_nodes; i++) {
+        if (build_node(builder, &graph->nodes[i])) {
+            continue;
+        }
+        if (builder->asked != TANDEM_NET_NONE) {
+            part->stopped = i;
+            tnd_onnx_end_part(builder, graph);
+        }
+        return false;
+    }
+    if (part != NULL) {
+        part->is_last = true;
     }
     for (int i = 0; i < graph->n_outputs; i++) {
         const int value = find_output(builder, graph, i);
@@ -766,12 +747,14 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
                                   const struct tnd_onnx_build_options *options,
                                   struct tnd_net **out_net, struct tandem_error *error)
 {
-    struct scope scope = {0};
+    struct tnd_onnx_scope scope = {0};
     struct tnd_onnx_builder builder = {.net = tnd_net_new(),
                                        .model = model,
                                        .options = options,
                                        .opset = model->opset,
-                                       .scope = &scope};
+                                       .scope = &scope,
+                                       .main = &scope,
+                                       .asked = TANDEM_NET_NONE};
     builder.opset = model->opset == 0 ? NEWEST_OPSET : model->opset;
     *out_net = NULL;
     if (builder.net == NULL) {

@@ -42,8 +42,8 @@ struct tnd_onnx_build_options {
     int n_arrays;
     const char *const *array_names;
     const struct tnd_array *const *arrays;
-    /** Keeps constants for other nets of the model, and reads the model's later on; borrowed as long
-     *  as the net lives. NULL: none does. */
+    /** Keeps constants for other nets of the model, and reads the model's later on; borrowed as
+     *  long as the net lives. NULL: none does. */
     struct tnd_store *store;
     /** Which part is built; then `arrays` give shapes alone. NULL: the whole. */
     struct tnd_onnx_part *part;

@@ -200,7 +200,7 @@ enum tandem_dtype tnd_onnx_type_of(const struct tnd_onnx_call *call, int value)
 void tnd_onnx_known(struct tnd_onnx_call *call, int value, const char *what, int64_t *out, int most,
                     int *n)
 {
-    const struct tnd_array *array = value < 0 ? NULL : tnd_net_known(call->net, value);
+    const struct tnd_array *array = tnd_onnx_ask(call, value);
     *n = -1;
     if (array == NULL) {
         (void)tnd_onnx_refuse(call, "%s is computed while the net runs, expected a constant", what);

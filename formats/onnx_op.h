@@ -154,6 +154,9 @@ bool tnd_onnx_check_sequences(struct tnd_onnx_call *call, const struct tnd_onnx_
 int tnd_onnx_in(const struct tnd_onnx_call *call, int i);
 const struct tnd_dims *tnd_onnx_shape_of(const struct tnd_onnx_call *call, int value);
 enum tandem_dtype tnd_onnx_type_of(const struct tnd_onnx_call *call, int value);
+/** Values that an operator must know while the net is built: computed from constants, or answers in
+ *  a net that is made in parts (onnx_build.h), which may end here. NULL: not known. */
+const struct tnd_array *tnd_onnx_ask(struct tnd_onnx_call *call, int value);
 /** The integers of an operand on which the net's shapes depend: constants, or values given for the
  *  inputs. At most `most`. Refused where they are not known; *n is -1 then. */
 void tnd_onnx_known(struct tnd_onnx_call *call, int value, const char *what, int64_t *out, int most,

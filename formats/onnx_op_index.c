@@ -202,21 +202,43 @@ static void build_reverse_sequence(struct tnd_onnx_call *call)
 
 /* ---- what is chosen by known conditions ---- */
 
+/* Where a computed value is true, counted in row-major order {their number}: the extent alone is
+ * asked for, so that a net in parts serves all values with as many. TANDEM_NET_NONE: refused. */
+static int true_places(struct tnd_onnx_call *call, int x)
+{
+    struct tnd_net *net = call->net;
+    const struct tnd_dims flat = {1, {tnd_dims_values(tnd_onnx_shape_of(call, x))}};
+    const int truth =
+        tnd_net_cast(net, tnd_net_cast(net, tnd_net_reshape(net, x, &flat), TANDEM_DTYPE_BOOL),
+                     TANDEM_DTYPE_I64);
+    int64_t count = 0;
+    int n = 1;
+    tnd_onnx_known(call, tnd_net_reduce(net, TANDEM_REDUCE_SUM, truth, 1U), "the number of places",
+                   &count, 1, &n);
+    if (n != 1 || count < 0 || count > flat.dims[0]) {
+        return TANDEM_NET_NONE;
+    }
+    if (count == 0) {
+        return tnd_net_integers(net, NULL, 0);
+    }
+    return tnd_net_slice(net, tnd_net_arg_sort(net, truth, 0, true), 0, 0, count, 1);
+}
+
 static void build_compress(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
     int x = tnd_onnx_in(call, 0);
     const struct tnd_array *condition = tnd_net_known(net, tnd_onnx_in(call, 1));
     int axis = 0;
-    if (condition == NULL) {
-        (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
-        return;
-    }
     if (!tnd_onnx_has(call, "axis")) {
         const struct tnd_dims flat = {1, {tnd_dims_values(tnd_onnx_shape_of(call, x))}};
         x = tnd_net_reshape(net, x, &flat);
     } else if (!tnd_onnx_axis(call, tnd_onnx_int(call, "axis", 0), tnd_onnx_shape_of(call, x)->n,
                               &axis)) {
+        return;
+    }
+    if (condition == NULL) {
+        call->out[0] = tnd_net_gather(net, x, true_places(call, tnd_onnx_in(call, 1)), axis);
         return;
     }
     int64_t n = 0;
@@ -231,12 +253,39 @@ static void build_compress(struct tnd_onnx_call *call)
     call->out[0] = tnd_net_gather(net, x, tnd_net_slice(net, indices, 0, 0, n, 1), axis);
 }
 
+/* The coordinates {dimensions, n} of what is not 0 in a computed value. */
+static void place_coordinates(struct tnd_onnx_call *call, int x)
+{
+    struct tnd_net *net = call->net;
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const int places = true_places(call, x);
+    int64_t strides[TANDEM_NET_MAX_DIMS];
+    int rows[TANDEM_NET_MAX_DIMS];
+    tnd_dims_strides(&shape, strides);
+    if (places == TANDEM_NET_NONE || shape.n == 0) {
+        (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
+        return;
+    }
+    const struct tnd_dims row = {2, {1, tnd_onnx_shape_of(call, places)->dims[0]}};
+    for (int d = 0; d < shape.n; d++) {
+        const int64_t numbers[] = {strides[d], shape.dims[d]};
+        int at = places;
+        for (int i = 0; i < 2 && row.dims[1] > 0; i++) {
+            const struct tnd_dims scalar = {0};
+            const int number = tnd_net_reshape(net, tnd_net_integers(net, &numbers[i], 1), &scalar);
+            at = tnd_net_binary(net, i == 0 ? TANDEM_BINARY_DIV : TANDEM_BINARY_MOD, at, number);
+        }
+        rows[d] = tnd_net_reshape(net, at, &row);
+    }
+    call->out[0] = tnd_net_concat(net, rows, shape.n, 0);
+}
+
 static void build_non_zero(struct tnd_onnx_call *call)
 {
     const struct tnd_array *values = tnd_net_known(call->net, tnd_onnx_in(call, 0));
     int64_t n = 0;
     if (values == NULL) {
-        (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
+        place_coordinates(call, tnd_onnx_in(call, 0));
         return;
     }
     for (int64_t i = 0; i < values->n; i++) {
@@ -345,7 +394,7 @@ static const struct tnd_array *known_rows(struct tnd_onnx_call *call, int x, int
     const struct tnd_dims flat = {2, {rows, rows > 0 ? n / rows : 0}};
     x = is_flat ? x : tnd_net_permute(call->net, x, axes);
     x = tnd_net_reshape(call->net, x, &flat);
-    const struct tnd_array *known = x == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, x);
+    const struct tnd_array *known = x == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, x);
     if (known == NULL) {
         (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
     }

@@ -204,7 +204,7 @@ static void build_bit_cast(struct tnd_onnx_call *call)
         call->out[0] = tnd_net_cast(call->net, x, type);
         return;
     }
-    const struct tnd_array *known = tnd_net_known(call->net, x);
+    const struct tnd_array *known = tnd_onnx_ask(call, x);
     struct tnd_array *bits = known == NULL ? NULL : tnd_array_new(type, &known->shape);
     if (known == NULL) {
         (void)tnd_onnx_refuse(call, "bits of floats that are computed while the net runs");

@@ -53,7 +53,7 @@ static bool own_grids(struct tnd_onnx_call *call, struct regions *it)
 {
     for (int k = 0; k < 2; k++) {
         const int count = tnd_net_unary(call->net, TANDEM_UNARY_CEIL, it->bin[k]);
-        const struct tnd_array *known = tnd_net_known(call->net, count);
+        const struct tnd_array *known = tnd_onnx_ask(call, count);
         double most = 1.0;
         if (known == NULL) {
             (void)tnd_onnx_refuse(call, "sampling_ratio 0 for regions that are computed while the "
@@ -532,7 +532,7 @@ static const struct tnd_array *known_floats(struct tnd_onnx_call *call, int oper
 {
     const int value = tnd_net_cast(call->net, tnd_onnx_in(call, operand), TANDEM_DTYPE_F32);
     const struct tnd_array *known =
-        value == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, value);
+        value == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, value);
     if (known == NULL) {
         (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
     }

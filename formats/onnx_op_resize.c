@@ -229,7 +229,7 @@ static bool read_mode(struct tnd_onnx_call *call, struct resize *out)
 static int read_numbers(struct tnd_onnx_call *call, int operand, const char *what, double *out)
 {
     const struct tnd_array *array =
-        operand == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, operand);
+        operand == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, operand);
     if (operand == TANDEM_NET_NONE || (array != NULL && array->n == 0)) {
         return -1;
     }

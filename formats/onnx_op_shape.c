@@ -97,7 +97,7 @@ static void build_range(struct tnd_onnx_call *call)
     const enum tandem_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
     for (int i = 0; i < 3; i++) {
         const int operand = tnd_onnx_in(call, i);
-        known[i] = operand == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, operand);
+        known[i] = operand == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, operand);
         if (known[i] == NULL || known[i]->n != 1 || known[i]->type != type) {
             (void)tnd_onnx_refuse(call, "operand %d is no known number of type %s", i,
                                   tandem_dtype_name(type));

@@ -284,7 +284,7 @@ static void build_mel(struct tnd_onnx_call *call)
     for (int i = 0; i < 5; i++) {
         const int operand = tnd_onnx_in(call, i);
         const struct tnd_array *known =
-            operand == TANDEM_NET_NONE ? NULL : tnd_net_known(call->net, operand);
+            operand == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, operand);
         if (known == NULL || known->n != 1) {
             (void)tnd_onnx_refuse(call, "operand %d is no known number", i);
             return;

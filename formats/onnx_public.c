@@ -6,29 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
-#include "base/vector.h"
-#include "formats/onnx_build.h"
+#include "formats/onnx_public.h"
 #include "graph/net_public.h"
 #include "tandem/onnx_nets.h"
-
-/* Sets that were used longest ago go while all take more bytes than that, or are more. */
-enum { KEPT_BYTES = 256 << 20, MOST_KEPT = 1024 };
-
-/* A set of extents, and what the model is with them. */
-struct kept {
-    struct tandem_onnx_dim *dims; /* with names of their own, in one block */
-    int n_dims;
-    uint64_t used; /* when it was asked for last */
-    tandem_lowered *lowered;
-};
-
-struct tandem_onnx {
-    struct tnd_onnx_model *model;
-    struct tnd_store *store; /* constants of all that is kept */
-    TND_VECTOR_OF(struct kept, kept);
-    uint64_t clock;
-    const tandem_chooser *chooser;
-};
 
 /* ---- opening ---- */
 
@@ -69,11 +49,11 @@ enum tandem_status tandem_onnx_read(const void *bytes, size_t n, const char *nam
     return adopt(model, out_model, error);
 }
 
-static void drop(struct kept *kept)
+static void drop(struct tnd_onnx_kept *kept)
 {
     tandem_lowered_free(kept->lowered);
     tnd_free(kept->dims);
-    *kept = (struct kept){.dims = NULL};
+    *kept = (struct tnd_onnx_kept){.dims = NULL};
 }
 
 void tandem_onnx_close(tandem_onnx *model)
@@ -85,6 +65,7 @@ void tandem_onnx_close(tandem_onnx *model)
         drop(&model->kept[i]);
     }
     tnd_vector_fini(&model->kept_vector);
+    tnd_onnx_drop_parts(model);
     tnd_store_free(model->store);
     tnd_onnx_close(model->model);
     tnd_free(model);
@@ -292,7 +273,8 @@ enum tandem_status tandem_onnx_net(const tandem_onnx *model,
 /* ---- what is kept ---- */
 
 /* The same names with the same extents, in any order. */
-static bool is_same(const struct kept *kept, const struct tandem_onnx_dim *dims, int n_dims)
+static bool is_same(const struct tnd_onnx_kept *kept, const struct tandem_onnx_dim *dims,
+                    int n_dims)
 {
     bool is_same = kept->lowered != NULL && kept->n_dims == n_dims;
     for (int i = 0; is_same && i < n_dims; i++) {
@@ -306,7 +288,7 @@ static bool is_same(const struct kept *kept, const struct tandem_onnx_dim *dims,
     return is_same;
 }
 
-static bool copy_dims(struct kept *kept, const struct tandem_onnx_dim *dims, int n_dims)
+static bool copy_dims(struct tnd_onnx_kept *kept, const struct tandem_onnx_dim *dims, int n_dims)
 {
     size_t bytes = (size_t)n_dims * sizeof(dims[0]) + 1;
     for (int i = 0; i < n_dims; i++) {
@@ -328,7 +310,7 @@ static bool copy_dims(struct kept *kept, const struct tandem_onnx_dim *dims, int
 }
 
 static enum tandem_status make(const tandem_onnx *model, const struct tandem_onnx_dim *dims,
-                               int n_dims, struct kept *out, struct tandem_error *error)
+                               int n_dims, struct tnd_onnx_kept *out, struct tandem_error *error)
 {
     struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
     struct tandem_lower_options how = TANDEM_LOWER_OPTIONS_INIT;
@@ -361,7 +343,7 @@ void tandem_onnx_set_chooser(tandem_onnx *model, const tandem_chooser *chooser)
 }
 
 /* Bytes that belong to a set of extents alone. */
-static size_t bytes_of(const struct kept *kept)
+static size_t bytes_of(const struct tnd_onnx_kept *kept)
 {
     return tnd_lowered_bytes(tnd_lowered_of(kept->lowered));
 }
@@ -373,7 +355,8 @@ static void make_room(tandem_onnx *model)
     for (int i = 0; i < model->n_kept; i++) {
         bytes += bytes_of(&model->kept[i]);
     }
-    while (model->n_kept > TANDEM_ONNX_KEPT && (bytes > KEPT_BYTES || model->n_kept > MOST_KEPT)) {
+    while (model->n_kept > TANDEM_ONNX_KEPT &&
+           (bytes > TND_ONNX_KEPT_BYTES || model->n_kept > TND_ONNX_MOST_KEPT)) {
         int oldest = 0;
         for (int i = 1; i < model->n_kept; i++) {
             oldest = model->kept[i].used < model->kept[oldest].used ? i : oldest;
@@ -395,14 +378,14 @@ enum tandem_status tandem_onnx_lower(tandem_onnx *model, const struct tandem_onn
         TND_REQUIRE(dims[i].name, "onnx_lower", error);
     }
     for (int i = 0; i < model->n_kept; i++) {
-        struct kept *kept = &model->kept[i];
+        struct tnd_onnx_kept *kept = &model->kept[i];
         if (is_same(kept, dims, n_dims)) {
             kept->used = ++model->clock;
             *out_lowered = kept->lowered;
             return TANDEM_OK;
         }
     }
-    struct kept made = {.used = ++model->clock};
+    struct tnd_onnx_kept made = {.used = ++model->clock};
     const enum tandem_status status = make(model, dims, n_dims, &made, error);
     tnd_store_sweep(model->store);
     TND_TRY(status);

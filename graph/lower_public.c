@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "ggml-like/tnd_tensor.h"
 #include "graph/lower.h"
 #include "graph/net_public.h"
 #include "graph/pass.h"
@@ -89,6 +90,11 @@ void tandem_lowered_free(tandem_lowered *lowered)
 const struct tnd_lowered *tnd_lowered_of(const tandem_lowered *lowered)
 {
     return lowered->lowered;
+}
+
+uint64_t tandem_lowered_serial(const tandem_lowered *lowered)
+{
+    return lowered != NULL ? tnd_lowered_graph(lowered->lowered)->serial : 0;
 }
 
 tandem_graph *tandem_lowered_graph(const tandem_lowered *lowered)

@@ -277,7 +277,7 @@ static enum tandem_status give_outputs(const struct tnd_net *net, const struct r
         const struct tnd_net_value *v = tnd_net_value(net, net->outputs[i]);
         const struct tnd_array *from =
             run->arrays[net->outputs[i]] != NULL ? run->arrays[net->outputs[i]] : v->known;
-        outputs[i] = tnd_array_new(v->type, &v->shape);
+        outputs[i] = tnd_array_fill(from) ? tnd_array_new(v->type, &v->shape) : NULL;
         if (outputs[i] == NULL) {
             for (int k = 0; k < i; k++) {
                 tnd_array_free(outputs[k]);

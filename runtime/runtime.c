@@ -591,6 +591,7 @@ enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,
     pthread_mutex_unlock(&unlocked->lock);
     info.n_threads = tandem_runtime_threads(runtime);
     info.n_cores = runtime->topology.n_cores;
+    tnd_exec_drop_orphans(unlocked->exec);
     for (int slot = TANDEM_BACKEND_CPU; slot < tnd_registry_count(runtime->registry); slot++) {
         tandem_backend *backend = tnd_registry_backend(runtime->registry, slot);
         info.prepared_bytes += tnd_backend_prepared_bytes(backend);

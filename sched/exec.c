@@ -304,6 +304,11 @@ bool tnd_exec_is_part_refused(struct tnd_exec *exec, int slot, const struct tand
            tnd_mirrors_is_refused(exec->mirrors, slot, &range);
 }
 
+void tnd_exec_drop_orphans(struct tnd_exec *exec)
+{
+    tnd_mirrors_drop_orphans(exec->mirrors);
+}
+
 int tnd_exec_mirror_count(struct tnd_exec *exec)
 {
     return tnd_mirrors_count(exec->mirrors);

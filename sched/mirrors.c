@@ -334,6 +334,23 @@ void tnd_mirrors_release(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror,
 
 /* ---- weights ---- */
 
+/* Gives up what was prepared of weights whose context is gone: nobody finds it any more. */
+static void drop_orphans(struct tnd_mirrors *mirrors)
+{
+    const uint64_t n_releases = tnd_buffer_releases();
+    if (n_releases == mirrors->n_releases) {
+        return;
+    }
+    mirrors->n_releases = n_releases;
+    for (struct tnd_mirror **place = &mirrors->weights; *place != NULL;) {
+        if ((*place)->n_runs == 0 && tnd_handle_is_alone((*place)->at)) {
+            drop(mirrors, place);
+        } else {
+            place = &(*place)->next;
+        }
+    }
+}
+
 static void note_refusal(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror)
 {
     mirror->refused_in = mirrors->round;
@@ -385,23 +402,6 @@ static enum tandem_status make(struct tnd_mirrors *mirrors, int slot,
         mirror->refused_in = 0;
     }
     return status;
-}
-
-/* Gives up what was prepared of weights whose context is gone: nobody finds it any more. */
-static void drop_orphans(struct tnd_mirrors *mirrors)
-{
-    const uint64_t n_releases = tnd_buffer_releases();
-    if (n_releases == mirrors->n_releases) {
-        return;
-    }
-    mirrors->n_releases = n_releases;
-    for (struct tnd_mirror **place = &mirrors->weights; *place != NULL;) {
-        if ((*place)->n_runs == 0 && tnd_handle_is_alone((*place)->at)) {
-            drop(mirrors, place);
-        } else {
-            place = &(*place)->next;
-        }
-    }
 }
 
 static enum tandem_status prepare(struct tnd_mirrors *mirrors, int slot,
@@ -609,6 +609,13 @@ void tnd_mirrors_drop_slot(struct tnd_mirrors *mirrors, int slot)
 {
     pthread_mutex_lock(&mirrors->lock);
     (void)drop_idle(mirrors, &(struct selection){.kind = TND_MIRROR_INPUT, .slot = slot});
+    pthread_mutex_unlock(&mirrors->lock);
+}
+
+void tnd_mirrors_drop_orphans(struct tnd_mirrors *mirrors)
+{
+    pthread_mutex_lock(&mirrors->lock);
+    drop_orphans(mirrors);
     pthread_mutex_unlock(&mirrors->lock);
 }
 

@@ -120,5 +120,7 @@ void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor 
 void tnd_mirrors_drop_slot(struct tnd_mirrors *mirrors, int slot);
 /** Mirrors of inputs and states, for tests. */
 int tnd_mirrors_count(struct tnd_mirrors *mirrors);
+/** Gives up what was prepared of weights whose context is gone, as each new weight does. */
+void tnd_mirrors_drop_orphans(struct tnd_mirrors *mirrors);
 
 #endif

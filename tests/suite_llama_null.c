@@ -325,6 +325,7 @@ static const struct row rows[] = {
     REFUSES(tandem_net_lower, "BqOe"),
     LIVES(tandem_lowered_free, "L"),
     LIVES(tandem_lowered_graph, "L"),
+    LIVES(tandem_lowered_serial, "L"),
     LIVES(tandem_lowered_input_count, "L"),
     LIVES(tandem_lowered_output_count, "L"),
     LIVES(tandem_lowered_find_input, "LW"),
@@ -344,6 +345,8 @@ static const struct row rows[] = {
     REFUSES(tandem_onnx_net, "DqOe"),
     LIVES(tandem_onnx_set_chooser, "Du"),
     REFUSES(tandem_onnx_lower, "DOnOe"),
+    REFUSES(tandem_onnx_begin, "DOnOOe"),
+    REFUSES(tandem_onnx_next, "DOe"),
 };
 /* clang-format on */
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };

@@ -218,6 +218,112 @@ static void an_encoder_runs_once_and_a_decoder_for_texts_that_grow(void)
     tandem_onnx_close(decoder);
 }
 
+/* Rows of {n, WIDTH} where something is, in the order of places; how many depends on values. Node
+ * "twice" asks again behind the first question. */
+static tandem_onnx *open_chooser(struct message *model)
+{
+    struct message graph = {.n = 0};
+    add_node(&graph, "Exp", "x", NULL, "e");
+    add_node(&graph, "NonZero", "x", NULL, "places");
+    add_node(&graph, "NonZero", "places", NULL, "twice");
+    add_node(&graph, "Gather", "e", "twice", "rows");
+    add_node(&graph, "Shape", "places", NULL, "shape");
+    add_value(&graph, 11, "x", "n", 0);
+    struct message names[2] = {{.n = 0}, {.n = 0}};
+    add_text(&names[0], 1, "rows");
+    add_text(&names[1], 1, "shape");
+    add_message(&graph, 12, &names[0]);
+    add_message(&graph, 12, &names[1]);
+    return open_model(&graph, model);
+}
+
+/* Computes all parts; gives the last one. */
+static tandem_lowered *compute_parts(tandem_runtime *runtime, tandem_onnx *model, const float *x,
+                                     int64_t n, int *n_parts)
+{
+    struct tandem_error error = {.text = ""};
+    struct tandem_net_array input = {.name = "x",
+                                     .type = TANDEM_DTYPE_F32,
+                                     .n_dims = 2,
+                                     .dims = {n, WIDTH},
+                                     .data = (void *)(uintptr_t)x,
+                                     .bytes = (size_t)(n * WIDTH) * sizeof(float)};
+    tandem_lowered *part = NULL;
+    tandem_lowered *last = NULL;
+    *n_parts = 0;
+    check_status(tandem_onnx_begin(model, &input, 1, NULL, &part, &error), TANDEM_OK, NULL, &error);
+    while (part != NULL) {
+        compute(runtime, part);
+        last = part;
+        (*n_parts)++;
+        check_status(tandem_onnx_next(model, &part, &error), TANDEM_OK, NULL, &error);
+    }
+    CU_ASSERT_PTR_NOT_NULL_FATAL(last);
+    return last;
+}
+
+static void extents_that_depend_on_values_are_computed(void)
+{
+    enum { N = 5, TIMES = 40 };
+    struct message bytes = {.n = 0};
+    tandem_onnx *model = open_chooser(&bytes);
+    tandem_runtime *runtime = net_test_runtime();
+    tandem_lowered *part = NULL;
+    struct tandem_error error = {.text = ""};
+    check_status(tandem_onnx_next(model, &part, &error), TANDEM_E_STATE, "onnx_begin", &error);
+    for (int time = 0; time < TIMES; time++) {
+        const int64_t n = 1 + time % N;
+        float x[N * WIDTH];
+        int64_t places[2][N * WIDTH];
+        int64_t twice[2][2 * N * WIDTH];
+        int64_t n_places = 0;
+        int64_t n_twice = 0;
+        int n_parts = 0;
+        for (int64_t i = 0; i < n * WIDTH; i++) {
+            const bool is_zero = time == 3 || (time * 7 + i * i) % 3 == 0;
+            x[i] = is_zero ? 0 : (float)(i - 4) / 3;
+            if (x[i] != 0) {
+                places[0][n_places] = i / WIDTH;
+                places[1][n_places++] = i % WIDTH;
+            }
+        }
+        for (int row = 0; row < 2; row++) {
+            for (int64_t i = 0; i < n_places; i++) {
+                if (places[row][i] != 0) {
+                    twice[0][n_twice] = row;
+                    twice[1][n_twice++] = i;
+                }
+            }
+        }
+        struct tandem_net_array rows;
+        struct tandem_net_array shape;
+        bool fits = true;
+        for (int64_t i = 0; i < n_twice; i++) {
+            fits = fits && twice[0][i] < n && twice[1][i] < n;
+        }
+        if (!fits) {
+            continue; /* (places that x does not have) */
+        }
+        tandem_lowered *last = compute_parts(runtime, model, x, n, &n_parts);
+        check_int(n_parts, n_places > 0 ? 3 : 2); /* (of no places none is asked for) */
+        CU_ASSERT_TRUE(tandem_lowered_output(last, 0, &rows));
+        CU_ASSERT_TRUE(tandem_lowered_output(last, 1, &shape));
+        check_string(rows.name, "rows");
+        check_int(rows.dims[1], n_twice);
+        check_int(((const int64_t *)shape.data)[1], n_places);
+        for (int64_t i = 0; i < 2 * n_twice * WIDTH; i++) {
+            const int64_t at = twice[i / WIDTH / n_twice][i / WIDTH % n_twice];
+            CU_ASSERT_DOUBLE_EQUAL(((const float *)rows.data)[i], exp(x[at * WIDTH + i % WIDTH]),
+                                   1e-5);
+        }
+        const uint64_t serial = tandem_lowered_serial(last);
+        CU_ASSERT_EQUAL(tandem_lowered_serial(compute_parts(runtime, model, x, n, &n_parts)),
+                        serial); /* the same values again: nothing is made */
+    }
+    tandem_runtime_close(runtime);
+    tandem_onnx_close(model);
+}
+
 static void a_model_tells_its_inputs_and_outputs_with_their_symbols(void)
 {
     struct message bytes[2] = {{.n = 0}, {.n = 0}};
@@ -325,6 +431,7 @@ static void what_a_model_leaves_open_must_be_said(void)
 static CU_TestInfo tests[] = {
     {"an encoder runs once and a decoder for texts that grow",
      an_encoder_runs_once_and_a_decoder_for_texts_that_grow},
+    {"extents that depend on values are computed", extents_that_depend_on_values_are_computed},
     {"a model tells its inputs and outputs with their symbols",
      a_model_tells_its_inputs_and_outputs_with_their_symbols},
     {"a model says who made it", a_model_says_who_made_it},

@@ -199,6 +199,8 @@ TANDEM_API enum tandem_status tandem_net_lower(tandem_net *net,
                                                struct tandem_error *error);
 /** NULL is allowed. No runtime may be computing the graph. Never fails. One thread at a time. */
 TANDEM_API void tandem_lowered_free(tandem_lowered *lowered);
+/** A number that no other lowered net of the process has; 0 for NULL. Never fails. Any thread. */
+TANDEM_API uint64_t tandem_lowered_serial(const tandem_lowered *lowered);
 /** The graph, finished, owned by `lowered`: for tandem_runtime_compute, tandem_runtime_plan and all
  *  else that takes one. Computing it again allocates nothing (tandem_net_arg_sort alone takes
  *  scratch memory and gives it back). NULL for NULL. Never fails. Any thread. */

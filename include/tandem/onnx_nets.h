@@ -113,5 +113,34 @@ TANDEM_API enum tandem_status tandem_onnx_lower(tandem_onnx *model,
                                                 tandem_lowered **out_lowered,
                                                 struct tandem_error *error);
 
+/** A model for arrays, in parts: the extents of some results (of NonZero, Range, Loop, TopK,
+ *  Unique, NonMaxSuppression, ...) depend on values, which are computed first. Each part is a net
+ *  with its inputs set; compute its graph, then ask for the next one, until there is none:
+ *
+ *      tandem_onnx_begin(model, inputs, n_inputs, NULL, &part, &error);
+ *      while (part != NULL) {
+ *          tandem_runtime_compute(runtime, tandem_lowered_graph(part), NULL, NULL, &error);
+ *          last = part;
+ *          tandem_onnx_next(model, &part, &error);
+ *      }
+ *
+ *  The last part has the model's outputs (tandem_lowered_output). A model without such results has
+ *  one part. Parts are kept by the shapes of the inputs and by the values that extents depend on,
+ *  with weights in common, as tandem_onnx_lower keeps nets; the model owns them. The last part may
+ *  be computed again until the next call of the two.
+ *
+ *  `inputs`: one for each input of the model, by name, with type, shape and values, borrowed until
+ *  the last part. `options` may be NULL. One thread at a time a model, and no runtime may be
+ *  computing a graph of it. Errors: those of tandem_onnx_net and tandem_net_lower. */
+TANDEM_API enum tandem_status tandem_onnx_begin(tandem_onnx *model,
+                                                const struct tandem_net_array *inputs, int n_inputs,
+                                                const struct tandem_lower_options *options,
+                                                tandem_lowered **out_part,
+                                                struct tandem_error *error);
+/** The part behind the one that was computed; NULL: that was the last, or it failed. One thread at
+ *  a time a model, as above. Errors: those of tandem_onnx_begin, STATE (nothing was begun). */
+TANDEM_API enum tandem_status tandem_onnx_next(tandem_onnx *model, tandem_lowered **out_part,
+                                               struct tandem_error *error);
+
 TANDEM_END_C
 #endif

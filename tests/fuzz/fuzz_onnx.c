@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Any bytes as an ONNX model: an error with a message, or a net, which runs on inputs of zeros
- * where it is small: by the reference, and lowered after all passes. */
+ * where it is small: by the reference, and lowered after all passes. Then the same in parts, with a
+ * store for their constants: the first ones, on answers of zeros. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,66 @@ static void read_remarks(const struct tnd_onnx_model *model)
     }
 }
 
+static void free_left(struct tnd_onnx_part *part)
+{
+    for (int i = 0; i < part->n_left; i++) {
+        tnd_array_free(part->left[i].known);
+    }
+    tnd_vector_fini(&part->left_vector);
+}
+
+/* Builds part after part, each on answers that are 0. */
+static void build_parts(const struct tnd_onnx_model *model)
+{
+    enum { MOST = 4 };
+    struct tnd_onnx_part parts[MOST] = {{.first = 0}};
+    const struct tnd_array *answers[MOST];
+    struct tnd_array *owned[MOST] = {NULL};
+    struct tnd_store *store = tnd_store_new();
+    bool goes_on = store != NULL;
+    int n = 0;
+    int first = 0; /* the answers of the part */
+    for (; goes_on && n < MOST; n++) {
+        struct tnd_onnx_part *part = &parts[n];
+        const struct tnd_onnx_build_options options = {.store = store, .part = part};
+        struct tandem_error error = {.text = ""};
+        struct tnd_net *net = NULL;
+        if (n > 0 && parts[n - 1].stopped == parts[n - 1].first) {
+            part->first = parts[n - 1].first;
+            part->carried = parts[n - 1].carried;
+            part->n_carried = parts[n - 1].n_carried;
+        } else if (n > 0) {
+            part->first = parts[n - 1].stopped;
+            part->carried = parts[n - 1].left;
+            part->n_carried = parts[n - 1].n_left;
+            first = n - 1;
+        }
+        part->answers = answers + first;
+        part->n_answers = n - first;
+        if (tnd_onnx_build(model, &options, &net, &error) != TANDEM_OK) {
+            goes_on = error.text[0] != '\0' && net == NULL ? false : (abort(), false);
+            continue;
+        }
+        goes_on = !part->is_last && is_small(net);
+        if (goes_on) {
+            const struct tnd_net_value *asked = tnd_net_value(net, net->outputs[0]);
+            answers[n] = owned[n] = tnd_array_new(asked->type, &asked->shape);
+            goes_on = owned[n] != NULL;
+        }
+        if (is_small(net)) {
+            run(net);
+            run_lowered(net);
+        }
+        tnd_net_free(net);
+        tnd_store_sweep(store);
+    }
+    for (int i = 0; i < n; i++) {
+        free_left(&parts[i]);
+        tnd_array_free(owned[i]);
+    }
+    tnd_store_free(store);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct tnd_onnx_build_options options;
@@ -91,6 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return error.text[0] != '\0' && model == NULL ? 0 : (abort(), 0);
     }
     read_remarks(model);
+    build_parts(model);
     if (tnd_onnx_build(model, &options, &net, &error) != TANDEM_OK) {
         tnd_onnx_close(model);
         return error.text[0] != '\0' && net == NULL ? 0 : (abort(), 0);

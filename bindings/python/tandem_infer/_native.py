@@ -341,6 +341,7 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "lowered_free": (c_int, [_P]),
     "lowered_graph": (_P, [_LOWERED]),
     "lowered_input": (c_bool, [_LOWERED, c_int, POINTER(NetArray)]),
+    "lowered_serial": (c_uint64, [_LOWERED]),
     "lowered_output": (c_bool, [_LOWERED, c_int, POINTER(NetArray)]),
     "lowered_set_input": (None, [_LOWERED, c_int, _P, c_size_t]),
     # ONNX models
@@ -352,6 +353,8 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "onnx_meta": (c_bool, [_ONNX, POINTER(OnnxMeta)]),
     "onnx_property": (c_bool, [_ONNX, c_int, POINTER(c_char_p), POINTER(c_char_p)]),
     "onnx_net": (None, [_ONNX, POINTER(OnnxOptions), POINTER(_P)]),
+    "onnx_begin": (None, [_ONNX, POINTER(NetArray), c_int, POINTER(LowerOptions), POINTER(_P)]),
+    "onnx_next": (None, [_ONNX, POINTER(_P)]),
     # model files, tokenizers
     "source_open": (None, [_PATH, POINTER(_P)]),
     "source_close": (c_int, [_P]),

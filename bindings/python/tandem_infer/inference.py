@@ -10,7 +10,7 @@ import numpy
 from . import _native
 from ._handle import Handle, TandemError, turn
 from ._native import make, tandem, text, told
-from .lowered import DType, Lowered, NetHandle, array_of, check_feed, feed_of
+from .lowered import DType, Lowered, array_of, check_feed, feed_of
 from .options import GraphOptimizationLevel, RunOptions, SessionOptions
 from .ortvalue import IOBinding, OrtValue
 from .runtime import Runtime, shared_runtime
@@ -18,10 +18,8 @@ from .tensors import Path
 
 #: Names that providers go by here; every other one is ignored with a warning.
 PROVIDERS = ["TandemExecutionProvider", "CPUExecutionProvider"]
-#: Sets of extents for which a session keeps the model prepared, as tandem_onnx_lower does.
-KEPT = 8
-#: An input of so many values may be a list of extents, axes or scales.
-FEW = 64
+#: Plans of parts of a model that a session keeps.
+KEPT = 1024
 
 
 def get_available_providers() -> List[str]:
@@ -125,8 +123,8 @@ class InferenceSession(Handle):
         session = tandem_infer.InferenceSession("model.onnx")
         y, = session.run(None, {"x": x})
 
-    A model with symbolic extents is prepared when a set of extents is met for the first time, and
-    kept for the last eight. Calls from several threads run one after another.
+    A model with symbolic extents is prepared when a set of extents is met for the first time, with
+    the weights of all others, and kept. Extents that depend on values are computed. Calls from several threads run one after another.
 
     Args:
         path_or_bytes: a file, or the bytes of a model without external data.
@@ -168,14 +166,16 @@ class InferenceSession(Handle):
         self._inputs = self._stated(tandem.tandem_onnx_input)
         self._outputs = self._stated(tandem.tandem_onnx_output)
         self._names = [one.name for one in self._inputs]
-        self._lowered: List[Lowered] = []  # the last one used first
-        sizes = [self._size(one) for one in self._inputs]
-        if None not in sizes:
-            try:
-                self._lower(None)
-            except TandemError as error:
-                if error.status == "UNSUPPORTED_BUILD" and min(sizes, default=FEW + 1) > FEW:
-                    raise  # else the values of an input may be extents: see _filled
+        self._lowered: List[Lowered] = []  # the one that was computed last
+        self._parts: Dict[int, Lowered] = {}  # by serial number, the last one used behind
+        self._first: Optional[Lowered] = None
+        self._is_single = False  # the model is one part for the last shapes
+        self._arrays_given: Any = None
+        if None not in [self._size(one) for one in self._inputs] and self._inputs and all(
+                one.dtype is not None for one in self._inputs):
+            with turn(self._needs):
+                self._begin([numpy.zeros(self._extents_of(one), one.dtype.numpy)
+                             for one in self._inputs])
 
     def _stated(self, function: Callable[..., bool]) -> List[NodeArg]:
         value = _native.OnnxValue()
@@ -183,6 +183,9 @@ class InferenceSession(Handle):
         while function(self, len(found), ctypes.byref(value)):
             found.append(NodeArg(value))
         return found
+
+    def _extents_of(self, stated: NodeArg) -> List[int]:
+        return [self._options._extents[one] if isinstance(one, str) else one for one in stated.shape]
 
     def _size(self, stated: NodeArg) -> Any:
         """How many values an input has; None: that is not stated."""
@@ -343,67 +346,58 @@ class InferenceSession(Handle):
                 raise TypeError(f"run_options: {told(options)}, expected RunOptions or None")
             wanted, told_to_end = cancel, options
             cancel = (lambda: bool(told_to_end.terminate) or (wanted is not None and wanted()))
-        lowered = self._filled(arrays)
-        lowered.compute(self._runtime, cancel, progress)
-        return lowered
-
-    def _filled(self, arrays: List[Any]) -> Lowered:
-        """The model for these inputs, which it has. A model whose extents follow from the values of
-        an input refuses other values, and is prepared anew for them."""
-        shapes = [array.shape for array in arrays]
-        for lowered in list(self._lowered):
-            if [end.shape for end in lowered.inputs] == shapes and self._fill(lowered, arrays):
-                self._lowered.remove(lowered)
-                self._lowered.insert(0, lowered)
+        lowered = self._begin(arrays)
+        while True:
+            lowered.compute(self._runtime, cancel, progress)
+            if self._is_single:
                 return lowered
-        lowered = self._lower(arrays)
-        if not self._fill(lowered, arrays):
-            raise TandemError("run: the model was prepared for other values", "STATE")
-        return lowered
+            after = make("onnx_next", self)
+            if after == 0:
+                self._is_single = lowered is self._first
+                self._arrays_given = None
+                return lowered
+            lowered = self._part(after)
 
-    def _fill(self, lowered: Lowered, arrays: List[Any]) -> bool:
-        try:
+    def _begin(self, arrays: List[Any]) -> Lowered:
+        """The first part of the model for these inputs, which it has; mostly it is the only one."""
+        shapes = [array.shape for array in arrays]
+        if self._is_single and [end.shape for end in self._lowered[0].inputs] == shapes:
             for i, array in enumerate(arrays):
-                lowered.fill(i, array)
-        except TandemError as error:
-            if error.status != "ARGUMENT":
-                raise
-            return False
-        return True
-
-    def _lower(self, arrays: Optional[List[Any]]) -> Lowered:
-        """Prepares the model for arrays, or None: for the extents that it states."""
-        options = _native.filled(_native.OnnxOptions)
+                self._lowered[0].fill(i, array)
+            return self._lowered[0]
+        self._is_single = False
+        given = (_native.NetArray * max(len(arrays), 1))()
         names = [one.name.encode() for one in self._inputs]
-        extents = [_native.OnnxDim(name.encode(), extent)
-                   for name, extent in self._options._extents.items()]
-        options.n_dims = len(extents)
-        options.dims = (_native.OnnxDim * max(len(extents), 1))(*extents)
-        if arrays is not None:
-            given = (_native.NetArray * max(len(arrays), 1))()
-            for name, stated, array, one in zip(names, self._inputs, arrays, given):
-                one.name, one.type, one.n_dims = name, int(stated.dtype or 0), array.ndim
-                one.dims[0:array.ndim] = array.shape
-                one.data, one.bytes = array.ctypes.data, array.nbytes
-            options.arrays, options.n_arrays = given, len(arrays)
+        for name, stated, array, one in zip(names, self._inputs, arrays, given):
+            one.name, one.type, one.n_dims = name, int(stated.dtype or 0), array.ndim
+            one.dims[0:array.ndim] = array.shape
+            one.data, one.bytes = array.ctypes.data, array.nbytes
         level = self._options.graph_optimization_level
         how = _native.filled(_native.LowerOptions, passes=(
             b"none" if level == GraphOptimizationLevel.ORT_DISABLE_ALL else None))
         how.chooser = tandem.tandem_runtime_chooser(self._runtime)
-        with turn(self._needs):
-            net = NetHandle(make("onnx_net", self, ctypes.byref(options)))
-            lowered = net.lower(how, self._content)
-            self._lowered.insert(0, lowered)
-            del self._lowered[KEPT:]
-        return lowered
+        self._arrays_given = (given, names, arrays)  # borrowed until the last part
+        self._first = self._part(make("onnx_begin", self, given, len(arrays), ctypes.byref(how)))
+        return self._first
+
+    def _part(self, pointer: int) -> Lowered:
+        """A lowered net of the model, with the plan that it was computed by before, if it was."""
+        serial = int(tandem.tandem_lowered_serial.library_function(pointer))
+        found = self._parts.pop(serial, None)
+        if found is None:
+            found = Lowered(pointer, self._content, borrowed=True)
+            while len(self._parts) >= KEPT:
+                del self._parts[next(iter(self._parts))]  # the one that was used longest ago
+        self._parts[serial] = found
+        self._lowered = [found]
+        return found
 
     def close(self) -> None:
         """Frees the model, and what it was prepared for."""
         if not self.closed:
             with turn(self._needs):
-                while self._lowered:
-                    self._lowered[-1].close()  # raises BufferError while an array is over its memory
-                    self._lowered.pop()
+                self._lowered = []
+                self._parts.clear()
                 super().close()
 
 

@@ -219,18 +219,20 @@ class Lowered(Handle):
     Args:
         pointer: tandem_lowered, owned from now on.
         keep: lives as long.
+        borrowed: somebody else frees it, and knows when nobody uses it.
     """
 
     _what = "lowered net"
     _alone = True
 
-    def __init__(self, pointer: int, keep: Any = None) -> None:
+    def __init__(self, pointer: int, keep: Any = None, borrowed: bool = False) -> None:
         runtimes: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
 
         def free(lowered: int) -> None:
-            for runtime in list(runtimes):
-                _forget(runtime, lowered)
-            tandem.tandem_lowered_free(lowered)
+            if not borrowed:
+                for runtime in list(runtimes):
+                    _forget(runtime, lowered)
+                tandem.tandem_lowered_free(lowered)
             kept.clear()
 
         kept = [keep]

@@ -149,8 +149,8 @@ class IOBinding:
         session.run_with_iobinding(binding)
         y, = binding.copy_outputs_to_cpu()
 
-    ``get_outputs`` gives outputs that nobody bound memory for without a copy, over memory of the
-    session: they change with its next computation.
+    ``get_outputs`` gives outputs that nobody bound memory for in arrays of the binding: they change
+    with its next computation of the same shapes.
     """
 
     def __init__(self, session: "InferenceSession") -> None:
@@ -158,9 +158,9 @@ class IOBinding:
             raise TypeError(f"IOBinding: {told(session)}, expected an inference session")
         self._session = session
         self._inputs: Dict[str, Any] = {}
-        self._bound: Dict[str, Any] = {}  # arrays, or None: memory of the session
+        self._bound: Dict[str, Any] = {}  # arrays, or None: the binding has one
         self._found: List[Any] = []
-        self._views: Dict[str, Any] = {}  # arrays over memory of the session
+        self._kept: Dict[str, Any] = {}  # arrays of the binding
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
         """An array, which is read at each run."""
@@ -206,7 +206,7 @@ class IOBinding:
         """No output is bound."""
         self._bound.clear()
         self._found.clear()
-        self._views.clear()
+        self._kept.clear()
 
     def synchronize_inputs(self) -> None:
         """Nothing to do: inputs are in host memory."""
@@ -241,8 +241,9 @@ class IOBinding:
             if array is not None:
                 found.append((lowered.take(i, array), end.dtype))
                 continue
-            seen = self._views.get(name)
-            if seen is None or seen[0] is not lowered:
-                seen = self._views[name] = (lowered, lowered.view(end, True))
-            found.append((seen[1], end.dtype))
+            kept = self._kept.get(name)
+            if kept is not None and kept.shape != end.shape:
+                kept = None
+            self._kept[name] = kept = lowered.take(i, kept)
+            found.append((kept, end.dtype))
         self._found = found

@@ -334,8 +334,6 @@ def test_objects_close_in_any_order():
     binding.bind_cpu_input("x", x)
     binding.bind_output("y")
     made.run_with_iobinding(binding)
-    with pytest.raises(BufferError):
-        made.close()
     view = binding.get_outputs()[0].numpy()
     del made
     assert (view == x @ W).all()
