@@ -221,7 +221,10 @@ enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
     *out = tnd_build_work(context, job->row != TANDEM_OP_NONE ? job->row : row_of(job), units,
                           tensors, n, &job->work);
     const enum tnd_net_op op = job->fuse.n_steps == 1 ? job->fuse.steps[0].op : job->op;
-    *out = tandem_tensor_set_name(*out, job->fuse.n_steps > 1 ? "fused" : tnd_net_op_name(op));
+    const bool is_named = job->name != NULL && strncmp(job->name, "reindex ", 8) == 0;
+    *out = tandem_tensor_set_name(*out, is_named                ? job->name /* by a user's map */
+                                        : job->fuse.n_steps > 1 ? "fused"
+                                                                : tnd_net_op_name(op));
     if (*out == NULL) {
         return tandem_context_status(context, l->error);
     }

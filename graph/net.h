@@ -16,6 +16,7 @@
 #include "base/vector.h"
 #include "ggml-like/net_op.h"
 #include "graph/store.h"
+#include "tandem/nets.h"
 
 struct tnd_net_node {
     enum tnd_net_op op;
@@ -109,6 +110,10 @@ int tnd_net_expand(struct tnd_net *net, int value, const struct tnd_dims *shape)
 /** From `start` (inside), `count` values of an axis with a step other than 0. */
 int tnd_net_slice(struct tnd_net *net, int value, int axis, int64_t start, int64_t count,
                   int64_t step);
+/** Result[i] = value[fn(i)]: asks the function once for each index, now. A view where strides say
+ *  it, else a gather with the name "reindex NAME". Errors: ARGUMENT (outside), MEMORY. */
+int tnd_net_reindex(struct tnd_net *net, int value, const struct tnd_dims *shape,
+                    tandem_reindex_fn fn, void *user, const char *name);
 /** All values along the diagonal of two axes of equal extent: the first stays, the second goes. */
 int tnd_net_diagonal(struct tnd_net *net, int value, int axis, int other);
 

@@ -340,6 +340,20 @@ int tandem_net_slice(tandem_net *net, int value, int axis, int64_t start, int64_
     return tnd_net_slice(to, value, axis, start, count, step);
 }
 
+int tandem_net_reindex(tandem_net *net, int value, int n_dims, const int64_t *dims,
+                       tandem_reindex_fn fn, void *user, const char *name)
+{
+    struct tnd_net *to = ready(net, "net_reindex", &value, 1);
+    struct tnd_dims shape;
+    if (to == NULL || !take_shape(to, "net_reindex", n_dims, dims, &shape)) {
+        return TANDEM_NET_NONE;
+    }
+    if (fn == NULL) {
+        return tnd_net_fail(to, TANDEM_E_ARGUMENT, "net_reindex: the function is NULL");
+    }
+    return tnd_net_reindex(to, value, &shape, fn, user, name != NULL ? name : "");
+}
+
 /* ---- value by value ---- */
 
 int tandem_net_cast(tandem_net *net, int value, enum tandem_dtype type)

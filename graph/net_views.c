@@ -182,3 +182,119 @@ int tnd_net_diagonal(struct tnd_net *net, int value, int axis, int other)
     }
     return new_view(net, value, &shape, strides, 0);
 }
+
+/* ---- by a function ---- */
+
+/* The next index in row-major order. */
+static void advance(const struct tnd_dims *shape, int64_t *index)
+{
+    for (int d = shape->n - 1; d >= 0; d--) {
+        if (++index[d] < shape->dims[d]) {
+            return;
+        }
+        index[d] = 0;
+    }
+}
+
+/* Asks for the place of each value of the result, counted in row-major order in the operand. False:
+ * one lies outside, which the net records. */
+static bool ask_places(struct tnd_net *net, int value, const struct tnd_dims *shape,
+                       tandem_reindex_fn fn, void *user, int64_t *places)
+{
+    const struct tnd_dims from = tnd_net_value(net, value)->shape;
+    const int64_t n = tnd_dims_values(shape);
+    int64_t index[TANDEM_NET_MAX_DIMS] = {0};
+    int64_t strides[TANDEM_NET_MAX_DIMS];
+    tnd_dims_strides(&from, strides);
+    for (int64_t i = 0; i < n; i++, advance(shape, index)) {
+        int64_t at[TANDEM_NET_MAX_DIMS] = {0};
+        int64_t copy[TANDEM_NET_MAX_DIMS];
+        memcpy(copy, index, sizeof(copy)); /* (the function may write to it) */
+        fn(user, copy, at);
+        places[i] = 0;
+        for (int d = 0; d < from.n; d++) {
+            if (at[d] < 0 || at[d] >= from.dims[d]) {
+                (void)tnd_net_fail(net, TANDEM_E_ARGUMENT,
+                                   "reindex: value %lld is from index %lld of dimension %d, "
+                                   "expected one of %lld",
+                                   (long long)i, (long long)at[d], d, (long long)from.dims[d]);
+                return false;
+            }
+            places[i] += at[d] * strides[d];
+        }
+    }
+    return true;
+}
+
+/* Whether places are sums of an index times strides, in memory of the base; there is one at least. */
+static bool find_steps(const struct tnd_net_value *v, const struct tnd_dims *shape, int64_t *places,
+                       int64_t *strides)
+{
+    const int64_t n = tnd_dims_values(shape);
+    int64_t index[TANDEM_NET_MAX_DIMS] = {0};
+    int64_t flat[TANDEM_NET_MAX_DIMS];
+    int64_t own[TANDEM_NET_MAX_DIMS];
+    tnd_dims_strides(&v->shape, flat);
+    tnd_dims_strides(shape, own);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = places[i];
+        places[i] = 0;
+        for (int d = 0; d < v->shape.n; d++) {
+            places[i] += rest / flat[d] * v->strides[d];
+            rest %= flat[d];
+        }
+    }
+    for (int d = 0; d < shape->n; d++) {
+        strides[d] = shape->dims[d] > 1 ? places[own[d]] - places[0] : 0;
+    }
+    for (int64_t i = 0; i < n; i++, advance(shape, index)) {
+        int64_t sum = places[0];
+        for (int d = 0; d < shape->n; d++) {
+            sum += index[d] * strides[d];
+        }
+        if (sum != places[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int gather_places(struct tnd_net *net, int value, struct tnd_array *places, const char *name)
+{
+    const struct tnd_dims flat = {1, {tnd_dims_values(&tnd_net_value(net, value)->shape)}};
+    const int indices = tnd_net_constant(net, places);
+    const int result = tnd_net_gather(net, tnd_net_reshape(net, value, &flat), indices, 0);
+    if (result != TANDEM_NET_NONE) {
+        tnd_net_name_since(net, result, "reindex", name);
+    }
+    return result;
+}
+
+int tnd_net_reindex(struct tnd_net *net, int value, const struct tnd_dims *shape,
+                    tandem_reindex_fn fn, void *user, const char *name)
+{
+    if (value == TANDEM_NET_NONE || net->status != TANDEM_OK) {
+        return TANDEM_NET_NONE;
+    }
+    int64_t strides[TANDEM_NET_MAX_DIMS] = {0};
+    struct tnd_array *places = tnd_array_new(TANDEM_DTYPE_I64, shape);
+    struct tnd_array *moved = tnd_array_new(TANDEM_DTYPE_I64, shape);
+    int result = TANDEM_NET_NONE;
+    if (places == NULL || moved == NULL) {
+        (void)tnd_net_fail(net, TANDEM_E_MEMORY, "no memory for %lld places",
+                           (long long)tnd_dims_values(shape));
+    } else if (ask_places(net, value, shape, fn, user, places->data)) {
+        if (places->n > 0) {
+            memcpy(moved->data, places->data, (size_t)places->n * sizeof(int64_t));
+        }
+        if (places->n > 0 && find_steps(tnd_net_value(net, value), shape, moved->data, strides)) {
+            result = new_view(net, value, shape, strides, ((const int64_t *)moved->data)[0]);
+        } else {
+            result = gather_places(net, value, places, name);
+            places = NULL;
+        }
+    }
+    tnd_array_free(places);
+    tnd_array_free(moved);
+    return result;
+}

@@ -303,6 +303,7 @@ static const struct row rows[] = {
     LIVES(tandem_net_reshape, "BnnO"),
     LIVES(tandem_net_expand, "BnnO"),
     LIVES(tandem_net_slice, "Bnnnnn"),
+    LIVES(tandem_net_reindex, "BnnOFuo"),
     LIVES(tandem_net_cast, "Bnn"),
     LIVES(tandem_net_unary, "Bnn"),
     LIVES(tandem_net_binary, "Bnnn"),

@@ -89,6 +89,62 @@ static void views_move_nothing(void)
     check_values(net, tandem_net_slice(net, matrix(net), -1, 2, 2, -2), (float[]){2, 3, -4, 0}, 4);
 }
 
+static void turn(void *user, const int64_t *index, int64_t *from)
+{
+    const int64_t *last = user;
+    from[0] = *last - index[1];
+    from[1] = index[0];
+}
+
+static void by_squares(void *user, const int64_t *index, int64_t *from)
+{
+    (void)user;
+    from[0] = index[0] * index[0] / 4;
+    from[1] = (index[0] * index[0] + 1) % 3;
+}
+
+static void values_move_by_a_function(void)
+{
+    static const int64_t three_by_two[] = {3, 2};
+    static const int64_t four[] = {4};
+    static const int64_t none[] = {0};
+    int64_t last = 1;
+    tandem_net *net = new_net();
+    check_values(net, tandem_net_reindex(net, matrix(net), 2, three_by_two, turn, &last, "turn"),
+                 (float[]){0, 3, 5, -1, -4, 2}, 6);
+    net = new_net(); /* of a view */
+    static const int swap[] = {1, 0};
+    last = 2;
+    check_values(net,
+                 tandem_net_reindex(net, tandem_net_permute(net, matrix(net), swap), 2,
+                                    two_by_three, turn, &last, NULL),
+                 (float[]){2, -1, 3, -4, 5, 0}, 6);
+    net = new_net();
+    struct tandem_error error = {.text = ""};
+    CU_ASSERT_EQUAL(tandem_net_reindex(net, matrix(net), 1, four, by_squares, NULL, "squares"),
+                    TANDEM_NET_NONE);
+    check_status(tandem_net_status(net, &error), TANDEM_E_ARGUMENT,
+                 "value 3 is from index 2 of dimension 0, expected one of 2", &error);
+    tandem_net_free(net);
+    static const int64_t three[] = {3};
+    net = new_net();
+    const int x = tandem_net_input(net, TANDEM_DTYPE_F32, 2, two_by_three, "x");
+    (void)tandem_net_output(net, tandem_net_reindex(net, x, 1, three, by_squares, NULL, "squares"),
+                            "y");
+    tandem_lowered *lowered = lower(net, NULL);
+    const tandem_graph *graph = tandem_lowered_graph(lowered);
+    CU_ASSERT_STRING_EQUAL(tandem_tensor_name(tandem_graph_node(graph, 0)), "reindex squares");
+    tandem_lowered_free(lowered);
+    net = new_net();
+    check_values(net, tandem_net_reindex(net, matrix(net), 1, three, by_squares, NULL, "squares"),
+                 (float[]){-1, 2, -4}, 3);
+    net = new_net();
+    CU_ASSERT_TRUE(tandem_net_reindex(net, matrix(net), 1, none, by_squares, NULL, "") >= 0);
+    CU_ASSERT_EQUAL(tandem_net_reindex(net, matrix(net), 1, three, NULL, NULL, ""),
+                    TANDEM_NET_NONE);
+    tandem_net_free(net);
+}
+
 static void values_are_computed_one_by_one(void)
 {
     tandem_net *net = new_net();
@@ -493,6 +549,7 @@ static void a_net_lowered_for_a_device_runs_there_and_on_the_cpu(void)
 
 static CU_TestInfo tests_builders[] = {
     {"views move nothing", views_move_nothing},
+    {"values move by a function", values_move_by_a_function},
     {"values are computed one by one", values_are_computed_one_by_one},
     {"axes are reduced, sorted and normed", axes_are_reduced_sorted_and_normed},
     {"products and windows are those of the books", products_and_windows_are_those_of_the_books},

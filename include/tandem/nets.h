@@ -109,6 +109,16 @@ TANDEM_API int tandem_net_expand(tandem_net *net, int value, int n_dims, const i
  *  net. */
 TANDEM_API int tandem_net_slice(tandem_net *net, int value, int axis, int64_t start, int64_t count,
                                 int64_t step);
+/** Where a value of a result comes from: gets its index, and writes one for each dimension of the
+ *  operand. */
+typedef void (*tandem_reindex_fn)(void *user, const int64_t *index, int64_t *from);
+/** result[i] = value[fn(i)], of extents `dims`. The function is asked once for each index, in
+ *  row-major order, during the call. Where strides can say it (transposed, flipped, every second,
+ *  a diagonal, repeated), the result is a view and costs nothing; else places are kept, 8 bytes
+ *  each, and the node is printed as "reindex NAME" (NULL: ""). One thread at a time. Errors: recorded
+ *  in the net (ARGUMENT: NULL, or an index that the value does not have). */
+TANDEM_API int tandem_net_reindex(tandem_net *net, int value, int n_dims, const int64_t *dims,
+                                  tandem_reindex_fn fn, void *user, const char *name);
 
 /* ---- value by value ---- */
 
