@@ -216,6 +216,135 @@ static void build_svm_regressor(struct tnd_onnx_call *call)
     call->out[0] = tnd_onnx_ml_transformed(call, y, how);
 }
 
+/* What decides between pairs of labels. */
+struct pairs {
+    int n_labels;
+    int64_t n; /* pairs (i, j), i < j, in this order */
+    int64_t vectors;
+    const int64_t *by_label;   /* vectors of each label, which stand side by side */
+    const float *coefficients; /* {labels - 1, vectors} */
+};
+
+/* {vectors, pairs}: what each vector counts in the score of a pair, which is above 0 for the first
+ * label. Row j - 1 of the coefficients has those of label i against j, row i those of j against i. */
+static int pair_weights(struct tnd_onnx_call *call, const struct pairs *it)
+{
+    const struct tnd_dims shape = {2, {it->vectors, it->n}};
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
+    float *weights = array == NULL ? NULL : array->data;
+    int64_t v = 0;
+    for (int own = 0; weights != NULL && own < it->n_labels; own++) {
+        for (int64_t end = v + it->by_label[own]; v < end; v++) {
+            int64_t pair = 0;
+            for (int i = 0; i < it->n_labels; i++) {
+                for (int j = i + 1; j < it->n_labels; j++, pair++) {
+                    const int row = own == i ? j - 1 : i;
+                    weights[v * it->n + pair] =
+                        own == i || own == j ? it->coefficients[row * it->vectors + v] : 0.0F;
+                }
+            }
+        }
+    }
+    return tnd_net_constant(call->net, array);
+}
+
+/* {N, labels}: for how many pairs each label wins. */
+static int pair_votes(struct tnd_onnx_call *call, const struct pairs *it, int scores)
+{
+    const struct tnd_dims shape = {2, {it->n, it->n_labels}};
+    const struct tnd_dims list = {1, {it->n_labels}};
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
+    struct tnd_array *base = tnd_array_new(TANDEM_DTYPE_F32, &list);
+    int64_t pair = 0;
+    for (int i = 0; array != NULL && base != NULL && i < it->n_labels; i++) {
+        ((float *)base->data)[i] = (float)i; /* second in i pairs, which it wins if nobody else */
+        for (int j = i + 1; j < it->n_labels; j++, pair++) {
+            ((float *)array->data)[pair * it->n_labels + i] = 1.0F;
+            ((float *)array->data)[pair * it->n_labels + j] = -1.0F;
+        }
+    }
+    const int moves = tnd_net_constant(call->net, array);
+    const int first = tnd_net_constant(call->net, base);
+    const int wins = tnd_net_cast(
+        call->net, bin(call, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, scores, 0.0), scores),
+        TANDEM_DTYPE_F32);
+    return bin(call, TANDEM_BINARY_ADD, tnd_net_matmul(call->net, wins, moves), first);
+}
+
+#define MAX_LABELS  1024
+#define MAX_WEIGHTS (1 << 26) /* of vectors and pairs */
+
+static bool read_pairs(struct tnd_onnx_call *call, struct pairs *it, int64_t features)
+{
+    int n;
+    int n_coefficients;
+    int n_values;
+    bool is_positive = true;
+    it->by_label = tnd_onnx_ints(call, "vectors_per_class", &n);
+    it->coefficients = tnd_onnx_floats(call, "coefficients", &n_coefficients);
+    (void)tnd_onnx_floats(call, "support_vectors", &n_values);
+    it->n = (int64_t)it->n_labels * (it->n_labels - 1) / 2;
+    if (n != it->n_labels || n < 2 || n > MAX_LABELS || features < 1) {
+        (void)tnd_onnx_refuse(call, "vectors of %d labels for %d labels and %lld features", n,
+                              it->n_labels, (long long)features);
+        return false;
+    }
+    for (int i = 0; i < n && it->vectors <= n_values; i++) {
+        it->vectors += it->by_label[i] >= 0 && it->by_label[i] <= n_values ? it->by_label[i]
+                                                                           : (int64_t)n_values + 1;
+    }
+    for (int i = 0; i < n_coefficients; i++) {
+        is_positive = is_positive && it->coefficients[i] >= 0;
+    }
+    if (it->vectors < 1 || it->vectors > n_values || it->vectors * features != n_values ||
+        it->vectors * (n - 1) != n_coefficients || it->vectors * it->n > MAX_WEIGHTS) {
+        (void)tnd_onnx_refuse(call, "%d values of %lld vectors with %d coefficients", n_values,
+                              (long long)it->vectors, n_coefficients);
+        return false;
+    }
+    if (is_positive && n == 2) { /* (runtimes then have a rule of their own) */
+        (void)tnd_onnx_refuse(call, "no coefficient of two labels is below 0");
+    }
+    return call->net->status == TANDEM_OK;
+}
+
+/* Scores of pairs; of two labels both, with opposite signs. */
+static void build_svm_classifier(struct tnd_onnx_call *call)
+{
+    struct tnd_net *net = call->net;
+    struct pairs it = {.vectors = 0};
+    int n_values;
+    int n_rho;
+    const int labels =
+        tnd_onnx_ml_labels(call, "classlabels_ints", "classlabels_strings", &it.n_labels);
+    const float *vectors = tnd_onnx_floats(call, "support_vectors", &n_values);
+    const float *rho = tnd_onnx_floats(call, "rho", &n_rho);
+    const char *how = tnd_onnx_word(call, "post_transform", "NONE");
+    const int x = tnd_onnx_ml_rows(call, TANDEM_DTYPE_F32);
+    if (x == TANDEM_NET_NONE || !read_pairs(call, &it, tnd_onnx_shape_of(call, x)->dims[1])) {
+        return;
+    }
+    if (tnd_onnx_has(call, "prob_a") || tnd_onnx_has(call, "prob_b") || n_rho != it.n ||
+        strcmp(how, "NONE") != 0) {
+        (void)tnd_onnx_refuse(call, "probabilities, post_transform '%.20s' or %d values of rho",
+                              how, n_rho);
+        return;
+    }
+    const struct tnd_dims shape = {2, {it.vectors, tnd_onnx_shape_of(call, x)->dims[1]}};
+    const struct tnd_dims list = {1, {it.n}};
+    const int near = kernel(call, x, tnd_onnx_ml_floats(call, vectors, &shape));
+    const int sums = tnd_net_matmul(net, near, pair_weights(call, &it));
+    const int scores = bin(call, TANDEM_BINARY_ADD, sums, tnd_onnx_ml_floats(call, rho, &list));
+    if (scores == TANDEM_NET_NONE) {
+        return;
+    }
+    call->out[0] = tnd_onnx_ml_label_of(call, labels, pair_votes(call, &it, scores));
+    if (call->n_out > 1) {
+        const int both[] = {tnd_net_unary(net, TANDEM_UNARY_NEG, scores), scores};
+        call->out[1] = it.n_labels == 2 ? tnd_net_concat(net, both, 2, 1) : scores;
+    }
+}
+
 /* ---- scalers ---- */
 
 /* A list of one number, or one a feature, as it broadcasts along the last dimension. */
@@ -510,6 +639,7 @@ const struct tnd_onnx_op tnd_onnx_ml[] = {
     {"LinearRegressor", build_linear_regressor, 0, "1"},
     {"Normalizer", build_normalizer, 0, "1"},
     {"OneHotEncoder", build_one_hot_encoder, 0, "1"},
+    {"SVMClassifier", build_svm_classifier, 0, "1>1-2"},
     {"SVMRegressor", build_svm_regressor, 0, "1"},
     {"Scaler", build_scaler, 0, "1"},
     {"ZipMap", build_zip_map, 0, "1"},

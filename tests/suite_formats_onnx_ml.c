@@ -83,6 +83,36 @@ static const struct onnx_case linear[] = {
      "coefficients=[1.0] support_vectors=[1.0] n_supports=1 rho=[0.0] kernel_type='X'",
      {"float32[1,1] 1"},
      {"!kernel_type 'X'"}},
+    {"ai.onnx.ml.SVMClassifier",
+     21,
+     "classlabels_ints=[7,9] coefficients=[1.0,-1.0] vectors_per_class=[1,1] rho=[0.25]"
+     " support_vectors=[1.0,0.0,0.0,1.0] kernel_type='LINEAR'",
+     {"float32[2,2] 2 0.5 0.25 1.25"},
+     {"int64[2] 7 9", "float32[2,2] -1.75 1.75 0.75 -0.75"}},
+    {"ai.onnx.ml.SVMClassifier",
+     21,
+     "classlabels_ints=[4,5,6] coefficients=[1.0,-1.0,-2.0,0.5,2.0,-0.5] vectors_per_class=[1,1,1]"
+     " rho=[0.1,0.2,0.3] support_vectors=[1.0,0.0,0.0,1.0,1.0,1.0] kernel_type='LINEAR'",
+     {"float32[2,2] 2 0.5 0.25 1.25"},
+     {"int64[2] 4 5", "float32[2,3] 1.6 -3.8 0.05 -0.9 -2.675 2.05"}},
+    {"ai.onnx.ml.SVMClassifier",
+     21,
+     "classlabels_ints=[7,9] coefficients=[1.0,-1.0] vectors_per_class=[1,1] rho=[0.25]"
+     " support_vectors=[1.0,0.0,0.0,1.0] prob_a=[1.0] prob_b=[1.0]",
+     {"float32[1,2] 2 0.5"},
+     {"!probabilities", ""}},
+    {"ai.onnx.ml.SVMClassifier",
+     21,
+     "classlabels_ints=[7,9] coefficients=[1.0,1.0] vectors_per_class=[1,1] rho=[0.25]"
+     " support_vectors=[1.0,0.0,0.0,1.0]",
+     {"float32[1,2] 2 0.5"},
+     {"!no coefficient of two labels is below 0", ""}},
+    {"ai.onnx.ml.SVMClassifier",
+     21,
+     "classlabels_ints=[7,9] coefficients=[1.0,-1.0] vectors_per_class=[9,-8] rho=[0.25]"
+     " support_vectors=[1.0,0.0]",
+     {"float32[1,2] 2 0.5"},
+     {"!2 values of", ""}},
     {"ai.onnx.ml.StringSplitter", 21, "", {"float32[1] 1"}, {"!operator is not known"}},
 };
 
