@@ -87,7 +87,8 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
     X(region)     /* regions, offsets and boxes of a picture */                                    \
     X(quant)      /* quantised operators */                                                        \
     X(flow)       /* branches and loops */                                                         \
-    X(sequence)   /* sequences and optionals */
+    X(sequence)   /* sequences and optionals */                                                    \
+    X(ngram)      /* groups of numbers in rows */
 /** Those of the domain com.microsoft. */
 #define TND_ONNX_MICROSOFT(X)                                                                      \
     X(microsoft)       /* what its optimiser writes */                                             \

@@ -226,7 +226,7 @@ struct pairs {
 };
 
 /* {vectors, pairs}: what each vector counts in the score of a pair, which is above 0 for the first
- * label. Row j - 1 of the coefficients has those of label i against j, row i those of j against i. */
+ * label. Row j - 1 of the coefficients is of label i against j, row i of j against i. */
 static int pair_weights(struct tnd_onnx_call *call, const struct pairs *it)
 {
     const struct tnd_dims shape = {2, {it->vectors, it->n}};

@@ -344,6 +344,20 @@ static bool read_pool(struct tnd_onnx_call *call, int x, struct tnd_window *wind
     return true;
 }
 
+/* Indices of places of pictures in row-major order, as those in column-major order. */
+static int by_column(struct tnd_onnx_call *call, int indices, int64_t height, int64_t width)
+{
+    const double plane = (double)(height * width);
+    const int place = tnd_onnx_with(call, TANDEM_BINARY_FMOD, indices, plane);
+    const int row = tnd_onnx_with(call, TANDEM_BINARY_DIV, place, (double)width);
+    const int column = tnd_onnx_with(call, TANDEM_BINARY_FMOD, place, (double)width);
+    const int before = tnd_net_binary(call->net, TANDEM_BINARY_SUB, indices, place);
+    const int turned =
+        tnd_net_binary(call->net, TANDEM_BINARY_ADD,
+                       tnd_onnx_with(call, TANDEM_BINARY_MUL, column, (double)height), row);
+    return tnd_net_binary(call->net, TANDEM_BINARY_ADD, before, turned);
+}
+
 /* Indices of the largest values, in row-major order or with the last two dimensions exchanged. */
 static void build_max_pool(struct tnd_onnx_call *call)
 {
@@ -353,13 +367,17 @@ static void build_max_pool(struct tnd_onnx_call *call)
     if (!read_pool(call, x, &window, &stated)) {
         return;
     }
-    if (tnd_onnx_int(call, "storage_order", 0) != 0 && call->n_out > 1) {
-        (void)tnd_onnx_refuse(call, "indices in column-major order");
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    const bool is_by_column = tnd_onnx_int(call, "storage_order", 0) != 0;
+    if (is_by_column && call->n_out > 1 && shape.n != 4) {
+        (void)tnd_onnx_refuse(call, "indices in column-major order of %d dimensions", shape.n);
         return;
     }
     call->out[0] = tnd_net_pool(call->net, TANDEM_POOL_MAX, x, &window);
     if (call->n_out > 1) {
         call->out[1] = tnd_net_pool(call->net, TANDEM_POOL_ARG_MAX, x, &window);
+        call->out[1] = is_by_column ? by_column(call, call->out[1], shape.dims[2], shape.dims[3])
+                                    : call->out[1];
     }
 }
 

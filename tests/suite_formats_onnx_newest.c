@@ -314,7 +314,63 @@ static void pictures_are_read_at_computed_places(void)
     check_onnx_cases(regions);
 }
 
+static const struct onnx_case groups[] = {
+    {"TfIdfVectorizer",
+     9,
+     "mode='TF' min_gram_length=1 max_gram_length=2 max_skip_count=0 ngram_counts=[0,2]"
+     " ngram_indexes=[0,1,2,3] pool_int64s=[1,3,1,2,2,2]",
+     {"int64[5] 1 2 1 2 3"},
+     {"float32[4] 2 1 2 0"}},
+    {"TfIdfVectorizer",
+     9,
+     "mode='TF' min_gram_length=1 max_gram_length=2 max_skip_count=1 ngram_counts=[0,2]"
+     " ngram_indexes=[3,1,2,0] pool_int64s=[1,3,1,2,2,2]",
+     {"int32[2,5] 1 2 1 2 3 9 9 9 9 3"},
+     {"float32[2,4] 1 1 2 2 0 1 0 0"}},
+    {"TfIdfVectorizer",
+     9,
+     "mode='TFIDF' min_gram_length=1 max_gram_length=2 max_skip_count=0 ngram_counts=[0,2]"
+     " ngram_indexes=[0,1,2,3] pool_int64s=[1,3,1,2,2,2] weights=[0.5,2.0,3.0,4.0]",
+     {"int64[5] 1 2 1 2 3"},
+     {"float32[4] 1 2 6 0"}},
+    {"TfIdfVectorizer",
+     9,
+     "mode='IDF' min_gram_length=2 max_gram_length=2 max_skip_count=9 ngram_counts=[0,2]"
+     " ngram_indexes=[0,1,2,3] pool_int64s=[1,3,1,2,2,2] weights=[0.5,2.0,3.0,4.0]",
+     {"int64[5] 1 2 1 2 3"},
+     {"float32[4] 0 0 3 4"}},
+    {"TfIdfVectorizer",
+     9,
+     "mode='TFIDF' min_gram_length=1 max_gram_length=1 max_skip_count=0 ngram_counts=[0]"
+     " ngram_indexes=[1,0] pool_int64s=[1,3] weights=[0.5,2.0]",
+     {"int64[2] 1 3"},
+     {"!weights of groups in another order"}},
+    {"TfIdfVectorizer",
+     9,
+     "mode='TF' min_gram_length=1 max_gram_length=2 max_skip_count=0 ngram_counts=[0,3]"
+     " ngram_indexes=[0,1,2] pool_int64s=[1,3,2,2]",
+     {"int64[2] 1 3"},
+     {"!groups of 2 numbers at 3 to 4"}},
+    {"TfIdfVectorizer",
+     9,
+     "mode='TF' min_gram_length=1 max_gram_length=1 max_skip_count=0 ngram_counts=[0]"
+     " ngram_indexes=[0,1] pool_strings=['a','b']",
+     {"int64[2] 1 3"},
+     {"!a pool of 0 integers"}},
+    {"MaxPool",
+     12,
+     "kernel_shape=[2,3] storage_order=1",
+     {"float32[1,2,2,3] 0 0 9 0 0 0 0 0 0 0 7 0"},
+     {"float32[1,2,1,1] 9 7", "int64[1,2,1,1] 4 9"}},
+};
+
+static void groups_of_numbers_are_counted(void)
+{
+    check_onnx_cases(groups);
+}
+
 static CU_TestInfo tests_onnx_newest[] = {
+    {"groups_of_numbers_are_counted", groups_of_numbers_are_counted},
     {"attention_sees_windows_and_counted_keys", attention_sees_windows_and_counted_keys},
     {"operators_with_a_state_have_their_values", operators_with_a_state_have_their_values},
     {"newest_operators_have_their_values", newest_operators_have_their_values},
