@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/small_float.h"
 #include "ggml-like/net_kernels.h"
 
 /* Value `index` of a line of a view that begins at `from`, in the form of a lane. */
@@ -30,13 +31,22 @@ static enum tandem_binary binary_of(int kind)
     return kinds[kind];
 }
 
+/* The largest float of a type; that of types that have infinity. */
+static double highest_float(enum tandem_dtype type)
+{
+    const struct tnd_small_float *small = tnd_dtype_small(type);
+    return small == NULL || small->special == TND_SMALL_INFINITE
+               ? (double)INFINITY
+               : (double)tnd_small_to_f32(*small, (uint8_t)tnd_small_most(*small));
+}
+
 /* The smallest and the largest value of a type. */
 static double lowest(enum tandem_dtype type)
 {
     const unsigned bits = (unsigned)tandem_dtype_bytes(type) * 8;
     switch (tnd_dtype_kind(type)) {
     case TND_KIND_FLOAT:
-        return -(double)INFINITY;
+        return type == TANDEM_DTYPE_F8E8M0 ? 0.0 : -highest_float(type);
     case TND_KIND_SIGNED:
         return -ldexp(1.0, (int)bits - 1);
     default:
@@ -49,7 +59,7 @@ static double highest(enum tandem_dtype type)
     const unsigned bits = (unsigned)tandem_dtype_bytes(type) * 8;
     switch (tnd_dtype_kind(type)) {
     case TND_KIND_FLOAT:
-        return (double)INFINITY;
+        return highest_float(type);
     case TND_KIND_SIGNED:
         return ldexp(1.0, (int)bits - 1); /* (stored as the nearest: one less) */
     case TND_KIND_UNSIGNED:
