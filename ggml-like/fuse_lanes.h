@@ -67,9 +67,15 @@ static inline tnd_vec tnd_vec_gelu_tanh(tnd_vec x)
     return x / 2.0f * (1.0f + tnd_vec_tanh(SQRT_2_PIf * (x + GELU_CUBEf * x * x * x)));
 }
 
+/* The bits of x / (1 + exp(-x)) with less of exp: what is smaller than normal numbers makes no
+ * difference to 1, and twice 2^(n - 1) overflows where exp does. */
 static inline tnd_vec tnd_vec_silu(tnd_vec x)
 {
-    return x / (1.0f + tnd_vec_exp(-x));
+    const tnd_vec below = tnd_vec_select((tnd_vec_bits)(x > 80.0f), tnd_vec_set(80), x);
+    const tnd_vec inside = tnd_vec_select((tnd_vec_bits)(x < -89.0f), tnd_vec_set(-89), below);
+    tnd_vec_bits n;
+    const tnd_vec e = tnd_vec_exp_part(-inside, &n) + 1.0f;
+    return x / (1.0f + (e + e) * tnd_vec_power_of_2(n - 1u));
 }
 
 #define FUNCTION(name, expression)                                                                 \

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Pass "recognise": softmax, layer and rms norms, and attention, which exporters and
- * net_composites.c write as many operations, become one each, which a kernel computes row by row.
- * F32 and F64, along the last dimensions alone.
+ * Pass "recognise": softmax, layer and rms norms, attention, and silu, which exporters and
+ * net_composites.c write as many operations, become one each. All but silu a kernel computes row by
+ * row, along the last dimensions alone. F32 and F64.
  *
  * Rules, s(..) being a sum and m(..) the largest value along a row of K values:
  * - exp(x - m(x)) / s(exp(x - m(x))) is softmax(x).
  * - y / sqrt(s(y * y) / K + e), or y times its reciprocal, is a norm: with y = z - s(z) / K the
  *   layer norm of z, else the rms norm of y.
+ * - x / (1 + exp(-x)), or x times the inverse of that, is silu(x).
  * - softmax(q k * c + mask) v is attention; c, mask, or both may be missing. The mask is the same
  *   for all matrices. Nobody else reads what lies between, which no longer exists; where keys would
  *   have to be turned for the sake of a few queries, the products stay.
@@ -16,6 +17,7 @@
  * Algorithms, chapter 3):
  * - softmax: relatively (|x - m(x)| + K + 5) u; the operations round x - m(x) before exp does.
  * - norms: relatively (K + 8) u of |y|, for layer norms with the error of y, (K + 2) u s(|z|) / K.
+ * - silu: no rounding is added, and that of the inverse goes.
  * - attention: the error of a score, (D + 2) u times the product of absolute values, is one of its
  *   weight, relatively; then a product of K terms.
  * That holds as long as no score overflows: attention multiplies queries by c first. A row of
@@ -152,7 +154,7 @@ static int softmax(struct tnd_net *to, const struct tnd_net_node *node, const in
     return TANDEM_NET_NONE;
 }
 
-/* ---- norms ---- */
+/* ---- numbers ---- */
 
 /* The other operand and the number of an operation with a number; false: it is none. */
 static bool with_number(const struct tnd_net *net, const struct tnd_net_node *node, bool swaps,
@@ -167,6 +169,8 @@ static bool with_number(const struct tnd_net *net, const struct tnd_net_node *no
     }
     return false;
 }
+
+/* ---- norms ---- */
 
 /* What a value is the mean of, along rows of *k values; -1: it is none. */
 static int mean_of(const struct tnd_net *net, int value, int64_t *k)
@@ -244,6 +248,38 @@ static int norm(struct tnd_net *to, int y, int by, bool divides)
                                y);
     }
     return TANDEM_NET_NONE;
+}
+
+/* ---- silu ---- */
+
+/* What a value is 1 + exp(-..) of; -1: nothing. Nobody else reads what lies between. */
+static int logistic_of(const struct tnd_rewrite *rewrite, int value)
+{
+    const struct tnd_net *net = rewrite->to;
+    const struct tnd_net_node *sum = tnd_match(net, value, TND_NET_BINARY, TANDEM_BINARY_ADD);
+    int power;
+    double number;
+    if (sum == NULL || !tnd_rewrite_is_private(rewrite, value) ||
+        !with_number(net, sum, true, &power, &number) || number != 1 ||
+        !tnd_rewrite_is_private(rewrite, power)) {
+        return -1;
+    }
+    const struct tnd_net_node *e = tnd_match(net, power, TND_NET_UNARY, TANDEM_UNARY_EXP);
+    const struct tnd_net_node *neg =
+        e == NULL ? NULL : tnd_match(net, e->inputs[0], TND_NET_UNARY, TANDEM_UNARY_NEG);
+    return neg == NULL ? -1 : neg->inputs[0];
+}
+
+/* x by 1 + exp(-x), or times its inverse. */
+static int silu(const struct tnd_rewrite *rewrite, int x, int by, bool divides)
+{
+    struct tnd_net *to = rewrite->to;
+    if (!divides) {
+        by = tnd_rewrite_is_private(rewrite, by) ? inverse_of(to, by) : -1;
+    }
+    const int of = by < 0 ? -1 : logistic_of(rewrite, by);
+    return of < 0 || !is_same(to, of, x) ? TANDEM_NET_NONE
+                                         : tnd_net_unary(to, TANDEM_UNARY_SILU, x);
 }
 
 /* ---- attention ---- */
@@ -354,5 +390,7 @@ int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *n
     const bool divides = node->params.kind == TANDEM_BINARY_DIV;
     int out = softmax(to, node, in);
     out = out == TANDEM_NET_NONE ? norm(to, in[0], in[1], divides) : out;
-    return out == TANDEM_NET_NONE && !divides ? norm(to, in[1], in[0], false) : out;
+    out = out == TANDEM_NET_NONE && !divides ? norm(to, in[1], in[0], false) : out;
+    out = out == TANDEM_NET_NONE ? silu(rewrite, in[0], in[1], divides) : out;
+    return out == TANDEM_NET_NONE && !divides ? silu(rewrite, in[1], in[0], false) : out;
 }

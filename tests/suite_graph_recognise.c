@@ -378,6 +378,51 @@ static void check_many(bool is_wild)
     }
 }
 
+/* ---- silu ---- */
+
+/* x by 1 + exp(-y), or times its inverse: the x that stands in front, and behind. */
+static int spell_silu(struct tnd_net *net, int x, int y, int spelling)
+{
+    const int e = tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_unary(net, TANDEM_UNARY_NEG, y));
+    const int sum = number(net, TANDEM_BINARY_ADD, e, 1);
+    const int one = tnd_net_scalar(net, tnd_net_value(net, x)->type, 1);
+    const int inverse = spelling == 1 ? tnd_net_unary(net, TANDEM_UNARY_RECIPROCAL, sum)
+                                      : tnd_net_binary(net, TANDEM_BINARY_DIV, one, sum);
+    return spelling == 0   ? tnd_net_binary(net, TANDEM_BINARY_DIV, x, sum)
+           : spelling == 1 ? tnd_net_binary(net, TANDEM_BINARY_MUL, x, inverse)
+                           : tnd_net_binary(net, TANDEM_BINARY_MUL, inverse, x);
+}
+
+static bool is_silu(const struct tnd_net *net)
+{
+    return net->n_nodes == 1 && net->nodes[0].op == TND_NET_UNARY &&
+           net->nodes[0].params.kind == TANDEM_UNARY_SILU;
+}
+
+static void silu_becomes_one_however_it_is_written(void)
+{
+    for (int spelling = 0; spelling < 3; spelling++) {
+        struct tnd_net *net = tnd_net_new();
+        const int x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
+        optimise(net, spell_silu(net, x, x, spelling));
+        CU_ASSERT_TRUE(is_silu(net));
+        tnd_net_free(net);
+        net = tnd_net_new(); /* another number behind */
+        const int a = input(net, TANDEM_DTYPE_F32, 3, ROWS);
+        const int b = number(net, TANDEM_BINARY_ADD, a, 0.5);
+        optimise(net, spell_silu(net, a, b, spelling));
+        check_int(net->n_nodes > 4, true);
+        tnd_net_free(net);
+    }
+    struct tnd_net *net = tnd_net_new(); /* the inverse is read by others, too */
+    const int x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
+    const int y = spell_silu(net, x, x, 1);
+    (void)tnd_net_output(net, net->nodes[net->n_nodes - 2].output);
+    optimise(net, y);
+    check_int(net->n_nodes > 4, true);
+    tnd_net_free(net);
+}
+
 static void results_stay(void)
 {
     check_many(false);
@@ -415,6 +460,7 @@ static CU_TestInfo tests[] = {
     {"what_only_looks_like_a_norm_stays", what_only_looks_like_a_norm_stays},
     {"attention_becomes_one", attention_becomes_one},
     {"a_mask_of_each_matrix_keeps_the_products", a_mask_of_each_matrix_keeps_the_products},
+    {"silu_becomes_one_however_it_is_written", silu_becomes_one_however_it_is_written},
     {"results_stay", results_stay},
     {"what_is_no_number_stays_none", what_is_no_number_stays_none},
     {"a_row_of_minus_infinity_alone_gives_zeros", a_row_of_minus_infinity_alone_gives_zeros},
