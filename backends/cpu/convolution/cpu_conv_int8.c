@@ -371,16 +371,19 @@ static void depth_places(const struct run *run, int64_t first, int n, const uint
 
 static void run_depth(const struct run *run, struct tandem_worker *worker)
 {
-    const uint8_t *rows[TND_INT8_TAPS * TND_INT8_PLACES];
-    const int64_t n_items = (run->places + TND_INT8_PLACES - 1) / TND_INT8_PLACES;
+    const uint8_t *rows[TND_INT8_DEPTH_ROWS];
+    const int64_t fair = (run->places + 4 * worker->count - 1) / (4 * worker->count);
+    const int64_t most = tnd_min(TND_INT8_PLACES, TND_INT8_DEPTH_ROWS / run->k);
+    const int64_t n_at_once = worker->count == 1 ? most : tnd_min(most, fair);
+    const int64_t n_items = (run->places + n_at_once - 1) / n_at_once;
     int64_t begin;
     int64_t end;
     TND_ASSERT(run->k <= TND_INT8_TAPS && !run->conv->has_zero_w);
     memset(run->rows, (uint8_t)(run->zero_x ^ run->flip), (size_t)run->conv->channels);
-    while (worker->next(worker, n_items, 4, &begin, &end)) {
+    while (worker->next(worker, n_items, 1, &begin, &end)) {
         for (int64_t item = begin; item < end; item++) {
-            const int64_t first = item * TND_INT8_PLACES;
-            const int n = (int)tnd_min(TND_INT8_PLACES, run->places - first);
+            const int64_t first = item * n_at_once;
+            const int n = (int)tnd_min(n_at_once, run->places - first);
             find_rows(run, first, n, run->rows, rows);
             depth_places(run, first, n, rows);
         }

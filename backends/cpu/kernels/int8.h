@@ -11,8 +11,9 @@ enum {
     TND_INT8_ROWS = 32,  /* of x in a tile, at most */
     TND_INT8_PANELS = 2, /* of w */
     TND_INT8_TILE = TND_INT8_PANELS * TND_INT8_PANEL,
-    TND_INT8_PLACES = 16, /* of depthwise windows at a time, at most */
-    TND_INT8_DEPTH = 64   /* channels of them, at most */
+    TND_INT8_PLACES = 64,      /* of depthwise windows at a time, at most */
+    TND_INT8_DEPTH = 64,       /* channels of them, at most */
+    TND_INT8_DEPTH_ROWS = 4096 /* taps of all these places, at most */
 };
 
 /* sums[row * TND_INT8_TILE + filter] = the sum over k of x * w. */

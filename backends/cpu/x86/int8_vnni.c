@@ -166,31 +166,47 @@ static void finish_words(const struct tnd_int8_finish *finish)
     }
 }
 
-/* Bytes, of four rows at a time. */
+/* Bytes of `n` rows of a panel, at most four. */
+TND_INLINE void finish_four(const struct tnd_int8_finish *finish, const struct rounding *rounding,
+                            __m512 high, int row, int first, const int n, __mmask16 mask)
+{
+    const __m512 scale = _mm512_loadu_ps(finish->scale + first);
+    const __m512 offset = _mm512_loadu_ps(finish->offset + first);
+    uint8_t *y = (uint8_t *)finish->y + row * finish->y_stride + first;
+    __m512i whole[4];
+    TND_UNROLL
+    for (int r = 0; r < 4; r++) {
+        whole[r] =
+            r < n ? rounded_16(scaled_16(whole_16(finish, row + r, first), scale, offset), high)
+                  : whole[0];
+    }
+    const __m512i bytes = by_vector(as_bytes(rounding, whole));
+    TND_UNROLL
+    for (int r = 0; r < n; r++) {
+        const __m128i one = r == 0   ? _mm512_castsi512_si128(bytes)
+                            : r == 1 ? _mm512_extracti32x4_epi32(bytes, 1)
+                            : r == 2 ? _mm512_extracti32x4_epi32(bytes, 2)
+                                     : _mm512_extracti32x4_epi32(bytes, 3);
+        if (mask == 0xffff) {
+            _mm_storeu_si128((void *)(y + r * finish->y_stride), one);
+        } else {
+            _mm_mask_storeu_epi8(y + r * finish->y_stride, mask, one);
+        }
+    }
+}
+
 static void finish_bytes(const struct tnd_int8_finish *finish)
 {
     const struct rounding rounding = rounding_for(finish->conv);
     const __m512 high = _mm512_set1_ps(finish->conv->high);
-    const int n_rows = finish->n_rows;
     for (int first = 0; first < finish->n_filters; first += PANEL) {
         const __mmask16 mask = panel_mask(finish->n_filters - first);
-        const __m512 scale = _mm512_loadu_ps(finish->scale + first);
-        const __m512 offset = _mm512_loadu_ps(finish->offset + first);
-        uint8_t *y = (uint8_t *)finish->y + first;
-        for (int row = 0; row < n_rows; row += 4, y += 4 * finish->y_stride) {
-            __m512i whole[4];
-            TND_UNROLL
-            for (int r = 0; r < 4; r++) {
-                const int at = row + r < n_rows ? row + r : n_rows - 1;
-                whole[r] = rounded_16(scaled_16(whole_16(finish, at, first), scale, offset), high);
-            }
-            const __m512i bytes = by_vector(as_bytes(&rounding, whole));
-            const __m128i each[4] = {
-                _mm512_castsi512_si128(bytes), _mm512_extracti32x4_epi32(bytes, 1),
-                _mm512_extracti32x4_epi32(bytes, 2), _mm512_extracti32x4_epi32(bytes, 3)};
-            for (int r = 0; r < 4 && row + r < n_rows; r++) {
-                _mm_mask_storeu_epi8(y + r * finish->y_stride, mask, each[r]);
-            }
+        int row = 0;
+        for (; row + 4 <= finish->n_rows; row += 4) {
+            finish_four(finish, &rounding, high, row, first, 4, mask);
+        }
+        for (; row < finish->n_rows; row++) {
+            finish_four(finish, &rounding, high, row, first, 1, mask);
         }
     }
 }
@@ -263,40 +279,54 @@ TND_INLINE void arrange_numbers(const void *numbers, int n_panels, __m512i out[4
     }
 }
 
-/* Bytes of some taps of a place; those of taps that are missing do not matter, as their weights are
- * zeros. */
-TND_INLINE void load_taps(const struct tnd_int8_depth *depth, int n_places, int place, int group,
-                          __mmask64 mask, __m512i x[4])
+/* Bytes of tap `tap` of a place, which count from 0. */
+TND_INLINE __m512i load_tap(const struct tnd_int8_depth *depth, int n_places, int place,
+                            int64_t tap, __mmask64 mask)
 {
+    const uint8_t *row = depth->rows[tap * n_places + place] + depth->channel;
+    return _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, row),
+                            _mm512_set1_epi8((char)depth->flip));
+}
+
+/* Adds four taps of a place, `n` of which there are. */
+TND_INLINE void add_group(const struct tnd_int8_depth *depth, int n_places, int place,
+                          __mmask64 mask, int64_t first, const int n, const __m512i w[4],
+                          __m512i sum[4])
+{
+    __m512i x[4];
+    __m512i by_channel[4];
     TND_UNROLL
     for (int t = 0; t < 4; t++) {
-        const int64_t tap = 4 * group + t < depth->n_taps ? 4 * group + t : depth->n_taps - 1;
-        const uint8_t *row = depth->rows[tap * n_places + place] + depth->channel;
-        x[t] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, row),
-                                _mm512_set1_epi8((char)depth->flip));
+        x[t] = t < n ? load_tap(depth, n_places, place, first + t, mask) : _mm512_setzero_si512();
+    }
+    interleave(x, by_channel);
+    TND_UNROLL
+    for (int j = 0; j < 4; j++) {
+        sum[j] = _mm512_dpbusd_epi32(sum[j], by_channel[j], w[j]);
     }
 }
 
 /* Sums of a place, from `sum` on. */
 TND_INLINE void add_groups(const struct tnd_int8_depth *depth, int n_places, int place,
-                           __mmask64 mask, __m512i w[][4], int n_groups, __m512i sum[4])
+                           __mmask64 mask, __m512i w[][4], __m512i sum[4])
 {
-    for (int g = 0; g < n_groups; g++) {
-        __m512i x[4];
-        __m512i by_channel[4];
-        load_taps(depth, n_places, place, g, mask, x);
-        interleave(x, by_channel);
-        TND_UNROLL
-        for (int j = 0; j < 4; j++) {
-            sum[j] = _mm512_dpbusd_epi32(sum[j], by_channel[j], w[g][j]);
-        }
+    const int64_t taps = depth->n_taps;
+    int64_t tap = 0;
+    for (; tap + 4 <= taps; tap += 4) {
+        add_group(depth, n_places, place, mask, tap, 4, w[tap / 4], sum);
+    }
+    if (taps - tap == 1) { /* (squares of odd numbers) */
+        add_group(depth, n_places, place, mask, tap, 1, w[tap / 4], sum);
+    } else if (taps - tap == 2) {
+        add_group(depth, n_places, place, mask, tap, 2, w[tap / 4], sum);
+    } else if (taps - tap == 3) {
+        add_group(depth, n_places, place, mask, tap, 3, w[tap / 4], sum);
     }
 }
 
 /* Of results that are bytes, whose order is that of channels again. */
 TND_INLINE void depth_to_bytes(const struct tnd_int8_depth *depth,
-                               const struct tnd_int8_finish *finish, __m512i w[][4], int n_groups,
-                               __mmask64 mask)
+                               const struct tnd_int8_finish *finish, __m512i w[][4], __mmask64 mask)
 {
     const struct rounding rounding = rounding_for(finish->conv);
     const __m512 high = _mm512_set1_ps(finish->conv->high);
@@ -309,7 +339,7 @@ TND_INLINE void depth_to_bytes(const struct tnd_int8_depth *depth,
     arrange_numbers(finish->offset, n_panels, offset);
     for (int place = 0; place < finish->n_rows; place++) {
         __m512i sum[4] = {base[0], base[1], base[2], base[3]};
-        add_groups(depth, finish->n_rows, place, mask, w, n_groups, sum);
+        add_groups(depth, finish->n_rows, place, mask, w, sum);
         TND_UNROLL
         for (int j = 0; j < 4; j++) {
             sum[j] = rounded_16(
@@ -341,13 +371,13 @@ static void depth_bytes(const struct tnd_int8_depth *depth, const struct tnd_int
         arrange_weights(depth->bytes + g * 4 * PANEL, panel, (n + PANEL - 1) / PANEL, w[g]);
     }
     if (finish->conv->result >= TND_INT8_S8) {
-        depth_to_bytes(depth, finish, w, n_groups, mask);
+        depth_to_bytes(depth, finish, w, mask);
         return;
     }
     for (int place = 0; place < finish->n_rows; place++) {
         __m512i sum[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
                           _mm512_setzero_si512()};
-        add_groups(depth, finish->n_rows, place, mask, w, n_groups, sum);
+        add_groups(depth, finish->n_rows, place, mask, w, sum);
         store_channels(sum, sums + place * TND_INT8_DEPTH);
     }
     finish_rows(&with_sums);
