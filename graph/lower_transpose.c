@@ -84,6 +84,25 @@ static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int
     }
 }
 
+/* The same of bytes: the loops are short, so that a block stays in the cache. */
+static void copy_bytes(const uint8_t *restrict from, int64_t stride, int64_t n_rows,
+                       int64_t n_columns, uint8_t *restrict to, int64_t to_stride)
+{
+    if (n_columns == 3 && to_stride == 3) { /* (of pictures) */
+        for (int64_t row = 0; row < n_rows; row++) {
+            to[3 * row] = from[row];
+            to[3 * row + 1] = from[stride + row];
+            to[3 * row + 2] = from[2 * stride + row];
+        }
+        return;
+    }
+    for (int64_t row = 0; row < n_rows; row++, to += to_stride) {
+        for (int64_t i = 0; i < n_columns; i++) {
+            to[i] = from[i * stride + row];
+        }
+    }
+}
+
 static enum tandem_status run_transpose(const struct tnd_work *work, const tandem_tensor *node,
                                         int64_t begin, int64_t end)
 {
@@ -105,12 +124,17 @@ static enum tandem_status run_transpose(const struct tnd_work *work, const tande
         }
         const int64_t rows = n_rows - at.row;
         const int64_t columns = n_columns - at.column;
-        copy_block((const uint32_t *)view.data + offset, stride,
-                   rows < block_rows(space) ? rows : block_rows(space),
-                   columns < BLOCK_VALUES ? columns : BLOCK_VALUES,
-                   (uint32_t *)tandem_tensor_data(node) + (at.outer * n_rows + at.row) * n_columns +
-                       at.column,
-                   n_columns);
+        const int64_t height = rows < block_rows(space) ? rows : block_rows(space);
+        const int64_t width = columns < BLOCK_VALUES ? columns : BLOCK_VALUES;
+        const int64_t to = (at.outer * n_rows + at.row) * n_columns + at.column;
+        void *y = tandem_tensor_data(node);
+        if (tandem_dtype_bytes(job->type) == 1) {
+            copy_bytes((const uint8_t *)view.data + offset, stride, height, width,
+                       (uint8_t *)y + to, n_columns);
+        } else {
+            copy_block((const uint32_t *)view.data + offset, stride, height, width,
+                       (uint32_t *)y + to, n_columns);
+        }
     }
     return TANDEM_OK;
 }
@@ -118,9 +142,10 @@ static enum tandem_status run_transpose(const struct tnd_work *work, const tande
 bool tnd_lower_transpose(struct tnd_job *job)
 {
     const struct tnd_fuse_space *space = &job->space;
+    const size_t bytes = tandem_dtype_bytes(job->type);
     const int last = space->shape.n - 1;
     if (job->fuse.n_steps != 1 || job->fuse.steps[0].op != TND_NET_COPY || last < 1 ||
-        tandem_dtype_bytes(job->type) != sizeof(uint32_t) || space->n_units == 0 ||
+        (bytes != sizeof(uint32_t) && bytes != 1) || space->n_units == 0 ||
         space->strides[0][last - 1] != 1 || space->shape.dims[last - 1] < FEWEST) {
         return false;
     }
