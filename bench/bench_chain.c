@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backends/cpu/net/cpu_net.h"
 #include "bench/arguments.h"
 #include "graph/fuse_print.h"
-#include "graph/strip_kernels.h"
 
 extern char **environ;
 
@@ -135,7 +135,7 @@ static void *run_part(void *argument)
         in[i] = chain->printed.in[i].value;
     }
     if (part->method == INTERPRETED) {
-        tnd_fuse_run(tnd_strip_kernel(0), &chain->fuse, &chain->space, in, to,
+        tnd_fuse_run(tnd_cpu_kernels()->strip, &chain->fuse, &chain->space, in, to,
                      items * part->index / part->n_threads,
                      items * (part->index + 1) / part->n_threads);
     } else if (part->method == COMPILED) {

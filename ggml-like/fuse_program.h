@@ -70,12 +70,6 @@ struct tnd_fuse_space {
 void tnd_fuse_space(struct tnd_fuse_space *space, int n_inputs, const struct tnd_dims *shape,
                     int64_t (*strides)[TANDEM_NET_MAX_DIMS], const int *order);
 
-/* fuse_run.c */
-/** Computes items `begin_item` to `end_item - 1`. `in`: where the values at index 0 are. */
-void tnd_fuse_run(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *fuse,
-                  const struct tnd_fuse_space *space, const void *const *in, void *out,
-                  int64_t begin_item, int64_t end_item);
-
 /** Some values of a matrix {rows, columns} on their way into a program: operand `self` of it. They
  *  are replaced by what the program makes of them. */
 struct tnd_fuse_tile {
@@ -97,12 +91,6 @@ struct tnd_fuse_matrix {
  *  the rows of an operand are not equally far from each other. `self` is skipped. */
 bool tnd_fuse_matrix(struct tnd_fuse_matrix *matrix, int self, int n_inputs,
                      const struct tnd_dims *shape, int64_t (*strides)[TANDEM_NET_MAX_DIMS]);
-
-/* fuse_run.c */
-/** Computes one tile in place, with the bits of tnd_fuse_run. */
-void tnd_fuse_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *fuse,
-                   const struct tnd_fuse_matrix *matrix, const void *const *in,
-                   const struct tnd_fuse_tile *tile);
 
 /* fuse_code.c */
 /** Whether kernels run all steps. */

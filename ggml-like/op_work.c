@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operations of nets: builder and reference. */
+ * Operations of nets: builder, operands, faults. */
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/eval_ref.h"
@@ -51,13 +51,106 @@ struct tnd_reference_work tnd_graph_reference_work(const struct tandem_graph *gr
     return found;
 }
 
-enum tandem_status tnd_ref_work(struct tandem_tensor *node, struct tandem_error *error)
+/* ---- operands ---- */
+
+void tnd_net_order(const struct tnd_dims *shape, enum tnd_net_layout layout, int *out)
 {
-    const struct tnd_work *work = node->params.work;
-    const enum tandem_status status = work->run(work, node, 0, work->n_items);
-    if (status != TANDEM_OK) {
-        return tnd_error_set(error, status, node->name, 0, 0, "%s: %s", tandem_op_name(node->op),
-                             tandem_status_name(status));
+    int n = 0;
+    for (int i = 0; i < shape->n; i++) {
+        if (layout == TND_LAYOUT_PLAIN || i != 1) {
+            out[n++] = i;
+        }
     }
-    return TANDEM_OK;
+    if (n < shape->n) {
+        out[n] = 1;
+    }
+}
+
+void tnd_net_strides(const struct tnd_dims *shape, enum tnd_net_layout layout, int64_t *out)
+{
+    int order[TANDEM_NET_MAX_DIMS];
+    int64_t stride = 1;
+    tnd_net_order(shape, layout, order);
+    for (int i = shape->n - 1; i >= 0; i--) {
+        out[order[i]] = stride;
+        stride *= shape->dims[order[i]];
+    }
+}
+
+struct tnd_view tnd_work_view(const struct tnd_operand *in, const struct tandem_tensor *node)
+{
+    struct tnd_view view = in->view;
+    if (in->src >= 0) {
+        view.data = (const char *)node->src[in->src]->data +
+                    in->offset * (int64_t)tandem_dtype_bytes(in->view.type);
+    }
+    return view;
+}
+
+void tnd_work_views(const struct tnd_work *work, const struct tandem_tensor *node,
+                    struct tnd_view *out)
+{
+    for (int i = 0; i < work->n_in; i++) {
+        out[i] = tnd_work_view(&work->in[i], node);
+    }
+}
+
+int64_t tnd_work_values_behind(const struct tnd_dims *shape, int axis)
+{
+    int64_t n = 1;
+    for (int d = axis + 1; d < shape->n; d++) {
+        n *= shape->dims[d];
+    }
+    return n;
+}
+
+int tnd_work_moves_with(const struct tnd_work *work, int i, int d)
+{
+    const int axis = work->params->axis;
+    const struct tnd_view *in = &work->in[i].view;
+    switch (work->op) {
+    case TND_NET_REDUCE:
+        return d;
+    case TND_NET_SOFTMAX:
+    case TND_NET_NORM:
+    case TND_NET_ARG_REDUCE:
+    case TND_NET_SCAN:
+    case TND_NET_ARG_SORT:
+        return d == axis ? -2 : d;
+    case TND_NET_GATHER_ELEMENTS:
+        return d == axis ? -2 : d;
+    case TND_NET_CONTRACT:
+        return d == 0 ? 0 : (d == 1) == (i == 0) ? d : -1;
+    case TND_NET_POOL:
+        return work->params->kind != TANDEM_POOL_ARG_MAX && d < 2 ? d : -2;
+    case TND_NET_CONV:
+        return d == 0 ? (i == 0 ? 0 : -1) : -2;
+    case TND_NET_GATHER: {
+        const int n = work->in[1].view.shape.n;
+        if (d < axis) {
+            return i == 0 ? d : -1;
+        }
+        return d < axis + n ? (i == 0 ? -1 : d - axis) : (i == 0 ? d - n + 1 : -1);
+    }
+    default:
+        (void)in;
+        return -2;
+    }
+}
+
+/* ---- faults ---- */
+
+enum tandem_status tnd_work_failed(const struct tnd_work *work, enum tandem_status status,
+                                   const struct tandem_error *error)
+{
+    int none = 0;
+    struct tnd_fault *fault = work->fault;
+    if (status != TANDEM_OK &&
+        atomic_compare_exchange_strong_explicit(&fault->state, &none, 1, memory_order_acquire,
+                                                memory_order_relaxed)) {
+        fault->error = *error;
+        tnd_net_name_error(work->op, work->name, &fault->error);
+        atomic_store_explicit(&fault->state, 2, memory_order_release);
+    }
+    return status;
 }

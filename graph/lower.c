@@ -21,33 +21,6 @@ const struct tnd_lower_value *tnd_lower_value(const struct tnd_lowering *l, int 
     return &l->values[tnd_net_value(l->net, value)->base];
 }
 
-/* ---- layouts ---- */
-
-/* The dimensions in the order in which they lie in a layout, the slowest first. */
-void tnd_lower_order(const struct tnd_dims *shape, enum tnd_net_layout layout, int *out)
-{
-    int n = 0;
-    for (int i = 0; i < shape->n; i++) {
-        if (layout == TND_LAYOUT_PLAIN || i != 1) {
-            out[n++] = i;
-        }
-    }
-    if (n < shape->n) {
-        out[n] = 1;
-    }
-}
-
-void tnd_lower_strides(const struct tnd_dims *shape, enum tnd_net_layout layout, int64_t *out)
-{
-    int order[TANDEM_NET_MAX_DIMS];
-    int64_t stride = 1;
-    tnd_lower_order(shape, layout, order);
-    for (int i = shape->n - 1; i >= 0; i--) {
-        out[order[i]] = stride;
-        stride *= shape->dims[order[i]];
-    }
-}
-
 /* Count of F32 that hold the bytes of values; 1 at least. */
 static bool units_of(enum tandem_dtype type, const struct tnd_dims *shape, int64_t *out)
 {
@@ -62,9 +35,9 @@ static bool units_of(enum tandem_dtype type, const struct tnd_dims *shape, int64
 
 /* ---- jobs ---- */
 
-struct tnd_job *tnd_lower_job(struct tnd_lowering *l, int n_in)
+struct tnd_work *tnd_lower_job(struct tnd_lowering *l, int n_in)
 {
-    struct tnd_job *job = tnd_arena_alloc(&l->out->arena, sizeof(*job), _Alignof(struct tnd_job));
+    struct tnd_work *job = tnd_arena_alloc(&l->out->arena, sizeof(*job), _Alignof(struct tnd_work));
     struct tnd_operand *in = tnd_arena_alloc(&l->out->arena, (size_t)(n_in + 1) * sizeof(*in),
                                              _Alignof(struct tnd_operand));
     if (job == NULL || in == NULL) {
@@ -96,21 +69,9 @@ struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tandem_dtype type
     return array != NULL && tnd_lowered_keep(l->out, array) ? array : NULL;
 }
 
-void tnd_job_views(const struct tnd_job *job, const tandem_tensor *node, struct tnd_view *out)
-{
-    for (int i = 0; i < job->n_in; i++) {
-        const struct tnd_operand *in = &job->in[i];
-        out[i] = in->view;
-        if (in->src >= 0) {
-            out[i].data = (const char *)tandem_tensor_data(tandem_tensor_src(node, in->src)) +
-                          in->offset * (int64_t)tandem_dtype_bytes(in->view.type);
-        }
-    }
-}
-
 /* How many values a kernel handles: of products and windows the multiply-adds, else what the larger
  * of operand and result holds. */
-static double values_of(const struct tnd_job *job)
+static double values_of(const struct tnd_work *job)
 {
     const double out = (double)tnd_dims_values(&job->shape);
     const double in = job->n_in == 0 ? 0 : (double)tnd_dims_values(&job->in[0].view.shape);
@@ -132,7 +93,7 @@ static double values_of(const struct tnd_job *job)
 }
 
 /* The operation of the list that an operation of nets is. */
-static enum tandem_op row_of(const struct tnd_job *job)
+static enum tandem_op row_of(const struct tnd_work *job)
 {
     static const enum tandem_op rows[TND_N_NET_OPS] = {
         [TND_NET_COPY] = TANDEM_OP_MOVE,
@@ -162,7 +123,7 @@ static enum tandem_op row_of(const struct tnd_job *job)
 }
 
 /* Functions take as long as three steps that need no polynomial. */
-static double amount_of_program(const struct tnd_job *job)
+static double amount_of_program(const struct tnd_work *job)
 {
     double steps = 1;
     for (int i = 0; i < job->fuse.n_steps; i++) {
@@ -172,7 +133,7 @@ static double amount_of_program(const struct tnd_job *job)
     return steps * (double)tnd_dims_values(&job->shape);
 }
 
-static double amount_of(const struct tnd_job *job)
+static double amount_of(const struct tnd_work *job)
 {
     const bool has_sums = job->op == TND_NET_CONTRACT || job->op == TND_NET_CONV;
     const double values = job->fuse.n_steps > 0 ? amount_of_program(job) : values_of(job);
@@ -181,7 +142,7 @@ static double amount_of(const struct tnd_job *job)
 }
 
 /* Marks a node, for those who tell users what is slow. */
-static enum tandem_status mark_reference(struct tnd_lowering *l, struct tnd_job *job,
+static enum tandem_status mark_reference(struct tnd_lowering *l, struct tnd_work *job,
                                          const tandem_tensor *node)
 {
     const enum tandem_dtype type = job->n_in > 0 ? job->in[0].view.type : job->type;
@@ -193,14 +154,14 @@ static enum tandem_status mark_reference(struct tnd_lowering *l, struct tnd_job 
     char *what = tnd_arena_alloc(&l->out->arena, text.n + 1, 1);
     if (what != NULL && !text.failed) {
         memcpy(what, text.bytes, text.n);
-        job->work.what = what;
-        job->work.reference_values = values_of(job);
+        job->what = what;
+        job->reference_values = values_of(job);
     }
     tnd_text_fini(&text);
-    return job->work.what != NULL ? TANDEM_OK : tnd_lower_no_memory(l);
+    return job->what != NULL ? TANDEM_OK : tnd_lower_no_memory(l);
 }
 
-enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
+enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_work *job,
                                   tandem_tensor *const *tensors, int n, tandem_tensor **out)
 {
     tandem_context *context = l->out->context;
@@ -214,12 +175,12 @@ enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
     if (!units_of(job->type, &job->shape, &units)) {
         return tnd_lower_no_memory(l);
     }
-    units += (int64_t)((size_t)job->work.n_items * job->scratch / sizeof(float));
-    if (job->work.amount <= 0) {
-        job->work.amount = amount_of(job);
+    units += (int64_t)((size_t)job->n_items * job->scratch / sizeof(float));
+    if (job->amount <= 0) {
+        job->amount = amount_of(job);
     }
     *out = tnd_build_work(context, job->row != TANDEM_OP_NONE ? job->row : row_of(job), units,
-                          tensors, n, &job->work);
+                          tensors, n, job);
     const enum tnd_net_op op = job->fuse.n_steps == 1 ? job->fuse.steps[0].op : job->op;
     const bool is_named = job->name != NULL && strncmp(job->name, "reindex ", 8) == 0;
     *out = tandem_tensor_set_name(*out, is_named                ? job->name /* by a user's map */
@@ -238,7 +199,7 @@ enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_opera
                                   tandem_tensor *tensor, enum tnd_net_layout layout,
                                   tandem_tensor **out)
 {
-    struct tnd_job *job = tnd_lower_job(l, 1);
+    struct tnd_work *job = tnd_lower_job(l, 1);
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
@@ -259,7 +220,7 @@ static struct tnd_operand whole(const struct tnd_lowering *l, int base, enum tnd
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, base);
     struct tnd_operand operand = {.view = {.type = v->type, .shape = v->shape}};
-    tnd_lower_strides(&v->shape, layout, operand.view.strides);
+    tnd_net_strides(&v->shape, layout, operand.view.strides);
     return operand;
 }
 
@@ -317,7 +278,7 @@ enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool tak
     tandem_tensor *tensor;
     TND_TRY(tnd_lower_tensor(l, v->base, is_last ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN, &tensor));
     if (is_last) {
-        tnd_lower_strides(&v->shape, TND_LAYOUT_LAST, out->view.strides);
+        tnd_net_strides(&v->shape, TND_LAYOUT_LAST, out->view.strides);
     }
     out->src = 0;
     while (out->src < *n && tensors[out->src] != tensor) {
@@ -422,7 +383,7 @@ static enum tandem_status lower_part(struct tnd_lowering *l, const struct tnd_ne
     const int more = before != NULL;
     tandem_tensor *tensors[TANDEM_MAX_SRC] = {*tensor};
     int n_tensors = more;
-    struct tnd_job *job = tnd_lower_job(l, n + more);
+    struct tnd_work *job = tnd_lower_job(l, n + more);
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
@@ -464,7 +425,7 @@ static enum tandem_status lower_concat(struct tnd_lowering *l, const struct tnd_
         const int n = node->n_inputs - i < most ? node->n_inputs - i : most;
         before = (struct tnd_operand){
             .view = {.type = tnd_net_value(l->net, node->output)->type, .shape = shape}};
-        tnd_lower_strides(&shape, layout, before.view.strides);
+        tnd_net_strides(&shape, layout, before.view.strides);
         for (int k = i; k < i + n; k++) {
             shape.dims[axis] += tnd_net_value(l->net, node->inputs[k])->shape.dims[axis];
         }

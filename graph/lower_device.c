@@ -50,7 +50,7 @@ void tnd_conv_print_columns(struct tnd_lowering *l, const struct tnd_conv *conv,
                      node);
 }
 
-void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node)
+void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node)
 {
     const struct tnd_operand *in = &job->in[0];
     const struct tnd_window *pool = &job->params->window;
@@ -96,7 +96,7 @@ static bool is_inside(const struct tnd_view *indices, int64_t extent)
     return is;
 }
 
-void tnd_lower_print_move(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node)
+void tnd_lower_print_move(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node)
 {
     const int axis = job->params->axis;
     const bool joins = job->op == TND_NET_CONCAT;

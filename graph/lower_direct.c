@@ -1,148 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions as direct sums: a tile of places by a tile of filters, summed over the taps of the
- * window in registers, reading rows of channels where they lie. */
-#include <string.h>
-
-#include "base/cpu.h"
+ * Convolutions as direct sums over the taps of the window: how weights are packed, which rows are
+ * padded. */
 #include "graph/lower_conv.h"
 
-enum { FEW_CHANNELS = 16, ITEM_TILES = 8 };
-
-const struct tnd_conv_kernel *tnd_conv_kernel_best(void)
-{
-#if defined(__x86_64__)
-    const uint32_t features = tnd_cpu_features();
-    if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
-        return &tnd_conv_avx512;
-    }
-    if ((features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2) {
-        return &tnd_conv_avx2;
-    }
-#endif
-    return &tnd_conv_scalar;
-}
-
-/* ---- running ---- */
-
-/* How the places and filters are handed out: some tiles of places by a block of panels. */
-struct tiles {
-    const struct tnd_conv_kernel *kernel;
-    int64_t pixels;       /* places of a tile: tiles are about equally large */
-    int64_t group_blocks; /* of the panels of a group */
-    int64_t n_blocks, block_items;
-};
-
-static struct tiles tiles_of(const struct tnd_conv *conv)
-{
-    struct tiles tiles = {.kernel = tnd_conv_kernel_best()};
-    tiles.pixels = tnd_conv_tile_pixels(tiles.kernel, conv->n_pixels);
-    tiles.group_blocks =
-        (tnd_conv_panels(conv->filters) + tiles.kernel->panels - 1) / tiles.kernel->panels;
-    tiles.n_blocks = conv->all_filters / conv->filters * tiles.group_blocks;
-    tiles.block_items =
-        (conv->n_pixels + ITEM_TILES * tiles.pixels - 1) / (ITEM_TILES * tiles.pixels);
-    return tiles;
-}
-
-/* Where a tile lies, and what all tiles of some items work in. */
-struct tile {
-    int64_t group, panel; /* the first panel, of the group */
-    const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
-    float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
-};
-
-static void run_tile(const struct tnd_conv *conv, const struct tiles *tiles,
-                     const tandem_tensor *node, struct tile *at, int64_t first)
-{
-    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
-    float *y = tandem_tensor_data(node);
-    const int64_t panel_values = conv->n_taps * conv->run * TND_CONV_PANEL;
-    const int64_t group_panels = tnd_conv_panels(conv->filters);
-    const int64_t panels_left = group_panels - at->panel;
-    const int n_panels =
-        (int)(panels_left < tiles->kernel->panels ? panels_left : tiles->kernel->panels);
-    const int width = n_panels * TND_CONV_PANEL;
-    const int64_t left = conv->n_pixels - first;
-    const int n = (int)(left < tiles->pixels ? left : tiles->pixels);
-    tnd_conv_rows(conv, x, first, n, at->group * conv->channels, at->rows);
-    const struct tnd_conv_tile tile = {.rows = at->rows,
-                                       .n_taps = conv->n_taps,
-                                       .run = conv->run,
-                                       .w = conv->packed +
-                                            (at->group * group_panels + at->panel) * panel_values,
-                                       .w_panel = panel_values,
-                                       .y = at->sums};
-    tiles->kernel->run[n_panels - 1][n - 1](&tile);
-    const int64_t of_group = conv->filters - at->panel * TND_CONV_PANEL;
-    const struct tnd_fuse_tile part = {.row = first,
-                                       .column =
-                                           at->group * conv->filters + at->panel * TND_CONV_PANEL,
-                                       .n_rows = n,
-                                       .n_columns = (int)(of_group < width ? of_group : width),
-                                       .values = at->sums,
-                                       .stride = width};
-    tnd_epilogue_write(conv->epilogue, node, &part, y + first * conv->all_filters + part.column,
-                       conv->all_filters);
-}
-
-static enum tandem_status run_conv(const struct tnd_work *work, const tandem_tensor *node,
-                                   int64_t begin, int64_t end)
-{
-    const struct tnd_job *job = (const struct tnd_job *)work;
-    const struct tnd_conv *conv = job->more;
-    const struct tiles tiles = tiles_of(conv);
-    struct tile tile;
-    for (int64_t item = begin; item < end; item++) {
-        const int64_t first = item % tiles.block_items * ITEM_TILES * tiles.pixels;
-        const int64_t last = first + ITEM_TILES * tiles.pixels;
-        tile.group = item / tiles.block_items / tiles.group_blocks;
-        tile.panel = item / tiles.block_items % tiles.group_blocks * tiles.kernel->panels;
-        for (int64_t at = first; at < last && at < conv->n_pixels; at += tiles.pixels) {
-            run_tile(conv, &tiles, node, &tile, at);
-        }
-    }
-    return TANDEM_OK;
-}
-
-/* One filter a channel: some places by a block of channels at a time. */
-static enum tandem_status run_depthwise(const struct tnd_work *work, const tandem_tensor *node,
-                                        int64_t begin, int64_t end)
-{
-    const struct tnd_job *job = (const struct tnd_job *)work;
-    const struct tnd_conv *conv = job->more;
-    const struct tiles tiles = tiles_of(conv);
-    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
-    const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
-    float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
-    const int width = tiles.kernel->channels;
-    struct tnd_conv_depth depth = {
-        .rows = rows, .n_taps = conv->n_taps, .w_panel = conv->n_taps * TND_CONV_PANEL, .y = sums};
-    begin *= tiles.pixels;
-    end = end * tiles.pixels < conv->n_pixels ? end * tiles.pixels : conv->n_pixels;
-    for (int64_t pixel = begin; pixel < end; pixel += depth.n_places) {
-        const int64_t places = end - pixel;
-        depth.n_places = (int)(places < tiles.pixels ? places : tiles.pixels);
-        tnd_conv_rows(conv, x, pixel, depth.n_places, 0, rows);
-        for (depth.channel = 0; depth.channel < conv->all_channels; depth.channel += width) {
-            const int64_t left = conv->all_channels - depth.channel;
-            depth.w = conv->packed + depth.channel / TND_CONV_PANEL * depth.w_panel +
-                      depth.channel % TND_CONV_PANEL;
-            depth.n_channels = (int)(left < width ? left : width);
-            tiles.kernel->depth(&depth);
-            const struct tnd_fuse_tile part = {.row = pixel,
-                                               .column = depth.channel,
-                                               .n_rows = depth.n_places,
-                                               .n_columns = depth.n_channels,
-                                               .values = sums,
-                                               .stride = width};
-            tnd_epilogue_write(conv->epilogue, node, &part,
-                               (float *)tandem_tensor_data(node) + pixel * conv->all_channels +
-                                   depth.channel,
-                               conv->all_channels);
-        }
-    }
-    return TANDEM_OK;
-}
+enum { FEW_CHANNELS = 16, ITEM_PLACES = 64 /* about so many are worth an item */ };
 
 /* ---- weights ---- */
 
@@ -217,26 +78,6 @@ static void find_padding(const struct tnd_conv *conv, int64_t *front, int64_t *b
     *behind = end > 0 ? end : 0;
 }
 
-/* Rows of the input with their padding. */
-struct padded {
-    int64_t row, front, width; /* values */
-};
-
-static enum tandem_status run_pad(const struct tnd_work *work, const tandem_tensor *node,
-                                  int64_t begin, int64_t end)
-{
-    const struct tnd_job *job = (const struct tnd_job *)work;
-    const struct padded *padded = job->more;
-    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
-    float *y = tandem_tensor_data(node);
-    for (int64_t i = begin; i < end; i++) {
-        float *to = y + i * padded->width;
-        memset(to, 0, (size_t)padded->width * sizeof(float));
-        memcpy(to + padded->front, x + i * padded->row, (size_t)padded->row * sizeof(float));
-    }
-    return TANDEM_OK;
-}
-
 /* With few channels a tap is too short for the loops over its values: rows are copied with their
  * padding, so that all taps of a row are one (merge_taps). The sums keep every bit. */
 static enum tandem_status pad_rows(struct tnd_lowering *l, struct tnd_conv *conv,
@@ -250,9 +91,9 @@ static enum tandem_status pad_rows(struct tnd_lowering *l, struct tnd_conv *conv
         conv->taps[last] == 1 || conv->dilation[last] != 1 || front + behind == 0) {
         return TANDEM_OK;
     }
-    struct tnd_job *job = tnd_lower_job(l, 0);
-    struct padded *padded =
-        tnd_arena_alloc(&l->out->arena, sizeof(*padded), _Alignof(struct padded));
+    struct tnd_work *job = tnd_lower_job(l, 0);
+    struct tnd_work_rows *padded =
+        tnd_arena_alloc(&l->out->arena, sizeof(*padded), _Alignof(struct tnd_work_rows));
     if (job == NULL || padded == NULL) {
         return tnd_lower_no_memory(l);
     }
@@ -264,9 +105,9 @@ static enum tandem_status pad_rows(struct tnd_lowering *l, struct tnd_conv *conv
     job->type = TANDEM_DTYPE_F32;
     job->shape = *shape;
     job->shape.dims[1 + conv->n] = conv->in[last];
-    job->more = padded;
-    job->work.n_items = tnd_dims_values(shape) / padded->row;
-    job->work.run = run_pad;
+    job->of.rows = padded;
+    job->n_items = tnd_dims_values(shape) / padded->row;
+    job->kind = TND_WORK_PAD_ROWS;
     return tnd_lower_emit(l, job, x, 1, x);
 }
 
@@ -286,12 +127,34 @@ static void merge_taps(struct tnd_conv *conv)
 
 /* ---- lowering ---- */
 
+enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv *conv)
+{
+    int64_t tap[TANDEM_NET_MAX_WINDOW] = {0};
+    int64_t *out =
+        tnd_arena_alloc(&l->out->arena, (size_t)conv->n_taps * sizeof(out[0]), _Alignof(int64_t));
+    if (out == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    for (int64_t t = 0; t < conv->n_taps; t++) {
+        int64_t at = 0;
+        for (int i = 0; i < conv->n; i++) {
+            at = at * conv->in[i] + tap[i] * conv->dilation[i];
+        }
+        out[t] = at * conv->all_channels;
+        for (int i = conv->n - 1; i >= 0 && ++tap[i] == conv->taps[i]; i--) {
+            tap[i] = 0;
+        }
+    }
+    conv->offsets = out;
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv *conv,
                                          const struct tnd_net_node *node, tandem_tensor *x,
                                          tandem_tensor **out)
 {
     const bool by_channel = tnd_conv_is_depthwise(conv);
-    struct tnd_job *job = tnd_lower_job(l, 0);
+    struct tnd_work *job = tnd_lower_job(l, 0);
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
@@ -307,13 +170,12 @@ enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv
     job->op = TND_NET_CONV;
     job->type = TANDEM_DTYPE_F32;
     job->shape = tnd_net_value(l->net, node->output)->shape;
-    job->work.amount =
-        (double)tnd_dims_values(&job->shape) * (double)conv->n_taps * (double)conv->run;
-    job->more = conv;
-    const struct tiles tiles = tiles_of(conv);
-    job->work.n_items = by_channel ? (conv->n_pixels + tiles.pixels - 1) / tiles.pixels
-                                   : tiles.n_blocks * tiles.block_items;
-    job->work.run = by_channel ? run_depthwise : run_conv;
+    job->amount = (double)tnd_dims_values(&job->shape) * (double)conv->n_taps * (double)conv->run;
+    job->of.conv = conv;
+    job->kind = TND_WORK_CONV;
+    const int64_t groups = by_channel ? 1 : conv->all_filters / conv->filters;
+    job->n_items = (conv->n_pixels + ITEM_PLACES - 1) / ITEM_PLACES * groups *
+                   (by_channel ? 1 : tnd_conv_panels(conv->filters));
     const bool has_text = tensors[1] != NULL;
     int n_tensors = has_text ? 2 : 1;
     conv->epilogue = tnd_lower_take_epilogue(l, tensors, &n_tensors, conv->all_filters);

@@ -9,35 +9,17 @@ enum { NO_GROUP = -1, MANY_GROUPS = -2 };
 
 /* ---- fused programs ---- */
 
-static enum tandem_status run_fuse(const struct tnd_work *work, const tandem_tensor *node,
-                                   int64_t begin, int64_t end)
-{
-    const struct tnd_job *job = (const struct tnd_job *)work;
-    struct tnd_view views[TND_FUSE_INPUTS];
-    const void *in[TND_FUSE_INPUTS];
-    tnd_job_views(job, node, views);
-    for (int i = 0; i < job->n_in; i++) {
-        in[i] = views[i].data;
-    }
-    tnd_fuse_run(tnd_strip_kernel(0), &job->fuse, &job->space, in, tandem_tensor_data(node), begin,
-                 end);
-    return TANDEM_OK;
-}
-
-void tnd_lower_plan_fuse(struct tnd_job *job)
+void tnd_lower_plan_fuse(struct tnd_work *job)
 {
     int order[TANDEM_NET_MAX_DIMS];
     int64_t strides[TND_FUSE_INPUTS][TANDEM_NET_MAX_DIMS];
     for (int i = 0; i < job->n_in; i++) {
         memcpy(strides[i], job->in[i].view.strides, sizeof(strides[i]));
     }
-    tnd_lower_order(&job->shape, job->layout, order);
+    tnd_net_order(&job->shape, job->layout, order);
     tnd_fuse_space(&job->space, job->n_in, &job->shape, strides, order);
-    if (tnd_lower_transpose(job)) {
-        return;
-    }
-    job->work.n_items = job->space.n_items;
-    job->work.run = run_fuse;
+    job->kind = TND_WORK_PROGRAM;
+    job->n_items = job->space.n_items;
     job->is_by_reference = !tnd_fuse_is_fast(&job->fuse);
 }
 
@@ -324,7 +306,7 @@ enum tandem_status tnd_lower_group(struct tnd_lowering *l, int group, int *steps
             return TANDEM_OK;
         }
     }
-    struct tnd_job *job = tnd_lower_job(l, reads.n);
+    struct tnd_work *job = tnd_lower_job(l, reads.n);
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }

@@ -2,29 +2,7 @@
  * Convolutions as matrix products: what each place of the result sees becomes a row, which
  * tandem_mul_mat multiplies by the filters. Groups are a batch of products, put side by side
  * behind. */
-#include <string.h>
-
 #include "graph/lower_conv.h"
-
-/* Rows of places: for each group all places, of each the taps with their channels. */
-static enum tandem_status run_columns(const struct tnd_work *work, const tandem_tensor *node,
-                                      int64_t begin, int64_t end)
-{
-    const struct tnd_job *job = (const struct tnd_job *)work;
-    const struct tnd_conv *conv = job->more;
-    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
-    const float *rows[TND_CONV_MAX_TAPS];
-    const int64_t k = conv->n_taps * conv->channels;
-    for (int64_t item = begin; item < end; item++) {
-        const int64_t group = item / conv->n_pixels;
-        float *to = (float *)tandem_tensor_data(node) + item * k;
-        tnd_conv_rows(conv, x, item % conv->n_pixels, 1, group * conv->channels, rows);
-        for (int64_t t = 0; t < conv->n_taps; t++, to += conv->channels) {
-            memcpy(to, rows[t], (size_t)conv->channels * sizeof(float));
-        }
-    }
-    return TANDEM_OK;
-}
 
 /* Filters {M, C, taps} as rows {M, taps, C}. */
 static enum tandem_status weights(struct tnd_lowering *l, const struct tnd_conv *conv,
@@ -57,7 +35,7 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
 {
     const int64_t groups = conv->all_channels / conv->channels;
     const struct tnd_dims zeros = {1, {conv->channels}};
-    struct tnd_job *job = tnd_lower_job(l, 0);
+    struct tnd_work *job = tnd_lower_job(l, 0);
     struct tnd_array *nothing = tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
     if (job == NULL || nothing == NULL) {
         return tnd_lower_no_memory(l);
@@ -67,9 +45,9 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
     job->row = TANDEM_OP_MOVE;
     job->type = TANDEM_DTYPE_F32;
     job->shape = (struct tnd_dims){3, {groups, conv->n_pixels, conv->n_taps * conv->channels}};
-    job->more = conv;
-    job->work.n_items = groups * conv->n_pixels;
-    job->work.run = run_columns;
+    job->of.conv = conv;
+    job->n_items = groups * conv->n_pixels;
+    job->kind = TND_WORK_COLUMNS;
     TND_TRY(tnd_lower_emit(l, job, &x, 1, out));
     tnd_conv_print_columns(l, conv, *out);
     return TANDEM_OK;

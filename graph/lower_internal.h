@@ -3,29 +3,11 @@
 #ifndef TND_LOWER_INTERNAL_H
 #define TND_LOWER_INTERNAL_H
 
-#include <stdatomic.h>
-
 #include "ggml-like/binary_int8.h"
 #include "ggml-like/conv_int8.h"
 #include "ggml-like/work.h"
-#include "graph/conv_tile.h"
 #include "graph/fuse_print.h"
-#include "ggml-like/fuse_program.h"
 #include "graph/lower.h"
-#include "graph/strip_kernels.h"
-
-/** In which order the values of a tensor lie. */
-enum tnd_net_layout {
-    TND_LAYOUT_PLAIN,
-    TND_LAYOUT_LAST,
-    TND_N_LAYOUTS
-}; /* LAST: axis 1 behind all */
-
-/** The first failure of a kernel at run time: a callback gives a status alone. */
-struct tnd_fault {
-    atomic_int state; /* 0: none; 1: being written; 2: written */
-    struct tandem_error error;
-};
 
 struct tnd_lowered {
     const struct tnd_net *net;
@@ -38,59 +20,6 @@ struct tnd_lowered {
     TND_VECTOR_OF(struct tnd_conv_choice, convs);
     TND_VECTOR_OF(struct tnd_conversion, conversions);
     struct tnd_fault fault;
-};
-
-/** What a node reads: strides of the tensor in the layout that it has. */
-struct tnd_operand {
-    struct tnd_view view; /* `data`: of constants */
-    int src;              /* operand of the node; -1: a constant */
-    int64_t offset;       /* in values, where src is one */
-};
-
-/** How a node is computed: the work of an operation, and what its function knows beside. */
-struct tnd_job {
-    struct tnd_work work; /* the first member */
-    enum tandem_op row;   /* NONE: as `op` says */
-    enum tnd_net_op op;
-    const char *name;        /* of what is computed; NULL: none */
-    struct tnd_fault *fault; /* of the lowered net */
-    const struct tnd_net_params *params;
-    struct tnd_operand *in;
-    int n_in;
-    enum tandem_dtype type;
-    struct tnd_dims shape; /* of the result */
-    enum tnd_net_layout layout;
-    int split;      /* dimension by which the work is handed out; -1: it is not */
-    size_t scratch; /* bytes for each item that a kernel works in, behind the result */
-    struct tnd_fuse fuse;
-    struct tnd_fuse_space space;
-    const void *more;     /* what else the function knows */
-    bool is_by_reference; /* a reference kernel computes it, or steps of its program */
-};
-
-/** Keeps the error of a job, if it is the first one, with operation and name. Any thread. Gives
- *  `status`. */
-enum tandem_status tnd_job_failed(const struct tnd_job *job, enum tandem_status status,
-                                  const struct tandem_error *error);
-
-/** What is computed value by value from the result of a node, and by that node, while a tile of the
- *  result is in a cache: bias, residual, activation. A lowering that can do that calls
- *  tnd_lower_take_epilogue before it emits its node, and tnd_epilogue_tile for each tile, once,
- *  when all sums of the tile are there. */
-struct tnd_epilogue {
-    struct tnd_fuse fuse;
-    struct tnd_fuse_matrix matrix; /* rows: the places of the result; columns: its channels */
-    struct tnd_operand in[TND_FUSE_INPUTS];
-    tandem_tensor *tensors[TANDEM_MAX_SRC]; /* that operands read; one of them: src of `in` */
-    int n_tensors;
-    int n_dims; /* of the result */
-    bool is_taken;
-    /* whether kernels run the program over rows of a tile. By operand: a constant that is the same
-     * row for all, which tiles at its end may read beyond; else NULL */
-    bool has_rows;
-    const struct tnd_strip_kernel *kernel;
-    const float *rows[TND_FUSE_INPUTS];
-    uint8_t saved[TND_FUSE_REGISTERS]; /* by step whose result is kept: where, counted from 0 */
 };
 
 /** A product or convolution of 8-bit integers: the net has it of int32, less their zero points. */
@@ -150,17 +79,13 @@ enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool tak
 /** A tensor of a value that is no view and not known, in a layout; converted where it must be. */
 enum tandem_status tnd_lower_tensor(struct tnd_lowering *l, int value, enum tnd_net_layout layout,
                                     tandem_tensor **out);
-/** Strides of a whole value in a layout. */
-void tnd_lower_strides(const struct tnd_dims *shape, enum tnd_net_layout layout, int64_t *out);
-/** The dimensions in the order in which they lie in a layout, the slowest first. */
-void tnd_lower_order(const struct tnd_dims *shape, enum tnd_net_layout layout, int *out);
 /** Lowers a node that is no program. */
 enum tandem_status tnd_lower_node(struct tnd_lowering *l, const struct tnd_net_node *node);
 /** The node of a job that is complete but for its operands' data. `work.amount` 0: as many values
  *  as its operation and its program handle. */
-enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_job *job,
+enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_work *job,
                                   tandem_tensor *const *tensors, int n, tandem_tensor **out);
-struct tnd_job *tnd_lower_job(struct tnd_lowering *l, int n_in);
+struct tnd_work *tnd_lower_job(struct tnd_lowering *l, int n_in);
 /** An array that lives with the lowered net. */
 struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tandem_dtype type,
                                   const struct tnd_dims *shape);
@@ -199,9 +124,6 @@ static inline void tnd_lower_packed(struct tnd_array *array)
 enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_operand *from,
                                   tandem_tensor *tensor, enum tnd_net_layout layout,
                                   tandem_tensor **out);
-/** Operands at run time. */
-void tnd_job_views(const struct tnd_job *job, const tandem_tensor *node, struct tnd_view *out);
-
 /* lower_source.c */
 /** Makes constants of several values operands of a node, as long as there is room for them: a
  *  device then has them. `values`: the net's, by operand. */
@@ -211,7 +133,7 @@ void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_o
 tandem_tensor *tnd_lower_weights(struct tnd_lowering *l, const struct tnd_array *array);
 /** Gives a node its source for devices, if it can be printed: of its job's program, or of another
  *  one. */
-void tnd_lower_source(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node);
+void tnd_lower_source(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node);
 void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *printed,
                      tandem_tensor *node);
 /** The same for a matrix of values under a window, and an epilogue (NULL: none). */
@@ -219,25 +141,21 @@ void tnd_lower_window(struct tnd_lowering *l, const struct tnd_printed_window *w
                       int64_t columns, const struct tnd_epilogue *epilogue, tandem_tensor *node);
 
 /* lower_device.c */
-void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node);
+void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node);
 /** Of a join or a gather, nothing for others. */
-void tnd_lower_print_move(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node);
+void tnd_lower_print_move(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node);
 
 /* lower_ranges.c: every operation by the reference's kernel, over a range of one dimension */
-void tnd_lower_ranges(struct tnd_job *job);
-
-/* lower_transpose.c */
-/** Plans a copy whose space swaps two dimensions; false: it does not. */
-bool tnd_lower_transpose(struct tnd_job *job);
+void tnd_lower_ranges(struct tnd_work *job);
 
 /* lower_moves.c */
 /** Plans a job that joins or gathers whole runs of values; false: the general way is as good. */
-bool tnd_lower_moves(struct tnd_job *job);
+bool tnd_lower_moves(struct tnd_work *job);
 /** The layout in which a node that joins or gathers gives its result: that of what it reads. */
 enum tnd_net_layout tnd_lower_moves_layout(const struct tnd_lowering *l,
                                            const struct tnd_net_node *node);
 /** Brings the dimensions of such a job into the order of a layout. False: no memory. */
-bool tnd_lower_turn(struct tnd_lowering *l, struct tnd_job *job, enum tnd_net_layout layout);
+bool tnd_lower_turn(struct tnd_lowering *l, struct tnd_work *job, enum tnd_net_layout layout);
 
 /** The values of an operand with channels last. */
 enum tandem_status tnd_lower_last(struct tnd_lowering *l, int value, tandem_tensor **out);
@@ -253,7 +171,7 @@ void tnd_lower_find_groups(struct tnd_lowering *l);
 /** Lowers a program, by its last node. `steps` has room for a number by value of the net. */
 enum tandem_status tnd_lower_group(struct tnd_lowering *l, int group, int *steps);
 /** Sets how a job with a program goes over its operands. */
-void tnd_lower_plan_fuse(struct tnd_job *job);
+void tnd_lower_plan_fuse(struct tnd_work *job);
 
 /* lower_epilogue.c */
 /** The epilogue of the node that is being lowered, whose own result is {rows, columns} of F32 with
@@ -261,21 +179,10 @@ void tnd_lower_plan_fuse(struct tnd_job *job);
  *  then the epilogue's. */
 const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tandem_tensor **tensors,
                                                    int *n_tensors, int64_t n_columns);
-/** Replaces values of a tile by what follows from them. `node` is the one that computes. */
-void tnd_epilogue_tile(const struct tnd_epilogue *epilogue, const tandem_tensor *node,
-                       const struct tnd_fuse_tile *tile);
-
-/** The same on the way from a tile to the result, `y` at its first value, `line` from one row to
- *  the next. `epilogue` NULL: there is none. */
-void tnd_epilogue_write(const struct tnd_epilogue *epilogue, const tandem_tensor *node,
-                        const struct tnd_fuse_tile *tile, float *y, int64_t line);
-
 /* lower_conv.c */
 /** Tells the chooser which convolutions the net has; `for_device` becomes true where it answers
  *  that. Errors: MEMORY. */
 enum tandem_status tnd_lower_begin_convs(const struct tnd_lowering *l, bool *for_device);
-/** The kernels of the widest instruction set that this CPU has. */
-const struct tnd_conv_kernel *tnd_conv_kernel_best(void);
 
 /* lower_int8.c */
 /** Finds products and convolutions of 8-bit integers, and packs their weights. Known values are

@@ -69,64 +69,8 @@ enum tandem_status tnd_lower_matrix(struct tnd_lowering *l, int value, struct tn
 
 /* ---- few rows ---- */
 
-/* Turning a matrix moves each of its values once, and as a column: more work than so many rows. One
- * item: so many columns, whose sums stay in the innermost cache. */
-enum { FEW_ROWS = 8, ITEM_COLUMNS = 512 };
-
-/* y += a row of four coefficients times four rows of a matrix. */
-static void add_rows(const float a[4], const float *const rows[4], int64_t n, float *restrict y)
-{
-    const float *restrict r0 = rows[0];
-    const float *restrict r1 = rows[1];
-    const float *restrict r2 = rows[2];
-    const float *restrict r3 = rows[3];
-    for (int64_t i = 0; i < n; i++) {
-        y[i] += (a[0] * r0[i] + a[1] * r1[i]) + (a[2] * r2[i] + a[3] * r3[i]);
-    }
-}
-
-/* `n` columns of one row of the result, which begins with 0. */
-static void sum_rows(const float *x, int64_t step, int64_t k, const float *w, int64_t row,
-                     int64_t n, float *y)
-{
-    int64_t i = 0;
-    for (; i + 4 <= k; i += 4) {
-        const float a[4] = {x[i * step], x[(i + 1) * step], x[(i + 2) * step], x[(i + 3) * step]};
-        const float *const rows[4] = {w + i * row, w + (i + 1) * row, w + (i + 2) * row,
-                                      w + (i + 3) * row};
-        add_rows(a, rows, n, y);
-    }
-    for (; i < k; i++) {
-        for (int64_t c = 0; c < n; c++) {
-            y[c] += x[i * step] * w[i * row + c];
-        }
-    }
-}
-
-static enum tandem_status run_few(const struct tnd_work *work, const tandem_tensor *node,
-                                  int64_t begin, int64_t end)
-{
-    const struct tnd_job *job = (const struct tnd_job *)work;
-    const int64_t m = job->shape.dims[1];
-    const int64_t n = job->shape.dims[2];
-    const int64_t blocks = (n + ITEM_COLUMNS - 1) / ITEM_COLUMNS;
-    struct tnd_view in[2];
-    tnd_job_views(job, node, in);
-    for (int64_t item = begin; item < end; item++) {
-        const int64_t batch = item / blocks;
-        const int64_t first = item % blocks * ITEM_COLUMNS;
-        const int64_t columns = n - first < ITEM_COLUMNS ? n - first : ITEM_COLUMNS;
-        const float *x = (const float *)in[0].data + batch * in[0].strides[0];
-        const float *w = (const float *)in[1].data + batch * in[1].strides[0] + first;
-        for (int64_t i = 0; i < m; i++) {
-            float *y = (float *)tandem_tensor_data(node) + (batch * m + i) * n + first;
-            memset(y, 0, (size_t)columns * sizeof(float));
-            sum_rows(x + i * in[0].strides[1], in[0].strides[2], in[0].shape.dims[2], w,
-                     in[1].strides[1], columns, y);
-        }
-    }
-    return TANDEM_OK;
-}
+/* Turning a matrix moves each of its values once, and as a column: more work than so many rows. */
+enum { FEW_ROWS = 8 };
 
 /* Whether rows of N of a computed matrix {batch, K, N} lie densely and rows of K do not. */
 static bool has_few_rows(const struct tnd_operand *w, int64_t rows)
@@ -136,7 +80,7 @@ static bool has_few_rows(const struct tnd_operand *w, int64_t rows)
 }
 
 /* The same for devices: sums of products of what lies where. */
-static void print_few(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node)
+static void print_few(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node)
 {
     const struct tnd_operand *x = &job->in[0];
     const struct tnd_operand *w = &job->in[1];
@@ -168,18 +112,19 @@ static enum tandem_status lower_few(struct tnd_lowering *l, const struct tnd_net
                                     const struct tnd_operand *x, const struct tnd_operand *w,
                                     tandem_tensor *const *tensors, int n)
 {
-    struct tnd_job *job = tnd_lower_job(l, 2);
+    struct tnd_work *job = tnd_lower_job(l, 2);
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
     job->op = node->op;
+    job->params = &node->params;
     job->type = TANDEM_DTYPE_F32;
     job->shape = tnd_net_value(l->net, node->output)->shape;
     job->in[0] = *x;
     job->in[1] = *w;
-    job->work.n_items =
-        job->shape.dims[0] * ((job->shape.dims[2] + ITEM_COLUMNS - 1) / ITEM_COLUMNS);
-    job->work.run = run_few;
+    job->n_items =
+        job->shape.dims[0] * ((job->shape.dims[2] + TND_FEW_COLUMNS - 1) / TND_FEW_COLUMNS);
+    job->kind = TND_WORK_FEW_ROWS;
     tandem_tensor **made = &l->values[node->output].tensors[TND_LAYOUT_PLAIN];
     TND_TRY(tnd_lower_emit(l, job, tensors, n, made));
     print_few(l, job, *made);

@@ -106,7 +106,7 @@ static bool find_places(const struct tnd_operand *operands, int n, struct tnd_fu
     return true;
 }
 
-void tnd_lower_source(struct tnd_lowering *l, const struct tnd_job *job, tandem_tensor *node)
+void tnd_lower_source(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node)
 {
     struct tnd_fuse_printed printed = {
         .fuse = &job->fuse, .space = &job->space, .n_buffers = node->n_src};

@@ -8,9 +8,8 @@
 
 #include "base/alloc.h"
 #include "graph/lower_internal.h"
-#include "graph/strip_kernels.h"
 
-enum { BYTES = 256, ITEM_VALUES = 65536, NOTHING = -1 };
+enum { BYTES = 256, NOTHING = -1 };
 
 /* ---- finding ---- */
 
@@ -146,28 +145,14 @@ enum tandem_status tnd_lower_find_tables(struct tnd_lowering *l)
     return status;
 }
 
-/* ---- running ---- */
-
-static enum tandem_status run_table(const struct tnd_work *work, const tandem_tensor *node,
-                                    int64_t begin, int64_t end)
-{
-    const struct tnd_job *job = (const struct tnd_job *)work;
-    const uint8_t *table = job->more;
-    const uint8_t *x = tandem_tensor_data(tandem_tensor_src(node, 0));
-    uint8_t *y = tandem_tensor_data(node);
-    const int64_t n = tnd_dims_values(&job->shape);
-    const int64_t last = end * ITEM_VALUES < n ? end * ITEM_VALUES : n;
-    const int64_t first = begin * ITEM_VALUES;
-    tnd_strip_kernel(0)->look_up(table, x + first, y + first, last - first);
-    return TANDEM_OK;
-}
+/* ---- lowering ---- */
 
 enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_net_node *node)
 {
     const struct tnd_lower_table *table = &l->tables[node - l->net->nodes];
     const struct tnd_net_value *out = tnd_net_value(l->net, node->output);
     const struct tnd_lower_value *x = &l->values[table->x];
-    struct tnd_job *job = tnd_lower_job(l, 0);
+    struct tnd_work *job = tnd_lower_job(l, 0);
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
@@ -177,10 +162,10 @@ enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_ne
     job->op = node->op;
     job->type = out->type;
     job->shape = out->shape;
-    job->work.n_items = (tnd_dims_values(&out->shape) + ITEM_VALUES - 1) / ITEM_VALUES;
-    job->work.amount = (double)tnd_dims_values(&out->shape) / 8; /* (a shuffle does many) */
-    job->more = table->values;
-    job->work.run = run_table;
+    job->n_items = (tnd_dims_values(&out->shape) + TND_TABLE_ITEM - 1) / TND_TABLE_ITEM;
+    job->amount = (double)tnd_dims_values(&out->shape) / 8; /* (a shuffle does many) */
+    job->of.table = table->values;
+    job->kind = TND_WORK_TABLE;
     tandem_tensor *tensor = x->tensors[job->layout];
     tandem_tensor **made = &l->values[node->output].tensors[job->layout];
     TND_TRY(tnd_lower_emit(l, job, &tensor, 1, made));

@@ -18,6 +18,8 @@ static CU_SuiteInfo suites[] = {
     {"cpu ops", NULL, NULL, NULL, NULL, tnd_tests_cpu_ops},
     {"cpu attention", NULL, NULL, NULL, NULL, tnd_tests_attention},
     {"cpu int8", NULL, NULL, NULL, NULL, tnd_tests_int8},
+    {"cpu net tiles", NULL, NULL, NULL, NULL, tnd_tests_net_tiles},
+    {"cpu programs", NULL, NULL, NULL, NULL, tnd_tests_programs},
     {"cpu experts", NULL, NULL, NULL, NULL, tnd_tests_experts},
     CU_SUITE_INFO_NULL,
 };

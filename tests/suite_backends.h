@@ -18,5 +18,7 @@ extern CU_TestInfo tnd_tests_cpu_ops[];     /* suite_backends_cpu_ops.c */
 extern CU_TestInfo tnd_tests_attention[];   /* suite_backends_attention.c */
 extern CU_TestInfo tnd_tests_int8[];        /* suite_backends_int8.c */
 extern CU_TestInfo tnd_tests_experts[];     /* suite_backends_experts.c */
+extern CU_TestInfo tnd_tests_net_tiles[];   /* suite_backends_net_tiles.c */
+extern CU_TestInfo tnd_tests_programs[];    /* suite_backends_programs.c */
 
 #endif

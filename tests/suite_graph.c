@@ -10,7 +10,6 @@ extern CU_SuiteInfo suites_graph_net[];
 extern CU_SuiteInfo suites_graph_pass[];
 extern CU_SuiteInfo suites_graph_affine[];
 extern CU_SuiteInfo suites_graph_epilogue[];
-extern CU_SuiteInfo suites_graph_fuse[];
 extern CU_SuiteInfo suites_graph_print[];
 extern CU_SuiteInfo suites_graph_recognise[];
 extern CU_SuiteInfo suites_graph_reduce[];
@@ -18,15 +17,14 @@ extern CU_SuiteInfo suites_graph_int8[];
 extern CU_SuiteInfo suites_graph_reference[];
 extern CU_SuiteInfo suites_graph_store[];
 extern CU_SuiteInfo suites_graph_table[];
-extern CU_SuiteInfo suites_graph_tile[];
 extern CU_SuiteInfo suites_graph_window[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(
-        argc, argv, suites_graph_net, suites_graph_elementwise, suites_graph_reduce,
-        suites_graph_lower, suites_graph_reference, suites_graph_int8, suites_graph_store,
-        suites_graph_table, suites_graph_pass, suites_graph_affine, suites_graph_recognise,
-        suites_graph_epilogue, suites_graph_conv, suites_graph_fuse, suites_graph_tile,
-        suites_graph_print, suites_graph_device, suites_graph_window, NULL);
+    return tnd_suites_run(argc, argv, suites_graph_net, suites_graph_elementwise,
+                          suites_graph_reduce, suites_graph_lower, suites_graph_reference,
+                          suites_graph_int8, suites_graph_store, suites_graph_table,
+                          suites_graph_pass, suites_graph_affine, suites_graph_recognise,
+                          suites_graph_epilogue, suites_graph_conv, suites_graph_print,
+                          suites_graph_device, suites_graph_window, NULL);
 }

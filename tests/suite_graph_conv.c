@@ -5,11 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/rng.h"
-#include "graph/conv_tile.h"
 #include "graph/lower.h"
 #include "tandem/runtime.h"
+#include "tests/net_levels.h"
 #include "tests/prefer_method.h"
 #include "tests/support.h"
 
@@ -94,7 +93,8 @@ static tandem_runtime *open_runtime(int n_threads)
     return runtime;
 }
 
-/* All outputs by one method; false where it is none for this convolution. */
+/* All outputs by one method; false where it is none for this convolution. No threads: by the
+ * reference of the nodes. */
 static bool compute(const struct tnd_net *net, enum tnd_conv_method method, int threads,
                     const struct tnd_array *x, struct tnd_array **out)
 {
@@ -111,9 +111,12 @@ static bool compute(const struct tnd_net *net, enum tnd_conv_method method, int 
     CU_ASSERT_TRUE(first != NULL && first->is_last && first->shape.n == net->values[0].shape.n);
     const bool is_method = choice != NULL && choice->method == method;
     if (is_method) {
-        tandem_runtime *runtime = open_runtime(threads);
+        tandem_runtime *runtime = open_runtime(threads > 0 ? threads : 1);
         check_ok(tnd_lowered_set_input(lowered, 0, x, &error));
-        for (int i = 0; i < 2; i++) {
+        if (threads == 0) {
+            check_ok(tnd_test_reference(tnd_lowered_graph(lowered), &error));
+        }
+        for (int i = 0; threads > 0 && i < 2; i++) {
             check_status(
                 tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error),
                 TANDEM_OK, NULL, &error);
@@ -149,7 +152,7 @@ static bool is_same(const struct tnd_array *a, const struct tnd_array *b, double
     return same;
 }
 
-/* Each method on one to three threads; returns how many there were. */
+/* Each method by the reference of its nodes and on one to three threads; returns how many. */
 static int check_problem(const struct problem *p, struct tnd_rng *rng)
 {
     struct tnd_net *net = net_of(p, filter_of(p, rng, false));
@@ -161,7 +164,7 @@ static int check_problem(const struct problem *p, struct tnd_rng *rng)
     int methods = 0;
     check_status(tnd_net_run(net, &x, want, &error), TANDEM_OK, NULL, &error);
     for (int method = 0; method < TND_CONV_METHODS; method++) {
-        for (int threads = 1; threads <= 3; threads++) {
+        for (int threads = 0; threads <= 3; threads++) {
             const bool is_method = compute(net, (enum tnd_conv_method)method, threads, x, got);
             methods += is_method && threads == 1;
             for (int i = 0; is_method && i < net->n_outputs; i++) {
@@ -387,16 +390,9 @@ static void check_kernel(const struct tnd_conv_kernel *kernel)
 
 static void transforms_write_nothing_beside_their_results(void)
 {
-    check_kernel(&tnd_conv_scalar);
-#if defined(__x86_64__)
-    const uint32_t features = tnd_cpu_features();
-    if ((features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2) {
-        check_kernel(&tnd_conv_avx2);
+    for (int k = 0; tnd_test_kernels(k) != NULL; k++) {
+        check_kernel(&tnd_test_kernels(k)->conv);
     }
-    if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
-        check_kernel(&tnd_conv_avx512);
-    }
-#endif
 }
 
 /* What a chooser was told and asked. */

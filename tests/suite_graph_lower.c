@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lowered nets against the reference: random ones of every operation, on one to three threads. */
+ * Lowered nets against the reference: random ones of every operation, on one to three threads, and
+ * by the reference of their nodes. */
 #include <math.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "sched/plan.h"
 #include "tandem/runtime.h"
 #include "tests/fuzz/random_net.h"
+#include "tests/net_levels.h"
 #include "tests/support.h"
 #include "tune/rule.h"
 
@@ -137,6 +139,9 @@ static void check_net(struct tnd_net *net, struct tnd_rng *rng, bool is_real, do
         for (int i = 0; i < net->n_inputs; i++) {
             check_ok(tnd_lowered_set_input(lowered, i, inputs[i], &error));
         }
+        check_status(tnd_test_reference(tnd_lowered_graph(lowered), &error), TANDEM_OK, NULL,
+                     &error);
+        check_outputs(net, lowered, want, tolerance);
         for (int threads = 1; threads <= 3; threads++) {
             tandem_runtime *runtime = open_runtime(threads);
             compute_repeatedly(runtime, net, lowered, threads, want, tolerance);

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "graph/fuse_print.h"
-#include "graph/strip_kernels.h"
+#include "tests/net_levels.h"
 #include "tests/suite_graph.h"
 #include "tests/support.h"
 
@@ -190,7 +190,7 @@ static void check_case(const struct one *one, printed_fn run)
     }
     memset(got, 0, sizeof(got));
     memset(want, 0, sizeof(want));
-    tnd_fuse_run(tnd_strip_kernel(0), &one->fuse, &one->space, in, want, 0, one->space.n_items);
+    tnd_fuse_run(tnd_test_strip(0), &one->fuse, &one->space, in, want, 0, one->space.n_items);
     const int64_t half = below((int)n + 1);
     run(got, buffers, 0, half);
     run(got, buffers, half, n);

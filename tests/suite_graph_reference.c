@@ -8,7 +8,7 @@
 #include "graph/lower.h"
 #include "graph/pass.h"
 #include "ggml-like/tnd_tensor.h"
-#include "graph/strip_kernels.h"
+#include "tests/net_levels.h"
 #include "tests/support.h"
 
 enum { SIDE = 24, ROWS = 128, COLUMNS = 160 };
@@ -335,8 +335,8 @@ static void what_reference_kernels_compute_has_a_reason(void)
 /* So that what is decided on one machine holds on all. */
 static void kernels_of_all_instruction_sets_have_the_same_functions(void)
 {
-    for (int k = 0; tnd_strip_kernel(k) != NULL; k++) {
-        const struct tnd_strip_kernel *kernel = tnd_strip_kernel(k);
+    for (int k = 0; tnd_test_strip(k) != NULL; k++) {
+        const struct tnd_strip_kernel *kernel = tnd_test_strip(k);
         for (int type = 0; type < TND_N_DTYPES; type++) {
             CU_ASSERT_EQUAL(kernel->load[type] == NULL, tnd_strip_scalar.load[type] == NULL);
             CU_ASSERT_EQUAL(kernel->store[type] == NULL, tnd_strip_scalar.store[type] == NULL);

@@ -4,8 +4,8 @@
 
 #include "ggml-like/tnd_tensor.h"
 #include "graph/lower.h"
-#include "graph/strip_kernels.h"
 #include "tandem/runtime.h"
+#include "tests/net_levels.h"
 #include "tests/support.h"
 
 static struct tnd_test_rng rng;
@@ -166,11 +166,11 @@ static void kernels_look_up_every_byte(void)
     for (int i = 0; i < MOST; i++) {
         from[i] = (uint8_t)(i * 7);
     }
-    for (int k = 0; tnd_strip_kernel(k) != NULL; k++) {
+    for (int k = 0; tnd_test_strip(k) != NULL; k++) {
         int wrong = 0;
         for (int n = 0; n <= MOST; n++) {
             memset(to, 99, sizeof(to));
-            tnd_strip_kernel(k)->look_up(table, from, to, n);
+            tnd_test_strip(k)->look_up(table, from, to, n);
             for (int i = 0; i < MOST + GUARD; i++) {
                 wrong += to[i] != (i < n ? table[from[i]] : 99);
             }

@@ -71,7 +71,7 @@ run() { # CPU BINARY [SUITE]
     echo "max suite_base"
     echo "max suite_ggml"
     echo "max suite_backends cpu amx" # emulated, with the same bits
-    for suite in matmul packed\ weights ops attention int8; do
+    for suite in matmul packed\ weights ops attention int8 net\ tiles programs; do
         echo "max suite_backends cpu $suite"
     done
     echo "cortex-a53 suite_backends cpu packed weights"

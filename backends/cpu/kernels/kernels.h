@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/amx.h"
 #include "backends/cpu/kernels/attention_few.h"
 #include "backends/cpu/kernels/attention_panel.h"
+#include "backends/cpu/kernels/conv_tile.h"
 #include "backends/cpu/kernels/int8.h"
 #include "backends/cpu/kernels/packed.h"
 #include "backends/cpu/kernels/packed_float.h"
@@ -15,6 +16,7 @@
 #include "backends/cpu/kernels/tuning.h"
 #include "backends/cpu/kernels/vec.h"
 #include "base/isa-list.h"
+#include "ggml-like/fuse_code.h"
 
 /* Products of quantised weights and quantised activations. */
 struct tnd_kernels_q {
@@ -45,7 +47,9 @@ struct tnd_cpu_kernels {
     struct tnd_attention_kernels attention;
     struct tnd_few_kernels few;
     struct tnd_int8_kernels int8;
-    struct tnd_tuning tuning; /* of this CPU, whatever the instruction set */
+    struct tnd_conv_kernel conv;
+    const struct tnd_strip_kernel *strip; /* of fused programs and rows of nets */
+    struct tnd_tuning tuning;             /* of this CPU, whatever the instruction set */
 };
 
 /** The kernels for a set of CPU features (tnd_cpu_features or a subset of it). */

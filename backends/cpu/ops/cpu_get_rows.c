@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Rows of a matrix by index, and nodes whose items are computed one by one: by a user's callback,
- * or what a net lowered to. */
+ * Rows of a matrix by index, and nodes whose items a user's callback computes. */
 #include <string.h>
 
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
-#include "ggml-like/work.h"
 
 enum tandem_status tnd_cpu_get_rows(const struct tnd_cpu_kernels *kernels,
                                     const struct tandem_tensor *node, struct tandem_worker *worker)
@@ -49,25 +47,6 @@ enum tandem_status tnd_cpu_custom(const struct tnd_cpu_kernels *kernels,
         if (status != TANDEM_OK) {
             return tnd_error_set(worker->error, status, node->name, begin, end,
                                  "custom: the callback returned %s for items %lld to %lld",
-                                 tandem_status_name(status), (long long)begin, (long long)end - 1);
-        }
-    }
-    return TANDEM_OK;
-}
-
-enum tandem_status tnd_cpu_work(const struct tnd_cpu_kernels *kernels,
-                                const struct tandem_tensor *node, struct tandem_worker *worker)
-{
-    const struct tnd_work *work = node->params.work;
-    const int64_t chunk = work->n_items / ((int64_t)worker->count * 4);
-    int64_t begin;
-    int64_t end;
-    (void)kernels;
-    while (worker->next(worker, work->n_items, chunk > 0 ? chunk : 1, &begin, &end)) {
-        const enum tandem_status status = work->run(work, node, begin, end);
-        if (status != TANDEM_OK) {
-            return tnd_error_set(worker->error, status, node->name, begin, end,
-                                 "%s: %s in items %lld to %lld", tandem_op_name(node->op),
                                  tandem_status_name(status), (long long)begin, (long long)end - 1);
         }
     }

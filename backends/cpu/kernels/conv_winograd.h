@@ -8,9 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "graph/conv_tile.h"
-
-enum { TND_WINOGRAD_IN = 16 }; /* channels of transformed tiles are a multiple of this */
+#include "backends/cpu/kernels/conv_tile.h"
 
 #if defined(__AVX512F__)
 #define TND_WINOGRAD_LANES 16

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions for AVX-512: a panel of filters is one vector. */
+ * Convolutions and fused programs for AVX-512: a panel of filters is one vector. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #include <stddef.h>
 
-#include "graph/conv_depthwise.h"
-#include "graph/conv_tile.h"
-#include "graph/conv_winograd.h"
+#include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/conv_winograd.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "ggml-like/fuse_lanes.h"
 
 #define RUN_PANELS(PANELS, PIXELS)                                                                 \
     static void run_##PANELS##_##PIXELS(const struct tnd_conv_tile *tile)                          \
@@ -39,14 +40,20 @@ RUN(14)
             run_##PANELS##_10, run_##PANELS##_11, run_##PANELS##_12, run_##PANELS##_13,            \
             run_##PANELS##_14                                                                      \
     }
-const struct tnd_conv_kernel tnd_conv_avx512 = {.pixels = 14,
-                                                .panels = 2,
-                                                .run = {ALL(1), ALL(2)},
-                                                .channels = 2 * 16,
-                                                .depth = run_depth,
-                                                .largest = run_largest,
-                                                .winograd_in = tnd_winograd_in,
-                                                .winograd_out = tnd_winograd_out};
+static const struct tnd_strip_kernel strip = TND_STRIP_KERNEL;
+
+void tnd_fill_net_avx512(struct tnd_cpu_kernels *out)
+{
+    out->strip = &strip;
+    out->conv = (struct tnd_conv_kernel){.pixels = 14,
+                                         .panels = 2,
+                                         .run = {ALL(1), ALL(2)},
+                                         .channels = 2 * 16,
+                                         .depth = run_depth,
+                                         .largest = depth_largest,
+                                         .winograd_in = tnd_winograd_in,
+                                         .winograd_out = tnd_winograd_out};
+}
 #else
-extern int tnd_conv_avx512_is_empty;
+typedef int tnd_no_net_avx512;
 #endif

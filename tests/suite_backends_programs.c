@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "ggml-like/fuse_program.h"
-#include "graph/strip_kernels.h"
+#include "tests/net_levels.h"
+#include "tests/suite_backends.h"
 #include "tests/support.h"
 
 static bool is_same(uint32_t a, uint32_t b)
@@ -55,10 +56,10 @@ static void check_function(int function, double (*right)(double), double most, u
         }
         memcpy(y, x, sizeof(y));
         tnd_strip_scalar.functions[function](y, TND_STRIP);
-        for (int k = 0; tnd_strip_kernel(k) != NULL; k++) {
+        for (int k = 0; tnd_test_strip(k) != NULL; k++) {
             float other[TND_STRIP];
             memcpy(other, x, sizeof(other));
-            tnd_strip_kernel(k)->functions[function](other, TND_STRIP);
+            tnd_test_strip(k)->functions[function](other, TND_STRIP);
             check_bits(other, y, sizeof(y), "function");
         }
         for (int i = 0; i < TND_STRIP; i++) {
@@ -113,14 +114,14 @@ static void ends_of_functions_are_those_of_the_library(void)
                  {TND_STRIP_SILU, INFINITY, INFINITY},
                  {TND_STRIP_GELU_TANH, 1000, 1000}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        for (int k = 0; tnd_strip_kernel(k) != NULL; k++) {
+        for (int k = 0; tnd_test_strip(k) != NULL; k++) {
             float values[TND_STRIP_GRAIN];
             uint32_t got;
             uint32_t want;
             for (int v = 0; v < TND_STRIP_GRAIN; v++) {
                 values[v] = cases[i].x;
             }
-            tnd_strip_kernel(k)->functions[cases[i].function](values, TND_STRIP_GRAIN);
+            tnd_test_strip(k)->functions[cases[i].function](values, TND_STRIP_GRAIN);
             memcpy(&got, &values[i % TND_STRIP_GRAIN], sizeof(got));
             memcpy(&want, &cases[i].y, sizeof(want));
             if (!is_same(got, want)) {
@@ -382,12 +383,12 @@ static bool check_program(struct tnd_fuse *fuse)
         compute_one(fuse, from, want + (size_t)v * tandem_dtype_bytes(type));
     }
     bool is_right = true;
-    for (int k = 0; tnd_strip_kernel(k) != NULL && is_right; k++) {
+    for (int k = 0; tnd_test_strip(k) != NULL && is_right; k++) {
         const size_t bytes = (size_t)n * tandem_dtype_bytes(type);
         const int64_t half = below((int)space.n_items + 1);
         memset(got, 0x5a, sizeof(got));
-        tnd_fuse_run(tnd_strip_kernel(k), fuse, &space, in, got, half, space.n_items);
-        tnd_fuse_run(tnd_strip_kernel(k), fuse, &space, in, got, 0, half);
+        tnd_fuse_run(tnd_test_strip(k), fuse, &space, in, got, half, space.n_items);
+        tnd_fuse_run(tnd_test_strip(k), fuse, &space, in, got, 0, half);
         is_right = compare(type, got, want, n);
         for (int i = 0; i < GUARD; i++) {
             is_right = is_right && got[bytes + (size_t)i] == 0x5a;
@@ -432,8 +433,8 @@ static void a_program_may_write_over_an_operand(void)
             strides[i][0] = i > 0 && below(2) ? 0 : strides[i][0];
         }
         tnd_fuse_space(&space, fuse.n_inputs, &shape, strides, NULL);
-        tnd_fuse_run(tnd_strip_kernel(0), &fuse, &space, in, want, 0, space.n_items);
-        tnd_fuse_run(tnd_strip_kernel(0), &fuse, &space, in, memory[0], 0, space.n_items);
+        tnd_fuse_run(tnd_test_strip(0), &fuse, &space, in, want, 0, space.n_items);
+        tnd_fuse_run(tnd_test_strip(0), &fuse, &space, in, memory[0], 0, space.n_items);
         CU_ASSERT_TRUE(
             compare(TANDEM_DTYPE_F32, memory[0], (const char *)want, tnd_dims_values(&shape)));
     }
@@ -494,17 +495,17 @@ static void tiles_give_the_bits_of_the_reference_on_every_instruction_set(void)
         for (int i = 0; i < fuse.n_inputs; i++) {
             fill(TANDEM_DTYPE_F32, memory[i]);
         }
-        while (tnd_strip_kernel(n_kernels) != NULL) {
+        while (tnd_test_strip(n_kernels) != NULL) {
             n_kernels++;
         }
-        if (!check_tile(tnd_strip_kernel(c % n_kernels), &fuse)) {
+        if (!check_tile(tnd_test_strip(c % n_kernels), &fuse)) {
             printf("    tile of seed %llu\n", (unsigned long long)seed);
             CU_FAIL("a tile differs");
         }
     }
 }
 
-static CU_TestInfo tests_fuse[] = {
+CU_TestInfo tnd_tests_programs[] = {
     {"functions_are_as_near_as_they_say_on_every_instruction_set",
      functions_are_as_near_as_they_say_on_every_instruction_set},
     {"ends_of_functions_are_those_of_the_library", ends_of_functions_are_those_of_the_library},
@@ -514,9 +515,4 @@ static CU_TestInfo tests_fuse[] = {
     {"tiles_give_the_bits_of_the_reference_on_every_instruction_set",
      tiles_give_the_bits_of_the_reference_on_every_instruction_set},
     CU_TEST_INFO_NULL,
-};
-
-CU_SuiteInfo suites_graph_fuse[] = {
-    {"fuse", NULL, NULL, NULL, NULL, tests_fuse},
-    CU_SUITE_INFO_NULL,
 };

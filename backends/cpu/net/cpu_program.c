@@ -3,30 +3,7 @@
  * without gaps; other operands, and steps that no kernel has, go strip by strip. */
 #include <string.h>
 
-#include "base/cpu.h"
-#include "ggml-like/fuse_program.h"
-#include "graph/strip_kernels.h"
-
-const struct tnd_strip_kernel *tnd_strip_kernel(int i)
-{
-    static const struct {
-        const struct tnd_strip_kernel *kernel;
-        uint32_t needs;
-    } kernels[] = {
-#if defined(__x86_64__)
-        {&tnd_strip_avx512, TND_CPU_SET_AVX512},
-        {&tnd_strip_avx2, TND_CPU_SET_AVX2},
-#endif
-        {&tnd_strip_scalar, 0}
-    };
-    const uint32_t features = tnd_cpu_features();
-    for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
-        if ((features & kernels[k].needs) == kernels[k].needs && i-- == 0) {
-            return kernels[k].kernel;
-        }
-    }
-    return NULL;
-}
+#include "backends/cpu/net/cpu_net.h"
 
 struct machine {
     const struct tnd_strip_kernel *kernel;
@@ -448,4 +425,31 @@ void tnd_fuse_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse 
             row += run_tile_rows(&machine, matrix, in, tile, row, column);
         }
     }
+}
+
+/* ---- the work ---- */
+
+int64_t tnd_cpu_items_program(const struct tnd_cpu_kernels *kernels, const struct tnd_work *work)
+{
+    (void)kernels;
+    return tnd_cpu_transposes(work) ? tnd_cpu_transpose_items(work) : work->space.n_items;
+}
+
+enum tandem_status tnd_cpu_work_program(const struct tnd_cpu_kernels *kernels,
+                                        const struct tandem_tensor *node, int64_t begin,
+                                        int64_t end)
+{
+    const struct tnd_work *work = node->params.work;
+    struct tnd_view views[TND_WORK_OPERANDS];
+    const void *in[TND_FUSE_INPUTS];
+    if (tnd_cpu_transposes(work)) {
+        tnd_cpu_transpose(work, node, begin, end);
+        return TANDEM_OK;
+    }
+    tnd_work_views(work, node, views);
+    for (int i = 0; i < work->n_in; i++) {
+        in[i] = views[i].data;
+    }
+    tnd_fuse_run(kernels->strip, &work->fuse, &work->space, in, node->data, begin, end);
+    return TANDEM_OK;
 }

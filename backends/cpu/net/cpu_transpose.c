@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copies that swap two dimensions, as changing the layout does: blocks of both, so that every line
  * of the cache is read and written once. */
-#include "graph/lower_internal.h"
+#include "backends/cpu/net/cpu_net.h"
 
 enum {
     FEWEST = 8,         /* values of a row that are worth loops of their own; fewer: a narrow row */
@@ -103,17 +103,16 @@ static void copy_bytes(const uint8_t *restrict from, int64_t stride, int64_t n_r
     }
 }
 
-static enum tandem_status run_transpose(const struct tnd_work *work, const tandem_tensor *node,
-                                        int64_t begin, int64_t end)
+void tnd_cpu_transpose(const struct tnd_work *work, const struct tandem_tensor *node, int64_t begin,
+                       int64_t end)
 {
-    const struct tnd_job *job = (const struct tnd_job *)work;
-    const struct tnd_fuse_space *space = &job->space;
+    const struct tnd_fuse_space *space = &work->space;
     const int last = space->shape.n - 1;
     const int64_t n_rows = space->shape.dims[last - 1];
     const int64_t n_columns = space->shape.dims[last];
     const int64_t stride = space->strides[0][last];
     struct tnd_view view;
-    tnd_job_views(job, node, &view);
+    tnd_work_views(work, node, &view);
     for (int64_t item = begin; item < end; item++) {
         const struct block at = block_of(space, item);
         int64_t offset = at.row + at.column * stride;
@@ -128,7 +127,7 @@ static enum tandem_status run_transpose(const struct tnd_work *work, const tande
         const int64_t width = columns < BLOCK_VALUES ? columns : BLOCK_VALUES;
         const int64_t to = (at.outer * n_rows + at.row) * n_columns + at.column;
         void *y = tandem_tensor_data(node);
-        if (tandem_dtype_bytes(job->type) == 1) {
+        if (tandem_dtype_bytes(work->type) == 1) {
             copy_bytes((const uint8_t *)view.data + offset, stride, height, width,
                        (uint8_t *)y + to, n_columns);
         } else {
@@ -136,23 +135,24 @@ static enum tandem_status run_transpose(const struct tnd_work *work, const tande
                        (uint32_t *)y + to, n_columns);
         }
     }
-    return TANDEM_OK;
 }
 
-bool tnd_lower_transpose(struct tnd_job *job)
+bool tnd_cpu_transposes(const struct tnd_work *work)
 {
-    const struct tnd_fuse_space *space = &job->space;
-    const size_t bytes = tandem_dtype_bytes(job->type);
+    const struct tnd_fuse_space *space = &work->space;
     const int last = space->shape.n - 1;
-    if (job->fuse.n_steps != 1 || job->fuse.steps[0].op != TND_NET_COPY || last < 1 ||
-        (bytes != sizeof(uint32_t) && bytes != 1) || space->n_units == 0 ||
-        space->strides[0][last - 1] != 1 || space->shape.dims[last - 1] < FEWEST) {
-        return false;
-    }
-    const int64_t n_rows = space->shape.dims[last - 1];
-    const int64_t n_columns = space->shape.dims[last];
-    job->work.n_items = tnd_dims_values(&space->shape) / (n_rows * n_columns) *
-                        parts(n_rows, block_rows(space)) * parts(n_columns, BLOCK_VALUES);
-    job->work.run = run_transpose;
-    return true;
+    return work->fuse.n_steps == 1 && work->fuse.steps[0].op == TND_NET_COPY && last >= 1 &&
+           (tandem_dtype_bytes(work->type) == sizeof(uint32_t) ||
+            tandem_dtype_bytes(work->type) == 1) &&
+           space->n_units > 0 && space->strides[0][last - 1] == 1 &&
+           space->shape.dims[last - 1] >= FEWEST;
+}
+
+int64_t tnd_cpu_transpose_items(const struct tnd_work *work)
+{
+    const struct tnd_fuse_space *space = &work->space;
+    const int64_t n_rows = space->shape.dims[space->shape.n - 2];
+    const int64_t n_columns = space->shape.dims[space->shape.n - 1];
+    return tnd_dims_values(&space->shape) / (n_rows * n_columns) *
+           parts(n_rows, block_rows(space)) * parts(n_columns, BLOCK_VALUES);
 }

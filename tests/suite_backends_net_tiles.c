@@ -4,28 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "graph/conv_tile.h"
-#include "graph/strip_kernels.h"
+#include "tests/net_levels.h"
+#include "tests/suite_backends.h"
 #include "tests/support.h"
 
 enum { TAPS = 3, RUN = 5, GUARD = 8, PLACES = TND_CONV_PIXELS, FILTERS = TND_CONV_FILTERS };
-
-static int find_kernels(const struct tnd_conv_kernel **out)
-{
-    int n = 0;
-    out[n++] = &tnd_conv_scalar;
-#if defined(__x86_64__)
-    const uint32_t features = tnd_cpu_features();
-    if ((features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2) {
-        out[n++] = &tnd_conv_avx2;
-    }
-    if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
-        out[n++] = &tnd_conv_avx512;
-    }
-#endif
-    return n;
-}
 
 static void check_sums(const struct tnd_conv_kernel *kernel, int panels, int places)
 {
@@ -35,9 +18,14 @@ static void check_sums(const struct tnd_conv_kernel *kernel, int panels, int pla
     float w[TND_CONV_PANELS * (PANEL + GUARD)];
     float y[PLACES * FILTERS + GUARD];
     const float *rows[TAPS * PLACES];
-    const struct tnd_conv_tile tile = {
-        .rows = rows, .n_taps = TAPS, .run = RUN, .w = w, .w_panel = PANEL + GUARD, .y = y};
     const int filters = panels * TND_CONV_PANEL;
+    const struct tnd_conv_tile tile = {.rows = rows,
+                                       .n_taps = TAPS,
+                                       .run = RUN,
+                                       .w = w,
+                                       .w_panel = PANEL + GUARD,
+                                       .n_filters = filters,
+                                       .y = y};
     tnd_test_fill(&rng, x, TAPS * PLACES * RUN);
     tnd_test_fill(&rng, w, TND_CONV_PANELS * (PANEL + GUARD));
     for (int i = 0; i < TAPS * places; i++) {
@@ -64,11 +52,11 @@ static void check_sums(const struct tnd_conv_kernel *kernel, int panels, int pla
 
 static void tiles_of_every_size_have_the_right_sums(void)
 {
-    const struct tnd_conv_kernel *kernels[3];
-    for (int k = find_kernels(kernels) - 1; k >= 0; k--) {
-        for (int panels = 1; panels <= kernels[k]->panels; panels++) {
-            for (int places = 1; places <= kernels[k]->pixels; places++) {
-                check_sums(kernels[k], panels, places);
+    for (int k = 0; tnd_test_kernels(k) != NULL; k++) {
+        const struct tnd_conv_kernel *kernel = &tnd_test_kernels(k)->conv;
+        for (int panels = 1; panels <= kernel->panels; panels++) {
+            for (int places = 1; places <= kernel->pixels; places++) {
+                check_sums(kernel, panels, places);
             }
         }
     }
@@ -121,9 +109,8 @@ static void check_largest(const struct tnd_conv_kernel *kernel)
 
 static void the_largest_of_rows_may_be_nan(void)
 {
-    const struct tnd_conv_kernel *kernels[3];
-    for (int k = find_kernels(kernels) - 1; k >= 0; k--) {
-        check_largest(kernels[k]);
+    for (int k = 0; tnd_test_kernels(k) != NULL; k++) {
+        check_largest(&tnd_test_kernels(k)->conv);
     }
 }
 
@@ -133,14 +120,14 @@ static void columns_are_added_in_order_in_double_precision(void)
     struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + 8);
     float x[ROWS * STRIDE];
     fill_odd(&rng, x, ROWS * STRIDE);
-    for (int k = 0; tnd_strip_kernel(k) != NULL; k++) {
+    for (int k = 0; tnd_test_strip(k) != NULL; k++) {
         int wrong = 0;
         for (int n = 0; n <= MOST; n++) {
             double sums[MOST + GUARD];
             for (int i = 0; i < MOST + GUARD; i++) {
                 sums[i] = i;
             }
-            tnd_strip_kernel(k)->add_rows(x, STRIDE, ROWS, n, sums);
+            tnd_test_strip(k)->add_rows(x, STRIDE, ROWS, n, sums);
             for (int i = 0; i < MOST + GUARD; i++) {
                 double want = i;
                 for (int r = 0; r < ROWS && i < n; r++) {
@@ -154,15 +141,10 @@ static void columns_are_added_in_order_in_double_precision(void)
     }
 }
 
-static CU_TestInfo tests_tile[] = {
+CU_TestInfo tnd_tests_net_tiles[] = {
     {"tiles_of_every_size_have_the_right_sums", tiles_of_every_size_have_the_right_sums},
     {"the_largest_of_rows_may_be_nan", the_largest_of_rows_may_be_nan},
     {"columns_are_added_in_order_in_double_precision",
      columns_are_added_in_order_in_double_precision},
     CU_TEST_INFO_NULL,
-};
-
-CU_SuiteInfo suites_graph_tile[] = {
-    {"tile", NULL, NULL, NULL, NULL, tests_tile},
-    CU_SUITE_INFO_NULL,
 };

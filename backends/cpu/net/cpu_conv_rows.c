@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Where the windows of convolutions lie, channels last: pointers to the rows of channels that
  * places of the result see. */
-#include "graph/lower_conv.h"
+#include "backends/cpu/net/cpu_net.h"
 
 /* Where the window begins for a place of the result; returns the image. */
 static int64_t place_of(const struct tnd_conv *conv, int64_t pixel, int64_t *start)
@@ -103,26 +103,4 @@ int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n)
 {
     const int64_t parts = (n + kernel->pixels - 1) / kernel->pixels;
     return (n + parts - 1) / parts;
-}
-
-enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv *conv)
-{
-    int64_t tap[TANDEM_NET_MAX_WINDOW] = {0};
-    int64_t *out =
-        tnd_arena_alloc(&l->out->arena, (size_t)conv->n_taps * sizeof(out[0]), _Alignof(int64_t));
-    if (out == NULL) {
-        return tnd_lower_no_memory(l);
-    }
-    for (int64_t t = 0; t < conv->n_taps; t++) {
-        int64_t at = 0;
-        for (int i = 0; i < conv->n; i++) {
-            at = at * conv->in[i] + tap[i] * conv->dilation[i];
-        }
-        out[t] = at * conv->all_channels;
-        for (int i = conv->n - 1; i >= 0 && ++tap[i] == conv->taps[i]; i--) {
-            tap[i] = 0;
-        }
-    }
-    conv->offsets = out;
-    return TANDEM_OK;
 }

@@ -5,7 +5,7 @@
 #define TND_CONV_DEPTHWISE_H
 
 #include "base/lanes.h"
-#include "graph/conv_tile.h"
+#include "backends/cpu/kernels/conv_tile.h"
 
 enum { DEPTH_PLACES = 4 }; /* so many share the weights that are loaded */
 
@@ -100,7 +100,7 @@ static void run_depth(const struct tnd_conv_depth *depth)
     }
 }
 
-static void run_largest(const float *const *rows, int n, int64_t channel, float *y)
+static void depth_largest(const float *const *rows, int n, int64_t channel, float *y)
 {
     tnd_vec a = tnd_vec_load(rows[0] + channel);
     tnd_vec b = tnd_vec_load(rows[0] + channel + TND_VEC_LANES);

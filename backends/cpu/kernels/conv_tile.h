@@ -4,25 +4,17 @@
 #ifndef TND_CONV_TILE_H
 #define TND_CONV_TILE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-/* Weights of filters lie in panels, whatever the instruction set: by tap and value, one for each
- * filter of the panel. */
-enum { TND_CONV_PANEL = 16 };
+#include "ggml-like/conv.h"
 
 /* Most of a tile. */
-enum {
-    TND_CONV_PIXELS = 14,
-    TND_CONV_PANELS = 2,
-    TND_CONV_FILTERS = TND_CONV_PANELS * TND_CONV_PANEL
-};
+enum { TND_CONV_PANELS = 2, TND_CONV_FILTERS = TND_CONV_PANELS * TND_CONV_PANEL };
 
 struct tnd_conv_tile {
     const float *const *rows; /* by tap and place: `run` values each */
     int64_t n_taps, run;
     const float *w;  /* the first panel */
     int64_t w_panel; /* values from one panel to the next */
+    int n_filters;   /* that are wanted: kernels may leave out those behind */
     float *y;        /* by place, the filters of all panels of the tile */
 };
 
@@ -51,10 +43,6 @@ struct tnd_conv_kernel {
     void (*winograd_in)(const float *const *rows, int64_t n, float *out, int64_t step);
     int (*winograd_out)(const float *m, int64_t step, int n, float *out, int64_t line);
 };
-
-extern const struct tnd_conv_kernel tnd_conv_scalar;
-extern const struct tnd_conv_kernel tnd_conv_avx2;
-extern const struct tnd_conv_kernel tnd_conv_avx512;
 
 /* Body of the function for vectors of LANES floats, so many of them filters, each SECOND values
  * behind the one before it; names of intrinsics are macros of the file. All loops over places must

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions and fused programs for any CPU: half a panel of filters at a time. */
+#include <stddef.h>
+
+#include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/conv_winograd.h"
+#include "backends/cpu/kernels/kernels.h"
+
+enum { PIXELS = 4, HALF = TND_CONV_PANEL / 2 };
+
+static inline __attribute__((always_inline)) void run_half(const struct tnd_conv_tile *tile,
+                                                           const int pixels, const int half)
+{
+    float sum[PIXELS][HALF] = {{0}};
+    const float *w = tile->w + half;
+    for (int64_t tap = 0; tap < tile->n_taps; tap++) {
+        const float *const *rows = tile->rows + tap * pixels;
+        for (int64_t c = 0; c < tile->run; c++, w += TND_CONV_PANEL) {
+            for (int m = 0; m < pixels; m++) {
+                const float x = rows[m][c];
+                for (int f = 0; f < HALF; f++) {
+                    sum[m][f] += x * w[f];
+                }
+            }
+        }
+    }
+    for (int m = 0; m < pixels; m++) {
+        for (int f = 0; f < HALF; f++) {
+            tile->y[m * TND_CONV_PANEL + half + f] = sum[m][f];
+        }
+    }
+}
+
+#define RUN(PLACES)                                                                                \
+    static void run_##PLACES(const struct tnd_conv_tile *tile)                                     \
+    {                                                                                              \
+        run_half(tile, PLACES, 0);                                                                 \
+        if (tile->n_filters > HALF) {                                                              \
+            run_half(tile, PLACES, HALF);                                                          \
+        }                                                                                          \
+    }
+RUN(1)
+RUN(2)
+RUN(3)
+RUN(4)
+
+void tnd_fill_net_scalar(struct tnd_cpu_kernels *out)
+{
+    out->strip = &tnd_strip_scalar;
+    out->conv = (struct tnd_conv_kernel){.pixels = PIXELS,
+                                         .panels = 1,
+                                         .run = {{run_1, run_2, run_3, run_4}},
+                                         .channels = 2 * TND_VEC_LANES,
+                                         .depth = run_depth,
+                                         .largest = depth_largest,
+                                         .winograd_in = tnd_winograd_in,
+                                         .winograd_out = tnd_winograd_out};
+}

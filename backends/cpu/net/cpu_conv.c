@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions as direct sums: a tile of places by a tile of filters, summed over the taps of the
+ * window in registers, reading rows of channels where they lie. And what stands in front of them
+ * or of a matrix product: padded rows, rows of what places see. */
+#include <string.h>
+
+#include "backends/cpu/net/cpu_net.h"
+
+enum { ITEM_TILES = 8 };
+
+/* How the places and filters are handed out: some tiles of places by a block of panels. */
+struct tiles {
+    const struct tnd_conv_kernel *kernel;
+    const struct tnd_strip_kernel *strip;
+    int64_t pixels;       /* places of a tile: tiles are about equally large */
+    int64_t group_blocks; /* of the panels of a group */
+    int64_t n_blocks, block_items;
+};
+
+static struct tiles tiles_of(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv)
+{
+    struct tiles tiles = {.kernel = &kernels->conv, .strip = kernels->strip};
+    tiles.pixels = tnd_conv_tile_pixels(tiles.kernel, conv->n_pixels);
+    tiles.group_blocks =
+        (tnd_conv_panels(conv->filters) + tiles.kernel->panels - 1) / tiles.kernel->panels;
+    tiles.n_blocks = conv->all_filters / conv->filters * tiles.group_blocks;
+    tiles.block_items =
+        (conv->n_pixels + ITEM_TILES * tiles.pixels - 1) / (ITEM_TILES * tiles.pixels);
+    return tiles;
+}
+
+/* Where a tile lies, and what all tiles of some items work in. */
+struct tile {
+    int64_t group, panel; /* the first panel, of the group */
+    const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
+    float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
+};
+
+static void run_tile(const struct tnd_conv *conv, const struct tiles *tiles,
+                     const tandem_tensor *node, struct tile *at, int64_t first)
+{
+    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
+    float *y = tandem_tensor_data(node);
+    const int64_t panel_values = conv->n_taps * conv->run * TND_CONV_PANEL;
+    const int64_t group_panels = tnd_conv_panels(conv->filters);
+    const int64_t panels_left = group_panels - at->panel;
+    const int n_panels =
+        (int)(panels_left < tiles->kernel->panels ? panels_left : tiles->kernel->panels);
+    const int width = n_panels * TND_CONV_PANEL;
+    const int64_t left = conv->n_pixels - first;
+    const int n = (int)(left < tiles->pixels ? left : tiles->pixels);
+    const int64_t filters = conv->filters - at->panel * TND_CONV_PANEL;
+    const int n_filters = (int)(filters < width ? filters : width);
+    tnd_conv_rows(conv, x, first, n, at->group * conv->channels, at->rows);
+    const struct tnd_conv_tile tile = {.rows = at->rows,
+                                       .n_taps = conv->n_taps,
+                                       .run = conv->run,
+                                       .w = conv->packed +
+                                            (at->group * group_panels + at->panel) * panel_values,
+                                       .w_panel = panel_values,
+                                       .n_filters = n_filters,
+                                       .y = at->sums};
+    tiles->kernel->run[n_panels - 1][n - 1](&tile);
+    const struct tnd_fuse_tile part = {.row = first,
+                                       .column =
+                                           at->group * conv->filters + at->panel * TND_CONV_PANEL,
+                                       .n_rows = n,
+                                       .n_columns = n_filters,
+                                       .values = at->sums,
+                                       .stride = width};
+    tnd_epilogue_write(tiles->strip, conv->epilogue, node, &part,
+                       y + first * conv->all_filters + part.column, conv->all_filters);
+}
+
+static void run_conv(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,
+                     const tandem_tensor *node, int64_t begin, int64_t end)
+{
+    const struct tiles tiles = tiles_of(kernels, conv);
+    struct tile tile;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t first = item % tiles.block_items * ITEM_TILES * tiles.pixels;
+        const int64_t last = first + ITEM_TILES * tiles.pixels;
+        tile.group = item / tiles.block_items / tiles.group_blocks;
+        tile.panel = item / tiles.block_items % tiles.group_blocks * tiles.kernel->panels;
+        for (int64_t at = first; at < last && at < conv->n_pixels; at += tiles.pixels) {
+            run_tile(conv, &tiles, node, &tile, at);
+        }
+    }
+}
+
+/* One filter a channel: some places by a block of channels at a time. */
+static void run_depthwise(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,
+                          const tandem_tensor *node, int64_t begin, int64_t end)
+{
+    const struct tiles tiles = tiles_of(kernels, conv);
+    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
+    const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
+    float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
+    const int width = tiles.kernel->channels;
+    struct tnd_conv_depth depth = {
+        .rows = rows, .n_taps = conv->n_taps, .w_panel = conv->n_taps * TND_CONV_PANEL, .y = sums};
+    begin *= tiles.pixels;
+    end = end * tiles.pixels < conv->n_pixels ? end * tiles.pixels : conv->n_pixels;
+    for (int64_t pixel = begin; pixel < end; pixel += depth.n_places) {
+        const int64_t places = end - pixel;
+        depth.n_places = (int)(places < tiles.pixels ? places : tiles.pixels);
+        tnd_conv_rows(conv, x, pixel, depth.n_places, 0, rows);
+        for (depth.channel = 0; depth.channel < conv->all_channels; depth.channel += width) {
+            const int64_t left = conv->all_channels - depth.channel;
+            depth.w = conv->packed + depth.channel / TND_CONV_PANEL * depth.w_panel +
+                      depth.channel % TND_CONV_PANEL;
+            depth.n_channels = (int)(left < width ? left : width);
+            tiles.kernel->depth(&depth);
+            const struct tnd_fuse_tile part = {.row = pixel,
+                                               .column = depth.channel,
+                                               .n_rows = depth.n_places,
+                                               .n_columns = depth.n_channels,
+                                               .values = sums,
+                                               .stride = width};
+            tnd_epilogue_write(tiles.strip, conv->epilogue, node, &part,
+                               (float *)tandem_tensor_data(node) + pixel * conv->all_channels +
+                                   depth.channel,
+                               conv->all_channels);
+        }
+    }
+}
+
+int64_t tnd_cpu_items_conv(const struct tnd_cpu_kernels *kernels, const struct tnd_work *work)
+{
+    const struct tnd_conv *conv = work->of.conv;
+    const struct tiles tiles = tiles_of(kernels, conv);
+    return tnd_conv_is_depthwise(conv) ? (conv->n_pixels + tiles.pixels - 1) / tiles.pixels
+                                       : tiles.n_blocks * tiles.block_items;
+}
+
+enum tandem_status tnd_cpu_work_conv(const struct tnd_cpu_kernels *kernels,
+                                     const struct tandem_tensor *node, int64_t begin, int64_t end)
+{
+    const struct tnd_conv *conv = node->params.work->of.conv;
+    if (tnd_conv_is_depthwise(conv)) {
+        run_depthwise(kernels, conv, node, begin, end);
+    } else {
+        run_conv(kernels, conv, node, begin, end);
+    }
+    return TANDEM_OK;
+}
+
+/* ---- what comes in front ---- */
+
+enum tandem_status tnd_cpu_work_pad_rows(const struct tnd_cpu_kernels *kernels,
+                                         const struct tandem_tensor *node, int64_t begin,
+                                         int64_t end)
+{
+    const struct tnd_work *work = node->params.work;
+    (void)kernels;
+    const struct tnd_work_rows *padded = work->of.rows;
+    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
+    float *y = tandem_tensor_data(node);
+    for (int64_t i = begin; i < end; i++) {
+        float *to = y + i * padded->width;
+        memset(to, 0, (size_t)padded->width * sizeof(float));
+        memcpy(to + padded->front, x + i * padded->row, (size_t)padded->row * sizeof(float));
+    }
+    return TANDEM_OK;
+}
+
+/* Rows of places: for each group all places, of each the taps with their channels. */
+enum tandem_status tnd_cpu_work_columns(const struct tnd_cpu_kernels *kernels,
+                                        const struct tandem_tensor *node, int64_t begin,
+                                        int64_t end)
+{
+    const struct tnd_work *work = node->params.work;
+    (void)kernels;
+    const struct tnd_conv *conv = work->of.conv;
+    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
+    const float *rows[TND_CONV_MAX_TAPS];
+    const int64_t k = conv->n_taps * conv->channels;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t group = item / conv->n_pixels;
+        float *to = (float *)tandem_tensor_data(node) + item * k;
+        tnd_conv_rows(conv, x, item % conv->n_pixels, 1, group * conv->channels, rows);
+        for (int64_t t = 0; t < conv->n_taps; t++, to += conv->channels) {
+            memcpy(to, rows[t], (size_t)conv->channels * sizeof(float));
+        }
+    }
+    return TANDEM_OK;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * Epilogues: a program over the result of a node that runs inside of the node, tile by tile. */
+#include <string.h>
+
+#include "backends/cpu/net/cpu_net.h"
+
+enum { MOST_ROWS = 2 * TND_CONV_PIXELS };
+_Static_assert((int)TND_CONV_FILTERS <= (int)TND_EPILOGUE_WIDTH, "rows fit");
+
+static void run_tile(const struct tnd_strip_kernel *kernel, const struct tnd_epilogue *epilogue,
+                     const tandem_tensor *node, const struct tnd_fuse_tile *tile)
+{
+    const void *in[TND_FUSE_INPUTS] = {NULL};
+    for (int i = 0; i < epilogue->fuse.n_inputs; i++) {
+        in[i] = tnd_work_values(&epilogue->in[i], node);
+    }
+    tnd_fuse_tile(kernel, &epilogue->fuse, &epilogue->matrix, in, tile);
+}
+
+static void copy_rows(const float *from, int64_t from_row, int n_rows, int n_columns, float *to,
+                      int64_t to_row)
+{
+    for (int r = 0; r < n_rows; r++) {
+        memcpy(to + r * to_row, from + r * from_row, (size_t)n_columns * sizeof(float));
+    }
+}
+
+/* Runs the program over rows of a tile that is no wider than the kernel. Kernels take whole
+ * vectors: of a narrow tile, rows of operands that were computed are copied, and the result is. */
+static void run_rows(const struct tnd_strip_kernel *kernel, const struct tnd_epilogue *epilogue,
+                     const tandem_tensor *node, const struct tnd_fuse_tile *tile, float *y,
+                     int64_t line)
+{
+    const struct tnd_fuse *fuse = &epilogue->fuse;
+    const bool is_half = tile->n_columns <= kernel->width / 2;
+    const int width = is_half ? kernel->width / 2 : kernel->width;
+    const bool is_narrow = tile->n_columns < width;
+    struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
+    _Alignas(64) float saved[TND_EPILOGUE_SAVED][TND_STRIP_ROWS * TND_EPILOGUE_WIDTH];
+    _Alignas(64) float copies[TND_EPILOGUE_COPIES][MOST_ROWS * TND_EPILOGUE_WIDTH];
+    int n_copies = 0;
+    for (int i = 0; i < fuse->n_inputs; i++) {
+        int64_t row = epilogue->matrix.strides[i][0];
+        const float *from = epilogue->rows[i];
+        if (i == epilogue->matrix.self) {
+            from = tile->values;
+            row = tile->stride;
+        } else if (from != NULL) {
+            from += tile->column;
+            row = 0;
+        } else {
+            from = tnd_work_values(&epilogue->in[i], node) + tile->row * row + tile->column;
+            if (is_narrow) {
+                copy_rows(from, row, row == 0 ? 1 : tile->n_rows, tile->n_columns, copies[n_copies],
+                          width);
+                from = copies[n_copies++];
+                row = row == 0 ? 0 : width;
+            }
+        }
+        operands[i] = (struct tnd_strip_operand){(void *)from, -1, row};
+    }
+    for (int s = 0; s < fuse->n_steps; s++) {
+        operands[fuse->n_inputs + s] =
+            (struct tnd_strip_operand){saved[epilogue->saved[s]], 0, width};
+    }
+    const struct tnd_strip_call call = {.codes = fuse->codes,
+                                        .operands = operands,
+                                        .out = is_narrow ? tile->values : y,
+                                        .n = tile->n_rows,
+                                        .line = is_narrow ? tile->stride : line,
+                                        .is_half = is_half};
+    kernel->run_tile(&call);
+    if (is_narrow) {
+        copy_rows(tile->values, tile->stride, tile->n_rows, tile->n_columns, y, line);
+    }
+}
+
+void tnd_epilogue_write(const struct tnd_strip_kernel *kernel, const struct tnd_epilogue *epilogue,
+                        const tandem_tensor *node, const struct tnd_fuse_tile *tile, float *y,
+                        int64_t line)
+{
+    if (epilogue != NULL && epilogue->has_rows) {
+        const int width = kernel->width;
+        struct tnd_fuse_tile part = *tile;
+        for (int column = 0; column < tile->n_columns; column += width) {
+            const int left = tile->n_columns - column;
+            part.n_columns = left < width ? left : width;
+            run_rows(kernel, epilogue, node, &part, y + column, line);
+            part.column += width;
+            part.values += width;
+        }
+        return;
+    }
+    if (epilogue != NULL) {
+        run_tile(kernel, epilogue, node, tile);
+    }
+    copy_rows(tile->values, tile->stride, tile->n_rows, tile->n_columns, y, line);
+}

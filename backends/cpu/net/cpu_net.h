@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Drivers of nets: one function a kind of work (ggml-like/work.h), which computes some of its items
+ * with the kernels of an instruction set. */
+#ifndef TND_CPU_NET_H
+#define TND_CPU_NET_H
+
+#include "backends/cpu/kernels/kernels.h"
+#include "ggml-like/work.h"
+
+/** Computes items `begin` to `end - 1`. Any thread, several at once. */
+typedef enum tandem_status tnd_cpu_work_fn(const struct tnd_cpu_kernels *kernels,
+                                           const struct tandem_tensor *node, int64_t begin,
+                                           int64_t end);
+#define TND_CPU_WORK_FUNCTION(name, function) tnd_cpu_work_fn tnd_cpu_work_##function;
+TND_WORK_KIND_LIST(TND_CPU_WORK_FUNCTION)
+#undef TND_CPU_WORK_FUNCTION
+
+/** How many items there are, of kinds whose tiles depend on kernels. */
+int64_t tnd_cpu_items_program(const struct tnd_cpu_kernels *kernels, const struct tnd_work *work);
+int64_t tnd_cpu_items_conv(const struct tnd_cpu_kernels *kernels, const struct tnd_work *work);
+int64_t tnd_cpu_items_winograd(const struct tnd_cpu_kernels *kernels, const struct tnd_work *work);
+
+/* cpu_transpose.c: programs that only swap two dimensions */
+bool tnd_cpu_transposes(const struct tnd_work *work);
+int64_t tnd_cpu_transpose_items(const struct tnd_work *work);
+void tnd_cpu_transpose(const struct tnd_work *work, const struct tandem_tensor *node, int64_t begin,
+                       int64_t end);
+
+/* cpu_program.c */
+/** Computes items `begin_item` to `end_item - 1`. `in`: where the values at index 0 are. */
+void tnd_fuse_run(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *fuse,
+                  const struct tnd_fuse_space *space, const void *const *in, void *out,
+                  int64_t begin_item, int64_t end_item);
+
+/** Computes one tile in place, with the bits of tnd_fuse_run. */
+void tnd_fuse_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *fuse,
+                   const struct tnd_fuse_matrix *matrix, const void *const *in,
+                   const struct tnd_fuse_tile *tile);
+
+/* cpu_epilogue.c */
+/** Values of a tile, when all their sums are there, through the epilogue (NULL: none) to the
+ *  result, `y` at its first value, `line` from one row to the next. `node` is the one that
+ *  computes. */
+void tnd_epilogue_write(const struct tnd_strip_kernel *kernel, const struct tnd_epilogue *epilogue,
+                        const struct tandem_tensor *node, const struct tnd_fuse_tile *tile,
+                        float *y, int64_t line);
+
+/* cpu_conv_rows.c */
+/** Pointers of `n` places of the result from `pixel` on, by tap and place: to values from `channel`
+ *  on, or to zeros where the window lies in the padding. */
+void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int n,
+                   int64_t channel, const float **rows);
+/** How many places or tiles are computed together, of `n` in all: as many as the kernel can, in
+ *  about equal parts. */
+int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n);
+
+#endif
