@@ -226,7 +226,8 @@ static bool ask_places(struct tnd_net *net, int value, const struct tnd_dims *sh
     return true;
 }
 
-/* Whether places are sums of an index times strides, in memory of the base; there is one at least. */
+/* Whether places are sums of an index times strides, in memory of the base; there is one at least.
+ */
 static bool find_steps(const struct tnd_net_value *v, const struct tnd_dims *shape, int64_t *places,
                        int64_t *strides)
 {

@@ -115,8 +115,8 @@ typedef void (*tandem_reindex_fn)(void *user, const int64_t *index, int64_t *fro
 /** result[i] = value[fn(i)], of extents `dims`. The function is asked once for each index, in
  *  row-major order, during the call. Where strides can say it (transposed, flipped, every second,
  *  a diagonal, repeated), the result is a view and costs nothing; else places are kept, 8 bytes
- *  each, and the node is printed as "reindex NAME" (NULL: ""). One thread at a time. Errors: recorded
- *  in the net (ARGUMENT: NULL, or an index that the value does not have). */
+ *  each, and the node is printed as "reindex NAME" (NULL: ""). One thread at a time. Errors:
+ *  recorded in the net (ARGUMENT: NULL, or an index that the value does not have). */
 TANDEM_API int tandem_net_reindex(tandem_net *net, int value, int n_dims, const int64_t *dims,
                                   tandem_reindex_fn fn, void *user, const char *name);
 
