@@ -90,14 +90,16 @@ static void the_words_tell_of_clear_leads_alone(void)
         struct tnd_text page = TND_TEXT_INIT;
         tune_add_cost(table, "cpu", 5, 1); /* names the profiles; another shape has the times */
         tune_add_cost(table, "cpu-packed", 5, 1);
-        struct tnd_curve_key init = tune_key(64, 64, TANDEM_TASK_QUANTIZE_X, true, 1);
-        struct tnd_curve_key rows = tune_key(64, 64, TANDEM_TASK_MUL_MAT_Q, true, 1);
-        struct tnd_curve_key packed = tune_key(64, 64, TANDEM_TASK_MUL_MAT_PACKED, true, 1);
-        packed.stage = TANDEM_STAGE_COMPUTE;
-        for (int i = 0; i < 5; i++) {
-            tune_add(table, &init, m[i], 1);
-            tune_add(table, &rows, m[i], 100);
-            tune_add(table, &packed, m[i], is_clear ? clearly[i] : by_a_hair[i]);
+        for (int i = 0; i < 10; i++) {
+            const int threads = 1 + i / 5;
+            struct tnd_curve_key init = tune_key(64, 64, TANDEM_TASK_QUANTIZE_X, true, threads);
+            struct tnd_curve_key rows = tune_key(64, 64, TANDEM_TASK_MUL_MAT_Q, true, threads);
+            struct tnd_curve_key packed =
+                tune_key(64, 64, TANDEM_TASK_MUL_MAT_PACKED, true, threads);
+            packed.stage = TANDEM_STAGE_COMPUTE;
+            tune_add(table, &init, m[i % 5], 1);
+            tune_add(table, &rows, m[i % 5], 100);
+            tune_add(table, &packed, m[i % 5], is_clear ? clearly[i % 5] : by_a_hair[i % 5]);
         }
         check_ok(report(table, "t.json", append, &page));
         const char *text = tnd_text_string(&page);

@@ -135,7 +135,8 @@ static bool uses_threads(const struct tnd_table_profile *profile)
 double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy)
 {
     TND_ASSERT(estimate->error_us >= 0 && estimate->spread_us >= 0);
-    double caution_us = fmax(TND_CAUTION * estimate->error_us, estimate->above_us);
+    double caution_us = fmax(TND_CAUTION * estimate->error_us,
+                             estimate->above_us + TND_CAUTION * estimate->noise_us);
     return estimate->us + caution_us + (noisy ? estimate->spread_us : 0);
 }
 

@@ -165,7 +165,8 @@ static struct tnd_thread_time above_all(const double *counts, const double *time
     out.low_us = least_time(counts, times, n, fmax(serial / 2.0, TND_SERIAL_LEAST), threads);
     out.high_us = scaled(known_us, known, most, threads) + coefficient[2] * (threads - known);
     out.high_us = fmax(out.high_us, out.low_us);
-    out.us = along(counts, times, n, coefficient, threads);
+    out.us = n > 1 ? along(counts, times, n, coefficient, threads)
+                   : scaled(known_us, known, TND_SERIAL_PRIOR, threads);
     out.us = fmin(fmax(out.us, out.low_us), out.high_us);
     return out;
 }
