@@ -14,8 +14,8 @@ struct tnd_thread_time {
  *  counts, between two of them the fitted curve plus what it misses at both, linearly. No time is
  *  less than  t(n0) * n0 / threads  for a measured n0 < threads: no speed-up is superlinear. Beyond
  *  the last count the range is Amdahl's, for serial shares about the fitted one. Of one
- *  count alone the time follows Amdahl's law with the serial share TND_SERIAL_PRIOR (tune/policy.h),
- *  and its own time is the end of the range. */
+ *  count alone the time follows Amdahl's law with the serial share TND_SERIAL_PRIOR, and its own
+ *  time is the end of the range. */
 struct tnd_thread_time tnd_thread_model(const double *counts, const double *times, int n,
                                         double threads);
 
