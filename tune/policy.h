@@ -194,10 +194,10 @@
 /* Serial share of a stage's time on one thread, at least. Unit: share. Why: hand-offs and the last
  * part of work that not all threads share. Test: more_threads_than_measured_give_a_range. */
 #define TND_SERIAL_LEAST   0.01
-/* What measuring on two threads leaves unknown of it; n threads leave 1 / (n - 1) of that; and all
- * of it where one count was measured. Unit: share. Why: efficiencies of two threads differ by a tenth
- * between runs; two threads told from one so miss by 9.8 % (Zen 4) and 11.7 % (Zen 5) in the
- * median. Test: more_threads_than_measured_give_a_range. */
+/* What measuring on two threads leaves unknown of it; n threads leave 1 / (n - 1) of that; and
+ * all of it where one count was measured. Unit: share. Why: efficiencies of two threads differ
+ * by a tenth between runs; two threads told from one so miss by 9.8 % (Zen 4) and 11.7 % (Zen 5)
+ * in the median. Test: more_threads_than_measured_give_a_range. */
 #define TND_SERIAL_PRIOR   0.12
 
 /* ---- The observer: predictions compared with runs ---- */
