@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * usage: make-seeds FOLDER
  * Writes seeds for the fuzz targets of formats into FOLDER/TARGET: valid files that together reach
- * each branch that a valid file can reach. Small models in all formats come from support_models.h,
- * odd corners of each format from the functions below. */
+ * each branch that a valid file can reach. Small models in all formats: support_models.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
