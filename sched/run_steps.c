@@ -55,18 +55,6 @@ void tnd_run_ask_late(struct tnd_run *run)
     }
 }
 
-/* Not too much at once, else there would be no occasion to give up: a device that has become thirty
- * times slower is left within a second. */
-static void pace(struct tnd_run *run, int slot)
-{
-    enum { MOST_NS = 30 * 1000 * 1000 };
-    if (run->until_ns != 0 &&
-        run->expected_ns_of[slot] > run->clock->now_ns(run->clock) + MOST_NS) {
-        tnd_run_sync_all(run, false);
-        tnd_run_ask_late(run);
-    }
-}
-
 void tnd_run_ask_cancel(struct tnd_run *run)
 {
     const struct tnd_exec_run_options *options = run->options;
@@ -367,7 +355,6 @@ void tnd_run_submit(struct tnd_run *run, const struct tnd_step *step)
     if (step->on_device) {
         note_device_work(run, step, ticket);
         (void)tnd_run_predict_end(run, step);
-        pace(run, step->backend);
         return;
     }
     TND_ASSERT(run->n_flights < TND_MAX_IN_FLIGHT);
