@@ -56,8 +56,8 @@ struct tnd_exec_run_options {
     bool asks_lost;   /* for tnd_step_time.lost_ns: two readings of CPU time a worker and group */
     bool sync_each;   /* every step of a device with memory of its own is synced at once */
     bool is_plain; /* no fused nodes and no shared groups, so that each node has times of its own */
-    /** After which a graph that can be repeated is given up with DEVICE_TIMEOUT, when its next group
-     *  begins; 0: never. */
+    /** After which a graph that can be repeated is given up with DEVICE_TIMEOUT, when its next
+     *  group begins; 0: never. */
     uint64_t limit_ns;
     struct tnd_exec_failure *out_failure; /* filled when the run fails; may be NULL */
 };
