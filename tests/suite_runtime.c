@@ -748,6 +748,7 @@ static CU_SuiteInfo suites[] = {
 };
 
 extern CU_SuiteInfo suites_runtime_convs[];
+extern CU_SuiteInfo suites_runtime_nets[];
 extern CU_SuiteInfo suites_runtime_abi[];
 extern CU_SuiteInfo suites_runtime_plans[];
 extern CU_SuiteInfo suites_runtime_devices[];
@@ -769,5 +770,5 @@ int main(int argc, char **argv)
                           suites_runtime_plans, suites_runtime_devices, suites_runtime_fork,
                           suites_runtime_mapped, suites_runtime_observer, suites_runtime_floats,
                           suites_runtime_place, suites_runtime_numa, suites_runtime_drift,
-                          suites_runtime_soak, suites_runtime_convs, NULL);
+                          suites_runtime_soak, suites_runtime_convs, suites_runtime_nets, NULL);
 }
