@@ -98,8 +98,8 @@ static void a_net_is_computed_on_the_cpu_and_a_device_at_once(void)
     CU_ASSERT_FALSE(is_at_once);
     tandem_runtime_close(alone);
 
-    /* As fast as the CPU: half of the rows each, so that the best plan takes half of the time. (What
-     * a part takes is estimated from whole products, some percent too high.) */
+    /* As fast as the CPU: half of the rows each, so that the best plan takes half of the time.
+     * (What a part takes is estimated from whole products, some percent too high.) */
     tandem_runtime *equal = open_runtime(1);
     const double us = predicted(lowered, equal, &is_at_once);
     CU_ASSERT_TRUE(is_at_once);
