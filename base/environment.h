@@ -23,11 +23,11 @@
     X(NUMA, "TANDEM_NUMA", "", 1024,                                                               \
       "Number of NUMA nodes to pretend, at most one a core: workers and rows are shared out as "   \
       "on such a machine.")                                                                        \
-    X(TABLE, "TANDEM_TABLE", "", 0,                                                                \
-      "File with this machine's timing table; `none`: use none.")                                  \
+    X(TABLE, "TANDEM_TABLE", "", 0, "File with this machine's timing table; `none`: use none.")    \
     X(TUNE, "TANDEM_TUNE", "on-first-use ", 0,                                                     \
       "`on-first-use`: the first plan of a graph with weight shapes that the table does not know " \
-      "measures them, once a process, and adds them to this machine's table.")                     \
+      "measures them, once a process, and adds them to this machine's table. So does the first "   \
+      "net with unknown convolutions that is lowered with the runtime's chooser.")                 \
     X(TUNE_BUDGET, "TANDEM_TUNE_BUDGET", "", 1e6,                                                  \
       "Seconds that this measuring takes; 3 where it is not set.")                                 \
     X(THREADS, "TANDEM_THREADS", "", 1024,                                                         \
