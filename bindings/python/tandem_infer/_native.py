@@ -29,6 +29,7 @@ CancelFn = CFUNCTYPE(c_bool, c_void_p)
 ProgressFn = CFUNCTYPE(None, c_void_p, c_int, c_int)
 TuneProgressFn = CFUNCTYPE(c_bool, c_void_p, c_double, c_double)
 EmitFn = CFUNCTYPE(c_bool, c_void_p, POINTER(c_char), c_size_t)
+ReindexFn = CFUNCTYPE(None, c_void_p, POINTER(c_int64), POINTER(c_int64))
 LogFn = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_char_p)
 
 # ---- kinds of arguments ----
@@ -316,6 +317,7 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "net_output": (c_int, [_NET, c_int, c_char_p]),
     "net_permute": (c_int, [_NET, c_int, _AXES]),
     "net_reshape": (c_int, [_NET, c_int, c_int, _NE]),
+    "net_reindex": (c_int, [_NET, c_int, c_int, _NE, _P, _P, c_char_p]),
     "net_expand": (c_int, [_NET, c_int, c_int, _NE]),
     "net_slice": (c_int, [_NET, c_int, c_int, c_int64, c_int64, c_int64]),
     "net_cast": (c_int, [_NET, c_int, c_int]),

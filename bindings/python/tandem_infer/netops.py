@@ -122,6 +122,28 @@ class Operators:
             extents[extents.index(-1)] = n // known
         return self._build("reshape", len(extents), ints(extents))
 
+    def reindex(self, function: Callable[..., Sequence[int]], shape: Any, name: str = "") -> Any:
+        """result[i, j, ..] = value[function(i, j, ..)]. The function is asked once for each index,
+        now. A view where strides can say it, else a gather that plans call "reindex NAME"."""
+        from .runtime import _Callbacks
+        extents = extents_of((shape,), "shape")
+        n_from, n_to = len(self.shape), len(extents)
+
+        def ask(at: Any, place: Any) -> None:
+            found = function(*at[:n_to])
+            if len(found) != n_from:
+                raise ValueError(f"reindex: {tuple(found)}, expected {n_from} indices")
+            for i, one in enumerate(found):
+                place[i] = operator.index(one)
+
+        callbacks = _Callbacks()
+        address = callbacks.wrap(_native.ReindexFn, ask, None)
+        try:
+            return self._build("reindex", n_to, ints(extents), address, None, name)
+        finally:
+            if callbacks.raised is not None:
+                raise callbacks.raised
+
     def transpose(self, *axes: Any) -> Any:
         """Other order of dimensions; default: reversed."""
         n = len(self.shape)

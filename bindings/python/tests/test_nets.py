@@ -61,6 +61,26 @@ def test_numbers_of_operations_are_those_of_the_header():
         assert {word: int(n) for word, n in re.findall(r"X\((\w+), (\d+)\)", part)} == numbers
 
 
+def test_values_move_as_a_function_says():
+    values = draw(3, (4, 6))
+    net = ti.Net()
+    x = net.input("x", (4, 6))
+    flipped = x.reindex(lambda i, j: (j, 5 - i), (6, 4), "flip")
+    squares = x.reindex(lambda i: (i * i % 4, i), (5,), "squares")
+    compiled = net.compile(flipped, squares)
+    got = compiled(values)
+    np.testing.assert_array_equal(got[0], values[:, ::-1].T)
+    np.testing.assert_array_equal(got[1], [values[i * i % 4, i] for i in range(5)])
+    other = ti.Net()
+    y = other.input("y", (4,))
+    with pytest.raises(ZeroDivisionError):
+        y.reindex(lambda i: (0 // (i - 2),), (4,))
+    with pytest.raises(ValueError, match="expected 1 indices"):
+        y.reindex(lambda i: (i, i), (4,))
+    with pytest.raises(ValueError):
+        y.reindex(lambda i: (i + 1,), (4,))
+
+
 @pytest.mark.parametrize("dtype", FLOATS + INTEGERS + ("float16", "bool"))
 @pytest.mark.parametrize("name", "add sub mul truediv floordiv mod pow and_ or_ xor lt le gt ge eq "
                          "ne".split())
