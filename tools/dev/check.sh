@@ -81,7 +81,7 @@ job_faults() { mk BUILD=build/gcc CC=gcc faults && bash tests/faults.sh build/gc
 job_machines() { mk BUILD=build/gcc CC=gcc faults && bash tests/machines.sh build/gcc 50; }
 # Data races: the suites that start threads.
 job_tsan() {
-    mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g1' \
+    TANDEM_TEST_EFFORT=1 mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g1' \
         SUITES="${TSAN_SUITES:-$tsan_suites}" check-suites
 }
 job_clang() { mk BUILD=build/clang CC=clang CFLAGS=-O3 all benches suites; }
