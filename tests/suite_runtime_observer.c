@@ -560,12 +560,16 @@ static void the_table_is_told_of_a_device_that_lies(void)
     (void)use(expected);
     check_ok(tandem_runtime_plan(runtime, graph_of_layers, &plan, NULL));
     CU_ASSERT_TRUE(streams(plan));
-    for (int i = 0; i < 5000 && tandem_runtime_drift(runtime, NULL, 0) == 0; i++) {
+    bool is_told = false;
+    for (int i = 0; i < 5000 && !is_told; i++) { /* transfers may be told of first */
         check_ok(tandem_runtime_compute(runtime, graph_of_layers, plan, NULL, NULL));
+        const int n = (int)tandem_runtime_drift(runtime, drift, 4);
+        for (int k = 0; k < n && k < 4; k++) {
+            is_told = is_told || (strstr(drift[k].what, "simown") != NULL &&
+                                  drift[k].measured_us > 100 * drift[k].predicted_us);
+        }
     }
-    CU_ASSERT_TRUE_FATAL(tandem_runtime_drift(runtime, drift, 4) >= 1);
-    check_contains(drift[0].what, "simown");
-    CU_ASSERT_TRUE(drift[0].measured_us > 100 * drift[0].predicted_us);
+    CU_ASSERT_TRUE(is_told);
     const struct tnd_observer *observer = &runtime->observer;
     CU_ASSERT_TRUE((double)observer->spent_ns <= 2e6 + TND_DRIFT_COST * (double)clock_.now_ns);
     check_ok(tandem_runtime_save_drift(runtime, path, NULL));
