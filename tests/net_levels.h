@@ -3,10 +3,10 @@
 #ifndef TND_TEST_NET_LEVELS_H
 #define TND_TEST_NET_LEVELS_H
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
+#include "base/alloc.h"
 #include "base/cpu.h"
 #include "ggml-like/eval_ref.h"
 
@@ -40,14 +40,14 @@ static inline enum tandem_status tnd_test_reference(struct tandem_graph *graph,
                                                     struct tandem_error *error)
 {
     const size_t bytes = graph->planned_bytes + TND_ALIGNMENT;
-    void *buffer = aligned_alloc(TND_ALIGNMENT, bytes / TND_ALIGNMENT * TND_ALIGNMENT);
+    void *buffer = tnd_alloc(bytes);
     if (buffer == NULL) {
         return TANDEM_E_MEMORY;
     }
-    memset(buffer, 0xff, bytes / TND_ALIGNMENT * TND_ALIGNMENT);
+    memset(buffer, 0xff, bytes);
     tnd_graph_bind(graph, buffer);
     const enum tandem_status status = tnd_eval_ref_graph(graph, error);
-    free(buffer);
+    tnd_free(buffer);
     return status;
 }
 

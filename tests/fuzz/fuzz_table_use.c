@@ -135,19 +135,15 @@ static void replay(const tandem_table *table, const struct tnd_registry *registr
                    tandem_graph *graph, const tandem_plan *plan)
 {
     struct tandem_error error = {.text = ""};
-    struct tnd_replay_unfolded unfolded = {0};
+    struct tnd_steps *steps = NULL;
     struct tnd_replay result;
     struct tnd_text out = TND_TEXT_INIT;
-    enum tandem_status status = tnd_replay_unfold(graph, plan, registry, &unfolded, &error);
-    const struct tnd_replay_subject subject = {unfolded.graph, unfolded.plan, 8, THREADS};
+    enum tandem_status status = tnd_replay_unfold(graph, plan, registry, &steps, &error);
     must(status, &error);
     if (status == TANDEM_OK) {
-        const struct tnd_replay_options options = {.graph = unfolded.graph,
-                                                   .plan = unfolded.plan,
-                                                   .steps = unfolded.steps,
-                                                   .registry = registry,
-                                                   .table = table,
-                                                   .memory_gbps = 20};
+        const struct tnd_replay_subject subject = {graph, &steps->items, 8, THREADS};
+        const struct tnd_replay_options options = {
+            .steps = steps, .registry = registry, .table = table, .memory_gbps = 20};
         status = tnd_replay(&options, &result, &error);
         must(status, &error);
         if (status == TANDEM_OK) {
@@ -157,7 +153,7 @@ static void replay(const tandem_table *table, const struct tnd_registry *registr
             tnd_replay_fini(&result);
         }
     }
-    tnd_replay_unfolded_fini(&unfolded);
+    tnd_steps_free(steps);
     tnd_text_fini(&out);
 }
 
