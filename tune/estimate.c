@@ -493,6 +493,13 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
     return estimate_stage(table, stage, which, type, n, k, m, threads, false, out);
 }
 
+/* Times of a table may be so large that what is computed of them is no number: then nothing is
+ * known of the error. */
+static double doubt(double us)
+{
+    return us >= 0 ? us : INFINITY;
+}
+
 bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_table_profile *profile,
                          enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
                          bool is_warm, struct tnd_estimate *out_stages, struct tnd_estimate *out)
@@ -511,6 +518,9 @@ bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_tabl
             }
             return false;
         }
+        stages[s].error_us = doubt(stages[s].error_us);
+        stages[s].noise_us = doubt(stages[s].noise_us);
+        stages[s].spread_us = doubt(stages[s].spread_us);
         sum.us += stages[s].us;
         sum.error_us += stages[s].error_us;
         sum.noise_us += stages[s].noise_us;
