@@ -268,7 +268,8 @@ static int probe(struct ahead *ahead, int room, int chosen)
     return room < PROBE ? room : PROBE;
 }
 
-/* Times by the table, relative to one token: of few sizes, those between by lines. */
+/* Times by the table, relative to one token: of few sizes, those between by lines. Planning drops
+ * what is drafted behind sequence 0. */
 static void predict(tandem_session *session)
 {
     struct tnd_draft_times *times = &session->draft->times;
@@ -303,9 +304,9 @@ static void add_drafts(tandem_session *session, int64_t n)
     const struct tnd_draft_hope *hopes[TND_LLAMA_MAX_SEQUENCES];
     int room[TND_LLAMA_MAX_SEQUENCES], chosen[TND_LLAMA_MAX_SEQUENCES];
     int64_t m = 0;
-    if (!draft->is_predicted &&
-        tandem_runtime_table_status(session->runtime, NULL) ==
-            TANDEM_OK) { /* nothing is drafted yet that planning would drop */
+    const bool is_idle = draft->texts[0].next == draft->texts[0].n_drafted;
+    if (!draft->is_predicted && is_idle &&
+        tandem_runtime_table_status(session->runtime, NULL) == TANDEM_OK) {
         draft->is_predicted = true;
         predict(session);
     }
@@ -549,7 +550,8 @@ enum tandem_status tandem_session_set_draft(tandem_session *session,
     draft->is_fixed = options.is_fixed;
     draft->most = options.most > 0 ? options.most : TND_DRAFT_MOST;
     for (size_t i = 0; i < n; i++) {
-        draft->texts[i].hope = (struct tnd_draft_hope){FIRST_HOPE, FIRST_WAIT, FIRST_WAIT / 2};
+        draft->texts[i].hope = (struct tnd_draft_hope){
+            .acceptance = FIRST_HOPE, .wait = FIRST_WAIT, .period = FIRST_WAIT / 2};
     }
     drop_all(session);
     tnd_llama_draft_fini(session);

@@ -27,6 +27,7 @@ struct tnd_draft_times {
 /** How likely a drafted token of a text is the one that follows. */
 struct tnd_draft_hope {
     double acceptance;
+    int64_t n;            /* drafted tokens that it was learnt from */
     int64_t wait, period; /* tokens until the draft model tries again */
 };
 

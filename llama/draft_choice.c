@@ -66,7 +66,9 @@ void tnd_draft_note(struct tnd_draft_times *times, int64_t m, double us)
 
 void tnd_draft_learn(struct tnd_draft_hope *hope, bool was_right)
 {
-    hope->acceptance += NEW_SHARE * ((was_right ? 1.0 : 0.0) - hope->acceptance);
+    const double mean = 1.0 / (double)(2 + hope->n++); /* what was hoped for first counts as one */
+    const double share = mean > NEW_SHARE ? mean : NEW_SHARE;
+    hope->acceptance += share * ((was_right ? 1.0 : 0.0) - hope->acceptance);
     hope->acceptance = hope->acceptance < FEW ? FEW : hope->acceptance;
 }
 

@@ -7,6 +7,15 @@
 
 #include "base/tnd_status.h"
 
+static enum tandem_status open_model(const char *path, tandem_runtime *runtime,
+                                     const struct tandem_session_options *options,
+                                     struct tnd_draft_option *out, struct tandem_error *error)
+{
+    TND_TRY(tandem_source_open(path, &out->source, error));
+    TND_TRY(tandem_model_new(out->source, &out->model, error));
+    return tandem_session_new(out->model, runtime, options, &out->session, error);
+}
+
 enum tandem_status tnd_draft_option_open(const char *text, tandem_session *session,
                                          tandem_runtime *runtime, int n_sequences, int64_t n_cells,
                                          struct tnd_draft_option *out, struct tandem_error *error)
@@ -20,9 +29,13 @@ enum tandem_status tnd_draft_option_open(const char *text, tandem_session *sessi
                                                        .context = tandem_session_context(session),
                                                        .n_sequences = n_sequences,
                                                        .n_cells = n_cells};
-        TND_TRY(tandem_source_open(text, &out->source, error));
-        TND_TRY(tandem_model_new(out->source, &out->model, error));
-        TND_TRY(tandem_session_new(out->model, runtime, &options, &out->session, error));
+        const enum tandem_status status = open_model(text, runtime, &options, out, error);
+        if (status != TANDEM_OK) {
+            char why[sizeof(error->text)];
+            snprintf(why, sizeof(why), "%s", error->text);
+            return tnd_error_set(error, status, "draft", 0, 0,
+                                 "--draft expects lookup or a model's file: %.200s", why);
+        }
         draft.model = out->session;
     }
     return tandem_session_set_draft(session, &draft, error);
