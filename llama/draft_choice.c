@@ -6,7 +6,9 @@
 
 /* A measured time counts for so many batches; then it is measured again where it may matter. */
 enum { FRESH = 512, TRIES = 2 };
-static const double NEW_SHARE = 0.2;   /* of a measured time, or of one token, in the mean */
+static const double NEW_SHARE = 0.2; /* of a measured time in the mean */
+static const double TOKEN_SHARE =
+    0.07;                              /* of one token in the mean: with more, chance ends drafts */
 static const double GROWTH = 0.1;      /* of the time with each token, where nothing is known */
 static const double LEAST_GAIN = 1.02; /* a draft that gains less is not worth its risk */
 static const double FEW = 0.02;        /* acceptance stays above, so that it can come back */
@@ -67,7 +69,7 @@ void tnd_draft_note(struct tnd_draft_times *times, int64_t m, double us)
 void tnd_draft_learn(struct tnd_draft_hope *hope, bool was_right)
 {
     const double mean = 1.0 / (double)(2 + hope->n++); /* what was hoped for first counts as one */
-    const double share = mean > NEW_SHARE ? mean : NEW_SHARE;
+    const double share = mean > TOKEN_SHARE ? mean : TOKEN_SHARE;
     hope->acceptance += share * ((was_right ? 1.0 : 0.0) - hope->acceptance);
     hope->acceptance = hope->acceptance < FEW ? FEW : hope->acceptance;
 }

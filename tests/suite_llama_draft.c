@@ -314,7 +314,7 @@ static void the_first_drafts_tell_most(void)
     tnd_draft_learn(&hope, false);
     tnd_draft_learn(&hope, false);
     CU_ASSERT(hope.acceptance < 0.25);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 40; i++) {
         tnd_draft_learn(&hope, true);
     }
     CU_ASSERT(hope.acceptance > 0.9);
