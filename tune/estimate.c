@@ -495,7 +495,7 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
 
 /* Times of a table may be so large that what is computed of them is no number: then nothing is
  * known of the error. */
-static double doubt(double us)
+static double as_error(double us)
 {
     return us >= 0 ? us : INFINITY;
 }
@@ -518,9 +518,9 @@ bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_tabl
             }
             return false;
         }
-        stages[s].error_us = doubt(stages[s].error_us);
-        stages[s].noise_us = doubt(stages[s].noise_us);
-        stages[s].spread_us = doubt(stages[s].spread_us);
+        stages[s].error_us = as_error(stages[s].error_us);
+        stages[s].noise_us = as_error(stages[s].noise_us);
+        stages[s].spread_us = as_error(stages[s].spread_us);
         sum.us += stages[s].us;
         sum.error_us += stages[s].error_us;
         sum.noise_us += stages[s].noise_us;
