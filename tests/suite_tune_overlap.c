@@ -390,31 +390,34 @@ static tandem_graph *sequences(int n_chains, int n_layers, int n_devices, tandem
     return graph;
 }
 
-static double run_ms(tandem_graph *graph, const tandem_plan *plan)
+/* Whether all devices are inside of a step of this run when the step `at` begins. */
+static bool are_all_busy(const struct tnd_step_time *times, int n_times, int at, int n_devices)
 {
-    const struct tnd_clock *clock = tnd_clock_real();
-    uint64_t begin_ns = clock->now_ns(clock);
-    check_ok(tnd_exec_run(exec, graph, plan, NULL, NULL));
-    return (double)(clock->now_ns(clock) - begin_ns) / 1e6;
+    unsigned slots = 0;
+    for (int i = 0; i < n_times; i++) {
+        const bool is_in_flight =
+            times[i].begin_ns <= times[at].begin_ns && times[at].begin_ns < times[i].end_ns;
+        slots |= is_in_flight && times[i].kind == TND_STEP_WORK ? 1U << times[i].backend : 0;
+    }
+    return __builtin_popcount(slots >> (TANDEM_BACKEND_CPU + 1)) == n_devices;
 }
 
-/* Others may be at work on this machine: the best of some runs counts, of many where it is busy. */
-static void check_gain(tandem_graph *graph, const tandem_plan *apart, const tandem_plan *together,
-                       double predicted_ms)
+/* Devices sleep in their products, so that they do so at the same time however busy this machine
+ * is; its scheduler may spoil some runs. */
+static void check_overlap(tandem_graph *graph, const tandem_plan *plan, int n_devices)
 {
-    double before = 1e9;
-    double after = 1e9;
-    for (int i = 0; i < 100 && !(before - after >= 0.9 * predicted_ms && before < 1e8); i++) {
-        double apart_ms = run_ms(graph, apart);
-        double together_ms = run_ms(graph, together);
-        before = apart_ms < before ? apart_ms : before;
-        after = together_ms < after ? together_ms : after;
+    static struct tnd_step_time times[1024];
+    int n_times = 0;
+    bool is_seen = false;
+    struct tnd_exec_run_options options = {
+        .times = times, .n_times = 1024, .out_n_times = &n_times};
+    for (int run = 0; run < 100 && !is_seen; run++) {
+        check_ok(tnd_exec_run(exec, graph, plan, &options, NULL));
+        for (int at = 0; at < n_times && !is_seen; at++) {
+            is_seen = are_all_busy(times, n_times, at, n_devices);
+        }
     }
-    if (before - after < 0.9 * predicted_ms) {
-        printf("  predicted: %.1f ms less; %.1f ms one after the other, %.1f ms together\n",
-               predicted_ms, before, after);
-        CU_FAIL("the overlap is below 90 % of what was predicted");
-    }
+    CU_ASSERT_TRUE(is_seen);
 }
 
 static void sequences_in_flight_keep_every_device_with_layers_busy(void)
@@ -425,14 +428,12 @@ static void sequences_in_flight_keep_every_device_with_layers_busy(void)
     const double product_us = 1e3 * PRODUCT_MS;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         tandem_tensor *y;
-        tandem_plan *single = NULL;
         int n_chains = cases[i].n_chains;
         int n_devices = cases[i].n_devices;
         tandem_graph *graph = sequences(n_chains, cases[i].n_layers, n_devices, &y);
         set_costs(20 * product_us, (const double[]){product_us, product_us, product_us}, n_devices,
                   0.001);
         tandem_plan *plan = plan_of(graph);
-        check_ok(tnd_planner_plan_kind(planner, graph, 2, TND_PLAN_SINGLE, &single, NULL));
         check_int(sides_of(plan), n_devices == 2 ? 6 : 14);
         CU_ASSERT_PTR_NOT_NULL(tandem_plan_order(plan));
         /* A device works while the first sequence is on its way to it and the last one behind. */
@@ -441,12 +442,11 @@ static void sequences_in_flight_keep_every_device_with_layers_busy(void)
         double ideal_us = stage_us * (n_chains + n_devices - 1);
         double makespan_us = (double)plan->schedule->makespan_us;
         CU_ASSERT_TRUE(0.85 * makespan_us < ideal_us);
-        check_gain(graph, single, plan, ((double)plan->schedule->single_us - makespan_us) / 1e3);
+        check_overlap(graph, plan, n_devices);
         printf("  %d sequences, %d devices: %.1f ms, ideal %.1f, one after the other %.1f\n",
                n_chains, n_devices, makespan_us / 1e3, ideal_us / 1e3,
                (double)plan->schedule->single_us / 1e3);
         check_result(graph, plan, y);
-        tandem_plan_free(single);
         tandem_plan_free(plan);
     }
 }
