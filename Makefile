@@ -155,20 +155,22 @@ LIBS := $(PARTS_LIBS) -ldl -lm -pthread
 COMPILE = $(CC) $(TND_CPPFLAGS) $(CPPFLAGS) $(TND_CFLAGS) $(HARDENING) $(CFLAGS) $(ISA)
 LINK = $(CC) $(LDSAN) $(HARDENING_LD) $(CFLAGS) $(LDFLAGS)
 
-# Instruction sets go by file name; on other machines these files compile to nothing.
+# Instruction sets go by file name, in the folders of kernels alone: what calls them runs on every CPU. On
+# other machines these files compile to nothing.
 ifneq ($(filter x86_64% amd64%,$(MACHINE)),)
+X86 := $(OBJ)/backends/cpu/x86
 AVX2 := -mavx2 -mfma -mf16c -mbmi2
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
-$(OBJ)/%_avx2.o: private ISA := $(AVX2)
-$(OBJ)/%_avxvnni.o: private ISA := $(AVX2) -mavxvnni
-$(OBJ)/%_avx512.o: private ISA := $(AVX512)
-$(OBJ)/%_vnni.o: private ISA := $(AVX512) -mavx512vnni
-$(OBJ)/%_bf16.o: private ISA := $(AVX512) -mavx512bf16
-$(OBJ)/%_amx.o: private ISA := $(AVX512) -mamx-tile -mamx-int8
+$(X86)/%_avx2.o $(OBJ)/ggml-like/%_avx2.o: private ISA := $(AVX2)
+$(X86)/%_avxvnni.o: private ISA := $(AVX2) -mavxvnni
+$(X86)/%_avx512.o: private ISA := $(AVX512)
+$(X86)/%_vnni.o: private ISA := $(AVX512) -mavx512vnni
+$(X86)/%_bf16.o: private ISA := $(AVX512) -mavx512bf16
+$(X86)/%_amx.o: private ISA := $(AVX512) -mamx-tile -mamx-int8
 else ifneq ($(filter aarch64%,$(MACHINE)),)
 # (NEON itself is part of every 64-bit ARM CPU.)
-$(OBJ)/%_dotprod.o: private ISA := -march=armv8.2-a+dotprod
-$(OBJ)/%_i8mm.o: private ISA := -march=armv8.2-a+dotprod+i8mm
+$(OBJ)/backends/cpu/arm/%_dotprod.o: private ISA := -march=armv8.2-a+dotprod
+$(OBJ)/backends/cpu/arm/%_i8mm.o: private ISA := -march=armv8.2-a+dotprod+i8mm
 endif
 
 $(OBJ)/tools/tandem-llama/line.o: private TND_CPPFLAGS += $(if $(LIBEDIT),-DTND_HAVE_LIBEDIT \
