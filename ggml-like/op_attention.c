@@ -145,9 +145,10 @@ static void dequantize_row(const struct tandem_tensor *a, int64_t i1, int64_t i2
     tnd_type_traits(a->type)->dequantize(tnd_ref_at(a, 0, i1, i2, 0), out, a->ne[0]);
 }
 
-/* One query of one head. `weights`: {T}; `row`: the longer of a key and a value. */
+/* One query of one head. `weights`: {T}; `sums`: one value; `row`: the longer of a key and a
+ * value. */
 static void attend(const struct tandem_tensor *node, int64_t head, int64_t m, double *weights,
-                   float *row)
+                   double *sums, float *row)
 {
     const struct tandem_tensor *q = node->src[0]; /* {head, M, heads} */
     const struct tandem_tensor *k = node->src[1]; /* {head, T, kv_heads} */
@@ -170,20 +171,20 @@ static void attend(const struct tandem_tensor *node, int64_t head, int64_t m, do
         sum += weights[t];
     }
     for (int64_t i = 0; i < v->ne[0]; i++) {
-        y[i] = 0.0f;
+        sums[i] = 0.0;
     }
     for (int64_t t = 0; t < k->ne[1] && sum > 0.0; t++) {
-        weights[t] /= sum;
+        const double weight = weights[t] / sum;
+        if (weight == 0.0) {
+            continue;
+        }
+        dequantize_row(v, t, kv_head, row);
+        for (int64_t i = 0; i < v->ne[0]; i++) {
+            sums[i] += weight * (double)row[i];
+        }
     }
     for (int64_t i = 0; i < v->ne[0]; i++) {
-        double value = 0.0;
-        for (int64_t t = 0; t < k->ne[1]; t++) {
-            if (weights[t] != 0.0) {
-                dequantize_row(v, t, kv_head, row);
-                value += weights[t] * (double)row[i];
-            }
-        }
-        y[i] = (float)value;
+        y[i] = (float)sums[i];
     }
 }
 
@@ -192,7 +193,7 @@ enum tandem_status tnd_ref_attention(struct tandem_tensor *node, struct tandem_e
     const struct tandem_tensor *k = node->src[1];
     const struct tandem_tensor *v = node->src[2];
     const int64_t longer = k->ne[0] > v->ne[0] ? k->ne[0] : v->ne[0];
-    double *weights = tnd_alloc(((size_t)k->ne[1] + 1) * sizeof(double));
+    double *weights = tnd_alloc((size_t)(k->ne[1] + v->ne[0] + 1) * sizeof(double));
     float *row = tnd_alloc(((size_t)longer + 1) * sizeof(float));
     if (weights == NULL || row == NULL) {
         tnd_free(weights);
@@ -202,7 +203,7 @@ enum tandem_status tnd_ref_attention(struct tandem_tensor *node, struct tandem_e
     }
     for (int64_t m = 0; m < node->ne[2]; m++) {
         for (int64_t head = 0; head < node->ne[1]; head++) {
-            attend(node, head, m, weights, row);
+            attend(node, head, m, weights, weights + k->ne[1], row);
         }
     }
     tnd_free(weights);

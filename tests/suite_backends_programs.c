@@ -399,7 +399,7 @@ static bool check_program(struct tnd_fuse *fuse)
 
 static void programs_give_the_bits_of_the_reference_on_every_instruction_set(void)
 {
-    const int n = tnd_effort() == 1 ? 300 : 5000;
+    const int n = tnd_effort() == 1 ? 300 : 1500;
     for (int c = 0; c < n; c++) {
         const uint64_t seed = tnd_test_seed() * 1000003 + (uint64_t)c;
         struct tnd_fuse fuse;
@@ -485,7 +485,7 @@ static bool check_tile(const struct tnd_strip_kernel *kernel, const struct tnd_f
 
 static void tiles_give_the_bits_of_the_reference_on_every_instruction_set(void)
 {
-    const int n = tnd_effort() == 1 ? 300 : 5000;
+    const int n = tnd_effort() == 1 ? 300 : 1500;
     for (int c = 0; c < n; c++) {
         const uint64_t seed = tnd_test_seed() * 1000033 + (uint64_t)c;
         struct tnd_fuse fuse;

@@ -215,7 +215,7 @@ static void check_conv(uint64_t seed)
 
 static void convolutions_of_what_stands_for_bytes_are_right(void)
 {
-    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 1000); i++) {
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 400); i++) {
         check_conv(tnd_test_seed() * 1009 + (uint64_t)i);
     }
 }
@@ -249,7 +249,7 @@ static void check_product(uint64_t seed)
 
 static void products_of_what_stands_for_bytes_are_right(void)
 {
-    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 1000); i++) {
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 400); i++) {
         check_product(tnd_test_seed() * 2003 + (uint64_t)i);
     }
 }
@@ -284,7 +284,7 @@ static void check_pair(uint64_t seed)
 
 static void sums_and_products_of_what_stands_for_bytes_are_one_node(void)
 {
-    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 1000); i++) {
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 400); i++) {
         check_pair(tnd_test_seed() * 4001 + (uint64_t)i);
     }
 }
@@ -316,7 +316,7 @@ static void check_integers(uint64_t seed)
 
 static void sums_of_integers_have_every_bit(void)
 {
-    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 1000); i++) {
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 400); i++) {
         check_integers(tnd_test_seed() * 3001 + (uint64_t)i);
     }
 }

@@ -217,8 +217,8 @@ static double decode_ms(tandem_session *session, int n_texts)
     return (double)(clock->now_ns(clock) - begin_ns) / 1e6;
 }
 
-/* Devices sleep in their products: some run of the cut session ends before the best one of the whole
- * one, however busy this machine is. */
+/* Devices sleep in their products: some run of the cut session ends before the best one of the
+ * whole one, however busy this machine is. */
 static void check_gain(tandem_session *whole, tandem_session *cut, int n_texts, double gain_ms)
 {
     double before = 1e9;

@@ -314,9 +314,7 @@ static void draws_pass_a_chi_square_test(void)
         {.size = sizeof(cases[0]), .vocabulary = 2, .temperature = 1.0f, .seed = 5},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        /* a million of the one that has all steps */
-        const bool is_long = tnd_effort() >= 3 || (tnd_effort() == 2 && i == 3);
-        check_draws(&cases[i], logits, is_long ? 1000000 : 100000);
+        check_draws(&cases[i], logits, tnd_effort() >= 3 ? 1000000 : 100000);
     }
 }
 
