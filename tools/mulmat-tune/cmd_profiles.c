@@ -96,7 +96,7 @@ int tnd_cmd_profiles(int argc, char **argv)
     const struct args_command command = {
         "profiles",
         "",
-        "Lists the ways of computing a matrix product, and which of them this machine has.",
+        "Lists the profiles of matrix products, and which of them this machine has.",
         options,
         sizeof(options) / sizeof(options[0]),
         0,

@@ -10,14 +10,14 @@
 static const struct tnd_command commands[] = {
     {"bench", tnd_cmd_bench, "measure this machine and keep the results"},
     {"analyze", tnd_cmd_analyze, "tell which profile wins at which M, from a timing table"},
-    {"explain", tnd_cmd_explain, "tell why a way is chosen, and what would be if"},
+    {"explain", tnd_cmd_explain, "tell why a profile is chosen, and what would change it"},
     {"simulate", tnd_cmd_simulate, "run a model's plan by a virtual clock, for any table"},
     {"advise", tnd_cmd_advise, "tell what to set in llama.cpp for a model on this machine"},
     {"test", tnd_cmd_test, "check results, or with --oracle the quality of the choices"},
     {"table", tnd_cmd_table, "list, show, merge, check and prune timing tables"},
     {"devices", tnd_cmd_devices, "list the OpenCL devices of this machine"},
     {"tune-device", tnd_cmd_tune_device, "find the tile numbers of a device's kernels"},
-    {"profiles", tnd_cmd_profiles, "list the ways of computing that this machine has"},
+    {"profiles", tnd_cmd_profiles, "list the profiles that this machine has"},
 };
 
 int main(int argc, char **argv)
