@@ -207,24 +207,45 @@ static const struct tnd_array *array_for(const struct tnd_onnx_build_options *op
     return NULL;
 }
 
-/* An extent as the model states it, or as the options say. */
-static bool extent_of(struct tnd_onnx_builder *builder, const struct tnd_onnx_value *input, int at,
-                      int64_t *out)
+enum tandem_status tnd_onnx_input_shape(const struct tnd_onnx_value *input,
+                                        const struct tandem_onnx_dim *dims, int n_dims,
+                                        enum tandem_dtype *out_type, struct tnd_dims *out,
+                                        struct tandem_error *error)
 {
-    const struct tnd_onnx_dim *dim = &input->dims[at];
-    *out = dim->value;
-    for (int i = 0; dim->value < 0 && dim->name != NULL && i < builder->options->n_dims; i++) {
-        if (strcmp(builder->options->dims[i].name, dim->name) == 0) {
-            *out = builder->options->dims[i].extent;
+    struct tnd_dims shape = {.n = input->n_dims};
+    enum tandem_dtype type;
+    if (input->kind != TND_ONNX_TENSOR || !tnd_onnx_dtype(input->type, &type) ||
+        input->n_dims > TANDEM_NET_MAX_DIMS) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, "input", input->n_dims,
+                             TANDEM_NET_MAX_DIMS,
+                             "input '%.60s' is no tensor of numbers of 8 to 64 bits with at most "
+                             "%d dimensions",
+                             input->name, TANDEM_NET_MAX_DIMS);
+    }
+    if (input->n_dims < 0) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "input", 0, 0,
+                             "input '%.60s': the model does not state its shape: give it one",
+                             input->name);
+    }
+    for (int i = 0; i < input->n_dims; i++) {
+        const struct tnd_onnx_dim *dim = &input->dims[i];
+        shape.dims[i] = dim->value;
+        for (int k = 0; dim->value < 0 && dim->name != NULL && k < n_dims; k++) {
+            if (strcmp(dims[k].name, dim->name) == 0) {
+                shape.dims[i] = dims[k].extent;
+            }
+        }
+        if (shape.dims[i] < 0) {
+            return tnd_error_set(
+                error, TANDEM_E_ARGUMENT, "input", i, input->n_dims,
+                "input '%.60s': its dimension %d%s%.40s%s is not fixed: give it a size",
+                input->name, i, dim->name != NULL ? " (" : "", dim->name != NULL ? dim->name : "",
+                dim->name != NULL ? ")" : "");
         }
     }
-    if (*out < 0) {
-        (void)tnd_net_fail(builder->net, TANDEM_E_ARGUMENT,
-                           "input '%.60s': its dimension %d%s%.40s%s is not fixed: give it a size",
-                           input->name, at, dim->name != NULL ? " (" : "",
-                           dim->name != NULL ? dim->name : "", dim->name != NULL ? ")" : "");
-    }
-    return *out >= 0;
+    *out_type = type;
+    *out = shape;
+    return TANDEM_OK;
 }
 
 /* Whether the given values are of the stated type and extents. */
@@ -247,33 +268,28 @@ static bool check_given(struct tnd_onnx_builder *builder, const struct tnd_onnx_
 
 static int add_input(struct tnd_onnx_builder *builder, const struct tnd_onnx_value *input)
 {
-    const struct tnd_array *given = array_for(builder->options, input->name);
-    struct tnd_dims shape = {.n = input->n_dims};
+    const struct tnd_onnx_build_options *options = builder->options;
+    const struct tnd_array *given = array_for(options, input->name);
+    struct tnd_onnx_value stated = *input;
+    struct tnd_dims shape;
     enum tandem_dtype type;
-    if (input->kind != TND_ONNX_TENSOR || !tnd_onnx_dtype(input->type, &type) ||
-        input->n_dims > TANDEM_NET_MAX_DIMS) {
-        return tnd_net_fail(builder->net, TANDEM_E_UNSUPPORTED_BUILD,
-                            "input '%.60s' is no tensor of numbers of 8 to 64 bits with at most %d "
-                            "dimensions",
-                            input->name, TANDEM_NET_MAX_DIMS);
+    if (given != NULL &&
+        input->n_dims <= TANDEM_NET_MAX_DIMS) { /* (its shape is looked at below) */
+        stated.n_dims = 0;
     }
-    if (given != NULL) {
-        const struct tnd_array *known = builder->options->part != NULL ? NULL : given;
-        return check_given(builder, input, type, given)
-                   ? tnd_net_input(builder->net, type, &given->shape, input->name, known)
-                   : TANDEM_NET_NONE;
+    const enum tandem_status status = tnd_onnx_input_shape(&stated, options->dims, options->n_dims,
+                                                           &type, &shape, &builder->net->error);
+    if (status != TANDEM_OK) {
+        builder->net->status = status;
+        return TANDEM_NET_NONE;
     }
-    if (input->n_dims < 0) {
-        return tnd_net_fail(builder->net, TANDEM_E_ARGUMENT,
-                            "input '%.60s': the model does not state its shape: give it one",
-                            input->name);
+    if (given == NULL) {
+        return tnd_net_input(builder->net, type, &shape, input->name, NULL);
     }
-    for (int i = 0; i < input->n_dims; i++) {
-        if (!extent_of(builder, input, i, &shape.dims[i])) {
-            return TANDEM_NET_NONE;
-        }
-    }
-    return tnd_net_input(builder->net, type, &shape, input->name, NULL);
+    return check_given(builder, input, type, given)
+               ? tnd_net_input(builder->net, type, &given->shape, input->name,
+                               options->part != NULL ? NULL : given)
+               : TANDEM_NET_NONE;
 }
 
 static bool add_inputs(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph)

@@ -14,8 +14,11 @@ struct tnd_onnx_carried {
     enum tandem_dtype type;
     struct tnd_dims shape;
     enum tnd_onnx_type narrow; /* of fewer than 8 bits; else UNDEFINED */
-    struct tnd_array *known;   /* NULL: output `output` of the part */
-    int output;
+    struct tnd_array *known;   /* NULL: output `output` of the part, or a sequence */
+    int output;                /* -1: not computed */
+    bool is_element; /* of the sequence that follows: it has no name of its own */
+    bool is_sequence;
+    bool is_nothing; /* an optional that holds nothing, as a sequence */
 };
 
 /** A main graph in parts: each ends in front of the node that asks for values which are computed,
@@ -59,6 +62,13 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
                                   const struct tnd_onnx_build_options *options,
                                   struct tnd_net **out_net, struct tandem_error *error);
 
+/** Type and shape of an input as the model states them, with extents for names. Errors:
+ *  UNSUPPORTED_BUILD (no tensor, or of a type that nets do not have), ARGUMENT (a shape or
+ *  dimension stays open). */
+enum tandem_status tnd_onnx_input_shape(const struct tnd_onnx_value *input,
+                                        const struct tandem_onnx_dim *dims, int n_dims,
+                                        enum tandem_dtype *out_type, struct tnd_dims *out,
+                                        struct tandem_error *error);
 /** Whether a value of a graph, an input among them, has values of its own by this name. */
 bool tnd_onnx_has_initializer(const struct tnd_onnx_graph *graph, const char *name);
 /** The net's type for one of ONNX; false: there is none. Integers of 4 and 2 bits are kept in 8. */

@@ -145,6 +145,10 @@ int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type 
 int tnd_onnx_small_float(struct tnd_onnx_call *call, int value, enum tandem_dtype type,
                          bool saturates);
 
+/** A number for a sequence, whose values must live as long as the net; TANDEM_NET_NONE: the net has
+ *  the error. */
+int tnd_onnx_add_sequence(struct tnd_net *net, struct tnd_onnx_sequences *all,
+                          const struct tnd_onnx_sequence *sequence);
 /** The sequence that a value is; NULL: it is none. Good until the next one is made. */
 const struct tnd_onnx_sequence *tnd_onnx_sequence_of(const struct tnd_onnx_call *call, int value);
 /** Refuses operands that are sequences where the operator does not take them. */

@@ -307,10 +307,10 @@ static void build_lrn(struct tnd_onnx_call *call)
     give(call, bin(call, TANDEM_BINARY_DIV, x, tnd_onnx_with(call, TANDEM_BINARY_POW, base, beta)));
 }
 
-/* Whether a known operand is 0 everywhere. */
+/* Whether an operand is 0 everywhere. */
 static bool is_zero(struct tnd_onnx_call *call, int value)
 {
-    const struct tnd_array *array = tnd_net_known(call->net, value);
+    const struct tnd_array *array = tnd_onnx_ask(call, value);
     for (int64_t i = 0; array != NULL && i < array->n; i++) {
         if (tnd_array_number(array, i) != 0.0) {
             return false;

@@ -18,6 +18,18 @@ const struct tnd_onnx_sequence *tnd_onnx_sequence_of(const struct tnd_onnx_call 
                : &call->sequences->list[TND_ONNX_FIRST_SEQUENCE - value];
 }
 
+int tnd_onnx_add_sequence(struct tnd_net *net, struct tnd_onnx_sequences *all,
+                          const struct tnd_onnx_sequence *sequence)
+{
+    if (tnd_vector_insert(&all->list_vector, sizeof(all->list[0]), MAX_VALUES, all->n_list) !=
+        TANDEM_OK) {
+        return tnd_net_fail(net, TANDEM_E_MEMORY, "no memory for a sequence");
+    }
+    all->n_values += sequence->n;
+    all->list[all->n_list - 1] = *sequence;
+    return TND_ONNX_FIRST_SEQUENCE - (all->n_list - 1);
+}
+
 /* A new sequence of `n` values, to be filled; NULL: refused. *out is its number. */
 static int *add_list(struct tnd_onnx_call *call, int64_t n, int *out)
 {
@@ -29,15 +41,13 @@ static int *add_list(struct tnd_onnx_call *call, int64_t n, int *out)
         return NULL;
     }
     int *values = tnd_arena_alloc(&call->net->arena, ((size_t)n + 1) * sizeof(int), _Alignof(int));
-    if (values == NULL || tnd_vector_insert(&all->list_vector, sizeof(all->list[0]), MAX_VALUES,
-                                            all->n_list) != TANDEM_OK) {
+    if (values == NULL) {
         (void)tnd_net_fail(call->net, TANDEM_E_MEMORY, "no memory for a sequence");
         return NULL;
     }
-    all->n_values += n;
-    all->list[all->n_list - 1] = (struct tnd_onnx_sequence){.n = (int)n, .values = values};
-    *out = TND_ONNX_FIRST_SEQUENCE - (all->n_list - 1);
-    return values;
+    const struct tnd_onnx_sequence list = {.n = (int)n, .values = values};
+    *out = tnd_onnx_add_sequence(call->net, all, &list);
+    return *out == TANDEM_NET_NONE ? NULL : values;
 }
 
 /* Operand 0 as a sequence; NULL: refused. */

@@ -52,34 +52,60 @@ static void mark_read(const struct tnd_onnx_scope *scope, const struct tnd_onnx_
     }
 }
 
-/* One name of the main graph as the next part takes it. */
-static bool leave(struct tnd_onnx_builder *builder, const struct tnd_onnx_name *name,
-                  int *n_outputs)
+static bool add_left(struct tnd_onnx_builder *builder, const struct tnd_onnx_carried *carried)
+{
+    struct tnd_onnx_part *part = builder->options->part;
+    if (builder->net->status != TANDEM_OK ||
+        tnd_vector_insert(&part->left_vector, sizeof(part->left[0]), INT_MAX / 2, part->n_left) !=
+            TANDEM_OK) {
+        tnd_array_free(carried->known);
+        return false;
+    }
+    part->left[part->n_left - 1] = *carried;
+    return true;
+}
+
+/* A value as the next part takes it, by a name of the main graph. */
+static bool leave_value(struct tnd_onnx_builder *builder, const char *name, int value,
+                        bool is_element, int *n_outputs)
 {
     struct tnd_net *net = builder->net;
-    struct tnd_onnx_part *part = builder->options->part;
-    const struct tnd_net_value *v = tnd_net_value(net, name->value);
-    struct tnd_onnx_carried carried = {.name = name->text,
+    const struct tnd_net_value *v = tnd_net_value(net, value);
+    struct tnd_onnx_carried carried = {.name = name,
                                        .type = v->type,
                                        .shape = v->shape,
-                                       .narrow = tnd_onnx_narrow_at(builder, name->value)};
+                                       .narrow = tnd_onnx_narrow_at(builder, value),
+                                       .output = -1,
+                                       .is_element = is_element};
     if (net->values[v->base].known != NULL && net->values[v->base].input < 0) {
-        const struct tnd_array *known = tnd_net_known(net, name->value);
+        const struct tnd_array *known = tnd_net_known(net, value);
         carried.known = known == NULL ? NULL : tnd_net_share(net, known);
         if (carried.known == NULL) {
             return false;
         }
     } else {
         carried.output = (*n_outputs)++;
-        (void)tnd_net_output(net, name->value);
+        (void)tnd_net_output(net, value);
     }
-    if (net->status != TANDEM_OK || tnd_vector_insert(&part->left_vector, sizeof(part->left[0]),
-                                                      INT_MAX / 2, part->n_left) != TANDEM_OK) {
-        tnd_array_free(carried.known);
-        return false;
+    return add_left(builder, &carried);
+}
+
+/* One name of the main graph; a sequence stands behind its elements. */
+static bool leave(struct tnd_onnx_builder *builder, const struct tnd_onnx_name *name,
+                  int *n_outputs)
+{
+    if (name->value > TND_ONNX_FIRST_SEQUENCE) {
+        return leave_value(builder, name->text, name->value, false, n_outputs);
     }
-    part->left[part->n_left - 1] = carried;
-    return true;
+    const struct tnd_onnx_sequence *list =
+        &builder->sequences.list[TND_ONNX_FIRST_SEQUENCE - name->value];
+    bool is_good = true;
+    for (int i = 0; is_good && i < list->n; i++) {
+        is_good = leave_value(builder, name->text, list->values[i], true, n_outputs);
+    }
+    const struct tnd_onnx_carried carried = {
+        .name = name->text, .output = -1, .is_sequence = true, .is_nothing = list->is_nothing};
+    return is_good && add_left(builder, &carried);
 }
 
 /* Ends a part in front of a node: what it asks for, and what the rest reads, becomes outputs. */
@@ -96,15 +122,8 @@ void tnd_onnx_end_part(struct tnd_onnx_builder *builder, const struct tnd_onnx_g
     bool is_good = is_read != NULL && tnd_net_output(net, builder->asked) != TANDEM_NET_NONE;
     for (size_t i = 0; is_good && i < scope->n_slots; i++) {
         const struct tnd_onnx_name *slot = &scope->slots[i];
-        if (is_read[i] && slot->text != NULL && slot->value <= TND_ONNX_FIRST_SEQUENCE) {
-            (void)tnd_net_fail(net, TANDEM_E_UNSUPPORTED_BUILD,
-                               "'%.80s' is a sequence or optional behind an extent that depends "
-                               "on values, expected a tensor",
-                               slot->text);
-            tnd_free(is_read);
-            return;
-        }
-        if (is_read[i] && slot->text != NULL && slot->value >= 0 &&
+        if (is_read[i] && slot->text != NULL &&
+            (slot->value >= 0 || slot->value <= TND_ONNX_FIRST_SEQUENCE) &&
             !tnd_onnx_has_initializer(graph, slot->text)) {
             is_good = leave(builder, slot, &n_outputs);
         }
@@ -119,16 +138,30 @@ void tnd_onnx_end_part(struct tnd_onnx_builder *builder, const struct tnd_onnx_g
 bool tnd_onnx_add_carried(struct tnd_onnx_builder *builder, const struct tnd_onnx_part *part)
 {
     struct tnd_net *net = builder->net;
-    for (int i = 0; i < part->n_carried; i++) {
+    int *elements =
+        tnd_arena_alloc(&net->arena, ((size_t)part->n_carried + 1) * sizeof(int), _Alignof(int));
+    bool is_good = elements != NULL;
+    int begin = 0; /* of the elements of the sequence that follows them */
+    int n = 0;
+    for (int i = 0; is_good && i < part->n_carried; i++) {
         const struct tnd_onnx_carried *it = &part->carried[i];
+        if (it->is_sequence) {
+            const struct tnd_onnx_sequence list = {it->is_nothing, n - begin, elements + begin};
+            const int value = tnd_onnx_add_sequence(net, &builder->sequences, &list);
+            is_good = value != TANDEM_NET_NONE && tnd_onnx_give_name(builder, it->name, value);
+            begin = n;
+            continue;
+        }
         const int value = it->known != NULL
                               ? tnd_net_constant(net, tnd_net_share(net, it->known))
                               : tnd_net_input(net, it->type, &it->shape, it->name, NULL);
-        if (value == TANDEM_NET_NONE ||
-            !tnd_onnx_give_name(builder, it->name,
-                                tnd_onnx_narrow_as(builder, value, it->narrow))) {
-            return false;
-        }
+        const int narrow = value == TANDEM_NET_NONE
+                               ? TANDEM_NET_NONE
+                               : tnd_onnx_narrow_as(builder, value, it->narrow);
+        is_good = narrow != TANDEM_NET_NONE &&
+                  (it->is_element || tnd_onnx_give_name(builder, it->name, narrow));
+        elements[n] = narrow;
+        n += it->is_element;
     }
-    return true;
+    return is_good;
 }

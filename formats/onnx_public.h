@@ -25,7 +25,8 @@ struct tnd_onnx_step {
     struct tnd_onnx_step *origin; /* whose outputs it takes; NULL: it takes the caller's arrays */
     int n_origins;                /* parts that take the outputs of this one */
     bool for_device;              /* as it was lowered */
-    char *passes;                 /* NULL: all */
+    const tandem_chooser *chooser;
+    char *passes; /* NULL: all */
     struct tnd_onnx_part part;
     TND_VECTOR_OF(struct tnd_array *, answers);
     uint64_t used;
@@ -42,7 +43,14 @@ struct tandem_onnx {
     int n_inputs;
     uint64_t clock;
     const tandem_chooser *chooser; /* of tandem_onnx_lower; NULL: by rule */
+    bool keeps_nets;               /* parts keep all constants: tnd_lowered_net can be run */
 };
+
+/** Whether the part that tandem_onnx_begin or tandem_onnx_next gave is the last one. */
+static inline bool tnd_onnx_is_last(const tandem_onnx *model)
+{
+    return model->at != NULL && model->at->part.is_last;
+}
 
 /** Frees all parts. */
 void tnd_onnx_drop_parts(tandem_onnx *model);

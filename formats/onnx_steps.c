@@ -105,7 +105,8 @@ static bool is_same(const tandem_onnx *model, const struct tnd_onnx_step *a,
                     const struct tnd_onnx_step *b)
 {
     bool same = a->origin == b->origin && a->n_answers == b->n_answers &&
-                a->for_device == b->for_device && (a->passes == NULL) == (b->passes == NULL) &&
+                a->for_device == b->for_device && a->chooser == b->chooser &&
+                (a->passes == NULL) == (b->passes == NULL) &&
                 (a->passes == NULL || strcmp(a->passes, b->passes) == 0) &&
                 (a->origin != NULL || takes_arrays(model, a));
     for (int i = 0; same && i < a->n_answers; i++) {
@@ -193,7 +194,9 @@ static enum tandem_status make(tandem_onnx *model, struct tnd_onnx_step *step,
     tandem_net *net = NULL;
     how.for_device = step->for_device;
     how.passes = step->passes;
+    how.chooser = step->chooser;
     TND_TRY(tandem_net_new(&net, error));
+    net->is_kept = model->keeps_nets;
     enum tandem_status status = build(model, step, net, error);
     status = status == TANDEM_OK ? tandem_net_lower(net, &how, &step->lowered, error) : status;
     tandem_net_free(net);
@@ -229,15 +232,17 @@ static enum tandem_status find(tandem_onnx *model, struct tnd_onnx_step *wanted,
     return TANDEM_OK;
 }
 
-static struct tnd_onnx_step *new_step(struct tnd_onnx_step *origin, bool for_device,
-                                      const char *passes)
+static struct tnd_onnx_step *new_step(struct tnd_onnx_step *origin,
+                                      const struct tandem_lower_options *how)
 {
+    const char *passes = how->passes;
     struct tnd_onnx_step *step = tnd_calloc(1, sizeof(*step));
     if (step == NULL) {
         return NULL;
     }
     step->origin = origin;
-    step->for_device = for_device;
+    step->for_device = how->for_device;
+    step->chooser = how->chooser;
     if (passes != NULL) {
         step->passes = tnd_alloc(strlen(passes) + 1);
         if (step->passes == NULL) {
@@ -284,7 +289,7 @@ static enum tandem_status enter(tandem_onnx *model, struct tnd_onnx_step *step,
             from.data = given != NULL ? given->data : NULL;
             from.bytes = given != NULL ? given->bytes : 0;
         } else {
-            while (step->part.carried[at].known != NULL) {
+            while (step->part.carried[at].output < 0) {
                 at++;
             }
             (void)tandem_lowered_output(step->origin->lowered, step->part.carried[at++].output,
@@ -334,7 +339,7 @@ enum tandem_status tandem_onnx_begin(tandem_onnx *model, const struct tandem_net
     model->inputs = inputs;
     model->n_inputs = n_inputs;
     model->at = NULL;
-    struct tnd_onnx_step *wanted = new_step(NULL, how.for_device, how.passes);
+    struct tnd_onnx_step *wanted = new_step(NULL, &how);
     if (wanted == NULL) {
         return no_memory(error);
     }
@@ -359,9 +364,13 @@ enum tandem_status tandem_onnx_next(tandem_onnx *model, tandem_lowered **out_par
     if (at->part.is_last) {
         return TANDEM_OK;
     }
+    const struct tandem_lower_options how = {.size = sizeof(how),
+                                             .passes = at->passes,
+                                             .for_device = at->for_device,
+                                             .chooser = at->chooser};
     /* the node that stopped may be the one that the part began with, which then asks for more */
     const bool is_more = at->part.stopped == at->part.first;
-    struct tnd_onnx_step *wanted = new_step(is_more ? at->origin : at, at->for_device, at->passes);
+    struct tnd_onnx_step *wanted = new_step(is_more ? at->origin : at, &how);
     bool is_good = wanted != NULL;
     for (int i = 0; is_good && is_more && i < at->n_answers; i++) {
         is_good = add_answer(wanted, copy_of(at->answers[i]));

@@ -43,8 +43,9 @@ static enum tandem_status lower(const tandem_net *net, const struct tandem_lower
     }
     TND_TRY(tnd_net_check(net->net, error));
     TND_TRY(tnd_net_optimize(net->net, set, NULL, error));
-    const struct tnd_lower_options options = {
-        .chooser = wanted->chooser, .for_device = wanted->for_device, .gives_up = net->net};
+    const struct tnd_lower_options options = {.chooser = wanted->chooser,
+                                              .for_device = wanted->for_device,
+                                              .gives_up = net->is_kept ? NULL : net->net};
     return tnd_net_lower_with(net->net, &options, &out->lowered, error);
 }
 
@@ -87,9 +88,14 @@ void tandem_lowered_free(tandem_lowered *lowered)
     }
 }
 
-const struct tnd_lowered *tnd_lowered_of(const tandem_lowered *lowered)
+struct tnd_lowered *tnd_lowered_of(const tandem_lowered *lowered)
 {
     return lowered->lowered;
+}
+
+const struct tnd_net *tnd_lowered_net(const tandem_lowered *lowered)
+{
+    return lowered->net->net;
 }
 
 uint64_t tandem_lowered_serial(const tandem_lowered *lowered)

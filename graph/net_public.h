@@ -9,13 +9,17 @@
 
 struct tandem_net {
     struct tnd_net *net; /* NULL: lowered */
+    bool is_kept;        /* lowering frees none of its constants: it can be run as it is, too */
     struct tnd_arena arena;
     TND_VECTOR_OF(const char *, outputs);     /* names */
     TND_VECTOR_OF(struct tnd_array *, known); /* values that inputs were specialised with */
 };
 
 /** What stands behind a lowered net, borrowed. */
-const struct tnd_lowered *tnd_lowered_of(const tandem_lowered *lowered);
+struct tnd_lowered *tnd_lowered_of(const tandem_lowered *lowered);
+/** The net that was lowered, borrowed; without the constants that the graph does not read, but for
+ *  a kept one. */
+const struct tnd_net *tnd_lowered_net(const tandem_lowered *lowered);
 
 /** Extents as a shape; false: too many, a negative one, or NULL where there are some. */
 bool tnd_dims_from(int n_dims, const int64_t *dims, struct tnd_dims *out);

@@ -302,6 +302,33 @@ try 0 "+- " bench conv.onnx --seconds 0 --table t.json --threads 1 --explain
 sed 's/"median_us": [0-9.e+-]*/"median_us": -1/' t.json >wrong.json
 try 1 "median_us" bench conv.onnx --seconds 0 --table wrong.json
 
+# ---- parts: the places of positive values, and as many numbers from 0 on ----
+zero='\x00\x00\x00\x00\x00\x00\x00\x00' first='\x01\x00\x00\x00\x00\x00\x00\x00'
+scalar() { # NAME BYTES of an int64
+    member 5 "$(number 2 7)" "$(member 8 "$(text "$1")")" "$(member 9 "$2")"
+}
+printf "$(whole "$(node Relu r x)$(node NonZero places r)$(node Shape s places)$(
+    node Gather k "s last" axis 0)$(node Range y "none k last")$(scalar none "$zero")$(
+    scalar last "$first")$(member 11 "$(shaped x 1 n)")$(member 12 "$(shaped places 7 1 k)")$(
+    member 12 "$(shaped y 7 k)")")" >places.onnx
+try 0 "made/y.npy: int64 2" run places.onnx --input x=x.npy --output made -y
+cmp -s <(tail -c 16 made/y.npy) <(printf "$zero$first") || { failed=$((failed + 1)); echo "FAILED: values of parts"; }
+cp made/places.npy places.npy
+npy '\x00\x00\x80\xbf\x00\x00\x40\x40' >half.npy
+try 0 "made/y.npy: int64 1" run places.onnx --input x=half.npy --output made -y
+try 0 "made/places.npy: int64 1x2" run places.onnx --input x=x.npy --output made -y --reference
+cmp -s made/places.npy places.npy || { failed=$((failed + 1)); echo "FAILED: parts by the reference"; }
+try 1 "(n) is 2, --dim says 3" run places.onnx --input x=x.npy --dim n=3 --output made -y
+try 0 "in 2 parts: extents depend on values" bench places.onnx --dim n=9 --seconds 0 --ops
+try 0 '"parts": 2' bench places.onnx --dim n=9 --seconds 0 --json
+try 1 "is not fixed: give it a size" bench places.onnx --seconds 0
+try 0 "values that NonZero 'places' reads" inspect places.onnx --dim n=9
+try 0 "values that NonZero 'places' reads" optimize places.onnx --dim n=9
+try 0 "</svg>" svg places.onnx --dim n=9 --plain
+tool=$tune
+try 0 "nothing to measure" bench --net places.onnx --dim n=9 --budget 1 --device none
+tool=$graph
+
 for command in run bench inspect optimize svg mel transcribe test; do
     try 0 "usage: tandem-graph $command" $command --help
     try 2 "unknown option" $command --nonesuch

@@ -324,6 +324,44 @@ static void extents_that_depend_on_values_are_computed(void)
     tandem_onnx_close(model);
 }
 
+/* x and exp(x) as a sequence, made in front of an extent that depends on values, read behind it. */
+static void sequences_outlive_a_part(void)
+{
+    enum { N = 2 };
+    static const float x[N * WIDTH] = {0, 1, -1, 0, 2, 0.5F};
+    struct message graph = {.n = 0}, bytes = {.n = 0}, names[3] = {{.n = 0}, {.n = 0}, {.n = 0}};
+    struct tandem_net_array rows, length, places;
+    int n_parts = 0;
+    add_node(&graph, "Exp", "x", NULL, "e");
+    add_node(&graph, "SequenceConstruct", "x", "e", "both");
+    add_node(&graph, "NonZero", "x", NULL, "places");
+    add_node(&graph, "ConcatFromSequence", "both", NULL, "rows");
+    add_node(&graph, "SequenceLength", "both", NULL, "length");
+    add_value(&graph, 11, "x", "n", 0);
+    add_text(&names[0], 1, "rows");
+    add_text(&names[1], 1, "length");
+    add_text(&names[2], 1, "places");
+    for (int i = 0; i < 3; i++) {
+        add_message(&graph, 12, &names[i]);
+    }
+    tandem_onnx *model = open_model(&graph, &bytes);
+    tandem_runtime *runtime = net_test_runtime();
+    tandem_lowered *last = compute_parts(runtime, model, x, N, &n_parts);
+    check_int(n_parts, 2);
+    CU_ASSERT_TRUE_FATAL(tandem_lowered_output(last, 0, &rows));
+    CU_ASSERT_TRUE_FATAL(tandem_lowered_output(last, 1, &length));
+    CU_ASSERT_TRUE_FATAL(tandem_lowered_output(last, 2, &places));
+    check_int(rows.dims[0], 2 * N);
+    check_int(((const int64_t *)length.data)[0], 2);
+    check_int(places.dims[1], 4);
+    for (int i = 0; i < N * WIDTH; i++) {
+        CU_ASSERT_DOUBLE_EQUAL(((const float *)rows.data)[i], x[i], 0);
+        CU_ASSERT_DOUBLE_EQUAL(((const float *)rows.data)[N * WIDTH + i], exp(x[i]), 1e-5);
+    }
+    tandem_runtime_close(runtime);
+    tandem_onnx_close(model);
+}
+
 static void a_model_tells_its_inputs_and_outputs_with_their_symbols(void)
 {
     struct message bytes[2] = {{.n = 0}, {.n = 0}};
@@ -432,6 +470,7 @@ static CU_TestInfo tests[] = {
     {"an encoder runs once and a decoder for texts that grow",
      an_encoder_runs_once_and_a_decoder_for_texts_that_grow},
     {"extents that depend on values are computed", extents_that_depend_on_values_are_computed},
+    {"sequences outlive a part", sequences_outlive_a_part},
     {"a model tells its inputs and outputs with their symbols",
      a_model_tells_its_inputs_and_outputs_with_their_symbols},
     {"a model says who made it", a_model_says_who_made_it},

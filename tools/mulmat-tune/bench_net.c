@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "measure/bench.h"
 #include "runtime/tune_convs.h"
@@ -19,7 +18,6 @@
 struct state {
     const struct bench_net_request *request;
     struct net_convs convs;
-    struct tnd_conv_shape *shapes;
     tandem_runtime *runtime;
     tandem_table *table;
     int n_counts;
@@ -61,18 +59,42 @@ static bool show_products(void *user, double now_s, double budget_s)
     return *state->request->interrupted != 0;
 }
 
-static enum tandem_status measure_products(struct state *state, struct tandem_error *error)
+struct products {
+    struct state *state;
+    double end_s; /* of the share of the budget */
+    int n_left;   /* parts */
+};
+
+static enum tandem_status measure_part(void *user, tandem_lowered *part, bool is_last,
+                                       struct tandem_error *error)
 {
+    struct products *products = user;
+    struct state *state = products->state;
     struct tandem_tune_options options = TANDEM_TUNE_OPTIONS_INIT;
-    const double left_s = state->request->budget_s - elapsed_s(state);
-    options.budget_s = left_s * (state->convs.n > 0 ? PRODUCTS_SHARE : 1);
+    options.budget_s =
+        (products->end_s - elapsed_s(state)) / (products->n_left > 1 ? products->n_left-- : 1);
     options.progress = show_products;
     options.user = state;
-    if (options.budget_s <= 0) {
+    if (options.budget_s > 0) {
+        TND_TRY(tnd_tune_products(state->runtime, tandem_lowered_graph(part), &options,
+                                  state->table, error));
+    }
+    return is_last ? TANDEM_OK : tnd_model_part_compute(state->runtime, part, NULL, error);
+}
+
+static enum tandem_status measure_products(struct state *state, struct tandem_error *error)
+{
+    const struct net_convs *convs = &state->convs;
+    const double begin_s = elapsed_s(state);
+    const double left_s = state->request->budget_s - begin_s;
+    struct products products = {.state = state,
+                                .end_s = begin_s + left_s * (convs->n > 0 ? PRODUCTS_SHARE : 1),
+                                .n_left = convs->n_parts};
+    if (left_s <= 0) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_tune_products(state->runtime, tandem_lowered_graph(state->convs.lowered), &options,
-                              state->table, error));
+    TND_TRY(tnd_model_parts(convs->model, convs->inputs.arrays, convs->inputs.n, NULL, measure_part,
+                            &products, NULL, error));
     return state->table->n_curves > 0 ? tnd_tune_adopt(state->runtime, state->table, false, error)
                                       : TANDEM_OK;
 }
@@ -84,7 +106,7 @@ static enum tandem_status measure_convs(struct state *state, struct tandem_error
     tnd_runtime_parts(state->runtime, &parts);
     for (int i = 0; i < state->n_counts && state->convs.n > 0; i++) {
         const double left_s = state->request->budget_s - elapsed_s(state);
-        const struct tnd_conv_tuning tuning = {.shapes = state->shapes,
+        const struct tnd_conv_tuning tuning = {.shapes = state->convs.shapes,
                                                .n = state->convs.n,
                                                .budget_s = left_s / (state->n_counts - i),
                                                .begin_ns = parts.clock->now_ns(parts.clock),
@@ -135,14 +157,6 @@ static enum tandem_status open_all(struct state *state, struct tandem_error *err
     }
     TND_TRY(tandem_table_new(&state->table, error));
     tnd_fingerprint_read_all(parts.registry, &state->table->fingerprint);
-    state->shapes = tnd_calloc((size_t)state->convs.n + 1, sizeof(state->shapes[0]));
-    if (state->shapes == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, NULL, state->convs.n, 0,
-                             "no memory for %d convolutions", state->convs.n);
-    }
-    for (int i = 0; i < state->convs.n; i++) {
-        state->shapes[i] = state->convs.questions[i].shape;
-    }
     return TANDEM_OK;
 }
 
@@ -163,7 +177,6 @@ enum tandem_status bench_net(const struct bench_net_request *request, tandem_tab
     }
     tandem_table_free(state.table);
     net_convs_fini(&state.convs);
-    tnd_free(state.shapes);
     tandem_runtime_close(state.runtime);
     return status;
 }

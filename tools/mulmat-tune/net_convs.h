@@ -4,8 +4,8 @@
 #define MULMAT_TUNE_NET_CONVS_H
 
 #include "ggml-like/conv_method.h"
-#include "tandem/onnx_nets.h"
 #include "tools/args.h"
+#include "tools/model_parts.h"
 
 /* --net and --dim. */
 struct net_option {
@@ -20,13 +20,17 @@ struct net_option {
     }
 
 struct net_convs {
-    tandem_lowered *lowered;
-    int n;
-    struct tnd_conv_question *questions; /* those with several methods, no two alike */
+    tandem_onnx *model;
+    struct tnd_model_inputs inputs; /* made up: tools/model_parts.h */
+    int n_parts;
+    int n; /* convolutions with several methods, no two alike */
+    TND_VECTOR_OF(struct tnd_conv_shape, shapes);
+    TND_VECTOR_OF(struct tnd_conv_question, questions);
 };
 
-/** Builds and lowers the model; the caller owes net_convs_fini. Errors: those of
- *  tandem_onnx_net and tandem_net_lower. */
+/** Opens, builds and lowers the model, and computes what its extents depend on; the caller owes
+ *  net_convs_fini, also after an error. Errors: those of tnd_model_inputs_make and
+ *  tandem_onnx_begin, of opening a runtime and computing. */
 enum tandem_status net_convs_read(const struct net_option *option, struct net_convs *out,
                                   struct tandem_error *error);
 void net_convs_fini(struct net_convs *convs);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * tandem-graph bench: the median time of a model with inputs of random values. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/rng.h"
+#include "base/vector.h"
 #include "ggml-like/tnd_tensor.h"
 #include "graph/net_public.h"
 #include "tools/device_option.h"
@@ -18,6 +19,13 @@
 #define MAX_ROUNDS 100000
 #define MIN_ROUNDS 3
 
+struct part {
+    uint64_t serial; /* of the lowered net, which the model may build anew */
+    tandem_lowered *lowered;
+    tandem_plan *plan;
+    int round; /* in which it was computed last; those of older ones may be gone */
+};
+
 struct bench {
     const char *path;
     bool is_json, explains, has_ops;
@@ -27,13 +35,13 @@ struct bench {
     struct tnd_graph_runtime how;
     struct tandem_onnx_dim sizes[ARGS_LIST_MAX];
     tandem_onnx *model;
-    tandem_net *net;
-    tandem_lowered *lowered;
+    struct tnd_model_inputs inputs;
     tandem_runtime *runtime;
-    tandem_plan *plan;
+    TND_VECTOR_OF(struct part, parts); /* in the order in which they are computed */
     struct tnd_op_split split;
+    bool is_split; /* times go there */
     double *ms;
-    int n_rounds;
+    int n_rounds, round;
     double start_mib, load_ms, plan_ms;
 };
 
@@ -50,33 +58,80 @@ static double process_mib(const char *name)
     return kib / 1024.0;
 }
 
-/* Floats from -1 to 1; everything else, which may be indices, stays 0. */
-static void fill(const struct tandem_net_array *input)
+/* The place of a part in the list, where it gets one. */
+static enum tandem_status find_part(struct bench *bench, tandem_lowered *lowered, struct part **out,
+                                    struct tandem_error *error)
 {
-    struct tnd_rng rng;
-    tnd_rng_init(&rng, 1);
-    for (size_t i = 0; input->type == TANDEM_DTYPE_F32 && i < input->bytes / sizeof(float); i++) {
-        ((float *)input->data)[i] = tnd_rng_float(&rng) * 2.0f - 1.0f;
+    const uint64_t serial = tandem_lowered_serial(lowered);
+    for (int i = 0; i < bench->n_parts; i++) {
+        if (bench->parts[i].serial == serial) {
+            *out = &bench->parts[i];
+            (*out)->round = bench->round;
+            return TANDEM_OK;
+        }
     }
+    struct part part = {.serial = serial, .lowered = lowered, .round = bench->round};
+    TND_TRY(tandem_runtime_plan(bench->runtime, tandem_lowered_graph(lowered), &part.plan, error));
+    if (tnd_vector_insert(&bench->parts_vector, sizeof(part), INT_MAX / 2, bench->n_parts) !=
+        TANDEM_OK) {
+        tandem_plan_free(part.plan);
+        return tnd_error_set(error, TANDEM_E_MEMORY, NULL, bench->n_parts, 0,
+                             "no memory for a plan");
+    }
+    *out = &bench->parts[bench->n_parts - 1];
+    **out = part;
+    return TANDEM_OK;
+}
+
+static enum tandem_status compute_part(void *user, tandem_lowered *lowered, bool is_last,
+                                       struct tandem_error *error)
+{
+    struct bench *bench = user;
+    struct part *part = NULL;
+    (void)is_last;
+    TND_TRY(find_part(bench, lowered, &part, error));
+    if (bench->is_split) {
+        struct tandem_compute_options options = TANDEM_COMPUTE_OPTIONS_INIT;
+        options.timed = tnd_op_split_add;
+        options.user = &bench->split;
+        return tandem_runtime_compute(bench->runtime, tandem_lowered_graph(lowered), part->plan,
+                                      &options, error);
+    }
+    return tnd_model_part_compute(bench->runtime, lowered, part->plan, error);
+}
+
+static struct tandem_lower_options how_lowered(const struct bench *bench)
+{
+    struct tandem_lower_options how = TANDEM_LOWER_OPTIONS_INIT;
+    how.passes = bench->pass_names;
+    how.chooser = tandem_runtime_chooser(bench->runtime);
+    return how;
+}
+
+/* A model of one part has its inputs already: the part is computed again as it is. */
+static enum tandem_status compute_model(struct bench *bench, struct tandem_error *error)
+{
+    const struct tandem_lower_options how = how_lowered(bench);
+    bench->round++;
+    if (bench->n_parts == 1) {
+        return compute_part(bench, bench->parts[0].lowered, true, error);
+    }
+    return tnd_model_parts(bench->model, bench->inputs.arrays, bench->inputs.n, &how, compute_part,
+                           bench, NULL, error);
 }
 
 static enum tandem_status compute(struct bench *bench, struct tandem_error *error)
 {
     const double begin = tnd_graph_now_ns();
-    tandem_graph *graph = tandem_lowered_graph(bench->lowered);
-    if (bench->plan == NULL) {
-        TND_TRY(tandem_runtime_plan(bench->runtime, graph, &bench->plan, error));
-    }
-    TND_TRY(tandem_runtime_compute(bench->runtime, graph, bench->plan, NULL, error));
+    TND_TRY(compute_model(bench, error));
     bench->ms[bench->n_rounds++] = (tnd_graph_now_ns() - begin) / 1e6;
     return TANDEM_OK;
 }
 
+/* Up to the first part, ready to compute. */
 static enum tandem_status prepare(struct bench *bench, struct tandem_error *error)
 {
-    struct tandem_onnx_options options = TANDEM_ONNX_OPTIONS_INIT;
-    struct tandem_lower_options lower = TANDEM_LOWER_OPTIONS_INIT;
-    struct tandem_net_array input;
+    tandem_lowered *first = NULL;
     bench->ms = tnd_alloc(MAX_ROUNDS * sizeof(double));
     if (bench->ms == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for times");
@@ -84,27 +139,19 @@ static enum tandem_status prepare(struct bench *bench, struct tandem_error *erro
     TND_TRY(tnd_dim_option_read(&bench->dims, bench->sizes, error));
     TND_TRY(tandem_onnx_open(bench->path, &bench->model, error));
     TND_TRY(tnd_graph_open_runtime(&bench->how, &bench->runtime, error));
-    options.dims = bench->sizes;
-    options.n_dims = bench->dims.n;
-    TND_TRY(tandem_onnx_net(bench->model, &options, &bench->net, error));
-    lower.passes = bench->pass_names;
-    lower.chooser = tandem_runtime_chooser(bench->runtime);
-    TND_TRY(tandem_net_lower(bench->net, &lower, &bench->lowered, error));
-    for (int i = 0; tandem_lowered_input(bench->lowered, i, &input); i++) {
-        fill(&input);
-    }
-    return TANDEM_OK;
+    TND_TRY(
+        tnd_model_inputs_make(bench->model, bench->sizes, bench->dims.n, &bench->inputs, error));
+    const struct tandem_lower_options how = how_lowered(bench);
+    return tandem_onnx_begin(bench->model, bench->inputs.arrays, bench->inputs.n, &how, &first,
+                             error);
 }
 
 /* A few rounds more, with a clock for each node. */
 static enum tandem_status split_by_op(struct bench *bench, struct tandem_error *error)
 {
-    struct tandem_compute_options options = TANDEM_COMPUTE_OPTIONS_INIT;
-    options.timed = tnd_op_split_add;
-    options.user = &bench->split;
+    bench->is_split = true;
     for (int i = 0; i < MIN_ROUNDS; i++) {
-        TND_TRY(tandem_runtime_compute(bench->runtime, tandem_lowered_graph(bench->lowered),
-                                       bench->plan, &options, error));
+        TND_TRY(compute_model(bench, error));
     }
     return TANDEM_OK;
 }
@@ -128,48 +175,77 @@ static enum tandem_status measure(struct bench *bench, struct tandem_error *erro
     return bench->has_ops ? split_by_op(bench, error) : TANDEM_OK;
 }
 
-static int count_on_device(const tandem_plan *plan)
+/* Of all parts. */
+struct sums {
+    int n_parts, n_nodes, on_device, by_reference;
+    double results_mib;
+};
+
+/* Whether a part belongs to the last round. */
+static bool is_part(const struct bench *bench, int i)
 {
-    int n = 0;
-    for (int i = 0; i < tandem_plan_node_count(plan); i++) {
-        n += tnd_device_option_has_profile(tandem_plan_node(plan, i)->profile);
+    return bench->parts[i].round == bench->round;
+}
+
+static struct sums sum_up(const struct bench *bench)
+{
+    struct sums sums = {.n_parts = 0};
+    for (int i = 0; i < bench->n_parts; i++) {
+        struct tandem_memory_report report = TANDEM_MEMORY_REPORT_INIT;
+        const struct part *part = &bench->parts[i];
+        if (!is_part(bench, i)) {
+            continue;
+        }
+        tandem_graph *graph = tandem_lowered_graph(part->lowered);
+        (void)tandem_graph_memory(graph, &report);
+        sums.n_parts++;
+        sums.n_nodes += tandem_plan_node_count(part->plan);
+        sums.by_reference += tnd_graph_reference_work(graph).n_hot;
+        sums.results_mib += (double)(report.planned_bytes + report.output_bytes) / 1048576.0;
+        for (int k = 0; k < tandem_plan_node_count(part->plan); k++) {
+            sums.on_device +=
+                tnd_device_option_has_profile(tandem_plan_node(part->plan, k)->profile);
+        }
     }
-    return n;
+    return sums;
 }
 
 static void print(const struct bench *bench)
 {
-    struct tandem_memory_report report = TANDEM_MEMORY_REPORT_INIT;
+    const struct sums sums = sum_up(bench);
     const double median = bench->ms[bench->n_rounds / 2];
     const double peak = process_mib("VmHWM:") - bench->start_mib;
-    (void)tandem_graph_memory(tandem_lowered_graph(bench->lowered), &report);
-    const int n_nodes = tandem_plan_node_count(bench->plan);
-    const int on_device = count_on_device(bench->plan);
-    const double results = (double)(report.planned_bytes + report.output_bytes) / 1048576.0;
     if (bench->is_json) {
         printf("{\"ms\": %.6f, \"least_ms\": %.6f, \"first_ms\": %.6f, \"rounds\": %d, "
-               "\"load_ms\": %.3f, \"results_mib\": %.3f, \"peak_mib\": %.3f, \"nodes\": %d, "
-               "\"on_device\": %d, \"by_reference\": %d}\n",
-               median, bench->ms[0], bench->plan_ms, bench->n_rounds, bench->load_ms, results, peak,
-               n_nodes, on_device,
-               tnd_graph_reference_work(tandem_lowered_graph(bench->lowered)).n_hot);
+               "\"load_ms\": %.3f, \"results_mib\": %.3f, \"peak_mib\": %.3f, \"parts\": %d, "
+               "\"nodes\": %d, \"on_device\": %d, \"by_reference\": %d}\n",
+               median, bench->ms[0], bench->plan_ms, bench->n_rounds, bench->load_ms,
+               sums.results_mib, peak, sums.n_parts, sums.n_nodes, sums.on_device,
+               sums.by_reference);
         return;
     }
     printf("%.3f ms, the median of %d; the fastest %.3f ms, the first %.3f ms\n", median,
            bench->n_rounds, bench->ms[0], bench->plan_ms);
-    printf("loaded in %.0f ms; %.1f MiB of results", bench->load_ms, results);
+    printf("loaded in %.0f ms; %.1f MiB of results", bench->load_ms, sums.results_mib);
     if (peak > 0) {
         printf(", %.1f MiB at most, the program itself not counted", peak);
     }
     printf("\n");
-    if (on_device > 0) {
-        printf("%d of %d nodes on a device\n", on_device, n_nodes);
+    if (sums.n_parts > 1) {
+        printf("in %d parts: extents depend on values\n", sums.n_parts);
+    }
+    if (sums.on_device > 0) {
+        printf("%d of %d nodes on a device\n", sums.on_device, sums.n_nodes);
     }
     if (bench->has_ops) {
         printf("time by operation: ");
         tnd_op_split_print(&bench->split);
     }
-    tnd_op_split_print_slow(tandem_lowered_graph(bench->lowered), stdout);
+    for (int i = 0; i < bench->n_parts; i++) {
+        if (is_part(bench, i)) {
+            tnd_op_split_print_slow(tandem_lowered_graph(bench->parts[i].lowered), stdout);
+        }
+    }
 }
 
 static void print_conversions(const struct tnd_lowered *lowered)
@@ -190,9 +266,9 @@ static void print_conversions(const struct tnd_lowered *lowered)
 }
 
 /* How each convolution is computed, and why. */
-static void explain(const struct bench *bench)
+static void explain(const struct bench *bench, const struct part *part)
 {
-    const struct tnd_lowered *lowered = tnd_lowered_of(bench->lowered);
+    const struct tnd_lowered *lowered = tnd_lowered_of(part->lowered);
     const struct tnd_conv_choice *choice;
     struct tnd_text text = TND_TEXT_INIT;
     for (int i = 0; (choice = tnd_lowered_conv(lowered, i)) != NULL; i++) {
@@ -205,11 +281,13 @@ static void explain(const struct bench *bench)
 
 static void release(struct bench *bench)
 {
-    tandem_plan_free(bench->plan);
-    tandem_lowered_free(bench->lowered);
-    tandem_net_free(bench->net);
-    tandem_runtime_close(bench->runtime);
+    for (int i = 0; i < bench->n_parts; i++) {
+        tandem_plan_free(bench->parts[i].plan);
+    }
+    tnd_vector_fini(&bench->parts_vector);
     tandem_onnx_close(bench->model);
+    tandem_runtime_close(bench->runtime);
+    tnd_model_inputs_fini(&bench->inputs);
     tnd_free(bench->ms);
     tnd_dim_option_free(&bench->dims, bench->sizes);
 }
@@ -249,8 +327,10 @@ int tnd_cmd_graph_bench(int argc, char **argv)
         return ARGS_WRONG;
     }
     const enum tandem_status status = measure(&bench, &error);
-    if (status == TANDEM_OK && bench.explains) {
-        explain(&bench);
+    for (int i = 0; status == TANDEM_OK && bench.explains && i < bench.n_parts; i++) {
+        if (is_part(&bench, i)) {
+            explain(&bench, &bench.parts[i]);
+        }
     }
     if (status == TANDEM_OK) {
         print(&bench);

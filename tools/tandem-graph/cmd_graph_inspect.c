@@ -91,12 +91,12 @@ static void print_model(const struct tnd_onnx_model *model)
 static void print_net(const struct tnd_onnx_model *model, const struct tandem_onnx_dim *dims,
                       int n_dims)
 {
-    const struct tnd_graph_arrays none = {.n = 0};
+    const struct tnd_onnx_node *stopped;
     struct tandem_error error = {.text = ""};
     struct tnd_net *net = NULL;
     struct tnd_lowered *lowered = NULL;
     int counts[TND_N_NET_OPS] = {0};
-    if (tnd_graph_build(model, &none, dims, n_dims, 0, &net, &error) != TANDEM_OK) {
+    if (tnd_graph_build(model, dims, n_dims, &net, &stopped, &error) != TANDEM_OK) {
         printf("\nnot built as it is: %s\n", error.text);
         return;
     }
@@ -109,6 +109,7 @@ static void print_net(const struct tnd_onnx_model *model, const struct tandem_on
             printf("  %6d %s\n", counts[i], tnd_net_op_name((enum tnd_net_op)i));
         }
     }
+    tnd_graph_tell_part(stdout, stopped);
     const struct tnd_lower_options options = {.gives_up = net};
     if (tnd_net_lower_with(net, &options, &lowered, &error) == TANDEM_OK) {
         tnd_op_split_print_slow(tnd_lowered_graph(lowered), stdout);

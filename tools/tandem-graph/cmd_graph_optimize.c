@@ -68,16 +68,17 @@ static enum tandem_status optimize(const char *path, const struct tandem_onnx_di
                                    int n_sizes, unsigned passes, struct shown *shown,
                                    struct tandem_error *error)
 {
-    const struct tnd_graph_arrays none = {.n = 0};
+    const struct tnd_onnx_node *stopped;
     const struct tnd_pass_dump dump = {show, shown};
     struct tnd_onnx_model *model = NULL;
     struct tnd_net *net = NULL;
     enum tandem_status status = tnd_onnx_open(path, &model, error);
     if (status == TANDEM_OK) {
-        status = tnd_graph_build(model, &none, sizes, n_sizes, 0, &net, error);
+        status = tnd_graph_build(model, sizes, n_sizes, &net, &stopped, error);
     }
     if (status == TANDEM_OK) {
         const int n_before = net->n_nodes;
+        tnd_graph_tell_part(stderr, stopped);
         status = tnd_net_optimize(net, passes, &dump, error);
         printf("%s%d operations before, %d after\n", shown->has_text ? "\n" : "", n_before,
                net->n_nodes);

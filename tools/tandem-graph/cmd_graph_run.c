@@ -11,18 +11,17 @@
 #include "tools/tandem-graph/graph_cli.h"
 
 struct run {
-    const char *path;
+    const char *model_path;
     const char *folder;
     bool overwrites;
     struct args_strings inputs, dims;
     struct tnd_graph_runtime how;
     const char *pass_names;
-    unsigned passes;
     struct tandem_onnx_dim sizes[ARGS_LIST_MAX];
     struct tnd_graph_arrays in, out;
-    struct tnd_onnx_model *model;
-    struct tnd_net *net;
+    tandem_onnx *model;
     tandem_runtime *runtime;
+    struct tnd_text path; /* of a file that is made */
 };
 
 static bool is_archive(const char *path)
@@ -35,7 +34,7 @@ static bool is_archive(const char *path)
 static enum tandem_status load_archive(struct run *run, const char *path,
                                        struct tandem_error *error)
 {
-    const struct tnd_onnx_graph *graph = run->model->graph;
+    const struct tnd_onnx_graph *graph = run->model->model->graph;
     struct tnd_npz npz = {.n = 0};
     TND_TRY(tnd_npz_open(path, &npz, error));
     enum tandem_status status = TANDEM_OK;
@@ -62,7 +61,7 @@ static enum tandem_status load_archive(struct run *run, const char *path,
 /* "NAME=FILE.npy"; names may hold '=' themselves: a name of the model that fits is taken. */
 static enum tandem_status load_input(struct run *run, const char *word, struct tandem_error *error)
 {
-    const struct tnd_onnx_graph *graph = run->model->graph;
+    const struct tnd_onnx_graph *graph = run->model->model->graph;
     for (int i = 0; i < graph->n_inputs; i++) {
         const char *name = graph->inputs[i].name;
         const size_t n = strlen(name);
@@ -81,40 +80,69 @@ static enum tandem_status load_input(struct run *run, const char *word, struct t
                          word);
 }
 
+/* What --dim says of dimensions that the inputs have. */
+static enum tandem_status check_dims(const struct run *run, struct tandem_error *error)
+{
+    const struct tnd_onnx_graph *graph = run->model->model->graph;
+    for (int i = 0; i < graph->n_inputs; i++) {
+        for (int k = 0; k < run->in.n; k++) {
+            const struct tnd_dims *shape = &run->in.arrays[k]->shape;
+            const bool is_it = strcmp(run->in.names[k], graph->inputs[i].name) == 0;
+            for (int d = 0; is_it && d < graph->inputs[i].n_dims && d < shape->n; d++) {
+                const char *name = graph->inputs[i].dims[d].name;
+                for (int n = 0; name != NULL && n < run->dims.n; n++) {
+                    if (strcmp(run->sizes[n].name, name) == 0 &&
+                        run->sizes[n].extent != shape->dims[d]) {
+                        return tnd_error_set(
+                            error, TANDEM_E_SHAPE, name, shape->dims[d], run->sizes[n].extent,
+                            "input %.80s: its dimension %d (%.40s) is %lld, --dim says %lld",
+                            run->in.names[k], d, name, (long long)shape->dims[d],
+                            (long long)run->sizes[n].extent);
+                    }
+                }
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
 static const char *output_name(const struct run *run, int i)
 {
-    const char *name = tnd_net_value(run->net, run->net->outputs[i])->name;
-    const char *stated = run->model->graph->outputs[i].name;
-    return stated[0] != '\0' ? stated : name;
+    const char *stated = run->model->model->graph->outputs[i].name;
+    return stated[0] != '\0' ? stated : "_";
 }
 
 /* NAME.npy in the folder, or the archive. What would lead to another folder stands as '_'. */
-static void output_path(const struct run *run, int i, struct tnd_text *out)
+static const char *output_path(struct run *run, int i)
 {
+    struct tnd_text *out = &run->path;
+    tnd_text_clear(out);
     if (is_archive(run->folder)) {
-        tnd_text_clear(out);
         tnd_text_add(out, run->folder);
-        return;
+        return tnd_text_string(out);
     }
     const char *name = output_name(run, i);
-    tnd_text_clear(out);
     tnd_text_printf(out, "%s/", run->folder);
     for (int k = 0; name[k] != '\0'; k++) {
         tnd_text_add_char(out, name[k] == '/' || (k == 0 && name[k] == '.') ? '_' : name[k]);
     }
     tnd_text_add(out, ".npy");
+    return tnd_text_string(out);
 }
 
-/* Two names may become one file, and an input may lie where an output goes. */
-static enum tandem_status check_paths(const struct run *run, struct tnd_text *path,
-                                      struct tandem_error *error)
+/* Before anything is computed. Two names may become one file, and an input may lie where an output
+ * goes. */
+static enum tandem_status check_paths(void *user, struct tandem_error *error)
 {
-    for (int i = 0; i < run->net->n_outputs; i++) {
-        output_path(run, i, path);
-        if (path->failed) {
+    struct run *run = user;
+    tnd_text_printf(&run->path, is_archive(run->folder) ? "%s" : "%s/x", run->folder);
+    TND_TRY(tnd_file_make_folders(tnd_text_string(&run->path), error));
+    for (int i = 0; i < run->model->model->graph->n_outputs; i++) {
+        const char *path = output_path(run, i);
+        if (run->path.failed) {
             return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a file's name");
         }
-        TND_TRY(tnd_new_file_check(tnd_text_string(path), run->overwrites, error));
+        TND_TRY(tnd_new_file_check(path, run->overwrites, error));
     }
     return TANDEM_OK;
 }
@@ -136,44 +164,42 @@ static enum tandem_status save_archive(struct run *run, struct tandem_error *err
     return TANDEM_OK;
 }
 
-static enum tandem_status save(struct run *run, struct tnd_text *path, struct tandem_error *error)
+static enum tandem_status save(struct run *run, struct tandem_error *error)
 {
     if (is_archive(run->folder)) {
         return save_archive(run, error);
     }
     for (int i = 0; i < run->out.n; i++) {
         char shape[160];
-        output_path(run, i, path);
-        TND_TRY(tnd_npy_save(tnd_text_string(path), run->out.arrays[i], error));
-        printf("%s: %s %s\n", tnd_text_string(path), tandem_dtype_name(run->out.arrays[i]->type),
+        const char *path = output_path(run, i);
+        TND_TRY(tnd_npy_save(path, run->out.arrays[i], error));
+        printf("%s: %s %s\n", path, tandem_dtype_name(run->out.arrays[i]->type),
                tnd_dims_text(&run->out.arrays[i]->shape, shape));
     }
     return TANDEM_OK;
 }
 
-static enum tandem_status run_model(struct run *run, struct tnd_text *path,
-                                    struct tandem_error *error)
+static enum tandem_status run_model(struct run *run, struct tandem_error *error)
 {
+    struct tnd_graph_call call = {.passes = run->pass_names, .ready = check_paths, .user = run};
     TND_TRY(tnd_dim_option_read(&run->dims, run->sizes, error));
-    TND_TRY(tnd_onnx_open(run->path, &run->model, error));
+    TND_TRY(tandem_onnx_open(run->model_path, &run->model, error));
     for (int i = 0; i < run->inputs.n; i++) {
         TND_TRY(load_input(run, run->inputs.values[i], error));
     }
-    TND_TRY(tnd_graph_build(run->model, &run->in, run->sizes, run->dims.n, run->passes, &run->net,
-                            error));
-    tnd_text_printf(path, is_archive(run->folder) ? "%s" : "%s/x", run->folder);
-    TND_TRY(tnd_file_make_folders(tnd_text_string(path), error));
-    TND_TRY(check_paths(run, path, error));
+    TND_TRY(check_dims(run, error));
     TND_TRY(tnd_graph_open_runtime(&run->how, &run->runtime, error));
-    TND_TRY(tnd_graph_compute(run->net, run->runtime, &run->in, &run->out, error));
-    return save(run, path, error);
+    call.model = run->model;
+    call.runtime = run->runtime;
+    TND_TRY(tnd_graph_compute(&call, &run->in, &run->out, error));
+    return save(run, error);
 }
 
 static void release(struct run *run)
 {
+    tandem_onnx_close(run->model);
     tandem_runtime_close(run->runtime);
-    tnd_net_free(run->net);
-    tnd_onnx_close(run->model);
+    tnd_text_fini(&run->path);
     tnd_graph_arrays_free(&run->in);
     tnd_graph_arrays_free(&run->out);
     tnd_dim_option_free(&run->dims, run->sizes);
@@ -181,7 +207,7 @@ static void release(struct run *run)
 
 int tnd_cmd_graph_run(int argc, char **argv)
 {
-    struct run run = {.folder = NULL};
+    struct run run = {.path = TND_TEXT_INIT};
     const struct args_option options[] = {
         {"input", ARGS_STRINGS, &run.inputs, 0, 0, "NAME=FILE", "values of an input, or FILE.npz"},
         {"dim", ARGS_STRINGS, &run.dims, 0, 0, "NAME=N", "extent of a dimension with a name"},
@@ -201,13 +227,15 @@ int tnd_cmd_graph_run(int argc, char **argv)
                                          1,
                                          1};
     struct tandem_error error = {.text = ""};
-    struct tnd_text path = TND_TEXT_INIT;
-    const int result = args_parse(&command, argc, argv, &run.path, NULL);
+    unsigned passes;
+    const int result = args_parse(&command, argc, argv, &run.model_path, NULL);
     if (result != ARGS_OK) {
         return args_code(result);
     }
-    if (!tnd_graph_passes(run.pass_names == NULL && run.how.is_reference ? "none" : run.pass_names,
-                          &run.passes)) {
+    if (run.pass_names == NULL && run.how.is_reference) {
+        run.pass_names = "none";
+    }
+    if (!tnd_graph_passes(run.pass_names, &passes)) {
         return ARGS_WRONG;
     }
     if (run.folder == NULL || run.folder[0] == '\0') {
@@ -216,8 +244,7 @@ int tnd_cmd_graph_run(int argc, char **argv)
               stderr);
         return ARGS_WRONG;
     }
-    const enum tandem_status status = run_model(&run, &path, &error);
+    const enum tandem_status status = run_model(&run, &error);
     release(&run);
-    tnd_text_fini(&path);
     return status == TANDEM_OK ? 0 : tnd_graph_fail(&error);
 }

@@ -26,6 +26,7 @@ struct svg {
     struct tandem_onnx_dim sizes[ARGS_LIST_MAX];
     struct tnd_onnx_model *model;
     struct tnd_net *net;
+    const struct tnd_onnx_node *stopped; /* NULL: the net is the whole model */
     struct tnd_picture pictures[PICTURES];
     struct tnd_text text;
 };
@@ -103,19 +104,19 @@ static bool draw_by_dot(struct svg *svg)
 
 /* ---- the command ---- */
 
-/* The names of a model's outputs, borrowed; NULL without memory. */
-static const char **output_names(const struct tnd_onnx_graph *graph)
+/* The names of the net's outputs, borrowed: those of a part have none. NULL without memory. */
+static const char **output_names(const struct svg *svg)
 {
-    const char **names = tnd_calloc((size_t)graph->n_outputs + 1, sizeof(*names));
-    for (int i = 0; names != NULL && i < graph->n_outputs; i++) {
-        names[i] = graph->outputs[i].name;
+    const char **names = tnd_calloc((size_t)svg->net->n_outputs + 1, sizeof(*names));
+    for (int i = 0; names != NULL && i < svg->net->n_outputs; i++) {
+        names[i] = svg->stopped != NULL ? "" : svg->model->graph->outputs[i].name;
     }
     return names;
 }
 
 static enum tandem_status take_pictures(struct svg *svg, struct tandem_error *error)
 {
-    const char **names = output_names(svg->model->graph);
+    const char **names = output_names(svg);
     enum tandem_status status =
         tnd_picture_take(svg->net, "as the model has it", names, &svg->pictures[BEFORE], error);
     if (status == TANDEM_OK) {
@@ -154,10 +155,10 @@ static enum tandem_status save(const struct svg *svg, struct tandem_error *error
 
 static enum tandem_status make(struct svg *svg, struct tandem_error *error)
 {
-    const struct tnd_graph_arrays none = {.n = 0};
     TND_TRY(tnd_dim_option_read(&svg->dims, svg->sizes, error));
     TND_TRY(tnd_onnx_open(svg->path, &svg->model, error));
-    TND_TRY(tnd_graph_build(svg->model, &none, svg->sizes, svg->dims.n, 0, &svg->net, error));
+    TND_TRY(tnd_graph_build(svg->model, svg->sizes, svg->dims.n, &svg->net, &svg->stopped, error));
+    tnd_graph_tell_part(stderr, svg->stopped);
     TND_TRY(take_pictures(svg, error));
     if (svg->is_dot) {
         tnd_picture_dot(svg->pictures, PICTURES, &svg->text);

@@ -4,15 +4,16 @@
 #ifndef TND_GRAPH_CLI_H
 #define TND_GRAPH_CLI_H
 
-#include "formats/onnx_build.h"
+#include <stdio.h>
+
 #include "formats/wav.h"
 #include "graph/lower.h"
 #include "graph/pass.h"
-#include "tandem/onnx_nets.h"
 #include "tandem/runtime.h"
 #include "tools/args.h"
 #include "tools/device_option.h"
 #include "tools/dim_option.h"
+#include "tools/model_parts.h"
 
 /** Inputs, or outputs, of a net. */
 struct tnd_graph_arrays {
@@ -70,18 +71,30 @@ bool tnd_graph_passes(const char *text, unsigned *out);
             "these alone, as optimize names them; none; default: all"                              \
     }
 
-/** Builds the net of a model for these inputs and symbolic dimensions, and runs passes
- *  (graph/pass.h) over it. Errors: those of tnd_onnx_build and tnd_net_optimize. */
+/** The net of a model for these symbolic dimensions; where extents depend on computed values, that
+ *  of its first part: *out_stopped gets the node that the next part begins with, else NULL. The
+ *  caller frees the net. Errors: those of tnd_onnx_build, LIMIT. */
 enum tandem_status tnd_graph_build(const struct tnd_onnx_model *model,
-                                   const struct tnd_graph_arrays *inputs,
-                                   const struct tandem_onnx_dim *dims, int n_dims, unsigned passes,
-                                   struct tnd_net **out_net, struct tandem_error *error);
-/** The inputs in the net's order, borrowed. Errors: ARGUMENT (one is missing). */
-enum tandem_status tnd_graph_match(const struct tnd_net *net, const struct tnd_graph_arrays *inputs,
-                                   struct tnd_array **out, struct tandem_error *error);
-/** Computes a net; `out` gets its outputs, also the number, which the caller frees. `runtime` NULL:
- *  by the reference. Errors: those of tnd_net_run and of tnd_net_lower. */
-enum tandem_status tnd_graph_compute(const struct tnd_net *net, tandem_runtime *runtime,
+                                   const struct tandem_onnx_dim *dims, int n_dims,
+                                   struct tnd_net **out_net,
+                                   const struct tnd_onnx_node **out_stopped,
+                                   struct tandem_error *error);
+/** Prints that a net is the first part of its model; nothing for NULL. */
+void tnd_graph_tell_part(FILE *file, const struct tnd_onnx_node *stopped);
+
+/** How a model is computed. */
+struct tnd_graph_call {
+    tandem_onnx *model;
+    tandem_runtime *runtime; /* NULL: by the reference */
+    const char *passes;      /* NULL: all */
+    /** Called once, when the first part is built and nothing was computed yet; NULL: nothing. */
+    enum tandem_status (*ready)(void *user, struct tandem_error *error);
+    void *user;
+};
+/** Computes a model, part by part where extents depend on values; `out` gets its outputs, which the
+ *  caller frees; names belong to the model. Errors: ARGUMENT (an input is missing), those of
+ *  tandem_onnx_begin, of tnd_net_run and of `ready`, LIMIT. */
+enum tandem_status tnd_graph_compute(const struct tnd_graph_call *call,
                                      const struct tnd_graph_arrays *inputs,
                                      struct tnd_graph_arrays *out, struct tandem_error *error);
 
