@@ -22,21 +22,16 @@ static inline float tnd_f32_from_bits(uint32_t bits)
     return value;
 }
 
-/** Every half is a float; signalling NaNs become quiet as the hardware makes them. */
+/** Every half is a float; signalling NaNs become quiet as the hardware makes them. Without a
+ *  branch, for loops that become vectors: a product, which is exact, scales the exponent and makes
+ *  subnormal numbers normal ones. */
 static inline float tnd_f16_to_f32(uint16_t half)
 {
-    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
-    uint32_t exponent = (half >> 10) & 0x1fu;
-    uint32_t mantissa = half & 0x3ffu;
-    if (exponent == 0x1fu) { /* infinity, NaN */
-        uint32_t quiet = mantissa != 0 ? 0x400000u : 0;
-        return tnd_f32_from_bits(sign | 0x7f800000u | quiet | mantissa << 13);
-    }
-    if (exponent == 0) { /* zero, subnormal: mantissa * 2^-24, exact in float */
-        float magnitude = (float)mantissa * 0x1p-24f;
-        return tnd_f32_from_bits(sign | tnd_f32_bits(magnitude));
-    }
-    return tnd_f32_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
+    const uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
+    const uint32_t scaled = tnd_f32_bits(tnd_f32_from_bits(magnitude) * 0x1p112f);
+    const uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0;
+    const uint32_t quiet = magnitude > 0x0f800000u ? 0x00400000u : 0;
+    return tnd_f32_from_bits((uint32_t)(half & 0x8000u) << 16 | scaled | special | quiet);
 }
 
 /** Nearest half, ties to even; too large ones become infinity, NaNs stay (quiet) NaNs with the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Vectors of floats, as wide as the instruction set that a file is compiled for. No fused
- * multiply-add: a value's bits do not depend on the set. All functions are static, so that each
- * file has its own. */
+ * Vectors of floats, as wide as the instruction set that a file is compiled for. A value's bits do
+ * not depend on the set, but in a file that defines TND_VEC_FUSED before. All functions are static,
+ * so that each file has its own. */
 #ifndef TND_LANES_H
 #define TND_LANES_H
 
@@ -47,6 +47,32 @@ static inline tnd_vec tnd_vec_set(float x)
         v[i] = x;
     }
     return v;
+}
+
+/** a b + c. With TND_VEC_FUSED it is rounded once, where the set has an instruction for that. */
+static inline tnd_vec tnd_vec_fmadd(tnd_vec a, tnd_vec b, tnd_vec c)
+{
+#if defined(TND_VEC_FUSED) && defined(__AVX512F__)
+    return _mm512_fmadd_ps(a, b, c);
+#elif defined(TND_VEC_FUSED) && defined(__FMA__)
+    return _mm256_fmadd_ps(a, b, c);
+#elif defined(TND_VEC_FUSED) && defined(__aarch64__)
+    return vfmaq_f32(c, a, b);
+#else
+    return a * b + c;
+#endif
+}
+
+/** x 2^n, rounded once, for n from -252 to 254. */
+static inline tnd_vec tnd_vec_scale(tnd_vec x, tnd_vec_bits n)
+{
+#if defined(__AVX512F__)
+    return _mm512_scalef_ps(x, _mm512_cvtepi32_ps((__m512i)n));
+#else
+    /* two factors: the result may be smaller than normal numbers, and 2^n larger than they are */
+    const tnd_vec_bits half = (n + 256u) / 2 - 128u;
+    return x * (tnd_vec)((half + 127u) << 23) * (tnd_vec)((n - half + 127u) << 23);
+#endif
 }
 
 static inline tnd_vec tnd_vec_select(tnd_vec_bits mask, tnd_vec a, tnd_vec b)

@@ -48,6 +48,23 @@ static const struct {
                     [TANDEM_BINARY_LESS] = {true, TND_CODE_LESS, TND_CODE_MORE},
                     [TANDEM_BINARY_LESS_EQUAL] = {true, TND_CODE_LESS_EQUAL, TND_CODE_MORE_EQUAL}};
 
+/* ---- types ---- */
+
+bool tnd_strip_has_store(enum tandem_dtype type)
+{
+    return tandem_dtype_bytes(type) <= 2 || type == TANDEM_DTYPE_I32;
+}
+
+bool tnd_strip_has_load(enum tandem_dtype type)
+{
+    return tnd_strip_has_store(type) || type == TANDEM_DTYPE_I64;
+}
+
+bool tnd_strip_has_cast(enum tandem_dtype type)
+{
+    return tnd_strip_has_store(type) && type != TANDEM_DTYPE_BOOL; /* (which is a code) */
+}
+
 /* ---- forms of registers ---- */
 
 static bool is_narrow(enum tandem_dtype type) /* whether floats hold all values */
@@ -93,11 +110,11 @@ static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *s
     }
     if (is_mask(fuse, in)) {
         *code = TND_CODE_ONE; /* (scales have no 0) */
-        return tnd_strip_scalar.store[step->type] != NULL && step->type != TANDEM_DTYPE_F8E8M0;
+        return tnd_strip_has_store(step->type) && step->type != TANDEM_DTYPE_F8E8M0;
     }
     *code = TND_CODE_CALL;
     *function = TND_N_STRIP_FUNCTIONS + (int)step->type;
-    return is_float(fuse, in) && tnd_strip_scalar.functions[*function] != NULL &&
+    return is_float(fuse, in) && tnd_strip_has_cast(step->type) &&
            (is_narrow(tnd_fuse_type(fuse, in)) || !is_narrow(step->type));
 }
 
@@ -167,7 +184,7 @@ static void find_fast(struct tnd_fuse *fuse, bool *fast)
     for (int i = 0; i < n; i++) {
         const enum tandem_dtype type = tnd_fuse_type(fuse, i);
         const bool has_load =
-            !is_operand(fuse, i) || type == TANDEM_DTYPE_F32 || tnd_strip_scalar.load[type] != NULL;
+            !is_operand(fuse, i) || type == TANDEM_DTYPE_F32 || tnd_strip_has_load(type);
         fuse->forms[i] = type == TANDEM_DTYPE_BOOL               ? TND_FORM_MASK
                          : type == TANDEM_DTYPE_F64 || !has_load ? TND_FORM_LANE
                          : is_operand(fuse, i) || is_narrow(type) || type == TANDEM_DTYPE_I32

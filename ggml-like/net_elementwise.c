@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/lanes_math.h"
 #include "ggml-like/fuse_code.h"
 #include "ggml-like/net_kernels.h"
+#include "ggml-like/quant.h"
 #include "ggml-like/scalar-list.h"
 
 /* ---- copies and casts ---- */
@@ -122,6 +124,19 @@ static void run_unary(const struct tnd_strip_job *job, const union tnd_values *i
     }
 }
 
+static tnd_vec polynomial(int kind, tnd_vec x)
+{
+    switch (kind) {
+#define CASE(name, expression)                                                                     \
+    case TANDEM_UNARY_##name:                                                                      \
+        return expression;
+        TND_CODE_FUNCTION_LIST(CASE)
+#undef CASE
+    default:
+        return x;
+    }
+}
+
 /* A function that fused programs have a polynomial for, by the same one: the bits are those of
  * programs on any instruction set. base/lanes_math.h says how far it is off. */
 static void run_polynomial(const struct tnd_strip_job *job, const union tnd_values *in, int n,
@@ -129,7 +144,9 @@ static void run_polynomial(const struct tnd_strip_job *job, const union tnd_valu
 {
     memcpy(out->f32, in->f32, (size_t)n * sizeof(float));
     memset(out->f32 + n, 0, (size_t)(TND_LANES - n) * sizeof(float));
-    tnd_strip_scalar.functions[tnd_strip_function_of(job->kind)](out->f32, TND_LANES);
+    for (int i = 0; i < n; i += TND_VEC_LANES) {
+        tnd_vec_store(out->f32 + i, polynomial(job->kind, tnd_vec_load(out->f32 + i)));
+    }
 }
 
 static void run_not(const struct tnd_strip_job *job, const union tnd_values *in, int n,
@@ -454,8 +471,6 @@ enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
     const struct tnd_array *out = call->out;
     const struct tnd_strip_job job = tnd_strip_job_of(TND_NET_COPY, 0, in->type, out->type);
     const bool is_dense = tnd_view_has_no_gaps(in);
-    const bool is_small = in->type == TANDEM_DTYPE_F16 || in->type == TANDEM_DTYPE_BF16 ||
-                          tnd_dtype_small(in->type) != NULL;
     if (widen_bytes(in, out)) {
         return TANDEM_OK;
     }
@@ -466,8 +481,8 @@ enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
     if (turn_words(in, out)) {
         return TANDEM_OK;
     }
-    if (is_dense && is_small && out->type == TANDEM_DTYPE_F32) {
-        tnd_strip_scalar.load[in->type](in->data, out->data, out->n);
+    if (is_dense && in->type == TANDEM_DTYPE_F16 && out->type == TANDEM_DTYPE_F32) {
+        tnd_dequantize_F16(in->data, out->data, out->n); /* (large: the weights of a net) */
         return TANDEM_OK;
     }
     return run_strips(call, &job);

@@ -35,6 +35,16 @@ static inline const struct tnd_strip_kernel *tnd_test_strip(int i)
     return kernels != NULL ? kernels->strip : NULL;
 }
 
+/** Those of any CPU. */
+static inline const struct tnd_strip_kernel *tnd_test_scalar_strip(void)
+{
+    const struct tnd_strip_kernel *scalar = NULL;
+    for (int i = 0; tnd_test_strip(i) != NULL; i++) {
+        scalar = tnd_test_strip(i);
+    }
+    return scalar;
+}
+
 /** Computes a graph of a net by the reference alone, whose memory is full of NaN before. */
 static inline enum tandem_status tnd_test_reference(struct tandem_graph *graph,
                                                     struct tandem_error *error)

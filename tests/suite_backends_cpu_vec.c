@@ -118,6 +118,21 @@ static int compare_unary(tnd_vec_unary_fn *got, tnd_vec_unary_fn *want, const fl
     return wrong;
 }
 
+/* Far below 0 its values have few right digits. */
+static int compare_gelu_erf(const struct tnd_vec *vec, const struct tnd_vec *plain, const float *x,
+                            int n)
+{
+    float got[LONGEST], want[LONGEST];
+    int wrong = 0;
+    vec->unary[TANDEM_OP_GELU_ERF](x, got, n);
+    plain->unary[TANDEM_OP_GELU_ERF](x, want, n);
+    for (int i = 0; i < n; i++) {
+        const bool is_near = fabsf(got[i] - want[i]) <= 2e-7f * fabsf(x[i]);
+        wrong += !is_near && got[i] != want[i] && !(isnan(got[i]) && isnan(want[i]));
+    }
+    return wrong;
+}
+
 /* x ends at a page that cannot be read. */
 static int compare_all_unary(const struct tnd_vec *vec, const struct tnd_vec *plain, const float *x,
                              int n)
@@ -127,7 +142,10 @@ static int compare_all_unary(const struct tnd_vec *vec, const struct tnd_vec *pl
            compare_unary(vec->unary[TANDEM_OP_RELU], plain->unary[TANDEM_OP_RELU], x, n, 0) +
            compare_unary(vec->exp, plain->exp, x, n, 2) +
            compare_unary(vec->unary[TANDEM_OP_SILU], plain->unary[TANDEM_OP_SILU], x, n, 4) +
-           compare_unary(vec->unary[TANDEM_OP_GELU], plain->unary[TANDEM_OP_GELU], x, n, 4);
+           compare_unary(vec->unary[TANDEM_OP_SIGMOID], plain->unary[TANDEM_OP_SIGMOID], x, n, 4) +
+           compare_unary(vec->unary[TANDEM_OP_TANH], plain->unary[TANDEM_OP_TANH], x, n, 4) +
+           compare_unary(vec->unary[TANDEM_OP_GELU], plain->unary[TANDEM_OP_GELU], x, n, 4) +
+           compare_gelu_erf(vec, plain, x, n);
 }
 
 void tnd_cpu_functions_agree_on_all_lengths_and_hard_values(void)

@@ -55,7 +55,7 @@ static void check_function(int function, double (*right)(double), double most, u
             memcpy(&x[i], &bits, sizeof(bits));
         }
         memcpy(y, x, sizeof(y));
-        tnd_strip_scalar.functions[function](y, TND_STRIP);
+        tnd_test_scalar_strip()->functions[function](y, TND_STRIP);
         for (int k = 0; tnd_test_strip(k) != NULL; k++) {
             float other[TND_STRIP];
             memcpy(other, x, sizeof(other));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Row kernels for every 64-bit ARM CPU (NEON): the operations of 4 lanes; the kernels are in
  * vec_lanes.h. */
+#define TND_VEC_FUSED
 #include "backends/cpu/kernels/kernels.h"
 
 #if defined(__aarch64__)
@@ -104,23 +105,6 @@ static inline vec v_max(vec a, vec b)
 static inline vec v_fmadd(vec a, vec b, vec c)
 {
     return vfmaq_f32(c, a, b);
-}
-
-static inline vec v_round(vec a)
-{
-    return vrndnq_f32(a);
-}
-
-/* p * 2^k for whole k from -150 to 129, in two steps, since 2^k alone may be no normal float. */
-static inline vec v_times_power_of_2(vec p, vec k)
-{
-    const int32x4_t bias = vdupq_n_s32(127);
-    int32x4_t whole = vcvtnq_s32_f32(k);
-    int32x4_t half = vshrq_n_s32(whole, 1);
-    int32x4_t rest = vsubq_s32(whole, half);
-    vec first = vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(half, bias), 23));
-    vec second = vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(rest, bias), 23));
-    return v_mul(v_mul(p, first), second);
 }
 
 static inline vec v_swap_pairs(vec a)

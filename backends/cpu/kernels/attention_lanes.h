@@ -172,24 +172,6 @@ TND_INLINE int scores_all(const struct tnd_query_panel *panel, int soon, const i
 
 /* ---- weights ---- */
 
-/* e^x for x <= 0, at most 2.5 units in the last place off above -5, 6 where it is a normal number:
- * 2^k * e^r with |r| <= ln(2) / 2 and a polynomial whose relative error is below 1e-7 (least
- * squares, weighted until the errors were even; r = 0 gives 1). ln(2) in one part adds |k| * 2e-9.
- * NaN passes. */
-static inline vec v_exp_below(vec x)
-{
-    x = v_max(v_set(-104.0f), x);                           /* 0 from there on */
-    const vec k = v_round(v_mul(x, v_set(0x1.715476p+0f))); /* log2(e) */
-    const vec r = v_fmadd(k, v_set(-0x1.62e43p-1f), x);
-    vec p = v_set(0x1.0fa834p-7f);
-    p = v_fmadd(p, r, v_set(0x1.573a54p-5f));
-    p = v_fmadd(p, r, v_set(0x1.555a6ap-3f));
-    p = v_fmadd(p, r, v_set(0x1.fffdc6p-2f));
-    p = v_fmadd(p, r, v_set(0x1.fffff6p-1f));
-    p = v_fmadd(p, r, v_set(1.0f));
-    return v_times_power_of_2(p, k);
-}
-
 /* Masks the scores and makes weights of them. Sets what the sums so far are to be multiplied
  * with, since the largest score has changed. */
 TND_INLINE void weigh_all(const struct tnd_query_panel *panel, vec *shrink, const int n_vectors)
@@ -220,7 +202,7 @@ TND_INLINE void weigh_all(const struct tnd_query_panel *panel, vec *shrink, cons
         const int at = v * LANES;
         /* where nothing is seen yet: -infinity less 0, not less itself */
         shift[v] = v_max(largest[v], v_set(-FLT_MAX));
-        shrink[v] = v_exp_below(v_sub(v_load(panel->largest + at), shift[v]));
+        shrink[v] = tnd_vec_exp_below(v_sub(v_load(panel->largest + at), shift[v]));
         weight[v] = v_set(0.0f);
         v_store(panel->largest + at, largest[v]);
     }
@@ -228,7 +210,7 @@ TND_INLINE void weigh_all(const struct tnd_query_panel *panel, vec *shrink, cons
         float *s = panel->scores + j * PANEL;
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
-            const vec x = v_exp_below(v_sub(v_load(s + v * LANES), shift[v]));
+            const vec x = tnd_vec_exp_below(v_sub(v_load(s + v * LANES), shift[v]));
             weight[v] = v_add(weight[v], x);
             v_store(s + v * LANES, x);
         }

@@ -12,11 +12,11 @@
 #include "backends/cpu/kernels/int8.h"
 #include "backends/cpu/kernels/packed.h"
 #include "backends/cpu/kernels/packed_float.h"
+#include "backends/cpu/kernels/strip.h"
 #include "backends/cpu/kernels/tiles.h"
 #include "backends/cpu/kernels/tuning.h"
 #include "backends/cpu/kernels/vec.h"
 #include "base/isa-list.h"
-#include "ggml-like/fuse_code.h"
 
 /* Products of quantised weights and quantised activations. */
 struct tnd_kernels_q {

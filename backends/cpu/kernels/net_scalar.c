@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions and fused programs for any CPU: half a panel of filters at a time. */
+ * Convolutions and fused programs for any CPU (NEON and SSE2 are part of every 64-bit ARM and x86):
+ * half a panel of filters at a time. */
 #include <stddef.h>
 
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/strip_lanes.h"
 
 enum { PIXELS = 4, HALF = TND_CONV_PANEL / 2 };
 
@@ -44,9 +46,11 @@ RUN(2)
 RUN(3)
 RUN(4)
 
+static const struct tnd_strip_kernel strip = TND_STRIP_KERNEL;
+
 void tnd_fill_net_scalar(struct tnd_cpu_kernels *out)
 {
-    out->strip = &tnd_strip_scalar;
+    out->strip = &strip;
     out->conv = (struct tnd_conv_kernel){.pixels = PIXELS,
                                          .panels = 1,
                                          .run = {{run_1, run_2, run_3, run_4}},

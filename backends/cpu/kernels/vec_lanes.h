@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The row kernels written once for every width of vectors; included by vec_<isa>.c after it has
- * defined `vec`, LANES and the operations v_*. The end of a row runs through the
+ * defined `vec`, LANES, the operations v_* and TND_VEC_FUSED. The end of a row runs through the
  * same instructions as its body (with lanes switched off), so that a value's bits do not depend on
  * n. */
 #ifndef TND_VEC_LANES_H
@@ -9,7 +9,10 @@
 #include <math.h>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "base/lanes_math.h"
 #include "ggml-like/quant.h"
+
+_Static_assert(LANES == TND_VEC_LANES, "a vector is one of lanes.h");
 
 enum { SUM_BLOCK = 1024 }; /* values summed in single precision before a double takes over */
 
@@ -44,59 +47,6 @@ BINARY(vec_div, v_div)
         }                                                                                          \
     }
 
-/* e^x = 2^k * e^r with |r| <= ln(2) / 2 and the Taylor series of e^r up to r^7, whose rest is below
- * 6e-9. ln(2) is taken in two parts so that r is exact. */
-static inline vec v_exp(vec x)
-{
-    /* Beyond these e^x is infinity or 0. In this order NaN passes: min and max give their second
-     * operand for it. */
-    x = v_max(v_set(-104.0f), v_min(v_set(89.0f), x));
-    vec k = v_round(v_mul(x, v_set(0x1.715476p+0f))); /* log2(e) */
-    vec r = v_fmadd(k, v_set(-0x1.62e4p-1f), x);      /* upper 15 bits of ln(2) */
-    r = v_fmadd(k, v_set(-0x1.7f7d1cp-20f), r);       /* the rest */
-    vec p = v_set(1.0f / 5040);
-    p = v_fmadd(p, r, v_set(1.0f / 720));
-    p = v_fmadd(p, r, v_set(1.0f / 120));
-    p = v_fmadd(p, r, v_set(1.0f / 24));
-    p = v_fmadd(p, r, v_set(1.0f / 6));
-    p = v_fmadd(p, r, v_set(0.5f));
-    p = v_fmadd(p, r, v_set(1.0f));
-    p = v_fmadd(p, r, v_set(1.0f));
-    return v_times_power_of_2(p, k);
-}
-
-/* e / (e + 2) with e = e^2x - 1, in two parts as v_exp has it: nothing is cancelled near 0. Beyond
- * 10 it is 1; NaN passes. */
-static inline vec v_tanh(vec x)
-{
-    x = v_max(v_set(-20.0f), v_min(v_set(20.0f), v_add(x, x)));
-    vec k = v_round(v_mul(x, v_set(0x1.715476p+0f)));
-    vec r = v_fmadd(k, v_set(-0x1.62e4p-1f), x);
-    r = v_fmadd(k, v_set(-0x1.7f7d1cp-20f), r);
-    vec p = v_set(1.0f / 5040);
-    p = v_fmadd(p, r, v_set(1.0f / 720));
-    p = v_fmadd(p, r, v_set(1.0f / 120));
-    p = v_fmadd(p, r, v_set(1.0f / 24));
-    p = v_fmadd(p, r, v_set(1.0f / 6));
-    p = v_fmadd(p, r, v_set(0.5f));
-    p = v_mul(v_fmadd(p, r, v_set(1.0f)), r); /* e^r - 1 */
-    vec power = v_times_power_of_2(v_set(1.0f), k);
-    vec e = v_fmadd(p, power, v_sub(power, v_set(1.0f)));
-    return v_div(e, v_add(e, v_set(2.0f)));
-}
-
-static inline vec v_silu(vec x)
-{
-    return v_div(x, v_add(v_set(1.0f), v_exp(v_sub(v_set(0.0f), x))));
-}
-
-static inline vec v_gelu(vec x)
-{
-    vec cube = v_mul(v_mul(x, x), x);
-    vec u = v_add(x, v_mul(v_set(0.044715f), cube));
-    return v_div(x, v_add(v_set(1.0f), v_exp(v_mul(v_set(-1.5957691216057308f), u))));
-}
-
 static inline vec v_square(vec x)
 {
     return v_mul(x, x);
@@ -110,10 +60,12 @@ static inline vec v_relu(vec x)
 UNARY(vec_sqr, v_square)
 UNARY(vec_sqrt, v_sqrt)
 UNARY(vec_relu, v_relu)
-UNARY(vec_silu, v_silu)
-UNARY(vec_gelu, v_gelu)
-UNARY(vec_exp, v_exp)
-UNARY(vec_tanh, v_tanh)
+UNARY(vec_silu, tnd_vec_silu)
+UNARY(vec_gelu, tnd_vec_gelu_tanh)
+UNARY(vec_gelu_erf, tnd_vec_gelu)
+UNARY(vec_sigmoid, tnd_vec_sigmoid)
+UNARY(vec_exp, tnd_vec_exp)
+UNARY(vec_tanh, tnd_vec_tanh)
 
 static void vec_affine(const float *a, float shift, float factor, float *y, int64_t n)
 {
@@ -211,7 +163,7 @@ static double vec_exp_sum(float *y, float largest, int64_t n)
         vec part = v_set(0.0f);
         for (int64_t i = block; i < end; i += LANES) {
             int rest = (int)(end - i < LANES ? end - i : LANES);
-            vec x = v_exp(v_sub(v_load_part(y + i, rest), shift));
+            vec x = tnd_vec_exp(v_sub(v_load_part(y + i, rest), shift));
             v_store_part(y + i, rest, x);
             part = v_add(part, v_keep(x, rest, v_set(0.0f)));
         }
@@ -318,6 +270,8 @@ static void fill(struct tnd_cpu_kernels *kernels)
     out->unary[TANDEM_OP_RELU] = vec_relu;
     out->unary[TANDEM_OP_SILU] = vec_silu;
     out->unary[TANDEM_OP_GELU] = vec_gelu;
+    out->unary[TANDEM_OP_GELU_ERF] = vec_gelu_erf;
+    out->unary[TANDEM_OP_SIGMOID] = vec_sigmoid;
     out->unary[TANDEM_OP_TANH] = vec_tanh;
     out->exp = vec_exp;
     out->affine = vec_affine;

@@ -7,7 +7,7 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "ggml-like/fuse_lanes.h"
+#include "backends/cpu/kernels/strip_lanes.h"
 
 #define RUN(PIXELS)                                                                                \
     static void run_##PIXELS(const struct tnd_conv_tile *tile)                                     \

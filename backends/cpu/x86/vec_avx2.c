@@ -2,6 +2,7 @@
  * Row kernels for AVX2, FMA and F16C: the operations of 8 lanes; the kernels are in vec_lanes.h.
  * Only static functions and the one entry, since this file is compiled for a larger instruction
  * set. */
+#define TND_VEC_FUSED
 #include "backends/cpu/kernels/kernels.h"
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -92,23 +93,6 @@ static inline vec v_max(vec a, vec b)
 static inline vec v_fmadd(vec a, vec b, vec c)
 {
     return _mm256_fmadd_ps(a, b, c);
-}
-
-static inline vec v_round(vec a)
-{
-    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-/* p * 2^k for whole k from -150 to 129, in two steps, since 2^k alone may be no normal float. */
-static inline vec v_times_power_of_2(vec p, vec k)
-{
-    const __m256i bias = _mm256_set1_epi32(127);
-    __m256i whole = _mm256_cvtps_epi32(k);
-    __m256i half = _mm256_srai_epi32(whole, 1);
-    __m256i rest = _mm256_sub_epi32(whole, half);
-    vec first = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
-    vec second = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
-    return v_mul(v_mul(p, first), second);
 }
 
 static inline vec v_swap_pairs(vec a)

@@ -2,6 +2,7 @@
  * Row kernels for AVX-512 (F, BW, VL, DQ): the operations of 16 lanes; the kernels are in
  * vec_lanes.h. Only static functions and the one entry, since this file is compiled for a larger
  * instruction set. */
+#define TND_VEC_FUSED
 #include "backends/cpu/kernels/kernels.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -92,16 +93,6 @@ static inline vec v_max(vec a, vec b)
 static inline vec v_fmadd(vec a, vec b, vec c)
 {
     return _mm512_fmadd_ps(a, b, c);
-}
-
-static inline vec v_round(vec a)
-{
-    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-static inline vec v_times_power_of_2(vec p, vec k)
-{
-    return _mm512_scalef_ps(p, k);
 }
 
 static inline vec v_swap_pairs(vec a)

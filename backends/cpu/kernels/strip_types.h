@@ -2,8 +2,8 @@
  * Values of all types as floats and back, for the kernels of fused programs: loads, stores and
  * casts with the bits of tnd_values_load and tnd_values_store. Files of an instruction set include
  * it. Loops over blocks of a constant length, which compilers turn into vectors. */
-#ifndef TND_FUSE_TYPES_H
-#define TND_FUSE_TYPES_H
+#ifndef TND_STRIP_TYPES_H
+#define TND_STRIP_TYPES_H
 
 #include "base/half.h"
 #include "base/lanes.h"
@@ -74,17 +74,6 @@ static void store_BF16(const float *restrict from, void *restrict to, int64_t n)
                                                    : (in[k] + 0x7fffu + ((in[k] >> 16) & 1u)) >> 16)
 }
 
-/* The bits of tnd_f16_to_f32 without a branch, for loops that become vectors: a product, which is
- * exact, scales the exponent and makes subnormal numbers normal ones. */
-static inline float f16_to_f32(uint16_t half)
-{
-    const uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
-    const uint32_t scaled = tnd_f32_bits(tnd_f32_from_bits(magnitude) * 0x1p112f);
-    const uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0;
-    const uint32_t quiet = magnitude > 0x0f800000u ? 0x00400000u : 0;
-    return tnd_f32_from_bits((uint32_t)(half & 0x8000u) << 16 | scaled | special | quiet);
-}
-
 static void load_F16(const void *restrict from, float *restrict to, int64_t n)
 {
     const uint16_t *in = from;
@@ -100,7 +89,7 @@ static void load_F16(const void *restrict from, float *restrict to, int64_t n)
 #endif
     for (; i + TYPES_BLOCK <= n; i += TYPES_BLOCK) {
         for (int k = 0; k < TYPES_BLOCK; k++) {
-            to[i + k] = f16_to_f32(in[i + k]);
+            to[i + k] = tnd_f16_to_f32(in[i + k]);
         }
     }
     for (; i < n; i++) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The kernel of fused programs, once for every width of vectors. Files of an instruction set
  * include it, so that it is compiled for that. */
-#ifndef TND_FUSE_LANES_H
-#define TND_FUSE_LANES_H
+#ifndef TND_STRIP_LANES_H
+#define TND_STRIP_LANES_H
 
+#include "backends/cpu/kernels/strip.h"
+#include "backends/cpu/kernels/strip_types.h"
 #include "base/lanes_math.h"
-#include "ggml-like/fuse_code.h"
-#include "ggml-like/fuse_types.h"
-#include "ggml-like/scalar-list.h"
 
 /* Vectors that are computed at once: as many as registers hold beside operands. The few are for
  * the end of a row. */
@@ -29,54 +28,6 @@ _Static_assert((int)MANY_VALUES <= (int)TND_STRIP, "a block is at most a strip")
 #endif
 
 /* ---- functions ---- */
-
-static inline tnd_vec tnd_vec_sign_of(tnd_vec x)
-{
-    const tnd_vec below = tnd_vec_select((tnd_vec_bits)(x < 0.0f), tnd_vec_set(-1), x);
-    return tnd_vec_select((tnd_vec_bits)(x > 0.0f), tnd_vec_set(1), below);
-}
-
-/* Numbers from 2^23 on are integers; below, the sum with 2^23 is one. */
-static inline tnd_vec tnd_vec_round(tnd_vec x)
-{
-    const tnd_vec positive = tnd_vec_abs(x);
-    const tnd_vec rounded = tnd_vec_sign((positive + 0x1p23f) - 0x1p23f, x);
-    return tnd_vec_select((tnd_vec_bits)(positive < 0x1p23f), rounded, x);
-}
-
-/* (a result of 0 has the sign of x) */
-static inline tnd_vec tnd_vec_floor(tnd_vec x)
-{
-    const tnd_vec y = tnd_vec_round(x);
-    return tnd_vec_select((tnd_vec_bits)(y > x), y - 1.0f, y);
-}
-
-static inline tnd_vec tnd_vec_ceil(tnd_vec x)
-{
-    const tnd_vec y = tnd_vec_round(x);
-    return tnd_vec_select((tnd_vec_bits)(y < x), tnd_vec_sign(tnd_vec_abs(y + 1.0f), x), y);
-}
-
-static inline tnd_vec tnd_vec_gelu(tnd_vec x)
-{
-    return x / 2.0f * (1.0f + tnd_vec_erf(x * SQRT1_2f));
-}
-
-static inline tnd_vec tnd_vec_gelu_tanh(tnd_vec x)
-{
-    return x / 2.0f * (1.0f + tnd_vec_tanh(SQRT_2_PIf * (x + GELU_CUBEf * x * x * x)));
-}
-
-/* The bits of x / (1 + exp(-x)) with less of exp: what is smaller than normal numbers makes no
- * difference to 1, and twice 2^(n - 1) overflows where exp does. */
-static inline tnd_vec tnd_vec_silu(tnd_vec x)
-{
-    const tnd_vec below = tnd_vec_select((tnd_vec_bits)(x > 80.0f), tnd_vec_set(80), x);
-    const tnd_vec inside = tnd_vec_select((tnd_vec_bits)(x < -89.0f), tnd_vec_set(-89), below);
-    tnd_vec_bits n;
-    const tnd_vec e = tnd_vec_exp_part(-inside, &n) + 1.0f;
-    return x / (1.0f + (e + e) * tnd_vec_power_of_2(n - 1u));
-}
 
 #define FUNCTION(name, expression)                                                                 \
     static void run_##name(float *values, int n)                                                   \
