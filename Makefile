@@ -54,6 +54,7 @@ tune_SRC := $(wildcard tune/*.c)
 measure_SRC := $(wildcard measure/*.c)
 runtime_SRC := $(wildcard runtime/*.c)
 formats_SRC := $(wildcard formats/*.c)
+cluster_SRC := $(wildcard cluster/*.c)
 llama_SRC := $(wildcard llama/*.c)
 report_SRC := $(wildcard tools/report/*.c)
 bridge_SRC := $(wildcard bridge/ggml/*.c)
@@ -69,7 +70,7 @@ ZLIB := $(if $(NO_ZLIB),,$(call have,zlib))
 include mk/opencl.mk
 include mk/server.mk
 
-ROOMS := base ggml-like graph backends sched table tune measure runtime formats
+ROOMS := base ggml-like graph backends sched table tune measure runtime formats cluster
 LIB_SRC := $(foreach room,$(ROOMS),$($(room)_SRC))
 TOOLS := $(filter-out kernel-pack report $(SERVER_LEFT_OUT),$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 TOOL_COMMON_SRC := $(wildcard tools/*.c)
@@ -96,7 +97,8 @@ report_ARCH := report formats graph $(measure_ARCH)
 runtime_ARCH := runtime graph $(measure_ARCH)
 graph_ARCH := $(runtime_ARCH) # (nets are computed by a runtime)
 formats_ARCH := formats graph $(ggml_ARCH)
-llama_ARCH := llama formats $(runtime_ARCH)
+cluster_ARCH := llama cluster formats $(runtime_ARCH) # (with what ranks share)
+llama_ARCH := $(cluster_ARCH)
 server_ARCH := server report $(llama_ARCH)
 
 # ---- flags ---------------------------------------------------------------------------------------
@@ -122,7 +124,8 @@ PARTS_LIBS := $(if $(HWLOC),$(shell $(PKG_CONFIG) --libs hwloc)) \
 PARTS_MISSING := $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjson-dev)) \
     $(if $(PCRE2),,PCRE2(libpcre2-dev)) $(if $(UTF8PROC),,utf8proc(libutf8proc-dev)) \
     $(if $(ZLIB),,zlib(zlib1g-dev)) $(if $(OPENCL),,OpenCL(opencl-headers)) \
-    $(if $(LIBEDIT),,libedit(libedit-dev)) $(if $(SERVER),,tandem-server(libmicrohttpd-dev))
+    $(if $(LIBEDIT),,libedit(libedit-dev)) $(if $(SERVER),,tandem-server(libmicrohttpd-dev)) \
+    $(if $(MPI_LIBRARIES)$(SAN),,libtandem-mpi(libopenmpi-dev))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wstrict-prototypes $(if $(WERROR),-Werror)
 ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
@@ -186,8 +189,10 @@ LLAMA := $(BIN)/libtandem-llama.a
 LLAMA_SHARED := $(BIN)/libtandem-llama.so.$(VERSION)
 REPORT := $(BUILD)/room-report.a
 
+include mk/cluster.mk
+
 .PHONY: all lib tools bridge parts benches
-all: lib tools bridge parts ## build the library and the tools (default)
+all: lib tools bridge cluster parts ## build the library and the tools (default)
 lib: $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) ## build libtandem and libtandem-llama
 tools: $(addprefix $(BIN)/,$(TOOLS)) ## build mulmat-tune, tandem-llama, tandem-graph and tandem-server
 benches: $(addprefix $(BIN)/,$(BENCHES))

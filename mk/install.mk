@@ -52,6 +52,7 @@ install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, head
 	    ln -sf $$name.so.$(VERSION) $(DESTDIR)$(libdir)/$$name.so.$(SOVERSION); \
 	    ln -sf $$name.so.$(SOVERSION) $(DESTDIR)$(libdir)/$$name.so; \
 	done
+	$(if $(MPI_LIBRARIES),$(Q)$(INSTALL) -m 644 $(MPI_LIBRARIES) $(DESTDIR)$(libdir))
 	$(call say,INSTALL,$(DESTDIR)$(includedir)/tandem)
 	$(Q)$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(includedir)/tandem
 	$(Q)$(call fill,tandem.pc.in,$(pkgconfigdir)/tandem.pc)
@@ -91,6 +92,7 @@ uninstall: uninstall-python ## remove what install and install-python have put t
 	    $(TOOLS:%=$(DESTDIR)$(fishcompletiondir)/%.fish)
 	$(Q)rm -f $(foreach name,$(LIBRARIES),$(addprefix $(DESTDIR)$(libdir)/$(name),.a .so .so.$(SOVERSION) \
 	    .so.$(VERSION)))
+	$(Q)rm -f $(addprefix $(DESTDIR)$(libdir)/libtandem-mpi,-openmpi.so -mpich.so .so)
 	$(Q)rm -f $(addprefix $(DESTDIR)$(ggmldir)/,$(notdir $(BRIDGE)) $(BRIDGE_ALIAS))
 	$(Q)rm -f $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS:include/%=%))
 	$(Q)rm -f $(addprefix $(DESTDIR)$(pkgconfigdir)/,tandem.pc tandem-llama.pc)

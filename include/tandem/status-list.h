@@ -30,5 +30,6 @@
     X(DEVICE_MEMORY, 72, "a device is out of memory")                                              \
     X(DEVICE_TIMEOUT, 73, "a device did not answer in time")                                       \
     X(THREAD, 74, "a thread could not be started or configured")                                   \
+    X(RANK, 75, "another process of a shared computation failed or did not answer")                \
     X(CANCELLED, 80, "cancelled by the caller")                                                    \
     X(LIMIT, 81, "a limit that the caller set was reached")

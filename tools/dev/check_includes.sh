@@ -21,11 +21,12 @@ declare -A below=(
     [measure]="measure tune table sched backends ggml-like base"
     [runtime]="runtime graph measure tune table sched backends ggml-like base"
     [formats]="formats graph ggml-like base"
+    [cluster]="cluster base"
     [llama]="llama"
     [bridge]="bridge"
     [docs]="docs"
-    [tools]="tools llama runtime measure tune table sched backends formats graph ggml-like base"
-    [bench]="bench tools llama runtime measure tune table sched backends formats graph ggml-like base"
+    [tools]="tools llama cluster runtime measure tune table sched backends formats graph ggml-like base"
+    [bench]="bench tools llama cluster runtime measure tune table sched backends formats graph ggml-like base"
 )
 declare -A owner
 for header in include/tandem/*.h; do

@@ -22,6 +22,8 @@ zlib1g-dev              zlib-devel           zlib                     zlib-dev
 libutf8proc-dev         utf8proc-devel       libutf8proc              utf8proc-dev
 libedit-dev             libedit-devel        libedit                  libedit-dev
 libmicrohttpd-dev       libmicrohttpd-devel  libmicrohttpd            libmicrohttpd-dev
+libopenmpi-dev          openmpi-devel        openmpi                  openmpi-dev
+openmpi-bin             openmpi              -                        openmpi
 opencl-headers          opencl-headers       opencl-headers           opencl-headers
 libopenblas0-pthread    openblas-serial      openblas                 openblas
 g++                     gcc-c++              -                        g++
@@ -117,6 +119,9 @@ int main(void) { return puts("") < 0; }'
     has_library 'libopenblas\.so\.0' || want libopenblas0-pthread
     [ "$goal" = check ] || return 0
 
+    # Ranks on several machines (the build finds MPICH, too).
+    has pkg-config && pkg-config --exists ompi-c || want libopenmpi-dev
+    has mpirun || want openmpi-bin
     has g++ || need g++
     program=$fuzzer
     has clang || need clang

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT
+ * A communicator: sums and collections over a transport, which knows messages alone. How they are
+ * cut into messages depends on sizes and ranks, never on the transport, and sums are added in rank
+ * order, so that their bits are the same everywhere. */
+#include "tandem/communicator.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/options.h"
+#include "base/tnd_assert.h"
+
+/* From here on a sum is cut into a segment a rank: twice the messages, but each rank gets two
+ * vectors and not one of each other rank. Where both take as long on 1 Gb/s and 0.2 ms. */
+#define SEGMENTS_FROM_BYTES (16 * 1024)
+#define LIMIT_S             60.0
+
+enum { HOST = 64, VERSION = 32, MOST_RANKS = 4096 };
+
+/* What ranks tell one another first. The layout is fixed for good: it is read before anybody knows
+ * which version wrote it. */
+struct hello {
+    uint64_t order; /* ORDER as the writer's machine stores it */
+    char version[VERSION];
+    char host[HOST];
+    int64_t process;
+    uint64_t spare[4];
+};
+#define ORDER UINT64_C(0x0102030405060708)
+
+struct tandem_communicator {
+    struct tandem_transport transport;
+    struct hello *hellos; /* {count} */
+    struct tandem_message *sends, *receives;
+    float *scratch; /* {scratch_bytes}: a vector of each rank */
+    size_t scratch_bytes;
+    double limit_s;
+    bool has_failed;
+    struct tandem_error error;
+};
+
+/* ---- messages ---- */
+
+static int count_of(const tandem_communicator *c)
+{
+    return c->transport.count;
+}
+
+/* `what` and `n`: what was going on, for the message. */
+static enum tandem_status exchange(tandem_communicator *c, int n_sends, int n_receives,
+                                   const char *what, size_t bytes, struct tandem_error *error)
+{
+    int rank = -1;
+    char why[160] = "";
+    char who[HOST + 64] = "another rank";
+    if (c->has_failed) {
+        return tnd_error_set(error, c->error.status, c->error.where, c->error.got, c->error.limit,
+                             "%s", c->error.text);
+    }
+    if (c->transport.exchange(c->transport.self, c->sends, n_sends, c->receives, n_receives,
+                              c->limit_s, &rank, why, sizeof(why))) {
+        return TANDEM_OK;
+    }
+    if (rank >= 0 && rank < count_of(c)) {
+        const struct hello *other = &c->hellos[rank];
+        const bool is_known = other->host[0] != '\0';
+        snprintf(who, sizeof(who), "rank %d%s%s", rank, is_known ? " on " : "", other->host);
+    }
+    c->has_failed = true;
+    (void)tnd_error_set(&c->error, TANDEM_E_RANK, "cluster", rank, count_of(c),
+                        "cluster: %s did not take part in %s of %zu bytes: %s", who, what, bytes,
+                        why);
+    return exchange(c, 0, 0, what, bytes, error);
+}
+
+/* ---- opening ---- */
+
+static enum tandem_status no_memory(struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", 0, 0, "cluster: no memory");
+}
+
+/* Every rank sees all hellos, and so comes to the same verdict. */
+static enum tandem_status compare_hellos(const tandem_communicator *c, struct tandem_error *error)
+{
+    for (int i = 0; i < count_of(c); i++) {
+        struct hello *other = &c->hellos[i];
+        other->version[VERSION - 1] = other->host[HOST - 1] = '\0';
+    }
+    for (int i = 1; i < count_of(c); i++) {
+        const struct hello *first = &c->hellos[0], *other = &c->hellos[i];
+        if (other->order != first->order) {
+            return tnd_error_set(error, TANDEM_E_ABI, "cluster", i, 0,
+                                 "cluster: rank %d on %s has another byte order than rank 0 on %s",
+                                 i, other->host, first->host);
+        }
+        if (strcmp(other->version, first->version) != 0) {
+            return tnd_error_set(error, TANDEM_E_ABI, "cluster", i, 0,
+                                 "cluster: rank %d on %s runs version %s of Tandem, rank 0 on %s "
+                                 "version %s; expected the same",
+                                 i, other->host, other->version, first->host, first->version);
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status greet(tandem_communicator *c, struct tandem_error *error)
+{
+    struct hello mine = {.order = ORDER, .process = getpid()};
+    size_t *bytes = tnd_calloc((size_t)count_of(c), sizeof(bytes[0]));
+    if (bytes == NULL) {
+        return no_memory(error);
+    }
+    for (int i = 0; i < count_of(c); i++) {
+        bytes[i] = sizeof(mine);
+    }
+    snprintf(mine.version, sizeof(mine.version), "%s", TANDEM_VERSION_STRING);
+    if (gethostname(mine.host, sizeof(mine.host) - 1) != 0) {
+        mine.host[0] = '\0';
+    }
+    const enum tandem_status status =
+        tandem_communicator_all_gather(c, &mine, bytes, c->hellos, error);
+    tnd_free(bytes);
+    return status == TANDEM_OK ? compare_hellos(c, error) : status;
+}
+
+enum tandem_status tandem_communicator_new(const struct tandem_transport *transport,
+                                           tandem_communicator **out_communicator,
+                                           struct tandem_error *error)
+{
+    struct tandem_transport read = {.size = 0};
+    TND_REQUIRE(transport, "communicator_new", error);
+    TND_REQUIRE(out_communicator, "communicator_new", error);
+    TND_TRY(tnd_options_read(transport, "transport", &read, sizeof(read), error));
+    const bool is_right = read.exchange != NULL && read.close != NULL && read.rank >= 0 &&
+                          read.rank < read.count && read.count <= MOST_RANKS;
+    tandem_communicator *c = is_right ? tnd_calloc(1, sizeof(*c)) : NULL;
+    if (c == NULL) {
+        if (read.close != NULL) {
+            read.close(read.self, true);
+        }
+        return is_right ? no_memory(error)
+                        : tnd_error_set(error, TANDEM_E_ARGUMENT, "cluster", read.rank, read.count,
+                                        "cluster: a transport with rank %d of %d; expected both "
+                                        "functions, and 1 to %d ranks",
+                                        read.rank, read.count, MOST_RANKS);
+    }
+    const size_t count = (size_t)read.count;
+    c->transport = read;
+    c->limit_s = LIMIT_S;
+    c->hellos = tnd_calloc(count, sizeof(c->hellos[0]));
+    c->sends = tnd_calloc(count, sizeof(c->sends[0]));
+    c->receives = tnd_calloc(count, sizeof(c->receives[0]));
+    const bool has_memory = c->hellos != NULL && c->sends != NULL && c->receives != NULL;
+    const enum tandem_status status = has_memory ? greet(c, error) : no_memory(error);
+    if (status != TANDEM_OK) {
+        c->has_failed = c->has_failed || !has_memory;
+        tandem_communicator_close(c);
+        return status;
+    }
+    *out_communicator = c;
+    return TANDEM_OK;
+}
+
+void tandem_communicator_close(tandem_communicator *c)
+{
+    if (c != NULL) {
+        c->transport.close(c->transport.self, c->has_failed);
+        tnd_free(c->hellos);
+        tnd_free(c->sends);
+        tnd_free(c->receives);
+        tnd_free(c->scratch);
+        tnd_free(c);
+    }
+}
+
+/* ---- what a program asks ---- */
+
+int tandem_communicator_rank(const tandem_communicator *c)
+{
+    return c != NULL ? c->transport.rank : 0;
+}
+
+int tandem_communicator_count(const tandem_communicator *c)
+{
+    return c != NULL ? count_of(c) : 1;
+}
+
+const char *tandem_communicator_host(const tandem_communicator *c, int rank)
+{
+    return c != NULL && rank >= 0 && rank < count_of(c) ? c->hellos[rank].host : "";
+}
+
+const char *tandem_communicator_name(const tandem_communicator *c)
+{
+    return c != NULL && c->transport.name != NULL ? c->transport.name : "";
+}
+
+void tandem_communicator_set_limit(tandem_communicator *c, double seconds)
+{
+    if (c != NULL) {
+        c->limit_s = seconds > 0 ? seconds : 0;
+    }
+}
+
+double tandem_communicator_limit(const tandem_communicator *c)
+{
+    return c != NULL ? c->limit_s : 0;
+}
+
+void tandem_communicator_fail(tandem_communicator *c, const struct tandem_error *why)
+{
+    if (c != NULL && why != NULL && !c->has_failed) {
+        c->has_failed = true;
+        c->error = *why;
+    }
+}
+
+const struct tandem_error *tandem_communicator_error(const tandem_communicator *c)
+{
+    return c != NULL && c->has_failed ? &c->error : NULL;
+}
+
+enum tandem_status tandem_communicator_reserve(tandem_communicator *c, size_t bytes,
+                                               struct tandem_error *error)
+{
+    size_t all;
+    TND_REQUIRE(c, "communicator_reserve", error);
+    if (!tnd_mul_size(bytes, (size_t)count_of(c), &all) ||
+        !tnd_reserve((void **)&c->scratch, &c->scratch_bytes, all)) {
+        return no_memory(error);
+    }
+    return TANDEM_OK;
+}
+
+/* ---- one to one, one to all ---- */
+
+static enum tandem_status check_rank(const tandem_communicator *c, int rank,
+                                     struct tandem_error *error)
+{
+    if (rank < 0 || rank >= count_of(c) || rank == c->transport.rank) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "cluster", rank, count_of(c),
+                             "cluster: a message between rank %d and rank %d of %d",
+                             c->transport.rank, rank, count_of(c));
+    }
+    return TANDEM_OK;
+}
+
+/* (A message that is sent is only read.) */
+static struct tandem_message message(int rank, const void *data, size_t bytes)
+{
+    return (struct tandem_message){rank, (void *)(uintptr_t)data, bytes};
+}
+
+enum tandem_status tandem_communicator_send(tandem_communicator *c, int rank, const void *data,
+                                            size_t bytes, struct tandem_error *error)
+{
+    TND_REQUIRE(c, "communicator_send", error);
+    TND_TRY(check_rank(c, rank, error));
+    c->sends[0] = message(rank, data, bytes);
+    return exchange(c, 1, 0, "a message", bytes, error);
+}
+
+enum tandem_status tandem_communicator_receive(tandem_communicator *c, int rank, void *out,
+                                               size_t bytes, struct tandem_error *error)
+{
+    TND_REQUIRE(c, "communicator_receive", error);
+    TND_TRY(check_rank(c, rank, error));
+    c->receives[0] = message(rank, out, bytes);
+    return exchange(c, 0, 1, "a message", bytes, error);
+}
+
+enum tandem_status tandem_communicator_broadcast(tandem_communicator *c, void *data, size_t bytes,
+                                                 struct tandem_error *error)
+{
+    TND_REQUIRE(c, "communicator_broadcast", error);
+    if (c->transport.rank != 0) {
+        c->receives[0] = message(0, data, bytes);
+        return exchange(c, 0, 1, "a broadcast", bytes, error);
+    }
+    for (int i = 1; i < count_of(c); i++) {
+        c->sends[i - 1] = message(i, data, bytes);
+    }
+    return exchange(c, count_of(c) - 1, 0, "a broadcast", bytes, error);
+}
+
+/* ---- all to all ---- */
+
+static enum tandem_status gather(tandem_communicator *c, const void *mine, const size_t *bytes,
+                                 char *out, const char *what, struct tandem_error *error)
+{
+    const int rank = c->transport.rank;
+    int n_sends = 0, n_receives = 0;
+    size_t at = 0, largest = 0;
+    for (int i = 0; i < count_of(c); i++) {
+        if (i == rank) {
+            if (bytes[i] > 0 && out + at != mine) {
+                memcpy(out + at, mine, bytes[i]);
+            }
+        } else {
+            if (bytes[rank] > 0) {
+                c->sends[n_sends++] = message(i, mine, bytes[rank]);
+            }
+            if (bytes[i] > 0) {
+                c->receives[n_receives++] = message(i, out + at, bytes[i]);
+            }
+        }
+        at += bytes[i];
+        largest = bytes[i] > largest ? bytes[i] : largest;
+    }
+    return exchange(c, n_sends, n_receives, what, largest, error);
+}
+
+enum tandem_status tandem_communicator_all_gather(tandem_communicator *c, const void *mine,
+                                                  const size_t *bytes, void *out,
+                                                  struct tandem_error *error)
+{
+    TND_REQUIRE(c, "communicator_all_gather", error);
+    TND_REQUIRE(bytes, "communicator_all_gather", error);
+    return gather(c, mine, bytes, out, "a collection", error);
+}
+
+/* vectors {n} of all ranks, the one of this rank in `own`: their sum to `out`, maybe `own`. */
+static void add_up(const tandem_communicator *c, const float *vectors, const float *own, size_t n,
+                   float *out)
+{
+    const float *const first = c->transport.rank == 0 ? own : vectors;
+    for (size_t i = 0; i < n; i++) {
+        float sum = first[i];
+        for (int r = 1; r < count_of(c); r++) {
+            sum += r == c->transport.rank ? own[i] : vectors[(size_t)r * n + i];
+        }
+        out[i] = sum;
+    }
+}
+
+/* Every rank gets all vectors. */
+static enum tandem_status reduce_whole(tandem_communicator *c, float *values, size_t n,
+                                       struct tandem_error *error)
+{
+    int k = 0;
+    for (int i = 0; i < count_of(c); i++) {
+        if (i != c->transport.rank) {
+            c->sends[k] = message(i, values, n * sizeof(values[0]));
+            c->receives[k++] = message(i, c->scratch + (size_t)i * n, n * sizeof(values[0]));
+        }
+    }
+    TND_TRY(exchange(c, k, k, "a sum", n * sizeof(values[0]), error));
+    add_up(c, c->scratch, values, n, values);
+    return TANDEM_OK;
+}
+
+static size_t segment_begin(const tandem_communicator *c, int rank, size_t n)
+{
+    return n / (size_t)count_of(c) * (size_t)rank +
+           n % (size_t)count_of(c) * (size_t)rank / (size_t)count_of(c);
+}
+
+/* Rank r gets segment r of all vectors, adds them up, and hands the sum to all. */
+static enum tandem_status reduce_segments(tandem_communicator *c, float *values, size_t n,
+                                          struct tandem_error *error)
+{
+    const int rank = c->transport.rank;
+    const size_t own = segment_begin(c, rank, n);
+    const size_t own_n = segment_begin(c, rank + 1, n) - own;
+    int k = 0;
+    for (int i = 0; i < count_of(c); i++) {
+        const size_t at = segment_begin(c, i, n);
+        const size_t n_at = segment_begin(c, i + 1, n) - at;
+        if (i != rank) {
+            c->sends[k] = message(i, values + at, n_at * sizeof(values[0]));
+            c->receives[k++] =
+                message(i, c->scratch + (size_t)i * own_n, own_n * sizeof(values[0]));
+        }
+    }
+    TND_TRY(exchange(c, k, k, "a sum", n * sizeof(values[0]), error));
+    add_up(c, c->scratch, values + own, own_n, values + own);
+    k = 0;
+    for (int i = 0; i < count_of(c); i++) {
+        const size_t at = segment_begin(c, i, n);
+        const size_t n_at = segment_begin(c, i + 1, n) - at;
+        if (i != rank) {
+            c->sends[k] = message(i, values + own, own_n * sizeof(values[0]));
+            c->receives[k++] = message(i, values + at, n_at * sizeof(values[0]));
+        }
+    }
+    return exchange(c, k, k, "a sum", n * sizeof(values[0]), error);
+}
+
+enum tandem_status tandem_communicator_all_reduce(tandem_communicator *c, float *values, size_t n,
+                                                  struct tandem_error *error)
+{
+    TND_REQUIRE(c, "communicator_all_reduce", error);
+    const size_t bytes = n * sizeof(values[0]);
+    if (count_of(c) == 1 || n == 0) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tandem_communicator_reserve(c, bytes, error));
+    return count_of(c) > 2 && bytes >= SEGMENTS_FROM_BYTES ? reduce_segments(c, values, n, error)
+                                                           : reduce_whole(c, values, n, error);
+}
+
+enum tandem_status tandem_communicator_barrier(tandem_communicator *c, struct tandem_error *error)
+{
+    TND_REQUIRE(c, "communicator_barrier", error);
+    TND_TRY(tandem_communicator_reserve(c, 1, error));
+    char mine = 1;
+    int k = 0;
+    for (int i = 0; i < count_of(c); i++) {
+        if (i != c->transport.rank) {
+            c->sends[k] = message(i, &mine, 1);
+            c->receives[k++] = message(i, (char *)c->scratch + i, 1);
+        }
+    }
+    return exchange(c, k, k, "a barrier", 1, error);
+}

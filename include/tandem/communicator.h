@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ * room: cluster
+ *
+ * Ranks: processes, on one machine or several, that compute together. A transport carries bytes
+ * between them (MPI, or what a program brings); a communicator makes sums and collections of it
+ * that have the same bits on every transport.
+ *
+ * Threads: a communicator is used by one thread at a time; MPI may want the one that opened it.
+ * Collective calls (gather, sum, broadcast, barrier) are made by all ranks, in the same order. A
+ * call that fails with RANK leaves the communicator failed: later calls return the same error at
+ * once. */
+#ifndef TANDEM_COMMUNICATOR_H
+#define TANDEM_COMMUNICATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tandem/status.h"
+
+TANDEM_BEGIN_C
+
+/** Opaque. One rank's view of all of them. */
+typedef struct tandem_communicator tandem_communicator;
+
+/** Bytes to or from another rank. The layout is fixed for good. */
+struct tandem_message {
+    int rank;     /**< the other one */
+    void *data;   /**< {bytes}; of a message that is sent, only read */
+    size_t bytes; /**< both sides name the same number */
+};
+
+/** What carries messages. A program may bring its own. */
+struct tandem_transport {
+    size_t size; /**< sizeof(struct tandem_transport) */
+    void *self;  /**< handed to the functions */
+    int rank;    /**< of this process, 0 to count - 1 */
+    int count;   /**< of all ranks */
+    /** Sends and receives all messages, none of them to this rank itself, and returns when that is
+     *  done. Between two ranks messages arrive in the order in which they were sent. After
+     *  `limit_s` seconds (0: never) it gives up. On failure `out_rank` is a rank whose message is
+     *  missing (-1: unknown), and `why` (`why_bytes` bytes) the transport's own words. Must not
+     *  keep a CPU busy for long. Returns whether all went well. */
+    bool (*exchange)(void *self, const struct tandem_message *sends, int n_sends,
+                     const struct tandem_message *receives, int n_receives, double limit_s,
+                     int *out_rank, char *why, size_t why_bytes);
+    /** Frees `self`. `has_failed`: other ranks may be gone, and are not to be waited for. */
+    void (*close)(void *self, bool has_failed);
+    const char *name; /**< "Open MPI 4.1.4", for people; lives as long as the transport */
+};
+
+/** A communicator over a transport, which it owns from now on, also when it fails. Collective:
+ *  every rank compares byte order and version of this library with rank 0's. Errors: ABI (those
+ *  differ; the rank is named), ARGUMENT, MEMORY, RANK. */
+TANDEM_API enum tandem_status tandem_communicator_new(const struct tandem_transport *transport,
+                                                      tandem_communicator **out_communicator,
+                                                      struct tandem_error *error);
+
+/** How many processes an MPI launcher (mpirun, srun) says to have started; 0: none has. Never
+ *  fails. Any thread. */
+TANDEM_API int tandem_communicator_launched(void);
+/** A communicator over all ranks of the MPI launcher, by libtandem-mpi*.so. Once in a process, on
+ *  its main thread. Errors: UNSUPPORTED_MACHINE (no such library, or it does not load), those of
+ *  tandem_communicator_new. */
+TANDEM_API enum tandem_status tandem_communicator_open(tandem_communicator **out_communicator,
+                                                       struct tandem_error *error);
+/** Collective, unless it has failed. NULL is allowed. Never fails. */
+TANDEM_API void tandem_communicator_close(tandem_communicator *communicator);
+
+/** This rank; 0 for NULL. Never fails. */
+TANDEM_API int tandem_communicator_rank(const tandem_communicator *communicator);
+/** How many ranks there are; 1 for NULL. Never fails. */
+TANDEM_API int tandem_communicator_count(const tandem_communicator *communicator);
+/** Host name of a rank; "" outside. Lives as long as the communicator. Never fails. */
+TANDEM_API const char *tandem_communicator_host(const tandem_communicator *communicator, int rank);
+/** Name of the transport. Never fails. */
+TANDEM_API const char *tandem_communicator_name(const tandem_communicator *communicator);
+/** Seconds after which a call gives up waiting; 0: never. 60 at first. Never fails. */
+TANDEM_API void tandem_communicator_set_limit(tandem_communicator *communicator, double seconds);
+/** Those seconds. Never fails. */
+TANDEM_API double tandem_communicator_limit(const tandem_communicator *communicator);
+/** Room for sums and collections of so many bytes a rank, so that they do not allocate. Errors:
+ *  MEMORY. */
+TANDEM_API enum tandem_status tandem_communicator_reserve(tandem_communicator *communicator,
+                                                          size_t bytes, struct tandem_error *error);
+/** This rank cannot go on: later calls return `why`, and closing ends the other ranks. Never fails.
+ */
+TANDEM_API void tandem_communicator_fail(tandem_communicator *communicator,
+                                         const struct tandem_error *why);
+/** Why the communicator has failed; NULL: it has not. Lives as long as the communicator. Never
+ *  fails. */
+TANDEM_API const struct tandem_error *
+tandem_communicator_error(const tandem_communicator *communicator);
+
+/** Bytes to and from one rank. Errors: ARGUMENT, RANK. */
+TANDEM_API enum tandem_status tandem_communicator_send(tandem_communicator *communicator, int rank,
+                                                       const void *data, size_t bytes,
+                                                       struct tandem_error *error);
+TANDEM_API enum tandem_status tandem_communicator_receive(tandem_communicator *communicator,
+                                                          int rank, void *out, size_t bytes,
+                                                          struct tandem_error *error);
+/** `data` of rank 0 to all others. Errors: RANK. */
+TANDEM_API enum tandem_status tandem_communicator_broadcast(tandem_communicator *communicator,
+                                                            void *data, size_t bytes,
+                                                            struct tandem_error *error);
+/** What each rank has, in rank order: `bytes` {count}, the same on all of them; `mine`
+ *  {bytes[rank]}; `out` {sum of bytes}. Errors: MEMORY, RANK. */
+TANDEM_API enum tandem_status tandem_communicator_all_gather(tandem_communicator *communicator,
+                                                             const void *mine, const size_t *bytes,
+                                                             void *out, struct tandem_error *error);
+/** values[i] becomes the sum of values[i] of all ranks, added in rank order: all get the same bits,
+ *  whatever carries them. Errors: MEMORY, RANK. */
+TANDEM_API enum tandem_status tandem_communicator_all_reduce(tandem_communicator *communicator,
+                                                             float *values, size_t n,
+                                                             struct tandem_error *error);
+/** Returns when all ranks have called it. Errors: RANK. */
+TANDEM_API enum tandem_status tandem_communicator_barrier(tandem_communicator *communicator,
+                                                          struct tandem_error *error);
+
+TANDEM_END_C
+#endif

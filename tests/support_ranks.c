@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * Messages between threads: a sender leaves a pointer in the box of its pair, the receiver copies
+ * from it. */
+#include "tests/support_ranks.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+struct box {
+    const void *data; /* NULL: empty */
+    size_t bytes;
+};
+
+static struct {
+    pthread_mutex_t mutex; /* of all that follows */
+    pthread_cond_t changed, waits;
+    struct box boxes[TND_RANKS_MOST][TND_RANKS_MOST]; /* from, to */
+    bool has_left[TND_RANKS_MOST];
+    int n_waiting;
+    double now_s;
+    int forged; /* rank; -1: none */
+    char forgery[64];
+    size_t forged_at, n_forged;
+} all = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+         .changed = PTHREAD_COND_INITIALIZER,
+         .waits = PTHREAD_COND_INITIALIZER,
+         .forged = -1};
+
+struct rank {
+    pthread_t thread;
+    int rank, count;
+    tnd_rank_fn fn;
+    void *user;
+    struct tnd_rank_result result;
+};
+
+/* How far an exchange has come with its messages. */
+enum progress { WAITS, POSTED, DONE };
+
+static bool may_go(const struct tandem_message *messages, const enum progress *progress, int i)
+{
+    for (int j = 0; j < i; j++) {
+        if (messages[j].rank == messages[i].rank && progress[j] != DONE) {
+            return false; /* in the order in which they were sent */
+        }
+    }
+    return true;
+}
+
+static bool move_send(const struct tandem_message *message, struct box *box,
+                      enum progress *progress)
+{
+    if (*progress == WAITS && box->data == NULL) {
+        *box = (struct box){message->data, message->bytes};
+        *progress = POSTED;
+        return true;
+    }
+    if (*progress == POSTED && box->data != message->data) {
+        *progress = DONE;
+        return true;
+    }
+    return false;
+}
+
+static bool move_receive(const struct tandem_message *message, struct box *box,
+                         enum progress *progress)
+{
+    if (*progress == DONE || box->data == NULL || box->bytes != message->bytes) {
+        return false;
+    }
+    memcpy(message->data, box->data, box->bytes);
+    *box = (struct box){NULL, 0};
+    *progress = DONE;
+    return true;
+}
+
+/* One look at all messages. Returns whether something moved. */
+static bool move(const struct rank *self, const struct tandem_message *sends, int n_sends,
+                 enum progress *sent, const struct tandem_message *receives, int n_receives,
+                 enum progress *received, int *out_missing)
+{
+    bool has_moved = false;
+    *out_missing = -1;
+    for (int i = 0; i < n_sends; i++) {
+        struct box *box = &all.boxes[self->rank][sends[i].rank];
+        has_moved |= may_go(sends, sent, i) && move_send(&sends[i], box, &sent[i]);
+        *out_missing = *out_missing < 0 && sent[i] != DONE ? sends[i].rank : *out_missing;
+    }
+    for (int i = 0; i < n_receives; i++) {
+        struct box *box = &all.boxes[receives[i].rank][self->rank];
+        has_moved |= may_go(receives, received, i) && move_receive(&receives[i], box, &received[i]);
+        *out_missing = *out_missing < 0 && received[i] != DONE ? receives[i].rank : *out_missing;
+    }
+    return has_moved;
+}
+
+static void forge(const struct rank *self, const struct tandem_message *sends, int n_sends)
+{
+    if (all.forged == self->rank && n_sends > 0) {
+        memcpy((char *)sends[0].data + all.forged_at, all.forgery, all.n_forged);
+        all.forged = -1;
+    }
+}
+
+static bool exchange(void *user, const struct tandem_message *sends, int n_sends,
+                     const struct tandem_message *receives, int n_receives, double limit_s,
+                     int *out_rank, char *why, size_t why_bytes)
+{
+    const struct rank *self = user;
+    enum progress sent[2 * TND_RANKS_MOST] = {WAITS}, received[2 * TND_RANKS_MOST] = {WAITS};
+    bool is_done = false;
+    pthread_mutex_lock(&all.mutex);
+    const double begin_s = all.now_s;
+    forge(self, sends, n_sends);
+    for (;;) {
+        if (move(self, sends, n_sends, sent, receives, n_receives, received, out_rank)) {
+            pthread_cond_broadcast(&all.changed);
+            continue;
+        }
+        is_done = *out_rank < 0;
+        if (is_done) {
+            break;
+        }
+        if (limit_s > 0 && all.now_s - begin_s > limit_s) {
+            snprintf(why, why_bytes, "no answer within %.1f s", limit_s);
+            break;
+        }
+        if (all.has_left[*out_rank]) {
+            snprintf(why, why_bytes, "it has left");
+            break;
+        }
+        all.n_waiting++;
+        pthread_cond_broadcast(&all.waits);
+        pthread_cond_wait(&all.changed, &all.mutex);
+        all.n_waiting--;
+    }
+    for (int i = 0; i < n_sends && !is_done; i++) { /* nobody reads what is gone */
+        all.boxes[self->rank][sends[i].rank] = (struct box){NULL, 0};
+    }
+    pthread_mutex_unlock(&all.mutex);
+    return is_done;
+}
+
+static void leave(void *user, bool has_failed)
+{
+    const struct rank *self = user;
+    (void)has_failed;
+    pthread_mutex_lock(&all.mutex);
+    all.has_left[self->rank] = true;
+    pthread_cond_broadcast(&all.changed);
+    pthread_mutex_unlock(&all.mutex);
+}
+
+static void *run(void *user)
+{
+    struct rank *self = user;
+    const struct tandem_transport transport = {.size = sizeof(transport),
+                                               .self = self,
+                                               .rank = self->rank,
+                                               .count = self->count,
+                                               .exchange = exchange,
+                                               .close = leave,
+                                               .name = "threads"};
+    tandem_communicator *communicator = NULL;
+    struct tnd_rank_result *result = &self->result;
+    result->status = tandem_communicator_new(&transport, &communicator, &result->error);
+    if (result->status == TANDEM_OK) {
+        result->status = self->fn(communicator, self->user, &result->error);
+    }
+    tandem_communicator_close(communicator);
+    return NULL;
+}
+
+void tnd_ranks_run(int count, tnd_rank_fn fn, void *user, struct tnd_rank_result *out)
+{
+    struct rank ranks[TND_RANKS_MOST];
+    memset(all.boxes, 0, sizeof(all.boxes));
+    memset(all.has_left, 0, sizeof(all.has_left));
+    for (int i = 0; i < count; i++) {
+        ranks[i] = (struct rank){.rank = i, .count = count, .fn = fn, .user = user};
+    }
+    for (int i = 0; i < count; i++) {
+        if (pthread_create(&ranks[i].thread, NULL, run, &ranks[i]) != 0) {
+            ranks[i].result.status = TANDEM_E_THREAD;
+            ranks[i].count = 0;
+            leave(&ranks[i], true);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        if (ranks[i].count > 0) {
+            pthread_join(ranks[i].thread, NULL);
+        }
+        out[i] = ranks[i].result;
+    }
+}
+
+void tnd_ranks_advance(double seconds)
+{
+    pthread_mutex_lock(&all.mutex);
+    all.now_s += seconds;
+    pthread_cond_broadcast(&all.changed);
+    pthread_mutex_unlock(&all.mutex);
+}
+
+void tnd_ranks_await_waiting(int n)
+{
+    pthread_mutex_lock(&all.mutex);
+    while (all.n_waiting < n) {
+        pthread_cond_wait(&all.waits, &all.mutex);
+    }
+    pthread_mutex_unlock(&all.mutex);
+}
+
+void tnd_ranks_forge_hello(int rank, const void *bytes, size_t offset, size_t n)
+{
+    pthread_mutex_lock(&all.mutex);
+    memcpy(all.forgery, bytes, n < sizeof(all.forgery) ? n : sizeof(all.forgery));
+    all.forged = rank;
+    all.forged_at = offset;
+    all.n_forged = n;
+    pthread_mutex_unlock(&all.mutex);
+}
