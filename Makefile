@@ -313,6 +313,7 @@ $(FAKE_NVML): tests/fake_nvml.c
 # tests/suite_X.c and tests/suite_X_*.c together are the suite of room X; X has no underscore. X_MORE
 # are files of other suites that it needs.
 opencl_MORE := tests/suite_backends_cases.c tests/suite_backends_stage.c
+cluster_MORE := tests/suite_llama_naive.c
 suite_of = $(firstword $(subst _, ,$(patsubst tests/suite_%.c,%,$(subst -like,,$(1)))))
 TEST_SRC := $(filter-out $(CL_TESTS) $(SERVER_TESTS),$(wildcard tests/suite_*.c))
 ALL_SUITES := $(sort $(foreach file,$(TEST_SRC),$(call suite_of,$(file))))
@@ -346,6 +347,11 @@ $(BUILD)/make-models: $(call obj,tests/make_models.c) $(SANITIZER_OBJ) $(BUILD)/
     $(call archives,$(formats_ARCH))
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lcunit $(LIBS)
+
+# Logits of ranks, for tests/cluster.sh.
+$(BUILD)/cluster-ranks: $(call obj,tests/cluster_ranks.c) $(BUILD)/libsupport.a $(LLAMA) $(STATIC)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -rdynamic -o $@ $^ $(LIBS)
 
 # What stands in for test data that a clone does not have (CONTRIBUTING.md, "Tests"): the files of
 # tests/stand-ins, and those that are too large to be kept. Runs here, so it is built for here.

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/ranks.h"
+#include "llama/shard.h"
 #include "llama/session.h"
 
 /* ---- batches ---- */
@@ -68,8 +70,10 @@ static void tell_time(void *user, const tandem_tensor *node, enum tandem_stage s
 static enum tandem_status compute(tandem_session *session, tandem_graph *graph,
                                   const struct tnd_llama_split *split, struct tandem_error *error)
 {
+    const struct tnd_llama_shard *shard = session->model->shard;
     const struct tandem_compute_options options = {.size = sizeof(options),
-                                                   .cancel = ask_cancel,
+                                                   /* (others would wait for half a batch) */
+                                                   .cancel = shard == NULL ? ask_cancel : NULL,
                                                    .user = session,
                                                    .timed =
                                                        session->timed != NULL ? tell_time : NULL};
@@ -87,6 +91,11 @@ static enum tandem_status compute(tandem_session *session, tandem_graph *graph,
         tnd_llama_micro_end(session, split, plan != NULL && tandem_plan_order(plan) != NULL);
     }
     tandem_plan_free(plan);
+    const struct tandem_error *why =
+        shard != NULL ? tandem_communicator_error(shard->communicator) : NULL;
+    if (status != TANDEM_OK && why != NULL && error != NULL) {
+        *error = *why;
+    }
     return status;
 }
 
@@ -297,12 +306,18 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
 {
     struct tnd_llama_batch batch = {.split = NULL};
     struct tnd_llama_forward forward;
+    const bool is_shared = session->model->shard != NULL;
+    if (is_shared && ask_cancel(session)) {
+        return tnd_llama_fail(error, TANDEM_E_CANCELLED, "llama", 0, 0,
+                              "llama: cancelled before a batch");
+    }
+    LLAMA_TRY(tnd_llama_tell_decode(session, entries, n_entries, error));
     tnd_llama_hot_look(session);
     enum tandem_status status =
         try_decode(session, entries, drafted, n_entries, &batch, &forward, error);
     const bool was_split = batch.split != NULL && batch.split->n > 1;
     const bool is_lost =
-        status != TANDEM_OK && !session->must_recover &&
+        status != TANDEM_OK && !is_shared && !session->must_recover &&
         tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, NULL) != TANDEM_OK;
     session->must_recover = session->must_recover || is_lost;
     if (is_lost || (status != TANDEM_OK && status != TANDEM_E_CANCELLED && was_split)) {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "llama/llama_error.h"
+#include "llama/ranks.h"
 
 enum {
     PROBE = 4,           /* tokens of a draft that only finds out whether drafts pay again */
@@ -502,6 +503,7 @@ static enum tandem_status check(const tandem_session *session,
                               "llama: drafts of %d tokens, expected 1 to %d, or 0: %d",
                               options->most, (int)TND_DRAFT_MOST, (int)TND_DRAFT_MOST);
     }
+    LLAMA_TRY(tnd_llama_refuse_ranks(session, "drafts", error));
     if (draft != NULL && draft->model->hparams.vocabulary != vocabulary) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "draft", draft->model->hparams.vocabulary,
                               vocabulary,

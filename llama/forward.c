@@ -8,6 +8,7 @@
 
 #include "llama/llama_error.h"
 #include "llama/model.h"
+#include "llama/shard.h"
 
 /* What every formula needs. */
 struct pass {
@@ -20,6 +21,7 @@ struct pass {
     tandem_tensor *positions; /* I32 {M} */
     tandem_tensor *cells;     /* I32 {M}, of the new keys and values; NULL: written run by run */
     tandem_tensor *outputs;   /* I32 {outputs} */
+    tandem_tensor *zeros;     /* {dim, M}, what a rank adds that has nothing of a block */
     /* [1] of layers with a window: orders I32 {T + M}; F32 {T, M} when not fused; NULL: all is seen
      */
     tandem_tensor *mask[2];
@@ -59,6 +61,13 @@ static tandem_tensor *norm(const struct pass *p, tandem_tensor *x, tandem_tensor
 static tandem_tensor *scaled(const struct pass *p, tandem_tensor *x, float scale)
 {
     return scale == 1.0f ? x : tandem_scale(p->context, x, scale);
+}
+
+/* W y, of which each rank has a part; zeros where it has none of W. */
+static tandem_tensor *sum_of_ranks(const struct pass *p, tandem_tensor *w, tandem_tensor *y)
+{
+    y = w != NULL ? tandem_mul_mat(p->context, w, y) : p->zeros;
+    return tnd_llama_sum_ranks(p->model, p->context, y);
 }
 
 /* x + y, as much of y as the model says */
@@ -245,12 +254,12 @@ static tandem_tensor *attention(const struct pass *p, tandem_tensor *q, int64_t 
     return tandem_reshape(c, O, 2, ne); /* {head_size, heads, M} to {q_dim, M} */
 }
 
-/* Wo attention(y); keys and values of the new tokens go to the cache first */
-static tandem_tensor *attend(const struct pass *p, tandem_tensor *y, int64_t layer)
+/* Keys and values of the new tokens go to the cache, then queries look at them: {q_dim, M} */
+static tandem_tensor *look(const struct pass *p, const struct tnd_llama_layer *w, tandem_tensor *y,
+                           int64_t layer)
 {
     tandem_context *c = p->context;
     const struct tandem_hparams *h = &p->model->hparams;
-    const struct tnd_llama_layer *w = &p->model->layers[layer];
     struct qkv x = project(p, w, y);
     x.q = rope(p->model, p->cache, c, layer, x.q, p->positions);
     x.k = rope(p->model, p->cache, c, layer, x.k, p->positions);
@@ -262,8 +271,18 @@ static tandem_tensor *attend(const struct pass *p, tandem_tensor *y, int64_t lay
         x.q = tandem_mul(c, x.q, p->model->rope_gain);
     }
     tnd_llama_kv_write(p->cache, p->graph, c, layer, x.k, x.v, p->cells);
-    tandem_tensor *o = attention(p, x.q, layer);        /* {q_dim, M} */
-    return plus(p, tandem_mul_mat(c, w->wo, o), w->bo); /* {dim, M} */
+    return attention(p, x.q, layer);
+}
+
+/* Wo attention(y) */
+static tandem_tensor *attend(const struct pass *p, tandem_tensor *y, int64_t layer)
+{
+    const struct tnd_llama_layer *w = &p->model->layers[layer];
+    if (w->wo == NULL) { /* no keys want y here, but those of other ranks do: sums go on */
+        tandem_graph_add(p->graph, y);
+    }
+    tandem_tensor *o = w->wo != NULL ? look(p, w, y, layer) : NULL; /* {q_dim, M} */
+    return plus(p, sum_of_ranks(p, w->wo, o), w->bo);               /* {dim, M} */
 }
 
 /* At most 7: what lies above is taken away. */
@@ -412,6 +431,18 @@ static tandem_tensor *sum_all_experts(const struct pass *p, int64_t layer, tande
     return tandem_add(p->context, of_hot, of_cold);
 }
 
+/* What both kinds of experts add, of which each rank has some rows: one sum over ranks. */
+static tandem_tensor *experts_of_rank(const struct pass *p, int64_t layer, tandem_tensor *y,
+                                      tandem_tensor *ids, tandem_tensor *g)
+{
+    const struct tnd_llama_layer *w = &p->model->layers[layer];
+    tandem_tensor *sum = w->up_exps != NULL ? sum_all_experts(p, layer, y, ids, g) : p->zeros;
+    if (w->up_shexp != NULL) {
+        sum = tandem_add(p->context, sum, shared_expert(p, w, y));
+    }
+    return tnd_llama_sum_ranks(p->model, p->context, sum);
+}
+
 /* x + sum of g_e W2_e (silu(W1_e y) * W3_e y) over the experts e of each token */
 static tandem_tensor *experts_block(const struct pass *p, tandem_tensor *x, tandem_tensor *y,
                                     int64_t layer)
@@ -423,30 +454,38 @@ static tandem_tensor *experts_block(const struct pass *p, tandem_tensor *x, tand
         tandem_graph_add(p->graph, ids);
         p->batch->expert_ids[layer] = ids;
     }
+    if (p->model->shard != NULL) {
+        return add_block(p, x, experts_of_rank(p, layer, y, ids, g));
+    }
     x = add_block(p, x, sum_all_experts(p, layer, y, ids, g));
     return w->up_shexp == NULL ? x : add_block(p, x, shared_expert(p, w, y)); /* {dim, M} */
 }
 
-/* W2 (silu(W1 y) * W3 y), SwiGLU and its kind (Shazeer 2020), or W2 gelu(W3 y) */
-static tandem_tensor *feed_forward(const struct pass *p, const struct tnd_llama_layer *w,
-                                   tandem_tensor *y)
+/* silu(W1 y) * W3 y, SwiGLU and its kind (Shazeer 2020), or gelu(W3 y): {hidden, M} */
+static tandem_tensor *gated(const struct pass *p, const struct tnd_llama_layer *w, tandem_tensor *y)
 {
     tandem_context *c = p->context;
     const int64_t ne[] = {p->model->hparams.hidden, p->m};
     tandem_tensor *gate = w->w1 == NULL ? NULL : tandem_mul_mat(c, w->w1, y); /* {hidden, M} */
     tandem_tensor *up = tandem_mul_mat(c, w->w3, y); /* {hidden, M}, or {2 hidden, M} */
-    tandem_tensor *both;
     if (gate != NULL) {
-        both = tandem_mul(c, activate(p, plus(p, gate, w->b1)), other_half(p, plus(p, up, w->b3)));
-    } else if (tandem_tensor_ne(w->w3)[1] == 2 * ne[0] && up != NULL) {
+        return tandem_mul(c, activate(p, plus(p, gate, w->b1)), other_half(p, plus(p, up, w->b3)));
+    }
+    if (tandem_tensor_ne(w->w3)[1] == 2 * ne[0] && up != NULL) {
         const size_t *nb = tandem_tensor_nb(up) + 1;
         gate = tandem_view(c, up, 2, ne, nb, 0);
         up = tandem_view(c, up, 2, ne, nb, (size_t)ne[0] * sizeof(float));
-        both = tandem_mul(c, activate(p, gate), other_half(p, up));
-    } else {
-        both = activate(p, plus(p, up, w->b3));
+        return tandem_mul(c, activate(p, gate), other_half(p, up));
     }
-    return plus(p, tandem_mul_mat(c, w->w2, both), w->b2); /* {dim, M} */
+    return activate(p, plus(p, up, w->b3));
+}
+
+/* W2 of that */
+static tandem_tensor *feed_forward(const struct pass *p, const struct tnd_llama_layer *w,
+                                   tandem_tensor *y)
+{
+    tandem_tensor *both = w->w3 != NULL ? gated(p, w, y) : NULL;
+    return plus(p, sum_of_ranks(p, w->w2, both), w->b2); /* {dim, M} */
 }
 
 /* x + attention of its norm, and behind it or beside it the feed-forward network or the experts.
@@ -494,8 +533,10 @@ static tandem_tensor *classifier(const struct pass *p, tandem_tensor *x,
         tandem_graph_add(p->graph, y);
         *out_embeddings = y;
     }
-    tandem_tensor *logits = /* {vocabulary, outputs} */
-        plus(p, tandem_mul_mat(p->context, p->model->output, y), p->model->output_b);
+    tandem_tensor *output = p->model->output; /* NULL: a rank without any of it */
+    tandem_tensor *logits = output != NULL ? tandem_mul_mat(p->context, output, y) : y;
+    logits = tnd_llama_gather_logits(p->model, p->context, logits); /* {vocabulary, outputs} */
+    logits = plus(p, logits, p->model->output_b);
     logits = scaled(p, logits, h->logit_scale);
     return h->logit_cap == 0.0f ? logits : capped(p, logits, h->logit_cap, 1.0f);
 }
@@ -576,6 +617,9 @@ static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error
         }
     }
     const struct tandem_hparams *h = &p->model->hparams;
+    if (p->model->shard != NULL) {
+        p->zeros = tnd_llama_zeros(p->context, h->dim, p->m);
+    }
     const bool has_kind[] = {!tnd_llama_is_windowed(h), h->window > 0};
     for (int kind = 0; kind < 2; kind++) {
         if (has_kind[kind] && !is_all_seen(p, kind != 0)) {
@@ -702,7 +746,7 @@ static void shift_run(const tandem_model *model, const struct tnd_llama_kv_cache
                       int64_t layer, int64_t cell, int64_t n, const int32_t *deltas,
                       tandem_context *c, tandem_graph *graph)
 {
-    const int64_t kv_dim = model->hparams.kv_dim;
+    const int64_t kv_dim = cache->head_size * cache->kv_heads;
     const int64_t all_ne[] = {kv_dim, cache->n_cells};
     const int64_t ne[] = {cache->head_size, cache->kv_heads, n};
     const size_t row = tandem_type_row_bytes(cache->type, kv_dim);

@@ -102,7 +102,7 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
     LLAMA_TRY(check_options(hparams, options, error));
     *cache = (struct tnd_llama_kv_cache){
         .head_size = hparams->head_size,
-        .kv_heads = hparams->kv_heads,
+        .kv_heads = hparams->kv_heads > 0 ? hparams->kv_heads : 1, /* 0: a rank without any */
         .layers = hparams->layers,
         .window = tnd_llama_is_windowed(hparams) ? hparams->window : 0,
         .n_cells = options->n_cells,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "llama/llama_error.h"
+#include "llama/shard.h"
 
 /* Borrows a weight; NULL where the model has none. */
 static enum tandem_status find(const tandem_model *model, const char *name,
@@ -250,6 +251,7 @@ void tandem_model_free(tandem_model *model)
     if (model != NULL) {
         tandem_context_free(model->context);
         tandem_source_close(model->own_source);
+        tnd_llama_shard_free(model->shard);
         free(model->layers);
         free(model->identity);
         free(model);

@@ -76,6 +76,9 @@ struct tandem_model {
     struct tnd_llama_layer *layers;
     int32_t ends[TND_LLAMA_MAX_ENDS]; /* tokens that end a text, as the source says */
     int n_ends;
+    struct tnd_llama_shard
+        *shard; /* what a rank has of a model (shard.h), and `hparams` says how many
+                                      heads and rows that are; NULL: all of it */
     atomic_uint_least64_t *identity; /* tandem_source_identity; 0: nobody has asked yet */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/ranks.h"
 #include "llama/session.h"
 
 /* As the converters of the ggml project write it. */
@@ -133,6 +134,7 @@ enum tandem_status tandem_session_place(tandem_session *session,
     struct tandem_place_options options = TANDEM_PLACE_OPTIONS_INIT;
     struct tnd_llama_hot *hot = &session->hot;
     const int most = (int)(sizeof(hot->device_memory) / sizeof(hot->device_memory[0]));
+    LLAMA_TRY(tnd_llama_refuse_ranks(session, "placing weights on devices", error));
     LLAMA_TRY(tnd_llama_options_read(given, "place options", &options, sizeof(options), error));
     LLAMA_TRY(tnd_llama_place(session, &options, error));
     hot->options = options; /* for later */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/ranks.h"
 
 /* Tokens decoded at once by a model with a window: its cache holds a window and a batch. */
 enum { WINDOW_BATCH = 512 };
@@ -95,6 +96,20 @@ static enum tandem_status init(tandem_session *session,
     return init_sequences(session, error);
 }
 
+/* `status`: of what came before. */
+static enum tandem_status finish_new(tandem_session *session, enum tandem_status status,
+                                     const struct tandem_session_options *options,
+                                     tandem_session **out_session, struct tandem_error *error)
+{
+    status = status == TANDEM_OK ? init(session, options, error) : status;
+    if (status != TANDEM_OK) {
+        tandem_session_free(session);
+        return status;
+    }
+    *out_session = session;
+    return TANDEM_OK;
+}
+
 enum tandem_status tandem_session_new(const tandem_model *model, tandem_runtime *runtime,
                                       const struct tandem_session_options *given,
                                       tandem_session **out_session, struct tandem_error *error)
@@ -110,13 +125,26 @@ enum tandem_status tandem_session_new(const tandem_model *model, tandem_runtime 
     }
     session->model = model;
     session->runtime = runtime;
-    const enum tandem_status status = init(session, &options, error);
-    if (status != TANDEM_OK) {
-        tandem_session_free(session);
-        return status;
+    enum tandem_status status = TANDEM_OK;
+    if (tandem_communicator_count(options.communicator) > 1) {
+        status = tnd_llama_lead(session, &options, error);
     }
-    *out_session = session;
-    return TANDEM_OK;
+    return finish_new(session, status, &options, out_session, error);
+}
+
+enum tandem_status tnd_llama_session_of_part(tandem_model *part, tandem_runtime *runtime,
+                                             const struct tandem_session_options *options,
+                                             tandem_session **out_session,
+                                             struct tandem_error *error)
+{
+    tandem_session *session = calloc(1, sizeof(*session));
+    if (session == NULL) {
+        tandem_model_free(part);
+        return tnd_llama_no_memory(error);
+    }
+    session->model = session->part = part;
+    session->runtime = runtime;
+    return finish_new(session, TANDEM_OK, options, out_session, error);
 }
 
 void tandem_session_free(tandem_session *session)
@@ -128,6 +156,7 @@ void tandem_session_free(tandem_session *session)
         free(session->sequences[i].logits);
         free(session->sequences[i].embedding);
     }
+    tnd_llama_lead_end(session);
     tnd_llama_draft_fini(session);
     free(session->sequences);
     free(session->batch.tokens);
@@ -139,6 +168,7 @@ void tandem_session_free(tandem_session *session)
     tnd_llama_kv_cache_leave(&session->cache, session->runtime);
     tnd_llama_kv_cache_fini(&session->cache);
     tandem_context_free(session->context);
+    tandem_model_free(session->part);
     free(session);
 }
 
@@ -177,6 +207,7 @@ enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequenc
     if (session->deltas == NULL) {
         return tnd_llama_no_memory(error);
     }
+    LLAMA_TRY(tnd_llama_tell_shift(session, sequence, keep, n, error));
     tnd_llama_draft_forget(session, sequence, keep);
     LLAMA_TRY(tnd_llama_collect(session, error)); /* tokens that go are not there to recover from */
     if (find_deltas(session, sequence, keep + n, n)) {
@@ -219,6 +250,7 @@ int64_t tandem_session_rollback(tandem_session *session, int32_t sequence, int64
     if (s == NULL || position < 0 || position >= s->n_past) {
         return s == NULL ? 0 : s->n_past;
     }
+    tnd_llama_tell_rollback(session, sequence, position);
     /* the next token sees the window - 1 tokens before it */
     const int64_t seen = window > 0 && position >= window ? position - window + 1 : 0;
     if (!tnd_llama_kv_cache_has(&session->cache, sequence, seen, position)) {
@@ -252,6 +284,7 @@ enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, in
                               "sequence %d behind",
                               (long long)window, (long long)n, (int)from);
     }
+    LLAMA_TRY(tnd_llama_tell_copy(session, from, to, n, error));
     LLAMA_TRY(tnd_llama_collect(session, error));
     LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));
     LLAMA_TRY(tnd_llama_kv_cache_copy(&session->cache, from, to, n, error));

@@ -77,6 +77,9 @@ struct tnd_llama_draft; /* llama/draft.c */
 
 struct tandem_session {
     const tandem_model *model;
+    tandem_model *part;         /* `model`, where a rank has a part of one: llama/ranks.c */
+    tandem_communicator *leads; /* of rank 0, which tells the others; NULL: nobody follows */
+    int64_t number;             /* by which they know the session */
     tandem_runtime *runtime;
     tandem_context *context; /* of the graph in hand: reset for each batch */
     struct tnd_llama_kv_cache cache;
@@ -103,6 +106,13 @@ struct tandem_session {
     tandem_write_fn print; /* NULL: plans are not printed */
     void *print_user;
 };
+
+/** A session over a rank's part of a model, which it owns from now on, also when it fails. Errors:
+ *  as tandem_session_new. */
+enum tandem_status tnd_llama_session_of_part(tandem_model *part, tandem_runtime *runtime,
+                                             const struct tandem_session_options *options,
+                                             tandem_session **out_session,
+                                             struct tandem_error *error);
 
 /** MEMORY, said of a session. */
 enum tandem_status tnd_llama_no_memory(struct tandem_error *error);

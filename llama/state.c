@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/ranks.h"
 #include "tandem/files.h"
 
 static const char magic[8] = {'T', 'N', 'D', 'S', 'T', 'A', 'T', 'E'};
@@ -154,6 +155,7 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
 {
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(out, error);
+    LLAMA_TRY(tnd_llama_refuse_ranks(session, "saved states", error));
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const uint32_t version[2] = {VERSION, 0};
     int64_t numbers[HEADER_NUMBERS];
@@ -430,6 +432,7 @@ enum tandem_status tandem_session_state_read(tandem_session *session, const void
 {
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(bytes, error);
+    LLAMA_TRY(tnd_llama_refuse_ranks(session, "saved states", error));
     struct reader r = {.session = session, .name = name, .bytes = bytes, .n = n};
     LLAMA_TRY(check_header(&r, error));
     LLAMA_TRY(check_size(&r, error));

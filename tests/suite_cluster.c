@@ -7,6 +7,8 @@
 #include "tests/support.h"
 #include "tests/support_ranks.h"
 
+extern CU_SuiteInfo suites_cluster_models[];
+
 enum { MOST = 40000 };
 
 /* ---- sums and collections ---- */
@@ -284,5 +286,5 @@ static CU_SuiteInfo suites_cluster[] = {
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_cluster, NULL);
+    return tnd_suites_run(argc, argv, suites_cluster, suites_cluster_models, NULL);
 }

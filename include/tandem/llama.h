@@ -19,6 +19,7 @@
 #define TANDEM_LLAMA_H
 
 #include "tandem/chat_template.h"
+#include "tandem/communicator.h"
 #include "tandem/formats.h"
 #include "tandem/runtime.h"
 #include "tandem/tokenizer.h"
@@ -75,22 +76,43 @@ struct tandem_session_options {
      *  devices keep them (tandem_session_place): 0: as many as the timing table predicts to be
      *  fastest, 1: never more than one, 2 to 8: so many. */
     int micro_batches;
+    /** Ranks that compute the session together (docs/cluster.md), of which this is rank 0 and the
+     *  others are in tandem_session_follow: each has some heads, rows and experts' rows of every
+     *  layer. Borrowed; NULL, or one rank alone: this process has all. The runtime computes on the
+     *  thread that decodes what ranks exchange. Not yet: drafts, saved states, placing weights on
+     *  devices (UNSUPPORTED_BUILD); a decode is cancelled between batches, not in one. */
+    tandem_communicator *communicator;
+    const double *shares; /**< {ranks}: the work of each in proportion; NULL: the same */
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false, \
-            0                                                                                      \
+            0, NULL, NULL                                                                          \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
  *  which is allocated at once: 2 * layers * cells * kv_dim values. `options` may be NULL. Several
- *  sessions may share a model and a runtime. Errors: ABI, ARGUMENT, MEMORY. */
+ *  sessions may share a model and a runtime. Errors: ABI, ARGUMENT, MEMORY; of several ranks also
+ *  FORMAT (a rank has another model file; it is named), RANK, UNSUPPORTED_BUILD (a model that
+ *  cannot be divided), and what another rank has failed with. */
 TANDEM_API enum tandem_status tandem_session_new(const tandem_model *model, tandem_runtime *runtime,
                                                  const struct tandem_session_options *options,
                                                  tandem_session **out_session,
                                                  struct tandem_error *error);
 /** NULL is allowed. */
 TANDEM_API void tandem_session_free(tandem_session *session);
+
+/** What ranks other than 0 do: carries out what rank 0 does with its sessions of `communicator`,
+ *  with this rank's part of the same model, until rank 0 dismisses it. A failure is one of the
+ *  communicator too: closing it ends the other ranks. Errors: those of sessions, RANK. */
+TANDEM_API enum tandem_status tandem_session_follow(const tandem_model *model,
+                                                    tandem_runtime *runtime,
+                                                    tandem_communicator *communicator,
+                                                    struct tandem_error *error);
+/** On rank 0, once its sessions are gone: tandem_session_follow returns on the others. Errors:
+ *  RANK. */
+TANDEM_API enum tandem_status tandem_session_dismiss(tandem_communicator *communicator,
+                                                     struct tandem_error *error);
 
 /** Decides which weights of the model the runtime's devices keep (tandem_runtime_place), with room
  *  for the session's keys and values. Context, their type and the experts that a token uses are the

@@ -24,6 +24,7 @@ struct bench_options {
     int64_t depth;
     int64_t repeat;
     struct tnd_cli_runtime runtime;
+    struct tnd_ranks_options ranks;
     const char *cache_type;
     const char *output;
     struct args_ints against;
@@ -96,8 +97,11 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
         options.adjust_user = &bench->against;
     }
     CLI_TRY(tnd_cli_type(bench->options.cache_type, &options.cache_type, error));
-    CLI_TRY(tandem_session_new(bench->model, bench->runtime, &options, &bench->session, error));
-    tnd_cli_place(bench->session, bench->runtime);
+    CLI_TRY(tnd_ranks_session_new(bench->model, bench->runtime, &options, &bench->options.ranks,
+                                  &bench->session, error));
+    if (options.communicator == NULL) {
+        tnd_cli_place(bench->session, bench->runtime);
+    }
     tnd_pack_option_prepare(bench->options.runtime.pack_cache, bench->session, bench->runtime);
     return TANDEM_OK;
 }
@@ -470,6 +474,7 @@ int tnd_cmd_bench(int argc, char **argv)
         {"gen", ARGS_INTS, &o->gens, 0, 1e6, "N,N", "tokens generated; 32,128"},
         {"depth", ARGS_INT, &o->depth, 0, 1e6, "N", "tokens of text ahead of what is measured; 0"},
         {"repeat", ARGS_INT, &o->repeat, 1, TND_SPEED_MAX, "N", "measurements of each; 3"},
+        TND_RANKS_ROWS(&o->ranks),
         TND_RUNTIME_ROWS(&o->runtime),
         {"cache", ARGS_STRING, &o->cache_type, 0, 0, "TYPE",
          "of keys and values: f32, f16, q8_0; f32"},

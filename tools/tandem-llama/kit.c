@@ -36,10 +36,13 @@ static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error 
                                              .is_unfused = kit->options.is_unfused,
                                              .micro_batches = (int)kit->options.micro_batches};
     CLI_TRY(tnd_cli_type(kit->options.cache_type, &options.cache_type, error));
-    CLI_TRY(tandem_session_new(kit->model, kit->runtime, &options, &kit->session, error));
+    CLI_TRY(tnd_ranks_session_new(kit->model, kit->runtime, &options, &kit->options.ranks,
+                                  &kit->session, error));
     CLI_TRY(tnd_draft_option_open(kit->options.draft, kit->session, kit->runtime, 1, 0, &kit->draft,
                                   error));
-    tnd_cli_place(kit->session, kit->runtime);
+    if (options.communicator == NULL) {
+        tnd_cli_place(kit->session, kit->runtime);
+    }
     const double begin = tnd_cli_seconds();
     tnd_pack_option_prepare(kit->options.runtime.pack_cache, kit->session, kit->runtime);
     kit->prepare_seconds = tnd_cli_seconds() - begin;

@@ -14,6 +14,7 @@ struct tnd_kit_options {
     const char *cache_type;
     const char *draft; /* NULL: nothing is drafted */
     struct tnd_cli_runtime runtime;
+    struct tnd_ranks_options ranks;
     int64_t context; /* 0: the model's */
     double temperature;
     double top_p;
@@ -76,13 +77,14 @@ struct tnd_kit_options {
          0,                                                                                        \
          NULL,                                                                                     \
          "any token, also one that makes the text invalid UTF-8"},                                 \
-        TND_RUNTIME_ROWS(&(o)->runtime), {"type",                                                  \
-                                          ARGS_STRING,                                             \
-                                          &(o)->type,                                              \
-                                          0,                                                       \
-                                          0,                                                       \
-                                          "TYPE",                                                  \
-                                          "convert the weights first (q4_0, f16, ...)"},           \
+        TND_RANKS_ROWS(&(o)->ranks), TND_RUNTIME_ROWS(&(o)->runtime),                              \
+        {"type",                                                                                   \
+         ARGS_STRING,                                                                              \
+         &(o)->type,                                                                               \
+         0,                                                                                        \
+         0,                                                                                        \
+         "TYPE",                                                                                   \
+         "convert the weights first (q4_0, f16, ...)"},                                            \
         {"cache",                                                                                  \
          ARGS_STRING,                                                                              \
          &(o)->cache_type,                                                                         \

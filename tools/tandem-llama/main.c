@@ -26,5 +26,5 @@ int main(int argc, char **argv)
                   "which\nprofile is fastest for each matrix product here.\n",
         .commands = commands,
         .n_commands = (int)(sizeof(commands) / sizeof(commands[0]))};
-    return tnd_tool_main(&tool, argc, argv);
+    return tnd_ranks_begin(argc, argv) ? tnd_ranks_end(tnd_tool_main(&tool, argc, argv)) : 1;
 }

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT
+ * Sessions of several ranks. Rank 0 runs the program: it samples, drafts nothing, and reads what
+ * people type. Each call that changes its session goes to the others as an order, which they carry
+ * out on sessions of their own; in between they wait. The same orders give the same cells of the KV
+ * cache everywhere, so nothing else is told. */
+#include "llama/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "llama/llama_error.h"
+#include "llama/shard.h"
+
+enum { MOST_SESSIONS = 64, REASON = 160 };
+
+enum command { NEW, DECODE, SHIFT, ROLLBACK, COPY, FREE, END };
+
+/* What rank 0 tells; `bytes` more follow. Ranks have the same byte order and version. */
+struct order {
+    int64_t command, session, n[3], bytes;
+};
+
+/* Behind NEW, before shares {count}. */
+struct new_session {
+    int64_t context, n_cells, n_sequences, cache_type, is_unfused, has_embeddings;
+};
+
+/* Behind DECODE, before the tokens of all entries. */
+struct told_entry {
+    int64_t n, sequence, wants_logits;
+};
+
+static enum tandem_status tell(tandem_communicator *communicator, const struct order *order,
+                               const void *more, struct tandem_error *error)
+{
+    struct order sent = *order;
+    LLAMA_TRY(tandem_communicator_broadcast(communicator, &sent, sizeof(sent), error));
+    return order->bytes == 0 ? TANDEM_OK
+                             : tandem_communicator_broadcast(communicator, (void *)(uintptr_t)more,
+                                                             (size_t)order->bytes, error);
+}
+
+static enum tandem_status no_memory(struct tandem_error *error)
+{
+    return tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", 0, 0,
+                          "llama: no memory for a session of several ranks");
+}
+
+/* ---- the same file ---- */
+
+struct file {
+    uint64_t bytes, hash;
+};
+
+static uint64_t mix_text(uint64_t hash, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        hash = tnd_llama_mix(hash, (unsigned char)text[i]);
+    }
+    return tnd_llama_mix(hash, n);
+}
+
+static uint64_t mix_value(uint64_t hash, const struct tandem_source_value *value)
+{
+    uint64_t number = 0;
+    hash = mix_text(hash, value->key, strlen(value->key));
+    switch (value->kind) {
+    case TANDEM_VALUE_INTEGER:
+        return tnd_llama_mix(hash, (uint64_t)value->integer);
+    case TANDEM_VALUE_NUMBER:
+        memcpy(&number, &value->number, sizeof(number));
+        return tnd_llama_mix(hash, number);
+    case TANDEM_VALUE_TEXT:
+        return mix_text(hash, value->text, strlen(value->text));
+    case TANDEM_VALUE_ARRAY:
+        return tnd_llama_mix(hash, (uint64_t)value->array.count);
+    }
+    return hash;
+}
+
+/* What the head of the file says, its size, and the first bytes of each tensor: a look at all
+ * weights would read what other ranks have. */
+static struct file file_of(const tandem_source *source)
+{
+    enum { FIRST = 64 };
+    struct file file = {.hash = 1};
+    struct tandem_source_value value;
+    struct tandem_source_tensor tensor;
+    for (int i = 0; tandem_source_value_at(source, i, &value); i++) {
+        file.hash = mix_value(file.hash, &value);
+    }
+    for (int i = 0; tandem_source_tensor_at(source, i, &tensor); i++) {
+        file.hash = mix_text(file.hash, tensor.name, strlen(tensor.name));
+        file.hash = tnd_llama_mix(file.hash, (uint64_t)tensor.type);
+        for (int d = 0; d < TANDEM_MAX_DIMS; d++) {
+            file.hash = tnd_llama_mix(file.hash, (uint64_t)tensor.ne[d]);
+        }
+        file.hash = mix_text(file.hash, tensor.data, tensor.bytes < FIRST ? tensor.bytes : FIRST);
+        file.bytes += tensor.bytes;
+    }
+    return file;
+}
+
+/* Gathers `bytes` of each rank to `out`. */
+static enum tandem_status gather(tandem_communicator *communicator, const void *mine, size_t bytes,
+                                 void *out, struct tandem_error *error)
+{
+    const int count = tandem_communicator_count(communicator);
+    size_t *all = calloc((size_t)count, sizeof(all[0]));
+    if (all == NULL) {
+        return no_memory(error);
+    }
+    for (int i = 0; i < count; i++) {
+        all[i] = bytes;
+    }
+    const enum tandem_status status =
+        tandem_communicator_all_gather(communicator, mine, all, out, error);
+    free(all);
+    return status;
+}
+
+/* Every rank sees what all have, and comes to the same verdict. */
+static enum tandem_status compare_files(const tandem_model *model,
+                                        tandem_communicator *communicator,
+                                        struct tandem_error *error)
+{
+    const int count = tandem_communicator_count(communicator);
+    const struct file mine = file_of(model->source);
+    struct file *all = calloc((size_t)count, sizeof(all[0]));
+    if (all == NULL) {
+        return no_memory(error);
+    }
+    enum tandem_status status = gather(communicator, &mine, sizeof(mine), all, error);
+    for (int i = 1; status == TANDEM_OK && i < count; i++) {
+        if (all[i].bytes != all[0].bytes || all[i].hash != all[0].hash) {
+            status = tnd_llama_fail(
+                error, TANDEM_E_FORMAT, "cluster", (int64_t)all[i].bytes, (int64_t)all[0].bytes,
+                "llama: rank %d on %s has another model file than rank 0 on %s: %llu bytes of "
+                "weights, hash %016llx; expected %llu bytes, hash %016llx",
+                i, tandem_communicator_host(communicator, i),
+                tandem_communicator_host(communicator, 0), (unsigned long long)all[i].bytes,
+                (unsigned long long)all[i].hash, (unsigned long long)all[0].bytes,
+                (unsigned long long)all[0].hash);
+        }
+    }
+    free(all);
+    return status;
+}
+
+/* ---- all or none ---- */
+
+struct outcome {
+    int64_t status;
+    char reason[REASON];
+};
+
+/* Whether all ranks have come so far: the first failure is that of all. */
+static enum tandem_status agree(tandem_communicator *communicator, enum tandem_status status,
+                                const struct tandem_error *own, struct tandem_error *error)
+{
+    const int count = tandem_communicator_count(communicator);
+    struct outcome mine = {.status = status};
+    struct outcome *all = calloc((size_t)count, sizeof(all[0]));
+    if (all == NULL) {
+        return no_memory(error);
+    }
+    snprintf(mine.reason, sizeof(mine.reason), "%s", status != TANDEM_OK ? own->text : "");
+    status = gather(communicator, &mine, sizeof(mine), all, error);
+    for (int i = 0; status == TANDEM_OK && i < count; i++) {
+        all[i].reason[REASON - 1] = '\0';
+        if (all[i].status != TANDEM_OK) {
+            status = tnd_llama_fail(error, (enum tandem_status)all[i].status, "cluster", i, count,
+                                    "rank %d on %s: %s", i,
+                                    tandem_communicator_host(communicator, i), all[i].reason);
+        }
+    }
+    free(all);
+    return status;
+}
+
+/* The part of a model of this rank; all ranks have theirs, or none. */
+static enum tandem_status make_part(const tandem_model *model, tandem_communicator *communicator,
+                                    const double *shares, tandem_model **out_part,
+                                    struct tandem_error *error)
+{
+    struct tandem_error own = {.text = ""};
+    tandem_model *part = NULL;
+    LLAMA_TRY(compare_files(model, communicator, error));
+    enum tandem_status status = tnd_llama_shard_new(model, communicator, shares, &part, &own);
+    status = agree(communicator, status, &own, error);
+    if (status != TANDEM_OK) {
+        tandem_model_free(part);
+        return status;
+    }
+    *out_part = part;
+    return TANDEM_OK;
+}
+
+/* ---- rank 0 ---- */
+
+/* Numbers of sessions, for orders: a communicator is used by one thread. */
+static int64_t next_number(void)
+{
+    static atomic_int_least64_t last;
+    return atomic_fetch_add(&last, 1) % MOST_SESSIONS;
+}
+
+enum tandem_status tnd_llama_lead(tandem_session *session,
+                                  const struct tandem_session_options *options,
+                                  struct tandem_error *error)
+{
+    tandem_communicator *communicator = options->communicator;
+    const int count = tandem_communicator_count(communicator);
+    const struct new_session told = {options->context,
+                                     options->n_cells,
+                                     options->n_sequences,
+                                     (int64_t)options->cache_type,
+                                     (int64_t)options->is_unfused,
+                                     (int64_t)options->has_embeddings};
+    if (tandem_communicator_rank(communicator) != 0) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster",
+                              tandem_communicator_rank(communicator), 0,
+                              "llama: rank %d opens a session of several ranks: rank 0 does, the "
+                              "others call tandem_session_follow",
+                              tandem_communicator_rank(communicator));
+    }
+    const size_t bytes = sizeof(told) + (size_t)count * sizeof(double);
+    char *more = calloc(1, bytes);
+    if (more == NULL) {
+        return no_memory(error);
+    }
+    memcpy(more, &told, sizeof(told));
+    for (int i = 0; i < count; i++) {
+        const double share = options->shares != NULL ? options->shares[i] : 1;
+        memcpy(more + sizeof(told) + (size_t)i * sizeof(share), &share, sizeof(share));
+    }
+    session->number = next_number();
+    const struct order order = {
+        .command = NEW, .session = session->number, .bytes = (int64_t)bytes};
+    enum tandem_status status = tell(communicator, &order, more, error);
+    free(more);
+    LLAMA_TRY(status);
+    LLAMA_TRY(make_part(session->model, communicator, options->shares, &session->part, error));
+    session->model = session->part;
+    session->leads = communicator;
+    return TANDEM_OK;
+}
+
+static struct order order_of(const tandem_session *session, enum command command, int64_t a,
+                             int64_t b, int64_t c)
+{
+    return (struct order){.command = command, .session = session->number, .n = {a, b, c}};
+}
+
+void tnd_llama_lead_end(tandem_session *session)
+{
+    if (session->leads != NULL) {
+        const struct order order = order_of(session, FREE, 0, 0, 0);
+        (void)tell(session->leads, &order, NULL, NULL);
+    }
+}
+
+enum tandem_status tnd_llama_tell_shift(const tandem_session *session, int32_t sequence,
+                                        int64_t keep, int64_t n, struct tandem_error *error)
+{
+    const struct order order = order_of(session, SHIFT, sequence, keep, n);
+    return session->leads != NULL ? tell(session->leads, &order, NULL, error) : TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_tell_copy(const tandem_session *session, int32_t from, int32_t to,
+                                       int64_t n, struct tandem_error *error)
+{
+    const struct order order = order_of(session, COPY, from, to, n);
+    return session->leads != NULL ? tell(session->leads, &order, NULL, error) : TANDEM_OK;
+}
+
+void tnd_llama_tell_rollback(const tandem_session *session, int32_t sequence, int64_t position)
+{
+    const struct order order = order_of(session, ROLLBACK, sequence, position, 0);
+    if (session->leads != NULL) {
+        (void)tell(session->leads, &order, NULL, NULL);
+    }
+}
+
+enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
+                                         const struct tandem_batch_entry *entries,
+                                         int64_t n_entries, struct tandem_error *error)
+{
+    int64_t n_tokens = 0;
+    if (session->leads == NULL) {
+        return TANDEM_OK;
+    }
+    for (int64_t i = 0; i < n_entries; i++) {
+        n_tokens += entries[i].n;
+    }
+    const size_t heads = (size_t)n_entries * sizeof(struct told_entry);
+    const size_t bytes = heads + (size_t)n_tokens * sizeof(int32_t);
+    char *more = malloc(bytes);
+    if (more == NULL) {
+        return no_memory(error);
+    }
+    char *at = more + heads;
+    for (int64_t i = 0; i < n_entries; i++) {
+        const struct told_entry told = {entries[i].n, entries[i].sequence, entries[i].wants_logits};
+        memcpy(more + (size_t)i * sizeof(told), &told, sizeof(told));
+        memcpy(at, entries[i].tokens, (size_t)told.n * sizeof(int32_t));
+        at += (size_t)told.n * sizeof(int32_t);
+    }
+    struct order order = order_of(session, DECODE, n_entries, n_tokens, 0);
+    order.bytes = (int64_t)bytes;
+    const enum tandem_status status = tell(session->leads, &order, more, error);
+    free(more);
+    return status;
+}
+
+enum tandem_status tnd_llama_refuse_ranks(const tandem_session *session, const char *what,
+                                          struct tandem_error *error)
+{
+    return session->model->shard == NULL
+               ? TANDEM_OK
+               : tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, "cluster",
+                                session->model->shard->count, 1,
+                                "llama: %s: not for a session of several ranks yet", what);
+}
+
+enum tandem_status tandem_session_dismiss(tandem_communicator *communicator,
+                                          struct tandem_error *error)
+{
+    const struct order order = {.command = END};
+    LLAMA_REQUIRE(communicator, error);
+    return tandem_communicator_count(communicator) > 1 ? tell(communicator, &order, NULL, error)
+                                                       : TANDEM_OK;
+}
+
+/* ---- the other ranks ---- */
+
+struct follower {
+    const tandem_model *model;
+    tandem_runtime *runtime;
+    tandem_communicator *communicator;
+    tandem_session *sessions[MOST_SESSIONS];
+    char *more; /* {order.bytes} behind the order in hand */
+};
+
+static enum tandem_status begin_session(struct follower *f, const struct order *order,
+                                        struct tandem_error *error)
+{
+    struct tandem_session_options options = TANDEM_SESSION_OPTIONS_INIT;
+    const int count = tandem_communicator_count(f->communicator);
+    struct new_session told;
+    tandem_model *part = NULL;
+    if ((size_t)order->bytes != sizeof(told) + (size_t)count * sizeof(double) ||
+        f->sessions[order->session] != NULL) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->bytes, count,
+                              "llama: rank 0 begins session %lld with %lld bytes",
+                              (long long)order->session, (long long)order->bytes);
+    }
+    double *shares = calloc((size_t)count, sizeof(shares[0]));
+    if (shares == NULL) {
+        return no_memory(error);
+    }
+    memcpy(&told, f->more, sizeof(told));
+    memcpy(shares, f->more + sizeof(told), (size_t)count * sizeof(shares[0]));
+    enum tandem_status status = make_part(f->model, f->communicator, shares, &part, error);
+    free(shares);
+    if (status != TANDEM_OK) { /* on all ranks: another session may follow */
+        return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;
+    }
+    options.context = told.context;
+    options.n_cells = told.n_cells;
+    options.n_sequences = (int)told.n_sequences;
+    options.cache_type = (enum tandem_type)told.cache_type;
+    options.is_unfused = told.is_unfused != 0;
+    options.has_embeddings = told.has_embeddings != 0;
+    return tnd_llama_session_of_part(part, f->runtime, &options, &f->sessions[order->session],
+                                     error);
+}
+
+static enum tandem_status run_batch(struct follower *f, tandem_session *session,
+                                    const struct order *order, struct tandem_error *error)
+{
+    const size_t n = (size_t)order->n[0];
+    const size_t heads = n * sizeof(struct told_entry);
+    if (order->n[0] < 1 || order->n[0] > TND_LLAMA_MAX_SEQUENCES || order->n[1] < 1 ||
+        (size_t)order->bytes != heads + (size_t)order->n[1] * sizeof(int32_t)) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->bytes, order->n[1],
+                              "llama: rank 0 tells a batch of %lld entries and %lld tokens in "
+                              "%lld bytes",
+                              (long long)order->n[0], (long long)order->n[1],
+                              (long long)order->bytes);
+    }
+    struct tandem_batch_entry entries[TND_LLAMA_MAX_SEQUENCES];
+    const int32_t *tokens = (const int32_t *)(const void *)(f->more + heads);
+    int64_t left = order->n[1];
+    for (size_t i = 0; i < n; i++) {
+        struct told_entry told;
+        memcpy(&told, f->more + i * sizeof(told), sizeof(told));
+        if (told.n < 1 || told.n > left) {
+            return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", told.n, left,
+                                  "llama: rank 0 tells an entry of %lld tokens of %lld",
+                                  (long long)told.n, (long long)left);
+        }
+        entries[i] = (struct tandem_batch_entry){.tokens = tokens,
+                                                 .n = told.n,
+                                                 .sequence = (int32_t)told.sequence,
+                                                 .wants_logits = told.wants_logits != 0};
+        tokens += told.n;
+        left -= told.n;
+    }
+    return tandem_session_decode_batch(session, entries, (int64_t)n, error);
+}
+
+static enum tandem_status carry_out(struct follower *f, const struct order *order,
+                                    struct tandem_error *error)
+{
+    tandem_session **session = &f->sessions[order->session];
+    if (order->command == NEW) {
+        return begin_session(f, order, error);
+    }
+    if (*session == NULL) { /* it could not be opened, and rank 0 knows */
+        return TANDEM_OK;
+    }
+    switch (order->command) {
+    case DECODE:
+        return run_batch(f, *session, order, error);
+    case SHIFT:
+        return tandem_session_shift(*session, (int32_t)order->n[0], order->n[1], order->n[2],
+                                    error);
+    case ROLLBACK:
+        (void)tandem_session_rollback(*session, (int32_t)order->n[0], order->n[1]);
+        return TANDEM_OK;
+    case COPY:
+        return tandem_session_copy(*session, (int32_t)order->n[0], (int32_t)order->n[1],
+                                   order->n[2], error);
+    case FREE:
+        tandem_session_free(*session);
+        *session = NULL;
+        return TANDEM_OK;
+    default:
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->command, END,
+                              "llama: rank 0 gives an order %lld that this version does not know",
+                              (long long)order->command);
+    }
+}
+
+/* Waits for the next order as long as it takes: somebody may be thinking. */
+static enum tandem_status next_order(struct follower *f, struct order *out,
+                                     struct tandem_error *error)
+{
+    const double limit_s = tandem_communicator_limit(f->communicator);
+    tandem_communicator_set_limit(f->communicator, 0);
+    const enum tandem_status status =
+        tandem_communicator_broadcast(f->communicator, out, sizeof(*out), error);
+    tandem_communicator_set_limit(f->communicator, limit_s);
+    LLAMA_TRY(status);
+    if (out->session < 0 || out->session >= MOST_SESSIONS || out->bytes < 0 ||
+        out->bytes > INT32_MAX) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", out->session, MOST_SESSIONS,
+                              "llama: rank 0 gives an order for session %lld with %lld bytes",
+                              (long long)out->session, (long long)out->bytes);
+    }
+    free(f->more);
+    f->more = out->bytes > 0 ? malloc((size_t)out->bytes) : NULL;
+    if (out->bytes == 0) {
+        return TANDEM_OK;
+    }
+    return f->more == NULL
+               ? no_memory(error)
+               : tandem_communicator_broadcast(f->communicator, f->more, (size_t)out->bytes, error);
+}
+
+/* A call that rank 0 has refused for the same reason is no failure of this rank. */
+static bool is_refusal(enum tandem_status status)
+{
+    return status == TANDEM_E_LIMIT || status == TANDEM_E_NOT_FOUND;
+}
+
+enum tandem_status tandem_session_follow(const tandem_model *model, tandem_runtime *runtime,
+                                         tandem_communicator *communicator,
+                                         struct tandem_error *error)
+{
+    struct follower f = {.model = model, .runtime = runtime, .communicator = communicator};
+    struct tandem_error own = {.text = ""};
+    struct order order;
+    LLAMA_REQUIRE(model, error);
+    LLAMA_REQUIRE(runtime, error);
+    LLAMA_REQUIRE(communicator, error);
+    enum tandem_status status = next_order(&f, &order, &own);
+    while (status == TANDEM_OK && order.command != END) {
+        status = carry_out(&f, &order, &own);
+        status = status == TANDEM_OK || is_refusal(status) ? next_order(&f, &order, &own) : status;
+    }
+    for (int i = 0; i < MOST_SESSIONS; i++) {
+        tandem_session_free(f.sessions[i]);
+    }
+    free(f.more);
+    if (status != TANDEM_OK) {
+        tandem_communicator_fail(communicator, &own);
+        if (error != NULL) {
+            *error = own;
+        }
+    }
+    return status;
+}

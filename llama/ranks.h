@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Rank 0 leads: what it does with a session it tells the other ranks, which follow. */
+#ifndef TND_LLAMA_RANKS_H
+#define TND_LLAMA_RANKS_H
+
+#include "llama/session.h"
+
+/** Begins a session of several ranks: all compare the model's file, and make their parts of it.
+ *  Sets session->parts, session->model and session->leads. Errors: FORMAT (a rank has another
+ *  file), those of a rank that has failed, of tnd_llama_shard_new and of communicators. */
+enum tandem_status tnd_llama_lead(tandem_session *session,
+                                  const struct tandem_session_options *options,
+                                  struct tandem_error *error);
+/** Tells that the session is done with. For all sessions, as those below. */
+void tnd_llama_lead_end(tandem_session *session);
+
+enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
+                                         const struct tandem_batch_entry *entries,
+                                         int64_t n_entries, struct tandem_error *error);
+enum tandem_status tnd_llama_tell_shift(const tandem_session *session, int32_t sequence,
+                                        int64_t keep, int64_t n, struct tandem_error *error);
+enum tandem_status tnd_llama_tell_copy(const tandem_session *session, int32_t from, int32_t to,
+                                       int64_t n, struct tandem_error *error);
+/** (A failure stays with the communicator, and is the next decode's.) */
+void tnd_llama_tell_rollback(const tandem_session *session, int32_t sequence, int64_t position);
+
+/** UNSUPPORTED_BUILD for a session of several ranks, which `what` is not for. */
+enum tandem_status tnd_llama_refuse_ranks(const tandem_session *session, const char *what,
+                                          struct tandem_error *error);
+
+#endif

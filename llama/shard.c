@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT
+ * Tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053): queries, keys, values, gates and up
+ * by rows of W, so that a rank has whole heads; output and down by columns, so that their products
+ * are sums over ranks; the vocabulary by rows. Rows of a mapped file are used where they are;
+ * columns are copied. */
+#include "llama/shard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "llama/llama_error.h"
+#include "llama/model.h"
+
+enum {
+    ROWS = 32,  /* of the feed-forward network that stay together: whole tiles of kernels, */
+    TOKENS = 64 /* and of the vocabulary */
+};
+
+/* ---- ranges ---- */
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static int64_t least_multiple(int64_t a, int64_t b)
+{
+    return a / greatest_divisor(a, b) * b;
+}
+
+/* Where a rank begins among n units, which go by `unit` at a time. */
+static int64_t begin_of(int rank, const double *shares, int count, int64_t n, int64_t unit)
+{
+    double all = 0, before = 0;
+    for (int i = 0; i < count; i++) {
+        all += shares[i];
+        before += i < rank ? shares[i] : 0;
+    }
+    const int64_t units = (n + unit - 1) / unit;
+    const int64_t begin = (int64_t)((double)units * before / all + 0.5) * unit;
+    return rank == count || begin > n ? n : begin;
+}
+
+static struct tnd_llama_range range_of(int rank, const double *shares, int count, int64_t n,
+                                       int64_t unit)
+{
+    return (struct tnd_llama_range){begin_of(rank, shares, count, n, unit),
+                                    begin_of(rank + 1, shares, count, n, unit)};
+}
+
+static int64_t length(struct tnd_llama_range range)
+{
+    return range.end - range.begin;
+}
+
+/* Values of a row that stay together in all layers, beside `at_least`. */
+static int64_t block_of(const tandem_tensor *w, int64_t at_least)
+{
+    return w == NULL ? at_least
+                     : least_multiple(at_least, tandem_type_block_values(tandem_tensor_type(w)));
+}
+
+static void find_ranges(const tandem_model *whole, const double *shares,
+                        struct tnd_llama_shard *shard)
+{
+    const struct tandem_hparams *h = &whole->hparams;
+    int64_t heads = 1, hidden = ROWS, expert_hidden = ROWS, shared_hidden = ROWS;
+    for (int64_t l = 0; l < h->layers; l++) {
+        const struct tnd_llama_layer *w = &whole->layers[l];
+        heads = block_of(w->wo, heads);
+        hidden = block_of(w->w2, hidden);
+        expert_hidden = block_of(w->down_exps, expert_hidden);
+        shared_hidden = block_of(w->down_shexp, shared_hidden);
+    }
+    const int64_t columns = h->q_dim / h->kv_heads; /* of wo, that belong to a head of keys */
+    const int64_t together = heads / greatest_divisor(heads, columns);
+    const int rank = shard->rank, count = shard->count;
+    shard->kv_heads = range_of(rank, shares, count, h->kv_heads, together);
+    shard->hidden = range_of(rank, shares, count, h->hidden, hidden);
+    shard->expert_hidden = range_of(rank, shares, count, h->expert_hidden, expert_hidden);
+    shard->shared_hidden = range_of(rank, shares, count, h->shared_hidden, shared_hidden);
+    shard->vocabulary = range_of(rank, shares, count, h->vocabulary, TOKENS);
+    for (int i = 0; i < count; i++) {
+        shard->logit_bytes[i] =
+            (size_t)length(range_of(i, shares, count, h->vocabulary, TOKENS)) * sizeof(float);
+    }
+}
+
+/* ---- parts of weights ---- */
+
+/* Copies ne[dim] of `part` values from `begin` on of every row, matrix or list of matrices. */
+static void copy_part(const tandem_tensor *whole, int dim, int64_t begin, tandem_tensor *part)
+{
+    const size_t *nb = tandem_tensor_nb(whole);
+    const int64_t *ne = tandem_tensor_ne(whole);
+    const enum tandem_type type = tandem_tensor_type(whole);
+    const size_t unit = dim == 0 ? 0 : nb[dim];
+    const size_t skip = dim == 0 ? tandem_type_row_bytes(type, begin) : (size_t)begin * unit;
+    const size_t n = dim == 0 ? tandem_type_row_bytes(type, tandem_tensor_ne(part)[0])
+                              : (size_t)tandem_tensor_ne(part)[dim] * unit;
+    const size_t stride = dim == 0 ? nb[1] : nb[dim + 1];
+    int64_t times = 1;
+    for (int i = dim + 1; i < TANDEM_MAX_DIMS; i++) {
+        times *= ne[i];
+    }
+    for (int64_t i = 0; i < times; i++) {
+        memcpy((char *)tandem_tensor_data(part) + (size_t)i * n,
+               (const char *)tandem_tensor_data(whole) + (size_t)i * stride + skip, n);
+    }
+}
+
+/* Values begin .. end - 1 of dimension `dim`; NULL of NULL, and of no values. */
+static tandem_tensor *part_of(tandem_model *model, tandem_tensor *whole, int dim,
+                              struct tnd_llama_range range)
+{
+    int64_t ne[TANDEM_MAX_DIMS];
+    bool is_last = true;
+    struct tnd_llama_shard *shard = model->shard;
+    if (whole == NULL || length(range) == 0) {
+        return NULL;
+    }
+    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
+        ne[i] = tandem_tensor_ne(whole)[i];
+        is_last = is_last && (i <= dim || ne[i] == 1);
+    }
+    const bool is_all = ne[dim] == length(range);
+    LLAMA_ASSERT(range.begin >= 0 && range.end <= ne[dim]);
+    ne[dim] = length(range);
+    const enum tandem_type type = tandem_tensor_type(whole);
+    tandem_tensor *part;
+    if (is_all || is_last) {
+        const size_t at = dim == 0 ? tandem_type_row_bytes(type, range.begin)
+                                   : (size_t)range.begin * tandem_tensor_nb(whole)[dim];
+        const char *data = tandem_tensor_data(whole);
+        part = tandem_tensor_borrow_const(model->context, type, TANDEM_MAX_DIMS, ne,
+                                          data + (is_all ? 0 : at),
+                                          tandem_tensor_bytes(whole) - (is_all ? 0 : at));
+    } else {
+        part = tandem_tensor_new(model->context, type, TANDEM_MAX_DIMS, ne);
+        if (part != NULL) {
+            copy_part(whole, dim, range.begin, part);
+            tandem_tensor_set_role(part, TANDEM_ROLE_CONSTANT);
+            shard->copied_bytes += (int64_t)tandem_tensor_bytes(part);
+        }
+    }
+    shard->bytes += part != NULL ? (int64_t)tandem_tensor_bytes(part) : 0;
+    return tandem_tensor_set_name(part, tandem_tensor_name(whole));
+}
+
+static struct tnd_llama_range times(struct tnd_llama_range range, int64_t n, int64_t from)
+{
+    return (struct tnd_llama_range){from + range.begin * n, from + range.end * n};
+}
+
+/* ---- layers ---- */
+
+/* A norm of each head alone goes with the heads; one of all heads together would need a sum. */
+static enum tandem_status divide_norm(tandem_model *model, tandem_tensor *whole, int64_t heads,
+                                      struct tnd_llama_range range, tandem_tensor **out,
+                                      struct tandem_error *error)
+{
+    const int64_t head_size = model->hparams.head_size;
+    *out = whole;
+    if (whole == NULL || (tandem_tensor_ne(whole)[0] == head_size && heads == 1)) {
+        return TANDEM_OK;
+    }
+    if (tandem_tensor_ne(whole)[0] != head_size) {
+        return tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, "cluster", 0, 0,
+                              "llama: architecture %s norms all heads together, which several "
+                              "ranks cannot do yet",
+                              model->hparams.architecture);
+    }
+    if (tandem_tensor_ne(whole)[1] == heads) {
+        *out = part_of(model, whole, 1, range);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status divide_attention(tandem_model *model, const struct tandem_hparams *h,
+                                           const struct tnd_llama_layer *w,
+                                           struct tnd_llama_layer *out, struct tandem_error *error)
+{
+    const struct tnd_llama_range kv = model->shard->kv_heads;
+    const struct tnd_llama_range heads = times(kv, h->heads / h->kv_heads, 0);
+    const struct tnd_llama_range q = times(heads, h->head_size, 0);
+    const struct tnd_llama_range k = times(kv, h->head_size, 0);
+    if (w->wqkv != NULL) {
+        const struct tnd_llama_range k_at = times(kv, h->head_size, h->q_dim);
+        const struct tnd_llama_range v_at = times(kv, h->head_size, h->q_dim + h->kv_dim);
+        out->wq = part_of(model, w->wqkv, 1, q);
+        out->wk = part_of(model, w->wqkv, 1, k_at);
+        out->wv = part_of(model, w->wqkv, 1, v_at);
+        out->bq = part_of(model, w->bqkv, 0, q);
+        out->bk = part_of(model, w->bqkv, 0, k_at);
+        out->bv = part_of(model, w->bqkv, 0, v_at);
+        out->wqkv = out->bqkv = NULL;
+    } else {
+        out->wq = part_of(model, w->wq, 1, q);
+        out->wk = part_of(model, w->wk, 1, k);
+        out->wv = part_of(model, w->wv, 1, k);
+        out->bq = part_of(model, w->bq, 0, q);
+        out->bk = part_of(model, w->bk, 0, k);
+        out->bv = part_of(model, w->bv, 0, k);
+    }
+    out->wo = part_of(model, w->wo, 0, q);
+    out->sinks = part_of(model, w->sinks, 0, heads);
+    LLAMA_TRY(divide_norm(model, w->attn_q_norm, h->heads, heads, &out->attn_q_norm, error));
+    return divide_norm(model, w->attn_k_norm, h->kv_heads, kv, &out->attn_k_norm, error);
+}
+
+static void divide_block(tandem_model *model, const struct tandem_hparams *h,
+                         const struct tnd_llama_layer *w, struct tnd_llama_layer *out)
+{
+    const struct tnd_llama_range hidden = model->shard->hidden;
+    const struct tnd_llama_range up = times(hidden, 1, h->hidden);
+    const bool is_fused = w->w1 == NULL && w->w3 != NULL &&
+                          tandem_tensor_ne(w->w3)[1] == 2 * h->hidden; /* the gate, then up */
+    out->w1 = part_of(model, is_fused ? w->w3 : w->w1, 1, hidden);
+    out->b1 = part_of(model, w->b1, 0, hidden);
+    out->w3 = part_of(model, w->w3, 1, is_fused ? up : hidden);
+    out->b3 = part_of(model, w->b3, 0, hidden);
+    out->w2 = part_of(model, w->w2, 0, hidden);
+}
+
+/* (The bias behind the sum of an expert counts once: on the first rank that has rows of it.) */
+static void divide_experts(tandem_model *model, const struct tnd_llama_layer *w,
+                           struct tnd_llama_layer *out)
+{
+    const struct tnd_llama_range hidden = model->shard->expert_hidden;
+    const struct tnd_llama_range shared = model->shard->shared_hidden;
+    out->gate_exps = part_of(model, w->gate_exps, 1, hidden);
+    out->up_exps = part_of(model, w->up_exps, 1, hidden);
+    out->down_exps = part_of(model, w->down_exps, 0, hidden);
+    out->b1_exps = part_of(model, w->b1_exps, 0, hidden);
+    out->b3_exps = part_of(model, w->b3_exps, 0, hidden);
+    out->b2_exps = hidden.begin == 0 && hidden.end > 0 ? w->b2_exps : NULL;
+    out->gate_shexp = part_of(model, w->gate_shexp, 1, shared);
+    out->up_shexp = part_of(model, w->up_shexp, 1, shared);
+    out->down_shexp = part_of(model, w->down_shexp, 0, shared);
+}
+
+static enum tandem_status divide(tandem_model *model, const tandem_model *whole,
+                                 struct tandem_error *error)
+{
+    const struct tandem_hparams *h = &whole->hparams;
+    const struct tnd_llama_shard *shard = model->shard;
+    for (int64_t l = 0; l < h->layers; l++) {
+        model->layers[l] = whole->layers[l];
+        LLAMA_TRY(divide_attention(model, h, &whole->layers[l], &model->layers[l], error));
+        divide_block(model, h, &whole->layers[l], &model->layers[l]);
+        divide_experts(model, &whole->layers[l], &model->layers[l]);
+    }
+    model->output = part_of(model, whole->output, 1, shard->vocabulary);
+    model->hparams.kv_heads = length(shard->kv_heads);
+    model->hparams.heads = h->heads / h->kv_heads * length(shard->kv_heads);
+    model->hparams.q_dim = model->hparams.heads * h->head_size;
+    model->hparams.kv_dim = model->hparams.kv_heads * h->head_size;
+    model->hparams.hidden = length(shard->hidden);
+    return tandem_context_status(model->context, error);
+}
+
+/* ---- the model ---- */
+
+static enum tandem_status check_shares(const double *shares, int count, struct tandem_error *error)
+{
+    double all = 0;
+    bool is_right = true;
+    for (int i = 0; i < count; i++) {
+        is_right = is_right && shares[i] >= 0 && shares[i] < 1e9;
+        all += shares[i];
+    }
+    return is_right && all > 0
+               ? TANDEM_OK
+               : tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster", 0, count,
+                                "llama: shares of ranks: expected %d numbers, none below 0, and "
+                                "not all 0",
+                                count);
+}
+
+enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
+                                       const double *shares, tandem_model **out_model,
+                                       struct tandem_error *error)
+{
+    const int count = tandem_communicator_count(communicator);
+    tandem_model *model = calloc(1, sizeof(*model));
+    struct tnd_llama_shard *shard = calloc(1, sizeof(*shard));
+    double *equal = calloc((size_t)count, sizeof(equal[0]));
+    enum tandem_status status = tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", count, 0,
+                                               "llama: no memory for a part of a model");
+    if (model == NULL || shard == NULL || equal == NULL) {
+        free(model);
+        free(shard);
+        free(equal);
+        return status;
+    }
+    *model = *whole; /* what is not divided is shared */
+    model->own_source = NULL;
+    model->identity = NULL;
+    model->context = NULL;
+    model->shard = shard;
+    model->layers = calloc((size_t)whole->hparams.layers, sizeof(model->layers[0]));
+    shard->communicator = communicator;
+    shard->rank = tandem_communicator_rank(communicator);
+    shard->count = count;
+    shard->logit_bytes = calloc((size_t)count, sizeof(shard->logit_bytes[0]));
+    for (int i = 0; i < count; i++) {
+        equal[i] = shares != NULL ? shares[i] : 1;
+    }
+    status = model->layers != NULL && shard->logit_bytes != NULL ? check_shares(equal, count, error)
+                                                                 : status;
+    status = status == TANDEM_OK ? tandem_context_new(NULL, &model->context, error) : status;
+    if (status == TANDEM_OK) {
+        find_ranges(whole, equal, shard);
+        status = divide(model, whole, error);
+    }
+    free(equal);
+    if (status != TANDEM_OK) {
+        tandem_model_free(model);
+        return status;
+    }
+    *out_model = model;
+    return TANDEM_OK;
+}
+
+void tnd_llama_shard_free(struct tnd_llama_shard *shard)
+{
+    if (shard != NULL) {
+        free(shard->logit_bytes);
+        free(shard);
+    }
+}
+
+/* ---- nodes ---- */
+
+static enum tandem_status sum_node(void *user, const tandem_tensor *node, int64_t begin,
+                                   int64_t end)
+{
+    const struct tnd_llama_shard *shard = user;
+    const size_t bytes = tandem_tensor_bytes(node);
+    LLAMA_ASSERT(begin == 0 && end == 1);
+    (void)begin;
+    (void)end;
+    memcpy(tandem_tensor_data(node), tandem_tensor_data(tandem_tensor_src(node, 0)), bytes);
+    return tandem_communicator_all_reduce(shard->communicator, tandem_tensor_data(node),
+                                          bytes / sizeof(float), NULL);
+}
+
+/* Each rank has rows of some tokens of the vocabulary: one collection a column. */
+static enum tandem_status gather_node(void *user, const tandem_tensor *node, int64_t begin,
+                                      int64_t end)
+{
+    const struct tnd_llama_shard *shard = user;
+    const int64_t n = tandem_tensor_ne(node)[0];
+    const size_t own = shard->logit_bytes[shard->rank] / sizeof(float);
+    const float *mine = tandem_tensor_data(tandem_tensor_src(node, 0));
+    float *all = tandem_tensor_data(node);
+    LLAMA_ASSERT(begin == 0 && end == 1);
+    (void)begin;
+    (void)end;
+    for (int64_t m = 0; m < tandem_tensor_ne(node)[1]; m++) {
+        LLAMA_TRY(tandem_communicator_all_gather(shard->communicator,
+                                                 mine + (own > 0 ? (size_t)m * own : 0),
+                                                 shard->logit_bytes, all + m * n, NULL));
+    }
+    return TANDEM_OK;
+}
+
+/* One item: one worker, that of the caller, talks to the other ranks. */
+static tandem_tensor *node_of(const struct tnd_llama_shard *shard, tandem_context *context,
+                              tandem_tensor *y, int64_t n, tandem_custom_fn fn, const char *name)
+{
+    if (y == NULL) {
+        return NULL;
+    }
+    const int64_t ne[] = {n, tandem_tensor_ne(y)[1]};
+    (void)tandem_communicator_reserve(shard->communicator, (size_t)(ne[0] * ne[1]) * sizeof(float),
+                                      NULL);
+    return tandem_tensor_set_name(
+        tandem_custom(context, 2, ne, &y, 1, 1, fn, (void *)(uintptr_t)shard), name);
+}
+
+tandem_tensor *tnd_llama_sum_ranks(const tandem_model *model, tandem_context *context,
+                                   tandem_tensor *y)
+{
+    return model->shard == NULL || y == NULL
+               ? y
+               : node_of(model->shard, context, y, tandem_tensor_ne(y)[0], sum_node, "sum");
+}
+
+tandem_tensor *tnd_llama_zeros(tandem_context *context, int64_t n, int64_t m)
+{
+    const int64_t ne[] = {n, m};
+    tandem_tensor *zeros = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, ne);
+    if (zeros != NULL) {
+        memset(tandem_tensor_data(zeros), 0, tandem_tensor_bytes(zeros));
+    }
+    return zeros;
+}
+
+tandem_tensor *tnd_llama_gather_logits(const tandem_model *model, tandem_context *context,
+                                       tandem_tensor *y)
+{
+    return model->shard == NULL ? y
+                                : node_of(model->shard, context, y, model->hparams.vocabulary,
+                                          gather_node, "logits of all ranks");
+}

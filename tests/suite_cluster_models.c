@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT
+ * Models on ranks that are threads: golden texts, logits against plain loops over doubles, shares
+ * that are not equal, ranks that have nothing of a block, everything that sessions do, and what is
+ * refused. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/suite_llama_naive.h"
+#include "tests/support_ranks.h"
+
+enum { TEXT = 2048, STEPS = 60, WORDS = 512 };
+
+/* What rank 0 does with a session of all ranks. `out`: {values} of the job. */
+struct job;
+typedef enum tandem_status (*script_fn)(const struct job *job, tandem_session *session,
+                                        struct tandem_error *error);
+struct job {
+    const tandem_model *model;
+    const tandem_model *other; /* of the last rank; NULL: the same */
+    const tandem_tokenizer *tokenizer;
+    struct tandem_session_options options;
+    int n_threads;
+    script_fn script;
+    const int32_t *tokens;
+    float *out;
+    char *text;
+};
+
+static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
+                                  struct tandem_error *error)
+{
+    const struct job *job = user;
+    const int rank = tandem_communicator_rank(communicator);
+    struct tandem_runtime_options of_runtime = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_session_options options = job->options;
+    tandem_runtime *runtime = NULL;
+    tandem_session *session = NULL;
+    of_runtime.n_threads = job->n_threads;
+    of_runtime.table_path = "";
+    enum tandem_status status = tandem_runtime_open(&of_runtime, &runtime, error);
+    if (status != TANDEM_OK) {
+        return status;
+    }
+    if (rank > 0) {
+        const bool is_last = rank == tandem_communicator_count(communicator) - 1;
+        status = tandem_session_follow(is_last && job->other != NULL ? job->other : job->model,
+                                       runtime, communicator, error);
+    } else {
+        options.communicator = communicator;
+        status = tandem_session_new(job->model, runtime, &options, &session, error);
+        status = status == TANDEM_OK ? job->script(job, session, error) : status;
+        tandem_session_free(session);
+        if (status == TANDEM_OK || tandem_communicator_error(communicator) == NULL) {
+            (void)tandem_session_dismiss(communicator, NULL);
+        }
+    }
+    tandem_runtime_close(runtime);
+    return status;
+}
+
+/* Runs a job; checks that all ranks have done what they should. */
+static void run(struct job *job, int count, const char *what)
+{
+    struct tnd_rank_result results[TND_RANKS_MOST];
+    job->n_threads = job->n_threads == 0 ? 1 : job->n_threads;
+    job->options.size = sizeof(job->options);
+    tnd_ranks_run(count, be_rank, job, results);
+    for (int r = 0; r < count; r++) {
+        if (!check_status(results[r].status, TANDEM_OK, NULL, &results[r].error)) {
+            printf("  rank %d of %d, %s\n", r, count, what);
+        }
+    }
+}
+
+/* ---- golden texts ---- */
+
+static enum tandem_status write_text(const struct job *job, tandem_session *session,
+                                     struct tandem_error *error)
+{
+    struct tandem_sampler_options of_sampler = TANDEM_SAMPLER_OPTIONS_INIT;
+    struct tandem_generator_options wanted = TANDEM_GENERATOR_OPTIONS_INIT;
+    tandem_sampler *sampler = NULL;
+    tandem_generator *generator = NULL;
+    int32_t ids[16];
+    size_t n_ids = 0, at = 0, n = 0;
+    bool more = true;
+    of_sampler.vocabulary = tandem_model_hparams(job->model)->vocabulary;
+    enum tandem_status status =
+        tandem_tokenizer_encode(job->tokenizer, "Zoo", 3, true, ids, 16, &n_ids, error);
+    status = status == TANDEM_OK ? tandem_sampler_new(&of_sampler, &sampler, error) : status;
+    wanted.session = session;
+    wanted.sampler = sampler;
+    wanted.tokenizer = job->tokenizer;
+    wanted.prompt = ids;
+    wanted.n_prompt = (int64_t)n_ids;
+    wanted.steps = STEPS;
+    status = status == TANDEM_OK ? tandem_generator_new(&wanted, &generator, error) : status;
+    while (status == TANDEM_OK && more && at < TEXT - 2) {
+        status = tandem_generator_next(generator, job->text + at, TEXT - 2 - at, &n, &more, error);
+        at += n;
+    }
+    job->text[at] = '\n';
+    job->text[at + 1] = '\0';
+    const float *logits = tandem_session_logits(session, 0);
+    if (status == TANDEM_OK && logits != NULL && job->out != NULL) {
+        memcpy(job->out, logits, WORDS * sizeof(logits[0]));
+    }
+    tandem_generator_free(generator);
+    tandem_sampler_free(sampler);
+    return status;
+}
+
+struct trained {
+    tandem_source *source;
+    tandem_model *model;
+    tandem_tokenizer *tokenizer;
+    char *want;
+};
+
+static bool open_trained(struct trained *t)
+{
+    const char *model = tnd_test_data("llama/stories260K.bin");
+    const char *tokenizer = tnd_test_data("llama/tok512.bin");
+    const char *golden = tnd_test_data("llama/golden-zoo-t0-n60.txt");
+    *t = (struct trained){.source = NULL};
+    if (model == NULL || tokenizer == NULL || golden == NULL) {
+        return false;
+    }
+    t->want = tnd_test_read_file(golden, NULL);
+    return check_ok(tandem_source_open(model, &t->source, NULL)) &&
+           check_ok(tandem_model_new(t->source, &t->model, NULL)) &&
+           check_ok(tandem_tokenizer_open(tokenizer, WORDS, &t->tokenizer, NULL));
+}
+
+static void close_trained(struct trained *t)
+{
+    tandem_tokenizer_close(t->tokenizer);
+    tandem_model_free(t->model);
+    tandem_source_close(t->source);
+    free(t->want);
+}
+
+/* 4 heads of keys and 172 rows: of 7 ranks some have nothing of a block. */
+static void any_number_of_ranks_writes_the_golden_text(void)
+{
+    const int counts[] = {1, 2, 3, 4, 7};
+    struct trained t;
+    if (open_trained(&t)) {
+        for (int i = 0; i < 5; i++) {
+            char text[TEXT] = "";
+            float logits[WORDS];
+            struct job job = {.model = t.model,
+                              .tokenizer = t.tokenizer,
+                              .script = write_text,
+                              .n_threads = 1 + i % 2,
+                              .text = text,
+                              .out = logits};
+            run(&job, counts[i], "golden text");
+            check_string(text, t.want);
+        }
+    }
+    close_trained(&t);
+}
+
+static void unequal_shares_write_the_golden_text(void)
+{
+    static const double shares[][4] = {{3, 1}, {1, 5}, {0, 1, 1}, {1, 0, 2}, {0.1, 0.2, 0.3, 0.4}};
+    const int counts[] = {2, 2, 3, 3, 4};
+    struct trained t;
+    if (open_trained(&t)) {
+        for (int i = 0; i < 5; i++) {
+            char text[TEXT] = "";
+            struct job job = {.model = t.model,
+                              .tokenizer = t.tokenizer,
+                              .options = {.shares = shares[i]},
+                              .script = write_text,
+                              .text = text};
+            run(&job, counts[i], "golden text, unequal shares");
+            check_string(text, t.want);
+        }
+    }
+    close_trained(&t);
+}
+
+static void the_same_ranks_give_the_same_bits_on_any_number_of_threads(void)
+{
+    struct trained t;
+    if (open_trained(&t)) {
+        float logits[2][WORDS];
+        for (int i = 0; i < 2; i++) {
+            char text[TEXT] = "";
+            struct job job = {.model = t.model,
+                              .tokenizer = t.tokenizer,
+                              .script = write_text,
+                              .n_threads = 1 + 2 * i,
+                              .text = text,
+                              .out = logits[i]};
+            run(&job, 3, "bits");
+        }
+        check_bits(logits[0], logits[1], sizeof(logits[0]), "logits");
+    }
+    close_trained(&t);
+}
+
+/* ---- architectures ---- */
+
+static const struct {
+    const char *name;
+    struct naive_spec spec;
+} models[] = {
+    {"llama", {0}},
+    {"heads of 48, all biases", {.head_size = 48, .has_all_biases = true}},
+    {"gelu", {.activation = "gelu_tanh"}},
+    {"windows", {.architecture = "qwen2", .has_biases = true, .window = 9, .windowed = 2}},
+    {"a window in all layers", {.window = 9}},
+    {"qwen3", {.architecture = "qwen3", .has_head_norms = true, .head_size = 48}},
+    {"mixtral", {.experts = 8, .used = 2}},
+    {"qwen2moe",
+     {.architecture = "qwen2moe",
+      .has_biases = true,
+      .experts = 7,
+      .used = 4,
+      .expert_hidden = 40,
+      .shared_hidden = 96}},
+};
+enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
+
+/* A batch, a token; then the last ones once more; out {2, vocabulary}. */
+static enum tandem_status decode_some(const struct job *job, tandem_session *session,
+                                      struct tandem_error *error)
+{
+    enum tandem_status status = tandem_session_decode(session, job->tokens, 30, 12, error);
+    status = status == TANDEM_OK ? tandem_session_decode(session, job->tokens + 30, 1, 1, error)
+                                 : status;
+    if (status != TANDEM_OK) {
+        return status;
+    }
+    memcpy(job->out, tandem_session_logits(session, 0), NAIVE_VOCABULARY * sizeof(float));
+    const int64_t at = tandem_session_rollback(session, 0, 29); /* 0, where a window has moved on */
+    status = tandem_session_decode(session, job->tokens + at, 31 - at, 5, error);
+    if (status == TANDEM_OK) {
+        memcpy(job->out + NAIVE_VOCABULARY, tandem_session_logits(session, 0),
+               NAIVE_VOCABULARY * sizeof(float));
+    }
+    return status;
+}
+
+static void check_model(int i, int count, bool is_unfused, enum tandem_type cache, double limit)
+{
+    int32_t tokens[NAIVE_TOKENS];
+    float got[2 * NAIVE_VOCABULARY] = {0};
+    double want[NAIVE_VOCABULARY];
+    char what[96];
+    tandem_source *source = naive_source(&models[i].spec);
+    struct job job = {.options = {.is_unfused = is_unfused, .cache_type = cache},
+                      .script = decode_some,
+                      .tokens = tokens,
+                      .out = got};
+    tandem_model *model = NULL;
+    check_ok(tandem_model_new(source, &model, NULL));
+    naive_tokens(tokens, NAIVE_TOKENS);
+    naive_logits(source, &models[i].spec, tokens, 31, want);
+    snprintf(what, sizeof(what), "%s, %d ranks%s", models[i].name, count,
+             is_unfused ? ", unfused" : "");
+    job.model = model;
+    run(&job, count, what);
+    check_nmse_double(got, want, NAIVE_VOCABULARY, limit, what);
+    check_nmse_double(got + NAIVE_VOCABULARY, want, NAIVE_VOCABULARY, limit, what);
+    tandem_model_free(model);
+    tandem_source_close(source);
+}
+
+static void architectures_on_ranks_equal_plain_loops(void)
+{
+    for (int i = 0; i < N_MODELS; i++) {
+        for (int count = 2; count <= 3; count++) {
+            check_model(i, count, false, TANDEM_TYPE_F32, 1e-9);
+            check_model(i, count, true, TANDEM_TYPE_F32, 1e-9);
+        }
+    }
+    check_model(0, 7, false, TANDEM_TYPE_F32, 1e-9);
+    check_model(6, 7, false, TANDEM_TYPE_F32, 1e-9);
+    check_model(0, 2, false, TANDEM_TYPE_F16, 1e-5);
+    check_model(0, 2, false, TANDEM_TYPE_Q8_0, 2e-3);
+}
+
+/* ---- what sessions do ---- */
+
+/* Several texts in a batch, a copy, a shift: out as on one rank. */
+static enum tandem_status do_all(const struct job *job, tandem_session *session,
+                                 struct tandem_error *error)
+{
+    const int32_t *t = job->tokens;
+    const struct tandem_batch_entry entries[] = {
+        {.tokens = t, .n = 9, .sequence = 0, .wants_logits = true},
+        {.tokens = t + 5, .n = 4, .sequence = 2, .wants_logits = true}};
+    const struct tandem_batch_entry more = {
+        .tokens = t + 20, .n = 2, .sequence = 1, .wants_logits = true};
+    const int32_t wrong = NAIVE_VOCABULARY;
+    if (tandem_session_decode(session, &wrong, 1, 0, NULL) != TANDEM_E_ARGUMENT) {
+        return TANDEM_E_STATE;
+    }
+    enum tandem_status status = tandem_session_decode_batch(session, entries, 2, error);
+    status = status == TANDEM_OK ? tandem_session_copy(session, 0, 1, 6, error) : status;
+    status = status == TANDEM_OK ? tandem_session_decode_batch(session, &more, 1, error) : status;
+    status = status == TANDEM_OK ? tandem_session_shift(session, 0, 2, 3, error) : status;
+    status = status == TANDEM_OK ? tandem_session_decode(session, t + 30, 1, 0, error) : status;
+    for (int i = 0; i < 3 && status == TANDEM_OK; i++) {
+        memcpy(job->out + i * NAIVE_VOCABULARY, tandem_session_logits(session, i),
+               NAIVE_VOCABULARY * sizeof(float));
+    }
+    return status;
+}
+
+static void sessions_on_ranks_do_what_sessions_do(void)
+{
+    const struct naive_spec spec = {.context = 0};
+    float want[3 * NAIVE_VOCABULARY] = {0};
+    int32_t tokens[NAIVE_TOKENS];
+    tandem_source *source = naive_source(&spec);
+    tandem_model *model = NULL;
+    check_ok(tandem_model_new(source, &model, NULL));
+    naive_tokens(tokens, NAIVE_TOKENS);
+    for (int count = 1; count <= 3; count++) {
+        float got[3 * NAIVE_VOCABULARY] = {0};
+        struct job job = {.model = model,
+                          .options = {.n_sequences = 3},
+                          .script = do_all,
+                          .tokens = tokens,
+                          .out = count == 1 ? want : got};
+        run(&job, count, "sequences, copies, shifts");
+        if (count > 1) {
+            check_nmse(got, want, 3 * NAIVE_VOCABULARY, 1e-9, "sequences, copies, shifts");
+        }
+    }
+    tandem_model_free(model);
+    tandem_source_close(source);
+}
+
+/* ---- what is refused ---- */
+
+static bool yes(void *user)
+{
+    (void)user;
+    return true;
+}
+
+static enum tandem_status ask_for_too_much(const struct job *job, tandem_session *session,
+                                           struct tandem_error *error)
+{
+    struct tandem_draft_options draft = TANDEM_DRAFT_OPTIONS_INIT;
+    char state[64];
+    (void)error;
+    const bool is_right =
+        tandem_session_set_draft(session, &draft, NULL) == TANDEM_E_UNSUPPORTED_BUILD &&
+        tandem_session_state_write(session, state, NULL) == TANDEM_E_UNSUPPORTED_BUILD &&
+        tandem_session_state_read(session, state, 64, "state", NULL) ==
+            TANDEM_E_UNSUPPORTED_BUILD &&
+        tandem_session_place(session, NULL, NULL) == TANDEM_E_UNSUPPORTED_BUILD;
+    tandem_session_set_cancel(session, yes, NULL);
+    return is_right && tandem_session_decode(session, job->tokens, 2, 0, NULL) == TANDEM_E_CANCELLED
+               ? TANDEM_OK
+               : TANDEM_E_STATE;
+}
+
+static void what_ranks_cannot_do_yet_is_refused(void)
+{
+    const struct naive_spec spec = {.context = 0};
+    const double none[] = {0, 0}, below[] = {1, -1};
+    struct tnd_rank_result results[TND_RANKS_MOST];
+    int32_t tokens[NAIVE_TOKENS];
+    tandem_source *source = naive_source(&spec);
+    tandem_model *model = NULL;
+    check_ok(tandem_model_new(source, &model, NULL));
+    naive_tokens(tokens, NAIVE_TOKENS);
+    struct job job = {.model = model, .script = ask_for_too_much, .tokens = tokens};
+    run(&job, 2, "refusals");
+    for (int i = 0; i < 2; i++) {
+        job.options.shares = i == 0 ? none : below;
+        tnd_ranks_run(2, be_rank, &job, results);
+        check_status(results[0].status, TANDEM_E_ARGUMENT, "shares of ranks", &results[0].error);
+        check_ok(results[1].status);
+    }
+    tandem_model_free(model);
+    tandem_source_close(source);
+}
+
+static void another_model_file_is_refused_with_its_rank(void)
+{
+    const struct naive_spec specs[] = {{.context = 0}, {.context = 128}};
+    struct tnd_rank_result results[TND_RANKS_MOST];
+    int32_t tokens[NAIVE_TOKENS];
+    tandem_source *sources[2];
+    tandem_model *both[2] = {NULL};
+    naive_tokens(tokens, NAIVE_TOKENS);
+    for (int i = 0; i < 2; i++) {
+        sources[i] = naive_source(&specs[i]);
+        check_ok(tandem_model_new(sources[i], &both[i], NULL));
+    }
+    struct job job = {.model = both[0],
+                      .other = both[1],
+                      .options = {.size = sizeof(job.options)},
+                      .n_threads = 1,
+                      .script = ask_for_too_much,
+                      .tokens = tokens};
+    tnd_ranks_run(3, be_rank, &job, results);
+    check_status(results[0].status, TANDEM_E_FORMAT, "rank 2 on", &results[0].error);
+    check_contains(results[0].error.text, "has another model file than rank 0");
+    for (int i = 0; i < 2; i++) {
+        tandem_model_free(both[i]);
+        tandem_source_close(sources[i]);
+    }
+}
+
+/* ---- failures ---- */
+
+/* Rank 1 opens its session as it should, and leaves then. */
+static enum tandem_status die_early(tandem_communicator *communicator, void *user,
+                                    struct tandem_error *error)
+{
+    if (tandem_communicator_rank(communicator) != 1) {
+        return be_rank(communicator, user, error);
+    }
+    const struct tandem_error why = {.status = TANDEM_E_STATE, .text = "done"};
+    tandem_communicator_fail(communicator, &why);
+    return TANDEM_OK;
+}
+
+static enum tandem_status decode_on(const struct job *job, tandem_session *session,
+                                    struct tandem_error *error)
+{
+    return tandem_session_decode(session, job->tokens, 5, 0, error);
+}
+
+static void a_rank_that_dies_ends_the_others(void)
+{
+    const struct naive_spec spec = {.context = 0};
+    struct tnd_rank_result results[TND_RANKS_MOST];
+    int32_t tokens[NAIVE_TOKENS];
+    tandem_source *source = naive_source(&spec);
+    tandem_model *model = NULL;
+    check_ok(tandem_model_new(source, &model, NULL));
+    naive_tokens(tokens, NAIVE_TOKENS);
+    struct job job = {.model = model,
+                      .options = {.size = sizeof(job.options)},
+                      .n_threads = 1,
+                      .script = decode_on,
+                      .tokens = tokens};
+    tnd_ranks_run(3, die_early, &job, results);
+    check_status(results[0].status, TANDEM_E_RANK, "did not take part", &results[0].error);
+    check_status(results[2].status, TANDEM_E_RANK, "did not take part", &results[2].error);
+    tandem_model_free(model);
+    tandem_source_close(source);
+}
+
+static CU_TestInfo tests[] = {
+    {"any number of ranks writes the golden text", any_number_of_ranks_writes_the_golden_text},
+    {"unequal shares write the golden text", unequal_shares_write_the_golden_text},
+    {"the same ranks give the same bits on any number of threads",
+     the_same_ranks_give_the_same_bits_on_any_number_of_threads},
+    {"architectures on ranks equal plain loops", architectures_on_ranks_equal_plain_loops},
+    {"sessions on ranks do what sessions do", sessions_on_ranks_do_what_sessions_do},
+    {"what ranks cannot do yet is refused", what_ranks_cannot_do_yet_is_refused},
+    {"another model file is refused with its rank", another_model_file_is_refused_with_its_rank},
+    {"a rank that dies ends the others", a_rank_that_dies_ends_the_others},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_cluster_models[] = {
+    {"models on ranks", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
