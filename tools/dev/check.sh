@@ -118,6 +118,10 @@ job_pack() {
     mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack &&
         bash tests/amx_code.sh
 }
+# Ranks of each MPI that is here, started as users do.
+job_cluster() {
+    mk BUILD=build/gcc CC=gcc all build/gcc/cluster-ranks && bash tests/cluster.sh build/gcc
+}
 job_includes() { bash tools/dev/check_includes.sh; }
 job_style() { bash tools/dev/check_style.sh; }
 job_docs() { bash tools/dev/check_docs.sh && bash tools/dev/check_spelling.sh; }
@@ -136,10 +140,10 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # The jobs of make check, and those that take long and find little beside them. (The longest first; gcc
 # before those that look at its results.)
-quick_jobs="gcc asan tsan recipes tools server pack install commands examples symbols reach bridge python"
+quick_jobs="gcc asan tsan recipes tools server pack install commands examples symbols reach bridge python cluster"
 quick_jobs+=" includes style words docs headers"
 more_jobs="clone fuzz faults machines without neon clang gcc_O3 gcc_O0 mingw"
-needs_gcc=" symbols reach install examples commands python server tools faults machines "
+needs_gcc=" symbols reach install examples commands python server tools faults machines cluster "
 case ${1:-quick} in
 list)
     echo "$quick_jobs $more_jobs"

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: cluster.sh BUILD      (where tandem-llama, cluster-ranks and libtandem-mpi-*.so are)
+# Models on ranks of every MPI that is here: the bits of ranks that are threads, golden texts, unequal
+# shares, chats; what is refused; ranks that die or hang. The last line is "N passed, N failed, N skipped".
+set -u
+cd "$(dirname "$0")/.."
+build=$(cd "${1:-build/release}" && pwd)
+work=$(mktemp -d)
+stopped=
+trap 'kill -KILL $stopped 2>/dev/null; rm -rf "$work"' EXIT
+export TANDEM_TABLE=none TANDEM_DEVICE=none XDG_CACHE_HOME=$work
+unset TANDEM_LOG TANDEM_CPU TANDEM_THREADS TANDEM_TRACE
+passed=0 failed=0 skipped=0
+good() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)) && echo "FAILED: $*"; }
+skip() { skipped=$((skipped + 1)) && echo "SKIP cluster: $*"; }
+
+mpis=
+for mpi in openmpi mpich; do
+    [ -e "$build/libtandem-mpi-$mpi.so" ] && command -v "mpirun.$mpi" >/dev/null && mpis+=" $mpi"
+done
+if [ -z "$mpis" ]; then
+    echo "SKIP cluster: no MPI (libopenmpi-dev and openmpi-bin, or mpich)"
+    exit 0
+fi
+# Ranks of one machine; more of them than it has CPUs.
+launch() { # MPI RANKS COMMAND...
+    local mpi=$1 ranks=$2
+    shift 2
+    case $mpi in
+    openmpi) timeout --kill-after=5 60 mpirun.openmpi --allow-run-as-root --oversubscribe -np "$ranks" "$@" ;;
+    mpich) timeout --kill-after=5 60 mpirun.mpich -np "$ranks" "$@" ;;
+    esac
+}
+
+"$build/tandem-llama" synth "$work/dense.gguf" -q --shape 192,640,3,6,3,320 --type q4_0 &&
+    "$build/tandem-llama" synth "$work/experts.gguf" -q --shape 128,256,2,8,4,320,8,2 --type q8_0 || exit 1
+
+# The same bits, whatever carries the messages.
+for model in dense experts; do
+    for ranks in 1 2 3 4 7; do
+        want=$("$build/cluster-ranks" "$work/$model.gguf" "$ranks")
+        [ -n "$want" ] || bad "$model, $ranks ranks: threads gave nothing"
+        for mpi in $mpis; do
+            got=$(launch "$mpi" "$ranks" "$build/cluster-ranks" "$work/$model.gguf" mpi 2>"$work/err")
+            [ "$got" = "$want" ] && good ||
+                bad "$model, $ranks ranks of $mpi: $got, threads: $want; $(head -3 "$work/err")"
+        done
+    done
+    want=$("$build/cluster-ranks" "$work/$model.gguf" 3 5 0 2)
+    for mpi in $mpis; do
+        got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi 5 0 2 2>/dev/null)
+        [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "$model, shares 5,0,2 of $mpi: $got, $want"
+    done
+done
+
+# The tool, as users start it.
+data=${TANDEM_TEST_DATA:-../shared/data}/llama
+if [ -e "$data/stories260K.bin" ]; then
+    trained=("$data/stories260K.bin" -t "$data/tok512.bin" --temp 0 --threads 1)
+    for mpi in $mpis; do
+        launch "$mpi" 2 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo >"$work/out" 2>"$work/err"
+        cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && good || bad "run, $mpi: $(tail -3 "$work/err")"
+        launch "$mpi" 3 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo --shares 2,1,1 \
+            >"$work/out" 2>"$work/err"
+        cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && good || bad "shares, $mpi: $(tail -3 "$work/err")"
+        echo "Once upon a time" | "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q >"$work/one" 2>&1
+        echo "Once upon a time" | launch "$mpi" 2 "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q \
+            >"$work/out" 2>"$work/err"
+        [ -s "$work/out" ] && cmp -s "$work/out" "$work/one" && good || bad "chat, $mpi: $(tail -3 "$work/err")"
+    done
+else
+    skip "no trained model"
+fi
+for mpi in $mpis; do
+    launch "$mpi" 2 "$build/tandem-llama" bench "$work/dense.gguf" --prompt 16 --gen 4 --repeat 1 --threads 1 --output csv \
+        >"$work/out" 2>"$work/err"
+    [ "$(grep -c '^prompt,16\|^generation,4' "$work/out")" = 2 ] && good || bad "bench, $mpi: $(tail -3 "$work/err")"
+done
+
+# What is refused. (Two programs in one launch: each rank has its own file.)
+for mpi in $mpis; do
+    other=(: -np 1 "$build/cluster-ranks" "$work/experts.gguf" mpi)
+    said=$(launch "$mpi" 1 "$build/cluster-ranks" "$work/dense.gguf" mpi "${other[@]}" 2>&1)
+    [[ $said == *"rank 1 on "*"has another model file than rank 0"* ]] && good || bad "another file, $mpi: $said"
+    said=$(launch "$mpi" 2 "$build/tandem-llama" run "$work/dense.gguf" --shares 1 -q 2>&1)
+    [ $? -ne 0 ] && good || bad "wrong shares, $mpi: $said"
+    said=$(launch "$mpi" 2 "$build/tandem-llama" run "$work/none.gguf" -q 2>&1)
+    [ $? -ne 0 ] && [[ $said == *none.gguf* ]] && good || bad "no file, $mpi: $said"
+done
+
+# A rank dies, or hangs, in the middle: all end in time, and who it was is said.
+long=("$work/dense.gguf" --prompt 8 --gen 2000 --repeat 64 --threads 1 --rank-limit 2)
+# The last process that runs the benchmark and is no launcher.
+rank_pid() { pgrep -f "^$build/tandem-llama bench $work/dense.gguf" | tail -1; }
+for mpi in $mpis; do
+    for signal in KILL STOP; do
+        launch "$mpi" 2 "$build/tandem-llama" bench "${long[@]}" >"$work/out" 2>"$work/err" &
+        launcher=$!
+        for _ in $(seq 100); do
+            grep -q "2 ranks" "$work/err" && break
+            sleep 0.1
+        done
+        victim=$(rank_pid)
+        [ -n "$victim" ] && kill -"$signal" "$victim"
+        [ "$signal" = STOP ] && stopped=$victim
+        begin=$SECONDS
+        if [ "$signal" = STOP ]; then
+            for _ in $(seq 150); do
+                grep -q "did not take part in .* no answer within 2.0 s" "$work/err" && break
+                sleep 0.1
+            done
+            # MPICH's launcher waits for what is stopped.
+            [ "$mpi" = mpich ] && kill -KILL "$victim" 2>/dev/null
+        fi
+        wait "$launcher"
+        code=$?
+        took=$((SECONDS - begin))
+        [ "$code" -ne 0 ] && [ "$took" -le 20 ] && good || bad "$signal, $mpi: code $code after $took s"
+        if [ "$signal" = STOP ]; then
+            grep -q "did not take part in .* no answer within 2.0 s" "$work/err" && good ||
+                bad "$signal, $mpi: $(tail -5 "$work/err")"
+            kill -KILL "$victim" 2>/dev/null
+            stopped=
+        fi
+        sleep 0.3
+        [ -z "$(rank_pid)" ] && good || bad "$signal, $mpi: a rank is left: $(rank_pid)"
+    done
+done
+
+# Nothing else is linked with MPI.
+for file in "$build"/libtandem.so.* "$build"/libtandem-llama.so.* "$build/tandem-llama"; do
+    [ -e "$file" ] || continue
+    ldd "$file" | grep -qi 'mpi' && bad "$file is linked with MPI" || good
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

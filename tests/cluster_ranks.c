@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ * usage: cluster-ranks MODEL RANKS|mpi [SHARE...]
+ * Decodes a few tokens on so many ranks, which are threads of this process, or on those of an MPI
+ * launcher, and prints a digest of all logits: for tests/cluster.sh, which compares them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tandem/llama.h"
+#include "tests/support_ranks.h"
+
+struct job {
+    const tandem_model *model;
+    double shares[TND_RANKS_MOST];
+    bool has_shares;
+};
+
+static uint64_t add_logits(uint64_t digest, const float *logits, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &logits[i], sizeof(bits));
+        digest = (digest ^ bits) * UINT64_C(0x100000001b3);
+    }
+    return digest;
+}
+
+/* A batch, and the likeliest tokens behind it. */
+static enum tandem_status lead(const struct job *job, tandem_session *session,
+                               struct tandem_error *error)
+{
+    enum { PROMPT = 19, ALL = 27 };
+    const int64_t vocabulary = tandem_model_hparams(job->model)->vocabulary;
+    int32_t tokens[PROMPT];
+    uint64_t digest = 1;
+    for (int i = 0; i < PROMPT; i++) {
+        tokens[i] = (int32_t)((i * 37 + 5) % vocabulary);
+    }
+    for (int n = PROMPT; n < ALL; n++) {
+        const bool is_first = n == PROMPT;
+        const enum tandem_status status =
+            tandem_session_decode(session, tokens, is_first ? PROMPT : 1, 0, error);
+        if (status != TANDEM_OK) {
+            return status;
+        }
+        const float *logits = tandem_session_logits(session, 0);
+        digest = add_logits(digest, logits, vocabulary);
+        tokens[0] = 0;
+        for (int32_t i = 1; i < vocabulary; i++) {
+            tokens[0] = logits[i] > logits[tokens[0]] ? i : tokens[0];
+        }
+    }
+    printf("%016llx\n", (unsigned long long)digest);
+    return TANDEM_OK;
+}
+
+static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
+                                  struct tandem_error *error)
+{
+    const struct job *job = user;
+    struct tandem_runtime_options of_runtime = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_session_options options = TANDEM_SESSION_OPTIONS_INIT;
+    tandem_runtime *runtime = NULL;
+    tandem_session *session = NULL;
+    of_runtime.n_threads = 1;
+    of_runtime.table_path = "";
+    enum tandem_status status = tandem_runtime_open(&of_runtime, &runtime, error);
+    if (status == TANDEM_OK && tandem_communicator_rank(communicator) > 0) {
+        status = tandem_session_follow(job->model, runtime, communicator, error);
+    } else if (status == TANDEM_OK) {
+        options.context = 64;
+        options.communicator = communicator;
+        options.shares = job->has_shares ? job->shares : NULL;
+        status = tandem_session_new(job->model, runtime, &options, &session, error);
+        status = status == TANDEM_OK ? lead(job, session, error) : status;
+        tandem_session_free(session);
+        if (tandem_communicator_error(communicator) == NULL) {
+            (void)tandem_session_dismiss(communicator, NULL);
+        }
+    }
+    tandem_runtime_close(runtime);
+    return status;
+}
+
+static int fail(const struct tandem_error *error)
+{
+    fprintf(stderr, "cluster-ranks: %s\n", error->text);
+    return 1;
+}
+
+static int run_threads(struct job *job, int count)
+{
+    struct tnd_rank_result results[TND_RANKS_MOST];
+    tnd_ranks_run(count, be_rank, job, results);
+    for (int i = 0; i < count; i++) {
+        if (results[i].status != TANDEM_OK) {
+            return fail(&results[i].error);
+        }
+    }
+    return 0;
+}
+
+static int run_mpi(struct job *job)
+{
+    struct tandem_error error = {.text = ""};
+    tandem_communicator *communicator = NULL;
+    enum tandem_status status = tandem_communicator_open(&communicator, &error);
+    status = status == TANDEM_OK ? be_rank(communicator, job, &error) : status;
+    const int code = status == TANDEM_OK ? 0 : fail(&error);
+    tandem_communicator_close(communicator);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct tandem_error error = {.text = ""};
+    struct job job = {.has_shares = argc > 3};
+    tandem_model *model = NULL;
+    const int count = argc > 2 ? atoi(argv[2]) : 0;
+    const bool is_mpi = argc > 2 && strcmp(argv[2], "mpi") == 0;
+    if (argc < 3 || argc > 3 + TND_RANKS_MOST || (!is_mpi && (count < 1 || count > 16))) {
+        fprintf(stderr, "usage: cluster-ranks MODEL RANKS|mpi [SHARE...]\n");
+        return 2;
+    }
+    for (int i = 3; i < argc; i++) {
+        job.shares[i - 3] = strtod(argv[i], NULL);
+    }
+    if (tandem_model_load(argv[1], &model, &error) != TANDEM_OK) {
+        return fail(&error);
+    }
+    job.model = model;
+    const int code = is_mpi ? run_mpi(&job) : run_threads(&job, count);
+    tandem_model_free(model);
+    return code;
+}
