@@ -383,6 +383,7 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
     const size_t n = (size_t)order->n[0];
     const size_t heads = n * sizeof(struct told_entry);
     if (order->n[0] < 1 || order->n[0] > TND_LLAMA_MAX_SEQUENCES || order->n[1] < 1 ||
+        order->n[1] > order->bytes ||
         (size_t)order->bytes != heads + (size_t)order->n[1] * sizeof(int32_t)) {
         return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->bytes, order->n[1],
                               "llama: rank 0 tells a batch of %lld entries and %lld tokens in "
