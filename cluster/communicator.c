@@ -259,6 +259,7 @@ enum tandem_status tandem_communicator_send(tandem_communicator *c, int rank, co
                                             size_t bytes, struct tandem_error *error)
 {
     TND_REQUIRE(c, "communicator_send", error);
+    TND_REQUIRE(data, "communicator_send", error);
     TND_TRY(check_rank(c, rank, error));
     c->sends[0] = message(rank, data, bytes);
     return exchange(c, 1, 0, "a message", bytes, error);
@@ -268,6 +269,7 @@ enum tandem_status tandem_communicator_receive(tandem_communicator *c, int rank,
                                                size_t bytes, struct tandem_error *error)
 {
     TND_REQUIRE(c, "communicator_receive", error);
+    TND_REQUIRE(out, "communicator_receive", error);
     TND_TRY(check_rank(c, rank, error));
     c->receives[0] = message(rank, out, bytes);
     return exchange(c, 0, 1, "a message", bytes, error);
@@ -277,6 +279,7 @@ enum tandem_status tandem_communicator_broadcast(tandem_communicator *c, void *d
                                                  struct tandem_error *error)
 {
     TND_REQUIRE(c, "communicator_broadcast", error);
+    TND_REQUIRE(data, "communicator_broadcast", error);
     if (c->transport.rank != 0) {
         c->receives[0] = message(0, data, bytes);
         return exchange(c, 0, 1, "a broadcast", bytes, error);
@@ -319,7 +322,9 @@ enum tandem_status tandem_communicator_all_gather(tandem_communicator *c, const 
                                                   struct tandem_error *error)
 {
     TND_REQUIRE(c, "communicator_all_gather", error);
+    TND_REQUIRE(mine, "communicator_all_gather", error);
     TND_REQUIRE(bytes, "communicator_all_gather", error);
+    TND_REQUIRE(out, "communicator_all_gather", error);
     return gather(c, mine, bytes, out, "a collection", error);
 }
 
@@ -394,6 +399,7 @@ enum tandem_status tandem_communicator_all_reduce(tandem_communicator *c, float 
                                                   struct tandem_error *error)
 {
     TND_REQUIRE(c, "communicator_all_reduce", error);
+    TND_REQUIRE(values, "communicator_all_reduce", error);
     const size_t bytes = n * sizeof(values[0]);
     if (count_of(c) == 1 || n == 0) {
         return TANDEM_OK;

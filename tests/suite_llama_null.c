@@ -20,7 +20,7 @@ enum { MOST_ARGUMENTS = 10, BUFFER_BYTES = 1 << 16 };
 
 /* Capital letters are needed, small ones may be NULL:
  *   C context, X tensor, G graph, P plan, R runtime, T table, S source, M model, N session,
- *   A sampler, K tokenizer, H chat, E generator, B net, L lowered net, D ONNX model;
+ *   A sampler, K tokenizer, H chat, E generator, B net, L lowered net, D ONNX model, J communicator;
  *   O memory to read or fill, W a text, F, f a function, Q, q options, e an error,
  *   u what a function is handed, n a number. */
 struct row {
@@ -348,6 +348,25 @@ static const struct row rows[] = {
     REFUSES(tandem_onnx_lower, "DOnOe"),
     REFUSES(tandem_onnx_begin, "DOnOOe"),
     REFUSES(tandem_onnx_next, "DOe"),
+    REFUSES(tandem_communicator_new, "OOe"),
+    REFUSES(tandem_communicator_open, "Oe"),
+    LIVES(tandem_communicator_close, "J"),
+    LIVES(tandem_communicator_rank, "J"),
+    LIVES(tandem_communicator_count, "J"),
+    LIVES(tandem_communicator_host, "Jn"),
+    LIVES(tandem_communicator_name, "J"),
+    LIVES(tandem_communicator_limit, "J"),
+    REFUSES(tandem_communicator_reserve, "Jne"),
+    LIVES(tandem_communicator_fail, "JO"),
+    LIVES(tandem_communicator_error, "J"),
+    REFUSES(tandem_communicator_send, "JnOne"),
+    REFUSES(tandem_communicator_receive, "JnOne"),
+    REFUSES(tandem_communicator_broadcast, "JOne"),
+    REFUSES(tandem_communicator_all_gather, "JOOOe"),
+    REFUSES(tandem_communicator_all_reduce, "JOne"),
+    REFUSES(tandem_communicator_barrier, "Je"),
+    REFUSES(tandem_session_follow, "MRJe"),
+    REFUSES(tandem_session_dismiss, "Je"),
 };
 /* clang-format on */
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -376,6 +395,8 @@ static const char *const others[] = {
     "tandem_token_stream_begin",
     "tandem_guard_mapped_files",
     "tandem_mapped_files_status",
+    "tandem_communicator_launched",
+    "tandem_communicator_set_limit",
 };
 
 /* ---- what is valid ---- */
@@ -397,6 +418,7 @@ static struct {
     tandem_net *net;
     tandem_lowered *lowered;
     tandem_onnx *onnx;
+    tandem_communicator *communicator;
     unsigned char buffer[BUFFER_BYTES];
 } valid;
 
@@ -432,8 +454,25 @@ static void renew_context(void)
     memset(valid.buffer, 0, sizeof(valid.buffer));
 }
 
+/* One rank has nobody to talk to. */
+static bool no_exchange(void *self, const struct tandem_message *sends, int n_sends,
+                        const struct tandem_message *receives, int n_receives, double limit_s,
+                        int *out_rank, char *why, size_t why_bytes)
+{
+    (void)self, (void)sends, (void)receives, (void)limit_s, (void)out_rank, (void)why;
+    (void)why_bytes;
+    return n_sends == 0 && n_receives == 0;
+}
+
+static void no_close(void *self, bool has_failed)
+{
+    (void)self, (void)has_failed;
+}
+
 static void open_valid(void)
 {
+    const struct tandem_transport alone = {
+        .size = sizeof(alone), .count = 1, .exchange = no_exchange, .close = no_close};
     static const int32_t prompt[] = {1};
     static const unsigned char no_graph[] = {8, 8, 58,
                                              0}; /* an ONNX model: IR version 8, field 7 */
@@ -457,6 +496,7 @@ static void open_valid(void)
     renew_net(&valid.net);
     check_ok(tandem_net_lower(valid.net, NULL, &valid.lowered, NULL));
     check_ok(tandem_onnx_read(no_graph, sizeof(no_graph), NULL, &valid.onnx, NULL));
+    check_ok(tandem_communicator_new(&alone, &valid.communicator, NULL));
     check_ok(tandem_chat_new(&chat, &valid.chat, NULL));
     check_ok(tandem_generator_new(&generator, &valid.generator, NULL));
 }
@@ -477,6 +517,7 @@ static void close_valid(void)
     tandem_context_free(valid.context);
     tandem_runtime_close(valid.runtime);
     tandem_source_close(valid.source);
+    tandem_communicator_close(valid.communicator);
 }
 
 static uintptr_t argument_of(char letter)
@@ -489,7 +530,7 @@ static uintptr_t argument_of(char letter)
         {'R', valid.runtime},   {'T', valid.table},   {'S', valid.source},    {'M', valid.model},
         {'N', valid.session},   {'A', valid.sampler}, {'K', valid.tokenizer}, {'H', valid.chat},
         {'E', valid.generator}, {'B', valid.net},     {'L', valid.lowered},   {'D', valid.onnx},
-        {'O', valid.buffer},    {'W', "x"},           {'Q', valid.buffer}};
+        {'O', valid.buffer},    {'W', "x"},           {'Q', valid.buffer},    {'J', valid.communicator}};
     if (letter == 'n') {
         return 1;
     }

@@ -225,9 +225,14 @@ static void public_structures_keep_their_layout(void)
     check_int(offsetof(struct tandem_batch_entry, n), 8);
     check_int(offsetof(struct tandem_batch_entry, sequence), 16);
     check_int(offsetof(struct tandem_batch_entry, wants_logits), 20);
-    check_int(sizeof(struct tandem_session_options), 64);
+    check_int(sizeof(struct tandem_session_options), 80);
     check_int(offsetof(struct tandem_session_options, cache_type), 28);
     check_int(offsetof(struct tandem_session_options, adjust_user), 48);
+    check_int(offsetof(struct tandem_session_options, micro_batches), 60);
+    check_int(offsetof(struct tandem_session_options, communicator), 64);
+    check_int(sizeof(struct tandem_message), 24);
+    check_int(offsetof(struct tandem_transport, exchange), 24);
+    check_int(offsetof(struct tandem_transport, name), 40);
     check_int(sizeof(struct tandem_sampler_options), 64);
     check_int(offsetof(struct tandem_sampler_options, seed), 48);
     check_int(offsetof(struct tandem_sampler_options, any_bytes), 56);
