@@ -16,7 +16,7 @@
 
 /** x = n ln(2) + r, n an integer and |r| <= ln(2) / 2 (Cody & Waite 1980: the upper part of ln(2)
  *  has 15 bits, so that its product is exact); gives e^r - 1. */
-static inline tnd_vec tnd_vec_exp_part(tnd_vec x, tnd_vec_bits *n)
+static inline __attribute__((always_inline)) tnd_vec tnd_vec_exp_part(tnd_vec x, tnd_vec_bits *n)
 {
     const tnd_vec shifted =
         tnd_vec_fmadd(x, tnd_vec_set(0x1.715476p+0f), tnd_vec_set(TND_LANES_ROUNDER)); /* log2(e) */
@@ -65,7 +65,7 @@ static inline tnd_vec tnd_vec_tanh(tnd_vec x)
 
 /** 1 - erf(x) = e^-z for x from 0 to 3.93, as 2^n (1 + part): z = x + x g(x), where g(x) =
  *  -log(1 - erf(x)) / x - 1 is smooth and small; an error of g counts less than its part of z. */
-static inline tnd_vec tnd_vec_erf_rest(tnd_vec x, tnd_vec_bits *n)
+static inline __attribute__((always_inline)) tnd_vec tnd_vec_erf_rest(tnd_vec x, tnd_vec_bits *n)
 {
     /* relative error of erf below 4.3e-9 */
     tnd_vec g = tnd_vec_fmadd(x, tnd_vec_set(-0x1.3b02eap-17f), tnd_vec_set(0x1.f28b16p-14f));
@@ -171,7 +171,7 @@ static inline tnd_vec tnd_vec_ceil(tnd_vec x)
 
 /** 1 + e^-x with less of exp: what is smaller than normal numbers makes no difference to 1, and
  *  twice 2^(n - 1) overflows where exp does. */
-static inline tnd_vec tnd_vec_one_and_exp_minus(tnd_vec x)
+static inline __attribute__((always_inline)) tnd_vec tnd_vec_one_and_exp_minus(tnd_vec x)
 {
     const tnd_vec below = tnd_vec_select((tnd_vec_bits)(x > 80.0f), tnd_vec_set(80), x);
     const tnd_vec inside = tnd_vec_select((tnd_vec_bits)(x < -89.0f), tnd_vec_set(-89), below);

@@ -23,7 +23,8 @@ struct run {
     int64_t block_rows;
     uint8_t *rows; /* in the worker's memory: block_rows, as many as tiles have */
     /* there, too, by padded filter: what filters add to their sums (base: the bias, less what
-     * zero_x adds to the sum), and what makes a result of them */
+     * zero_x adds to the sum, and with what kernels take off x), and what makes a result of
+     * them */
     int32_t *zero_w, *base;
     float *scale, *offset;
     bool in_place; /* rows of x are read where they lie */
@@ -196,6 +197,7 @@ static void bring_rows(const struct run *run, int64_t first, int64_t n, int64_t 
 static void read_parameters(struct run *run)
 {
     const int64_t n = tnd_int8_padded_filters(run->conv);
+    const uint32_t less = tnd_int8_is_depthwise(run->conv) ? 0 : (uint32_t)run->kernels->x_less;
     run->base = (void *)(run->rows + row_bytes(run->conv));
     run->zero_w = run->base + n;
     run->scale = (void *)(run->zero_w + n);
@@ -205,7 +207,7 @@ static void read_parameters(struct run *run)
         const uint32_t k = (uint32_t)run->k;
         const uint32_t of_zero =
             (uint32_t)run->zero_x * ((uint32_t)filter->sum_w - k * (uint32_t)filter->zero_w);
-        run->base[f] = (int32_t)((uint32_t)filter->bias - of_zero);
+        run->base[f] = (int32_t)((uint32_t)filter->bias - of_zero + less * (uint32_t)filter->sum_w);
         run->zero_w[f] = filter->zero_w;
         run->scale[f] = filter->scale;
         run->offset[f] = filter->offset;

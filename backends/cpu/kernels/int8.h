@@ -16,7 +16,7 @@ enum {
     TND_INT8_DEPTH_ROWS = 4096 /* taps of all these places, at most */
 };
 
-/* sums[row * TND_INT8_TILE + filter] = the sum over k of x * w. */
+/* sums[row * TND_INT8_TILE + filter] = the sum over k of (x - x_less) * w. */
 struct tnd_int8_tile {
     const uint8_t *x; /* rows of bytes that count from 0 */
     int64_t x_stride; /* bytes from one row to the next */
@@ -63,6 +63,7 @@ struct tnd_int8_binary {
 struct tnd_int8_kernels {
     int rows, panels; /* of a tile, at most */
     int step;         /* values of k that are read together: rows are filled up to a multiple */
+    int x_less;       /* what `multiply` takes off x */
     void (*multiply)(const struct tnd_int8_tile *tile);
     void (*finish)(const struct tnd_int8_finish *finish);
     void (*depth)(const struct tnd_int8_depth *depth, const struct tnd_int8_finish *finish);
