@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "ggml-like/conv.h"
+#include "ggml-like/work.h"
+
 /* Fewer multiplications that pay for transforms. Unit: ratio. */
 #define WINOGRAD_GAIN 1.3
 
@@ -52,6 +55,39 @@ static double values_seen(const struct tnd_conv_shape *shape)
 double tnd_conv_multiply_adds(const struct tnd_conv_shape *shape)
 {
     return places(shape) * values_seen(shape) * (double)shape->filters;
+}
+
+struct tnd_conv_shape tnd_conv_shape_from(const struct tnd_conv *conv, bool is_followed)
+{
+    struct tnd_conv_shape shape = {.n = conv->n,
+                                   .images = conv->n_pixels,
+                                   .channels = conv->all_channels,
+                                   .filters = conv->all_filters,
+                                   .groups = conv->all_channels / conv->channels,
+                                   .is_followed = is_followed};
+    for (int i = 0; i < conv->n; i++) {
+        shape.window[i] = conv->taps[i];
+        shape.stride[i] = conv->stride[i];
+        shape.dilation[i] = conv->dilation[i];
+        shape.padding[i] = conv->begin[i];
+        shape.result[i] = conv->out[i];
+        shape.images /= conv->out[i];
+    }
+    return shape;
+}
+
+bool tnd_conv_node_shape(const tandem_tensor *node, struct tnd_conv_shape *out)
+{
+    const struct tnd_work *work = node->op == TANDEM_OP_CONV ? tnd_work_of(node) : NULL;
+    if (work == NULL || work->kind != TND_WORK_CONV) {
+        return false;
+    }
+    const struct tnd_conv *conv = work->of.conv;
+    *out = tnd_conv_shape_from(conv, conv->epilogue != NULL);
+    if (conv->run > conv->channels) { /* (taps of a row that were merged) */
+        out->window[conv->n - 1] *= conv->run / conv->channels;
+    }
+    return true;
 }
 
 /* ---- the rule ---- */

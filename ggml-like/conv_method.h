@@ -41,6 +41,13 @@ struct tnd_conv_shape {
                          methods compute that while the values are in registers */
 };
 
+struct tnd_conv;
+struct tandem_tensor;
+/** The shape of a convolution as its kernels see it. */
+struct tnd_conv_shape tnd_conv_shape_from(const struct tnd_conv *conv, bool is_followed);
+/** That of a node of direct sums; false: it is another one. */
+bool tnd_conv_node_shape(const struct tandem_tensor *node, struct tnd_conv_shape *out);
+
 /** Multiply-adds of direct sums over all images. */
 double tnd_conv_multiply_adds(const struct tnd_conv_shape *shape);
 
@@ -49,6 +56,7 @@ struct tnd_conv_question {
     struct tnd_conv_shape shape;
     bool may[TND_CONV_METHODS]; /* the methods that there are for it; DIRECT always */
     bool for_device;
+    char device[16];      /* then: whose times count; "": nobody says */
     double winograd_gain; /* how many times as many multiplications direct sums take; 0 where
                              transformed tiles would go through memory, or may[WINOGRAD] is false */
 };

@@ -9,30 +9,11 @@
 
 /* ---- choosing ---- */
 
-static struct tnd_conv_shape shape_of(const struct tnd_conv *conv, bool is_followed)
-{
-    struct tnd_conv_shape shape = {.n = conv->n,
-                                   .images = conv->n_pixels,
-                                   .channels = conv->all_channels,
-                                   .filters = conv->all_filters,
-                                   .groups = conv->all_channels / conv->channels,
-                                   .is_followed = is_followed};
-    for (int i = 0; i < conv->n; i++) {
-        shape.window[i] = conv->taps[i];
-        shape.stride[i] = conv->stride[i];
-        shape.dilation[i] = conv->dilation[i];
-        shape.padding[i] = conv->begin[i];
-        shape.result[i] = conv->out[i];
-        shape.images /= conv->out[i];
-    }
-    return shape;
-}
-
 static void choose(const struct tnd_lowering *l, const struct tnd_conv *conv,
                    struct tnd_conv_choice *choice)
 {
     const struct tandem_chooser *chooser = l->options->chooser;
-    struct tnd_conv_question question = {.shape = shape_of(conv, l->epilogue != NULL),
+    struct tnd_conv_question question = {.shape = tnd_conv_shape_from(conv, l->epilogue != NULL),
                                          .for_device = l->options->for_device};
     question.may[TND_CONV_DIRECT] = true;
     question.may[TND_CONV_COLUMNS] = !tnd_conv_is_depthwise(conv);
@@ -167,7 +148,7 @@ static bool describe_node(const struct tnd_net *net, const struct tnd_net_node *
         return false;
     }
     describe(&conv, node, &x->shape, &y->shape);
-    *out = shape_of(&conv, is_followed(net, node->output));
+    *out = tnd_conv_shape_from(&conv, is_followed(net, node->output));
     return true;
 }
 

@@ -3,17 +3,25 @@
 #include "runtime/tune_convs.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
 #include "graph/lower.h"
+#include "measure/measure_moves.h"
 #include "runtime/runtime_internal.h"
 #include "table/conv_problem.h"
+#include "sched/exec.h"
+#include "sched/plan.h"
 #include "table/records.h"
+#include "tune/place.h"
+#include "tune/profiles.h"
 
 /* Each convolution is measured twice, with the others between, and the faster median counts:
  * disturbances last for seconds and only ever slow down. */
@@ -21,6 +29,8 @@ enum { MAX_TIMES = 200, MIN_TIMES = 3, ROUNDS = 2 };
 
 struct tnd_conv_trial {
     tandem_runtime *runtime;
+    int slot;
+    double round_trip_us; /* of the device */
     struct tnd_net *net;
     struct tnd_lowered *lowered[TND_CONV_METHODS]; /* NULL: there is no such method for it */
     tandem_plan *plans[TND_CONV_METHODS];
@@ -103,22 +113,132 @@ static void prefer(void *user, const struct tnd_conv_question *question,
 }
 
 static enum tandem_status lower(const struct tnd_net *net, const struct tandem_chooser *chooser,
-                                struct tnd_lowered **out, struct tandem_error *error)
+                                bool for_device, struct tnd_lowered **out,
+                                struct tandem_error *error)
 {
-    const struct tnd_lower_options options = {.chooser = chooser, .is_last = true};
+    const struct tnd_lower_options options = {
+        .chooser = chooser, .is_last = true, .for_device = for_device};
     return tnd_net_lower_with(net, &options, out, error);
 }
+
+/* ---- devices ---- */
+
+/* The profile that computes F32 products on a device; false: none does. */
+static bool profile_on(const struct tnd_registry *registry, int slot, struct tandem_plan_node *out)
+{
+    bool is_found = false;
+    for (int i = 0; !is_found && i < tnd_profile_count(registry); i++) {
+        struct tnd_table_profile described;
+        memset(out, 0, sizeof(*out));
+        is_found = tnd_profile_describe(registry, i, TANDEM_TYPE_F32, &described) &&
+                   tnd_profile_resolve(&described, registry, out->stage, NULL, 0) &&
+                   out->stage[TANDEM_STAGE_COMPUTE].backend == slot;
+        memcpy(out->profile, described.name, sizeof(out->profile));
+    }
+    out->n_threads = 1;
+    return is_found;
+}
+
+int tnd_conv_devices(tandem_runtime *runtime, uint8_t out_slots[TND_MAX_SLOTS])
+{
+    const int forced = tnd_planner_forced(runtime->planner);
+    const int n = tnd_place_devices(runtime->registry, out_slots);
+    struct tnd_table_profile profile;
+    struct tandem_task_config stages[TANDEM_STAGES];
+    if (forced < 0) {
+        return n;
+    }
+    const bool is_known =
+        tnd_profile_describe(runtime->registry, forced, TANDEM_TYPE_F32, &profile) &&
+        tnd_profile_resolve(&profile, runtime->registry, stages, NULL, 0);
+    for (int i = 0; is_known && i < n; i++) {
+        if (out_slots[i] == stages[TANDEM_STAGE_COMPUTE].backend) {
+            out_slots[0] = out_slots[i];
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Every node on the device; *out NULL: it cannot compute them all. */
+static enum tandem_status plan_on(const struct tnd_conv_trial *trial, const tandem_graph *graph,
+                                  tandem_plan **out, struct tandem_error *error)
+{
+    const struct tnd_registry *registry = trial->runtime->registry;
+    struct tandem_plan_node product;
+    tandem_plan *plan;
+    const bool has_products = profile_on(registry, trial->slot, &product);
+    bool can = true;
+    TND_TRY(tandem_plan_new(graph->n_nodes, &plan, error));
+    for (int i = 0; can && i < graph->n_nodes; i++) {
+        const tandem_tensor *node = graph->nodes[i];
+        struct tandem_task_config *compute = &plan->nodes[i].stage[TANDEM_STAGE_COMPUTE];
+        if (tnd_mul_mat_is_plain(node)) {
+            plan->nodes[i] = product;
+            can = has_products;
+            continue;
+        }
+        compute->backend = (uint8_t)trial->slot;
+        compute->wait = true;
+        can =
+            tnd_registry_supports(registry, trial->slot, node, TANDEM_TASK_NODE, NULL) == TANDEM_OK;
+    }
+    if (!can) {
+        tandem_plan_free(plan);
+        plan = NULL;
+    }
+    *out = plan;
+    return TANDEM_OK;
+}
+
+/* What the nodes take, operands and results on the device. */
+static enum tandem_status run_on(struct tnd_conv_trial *trial, enum tnd_conv_method method,
+                                 double *out_us, struct tandem_error *error)
+{
+    enum { MOST_STEPS = 64 };
+    struct tnd_step_time times[MOST_STEPS];
+    int n_times = 0;
+    const struct tnd_exec_run_options options = {.times = times,
+                                                 .n_times = MOST_STEPS,
+                                                 .out_n_times = &n_times,
+                                                 .sync_each = true,
+                                                 .is_plain = true};
+    struct tnd_runtime_parts parts;
+    tnd_runtime_parts(trial->runtime, &parts);
+    TND_TRY(tnd_exec_run(parts.exec, tnd_lowered_graph(trial->lowered[method]),
+                         trial->plans[method], &options, error));
+    *out_us = 0;
+    for (int i = 0; i < n_times; i++) {
+        if (times[i].kind == TND_STEP_WORK && times[i].stage == TANDEM_STAGE_COMPUTE &&
+            times[i].end_ns >= times[i].begin_ns) {
+            *out_us += tnd_without_round_trip((double)(times[i].end_ns - times[i].begin_ns) / 1e3,
+                                              trial->round_trip_us);
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* ---- one convolution, by each method ---- */
 
 static enum tandem_status prepare(struct tnd_conv_trial *trial, enum tnd_conv_method method,
                                   struct tandem_error *error)
 {
     const struct tandem_chooser chooser = {begin_nothing, prefer, &method};
     struct tnd_lowered *lowered;
-    TND_TRY(lower(trial->net, &chooser, &lowered, error));
+    const bool on_device = trial->slot != TND_CONV_ON_CPU;
+    TND_TRY(lower(trial->net, &chooser, on_device, &lowered, error));
     const struct tnd_conv_choice *choice = tnd_lowered_conv(lowered, 0);
     if (choice == NULL || choice->method != method) {
         tnd_lowered_free(lowered);
         return TANDEM_OK;
+    }
+    if (on_device) {
+        const enum tandem_status status =
+            plan_on(trial, tnd_lowered_graph(lowered), &trial->plans[method], error);
+        if (trial->plans[method] == NULL) {
+            tnd_lowered_free(lowered);
+            return status;
+        }
     }
     trial->lowered[method] = lowered;
     float *x = tnd_lowered_input(lowered, 0);
@@ -126,12 +246,14 @@ static enum tandem_status prepare(struct tnd_conv_trial *trial, enum tnd_conv_me
     for (int64_t i = 0; i < n; i++) {
         x[i] = (float)(i % 17) - 8;
     }
-    return tandem_runtime_plan(trial->runtime, tnd_lowered_graph(lowered), &trial->plans[method],
-                               error);
+    return on_device ? TANDEM_OK
+                     : tandem_runtime_plan(trial->runtime, tnd_lowered_graph(lowered),
+                                           &trial->plans[method], error);
 }
 
 enum tandem_status tnd_conv_trial_open(tandem_runtime *runtime, const struct tnd_conv_shape *shape,
-                                       struct tnd_conv_trial **out, struct tandem_error *error)
+                                       int slot, struct tnd_conv_trial **out,
+                                       struct tandem_error *error)
 {
     struct tnd_conv_trial *trial = tnd_calloc(1, sizeof(*trial));
     enum tandem_status status = TANDEM_OK;
@@ -139,8 +261,13 @@ enum tandem_status tnd_conv_trial_open(tandem_runtime *runtime, const struct tnd
         return no_memory(error);
     }
     trial->runtime = runtime;
+    trial->slot = slot;
     trial->net = net_of(shape);
     status = trial->net == NULL ? no_memory(error) : TANDEM_OK;
+    if (slot != TND_CONV_ON_CPU && status == TANDEM_OK) {
+        status = tnd_measure_round_trip(runtime->registry, slot, runtime->clock,
+                                        &trial->round_trip_us, error);
+    }
     for (int method = 0; method < TND_CONV_METHODS && status == TANDEM_OK; method++) {
         status = prepare(trial, (enum tnd_conv_method)method, error);
     }
@@ -172,7 +299,7 @@ enum tandem_status tnd_conv_ask(const struct tandem_chooser *chooser,
     struct tnd_net *net = net_of(shape);
     struct tnd_lowered *lowered = NULL;
     enum tandem_status status =
-        net == NULL ? no_memory(error) : lower(net, chooser, &lowered, error);
+        net == NULL ? no_memory(error) : lower(net, chooser, false, &lowered, error);
     const struct tnd_conv_choice *choice =
         status == TANDEM_OK ? tnd_lowered_conv(lowered, 0) : NULL;
     if (choice != NULL) {
@@ -196,6 +323,9 @@ enum tandem_status tnd_conv_trial_run(struct tnd_conv_trial *trial, enum tnd_con
 {
     const struct tnd_clock *clock = trial->runtime->clock;
     TND_ASSERT(tnd_conv_trial_has(trial, method));
+    if (trial->slot != TND_CONV_ON_CPU) {
+        return run_on(trial, method, out_us, error);
+    }
     const uint64_t begin = clock->now_ns(clock);
     TND_TRY(tandem_runtime_compute(trial->runtime, tnd_lowered_graph(trial->lowered[method]),
                                    trial->plans[method], NULL, error));
@@ -256,12 +386,17 @@ static int keep_calm(double *us, int n)
     return n / 2 > MIN_TIMES ? n / 2 : n;
 }
 
-static enum tandem_status keep(tandem_table *fresh, const struct tnd_conv_shape *shape,
-                               enum tnd_conv_method method, int threads, double *us, int n,
-                               struct tandem_error *error)
+static enum tandem_status keep(tandem_table *fresh, const struct tnd_conv_trial *trial,
+                               const struct tnd_conv_shape *shape, enum tnd_conv_method method,
+                               double *us, int n, struct tandem_error *error)
 {
     struct tnd_conv_time record;
-    tnd_conv_key(shape, method, threads, &record);
+    const bool on_device = trial->slot != TND_CONV_ON_CPU;
+    tnd_conv_key(shape, method, on_device ? 1 : tandem_runtime_threads(trial->runtime), &record);
+    if (on_device) {
+        (void)snprintf(record.device, sizeof(record.device), "%s",
+                       tnd_registry_name(trial->runtime->registry, trial->slot));
+    }
     n = keep_calm(us, n);
     record.median_us = us[n / 2];
     for (int i = 0; i < n; i++) {
@@ -279,16 +414,16 @@ static enum tandem_status keep(tandem_table *fresh, const struct tnd_conv_shape 
 }
 
 static enum tandem_status turn(tandem_runtime *runtime, const struct tnd_conv_shape *shape,
-                               double end_s, struct times *times, tandem_table *fresh,
+                               int slot, double end_s, struct times *times, tandem_table *fresh,
                                struct tandem_error *error)
 {
     struct tnd_conv_trial *trial;
-    TND_TRY(tnd_conv_trial_open(runtime, shape, &trial, error));
+    TND_TRY(tnd_conv_trial_open(runtime, shape, slot, &trial, error));
     enum tandem_status status = measure_in_turns(trial, end_s, times, error);
     for (int method = 0; method < TND_CONV_METHODS && status == TANDEM_OK; method++) {
         if (trial->lowered[method] != NULL) {
-            status = keep(fresh, shape, (enum tnd_conv_method)method,
-                          tandem_runtime_threads(runtime), times->us[method], times->n, error);
+            status = keep(fresh, trial, shape, (enum tnd_conv_method)method, times->us[method],
+                          times->n, error);
         }
     }
     tnd_conv_trial_close(trial);
@@ -308,8 +443,8 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct tnd_conv
             return tnd_error_set(error, TANDEM_E_CANCELLED, NULL, i, all,
                                  "measuring ended after %d of %d turns of convolutions", i, all);
         }
-        TND_TRY(turn(runtime, &tuning->shapes[i % tuning->n], now + (end_s - now) / (all - i),
-                     times, fresh, error));
+        TND_TRY(turn(runtime, &tuning->shapes[i % tuning->n], tuning->slot,
+                     now + (end_s - now) / (all - i), times, fresh, error));
     }
     return TANDEM_OK;
 }

@@ -140,7 +140,8 @@ static bool names_backend(const struct tandem_table *table, const struct tnd_rec
 {
     for (int i = 0; i < kind->n_facts; i++) {
         const struct tnd_fact *fact = &kind->facts[i];
-        if (fact->kind == TND_FACT_BACKEND && strcmp(tnd_fact_text(fact, record), backend) == 0) {
+        if ((fact->kind == TND_FACT_BACKEND || fact->kind == TND_FACT_DEVICE) &&
+            strcmp(tnd_fact_text(fact, record), backend) == 0) {
             return true;
         }
         if (fact->kind == TND_FACT_PROFILE) {

@@ -10,6 +10,7 @@
 #define TND_FACT_KIND_LIST(X)                                                                      \
     X(NAME, TEXT, 0, 0)             /* a name, never empty */                                      \
     X(BACKEND, TEXT, 0, 0)          /* a name on whose identity the record depends */              \
+    X(DEVICE, TEXT, 0, 0)           /* the same, left out, here and in the checksum: the CPU */   \
     X(PROFILE, TEXT, 0, 0)          /* a name: the record depends on the backends of its stages */ \
     X(TYPE, TYPE, 0, 0)             /* enum tandem_type */                                         \
     X(EXTENT, WHOLE, 1, 1073741824) /* M, N, K, bytes */                                           \
@@ -143,6 +144,7 @@
     X(tnd_conv_time, result, NAME, KEY, 9)                                                         \
     X(tnd_conv_time, followed, MARK, KEY, 15)                                                      \
     X(tnd_conv_time, threads, THREADS, KEY, 10)                                                    \
+    X(tnd_conv_time, device, DEVICE, KEY, 16)                                                      \
     X(tnd_conv_time, method, NAME, KEY, 0)                                                         \
     X(tnd_conv_time, when, WHEN, LARGER, 14)                                                       \
     X(tnd_conv_time, count, COUNT, LARGER, 13)                                                     \
@@ -177,6 +179,6 @@
     X(PROGRAMS, programs, tnd_program_time, TND_PROGRAM_FACTS, tnd_program_time, 0, "",            \
       TND_TABLE_MAX_CURVES, TND_TABLE_MAX_PROGRAMS, 0, TND_PART_CPU, ALWAYS)                       \
     X(CONVOLUTIONS, convolutions, tnd_conv_time, TND_CONV_FACTS, tnd_conv_time, 0, "",             \
-      TND_TABLE_MAX_CONVOLUTIONS, 0, 11, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)
+      TND_TABLE_MAX_CONVOLUTIONS, 0, 12, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)
 
 #endif

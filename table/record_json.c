@@ -226,8 +226,8 @@ static enum tandem_status read_fact(const struct tnd_json_reader *r, const cJSON
 {
     switch (tnd_fact_form(fact->kind)) {
     case TND_FORM_TEXT:
-        return tnd_json_string(r, object, fact->name, true, (char *)record + fact->offset,
-                               fact->bytes);
+        return tnd_json_string(r, object, fact->name, !tnd_fact_is_optional(fact),
+                               (char *)record + fact->offset, fact->bytes);
     case TND_FORM_TYPE:
         return read_type(r, object, fact, record);
     case TND_FORM_WHOLE:

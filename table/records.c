@@ -137,7 +137,8 @@ bool tnd_fact_is_optional(const struct tnd_fact *fact)
 {
     return fact->kind == TND_FACT_COUNT || fact->kind == TND_FACT_GENERATION ||
            fact->kind == TND_FACT_MARK || fact->kind == TND_FACT_SPREAD ||
-           fact->kind == TND_FACT_JOULES || tnd_fact_form(fact->kind) == TND_FORM_FLAG ||
+           fact->kind == TND_FACT_DEVICE || fact->kind == TND_FACT_JOULES ||
+           tnd_fact_form(fact->kind) == TND_FORM_FLAG ||
            (fact->kind == TND_FACT_WHEN && !is_key(fact));
 }
 
@@ -145,6 +146,9 @@ bool tnd_fact_is_left_out(const struct tnd_fact *fact, const void *record)
 {
     if (fact->kind == TND_FACT_JOULES) {
         return tnd_fact_real(fact, record) == 0;
+    }
+    if (fact->kind == TND_FACT_DEVICE) {
+        return tnd_fact_text(fact, record)[0] == '\0';
     }
     return (fact->kind == TND_FACT_GENERATION || fact->kind == TND_FACT_MARK ||
             fact->kind == TND_FACT_FLAG_1) &&
@@ -227,7 +231,8 @@ static bool is_valid_fact(const struct tnd_fact *fact, const void *record)
     struct tnd_reference_time pair;
     switch (tnd_fact_form(fact->kind)) {
     case TND_FORM_TEXT:
-        return text[0] != '\0' && memchr(text, '\0', fact->bytes) != NULL;
+        return (text[0] != '\0' || tnd_fact_is_optional(fact)) &&
+               memchr(text, '\0', fact->bytes) != NULL;
     case TND_FORM_WHOLE:
     case TND_FORM_CHOICE:
         return (double)tnd_fact_whole(fact, record) >= low &&

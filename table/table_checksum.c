@@ -111,7 +111,9 @@ static uint64_t add_fact(uint64_t hash, const struct tnd_record_kind *kind,
 {
     switch (tnd_fact_form(fact->kind)) {
     case TND_FORM_TEXT:
-        return add_string(hash, tnd_fact_text(fact, record));
+        return fact->kind == TND_FACT_DEVICE && tnd_fact_is_left_out(fact, record)
+                   ? hash
+                   : add_string(hash, tnd_fact_text(fact, record));
     case TND_FORM_REAL:
         if (fact->kind == TND_FACT_JOULES && tnd_fact_is_left_out(fact, record)) {
             return hash;

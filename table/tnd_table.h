@@ -157,7 +157,8 @@ struct tnd_conv_time {
     char padding[40]; /* in front */
     char result[40];  /* places of one image */
     uint8_t followed; /* 1: by what is computed value by value */
-    int32_t threads;
+    int32_t threads;  /* 1 on a device */
+    char device[16];  /* with memory of its own, operands and result there; "": the CPU */
     double median_us, spread_us;
     uint32_t count;
     int64_t when;

@@ -198,6 +198,80 @@ static void texts_that_are_no_extents_are_passed_over(void)
     }
 }
 
+static void add_on(tandem_table *table, const struct tnd_conv_shape *shape,
+                   enum tnd_conv_method method, const char *device, double us)
+{
+    struct tnd_conv_time record;
+    tnd_conv_key(shape, method, 1, &record);
+    strcpy(record.device, device);
+    record.median_us = us;
+    record.count = COUNT;
+    check_ok(tnd_record_add(table, TND_RECORD_CONVOLUTIONS, &record));
+}
+
+static void a_device_has_times_of_its_own(void)
+{
+    struct tnd_conv_question question = usual();
+    struct tnd_conv_choice choice;
+    struct tnd_text text = TND_TEXT_INIT;
+    tandem_table *table = tune_new();
+    add_all(table, &question.shape, 50, 90, 100);
+    add_on(table, &question.shape, TND_CONV_DIRECT, "sim", 8);
+    add_on(table, &question.shape, TND_CONV_COLUMNS, "sim", 20);
+    add_on(table, &question.shape, TND_CONV_DIRECT, "sim1", 30);
+    add_on(table, &question.shape, TND_CONV_COLUMNS, "sim1", 10);
+    check_int(table->n_convolutions, 7);
+    tnd_conv_choose(table, THREADS, &question, &choice);
+    CU_ASSERT_EQUAL(choice.times[TND_CONV_DIRECT].us, 50);
+    tnd_conv_explain_on(table, "sim", &question, &text);
+    check_string(tnd_text_string(&text),
+                 "conv:f32:w3x3:c64:f64:r28x28:p1x1:e\n"
+                 "  direct on sim: the fastest that was measured;  direct 8.0 +- 0.2 us  im2col "
+                 "20.0 +- 0.4 us\n");
+    tnd_text_clear(&text);
+    question = tnd_conv_question_on(&question, "sim1");
+    tnd_conv_choose(table, THREADS, &question, &choice);
+    check_int(choice.method, TND_CONV_COLUMNS);
+    tnd_conv_explain_json(&choice, THREADS, &text);
+    check_contains(tnd_text_string(&text), "\"by_rule\": \"im2col\", \"device\": \"sim1\", ");
+    question = tnd_conv_question_on(&question, "sim2"); /* of which nothing is known */
+    tnd_conv_choose(table, THREADS, &question, &choice);
+    CU_ASSERT_FALSE(choice.is_measured);
+    tnd_text_fini(&text);
+#ifdef TND_HAVE_CJSON
+    text = tune_print(table, TANDEM_TABLE_JSON);
+    tandem_table *read = tune_parse(tnd_text_string(&text));
+    check_int(read->n_convolutions, 7);
+    for (int i = 0; i < read->n_convolutions; i++) {
+        check_string(read->convolutions[i].device, table->convolutions[i].device);
+    }
+    tandem_table_free(read);
+    tnd_text_fini(&text);
+#endif
+    tandem_table_free(table);
+}
+
+static void a_net_is_for_a_device_that_is_clearly_faster(void)
+{
+    struct tnd_conv_shape shapes[3] = {usual().shape, usual().shape, usual().shape};
+    tandem_table *table = tune_new();
+    shapes[1].filters = 8;
+    shapes[2].window[0] = 5; /* never measured */
+    shapes[2].filters = 1;
+    CU_ASSERT_FALSE(tnd_conv_prefers_device(NULL, THREADS, "sim", shapes, 3));
+    add_all(table, &shapes[0], 50, -1, 60);
+    add_all(table, &shapes[1], 20, 30, -1);
+    add_on(table, &shapes[0], TND_CONV_COLUMNS, "sim", 15);
+    CU_ASSERT_TRUE(tnd_conv_prefers_device(table, THREADS, "sim", shapes, 3));
+    CU_ASSERT_FALSE(tnd_conv_prefers_device(table, THREADS, "sim1", shapes, 3));
+    CU_ASSERT_FALSE(tnd_conv_prefers_device(table, THREADS + 1, "sim", shapes, 3));
+    add_on(table, &shapes[1], TND_CONV_DIRECT, "sim", 21); /* 36 of 70, and the error bars */
+    CU_ASSERT_FALSE(tnd_conv_prefers_device(table, THREADS, "sim", shapes, 3));
+    shapes[2].filters = 64; /* most of the work is unknown */
+    CU_ASSERT_FALSE(tnd_conv_prefers_device(table, THREADS, "sim", shapes + 2, 1));
+    tandem_table_free(table);
+}
+
 static void a_choice_is_explained(void)
 {
     struct tnd_conv_question question = usual();
@@ -231,6 +305,8 @@ static CU_TestInfo tests[] = {
      what_is_near_tells_with_an_error_that_says_so},
     {"convolutions_far_away_tell_nothing", convolutions_far_away_tell_nothing},
     {"texts_that_are_no_extents_are_passed_over", texts_that_are_no_extents_are_passed_over},
+    {"a_device_has_times_of_its_own", a_device_has_times_of_its_own},
+    {"a_net_is_for_a_device_that_is_clearly_faster", a_net_is_for_a_device_that_is_clearly_faster},
     {"a_choice_is_explained", a_choice_is_explained},
     CU_TEST_INFO_NULL,
 };

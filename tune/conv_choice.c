@@ -3,6 +3,7 @@
 #include "tune/conv_choice.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/emit.h"
@@ -54,8 +55,9 @@ static double distance(const struct tnd_conv_shape *a, const struct tnd_conv_sha
 static bool is_kin(const struct tnd_conv_time *a, const struct tnd_conv_time *b)
 {
     return a->groups == b->groups && a->followed == b->followed && a->threads == b->threads &&
-           strcmp(a->method, b->method) == 0 && strcmp(a->window, b->window) == 0 &&
-           strcmp(a->stride, b->stride) == 0 && strcmp(a->dilation, b->dilation) == 0;
+           strcmp(a->device, b->device) == 0 && strcmp(a->method, b->method) == 0 &&
+           strcmp(a->window, b->window) == 0 && strcmp(a->stride, b->stride) == 0 &&
+           strcmp(a->dilation, b->dilation) == 0;
 }
 
 static void add_near(struct near *near, double far, double log_rate)
@@ -119,9 +121,10 @@ static double share_of_distance(const struct near *near)
     return TND_CONV_LEAST_ERROR + TND_CONV_FAR_ERROR * near->far[0];
 }
 
+/* `device` "": on the CPU. */
 static void estimate(const struct tandem_table *table, const struct tnd_conv_shape *shape,
-                     enum tnd_conv_method method, int threads, struct near *near,
-                     struct tnd_conv_estimate *out)
+                     enum tnd_conv_method method, const char *device, int threads,
+                     struct near *near, struct tnd_conv_estimate *out)
 {
     struct tnd_conv_time key;
     double mean;
@@ -132,6 +135,7 @@ static void estimate(const struct tandem_table *table, const struct tnd_conv_sha
         return;
     }
     tnd_conv_key(shape, method, threads, &key);
+    (void)snprintf(key.device, sizeof(key.device), "%s", device);
     const struct tnd_conv_time *record = tnd_record_find(table, TND_RECORD_CONVOLUTIONS, &key);
     if (record != NULL) {
         take_measured(record, out);
@@ -150,7 +154,51 @@ void tnd_conv_estimate(const struct tandem_table *table, const struct tnd_conv_s
                        enum tnd_conv_method method, int threads, struct tnd_conv_estimate *out)
 {
     struct near near;
-    estimate(table, shape, method, threads, &near, out);
+    estimate(table, shape, method, "", threads, &near, out);
+}
+
+void tnd_conv_device_estimate(const struct tandem_table *table, const struct tnd_conv_shape *shape,
+                              enum tnd_conv_method method, const char *device,
+                              struct tnd_conv_estimate *out)
+{
+    struct near near;
+    estimate(table, shape, method, device, 1, &near, out);
+}
+
+/* The fastest method that is known; false: none is. */
+static bool best_of(const struct tandem_table *table, const struct tnd_conv_shape *shape,
+                    const char *device, int threads, double *out_us)
+{
+    struct near near;
+    *out_us = INFINITY;
+    for (int method = 0; method < TND_CONV_METHODS; method++) {
+        struct tnd_conv_estimate one;
+        estimate(table, shape, (enum tnd_conv_method)method, device, threads, &near, &one);
+        *out_us = one.us >= 0 ? fmin(*out_us, one.us + one.error_us) : *out_us;
+    }
+    return isfinite(*out_us);
+}
+
+bool tnd_conv_prefers_device(const struct tandem_table *table, int threads, const char *device,
+                             const struct tnd_conv_shape *shapes, int n)
+{
+    double all = 0;
+    double known = 0;
+    double cpu_us = 0;
+    double device_us = 0;
+    for (int i = 0; i < n && table != NULL && table->n_convolutions > 0; i++) {
+        double there_us;
+        double here_us;
+        all += tnd_conv_multiply_adds(&shapes[i]);
+        if (best_of(table, &shapes[i], device, 1, &there_us) &&
+            best_of(table, &shapes[i], "", threads, &here_us)) {
+            known += tnd_conv_multiply_adds(&shapes[i]);
+            device_us += there_us;
+            cpu_us += here_us;
+        }
+    }
+    return known > 0 && known >= TND_CONV_DEVICE_KNOWN * all &&
+           device_us <= TND_CONV_DEVICE_GAIN * cpu_us;
 }
 
 /* ---- choosing ---- */
@@ -189,13 +237,13 @@ void tnd_conv_choose(const struct tandem_table *table, int threads,
     struct near near[TND_CONV_METHODS];
     tnd_conv_choose_by_rule(question, out);
     int best = out->by_rule;
-    if (question->for_device) {
-        return; /* the table's times are the CPU's */
+    if (question->for_device && question->device[0] == '\0') {
+        return; /* (nobody says whose times count) */
     }
     for (int method = 0; method < TND_CONV_METHODS; method++) {
         if (question->may[method]) {
-            estimate(table, &question->shape, (enum tnd_conv_method)method, threads, &near[method],
-                     &out->times[method]);
+            estimate(table, &question->shape, (enum tnd_conv_method)method, question->device,
+                     question->for_device ? 1 : threads, &near[method], &out->times[method]);
         }
     }
     const struct tnd_conv_estimate *rule = &out->times[out->by_rule];
@@ -220,12 +268,19 @@ void tnd_conv_choose(const struct tandem_table *table, int threads,
 
 /* ---- telling ---- */
 
+/* A device's times are of no number of threads. */
+static int shown_threads(const struct tnd_conv_choice *choice, int threads)
+{
+    return choice->question.device[0] != '\0' ? 0 : threads;
+}
+
 void tnd_conv_explain(const struct tnd_conv_choice *choice, int threads, struct tnd_text *out)
 {
     char problem[TND_CONV_PROBLEM_MAX];
-    tnd_conv_problem_print(&choice->question.shape, threads, TND_CONV_METHODS, problem,
-                           sizeof(problem));
-    tnd_text_printf(out, "%s\n  %s: %s;", problem, tnd_conv_method_name(choice->method),
+    tnd_conv_problem_print(&choice->question.shape, shown_threads(choice, threads),
+                           TND_CONV_METHODS, problem, sizeof(problem));
+    tnd_text_printf(out, "%s\n  %s%s%s: %s;", problem, tnd_conv_method_name(choice->method),
+                    choice->question.device[0] != '\0' ? " on " : "", choice->question.device,
                     choice->reason);
     for (int method = 0; method < TND_CONV_METHODS; method++) {
         const struct tnd_conv_estimate *time = &choice->times[method];
@@ -248,14 +303,39 @@ void tnd_conv_explain(const struct tnd_conv_choice *choice, int threads, struct 
     tnd_text_add_char(out, '\n');
 }
 
+struct tnd_conv_question tnd_conv_question_on(const struct tnd_conv_question *question,
+                                              const char *device)
+{
+    struct tnd_conv_question there = *question;
+    there.for_device = true;
+    there.may[TND_CONV_WINOGRAD] = false;
+    there.winograd_gain = 0;
+    (void)snprintf(there.device, sizeof(there.device), "%s", device);
+    return there;
+}
+
+void tnd_conv_explain_on(const struct tandem_table *table, const char *device,
+                         const struct tnd_conv_question *question, struct tnd_text *out)
+{
+    const struct tnd_conv_question there = tnd_conv_question_on(question, device);
+    struct tnd_conv_choice choice;
+    tnd_conv_choose(table, 1, &there, &choice);
+    tnd_conv_explain(&choice, 1, out);
+}
+
 void tnd_conv_explain_json(const struct tnd_conv_choice *choice, int threads, struct tnd_text *out)
 {
     char problem[TND_CONV_PROBLEM_MAX];
     const char *separator = "";
-    tnd_conv_problem_print(&choice->question.shape, threads, TND_CONV_METHODS, problem,
-                           sizeof(problem));
+    tnd_conv_problem_print(&choice->question.shape, shown_threads(choice, threads),
+                           TND_CONV_METHODS, problem, sizeof(problem));
     tnd_text_printf(out, "{\"problem\": \"%s\", \"method\": \"%s\", \"by_rule\": \"%s\", ", problem,
                     tnd_conv_method_name(choice->method), tnd_conv_method_name(choice->by_rule));
+    if (choice->question.device[0] != '\0') {
+        tnd_text_add(out, "\"device\": ");
+        tnd_emit_json_string(out, choice->question.device);
+        tnd_text_add(out, ", ");
+    }
     tnd_text_printf(out, "\"is_measured\": %s, \"reason\": \"%s\", \"methods\": {",
                     choice->is_measured ? "true" : "false", choice->reason);
     for (int method = 0; method < TND_CONV_METHODS; method++) {

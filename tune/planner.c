@@ -220,6 +220,9 @@ static bool device_op_at(void *user, const tandem_tensor *node, int side,
     struct tnd_plan_run *run = user;
     struct tnd_plan_cache *memory = &run->planner->memory;
     struct tnd_plan_cache_key key;
+    if (node->op == TANDEM_OP_CONV) {
+        return tnd_plan_conv_time(run, node, run->slots[side - 1], out);
+    }
     if (!key_of_whole(run, node, &key)) {
         return false;
     }

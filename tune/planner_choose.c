@@ -5,6 +5,7 @@
 #include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tune/candidates.h"
+#include "tune/conv_choice.h"
 #include "tune/experts.h"
 #include "tune/op_cost.h"
 #include "tune/placement.h"
@@ -244,6 +245,25 @@ void tnd_plan_choose_product(struct tnd_plan_run *run, const tandem_tensor *node
     }
 }
 
+bool tnd_plan_conv_time(const struct tnd_plan_run *run, const tandem_tensor *node, int slot,
+                        struct tnd_schedule_time *out)
+{
+    const struct tandem_table *table = run->planner->table;
+    struct tnd_conv_shape shape;
+    struct tnd_conv_estimate time;
+    if (table == NULL || table->n_convolutions == 0 || !tnd_conv_node_shape(node, &shape)) {
+        return false;
+    }
+    if (slot == TANDEM_BACKEND_CPU) {
+        tnd_conv_estimate(table, &shape, TND_CONV_DIRECT, run->n_threads, &time);
+    } else {
+        tnd_conv_device_estimate(table, &shape, TND_CONV_DIRECT,
+                                 tnd_registry_name(run->planner->registry, slot), &time);
+    }
+    *out = (struct tnd_schedule_time){(float)time.us, (float)time.error_us};
+    return time.us >= 0;
+}
+
 void tnd_plan_choose_threads(const struct tnd_plan_run *run, const tandem_tensor *node,
                              int incumbent, struct tandem_plan_node *out)
 {
@@ -255,6 +275,10 @@ void tnd_plan_choose_threads(const struct tnd_plan_run *run, const tandem_tensor
     } else {
         threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
         out->reason = TANDEM_REASON_ONLY;
+        struct tnd_schedule_time time;
+        if (run->n_devices > 0 && tnd_plan_conv_time(run, node, TANDEM_BACKEND_CPU, &time)) {
+            out->predicted_us[TANDEM_STAGE_COMPUTE] = time.us;
+        }
     }
     out->n_threads = threads;
     out->stage[TANDEM_STAGE_COMPUTE].parallel = threads > 1;

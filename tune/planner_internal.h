@@ -62,6 +62,10 @@ int tnd_plan_side(const struct tnd_plan_run *run, const struct tandem_plan_node 
  *  none. `before` (may be NULL): what another table chose. */
 void tnd_plan_choose_product(struct tnd_plan_run *run, const tandem_tensor *node, int side,
                              const struct tandem_plan_node *before, struct tnd_place_choice *out);
+/** What direct sums take on the CPU, all threads, or on the device in a slot, by the table; false:
+ *  the node is another one, or nothing is known. */
+bool tnd_plan_conv_time(const struct tnd_plan_run *run, const tandem_tensor *node, int slot,
+                        struct tnd_schedule_time *out);
 /** Threads of another operation: by the table where it knows the operation, else by the rule.
  *  `incumbent`: what another table chose; 0: nothing. */
 void tnd_plan_choose_threads(const struct tnd_plan_run *run, const tandem_tensor *node,

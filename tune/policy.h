@@ -45,79 +45,79 @@
 /* Of its error bar, by which a schedule that splits or overlaps must be faster than the best
  * placement without. Unit: ratio. Why: of normally distributed errors 1 in 40 is larger. Test:
  * a_gain_within_twice_its_error_is_not_taken. */
-#define TND_SCHEDULE_GAIN        2.0
+#define TND_SCHEDULE_GAIN         2.0
 /* And by how much of that placement's time. Unit: share. Why: less does not repay another order and
  * more transfers. Test: a_result_that_the_host_reads_is_fetched_by_FINALIZE. */
-#define TND_SCHEDULE_LEAST       0.02
+#define TND_SCHEDULE_LEAST        0.02
 /* Graphs of so many nodes are searched by branch and bound. Unit: nodes. Why: beyond, no number of
  * looks that is affordable suffices. Test: schedules_of_small_graphs_are_near_the_best_one. */
-#define TND_SCHEDULE_SMALL       12
+#define TND_SCHEDULE_SMALL        12
 /* Such a search looks at so many beginnings of a placement at least, and at most. Unit: looks. Why:
  * half of drawn graphs of up to 10 nodes need 60, one in a hundred 3,000. Test:
  * a_graph_with_millions_of_orders_is_searched_to_its_end. */
-#define TND_SCHEDULE_LOOKS       10000
-#define TND_SCHEDULE_MOST_LOOKS  200000
+#define TND_SCHEDULE_LOOKS        10000
+#define TND_SCHEDULE_MOST_LOOKS   200000
 /* What one look costs. Unit: us. Why: measured on a Zen 4. Test: none. */
-#define TND_SCHEDULE_LOOK_US     0.2
+#define TND_SCHEDULE_LOOK_US      0.2
 /* States of which it remembers that it has met them. Unit: states. Why: more find few more. Test:
  * a_search_to_its_end_finds_the_best_schedule (any number passes). */
-#define TND_SCHEDULE_SEEN        4096
+#define TND_SCHEDULE_SEEN         4096
 /* Nothing is looked for that would gain less. Unit: share. Why: half of the tenth by which the best
  * placement may be missed. Test: schedules_of_small_graphs_are_near_the_best_one. */
-#define TND_SCHEDULE_NEAR        0.05
+#define TND_SCHEDULE_NEAR         0.05
 /* Rounds in which the weights of the bound by work are bettered. Unit: rounds. Why: more raise it
  * by less than a percent. Test: none. */
-#define TND_SCHEDULE_WEIGHINGS   6
+#define TND_SCHEDULE_WEIGHINGS    6
 /* Looking for a better placement may cost what it could gain in so many uses of the plan. Unit:
  * uses. Why: a graph that is planned is computed for each token. Test: none. */
-#define TND_SCHEDULE_USES        16
+#define TND_SCHEDULE_USES         16
 /* What it costs to hand out a node in a move. Unit: us. Why: measured on a Zen 4. Test: none. */
-#define TND_SCHEDULE_STEP_US     0.03
+#define TND_SCHEDULE_STEP_US      0.03
 /* A move takes a node so far at most. Unit: places. Why: finding the range costs time. Test: none.
  */
-#define TND_SCHEDULE_REACH       16
+#define TND_SCHEDULE_REACH        16
 /* And may make a placement slower than the best one by this. Unit: share. Why: none ends in
  * valleys, more strays. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_SLACK       0.01
+#define TND_SCHEDULE_SLACK        0.01
 /* What a run with slow-downs costs. Unit: steps a node. Why: measured. Test: none. */
-#define TND_SCHEDULE_RUN_STEPS   6
+#define TND_SCHEDULE_RUN_STEPS    6
 /* Moves end after so many steps without a gain where overlaps pay. Unit: steps. Why: half of it
  * leaves some graphs at 0.86 of the ideal. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_IDLE_STEPS  40000
+#define TND_SCHEDULE_IDLE_STEPS   40000
 /* The same where nothing has paid so far, times the share of the time that a bound leaves to be
  * saved, and at most so many. Unit: steps a node; steps. Why: of 841 passes of a model on four
  * machines, mostly with less than 0.3 left, none gained anything; of 400 drawn graphs nearly half
  * did, the more the more is left. Test: none. */
-#define TND_SCHEDULE_HOPE_STEPS  64
-#define TND_SCHEDULE_HOPE_MOST   3000
+#define TND_SCHEDULE_HOPE_STEPS   64
+#define TND_SCHEDULE_HOPE_MOST    3000
 /* List scheduling is repeated with other ranks so often. Unit: repeats. Why: moves find what more
  * would. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_REPEATS     4
+#define TND_SCHEDULE_REPEATS      4
 /* By which times of nodes differ in such a repeat, either way. Unit: share. Why: enough to turn
  * ties of equal layers. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_VARIES      0.8
+#define TND_SCHEDULE_VARIES       0.8
 /* A share of a product's rows is a multiple of this. Unit: rows. Why: strips of packed weights have
  * 16 or 32. Test: none. */
-#define TND_SCHEDULE_ROWS        32
+#define TND_SCHEDULE_ROWS         32
 /* Added to the error bar of a share, whose time is told by the times of all and of half of the
  * rows. Unit: share. Why: as TND_ERROR_STAIR. Test: none. */
-#define TND_SCHEDULE_SHARE_ERROR 0.05
+#define TND_SCHEDULE_SHARE_ERROR  0.05
 /* Of an operation's time on a device where it was not measured: it counts as on the CPU. Unit:
  * share. Why: overlaps that rest on it should pay clearly. Test: none. */
-#define TND_SCHEDULE_OP_ERROR    0.5
+#define TND_SCHEDULE_OP_ERROR     0.5
 /* The same of an operation that the table does not know at all. Unit: us. Why: a kernel's launch.
  * Test: weights_without_a_role_count_as_transfers. */
-#define TND_SCHEDULE_UNKNOWN_US  5.0
+#define TND_SCHEDULE_UNKNOWN_US   5.0
 /* By which one thread puts parts into the result. Unit: bytes/us. Why: copies in a cache reach
  * 10 GB/s and more on every machine that was measured. Test: none. */
-#define TND_SCHEDULE_JOIN_BYTES  8000.0
+#define TND_SCHEDULE_JOIN_BYTES   8000.0
 /* And by which each of so many threads at most copies columns of X for the parts of a product.
  * Unit: threads. Why: more share the same memory. Test:
  * a_product_of_few_rows_is_split_by_columns. */
 #define TND_SCHEDULE_COPY_THREADS 4
 /* Of the interval in which the end of a split product is searched. Unit: halvings. Why: a step of
  * rows is a share of 1e-3 at least. Test: shares_end_at_the_same_time. */
-#define TND_SCHEDULE_HALVINGS    20
+#define TND_SCHEDULE_HALVINGS     20
 
 /* ---- Rule without a table ---- */
 
@@ -239,69 +239,69 @@
  * verdicts_are_looked_at_again_after_a_day. */
 #define TND_OBSERVER_OLD_NS     UINT64_C(86400000000000)
 /* Of which one is compared. Unit: runs. Why: a run without costs nothing. Test: none. */
-#define TND_DRIFT_EVERY        3
+#define TND_DRIFT_EVERY         3
 /* Of the computing time, for all that comparing takes: probes, readings of clocks, judging, new
  * tables. Unit: share. Why: nobody notices it. Test: watching_costs_its_share_and_no_more. */
-#define TND_DRIFT_COST         0.005
+#define TND_DRIFT_COST          0.005
 /* By which the probe may be slower than at best while a comparison counts. Unit: share. Why: half
  * of TND_DRIFT_SHARE. Test: a_probe_that_is_slowed_too_clears_the_cells. */
-#define TND_DRIFT_PROBE        0.12
+#define TND_DRIFT_PROBE         0.12
 /* That a worker of a stage may be off its CPU, or late, while its time counts, when comparing and
  * when measuring. Unit: share. Why: as for TND_DRIFT_PROBE; interrupts take 1 or 2 us of
  * a millisecond. Test: no_cell_is_blamed_on_a_machine_that_others_use. */
-#define TND_QUIET_LOST         0.10
+#define TND_QUIET_LOST          0.10
 /* Less than this is no interruption but how threads meet. Unit: us. Why: a hand-off. Test: none. */
-#define TND_QUIET_LOST_US      2.0
+#define TND_QUIET_LOST_US       2.0
 /* Comparisons in a row that must find a cell wrong, each with new times. Unit: runs. Why: one burst
  * of another program does not last through them all. Test:
  * a_wrong_cell_is_found_within_eighteen_quiet_graphs. */
-#define TND_DRIFT_STRIKES      3
+#define TND_DRIFT_STRIKES       3
 /* A cell that was given back needs twice as many the next time, up to this many doublings. Unit:
  * doublings. Why: ends a swinging between two choices. Test: none. */
-#define TND_DRIFT_DOUBLINGS    5
+#define TND_DRIFT_DOUBLINGS     5
 /* A case is given another trial after it. Unit: runs that were compared. Why: three minutes of
  * a model that takes 30 ms for a token; ten slow tokens of six thousand. Test:
  * a_cell_that_was_blamed_wrongly_is_given_back_after_a_trial. */
-#define TND_DRIFT_TRIAL_RUNS   2000
+#define TND_DRIFT_TRIAL_RUNS    2000
 /* A trial that decides nothing ends after it. Unit: runs that were compared. Why: nothing plans the
  * cell any more. Test: none. */
-#define TND_DRIFT_TRIAL_GRAPHS 100
+#define TND_DRIFT_TRIAL_GRAPHS  100
 /* And so many times as long after each trial that found it wrong again. Unit: ratio. Why: the cost
  * of trials goes to zero. Test: a_cell_that_is_wrong_stays_so_through_its_trials. */
-#define TND_DRIFT_TRIAL_GROWS  4
+#define TND_DRIFT_TRIAL_GROWS   4
 /* Of the probe. Unit: rounds of the reference kernel. Why: 10 us. Test: none. */
-#define TND_PROBE_ROUNDS       6000
+#define TND_PROBE_ROUNDS        6000
 /* Of the probe's product. Unit: passes over 2048 products. Why: 5 to 20 us. Test: none. */
-#define TND_PROBE_PASSES       32
+#define TND_PROBE_PASSES        32
 /* By which the probe's best time grows at each probe. Unit: share. Why: a clock rate that is never
  * reached again is forgotten after a few hundred. Test: none. */
-#define TND_PROBE_FORGETS      0.0005
+#define TND_PROBE_FORGETS       0.0005
 /* That a running median is taken of. Unit: runs. Why: four outliers do not move it. Test: none. */
-#define TND_DRIFT_RING         9
+#define TND_DRIFT_RING          9
 /* Before a cell is judged. Unit: runs. Why: with TND_DRIFT_STRIKES a case rests on six. Test:
  * a_cell_ten_times_too_fast_is_found_and_given_up_for_good. */
-#define TND_DRIFT_RUNS         4
+#define TND_DRIFT_RUNS          4
 /* Needed to tell the machine's own speed, and runs of each. Unit: cells. Why: a median needs
  * three. Test: a_machine_that_is_slow_as_a_whole_is_not_blamed_on_cells. */
-#define TND_DRIFT_CELLS        3
+#define TND_DRIFT_CELLS         3
 /* A cell that was not seen for longer says nothing of the machine's speed now. Unit: runs. Why:
  * clock rates change within seconds. Test: none. */
-#define TND_DRIFT_RECENT       8
+#define TND_DRIFT_RECENT        8
 /* Smallest deviation that is reported. Unit: share. Why: smaller ones seldom change a choice.
  * Test: a_cell_ten_times_too_fast_is_found_and_given_up_for_good. */
-#define TND_DRIFT_SHARE        0.25
+#define TND_DRIFT_SHARE         0.25
 /* The same while the machine's own speed is unknown. Unit: share. Why: another program on the
  * same cores costs a factor of two. Test: none. */
-#define TND_DRIFT_SHARE_ALONE  1.0
+#define TND_DRIFT_SHARE_ALONE   1.0
 /* Of its own noise, or of the table's error, that a deviation must exceed. Unit: standard
  * deviations. Why: as for TND_CLEAR_SIGMAS. Test: none. */
-#define TND_DRIFT_SIGMAS       3.0
+#define TND_DRIFT_SIGMAS        3.0
 /* Smallest deviation that is reported; smaller ones are hand-offs. Unit: us. Why: ten hand-offs.
  * Test: none. */
-#define TND_DRIFT_US           10.0
+#define TND_DRIFT_US            10.0
 /* End of the curve that is made up for a shape that was not measured. Unit: tokens. Why: the
  * longest prompts that models are given. Test: none. */
-#define TND_DRIFT_M            4096
+#define TND_DRIFT_M             4096
 
 /* ---- Budgets of a bench run ---- */
 
@@ -653,6 +653,15 @@
  * samples says nothing. Test: a_lead_within_the_errors_leaves_the_rule. */
 #define TND_CONV_FEW         3
 #define TND_CONV_FEW_ERROR   0.1
+
+/* Most of the CPU's time that the convolutions of a net may take on a device, for the net to be
+ * lowered for it. Unit: share. Why: what the device cannot compute then runs on the CPU without its
+ * own methods, and values travel; neither is known before the net is lowered. Test:
+ * a_net_is_for_a_device_that_is_clearly_faster. */
+#define TND_CONV_DEVICE_GAIN  0.5
+/* Least part of the multiply-adds of a net whose times must be known for that. Unit: share. Why:
+ * convolutions of one method, such as depthwise ones, are not measured. Test: as above. */
+#define TND_CONV_DEVICE_KNOWN 0.75
 
 /* ---- Reports ---- */
 

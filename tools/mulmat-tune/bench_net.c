@@ -22,6 +22,8 @@ struct state {
     tandem_table *table;
     int n_counts;
     int counts[TND_MAX_BENCH_THREADS]; /* of threads */
+    int n_devices;
+    uint8_t devices[TND_MAX_SLOTS]; /* slots of those with memory of their own */
     double shown_s;
     bool is_shown;
 };
@@ -99,24 +101,36 @@ static enum tandem_status measure_products(struct state *state, struct tandem_er
                                       : TANDEM_OK;
 }
 
-/* On each number of threads in turn. */
-static enum tandem_status measure_convs(struct state *state, struct tandem_error *error)
+/* On the threads that the runtime has, or on a device; n_left: turns like this one, and it. */
+static enum tandem_status measure_on(struct state *state, int slot, int n_left,
+                                     struct tandem_error *error)
 {
     struct tnd_runtime_parts parts;
     tnd_runtime_parts(state->runtime, &parts);
-    for (int i = 0; i < state->n_counts && state->convs.n > 0; i++) {
-        const double left_s = state->request->budget_s - elapsed_s(state);
-        const struct tnd_conv_tuning tuning = {.shapes = state->convs.shapes,
-                                               .n = state->convs.n,
-                                               .budget_s = left_s / (state->n_counts - i),
-                                               .begin_ns = parts.clock->now_ns(parts.clock),
-                                               .progress = show_turn,
-                                               .user = state};
-        if (tandem_runtime_set_threads(state->runtime, state->counts[i]) != TANDEM_OK) {
+    const double left_s = state->request->budget_s - elapsed_s(state);
+    const struct tnd_conv_tuning tuning = {.shapes = state->convs.shapes,
+                                           .n = state->convs.n,
+                                           .slot = slot,
+                                           .budget_s = left_s / n_left,
+                                           .begin_ns = parts.clock->now_ns(parts.clock),
+                                           .progress = show_turn,
+                                           .user = state};
+    return tnd_tune_convs(state->runtime, &tuning, state->table, error);
+}
+
+/* On each number of threads in turn, then on devices. */
+static enum tandem_status measure_convs(struct state *state, struct tandem_error *error)
+{
+    const int n_turns = state->n_counts + state->n_devices;
+    for (int i = 0; i < n_turns && state->convs.n > 0; i++) {
+        const int device = i - state->n_counts;
+        if (device < 0 &&
+            tandem_runtime_set_threads(state->runtime, state->counts[i]) != TANDEM_OK) {
             return tnd_error_set(error, TANDEM_E_THREAD, "threads", state->counts[i], 0,
                                  "%d threads cannot be started", state->counts[i]);
         }
-        TND_TRY(tnd_tune_convs(state->runtime, &tuning, state->table, error));
+        TND_TRY(measure_on(state, device < 0 ? TND_CONV_ON_CPU : state->devices[device],
+                           n_turns - i, error));
     }
     return TANDEM_OK;
 }
@@ -130,6 +144,12 @@ static void print_times(const struct state *state)
             struct tnd_conv_choice choice;
             tnd_conv_choose(state->table, state->counts[t], &state->convs.questions[i], &choice);
             tnd_conv_explain(&choice, state->counts[t], &text);
+        }
+        for (int d = 0; d < state->n_devices; d++) {
+            struct tnd_runtime_parts parts;
+            tnd_runtime_parts(state->runtime, &parts);
+            tnd_conv_explain_on(state->table, tnd_registry_name(parts.registry, state->devices[d]),
+                                &state->convs.questions[i], &text);
         }
     }
     fputs(tnd_text_string(&text), stdout);
@@ -155,6 +175,7 @@ static enum tandem_status open_all(struct state *state, struct tandem_error *err
             tnd_bench_thread_counts(tandem_runtime_threads(state->runtime),
                                     tnd_topology_fast_cores(parts.topology), state->counts);
     }
+    state->n_devices = tnd_conv_devices(state->runtime, state->devices);
     TND_TRY(tandem_table_new(&state->table, error));
     tnd_fingerprint_read_all(parts.registry, &state->table->fingerprint);
     return TANDEM_OK;

@@ -305,8 +305,10 @@ static bool keep(void *user, enum tnd_record which, const void *record,
         const struct tnd_fact *fact = &kind->facts[i];
         if (fact->kind == TND_FACT_TYPE) {
             is_type = is_type || tnd_fact_whole(fact, record) == pruning->type;
-        } else if (fact->kind == TND_FACT_BACKEND) {
-            is_backend = is_backend || strcmp(tnd_fact_text(fact, record), pruning->backend) == 0;
+        } else if (fact->kind == TND_FACT_BACKEND || fact->kind == TND_FACT_DEVICE) {
+            const char *name = tnd_fact_text(fact, record);
+            is_backend =
+                is_backend || strcmp(name[0] != '\0' ? name : "cpu", pruning->backend) == 0;
         } else if (fact->kind == TND_FACT_WHEN) {
             when = tnd_fact_whole(fact, record);
         }

@@ -3,6 +3,7 @@
 #include "tools/mulmat-tune/explain_convs.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/emit.h"
 #include "base/tnd_status.h"
@@ -42,6 +43,30 @@ static void add(const struct explain_convs_request *request, const struct tnd_co
     }
 }
 
+/* On the devices that the table has times of. */
+static void add_devices(const struct explain_convs_request *request,
+                        const struct tnd_conv_question *question, struct tnd_text *out)
+{
+    enum { MOST_DEVICES = 16 };
+    const struct tandem_table *table = request->table;
+    const char *known[MOST_DEVICES];
+    int n = 0;
+    for (int i = 0; table != NULL && i < table->n_convolutions; i++) {
+        const char *device = table->convolutions[i].device;
+        bool is_new = device[0] != '\0' && n < MOST_DEVICES;
+        for (int k = 0; is_new && k < n; k++) {
+            is_new = strcmp(known[k], device) != 0;
+        }
+        if (is_new) {
+            known[n++] = device;
+            const struct tnd_conv_question there = tnd_conv_question_on(question, device);
+            struct tnd_conv_choice choice;
+            tnd_conv_choose(table, 1, &there, &choice);
+            add(request, &choice, 1, ",\n", out);
+        }
+    }
+}
+
 static enum tandem_status add_problem(const struct explain_convs_request *request,
                                       struct tnd_text *out, bool *is_measured,
                                       struct tandem_error *error)
@@ -55,6 +80,7 @@ static enum tandem_status add_problem(const struct explain_convs_request *reques
     TND_TRY(tnd_conv_ask(&chooser, &shape, &choice, error));
     *is_measured = choice.is_measured;
     add(request, &choice, by.threads, "", out);
+    add_devices(request, &choice.question, out);
     return TANDEM_OK;
 }
 
@@ -68,6 +94,7 @@ static enum tandem_status add_net(const struct explain_convs_request *request, s
         tnd_conv_choose(request->table, request->threads, &convs.questions[i], &choice);
         *is_measured = *is_measured && choice.is_measured;
         add(request, &choice, request->threads, i > 0 ? ",\n" : "", out);
+        add_devices(request, &choice.question, out);
     }
     net_convs_fini(&convs);
     return status;

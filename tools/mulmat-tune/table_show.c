@@ -242,9 +242,10 @@ static void add_convolutions(struct tnd_text *out, const struct tandem_table *ta
         char problem[TND_CONV_PROBLEM_MAX];
         tnd_text_add(out, i == 0 ? "convolutions\n" : "");
         if (tnd_conv_shape_of(one, &shape)) {
-            tnd_conv_problem_print(&shape, one->threads, TND_CONV_METHODS, problem,
-                                   sizeof(problem));
-            tnd_text_printf(out, "    %s:%s %.1f us\n", problem, one->method, one->median_us);
+            tnd_conv_problem_print(&shape, one->device[0] != '\0' ? 0 : one->threads,
+                                   TND_CONV_METHODS, problem, sizeof(problem));
+            tnd_text_printf(out, "    %s:%s%s%s %.1f us\n", problem, one->method,
+                            one->device[0] != '\0' ? " on " : "", one->device, one->median_us);
         } else {
             tnd_text_printf(out, "    %s of window %s, which is none\n", one->method, one->window);
         }

@@ -126,7 +126,7 @@ static enum tandem_status examine(struct exam *exam, int i, struct tandem_error 
     const int threads = tandem_runtime_threads(exam->runtime);
     const int at = exam->n_cells;
     tnd_conv_choose(exam->table, threads, question, &exam->choices[at]);
-    TND_TRY(tnd_conv_trial_open(exam->runtime, &question->shape, &trial, error));
+    TND_TRY(tnd_conv_trial_open(exam->runtime, &question->shape, TND_CONV_ON_CPU, &trial, error));
     enum tandem_status status = find_best(exam, trial, &exam->best[at], error);
     if (status == TANDEM_OK) {
         status =
