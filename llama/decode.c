@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "llama/llama_error.h"
 #include "llama/ranks.h"
@@ -66,9 +67,8 @@ static void tell_time(void *user, const tandem_tensor *node, enum tandem_stage s
     session->timed(session->timed_user, node, stage, us);
 }
 
-/* `split` NULL: not told about the time. */
-static enum tandem_status compute(tandem_session *session, tandem_graph *graph,
-                                  const struct tnd_llama_split *split, struct tandem_error *error)
+static enum tandem_status compute(tandem_session *session, tandem_graph *graph, bool is_split,
+                                  struct tandem_error *error)
 {
     const struct tnd_llama_shard *shard = session->model->shard;
     const struct tandem_compute_options options = {.size = sizeof(options),
@@ -78,18 +78,15 @@ static enum tandem_status compute(tandem_session *session, tandem_graph *graph,
                                                    .timed =
                                                        session->timed != NULL ? tell_time : NULL};
     tandem_plan *plan = NULL;
-    if (session->adjust != NULL || (split != NULL && split->n > 1)) {
+    if (session->adjust != NULL || is_split) {
         LLAMA_TRY(tandem_runtime_plan(session->runtime, graph, &plan, error));
     }
     if (session->adjust != NULL) {
         session->adjust(session->adjust_user, graph, plan);
     }
-    tnd_llama_micro_begin(session);
     const enum tandem_status status =
         tandem_runtime_compute(session->runtime, graph, plan, &options, error);
-    if (status == TANDEM_OK && split != NULL) {
-        tnd_llama_micro_end(session, split, plan != NULL && tandem_plan_order(plan) != NULL);
-    }
+    session->micro.was_at_once = plan != NULL && tandem_plan_order(plan) != NULL;
     tandem_plan_free(plan);
     const struct tandem_error *why =
         shard != NULL ? tandem_communicator_error(shard->communicator) : NULL;
@@ -212,7 +209,7 @@ static enum tandem_status run_batch(tandem_session *session, struct tnd_llama_ba
     if (session->print != NULL) {
         LLAMA_TRY(print_plan(session, out_forward->graph, batch, error));
     }
-    return compute(session, out_forward->graph, batch->split, error);
+    return compute(session, out_forward->graph, batch->split->n > 1, error);
 }
 
 /* ---- keys and values that a device was lost with ---- */
@@ -256,7 +253,7 @@ static enum tandem_status recover(tandem_session *session, struct tandem_error *
             tandem_context_reset(session->context);
             LLAMA_TRY(tnd_llama_forward(session->model, cache, &batch, session->context, &forward,
                                         error));
-            LLAMA_TRY(compute(session, forward.graph, NULL, error));
+            LLAMA_TRY(compute(session, forward.graph, false, error));
         }
     }
     LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, false, error));
@@ -296,6 +293,25 @@ try_decode(tandem_session *session, const struct tandem_batch_entry *entries,
     return TANDEM_OK;
 }
 
+static double now_us(void)
+{
+    struct timespec now = {0, 0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static void note_time(tandem_session *session, const struct tandem_batch_entry *entries,
+                      const int64_t *drafted, int64_t n_entries,
+                      const struct tnd_llama_batch *batch, double us)
+{
+    bool is_step = true; /* one token for each text, and drafts */
+    for (int64_t i = 0; i < n_entries; i++) {
+        is_step = is_step && entries[i].n - (drafted != NULL ? drafted[i] : 0) == 1;
+    }
+    tnd_batch_times_note(&session->times, batch->m, is_step, us);
+    tnd_llama_micro_note(session, batch->split, us);
+}
+
 /* A batch that failed is decoded once more where that may help: keys and values that a device was
  * lost with are computed anew; a run of micro-batches that reads cells of the cache before later
  * ones are written cannot be repeated half-way as a whole batch can. */
@@ -313,6 +329,7 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
     }
     LLAMA_TRY(tnd_llama_tell_decode(session, entries, n_entries, error));
     tnd_llama_hot_look(session);
+    const double begin_us = now_us();
     enum tandem_status status =
         try_decode(session, entries, drafted, n_entries, &batch, &forward, error);
     const bool was_split = batch.split != NULL && batch.split->n > 1;
@@ -326,6 +343,7 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
         session->micro.is_off = false;
     }
     LLAMA_TRY(status);
+    note_time(session, entries, drafted, n_entries, &batch, now_us() - begin_us);
     take_results(session, entries, drafted, n_entries, &forward);
     tnd_llama_experts_count(session, &batch);
     return TANDEM_OK;
@@ -448,4 +466,40 @@ enum tandem_status tandem_session_plan(tandem_session *session, int64_t m, tande
     LLAMA_TRY(tandem_runtime_plan(session->runtime, forward.graph, out_plan, error));
     *out_graph = forward.graph;
     return TANDEM_OK;
+}
+
+void tnd_llama_predict_times(tandem_session *session)
+{
+    struct tnd_batch_times *times = &session->times;
+    if (times->is_predicted || tnd_llama_draft_is_ahead(session) ||
+        tandem_runtime_table_status(session->runtime, NULL) != TANDEM_OK) {
+        return;
+    }
+    times->is_predicted = true;
+    const int64_t left = session->n_positions - session->sequences[0].n_past;
+    for (int i = 0; i < TND_BATCH_POWERS && (int64_t)1 << i <= left; i++) {
+        tandem_graph *graph = NULL;
+        tandem_plan *plan = NULL;
+        struct tandem_prediction prediction = {0};
+        if (tandem_session_plan(session, (int64_t)1 << i, &graph, &plan, NULL) != TANDEM_OK ||
+            tandem_runtime_predict(session->runtime, graph, &prediction, NULL) != TANDEM_OK) {
+            tandem_plan_free(plan);
+            return;
+        }
+        tandem_plan_free(plan);
+        times->predicted_us[i] = prediction.us;
+    }
+}
+
+bool tandem_session_expect(tandem_session *session, int64_t m, struct tandem_expected *out)
+{
+    if (session == NULL || out == NULL || m < 1) {
+        return false;
+    }
+    tnd_llama_predict_times(session);
+    const struct tnd_batch_expected found = tnd_batch_times_expect(&session->times, m, false);
+    if (found.us > 0) {
+        *out = (struct tandem_expected){found.us, found.error_us};
+    }
+    return found.us > 0;
 }

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "llama/llama_error.h"
 #include "llama/ranks.h"
@@ -44,22 +43,13 @@ struct tnd_llama_draft {
     tandem_session *model; /* NULL: the text itself is looked up */
     int most, n_sequences;
     bool is_fixed;
-    struct tnd_draft_times times;
     struct ahead *texts;                /* {n_sequences} */
     struct tandem_batch_entry *entries; /* {n_sequences}: what must be computed, */
     int64_t *drafted;                   /* its last tokens that are drafts */
     int32_t *tokens;                    /* {n_sequences, 1 + TND_DRAFT_MOST} */
     int n_failed;                       /* drafts of the model, one after the other */
-    bool is_predicted;                  /* times.ratio is filled */
     struct tandem_draft_info info;
 };
-
-static double now_us(void)
-{
-    struct timespec now = {0, 0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
 
 /* ---- texts ---- */
 
@@ -107,6 +97,12 @@ static bool keep_text(const tandem_session *session, int32_t sequence)
 {
     struct text *text = &session->draft->texts[sequence].text;
     return text->n == session->sequences[sequence].n_past || gather(session, sequence, text);
+}
+
+bool tnd_llama_draft_is_ahead(const tandem_session *session)
+{
+    return session->draft != NULL &&
+           session->draft->texts[0].next < session->draft->texts[0].n_drafted;
 }
 
 void tnd_llama_draft_drop(tandem_session *session, int32_t sequence)
@@ -187,7 +183,6 @@ static int ask_model(struct tnd_llama_draft *draft, int32_t sequence, int n, int
     if (ahead->held.n != common) {
         ahead->held.n = tandem_session_rollback(draft->model, sequence, 0);
     }
-    const double begin = now_us();
     const int64_t n_new = text->n - ahead->held.n;
     for (int64_t i = ahead->held.n; i < text->n; i++) {
         if (text->tokens[i] < 0) {
@@ -207,11 +202,6 @@ static int ask_model(struct tnd_llama_draft *draft, int32_t sequence, int n, int
         }
     }
     draft->n_failed = 0;
-    if (n_new <= TND_DRAFT_MOST) { /* else a prompt was among it */
-        const double us = (now_us() - begin) / n;
-        draft->times.draft_us +=
-            draft->times.draft_us == 0 ? us : 0.2 * (us - draft->times.draft_us);
-    }
     return n;
 }
 
@@ -269,33 +259,10 @@ static int probe(struct ahead *ahead, int room, int chosen)
     return room < PROBE ? room : PROBE;
 }
 
-/* Times by the table, relative to one token: of few sizes, those between by lines. Planning drops
- * what is drafted behind sequence 0. */
-static void predict(tandem_session *session)
+/* Of one token by the draft model; 0: none, or not known. */
+static double draft_token_us(const struct tnd_llama_draft *draft)
 {
-    struct tnd_draft_times *times = &session->draft->times;
-    double us[5] = {0};
-    const int64_t left = session->n_positions - session->sequences[0].n_past;
-    for (int i = 0; i < 5 && (int64_t)1 << i <= left; i++) {
-        tandem_graph *graph = NULL;
-        tandem_plan *plan = NULL;
-        struct tandem_prediction prediction = {0};
-        if (tandem_session_plan(session, (int64_t)1 << i, &graph, &plan, NULL) != TANDEM_OK ||
-            tandem_runtime_predict(session->runtime, graph, &prediction, NULL) != TANDEM_OK) {
-            tandem_plan_free(plan);
-            return;
-        }
-        tandem_plan_free(plan);
-        us[i] = prediction.us;
-    }
-    for (int m = 1; us[0] > 0 && m <= TND_DRAFT_MOST; m++) {
-        int i = 0;
-        while (i < 3 && m > 2 << i) {
-            i++;
-        }
-        const double low = us[i], high = us[i + 1] > 0 ? us[i + 1] : low;
-        times->ratio[m] = (low + (high - low) * (m - (1 << i)) / (1 << i)) / us[0];
-    }
+    return draft->model != NULL ? tnd_batch_times_expect(&draft->model->times, 1, true).us : 0;
 }
 
 /* Adds drafts to the entries that must be computed. */
@@ -305,12 +272,7 @@ static void add_drafts(tandem_session *session, int64_t n)
     const struct tnd_draft_hope *hopes[TND_LLAMA_MAX_SEQUENCES];
     int room[TND_LLAMA_MAX_SEQUENCES], chosen[TND_LLAMA_MAX_SEQUENCES];
     int64_t m = 0;
-    const bool is_idle = draft->texts[0].next == draft->texts[0].n_drafted;
-    if (!draft->is_predicted && is_idle &&
-        tandem_runtime_table_status(session->runtime, NULL) == TANDEM_OK) {
-        draft->is_predicted = true;
-        predict(session);
-    }
+    tnd_llama_predict_times(session);
     for (int64_t i = 0; i < n; i++) {
         const struct tandem_batch_entry *entry = &draft->entries[i];
         hopes[i] = &draft->texts[entry->sequence].hope;
@@ -320,7 +282,7 @@ static void add_drafts(tandem_session *session, int64_t n)
     if (draft->is_fixed) {
         memcpy(chosen, room, (size_t)n * sizeof(room[0]));
     } else {
-        tnd_draft_choose(&draft->times, hopes, room, (int)n, m, chosen);
+        tnd_draft_choose(&session->times, draft_token_us(draft), hopes, room, (int)n, m, chosen);
     }
     for (int64_t i = 0; i < n; i++) {
         struct tandem_batch_entry *entry = &draft->entries[i];
@@ -394,26 +356,16 @@ static void take(tandem_session *session, const struct tandem_batch_entry *entry
 static enum tandem_status compute(tandem_session *session, int64_t n, struct tandem_error *error)
 {
     struct tnd_llama_draft *draft = session->draft;
-    int64_t m = 0;
-    bool is_step = true; /* one token for each text, and drafts */
     for (int64_t i = 0; i < n; i++) {
         struct text *text = &draft->texts[draft->entries[i].sequence].text;
         const bool is_kept = keep_text(session, draft->entries[i].sequence);
         draft->drafted[i] = 0;
-        is_step = is_step && draft->entries[i].n == 1;
         if (!is_kept || !append(text, draft->entries[i].tokens, draft->entries[i].n)) {
             return tnd_llama_no_memory(error);
         }
     }
     add_drafts(session, n);
-    for (int64_t i = 0; i < n; i++) {
-        m += draft->entries[i].n;
-    }
-    const double begin = now_us();
     enum tandem_status status = tnd_llama_decode(session, draft->entries, draft->drafted, n, error);
-    if (status == TANDEM_OK && is_step) {
-        tnd_draft_note(&draft->times, m, now_us() - begin);
-    }
     draft->info.batches += status == TANDEM_OK;
     for (int64_t i = 0; i < n; i++) {
         struct ahead *ahead = &draft->texts[draft->entries[i].sequence];

@@ -11,17 +11,7 @@
 
 enum {
     TND_DRAFT_MOST = 16, /* tokens of a draft */
-    TND_DRAFT_SIZES = 64 /* tokens of a batch whose time is kept */
-};
-
-/** Times of batches of one token for each text, and of drafts. */
-struct tnd_draft_times {
-    double us[TND_DRAFT_SIZES + 1];    /* measured, by tokens of the batch */
-    int n[TND_DRAFT_SIZES + 1];        /* measurements */
-    int64_t step[TND_DRAFT_SIZES + 1]; /* of the last one */
-    double ratio[TND_DRAFT_SIZES + 1]; /* to one token, predicted; 0: not known */
-    double draft_us;                   /* of one token by the draft model; 0: none is known */
-    int64_t n_steps;
+    TND_DRAFT_BATCH = 64 /* tokens of a batch with drafts */
 };
 
 /** How likely a drafted token of a text is the one that follows. */
@@ -31,16 +21,12 @@ struct tnd_draft_hope {
     int64_t wait, period; /* tokens until the draft model tries again */
 };
 
-/** Microseconds of a batch of `m` tokens, from what was measured, else what is predicted. 0:
- *  nothing is known. */
-double tnd_draft_expect(const struct tnd_draft_times *times, int64_t m);
-/** Notes a measured batch. */
-void tnd_draft_note(struct tnd_draft_times *times, int64_t m, double us);
 /** Notes whether a drafted token was the one that followed. */
 void tnd_draft_learn(struct tnd_draft_hope *hope, bool was_right);
 /** How many tokens to draft for each of `n` texts, at most room[i], so that the most tokens an
- *  hour are expected: `m` tokens are decoded in any case. */
-void tnd_draft_choose(const struct tnd_draft_times *times,
+ *  hour are expected: `m` tokens are decoded in any case. `draft_us`: of one token by the draft
+ *  model; 0: none, or not known. */
+void tnd_draft_choose(const struct tnd_batch_times *times, double draft_us,
                       const struct tnd_draft_hope *const *hopes, const int *room, int n, int64_t m,
                       int *out);
 /** Tokens that followed the longest earlier stretch that equals the end of the text; at least two

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Into how many micro-batches a session cuts a batch: by predicted times, once for batches alike;
- * whole and cut batches then take turns until measured times decide, too. Start at
- * tnd_llama_micro_choose. */
+ * whole and cut batches then take turns until measured times decide, too; after a while again.
+ * Start at tnd_llama_micro_choose. */
+#include <math.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
 
 #include "llama/llama_error.h"
 #include "llama/session.h"
 
 enum {
-    USES = 8,      /* whole and cut together, that decide; as the runtime's guard */
-    MOST_ALONE = 5 /* uses of a cut batch with nothing at once: more than the guard's turns */
+    USES = 8,       /* whole and cut together, that decide */
+    MOST_ALONE = 5, /* uses of a cut batch with nothing at once: more than the observer's turns */
+    AGAIN = 512     /* uses until the next trial */
 };
-#define CLEAR 0.1 /* lead that decides after half of the uses */
+static const double CLEAR_SIGMAS = 3; /* standard errors */
 
 enum tandem_status tnd_llama_micro_init(struct tnd_llama_micro *micro, const tandem_model *model,
                                         struct tandem_error *error)
@@ -131,51 +133,41 @@ enum tandem_status tnd_llama_micro_choose(tandem_session *session, struct tnd_ll
 
 /* ---- trials ---- */
 
-static double now_us(void)
-{
-    struct timespec now = {0, 0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-void tnd_llama_micro_begin(tandem_session *session)
-{
-    session->micro.begin_us = session->micro.choice != NULL ? now_us() : 0;
-}
-
-/* By the best times: what disturbs a run only adds to it. */
+/* A lead that is no accident decides early. */
 static void judge(struct tnd_llama_micro_choice *choice)
 {
-    const int n = choice->n_uses[0] < choice->n_uses[1] ? choice->n_uses[0] : choice->n_uses[1];
-    const double ratio = choice->best_us[0] > 0 ? choice->best_us[1] / choice->best_us[0] : 1;
-    const bool is_clear = ratio > 1 + CLEAR || ratio < 1 - CLEAR;
+    const struct tnd_batch_expected whole = tnd_batch_time_judge(&choice->time[0]);
+    const struct tnd_batch_expected cut = tnd_batch_time_judge(&choice->time[1]);
+    const int64_t n = choice->time[0].n < choice->time[1].n ? choice->time[0].n : choice->time[1].n;
+    const bool is_clear =
+        fabs(whole.us - cut.us) > CLEAR_SIGMAS * hypot(whole.error_us, cut.error_us);
     if (2 * n >= USES || (n >= 2 && is_clear)) {
-        choice->state = ratio < 1 ? TND_LLAMA_MICRO_KEPT : TND_LLAMA_MICRO_DROPPED;
+        choice->state = cut.us < whole.us ? TND_LLAMA_MICRO_KEPT : TND_LLAMA_MICRO_DROPPED;
     }
 }
 
-static void note(struct tnd_llama_micro_choice *choice, bool is_cut, bool was_at_once, double us)
-{
-    choice->n_turns++;
-    choice->n_alone = is_cut && !was_at_once ? choice->n_alone + 1 : is_cut ? 0 : choice->n_alone;
-    if (choice->n_alone > MOST_ALONE) {
-        choice->state = TND_LLAMA_MICRO_DROPPED; /* the runtime has given the overlap up */
-    } else if (choice->state == TND_LLAMA_MICRO_TRIAL && (was_at_once || !is_cut)) {
-        double *best_us = &choice->best_us[is_cut];
-        *best_us = choice->n_uses[is_cut]++ == 0 || us < *best_us ? us : *best_us;
-        judge(choice);
-    }
-}
-
-void tnd_llama_micro_end(tandem_session *session, const struct tnd_llama_split *split,
-                         bool was_at_once)
+void tnd_llama_micro_note(tandem_session *session, const struct tnd_llama_split *split, double us)
 {
     struct tnd_llama_micro *micro = &session->micro;
+    struct tnd_llama_micro_choice *choice = micro->choice;
+    const bool is_cut = split->n > 1;
+    const bool is_alone = is_cut && !micro->was_at_once;
     micro->n_last = split->n;
     micro->n_batches += micro->stages.n_places > 1 && split->begin[split->n] > 1;
-    micro->n_split += split->n > 1;
-    if (micro->choice != NULL) {
-        note(micro->choice, split->n > 1, was_at_once, now_us() - micro->begin_us);
+    micro->n_split += is_cut;
+    if (choice == NULL) {
+        return;
+    }
+    choice->n_alone = is_cut ? (is_alone ? choice->n_alone + 1 : 0) : choice->n_alone;
+    if (++choice->n_turns > AGAIN) { /* what was true then is looked at again */
+        choice->state = TND_LLAMA_MICRO_TRIAL;
+        choice->n_turns = choice->n_alone = 0;
+        memset(choice->time, 0, sizeof(choice->time));
+    } else if (choice->n_alone > MOST_ALONE) {
+        choice->state = TND_LLAMA_MICRO_DROPPED; /* the runtime has given the overlap up */
+    } else if (choice->state == TND_LLAMA_MICRO_TRIAL && !is_alone) {
+        tnd_batch_time_note(&choice->time[is_cut], us, choice->n_turns);
+        judge(choice);
     }
 }
 

@@ -349,6 +349,7 @@ void tandem_session_set_runtime(tandem_session *session, tandem_runtime *runtime
         session->n_on_host = session->must_recover ? session->n_on_host : session->n_batches;
         tnd_llama_kv_cache_leave(&session->cache, session->runtime);
         tnd_llama_hot_drop(session);
+        memset(&session->times, 0, sizeof(session->times));
     }
     session->runtime = runtime;
 }

@@ -3,6 +3,7 @@
 #ifndef TND_LLAMA_SESSION_H
 #define TND_LLAMA_SESSION_H
 
+#include "llama/batch_times.h"
 #include "llama/model.h"
 
 /** One text. */
@@ -53,10 +54,9 @@ struct tnd_llama_micro_choice {
     int64_t cells;  /* the power of two for which `n` was chosen */
     int n;          /* micro-batches that are predicted to be fastest */
     enum { TND_LLAMA_MICRO_TRIAL, TND_LLAMA_MICRO_KEPT, TND_LLAMA_MICRO_DROPPED } state;
-    int n_uses[2]; /* [0] whole, [1] cut; of these the best time */
-    double best_us[2];
-    int n_turns;
-    int n_alone; /* uses of the cut batch since something ran at once */
+    struct tnd_batch_time time[2]; /* [0] whole, [1] cut */
+    int n_turns;                   /* since the last trial began */
+    int n_alone;                   /* uses of the cut batch since something ran at once */
 };
 
 /** Into how many micro-batches batches are cut, llama/micro_batches.c. */
@@ -68,7 +68,7 @@ struct tnd_llama_micro {
     struct tnd_llama_micro_choice choices[32];
     struct tnd_llama_micro_choice *choice; /* on trial with the batch in hand; NULL: none is */
     int next;                              /* choice to give up */
-    double begin_us;
+    bool was_at_once;                      /* the last batch: its plan has an order */
     int64_t n_batches, n_split;
     int n_last;
 };
@@ -96,6 +96,7 @@ struct tandem_session {
     struct tnd_llama_expert_counts experts;
     struct tnd_llama_hot hot;
     struct tnd_llama_micro micro;
+    struct tnd_batch_times times;
     struct tnd_llama_draft *draft; /* NULL: nothing is drafted */
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;
@@ -132,6 +133,8 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
 enum tandem_status tnd_llama_decode_ahead(tandem_session *session,
                                           const struct tandem_batch_entry *entries,
                                           int64_t n_entries, struct tandem_error *error);
+/** Whether something is drafted behind sequence 0. */
+bool tnd_llama_draft_is_ahead(const tandem_session *session);
 /** Drops what is drafted behind a sequence; the same, and its text from token n on is not known.
  *  For all sessions. */
 void tnd_llama_draft_drop(tandem_session *session, int32_t sequence);
@@ -150,10 +153,12 @@ void tnd_llama_micro_fini(struct tnd_llama_micro *micro);
  *  tandem_runtime_predict. */
 enum tandem_status tnd_llama_micro_choose(tandem_session *session, struct tnd_llama_batch *batch,
                                           struct tandem_error *error);
-/** Right before and after a batch is computed. `was_at_once`: its plan has an order. */
-void tnd_llama_micro_begin(tandem_session *session);
-void tnd_llama_micro_end(tandem_session *session, const struct tnd_llama_split *split,
-                         bool was_at_once);
+/** A batch took so long. */
+void tnd_llama_micro_note(tandem_session *session, const struct tnd_llama_split *split, double us);
+
+/** Predicts times of batches by the runtime's table, once, unless something is drafted that
+ *  planning would drop. */
+void tnd_llama_predict_times(tandem_session *session);
 
 /** For a model without experts nothing is made. Errors: MEMORY. */
 enum tandem_status tnd_llama_experts_init(struct tnd_llama_expert_counts *counts,

@@ -4,12 +4,15 @@
 #include "table/judge.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
-enum { ROUNDS = 3 }; /* of reweighting; the fourth changes less than the moment's error */
+enum { TND_JUDGED = 64 }; /* times that are looked at */
+enum { ROUNDS = 3 };      /* of reweighting; the fourth changes less than the moment's error */
 
 /* ---- errors ---- */
 
@@ -27,6 +30,44 @@ double tnd_sample_error(const struct tnd_sample *sample)
                                 : tnd_time_error(sample->median_us, sample->spread_us,
                                                  sample->count, TND_SINGLE_SHOT_ERROR);
 }
+
+/* ---- times that were taken one after the other ---- */
+
+static int compare_floats(const void *a, const void *b)
+{
+    const float x = *(const float *)a;
+    const float y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The lower one of two: what disturbs only slows down. */
+static double lower_median(float *values, int n)
+{
+    qsort(values, (size_t)n, sizeof(values[0]), compare_floats);
+    return (double)values[(n - 1) / 2];
+}
+
+double tandem_judge_times(const float *us, int n, double *out_error_us)
+{
+    float values[TND_JUDGED];
+    double error_us = 0, middle = 0;
+    n = n < TND_JUDGED ? n : TND_JUDGED;
+    if (us != NULL && n > 0) {
+        memcpy(values, us, (size_t)n * sizeof(values[0]));
+        middle = lower_median(values, n);
+        for (int i = 0; i < n; i++) {
+            values[i] = fabsf(us[i] - (float)middle);
+        }
+        error_us =
+            tnd_time_error(middle, lower_median(values, n), (uint32_t)n, TND_SINGLE_SHOT_ERROR);
+    }
+    if (out_error_us != NULL) {
+        *out_error_us = error_us;
+    }
+    return middle;
+}
+
+/* ---- samples of a table ---- */
 
 /* By how much the reference kernel took longer than its fastest run of the same moment. A mean:
  * who shares a CPU is interrupted rarely, but for long. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Drafts: how many pay, what is looked up, and that sessions with them give what sessions without
  * them give, whatever is done to a text meanwhile. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,81 +232,130 @@ static void drafts_take_no_cells_from_texts(void)
 
 /* ---- how many ---- */
 
-static struct tnd_draft_times times_of(double first, double each)
+static void note_steps(struct tnd_batch_times *times, int m, double us, int n)
 {
-    struct tnd_draft_times times = {.n_steps = 1};
-    for (int m = 1; m <= TND_DRAFT_SIZES; m++) {
-        for (int k = 0; k < 2; k++) {
-            tnd_draft_note(&times, m, first + each * m);
-        }
+    for (int k = 0; k < n; k++) {
+        tnd_batch_times_note(times, m, true, us);
+    }
+}
+
+static struct tnd_batch_times times_of(double first, double each)
+{
+    struct tnd_batch_times times = {.n = 0};
+    for (int m = 1; m <= TND_DRAFT_BATCH; m++) {
+        note_steps(&times, m, first + each * m, 2);
     }
     return times;
 }
 
-static int chosen(const struct tnd_draft_times *times, double acceptance)
+static int chosen_with(const struct tnd_batch_times *times, double draft_us, double acceptance)
 {
     const struct tnd_draft_hope hope = {.acceptance = acceptance};
     const struct tnd_draft_hope *hopes = &hope;
     const int room = TND_DRAFT_MOST;
     int out = -1;
-    tnd_draft_choose(times, &hopes, &room, 1, 1, &out);
+    tnd_draft_choose(times, draft_us, &hopes, &room, 1, 1, &out);
     return out;
+}
+
+static int chosen(const struct tnd_batch_times *times, double acceptance)
+{
+    return chosen_with(times, 0, acceptance);
 }
 
 static void as_many_are_drafted_as_pay(void)
 {
-    const struct tnd_draft_times flat = times_of(100, 0);
-    const struct tnd_draft_times steep = times_of(0, 100);
-    const struct tnd_draft_times usual = times_of(100, 10);
+    const struct tnd_batch_times flat = times_of(100, 0);
+    const struct tnd_batch_times steep = times_of(0, 100);
+    const struct tnd_batch_times usual = times_of(100, 10);
     check_int(chosen(&flat, 0.9), TND_DRAFT_MOST);
     check_int(chosen(&steep, 0.9), 0);
     check_int(chosen(&usual, 0.02), 0);
     const int few = chosen(&usual, 0.3);
     const int many = chosen(&usual, 0.9);
     CU_ASSERT(few > 0 && few < many && many < TND_DRAFT_MOST);
-    struct tnd_draft_times stairs = times_of(100, 10); /* eight tokens as fast as two */
+    struct tnd_batch_times stairs = times_of(100, 10); /* eight tokens as fast as two */
     for (int m = 3; m <= 8; m++) {
-        stairs.us[m] = stairs.us[2];
+        note_steps(&stairs, m, 120, TND_BATCH_RING);
     }
     check_int(chosen(&stairs, 0.7), 7);
-    struct tnd_draft_times dear = times_of(100, 0);
-    dear.draft_us = 200;
-    check_int(chosen(&dear, 0.9), 0);
-    const struct tnd_draft_times unknown = {.n_steps = 0};
+    check_int(chosen_with(&flat, 200, 0.9), 0);
+    const struct tnd_batch_times unknown = {.n = 0};
     check_int(chosen(&unknown, 0.9), 0);
 }
 
 static void texts_share_what_a_batch_takes(void)
 {
-    const struct tnd_draft_times times = times_of(100, 10);
+    const struct tnd_batch_times times = times_of(100, 10);
     const struct tnd_draft_hope good = {.acceptance = 0.9}, bad = {.acceptance = 0.1};
     const struct tnd_draft_hope *hopes[] = {&good, &bad, &good};
     const int room[] = {3, 16, 0};
     int out[3];
-    tnd_draft_choose(&times, hopes, room, 3, 3, out);
+    tnd_draft_choose(&times, 0, hopes, room, 3, 3, out);
     check_int(out[0], 3);
     check_int(out[1], 0);
     check_int(out[2], 0);
 }
 
+static double step_us(const struct tnd_batch_times *times, int m)
+{
+    return tnd_batch_times_expect(times, m, true).us;
+}
+
 static void times_are_estimated_and_forgotten(void)
 {
-    struct tnd_draft_times times = {.n_steps = 0};
-    check_int((int)tnd_draft_expect(&times, 4), 0);
-    tnd_draft_note(&times, 1, 500);
-    tnd_draft_note(&times, 1, 100);
-    check_int((int)tnd_draft_expect(&times, 1), 100); /* the first use prepared something */
-    CU_ASSERT(tnd_draft_expect(&times, 4) > 100 && tnd_draft_expect(&times, 4) < 200);
-    tnd_draft_note(&times, 4, 160);
-    tnd_draft_note(&times, 4, 160);
-    check_int((int)tnd_draft_expect(&times, 4), 160);
-    CU_ASSERT(tnd_draft_expect(&times, 3) <= 160);
-    tnd_draft_note(&times, 4, 1e9);
-    CU_ASSERT(tnd_draft_expect(&times, 4) < 200); /* a disturbance */
-    for (int i = 0; i < 600; i++) {
-        tnd_draft_note(&times, 1, 100);
+    struct tnd_batch_times times = {.n = 0};
+    CU_ASSERT_EQUAL(step_us(&times, 4), 0);
+    note_steps(&times, 1, 500, 1);
+    note_steps(&times, 1, 100, 1);
+    check_int((int)step_us(&times, 1), 100); /* the first use prepared something */
+    CU_ASSERT(step_us(&times, 4) > 100 && step_us(&times, 4) < 200);
+    note_steps(&times, 4, 160, 2);
+    CU_ASSERT(fabs(step_us(&times, 4) - 160) < 5);
+    CU_ASSERT(step_us(&times, 3) <= 160);
+    note_steps(&times, 4, 1e9, 1);
+    CU_ASSERT(step_us(&times, 4) < 200); /* a disturbance */
+    note_steps(&times, 1, 100, 600);
+    CU_ASSERT(step_us(&times, 4) < 150); /* old: an estimate again */
+}
+
+static double prompt_us(const struct tnd_batch_times *times, int64_t m)
+{
+    return tnd_batch_times_expect(times, m, false).us;
+}
+
+static void times_of_prompts_err_on_the_safe_side(void)
+{
+    struct tnd_batch_times times = {.n = 0};
+    for (int i = 0; i < 9; i++) {
+        tnd_batch_times_note(&times, 64, false, 64e3);
     }
-    CU_ASSERT(tnd_draft_expect(&times, 4) < 150); /* old: an estimate again */
+    CU_ASSERT(fabs(prompt_us(&times, 64) - 64e3) < 1);
+    CU_ASSERT(fabs(prompt_us(&times, 128) - 128e3) < 1); /* all of the time grows */
+    CU_ASSERT(fabs(prompt_us(&times, 8) - 64e3) < 1);    /* none of it does */
+    CU_ASSERT_EQUAL(step_us(&times, 64), 0);
+    for (int i = 0; i < 9; i++) {
+        tnd_batch_times_note(&times, 64, false, 640e3); /* the machine has slowed down */
+    }
+    CU_ASSERT(prompt_us(&times, 64) > 600e3);
+    for (int i = 0; i < TND_BATCH_POWERS; i++) {
+        times.predicted_us[i] = 100 + (1 << i); /* a table says how it grows */
+    }
+    CU_ASSERT(fabs(prompt_us(&times, 512) / prompt_us(&times, 64) - 612.0 / 164.0) < 0.1);
+    CU_ASSERT(prompt_us(&times, 1 << 20) > 0 && prompt_us(&times, 1) > 0);
+}
+
+static void errors_tell_what_is_known(void)
+{
+    struct tnd_batch_times times = {.n = 0};
+    times.predicted_us[0] = 100;
+    const double before = tnd_batch_times_expect(&times, 1, true).error_us;
+    note_steps(&times, 1, 100, 2);
+    const double once = tnd_batch_times_expect(&times, 1, true).error_us;
+    note_steps(&times, 1, 100, 9);
+    const double often = tnd_batch_times_expect(&times, 1, true).error_us;
+    CU_ASSERT(before > once && once > often && often > 0);
+    CU_ASSERT(tnd_batch_times_expect(&times, 2, true).error_us > often);
 }
 
 static void the_first_drafts_tell_most(void)
@@ -370,6 +420,8 @@ static CU_TestInfo tests_draft[] = {
     {"as_many_are_drafted_as_pay", as_many_are_drafted_as_pay},
     {"texts_share_what_a_batch_takes", texts_share_what_a_batch_takes},
     {"times_are_estimated_and_forgotten", times_are_estimated_and_forgotten},
+    {"times_of_prompts_err_on_the_safe_side", times_of_prompts_err_on_the_safe_side},
+    {"errors_tell_what_is_known", errors_tell_what_is_known},
     {"the_first_drafts_tell_most", the_first_drafts_tell_most},
     {"the_longest_stretch_is_looked_up", the_longest_stretch_is_looked_up},
     {"drafts_that_cannot_be_are_refused", drafts_that_cannot_be_are_refused},

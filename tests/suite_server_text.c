@@ -97,26 +97,24 @@ static void members_are_read_with_their_ranges(void)
 
 /* ---- chunks of prompts ---- */
 
+static double expect_tokens(void *user, int64_t m)
+{
+    const double *token_us = user;
+    return *token_us * (double)m;
+}
+
 static void chunks_keep_the_delay_of_others(void)
 {
-    struct srv_pace pace;
-    tnd_srv_pace_init(&pace, NULL, 100.0);
-    check_int(tnd_srv_pace_chunk(&pace, 0), SRV_PACE_MOST);
-    check_int(tnd_srv_pace_chunk(&pace, 3), 64); /* nothing is known */
-    for (int i = 0; i < 40; i++) {
-        tnd_srv_pace_note(&pace, 64, 64e3); /* a millisecond a token */
-    }
-    check_int(tnd_srv_pace_chunk(&pace, 3), 64);
-    check_int(tnd_srv_pace_chunk(&pace, 70), 16);
-    for (int i = 0; i < 40; i++) {
-        tnd_srv_pace_note(&pace, 64, 640e3); /* the machine has slowed down */
-    }
-    check_int(tnd_srv_pace_chunk(&pace, 3), 8);
-    for (int i = 0; i < 40; i++) {
-        tnd_srv_pace_note(&pace, 64, 1e3);
-        tnd_srv_pace_note(&pace, 512, 80e3);
-    }
-    check_int(tnd_srv_pace_chunk(&pace, 8), 512);
+    double token_us = 0.0; /* not known */
+    check_int(tnd_srv_pace_chunk(expect_tokens, &token_us, 100e3, 0), SRV_PACE_MOST);
+    check_int(tnd_srv_pace_chunk(expect_tokens, &token_us, 100e3, 3), 64);
+    token_us = 1e3;
+    check_int(tnd_srv_pace_chunk(expect_tokens, &token_us, 100e3, 3), 64);
+    check_int(tnd_srv_pace_chunk(expect_tokens, &token_us, 100e3, 70), 16);
+    token_us = 10e3;
+    check_int(tnd_srv_pace_chunk(expect_tokens, &token_us, 100e3, 3), 8);
+    token_us = 100.0;
+    check_int(tnd_srv_pace_chunk(expect_tokens, &token_us, 100e3, 8), 512);
 }
 
 static CU_TestInfo tests[] = {

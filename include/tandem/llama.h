@@ -235,6 +235,16 @@ TANDEM_API void tandem_session_set_timed(tandem_session *session,
  *  what its devices keep of the KV cache. */
 TANDEM_API void tandem_session_set_runtime(tandem_session *session, tandem_runtime *runtime);
 
+struct tandem_expected {
+    double us, error_us; /**< microseconds, and the standard error */
+};
+
+/** What a batch of m tokens, those of a prompt among them, is expected to take now: as earlier
+ *  batches of this session took, and as the timing table predicts; the first call plans some.
+ *  Never fails: false, and `out` is untouched, while nothing is known. */
+TANDEM_API bool tandem_session_expect(tandem_session *session, int64_t m,
+                                      struct tandem_expected *out);
+
 /** Builds and plans, but does not compute, the graph that appends m more tokens to sequence 0. The
  *  graph is borrowed until the next decode or plan; the plan is the caller's (tandem_plan_free).
  *  Errors: LIMIT, MEMORY, those of tandem_runtime_plan. */

@@ -85,5 +85,11 @@ TANDEM_API enum tandem_status tandem_table_check(const tandem_table *table,
 TANDEM_API enum tandem_status tandem_table_default_path(char *out, size_t n,
                                                         struct tandem_error *error);
 
+/** What times that were taken one after the other are worth: their median (of an even number the
+ *  lower one of the middle), and in `out_error_us` (NULL: not wanted) its standard error, by their
+ *  spread and number; a single time is never exact. At most the first 64 of `us` {n} count; without
+ *  any: 0. Any thread. Never fails. */
+TANDEM_API double tandem_judge_times(const float *us, int n, double *out_error_us);
+
 TANDEM_END_C
 #endif

@@ -57,11 +57,9 @@ static enum tandem_status open_parts(struct srv_engine *engine, struct tandem_er
     }
     o->context = tandem_session_context(engine->session);
     engine->work.n_cells = o->n_cells;
-    if (tandem_runtime_table_status(o->runtime, NULL) == TANDEM_OK) {
-        tnd_srv_pace_init(&engine->pace, engine->session, o->delay_ms);
-    } else {
-        tnd_srv_pace_init(&engine->pace, NULL, o->delay_ms);
-    }
+    struct tandem_expected expected;
+    (void)tandem_session_expect(engine->session, 1,
+                                &expected); /* plans now, not while others wait */
     return make_parts(engine, error);
 }
 

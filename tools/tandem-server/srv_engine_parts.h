@@ -25,7 +25,6 @@ struct srv_sequence {
 struct srv_engine {
     struct srv_engine_options options;
     tandem_session *session;
-    struct srv_pace pace;
     int n_sequences;
     struct srv_sequence *sequences;
     struct tandem_batch_entry *entries; /* {n_sequences}, of the step in hand */
@@ -33,7 +32,6 @@ struct srv_engine {
     uint64_t clock;                     /* counts jobs */
     double checked;                     /* when readers were last asked for */
     struct srv_counts work;             /* what this thread counts */
-    int64_t n_batches;                  /* that the session computed, where it drafts tokens */
 
     pthread_t thread;
     bool has_thread;

@@ -127,7 +127,7 @@ static int next_prompt(const struct srv_engine *engine, uint64_t after)
 }
 
 /* Fills engine->entries; returns how many. */
-static int64_t make_batch(struct srv_engine *engine, int64_t *out_tokens, int64_t *out_prompt)
+static int64_t make_batch(struct srv_engine *engine, int64_t *out_prompt)
 {
     int64_t n = 0;
     for (int i = 0; i < engine->n_sequences; i++) {
@@ -136,9 +136,9 @@ static int64_t make_batch(struct srv_engine *engine, int64_t *out_tokens, int64_
             engine->entries[n++] = (struct tandem_batch_entry){&s->next, 1, i, true};
         }
     }
-    const int64_t budget = tnd_srv_pace_chunk(&engine->pace, n);
+    const int64_t budget = tnd_srv_pace_chunk(tnd_srv_pace_session, engine->session,
+                                              1e3 * engine->options.delay_ms, n);
     int64_t left = budget;
-    *out_tokens = n;
     for (int i = next_prompt(engine, 0); i >= 0 && left > 0;
          i = next_prompt(engine, engine->sequences[i].used)) {
         const struct srv_sequence *s = &engine->sequences[i];
@@ -148,7 +148,6 @@ static int64_t make_batch(struct srv_engine *engine, int64_t *out_tokens, int64_
         left -= m;
     }
     *out_prompt = budget - left;
-    *out_tokens += *out_prompt;
     return n;
 }
 
@@ -178,19 +177,13 @@ static void take_batch(struct srv_engine *engine, int64_t n)
     }
 }
 
-/* Counts what was drafted since the last step; false: the step was decoded with an earlier one, so
- * that its time tells nothing. */
-static bool count_drafts(struct srv_engine *engine)
+static void count_drafts(struct srv_engine *engine)
 {
     struct tandem_draft_info info;
-    if (!tandem_session_draft_info(engine->session, &info)) {
-        return true;
+    if (tandem_session_draft_info(engine->session, &info)) {
+        engine->work.drafted_tokens = info.drafted;
+        engine->work.accepted_tokens = info.accepted;
     }
-    const bool is_computed = info.batches > engine->n_batches;
-    engine->n_batches = info.batches;
-    engine->work.drafted_tokens = info.drafted;
-    engine->work.accepted_tokens = info.accepted;
-    return is_computed;
 }
 
 static void count(struct srv_engine *engine, int64_t n_prompt, double seconds)
@@ -205,17 +198,15 @@ static void count(struct srv_engine *engine, int64_t n_prompt, double seconds)
 bool tnd_srv_run_batch(struct srv_engine *engine)
 {
     struct tandem_error error = {0};
-    int64_t n_tokens, n_prompt;
-    const int64_t n = make_batch(engine, &n_tokens, &n_prompt);
+    int64_t n_prompt;
+    const int64_t n = make_batch(engine, &n_prompt);
     if (n == 0) {
         return false;
     }
     const double begin = tnd_srv_seconds();
     if (tandem_session_decode_batch(engine->session, engine->entries, n, &error) == TANDEM_OK) {
         const double seconds = tnd_srv_seconds() - begin;
-        if (count_drafts(engine)) {
-            tnd_srv_pace_note(&engine->pace, n_tokens, 1e6 * seconds);
-        }
+        count_drafts(engine);
         count(engine, n_prompt, seconds);
         take_batch(engine, n);
         return true;
