@@ -62,6 +62,9 @@ enum tandem_status tnd_tokenizer_read(const void *bytes, size_t n, const char *n
     if (is_json(bytes, n)) {
         return tnd_tokenizer_json_read(bytes, n, name, out_tokenizer, error);
     }
+    if (tnd_tokenizer_wordpiece_is(name)) {
+        return tnd_tokenizer_wordpiece_read(bytes, n, name, out_tokenizer, error);
+    }
     if (is_sentencepiece(bytes, n)) {
         return tnd_tokenizer_sentencepiece_read(bytes, n, name, out_tokenizer, error);
     }
@@ -110,7 +113,7 @@ static enum tandem_status open_path(const char *path, int64_t vocabulary,
 static bool path_in_folder(const char *folder, int i, char *out_path)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
-                                        "tokenizer.bin"};
+                                        "vocab.txt", "tokenizer.bin"};
     const int n = sizeof(names) / sizeof(names[0]);
     if (i < n && snprintf(out_path, PATH_MAX, "%s/%s", folder, names[i]) >= PATH_MAX) {
         out_path[0] = '\0';
@@ -140,7 +143,7 @@ static enum tandem_status open_folder(const char *folder, int64_t vocabulary,
                ? first
                : tnd_error_set(error, TANDEM_E_NOT_FOUND, folder, 0, 0,
                                "%.200s: a folder without tokenizer.json, tokenizer.model, "
-                               "vocab.json or tokenizer.bin",
+                               "vocab.json, vocab.txt or tokenizer.bin",
                                folder);
 }
 
@@ -294,6 +297,9 @@ static void encode_pieces(struct encoder *encoder, const struct tnd_pieces *piec
             break;
         case TND_MODEL_UNIGRAM:
             tnd_unigram_encode(tokenizer, text, n, &encoder->ids);
+            break;
+        case TND_MODEL_WORDPIECE:
+            tnd_wordpiece_encode(tokenizer, text, n, &encoder->ids);
             break;
         }
     }

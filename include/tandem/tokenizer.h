@@ -18,8 +18,8 @@ typedef struct tandem_tokenizer tandem_tokenizer;
 
 /** Opens a tokenizer file, format told from its contents: tokenizer.bin of llama2.c,
  *  tokenizer.model of sentencepiece (BPE, unigram, characters) or of Llama 3 (tiktoken),
- *  tokenizer.json of Hugging Face (BPE, Unigram), vocab.json with merges.txt beside it (GPT-2), a
- *  GGUF file, or the folder of a model that has one of them. `vocabulary`: number of tokens that
+ *  tokenizer.json of Hugging Face (BPE, Unigram, WordPiece), vocab.json with merges.txt beside it
+ *  (GPT-2), vocab.txt of that name (BERT), a GGUF file, or the folder of a model that has one of them. `vocabulary`: number of tokens that
  *  the model has (llama2.c files do not say), or 0 when the file tells; a tokenizer may have fewer
  *  tokens than its model, not more. See docs/tokenizers.md. Any thread. Errors: FILE, FORMAT,
  *  TRUNCATED, UNSUPPORTED_BUILD (a part that this build or this library does not have), NOT_FOUND
