@@ -502,6 +502,8 @@ static enum tandem_status check(const tandem_session *session,
                               "llama: drafts of %d tokens, expected 1 to %d, or 0: %d",
                               options->most, (int)TND_DRAFT_MOST, (int)TND_DRAFT_MOST);
     }
+    LLAMA_TRY(tnd_llama_check_writer(session, error));
+    LLAMA_TRY(draft != NULL ? tnd_llama_check_writer(draft, error) : TANDEM_OK);
     if (draft != NULL && draft->model->hparams.vocabulary != vocabulary) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "draft", draft->model->hparams.vocabulary,
                               vocabulary,
