@@ -108,8 +108,9 @@ struct tandem_tokenizer {
 
     const char *continuation; /* WORDPIECE: what tokens within a word begin with, in `memory` */
     size_t n_continuation;
-    size_t max_word; /* characters of a word; a longer one is unknown */
-    int n_between;   /* end tokens between two texts; 0: pairs of texts are not known */
+    size_t max_word;  /* characters of a word; a longer one is unknown */
+    int n_between;    /* end tokens between two texts; 0: pairs of texts are not known */
+    bool tells_pairs; /* the second of two texts has another type */
 
     double unknown_score; /* UNIGRAM: of a character without token */
     double highest_score;

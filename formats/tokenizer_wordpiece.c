@@ -158,6 +158,7 @@ enum tandem_status tnd_bert_finish(tandem_tokenizer *tokenizer, struct tandem_er
     tokenizer->adds_eos = tokenizer->eos >= 0;
     tokenizer->joins_with_blank = true;
     tokenizer->n_between = 1;
+    tokenizer->tells_pairs = true;
     tnd_free(tokenizer->slots); /* of the texts as a GGUF file has them */
     tokenizer->slots = NULL;
     return tnd_tokenizer_index(tokenizer, error);

@@ -286,7 +286,7 @@ def save_random(config, folder, seed):
 
 # ---- comparing ----
 
-NAMES = re.compile(r'member|key |tensor|blk\.|token_embd|output|weight|head|layers|window|positions|'
+NAMES = re.compile(r'member|key |pooling_type|tensor|blk\.|token_embd|output|weight|head|layers|window|positions|'
                    r'scaling of rope|architecture|model has no|\.[a-z_]+ is |missing')
 
 

@@ -15,6 +15,8 @@ struct tnd_kit_options {
     const char *draft; /* NULL: nothing is drafted */
     struct tnd_cli_runtime runtime;
     int64_t context; /* 0: the model's */
+    enum tandem_pooling pooling;
+    bool has_embeddings;
     double temperature;
     double top_p;
     double min_p;
