@@ -34,6 +34,8 @@ struct tnd_hf_family {
     double partial;                  /* of each head is rotated */
     double query_scalar, attention_scale, attention_cap, logit_cap, logit_scale; /* 0: none */
     const char *activation; /* our name; NULL: silu */
+    bool is_encoder;        /* and pools by the files of sentence-transformers */
+    bool pads_positions;    /* the first positions, up to the padding token's, are never used */
     bool is_tied, is_parallel, has_attention_bias, has_mlp_bias, has_multi_query, norms_experts;
     int hidden_of_dim; /* the feed-forward network is so many times as wide as a token */
     int window_period, rope_period, dense_layers, shared_experts;
@@ -57,6 +59,7 @@ struct tnd_hf_family {
     /* what its tensors go through (hf_reshape.c), by the names of the convention */
     const char *renames;    /* "from=to" behind blk.N., all at once */
     const char *transposes; /* {N, K} in the file */
+    const char *drops;      /* beginnings of names that embeddings and scores do not need */
     bool adds_one;          /* to the weights of norms */
     bool parts_experts;     /* gate and up of an expert alternate, {dim, 2 hidden} in the file */
     bool groups_qkv;        /* rows of attn_qkv: of each KV head its queries, its key, its value */
@@ -92,6 +95,7 @@ struct tnd_hf_config {
     int64_t n_layer_types;
     uint8_t rotated[TND_HF_MAX_LAYERS]; /* by no_rope_layers */
     int64_t n_rotated;
+    int64_t pooling; /* enum tandem_pooling */
     int64_t n_rot;   /* values of a head that are rotated */
     bool is_partial; /* they may be a part of it */
 };
@@ -115,6 +119,10 @@ enum tandem_status tnd_hf_add_promises(tandem_source *source,
                                        struct tandem_error *error);
 /** The name that an alias stands for, of "theirs=ours theirs=ours"; false: it is none. */
 bool tnd_hf_alias(const char *aliases, const char *name, char *out, size_t capacity);
+/** hf_pooling.c: sets pooling_type as the files of sentence-transformers in `folder` (with a slash,
+ *  or empty) say it. Errors: FILE, FORMAT, NOT_FOUND, UNSUPPORTED_BUILD, MEMORY. */
+enum tandem_status tnd_hf_read_pooling(const char *folder, tandem_source *source,
+                                       struct tandem_error *error);
 /** "FILE: member "MEMBER" WHY". */
 enum tandem_status tnd_hf_refuse(const struct tnd_json *json, enum tandem_status status,
                                  const char *member, const char *why, struct tandem_error *error);

@@ -8,6 +8,14 @@
 #include "formats/hf_config.h"
 
 #define NONE TND_NOT_SAID
+/* Encoders after Devlin et al. 2018 (arXiv:1810.04805). */
+#define BERT                                                                                       \
+    .kv_heads = NONE, .head_dim = NONE, .window = NONE, .activation = "gelu", .is_encoder = true,  \
+    .has_attention_bias = true, .may_have_attention_bias = true, .has_mlp_bias = true,             \
+    .lacks = "rms_norm_eps num_key_value_heads head_dim sliding_window layer_types "               \
+             "attention_bias mlp_bias rope_theta rope_scaling rope_parameters "                    \
+             "partial_rotary_factor",                                                              \
+    .drops = "cls.predictions. cls.seq_relationship. lm_head. output. embeddings."
 
 static const struct tnd_hf_family families[] = {
     {.model_type = "llama",
@@ -422,6 +430,32 @@ static const struct tnd_hf_family families[] = {
      .bias_of_all = true,
      .aliases = "use_bias=attention_bias",
      .lacks = "attention_bias mlp_bias"},
+    {.model_type = "bert",
+     .architecture = "bert",
+     BERT,
+     .context = 512,
+     .bos = NONE,
+     .eos = NONE,
+     .eps = 1e-12,
+     .own = "layer_norm_eps type_vocab_size is_decoder"},
+    {.model_type = "roberta",
+     .architecture = "bert",
+     BERT,
+     .pads_positions = true,
+     .context = 514,
+     .bos = 0,
+     .eos = 2,
+     .eps = 1e-5,
+     .own = "layer_norm_eps type_vocab_size is_decoder pad_token_id"},
+    {.model_type = "xlm-roberta",
+     .architecture = "bert",
+     BERT,
+     .pads_positions = true,
+     .context = 514,
+     .bos = 0,
+     .eos = 2,
+     .eps = 1e-5,
+     .own = "layer_norm_eps type_vocab_size is_decoder pad_token_id"},
     {.model_type = "hunyuan_v1_dense",
      .architecture = "hunyuan-dense",
      .kv_heads = NONE,

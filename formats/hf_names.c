@@ -26,6 +26,19 @@ static const struct name_row {
     {"ln_f.bias", "output_norm.bias"},
     {"final_layer_norm.weight", "output_norm.weight"},
     {"final_layer_norm.bias", "output_norm.bias"},
+    {"embeddings.word_embeddings.weight", "token_embd.weight"},
+    {"embeddings.position_embeddings.weight", "position_embd.weight"},
+    {"embeddings.token_type_embeddings.weight", "token_types.weight"},
+    {"embeddings.LayerNorm.weight", "token_embd_norm.weight"},
+    {"embeddings.LayerNorm.bias", "token_embd_norm.bias"},
+    {"pooler.dense.weight", "cls.weight"},
+    {"pooler.dense.bias", "cls.bias"},
+    {"classifier.weight", "cls.output.weight"},
+    {"classifier.bias", "cls.output.bias"},
+    {"classifier.dense.weight", "cls.weight"},
+    {"classifier.dense.bias", "cls.bias"},
+    {"classifier.out_proj.weight", "cls.output.weight"},
+    {"classifier.out_proj.bias", "cls.output.bias"},
 };
 /* Behind layers.N. up to the last part (weight, bias). */
 static const struct name_row layer_names[] = {
@@ -80,6 +93,14 @@ static const struct name_row layer_names[] = {
     {"mlp.router", "ffn_gate_inp"},
     {"self_attn.query_layernorm", "attn_q_norm"},
     {"self_attn.key_layernorm", "attn_k_norm"},
+    {"attention.self.query", "attn_q"},
+    {"attention.self.key", "attn_k"},
+    {"attention.self.value", "attn_v"},
+    {"attention.output.dense", "attn_output"},
+    {"attention.output.LayerNorm", "attn_output_norm"},
+    {"intermediate.dense", "ffn_up"},
+    {"output.dense", "ffn_down"},
+    {"output.LayerNorm", "layer_output_norm"},
 };
 /* The same with their last part. */
 static const struct name_row layer_wholes[] = {
@@ -122,12 +143,34 @@ static bool map_expert(int digits, const char *number, const char *rest, char *o
     return false;
 }
 
+/* Norms of checkpoints that are older than PyTorch: LayerNorm.gamma, LayerNorm.beta. */
+static const char *newer_name(const char *name, char *out, size_t capacity)
+{
+    const char *last = strrchr(name, '.');
+    const bool is_old = last != NULL && last - name >= 9 && strncmp(last - 9, "LayerNorm", 9) == 0;
+    const char *ending = !is_old                       ? NULL
+                         : strcmp(last, ".gamma") == 0 ? ".weight"
+                         : strcmp(last, ".beta") == 0  ? ".bias"
+                                                       : NULL;
+    if (ending == NULL || strlen(name) + 2 > capacity) {
+        return name;
+    }
+    snprintf(out, capacity, "%.*s%s", (int)(last - name), name, ending);
+    return out;
+}
+
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity)
 {
+    char newer[TANDEM_MAX_NAME];
     /* left out where the model was saved without its head */
-    static const char *const models[] = {"model.", "transformer.", "gpt_neox."};
-    static const char *const prefixes[] = {"layers.", "h."};
+    static const char *const models[] = {"model.", "transformer.", "gpt_neox.", "bert.",
+                                         "roberta."};
+    static const char *const prefixes[] = {"layers.", "h.", "encoder.layer."};
+    name = newer_name(name, newer, sizeof(newer));
     const char *whole = name;
+    if (strstr(name, "embeddings.position_ids") != NULL) { /* 0, 1, 2, ... */
+        return false;
+    }
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]) && name == whole; i++) {
         name += strncmp(name, models[i], strlen(models[i])) == 0 ? strlen(models[i]) : 0;
     }

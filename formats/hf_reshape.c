@@ -173,6 +173,20 @@ static bool is_norm(const char *part)
     return strstr(part, "norm") != NULL;
 }
 
+/* Rows from `first` on. */
+static enum tandem_status drop_rows(struct tandem_source_tensor *t, int64_t first,
+                                    struct tandem_error *error)
+{
+    if (t->n_dims != 2 || t->ne[1] <= first) {
+        return misfit(t, "of more positions than are left out", error);
+    }
+    const size_t row = t->bytes / (size_t)t->ne[1];
+    t->data = (const char *)t->data + (size_t)first * row;
+    t->bytes -= (size_t)first * row;
+    t->ne[1] -= first;
+    return TANDEM_OK;
+}
+
 static enum tandem_status shape_one(const struct shaper *s, struct tandem_source_tensor *t,
                                     const char *part, const char *last, struct tandem_error *error)
 {
@@ -183,6 +197,9 @@ static enum tandem_status shape_one(const struct shaper *s, struct tandem_source
     }
     if (is_norm(part) && t->type != TANDEM_TYPE_F32 && t->type != TANDEM_TYPE_I32) {
         return to_floats(s, t, 0.0f, error);
+    }
+    if (s->source->hf_unused_positions > 0 && strcmp(part, "position_embd") == 0) {
+        TND_TRY(drop_rows(t, s->source->hf_unused_positions, error));
     }
     if (is_weight && tnd_llama_lists(s->family->transposes, part)) {
         TND_TRY(transpose(s, t, 0, 1, &changed, error));
@@ -291,6 +308,36 @@ static enum tandem_status shape(struct shaper *s, struct tandem_error *error)
     return TANDEM_OK;
 }
 
+/* Heads of an encoder that no vector needs: what its family names, and the classifier unless it
+ * gives scores. */
+static bool is_dropped(const struct tnd_hf_family *family, bool is_ranked, const char *name)
+{
+    for (const char *at = family->drops; at != NULL && *at != '\0';) {
+        const size_t n = strcspn(at, " ");
+        if (strncmp(name, at, n) == 0) {
+            return true;
+        }
+        at += n + strspn(at + n, " ");
+    }
+    return family->is_encoder && !is_ranked && strncmp(name, "cls.", 4) == 0;
+}
+
+static void drop_heads(const struct shaper *s)
+{
+    tandem_source *source = s->source;
+    const bool is_ranked =
+        value_of(source, s->family->architecture, "pooling_type") == TANDEM_POOLING_RANK;
+    size_t n = 0;
+    for (size_t i = 0; i < source->n_tensors; i++) {
+        if (is_dropped(s->family, is_ranked, source->tensors[i].name)) {
+            tnd_free((void *)(uintptr_t)source->tensors[i].name);
+        } else {
+            source->tensors[n++] = source->tensors[i];
+        }
+    }
+    source->n_tensors = n;
+}
+
 enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *error)
 {
     struct shaper s = {.source = source, .family = source->hf};
@@ -298,6 +345,7 @@ enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *err
     if (s.family == NULL) {
         return TANDEM_OK;
     }
+    drop_heads(&s);
     for (size_t i = 0; i < source->n_tensors; i++) {
         s.file_bytes += 2 * source->tensors[i].bytes; /* of memory that is there: no overflow */
     }

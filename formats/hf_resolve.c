@@ -110,6 +110,7 @@ static enum tandem_status check_family(const struct tnd_config_reader *reader,
         {"attention_bias",
          c->attention_bias && !family->may_have_attention_bias && !family->has_attention_bias},
         {"mlp_bias", c->mlp_bias && !family->may_have_mlp_bias && !family->has_mlp_bias},
+        {"is_decoder", family->is_encoder && c->is_decoder},
         {"parallel_attn", !c->parallel_attn},
         {"scale_attn_weights", !c->scale_attn_weights},
         {"swiglu_alpha", !isnan(c->swiglu_alpha) && c->swiglu_alpha != 1.702},
@@ -199,8 +200,9 @@ enum tandem_status tnd_hf_add_promises(tandem_source *source,
     if (family->has_multi_query) {
         TND_TRY(tnd_source_set_integer(source, "tandem.has.second_norm", has_second, error));
     }
-    return c->tie_word_embeddings ? TANDEM_OK /* and may be there all the same */
-                                  : tnd_source_set_integer(source, "tandem.has.output", 1, error);
+    return c->tie_word_embeddings || family->is_encoder
+               ? TANDEM_OK /* and may be there all the same */
+               : tnd_source_set_integer(source, "tandem.has.output", 1, error);
 }
 
 static double number_or_none(double number)
@@ -330,6 +332,21 @@ static void derive(const struct tnd_hf_family *family, struct tnd_hf_config *c)
     }
 }
 
+/* RoBERTa's positions begin behind that of the padding token. */
+static enum tandem_status resolve_positions(const struct tnd_config_reader *reader,
+                                            struct tandem_error *error)
+{
+    struct tnd_hf_config *c = reader->config;
+    const int64_t pad = c->pad_token_id == TND_NOT_SAID ? 1 : c->pad_token_id;
+    if (pad < 0 || pad >= c->max_position_embeddings - 1) {
+        return tnd_hf_refuse(reader->json, TANDEM_E_FORMAT, "pad_token_id",
+                             "leaves no positions of max_position_embeddings", error);
+    }
+    c->pad_token_id = pad;
+    c->max_position_embeddings -= pad + 1;
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_hf_resolve(const struct tnd_config_reader *reader,
                                   struct tandem_error *error)
 {
@@ -339,6 +356,9 @@ enum tandem_status tnd_hf_resolve(const struct tnd_config_reader *reader,
     derive(family, c);
     TND_TRY(check_family(reader, error));
     TND_TRY(resolve_experts(reader, error));
+    if (family->pads_positions) {
+        TND_TRY(resolve_positions(reader, error));
+    }
     if (family->experts_are_hidden) {
         c->moe_intermediate_size = c->intermediate_size;
     }

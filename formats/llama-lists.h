@@ -31,7 +31,9 @@
     X(n_shared_experts, OWN, "expert_shared_count")                                                \
     X(first_k_dense_replace, OWN, "leading_dense_block_count")                                     \
     X(num_ln_in_parallel_attn, OWN, NULL)                                                          \
-    X(num_kv_heads, OWN, NULL)
+    X(num_kv_heads, OWN, NULL)                                                                     \
+    X(type_vocab_size, OWN, NULL)                                                                  \
+    X(pad_token_id, OWN, NULL)
 #define TND_CONFIG_NUMBERS(X)                                                                      \
     X(rms_norm_eps, TOP, "attention.layer_norm_rms_epsilon")                                       \
     X(rope_theta, BOTH, "rope.freq_base")                                                          \
@@ -69,11 +71,12 @@
     X(new_decoder_architecture)                                                                    \
     X(multi_query)                                                                                 \
     X(parallel_attn)                                                                               \
-    X(scale_attn_weights)
+    X(scale_attn_weights)                                                                          \
+    X(is_decoder)
 /* Flags that only families have that name them. */
 #define TND_CONFIG_OWN_FLAGS                                                                       \
     "use_qk_norm use_parallel_residual new_decoder_architecture multi_query parallel_attn "        \
-    "scale_attn_weights"
+    "scale_attn_weights is_decoder"
 
 /* X(member, why) */
 #define TND_CONFIG_HARMLESS(X)                                                                     \
@@ -103,6 +106,16 @@
     X(initializer_range, "training")                                                               \
     X(attention_dropout, "training")                                                               \
     X(hidden_dropout, "training")                                                                  \
+    X(hidden_dropout_prob, "training")                                                             \
+    X(attention_probs_dropout_prob, "training")                                                    \
+    X(classifier_dropout, "training")                                                              \
+    X(sentence_transformers, "options of sentence-transformers")                                   \
+    X(directionality, "of the code that BERT came with")                                           \
+    X(pooler_fc_size, "of the code that BERT came with")                                           \
+    X(pooler_num_attention_heads, "of the code that BERT came with")                               \
+    X(pooler_num_fc_layers, "of the code that BERT came with")                                     \
+    X(pooler_size_per_head, "of the code that BERT came with")                                     \
+    X(pooler_type, "of the code that BERT came with")                                              \
     X(resid_pdrop, "training")                                                                     \
     X(embd_pdrop, "training")                                                                      \
     X(tf_legacy_loss, "training")                                                                  \
@@ -118,7 +131,7 @@
     X(output_scores, "what else is returned")                                                      \
     X(return_dict, "how it is returned")                                                           \
     X(return_dict_in_generate, "how it is returned")                                               \
-    X(is_decoder, "these models are decoders")                                                     \
+    X(is_decoder, "these models are decoders, or say so themselves")                               \
     X(tokenizer_class, "of the tokenizer, which has files of its own")                             \
     X(pad_token_id, "nothing is padded")                                                           \
     X(unk_token_id, "of the tokenizer, which has files of its own")                                \
@@ -237,7 +250,8 @@
     X("attention.causal", INTEGER, NULL)                                                           \
     X("tensor_data_layout", TEXT, "origin")                                                        \
     X("attention.layer_norm_epsilon", NUMBER, "of LayerNorm, which these models lack")             \
-    X("pooling_type", INTEGER, "of embeddings")
+    X("pooling_type", INTEGER, NULL)                                                               \
+    X("classifier.output_labels", ARRAY, "names of scores")
 
 /* X("key behind the architecture", number that leaves results as they are) */
 #define TND_LLAMA_OFF_KEYS(X)                                                                      \

@@ -8,11 +8,13 @@
 
 #include "formats/llama_tensors.h"
 
-#define HALVES   TANDEM_ROPE_HALVES
-#define ADJACENT TANDEM_ROPE_ADJACENT
-#define BIASES   (TND_HAS(QKV_BIAS) | TND_HAS(OUTPUT_BIAS) | TND_HAS(FFN_BIAS))
-#define FUSABLE  (TND_HAS(FUSED_QKV) | TND_HAS(FUSED_QKV_BIAS)) /* with QKV among `lacks` */
-#define NO_W1    (TND_HAS(FFN_W1) | TND_HAS(FFN_W1_BIAS))
+#define HALVES        TANDEM_ROPE_HALVES
+#define ADJACENT      TANDEM_ROPE_ADJACENT
+#define BIASES        (TND_HAS(QKV_BIAS) | TND_HAS(OUTPUT_BIAS) | TND_HAS(FFN_BIAS))
+#define FUSABLE       (TND_HAS(FUSED_QKV) | TND_HAS(FUSED_QKV_BIAS)) /* with QKV among `lacks` */
+#define NO_W1         (TND_HAS(FFN_W1) | TND_HAS(FFN_W1_BIAS))
+#define BEFORE        (TND_HAS(ATTN_NORM) | TND_HAS(FFN_NORM)) /* norms before the blocks */
+#define NO_CLASSIFIER (TND_HAS(OUTPUT) | TND_HAS(FINAL_NORM))
 
 static const struct tnd_llama_architecture rows[] = {
     {.name = "llama", .pairs = ADJACENT, .may_have_experts = true, .has_normed_experts = true},
@@ -149,6 +151,22 @@ static const struct tnd_llama_architecture rows[] = {
      .keys = "embedding_scale residual_scale logit_scale",
      .needs = "embedding_scale residual_scale logit_scale"},
     {.name = "ernie4_5", .pairs = ADJACENT},
+    {.name = "bert",
+     .pairs = HALVES,
+     .norm = TANDEM_LLAMA_LAYER_NORM,
+     .has = TND_HAS(TOKEN_TYPES) | TND_HAS(POSITIONS) | TND_HAS(EMBEDDING_NORM) |
+            TND_HAS(SUM_NORM) | BIASES,
+     .lacks = BEFORE | NO_W1 | NO_CLASSIFIER,
+     .activation = TANDEM_ACTIVATION_GELU,
+     .is_encoder = true,
+     .keys = "attention.layer_norm_epsilon"},
+    {.name = "nomic-bert",
+     .pairs = HALVES,
+     .norm = TANDEM_LLAMA_LAYER_NORM,
+     .has = TND_HAS(TOKEN_TYPES) | TND_HAS(EMBEDDING_NORM) | TND_HAS(SUM_NORM) | TND_HAS(FUSED_QKV),
+     .lacks = BEFORE | TND_HAS(QKV) | NO_CLASSIFIER,
+     .is_encoder = true,
+     .keys = "attention.layer_norm_epsilon"},
     {.name = "hunyuan-dense", .pairs = HALVES, .has = TND_HAS(HEAD_NORM), .norms_after_rope = true},
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };

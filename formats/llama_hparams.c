@@ -88,7 +88,9 @@ static struct tnd_llama_dims dims_of(const struct tandem_hparams *h)
                                    .experts = h->experts,
                                    .experts_used = h->experts_used,
                                    .expert_hidden = h->expert_hidden,
-                                   .shared_hidden = h->shared_hidden};
+                                   .shared_hidden = h->shared_hidden,
+                                   .token_types = h->token_types,
+                                   .labels = h->labels};
 }
 
 static enum tandem_status check_used(const char *name, enum tandem_status status, int64_t used,
@@ -403,10 +405,39 @@ static enum tandem_status read_scales(struct reader *reader, struct tandem_hpara
 }
 
 /* Files of some converters do not say how many tokens there are: the embedding does. */
-static int64_t embedding_rows(const tandem_source *source)
+static int64_t rows_of(const tandem_source *source, const char *name)
 {
     struct tandem_source_tensor found;
-    return tandem_source_find(source, "token_embd.weight", &found) ? found.ne[1] : 0;
+    return tandem_source_find(source, name, &found) ? found.ne[1] : 0;
+}
+
+/* How a text becomes one vector, and what encoders have beside that. */
+static enum tandem_status read_pooling(struct reader *reader, struct tandem_hparams *h,
+                                       struct tandem_error *error)
+{
+    const bool is_encoder = reader->architecture->is_encoder;
+    const char *types = "tokenizer.ggml.token_type_count";
+    int64_t pooling = TANDEM_POOLING_NONE;
+    (void)tandem_source_integer(reader->source, key_of(reader, "pooling_type"), &pooling);
+    if (pooling < TANDEM_POOLING_NONE || pooling > TANDEM_POOLING_RANK ||
+        (!is_encoder && pooling != TANDEM_POOLING_NONE && pooling != TANDEM_POOLING_LAST)) {
+        return refuse_number(reader->key, (double)pooling, error);
+    }
+    h->pooling = (enum tandem_pooling)pooling;
+    h->is_encoder = is_encoder;
+    if ((reader->architecture->has & TND_HAS(TOKEN_TYPES)) != 0) {
+        const int64_t rows = rows_of(reader->source, "token_types.weight");
+        int64_t said = rows;
+        (void)tandem_source_integer(reader->source, types, &said);
+        if (rows > 0 && said != rows) {
+            return tnd_error_set(error, TANDEM_E_SHAPE, types, said, rows,
+                                 "llama: %s is %lld, and token_types.weight has %lld rows", types,
+                                 (long long)said, (long long)rows);
+        }
+        h->token_types = rows > 0 ? rows : 1;
+    }
+    h->labels = pooling == TANDEM_POOLING_RANK ? rows_of(reader->source, "cls.output.weight") : 0;
+    return TANDEM_OK;
 }
 
 static enum tandem_status read_all(struct reader *reader, struct tandem_hparams *h,
@@ -418,11 +449,12 @@ static enum tandem_status read_all(struct reader *reader, struct tandem_hparams 
     TND_TRY(read_experts(reader, h, error));
     TND_TRY(read_heads(reader, h, error));
     TND_TRY(read_count(reader, "context_length", &h->context, error));
-    TND_TRY(
-        read_count_or(reader, "vocab_size", embedding_rows(reader->source), &h->vocabulary, error));
+    TND_TRY(read_count_or(reader, "vocab_size", rows_of(reader->source, "token_embd.weight"),
+                          &h->vocabulary, error));
     TND_TRY(read_window(reader, h, error));
     TND_TRY(read_activation(reader, h, error));
     TND_TRY(read_scales(reader, h, error));
+    TND_TRY(read_pooling(reader, h, error));
     h->norm_eps =
         (float)read_number(reader,
                            h->norm == TANDEM_LLAMA_LAYER_NORM ? "attention.layer_norm_epsilon"
@@ -512,7 +544,7 @@ static enum tandem_status check_key(const struct reader *reader, const struct ta
             (is_period && reader->architecture->window_period == 0)) {
             return refuse_key(value, TANDEM_E_FORMAT, "has a value of another kind", error);
         }
-        if ((strcmp(name, "attention.causal") == 0 && value->integer != 1) ||
+        if ((strcmp(name, "attention.causal") == 0 && value->integer != !h->is_encoder) ||
             (strcmp(name, "attention.value_length") == 0 && value->integer != h->head_size)) {
             return refuse_key(value, TANDEM_E_UNSUPPORTED_BUILD,
                               "asks for what this version does not compute", error);
@@ -572,15 +604,16 @@ static void read_promises(const struct reader *reader, const struct tandem_hpara
         {"tandem.has.second_norm", TND_HAS(SECOND_NORM)},
         {"tandem.has.feed_forward_norm", TND_HAS(FFN_NORM) | TND_HAS(FFN_NORM_BIAS)}};
     const struct tnd_llama_architecture *a = reader->architecture;
-    uint64_t needed = TND_HAS(ALL) | TND_HAS(ATTN_NORM) | TND_HAS(FFN_NORM) | TND_HAS(QKV) |
-                      TND_HAS(FFN) | TND_HAS(FFN_W1) | TND_HAS(FFN_UP) | TND_HAS(ROUTER) |
-                      TND_HAS(EXPERTS);
+    uint64_t needed = TND_HAS(ALL) | TND_HAS(FINAL_NORM) | TND_HAS(ATTN_NORM) | TND_HAS(FFN_NORM) |
+                      TND_HAS(QKV) | TND_HAS(FFN) | TND_HAS(FFN_W1) | TND_HAS(FFN_UP) |
+                      TND_HAS(ROUTER) | TND_HAS(EXPERTS);
     const bool is_llama = a->norm == TANDEM_LLAMA_RMS_NORM && (a->has & TND_HAS(SINKS)) == 0;
     uint64_t allowed = TND_HAS(OUTPUT); /* and biases in files of llama's kind */
     allowed |= is_llama ? TND_HAS(QKV_BIAS) | TND_HAS(OUTPUT_BIAS) | TND_HAS(FFN_BIAS) |
                               TND_HAS(FFN_W1_BIAS)
                         : 0;
     needed = (needed | a->has) & ~a->lacks & ~a->may;
+    needed |= h->pooling == TANDEM_POOLING_RANK ? TND_HAS(RANK) : 0;
     allowed = (allowed | a->may) & ~a->lacks;
     if (h->is_parallel && (a->has & TND_HAS(FFN_NORM_BIAS)) == 0) { /* one norm for both */
         allowed |= needed & TND_HAS(FFN_NORM);

@@ -34,8 +34,8 @@ static int64_t extent(const struct tnd_llama_dims *dims, size_t offset)
 int64_t tnd_llama_role_count(enum tnd_llama_role role, const struct tnd_llama_dims *dims)
 {
     const enum tnd_llama_group group = role_rows[role].group;
-    const uint64_t of_all =
-        TND_HAS(ALL) | TND_HAS(OUTPUT) | TND_HAS(ATTN_NORM) | TND_HAS(FFN_NORM) | TND_HAS(QKV);
+    const uint64_t of_all = TND_HAS(ALL) | TND_HAS(OUTPUT) | TND_HAS(ATTN_NORM) |
+                            TND_HAS(FFN_NORM) | TND_HAS(QKV) | TND_HAS(FINAL_NORM);
     const uint64_t made =
         of_all | (dims->experts > 0 ? TND_HAS(ROUTER) | TND_HAS(EXPERTS)
                                     : TND_HAS(FFN) | TND_HAS(FFN_W1) | TND_HAS(FFN_UP));

@@ -21,7 +21,7 @@
     X(FFN_GATE, "ffn_gate.weight", true, dim, hidden, FFN_W1)                                      \
     X(FFN_DOWN, "ffn_down.weight", true, hidden, dim, FFN)                                         \
     X(FFN_UP, "ffn_up.weight", true, dim, hidden, FFN_UP)                                          \
-    X(OUTPUT_NORM, "output_norm.weight", false, dim, one, ALL)                                     \
+    X(OUTPUT_NORM, "output_norm.weight", false, dim, one, FINAL_NORM)                              \
     X(OUTPUT, "output.weight", false, dim, vocabulary, OUTPUT)
 /* What no loader makes by itself. */
 #define TND_LLAMA_EXTRA_LIST(X)                                                                    \
@@ -64,7 +64,18 @@
     X(FFN_GATE_EXPS_BIAS, "ffn_gate_exps.bias", true, expert_hidden, experts, EXPERT_BIAS)         \
     X(FFN_DOWN_EXPS_BIAS, "ffn_down_exps.bias", true, dim, experts, EXPERT_BIAS)                   \
     X(FFN_UP_EXPS_BIAS, "ffn_up_exps.bias", true, expert_hidden, experts, EXPERT_BIAS)             \
-    X(EXP_PROBS_B, "exp_probs_b.bias", true, experts, one, CHOICE_BIAS)
+    X(EXP_PROBS_B, "exp_probs_b.bias", true, experts, one, CHOICE_BIAS)                            \
+    X(TOKEN_TYPES, "token_types.weight", false, dim, token_types, TOKEN_TYPES)                     \
+    X(EMBD_NORM, "token_embd_norm.weight", false, dim, one, EMBEDDING_NORM)                        \
+    X(EMBD_NORM_BIAS, "token_embd_norm.bias", false, dim, one, EMBEDDING_NORM)                     \
+    X(ATTN_SUM_NORM, "attn_output_norm.weight", true, dim, one, SUM_NORM)                          \
+    X(ATTN_SUM_NORM_BIAS, "attn_output_norm.bias", true, dim, one, SUM_NORM)                       \
+    X(LAYER_SUM_NORM, "layer_output_norm.weight", true, dim, one, SUM_NORM)                        \
+    X(LAYER_SUM_NORM_BIAS, "layer_output_norm.bias", true, dim, one, SUM_NORM)                     \
+    X(CLS, "cls.weight", false, dim, dim, RANK)                                                    \
+    X(CLS_BIAS, "cls.bias", false, dim, one, RANK)                                                 \
+    X(CLS_OUTPUT, "cls.output.weight", false, dim, labels, RANK)                                   \
+    X(CLS_OUTPUT_BIAS, "cls.output.bias", false, labels, one, RANK)
 
 enum tnd_llama_role {
 #define TND_LLAMA_ROLE_ENUM(role, name, layered, ne0, ne1, group) TND_LLAMA_##role,
@@ -110,6 +121,11 @@ enum tnd_llama_group {
     TND_LLAMA_GROUP_SINKS,
     TND_LLAMA_GROUP_EXPERT_BIAS,
     TND_LLAMA_GROUP_CHOICE_BIAS, /* added to scores where experts are chosen alone */
+    TND_LLAMA_GROUP_FINAL_NORM,
+    TND_LLAMA_GROUP_TOKEN_TYPES,
+    TND_LLAMA_GROUP_EMBEDDING_NORM, /* before the first layer */
+    TND_LLAMA_GROUP_SUM_NORM,       /* of what a block makes of x: x and what it adds */
+    TND_LLAMA_GROUP_RANK,           /* what a reranker gives for a text */
     TND_LLAMA_GROUPS
 };
 enum tnd_llama_promise { TND_LLAMA_OPTIONAL, TND_LLAMA_NEEDED, TND_LLAMA_ABSENT };
@@ -130,6 +146,7 @@ struct tnd_llama_architecture {
     bool is_parallel; /* unless a key says otherwise */
     bool norms_after_rope;
     bool is_rotated_in_windows;
+    bool is_encoder;
     bool scales_embedding;          /* by sqrt(dim) */
     bool divides_logits;            /* logit_scale is a divisor */
     int window_period, rope_period; /* see struct tandem_hparams */
@@ -151,6 +168,7 @@ struct tnd_llama_dims {
     int64_t qkv_dim, hidden_2; /* q_dim + 2 kv_dim; 2 hidden */
     int64_t layers, heads, kv_heads, context, head_size;
     int64_t experts, experts_used, expert_hidden, shared_hidden; /* 0: none */
+    int64_t token_types, labels;                                 /* 0: none */
 };
 
 /** llama_hparams.c: checks a shape as the numbers of a file are checked, and fills `out_dims`.

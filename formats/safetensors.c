@@ -14,6 +14,7 @@
 #include "base/vector.h"
 #include "formats/cursor.h"
 #include "formats/foreign.h"
+#include "formats/hf_config.h"
 #include "formats/json_pull.h"
 #include "formats/torch_pickle.h"
 #include "formats/places.h"
@@ -340,6 +341,7 @@ enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source
     }
     if (status == TANDEM_OK && *out_is_model && beside(path, "", name)) {
         status = tnd_hf_chat_templates(name, source, error);
+        status = status == TANDEM_OK ? tnd_hf_read_pooling(name, source, error) : status;
     }
     return status;
 }

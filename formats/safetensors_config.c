@@ -257,6 +257,48 @@ static enum tandem_status take_rotated(struct tnd_json *json, struct tnd_hf_conf
 static enum tandem_status take_object(const struct tnd_config_reader *reader, enum where where,
                                       struct tandem_error *error);
 
+/* A classifier of texts gives scores. */
+static enum tandem_status take_architectures(struct tnd_json *json, struct tnd_hf_config *config,
+                                             struct tandem_error *error)
+{
+    static const char suffix[] = "ForSequenceClassification";
+    char name[128];
+    bool more = false;
+    if (tnd_json_peek(json) != '[') {
+        return tnd_json_skip(json, error);
+    }
+    TND_TRY(tnd_json_take(json, '[', error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(json, ']', i, &more, error));
+        if (!more) {
+            return TANDEM_OK;
+        }
+        TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
+        const size_t n = strlen(name), n_suffix = sizeof(suffix) - 1;
+        if (n >= n_suffix && strcmp(name + n - n_suffix, suffix) == 0) {
+            config->pooling = TANDEM_POOLING_RANK;
+        }
+    }
+}
+
+/* Of encoders: positions are learned, and added to the tokens. */
+static enum tandem_status take_position_type(struct tnd_json *json, struct tandem_error *error)
+{
+    char name[64] = "";
+    bool is_null = false;
+    TND_TRY(take_null(json, &is_null, error));
+    if (is_null) {
+        return TANDEM_OK;
+    }
+    if (tnd_json_peek(json) == '"') {
+        TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
+    }
+    return strcmp(name, "absolute") == 0
+               ? TANDEM_OK
+               : tnd_hf_refuse(json, TANDEM_E_UNSUPPORTED_BUILD, "position_embedding_type",
+                               "is not absolute", error);
+}
+
 /* A number of the lists. `out_is_known` is false for another member. */
 static enum tandem_status take_member(const struct tnd_config_reader *reader, const char *key,
                                       enum where where, bool *out_is_known,
@@ -467,6 +509,12 @@ static enum tandem_status take_one(const struct tnd_config_reader *reader, const
     if (strcmp(key, "hidden_act") == 0) {
         return take_activation(json, config, error);
     }
+    if (reader->family->is_encoder && strcmp(key, "architectures") == 0) {
+        return take_architectures(json, config, error);
+    }
+    if (reader->family->is_encoder && strcmp(key, "position_embedding_type") == 0) {
+        return take_position_type(json, error);
+    }
     if (strcmp(key, "layer_types") == 0) {
         return take_layer_types(json, config, error);
     }
@@ -549,6 +597,26 @@ static enum tandem_status add_tokens(tandem_source *source, const struct tnd_hf_
                                 4 * (size_t)c->ends.n, true, error);
 }
 
+static enum tandem_status add_encoder(tandem_source *source, const struct tnd_config_reader *reader,
+                                      struct tandem_error *error)
+{
+    const struct tnd_hf_config *c = reader->config;
+    const char *architecture = reader->family->architecture;
+    char key[128];
+    snprintf(key, sizeof(key), "%s.attention.causal", architecture);
+    TND_TRY(tnd_source_set_integer(source, key, 0, error));
+    if (c->pooling != TANDEM_POOLING_NONE) {
+        snprintf(key, sizeof(key), "%s.pooling_type", architecture);
+        TND_TRY(tnd_source_set_integer(source, key, c->pooling, error));
+    }
+    if (c->type_vocab_size != TND_NOT_SAID) {
+        TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.token_type_count",
+                                       c->type_vocab_size, error));
+    }
+    source->hf_unused_positions = reader->family->pads_positions ? c->pad_token_id + 1 : 0;
+    return TANDEM_OK;
+}
+
 static enum tandem_status add_values(tandem_source *source, const struct tnd_config_reader *reader,
                                      struct tandem_error *error)
 {
@@ -597,6 +665,9 @@ static enum tandem_status add_values(tandem_source *source, const struct tnd_con
     if (reader->family->expert_hidden > 0) {
         snprintf(key, sizeof(key), "%s.expert_weights_norm", architecture);
         TND_TRY(tnd_source_set_integer(source, key, config->norm_topk_prob, error));
+    }
+    if (reader->family->is_encoder) {
+        TND_TRY(add_encoder(source, reader, error));
     }
     const char *usual = reader->family->activation != NULL ? reader->family->activation : "silu";
     const char *activation = config->activation != NULL ? config->activation : "silu";

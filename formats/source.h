@@ -72,6 +72,7 @@ struct tandem_source {
     size_t more_file_capacity;
     bool is_outline;                /* nobody may read its tensors */
     const struct tnd_hf_family *hf; /* of a config.json, static; NULL: none */
+    int64_t hf_unused_positions;    /* first rows of learned positions that are never used */
 };
 
 /** An empty source. `format` is static text for tandem_source_format. Errors: MEMORY. */

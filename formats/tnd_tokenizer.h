@@ -31,9 +31,10 @@ struct tnd_token {
 
 /* How a piece of text becomes tokens. */
 enum tnd_tokenizer_model {
-    TND_MODEL_SCORES, /* merges neighbours that make a token, by its score */
-    TND_MODEL_RANKS,  /* merges neighbours in the order of a list */
-    TND_MODEL_UNIGRAM /* the most probable sequence of tokens */
+    TND_MODEL_SCORES,   /* merges neighbours that make a token, by its score */
+    TND_MODEL_RANKS,    /* merges neighbours in the order of a list */
+    TND_MODEL_UNIGRAM,  /* the most probable sequence of tokens */
+    TND_MODEL_WORDPIECE /* the longest tokens from the left, word by word */
 };
 
 /* Which blanks at the begin of a decoded text are not the text's own. */
@@ -104,6 +105,12 @@ struct tandem_tokenizer {
     size_t n_slots;        /* a power of two, more than n_tokens */
     struct tnd_merge *merges;
     size_t n_merge_slots; /* a power of two */
+
+    const char *continuation; /* WORDPIECE: what tokens within a word begin with, in `memory` */
+    size_t n_continuation;
+    size_t max_word;  /* characters of a word; a longer one is unknown */
+    int n_between;    /* end tokens between two texts; 0: pairs of texts are not known */
+    bool tells_pairs; /* the second of two texts has another type */
 
     double unknown_score; /* UNIGRAM: of a character without token */
     double highest_score;
@@ -219,6 +226,8 @@ void tnd_unigram_encode(const tandem_tokenizer *tokenizer, const char *text, siz
                         struct tnd_ids *ids);
 /** Looks for the lowest and the highest score. */
 void tnd_unigram_prepare(tandem_tokenizer *tokenizer);
+void tnd_wordpiece_encode(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                          struct tnd_ids *ids);
 /** Appends what stands for a character without token: its bytes, or <unk>. */
 void tnd_ids_add_unknown(const tandem_tokenizer *tokenizer, const char *text, size_t n,
                          struct tnd_ids *ids);
@@ -280,6 +289,29 @@ enum tandem_status tnd_tokenizer_read_config(const char *path, tandem_tokenizer 
                                              struct tandem_error *error);
 /** Whether a file begins like one. */
 bool tnd_tokenizer_tiktoken_is(const uint8_t *bytes, size_t n);
+
+/** Reads a vocab.txt of BERT from memory (tokenizer_wordpiece.c); nothing is borrowed. Errors:
+ *  FORMAT, UNSUPPORTED_BUILD, LIMIT, MEMORY. */
+enum tandem_status tnd_tokenizer_wordpiece_read(const void *bytes, size_t n, const char *name,
+                                                tandem_tokenizer **out_tokenizer,
+                                                struct tandem_error *error);
+/** Whether a file's name is that of one: any text is a list of tokens. */
+bool tnd_tokenizer_wordpiece_is(const char *name);
+/** Makes the model WordPiece. Errors: LIMIT, MEMORY. */
+enum tandem_status tnd_wordpiece_prepare(tandem_tokenizer *tokenizer, const char *continuation,
+                                         size_t max_word, struct tandem_error *error);
+/** What BERT's normalizer does to a text. */
+struct tnd_bert_text {
+    bool cleans, isolates_chinese, strips_accents, lowers;
+};
+/** Appends its steps; those of its pre-tokenizer. Errors: MEMORY, UNSUPPORTED_BUILD. */
+enum tandem_status tnd_bert_add_normalizer(tandem_tokenizer *tokenizer, struct tnd_bert_text how,
+                                           struct tandem_error *error);
+enum tandem_status tnd_bert_add_pretokenizer(tandem_tokenizer *tokenizer,
+                                             struct tandem_error *error);
+/** Makes tokens that were read without steps a tokenizer of BERT; roles that are -1 go by their
+ *  names. Whether case counts is told from the tokens. Errors: MEMORY, UNSUPPORTED_BUILD. */
+enum tandem_status tnd_bert_finish(tandem_tokenizer *tokenizer, struct tandem_error *error);
 
 /* ---- tokenizer_build.c: what loaders share ---- */
 

@@ -62,6 +62,9 @@ enum tandem_status tnd_tokenizer_read(const void *bytes, size_t n, const char *n
     if (is_json(bytes, n)) {
         return tnd_tokenizer_json_read(bytes, n, name, out_tokenizer, error);
     }
+    if (tnd_tokenizer_wordpiece_is(name)) {
+        return tnd_tokenizer_wordpiece_read(bytes, n, name, out_tokenizer, error);
+    }
     if (is_sentencepiece(bytes, n)) {
         return tnd_tokenizer_sentencepiece_read(bytes, n, name, out_tokenizer, error);
     }
@@ -110,7 +113,7 @@ static enum tandem_status open_path(const char *path, int64_t vocabulary,
 static bool path_in_folder(const char *folder, int i, char *out_path)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
-                                        "tokenizer.bin"};
+                                        "vocab.txt", "tokenizer.bin"};
     const int n = sizeof(names) / sizeof(names[0]);
     if (i < n && snprintf(out_path, PATH_MAX, "%s/%s", folder, names[i]) >= PATH_MAX) {
         out_path[0] = '\0';
@@ -140,7 +143,7 @@ static enum tandem_status open_folder(const char *folder, int64_t vocabulary,
                ? first
                : tnd_error_set(error, TANDEM_E_NOT_FOUND, folder, 0, 0,
                                "%.200s: a folder without tokenizer.json, tokenizer.model, "
-                               "vocab.json or tokenizer.bin",
+                               "vocab.json, vocab.txt or tokenizer.bin",
                                folder);
 }
 
@@ -295,6 +298,9 @@ static void encode_pieces(struct encoder *encoder, const struct tnd_pieces *piec
         case TND_MODEL_UNIGRAM:
             tnd_unigram_encode(tokenizer, text, n, &encoder->ids);
             break;
+        case TND_MODEL_WORDPIECE:
+            tnd_wordpiece_encode(tokenizer, text, n, &encoder->ids);
+            break;
         }
     }
     encoder->is_first = false;
@@ -385,15 +391,32 @@ static enum tandem_status encode_text(struct encoder *encoder, const char *text,
     return TANDEM_OK;
 }
 
+static const struct tnd_prefix_index *index_of(const tandem_tokenizer *tokenizer,
+                                               bool special_tokens)
+{
+    static const struct tnd_prefix_index none = {0};
+    return special_tokens              ? &tokenizer->specials
+           : tokenizer->matches_inside ? &none
+                                       : &tokenizer->users;
+}
+
+static enum tandem_status check_memory(const struct encoder *encoder, size_t n,
+                                       struct tandem_error *error)
+{
+    if (encoder->ids.failed || encoder->merger.failed || encoder->pieces.failed ||
+        encoder->inner.failed) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "tokenizer", (int64_t)n, 0,
+                             "tokenizer: no memory to encode %zu bytes", n);
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status encode_all(struct encoder *encoder, const char *text, size_t n,
                                      const struct tandem_encode_options *options,
                                      struct tandem_error *error)
 {
     const tandem_tokenizer *tokenizer = encoder->tokenizer;
-    static const struct tnd_prefix_index none = {0};
-    const struct tnd_prefix_index *index = options->special_tokens     ? &tokenizer->specials
-                                           : tokenizer->matches_inside ? &none
-                                                                       : &tokenizer->users;
+    const struct tnd_prefix_index *index = index_of(tokenizer, options->special_tokens);
     encoder->is_first = true;
     if (options->add_bos && tokenizer->bos >= 0) {
         tnd_ids_add(&encoder->ids, tokenizer->bos);
@@ -402,12 +425,7 @@ static enum tandem_status encode_all(struct encoder *encoder, const char *text, 
     if (options->add_eos && tokenizer->eos >= 0) {
         tnd_ids_add(&encoder->ids, tokenizer->eos);
     }
-    if (encoder->ids.failed || encoder->merger.failed || encoder->pieces.failed ||
-        encoder->inner.failed) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "tokenizer", (int64_t)n, 0,
-                             "tokenizer: no memory to encode %zu bytes", n);
-    }
-    return TANDEM_OK;
+    return check_memory(encoder, n, error);
 }
 
 static enum tandem_status hand_out(const struct tnd_ids *ids, int32_t *out_ids, size_t capacity,
@@ -442,6 +460,14 @@ static enum tandem_status check_arguments(const tandem_tokenizer *tokenizer, con
     return TANDEM_OK;
 }
 
+static void end(struct encoder *encoder)
+{
+    tnd_pieces_fini(&encoder->pieces);
+    tnd_pieces_fini(&encoder->inner);
+    tnd_merger_fini(&encoder->merger);
+    tnd_free(encoder->ids.items);
+}
+
 static enum tandem_status encode_and_end(struct encoder *encoder, const char *text, size_t n,
                                          const struct tandem_encode_options *options,
                                          int32_t *out_ids, size_t capacity, size_t *out_n,
@@ -451,10 +477,7 @@ static enum tandem_status encode_and_end(struct encoder *encoder, const char *te
     if (status == TANDEM_OK) {
         status = hand_out(&encoder->ids, out_ids, capacity, out_n, error);
     }
-    tnd_pieces_fini(&encoder->pieces);
-    tnd_pieces_fini(&encoder->inner);
-    tnd_merger_fini(&encoder->merger);
-    tnd_free(encoder->ids.items);
+    end(encoder);
     return status;
 }
 
@@ -494,4 +517,50 @@ enum tandem_status tandem_tokenizer_encode(const tandem_tokenizer *tokenizer, co
     options.add_bos = add_bos;
     return tandem_tokenizer_encode_with(tokenizer, text, n, &options, out_ids, capacity, out_n,
                                         error);
+}
+
+/* Each text begins as one of its own. */
+static enum tandem_status encode_both(struct encoder *encoder, const char *first, size_t n_first,
+                                      const char *second, size_t n_second, size_t *out_second,
+                                      struct tandem_error *error)
+{
+    const tandem_tokenizer *tokenizer = encoder->tokenizer;
+    const struct tnd_prefix_index *index = index_of(tokenizer, false);
+    tnd_ids_add(&encoder->ids, tokenizer->bos);
+    encoder->is_first = true;
+    TND_TRY(encode_between(encoder, index, first, n_first, encode_text, error));
+    for (int i = 0; i < tokenizer->n_between; i++) {
+        tnd_ids_add(&encoder->ids, tokenizer->eos);
+    }
+    *out_second = tokenizer->tells_pairs ? encoder->ids.n : 0;
+    encoder->is_first = true;
+    TND_TRY(encode_between(encoder, index, second, n_second, encode_text, error));
+    tnd_ids_add(&encoder->ids, tokenizer->eos);
+    return check_memory(encoder, n_first + n_second, error);
+}
+
+enum tandem_status tandem_tokenizer_encode_pair(const tandem_tokenizer *tokenizer,
+                                                const char *first, size_t n_first,
+                                                const char *second, size_t n_second,
+                                                int32_t *out_ids, size_t capacity, size_t *out_n,
+                                                size_t *out_second, struct tandem_error *error)
+{
+    const struct tandem_encode_options options = TANDEM_ENCODE_OPTIONS_INIT;
+    size_t begin = 0;
+    TND_TRY(check_arguments(tokenizer, first, n_first, &options, out_ids, capacity, out_n, error));
+    TND_TRY(check_arguments(tokenizer, second, n_second, &options, out_ids, capacity, out_second,
+                            error));
+    if (tokenizer->n_between == 0 || tokenizer->bos < 0 || tokenizer->eos < 0) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, "tokenizer", 0, 0,
+                             "tokenizer: its file does not say how two texts become one");
+    }
+    struct encoder encoder = {.tokenizer = tokenizer};
+    enum tandem_status status =
+        encode_both(&encoder, first, n_first, second, n_second, &begin, error);
+    if (status == TANDEM_OK) {
+        *out_second = begin;
+        status = hand_out(&encoder.ids, out_ids, capacity, out_n, error);
+    }
+    end(&encoder);
+    return status;
 }

@@ -55,6 +55,13 @@ static bool is_hidden(const tandem_tokenizer *tokenizer, const struct tnd_token 
     }
 }
 
+static bool goes_on_within_word(const tandem_tokenizer *tokenizer, const struct tnd_token *token)
+{
+    return tokenizer->model == TND_MODEL_WORDPIECE && token->type == TND_TOKEN_NORMAL &&
+           tokenizer->n_continuation > 0 && token->length > tokenizer->n_continuation &&
+           memcmp(token->text, tokenizer->continuation, tokenizer->n_continuation) == 0;
+}
+
 static size_t decode(const tandem_tokenizer *tokenizer, int32_t id, bool at_begin,
                      bool shows_special, char *out, size_t capacity)
 {
@@ -65,8 +72,14 @@ static size_t decode(const tandem_tokenizer *tokenizer, int32_t id, bool at_begi
     if (is_hidden(tokenizer, token, shows_special)) {
         return 0;
     }
-    if (tokenizer->joins_with_blank && !at_begin) {
+    const bool goes_on = goes_on_within_word(tokenizer, token);
+    if (tokenizer->joins_with_blank && !at_begin && !goes_on) {
         put(&sink, " ", 1);
+    }
+    if (goes_on) {
+        put(&sink, token->text + tokenizer->n_continuation,
+            token->length - tokenizer->n_continuation);
+        return sink.n;
     }
     if (value >= 0) {
         const char byte = (char)value;

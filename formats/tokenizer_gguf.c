@@ -181,6 +181,79 @@ static enum tandem_status fill_byte_level(const tandem_source *source, tandem_to
     return copy_merges(tokenizer, lists, error);
 }
 
+/* WordPiece: tokens that begin a word have U+2581 before them, those within one nothing; names in
+ * brackets stand as they are (convert_hf_to_gguf.py of ggml-org/llama.cpp). */
+static enum tandem_status fill_wordpiece(const tandem_source *source, tandem_tokenizer *tokenizer,
+                                         const struct lists *lists, struct tandem_error *error)
+{
+    TND_TRY(copy_tokens(tokenizer, lists, error));
+    for (int64_t id = 0; id < tokenizer->n_tokens; id++) {
+        struct tnd_token *token = &tokenizer->tokens[id];
+        const uint32_t n = token->length;
+        const bool begins =
+            n > TND_BLANK_MARK_N && memcmp(token->text, TND_BLANK_MARK, TND_BLANK_MARK_N) == 0;
+        const bool is_name = n > 1 && token->text[0] == '[' && token->text[n - 1] == ']';
+        if (token->type != TND_TOKEN_NORMAL || n == 0 || (is_name && !begins)) {
+            continue;
+        }
+        if (begins) {
+            token->text += TND_BLANK_MARK_N;
+            token->length -= TND_BLANK_MARK_N;
+            continue;
+        }
+        char *text = tnd_arena_alloc(&tokenizer->memory, n + 3, 1);
+        if (text == NULL) {
+            return tnd_tokenizer_no_memory("tokenizer.ggml.tokens", n + 3, error);
+        }
+        memcpy(text, "##", 2);
+        memcpy(text + 2, token->text, n);
+        text[n + 2] = '\0';
+        token->text = text;
+        token->length = n + 2;
+    }
+    tokenizer->unknown = id_of(source, "tokenizer.ggml.unknown_token_id", tokenizer, -1);
+    tokenizer->bos = id_of(source, "tokenizer.ggml.cls_token_id", tokenizer, -1);
+    /* spelled so */
+    tokenizer->eos = id_of(source, "tokenizer.ggml.seperator_token_id", tokenizer, -1);
+    return tnd_bert_finish(tokenizer, error);
+}
+
+/* Unigram, with sentencepiece's normalizer. */
+static enum tandem_status fill_unigram(const tandem_source *source, tandem_tokenizer *tokenizer,
+                                       const struct lists *lists, struct tandem_error *error)
+{
+    const struct tnd_source_value *rules =
+        tnd_source_value_of(source, "tokenizer.ggml.precompiled_charsmap", TND_VALUE_ARRAY);
+    const size_t n = rules != NULL ? rules->array->n_bytes : 0;
+    struct tnd_charsmap *charsmap = tnd_arena_alloc(&tokenizer->memory, sizeof(*charsmap), 16);
+    char *copy =
+        tnd_tokenizer_keep(tokenizer, rules != NULL ? (const char *)rules->array->bytes : "", n);
+    if (charsmap == NULL || copy == NULL) {
+        return tnd_tokenizer_no_memory("tokenizer.ggml.precompiled_charsmap", n, error);
+    }
+    *charsmap = (struct tnd_charsmap){
+        .adds_prefix = boolean(source, "tokenizer.ggml.add_space_prefix", true),
+        .removes_blanks = boolean(source, "tokenizer.ggml.remove_extra_whitespaces", true),
+        .escapes_blanks = true,
+        .users = &tokenizer->users};
+    TND_TRY(tnd_charsmap_read((const uint8_t *)copy, n, "tokenizer.ggml.precompiled_charsmap",
+                              charsmap, error));
+    tokenizer->model = TND_MODEL_UNIGRAM;
+    tokenizer->sums_in_float = true;
+    tokenizer->fuses_unknown = true;
+    tokenizer->matches_inside = true;
+    tokenizer->escapes_blanks = true;
+    tokenizer->strip = TND_STRIP_EACH;
+    tokenizer->n_between = 2;
+    TND_TRY(copy_tokens(tokenizer, lists, error));
+    tnd_tokenizer_find_byte_tokens(tokenizer, false);
+    tnd_unigram_prepare(tokenizer);
+    tokenizer->unknown = id_of(source, "tokenizer.ggml.unknown_token_id", tokenizer, -1);
+    return tnd_tokenizer_add_step(
+        tokenizer, (struct tnd_token_step){.kind = TND_TOKEN_STEP_CHARSMAP, .charsmap = charsmap},
+        error);
+}
+
 /* What the keys say of roles; what they leave out stays as the kind or the file has it. */
 static void set_roles(const tandem_source *source, tandem_tokenizer *tokenizer)
 {
@@ -228,10 +301,15 @@ static enum tandem_status fill(const tandem_source *source, tandem_tokenizer *to
         TND_TRY(fill_sentencepiece(source, tokenizer, &lists, error));
     } else if (strcmp(model, "gpt2") == 0) {
         TND_TRY(fill_byte_level(source, tokenizer, &lists, error));
+    } else if (strcmp(model, "bert") == 0 || strcmp(model, "t5") == 0) {
+        TND_TRY(
+            (model[0] == 'b' ? fill_wordpiece : fill_unigram)(source, tokenizer, &lists, error));
+        set_roles(source, tokenizer);
+        return tnd_tokenizer_index_prefixes(tokenizer, "tokenizer.ggml.tokens", error);
     } else {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, "tokenizer.ggml.model", 0, 0,
-                             "tokenizer.ggml.model: \"%.40s\" is not supported, expected \"llama\" "
-                             "or \"gpt2\"",
+                             "tokenizer.ggml.model: \"%.40s\" is not supported, expected "
+                             "\"llama\", \"gpt2\", \"bert\" or \"t5\"",
                              model);
     }
     const bool is_llama = tokenizer->model == TND_MODEL_SCORES;

@@ -352,6 +352,30 @@ static enum tandem_status read_unigram(const struct tnd_hf_reader *reader, const
     return TANDEM_OK;
 }
 
+static enum tandem_status read_wordpiece(const struct tnd_hf_reader *reader, const cJSON *root,
+                                         const cJSON *model, struct tandem_error *error)
+{
+    tandem_tokenizer *tokenizer = reader->tokenizer;
+    const cJSON *vocab = cJSON_GetObjectItemCaseSensitive(model, "vocab");
+    const cJSON *most = cJSON_GetObjectItemCaseSensitive(model, "max_input_chars_per_word");
+    const char *prefix = tnd_hf_text(model, "continuing_subword_prefix");
+    const char *unknown = tnd_hf_text(model, "unk_token");
+    const int64_t max_word = most == NULL ? 100 : whole_number(most, 101);
+    if (!cJSON_IsObject(vocab) || tokenizer->is_byte_level || max_word < 1) {
+        return wrong(reader,
+                     "expected WordPiece with a vocab, words of at most 100 characters and without "
+                     "ByteLevel",
+                     error);
+    }
+    TND_TRY(
+        tnd_wordpiece_prepare(tokenizer, prefix == NULL ? "##" : prefix, (size_t)max_word, error));
+    TND_TRY(
+        read_tokens(reader, vocab, cJSON_GetObjectItemCaseSensitive(root, "added_tokens"), error));
+    tokenizer->unknown = tandem_tokenizer_find(tokenizer, unknown == NULL ? "[UNK]" : unknown);
+    return tokenizer->unknown >= 0 ? TANDEM_OK
+                                   : wrong(reader, "the unk_token of WordPiece is no token", error);
+}
+
 static enum tandem_status read_model(const struct tnd_hf_reader *reader, const cJSON *root,
                                      struct tandem_error *error)
 {
@@ -359,13 +383,17 @@ static enum tandem_status read_model(const struct tnd_hf_reader *reader, const c
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
     const char *type = tnd_hf_text(model, "type"); /* old files have none */
     const bool is_unigram = type != NULL && strcmp(type, "Unigram") == 0;
-    if (type != NULL && !is_unigram && strcmp(type, "BPE") != 0) {
+    const bool is_wordpiece = type != NULL && strcmp(type, "WordPiece") == 0;
+    if (type != NULL && !is_unigram && !is_wordpiece && strcmp(type, "BPE") != 0) {
         return tnd_hf_unsupported(reader, "model", type, error);
     }
     tokenizer->has_byte_fallback = tnd_hf_flag(model, "byte_fallback", false);
+    tokenizer->model = is_wordpiece ? TND_MODEL_WORDPIECE : tokenizer->model; /* decoders ask */
     TND_TRY(tnd_hf_read_steps(reader, root, error));
     TND_TRY(tnd_hf_read_decoder(reader, cJSON_GetObjectItemCaseSensitive(root, "decoder"), error));
-    TND_TRY((is_unigram ? read_unigram : read_bpe)(reader, root, model, error));
+    TND_TRY((is_unigram     ? read_unigram
+             : is_wordpiece ? read_wordpiece
+                            : read_bpe)(reader, root, model, error));
     tnd_hf_find_roles(root, tokenizer);
     return TANDEM_OK;
 }

@@ -125,6 +125,15 @@ static enum tandem_status read_normalizer(const struct tnd_hf_reader *reader, co
     if (type != NULL && strcmp(type, "Replace") == 0) {
         return add_replace(reader, object, error);
     }
+    if (type != NULL && strcmp(type, "BertNormalizer") == 0) {
+        const bool lowers = tnd_hf_flag(object, "lowercase", true);
+        const struct tnd_bert_text how = {
+            .cleans = tnd_hf_flag(object, "clean_text", true),
+            .isolates_chinese = tnd_hf_flag(object, "handle_chinese_chars", true),
+            .strips_accents = tnd_hf_flag(object, "strip_accents", lowers),
+            .lowers = lowers};
+        return tnd_bert_add_normalizer(reader->tokenizer, how, error);
+    }
     if (type != NULL && strcmp(type, "Strip") == 0) {
         return add(reader,
                    (struct tnd_token_step){.kind = TND_TOKEN_STEP_STRIP,
@@ -139,17 +148,6 @@ static enum tandem_status read_normalizer(const struct tnd_hf_reader *reader, co
 
 /* \w of Rust's crate regex, by which Whitespace splits. */
 #define RUST_WORD "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}]"
-/* Punctuation: ASCII, and general categories P* of Unicode 8 (Rust's crate unicode_categories), so
- * without what is newer, and with two characters that are symbols today. */
-#define NEW_PUNCTUATION                                                                            \
-    "\\x{61d}\\x{9fd}\\x{a76}\\x{c77}\\x{c84}\\x{1b7d}-\\x{1b7e}\\x{2e43}-\\x{2e5d}"               \
-    "\\x{10ead}\\x{10f55}-\\x{10f89}\\x{1144b}-\\x{1145d}\\x{11660}-\\x{1166c}"                    \
-    "\\x{116b9}\\x{1183b}\\x{11944}-\\x{11946}\\x{119e2}\\x{11a3f}-\\x{11a46}"                     \
-    "\\x{11a9a}-\\x{11aa2}\\x{11c41}-\\x{11c45}\\x{11c70}-\\x{11c71}"                              \
-    "\\x{11ef7}-\\x{11ef8}\\x{11fff}\\x{12ff1}-\\x{12ff2}\\x{16e97}-\\x{16e9a}"                    \
-    "\\x{16fe2}\\x{1e95e}-\\x{1e95f}"
-#define PUNCTUATION "[!-/:-@\\[-`{-~\\x{166d}\\x{111c9}]|(?![" NEW_PUNCTUATION "])\\p{P}"
-
 static enum tandem_status split_at(const struct tnd_hf_reader *reader, const char *pattern,
                                    enum tnd_split split, bool inverts, struct tandem_error *error)
 {
@@ -262,7 +260,7 @@ static enum tandem_status add_punctuation(const struct tnd_hf_reader *reader, co
 {
     enum tnd_split behavior = TND_SPLIT_ISOLATED;
     TND_TRY(read_behavior(reader, object, "Isolated", &behavior, error));
-    return split_at(reader, PUNCTUATION, behavior, false, error);
+    return split_at(reader, TND_PUNCTUATION, behavior, false, error);
 }
 
 /* What stands behind ByteLevel sees the characters that it makes of bytes. */
@@ -278,6 +276,13 @@ static enum tandem_status add_to_bytes(const struct tnd_hf_reader *reader,
                     : add(reader, (struct tnd_token_step){.kind = TND_TOKEN_STEP_TO_BYTES}, error);
 }
 
+static enum tandem_status add_bert(const struct tnd_hf_reader *reader, const cJSON *object,
+                                   struct tandem_error *error)
+{
+    (void)object;
+    return tnd_bert_add_pretokenizer(reader->tokenizer, error);
+}
+
 static enum tandem_status read_pretokenizer(const struct tnd_hf_reader *reader, const cJSON *object,
                                             int depth, struct tandem_error *error)
 {
@@ -285,10 +290,10 @@ static enum tandem_status read_pretokenizer(const struct tnd_hf_reader *reader, 
         const char *type;
         enum tandem_status (*add)(const struct tnd_hf_reader *reader, const cJSON *object,
                                   struct tandem_error *error);
-    } types[] = {{"ByteLevel", add_byte_level},   {"Split", add_split},
-                 {"Metaspace", add_metaspace},    {"Digits", add_digits},
-                 {"Whitespace", add_whitespace},  {"WhitespaceSplit", add_whitespace_split},
-                 {"Punctuation", add_punctuation}};
+    } types[] = {{"ByteLevel", add_byte_level},    {"Split", add_split},
+                 {"Metaspace", add_metaspace},     {"Digits", add_digits},
+                 {"Whitespace", add_whitespace},   {"WhitespaceSplit", add_whitespace_split},
+                 {"Punctuation", add_punctuation}, {"BertPreTokenizer", add_bert}};
     const char *type = tnd_hf_text(object, "type");
     if (object == NULL || cJSON_IsNull(object)) {
         return TANDEM_OK;
@@ -401,6 +406,17 @@ static enum tandem_status decode_metaspace(const struct tnd_hf_reader *reader, c
     return TANDEM_OK;
 }
 
+/* Whether blanks before punctuation are dropped ("cleanup") is for people to read. */
+static enum tandem_status decode_wordpiece(const struct tnd_hf_reader *reader, const cJSON *object,
+                                           struct tandem_error *error)
+{
+    (void)object;
+    reader->tokenizer->joins_with_blank = true;
+    return reader->tokenizer->model == TND_MODEL_WORDPIECE
+               ? TANDEM_OK
+               : tnd_hf_unsupported(reader, "decoder", "WordPiece of another model", error);
+}
+
 static enum tandem_status read_decoder(const struct tnd_hf_reader *reader, const cJSON *object,
                                        int depth, bool *io_is_fused, struct tandem_error *error)
 {
@@ -414,6 +430,7 @@ static enum tandem_status read_decoder(const struct tnd_hf_reader *reader, const
                  {"Replace", false, decode_replace},
                  {"Metaspace", false, decode_metaspace},
                  {"Fuse", false, add_fuse},
+                 {"WordPiece", false, decode_wordpiece},
                  {"Strip", true, decode_strip}};
     const char *type = tnd_hf_text(object, "type");
     if (type != NULL && strcmp(type, "Sequence") == 0 && depth < MAX_DEPTH) {

@@ -19,11 +19,36 @@
 struct frame {
     const char *first; /* tokens around the text, or NULL */
     const char *last;
+    int n_between; /* end tokens between two texts */
+    bool tells_pairs;
 };
 
 static const cJSON *member(const cJSON *object, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+/* Of a template for two texts: end tokens between them, and nothing else; 0: another template. */
+static int count_between(const cJSON *pair, const char *last, bool *out_tells)
+{
+    const cJSON *item = NULL;
+    int n = 0;
+    bool is_behind = false;
+    cJSON_ArrayForEach(item, pair)
+    {
+        const cJSON *text = member(item, "Sequence");
+        const char *token = tnd_hf_text(member(item, "SpecialToken"), "id");
+        if (text != NULL && is_behind) {
+            *out_tells = cJSON_GetNumberValue(member(text, "type_id")) == 1.0;
+            return n;
+        }
+        if (is_behind && (token == NULL || last == NULL || strcmp(token, last) != 0)) {
+            return 0;
+        }
+        n += is_behind;
+        is_behind = is_behind || text != NULL;
+    }
+    return 0;
 }
 
 /* Looks for a template like "<s> $A </s>", or the pairs of BERT and RoBERTa. */
@@ -37,11 +62,15 @@ static bool find_frame(const cJSON *processor, int depth, struct frame *out)
         out->first = tnd_hf_text(member(single->child, "SpecialToken"), "id");
         item = cJSON_GetArrayItem(single, cJSON_GetArraySize(single) - 1);
         out->last = tnd_hf_text(member(item, "SpecialToken"), "id");
+        out->n_between = count_between(member(processor, "pair"), out->last, &out->tells_pairs);
         return true;
     }
     if (cJSON_IsArray(cls) && cJSON_IsArray(sep)) {
         out->first = cJSON_GetStringValue(cls->child);
         out->last = cJSON_GetStringValue(sep->child);
+        const char *type = tnd_hf_text(processor, "type");
+        out->tells_pairs = type != NULL && strcmp(type, "BertProcessing") == 0;
+        out->n_between = out->tells_pairs ? 1 : 2; /* RobertaProcessing */
         return true;
     }
     cJSON_ArrayForEach(item, member(processor, "processors"))
@@ -68,12 +97,14 @@ void tnd_hf_find_roles(const cJSON *root, tandem_tokenizer *tokenizer)
                                          "<bos>", "<|endoftext|>",     NULL};
     static const char *const ends[] = {"</s>",       "<|end_of_text|>", "<eos>", "<|im_end|>",
                                        "<|eot_id|>", "<|endoftext|>",   NULL};
-    struct frame frame = {NULL, NULL};
+    struct frame frame = {.first = NULL};
     (void)find_frame(member(root, "post_processor"), 0, &frame);
     tokenizer->bos = tandem_tokenizer_find(tokenizer, frame.first);
     tokenizer->eos = tandem_tokenizer_find(tokenizer, frame.last);
     tokenizer->adds_bos = tokenizer->bos >= 0;
     tokenizer->adds_eos = tokenizer->eos >= 0;
+    tokenizer->n_between = frame.n_between;
+    tokenizer->tells_pairs = frame.tells_pairs;
     tokenizer->bos = tokenizer->adds_bos ? tokenizer->bos : first_known(tokenizer, begins);
     tokenizer->eos = tokenizer->adds_eos ? tokenizer->eos : first_known(tokenizer, ends);
 }

@@ -312,6 +312,11 @@ static enum tandem_status rewrite_piece(struct finder *finder, const char *text,
     case TND_TOKEN_STEP_STRIP:
         strip(step, text, n, out);
         return TANDEM_OK;
+    case TND_TOKEN_STEP_CLEAN:
+        tnd_unicode_clean(step->left, step->right, text, n, out);
+        return TANDEM_OK;
+    case TND_TOKEN_STEP_MARKS:
+        return tnd_unicode_drop_marks(text, n, out, error);
     case TND_TOKEN_STEP_CHARSMAP:
         tnd_charsmap_apply(step->charsmap, text, n, out);
         return TANDEM_OK;

@@ -15,6 +15,17 @@
 struct tnd_pattern;
 struct tnd_charsmap;
 
+/* Punctuation: ASCII, and general categories P* of Unicode 8 (Rust's crate unicode_categories), so
+ * without what is newer, and with two characters that are symbols today. */
+#define TND_NEW_PUNCTUATION                                                                        \
+    "\\x{61d}\\x{9fd}\\x{a76}\\x{c77}\\x{c84}\\x{1b7d}-\\x{1b7e}\\x{2e43}-\\x{2e5d}"               \
+    "\\x{10ead}\\x{10f55}-\\x{10f89}\\x{1144b}-\\x{1145d}\\x{11660}-\\x{1166c}"                    \
+    "\\x{116b9}\\x{1183b}\\x{11944}-\\x{11946}\\x{119e2}\\x{11a3f}-\\x{11a46}"                     \
+    "\\x{11a9a}-\\x{11aa2}\\x{11c41}-\\x{11c45}\\x{11c70}-\\x{11c71}"                              \
+    "\\x{11ef7}-\\x{11ef8}\\x{11fff}\\x{12ff1}-\\x{12ff2}\\x{16e97}-\\x{16e9a}"                    \
+    "\\x{16fe2}\\x{1e95e}-\\x{1e95f}"
+#define TND_PUNCTUATION "[!-/:-@\\[-`{-~\\x{166d}\\x{111c9}]|(?![" TND_NEW_PUNCTUATION "])\\p{P}"
+
 /* U+2581, which sentencepiece writes for a blank. */
 #define TND_BLANK_MARK   "\xe2\x96\x81"
 #define TND_BLANK_MARK_N 3
@@ -27,6 +38,8 @@ enum tnd_token_step_kind {
     TND_TOKEN_STEP_LOWER,    /* lower case */
     TND_TOKEN_STEP_STRIP,    /* white space at the ends */
     TND_TOKEN_STEP_CHARSMAP, /* sentencepiece's normalizer */
+    TND_TOKEN_STEP_CLEAN,    /* BERT: control characters and blanks; Chinese ones apart */
+    TND_TOKEN_STEP_MARKS,    /* marks that take no room, which accents are, go */
     TND_TOKEN_STEP_TO_BYTES, /* each byte becomes a character (tnd_byte_level_encode) */
     TND_TOKEN_STEP_OF_BYTES  /* and back */
 };
@@ -51,7 +64,7 @@ struct tnd_token_step {
     bool inverts;      /* SPLIT: what does not match is the separator */
     bool only_first;   /* PREPEND: to the first piece of a text */
     bool unless_there; /* PREPEND: unless the piece begins with it, or with a blank */
-    bool left, right;  /* STRIP */
+    bool left, right;  /* STRIP; CLEAN: control characters go, Chinese ones stand apart */
     enum tnd_unicode_form form;
     const struct tnd_charsmap *charsmap;
 };

@@ -81,7 +81,93 @@ size_t tnd_utf8_space(const char *text, size_t n)
     return is_space ? length : 0;
 }
 
+static bool is_within(uint32_t point, const uint32_t (*ranges)[2], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (point >= ranges[i][0] && point <= ranges[i][1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Categories Cc and Co, and Cf as Rust's crate unicode_categories has it (Unicode 8), by which
+ * huggingface/tokenizers goes; and U+FFFD. */
+static bool is_control(uint32_t point)
+{
+    static const uint32_t ranges[][2] = {
+        {0x0, 0x8},          {0xb, 0xc},         {0xe, 0x1f},        {0x7f, 0x9f},
+        {0xad, 0xad},        {0x600, 0x605},     {0x61c, 0x61c},     {0x6dd, 0x6dd},
+        {0x70f, 0x70f},      {0x180e, 0x180e},   {0x200b, 0x200f},   {0x202a, 0x202e},
+        {0x2060, 0x2064},    {0x2066, 0x206f},   {0xe000, 0xf8ff},   {0xfeff, 0xfeff},
+        {0xfff9, 0xfffb},    {0xfffd, 0xfffd},   {0x110bd, 0x110bd}, {0x1bca0, 0x1bca3},
+        {0x1d173, 0x1d17a},  {0xe0001, 0xe0001}, {0xe0020, 0xe007f}, {0xf0000, 0xffffd},
+        {0x100000, 0x10fffd}};
+    return is_within(point, ranges, sizeof(ranges) / sizeof(ranges[0]));
+}
+
+/* Blocks that BERT takes for Chinese, as huggingface/tokenizers has them. */
+static bool is_chinese(uint32_t point)
+{
+    static const uint32_t ranges[][2] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
+                                         {0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf},
+                                         {0x2f800, 0x2fa1f}};
+    return is_within(point, ranges, sizeof(ranges) / sizeof(ranges[0]));
+}
+
+void tnd_unicode_clean(bool drops, bool isolates, const char *text, size_t n, struct tnd_text *out)
+{
+    for (size_t at = 0; at < n;) {
+        const size_t length = tnd_utf8_length(text + at, n - at);
+        const uint32_t point = length > 0 ? code_point(text + at, length) : 0x20;
+        if (length == 0) {
+            tnd_text_add_char(out, text[at++]);
+            continue;
+        }
+        const bool is_apart = isolates && is_chinese(point);
+        if (drops && tnd_utf8_space(text + at, length) > 0 && !is_control(point)) {
+            tnd_text_add_char(out, ' ');
+        } else if (!drops || !is_control(point)) {
+            tnd_text_add(out, is_apart ? " " : "");
+            tnd_text_add_bytes(out, text + at, length);
+            tnd_text_add(out, is_apart ? " " : "");
+        }
+        at += length;
+    }
+}
+
 #ifdef TND_HAVE_UTF8PROC
+
+/* Category Mn as unicode_categories has it: without what is newer. */
+static bool is_mark(uint32_t point)
+{
+    static const uint32_t newer[][2] = {
+        {0x7fd, 0x7fd},     {0x898, 0x8e1},     {0x9fe, 0x9fe},     {0xafa, 0xaff},
+        {0xb55, 0xb55},     {0xc04, 0xc3c},     {0xd00, 0xd00},     {0xd3b, 0xd3c},
+        {0xd81, 0xd81},     {0xeba, 0xeba},     {0xece, 0xece},     {0x180f, 0x1886},
+        {0x1abf, 0x1ace},   {0x1df6, 0x1dfb},   {0xa82c, 0xa82c},   {0xa8c5, 0xa8c5},
+        {0xa8ff, 0xa8ff},   {0xa9bd, 0xa9bd},   {0x10d24, 0x10f85}, {0x11070, 0x11074},
+        {0x110c2, 0x110c2}, {0x111c9, 0x111c9}, {0x111cf, 0x111cf}, {0x1123e, 0x11241},
+        {0x1133b, 0x1133b}, {0x11438, 0x1145e}, {0x1182f, 0x13455}, {0x16f4f, 0x16f4f},
+        {0x16fe4, 0x16fe4}, {0x1cf00, 0x1cf46}, {0x1e000, 0x1e4ef}, {0x1e944, 0x1e94a}};
+    const bool is_mn =
+        utf8proc_category((utf8proc_int32_t)point) == UTF8PROC_CATEGORY_MN || point == 0x1734;
+    return is_mn && !is_within(point, newer, sizeof(newer) / sizeof(newer[0]));
+}
+
+enum tandem_status tnd_unicode_drop_marks(const char *text, size_t n, struct tnd_text *out,
+                                          struct tandem_error *error)
+{
+    (void)error;
+    for (size_t at = 0; at < n;) {
+        const size_t length = tnd_utf8_length(text + at, n - at);
+        if (length == 0 || !is_mark(code_point(text + at, length))) {
+            tnd_text_add_bytes(out, text + at, length > 0 ? length : 1);
+        }
+        at += length > 0 ? length : 1;
+    }
+    return TANDEM_OK;
+}
 
 enum tandem_status tnd_unicode_check(struct tandem_error *error)
 {
@@ -195,6 +281,12 @@ enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text
 
 enum tandem_status tnd_unicode_upper(const char *text, size_t n, struct tnd_text *out,
                                      struct tandem_error *error)
+{
+    return tnd_unicode_normalize(TND_FORM_NFC, text, n, out, error);
+}
+
+enum tandem_status tnd_unicode_drop_marks(const char *text, size_t n, struct tnd_text *out,
+                                          struct tandem_error *error)
 {
     return tnd_unicode_normalize(TND_FORM_NFC, text, n, out, error);
 }

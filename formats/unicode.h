@@ -34,4 +34,11 @@ enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text
 enum tandem_status tnd_unicode_upper(const char *text, size_t n, struct tnd_text *out,
                                      struct tandem_error *error);
 
+/** Adds the text as BERT takes it. `drops`: control characters and U+FFFD go, white space becomes a
+ *  blank; `isolates`: blanks around Chinese characters. */
+void tnd_unicode_clean(bool drops, bool isolates, const char *text, size_t n, struct tnd_text *out);
+/** Adds the text without nonspacing marks. Errors: as above. */
+enum tandem_status tnd_unicode_drop_marks(const char *text, size_t n, struct tnd_text *out,
+                                          struct tandem_error *error);
+
 #endif

@@ -354,6 +354,7 @@ enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tand
     struct tandem_chat_options o = TANDEM_CHAT_OPTIONS_INIT;
     LLAMA_TRY(tnd_llama_options_read(given, "chat options", &o, sizeof(o), error));
     LLAMA_REQUIRE(o.tokenizer, error); /* the others are refused by the calls that they serve */
+    LLAMA_TRY(o.session != NULL ? tnd_llama_check_writer(o.session, error) : TANDEM_OK);
     if (o.sampler != NULL) {
         LLAMA_TRY(tnd_sampler_mask(o.sampler, o.tokenizer, error));
     }

@@ -21,12 +21,13 @@ static enum tandem_status reserve_batch(tandem_session *session, int64_t m,
     if (m <= memory->capacity) {
         return TANDEM_OK;
     }
-    int32_t *all = malloc(4 * (size_t)m * sizeof(all[0])); /* m is at most the cells' number */
+    int32_t *all = malloc(5 * (size_t)m * sizeof(all[0])); /* m is at most the cells' number */
     if (all == NULL) {
         return tnd_llama_no_memory(error);
     }
     free(memory->tokens);
-    *memory = (struct tnd_llama_batch_memory){m, all, all + m, all + 2 * m, all + 3 * m};
+    *memory =
+        (struct tnd_llama_batch_memory){m, all, all + m, all + 2 * m, all + 3 * m, all + 4 * m};
     return TANDEM_OK;
 }
 
@@ -119,11 +120,14 @@ static enum tandem_status describe(tandem_session *session,
     for (int64_t i = 0; i < n_entries; i++) {
         const struct tandem_batch_entry *entry = &entries[i];
         const int64_t n_past = session->sequences[entry->sequence].n_past;
+        const int64_t n_types = session->model->hparams.token_types;
+        const int64_t second = n_types > 1 ? session->sequences[entry->sequence].second : 0;
         LLAMA_ASSERT(entry->n > 0 && n_past + entry->n <= session->n_positions);
         for (int64_t j = 0; j < entry->n; j++, m++) {
             memory->tokens[m] = entry->tokens[j];
             memory->positions[m] = (int32_t)(n_past + j);
             memory->sequences[m] = entry->sequence;
+            memory->types[m] = second > 0 && j >= second;
         }
         const int64_t first = m - 1 - (drafted != NULL ? drafted[i] : 0);
         for (int64_t j = first; entry->wants_logits && j < m; j++) {
@@ -134,8 +138,10 @@ static enum tandem_status describe(tandem_session *session,
                                     .tokens = memory->tokens,
                                     .positions = memory->positions,
                                     .sequences = memory->sequences,
+                                    .types = memory->types,
                                     .outputs = memory->outputs,
                                     .n_outputs = n_outputs,
+                                    .pooling = session->pooling,
                                     .expert_ids = session->experts.ids,
                                     .wants_embeddings = session->has_embeddings,
                                     .is_on_cpu = is_cpu_alone(session->runtime),
@@ -171,10 +177,13 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
         const int64_t n_drafted = drafted != NULL ? drafted[i] : 0;
         sequence->n_past += entries[i].n - n_drafted;
         sequence->has_logits = entries[i].wants_logits;
+        sequence->second = 0;
         if (!entries[i].wants_logits) {
             continue;
         }
-        take_column(sequence->logits, forward->logits, forward->n_parts, n_taken);
+        if (!session->model->hparams.is_encoder) {
+            take_column(sequence->logits, forward->logits, forward->n_parts, n_taken);
+        }
         if (sequence->embedding != NULL) {
             take_column(sequence->embedding, forward->embeddings, forward->n_parts, n_taken);
         }
@@ -361,6 +370,12 @@ static enum tandem_status check_fits(const tandem_session *session, int32_t sequ
 {
     const int64_t n_past = session->sequences[sequence].n_past;
     const int64_t n_free = session->n_positions - n_past;
+    if (session->model->hparams.is_encoder && n_past > 0) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", n, n_past,
+                              "llama: a text of an encoder is decoded at once, and sequence %d has "
+                              "%lld tokens already: tandem_session_rollback drops them",
+                              (int)sequence, (long long)n_past);
+    }
     if (n <= n_free) {
         return TANDEM_OK;
     }
@@ -388,7 +403,8 @@ enum tandem_status tandem_session_decode(tandem_session *session, const int32_t 
 {
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(tokens, error);
-    const int64_t most = batch > 0 && batch < session->batch_max ? batch : session->batch_max;
+    const bool is_cut = batch > 0 && batch < session->batch_max;
+    const int64_t most = is_cut && !session->model->hparams.is_encoder ? batch : session->batch_max;
     LLAMA_TRY(check_fits(session, 0, n, error));
     LLAMA_TRY(check_tokens(session, tokens, n, error));
     for (int64_t at = 0; at < n;) {

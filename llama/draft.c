@@ -456,6 +456,8 @@ static enum tandem_status check(const tandem_session *session,
                               options->most, (int)TND_DRAFT_MOST, (int)TND_DRAFT_MOST);
     }
     LLAMA_TRY(tnd_llama_refuse_ranks(session, "drafts", error));
+    LLAMA_TRY(tnd_llama_check_writer(session, error));
+    LLAMA_TRY(draft != NULL ? tnd_llama_check_writer(draft, error) : TANDEM_OK);
     if (draft != NULL && draft->model->hparams.vocabulary != vocabulary) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "draft", draft->model->hparams.vocabulary,
                               vocabulary,

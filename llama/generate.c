@@ -25,6 +25,7 @@ enum tandem_status tandem_generator_new(const struct tandem_generator_options *g
     LLAMA_REQUIRE(o.session, error);
     LLAMA_REQUIRE(o.sampler, error);
     LLAMA_REQUIRE(o.tokenizer, error);
+    LLAMA_TRY(tnd_llama_check_writer(o.session, error));
     LLAMA_TRY(tnd_sampler_mask(o.sampler, o.tokenizer, error));
     if (o.n_prompt < 1 || o.prompt == NULL) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", o.n_prompt, 1,

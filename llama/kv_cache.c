@@ -55,8 +55,8 @@ static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct 
     struct tandem_context_options options = TANDEM_CONTEXT_OPTIONS_INIT;
     options.chunk_bytes = all_bytes(cache);
     LLAMA_TRY(tandem_context_new(&options, &cache->owner, error));
-    cache->keys = calloc((size_t)cache->layers, sizeof(cache->keys[0]));
-    cache->values = calloc((size_t)cache->layers, sizeof(cache->values[0]));
+    cache->keys = calloc((size_t)cache->layers + 1, sizeof(cache->keys[0]));
+    cache->values = calloc((size_t)cache->layers + 1, sizeof(cache->values[0]));
     cache->orders = calloc((size_t)cache->n_cells, sizeof(cache->orders[0]));
     cache->taken = calloc((size_t)cache->n_cells, sizeof(cache->taken[0]));
     cache->tokens = calloc((size_t)cache->n_cells, sizeof(cache->tokens[0]));
@@ -103,7 +103,7 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
     *cache = (struct tnd_llama_kv_cache){
         .head_size = hparams->head_size,
         .kv_heads = hparams->kv_heads > 0 ? hparams->kv_heads : 1, /* 0: a rank without any */
-        .layers = hparams->layers,
+        .layers = hparams->is_encoder ? 0 : hparams->layers, /* a text is one batch */
         .window = tnd_llama_is_windowed(hparams) ? hparams->window : 0,
         .n_cells = options->n_cells,
         .type = options->type,

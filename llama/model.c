@@ -41,6 +41,10 @@ static enum tandem_status load_layer(const tandem_model *model, int64_t l,
         {"attn_qkv.bias", &layer->bqkv},
         {"attn_sinks.weight", &layer->sinks},
         {"post_attention_norm.weight", &layer->attn_post_norm},
+        {"attn_output_norm.weight", &layer->attn_sum_norm},
+        {"attn_output_norm.bias", &layer->attn_sum_norm_b},
+        {"layer_output_norm.weight", &layer->layer_sum_norm},
+        {"layer_output_norm.bias", &layer->layer_sum_norm_b},
         {"ffn_norm.bias", &layer->ffn_norm_b},
         {"post_ffw_norm.weight", &layer->ffn_post_norm},
         {"ffn_gate_inp.bias", &layer->router_b},
@@ -185,6 +189,13 @@ static enum tandem_status load(tandem_model *model, struct tandem_error *error)
     LLAMA_TRY(load_rope_factors(model, error));
     LLAMA_TRY(make_numbers(model, error));
     LLAMA_TRY(find(model, "position_embd.weight", &model->positions, error));
+    LLAMA_TRY(find(model, "token_types.weight", &model->token_types, error));
+    LLAMA_TRY(find(model, "token_embd_norm.weight", &model->embedding_norm, error));
+    LLAMA_TRY(find(model, "token_embd_norm.bias", &model->embedding_norm_b, error));
+    LLAMA_TRY(find(model, "cls.weight", &model->rank, error));
+    LLAMA_TRY(find(model, "cls.bias", &model->rank_b, error));
+    LLAMA_TRY(find(model, "cls.output.weight", &model->rank_output, error));
+    LLAMA_TRY(find(model, "cls.output.bias", &model->rank_output_b, error));
     LLAMA_TRY(find(model, "output_norm.weight", &model->output_norm, error));
     LLAMA_TRY(find(model, "output_norm.bias", &model->output_norm_b, error));
     LLAMA_TRY(find(model, "output.bias", &model->output_b, error));

@@ -31,9 +31,13 @@ struct tnd_llama_layer {
     tandem_tensor *bo;             /* {dim} */
     tandem_tensor *sinks;          /* {heads} */
     tandem_tensor *attn_post_norm; /* {dim}, of what attention adds; of x where ffn_norm is NULL */
+    tandem_tensor *attn_sum_norm;  /* {dim}, of x and what attention adds */
+    tandem_tensor *attn_sum_norm_b;
     tandem_tensor *ffn_norm;       /* {dim} */
     tandem_tensor *ffn_norm_b;     /* {dim} */
     tandem_tensor *ffn_post_norm;  /* {dim} */
+    tandem_tensor *layer_sum_norm; /* {dim}, of what leaves the layer */
+    tandem_tensor *layer_sum_norm_b;
     tandem_tensor *w1;          /* {dim, hidden}, the gate; NULL: it is in w3, or there is none */
     tandem_tensor *w2;          /* {hidden, dim}, down */
     tandem_tensor *w3;          /* {dim, hidden}, up; {dim, 2 hidden}: the gate, then up */
@@ -64,15 +68,22 @@ struct tandem_model {
     tandem_context *context;        /* owns the tensors, not their data */
     tandem_tensor *token_embedding; /* {dim, vocabulary} */
     tandem_tensor *positions;       /* {dim, context}, learned ones; NULL: rope */
-    tandem_tensor *output_norm;     /* {dim} */
-    tandem_tensor *output_norm_b;   /* {dim}; NULL: none */
-    tandem_tensor *output_b;        /* {vocabulary}; NULL: none */
-    tandem_tensor *numbers;      /* {TND_LLAMA_NUMBERS}, that values meet; NULL: none are needed */
-    tandem_tensor *output;       /* {dim, vocabulary}; may be the token embedding itself */
-    tandem_tensor *rope_factors; /* {n_rot / 2}, divisors of rope's angles; NULL: none */
-    tandem_tensor *rope_long;    /* {n_rot / 2}, those of long sessions (LongRoPE); NULL: none */
-    tandem_tensor *rope_gain;    /* {head_size}: rotated values of a query grow; NULL: all */
-    tandem_tensor *ones;         /* {experts_used}, that weights are summed by; NULL */
+    tandem_tensor *token_types;     /* {dim, token_types}, of encoders; NULL */
+    tandem_tensor *embedding_norm;  /* {dim}, before the first layer; NULL: none */
+    tandem_tensor *embedding_norm_b;
+    tandem_tensor *output_norm;   /* {dim}; NULL: none */
+    tandem_tensor *output_norm_b; /* {dim}; NULL: none */
+    tandem_tensor *output_b;      /* {vocabulary}; NULL: none */
+    tandem_tensor *numbers;       /* {TND_LLAMA_NUMBERS}, that values meet; NULL: none are needed */
+    tandem_tensor *output;        /* {dim, vocabulary}; may be the token embedding itself */
+    tandem_tensor *rank;          /* {dim, dim}, of a reranker; NULL */
+    tandem_tensor *rank_b;        /* {dim} */
+    tandem_tensor *rank_output;   /* {dim, labels} */
+    tandem_tensor *rank_output_b; /* {labels} */
+    tandem_tensor *rope_factors;  /* {n_rot / 2}, divisors of rope's angles; NULL: none */
+    tandem_tensor *rope_long;     /* {n_rot / 2}, those of long sessions (LongRoPE); NULL: none */
+    tandem_tensor *rope_gain;     /* {head_size}: rotated values of a query grow; NULL: all */
+    tandem_tensor *ones;          /* {experts_used}, that weights are summed by; NULL */
     struct tnd_llama_layer *layers;
     int32_t ends[TND_LLAMA_MAX_ENDS]; /* tokens that end a text, as the source says */
     int n_ends;
@@ -129,11 +140,13 @@ struct tnd_llama_batch {
     const int32_t *tokens;    /* {m} */
     const int32_t *positions; /* {m}, of each token in its sequence */
     const int32_t *sequences; /* {m} */
+    const int32_t *types;     /* {m}: 1 in the second of two texts; NULL: nobody asks */
     const int32_t *outputs;   /* {n_outputs}: indices of the tokens whose logits are wanted */
     int64_t n_outputs;
     tandem_tensor **expert_ids; /* {layers, micro-batches}, filled: I32 {used, m} of each layer with
                                    experts; NULL: nobody counts them */
     bool wants_embeddings;
+    enum tandem_pooling pooling;           /* of encoders */
     bool is_on_cpu;                        /* there are no devices */
     const struct tnd_llama_hot_layer *hot; /* {layers}; NULL: no experts are apart */
     const struct tnd_llama_split *split;   /* NULL: the batch is whole */
@@ -144,7 +157,7 @@ struct tnd_llama_forward {
     tandem_graph *graph;
     int n_parts;                                        /* micro-batches; 1: the batch is whole */
     tandem_tensor *logits[TND_LLAMA_MICRO_BATCHES];     /* {vocabulary, outputs}; NULL: none */
-    tandem_tensor *embeddings[TND_LLAMA_MICRO_BATCHES]; /* {dim, outputs}; NULL: none */
+    tandem_tensor *embeddings[TND_LLAMA_MICRO_BATCHES]; /* {dim or labels, outputs}; NULL: none */
 };
 
 /** Whether a token ends a text: what the source says counts, else the tokenizer's end token, which

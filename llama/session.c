@@ -19,6 +19,17 @@ enum tandem_status tnd_llama_no_memory(struct tandem_error *error)
     return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", 0, 0, "llama: no memory for a session");
 }
 
+enum tandem_status tnd_llama_check_writer(const tandem_session *session,
+                                          struct tandem_error *error)
+{
+    return !session->model->hparams.is_encoder
+               ? TANDEM_OK
+               : tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, "llama", 0, 0,
+                                "llama: a model of architecture %s is an encoder, which writes no "
+                                "text: it gives embeddings or scores of texts",
+                                session->model->hparams.architecture);
+}
+
 static enum tandem_status init_sequences(tandem_session *session, struct tandem_error *error)
 {
     const size_t vocabulary = (size_t)session->model->hparams.vocabulary;
@@ -28,7 +39,7 @@ static enum tandem_status init_sequences(tandem_session *session, struct tandem_
     }
     for (int i = 0; i < session->n_sequences; i++) {
         session->sequences[i].logits = calloc(vocabulary, sizeof(float));
-        const size_t dim = session->has_embeddings ? (size_t)session->model->hparams.dim : 0;
+        const size_t dim = session->has_embeddings ? (size_t)session->n_embedding : 0;
         session->sequences[i].embedding = dim > 0 ? calloc(dim, sizeof(float)) : NULL;
         if (session->sequences[i].logits == NULL ||
             (dim > 0 && session->sequences[i].embedding == NULL)) {
@@ -49,6 +60,35 @@ static int64_t cells_needed(const tandem_session *session)
     return one * session->n_sequences;
 }
 
+/* What the file says of pooling counts unless somebody asks for something else. */
+static enum tandem_status init_pooling(tandem_session *session, enum tandem_pooling wanted,
+                                       struct tandem_error *error)
+{
+    const struct tandem_hparams *h = &session->model->hparams;
+    const bool is_ranked = h->pooling == TANDEM_POOLING_RANK;
+    session->pooling = wanted != TANDEM_POOLING_NONE ? wanted : h->pooling;
+    session->n_embedding = is_ranked ? h->labels : h->dim;
+    if (!h->is_encoder) {
+        return wanted == TANDEM_POOLING_NONE || wanted == TANDEM_POOLING_LAST
+                   ? TANDEM_OK
+                   : tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", wanted, TANDEM_POOLING_LAST,
+                                    "llama: a decoder gives the vector of the last token only");
+    }
+    if (session->pooling == TANDEM_POOLING_NONE) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", 0, 0,
+                              "llama: the model does not say how the vectors of a text's tokens "
+                              "become one (pooling_type, or 1_Pooling/config.json); choose mean, "
+                              "cls or last");
+    }
+    if (session->pooling < TANDEM_POOLING_NONE || session->pooling > TANDEM_POOLING_RANK ||
+        is_ranked != (session->pooling == TANDEM_POOLING_RANK)) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", session->pooling, h->pooling,
+                              "llama: pooling %d, expected %s", (int)session->pooling,
+                              is_ranked ? "none: a reranker gives scores" : "mean, cls or last");
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status init(tandem_session *session,
                                const struct tandem_session_options *options,
                                struct tandem_error *error)
@@ -60,8 +100,9 @@ static enum tandem_status init(tandem_session *session,
     session->n_positions = n;
     session->adjust = options->adjust;
     session->adjust_user = options->adjust_user;
-    session->has_embeddings = options->has_embeddings;
-    session->micro.wanted = options->micro_batches;
+    session->has_embeddings = options->has_embeddings || h->is_encoder;
+    session->micro.wanted = h->is_encoder ? 1 : options->micro_batches; /* a text stays whole */
+    LLAMA_TRY(init_pooling(session, options->pooling, error));
     session->n_sequences = options->n_sequences == 0 ? 1 : options->n_sequences;
     if (session->n_sequences < 1 || session->n_sequences > TND_LLAMA_MAX_SEQUENCES ||
         options->n_cells < 0 || options->n_cells >= INT32_MAX) {
@@ -296,13 +337,27 @@ enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, in
 const float *tandem_session_logits(const tandem_session *session, int32_t sequence)
 {
     const struct tnd_llama_sequence *s = find_sequence(session, sequence);
-    return s != NULL && s->has_logits ? s->logits : NULL;
+    const bool has_logits = s != NULL && s->has_logits && !session->model->hparams.is_encoder;
+    return has_logits ? s->logits : NULL;
 }
 
 const float *tandem_session_embedding(const tandem_session *session, int32_t sequence)
 {
     const struct tnd_llama_sequence *s = find_sequence(session, sequence);
     return s != NULL && s->has_logits ? s->embedding : NULL;
+}
+
+int64_t tandem_session_embedding_size(const tandem_session *session)
+{
+    return session != NULL && session->has_embeddings ? session->n_embedding : 0;
+}
+
+void tandem_session_set_second(tandem_session *session, int32_t sequence, int64_t begin)
+{
+    struct tnd_llama_sequence *s = find_sequence(session, sequence);
+    if (s != NULL) {
+        s->second = begin > 0 ? begin : 0;
+    }
 }
 
 int64_t tandem_session_position(const tandem_session *session, int32_t sequence)

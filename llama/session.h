@@ -11,13 +11,14 @@ struct tnd_llama_sequence {
     int64_t n_past;
     float *logits;    /* {vocabulary}; a copy, since the context is reset */
     float *embedding; /* {dim}; NULL: the session keeps none */
-    bool has_logits;  /* and an embedding */
+    bool has_logits;  /* and an embedding; encoders have the latter alone */
+    int64_t second;   /* where the second of two texts begins in the next decode; 0: nowhere */
 };
 
 /** Memory of what describes a batch. */
 struct tnd_llama_batch_memory {
     int64_t capacity;
-    int32_t *tokens, *positions, *sequences, *outputs;
+    int32_t *tokens, *positions, *sequences, *outputs, *types;
 };
 
 /** What experts are used, llama/expert_use.c; all NULL for models without any. */
@@ -87,6 +88,8 @@ struct tandem_session {
     int64_t batch_max;   /* tokens that the cache takes at once */
     int n_sequences;
     bool has_embeddings;
+    enum tandem_pooling pooling; /* of an encoder */
+    int64_t n_embedding;         /* floats of an embedding: dim, or scores */
     struct tnd_llama_sequence *sequences;
     struct tnd_llama_batch_memory batch;
     int32_t *deltas;   /* {cells}, of a shift */
@@ -115,6 +118,9 @@ enum tandem_status tnd_llama_session_of_part(tandem_model *part, tandem_runtime 
                                              tandem_session **out_session,
                                              struct tandem_error *error);
 
+/** That the model writes texts: an encoder does not. Errors: UNSUPPORTED_BUILD. */
+enum tandem_status tnd_llama_check_writer(const tandem_session *session,
+                                          struct tandem_error *error);
 /** MEMORY, said of a session. */
 enum tandem_status tnd_llama_no_memory(struct tandem_error *error);
 /** Host memory has all keys and values when it returns; those that a device was lost with are

@@ -286,6 +286,12 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
                                        const double *shares, tandem_model **out_model,
                                        struct tandem_error *error)
 {
+    if (whole->hparams.is_encoder) {
+        return tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, "cluster", 0, 0,
+                              "llama: architecture %s is an encoder, which several ranks cannot "
+                              "compute yet",
+                              whole->hparams.architecture);
+    }
     const int count = tandem_communicator_count(communicator);
     tandem_model *model = calloc(1, sizeof(*model));
     struct tnd_llama_shard *shard = calloc(1, sizeof(*shard));

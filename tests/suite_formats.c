@@ -33,6 +33,7 @@ extern CU_SuiteInfo suites_formats_tokenizer_patterns[];
 extern CU_SuiteInfo suites_formats_torch[];
 extern CU_SuiteInfo suites_formats_tokenizer_json[];
 extern CU_SuiteInfo suites_formats_vocab[];
+extern CU_SuiteInfo suites_formats_wordpiece[];
 extern CU_SuiteInfo suites_formats_experts[];
 
 int main(int argc, char **argv)
@@ -43,10 +44,10 @@ int main(int argc, char **argv)
         suites_formats_mix, suites_formats_synth, suites_formats_tokenizer,
         suites_formats_tokenizer_files, suites_formats_tokenizer_json,
         suites_formats_tokenizer_judged, suites_formats_tokenizer_patterns, suites_formats_torch,
-        suites_formats_vocab, suites_formats_experts, suites_formats_npy, suites_formats_npz,
-        suites_formats_sound, suites_formats_onnx_math, suites_formats_onnx_newest,
-        suites_formats_onnx_ml, suites_formats_onnx_functions, suites_formats_onnx_attention,
-        suites_formats_onnx_microsoft, suites_formats_onnx_reader, suites_formats_onnx_recurrent,
-        suites_formats_onnx_reduce, suites_formats_onnx_shape, suites_formats_onnx_rules,
-        suites_formats_template, suites_formats_architectures, NULL);
+        suites_formats_vocab, suites_formats_wordpiece, suites_formats_experts, suites_formats_npy,
+        suites_formats_npz, suites_formats_sound, suites_formats_onnx_math,
+        suites_formats_onnx_newest, suites_formats_onnx_ml, suites_formats_onnx_functions,
+        suites_formats_onnx_attention, suites_formats_onnx_microsoft, suites_formats_onnx_reader,
+        suites_formats_onnx_recurrent, suites_formats_onnx_reduce, suites_formats_onnx_shape,
+        suites_formats_onnx_rules, suites_formats_template, suites_formats_architectures, NULL);
 }

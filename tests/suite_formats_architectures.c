@@ -40,9 +40,10 @@ static void add_norms(struct tnd_text *page, const struct tnd_llama_architecture
 {
     tnd_text_add(page, a->norm == TANDEM_LLAMA_LAYER_NORM ? "LayerNorm" : "RMS");
     tnd_text_add(page, has(a, TND_HAS(NORM_BIAS)) ? " with bias" : "");
-    tnd_text_add(page, (a->lacks & TND_HAS(ATTN_NORM)) != 0 ? ", behind each block only"
-                       : has(a, TND_HAS(POST_NORM))         ? ", before and behind each block"
-                                                            : "");
+    tnd_text_add(page, has(a, TND_HAS(SUM_NORM))              ? ", of x and what each block adds"
+                       : (a->lacks & TND_HAS(ATTN_NORM)) != 0 ? ", behind each block only"
+                       : has(a, TND_HAS(POST_NORM))           ? ", before and behind each block"
+                                                              : "");
     tnd_text_add(page, has(a, TND_HAS(HEAD_NORM)) || (a->may & TND_HAS(HEAD_NORM)) != 0
                            ? "; of each head"
                            : "");
@@ -54,7 +55,7 @@ static void add_norms(struct tnd_text *page, const struct tnd_llama_architecture
 static void add_positions(struct tnd_text *page, const struct tnd_llama_architecture *a)
 {
     if (has(a, TND_HAS(POSITIONS))) {
-        tnd_text_add(page, "learned");
+        tnd_text_add(page, has(a, TND_HAS(TOKEN_TYPES)) ? "learned, and of two texts" : "learned");
         return;
     }
     tnd_text_add(page, a->pairs == TANDEM_ROPE_HALVES ? "halves" : "adjacent");
@@ -81,6 +82,7 @@ static void add_attention(struct tnd_text *page, const struct tnd_llama_architec
         {has(a, TND_HAS(SINKS)), "sinks"},
         {tnd_llama_lists(a->keys, "attn_logit_softcapping"), "capped scores"},
         {a->is_parallel, "beside the feed-forward network"},
+        {a->is_encoder, "of tokens behind, too (an encoder)"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].is_so) {
@@ -174,16 +176,16 @@ static void the_page_of_architectures_is_that_of_the_rows(void)
         CU_ASSERT_PTR_NOT_NULL_FATAL(a);
         CU_ASSERT_TRUE(n + lines_of("formats/llama_architectures.c", "name", a->name) <=
                        MOST_LINES);
-        tnd_text_printf(&page, "| `%s` | `%s` | %s%s%s%s | %d |\n", f->model_type, f->architecture,
-                        f->adds_one ? "1 is added to the weights of norms" : "",
+        tnd_text_printf(&page, "| `%s` | `%s` | %s%s%s%s%s | %d |\n", f->model_type,
+                        f->architecture, f->adds_one ? "1 is added to the weights of norms" : "",
                         f->transposes != NULL ? "matrices are transposed" : "",
                         f->parts_experts ? "experts are parted and transposed" : "",
-                        f->groups_qkv ? "rows of q, k, v are put in order" : "", n);
+                        f->groups_qkv ? "rows of q, k, v are put in order" : "",
+                        f->pads_positions ? "positions that are never used are left out" : "", n);
     }
-    tnd_text_add(
-        &page, "\nRefused by name: Mamba, Bamba and other models with a state in place of "
-               "attention, Qwen3-Next,\n"
-               "DeepSeek V2 and V3 (latent attention), encoders, and models of more than text.\n");
+    tnd_text_add(&page, "\nRefused by name: Mamba, Bamba and other models with a state in place of "
+                        "attention, Qwen3-Next,\n"
+                        "DeepSeek V2 and V3 (latent attention), and models of more than text.\n");
     if (update != NULL && strcmp(update, "1") == 0) {
         CU_ASSERT_TRUE(tnd_test_write_file(path, page.bytes, page.n));
     }

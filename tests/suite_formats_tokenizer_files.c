@@ -276,9 +276,9 @@ static void a_source_without_vocabulary_or_of_another_kind_is_refused(void)
                  "tokenizer.ggml.tokens", &error);
     check_ok(tnd_source_set_array(source, "tokenizer.ggml.tokens", TND_GGUF_TEXT, 1, tokens,
                                   sizeof(tokens), true, NULL));
-    check_ok(tnd_source_set_text(source, "tokenizer.ggml.model", "bert", NULL));
+    check_ok(tnd_source_set_text(source, "tokenizer.ggml.model", "rwkv", NULL));
     check_status(tandem_tokenizer_from_source(source, &tokenizer, &error),
-                 TANDEM_E_UNSUPPORTED_BUILD, "bert", &error);
+                 TANDEM_E_UNSUPPORTED_BUILD, "rwkv", &error);
     check_status(tandem_tokenizer_from_source(NULL, &tokenizer, &error), TANDEM_E_ARGUMENT, NULL,
                  &error);
     CU_ASSERT_PTR_NULL(tokenizer);

@@ -110,7 +110,8 @@ static void what_a_json_cannot_have_is_refused(void)
         const char *part;
     } cases[] = {
         {"{}", TANDEM_E_FORMAT, "a vocab and merges"},
-        {"{\"model\":{\"type\":\"WordPiece\"}}", TANDEM_E_UNSUPPORTED_BUILD, "WordPiece"},
+        {"{\"model\":{\"type\":\"WordPiece\"}}", TANDEM_E_FORMAT, "WordPiece"},
+        {"{\"model\":{\"type\":\"WordLevel\"}}", TANDEM_E_UNSUPPORTED_BUILD, "WordLevel"},
         {"{\"model\":{\"vocab\":{},\"merges\":[]}}", TANDEM_E_FORMAT, "empty"},
         {"{\"model\":{\"vocab\":{\"a\":4000000000},\"merges\":[]}}", TANDEM_E_FORMAT, "id"},
         {"{\"model\":{\"vocab\":{\"a\":-1},\"merges\":[]}}", TANDEM_E_FORMAT, "id"},

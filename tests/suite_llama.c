@@ -5,6 +5,7 @@
 #include <string.h>
 
 extern CU_SuiteInfo suites_llama_architectures[];
+extern CU_SuiteInfo suites_llama_encoders[];
 extern CU_SuiteInfo suites_llama_golden[];
 extern CU_SuiteInfo suites_llama_session[];
 extern CU_SuiteInfo suites_llama_copy[];
@@ -22,11 +23,12 @@ extern CU_SuiteInfo suites_llama_stack[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(
-        argc, argv, suites_llama_sampler, suites_llama_grammar, suites_llama_session,
-        suites_llama_models, suites_llama_state, suites_llama_chat, suites_llama_golden,
-        suites_llama_architectures, suites_llama_devices, suites_llama_experts, suites_llama_micro,
-        suites_llama_null, suites_llama_stack, suites_llama_copy, suites_llama_draft, NULL);
+    return tnd_suites_run(argc, argv, suites_llama_sampler, suites_llama_grammar,
+                          suites_llama_session, suites_llama_models, suites_llama_state,
+                          suites_llama_chat, suites_llama_golden, suites_llama_architectures,
+                          suites_llama_encoders, suites_llama_devices, suites_llama_experts,
+                          suites_llama_micro, suites_llama_null, suites_llama_stack,
+                          suites_llama_copy, suites_llama_draft, NULL);
 }
 
 bool tnd_trained_open(struct tnd_trained *trained, int version)

@@ -4,12 +4,11 @@
  * the GGUF file that it becomes; and it is refused with a tensor too many or too few. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/architectures-golden-list.h"
 #include "tests/suite_llama.h"
-#include "tests/support_blob.h"
+#include "tests/support_golden.h"
 
 enum { N_TOKENS = 12, N_SHOWN = 4, VOCABULARY = 40 };
 
@@ -26,77 +25,6 @@ static const struct golden {
 enum { N_GOLDENS = sizeof(goldens) / sizeof(goldens[0]) };
 
 static const int32_t tokens[N_TOKENS] = {1, 5, 9, 3, 7, 2, 8, 11, 30, 21, 4, 4};
-
-/* As golden_values of tools/judges/golden_models.py. */
-static float value_of(const char *name, int64_t i)
-{
-    int64_t start = 0;
-    for (int64_t k = 0; name[k] != '\0'; k++) {
-        start += name[k] * (k + 1);
-    }
-    const float value = (float)((start + i * 97) % 1009) / 1024.0f - 0.5f;
-    return strstr(name, "norm") != NULL || strstr(name, ".ln_") != NULL ? value + 1.0f : value;
-}
-
-/* One tensor of the list, "name extent extent ..."; returns what stands behind it. */
-static const char *put_tensor(const char *at, struct tnd_blob *header, struct tnd_blob *data)
-{
-    char line[512];
-    char name[256];
-    int n = 0;
-    int64_t values = 1;
-    const size_t begin = data->n;
-    (void)sscanf(at, "%255[^ ]%n", name, &n);
-    at += n;
-    snprintf(line, sizeof(line), "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[",
-             header->n > 1 ? "," : "", name);
-    tnd_blob_string(header, line);
-    for (int i = 0; *at == ' '; i++) {
-        char *end;
-        const long long extent = strtoll(at + 1, &end, 10);
-        snprintf(line, sizeof(line), "%s%lld", i > 0 ? "," : "", extent);
-        tnd_blob_string(header, line);
-        values *= extent;
-        at = end;
-    }
-    for (int64_t i = 0; i < values; i++) {
-        const float value = value_of(name, i);
-        tnd_blob_add(data, &value, sizeof(value));
-    }
-    snprintf(line, sizeof(line), "],\"data_offsets\":[%zu,%zu]}", begin, data->n);
-    tnd_blob_string(header, line);
-    return *at == ';' ? at + 1 : at;
-}
-
-/* Writes config.json and model.safetensors without tensor `left_out` (-1: all), and with one more
- * where `more` says it. Returns the number of tensors. */
-static int write_model(const struct golden *golden, int left_out, const char *more)
-{
-    struct tnd_blob header = {NULL, 0}, data = {NULL, 0}, unused = {NULL, 0}, file = {NULL, 0};
-    int n = 0;
-    tnd_blob_string(&header, "{");
-    for (const char *at = golden->tensors; *at != '\0'; n++) {
-        at = n == left_out ? put_tensor(at, &unused, &unused) : put_tensor(at, &header, &data);
-    }
-    if (more != NULL) {
-        put_tensor(more, &header, &data);
-    }
-    tnd_blob_string(&header, "}");
-    while (header.n % 8 != 0) {
-        tnd_blob_string(&header, " ");
-    }
-    tnd_blob_number(&file, header.n, 8);
-    tnd_blob_add(&file, header.bytes, header.n);
-    tnd_blob_add(&file, data.bytes, data.n);
-    CU_ASSERT_TRUE(
-        tnd_test_write_file(tnd_test_temp("config.json"), golden->config, strlen(golden->config)));
-    CU_ASSERT_TRUE(tnd_test_write_file(tnd_test_temp("model.safetensors"), file.bytes, file.n));
-    tnd_blob_free(&header);
-    tnd_blob_free(&data);
-    tnd_blob_free(&unused);
-    tnd_blob_free(&file);
-    return n;
-}
 
 static void check_logits(const struct golden *golden, const float *got, double limit,
                          const char *what)
@@ -178,7 +106,7 @@ static void each_architecture_gives_the_logits_of_transformers(void)
         struct tandem_error error = {0};
         tandem_source *source = NULL;
         char gguf[4096];
-        write_model(&goldens[i], -1, NULL);
+        tnd_golden_write(goldens[i].config, goldens[i].tensors, -1, NULL);
         check_file(&goldens[i], tnd_test_temp("model.safetensors"), runtime);
         snprintf(gguf, sizeof(gguf), "%s", tnd_test_temp("model.gguf"));
         check_status(tandem_source_open(tnd_test_temp("model.safetensors"), &source, &error),
@@ -195,12 +123,12 @@ static void each_architecture_gives_the_logits_of_transformers(void)
 static void tensors_too_few_or_too_many_are_refused_by_name(void)
 {
     for (int i = 0; i < N_GOLDENS; i++) {
-        const int n = write_model(&goldens[i], -1, NULL);
+        const int n = tnd_golden_write(goldens[i].config, goldens[i].tensors, -1, NULL);
         for (int left_out = -1; left_out < n; left_out++) {
             tandem_model *model = NULL;
             struct tandem_error error = {0};
-            write_model(&goldens[i], left_out,
-                        left_out < 0 ? "model.layers.0.more.weight 8" : NULL);
+            tnd_golden_write(goldens[i].config, goldens[i].tensors, left_out,
+                             left_out < 0 ? "model.layers.0.more.weight 8" : NULL);
             CU_ASSERT_NOT_EQUAL(
                 tandem_model_load(tnd_test_temp("model.safetensors"), &model, &error), TANDEM_OK);
             if (model != NULL) {
@@ -222,7 +150,7 @@ static void keys_that_cannot_be_moved_are_said(void)
         struct tandem_error error = {0};
         tandem_model *model = NULL;
         tandem_session *session = NULL;
-        write_model(&goldens[i], -1, NULL);
+        tnd_golden_write(goldens[i].config, goldens[i].tensors, -1, NULL);
         check_status(tandem_model_load(tnd_test_temp("model.safetensors"), &model, &error),
                      TANDEM_OK, NULL, &error);
         check_status(tandem_session_new(model, runtime, NULL, &session, &error), TANDEM_OK, NULL,

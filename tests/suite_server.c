@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+extern CU_SuiteInfo suites_server_rerank[];
 extern CU_SuiteInfo suites_server_text[];
 extern CU_SuiteInfo suites_server_engine[];
 extern CU_SuiteInfo suites_server_requests[];
@@ -17,14 +18,15 @@ extern CU_SuiteInfo suites_server_responses[];
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_server_text, suites_server_engine,
-                          suites_server_requests, suites_server_calls, suites_server_template,
-                          suites_server_responses, suites_server_limits, suites_server_http, NULL);
+                          suites_server_requests, suites_server_rerank, suites_server_calls,
+                          suites_server_template, suites_server_responses, suites_server_limits,
+                          suites_server_http, NULL);
 }
 
-static bool open_model(struct tnd_served *served)
+static bool open_model(struct tnd_served *served, const struct tnd_served_options *o)
 {
-    const char *checkpoint = tnd_test_data("llama/stories260K.bin");
-    const char *tokenizer = tnd_test_data("llama/tok512.bin");
+    const char *checkpoint = o->model != NULL ? o->model : tnd_test_data("llama/stories260K.bin");
+    const char *tokenizer = o->tokenizer != NULL ? o->tokenizer : tnd_test_data("llama/tok512.bin");
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     options.n_threads = 1;
     options.table_path = "";
@@ -32,7 +34,8 @@ static bool open_model(struct tnd_served *served)
     return checkpoint != NULL && tokenizer != NULL &&
            check_ok(tandem_source_open(checkpoint, &served->source, NULL)) &&
            check_ok(tandem_model_new(served->source, &served->model, NULL)) &&
-           check_ok(tandem_tokenizer_open(tokenizer, 512, &served->tokenizer, NULL)) &&
+           check_ok(tandem_tokenizer_open(tokenizer, o->model != NULL ? 0 : 512, &served->tokenizer,
+                                          NULL)) &&
            check_ok(tandem_runtime_open(&options, &served->runtime, NULL)) &&
            check_ok(tnd_srv_vocabulary_init(&served->vocabulary, served->tokenizer, served->model,
                                             NULL));
@@ -43,7 +46,7 @@ bool tnd_served_open(struct tnd_served *served, const struct tnd_served_options 
     const struct tnd_served_options none = {0};
     const struct tnd_served_options *o = given != NULL ? given : &none;
     memset(served, 0, sizeof(*served));
-    if (!open_model(served)) {
+    if (!open_model(served, o)) {
         return false;
     }
     const struct srv_engine_options options = {

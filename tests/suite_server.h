@@ -18,6 +18,7 @@ struct tnd_served {
 
 /** Options that matter to tests; zeros: those of tnd_served_open. */
 struct tnd_served_options {
+    const char *model, *tokenizer; /* NULL: those of the test data */
     int64_t context, n_cells;
     int n_parallel, max_queue;
     double delay_ms;

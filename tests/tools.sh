@@ -65,7 +65,7 @@ has() { grep -aqF -- "$1" "$2"; }
 lacks() { ! grep -aqF -- "$1" "$2"; }
 group() { [[ $1 == *"$only"* ]] && echo "== $1"; }
 
-commands="run chat bench compare tokenize convert imatrix inspect fit synth demo"
+commands="run chat bench compare embed tokenize convert imatrix inspect fit synth demo"
 
 if group help; then
     try 0 "usage: tandem-llama COMMAND"

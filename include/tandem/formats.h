@@ -136,6 +136,16 @@ enum tandem_rope_scaling {
     TANDEM_ROPE_LONGROPE = 3
 };
 
+/** How the vectors of a text's tokens become the vector of the text; numbers are pinned, and those
+ *  of llama.cpp. */
+enum tandem_pooling {
+    TANDEM_POOLING_NONE = 0, /**< nobody says how: decoders take the last token's */
+    TANDEM_POOLING_MEAN = 1,
+    TANDEM_POOLING_CLS = 2,  /**< the first token's */
+    TANDEM_POOLING_LAST = 3, /**< the last token's */
+    TANDEM_POOLING_RANK = 4  /**< scores, by a classifier of the first token's */
+};
+
 /** The numbers that describe a model: what the papers call hyper-parameters. Only read: the library
  *  fills them, later versions append members, and `size` says how many there are. */
 struct tandem_hparams {
@@ -191,7 +201,17 @@ struct tandem_hparams {
     enum tandem_router router;
     float expert_scale;   /**< weights of experts are multiplied by it */
     int64_t dense_layers; /**< the first layers of a mixture that have no experts */
-    bool has_sinks; /**< a score of each head that takes a share of soft_max and adds nothing */
+    bool has_sinks;  /**< a score of each head that takes a share of soft_max and adds nothing */
+    bool is_encoder; /**< a token sees those behind it, too: a text is one batch, without logits */
+    enum tandem_pooling pooling;
+    int64_t token_types; /**< of tokens of a first and a second text; 0: all are alike */
+    int64_t labels;      /**< scores that a reranker gives for a text; 0: it is none */
+    /** Latent attention (DeepSeek-AI 2024, arXiv:2405.04434): width of the vector that keys and
+     *  values are made of, and of that of the queries; 0: they are made of x. */
+    int64_t kv_latent, q_latent;
+    int64_t value_size; /**< of a head's value; head_size but in latent attention */
+    /** Experts are chosen in the best groups only; 0: in all. */
+    int64_t expert_groups, expert_groups_used;
 };
 
 /** Reads the numbers of a model of an architecture in docs/architectures.md and checks all that the

@@ -83,11 +83,14 @@ struct tandem_session_options {
      *  devices (UNSUPPORTED_BUILD); a decode is cancelled between batches, not in one. */
     tandem_communicator *communicator;
     const double *shares; /**< {ranks}: the work of each in proportion; NULL: the same */
+    /** How the vectors of a text's tokens become one; NONE: as the model's file says. Of encoders:
+     *  MEAN, CLS or LAST. Others give the last token's, and rerankers scores. */
+    enum tandem_pooling pooling;
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false, \
-            0, NULL, NULL                                                                          \
+            0, NULL, NULL, TANDEM_POOLING_NONE                                                     \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
@@ -123,7 +126,8 @@ TANDEM_API enum tandem_status tandem_session_place(tandem_session *session,
                                                    struct tandem_error *error);
 
 /** Appends n tokens to sequence 0 and computes the logits behind the last one. At most `batch`
- *  tokens are computed together (0: as many as the KV cache takes). Errors: LIMIT (the context is
+ *  tokens are computed together (0: as many as the KV cache takes). The tokens of an encoder are a
+ *  whole text, computed together, for a sequence that is empty. Errors: LIMIT (the context is
  *  full; nothing is appended), ARGUMENT (a token outside of the vocabulary), CANCELLED, those of
  *  tandem_runtime_compute; after these the position is where the last complete batch ended. Cost:
  *  memory is allocated for the largest batch so far and kept. */
@@ -150,10 +154,17 @@ TANDEM_API enum tandem_status tandem_session_decode_batch(tandem_session *sessio
  *  next changed. NULL when the last entry of the sequence wanted none, before the first one, and
  *  for a sequence that does not exist. */
 TANDEM_API const float *tandem_session_logits(const tandem_session *session, int32_t sequence);
-/** What the model has made of a sequence's last token before the classifier, behind its last norm:
- *  `dim` floats, for as long and under the same conditions as its logits. NULL also for sessions
- *  without `has_embeddings`. */
+/** What the model has made of a sequence's last token before the classifier, behind its last norm;
+ *  of an encoder the text's vector by its pooling, or its scores: tandem_session_embedding_size
+ *  floats, not normalised, for as long and under the same conditions as its logits, which encoders
+ *  do not have. NULL also for sessions of decoders without `has_embeddings`. */
 TANDEM_API const float *tandem_session_embedding(const tandem_session *session, int32_t sequence);
+/** `dim` floats; of a reranker as many as it gives scores; 0: there are none. */
+TANDEM_API int64_t tandem_session_embedding_size(const tandem_session *session);
+/** The next decode of a sequence brings two texts (a question and a document), of which the second
+ *  one begins with token `begin`; 0: one text. Encoders with token_types tell them apart; others
+ *  pass over it. */
+TANDEM_API void tandem_session_set_second(tandem_session *session, int32_t sequence, int64_t begin);
 /** Tokens of a sequence so far, which is the position of its next one. 0 for a sequence that does
  *  not exist. */
 TANDEM_API int64_t tandem_session_position(const tandem_session *session, int32_t sequence);

@@ -18,12 +18,13 @@ typedef struct tandem_tokenizer tandem_tokenizer;
 
 /** Opens a tokenizer file, format told from its contents: tokenizer.bin of llama2.c,
  *  tokenizer.model of sentencepiece (BPE, unigram, characters) or of Llama 3 (tiktoken),
- *  tokenizer.json of Hugging Face (BPE, Unigram), vocab.json with merges.txt beside it (GPT-2), a
- *  GGUF file, or the folder of a model that has one of them. `vocabulary`: number of tokens that
- *  the model has (llama2.c files do not say), or 0 when the file tells; a tokenizer may have fewer
- *  tokens than its model, not more. See docs/tokenizers.md. Any thread. Errors: FILE, FORMAT,
- *  TRUNCATED, UNSUPPORTED_BUILD (a part that this build or this library does not have), NOT_FOUND
- *  (a folder without a tokenizer), LIMIT, MEMORY. */
+ *  tokenizer.json of Hugging Face (BPE, Unigram, WordPiece), vocab.json with merges.txt beside it
+ *  (GPT-2), vocab.txt of that name (BERT), a GGUF file, or the folder of a model that has one of
+ *  them. `vocabulary`: number of tokens that the model has (llama2.c files do not say), or 0 when
+ *  the file tells; a tokenizer may have fewer tokens than its model, not more. See
+ *  docs/tokenizers.md. Any thread. Errors: FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD (a part that
+ *  this build or this library does not have), NOT_FOUND (a folder without a tokenizer), LIMIT,
+ *  MEMORY. */
 TANDEM_API enum tandem_status tandem_tokenizer_open(const char *path, int64_t vocabulary,
                                                     tandem_tokenizer **out_tokenizer,
                                                     struct tandem_error *error);
@@ -85,6 +86,15 @@ TANDEM_API enum tandem_status
 tandem_tokenizer_encode_with(const tandem_tokenizer *tokenizer, const char *text, size_t n,
                              const struct tandem_encode_options *options, int32_t *out_ids,
                              size_t capacity, size_t *out_n, struct tandem_error *error);
+
+/** Two texts as one, such as a question and a document for a reranker, with what the file has
+ *  around and between them; special tokens are not recognised. `out_second`: where the second one
+ *  begins, if the model is to tell them apart (tandem_session_set_second), else 0. Any thread.
+ *  Errors: as tandem_tokenizer_encode, and UNSUPPORTED_BUILD (the file knows no pairs of texts). */
+TANDEM_API enum tandem_status
+tandem_tokenizer_encode_pair(const tandem_tokenizer *tokenizer, const char *first, size_t n_first,
+                             const char *second, size_t n_second, int32_t *out_ids, size_t capacity,
+                             size_t *out_n, size_t *out_second, struct tandem_error *error);
 
 /** Bytes of one token that follows `previous` (-1: none; after the beginning token one leading
  *  blank is dropped). Writes at most `capacity` bytes, not terminated; returns how many there are.

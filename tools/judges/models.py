@@ -40,6 +40,8 @@ class Ours:
         self.lib = ctypes.CDLL(os.path.join(build, "libtandem-llama.so"))
         self.base = ctypes.CDLL(os.path.join(build, "libtandem.so"))
         self.lib.tandem_session_logits.restype = ctypes.POINTER(ctypes.c_float)
+        self.lib.tandem_session_embedding.restype = ctypes.POINTER(ctypes.c_float)
+        self.lib.tandem_session_embedding_size.restype = ctypes.c_int64
         os.environ["TANDEM_THREADS"] = "1"
         os.environ["TANDEM_LOG"] = "none"
         self.runtime = ctypes.c_void_p()
@@ -61,10 +63,12 @@ class Ours:
             self.check(self.lib.tandem_session_new(model, self.runtime, None, ctypes.byref(session),
                                                    self.error()))
             ids = (ctypes.c_int32 * len(tokens))(*tokens)
-            if at_once:
+            if at_once or self.lib.tandem_session_embedding_size(session) > 0:
                 self.check(self.lib.tandem_session_decode(session, ids, ctypes.c_int64(len(tokens)),
                                                           ctypes.c_int64(0), self.error()))
-                return [self.lib.tandem_session_logits(session, 0)[:vocabulary]]
+                n = self.lib.tandem_session_embedding_size(session)  # of an encoder
+                return [self.lib.tandem_session_embedding(session, 0)[:n] if n > 0 else
+                        self.lib.tandem_session_logits(session, 0)[:vocabulary]]
             for token in tokens:
                 one = (ctypes.c_int32 * 1)(token)
                 self.check(self.lib.tandem_session_decode(session, one, ctypes.c_int64(1),
@@ -133,6 +137,7 @@ import torch
 import transformers
 
 sys.path.append(here)
+import encoders
 import model_families
 
 transformers.logging.set_verbosity_error()
@@ -154,6 +159,9 @@ def theirs(folder, tokens):
     if is_absurd(read_config(folder)):
         return "not tried"
     try:
+        if encoders.is_one(read_config(folder)):
+            row, made_up = encoders.compute(read_config(folder), folder, tokens)
+            return "weights made up: " + ", ".join(made_up[:3]) if made_up else row
         model, info = transformers.AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager",
             experts_implementation="eager", output_loading_info=True)
@@ -170,7 +178,7 @@ def theirs(folder, tokens):
 FAMILIES = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig,
             "qwen2": transformers.Qwen2Config, "qwen3": transformers.Qwen3Config,
             "mixtral": transformers.MixtralConfig, "qwen2_moe": transformers.Qwen2MoeConfig,
-            "qwen3_moe": transformers.Qwen3MoeConfig, **model_families.FAMILIES}
+            "qwen3_moe": transformers.Qwen3MoeConfig, **model_families.FAMILIES, **encoders.FAMILIES}
 ACTIVATIONS = ["silu"] * 6 + ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "relu2", "swish",
                               "quick_gelu", "gelu_fast", "linear"]
 
@@ -217,6 +225,8 @@ def random_experts(rng, family):
 
 
 def random_config(rng, family):
+    if family in encoders.FAMILIES:
+        return encoders.random_config(rng, family)
     if family in model_families.FAMILIES:
         return FAMILIES[family](**model_families.random_options(rng, family))
     kv_heads = rng.choice([1, 2, 3, 4])
@@ -254,6 +264,8 @@ def random_config(rng, family):
 
 
 def save_random(config, folder, seed):
+    if hasattr(config, "judged_as"):
+        return encoders.save(config, folder, seed)
     torch.manual_seed(seed)
     with torch.no_grad():
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
@@ -274,7 +286,7 @@ def save_random(config, folder, seed):
 
 # ---- comparing ----
 
-NAMES = re.compile(r'member|key |tensor|blk\.|token_embd|output|weight|head|layers|window|positions|'
+NAMES = re.compile(r'member|key |pooling_type|tensor|blk\.|token_embd|output|weight|head|layers|window|positions|'
                    r'scaling of rope|architecture|model has no|\.[a-z_]+ is |missing')
 
 
@@ -357,6 +369,12 @@ def base_models(rng, folder):
     for family in sorted(FAMILIES):
         for kind in ("plain", "full"):
             here = os.path.join(folder, f"{family}-{kind}")
+            if family in encoders.FAMILIES:
+                config = encoders.random_config(random.Random(f"{family} {kind}"), family)
+                config.judged_as = "rank" if kind == "full" else encoders.POOLINGS[0]
+                save_random(config, here, 99)
+                yield f"{family} {kind}", here
+                continue
             if family in model_families.FAMILIES:
                 options = model_families.random_options(random.Random(f"{family} {kind}"), family)
                 options["n_layer" if family == "gpt2" else "num_hidden_layers"] = 2

@@ -109,6 +109,7 @@ int tnd_cmd_run(int argc, char **argv);
 int tnd_cmd_chat(int argc, char **argv);
 int tnd_cmd_bench(int argc, char **argv);
 int tnd_cmd_compare(int argc, char **argv);
+int tnd_cmd_embed(int argc, char **argv);
 int tnd_cmd_demo(int argc, char **argv);
 int tnd_cmd_tokenize(int argc, char **argv);
 int tnd_cmd_imatrix(int argc, char **argv);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+enum { EMBED_CONTEXT = 4096 }; /* of decoders, whose cache is taken at once */
+
 enum tandem_status tnd_kit_open_tokenizer(struct tnd_kit *kit, const char *checkpoint,
                                           struct tandem_error *error)
 {
@@ -31,8 +33,13 @@ enum tandem_status tnd_kit_open_tokenizer(struct tnd_kit *kit, const char *check
 
 static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error *error)
 {
+    const bool is_long = kit->options.has_embeddings && kit->options.context == 0 &&
+                         !tandem_model_hparams(kit->model)->is_encoder;
     struct tandem_session_options options = {.size = sizeof(options),
-                                             .context = kit->options.context,
+                                             .context =
+                                                 is_long ? EMBED_CONTEXT : kit->options.context,
+                                             .has_embeddings = kit->options.has_embeddings,
+                                             .pooling = kit->options.pooling,
                                              .is_unfused = kit->options.is_unfused,
                                              .micro_batches = (int)kit->options.micro_batches};
     CLI_TRY(tnd_cli_type(kit->options.cache_type, &options.cache_type, error));

@@ -16,6 +16,8 @@ struct tnd_kit_options {
     struct tnd_cli_runtime runtime;
     struct tnd_ranks_options ranks;
     int64_t context; /* 0: the model's */
+    enum tandem_pooling pooling;
+    bool has_embeddings;
     double temperature;
     double top_p;
     double min_p;

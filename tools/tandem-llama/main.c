@@ -8,6 +8,7 @@ static const struct tnd_command commands[] = {
     {"chat", tnd_cmd_chat, "talk with a model"},
     {"bench", tnd_cmd_bench, "measure prompt and generation speed"},
     {"compare", tnd_cmd_compare, "say what a type of weights, a cache or a profile changes"},
+    {"embed", tnd_cmd_embed, "turn texts into vectors, or score them for a query"},
     {"tokenize", tnd_cmd_tokenize, "turn text into token ids, or back"},
     {"convert", tnd_cmd_convert, "write a GGUF file from another model file"},
     {"imatrix", tnd_cmd_imatrix, "say which columns of a model's matrices matter, from a text"},

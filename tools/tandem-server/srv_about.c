@@ -45,14 +45,6 @@ void tnd_srv_model(const struct srv_server *server, const struct srv_request *re
 }
 
 /* Ranking needs a head that gives a text one number; filling gaps, tokens that mark them. */
-void tnd_srv_rerank(const struct srv_server *server, const struct srv_request *request,
-                    struct srv_reply *reply)
-{
-    (void)request;
-    tnd_srv_reply_error(reply, 501, "'%.100s' writes texts; it has no head that ranks them",
-                        server->model_name);
-}
-
 void tnd_srv_infill(const struct srv_server *server, const struct srv_request *request,
                     struct srv_reply *reply)
 {

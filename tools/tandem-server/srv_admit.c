@@ -23,7 +23,8 @@ static int64_t smaller(int64_t a, int64_t b)
 
 static int64_t in_common(const int32_t *a, int64_t n_a, const struct srv_job *job)
 {
-    const int64_t n = smaller(n_a, job->n_prompt - 1); /* the last token is needed for logits */
+    const int64_t most = job->params.is_whole ? 0 : job->n_prompt - 1; /* the last one is needed */
+    const int64_t n = smaller(n_a, most);
     int64_t i = 0;
     while (i < n && a[i] == job->prompt[i]) {
         i++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The output of jobs as clients read it: OpenAI's chats and completions, llama.cpp's /completion,
  * as server-sent events or whole. */
+#include <math.h>
 #include <string.h>
 
 #include "tools/tandem-server/srv_message.h"
@@ -220,6 +221,30 @@ static void add_embedding(const struct srv_server *server, const struct srv_job 
                   job->texts.n);
 }
 
+/* The best documents first; scores as probabilities, by which clients cut. */
+static void add_ranks(const struct srv_server *server, const struct srv_job *job,
+                      struct srv_text *out)
+{
+    bool is_told[SRV_MAX_TEXTS] = {false};
+    tnd_srv_print(out, "{\"object\":\"list\",\"results\":[");
+    for (int64_t k = 0; k < job->params.n_best && k < job->texts.n_texts; k++) {
+        int best = -1;
+        for (int i = 0; i < job->texts.n_texts; i++) {
+            if (!is_told[i] && (best < 0 || job->embeddings[i] > job->embeddings[best])) {
+                best = i;
+            }
+        }
+        is_told[best] = true;
+        tnd_srv_print(out, "%s{\"index\":%d,\"relevance_score\":", k > 0 ? "," : "", best);
+        tnd_srv_add_number(out, 1.0 / (1.0 + exp(-(double)job->embeddings[best])));
+        tnd_srv_print(out, "}");
+    }
+    tnd_srv_print(out, "],\"model\":");
+    tnd_srv_add_json_text(out, server->model_name);
+    tnd_srv_print(out, ",\"usage\":{\"prompt_tokens\":%zu,\"total_tokens\":%zu}}", job->texts.n,
+                  job->texts.n);
+}
+
 /* A choice of a chat or completion. */
 static void add_whole_choice(const struct srv_server *server, const struct srv_job *job,
                              struct srv_text *out)
@@ -247,7 +272,7 @@ static void add_whole(const struct srv_server *server, const struct srv_job *job
         return;
     }
     if (job->params.style == SRV_EMBEDDING) {
-        add_embedding(server, job, out);
+        (job->params.is_rerank ? add_ranks : add_embedding)(server, job, out);
         return;
     }
     if (job->params.style == SRV_NATIVE) {

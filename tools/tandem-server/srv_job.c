@@ -32,6 +32,7 @@ void tnd_srv_ids_free(struct srv_ids *ids)
 {
     free(ids->ids);
     free(ids->ends);
+    free(ids->seconds);
     *ids = (struct srv_ids){0};
 }
 

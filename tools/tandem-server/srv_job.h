@@ -19,7 +19,8 @@ enum {
     SRV_MAX_BIAS = 1024    /* tokens of logit_bias */
 };
 
-enum srv_style { SRV_CHAT, SRV_COMPLETION, SRV_NATIVE, SRV_EMBEDDING };
+/* A job is of one of the first four; SRV_RERANK is an embedding whose numbers are scores. */
+enum srv_style { SRV_CHAT, SRV_COMPLETION, SRV_NATIVE, SRV_EMBEDDING, SRV_RERANK };
 
 enum srv_finish {
     SRV_RUNNING,
@@ -50,6 +51,9 @@ struct srv_params {
     bool is_stream;
     bool wants_usage; /* a last chunk with the numbers of tokens */
     bool is_base64;   /* embeddings as text */
+    bool is_whole;    /* for an encoder: a text is one batch, and shares nothing with others */
+    bool is_rerank;   /* numbers are scores */
+    int64_t n_best;   /* documents that are told, the best first */
     bool wants_logprobs;
     bool is_response;     /* a chat that is told as /v1/responses does */
     bool takes_reasoning; /* <think> is told apart from the answer */
@@ -97,7 +101,8 @@ enum {
 struct srv_ids {
     int32_t *ids; /* malloc'ed */
     size_t n;
-    int64_t *ends; /* {n_texts}, malloc'ed; NULL: one text */
+    int64_t *ends;    /* {n_texts}, malloc'ed; NULL: one text */
+    int64_t *seconds; /* {n_texts}, malloc'ed: where the second text of a pair begins; NULL */
     int n_texts;
     bool is_thinking; /* the prompt ends within <think> */
 };

@@ -11,7 +11,8 @@
 #define NATIVE SRV_IN_NATIVE
 #define EMBED  SRV_IN_EMBEDDING
 #define TEXTS  (CHAT | TEXT | NATIVE)
-#define ALL    (TEXTS | EMBED)
+#define RERANK SRV_IN_RERANK
+#define ALL    (TEXTS | EMBED | RERANK)
 #define MOST   0x1p53
 
 #define READ_NUMBER(name, routes, low, high)                                                       \
@@ -43,6 +44,10 @@ static const struct srv_member rows[] = {
     READ("prompt", TEXT | NATIVE, SRV_ANY),
     READ("input", EMBED, SRV_ANY),
     READ("encoding_format", EMBED, SRV_STRING),
+    READ("query", RERANK, SRV_STRING),
+    READ("documents", RERANK, SRV_ANY),
+    READ_INTEGER("top_n", RERANK, 1, SRV_MAX_TEXTS),
+    READ("return_documents", RERANK, SRV_FLAG),
     READ_INTEGER("max_tokens", TEXTS, -1, 0x1p40),
     READ_INTEGER("max_completion_tokens", TEXTS, -1, 0x1p40),
     READ_INTEGER("n_predict", TEXTS, -1, 0x1p40),

@@ -247,6 +247,56 @@ static bool read_texts(const struct srv_server *server, struct srv_body *body, e
     return true;
 }
 
+/* A document: a text, or {"text": ..}. */
+static bool append_pair(const struct srv_server *server, struct srv_body *body, const char *query,
+                        const cJSON *document, struct srv_ids *out)
+{
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive(document, "text");
+    const char *text = cJSON_GetStringValue(member != NULL ? member : document);
+    struct tandem_error error = {0};
+    size_t second = 0;
+    if (text == NULL) {
+        return tnd_srv_body_fault(body, "'documents' must be an array of texts");
+    }
+    const size_t capacity = 2 * (strlen(query) + strlen(text)) + 16;
+    struct srv_ids pair = {.ids = malloc(capacity * sizeof(pair.ids[0]))};
+    if (pair.ids == NULL) {
+        return tnd_srv_body_fault(body, "no memory for %zu tokens", capacity);
+    }
+    if (tandem_tokenizer_encode_pair(server->tokenizer, query, strlen(query), text, strlen(text),
+                                     pair.ids, capacity, &pair.n, &second, &error) != TANDEM_OK) {
+        tnd_srv_ids_free(&pair);
+        return tnd_srv_body_fault(body, "%.180s", error.text);
+    }
+    out->seconds[out->n_texts] = (int64_t)second;
+    return append_text(body, &pair, out);
+}
+
+bool tnd_srv_pairs_read(const struct srv_server *server, struct srv_body *body, struct srv_ids *out)
+{
+    const char *query = NULL;
+    const cJSON *documents = tnd_srv_body_member(body, "documents");
+    const int n = cJSON_IsArray(documents) ? cJSON_GetArraySize(documents) : 0;
+    if (!tnd_srv_body_string(body, "query", &query)) {
+        return false;
+    }
+    if (query == NULL || n < 1 || n > SRV_MAX_TEXTS) {
+        return tnd_srv_body_fault(body, "expected a 'query' and 1 to %d 'documents', got %d",
+                                  SRV_MAX_TEXTS, n);
+    }
+    out->ends = calloc((size_t)n, sizeof(out->ends[0]));
+    out->seconds = calloc((size_t)n, sizeof(out->seconds[0]));
+    if (out->ends == NULL || out->seconds == NULL) {
+        return tnd_srv_body_fault(body, "no memory for %d texts", n);
+    }
+    for (const cJSON *one = documents->child; one != NULL; one = one->next) {
+        if (!append_pair(server, body, query, one, out)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool tnd_srv_prompt_read(const struct srv_server *server, struct srv_body *body,
                          enum srv_style style, struct srv_ids *out)
 {

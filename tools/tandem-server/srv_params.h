@@ -10,6 +10,9 @@
  *  tnd_srv_params_free in any case. */
 bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
                          enum srv_style style, struct srv_params *out);
+/** The tokens of a 'query' with each of the 'documents'. False: `body` has the fault. */
+bool tnd_srv_pairs_read(const struct srv_server *server, struct srv_body *body,
+                        struct srv_ids *out);
 /** The prompt of a request of this style: messages, "prompt" or "input". */
 bool tnd_srv_prompt_read(const struct srv_server *server, struct srv_body *body,
                          enum srv_style style, struct srv_ids *out);

@@ -83,7 +83,7 @@ static void choose(struct srv_engine *engine, struct srv_sequence *s, const floa
 
 static void take_embedding(struct srv_engine *engine, struct srv_sequence *s, int32_t sequence)
 {
-    const int64_t n = tandem_model_hparams(engine->options.model)->dim;
+    const int64_t n = tandem_session_embedding_size(engine->session);
     const float *values = tandem_session_embedding(engine->session, sequence);
     struct srv_job *job = s->job;
     if (job->embeddings == NULL) { /* nobody reads them before the end */
@@ -100,7 +100,10 @@ static void take_embedding(struct srv_engine *engine, struct srv_sequence *s, in
     for (int64_t i = 0; i < n; i++) {
         sum += (double)values[i] * (double)values[i];
     }
-    for (int64_t i = 0; i < n; i++) { /* of length 1, as clients expect */
+    if (job->params.is_rerank) {
+        sum = 1.0;
+    }
+    for (int64_t i = 0; i < n; i++) { /* vectors of length 1, as clients expect */
         copy[i] = sum > 0.0 ? (float)((double)values[i] / sqrt(sum)) : 0.0f;
     }
     if (tnd_srv_job_next_text(job)) {
@@ -143,7 +146,15 @@ static int64_t make_batch(struct srv_engine *engine, int64_t *out_prompt)
          i = next_prompt(engine, engine->sequences[i].used)) {
         const struct srv_sequence *s = &engine->sequences[i];
         const int64_t rest = s->job->n_prompt - s->n;
-        const int64_t m = rest < left ? rest : left;
+        const bool is_whole = s->job->params.is_whole;
+        const int64_t m = is_whole || rest < left ? rest : left;
+        if (is_whole && m > left && left < budget) {
+            break;
+        }
+        if (is_whole && s->job->texts.seconds != NULL) {
+            tandem_session_set_second(engine->session, i,
+                                      s->job->texts.seconds[s->job->text_index]);
+        }
         engine->entries[n++] = (struct tandem_batch_entry){s->tokens + s->n, m, i, m == rest};
         left -= m;
     }

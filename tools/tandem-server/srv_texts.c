@@ -63,6 +63,7 @@ static void make_job(const struct srv_server *server, struct srv_params *params,
                      struct srv_ids *prompt, struct srv_reply *reply)
 {
     const int64_t most = most_tokens(server);
+    params->is_whole = tandem_model_hparams(server->model)->is_encoder;
     if (!check_prompt(prompt, most - (params->style != SRV_EMBEDDING), reply)) {
         return;
     }
@@ -209,6 +210,11 @@ static void make_text(const struct srv_server *server, const struct srv_request 
     struct srv_ids prompt = {0};
     int64_t n = 1;
     bool echoes = false;
+    if (tandem_model_hparams(server->model)->is_encoder) {
+        tnd_srv_reply_error(reply, 501, "'%.100s' is an encoder, which writes no texts",
+                            server->model_name);
+        return;
+    }
     if (!tnd_srv_body_read(&body, request->body, request->n) ||
         (is_response && !tnd_srv_responses_read(&body)) ||
         !tnd_srv_params_read(server, &body, style, &params) ||
@@ -259,6 +265,11 @@ void tnd_srv_embeddings(const struct srv_server *server, const struct srv_reques
         .style = SRV_EMBEDDING,
         .sampler = {.size = sizeof(params.sampler), .vocabulary = server->vocabulary->n}};
     const char *format = NULL;
+    if (tandem_model_hparams(server->model)->pooling == TANDEM_POOLING_RANK) {
+        tnd_srv_reply_error(reply, 501, "'%.100s' gives scores, not vectors: use /v1/rerank",
+                            server->model_name);
+        return;
+    }
     if (tnd_srv_body_read(&body, request->body, request->n) &&
         tnd_srv_members_check(&body, SRV_EMBEDDING) &&
         tnd_srv_body_string(&body, "encoding_format", &format) &&
@@ -271,6 +282,37 @@ void tnd_srv_embeddings(const struct srv_server *server, const struct srv_reques
         refuse(reply, &body);
     }
     drop(&body, &prompt);
+}
+
+void tnd_srv_rerank(const struct srv_server *server, const struct srv_request *request,
+                    struct srv_reply *reply)
+{
+    const struct tandem_hparams *h = tandem_model_hparams(server->model);
+    struct srv_body body;
+    struct srv_ids pairs = {0};
+    struct srv_params params = {
+        .style = SRV_EMBEDDING,
+        .is_rerank = true,
+        .n_best = SRV_MAX_TEXTS,
+        .sampler = {.size = sizeof(params.sampler), .vocabulary = server->vocabulary->n}};
+    bool returns_documents = false;
+    if (h->pooling != TANDEM_POOLING_RANK || h->labels != 1) {
+        tnd_srv_reply_error(reply, 501, "'%.100s' has no head that ranks texts by one score",
+                            server->model_name);
+        return;
+    }
+    if (tnd_srv_body_read(&body, request->body, request->n) &&
+        tnd_srv_members_check(&body, SRV_RERANK) &&
+        tnd_srv_body_integer(&body, "top_n", 1, SRV_MAX_TEXTS, &params.n_best) &&
+        tnd_srv_body_flag(&body, "return_documents", &returns_documents) &&
+        (!returns_documents ||
+         tnd_srv_body_fault(&body, "'return_documents' must be false: results have indices")) &&
+        tnd_srv_pairs_read(server, &body, &pairs)) {
+        make_job(server, &params, &pairs, reply);
+    } else {
+        refuse(reply, &body);
+    }
+    drop(&body, &pairs);
 }
 
 /* ---- the tokenizer ---- */

@@ -140,6 +140,21 @@ class Tokenizer(Handle):
         """Whether the file wants the beginning token in front of every text."""
         return bool(tandem.tandem_tokenizer_adds_bos(self))
 
+    @property
+    def adds_eos(self) -> bool:
+        """Whether the file wants the end token behind every text."""
+        return bool(tandem.tandem_tokenizer_adds_eos(self))
+
+    def _encode_pair(self, first: Union[str, bytes], second: Union[str, bytes],
+                     ) -> Tuple[List[int], int]:
+        """Tokens of two texts, and where the second begins (0: nobody tells them apart)."""
+        one, two = _native.data_of(first, "query"), _native.data_of(second, "document")
+        ids = (ctypes.c_int32 * (len(one) + len(two) + 16))()
+        n, begin = ctypes.c_size_t(), ctypes.c_size_t()
+        _native.call("tokenizer_encode_pair", self, one, len(one), two, len(two), ids, len(ids),
+                     ctypes.byref(n), ctypes.byref(begin))
+        return list(ids[:n.value]), begin.value
+
     def encode(self, content: Union[str, bytes], bos: Optional[bool] = None, eos: bool = False,
                special: bool = False) -> List[int]:
         """Tokens of a text.
@@ -266,17 +281,25 @@ class Session(Handle):
         draft: tokens that are decoded ahead where that is faster: ``"lookup"`` drafts them from
             the text so far, a session of a smaller model with the same vocabulary and as many
             sequences by its likeliest tokens. Logits stay the model's own.
+        embeddings: keep what ``embed`` gives; encoders do so anyway.
+        pooling: ``"mean"``, ``"cls"`` or ``"last"`` of an encoder; default: as its file says.
     """
+
+    _poolings = {None: 0, "mean": 1, "cls": 2, "last": 3}
 
     _what = "session"
     _alone = True
 
     def __init__(self, model: Model, runtime: Runtime, context: int = 0, sequences: int = 1,
-                 cache_type: Type = Type.F32, draft: Union[None, str, "Session"] = None) -> None:
+                 cache_type: Type = Type.F32, draft: Union[None, str, "Session"] = None,
+                 embeddings: bool = False, pooling: Optional[str] = None) -> None:
+        if pooling not in self._poolings:
+            raise ValueError(f"pooling: {told(pooling)}, expected 'mean', 'cls', 'last' or None")
         if draft not in (None, "lookup") and not isinstance(draft, Session):
             raise ValueError(f"draft: {told(draft)}, expected 'lookup', a session or None")
         options = _native.filled(_native.SessionOptions, context=context, n_sequences=sequences,
-                                 cache_type=Type(cache_type))
+                                 cache_type=Type(cache_type), has_embeddings=embeddings,
+                                 pooling=self._poolings[pooling])
         pointer = _native.make("session_new", model, runtime, ctypes.byref(options))
         drafting = (draft,) if isinstance(draft, Session) else ()
         self._own(pointer, llama.tandem_session_free, (model, runtime) + drafting)
@@ -329,6 +352,32 @@ class Session(Handle):
         rows = (_native.BatchEntry * len(kept))(
             *[_native.BatchEntry(ids, len(ids), sequence, True) for sequence, ids in kept])
         self._long("session_decode_batch", rows, len(kept))
+
+    def _embedding(self, ids: List[int], second: int) -> List[float]:
+        self.rollback()
+        with turn(self._needs):
+            llama.tandem_session_set_second(self, 0, second)
+        self.decode(ids)
+        with turn(self._needs):
+            found = llama.tandem_session_embedding(self, 0)
+            if not found:
+                raise TandemError("session: it keeps no embeddings, expected embeddings=True",
+                                  "STATE")
+            return [float(x) for x in found[:llama.tandem_session_embedding_size(self)]]
+
+    def embed(self, content: Union[str, bytes], tokenizer: Tokenizer,
+              normalize: bool = True) -> List[float]:
+        """The vector of a text, of length 1 unless ``normalize`` is False. What sequence 0 had is
+        dropped."""
+        row = self._embedding(tokenizer.encode(content, eos=tokenizer.adds_eos), 0)
+        length = sum(x * x for x in row) ** 0.5
+        return [x / length for x in row] if normalize and length > 0 else row
+
+    def score(self, query: Union[str, bytes], document: Union[str, bytes],
+              tokenizer: Tokenizer) -> List[float]:
+        """What a reranker gives for a query and a document: mostly one number, the higher the
+        better. What sequence 0 had is dropped."""
+        return self._embedding(*tokenizer._encode_pair(query, document))
 
     def _logits(self, sequence: int) -> Any:
         logits = llama.tandem_session_logits(self, sequence)
