@@ -151,6 +151,14 @@
     X(tnd_conv_time, median_us, TIME, SMALLER, 11)                                                 \
     X(tnd_conv_time, spread_us, SPREAD, SMALLER, 12)
 
+/* Both ends are names of machines, so that no part of this one's fingerprint says anything. */
+#define TND_LINK_FACTS(X)                                                                          \
+    X(tnd_link, kind, NAME, KEY, 0)                                                                \
+    X(tnd_link, transport, NAME, KEY, 1)                                                           \
+    X(tnd_link, ranks, TEAM, KEY, 2)                                                               \
+    X(tnd_link, from, NAME, KEY, 3)                                                                \
+    X(tnd_link, to, NAME, KEY, 4)
+
 /* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
  *   team):
  *   list     member of the file and of the table
@@ -179,6 +187,8 @@
     X(PROGRAMS, programs, tnd_program_time, TND_PROGRAM_FACTS, tnd_program_time, 0, "",            \
       TND_TABLE_MAX_CURVES, TND_TABLE_MAX_PROGRAMS, 0, TND_PART_CPU, ALWAYS)                       \
     X(CONVOLUTIONS, convolutions, tnd_conv_time, TND_CONV_FACTS, tnd_conv_time, 0, "",             \
-      TND_TABLE_MAX_CONVOLUTIONS, 0, 12, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)
+      TND_TABLE_MAX_CONVOLUTIONS, 0, 12, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)              \
+    X(LINKS, links, tnd_link, TND_LINK_FACTS, tnd_link, offsetof(struct tnd_link, curve.samples),  \
+      "bytes", TND_TABLE_MAX_LINKS, 0, 5, 0, NEVER)
 
 #endif

@@ -164,6 +164,16 @@ struct tnd_conv_time {
     int64_t when;
 };
 
+/* Bytes between ranks (docs/cluster.md). */
+struct tnd_link {
+    char kind[16];          /* "message" from an end to the other; "sum" and "collection" of all
+                               ranks: bytes that each has */
+    char transport[48];     /* "Open MPI v4.1.4" */
+    int32_t ranks;          /* that take part */
+    char from[80], to[80];  /* host and fingerprint; of all ranks: rank 0's, and "all" */
+    struct tnd_curve curve; /* over bytes in place of M; the key is not used */
+};
+
 /* A profile as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
     char backend[16]; /* "" : stage does not exist */
@@ -220,7 +230,8 @@ enum {
     TND_TABLE_MAX_SWEEPS = 8,      /* the newest are kept */
     TND_TABLE_MAX_PEAKS = 256,
     TND_TABLE_MAX_PROGRAMS = 512, /* the newest are kept */
-    TND_TABLE_MAX_CONVOLUTIONS = 16384
+    TND_TABLE_MAX_CONVOLUTIONS = 16384,
+    TND_TABLE_MAX_LINKS = 4096
 };
 
 struct tandem_table {

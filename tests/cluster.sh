@@ -39,7 +39,7 @@ launch() { # MPI RANKS COMMAND...
 
 # The same bits, whatever carries the messages.
 for model in dense experts; do
-    for ranks in 1 2 3 4 7; do
+    for ranks in $([ "$model" = dense ] && echo 1 2 3 4 7 || echo 2 3 7); do
         want=$("$build/cluster-ranks" "$work/$model.gguf" "$ranks")
         [ -n "$want" ] || bad "$model, $ranks ranks: threads gave nothing"
         for mpi in $mpis; do
@@ -78,6 +78,15 @@ for mpi in $mpis; do
         >"$work/out" 2>"$work/err"
     [ "$(grep -c '^prompt,16\|^generation,4' "$work/out")" = 2 ] && good || bad "bench, $mpi: $(tail -3 "$work/err")"
 done
+
+# Links.
+for mpi in $mpis; do
+    launch "$mpi" 2 "$build/mulmat-tune" bench --links -f "$work/links-$mpi.json" >"$work/out" 2>"$work/err"
+    grep -q 'sums of 2 ranks' "$work/out" && [ "$(grep -c '"ranks"' "$work/links-$mpi.json")" = 3 ] && good ||
+        bad "links, $mpi: $(tail -3 "$work/err")"
+done
+"$build/mulmat-tune" bench --links >"$work/out" 2>&1
+[ $? -ne 0 ] && grep -q 'measured between ranks' "$work/out" && good || bad "links of one rank: $(cat "$work/out")"
 
 # What is refused. (Two programs in one launch: each rank has its own file.)
 for mpi in $mpis; do

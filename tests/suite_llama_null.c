@@ -20,8 +20,8 @@ enum { MOST_ARGUMENTS = 10, BUFFER_BYTES = 1 << 16 };
 
 /* Capital letters are needed, small ones may be NULL:
  *   C context, X tensor, G graph, P plan, R runtime, T table, S source, M model, N session,
- *   A sampler, K tokenizer, H chat, E generator, B net, L lowered net, D ONNX model, J communicator;
- *   O memory to read or fill, W a text, F, f a function, Q, q options, e an error,
+ *   A sampler, K tokenizer, H chat, E generator, B net, L lowered net, D ONNX model,
+ *   J communicator; O memory to read or fill, W a text, F, f a function, Q, q options, e an error,
  *   u what a function is handed, n a number. */
 struct row {
     const char *name;
@@ -530,12 +530,13 @@ static uintptr_t argument_of(char letter)
     const struct {
         char letter;
         const void *object;
-    } objects[] = {
-        {'C', valid.context},   {'X', valid.tensor},  {'G', valid.graph},     {'P', valid.plan},
-        {'R', valid.runtime},   {'T', valid.table},   {'S', valid.source},    {'M', valid.model},
-        {'N', valid.session},   {'A', valid.sampler}, {'K', valid.tokenizer}, {'H', valid.chat},
-        {'E', valid.generator}, {'B', valid.net},     {'L', valid.lowered},   {'D', valid.onnx},
-        {'O', valid.buffer},    {'W', "x"},           {'Q', valid.buffer},    {'J', valid.communicator}};
+    } objects[] = {{'C', valid.context},   {'X', valid.tensor},      {'G', valid.graph},
+                   {'P', valid.plan},      {'R', valid.runtime},     {'T', valid.table},
+                   {'S', valid.source},    {'M', valid.model},       {'N', valid.session},
+                   {'A', valid.sampler},   {'K', valid.tokenizer},   {'H', valid.chat},
+                   {'E', valid.generator}, {'B', valid.net},         {'L', valid.lowered},
+                   {'D', valid.onnx},      {'O', valid.buffer},      {'W', "x"},
+                   {'Q', valid.buffer},    {'J', valid.communicator}};
     if (letter == 'n') {
         return 1;
     }

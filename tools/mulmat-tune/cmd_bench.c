@@ -16,6 +16,7 @@
 #include "tools/device_option.h"
 #include "tools/args.h"
 #include "tools/terminal.h"
+#include "tools/mulmat-tune/bench_links.h"
 #include "tools/mulmat-tune/bench_net.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
@@ -23,6 +24,7 @@
 #include "tools/mulmat-tune/open_runtime.h"
 #include "measure/bench.h"
 #include "measure/measure_reference.h"
+#include "tools/report/links.h"
 #include "tools/report/table_health.h"
 #include "tools/say.h"
 #include "tune/policy.h"
@@ -44,6 +46,7 @@ struct request {
     const char *file;
     bool yes;
     struct net_option net;
+    bool has_links;
 };
 
 /* Left of a budget for adding to this machine's table: reading, writing, syncing. */
@@ -249,8 +252,8 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
                                struct tandem_error *error)
 {
     enum tandem_status status;
-    if (request->file == NULL && request->net.path != NULL) {
-        status = TANDEM_OK; /* (which holds no convolutions) */
+    if (request->file == NULL && (request->net.path != NULL || request->has_links)) {
+        status = TANDEM_OK; /* (which holds no convolutions and no links) */
     } else if (request->file == NULL) {
         status = tandem_table_print(table, TANDEM_TABLE_TEXT, tnd_cmd_write, stdout, error);
         if (status == TANDEM_OK) {
@@ -519,6 +522,37 @@ static int run_net(const struct request *request)
     return status == TANDEM_OK ? result : tnd_cmd_failed(&error);
 }
 
+/* --links: rank 0 keeps the times. */
+static int run_links(const struct request *request)
+{
+    struct tandem_error error = {0};
+    struct tnd_text text = TND_TEXT_INIT;
+    tandem_table *table = NULL;
+    char end[80], host[48] = "";
+    bool is_first = false;
+    if (request->file != NULL && !ends_with(request->file, ".json")) {
+        fprintf(stderr,
+                "mulmat-tune bench: text version 1 holds no links; write to a .json file\n");
+        return 2;
+    }
+    enum tandem_status status = tandem_table_new(&table, &error);
+    if (status == TANDEM_OK) {
+        tnd_fingerprint_read(&table->fingerprint);
+        (void)gethostname(host, sizeof(host) - 1);
+        snprintf(end, sizeof(end), "%.47s %016llx", host,
+                 (unsigned long long)tnd_fingerprint_hash(&table->fingerprint));
+        status = bench_links(end, table, &is_first, &error);
+    }
+    if (status == TANDEM_OK && is_first) {
+        tnd_links_print(&text, table);
+        status = may_write(request) ? keep(table, request, &error) : TANDEM_OK;
+        printf("%s", text.failed || text.bytes == NULL ? "" : text.bytes);
+    }
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+    return status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);
+}
+
 int tnd_cmd_bench(int argc, char **argv)
 {
     struct request request = {.model = "7B"};
@@ -530,6 +564,8 @@ int tnd_cmd_bench(int argc, char **argv)
         NET_OPTION_ROWS(&request.net,
                         "measure the convolutions of an ONNX model by each method, and its "
                         "products, for 30 s or --budget"),
+        {"links", ARGS_FLAG, &request.has_links, 0, 0, NULL,
+         "measure the messages between the ranks of mpirun (docs/cluster.md), nothing else"},
         {"type|t", ARGS_STRING, &request.types, 0, 0, "T[,T]",
          "weight types, or all (default: those of the model file, else q4_0)"},
         {"m-step", ARGS_INT, &request.m_step, 1, 65536, "S",
@@ -584,5 +620,7 @@ int tnd_cmd_bench(int argc, char **argv)
         fprintf(stderr, "mulmat-tune bench: at most %d numbers in -m\n", TND_MAX_BENCH_M);
         return 2;
     }
-    return request.net.path != NULL ? run_net(&request) : run(&request);
+    return request.has_links          ? run_links(&request)
+           : request.net.path != NULL ? run_net(&request)
+                                      : run(&request);
 }

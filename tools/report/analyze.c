@@ -2,6 +2,7 @@
  * Works out what a table says, shape by shape and thread count by thread count; analyze_print.c
  * prints it. Only shapes and M that were measured: between them lie the crossovers, beyond them
  * nothing is claimed. */
+#include "tools/report/links.h"
 #include "tools/report/analyze.h"
 
 #include <stdlib.h>
@@ -385,6 +386,10 @@ enum tandem_status tnd_analyze(const struct tandem_table *table,
     report.printer->begin(&report.text, table, options, report.n_types, first);
     enum tandem_status status = report_shapes(&report);
     report.printer->end(&report.text, &report.crossovers);
+    if (options->format == TND_ANALYZE_TEXT) {
+        tnd_links_print(&report.text, table);
+        report.n_printed += table->n_links;
+    }
     status = status == TANDEM_OK && report.crossovers.failed ? TANDEM_E_MEMORY : status;
     status = outcome(&report, status, error);
     if (status == TANDEM_OK) {

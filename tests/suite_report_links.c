@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Sums of ranks predicted from made-up links. */
+#include <string.h>
+
+#include "tests/support_tune.h"
+#include "tools/report/links.h"
+
+/* 100 us, and 1 us for each 1,000 bytes. */
+static void add_link(tandem_table *table, const char *kind, const char *to, double slower)
+{
+    struct tnd_link link = {.ranks = 2, .transport = "strings"};
+    strcpy(link.kind, kind);
+    strcpy(link.from, "one");
+    strcpy(link.to, to);
+    for (int64_t bytes = 1000; bytes <= 1000000; bytes *= 10) {
+        const struct tnd_sample sample = {
+            .m = bytes, .median_us = slower * (100 + (double)bytes / 1000), .count = 5};
+        check_ok(tnd_cell_add(table, TND_RECORD_LINKS, &link, &sample));
+    }
+}
+
+static void sums_follow_from_the_slowest_link(void)
+{
+    tandem_table *table = tune_new();
+    add_link(table, "message", "two", 1);
+    add_link(table, "message", "three", 2);
+    add_link(table, "sum", "all", 9);
+    const double whole = tnd_links_sum_us(table, "strings", 3, 30000, false);
+    const double segments = tnd_links_sum_us(table, "strings", 3, 30000, true);
+    CU_ASSERT_DOUBLE_EQUAL(whole, 2 * (100 + 60), 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(segments, 2 * 2 * (100 + 20), 1e-6);
+    CU_ASSERT_EQUAL(tnd_links_sum_us(table, "pigeons", 3, 30000, true), 0);
+    tandem_table_free(table);
+}
+
+static void links_are_printed_with_latency_and_bandwidth(void)
+{
+    tandem_table *table = tune_new();
+    struct tnd_text text = TND_TEXT_INIT;
+    tnd_links_print(&text, table);
+    check_int(text.n, 0);
+    add_link(table, "message", "two", 1);
+    add_link(table, "sum", "all", 9);
+    tnd_links_print(&text, table);
+    check_contains(text.bytes, "links by strings");
+    check_contains(text.bytes, "one to two: latency 101.0 us, 0.909 GB/s at 1000000 bytes");
+    check_contains(text.bytes, "sums of 2 ranks");
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+}
+
+static CU_TestInfo tests[] = {
+    {"sums follow from the slowest link", sums_follow_from_the_slowest_link},
+    {"links are printed with latency and bandwidth", links_are_printed_with_latency_and_bandwidth},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_report_links[] = {
+    {"links", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ * Messages go to and fro between two ranks while the others wait; sums and collections are of all
+ * ranks. Every rank knows the same list of sizes and repetitions, so nothing is told. */
+#include "tools/mulmat-tune/bench_links.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/tnd_status.h"
+#include "table/tnd_table.h"
+#include "tandem/communicator.h"
+#include "tools/say.h"
+
+enum {
+    SIZES = 8, /* 8 bytes to 16 MiB */
+    MOST_REPEATS = 200,
+    WARM = 3, /* repetitions that do not count */
+    END = 80
+};
+#define WAIT_S 600.0 /* the others wait for all pairs */
+
+struct end {
+    char name[END];
+};
+
+/* What all functions need. */
+struct links {
+    tandem_communicator *communicator;
+    int rank, count;
+    struct end *ends; /* {count} */
+    char *bytes;      /* {largest size} */
+    char *all;        /* {count * largest size} */
+    size_t *each;     /* {count} */
+    tandem_table *table;
+};
+
+static size_t size_of(int i)
+{
+    return (size_t)8 << 3 * i;
+}
+
+static int repeats_of(int i)
+{
+    return size_of(i) <= 4096 ? MOST_REPEATS : size_of(i) <= 262144 ? 40 : 8;
+}
+
+static double now_us(void)
+{
+    return (double)tnd_clock_real()->now_ns(tnd_clock_real()) / 1e3;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median and median absolute deviation; `values` are changed. */
+static struct tnd_sample summarise(double *values, int n, int size)
+{
+    struct tnd_sample sample = {
+        .m = (int64_t)size_of(size), .count = (uint32_t)n, .when = (int64_t)time(NULL)};
+    qsort(values, (size_t)n, sizeof(values[0]), compare);
+    sample.median_us = values[n / 2];
+    for (int i = 0; i < n; i++) {
+        values[i] = values[i] > sample.median_us ? values[i] - sample.median_us
+                                                 : sample.median_us - values[i];
+    }
+    qsort(values, (size_t)n, sizeof(values[0]), compare);
+    sample.spread_us = values[n / 2];
+    return sample;
+}
+
+/* ---- two ranks ---- */
+
+/* One message there, one back. */
+static enum tandem_status to_and_fro(struct links *l, int other, bool is_first, size_t bytes,
+                                     struct tandem_error *error)
+{
+    enum tandem_status status = TANDEM_OK;
+    if (is_first) {
+        status = tandem_communicator_send(l->communicator, other, l->bytes, bytes, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tandem_communicator_receive(l->communicator, other, l->all, bytes, error);
+    }
+    if (status == TANDEM_OK && !is_first) {
+        status = tandem_communicator_send(l->communicator, other, l->bytes, bytes, error);
+    }
+    return status;
+}
+
+static enum tandem_status measure_pair(struct links *l, int other, bool is_first,
+                                       struct tnd_sample samples[SIZES], struct tandem_error *error)
+{
+    double values[MOST_REPEATS];
+    for (int i = 0; i < SIZES; i++) {
+        for (int r = -WARM; r < repeats_of(i); r++) {
+            const double begin_us = now_us();
+            TND_TRY(to_and_fro(l, other, is_first, size_of(i), error));
+            values[r < 0 ? 0 : r] = (now_us() - begin_us) / 2;
+        }
+        samples[i] = summarise(values, repeats_of(i), i);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status add(struct links *l, const char *kind, int ranks, const char *from,
+                              const char *to, const struct tnd_sample *samples,
+                              struct tandem_error *error)
+{
+    struct tnd_link link = {.ranks = ranks};
+    snprintf(link.kind, sizeof(link.kind), "%s", kind);
+    snprintf(link.transport, sizeof(link.transport), "%s",
+             tandem_communicator_name(l->communicator));
+    snprintf(link.from, sizeof(link.from), "%s", from);
+    snprintf(link.to, sizeof(link.to), "%s", to);
+    for (int i = 0; i < SIZES; i++) {
+        const enum tandem_status status =
+            tnd_cell_add(l->table, TND_RECORD_LINKS, &link, &samples[i]);
+        if (status != TANDEM_OK) {
+            return tnd_error_set(error, status, "links", i, SIZES,
+                                 "links: the time of %lld bytes cannot be kept: %s",
+                                 (long long)samples[i].m, tandem_status_text(status));
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* Ranks a < b; rank a measures, rank 0 keeps. */
+static enum tandem_status pair(struct links *l, int a, int b, struct tandem_error *error)
+{
+    struct tnd_sample samples[SIZES];
+    TND_TRY(tandem_communicator_barrier(l->communicator, error));
+    if (l->rank == b) {
+        return measure_pair(l, a, false, samples, error);
+    }
+    if (l->rank == a) {
+        TND_TRY(measure_pair(l, b, true, samples, error));
+        if (a != 0) {
+            return tandem_communicator_send(l->communicator, 0, samples, sizeof(samples), error);
+        }
+    } else if (l->rank == 0) {
+        TND_TRY(tandem_communicator_receive(l->communicator, a, samples, sizeof(samples), error));
+    }
+    return l->rank == 0 ? add(l, "message", 2, l->ends[a].name, l->ends[b].name, samples, error)
+                        : TANDEM_OK;
+}
+
+/* ---- all ranks ---- */
+
+static enum tandem_status together(struct links *l, bool is_sum, size_t bytes,
+                                   struct tandem_error *error)
+{
+    if (is_sum) {
+        return tandem_communicator_all_reduce(l->communicator, (float *)(void *)l->bytes,
+                                              bytes / sizeof(float), error);
+    }
+    for (int i = 0; i < l->count; i++) {
+        l->each[i] = bytes;
+    }
+    return tandem_communicator_all_gather(l->communicator, l->bytes, l->each, l->all, error);
+}
+
+static enum tandem_status measure_together(struct links *l, bool is_sum, struct tandem_error *error)
+{
+    double values[MOST_REPEATS];
+    struct tnd_sample samples[SIZES];
+    TND_TRY(tandem_communicator_barrier(l->communicator, error));
+    for (int i = 0; i < SIZES; i++) {
+        for (int r = -WARM; r < repeats_of(i); r++) {
+            const double begin_us = now_us();
+            TND_TRY(together(l, is_sum, size_of(i), error));
+            values[r < 0 ? 0 : r] = now_us() - begin_us;
+        }
+        samples[i] = summarise(values, repeats_of(i), i);
+    }
+    return l->rank == 0 ? add(l, is_sum ? "sum" : "collection", l->count, l->ends[0].name, "all",
+                              samples, error)
+                        : TANDEM_OK;
+}
+
+static enum tandem_status measure_all(struct links *l, const char *end, struct tandem_error *error)
+{
+    struct end own = {""};
+    snprintf(own.name, sizeof(own.name), "%s", end);
+    for (int i = 0; i < l->count; i++) {
+        l->each[i] = sizeof(own);
+    }
+    TND_TRY(tandem_communicator_all_gather(l->communicator, &own, l->each, l->ends, error));
+    for (int i = 0; i < l->count; i++) {
+        l->ends[i].name[END - 1] = '\0';
+    }
+    for (int a = 0; a < l->count; a++) {
+        for (int b = a + 1; b < l->count; b++) {
+            TND_TRY(pair(l, a, b, error));
+        }
+    }
+    TND_TRY(measure_together(l, true, error));
+    return measure_together(l, false, error);
+}
+
+enum tandem_status bench_links(const char *end, tandem_table *table, bool *out_is_first,
+                               struct tandem_error *error)
+{
+    struct links l = {.table = table};
+    if (tandem_communicator_launched() < 2) {
+        return tnd_error_set(error, TANDEM_E_STATE, "links", tandem_communicator_launched(), 2,
+                             "links are measured between ranks: mpirun -np 2 mulmat-tune bench "
+                             "--links (docs/cluster.md)");
+    }
+    TND_TRY(tandem_communicator_open(&l.communicator, error));
+    l.rank = tandem_communicator_rank(l.communicator);
+    l.count = tandem_communicator_count(l.communicator);
+    const size_t largest = size_of(SIZES - 1);
+    l.ends = calloc((size_t)l.count, sizeof(l.ends[0]));
+    l.each = calloc((size_t)l.count, sizeof(l.each[0]));
+    l.bytes = calloc(1, largest);
+    l.all = calloc((size_t)l.count, largest);
+    enum tandem_status status = TANDEM_E_MEMORY;
+    if (l.ends == NULL || l.each == NULL || l.bytes == NULL || l.all == NULL) {
+        const struct tandem_error why = {.status = status, .text = "no memory"};
+        tandem_communicator_fail(l.communicator, &why);
+        status = tnd_error_set(error, status, "links", l.count, 0,
+                               "links: no memory for messages of %zu bytes of %d ranks", largest,
+                               l.count);
+    } else {
+        tandem_communicator_set_limit(l.communicator, WAIT_S);
+        status = measure_all(&l, end, error);
+    }
+    free(l.ends);
+    free(l.each);
+    free(l.bytes);
+    free(l.all);
+    tandem_communicator_close(l.communicator);
+    *out_is_first = l.rank == 0;
+    return status;
+}

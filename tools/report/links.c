@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Messages as latency and bandwidth; sums of ranks predicted from them, and what was measured. */
+#include "tools/report/links.h"
+
+#include <string.h>
+
+#include "table/curve_line.h"
+
+/* The slowest message of so many bytes. */
+static double message_us(const struct tandem_table *table, const char *transport, double bytes)
+{
+    double most_us = 0;
+    for (int i = 0; i < table->n_links; i++) {
+        const struct tnd_link *link = &table->links[i];
+        if (strcmp(link->kind, "message") == 0 && strcmp(link->transport, transport) == 0) {
+            const double us = tnd_transfer_line(&link->curve, (int64_t)(bytes < 1 ? 1 : bytes));
+            most_us = us > most_us ? us : most_us;
+        }
+    }
+    return most_us;
+}
+
+double tnd_links_sum_us(const struct tandem_table *table, const char *transport, int ranks,
+                        double bytes, bool in_segments)
+{
+    const double others = ranks - 1; /* whose vectors a rank's link brings one behind the other */
+    return in_segments ? 2 * message_us(table, transport, others * bytes / ranks)
+                       : message_us(table, transport, others * bytes);
+}
+
+static bool is_new_transport(const struct tandem_table *table, int i)
+{
+    for (int j = 0; j < i; j++) {
+        if (strcmp(table->links[j].transport, table->links[i].transport) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void print_messages(struct tnd_text *out, const struct tandem_table *table,
+                           const char *transport)
+{
+    for (int i = 0; i < table->n_links; i++) {
+        const struct tnd_link *link = &table->links[i];
+        const struct tnd_curve *curve = &link->curve;
+        if (strcmp(link->kind, "message") != 0 || strcmp(link->transport, transport) != 0 ||
+            curve->n_samples == 0) {
+            continue;
+        }
+        const struct tnd_sample *last = &curve->samples[curve->n_samples - 1];
+        tnd_text_printf(out, "  %s to %s: latency %.1f us, %.3g GB/s at %lld bytes\n", link->from,
+                        link->to, curve->samples[0].median_us,
+                        last->median_us > 0 ? (double)last->m / last->median_us / 1e3 : 0.0,
+                        (long long)last->m);
+    }
+}
+
+static void print_together(struct tnd_text *out, const struct tandem_table *table,
+                           const struct tnd_link *link)
+{
+    const bool is_sum = strcmp(link->kind, "sum") == 0;
+    tnd_text_printf(out, "  %ss of %d ranks, us\n    %9s %10s%s\n", link->kind, link->ranks,
+                    "bytes", "measured", is_sum ? "  predicted: whole, in segments" : "");
+    for (int i = 0; i < link->curve.n_samples; i++) {
+        const struct tnd_sample *sample = &link->curve.samples[i];
+        tnd_text_printf(out, "    %9lld %10.1f", (long long)sample->m, sample->median_us);
+        if (is_sum) {
+            const double bytes = (double)sample->m;
+            tnd_text_printf(out, "  %15.1f %12.1f",
+                            tnd_links_sum_us(table, link->transport, link->ranks, bytes, false),
+                            tnd_links_sum_us(table, link->transport, link->ranks, bytes, true));
+        }
+        tnd_text_add_char(out, '\n');
+    }
+}
+
+void tnd_links_print(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_links; i++) {
+        const char *transport = table->links[i].transport;
+        if (!is_new_transport(table, i)) {
+            continue;
+        }
+        tnd_text_printf(out, "\nlinks by %s\n", transport);
+        print_messages(out, table, transport);
+        for (int j = 0; j < table->n_links; j++) {
+            if (strcmp(table->links[j].transport, transport) == 0 &&
+                strcmp(table->links[j].kind, "message") != 0) {
+                print_together(out, table, &table->links[j]);
+            }
+        }
+    }
+}
