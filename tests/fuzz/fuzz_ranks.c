@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * Fuzzes what rank 0 tells: a rank that follows carries out orders made of the input, and ends with
+ * a reason. Whatever both ranks exchange comes back as this rank sent it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tandem/llama.h"
+#include "tests/fuzz/small_runtime.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* As llama/ranks.c lays them out: orders, and what stands behind the one for a new session. */
+enum { ORDER_BYTES = 48, ORDER_SIZE_AT = 40, NEW_BYTES = 48 + 2 * 8, MOST = 64 };
+
+static struct {
+    const uint8_t *data;
+    size_t left;
+} input;
+
+static bool take(void *out, size_t n)
+{
+    const bool is_there = n <= input.left;
+    if (is_there) {
+        memcpy(out, input.data, n);
+        input.data += n;
+        input.left -= n;
+    }
+    return is_there;
+}
+
+/* Keeps a number below `limit`, so that inputs ask for little memory. */
+static void bound(char *at, size_t limit)
+{
+    uint64_t number;
+    memcpy(&number, at, sizeof(number));
+    number = number < limit ? number : number % limit;
+    memcpy(at, &number, sizeof(number));
+}
+
+static bool told(const struct tandem_message *message)
+{
+    if (!take(message->data, message->bytes)) {
+        return false;
+    }
+    if (message->bytes == ORDER_BYTES) {
+        bound((char *)message->data + ORDER_SIZE_AT, input.left + 1);
+    }
+    if (message->bytes == NEW_BYTES) {
+        bound(message->data, MOST);
+        bound((char *)message->data + sizeof(int64_t), MOST);
+    }
+    return true;
+}
+
+static bool exchange(void *self, const struct tandem_message *sends, int n_sends,
+                     const struct tandem_message *receives, int n_receives, double limit_s,
+                     int *out_rank, char *why, size_t why_bytes)
+{
+    (void)self, (void)limit_s, (void)why, (void)why_bytes;
+    *out_rank = 0;
+    if (n_receives == 1 && n_sends == 1 && sends[0].bytes == receives[0].bytes) {
+        memcpy(receives[0].data, sends[0].data, sends[0].bytes);
+        return true;
+    }
+    for (int i = 0; i < n_receives; i++) {
+        if (!told(&receives[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void end(void *self, bool has_failed)
+{
+    (void)self, (void)has_failed;
+}
+
+static tandem_model *tiny_model(void)
+{
+    static tandem_model *model;
+    static tandem_source *source; /* borrowed from as long as the process lives */
+    const struct tandem_llama_shape shape = {.size = sizeof(shape),
+                                             .dim = 16,
+                                             .hidden = 64,
+                                             .layers = 1,
+                                             .heads = 2,
+                                             .kv_heads = 2,
+                                             .vocabulary = 4,
+                                             .context = 16};
+    if (model == NULL &&
+        (tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL) != TANDEM_OK ||
+         tandem_model_new(source, &model, NULL) != TANDEM_OK)) {
+        abort();
+    }
+    return model;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct tandem_transport transport = {
+        .size = sizeof(transport), .rank = 1, .count = 2, .exchange = exchange, .close = end};
+    struct tandem_error error = {.text = ""};
+    tandem_communicator *communicator = NULL;
+    input.data = data;
+    input.left = size;
+    if (tandem_communicator_new(&transport, &communicator, &error) != TANDEM_OK) {
+        abort();
+    }
+    if (tandem_session_follow(tiny_model(), small_runtime(), communicator, &error) != TANDEM_OK &&
+        error.text[0] == '\0') {
+        __builtin_trap(); /* a failure without a reason */
+    }
+    tandem_communicator_close(communicator);
+    return 0;
+}
