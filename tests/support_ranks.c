@@ -28,7 +28,7 @@ static struct {
          .forged = -1};
 
 struct rank {
-    pthread_t thread;
+    pthread_t thread, opener;
     int rank, count;
     tnd_rank_fn fn;
     void *user;
@@ -110,6 +110,11 @@ static bool exchange(void *user, const struct tandem_message *sends, int n_sends
     const struct rank *self = user;
     enum progress sent[2 * TND_RANKS_MOST] = {WAITS}, received[2 * TND_RANKS_MOST] = {WAITS};
     bool is_done = false;
+    if (!pthread_equal(self->opener, pthread_self())) { /* MPI_THREAD_FUNNELED allows no other */
+        snprintf(why, why_bytes, "a call by another thread than the one that opened it");
+        *out_rank = self->rank;
+        return false;
+    }
     pthread_mutex_lock(&all.mutex);
     const double begin_s = all.now_s;
     forge(self, sends, n_sends);
@@ -155,6 +160,7 @@ static void leave(void *user, bool has_failed)
 static void *run(void *user)
 {
     struct rank *self = user;
+    self->opener = pthread_self();
     const struct tandem_transport transport = {.size = sizeof(transport),
                                                .self = self,
                                                .rank = self->rank,
