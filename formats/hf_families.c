@@ -12,7 +12,7 @@
 #define LATENT                                                                                     \
     .kv_heads = NONE, .head_dim = NONE, .window = NONE, .is_latent = true, .is_adjacent = true,    \
     .used = 8, .aliases = "n_routed_experts=num_experts num_local_experts=num_experts",            \
-    .ignores = "head_dim qk_head_dim num_key_value_heads num_nextn_predict_layers "                \
+    .ignores = "qk_head_dim num_key_value_heads num_nextn_predict_layers "                         \
                "num_mtp_layers ep_size aux_loss_alpha seq_aux moe_layer_freq",                     \
     .lacks = "layer_types sliding_window partial_rotary_factor"
 #define LATENT_OWN                                                                                 \

@@ -292,6 +292,7 @@ void tnd_hf_set_defaults(const struct tnd_hf_family *family, struct tnd_hf_confi
         out->q_lora_rank = 1536;
         out->qk_nope_head_dim = out->v_head_dim = 128;
         out->qk_rope_head_dim = 64;
+        out->routed_scaling_factor = family->has_sigmoid ? 2.5 : NAN;
         out->n_group = family->has_sigmoid ? 8 : TND_NOT_SAID;
         out->topk_group = family->has_sigmoid ? 4 : TND_NOT_SAID;
     }
@@ -368,6 +369,10 @@ static enum tandem_status resolve_latent(const struct tnd_config_reader *reader,
     if (c->scaling[0] != '\0' && strcmp(c->scaling, "yarn") != 0 && !isnan(c->mscale_all_dim)) {
         return tnd_hf_refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD, "mscale_all_dim",
                              "is there, and rope is not scaled by yarn", error);
+    }
+    if (c->head_dim != TND_NOT_SAID && c->head_dim != c->qk_rope_head_dim) {
+        return tnd_hf_refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD, "head_dim",
+                             "is another number than qk_rope_head_dim", error);
     }
     if (c->ignores_groups) {
         c->n_group = c->topk_group = TND_NOT_SAID;
