@@ -37,6 +37,8 @@ struct tnd_hf_family {
     bool is_encoder;        /* and pools by the files of sentence-transformers */
     bool pads_positions;    /* the first positions, up to the padding token's, are never used */
     bool is_tied, is_parallel, has_attention_bias, has_mlp_bias, has_multi_query, norms_experts;
+    bool is_latent;    /* keys and values of a latent vector */
+    bool has_sigmoid;  /* its router, whose choice is biased */
     int hidden_of_dim; /* the feed-forward network is so many times as wide as a token */
     int window_period, rope_period, dense_layers, shared_experts;
     /* of mixtures: experts, those that a token uses, widths; 0: the member belongs to others */
@@ -95,9 +97,10 @@ struct tnd_hf_config {
     int64_t n_layer_types;
     uint8_t rotated[TND_HF_MAX_LAYERS]; /* by no_rope_layers */
     int64_t n_rotated;
-    int64_t pooling; /* enum tandem_pooling */
-    int64_t n_rot;   /* values of a head that are rotated */
-    bool is_partial; /* they may be a part of it */
+    int64_t pooling;     /* enum tandem_pooling */
+    bool ignores_groups; /* of experts */
+    int64_t n_rot;       /* values of a head that are rotated */
+    bool is_partial;     /* they may be a part of it */
 };
 
 /** A file that is read, of a family. */

@@ -53,6 +53,8 @@ static double yarn_magnitude(double factor, double mscale)
 /* The convention's attn_factor counts on top of YaRN's default. */
 static void convert_yarn(struct tnd_hf_config *c)
 {
+    const bool is_latent =
+        c->kv_lora_rank != TND_NOT_SAID; /* whose keys do not grow by themselves */
     const double usual = yarn_magnitude(c->factor, NAN);
     const bool has_both = !isnan(c->mscale) && c->mscale != 0.0 && !isnan(c->mscale_all_dim) &&
                           c->mscale_all_dim != 0.0;
@@ -60,7 +62,8 @@ static void convert_yarn(struct tnd_hf_config *c)
                              : has_both                  ? yarn_magnitude(c->factor, c->mscale) /
                                               yarn_magnitude(c->factor, c->mscale_all_dim)
                                         : usual;
-    c->attn_factor = magnitude == usual ? NAN : magnitude / usual;
+    const double own = is_latent ? 1.0 : usual;
+    c->attn_factor = magnitude == own ? NAN : magnitude / own;
     c->beta_fast = c->beta_fast == 0.0 ? NAN : c->beta_fast; /* 0: the default */
     c->beta_slow = c->beta_slow == 0.0 ? NAN : c->beta_slow;
 }

@@ -8,6 +8,17 @@
 #include "formats/hf_config.h"
 
 #define NONE TND_NOT_SAID
+/* DeepSeek V2 and V3. How experts were chosen in training is not told of in other members. */
+#define LATENT                                                                                     \
+    .kv_heads = NONE, .head_dim = NONE, .window = NONE, .is_latent = true, .is_adjacent = true,    \
+    .used = 8, .aliases = "n_routed_experts=num_experts num_local_experts=num_experts",            \
+    .ignores = "qk_head_dim num_key_value_heads num_nextn_predict_layers "                         \
+               "num_mtp_layers ep_size aux_loss_alpha seq_aux moe_layer_freq",                     \
+    .lacks = "layer_types sliding_window partial_rotary_factor"
+#define LATENT_OWN                                                                                 \
+    "q_lora_rank kv_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim n_group topk_group "    \
+    "n_shared_experts first_k_dense_replace routed_scaling_factor"
+
 /* Encoders after Devlin et al. 2018 (arXiv:1810.04805). */
 #define BERT                                                                                       \
     .kv_heads = NONE, .head_dim = NONE, .window = NONE, .activation = "gelu", .is_encoder = true,  \
@@ -430,6 +441,29 @@ static const struct tnd_hf_family families[] = {
      .bias_of_all = true,
      .aliases = "use_bias=attention_bias",
      .lacks = "attention_bias mlp_bias"},
+    {.model_type = "deepseek_v2",
+     .architecture = "deepseek2",
+     LATENT,
+     .context = 2048,
+     .bos = 1,
+     .eos = 2,
+     .shared_experts = 2,
+     .experts = 64,
+     .expert_hidden = 1407,
+     .own = LATENT_OWN " topk_method"},
+    {.model_type = "deepseek_v3",
+     .architecture = "deepseek2",
+     LATENT,
+     .context = 4096,
+     .bos = 0,
+     .eos = 1,
+     .has_sigmoid = true,
+     .norms_experts = true,
+     .shared_experts = 1,
+     .dense_layers = 3,
+     .experts = 256,
+     .expert_hidden = 2048,
+     .own = LATENT_OWN " rope_interleave"},
     {.model_type = "bert",
      .architecture = "bert",
      BERT,

@@ -93,6 +93,12 @@ static const struct name_row layer_names[] = {
     {"mlp.router", "ffn_gate_inp"},
     {"self_attn.query_layernorm", "attn_q_norm"},
     {"self_attn.key_layernorm", "attn_k_norm"},
+    {"self_attn.q_a_proj", "attn_q_a"},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+    {"self_attn.q_b_proj", "attn_q_b"},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {"self_attn.kv_b_proj", "attn_kv_b"}, /* parted */
     {"attention.self.query", "attn_q"},
     {"attention.self.key", "attn_k"},
     {"attention.self.value", "attn_v"},

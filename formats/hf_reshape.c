@@ -279,6 +279,45 @@ static enum tandem_status split_qkv(const struct shaper *s, size_t i, const char
     return TANDEM_OK;
 }
 
+/* Rows of each head, those of its key and those of its value, as two tensors of matrices; the first
+ * ones are transposed: they go to queries. */
+static enum tandem_status split_latent(const struct shaper *s, size_t i, const char *last,
+                                       struct tandem_error *error)
+{
+    const struct tandem_source_tensor whole = s->source->tensors[i];
+    const int64_t key = value_of(s->source, s->family->architecture, "attention.key_length_mla") -
+                        value_of(s->source, s->family->architecture, "rope.dimension_count");
+    const int64_t value =
+        value_of(s->source, s->family->architecture, "attention.value_length_mla");
+    struct tandem_source_tensor keys, values = whole;
+    void *memory = NULL;
+    if (whole.n_dims != 2 || key < 1 || value < 1 || s->heads < 1 || whole.ne[1] % s->heads != 0 ||
+        whole.ne[1] / s->heads != key + value || tandem_type_block_values(whole.type) != 1) {
+        return misfit(&whole, "of a key and a value for each head", error);
+    }
+    const size_t row = whole.bytes / (size_t)whole.ne[1];
+    TND_TRY(take_memory(s, &whole, whole.bytes, &memory, error));
+    char *of_keys = memory;
+    char *of_values = of_keys + (size_t)(s->heads * key) * row;
+    for (int64_t head = 0; head < s->heads; head++) {
+        const char *from = (const char *)whole.data + (size_t)(head * (key + value)) * row;
+        memcpy(of_keys + (size_t)(head * key) * row, from, (size_t)key * row);
+        memcpy(of_values + (size_t)(head * value) * row, from + (size_t)key * row,
+               (size_t)value * row);
+    }
+    values.n_dims = 3;
+    values.ne[2] = s->heads;
+    values.ne[1] = key;
+    values.data = of_keys;
+    values.bytes = (size_t)(s->heads * key) * row;
+    TND_TRY(transpose(s, &values, 0, 1, &keys, error));
+    values.ne[1] = value;
+    values.data = of_values;
+    values.bytes = (size_t)(s->heads * value) * row;
+    TND_TRY(put(s, i, "attn_v_b", last, &values, true, error));
+    return put(s, i, "attn_k_b", last, &keys, false, error);
+}
+
 static enum tandem_status shape(struct shaper *s, struct tandem_error *error)
 {
     const size_t n = s->source->n_tensors; /* what is added needs nothing more */
@@ -298,7 +337,9 @@ static enum tandem_status shape(struct shaper *s, struct tandem_error *error)
         if (s->family->parts_experts) {
             TND_TRY(part_experts(s, i, part, ending, error));
         }
-        if (splits && strcmp(part, "attn_qkv") == 0) {
+        if (s->family->is_latent && strcmp(part, "attn_kv_b") == 0) {
+            TND_TRY(split_latent(s, i, ending, error));
+        } else if (splits && strcmp(part, "attn_qkv") == 0) {
             TND_TRY(split_qkv(s, i, ending, error));
         } else if (tnd_hf_alias(s->family->renames, part, other, sizeof(other))) {
             tensor = s->source->tensors[i];

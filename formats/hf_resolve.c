@@ -285,6 +285,17 @@ void tnd_hf_set_defaults(const struct tnd_hf_family *family, struct tnd_hf_confi
     out->norm_topk_prob = family->norms_experts;
     out->multi_query = out->parallel_attn = out->scale_attn_weights = true;
     out->is_partial = family->is_partial;
+    out->rope_interleave = true;
+    out->ignores_groups = family->is_latent && !family->has_sigmoid; /* unless topk_method says */
+    if (family->is_latent) {
+        out->kv_lora_rank = 512;
+        out->q_lora_rank = 1536;
+        out->qk_nope_head_dim = out->v_head_dim = 128;
+        out->qk_rope_head_dim = 64;
+        out->routed_scaling_factor = family->has_sigmoid ? 2.5 : NAN;
+        out->n_group = family->has_sigmoid ? 8 : TND_NOT_SAID;
+        out->topk_group = family->has_sigmoid ? 4 : TND_NOT_SAID;
+    }
     set_expert_defaults(family, out);
     if (family->eos != TND_NOT_SAID) {
         out->ends = (struct tnd_end_tokens){{(int32_t)family->eos}, 1};
@@ -316,7 +327,7 @@ static void derive(const struct tnd_hf_family *family, struct tnd_hf_config *c)
         (strcmp(c->scaling, "su") == 0 || strcmp(c->scaling, "yarn") == 0)) {
         snprintf(c->scaling, sizeof(c->scaling), "longrope");
     }
-    c->n_rot = tnd_hf_head_size(c);
+    c->n_rot = family->is_latent ? c->qk_rope_head_dim : tnd_hf_head_size(c);
     if (family->is_partial && share >= 0.0 && share <= 1.0) {
         c->n_rot = (int64_t)((double)c->n_rot * share);
     }
@@ -330,6 +341,45 @@ static void derive(const struct tnd_hf_family *family, struct tnd_hf_config *c)
     if (period > 0 && c->num_hidden_layers <= TND_HF_MAX_LAYERS) {
         c->n_rotated = c->num_hidden_layers;
     }
+}
+
+/* The convention's keys are of the latent vector and what rotates, for one KV head. */
+static enum tandem_status resolve_latent(const struct tnd_config_reader *reader,
+                                         struct tandem_error *error)
+{
+    struct tnd_hf_config *c = reader->config;
+    const struct {
+        const char *name;
+        int64_t value;
+    } needed[] = {{"kv_lora_rank", c->kv_lora_rank},
+                  {"qk_nope_head_dim", c->qk_nope_head_dim},
+                  {"qk_rope_head_dim", c->qk_rope_head_dim},
+                  {"v_head_dim", c->v_head_dim}};
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        if (needed[i].value < 1 || needed[i].value > 65536) {
+            return tnd_hf_refuse(reader->json, TANDEM_E_FORMAT, needed[i].name,
+                                 "is missing, or not 1 to 65536", error);
+        }
+    }
+    if (c->norm_topk_prob && !reader->family->has_sigmoid) {
+        return tnd_hf_refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD, "norm_topk_prob",
+                             "is on, which DeepSeek V2 and transformers compute differently",
+                             error);
+    }
+    if (c->scaling[0] != '\0' && strcmp(c->scaling, "yarn") != 0 && !isnan(c->mscale_all_dim)) {
+        return tnd_hf_refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD, "mscale_all_dim",
+                             "is there, and rope is not scaled by yarn", error);
+    }
+    if (c->head_dim != TND_NOT_SAID && c->head_dim != c->qk_rope_head_dim) {
+        return tnd_hf_refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD, "head_dim",
+                             "is another number than qk_rope_head_dim", error);
+    }
+    if (c->ignores_groups) {
+        c->n_group = c->topk_group = TND_NOT_SAID;
+    }
+    c->num_key_value_heads = 1;
+    c->head_dim = c->kv_lora_rank + c->qk_rope_head_dim;
+    return TANDEM_OK;
 }
 
 /* RoBERTa's positions begin behind that of the padding token. */
@@ -358,6 +408,9 @@ enum tandem_status tnd_hf_resolve(const struct tnd_config_reader *reader,
     TND_TRY(resolve_experts(reader, error));
     if (family->pads_positions) {
         TND_TRY(resolve_positions(reader, error));
+    }
+    if (family->is_latent) {
+        TND_TRY(resolve_latent(reader, error));
     }
     if (family->experts_are_hidden) {
         c->moe_intermediate_size = c->intermediate_size;

@@ -32,6 +32,13 @@
     X(first_k_dense_replace, OWN, "leading_dense_block_count")                                     \
     X(num_ln_in_parallel_attn, OWN, NULL)                                                          \
     X(num_kv_heads, OWN, NULL)                                                                     \
+    X(q_lora_rank, OWN, "attention.q_lora_rank")                                                   \
+    X(kv_lora_rank, OWN, "attention.kv_lora_rank")                                                 \
+    X(qk_nope_head_dim, OWN, NULL)                                                                 \
+    X(qk_rope_head_dim, OWN, NULL)                                                                 \
+    X(v_head_dim, OWN, "attention.value_length_mla")                                               \
+    X(n_group, OWN, "expert_group_count")                                                          \
+    X(topk_group, OWN, "expert_group_used_count")                                                  \
     X(type_vocab_size, OWN, NULL)                                                                  \
     X(pad_token_id, OWN, NULL)
 #define TND_CONFIG_NUMBERS(X)                                                                      \
@@ -72,11 +79,12 @@
     X(multi_query)                                                                                 \
     X(parallel_attn)                                                                               \
     X(scale_attn_weights)                                                                          \
-    X(is_decoder)
+    X(is_decoder)                                                                                  \
+    X(rope_interleave)
 /* Flags that only families have that name them. */
 #define TND_CONFIG_OWN_FLAGS                                                                       \
     "use_qk_norm use_parallel_residual new_decoder_architecture multi_query parallel_attn "        \
-    "scale_attn_weights is_decoder"
+    "scale_attn_weights is_decoder rope_interleave"
 
 /* X(member, why) */
 #define TND_CONFIG_HARMLESS(X)                                                                     \

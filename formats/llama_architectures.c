@@ -167,6 +167,17 @@ static const struct tnd_llama_architecture rows[] = {
      .lacks = BEFORE | TND_HAS(QKV) | NO_CLASSIFIER,
      .is_encoder = true,
      .keys = "attention.layer_norm_epsilon"},
+    {.name = "deepseek2",
+     .pairs = ADJACENT,
+     .has = TND_HAS(SHARED) | TND_HAS(LATENT_KV) | TND_HAS(LATENT_HEADS),
+     .lacks = TND_HAS(QKV),
+     .must_have_experts = true,
+     .may_have_sigmoid = true,
+     .is_latent = true,
+     .keys = "leading_dense_block_count expert_gating_func expert_weights_scale "
+             "expert_shared_count expert_group_count expert_group_used_count "
+             "attention.kv_lora_rank attention.q_lora_rank attention.key_length_mla "
+             "attention.value_length_mla rope.scaling.yarn_log_multiplier"},
     {.name = "hunyuan-dense", .pairs = HALVES, .has = TND_HAS(HEAD_NORM), .norms_after_rope = true},
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };

@@ -14,12 +14,14 @@
 #include "formats/llama_tensors.h"
 
 #define MAX_HEAD_SIZE 65536
+#define MAX_LATENT    65536
 
 /* A source and the architecture that begins its keys. */
 struct reader {
     const tandem_source *source;
     const struct tnd_llama_architecture *architecture;
-    char key[96]; /* the key read last */
+    char key[96];    /* the key read last */
+    int64_t own_key; /* of latent attention: values of a head's key that do not rotate */
 };
 
 static const char *key_of(struct reader *reader, const char *name)
@@ -73,7 +75,7 @@ static enum tandem_status check_heads(const char *name, enum tandem_status statu
 static struct tnd_llama_dims dims_of(const struct tandem_hparams *h)
 {
     return (struct tnd_llama_dims){.dim = h->dim,
-                                   .q_dim = h->q_dim,
+                                   .q_dim = h->kv_latent > 0 ? h->heads * h->value_size : h->q_dim,
                                    .kv_dim = h->kv_dim,
                                    .hidden = h->hidden,
                                    .vocabulary = h->vocabulary,
@@ -90,7 +92,10 @@ static struct tnd_llama_dims dims_of(const struct tandem_hparams *h)
                                    .expert_hidden = h->expert_hidden,
                                    .shared_hidden = h->shared_hidden,
                                    .token_types = h->token_types,
-                                   .labels = h->labels};
+                                   .labels = h->labels,
+                                   .q_latent = h->q_latent,
+                                   .kv_latent = h->kv_latent,
+                                   .value_size = h->value_size};
 }
 
 static enum tandem_status check_used(const char *name, enum tandem_status status, int64_t used,
@@ -170,6 +175,17 @@ static enum tandem_status read_count_or(struct reader *reader, const char *name,
     return TANDEM_OK;
 }
 
+/* The number of the key that was read last. */
+static enum tandem_status check_range(const struct reader *reader, int64_t value, int64_t low,
+                                      int64_t high, struct tandem_error *error)
+{
+    return value >= low && value <= high
+               ? TANDEM_OK
+               : tnd_error_set(error, TANDEM_E_FORMAT, reader->key, value, high,
+                               "llama: %s is %lld, expected %lld to %lld", reader->key,
+                               (long long)value, (long long)low, (long long)high);
+}
+
 static double read_number(struct reader *reader, const char *name, double otherwise)
 {
     double value = otherwise;
@@ -204,6 +220,36 @@ static enum tandem_status find_architecture(struct reader *reader, struct tandem
                          name);
 }
 
+/* Latent attention: a key is n_rot values that rotate, which all heads share, and the latent
+ * vector; what heads make of it goes to queries and outputs (arXiv:2405.04434, section 2.1). */
+static enum tandem_status read_latent(struct reader *reader, struct tandem_hparams *h,
+                                      int64_t *out_own_key, struct tandem_error *error)
+{
+    int64_t said = 1, key = 0, width = 0;
+    TND_TRY(read_count(reader, "attention.head_count", &h->heads, error));
+    TND_TRY(read_count(reader, "attention.kv_lora_rank", &h->kv_latent, error));
+    (void)tandem_source_integer(reader->source, key_of(reader, "attention.q_lora_rank"),
+                                &h->q_latent);
+    TND_TRY(check_range(reader, h->q_latent, 0, MAX_LATENT, error));
+    TND_TRY(read_count(reader, "rope.dimension_count", &h->n_rot, error));
+    TND_TRY(check_range(reader, h->n_rot, 2, MAX_HEAD_SIZE / 2, error));
+    TND_TRY(read_count(reader, "attention.key_length_mla", &key, error));
+    TND_TRY(check_range(reader, key, h->n_rot + 1, MAX_HEAD_SIZE, error));
+    TND_TRY(read_count(reader, "attention.value_length_mla", &h->value_size, error));
+    TND_TRY(check_range(reader, h->value_size, 1, MAX_HEAD_SIZE, error));
+    TND_TRY(read_count_or(reader, "attention.head_count_kv", 1, &said, error));
+    TND_TRY(check_range(reader, said, 1, 1, error));
+    width = h->kv_latent + h->n_rot;
+    TND_TRY(read_count_or(reader, "attention.key_length", width, &said, error));
+    TND_TRY(check_range(reader, said, width, width, error));
+    TND_TRY(read_count_or(reader, "attention.value_length", h->kv_latent, &said, error));
+    TND_TRY(check_range(reader, said, h->kv_latent, h->kv_latent, error));
+    h->kv_heads = 1;
+    h->head_size = width;
+    *out_own_key = key - h->n_rot;
+    return check_heads("llama", TANDEM_E_FORMAT, h, error);
+}
+
 static enum tandem_status read_heads(struct reader *reader, struct tandem_hparams *h,
                                      struct tandem_error *error)
 {
@@ -217,6 +263,31 @@ static enum tandem_status read_heads(struct reader *reader, struct tandem_hparam
     }
     TND_TRY(read_count_or(reader, "rope.dimension_count", h->head_size, &h->n_rot, error));
     return check_heads("llama", TANDEM_E_FORMAT, h, error);
+}
+
+/* Groups of experts; one group, or none, is all of them. */
+static enum tandem_status read_groups(struct reader *reader, struct tandem_hparams *h,
+                                      struct tandem_error *error)
+{
+    int64_t groups = 0, used = 0;
+    (void)tandem_source_integer(reader->source, key_of(reader, "expert_group_used_count"), &used);
+    (void)tandem_source_integer(reader->source, key_of(reader, "expert_group_count"), &groups);
+    if (groups == 0 || (groups == 1 && used <= 1)) {
+        return TANDEM_OK;
+    }
+    const int64_t least = h->router == TANDEM_ROUTER_SIGMOID ? 2 : 1; /* the two best of a group */
+    TND_TRY(check_range(reader, groups, 1, h->experts / least, error));
+    if (h->experts % groups != 0 || used < 1 || used > groups ||
+        h->experts / groups * used < h->experts_used) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, reader->key, groups, used,
+                             "llama: %s is %lld, of which a token takes %lld: they do not fit "
+                             "together with %lld experts, of which it takes %lld",
+                             reader->key, (long long)groups, (long long)used, (long long)h->experts,
+                             (long long)h->experts_used);
+    }
+    h->expert_groups = groups;
+    h->expert_groups_used = used;
+    return TANDEM_OK;
 }
 
 /* How a router weighs, and which layers have one. */
@@ -239,8 +310,14 @@ static enum tandem_status read_router(struct reader *reader, struct tandem_hpara
                              (long long)h->dense_layers, (long long)h->layers);
     }
     (void)tandem_source_integer(reader->source, key_of(reader, "expert_gating_func"), &gating);
+    if (a->may_have_sigmoid && gating == 2) {
+        h->router = TANDEM_ROUTER_SIGMOID;
+    }
     if (gating != (h->router == TANDEM_ROUTER_SIGMOID ? 2 : 1)) {
         return refuse_number(reader->key, (double)gating, error);
+    }
+    if (a->is_latent) {
+        TND_TRY(read_groups(reader, h, error));
     }
     if ((a->has & TND_HAS(SHARED_SHARE)) == 0 && h->shared_hidden > 0) { /* several are one */
         (void)tandem_source_integer(reader->source, key_of(reader, "expert_shared_count"), &shared);
@@ -387,6 +464,15 @@ static enum tandem_status read_scales(struct reader *reader, struct tandem_hpara
         }
         *rows[i].out = (float)value;
     }
+    if (a->is_latent) {
+        const double amount = read_number(reader, "rope.scaling.yarn_log_multiplier", 0.0);
+        const double factor = read_number(reader, "rope.scaling.factor", 1.0);
+        const double grown = factor > 1.0 ? 1.0 + amount * log(factor) : 1.0;
+        if (!(fabs(amount) <= 1e3)) {
+            return refuse_number("rope.scaling.yarn_log_multiplier", amount, error);
+        }
+        h->attention_scale = (float)(grown * grown / sqrt((double)(reader->own_key + h->n_rot)));
+    }
     if (a->divides_logits && h->logit_scale == 0.0f) {
         return refuse_number("logit_scale", 0.0, error);
     }
@@ -447,7 +533,8 @@ static enum tandem_status read_all(struct reader *reader, struct tandem_hparams 
     TND_TRY(read_count(reader, "feed_forward_length", &h->hidden, error));
     TND_TRY(read_count(reader, "block_count", &h->layers, error));
     TND_TRY(read_experts(reader, h, error));
-    TND_TRY(read_heads(reader, h, error));
+    TND_TRY(reader->architecture->is_latent ? read_latent(reader, h, &reader->own_key, error)
+                                            : read_heads(reader, h, error));
     TND_TRY(read_count(reader, "context_length", &h->context, error));
     TND_TRY(read_count_or(reader, "vocab_size", rows_of(reader->source, "token_embd.weight"),
                           &h->vocabulary, error));
@@ -545,7 +632,8 @@ static enum tandem_status check_key(const struct reader *reader, const struct ta
             return refuse_key(value, TANDEM_E_FORMAT, "has a value of another kind", error);
         }
         if ((strcmp(name, "attention.causal") == 0 && value->integer != !h->is_encoder) ||
-            (strcmp(name, "attention.value_length") == 0 && value->integer != h->head_size)) {
+            (strcmp(name, "attention.value_length") == 0 && h->kv_latent == 0 &&
+             value->integer != h->head_size)) {
             return refuse_key(value, TANDEM_E_UNSUPPORTED_BUILD,
                               "asks for what this version does not compute", error);
         }
@@ -607,13 +695,18 @@ static void read_promises(const struct reader *reader, const struct tandem_hpara
     uint64_t needed = TND_HAS(ALL) | TND_HAS(FINAL_NORM) | TND_HAS(ATTN_NORM) | TND_HAS(FFN_NORM) |
                       TND_HAS(QKV) | TND_HAS(FFN) | TND_HAS(FFN_W1) | TND_HAS(FFN_UP) |
                       TND_HAS(ROUTER) | TND_HAS(EXPERTS);
-    const bool is_llama = a->norm == TANDEM_LLAMA_RMS_NORM && (a->has & TND_HAS(SINKS)) == 0;
+    const bool is_llama =
+        a->norm == TANDEM_LLAMA_RMS_NORM && (a->has & TND_HAS(SINKS)) == 0 && !a->is_latent;
     uint64_t allowed = TND_HAS(OUTPUT); /* and biases in files of llama's kind */
     allowed |= is_llama ? TND_HAS(QKV_BIAS) | TND_HAS(OUTPUT_BIAS) | TND_HAS(FFN_BIAS) |
                               TND_HAS(FFN_W1_BIAS)
                         : 0;
     needed = (needed | a->has) & ~a->lacks & ~a->may;
     needed |= h->pooling == TANDEM_POOLING_RANK ? TND_HAS(RANK) : 0;
+    if (a->is_latent) {
+        needed |= h->q_latent > 0 ? TND_HAS(LATENT_Q) : TND_HAS(OWN_Q);
+        needed |= h->router == TANDEM_ROUTER_SIGMOID ? TND_HAS(CHOICE_BIAS) : 0;
+    }
     allowed = (allowed | a->may) & ~a->lacks;
     if (h->is_parallel && (a->has & TND_HAS(FFN_NORM_BIAS)) == 0) { /* one norm for both */
         allowed |= needed & TND_HAS(FFN_NORM);
@@ -656,11 +749,14 @@ enum tandem_status tandem_source_hparams(const tandem_source *source,
     h.has_biases = (reader.architecture->has & TND_HAS(QKV_BIAS)) != 0;
     h.embedding_scale = h.residual_scale = h.logit_scale = h.expert_scale = 1.0f;
     TND_TRY(read_all(&reader, &h, error));
-    const struct tnd_llama_dims dims = dims_of(&h);
+    struct tnd_llama_dims dims = dims_of(&h);
+    dims.own_key = reader.own_key;
+    dims.own_q_dim = h.heads * (reader.own_key + h.n_rot); /* each below 2^31 */
     TND_TRY(check_keys(&reader, &h, error));
     read_promises(&reader, &h, promises);
     TND_TRY(tnd_llama_check_tensors(source, &dims, &h, promises, error));
-    if (tandem_source_find(source, "blk.0.attn_q.weight", &first)) {
+    if (tandem_source_find(source, "blk.0.attn_q.weight", &first) ||
+        tandem_source_find(source, "blk.0.attn_q_b.weight", &first)) {
         h.weight_type = first.type;
     }
     *out_hparams = h;

@@ -104,7 +104,9 @@ static enum tandem_status read_yarn(struct reader *reader, struct tandem_hparams
     h->rope_low = fmax(truncates != 0 ? floor(low) : low, 0.0);
     h->rope_high = fmin(truncates != 0 ? ceil(high) : high, (double)h->n_rot - 1.0);
     h->rope_high += h->rope_high == h->rope_low ? 0.001 : 0.0;
-    h->rope_magnitude = h->rope_factor > 1.0 ? (float)(0.1 * log(h->rope_factor) + 1.0) : 1.0f;
+    /* with latent attention scores grow instead, by yarn_log_multiplier */
+    h->rope_magnitude =
+        h->rope_factor > 1.0 && h->kv_latent == 0 ? (float)(0.1 * log(h->rope_factor) + 1.0) : 1.0f;
     return TANDEM_OK;
 }
 

@@ -47,10 +47,11 @@ int tnd_llama_role_extents(enum tnd_llama_role role, const struct tnd_llama_dims
                            int64_t ne[3])
 {
     const bool has_experts = role_rows[role].group == TND_LLAMA_GROUP_EXPERTS;
+    const bool has_heads = role_rows[role].group == TND_LLAMA_GROUP_LATENT_HEADS;
     ne[0] = extent(dims, role_rows[role].ne0);
     ne[1] = extent(dims, role_rows[role].ne1);
-    ne[2] = has_experts ? dims->experts : 1;
-    if (has_experts) {
+    ne[2] = has_experts ? dims->experts : has_heads ? dims->heads : 1;
+    if (has_experts || has_heads) {
         return 3;
     }
     return role_rows[role].ne1 == offsetof(struct tnd_llama_dims, one) ? 1 : 2;

@@ -72,6 +72,14 @@
     X(ATTN_SUM_NORM_BIAS, "attn_output_norm.bias", true, dim, one, SUM_NORM)                       \
     X(LAYER_SUM_NORM, "layer_output_norm.weight", true, dim, one, SUM_NORM)                        \
     X(LAYER_SUM_NORM_BIAS, "layer_output_norm.bias", true, dim, one, SUM_NORM)                     \
+    X(ATTN_Q_A, "attn_q_a.weight", true, dim, q_latent, LATENT_Q)                                  \
+    X(ATTN_Q_A_NORM, "attn_q_a_norm.weight", true, q_latent, one, LATENT_Q)                        \
+    X(ATTN_Q_B, "attn_q_b.weight", true, q_latent, own_q_dim, LATENT_Q)                            \
+    X(ATTN_OWN_Q, "attn_q.weight", true, dim, own_q_dim, OWN_Q)                                    \
+    X(ATTN_KV_A, "attn_kv_a_mqa.weight", true, dim, head_size, LATENT_KV)                          \
+    X(ATTN_KV_A_NORM, "attn_kv_a_norm.weight", true, kv_latent, one, LATENT_KV)                    \
+    X(ATTN_K_B, "attn_k_b.weight", true, own_key, kv_latent, LATENT_HEADS)                         \
+    X(ATTN_V_B, "attn_v_b.weight", true, kv_latent, value_size, LATENT_HEADS)                      \
     X(CLS, "cls.weight", false, dim, dim, RANK)                                                    \
     X(CLS_BIAS, "cls.bias", false, dim, one, RANK)                                                 \
     X(CLS_OUTPUT, "cls.output.weight", false, dim, labels, RANK)                                   \
@@ -125,6 +133,10 @@ enum tnd_llama_group {
     TND_LLAMA_GROUP_TOKEN_TYPES,
     TND_LLAMA_GROUP_EMBEDDING_NORM, /* before the first layer */
     TND_LLAMA_GROUP_SUM_NORM,       /* of what a block makes of x: x and what it adds */
+    TND_LLAMA_GROUP_LATENT_Q,       /* queries of a latent vector */
+    TND_LLAMA_GROUP_OWN_Q,          /* queries of x, where keys are latent */
+    TND_LLAMA_GROUP_LATENT_KV,      /* keys and values of a latent vector */
+    TND_LLAMA_GROUP_LATENT_HEADS,   /* the same; ne[2] is the number of heads */
     TND_LLAMA_GROUP_RANK,           /* what a reranker gives for a text */
     TND_LLAMA_GROUPS
 };
@@ -143,7 +155,9 @@ struct tnd_llama_architecture {
     bool may_have_experts, must_have_experts;
     bool has_normed_experts; /* weights of a token's experts add up to 1 */
     enum tandem_router router;
-    bool is_parallel; /* unless a key says otherwise */
+    bool may_have_sigmoid; /* ... or the other one, as the file says */
+    bool is_latent;        /* attention by latent vectors */
+    bool is_parallel;      /* unless a key says otherwise */
     bool norms_after_rope;
     bool is_rotated_in_windows;
     bool is_encoder;
@@ -169,6 +183,8 @@ struct tnd_llama_dims {
     int64_t layers, heads, kv_heads, context, head_size;
     int64_t experts, experts_used, expert_hidden, shared_hidden; /* 0: none */
     int64_t token_types, labels;                                 /* 0: none */
+    /* of latent attention: rows of all queries, and values of a key that do not rotate */
+    int64_t q_latent, kv_latent, value_size, own_q_dim, own_key;
 };
 
 /** llama_hparams.c: checks a shape as the numbers of a file are checked, and fills `out_dims`.

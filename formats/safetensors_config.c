@@ -281,6 +281,21 @@ static enum tandem_status take_architectures(struct tnd_json *json, struct tnd_h
     }
 }
 
+/* How DeepSeek V2 chooses experts. */
+static enum tandem_status take_method(struct tnd_json *json, struct tnd_hf_config *config,
+                                      struct tandem_error *error)
+{
+    char name[64] = "";
+    if (tnd_json_peek(json) == '"') {
+        TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
+    }
+    config->ignores_groups = strcmp(name, "greedy") == 0;
+    return config->ignores_groups || strcmp(name, "group_limited_greedy") == 0
+               ? TANDEM_OK
+               : tnd_hf_refuse(json, TANDEM_E_UNSUPPORTED_BUILD, "topk_method",
+                               "is neither greedy nor group_limited_greedy", error);
+}
+
 /* Of encoders: positions are learned, and added to the tokens. */
 static enum tandem_status take_position_type(struct tnd_json *json, struct tandem_error *error)
 {
@@ -509,6 +524,9 @@ static enum tandem_status take_one(const struct tnd_config_reader *reader, const
     if (strcmp(key, "hidden_act") == 0) {
         return take_activation(json, config, error);
     }
+    if (strcmp(key, "topk_method") == 0 && tnd_llama_lists(reader->family->own, key)) {
+        return take_method(json, config, error);
+    }
     if (reader->family->is_encoder && strcmp(key, "architectures") == 0) {
         return take_architectures(json, config, error);
     }
@@ -617,6 +635,26 @@ static enum tandem_status add_encoder(tandem_source *source, const struct tnd_co
     return TANDEM_OK;
 }
 
+/* Scores grow with mscale_all_dim, as DeepSeek's own code and transformers have it. */
+static enum tandem_status add_latent(tandem_source *source, const struct tnd_config_reader *reader,
+                                     struct tandem_error *error)
+{
+    const struct tnd_hf_config *c = reader->config;
+    const char *architecture = reader->family->architecture;
+    char key[128];
+    snprintf(key, sizeof(key), "%s.attention.key_length_mla", architecture);
+    TND_TRY(tnd_source_set_integer(source, key, c->qk_nope_head_dim + c->qk_rope_head_dim, error));
+    snprintf(key, sizeof(key), "%s.attention.value_length", architecture);
+    TND_TRY(tnd_source_set_integer(source, key, c->kv_lora_rank, error));
+    snprintf(key, sizeof(key), "%s.expert_gating_func", architecture);
+    TND_TRY(tnd_source_set_integer(source, key, reader->family->has_sigmoid ? 2 : 1, error));
+    if (strcmp(c->scaling, "yarn") == 0 && !isnan(c->mscale_all_dim)) {
+        snprintf(key, sizeof(key), "%s.rope.scaling.yarn_log_multiplier", architecture);
+        TND_TRY(tnd_source_set_number(source, key, 0.1 * c->mscale_all_dim, error));
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status add_values(tandem_source *source, const struct tnd_config_reader *reader,
                                      struct tandem_error *error)
 {
@@ -669,6 +707,9 @@ static enum tandem_status add_values(tandem_source *source, const struct tnd_con
     if (reader->family->is_encoder) {
         TND_TRY(add_encoder(source, reader, error));
     }
+    if (reader->family->is_latent) {
+        TND_TRY(add_latent(source, reader, error));
+    }
     const char *usual = reader->family->activation != NULL ? reader->family->activation : "silu";
     const char *activation = config->activation != NULL ? config->activation : "silu";
     if (strcmp(activation, usual) != 0) {
@@ -676,8 +717,9 @@ static enum tandem_status add_values(tandem_source *source, const struct tnd_con
     }
     TND_TRY(add_tokens(source, config, error));
     TND_TRY(tnd_hf_add_promises(source, reader, error));
-    return tnd_source_set_text(source, "tandem.rope.pairs",
-                               reader->family->is_adjacent ? "adjacent" : "halves", error);
+    return tnd_source_set_text(
+        source, "tandem.rope.pairs",
+        reader->family->is_adjacent && config->rope_interleave ? "adjacent" : "halves", error);
 }
 
 enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const char *path,

@@ -287,6 +287,9 @@ enum tandem_status tnd_tokenizer_tiktoken_read(const void *bytes, size_t n, cons
  *  vocab.json says (tokenizer_roles.c). Errors: FILE, FORMAT, LIMIT, MEMORY. */
 enum tandem_status tnd_tokenizer_read_config(const char *path, tandem_tokenizer *tokenizer,
                                              struct tandem_error *error);
+/** Decodes base64 (RFC 4648) up to what is none, at most `capacity` bytes (and two more, which may
+ *  be written); returns the bytes read, 0 when it is broken. */
+size_t tnd_take_base64(const uint8_t *bytes, size_t n, char *out, size_t capacity, size_t *out_n);
 /** Whether a file begins like one. */
 bool tnd_tokenizer_tiktoken_is(const uint8_t *bytes, size_t n);
 

@@ -9,12 +9,13 @@
 #include "formats/cursor.h"
 #include "formats/tnd_tokenizer.h"
 
-#define UNIT_BYTES    4
-#define LABEL_MASK    0x800000ffu
-#define VALUE_MASK    0x7fffffffu
-#define HAS_VALUE     0x100u
-#define OFFSET_IS_FAR 0x200u
-#define REPLACEMENT   "\xef\xbf\xbd" /* U+FFFD for a byte that is no UTF-8 */
+#define UNIT_BYTES         4
+#define LABEL_MASK         0x800000ffu
+#define VALUE_MASK         0x7fffffffu
+#define HAS_VALUE          0x100u
+#define OFFSET_IS_FAR      0x200u
+#define MAX_GRAPHEME_BYTES 6              /* longer ones have no rule as a whole */
+#define REPLACEMENT        "\xef\xbf\xbd" /* U+FFFD for a byte that is no UTF-8 */
 
 enum tandem_status tnd_charsmap_read(const uint8_t *bytes, size_t n, const char *name,
                                      struct tnd_charsmap *out, struct tandem_error *error)
@@ -53,9 +54,9 @@ static size_t offset_of(uint32_t unit)
     return (size_t)(unit >> 10) << ((unit & OFFSET_IS_FAR) >> 6);
 }
 
-/* Bytes of the longest rule that fits `text`, and its value; 0: none. */
-static size_t longest_rule(const struct tnd_charsmap *charsmap, const char *text, size_t n,
-                           uint32_t *out_value)
+/* Bytes of the longest rule that fits `text`, or of the shortest, and its value; 0: none. */
+static size_t find_rule(const struct tnd_charsmap *charsmap, const char *text, size_t n,
+                        bool is_shortest, uint32_t *out_value)
 {
     size_t longest = 0;
     size_t at = charsmap->n_units > 0 ? offset_of(unit_at(charsmap, 0)) : 0;
@@ -72,6 +73,9 @@ static size_t longest_rule(const struct tnd_charsmap *charsmap, const char *text
         if ((unit & HAS_VALUE) != 0 && at < charsmap->n_units) {
             longest = i + 1;
             *out_value = unit_at(charsmap, at) & VALUE_MASK;
+            if (is_shortest) {
+                break;
+            }
         }
     }
     return longest;
@@ -96,7 +100,7 @@ static size_t next_normalized(const struct tnd_charsmap *charsmap, const char *t
         return user;
     }
     uint32_t value = 0;
-    const size_t rule = longest_rule(charsmap, text, n, &value);
+    const size_t rule = find_rule(charsmap, text, n, false, &value);
     if (rule > 0) {
         /* (a value beyond the texts, of a damaged file, gives nothing) */
         *out = value < charsmap->n_texts ? charsmap->texts + value : "";
@@ -133,9 +137,44 @@ static void drop_blanks(const struct tnd_charsmap *charsmap, size_t start, struc
     }
 }
 
+/* A rule for the beginning of `text` stands for all of it (precompiled.rs of
+ * huggingface/tokenizers). */
+static bool replace_all(const struct tnd_charsmap *charsmap, const char *text, size_t n,
+                        struct tnd_text *out)
+{
+    uint32_t value = 0;
+    if (find_rule(charsmap, text, n, true, &value) == 0) {
+        return false;
+    }
+    tnd_text_add(out, value < charsmap->n_texts ? charsmap->texts + value : "");
+    return true;
+}
+
+static void apply_graphemes(const struct tnd_charsmap *charsmap, const char *text, size_t n,
+                            struct tnd_text *out)
+{
+    for (size_t at = 0; at < n;) {
+        const size_t end = at + tnd_unicode_grapheme(text + at, n - at);
+        if (end - at < MAX_GRAPHEME_BYTES && replace_all(charsmap, text + at, end - at, out)) {
+            at = end;
+        }
+        while (at < end) {
+            const size_t length = tnd_utf8_loose_length(text + at, n - at);
+            if (!replace_all(charsmap, text + at, length, out)) {
+                tnd_text_add_bytes(out, text + at, length);
+            }
+            at += length;
+        }
+    }
+}
+
 void tnd_charsmap_apply(const struct tnd_charsmap *charsmap, const char *text, size_t n,
                         struct tnd_text *out)
 {
+    if (charsmap->by_grapheme) {
+        apply_graphemes(charsmap, text, n, out);
+        return;
+    }
     const size_t start = out->n;
     const char *made = NULL;
     size_t n_made = 0;

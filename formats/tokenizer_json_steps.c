@@ -88,6 +88,31 @@ static enum tandem_status add_prepend(const struct tnd_hf_reader *reader, const 
     return add(reader, step, error);
 }
 
+/* sentencepiece's rules, as base64. */
+static enum tandem_status add_precompiled(const struct tnd_hf_reader *reader, const cJSON *object,
+                                          struct tandem_error *error)
+{
+    const char *text = tnd_hf_text(object, "precompiled_charsmap");
+    tandem_tokenizer *tokenizer = reader->tokenizer;
+    const size_t n = text == NULL ? 0 : strlen(text);
+    struct tnd_charsmap *charsmap = tnd_arena_alloc(&tokenizer->memory, sizeof(*charsmap), 16);
+    char *rules = tnd_arena_alloc(&tokenizer->memory, n + 3, 16);
+    size_t n_rules = 0;
+    TND_TRY(tnd_unicode_check(error));
+    if (charsmap == NULL || rules == NULL) {
+        return tnd_tokenizer_no_memory(reader->name, n, error);
+    }
+    if (n == 0 || tnd_take_base64((const uint8_t *)text, n, rules, n, &n_rules) != n) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, reader->name, (int64_t)n, 0,
+                             "%.90s: precompiled_charsmap is no base64", reader->name);
+    }
+    *charsmap = (struct tnd_charsmap){.by_grapheme = true};
+    TND_TRY(tnd_charsmap_read((const uint8_t *)rules, n_rules, reader->name, charsmap, error));
+    return add(reader,
+               (struct tnd_token_step){.kind = TND_TOKEN_STEP_CHARSMAP, .charsmap = charsmap},
+               error);
+}
+
 static enum tandem_status read_normalizer(const struct tnd_hf_reader *reader, const cJSON *object,
                                           int depth, struct tandem_error *error)
 {
@@ -124,6 +149,9 @@ static enum tandem_status read_normalizer(const struct tnd_hf_reader *reader, co
     }
     if (type != NULL && strcmp(type, "Replace") == 0) {
         return add_replace(reader, object, error);
+    }
+    if (type != NULL && strcmp(type, "Precompiled") == 0) {
+        return add_precompiled(reader, object, error);
     }
     if (type != NULL && strcmp(type, "BertNormalizer") == 0) {
         const bool lowers = tnd_hf_flag(object, "lowercase", true);

@@ -144,7 +144,9 @@ struct tnd_charsmap {
     bool adds_prefix;
     bool removes_blanks; /* at the ends, and all but one in between */
     bool escapes_blanks;
-    bool is_suffix;                       /* the blank that is added goes to the end */
+    bool is_suffix;   /* the blank that is added goes to the end */
+    bool by_grapheme; /* rules are for whole graphemes, or characters, as the tokenizers library
+                         has them; nothing else is done */
     const struct tnd_prefix_index *users; /* tokens that are left as they are */
 };
 /** Takes precompiled_charsmap apart, which is borrowed. 0 bytes: no rules. Errors: FORMAT. */

@@ -18,13 +18,12 @@ static int digit_of(uint8_t c)
     return found == NULL ? -1 : (int)(found - digits);
 }
 
-/* Decodes base64 (RFC 4648) up to the blank; returns the bytes read, 0 when it is none. */
-static size_t take_base64(const uint8_t *bytes, size_t n, char *out, size_t *out_n)
+size_t tnd_take_base64(const uint8_t *bytes, size_t n, char *out, size_t capacity, size_t *out_n)
 {
     size_t at = 0;
     size_t n_out = 0;
     uint32_t bits = 0;
-    while (at < n && digit_of(bytes[at]) >= 0 && n_out < TND_MAX_TOKEN_BYTES) {
+    while (at < n && digit_of(bytes[at]) >= 0 && n_out < capacity) {
         bits = bits << 6 | (uint32_t)digit_of(bytes[at++]);
         if (at % 4 != 1) { /* each digit but the first of four completes a byte */
             out[n_out++] = (char)(bits >> (6 - 2 * ((at + 3) % 4)));
@@ -35,16 +34,17 @@ static size_t take_base64(const uint8_t *bytes, size_t n, char *out, size_t *out
         at++;
     }
     *out_n = n_out;
-    return is_whole && at % 4 == 0 && at < n && bytes[at] == ' ' ? at : 0;
+    return is_whole && at % 4 == 0 ? at : 0;
 }
 
 /* One line; false at one that is none. */
 static bool take_line(const uint8_t *bytes, size_t n, size_t *io_at, char *out, size_t *out_n,
                       int64_t *out_rank)
 {
-    size_t at = *io_at + take_base64(bytes + *io_at, n - *io_at, out, out_n);
+    size_t at =
+        *io_at + tnd_take_base64(bytes + *io_at, n - *io_at, out, TND_MAX_TOKEN_BYTES, out_n);
     int64_t rank = 0;
-    if (at == *io_at) {
+    if (at == *io_at || at >= n || bytes[at] != ' ') {
         return false;
     }
     const size_t digits = ++at;

@@ -138,6 +138,27 @@ void tnd_unicode_clean(bool drops, bool isolates, const char *text, size_t n, st
 
 #ifdef TND_HAVE_UTF8PROC
 
+size_t tnd_unicode_grapheme(const char *text, size_t n)
+{
+    utf8proc_int32_t state = 0;
+    size_t at = tnd_utf8_length(text, n);
+    if (at == 0) {
+        return 1;
+    }
+    uint32_t last = code_point(text, at);
+    while (at < n) {
+        const size_t length = tnd_utf8_length(text + at, n - at);
+        const uint32_t point = length > 0 ? code_point(text + at, length) : 0;
+        if (length == 0 || utf8proc_grapheme_break_stateful((utf8proc_int32_t)last,
+                                                            (utf8proc_int32_t)point, &state)) {
+            break;
+        }
+        last = point;
+        at += length;
+    }
+    return at;
+}
+
 /* Category Mn as unicode_categories has it: without what is newer. */
 static bool is_mark(uint32_t point)
 {
@@ -255,6 +276,11 @@ enum tandem_status tnd_unicode_upper(const char *text, size_t n, struct tnd_text
 }
 
 #else
+
+size_t tnd_unicode_grapheme(const char *text, size_t n)
+{
+    return tnd_utf8_loose_length(text, n);
+}
 
 enum tandem_status tnd_unicode_check(struct tandem_error *error)
 {

@@ -34,6 +34,9 @@ enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text
 enum tandem_status tnd_unicode_upper(const char *text, size_t n, struct tnd_text *out,
                                      struct tandem_error *error);
 
+/** Bytes of the grapheme cluster at `text` (Unicode Standard Annex 29), 1 at least; without
+ *  utf8proc of the character. */
+size_t tnd_unicode_grapheme(const char *text, size_t n);
 /** Adds the text as BERT takes it. `drops`: control characters and U+FFFD go, white space becomes a
  *  blank; `isolates`: blanks around Chinese characters. */
 void tnd_unicode_clean(bool drops, bool isolates, const char *text, size_t n, struct tnd_text *out);

@@ -57,6 +57,66 @@ static struct qkv project(const struct pass *p, const struct tnd_llama_layer *w,
     return (struct qkv){q, k, split(p, v, w->bv, NULL, h->kv_heads)};
 }
 
+/* The epsilon of these norms is the same whatever that of the others is. */
+static tandem_tensor *norm_latent(const struct pass *p, tandem_tensor *x, tandem_tensor *g)
+{
+    return tandem_mul(p->context, tandem_rms_norm(p->context, x, 1e-6f), g);
+}
+
+/* Queries, and one key that is the value, too, of latent vectors (DeepSeek-AI 2024): what rotates,
+ * which goes before the rest, and the latent vector. What a head would make of the latter its
+ * queries take over: (Wk c) q = c (Wk^T q). */
+static struct qkv project_latent(const struct pass *p, const struct tnd_llama_layer *w,
+                                 tandem_tensor *y)
+{
+    tandem_context *c = p->context;
+    const struct tandem_hparams *h = &p->model->hparams;
+    const int64_t own = tandem_tensor_ne(w->k_b)[0]; /* values that do not rotate */
+    const size_t all_nb = (size_t)(own + h->n_rot) * sizeof(float);
+    const int64_t own_ne[] = {own, h->heads, p->m};
+    const int64_t rot_ne[] = {h->n_rot, h->heads, p->m};
+    const int64_t one_ne[] = {h->n_rot, p->m};
+    const int64_t latent_ne[] = {h->kv_latent, p->m};
+    const int64_t key_ne[] = {h->head_size, 1, p->m};
+    const size_t q_nb[] = {all_nb, all_nb * (size_t)h->heads, all_nb * (size_t)(h->heads * p->m)};
+    tandem_tensor *q =
+        w->q_a == NULL
+            ? tandem_mul_mat(c, w->wq, y)
+            : tandem_mul_mat(c, w->q_b, norm_latent(p, tandem_mul_mat(c, w->q_a, y), w->q_a_norm));
+    tandem_tensor *q_own = tandem_view(c, q, 3, own_ne, q_nb, 0);
+    tandem_tensor *q_rot = tandem_view(c, q, 3, rot_ne, q_nb, (size_t)own * sizeof(float));
+    q_own =
+        tandem_mul_mat(c, w->k_b, tandem_permute(c, q_own, 0, 2, 1, 3)); /* {latent, M, heads} */
+    q_own = tandem_permute(c, q_own, 0, 2, 1, 3);
+    tandem_tensor *kv = tandem_mul_mat(c, w->kv_a, y); /* {kv_latent + n_rot, M} */
+    const size_t kv_row = (size_t)h->head_size * sizeof(float);
+    const size_t kv_nb[] = {kv_row, kv_row * (size_t)p->m, kv_row * (size_t)p->m};
+    tandem_tensor *latent = tandem_view(c, kv, 2, latent_ne, kv_nb, 0);
+    tandem_tensor *k_rot =
+        tandem_view(c, kv, 2, one_ne, kv_nb, (size_t)h->kv_latent * sizeof(float));
+    latent = norm_latent(p, tandem_cont(c, latent), w->kv_a_norm);
+    tandem_tensor *k =
+        tandem_reshape(c, tandem_concat(c, tandem_cont(c, k_rot), latent, 0), 3, key_ne);
+    return (struct qkv){tandem_concat(c, tandem_cont(c, q_rot), tandem_cont(c, q_own), 0), k, k};
+}
+
+/* What each head makes of its share of the latent vectors: {heads * value_size, M} */
+static tandem_tensor *from_latent(const struct pass *p, const struct tnd_llama_layer *w,
+                                  tandem_tensor *O)
+{
+    tandem_context *c = p->context;
+    const struct tandem_hparams *h = &p->model->hparams;
+    const int64_t whole_ne[] = {h->head_size, h->heads, p->m};
+    const int64_t ne[] = {h->kv_latent, h->heads, p->m};
+    const int64_t out_ne[] = {h->heads * h->value_size, p->m};
+    const size_t row = (size_t)h->head_size * sizeof(float);
+    const size_t nb[] = {row, row * (size_t)h->heads, row * (size_t)(h->heads * p->m)};
+    O = tandem_view(c, tandem_reshape(c, O, 3, whole_ne), 3, ne, nb,
+                    (size_t)h->n_rot * sizeof(float));
+    O = tandem_mul_mat(c, w->v_b, tandem_permute(c, O, 0, 2, 1, 3)); /* {value_size, M, heads} */
+    return tandem_reshape(c, tandem_cont(c, tandem_permute(c, O, 0, 2, 1, 3)), 2, out_ne);
+}
+
 bool tnd_llama_has_window(const struct tandem_hparams *h, int64_t layer)
 {
     return h->window > 0 && (h->windowed != NULL    ? h->windowed[layer] != 0
@@ -184,9 +244,10 @@ static tandem_tensor *look(const struct pass *p, const struct tnd_llama_layer *w
 {
     tandem_context *c = p->context;
     const struct tandem_hparams *h = &p->model->hparams;
-    struct qkv x = project(p, w, y);
+    struct qkv x = w->kv_a != NULL ? project_latent(p, w, y) : project(p, w, y);
     x.q = rope(p->model, p->cache, c, layer, x.q, p->positions);
     x.k = rope(p->model, p->cache, c, layer, x.k, p->positions);
+    x.v = w->kv_a != NULL ? x.k : x.v; /* of which the rotated part is left out */
     if (h->norms_after_rope) { /* what they grow by is gone then, but for the norm's epsilon */
         x.q = norm(p, scaled(p, x.q, h->rope_magnitude), w->attn_q_norm, NULL);
         x.k = norm(p, scaled(p, x.k, h->rope_magnitude), w->attn_k_norm, NULL);
@@ -197,7 +258,8 @@ static tandem_tensor *look(const struct pass *p, const struct tnd_llama_layer *w
     if (!h->is_encoder) {
         tnd_llama_kv_write(p->cache, p->graph, c, layer, x.k, x.v, p->cells);
     }
-    return attention(p, &x, layer);
+    tandem_tensor *o = attention(p, &x, layer);
+    return w->kv_a != NULL ? from_latent(p, w, o) : o;
 }
 
 tandem_tensor *tnd_llama_attend(const struct pass *p, tandem_tensor *y, int64_t layer)

@@ -49,6 +49,44 @@ static tandem_tensor *activate(const struct pass *p, tandem_tensor *gate)
     return gate;
 }
 
+/* The first n of a's values added up, for each of its rows: {1, rows}. */
+static tandem_tensor *sum_rows(const struct pass *p, tandem_tensor *a, int64_t n)
+{
+    return tandem_mul_mat(p->context, tandem_view(p->context, p->model->group_ones, 1, &n, NULL, 0),
+                          a);
+}
+
+/* Scores {experts, M}, far below zero outside of the groups that a token takes: those with the best
+ * expert (DeepSeek V2), or with the best two together (V3). */
+static tandem_tensor *of_groups(const struct pass *p, tandem_tensor *scores)
+{
+    tandem_context *c = p->context;
+    const struct tandem_hparams *h = &p->model->hparams;
+    const int64_t groups = h->expert_groups;
+    const int64_t used = h->expert_groups_used;
+    if (groups == 0) {
+        return scores;
+    }
+    const int64_t n_best = h->router == TANDEM_ROUTER_SIGMOID ? 2 : 1;
+    const int64_t rows_ne[] = {h->experts / groups, groups * p->m};
+    const int64_t groups_ne[] = {groups, p->m};
+    const int64_t marks_ne[] = {groups, used, p->m};
+    const int64_t far_ne[] = {1, groups, p->m};
+    const int64_t apart_ne[] = {h->experts / groups, groups, p->m};
+    const int64_t ne[] = {h->experts, p->m};
+    const int64_t n = used * p->m;
+    tandem_tensor *rows = tandem_reshape(c, scores, 2, rows_ne);
+    tandem_tensor *best = tandem_gather(c, rows, tandem_top_k(c, rows, n_best));
+    tandem_tensor *of_each = tandem_reshape(c, sum_rows(p, best, n_best), 2, groups_ne);
+    tandem_tensor *taken = tandem_reshape(c, tandem_top_k(c, of_each, used), 1, &n);
+    tandem_tensor *marks = tandem_get_rows(c, p->model->group_rows, taken); /* {groups, n} */
+    marks = tandem_permute(c, tandem_reshape(c, marks, 3, marks_ne), 1, 0, 2, 3);
+    tandem_tensor *far = sum_rows(p, tandem_cont(c, marks), used); /* {1, groups, M} */
+    far = tandem_sub(c, tandem_reshape(c, far, 3, far_ne), number(p, TND_LLAMA_FAR_OFF));
+    scores = tandem_add(c, tandem_reshape(c, scores, 3, apart_ne), far);
+    return tandem_reshape(c, scores, 2, ne);
+}
+
 /* Which experts a token uses, and how much each counts: the largest of softmax(Wr y), or of
  * sigmoid(Wr y) (DeepSeek-AI 2024, arXiv:2412.19437), which add up to 1 again where the model says
  * so. */
@@ -62,11 +100,11 @@ static tandem_tensor *route(const struct pass *p, const struct tnd_llama_layer *
     tandem_tensor *g;                                          /* {used, M} */
     if (h->router == TANDEM_ROUTER_SIGMOID) {
         scores = tandem_sigmoid(c, scores);
-        *out_ids = tandem_top_k(c, plus(p, scores, w->choice_b), h->experts_used);
+        *out_ids = tandem_top_k(c, of_groups(p, plus(p, scores, w->choice_b)), h->experts_used);
         g = tandem_gather(c, scores, *out_ids);
         g = h->has_normed_experts ? tandem_div(c, g, tandem_mul_mat(c, p->model->ones, g)) : g;
     } else {
-        *out_ids = tandem_top_k(c, scores, h->experts_used); /* I32 {used, M} */
+        *out_ids = tandem_top_k(c, of_groups(p, scores), h->experts_used); /* I32 {used, M} */
         g = h->has_normed_experts /* of those that are used: the same, divided by their sum */
                 ? tandem_soft_max(c, tandem_gather(c, scores, *out_ids), NULL, 1.0f)
                 : tandem_gather(c, tandem_soft_max(c, scores, NULL, 1.0f), *out_ids);

@@ -39,6 +39,13 @@ static enum tandem_status load_layer(const tandem_model *model, int64_t l,
         {"attn_norm_2.bias", &layer->attn_norm_2_b},
         {"attn_qkv.weight", &layer->wqkv},
         {"attn_qkv.bias", &layer->bqkv},
+        {"attn_q_a.weight", &layer->q_a},
+        {"attn_q_a_norm.weight", &layer->q_a_norm},
+        {"attn_q_b.weight", &layer->q_b},
+        {"attn_kv_a_mqa.weight", &layer->kv_a},
+        {"attn_kv_a_norm.weight", &layer->kv_a_norm},
+        {"attn_k_b.weight", &layer->k_b},
+        {"attn_v_b.weight", &layer->v_b},
         {"attn_sinks.weight", &layer->sinks},
         {"post_attention_norm.weight", &layer->attn_post_norm},
         {"attn_output_norm.weight", &layer->attn_sum_norm},
@@ -86,6 +93,27 @@ static enum tandem_status load_layer(const tandem_model *model, int64_t l,
     return TANDEM_OK;
 }
 
+/* Tables by which groups of experts are summed and marked. */
+static enum tandem_status make_groups(tandem_model *model, struct tandem_error *error)
+{
+    const struct tandem_hparams *h = &model->hparams;
+    const int64_t n = h->expert_groups_used > 2 ? h->expert_groups_used : 2;
+    const int64_t ne[] = {h->expert_groups, h->expert_groups};
+    model->group_ones = tandem_tensor_new(model->context, TANDEM_TYPE_F32, 1, &n);
+    model->group_rows = tandem_tensor_new(model->context, TANDEM_TYPE_F32, 2, ne);
+    LLAMA_TRY(tandem_context_status(model->context, error));
+    for (int64_t i = 0; i < n; i++) {
+        ((float *)tandem_tensor_data(model->group_ones))[i] = 1.0f;
+    }
+    for (int64_t i = 0; i < ne[0] * ne[0]; i++) {
+        ((float *)tandem_tensor_data(model->group_rows))[i] =
+            i / ne[0] == i % ne[0] ? TND_LLAMA_FAR : 0.0f;
+    }
+    tandem_tensor_set_role(model->group_ones, TANDEM_ROLE_CONSTANT);
+    tandem_tensor_set_role(model->group_rows, TANDEM_ROLE_CONSTANT);
+    return TANDEM_OK;
+}
+
 /* Numbers that values meet in the forward pass. */
 static enum tandem_status make_numbers(tandem_model *model, struct tandem_error *error)
 {
@@ -99,13 +127,17 @@ static enum tandem_status make_numbers(tandem_model *model, struct tandem_error 
         }
         tandem_tensor_set_role(model->ones, TANDEM_ROLE_CONSTANT);
     }
-    if (h->activation != TANDEM_ACTIVATION_CLAMPED) {
+    if (h->expert_groups > 0) {
+        LLAMA_TRY(make_groups(model, error));
+    }
+    if (h->activation != TANDEM_ACTIVATION_CLAMPED && h->expert_groups == 0) {
         return TANDEM_OK;
     }
     model->numbers = tandem_tensor_new(model->context, TANDEM_TYPE_F32, 1, &n);
     LLAMA_TRY(tandem_context_status(model->context, error));
     float *numbers = tandem_tensor_data(model->numbers);
     numbers[TND_LLAMA_ONE] = 1.0f;
+    numbers[TND_LLAMA_FAR_OFF] = TND_LLAMA_FAR;
     numbers[TND_LLAMA_CLAMP] = TND_LLAMA_CLAMPED_AT;
     tandem_tensor_set_role(model->numbers, TANDEM_ROLE_CONSTANT);
     return TANDEM_OK;

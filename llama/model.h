@@ -10,7 +10,8 @@
 #include "tandem/llama.h"
 
 #define TND_LLAMA_MAX_ENDS   64
-#define TND_LLAMA_CLAMPED_AT 7.0f /* TANDEM_ACTIVATION_CLAMPED */
+#define TND_LLAMA_FAR        1e30f /* further than any score: experts of other groups */
+#define TND_LLAMA_CLAMPED_AT 7.0f  /* TANDEM_ACTIVATION_CLAMPED */
 
 /** Weights of one layer. W is N x K: ne = {K, N}. Pointers only (place_session.c walks them); NULL:
  *  the model has none. */
@@ -29,6 +30,13 @@ struct tnd_llama_layer {
     tandem_tensor *bk;             /* {kv_dim} */
     tandem_tensor *bv;             /* {kv_dim} */
     tandem_tensor *bo;             /* {dim} */
+    tandem_tensor *q_a;            /* {dim, q_latent}, with latent attention in place of wq */
+    tandem_tensor *q_a_norm;       /* {q_latent} */
+    tandem_tensor *q_b;            /* {q_latent, heads * own key}; NULL: wq has as many rows */
+    tandem_tensor *kv_a;           /* {dim, kv_latent + n_rot}; NULL: attention is not latent */
+    tandem_tensor *kv_a_norm;      /* {kv_latent} */
+    tandem_tensor *k_b;            /* {own key - n_rot, kv_latent, heads} */
+    tandem_tensor *v_b;            /* {kv_latent, value_size, heads} */
     tandem_tensor *sinks;          /* {heads} */
     tandem_tensor *attn_post_norm; /* {dim}, of what attention adds; of x where ffn_norm is NULL */
     tandem_tensor *attn_sum_norm;  /* {dim}, of x and what attention adds */
@@ -84,6 +92,8 @@ struct tandem_model {
     tandem_tensor *rope_long;     /* {n_rot / 2}, those of long sessions (LongRoPE); NULL: none */
     tandem_tensor *rope_gain;     /* {head_size}: rotated values of a query grow; NULL: all */
     tandem_tensor *ones;          /* {experts_used}, that weights are summed by; NULL */
+    tandem_tensor *group_ones;    /* {2 or the groups used}, the same of groups; NULL */
+    tandem_tensor *group_rows;    /* {groups, groups}, TND_LLAMA_FAR where a group meets itself */
     struct tnd_llama_layer *layers;
     int32_t ends[TND_LLAMA_MAX_ENDS]; /* tokens that end a text, as the source says */
     int n_ends;
@@ -96,7 +106,8 @@ struct tandem_model {
 /** What stands in `numbers`. */
 enum tnd_llama_number {
     TND_LLAMA_ONE,
-    TND_LLAMA_CLAMP, /* of gates and of the other half, gpt-oss's */
+    TND_LLAMA_FAR_OFF, /* TND_LLAMA_FAR */
+    TND_LLAMA_CLAMP,   /* of gates and of the other half, gpt-oss's */
     TND_LLAMA_NUMBERS
 };
 

@@ -19,8 +19,7 @@ enum tandem_status tnd_llama_no_memory(struct tandem_error *error)
     return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", 0, 0, "llama: no memory for a session");
 }
 
-enum tandem_status tnd_llama_check_writer(const tandem_session *session,
-                                          struct tandem_error *error)
+enum tandem_status tnd_llama_check_writer(const tandem_session *session, struct tandem_error *error)
 {
     return !session->model->hparams.is_encoder
                ? TANDEM_OK

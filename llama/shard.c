@@ -286,11 +286,12 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
                                        const double *shares, tandem_model **out_model,
                                        struct tandem_error *error)
 {
-    if (whole->hparams.is_encoder) {
+    const bool is_latent = whole->hparams.layers > 0 && whole->layers[0].kv_a != NULL;
+    if (whole->hparams.is_encoder || is_latent) {
         return tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, "cluster", 0, 0,
-                              "llama: architecture %s is an encoder, which several ranks cannot "
-                              "compute yet",
-                              whole->hparams.architecture);
+                              "llama: architecture %s %s, which several ranks cannot compute yet",
+                              whole->hparams.architecture,
+                              is_latent ? "has latent attention" : "is an encoder");
     }
     const int count = tandem_communicator_count(communicator);
     tandem_model *model = calloc(1, sizeof(*model));

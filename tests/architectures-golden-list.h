@@ -54,6 +54,127 @@
       "ers.1.self_attn.v_proj.bias 8;model.layers.1.self_attn.v_proj.weight 8 16;model." \
       "norm.weight 16", \
       -1.188887, 2.54096, 1.015517, 1.828687, 1) \
+    X("deepseek_v2", \
+      "{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":1" \
+      ",\"eos_token_id\":2,\"first_k_dense_replace\":1,\"head_dim\":4,\"hidden" \
+      "_act\":\"silu\",\"hidden_size\":16,\"intermediate_size\":24,\"kv_lora_ra" \
+      "nk\":16,\"max_position_embeddings\":64,\"mlp_bias\":false,\"model_type" \
+      "\":\"deepseek_v2\",\"moe_intermediate_size\":8,\"n_group\":4,\"n_routed_" \
+      "experts\":8,\"n_shared_experts\":2,\"norm_topk_prob\":false,\"num_atte" \
+      "ntion_heads\":1,\"num_experts_per_tok\":8,\"num_hidden_layers\":2,\"nu" \
+      "m_key_value_heads\":1,\"output_router_logits\":false,\"pad_token_id\"" \
+      ":0,\"pretraining_tp\":1,\"q_lora_rank\":24,\"qk_head_dim\":10,\"qk_nope" \
+      "_head_dim\":6,\"qk_rope_head_dim\":4,\"rms_norm_eps\":0.001,\"rope_par" \
+      "ameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"},\"routed_sc" \
+      "aling_factor\":2.5,\"tie_word_embeddings\":false,\"topk_group\":4,\"to" \
+      "pk_method\":\"group_limited_greedy\",\"v_head_dim\":4,\"vocab_size\":40" \
+      "}", \
+      "lm_head.weight 40 16;model.embed_tokens.weight 40 16;model.layer" \
+      "s.0.input_layernorm.weight 16;model.layers.0.mlp.down_proj.weigh" \
+      "t 16 24;model.layers.0.mlp.gate_proj.weight 24 16;model.layers.0" \
+      ".mlp.up_proj.weight 24 16;model.layers.0.post_attention_layernor" \
+      "m.weight 16;model.layers.0.self_attn.kv_a_layernorm.weight 16;mo" \
+      "del.layers.0.self_attn.kv_a_proj_with_mqa.weight 20 16;model.lay" \
+      "ers.0.self_attn.kv_b_proj.weight 10 16;model.layers.0.self_attn." \
+      "o_proj.weight 16 4;model.layers.0.self_attn.q_a_layernorm.weight" \
+      " 24;model.layers.0.self_attn.q_a_proj.weight 24 16;model.layers." \
+      "0.self_attn.q_b_proj.weight 10 24;model.layers.1.input_layernorm" \
+      ".weight 16;model.layers.1.mlp.experts.0.down_proj.weight 16 8;mo" \
+      "del.layers.1.mlp.experts.0.gate_proj.weight 8 16;model.layers.1." \
+      "mlp.experts.0.up_proj.weight 8 16;model.layers.1.mlp.experts.1.d" \
+      "own_proj.weight 16 8;model.layers.1.mlp.experts.1.gate_proj.weig" \
+      "ht 8 16;model.layers.1.mlp.experts.1.up_proj.weight 8 16;model.l" \
+      "ayers.1.mlp.experts.2.down_proj.weight 16 8;model.layers.1.mlp.e" \
+      "xperts.2.gate_proj.weight 8 16;model.layers.1.mlp.experts.2.up_p" \
+      "roj.weight 8 16;model.layers.1.mlp.experts.3.down_proj.weight 16" \
+      " 8;model.layers.1.mlp.experts.3.gate_proj.weight 8 16;model.laye" \
+      "rs.1.mlp.experts.3.up_proj.weight 8 16;model.layers.1.mlp.expert" \
+      "s.4.down_proj.weight 16 8;model.layers.1.mlp.experts.4.gate_proj" \
+      ".weight 8 16;model.layers.1.mlp.experts.4.up_proj.weight 8 16;mo" \
+      "del.layers.1.mlp.experts.5.down_proj.weight 16 8;model.layers.1." \
+      "mlp.experts.5.gate_proj.weight 8 16;model.layers.1.mlp.experts.5" \
+      ".up_proj.weight 8 16;model.layers.1.mlp.experts.6.down_proj.weig" \
+      "ht 16 8;model.layers.1.mlp.experts.6.gate_proj.weight 8 16;model" \
+      ".layers.1.mlp.experts.6.up_proj.weight 8 16;model.layers.1.mlp.e" \
+      "xperts.7.down_proj.weight 16 8;model.layers.1.mlp.experts.7.gate" \
+      "_proj.weight 8 16;model.layers.1.mlp.experts.7.up_proj.weight 8 " \
+      "16;model.layers.1.mlp.gate.weight 8 16;model.layers.1.mlp.shared" \
+      "_experts.down_proj.weight 16 16;model.layers.1.mlp.shared_expert" \
+      "s.gate_proj.weight 16 16;model.layers.1.mlp.shared_experts.up_pr" \
+      "oj.weight 16 16;model.layers.1.post_attention_layernorm.weight 1" \
+      "6;model.layers.1.self_attn.kv_a_layernorm.weight 16;model.layers" \
+      ".1.self_attn.kv_a_proj_with_mqa.weight 20 16;model.layers.1.self" \
+      "_attn.kv_b_proj.weight 10 16;model.layers.1.self_attn.o_proj.wei" \
+      "ght 16 4;model.layers.1.self_attn.q_a_layernorm.weight 24;model." \
+      "layers.1.self_attn.q_a_proj.weight 24 16;model.layers.1.self_att" \
+      "n.q_b_proj.weight 10 24;model.norm.weight 16", \
+      0.3998363, 0.5828526, -0.7155007, 0.2895787, 11) \
+    X("deepseek_v3", \
+      "{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":1" \
+      ",\"eos_token_id\":2,\"first_k_dense_replace\":1,\"head_dim\":8,\"hidden" \
+      "_act\":\"silu\",\"hidden_size\":32,\"intermediate_size\":24,\"kv_lora_ra" \
+      "nk\":20,\"max_position_embeddings\":64,\"model_type\":\"deepseek_v3\",\"" \
+      "moe_intermediate_size\":24,\"n_group\":4,\"n_routed_experts\":12,\"n_s" \
+      "hared_experts\":1,\"norm_topk_prob\":true,\"num_attention_heads\":2,\"" \
+      "num_experts_per_tok\":7,\"num_hidden_layers\":2,\"num_key_value_head" \
+      "s\":2,\"num_nextn_predict_layers\":1,\"output_router_logits\":false,\"" \
+      "pad_token_id\":0,\"pretraining_tp\":1,\"q_lora_rank\":24,\"qk_head_dim" \
+      "\":14,\"qk_nope_head_dim\":6,\"qk_rope_head_dim\":8,\"rms_norm_eps\":0." \
+      "001,\"rope_interleave\":false,\"rope_parameters\":{\"rope_theta\":1000" \
+      "0.0,\"rope_type\":\"default\"},\"routed_scaling_factor\":2.5,\"tie_word" \
+      "_embeddings\":false,\"topk_group\":3,\"v_head_dim\":4,\"vocab_size\":40" \
+      "}", \
+      "lm_head.weight 40 32;model.embed_tokens.weight 40 32;model.layer" \
+      "s.0.input_layernorm.weight 32;model.layers.0.mlp.down_proj.weigh" \
+      "t 32 24;model.layers.0.mlp.gate_proj.weight 24 32;model.layers.0" \
+      ".mlp.up_proj.weight 24 32;model.layers.0.post_attention_layernor" \
+      "m.weight 32;model.layers.0.self_attn.kv_a_layernorm.weight 20;mo" \
+      "del.layers.0.self_attn.kv_a_proj_with_mqa.weight 28 32;model.lay" \
+      "ers.0.self_attn.kv_b_proj.weight 20 20;model.layers.0.self_attn." \
+      "o_proj.weight 32 8;model.layers.0.self_attn.q_a_layernorm.weight" \
+      " 24;model.layers.0.self_attn.q_a_proj.weight 24 32;model.layers." \
+      "0.self_attn.q_b_proj.weight 28 24;model.layers.1.input_layernorm" \
+      ".weight 32;model.layers.1.mlp.experts.0.down_proj.weight 32 24;m" \
+      "odel.layers.1.mlp.experts.0.gate_proj.weight 24 32;model.layers." \
+      "1.mlp.experts.0.up_proj.weight 24 32;model.layers.1.mlp.experts." \
+      "1.down_proj.weight 32 24;model.layers.1.mlp.experts.1.gate_proj." \
+      "weight 24 32;model.layers.1.mlp.experts.1.up_proj.weight 24 32;m" \
+      "odel.layers.1.mlp.experts.10.down_proj.weight 32 24;model.layers" \
+      ".1.mlp.experts.10.gate_proj.weight 24 32;model.layers.1.mlp.expe" \
+      "rts.10.up_proj.weight 24 32;model.layers.1.mlp.experts.11.down_p" \
+      "roj.weight 32 24;model.layers.1.mlp.experts.11.gate_proj.weight " \
+      "24 32;model.layers.1.mlp.experts.11.up_proj.weight 24 32;model.l" \
+      "ayers.1.mlp.experts.2.down_proj.weight 32 24;model.layers.1.mlp." \
+      "experts.2.gate_proj.weight 24 32;model.layers.1.mlp.experts.2.up" \
+      "_proj.weight 24 32;model.layers.1.mlp.experts.3.down_proj.weight" \
+      " 32 24;model.layers.1.mlp.experts.3.gate_proj.weight 24 32;model" \
+      ".layers.1.mlp.experts.3.up_proj.weight 24 32;model.layers.1.mlp." \
+      "experts.4.down_proj.weight 32 24;model.layers.1.mlp.experts.4.ga" \
+      "te_proj.weight 24 32;model.layers.1.mlp.experts.4.up_proj.weight" \
+      " 24 32;model.layers.1.mlp.experts.5.down_proj.weight 32 24;model" \
+      ".layers.1.mlp.experts.5.gate_proj.weight 24 32;model.layers.1.ml" \
+      "p.experts.5.up_proj.weight 24 32;model.layers.1.mlp.experts.6.do" \
+      "wn_proj.weight 32 24;model.layers.1.mlp.experts.6.gate_proj.weig" \
+      "ht 24 32;model.layers.1.mlp.experts.6.up_proj.weight 24 32;model" \
+      ".layers.1.mlp.experts.7.down_proj.weight 32 24;model.layers.1.ml" \
+      "p.experts.7.gate_proj.weight 24 32;model.layers.1.mlp.experts.7." \
+      "up_proj.weight 24 32;model.layers.1.mlp.experts.8.down_proj.weig" \
+      "ht 32 24;model.layers.1.mlp.experts.8.gate_proj.weight 24 32;mod" \
+      "el.layers.1.mlp.experts.8.up_proj.weight 24 32;model.layers.1.ml" \
+      "p.experts.9.down_proj.weight 32 24;model.layers.1.mlp.experts.9." \
+      "gate_proj.weight 24 32;model.layers.1.mlp.experts.9.up_proj.weig" \
+      "ht 24 32;model.layers.1.mlp.gate.e_score_correction_bias 12;mode" \
+      "l.layers.1.mlp.gate.weight 12 32;model.layers.1.mlp.shared_exper" \
+      "ts.down_proj.weight 32 24;model.layers.1.mlp.shared_experts.gate" \
+      "_proj.weight 24 32;model.layers.1.mlp.shared_experts.up_proj.wei" \
+      "ght 24 32;model.layers.1.post_attention_layernorm.weight 32;mode" \
+      "l.layers.1.self_attn.kv_a_layernorm.weight 20;model.layers.1.sel" \
+      "f_attn.kv_a_proj_with_mqa.weight 28 32;model.layers.1.self_attn." \
+      "kv_b_proj.weight 20 20;model.layers.1.self_attn.o_proj.weight 32" \
+      " 8;model.layers.1.self_attn.q_a_layernorm.weight 24;model.layers" \
+      ".1.self_attn.q_a_proj.weight 24 32;model.layers.1.self_attn.q_b_" \
+      "proj.weight 28 24;model.norm.weight 32", \
+      -1.978481, 0.5900638, -1.453502, -1.550385, 32) \
     X("ernie4_5", \
       "{\"bos_token_id\":1,\"eos_token_id\":2,\"head_dim\":8,\"hidd" \
       "en_act\":\"silu\",\"hidden_size" \

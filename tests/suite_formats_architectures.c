@@ -83,6 +83,7 @@ static void add_attention(struct tnd_text *page, const struct tnd_llama_architec
         {tnd_llama_lists(a->keys, "attn_logit_softcapping"), "capped scores"},
         {a->is_parallel, "beside the feed-forward network"},
         {a->is_encoder, "of tokens behind, too (an encoder)"},
+        {a->is_latent, "keys and values of a latent vector"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].is_so) {
@@ -109,7 +110,9 @@ static void add_feed_forward(struct tnd_text *page, const struct tnd_llama_archi
                                                            : "");
     if (a->must_have_experts || a->may_have_experts) {
         tnd_text_printf(page, "; %sexperts by %s", a->may_have_experts ? "or " : "",
-                        a->router == TANDEM_ROUTER_SIGMOID ? "sigmoid" : "softmax");
+                        a->may_have_sigmoid                  ? "softmax or sigmoid, in groups"
+                        : a->router == TANDEM_ROUTER_SIGMOID ? "sigmoid"
+                                                             : "softmax");
         tnd_text_add(page, has(a, TND_HAS(SHARED)) ? ", a shared one" : "");
         tnd_text_add(page, has(a, TND_HAS(EXPERT_BIAS)) ? " with biases" : "");
     }
@@ -176,16 +179,17 @@ static void the_page_of_architectures_is_that_of_the_rows(void)
         CU_ASSERT_PTR_NOT_NULL_FATAL(a);
         CU_ASSERT_TRUE(n + lines_of("formats/llama_architectures.c", "name", a->name) <=
                        MOST_LINES);
-        tnd_text_printf(&page, "| `%s` | `%s` | %s%s%s%s%s | %d |\n", f->model_type,
+        tnd_text_printf(&page, "| `%s` | `%s` | %s%s%s%s%s%s | %d |\n", f->model_type,
                         f->architecture, f->adds_one ? "1 is added to the weights of norms" : "",
                         f->transposes != NULL ? "matrices are transposed" : "",
                         f->parts_experts ? "experts are parted and transposed" : "",
                         f->groups_qkv ? "rows of q, k, v are put in order" : "",
+                        f->is_latent ? "what keys and values are made by is parted" : "",
                         f->pads_positions ? "positions that are never used are left out" : "", n);
     }
     tnd_text_add(&page, "\nRefused by name: Mamba, Bamba and other models with a state in place of "
                         "attention, Qwen3-Next,\n"
-                        "DeepSeek V2 and V3 (latent attention), and models of more than text.\n");
+                        "and models of more than text.\n");
     if (update != NULL && strcmp(update, "1") == 0) {
         CU_ASSERT_TRUE(tnd_test_write_file(path, page.bytes, page.n));
     }

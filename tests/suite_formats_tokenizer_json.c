@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "formats/tnd_tokenizer.h"
+#include "base/text.h"
 #include "tests/suite_formats_tokenizer.h"
 #include "tests/support.h"
 
@@ -171,6 +172,70 @@ static void each_failing_allocation_of_a_json_leaks_nothing(void)
     tandem_tokenizer_close(tokenizer);
 }
 
+/* One rule, "A" becomes "a", as a double array of 67 units, and the texts behind it. */
+static size_t one_rule(uint8_t out[4 + 4 * 67 + 2])
+{
+    static const uint32_t units[][2] = {{0, 1u << 10},                  /* 'A' ^ 1 is 0x40 */
+                                        {0x40, 2u << 10 | 0x100 | 'A'}, /* ^ 2 is 0x42 */
+                                        {0x42, 0x80000000u}};           /* the first text */
+    const uint32_t bytes = 4 * 67;
+    memset(out, 0, 4 + 4 * 67 + 2);
+    memcpy(out, &bytes, 4);
+    for (size_t i = 0; i < 3; i++) {
+        memcpy(out + 4 + 4 * units[i][0], &units[i][1], 4);
+    }
+    out[4 + bytes] = 'a';
+    return 4 + bytes + 2;
+}
+
+static void add_base64(struct tnd_text *out, const uint8_t *bytes, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        const uint32_t bits = (uint32_t)bytes[i] << 16 |
+                              (i + 1 < n ? (uint32_t)bytes[i + 1] << 8 : 0) |
+                              (i + 2 < n ? bytes[i + 2] : 0);
+        for (size_t k = 0; k < 4; k++) {
+            tnd_text_add_char(out, i + k > n ? '=' : digits[bits >> (18 - 6 * k) & 63]);
+        }
+    }
+}
+
+/* A rule for the begin of a grapheme stands for all of it. */
+static void precompiled_rules_are_for_graphemes(void)
+{
+    static const struct {
+        const char *text;
+        int32_t ids[3];
+        int n;
+    } cases[] = {{"A", {1}, 1}, {"A\xcc\x81", {1}, 1}, {"aA", {1, 1}, 2}, {"b\xcc\x81", {2, 3}, 2}};
+    uint8_t rules[4 + 4 * 67 + 2];
+    struct tnd_text text = TND_TEXT_INIT;
+    struct tandem_error error = {0};
+    tandem_tokenizer *tokenizer = NULL;
+    tnd_text_add(&text, "{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
+    add_base64(&text, rules, one_rule(rules));
+    tnd_text_add(&text, "\"},\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],"
+                        "[\"a\",-1],[\"b\",-1],[\"\xcc\x81\",-1]]}}");
+    const enum tandem_status status =
+        tnd_tokenizer_json_read(tnd_text_string(&text), text.n, "made.json", &tokenizer, &error);
+    if (status == TANDEM_E_UNSUPPORTED_BUILD) {
+        tnd_skip("optional part not built: %s", error.text);
+    } else {
+        check_status(status, TANDEM_OK, NULL, &error);
+    }
+    for (size_t i = 0; tokenizer != NULL && i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int32_t ids[8];
+        size_t n = 0;
+        check_ok(tandem_tokenizer_encode(tokenizer, cases[i].text, strlen(cases[i].text), false,
+                                         ids, 8, &n, NULL));
+        check_int((int64_t)n, cases[i].n);
+        check_bits(ids, cases[i].ids, (size_t)cases[i].n * sizeof(ids[0]), cases[i].text);
+    }
+    tandem_tokenizer_close(tokenizer);
+    tnd_text_fini(&text);
+}
+
 static CU_TestInfo json_tests[] = {
     {"merges_go_in_the_order_of_their_list", merges_go_in_the_order_of_their_list},
     {"special_tokens_are_found_when_asked_for_and_others_always",
@@ -185,6 +250,7 @@ static CU_TestInfo json_tests[] = {
      damaged_json_gives_an_error_or_a_tokenizer_that_works},
     {"each_failing_allocation_of_a_json_leaks_nothing",
      each_failing_allocation_of_a_json_leaks_nothing},
+    {"precompiled_rules_are_for_graphemes", precompiled_rules_are_for_graphemes},
     CU_TEST_INFO_NULL,
 };
 

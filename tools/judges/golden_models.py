@@ -82,7 +82,7 @@ def decoder_rows():
             options[n] = 2
             for member in ("layer_types", "no_rope_layers"):
                 options.pop(member, None)
-            if family == "glm4_moe":
+            if family == "glm4_moe" or family.startswith("deepseek"):
                 options["first_k_dense_replace"] = 1
             try:
                 config = model_families.FAMILIES[family](**options)

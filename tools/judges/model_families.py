@@ -12,7 +12,8 @@ CLASSES = {
     "glm4": "Glm4Config", "glm4_moe": "Glm4MoeConfig", "stablelm": "StableLmConfig",
     "falcon": "FalconConfig", "gpt_neox": "GPTNeoXConfig", "starcoder2": "Starcoder2Config",
     "cohere": "CohereConfig", "cohere2": "Cohere2Config", "ernie4_5": "Ernie4_5Config",
-    "hunyuan_v1_dense": "HunYuanDenseV1Config",
+    "hunyuan_v1_dense": "HunYuanDenseV1Config", "deepseek_v2": "DeepseekV2Config",
+    "deepseek_v3": "DeepseekV3Config",
 }
 FAMILIES = {name: getattr(transformers, c) for name, c in CLASSES.items() if hasattr(transformers, c)}
 WITH_HEAD_DIM = ("hunyuan_v1_dense", "gemma", "gemma2", "gemma3_text", "gpt_oss", "glm4", "ernie4_5")
@@ -49,8 +50,41 @@ def random_rope(rng, family, head_dim):
     return rope
 
 
+def random_latent(rng, family):
+    """DeepSeek's: latent attention, experts in groups, shared ones."""
+    heads, layers, rot = rng.choice([1, 2, 4]), rng.choice([1, 2, 3]), rng.choice([4, 8, 16])
+    groups = rng.choice([1, 2, 4])
+    experts = groups * rng.choice([2, 3])
+    used_groups = rng.randrange(1, groups + 1)
+    rope = {"rope_type": "default", "rope_theta": rng.choice([10000.0, 777.0])}
+    if rng.random() < 0.4:
+        rope.update(rope_type="yarn", factor=rng.choice([2.0, 4.0]),
+                    original_max_position_embeddings=32)
+        if rng.random() < 0.7:
+            rope.update(mscale=rng.choice([0.707, 1.0]), mscale_all_dim=rng.choice([0.707, 1.0]))
+    o = dict(num_attention_heads=heads, num_key_value_heads=heads, num_hidden_layers=layers,
+             hidden_size=heads * rng.choice([8, 16]), intermediate_size=rng.choice([24, 33]),
+             vocab_size=VOCABULARY, max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
+             pad_token_id=0, rms_norm_eps=rng.choice([1e-6, 1e-3]), rope_parameters=rope,
+             q_lora_rank=rng.choice([None, 12, 24]), kv_lora_rank=rng.choice([8, 16, 20]),
+             qk_nope_head_dim=rng.choice([4, 6, 16]), qk_rope_head_dim=rot,
+             v_head_dim=rng.choice([4, 8, 10]), n_routed_experts=experts, n_group=groups,
+             topk_group=used_groups, n_shared_experts=rng.choice([1, 2]),
+             num_experts_per_tok=rng.randrange(1, experts // groups * used_groups + 1),
+             moe_intermediate_size=rng.choice([8, 24]), routed_scaling_factor=rng.choice([1.0, 2.5]),
+             first_k_dense_replace=rng.randrange(0, layers + 1),
+             tie_word_embeddings=rng.random() < 0.3)
+    if family == "deepseek_v2":
+        o["topk_method"] = rng.choice(["greedy", "group_limited_greedy"])
+    else:
+        o.update(norm_topk_prob=rng.random() < 0.7, rope_interleave=rng.random() < 0.7)
+    return o
+
+
 def random_options(rng, family):
     """Options of transformers' configuration of a family."""
+    if family.startswith("deepseek"):
+        return random_latent(rng, family)
     kv_heads = rng.choice([1, 2, 3])
     heads = kv_heads * rng.choice([1, 2, 3])
     head_dim = rng.choice([8, 16, 32])

@@ -378,7 +378,7 @@ def base_models(rng, folder):
             if family in model_families.FAMILIES:
                 options = model_families.random_options(random.Random(f"{family} {kind}"), family)
                 options["n_layer" if family == "gpt2" else "num_hidden_layers"] = 2
-                if family == "glm4_moe":
+                if family == "glm4_moe" or family.startswith("deepseek"):
                     options["first_k_dense_replace"] = 1
                 for by_layer in ("layer_types", "no_rope_layers"):
                     options.pop(by_layer, None)
