@@ -78,13 +78,20 @@ static int kept(const struct tnd_arm *arm)
     return arm->n_counted < TND_ARM_RING ? (int)arm->n_counted : TND_ARM_RING;
 }
 
-static double median(const float *values, int n)
+/* The value of that rank, from 0 on. */
+static double ranked(const float *values, int n, int rank)
 {
     float sorted[TND_ARM_RING];
-    TND_ASSERT(n > 0 && n <= TND_ARM_RING);
+    TND_ASSERT(rank >= 0 && rank < n && n <= TND_ARM_RING);
     memcpy(sorted, values, (size_t)n * sizeof(values[0]));
     qsort(sorted, (size_t)n, sizeof(sorted[0]), compare_floats);
-    return (double)(sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
+    return (double)sorted[rank];
+}
+
+/* Of an even number the lower one of the middle: what disturbs only slows down. */
+static double median(const float *values, int n)
+{
+    return ranked(values, n, (n - 1) / 2);
 }
 
 /* Standard error of the median, as a share of it. Few samples may agree by chance. */
@@ -95,6 +102,9 @@ static double error_of(const struct tnd_arm *arm)
     double middle = median(arm->times, n);
     for (int i = 0; i < n; i++) {
         off[i] = fabsf(arm->times[i] - (float)middle);
+    }
+    if (ranked(arm->times, n, n / 2) > TND_OBSERVER_STALL * middle) {
+        return INFINITY; /* half of them are of another machine */
     }
     double sigma = fmax(TND_MAD_TO_SIGMA * median(off, n) / middle, TND_OBSERVER_NOISE);
     double error = 1.25 * sigma / sqrt(n); /* of a median: 1.25 times that of a mean */
@@ -199,12 +209,17 @@ static void end_look(struct tnd_arm_class *one)
 static enum tnd_plan_kind take_turn(struct tnd_arm_class *one, int64_t tokens)
 {
     struct tnd_arm *serving = &one->arms[one->serving];
+    if (one->looked != NONE && !one->is_slow && is_slow(one)) { /* its times are of two machines */
+        end_look(one);
+    }
     if (one->looked == NONE && serving->n_counted > 0) {
+        one->is_slow = is_slow(one);
         one->looked = (uint8_t)find_look(one, tokens);
         one->n_beside = one->n_handed = 0;
         if (one->looked != NONE && is_slow(one)) { /* what it took before says nothing now */
+            bool is_stall = now_of(serving) > TND_OBSERVER_STALL * serving->beside_ns;
             serving->times[0] = serving->times[(serving->n_counted - 1) % TND_ARM_RING];
-            serving->n_counted = 1;
+            serving->n_counted = is_stall ? 1 : 0; /* other programs may cost a factor of two */
         }
     }
     if (one->looked == NONE) {
@@ -213,6 +228,7 @@ static enum tnd_plan_kind take_turn(struct tnd_arm_class *one, int64_t tokens)
     struct tnd_arm *arm = &one->arms[one->looked];
     if (one->n_handed == 0) {
         arm->n_uses = arm->n_counted = 0;
+        one->before_ns = arm->expected_ns;
     }
     if (arm->n_counted > one->n_beside) {
         return one->serving;
@@ -235,7 +251,7 @@ static uint64_t limit_of(const struct tnd_arm_class *one, enum tnd_plan_kind kin
     for (int i = 0; i < TND_PLAN_KINDS; i++) {
         has_other = has_other || (one->arms[i].is_open && !one->arms[i].on_device);
     }
-    if (!has_other || !arm->on_device || arm->used_ns == 0 || kept(serving) == 0) {
+    if (!has_other || !arm->on_device || arm->used_ns == 0 || serving->used_ns == 0) {
         return 0;
     }
     double ns = fmax(expected_of(arm, serving), now_of(serving)) * (double)tokens;
@@ -299,11 +315,28 @@ enum tandem_status tnd_arms_offer(struct tnd_arms *arms, uint64_t key, int64_t t
 
 /* ---- verdicts ---- */
 
+/* What makes one plan on a device slow makes the others slow, as far as they are not in use. */
+static void tell_others(struct tnd_arm_class *one, const struct tnd_arm *arm,
+                        const struct tnd_arm *serving)
+{
+    const double ratio = one->before_ns > 0 ? arm->expected_ns / one->before_ns : 1;
+    if (!arm->on_device || serving->on_device || ratio < TND_OBSERVER_STALL) {
+        return;
+    }
+    for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
+        struct tnd_arm *other = &one->arms[kind];
+        other->expected_ns *= other->on_device && other->used_ns == 0 ? ratio : 1;
+    }
+}
+
 /* The looked at against the serving plan, after each of its times. */
 static enum tnd_arm_news judge(struct tnd_arm_class *one)
 {
     struct tnd_arm *arm = &one->arms[one->looked];
     struct tnd_arm *serving = &one->arms[one->serving];
+    if (kept(serving) == 0) {
+        return TND_ARM_NOTHING;
+    }
     double serving_ns = median(serving->times, kept(serving));
     double lead = log(serving_ns / arm->expected_ns);
     double error = hypot(error_of(arm), error_of(serving));
@@ -314,6 +347,7 @@ static enum tnd_arm_news judge(struct tnd_arm_class *one)
     }
     arm->beside_ns = serving->beside_ns = serving_ns;
     int looked = one->looked;
+    tell_others(one, arm, serving);
     end_look(one);
     if (lead < fmax(TND_OBSERVER_NOISE, TND_DRIFT_SIGMAS / 2 * error)) {
         return is_first ? TND_ARM_STAYS : TND_ARM_NOTHING;

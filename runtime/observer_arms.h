@@ -35,9 +35,10 @@ struct tnd_arm_class {
     uint64_t tick;              /* of its last use, for giving up the one unused for longest */
     uint32_t round;             /* of tables and devices that the predictions are about */
     uint64_t n_uses, looked_at; /* uses, and that of the last look's end */
-    bool is_granted;
+    bool is_granted, is_slow;   /* is_slow: the look began when the serving plan had become slow */
     uint8_t serving, looked;    /* enum tnd_plan_kind; looked: TND_PLAN_KINDS: none */
     uint8_t n_beside, n_handed; /* in a look: uses of the serving plan, plans handed out for it */
+    double before_ns;           /* that the looked at plan was expected to take */
     struct tnd_arm arms[TND_PLAN_KINDS];
 };
 
