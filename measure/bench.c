@@ -80,6 +80,12 @@ static double left_s(const struct tnd_sweep *sweep)
     return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s - reference_s;
 }
 
+/* Whether what is measured before the first cell leaves time for cells. */
+static bool has_time_to_prepare(const struct tnd_sweep *sweep)
+{
+    return tnd_sweep_elapsed_s(sweep) < TND_BENCH_PREPARE_SHARE * sweep->budget_s;
+}
+
 /* ---- groups and lines ---- */
 
 static bool is_wanted(const struct tnd_bench_options *options, int profile, enum tandem_type type,
@@ -409,10 +415,11 @@ static enum tandem_status run_trial(struct tnd_sweep *sweep, const struct tnd_ad
 static enum tandem_status run_trials(struct tnd_sweep *sweep, bool *out_certain)
 {
     struct tnd_adapt_cell cell;
-    double longest_s = TND_BENCH_LONGEST_TRIAL * sweep->budget_s;
+    double longest_s;
     double overrun = 1; /* how much longer than predicted trials take: others use the machine too */
     for (;;) {
         double left = left_s(sweep) / overrun;
+        longest_s = sweep->n_trials > 0 ? TND_BENCH_LONGEST_TRIAL * sweep->budget_s : INFINITY;
         if (left <= 0 || (!tnd_sweep_next_stale(sweep, left, &cell) &&
                           !tnd_adapt_next(sweep->adapt, left, longest_s, &cell))) {
             /* Nothing fits: is there anything at all? */
@@ -492,13 +499,13 @@ static enum tandem_status prepare(struct tnd_sweep *sweep)
     TND_TRY(go_on(sweep));
     TND_TRY(measure_transfers(sweep, &with_devices));
     TND_TRY(go_on(sweep));
-    TND_TRY(measure_handoffs(sweep));
+    TND_TRY(has_time_to_prepare(sweep) ? measure_handoffs(sweep) : TANDEM_OK);
     TND_TRY(go_on(sweep));
-    TND_TRY(measure_ops(sweep, with_devices));
+    TND_TRY(has_time_to_prepare(sweep) ? measure_ops(sweep, with_devices) : TANDEM_OK);
     TND_TRY(go_on(sweep));
-    TND_TRY(tnd_sweep_check_results(sweep));
+    TND_TRY(has_time_to_prepare(sweep) ? tnd_sweep_check_results(sweep) : TANDEM_OK);
     TND_TRY(go_on(sweep));
-    TND_TRY(tnd_sweep_measure_pairs(sweep));
+    TND_TRY(has_time_to_prepare(sweep) ? tnd_sweep_measure_pairs(sweep) : TANDEM_OK);
     TND_TRY(go_on(sweep));
     TND_TRY(make_lines(sweep, with_devices));
     return how.is_fixed ? TANDEM_OK : tnd_sweep_take_up(sweep);

@@ -90,6 +90,20 @@ static double single_shot_of(const struct tandem_table *table, int64_t when)
     return noise;
 }
 
+static void find_newest(const struct tnd_curve *curve, int64_t *io_newest)
+{
+    for (int i = 0; i < curve->n_samples; i++) {
+        *io_newest = curve->samples[i].when > *io_newest ? curve->samples[i].when : *io_newest;
+    }
+}
+
+static double age_error(int64_t when, int64_t newest)
+{
+    const double months = (double)(newest - when) / (30.0 * 86400.0);
+    return when > 0 && newest > when ? fmin(TND_MONTH_ERROR * sqrt(months), TND_SINGLE_SHOT_ERROR)
+                                     : 0.0;
+}
+
 bool tnd_sample_is_contradicted(const struct tnd_sample *sample)
 {
     return sample->error_us > 0 && sample->fit_us != sample->median_us;
@@ -160,15 +174,16 @@ static void judge_run(struct tnd_sample *samples, int n, struct block *blocks)
     }
 }
 
-static void judge_curve(const struct tandem_table *table, struct tnd_curve *curve,
+static void judge_curve(const struct tandem_table *table, struct tnd_curve *curve, int64_t newest,
                         struct block *blocks)
 {
     struct tnd_sample *samples = curve->samples;
     for (int i = 0; i < curve->n_samples; i++) {
         samples[i].fit_us = samples[i].median_us;
         samples[i].error_us =
-            tnd_time_error(samples[i].median_us, samples[i].spread_us, samples[i].count,
-                           single_shot_of(table, samples[i].when));
+            hypot(tnd_time_error(samples[i].median_us, samples[i].spread_us, samples[i].count,
+                                 single_shot_of(table, samples[i].when)),
+                  samples[i].median_us * age_error(samples[i].when, newest));
     }
     for (int begin = 0, end = 1; begin < curve->n_samples; begin = end++) {
         while (end < curve->n_samples && !is_proven_fall(&samples[end - 1], &samples[end])) {
@@ -181,7 +196,9 @@ static void judge_curve(const struct tandem_table *table, struct tnd_curve *curv
 enum tandem_status tnd_table_judge(struct tandem_table *table)
 {
     int most = 1;
+    int64_t newest = 0;
     for (int i = 0; i < table->n_curves; i++) {
+        find_newest(&table->curves[i], &newest);
         most = table->curves[i].n_samples > most ? table->curves[i].n_samples : most;
     }
     for (int i = 0; i < table->n_transfers; i++) {
@@ -193,10 +210,10 @@ enum tandem_status tnd_table_judge(struct tandem_table *table)
         return TANDEM_E_MEMORY;
     }
     for (int i = 0; i < table->n_curves; i++) {
-        judge_curve(table, &table->curves[i], blocks);
+        judge_curve(table, &table->curves[i], newest, blocks);
     }
     for (int i = 0; i < table->n_transfers; i++) {
-        judge_curve(table, &table->transfers[i].curve, blocks);
+        judge_curve(table, &table->transfers[i].curve, newest, blocks);
     }
     tnd_free(blocks);
     return TANDEM_OK;

@@ -16,6 +16,11 @@
  * F32 at M = 1 lost 36 % (Zen 4, 60 s table); three standard errors of two such times are 4.2 %.
  * Test: many_samples_of_one_moment_leave_its_error. */
 #define TND_MOMENT_ERROR      0.01
+/* Standard error that a sample has more for each month by which the newest of its table is younger,
+ * growing with the root of the months, and at most a single sample's. Between samples of one age
+ * nothing changes. Unit: share. Why: every month is another moment; updates come in between. Test:
+ * older_samples_have_larger_errors. */
+#define TND_MONTH_ERROR       0.01
 /* With fewer samples a time does not prove that more tokens take less. Unit: samples. Why: as for
  * TND_MEASURE_REPEATS; kernels whose tiles make them faster with more tokens have as many. Test:
  * a_fall_that_many_samples_show_is_believed. */
@@ -45,13 +50,14 @@ static inline double tnd_sample_us(const struct tnd_sample *sample)
  *  tnd_table_judge. */
 bool tnd_sample_is_contradicted(const struct tnd_sample *sample);
 
-/** Gives each sample its standard error, by the noise of the sweep that it was measured in, and the
- *  time that is believed: the median, unless a curve that never falls with M (or bytes) is clearly
- *  below or above it; then that of the curve, and the distance counts as error. Falls that many
- *  samples show on both sides are believed. The curve: isotonic regression with weights 1 / error^2
- *  (pool adjacent violators: Ayer and others, "An Empirical Distribution Function for Sampling with
- *  Incomplete Information", 1955), repeated with less trust in what lies above it, since
- *  disturbances only slow down. Tables that were parsed or merged are judged. Errors: MEMORY. */
+/** Gives each sample its standard error, by the noise of the sweep that it was measured in and by
+ *  its age beside the newest sample, and the time that is believed: the median, unless a curve that
+ *  never falls with M (or bytes) is clearly below or above it; then that of the curve, and the
+ *  distance counts as error. Falls that many samples show on both sides are believed. The curve:
+ *  isotonic regression with weights 1 / error^2 (pool adjacent violators: Ayer and others, "An
+ *  Empirical Distribution Function for Sampling with Incomplete Information", 1955), repeated with
+ *  less trust in what lies above it, since disturbances only slow down. Tables that were parsed or
+ *  merged are judged. Errors: MEMORY. */
 enum tandem_status tnd_table_judge(struct tandem_table *table);
 
 #endif

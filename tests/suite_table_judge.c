@@ -163,7 +163,40 @@ static void tables_that_are_parsed_or_merged_are_judged(void)
     tandem_table_free(read);
 }
 
+/* By the newest of the table: what is of one age compares as before. */
+static void older_samples_have_larger_errors(void)
+{
+    const struct tnd_curve_key key = product();
+    const int64_t month = 30 * 86400;
+    const int64_t ages[] = {0, month, 4 * month, 400 * month};
+    for (int i = 0; i < 4; i++) {
+        const struct tnd_sample sample = {
+            .m = i + 1, .median_us = 100, .count = 9, .when = 500 * month - ages[i]};
+        check_ok(tnd_table_add(table, &key, &sample));
+    }
+    check_ok(tnd_table_judge(table));
+    const double now = sample_at(0)->error_us;
+    CU_ASSERT_DOUBLE_EQUAL(sample_at(1)->error_us, hypot(now, 1), 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(sample_at(2)->error_us, hypot(now, 2), 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(sample_at(3)->error_us, hypot(now, 100 * TND_SINGLE_SHOT_ERROR), 1e-9);
+}
+
+/* Of an even number the lower one of the middle counts: what disturbs only slows down. */
+static void times_in_a_row_have_a_median_and_an_error(void)
+{
+    const float us[] = {100, 102, 98, 300};
+    double error_us = -1;
+    CU_ASSERT_DOUBLE_EQUAL(tandem_judge_times(us, 4, &error_us), 100, 1e-6);
+    CU_ASSERT(error_us > 0 && error_us < 4);
+    CU_ASSERT_DOUBLE_EQUAL(tandem_judge_times(us, 1, &error_us), 100, 1e-6);
+    CU_ASSERT(error_us >= 100 * TND_SINGLE_SHOT_ERROR);
+    CU_ASSERT_EQUAL(tandem_judge_times(us, 0, &error_us), 0);
+    CU_ASSERT_EQUAL(tandem_judge_times(NULL, 4, NULL), 0);
+}
+
 static CU_TestInfo tests[] = {
+    {"older_samples_have_larger_errors", older_samples_have_larger_errors},
+    {"times_in_a_row_have_a_median_and_an_error", times_in_a_row_have_a_median_and_an_error},
     {"one_sample_is_never_exact", one_sample_is_never_exact},
     {"a_spread_of_few_samples_is_mixed_with_the_single_shot_error",
      a_spread_of_few_samples_is_mixed_with_the_single_shot_error},

@@ -339,6 +339,23 @@
 /* Of the budget for one cell at most. Unit: share. Why: six cells at least are compared with
  * each other. Test: none. */
 #define TND_BENCH_LONGEST_TRIAL      0.15
+/* Of the budget for all that is measured before the first cell: what comes later of it is left
+ * out. Unit: share. Why: beside eight busy programs it took all of 5 s, and no cell was measured.
+ * Test: none. */
+#define TND_BENCH_PREPARE_SHARE      0.5
+/* Of the budget for waiting until others are quiet. Unit: share. Why: most of it is for measuring.
+ * Test: none. */
+#define TND_BENCH_QUIET_SHARE        0.2
+/* The same without a budget. Unit: s. Why: builds and updates end, servers do not. Test: none. */
+#define TND_BENCH_QUIET_S            12.0
+/* One look at who else computes. Unit: s. Why: the system counts in 0.01 s. Test: none. */
+#define TND_BENCH_LOOK_S             0.25
+/* What others may keep busy in a quiet machine. Unit: CPUs. Why: a desktop at rest takes 0.05 to
+ * 0.2. Test: others_that_leave_cpus_free_do_not_disturb. */
+#define TND_QUIET_CPUS               0.25
+/* Between two times that a run writes what it has. Unit: s. Why: nothing worth more is lost. Test:
+ * none. */
+#define TND_BENCH_SAVE_S             5.0
 /* Of the budget for hand-offs; transfers may take twice as much. Unit: share. Why: a few curves
  * serve all products. Test: none. */
 #define TND_BENCH_TRANSFERS_SHARE    0.10

@@ -23,6 +23,7 @@
 #include "tools/mulmat-tune/model_shapes.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "measure/bench.h"
+#include "measure/quiet.h"
 #include "measure/measure_reference.h"
 #include "tools/report/links.h"
 #include "tools/report/table_health.h"
@@ -68,6 +69,8 @@ static void on_interrupt(int signal_number)
 struct display {
     bool is_terminal;
     double shown_s; /* when something was shown last */
+    double saved_s; /* when the table was written last */
+    const tandem_table *table;
 };
 
 static void clear_line(const struct display *display)
@@ -107,6 +110,12 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
         tnd_say("%.*s%s", display->is_terminal ? columns() - 1 : (int)sizeof(line), line,
                 display->is_terminal ? "" : "\n");
         display->shown_s = progress->elapsed_s;
+    }
+    if (progress->elapsed_s - display->saved_s >= TND_BENCH_SAVE_S) {
+        char path[4096];
+        /* whoever ends the run without asking takes five seconds; trouble is told at the end */
+        (void)tnd_cmd_update_own_table(display->table, path, sizeof(path), NULL);
+        display->saved_s = progress->elapsed_s;
     }
     return interrupted != 0;
 }
@@ -346,6 +355,39 @@ static void catch_signals(void) /* what was measured is kept, whoever ends it */
     signal(SIGHUP, on_interrupt);
 }
 
+/* Others are waited for, for a part of the budget; who they are is said. */
+static void wait_for_quiet(const struct tnd_bench_options *options)
+{
+    const struct tnd_clock *clock = options->measure.clock;
+    const uint64_t begin_ns = clock->now_ns(clock);
+    const double most_s = options->budget_s > 0 ? TND_BENCH_QUIET_SHARE * options->budget_s
+                          : options->effort == TND_EFFORT_ESTIMATE
+                              ? TND_BENCH_QUIET_SHARE * TND_BENCH_ESTIMATE_S
+                              : TND_BENCH_QUIET_S;
+    const int n_threads = options->thread_counts[options->n_thread_counts - 1];
+    const int n_cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    struct tnd_disturbance found;
+    char text[160];
+    double waited_s = 0;
+    for (bool is_first = true;; is_first = false) {
+        tnd_quiet_look("/proc", TND_BENCH_LOOK_S, &found);
+        waited_s = (double)(clock->now_ns(clock) - begin_ns) / 1e9;
+        const bool is_quiet = tnd_is_quiet(&found, n_threads, n_cpus);
+        tnd_quiet_print(&found, text, sizeof(text));
+        if (is_quiet || interrupted != 0 || waited_s + TND_BENCH_LOOK_S > most_s) {
+            if (!is_quiet) {
+                tnd_say("mulmat-tune: after %.1f s %s: measured all the same\n", waited_s, text);
+            } else if (!is_first) {
+                tnd_say("mulmat-tune: quiet after %.1f s\n", waited_s);
+            }
+            return;
+        }
+        if (is_first) {
+            tnd_say("mulmat-tune: %s; waiting up to %.0f s\n", text, most_s);
+        }
+    }
+}
+
 static int measure(const struct request *request, struct tnd_bench_options *options,
                    const struct tnd_runtime_parts *parts)
 {
@@ -354,7 +396,8 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     if (new_table(request, options->shapes, parts, &table, &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
-    struct display display = {tnd_say_level > TND_SAY_QUIET && isatty(STDERR_FILENO) == 1, 0};
+    struct display display = {tnd_say_level > TND_SAY_QUIET && isatty(STDERR_FILENO) == 1, 0, 0,
+                              table};
     struct tnd_bench_summary summary;
     options->progress = show_progress;
     options->is_stopped = was_interrupted;
@@ -366,6 +409,7 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
         return tnd_cmd_failed(&error);
     }
     options->known = known;
+    wait_for_quiet(options);
     enum tandem_status status = tnd_bench_run(options, table, &summary, &error);
     tandem_table_free(known);
     int result = 0;
