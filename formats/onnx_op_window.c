@@ -201,6 +201,116 @@ static bool transposed_pads(struct tnd_onnx_call *call, const int64_t *extents, 
     return true;
 }
 
+static int64_t floor_of(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+/* The weights {C, M, spatial} of a convolution that gives the stride[i] values between two places
+ * of x as channels: {C, M * strides, spatial}, so that tap j of phase r is tap stride * j + r. */
+static int phases_of(struct tnd_onnx_call *call, int w, const struct tnd_window *window)
+{
+    static const int64_t none[TANDEM_NET_MAX_DIMS];
+    struct tnd_net *net = call->net;
+    for (int i = 0; i < window->n && w != TANDEM_NET_NONE; i++) {
+        const struct tnd_dims from = *tnd_onnx_shape_of(call, w);
+        const int64_t stride = window->stride[i];
+        const int64_t taps = (from.dims[2 + i] + stride - 1) / stride;
+        int64_t end[TANDEM_NET_MAX_DIMS] = {0};
+        struct tnd_dims split = {from.n + 1, {0}};
+        struct tnd_dims joined = from;
+        int axes[TANDEM_NET_MAX_DIMS] = {0, 1, 3 + i};
+        end[2 + i] = taps * stride - from.dims[2 + i];
+        for (int k = 0; k < from.n; k++) {
+            split.dims[k + (k > 2 + i)] = from.dims[k];
+            axes[k + (k > 1)] = k + (k > 2 + i);
+        }
+        split.dims[2 + i] = taps;
+        split.dims[3 + i] = stride;
+        joined.dims[1] *= stride;
+        joined.dims[2 + i] = taps;
+        if (end[2 + i] > 0) {
+            const int zero = tnd_net_scalar(net, tnd_onnx_type_of(call, w), 0.0);
+            w = tnd_net_pad(net, TANDEM_PAD_CONSTANT, w, none, end, zero);
+        }
+        w = tnd_net_reshape(net, w, &split);
+        w = tnd_net_reshape(net, tnd_net_permute(net, w, axes), &joined);
+    }
+    return w;
+}
+
+/* {N, M * strides, places} -> {N, M, places * strides} */
+static int join_phases(struct tnd_onnx_call *call, int y, const struct tnd_window *window)
+{
+    const struct tnd_dims from = *tnd_onnx_shape_of(call, y);
+    struct tnd_dims split = {2 + 2 * window->n, {from.dims[0], from.dims[1]}};
+    struct tnd_dims to = from;
+    int axes[TANDEM_NET_MAX_DIMS] = {0, 1};
+    for (int i = 0; i < window->n; i++) {
+        split.dims[1] /= window->stride[i];
+        split.dims[2 + i] = window->stride[i];
+        split.dims[2 + window->n + i] = from.dims[2 + i];
+        to.dims[2 + i] *= window->stride[i];
+        axes[2 + 2 * i] = 2 + window->n + i;
+        axes[3 + 2 * i] = 2 + i;
+    }
+    to.dims[1] = split.dims[1];
+    y = tnd_net_reshape(call->net, y, &split);
+    return tnd_net_reshape(call->net, tnd_net_permute(call->net, y, axes), &to);
+}
+
+/* The bias of each channel, for all of its phases. */
+static int bias_of_phases(struct tnd_onnx_call *call, int bias, int64_t phases)
+{
+    if (bias == TANDEM_NET_NONE || phases == 1 || tnd_onnx_shape_of(call, bias)->n != 1) {
+        return bias;
+    }
+    const int64_t n = tnd_onnx_shape_of(call, bias)->dims[0];
+    bias = tnd_net_reshape(call->net, bias, &(struct tnd_dims){2, {n, 1}});
+    bias = tnd_net_expand(call->net, bias, &(struct tnd_dims){2, {n, phases}});
+    return tnd_net_reshape(call->net, bias, &(struct tnd_dims){1, {n * phases}});
+}
+
+/* By a convolution over x as it is, each of whose places is a block of the result (sub-pixel
+ * convolution; Shi et al. 2016): result[stride * q + r] = sum over j of x[q - j] w[stride * j + r].
+ */
+static int transposed_conv(struct tnd_onnx_call *call, int x, int w,
+                           const struct tnd_window *window, const int64_t *more)
+{
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
+    struct tnd_window taps = *window; /* (with dilation, zeros between the weights) */
+    struct tnd_window inner = *window;
+    int64_t out[TANDEM_NET_MAX_WINDOW];
+    int64_t phases = 1;
+    for (int i = 0; i < window->n; i++) {
+        taps.stride[i] = window->dilation[i];
+        phases *= window->stride[i];
+    }
+    w = phases_of(call, spread(call, w, &taps), window);
+    for (int i = 0; i < window->n && w != TANDEM_NET_NONE; i++) {
+        const int64_t stride = window->stride[i];
+        const int64_t n = tnd_onnx_shape_of(call, w)->dims[2 + i];
+        const int64_t begin = window->begin[i];
+        out[i] = stride * (shape.dims[2 + i] - 1) + covered(window, i) + more[i] - begin -
+                 window->end[i];
+        inner.extent[i] = n;
+        inner.stride[i] = inner.dilation[i] = 1;
+        inner.begin[i] = n - 1 - floor_of(begin, stride);
+        inner.end[i] = floor_of(begin + out[i] - 1, stride) + 1 - shape.dims[2 + i];
+    }
+    int y = tnd_net_conv(call->net, x, turned_filters(call, w, window), &inner);
+    y = add_bias(call, y, bias_of_phases(call, tnd_onnx_in(call, 2), phases));
+    y = y == TANDEM_NET_NONE || phases == 1 ? y : join_phases(call, y, window);
+    for (int i = 0; i < window->n && y != TANDEM_NET_NONE; i++) {
+        const int64_t first =
+            window->begin[i] - floor_of(window->begin[i], window->stride[i]) * window->stride[i];
+        if (out[i] != tnd_onnx_shape_of(call, y)->dims[2 + i]) {
+            y = tnd_net_slice(call->net, y, 2 + i, first, out[i], 1);
+        }
+    }
+    return y;
+}
+
 static void build_conv_transpose(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_in(call, 0);
@@ -222,15 +332,7 @@ static void build_conv_transpose(struct tnd_onnx_call *call)
                               (long long)filters.dims[0]);
         return;
     }
-    struct tnd_window inner = window; /* of the convolution over the spread input */
-    for (int i = 0; i < window.n; i++) {
-        inner.stride[i] = 1;
-        inner.begin[i] = covered(&window, i) - 1 - window.begin[i];
-        inner.end[i] = covered(&window, i) - 1 - window.end[i] + more[i];
-    }
-    const int y =
-        tnd_net_conv(call->net, spread(call, x, &window), turned_filters(call, w, &window), &inner);
-    call->out[0] = add_bias(call, y, tnd_onnx_in(call, 2));
+    call->out[0] = transposed_conv(call, x, w, &window, more);
 }
 
 /* ---- blocks to pictures ---- */
