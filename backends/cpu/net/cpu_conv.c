@@ -29,45 +29,49 @@ static struct tiles tiles_of(const struct tnd_cpu_kernels *kernels, const struct
     return tiles;
 }
 
-/* Where a tile lies, and what all tiles of some items work in. */
+/* Where tiles lie, and what all tiles of some items work in. */
 struct tile {
     int64_t group, panel; /* the first panel, of the group */
+    int n_panels, n_filters;
     const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
-    float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
+    float sums[TND_EPILOGUE_ROWS * TND_CONV_FILTERS];
 };
 
-static void run_tile(const struct tnd_conv *conv, const struct tiles *tiles,
-                     const tandem_tensor *node, struct tile *at, int64_t first)
+/* The sums of a tile of `n` places. */
+static void sum_tile(const struct tnd_conv *conv, const struct tiles *tiles,
+                     const tandem_tensor *node, struct tile *at, int64_t first, int n, float *sums)
 {
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
-    float *y = tandem_tensor_data(node);
     const int64_t panel_values = conv->n_taps * conv->run * TND_CONV_PANEL;
-    const int64_t group_panels = tnd_conv_panels(conv->filters);
-    const int64_t panels_left = group_panels - at->panel;
-    const int n_panels =
-        (int)(panels_left < tiles->kernel->panels ? panels_left : tiles->kernel->panels);
-    const int width = n_panels * TND_CONV_PANEL;
-    const int64_t left = conv->n_pixels - first;
-    const int n = (int)(left < tiles->pixels ? left : tiles->pixels);
-    const int64_t filters = conv->filters - at->panel * TND_CONV_PANEL;
-    const int n_filters = (int)(filters < width ? filters : width);
+    const int64_t panel = at->group * tnd_conv_panels(conv->filters) + at->panel;
     tnd_conv_rows(conv, x, first, n, at->group * conv->channels, at->rows);
     const struct tnd_conv_tile tile = {.rows = at->rows,
                                        .n_taps = conv->n_taps,
                                        .run = conv->run,
-                                       .w = conv->packed +
-                                            (at->group * group_panels + at->panel) * panel_values,
+                                       .w = conv->packed + panel * panel_values,
                                        .w_panel = panel_values,
-                                       .n_filters = n_filters,
-                                       .y = at->sums};
-    tiles->kernel->run[n_panels - 1][n - 1](&tile);
+                                       .n_filters = at->n_filters,
+                                       .y = sums};
+    tiles->kernel->run[at->n_panels - 1][n - 1](&tile);
+}
+
+/* Some tiles side by side, at most TND_EPILOGUE_ROWS places, whose program runs once. */
+static void run_tiles(const struct tnd_conv *conv, const struct tiles *tiles,
+                      const tandem_tensor *node, struct tile *at, int64_t first, int n)
+{
+    const int width = at->n_panels * TND_CONV_PANEL;
+    for (int i = 0; i < n; i += (int)tiles->pixels) {
+        sum_tile(conv, tiles, node, at, first + i, (int)tnd_min(n - i, tiles->pixels),
+                 at->sums + i * width);
+    }
     const struct tnd_fuse_tile part = {.row = first,
                                        .column =
                                            at->group * conv->filters + at->panel * TND_CONV_PANEL,
                                        .n_rows = n,
-                                       .n_columns = n_filters,
+                                       .n_columns = at->n_filters,
                                        .values = at->sums,
                                        .stride = width};
+    float *y = tandem_tensor_data(node);
     tnd_epilogue_write(tiles->strip, conv->epilogue, node, &part,
                        y + first * conv->all_filters + part.column, conv->all_filters);
 }
@@ -76,48 +80,60 @@ static void run_conv(const struct tnd_cpu_kernels *kernels, const struct tnd_con
                      const tandem_tensor *node, int64_t begin, int64_t end)
 {
     const struct tiles tiles = tiles_of(kernels, conv);
+    const int64_t at_once = TND_EPILOGUE_ROWS / tiles.pixels * tiles.pixels;
     struct tile tile;
     for (int64_t item = begin; item < end; item++) {
         const int64_t first = item % tiles.block_items * ITEM_TILES * tiles.pixels;
-        const int64_t last = first + ITEM_TILES * tiles.pixels;
+        const int64_t last = tnd_min(first + ITEM_TILES * tiles.pixels, conv->n_pixels);
         tile.group = item / tiles.block_items / tiles.group_blocks;
         tile.panel = item / tiles.block_items % tiles.group_blocks * tiles.kernel->panels;
-        for (int64_t at = first; at < last && at < conv->n_pixels; at += tiles.pixels) {
-            run_tile(conv, &tiles, node, &tile, at);
+        tile.n_panels =
+            (int)tnd_min(tnd_conv_panels(conv->filters) - tile.panel, tiles.kernel->panels);
+        tile.n_filters = (int)tnd_min(conv->filters - tile.panel * TND_CONV_PANEL,
+                                      tile.n_panels * TND_CONV_PANEL);
+        for (int64_t at = first; at < last; at += at_once) {
+            run_tiles(conv, &tiles, node, &tile, at, (int)tnd_min(last - at, at_once));
         }
     }
+}
+
+/* Places at a time with one filter a channel: whole DEPTH_PLACES of the kernels, and few where
+ * there would be few items. */
+static int64_t depth_pixels(const struct tnd_conv *conv)
+{
+    return conv->n_pixels < 192 ? 4 : 12;
 }
 
 /* One filter a channel: some places by a block of channels at a time. */
 static void run_depthwise(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,
                           const tandem_tensor *node, int64_t begin, int64_t end)
 {
-    const struct tiles tiles = tiles_of(kernels, conv);
+    const struct tnd_conv_kernel *kernel = &kernels->conv;
+    const int64_t pixels = depth_pixels(conv);
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
     float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
-    const int width = tiles.kernel->channels;
+    const int width = kernel->channels;
     struct tnd_conv_depth depth = {
         .rows = rows, .n_taps = conv->n_taps, .w_panel = conv->n_taps * TND_CONV_PANEL, .y = sums};
-    begin *= tiles.pixels;
-    end = end * tiles.pixels < conv->n_pixels ? end * tiles.pixels : conv->n_pixels;
+    begin *= pixels;
+    end = tnd_min(end * pixels, conv->n_pixels);
     for (int64_t pixel = begin; pixel < end; pixel += depth.n_places) {
-        const int64_t places = end - pixel;
-        depth.n_places = (int)(places < tiles.pixels ? places : tiles.pixels);
+        depth.n_places = (int)tnd_min(end - pixel, pixels);
         tnd_conv_rows(conv, x, pixel, depth.n_places, 0, rows);
         for (depth.channel = 0; depth.channel < conv->all_channels; depth.channel += width) {
             const int64_t left = conv->all_channels - depth.channel;
             depth.w = conv->packed + depth.channel / TND_CONV_PANEL * depth.w_panel +
                       depth.channel % TND_CONV_PANEL;
             depth.n_channels = (int)(left < width ? left : width);
-            tiles.kernel->depth(&depth);
+            kernel->depth(&depth);
             const struct tnd_fuse_tile part = {.row = pixel,
                                                .column = depth.channel,
                                                .n_rows = depth.n_places,
                                                .n_columns = depth.n_channels,
                                                .values = sums,
                                                .stride = width};
-            tnd_epilogue_write(tiles.strip, conv->epilogue, node, &part,
+            tnd_epilogue_write(kernels->strip, conv->epilogue, node, &part,
                                (float *)tandem_tensor_data(node) + pixel * conv->all_channels +
                                    depth.channel,
                                conv->all_channels);
@@ -129,7 +145,8 @@ int64_t tnd_cpu_items_conv(const struct tnd_cpu_kernels *kernels, const struct t
 {
     const struct tnd_conv *conv = work->of.conv;
     const struct tiles tiles = tiles_of(kernels, conv);
-    return tnd_conv_is_depthwise(conv) ? (conv->n_pixels + tiles.pixels - 1) / tiles.pixels
+    const int64_t depth = depth_pixels(conv);
+    return tnd_conv_is_depthwise(conv) ? (conv->n_pixels + depth - 1) / depth
                                        : tiles.n_blocks * tiles.block_items;
 }
 

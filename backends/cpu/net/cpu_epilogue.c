@@ -4,7 +4,6 @@
 
 #include "backends/cpu/net/cpu_net.h"
 
-enum { MOST_ROWS = 2 * TND_CONV_PIXELS };
 _Static_assert((int)TND_CONV_FILTERS <= (int)TND_EPILOGUE_WIDTH, "rows fit");
 
 static void run_tile(const struct tnd_strip_kernel *kernel, const struct tnd_epilogue *epilogue,
@@ -37,7 +36,7 @@ static void run_rows(const struct tnd_strip_kernel *kernel, const struct tnd_epi
     const bool is_narrow = tile->n_columns < width;
     struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
     _Alignas(64) float saved[TND_EPILOGUE_SAVED][TND_STRIP_ROWS * TND_EPILOGUE_WIDTH];
-    _Alignas(64) float copies[TND_EPILOGUE_COPIES][MOST_ROWS * TND_EPILOGUE_WIDTH];
+    _Alignas(64) float copies[TND_EPILOGUE_COPIES][TND_EPILOGUE_ROWS * TND_EPILOGUE_WIDTH];
     int n_copies = 0;
     for (int i = 0; i < fuse->n_inputs; i++) {
         int64_t row = epilogue->matrix.strides[i][0];

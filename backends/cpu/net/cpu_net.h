@@ -38,6 +38,7 @@ void tnd_fuse_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse 
                    const struct tnd_fuse_tile *tile);
 
 /* cpu_epilogue.c */
+enum { TND_EPILOGUE_ROWS = 2 * TND_CONV_PIXELS }; /* of a tile, at most */
 /** Values of a tile, when all their sums are there, through the epilogue (NULL: none) to the
  *  result, `y` at its first value, `line` from one row to the next. `node` is the one that
  *  computes. */
