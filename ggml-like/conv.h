@@ -33,7 +33,6 @@ struct tnd_conv {
      * filter of the panel, filled up with 0. */
     const float *packed;
     const float *zeros;                  /* what windows see of the padding: a tap */
-    int weights;                         /* the value of the net */
     const int64_t *offsets;              /* by tap: values behind the first one of the window */
     const struct tnd_epilogue *epilogue; /* NULL: none */
 };

@@ -14,7 +14,7 @@
 #define MAX_COLUMNS 0x1p28
 
 static const char *const names[] = {
-#define TND_CONV_METHOD_NAME(name, text) text,
+#define TND_CONV_METHOD_NAME(name, text, function) text,
     TND_CONV_METHOD_LIST(TND_CONV_METHOD_NAME)
 #undef TND_CONV_METHOD_NAME
 };

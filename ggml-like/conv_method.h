@@ -10,16 +10,17 @@
 
 #include "tandem/net-list.h"
 
-/** X(NAME, "text"): all keep channels last. COLUMNS: the values that each place sees as a row, then
- *  a matrix product, whose profile is chosen as that of all products; a window of one place needs
- *  no rows. WINOGRAD: F(2x2, 3x3), for windows of 3 by 3 with neither steps nor groups. */
+/** X(NAME, "text", function): all keep channels last; graph/lower_conv.h tells `function`.
+ *  COLUMNS: the values that each place sees as a row, then a matrix product, whose profile is
+ *  chosen as that of all products; a window of one place needs no rows. WINOGRAD: F(2x2, 3x3), for
+ *  windows of 3 by 3 with neither steps nor groups. */
 #define TND_CONV_METHOD_LIST(X)                                                                    \
-    X(DIRECT, "direct")                                                                            \
-    X(COLUMNS, "im2col")                                                                           \
-    X(WINOGRAD, "winograd")
+    X(DIRECT, "direct", direct)                                                                    \
+    X(COLUMNS, "im2col", columns)                                                                  \
+    X(WINOGRAD, "winograd", winograd)
 
 enum tnd_conv_method {
-#define TND_CONV_METHOD_ENUM(name, text) TND_CONV_##name,
+#define TND_CONV_METHOD_ENUM(name, text, function) TND_CONV_##name,
     TND_CONV_METHOD_LIST(TND_CONV_METHOD_ENUM)
 #undef TND_CONV_METHOD_ENUM
         TND_CONV_METHODS

@@ -7,6 +7,17 @@
 #include "base/tnd_assert.h"
 #include "graph/lower_conv.h"
 
+static const struct {
+    bool (*may)(const struct tnd_conv *conv, bool for_device);
+    enum tandem_status (*lower)(struct tnd_lowering *l, struct tnd_conv *conv,
+                                const struct tnd_net_node *node, tandem_tensor *x,
+                                tandem_tensor **out);
+} methods[TND_CONV_METHODS] = {
+#define METHOD(name, text, function) {tnd_conv_may_##function, tnd_lower_conv_##function},
+    TND_CONV_METHOD_LIST(METHOD)
+#undef METHOD
+};
+
 /* ---- choosing ---- */
 
 static void choose(const struct tnd_lowering *l, const struct tnd_conv *conv,
@@ -15,9 +26,9 @@ static void choose(const struct tnd_lowering *l, const struct tnd_conv *conv,
     const struct tandem_chooser *chooser = l->options->chooser;
     struct tnd_conv_question question = {.shape = tnd_conv_shape_from(conv, l->epilogue != NULL),
                                          .for_device = l->options->for_device};
-    question.may[TND_CONV_DIRECT] = true;
-    question.may[TND_CONV_COLUMNS] = !tnd_conv_is_depthwise(conv);
-    question.may[TND_CONV_WINOGRAD] = !question.for_device && tnd_conv_may_winograd(conv);
+    for (int i = 0; i < TND_CONV_METHODS; i++) {
+        question.may[i] = methods[i].may(conv, question.for_device);
+    }
     question.winograd_gain = question.may[TND_CONV_WINOGRAD] ? tnd_conv_winograd_gain(conv) : 0;
     if (chooser != NULL) {
         chooser->choose(chooser->user, &question, choice);
@@ -77,7 +88,6 @@ static void describe(struct tnd_conv *conv, const struct tnd_net_node *node,
     conv->channels = x->dims[1] / window->groups;
     conv->filters = y->dims[1] / window->groups;
     conv->run = conv->channels;
-    conv->weights = node->inputs[1];
     conv->is_point = has_one_place(window);
 }
 
@@ -88,12 +98,7 @@ static enum tandem_status lower_method(struct tnd_lowering *l, struct tnd_conv *
     struct tnd_conv_choice choice;
     choose(l, conv, &choice);
     TND_TRY(keep_choice(l, &choice));
-    if (choice.method == TND_CONV_DIRECT) {
-        return tnd_lower_conv_direct(l, conv, node, x, out);
-    }
-    TND_TRY(tnd_conv_find_offsets(l, conv));
-    return choice.method == TND_CONV_COLUMNS ? tnd_lower_conv_columns(l, conv, x, out)
-                                             : tnd_lower_conv_winograd(l, conv, x, out);
+    return methods[choice.method].lower(l, conv, node, x, out);
 }
 
 enum tandem_status tnd_lower_conv(struct tnd_lowering *l, const struct tnd_net_node *node,

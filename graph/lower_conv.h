@@ -16,19 +16,19 @@ void tnd_conv_print_columns(struct tnd_lowering *l, const struct tnd_conv *conv,
 /* lower_direct.c */
 /** Sets `offsets`, for the window as it is now. */
 enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv *conv);
-/* It may pad `x`, and make taps side by side one. */
-enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv *conv,
-                                         const struct tnd_net_node *node, tandem_tensor *x,
-                                         tandem_tensor **out);
-/* lower_im2col.c */
-enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
-                                          tandem_tensor *x, tandem_tensor **out);
 /* lower_winograd.c */
-bool tnd_conv_may_winograd(const struct tnd_conv *conv);
 /** How many times as many multiplications direct sums take, tiles that are not full included; 0
  *  where transformed tiles would go through memory, or the method is none. */
 double tnd_conv_winograd_gain(const struct tnd_conv *conv);
-enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct tnd_conv *conv,
-                                           tandem_tensor *x, tandem_tensor **out);
+
+/* Of each method, in graph/lower_*.c: whether there is it for a convolution, and how a node is
+ * lowered. The second may change `conv`, which is not yet used. */
+#define TND_CONV_METHOD_DECLARE(name, text, function)                                              \
+    bool tnd_conv_may_##function(const struct tnd_conv *conv, bool for_device);                    \
+    enum tandem_status tnd_lower_conv_##function(struct tnd_lowering *l, struct tnd_conv *conv,    \
+                                                 const struct tnd_net_node *node,                  \
+                                                 tandem_tensor *x, tandem_tensor **out);
+TND_CONV_METHOD_LIST(TND_CONV_METHOD_DECLARE)
+#undef TND_CONV_METHOD_DECLARE
 
 #endif

@@ -27,10 +27,10 @@ static void pack(const struct tnd_conv *conv, const float *w, int64_t taps, bool
     }
 }
 
-static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *conv,
+static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *conv, int weights,
                                        bool by_channel, tandem_tensor **tensor)
 {
-    struct tnd_view w = tnd_lower_known(l, conv->weights);
+    struct tnd_view w = tnd_lower_known(l, weights);
     int64_t taps = 1;
     for (int i = 2; i < w.shape.n; i++) {
         taps *= w.shape.dims[i];
@@ -41,12 +41,12 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
     const struct tnd_dims zeros = {1, {by_channel ? conv->all_channels : conv->run}};
     const int64_t how[] = {TND_CONV_DIRECT, in_group, by_channel};
     bool is_new;
-    struct tnd_array *array = tnd_lower_shared(l, conv->weights, &w, TANDEM_DTYPE_F32, &packed, how,
-                                               sizeof(how), &is_new);
+    struct tnd_array *array =
+        tnd_lower_shared(l, weights, &w, TANDEM_DTYPE_F32, &packed, how, sizeof(how), &is_new);
     struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
     struct tnd_array *plain =
         tnd_view_has_no_gaps(&w) || !is_new ? NULL : tnd_array_new(TANDEM_DTYPE_F32, &w.shape);
-    w = tnd_lower_known(l, conv->weights);
+    w = tnd_lower_known(l, weights);
     if (nothing == NULL || (plain == NULL && is_new && !tnd_view_has_no_gaps(&w))) {
         tnd_array_free(plain);
         return tnd_lower_no_memory(l);
@@ -149,6 +149,14 @@ enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv
     return TANDEM_OK;
 }
 
+bool tnd_conv_may_direct(const struct tnd_conv *conv, bool for_device)
+{
+    (void)conv;
+    (void)for_device;
+    return true;
+}
+
+/* It may pad `x`, and make taps side by side one. */
 enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv *conv,
                                          const struct tnd_net_node *node, tandem_tensor *x,
                                          tandem_tensor **out)
@@ -166,7 +174,7 @@ enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv
     }
     TND_TRY(tnd_conv_find_offsets(l, conv));
     tandem_tensor *tensors[TANDEM_MAX_SRC] = {x};
-    TND_TRY(pack_weights(l, conv, by_channel, &tensors[1]));
+    TND_TRY(pack_weights(l, conv, node->inputs[1], by_channel, &tensors[1]));
     job->op = TND_NET_CONV;
     job->type = TANDEM_DTYPE_F32;
     job->shape = tnd_net_value(l->net, node->output)->shape;

@@ -5,17 +5,17 @@
 #include "graph/lower_conv.h"
 
 /* Filters {M, C, taps} as rows {M, taps, C}. */
-static enum tandem_status weights(struct tnd_lowering *l, const struct tnd_conv *conv,
-                                  const int64_t ne[3], tandem_tensor **out)
+static enum tandem_status lower_weights(struct tnd_lowering *l, int weights, const int64_t ne[3],
+                                        tandem_tensor **out)
 {
-    const struct tnd_view view = tnd_lower_known(l, conv->weights);
+    const struct tnd_view view = tnd_lower_known(l, weights);
     struct tnd_view turned = view;
     for (int i = 1; i < view.shape.n; i++) {
         const int from = i + 1 < view.shape.n ? i + 1 : 1;
         turned.shape.dims[i] = view.shape.dims[from];
         turned.strides[i] = view.strides[from];
     }
-    return tnd_lower_constant(l, conv->weights, &turned, 3, ne, out);
+    return tnd_lower_constant(l, weights, &turned, 3, ne, out);
 }
 
 /* Products {filters, places, groups} with the groups' filters behind each other. */
@@ -40,6 +40,7 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
     if (job == NULL || nothing == NULL) {
         return tnd_lower_no_memory(l);
     }
+    TND_TRY(tnd_conv_find_offsets(l, conv));
     conv->zeros = nothing->data;
     job->op = TND_NET_CONV;
     job->row = TANDEM_OP_MOVE;
@@ -53,8 +54,15 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
     return TANDEM_OK;
 }
 
+bool tnd_conv_may_columns(const struct tnd_conv *conv, bool for_device)
+{
+    (void)for_device;
+    return !tnd_conv_is_depthwise(conv);
+}
+
 enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_conv *conv,
-                                          tandem_tensor *x, tandem_tensor **out)
+                                          const struct tnd_net_node *node, tandem_tensor *x,
+                                          tandem_tensor **out)
 {
     tandem_context *context = l->out->context;
     const int64_t groups = conv->all_channels / conv->channels;
@@ -63,7 +71,7 @@ enum tandem_status tnd_lower_conv_columns(struct tnd_lowering *l, struct tnd_con
     const int64_t of_filters[3] = {k, conv->filters, groups};
     tandem_tensor *matrix;
     tandem_tensor *columns = x;
-    TND_TRY(weights(l, conv, of_filters, &matrix));
+    TND_TRY(lower_weights(l, node->inputs[1], of_filters, &matrix));
     if (!tnd_conv_is_product(conv)) {
         TND_TRY(emit_columns(l, conv, x, &columns));
     }

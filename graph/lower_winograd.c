@@ -63,9 +63,9 @@ static void pack(const struct tnd_conv *conv, const float *plain, float *out)
     }
 }
 
-static enum tandem_status prepare(struct tnd_lowering *l, struct tnd_winograd *w)
+static enum tandem_status prepare(struct tnd_lowering *l, struct tnd_winograd *w, int weights)
 {
-    const struct tnd_view view = tnd_lower_known(l, w->conv.weights);
+    const struct tnd_view view = tnd_lower_known(l, weights);
     const void *plain;
     struct tnd_conv *conv = &w->conv;
     const struct tnd_dims packed = {
@@ -74,13 +74,13 @@ static enum tandem_status prepare(struct tnd_lowering *l, struct tnd_winograd *w
     const struct tnd_dims zeros = {1, {conv->channels}};
     const int64_t how[] = {TND_CONV_WINOGRAD};
     bool is_new;
-    struct tnd_array *array = tnd_lower_shared(l, conv->weights, &view, TANDEM_DTYPE_F32, &packed,
-                                               how, sizeof(how), &is_new);
+    struct tnd_array *array =
+        tnd_lower_shared(l, weights, &view, TANDEM_DTYPE_F32, &packed, how, sizeof(how), &is_new);
     struct tnd_array *nothing = array == NULL ? NULL : tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
     if (nothing == NULL) {
         return tnd_lower_no_memory(l);
     }
-    TND_TRY(tnd_lower_keep(l, conv->weights, &view, &plain));
+    TND_TRY(tnd_lower_keep(l, weights, &view, &plain));
     if (is_new) {
         pack(conv, plain, array->data);
         tnd_lower_packed(array);
@@ -93,9 +93,9 @@ static enum tandem_status prepare(struct tnd_lowering *l, struct tnd_winograd *w
 
 /* ---- lowering ---- */
 
-bool tnd_conv_may_winograd(const struct tnd_conv *conv)
+bool tnd_conv_may_winograd(const struct tnd_conv *conv, bool for_device)
 {
-    bool may = conv->n == 2 && conv->channels == conv->all_channels &&
+    bool may = !for_device && conv->n == 2 && conv->channels == conv->all_channels &&
                conv->channels >= TND_WINOGRAD_CHANNELS;
     for (int i = 0; i < conv->n; i++) {
         may = may && conv->taps[i] == 3 && conv->stride[i] == 1 && conv->dilation[i] == 1;
@@ -140,7 +140,7 @@ static enum tandem_status emit_in(struct tnd_lowering *l, const struct tnd_winog
 double tnd_conv_winograd_gain(const struct tnd_conv *conv)
 {
     struct tnd_winograd w;
-    if (!tnd_conv_may_winograd(conv)) {
+    if (!tnd_conv_may_winograd(conv, false)) {
         return 0;
     }
     describe(&w, conv);
@@ -150,8 +150,9 @@ double tnd_conv_winograd_gain(const struct tnd_conv *conv)
                                          (double)(TND_WINOGRAD_PLACES * w.n_tiles);
 }
 
-enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct tnd_conv *conv,
-                                           tandem_tensor *x, tandem_tensor **out)
+enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, struct tnd_conv *conv,
+                                           const struct tnd_net_node *node, tandem_tensor *x,
+                                           tandem_tensor **out)
 {
     struct tnd_winograd *w =
         tnd_arena_alloc(&l->out->arena, sizeof(*w), _Alignof(struct tnd_winograd));
@@ -160,9 +161,10 @@ enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, const struct 
     if (w == NULL || job == NULL) {
         return tnd_lower_no_memory(l);
     }
+    TND_TRY(tnd_conv_find_offsets(l, conv));
     describe(w, conv);
     int n_tensors = w->src + 1;
-    TND_TRY(prepare(l, w));
+    TND_TRY(prepare(l, w, node->inputs[1]));
     if (!w->is_local) {
         TND_TRY(emit_in(l, w, x, &tensors[0]));
     }
