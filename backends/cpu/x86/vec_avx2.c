@@ -80,11 +80,6 @@ static inline vec v_sqrt(vec a)
     return _mm256_sqrt_ps(a);
 }
 
-static inline vec v_min(vec a, vec b)
-{
-    return _mm256_min_ps(a, b);
-}
-
 static inline vec v_max(vec a, vec b)
 {
     return _mm256_max_ps(a, b);
