@@ -159,7 +159,7 @@ static bool check_narrow(struct tnd_onnx_call *call, bool *keeps)
     return true;
 }
 
-/* ---- constants and inputs ---- */
+/* ---- constants ---- */
 
 bool tnd_onnx_has_initializer(const struct tnd_onnx_graph *graph, const char *name)
 {
@@ -190,118 +190,6 @@ static bool add_initializers(struct tnd_onnx_builder *builder, const struct tnd_
                                              graph->initializers[i].type);
         if (value == TANDEM_NET_NONE ||
             !tnd_onnx_give_name(builder, graph->initializers[i].name, value)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static const struct tnd_array *array_for(const struct tnd_onnx_build_options *options,
-                                         const char *name)
-{
-    for (int i = 0; i < options->n_arrays; i++) {
-        if (strcmp(options->array_names[i], name) == 0) {
-            return options->arrays[i];
-        }
-    }
-    return NULL;
-}
-
-enum tandem_status tnd_onnx_input_shape(const struct tnd_onnx_value *input,
-                                        const struct tandem_onnx_dim *dims, int n_dims,
-                                        enum tandem_dtype *out_type, struct tnd_dims *out,
-                                        struct tandem_error *error)
-{
-    struct tnd_dims shape = {.n = input->n_dims};
-    enum tandem_dtype type;
-    if (input->kind != TND_ONNX_TENSOR || !tnd_onnx_dtype(input->type, &type) ||
-        input->n_dims > TANDEM_NET_MAX_DIMS) {
-        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, "input", input->n_dims,
-                             TANDEM_NET_MAX_DIMS,
-                             "input '%.60s' is no tensor of numbers of 8 to 64 bits with at most "
-                             "%d dimensions",
-                             input->name, TANDEM_NET_MAX_DIMS);
-    }
-    if (input->n_dims < 0) {
-        return tnd_error_set(error, TANDEM_E_ARGUMENT, "input", 0, 0,
-                             "input '%.60s': the model does not state its shape: give it one",
-                             input->name);
-    }
-    for (int i = 0; i < input->n_dims; i++) {
-        const struct tnd_onnx_dim *dim = &input->dims[i];
-        shape.dims[i] = dim->value;
-        for (int k = 0; dim->value < 0 && dim->name != NULL && k < n_dims; k++) {
-            if (strcmp(dims[k].name, dim->name) == 0) {
-                shape.dims[i] = dims[k].extent;
-            }
-        }
-        if (shape.dims[i] < 0) {
-            return tnd_error_set(
-                error, TANDEM_E_ARGUMENT, "input", i, input->n_dims,
-                "input '%.60s': its dimension %d%s%.40s%s is not fixed: give it a size",
-                input->name, i, dim->name != NULL ? " (" : "", dim->name != NULL ? dim->name : "",
-                dim->name != NULL ? ")" : "");
-        }
-    }
-    *out_type = type;
-    *out = shape;
-    return TANDEM_OK;
-}
-
-/* Whether the given values are of the stated type and extents. */
-static bool check_given(struct tnd_onnx_builder *builder, const struct tnd_onnx_value *input,
-                        enum tandem_dtype type, const struct tnd_array *given)
-{
-    bool fits = type == given->type && (input->n_dims < 0 || input->n_dims == given->shape.n);
-    for (int i = 0; fits && i < input->n_dims; i++) {
-        fits = input->dims[i].value < 0 || input->dims[i].value == given->shape.dims[i];
-    }
-    if (!fits) {
-        char text[160];
-        (void)tnd_net_fail(
-            builder->net, TANDEM_E_SHAPE,
-            "input '%.60s': given are %s values of %s, which the model does not take", input->name,
-            tandem_dtype_name(given->type), tnd_dims_text(&given->shape, text));
-    }
-    return fits;
-}
-
-static int add_input(struct tnd_onnx_builder *builder, const struct tnd_onnx_value *input)
-{
-    const struct tnd_onnx_build_options *options = builder->options;
-    const struct tnd_array *given = array_for(options, input->name);
-    struct tnd_onnx_value stated = *input;
-    struct tnd_dims shape;
-    enum tandem_dtype type;
-    if (given != NULL &&
-        input->n_dims <= TANDEM_NET_MAX_DIMS) { /* (its shape is looked at below) */
-        stated.n_dims = 0;
-    }
-    const enum tandem_status status = tnd_onnx_input_shape(&stated, options->dims, options->n_dims,
-                                                           &type, &shape, &builder->net->error);
-    if (status != TANDEM_OK) {
-        builder->net->status = status;
-        return TANDEM_NET_NONE;
-    }
-    if (given == NULL) {
-        return tnd_net_input(builder->net, type, &shape, input->name, NULL);
-    }
-    return check_given(builder, input, type, given)
-               ? tnd_net_input(builder->net, type, &given->shape, input->name,
-                               options->part != NULL ? NULL : given)
-               : TANDEM_NET_NONE;
-}
-
-static bool add_inputs(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph)
-{
-    for (int i = 0; i < graph->n_inputs; i++) {
-        if (look_up(builder->scope, graph->inputs[i].name) != TANDEM_NET_NONE) {
-            continue; /* an initializer gives its value */
-        }
-        const int value = tnd_onnx_narrow_as(builder, add_input(builder, &graph->inputs[i]),
-                                             graph->inputs[i].type);
-        if (value == TANDEM_NET_NONE ||
-            !tnd_onnx_give_name(builder, graph->inputs[i].name, value)) {
             return false;
         }
     }
@@ -728,7 +616,7 @@ static bool build_graph(struct tnd_onnx_builder *builder, const struct tnd_onnx_
     struct tnd_onnx_part *part = builder->options->part;
     const int first = part != NULL ? part->first : 0;
     if (!add_initializers(builder, graph) ||
-        !(first == 0 ? add_inputs(builder, graph) : tnd_onnx_add_carried(builder, part))) {
+        !(first == 0 ? tnd_onnx_add_inputs(builder, graph) : tnd_onnx_add_carried(builder, part))) {
         return false;
     }
     for (int i = first; i < graph->n_nodes; i++) {

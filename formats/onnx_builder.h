@@ -58,6 +58,10 @@ bool tnd_onnx_give_name(struct tnd_onnx_builder *builder, const char *text, int 
 enum tnd_onnx_type tnd_onnx_narrow_at(const struct tnd_onnx_builder *builder, int value);
 int tnd_onnx_narrow_as(struct tnd_onnx_builder *builder, int value, enum tnd_onnx_type type);
 
+/* onnx_inputs.c */
+/** Adds the inputs that have no values of their own, by name; false: the net has the error. */
+bool tnd_onnx_add_inputs(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph);
+
 /* onnx_part.c */
 /** Ends a part in front of a node: what it asks for, and what the rest reads, becomes outputs. */
 void tnd_onnx_end_part(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph);

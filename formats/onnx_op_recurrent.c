@@ -403,8 +403,8 @@ static bool read_layer(struct tnd_onnx_call *call, struct layer *layer)
     layer->steps = shape.dims[0];
     layer->batch = shape.dims[1];
     layer->inputs = shape.dims[2];
-    if (layer->steps < 1 || layer->batch < 1 || layer->hidden < 1 ||
-        layer->steps > MAX_OPERATIONS || layer->batch > MAX_EXTENT || layer->hidden > MAX_EXTENT ||
+    if (layer->hidden < 1 || layer->steps > MAX_OPERATIONS || layer->batch > MAX_EXTENT ||
+        layer->hidden > MAX_EXTENT ||
         tnd_onnx_int(call, "hidden_size", layer->hidden) != layer->hidden) {
         (void)tnd_onnx_refuse(call, "%lld steps of %lld texts with %lld hidden values",
                               (long long)layer->steps, (long long)layer->batch,
@@ -428,6 +428,26 @@ static void give(struct tnd_onnx_call *call, int i, const int *values, int n, in
     }
 }
 
+/* Of no steps, or no texts: the states are those of the beginning. */
+static void give_nothing(struct tnd_onnx_call *call, const struct layer *layer)
+{
+    const bool is_batch_first = layer->is_batch_first;
+    const int64_t a = is_batch_first ? layer->batch : layer->directions;
+    const int64_t b = is_batch_first ? layer->directions : layer->batch;
+    const struct tnd_dims state = {3, {a, b, layer->hidden}};
+    struct tnd_dims all = {4, {layer->steps, layer->directions, layer->batch, layer->hidden}};
+    if (is_batch_first) {
+        all = (struct tnd_dims){4, {layer->batch, layer->steps, layer->directions, layer->hidden}};
+    }
+    const int zero = tnd_net_scalar(call->net, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)), 0);
+    for (int i = 0; i < call->n_out; i++) {
+        const int first = i > 0 ? tnd_onnx_in(call, 4 + i) : TANDEM_NET_NONE;
+        call->out[i] = first != TANDEM_NET_NONE
+                           ? first
+                           : tnd_net_expand(call->net, zero, i > 0 ? &state : &all);
+    }
+}
+
 static void build_recurrent(struct tnd_onnx_call *call)
 {
     static const int states_order[] = {1, 0, 2};
@@ -435,6 +455,10 @@ static void build_recurrent(struct tnd_onnx_call *call)
     struct layer layer;
     int all[2], h[2], c[2];
     if (!read_layer(call, &layer)) {
+        return;
+    }
+    if (layer.steps == 0 || layer.batch == 0) {
+        give_nothing(call, &layer);
         return;
     }
     const struct tnd_dims state = {3, {1, layer.batch, layer.hidden}};

@@ -185,6 +185,9 @@ static int resize_axes(struct tnd_onnx_call *call, const struct resize *resize, 
     const int rank = tnd_onnx_shape_of(call, value)->n;
     for (int i = 0; i < rank && value != TANDEM_NET_NONE; i++) {
         const struct axis *axis = &resize->axes[i];
+        if (axis->in == 0 && axis->out == 0) { /* (there is nothing to resize) */
+            continue;
+        }
         if (axis->in < 1 || axis->out < 1 || axis->in > 1 << 20 || axis->out > 1 << 20) {
             return tnd_onnx_refuse(call, "axis %d from %lld to %lld values", i, (long long)axis->in,
                                    (long long)axis->out);

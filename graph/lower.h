@@ -87,8 +87,4 @@ const void *tnd_lowered_output(const struct tnd_lowered *lowered, int i);
 enum tandem_status tnd_lowered_get_output(const struct tnd_lowered *lowered, int i,
                                           struct tnd_array **out, struct tandem_error *error);
 
-/** Behind a computation that failed: where an operation of the net failed for its values (an index
- *  out of range), writes its error, with operation and name, over the graph's. */
-void tnd_lowered_explain(struct tnd_lowered *lowered, struct tandem_error *error);
-
 #endif

@@ -3,16 +3,6 @@
  * of one dimension of the result. */
 #include "graph/lower_internal.h"
 
-void tnd_lowered_explain(struct tnd_lowered *lowered, struct tandem_error *error)
-{
-    if (atomic_load_explicit(&lowered->fault.state, memory_order_acquire) == 2) {
-        if (error != NULL) {
-            *error = lowered->fault.error;
-        }
-        atomic_store_explicit(&lowered->fault.state, 0, memory_order_release);
-    }
-}
-
 void tnd_lower_ranges(struct tnd_work *job)
 {
     int d = 0;

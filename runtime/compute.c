@@ -8,6 +8,7 @@
 #include "base/tnd_log.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
+#include "ggml-like/work.h"
 #include "runtime/fallback.h"
 #include "runtime/runtime_internal.h"
 #include "sched/plan.h"
@@ -205,6 +206,22 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
     }
 }
 
+/* Where an operation of a net failed for its values (an index out of range): its own error, with
+ * operation and name, over that of the step. Nobody computes the graph any more. */
+static void explain_fault(const tandem_graph *graph, struct tandem_error *error)
+{
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct tnd_work *work = tnd_work_of(graph->nodes[i]);
+        if (work != NULL && work->fault != NULL &&
+            atomic_load_explicit(&work->fault->state, memory_order_acquire) == 2) {
+            if (error != NULL) {
+                *error = work->fault->error;
+            }
+            atomic_store_explicit(&work->fault->state, 0, memory_order_release);
+        }
+    }
+}
+
 enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph *graph,
                                           const tandem_plan *plan,
                                           const struct tandem_compute_options *options,
@@ -227,6 +244,9 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
     const struct listener listener = {merged.timed, merged.user};
     enum tandem_status status =
         run_until_done(runtime, graph, plan, &own_plan, &run_options, &listener, error);
+    if (status != TANDEM_OK) {
+        explain_fault(graph, error);
+    }
     if (tnd_mapped_has_faults()) {
         enum tandem_status whole = check_weights(graph, error);
         status = whole != TANDEM_OK ? whole : status;

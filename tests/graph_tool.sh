@@ -95,6 +95,8 @@ try 1 "no model.onnx is there" test nowhere
 try 2 "DIR is missing" test
 
 # ---- run ----
+header="{'descr': '<i8', 'fortran_order': False, 'shape': (2, 1)}"
+printf "\x93NUMPY\x01\x00\x$(printf %02x ${#header})\x00%s%016d" "$header" 0 >wide.npy
 model=good/add/model.onnx
 try 0 "made/y.npy: float32 2" run $model --input x=x.npy --input w=w.npy --output made
 cmp -s <(tail -c 8 made/y.npy) <(printf "$three$three") || { failed=$((failed + 1)); echo "FAILED: values of y"; }
@@ -108,6 +110,7 @@ try 0 "again/y.npy: float32 2" run $model --input x.npz --input w=w.npy --output
 try 1 "input w has no values" run $model --input x=x.npy --output made -y
 try 1 "NAME=FILE.npy with a name" run $model --input z=x.npy --output made -y
 try 1 "expected \\x93NUMPY" run $model --input x=$model --input w=w.npy --output made -y
+try 1 "input 'x': int64 of 2x1, expected float32 of 2" run $model --input x=wide.npy --input w=w.npy --output made -y
 try 1 "expected NAME=N" run $model --dim n --output made -y
 try 2 "--output is missing" run $model
 try 1 "nothing.onnx" run nothing.onnx --output made

@@ -242,6 +242,7 @@ static const struct onnx_case windows[] = {
     {"GlobalMaxPool", 7, "", {ROW}, {"float32[1,1,1] 4"}},
     {"GlobalMaxPool", 7, "", {X6}, {"!2 dimensions"}},
     {"Resize", 13, "", {"float32[2] 1 2", "", "float32[1] 2"}, {"float32[4] 1 1 2 2"}},
+    {"Resize", 13, "", {"float32[0,2]", "", "float32[2] 1 2"}, {"float32[0,4]"}},
     {"Resize",
      13,
      "mode='linear'",

@@ -545,13 +545,9 @@ static void an_index_out_of_range_fails_the_computation(void)
     indices[1] = 4;
     check_int(tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error),
               TANDEM_E_ARGUMENT);
-    tnd_lowered_explain(lowered, &error);
     check_string(error.text, message);
     check_index_in_reference(net, message);
     indices[1] = -4;
-    error.text[0] = '\0';
-    tnd_lowered_explain(lowered, &error);
-    check_string(error.text, "");
     check_ok(tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error));
     tandem_runtime_close(runtime);
     tnd_lowered_free(lowered);

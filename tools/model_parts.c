@@ -90,14 +90,3 @@ enum tandem_status tnd_model_parts(tandem_onnx *model, const struct tandem_net_a
     }
     return TANDEM_OK;
 }
-
-enum tandem_status tnd_model_part_compute(tandem_runtime *runtime, tandem_lowered *part,
-                                          const tandem_plan *plan, struct tandem_error *error)
-{
-    const enum tandem_status status =
-        tandem_runtime_compute(runtime, tandem_lowered_graph(part), plan, NULL, error);
-    if (status != TANDEM_OK) {
-        tnd_lowered_explain(tnd_lowered_of(part), error);
-    }
-    return status;
-}

@@ -33,8 +33,4 @@ enum tandem_status tnd_model_parts(tandem_onnx *model, const struct tandem_net_a
                                    void *user, tandem_lowered **out_last,
                                    struct tandem_error *error);
 
-/** Computes a part by a runtime; a failure for a value names operation and node. */
-enum tandem_status tnd_model_part_compute(tandem_runtime *runtime, tandem_lowered *part,
-                                          const tandem_plan *plan, struct tandem_error *error);
-
 #endif

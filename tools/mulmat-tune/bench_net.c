@@ -81,7 +81,9 @@ static enum tandem_status measure_part(void *user, tandem_lowered *part, bool is
         TND_TRY(tnd_tune_products(state->runtime, tandem_lowered_graph(part), &options,
                                   state->table, error));
     }
-    return is_last ? TANDEM_OK : tnd_model_part_compute(state->runtime, part, NULL, error);
+    return is_last ? TANDEM_OK
+                   : tandem_runtime_compute(state->runtime, tandem_lowered_graph(part), NULL, NULL,
+                                            error);
 }
 
 static enum tandem_status measure_products(struct state *state, struct tandem_error *error)

@@ -58,7 +58,7 @@ static enum tandem_status read_part(void *user, tandem_lowered *part, bool is_la
         struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
         TND_TRY(tandem_runtime_open(&options, &reading->runtime, error));
     }
-    return tnd_model_part_compute(reading->runtime, part, NULL, error);
+    return tandem_runtime_compute(reading->runtime, tandem_lowered_graph(part), NULL, NULL, error);
 }
 
 enum tandem_status net_convs_read(const struct net_option *option, struct net_convs *out,

@@ -90,14 +90,11 @@ static enum tandem_status compute_part(void *user, tandem_lowered *lowered, bool
     struct part *part = NULL;
     (void)is_last;
     TND_TRY(find_part(bench, lowered, &part, error));
-    if (bench->is_split) {
-        struct tandem_compute_options options = TANDEM_COMPUTE_OPTIONS_INIT;
-        options.timed = tnd_op_split_add;
-        options.user = &bench->split;
-        return tandem_runtime_compute(bench->runtime, tandem_lowered_graph(lowered), part->plan,
-                                      &options, error);
-    }
-    return tnd_model_part_compute(bench->runtime, lowered, part->plan, error);
+    struct tandem_compute_options options = TANDEM_COMPUTE_OPTIONS_INIT;
+    options.timed = bench->is_split ? tnd_op_split_add : NULL;
+    options.user = &bench->split;
+    return tandem_runtime_compute(bench->runtime, tandem_lowered_graph(lowered), part->plan,
+                                  &options, error);
 }
 
 static struct tandem_lower_options how_lowered(const struct bench *bench)

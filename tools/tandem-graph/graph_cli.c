@@ -199,7 +199,8 @@ static enum tandem_status compute_part(void *user, tandem_lowered *part, bool is
         TND_TRY(call->ready(call->user, error));
     }
     computing->is_begun = true;
-    return call->runtime != NULL ? tnd_model_part_compute(call->runtime, part, NULL, error)
+    return call->runtime != NULL ? tandem_runtime_compute(call->runtime, tandem_lowered_graph(part),
+                                                          NULL, NULL, error)
                                  : run_part(part, error);
 }
 

@@ -2,6 +2,7 @@
 """ONNX models by the calls of ONNX Runtime: ``import tandem_infer as ort`` serves programs that were
 written for it. Needs numpy."""
 import ctypes
+import os
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -153,8 +154,10 @@ class InferenceSession(Handle):
         if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
             content = bytes(path_or_bytes)
             pointer = make("onnx_read", content, len(content), None)
-        else:
+        elif isinstance(path_or_bytes, (str, os.PathLike)):
             pointer = _native.open_file("onnx_open", path_or_bytes)
+        else:
+            raise TypeError(f"model: {told(path_or_bytes)}, expected a path or the bytes of a file")
         kept = [content]  # borrowed by the model
 
         def free(model: int) -> None:

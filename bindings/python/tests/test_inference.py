@@ -272,8 +272,10 @@ def test_what_cannot_be_computed_is_refused_by_name():
     gather = ort.InferenceSession(model([node("Gather", ["w", "i"], ["y"])], [("i", "int64", ["n"])],
                                         [("y", "float32", ["n", 3])], [("w", W)]))
     assert (gather.run(None, {"i": [3, 0]})[0] == W[[3, 0]]).all()
-    with pytest.raises(ort.TandemError):
+    with pytest.raises(ort.TandemError, match="Gather y': index 4 into 4 values"):
         gather.run(None, {"i": [4]})
+    with pytest.raises(TypeError, match="expected a path or the bytes"):
+        ort.InferenceSession(None)  # type: ignore[arg-type]
     assert gather.run(None, {"i": np.zeros(0, "int64")})[0].shape == (0, 3)
 
 
