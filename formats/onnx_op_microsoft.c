@@ -70,15 +70,23 @@ static void build_quick_gelu(struct tnd_onnx_call *call)
 
 /* ---- products ---- */
 
-static int turned(struct tnd_onnx_call *call, int value, const char *attribute)
+/* An operand with its first axis in front of the last one (`batch`), then the last two swapped. */
+static int turned(struct tnd_onnx_call *call, int value, const char *batch, const char *matrix)
 {
     int axes[TANDEM_NET_MAX_DIMS];
     const int n = tnd_onnx_shape_of(call, value)->n;
-    if (tnd_onnx_int(call, attribute, 0) == 0 || n < 2) {
+    const bool turns_batch = tnd_onnx_int(call, batch, 0) != 0;
+    const bool turns_matrix = tnd_onnx_int(call, matrix, 0) != 0;
+    if (n < 2 || (!turns_batch && !turns_matrix)) {
         return value;
     }
     for (int i = 0; i < n; i++) {
-        axes[i] = i < n - 2 ? i : 2 * n - 3 - i;
+        axes[i] = !turns_batch || i == n - 1 ? i : (i + 1) % (n - 1);
+    }
+    if (turns_matrix) {
+        const int last = axes[n - 1];
+        axes[n - 1] = axes[n - 2];
+        axes[n - 2] = last;
     }
     return tnd_net_permute(call->net, value, axes);
 }
@@ -86,12 +94,9 @@ static int turned(struct tnd_onnx_call *call, int value, const char *attribute)
 static void build_fused_matmul(struct tnd_onnx_call *call)
 {
     const double alpha = (double)tnd_onnx_float(call, "alpha", 1.0F);
-    if (tnd_onnx_int(call, "transBatchA", 0) != 0 || tnd_onnx_int(call, "transBatchB", 0) != 0) {
-        (void)tnd_onnx_refuse(call, "a batch that is turned");
-        return;
-    }
-    const int product = tnd_net_matmul(call->net, turned(call, tnd_onnx_in(call, 0), "transA"),
-                                       turned(call, tnd_onnx_in(call, 1), "transB"));
+    const int a = turned(call, tnd_onnx_in(call, 0), "transBatchA", "transA");
+    const int b = turned(call, tnd_onnx_in(call, 1), "transBatchB", "transB");
+    const int product = tnd_net_matmul(call->net, a, b);
     call->out[0] = alpha == 1.0 ? product : tnd_onnx_with(call, TANDEM_BINARY_MUL, product, alpha);
 }
 

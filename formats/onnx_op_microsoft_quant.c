@@ -53,13 +53,26 @@ static void build_pool(struct tnd_onnx_call *call)
     give(call, out, 3);
 }
 
-/* LeakyRelu, Sigmoid and Softmax, with the node's own attributes. */
+/* LeakyRelu and Sigmoid, with the node's own attributes. */
 static void build_function(struct tnd_onnx_call *call)
 {
     static const char *const names[] = {"LeakyRelu", "Sigmoid"};
     const int x = floats_of(call, 0);
     int out = TANDEM_NET_NONE;
     tnd_onnx_build_as(call, names[call->kind], NULL, -1, &x, 1, &out, 1);
+    give(call, out, 3);
+}
+
+/* Softmax of the stated opset: before 13 over all axes from `axis` on. */
+static void build_softmax(struct tnd_onnx_call *call)
+{
+    const int x = floats_of(call, 0);
+    int out = TANDEM_NET_NONE;
+    struct tnd_onnx_call inner = *call;
+    inner.opset = tnd_onnx_int(call, "opset", 13);
+    inner.were_read = call->were_read;
+    tnd_onnx_build_as(&inner, "Softmax", NULL, -1, &x, 1, &out, 1);
+    call->were_read |= inner.were_read;
     give(call, out, 3);
 }
 
@@ -246,6 +259,7 @@ const struct tnd_onnx_op tnd_onnx_microsoft_quant[] = {
     {"QLinearAveragePool", build_pool, 0, "4-5"},
     {"QLinearLeakyRelu", build_function, 0, "4-5"},
     {"QLinearSigmoid", build_function, 1, "4-5"},
+    {"QLinearSoftmax", build_softmax, 0, "4-5"},
     {"QLinearConcat", build_concat, 0, "5-*"},
     {"QGemm", build_gemm, 0, "6-9"},
     {"MatMulIntegerToFloat", build_integer_to_float, 0, "4-7"},
