@@ -64,13 +64,13 @@ struct tnd_batch_expected tnd_batch_time_judge(const struct tnd_batch_time *time
 
 void tnd_batch_times_note(struct tnd_batch_times *times, int64_t m, bool is_step, double us)
 {
-    /* the share that grows with m is not known: all of it, which errs on the safe side */
+    /* How much of the time grows with m is not known. Scaling all of it errs on the safe side. */
     const int size = size_of(m);
     tnd_batch_time_note(&times->sizes[is_step][size], us * (double)first_of(size) / (double)m,
                         ++times->n);
 }
 
-/* In units of their own where nothing is predicted. */
+/* Microseconds for m tokens; without a prediction, multiples of the time of one token. */
 static double predict(const struct tnd_batch_times *times, int64_t m)
 {
     const double *us = times->predicted_us;
@@ -86,8 +86,8 @@ static double predict(const struct tnd_batch_times *times, int64_t m)
     return is_inside ? us[i] + fmax(us[i + 1] - us[i], 0) * (share - 1) : us[i] * share;
 }
 
-/* How many times as long m tokens take as `from` do. Others wait for a prompt: what is not known of
- * it errs on the safe side. */
+/* How many times as long m tokens take as `from` do. Other texts wait for a prompt, so without a
+ * prediction its time is rather taken for too long. */
 static double ratio_of(const struct tnd_batch_times *times, int64_t m, int64_t from, bool is_step)
 {
     if (is_step || times->predicted_us[0] > 0) {
@@ -96,8 +96,8 @@ static double ratio_of(const struct tnd_batch_times *times, int64_t m, int64_t f
     return m > from ? (double)m / (double)from : 1;
 }
 
-/* What the times of a size say of m tokens. All is told from one token at last, whose time does not
- * age. */
+/* What the measured times of a size predict for m tokens. The time of one token does not age: where
+ * everything else is old, predictions start from it. */
 static struct tnd_batch_expected tell(const struct tnd_batch_times *times, int size, int64_t m,
                                       bool is_step)
 {

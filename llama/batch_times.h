@@ -14,8 +14,8 @@ enum {
     TND_BATCH_POWERS = 10  /* predicted: 1, 2, 4 ... 512 tokens */
 };
 
-/** Times of batches that are alike. The first use may prepare something: with the second one, the
- *  shorter of both counts. */
+/** Times of batches of one size. The first use may prepare something, so the second use replaces
+ *  its time by the shorter of both. */
 struct tnd_batch_time {
     float us[TND_BATCH_RING];
     int64_t n, age; /* batches; number of the last one among all of the session */
@@ -36,7 +36,7 @@ struct tnd_batch_expected {
 
 /** A batch took so long; `age`: its number. */
 void tnd_batch_time_note(struct tnd_batch_time *time, double us, int64_t age);
-/** The median; of a first use no more is known than that it takes no longer. */
+/** The median. After the first use alone its time is an upper bound, with an error as large. */
 struct tnd_batch_expected tnd_batch_time_judge(const struct tnd_batch_time *time);
 
 /** A batch of m tokens took so long. */
