@@ -23,15 +23,17 @@ static inline float tnd_f32_from_bits(uint32_t bits)
 }
 
 /** Every half is a float; signalling NaNs become quiet as the hardware makes them. Without a
- *  branch, for loops that become vectors: a product, which is exact, scales the exponent and makes
- *  subnormal numbers normal ones. */
+ *  branch, for loops that become vectors, and without a subnormal float in between: the pool's
+ *  threads take those for zeros. */
 static inline float tnd_f16_to_f32(uint16_t half)
 {
-    const uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
-    const uint32_t scaled = tnd_f32_bits(tnd_f32_from_bits(magnitude) * 0x1p112f);
-    const uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0;
-    const uint32_t quiet = magnitude > 0x0f800000u ? 0x00400000u : 0;
-    return tnd_f32_from_bits((uint32_t)(half & 0x8000u) << 16 | scaled | special | quiet);
+    const uint32_t magnitude = half & 0x7fffu;
+    const uint32_t normal = (magnitude << 13) + (112u << 23);
+    const uint32_t subnormal = tnd_f32_bits((float)(int32_t)magnitude * 0x1p-24f); /* exact */
+    const uint32_t finite = magnitude < 0x400u ? subnormal : normal;
+    const uint32_t special = magnitude >= 0x7c00u ? 0x7f800000u : 0;
+    const uint32_t quiet = magnitude > 0x7c00u ? 0x00400000u : 0;
+    return tnd_f32_from_bits((uint32_t)(half & 0x8000u) << 16 | finite | special | quiet);
 }
 
 /** Nearest half, ties to even; too large ones become infinity, NaNs stay (quiet) NaNs with the

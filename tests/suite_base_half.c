@@ -2,6 +2,7 @@
  * Half and bfloat16 conversions against their definition, every value of 16 bits. */
 #include <math.h>
 
+#include "base/float_mode.h"
 #include "base/half.h"
 #include "base/rng.h"
 #include "tests/suite_base.h"
@@ -23,7 +24,7 @@ static double half_value(unsigned half)
 }
 
 /* Checks are counted by hand: one CUnit assertion each would be millions. */
-static void every_half_becomes_its_float_and_comes_back(void)
+static int count_wrong_halves(void)
 {
     int wrong = 0;
     for (unsigned half = 0; half < 65536; half++) {
@@ -37,7 +38,21 @@ static void every_half_becomes_its_float_and_comes_back(void)
                      tnd_f32_to_f16(got) != half;
         }
     }
-    CU_ASSERT_EQUAL(wrong, 0);
+    return wrong;
+}
+
+static void every_half_becomes_its_float_and_comes_back(void)
+{
+    check_int(count_wrong_halves(), 0);
+}
+
+/* As on the pool's threads: a subnormal half is a normal float. */
+static void halves_keep_their_values_where_subnormal_floats_are_zeros(void)
+{
+    const uint64_t mode = tnd_float_mode_flush();
+    const int wrong = count_wrong_halves();
+    tnd_float_mode_restore(mode);
+    check_int(wrong, 0);
 }
 
 static void floats_round_to_the_nearest_half_and_ties_to_even(void)
@@ -98,6 +113,8 @@ static void floats_round_to_the_nearest_bfloat16_and_ties_to_even(void)
 
 CU_TestInfo tnd_tests_base_half[] = {
     {"every_half_becomes_its_float_and_comes_back", every_half_becomes_its_float_and_comes_back},
+    {"halves_keep_their_values_where_subnormal_floats_are_zeros",
+     halves_keep_their_values_where_subnormal_floats_are_zeros},
     {"floats_round_to_the_nearest_half_and_ties_to_even",
      floats_round_to_the_nearest_half_and_ties_to_even},
     {"extreme_floats_become_halves_that_make_sense", extreme_floats_become_halves_that_make_sense},

@@ -173,7 +173,9 @@ static enum tandem_status tune(void)
 {
     struct tandem_tune_options options = TANDEM_TUNE_OPTIONS_INIT;
     options.budget_s = 0.05;
-    return tandem_tune_graph(on.runtime, on.graph, &options, NULL);
+    /* Not the one of before, which was measured on another machine. */
+    const enum tandem_status status = tandem_runtime_set_table(on.runtime, on.table, NULL);
+    return status != TANDEM_OK ? status : tandem_tune_graph(on.runtime, on.graph, &options, NULL);
 }
 
 static enum tandem_status save_drift(void)
