@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # usage: check.sh [JOB...]     (make check, make check-full; default: the jobs of make check)
 #        check.sh full         all jobs
-#        check.sh ci           all jobs, the most valuable first; none is begun after BUDGET (30) minutes
+#        check.sh ci           all jobs, the most valuable first; none is begun after BUDGET (25) minutes
 #        check.sh list         prints the names of all jobs
 # Runs independent jobs side by side, each with its own build tree and its own log in build/check/. Says
 # at once how long that may take, every 20 s what is running, then CUnit's summaries, and at the end each
@@ -157,7 +157,7 @@ budget=0 asan_suites='' tsan_suites="sched stress"
 case ${1:-quick} in
 # Products and devices take four fifths of the time and have few lines that handle memory.
 quick) asan_suites="base formats ggml graph llama net plugin report runtime sched server table tune" ;;
-ci) budget=$((${BUDGET:-30} * 60)) ;;&
+ci) budget=$((${BUDGET:-25} * 60)) ;;&
 *) tsan_suites="sched stress runtime backends server" ;;
 esac
 asan_suites=${asan_suites:-$(ls tests/suite_*.c | sed 's,.*/suite_\([a-z]*\).*,\1,' | sort -u | tr '\n' ' ')}
