@@ -103,7 +103,8 @@ class SessionOptions(Structure):
     _fields_ = [("size", c_size_t), ("context", c_int64), ("n_cells", c_int64),
                 ("n_sequences", c_int), ("cache_type", c_int), ("is_unfused", c_bool),
                 ("adjust", c_void_p), ("adjust_user", c_void_p), ("has_embeddings", c_bool),
-                ("micro_batches", c_int), ("pooling", c_int)]
+                ("micro_batches", c_int),
+                ("communicator", c_void_p), ("shares", c_void_p), ("pooling", c_int)]
 
 
 class DraftOptions(Structure):
