@@ -270,6 +270,11 @@ def _array(ids: List[int]) -> Any:
     return (ctypes.c_int32 * len(ids))(*ids)
 
 
+def _check_tokenizer(tokenizer: Any) -> None:
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(f"tokenizer: {told(tokenizer)}, expected a tokenizer")
+
+
 class Session(Handle):
     """Tokens seen so far, as keys and values, and the logits behind them. One thread at a time:
     others wait. Ctrl-C ends a decode with what was decoded before it.
@@ -369,6 +374,7 @@ class Session(Handle):
               normalize: bool = True) -> List[float]:
         """The vector of a text, of length 1 unless ``normalize`` is False. What sequence 0 had is
         dropped."""
+        _check_tokenizer(tokenizer)
         row = self._embedding(tokenizer.encode(content, eos=tokenizer.adds_eos), 0)
         length = sum(x * x for x in row) ** 0.5
         return [x / length for x in row] if normalize and length > 0 else row
@@ -377,6 +383,7 @@ class Session(Handle):
               tokenizer: Tokenizer) -> List[float]:
         """What a reranker gives for a query and a document: mostly one number, the higher the
         better. What sequence 0 had is dropped."""
+        _check_tokenizer(tokenizer)
         return self._embedding(*tokenizer._encode_pair(query, document))
 
     def _logits(self, sequence: int) -> Any:
@@ -479,8 +486,7 @@ class Session(Handle):
     def generate(self, prompt: str, tokenizer: Tokenizer, max_tokens: int = 128,
                  sampler: Optional[Sampler] = None) -> Iterator[str]:
         """Continues a text: yields pieces of whole characters as they come."""
-        if not isinstance(tokenizer, Tokenizer):
-            raise TypeError(f"tokenizer: {told(tokenizer)}, expected a tokenizer")
+        _check_tokenizer(tokenizer)
         ids = tokenizer.encode(prompt)
         if not ids:
             raise TandemError("prompt: it has no tokens, expected at least one", "ARGUMENT")
