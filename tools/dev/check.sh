@@ -156,8 +156,11 @@ esac
 budget=0 asan_suites='' tsan_suites="sched stress"
 case ${1:-quick} in
 # Products and devices take four fifths of the time and have few lines that handle memory.
-quick) asan_suites="base formats ggml graph llama net plugin report runtime sched server table tune" ;;
+quick | ci)
+    asan_suites="base cluster formats ggml graph llama net plugin report runtime sched server table tune"
+    ;;&
 ci) budget=$((${BUDGET:-25} * 60)) ;;&
+quick) ;;
 *) tsan_suites="sched stress runtime backends server" ;;
 esac
 asan_suites=${asan_suites:-$(ls tests/suite_*.c | sed 's,.*/suite_\([a-z]*\).*,\1,' | sort -u | tr '\n' ' ')}
