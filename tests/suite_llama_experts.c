@@ -354,8 +354,14 @@ static void a_lost_device_leaves_everything_to_the_cpu(void)
     tandem_session_replan_experts(session, 16);
     place(memory_for(4));
     decode(tokens, 60);
-    CU_ASSERT_TRUE(hot_now().n_hot > 0);
+    CU_ASSERT_TRUE(hot_now().n_hot > 0 || n_lost > 0);
     decode(tokens + 60, 30);
+    /* How often the device is called depends on how busy this machine is: the observer may leave it
+     * alone for a while. */
+    for (int i = 0; i < 40 && n_lost == 0; i++) {
+        CU_ASSERT_EQUAL(tandem_session_rollback(session, 0, 60), 60);
+        decode(tokens + 60, 30);
+    }
     check_logits(tokens, 90, "a lost device");
     check_int(n_lost, 1);
     check_int(on_device, 0);
