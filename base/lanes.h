@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Vectors of floats, as wide as the instruction set that a file is compiled for. A value's bits do
- * not depend on the set, but in a file that defines TND_VEC_FUSED before. All functions are static,
- * so that each file has its own. */
+ * Vectors of floats, as wide as the instruction set that a file is compiled for. A value's bits
+ * depend on the set only in a file that defines TND_VEC_FUSED before it includes this one. All
+ * functions are static, so that each file has its own. */
 #ifndef TND_LANES_H
 #define TND_LANES_H
 

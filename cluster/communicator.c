@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A communicator: sums and collections over a transport, which knows messages alone. How they are
- * cut into messages depends on sizes and ranks, never on the transport, and sums are added in rank
- * order, so that their bits are the same everywhere. */
+ * A communicator: all-reduce and all-gather over a transport, which knows messages alone. How they
+ * are cut into messages depends on sizes and ranks, never on the transport, and sums are added in
+ * rank order, so that their bits are the same everywhere. */
 #include "tandem/communicator.h"
 
 #include <stdio.h>
@@ -49,7 +49,8 @@ static int count_of(const tandem_communicator *c)
     return c->transport.count;
 }
 
-/* `what` and `n`: what was going on, for the message. */
+/* `what` and `bytes` name the operation and its size in an error. A failure is kept: later calls
+ * return it without a message to anybody. */
 static enum tandem_status exchange(tandem_communicator *c, int n_sends, int n_receives,
                                    const char *what, size_t bytes, struct tandem_error *error)
 {
@@ -325,7 +326,7 @@ enum tandem_status tandem_communicator_all_gather(tandem_communicator *c, const 
     TND_REQUIRE(mine, "communicator_all_gather", error);
     TND_REQUIRE(bytes, "communicator_all_gather", error);
     TND_REQUIRE(out, "communicator_all_gather", error);
-    return gather(c, mine, bytes, out, "a collection", error);
+    return gather(c, mine, bytes, out, "an all-gather", error);
 }
 
 /* vectors {n} of all ranks, the one of this rank in `own`: their sum to `out`, maybe `own`. */
@@ -353,7 +354,7 @@ static enum tandem_status reduce_whole(tandem_communicator *c, float *values, si
             c->receives[k++] = message(i, c->scratch + (size_t)i * n, n * sizeof(values[0]));
         }
     }
-    TND_TRY(exchange(c, k, k, "a sum", n * sizeof(values[0]), error));
+    TND_TRY(exchange(c, k, k, "an all-reduce", n * sizeof(values[0]), error));
     add_up(c, c->scratch, values, n, values);
     return TANDEM_OK;
 }
@@ -381,7 +382,7 @@ static enum tandem_status reduce_segments(tandem_communicator *c, float *values,
                 message(i, c->scratch + (size_t)i * own_n, own_n * sizeof(values[0]));
         }
     }
-    TND_TRY(exchange(c, k, k, "a sum", n * sizeof(values[0]), error));
+    TND_TRY(exchange(c, k, k, "an all-reduce", n * sizeof(values[0]), error));
     add_up(c, c->scratch, values + own, own_n, values + own);
     k = 0;
     for (int i = 0; i < count_of(c); i++) {
@@ -392,7 +393,7 @@ static enum tandem_status reduce_segments(tandem_communicator *c, float *values,
             c->receives[k++] = message(i, values + at, n_at * sizeof(values[0]));
         }
     }
-    return exchange(c, k, k, "a sum", n * sizeof(values[0]), error);
+    return exchange(c, k, k, "an all-reduce", n * sizeof(values[0]), error);
 }
 
 enum tandem_status tandem_communicator_all_reduce(tandem_communicator *c, float *values, size_t n,

@@ -357,7 +357,7 @@ static enum tandem_status sum_node(void *user, const tandem_tensor *node, int64_
                                           bytes / sizeof(float), NULL);
 }
 
-/* Each rank has rows of some tokens of the vocabulary: one collection a column. */
+/* Each rank has rows of some tokens of the vocabulary: one all-gather a column. */
 static enum tandem_status gather_node(void *user, const tandem_tensor *node, int64_t begin,
                                       int64_t end)
 {

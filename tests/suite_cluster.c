@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Communicators over threads: sums in rank order, collections, what is refused, and what happens
- * when a rank leaves or does not answer. */
+ * Communicators over threads: all-reduce in rank order, all-gather, what is refused, and what
+ * happens when a rank leaves or does not answer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ extern CU_SuiteInfo suites_cluster_models[];
 
 enum { MOST = 40000 };
 
-/* ---- sums and collections ---- */
+/* ---- all-reduce and all-gather ---- */
 
 static float value_of(int rank, size_t i)
 {
@@ -224,8 +224,8 @@ static void a_rank_that_leaves_ends_the_others_with_its_number(void)
     tnd_ranks_run(4, leave_early, NULL, results);
     for (int r = 0; r < 4; r++) {
         if (r != 1) {
-            check_status(results[r].status, TANDEM_E_RANK, "did not take part in a sum of 4 bytes",
-                         &results[r].error);
+            check_status(results[r].status, TANDEM_E_RANK,
+                         "did not take part in an all-reduce of 4 bytes", &results[r].error);
         }
     }
     check_contains(results[0].error.text, "rank 1 on");

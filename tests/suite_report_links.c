@@ -24,7 +24,7 @@ static void sums_follow_from_the_slowest_link(void)
     tandem_table *table = tune_new();
     add_link(table, "message", "two", 1);
     add_link(table, "message", "three", 2);
-    add_link(table, "sum", "all", 9);
+    add_link(table, "all-reduce", "all", 9);
     const double whole = tnd_links_sum_us(table, "strings", 3, 30000, false);
     const double segments = tnd_links_sum_us(table, "strings", 3, 30000, true);
     CU_ASSERT_DOUBLE_EQUAL(whole, 2 * (100 + 60), 1e-6);
@@ -40,11 +40,11 @@ static void links_are_printed_with_latency_and_bandwidth(void)
     tnd_links_print(&text, table);
     check_int(text.n, 0);
     add_link(table, "message", "two", 1);
-    add_link(table, "sum", "all", 9);
+    add_link(table, "all-reduce", "all", 9);
     tnd_links_print(&text, table);
     check_contains(text.bytes, "links by strings");
     check_contains(text.bytes, "one to two: latency 101.0 us, 0.909 GB/s at 1000000 bytes");
-    check_contains(text.bytes, "sums of 2 ranks");
+    check_contains(text.bytes, "all-reduce of 2 ranks");
     tnd_text_fini(&text);
     tandem_table_free(table);
 }

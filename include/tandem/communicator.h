@@ -2,13 +2,13 @@
  * room: cluster
  *
  * Ranks: processes, on one machine or several, that compute together. A transport carries bytes
- * between them (MPI, or what a program brings); a communicator makes sums and collections of it
- * that have the same bits on every transport.
+ * between them (MPI, or what a program brings); a communicator builds collective operations on it,
+ * whose results have the same bits on every transport.
  *
  * Threads: a communicator is used by one thread at a time; MPI may want the one that opened it.
- * Collective calls (gather, sum, broadcast, barrier) are made by all ranks, in the same order. A
- * call that fails with RANK leaves the communicator failed: later calls return the same error at
- * once. */
+ * Collective calls (all-gather, all-reduce, broadcast, barrier) are made by all ranks, in the same
+ * order. A call that fails with RANK leaves the communicator failed: later calls return the same
+ * error at once. */
 #ifndef TANDEM_COMMUNICATOR_H
 #define TANDEM_COMMUNICATOR_H
 
@@ -78,7 +78,7 @@ TANDEM_API const char *tandem_communicator_name(const tandem_communicator *commu
 TANDEM_API void tandem_communicator_set_limit(tandem_communicator *communicator, double seconds);
 /** Those seconds. Never fails. */
 TANDEM_API double tandem_communicator_limit(const tandem_communicator *communicator);
-/** Room for sums and collections of so many bytes a rank, so that they do not allocate. Errors:
+/** Memory for an all-reduce of so many bytes, so that later ones do not allocate. Errors:
  *  MEMORY. */
 TANDEM_API enum tandem_status tandem_communicator_reserve(tandem_communicator *communicator,
                                                           size_t bytes, struct tandem_error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Messages go to and fro between two ranks while the others wait; sums and collections are of all
- * ranks. Every rank knows the same list of sizes and repetitions, so nothing is told. */
+ * Messages go to and fro between two ranks while the others wait; all-reduce and all-gather are of
+ * all ranks. Every rank knows the same list of sizes and repetitions, so nothing is told. */
 #include "tools/mulmat-tune/bench_links.h"
 
 #include <stdio.h>
@@ -178,8 +178,8 @@ static enum tandem_status measure_together(struct links *l, bool is_sum, struct 
         }
         samples[i] = summarise(values, repeats_of(i), i);
     }
-    return l->rank == 0 ? add(l, is_sum ? "sum" : "collection", l->count, l->ends[0].name, "all",
-                              samples, error)
+    return l->rank == 0 ? add(l, is_sum ? "all-reduce" : "all-gather", l->count, l->ends[0].name,
+                              "all", samples, error)
                         : TANDEM_OK;
 }
 

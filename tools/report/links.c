@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Messages as latency and bandwidth; sums of ranks predicted from them, and what was measured. */
+ * Messages as latency and bandwidth; all-reduce predicted from them, and what was measured. */
 #include "tools/report/links.h"
 
 #include <string.h>
@@ -59,9 +59,9 @@ static void print_messages(struct tnd_text *out, const struct tandem_table *tabl
 static void print_together(struct tnd_text *out, const struct tandem_table *table,
                            const struct tnd_link *link)
 {
-    const bool is_sum = strcmp(link->kind, "sum") == 0;
-    tnd_text_printf(out, "  %ss of %d ranks, us\n    %9s %10s%s\n", link->kind, link->ranks,
-                    "bytes", "measured", is_sum ? "  predicted: whole, in segments" : "");
+    const bool is_sum = strcmp(link->kind, "all-reduce") == 0;
+    tnd_text_printf(out, "  %s of %d ranks, us\n    %9s %10s%s\n", link->kind, link->ranks, "bytes",
+                    "measured", is_sum ? "  predicted: whole, in segments" : "");
     for (int i = 0; i < link->curve.n_samples; i++) {
         const struct tnd_sample *sample = &link->curve.samples[i];
         tnd_text_printf(out, "    %9lld %10.1f", (long long)sample->m, sample->median_us);
