@@ -94,7 +94,8 @@ static tandem_session *session;
 static int n_log_lines;       /* that speak of experts that moved, */
 static int n_lost;            /* or of a lost device */
 static int n_at_once;         /* plans in which both sides have such products at once */
-static int on_device, on_cpu; /* products of experts in plans */
+static int on_device, on_cpu; /* products of experts in the newest plan, */
+static int most_on_device;    /* and in the plan with most of them */
 
 static void count_lines(void *user, enum tandem_log_level level, const char *room, const char *text)
 {
@@ -147,6 +148,7 @@ static void look_at_plan(void *user, const tandem_graph *graph, tandem_plan *pla
         on_device += is_product && backend > TANDEM_BACKEND_CPU;
         on_cpu += is_product && backend == TANDEM_BACKEND_CPU;
     }
+    most_on_device = on_device > most_on_device ? on_device : most_on_device;
 }
 
 static struct tandem_backend_api api;
@@ -162,7 +164,7 @@ static void open_model(const char *backends, const char *device, const char *set
     options.settings = settings;
     options.log = count_lines;
     options.log_level = TANDEM_LOG_INFO;
-    n_log_lines = n_lost = n_at_once = 0;
+    n_log_lines = n_lost = n_at_once = most_on_device = 0;
     source = skewed_source();
     check_ok(tandem_model_new(source, &model, NULL));
     check_ok(tandem_runtime_open(&options, &runtime, NULL));
@@ -257,7 +259,7 @@ static void the_hot_set_is_what_tokens_use_and_follows_them(void)
     CU_ASSERT_TRUE(before > 0);
     check_logits(tokens, 70, "hot and cold experts");
     check_int(hot_now().cold_bytes_last, 0); /* all that the token uses is on the device */
-    check_int(on_device, 3 * LAYERS);
+    check_int(most_on_device, 3 * LAYERS);
     check_int(on_cpu, 3 * LAYERS);
     decode(tokens + 70, 1);
     CU_ASSERT_TRUE(hot_now().cold_bytes_last > 0); /* other experts, not yet on the device */
@@ -412,7 +414,7 @@ static void hot_experts_run_on_an_opencl_device(void)
     decode(tokens, 50);
     check_int(hot_now().cold_bytes_last, 0); /* hot, or in a layer that is there as a whole */
     CU_ASSERT_TRUE(hot_now().n_hot > 0);
-    check_int(on_device, 3 * LAYERS);
+    check_int(most_on_device, 3 * LAYERS); /* on a busy machine the observer may try without */
     CU_ASSERT_TRUE(on_cpu >= 3);
     check_logits(tokens, 50, "hot experts by OpenCL");
     check_status(tandem_session_decode(session, tokens + 50, 50, 25, &error), TANDEM_OK, NULL,
