@@ -69,7 +69,7 @@ static uint32_t mask_kind(const tandem_tensor *mask)
 }
 
 struct attention_ranges {
-    struct tnd_cl_range y, q, k, v, mask, partial, stats;
+    struct tnd_cl_range y, q, k, v, mask, sinks, partial, stats;
 };
 
 static enum tandem_status find_operands(struct tnd_cl_device *device,
@@ -80,7 +80,17 @@ static enum tandem_status find_operands(struct tnd_cl_device *device,
     TND_TRY(tnd_cl_ops_find(device, work, 0, out->y, &out->q, error));
     TND_TRY(tnd_cl_ops_find(device, work, 1, out->y, &out->k, error));
     TND_TRY(tnd_cl_ops_find(device, work, 2, out->y, &out->v, error));
-    TND_TRY(tnd_cl_ops_find(device, work, 3, out->y, &out->mask, error));
+    const tandem_tensor *node = work->node;
+    const bool has_mask = tnd_attention_mask_of(node) != NULL;
+    const bool has_sinks = tnd_attention_sinks_of(node) != NULL;
+    out->mask = out->y; /* not read without a mask */
+    out->sinks = out->y;
+    if (has_mask) {
+        TND_TRY(tnd_cl_ops_find(device, work, 3, out->y, &out->mask, error));
+    }
+    if (has_sinks) {
+        TND_TRY(tnd_cl_ops_find(device, work, node->n_src - 1, out->y, &out->sinks, error));
+    }
     out->partial = out->y; /* not written without splits */
     out->stats = out->y;
     return TANDEM_OK;
@@ -111,10 +121,10 @@ static enum tandem_status join(struct tnd_cl_device *device, const tandem_tensor
     struct tnd_cl_launch launch;
     TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_TILES, 1 + (int)node->src[1]->type,
                              cut->rows, error));
-    TND_TRY(tnd_cl_bind_attention_join(&launch, ranges->y, ranges->partial, ranges->stats,
-                                       (uint32_t)n, (uint32_t)node->ne[0], (uint32_t)cut->n_rows,
-                                       (uint32_t)node->ne[1], (uint32_t)cut->group,
-                                       (uint32_t)cut->splits, error));
+    TND_TRY(tnd_cl_bind_attention_join(
+        &launch, ranges->y, ranges->partial, ranges->stats, (uint32_t)n, (uint32_t)node->ne[0],
+        (uint32_t)cut->n_rows, (uint32_t)node->ne[1], (uint32_t)cut->group, (uint32_t)cut->splits,
+        ranges->sinks, node->params.attention.has_sinks ? 1 : 0, error));
     return tnd_cl_ops_run_items(&launch, (uint64_t)n, error);
 }
 
@@ -125,7 +135,7 @@ enum tandem_status tnd_cl_attention(struct tnd_cl_device *device, const struct t
     const tandem_tensor *q = node->src[0];  /* {head, M, heads} */
     const tandem_tensor *k = node->src[1];  /* {head, T, kv_heads} */
     const tandem_tensor *v = node->src[2];  /* {value, T, kv_heads} */
-    const tandem_tensor *mask = node->n_src > 3 ? node->src[3] : NULL;
+    const tandem_tensor *mask = tnd_attention_mask_of(node);
     const struct cut cut = cut_of(device, node);
     struct attention_ranges ranges;
     struct tnd_cl_launch launch;
@@ -140,7 +150,7 @@ enum tandem_status tnd_cl_attention(struct tnd_cl_device *device, const struct t
         (uint32_t)cut.column_blocks, (uint32_t)cut.splits, q->nb[1], q->nb[2], k->nb[1], k->nb[2],
         v->nb[1], v->nb[2], mask != NULL ? mask->nb[1] : 0,
         mask_kind(mask) == 2 ? node->params.attention.window : 0, node->params.attention.scale,
-        error));
+        node->params.attention.cap, ranges.sinks, node->params.attention.has_sinks ? 1 : 0, error));
     TND_TRY(tnd_cl_ops_run_groups(
         &launch, (uint64_t)(cut.kv_heads * cut.row_blocks * cut.column_blocks * cut.splits),
         error));
