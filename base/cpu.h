@@ -70,7 +70,7 @@ const char *tnd_cpu_unknown_level(void);
 const char *tnd_cpu_isa_name(uint32_t features);
 
 /** Those of `features` that kernels use: what the levels of base/isa-list.h that they reach need.
- *  What no kernel is written for, such as products of bf16 vectors, is not among them. */
+ *  What no kernel is written for is not among them. */
 uint32_t tnd_cpu_used(uint32_t features);
 
 /** Model name of the CPU as the system tells it; "unknown CPU" when it does not. Static. */

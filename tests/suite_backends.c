@@ -13,6 +13,7 @@ static CU_SuiteInfo suites[] = {
     {"cpu matmul", NULL, NULL, NULL, NULL, tnd_tests_matmul},
     {"cpu packed weights", NULL, NULL, NULL, NULL, tnd_tests_packed},
     {"cpu pack cache", NULL, NULL, NULL, NULL, tnd_tests_pack_cache},
+    {"cpu bf16", NULL, NULL, NULL, NULL, tnd_tests_bf16},
     {"amx tiles", NULL, NULL, NULL, NULL, tnd_tests_amx_tiles},
     {"cpu amx", NULL, NULL, NULL, NULL, tnd_tests_amx},
     {"cpu ops", NULL, NULL, NULL, NULL, tnd_tests_cpu_ops},

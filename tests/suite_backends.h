@@ -12,6 +12,7 @@ extern CU_TestInfo tnd_tests_conformance[]; /* suite_backends_conformance.c */
 extern CU_TestInfo tnd_tests_matmul[];      /* suite_backends_matmul.c */
 extern CU_TestInfo tnd_tests_packed[];      /* suite_backends_packed.c */
 extern CU_TestInfo tnd_tests_pack_cache[];  /* suite_backends_pack_cache.c */
+extern CU_TestInfo tnd_tests_bf16[];        /* suite_backends_bf16.c */
 extern CU_TestInfo tnd_tests_amx_tiles[];   /* suite_backends_amx_tiles.c */
 extern CU_TestInfo tnd_tests_amx[];         /* suite_backends_amx.c */
 extern CU_TestInfo tnd_tests_cpu_ops[];     /* suite_backends_cpu_ops.c */

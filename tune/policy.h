@@ -631,9 +631,10 @@
 /* With F16 weights. Unit: NMSE. Why: activations rounded to 11 bits. Test:
  * bounds_of_errors_follow_the_weights. */
 #define TND_CHECK_NMSE_F16       1e-6
-/* With BF16 weights. Unit: NMSE. Why: activations rounded to 8 bits. Test:
+/* With BF16 weights. Unit: NMSE. Why: activations rounded to 8 bits lose up to 2^-8 of themselves,
+ * so 2^-16 of their squares where all of a token are alike. Test:
  * bounds_of_errors_follow_the_weights. */
-#define TND_CHECK_NMSE_BF16      5e-6
+#define TND_CHECK_NMSE_BF16      2e-5
 /* With quantised weights. Unit: NMSE. Why: activations in blocks of 8 bits; the bound of ggml's
  * test-backend-ops. Test: bounds_of_errors_follow_the_weights. */
 #define TND_CHECK_NMSE           5e-4

@@ -8,11 +8,9 @@
  * quantized X:   the backend's own layout, read only by the same backend's mul_mat_q */
 #define TANDEM_TASK_LIST(X)                                                                        \
     X(NONE, "none", 0, "the stage does not exist")                                                 \
-    X(NODE, "node",                                                                                \
-      TND_TASK_WHOLE | TND_TASK_READS_W | TND_TASK_READS_X | TND_TASK_WRITES_RESULT,               \
+    X(NODE, "node", TND_TASK_WHOLE | TND_TASK_READS_W | TND_TASK_READS_X | TND_TASK_WRITES_RESULT, \
       "the whole operation in one stage")                                                          \
-    X(NODE_STREAMED,                                                                               \
-      "node_streamed",                                                                             \
+    X(NODE_STREAMED, "node_streamed",                                                              \
       TND_TASK_WHOLE | TND_TASK_READS_W | TND_TASK_READS_X | TND_TASK_WRITES_RESULT |              \
           TND_TASK_STREAMS_W,                                                                      \
       "the same on a device, with constant weights that the executor brings each time")            \
@@ -36,4 +34,7 @@
       TND_TASK_READS_X | TND_TASK_USES_LEFT_W | TND_TASK_WRITES_RESULT,                            \
       "F32 weights, dequantised or given, times F32 activations")                                  \
     X(FINALIZE, "finalize", TND_TASK_FETCHES,                                                      \
-      "the result to host memory, by the library itself: no backend is asked")
+      "the result to host memory, by the library itself: no backend is asked")                     \
+    X(MUL_MAT_BF16, "mul_mat_bf16",                                                                \
+      TND_TASK_READS_W | TND_TASK_READS_X | TND_TASK_USES_PACKED | TND_TASK_WRITES_RESULT,         \
+      "BF16 weights, of the backend's own copy, times activations rounded to BF16")

@@ -40,7 +40,8 @@ struct tnd_cpu_kernels {
     struct tnd_kernels_f f;
     struct tnd_packed_kernels packed[TANDEM_TYPE_NUMBERS]; /* multiply is NULL: no packed form */
     tnd_packed_f_fn *packed_f[TANDEM_TYPE_NUMBERS];        /* or NULL */
-    struct tnd_amx_kernels amx;                            /* name is NULL: there are none */
+    struct tnd_packed_bf16_kernels packed_bf16;
+    struct tnd_amx_kernels amx; /* name is NULL: there are none */
     tnd_dequantize_fn *dequantize[TANDEM_TYPE_NUMBERS];
     tnd_quantize_fn *quantize[TANDEM_TYPE_NUMBERS];
     struct tnd_vec vec;

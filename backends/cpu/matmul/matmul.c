@@ -62,6 +62,11 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernel
                    : refuse(node, error, "this CPU has no AMX, or the system does not permit it");
     case TANDEM_TASK_MUL_MAT_PACKED:
         return tnd_cpu_can_pack(kernels, node->src[0], error);
+    case TANDEM_TASK_MUL_MAT_BF16:
+        if (type != TANDEM_TYPE_BF16 || kernels->packed_bf16.multiply == NULL) {
+            return refuse(node, error, "the weights are not BF16, or this CPU has no BF16 product");
+        }
+        return tnd_cpu_can_pack(kernels, node->src[0], error);
     case TANDEM_TASK_DEQUANTIZE_W:
         return type != TANDEM_TYPE_F32 ? TANDEM_OK
                                        : refuse(node, error, "the weights are F32 already");
@@ -119,6 +124,7 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
                    ? tnd_matmul_q_scratch()
                    : tnd_matmul_f_scratch(node->ne[1], node->src[0]->ne[0]);
     case TANDEM_TASK_MUL_MAT_PACKED:
+    case TANDEM_TASK_MUL_MAT_BF16:
         return packed_scratch(node);
     case TANDEM_TASK_TILE_X:
     case TANDEM_TASK_MUL_MAT_TILES:
@@ -247,6 +253,7 @@ enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
         mul_mat_q(kernels, NULL, work, worker);
         break;
     case TANDEM_TASK_MUL_MAT_PACKED:
+    case TANDEM_TASK_MUL_MAT_BF16:
         mul_mat_q(kernels, work->prepared, work, worker);
         break;
     default:

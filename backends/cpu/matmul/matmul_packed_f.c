@@ -13,18 +13,22 @@ enum { BLOCK_TOKENS = 4 * TND_PACKED_F_TOKENS };
 
 struct scratch {
     float y[TND_PACKED_F_TOKENS * ROWS];
-    float x[]; /* tile by tile, value by value of K the numbers of the tile's tokens */
+    /* tile by tile, value by value of K the numbers of the tile's tokens; of BF16 pairs of values,
+     * and behind those of a block the rounded rows of the tile in hand */
+    float x[];
 };
 
 size_t tnd_matmul_packed_f_scratch(int64_t m, int64_t k)
 {
-    size_t values = (size_t)tnd_min(m, BLOCK_TOKENS) * (size_t)k;
+    size_t values = (size_t)tnd_min(m, BLOCK_TOKENS) * (size_t)(k + 1);
     return (sizeof(struct scratch) + values * sizeof(float) + 63) / 64 * 64;
 }
 
 /* What stays the same during one call. */
 struct product {
+    const struct tnd_packed_bf16_kernels *bf16; /* NULL: activations stay floats */
     tnd_packed_f_fn *kernel;
+    int64_t columns; /* of the numbers that are transposed: K, or pairs of it */
     const struct tnd_packed_weight *packed;
     const struct tandem_tensor *x;
     float *y;
@@ -62,19 +66,12 @@ TND_INLINE void transpose_4x4(const float *const rows[4], int64_t at, float *out
 }
 #undef SHUFFLE
 
-/* Tokens first .. first + n - 1 of a tile. Each worker does it for itself, which takes a tenth of a
+/* Rows of n tokens, a tile, to columns. Each worker does it for itself, which takes a tenth of a
  * product of a few hundred rows of weights if it goes value by value: so in fours, the last of them
  * over tokens of the one before. */
-static void transpose_x(const struct product *p, int64_t first, int n, float *out)
+static void transpose_rows(const float *const *rows, int n, int64_t k, float *out)
 {
     enum { PART = 16 }; /* a cache line of each token */
-    const int64_t k = p->packed->k;
-    const float *rows[TND_PACKED_F_TOKENS];
-    TND_ASSERT(0 < n && n <= TND_PACKED_F_TOKENS);
-    for (int t = 0; t < n; t++) {
-        rows[t] = (const float *)(const void *)((const char *)p->x->data +
-                                                (size_t)(first + t) * p->x->nb[1]);
-    }
     const int64_t in_fours = n < 4 ? 0 : k / 4 * 4;
     for (int64_t k0 = 0; k0 < in_fours; k0 += PART) {
         const int64_t end = tnd_min(in_fours, k0 + PART);
@@ -90,6 +87,24 @@ static void transpose_x(const struct product *p, int64_t first, int n, float *ou
             out[i * n + t] = rows[t][i];
         }
     }
+}
+
+/* Tokens first .. first + n - 1 of a tile; `spare` has room for their rounded rows. */
+static void transpose_x(const struct product *p, int64_t first, int n, float *spare, float *out)
+{
+    const float *rows[TND_PACKED_F_TOKENS];
+    TND_ASSERT(0 < n && n <= TND_PACKED_F_TOKENS);
+    for (int t = 0; t < n; t++) {
+        rows[t] = (const float *)(const void *)((const char *)p->x->data +
+                                                (size_t)(first + t) * p->x->nb[1]);
+        if (p->bf16 != NULL) {
+            float *pairs = spare + t * p->columns;
+            pairs[p->columns - 1] = 0.0f; /* of an odd K half of it */
+            p->bf16->round(rows[t], p->packed->k, (uint16_t *)(void *)pairs);
+            rows[t] = pairs;
+        }
+    }
+    transpose_rows(rows, n, p->columns, out);
 }
 
 /* One panel times a tile of tokens. A panel at an end of the rows goes through a copy, since
@@ -123,8 +138,11 @@ void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
                          struct tandem_worker *worker)
 {
     const struct tandem_tensor *node = work->node;
+    const bool is_bf16 = work->task == TANDEM_TASK_MUL_MAT_BF16;
     struct product p = {
-        .kernel = kernels->packed_f[packed->type],
+        .bf16 = is_bf16 ? &kernels->packed_bf16 : NULL,
+        .kernel = is_bf16 ? kernels->packed_bf16.multiply : kernels->packed_f[packed->type],
+        .columns = is_bf16 ? (packed->k + 1) / 2 : packed->k,
         .packed = packed,
         .x = node->src[1],
         .y = node->data,
@@ -154,11 +172,12 @@ void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
             int64_t token = block * block_tokens;
             int64_t tokens = tnd_min(block_tokens, m - token);
             for (int64_t t = 0; t < tokens && block != transposed; t += tile) {
-                transpose_x(&p, token + t, (int)tnd_min(tile, tokens - t), s->x + t * packed->k);
+                transpose_x(&p, token + t, (int)tnd_min(tile, tokens - t),
+                            s->x + tokens * p.columns, s->x + t * p.columns);
             }
             transposed = block;
             for (int64_t t = 0; t < tokens; t += tile) {
-                multiply_tile(&p, s, first + i % n_panels, s->x + t * packed->k, token + t,
+                multiply_tile(&p, s, first + i % n_panels, s->x + t * p.columns, token + t,
                               (int)tnd_min(tile, tokens - t), t == 0 ? ahead : 0);
             }
         }

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/x86/packed_tokens.h"
 
 enum { LANES = 16, TOKENS = TND_PACKED_F_TOKENS };
 
@@ -19,8 +20,8 @@ TND_INLINE __m512 load(const uint8_t *p, const enum tandem_type type)
                : _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const enum tandem_type type,
-                         const int n_tokens)
+TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const int n_tokens,
+                         const enum tandem_type type)
 {
     const size_t bytes = type == TANDEM_TYPE_F32 ? 4 : 2;
     const uint8_t *w = tile->panel;
@@ -63,38 +64,11 @@ TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const enum tandem
     }
 }
 
-#if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
 #define PACKED(NAME)                                                                               \
     static void packed_##NAME(const struct tnd_tile_packed_f *tile)                                \
     {                                                                                              \
-        multiply(tile, TANDEM_TYPE_##NAME, tile->n_tokens);                                        \
+        TND_BY_TOKENS(multiply, tile, TANDEM_TYPE_##NAME)                                          \
     }
-#else
-#define TOKENS_CASE(type, n)                                                                       \
-    case n:                                                                                        \
-        multiply(tile, type, n);                                                                   \
-        break;
-#define PACKED(NAME)                                                                               \
-    static void packed_##NAME(const struct tnd_tile_packed_f *tile)                                \
-    {                                                                                              \
-        switch (tile->n_tokens) {                                                                  \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 1)                                                     \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 2)                                                     \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 3)                                                     \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 4)                                                     \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 5)                                                     \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 6)                                                     \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 7)                                                     \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 8)                                                     \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 9)                                                     \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 10)                                                    \
-            TOKENS_CASE(TANDEM_TYPE_##NAME, 11)                                                    \
-        default:                                                                                   \
-            multiply(tile, TANDEM_TYPE_##NAME, TOKENS);                                            \
-            break;                                                                                 \
-        }                                                                                          \
-    }
-#endif
 PACKED(F32)
 PACKED(F16)
 PACKED(BF16)
