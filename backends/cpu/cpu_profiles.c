@@ -2,7 +2,8 @@
  * Profiles "cpu" and "cpu-packed", everything in the CPU backend, and "cpu-bf16" and "cpu-amx"
  * where there are kernels of AVX-512 BF16 and AMX. Quantised weights meet activations that INIT
  * quantises to 8 bits; float weights are multiplied as they are, by AMX in parts. "cpu"
- * reads the weights as they lie in the file, the others a second copy in a layout for the kernels. */
+ * reads the weights as they lie in the file, the others a second copy in a layout for the
+ * kernels. */
 #include "backends/cpu/cpu_profiles.h"
 
 #include <string.h>
