@@ -59,9 +59,9 @@ static enum tandem_status build_from_source(const struct tnd_cl_device *device,
                                             cl_program *out_program, struct tandem_error *error)
 {
     const struct tnd_cl_functions *cl = &device->library->cl;
-    const char *text = build->text;
+    const char *texts[] = {build->dialect, build->text};
     cl_int code = CL_SUCCESS;
-    cl_program program = cl->CreateProgramWithSource(device->context, 1, &text, NULL, &code);
+    cl_program program = cl->CreateProgramWithSource(device->context, 2, texts, NULL, &code);
     TND_TRY(tnd_cl_check(device, "clCreateProgramWithSource", code, error));
     code = cl->BuildProgram(program, 1, &device->id, build->options, NULL, NULL);
     if (code != CL_SUCCESS) {

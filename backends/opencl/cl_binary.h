@@ -9,7 +9,8 @@
 
 struct tnd_cl_build {
     const char *name;    /* of the source; files in the cache begin with it */
-    uint64_t hash;       /* of the source */
+    uint64_t hash;       /* of dialect and source */
+    const char *dialect; /* what stands in front of the source */
     const char *text;    /* of the source, terminated */
     const char *options; /* of the compiler */
     const char *folder;  /* of the cache; NULL: none */

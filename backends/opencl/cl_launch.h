@@ -15,7 +15,10 @@
  *     global T *p, ulong p_at   ->  struct tnd_cl_range p   (p_at: bytes from the buffer's begin)
  *     int, uint, long, ulong, float, uchar -> int32_t, uint32_t, int64_t, uint64_t, float, uint8_t
  *     local T *p                ->  size_t p_bytes
- * Nothing else is allowed there. Kernels are written in OpenCL C 1.2; HAVE_FP16, HAVE_FP64,
+ * Nothing else is allowed there. Kernels are written in the part of OpenCL C 1.2 that C++ has too,
+ * with the words of dialect_opencl.cl, which stands in front of every program (dialect_cuda.cl for
+ * CUDA): float2_of(a, b) is a vector, `shared float x[64]` lies in local memory, a pointer there is
+ * `local float *`, and a kernel begins with `p = local_argument(p)`. HAVE_FP16, HAVE_FP64,
  * HAVE_SUBGROUPS (any kind), HAVE_INTEL_SUBGROUPS and IS_CPU are defined where the device has them.
  * `variant.type` t defines TYPE=t-1 and TYPE_<name> (TYPE_q4_0, as in tandem/type-list.h). */
 #ifndef TND_CL_LAUNCH_H

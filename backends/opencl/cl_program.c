@@ -230,8 +230,10 @@ static enum tandem_status build_program(struct tnd_cl_device *device, const char
         tnd_text_fini(&options);
         return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", 0, 0, "backend opencl: no memory");
     }
+    const struct tnd_cl_source_row *dialect = &tnd_cl_sources[TND_CL_SOURCE_DIALECT_OPENCL];
     const struct tnd_cl_build build = {.name = name,
-                                       .hash = hash,
+                                       .hash = tnd_hash_bytes(&hash, sizeof(hash), dialect->hash),
+                                       .dialect = programs->texts + dialect->offset,
                                        .text = text,
                                        .options = tnd_text_string(&options),
                                        .folder = programs->has_binaries ? programs->folder : NULL};
