@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_matmul_state.h"
+#include "backends/gpu/gpu_matmul_state.h"
 #include "backends/opencl/opencl.h"
 #include "base/half.h"
 #include "ggml-like/tnd_type.h"
@@ -469,7 +469,7 @@ static void check_attention(int units)
         {TANDEM_TYPE_F16, 160, 65, 1, 3, 1, 0}, /* more values than work items */
     };
     if (begin("")) {
-        struct tnd_cl_caps *caps = &tnd_opencl_device(backend)->caps;
+        struct tnd_gpu_caps *caps = &tnd_opencl_device(backend)->caps;
         const int units_here = caps->compute_units;
         caps->compute_units = units > 0 ? units : units_here;
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -606,7 +606,7 @@ static void rows_of_every_type_are_read(void)
                 }
                 w = type == TANDEM_TYPE_I32 ? w : leaf((enum tandem_type)type, 512, 5, 1);
                 tandem_tensor *rows = tandem_get_rows(context, w, ids);
-                if (type == TANDEM_TYPE_I32 || tnd_cl_has_decoder((enum tandem_type)type)) {
+                if (type == TANDEM_TYPE_I32 || tnd_gpu_has_decoder((enum tandem_type)type)) {
                     check_node(tnd_test_node(context, rows), 1e-14,
                                tandem_type_name((enum tandem_type)type));
                 } else {

@@ -92,7 +92,7 @@ struct tnd_gpu_limits {
 
 /** Y {n, m} = X {k, m} * W {k, n}, columns begin..end-1 of Y only; dense, none empty. Offsets in
  *  bytes. */
-struct tnd_gpu_product {
+struct tnd_gpu_blas {
     struct tnd_gpu_buffer *w, *x, *y;
     uint64_t w_at, x_at, y_at;
     size_t n, m, k;
@@ -220,9 +220,8 @@ struct tnd_gpu_driver {
     /* ---- products by a library; where has_blas ---- */
 
     /** Puts the product into the work queue. */
-    enum tandem_status (*product)(struct tnd_gpu_context *context,
-                                  const struct tnd_gpu_product *product,
-                                  struct tandem_error *error);
+    enum tandem_status (*blas)(struct tnd_gpu_context *context, const struct tnd_gpu_blas *product,
+                               struct tandem_error *error);
     /** Other parameters for F32 products from now on; where has_blas_parameters. */
     enum tandem_status (*override_parameters)(struct tnd_gpu_context *context, size_t n,
                                               const char **names, const size_t *values,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_device.h"
+#include "backends/gpu/gpu_device.h"
 #include "base/alloc.h"
 
 enum { MAX_PLATFORMS = 16, MAX_DEVICES = 32, MAX_EXTENSIONS = 16384 };
@@ -98,9 +98,9 @@ static int version_number(const char *text)
 
 /* ---- facts ---- */
 
-static void read_extensions(struct asking *asking, struct tnd_cl_found *found)
+static void read_extensions(struct asking *asking, struct tnd_gpu_found *found)
 {
-    struct tnd_cl_caps *caps = &found->caps;
+    struct tnd_gpu_caps *caps = &found->caps;
     char *words = tnd_calloc(1, MAX_EXTENSIONS);
     if (words == NULL) {
         asking->code = CL_OUT_OF_HOST_MEMORY;
@@ -131,9 +131,9 @@ static uint32_t type_of(cl_device_type type)
                                                       : TANDEM_DEVICE_OTHER;
 }
 
-static void read_numbers(struct asking *asking, struct tnd_cl_found *found)
+static void read_numbers(struct asking *asking, struct tnd_gpu_found *found)
 {
-    struct tnd_cl_caps *caps = &found->caps;
+    struct tnd_gpu_caps *caps = &found->caps;
     cl_device_type type = 0;
     ask(asking, CL_DEVICE_TYPE, &type, sizeof(type));
     found->info.type = type_of(type);
@@ -151,7 +151,7 @@ static void read_numbers(struct asking *asking, struct tnd_cl_found *found)
     memcpy(caps->max_items, items, sizeof(caps->max_items));
 }
 
-static void fill_info(const struct tnd_cl_caps *caps, struct tandem_device_info *info)
+static void fill_info(const struct tnd_gpu_caps *caps, struct tandem_device_info *info)
 {
     info->memory_bytes = caps->global_bytes;
     info->max_alloc_bytes = caps->max_alloc_bytes;
@@ -166,7 +166,7 @@ static void fill_info(const struct tnd_cl_caps *caps, struct tandem_device_info 
 }
 
 /* Why the device cannot be used, or NULL. */
-static const char *unfit_reason(struct asking *asking, const struct tnd_cl_found *found)
+static const char *unfit_reason(struct asking *asking, const struct tnd_gpu_found *found)
 {
     bool is_there = ask_bool(asking, CL_DEVICE_AVAILABLE);
     bool compiles = ask_bool(asking, CL_DEVICE_COMPILER_AVAILABLE);
@@ -184,7 +184,7 @@ static const char *unfit_reason(struct asking *asking, const struct tnd_cl_found
                                         : NULL;
 }
 
-static void read_device(const struct tnd_cl_functions *cl, struct tnd_cl_found *found)
+static void read_device(const struct tnd_cl_functions *cl, struct tnd_gpu_found *found)
 {
     struct asking asking = {cl, found->id, CL_SUCCESS};
     struct tandem_device_info *info = &found->info;
@@ -215,7 +215,7 @@ static void read_device(const struct tnd_cl_functions *cl, struct tnd_cl_found *
 /* ---- all of them ---- */
 
 struct list {
-    struct tnd_cl_found *found;
+    struct tnd_gpu_found *found;
     int n;
     struct tandem_error *error;
 };
@@ -236,14 +236,14 @@ static enum tandem_status add_device(struct list *list, const struct tnd_cl_func
                                      cl_platform_id platform, cl_device_id id)
 {
     size_t bytes = sizeof(*list->found);
-    struct tnd_cl_found *grown =
+    struct tnd_gpu_found *grown =
         tnd_realloc(list->found, (size_t)list->n * bytes, (size_t)(list->n + 1) * bytes);
     if (grown == NULL) {
         return tnd_error_set(list->error, TANDEM_E_MEMORY, "opencl", (int64_t)bytes, 0,
                              "opencl: no memory for the list of devices");
     }
     list->found = grown;
-    struct tnd_cl_found *found = &grown[list->n++];
+    struct tnd_gpu_found *found = &grown[list->n++];
     memset(found, 0, sizeof(*found));
     found->platform = platform;
     found->id = id;
@@ -272,9 +272,9 @@ static enum tandem_status add_platform(struct list *list, const struct tnd_cl_fu
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_cl_find_devices(const struct tnd_cl_library *library,
-                                       struct tnd_cl_found **out_found, int *out_n,
-                                       struct tandem_error *error)
+enum tandem_status tnd_gpu_find_devices(const struct tnd_cl_library *library,
+                                        struct tnd_gpu_found **out_found, int *out_n,
+                                        struct tandem_error *error)
 {
     const struct tnd_cl_functions *cl = &library->cl;
     cl_platform_id platforms[MAX_PLATFORMS];
@@ -310,9 +310,9 @@ static enum tandem_status list_devices(struct tandem_device_info *out, int n, in
                                        struct tandem_error *error)
 {
     const struct tnd_cl_library *library = NULL;
-    struct tnd_cl_found *found = NULL;
+    struct tnd_gpu_found *found = NULL;
     TND_TRY(tnd_cl_library_get(NULL, &library, error));
-    TND_TRY(tnd_cl_find_devices(library, &found, out_n, error));
+    TND_TRY(tnd_gpu_find_devices(library, &found, out_n, error));
     for (int i = 0; i < *out_n && i < n; i++) {
         out[i] = found[i].info;
     }
@@ -320,7 +320,7 @@ static enum tandem_status list_devices(struct tandem_device_info *out, int n, in
     return TANDEM_OK;
 }
 
-int tnd_cl_devices(struct tandem_device_info *out, int n, struct tandem_error *error)
+int tnd_gpu_devices(struct tandem_device_info *out, int n, struct tandem_error *error)
 {
     int n_devices = 0;
     return list_devices(out, n, &n_devices, error) == TANDEM_OK ? n_devices : 0;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * The OpenCL backend: settings, which device, and the table of functions. The work is done by
- * cl_matmul.c (matrix products), cl_ops.c (all other operations), cl_memory.c and cl_weights.c. */
+ * gpu_matmul.c (matrix products), gpu_ops.c (all other operations), gpu_memory.c and gpu_weights.c. */
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/opencl/cl_bcml1.h"
-#include "backends/opencl/cl_device.h"
-#include "backends/opencl/cl_indices.h"
-#include "backends/opencl/cl_matmul.h"
-#include "backends/opencl/cl_memory.h"
-#include "backends/opencl/cl_ops.h"
-#include "backends/opencl/cl_profiles.h"
-#include "backends/opencl/cl_program.h"
-#include "backends/opencl/cl_stream.h"
+#include "backends/gpu/gpu_bcml1.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/gpu_indices.h"
+#include "backends/gpu/gpu_matmul.h"
+#include "backends/gpu/gpu_memory.h"
+#include "backends/gpu/gpu_ops.h"
+#include "backends/gpu/gpu_profiles.h"
+#include "backends/gpu/gpu_program.h"
+#include "backends/gpu/gpu_stream.h"
 #include "backends/opencl/opencl.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
@@ -26,13 +26,13 @@ extern const struct tandem_backend_api tnd_backend_opencl;
 
 struct opencl {
     tandem_backend base;
-    struct tnd_cl_device *device;
+    struct tnd_gpu_device *device;
     char name[16];                                       /* "opencl1" */
     int (*log)(void *user, int level, const char *text); /* NULL: silent */
     void *log_user;
 };
 
-struct tnd_cl_device *tnd_opencl_device(tandem_backend *backend)
+struct tnd_gpu_device *tnd_opencl_device(tandem_backend *backend)
 {
     return ((struct opencl *)backend)->device;
 }
@@ -42,7 +42,7 @@ struct tnd_cl_device *tnd_opencl_device(tandem_backend *backend)
 enum { MAX_TEXT = 256 };
 
 struct settings {
-    struct tnd_cl_options options; /* texts point to the members below */
+    struct tnd_gpu_options options; /* texts point to the members below */
     char device[MAX_TEXT];
     char library[MAX_TEXT];
     char clblast[MAX_TEXT];
@@ -74,7 +74,7 @@ static bool read_switch(const struct tnd_setting *setting, const char *key, cons
 static enum tandem_status read_setting(const struct tnd_setting *setting, const char *name,
                                        struct settings *out, struct tandem_error *error)
 {
-    struct tnd_cl_options *options = &out->options;
+    struct tnd_gpu_options *options = &out->options;
     if (tnd_setting_is(setting, "budget")) {
         double mib = 0;
         TND_TRY(tnd_setting_number(setting, name, &mib, error));
@@ -135,7 +135,7 @@ static enum tandem_status refuse(const char *name, const char *why, struct tande
 static enum tandem_status choose(const char *name, int which, bool is_asked_for,
                                  struct settings *settings, struct tandem_error *error)
 {
-    struct tnd_cl_options *options = &settings->options;
+    struct tnd_gpu_options *options = &settings->options;
     const char *environment = tnd_environment(TND_ENVIRONMENT_DEVICE);
     if (options->device == NULL && environment != NULL) {
         bool is_none = strcmp(environment, "none") == 0;
@@ -180,7 +180,7 @@ static enum tandem_status opencl_open(const struct tandem_backend_options *optio
         return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)sizeof(*self), 0,
                              "backend %s: no memory", name);
     }
-    enum tandem_status status = tnd_cl_device_open(&settings.options, &self->device, error);
+    enum tandem_status status = tnd_gpu_device_open(&settings.options, &self->device, error);
     if (status != TANDEM_OK) {
         tnd_free(self);
         return status;
@@ -189,7 +189,7 @@ static enum tandem_status opencl_open(const struct tandem_backend_options *optio
     snprintf(self->name, sizeof(self->name), "%s", name);
     self->log = options->log;
     self->log_user = options->log_user;
-    const char *refused = tnd_cl_programs_refused(self->device);
+    const char *refused = tnd_gpu_programs_refused(self->device);
     if (self->log != NULL && refused[0] != '\0') {
         self->log(self->log_user, TANDEM_LOG_WARN, refused);
     }
@@ -200,9 +200,9 @@ static enum tandem_status opencl_open(const struct tandem_backend_options *optio
 /* What starting has cost: the second start should compile nothing. */
 static void log_statistics(const struct opencl *self)
 {
-    struct tnd_cl_statistics statistics;
+    struct tnd_gpu_statistics statistics;
     char line[256];
-    tnd_cl_statistics_get(self->device, &statistics);
+    tnd_gpu_statistics_get(self->device, &statistics);
     snprintf(line, sizeof(line),
              "%s: %lld programs compiled, %lld loaded from the cache, in %.3f s; %lld launches, "
              "%.1f MB up, %.1f MB down",
@@ -219,7 +219,7 @@ static void opencl_close(tandem_backend *backend)
     if (self->log != NULL) {
         log_statistics(self);
     }
-    tnd_cl_device_close(tnd_opencl_device(backend));
+    tnd_gpu_device_close(tnd_opencl_device(backend));
     tnd_free(backend);
 }
 
@@ -231,7 +231,7 @@ static const char *opencl_describe(tandem_backend *backend)
 /* CLBlast takes part in the device's times. */
 static bool opencl_identity(tandem_backend *backend, int i, struct tandem_backend_fact *out)
 {
-    const struct tnd_cl_device *device = tnd_opencl_device(backend);
+    const struct tnd_gpu_device *device = tnd_opencl_device(backend);
     const struct tandem_backend_fact facts[] = {
         {"device", device->identity},
         {"driver", device->driver},
@@ -243,7 +243,7 @@ static bool opencl_identity(tandem_backend *backend, int i, struct tandem_backen
 
 /* ---- work ---- */
 
-/* Plain products, and all stages of them, belong to cl_matmul.c. */
+/* Plain products, and all stages of them, belong to gpu_matmul.c. */
 static bool is_matmul(const tandem_tensor *node, uint32_t task)
 {
     return task != TANDEM_TASK_NODE ||
@@ -253,50 +253,50 @@ static bool is_matmul(const tandem_tensor *node, uint32_t task)
 static enum tandem_status opencl_supports(tandem_backend *backend, const tandem_tensor *node,
                                           uint32_t task, struct tandem_error *error)
 {
-    struct tnd_cl_device *device = tnd_opencl_device(backend);
+    struct tnd_gpu_device *device = tnd_opencl_device(backend);
     if (!is_matmul(node, task)) {
-        return tnd_cl_ops_supports(device, node, error);
+        return tnd_gpu_ops_supports(device, node, error);
     }
     if (node->op != TANDEM_OP_MUL_MAT) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, backend->api->name, task, 0,
                              "backend %s: %s is a task of matrix products", backend->api->name,
                              tandem_task_name((enum tandem_task)task));
     }
-    return tnd_cl_matmul_supports(device, node, (enum tandem_task)task, error);
+    return tnd_gpu_matmul_supports(device, node, (enum tandem_task)task, error);
 }
 
 static size_t opencl_workspace(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
 {
     return node->op == TANDEM_OP_MUL_MAT && is_matmul(node, task)
-               ? tnd_cl_matmul_workspace(tnd_opencl_device(backend), node, (enum tandem_task)task)
+               ? tnd_gpu_matmul_workspace(tnd_opencl_device(backend), node, (enum tandem_task)task)
                : 0;
 }
 
 static enum tandem_status opencl_submit(tandem_backend *backend, const struct tandem_work *work,
                                         uint64_t *out_ticket, struct tandem_error *error)
 {
-    struct tnd_cl_device *device = tnd_opencl_device(backend);
+    struct tnd_gpu_device *device = tnd_opencl_device(backend);
     pthread_mutex_lock(&device->submit_lock);
-    enum tandem_status status = tnd_cl_stream_begin_work(device, work, error);
+    enum tandem_status status = tnd_gpu_stream_begin_work(device, work, error);
     if (status == TANDEM_OK) {
-        status = is_matmul(work->node, work->task) ? tnd_cl_matmul_submit(device, work, error)
-                                                   : tnd_cl_ops_submit(device, work, error);
+        status = is_matmul(work->node, work->task) ? tnd_gpu_matmul_submit(device, work, error)
+                                                   : tnd_gpu_ops_submit(device, work, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_cl_stream_end_work(device, work, error);
+        status = tnd_gpu_stream_end_work(device, work, error);
     }
     pthread_mutex_unlock(&device->submit_lock);
     TND_TRY(status);
-    *out_ticket = tnd_cl_ticket(device);
+    *out_ticket = tnd_gpu_ticket(device);
     return TANDEM_OK;
 }
 
 static enum tandem_status opencl_sync(tandem_backend *backend, uint64_t ticket,
                                       struct tandem_error *error)
 {
-    struct tnd_cl_device *device = tnd_opencl_device(backend);
-    TND_TRY(tnd_cl_sync(device, ticket, error));
-    return tnd_cl_indices_check(device, error);
+    struct tnd_gpu_device *device = tnd_opencl_device(backend);
+    TND_TRY(tnd_gpu_sync(device, ticket, error));
+    return tnd_gpu_indices_check(device, error);
 }
 
 /* ---- memory ---- */
@@ -304,12 +304,12 @@ static enum tandem_status opencl_sync(tandem_backend *backend, uint64_t ticket,
 static enum tandem_status opencl_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                          void **out_handle, struct tandem_error *error)
 {
-    struct tnd_cl_device *device = tnd_opencl_device(backend);
-    struct tnd_cl_block *block = NULL;
-    TND_TRY(tnd_cl_prepare(device, weight, &block, error));
-    enum tandem_status status = tnd_cl_bcml1_prepare(device, weight, block, error);
+    struct tnd_gpu_device *device = tnd_opencl_device(backend);
+    struct tnd_gpu_block *block = NULL;
+    TND_TRY(tnd_gpu_prepare(device, weight, &block, error));
+    enum tandem_status status = tnd_gpu_bcml1_prepare(device, weight, block, error);
     if (status != TANDEM_OK) {
-        tnd_cl_give_back(device, block);
+        tnd_gpu_give_back(device, block);
         return status;
     }
     *out_handle = block;
@@ -318,14 +318,14 @@ static enum tandem_status opencl_prepare(tandem_backend *backend, const tandem_t
 
 static void opencl_give_back(tandem_backend *backend, void *handle)
 {
-    tnd_cl_give_back(tnd_opencl_device(backend), handle);
+    tnd_gpu_give_back(tnd_opencl_device(backend), handle);
 }
 
 static enum tandem_status opencl_map(tandem_backend *backend, size_t bytes, void **out_handle,
                                      struct tandem_error *error)
 {
-    struct tnd_cl_block *block = NULL;
-    TND_TRY(tnd_cl_map(tnd_opencl_device(backend), bytes, &block, error));
+    struct tnd_gpu_block *block = NULL;
+    TND_TRY(tnd_gpu_map(tnd_opencl_device(backend), bytes, &block, error));
     *out_handle = block;
     return TANDEM_OK;
 }
@@ -333,33 +333,33 @@ static enum tandem_status opencl_map(tandem_backend *backend, size_t bytes, void
 static enum tandem_status opencl_upload(tandem_backend *backend, struct tandem_place to,
                                         const void *from, size_t bytes, struct tandem_error *error)
 {
-    return tnd_cl_upload(tnd_opencl_device(backend), to, from, bytes, error);
+    return tnd_gpu_upload(tnd_opencl_device(backend), to, from, bytes, error);
 }
 
 static enum tandem_status opencl_stream(tandem_backend *backend, struct tandem_place to,
                                         const void *from, size_t bytes, struct tandem_error *error)
 {
-    return tnd_cl_stream(tnd_opencl_device(backend), to, from, bytes, error);
+    return tnd_gpu_stream(tnd_opencl_device(backend), to, from, bytes, error);
 }
 
 static enum tandem_status opencl_download(tandem_backend *backend, struct tandem_place from,
                                           void *to, size_t bytes, uint64_t *out_ticket,
                                           struct tandem_error *error)
 {
-    return tnd_cl_download(tnd_opencl_device(backend), from, to, bytes, out_ticket, error);
+    return tnd_gpu_download(tnd_opencl_device(backend), from, to, bytes, out_ticket, error);
 }
 
 static size_t opencl_prepared_bytes(tandem_backend *backend)
 {
-    struct tnd_cl_statistics statistics;
-    tnd_cl_statistics_get(tnd_opencl_device(backend), &statistics);
+    struct tnd_gpu_statistics statistics;
+    tnd_gpu_statistics_get(tnd_opencl_device(backend), &statistics);
     return (size_t)statistics.resident_bytes;
 }
 
 static uint64_t opencl_weight_budget(tandem_backend *backend)
 {
-    struct tnd_cl_statistics statistics;
-    tnd_cl_statistics_get(tnd_opencl_device(backend), &statistics);
+    struct tnd_gpu_statistics statistics;
+    tnd_gpu_statistics_get(tnd_opencl_device(backend), &statistics);
     return (uint64_t)statistics.budget_bytes;
 }
 
@@ -384,9 +384,9 @@ const struct tandem_backend_api tnd_backend_opencl = {
     .download = opencl_download,
     .prepared_bytes = opencl_prepared_bytes,
     .identity = opencl_identity,
-    .devices = tnd_cl_devices,
-    .profile = tnd_cl_profile,
-    .setting = tnd_cl_setting,
+    .devices = tnd_gpu_devices,
+    .profile = tnd_gpu_profile,
+    .setting = tnd_gpu_setting,
     .stream = opencl_stream,
     .weight_budget = opencl_weight_budget,
 };

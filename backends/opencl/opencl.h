@@ -5,9 +5,9 @@
 
 #include "tandem/backend.h"
 
-struct tnd_cl_device;
+struct tnd_gpu_device;
 
 /** The device of a backend whose kind is TANDEM_KIND_OPENCL. Lives as long as the backend. */
-struct tnd_cl_device *tnd_opencl_device(tandem_backend *backend);
+struct tnd_gpu_device *tnd_opencl_device(tandem_backend *backend);
 
 #endif

@@ -71,7 +71,7 @@ sources | grep -vE '^(tests|docs)/' | grep -E "^($(either $rooms include tools b
           for (i = 1; i <= n; i++)
               if (tolower(names[i]) ~ words && names[i] !~ allowed &&
                   !(names[i] == "gate" && FILENAME ~ /^(llama|formats)\//) &&
-                  !(names[i] == "home" && FILENAME ~ /(cl_program|fingerprint)\.c$/) && # a folder
+                  !(names[i] == "home" && FILENAME ~ /(gpu_program|fingerprint)\.c$/) && # a folder
                   !((FILENAME, names[i]) in told)) {
                   told[FILENAME, names[i]]
                   print FILENAME ":" FNR ": \"" names[i] "\""
