@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# The OpenCL backend: whether it is built, and the C that tools/kernel-pack makes of its kernels.
-# NO_OPENCL=1 leaves it out although the headers are there. Nothing of OpenCL is linked: the library
-# is found when the program runs.
+# The GPU backend: the C that tools/kernel-pack makes of its kernels, and whether its OpenCL driver
+# is built. NO_OPENCL=1 leaves that out although the headers are there. Nothing of a driver is linked:
+# the libraries are found when the program runs.
 
 OPENCL := $(if $(NO_OPENCL),,$(or $(call have,OpenCL-Headers),$(call have,OpenCL)))
 CL_GEN := $(BUILD)/gen/backends/gpu
@@ -12,19 +12,16 @@ CL_INCLUDED := $(wildcard backends/opencl/kernels/*.clh)
 HOST_CC ?= $(if $(findstring $(shell uname -m),$(MACHINE)),$(CC),cc)
 HOST_ZLIB := $(if $(findstring $(shell uname -m),$(MACHINE)),$(ZLIB))
 
-ifneq ($(OPENCL),)
-backends_SRC := $(filter-out backends/opencl/opencl_absent.c,$(backends_SRC)) \
-    backends/gpu/gpu_kernels.c
 CL_HEADER := $(CL_GEN)/gpu_kernels.h
+ifneq ($(OPENCL),)
+backends_SRC := $(filter-out backends/opencl/opencl_absent.c,$(backends_SRC))
 CL_TESTS :=
-CL_FUZZ :=
 else
-backends_SRC := $(filter-out backends/opencl/% backends/gpu/%,$(backends_SRC)) backends/opencl/opencl_absent.c \
-    backends/gpu/gpu_cache.c backends/gpu/gpu_profiles.c
-CL_HEADER :=
+backends_SRC := $(filter-out backends/opencl/%,$(backends_SRC)) backends/opencl/opencl_absent.c \
+    backends/opencl/cl_profiles.c
 CL_TESTS := tests/suite_opencl%
-CL_FUZZ := tests/fuzz/fuzz_gpu_tiles.c
 endif
+backends_SRC += backends/gpu/gpu_kernels.c
 
 $(BUILD)/kernel-pack: $(wildcard tools/kernel-pack/*.[ch]) base/hash.h
 	$(call say,HOSTCC,$@)

@@ -91,18 +91,14 @@ enum tandem_status call(struct tnd_gpu_launch *launch, struct tnd_gpu_range x)
 }
 C
 compiles() {
-    mkdir -p "$folder/gen/backends/opencl"
-    "$pack" "$folder/gen/backends/opencl" "$1" &&
+    mkdir -p "$folder/gen/backends/gpu"
+    "$pack" "$folder/gen/backends/gpu" "$1" &&
         gcc -std=c11 -D_GNU_SOURCE -Werror -fsyntax-only -I. -Iinclude "-I$folder/gen" \
             "$folder/call.c" 2>"$folder/log"
 }
 sed 's/, int offset//' $kernels/smoke.cl >"$folder/smoke.cl"
-if [ ! -f /usr/include/CL/cl.h ]; then
-    echo 'SKIP kernel_pack: no OpenCL headers to compile a caller'
-else
-    compiles $kernels/smoke.cl && good || bad 'a caller of smoke does not compile'
-    compiles "$folder/smoke.cl" && bad 'a changed kernel does not break its caller' || good
-    grep -q 'call.c:5:.*too many arguments' "$folder/log" && good || bad "said $(cat "$folder/log")"
-fi
+compiles $kernels/smoke.cl && good || bad 'a caller of smoke does not compile'
+compiles "$folder/smoke.cl" && bad 'a changed kernel does not break its caller' || good
+grep -q 'call.c:5:.*too many arguments' "$folder/log" && good || bad "said $(cat "$folder/log")"
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -31,7 +31,7 @@ struct tnd_gpu_device *tnd_test_cl_open(struct tnd_gpu_options options)
     if (options.cache == NULL) {
         options.cache = "off";
     }
-    enum tandem_status status = tnd_gpu_device_open(&options, &device, &error);
+    enum tandem_status status = tnd_gpu_device_open(&tnd_cl_driver, &options, &device, &error);
     if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
         tnd_skip("opencl: %s", error.text);
         return NULL;

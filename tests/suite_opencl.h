@@ -4,6 +4,7 @@
 #define TND_TESTS_SUITE_OPENCL_H
 
 #include "backends/gpu/gpu_device.h"
+#include "backends/opencl/cl_driver.h"
 #include "backends/gpu/gpu_memory.h"
 #include "tests/support.h"
 
@@ -35,13 +36,14 @@ void tnd_test_cl_give_back(struct tnd_gpu_device *device, const void *begin);
 void tnd_test_cl_closed(const struct tnd_gpu_device *device);
 /** Where the device has a host address: a mirror, else a weight. */
 struct tandem_place tnd_test_cl_place(const struct tnd_gpu_device *device, const void *address);
-enum tandem_status tnd_test_cl_find(struct tnd_gpu_device *device, const void *address, size_t bytes,
-                                    struct tnd_gpu_range *out_range, struct tandem_error *error);
+enum tandem_status tnd_test_cl_find(struct tnd_gpu_device *device, const void *address,
+                                    size_t bytes, struct tnd_gpu_range *out_range,
+                                    struct tandem_error *error);
 /** Fills in what a work touches. */
 struct tandem_places tnd_test_cl_places(const struct tnd_gpu_device *device,
                                         const struct tandem_work *work);
-enum tandem_status tnd_test_cl_upload(struct tnd_gpu_device *device, const void *begin, size_t bytes,
-                                      struct tandem_error *error);
+enum tandem_status tnd_test_cl_upload(struct tnd_gpu_device *device, const void *begin,
+                                      size_t bytes, struct tandem_error *error);
 enum tandem_status tnd_test_cl_download(struct tnd_gpu_device *device, void *begin, size_t bytes,
                                         uint64_t *out_ticket, struct tandem_error *error);
 

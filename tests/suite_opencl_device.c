@@ -138,10 +138,10 @@ static void unknown_settings_and_missing_libraries_are_told(void)
     check_status(try_open(0, "library=/nowhere/libOpenCL.so", true, &error),
                  TANDEM_E_UNSUPPORTED_MACHINE, "/nowhere/libOpenCL.so", &error);
     struct tnd_gpu_device *device =
-        tnd_test_cl_open((struct tnd_gpu_options){.clblast = "/nowhere/libclblast.so"});
+        tnd_test_cl_open((struct tnd_gpu_options){.libraries.blas = "/nowhere/libclblast.so"});
     if (device != NULL) {
-        CU_ASSERT(device->clblast == NULL);
-        check_contains(device->clblast_reason, "/nowhere/libclblast.so");
+        CU_ASSERT(!device->context->has_blas);
+        check_contains(device->context->blas_reason, "/nowhere/libclblast.so");
         tnd_gpu_device_close(device);
     }
 }
@@ -153,12 +153,12 @@ static void switches_take_capabilities_away(void)
                                                   .without_fp64 = true,
                                                   .without_subgroups = true,
                                                   .without_unified = true,
-                                                  .clblast = "off"});
+                                                  .libraries.blas = "off"});
     if (device == NULL) {
         return;
     }
     CU_ASSERT(!device->caps.fp16 && !device->caps.fp64 && !device->caps.subgroups);
-    CU_ASSERT(!device->caps.unified && device->clblast == NULL);
+    CU_ASSERT(!device->caps.unified && !device->context->has_blas);
     struct tnd_text options = TND_TEXT_INIT;
     const struct tnd_gpu_variant variant = {.type = 1 + TANDEM_TYPE_Q4_0, .rows = 4};
     tnd_gpu_program_options(device, &variant, &options);

@@ -25,7 +25,7 @@ static bool begin(void)
     if (device == NULL) {
         const struct tnd_gpu_options options = {.device = "0", .cache = "off"};
         struct tandem_error error = {0};
-        enum tandem_status status = tnd_gpu_device_open(&options, &device, &error);
+        enum tandem_status status = tnd_gpu_device_open(&tnd_cl_driver, &options, &device, &error);
         if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
             tnd_skip("opencl: %s", error.text);
             return false;
@@ -375,9 +375,9 @@ static void float_products_match_the_double_reference(void)
         return;
     }
     for (int own = 0; own < 2; own++) {
-        device->matmul->without_clblast = own != 0;
-        if (own == 0 && device->clblast == NULL) {
-            tnd_skip("opencl: no CLBlast: %s", device->clblast_reason);
+        device->matmul->without_blas = own != 0;
+        if (own == 0 && !device->context->has_blas) {
+            tnd_skip("opencl: no CLBlast: %s", device->context->blas_reason);
             continue;
         }
         for (int i = 0; i < COUNT(some_tokens); i++) {
@@ -392,6 +392,11 @@ static void float_products_match_the_double_reference(void)
     check_product(TANDEM_TYPE_F32, TANDEM_TASK_MUL_MAT_F32, 64, 32, 128, 0, "own full tiles");
 }
 
+static struct tnd_cl_context *context_of(const struct tnd_gpu_device *of)
+{
+    return (struct tnd_cl_context *)of->context;
+}
+
 /* CLBlast's place in the half-precision product on devices that have no fp16: halves from the
  * buffers, products on the host. */
 static int pretended_hgemm(int layout, int a_transpose, int b_transpose, size_t m, size_t n,
@@ -399,7 +404,7 @@ static int pretended_hgemm(int layout, int a_transpose, int b_transpose, size_t 
                            cl_mem b, size_t b_offset, size_t b_ld, cl_half beta, cl_mem c,
                            size_t c_offset, size_t c_ld, cl_command_queue *queue, cl_event *event)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
+    const struct tnd_cl_functions *cl = &context_of(device)->library->cl;
     uint16_t *values = malloc((m * k + n * k + m * n) * sizeof(uint16_t));
     uint16_t *from_b = values + m * k;
     uint16_t *to = from_b + n * k;
@@ -433,7 +438,7 @@ static void half_products_are_taken_where_they_were_measured_to_be_good(void)
     } cases[] = {{TANDEM_TYPE_Q4_0, 256, 1e-9, 1e-6},
                  {TANDEM_TYPE_Q4_0, 128, 0, 1e-10},
                  {TANDEM_TYPE_F16, 256, 0, 1e-10}};
-    const struct tnd_clblast_functions *clblast = device->clblast;
+    const struct tnd_clblast_functions *clblast = context_of(device)->clblast;
     struct tnd_clblast_functions pretended = {.hgemm = pretended_hgemm};
     bool fp16 = device->caps.fp16;
     if (clblast != NULL) {
@@ -441,7 +446,7 @@ static void half_products_are_taken_where_they_were_measured_to_be_good(void)
     }
     for (int i = 0; i < COUNT(cases) && clblast != NULL; i++) {
         struct product p;
-        device->clblast = &pretended;
+        context_of(device)->clblast = &pretended;
         device->caps.fp16 = true;
         device->matmul->tiles.half_most = cases[i].most;
         product_open(&p, cases[i].type, 37, 7, 160, 0);
@@ -460,7 +465,7 @@ static void half_products_are_taken_where_they_were_measured_to_be_good(void)
         free(want);
         product_close(&p);
     }
-    device->clblast = clblast;
+    context_of(device)->clblast = clblast;
     device->caps.fp16 = fp16;
 }
 
@@ -473,10 +478,10 @@ static bool note_half_error(void *user, const struct tnd_gpu_tune_step *step)
 /* The tuner's operands lie in scratch memory, and so do those of half products. */
 static void the_tuner_sees_the_true_error_of_half_products(void)
 {
-    if (!begin() || device->clblast == NULL) {
+    if (!begin() || !device->context->has_blas) {
         return;
     }
-    const struct tnd_clblast_functions *clblast = device->clblast;
+    const struct tnd_clblast_functions *clblast = context_of(device)->clblast;
     const struct tnd_clblast_functions pretended = {.sgemm = clblast->sgemm,
                                                     .hgemm = pretended_hgemm};
     bool fp16 = device->caps.fp16;
@@ -487,11 +492,11 @@ static void the_tuner_sees_the_true_error_of_half_products(void)
                                                  .with_half = true,
                                                  .is_brief = true,
                                                  .most_candidates = 1};
-    device->clblast = &pretended;
+    context_of(device)->clblast = &pretended;
     device->caps.fp16 = true;
     check_ok(tnd_gpu_tune(device, &options, NULL, NULL));
     CU_ASSERT(error > 0 && error < 1e-5);
-    device->clblast = clblast;
+    context_of(device)->clblast = clblast;
     device->caps.fp16 = fp16;
 }
 

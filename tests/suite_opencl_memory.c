@@ -173,9 +173,8 @@ static void check_resident(struct tnd_gpu_device *device, const tandem_tensor *w
     CU_ASSERT_FATAL(back != NULL);
     check_ok(tnd_test_cl_find(device, weight->data, bytes, &range, NULL));
     CU_ASSERT_FATAL(range.buffer != NULL);
-    cl_int code = device->library->cl.EnqueueReadBuffer(device->queue, range.buffer, CL_TRUE,
-                                                        range.offset, bytes, back, 0, NULL, NULL);
-    check_int(code, CL_SUCCESS);
+    check_ok(
+        device->driver->read(device->context, range.buffer, range.offset, back, bytes, NULL, NULL));
     check_ok(tnd_gpu_sync(device, tnd_gpu_ticket(device), NULL));
     check_bits(back, weight->data, bytes, "weight");
     free(back);
@@ -250,11 +249,8 @@ static enum tandem_status make_copy(struct tnd_gpu_device *device, const tandem_
                                     struct tandem_error *error)
 {
     n_made++;
-    return tnd_gpu_check(device, "clEnqueueCopyBuffer",
-                         device->library->cl.EnqueueCopyBuffer(
-                             device->queue, from.buffer, to.buffer, from.offset, to.offset,
-                             tandem_tensor_bytes(weight), 0, NULL, NULL),
-                         error);
+    return device->driver->copy(device->context, from.buffer, from.offset, to.buffer, to.offset,
+                                tandem_tensor_bytes(weight), error);
 }
 
 static enum tandem_status make_nothing(struct tnd_gpu_device *device, const tandem_tensor *weight,

@@ -119,7 +119,7 @@ static struct tnd_gpu_device *open_device(const char *cache)
     const struct tnd_gpu_options options = {.device = "0", .cache = cache};
     struct tnd_gpu_device *device = NULL;
     struct tandem_error error = {0};
-    enum tandem_status status = tnd_gpu_device_open(&options, &device, &error);
+    enum tandem_status status = tnd_gpu_device_open(&tnd_cl_driver, &options, &device, &error);
     if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
         tnd_skip("opencl: %s", error.text);
         return NULL;
@@ -153,7 +153,8 @@ static void tuned_tiles_are_saved_and_used_by_the_next_open(void)
         .progress = listen_to, .user = &listener, .is_brief = true, .most_candidates = 1};
     struct tandem_error error = {.text = ""};
     struct tnd_gpu_tiles tiles = {0};
-    device->clblast = NULL; /* its kernels take seconds each to build */
+    device->context->has_blas = false;
+    device->context->has_blas_parameters = false; /* its kernels take seconds each to build */
     check_status(tnd_gpu_tune(device, &options, &tiles, &error), TANDEM_OK, NULL, &error);
     CU_ASSERT(listener.n > 3 && listener.refused == 0 && listener.best >= 3);
     CU_ASSERT_TRUE(tnd_gpu_tiles_fit(&device->caps, &tiles));

@@ -59,19 +59,20 @@ struct tnd_gpu_libraries {
     const char *blas;   /* file; NULL: the usual names; "off" */
 };
 
-/** An open device. Drivers embed it as their first member. Fixed after open, except `blas`. */
+/** An open device. Drivers embed it as their first member. Fixed after open. */
 struct tnd_gpu_context {
     const struct tnd_gpu_driver *driver;
     char name[128];           /* of the device, for messages */
-    bool has_blas;            /* sgemm works */
+    bool has_blas;            /* products by a library work, in F32 */
+    bool has_blas_half;       /* and in half precision */
     bool has_blas_parameters; /* override_parameters works */
-    char blas_reason[192];    /* why there is no sgemm */
+    char blas_reason[192];    /* why there are none */
 };
 
 /** Each runs what is submitted to it in order; the two run beside each other. */
 enum tnd_gpu_queue {
     TND_GPU_QUEUE_WORK,   /* launches, and copies that belong between them */
-    TND_GPU_QUEUE_STREAM, /* weights in flight; made when it is first used */
+    TND_GPU_QUEUE_STREAM, /* weights in flight; written first, by one thread at a time */
     TND_GPU_QUEUE_COUNT
 };
 
@@ -81,13 +82,6 @@ struct tnd_gpu_text {
     const char *dialect; /* what comes before the text: TND_GPU_SOURCE_DIALECT_x. May be NULL */
     const char *text;
     const char *options; /* -DNAME=VALUE and the driver's own, with blanks between */
-};
-
-/** What a kernel wants of its groups. */
-struct tnd_gpu_limits {
-    size_t multiple;      /* of work-items that a group should have */
-    size_t max_group;     /* work-items of a group */
-    uint64_t local_bytes; /* that the kernel uses by itself */
 };
 
 /** Y {n, m} = X {k, m} * W {k, n}, columns begin..end-1 of Y only; dense, none empty. Offsets in
@@ -101,10 +95,11 @@ struct tnd_gpu_blas {
 };
 
 struct tnd_gpu_driver {
-    const char *name;      /* "opencl": kind of the backend, folder of kept programs, in messages */
-    const char *code;      /* name of its kernel language in messages: ".cl" */
-    const char *blas;      /* "clblast": the library for sgemm, as the setting is called */
-    const char *blas_name; /* "CLBlast" */
+    const char *name; /* "opencl": kind of the backend, folder of kept programs, in messages */
+    const char *blas_setting; /* "clblast": setting that names the library of products */
+    const char *blas_name;    /* "CLBlast" */
+
+    int dialect; /* enum tnd_gpu_source: text that stands in front of every program */
 
     /* ---- devices ---- */
 
@@ -125,7 +120,7 @@ struct tnd_gpu_driver {
 
     /** `bytes` > 0. Freed memory stays until the commands that use it are over. */
     enum tandem_status (*buffer_new)(struct tnd_gpu_context *context, size_t bytes,
-                                     bool is_read_only, struct tnd_gpu_buffer **out_buffer,
+                                     struct tnd_gpu_buffer **out_buffer,
                                      struct tandem_error *error);
     void (*buffer_free)(struct tnd_gpu_context *context, struct tnd_gpu_buffer *buffer);
     /** Whole pages of the host as a buffer that kernels read; freed by buffer_unshare, when nothing
@@ -141,9 +136,9 @@ struct tnd_gpu_driver {
 
     /* ---- copies ---- */
 
-    /** Host to device behind `after` (NULL: nothing) and what stands in the queue. `out_event` NULL:
-     *  waits until `from` may be changed; else from must stay until the event, freed by the caller,
-     *  is over. */
+    /** Host to device behind `after` (NULL: nothing) and what stands in the queue. Without
+     *  `out_event` the call waits until `from` may be changed; else `from` must stay until the
+     *  event, which the caller frees, is over. */
     enum tandem_status (*write)(struct tnd_gpu_context *context, enum tnd_gpu_queue queue,
                                 struct tnd_gpu_event *after, struct tnd_gpu_buffer *to, size_t at,
                                 const void *from, size_t bytes, struct tnd_gpu_event **out_event,
@@ -206,10 +201,6 @@ struct tnd_gpu_driver {
     enum tandem_status (*argument)(struct tnd_gpu_context *context,
                                    struct tnd_gpu_function *function, const char *name, int index,
                                    size_t bytes, const void *value, struct tandem_error *error);
-    enum tandem_status (*function_limits)(struct tnd_gpu_context *context,
-                                          struct tnd_gpu_function *function,
-                                          struct tnd_gpu_limits *out_limits,
-                                          struct tandem_error *error);
     /** Puts a kernel (`name` for messages) into the work queue with 1 to 3 dimensions; `global`
      *  counts work-items, a multiple of `local`. `out_event` NULL: nobody wants to know. */
     enum tandem_status (*launch)(struct tnd_gpu_context *context, struct tnd_gpu_function *function,
@@ -220,8 +211,8 @@ struct tnd_gpu_driver {
     /* ---- products by a library; where has_blas ---- */
 
     /** Puts the product into the work queue. */
-    enum tandem_status (*blas)(struct tnd_gpu_context *context, const struct tnd_gpu_blas *product,
-                               struct tandem_error *error);
+    enum tandem_status (*product)(struct tnd_gpu_context *context,
+                                  const struct tnd_gpu_blas *product, struct tandem_error *error);
     /** Other parameters for F32 products from now on; where has_blas_parameters. */
     enum tandem_status (*override_parameters)(struct tnd_gpu_context *context, size_t n,
                                               const char **names, const size_t *values,

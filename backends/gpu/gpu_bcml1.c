@@ -140,8 +140,8 @@ enum tandem_status tnd_gpu_bcml1_find(struct tnd_gpu_device *device, const tande
         k / VALUES >= COLUMNS_OF_PANELS_MOST || weight->ne[2] != 1 || weight->ne[3] != 1 ||
         weight->nb[1] != tandem_type_row_bytes(weight->type, k)) {
         return tnd_error_set(error, TANDEM_E_STATE, weight->name, n, 0,
-                             "opencl device '%.60s': '%.60s' cannot lie in panels of 64 rows",
-                             device->name, weight->name);
+                             "%s device '%.60s': '%.60s' cannot lie in panels of 64 rows",
+                             device->driver->name, device->name, weight->name);
     }
     /* With the bytes it tells matrices of other shapes at the same place apart. */
     const int form = (int)(k / VALUES * TND_PANEL_ROWS + n % TND_PANEL_ROWS);

@@ -13,10 +13,27 @@
 #include "backends/gpu/gpu_program.h"
 #include "base/alloc.h"
 
-enum tandem_status tnd_gpu_check(const struct tnd_gpu_device *device, const char *call, cl_int code,
-                                 struct tandem_error *error)
+enum tandem_status tnd_gpu_no_memory(const struct tnd_gpu_device *device, size_t bytes,
+                                     struct tandem_error *error)
 {
-    return tnd_cl_code_check(device->name, call, code, error);
+    return tnd_error_set(error, TANDEM_E_MEMORY, device->driver->name, (int64_t)bytes, 0,
+                         "backend %s: no memory", device->driver->name);
+}
+
+int tnd_gpu_devices(const struct tnd_gpu_driver *driver, struct tandem_device_info *out, int n,
+                    struct tandem_error *error)
+{
+    static const struct tnd_gpu_libraries usual;
+    struct tnd_gpu_found *found = NULL;
+    int n_found = 0;
+    if (driver->find(&usual, &found, &n_found, error) != TANDEM_OK) {
+        return 0;
+    }
+    for (int i = 0; i < n_found && i < n; i++) {
+        out[i] = found[i].info;
+    }
+    tnd_free(found);
+    return n_found;
 }
 
 /* ---- choosing ---- */
@@ -72,28 +89,29 @@ static int choose_selected(const struct tnd_gpu_found *found, int n,
     return -1;
 }
 
-static enum tandem_status choose(const struct tnd_gpu_found *found, int n,
+static enum tandem_status choose(const char *driver, const struct tnd_gpu_found *found, int n,
                                  const struct tnd_gpu_options *options, int *out_index,
                                  struct tandem_error *error)
 {
     int index = options->device != NULL ? choose_selected(found, n, options)
                                         : choose_best(found, n, options);
     if (index < 0 && options->device != NULL) {
-        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, "opencl", options->skip, n,
-                             "opencl: none of %d devices fits '%.60s'%s", n, options->device,
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, driver, options->skip, n,
+                             "%s: none of %d devices fits '%.60s'%s", driver, n, options->device,
                              options->skip > 0 ? " a second time" : "");
     }
     if (index < 0) {
-        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, "opencl", options->skip, n,
-                             "opencl: %d devices, but %s to use by default (the first is '%.60s': "
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, driver, options->skip, n,
+                             "%s: %d devices, but %s to use by default (the first is '%.60s': "
                              "%.80s)",
-                             n, options->skip > 0 ? "not as many" : "none", found[0].info.name,
+                             driver, n, options->skip > 0 ? "not as many" : "none",
+                             found[0].info.name,
                              found[0].info.reason[0] != '\0' ? found[0].info.reason : "in use");
     }
     const struct tandem_device_info *info = &found[index].info;
     if (!info->is_fit) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, info->name, 0, 0,
-                             "opencl device '%s' cannot be used: %s", info->name, info->reason);
+                             "%s device '%s' cannot be used: %s", driver, info->name, info->reason);
     }
     *out_index = index;
     return TANDEM_OK;
@@ -114,96 +132,72 @@ static void apply_switches(struct tnd_gpu_device *device, const struct tnd_gpu_o
     }
 }
 
-static enum tandem_status open_context(struct tnd_gpu_device *device, struct tandem_error *error)
+static void describe(struct tnd_gpu_device *device)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
-                                                (cl_context_properties)device->platform, 0};
-    cl_int code = CL_SUCCESS;
-    device->context = cl->CreateContext(properties, 1, &device->id, NULL, NULL, &code);
-    TND_TRY(tnd_gpu_check(device, "clCreateContext", code, error));
-    device->queue = cl->CreateCommandQueue(
-        device->context, device->id, device->has_profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
-    return tnd_gpu_check(device, "clCreateCommandQueue", code, error);
-}
-
-static void open_clblast(struct tnd_gpu_device *device, const struct tnd_gpu_options *options)
-{
-    struct tandem_error told = {0};
-    if (options->clblast != NULL && strcmp(options->clblast, "off") == 0) {
-        snprintf(device->clblast_reason, sizeof(device->clblast_reason),
-                 "CLBlast is switched off by a setting");
-    } else if (tnd_clblast_get(options->clblast, &device->clblast, &told) != TANDEM_OK) {
-        snprintf(device->clblast_reason, sizeof(device->clblast_reason), "%s", told.text);
-    }
+    const struct tandem_device_info *info = &device->info;
+    const bool has_blas = device->context->has_blas;
+    snprintf(device->name, sizeof(device->name), "%s", info->name);
+    snprintf(device->identity, sizeof(device->identity), "%.78s (%.46s)", info->name,
+             info->platform);
+    snprintf(device->driver_text, sizeof(device->driver_text), "%.32s%s%s", info->driver,
+             has_blas ? " with " : "", has_blas ? device->driver->blas_name : "");
+    snprintf(device->text, sizeof(device->text),
+             "%.96s (%.48s), driver %.32s, %u compute units, %llu MiB%s, %s %s", info->name,
+             info->platform, info->driver, info->compute_units,
+             (unsigned long long)(info->memory_bytes >> 20),
+             device->caps.unified ? " shared with the host" : "", has_blas ? "with" : "without",
+             device->driver->blas_name);
 }
 
 static enum tandem_status open_parts(struct tnd_gpu_device *device,
                                      const struct tnd_gpu_options *options,
-                                     struct tandem_error *error)
+                                     const struct tnd_gpu_found *found, struct tandem_error *error)
 {
-    TND_TRY(open_context(device, error));
-    open_clblast(device, options);
+    TND_TRY(device->driver->open(&options->libraries, found, options->with_profiling,
+                                 &device->context, error));
+    describe(device);
     TND_TRY(tnd_gpu_programs_open(device, options->cache, error));
     TND_TRY(tnd_gpu_memory_open(device, options->budget_bytes, error));
     TND_TRY(tnd_gpu_matmul_open(device, error));
     return tnd_gpu_ops_open(device, error);
 }
 
-static void describe(struct tnd_gpu_device *device)
-{
-    const struct tandem_device_info *info = &device->info;
-    snprintf(device->name, sizeof(device->name), "%s", info->name);
-    snprintf(device->identity, sizeof(device->identity), "%.78s (%.46s)", info->name,
-             info->platform);
-    snprintf(device->driver, sizeof(device->driver), "%.32s%s", info->driver,
-             device->clblast != NULL ? " with CLBlast" : "");
-    snprintf(device->text, sizeof(device->text),
-             "%.96s (%.48s), driver %.32s, %u compute units, %llu MiB%s, %s", info->name,
-             info->platform, info->driver, info->compute_units,
-             (unsigned long long)(info->memory_bytes >> 20),
-             device->caps.unified ? " shared with the host" : "",
-             device->clblast != NULL ? "with CLBlast" : "without CLBlast");
-}
-
-enum tandem_status tnd_gpu_device_open(const struct tnd_gpu_options *options,
+enum tandem_status tnd_gpu_device_open(const struct tnd_gpu_driver *driver,
+                                       const struct tnd_gpu_options *options,
                                        struct tnd_gpu_device **out_device,
                                        struct tandem_error *error)
 {
-    const struct tnd_cl_library *library = NULL;
-    struct tnd_gpu_found *found = NULL;
+    struct tnd_gpu_found *all = NULL;
     int n = 0;
     int index = 0;
-    TND_TRY(tnd_cl_library_get(options->library, &library, error));
-    TND_TRY(tnd_gpu_find_devices(library, &found, &n, error));
-    enum tandem_status status = choose(found, n, options, &index, error);
-    struct tnd_gpu_device *device = status == TANDEM_OK ? tnd_calloc(1, sizeof(*device)) : NULL;
-    if (status == TANDEM_OK && device == NULL) {
-        status = tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)sizeof(*device), 0,
-                               "backend opencl: no memory");
+    TND_TRY(driver->find(&options->libraries, &all, &n, error));
+    enum tandem_status status = choose(driver->name, all, n, options, &index, error);
+    struct tnd_gpu_device *device = NULL;
+    if (status == TANDEM_OK) {
+        device = tnd_calloc(1, sizeof(*device));
+        status = device != NULL
+                     ? TANDEM_OK
+                     : tnd_error_set(error, TANDEM_E_MEMORY, driver->name, (int64_t)sizeof(*device),
+                                     0, "backend %s: no memory", driver->name);
     }
-    if (device == NULL) {
-        tnd_free(found);
-        return status;
+    if (status == TANDEM_OK) {
+        const struct tnd_gpu_found *found = &all[index];
+        device->driver = driver;
+        device->caps = found->caps;
+        device->info = found->info;
+        memcpy(device->platform_version, found->platform_version, sizeof(found->platform_version));
+        memcpy(device->compiler, found->options, sizeof(found->options));
+        device->keeps_programs = found->keeps_programs;
+        device->has_profiling = options->with_profiling;
+        pthread_mutex_init(&device->submit_lock, NULL);
+        apply_switches(device, options);
+        status = open_parts(device, options, found, error);
     }
-    device->library = library;
-    device->platform = found[index].platform;
-    device->id = found[index].id;
-    device->caps = found[index].caps;
-    device->info = found[index].info;
-    memcpy(device->platform_version, found[index].platform_version,
-           sizeof(device->platform_version));
-    device->has_profiling = options->with_profiling;
-    tnd_free(found);
-    pthread_mutex_init(&device->submit_lock, NULL);
-    apply_switches(device, options);
-    describe(device);
-    status = open_parts(device, options, error);
+    tnd_free(all);
     if (status != TANDEM_OK) {
         tnd_gpu_device_close(device);
         return status;
     }
-    describe(device);
     *out_device = device;
     return TANDEM_OK;
 }
@@ -213,26 +207,16 @@ void tnd_gpu_device_close(struct tnd_gpu_device *device)
     if (device == NULL) {
         return;
     }
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    /* Results do not matter any more: whatever fails here, everything is given back. */
-    if (device->queue != NULL) {
-        cl->Finish(device->queue);
-    }
-    if (device->stream_queue != NULL) {
-        cl->Finish(device->stream_queue);
-    }
-    tnd_gpu_ops_close(device);
-    tnd_gpu_matmul_close(device);
-    tnd_gpu_memory_close(device);
-    tnd_gpu_programs_close(device);
-    if (device->stream_queue != NULL) {
-        cl->ReleaseCommandQueue(device->stream_queue);
-    }
-    if (device->queue != NULL) {
-        cl->ReleaseCommandQueue(device->queue);
-    }
     if (device->context != NULL) {
-        cl->ReleaseContext(device->context);
+        /* Results do not matter any more: whatever fails here, everything is given back. */
+        for (int i = 0; i < TND_GPU_QUEUE_COUNT; i++) {
+            (void)device->driver->finish(device->context, (enum tnd_gpu_queue)i, NULL);
+        }
+        tnd_gpu_ops_close(device);
+        tnd_gpu_matmul_close(device);
+        tnd_gpu_memory_close(device);
+        tnd_gpu_programs_close(device);
+        device->driver->close(device->context);
     }
     pthread_mutex_destroy(&device->submit_lock);
     tnd_free(device);

@@ -25,14 +25,15 @@ enum tandem_status tnd_gpu_mul_mat_id_supports(const struct tnd_gpu_device *devi
     const tandem_tensor *x = node->src[1];
     (void)device;
     if (!tnd_gpu_has_decoder(w->type)) {
-        return tnd_gpu_ops_refuse(node, "has no kernel for weights of this type", error);
+        return tnd_gpu_ops_refuse(device, node, "has no kernel for weights of this type", error);
     }
     if (w->ne[2] < 1 || w->ne[2] > EXPERTS_MOST) {
-        return tnd_gpu_ops_refuse(node, "counts 1 to 2048 experts", error);
+        return tnd_gpu_ops_refuse(device, node, "counts 1 to 2048 experts", error);
     }
     if (w->nb[1] != tandem_type_row_bytes(w->type, w->ne[0]) || x->nb[1] % sizeof(float) != 0 ||
         x->nb[2] % sizeof(float) != 0 || w->nb[2] % 2 != 0) {
-        return tnd_gpu_ops_refuse(node, "needs rows of weights that follow one another", error);
+        return tnd_gpu_ops_refuse(device, node, "needs rows of weights that follow one another",
+                                  error);
     }
     return TANDEM_OK;
 }
@@ -206,7 +207,7 @@ enum tandem_status tnd_gpu_top_k_supports(const struct tnd_gpu_device *device,
     (void)device;
     return node->src[0]->ne[0] <= TOP_K_MOST
                ? TANDEM_OK
-               : tnd_gpu_ops_refuse(node, "takes rows of up to 4096 values", error);
+               : tnd_gpu_ops_refuse(device, node, "takes rows of up to 4096 values", error);
 }
 
 enum tandem_status tnd_gpu_top_k(struct tnd_gpu_device *device, const struct tandem_work *work,
@@ -229,8 +230,9 @@ enum tandem_status tnd_gpu_gather_supports(const struct tnd_gpu_device *device,
                                            const tandem_tensor *node, struct tandem_error *error)
 {
     (void)device;
-    return node->src[0]->ne[0] > 0 ? TANDEM_OK
-                                   : tnd_gpu_ops_refuse(node, "has no value to read", error);
+    return node->src[0]->ne[0] > 0
+               ? TANDEM_OK
+               : tnd_gpu_ops_refuse(device, node, "has no value to read", error);
 }
 
 enum tandem_status tnd_gpu_gather(struct tnd_gpu_device *device, const struct tandem_work *work,

@@ -60,8 +60,7 @@ bool tnd_gpu_gemm_fits(const struct tnd_gpu_caps *caps, int32_t row)
 enum tandem_status tnd_gpu_gemm_choose(struct tnd_gpu_device *device, int32_t row,
                                        struct tandem_error *error)
 {
-    if (device->clblast == NULL || device->clblast->override_parameters == NULL || row < 1 ||
-        row > N_GEMM_ROWS) {
+    if (!device->context->has_blas_parameters || row < 1 || row > N_GEMM_ROWS) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, device->name, row, N_GEMM_ROWS,
                              "%s: no CLBlast that takes parameters", device->name);
     }
@@ -82,10 +81,7 @@ enum tandem_status tnd_gpu_gemm_choose(struct tnd_gpu_device *device, int32_t ro
         names[i] = parameters[i].name;
         values[i] = (size_t)parameters[i].value;
     }
-    return tnd_gpu_check(device, "CLBlastOverrideParameters",
-                         device->clblast->override_parameters(
-                             device->id, "Xgemm", TND_CLBLAST_PRECISION_SINGLE, N, names, values),
-                         error);
+    return device->driver->override_parameters(device->context, N, names, values, error);
 }
 
 enum tandem_status tnd_gpu_gemm_submit(struct tnd_gpu_device *device,
@@ -93,17 +89,10 @@ enum tandem_status tnd_gpu_gemm_submit(struct tnd_gpu_device *device,
                                        struct tandem_error *error)
 {
     const struct tnd_gpu_gemm *p = product;
-    size_t w_at = (size_t)p->w.offset / sizeof(float) + p->begin * p->k;
-    size_t y_at = (size_t)p->y.offset / sizeof(float) + p->begin;
-    cl_command_queue queue = device->queue;
-    device->matmul->has_used_clblast = true;
-    return tnd_gpu_check(
-        device, "CLBlastSgemm",
-        device->clblast->sgemm(TND_CLBLAST_ROW_MAJOR, TND_CLBLAST_NO_TRANS, TND_CLBLAST_TRANS, p->m,
-                               p->end - p->begin, p->k, 1.0F, p->x.buffer,
-                               (size_t)p->x.offset / sizeof(float), p->k, p->w.buffer, w_at, p->k,
-                               0.0F, p->y.buffer, y_at, p->n, &queue, NULL),
-        error);
+    const struct tnd_gpu_blas call = {p->w.buffer, p->x.buffer, p->y.buffer, p->w.offset,
+                                      p->x.offset, p->y.offset, p->n,        p->m,
+                                      p->k,        p->begin,    p->end,      false};
+    return device->driver->product(device->context, &call, error);
 }
 
 /* Rows of `k` floats of one type to the other. */
@@ -125,27 +114,20 @@ enum tandem_status tnd_gpu_gemm_submit_half(struct tnd_gpu_device *device,
                                             const struct tnd_gpu_gemm *product,
                                             struct tandem_error *error)
 {
-    enum { ONE = 0x3C00 }; /* 1.0 in half precision */
     const struct tnd_gpu_gemm *p = product;
     struct tnd_gpu_range w; /* {k, n} */
     struct tnd_gpu_range x; /* {k, m} */
     struct tnd_gpu_range y; /* {n, m} */
-    cl_command_queue queue = device->queue;
-    device->matmul->has_used_clblast = true;
     TND_TRY(
-        tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_W, p->k * p->n * sizeof(cl_half), &w, error));
+        tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_W, p->k * p->n * sizeof(uint16_t), &w, error));
     TND_TRY(
-        tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_X, p->k * p->m * sizeof(cl_half), &x, error));
+        tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_X, p->k * p->m * sizeof(uint16_t), &x, error));
     TND_TRY(
-        tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_Y, p->n * p->m * sizeof(cl_half), &y, error));
+        tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_Y, p->n * p->m * sizeof(uint16_t), &y, error));
     TND_TRY(convert(device, p->w, TANDEM_TYPE_F32, w, p->k, p->n, error));
     TND_TRY(convert(device, p->x, TANDEM_TYPE_F32, x, p->k, p->m, error));
-    TND_TRY(tnd_gpu_check(
-        device, "CLBlastHgemm",
-        device->clblast->hgemm(TND_CLBLAST_ROW_MAJOR, TND_CLBLAST_NO_TRANS, TND_CLBLAST_TRANS, p->m,
-                               p->n, p->k, ONE, x.buffer, (size_t)x.offset / sizeof(cl_half), p->k,
-                               w.buffer, (size_t)w.offset / sizeof(cl_half), p->k, 0, y.buffer,
-                               (size_t)y.offset / sizeof(cl_half), p->n, &queue, NULL),
-        error));
+    const struct tnd_gpu_blas call = {w.buffer, x.buffer, y.buffer, w.offset, x.offset, y.offset,
+                                      p->n,     p->m,     p->k,     0,        p->n,     true};
+    TND_TRY(device->driver->product(device->context, &call, error));
     return convert(device, y, TANDEM_TYPE_F16, p->y, p->n, p->m, error);
 }

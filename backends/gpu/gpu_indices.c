@@ -35,8 +35,7 @@ enum tandem_status tnd_gpu_indices_fault(struct tnd_gpu_device *device,
 {
     struct tnd_gpu_ops *ops = device->ops;
     if (ops->fault == NULL) {
-        TND_TRY(tnd_gpu_make_buffer(device, CL_MEM_READ_WRITE, sizeof(struct fault), &ops->fault,
-                                    error));
+        TND_TRY(tnd_gpu_make_buffer(device, sizeof(struct fault), &ops->fault, error));
     }
     if (!ops->is_cleared) {
         TND_TRY(clear_fault(device, error));
@@ -69,10 +68,7 @@ enum tandem_status tnd_gpu_indices_check(struct tnd_gpu_device *device, struct t
         return TANDEM_OK;
     }
     TND_TRY(
-        tnd_gpu_check(device, "clEnqueueReadBuffer",
-                      device->library->cl.EnqueueReadBuffer(device->queue, ops->fault, CL_TRUE, 0,
-                                                            sizeof(fault), &fault, 0, NULL, NULL),
-                      error));
+        device->driver->read(device->context, ops->fault, 0, &fault, sizeof(fault), NULL, error));
     if (fault.op < 1 || (size_t)fault.op >= sizeof(faulty) / sizeof(faulty[0])) {
         return TANDEM_OK;
     }

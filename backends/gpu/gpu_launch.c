@@ -3,7 +3,6 @@
 #include "backends/gpu/gpu_launch.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "backends/gpu/gpu_program.h"
 #include "base/clock.h"
@@ -29,7 +28,8 @@ enum tandem_status tnd_gpu_launch_take(struct tnd_gpu_launch *launch, enum tnd_g
     tnd_gpu_launch_drop(launch);
     if (tnd_gpu_kernels[kernel].source != tnd_gpu_program_source(launch->program)) {
         return tnd_error_set(error, TANDEM_E_STATE, launch->device->name, (int64_t)kernel, 0,
-                             "opencl: kernel %s is not in %s.cl", tnd_gpu_kernels[kernel].name,
+                             "%s: kernel %s is not in %s.cl", launch->device->driver->name,
+                             tnd_gpu_kernels[kernel].name,
                              tnd_gpu_sources[tnd_gpu_program_source(launch->program)].name);
     }
     TND_TRY(tnd_gpu_program_take(launch->device, launch->program, kernel, &launch->handle, error));
@@ -41,16 +41,13 @@ enum tandem_status tnd_gpu_launch_argument(struct tnd_gpu_launch *launch, int in
                                            const void *value, struct tandem_error *error)
 {
     const struct tnd_gpu_device *device = launch->device;
-    cl_int code = device->library->cl.SetKernelArg(launch->handle, (cl_uint)index, bytes, value);
-    if (code == CL_SUCCESS) {
-        return TANDEM_OK;
+    const enum tandem_status status =
+        device->driver->argument(device->context, launch->handle,
+                                 tnd_gpu_kernels[launch->kernel].name, index, bytes, value, error);
+    if (status != TANDEM_OK) {
+        tnd_gpu_launch_drop(launch);
     }
-    tnd_gpu_launch_drop(launch);
-    return tnd_error_set(error, TANDEM_E_DEVICE, device->name, code, 0,
-                         "opencl device '%.60s': clSetKernelArg failed with %s (%d) for argument "
-                         "%d of kernel %s",
-                         device->name, tnd_cl_code_name(code), (int)code, index,
-                         tnd_gpu_kernels[launch->kernel].name);
+    return status;
 }
 
 void tnd_gpu_launch_drop(struct tnd_gpu_launch *launch)
@@ -58,39 +55,6 @@ void tnd_gpu_launch_drop(struct tnd_gpu_launch *launch)
     tnd_gpu_program_give(launch->device, launch->program, (enum tnd_gpu_kernel)launch->kernel,
                          launch->handle);
     launch->handle = NULL;
-}
-
-enum tandem_status tnd_gpu_launch_limits(struct tnd_gpu_launch *launch, size_t *out_multiple,
-                                         size_t *out_max_group, uint64_t *out_local_bytes,
-                                         struct tandem_error *error)
-{
-    const struct tnd_gpu_device *device = launch->device;
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    size_t multiple = 0;
-    size_t max_group = 0;
-    cl_ulong local_bytes = 0;
-    cl_int code = cl->GetKernelWorkGroupInfo(launch->handle, device->id,
-                                             CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
-                                             sizeof(multiple), &multiple, NULL);
-    if (code == CL_SUCCESS) {
-        code = cl->GetKernelWorkGroupInfo(launch->handle, device->id, CL_KERNEL_WORK_GROUP_SIZE,
-                                          sizeof(max_group), &max_group, NULL);
-    }
-    if (code == CL_SUCCESS) {
-        code = cl->GetKernelWorkGroupInfo(launch->handle, device->id, CL_KERNEL_LOCAL_MEM_SIZE,
-                                          sizeof(local_bytes), &local_bytes, NULL);
-    }
-    TND_TRY(tnd_gpu_check(device, "clGetKernelWorkGroupInfo", code, error));
-    if (out_multiple != NULL) {
-        *out_multiple = multiple;
-    }
-    if (out_max_group != NULL) {
-        *out_max_group = max_group;
-    }
-    if (out_local_bytes != NULL) {
-        *out_local_bytes = local_bytes;
-    }
-    return TANDEM_OK;
 }
 
 /* ---- into the queue ---- */
@@ -102,30 +66,26 @@ static enum tandem_status check_range(const struct tnd_gpu_launch *launch, int n
     *out_is_empty = false;
     for (int i = 0; i < n_dims; i++) {
         *out_is_empty = *out_is_empty || global[i] == 0;
-        if (local != NULL && (local[i] == 0 || global[i] % local[i] != 0)) {
+        if (local[i] == 0 || global[i] % local[i] != 0) {
             return tnd_error_set(error, TANDEM_E_STATE, launch->device->name, (int64_t)global[i],
                                  (int64_t)local[i],
-                                 "opencl: kernel %s: dimension %d has %zu work-items, which is no "
+                                 "%s: kernel %s: dimension %d has %zu work-items, which is no "
                                  "multiple of its groups' %zu",
-                                 tnd_gpu_kernels[launch->kernel].name, i, global[i], local[i]);
+                                 launch->device->driver->name, tnd_gpu_kernels[launch->kernel].name,
+                                 i, global[i], local[i]);
         }
     }
     return TANDEM_OK;
 }
 
 static enum tandem_status enqueue(struct tnd_gpu_launch *launch, int n_dims, const size_t *global,
-                                  const size_t *local, cl_event *event, struct tandem_error *error)
+                                  const size_t *local, struct tnd_gpu_event **out_event,
+                                  struct tandem_error *error)
 {
     const struct tnd_gpu_device *device = launch->device;
-    cl_int code = device->library->cl.EnqueueNDRangeKernel(
-        device->queue, launch->handle, (cl_uint)n_dims, NULL, global, local, 0, NULL, event);
-    if (code == CL_SUCCESS) {
-        return TANDEM_OK;
-    }
-    char call[96];
-    snprintf(call, sizeof(call), "clEnqueueNDRangeKernel of %s",
-             tnd_gpu_kernels[launch->kernel].name);
-    return tnd_gpu_check(device, call, code, error);
+    return device->driver->launch(device->context, launch->handle,
+                                  tnd_gpu_kernels[launch->kernel].name, n_dims, global, local,
+                                  out_event, error);
 }
 
 enum tandem_status tnd_gpu_launch_run(struct tnd_gpu_launch *launch, int n_dims,
@@ -153,26 +113,7 @@ enum tandem_status tnd_gpu_launched(struct tnd_gpu_device *device, struct tandem
     if (n % LAUNCHES_PER_FLUSH != 0) {
         return TANDEM_OK;
     }
-    return tnd_gpu_check(device, "clFlush", device->library->cl.Flush(device->queue), error);
-}
-
-static enum tandem_status read_event(const struct tnd_gpu_device *device, cl_event event,
-                                     int64_t *out_ns, struct tandem_error *error)
-{
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    cl_ulong begin = 0;
-    cl_ulong end = 0;
-    TND_TRY(tnd_gpu_check(device, "clWaitForEvents", cl->WaitForEvents(1, &event), error));
-    TND_TRY(tnd_gpu_check(
-        device, "clGetEventProfilingInfo",
-        cl->GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(begin), &begin, NULL),
-        error));
-    TND_TRY(tnd_gpu_check(
-        device, "clGetEventProfilingInfo",
-        cl->GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL),
-        error));
-    *out_ns = end > begin ? (int64_t)(end - begin) : 0;
-    return TANDEM_OK;
+    return device->driver->flush(device->context, TND_GPU_QUEUE_WORK, error);
 }
 
 static enum tandem_status time_on_host(struct tnd_gpu_launch *launch, int n_dims,
@@ -180,12 +121,11 @@ static enum tandem_status time_on_host(struct tnd_gpu_launch *launch, int n_dims
                                        struct tandem_error *error)
 {
     const struct tnd_gpu_device *device = launch->device;
-    const struct tnd_cl_functions *cl = &device->library->cl;
     const struct tnd_clock *clock = tnd_clock_real();
-    TND_TRY(tnd_gpu_check(device, "clFinish", cl->Finish(device->queue), error));
+    TND_TRY(device->driver->finish(device->context, TND_GPU_QUEUE_WORK, error));
     uint64_t begin = clock->now_ns(clock);
     TND_TRY(enqueue(launch, n_dims, global, local, NULL, error));
-    TND_TRY(tnd_gpu_check(device, "clFinish", cl->Finish(device->queue), error));
+    TND_TRY(device->driver->finish(device->context, TND_GPU_QUEUE_WORK, error));
     *out_ns = (int64_t)(clock->now_ns(clock) - begin);
     return TANDEM_OK;
 }
@@ -204,9 +144,9 @@ enum tandem_status tnd_gpu_launch_time(struct tnd_gpu_launch *launch, int n_dims
     if (!device->has_profiling) {
         return time_on_host(launch, n_dims, global, local, out_ns, error);
     }
-    cl_event event = NULL;
+    struct tnd_gpu_event *event = NULL;
     TND_TRY(enqueue(launch, n_dims, global, local, &event, error));
-    enum tandem_status status = read_event(device, event, out_ns, error);
-    device->library->cl.ReleaseEvent(event);
+    enum tandem_status status = device->driver->event_ns(device->context, event, out_ns, error);
+    device->driver->event_free(device->context, event);
     return status;
 }

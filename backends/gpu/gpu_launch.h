@@ -42,8 +42,8 @@ struct tnd_gpu_program; /* gpu_program.c */
 struct tnd_gpu_launch {
     struct tnd_gpu_device *device;
     struct tnd_gpu_program *program;
-    int kernel;       /* enum tnd_gpu_kernel */
-    cl_kernel handle; /* NULL until bound; this launch's alone */
+    int kernel;                      /* enum tnd_gpu_kernel */
+    struct tnd_gpu_function *handle; /* NULL until bound; this launch's alone */
 };
 
 /** Finds or builds the program. Nothing to free when it fails, or when nothing is bound after it.
@@ -53,15 +53,9 @@ enum tandem_status tnd_gpu_launch_begin(struct tnd_gpu_launch *launch,
                                         const struct tnd_gpu_variant *variant,
                                         struct tandem_error *error);
 
-/** What a bound kernel wants: the multiple of work-items, the most in a group, and bytes of local
- *  memory that it uses by itself. Any pointer may be NULL. */
-enum tandem_status tnd_gpu_launch_limits(struct tnd_gpu_launch *launch, size_t *out_multiple,
-                                         size_t *out_max_group, uint64_t *out_local_bytes,
-                                         struct tandem_error *error);
-
 /** Puts the bound kernel into the queue and gives it back, whether that fails or not. 1 to 3
- *  dimensions; `global` counts work-items and must be a multiple of `local` (NULL: the driver
- *  chooses). An empty range does nothing. */
+ *  dimensions; `global` counts work-items and must be a multiple of `local`. An empty range
+ *  does nothing. */
 enum tandem_status tnd_gpu_launch_run(struct tnd_gpu_launch *launch, int n_dims,
                                       const size_t *global, const size_t *local,
                                       struct tandem_error *error);

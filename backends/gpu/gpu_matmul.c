@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Matrix products on a device: which kernel multiplies, by M and by the device's tile numbers. The
- * kernels are matvec.cl (few tokens), tiled.cl (many) and dequantize.cl; F32 products go to CLBlast
- * where it is there. */
+ * kernels are matvec.cl (few tokens), tiled.cl (many) and dequantize.cl; F32 products go to a
+ * library where it is there. */
 #include "backends/gpu/gpu_matmul.h"
 
 #include <inttypes.h>
@@ -21,15 +21,14 @@ enum tandem_status tnd_gpu_matmul_open(struct tnd_gpu_device *device, struct tan
 {
     struct tnd_gpu_matmul *self = tnd_calloc(1, sizeof(*self));
     if (self == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, device->name, (int64_t)sizeof(*self), 0,
-                             "backend opencl: no memory");
+        return tnd_gpu_no_memory(device, sizeof(*self), error);
     }
     self->use_subgroups = device->caps.subgroups ? 1 : 0;
     if (!tnd_gpu_tiles_load(device, &self->tiles)) {
         tnd_gpu_tiles_default(&device->caps, &self->tiles);
     }
-    if (self->tiles.gemm > 0 && device->clblast != NULL) {
-        /* Not ours to fail for: CLBlast's own parameters serve as well. */
+    if (self->tiles.gemm > 0 && device->context->has_blas) {
+        /* Not ours to fail for: the library's own parameters serve as well. */
         (void)tnd_gpu_gemm_choose(device, self->tiles.gemm, NULL);
     }
     device->matmul = self;
@@ -38,12 +37,6 @@ enum tandem_status tnd_gpu_matmul_open(struct tnd_gpu_device *device, struct tan
 
 void tnd_gpu_matmul_close(struct tnd_gpu_device *device)
 {
-    /* CLBlast keeps programs, and with them the context. Those of other devices go too: they are
-     * built again when they are needed. */
-    if (device->matmul != NULL && device->matmul->has_used_clblast &&
-        device->clblast->clear_cache != NULL) {
-        device->clblast->clear_cache();
-    }
     tnd_free(device->matmul);
     device->matmul = NULL;
 }
@@ -64,11 +57,11 @@ bool tnd_gpu_has_decoder(enum tandem_type type)
     return false;
 }
 
-static enum tandem_status refuse(const tandem_tensor *node, struct tandem_error *error,
-                                 const char *reason)
+static enum tandem_status refuse(const struct tnd_gpu_device *device, const tandem_tensor *node,
+                                 struct tandem_error *error, const char *reason)
 {
-    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, 0, 0,
-                         "opencl mul_mat: %s", reason);
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, 0, 0, "%s mul_mat: %s",
+                         device->driver->name, reason);
 }
 
 static bool workspace_bytes(const tandem_tensor *w, size_t *out_bytes)
@@ -83,25 +76,27 @@ enum tandem_status tnd_gpu_matmul_supports(struct tnd_gpu_device *device, const 
     (void)device;
     size_t bytes = 0;
     if (!tnd_mul_mat_is_plain(node)) {
-        return refuse(node, error, "multiplies two dense matrices whose first is a leaf");
+        return refuse(device, node, error, "multiplies two dense matrices whose first is a leaf");
     }
     const tandem_tensor *w = node->src[0]; /* {K, N} */
     if (!tnd_gpu_has_decoder(w->type) || node->src[1]->type != TANDEM_TYPE_F32) {
-        return refuse(node, error, "has no kernel for operands of these types");
+        return refuse(device, node, error, "has no kernel for operands of these types");
     }
     if (w->ne[0] > INT32_MAX || w->ne[1] > INT32_MAX || node->ne[1] > INT32_MAX ||
         !workspace_bytes(w, &bytes)) {
-        return refuse(node, error, "counts rows and columns in 31 bits, the matrices are larger");
+        return refuse(device, node, error,
+                      "counts rows and columns in 31 bits, the matrices are larger");
     }
     switch (task) {
     case TANDEM_TASK_NODE:
     case TANDEM_TASK_MUL_MAT_F32:
         return TANDEM_OK;
     case TANDEM_TASK_DEQUANTIZE_W:
-        return w->type != TANDEM_TYPE_F32 ? TANDEM_OK
-                                          : refuse(node, error, "the weights are F32 already");
+        return w->type != TANDEM_TYPE_F32
+                   ? TANDEM_OK
+                   : refuse(device, node, error, "the weights are F32 already");
     default:
-        return refuse(node, error, "no such task");
+        return refuse(device, node, error, "no such task");
     }
 }
 
@@ -241,7 +236,7 @@ static enum tandem_status multiply(struct tnd_gpu_device *device, const struct t
 static bool takes_half(const struct tnd_gpu_device *device, enum tandem_type type,
                        const struct tnd_gpu_product *p)
 {
-    return device->caps.fp16 && device->clblast->hgemm != NULL && tandem_type_is_quantized(type) &&
+    return device->caps.fp16 && device->context->has_blas_half && tandem_type_is_quantized(type) &&
            p->k <= (uint32_t)device->matmul->tiles.half_most && p->m > 1 && p->begin == 0 &&
            p->end == p->n;
 }
@@ -251,7 +246,7 @@ static enum tandem_status multiply_f32(struct tnd_gpu_device *device,
                                        const struct tnd_gpu_product *p, enum tandem_type type,
                                        struct tandem_error *error)
 {
-    if (device->clblast == NULL || device->matmul->without_clblast || p->k == 0) {
+    if (!device->context->has_blas || device->matmul->without_blas || p->k == 0) {
         return multiply(device, p, error);
     }
     struct tnd_gpu_gemm gemm = {p->w, p->x, p->y, p->n, p->m, p->k, p->begin, p->end};
@@ -284,7 +279,7 @@ static enum tandem_status check_alignment(const tandem_tensor *node,
     uint64_t w_step = p->type == TANDEM_TYPE_F32 ? 4 : 2;
     if (p->w.offset % w_step != 0 || p->x.offset % 4 != 0 || p->y.offset % 4 != 0) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, node->name, (int64_t)p->w.offset, 0,
-                             "opencl mul_mat: operands of '%s' lie at odd addresses", node->name);
+                             "gpu mul_mat: operands of '%s' lie at odd addresses", node->name);
     }
     return TANDEM_OK;
 }
@@ -308,7 +303,7 @@ enum tandem_status tnd_gpu_matmul_submit(struct tnd_gpu_device *device,
     if (work->workspace_bytes < bytes || work->row_begin < 0 || work->row_end > w->ne[1]) {
         return tnd_error_set(
             error, TANDEM_E_ARGUMENT, node->name, (int64_t)work->workspace_bytes, (int64_t)bytes,
-            "opencl mul_mat: %zu bytes of workspace, needs %zu; rows %" PRId64 " to %" PRId64
+            "gpu mul_mat: %zu bytes of workspace, needs %zu; rows %" PRId64 " to %" PRId64
             " of %" PRId64,
             work->workspace_bytes, bytes, work->row_begin, work->row_end, w->ne[1]);
     }

@@ -19,8 +19,7 @@ struct tnd_gpu_matmul {
     enum tnd_gpu_family family; /* AUTO but in tests and while tuning */
     int use_subgroups;          /* 0: no, 1: yes, 2: pretended ones of one work-item, for tests */
     bool without_aligned;       /* for tests: no wide loads */
-    bool without_clblast;       /* our own F32 product although CLBlast is there */
-    bool has_used_clblast;      /* its cache refers to the device's context */
+    bool without_blas;          /* our own F32 product although a library is there */
 };
 
 /** Types that decode.clh knows. */

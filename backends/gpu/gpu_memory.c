@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Device memory in blocks. Mirrors here, resident weights in gpu_weights.c. A buffer that is
- * given up while commands use it is kept by the driver until they are over (OpenCL 1.2, section
- * 5.2: clReleaseMemObject), so nothing here waits for the queue, except where a buffer lies in the
- * host's own memory, which may go away. */
+ * Device memory in blocks. Mirrors here, resident weights in gpu_weights.c. A buffer that is given up
+ * while commands use it is kept by the driver until they are over, so nothing here waits for the
+ * queue, except where a buffer lies in the host's own memory, which may go away. */
 #include "backends/gpu/gpu_memory.h"
 
 #include "backends/gpu/gpu_memory_state.h"
@@ -22,8 +21,7 @@ enum tandem_status tnd_gpu_memory_open(struct tnd_gpu_device *device, uint64_t b
 {
     struct tnd_gpu_memory *memory = tnd_calloc(1, sizeof(*memory));
     if (memory == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)sizeof(*memory), 0,
-                             "backend opencl: no memory");
+        return tnd_gpu_no_memory(device, sizeof(*memory), error);
     }
     enum tandem_status status = tnd_gpu_transfer_open(device, error);
     if (status != TANDEM_OK) {
@@ -46,9 +44,7 @@ void tnd_gpu_memory_close(struct tnd_gpu_device *device)
             tnd_gpu_give_back(device, memory->blocks);
         }
         for (int i = 0; i < TND_GPU_SCRATCH_COUNT; i++) {
-            if (memory->scratch[i].buffer != NULL) {
-                device->library->cl.ReleaseMemObject(memory->scratch[i].buffer);
-            }
+            device->driver->buffer_free(device->context, memory->scratch[i].buffer);
         }
         pthread_mutex_destroy(&memory->lock);
         tnd_free(memory);
@@ -81,8 +77,8 @@ enum tandem_status tnd_gpu_find(struct tnd_gpu_device *device, struct tandem_pla
         place.offset > block->bytes - bytes) {
         return tnd_error_set(error, TANDEM_E_STATE, device->name, (int64_t)bytes,
                              block != NULL ? (int64_t)block->bytes : 0,
-                             "opencl device '%.60s': %zu bytes are not on the device", device->name,
-                             bytes);
+                             "%s device '%.60s': %zu bytes are not on the device",
+                             device->driver->name, device->name, bytes);
     }
     *out_range = (struct tnd_gpu_range){block->buffer, block->offset + place.offset};
     return TANDEM_OK;
@@ -121,21 +117,18 @@ enum tandem_status tnd_gpu_operand(struct tnd_gpu_device *device, const struct t
 
 /* ---- buffers ---- */
 
-enum tandem_status tnd_gpu_make_buffer(const struct tnd_gpu_device *device, cl_mem_flags flags,
-                                       size_t bytes, cl_mem *out_buffer, struct tandem_error *error)
+enum tandem_status tnd_gpu_make_buffer(const struct tnd_gpu_device *device, size_t bytes,
+                                       struct tnd_gpu_buffer **out_buffer,
+                                       struct tandem_error *error)
 {
     if (bytes > device->caps.max_alloc_bytes) {
         return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, device->name, (int64_t)bytes,
                              (int64_t)device->caps.max_alloc_bytes,
-                             "opencl device '%.60s': a buffer of %zu bytes, it takes up to %llu",
-                             device->name, bytes, (unsigned long long)device->caps.max_alloc_bytes);
+                             "%s device '%.60s': a buffer of %zu bytes, it takes up to %llu",
+                             device->driver->name, device->name, bytes,
+                             (unsigned long long)device->caps.max_alloc_bytes);
     }
-    cl_int code = CL_SUCCESS;
-    cl_mem buffer = device->library->cl.CreateBuffer(device->context, flags, bytes > 0 ? bytes : 1,
-                                                     NULL, &code);
-    TND_TRY(tnd_gpu_check(device, "clCreateBuffer", code, error));
-    *out_buffer = buffer;
-    return TANDEM_OK;
+    return device->driver->buffer_new(device->context, bytes > 0 ? bytes : 1, out_buffer, error);
 }
 
 enum tandem_status tnd_gpu_scratch(struct tnd_gpu_device *device, enum tnd_gpu_scratch_slot slot,
@@ -145,15 +138,13 @@ enum tandem_status tnd_gpu_scratch(struct tnd_gpu_device *device, enum tnd_gpu_s
     struct tnd_gpu_range *scratch = &device->memory->scratch[slot];
     if (scratch->buffer == NULL || scratch->offset < bytes) {
         size_t rounded = 0;
-        cl_mem buffer = NULL;
+        struct tnd_gpu_buffer *buffer = NULL;
         if (!tnd_align_up(bytes, SCRATCH_STEP, &rounded)) {
             rounded = SIZE_MAX;
         }
         rounded = rounded > device->caps.max_alloc_bytes ? bytes : rounded;
-        TND_TRY(tnd_gpu_make_buffer(device, CL_MEM_READ_WRITE, rounded, &buffer, error));
-        if (scratch->buffer != NULL) {
-            device->library->cl.ReleaseMemObject(scratch->buffer);
-        }
+        TND_TRY(tnd_gpu_make_buffer(device, rounded, &buffer, error));
+        device->driver->buffer_free(device->context, scratch->buffer);
         *scratch = (struct tnd_gpu_range){buffer, rounded};
     }
     *out_range = (struct tnd_gpu_range){scratch->buffer, 0};
@@ -162,12 +153,12 @@ enum tandem_status tnd_gpu_scratch(struct tnd_gpu_device *device, enum tnd_gpu_s
 
 /* ---- blocks ---- */
 
-struct tnd_gpu_block *tnd_gpu_new_block(size_t bytes, const void *host, struct tandem_error *error)
+struct tnd_gpu_block *tnd_gpu_new_block(const struct tnd_gpu_device *device, size_t bytes,
+                                        const void *host, struct tandem_error *error)
 {
     struct tnd_gpu_block *block = tnd_calloc(1, sizeof(*block));
     if (block == NULL) {
-        tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)sizeof(*block), 0,
-                      "backend opencl: no memory for the list of blocks");
+        (void)tnd_gpu_no_memory(device, sizeof(*block), error);
         return NULL;
     }
     block->bytes = bytes;
@@ -201,18 +192,18 @@ void tnd_gpu_add_block(struct tnd_gpu_device *device, struct tnd_gpu_block *bloc
 
 void tnd_gpu_free_block(const struct tnd_gpu_device *device, struct tnd_gpu_block *block)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    if (block->is_host) {
-        cl->Finish(device->queue);
-    }
+    const struct tnd_gpu_driver *driver = device->driver;
     while (block->forms != NULL) {
         struct tnd_gpu_form *form = block->forms;
         block->forms = form->next;
-        cl->ReleaseMemObject(form->buffer);
+        driver->buffer_free(device->context, form->buffer);
         tnd_free(form);
     }
-    if (block->buffer != NULL) {
-        cl->ReleaseMemObject(block->buffer);
+    if (block->is_host) {
+        (void)driver->finish(device->context, TND_GPU_QUEUE_WORK, NULL);
+        driver->buffer_unshare(device->context, block->buffer);
+    } else {
+        driver->buffer_free(device->context, block->buffer);
     }
     tnd_gpu_stream_forget(device, block);
     tnd_free(block);
@@ -254,12 +245,11 @@ void tnd_gpu_give_back(struct tnd_gpu_device *device, struct tnd_gpu_block *bloc
 enum tandem_status tnd_gpu_map(struct tnd_gpu_device *device, size_t bytes,
                                struct tnd_gpu_block **out_block, struct tandem_error *error)
 {
-    struct tnd_gpu_block *block = tnd_gpu_new_block(bytes, NULL, error);
+    struct tnd_gpu_block *block = tnd_gpu_new_block(device, bytes, NULL, error);
     if (block == NULL) {
         return TANDEM_E_MEMORY;
     }
-    enum tandem_status status =
-        tnd_gpu_make_buffer(device, CL_MEM_READ_WRITE, bytes, &block->buffer, error);
+    enum tandem_status status = tnd_gpu_make_buffer(device, bytes, &block->buffer, error);
     if (status != TANDEM_OK) {
         tnd_free(block);
         return status;

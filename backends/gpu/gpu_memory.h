@@ -18,7 +18,7 @@ struct tnd_gpu_form {
     int form;
     size_t offset; /* of the tensor in its block */
     size_t bytes;
-    cl_mem buffer;
+    struct tnd_gpu_buffer *buffer;
 };
 
 struct tnd_gpu_block {
@@ -28,13 +28,14 @@ struct tnd_gpu_block {
     struct tnd_gpu_block *next; /* in the device's list, under its lock */
     /* ---- of a block that was streamed into (gpu_stream.c): under its lock ---- */
     atomic_bool is_streamed; /* then the rest may be there; never false again */
-    cl_event arrives;        /* the newest stream into it, for which nothing waits yet; NULL */
-    cl_event used;           /* the newest work that uses it; NULL */
+    struct tnd_gpu_event
+        *arrives;               /* the newest stream into it, for which nothing waits yet; NULL */
+    struct tnd_gpu_event *used; /* the newest work that uses it; NULL */
     /* ---- of a weight: under submit_lock from tnd_gpu_prepare on ---- */
-    cl_mem buffer;  /* NULL: only a form is kept */
-    size_t offset;  /* of the block in the buffer */
-    bool is_host;   /* the buffer is the host's memory */
-    bool is_wanted; /* as it is on the host, whatever forms it has */
+    struct tnd_gpu_buffer *buffer; /* NULL: only a form is kept */
+    size_t offset;                 /* of the block in the buffer */
+    bool is_host;                  /* the buffer is the host's memory */
+    bool is_wanted;                /* as it is on the host, whatever forms it has */
     struct tnd_gpu_form *forms;
 };
 
@@ -56,8 +57,8 @@ enum tandem_status tnd_gpu_operand(struct tnd_gpu_device *device, const struct t
                                    int i, struct tnd_gpu_range *out_range,
                                    struct tandem_error *error);
 /** The same for the first operand, which must lie as on the host: the original of a weight that
- *  tnd_gpu_keep_form_only has given back is brought to the device again, and stays. Errors: those of
- *  tnd_gpu_find, DEVICE_MEMORY (beyond the budget), DEVICE. Under submit_lock. */
+ *  tnd_gpu_keep_form_only has given back is brought to the device again, and stays. Errors: those
+ *  of tnd_gpu_find, DEVICE_MEMORY (beyond the budget), DEVICE. Under submit_lock. */
 enum tandem_status tnd_gpu_original(struct tnd_gpu_device *device, const struct tandem_work *work,
                                     struct tnd_gpu_range *out_range, struct tandem_error *error);
 

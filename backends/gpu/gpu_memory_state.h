@@ -18,12 +18,13 @@ struct tnd_gpu_memory {
 size_t tnd_gpu_span(const tandem_tensor *tensor);
 
 /** A buffer of at least one byte. Errors: DEVICE_MEMORY, DEVICE. */
-enum tandem_status tnd_gpu_make_buffer(const struct tnd_gpu_device *device, cl_mem_flags flags,
-                                       size_t bytes, cl_mem *out_buffer,
+enum tandem_status tnd_gpu_make_buffer(const struct tnd_gpu_device *device, size_t bytes,
+                                       struct tnd_gpu_buffer **out_buffer,
                                        struct tandem_error *error);
 
 /** A block that is not listed; NULL without memory. */
-struct tnd_gpu_block *tnd_gpu_new_block(size_t bytes, const void *host, struct tandem_error *error);
+struct tnd_gpu_block *tnd_gpu_new_block(const struct tnd_gpu_device *device, size_t bytes,
+                                        const void *host, struct tandem_error *error);
 /** Lists a block and counts it. */
 void tnd_gpu_add_block(struct tnd_gpu_device *device, struct tnd_gpu_block *block);
 /** Gives back what a block that is not listed holds on the device, and the block. May wait for the

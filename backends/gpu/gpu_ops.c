@@ -51,11 +51,12 @@ static const struct {
 
 /* ---- shared ---- */
 
-enum tandem_status tnd_gpu_ops_refuse(const tandem_tensor *node, const char *reason,
+enum tandem_status tnd_gpu_ops_refuse(const struct tnd_gpu_device *device,
+                                      const tandem_tensor *node, const char *reason,
                                       struct tandem_error *error)
 {
-    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, 0, 0,
-                         "backend opencl: %s %s", tandem_op_name(node->op), reason);
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, 0, 0, "backend %s: %s %s",
+                         device->driver->name, tandem_op_name(node->op), reason);
 }
 
 enum tandem_status tnd_gpu_ops_find(struct tnd_gpu_device *device, const struct tandem_work *work,
@@ -125,10 +126,11 @@ enum tandem_status tnd_gpu_ops_supports(struct tnd_gpu_device *device, const tan
                                         struct tandem_error *error)
 {
     if ((unsigned int)node->op >= TANDEM_OP_COUNT || drivers[node->op].submit == NULL) {
-        return tnd_gpu_ops_refuse(node, "has no kernel", error);
+        return tnd_gpu_ops_refuse(device, node, "has no kernel", error);
     }
     if (device->caps.max_group < SMALL_GROUP || device->caps.local_bytes < 24 * 1024) {
-        return tnd_gpu_ops_refuse(node, "needs groups of 64 and 24 KiB of local memory", error);
+        return tnd_gpu_ops_refuse(device, node, "needs groups of 64 and 24 KiB of local memory",
+                                  error);
     }
     bool fits = is_small(node) && tandem_tensor_elements(node) <= INT32_MAX;
     bool aligned = is_aligned(node);
@@ -137,13 +139,14 @@ enum tandem_status tnd_gpu_ops_supports(struct tnd_gpu_device *device, const tan
         aligned = aligned && is_aligned(node->src[i]);
     }
     if (!fits) {
-        return tnd_gpu_ops_refuse(node, "has more values than kernels count (2^31 - 1)", error);
+        return tnd_gpu_ops_refuse(device, node, "has more values than kernels count (2^31 - 1)",
+                                  error);
     }
     if (!aligned) {
-        return tnd_gpu_ops_refuse(node, "has an operand at an odd address", error);
+        return tnd_gpu_ops_refuse(device, node, "has an operand at an odd address", error);
     }
     if (node->op != TANDEM_OP_CPY && !tandem_tensor_is_contiguous(node)) {
-        return tnd_gpu_ops_refuse(node, "has a result with gaps", error);
+        return tnd_gpu_ops_refuse(device, node, "has a result with gaps", error);
     }
     return drivers[node->op].supports != NULL ? drivers[node->op].supports(device, node, error)
                                               : TANDEM_OK;
@@ -163,15 +166,13 @@ enum tandem_status tnd_gpu_ops_submit(struct tnd_gpu_device *device, const struc
 enum tandem_status tnd_gpu_ops_open(struct tnd_gpu_device *device, struct tandem_error *error)
 {
     device->ops = tnd_calloc(1, sizeof(*device->ops));
-    return device->ops != NULL ? TANDEM_OK
-                               : tnd_error_set(error, TANDEM_E_MEMORY, device->name, 0, 0,
-                                               "backend opencl: no memory");
+    return device->ops != NULL ? TANDEM_OK : tnd_gpu_no_memory(device, sizeof(*device->ops), error);
 }
 
 void tnd_gpu_ops_close(struct tnd_gpu_device *device)
 {
-    if (device->ops != NULL && device->ops->fault != NULL) {
-        device->library->cl.ReleaseMemObject(device->ops->fault);
+    if (device->ops != NULL) {
+        device->driver->buffer_free(device->context, device->ops->fault);
     }
     tnd_gpu_work_close(device);
     tnd_free(device->ops);

@@ -11,7 +11,8 @@
 enum tandem_status tnd_gpu_ops_open(struct tnd_gpu_device *device, struct tandem_error *error);
 void tnd_gpu_ops_close(struct tnd_gpu_device *device);
 
-/** OK when the node is run by tnd_gpu_ops_submit; else UNSUPPORTED_BACKEND with the reason. Pure. */
+/** OK when the node is run by tnd_gpu_ops_submit; else UNSUPPORTED_BACKEND with the reason.
+ *  Pure. */
 enum tandem_status tnd_gpu_ops_supports(struct tnd_gpu_device *device, const tandem_tensor *node,
                                         struct tandem_error *error);
 /** Puts the work into the queue. Under submit_lock. */

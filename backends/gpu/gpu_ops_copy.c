@@ -15,10 +15,10 @@ enum tandem_status tnd_gpu_get_rows_supports(const struct tnd_gpu_device *device
     (void)device;
     const enum tandem_type type = node->src[0]->type;
     if (!tnd_gpu_has_decoder(type) && type != TANDEM_TYPE_I32) {
-        return tnd_gpu_ops_refuse(node, "decodes no rows of this type", error);
+        return tnd_gpu_ops_refuse(device, node, "decodes no rows of this type", error);
     }
     return node->src[0]->ne[1] > 0 ? TANDEM_OK
-                                   : tnd_gpu_ops_refuse(node, "has no row to read", error);
+                                   : tnd_gpu_ops_refuse(device, node, "has no row to read", error);
 }
 
 enum tandem_status tnd_gpu_get_rows(struct tnd_gpu_device *device, const struct tandem_work *work,
@@ -78,7 +78,7 @@ enum tandem_status tnd_gpu_copy_supports(const struct tnd_gpu_device *device,
     }
     kinds_of(node->src[0]->type, node->type, &from, &to);
     if (from == KIND_NONE || to == KIND_NONE) {
-        return tnd_gpu_ops_refuse(node, "makes no blocks but q8_0, and reads none", error);
+        return tnd_gpu_ops_refuse(device, node, "makes no blocks but q8_0, and reads none", error);
     }
     return TANDEM_OK;
 }

@@ -55,13 +55,14 @@ void tnd_gpu_work_close(struct tnd_gpu_device *device);
 struct tnd_gpu_ops {
     struct tnd_gpu_generated *generated; /* under submit_lock */
 
-    cl_mem fault;             /* the first index that was out of range; NULL: not used yet */
-    bool is_cleared;          /* it says that there was none; under submit_lock */
-    atomic_bool is_unchecked; /* work was submitted that may have written there */
+    struct tnd_gpu_buffer *fault; /* the first index that was out of range; NULL: not used yet */
+    bool is_cleared;              /* it says that there was none; under submit_lock */
+    atomic_bool is_unchecked;     /* work was submitted that may have written there */
 };
 
 /** Refuses a node: "backend opencl: <operation> <reason>". */
-enum tandem_status tnd_gpu_ops_refuse(const tandem_tensor *node, const char *reason,
+enum tandem_status tnd_gpu_ops_refuse(const struct tnd_gpu_device *device,
+                                      const tandem_tensor *node, const char *reason,
                                       struct tandem_error *error);
 
 /** Where the i-th operand is; `other` when there is none, or it has no values (it is not read

@@ -57,7 +57,7 @@ enum tandem_status tnd_gpu_attention_supports(const struct tnd_gpu_device *devic
 {
     (void)device;
     if (node->src[1]->type != node->src[2]->type) {
-        return tnd_gpu_ops_refuse(node, "needs keys and values of one type", error);
+        return tnd_gpu_ops_refuse(device, node, "needs keys and values of one type", error);
     }
     return TANDEM_OK;
 }

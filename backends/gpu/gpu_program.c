@@ -21,14 +21,14 @@ enum { N_BUCKETS = 64, CACHE_BYTES_MOST = 256 << 20 };
 /* A kernel object that no launch holds. */
 struct spare {
     enum tnd_gpu_kernel kernel;
-    cl_kernel handle;
+    struct tnd_gpu_function *handle;
 };
 
 struct tnd_gpu_program {
     struct tnd_gpu_program *next; /* in its bucket */
     enum tnd_gpu_source source;
     struct tnd_gpu_variant variant;
-    cl_program handle;
+    struct tnd_gpu_module *handle;
     struct spare *spares;
     int n_spares;
     int spares_capacity;
@@ -48,13 +48,13 @@ struct tnd_gpu_programs {
 
 /* ---- opening ---- */
 
-static enum tandem_status unpack(char **out_texts, struct tandem_error *error)
+static enum tandem_status unpack(const char *driver, char **out_texts, struct tandem_error *error)
 {
     char *texts = tnd_alloc(tnd_gpu_blob_text_bytes);
     bool good = true;
     if (texts == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)tnd_gpu_blob_text_bytes, 0,
-                             "backend opencl: no memory for the kernels' sources");
+        return tnd_error_set(error, TANDEM_E_MEMORY, driver, (int64_t)tnd_gpu_blob_text_bytes, 0,
+                             "backend %s: no memory for the kernels' sources", driver);
     }
 #ifdef TND_HAVE_ZLIB
     if (tnd_gpu_blob_is_deflated) {
@@ -71,24 +71,25 @@ static enum tandem_status unpack(char **out_texts, struct tandem_error *error)
     }
     if (!good) {
         tnd_free(texts);
-        return tnd_error_set(error, TANDEM_E_FORMAT, "opencl", 0, 0,
-                             "backend opencl: the kernels' sources in this library are damaged");
+        return tnd_error_set(error, TANDEM_E_FORMAT, driver, 0, 0,
+                             "backend %s: the kernels' sources in this library are damaged",
+                             driver);
     }
     *out_texts = texts;
     return TANDEM_OK;
 }
 
 /* NULL: no cache. */
-static char *usual_folder(void)
+static char *usual_folder(const char *driver)
 {
     struct tnd_text path = TND_TEXT_INIT;
     /* Relative paths are invalid: XDG Base Directory 0.8. */
     const char *cache = secure_getenv("XDG_CACHE_HOME");
     const char *home = secure_getenv("HOME");
     if (cache != NULL && cache[0] == '/') {
-        tnd_text_printf(&path, "%s/tandem/opencl", cache);
+        tnd_text_printf(&path, "%s/tandem/%s", cache, driver);
     } else if (home != NULL && home[0] == '/') {
-        tnd_text_printf(&path, "%s/.cache/tandem/opencl", home);
+        tnd_text_printf(&path, "%s/.cache/tandem/%s", home, driver);
     }
     if (path.n == 0) {
         tnd_text_fini(&path);
@@ -97,29 +98,20 @@ static char *usual_folder(void)
     return tnd_text_take(&path);
 }
 
-/* PoCL keeps what it compiles in a cache of its own. Asked for a binary it first compiles all
- * kernels of the program for groups of any size, used or not, which takes it longer than the build
- * itself and than what is used (PoCL 3.1). */
-static bool keeps_binaries_itself(const struct tnd_gpu_device *device)
-{
-    return device->caps.is_cpu && strcmp(device->info.platform, "Portable Computing Language") == 0;
-}
-
 enum tandem_status tnd_gpu_programs_open(struct tnd_gpu_device *device, const char *cache,
                                          struct tandem_error *error)
 {
     struct tnd_gpu_programs *programs = tnd_calloc(1, sizeof(*programs));
     if (programs == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)sizeof(*programs), 0,
-                             "backend opencl: no memory");
+        return tnd_gpu_no_memory(device, sizeof(*programs), error);
     }
-    enum tandem_status status = unpack(&programs->texts, error);
+    enum tandem_status status = unpack(device->driver->name, &programs->texts, error);
     if (status != TANDEM_OK) {
         tnd_free(programs);
         return status;
     }
     if (cache == NULL) {
-        programs->folder = usual_folder();
+        programs->folder = usual_folder(device->driver->name);
         /* Programs are run: only ours may come from there. */
         if (programs->folder != NULL &&
             tnd_file_check_owner(programs->folder, &programs->refused) != TANDEM_OK) {
@@ -129,8 +121,7 @@ enum tandem_status tnd_gpu_programs_open(struct tnd_gpu_device *device, const ch
     } else if (strcmp(cache, "off") != 0) {
         programs->folder = tnd_strdup(cache);
     }
-    programs->has_binaries =
-        programs->folder != NULL && (cache != NULL || !keeps_binaries_itself(device));
+    programs->has_binaries = programs->folder != NULL && (cache != NULL || !device->keeps_programs);
     if (programs->has_binaries) {
         tnd_gpu_trim(programs->folder, CACHE_BYTES_MOST);
     }
@@ -142,11 +133,9 @@ enum tandem_status tnd_gpu_programs_open(struct tnd_gpu_device *device, const ch
 static void free_program(const struct tnd_gpu_device *device, struct tnd_gpu_program *program)
 {
     for (int i = 0; i < program->n_spares; i++) {
-        device->library->cl.ReleaseKernel(program->spares[i].handle);
+        device->driver->function_free(device->context, program->spares[i].handle);
     }
-    if (program->handle != NULL) {
-        device->library->cl.ReleaseProgram(program->handle);
-    }
+    device->driver->module_free(device->context, program->handle);
     tnd_free(program->spares);
     tnd_free(program);
 }
@@ -193,7 +182,7 @@ void tnd_gpu_program_options(const struct tnd_gpu_device *device,
                              const struct tnd_gpu_variant *variant, struct tnd_text *out)
 {
     const struct tnd_gpu_caps *caps = &device->caps;
-    tnd_text_printf(out, "-cl-std=CL%d.%d -cl-mad-enable", caps->c_std / 10, caps->c_std % 10);
+    tnd_text_add(out, device->compiler);
     add_define(out, "HAVE_FP16", caps->fp16);
     add_define(out, "HAVE_FP64", caps->fp64);
     add_define(out, "HAVE_SUBGROUPS", caps->subgroups);
@@ -219,7 +208,8 @@ static struct tnd_gpu_program **bucket_of(struct tnd_gpu_programs *programs,
 static enum tandem_status build_program(struct tnd_gpu_device *device, const char *name,
                                         uint64_t hash, const char *text,
                                         const struct tnd_gpu_variant *variant,
-                                        cl_program *out_program, struct tandem_error *error)
+                                        struct tnd_gpu_module **out_program,
+                                        struct tandem_error *error)
 {
     struct tnd_gpu_programs *programs = device->programs;
     const struct tnd_clock *clock = tnd_clock_real();
@@ -228,15 +218,13 @@ static enum tandem_status build_program(struct tnd_gpu_device *device, const cha
     tnd_gpu_program_options(device, variant, &options);
     if (options.failed) {
         tnd_text_fini(&options);
-        return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", 0, 0, "backend opencl: no memory");
+        return tnd_gpu_no_memory(device, 0, error);
     }
-    const struct tnd_gpu_source_row *dialect = &tnd_gpu_sources[TND_GPU_SOURCE_DIALECT_OPENCL];
-    const struct tnd_gpu_build build = {.name = name,
-                                        .hash = tnd_hash_bytes(&hash, sizeof(hash), dialect->hash),
-                                        .dialect = programs->texts + dialect->offset,
-                                        .text = text,
-                                        .options = tnd_text_string(&options),
-                                        .folder = programs->has_binaries ? programs->folder : NULL};
+    const struct tnd_gpu_source_row *dialect = &tnd_gpu_sources[device->driver->dialect];
+    const struct tnd_gpu_build build = {
+        .text = {name, programs->texts + dialect->offset, text, tnd_text_string(&options)},
+        .hash = tnd_hash_bytes(&hash, sizeof(hash), dialect->hash),
+        .folder = programs->has_binaries ? programs->folder : NULL};
     uint64_t begin = clock->now_ns(clock);
     enum tandem_status status =
         tnd_gpu_build_program(device, &build, out_program, &from_cache, error);
@@ -250,7 +238,7 @@ static enum tandem_status build_program(struct tnd_gpu_device *device, const cha
 }
 
 enum tandem_status tnd_gpu_program_generated(struct tnd_gpu_device *device, uint64_t hash,
-                                             const char *text, cl_program *out_program,
+                                             const char *text, struct tnd_gpu_module **out_program,
                                              struct tandem_error *error)
 {
     static const struct tnd_gpu_variant plain = {0};
@@ -276,8 +264,7 @@ static enum tandem_status find_or_make(struct tnd_gpu_device *device, enum tnd_g
     }
     struct tnd_gpu_program *program = tnd_calloc(1, sizeof(*program));
     if (program == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)sizeof(*program), 0,
-                             "backend opencl: no memory");
+        return tnd_gpu_no_memory(device, sizeof(*program), error);
     }
     program->source = source;
     program->variant = *variant;
@@ -324,11 +311,12 @@ void tnd_gpu_programs_count(struct tnd_gpu_device *device, struct tnd_gpu_statis
 /* ---- kernel objects ---- */
 
 /* A spare one, or NULL. */
-static cl_kernel take_spare(struct tnd_gpu_program *program, enum tnd_gpu_kernel kernel)
+static struct tnd_gpu_function *take_spare(struct tnd_gpu_program *program,
+                                           enum tnd_gpu_kernel kernel)
 {
     for (int i = program->n_spares - 1; i >= 0; i--) {
         if (program->spares[i].kernel == kernel) {
-            cl_kernel handle = program->spares[i].handle;
+            struct tnd_gpu_function *handle = program->spares[i].handle;
             program->spares[i] = program->spares[--program->n_spares];
             return handle;
         }
@@ -338,23 +326,24 @@ static cl_kernel take_spare(struct tnd_gpu_program *program, enum tnd_gpu_kernel
 
 enum tandem_status tnd_gpu_program_take(struct tnd_gpu_device *device,
                                         struct tnd_gpu_program *program, enum tnd_gpu_kernel kernel,
-                                        cl_kernel *out_handle, struct tandem_error *error)
+                                        struct tnd_gpu_function **out_handle,
+                                        struct tandem_error *error)
 {
-    cl_int code = CL_SUCCESS;
+    enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&device->programs->lock);
-    cl_kernel handle = take_spare(program, kernel);
+    struct tnd_gpu_function *handle = take_spare(program, kernel);
     if (handle == NULL) {
-        handle =
-            device->library->cl.CreateKernel(program->handle, tnd_gpu_kernels[kernel].name, &code);
+        status = device->driver->function_new(device->context, program->handle,
+                                              tnd_gpu_kernels[kernel].name, &handle, error);
     }
     pthread_mutex_unlock(&device->programs->lock);
-    TND_TRY(tnd_gpu_check(device, "clCreateKernel", code, error));
+    TND_TRY(status);
     *out_handle = handle;
     return TANDEM_OK;
 }
 
 static bool keep_spare(struct tnd_gpu_program *program, enum tnd_gpu_kernel kernel,
-                       cl_kernel handle)
+                       struct tnd_gpu_function *handle)
 {
     if (program->n_spares == program->spares_capacity) {
         int capacity = program->spares_capacity * 2 + 4;
@@ -372,14 +361,14 @@ static bool keep_spare(struct tnd_gpu_program *program, enum tnd_gpu_kernel kern
 }
 
 void tnd_gpu_program_give(struct tnd_gpu_device *device, struct tnd_gpu_program *program,
-                          enum tnd_gpu_kernel kernel, cl_kernel handle)
+                          enum tnd_gpu_kernel kernel, struct tnd_gpu_function *handle)
 {
     if (handle == NULL) {
         return;
     }
     pthread_mutex_lock(&device->programs->lock);
     if (!keep_spare(program, kernel, handle)) {
-        device->library->cl.ReleaseKernel(handle);
+        device->driver->function_free(device->context, handle);
     }
     pthread_mutex_unlock(&device->programs->lock);
 }

@@ -7,7 +7,7 @@
 #include "backends/gpu/gpu_launch.h"
 #include "base/text.h"
 
-/** `cache`: folder of binaries; NULL: $XDG_CACHE_HOME/tandem/opencl or ~/.cache/tandem/opencl, but
+/** `cache`: folder of binaries; NULL: $XDG_CACHE_HOME/tandem/DRIVER or ~/.cache/tandem/DRIVER, but
  *  no binaries where the driver has a cache of its own that is the better one (PoCL); "off": none.
  *  Old binaries in the folder are removed. Errors: MEMORY, FORMAT (the library's own blob). */
 enum tandem_status tnd_gpu_programs_open(struct tnd_gpu_device *device, const char *cache,
@@ -25,15 +25,16 @@ enum tandem_status tnd_gpu_program_get(struct tnd_gpu_device *device, enum tnd_g
 /** Builds a source that was made at run time, or loads it from the cache; the caller releases the
  *  program. Any thread. Errors: DEVICE with the compiler's first complaint, MEMORY. */
 enum tandem_status tnd_gpu_program_generated(struct tnd_gpu_device *device, uint64_t hash,
-                                             const char *text, cl_program *out_program,
+                                             const char *text, struct tnd_gpu_module **out_program,
                                              struct tandem_error *error);
 
 /** A kernel object for one launch alone, and back. `give` takes NULL. */
 enum tandem_status tnd_gpu_program_take(struct tnd_gpu_device *device,
                                         struct tnd_gpu_program *program, enum tnd_gpu_kernel kernel,
-                                        cl_kernel *out_handle, struct tandem_error *error);
+                                        struct tnd_gpu_function **out_handle,
+                                        struct tandem_error *error);
 void tnd_gpu_program_give(struct tnd_gpu_device *device, struct tnd_gpu_program *program,
-                          enum tnd_gpu_kernel kernel, cl_kernel handle);
+                          enum tnd_gpu_kernel kernel, struct tnd_gpu_function *handle);
 enum tnd_gpu_source tnd_gpu_program_source(const struct tnd_gpu_program *program);
 
 /** Options of the compiler for a variant on this device. */

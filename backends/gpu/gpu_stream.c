@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Events between the queue of works and that of streams. A wait is put into a queue by a command of
- * its own (OpenCL 1.2, section 5.10: clEnqueueBarrierWithWaitList), so that launches need not know
- * of it. */
+ * Events between the queue of works and that of streams. Launches need not know of them: a wait is
+ * put into a queue by itself. */
 #include "backends/gpu/gpu_stream.h"
 
 #include "backends/gpu/gpu_transfer.h"
@@ -10,23 +9,24 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Takes an event out of its place. */
-static cl_event take(cl_event *place)
+static struct tnd_gpu_event *take(struct tnd_gpu_event **place)
 {
     pthread_mutex_lock(&lock);
-    cl_event event = *place;
+    struct tnd_gpu_event *event = *place;
     *place = NULL;
     pthread_mutex_unlock(&lock);
     return event;
 }
 
-static void put(const struct tnd_gpu_device *device, cl_event *place, cl_event event)
+static void put(const struct tnd_gpu_device *device, struct tnd_gpu_event **place,
+                struct tnd_gpu_event *event)
 {
     pthread_mutex_lock(&lock);
-    cl_event before = *place;
+    struct tnd_gpu_event *before = *place;
     *place = event;
     pthread_mutex_unlock(&lock);
     if (before != NULL) {
-        device->library->cl.ReleaseEvent(before);
+        device->driver->event_free(device->context, before);
     }
 }
 
@@ -39,26 +39,23 @@ static bool is_streamed(const struct tnd_gpu_block *block)
 enum tandem_status tnd_gpu_stream(struct tnd_gpu_device *device, struct tandem_place to,
                                   const void *from, size_t bytes, struct tandem_error *error)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
     struct tnd_gpu_block *block = to.handle;
     struct tnd_gpu_range range = {NULL, 0};
-    cl_event arrives = NULL;
+    struct tnd_gpu_event *arrives = NULL;
     if (bytes == 0) {
         return TANDEM_OK;
     }
     TND_TRY(tnd_gpu_find(device, to, bytes, &range, error));
     atomic_store_explicit(&block->is_streamed, true, memory_order_release);
-    cl_event used = take(&block->used);
+    struct tnd_gpu_event *used = take(&block->used);
     enum tandem_status status = TANDEM_OK;
     if (used != NULL) { /* what the other queue waits for must be on its way */
-        status = tnd_gpu_check(device, "clFlush", cl->Flush(device->queue), error);
+        status = device->driver->flush(device->context, TND_GPU_QUEUE_WORK, error);
     }
     if (status == TANDEM_OK) {
         status = tnd_gpu_write_stream(device, used, range, from, bytes, &arrives, error);
     }
-    if (used != NULL) {
-        cl->ReleaseEvent(used);
-    }
+    device->driver->event_free(device->context, used);
     if (arrives != NULL) {
         put(device, &block->arrives, arrives);
     }
@@ -68,28 +65,24 @@ enum tandem_status tnd_gpu_stream(struct tnd_gpu_device *device, struct tandem_p
 enum tandem_status tnd_gpu_stream_await(struct tnd_gpu_device *device, struct tnd_gpu_block *block,
                                         struct tandem_error *error)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    cl_event arrives = is_streamed(block) ? take(&block->arrives) : NULL;
+    struct tnd_gpu_event *arrives = is_streamed(block) ? take(&block->arrives) : NULL;
     if (arrives == NULL) {
         return TANDEM_OK;
     }
     enum tandem_status status =
-        tnd_gpu_check(device, "clEnqueueBarrierWithWaitList",
-                      cl->EnqueueBarrierWithWaitList(device->queue, 1, &arrives, NULL), error);
-    cl->ReleaseEvent(arrives);
+        device->driver->await(device->context, TND_GPU_QUEUE_WORK, arrives, error);
+    device->driver->event_free(device->context, arrives);
     return status;
 }
 
 enum tandem_status tnd_gpu_stream_mark(struct tnd_gpu_device *device, struct tnd_gpu_block *block,
                                        struct tandem_error *error)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    cl_event event = NULL;
+    struct tnd_gpu_event *event = NULL;
     if (!is_streamed(block)) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_gpu_check(device, "clEnqueueMarkerWithWaitList",
-                          cl->EnqueueMarkerWithWaitList(device->queue, 0, NULL, &event), error));
+    TND_TRY(device->driver->mark(device->context, TND_GPU_QUEUE_WORK, &event, error));
     put(device, &block->used, event);
     return TANDEM_OK;
 }

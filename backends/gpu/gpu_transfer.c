@@ -18,18 +18,18 @@ enum { N_PARTS = 4, PART_BYTES = 4 << 20, PART_ALIGN = 256, N_DOWNLOADS = 256 };
 
 struct part {
     size_t used;
-    cl_event last; /* command that reads the part; NULL: none */
+    struct tnd_gpu_event *last; /* command that reads the part; NULL: none */
 };
 
 struct download {
     uint64_t ticket; /* 0: free */
-    cl_event event;
+    struct tnd_gpu_event *event;
 };
 
 struct ring {
-    pthread_mutex_t lock; /* guards all below; ahead of ticket_lock */
-    cl_mem pinned;        /* NULL until the first upload */
-    char *host;           /* `pinned` as the host sees it */
+    pthread_mutex_t lock;          /* guards all below; ahead of ticket_lock */
+    struct tnd_gpu_buffer *pinned; /* NULL until the first upload */
+    void *host;                    /* `pinned` as the host sees it */
     struct part parts[N_PARTS];
     int current;
     int64_t bytes; /* that went through */
@@ -53,8 +53,7 @@ enum tandem_status tnd_gpu_transfer_open(struct tnd_gpu_device *device, struct t
 {
     struct tnd_gpu_transfer *transfer = tnd_calloc(1, sizeof(*transfer));
     if (transfer == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)sizeof(*transfer), 0,
-                             "backend opencl: no memory");
+        return tnd_gpu_no_memory(device, sizeof(*transfer), error);
     }
     pthread_mutex_init(&transfer->uploads.lock, NULL);
     pthread_mutex_init(&transfer->streams.lock, NULL);
@@ -66,32 +65,22 @@ enum tandem_status tnd_gpu_transfer_open(struct tnd_gpu_device *device, struct t
 
 static void close_ring(const struct tnd_gpu_device *device, struct ring *ring)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
     for (int i = 0; i < N_PARTS; i++) {
-        if (ring->parts[i].last != NULL) {
-            cl->ReleaseEvent(ring->parts[i].last);
-        }
+        device->driver->event_free(device->context, ring->parts[i].last);
     }
-    if (ring->host != NULL) {
-        cl->EnqueueUnmapMemObject(device->queue, ring->pinned, ring->host, 0, NULL, NULL);
-        cl->Finish(device->queue);
-    }
-    if (ring->pinned != NULL) {
-        cl->ReleaseMemObject(ring->pinned);
-    }
+    device->driver->pinned_free(device->context, ring->pinned, ring->host);
     pthread_mutex_destroy(&ring->lock);
 }
 
 void tnd_gpu_transfer_close(struct tnd_gpu_device *device)
 {
     struct tnd_gpu_transfer *transfer = device->transfer;
-    const struct tnd_cl_functions *cl = &device->library->cl;
     if (transfer == NULL) {
         return;
     }
     for (int i = 0; i < N_DOWNLOADS; i++) {
         if (transfer->downloads[i].ticket != 0) {
-            cl->ReleaseEvent(transfer->downloads[i].event);
+            device->driver->event_free(device->context, transfer->downloads[i].event);
         }
     }
     close_ring(device, &transfer->uploads);
@@ -121,41 +110,22 @@ void tnd_gpu_transfer_count(struct tnd_gpu_device *device, struct tnd_gpu_statis
 
 /* ---- up: under the lock of the ring ---- */
 
-static enum tandem_status make_ring(const struct tnd_gpu_device *device, struct ring *ring,
-                                    struct tandem_error *error)
-{
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    cl_int code = CL_SUCCESS;
-    if (ring->pinned == NULL) {
-        cl_mem pinned = cl->CreateBuffer(device->context, CL_MEM_ALLOC_HOST_PTR,
-                                         (size_t)N_PARTS * PART_BYTES, NULL, &code);
-        TND_TRY(tnd_gpu_check(device, "clCreateBuffer of pinned memory", code, error));
-        ring->pinned = pinned;
-    }
-    if (ring->host == NULL) {
-        char *host =
-            cl->EnqueueMapBuffer(device->queue, ring->pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
-                                 0, (size_t)N_PARTS * PART_BYTES, 0, NULL, NULL, &code);
-        TND_TRY(tnd_gpu_check(device, "clEnqueueMapBuffer", code, error));
-        ring->host = host;
-    }
-    return TANDEM_OK;
-}
-
 /* Room for at least one byte in the current part. */
 static enum tandem_status make_room(const struct tnd_gpu_device *device, struct ring *ring,
                                     struct tandem_error *error)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    TND_TRY(make_ring(device, ring, error));
+    if (ring->pinned == NULL) {
+        TND_TRY(device->driver->pinned_new(device->context, (size_t)N_PARTS * PART_BYTES,
+                                           &ring->pinned, &ring->host, error));
+    }
     if (ring->parts[ring->current].used < PART_BYTES) {
         return TANDEM_OK;
     }
     int next = (ring->current + 1) % N_PARTS;
     struct part *part = &ring->parts[next];
     if (part->last != NULL) {
-        TND_TRY(tnd_gpu_check(device, "clWaitForEvents", cl->WaitForEvents(1, &part->last), error));
-        cl->ReleaseEvent(part->last);
+        TND_TRY(device->driver->event_wait(device->context, part->last, error));
+        device->driver->event_free(device->context, part->last);
         part->last = NULL;
     }
     part->used = 0;
@@ -165,26 +135,20 @@ static enum tandem_status make_room(const struct tnd_gpu_device *device, struct 
 
 /* Writes as much as the current part takes, behind `after` (NULL: nothing). */
 static enum tandem_status write_some(const struct tnd_gpu_device *device, struct ring *ring,
-                                     cl_command_queue queue, cl_event after,
+                                     enum tnd_gpu_queue queue, struct tnd_gpu_event *after,
                                      struct tnd_gpu_range to, const char *from, size_t bytes,
                                      size_t *out_n, struct tandem_error *error)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
     TND_TRY(make_room(device, ring, error));
     struct part *part = &ring->parts[ring->current];
     size_t n = PART_BYTES - part->used;
     n = n < bytes ? n : bytes;
-    char *staged = ring->host + (size_t)ring->current * PART_BYTES + part->used;
+    char *staged = (char *)ring->host + (size_t)ring->current * PART_BYTES + part->used;
     memcpy(staged, from, n);
-    cl_event event = NULL;
-    TND_TRY(
-        tnd_gpu_check(device, "clEnqueueWriteBuffer",
-                      cl->EnqueueWriteBuffer(queue, to.buffer, CL_FALSE, to.offset, n, staged,
-                                             after != NULL, after != NULL ? &after : NULL, &event),
-                      error));
-    if (part->last != NULL) {
-        cl->ReleaseEvent(part->last);
-    }
+    struct tnd_gpu_event *event = NULL;
+    TND_TRY(device->driver->write(device->context, queue, after, to.buffer, to.offset, staged, n,
+                                  &event, error));
+    device->driver->event_free(device->context, part->last);
     part->last = event;
     part->used = (part->used + n + PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN;
     ring->bytes += (int64_t)n;
@@ -194,8 +158,9 @@ static enum tandem_status write_some(const struct tnd_gpu_device *device, struct
 
 /* The device reads one part while the next one is filled. */
 static enum tandem_status write_all(const struct tnd_gpu_device *device, struct ring *ring,
-                                    cl_command_queue queue, cl_event after, struct tnd_gpu_range to,
-                                    const char *from, size_t bytes, struct tandem_error *error)
+                                    enum tnd_gpu_queue queue, struct tnd_gpu_event *after,
+                                    struct tnd_gpu_range to, const char *from, size_t bytes,
+                                    struct tandem_error *error)
 {
     enum tandem_status status = TANDEM_OK;
     while (status == TANDEM_OK && bytes > 0) {
@@ -206,7 +171,7 @@ static enum tandem_status write_all(const struct tnd_gpu_device *device, struct 
         to.offset += n;
         bytes -= n;
         if (status == TANDEM_OK && bytes > 0) {
-            status = tnd_gpu_check(device, "clFlush", device->library->cl.Flush(queue), error);
+            status = device->driver->flush(device->context, queue, error);
         }
     }
     return status;
@@ -217,11 +182,8 @@ static enum tandem_status write_directly(struct tnd_gpu_device *device, struct t
                                          const void *from, size_t bytes, struct tandem_error *error)
 {
     struct tnd_gpu_transfer *transfer = device->transfer;
-    TND_TRY(
-        tnd_gpu_check(device, "clEnqueueWriteBuffer",
-                      device->library->cl.EnqueueWriteBuffer(device->queue, to.buffer, CL_TRUE,
-                                                             to.offset, bytes, from, 0, NULL, NULL),
-                      error));
+    TND_TRY(device->driver->write(device->context, TND_GPU_QUEUE_WORK, NULL, to.buffer, to.offset,
+                                  from, bytes, NULL, error));
     pthread_mutex_lock(&transfer->uploads.lock);
     transfer->uploads.bytes += (int64_t)bytes;
     pthread_mutex_unlock(&transfer->uploads.lock);
@@ -237,50 +199,25 @@ enum tandem_status tnd_gpu_write(struct tnd_gpu_device *device, struct tnd_gpu_r
     struct ring *ring = &device->transfer->uploads;
     pthread_mutex_lock(&ring->lock);
     enum tandem_status status =
-        write_all(device, ring, device->queue, NULL, to, from, bytes, error);
+        write_all(device, ring, TND_GPU_QUEUE_WORK, NULL, to, from, bytes, error);
     pthread_mutex_unlock(&ring->lock);
     return status;
 }
 
-/* Under the lock of the streams. */
-static enum tandem_status open_stream_queue(struct tnd_gpu_device *device,
-                                            struct tandem_error *error)
-{
-    cl_int code = CL_SUCCESS;
-    if (device->stream_queue == NULL) {
-        cl_command_queue queue =
-            device->library->cl.CreateCommandQueue(device->context, device->id, 0, &code);
-        TND_TRY(tnd_gpu_check(device, "clCreateCommandQueue for streams", code, error));
-        device->stream_queue = queue;
-    }
-    return TANDEM_OK;
-}
-
-/* An event for all that stands in the queue of the streams, which is in order. */
-static enum tandem_status mark_stream(struct tnd_gpu_device *device, cl_event *out_event,
-                                      struct tandem_error *error)
-{
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    cl_event event = NULL;
-    TND_TRY(tnd_gpu_check(device, "clEnqueueMarkerWithWaitList",
-                          cl->EnqueueMarkerWithWaitList(device->stream_queue, 0, NULL, &event),
-                          error));
-    *out_event = event;
-    return tnd_gpu_check(device, "clFlush", cl->Flush(device->stream_queue), error);
-}
-
-enum tandem_status tnd_gpu_write_stream(struct tnd_gpu_device *device, cl_event after,
+enum tandem_status tnd_gpu_write_stream(struct tnd_gpu_device *device, struct tnd_gpu_event *after,
                                         struct tnd_gpu_range to, const void *from, size_t bytes,
-                                        cl_event *out_event, struct tandem_error *error)
+                                        struct tnd_gpu_event **out_event,
+                                        struct tandem_error *error)
 {
     struct ring *ring = &device->transfer->streams;
     pthread_mutex_lock(&ring->lock);
-    enum tandem_status status = open_stream_queue(device, error);
-    if (status == TANDEM_OK) {
-        status = write_all(device, ring, device->stream_queue, after, to, from, bytes, error);
+    enum tandem_status status =
+        write_all(device, ring, TND_GPU_QUEUE_STREAM, after, to, from, bytes, error);
+    if (status == TANDEM_OK) { /* the queue is in order */
+        status = device->driver->mark(device->context, TND_GPU_QUEUE_STREAM, out_event, error);
     }
     if (status == TANDEM_OK) {
-        status = mark_stream(device, out_event, error);
+        status = device->driver->flush(device->context, TND_GPU_QUEUE_STREAM, error);
     }
     pthread_mutex_unlock(&ring->lock);
     return status;
@@ -300,16 +237,11 @@ static void keep_failure(struct tnd_gpu_transfer *transfer, uint64_t ticket,
 /* Takes a download out of the list. An event that ended badly is remembered. */
 static void drop_download(struct tnd_gpu_device *device, struct download *download)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
-    cl_int state = CL_COMPLETE;
-    cl_int code = cl->GetEventInfo(download->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                   sizeof(state), &state, NULL);
     struct tandem_error told = {0};
-    if (tnd_gpu_check(device, "clEnqueueReadBuffer", code == CL_SUCCESS && state < 0 ? state : code,
-                      &told) != TANDEM_OK) {
+    if (device->driver->event_check(device->context, download->event, &told) != TANDEM_OK) {
         keep_failure(device->transfer, download->ticket, &told);
     }
-    cl->ReleaseEvent(download->event);
+    device->driver->event_free(device->context, download->event);
     *download = (struct download){0, NULL};
 }
 
@@ -330,8 +262,7 @@ static enum tandem_status free_place(struct tnd_gpu_device *device, struct downl
     struct tnd_gpu_transfer *transfer = device->transfer;
     struct download *place = &transfer->downloads[transfer->next_download];
     if (place->ticket != 0) {
-        TND_TRY(tnd_gpu_check(device, "clWaitForEvents",
-                              device->library->cl.WaitForEvents(1, &place->event), error));
+        TND_TRY(device->driver->event_wait(device->context, place->event, error));
         uint64_t ticket = place->ticket;
         drop_downloads_until(device, ticket);
         transfer->done = ticket > transfer->done ? ticket : transfer->done;
@@ -346,14 +277,11 @@ static enum tandem_status read_locked(struct tnd_gpu_device *device, struct tnd_
                                       struct tandem_error *error)
 {
     struct tnd_gpu_transfer *transfer = device->transfer;
-    const struct tnd_cl_functions *cl = &device->library->cl;
     struct download *place = NULL;
-    cl_event event = NULL;
+    struct tnd_gpu_event *event = NULL;
     TND_TRY(free_place(device, &place, error));
-    TND_TRY(tnd_gpu_check(device, "clEnqueueReadBuffer",
-                          cl->EnqueueReadBuffer(device->queue, from.buffer, CL_FALSE, from.offset,
-                                                bytes, to, 0, NULL, &event),
-                          error));
+    TND_TRY(
+        device->driver->read(device->context, from.buffer, from.offset, to, bytes, &event, error));
     *place = (struct download){transfer->next_ticket++, event};
     transfer->downloaded_bytes += (int64_t)bytes;
     *out_ticket = place->ticket;
@@ -374,7 +302,7 @@ enum tandem_status tnd_gpu_read(struct tnd_gpu_device *device, struct tnd_gpu_ra
     TND_TRY(status);
     *out_ticket = ticket;
     /* The read is in the queue and will write to `to`: whatever a flush says, it has a ticket. */
-    return tnd_gpu_check(device, "clFlush", device->library->cl.Flush(device->queue), error);
+    return device->driver->flush(device->context, TND_GPU_QUEUE_WORK, error);
 }
 
 uint64_t tnd_gpu_ticket(struct tnd_gpu_device *device)
@@ -386,11 +314,11 @@ uint64_t tnd_gpu_ticket(struct tnd_gpu_device *device)
 }
 
 /* The event of a ticket, now the caller's; NULL: it has none. */
-static cl_event take_event(struct tnd_gpu_transfer *transfer, uint64_t ticket)
+static struct tnd_gpu_event *take_event(struct tnd_gpu_transfer *transfer, uint64_t ticket)
 {
     for (int i = 0; i < N_DOWNLOADS; i++) {
         if (transfer->downloads[i].ticket == ticket) {
-            cl_event event = transfer->downloads[i].event;
+            struct tnd_gpu_event *event = transfer->downloads[i].event;
             transfer->downloads[i] = (struct download){0, NULL};
             return event;
         }
@@ -402,20 +330,19 @@ enum tandem_status tnd_gpu_sync(struct tnd_gpu_device *device, uint64_t ticket,
                                 struct tandem_error *error)
 {
     struct tnd_gpu_transfer *transfer = device->transfer;
-    const struct tnd_cl_functions *cl = &device->library->cl;
     struct tandem_error told = {0};
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&transfer->ticket_lock);
-    cl_event event = take_event(transfer, ticket);
+    struct tnd_gpu_event *event = take_event(transfer, ticket);
     bool is_done = ticket <= transfer->done;
     pthread_mutex_unlock(&transfer->ticket_lock);
 
     /* Nobody waits for us while we wait. */
     if (event != NULL) {
-        status = tnd_gpu_check(device, "clWaitForEvents", cl->WaitForEvents(1, &event), &told);
-        cl->ReleaseEvent(event);
+        status = device->driver->event_wait(device->context, event, &told);
+        device->driver->event_free(device->context, event);
     } else if (!is_done) {
-        status = tnd_gpu_check(device, "clFinish", cl->Finish(device->queue), &told);
+        status = device->driver->finish(device->context, TND_GPU_QUEUE_WORK, &told);
     }
 
     pthread_mutex_lock(&transfer->ticket_lock);

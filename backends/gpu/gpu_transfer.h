@@ -19,9 +19,10 @@ enum tandem_status tnd_gpu_write(struct tnd_gpu_device *device, struct tnd_gpu_r
 /** The same in the queue of the streams, behind `after` (NULL: nothing) and what stands there.
  *  `*out_event` (untouched on failure before it was made) is over when the bytes are there; the
  *  caller releases it. */
-enum tandem_status tnd_gpu_write_stream(struct tnd_gpu_device *device, cl_event after,
+enum tandem_status tnd_gpu_write_stream(struct tnd_gpu_device *device, struct tnd_gpu_event *after,
                                         struct tnd_gpu_range to, const void *from, size_t bytes,
-                                        cl_event *out_event, struct tandem_error *error);
+                                        struct tnd_gpu_event **out_event,
+                                        struct tandem_error *error);
 
 /** Starts device to host; done when the ticket is synced. */
 enum tandem_status tnd_gpu_read(struct tnd_gpu_device *device, struct tnd_gpu_range from, void *to,

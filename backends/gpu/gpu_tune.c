@@ -240,11 +240,8 @@ static enum tandem_status fill(struct tnd_gpu_tuner *t, struct tnd_gpu_range ran
     const struct tnd_gpu_device *device = t->device;
     for (size_t at = 0; at < bytes; at += chunk_bytes) {
         size_t n = bytes - at < chunk_bytes ? bytes - at : chunk_bytes;
-        TND_TRY(tnd_gpu_check(device, "clEnqueueWriteBuffer",
-                              device->library->cl.EnqueueWriteBuffer(
-                                  device->queue, range.buffer, CL_TRUE, (size_t)range.offset + at,
-                                  n, chunk, 0, NULL, NULL),
-                              error));
+        TND_TRY(device->driver->write(device->context, TND_GPU_QUEUE_WORK, NULL, range.buffer,
+                                      (size_t)range.offset + at, chunk, n, NULL, error));
     }
     return TANDEM_OK;
 }
@@ -258,7 +255,7 @@ static enum tandem_status fill_operands(struct tnd_gpu_tuner *t, float *values, 
     int64_t n = (int64_t)CHUNK_ROWS * p->k;
     size_t row_bytes = tandem_type_row_bytes(p->type, p->k);
     size_t float_bytes = sizeof(float) * p->k;
-    bool has_gemm = t->device->clblast != NULL;
+    bool has_gemm = t->device->context->has_blas;
     struct tnd_rng rng;
     tnd_rng_init(&rng, 1);
     for (int64_t i = 0; i < n; i++) {
@@ -314,7 +311,7 @@ static int count_steps(const struct tnd_gpu_device *device)
     for (int i = 0; i < COUNT(skinny_candidates); i++) {
         count += lanes_suit(device, skinny_candidates[i].lanes);
     }
-    return device->clblast != NULL ? count + 2 + tnd_gpu_gemm_rows() : count;
+    return device->context->has_blas ? count + 2 + tnd_gpu_gemm_rows() : count;
 }
 
 static enum tandem_status tune_all(struct tnd_gpu_tuner *t, struct tandem_error *error)

@@ -25,8 +25,7 @@ static enum tandem_status measure_gemm(struct tnd_gpu_tuner *t, submit_gemm *sub
         if (status != TANDEM_OK) {
             return tnd_gpu_tune_is_refusal(status) ? TANDEM_OK : status;
         }
-        TND_TRY(
-            tnd_gpu_check(device, "clFinish", device->library->cl.Finish(device->queue), error));
+        TND_TRY(device->driver->finish(device->context, TND_GPU_QUEUE_WORK, error));
         uint64_t end = clock->now_ns(clock);
         best = i > 0 && end - begin < best ? end - begin : best;
         first = i == 1 ? end : first;
@@ -49,7 +48,7 @@ enum tandem_status tnd_gpu_tune_gemm(struct tnd_gpu_tuner *t, const struct tnd_g
     double own_us = 0;
     double us = 0;
     bool is_best = false;
-    if (t->device->clblast == NULL || t->device->clblast->override_parameters == NULL) {
+    if (!t->device->context->has_blas_parameters) {
         return TANDEM_OK;
     }
     tnd_gpu_tune_family(t, "gemm");
@@ -75,11 +74,8 @@ static enum tandem_status read_results(struct tnd_gpu_tuner *t, struct tnd_gpu_r
                                        size_t n, struct tandem_error *error)
 {
     const struct tnd_gpu_device *device = t->device;
-    return tnd_gpu_check(device, "clEnqueueReadBuffer",
-                         device->library->cl.EnqueueReadBuffer(device->queue, y.buffer, CL_TRUE,
-                                                               (size_t)y.offset, n * sizeof(float),
-                                                               out, 0, NULL, NULL),
-                         error);
+    return device->driver->read(device->context, y.buffer, (size_t)y.offset, out, n * sizeof(float),
+                                NULL, error);
 }
 
 /* Half precision must be clearly faster, and far below the error that quantised products may have
@@ -115,6 +111,5 @@ enum tandem_status tnd_gpu_tune_half(struct tnd_gpu_tuner *t, const struct tnd_g
 
 bool tnd_gpu_tune_has_half(const struct tnd_gpu_tuner *t)
 {
-    return t->options->with_half && t->device->caps.fp16 && t->device->clblast != NULL &&
-           t->device->clblast->hgemm != NULL;
+    return t->options->with_half && t->device->caps.fp16 && t->device->context->has_blas_half;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The tuner of an open OpenCL backend, for programs that know no particular device. */
+ * The tuner of an open GPU backend, for programs that know no particular device. */
 #include "backends/gpu/gpu_tune.h"
-#include "backends/opencl/opencl.h"
+#include "backends/gpu/gpu_backend.h"
 #include "backends/tuner.h"
 #include "base/tnd_status.h"
 
@@ -13,8 +13,9 @@ static bool tell(void *user, const struct tnd_gpu_tune_step *step)
     return options->progress(options->user, &told);
 }
 
-static enum tandem_status tune(tandem_backend *backend, const struct tnd_tuner_options *options,
-                               struct tandem_error *error)
+enum tandem_status tnd_gpu_backend_tune(tandem_backend *backend,
+                                        const struct tnd_tuner_options *options,
+                                        struct tandem_error *error)
 {
     const struct tnd_gpu_tune_options wanted = {.type = options->type,
                                                 .progress = tell,
@@ -22,13 +23,9 @@ static enum tandem_status tune(tandem_backend *backend, const struct tnd_tuner_o
                                                 .without_saving = options->without_saving,
                                                 .most_candidates = options->most_candidates};
     struct tnd_gpu_tiles tiles;
-    TND_TRY(tnd_gpu_tune(tnd_opencl_device(backend), &wanted, &tiles, error));
+    TND_TRY(tnd_gpu_tune(tnd_gpu_device_of(backend), &wanted, &tiles, error));
 #define TELL(member, least, most, what) options->found(options->user, #member, (int)tiles.member);
     TND_GPU_TILE_LIST(TELL)
 #undef TELL
     return TANDEM_OK;
 }
-
-extern const struct tandem_backend_api tnd_backend_opencl;
-extern const struct tnd_tuner tnd_tuner_opencl;
-const struct tnd_tuner tnd_tuner_opencl = {&tnd_backend_opencl, tune};

@@ -18,48 +18,42 @@ enum { PAGE_BYTES = 4096, PROBE_BYTES = 64 };
  * uses it that they cannot have the pages (of a file that is mapped for reading, say). */
 static bool is_seen(const struct tnd_gpu_device *device, const struct tnd_gpu_block *block)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
     unsigned char seen[PROBE_BYTES];
     size_t n = block->bytes < sizeof(seen) ? block->bytes : sizeof(seen);
-    cl_int code = CL_SUCCESS;
-    cl_mem probe = cl->CreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(seen), NULL, &code);
-    if (code != CL_SUCCESS) {
+    struct tnd_gpu_buffer *probe = NULL;
+    if (tnd_gpu_make_buffer(device, sizeof(seen), &probe, NULL) != TANDEM_OK) {
         return false;
     }
     /* The copy is the device's work; reading the buffer itself might be the host's. */
-    code = cl->EnqueueCopyBuffer(device->queue, block->buffer, probe,
-                                 block->offset + block->bytes - n, 0, n, 0, NULL, NULL);
-    if (code == CL_SUCCESS) {
-        code = cl->EnqueueReadBuffer(device->queue, probe, CL_TRUE, 0, n, seen, 0, NULL, NULL);
-    }
-    cl->ReleaseMemObject(probe);
-    return code == CL_SUCCESS &&
-           memcmp(seen, (const unsigned char *)block->host + block->bytes - n, n) == 0;
+    bool is_copied =
+        device->driver->copy(device->context, block->buffer, block->offset + block->bytes - n,
+                             probe, 0, n, NULL) == TANDEM_OK &&
+        device->driver->read(device->context, probe, 0, seen, n, NULL, NULL) == TANDEM_OK;
+    device->driver->buffer_free(device->context, probe);
+    return is_copied && memcmp(seen, (const unsigned char *)block->host + block->bytes - n, n) == 0;
 }
 
 /* The host's own pages as a buffer that the device reads: no copy. The pages around the weight are
  * readable, and nothing writes to this buffer. False where the driver cannot. */
 static bool share_weight(const struct tnd_gpu_device *device, struct tnd_gpu_block *block)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
     uintptr_t first = (uintptr_t)block->host / PAGE_BYTES * PAGE_BYTES;
     size_t bytes = 0;
-    cl_int code = CL_SUCCESS;
     if (!device->caps.unified ||
         !tnd_align_up((uintptr_t)block->host - first + block->bytes, PAGE_BYTES, &bytes) ||
         bytes > device->caps.max_alloc_bytes) {
         return false;
     }
-    cl_mem buffer = cl->CreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes,
-                                     (void *)first, &code);
-    if (code != CL_SUCCESS) {
+    struct tnd_gpu_buffer *buffer =
+        device->driver->buffer_share(device->context, (const void *)first, bytes);
+    if (buffer == NULL) {
         return false;
     }
     block->buffer = buffer;
     block->offset = (uintptr_t)block->host - first;
     block->is_host = is_seen(device, block);
     if (!block->is_host) {
-        cl->ReleaseMemObject(buffer);
+        device->driver->buffer_unshare(device->context, buffer);
         block->buffer = NULL;
         block->offset = 0;
     }
@@ -72,11 +66,11 @@ static enum tandem_status place_weight(struct tnd_gpu_device *device, struct tnd
     if (share_weight(device, block)) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_gpu_make_buffer(device, CL_MEM_READ_ONLY, block->bytes, &block->buffer, error));
+    TND_TRY(tnd_gpu_make_buffer(device, block->bytes, &block->buffer, error));
     struct tnd_gpu_range to = {block->buffer, 0};
     enum tandem_status status = tnd_gpu_write(device, to, block->host, block->bytes, error);
     if (status != TANDEM_OK) {
-        device->library->cl.ReleaseMemObject(block->buffer);
+        device->driver->buffer_free(device->context, block->buffer);
         block->buffer = NULL;
     }
     return status;
@@ -94,9 +88,10 @@ static enum tandem_status check_budget(struct tnd_gpu_device *device, const char
         return TANDEM_OK;
     }
     return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, what, (int64_t)bytes, left,
-                         "opencl device '%.40s': '%.40s' needs %zu bytes, %lld of the budget of "
+                         "%s device '%.40s': '%.40s' needs %zu bytes, %lld of the budget of "
                          "%lld are left",
-                         device->name, what, bytes, (long long)left, (long long)memory->budget);
+                         device->driver->name, device->name, what, bytes, (long long)left,
+                         (long long)memory->budget);
 }
 
 enum tandem_status tnd_gpu_prepare(struct tnd_gpu_device *device, const tandem_tensor *weight,
@@ -108,7 +103,7 @@ enum tandem_status tnd_gpu_prepare(struct tnd_gpu_device *device, const tandem_t
         return TANDEM_OK;
     }
     TND_TRY(check_budget(device, weight->name, bytes, error));
-    struct tnd_gpu_block *block = tnd_gpu_new_block(bytes, weight->data, error);
+    struct tnd_gpu_block *block = tnd_gpu_new_block(device, bytes, weight->data, error);
     if (block == NULL) {
         return TANDEM_E_MEMORY;
     }
@@ -139,11 +134,11 @@ static enum tandem_status make_form(struct tnd_gpu_device *device, const tandem_
                                     struct tnd_gpu_range from, struct tnd_gpu_form *form,
                                     tnd_gpu_make_form *make, struct tandem_error *error)
 {
-    TND_TRY(tnd_gpu_make_buffer(device, CL_MEM_READ_WRITE, form->bytes, &form->buffer, error));
+    TND_TRY(tnd_gpu_make_buffer(device, form->bytes, &form->buffer, error));
     struct tnd_gpu_range to = {form->buffer, 0};
     enum tandem_status status = make(device, weight, from, to, error);
     if (status != TANDEM_OK) {
-        device->library->cl.ReleaseMemObject(form->buffer);
+        device->driver->buffer_free(device->context, form->buffer);
     }
     return status;
 }
@@ -157,8 +152,8 @@ enum tandem_status tnd_gpu_find_form(struct tnd_gpu_device *device, const tandem
     struct tnd_gpu_range from = {NULL, 0};
     if (block == NULL || !block->is_weight) {
         return tnd_error_set(error, TANDEM_E_STATE, weight->name, (int64_t)bytes, 0,
-                             "opencl device '%.60s': weight '%.60s' is not on the device",
-                             device->name, weight->name);
+                             "%s device '%.60s': weight '%.60s' is not on the device",
+                             device->driver->name, device->name, weight->name);
     }
     const struct tnd_gpu_form *known = find_known(block, form, place.offset, bytes);
     if (known != NULL) {
@@ -169,8 +164,7 @@ enum tandem_status tnd_gpu_find_form(struct tnd_gpu_device *device, const tandem
     TND_TRY(check_budget(device, weight->name, bytes, error));
     struct tnd_gpu_form *made = tnd_calloc(1, sizeof(*made));
     if (made == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, weight->name, 0, 0,
-                             "backend opencl: no memory for the list of weights");
+        return tnd_gpu_no_memory(device, sizeof(*made), error);
     }
     *made = (struct tnd_gpu_form){block->forms, form, place.offset, bytes, NULL};
     enum tandem_status status = make_form(device, weight, from, made, make, error);
@@ -190,7 +184,7 @@ void tnd_gpu_keep_form_only(struct tnd_gpu_device *device, const tandem_tensor *
     struct tnd_gpu_block *block = place.handle;
     if (block->buffer != NULL && block->bytes == tnd_gpu_span(weight) && block->forms != NULL &&
         !block->is_host && !block->is_wanted) {
-        device->library->cl.ReleaseMemObject(block->buffer);
+        device->driver->buffer_free(device->context, block->buffer);
         block->buffer = NULL;
         tnd_gpu_count_weights(device, -(int64_t)block->bytes);
     }

@@ -14,8 +14,8 @@ struct tnd_gpu_generated {
     struct tnd_gpu_generated *next;
     uint64_t hash;
     char *text;
-    cl_program program;
-    cl_kernel kernel;
+    struct tnd_gpu_module *program;
+    struct tnd_gpu_function *kernel;
 };
 
 enum tandem_status tnd_gpu_work_supports(const struct tnd_gpu_device *device,
@@ -23,22 +23,18 @@ enum tandem_status tnd_gpu_work_supports(const struct tnd_gpu_device *device,
 {
     const struct tnd_work_source *source = node->params.work->source;
     if (source == NULL) {
-        return tnd_gpu_ops_refuse(node, "has no source for devices", error);
+        return tnd_gpu_ops_refuse(device, node, "has no source for devices", error);
     }
     if (source->has_double && !device->caps.fp64) {
-        return tnd_gpu_ops_refuse(node, "needs double, which the device has not", error);
+        return tnd_gpu_ops_refuse(device, node, "needs double, which the device has not", error);
     }
     return TANDEM_OK;
 }
 
 static void release(const struct tnd_gpu_device *device, struct tnd_gpu_generated *one)
 {
-    if (one->kernel != NULL) {
-        device->library->cl.ReleaseKernel(one->kernel);
-    }
-    if (one->program != NULL) {
-        device->library->cl.ReleaseProgram(one->program);
-    }
+    device->driver->function_free(device->context, one->kernel);
+    device->driver->module_free(device->context, one->program);
     tnd_free(one->text);
     tnd_free(one);
 }
@@ -55,16 +51,14 @@ void tnd_gpu_work_close(struct tnd_gpu_device *device)
 static enum tandem_status build(struct tnd_gpu_device *device, const struct tnd_work_source *source,
                                 struct tnd_gpu_generated *one, struct tandem_error *error)
 {
-    cl_int code = CL_SUCCESS;
     one->hash = source->hash;
     one->text = tnd_strdup(source->text);
     if (one->text == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, device->name, 0, 0,
-                             "backend opencl: no memory");
+        return tnd_gpu_no_memory(device, 0, error);
     }
     TND_TRY(tnd_gpu_program_generated(device, source->hash, source->text, &one->program, error));
-    one->kernel = device->library->cl.CreateKernel(one->program, source->entry, &code);
-    return tnd_gpu_check(device, "clCreateKernel", code, error);
+    return device->driver->function_new(device->context, one->program, source->entry, &one->kernel,
+                                        error);
 }
 
 static void drop_oldest(struct tnd_gpu_device *device)
@@ -92,8 +86,7 @@ static enum tandem_status find(struct tnd_gpu_device *device, const struct tnd_w
     if (one == NULL) {
         one = tnd_calloc(1, sizeof(*one));
         if (one == NULL) {
-            return tnd_error_set(error, TANDEM_E_MEMORY, device->name, 0, 0,
-                                 "backend opencl: no memory");
+            return tnd_gpu_no_memory(device, 0, error);
         }
         const enum tandem_status status = build(device, source, one, error);
         if (status != TANDEM_OK) {
@@ -111,16 +104,14 @@ static enum tandem_status find(struct tnd_gpu_device *device, const struct tnd_w
 }
 
 /* Arguments 2 * i and 2 * i + 1. */
-static enum tandem_status bind(const struct tnd_gpu_device *device, cl_kernel kernel, int i,
+static enum tandem_status bind(const struct tnd_gpu_device *device,
+                               const struct tnd_gpu_generated *one, int i,
                                struct tnd_gpu_range range, struct tandem_error *error)
 {
-    const cl_ulong at = range.offset;
-    cl_int code =
-        device->library->cl.SetKernelArg(kernel, (cl_uint)(2 * i), sizeof(cl_mem), &range.buffer);
-    if (code == CL_SUCCESS) {
-        code = device->library->cl.SetKernelArg(kernel, (cl_uint)(2 * i + 1), sizeof(at), &at);
-    }
-    return tnd_gpu_check(device, "clSetKernelArg of a generated kernel", code, error);
+    TND_TRY(device->driver->argument(device->context, one->kernel, TND_GPU_GENERATED, 2 * i,
+                                     sizeof(range.buffer), &range.buffer, error));
+    return device->driver->argument(device->context, one->kernel, TND_GPU_GENERATED, 2 * i + 1,
+                                    sizeof(range.offset), &range.offset, error);
 }
 
 enum tandem_status tnd_gpu_work(struct tnd_gpu_device *device, const struct tandem_work *work,
@@ -135,14 +126,12 @@ enum tandem_status tnd_gpu_work(struct tnd_gpu_device *device, const struct tand
     struct tnd_gpu_range range;
     TND_TRY(find(device, source, &one, error));
     TND_TRY(tnd_gpu_operand(device, work, -1, &y, error));
-    TND_TRY(bind(device, one->kernel, 0, y, error));
+    TND_TRY(bind(device, one, 0, y, error));
     for (int i = 0; i < node->n_src; i++) {
         TND_TRY(tnd_gpu_ops_find(device, work, i, y, &range, error));
-        TND_TRY(bind(device, one->kernel, 1 + i, range, error));
+        TND_TRY(bind(device, one, 1 + i, range, error));
     }
-    TND_TRY(tnd_gpu_check(device, "clEnqueueNDRangeKernel of a generated kernel",
-                          device->library->cl.EnqueueNDRangeKernel(
-                              device->queue, one->kernel, 1, NULL, &global, &local, 0, NULL, NULL),
-                          error));
+    TND_TRY(device->driver->launch(device->context, one->kernel, TND_GPU_GENERATED, 1, &global,
+                                   &local, NULL, error));
     return tnd_gpu_launched(device, error);
 }

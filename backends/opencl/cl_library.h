@@ -29,7 +29,6 @@
     X(ReleaseProgram, true)                                                                        \
     X(CreateKernel, true)                                                                          \
     X(SetKernelArg, true)                                                                          \
-    X(GetKernelWorkGroupInfo, true)                                                                \
     X(ReleaseKernel, true)                                                                         \
     X(CreateBuffer, true)                                                                          \
     X(ReleaseMemObject, true)                                                                      \

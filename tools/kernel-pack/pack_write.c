@@ -62,11 +62,13 @@ void pack_write_header(const struct pack *pack, struct pack_text *out)
 {
     pack_printf(out, "%s#ifndef TND_GPU_KERNELS_H\n#define TND_GPU_KERNELS_H\n\n", head);
     pack_printf(out, "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
-                     "#include \"backends/opencl/cl_library.h\"\n\n");
+                     "#include \"backends/gpu/driver.h\"\n\n");
     add_enums(pack, out);
-    pack_printf(out, "struct tnd_gpu_launch; /* gpu_launch.h */\n\n"
-                     "/** A place in device memory: bytes from the begin of a buffer. */\n"
-                     "struct tnd_gpu_range {\n    cl_mem buffer;\n    uint64_t offset;\n};\n\n");
+    pack_printf(
+        out,
+        "struct tnd_gpu_launch; /* gpu_launch.h */\n\n"
+        "/** A place in device memory: bytes from the begin of a buffer. */\n"
+        "struct tnd_gpu_range {\n    struct tnd_gpu_buffer *buffer;\n    uint64_t offset;\n};\n\n");
     pack_printf(out, "/** Where a source stands in the unpacked blob. */\n"
                      "struct tnd_gpu_source_row {\n    const char *name;\n    size_t offset;\n"
                      "    size_t bytes;\n    uint64_t hash;\n};\n"
