@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Device memory in blocks. Mirrors here, resident weights in gpu_weights.c. A buffer that is given up
- * while commands use it is kept by the driver until they are over, so nothing here waits for the
+ * Device memory in blocks. Mirrors here, resident weights in gpu_weights.c. A buffer that is given
+ * up while commands use it is kept by the driver until they are over, so nothing here waits for the
  * queue, except where a buffer lies in the host's own memory, which may go away. */
 #include "backends/gpu/gpu_memory.h"
 
