@@ -388,6 +388,7 @@ endef
 $(foreach target,$(FUZZ),$(eval $(call fuzz_rule,$(target))))
 
 include mk/shim.mk
+include mk/fake_cuda.mk
 include mk/develop.mk
 include mk/mingw.mk
 include mk/install.mk
