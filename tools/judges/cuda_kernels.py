@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Kernels that are printed as CUDA C: NVIDIA's compiler for run time (NVRTC, from its Python package;
-# no GPU is needed) takes the text of every generated kernel of the networks of networks.py.
+# Kernels that are printed for networks: NVIDIA's compiler for run time (NVRTC, from its Python
+# package; no GPU is needed) takes the text of every kernel of the networks of networks.py, as it is
+# printed for CUDA, and as it is printed for OpenCL behind our dialect of CUDA.
 # Needs: onnx, onnxruntime, numpy, nvidia-cuda-nvrtc-cu12.
 #
 # usage: cuda_kernels.py TANDEM_GRAPH [--networks mlp,resnet18] [--small]
 import argparse
-import ctypes
-import glob
 import os
 import re
 import subprocess
@@ -15,35 +14,12 @@ import tempfile
 
 import onnx
 
+from cuda_texts import compile_ptx, open_compiler
 from networks import NETWORKS
 
 
-def open_compiler():
-    for folder in sys.path:
-        found = glob.glob(os.path.join(folder, "nvidia/cuda_nvrtc/lib/libnvrtc.so*"))
-        if found:
-            return ctypes.CDLL(found[0])
-    return None
-
-
-def complaint(compiler, text):
-    """What the compiler has against a text; None: nothing."""
-    program = ctypes.c_void_p()
-    options = (ctypes.c_char_p * 1)(b"--gpu-architecture=compute_80")
-    if compiler.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None,
-                                   None) != 0:
-        return "nvrtcCreateProgram failed"
-    failed = compiler.nvrtcCompileProgram(program, 1, options) != 0
-    n = ctypes.c_size_t()
-    compiler.nvrtcGetProgramLogSize(program, ctypes.byref(n))
-    log = ctypes.create_string_buffer(n.value + 1)
-    compiler.nvrtcGetProgramLog(program, log)
-    compiler.nvrtcDestroyProgram(ctypes.byref(program))
-    return log.value.decode(errors="replace") if failed else None
-
-
-def kernels_of(program, path):
-    done = subprocess.run([program, "optimize", path, "--kernels", "cuda"], capture_output=True,
+def kernels_of(program, path, dialect):
+    done = subprocess.run([program, "optimize", path, "--kernels", dialect], capture_output=True,
                           text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
@@ -65,14 +41,17 @@ def main():
         for name in arguments.networks.split(","):
             path = os.path.join(folder, f"{name}.onnx")
             onnx.save(NETWORKS[name](arguments.small).model(), path)
-            texts = kernels_of(arguments.program, path)
-            different = sorted(set(texts))
-            wrong = [found for found in (complaint(compiler, text) for text in different) if found]
-            n_failed += len(wrong) + (len(texts) == 0)
-            print(f"{name}: {len(texts)} kernels, {len(different)} different ones, "
-                  f"{len(different) - len(wrong)} compile", flush=True)
-            for found in wrong[:3]:
-                print(found)
+            for dialect in ("cuda", "cl"):
+                texts = kernels_of(arguments.program, path, dialect)
+                different = sorted(set(texts))
+                has_dialect = dialect == "cl"
+                found = [compile_ptx(compiler, text, [], 80, has_dialect)[1] for text in different]
+                wrong = [complaint for complaint in found if complaint]
+                n_failed += len(wrong) + (len(texts) == 0)
+                print(f"{name}, printed for {dialect}: {len(texts)} kernels, {len(different)} "
+                      f"different ones, {len(different) - len(wrong)} compile", flush=True)
+                for complaint in wrong[:3]:
+                    print(complaint)
     return 1 if n_failed else 0
 
 

@@ -54,9 +54,13 @@ packages_sessions="onnx onnxruntime numpy"
 command_sessions() {
     TANDEM_INFER_LIBRARY=$PWD/$build "$python" tools/judges/sessions.py 2>build/judges/sessions.err
 }
-# The kernels that are printed as CUDA C, through NVIDIA's compiler. No GPU is needed.
-packages_cuda="onnx==1.18.0 onnxruntime numpy nvidia-cuda-nvrtc-cu12"
-command_cuda() { "$python" tools/judges/cuda_kernels.py "$build/tandem-graph" ${ARGS:-}; }
+# Our kernels in CUDA's dialect and those that are printed, through NVIDIA's compilers. No GPU is
+# needed.
+packages_cuda="onnx==1.18.0 onnxruntime numpy nvidia-cuda-nvrtc-cu12 nvidia-cuda-nvcc-cu12"
+command_cuda() {
+    "$python" tools/judges/cuda_variants.py ${ARGS:-} &&
+        "$python" tools/judges/cuda_kernels.py "$build/tandem-graph"
+}
 packages_server="openai"
 also_server="langchain-openai litellm"
 command_server() {

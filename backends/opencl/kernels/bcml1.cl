@@ -6,7 +6,8 @@
 
 /* Rows of blocks to panels; rows behind the last become zeros. Global: rows up to a whole panel,
  * columns. */
-kernel __attribute__((reqd_work_group_size(PANEL_ROWS, 1, 1))) void
+work_group(PANEL_ROWS)
+kernel void
 bcml1_pack(global const uchar *rows, ulong rows_at, global uchar *panels, ulong panels_at, uint n,
            uint columns)
 {
@@ -34,11 +35,12 @@ void decode_block(global const uint *block, float *values)
 
 /* To rows of floats (halves with TO_HALF). A group takes a column of a panel and turns it over in
  * local memory, so that reading and writing both go along. */
-kernel __attribute__((reqd_work_group_size(PANEL_ROWS, 1, 1))) void
+work_group(PANEL_ROWS)
+kernel void
 bcml1_dequantize(global const uchar *w, ulong w_at, global uchar *y, ulong y_at, uint k,
                  uint row_begin, uint row_end)
 {
-    local float turned[PANEL_ROWS][BLOCK_VALUES + 1];
+    shared float turned[PANEL_ROWS][BLOCK_VALUES + 1];
     uint item = (uint)get_local_id(0);
     uint first = (row_begin / PANEL_ROWS + (uint)get_group_id(0)) * PANEL_ROWS;
     uint column = (uint)get_group_id(1);
@@ -78,14 +80,15 @@ bcml1_dequantize(global const uchar *w, ulong w_at, global uchar *y, ulong y_at,
 /* Y {n, m} = X {k, m} * W {k, n}, COLUMNS tokens at a time: 1, 2, 4, 8 or 16. Activations are
  * staged, with the sums of each 32, which the offset of a block multiplies:
  * sum (q * multiplier + offset) * x = multiplier * sum q * x + offset * sum x. */
-kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+work_group(GROUP)
+kernel void
 bcml1_matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, global uchar *y,
              ulong y_at, uint k, uint n, uint m, uint row_begin, uint row_end)
 {
-    local float4 staged[COLUMNS * STAGED_QUADS]; /* {STAGED_QUADS, COLUMNS} */
-    local float quad_sums[COLUMNS * STAGED_QUADS];
-    local float block_sums[COLUMNS * STAGED_BLOCKS];
-    local float shares[GROUP];
+    shared float4 staged[COLUMNS * STAGED_QUADS]; /* {STAGED_QUADS, COLUMNS} */
+    shared float quad_sums[COLUMNS * STAGED_QUADS];
+    shared float block_sums[COLUMNS * STAGED_BLOCKS];
+    shared float shares[GROUP];
     uint item = (uint)get_local_id(0);
     uint share = item / PANEL_ROWS;
     uint row = (row_begin / PANEL_ROWS + (uint)get_group_id(0)) * PANEL_ROWS + item % PANEL_ROWS;

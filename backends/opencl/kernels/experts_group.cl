@@ -5,7 +5,7 @@
 
 /* One group. `tile`: pairs of a tile at most; `counts` and `firsts` have a member for each expert and
  * one for nobody. The order of an expert's pairs is left to chance: no result depends on it. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void group_experts(global const uchar *ids, ulong ids_at, global uchar *groups,
                           ulong groups_at, global uchar *fault, ulong fault_at, ulong ids_nb1,
                           uint n_pairs, uint used, uint experts, uint tile, uint n_tiles,
@@ -15,8 +15,10 @@ kernel void group_experts(global const uchar *ids, ulong ids_at, global uchar *g
     global uint *order = (global uint *)(groups + groups_at);
     global uint *tiles = order + n_pairs;
     global volatile int *told = (global volatile int *)(fault + fault_at);
-    local uint n_used;
+    shared uint n_used;
     ids += ids_at;
+    counts = local_argument(counts);
+    firsts = local_argument(firsts);
     for (uint e = item; e <= experts; e += GROUP) {
         counts[e] = 0;
     }

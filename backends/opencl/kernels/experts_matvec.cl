@@ -9,7 +9,8 @@
 #define FLAGS 0
 #endif
 
-kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void
+work_group(LANES)
+kernel void
 experts_matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at,
                global uchar *y, ulong y_at, global const uchar *groups, ulong groups_at,
                global uchar *fault, ulong fault_at, uint k, uint n, uint n_pairs, uint used,
@@ -47,7 +48,7 @@ experts_matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x
         }
     }
 #else
-    local float parts[ROWS * COLUMNS][LANES];
+    shared float parts[ROWS * COLUMNS][LANES];
     uint n_parts = add_lanes(sums, lane, parts);
     for (uint i = lane; i < ROWS * COLUMNS; i += LANES) {
         float sum = sum_of(parts[i], n_parts);

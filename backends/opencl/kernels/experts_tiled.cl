@@ -19,14 +19,15 @@ static uint whole_steps(uint n_pairs)
     return (n_pairs + GROUP_M - 1) / GROUP_M * GROUP_M;
 }
 
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+work_group(GROUP_ITEMS)
+kernel void
 experts_tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, global uchar *y,
               ulong y_at, global const uchar *groups, ulong groups_at, uint k, uint n, uint n_pairs,
               uint used, uint experts, uint x_used, ulong w_nb2, ulong x_nb1, ulong x_nb2)
 {
-    local float w_tile[TILE_K][TILE_N + 1];
-    local float x_tile[TILE_K][TILE_M + 1];
-    local ulong places[TILE_M];
+    shared float w_tile[TILE_K][TILE_N + 1];
+    shared float x_tile[TILE_K][TILE_M + 1];
+    shared ulong places[TILE_M];
     uint item = (uint)get_local_id(0);
     uint row = (uint)get_group_id(0) * TILE_N;
     struct tile tile;

@@ -2,7 +2,8 @@
  * Products with few tokens: Y {n, m} = X {k, m} * W {k, n}; how is in matvec.clh. */
 #include "matvec.clh"
 
-kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void
+work_group(LANES)
+kernel void
 matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, global uchar *y,
        ulong y_at, uint k, uint n, uint m, uint row_begin, uint row_end)
 {
@@ -29,7 +30,7 @@ matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, glo
         }
     }
 #else
-    local float parts[ROWS * COLUMNS][LANES];
+    shared float parts[ROWS * COLUMNS][LANES];
     uint n_parts = add_lanes(sums, lane, parts);
     for (uint i = lane; i < ROWS * COLUMNS; i += LANES) {
         float sum = sum_of(parts[i], n_parts);

@@ -43,7 +43,7 @@ static float load_kind(uint kind, global const uchar *at)
     return as_float((uint)*(global const ushort *)at << 16);
 }
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void copy_values(global uchar *to, ulong to_at, global const uchar *from, ulong from_at,
                         uint to_kind, uint from_kind, uint n, uint to_ne0, uint to_ne1,
                         uint to_ne2, ulong to_nb0, ulong to_nb1, ulong to_nb2, ulong to_nb3,
@@ -80,7 +80,7 @@ static float exact_quotient(float a, float b)
 
 /* Rows of F32 to blocks of 32 as tnd_quantize_Q8_0 makes them: the same bits. Work item: a
  * block. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void copy_to_q8_0(global uchar *to, ulong to_at, global const uchar *from, ulong from_at,
                          uint n, uint row_blocks, uint ne1, uint ne2, ulong to_nb1, ulong to_nb2,
                          ulong to_nb3, ulong from_nb1, ulong from_nb2, ulong from_nb3)
@@ -110,7 +110,7 @@ kernel void copy_to_q8_0(global uchar *to, ulong to_at, global const uchar *from
     vstore_half_rte(d, 0, (global half *)to);
     global ushort *levels = (global ushort *)(to + 2); /* blocks lie at even places */
     for (uint i = 0; i < 32; i += 2) {
-        const float2 level = round((float2)(x[i], x[i + 1]) * inverse);
+        const float2 level = round(float2_of(x[i], x[i + 1]) * inverse);
         /* what is no number becomes the lowest level */
         const int low = level.x > -127.0f ? (int)fmin(level.x, 127.0f) : -127;
         const int high = level.y > -127.0f ? (int)fmin(level.y, 127.0f) : -127;

@@ -3,7 +3,7 @@
  * may lie on the bytes of `a`, so nothing here is `restrict`: value i is read before it is written,
  * by one work item.
  *
- * Numbers of operations come from cl_ops.c. They are the same for a whole launch, so choosing at
+ * Numbers of operations come from gpu_ops.c. They are the same for a whole launch, so choosing at
  * run time costs next to nothing and saves a program for each. */
 #include "ops.clh"
 
@@ -29,7 +29,7 @@
 #define LAYOUT_STRIDED  2
 
 /* y = a op b, b repeated to the shape of a. One work item a value. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void binary(global uchar *y, ulong y_at, global const uchar *a, ulong a_at,
                    global const uchar *b, ulong b_at, uint op, uint layout, uint n, uint ne0,
                    uint ne1, uint ne2, ulong a_nb1, ulong a_nb2, ulong a_nb3, uint b_ne0,
@@ -71,7 +71,7 @@ kernel void binary(global uchar *y, ulong y_at, global const uchar *a, ulong a_a
 
 /* y = f(a). `factor` is that of a scale; a value whose column is beyond n_past + its row becomes
  * -infinity in OP_MASK. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void unary(global uchar *y, ulong y_at, global const uchar *a, ulong a_at, uint op,
                   uint layout, float factor, long n_past, uint n, uint ne0, uint ne1, uint ne2,
                   ulong a_nb1, ulong a_nb2, ulong a_nb3)

@@ -8,7 +8,7 @@
 
 /* Work item: 16 values of a row, integers as they are. For an index outside 0 .. v - 1 the nearest
  * row is read, never memory outside the matrix; it is noted for the host: see fault.clh. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void get_rows(global uchar *y, ulong y_at, global const uchar *w, ulong w_at,
                      global const uchar *ids, ulong ids_at, global uchar *fault, ulong fault_at,
                      uint n, uint k, uint row_parts, uint v,

@@ -6,7 +6,7 @@
 
 /* A work group takes a row and counts for each value how many stand before it: the larger one, of
  * equal ones the first; not-a-numbers come last. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void top_k(global uchar *y, ulong y_at, global const uchar *a, ulong a_at, uint k, uint ne0,
                   uint ne1, uint ne2, ulong a_nb1, ulong a_nb2, ulong a_nb3)
 {
@@ -31,7 +31,7 @@ kernel void top_k(global uchar *y, ulong y_at, global const uchar *a, ulong a_at
 
 /* y[i, m] = a[ids[i, m], m]; an index outside 0 .. ne0 - 1 gives the nearest value, and is noted
  * for the host: see fault.clh. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void gather(global uchar *y, ulong y_at, global const uchar *a, ulong a_at,
                    global const uchar *ids, ulong ids_at, global uchar *fault, ulong fault_at,
                    uint n, uint used, uint ne0, ulong a_nb1, ulong ids_nb1)
@@ -50,7 +50,7 @@ kernel void gather(global uchar *y, ulong y_at, global const uchar *a, ulong a_a
 }
 
 /* y[n, m] = sum over i of weights[i, m] a[n, i, m] */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void weighted_sum(global uchar *y, ulong y_at, global const uchar *a, ulong a_at,
                          global const uchar *weights, ulong weights_at, uint n, uint ne0, uint used,
                          ulong a_nb1, ulong a_nb2, ulong weights_nb1)

@@ -48,12 +48,12 @@ static global const float *row_of(global const uchar *a, uint row, uint ne1, uin
 }
 
 /* (a - shift) / sqrt(mean((a - shift)^2) + eps); the shift is the mean, or 0 (rms). */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void norm_rows(global uchar *y, ulong y_at, global const uchar *a, ulong a_at,
                       uint has_shift, float eps, uint ne0, uint ne1, uint ne2, ulong a_nb1,
                       ulong a_nb2, ulong a_nb3)
 {
-    local float scratch[GROUP];
+    shared float scratch[GROUP];
     const uint row = get_group_id(0);
     global const float *x = row_of(a + a_at, row, ne1, ne2, a_nb1, a_nb2, a_nb3);
     global float *to = (global float *)(y + y_at) + (ulong)row * ne0;
@@ -77,13 +77,13 @@ kernel void norm_rows(global uchar *y, ulong y_at, global const uchar *a, ulong 
 }
 
 /* soft_max(a * scale + mask). A row without a number above -infinity gives zeros. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void soft_max_rows(global uchar *y, ulong y_at, global const uchar *a, ulong a_at,
                           global const uchar *mask, ulong mask_at, uint has_mask, float scale,
                           uint ne0, uint ne1, uint ne2, ulong a_nb1, ulong a_nb2, ulong a_nb3,
                           ulong mask_nb1)
 {
-    local float scratch[GROUP];
+    shared float scratch[GROUP];
     const uint row = get_group_id(0);
     global const float *x = row_of(a + a_at, row, ne1, ne2, a_nb1, a_nb2, a_nb3);
     global const float *add = (global const float *)(mask + mask_at + (row % ne1) * mask_nb1);
@@ -131,7 +131,7 @@ static float angle_of(int position, uint pair, float step_high, float step_low, 
 }
 
 /* Work item: a pair of a row, or one of the values behind the pairs. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void rope_rows(global uchar *y, ulong y_at, global const uchar *a, ulong a_at,
                       global const uchar *positions, ulong positions_at,
                       global const uchar *factors, ulong factors_at, uint has_factors,

@@ -85,7 +85,7 @@ static float with_sink(float weight, float largest, uint has_sinks, global const
  * columns of the result, and one of `splits` parts of the keys. With one part it writes the result;
  * else sums to `partial` {value, splits, rows, KV heads}, and to `stats` the largest score and the
  * sum of weights behind it, which attention_join puts together. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong partial_at,
                       global uchar *stats, ulong stats_at, global const uchar *q, ulong q_at,
                       global const uchar *k, ulong k_at, global const uchar *v, ulong v_at,
@@ -96,12 +96,12 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
                       long window, float scale, float cap, global const uchar *sinks,
                       ulong sinks_at, uint has_sinks)
 {
-    local float staged[STAGED];        /* keys {CHUNK, TILE}, then values {width, a part of TILE} */
-    local float queries[ROWS * CHUNK]; /* {ROWS, CHUNK}, so that rows are read together */
-    local float scores[ROWS * TILE];   /* {ROWS, TILE}; then weights */
-    local float members[GROUP];
-    local float largest[ROWS], weight[ROWS], shrink[ROWS];
-    local int is_seen;
+    shared float staged[STAGED];        /* keys {CHUNK, TILE}, then values {width, a part of TILE} */
+    shared float queries[ROWS * CHUNK]; /* {ROWS, CHUNK}, so that rows are read together */
+    shared float scores[ROWS * TILE];   /* {ROWS, TILE}; then weights */
+    shared float members[GROUP];
+    shared float largest[ROWS], weight[ROWS], shrink[ROWS];
+    shared int is_seen;
 
     const uint item = get_local_id(0);
     uint block = get_group_id(0);
@@ -283,14 +283,14 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
             const ulong place = ((ulong)kv_head * n_rows + row) * splits + split;
             ((global float *)(partial + partial_at))[place * value + first_column + item] = sum;
             if (item == 0) {
-                ((global float2 *)(stats + stats_at))[place] = (float2)(largest[r], weight[r]);
+                ((global float2 *)(stats + stats_at))[place] = float2_of(largest[r], weight[r]);
             }
         }
     }
 }
 
 /* Work item: a column of a query. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void attention_join(global uchar *y, ulong y_at, global const uchar *partial,
                            ulong partial_at, global const uchar *stats, ulong stats_at, uint n,
                            uint value, uint n_rows, uint heads, uint group, uint splits,
@@ -330,15 +330,15 @@ kernel void attention_join(global uchar *y, ulong y_at, global const uchar *part
 
 /* A work group takes TILE rows of a matrix of W (from row_begin on) and ROWS rows of a matrix of X:
  * matrix (i2, i3) of X meets matrix (i2 / repeat2, i3 / repeat3) of W. */
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+work_group(GROUP)
 kernel void mul_mat_views(global uchar *y, ulong y_at, global const uchar *w, ulong w_at,
                           global const uchar *x, ulong x_at, uint n, uint m, uint k,
                           uint row_begin, uint row_end, uint n_blocks, uint m_blocks, uint ne2,
                           uint repeat2, uint repeat3, ulong w_nb1, ulong w_nb2, ulong w_nb3,
                           ulong x_nb1, ulong x_nb2, ulong x_nb3)
 {
-    local float staged[STAGED];        /* W {CHUNK, TILE} */
-    local float vectors[ROWS * CHUNK]; /* X {ROWS, CHUNK} */
+    shared float staged[STAGED];        /* W {CHUNK, TILE} */
+    shared float vectors[ROWS * CHUNK]; /* X {ROWS, CHUNK} */
     const uint item = get_local_id(0);
     uint block = get_group_id(0);
     const uint first_row = row_begin + block % n_blocks * TILE;

@@ -11,6 +11,7 @@ kernel void smoke(global const uchar *x, ulong x_at, global uchar *y, ulong y_at
     global const float *in = (global const float *)(x + x_at);
     global float *out = (global float *)(y + y_at);
     uint i = get_global_id(0);
+    staged = local_argument(staged);
     staged[get_local_id(0)] = i < n ? in[i] : 0.0f;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (i < n) {

@@ -12,14 +12,15 @@ ulong x_place(struct columns columns, uint c)
 
 #include "tiled.clh"
 
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+work_group(GROUP_ITEMS)
+kernel void
 tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, global uchar *y,
       ulong y_at, uint k, uint n, uint m, uint row_begin, uint row_end)
 {
     /* Neighbours write neighbouring quads of k, a row apart: one more column keeps them in
      * different banks. */
-    local float w_tile[TILE_K][TILE_N + 1];
-    local float x_tile[TILE_K][TILE_M + 1];
+    shared float w_tile[TILE_K][TILE_N + 1];
+    shared float x_tile[TILE_K][TILE_M + 1];
     uint item = (uint)get_local_id(0);
     uint row = row_begin + (uint)get_group_id(0) * TILE_N;
     uint column = (uint)get_group_id(1) * TILE_M;

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * What stands in front of every program for CUDA: OpenCL C's words in the C++ that NVRTC compiles,
+ * without any of CUDA's headers. A program is compiled as
+ *     #include "dialect"
+ *     extern "C" {
+ *     #include "kernels"
+ *     }
+ * so that kernels keep their names, with --device-as-default-execution-space, since functions have
+ * no mark of where they run. */
+
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong; /* 64 bits: Linux */
+static_assert(sizeof(ulong) == 8, "long has 64 bits in kernels");
+
+/* NVRTC's own __global__ and __shared__ are attributes named global and shared, which are other
+ * words here; an attribute has underscores as a second name. */
+#undef __global__
+#undef __shared__
+#define kernel __attribute__((__global__))
+#define shared __attribute__((__shared__)) /* a variable in local memory; `local`: a pointer to it */
+#define local
+#define global
+/* At least 384 threads of a multiprocessor: at most 168 registers each, with which no kernel of
+ * products spills. Left to itself ptxas aims higher and spills (make judges JOBS=cuda). */
+#define work_group(items) __launch_bounds__(items, (items) < 384 ? 384 / (items) : 1)
+#undef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+
+/* The launch gives a kernel's arguments in local memory as offsets in bytes from its begin, each a
+ * multiple of 16. */
+extern shared uint4 local_memory[];
+template <typename T> T *local_argument(T *offset)
+{
+    return (T *)((char *)local_memory + (size_t)offset);
+}
+
+/* ---- items and groups ---- */
+
+#define PICK(triple, d) ((d) == 0 ? triple.x : (d) == 1 ? triple.y : triple.z)
+static uint get_local_id(int d)
+{
+    return PICK(threadIdx, d);
+}
+static uint get_local_size(int d)
+{
+    return PICK(blockDim, d);
+}
+static uint get_group_id(int d)
+{
+    return PICK(blockIdx, d);
+}
+static uint get_num_groups(int d)
+{
+    return PICK(gridDim, d);
+}
+static uint get_global_id(int d)
+{
+    return get_group_id(d) * get_local_size(d) + get_local_id(d);
+}
+#undef PICK
+
+#define CLK_LOCAL_MEM_FENCE  0
+#define CLK_GLOBAL_MEM_FENCE 0
+static void barrier(int)
+{
+    __syncthreads();
+}
+
+static int atomic_inc(volatile int *p)
+{
+    return atomicAdd((int *)p, 1);
+}
+static int atomic_or(volatile int *p, int bits)
+{
+    return atomicOr((int *)p, bits);
+}
+static int atomic_cmpxchg(volatile int *p, int expected, int value)
+{
+    return atomicCAS((int *)p, expected, value);
+}
+
+/* ---- subgroups: warps, of groups of one dimension ---- */
+
+static uint get_num_sub_groups()
+{
+    return (blockDim.x + 31) / 32;
+}
+static uint get_sub_group_id()
+{
+    return threadIdx.x / 32;
+}
+static uint get_sub_group_local_id()
+{
+    return threadIdx.x % 32;
+}
+/* For all of the subgroup, whose size is a power of 2. */
+static float sub_group_reduce_add(float value)
+{
+    const uint size = blockDim.x < 32 ? blockDim.x : 32;
+    const uint all = size < 32 ? (1u << size) - 1 : ~0u;
+    for (uint step = size / 2; step > 0; step /= 2) {
+        value += __shfl_xor_sync(all, value, step);
+    }
+    return value;
+}
+
+/* ---- numbers ---- */
+
+static float half_value(ushort bits)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+static ushort half_bits(float value)
+{
+    ushort bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+static float product(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+static float mad(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+static uint clz(uint bits)
+{
+    return __clz((int)bits);
+}
+static float sincos(float angle, float *cosine)
+{
+    float sine;
+    sincosf(angle, &sine, cosine);
+    return sine;
+}
+
+#include "vectors.clh"

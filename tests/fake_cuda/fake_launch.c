@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * Modules are shared objects in memory; launches run on the streams' threads, those of one module
+ * one after the other, because its variables in local memory exist once. A kernel that touches
+ * memory that is not there ends with the device's error, not with the process. */
+#include "tests/fake_cuda/fake_launch.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "tests/fake_cuda/fake_run.h"
+
+enum { MAX_FUNCTIONS = 32, MAX_ARGUMENTS = 64, MAX_IMAGE = 64 << 20, MAX_GROUP = 1024 };
+
+struct tnd_fake_function {
+    struct tnd_fake_module *module;
+    const struct tnd_fake_kernel *kernel;
+};
+struct tnd_fake_module {
+    void *handle;
+    struct tnd_fake_item **item_now;
+    char *local, *local_end;
+    pthread_mutex_t lock; /* guards the program's variables */
+    struct tnd_fake_function functions[MAX_FUNCTIONS];
+    int n_functions;
+};
+
+/* ---- modules ---- */
+
+/* glibc opens a file once by its device and inode, so each module has a file of its own. */
+static void *open_object(const char *bytes, size_t n)
+{
+    char path[64];
+    const int file = memfd_create("tandem-fake-module", MFD_CLOEXEC);
+    void *handle = NULL;
+    if (file >= 0 && write(file, bytes, n) == (ssize_t)n) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (handle == NULL) {
+            fprintf(stderr, "fake libcuda: %s\n", dlerror());
+        }
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    return handle;
+}
+
+int tnd_fake_module_load(const void *image, struct tnd_fake_module **out)
+{
+    struct tnd_fake_image head;
+    memcpy(&head, image, sizeof(head));
+    if (memcmp(head.magic, TND_FAKE_MAGIC, sizeof(TND_FAKE_MAGIC)) != 0 || head.bytes > MAX_IMAGE) {
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    const char *object = (const char *)image + sizeof(head);
+    if (tnd_hash_bytes(object, (size_t)head.bytes, 0) != head.hash) {
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    struct tnd_fake_module *module = calloc(1, sizeof(*module));
+    if (module == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    module->handle = open_object(object, (size_t)head.bytes);
+    const struct tnd_fake_kernel *kernels =
+        module->handle != NULL ? dlsym(module->handle, "tnd_fake_kernels") : NULL;
+    module->item_now = module->handle != NULL ? dlsym(module->handle, "tnd_fake_item_now") : NULL;
+    if (kernels == NULL || module->item_now == NULL) {
+        free(module);
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    char **ends = dlsym(module->handle, "tnd_fake_local_ends");
+    module->local = ends != NULL ? ends[0] : NULL;
+    module->local_end = ends != NULL ? ends[1] : NULL;
+    pthread_mutex_init(&module->lock, NULL);
+    for (int i = 0; kernels[i].name != NULL && i < MAX_FUNCTIONS; i++) {
+        module->functions[module->n_functions++] = (struct tnd_fake_function){module, &kernels[i]};
+    }
+    tnd_fake_live(TND_FAKE_MODULE, 1);
+    *out = module;
+    return CUDA_SUCCESS;
+}
+
+void tnd_fake_module_free(struct tnd_fake_module *module)
+{
+    pthread_mutex_destroy(&module->lock);
+    dlclose(module->handle);
+    free(module);
+    tnd_fake_live(TND_FAKE_MODULE, -1);
+}
+
+struct tnd_fake_function *tnd_fake_module_find(struct tnd_fake_module *module, const char *name)
+{
+    for (int i = 0; i < module->n_functions; i++) {
+        if (strcmp(module->functions[i].kernel->name, name) == 0) {
+            return &module->functions[i];
+        }
+    }
+    return NULL;
+}
+
+unsigned tnd_fake_function_local_bytes(const struct tnd_fake_function *function)
+{
+    return (unsigned)(function->module->local_end - function->module->local);
+}
+
+/* ---- bad addresses ---- */
+
+static _Thread_local sigjmp_buf back;
+static _Thread_local volatile sig_atomic_t is_running;
+static struct sigaction before[2];
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    const struct sigaction *old = &before[number == SIGBUS];
+    if (is_running) {
+        is_running = 0;
+        siglongjmp(back, number);
+    }
+    if ((old->sa_flags & SA_SIGINFO) != 0 && old->sa_sigaction != NULL) {
+        old->sa_sigaction(number, info, context);
+    } else {
+        sigaction(number, old, NULL); /* the access comes again and ends the process */
+    }
+}
+
+static void catch_faults(void)
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    sigaction(SIGSEGV, &action, &before[0]);
+    sigaction(SIGBUS, &action, &before[1]);
+}
+
+/* ---- launches ---- */
+
+struct pending {
+    struct tnd_fake_function *function;
+    struct tnd_fake_launch launch;
+    uint64_t values[MAX_ARGUMENTS];
+    void *arguments[MAX_ARGUMENTS];
+};
+
+static void run(void *data)
+{
+    struct pending *pending = data;
+    struct tnd_fake_module *module = pending->function->module;
+    const char *volatile wrong = NULL;
+    volatile int code = CUDA_ERROR_LAUNCH_FAILED;
+    pthread_mutex_lock(&module->lock);
+    tnd_fake_enter();
+    if (sigsetjmp(back, 1) == 0) {
+        is_running = 1;
+        wrong = tnd_fake_run(&pending->launch);
+        is_running = 0;
+    } else {
+        wrong = "a kernel touched memory that is not the device's";
+        code = CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+    const char *beside = tnd_fake_leave();
+    pthread_mutex_unlock(&module->lock);
+    if (wrong != NULL || beside != NULL) {
+        char text[160];
+        snprintf(text, sizeof(text), "%s: %s", pending->function->kernel->name,
+                 wrong != NULL ? wrong : beside);
+        tnd_fake_wrong(text, wrong != NULL ? code : CUDA_ERROR_ILLEGAL_ADDRESS);
+    }
+    free(pending);
+}
+
+int tnd_fake_launch_push(struct tnd_fake_function *function, const unsigned n_groups[3],
+                         const unsigned local_size[3], unsigned local_bytes,
+                         struct tnd_fake_stream *stream, void **arguments)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const struct tnd_fake_kernel *kernel = function->kernel;
+    uint64_t items = 1;
+    for (int d = 0; d < 3; d++) {
+        if (n_groups[d] == 0 || local_size[d] == 0 || local_size[d] > MAX_GROUP ||
+            (d > 0 && n_groups[d] > 65535)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        items *= local_size[d];
+    }
+    if (items > MAX_GROUP || local_bytes + tnd_fake_function_local_bytes(function) > 48 << 10) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    pthread_once(&once, catch_faults);
+    struct pending *pending = calloc(1, sizeof(*pending));
+    if (pending == NULL || kernel->n_arguments > MAX_ARGUMENTS) {
+        free(pending);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pending->function = function;
+    pending->launch = (struct tnd_fake_launch){.kernel = kernel,
+                                               .item_now = function->module->item_now,
+                                               .local = function->module->local,
+                                               .local_end = function->module->local_end,
+                                               .local_bytes = local_bytes,
+                                               .arguments = pending->arguments};
+    memcpy(pending->launch.n_groups, n_groups, sizeof(pending->launch.n_groups));
+    memcpy(pending->launch.local_size, local_size, sizeof(pending->launch.local_size));
+    for (int i = 0; i < kernel->n_arguments; i++) {
+        memcpy(&pending->values[i], arguments[i], kernel->argument_bytes[i]);
+        pending->arguments[i] = &pending->values[i];
+    }
+    tnd_fake_push(stream, run, pending);
+    return CUDA_SUCCESS;
+}

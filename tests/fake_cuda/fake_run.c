@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * Items as fibers. A fiber runs one item after the other until one waits; then another fiber takes
+ * what is left of the group. So a kernel without barriers needs one fiber, one with barriers as
+ * many as a group has items. An item that waits goes on when all items of its group (barrier) or of
+ * its warp have come. */
+#include "tests/fake_cuda/fake_run.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+enum { STACK_BYTES = 256 << 10, MAX_ITEMS = 1024, WARP = 32, GUARD_BYTES = 256 };
+enum state { UNUSED, RUNS, AT_BARRIER, AT_WARP, IDLE };
+
+struct fiber {
+    ucontext_t context;
+    char *stack;
+    enum state state;
+    unsigned item;
+};
+
+static _Thread_local struct runner {
+    const struct tnd_fake_launch *launch;
+    struct tnd_fake_item item;
+    ucontext_t scheduler;
+    struct fiber fibers[MAX_ITEMS];
+    struct fiber *now;
+    unsigned n_items, next_item, n_done;
+    float given[MAX_ITEMS]; /* what items of a warp add up */
+} * self;
+
+static void show_item(unsigned number)
+{
+    const unsigned *size = self->launch->local_size;
+    self->item.place[0] = number % size[0];
+    self->item.place[1] = number / size[0] % size[1];
+    self->item.place[2] = number / size[0] / size[1];
+}
+
+static void wait_as(enum state state)
+{
+    struct fiber *fiber = self->now;
+    fiber->state = state;
+    swapcontext(&fiber->context, &self->scheduler);
+    show_item(fiber->item);
+}
+
+static void at_barrier(void)
+{
+    wait_as(AT_BARRIER);
+}
+
+/* In the order of a butterfly of shuffles. */
+static float warp_sum(float value)
+{
+    const unsigned item = self->now->item;
+    const unsigned first = item / WARP * WARP;
+    const unsigned n = self->n_items - first < WARP ? self->n_items - first : WARP;
+    float sums[WARP];
+    self->given[item] = value;
+    wait_as(AT_WARP);
+    memcpy(sums, self->given + first, n * sizeof(*sums));
+    for (unsigned step = n / 2; step > 0; step /= 2) {
+        float next[WARP];
+        for (unsigned i = 0; i < n; i++) {
+            next[i] = sums[i] + sums[i ^ step];
+        }
+        memcpy(sums, next, n * sizeof(*sums));
+    }
+    wait_as(AT_WARP); /* nobody gives anew before all have read */
+    return sums[item - first];
+}
+
+static void run_items(void)
+{
+    struct fiber *fiber = self->now;
+    for (;;) {
+        while (self->next_item < self->n_items) {
+            fiber->item = self->next_item++;
+            show_item(fiber->item);
+            self->launch->kernel->call(self->launch->arguments);
+            self->n_done++;
+        }
+        fiber->state = IDLE;
+        swapcontext(&fiber->context, &self->scheduler);
+        fiber = self->now;
+    }
+}
+
+static bool resume(struct fiber *fiber)
+{
+    self->now = fiber;
+    if (fiber->state == UNUSED) {
+        fiber->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+        if (fiber->stack == MAP_FAILED) {
+            return false;
+        }
+        mprotect(fiber->stack, 4096, PROT_NONE);
+        getcontext(&fiber->context);
+        fiber->context.uc_stack.ss_sp = fiber->stack;
+        fiber->context.uc_stack.ss_size = STACK_BYTES;
+        makecontext(&fiber->context, run_items, 0);
+    }
+    fiber->state = RUNS;
+    swapcontext(&self->scheduler, &fiber->context);
+    return true;
+}
+
+/* Fibers that wait as `state` with items first .. first + n - 1. */
+static unsigned count(enum state state, unsigned first, unsigned n)
+{
+    unsigned found = 0;
+    for (unsigned i = 0; i < self->n_items; i++) {
+        const struct fiber *fiber = &self->fibers[i];
+        found += fiber->state == state && fiber->item - first < n;
+    }
+    return found;
+}
+
+static bool let_go(enum state state, unsigned first, unsigned n)
+{
+    struct fiber *ready[MAX_ITEMS];
+    unsigned n_ready = 0;
+    for (unsigned i = 0; i < self->n_items; i++) {
+        if (self->fibers[i].state == state && self->fibers[i].item - first < n) {
+            ready[n_ready++] = &self->fibers[i];
+        }
+    }
+    for (unsigned i = 0; i < n_ready; i++) {
+        if (!resume(ready[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct fiber *free_fiber(void)
+{
+    for (unsigned i = 0; i < self->n_items; i++) {
+        if (self->fibers[i].state == UNUSED || self->fibers[i].state == IDLE) {
+            return &self->fibers[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *run_group(void)
+{
+    self->next_item = 0;
+    self->n_done = 0;
+    while (self->n_done < self->n_items) {
+        while (self->next_item < self->n_items) {
+            struct fiber *fiber = free_fiber();
+            if (fiber == NULL || !resume(fiber)) {
+                return "no memory for a work item's stack";
+            }
+        }
+        bool went_on = false;
+        for (unsigned first = 0; first < self->n_items; first += WARP) {
+            const unsigned n = self->n_items - first < WARP ? self->n_items - first : WARP;
+            if (count(AT_WARP, first, n) == n) {
+                went_on = true;
+                if (!let_go(AT_WARP, first, n)) {
+                    return "no memory for a work item's stack";
+                }
+            }
+        }
+        if (count(AT_BARRIER, 0, self->n_items) == self->n_items) {
+            went_on = true;
+            if (!let_go(AT_BARRIER, 0, self->n_items)) {
+                return "no memory for a work item's stack";
+            }
+        }
+        if (!went_on && self->n_done < self->n_items) {
+            return "some work items of a group wait at a barrier that others do not come to";
+        }
+    }
+    return NULL;
+}
+
+static void free_fibers(void)
+{
+    for (int i = 0; i < MAX_ITEMS; i++) {
+        if (self->fibers[i].stack != NULL && self->fibers[i].stack != MAP_FAILED) {
+            munmap(self->fibers[i].stack, STACK_BYTES);
+        }
+    }
+}
+
+const char *tnd_fake_run(const struct tnd_fake_launch *launch)
+{
+    const char *wrong = NULL;
+    const unsigned *size = launch->local_size;
+    char *local_memory = NULL;
+    const size_t local_bytes = (launch->local_bytes + 63) / 64 * 64 + GUARD_BYTES;
+    self = calloc(1, sizeof(*self));
+    if (self == NULL || posix_memalign((void **)&local_memory, 64, local_bytes) != 0) {
+        free(self);
+        return "no memory for a launch";
+    }
+    self->launch = launch;
+    self->n_items = size[0] * size[1] * size[2];
+    self->item.barrier = at_barrier;
+    self->item.warp_sum = warp_sum;
+    self->item.local_memory = local_memory;
+    memcpy(self->item.local_size, size, sizeof(self->item.local_size));
+    memcpy(self->item.n_groups, launch->n_groups, sizeof(self->item.n_groups));
+    *launch->item_now = &self->item;
+    const unsigned *n = launch->n_groups;
+    const size_t n_groups = (size_t)n[0] * n[1] * n[2];
+    for (size_t i = 0; i < n_groups && wrong == NULL; i++) {
+        self->item.group[0] = (unsigned)(i % n[0]);
+        self->item.group[1] = (unsigned)(i / n[0] % n[1]);
+        self->item.group[2] = (unsigned)(i / n[0] / n[1]);
+        if (launch->local != NULL) {
+            memset(launch->local, 0xff, (size_t)(launch->local_end - launch->local));
+        }
+        memset(local_memory, 0xff, local_bytes);
+        wrong = run_group();
+        for (size_t b = local_bytes - GUARD_BYTES; b < local_bytes && wrong == NULL; b++) {
+            if ((unsigned char)local_memory[b] != 0xff) {
+                wrong = "a work item wrote behind the local memory of its launch";
+            }
+        }
+    }
+    free_fibers();
+    free(local_memory);
+    free(self);
+    self = NULL;
+    return wrong;
+}

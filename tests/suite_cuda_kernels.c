@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * Our kernels against the CPU's code. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tandem/tensor.h"
+#include "tests/suite_cuda.h"
+
+enum { K = 512, N = 70, M = 5, GROUP = 128 };
+
+static const enum tandem_type types[] = {
+    TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_1,
+    TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K, TANDEM_TYPE_Q3_K,
+    TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K, TANDEM_TYPE_Q6_K, TANDEM_TYPE_BCML1};
+enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
+
+/* A product: W {K, N} of a type, its values, X {K, M}, and Y {N, M} in double. */
+struct product {
+    enum tandem_type type;
+    size_t bytes;
+    unsigned char *weights;
+    float *values, *x, *y;
+    double *want;
+    uint64_t at_weights, at_x, at_y;
+};
+
+static void *must(void *pointer)
+{
+    CU_ASSERT_PTR_NOT_NULL_FATAL(pointer);
+    return pointer;
+}
+
+static void product_make(struct product *p, enum tandem_type type)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + (uint64_t)type);
+    *p = (struct product){.type = type, .bytes = tandem_type_row_bytes(type, K) * N};
+    p->weights = must(malloc(p->bytes));
+    p->values = must(malloc(sizeof(float) * K * N));
+    p->x = must(malloc(sizeof(float) * K * M));
+    p->y = must(malloc(sizeof(float) * N * M));
+    p->want = must(calloc(N * M, sizeof(double)));
+    tnd_test_fill(&rng, p->values, (int64_t)K * N);
+    tnd_test_fill(&rng, p->x, (int64_t)K * M);
+    check_ok(tandem_quantize(type, p->values, p->weights, (int64_t)K * N));
+    check_ok(tandem_dequantize(type, p->weights, p->values, (int64_t)K * N));
+    for (int m = 0; m < M; m++) {
+        for (int n = 0; n < N; n++) {
+            for (int k = 0; k < K; k++) {
+                p->want[m * N + n] += (double)p->values[n * K + k] * (double)p->x[m * K + k];
+            }
+        }
+    }
+    p->at_weights = tnd_test_cu_upload(p->weights, p->bytes);
+    p->at_x = tnd_test_cu_upload(p->x, sizeof(float) * K * M);
+    p->at_y = tnd_test_cu_upload(NULL, sizeof(float) * N * M);
+}
+
+static void product_free(struct product *p)
+{
+    tnd_cu.MemFree(p->at_weights);
+    tnd_cu.MemFree(p->at_x);
+    tnd_cu.MemFree(p->at_y);
+    free(p->weights);
+    free(p->values);
+    free(p->x);
+    free(p->y);
+    free(p->want);
+}
+
+static const char *with_type(enum tandem_type type, const char *more)
+{
+    static char text[200];
+    snprintf(text, sizeof(text), "-DTYPE_%s=1 %s", tandem_type_name(type), more);
+    return text;
+}
+
+static void run_product(struct product *p, const char *source, const char *kernel,
+                        const char *options, unsigned grid_x, unsigned grid_y, unsigned block)
+{
+    uint64_t zero = 0;
+    uint32_t k = K, n = N, m = M, begin = 0, end = N;
+    void *module = tnd_test_cu_compile(source, with_type(p->type, options));
+    const unsigned grid[] = {grid_x, grid_y};
+    CU_ASSERT_EQUAL(tnd_test_cu_run(module, kernel, grid, block, 0,
+                                    TND_ARGUMENTS(&p->at_weights, &zero, &p->at_x, &zero, &p->at_y,
+                                                  &zero, &k, &n, &m, &begin, &end)),
+                    0);
+    tnd_test_cu_download(p->y, p->at_y, sizeof(float) * N * M);
+    check_nmse_double(p->y, p->want, N * M, 1e-11, with_type(p->type, kernel));
+    tnd_cu.ModuleUnload(module);
+}
+
+static void products_are_those_of_the_reference(void)
+{
+    if (!tnd_test_cu_is_there()) {
+        return;
+    }
+    for (int i = 0; i < N_TYPES; i++) {
+        struct product p;
+        product_make(&p, types[i]);
+        run_product(&p, "matvec.cl", "matvec",
+                    "-DLANES=64 -DROWS=2 -DCOLUMNS=4 -DALIGNED=1 -DHAVE_SUBGROUPS=1 "
+                    "-DUSE_SUBGROUPS=1",
+                    (N + 1) / 2, (M + 3) / 4, 64);
+        run_product(&p, "tiled.cl", "tiled",
+                    "-DTILE_M=16 -DTILE_N=32 -DTILE_K=32 -DITEM_M=4 -DITEM_N=4", (N + 31) / 32, 1,
+                    32);
+        if (i == 3) { /* one type is enough for other shapes of groups */
+            run_product(&p, "matvec.cl", "matvec", "-DLANES=16 -DROWS=1 -DCOLUMNS=1", N, M, 16);
+            run_product(&p, "matvec.cl", "matvec", "-DLANES=1 -DROWS=2 -DCOLUMNS=8", (N + 1) / 2, 1,
+                        1);
+        }
+        product_free(&p);
+    }
+}
+
+static void weights_decode_to_the_same_bits(void)
+{
+    if (!tnd_test_cu_is_there()) {
+        return;
+    }
+    for (int i = 0; i < N_TYPES; i++) {
+        struct product p;
+        uint64_t zero = 0;
+        uint32_t k = K, begin = 0, end = N;
+        const unsigned grid[] = {(K / 16 + 31) / 32, N};
+        product_make(&p, types[i]);
+        float *got = must(malloc(sizeof(float) * K * N));
+        uint64_t at = tnd_test_cu_upload(NULL, sizeof(float) * K * N);
+        void *module = tnd_test_cu_compile("dequantize.cl", with_type(types[i], "-DALIGNED=1"));
+        CU_ASSERT_EQUAL(
+            tnd_test_cu_run(module, "dequantize", grid, 32, 0,
+                            TND_ARGUMENTS(&p.at_weights, &zero, &at, &zero, &k, &begin, &end)),
+            0);
+        tnd_test_cu_download(got, at, sizeof(float) * K * N);
+        check_bits(got, p.values, sizeof(float) * K * N, with_type(types[i], "dequantize"));
+        tnd_cu.ModuleUnload(module);
+        tnd_cu.MemFree(at);
+        free(got);
+        product_free(&p);
+    }
+}
+
+static void arguments_in_local_memory_are_offsets(void)
+{
+    enum { LENGTH = 300 };
+    float x[LENGTH], y[LENGTH];
+    uint64_t zero = 0, staged = 0;
+    float factor = 1.5f;
+    int32_t offset = -2;
+    uint32_t n = LENGTH;
+    const unsigned grid[] = {(LENGTH + 63) / 64, 1};
+    if (!tnd_test_cu_is_there()) {
+        return;
+    }
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tnd_test_fill(&rng, x, LENGTH);
+    uint64_t at_x = tnd_test_cu_upload(x, sizeof(x));
+    uint64_t at_y = tnd_test_cu_upload(NULL, sizeof(y));
+    void *module = tnd_test_cu_compile("smoke.cl", "");
+    CU_ASSERT_EQUAL(
+        tnd_test_cu_run(module, "smoke", grid, 64, 64 * sizeof(float),
+                        TND_ARGUMENTS(&at_x, &zero, &at_y, &zero, &staged, &factor, &offset, &n)),
+        0);
+    tnd_test_cu_download(y, at_y, sizeof(y));
+    for (int i = 0; i < LENGTH; i++) {
+        x[i] = x[i] * factor + (float)offset;
+    }
+    check_bits(y, x, sizeof(y), "smoke");
+    tnd_cu.ModuleUnload(module);
+    tnd_cu.MemFree(at_x);
+    tnd_cu.MemFree(at_y);
+}
+
+/* Rows of a soft_max and a norm: sums over a group, through barriers. */
+static void sums_over_groups_are_those_of_the_reference(void)
+{
+    enum { LENGTH = 200, ROWS = 3 };
+    float x[LENGTH * ROWS], y[LENGTH * ROWS];
+    double want[LENGTH * ROWS];
+    uint64_t zero = 0, nb1 = LENGTH * sizeof(float), nb2 = nb1 * ROWS;
+    uint32_t ne0 = LENGTH, ne1 = ROWS, ne2 = 1, none = 0;
+    float scale = 0.7f, eps = 1e-5f;
+    const unsigned grid[] = {ROWS, 1};
+    if (!tnd_test_cu_is_there()) {
+        return;
+    }
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tnd_test_fill(&rng, x, LENGTH * ROWS);
+    uint64_t at_x = tnd_test_cu_upload(x, sizeof(x));
+    uint64_t at_y = tnd_test_cu_upload(NULL, sizeof(y));
+    void *module = tnd_test_cu_compile("ops_rows.cl", "-DHAVE_FP64=1");
+    CU_ASSERT_EQUAL(tnd_test_cu_run(module, "norm_rows", grid, GROUP, 0,
+                                    TND_ARGUMENTS(&at_y, &zero, &at_x, &zero, &none, &eps, &ne0,
+                                                  &ne1, &ne2, &nb1, &nb2, &nb2)),
+                    0);
+    tnd_test_cu_download(y, at_y, sizeof(y));
+    for (int r = 0; r < ROWS; r++) {
+        double sum = 0;
+        for (int i = 0; i < LENGTH; i++) {
+            sum += (double)x[r * LENGTH + i] * (double)x[r * LENGTH + i];
+        }
+        for (int i = 0; i < LENGTH; i++) {
+            want[r * LENGTH + i] = (double)x[r * LENGTH + i] / sqrt(sum / LENGTH + (double)eps);
+        }
+    }
+    check_nmse_double(y, want, LENGTH * ROWS, 1e-12, "norm_rows");
+    CU_ASSERT_EQUAL(
+        tnd_test_cu_run(module, "soft_max_rows", grid, GROUP, 0,
+                        TND_ARGUMENTS(&at_y, &zero, &at_x, &zero, &at_x, &zero, &none, &scale, &ne0,
+                                      &ne1, &ne2, &nb1, &nb2, &nb2, &zero)),
+        0);
+    tnd_test_cu_download(y, at_y, sizeof(y));
+    for (int r = 0; r < ROWS; r++) {
+        double sum = 0;
+        for (int i = 0; i < LENGTH; i++) {
+            want[r * LENGTH + i] = exp((double)x[r * LENGTH + i] * (double)scale);
+            sum += want[r * LENGTH + i];
+        }
+        for (int i = 0; i < LENGTH; i++) {
+            want[r * LENGTH + i] /= sum;
+        }
+    }
+    check_nmse_double(y, want, LENGTH * ROWS, 1e-12, "soft_max_rows");
+    tnd_cu.ModuleUnload(module);
+    tnd_cu.MemFree(at_x);
+    tnd_cu.MemFree(at_y);
+}
+
+CU_TestInfo tnd_tests_cuda_kernels[] = {
+    {"products are those of the reference", products_are_those_of_the_reference},
+    {"weights decode to the same bits", weights_decode_to_the_same_bits},
+    {"arguments in local memory are offsets", arguments_in_local_memory_are_offsets},
+    {"sums over groups are those of the reference", sums_over_groups_are_those_of_the_reference},
+    CU_TEST_INFO_NULL,
+};
