@@ -101,10 +101,10 @@ static const struct pin structures[] = {
     SIZE(tandem_place, 16),
     AT(tandem_place, handle, 0),
     AT(tandem_place, offset, 8),
-    SIZE(tandem_places, 96),
+    SIZE(tandem_places, 112),
     AT(tandem_places, result, 0),
     AT(tandem_places, src, 16),
-    AT(tandem_places, workspace, 80),
+    AT(tandem_places, workspace, 96),
     MIN(tandem_work, 80),
     AT(tandem_work, node, 0),
     AT(tandem_work, task, 8),
@@ -386,7 +386,7 @@ static const struct pin structures[] = {
 
 static const struct pin numbers[] = {
     NUMBER(TANDEM_DTYPE_BOOL, 12),
-    NUMBER(TANDEM_UNARY_SILU, 28),
+    NUMBER(TANDEM_UNARY_HARD_SWISH, 29),
     NUMBER(TANDEM_BINARY_LESS_EQUAL, 16),
     NUMBER(TANDEM_REDUCE_MIN, 3),
     NUMBER(TANDEM_PAD_WRAP, 3),
