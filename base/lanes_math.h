@@ -191,6 +191,13 @@ static inline tnd_vec tnd_vec_silu(tnd_vec x)
     return x / tnd_vec_one_and_exp_minus(x);
 }
 
+/** x min(max(x + 3, 0), 6) / 6: the factor is 0 up to -3, and exactly 1 from 3 on. */
+static inline tnd_vec tnd_vec_hard_swish(tnd_vec x)
+{
+    const tnd_vec factor = tnd_vec_min(tnd_vec_max(x + 3.0f, tnd_vec_set(0)), tnd_vec_set(6));
+    return x * (factor * (1.0f / 6.0f));
+}
+
 /** x (1 + erf(x / sqrt(2))) / 2, at most 1e-7 |x| off. */
 static inline tnd_vec tnd_vec_gelu(tnd_vec x)
 {

@@ -143,9 +143,7 @@ static void build_hard_sigmoid(struct tnd_onnx_call *call)
 
 static void build_hard_swish(struct tnd_onnx_call *call)
 {
-    const int x = operand(call);
-    const int gate = clamp(call, plus(call, times(call, x, 1.0 / 6.0), 0.5), 0.0, 1.0);
-    give(call, mul(call, x, gate));
+    give(call, tnd_net_unary(call->net, TANDEM_UNARY_HARD_SWISH, operand(call)));
 }
 
 /* log(1 + exp(x)), which does not overflow: max(x, 0) + log(1 + exp(-|x|)). */

@@ -25,6 +25,7 @@ enum {
     X(SIGN, tnd_vec_sign_of(x))                                                                    \
     X(SQRT, tnd_vec_sqrt(x))                                                                       \
     X(RECIPROCAL, 1.0f / x)                                                                        \
+    X(HARD_SWISH, tnd_vec_hard_swish(x))                                                           \
     X(FLOOR, tnd_vec_floor(x))                                                                     \
     X(CEIL, tnd_vec_ceil(x))                                                                       \
     X(ROUND, tnd_vec_round(x))                                                                     \

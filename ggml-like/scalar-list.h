@@ -43,7 +43,9 @@
     X(TANDEM_UNARY_GELU, v / 2 * (1 + erf##suffix(v * SQRT1_2##suffix)))                           \
     X(TANDEM_UNARY_GELU_TANH,                                                                      \
       v / 2 * (1 + tanh##suffix(SQRT_2_PI##suffix * (v + GELU_CUBE##suffix * v * v * v))))         \
-    X(TANDEM_UNARY_SILU, v / (1 + exp##suffix(-v)))
+    X(TANDEM_UNARY_SILU, v / (1 + exp##suffix(-v)))                                                \
+    X(TANDEM_UNARY_HARD_SWISH,                                                                     \
+      v *((v + 3 > 0 ? v + 3 < 6 ? v + 3 : 6 : 0) * 0.16666666666666666667##suffix))
 
 /** X(kind, function of `a` and `b`). A power that passes may replace has the bits of what they put
  *  there. */

@@ -20,7 +20,7 @@
     X(RANGE, range)             /* any operation by the plain kernel, over one dimension */        \
     X(REDUCE, reduce)           /* sums and their like of F32 */                                   \
     X(TABLE, table)             /* a byte by a table of 256 */                                     \
-    X(POOL, pool)               /* of F32 */                                                       \
+    X(POOL, pool)               /* of F32; the largest of bytes, too */                            \
     X(FEW_ROWS, few_rows)       /* products of few rows and a matrix as it lies */                 \
     X(CONV, conv)               /* direct sums, channels last */                                   \
     X(PAD_ROWS, pad_rows)       /* rows of places and their padding */                             \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Pools of F32: strips of channels, in the layout in which they come. */
+ * Pools of F32, and the largest ones of bytes, in the layout in which they come. */
 #include "graph/lower_internal.h"
 
 enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_node *node,
@@ -12,7 +12,9 @@ enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_n
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
-    if (out->type != TANDEM_DTYPE_F32 || node->params.kind == TANDEM_POOL_ARG_MAX ||
+    const bool is_byte = (out->type == TANDEM_DTYPE_I8 || out->type == TANDEM_DTYPE_U8) &&
+                         node->params.kind == TANDEM_POOL_MAX;
+    if ((out->type != TANDEM_DTYPE_F32 && !is_byte) || node->params.kind == TANDEM_POOL_ARG_MAX ||
         tnd_dims_values(&out->shape) == 0) {
         return TANDEM_OK;
     }
@@ -28,6 +30,8 @@ enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_n
     *done = true;
     tandem_tensor **made = &l->values[node->output].tensors[job->layout];
     TND_TRY(tnd_lower_emit(l, job, tensors, n, made));
-    tnd_lower_print_pool(l, job, *made);
+    if (!is_byte) {
+        tnd_lower_print_pool(l, job, *made);
+    }
     return TANDEM_OK;
 }

@@ -5,10 +5,10 @@
 static const char *kind_name(const struct tnd_net_node *node)
 {
     static const char *const unary[TND_N_UNARY] = {
-        "neg",    "abs",    "sign",  "exp",       "log",   "sqrt", "reciprocal", "sin",
-        "cos",    "tan",    "asin",  "acos",      "atan",  "sinh", "cosh",       "tanh",
-        "asinh",  "acosh",  "atanh", "erf",       "floor", "ceil", "round",      "not",
-        "is_nan", "is_inf", "gelu",  "gelu_tanh", "silu"};
+        "neg",    "abs",    "sign",  "exp",       "log",   "sqrt",      "reciprocal", "sin",
+        "cos",    "tan",    "asin",  "acos",      "atan",  "sinh",      "cosh",       "tanh",
+        "asinh",  "acosh",  "atanh", "erf",       "floor", "ceil",      "round",      "not",
+        "is_nan", "is_inf", "gelu",  "gelu_tanh", "silu",  "hard_swish"};
     static const char *const binary[TND_N_BINARY] = {
         "add", "sub", "mul", "div",        "pow",         "mod",   "fmod", "max",       "min",
         "and", "or",  "xor", "shift_left", "shift_right", "equal", "less", "less_equal"};

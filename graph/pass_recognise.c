@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Pass "recognise": softmax, layer and rms norms, attention, and silu, which exporters and
- * net_composites.c write as many operations, become one each. All but silu a kernel computes row by
- * row, along the last dimensions alone. F32 and F64.
+ * Pass "recognise": softmax, layer and rms norms, attention, silu and hard_swish, which exporters
+ * and net_composites.c write as many operations, become one each. All but the last two a kernel
+ * computes row by row, along the last dimensions alone. F32 and F64.
  *
  * Rules, s(..) being a sum and m(..) the largest value along a row of K values:
  * - exp(x - m(x)) / s(exp(x - m(x))) is softmax(x).
  * - y / sqrt(s(y * y) / K + e), or y times its reciprocal, is a norm: with y = z - s(z) / K the
  *   layer norm of z, else the rms norm of y.
  * - x / (1 + exp(-x)), or x times the inverse of that, is silu(x).
+ * - x * min(max(x / 6 + 1/2, 0), 1) is hard_swish(x), with all numbers multiplied by the same one
+ *   before the bounds and divided by it behind.
  * - softmax(q k * c + mask) v is attention; c, mask, or both may be missing. The mask is the same
  *   for all matrices. Nobody else reads what lies between, which no longer exists; where keys would
  *   have to be turned for the sake of a few queries, the products stay.
@@ -18,6 +20,7 @@
  * - softmax: relatively (|x - m(x)| + K + 5) u; the operations round x - m(x) before exp does.
  * - norms: relatively (K + 8) u of |y|, for layer norms with the error of y, (K + 2) u s(|z|) / K.
  * - silu: no rounding is added, and that of the inverse goes.
+ * - hard_swish: 3 u |x|, as the operations, where the numbers are off by less than 2^-21.
  * - attention: the error of a score, (D + 2) u times the product of absolute values, is one of its
  *   weight, relatively; then a product of K terms.
  * That holds as long as no score overflows: attention multiplies queries by c first. A row of
@@ -282,6 +285,97 @@ static int silu(const struct tnd_rewrite *rewrite, int x, int by, bool divides)
                                          : tnd_net_unary(to, TANDEM_UNARY_SILU, x);
 }
 
+/* ---- hard_swish ---- */
+
+/* A value as between(x * scale + offset, low, high) * factor. */
+struct bounded {
+    int x;
+    double scale, offset, low, high, factor;
+};
+
+/* The operand of an operation of `kind` with a number, whose result nobody else reads; -1: it is
+ * none. */
+static int peel(const struct tnd_rewrite *rewrite, int value, int kind, double *number)
+{
+    const struct tnd_net_node *node = tnd_match(rewrite->to, value, TND_NET_BINARY, kind);
+    int other;
+    return node != NULL &&
+                   with_number(rewrite->to, node, kind != TANDEM_BINARY_DIV, &other, number) &&
+                   tnd_rewrite_is_private(rewrite, value)
+               ? other
+               : -1;
+}
+
+/* Peels products with numbers and quotients by them. */
+static int peel_factor(const struct tnd_rewrite *rewrite, int value, double *factor)
+{
+    double number;
+    int inner = peel(rewrite, value, TANDEM_BINARY_MUL, &number);
+    const bool divides = inner < 0;
+    inner = divides ? peel(rewrite, value, TANDEM_BINARY_DIV, &number) : inner;
+    *factor = inner < 0 ? 1 : divides ? 1 / number : number;
+    return inner < 0 ? value : inner;
+}
+
+static bool read_bounded(const struct tnd_rewrite *rewrite, int value, struct bounded *out)
+{
+    value = peel_factor(rewrite, value, &out->factor);
+    const int bounded = peel(rewrite, value, TANDEM_BINARY_MIN, &out->high);
+    if (bounded >= 0) {
+        value = peel(rewrite, bounded, TANDEM_BINARY_MAX, &out->low);
+    } else {
+        value = peel(rewrite, value, TANDEM_BINARY_MAX, &out->low);
+        value = value < 0 ? -1 : peel(rewrite, value, TANDEM_BINARY_MIN, &out->high);
+    }
+    value = value < 0 ? -1 : peel(rewrite, value, TANDEM_BINARY_ADD, &out->offset);
+    out->x = value < 0 ? -1 : peel_factor(rewrite, value, &out->scale);
+    return value >= 0;
+}
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 0x1p-21 * b;
+}
+
+/* x times bounds of x, times a number. */
+static int by_bounds(const struct tnd_rewrite *rewrite, int x, int bounds, double factor)
+{
+    struct bounded b;
+    if (!read_bounded(rewrite, bounds, &b) || !is_same(rewrite->to, b.x, x) || b.low != 0) {
+        return TANDEM_NET_NONE;
+    }
+    factor *= b.factor;
+    return is_near(b.high * factor, 1) && is_near(b.offset * factor, 0.5) &&
+                   is_near(b.scale * factor, 1.0 / 6)
+               ? tnd_net_unary(rewrite->to, TANDEM_UNARY_HARD_SWISH, x)
+               : TANDEM_NET_NONE;
+}
+
+static int bounded_by_either(const struct tnd_rewrite *rewrite, const int *in, double factor)
+{
+    const int out = by_bounds(rewrite, in[0], in[1], factor);
+    return out == TANDEM_NET_NONE ? by_bounds(rewrite, in[1], in[0], factor) : out;
+}
+
+/* A product with bounds, or one that a number multiplies or divides behind. */
+static int hard_swish(const struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
+                      const int *in)
+{
+    const struct tnd_net *to = rewrite->to;
+    const bool divides = node->params.kind == TANDEM_BINARY_DIV;
+    const struct tnd_net_node mapped = {.inputs = in};
+    const int out = divides ? TANDEM_NET_NONE : bounded_by_either(rewrite, in, 1);
+    double number;
+    int value;
+    if (out != TANDEM_NET_NONE || !with_number(to, &mapped, !divides, &value, &number)) {
+        return out;
+    }
+    const struct tnd_net_node *product = tnd_match(to, value, TND_NET_BINARY, TANDEM_BINARY_MUL);
+    return product != NULL && tnd_rewrite_is_private(rewrite, value)
+               ? bounded_by_either(rewrite, product->inputs, divides ? 1 / number : number)
+               : TANDEM_NET_NONE;
+}
+
 /* ---- attention ---- */
 
 /* A mask {.., M, N} that is the same for all matrices, as {1, M, N}; TANDEM_NET_NONE: it is not. */
@@ -392,5 +486,6 @@ int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *n
     out = out == TANDEM_NET_NONE ? norm(to, in[0], in[1], divides) : out;
     out = out == TANDEM_NET_NONE && !divides ? norm(to, in[1], in[0], false) : out;
     out = out == TANDEM_NET_NONE ? silu(rewrite, in[0], in[1], divides) : out;
-    return out == TANDEM_NET_NONE && !divides ? silu(rewrite, in[1], in[0], false) : out;
+    out = out == TANDEM_NET_NONE && !divides ? silu(rewrite, in[1], in[0], false) : out;
+    return out == TANDEM_NET_NONE ? hard_swish(rewrite, node, in) : out;
 }

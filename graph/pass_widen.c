@@ -72,7 +72,8 @@ static bool has_unrounded(struct tnd_net *net, const int *in, int n)
     return false;
 }
 
-/* Whether a node chooses among integers of 16 bits or less: floats are in the same order. */
+/* Whether a node chooses among integers of 16 bits or less: floats are in the same order. (The
+ * largest bytes under windows have a kernel.) */
 static bool is_choice(const struct tnd_net_node *node, enum tandem_dtype type)
 {
     const enum tnd_dtype_kind kind = tnd_dtype_kind(type);
@@ -80,7 +81,7 @@ static bool is_choice(const struct tnd_net_node *node, enum tandem_dtype type)
         (kind == TND_KIND_SIGNED || kind == TND_KIND_UNSIGNED) && tandem_dtype_bytes(type) <= 2;
     const int of = node->params.kind;
     return is_small &&
-           ((node->op == TND_NET_POOL && of == TANDEM_POOL_MAX) ||
+           ((node->op == TND_NET_POOL && of == TANDEM_POOL_MAX && tandem_dtype_bytes(type) > 1) ||
             (node->op == TND_NET_REDUCE && (of == TANDEM_REDUCE_MAX || of == TANDEM_REDUCE_MIN)));
 }
 

@@ -114,6 +114,41 @@ static void the_largest_of_rows_may_be_nan(void)
     }
 }
 
+/* Bytes of either sign, any number of channels; the second time the result is a row, too. */
+static void the_largest_bytes_of_rows(void)
+{
+    enum { ROWS = 9, MOST = 150 };
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + 9);
+    uint8_t x[ROWS][MOST];
+    const uint8_t *rows[ROWS + 1];
+    for (int r = 0; r < ROWS; r++) {
+        rows[r] = x[r];
+        for (int i = 0; i < MOST; i++) {
+            x[r][i] = (uint8_t)tnd_test_rng_int(&rng, 0, 255);
+        }
+    }
+    for (int k = 0; tnd_test_kernels(k) != NULL; k++) {
+        for (int c = 0; c < 2 * MOST; c++) {
+            const uint8_t flip = c % 2 == 0 ? 0 : 128;
+            const int n = 1 + c % ROWS;
+            uint8_t y[MOST + GUARD];
+            int wrong = 0;
+            memset(y, 77, sizeof(y));
+            tnd_test_kernels(k)->conv.largest_bytes(rows, n, c / 2, flip, y);
+            rows[ROWS] = y;
+            tnd_test_kernels(k)->conv.largest_bytes(rows + ROWS - 1, 2, c / 2, flip, y);
+            for (int i = 0; i < MOST + GUARD; i++) {
+                int want = i < c / 2 ? x[ROWS - 1][i] ^ flip : 77;
+                for (int r = 0; r < n && i < c / 2; r++) {
+                    want = want > (x[r][i] ^ flip) ? want : x[r][i] ^ flip;
+                }
+                wrong += y[i] != (i < c / 2 ? want ^ flip : 77);
+            }
+            CU_ASSERT_EQUAL(wrong, 0);
+        }
+    }
+}
+
 static void columns_are_added_in_order_in_double_precision(void)
 {
     enum { ROWS = 5, MOST = 70, STRIDE = 80 };
@@ -144,6 +179,7 @@ static void columns_are_added_in_order_in_double_precision(void)
 CU_TestInfo tnd_tests_net_tiles[] = {
     {"tiles_of_every_size_have_the_right_sums", tiles_of_every_size_have_the_right_sums},
     {"the_largest_of_rows_may_be_nan", the_largest_of_rows_may_be_nan},
+    {"the_largest_bytes_of_rows", the_largest_bytes_of_rows},
     {"columns_are_added_in_order_in_double_precision",
      columns_are_added_in_order_in_double_precision},
     CU_TEST_INFO_NULL,

@@ -198,7 +198,7 @@ static void add_step(struct tnd_fuse *fuse)
         return;
     case 3:
         if (is_float) {
-            (void)tnd_fuse_step(fuse, TND_NET_UNARY, TANDEM_UNARY_GELU + below(3), type, in + 1, 1);
+            (void)tnd_fuse_step(fuse, TND_NET_UNARY, TANDEM_UNARY_GELU + below(4), type, in + 1, 1);
         } else {
             (void)tnd_fuse_step(fuse, TND_NET_COPY, 0, type, in + 1, 1);
         }

@@ -67,7 +67,8 @@ static int operand(struct picture *p)
 static int step(struct picture *p, int y)
 {
     static const enum tandem_unary functions[] = {TANDEM_UNARY_FLOOR, TANDEM_UNARY_EXP,
-                                                  TANDEM_UNARY_SILU, TANDEM_UNARY_TANH};
+                                                  TANDEM_UNARY_SILU, TANDEM_UNARY_TANH,
+                                                  TANDEM_UNARY_HARD_SWISH};
     static const enum tandem_binary kinds[] = {TANDEM_BINARY_ADD, TANDEM_BINARY_SUB,
                                                TANDEM_BINARY_MUL, TANDEM_BINARY_MAX,
                                                TANDEM_BINARY_MIN};
@@ -75,7 +76,7 @@ static int step(struct picture *p, int y)
     case 0:
         return tnd_net_unary(p->net, TANDEM_UNARY_ABS, y);
     case 1:
-        return tnd_net_unary(p->net, functions[tnd_test_rng_int(&p->rng, 0, 3)], y);
+        return tnd_net_unary(p->net, functions[tnd_test_rng_int(&p->rng, 0, 4)], y);
     case 2: {
         const int zero = tnd_net_scalar(p->net, TANDEM_DTYPE_F32, 0);
         return tnd_net_select(p->net, tnd_net_binary(p->net, TANDEM_BINARY_LESS, y, zero),

@@ -173,6 +173,20 @@ static struct tnd_window random_window(int64_t groups)
                                .groups = groups};
 }
 
+/* The largest of up to 81 places. */
+static int pooled(struct tnd_net *net, int x)
+{
+    const int64_t side = between(1, 4);
+    const struct tnd_window window = {.n = 2,
+                                      .extent = {2 * side + 1, 2 * side + 1},
+                                      .stride = {between(1, 2), between(1, 2)},
+                                      .dilation = {1, 1},
+                                      .begin = {side, side},
+                                      .end = {side, side},
+                                      .groups = 1};
+    return tnd_net_pool(net, TANDEM_POOL_MAX, x, &window);
+}
+
 /* conv of what stands for bytes, bias, bounds, to bytes; also the floats in between. */
 static void check_conv(uint64_t seed)
 {
@@ -190,8 +204,8 @@ static void check_conv(uint64_t seed)
     const struct tnd_dims bias = {3, {filters, 1, 1}};
     struct tnd_net *net = tnd_net_new();
     const double size = 100 * sqrt((double)(w_shape.dims[1] * window.extent[0] * window.extent[1]));
-    const int x =
-        dequantised(net, tnd_net_input(net, byte_type(), &x_shape, "x", NULL), &one, 0.02f);
+    const int x_bytes = tnd_net_input(net, byte_type(), &x_shape, "x", NULL);
+    const int x = dequantised(net, x_bytes, &one, 0.02f);
     const int w = dequantised(net, bytes(net, byte_type(), &w_shape),
                               between(0, 1) == 0 ? &one : &by_filter, (float)(0.5 / size));
     int y = tnd_net_conv(net, x, w, &window);
@@ -208,7 +222,11 @@ static void check_conv(uint64_t seed)
     if (between(0, 3) == 0) {
         (void)tnd_net_output(net, y);
     } else {
-        (void)tnd_net_output(net, quantised(net, y, byte_type(), 0.02));
+        const int y_bytes = quantised(net, y, byte_type(), 0.02);
+        (void)tnd_net_output(net, between(0, 1) == 0 ? y_bytes : pooled(net, y_bytes));
+        if (between(0, 3) == 0) {
+            (void)tnd_net_output(net, pooled(net, x_bytes));
+        }
     }
     check_net(net, 1, seed);
 }

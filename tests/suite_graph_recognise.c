@@ -423,6 +423,48 @@ static void silu_becomes_one_however_it_is_written(void)
     tnd_net_free(net);
 }
 
+/* ---- hard_swish ---- */
+
+/* By spelling: HardSigmoid and a product; a sum, bounds of 6, a quotient of the gate, or of the
+ * product; products by the inverse. */
+static int spell_hard_swish(struct tnd_net *net, int x, int y, int spelling, double shift)
+{
+    const bool is_sigmoid = spelling == 0;
+    const bool is_inverse = spelling >= 3;
+    int gate = is_sigmoid ? number(net, TANDEM_BINARY_MUL, y, 1.0 / 6) : y;
+    gate = number(net, TANDEM_BINARY_ADD, gate, is_sigmoid ? 0.5 : 3 + shift);
+    gate = number(net, TANDEM_BINARY_MAX, gate, 0);
+    gate = number(net, TANDEM_BINARY_MIN, gate, is_sigmoid ? 1 : 6);
+    if (!is_sigmoid && spelling % 2 == 1) {
+        gate = number(net, is_inverse ? TANDEM_BINARY_MUL : TANDEM_BINARY_DIV, gate,
+                      is_inverse ? 1.0 / 6 : 6);
+    }
+    const bool is_behind = spelling > 0 && spelling % 2 == 0;
+    const int out =
+        tnd_net_binary(net, TANDEM_BINARY_MUL, is_behind ? gate : x, is_behind ? x : gate);
+    return !is_behind ? out
+                      : number(net, is_inverse ? TANDEM_BINARY_MUL : TANDEM_BINARY_DIV, out,
+                               is_inverse ? 1.0 / 6 : 6);
+}
+
+static void hard_swish_becomes_one_however_it_is_written(void)
+{
+    for (int spelling = 0; spelling < 5; spelling++) {
+        for (int is_other = 0; is_other < 3; is_other++) {
+            struct tnd_net *net = tnd_net_new();
+            const int x = input(net, TANDEM_DTYPE_F32, 3, ROWS);
+            const int y = is_other == 1 ? number(net, TANDEM_BINARY_ADD, x, 0.5) : x;
+            const double shift = is_other == 2 ? 0.001 : 0;
+            const int out = spell_hard_swish(net, x, y, spelling, shift);
+            const bool is_one = is_other == 0 || (is_other == 2 && spelling == 0);
+            optimise(net, out);
+            CU_ASSERT_EQUAL(net->n_nodes == 1, is_one);
+            CU_ASSERT_TRUE(!is_one || net->nodes[0].params.kind == TANDEM_UNARY_HARD_SWISH);
+            tnd_net_free(net);
+        }
+    }
+}
+
 static void results_stay(void)
 {
     check_many(false);
@@ -461,6 +503,7 @@ static CU_TestInfo tests[] = {
     {"attention_becomes_one", attention_becomes_one},
     {"a_mask_of_each_matrix_keeps_the_products", a_mask_of_each_matrix_keeps_the_products},
     {"silu_becomes_one_however_it_is_written", silu_becomes_one_however_it_is_written},
+    {"hard_swish_becomes_one_however_it_is_written", hard_swish_becomes_one_however_it_is_written},
     {"results_stay", results_stay},
     {"what_is_no_number_stays_none", what_is_no_number_stays_none},
     {"a_row_of_minus_infinity_alone_gives_zeros", a_row_of_minus_infinity_alone_gives_zeros},

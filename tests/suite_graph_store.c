@@ -61,10 +61,10 @@ struct made {
     struct tnd_lowered *lowered;
 };
 
-static struct made make(struct tnd_store *store, int64_t batch)
+static struct made lower(struct tnd_net *net, struct tnd_store *store)
 {
     struct tandem_error error = {.text = ""};
-    struct made made = {.net = build(store, batch)};
+    struct made made = {.net = net};
     check_status(tnd_net_optimize(made.net, TND_PASSES_ALL, NULL, &error), TANDEM_OK, NULL, &error);
     const struct tnd_lower_options options = {.gives_up = made.net};
     check_status(tnd_net_lower_with(made.net, &options, &made.lowered, &error), TANDEM_OK, NULL,
@@ -74,6 +74,11 @@ static struct made make(struct tnd_store *store, int64_t batch)
         tnd_store_sweep(store);
     }
     return made;
+}
+
+static struct made make(struct tnd_store *store, int64_t batch)
+{
+    return lower(build(store, batch), store);
 }
 
 static void unmake(struct made *made)
@@ -121,6 +126,109 @@ static void other_extents_take_the_same_weights(void)
             unmake(&kept[i]);
         }
         CU_ASSERT_TRUE(tnd_store_bytes(store) < bytes / 2);
+    }
+    tandem_runtime_close(runtime);
+    tnd_store_free(store);
+}
+
+/* ---- each kind of prepared weights ---- */
+
+static const struct tnd_window point = {
+    .n = 2, .extent = {1, 1}, .stride = {2, 2}, .dilation = {1, 1}, .groups = 1};
+
+static int window_of_three(struct tnd_net *net, int value, uint64_t seed, int64_t groups)
+{
+    const struct tnd_dims shape = {4, {CHANNELS, CHANNELS / groups, 3, 3}};
+    return tnd_net_conv(net, value, weights(net, seed, shape),
+                        &(struct tnd_window){.n = 2,
+                                             .extent = {3, 3},
+                                             .stride = {1, 1},
+                                             .dilation = {1, 1},
+                                             .begin = {1, 1},
+                                             .end = {1, 1},
+                                             .groups = groups});
+}
+
+static int narrow(struct tnd_net *net, uint64_t seed, struct tnd_dims shape, enum tandem_dtype type,
+                  double factor)
+{
+    struct tnd_array *wide = numbers(seed, shape);
+    struct tnd_array *array = tnd_array_new(type, &shape);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(array);
+    for (int64_t i = 0; i < wide->n; i++) {
+        const union tnd_values value = {.f64 = {factor * ((const float *)wide->data)[i]}};
+        tnd_values_store(type, TND_LANE_F64, &value, 1,
+                         (char *)array->data + i * (int64_t)tandem_dtype_bytes(type));
+    }
+    tnd_array_free(wide);
+    return tnd_net_constant(net, array);
+}
+
+static int as_sums(struct tnd_net *net, int value)
+{
+    return tnd_net_cast(net, value, TANDEM_DTYPE_I32);
+}
+
+/* Winograd's method, one filter a channel, direct sums; a product with weights of FLOAT16; a
+ * convolution and a product of bytes. */
+static struct tnd_net *build_all(struct tnd_store *store, int64_t batch)
+{
+    struct tnd_net *net = tnd_net_new();
+    const struct tnd_dims x = {4, {batch, CHANNELS, SIDE, SIDE}};
+    const struct tnd_dims rows = {2, {batch, CHANNELS * SIDE * SIDE}};
+    const struct tnd_dims of_points = {4, {CHANNELS, CHANNELS, 1, 1}};
+    const struct tnd_dims of_rows = {2, {rows.dims[1], WIDTH}};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(net);
+    net->store = store;
+    const int floats = tnd_net_input(net, TANDEM_DTYPE_F32, &x, "x", NULL);
+    const int bytes = tnd_net_input(net, TANDEM_DTYPE_U8, &x, "b", NULL);
+    const int smooth = window_of_three(net, window_of_three(net, floats, 1, 1), 2, CHANNELS);
+    const int half = narrow(net, 4, of_rows, TANDEM_DTYPE_F16, 1);
+    const int signed_points = narrow(net, 5, of_points, TANDEM_DTYPE_I8, 250);
+    const int signed_rows = narrow(net, 6, of_rows, TANDEM_DTYPE_I8, 250);
+    (void)tnd_net_output(net, tnd_net_conv(net, smooth, weights(net, 3, of_points), &point));
+    (void)tnd_net_output(net, tnd_net_matmul(net, tnd_net_reshape(net, smooth, &rows),
+                                             tnd_net_cast(net, half, TANDEM_DTYPE_F32)));
+    (void)tnd_net_output(
+        net, tnd_net_conv(net, as_sums(net, bytes), as_sums(net, signed_points), &point));
+    (void)tnd_net_output(net, tnd_net_matmul(net, as_sums(net, tnd_net_reshape(net, bytes, &rows)),
+                                             as_sums(net, signed_rows)));
+    CU_ASSERT_EQUAL_FATAL(net->status, TANDEM_OK);
+    return net;
+}
+
+static void no_weights_are_prepared_for_a_second_set_of_extents(void)
+{
+    enum { SETS = 6, WEIGHTS = CHANNELS * SIDE * SIDE * WIDTH };
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_runtime_info info = {.size = sizeof(info)};
+    struct tnd_store *store = tnd_store_new();
+    tandem_runtime *runtime = NULL;
+    struct made kept[SETS];
+    size_t packed = 0, stored = 0;
+    options.n_threads = 1;
+    options.table_path = "";
+    options.backends = "cpu";
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(runtime);
+    for (int i = 0; i < SETS; i++) {
+        kept[i] = lower(build_all(store, i + 1), store);
+        check_ok(
+            tandem_runtime_compute(runtime, tnd_lowered_graph(kept[i].lowered), NULL, NULL, NULL));
+        check_ok(tandem_runtime_describe(runtime, &info));
+        if (i == 0) {
+            packed = info.prepared_bytes;
+            stored = tnd_store_bytes(store);
+            CU_ASSERT_TRUE(packed > WEIGHTS && stored > WEIGHTS);
+        }
+        check_int((long long)info.prepared_bytes, (long long)packed);
+        check_int((long long)tnd_store_bytes(store), (long long)stored);
+        /* (a set has values of its own, not weights) */
+        CU_ASSERT_TRUE(tnd_lowered_bytes(kept[i].lowered) <=
+                       tnd_lowered_bytes(kept[0].lowered) + (size_t)i * WEIGHTS);
+    }
+    for (int i = 0; i < SETS; i++) {
+        unmake(&kept[i]);
     }
     tandem_runtime_close(runtime);
     tnd_store_free(store);
@@ -234,6 +342,8 @@ static CU_TestInfo tests_store[] = {
     {"other_extents_take_the_same_weights", other_extents_take_the_same_weights},
     {"values_that_went_are_made_again_from_the_first_on",
      values_that_went_are_made_again_from_the_first_on},
+    {"no_weights_are_prepared_for_a_second_set_of_extents",
+     no_weights_are_prepared_for_a_second_set_of_extents},
     {"failures_and_arrays_that_were_not_made_leave_nothing",
      failures_and_arrays_that_were_not_made_leave_nothing},
     CU_TEST_INFO_NULL,

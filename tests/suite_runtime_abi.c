@@ -386,7 +386,7 @@ static const struct pin structures[] = {
 
 static const struct pin numbers[] = {
     NUMBER(TANDEM_DTYPE_BOOL, 12),
-    NUMBER(TANDEM_UNARY_SILU, 28),
+    NUMBER(TANDEM_UNARY_HARD_SWISH, 29),
     NUMBER(TANDEM_BINARY_LESS_EQUAL, 16),
     NUMBER(TANDEM_REDUCE_MIN, 3),
     NUMBER(TANDEM_PAD_WRAP, 3),

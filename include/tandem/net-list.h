@@ -39,7 +39,8 @@ TANDEM_BEGIN_C
     X(F4E2M1, 18)     /* 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, one a byte */             \
     X(F6E2M3, 19)     /* up to 7.5, one a byte */                                                  \
     X(F6E3M2, 20)     /* up to 28, one a byte */
-/** Functions of one value. GELU_TANH is the approximation by tanh; IS_NAN and IS_INF give BOOL;
+/** Functions of one value. GELU_TANH is the approximation by tanh; HARD_SWISH is
+ *  x * min(max(x + 3, 0), 6) / 6; IS_NAN and IS_INF give BOOL;
  *  ROUND goes to even. */
 #define TANDEM_UNARY_LIST(X)                                                                       \
     X(NEG, 0)                                                                                      \
@@ -70,7 +71,8 @@ TANDEM_BEGIN_C
     X(IS_INF, 25)                                                                                  \
     X(GELU, 26)                                                                                    \
     X(GELU_TANH, 27)                                                                               \
-    X(SILU, 28)
+    X(SILU, 28)                                                                                    \
+    X(HARD_SWISH, 29)
 /** Functions of two values. MOD has the sign of the divisor, FMOD that of the dividend; MAX and MIN
  *  give NaN if one is; AND to SHIFT_RIGHT are of bits; EQUAL, LESS and LESS_EQUAL give BOOL. */
 #define TANDEM_BINARY_LIST(X)                                                                      \

@@ -112,4 +112,33 @@ static void depth_largest(const float *const *rows, int n, int64_t channel, floa
     tnd_vec_store(y + TND_VEC_LANES, b);
 }
 
+/* Channels from `c` on. (Loops of a constant length become vectors.) */
+#define LARGEST_BYTES(BLOCK)                                                                       \
+    for (; c + (BLOCK) <= n_channels; c += (BLOCK)) {                                              \
+        uint8_t best[BLOCK];                                                                       \
+        for (int k = 0; k < (BLOCK); k++) {                                                        \
+            best[k] = rows[0][c + k] ^ flip;                                                       \
+        }                                                                                          \
+        for (int i = 1; i < n; i++) {                                                              \
+            const uint8_t *row = rows[i] + c;                                                      \
+            for (int k = 0; k < (BLOCK); k++) {                                                    \
+                const uint8_t value = row[k] ^ flip;                                               \
+                best[k] = best[k] > value ? best[k] : value;                                       \
+            }                                                                                      \
+        }                                                                                          \
+        for (int k = 0; k < (BLOCK); k++) {                                                        \
+            y[c + k] = best[k] ^ flip;                                                             \
+        }                                                                                          \
+    }
+
+static void depth_largest_bytes(const uint8_t *const *rows, int n, int64_t n_channels, uint8_t flip,
+                                uint8_t *y)
+{
+    int64_t c = 0;
+    LARGEST_BYTES(64)
+    LARGEST_BYTES(16)
+    LARGEST_BYTES(1)
+}
+#undef LARGEST_BYTES
+
 #endif

@@ -39,6 +39,10 @@ struct tnd_conv_kernel {
     void (*depth)(const struct tnd_conv_depth *depth);
     /* the largest of `n` rows, value by value, NaN where one is: of a block of channels */
     void (*largest)(const float *const *rows, int n, int64_t channel, float *y);
+    /* of bytes, all channels, in the order of uint8_t once `flip` is XORed to them; y may be a
+     * row */
+    void (*largest_bytes)(const uint8_t *const *rows, int n, int64_t n_channels, uint8_t flip,
+                          uint8_t *y);
     /* conv_winograd.h */
     void (*winograd_in)(const float *const *rows, int64_t n, float *out, int64_t step);
     int (*winograd_out)(const float *m, int64_t step, int n, float *out, int64_t line);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Pools of F32: strips of channels, in the layout in which they come. */
+ * Pools of F32, and the largest ones of bytes: strips of channels, in the layout in which they
+ * come. */
 #include <math.h>
 
 #include "backends/cpu/net/cpu_net.h"
@@ -83,58 +84,92 @@ static void pool_strip(const struct tnd_work *work, const struct tnd_view *x,
     } while (i >= 0);
 }
 
-enum { MAX_TAPS = 64 };
+/* ---- the largest values, channels side by side ---- */
 
-/* Where the values are that the window of a place sees; at most MAX_TAPS. */
-static int find_taps(const struct tnd_work *work, const struct tnd_view *x,
-                     const struct place *place, const float **out)
+enum { MOST_ROWS = 64 };
+
+/* A walk over the taps of a window. */
+struct walk {
+    int64_t tap[TANDEM_NET_MAX_WINDOW];
+    bool is_done;
+};
+
+/* Where the channels begin that the next taps of a place see, at most `most`. */
+static int next_rows(const struct tnd_work *work, const struct tnd_view *x,
+                     const struct place *place, struct walk *walk, int most, const void **out)
 {
     const struct tnd_window *window = &work->params->window;
-    int64_t tap[TANDEM_NET_MAX_WINDOW] = {0};
+    const int64_t bytes = (int64_t)tandem_dtype_bytes(work->type);
     int n = 0;
-    int i;
-    do {
+    while (!walk->is_done && n < most) {
         int64_t at = place->image * x->strides[0];
         bool is_inside = true;
+        int i;
         for (int d = 0; d < window->n; d++) {
-            const int64_t where = place->begin[d] + tap[d] * window->dilation[d];
+            const int64_t where = place->begin[d] + walk->tap[d] * window->dilation[d];
             is_inside = is_inside && where >= 0 && where < x->shape.dims[2 + d];
             at += where * x->strides[2 + d];
         }
         if (is_inside) {
-            out[n++] = (const float *)x->data + at;
+            out[n++] = (const char *)x->data + at * bytes;
         }
-        for (i = window->n - 1; i >= 0 && ++tap[i] == window->extent[i]; i--) {
-            tap[i] = 0;
+        for (i = window->n - 1; i >= 0 && ++walk->tap[i] == window->extent[i]; i--) {
+            walk->tap[i] = 0;
         }
-    } while (i >= 0);
+        walk->is_done = i < 0;
+    }
     return n;
 }
 
-/* The largest values of one place, channels last, as far as the vectors of the CPU divide the
- * channels. Returns how many channels. */
+/* Of one place, channels last, as far as the vectors of the CPU divide the channels. Returns how
+ * many channels. */
 static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_work *work,
                          const struct tnd_view *x, const struct place *place, float *y)
 {
     const int64_t n_channels = work->shape.dims[1] / kernel->channels * kernel->channels;
-    const float *taps[MAX_TAPS];
-    const int n = find_taps(work, x, place, taps);
-    for (int64_t channel = 0; n > 0 && channel < n_channels; channel += kernel->channels) {
-        kernel->largest(taps, n, channel, y + channel);
+    const void *rows[MOST_ROWS + 1];
+    struct walk walk = {.is_done = false};
+    int n_before = 0; /* rows in front: what was found so far */
+    for (int n; (n = next_rows(work, x, place, &walk, MOST_ROWS, rows + n_before)) > 0;) {
+        for (int64_t channel = 0; channel < n_channels; channel += kernel->channels) {
+            kernel->largest((const float *const *)rows, n + n_before, channel, y + channel);
+        }
+        n_before = 1;
+        rows[0] = y;
     }
-    return n > 0 ? n_channels : 0;
+    return n_before > 0 ? n_channels : 0;
 }
 
-/* Whether pool_wide can. */
-static bool is_wide(const struct tnd_work *work)
+/* The same of bytes, in any layout: all channels. */
+static void pool_bytes(const struct tnd_conv_kernel *kernel, const struct tnd_work *work,
+                       const struct tnd_view *x, const struct place *place, int64_t stride,
+                       uint8_t *y)
 {
-    const struct tnd_window *window = &work->params->window;
-    int64_t taps = 1;
-    for (int i = 0; i < window->n && taps <= MAX_TAPS; i++) {
-        taps *= window->extent[i];
+    const uint8_t flip = work->type == TANDEM_DTYPE_I8 ? 128 : 0; /* in the order of uint8_t */
+    const int64_t n_channels = work->shape.dims[1];
+    const bool is_wide = work->layout == TND_LAYOUT_LAST;
+    const void *rows[MOST_ROWS + 1];
+    struct walk walk = {.is_done = false};
+    int n_before = 0;
+    for (int64_t c = 0; c < n_channels; c++) { /* (the least byte, if there is no tap) */
+        y[c * stride] = flip;
     }
-    return work->layout == TND_LAYOUT_LAST && work->params->kind == TANDEM_POOL_MAX &&
-           taps <= MAX_TAPS;
+    for (int n; (n = next_rows(work, x, place, &walk, MOST_ROWS, rows + n_before)) > 0;) {
+        if (is_wide) {
+            kernel->largest_bytes((const uint8_t *const *)rows, n + n_before, n_channels, flip, y);
+            n_before = 1;
+            rows[0] = y;
+            continue;
+        }
+        for (int64_t c = 0; c < n_channels; c++) {
+            uint8_t best = y[c * stride] ^ flip;
+            for (int i = 0; i < n; i++) {
+                const uint8_t v = ((const uint8_t *)rows[i])[c * x->strides[1]] ^ flip;
+                best = best > v ? best : v;
+            }
+            y[c * stride] = best ^ flip;
+        }
+    }
 }
 
 enum tandem_status tnd_cpu_work_pool(const struct tnd_cpu_kernels *kernels,
@@ -144,12 +179,16 @@ enum tandem_status tnd_cpu_work_pool(const struct tnd_cpu_kernels *kernels,
     int64_t strides[TANDEM_NET_MAX_DIMS];
     struct tnd_view x;
     float *y = tandem_tensor_data(node);
-    const bool wide = is_wide(work);
+    const bool is_wide = work->layout == TND_LAYOUT_LAST && work->params->kind == TANDEM_POOL_MAX;
     tnd_work_views(work, node, &x);
     tnd_net_strides(&work->shape, work->layout, strides);
     for (int64_t item = begin; item < end; item++) {
         const struct place place = place_of(work, strides, item);
-        int64_t channel = !wide ? 0 : pool_wide(&kernels->conv, work, &x, &place, y + place.at);
+        if (work->type != TANDEM_DTYPE_F32) {
+            pool_bytes(&kernels->conv, work, &x, &place, strides[1], (uint8_t *)y + place.at);
+            continue;
+        }
+        int64_t channel = !is_wide ? 0 : pool_wide(&kernels->conv, work, &x, &place, y + place.at);
         for (; channel < work->shape.dims[1]; channel += TND_LANES) {
             float best[TND_LANES];
             double sums[TND_LANES];

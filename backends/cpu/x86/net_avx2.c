@@ -33,6 +33,7 @@ void tnd_fill_net_avx2(struct tnd_cpu_kernels *out)
                                          .channels = 2 * 8,
                                          .depth = run_depth,
                                          .largest = depth_largest,
+                                         .largest_bytes = depth_largest_bytes,
                                          .winograd_in = tnd_winograd_in,
                                          .winograd_out = tnd_winograd_out};
 }

@@ -51,6 +51,7 @@ void tnd_fill_net_avx512(struct tnd_cpu_kernels *out)
                                          .channels = 2 * 16,
                                          .depth = run_depth,
                                          .largest = depth_largest,
+                                         .largest_bytes = depth_largest_bytes,
                                          .winograd_in = tnd_winograd_in,
                                          .winograd_out = tnd_winograd_out};
 }

@@ -12,7 +12,7 @@ from .lowered import DType, array_of, dtype_of
 # Numbers of the lists in tandem/net-list.h, whose order tests/test_nets.py compares.
 UNARY = {name: i for i, name in enumerate((
     "NEG ABS SIGN EXP LOG SQRT RECIPROCAL SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH "
-    "ERF FLOOR CEIL ROUND NOT IS_NAN IS_INF GELU GELU_TANH SILU").split())}
+    "ERF FLOOR CEIL ROUND NOT IS_NAN IS_INF GELU GELU_TANH SILU HARD_SWISH").split())}
 BINARY = {name: i for i, name in enumerate((
     "ADD SUB MUL DIV POW MOD FMOD MAX MIN AND OR XOR SHIFT_LEFT SHIFT_RIGHT EQUAL LESS "
     "LESS_EQUAL").split())}

@@ -355,6 +355,10 @@ class Operators:
         """x Phi(x), or its approximation by tanh."""
         return unary("GELU_TANH" if approximate else "GELU", self)
 
+    def hard_swish(self) -> Any:
+        """x * min(max(x + 3, 0), 6) / 6."""
+        return unary("HARD_SWISH", self)
+
     def silu(self) -> Any:
         """x / (1 + exp(-x))."""
         return unary("SILU", self)
