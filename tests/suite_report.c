@@ -12,6 +12,7 @@ extern CU_SuiteInfo suites_report_health[];
 extern CU_SuiteInfo suites_report_lanes[];
 extern CU_SuiteInfo suites_report_left_out[];
 extern CU_SuiteInfo suites_report_links[];
+extern CU_SuiteInfo suites_report_machines[];
 extern CU_SuiteInfo suites_report_oracle[];
 extern CU_SuiteInfo suites_report_picture[];
 
@@ -33,5 +34,6 @@ int main(int argc, char **argv)
     return tnd_suites_run(argc, argv, suites_report_advise, suites_report_analyze,
                           suites_report_args, suites_report_html, suites_report_replay,
                           suites_report_health, suites_report_lanes, suites_report_left_out,
-                          suites_report_links, suites_report_oracle, suites_report_picture, NULL);
+                          suites_report_links, suites_report_machines, suites_report_oracle,
+                          suites_report_picture, NULL);
 }

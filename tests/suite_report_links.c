@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sums of ranks predicted from made-up links. */
+ * What is printed of made-up links. */
 #include <string.h>
 
 #include "tests/support_tune.h"
@@ -19,20 +19,6 @@ static void add_link(tandem_table *table, const char *kind, const char *to, doub
     }
 }
 
-static void sums_follow_from_the_slowest_link(void)
-{
-    tandem_table *table = tune_new();
-    add_link(table, "message", "two", 1);
-    add_link(table, "message", "three", 2);
-    add_link(table, "all-reduce", "all", 9);
-    const double whole = tnd_links_sum_us(table, "strings", 3, 30000, false);
-    const double segments = tnd_links_sum_us(table, "strings", 3, 30000, true);
-    CU_ASSERT_DOUBLE_EQUAL(whole, 2 * (100 + 60), 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(segments, 2 * 2 * (100 + 20), 1e-6);
-    CU_ASSERT_EQUAL(tnd_links_sum_us(table, "pigeons", 3, 30000, true), 0);
-    tandem_table_free(table);
-}
-
 static void links_are_printed_with_latency_and_bandwidth(void)
 {
     tandem_table *table = tune_new();
@@ -50,7 +36,6 @@ static void links_are_printed_with_latency_and_bandwidth(void)
 }
 
 static CU_TestInfo tests[] = {
-    {"sums follow from the slowest link", sums_follow_from_the_slowest_link},
     {"links are printed with latency and bandwidth", links_are_printed_with_latency_and_bandwidth},
     CU_TEST_INFO_NULL,
 };

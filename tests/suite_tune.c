@@ -14,6 +14,7 @@ extern CU_SuiteInfo suites_tune_devices[];
 extern CU_SuiteInfo suites_tune_moves[];
 extern CU_SuiteInfo suites_tune_experts[];
 extern CU_SuiteInfo suites_tune_fit[];
+extern CU_SuiteInfo suites_tune_cluster[];
 extern CU_SuiteInfo suites_tune_overlap[];
 extern CU_SuiteInfo suites_tune_prior[];
 extern CU_SuiteInfo suites_tune_schedule[];
@@ -22,10 +23,10 @@ extern CU_SuiteInfo suites_tune_schedule_cases[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_tune_op_cost, suites_tune_choosing,
-                          suites_tune_objective, suites_tune_estimate, suites_tune_model,
-                          suites_tune_planner, suites_tune_explain, suites_tune_devices,
-                          suites_tune_moves, suites_tune_experts, suites_tune_fit,
-                          suites_tune_overlap, suites_tune_schedule, suites_tune_schedule_search,
-                          suites_tune_schedule_cases, suites_tune_prior, suites_tune_conv, NULL);
+    return tnd_suites_run(
+        argc, argv, suites_tune_op_cost, suites_tune_choosing, suites_tune_objective,
+        suites_tune_estimate, suites_tune_model, suites_tune_planner, suites_tune_explain,
+        suites_tune_devices, suites_tune_moves, suites_tune_experts, suites_tune_fit,
+        suites_tune_cluster, suites_tune_overlap, suites_tune_schedule, suites_tune_schedule_search,
+        suites_tune_schedule_cases, suites_tune_prior, suites_tune_conv, NULL);
 }

@@ -751,4 +751,20 @@
  * in simulate. Test: weights_without_a_time_are_priced_by_their_bytes. */
 #define TND_FIT_MOST_GUESSED  0.1
 
+/* ---- Ranks (tune/cluster.h) ---- */
+
+/* Sums of more than two ranks go in segments from so many bytes on. Unit: bytes. Why: as
+ * SEGMENTS_FROM_BYTES of cluster/communicator.c. Test: sums_follow_from_the_slowest_link. */
+#define TND_CLUSTER_SEGMENTS_BYTES (16 * 1024)
+/* How fast one thread adds up vectors of ranks. Unit: bytes read/us. Why: a quarter of what one
+ * core of a laptop reads, since the vectors lie apart. Test: none. */
+#define TND_CLUSTER_ADD_RATE       4000.0
+/* Error bar of messages. Unit: share of their time. Why: other programs use the link too. Test:
+ * none. */
+#define TND_CLUSTER_LINK_ERROR     0.25
+/* Up to so many ranks every choice of some of them is priced; of more, one rank after another is
+ * added that brings most. Unit: ranks. Why: 63 choices take some 50 ms. Test:
+ * a_plan_is_near_the_best_of_all_plans. */
+#define TND_CLUSTER_TRY_ALL        6
+
 #endif

@@ -4,29 +4,8 @@
 
 #include <string.h>
 
-#include "table/curve_line.h"
-
-/* The slowest message of so many bytes. */
-static double message_us(const struct tandem_table *table, const char *transport, double bytes)
-{
-    double most_us = 0;
-    for (int i = 0; i < table->n_links; i++) {
-        const struct tnd_link *link = &table->links[i];
-        if (strcmp(link->kind, "message") == 0 && strcmp(link->transport, transport) == 0) {
-            const double us = tnd_transfer_line(&link->curve, (int64_t)(bytes < 1 ? 1 : bytes));
-            most_us = us > most_us ? us : most_us;
-        }
-    }
-    return most_us;
-}
-
-double tnd_links_sum_us(const struct tandem_table *table, const char *transport, int ranks,
-                        double bytes, bool in_segments)
-{
-    const double others = ranks - 1; /* whose vectors a rank's link brings one behind the other */
-    return in_segments ? 2 * message_us(table, transport, others * bytes / ranks)
-                       : message_us(table, transport, others * bytes);
-}
+#include "base/alloc.h"
+#include "tune/cluster.h"
 
 static bool is_new_transport(const struct tandem_table *table, int i)
 {
@@ -56,23 +35,44 @@ static void print_messages(struct tnd_text *out, const struct tandem_table *tabl
     }
 }
 
+/* Ranks with the slowest message of the transport between any two. False: there is none. */
+static bool open_slowest(const struct tandem_table *table, const char *transport, int n,
+                         struct tnd_cluster *out)
+{
+    const char *ends[TND_CLUSTER_MOST];
+    for (int i = 0; i < n && i < TND_CLUSTER_MOST; i++) {
+        ends[i] = ""; /* no end has this name */
+    }
+    *out = (struct tnd_cluster){.n = n};
+    out->links =
+        n <= TND_CLUSTER_MOST ? tnd_calloc((size_t)n * (size_t)n + 1, sizeof(out->links[0])) : NULL;
+    return out->links != NULL && tnd_cluster_links_of(table, transport, ends, n, out->links);
+}
+
 static void print_together(struct tnd_text *out, const struct tandem_table *table,
                            const struct tnd_link *link)
 {
-    const bool is_sum = strcmp(link->kind, "all-reduce") == 0;
+    int ranks[TND_CLUSTER_MOST];
+    struct tnd_cluster cluster = {.n = 0};
+    const bool is_sum = strcmp(link->kind, "all-reduce") == 0 &&
+                        open_slowest(table, link->transport, link->ranks, &cluster);
+    for (int i = 0; i < TND_CLUSTER_MOST; i++) {
+        ranks[i] = i;
+    }
     tnd_text_printf(out, "  %s of %d ranks, us\n    %9s %10s%s\n", link->kind, link->ranks, "bytes",
                     "measured", is_sum ? "  predicted: whole, in segments" : "");
     for (int i = 0; i < link->curve.n_samples; i++) {
         const struct tnd_sample *sample = &link->curve.samples[i];
+        const double bytes = (double)sample->m;
         tnd_text_printf(out, "    %9lld %10.1f", (long long)sample->m, sample->median_us);
         if (is_sum) {
-            const double bytes = (double)sample->m;
             tnd_text_printf(out, "  %15.1f %12.1f",
-                            tnd_links_sum_us(table, link->transport, link->ranks, bytes, false),
-                            tnd_links_sum_us(table, link->transport, link->ranks, bytes, true));
+                            tnd_cluster_reduce_us(&cluster, ranks, cluster.n, bytes, false),
+                            tnd_cluster_reduce_us(&cluster, ranks, cluster.n, bytes, true));
         }
         tnd_text_add_char(out, '\n');
     }
+    tnd_free(cluster.links);
 }
 
 void tnd_links_print(struct tnd_text *out, const struct tandem_table *table)

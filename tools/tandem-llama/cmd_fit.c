@@ -11,8 +11,8 @@
 #include "tandem/table.h"
 #include "tools/report/model_graph.h"
 #include "tools/report/stub_backends.h"
+#include "tools/tandem-llama/fit_machines.h"
 #include "tools/tandem-llama/fit_result.h"
-#include "tools/tandem-llama/cli.h"
 #include "tune/place.h"
 #include "tune/policy.h"
 
@@ -20,7 +20,7 @@ enum { MOST_THREADS = 1024, MOST_LISTED = 16 };
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
 struct request {
-    const char *model, *type, *table, *memory, *objective, *cache;
+    const char *model, *type, *table, *memory, *objective, *cache, *machines;
     int64_t threads, context, prompt;
     double skew; /* of the use of experts; below 0: not told */
     bool json;
@@ -57,7 +57,7 @@ static enum tandem_status read_objective(struct fit *fit, struct tandem_error *e
     return TANDEM_OK;
 }
 
-static int most_threads(const tandem_table *table)
+int tnd_fit_most_threads(const tandem_table *table)
 {
     int most = 1;
     for (int i = 0; i < table->n_curves; i++) {
@@ -77,7 +77,7 @@ static enum tandem_status open_table(struct fit *fit, struct tandem_error *error
     CLI_TRY(tandem_table_load(fit->table_path, &fit->table, error));
     const int wanted = (int)fit->request->threads;
     fit->options.table = fit->table;
-    fit->options.n_threads = wanted > 0 ? wanted : most_threads(fit->table);
+    fit->options.n_threads = wanted > 0 ? wanted : tnd_fit_most_threads(fit->table);
     return tnd_stub_backends_open(fit->table, fit->options.n_threads, &fit->registry, error);
 }
 
@@ -126,7 +126,8 @@ static enum tandem_status find_devices(struct fit *fit, struct tandem_error *err
     return TANDEM_OK;
 }
 
-static enum tandem_status price(struct fit *fit, struct tandem_error *error)
+/* The model and what is asked about it; no table yet. */
+static enum tandem_status open_model(struct fit *fit, struct tandem_error *error)
 {
     const struct request *r = fit->request;
     enum tandem_type type = TANDEM_TYPE_Q4_0;
@@ -136,11 +137,17 @@ static enum tandem_status price(struct fit *fit, struct tandem_error *error)
     CLI_TRY(read_objective(fit, error));
     CLI_TRY(model_source_open(r->model, type, &fit->source, error));
     CLI_TRY(tnd_fit_weights_list(fit->source, &fit->weights, error));
-    CLI_TRY(open_table(fit, error));
-    CLI_TRY(find_devices(fit, error));
     fit->options.n_used = fit->weights.n_used;
     fit->options.context = r->context;
     fit->options.prompt_tokens = r->prompt;
+    return TANDEM_OK;
+}
+
+static enum tandem_status price(struct fit *fit, struct tandem_error *error)
+{
+    const struct request *r = fit->request;
+    CLI_TRY(open_table(fit, error));
+    CLI_TRY(find_devices(fit, error));
     if (r->skew >= 0 && fit->weights.n_experts > 1) {
         fit->options.use_experts = fit->weights.n_experts;
         fit->options.use_layers = fit->weights.n_layers;
@@ -259,6 +266,11 @@ static enum tandem_status find_more(struct fit *fit, struct fit_result *result,
 
 static enum tandem_status run(struct fit *fit, struct tandem_error *error)
 {
+    CLI_TRY(open_model(fit, error));
+    if (fit->request->machines != NULL) {
+        return tnd_fit_machines(fit->request->machines, fit->source, &fit->weights, &fit->options,
+                                fit->count, fit->request->json, error);
+    }
     CLI_TRY(price(fit, error));
     struct fit_result result = {.model = fit->request->model,
                                 .table = fit->table_path,
@@ -306,6 +318,8 @@ int tnd_cmd_fit(int argc, char **argv)
         {"table", ARGS_STRING, &r.table, 0, 0, "FILE", "timing table; default: this machine's"},
         {"threads", ARGS_INT, &r.threads, 1, MOST_THREADS, "N",
          "of the CPU; default: the most in the table"},
+        {"machines", ARGS_STRING, &r.machines, 0, 0, "FILE",
+         "a list of machines and links (docs/cluster.md): who computes how much"},
         {"json", ARGS_FLAG, &r.json, 0, 0, NULL, "one JSON object"},
     };
     const struct args_command command = {

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT
+ * Plans of several ranks against every possible plan, what sums take, and what shares of a model
+ * cost. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support_tune.h"
+#include "tune/cluster.h"
+#include "tune/policy.h"
+
+enum { MOST = 8 };
+
+struct drawn {
+    struct tnd_cluster cluster;
+    struct tnd_cluster_rank ranks[MOST];
+    struct tnd_cluster_link links[MOST * MOST];
+};
+
+static const double mixed[TND_FIT_PHASES] = {1, TND_FIT_ANSWER_TOKENS};
+
+/* Parts of a rank of so many times the speed of another one, and a fixed cost. */
+static void draw_rank(struct tnd_test_rng *rng, const struct tnd_cluster_model *model,
+                      struct tnd_cluster_rank *out)
+{
+    const double speed = (double)tnd_test_rng_int(rng, 10, 160) / 40;
+    const double fixed_us = (double)tnd_test_rng_int(rng, 0, 300);
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        for (int part = 0; part < TND_FIT_PARTS; part++) {
+            const double whole_us = model->units[part] == 0 ? 0
+                                    : phase == TND_FIT_PROMPT
+                                        ? (double)tnd_test_rng_int(rng, 500000, 3000000)
+                                        : (double)tnd_test_rng_int(rng, 3000, 30000);
+            for (int p = 0; p < TND_CLUSTER_POINTS; p++) {
+                const double share = (double)p / (TND_CLUSTER_POINTS - 1);
+                out->curves[phase][part].us[p] = (whole_us * share + fixed_us) / speed;
+                out->curves[phase][part].error_us[p] = 0.1 * out->curves[phase][part].us[p];
+            }
+        }
+    }
+}
+
+static void draw(struct tnd_test_rng *rng, int n, struct drawn *out)
+{
+    static const int64_t heads[] = {1, 2, 3, 4, 8, 32};
+    struct tnd_cluster_model *model = &out->cluster.model;
+    double all = 0;
+    memset(out, 0, sizeof(*out));
+    out->cluster.n = n;
+    out->cluster.ranks = out->ranks;
+    out->cluster.links = out->links;
+    out->cluster.is_medium = tnd_test_rng_int(rng, 0, 3) == 0;
+    *model = (struct tnd_cluster_model){.n_layers = tnd_test_rng_int(rng, 1, 32),
+                                        .dim = 2048,
+                                        .vocabulary = 32000,
+                                        .prompt_tokens = 128};
+    model->units[TND_FIT_ATTENTION] = heads[tnd_test_rng_int(rng, 0, 5)];
+    model->units[TND_FIT_FFN] = tnd_test_rng_int(rng, 8, 344);
+    model->units[TND_FIT_OUTPUT] = 500;
+    for (int part = TND_FIT_ATTENTION; part <= TND_FIT_OUTPUT; part++) {
+        model->bytes[part] = model->units[part] > 0 ? tnd_test_rng_int(rng, 1000, 100000) : 0;
+        all += (double)model->bytes[part];
+    }
+    for (int i = 0; i < n; i++) {
+        draw_rank(rng, model, &out->ranks[i]);
+        out->ranks[i].memory = tnd_test_rng_int(rng, 0, 2) == 0
+                                   ? 0
+                                   : (int64_t)(all * (double)tnd_test_rng_int(rng, 20, 150) / 100);
+        for (int j = 0; j < i; j++) {
+            const struct tnd_cluster_link link = tnd_cluster_link_of(
+                (double)tnd_test_rng_int(rng, 1, 300), (double)tnd_test_rng_int(rng, 10, 3000));
+            out->links[i * n + j] = out->links[j * n + i] = link;
+        }
+    }
+}
+
+/* The best of all shares of ranks {n}, from the i-th on. */
+static void try_shares(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan, int i,
+                       int left, double *io_best_us)
+{
+    if (i == plan->n - 1) {
+        plan->shares[i] = left;
+        tnd_cluster_time(cluster, plan);
+        if (plan->fits) {
+            *io_best_us = fmin(*io_best_us, tnd_cluster_plan_us(plan, mixed));
+        }
+        return;
+    }
+    for (int share = 0; share <= left; share++) {
+        plan->shares[i] = share;
+        try_shares(cluster, plan, i + 1, left - share, io_best_us);
+    }
+}
+
+static double best_of_all(const struct tnd_cluster *cluster, int n)
+{
+    double best_us = INFINITY;
+    for (int choice = 1; choice < 1 << cluster->n; choice++) {
+        struct tnd_cluster_plan plan = {.n = 0};
+        for (int r = 0; r < cluster->n; r++) {
+            if ((choice >> r & 1) != 0) {
+                plan.ranks[plan.n++] = r;
+            }
+        }
+        if (plan.n == n) {
+            try_shares(cluster, &plan, 0, TND_CLUSTER_STEPS, &best_us);
+        }
+    }
+    return best_us;
+}
+
+static void a_plan_is_near_the_best_of_all_plans(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(34);
+    const int n_cases = tnd_effort() == 1 ? 16 : 500;
+    for (int c = 0; c < n_cases; c++) {
+        struct drawn drawn;
+        const int n = c % 8 == 0 ? 4 : 2 + c % 2;
+        draw(&rng, n, &drawn);
+        for (int k = 1; k <= n; k++) {
+            struct tnd_cluster_plan plan;
+            tnd_cluster_choose(&drawn.cluster, mixed, -1, k, &plan);
+            const double best_us = best_of_all(&drawn.cluster, k);
+            CU_ASSERT_EQUAL(plan.n, k);
+            CU_ASSERT_EQUAL(plan.fits, isfinite(best_us));
+            if (plan.fits && tnd_cluster_plan_us(&plan, mixed) > 1.05 * best_us) {
+                printf("case %d, %d of %d ranks: %g us, the best takes %g\n", c, k, n,
+                       tnd_cluster_plan_us(&plan, mixed), best_us);
+                CU_FAIL("a plan that is far from the best");
+            }
+        }
+    }
+}
+
+static void no_plan_generates_more_slowly_than_the_best_rank_alone(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(35);
+    for (int c = 0; c < 40 * tnd_effort(); c++) {
+        struct tnd_cluster_plan plans[MOST];
+        struct drawn drawn;
+        const int leader = c % 3 == 0 ? 1 : -1;
+        draw(&rng, 2 + c % 7, &drawn);
+        double single_us = INFINITY;
+        for (int r = 0; r < drawn.cluster.n; r++) {
+            struct tnd_cluster_plan one = {.n = 1, .ranks = {r}, .shares = {TND_CLUSTER_STEPS}};
+            tnd_cluster_time(&drawn.cluster, &one);
+            if (one.fits && (leader < 0 || r == leader)) {
+                single_us = fmin(single_us, one.us[TND_FIT_GENERATION]);
+            }
+        }
+        const int best = tnd_cluster_best(&drawn.cluster, mixed, leader, plans);
+        CU_ASSERT_TRUE(best >= 0 || !isfinite(single_us));
+        if (best >= 0) {
+            CU_ASSERT_TRUE(plans[best].fits);
+            CU_ASSERT_TRUE(plans[best].us[TND_FIT_GENERATION] <= single_us);
+            CU_ASSERT_TRUE(leader < 0 || plans[best].ranks[0] == leader);
+        }
+    }
+}
+
+static void slow_links_leave_one_rank_and_fast_ones_use_all(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(36);
+    struct tnd_cluster_plan plans[MOST];
+    struct drawn drawn;
+    draw(&rng, 4, &drawn);
+    drawn.cluster.model.units[TND_FIT_ATTENTION] = 32;
+    for (int i = 0; i < 4; i++) {
+        drawn.ranks[i] = drawn.ranks[0];
+        drawn.ranks[i].memory = 0;
+    }
+    for (int slow = 0; slow < 2; slow++) {
+        for (int i = 0; i < 16; i++) {
+            drawn.links[i] =
+                slow != 0 ? tnd_cluster_link_of(50000, 1) : tnd_cluster_link_of(1, 1e5);
+        }
+        const int best = tnd_cluster_best(&drawn.cluster, mixed, -1, plans);
+        check_int(best, slow != 0 ? 0 : 3);
+    }
+    drawn.cluster.model.undivided = "cannot be divided";
+    check_int(tnd_cluster_best(&drawn.cluster, mixed, -1, plans), 0);
+    check_int(plans[1].n, 0);
+    drawn.cluster.model.undivided = NULL;
+    drawn.ranks[2].is_left_out = true;
+    tnd_cluster_choose(&drawn.cluster, mixed, -1, 4, &plans[0]);
+    check_int(plans[0].n, 0);
+}
+
+static void memory_limits_shares(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(37);
+    static const int ranks[] = {0, 1};
+    struct tnd_cluster_plan plan;
+    struct drawn drawn;
+    draw(&rng, 2, &drawn);
+    memset(drawn.cluster.model.bytes, 0, sizeof(drawn.cluster.model.bytes));
+    drawn.cluster.model.units[TND_FIT_FFN] = 344;
+    drawn.cluster.model.bytes[TND_FIT_FFN] = 1000;
+    drawn.ranks[0].memory = 250;
+    drawn.ranks[1].memory = 0;
+    tnd_cluster_share(&drawn.cluster, mixed, ranks, 2, &plan);
+    CU_ASSERT_TRUE(plan.fits);
+    CU_ASSERT_TRUE(plan.shares[0] <= 16);
+    drawn.ranks[1].memory = 700;
+    tnd_cluster_share(&drawn.cluster, mixed, ranks, 2, &plan);
+    CU_ASSERT_FALSE(plan.fits);
+    check_int(tnd_cluster_best(&drawn.cluster, mixed, -1, (struct tnd_cluster_plan[2]){{0}}), -1);
+}
+
+/* ---- links ---- */
+
+/* 100 us, and 1 us for each 1,000 bytes. */
+static void add_link(tandem_table *table, const char *kind, const char *to, int ranks,
+                     double slower)
+{
+    struct tnd_link link = {.ranks = ranks, .transport = "strings"};
+    strcpy(link.kind, kind);
+    strcpy(link.from, "one");
+    strcpy(link.to, to);
+    for (int64_t bytes = 8; bytes <= 16777216; bytes *= 8) {
+        const struct tnd_sample sample = {
+            .m = bytes, .median_us = slower * (100 + (double)bytes / 1000), .count = 5};
+        check_ok(tnd_cell_add(table, TND_RECORD_LINKS, &link, &sample));
+    }
+}
+
+static void sums_follow_from_the_slowest_link(void)
+{
+    static const char *const ends[] = {"one", "two", "three"};
+    static const int all[] = {0, 1, 2};
+    const double adding_us = 30000 / TND_CLUSTER_ADD_RATE;
+    struct tnd_cluster_link links[9], sum;
+    struct tnd_cluster cluster = {.n = 3, .links = links};
+    tandem_table *table = tune_new();
+    CU_ASSERT_FALSE(tnd_cluster_links_of(table, "strings", ends, 3, links));
+    add_link(table, "message", "two", 2, 1);
+    add_link(table, "message", "three", 2, 2);
+    CU_ASSERT_FALSE(tnd_cluster_links_of(table, "pigeons", ends, 3, links));
+    CU_ASSERT_TRUE(tnd_cluster_links_of(table, "strings", ends, 3, links));
+    /* "two" to "three" was not measured: as slow as the slowest */
+    CU_ASSERT_DOUBLE_EQUAL(tnd_cluster_reduce_us(&cluster, all, 3, 30000, false),
+                           2 * (100 + 60) + 3 * adding_us, 0.1);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_cluster_reduce_us(&cluster, all, 3, 30000, true),
+                           2 * 2 * (100 + 20) + adding_us, 0.1);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_cluster_sum_us(&cluster, all, 3, 30000),
+                           2 * 2 * (100 + 20) + adding_us, 0.1);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_cluster_sum_us(&cluster, all, 2, 30000), 130 + 2 * adding_us, 0.1);
+    CU_ASSERT_EQUAL(tnd_cluster_sum_us(&cluster, all, 1, 30000), 0);
+    cluster.is_medium = true; /* each of two messages waits for the other one */
+    CU_ASSERT_DOUBLE_EQUAL(tnd_cluster_sum_us(&cluster, all, 2, 30000), 160 + 2 * adding_us, 0.1);
+    CU_ASSERT_FALSE(tnd_cluster_sum_of(table, "strings", "one", 3, &sum));
+    add_link(table, "all-reduce", "all", 3, 9);
+    cluster.has_sum = tnd_cluster_sum_of(table, "strings", "one", 3, &cluster.sum);
+    CU_ASSERT_TRUE(cluster.has_sum);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_cluster_sum_us(&cluster, all, 3, 30000), 9 * 130, 0.1);
+    tandem_table_free(table);
+}
+
+/* ---- prices ---- */
+
+/* What is divided takes half of the time on half of the rows or columns; the norm and the router
+ * are whole on every rank. */
+static void halves_of_a_model_take_half_of_the_time(void)
+{
+    static const struct tnd_fit_weight weights[] = {
+        {"token_embd.weight", TANDEM_TYPE_Q4_0, 512, 1024, 1, 300000},
+        {"blk.0.attn_norm.weight", TANDEM_TYPE_F32, 512, 1, 1, 2048},
+        {"blk.0.attn_q.weight", TANDEM_TYPE_Q4_0, 512, 512, 1, 147456},
+        {"blk.0.attn_k.weight", TANDEM_TYPE_Q4_0, 512, 512, 1, 147456},
+        {"blk.0.attn_v.weight", TANDEM_TYPE_Q4_0, 512, 512, 1, 147456},
+        {"blk.0.attn_output.weight", TANDEM_TYPE_Q4_0, 512, 512, 1, 147456},
+        {"blk.0.ffn_gate.weight", TANDEM_TYPE_Q4_0, 512, 1024, 1, 294912},
+        {"blk.0.ffn_up.weight", TANDEM_TYPE_Q4_0, 512, 1024, 1, 294912},
+        {"blk.0.ffn_down.weight", TANDEM_TYPE_Q4_0, 1024, 512, 1, 294912},
+    };
+    const struct tnd_cluster_shape shape = {
+        .dim = 512, .kv_heads = 4, .q_dim = 512, .vocabulary = 1024, .hidden = 1024};
+    tandem_table *table = tune_new();
+    struct tnd_cluster_rank *rank = calloc(2, sizeof(rank[0]));
+    struct tnd_cluster_model model;
+    const int n = (int)(sizeof(weights) / sizeof(weights[0]));
+    tune_add_cost_of(table, "cpu", 512, 512, 0, 26);
+    tune_add_cost_of(table, "cpu", 1024, 512, 0, 52);
+    tune_add_cost_of(table, "cpu", 512, 1024, 0, 52);
+    const struct tnd_fit_options options = {.table = table,
+                                            .n_threads = 1,
+                                            .prompt_tokens = 4,
+                                            .context = 64,
+                                            .cache_type = TANDEM_TYPE_F16};
+    check_ok(tnd_cluster_price(weights, n, &shape, &options, 1, 1, rank, &model, NULL));
+    check_int(model.n_layers, 1);
+    check_int(model.units[TND_FIT_ATTENTION], 4);
+    check_int(model.units[TND_FIT_FFN], 32);
+    check_int(model.units[TND_FIT_OUTPUT], 16);
+    check_int(model.bytes[TND_FIT_FFN], 3 * 294912);
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        for (int part = TND_FIT_ATTENTION; part <= TND_FIT_OUTPUT; part++) {
+            const double *us = rank->curves[phase][part].us;
+            CU_ASSERT_EQUAL(us[0], 0);
+            CU_ASSERT_TRUE(us[16] > 0 || part == TND_FIT_EXPERTS);
+            CU_ASSERT_TRUE(us[8] >= 0.4 * us[16] && us[8] <= 0.75 * us[16]); /* X is whole */
+        }
+    }
+    /* Two ranks of one machine, whose cores they share: neither is faster than both together. */
+    check_ok(tnd_cluster_price(weights, n, &shape, &options, 2, 1, rank + 1, &model, NULL));
+    CU_ASSERT_DOUBLE_EQUAL(rank[1].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[8],
+                           rank[0].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[16], 1e-6);
+    check_int(model.bytes[TND_FIT_FFN], 3 * 294912);
+    free(rank);
+    tandem_table_free(table);
+}
+
+static CU_TestInfo tests[] = {
+    {"a plan is near the best of all plans", a_plan_is_near_the_best_of_all_plans},
+    {"no plan generates more slowly than the best rank alone",
+     no_plan_generates_more_slowly_than_the_best_rank_alone},
+    {"slow links leave one rank, and fast ones use all",
+     slow_links_leave_one_rank_and_fast_ones_use_all},
+    {"memory limits shares", memory_limits_shares},
+    {"sums follow from the slowest link", sums_follow_from_the_slowest_link},
+    {"halves of a model take half of the time", halves_of_a_model_take_half_of_the_time},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_tune_cluster[];
+CU_SuiteInfo suites_tune_cluster[] = {
+    {"cluster", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};

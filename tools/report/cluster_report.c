@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT
+ * Printing plans of ranks. What another cluster would bring is planned anew. */
+#include "tools/report/cluster_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/emit.h"
+
+#define GIB     (1024.0 * 1024.0 * 1024.0)
+#define FASTER  10.0 /* links */
+#define NOTICED 0.01 /* of the time, that more memory must save */
+
+void tnd_cluster_shape_of(const struct tandem_hparams *hparams,
+                          const struct tnd_fit_weight *weights, int n_weights,
+                          struct tnd_cluster_shape *out)
+{
+    *out = (struct tnd_cluster_shape){.dim = hparams->dim,
+                                      .kv_heads = hparams->kv_heads,
+                                      .q_dim = hparams->q_dim,
+                                      .vocabulary = hparams->vocabulary,
+                                      .hidden = hparams->hidden,
+                                      .expert_hidden = hparams->expert_hidden};
+    for (int i = 0; i < n_weights; i++) {
+        const char *name = weights[i].name != NULL ? weights[i].name : "";
+        const bool is_norm = strstr(name, ".attn_q_norm.weight") != NULL ||
+                             strstr(name, ".attn_k_norm.weight") != NULL;
+        if (is_norm && weights[i].k != hparams->head_size) {
+            out->undivided = "norms all heads together";
+        }
+    }
+    out->undivided = hparams->kv_latent > 0 ? "has latent attention" : out->undivided;
+    out->undivided = hparams->is_encoder ? "is an encoder" : out->undivided;
+}
+
+/* ---- speeds ---- */
+
+static double tokens_of(const struct tnd_cluster *cluster, int phase)
+{
+    return phase == TND_FIT_PROMPT ? (double)cluster->model.prompt_tokens : 1;
+}
+
+static double speed(const struct tnd_cluster *cluster, int phase, double us)
+{
+    return us > 0 ? tokens_of(cluster, phase) * 1e6 / us : 0;
+}
+
+/* "12.3 (11.0 - 14.0)" */
+static void add_speed(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                      int phase, struct tnd_text *out)
+{
+    const double us = plan->us[phase], error_us = plan->error_us[phase];
+    const double tps = speed(cluster, phase, us);
+    const int digits = tps < 10 ? 2 : 1;
+    tnd_text_printf(out, " %8.*f (%.*f - %.*f)", digits, tps, digits,
+                    speed(cluster, phase, us + error_us), digits,
+                    speed(cluster, phase, fmax(us - error_us, 0.1 * us)));
+}
+
+static const char *name_of(const struct tnd_cluster *cluster, int rank)
+{
+    return cluster->ranks[rank].name;
+}
+
+static void add_names(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                      struct tnd_text *out)
+{
+    for (int i = 0; i < plan->n; i++) {
+        tnd_text_printf(out, "%s%s", i > 0 ? ", " : "", name_of(cluster, plan->ranks[i]));
+    }
+}
+
+static void print_counts(const struct tnd_cluster_report *r, struct tnd_text *out)
+{
+    const struct tnd_cluster *cluster = r->cluster;
+    tnd_text_printf(out, "\n%-6s %-28s %-28s %-11s %s\n", "ranks", "prompt tokens/s (range)",
+                    "generation tokens/s (range)", "on links", "machines");
+    for (int i = 0; i < cluster->n; i++) {
+        const struct tnd_cluster_plan *plan = &r->plans[i];
+        char mark = i == r->best ? '*' : ' ';
+        if (plan->n == 0) {
+            continue;
+        }
+        tnd_text_printf(out, "%c %-4d", mark, plan->n);
+        if (!plan->fits) {
+            tnd_text_add(out, "  does not fit into the memory of ");
+            add_names(cluster, plan, out);
+            tnd_text_add_char(out, '\n');
+            continue;
+        }
+        for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+            const size_t begin = out->n;
+            add_speed(cluster, plan, phase, out);
+            while (!out->failed && out->n < begin + 29) {
+                tnd_text_add_char(out, ' ');
+            }
+        }
+        tnd_text_printf(out, "%3.0f %%, %2.0f %%  ",
+                        100 * plan->link_us[TND_FIT_PROMPT] / plan->us[TND_FIT_PROMPT],
+                        100 * plan->link_us[TND_FIT_GENERATION] / plan->us[TND_FIT_GENERATION]);
+        add_names(cluster, plan, out);
+        tnd_text_add_char(out, '\n');
+    }
+}
+
+/* ---- what is where ---- */
+
+static void print_places(const struct tnd_cluster_report *r, struct tnd_text *out)
+{
+    const struct tnd_cluster *cluster = r->cluster;
+    const struct tnd_cluster_plan *plan = &r->plans[r->best];
+    tnd_text_printf(out, "\n%-16s %7s %30s %12s\n", "machine", "share", "weights, keys and values",
+                    "of memory");
+    for (int i = 0; i < plan->n; i++) {
+        const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+        tnd_text_printf(out, "%-16.40s %5.1f %% %26.2f GiB", rank->name,
+                        100.0 * plan->shares[i] / TND_CLUSTER_STEPS, (double)plan->bytes[i] / GIB);
+        if (rank->memory > 0) {
+            tnd_text_printf(out, " %8.2f GiB", (double)rank->memory / GIB);
+        }
+        tnd_text_add_char(out, '\n');
+    }
+    if (plan->n > 1) {
+        tnd_text_add(out, "Of each layer: heads of attention, rows of the feed-forward network and "
+                          "of each expert; of the vocabulary: rows.\n");
+    }
+}
+
+static bool takes_part(const struct tnd_cluster_plan *plan, int rank)
+{
+    bool is_in = false;
+    for (int i = 0; i < plan->n; i++) {
+        is_in = is_in || plan->ranks[i] == rank;
+    }
+    return is_in;
+}
+
+/* What the best plan would be with one rank more. */
+static void print_left_out(const struct tnd_cluster_report *r, struct tnd_text *out)
+{
+    const struct tnd_cluster *cluster = r->cluster;
+    const struct tnd_cluster_plan *best = &r->plans[r->best];
+    for (int rank = 0; rank < cluster->n; rank++) {
+        int ranks[TND_CLUSTER_MOST];
+        struct tnd_cluster_plan with;
+        if (takes_part(best, rank)) {
+            continue;
+        }
+        tnd_text_printf(out, "Left out: %s", name_of(cluster, rank));
+        if (cluster->ranks[rank].is_left_out) {
+            tnd_text_add(out, ", which has no times for this model.\n");
+            continue;
+        }
+        if (cluster->model.undivided != NULL) {
+            tnd_text_printf(out, ": the model %s, so one rank computes it.\n",
+                            cluster->model.undivided);
+            continue;
+        }
+        memcpy(ranks, best->ranks, (size_t)best->n * sizeof(ranks[0]));
+        ranks[best->n] = rank;
+        tnd_cluster_share(cluster, r->count, ranks, best->n + 1, &with);
+        tnd_text_printf(out,
+                        ". With it: prompts %.2f times, generation %.2f times as fast (links %.0f "
+                        "%%, %.0f %%).\n",
+                        best->us[TND_FIT_PROMPT] / with.us[TND_FIT_PROMPT],
+                        best->us[TND_FIT_GENERATION] / with.us[TND_FIT_GENERATION],
+                        100 * with.link_us[TND_FIT_PROMPT] / with.us[TND_FIT_PROMPT],
+                        100 * with.link_us[TND_FIT_GENERATION] / with.us[TND_FIT_GENERATION]);
+    }
+}
+
+/* ---- what would bring more ---- */
+
+/* Nothing when that takes more of the time of today's best plan than `least` says. */
+static void print_changed(const struct tnd_cluster_report *r, const struct tnd_cluster *changed,
+                          const char *what, double least, struct tnd_text *out)
+{
+    struct tnd_cluster_plan *plans = calloc((size_t)changed->n, sizeof(plans[0]));
+    const int best = plans != NULL ? tnd_cluster_best(changed, r->count, r->leader, plans) : -1;
+    const double now_us =
+        r->best >= 0 ? tnd_cluster_plan_us(&r->plans[r->best], r->count) : (double)INFINITY;
+    if (best >= 0 && tnd_cluster_plan_us(&plans[best], r->count) <= least * now_us) {
+        tnd_text_printf(out, "%-44.80s %9.2f %11.2f  ", what,
+                        speed(changed, TND_FIT_PROMPT, plans[best].us[TND_FIT_PROMPT]),
+                        speed(changed, TND_FIT_GENERATION, plans[best].us[TND_FIT_GENERATION]));
+        add_names(changed, &plans[best], out);
+        tnd_text_add_char(out, '\n');
+    }
+    free(plans);
+}
+
+/* Links {n, n} of so much of the latency, and so much of the time that bytes take. */
+static struct tnd_cluster_link faster_link(const struct tnd_cluster_link *link, double latency,
+                                           double moving)
+{
+    struct tnd_cluster_link faster;
+    for (int i = 0; i < TND_CLUSTER_SIZES; i++) {
+        faster.us[i] = latency * link->us[0] + moving * (link->us[i] - link->us[0]);
+    }
+    return faster;
+}
+
+static void print_faster(const struct tnd_cluster_report *r, double latency, double moving,
+                         const char *what, struct tnd_text *out)
+{
+    struct tnd_cluster changed = *r->cluster;
+    const size_t n = (size_t)changed.n * (size_t)changed.n;
+    changed.links = calloc(n, sizeof(changed.links[0]));
+    for (size_t i = 0; changed.links != NULL && i < n; i++) {
+        changed.links[i] = faster_link(&r->cluster->links[i], latency, moving);
+    }
+    changed.sum = faster_link(&r->cluster->sum, latency, moving);
+    if (changed.links != NULL) {
+        print_changed(r, &changed, what, INFINITY, out);
+    }
+    free(changed.links);
+}
+
+/* Twice the memory of each machine that is full, or holds less than all of the model. */
+static void print_memory(const struct tnd_cluster_report *r, struct tnd_text *out)
+{
+    int64_t all = 0;
+    for (int part = 0; part < TND_FIT_PARTS; part++) {
+        all += r->cluster->model.bytes[part];
+    }
+    for (int rank = 0; rank < r->cluster->n; rank++) {
+        struct tnd_cluster changed = *r->cluster;
+        const int64_t memory = changed.ranks[rank].memory;
+        if (memory == 0 || memory >= all || changed.ranks[rank].is_left_out) {
+            continue;
+        }
+        changed.ranks = calloc((size_t)changed.n, sizeof(changed.ranks[0]));
+        if (changed.ranks != NULL) {
+            char what[128];
+            memcpy(changed.ranks, r->cluster->ranks, (size_t)changed.n * sizeof(changed.ranks[0]));
+            changed.ranks[rank].memory = memory < INT64_MAX / 2 ? 2 * memory : memory;
+            snprintf(what, sizeof(what), "%.1f GiB for %.60s", 2 * (double)memory / GIB,
+                     name_of(r->cluster, rank));
+            print_changed(r, &changed, what, 1 - NOTICED, out);
+        }
+        free(changed.ranks);
+    }
+}
+
+void tnd_cluster_print_choice(const struct tnd_cluster_report *r, struct tnd_text *out)
+{
+    const struct tnd_cluster *cluster = r->cluster;
+    if (r->best < 0) {
+        tnd_text_add(out, "no plan: the model does not fit into the memory of these machines\n");
+        return;
+    }
+    const struct tnd_cluster_plan *plan = &r->plans[r->best];
+    tnd_text_printf(out, "plan: %d of %d ranks (", plan->n, cluster->n);
+    for (int i = 0; i < plan->n; i++) {
+        tnd_text_printf(out, "%s%s %.0f %%", i > 0 ? ", " : "", name_of(cluster, plan->ranks[i]),
+                        100.0 * plan->shares[i] / TND_CLUSTER_STEPS);
+    }
+    tnd_text_printf(out, "), predicted %.4g tokens/s of prompts, %.4g generated",
+                    speed(cluster, TND_FIT_PROMPT, plan->us[TND_FIT_PROMPT]),
+                    speed(cluster, TND_FIT_GENERATION, plan->us[TND_FIT_GENERATION]));
+    if (plan->n < cluster->n && cluster->model.undivided != NULL) {
+        tnd_text_printf(out, "; the model %s", cluster->model.undivided);
+    } else if (plan->n < cluster->n && r->plans[cluster->n - 1].n == cluster->n) {
+        const struct tnd_cluster_plan *all = &r->plans[cluster->n - 1];
+        tnd_text_printf(out, "; by all of them %.4g and %.4g, %.0f %% and %.0f %% of it on links",
+                        speed(cluster, TND_FIT_PROMPT, all->us[TND_FIT_PROMPT]),
+                        speed(cluster, TND_FIT_GENERATION, all->us[TND_FIT_GENERATION]),
+                        100 * all->link_us[TND_FIT_PROMPT] / all->us[TND_FIT_PROMPT],
+                        100 * all->link_us[TND_FIT_GENERATION] / all->us[TND_FIT_GENERATION]);
+    }
+    tnd_text_add_char(out, '\n');
+}
+
+void tnd_cluster_print(const struct tnd_cluster_report *r, struct tnd_text *out)
+{
+    print_counts(r, out);
+    if (r->best < 0) {
+        tnd_cluster_print_choice(r, out);
+    } else {
+        print_places(r, out);
+        print_left_out(r, out);
+    }
+    if (r->cluster->n > 1) {
+        tnd_text_printf(out, "\n%-44s %9s %11s\n", "With", "prompt", "generation");
+        print_faster(r, 1, 1 / FASTER, "links of 10 times the bandwidth", out);
+        print_faster(r, 1 / FASTER, 1, "links of a tenth of the latency", out);
+        print_memory(r, out);
+    }
+}
+
+/* ---- JSON ---- */
+
+static void json_plan(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                      struct tnd_text *out)
+{
+    static const char *const phases[] = {"prompt", "generation"};
+    tnd_text_printf(out, "    {\"ranks\": %d, \"fits\": %s", plan->n,
+                    plan->fits ? "true" : "false");
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        const double us = plan->us[phase], error_us = plan->error_us[phase];
+        tnd_text_printf(out, ", \"%s_tps\": %.3f, \"%s_range\": [%.3f, %.3f], \"%s_link_us\": %.1f",
+                        phases[phase], speed(cluster, phase, us), phases[phase],
+                        speed(cluster, phase, us + error_us),
+                        speed(cluster, phase, fmax(us - error_us, 0.1 * us)), phases[phase],
+                        plan->link_us[phase]);
+    }
+    tnd_text_add(out, ", \"machines\": [");
+    for (int i = 0; i < plan->n; i++) {
+        tnd_text_add(out, i > 0 ? ", {\"name\": " : "{\"name\": ");
+        tnd_emit_json_string(out, name_of(cluster, plan->ranks[i]));
+        tnd_text_printf(out, ", \"share\": %.4f, \"bytes\": %lld}",
+                        (double)plan->shares[i] / TND_CLUSTER_STEPS, (long long)plan->bytes[i]);
+    }
+    tnd_text_add(out, "]}");
+}
+
+void tnd_cluster_print_json(const struct tnd_cluster_report *r, struct tnd_text *out)
+{
+    tnd_text_printf(out, "{\n  \"best\": %d,\n  \"plans\": [\n",
+                    r->best >= 0 ? r->plans[r->best].n : 0);
+    bool has_any = false;
+    for (int i = 0; i < r->cluster->n; i++) {
+        if (r->plans[i].n > 0) {
+            tnd_text_add(out, has_any ? ",\n" : "");
+            json_plan(r->cluster, &r->plans[i], out);
+            has_any = true;
+        }
+    }
+    tnd_text_add(out, "\n  ]\n}\n");
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * A list of machines and of the links between them, for planning: a JSON file that people write
+ * (docs/cluster.md has the form). */
+#ifndef TND_MACHINES_FILE_H
+#define TND_MACHINES_FILE_H
+
+#include "tune/cluster.h"
+
+enum { TND_MACHINES_PATH = 1024, TND_MACHINES_BYTES = 1 << 20 };
+
+struct tnd_machine {
+    char name[TND_CLUSTER_NAME];
+    char table[TND_MACHINES_PATH]; /* as the file says it */
+    int64_t memory;                /* bytes; 0: not told */
+    int64_t threads;               /* 0: the most that its table has */
+};
+
+struct tnd_machines {
+    int n;
+    struct tnd_machine *list;
+    struct tnd_cluster_link *links; /* {n, n}, as in struct tnd_cluster */
+    bool is_medium;
+};
+
+/** `name`: of the file, for messages. `out` is ended with tnd_machines_fini. Any bytes are allowed.
+ *  Errors: FORMAT (not JSON, another key, a value out of its range, a machine that is missing or
+ *  twice there, two machines without a link), LIMIT (machines), MEMORY. */
+enum tandem_status tnd_machines_read(const char *text, size_t n, const char *name,
+                                     struct tnd_machines *out, struct tandem_error *error);
+/** A zeroed one is allowed. */
+void tnd_machines_fini(struct tnd_machines *machines);
+
+#endif

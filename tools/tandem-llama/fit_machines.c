@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ * Every machine of the list is priced by its own table. */
+#include "tools/tandem-llama/fit_machines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/emit.h"
+#include "base/file.h"
+#include "tandem/table.h"
+#include "tools/report/cluster_report.h"
+#include "tools/report/machines_file.h"
+#include "tools/report/stub_backends.h"
+#include "tools/say.h"
+
+/* A path as the list has it: beside the list, unless it begins with '/'. */
+static void path_beside(const char *list, const char *table, char *out, size_t n)
+{
+    const char *slash = strrchr(list, '/');
+    const int folder = table[0] == '/' || slash == NULL ? 0 : (int)(slash - list) + 1;
+    snprintf(out, n, "%.*s%s", folder, list, table);
+}
+
+/* What all machines are priced for. */
+struct pricing {
+    const char *path;
+    const struct tnd_fit_weights *weights;
+    struct tnd_cluster_shape shape;
+    struct tnd_fit_options options;
+};
+
+static enum tandem_status price_machine(const struct pricing *p, const struct tnd_machine *machine,
+                                        struct tnd_cluster_rank *out,
+                                        struct tnd_cluster_model *out_model,
+                                        struct tandem_error *error)
+{
+    struct tnd_fit_options own = p->options;
+    struct tnd_registry *registry = NULL;
+    tandem_table *table = NULL;
+    char file[4096];
+    path_beside(p->path, machine->table, file, sizeof(file));
+    snprintf(out->name, sizeof(out->name), "%s", machine->name);
+    out->memory = machine->memory;
+    enum tandem_status status = tandem_table_load(file, &table, error);
+    if (status == TANDEM_OK) {
+        own.table = table;
+        own.n_threads = machine->threads > 0 ? (int)machine->threads : tnd_fit_most_threads(table);
+        status = tnd_stub_backends_open(table, own.n_threads, &registry, error);
+    }
+    if (status == TANDEM_OK) {
+        own.registry = registry;
+        status = tnd_cluster_price(p->weights->list, p->weights->n, &p->shape, &own, 1,
+                                   own.n_threads, out, out_model, error);
+    }
+    tnd_registry_close(registry);
+    tandem_table_free(table);
+    return status;
+}
+
+/* A machine whose table has no times for the model takes no part, unless it is the only one. */
+static enum tandem_status price_all(const struct pricing *p, const struct tnd_machines *machines,
+                                    struct tnd_cluster *cluster, struct tandem_error *error)
+{
+    int n_priced = 0;
+    for (int i = 0; i < machines->n; i++) {
+        const enum tandem_status status =
+            price_machine(p, &machines->list[i], &cluster->ranks[i], &cluster->model, error);
+        cluster->ranks[i].is_left_out = status == TANDEM_E_NOT_FOUND;
+        n_priced += status == TANDEM_OK;
+        if (status != TANDEM_OK &&
+            (status != TANDEM_E_NOT_FOUND || (i == machines->n - 1 && n_priced == 0))) {
+            return status;
+        }
+        if (status != TANDEM_OK) {
+            tnd_say("%s: %s\n", machines->list[i].name, error->text);
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status print_plans(const struct tnd_cluster *cluster, const char *path,
+                                      const double count[TND_FIT_PHASES], bool as_json,
+                                      struct tandem_error *error)
+{
+    struct tnd_cluster_plan *plans = calloc((size_t)cluster->n, sizeof(plans[0]));
+    struct tnd_text out = TND_TEXT_INIT;
+    if (plans == NULL) {
+        return tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for the plans of", path);
+    }
+    const struct tnd_cluster_report report = {cluster, count, -1, plans,
+                                              tnd_cluster_best(cluster, count, -1, plans)};
+    if (as_json) {
+        tnd_cluster_print_json(&report, &out);
+    } else {
+        tnd_text_printf(&out,
+                        "Machines: %s. Nothing was run: times are what their tables predict for "
+                        "their CPUs.\n",
+                        path);
+        tnd_cluster_print(&report, &out);
+    }
+    free(plans);
+    return tnd_emit_end(&out, tnd_cli_write, stdout, "fit", error);
+}
+
+enum tandem_status tnd_fit_machines(const char *path, const tandem_source *source,
+                                    const struct tnd_fit_weights *weights,
+                                    const struct tnd_fit_options *options,
+                                    const double count[TND_FIT_PHASES], bool as_json,
+                                    struct tandem_error *error)
+{
+    struct pricing p = {.path = path, .weights = weights, .options = *options};
+    struct tandem_hparams hparams = {.size = sizeof(hparams)};
+    struct tnd_machines machines = {.n = 0};
+    struct tnd_file file;
+    CLI_TRY(tandem_source_hparams(source, &hparams, error));
+    tnd_cluster_shape_of(&hparams, weights->list, weights->n, &p.shape);
+    CLI_TRY(tnd_file_read(path, TND_MACHINES_BYTES, &file, error));
+    enum tandem_status status =
+        tnd_machines_read((const char *)file.data, file.bytes, path, &machines, error);
+    tnd_file_close(&file);
+    CLI_TRY(status);
+    struct tnd_cluster cluster = {
+        .n = machines.n, .links = machines.links, .is_medium = machines.is_medium};
+    cluster.ranks = calloc((size_t)machines.n, sizeof(cluster.ranks[0]));
+    status = cluster.ranks != NULL
+                 ? price_all(&p, &machines, &cluster, error)
+                 : tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for the machines of", path);
+    if (status == TANDEM_OK) {
+        status = print_plans(&cluster, path, count, as_json, error);
+    }
+    free(cluster.ranks);
+    tnd_machines_fini(&machines);
+    return status;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * Which ranks compute a model together, and how much of it each. Every rank has a part of every
+ * layer, and twice a layer all add up their results (llama/shard.h). A part's time on a rank is a
+ * curve over the share, of fit_model.h's prices; what a sum takes follows from the links. Nothing
+ * here knows a model file or a transport. docs/cluster.md tells what is priced and what is not. */
+#ifndef TND_CLUSTER_H
+#define TND_CLUSTER_H
+
+#include "tune/fit_model.h"
+
+enum {
+    TND_CLUSTER_MOST = 64,   /* ranks */
+    TND_CLUSTER_STEPS = 64,  /* shares are whole numbers that add up to so many */
+    TND_CLUSTER_POINTS = 17, /* of a curve over the share: 0, 1/16, ... 1 */
+    TND_CLUSTER_SIZES = 8,   /* of messages: 8 bytes, each 8 times the one before */
+    TND_CLUSTER_NAME = 80
+};
+
+/* What a model needs of ranks. */
+struct tnd_cluster_model {
+    int64_t n_layers, dim, vocabulary, prompt_tokens;
+    int64_t units[TND_FIT_PARTS]; /* a rank has whole ones; 0: the part is not divided */
+    int64_t bytes[TND_FIT_PARTS]; /* keys and values too */
+    const char *undivided;        /* why several ranks cannot compute it, static; NULL: they can */
+};
+
+/* {points} of a part's share. */
+struct tnd_cluster_curve {
+    double us[TND_CLUSTER_POINTS], error_us[TND_CLUSTER_POINTS];
+};
+
+struct tnd_cluster_rank {
+    char name[TND_CLUSTER_NAME];
+    int64_t memory;   /* for weights, keys and values; 0: not known, and not asked for */
+    bool is_left_out; /* its times are not known */
+    struct tnd_cluster_curve curves[TND_FIT_PHASES][TND_FIT_PARTS];
+};
+
+/* Time of a message over its bytes, at 8, 64, ... */
+struct tnd_cluster_link {
+    double us[TND_CLUSTER_SIZES];
+};
+
+struct tnd_cluster {
+    struct tnd_cluster_model model;
+    int n; /* ranks, at most TND_CLUSTER_MOST */
+    struct tnd_cluster_rank *ranks;
+    struct tnd_cluster_link *links; /* {n, n}, at [from * n + to] */
+    bool is_medium;                 /* all messages share one medium: they follow each other */
+    bool has_sum;                   /* sums of all ranks were measured */
+    struct tnd_cluster_link sum;
+};
+
+struct tnd_cluster_plan {
+    int n;                        /* ranks that take part; 0: there is no plan */
+    int ranks[TND_CLUSTER_MOST];  /* of the cluster; the first one leads */
+    int shares[TND_CLUSTER_MOST]; /* of TND_CLUSTER_STEPS, of ranks[i] */
+    double us[TND_FIT_PHASES], error_us[TND_FIT_PHASES];
+    double link_us[TND_FIT_PHASES];  /* of them, what messages take */
+    int64_t bytes[TND_CLUSTER_MOST]; /* of ranks[i] */
+    bool fits;
+};
+
+/* ---- prices (cluster_price.c) ---- */
+
+/* The numbers that say how a model is divided. */
+struct tnd_cluster_shape {
+    int64_t dim, kv_heads, q_dim, vocabulary, hidden, expert_hidden;
+    const char *undivided; /* as in struct tnd_cluster_model */
+};
+
+/** Curves of a rank, times of options' CPU alone, and what the model needs, the same by any table.
+ *  Of `n_beside` ranks on one machine (1: it is alone) none is faster than all of them together by
+ *  the same table with `threads_together`. Errors: those of tnd_fit_model_new. */
+enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n_weights,
+                                     const struct tnd_cluster_shape *shape,
+                                     const struct tnd_fit_options *options, int n_beside,
+                                     int threads_together, struct tnd_cluster_rank *io_rank,
+                                     struct tnd_cluster_model *out_model,
+                                     struct tandem_error *error);
+
+/* ---- links ---- */
+
+/** A link of so much latency and bandwidth. */
+struct tnd_cluster_link tnd_cluster_link_of(double latency_us, double bytes_per_us);
+/** Fills links {n, n} with the messages of a transport that the table has, by the names of both
+ *  ends {n} (record kind `link`); the slowest one of all stands for those that are missing. Returns
+ *  whether there are any. */
+bool tnd_cluster_links_of(const struct tandem_table *table, const char *transport,
+                          const char *const *ends, int n, struct tnd_cluster_link *out_links);
+/** The all-reduce of n ranks that was measured. Returns whether it was. */
+bool tnd_cluster_sum_of(const struct tandem_table *table, const char *transport, const char *end,
+                        int n, struct tnd_cluster_link *out);
+/** Time of `bytes` on a link. */
+double tnd_cluster_link_us(const struct tnd_cluster_link *link, double bytes);
+/** Time of an all-reduce of `bytes` between ranks {n} by their messages, additions included, as
+ *  cluster/communicator.c makes it. Whole: every rank gets the vectors of all; in segments: one
+ *  segment of each, and then the sums of the others. */
+double tnd_cluster_reduce_us(const struct tnd_cluster *cluster, const int *ranks, int n,
+                             double bytes, bool in_segments);
+/** The same of the one that is chosen, or as it was measured. */
+double tnd_cluster_sum_us(const struct tnd_cluster *cluster, const int *ranks, int n, double bytes);
+/** Time in which each of ranks {n} gets what all have, `bytes` in all. */
+double tnd_cluster_gather_us(const struct tnd_cluster *cluster, const int *ranks, int n,
+                             double bytes);
+
+/* ---- plans (cluster_plan.c) ---- */
+
+/** Times and bytes of a plan whose n, ranks and shares are given. */
+void tnd_cluster_time(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan);
+/** Shares of ranks {n} that take the least time for so many prompts and generated tokens, within
+ *  their memory if that is possible. */
+void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
+                       const int *ranks, int n, struct tnd_cluster_plan *out);
+/** The best `n` ranks with their shares. `leader`: a rank that must take part, and leads; -1: any.
+ *  A plan of 0 ranks: there are no such n. */
+void tnd_cluster_choose(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
+                        int leader, int n, struct tnd_cluster_plan *out);
+/** The best number of ranks: `plans` {cluster->n}, of 1, 2, ... ranks, is filled (above 8: of
+ *  powers of 2, and of all), and the index of the one to use returned; -1: none is possible. Where tokens
+ *  are generated, no plan that generates them more slowly than the best single rank that holds the
+ *  model. */
+int tnd_cluster_best(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
+                     int leader, struct tnd_cluster_plan *plans);
+/** Time of a plan for so many prompts and generated tokens. */
+double tnd_cluster_plan_us(const struct tnd_cluster_plan *plan, const double count[TND_FIT_PHASES]);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ * What messages between ranks take. A rank receives those of all others one behind the other, and
+ * waits once for the link of the highest latency. */
+#include <math.h>
+#include <string.h>
+
+#include "table/curve_line.h"
+#include "tune/cluster.h"
+#include "tune/policy.h"
+
+static double size_of(int i)
+{
+    return (double)((int64_t)8 << 3 * i);
+}
+
+struct tnd_cluster_link tnd_cluster_link_of(double latency_us, double bytes_per_us)
+{
+    struct tnd_cluster_link link;
+    for (int i = 0; i < TND_CLUSTER_SIZES; i++) {
+        link.us[i] = latency_us + (bytes_per_us > 0 ? size_of(i) / bytes_per_us : 0);
+    }
+    return link;
+}
+
+static struct tnd_cluster_link measured(const struct tnd_curve *curve)
+{
+    struct tnd_cluster_link link;
+    for (int i = 0; i < TND_CLUSTER_SIZES; i++) {
+        link.us[i] = tnd_transfer_line(curve, (int64_t)size_of(i));
+    }
+    return link;
+}
+
+static bool is_kind(const struct tnd_link *link, const char *kind, const char *transport)
+{
+    return strcmp(link->kind, kind) == 0 && strcmp(link->transport, transport) == 0 &&
+           link->curve.n_samples > 0;
+}
+
+/* NULL: this pair was not measured. */
+static const struct tnd_link *message_of(const struct tandem_table *table, const char *transport,
+                                         const char *a, const char *b)
+{
+    for (int i = 0; i < table->n_links; i++) {
+        const struct tnd_link *link = &table->links[i];
+        const bool is_pair = (strcmp(link->from, a) == 0 && strcmp(link->to, b) == 0) ||
+                             (strcmp(link->from, b) == 0 && strcmp(link->to, a) == 0);
+        if (is_kind(link, "message", transport) && is_pair) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+bool tnd_cluster_links_of(const struct tandem_table *table, const char *transport,
+                          const char *const *ends, int n, struct tnd_cluster_link *out_links)
+{
+    struct tnd_cluster_link slowest = {{0}};
+    bool has_any = false;
+    for (int i = 0; i < table->n_links; i++) {
+        if (is_kind(&table->links[i], "message", transport)) {
+            const struct tnd_cluster_link one = measured(&table->links[i].curve);
+            for (int s = 0; s < TND_CLUSTER_SIZES; s++) {
+                slowest.us[s] = fmax(slowest.us[s], one.us[s]);
+            }
+            has_any = true;
+        }
+    }
+    for (int i = 0; i < n && has_any; i++) {
+        for (int j = 0; j < n; j++) {
+            const struct tnd_link *link = message_of(table, transport, ends[i], ends[j]);
+            out_links[i * n + j] = link != NULL ? measured(&link->curve) : slowest;
+        }
+    }
+    return has_any;
+}
+
+bool tnd_cluster_sum_of(const struct tandem_table *table, const char *transport, const char *end,
+                        int n, struct tnd_cluster_link *out)
+{
+    for (int i = 0; i < table->n_links; i++) {
+        const struct tnd_link *link = &table->links[i];
+        if (is_kind(link, "all-reduce", transport) && link->ranks == n &&
+            strcmp(link->from, end) == 0) {
+            *out = measured(&link->curve);
+            return true;
+        }
+    }
+    return false;
+}
+
+double tnd_cluster_link_us(const struct tnd_cluster_link *link, double bytes)
+{
+    int i = 0;
+    if (bytes <= size_of(0)) {
+        return link->us[0];
+    }
+    while (i < TND_CLUSTER_SIZES - 2 && bytes > size_of(i + 1)) {
+        i++;
+    }
+    const double slope = (link->us[i + 1] - link->us[i]) / (size_of(i + 1) - size_of(i));
+    return fmax(0, link->us[i] + slope * (bytes - size_of(i)));
+}
+
+/* Every rank gets `bytes` of each other one. */
+static double exchange_us(const struct tnd_cluster *cluster, const int *ranks, int n, double bytes)
+{
+    double most_us = 0, latency_us = 0, all_us = 0;
+    for (int i = 0; i < n; i++) {
+        double waiting_us = 0, moving_us = 0;
+        for (int j = 0; j < n; j++) {
+            const struct tnd_cluster_link *link = &cluster->links[ranks[j] * cluster->n + ranks[i]];
+            if (i != j) {
+                waiting_us = fmax(waiting_us, link->us[0]);
+                moving_us += fmax(0, tnd_cluster_link_us(link, bytes) - link->us[0]);
+            }
+        }
+        most_us = fmax(most_us, waiting_us + moving_us);
+        latency_us = fmax(latency_us, waiting_us);
+        all_us += moving_us;
+    }
+    return cluster->is_medium ? latency_us + all_us : most_us;
+}
+
+double tnd_cluster_reduce_us(const struct tnd_cluster *cluster, const int *ranks, int n,
+                             double bytes, bool in_segments)
+{
+    if (n < 2) {
+        return 0;
+    }
+    return in_segments
+               ? 2 * exchange_us(cluster, ranks, n, bytes / n) + bytes / TND_CLUSTER_ADD_RATE
+               : exchange_us(cluster, ranks, n, bytes) + n * bytes / TND_CLUSTER_ADD_RATE;
+}
+
+double tnd_cluster_sum_us(const struct tnd_cluster *cluster, const int *ranks, int n, double bytes)
+{
+    if (cluster->has_sum && n == cluster->n) {
+        return tnd_cluster_link_us(&cluster->sum, bytes);
+    }
+    return tnd_cluster_reduce_us(cluster, ranks, n, bytes,
+                                 n > 2 && bytes >= TND_CLUSTER_SEGMENTS_BYTES);
+}
+
+double tnd_cluster_gather_us(const struct tnd_cluster *cluster, const int *ranks, int n,
+                             double bytes)
+{
+    return n < 2 ? 0 : exchange_us(cluster, ranks, n, bytes / n);
+}
