@@ -374,14 +374,13 @@ check-suites: suites ## build and run all test suites of one variant (BUILD=, CC
 
 # ---- fuzzing: tests/fuzz/fuzz_X.c, linked with every room ------------------------------------------
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter-out $(SERVER_TESTS),$(wildcard tests/fuzz/fuzz_*.c)))
-bridge_verdicts_FUZZED := bridge/ggml/bridge_verdicts.c # in no archive
 define fuzz_rule
-$$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(call obj,$$($(1)_FUZZED)) $$(SANITIZER_OBJ) \
+$$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(SANITIZER_OBJ) \
     $$(call archives,$(if $(findstring server,$(1)),server) report $$(llama_ARCH))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
 $$(BUILD)/replay_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(OBJ)/tests/fuzz/replay_files.o \
-    $$(call obj,$$($(1)_FUZZED)) $$(SANITIZER_OBJ) $$(call archives,$(if $(findstring server,$(1)),server) report $$(llama_ARCH))
+    $$(SANITIZER_OBJ) $$(call archives,$(if $(findstring server,$(1)),server) report $$(llama_ARCH))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -o $$@ $$^ $$(LIBS)
 endef

@@ -16,6 +16,7 @@ enum { NONE = TND_PLAN_KINDS };
 void tnd_arms_init(struct tnd_arms *arms)
 {
     memset(arms, 0, sizeof(*arms));
+    arms->scale = 1;
     pthread_mutex_init(&arms->lock, NULL);
 }
 
@@ -366,10 +367,10 @@ static void add_credits(struct tnd_arms *arms, struct tnd_arm_class *one, double
     for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
         n += one->arms[kind].is_open;
     }
-    double share_ns = n > 0 ? TND_OBSERVER_SHARE / n * ns : 0;
+    double share_ns = n > 0 ? arms->scale * TND_OBSERVER_SHARE / n * ns : 0;
     if (is_first && n > 0) {
         double left_ns = TND_OBSERVER_GRANT_NS - arms->granted_ns;
-        share_ns = fmin(TND_OBSERVER_GRANT_USES * ns, left_ns / 2 / n);
+        share_ns = fmin(arms->scale * TND_OBSERVER_GRANT_USES * ns, left_ns / 2 / n);
         arms->granted_ns += n * share_ns;
         one->is_granted = true;
     }

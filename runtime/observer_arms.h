@@ -57,6 +57,7 @@ struct tnd_arms {
     uint64_t tick;
     uint32_t round;
     double granted_ns; /* to first looks, by all classes */
+    double scale;      /* of what looks may cost, beside a runtime's */
 };
 
 void tnd_arms_init(struct tnd_arms *arms);

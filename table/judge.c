@@ -47,22 +47,31 @@ static double lower_median(float *values, int n)
     return (double)values[(n - 1) / 2];
 }
 
-double tandem_judge_times(const float *us, int n, double *out_error_us)
+double tnd_judge_median(const float *us, int n, double *out_spread_us, uint32_t *out_count)
 {
     float values[TND_JUDGED];
-    double error_us = 0, middle = 0;
-    n = n < TND_JUDGED ? n : TND_JUDGED;
-    if (us != NULL && n > 0) {
+    double middle = 0;
+    *out_spread_us = 0;
+    n = us == NULL || n < 0 ? 0 : n < TND_JUDGED ? n : TND_JUDGED;
+    *out_count = (uint32_t)n;
+    if (n > 0) {
         memcpy(values, us, (size_t)n * sizeof(values[0]));
         middle = lower_median(values, n);
         for (int i = 0; i < n; i++) {
             values[i] = fabsf(us[i] - (float)middle);
         }
-        error_us =
-            tnd_time_error(middle, lower_median(values, n), (uint32_t)n, TND_SINGLE_SHOT_ERROR);
+        *out_spread_us = lower_median(values, n);
     }
+    return middle;
+}
+
+double tandem_judge_times(const float *us, int n, double *out_error_us)
+{
+    double spread_us;
+    uint32_t count;
+    const double middle = tnd_judge_median(us, n, &spread_us, &count);
     if (out_error_us != NULL) {
-        *out_error_us = error_us;
+        *out_error_us = tnd_time_error(middle, spread_us, count, TND_SINGLE_SHOT_ERROR);
     }
     return middle;
 }

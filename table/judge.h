@@ -38,6 +38,10 @@
  *  machine at that moment: it counts as one sample beside those that were taken. */
 double tnd_time_error(double us, double spread_us, uint32_t count, double single_shot);
 
+/** Median (of an even number the lower one of the middle), median absolute deviation and number of
+ *  times that were taken one after the other; the first 64 count. Of none all are 0. */
+double tnd_judge_median(const float *us, int n, double *out_spread_us, uint32_t *out_count);
+
 /** Standard error of a sample: of what tnd_table_judge found, or else by its own samples and the
  *  default noise. Above 0 for any time above 0. */
 double tnd_sample_error(const struct tnd_sample *sample);

@@ -159,6 +159,23 @@
     X(tnd_link, from, NAME, KEY, 3)                                                                \
     X(tnd_link, to, NAME, KEY, 4)
 
+/* The newer one: who measures again takes what was known before into the new record. */
+#define TND_HOSTED_FACTS(X)                                                                        \
+    X(tnd_hosted_time, program, NAME, KEY, 0)                                                      \
+    X(tnd_hosted_time, type, TYPE, KEY, 2)                                                         \
+    X(tnd_hosted_time, n, EXTENT, KEY, 3)                                                          \
+    X(tnd_hosted_time, k, EXTENT, KEY, 4)                                                          \
+    X(tnd_hosted_time, experts, COUNT, KEY, 5)                                                     \
+    X(tnd_hosted_time, used, COUNT, KEY, 6)                                                        \
+    X(tnd_hosted_time, m, EXTENT, KEY, 7)                                                          \
+    X(tnd_hosted_time, threads, THREADS, KEY, 8)                                                   \
+    X(tnd_hosted_time, kernels, NAME, KEY, 1)                                                      \
+    X(tnd_hosted_time, when, WHEN, LARGER, 12)                                                     \
+    X(tnd_hosted_time, count, COUNT, LARGER, 11)                                                   \
+    X(tnd_hosted_time, median_us, TIME, SMALLER, 9)                                                \
+    X(tnd_hosted_time, spread_us, SPREAD, SMALLER, 10)                                             \
+    X(tnd_hosted_time, disturbed, MARK, SMALLER, 13)
+
 /* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
  *   team):
  *   list     member of the file and of the table
@@ -189,6 +206,8 @@
     X(CONVOLUTIONS, convolutions, tnd_conv_time, TND_CONV_FACTS, tnd_conv_time, 0, "",             \
       TND_TABLE_MAX_CONVOLUTIONS, 0, 12, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)              \
     X(LINKS, links, tnd_link, TND_LINK_FACTS, tnd_link, offsetof(struct tnd_link, curve.samples),  \
-      "bytes", TND_TABLE_MAX_LINKS, 0, 5, 0, NEVER)
+      "bytes", TND_TABLE_MAX_LINKS, 0, 5, 0, NEVER)                                                \
+    X(HOSTED, hosted, tnd_hosted_time, TND_HOSTED_FACTS, tnd_hosted_time, 0, "",                   \
+      TND_TABLE_MAX_HOSTED, 0, 9, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)
 
 #endif

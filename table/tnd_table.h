@@ -174,6 +174,21 @@ struct tnd_link {
     struct tnd_curve curve; /* over bytes in place of M; the key is not used */
 };
 
+/* A product inside of another program that we serve (docs/bridge.md). */
+struct tnd_hosted_time {
+    char program[80];      /* its release and that of its kernels */
+    char kernels[16];      /* "ours"; "loaded": its own kernels with weights as it would keep them;
+                              "plain": its own with weights where we can use them */
+    enum tandem_type type; /* of the weights */
+    int64_t n, k, m;
+    uint32_t experts, used; /* experts: 0: a plain product; used: by a token */
+    int32_t threads;
+    double median_us, spread_us;
+    uint32_t count;
+    int64_t when;
+    uint8_t disturbed; /* 1: another program took CPUs meanwhile */
+};
+
 /* A profile as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
     char backend[16]; /* "" : stage does not exist */
@@ -231,7 +246,8 @@ enum {
     TND_TABLE_MAX_PEAKS = 256,
     TND_TABLE_MAX_PROGRAMS = 512, /* the newest are kept */
     TND_TABLE_MAX_CONVOLUTIONS = 16384,
-    TND_TABLE_MAX_LINKS = 4096
+    TND_TABLE_MAX_LINKS = 4096,
+    TND_TABLE_MAX_HOSTED = 16384
 };
 
 struct tandem_table {

@@ -33,10 +33,6 @@ for openmp in libgomp.so.1 libomp.so.5; do
     esac
 done
 
-# The file of verdicts is for its user alone.
-kept=$(echo "$XDG_CACHE_HOME"/tandem/bridge-*.txt)
-[ -s "$kept" ] && [ "$(stat -c %a "$kept")" = 600 ] && good || bad "what was measured is not in a file"
-
 # refuses EXPECTED-PART COMMAND...: not loaded, and the word why
 refuses() {
     local part=$1 said

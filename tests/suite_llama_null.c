@@ -235,6 +235,9 @@ static const struct row rows[] = {
     LIVES(tandem_cancel_flag, "u"),
     LIVES(tandem_runtime_drift, "Ron"),
     REFUSES(tandem_runtime_save_drift, "Rwe"),
+    LIVES(tandem_candidates_free, "Q"),
+    REFUSES(tandem_runtime_find_hosted, "RQe"),
+    REFUSES(tandem_runtime_add_hosted, "RQnne"),
     REFUSES(tandem_runtime_fetch, "RXne"),
     LIVES(tandem_runtime_forget, "RX"),
     LIVES(tandem_runtime_profiles, "Ron"),
@@ -379,6 +382,9 @@ enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 /* Functions without a pointer, and one that returns a structure. */
 static const char *const others[] = {
+    "tandem_candidates_new",
+    "tandem_candidates_choose",
+    "tandem_candidates_note",
     "tandem_task_name",
     "tandem_device_type_name",
     "tandem_chat_template_name",

@@ -761,6 +761,7 @@ extern CU_SuiteInfo suites_runtime_mapped[];
 extern CU_SuiteInfo suites_runtime_place[];
 extern CU_SuiteInfo suites_runtime_observer[];
 extern CU_SuiteInfo suites_runtime_numa[];
+extern CU_SuiteInfo suites_runtime_hosted[];
 
 int main(int argc, char **argv)
 {
@@ -770,5 +771,6 @@ int main(int argc, char **argv)
                           suites_runtime_plans, suites_runtime_devices, suites_runtime_fork,
                           suites_runtime_mapped, suites_runtime_observer, suites_runtime_floats,
                           suites_runtime_place, suites_runtime_numa, suites_runtime_drift,
-                          suites_runtime_soak, suites_runtime_convs, suites_runtime_nets, NULL);
+                          suites_runtime_soak, suites_runtime_convs, suites_runtime_nets,
+                          suites_runtime_hosted, NULL);
 }

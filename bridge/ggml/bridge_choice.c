@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Measuring against the host. Its product runs in the buffer type that its loaders would take, and
- * ours as part of a computation in which the host has just used its threads: the change from one
- * thread pool to the other and back is part of our time. */
+ * Measuring against the host, and what was measured before: records of the runtime's table. A
+ * verdict stands for the rest of the process, so that results have the same bits all the time. The
+ * host's product runs in the buffer type that its loaders would take, and ours as part of a
+ * computation in which the host has just used its threads: the change from one thread pool to the
+ * other and back is part of our time. */
 #include "bridge/ggml/bridge_choice.h"
 
 #include <dlfcn.h>
@@ -24,24 +26,34 @@
 enum {
     TOKEN_CLASSES = TND_TOKEN_CLASSES,
     SIZE_CLASSES = TND_SIZE_CLASSES,
-    ROUNDS = 6,
-    MOST_RACES = 3,
-    THREAD_NUMBERS = 4
+    ROUNDS = 6, /* at least, while there is time; more as long as they leave the verdict open */
+    MOST_ROUNDS = 18,
+    WAYS = 3,
+    THREAD_NUMBERS = 4,
+    ENOUGH = 64 /* times: more of them change nothing (tandem_runtime_add_hosted) */
 };
+static const char *const WAY_NAMES[WAYS] = {"ours", "loaded", "plain"};
 static const int64_t TOKENS[TOKEN_CLASSES] = {1, 8, 64};      /* measured */
 static const int64_t FROM_TOKENS[TOKEN_CLASSES] = {1, 2, 16}; /* of the class */
 static const int64_t FROM_VALUES[SIZE_CLASSES] = {0, INT64_C(1) << 19, INT64_C(1) << 21,
                                                   INT64_C(1) << 23};
 static const int64_t MOST_VALUES_MEASURED = INT64_C(12) << 20; /* time; most caches hold less */
-static const double UNREST = 1.5;
 static const double CALM_SWITCHES = 2; /* of CPUs taken from us while we measure, and a second */
 static const double CALM_SWITCHES_PER_S = 20;
+static const double AGAIN_S = 0.3;     /* of it: for what was measured before */
+static const double OLD_S = 24 * 3600; /* updates, other neighbours */
 
 /* With one number of threads; hosts often have another one for prompts than for generation. */
 struct measured {
     int n_threads; /* 0: none yet */
-    char fingerprint[TND_FINGERPRINT_MOST];
-    struct tnd_bridge_verdicts verdicts;
+    char program[80];
+    struct tnd_bridge_verdict of[TND_PRODUCT_KINDS][TANDEM_TYPE_NUMBERS][SIZE_CLASSES];
+};
+/* Microseconds of one product, round by round. */
+struct rounds {
+    int n;
+    bool is_disturbed;
+    float us[WAYS][MOST_ROUNDS];
 };
 /* A product of the host: its weights, what they meet, and a tiny one beside it. */
 struct trial {
@@ -55,7 +67,7 @@ struct trial {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct measured measured[THREAD_NUMBERS];
-static struct tnd_bridge_budget budget = {.left_s = 3};
+static struct tnd_bridge_budget budget = {.left_s = 1};
 static struct ggml_object *host_backend;
 
 static double now_s(void)
@@ -253,21 +265,6 @@ static bool time_once(const struct trial *trial, bool is_ours, double *out_s, do
     return status == GGML_STATUS_SUCCESS;
 }
 
-static int compare_seconds(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The least of n times; *io_calm becomes false when the middle one is far from it. */
-static double least(double seconds[ROUNDS], int n, bool *io_calm)
-{
-    qsort(seconds, (size_t)n, sizeof(seconds[0]), compare_seconds);
-    *io_calm = *io_calm && seconds[n / 2] < seconds[0] * UNREST;
-    return seconds[0];
-}
-
 /* How often another program has taken a CPU from a thread of this one. */
 static double count_switches(void)
 {
@@ -275,56 +272,49 @@ static double count_switches(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_nivcsw : 0;
 }
 
+static void judge_rounds(const struct rounds *rounds, struct tnd_bridge_times *out)
+{
+    struct tnd_bridge_time *of[WAYS] = {&out->ours, &out->loaded, &out->plain};
+    for (int i = 0; i < WAYS; i++) {
+        of[i]->us = tandem_judge_times(rounds->us[i], rounds->n, &of[i]->error_us);
+    }
+}
+
 /* In turns, so that all meet the same disturbances. One round at least; more of them as far as time
  * is left: threads that wait for each other next to busy programs take 100 times as long, and only
  * the clock sees it. */
-static bool race_once(const struct trial *loaded, const struct trial *ours,
-                      struct tnd_bridge_times *out)
-{
-    double s[4][ROUNDS]; /* loaded, plain, ours, tiny */
-    double other_tiny;
-    bool is_good = true;
-    double switches = count_switches();
-    double begin = now_s();
-    int n = 0;
-    for (double now = begin;
-         n < ROUNDS && is_good && (n == 0 || tnd_budget_allows(&budget, now, (now - begin) / n));
-         n++, now = now_s()) {
-        is_good = time_once(loaded, false, &s[0][n], &other_tiny) &&
-                  time_once(ours, false, &s[1][n], &other_tiny) &&
-                  time_once(ours, true, &s[2][n], &s[3][n]);
-    }
-    if (is_good) {
-        switches = count_switches() - switches;
-        out->is_calm =
-            n == ROUNDS && switches <= CALM_SWITCHES + CALM_SWITCHES_PER_S * (now_s() - begin);
-        out->loaded = least(s[0], n, &out->is_calm);
-        out->plain = least(s[1], n, &out->is_calm);
-        bool is_calm_at_all = out->is_calm;
-        out->ours = least(s[2], n, &out->is_calm) + least(s[3], n, &is_calm_at_all);
-    }
-    return is_good;
-}
-
-/* Again where another program, or another guest of the machine, disturbs. */
-static bool race(const struct trial *loaded, const struct trial *ours, struct tnd_bridge_times *out)
+static bool race(const struct trial *loaded, const struct trial *ours, struct rounds *out)
 {
     bool is_good = compute(ours, true) == GGML_STATUS_SUCCESS; /* packs and plans */
-    out->is_calm = false;
-    double race_s = 0;
-    for (int i = 0; i < MOST_RACES && is_good && !out->is_calm; i++) {
-        const double begin = now_s();
-        if (i > 0 && !tnd_budget_allows(&budget, begin, race_s)) {
-            break;
+    const double switches = count_switches();
+    const double begin = now_s();
+    bool is_open = true;
+    out->n = 0;
+    for (double now = begin;
+         out->n < MOST_ROUNDS && is_good && is_open &&
+         (out->n == 0 || tnd_budget_allows(&budget, now, (now - begin) / out->n));
+         now = now_s()) {
+        double s[WAYS];
+        double tiny_s, other_tiny_s;
+        struct tnd_bridge_times times;
+        is_good = time_once(loaded, false, &s[1], &other_tiny_s) &&
+                  time_once(ours, false, &s[2], &other_tiny_s) &&
+                  time_once(ours, true, &s[0], &tiny_s);
+        s[0] += tiny_s;
+        for (int i = 0; i < WAYS; i++) {
+            out->us[i][out->n] = (float)(s[i] * 1e6);
         }
-        is_good = race_once(loaded, ours, out);
-        race_s = now_s() - begin;
+        out->n++;
+        judge_rounds(out, &times);
+        is_open = out->n < ROUNDS || !tnd_times_are_settled(&times);
     }
+    out->is_disturbed =
+        count_switches() - switches > CALM_SWITCHES + CALM_SWITCHES_PER_S * (now_s() - begin);
     return is_good;
 }
 
 static bool measure_one(struct ggml_object *cpu, const struct tnd_product *product,
-                        struct tnd_bridge_times *out)
+                        struct rounds *out)
 {
     struct trial loaded;
     struct trial ours;
@@ -334,15 +324,21 @@ static bool measure_one(struct ggml_object *cpu, const struct tnd_product *produ
     bool is_good = is_begun && race(&loaded, &ours, out);
     end_trial(&loaded);
     end_trial(&ours);
-    if (is_good) {
-        tnd_host_log(GGML_LOG_INFO,
-                     "%s, %lld x %lld%s, %lld tokens: %.0f us, the program's own %.0f, or %.0f "
-                     "with these weights",
-                     tandem_type_name((enum tandem_type)product->type), (long long)product->n,
-                     (long long)product->k, product->n_experts > 0 ? " of experts" : "",
-                     (long long)product->m, out->ours * 1e6, out->loaded * 1e6, out->plain * 1e6);
-    }
     return is_good;
+}
+
+static void tell(const struct tnd_product *product, const struct rounds *rounds)
+{
+    struct tnd_bridge_times times;
+    judge_rounds(rounds, &times);
+    tnd_host_log(GGML_LOG_INFO,
+                 "%s, %lld x %lld%s, %lld tokens: %.0f +- %.0f us, the program's own %.0f +- %.0f, "
+                 "or %.0f +- %.0f with these weights%s",
+                 tandem_type_name((enum tandem_type)product->type), (long long)product->n,
+                 (long long)product->k, product->n_experts > 0 ? " of experts" : "",
+                 (long long)product->m, times.ours.us, times.ours.error_us, times.loaded.us,
+                 times.loaded.error_us, times.plain.us, times.plain.error_us,
+                 rounds->is_disturbed ? "; disturbed" : "");
 }
 
 /* As large as the product, up to what caches do not hold: of experts no more than that, but all
@@ -362,38 +358,86 @@ static struct tnd_product product_like(const struct tnd_product *product)
     return like;
 }
 
-static void measure(struct measured *of_threads, struct tnd_bridge_verdict *verdict,
-                    struct ggml_object *cpu, const struct tnd_product *product)
+/* ---- records ---- */
+
+static struct tandem_hosted_time record_of(const struct measured *of_threads,
+                                           const struct tnd_product *like, int64_t m, int way)
 {
-    struct tnd_product like = product_like(product);
+    struct tandem_hosted_time one = TANDEM_HOSTED_TIME_INIT;
+    one.program = of_threads->program;
+    one.kernels = WAY_NAMES[way];
+    one.type = (enum tandem_type)like->type;
+    one.n = like->n;
+    one.k = like->k;
+    one.m = m;
+    one.experts = like->n_experts;
+    one.used = like->n_used;
+    one.threads = of_threads->n_threads;
+    return one;
+}
+
+/* What the table knows. Returns whether it is to be measured again: times that are missing (then
+ * `out_is_new`, too), too few to tell, disturbed, or old. */
+static bool find_times(const struct measured *of_threads, const struct tnd_product *like,
+                       struct tnd_bridge_verdict *out, bool *out_is_new)
+{
     struct tnd_bridge_times times[TOKEN_CLASSES];
-    bool is_good = true;
-    bool is_calm = true; /* else it serves now and is measured anew by the next process */
+    memset(times, 0, sizeof(times));
+    int least = ENOUGH;
+    bool is_stale = false;
+    *out_is_new = false;
+    for (int i = 0; i < TOKEN_CLASSES; i++) {
+        struct tnd_bridge_time *of[WAYS] = {&times[i].ours, &times[i].loaded, &times[i].plain};
+        for (int way = 0; way < WAYS; way++) {
+            struct tandem_hosted_time one = record_of(of_threads, like, TOKENS[i], way);
+            if (tandem_runtime_find_hosted(tnd_bridge_runtime(), &one, NULL) != TANDEM_OK) {
+                *out_is_new = true;
+                continue;
+            }
+            *of[way] = (struct tnd_bridge_time){one.time_us, one.error_us};
+            least = one.count < least ? one.count : least;
+            is_stale = is_stale || one.disturbed || one.age_s > OLD_S;
+        }
+    }
+    const bool is_over = tnd_verdict_judge(out, (enum tandem_type)like->type, times);
+    return *out_is_new || is_stale || (!is_over && least < ENOUGH);
+}
+
+static void measure(const struct measured *of_threads, struct ggml_object *cpu,
+                    const struct tnd_product *product, bool is_fresh)
+{
+    struct tnd_product like = *product;
+    struct rounds rounds[TOKEN_CLASSES];
+    struct tandem_hosted_time records[TOKEN_CLASSES * WAYS];
+    struct tandem_error error = {0};
+    int n = 0;
     double class_s = 0;
     tnd_budget_begin(&budget, now_s());
-    for (int i = 0; i < TOKEN_CLASSES && is_good; i++) {
+    for (int i = 0; i < TOKEN_CLASSES; i++) {
         const double begin = now_s();
-        if (i > 0 && !tnd_budget_allows(&budget, begin, class_s)) {
-            times[i] = times[i - 1]; /* fewer tokens must do */
-            times[i].is_calm = false;
-        } else {
-            like.m = TOKENS[i];
-            is_good = measure_one(cpu, &like, &times[i]);
-            class_s = now_s() - begin;
+        like.m = TOKENS[i];
+        if ((i > 0 && !tnd_budget_allows(&budget, begin, class_s)) ||
+            !measure_one(cpu, &like, &rounds[i])) {
+            break; /* the rule must do */
         }
-        is_calm = is_calm && is_good && times[i].is_calm;
+        class_s = now_s() - begin;
+        tell(&like, &rounds[i]);
+        for (int way = 0; way < WAYS; way++) {
+            struct tandem_hosted_time *one = &records[n++];
+            *one = record_of(of_threads, &like, like.m, way);
+            one->us = rounds[i].us[way];
+            one->n_us = rounds[i].n;
+            one->disturbed = rounds[i].is_disturbed;
+        }
     }
-    if (is_good) {
-        tnd_verdict_judge(verdict, times);
-        verdict->is_known = true;
-        verdict->is_measured = true;
-        verdict->is_calm = is_calm;
-        tnd_verdicts_save(of_threads->fingerprint, &of_threads->verdicts);
+    if (n > 0 && tandem_runtime_add_hosted(tnd_bridge_runtime(), records, n, is_fresh, &error) !=
+                     TANDEM_OK) {
+        tnd_host_log(GGML_LOG_WARN, "what was measured is not kept: %s", error.text);
     }
     tnd_budget_end(&budget, now_s());
 }
 
-/* ---- what is known from before ---- */
+/* ---- what the times depend on ---- */
 
 /* Of a file: another one has another size or was written at another time. */
 static void print_file(const char *path, char *out, size_t n)
@@ -407,33 +451,24 @@ static void print_file(const char *path, char *out, size_t n)
     }
 }
 
-/* What the times depend on: this library, the host and the library of its kernels, the machine, the
- * number of threads, the timing table. */
-static void print_fingerprint(struct ggml_object *cpu, const struct tandem_runtime_info *machine,
-                              int n_threads, char out[TND_FINGERPRINT_MOST])
+/* This library, the host and the library of its kernels. */
+static void print_program(struct ggml_object *cpu, char out[80])
 {
     Dl_info info = {.dli_fname = NULL};
-    char kernels[64];
-    char table[64];
-    char path[1024];
+    char kernels[48];
     bool is_found = dladdr(cpu->word[DEVICE_GET_NAME].p, &info) != 0;
     print_file(is_found ? info.dli_fname : NULL, kernels, sizeof(kernels));
-    is_found = tandem_table_default_path(path, sizeof(path), NULL) == TANDEM_OK;
-    print_file(is_found ? path : NULL, table, sizeof(table));
-    (void)snprintf(out, TND_FINGERPRINT_MOST, "%s, ggml %.40s, %s, %.80s, %.80s, %d threads, %s",
-                   tandem_version(), tnd_host.ggml_version(), kernels, machine->cpu, machine->isa,
-                   n_threads, table);
+    (void)snprintf(out, 80, "%.12s in ggml %.14s, %s", tandem_version(), tnd_host.ggml_version(),
+                   kernels);
     for (char *at = out; *at != '\0'; at++) {
         *at = *at >= ' ' && *at <= '~' ? *at : '?';
     }
 }
 
-/* What is known with the number of threads that the host has now. TANDEM_BRIDGE=measured: what a
- * file says is out of date. */
+/* With the number of threads that the host has now. */
 static struct measured *measured_now(struct ggml_object *cpu)
 {
     struct tandem_runtime_info machine = TANDEM_RUNTIME_INFO_INIT;
-    const char *wanted = secure_getenv("TANDEM_BRIDGE");
     int n_threads = tnd_bridge_describe(&machine);
     struct measured *of_threads = measured;
     while (of_threads->n_threads != n_threads && of_threads->n_threads != 0 &&
@@ -443,19 +478,18 @@ static struct measured *measured_now(struct ggml_object *cpu)
     if (of_threads->n_threads == 0 && n_threads > 0) {
         of_threads->n_threads = n_threads;
         if (cpu != NULL) {
-            print_fingerprint(cpu, &machine, n_threads, of_threads->fingerprint);
-        }
-        if (cpu != NULL && (wanted == NULL || strcmp(wanted, "measured") != 0)) {
-            tnd_verdicts_load(of_threads->fingerprint, &of_threads->verdicts);
+            print_program(cpu, of_threads->program);
         }
     }
     return of_threads;
 }
 
-static bool is_wanted_always(void)
+/* ---- the choice ---- */
+
+static bool is_wanted(const char *word)
 {
     const char *wanted = secure_getenv("TANDEM_BRIDGE");
-    return wanted != NULL && strcmp(wanted, "always") == 0;
+    return wanted != NULL && strcmp(wanted, word) == 0;
 }
 
 static int size_class(const struct tnd_product *product)
@@ -467,40 +501,37 @@ static int size_class(const struct tnd_product *product)
     return i;
 }
 
-/* The nearest that was measured: of a smaller size before a larger one, of this number of threads
- * before another one. */
-static void stand_in(const struct measured *of_threads, int kind, int64_t type, int size,
-                     struct tnd_bridge_verdict *out)
+/* By the times of the first product of its kind in this process, which are looked at again where
+ * they leave doubts; without a CPU backend in the host, or time to measure, by the rule.
+ * TANDEM_BRIDGE=measured: earlier times count for nothing. */
+static void decide(struct tnd_bridge_verdict *out, const struct tnd_product *product,
+                   struct ggml_object *cpu, const struct measured *of_threads)
 {
-    int best = INT_MAX;
-    for (int i = 0; i < THREAD_NUMBERS * SIZE_CLASSES; i++) {
-        const struct measured *other = &measured[i / SIZE_CLASSES];
-        int away = size - i % SIZE_CLASSES;
-        int rank = (other == of_threads ? 0 : 100) + (away >= 0 ? away : 10 - away);
-        const struct tnd_bridge_verdict *one = &other->verdicts.of[kind][type][i % SIZE_CLASSES];
-        if (one->is_measured && rank < best) {
-            best = rank;
-            *out = *one;
-            out->is_measured = false;
+    static const struct tnd_bridge_times nothing[TOKEN_CLASSES];
+    const struct tnd_product like = product_like(product);
+    bool is_new;
+    (void)tnd_verdict_judge(out, (enum tandem_type)product->type, nothing);
+    if (cpu != NULL && of_threads->n_threads > 0) {
+        const bool is_fresh = is_wanted("measured");
+        const bool is_due = find_times(of_threads, &like, out, &is_new) || is_fresh;
+        const double reserve_s = is_new || is_fresh ? 0 : 1 - AGAIN_S;
+        if (is_due && tnd_budget_is_left(&budget) && budget.left_s > reserve_s &&
+            open_host_backend(cpu, of_threads->n_threads)) {
+            measure(of_threads, cpu, &like, is_fresh);
+            (void)find_times(of_threads, &like, out, &is_new);
         }
     }
+    out->is_known = true;
 }
 
-/* Without a CPU backend in the host, or time for more, another verdict on the type must do. */
 static const struct tnd_bridge_verdict *verdict_on(const struct tnd_product *product)
 {
     struct ggml_object *cpu = tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_CPU);
     struct measured *of_threads = measured_now(cpu);
     int kind = tnd_verdicts_kind(product->n_experts > 0, product->k);
-    int size = size_class(product);
-    struct tnd_bridge_verdict *own = &of_threads->verdicts.of[kind][product->type][size];
-    if (!own->is_known && cpu != NULL && tnd_budget_is_left(&budget) &&
-        open_host_backend(cpu, of_threads->n_threads)) {
-        measure(of_threads, own, cpu, product);
-    }
+    struct tnd_bridge_verdict *own = &of_threads->of[kind][product->type][size_class(product)];
     if (!own->is_known) {
-        stand_in(of_threads, kind, product->type, size, own);
-        own->is_known = true;
+        decide(own, product, cpu, of_threads);
     }
     return own;
 }
@@ -508,7 +539,7 @@ static const struct tnd_bridge_verdict *verdict_on(const struct tnd_product *pro
 bool tnd_choice_takes(const struct tnd_product *product)
 {
     bool takes = false;
-    if (is_wanted_always()) {
+    if (is_wanted("always")) {
         return true;
     }
     pthread_mutex_lock(&lock);

@@ -6,9 +6,9 @@
 #include "bridge/ggml/bridge_product.h"
 
 /** Whether to take a product. The first of a type and a class of shapes is measured, both ways, in
- *  at most 3 s altogether (TANDEM_BRIDGE=always: all are taken). While the weights have no memory,
- *  the question is where they shall live: yes when some number of tokens gains and one token does
- *  not lose. Any thread. */
+ *  at most 1 s altogether, or was by an earlier process (TANDEM_BRIDGE=always: all are taken).
+ *  While the weights have no memory, the question is where they shall live: yes when some number of
+ *  tokens gains and none clearly loses. Any thread. */
 bool tnd_choice_takes(const struct tnd_product *product);
 
 #endif

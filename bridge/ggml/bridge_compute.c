@@ -201,6 +201,7 @@ static void adapt_threads(void)
     }
     pace = &paces[i].pace;
     if (!paces[i].is_there || paces[i].n_threads != n_threads_host) {
+        tnd_pace_fini(pace);
         paces[i].is_there = true;
         paces[i].n_threads = n_threads_host;
         tnd_pace_init(pace, tnd_bridge_team_is_there(), n_threads_host > n_threads_wanted);
@@ -301,6 +302,14 @@ void tnd_bridge_set_threads(int n_threads)
         want_threads(n_threads);
     }
     pthread_mutex_unlock(&lock);
+}
+
+tandem_runtime *tnd_bridge_runtime(void)
+{
+    pthread_mutex_lock(&lock);
+    (void)open_runtime();
+    pthread_mutex_unlock(&lock);
+    return runtime;
 }
 
 int tnd_bridge_describe(struct tandem_runtime_info *out)

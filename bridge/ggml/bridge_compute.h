@@ -18,6 +18,8 @@ void tnd_bridge_weights_mapped(struct ggml_backend_buffer *buffer,
  *  matrix that was set as a whole is packed now. */
 void tnd_bridge_weights_set(struct ggml_backend_buffer *buffer, const struct ggml_tensor *tensor,
                             size_t offset, size_t size);
+/** The runtime, which lives as long as the process; NULL: it cannot be opened. */
+tandem_runtime *tnd_bridge_runtime(void);
 /** Fills what the runtime knows of the machine and says how many threads compute, one a core where
  *  the host has not said; 0: there is no runtime. */
 int tnd_bridge_describe(struct tandem_runtime_info *out);

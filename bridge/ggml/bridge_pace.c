@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs are added up to blocks, long enough to meet the slices of the system's scheduler. The way
- * with the least seconds a unit of work is used. The others are tried for a block when the time
- * since then makes the expected loss small. */
+ * Runs are added up to blocks, long enough to meet the slices of the system's scheduler. Each block
+ * is one time for the observer, which says in which way the next one runs. */
 #include "bridge/ggml/bridge_pace.h"
 
 #include <string.h>
@@ -10,20 +9,22 @@ enum { LEAST_RUNS = 8 /* of a block */ };
 static const double LEAST_BLOCK_S = 0.02;
 static const double LONG_BLOCK_S = 0.06; /* ends with less runs, too */
 static const double MOST_GAP_S = 0.02;   /* between runs; beyond, the host waits for somebody */
-static const double NEWEST = 0.3;        /* weight of a block beside those before */
-static const double CLEARLY = 0.95;      /* of the pace in use is a better one */
-/* Of the time may be lost by trying a way for the first time, again, and by trying the one that is
- * fastest in a calm machine: other programs come and go. A trial costs more than its own time:
- * the host's OpenMP ends threads that a region leaves out. */
-static const double FIRST_TRIALS = 0.006;
-static const double TRIALS = 0.003;
-static const double TRIALS_OF_FIRST = 0.02;
-/* Guesses as multiples of the pace of a team, calm and crowded. */
+/* Of the time may be lost by trying other ways. A trial costs more than its own time: the host's
+ * OpenMP ends threads that a region leaves out. */
+static const double TRIALS = 0.005;
+/* Guesses as multiples of the pace of a team, calm and crowded; 0: not possible. */
 static const double GUESS[2][TND_WAYS] = {{1, 1.3, 1.5}, {1, 0.7, 0.7}};
 
 static enum tnd_way first_way(const struct tnd_pace *pace)
 {
     return pace->has_team && !pace->is_crowded ? TND_WAY_TEAM : TND_WAY_OWN;
+}
+
+/* The observer's first way is the one that serves at first. Its own inverse. */
+static int swap(const struct tnd_pace *pace, int way)
+{
+    const int first = first_way(pace);
+    return way == 0 ? first : way == first ? 0 : way;
 }
 
 void tnd_pace_init(struct tnd_pace *out, bool has_team, bool is_crowded)
@@ -32,9 +33,16 @@ void tnd_pace_init(struct tnd_pace *out, bool has_team, bool is_crowded)
     out->has_team = has_team;
     out->is_crowded = is_crowded;
     out->last_class = -1;
+    (void)tandem_candidates_new(TRIALS, &out->arms, NULL);
     for (int i = 0; i < TND_PACE_CLASSES; i++) {
         out->classes[i].way = first_way(out);
     }
+}
+
+void tnd_pace_fini(struct tnd_pace *pace)
+{
+    tandem_candidates_free(pace->arms);
+    pace->arms = NULL;
 }
 
 int tnd_pace_class_of(int64_t n_tokens)
@@ -56,67 +64,21 @@ void tnd_pace_pause(struct tnd_pace *pace)
     pace->last_class = -1;
 }
 
-static bool is_possible(const struct tnd_pace *pace, int way)
+static void end_block(struct tnd_pace *pace, int class_of_tokens, double now_s)
 {
-    return way != TND_WAY_TEAM || pace->has_team;
-}
-
-static void learn(const struct tnd_pace *pace, struct tnd_pace_class *of)
-{
-    enum tnd_way way = of->way;
-    double now = of->seconds / of->work;
-    of->pace[way] = of->was_tried[way] ? of->pace[way] + NEWEST * (now - of->pace[way]) : now;
-    of->was_tried[way] = true;
+    struct tnd_pace_class *of = &pace->classes[class_of_tokens];
+    const uint64_t key = (uint64_t)class_of_tokens + 1;
+    const int64_t amount = of->work < 1 ? 1 : of->work < 1e15 ? (int64_t)of->work : (int64_t)1e15;
+    double guesses[TND_WAYS];
     for (int i = 0; i < TND_WAYS; i++) {
-        of->since[i] = i == (int)way ? 0 : of->since[i] + of->seconds;
-        if (of->pace[i] == 0) {
-            of->pace[i] = now * GUESS[pace->is_crowded][i] / GUESS[pace->is_crowded][way];
-        }
+        const bool is_possible = swap(pace, i) != TND_WAY_TEAM || pace->has_team;
+        guesses[i] = is_possible ? GUESS[pace->is_crowded][swap(pace, i)] : 0;
     }
-}
-
-/* Of those that were tried; it takes a clear one to leave the way in use. */
-static int best_way(const struct tnd_pace *pace, const struct tnd_pace_class *of)
-{
-    int best = of->way;
-    double least = of->pace[best] * CLEARLY;
-    for (int i = 0; i < TND_WAYS; i++) {
-        if (is_possible(pace, i) && of->pace[i] < least) {
-            best = i;
-            least = of->pace[i];
-        }
+    if (tandem_candidates_note(pace->arms, key, guesses, TND_WAYS, swap(pace, (int)of->way), amount,
+                               of->seconds * 1e6, now_s, NULL) == TANDEM_OK) {
+        of->way =
+            (enum tnd_way)swap(pace, tandem_candidates_choose(pace->arms, key, amount, now_s));
     }
-    return best;
-}
-
-/* Seconds that a block in another way costs more than one in the best way. */
-static double loss_of(const struct tnd_pace_class *of, int way, int best)
-{
-    double ratio = of->pace[way] / of->pace[best];
-    double run_s = of->seconds / of->n_runs;
-    double most = LONG_BLOCK_S + ratio * run_s;
-    double loss = (ratio - 1) * (of->seconds > LEAST_BLOCK_S ? of->seconds : LEAST_BLOCK_S);
-    return loss < most ? loss : most;
-}
-
-static double share_of_trials(const struct tnd_pace *pace, const struct tnd_pace_class *of, int way)
-{
-    if (way == (int)first_way(pace)) {
-        return TRIALS_OF_FIRST;
-    }
-    return of->was_tried[way] ? TRIALS : FIRST_TRIALS;
-}
-
-static int choose(const struct tnd_pace *pace, const struct tnd_pace_class *of)
-{
-    int best = best_way(pace, of);
-    for (int i = 0; i < TND_WAYS; i++) {
-        if (i != best && is_possible(pace, i) && of->since[i] > 0 &&
-            of->since[i] * share_of_trials(pace, of, i) >= loss_of(of, i, best)) {
-            return i;
-        }
-    }
-    return best;
 }
 
 void tnd_pace_note(struct tnd_pace *pace, int class_of_tokens, double begin_s, double end_s,
@@ -133,8 +95,7 @@ void tnd_pace_note(struct tnd_pace *pace, int class_of_tokens, double begin_s, d
     if (of->seconds < LEAST_BLOCK_S || (of->n_runs < LEAST_RUNS && of->seconds < LONG_BLOCK_S)) {
         return;
     }
-    learn(pace, of);
-    of->way = (enum tnd_way)choose(pace, of);
+    end_block(pace, class_of_tokens, end_s);
     of->n_runs = 0;
     of->seconds = 0;
     of->work = 0;

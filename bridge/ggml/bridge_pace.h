@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * On which threads a computation runs, learned while it runs: beside another busy program, or with
- * more threads than cores in the host, the fastest way is another one than in a calm machine. */
+ * more threads than cores in the host, the fastest way is another one than in a calm machine. The
+ * runtime's observer judges (tandem_candidates_note); all ways give the same bits. */
 #ifndef TND_BRIDGE_PACE_H
 #define TND_BRIDGE_PACE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "tandem/runtime.h"
 
 enum tnd_way {
     TND_WAY_TEAM,  /* all threads of the host's OpenMP */
@@ -16,9 +16,6 @@ enum tnd_way {
 enum { TND_PACE_CLASSES = 7 /* of tokens: 1, 2, 4, .. 64 and more */ };
 
 struct tnd_pace_class {
-    double pace[TND_WAYS];  /* seconds a unit of work; guesses before a way was tried; 0: none */
-    double since[TND_WAYS]; /* seconds of this class since it was tried */
-    bool was_tried[TND_WAYS];
     enum tnd_way way; /* now */
     int n_runs;       /* of the block in progress, and its sums */
     double seconds;
@@ -27,13 +24,15 @@ struct tnd_pace_class {
 struct tnd_pace {
     bool has_team;   /* else TND_WAY_TEAM is never chosen */
     bool is_crowded; /* the host has more threads than there are cores */
+    tandem_candidates *arms;
     struct tnd_pace_class classes[TND_PACE_CLASSES];
     int last_class; /* -1: what follows has no run before it */
     double last_end_s;
 };
 
-/** Forgets what was learned, for another number of threads. */
+/** For a number of threads of the host. Without memory the first way stays. */
 void tnd_pace_init(struct tnd_pace *out, bool has_team, bool is_crowded);
+void tnd_pace_fini(struct tnd_pace *pace);
 int tnd_pace_class_of(int64_t n_tokens);
 enum tnd_way tnd_pace_way(const struct tnd_pace *pace, int class_of_tokens);
 /** A run in the way that tnd_pace_way said, `work` units of the same kind each time. What the host

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What was measured of the host's kernels and ours, and the file that keeps it from process to
- * process. */
+ * What times of the host's kernels and ours say about where weights shall live and who computes.
+ * Knows no files: times are records of the runtime's table (tandem_runtime_add_hosted). */
 #ifndef TND_BRIDGE_VERDICTS_H
 #define TND_BRIDGE_VERDICTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
 #include "tandem/tensor.h"
 
@@ -14,40 +14,29 @@ enum { TND_TOKEN_CLASSES = 3, TND_SIZE_CLASSES = 4, TND_PRODUCT_KINDS = 4 };
  *  costs besides its values weighs more there. */
 int tnd_verdicts_kind(bool has_experts, int64_t k);
 
-enum { TND_VERDICTS_MOST_BYTES = 16384 /* of a file */, TND_FINGERPRINT_MOST = 480 };
-
 struct tnd_bridge_verdict {
-    bool is_known;
-    bool is_measured;                  /* else another size stands in for it */
-    bool is_calm;                      /* nothing disturbed: worth keeping */
-    bool is_placed;                    /* weights where we can use them cost the host nothing */
-    bool is_faster[TND_TOKEN_CLASSES]; /* than the host with weights there */
-};
-struct tnd_bridge_verdicts {
-    struct tnd_bridge_verdict of[TND_PRODUCT_KINDS][TANDEM_TYPE_NUMBERS][TND_SIZE_CLASSES];
+    bool is_known;                     /* it stands for the rest of the process */
+    bool is_placed;                    /* weights live where we can use them */
+    bool is_faster[TND_TOKEN_CLASSES]; /* we compute, with weights there */
 };
 
-/** Reads a file in memory: true when it is one, whole, with this fingerprint (one line of printable
- *  characters). Then all that it tells is in `out`; else `out` stays as it is. */
-bool tnd_verdicts_parse(const char *bytes, size_t n, const char *fingerprint,
-                        struct tnd_bridge_verdicts *out);
-/** Those measured in calm as such a file, into `out`; returns its length, 0: too long. */
-size_t tnd_verdicts_print(const struct tnd_bridge_verdicts *verdicts, const char *fingerprint,
-                          char *out, size_t n);
-/** The same from and to the user's cache folder. What cannot be read or written is left alone:
- *  there is nothing then, and measuring takes place. */
-void tnd_verdicts_load(const char *fingerprint, struct tnd_bridge_verdicts *io);
-void tnd_verdicts_save(const char *fingerprint, const struct tnd_bridge_verdicts *verdicts);
-
-/** Least seconds of a product with a number of tokens. */
+/** A time and its standard error, as tandem_judge_times gives them. us 0: nobody measured it. */
+struct tnd_bridge_time {
+    double us, error_us;
+};
+/** A product with a number of tokens. */
 struct tnd_bridge_times {
-    double ours;   /* and of starting the host's threads once more, as each one of ours makes it */
-    double loaded; /* the host, with weights as its loaders would keep them */
-    double plain;  /* the host, with weights where we can use them */
-    bool is_calm;  /* the middle of each was near the least, and nobody took a CPU from us */
+    struct tnd_bridge_time ours; /* and of starting the host's threads once more, as each product of
+                                    ours makes it */
+    struct tnd_bridge_time loaded; /* the host, with weights as its loaders would keep them */
+    struct tnd_bridge_time plain;  /* the host, with weights where we can use them */
 };
-/** Sets `is_faster` and `is_placed` by the times of each class of tokens. */
-void tnd_verdict_judge(struct tnd_bridge_verdict *out,
+/** Whether more times can change nothing: it is clear which is the least, or what they leave open
+ *  is less than 2 %. */
+bool tnd_times_are_settled(const struct tnd_bridge_times *times);
+/** The rule for weights of the type, and what the times of each class of tokens change in it: only
+ *  what is clear, by three standard errors and 2 %. Returns whether all classes are settled. */
+bool tnd_verdict_judge(struct tnd_bridge_verdict *out, enum tandem_type type,
                        const struct tnd_bridge_times times[TND_TOKEN_CLASSES]);
 
 #endif

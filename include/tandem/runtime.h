@@ -429,6 +429,68 @@ TANDEM_API int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift
 TANDEM_API enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char *path,
                                                         struct tandem_error *error);
 
+/** Candidates for something that is done again and again, of which the fastest is wanted while the
+ *  machine changes: what runtimes themselves choose plans by. */
+typedef struct tandem_candidates tandem_candidates;
+enum { TANDEM_MAX_CANDIDATES = 4 };
+/** Nothing is known yet. Of the time, `share` may be lost by trying candidates that are not the
+ *  fastest. The caller owns the result. Any thread. Errors: ARGUMENT (NULL, a share not above 0 or
+ *  above 0.5), MEMORY. */
+TANDEM_API enum tandem_status
+tandem_candidates_new(double share, tandem_candidates **out_candidates, struct tandem_error *error);
+/** NULL is allowed. Never fails. One thread at a time. */
+TANDEM_API void tandem_candidates_free(tandem_candidates *candidates);
+/** Which one is to do the next piece, of about `amount` units; 0 until a time of the `key` (a kind
+ *  of pieces, not 0) was noted. Mostly the fastest; others are tried now and then, sooner when that
+ *  one has become slow. `now_s`: a clock that never goes back. Never fails. Any thread. */
+TANDEM_API int tandem_candidates_choose(tandem_candidates *candidates, uint64_t key, int64_t amount,
+                                        double now_s);
+/** A piece of `amount` units took `us` by `candidate` of `n`. `guesses` {n}: expected times, in any
+ *  unit; 0: not possible. They are read with the first time of a key. Another candidate takes over
+ *  where its times are shorter beyond their errors. At most 256 keys; the one unused for longest is
+ *  given up. Any thread. Errors: ARGUMENT, MEMORY. */
+TANDEM_API enum tandem_status tandem_candidates_note(tandem_candidates *candidates, uint64_t key,
+                                                     const double *guesses, int n, int candidate,
+                                                     int64_t amount, double us, double now_s,
+                                                     struct tandem_error *error);
+
+/** A product inside of a program that Tandem serves: by its kernels or by ours. */
+struct tandem_hosted_time {
+    size_t size;
+    const char *program;   /**< its release and that of its kernels, at most 79 characters */
+    const char *kernels;   /**< "ours", "loaded", "plain" (docs/table-format.md); at most 15 */
+    enum tandem_type type; /**< of the weights {K, N}, of `experts` such matrices {K, N, experts} */
+    int64_t n, k, m;       /**< m: tokens */
+    int64_t experts, used; /**< experts: 0: a plain product; used: by a token, 1 */
+    int threads;
+    const float *us; /**< to be added: times in microseconds, one after the other */
+    int n_us;
+    bool disturbed; /**< another program took CPUs meanwhile */
+    double time_us; /**< found: the median, its standard error, from how many times */
+    double error_us;
+    int count;
+    double age_s; /**< of the newest of them */
+};
+#define TANDEM_HOSTED_TIME_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct tandem_hosted_time), NULL, NULL, TANDEM_TYPE_F32, 0, 0, 0, 0, 1, 1, NULL, 0, \
+            false, 0, 0, 0, 0                                                                      \
+    }
+/** What the table in use knows of a product: fills the members from `disturbed` on. Any thread.
+ *  Errors: ARGUMENT, ABI, NOT_FOUND (nobody measured it). */
+TANDEM_API enum tandem_status tandem_runtime_find_hosted(tandem_runtime *runtime,
+                                                         struct tandem_hosted_time *io_time,
+                                                         struct tandem_error *error);
+/** Adds the times `us` of `n` products to what is known of them, in the table in use and in this
+ *  machine's own file. What was known counts as up to 64 times beside them; where the two differ,
+ *  that is spread. Undisturbed times replace disturbed ones, which are never added to others. With
+ *  `fresh` what was known counts for nothing. Any thread. Errors: ARGUMENT, ABI, MEMORY; FILE,
+ *  NOT_FOUND (no home directory) and LIMIT of the file alone: the table in use has them. */
+TANDEM_API enum tandem_status tandem_runtime_add_hosted(tandem_runtime *runtime,
+                                                        const struct tandem_hosted_time *times,
+                                                        int n, bool fresh,
+                                                        struct tandem_error *error);
+
 /** Before a program looks at the values of a tensor with TANDEM_ROLE_STATE: they are in host memory
  *  when it returns. Before it changes them: the same with `will_change`, so that devices fetch them
  *  again. Other tensors: does nothing. No computation may use the tensor meanwhile. One

@@ -399,56 +399,7 @@ static void the_device_says_what_it_is(void)
           "backend");
 }
 
-/* ---- what is kept from process to process ---- */
-
-static void verdicts_are_read_as_they_were_written(void)
-{
-    static struct tnd_bridge_verdicts out;
-    static struct tnd_bridge_verdicts in;
-    static const char name[] = "0.2.0, ggml 0.26.0";
-    out.of[0][TANDEM_TYPE_Q4_0][3] =
-        (struct tnd_bridge_verdict){true, true, true, true, {false, true, true}};
-    out.of[1][TANDEM_TYPE_F16][0] =
-        (struct tnd_bridge_verdict){true, true, true, false, {true, false, true}};
-    out.of[0][TANDEM_TYPE_Q8_0][1] =
-        (struct tnd_bridge_verdict){true, false, false, true, {true, true, true}};
-    out.of[0][TANDEM_TYPE_Q8_0][2] =
-        (struct tnd_bridge_verdict){true, true, false, true, {true, true, true}};
-    tnd_verdicts_save(name, &out);
-    tnd_verdicts_load("another", &in);
-    CHECK(!in.of[0][TANDEM_TYPE_Q4_0][3].is_known, "those of another host");
-    tnd_verdicts_load(name, &in);
-    CHECK(!in.of[0][TANDEM_TYPE_Q8_0][1].is_known, "one that was not measured");
-    CHECK(!in.of[0][TANDEM_TYPE_Q8_0][2].is_known, "one that was measured in unrest");
-    memset(&out.of[0][TANDEM_TYPE_Q8_0][2], 0, sizeof(struct tnd_bridge_verdict));
-    memset(&out.of[0][TANDEM_TYPE_Q8_0][1], 0, sizeof(struct tnd_bridge_verdict));
-    CHECK(memcmp(&in, &out, sizeof(in)) == 0, "other verdicts than were written");
-}
-
-static void files_that_are_no_verdicts_change_nothing(void)
-{
-    static const char *const wrong[] = {"",
-                                        "tandem-bridge 2 a",
-                                        "tandem-bridge 1 a\n0 2 3 1 1 1 1\n",
-                                        "tandem-bridge 2 ab\n0 2 3 1 1 1 1\n",
-                                        "tandem-bridge 2 a\n0 2 3 1 1 1 1",
-                                        "tandem-bridge 2 a\n0 2 3 1 1 1\n",
-                                        "tandem-bridge 2 a\n0 2 3 1 1 1 2\n",
-                                        "tandem-bridge 2 a\n4 2 3 1 1 1 1\n",
-                                        "tandem-bridge 2 a\n0 256 3 1 1 1 1\n",
-                                        "tandem-bridge 2 a\n0 -1 3 1 1 1 1\n",
-                                        "tandem-bridge 2 a\n0 99999999999999999999 3 1 1 1 1\n",
-                                        "tandem-bridge 2 a\n0 2 4 1 1 1 1\n",
-                                        "tandem-bridge 2 a\n0 2 3 1 1 1 1\nx"};
-    static const struct tnd_bridge_verdicts nothing;
-    static struct tnd_bridge_verdicts in;
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        CHECK(!tnd_verdicts_parse(wrong[i], strlen(wrong[i]), "a", &in), "%s", wrong[i]);
-        CHECK(memcmp(&in, &nothing, sizeof(in)) == 0, "%s", wrong[i]);
-    }
-    static const char right[] = "tandem-bridge 2 a\n0 2 3 1 1 1 1\n";
-    CHECK(tnd_verdicts_parse(right, sizeof(right) - 1, "a", &in), "the one that is right");
-}
+/* ---- verdicts ---- */
 
 static void short_rows_have_verdicts_of_their_own(void)
 {
@@ -461,24 +412,72 @@ static void short_rows_have_verdicts_of_their_own(void)
     }
 }
 
+/* Times of 1, 8 and 64 tokens with a hundredth of error each. */
+static void set_times(struct tnd_bridge_times times[TND_TOKEN_CLASSES], double ours, double loaded,
+                      double plain)
+{
+    for (int i = 0; i < TND_TOKEN_CLASSES; i++) {
+        times[i] = (struct tnd_bridge_times){
+            {ours, ours / 100}, {loaded, loaded / 100}, {plain, plain / 100}};
+    }
+}
+
 static void weights_are_placed_where_nobody_loses(void)
 {
     struct tnd_bridge_verdict verdict = {.is_known = true};
-    struct tnd_bridge_times times[] = {{1, 2, 3, true}, {1, 2, 3, true}, {1, 2, 3, true}};
-    tnd_verdict_judge(&verdict, times);
+    struct tnd_bridge_times times[TND_TOKEN_CLASSES];
+    set_times(times, 1, 2, 3);
+    (void)tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times);
     CHECK(verdict.is_placed && verdict.is_faster[0] && verdict.is_faster[2], "all are faster");
-    times[2].ours = 4;
-    tnd_verdict_judge(&verdict, times);
+    times[2].ours.us = 4;
+    (void)tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times);
     CHECK(!verdict.is_placed && verdict.is_faster[0] && !verdict.is_faster[2], "prompts lose");
-    times[2].ours = 2.5;
-    tnd_verdict_judge(&verdict, times);
+    times[2].ours.us = 2.5;
+    (void)tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times);
     CHECK(!verdict.is_placed && verdict.is_faster[2], "prompts lose by the place of weights");
-    times[2].ours = 2.01;
-    tnd_verdict_judge(&verdict, times);
+    times[2].ours.us = 2.01;
+    (void)tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times);
     CHECK(verdict.is_placed, "as fast as before");
-    times[0].ours = 2.5;
-    tnd_verdict_judge(&verdict, times);
+    times[0].ours.us = 2.5;
+    (void)tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times);
     CHECK(!verdict.is_placed, "generation loses");
+}
+
+static void verdicts_leave_the_rule_for_what_is_clear(void)
+{
+    static const struct tnd_bridge_times nothing[TND_TOKEN_CLASSES];
+    struct tnd_bridge_verdict verdict = {.is_known = true};
+    struct tnd_bridge_times times[TND_TOKEN_CLASSES];
+    CHECK(!tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, nothing), "nobody measured");
+    CHECK(verdict.is_placed && verdict.is_faster[0] && verdict.is_faster[2], "the rule of Q4_0");
+    CHECK(!tnd_verdict_judge(&verdict, TANDEM_TYPE_F16, nothing), "nobody measured F16");
+    CHECK(verdict.is_placed && !verdict.is_faster[0] && verdict.is_faster[1], "the rule of F16");
+    set_times(times, 1.3, 1, 1);
+    times[0].ours.error_us = 0.15; /* beside busy programs */
+    times[0].plain.error_us = times[0].loaded.error_us = 0.1;
+    (void)tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times);
+    CHECK(verdict.is_faster[0] && !verdict.is_faster[1], "1.3 +- 0.15 is not clearly above 1");
+    set_times(times, 0.9, 1, 1);
+    (void)tnd_verdict_judge(&verdict, TANDEM_TYPE_F16, times);
+    CHECK(verdict.is_faster[0], "what is clear changes the rule of F16");
+    set_times(times, 1.015, 1, 1);
+    times[0].ours.error_us = times[0].plain.error_us = 1e-6;
+    (void)tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times);
+    CHECK(verdict.is_faster[0], "a loss below 2 %% is none");
+}
+
+static void verdicts_know_when_measuring_is_over(void)
+{
+    struct tnd_bridge_verdict verdict = {.is_known = true};
+    struct tnd_bridge_times times[TND_TOKEN_CLASSES];
+    set_times(times, 1, 1, 1);
+    CHECK(tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times), "no difference, and small errors");
+    times[1].ours.error_us = 0.05;
+    CHECK(!tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times), "a doubt of 5 %%");
+    times[1].ours.us = 0.5;
+    CHECK(tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times), "large errors, and a clear lead");
+    times[2].loaded.us = 0;
+    CHECK(!tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times), "one is missing");
 }
 
 /* ---- which threads ---- */
@@ -544,10 +543,10 @@ int main(int argc, char **argv)
     what_it_cannot_do_is_left_to_the_host();
     pointers_outside_of_buffers_fail_with_a_word();
     experts_that_are_not_there_fail_with_a_word();
-    verdicts_are_read_as_they_were_written();
-    files_that_are_no_verdicts_change_nothing();
     short_rows_have_verdicts_of_their_own();
     weights_are_placed_where_nobody_loses();
+    verdicts_leave_the_rule_for_what_is_clear();
+    verdicts_know_when_measuring_is_over();
     small_host_free(activations);
     backend->free(backend);
     printf("%d passed, %d failed\n", n_passed, n_failed);

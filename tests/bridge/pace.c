@@ -29,11 +29,20 @@ static void run(struct machine *machine, int class_of_tokens, double for_s)
     }
 }
 
-static struct machine calm(void)
+/* Each test has one, which takes the place of the last one's. */
+static struct machine *new_machine(double team_s, double own_s, double alone_s, bool has_team,
+                                   bool is_crowded)
 {
-    struct machine machine = {.run_s = {0.001, 0.004, 0.002}};
-    tnd_pace_init(&machine.pace, true, false);
-    return machine;
+    static struct machine machine;
+    tnd_pace_fini(&machine.pace);
+    machine = (struct machine){.run_s = {team_s, own_s, alone_s}};
+    tnd_pace_init(&machine.pace, has_team, is_crowded);
+    return &machine;
+}
+
+static struct machine *calm(void)
+{
+    return new_machine(0.001, 0.004, 0.002, true, false);
 }
 
 bool tokens_are_in_classes_of_doubling_numbers(void)
@@ -45,71 +54,67 @@ bool tokens_are_in_classes_of_doubling_numbers(void)
 
 bool a_calm_machine_keeps_the_fastest_way(void)
 {
-    struct machine machine = calm();
-    run(&machine, 0, 60);
-    bool is_team = machine.in_way_s[TND_WAY_TEAM] > 0.97 * 60;
+    struct machine *machine = calm();
+    run(machine, 0, 60);
+    bool is_team = machine->in_way_s[TND_WAY_TEAM] > 0.97 * 60;
     machine = calm();
-    machine.run_s[TND_WAY_ALONE] = 0.0005; /* a tiny model */
-    run(&machine, 0, 60);
-    return is_team && machine.in_way_s[TND_WAY_ALONE] > 0.95 * 60;
+    machine->run_s[TND_WAY_ALONE] = 0.0005; /* a tiny model */
+    run(machine, 0, 60);
+    return is_team && machine->in_way_s[TND_WAY_ALONE] > 0.95 * 60;
 }
 
 bool trying_other_ways_costs_little(void)
 {
-    struct machine machine = calm();
-    machine.run_s[TND_WAY_OWN] = 0.02;
-    run(&machine, 0, 60);
-    double lost = machine.in_way_s[TND_WAY_OWN] * (1 - 0.001 / 0.02) +
-                  machine.in_way_s[TND_WAY_ALONE] * (1 - 0.001 / 0.002);
+    struct machine *machine = calm();
+    machine->run_s[TND_WAY_OWN] = 0.02;
+    run(machine, 0, 60);
+    double lost = machine->in_way_s[TND_WAY_OWN] * (1 - 0.001 / 0.02) +
+                  machine->in_way_s[TND_WAY_ALONE] * (1 - 0.001 / 0.002);
     return lost > 0 && lost < 0.008 * 60;
 }
 
 bool a_busy_program_moves_it_to_one_thread_and_back(void)
 {
-    struct machine machine = calm();
-    run(&machine, 0, 10);
-    machine.run_s[TND_WAY_TEAM] = 0.006;
-    machine.run_s[TND_WAY_OWN] = 0.005;
-    run(&machine, 0, 1); /* it learns */
-    run(&machine, 0, 10);
-    bool is_alone = machine.in_way_s[TND_WAY_ALONE] > 0.95 * 10;
-    machine.run_s[TND_WAY_TEAM] = 0.001;
-    run(&machine, 0, 10);
-    run(&machine, 0, 10);
-    return is_alone && machine.in_way_s[TND_WAY_TEAM] > 0.95 * 10;
+    struct machine *machine = calm();
+    run(machine, 0, 10);
+    machine->run_s[TND_WAY_TEAM] = 0.006;
+    machine->run_s[TND_WAY_OWN] = 0.005;
+    run(machine, 0, 1); /* it learns */
+    run(machine, 0, 10);
+    bool is_alone = machine->in_way_s[TND_WAY_ALONE] > 0.93 * 10;
+    machine->run_s[TND_WAY_TEAM] = 0.001;
+    run(machine, 0, 20);
+    run(machine, 0, 10);
+    return is_alone && machine->in_way_s[TND_WAY_TEAM] > 0.95 * 10;
 }
 
 bool a_crowded_host_begins_with_threads_that_sleep(void)
 {
-    struct machine machine = {.run_s = {0.004, 0.001, 0.002}};
-    tnd_pace_init(&machine.pace, true, true);
-    bool begins = tnd_pace_way(&machine.pace, 3) == TND_WAY_OWN;
-    run(&machine, 3, 30);
-    return begins && machine.in_way_s[TND_WAY_OWN] > 0.95 * 30;
+    struct machine *machine = new_machine(0.004, 0.001, 0.002, true, true);
+    bool begins = tnd_pace_way(&machine->pace, 3) == TND_WAY_OWN;
+    run(machine, 3, 30);
+    return begins && machine->in_way_s[TND_WAY_OWN] > 0.95 * 30;
 }
 
 bool without_a_team_it_is_never_chosen(void)
 {
-    struct machine machine = {.run_s = {0.0001, 0.004, 0.002}};
-    tnd_pace_init(&machine.pace, false, false);
-    run(&machine, 0, 30);
-    return machine.in_way_s[TND_WAY_TEAM] == 0 && machine.in_way_s[TND_WAY_ALONE] > 0.9 * 30;
+    struct machine *machine = new_machine(0.0001, 0.004, 0.002, false, false);
+    run(machine, 0, 30);
+    return machine->in_way_s[TND_WAY_TEAM] == 0 && machine->in_way_s[TND_WAY_ALONE] > 0.9 * 30;
 }
 
 bool pauses_of_the_host_do_not_count(void)
 {
-    struct machine machine = calm();
-    run(&machine, 0, 10);
+    struct machine *machine = calm();
+    run(machine, 0, 10);
+    int n_team = 0;
     for (int i = 0; i < 1000; i++) {
-        machine.now_s += 5; /* a user thinks */
-        run(&machine, 0, 0.02);
-        if (tnd_pace_way(&machine.pace, 0) == TND_WAY_TEAM &&
-            machine.pace.classes[0].pace[TND_WAY_TEAM] > 1.1e-6) {
-            return false;
-        }
-        tnd_pace_pause(&machine.pace);
+        machine->now_s += 5; /* a user thinks */
+        run(machine, 0, 0.02);
+        n_team += tnd_pace_way(&machine->pace, 0) == TND_WAY_TEAM;
+        tnd_pace_pause(&machine->pace);
     }
-    return true;
+    return n_team > 950;
 }
 
 /* Kinds of products are measured one after the other, each in rounds of equal length, 6 at most of

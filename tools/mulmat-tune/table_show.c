@@ -8,6 +8,7 @@
 
 #include "base/emit.h"
 #include "table/conv_problem.h"
+#include "table/judge.h"
 #include "table/fingerprint_fields.h"
 #include "measure/measure_reference.h"
 #include "table/table_filter.h"
@@ -252,6 +253,27 @@ static void add_convolutions(struct tnd_text *out, const struct tandem_table *ta
     }
 }
 
+static void add_hosted(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_hosted; i++) {
+        const struct tnd_hosted_time *one = &table->hosted[i];
+        const double error_us = tnd_time_error(one->median_us, one->spread_us, one->count,
+                                               TND_SINGLE_SHOT_ERROR);
+        if (i == 0 || strcmp(one->program, one[-1].program) != 0) {
+            tnd_text_printf(out, "products inside of %s\n", one->program);
+        }
+        tnd_text_printf(out, "    %s:n%" PRId64 ":k%" PRId64 ":m%" PRId64,
+                        tandem_type_name(one->type), one->n, one->k, one->m);
+        if (one->experts > 0) {
+            tnd_text_printf(out, " %u of %u experts", one->used, one->experts);
+        }
+        tnd_text_printf(out, ", threads %d: %s %.1f +- %.1f us, %u times of ", one->threads,
+                        one->kernels, one->median_us, error_us, one->count);
+        tnd_emit_date(out, one->when);
+        tnd_text_add(out, one->disturbed != 0 ? ", disturbed\n" : "\n");
+    }
+}
+
 void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
 {
     add_machine(out, table);
@@ -268,6 +290,7 @@ void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
     add_sweeps(out, table);
     add_programs(out, table);
     add_convolutions(out, table);
+    add_hosted(out, table);
     tnd_text_printf(out, "%" PRId64 " cells in all\n", tnd_table_count_cells(table));
 }
 
