@@ -111,7 +111,10 @@ static void print_net(const struct tnd_onnx_model *model, const struct tandem_on
     }
     tnd_graph_tell_part(stdout, stopped);
     const struct tnd_lower_options options = {.gives_up = net};
-    if (tnd_net_lower_with(net, &options, &lowered, &error) == TANDEM_OK) {
+    unsigned passes;
+    (void)tnd_passes_read(NULL, &passes); /* all: what would run */
+    if (tnd_net_optimize(net, passes, NULL, &error) == TANDEM_OK &&
+        tnd_net_lower_with(net, &options, &lowered, &error) == TANDEM_OK) {
         tnd_op_split_print_slow(tnd_lowered_graph(lowered), stdout);
         tnd_lowered_free(lowered);
     } else {
