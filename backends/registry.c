@@ -54,6 +54,7 @@ struct tnd_registry {
     _Atomic uint32_t own_slots;   /* bit a slot */
     pthread_mutex_t lock;         /* one quarantine at a time */
     _Atomic uint32_t quarantined; /* bit a slot */
+    uint32_t left_open;           /* bit a slot */
     struct tnd_log log;
 };
 
@@ -459,7 +460,9 @@ void tnd_registry_close(struct tnd_registry *registry)
     }
     for (int i = registry->n_slots - 1; i > 0; i--) {
         tandem_backend *backend = registry->slots[i].backend;
-        backend->api->close(backend);
+        if ((registry->left_open >> i & 1) == 0) {
+            backend->api->close(backend);
+        }
     }
     pthread_mutex_destroy(&registry->lock);
     pthread_mutex_destroy(&registry->add_lock);
@@ -633,6 +636,13 @@ int tnd_registry_find(const struct tnd_registry *registry, const char *name,
 }
 
 /* ---- quarantine ---- */
+
+void tnd_registry_leave_open(struct tnd_registry *registry, uint32_t slots)
+{
+    if (registry != NULL) {
+        registry->left_open |= slots;
+    }
+}
 
 bool tnd_registry_quarantine(struct tnd_registry *registry, int slot, const char *reason)
 {

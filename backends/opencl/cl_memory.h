@@ -117,6 +117,9 @@ enum tandem_status tnd_cl_download(struct tnd_cl_device *device, struct tandem_p
                                    size_t bytes, uint64_t *out_ticket, struct tandem_error *error);
 /** Ticket for everything that was submitted so far. */
 uint64_t tnd_cl_ticket(struct tnd_cl_device *device);
+/** Whether a download, and so all before it, is over; false: of this ticket only tnd_cl_sync can
+ *  tell. Ticket 0 is over. Never waits. */
+bool tnd_cl_poll(struct tnd_cl_device *device, uint64_t ticket, bool *out_is_over);
 enum tandem_status tnd_cl_sync(struct tnd_cl_device *device, uint64_t ticket,
                                struct tandem_error *error);
 

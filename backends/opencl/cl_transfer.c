@@ -398,6 +398,26 @@ static cl_event take_event(struct tnd_cl_transfer *transfer, uint64_t ticket)
     return NULL;
 }
 
+bool tnd_cl_poll(struct tnd_cl_device *device, uint64_t ticket, bool *out_is_over)
+{
+    struct tnd_cl_transfer *transfer = device->transfer;
+    bool is_known = ticket == 0;
+    cl_int state = CL_COMPLETE; /* below: it ended badly, which a sync tells */
+    pthread_mutex_lock(&transfer->ticket_lock);
+    if (ticket <= transfer->done) {
+        is_known = true;
+    }
+    for (int i = 0; i < N_DOWNLOADS && !is_known; i++) {
+        const struct download *one = &transfer->downloads[i];
+        is_known = one->ticket == ticket &&
+                   device->library->cl.GetEventInfo(one->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                    sizeof(state), &state, NULL) == CL_SUCCESS;
+    }
+    pthread_mutex_unlock(&transfer->ticket_lock);
+    *out_is_over = state <= CL_COMPLETE;
+    return is_known;
+}
+
 enum tandem_status tnd_cl_sync(struct tnd_cl_device *device, uint64_t ticket,
                                struct tandem_error *error)
 {

@@ -299,6 +299,11 @@ static enum tandem_status opencl_sync(tandem_backend *backend, uint64_t ticket,
     return tnd_cl_indices_check(device, error);
 }
 
+static bool opencl_poll(tandem_backend *backend, uint64_t ticket, bool *out_is_over)
+{
+    return tnd_cl_poll(tnd_opencl_device(backend), ticket, out_is_over);
+}
+
 /* ---- memory ---- */
 
 static enum tandem_status opencl_prepare(tandem_backend *backend, const tandem_tensor *weight,
@@ -375,6 +380,7 @@ const struct tandem_backend_api tnd_backend_opencl = {
     .workspace = opencl_workspace,
     .submit = opencl_submit,
     .sync = opencl_sync,
+    .poll = opencl_poll,
     .prepare = opencl_prepare,
     .forget = opencl_give_back,
     .memory = TANDEM_MEMORY_OWN,
