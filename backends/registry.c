@@ -476,6 +476,29 @@ static bool is_out(const struct tnd_registry *registry, int slot)
 
 /* ---- backends from outside the tree ---- */
 
+/* FINALIZE is the download of a result; a stage that nothing would run is no stage. */
+static enum tandem_status check_profiles(const struct tandem_backend_api *known,
+                                         struct tandem_error *error)
+{
+    enum { MOST = 64 };
+    for (int i = 0; known->profile != NULL && i < MOST; i++) {
+        struct tandem_backend_profile profile = {.name = NULL};
+        if (!known->profile(i, TANDEM_TYPE_Q4_0, &profile) || profile.name == NULL) {
+            break;
+        }
+        const uint32_t task = profile.finalize.task;
+        const bool is_fetched = task == TANDEM_TASK_FINALIZE && known->memory == TANDEM_MEMORY_OWN;
+        if (task != TANDEM_TASK_NONE && !is_fetched) {
+            return tnd_error_set(
+                error, TANDEM_E_ARGUMENT, profile.name, task, TANDEM_TASK_FINALIZE,
+                "backend %s: FINALIZE of profile %.31s has task %u; it can only be "
+                "'finalize', of a backend with memory of its own",
+                known->name, profile.name, (unsigned)task);
+        }
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status check_api(const struct tandem_backend_api *api,
                                     struct tandem_error *error)
 {
@@ -509,7 +532,7 @@ static enum tandem_status check_api(const struct tandem_backend_api *api,
             "sync",
             api->name);
     }
-    return TANDEM_OK;
+    return check_profiles(&known, error);
 }
 
 /* The first device, then all others that open with the same settings. */
