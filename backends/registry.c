@@ -54,6 +54,7 @@ struct tnd_registry {
     _Atomic uint32_t own_slots;   /* bit a slot */
     pthread_mutex_t lock;         /* one quarantine at a time */
     _Atomic uint32_t quarantined; /* bit a slot */
+    uint32_t left_open;           /* bit a slot */
     struct tnd_log log;
 };
 
@@ -459,7 +460,9 @@ void tnd_registry_close(struct tnd_registry *registry)
     }
     for (int i = registry->n_slots - 1; i > 0; i--) {
         tandem_backend *backend = registry->slots[i].backend;
-        backend->api->close(backend);
+        if ((registry->left_open >> i & 1) == 0) {
+            backend->api->close(backend);
+        }
     }
     pthread_mutex_destroy(&registry->lock);
     pthread_mutex_destroy(&registry->add_lock);
@@ -472,6 +475,29 @@ static bool is_out(const struct tnd_registry *registry, int slot)
 }
 
 /* ---- backends from outside the tree ---- */
+
+/* FINALIZE is the download of a result; a stage that nothing would run is no stage. */
+static enum tandem_status check_profiles(const struct tandem_backend_api *known,
+                                         struct tandem_error *error)
+{
+    enum { MOST = 64 };
+    for (int i = 0; known->profile != NULL && i < MOST; i++) {
+        struct tandem_backend_profile profile = {.name = NULL};
+        if (!known->profile(i, TANDEM_TYPE_Q4_0, &profile) || profile.name == NULL) {
+            break;
+        }
+        const uint32_t task = profile.finalize.task;
+        const bool is_fetched = task == TANDEM_TASK_FINALIZE && known->memory == TANDEM_MEMORY_OWN;
+        if (task != TANDEM_TASK_NONE && !is_fetched) {
+            return tnd_error_set(
+                error, TANDEM_E_ARGUMENT, profile.name, task, TANDEM_TASK_FINALIZE,
+                "backend %s: FINALIZE of profile %.31s has task %u; it can only be "
+                "'finalize', of a backend with memory of its own",
+                known->name, profile.name, (unsigned)task);
+        }
+    }
+    return TANDEM_OK;
+}
 
 static enum tandem_status check_api(const struct tandem_backend_api *api,
                                     struct tandem_error *error)
@@ -506,7 +532,7 @@ static enum tandem_status check_api(const struct tandem_backend_api *api,
             "sync",
             api->name);
     }
-    return TANDEM_OK;
+    return check_profiles(&known, error);
 }
 
 /* The first device, then all others that open with the same settings. */
@@ -633,6 +659,13 @@ int tnd_registry_find(const struct tnd_registry *registry, const char *name,
 }
 
 /* ---- quarantine ---- */
+
+void tnd_registry_leave_open(struct tnd_registry *registry, uint32_t slots)
+{
+    if (registry != NULL) {
+        registry->left_open |= slots;
+    }
+}
 
 bool tnd_registry_quarantine(struct tnd_registry *registry, int slot, const char *reason)
 {

@@ -67,6 +67,9 @@ uint32_t tnd_registry_own_slots(const struct tnd_registry *registry);
 
 /* ---- quarantine: a device that has failed is not used again while the registry lives ---- */
 
+/** Backends, bit a slot, that tnd_registry_close shall not close: closing would wait for a device
+ *  that stalls. NULL is allowed. */
+void tnd_registry_leave_open(struct tnd_registry *registry, uint32_t slots);
 /** Takes a backend out of service, with one line in the log. From now on it supports nothing and
  *  is not found by name; work in flight ends as it may. False when nothing changes: the CPU is
  *  never taken out, and the first reason stays. Any thread. */
@@ -98,6 +101,8 @@ enum tandem_status tnd_backend_submit(tandem_backend *backend, const struct tand
                                       uint64_t *out_ticket, struct tandem_error *error);
 enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
                                     struct tandem_error *error);
+/** Whether it can tell without waiting that a ticket is over; of ticket 0, whether it ever can. */
+bool tnd_backend_poll(tandem_backend *backend, uint64_t ticket, bool *out_is_over);
 /** `*out_handle` is NULL where the backend keeps nothing. */
 enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                        void **out_handle, struct tandem_error *error);

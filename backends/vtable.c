@@ -159,6 +159,11 @@ enum tandem_status tnd_backend_submit(tandem_backend *backend, const struct tand
     return TANDEM_OK;
 }
 
+bool tnd_backend_poll(tandem_backend *backend, uint64_t ticket, bool *out_is_over)
+{
+    return backend->api->poll != NULL && backend->api->poll(backend, ticket, out_is_over);
+}
+
 enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
                                     struct tandem_error *error)
 {

@@ -189,7 +189,9 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
             return not_repeatable(graph, &failure, &why, error);
         }
         if (failure.kind == TND_FAILURE_LATE) {
-            tnd_observer_told(runtime, graph, plan, options->limit_ns, true);
+            if (options->limit_ns > 0) {
+                tnd_observer_told(runtime, graph, plan, options->limit_ns, true);
+            }
             tandem_plan *host = NULL;
             TND_TRY(tnd_planner_plan_kind(parts.planner, graph, n_threads, TND_PLAN_HOST, &host,
                                           error));

@@ -19,9 +19,9 @@
  * show within a few measurements. Test: hosted_times_add_up. */
 enum { MOST_KEPT = 64 };
 
-/* Standard error of disturbed times at least. Unit: share. Why: what disturbs lasts for many times in
- * a row, whose spread says nothing of it: behind a lead of 40 +- 1 to 56 +- 1 ms beside six busy
- * programs both took 0.5 ms in quiet. Test: undisturbed_times_replace_disturbed_ones. */
+/* Standard error of disturbed times at least. Unit: share. Why: what disturbs lasts for many times
+ * in a row, whose spread says nothing of it: beside six busy programs 40 +- 1 and 56 +- 1 ms were
+ * measured of two that took 0.5 ms in quiet. Test: undisturbed_times_replace_disturbed_ones. */
 static const double DISTURBED_ERROR = 0.15;
 
 static const struct tandem_hosted_time initial = TANDEM_HOSTED_TIME_INIT;

@@ -294,8 +294,9 @@ void tandem_runtime_close(tandem_runtime *runtime)
                      error.text);
     }
     tnd_planner_free(runtime->planner);
-    tnd_exec_free(runtime->exec);
+    const uint32_t stalled = tnd_exec_free(runtime->exec);
     tnd_pool_free(runtime->pool);
+    tnd_registry_leave_open(runtime->registry, stalled);
     tnd_registry_close(runtime->registry);
     tandem_table_free(runtime->table);
     tandem_table_free(runtime->corrected);

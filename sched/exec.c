@@ -14,6 +14,7 @@
 #include "sched/debts.h"
 #include "sched/finish.h"
 #include "sched/run.h"
+#include "sched/stall.h"
 
 struct tnd_exec {
     struct tnd_pool *pool;
@@ -42,9 +43,10 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
     atomic_init(&exec->execution, TANDEM_EXECUTE_DEFAULT);
     for (int slot = 0; slot < TND_MAX_SLOTS; slot++) {
         pthread_mutex_init(&exec->devices[slot].lock, NULL);
+        pthread_mutex_init(&exec->devices[slot].stall_lock, NULL);
     }
     if (tnd_mirrors_new(registry, &exec->mirrors, error) != TANDEM_OK) {
-        tnd_exec_free(exec);
+        (void)tnd_exec_free(exec);
         return tnd_error_set(error, TANDEM_E_MEMORY, "exec", 0, 0, "exec: out of memory");
     }
     *out_exec = exec;
@@ -56,10 +58,11 @@ void tnd_exec_set_clock(struct tnd_exec *exec, const struct tnd_clock *clock)
     exec->clock = clock;
 }
 
-void tnd_exec_free(struct tnd_exec *exec)
+uint32_t tnd_exec_free(struct tnd_exec *exec)
 {
+    uint32_t stalled = 0;
     if (exec == NULL) {
-        return;
+        return 0;
     }
     while (exec->idle != NULL) {
         struct tnd_run *run = exec->idle;
@@ -68,10 +71,14 @@ void tnd_exec_free(struct tnd_exec *exec)
     }
     for (int slot = 0; slot < TND_MAX_SLOTS; slot++) {
         pthread_mutex_destroy(&exec->devices[slot].lock);
+        if (!tnd_stall_fini(&exec->devices[slot], tnd_registry_backend(exec->registry, slot))) {
+            stalled |= UINT32_C(1) << slot;
+        }
     }
     tnd_mirrors_free(exec->mirrors);
     pthread_mutex_destroy(&exec->lock);
     tnd_free(exec);
+    return stalled;
 }
 
 void tnd_exec_set_execution(struct tnd_exec *exec, uint32_t execution)
@@ -144,6 +151,7 @@ static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
     tnd_items_bind(&run->steps->items, run->graph, run->intermediates.base);
     prepare_copies(run);
     if (run->steps->residency != NULL) {
+        TND_TRY(tnd_stall_check(run, out_failure, error));
         TND_TRY(tnd_run_attach(run, out_failure, error));
     }
     return tnd_run_execute(run, n_workers, out_failure, error);

@@ -67,8 +67,9 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
                                 struct tandem_error *error);
 /** For tests: another clock (borrowed). No run may be in progress. */
 void tnd_exec_set_clock(struct tnd_exec *exec, const struct tnd_clock *clock);
-/** No run may be in progress. */
-void tnd_exec_free(struct tnd_exec *exec);
+/** No run may be in progress. Returns devices, bit a slot, that have not ended what a run gave up:
+ *  nobody may close them. */
+uint32_t tnd_exec_free(struct tnd_exec *exec);
 /** Bits of enum tandem_execution, for later runs; first TANDEM_EXECUTE_DEFAULT. Any thread. */
 void tnd_exec_set_execution(struct tnd_exec *exec, uint32_t execution);
 uint32_t tnd_exec_execution(const struct tnd_exec *exec);

@@ -217,6 +217,9 @@ static void reset(struct tnd_run *run, int n_workers)
     run->is_late = false;
     run->until_ns =
         run->options->limit_ns > 0 ? run->clock->now_ns(run->clock) + run->options->limit_ns : 0;
+    run->give_up_ns = run->until_ns;
+    run->direct = 0;
+    TND_ASSERT(run->bounces == NULL);
     TND_ASSERT(n_workers >= 1 && n_workers <= run->n_workers);
     for (int i = 0; i < n_workers; i++) {
         struct tnd_run_worker *worker = &run->workers[i];

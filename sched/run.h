@@ -49,6 +49,9 @@ struct tnd_run_device {
     unsigned n_failures; /* under the lock */
     /** Its sync was seen to keep a CPU busy, so worker 0 sleeps before it. A hint, relaxed. */
     atomic_bool sync_spins;
+    pthread_mutex_t stall_lock; /* guards the members below */
+    _Atomic uint64_t stalled;   /* ticket that a run has given up (sched/stall.h); 0: none */
+    struct tnd_bounce *orphans; /* what the device may still write to */
 };
 
 /** One wait of worker 0, from tnd_run_wait_begin to tnd_run_wait_end. */
@@ -118,10 +121,13 @@ struct tnd_run {
     int n_times;
     enum tandem_status status; /* of worker 0's own doing: cancel, devices */
     struct tandem_error error;
-    int failed_step;   /* of `status`; -1: none */
-    uint64_t asked_ns; /* when `cancel` was asked last */
-    uint64_t until_ns; /* when the run is given up; 0: never */
-    bool is_late;      /* it was */
+    int failed_step;            /* of `status`; -1: none */
+    uint64_t asked_ns;          /* when `cancel` was asked last */
+    uint64_t until_ns;          /* when the run is given up; 0: never */
+    bool is_late;               /* it was */
+    uint64_t give_up_ns;        /* the same of a wait for a device */
+    struct tnd_bounce *bounces; /* downloads on their way (sched/stall.h), oldest first */
+    uint32_t direct;            /* bit a slot: the device writes to the program's memory itself */
 
     /* ---- kept from run to run ---- */
     struct tnd_run_memory intermediates;

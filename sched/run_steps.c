@@ -9,6 +9,7 @@
 #include "base/tnd_status.h"
 #include "sched/fuse.h"
 #include "sched/run.h"
+#include "sched/stall.h"
 #include "sched/stream.h"
 
 enum { LOOPS_BITS = 16 }; /* of one step; backends have one or two */
@@ -388,12 +389,14 @@ void tnd_run_move(struct tnd_run *run, const struct tnd_step *step)
     memset(&error, 0, sizeof(error));
     bool is_download = step->kind == TND_STEP_DOWNLOAD;
     size_t bytes = step->moved.bytes;
+    void *to = is_download ? tnd_stall_target(run, step, address, bytes) : NULL;
     enum tandem_status status =
-        is_download ? tnd_backend_download(backend, place, address, bytes, &ticket, &error)
+        is_download ? tnd_backend_download(backend, place, to, bytes, &ticket, &error)
         : step->kind == TND_STEP_STREAM
             ? tnd_backend_stream(backend, place, address, bytes, &error)
             : tnd_backend_upload(backend, place, address, bytes, &error);
     if (status != TANDEM_OK) {
+        tnd_stall_untarget(run, step);
         fail_on_device(run, step, status, &error);
     } else if (is_download) {
         note_device_work(run, step, ticket);
@@ -442,6 +445,10 @@ static void sync_until(struct tnd_run *run, int slot, const struct tnd_run_fligh
     }
     TND_ASSERT(until->step <= given->last);
     tnd_run_wait_begin(run, last, slot, until->expected_ns, &wait);
+    if (!tnd_stall_await(run, slot, until->ticket, last)) {
+        tnd_run_wait_end(run, &wait);
+        return;
+    }
     enum tandem_status status = sync_shared(run, slot, until->ticket, &error);
     tnd_run_wait_end(run, &wait);
     for (int i = given->first; i <= until->step && i < run->n_times; i++) {
@@ -454,6 +461,7 @@ static void sync_until(struct tnd_run *run, int slot, const struct tnd_run_fligh
     given->is_open = until->step < given->last;
     given->has_download = given->has_download && given->is_open;
     given->first = until->step + 1;
+    tnd_stall_deliver(run, slot, until->step, status == TANDEM_OK);
     if (status != TANDEM_OK) {
         fail_on_device(run, last, status, &error);
     }

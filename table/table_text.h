@@ -14,7 +14,7 @@ const char *tnd_table_text_kind(int kind);
 /** Fills in tasks and name of a profile of which the file gives only backends and flags. */
 void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profile);
 /** Adds "cpu, cpu-packed and cpu-amx": profiles that share a row of the text table, since it cannot
- *  tell them apart; at each M the times of the fastest one are written. False when no row is
+ *  tell them apart; the times of the one that is fastest in all are written. False when no row is
  *  shared. */
 bool tnd_table_text_shares(const struct tandem_table *table, struct tnd_text *out_names);
 

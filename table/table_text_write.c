@@ -88,16 +88,14 @@ void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profil
 
 /* ---- choosing what fits ---- */
 
-enum { MAX_PACKED = 4 }; /* profiles that share a row beside its first one; others are left out */
-
 struct selection {
     const struct tandem_table *table;
     enum tandem_type type;
     int n_profiles;
     const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES]; /* a row of the file each */
-    /* in the same row, `n_packed` of them: "cpu-packed" and "cpu-amx" */
-    const struct tnd_table_profile *packed[TND_TABLE_MAX_PROFILES][MAX_PACKED];
-    int n_packed[TND_TABLE_MAX_PROFILES];
+    /* whose times stand in the row: the profile's, or those of "cpu-packed" or "cpu-amx" where
+     * these are faster as a whole */
+    const struct tnd_table_profile *times_of[TND_TABLE_MAX_PROFILES];
     int n_shapes;
     int64_t (*shapes)[2];
     int n_m;
@@ -221,7 +219,7 @@ static bool is_measured_everywhere(const struct selection *chosen,
     return everywhere;
 }
 
-/* Profiles get a row each; those with packed weights a place in the row that looks like theirs. */
+/* Profiles get a row each. */
 static void choose_profiles(struct selection *chosen)
 {
     const struct tandem_table *table = chosen->table;
@@ -229,16 +227,6 @@ static void choose_profiles(struct selection *chosen)
         const struct tnd_table_profile *profile = &table->profiles[p];
         if (!uses_packed(profile) && is_measured_everywhere(chosen, profile)) {
             chosen->profiles[chosen->n_profiles++] = profile;
-        }
-    }
-    for (int p = 0; p < table->n_profiles; p++) {
-        const struct tnd_table_profile *packed = &table->profiles[p];
-        for (int row = 0; row < chosen->n_profiles && fits_format(packed); row++) {
-            int *n = &chosen->n_packed[row];
-            if (*n < MAX_PACKED && is_packed_form(packed, chosen->profiles[row])) {
-                chosen->packed[row][(*n)++] = packed;
-                break;
-            }
         }
     }
 }
@@ -446,21 +434,54 @@ static void print_row(struct tnd_text *text, const struct selection *chosen, con
     tnd_text_printf(text, "%3" PRId64, m);
     for (int p = 0; p < chosen->n_profiles; p++) {
         double us[TANDEM_STAGES] = {0};
-        double packed_us[TANDEM_STAGES];
-        (void)times_at(chosen, chosen->profiles[p], shape, m, us);
-        for (int i = 0; i < chosen->n_packed[p]; i++) {
-            const struct tnd_table_profile *packed = chosen->packed[p][i];
-            if (is_measured(chosen, shape, packed) &&
-                times_at(chosen, packed, shape, m, packed_us) &&
-                packed_us[0] + packed_us[1] + packed_us[2] < us[0] + us[1] + us[2]) {
-                memcpy(us, packed_us, sizeof(us));
-            }
-        }
+        (void)times_at(chosen, chosen->times_of[p], shape, m, us);
         for (int s = 0; s < TANDEM_STAGES; s++) {
             tnd_text_printf(text, formats[s], round(us[s]));
         }
     }
     tnd_text_add_char(text, '\n');
+}
+
+/* Of all cells that are written; infinite where some have no times. */
+static double all_us(const struct selection *chosen, const struct tnd_table_profile *profile)
+{
+    double sum_us = 0;
+    for (int i = 0; i < chosen->n_shapes; i++) {
+        for (int j = 0; j < chosen->n_m; j++) {
+            double us[TANDEM_STAGES] = {0};
+            if (!is_measured(chosen, chosen->shapes[i], profile) ||
+                !times_at(chosen, profile, chosen->shapes[i], chosen->m[j], us)) {
+                return INFINITY;
+            }
+            sum_us += us[0] + us[1] + us[2];
+        }
+    }
+    return sum_us;
+}
+
+static bool shares_row(const struct selection *chosen, const struct tnd_table_profile *packed,
+                       int row)
+{
+    return fits_format(packed) && is_packed_form(packed, chosen->profiles[row]);
+}
+
+/* A row has the times of one profile: those with packed weights share the row that looks like
+ * theirs, and the fastest one has it for all shapes and M. */
+static void choose_times(struct selection *chosen)
+{
+    const struct tandem_table *table = chosen->table;
+    for (int row = 0; row < chosen->n_profiles; row++) {
+        double least_us = all_us(chosen, chosen->profiles[row]);
+        chosen->times_of[row] = chosen->profiles[row];
+        for (int p = 0; p < table->n_profiles; p++) {
+            const struct tnd_table_profile *packed = &table->profiles[p];
+            const double us = shares_row(chosen, packed, row) ? all_us(chosen, packed) : INFINITY;
+            if (us < least_us) {
+                least_us = us;
+                chosen->times_of[row] = packed;
+            }
+        }
+    }
 }
 
 static void print_all(struct tnd_text *text, const struct selection *chosen)
@@ -503,11 +524,12 @@ bool tnd_table_text_shares(const struct tandem_table *table, struct tnd_text *ou
     bool shares = false;
     if (select_all(table, TANDEM_TYPE_NUMBERS, &chosen) == TANDEM_OK && chosen.n_m > 0) {
         for (int p = 0; p < chosen.n_profiles && !shares; p++) {
-            const struct tnd_table_profile *measured[MAX_PACKED];
+            const struct tnd_table_profile *measured[TND_TABLE_MAX_PROFILES];
             int n = 0;
-            for (int i = 0; i < chosen.n_packed[p]; i++) {
-                if (is_measured(&chosen, chosen.shapes[0], chosen.packed[p][i])) {
-                    measured[n++] = chosen.packed[p][i];
+            for (int i = 0; i < table->n_profiles; i++) {
+                if (shares_row(&chosen, &table->profiles[i], p) &&
+                    isfinite(all_us(&chosen, &table->profiles[i]))) {
+                    measured[n++] = &table->profiles[i];
                 }
             }
             shares = n > 0;
@@ -537,6 +559,7 @@ enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum t
                           tandem_type_name(chosen.type));
     } else {
         struct tnd_text text = TND_TEXT_INIT;
+        choose_times(&chosen);
         print_all(&text, &chosen);
         status = tnd_emit_end(&text, write, user, "text table", error);
     }

@@ -416,6 +416,28 @@ static void a_backend_without_what_is_needed_is_refused(void)
     tnd_registry_close(registry);
 }
 
+static bool profile_that_finalizes(int i, enum tandem_type type, struct tandem_backend_profile *out)
+{
+    (void)type;
+    out->name = "guest";
+    out->what = "a product and what nobody would run behind it";
+    out->compute.task = TANDEM_TASK_NODE;
+    out->finalize.task = TANDEM_TASK_FINALIZE;
+    return i == 0;
+}
+
+/* The library itself fetches results, of backends with memory of their own. */
+static void a_profile_whose_finalize_nobody_would_run_is_refused(void)
+{
+    struct tandem_error error = {0};
+    struct tnd_registry *registry = open_registry("", NULL);
+    struct tandem_backend_api api = guest_api();
+    api.profile = profile_that_finalizes;
+    (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_E_ARGUMENT,
+                       "FINALIZE of profile guest", &error);
+    tnd_registry_close(registry);
+}
+
 static void slots_run_out_with_a_clear_error(void)
 {
     struct tnd_registry *registry = open_registry("", NULL);
@@ -549,6 +571,8 @@ CU_TestInfo tnd_tests_registry[] = {
     {"a setting that a backend does not list is refused",
      a_setting_that_a_backend_does_not_list_is_refused},
     {"a backend without what is needed is refused", a_backend_without_what_is_needed_is_refused},
+    {"a profile whose FINALIZE nobody would run is refused",
+     a_profile_whose_finalize_nobody_would_run_is_refused},
     {"slots run out with a clear error", slots_run_out_with_a_clear_error},
     {"missing functions have defaults", missing_functions_have_defaults},
     {"every failure gets a status and a text", every_failure_gets_a_status_and_a_text},

@@ -762,6 +762,7 @@ extern CU_SuiteInfo suites_runtime_place[];
 extern CU_SuiteInfo suites_runtime_observer[];
 extern CU_SuiteInfo suites_runtime_numa[];
 extern CU_SuiteInfo suites_runtime_hosted[];
+extern CU_SuiteInfo suites_runtime_arms[];
 
 int main(int argc, char **argv)
 {
@@ -772,5 +773,5 @@ int main(int argc, char **argv)
                           suites_runtime_mapped, suites_runtime_observer, suites_runtime_floats,
                           suites_runtime_place, suites_runtime_numa, suites_runtime_drift,
                           suites_runtime_soak, suites_runtime_convs, suites_runtime_nets,
-                          suites_runtime_hosted, NULL);
+                          suites_runtime_hosted, suites_runtime_arms, NULL);
 }

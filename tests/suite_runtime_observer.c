@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The guard over plans in which devices and the CPU work at once: turns, verdicts, and a device
- * that is slower than its table says, in virtual time. */
+ * Runtimes with a device that is slower than its table says, or stalls, in virtual time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,318 +15,6 @@
 #include "tune/planner_internal.h"
 #include "tune/policy.h"
 #include "tune/profiles.h"
-
-/* ---- verdicts ---- */
-
-static struct tnd_arms arms;
-
-static void set_up(void)
-{
-    tnd_arms_init(&arms);
-}
-
-static void tear_down(void)
-{
-    tnd_arms_fini(&arms);
-}
-
-/* A made-up machine: what a graph takes by each kind of plan, and what is told of it. */
-struct machine {
-    double us[TND_PLAN_KINDS];   /* 0: no such plan */
-    double told[TND_PLAN_KINDS]; /* predicted */
-    double first_us, entry_us;   /* more, at a plan's first use; what is told of it */
-    double noise, load;          /* shares; of uses that another program disturbs */
-    int slow_from, slow_to;      /* uses */
-    double slow;                 /* times as long on devices then */
-    struct tnd_test_rng rng;
-    bool was_used[2]; /* the host, the device: weights are there */
-    uint64_t now_ns;
-    int n_uses, n_changes;
-    int host; /* the kind that uses no device */
-    enum tnd_plan_kind last;
-};
-
-static double draw(struct tnd_test_rng *rng, double from, double to)
-{
-    return from + (to - from) * (double)tnd_test_rng_int(rng, 0, 1000000) / 1e6;
-}
-
-static double true_us(const struct machine *machine, int kind)
-{
-    bool is_slow = machine->n_uses >= machine->slow_from && machine->n_uses < machine->slow_to;
-    return machine->us[kind] * (is_slow && kind != machine->host ? machine->slow : 1);
-}
-
-/* Plans and computes once; what the use took. */
-static double use_machine(struct machine *machine, uint64_t key)
-{
-    struct tnd_arm_class news;
-    enum tnd_plan_kind kind = TND_PLAN_BEST;
-    if (!tnd_arms_choose(&arms, key, 1, machine->now_ns, &kind)) {
-        struct tnd_arm_offer offers[TND_PLAN_KINDS];
-        for (int i = 0; i < TND_PLAN_KINDS; i++) {
-            offers[i] =
-                (struct tnd_arm_offer){machine->us[i] > 0, i != machine->host, machine->told[i],
-                                       i == machine->host ? machine->entry_us : 0};
-        }
-        check_ok(tnd_arms_offer(&arms, key, 1, offers));
-        CU_ASSERT_TRUE(tnd_arms_choose(&arms, key, 1, machine->now_ns, &kind));
-    }
-    double us = true_us(machine, kind);
-    bool is_device = kind != (enum tnd_plan_kind)machine->host;
-    us += machine->was_used[is_device] ? 0 : machine->first_us;
-    us *= 1 + draw(&machine->rng, 0, machine->noise);
-    us *= draw(&machine->rng, 0, 1) < machine->load ? 2 : 1;
-    machine->was_used[is_device] = true;
-    machine->last = kind;
-    uint64_t limit_ns = tnd_arms_limit(&arms, key, kind, 1);
-    bool is_cut = limit_ns > 0 && us * 1e3 > (double)limit_ns;
-    us = is_cut ? (double)limit_ns / 1e3 : us;
-    machine->now_ns += (uint64_t)(us * 1e3);
-    machine->n_uses++;
-    machine->n_changes += tnd_arms_note(&arms, key, kind, 1, (uint64_t)(us * 1e3), is_cut,
-                                        machine->now_ns, &news) == TND_ARM_CHANGES;
-    return us + (is_cut ? machine->us[machine->host] : 0); /* done after all */
-}
-
-static struct machine two_plans(uint64_t seed, double both_us, double told_us, double single_us)
-{
-    struct machine machine = {.us = {both_us, single_us}, .told = {told_us, single_us}};
-    machine.noise = 0.04;
-    machine.load = 0.05;
-    machine.first_us = 3000;
-    machine.rng = tnd_test_rng_new(seed);
-    machine.now_ns = 1;
-    machine.host = TND_PLAN_SINGLE;
-    return machine;
-}
-
-static enum tnd_plan_kind serving(uint64_t key)
-{
-    struct tnd_arm_class one;
-    CU_ASSERT_TRUE_FATAL(tnd_arms_get(&arms, key, &one));
-    return (enum tnd_plan_kind)one.serving;
-}
-
-/* Predicted: 600 us in place of 1000. True: twice that. */
-static void a_device_that_lies_is_dropped_within_eight_uses(void)
-{
-    int n_late = 0;
-    for (uint64_t seed = 1; seed <= 200; seed++) {
-        struct machine machine = two_plans(seed, 1200, 600, 1000);
-        int n_both = 0;
-        for (int use = 0; use < 20; use++) {
-            (void)use_machine(&machine, seed);
-            n_both += machine.last == TND_PLAN_BEST;
-        }
-        n_late += serving(seed) != TND_PLAN_SINGLE || n_both > TND_OBSERVER_USES;
-    }
-    printf("\n    a fifth slower: %d of 200 later than 8 uses", n_late);
-    CU_ASSERT_TRUE(n_late <= 10);
-    for (uint64_t seed = 1; seed <= 200; seed++) { /* what the first use takes is no reason */
-        struct machine machine = two_plans(seed, 30000, 600, 1000);
-        int n_both = 0;
-        for (int use = 0; use < 50; use++) {
-            (void)use_machine(&machine, 1000 + seed);
-            n_both += machine.last == TND_PLAN_BEST;
-        }
-        check_int(serving(1000 + seed), TND_PLAN_SINGLE);
-        CU_ASSERT_TRUE(n_both <= 3);
-    }
-}
-
-static void a_device_that_keeps_its_word_is_kept(void)
-{
-    int n_more = 0; /* other programs slow several uses in a row */
-    for (uint64_t seed = 1; seed <= 200; seed++) {
-        struct machine machine = two_plans(seed, 600, 600, 1000);
-        int n_single = 0;
-        for (int use = 0; use < 50; use++) {
-            (void)use_machine(&machine, seed);
-            n_single += machine.last == TND_PLAN_SINGLE;
-        }
-        check_int(serving(seed), TND_PLAN_BEST);
-        n_more += n_single > TND_OBSERVER_USES;
-    }
-    CU_ASSERT_TRUE(n_more <= 4);
-}
-
-/* The case: a loser was kept because the trial of the other one paid for first uses. */
-static void first_uses_do_not_count(void)
-{
-    struct machine machine = two_plans(1, 28000, 1000, 10000);
-    machine.first_us = 100000;
-    for (int use = 0; use < 12; use++) {
-        (void)use_machine(&machine, 1);
-    }
-    check_int(serving(1), TND_PLAN_SINGLE);
-}
-
-static void the_class_unused_for_longest_makes_room(void)
-{
-    for (uint64_t key = 1; key <= 3 * TND_ARM_CLASSES; key++) {
-        struct machine machine = two_plans(key, 1200, 600, 1000);
-        struct machine first = two_plans(key, 1200, 600, 1000);
-        for (int use = 0; use < 12; use++) {
-            (void)use_machine(&machine, key);
-        }
-        (void)use_machine(&first, 1);
-    }
-    check_int(arms.n_classes, TND_ARM_CLASSES);
-    check_int(serving(1), TND_PLAN_SINGLE);
-    check_int(serving(3 * TND_ARM_CLASSES), TND_PLAN_SINGLE);
-    struct tnd_arm_class one;
-    CU_ASSERT_FALSE(tnd_arms_get(&arms, 2, &one));
-}
-
-static void verdicts_are_looked_at_again_after_a_day(void)
-{
-    struct machine machine = two_plans(1, 30000, 600, 1000);
-    for (int use = 0; use < 20; use++) {
-        (void)use_machine(&machine, 1);
-    }
-    check_int(serving(1), TND_PLAN_SINGLE);
-    machine.us[TND_PLAN_BEST] = 600; /* another driver */
-    for (int use = 0; use < 20; use++) {
-        (void)use_machine(&machine, 1);
-    }
-    check_int(serving(1), TND_PLAN_SINGLE);
-    machine.now_ns += TND_OBSERVER_OLD_NS + 1;
-    for (int use = 0; use < 60; use++) {
-        (void)use_machine(&machine, 1);
-    }
-    check_int(serving(1), TND_PLAN_BEST);
-}
-
-static void a_plan_that_is_never_computed_does_not_stay(void)
-{
-    struct machine machine = two_plans(1, 600, 600, 1000);
-    enum tnd_plan_kind kind = TND_PLAN_SINGLE;
-    (void)use_machine(&machine, 1);
-    (void)use_machine(&machine, 1);
-    for (int i = 0; i < 300; i++) {
-        CU_ASSERT_TRUE(tnd_arms_choose(&arms, 1, 1, machine.now_ns, &kind));
-    }
-    check_int(kind, TND_PLAN_BEST);
-}
-
-/* ---- a zoo of machines ---- */
-
-struct life {
-    double total_us, best_us; /* of all uses after the first fifty; of the best fixed plan */
-};
-
-/* Devices from 30 times slower than the CPU to 30 times faster, told 30 times too good to 30 times
- * too bad. */
-static struct machine draw_machine(uint64_t seed)
-{
-    struct machine machine = {.now_ns = 1, .slow = 1};
-    machine.rng = tnd_test_rng_new(seed);
-    struct tnd_test_rng *rng = &machine.rng;
-    double host = pow(10, draw(rng, 2, 5));
-    double device = host * pow(30, draw(rng, -1, 1));
-    double lie = pow(30, draw(rng, -1, 1));
-    double both = draw(rng, 0.5, 1.0); /* of the better one, truly; half of them lose by it */
-    both = draw(rng, 0, 1) < 0.5 ? both : 1 / both;
-    double single = fmin(host, device);
-    machine.us[TND_PLAN_DEVICE] = device;
-    machine.us[TND_PLAN_BEST] = both * single;
-    machine.us[TND_PLAN_SINGLE] = device * lie < host ? device : host;
-    machine.host = device * lie < host ? TND_PLAN_HOST : TND_PLAN_SINGLE;
-    machine.us[machine.host] = host;
-    machine.told[TND_PLAN_HOST] = host * draw(rng, 0.9, 1.1);
-    machine.told[TND_PLAN_DEVICE] = device * lie;
-    machine.told[TND_PLAN_SINGLE] =
-        fmin(machine.told[TND_PLAN_HOST], machine.told[TND_PLAN_DEVICE]);
-    machine.told[TND_PLAN_BEST] = 0.9 * machine.told[TND_PLAN_SINGLE];
-    machine.noise = draw(rng, 0, 0.1);
-    machine.load = draw(rng, 0, 0.2);
-    machine.first_us = host * draw(rng, 0, 20);
-    machine.entry_us = machine.first_us * draw(rng, 0.5, 2);
-    if (draw(rng, 0, 1) < 0.5) { /* slow for a minute, or for two thousand uses */
-        machine.slow = draw(rng, 2, 30);
-        machine.slow_from = (int)tnd_test_rng_int(rng, 100, 1000);
-        machine.slow_to = machine.slow_from + (int)fmin(60e6 / single, 2000);
-    }
-    return machine;
-}
-
-static struct life live(uint64_t seed, int n_uses)
-{
-    struct machine machine = draw_machine(seed);
-    struct machine alone = machine; /* the same disturbances */
-    struct life life = {0, 0};
-    double fixed_us[TND_PLAN_KINDS] = {0};
-    for (int use = 0; use < n_uses; use++) {
-        double us = use_machine(&machine, seed);
-        life.total_us += use >= 50 ? us : 0;
-    }
-    for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
-        machine = alone;
-        for (int use = 0; use < n_uses && alone.us[kind] > 0; use++) {
-            double us = true_us(&machine, kind) * (1 + machine.noise / 2) * (1 + machine.load);
-            machine.n_uses++;
-            fixed_us[kind] += use >= 50 ? us : 0;
-        }
-        bool is_better = kind == 0 || (alone.us[kind] > 0 && fixed_us[kind] < life.best_us);
-        life.best_us = is_better ? fixed_us[kind] : life.best_us;
-    }
-    return life;
-}
-
-/* The best fixed plan is known to nobody in advance; where devices become slow for a while, a plan
- * that changes can be better. */
-static void a_zoo_of_machines_is_served_well(void)
-{
-    const int n_machines = tnd_effort() > 2 ? 2000 : 200;
-    double worst = 0;
-    double sum = 0;
-    int n_above = 0;
-    for (int i = 1; i <= n_machines; i++) {
-        tnd_arms_fini(&arms);
-        tnd_arms_init(&arms); /* each machine has a runtime of its own */
-        struct life life = live((uint64_t)i, 5000);
-        double ratio = life.total_us / life.best_us;
-        worst = fmax(worst, ratio);
-        sum += log(ratio);
-        n_above += ratio > 1.05;
-    }
-    printf("\n    %d machines: %.3f of the best fixed plan, worst %.3f, %d above 1.05", n_machines,
-           exp(sum / n_machines), worst, n_above);
-    CU_ASSERT_TRUE(exp(sum / n_machines) < 1);
-    CU_ASSERT_TRUE(worst < 1.25);
-    CU_ASSERT_TRUE(n_above <= n_machines / 25);
-}
-
-/* ---- found again ---- */
-
-static void a_device_that_becomes_slow_is_left_and_found_again(void)
-{
-    for (uint64_t seed = 1; seed <= 50; seed++) {
-        struct machine machine = two_plans(seed, 1000, 1000, 3000);
-        machine.slow = 20;
-        machine.slow_from = 1000;
-        machine.slow_to = machine.slow_from + 20000; /* a minute, by the CPU alone */
-        while (machine.n_uses < machine.slow_from) {
-            (void)use_machine(&machine, seed);
-        }
-        check_int(serving(seed), TND_PLAN_BEST);
-        uint64_t begin_ns = machine.now_ns;
-        while (serving(seed) == TND_PLAN_BEST) {
-            (void)use_machine(&machine, seed);
-        }
-        CU_ASSERT_TRUE(machine.now_ns < begin_ns + UINT64_C(1000000000));
-        while (machine.n_uses < machine.slow_to) {
-            (void)use_machine(&machine, seed);
-        }
-        begin_ns = machine.now_ns;
-        int n_uses = 0;
-        for (; serving(seed) != TND_PLAN_BEST && n_uses < 5000; n_uses++) {
-            (void)use_machine(&machine, seed);
-        }
-        CU_ASSERT_TRUE(n_uses < 5000);
-    }
-}
 
 /* ---- a runtime with a device that lies ---- */
 
@@ -460,6 +147,7 @@ static void open_with(const char *device, double cpu_us, double device_us)
     tnd_clock_virtual_init(&clock_, 0);
     tnd_sim_set_clock(tnd_registry_backend(runtime->registry, slot), &clock_.clock);
     runtime->clock = &clock_.clock;
+    tnd_exec_set_clock(runtime->exec, &clock_.clock);
     add_cost(table, "cpu", cpu_us);
     add_cost(table, "simown", device_us);
     tune_add_link(table, "simown", 1, 1e6);
@@ -676,7 +364,6 @@ static void a_computation_that_stalls_is_given_up_and_done_by_the_cpu(void)
     tandem_graph *graph = tandem_graph_new(context);
     tandem_graph_add(graph, x);
     check_ok(tandem_graph_finish(graph, NULL));
-    tnd_exec_set_clock(runtime->exec, &clock_.clock);
     tandem_plan *plan = NULL;
     for (int i = 0; i < 3; i++) { /* times that count */
         tandem_plan_free(plan);
@@ -694,6 +381,73 @@ static void a_computation_that_stalls_is_given_up_and_done_by_the_cpu(void)
     stall_ns = 0;
     check_int(n_late, 1);
     check_nmse(tandem_tensor_data(x), expected, (int64_t)N * M, 1e-3, "by the CPU alone");
+    tandem_plan_free(plan);
+}
+
+/* The result of a graph of products alone. */
+static tandem_tensor *build_products(tandem_graph **out_graph)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(5);
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){N, M});
+    tnd_test_fill(&rng, tandem_tensor_data(x), (int64_t)N * M);
+    for (int i = 0; i < 2; i++) {
+        x = tandem_mul_mat(context, graph_of_layers->nodes[i]->src[0], x);
+    }
+    *out_graph = tandem_graph_new(context);
+    tandem_graph_add(*out_graph, x);
+    check_ok(tandem_graph_finish(*out_graph, NULL));
+    return x;
+}
+
+/* A work that takes a minute in place of some microseconds, seen by nobody but who waits for it. */
+static void a_stall_inside_of_a_wait_is_left_and_the_device_found_again(void)
+{
+    static float expected[N * M];
+    tandem_backend *device = tnd_registry_backend(
+        runtime->registry, tnd_registry_find(runtime->registry, "simown", NULL));
+    struct tnd_sim_statistics before, after;
+    tandem_graph *graph;
+    tandem_plan *plan = NULL;
+    tandem_tensor *x = build_products(&graph);
+    for (int i = 0; i < 3; i++) { /* times that count */
+        tandem_plan_free(plan);
+        plan = NULL;
+        check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+        check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+    }
+    tnd_sim_statistics(device, &before);
+    CU_ASSERT_TRUE_FATAL(before.submits > 0);
+    memcpy(expected, tandem_tensor_data(x), sizeof(expected));
+    const uint64_t limit_ns = tnd_observer_limit(runtime, graph, plan);
+    CU_ASSERT_TRUE(limit_ns > 0 && limit_ns < UINT64_C(1000000000));
+
+    n_late = 0;
+    tnd_sim_stall(device, 60e6);
+    uint64_t begin_ns = clock_.clock.now_ns(&clock_.clock);
+    check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+    check_int(n_late, 1);
+    CU_ASSERT_TRUE(clock_.clock.now_ns(&clock_.clock) - begin_ns < UINT64_C(1000000000));
+    check_nmse(tandem_tensor_data(x), expected, (int64_t)N * M, 1e-3, "by the CPU alone");
+
+    /* While the device works on, it is asked for nothing, and writes to nothing. */
+    tnd_sim_statistics(device, &before);
+    begin_ns = clock_.clock.now_ns(&clock_.clock);
+    check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+    tnd_sim_statistics(device, &after);
+    check_int(n_late, 2);
+    CU_ASSERT_EQUAL(after.submits, before.submits);
+    CU_ASSERT_TRUE(clock_.clock.now_ns(&clock_.clock) - begin_ns < 100000000);
+    memset(tandem_tensor_data(x), 0, sizeof(expected));
+    tnd_clock_virtual_advance(&clock_, UINT64_C(70000000000));
+    check_ok(tandem_runtime_fetch(runtime, x, false, NULL));
+    CU_ASSERT_EQUAL(((const float *)tandem_tensor_data(x))[0], 0);
+
+    /* Then it is used again. */
+    check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+    tnd_sim_statistics(device, &after);
+    check_int(n_late, 2);
+    CU_ASSERT_TRUE(after.submits > before.submits);
+    CU_ASSERT_EQUAL(memcmp(tandem_tensor_data(x), expected, sizeof(expected)), 0);
     tandem_plan_free(plan);
 }
 
@@ -747,25 +501,13 @@ static void a_verdict_is_for_graphs_with_the_same_experts(void)
     check_string(text, "");
 }
 
-static CU_TestInfo verdict_tests[] = {
-    {"a_device_that_lies_is_dropped_within_eight_uses",
-     a_device_that_lies_is_dropped_within_eight_uses},
-    {"a_device_that_keeps_its_word_is_kept", a_device_that_keeps_its_word_is_kept},
-    {"first_uses_do_not_count", first_uses_do_not_count},
-    {"the_class_unused_for_longest_makes_room", the_class_unused_for_longest_makes_room},
-    {"verdicts_are_looked_at_again_after_a_day", verdicts_are_looked_at_again_after_a_day},
-    {"a_plan_that_is_never_computed_does_not_stay", a_plan_that_is_never_computed_does_not_stay},
-    {"a_device_that_becomes_slow_is_left_and_found_again",
-     a_device_that_becomes_slow_is_left_and_found_again},
-    {"a_zoo_of_machines_is_served_well", a_zoo_of_machines_is_served_well},
-    CU_TEST_INFO_NULL,
-};
-
 static CU_TestInfo split_tests[] = {
     {"a_runtime_drops_split_products_that_are_slower_than_predicted",
      a_runtime_drops_split_products_that_are_slower_than_predicted},
     {"a_computation_that_stalls_is_given_up_and_done_by_the_cpu",
      a_computation_that_stalls_is_given_up_and_done_by_the_cpu},
+    {"a_stall_inside_of_a_wait_is_left_and_the_device_found_again",
+     a_stall_inside_of_a_wait_is_left_and_the_device_found_again},
     {"a_graph_that_was_placed_before_is_known", a_graph_that_was_placed_before_is_known},
     {"a_verdict_is_for_graphs_with_the_same_experts",
      a_verdict_is_for_graphs_with_the_same_experts},
@@ -789,7 +531,6 @@ static CU_TestInfo runtime_tests[] = {
 
 extern CU_SuiteInfo suites_runtime_observer[];
 CU_SuiteInfo suites_runtime_observer[] = {
-    {"observer", NULL, NULL, set_up, tear_down, verdict_tests},
     {"observed runtime", NULL, NULL, set_up_runtime, tear_down_runtime, runtime_tests},
     {"observed liar", NULL, NULL, set_up_liar, tear_down_runtime, liar_tests},
     {"observed splits", NULL, NULL, set_up_splits, tear_down_runtime, split_tests},

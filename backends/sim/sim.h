@@ -8,8 +8,9 @@
  *
  * memory=own: works read and write mirrors alone, whose bytes are garbage until they are uploaded
  * or written, and everything happens as late as it may: when something is synced. budget=BYTES of
- * weights. fail= may also be map, upload, download, prepare (the N-th call of that kind) or any
- * (the N-th call of all kinds, submit and sync included); `lost` then counts all calls. */
+ * weights. stall_at=N stall_us=F: the N-th submit takes so much longer. fail= may also be map,
+ * upload, download, prepare (the N-th call of that kind) or any (the N-th call of all kinds, submit
+ * and sync included); `lost` then counts all calls. */
 #ifndef TND_SIM_H
 #define TND_SIM_H
 
@@ -41,6 +42,8 @@ extern const struct tandem_backend_api tnd_sim_own2_api;
 
 /** Time runs by this clock from now on (borrowed); nothing may be in flight. */
 void tnd_sim_set_clock(tandem_backend *backend, const struct tnd_clock *clock);
+/** The next submit takes so much longer; of a device with memory of its own. */
+void tnd_sim_stall(tandem_backend *backend, double us);
 void tnd_sim_statistics(tandem_backend *backend, struct tnd_sim_statistics *out);
 
 #endif

@@ -31,6 +31,15 @@ void tnd_sim_set_clock(tandem_backend *backend, const struct tnd_clock *clock)
     pthread_mutex_unlock(&common->lock);
 }
 
+void tnd_sim_stall(tandem_backend *backend, double us)
+{
+    struct tnd_sim_common *common = (struct tnd_sim_common *)backend;
+    pthread_mutex_lock(&common->lock);
+    common->script.stall_at = (double)common->statistics.submits + 1;
+    common->script.stall_us = us;
+    pthread_mutex_unlock(&common->lock);
+}
+
 void tnd_sim_statistics(tandem_backend *backend, struct tnd_sim_statistics *out)
 {
     struct tnd_sim_common *common = (struct tnd_sim_common *)backend;

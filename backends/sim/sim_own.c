@@ -403,6 +403,9 @@ static enum tandem_status submit_locked(struct sim_own *self, const struct tande
     }
     entry->n_submit = self->n_calls[TND_SIM_CALL_SUBMIT];
     await_streams(self, work->places);
+    if ((double)self->common.statistics.submits + 1 == self->common.script.stall_at) {
+        (void)tnd_sim_occupy(&self->common, (uint64_t)(self->common.script.stall_us * 1e3));
+    }
     *out_ticket = enqueue(self, entry, flops_of(work), 0, 0);
     note_use(self, work->places, entry->done_ns);
     self->common.statistics.submits++;
@@ -442,6 +445,21 @@ static enum tandem_status own_sync(tandem_backend *backend, uint64_t ticket,
     pthread_mutex_unlock(&self->common.lock);
     clock->wait_until_ns(clock, done_ns);
     return status;
+}
+
+/* What stands in the queue happens in its order, and later than by the clock: only the time
+ * counts. */
+static bool own_poll(tandem_backend *backend, uint64_t ticket, bool *out_is_over)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    const uint64_t now_ns = self->common.clock->now_ns(self->common.clock);
+    *out_is_over = self->done_ns <= now_ns;
+    for (const struct entry *at = self->first; at != NULL && at->ticket <= ticket; at = at->next) {
+        *out_is_over = *out_is_over && (at->kind == ENTRY_STREAM || at->done_ns <= now_ns);
+    }
+    pthread_mutex_unlock(&self->common.lock);
+    return true;
 }
 
 /* ---- memory ---- */
@@ -630,6 +648,7 @@ static uint64_t own_weight_budget(tandem_backend *backend)
         .download = own_download,                                                                  \
         .stream = own_stream,                                                                      \
         .weight_budget = own_weight_budget,                                                        \
+        .poll = own_poll,                                                                          \
     }
 
 static enum tandem_status open_named(const struct tandem_backend_api *api,

@@ -15,6 +15,8 @@ static const struct {
     {"upload_gbps", offsetof(struct tnd_sim_script, upload_gbps)},
     {"download_gbps", offsetof(struct tnd_sim_script, download_gbps)},
     {"budget", offsetof(struct tnd_sim_script, budget)},
+    {"stall_at", offsetof(struct tnd_sim_script, stall_at)},
+    {"stall_us", offsetof(struct tnd_sim_script, stall_us)},
 };
 
 static const struct {
@@ -85,7 +87,7 @@ static enum tandem_status read_setting(const struct tnd_setting *setting,
     }
     return tnd_setting_refuse(setting, "sim",
                               "latency_us, gflops, upload_gbps, download_gbps, sync, wrong, fail, "
-                              "fail_at, memory, budget",
+                              "fail_at, memory, budget, stall_at, stall_us",
                               error);
 }
 

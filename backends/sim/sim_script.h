@@ -44,6 +44,8 @@ struct tnd_sim_script {
     bool spoils_results;
     bool is_own;   /* memory of its own */
     double budget; /* bytes of weights; 0: no limit */
+    double stall_at,
+        stall_us; /* with memory of its own: submit that takes so much longer, from 1 */
     enum tnd_sim_fault fault;
     uint64_t fault_at; /* submit (or call of the kind) that meets the fault, from 1; 0: none */
 };

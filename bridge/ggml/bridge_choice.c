@@ -40,6 +40,7 @@ static const int64_t FROM_VALUES[SIZE_CLASSES] = {0, INT64_C(1) << 19, INT64_C(1
 static const int64_t MOST_VALUES_MEASURED = INT64_C(12) << 20; /* time; most caches hold less */
 static const double CALM_SWITCHES = 2; /* of CPUs taken from us while we measure, and a second */
 static const double CALM_SWITCHES_PER_S = 20;
+#define MOST_S 1.0                     /* that measuring may take in a process */
 static const double AGAIN_S = 0.3;     /* of it: for what was measured before */
 static const double OLD_S = 24 * 3600; /* updates, other neighbours */
 
@@ -67,7 +68,7 @@ struct trial {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct measured measured[THREAD_NUMBERS];
-static struct tnd_bridge_budget budget = {.left_s = 1};
+static struct tnd_bridge_budget budget = {.left_s = MOST_S};
 static struct ggml_object *host_backend;
 
 static double now_s(void)
@@ -514,12 +515,14 @@ static void decide(struct tnd_bridge_verdict *out, const struct tnd_product *pro
     if (cpu != NULL && of_threads->n_threads > 0) {
         const bool is_fresh = is_wanted("measured");
         const bool is_due = find_times(of_threads, &like, out, &is_new) || is_fresh;
-        const double reserve_s = is_new || is_fresh ? 0 : 1 - AGAIN_S;
-        if (is_due && tnd_budget_is_left(&budget) && budget.left_s > reserve_s &&
+        const double reserve_s = is_new || is_fresh ? 0 : MOST_S - AGAIN_S;
+        budget.left_s -= reserve_s; /* for what was never measured */
+        if (is_due && tnd_budget_is_left(&budget) &&
             open_host_backend(cpu, of_threads->n_threads)) {
             measure(of_threads, cpu, &like, is_fresh);
             (void)find_times(of_threads, &like, out, &is_new);
         }
+        budget.left_s += reserve_s;
     }
     out->is_known = true;
 }

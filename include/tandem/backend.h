@@ -284,6 +284,11 @@ struct tandem_backend_api {
     /** Keeps what was finished for later processes where the settings ask for it. Optional. Any
      *  thread. Errors: FILE, MEMORY; computing goes on without. */
     enum tandem_status (*keep)(tandem_backend *backend, struct tandem_error *error);
+
+    /** Whether a ticket and everything before it is over, so that a sync of it ends at once. False:
+     *  nobody can tell of this ticket but sync (0, which is none: of any). Never waits. Optional
+     *  (false): then a device that stalls is waited for. Any thread. */
+    bool (*poll)(tandem_backend *backend, uint64_t ticket, bool *out_is_over);
 };
 
 /** Name of the function by which a plugin, a shared library, tells its backend; it has no

@@ -25,7 +25,7 @@ void tnd_cmd_tell_shared(const tandem_table *table, enum tandem_table_format for
 {
     struct tnd_text names = TND_TEXT_INIT;
     if (format == TANDEM_TABLE_TEXT && tnd_table_text_shares(table, &names)) {
-        tnd_say("%s share one row in a text table; at each M the fastest is written\n",
+        tnd_say("%s share one row in a text table; that of the fastest one is written\n",
                 tnd_text_string(&names));
     }
     tnd_text_fini(&names);
