@@ -88,6 +88,46 @@ done
 "$build/mulmat-tune" bench --links >"$work/out" 2>&1
 [ $? -ne 0 ] && grep -q 'measured between ranks' "$work/out" && good || bad "links of one rank: $(cat "$work/out")"
 
+# Plans: of a list of machines; of ranks, whose tables and links are made up, so that one way is clear.
+list() { # LATENCY_US GBIT_S
+    local table=$PWD/bench-data/desktop-8gb-computed/table.json
+    printf '{"machines": [{"name": "one", "table": "%s"}, {"name": "two", "table": "%s"}],
+        "links": [{"latency_us": %s, "gbit_s": %s}]}' "$table" "$table" "$1" "$2" >"$work/list.json"
+}
+list 1 100
+"$build/tandem-llama" fit 8B --machines "$work/list.json" >"$work/out" 2>&1
+grep -q '^\* 2 .*one, two' "$work/out" && good || bad "fit, fast links: $(cat "$work/out")"
+list 50000 0.01
+"$build/tandem-llama" fit 8B --machines "$work/list.json" --json >"$work/out" 2>&1
+grep -q '"best": 1' "$work/out" && good || bad "fit, slow links: $(cat "$work/out")"
+said=$("$build/tandem-llama" fit 8B --machines "$work/none.json" 2>&1)
+[ $? -eq 1 ] && [[ $said == *none.json* ]] && good || bad "fit, no list: $said"
+
+# A table of this machine for the model, and a link of it between its ranks.
+env -u TANDEM_TABLE "$build/mulmat-tune" bench --model "$work/dense.gguf" -m 1,8,512 --threads 1 --profile cpu -q -y -f "$work/own.json" \
+    >"$work/out" 2>&1 || bad "bench: $(tail -3 "$work/out")"
+planned=("$work/dense.gguf" --prompt 16 --gen 4 --repeat 1 --threads 1 --table "$work/own.json")
+for mpi in $mpis; do
+    launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" >"$work/out" 2>"$work/err"
+    [ $? -eq 0 ] && grep -q 'equal shares: the table of rank 0 has no links' "$work/err" && good ||
+        bad "plan without links, $mpi: $(tail -5 "$work/err")"
+    name=$(sed -n 's/^2 ranks (\(.*\)):.*/\1/p' "$work/err")
+    for slow in 0 1; do # microseconds of a message: nothing, or a second
+        link="\"links\": [{\"kind\": \"message\", \"transport\": \"$name\", \"ranks\": 2, \"from\": \"a\", \"to\": \"b\",
+            \"samples\": [{\"bytes\": 8, \"median_us\": ${slow}00000.1, \"spread_us\": 0, \"count\": 1, \"when\": 0}]}]"
+        awk -v link="$link" '/"checksum_later"/ { next } /"checksum"/ { print link; next } { print }' \
+            "$work/own.json" >"$work/linked.json"
+        planned[10]=$work/linked.json
+        launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" >"$work/out" 2>"$work/err"
+        code=$?
+        want=$([ $slow = 1 ] && echo 'plan: 1 of 2 ranks' || echo 'plan: [12] of 2 ranks')
+        [ $code -eq 0 ] && grep -q "$want" "$work/err" && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good ||
+            bad "plan, slow $slow, $mpi: code $code, $(tail -5 "$work/err")"
+    done
+    launch "$mpi" 2 "$build/tandem-llama" fit "$work/dense.gguf" --threads 1 --table "$work/linked.json" >"$work/out" 2>"$work/err"
+    [ "$(grep -c '^\* 1 ' "$work/out")" = 1 ] && good || bad "fit of ranks, $mpi: $(cat "$work/out" "$work/err")"
+done
+
 # What is refused. (Two programs in one launch: each rank has its own file.)
 for mpi in $mpis; do
     other=(: -np 1 "$build/cluster-ranks" "$work/experts.gguf" mpi)
@@ -108,7 +148,7 @@ for mpi in $mpis; do
         launch "$mpi" 2 "$build/tandem-llama" bench "${long[@]}" >"$work/out" 2>"$work/err" &
         launcher=$!
         for _ in $(seq 100); do
-            grep -q "2 ranks" "$work/err" && break
+            grep -q "2 ranks (" "$work/err" && break
             sleep 0.1
         done
         victim=$(rank_pid)

@@ -8,8 +8,9 @@
 
 /** Options of several ranks. */
 struct tnd_ranks_options {
-    const char *shares; /* "2,1": NULL: the same for all */
+    const char *shares; /* "2,1": NULL: planned, where tables and links are measured */
     double limit_s;     /* 0: the communicator's own */
+    bool leads_here;    /* standard input is read, which rank 0 alone has */
 };
 #define TND_RANKS_ROWS(r)                                                                          \
     {"shares",                                                                                     \
@@ -18,7 +19,7 @@ struct tnd_ranks_options {
      0,                                                                                            \
      0,                                                                                            \
      "N,N",                                                                                        \
-     "of the ranks of mpirun in proportion; default: the same"},                                   \
+     "of the ranks of mpirun in proportion; default: planned"},                                    \
     {                                                                                              \
         "rank-limit", ARGS_NUMBER, &(r)->limit_s, 0, 1e6, "S",                                     \
             "seconds that a rank waits for another one; 60"                                        \
@@ -27,12 +28,15 @@ struct tnd_ranks_options {
 /** Before the command that argv[1] names: joins the ranks of an MPI launcher, where there are any
  *  and the command is one for several. False after a message. */
 bool tnd_ranks_begin(int argc, char **argv);
-/** tandem_session_new with all ranks. On rank 0 it returns as that does; on others it follows rank
- *  0 until the end, and ends the process then. */
+/** tandem_session_new with the ranks that the first call plans, or one alone. On the rank that
+ *  leads (0, or with `leads_here` not set the best one) it returns as that does; on others it
+ *  follows that one until the end, and ends the process then. */
 enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runtime *runtime,
                                          struct tandem_session_options *options,
                                          const struct tnd_ranks_options *ranks,
                                          tandem_session **out_session, struct tandem_error *error);
+/** The ranks of this process; NULL: there are none. */
+tandem_communicator *tnd_ranks_joined(void);
 /** Leaves the ranks, with the exit code of the command: other than 0, it ends them all. Returns
  *  it. */
 int tnd_ranks_end(int code);
