@@ -100,6 +100,11 @@ grep -q '^\* 2 .*one, two' "$work/out" && good || bad "fit, fast links: $(cat "$
 list 50000 0.01
 "$build/tandem-llama" fit 8B --machines "$work/list.json" --json >"$work/out" 2>&1
 grep -q '"best": 1' "$work/out" && good || bad "fit, slow links: $(cat "$work/out")"
+for want in home-ethernet:8B:4 home-wifi:8B:1 home-wifi:70B:2 two-sockets:70B:2 eight-servers:70B:8; do
+    IFS=: read -r name model ranks <<<"$want"
+    "$build/tandem-llama" fit "$model" --machines "bench-data/clusters-computed/$name.json" --json >"$work/out" 2>&1
+    grep -q "\"best\": $ranks," "$work/out" && good || bad "fit $want: $(head -3 "$work/out")"
+done
 said=$("$build/tandem-llama" fit 8B --machines "$work/none.json" 2>&1)
 [ $? -eq 1 ] && [[ $said == *none.json* ]] && good || bad "fit, no list: $said"
 
@@ -145,10 +150,11 @@ long=("$work/dense.gguf" --prompt 8 --gen 2000 --repeat 64 --threads 1 --rank-li
 rank_pid() { pgrep -f "^$build/tandem-llama bench $work/dense.gguf" | tail -1; }
 for mpi in $mpis; do
     for signal in KILL STOP; do
+        rm -f "$work/err"
         launch "$mpi" 2 "$build/tandem-llama" bench "${long[@]}" >"$work/out" 2>"$work/err" &
         launcher=$!
         for _ in $(seq 100); do
-            grep -q "2 ranks (" "$work/err" && break
+            grep -qs "2 ranks (" "$work/err" && break
             sleep 0.1
         done
         victim=$(rank_pid)
