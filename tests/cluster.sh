@@ -133,6 +133,40 @@ for mpi in $mpis; do
     [ "$(grep -c '^\* 1 ' "$work/out")" = 1 ] && good || bad "fit of ranks, $mpi: $(cat "$work/out" "$work/err")"
 done
 
+# The server: rank 0 serves. A rank that is killed or hangs ends it with 503 and a code of its own.
+if [ -x "$build/tandem-server" ] && command -v curl >/dev/null && [ -e "$data/stories260K.bin" ]; then
+    for mpi in $mpis; do
+        rm -f "$work/socket"
+        launch "$mpi" 2 "$build/tandem-server" "$data/stories260K.bin" -t "$data/tok512.bin" --host "unix:$work/socket" \
+            --threads 1 --context 256 --rank-limit 3 --grace 1 >"$work/out" 2>"$work/err" &
+        launcher=$!
+        for _ in $(seq 200); do
+            curl -sf --unix-socket "$work/socket" http://x/health >/dev/null && break
+            sleep 0.1
+        done
+        ask() { curl -s -m 40 -w ' code %{http_code}' --unix-socket "$work/socket" http://x/completion \
+            -d '{"prompt": "Zoo", "n_predict": 20, "temperature": 0}'; }
+        first=$(ask) second=$(ask)
+        [[ $first == *'"content"'*'code 200' ]] && [ "$(grep -o '"content":"[^"]*"' <<<"$first")" = "$(grep -o '"content":"[^"]*"' <<<"$second")" ] &&
+            good || bad "server, $mpi: $first $second $(tail -3 "$work/err")"
+        victim=
+        for pid in $(pgrep -f "^$build/tandem-server $data/stories260K.bin"); do # the one that does not listen
+            grep -qz '^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=1$' "/proc/$pid/environ" && victim=$pid
+        done
+        stopped=$victim
+        kill -STOP "$victim"
+        third=$(ask)
+        kill -KILL "$victim"
+        [[ $third == *'rank 1 on'*'code 503' ]] && good || bad "server without a rank, $mpi: $third $(tail -3 "$work/err")"
+        wait "$launcher"
+        code=$?
+        [ "$code" -ne 0 ] && good || bad "server's end, $mpi: code $code"
+        stopped=
+    done
+else
+    skip "no tandem-server, curl or trained model"
+fi
+
 # What is refused. (Two programs in one launch: each rank has its own file.)
 for mpi in $mpis; do
     other=(: -np 1 "$build/cluster-ranks" "$work/experts.gguf" mpi)

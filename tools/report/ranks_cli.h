@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama started several times by an MPI launcher: rank 0 is the program that people see, the
+ * A tool started several times by an MPI launcher: one rank is the program that people see, the
  * others compute their parts of its sessions. */
-#ifndef TANDEM_LLAMA_RANKS_CLI_H
-#define TANDEM_LLAMA_RANKS_CLI_H
+#ifndef TND_RANKS_CLI_H
+#define TND_RANKS_CLI_H
 
 #include "tandem/llama.h"
+#include "tools/args.h"
 
 /** Options of several ranks. */
 struct tnd_ranks_options {
@@ -25,9 +26,8 @@ struct tnd_ranks_options {
             "seconds that a rank waits for another one; 60"                                        \
     }
 
-/** Before the command that argv[1] names: joins the ranks of an MPI launcher, where there are any
- *  and the command is one for several. False after a message. */
-bool tnd_ranks_begin(int argc, char **argv);
+/** Joins the ranks of an MPI launcher, where there are any. False after a message. */
+bool tnd_ranks_begin(void);
 /** tandem_session_new with the ranks that the first call plans, or one alone. On the rank that
  *  leads (0, or with `leads_here` not set the best one) it returns as that does; on others it
  *  follows that one until the end, and ends the process then. */

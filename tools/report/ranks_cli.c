@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Joining the ranks of an MPI launcher, and leaving them. */
-#include "tools/tandem-llama/ranks_cli.h"
+#include "tools/report/ranks_cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,9 @@
 
 #include "cluster/among.h"
 #include "tools/report/ranks_plan.h"
+#include "base/tnd_status.h"
+#include "tools/args.h"
 #include "tools/say.h"
-#include "tools/tandem-llama/cli.h"
 #include "tune/policy.h"
 
 /* Of this process: MPI is started once. */
@@ -29,19 +30,28 @@ static struct {
     bool is_idle[TND_CLUSTER_MOST];
 } who;
 
-bool tnd_ranks_begin(int argc, char **argv)
+static int say_fault(const struct tandem_error *error)
 {
-    static const char *const shared[] = {"run", "chat", "bench", "fit"};
+    fprintf(stderr, "%s: %s\n", args_program, error->text);
+    return 1;
+}
+
+static enum tandem_status fault(struct tandem_error *error, enum tandem_status status,
+                                const char *text)
+{
+    error->status = status;
+    snprintf(error->text, sizeof(error->text), "%s", text);
+    return status;
+}
+
+bool tnd_ranks_begin(void)
+{
     struct tandem_error error = {.text = ""};
-    bool is_shared = false;
-    for (int i = 0; argc > 1 && i < 4; i++) {
-        is_shared = is_shared || strcmp(argv[1], shared[i]) == 0;
-    }
-    if (!is_shared || tandem_communicator_launched() < 2) {
+    if (tandem_communicator_launched() < 2) {
         return true;
     }
     if (tandem_communicator_open(&joined, &error) != TANDEM_OK) {
-        (void)tnd_cli_fail(&error);
+        (void)say_fault(&error);
         return false;
     }
     if (tandem_communicator_rank(joined) > 0) { /* rank 0 speaks for all, but for errors */
@@ -90,7 +100,7 @@ static void idle(void)
     tandem_communicator_set_limit(joined, 0);
     const enum tandem_status status =
         tandem_communicator_receive(joined, who.leader, &end, sizeof(end), &error);
-    exit(tnd_ranks_end(status == TANDEM_OK ? 0 : tnd_cli_fail(&error)));
+    exit(tnd_ranks_end(status == TANDEM_OK ? 0 : say_fault(&error)));
 }
 
 /* Does what the leader does, and ends with it. */
@@ -98,7 +108,7 @@ static void follow(const tandem_model *model, tandem_runtime *runtime)
 {
     struct tandem_error error = {.text = ""};
     const enum tandem_status status = tandem_session_follow(model, runtime, computing(), &error);
-    const int code = status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
+    const int code = status == TANDEM_OK ? 0 : say_fault(&error);
     exit(tnd_ranks_end(code));
 }
 
@@ -107,7 +117,7 @@ static enum tandem_status take_over(struct tandem_error *error)
 {
     fflush(stdout);
     if (dup2(kept_stdout, STDOUT_FILENO) < 0) {
-        return tnd_cli_error(error, TANDEM_E_FILE, "standard output", "of a rank that leads");
+        return fault(error, TANDEM_E_FILE, "standard output of the rank that leads is closed");
     }
     tnd_say_level = kept_level;
     return TANDEM_OK;
@@ -122,7 +132,7 @@ static enum tandem_status use_plan(const struct tnd_ranks_plan *plan, struct tan
     }
     who.shares = calloc((size_t)best->n, sizeof(who.shares[0]));
     if (who.shares == NULL) {
-        return tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for shares of", "ranks");
+        return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
     }
     for (int i = 0; i < best->n; i++) {
         who.is_idle[best->ranks[i]] = false;
@@ -131,7 +141,7 @@ static enum tandem_status use_plan(const struct tnd_ranks_plan *plan, struct tan
     who.leader = best->ranks[0];
     who.is_alone = best->n == 1;
     if (!who.is_idle[rank] && !who.is_alone) {
-        CLI_TRY(tnd_communicator_among(joined, best->ranks, best->n, &who.among, error));
+        TND_TRY(tnd_communicator_among(joined, best->ranks, best->n, &who.among, error));
     }
     return who.leader == rank && rank > 0 ? take_over(error) : TANDEM_OK;
 }
@@ -167,7 +177,7 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
                                               .leader = ranks->leads_here ? 0 : -1,
                                               .count = count};
     struct tnd_ranks_plan plan;
-    CLI_TRY(tnd_ranks_plan_new(joined, &request, &plan, error));
+    TND_TRY(tnd_ranks_plan_new(joined, &request, &plan, error));
     enum tandem_status status = TANDEM_OK;
     if (plan.best >= 0) {
         status = use_plan(&plan, error);
@@ -199,7 +209,7 @@ static enum tandem_status decide(const tandem_model *model, tandem_runtime *runt
     }
     who.shares = calloc((size_t)count, sizeof(who.shares[0]));
     if (who.shares == NULL) {
-        return tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for shares", ranks->shares);
+        return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
     }
     return read_shares(ranks->shares, count, who.shares, error);
 }
@@ -226,7 +236,7 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     }
     const bool is_first = !who.is_made;
     if (is_first) {
-        CLI_TRY(decide(model, runtime, options, ranks, error));
+        TND_TRY(decide(model, runtime, options, ranks, error));
     }
     if (who.is_idle[rank]) {
         idle();
