@@ -65,6 +65,7 @@ if [ -e "$data/stories260K.bin" ]; then
         launch "$mpi" 3 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo --shares 2,1,1 \
             >"$work/out" 2>"$work/err"
         cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && good || bad "shares, $mpi: $(tail -3 "$work/err")"
+        grep -q 'resident at most: .* MiB on .*, .* MiB on .*, .* MiB on ' "$work/err" && good || bad "memory, $mpi: $(tail -3 "$work/err")"
         echo "Once upon a time" | "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q >"$work/one" 2>&1
         echo "Once upon a time" | launch "$mpi" 2 "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q \
             >"$work/out" 2>"$work/err"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cluster/among.h"
@@ -103,12 +104,39 @@ static void idle(void)
     exit(tnd_ranks_end(status == TANDEM_OK ? 0 : say_fault(&error)));
 }
 
+/* Collective among those that compute: the most that was resident on each of them. */
+static void say_memory(void)
+{
+    tandem_communicator *ranks = computing();
+    const int n = tandem_communicator_count(ranks);
+    size_t bytes[TND_CLUSTER_MOST];
+    double all[TND_CLUSTER_MOST];
+    struct rusage usage;
+    const double own = getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024 : 0;
+    for (int i = 0; i < n && i < TND_CLUSTER_MOST; i++) {
+        bytes[i] = sizeof(own);
+    }
+    if (ranks == NULL || n > TND_CLUSTER_MOST ||
+        tandem_communicator_all_gather(ranks, &own, bytes, all, NULL) != TANDEM_OK ||
+        tandem_communicator_rank(ranks) > 0) {
+        return;
+    }
+    tnd_say("resident at most:");
+    for (int i = 0; i < n; i++) {
+        tnd_say("%s %.1f MiB on %s", i > 0 ? "," : "", all[i], tandem_communicator_host(ranks, i));
+    }
+    tnd_say("\n");
+}
+
 /* Does what the leader does, and ends with it. */
 static void follow(const tandem_model *model, tandem_runtime *runtime)
 {
     struct tandem_error error = {.text = ""};
     const enum tandem_status status = tandem_session_follow(model, runtime, computing(), &error);
     const int code = status == TANDEM_OK ? 0 : say_fault(&error);
+    if (code == 0) {
+        say_memory();
+    }
     exit(tnd_ranks_end(code));
 }
 
@@ -264,6 +292,7 @@ static void dismiss(void)
     const char end = 0;
     if (computing() != NULL) {
         (void)tandem_session_dismiss(computing(), NULL);
+        say_memory();
     }
     for (int i = 0; i < tandem_communicator_count(joined) && i < TND_CLUSTER_MOST; i++) {
         if (who.is_idle[i]) {
