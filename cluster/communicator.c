@@ -2,7 +2,7 @@
  * A communicator: all-reduce and all-gather over a transport, which knows messages alone. How they
  * are cut into messages depends on sizes and ranks, never on the transport, and sums are added in
  * rank order, so that their bits are the same everywhere. */
-#include "tandem/communicator.h"
+#include "cluster/among.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -234,6 +234,82 @@ enum tandem_status tandem_communicator_reserve(tandem_communicator *c, size_t by
         !tnd_reserve((void **)&c->scratch, &c->scratch_bytes, all)) {
         return no_memory(error);
     }
+    return TANDEM_OK;
+}
+
+/* ---- some of the ranks ---- */
+
+/* A transport by that of another communicator, which stays open. */
+struct among {
+    tandem_communicator *all;
+    int n;
+    int *ranks;                      /* {n}, of all */
+    struct tandem_message *messages; /* {2 n} */
+};
+
+static bool exchange_among(void *self, const struct tandem_message *sends, int n_sends,
+                           const struct tandem_message *receives, int n_receives, double limit_s,
+                           int *out_rank, char *why, size_t why_bytes)
+{
+    struct among *a = self;
+    const struct tandem_transport *t = &a->all->transport;
+    TND_ASSERT(n_sends <= a->n && n_receives <= a->n);
+    for (int i = 0; i < n_sends; i++) {
+        a->messages[i] = sends[i];
+        a->messages[i].rank = a->ranks[sends[i].rank];
+    }
+    for (int i = 0; i < n_receives; i++) {
+        a->messages[a->n + i] = receives[i];
+        a->messages[a->n + i].rank = a->ranks[receives[i].rank];
+    }
+    int rank = -1;
+    const bool is_good = t->exchange(t->self, a->messages, n_sends, a->messages + a->n, n_receives,
+                                     limit_s, &rank, why, why_bytes);
+    for (int i = 0; i < a->n && !is_good; i++) {
+        *out_rank = a->ranks[i] == rank ? i : *out_rank;
+    }
+    return is_good;
+}
+
+static void close_among(void *self, bool has_failed)
+{
+    struct among *a = self;
+    const struct tandem_error why = {.status = TANDEM_E_RANK, .text = "some of the ranks failed"};
+    if (has_failed) {
+        tandem_communicator_fail(a->all, &why);
+    }
+    tnd_free(a->ranks);
+    tnd_free(a->messages);
+    tnd_free(a);
+}
+
+enum tandem_status tnd_communicator_among(tandem_communicator *all, const int *ranks, int n,
+                                          tandem_communicator **out, struct tandem_error *error)
+{
+    struct tandem_transport transport = {.size = sizeof(transport),
+                                         .rank = -1,
+                                         .count = n,
+                                         .exchange = exchange_among,
+                                         .close = close_among,
+                                         .name = all->transport.name};
+    struct among *a = tnd_calloc(1, sizeof(*a));
+    if (a == NULL) {
+        return no_memory(error);
+    }
+    *a = (struct among){.all = all, .n = n};
+    a->ranks = tnd_calloc((size_t)n + 1, sizeof(a->ranks[0]));
+    a->messages = tnd_calloc(2 * (size_t)n + 1, sizeof(a->messages[0]));
+    if (a->ranks == NULL || a->messages == NULL) {
+        close_among(a, false);
+        return no_memory(error);
+    }
+    for (int i = 0; i < n; i++) {
+        a->ranks[i] = ranks[i];
+        transport.rank = ranks[i] == all->transport.rank ? i : transport.rank;
+    }
+    transport.self = a;
+    TND_TRY(tandem_communicator_new(&transport, out, error));
+    tandem_communicator_set_limit(*out, all->limit_s);
     return TANDEM_OK;
 }
 

@@ -65,6 +65,7 @@ if [ -e "$data/stories260K.bin" ]; then
         launch "$mpi" 3 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo --shares 2,1,1 \
             >"$work/out" 2>"$work/err"
         cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && good || bad "shares, $mpi: $(tail -3 "$work/err")"
+        grep -q 'resident at most: .* MiB on .*, .* MiB on .*, .* MiB on ' "$work/err" && good || bad "memory, $mpi: $(tail -3 "$work/err")"
         echo "Once upon a time" | "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q >"$work/one" 2>&1
         echo "Once upon a time" | launch "$mpi" 2 "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q \
             >"$work/out" 2>"$work/err"
@@ -88,6 +89,85 @@ done
 "$build/mulmat-tune" bench --links >"$work/out" 2>&1
 [ $? -ne 0 ] && grep -q 'measured between ranks' "$work/out" && good || bad "links of one rank: $(cat "$work/out")"
 
+# Plans: of a list of machines; of ranks, whose tables and links are made up, so that one way is clear.
+list() { # LATENCY_US GBIT_S
+    local table=$PWD/bench-data/desktop-8gb-computed/table.json
+    printf '{"machines": [{"name": "one", "table": "%s"}, {"name": "two", "table": "%s"}],
+        "links": [{"latency_us": %s, "gbit_s": %s}]}' "$table" "$table" "$1" "$2" >"$work/list.json"
+}
+list 1 100
+"$build/tandem-llama" fit 8B --machines "$work/list.json" >"$work/out" 2>&1
+grep -q '^\* 2 .*one, two' "$work/out" && good || bad "fit, fast links: $(cat "$work/out")"
+list 50000 0.01
+"$build/tandem-llama" fit 8B --machines "$work/list.json" --json >"$work/out" 2>&1
+grep -q '"best": 1' "$work/out" && good || bad "fit, slow links: $(cat "$work/out")"
+for want in home-ethernet:8B:4 home-wifi:8B:1 home-wifi:70B:2 two-sockets:70B:2 eight-servers:70B:8; do
+    IFS=: read -r name model ranks <<<"$want"
+    "$build/tandem-llama" fit "$model" --machines "bench-data/clusters-computed/$name.json" --json >"$work/out" 2>&1
+    grep -q "\"best\": $ranks," "$work/out" && good || bad "fit $want: $(head -3 "$work/out")"
+done
+said=$("$build/tandem-llama" fit 8B --machines "$work/none.json" 2>&1)
+[ $? -eq 1 ] && [[ $said == *none.json* ]] && good || bad "fit, no list: $said"
+
+# A table of this machine for the model, and a link of it between its ranks.
+env -u TANDEM_TABLE "$build/mulmat-tune" bench --model "$work/dense.gguf" -m 1,8,512 --threads 1 --profile cpu -q -y -f "$work/own.json" \
+    >"$work/out" 2>&1 || bad "bench: $(tail -3 "$work/out")"
+planned=("$work/dense.gguf" --prompt 16 --gen 4 --repeat 1 --threads 1 --table "$work/own.json")
+for mpi in $mpis; do
+    launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" >"$work/out" 2>"$work/err"
+    [ $? -eq 0 ] && grep -q 'equal shares: the table of rank 0 has no links' "$work/err" && good ||
+        bad "plan without links, $mpi: $(tail -5 "$work/err")"
+    name=$(sed -n 's/^2 ranks (\(.*\)):.*/\1/p' "$work/err")
+    for slow in 0 1; do # microseconds of a message: nothing, or a second
+        link="\"links\": [{\"kind\": \"message\", \"transport\": \"$name\", \"ranks\": 2, \"from\": \"a\", \"to\": \"b\",
+            \"samples\": [{\"bytes\": 8, \"median_us\": ${slow}00000.1, \"spread_us\": 0, \"count\": 1, \"when\": 0}]}]"
+        awk -v link="$link" '/"checksum_later"/ { next } /"checksum"/ { print link; next } { print }' \
+            "$work/own.json" >"$work/linked.json"
+        planned[10]=$work/linked.json
+        launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" >"$work/out" 2>"$work/err"
+        code=$?
+        want=$([ $slow = 1 ] && echo 'plan: 1 of 2 ranks' || echo 'plan: [12] of 2 ranks')
+        [ $code -eq 0 ] && grep -q "$want" "$work/err" && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good ||
+            bad "plan, slow $slow, $mpi: code $code, $(tail -5 "$work/err")"
+    done
+    launch "$mpi" 2 "$build/tandem-llama" fit "$work/dense.gguf" --threads 1 --table "$work/linked.json" >"$work/out" 2>"$work/err"
+    [ "$(grep -c '^\* 1 ' "$work/out")" = 1 ] && good || bad "fit of ranks, $mpi: $(cat "$work/out" "$work/err")"
+done
+
+# The server: rank 0 serves. A rank that is killed or hangs ends it with 503 and a code of its own.
+if [ -x "$build/tandem-server" ] && command -v curl >/dev/null && [ -e "$data/stories260K.bin" ]; then
+    for mpi in $mpis; do
+        rm -f "$work/socket"
+        launch "$mpi" 2 "$build/tandem-server" "$data/stories260K.bin" -t "$data/tok512.bin" --host "unix:$work/socket" \
+            --threads 1 --context 256 --rank-limit 3 --grace 1 >"$work/out" 2>"$work/err" &
+        launcher=$!
+        for _ in $(seq 200); do
+            curl -sf --unix-socket "$work/socket" http://x/health >/dev/null && break
+            sleep 0.1
+        done
+        ask() { curl -s -m 40 -w ' code %{http_code}' --unix-socket "$work/socket" http://x/completion \
+            -d '{"prompt": "Zoo", "n_predict": 20, "temperature": 0}'; }
+        first=$(ask) second=$(ask)
+        [[ $first == *'"content"'*'code 200' ]] && [ "$(grep -o '"content":"[^"]*"' <<<"$first")" = "$(grep -o '"content":"[^"]*"' <<<"$second")" ] &&
+            good || bad "server, $mpi: $first $second $(tail -3 "$work/err")"
+        victim=
+        for pid in $(pgrep -f "^$build/tandem-server $data/stories260K.bin"); do # the one that does not listen
+            grep -qz '^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=1$' "/proc/$pid/environ" && victim=$pid
+        done
+        stopped=$victim
+        kill -STOP "$victim"
+        third=$(ask)
+        kill -KILL "$victim"
+        [[ $third == *'rank 1 on'*'code 503' ]] && good || bad "server without a rank, $mpi: $third $(tail -3 "$work/err")"
+        wait "$launcher"
+        code=$?
+        [ "$code" -ne 0 ] && good || bad "server's end, $mpi: code $code"
+        stopped=
+    done
+else
+    skip "no tandem-server, curl or trained model"
+fi
+
 # What is refused. (Two programs in one launch: each rank has its own file.)
 for mpi in $mpis; do
     other=(: -np 1 "$build/cluster-ranks" "$work/experts.gguf" mpi)
@@ -105,10 +185,11 @@ long=("$work/dense.gguf" --prompt 8 --gen 2000 --repeat 64 --threads 1 --rank-li
 rank_pid() { pgrep -f "^$build/tandem-llama bench $work/dense.gguf" | tail -1; }
 for mpi in $mpis; do
     for signal in KILL STOP; do
+        rm -f "$work/err"
         launch "$mpi" 2 "$build/tandem-llama" bench "${long[@]}" >"$work/out" 2>"$work/err" &
         launcher=$!
         for _ in $(seq 100); do
-            grep -q "2 ranks" "$work/err" && break
+            grep -qs "2 ranks (" "$work/err" && break
             sleep 0.1
         done
         victim=$(rank_pid)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster/among.h"
 #include "tests/support.h"
 #include "tests/support_ranks.h"
 
@@ -264,6 +265,80 @@ static void no_launcher_is_no_library(void)
     tandem_communicator_close(NULL);
 }
 
+/* ---- some of the ranks ---- */
+
+/* Ranks 3, 0 and 2 of 4 add up; rank 1 takes no part, and sends a byte to rank 3 behind that. */
+static enum tandem_status sum_among(tandem_communicator *all, void *user,
+                                    struct tandem_error *error)
+{
+    static const int ranks[] = {3, 0, 2};
+    const int rank = tandem_communicator_rank(all);
+    float *out = (float *)user + 4 * rank;
+    tandem_communicator *some = NULL;
+    char byte = 'x';
+    if (rank == 1) {
+        return tandem_communicator_send(all, 3, &byte, 1, error);
+    }
+    enum tandem_status status = tnd_communicator_among(all, ranks, 3, &some, error);
+    if (status != TANDEM_OK) {
+        return status;
+    }
+    const int own = tandem_communicator_rank(some);
+    out[0] = (float)own;
+    out[1] = (float)tandem_communicator_count(some);
+    out[2] = value_of(own, 0);
+    out[3] = value_of(own, 1);
+    status = tandem_communicator_all_reduce(some, out + 2, 2, error);
+    tandem_communicator_close(some);
+    return status == TANDEM_OK && rank == 3 ? tandem_communicator_receive(all, 1, &byte, 1, error)
+                                            : status;
+}
+
+static void some_of_the_ranks_compute_in_an_order_of_their_own(void)
+{
+    static const float numbers[] = {1, -1, 2, 0}; /* among them, of each of all */
+    struct tnd_rank_result results[TND_RANKS_MOST];
+    float out[16] = {0};
+    tnd_ranks_run(4, sum_among, out, results);
+    for (int r = 0; r < 4; r++) {
+        check_ok(results[r].status);
+        if (r != 1) {
+            CU_ASSERT_EQUAL(out[4 * r], numbers[r]);
+            CU_ASSERT_EQUAL(out[4 * r + 1], 3);
+            CU_ASSERT_EQUAL(out[4 * r + 2], value_of(0, 0) + value_of(1, 0) + value_of(2, 0));
+            CU_ASSERT_EQUAL(out[4 * r + 3], value_of(0, 1) + value_of(1, 1) + value_of(2, 1));
+        }
+    }
+}
+
+/* What fails among some fails for all that take part, with the number among them. */
+static enum tandem_status leave_among(tandem_communicator *all, void *user,
+                                      struct tandem_error *error)
+{
+    static const int ranks[] = {1, 0};
+    tandem_communicator *some = NULL;
+    float value = 1;
+    enum tandem_status status = tnd_communicator_among(all, ranks, 2, &some, error);
+    if (status == TANDEM_OK && tandem_communicator_rank(all) == 0) {
+        status = tandem_communicator_all_reduce(some, &value, 1, error);
+        *(bool *)user = tandem_communicator_error(all) == NULL;
+        tandem_communicator_close(some);
+        *(bool *)user = *(bool *)user && tandem_communicator_error(all) != NULL;
+        return status;
+    }
+    tandem_communicator_close(some);
+    return status;
+}
+
+static void what_fails_among_some_fails_for_all(void)
+{
+    struct tnd_rank_result results[TND_RANKS_MOST];
+    bool is_told = false;
+    tnd_ranks_run(2, leave_among, &is_told, results);
+    check_status(results[0].status, TANDEM_E_RANK, "rank 0", &results[0].error);
+    CU_ASSERT_TRUE(is_told);
+}
+
 static CU_TestInfo tests[] = {
     {"sums have the bits of rank order", sums_have_the_bits_of_rank_order},
     {"ranks collect what each has", ranks_collect_what_each_has},
@@ -276,6 +351,9 @@ static CU_TestInfo tests[] = {
      a_rank_that_leaves_ends_the_others_with_its_number},
     {"a rank that does not answer is given up", a_rank_that_does_not_answer_is_given_up},
     {"no launcher is no library", no_launcher_is_no_library},
+    {"some of the ranks compute in an order of their own",
+     some_of_the_ranks_compute_in_an_order_of_their_own},
+    {"what fails among some fails for all", what_fails_among_some_fails_for_all},
     CU_TEST_INFO_NULL,
 };
 

@@ -117,9 +117,9 @@ void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND
 void tnd_cluster_choose(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                         int leader, int n, struct tnd_cluster_plan *out);
 /** The best number of ranks: `plans` {cluster->n}, of 1, 2, ... ranks, is filled (above 8: of
- *  powers of 2, and of all), and the index of the one to use returned; -1: none is possible. Where tokens
- *  are generated, no plan that generates them more slowly than the best single rank that holds the
- *  model. */
+ *  powers of 2, and of all), and the index of the one to use returned; -1: none is possible. Where
+ *  tokens are generated, no plan that generates them more slowly than the best single rank that
+ *  holds the model. */
 int tnd_cluster_best(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                      int leader, struct tnd_cluster_plan *plans);
 /** Time of a plan for so many prompts and generated tokens. */

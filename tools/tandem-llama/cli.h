@@ -10,7 +10,7 @@
 #include "tools/args.h"
 #include "tools/device_option.h"
 #include "tools/pack_option.h"
-#include "tools/tandem-llama/ranks_cli.h"
+#include "tools/report/ranks_cli.h"
 
 #define CLI_ROWS(rows) rows, (int)(sizeof(rows) / sizeof((rows)[0]))
 

@@ -221,6 +221,7 @@ static int talk_with(struct talk *talk, const char *checkpoint)
     if (talk->kit.options.context <= 0) {
         talk->kit.options.context = DEFAULT_CONTEXT;
     }
+    talk->kit.options.ranks.leads_here = true;
     enum tandem_status status = tnd_kit_open(&talk->kit, checkpoint, &error);
     if (status == TANDEM_OK) {
         talk->line = tnd_line_open(talk->history);

@@ -271,6 +271,10 @@ static enum tandem_status run(struct fit *fit, struct tandem_error *error)
         return tnd_fit_machines(fit->request->machines, fit->source, &fit->weights, &fit->options,
                                 fit->count, fit->request->json, error);
     }
+    if (tnd_ranks_joined() != NULL) {
+        return tnd_fit_ranks(fit->request->table, fit->request->threads, fit->source, &fit->options,
+                             fit->count, fit->request->json, error);
+    }
     CLI_TRY(price(fit, error));
     struct fit_result result = {.model = fit->request->model,
                                 .table = fit->table_path,

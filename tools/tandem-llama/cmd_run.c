@@ -127,6 +127,7 @@ static int run_all(struct run *run, const char *checkpoint)
     if (run->steps > 0 && run->kit.options.context == 0) {
         run->kit.options.context = run->steps;
     }
+    run->kit.options.ranks.leads_here = run->file == NULL && strcmp(run->text, "-") == 0;
     status = read_prompt(run, &error);
     if (status == TANDEM_OK) {
         status = tnd_kit_open(&run->kit, checkpoint, &error);

@@ -9,8 +9,8 @@
 #include "base/emit.h"
 #include "base/file.h"
 #include "tandem/table.h"
-#include "tools/report/cluster_report.h"
 #include "tools/report/machines_file.h"
+#include "tools/report/ranks_plan.h"
 #include "tools/report/stub_backends.h"
 #include "tools/say.h"
 
@@ -79,28 +79,80 @@ static enum tandem_status price_all(const struct pricing *p, const struct tnd_ma
     return TANDEM_OK;
 }
 
+static enum tandem_status print_report(const struct tnd_cluster_report *report, const char *what,
+                                       bool as_json, struct tandem_error *error)
+{
+    struct tnd_text out = TND_TEXT_INIT;
+    if (as_json) {
+        tnd_cluster_print_json(report, &out);
+    } else {
+        tnd_text_printf(&out, "%s. Nothing was run: times are what tables predict for the CPUs.\n",
+                        what);
+        tnd_cluster_print(report, &out);
+    }
+    return tnd_emit_end(&out, tnd_cli_write, stdout, "fit", error);
+}
+
 static enum tandem_status print_plans(const struct tnd_cluster *cluster, const char *path,
                                       const double count[TND_FIT_PHASES], bool as_json,
                                       struct tandem_error *error)
 {
     struct tnd_cluster_plan *plans = calloc((size_t)cluster->n, sizeof(plans[0]));
-    struct tnd_text out = TND_TEXT_INIT;
+    char what[4096];
     if (plans == NULL) {
         return tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for the plans of", path);
     }
+    snprintf(what, sizeof(what), "Machines: %s", path);
     const struct tnd_cluster_report report = {cluster, count, -1, plans,
                                               tnd_cluster_best(cluster, count, -1, plans)};
-    if (as_json) {
-        tnd_cluster_print_json(&report, &out);
-    } else {
-        tnd_text_printf(&out,
-                        "Machines: %s. Nothing was run: times are what their tables predict for "
-                        "their CPUs.\n",
-                        path);
-        tnd_cluster_print(&report, &out);
-    }
+    const enum tandem_status status = print_report(&report, what, as_json, error);
     free(plans);
-    return tnd_emit_end(&out, tnd_cli_write, stdout, "fit", error);
+    return status;
+}
+
+static enum tandem_status plan_ranks(tandem_runtime *runtime, const tandem_model *model,
+                                     const struct tnd_fit_options *options,
+                                     const double count[TND_FIT_PHASES], bool as_json,
+                                     struct tandem_error *error)
+{
+    const struct tnd_ranks_request request = {.model = model,
+                                              .runtime = runtime,
+                                              .context = options->context,
+                                              .cache_type = options->cache_type,
+                                              .prompt_tokens = options->prompt_tokens,
+                                              .leader = -1,
+                                              .count = count};
+    struct tnd_ranks_plan plan;
+    CLI_TRY(tnd_ranks_plan_new(tnd_ranks_joined(), &request, &plan, error));
+    enum tandem_status status = TANDEM_OK;
+    if (plan.plans == NULL) {
+        status = tnd_cli_error(error, TANDEM_E_NOT_FOUND, "no plan", plan.why_not);
+    } else if (tandem_communicator_rank(tnd_ranks_joined()) == 0) {
+        const struct tnd_cluster_report report = {&plan.cluster, count, -1, plan.plans, plan.best};
+        status = print_report(&report, "The ranks that run", as_json, error);
+    }
+    tnd_ranks_plan_fini(&plan);
+    return status;
+}
+
+enum tandem_status tnd_fit_ranks(const char *table, int64_t threads, const tandem_source *source,
+                                 const struct tnd_fit_options *options,
+                                 const double count[TND_FIT_PHASES], bool as_json,
+                                 struct tandem_error *error)
+{
+    const struct tnd_cli_runtime wanted = {.threads = threads, .table = table};
+    tandem_runtime *runtime = NULL;
+    tandem_model *model = NULL;
+    enum tandem_status status = tandem_model_new(source, &model, error);
+    if (status == TANDEM_OK) {
+        status = tnd_cli_open_runtime(&wanted, &runtime, error);
+    }
+    if (status == TANDEM_OK) {
+        status = plan_ranks(runtime, model, options, count, as_json, error);
+    }
+    tandem_runtime_close(runtime);
+    tandem_model_free(model);
+    return status;
 }
 
 enum tandem_status tnd_fit_machines(const char *path, const tandem_source *source,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * tandem-llama: runs llama-style models. Commands stand in a table, one file each (cmd_*.c). */
+#include <string.h>
+
 #include "tools/tool_main.h"
 #include "tools/tandem-llama/cli.h"
 
@@ -27,5 +29,11 @@ int main(int argc, char **argv)
                   "which\nprofile is fastest for each matrix product here.\n",
         .commands = commands,
         .n_commands = (int)(sizeof(commands) / sizeof(commands[0]))};
-    return tnd_ranks_begin(argc, argv) ? tnd_ranks_end(tnd_tool_main(&tool, argc, argv)) : 1;
+    static const char *const shared[] = {"run", "chat", "bench", "fit"};
+    bool is_shared = false;
+    for (int i = 0; argc > 1 && i < 4; i++) {
+        is_shared = is_shared || strcmp(argv[1], shared[i]) == 0;
+    }
+    args_program = tool.name;
+    return !is_shared || tnd_ranks_begin() ? tnd_ranks_end(tnd_tool_main(&tool, argc, argv)) : 1;
 }

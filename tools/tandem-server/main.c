@@ -11,6 +11,8 @@
 #include "tools/tandem-server/srv_saved.h"
 #include "tools/say.h"
 
+enum { RESTART = 75 }; /* EX_TEMPFAIL: to be tried again */
+
 struct options {
     struct srv_settings settings;
     struct srv_http_options http;
@@ -95,6 +97,9 @@ static int serve(struct options *options, struct srv_kit *kit, const sigset_t *s
     tnd_srv_http_close(http);
     tnd_srv_engine_stop(kit->engine, (double)options->grace);
     tnd_srv_http_stop(http, 5.0);
+    if (tnd_srv_engine_is_lost(kit->engine)) {
+        return RESTART; /* a launcher may start all ranks anew */
+    }
     save_texts(options, kit);
     return is_started ? 0 : fail(&error);
 }
@@ -174,6 +179,7 @@ int main(int argc, char **argv)
          "of backends, as cpu:packed=4096,rows=release"},
         {"draft", ARGS_STRING, &o.settings.draft, 0, 0, "lookup|FILE", TND_DRAFT_OPTION_HELP},
         {"pack-cache", ARGS_STRING, &o.settings.pack_cache, 0, 0, "DIR", TND_PACK_OPTION_HELP},
+        TND_RANKS_ROWS(&o.settings.ranks),
     };
     const struct args_command command = {"",
                                          "MODEL",
@@ -189,5 +195,8 @@ int main(int argc, char **argv)
     }
     argc = tnd_plugin_option_take(argc, argv);
     const int result = args_parse(&command, argc, argv, &o.settings.model, NULL);
-    return result == ARGS_OK ? run(&o) : args_code(result);
+    if (result != ARGS_OK) {
+        return args_code(result);
+    }
+    return tnd_ranks_begin() ? tnd_ranks_end(run(&o)) : 1;
 }

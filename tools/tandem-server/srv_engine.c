@@ -51,7 +51,9 @@ static enum tandem_status open_parts(struct srv_engine *engine, struct tandem_er
     options.cache_type = o->cache_type;
     options.has_embeddings = o->has_embeddings;
     const enum tandem_status status =
-        tandem_session_new(o->model, o->runtime, &options, &engine->session, error);
+        o->open_session != NULL
+            ? o->open_session(o->model, o->runtime, &options, &o->ranks, &engine->session, error)
+            : tandem_session_new(o->model, o->runtime, &options, &engine->session, error);
     if (status != TANDEM_OK) {
         return status;
     }
@@ -148,7 +150,7 @@ void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum 
     (void)tandem_sampler_set_grammar(sequence->sampler, NULL, NULL, NULL); /* it is the job's */
     sequence->is_prompt = false;
     sequence->used = ++engine->clock;
-    engine->work.n_failed += finish == SRV_FAILED;
+    engine->work.n_failed += finish == SRV_FAILED || finish == SRV_LOST;
     tnd_srv_job_finish(job, finish, fault);
     tnd_srv_job_unref(job);
 }
@@ -156,6 +158,11 @@ void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum 
 int tnd_srv_engine_sequences(const struct srv_engine *engine)
 {
     return engine->n_sequences;
+}
+
+bool tnd_srv_engine_is_lost(const struct srv_engine *engine)
+{
+    return engine->is_lost;
 }
 
 tandem_session *tnd_srv_engine_session(const struct srv_engine *engine)

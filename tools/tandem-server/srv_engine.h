@@ -6,6 +6,7 @@
 #ifndef TANDEM_SERVER_SRV_ENGINE_H
 #define TANDEM_SERVER_SRV_ENGINE_H
 
+#include "tools/report/ranks_cli.h"
 #include "tools/tandem-server/srv_job.h"
 #include "tools/tandem-server/srv_pace.h"
 #include "tools/tandem-server/srv_vocabulary.h"
@@ -27,6 +28,12 @@ struct srv_engine_options {
     double delay_ms; /* that running texts may be kept waiting by prompts */
     enum tandem_type cache_type;
     bool has_embeddings;
+    /* Opens the session of several ranks; NULL: tandem_session_new */
+    enum tandem_status (*open_session)(const tandem_model *model, tandem_runtime *runtime,
+                                       struct tandem_session_options *options,
+                                       const struct tnd_ranks_options *ranks,
+                                       tandem_session **out_session, struct tandem_error *error);
+    struct tnd_ranks_options ranks;
 };
 
 enum srv_submit { SRV_TAKEN, SRV_QUEUE_FULL, SRV_CLOSING };
@@ -56,6 +63,9 @@ struct srv_engine;
 /** Errors: MEMORY, those of tandem_session_new. */
 enum tandem_status tnd_srv_engine_new(const struct srv_engine_options *options,
                                       struct srv_engine **out_engine, struct tandem_error *error);
+/** Whether a rank has failed, so that nothing can be computed any more. The thread must have ended.
+ */
+bool tnd_srv_engine_is_lost(const struct srv_engine *engine);
 /** The thread must have ended. NULL is allowed. */
 void tnd_srv_engine_free(struct srv_engine *engine);
 /** Its session, before the thread starts. */

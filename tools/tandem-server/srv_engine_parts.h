@@ -32,6 +32,7 @@ struct srv_engine {
     uint64_t clock;                     /* counts jobs */
     double checked;                     /* when readers were last asked for */
     struct srv_counts work;             /* what this thread counts */
+    bool is_lost;                       /* a rank has failed */
 
     pthread_t thread;
     bool has_thread;

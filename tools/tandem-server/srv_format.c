@@ -301,10 +301,10 @@ static int fault_of(const struct srv_job *job, const char **out_why)
     *out_why = job->finish == SRV_TIMEOUT     ? "the request took longer than it may"
                : job->finish == SRV_CANCELLED ? "the server ends, or nobody reads"
                                               : job->fault;
-    return job->finish == SRV_FAILED      ? 500
-           : job->finish == SRV_TIMEOUT   ? 504
-           : job->finish == SRV_CANCELLED ? 503
-                                          : 0;
+    return job->finish == SRV_FAILED                                 ? 500
+           : job->finish == SRV_TIMEOUT                              ? 504
+           : job->finish == SRV_CANCELLED || job->finish == SRV_LOST ? 503
+                                                                     : 0;
 }
 
 bool tnd_srv_read_whole(const struct srv_server *server, struct srv_job *job,

@@ -29,7 +29,8 @@ enum srv_finish {
     SRV_LENGTH,    /* as many tokens as were asked for, or as fit */
     SRV_TIMEOUT,   /* the job took longer than it may */
     SRV_CANCELLED, /* the reader is gone, or the server ends */
-    SRV_FAILED     /* `fault` says why */
+    SRV_FAILED,    /* `fault` says why */
+    SRV_LOST       /* a rank has failed, and the server ends; `fault` says which */
 };
 
 struct srv_bias_row {

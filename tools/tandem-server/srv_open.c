@@ -127,6 +127,8 @@ static enum tandem_status open_engine(struct srv_kit *kit, const struct srv_sett
         .delay_ms = (double)settings->delay_ms,
         .cache_type = TANDEM_TYPE_F16,
         .has_embeddings = true,
+        .open_session = tnd_ranks_session_new,
+        .ranks = {settings->ranks.shares, settings->ranks.limit_s, true},
     };
     options.n_cells = settings->cells > 0 ? settings->cells : 2 * options.context;
     options.n_cells = options.n_cells > options.context ? options.n_cells : options.context;

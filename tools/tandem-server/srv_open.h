@@ -6,12 +6,14 @@
 #include "tools/device_option.h"
 #include "tools/draft_option.h"
 #include "tools/pack_option.h"
+#include "tools/report/ranks_cli.h"
 #include "tools/tandem-server/srv_http.h"
 
 struct srv_settings {
     const char *model; /* file or folder */
     const char *tokenizer, *type, *cache_type, *chat_template, *call_format, *alias, *key_file,
         *table, *profile, *device, *settings, *saved, *pack_cache, *draft;
+    struct tnd_ranks_options ranks;
     int64_t threads, context, cells, parallel, queue, answer, delay_ms;
 };
 

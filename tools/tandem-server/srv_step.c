@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Steps: a batch through the model, then a token for each text. */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/tandem-server/srv_bias.h"
 #include "tools/tandem-server/srv_engine_parts.h"
@@ -222,9 +224,15 @@ bool tnd_srv_run_batch(struct srv_engine *engine)
         take_batch(engine, n);
         return true;
     }
+    const bool is_lost = error.status == TANDEM_E_RANK;
     for (int64_t k = 0; k < n; k++) { /* nothing was appended */
-        tnd_srv_end(engine, &engine->sequences[engine->entries[k].sequence], SRV_FAILED,
-                    error.text);
+        tnd_srv_end(engine, &engine->sequences[engine->entries[k].sequence],
+                    is_lost ? SRV_LOST : SRV_FAILED, error.text);
+    }
+    if (is_lost && !engine->is_lost) {
+        engine->is_lost = true;
+        (void)fprintf(stderr, "tandem-server: %s\n", error.text);
+        (void)kill(getpid(), SIGTERM); /* the server ends as when it is asked to */
     }
     return true;
 }

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ * Joining the ranks of an MPI launcher, and leaving them. */
+#include "tools/report/ranks_cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cluster/among.h"
+#include "tools/report/ranks_plan.h"
+#include "base/tnd_status.h"
+#include "tools/args.h"
+#include "tools/say.h"
+#include "tune/policy.h"
+
+/* Of this process: MPI is started once. */
+static tandem_communicator *joined;
+static bool has_session;
+static int kept_stdout = -1; /* of a rank above 0, which may come to lead */
+static enum tnd_say_level kept_level;
+
+/* Who computes: decided once, for all sessions. */
+static struct {
+    bool is_made;
+    tandem_communicator *among; /* owned; NULL: all, or one alone */
+    bool is_alone;
+    int leader;     /* of all ranks */
+    double *shares; /* of those that compute; NULL: the same */
+    bool is_idle[TND_CLUSTER_MOST];
+} who;
+
+static int say_fault(const struct tandem_error *error)
+{
+    fprintf(stderr, "%s: %s\n", args_program, error->text);
+    return 1;
+}
+
+static enum tandem_status fault(struct tandem_error *error, enum tandem_status status,
+                                const char *text)
+{
+    error->status = status;
+    snprintf(error->text, sizeof(error->text), "%s", text);
+    return status;
+}
+
+bool tnd_ranks_begin(void)
+{
+    struct tandem_error error = {.text = ""};
+    if (tandem_communicator_launched() < 2) {
+        return true;
+    }
+    if (tandem_communicator_open(&joined, &error) != TANDEM_OK) {
+        (void)say_fault(&error);
+        return false;
+    }
+    if (tandem_communicator_rank(joined) > 0) { /* rank 0 speaks for all, but for errors */
+        kept_stdout = dup(STDOUT_FILENO);
+        kept_level = tnd_say_level;
+        tnd_say_level = TND_SAY_QUIET;
+        if (freopen("/dev/null", "w", stdout) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* "2,1,1" for `count` ranks. */
+static enum tandem_status read_shares(const char *text, int count, double *out,
+                                      struct tandem_error *error)
+{
+    const char *at = text;
+    for (int i = 0; i < count; i++) {
+        char *end;
+        out[i] = strtod(at, &end);
+        const bool is_last = i == count - 1;
+        if (end == at || *end != (is_last ? '\0' : ',')) {
+            snprintf(error->text, sizeof(error->text),
+                     "--shares '%.100s': expected %d numbers with ',' between them, one a rank",
+                     text, count);
+            return error->status = TANDEM_E_ARGUMENT;
+        }
+        at = end + 1;
+    }
+    return TANDEM_OK;
+}
+
+/* ---- who computes ---- */
+
+static tandem_communicator *computing(void)
+{
+    return who.is_alone ? NULL : who.among != NULL ? who.among : joined;
+}
+
+/* Waits without work for the end. */
+static void idle(void)
+{
+    struct tandem_error error = {.text = ""};
+    char end;
+    tandem_communicator_set_limit(joined, 0);
+    const enum tandem_status status =
+        tandem_communicator_receive(joined, who.leader, &end, sizeof(end), &error);
+    exit(tnd_ranks_end(status == TANDEM_OK ? 0 : say_fault(&error)));
+}
+
+/* Collective among those that compute: the most that was resident on each of them. */
+static void say_memory(void)
+{
+    tandem_communicator *ranks = computing();
+    const int n = tandem_communicator_count(ranks);
+    size_t bytes[TND_CLUSTER_MOST];
+    double all[TND_CLUSTER_MOST];
+    struct rusage usage;
+    const double own = getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024 : 0;
+    for (int i = 0; i < n && i < TND_CLUSTER_MOST; i++) {
+        bytes[i] = sizeof(own);
+    }
+    if (ranks == NULL || n > TND_CLUSTER_MOST ||
+        tandem_communicator_all_gather(ranks, &own, bytes, all, NULL) != TANDEM_OK ||
+        tandem_communicator_rank(ranks) > 0) {
+        return;
+    }
+    tnd_say("resident at most:");
+    for (int i = 0; i < n; i++) {
+        tnd_say("%s %.1f MiB on %s", i > 0 ? "," : "", all[i], tandem_communicator_host(ranks, i));
+    }
+    tnd_say("\n");
+}
+
+/* Does what the leader does, and ends with it. */
+static void follow(const tandem_model *model, tandem_runtime *runtime)
+{
+    struct tandem_error error = {.text = ""};
+    const enum tandem_status status = tandem_session_follow(model, runtime, computing(), &error);
+    const int code = status == TANDEM_OK ? 0 : say_fault(&error);
+    if (code == 0) {
+        say_memory();
+    }
+    exit(tnd_ranks_end(code));
+}
+
+/* This rank speaks for all from now on. */
+static enum tandem_status take_over(struct tandem_error *error)
+{
+    fflush(stdout);
+    if (dup2(kept_stdout, STDOUT_FILENO) < 0) {
+        return fault(error, TANDEM_E_FILE, "standard output of the rank that leads is closed");
+    }
+    tnd_say_level = kept_level;
+    return TANDEM_OK;
+}
+
+static enum tandem_status use_plan(const struct tnd_ranks_plan *plan, struct tandem_error *error)
+{
+    const struct tnd_cluster_plan *best = &plan->plans[plan->best];
+    const int rank = tandem_communicator_rank(joined);
+    for (int i = 0; i < plan->cluster.n; i++) {
+        who.is_idle[i] = true;
+    }
+    who.shares = calloc((size_t)best->n, sizeof(who.shares[0]));
+    if (who.shares == NULL) {
+        return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
+    }
+    for (int i = 0; i < best->n; i++) {
+        who.is_idle[best->ranks[i]] = false;
+        who.shares[i] = best->shares[i];
+    }
+    who.leader = best->ranks[0];
+    who.is_alone = best->n == 1;
+    if (!who.is_idle[rank] && !who.is_alone) {
+        TND_TRY(tnd_communicator_among(joined, best->ranks, best->n, &who.among, error));
+    }
+    return who.leader == rank && rank > 0 ? take_over(error) : TANDEM_OK;
+}
+
+static void say_plan(const struct tnd_ranks_plan *plan, const double *count)
+{
+    const struct tnd_cluster_report report = {&plan->cluster, count, -1, plan->plans, plan->best};
+    const int n = tandem_communicator_count(joined);
+    struct tnd_text text = TND_TEXT_INIT;
+    if (plan->best >= 0) {
+        tnd_cluster_print_choice(&report, &text);
+    } else if (plan->undivided != NULL) {
+        tnd_text_printf(&text, "1 of %d ranks: the model %s\n", n, plan->undivided);
+    } else {
+        tnd_text_printf(&text, "%d ranks, equal shares: %s\n", n,
+                        plan->why_not[0] != '\0' ? plan->why_not
+                                                 : "the model does not fit by any plan");
+    }
+    tnd_say("%s", text.failed || text.bytes == NULL ? "" : text.bytes);
+    tnd_text_fini(&text);
+}
+
+static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *runtime,
+                                    const struct tandem_session_options *options,
+                                    const struct tnd_ranks_options *ranks,
+                                    struct tandem_error *error)
+{
+    static const double count[TND_FIT_PHASES] = {1, TND_FIT_ANSWER_TOKENS};
+    const struct tnd_ranks_request request = {.model = model,
+                                              .runtime = runtime,
+                                              .context = options->context,
+                                              .cache_type = options->cache_type,
+                                              .leader = ranks->leads_here ? 0 : -1,
+                                              .count = count};
+    struct tnd_ranks_plan plan;
+    TND_TRY(tnd_ranks_plan_new(joined, &request, &plan, error));
+    enum tandem_status status = TANDEM_OK;
+    if (plan.best >= 0) {
+        status = use_plan(&plan, error);
+    } else if (plan.undivided != NULL) {
+        who.is_alone = true;
+        for (int i = 1; i < plan.cluster.n && i < TND_CLUSTER_MOST; i++) {
+            who.is_idle[i] = true;
+        }
+    }
+    if (status == TANDEM_OK) {
+        say_plan(&plan, count);
+    }
+    tnd_ranks_plan_fini(&plan);
+    return status;
+}
+
+/* As told, or planned. */
+static enum tandem_status decide(const tandem_model *model, tandem_runtime *runtime,
+                                 const struct tandem_session_options *options,
+                                 const struct tnd_ranks_options *ranks, struct tandem_error *error)
+{
+    const int count = tandem_communicator_count(joined);
+    who.is_made = true;
+    if (ranks->limit_s > 0) {
+        tandem_communicator_set_limit(joined, ranks->limit_s);
+    }
+    if (ranks->shares == NULL) {
+        return make_plan(model, runtime, options, ranks, error);
+    }
+    who.shares = calloc((size_t)count, sizeof(who.shares[0]));
+    if (who.shares == NULL) {
+        return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
+    }
+    return read_shares(ranks->shares, count, who.shares, error);
+}
+
+static void say_ranks(void)
+{
+    const tandem_communicator *ranks = computing();
+    const int count = tandem_communicator_count(ranks);
+    tnd_say("%d ranks (%s):", count, tandem_communicator_name(ranks));
+    for (int i = 0; i < count; i++) {
+        tnd_say(" %s", tandem_communicator_host(ranks, i));
+    }
+    tnd_say("\n");
+}
+
+enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runtime *runtime,
+                                         struct tandem_session_options *options,
+                                         const struct tnd_ranks_options *ranks,
+                                         tandem_session **out_session, struct tandem_error *error)
+{
+    const int rank = tandem_communicator_rank(joined);
+    if (joined == NULL) {
+        return tandem_session_new(model, runtime, options, out_session, error);
+    }
+    const bool is_first = !who.is_made;
+    if (is_first) {
+        TND_TRY(decide(model, runtime, options, ranks, error));
+    }
+    if (who.is_idle[rank]) {
+        idle();
+    }
+    if (rank != who.leader) {
+        follow(model, runtime);
+    }
+    options->communicator = computing();
+    options->shares = who.is_alone ? NULL : who.shares;
+    if (is_first && !who.is_alone) {
+        say_ranks();
+    }
+    has_session = true;
+    return tandem_session_new(model, runtime, options, out_session, error);
+}
+
+tandem_communicator *tnd_ranks_joined(void)
+{
+    return joined;
+}
+
+/* Lets all others go. */
+static void dismiss(void)
+{
+    const char end = 0;
+    if (computing() != NULL) {
+        (void)tandem_session_dismiss(computing(), NULL);
+        say_memory();
+    }
+    for (int i = 0; i < tandem_communicator_count(joined) && i < TND_CLUSTER_MOST; i++) {
+        if (who.is_idle[i]) {
+            (void)tandem_communicator_send(joined, i, &end, sizeof(end), NULL);
+        }
+    }
+}
+
+int tnd_ranks_end(int code)
+{
+    const struct tandem_error why = {.status = TANDEM_E_STATE, .text = "the command has failed"};
+    if (joined == NULL) {
+        return code;
+    }
+    fflush(NULL);
+    if (code != 0) {
+        tandem_communicator_fail(joined, &why);
+    } else if (has_session) {
+        dismiss();
+    }
+    tandem_communicator_close(who.among);
+    tandem_communicator_close(joined);
+    free(who.shares);
+    joined = NULL;
+    return code;
+}
