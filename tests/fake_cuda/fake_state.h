@@ -54,8 +54,8 @@ enum {
  * copies go through a second mapping. */
 int tnd_fake_allocate(uint64_t bytes, uint64_t *out_address);
 int tnd_fake_free(uint64_t address);
-/** Where the host finds bytes of the device; NULL: not all of one allocation. `is_written`: they get
- *  a value. */
+/** Where the host finds bytes of the device; NULL: not all of one allocation. `is_written`: they
+ *  get a value. */
 char *tnd_fake_view(uint64_t address, uint64_t bytes, bool is_written);
 /** Kernels run between these two. `leave` gives NULL or what was overwritten. */
 void tnd_fake_enter(void);
