@@ -373,7 +373,7 @@ check-suites: suites ## build and run all test suites of one variant (BUILD=, CC
 	@bash tests/process.sh $(SUITE_BINS)
 
 # ---- fuzzing: tests/fuzz/fuzz_X.c, linked with every room ------------------------------------------
-FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter-out $(CL_FUZZ) $(SERVER_TESTS),$(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter-out $(SERVER_TESTS),$(wildcard tests/fuzz/fuzz_*.c)))
 bridge_verdicts_FUZZED := bridge/ggml/bridge_verdicts.c # in no archive
 define fuzz_rule
 $$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(call obj,$$($(1)_FUZZED)) $$(SANITIZER_OBJ) \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/tnd_status.h"
 #include "ggml-like/eval_ref.h"
 #include "ggml-like/tensor_internal.h"
@@ -68,27 +69,88 @@ static bool mask_fits(tandem_context *context, const tandem_tensor *mask, int64_
     return false;
 }
 
-static tandem_tensor *attention(tandem_context *context, tandem_tensor *q, tandem_tensor *k,
-                                tandem_tensor *v, tandem_tensor *mask, int64_t window, float scale)
+static bool sinks_fit(tandem_context *context, const tandem_tensor *sinks, int64_t heads)
 {
-    if (!tnd_build_ready_f32(context, TANDEM_OP_ATTENTION, "q", q) ||
-        !memory_ready(context, "k", k) || !memory_ready(context, "v", v) ||
-        !shapes_fit(context, q, k, v) ||
-        (mask != NULL && !mask_fits(context, mask, k->ne[1], q->ne[1]))) {
+    if (!tnd_build_ready_f32(context, TANDEM_OP_ATTENTION, "sinks", sinks)) {
+        return false;
+    }
+    if (sinks->ne[0] == heads && tnd_tensor_rows(sinks) == 1 && sinks->nb[0] == sizeof(float)) {
+        return true;
+    }
+    char shape[TND_SHAPE_TEXT_BYTES];
+    tnd_build_fail(context, TANDEM_E_SHAPE, "attention", sinks->ne[0], heads,
+                   "attention: sinks %s, expected %lld dense numbers, one a head",
+                   tnd_shape_text(sinks->ne, shape), (long long)heads);
+    return false;
+}
+
+static bool numbers_fit(tandem_context *context, const struct tandem_attention_options *o)
+{
+    if (!isfinite(o->scale)) {
+        tnd_build_fail(context, TANDEM_E_ARGUMENT, "attention", 0, 0,
+                       "attention: scale is %g, expected a finite number", (double)o->scale);
+        return false;
+    }
+    if (!isfinite(o->cap) || o->cap < 0.0f) {
+        tnd_build_fail(context, TANDEM_E_ARGUMENT, "attention", 0, 0,
+                       "attention: cap is %g, expected a finite number from 0 on", (double)o->cap);
+        return false;
+    }
+    if (o->window < 0) {
+        tnd_build_fail(context, TANDEM_E_ARGUMENT, "attention", o->window, 0,
+                       "attention: window is %lld, expected 0 or more", (long long)o->window);
+        return false;
+    }
+    return true;
+}
+
+tandem_tensor *tandem_attention_with(tandem_context *context, tandem_tensor *q, tandem_tensor *k,
+                                     tandem_tensor *v,
+                                     const struct tandem_attention_options *options)
+{
+    struct tandem_error error;
+    struct tandem_attention_options o = TANDEM_ATTENTION_OPTIONS_INIT;
+    if (context == NULL || context->error.status != TANDEM_OK) {
         return NULL;
     }
-    if (!isfinite(scale)) {
-        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "attention", 0, 0,
-                              "attention: scale is %g, expected a finite number", (double)scale);
+    enum tandem_status status =
+        tnd_options_read(options, "attention options", &o, sizeof(o), &error);
+    if (status != TANDEM_OK) {
+        return tnd_build_fail(context, status, "attention", error.got, error.limit, "attention: %s",
+                              error.text);
+    }
+    tandem_tensor *mask = o.mask;
+    if (!tnd_build_ready_f32(context, TANDEM_OP_ATTENTION, "q", q) ||
+        !memory_ready(context, "k", k) || !memory_ready(context, "v", v) ||
+        !shapes_fit(context, q, k, v)) {
+        return NULL;
+    }
+    if (mask != NULL && mask->type != TANDEM_TYPE_I32 &&
+        !tnd_build_ready_f32(context, TANDEM_OP_ATTENTION, "mask", mask)) {
+        return NULL;
+    }
+    if (mask != NULL && (!tnd_build_ready(context, TANDEM_OP_ATTENTION, "orders", mask) ||
+                         !mask_fits(context, mask, k->ne[1], q->ne[1]))) {
+        return NULL;
+    }
+    if ((o.sinks != NULL && !sinks_fit(context, o.sinks, q->ne[2])) || !numbers_fit(context, &o)) {
+        return NULL;
     }
     const int64_t ne[TANDEM_MAX_DIMS] = {v->ne[0], q->ne[2], q->ne[1], 1}; /* {value, heads, M} */
     tandem_tensor *node = tnd_build_node(context, TANDEM_OP_ATTENTION, TANDEM_TYPE_F32, ne, q, k);
     if (node != NULL) {
         node->src[2] = v;
-        node->src[3] = mask;
-        node->n_src = mask != NULL ? 4 : 3;
-        node->params.attention.scale = scale;
-        node->params.attention.window = window;
+        node->n_src = 3;
+        if (mask != NULL) {
+            node->src[node->n_src++] = mask;
+        }
+        if (o.sinks != NULL) {
+            node->src[node->n_src++] = o.sinks;
+        }
+        node->params.attention.scale = o.scale;
+        node->params.attention.cap = o.cap;
+        node->params.attention.has_sinks = o.sinks != NULL;
+        node->params.attention.window = o.window == 0 ? INT64_MAX : o.window;
     }
     return node;
 }
@@ -96,16 +158,23 @@ static tandem_tensor *attention(tandem_context *context, tandem_tensor *q, tande
 tandem_tensor *tandem_attention(tandem_context *context, tandem_tensor *q, tandem_tensor *k,
                                 tandem_tensor *v, tandem_tensor *mask, float scale)
 {
+    struct tandem_attention_options options = TANDEM_ATTENTION_OPTIONS_INIT;
+    options.mask = mask;
+    options.scale = scale;
     if (mask != NULL && !tnd_build_ready_f32(context, TANDEM_OP_ATTENTION, "mask", mask)) {
         return NULL;
     }
-    return attention(context, q, k, v, mask, INT64_MAX, scale);
+    return tandem_attention_with(context, q, k, v, &options);
 }
 
 tandem_tensor *tandem_attention_ordered(tandem_context *context, tandem_tensor *q, tandem_tensor *k,
                                         tandem_tensor *v, tandem_tensor *orders, int64_t window,
                                         float scale)
 {
+    struct tandem_attention_options options = TANDEM_ATTENTION_OPTIONS_INIT;
+    options.mask = orders;
+    options.window = window;
+    options.scale = scale;
     if (!tnd_build_ready(context, TANDEM_OP_ATTENTION, "orders", orders)) {
         return NULL;
     }
@@ -114,11 +183,17 @@ tandem_tensor *tandem_attention_ordered(tandem_context *context, tandem_tensor *
                               "attention: orders is %s, expected i32",
                               tandem_type_name(orders->type));
     }
-    if (window < 0) {
-        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "attention", window, 0,
-                              "attention: window is %lld, expected 0 or more", (long long)window);
-    }
-    return attention(context, q, k, v, orders, window == 0 ? INT64_MAX : window, scale);
+    return tandem_attention_with(context, q, k, v, &options);
+}
+
+const struct tandem_tensor *tnd_attention_mask_of(const struct tandem_tensor *node)
+{
+    return node->n_src > 3 + (node->params.attention.has_sinks ? 1 : 0) ? node->src[3] : NULL;
+}
+
+const struct tandem_tensor *tnd_attention_sinks_of(const struct tandem_tensor *node)
+{
+    return node->params.attention.has_sinks ? node->src[node->n_src - 1] : NULL;
 }
 
 /* ---- reference ---- */
@@ -126,7 +201,7 @@ tandem_tensor *tandem_attention_ordered(tandem_context *context, tandem_tensor *
 /* What the mask says of query m and key t: a number to add to the score, -infinity for "unseen". */
 static double mask_value(const struct tandem_tensor *node, int64_t t, int64_t m)
 {
-    const struct tandem_tensor *mask = node->n_src > 3 ? node->src[3] : NULL;
+    const struct tandem_tensor *mask = tnd_attention_mask_of(node);
     if (mask == NULL) {
         return 0.0;
     }
@@ -155,6 +230,8 @@ static void attend(const struct tandem_tensor *node, int64_t head, int64_t m, do
     const struct tandem_tensor *v = node->src[2]; /* {value, T, kv_heads} */
     const int64_t kv_head = head / (q->ne[2] / k->ne[2]);
     float *y = (float *)(void *)tnd_ref_at(node, 0, head, m, 0);
+    const struct tandem_tensor *sinks = tnd_attention_sinks_of(node);
+    const double cap = (double)node->params.attention.cap;
     double largest = -(double)INFINITY;
     double sum = 0.0;
     for (int64_t t = 0; t < k->ne[1]; t++) {
@@ -163,12 +240,16 @@ static void attend(const struct tandem_tensor *node, int64_t head, int64_t m, do
         for (int64_t i = 0; i < k->ne[0]; i++) {
             score += tnd_ref_value(q, i, m, head, 0) * (double)row[i];
         }
-        weights[t] = score * (double)node->params.attention.scale + mask_value(node, t, m);
+        score *= (double)node->params.attention.scale;
+        weights[t] = (cap > 0.0 ? cap * tanh(score / cap) : score) + mask_value(node, t, m);
         largest = fmax(largest, weights[t]);
     }
     for (int64_t t = 0; t < k->ne[1]; t++) {
         weights[t] = largest == -(double)INFINITY ? 0.0 : exp(weights[t] - largest);
         sum += weights[t];
+    }
+    if (sinks != NULL && sum > 0.0) {
+        sum += exp(tnd_ref_value(sinks, head, 0, 0, 0) - largest);
     }
     for (int64_t i = 0; i < v->ne[0]; i++) {
         sums[i] = 0.0;

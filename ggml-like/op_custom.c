@@ -14,10 +14,12 @@ tandem_tensor *tandem_custom(tandem_context *context, int n_dims, const int64_t 
     }
     if (src == NULL || n_src < 1 || n_src > TANDEM_MAX_SRC) {
         return tnd_build_fail(context, TANDEM_E_ARGUMENT, "custom", n_src, TANDEM_MAX_SRC,
-                              "custom: n_src is %d, expected 1 to 4 operands", n_src);
+                              "custom: n_src is %d, expected 1 to %d operands", n_src,
+                              TANDEM_MAX_SRC);
     }
     for (int i = 0; i < n_src; i++) {
-        static const char *const roles[TANDEM_MAX_SRC] = {"src[0]", "src[1]", "src[2]", "src[3]"};
+        static const char *const roles[TANDEM_MAX_SRC] = {"src[0]", "src[1]", "src[2]", "src[3]",
+                                                          "src[4]"};
         if (!tnd_build_ready(context, TANDEM_OP_CUSTOM, roles[i], src[i])) {
             return NULL;
         }

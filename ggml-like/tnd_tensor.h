@@ -23,6 +23,8 @@ union tnd_op_params {
     } rope; /* ROPE: defaults already filled in */
     struct {
         float scale;
+        float cap;                             /* of scores; 0: none */
+        bool has_sinks;                        /* the last operand */
         int64_t window;                        /* of an I32 mask; INT64_MAX: no bound */
     } attention;                               /* ATTENTION */
     const struct tnd_conv_int8 *conv_int8;     /* CONV_INT8: of the context */
@@ -156,6 +158,11 @@ bool tnd_op_is_row_wise(enum tandem_op op);
 
 /** Product of ne[1..3]. */
 int64_t tnd_tensor_rows(const struct tandem_tensor *tensor);
+
+/** The mask or the orders of an ATTENTION node, NULL without. */
+const struct tandem_tensor *tnd_attention_mask_of(const struct tandem_tensor *node);
+/** The sinks of an ATTENTION node, its last operand; NULL without. */
+const struct tandem_tensor *tnd_attention_sinks_of(const struct tandem_tensor *node);
 
 /** Values that a node handles: all of its own, of a scatter those of its first operand, of a net's
  *  operation as many as take as long. */

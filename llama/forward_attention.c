@@ -229,9 +229,14 @@ static tandem_tensor *attention(const struct pass *p, const struct qkv *x, int64
     tandem_tensor *mask = p->mask[is_windowed];
     tandem_tensor *O;
     if (!p->cache->is_transposed) { /* V: as K */
-        const int64_t window = is_windowed ? h->window : TND_LLAMA_POSITIONS;
-        O = mask == NULL ? tandem_attention(c, Q, K, V, NULL, scale)
-                         : tandem_attention_ordered(c, Q, K, V, mask, window, scale);
+        const struct tandem_attention_options options = {
+            .size = sizeof(options),
+            .scale = scale,
+            .cap = h->attention_cap,
+            .mask = mask,
+            .window = is_windowed ? h->window : TND_LLAMA_POSITIONS,
+            .sinks = p->model->layers[layer].sinks};
+        O = tandem_attention_with(c, Q, K, V, &options);
     } else {
         O = unfused(p, Q, K, V, mask, scale, p->model->layers[layer].sinks);
     }

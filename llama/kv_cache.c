@@ -24,8 +24,7 @@ static enum tandem_status check_options(const struct tandem_hparams *h,
             "f16, or q8_0 where heads are whole blocks of 32",
             (long long)h->head_size, tandem_type_name(options->type));
     }
-    if ((options->is_transposed || tnd_llama_is_unfused(h)) &&
-        tandem_type_is_quantized(options->type)) {
+    if (options->is_transposed && tandem_type_is_quantized(options->type)) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "KV cache", options->type, 0,
                               "KV cache: attention that is not fused needs f32 or f16, not %s",
                               tandem_type_name(options->type));
@@ -89,11 +88,6 @@ bool tnd_llama_is_windowed(const struct tandem_hparams *h)
     return h->windowed == NULL && h->window_period == 0 && h->window > 0;
 }
 
-bool tnd_llama_is_unfused(const struct tandem_hparams *h)
-{
-    return h->attention_cap != 0.0f || h->has_sinks;
-}
-
 enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
                                            const struct tandem_hparams *hparams,
                                            const struct tnd_llama_kv_options *options,
@@ -103,11 +97,11 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
     *cache = (struct tnd_llama_kv_cache){
         .head_size = hparams->head_size,
         .kv_heads = hparams->kv_heads > 0 ? hparams->kv_heads : 1, /* 0: a rank without any */
-        .layers = hparams->is_encoder ? 0 : hparams->layers, /* a text is one batch */
+        .layers = hparams->is_encoder ? 0 : hparams->layers,       /* a text is one batch */
         .window = tnd_llama_is_windowed(hparams) ? hparams->window : 0,
         .n_cells = options->n_cells,
         .type = options->type,
-        .is_transposed = options->is_transposed || tnd_llama_is_unfused(hparams),
+        .is_transposed = options->is_transposed,
         .has_blocks = options->has_blocks};
     const enum tandem_status status = make_tensors(cache, error);
     if (status != TANDEM_OK) {

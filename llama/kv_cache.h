@@ -51,8 +51,6 @@ struct tnd_llama_kv_options {
 
 /** Whether all layers have the window. */
 bool tnd_llama_is_windowed(const struct tandem_hparams *hparams);
-/** Whether attention takes two products whatever the options say: of caps and sinks. */
-bool tnd_llama_is_unfused(const struct tandem_hparams *hparams);
 
 /** Errors: ARGUMENT (a type that does not fit), MEMORY, OVERFLOW. */
 enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,

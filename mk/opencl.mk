@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# The OpenCL backend: whether it is built, and the C that tools/kernel-pack makes of its kernels.
-# NO_OPENCL=1 leaves it out although the headers are there. Nothing of OpenCL is linked: the library
-# is found when the program runs.
+# The GPU backend: the C that tools/kernel-pack makes of its kernels, and whether its OpenCL driver
+# is built. NO_OPENCL=1 leaves that out although the headers are there. Nothing of a driver is linked:
+# the libraries are found when the program runs.
 
 OPENCL := $(if $(NO_OPENCL),,$(or $(call have,OpenCL-Headers),$(call have,OpenCL)))
-CL_GEN := $(BUILD)/gen/backends/opencl
+CL_GEN := $(BUILD)/gen/backends/gpu
 kernels_SRC := $(sort $(wildcard backends/opencl/kernels/*.cl))
 CL_INCLUDED := $(wildcard backends/opencl/kernels/*.clh)
 
@@ -12,19 +12,16 @@ CL_INCLUDED := $(wildcard backends/opencl/kernels/*.clh)
 HOST_CC ?= $(if $(findstring $(shell uname -m),$(MACHINE)),$(CC),cc)
 HOST_ZLIB := $(if $(findstring $(shell uname -m),$(MACHINE)),$(ZLIB))
 
+CL_HEADER := $(CL_GEN)/gpu_kernels.h
 ifneq ($(OPENCL),)
-backends_SRC := $(filter-out backends/opencl/opencl_absent.c,$(backends_SRC)) \
-    backends/opencl/cl_kernels.c
-CL_HEADER := $(CL_GEN)/cl_kernels.h
+backends_SRC := $(filter-out backends/opencl/opencl_absent.c,$(backends_SRC))
 CL_TESTS :=
-CL_FUZZ :=
 else
 backends_SRC := $(filter-out backends/opencl/%,$(backends_SRC)) backends/opencl/opencl_absent.c \
-    backends/opencl/cl_cache.c backends/opencl/cl_profiles.c
-CL_HEADER :=
+    backends/opencl/cl_profiles.c
 CL_TESTS := tests/suite_opencl%
-CL_FUZZ := tests/fuzz/fuzz_cl_tiles.c
 endif
+backends_SRC += backends/gpu/gpu_kernels.c
 
 $(BUILD)/kernel-pack: $(wildcard tools/kernel-pack/*.[ch]) base/hash.h
 	$(call say,HOSTCC,$@)
@@ -38,12 +35,12 @@ $(CL_GEN)/pack.stamp: $(BUILD)/kernel-pack $(kernels_SRC) $(CL_INCLUDED) $(BUILD
 	@mkdir -p $(@D)
 	$(Q)$(BUILD)/kernel-pack $(@D) $(kernels_SRC)
 	@touch $@
-$(CL_GEN)/cl_kernels.h $(CL_GEN)/cl_kernels.c: $(CL_GEN)/pack.stamp ;
+$(CL_GEN)/gpu_kernels.h $(CL_GEN)/gpu_kernels.c: $(CL_GEN)/pack.stamp ;
 
-# The generated header is included as "backends/opencl/cl_kernels.h".
-CL_USERS := backends/opencl tune measure tests bench tools
+# The generated header is included as "backends/gpu/gpu_kernels.h".
+CL_USERS := backends/gpu backends/opencl tune measure tests bench tools
 $(foreach users,$(CL_USERS),$(eval $(OBJ)/$(users)/%.o: private TND_CPPFLAGS += -I$(BUILD)/gen))
-$(OBJ)/backends/opencl/cl_kernels.o: $(CL_GEN)/cl_kernels.c $(BUILD)/flags.stamp
+$(OBJ)/backends/gpu/gpu_kernels.o: $(CL_GEN)/gpu_kernels.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<

@@ -41,14 +41,16 @@ uint64_t tnd_plan_graph_hash(const struct tandem_graph *graph)
     for (int i = 0; i < graph->n_nodes; i++) {
         const tandem_tensor *node = graph->nodes[i];
         int64_t facts[3 + TANDEM_MAX_SRC] = {(int64_t)node->op, 0, 0};
-        for (int s = 0; s < TANDEM_MAX_SRC; s++) {
-            facts[3 + s] = node->src[s] != NULL ? (int64_t)node->src[s]->type : -1;
+        int n = 3;
+        /* the first four count always, so that plans stay valid that knew no more */
+        for (int s = 0; s < TANDEM_MAX_SRC && (s < 4 || node->src[s] != NULL); s++) {
+            facts[n++] = node->src[s] != NULL ? (int64_t)node->src[s]->type : -1;
         }
         if (node->op == TANDEM_OP_MUL_MAT) {
             facts[1] = node->src[0]->ne[0];
             facts[2] = node->src[0]->ne[1];
         }
-        hash = tnd_hash_bytes(facts, sizeof(facts), hash);
+        hash = tnd_hash_bytes(facts, (size_t)n * sizeof(facts[0]), hash);
     }
     return hash;
 }

@@ -336,10 +336,18 @@ static tandem_tensor *few_node(tandem_context *c, const struct few_case *one, en
     q = tandem_permute(c, q, 0, 2, 1, 3);
     k = tandem_permute(c, k, 0, 2, 1, 3);
     v = tandem_permute(c, v, 0, 2, 1, 3);
-    return tnd_test_node(
-        c, kind == SEES_PAST || kind == SEES_WINDOW
-               ? tandem_attention_ordered(c, q, k, v, mask, kind == SEES_WINDOW ? 70 : 0, 0.3f)
-               : tandem_attention(c, q, k, v, mask, 0.3f));
+    const bool is_odd = (one->t + one->m + one->group) % 2 != 0; /* caps and sinks take turns */
+    const int64_t heads = KV_HEADS * one->group;
+    const struct tandem_attention_options options = {
+        .size = sizeof(options),
+        .scale = 0.3f,
+        .cap = is_odd ? 0.5f : 0.0f,
+        .mask = mask,
+        .window = kind == SEES_WINDOW ? 70 : 0,
+        .sinks = one->group % 2 == 0
+                     ? tnd_test_leaf(c, TANDEM_TYPE_F32, (int64_t[]){heads, 1, 1, 1}, &rng)
+                     : NULL};
+    return tnd_test_node(c, tandem_attention_with(c, q, k, v, &options));
 }
 
 /* Threads share the keys: the bits of one worker that has them all. */

@@ -266,6 +266,29 @@ static tandem_tensor *build_attention_ordered(struct tnd_test_kit *kit)
                                     0.3F);
 }
 
+static tandem_tensor *attention_with(struct tnd_test_kit *kit, float cap, bool has_mask)
+{
+    struct qkv o = operands_of_attention(kit);
+    const struct tandem_attention_options options = {
+        .size = sizeof(options),
+        .scale = 0.3F,
+        .cap = cap,
+        .mask = has_mask ? integers(kit, o.t + o.m, 40) : NULL,
+        .window = 25,
+        .sinks = leaf(kit, TANDEM_TYPE_F32, 3 * kit->ne[2], 1, 1, 1)};
+    return tandem_attention_with(kit->context, o.q, o.k, o.v, &options);
+}
+
+static tandem_tensor *build_attention_capped(struct tnd_test_kit *kit)
+{
+    return attention_with(kit, 0.4F, true);
+}
+
+static tandem_tensor *build_attention_sinks(struct tnd_test_kit *kit)
+{
+    return attention_with(kit, 0.0F, false);
+}
+
 /* ---- moving values ---- */
 
 static tandem_tensor *build_cpy(struct tnd_test_kit *kit)
@@ -396,6 +419,8 @@ static const struct tnd_test_case cases[] = {
     {"attention q4_k", build_attention, TANDEM_TYPE_Q4_K, CLOSE},
     {"attention masked", build_attention_masked, F32, CLOSE},
     {"attention ordered", build_attention_ordered, F32, CLOSE},
+    {"attention sinks", build_attention_sinks, F32, CLOSE},
+    {"attention capped, with sinks", build_attention_capped, TANDEM_TYPE_F16, CLOSE},
     {"attention ordered q8_0", build_attention_ordered, TANDEM_TYPE_Q8_0, CLOSE},
     {"cpy to f32", build_cpy, F32, EXACT},
     {"cpy to f16", build_cpy, TANDEM_TYPE_F16, EXACT},

@@ -222,6 +222,18 @@ static void attention_refuses_what_does_not_fit(void)
     REFUSED(
         tandem_attention_ordered(o.c, o.a, o.a, o.a, ggml_ints(o.c, 8, (int32_t[8]){0}), -1, 1.0f),
         TANDEM_E_ARGUMENT, "window is -1");
+    struct tandem_attention_options options = TANDEM_ATTENTION_OPTIONS_INIT;
+    options.cap = -1.0f;
+    REFUSED(tandem_attention_with(o.c, o.a, o.a, o.a, &options), TANDEM_E_ARGUMENT, "cap is -1");
+    options.cap = 0.0f;
+    options.sinks = o.b;
+    REFUSED(tandem_attention_with(o.c, o.a, o.a, o.a, &options), TANDEM_E_SHAPE,
+            "sinks {3, 4}, expected 1 dense numbers");
+    options.sinks = o.ids;
+    REFUSED(tandem_attention_with(o.c, o.a, o.a, o.a, &options), TANDEM_E_TYPE, "sinks is i32");
+    options.size = 0;
+    REFUSED(tandem_attention_with(o.c, o.a, o.a, o.a, &options), TANDEM_E_ABI,
+            "attention options: size is 0");
     tandem_context_free(o.c);
 }
 
@@ -238,6 +250,13 @@ static void attention_weighs_what_a_query_sees(void)
     /* the last query is further from all than the window: it sees nothing */
     check_values(c, tandem_attention_ordered(c, q, k, v, orders, 3, 1.0f),
                  VALUES(0.5f, 1.5f, 0.0f));
+    /* a sink of the same score takes a share as a key does, but for who sees nothing */
+    struct tandem_attention_options options = TANDEM_ATTENTION_OPTIONS_INIT;
+    options.mask = orders;
+    options.window = 3;
+    options.cap = 2.0f;
+    options.sinks = ggml_ramp(c, 0.0f, 1, 0, 0, 0);
+    check_values(c, tandem_attention_with(c, q, k, v, &options), VALUES(1.0f / 3.0f, 1.0f, 0.0f));
     tandem_context_free(c);
 }
 
@@ -282,7 +301,7 @@ static void layout_and_custom_builders_refuse_what_does_not_fit(void)
     REFUSED(tandem_concat(o.c, o.a, o.b, 4), TANDEM_E_ARGUMENT, "dim is 4");
     REFUSED(tandem_custom(o.c, 1, &ne, (tandem_tensor *[]){o.a, NULL}, 2, 1, idle, NULL),
             TANDEM_E_ARGUMENT, "operand src[1] is NULL");
-    REFUSED(tandem_custom(o.c, 1, &ne, &o.a, 5, 1, idle, NULL), TANDEM_E_ARGUMENT, "n_src is 5");
+    REFUSED(tandem_custom(o.c, 1, &ne, &o.a, 6, 1, idle, NULL), TANDEM_E_ARGUMENT, "n_src is 6");
     REFUSED(tandem_custom(o.c, 1, &ne, &o.a, 1, -1, idle, NULL), TANDEM_E_ARGUMENT,
             "n_items is -1");
     REFUSED(tandem_custom(o.c, 1, &ne, &o.a, 1, 1, NULL, NULL), TANDEM_E_ARGUMENT,

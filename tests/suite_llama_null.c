@@ -177,6 +177,7 @@ static const struct row rows[] = {
     LIVES(tandem_rope_factors, "CXXXq"),
     LIVES(tandem_attention, "CXXXx"),
     LIVES(tandem_attention_ordered, "CXXXXn"),
+    LIVES(tandem_attention_with, "CXXXq"),
     LIVES(tandem_cpy, "CXX"),
     LIVES(tandem_scatter, "CXXX"),
     LIVES(tandem_cont, "CX"),

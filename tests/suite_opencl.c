@@ -21,9 +21,9 @@ static CU_SuiteInfo suites[] = {
     CU_SUITE_INFO_NULL,
 };
 
-struct tnd_cl_device *tnd_test_cl_open(struct tnd_cl_options options)
+struct tnd_gpu_device *tnd_test_cl_open(struct tnd_gpu_options options)
 {
-    struct tnd_cl_device *device = NULL;
+    struct tnd_gpu_device *device = NULL;
     struct tandem_error error = {0};
     if (options.device == NULL) {
         options.device = "0";
@@ -31,7 +31,7 @@ struct tnd_cl_device *tnd_test_cl_open(struct tnd_cl_options options)
     if (options.cache == NULL) {
         options.cache = "off";
     }
-    enum tandem_status status = tnd_cl_device_open(&options, &device, &error);
+    enum tandem_status status = tnd_gpu_device_open(&tnd_cl_driver, &options, &device, &error);
     if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
         tnd_skip("opencl: %s", error.text);
         return NULL;
@@ -39,10 +39,10 @@ struct tnd_cl_device *tnd_test_cl_open(struct tnd_cl_options options)
     return check_status(status, TANDEM_OK, NULL, &error) ? device : NULL;
 }
 
-struct tnd_cl_statistics tnd_test_cl_statistics(struct tnd_cl_device *device)
+struct tnd_gpu_statistics tnd_test_cl_statistics(struct tnd_gpu_device *device)
 {
-    struct tnd_cl_statistics statistics;
-    tnd_cl_statistics_get(device, &statistics);
+    struct tnd_gpu_statistics statistics;
+    tnd_gpu_statistics_get(device, &statistics);
     return statistics;
 }
 
@@ -51,16 +51,16 @@ struct tnd_cl_statistics tnd_test_cl_statistics(struct tnd_cl_device *device)
 enum { MAX_RANGES = 256 };
 
 static struct range {
-    const struct tnd_cl_device *device; /* NULL: free */
+    const struct tnd_gpu_device *device; /* NULL: free */
     const char *begin;
     size_t bytes;
     bool is_weight;
-    struct tnd_cl_block *block;
+    struct tnd_gpu_block *block;
 } ranges[MAX_RANGES];
 static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void note(const struct tnd_cl_device *device, const void *begin, bool is_weight,
-                 struct tnd_cl_block *block)
+static void note(const struct tnd_gpu_device *device, const void *begin, bool is_weight,
+                 struct tnd_gpu_block *block)
 {
     int i = 0;
     pthread_mutex_lock(&ranges_lock);
@@ -71,27 +71,27 @@ static void note(const struct tnd_cl_device *device, const void *begin, bool is_
     pthread_mutex_unlock(&ranges_lock);
 }
 
-enum tandem_status tnd_test_cl_map(struct tnd_cl_device *device, const void *begin, size_t bytes,
+enum tandem_status tnd_test_cl_map(struct tnd_gpu_device *device, const void *begin, size_t bytes,
                                    struct tandem_error *error)
 {
-    struct tnd_cl_block *block = NULL;
-    TND_TRY(tnd_cl_map(device, bytes, &block, error));
+    struct tnd_gpu_block *block = NULL;
+    TND_TRY(tnd_gpu_map(device, bytes, &block, error));
     note(device, begin, false, block);
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_test_cl_prepare(struct tnd_cl_device *device, const tandem_tensor *weight,
+enum tandem_status tnd_test_cl_prepare(struct tnd_gpu_device *device, const tandem_tensor *weight,
                                        struct tandem_error *error)
 {
-    struct tnd_cl_block *block = NULL;
-    TND_TRY(tnd_cl_prepare(device, weight, &block, error));
+    struct tnd_gpu_block *block = NULL;
+    TND_TRY(tnd_gpu_prepare(device, weight, &block, error));
     note(device, weight->data, true, block);
     return TANDEM_OK;
 }
 
-void tnd_test_cl_give_back(struct tnd_cl_device *device, const void *begin)
+void tnd_test_cl_give_back(struct tnd_gpu_device *device, const void *begin)
 {
-    struct tnd_cl_block *block = NULL;
+    struct tnd_gpu_block *block = NULL;
     pthread_mutex_lock(&ranges_lock);
     for (int i = 0; i < MAX_RANGES && block == NULL; i++) {
         if (ranges[i].device == device && ranges[i].begin == begin) {
@@ -100,17 +100,17 @@ void tnd_test_cl_give_back(struct tnd_cl_device *device, const void *begin)
         }
     }
     pthread_mutex_unlock(&ranges_lock);
-    tnd_cl_give_back(device, block);
+    tnd_gpu_give_back(device, block);
 }
 
-void tnd_test_cl_closed(const struct tnd_cl_device *device)
+void tnd_test_cl_closed(const struct tnd_gpu_device *device)
 {
     for (int i = 0; i < MAX_RANGES; i++) {
         ranges[i].device = ranges[i].device == device ? NULL : ranges[i].device;
     }
 }
 
-struct tandem_place tnd_test_cl_place(const struct tnd_cl_device *device, const void *address)
+struct tandem_place tnd_test_cl_place(const struct tnd_gpu_device *device, const void *address)
 {
     struct tandem_place place = {NULL, 0};
     bool is_mirror = false;
@@ -127,13 +127,14 @@ struct tandem_place tnd_test_cl_place(const struct tnd_cl_device *device, const 
     return place;
 }
 
-enum tandem_status tnd_test_cl_find(struct tnd_cl_device *device, const void *address, size_t bytes,
-                                    struct tnd_cl_range *out_range, struct tandem_error *error)
+enum tandem_status tnd_test_cl_find(struct tnd_gpu_device *device, const void *address,
+                                    size_t bytes, struct tnd_gpu_range *out_range,
+                                    struct tandem_error *error)
 {
-    return tnd_cl_find(device, tnd_test_cl_place(device, address), bytes, out_range, error);
+    return tnd_gpu_find(device, tnd_test_cl_place(device, address), bytes, out_range, error);
 }
 
-struct tandem_places tnd_test_cl_places(const struct tnd_cl_device *device,
+struct tandem_places tnd_test_cl_places(const struct tnd_gpu_device *device,
                                         const struct tandem_work *work)
 {
     struct tandem_places places = {.result = tnd_test_cl_place(device, work->node->data),
@@ -146,17 +147,17 @@ struct tandem_places tnd_test_cl_places(const struct tnd_cl_device *device,
     return places;
 }
 
-enum tandem_status tnd_test_cl_upload(struct tnd_cl_device *device, const void *begin, size_t bytes,
-                                      struct tandem_error *error)
+enum tandem_status tnd_test_cl_upload(struct tnd_gpu_device *device, const void *begin,
+                                      size_t bytes, struct tandem_error *error)
 {
-    return tnd_cl_upload(device, tnd_test_cl_place(device, begin), begin, bytes, error);
+    return tnd_gpu_upload(device, tnd_test_cl_place(device, begin), begin, bytes, error);
 }
 
-enum tandem_status tnd_test_cl_download(struct tnd_cl_device *device, void *begin, size_t bytes,
+enum tandem_status tnd_test_cl_download(struct tnd_gpu_device *device, void *begin, size_t bytes,
                                         uint64_t *out_ticket, struct tandem_error *error)
 {
-    return tnd_cl_download(device, tnd_test_cl_place(device, begin), begin, bytes, out_ticket,
-                           error);
+    return tnd_gpu_download(device, tnd_test_cl_place(device, begin), begin, bytes, out_ticket,
+                            error);
 }
 
 int main(int argc, char **argv)

@@ -3,8 +3,9 @@
 #ifndef TND_TESTS_SUITE_OPENCL_H
 #define TND_TESTS_SUITE_OPENCL_H
 
-#include "backends/opencl/cl_device.h"
-#include "backends/opencl/cl_memory.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/opencl/cl_driver.h"
+#include "backends/gpu/gpu_memory.h"
 #include "tests/support.h"
 
 extern CU_TestInfo tnd_tests_opencl_bcml1[];    /* suite_opencl_bcml1.c */
@@ -19,30 +20,31 @@ extern CU_TestInfo tnd_tests_opencl_tune[];     /* suite_opencl_tune.c */
 
 /** Opens the first device there is, without a cache unless `options` names one; NULL after a skip
  *  or a failure. */
-struct tnd_cl_device *tnd_test_cl_open(struct tnd_cl_options options);
-struct tnd_cl_statistics tnd_test_cl_statistics(struct tnd_cl_device *device);
+struct tnd_gpu_device *tnd_test_cl_open(struct tnd_gpu_options options);
+struct tnd_gpu_statistics tnd_test_cl_statistics(struct tnd_gpu_device *device);
 
 /* ---- memory by host address, as tests name it ---- */
 
 /** Maps a range of host memory, or prepares a weight. */
-enum tandem_status tnd_test_cl_map(struct tnd_cl_device *device, const void *begin, size_t bytes,
+enum tandem_status tnd_test_cl_map(struct tnd_gpu_device *device, const void *begin, size_t bytes,
                                    struct tandem_error *error);
-enum tandem_status tnd_test_cl_prepare(struct tnd_cl_device *device, const tandem_tensor *weight,
+enum tandem_status tnd_test_cl_prepare(struct tnd_gpu_device *device, const tandem_tensor *weight,
                                        struct tandem_error *error);
 /** Gives back what begins there on the device; nothing when nothing does. */
-void tnd_test_cl_give_back(struct tnd_cl_device *device, const void *begin);
+void tnd_test_cl_give_back(struct tnd_gpu_device *device, const void *begin);
 /** Forgets what was mapped on a device that is closed. */
-void tnd_test_cl_closed(const struct tnd_cl_device *device);
+void tnd_test_cl_closed(const struct tnd_gpu_device *device);
 /** Where the device has a host address: a mirror, else a weight. */
-struct tandem_place tnd_test_cl_place(const struct tnd_cl_device *device, const void *address);
-enum tandem_status tnd_test_cl_find(struct tnd_cl_device *device, const void *address, size_t bytes,
-                                    struct tnd_cl_range *out_range, struct tandem_error *error);
+struct tandem_place tnd_test_cl_place(const struct tnd_gpu_device *device, const void *address);
+enum tandem_status tnd_test_cl_find(struct tnd_gpu_device *device, const void *address,
+                                    size_t bytes, struct tnd_gpu_range *out_range,
+                                    struct tandem_error *error);
 /** Fills in what a work touches. */
-struct tandem_places tnd_test_cl_places(const struct tnd_cl_device *device,
+struct tandem_places tnd_test_cl_places(const struct tnd_gpu_device *device,
                                         const struct tandem_work *work);
-enum tandem_status tnd_test_cl_upload(struct tnd_cl_device *device, const void *begin, size_t bytes,
-                                      struct tandem_error *error);
-enum tandem_status tnd_test_cl_download(struct tnd_cl_device *device, void *begin, size_t bytes,
+enum tandem_status tnd_test_cl_upload(struct tnd_gpu_device *device, const void *begin,
+                                      size_t bytes, struct tandem_error *error);
+enum tandem_status tnd_test_cl_download(struct tnd_gpu_device *device, void *begin, size_t bytes,
                                         uint64_t *out_ticket, struct tandem_error *error);
 
 #endif

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/bcml1_panels.h"
-#include "backends/opencl/cl_bcml1.h"
-#include "backends/opencl/cl_matmul.h"
-#include "backends/opencl/cl_memory.h"
-#include "backends/opencl/cl_transfer.h"
+#include "backends/gpu/bcml1_panels.h"
+#include "backends/gpu/gpu_bcml1.h"
+#include "backends/gpu/gpu_matmul.h"
+#include "backends/gpu/gpu_memory.h"
+#include "backends/gpu/gpu_transfer.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_opencl.h"
 
@@ -88,24 +88,24 @@ static void panels_lead_back_to_their_rows(void)
 
 /* ---- one product, its weights resident ---- */
 
-static struct tnd_cl_device *device; /* opened by the first test, closed when the process ends */
-static struct tnd_cl_matmul before;  /* what tests change is put back */
-static struct tnd_cl_caps caps_before;
+static struct tnd_gpu_device *device; /* opened by the first test, closed when the process ends */
+static struct tnd_gpu_matmul before;  /* what tests change is put back */
+static struct tnd_gpu_caps caps_before;
 
 static void close_device(void)
 {
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
     device = NULL;
 }
 
 /* False after a skip. */
-static bool open_device(uint64_t budget, bool without_unified, struct tnd_cl_device **out)
+static bool open_device(uint64_t budget, bool without_unified, struct tnd_gpu_device **out)
 {
-    const struct tnd_cl_options options = {
+    const struct tnd_gpu_options options = {
         .device = "0", .cache = "off", .budget_bytes = budget, .without_unified = without_unified};
     struct tandem_error error = {0};
-    enum tandem_status status = tnd_cl_device_open(&options, out, &error);
+    enum tandem_status status = tnd_gpu_device_open(&tnd_cl_driver, &options, out, &error);
     if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
         tnd_skip("opencl: %s", error.text);
         return false;
@@ -129,7 +129,7 @@ static bool begin(void)
 }
 
 struct product {
-    struct tnd_cl_device *device;
+    struct tnd_gpu_device *device;
     int64_t n, m, k;
     tandem_context *context;
     struct tandem_tensor *node;
@@ -149,7 +149,7 @@ static size_t rounded(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-static void product_open(struct product *p, struct tnd_cl_device *on, int64_t n, int64_t m,
+static void product_open(struct product *p, struct tnd_gpu_device *on, int64_t n, int64_t m,
                          int64_t k)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + (uint64_t)(n * 31 + m));
@@ -217,7 +217,7 @@ static void run(struct product *p, enum tandem_task task, int64_t begin_row, int
     const struct tandem_places places = tnd_test_cl_places(p->device, &work);
     work.places = &places;
     pthread_mutex_lock(&p->device->submit_lock);
-    enum tandem_status status = tnd_cl_matmul_submit(p->device, &work, &error);
+    enum tandem_status status = tnd_gpu_matmul_submit(p->device, &work, &error);
     pthread_mutex_unlock(&p->device->submit_lock);
     if (!check_status(status, TANDEM_OK, NULL, &error)) {
         printf("\n    %s\n", p->name);
@@ -229,7 +229,7 @@ static void fetch(struct product *p)
 {
     uint64_t ticket = 0;
     check_ok(tnd_test_cl_download(p->device, p->memory, p->bytes, &ticket, NULL));
-    check_ok(tnd_cl_sync(p->device, ticket, NULL));
+    check_ok(tnd_gpu_sync(p->device, ticket, NULL));
 }
 
 static void check_result(struct product *p, const char *variant)
@@ -274,21 +274,21 @@ static void devices_make_the_panels_of_the_plain_code(void)
 {
     for (int i = 0; i < N_SHAPES && begin(); i++) {
         struct product p;
-        struct tnd_cl_range range;
+        struct tnd_gpu_range range;
         uint64_t ticket = 0;
         product_open(&p, device, shapes[i][0], 1, shapes[i][1]);
         const size_t bytes = tnd_bcml1_panel_bytes(p.n, p.k);
         unsigned char *want = malloc(bytes);
         unsigned char *got = malloc(bytes);
         tnd_bcml1_to_panels(p.w, p.n, p.k, want);
-        check_ok(tnd_cl_bcml1_find(device, p.node->src[0],
-                                   tnd_test_cl_place(device, p.node->src[0]->data), &range, NULL));
-        check_ok(tnd_cl_read(device, range, got, bytes, &ticket, NULL));
-        check_ok(tnd_cl_sync(device, ticket, NULL));
+        check_ok(tnd_gpu_bcml1_find(device, p.node->src[0],
+                                    tnd_test_cl_place(device, p.node->src[0]->data), &range, NULL));
+        check_ok(tnd_gpu_read(device, range, got, bytes, &ticket, NULL));
+        check_ok(tnd_gpu_sync(device, ticket, NULL));
         check_bits(got, want, bytes, p.name);
-        struct tnd_cl_range again;
-        check_ok(tnd_cl_bcml1_find(device, p.node->src[0],
-                                   tnd_test_cl_place(device, p.node->src[0]->data), &again, NULL));
+        struct tnd_gpu_range again;
+        check_ok(tnd_gpu_bcml1_find(device, p.node->src[0],
+                                    tnd_test_cl_place(device, p.node->src[0]->data), &again, NULL));
         CU_ASSERT_PTR_EQUAL(again.buffer, range.buffer);
         free(want);
         free(got);
@@ -317,8 +317,8 @@ static void shared_rows_match_the_double_reference(void)
 
 static void forced_families_match_the_double_reference(void)
 {
-    static const enum tnd_cl_family families[] = {TND_CL_FAMILY_MATVEC, TND_CL_FAMILY_SKINNY,
-                                                  TND_CL_FAMILY_TILED};
+    static const enum tnd_gpu_family families[] = {TND_GPU_FAMILY_MATVEC, TND_GPU_FAMILY_SKINNY,
+                                                   TND_GPU_FAMILY_TILED};
     for (int i = 0; i < COUNT(families) && begin(); i++) {
         device->matmul->family = families[i];
         check_shapes(some_tokens, COUNT(some_tokens), "a forced family");
@@ -370,8 +370,8 @@ static void row_ranges_make_their_rows_only(void)
 /* A budget that holds the weights and not their panels: these are read in rows. */
 static void weights_without_room_for_panels_are_read_in_rows(void)
 {
-    struct tnd_cl_device *small = NULL;
-    struct tnd_cl_range range;
+    struct tnd_gpu_device *small = NULL;
+    struct tnd_gpu_range range;
     struct tandem_error error = {.text = ""};
     if (!open_device(70 * 5 * BLOCK_BYTES + 100, false, &small)) {
         return;
@@ -380,30 +380,30 @@ static void weights_without_room_for_panels_are_read_in_rows(void)
     for (int i = 0; i < COUNT(tokens); i++) {
         struct product p;
         product_open(&p, small, 70, tokens[i], 160);
-        check_status(tnd_cl_bcml1_find(small, p.node->src[0],
-                                       tnd_test_cl_place(small, p.node->src[0]->data), &range,
-                                       &error),
+        check_status(tnd_gpu_bcml1_find(small, p.node->src[0],
+                                        tnd_test_cl_place(small, p.node->src[0]->data), &range,
+                                        &error),
                      TANDEM_E_DEVICE_MEMORY, "budget", &error);
         run(&p, TANDEM_TASK_NODE, 0, p.n);
         check_result(&p, "in rows");
         product_close(&p);
     }
-    tnd_cl_device_close(small);
+    tnd_gpu_device_close(small);
     tnd_test_cl_closed(small);
 }
 
-static int64_t resident_bytes(struct tnd_cl_device *on)
+static int64_t resident_bytes(struct tnd_gpu_device *on)
 {
-    struct tnd_cl_statistics statistics;
-    tnd_cl_statistics_get(on, &statistics);
+    struct tnd_gpu_statistics statistics;
+    tnd_gpu_statistics_get(on, &statistics);
     return statistics.resident_bytes;
 }
 
 /* Where the device copies weights, only the panels stay. */
 static void rows_are_given_back_when_panels_are_made(void)
 {
-    struct tnd_cl_device *copying = NULL;
-    struct tnd_cl_range range;
+    struct tnd_gpu_device *copying = NULL;
+    struct tnd_gpu_range range;
     if (!open_device(0, true, &copying)) {
         return;
     }
@@ -413,7 +413,7 @@ static void rows_are_given_back_when_panels_are_made(void)
     check_int(resident_bytes(copying), 70 * 5 * BLOCK_BYTES);
     for (int i = 0; i < 2; i++) { /* again costs nothing */
         check_ok(
-            tnd_cl_bcml1_prepare(copying, w, tnd_test_cl_place(copying, w->data).handle, NULL));
+            tnd_gpu_bcml1_prepare(copying, w, tnd_test_cl_place(copying, w->data).handle, NULL));
         check_int(resident_bytes(copying), tnd_bcml1_panel_bytes(70, 160));
     }
     check_status(tnd_test_cl_find(copying, w->data, tandem_tensor_bytes(w), &range, NULL),
@@ -429,19 +429,19 @@ static void rows_are_given_back_when_panels_are_made(void)
     char *rows = malloc(tandem_tensor_bytes(w));
     uint64_t ticket = 0;
     for (int i = 0; i < 2; i++) {
-        check_ok(tnd_cl_original(copying, &original, &range, NULL));
+        check_ok(tnd_gpu_original(copying, &original, &range, NULL));
         check_ok(
-            tnd_cl_bcml1_prepare(copying, w, tnd_test_cl_place(copying, w->data).handle, NULL));
+            tnd_gpu_bcml1_prepare(copying, w, tnd_test_cl_place(copying, w->data).handle, NULL));
         check_int(resident_bytes(copying), tnd_bcml1_panel_bytes(70, 160) + 70 * 5 * BLOCK_BYTES);
     }
     check_ok(tnd_test_cl_find(copying, w->data, tandem_tensor_bytes(w), &range, NULL));
-    check_ok(tnd_cl_read(copying, range, rows, tandem_tensor_bytes(w), &ticket, NULL));
-    check_ok(tnd_cl_sync(copying, ticket, NULL));
+    check_ok(tnd_gpu_read(copying, range, rows, tandem_tensor_bytes(w), &ticket, NULL));
+    check_ok(tnd_gpu_sync(copying, ticket, NULL));
     check_bits(rows, w->data, tandem_tensor_bytes(w), "rows");
     free(rows);
     product_close(&p);
     check_int(resident_bytes(copying), 0);
-    tnd_cl_device_close(copying);
+    tnd_gpu_device_close(copying);
     tnd_test_cl_closed(copying);
 }
 

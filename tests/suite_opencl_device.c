@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_program.h"
+#include "backends/gpu/gpu_program.h"
 #include "backends/registry.h"
 #include "tandem/device.h"
 #include "tests/suite_opencl.h"
@@ -69,7 +69,7 @@ static enum tandem_status try_open(int device, const char *settings, bool is_ask
 
 static void a_device_is_chosen_by_index_name_and_environment(void)
 {
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){0});
     if (device == NULL) {
         return;
     }
@@ -77,7 +77,7 @@ static void a_device_is_chosen_by_index_name_and_environment(void)
     char settings[128];
     snprintf(name, sizeof(name), "%.12s", device->info.name);
     name[strcspn(name, ",")] = '\0';
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     struct tandem_error error = {0};
     snprintf(settings, sizeof(settings), "device=%s,cache=off", name);
     check_ok(try_open(0, settings, false, NULL));
@@ -137,38 +137,38 @@ static void unknown_settings_and_missing_libraries_are_told(void)
     check_status(try_open(0, "budget=much", true, &error), TANDEM_E_ARGUMENT, "budget", &error);
     check_status(try_open(0, "library=/nowhere/libOpenCL.so", true, &error),
                  TANDEM_E_UNSUPPORTED_MACHINE, "/nowhere/libOpenCL.so", &error);
-    struct tnd_cl_device *device =
-        tnd_test_cl_open((struct tnd_cl_options){.clblast = "/nowhere/libclblast.so"});
+    struct tnd_gpu_device *device =
+        tnd_test_cl_open((struct tnd_gpu_options){.libraries.blas = "/nowhere/libclblast.so"});
     if (device != NULL) {
-        CU_ASSERT(device->clblast == NULL);
-        check_contains(device->clblast_reason, "/nowhere/libclblast.so");
-        tnd_cl_device_close(device);
+        CU_ASSERT(!device->context->has_blas);
+        check_contains(device->context->blas_reason, "/nowhere/libclblast.so");
+        tnd_gpu_device_close(device);
     }
 }
 
 static void switches_take_capabilities_away(void)
 {
-    struct tnd_cl_device *device =
-        tnd_test_cl_open((struct tnd_cl_options){.without_fp16 = true,
-                                                 .without_fp64 = true,
-                                                 .without_subgroups = true,
-                                                 .without_unified = true,
-                                                 .clblast = "off"});
+    struct tnd_gpu_device *device =
+        tnd_test_cl_open((struct tnd_gpu_options){.without_fp16 = true,
+                                                  .without_fp64 = true,
+                                                  .without_subgroups = true,
+                                                  .without_unified = true,
+                                                  .libraries.blas = "off"});
     if (device == NULL) {
         return;
     }
     CU_ASSERT(!device->caps.fp16 && !device->caps.fp64 && !device->caps.subgroups);
-    CU_ASSERT(!device->caps.unified && device->clblast == NULL);
+    CU_ASSERT(!device->caps.unified && !device->context->has_blas);
     struct tnd_text options = TND_TEXT_INIT;
-    const struct tnd_cl_variant variant = {.type = 1 + TANDEM_TYPE_Q4_0, .rows = 4};
-    tnd_cl_program_options(device, &variant, &options);
+    const struct tnd_gpu_variant variant = {.type = 1 + TANDEM_TYPE_Q4_0, .rows = 4};
+    tnd_gpu_program_options(device, &variant, &options);
     const char *text = tnd_text_string(&options);
     check_contains(text, " -DTYPE_q4_0=1");
     check_contains(text, " -DTYPE=2 ");
     check_contains(text, " -DROWS=4");
     CU_ASSERT(strstr(text, "HAVE_FP16") == NULL && strstr(text, "COLUMNS") == NULL);
     tnd_text_fini(&options);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
 }
 
 CU_TestInfo tnd_tests_opencl_device[] = {

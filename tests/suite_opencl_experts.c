@@ -7,22 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_indices.h"
-#include "backends/opencl/cl_matmul.h"
-#include "backends/opencl/cl_matmul_state.h"
-#include "backends/opencl/cl_ops.h"
+#include "backends/gpu/gpu_indices.h"
+#include "backends/gpu/gpu_matmul.h"
+#include "backends/gpu/gpu_matmul_state.h"
+#include "backends/gpu/gpu_ops.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_opencl.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0x5C };
 
-static struct tnd_cl_device *device; /* opened by the first test, closed by the last */
-static struct tnd_cl_matmul before;  /* what tests change is put back */
+static struct tnd_gpu_device *device; /* opened by the first test, closed by the last */
+static struct tnd_gpu_matmul before;  /* what tests change is put back */
 
 static bool begin(void)
 {
     if (device == NULL) {
-        device = tnd_test_cl_open((struct tnd_cl_options){.device = "0"});
+        device = tnd_test_cl_open((struct tnd_gpu_options){.device = "0"});
         before = device != NULL ? *device->matmul : before;
     }
     if (device != NULL) {
@@ -139,18 +139,18 @@ static enum tandem_status compute(struct product *p, struct tandem_error *error)
     struct tandem_work work = {
         .node = p->node, .task = TANDEM_TASK_NODE, .row_end = tnd_tensor_rows(p->node)};
     uint64_t ticket = 0;
-    check_status(tnd_cl_ops_supports(device, p->node, error), TANDEM_OK, NULL, error);
+    check_status(tnd_gpu_ops_supports(device, p->node, error), TANDEM_OK, NULL, error);
     check_ok(tnd_test_cl_map(device, p->memory, p->bytes, NULL));
     check_ok(tnd_test_cl_upload(device, p->memory, p->bytes, NULL));
     const struct tandem_places places = tnd_test_cl_places(device, &work);
     work.places = &places;
     pthread_mutex_lock(&device->submit_lock);
-    enum tandem_status status = tnd_cl_ops_submit(device, &work, error);
+    enum tandem_status status = tnd_gpu_ops_submit(device, &work, error);
     pthread_mutex_unlock(&device->submit_lock);
     check_ok(tnd_test_cl_download(device, p->memory, p->bytes, &ticket, NULL));
-    check_ok(tnd_cl_sync(device, ticket, NULL));
+    check_ok(tnd_gpu_sync(device, ticket, NULL));
     tnd_test_cl_give_back(device, p->memory);
-    return status == TANDEM_OK ? tnd_cl_indices_check(device, error) : status;
+    return status == TANDEM_OK ? tnd_gpu_indices_check(device, error) : status;
 }
 
 static const float *x_of(const struct product *p, int64_t pair)
@@ -219,7 +219,7 @@ static void check_types(int step, const char *variant)
 
 static void use_lanes(int32_t lanes, int32_t columns)
 {
-    struct tnd_cl_tiles *tiles = &device->matmul->tiles;
+    struct tnd_gpu_tiles *tiles = &device->matmul->tiles;
     tiles->matvec_lanes = tiles->skinny_lanes = lanes;
     tiles->matvec_rows = tiles->skinny_rows = 2;
     tiles->skinny_columns = columns;
@@ -227,12 +227,12 @@ static void use_lanes(int32_t lanes, int32_t columns)
 
 static void use_tiles(void)
 {
-    struct tnd_cl_tiles *tiles = &device->matmul->tiles;
+    struct tnd_gpu_tiles *tiles = &device->matmul->tiles;
     tiles->tile_m = 16;
     tiles->tile_n = 32;
     tiles->tile_k = 32;
     tiles->item_m = tiles->item_n = 4;
-    device->matmul->family = TND_CL_FAMILY_TILED;
+    device->matmul->family = TND_GPU_FAMILY_TILED;
 }
 
 /* ---- tests ---- */
@@ -253,9 +253,9 @@ static void experts_on_lanes_match_the_double_reference(void)
 {
     if (begin()) {
         use_lanes(16, 8);
-        device->matmul->family = TND_CL_FAMILY_MATVEC;
+        device->matmul->family = TND_GPU_FAMILY_MATVEC;
         check_types(3, "matvec");
-        device->matmul->family = TND_CL_FAMILY_SKINNY;
+        device->matmul->family = TND_GPU_FAMILY_SKINNY;
         check_types(5, "skinny");
         use_lanes(64, 4);
         device->matmul->use_subgroups = 2;
@@ -323,14 +323,14 @@ static void hard_values_stay_where_they_are_used(void)
 static void a_row_has_the_bits_of_a_plain_product(void)
 {
     static const struct shape s = {37, 4, 2, 9, false};
-    for (int family = TND_CL_FAMILY_MATVEC; family <= TND_CL_FAMILY_TILED && begin(); family++) {
+    for (int family = TND_GPU_FAMILY_MATVEC; family <= TND_GPU_FAMILY_TILED && begin(); family++) {
         struct product p;
         struct tandem_error error = {.text = ""};
         use_lanes(16, 4);
-        if (family == TND_CL_FAMILY_TILED) {
+        if (family == TND_GPU_FAMILY_TILED) {
             use_tiles();
         }
-        device->matmul->family = (enum tnd_cl_family)family;
+        device->matmul->family = (enum tnd_gpu_family)family;
         product_open(&p, TANDEM_TYPE_Q5_1, 160, &s, SPREAD_SOME_NOBODY, 0);
         check_status(compute(&p, &error), TANDEM_OK, NULL, &error);
         check_ok(tnd_test_cl_map(device, p.memory, p.bytes, NULL));
@@ -354,10 +354,10 @@ static void a_row_has_the_bits_of_a_plain_product(void)
             const struct tandem_places places = tnd_test_cl_places(device, &work);
             work.places = &places;
             pthread_mutex_lock(&device->submit_lock);
-            check_status(tnd_cl_matmul_submit(device, &work, &error), TANDEM_OK, NULL, &error);
+            check_status(tnd_gpu_matmul_submit(device, &work, &error), TANDEM_OK, NULL, &error);
             pthread_mutex_unlock(&device->submit_lock);
             check_ok(tnd_test_cl_download(device, y, sizeof(y), &ticket, NULL));
-            check_ok(tnd_cl_sync(device, ticket, NULL));
+            check_ok(tnd_gpu_sync(device, ticket, NULL));
             tnd_test_cl_give_back(device, y);
             (void)check_bits(p.y + (size_t)(pair * s.n) * sizeof(float), y, sizeof(y), p.name);
         }
@@ -400,11 +400,11 @@ static void too_many_experts_are_refused(void)
         tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){1, 1, 1});
         tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (int64_t[]){1, 1});
         tandem_tensor *node = tandem_mul_mat_id(context, w, x, ids);
-        check_status(tnd_cl_ops_supports(device, node, &error), TANDEM_E_UNSUPPORTED_BACKEND,
+        check_status(tnd_gpu_ops_supports(device, node, &error), TANDEM_E_UNSUPPORTED_BACKEND,
                      "1 to 2048 experts", &error);
         tandem_context_free(context);
     }
-    tnd_cl_device_close(device); /* this is the last test */
+    tnd_gpu_device_close(device); /* this is the last test */
     device = NULL;
 }
 

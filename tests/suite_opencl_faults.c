@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_bcml1.h"
+#include "backends/gpu/gpu_bcml1.h"
 #include "backends/opencl/cl_library.h"
-#include "backends/opencl/opencl.h"
+#include "backends/gpu/gpu_backend.h"
 #include "backends/registry.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
@@ -95,7 +95,7 @@ static enum tandem_status submit(tandem_backend *backend, struct job *job, tande
                                                                         : tnd_tensor_rows(node),
                                .workspace = job->workspace,
                                .workspace_bytes = job->workspace_bytes};
-    const struct tandem_places places = tnd_test_cl_places(tnd_opencl_device(backend), &work);
+    const struct tandem_places places = tnd_test_cl_places(tnd_gpu_device_of(backend), &work);
     uint64_t ticket;
     work.places = &places;
     enum tandem_status status = tnd_backend_supports(backend, node, task, error);
@@ -125,11 +125,11 @@ static enum tandem_status job_run(tandem_backend *backend, struct job *job,
                                   struct tandem_error *error)
 {
     tandem_tensor *y = last_node(job);
-    struct tnd_cl_device *device = tnd_opencl_device(backend);
+    struct tnd_gpu_device *device = tnd_gpu_device_of(backend);
     for (int i = 0; i < 3; i++) {
         TND_TRY(tnd_test_cl_prepare(device, job->w[i], error));
-        TND_TRY(tnd_cl_bcml1_prepare(device, job->w[i],
-                                     tnd_test_cl_place(device, job->w[i]->data).handle, error));
+        TND_TRY(tnd_gpu_bcml1_prepare(device, job->w[i],
+                                      tnd_test_cl_place(device, job->w[i]->data).handle, error));
     }
     TND_TRY(tnd_test_cl_map(device, job->x->data, K * M * sizeof(float), error));
     TND_TRY(tnd_test_cl_map(device, job->buffer, job->graph->planned_bytes, error));
@@ -145,7 +145,7 @@ static enum tandem_status job_run(tandem_backend *backend, struct job *job,
 /* Gives back what job_run has taken, however far it came. */
 static void job_leave(tandem_backend *backend, struct job *job)
 {
-    struct tnd_cl_device *device = tnd_opencl_device(backend);
+    struct tnd_gpu_device *device = tnd_gpu_device_of(backend);
     tnd_test_cl_give_back(device, job->x->data);
     tnd_test_cl_give_back(device, job->buffer);
     tnd_test_cl_give_back(device, last_node(job)->data);

@@ -6,26 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_matmul.h"
-#include "backends/opencl/cl_matmul_state.h"
-#include "backends/opencl/cl_memory.h"
-#include "backends/opencl/cl_tune.h"
+#include "backends/gpu/gpu_matmul.h"
+#include "backends/gpu/gpu_matmul_state.h"
+#include "backends/gpu/gpu_memory.h"
+#include "backends/gpu/gpu_tune.h"
 #include "base/half.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_opencl.h"
 
 enum { GUARD = 64 };
 
-static struct tnd_cl_device *device; /* opened by the first test, closed by the last */
-static struct tnd_cl_matmul before;  /* what tests change is put back */
+static struct tnd_gpu_device *device; /* opened by the first test, closed by the last */
+static struct tnd_gpu_matmul before;  /* what tests change is put back */
 
 /* False after a skip. The first device there is, whatever it is. */
 static bool begin(void)
 {
     if (device == NULL) {
-        const struct tnd_cl_options options = {.device = "0", .cache = "off"};
+        const struct tnd_gpu_options options = {.device = "0", .cache = "off"};
         struct tandem_error error = {0};
-        enum tandem_status status = tnd_cl_device_open(&options, &device, &error);
+        enum tandem_status status = tnd_gpu_device_open(&tnd_cl_driver, &options, &device, &error);
         if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
             tnd_skip("opencl: %s", error.text);
             return false;
@@ -142,7 +142,7 @@ static enum tandem_status submit(struct product *p, enum tandem_task task, int64
     const struct tandem_places places = tnd_test_cl_places(device, &work);
     work.places = &places;
     pthread_mutex_lock(&device->submit_lock);
-    enum tandem_status status = tnd_cl_matmul_submit(device, &work, error);
+    enum tandem_status status = tnd_gpu_matmul_submit(device, &work, error);
     pthread_mutex_unlock(&device->submit_lock);
     return status;
 }
@@ -160,7 +160,7 @@ static void fetch(struct product *p)
 {
     uint64_t ticket = 0;
     check_ok(tnd_test_cl_download(device, p->memory, p->bytes, &ticket, NULL));
-    check_ok(tnd_cl_sync(device, ticket, NULL));
+    check_ok(tnd_gpu_sync(device, ticket, NULL));
 }
 
 static double *reference(const struct product *p)
@@ -242,7 +242,7 @@ static void check_types(const enum tandem_type *types, int n_types, const int64_
 /* Tile numbers of a GPU, small enough for few rows. */
 static void use_lanes(int32_t lanes, int32_t columns)
 {
-    struct tnd_cl_tiles *tiles = &device->matmul->tiles;
+    struct tnd_gpu_tiles *tiles = &device->matmul->tiles;
     tiles->matvec_lanes = lanes;
     tiles->matvec_rows = 2;
     tiles->skinny_lanes = lanes;
@@ -252,14 +252,14 @@ static void use_lanes(int32_t lanes, int32_t columns)
 
 static void use_tiles(void)
 {
-    struct tnd_cl_tiles *tiles = &device->matmul->tiles;
+    struct tnd_gpu_tiles *tiles = &device->matmul->tiles;
     tiles->tile_m = 16;
     tiles->tile_n = 32;
     tiles->tile_k = 32;
     tiles->item_m = 4;
     tiles->item_n = 4;
-    device->matmul->family = TND_CL_FAMILY_TILED;
-    CU_ASSERT_TRUE(tnd_cl_tiles_fit(&device->caps, tiles));
+    device->matmul->family = TND_GPU_FAMILY_TILED;
+    CU_ASSERT_TRUE(tnd_gpu_tiles_fit(&device->caps, tiles));
 }
 
 /* ---- tests ---- */
@@ -275,9 +275,9 @@ static void lanes_match_the_double_reference(void)
 {
     if (begin()) {
         use_lanes(16, 8);
-        device->matmul->family = TND_CL_FAMILY_MATVEC;
+        device->matmul->family = TND_GPU_FAMILY_MATVEC;
         check_types(all_types, COUNT(all_types), some_tokens, COUNT(some_tokens), "matvec");
-        device->matmul->family = TND_CL_FAMILY_SKINNY;
+        device->matmul->family = TND_GPU_FAMILY_SKINNY;
         check_types(some_types, COUNT(some_types), all_tokens, COUNT(all_tokens), "skinny");
     }
 }
@@ -375,9 +375,9 @@ static void float_products_match_the_double_reference(void)
         return;
     }
     for (int own = 0; own < 2; own++) {
-        device->matmul->without_clblast = own != 0;
-        if (own == 0 && device->clblast == NULL) {
-            tnd_skip("opencl: no CLBlast: %s", device->clblast_reason);
+        device->matmul->without_blas = own != 0;
+        if (own == 0 && !device->context->has_blas) {
+            tnd_skip("opencl: no CLBlast: %s", device->context->blas_reason);
             continue;
         }
         for (int i = 0; i < COUNT(some_tokens); i++) {
@@ -392,6 +392,11 @@ static void float_products_match_the_double_reference(void)
     check_product(TANDEM_TYPE_F32, TANDEM_TASK_MUL_MAT_F32, 64, 32, 128, 0, "own full tiles");
 }
 
+static struct tnd_cl_context *context_of(const struct tnd_gpu_device *of)
+{
+    return (struct tnd_cl_context *)of->context;
+}
+
 /* CLBlast's place in the half-precision product on devices that have no fp16: halves from the
  * buffers, products on the host. */
 static int pretended_hgemm(int layout, int a_transpose, int b_transpose, size_t m, size_t n,
@@ -399,7 +404,7 @@ static int pretended_hgemm(int layout, int a_transpose, int b_transpose, size_t 
                            cl_mem b, size_t b_offset, size_t b_ld, cl_half beta, cl_mem c,
                            size_t c_offset, size_t c_ld, cl_command_queue *queue, cl_event *event)
 {
-    const struct tnd_cl_functions *cl = &device->library->cl;
+    const struct tnd_cl_functions *cl = &context_of(device)->library->cl;
     uint16_t *values = malloc((m * k + n * k + m * n) * sizeof(uint16_t));
     uint16_t *from_b = values + m * k;
     uint16_t *to = from_b + n * k;
@@ -433,7 +438,7 @@ static void half_products_are_taken_where_they_were_measured_to_be_good(void)
     } cases[] = {{TANDEM_TYPE_Q4_0, 256, 1e-9, 1e-6},
                  {TANDEM_TYPE_Q4_0, 128, 0, 1e-10},
                  {TANDEM_TYPE_F16, 256, 0, 1e-10}};
-    const struct tnd_clblast_functions *clblast = device->clblast;
+    const struct tnd_clblast_functions *clblast = context_of(device)->clblast;
     struct tnd_clblast_functions pretended = {.hgemm = pretended_hgemm};
     bool fp16 = device->caps.fp16;
     if (clblast != NULL) {
@@ -441,7 +446,7 @@ static void half_products_are_taken_where_they_were_measured_to_be_good(void)
     }
     for (int i = 0; i < COUNT(cases) && clblast != NULL; i++) {
         struct product p;
-        device->clblast = &pretended;
+        context_of(device)->clblast = &pretended;
         device->caps.fp16 = true;
         device->matmul->tiles.half_most = cases[i].most;
         product_open(&p, cases[i].type, 37, 7, 160, 0);
@@ -460,11 +465,11 @@ static void half_products_are_taken_where_they_were_measured_to_be_good(void)
         free(want);
         product_close(&p);
     }
-    device->clblast = clblast;
+    context_of(device)->clblast = clblast;
     device->caps.fp16 = fp16;
 }
 
-static bool note_half_error(void *user, const struct tnd_cl_tune_step *step)
+static bool note_half_error(void *user, const struct tnd_gpu_tune_step *step)
 {
     sscanf(step->text, "half precision, error %lf", (double *)user);
     return true;
@@ -473,25 +478,25 @@ static bool note_half_error(void *user, const struct tnd_cl_tune_step *step)
 /* The tuner's operands lie in scratch memory, and so do those of half products. */
 static void the_tuner_sees_the_true_error_of_half_products(void)
 {
-    if (!begin() || device->clblast == NULL) {
+    if (!begin() || !device->context->has_blas) {
         return;
     }
-    const struct tnd_clblast_functions *clblast = device->clblast;
+    const struct tnd_clblast_functions *clblast = context_of(device)->clblast;
     const struct tnd_clblast_functions pretended = {.sgemm = clblast->sgemm,
                                                     .hgemm = pretended_hgemm};
     bool fp16 = device->caps.fp16;
     double error = -1;
-    const struct tnd_cl_tune_options options = {.progress = note_half_error,
-                                                .user = &error,
-                                                .without_saving = true,
-                                                .with_half = true,
-                                                .is_brief = true,
-                                                .most_candidates = 1};
-    device->clblast = &pretended;
+    const struct tnd_gpu_tune_options options = {.progress = note_half_error,
+                                                 .user = &error,
+                                                 .without_saving = true,
+                                                 .with_half = true,
+                                                 .is_brief = true,
+                                                 .most_candidates = 1};
+    context_of(device)->clblast = &pretended;
     device->caps.fp16 = true;
-    check_ok(tnd_cl_tune(device, &options, NULL, NULL));
+    check_ok(tnd_gpu_tune(device, &options, NULL, NULL));
     CU_ASSERT(error > 0 && error < 1e-5);
-    device->clblast = clblast;
+    context_of(device)->clblast = clblast;
     device->caps.fp16 = fp16;
 }
 
@@ -583,20 +588,20 @@ static void what_cannot_run_is_refused_with_a_reason(void)
     struct product p;
     struct tandem_error error = {.text = ""};
     product_open(&p, TANDEM_TYPE_F32, 5, 3, 16, 0);
-    check_status(tnd_cl_matmul_supports(device, p.node, TANDEM_TASK_QUANTIZE_X, &error),
+    check_status(tnd_gpu_matmul_supports(device, p.node, TANDEM_TASK_QUANTIZE_X, &error),
                  TANDEM_E_UNSUPPORTED_BACKEND, "no such task", &error);
-    check_status(tnd_cl_matmul_supports(device, p.node, TANDEM_TASK_DEQUANTIZE_W, &error),
+    check_status(tnd_gpu_matmul_supports(device, p.node, TANDEM_TASK_DEQUANTIZE_W, &error),
                  TANDEM_E_UNSUPPORTED_BACKEND, "F32 already", &error);
-    check_int(tnd_cl_matmul_workspace(device, p.node, TANDEM_TASK_MUL_MAT_F32), 0);
+    check_int(tnd_gpu_matmul_workspace(device, p.node, TANDEM_TASK_MUL_MAT_F32), 0);
     tandem_tensor *sum = tandem_add(p.context, p.node, p.node);
-    check_status(tnd_cl_matmul_supports(device, sum, TANDEM_TASK_NODE, &error),
+    check_status(tnd_gpu_matmul_supports(device, sum, TANDEM_TASK_NODE, &error),
                  TANDEM_E_UNSUPPORTED_BACKEND, "dense matrices", &error);
     check_status(submit(&p, TANDEM_TASK_NODE, 0, 6, &error), TANDEM_E_ARGUMENT, "rows 0 to 6",
                  &error);
     product_close(&p);
     product_open(&p, TANDEM_TYPE_Q8_0, 5, 3, 64, 0);
-    check_int(tnd_cl_matmul_workspace(device, p.node, TANDEM_TASK_MUL_MAT_F32), 5 * 64 * 4);
-    check_int(tnd_cl_matmul_workspace(device, p.node, TANDEM_TASK_NODE), 0);
+    check_int(tnd_gpu_matmul_workspace(device, p.node, TANDEM_TASK_MUL_MAT_F32), 5 * 64 * 4);
+    check_int(tnd_gpu_matmul_workspace(device, p.node, TANDEM_TASK_NODE), 0);
     p.workspace_bytes -= 4;
     check_status(submit(&p, TANDEM_TASK_DEQUANTIZE_W, 0, 5, &error), TANDEM_E_ARGUMENT,
                  "of workspace", &error);
@@ -606,13 +611,13 @@ static void what_cannot_run_is_refused_with_a_reason(void)
 
 static void the_device_keeps_nothing_of_what_was_given_back(void)
 {
-    struct tnd_cl_statistics statistics = {0};
+    struct tnd_gpu_statistics statistics = {0};
     if (begin()) {
-        tnd_cl_statistics_get(device, &statistics);
+        tnd_gpu_statistics_get(device, &statistics);
         check_int(statistics.mirror_count, 0);
         check_int(statistics.mirror_bytes, 0);
     }
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
     device = NULL;
 }

@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_launch.h"
-#include "backends/opencl/cl_memory.h"
-#include "backends/opencl/cl_stream.h"
+#include "backends/gpu/gpu_launch.h"
+#include "backends/gpu/gpu_memory.h"
+#include "backends/gpu/gpu_stream.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_opencl.h"
 
 static void carry_bytes(bool without_unified)
 {
-    struct tnd_cl_device *device =
-        tnd_test_cl_open((struct tnd_cl_options){.without_unified = without_unified});
+    struct tnd_gpu_device *device =
+        tnd_test_cl_open((struct tnd_gpu_options){.without_unified = without_unified});
     if (device == NULL) {
         return;
     }
@@ -41,16 +41,16 @@ static void carry_bytes(bool without_unified)
     check_ok(tnd_test_cl_download(device, memory + 1, n - 2, &tickets[1], NULL));
     check_ok(tnd_test_cl_download(device, memory + n - 1, 1, &tickets[2], NULL));
     CU_ASSERT(tickets[0] < tickets[1] && tickets[1] < tickets[2]);
-    check_ok(tnd_cl_sync(device, tickets[2], NULL));
+    check_ok(tnd_gpu_sync(device, tickets[2], NULL));
     check_bits(memory, copy, n, "mirror");
-    check_ok(tnd_cl_sync(device, tickets[0], NULL));
-    check_ok(tnd_cl_sync(device, tnd_cl_ticket(device), NULL));
-    const struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
+    check_ok(tnd_gpu_sync(device, tickets[0], NULL));
+    check_ok(tnd_gpu_sync(device, tnd_gpu_ticket(device), NULL));
+    const struct tnd_gpu_statistics statistics = tnd_test_cl_statistics(device);
     check_int(statistics.uploaded_bytes, n);
     check_int(statistics.downloaded_bytes, n);
     tnd_test_cl_give_back(device, memory);
     check_int(tnd_test_cl_statistics(device).mirror_bytes, 0);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
     free(memory);
     free(copy);
@@ -65,8 +65,8 @@ static void mirrors_carry_bytes_there_and_back(void)
 static void a_large_upload_arrives_as_a_whole(void)
 {
     for (int without_unified = 0; without_unified < 2; without_unified++) {
-        struct tnd_cl_device *device =
-            tnd_test_cl_open((struct tnd_cl_options){.without_unified = without_unified});
+        struct tnd_gpu_device *device =
+            tnd_test_cl_open((struct tnd_gpu_options){.without_unified = without_unified});
         if (device == NULL) {
             return;
         }
@@ -81,13 +81,13 @@ static void a_large_upload_arrives_as_a_whole(void)
         check_ok(tnd_test_cl_upload(device, memory, n * sizeof(*memory), NULL));
         memset(memory, 0, n * sizeof(*memory));
         check_ok(tnd_test_cl_download(device, memory, n * sizeof(*memory), &ticket, NULL));
-        check_ok(tnd_cl_sync(device, ticket, NULL));
+        check_ok(tnd_gpu_sync(device, ticket, NULL));
         size_t n_wrong = 0;
         for (size_t i = 0; i < n; i++) {
             n_wrong += memory[i] != (uint32_t)i * 2654435761U;
         }
         check_int(n_wrong, 0);
-        tnd_cl_device_close(device);
+        tnd_gpu_device_close(device);
         tnd_test_cl_closed(device);
         free(memory);
     }
@@ -95,7 +95,7 @@ static void a_large_upload_arrives_as_a_whole(void)
 
 static void more_downloads_may_be_on_their_way_than_there_are_places(void)
 {
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){0});
     if (device == NULL) {
         return;
     }
@@ -111,48 +111,48 @@ static void more_downloads_may_be_on_their_way_than_there_are_places(void)
     for (int i = 0; i < N; i++) {
         check_ok(tnd_test_cl_download(device, &memory[i], sizeof(memory[i]), &ticket, NULL));
     }
-    check_ok(tnd_cl_sync(device, ticket, NULL));
+    check_ok(tnd_gpu_sync(device, ticket, NULL));
     int n_wrong = 0;
     for (int i = 0; i < N; i++) {
         n_wrong += memory[i] != i * 7;
     }
     check_int(n_wrong, 0);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device); /* mirrors left over are freed */
 }
 
 static void places_outside_of_a_block_are_not_found(void)
 {
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){0});
     if (device == NULL) {
         return;
     }
     char memory[16] = {0};
     uint64_t ticket = 0;
-    struct tnd_cl_block *block = NULL;
-    struct tnd_cl_range range = {0};
-    check_ok(tnd_cl_map(device, 100, &block, NULL));
-    check_ok(tnd_cl_find(device, (struct tandem_place){block, 50}, 50, &range, NULL));
+    struct tnd_gpu_block *block = NULL;
+    struct tnd_gpu_range range = {0};
+    check_ok(tnd_gpu_map(device, 100, &block, NULL));
+    check_ok(tnd_gpu_find(device, (struct tandem_place){block, 50}, 50, &range, NULL));
     check_int(range.offset, 50);
-    check_ok(tnd_cl_find(device, (struct tandem_place){block, 99}, 1, &range, NULL));
+    check_ok(tnd_gpu_find(device, (struct tandem_place){block, 99}, 1, &range, NULL));
     check_int(range.offset, 99);
     static const struct {
         size_t offset, bytes;
     } outside[] = {{50, 51}, {100, 1}, {99, 2}, {0, 101}, {50, SIZE_MAX}, {SIZE_MAX, 1}};
     for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
         struct tandem_place place = {block, outside[i].offset};
-        CU_ASSERT(tnd_cl_find(device, place, outside[i].bytes, &range, NULL) == TANDEM_E_STATE);
+        CU_ASSERT(tnd_gpu_find(device, place, outside[i].bytes, &range, NULL) == TANDEM_E_STATE);
     }
-    CU_ASSERT(tnd_cl_find(device, (struct tandem_place){NULL, 0}, 1, &range, NULL) ==
+    CU_ASSERT(tnd_gpu_find(device, (struct tandem_place){NULL, 0}, 1, &range, NULL) ==
               TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_upload(device, (struct tandem_place){block, 90}, memory, 11, NULL) ==
+    CU_ASSERT(tnd_gpu_upload(device, (struct tandem_place){block, 90}, memory, 11, NULL) ==
               TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_download(device, (struct tandem_place){block, 90}, memory, 11, &ticket,
-                              NULL) == TANDEM_E_STATE);
-    tnd_cl_give_back(device, block);
-    tnd_cl_give_back(device, NULL);
+    CU_ASSERT(tnd_gpu_download(device, (struct tandem_place){block, 90}, memory, 11, &ticket,
+                               NULL) == TANDEM_E_STATE);
+    tnd_gpu_give_back(device, block);
+    tnd_gpu_give_back(device, NULL);
     check_int(tnd_test_cl_statistics(device).mirror_bytes, 0);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
 }
 
 static tandem_tensor *new_f32(tandem_context *context, int64_t n, int64_t m)
@@ -165,18 +165,17 @@ static tandem_tensor *new_f32(tandem_context *context, int64_t n, int64_t m)
 }
 
 /* The bytes that the device has of a weight. */
-static void check_resident(struct tnd_cl_device *device, const tandem_tensor *weight)
+static void check_resident(struct tnd_gpu_device *device, const tandem_tensor *weight)
 {
-    struct tnd_cl_range range = {0};
+    struct tnd_gpu_range range = {0};
     const size_t bytes = tandem_tensor_bytes(weight);
     unsigned char *back = calloc(1, bytes);
     CU_ASSERT_FATAL(back != NULL);
     check_ok(tnd_test_cl_find(device, weight->data, bytes, &range, NULL));
     CU_ASSERT_FATAL(range.buffer != NULL);
-    cl_int code = device->library->cl.EnqueueReadBuffer(device->queue, range.buffer, CL_TRUE,
-                                                        range.offset, bytes, back, 0, NULL, NULL);
-    check_int(code, CL_SUCCESS);
-    check_ok(tnd_cl_sync(device, tnd_cl_ticket(device), NULL));
+    check_ok(
+        device->driver->read(device->context, range.buffer, range.offset, back, bytes, NULL, NULL));
+    check_ok(tnd_gpu_sync(device, tnd_gpu_ticket(device), NULL));
     check_bits(back, weight->data, bytes, "weight");
     free(back);
 }
@@ -184,8 +183,8 @@ static void check_resident(struct tnd_cl_device *device, const tandem_tensor *we
 static void weights_stay_until_they_are_forgotten(void)
 {
     for (int without_unified = 0; without_unified < 2; without_unified++) {
-        struct tnd_cl_device *device =
-            tnd_test_cl_open((struct tnd_cl_options){.without_unified = without_unified});
+        struct tnd_gpu_device *device =
+            tnd_test_cl_open((struct tnd_gpu_options){.without_unified = without_unified});
         if (device == NULL) {
             return;
         }
@@ -199,21 +198,21 @@ static void weights_stay_until_they_are_forgotten(void)
             tnd_test_fill(&rng, weights[i]->data, 129 * (33 + i));
             check_ok(tnd_test_cl_prepare(device, weights[i], NULL));
         }
-        struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
+        struct tnd_gpu_statistics statistics = tnd_test_cl_statistics(device);
         check_int(statistics.resident_count, 3);
         check_int(statistics.resident_bytes, 129 * 4 * (33 + 34 + 35));
         check_int(statistics.uploaded_bytes, device->caps.unified ? 0 : statistics.resident_bytes);
         for (int i = 0; i < 3; i++) {
             check_resident(device, weights[i]);
         }
-        struct tnd_cl_range range = {0};
+        struct tnd_gpu_range range = {0};
         tnd_test_cl_give_back(device, weights[1]->data);
         tnd_test_cl_give_back(device, weights[1]->data);
         check_int(tnd_test_cl_statistics(device).resident_count, 2);
         CU_ASSERT(tnd_test_cl_find(device, weights[1]->data, 1, &range, NULL) == TANDEM_E_STATE);
         check_resident(device, weights[0]);
         check_resident(device, weights[2]);
-        tnd_cl_device_close(device);
+        tnd_gpu_device_close(device);
         tnd_test_cl_closed(device);
         tandem_context_free(context);
     }
@@ -221,7 +220,8 @@ static void weights_stay_until_they_are_forgotten(void)
 
 static void the_budget_bounds_what_is_resident(void)
 {
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){.budget_bytes = 10000});
+    struct tnd_gpu_device *device =
+        tnd_test_cl_open((struct tnd_gpu_options){.budget_bytes = 10000});
     if (device == NULL) {
         return;
     }
@@ -238,26 +238,23 @@ static void the_budget_bounds_what_is_resident(void)
     check_int(tnd_test_cl_statistics(device).resident_count, 1);
     tnd_test_cl_give_back(device, small->data);
     check_ok(tnd_test_cl_prepare(device, other, NULL));
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
     tandem_context_free(context);
 }
 
 static int n_made;
-static enum tandem_status make_copy(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                    struct tnd_cl_range from, struct tnd_cl_range to,
+static enum tandem_status make_copy(struct tnd_gpu_device *device, const tandem_tensor *weight,
+                                    struct tnd_gpu_range from, struct tnd_gpu_range to,
                                     struct tandem_error *error)
 {
     n_made++;
-    return tnd_cl_check(device, "clEnqueueCopyBuffer",
-                        device->library->cl.EnqueueCopyBuffer(
-                            device->queue, from.buffer, to.buffer, from.offset, to.offset,
-                            tandem_tensor_bytes(weight), 0, NULL, NULL),
-                        error);
+    return device->driver->copy(device->context, from.buffer, from.offset, to.buffer, to.offset,
+                                tandem_tensor_bytes(weight), error);
 }
 
-static enum tandem_status make_nothing(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                       struct tnd_cl_range from, struct tnd_cl_range to,
+static enum tandem_status make_nothing(struct tnd_gpu_device *device, const tandem_tensor *weight,
+                                       struct tnd_gpu_range from, struct tnd_gpu_range to,
                                        struct tandem_error *error)
 {
     (void)from;
@@ -267,40 +264,41 @@ static enum tandem_status make_nothing(struct tnd_cl_device *device, const tande
 
 static void other_forms_of_a_weight_are_made_once(void)
 {
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){.budget_bytes = 20000});
+    struct tnd_gpu_device *device =
+        tnd_test_cl_open((struct tnd_gpu_options){.budget_bytes = 20000});
     if (device == NULL) {
         return;
     }
     tandem_context *context = NULL;
     struct tandem_error error = {0};
-    struct tnd_cl_range range = {0};
-    struct tnd_cl_range again = {0};
+    struct tnd_gpu_range range = {0};
+    struct tnd_gpu_range again = {0};
     CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
     tandem_tensor *weight = new_f32(context, 40, 40);
     CU_ASSERT_FATAL(weight != NULL);
     n_made = 0;
-    CU_ASSERT(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 1, 6400,
-                               make_copy, &range, NULL) == TANDEM_E_STATE);
+    CU_ASSERT(tnd_gpu_find_form(device, weight, tnd_test_cl_place(device, weight->data), 1, 6400,
+                                make_copy, &range, NULL) == TANDEM_E_STATE);
     check_ok(tnd_test_cl_prepare(device, weight, NULL));
-    check_ok(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 1, 6400,
-                              make_copy, &range, NULL));
-    check_ok(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 1, 6400,
-                              make_copy, &again, NULL));
+    check_ok(tnd_gpu_find_form(device, weight, tnd_test_cl_place(device, weight->data), 1, 6400,
+                               make_copy, &range, NULL));
+    check_ok(tnd_gpu_find_form(device, weight, tnd_test_cl_place(device, weight->data), 1, 6400,
+                               make_copy, &again, NULL));
     CU_ASSERT(range.buffer == again.buffer);
     check_int(n_made, 1);
     check_int(tnd_test_cl_statistics(device).resident_bytes, 12800);
-    check_status(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 2, 7300,
-                                  make_copy, &range, &error),
+    check_status(tnd_gpu_find_form(device, weight, tnd_test_cl_place(device, weight->data), 2, 7300,
+                                   make_copy, &range, &error),
                  TANDEM_E_DEVICE_MEMORY, "budget", &error);
-    check_status(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 3, 100,
-                                  make_nothing, &range, &error),
+    check_status(tnd_gpu_find_form(device, weight, tnd_test_cl_place(device, weight->data), 3, 100,
+                                   make_nothing, &range, &error),
                  TANDEM_E_DEVICE, "nothing", &error);
-    check_ok(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 4, 6400,
-                              make_copy, &again, NULL));
+    check_ok(tnd_gpu_find_form(device, weight, tnd_test_cl_place(device, weight->data), 4, 6400,
+                               make_copy, &again, NULL));
     CU_ASSERT(range.buffer != again.buffer);
     tnd_test_cl_give_back(device, weight->data);
     check_int(tnd_test_cl_statistics(device).resident_bytes, 0);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
     tandem_context_free(context);
 }
@@ -310,7 +308,7 @@ static void other_forms_of_a_weight_are_made_once(void)
 enum { N_THREADS = 4, N_ROUNDS = 25, N_VALUES = 3000 };
 
 struct user {
-    struct tnd_cl_device *device;
+    struct tnd_gpu_device *device;
     int number;
     bool good;
 };
@@ -318,14 +316,14 @@ struct user {
 /* One round: y = x * number + round, with memory of its own and a weight that comes and goes. */
 static bool use_device(struct user *user, float *memory, const tandem_tensor *weight, int round)
 {
-    struct tnd_cl_device *device = user->device;
+    struct tnd_gpu_device *device = user->device;
     const size_t bytes = N_VALUES * sizeof(float);
     const size_t local = 8;
     const size_t global = N_VALUES / 8 * 8 + 8;
-    const struct tnd_cl_variant variant = {.flags = round % 3};
-    struct tnd_cl_range x = {0};
-    struct tnd_cl_range y = {0};
-    struct tnd_cl_launch launch;
+    const struct tnd_gpu_variant variant = {.flags = round % 3};
+    struct tnd_gpu_range x = {0};
+    struct tnd_gpu_range y = {0};
+    struct tnd_gpu_launch launch;
     uint64_t ticket = 0;
     for (int i = 0; i < N_VALUES; i++) {
         memory[i] = (float)(i % 97 + user->number);
@@ -337,12 +335,12 @@ static bool use_device(struct user *user, float *memory, const tandem_tensor *we
         tnd_test_cl_upload(device, memory, bytes, NULL) == TANDEM_OK &&
         tnd_test_cl_find(device, memory, bytes, &x, NULL) == TANDEM_OK &&
         tnd_test_cl_find(device, memory + N_VALUES, bytes, &y, NULL) == TANDEM_OK &&
-        tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_SMOKE, &variant, NULL) == TANDEM_OK &&
-        tnd_cl_bind_smoke(&launch, x, y, local * sizeof(float), (float)user->number, round,
-                          N_VALUES, NULL) == TANDEM_OK &&
-        tnd_cl_launch_run(&launch, 1, &global, &local, NULL) == TANDEM_OK &&
+        tnd_gpu_launch_begin(&launch, device, TND_GPU_SOURCE_SMOKE, &variant, NULL) == TANDEM_OK &&
+        tnd_gpu_bind_smoke(&launch, x, y, local * sizeof(float), (float)user->number, round,
+                           N_VALUES, NULL) == TANDEM_OK &&
+        tnd_gpu_launch_run(&launch, 1, &global, &local, NULL) == TANDEM_OK &&
         tnd_test_cl_download(device, memory + N_VALUES, bytes, &ticket, NULL) == TANDEM_OK &&
-        tnd_cl_sync(device, ticket, NULL) == TANDEM_OK;
+        tnd_gpu_sync(device, ticket, NULL) == TANDEM_OK;
     for (int i = 0; good && i < N_VALUES; i++) {
         const float want = memory[i] * (float)user->number + (float)(round + round % 3);
         good = memory[N_VALUES + i] == want;
@@ -376,7 +374,7 @@ static void *use_device_often(void *argument)
 
 static void several_threads_use_one_device(void)
 {
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){0});
     if (device == NULL) {
         return;
     }
@@ -390,12 +388,12 @@ static void several_threads_use_one_device(void)
         pthread_join(threads[i], NULL);
         CU_ASSERT(users[i].good);
     }
-    const struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
+    const struct tnd_gpu_statistics statistics = tnd_test_cl_statistics(device);
     check_int(statistics.programs_compiled, 3);
     check_int(statistics.launches, N_THREADS * N_ROUNDS);
     check_int(statistics.mirror_bytes, 0);
     check_int(statistics.resident_bytes, 0);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
 }
 
@@ -405,28 +403,28 @@ static void streams_keep_the_order_of_what_uses_their_block(void)
 {
     enum { ROUNDS = 6, N_SLOTS = 2 };
     const size_t n = (size_t)(19 << 20) / sizeof(uint32_t) + 7; /* more than the staging ring */
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){0});
     if (device == NULL) {
         return;
     }
-    struct tnd_cl_block *slots[N_SLOTS] = {NULL};
+    struct tnd_gpu_block *slots[N_SLOTS] = {NULL};
     uint32_t *from = malloc(n * sizeof(*from));
     uint32_t *to = malloc(ROUNDS * n * sizeof(*to));
     uint64_t ticket = 0;
     CU_ASSERT_FATAL(from != NULL && to != NULL);
     memset(to, 0, ROUNDS * n * sizeof(*to));
     for (int i = 0; i < N_SLOTS; i++) {
-        check_ok(tnd_cl_map(device, n * sizeof(*from), &slots[i], NULL));
+        check_ok(tnd_gpu_map(device, n * sizeof(*from), &slots[i], NULL));
     }
     for (uint32_t round = 0; round < ROUNDS; round++) {
         struct tandem_place place = {slots[round % N_SLOTS], 0};
         for (size_t i = 0; i < n; i++) {
             from[i] = (uint32_t)i * 2654435761U + round;
         }
-        check_ok(tnd_cl_stream(device, place, from, n * sizeof(*from), NULL));
-        check_ok(tnd_cl_download(device, place, to + round * n, n * sizeof(*to), &ticket, NULL));
+        check_ok(tnd_gpu_stream(device, place, from, n * sizeof(*from), NULL));
+        check_ok(tnd_gpu_download(device, place, to + round * n, n * sizeof(*to), &ticket, NULL));
     }
-    check_ok(tnd_cl_sync(device, ticket, NULL));
+    check_ok(tnd_gpu_sync(device, ticket, NULL));
     size_t n_wrong = 0;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < n; i++) {
@@ -437,14 +435,14 @@ static void streams_keep_the_order_of_what_uses_their_block(void)
     check_int(tnd_test_cl_statistics(device).streamed_bytes, ROUNDS * n * sizeof(*from));
     /* into a block that goes while it is under way */
     check_ok(
-        tnd_cl_stream(device, (struct tandem_place){slots[0], 0}, from, n * sizeof(*from), NULL));
+        tnd_gpu_stream(device, (struct tandem_place){slots[0], 0}, from, n * sizeof(*from), NULL));
     check_status(
-        tnd_cl_stream(device, (struct tandem_place){slots[0], 4}, from, n * sizeof(*from), NULL),
+        tnd_gpu_stream(device, (struct tandem_place){slots[0], 4}, from, n * sizeof(*from), NULL),
         TANDEM_E_STATE, NULL, NULL);
     for (int i = 0; i < N_SLOTS; i++) {
-        tnd_cl_give_back(device, slots[i]);
+        tnd_gpu_give_back(device, slots[i]);
     }
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
     free(from);
     free(to);

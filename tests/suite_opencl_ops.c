@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_matmul_state.h"
-#include "backends/opencl/opencl.h"
+#include "backends/gpu/gpu_matmul_state.h"
+#include "backends/gpu/gpu_backend.h"
 #include "base/half.h"
 #include "ggml-like/tnd_type.h"
 #include "tests/suite_backends_cases.h"
@@ -70,8 +70,8 @@ static void lend(const tandem_tensor *tensor)
     const tandem_tensor *root = tensor->root;
     const size_t bytes = tandem_tensor_bytes(root);
     if (bytes > 0) {
-        (void)check_ok(tnd_test_cl_map(tnd_opencl_device(backend), root->data, bytes, NULL));
-        (void)check_ok(tnd_test_cl_upload(tnd_opencl_device(backend), root->data, bytes, NULL));
+        (void)check_ok(tnd_test_cl_map(tnd_gpu_device_of(backend), root->data, bytes, NULL));
+        (void)check_ok(tnd_test_cl_upload(tnd_gpu_device_of(backend), root->data, bytes, NULL));
     }
 }
 
@@ -88,22 +88,22 @@ static enum tandem_status run_in(const tandem_tensor *node, void *memory, size_t
             lend(node->src[i]);
         }
     }
-    (void)check_ok(tnd_test_cl_map(tnd_opencl_device(backend), memory, bytes, NULL));
-    (void)check_ok(tnd_test_cl_upload(tnd_opencl_device(backend), memory, bytes, NULL));
-    places = tnd_test_cl_places(tnd_opencl_device(backend), &work);
+    (void)check_ok(tnd_test_cl_map(tnd_gpu_device_of(backend), memory, bytes, NULL));
+    (void)check_ok(tnd_test_cl_upload(tnd_gpu_device_of(backend), memory, bytes, NULL));
+    places = tnd_test_cl_places(tnd_gpu_device_of(backend), &work);
     work.places = &places;
     enum tandem_status status = tnd_backend_submit(backend, &work, &ticket, error);
     if (status == TANDEM_OK) {
         (void)check_ok(
-            tnd_test_cl_download(tnd_opencl_device(backend), memory, bytes, &ticket, NULL));
+            tnd_test_cl_download(tnd_gpu_device_of(backend), memory, bytes, &ticket, NULL));
         status = tnd_backend_sync(backend, ticket, error);
     }
     for (int i = 0; i < node->n_src; i++) {
         if (node->src[i]->data != memory) {
-            tnd_test_cl_give_back(tnd_opencl_device(backend), node->src[i]->root->data);
+            tnd_test_cl_give_back(tnd_gpu_device_of(backend), node->src[i]->root->data);
         }
     }
-    tnd_test_cl_give_back(tnd_opencl_device(backend), memory);
+    tnd_test_cl_give_back(tnd_gpu_device_of(backend), memory);
     return status;
 }
 
@@ -469,7 +469,7 @@ static void check_attention(int units)
         {TANDEM_TYPE_F16, 160, 65, 1, 3, 1, 0}, /* more values than work items */
     };
     if (begin("")) {
-        struct tnd_cl_caps *caps = &tnd_opencl_device(backend)->caps;
+        struct tnd_gpu_caps *caps = &tnd_gpu_device_of(backend)->caps;
         const int units_here = caps->compute_units;
         caps->compute_units = units > 0 ? units : units_here;
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -606,7 +606,7 @@ static void rows_of_every_type_are_read(void)
                 }
                 w = type == TANDEM_TYPE_I32 ? w : leaf((enum tandem_type)type, 512, 5, 1);
                 tandem_tensor *rows = tandem_get_rows(context, w, ids);
-                if (type == TANDEM_TYPE_I32 || tnd_cl_has_decoder((enum tandem_type)type)) {
+                if (type == TANDEM_TYPE_I32 || tnd_gpu_has_decoder((enum tandem_type)type)) {
                     check_node(tnd_test_node(context, rows), 1e-14,
                                tandem_type_name((enum tandem_type)type));
                 } else {

@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/opencl/cl_cache.h"
-#include "backends/opencl/cl_launch.h"
-#include "backends/opencl/cl_memory.h"
-#include "backends/opencl/cl_program.h"
-#include "backends/opencl/cl_trim.h"
+#include "backends/gpu/gpu_cache.h"
+#include "backends/gpu/gpu_launch.h"
+#include "backends/gpu/gpu_memory.h"
+#include "backends/gpu/gpu_program.h"
+#include "backends/gpu/gpu_trim.h"
 #include "tests/suite_opencl.h"
 
 /* ---- launches ---- */
@@ -20,13 +20,13 @@
 enum { N_SMOKE = 1000 };
 
 /* y = 2 x + 3 + flags, in mirrors. False after a complaint. */
-static bool run_smoke(struct tnd_cl_device *device, int flags)
+static bool run_smoke(struct tnd_gpu_device *device, int flags)
 {
     float memory[2 * N_SMOKE];
     struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
     tnd_test_fill(&rng, memory, 2 * N_SMOKE);
-    struct tnd_cl_range x = {0};
-    struct tnd_cl_range y = {0};
+    struct tnd_gpu_range x = {0};
+    struct tnd_gpu_range y = {0};
     struct tandem_error error = {0};
     uint64_t ticket = 0;
     bool good =
@@ -34,19 +34,20 @@ static bool run_smoke(struct tnd_cl_device *device, int flags)
         check_ok(tnd_test_cl_upload(device, memory, N_SMOKE * sizeof(float), NULL)) &&
         check_ok(tnd_test_cl_find(device, memory, N_SMOKE * sizeof(float), &x, NULL)) &&
         check_ok(tnd_test_cl_find(device, memory + N_SMOKE, N_SMOKE * sizeof(float), &y, NULL));
-    struct tnd_cl_launch launch;
-    const struct tnd_cl_variant variant = {.flags = flags};
+    struct tnd_gpu_launch launch;
+    const struct tnd_gpu_variant variant = {.flags = flags};
     const size_t local = 16;
     const size_t global = (N_SMOKE + 15) / 16 * 16;
     good =
         good &&
-        check_status(tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_SMOKE, &variant, &error),
+        check_status(tnd_gpu_launch_begin(&launch, device, TND_GPU_SOURCE_SMOKE, &variant, &error),
                      TANDEM_OK, NULL, &error) &&
-        check_ok(tnd_cl_bind_smoke(&launch, x, y, local * sizeof(float), 2.0F, 3, N_SMOKE, NULL)) &&
-        check_ok(tnd_cl_launch_run(&launch, 1, &global, &local, NULL)) &&
+        check_ok(
+            tnd_gpu_bind_smoke(&launch, x, y, local * sizeof(float), 2.0F, 3, N_SMOKE, NULL)) &&
+        check_ok(tnd_gpu_launch_run(&launch, 1, &global, &local, NULL)) &&
         check_ok(tnd_test_cl_download(device, memory + N_SMOKE, N_SMOKE * sizeof(float), &ticket,
                                       NULL)) &&
-        check_ok(tnd_cl_sync(device, ticket, NULL));
+        check_ok(tnd_gpu_sync(device, ticket, NULL));
     int n_wrong = 0;
     for (int i = 0; good && i < N_SMOKE; i++) {
         n_wrong += memory[N_SMOKE + i] != memory[i] * 2.0F + (float)(3 + flags);
@@ -58,79 +59,75 @@ static bool run_smoke(struct tnd_cl_device *device, int flags)
 
 static void a_kernel_runs_with_typed_arguments(void)
 {
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){0});
     if (device == NULL) {
         return;
     }
     CU_ASSERT(run_smoke(device, 0));
     CU_ASSERT(run_smoke(device, 5));
     CU_ASSERT(run_smoke(device, 0));
-    const struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
+    const struct tnd_gpu_statistics statistics = tnd_test_cl_statistics(device);
     check_int(statistics.programs_compiled, 2);
     check_int(statistics.programs_loaded, 0);
     check_int(statistics.launches, 3);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
 }
 
 static void launches_that_cannot_run_are_refused(void)
 {
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){0});
     if (device == NULL) {
         return;
     }
-    struct tnd_cl_launch launch;
-    struct tnd_cl_range none = {0};
+    struct tnd_gpu_launch launch;
+    struct tnd_gpu_range none = {0};
     struct tandem_error error = {0};
     size_t global = 17;
     const size_t local = 16;
-    check_ok(tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_SMOKE, NULL, NULL));
-    check_ok(tnd_cl_bind_smoke(&launch, none, none, 64, 1, 0, 0, NULL));
-    check_status(tnd_cl_launch_run(&launch, 1, &global, &local, &error), TANDEM_E_STATE, "17",
+    check_ok(tnd_gpu_launch_begin(&launch, device, TND_GPU_SOURCE_SMOKE, NULL, NULL));
+    check_ok(tnd_gpu_bind_smoke(&launch, none, none, 64, 1, 0, 0, NULL));
+    check_status(tnd_gpu_launch_run(&launch, 1, &global, &local, &error), TANDEM_E_STATE, "17",
                  &error);
     CU_ASSERT(launch.handle == NULL);
-    check_ok(tnd_cl_bind_smoke(&launch, none, none, 64, 1, 0, 0, NULL));
+    check_ok(tnd_gpu_bind_smoke(&launch, none, none, 64, 1, 0, 0, NULL));
     global = 0;
-    check_ok(tnd_cl_launch_run(&launch, 1, &global, &local, NULL));
-    check_status(tnd_cl_launch_take(
-                     &launch,
-                     TND_CL_KERNEL_COUNT - 1 == TND_CL_KERNEL_SMOKE ? 0 : TND_CL_KERNEL_COUNT - 1,
-                     &error),
+    check_ok(tnd_gpu_launch_run(&launch, 1, &global, &local, NULL));
+    check_status(tnd_gpu_launch_take(&launch,
+                                     TND_GPU_KERNEL_COUNT - 1 == TND_GPU_KERNEL_SMOKE
+                                         ? 0
+                                         : TND_GPU_KERNEL_COUNT - 1,
+                                     &error),
                  TANDEM_E_STATE, "is not in smoke.cl", &error);
-    size_t max_group = 0;
-    size_t multiple = 0;
-    uint64_t local_bytes = 0;
-    check_ok(tnd_cl_bind_smoke(&launch, none, none, 64, 1, 0, 0, NULL));
-    check_ok(tnd_cl_launch_limits(&launch, &multiple, &max_group, &local_bytes, NULL));
-    CU_ASSERT(multiple > 0 && max_group >= 16);
-    tnd_cl_launch_drop(&launch);
-    tnd_cl_launch_drop(&launch);
+    check_ok(tnd_gpu_bind_smoke(&launch, none, none, 64, 1, 0, 0, NULL));
+    tnd_gpu_launch_drop(&launch);
+    tnd_gpu_launch_drop(&launch);
     check_int(tnd_test_cl_statistics(device).launches, 0);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
 }
 
 static void a_launch_can_be_timed(void)
 {
     for (int with_profiling = 0; with_profiling < 2; with_profiling++) {
-        struct tnd_cl_device *device =
-            tnd_test_cl_open((struct tnd_cl_options){.with_profiling = with_profiling});
+        struct tnd_gpu_device *device =
+            tnd_test_cl_open((struct tnd_gpu_options){.with_profiling = with_profiling});
         if (device == NULL) {
             return;
         }
-        struct tnd_cl_launch launch;
-        struct tnd_cl_range place = {0};
+        struct tnd_gpu_launch launch;
+        struct tnd_gpu_range place = {0};
         int64_t ns = -1;
         const size_t global = 64;
-        check_ok(tnd_cl_scratch(device, 0, 512, &place, NULL));
-        struct tnd_cl_range second = {place.buffer, 256};
-        check_ok(tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_SMOKE, NULL, NULL));
-        check_ok(tnd_cl_bind_smoke(&launch, place, second, 256, 1, 0, 64, NULL));
-        check_ok(tnd_cl_launch_time(&launch, 1, &global, &global, &ns, NULL));
+        check_ok(tnd_gpu_scratch(device, 0, 512, &place, NULL));
+        struct tnd_gpu_range second = {place.buffer, 256};
+        check_ok(tnd_gpu_launch_begin(&launch, device, TND_GPU_SOURCE_SMOKE, NULL, NULL));
+        check_ok(tnd_gpu_bind_smoke(&launch, place, second, 256, 1, 0, 64, NULL));
+        check_ok(tnd_gpu_launch_time(&launch, 1, &global, &global, &ns, NULL));
         CU_ASSERT(ns >= 0);
-        check_ok(tnd_cl_launch_time(&launch, 1, &global, &global, &ns, NULL));
-        tnd_cl_launch_drop(&launch);
-        tnd_cl_device_close(device);
+        check_ok(tnd_gpu_launch_time(&launch, 1, &global, &global, &ns, NULL));
+        tnd_gpu_launch_drop(&launch);
+        tnd_gpu_device_close(device);
         tnd_test_cl_closed(device);
     }
 }
@@ -156,16 +153,16 @@ static int list_files(const char *folder, char (*paths)[512], int n_max)
 /* Runs smoke with this cache and checks how many programs were compiled and loaded. */
 static bool run_with_cache(const char *folder, int n_compiled, int n_loaded)
 {
-    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){.cache = folder});
+    struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){.cache = folder});
     if (device == NULL) {
         return false;
     }
     CU_ASSERT(run_smoke(device, 0));
-    const struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
+    const struct tnd_gpu_statistics statistics = tnd_test_cl_statistics(device);
     check_int(statistics.programs_compiled, n_compiled);
     check_int(statistics.programs_loaded, n_loaded);
     CU_ASSERT(statistics.build_ns > 0);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
     return true;
 }
@@ -210,7 +207,7 @@ static void damaged_and_foreign_cache_files_are_built_anew(void)
     CU_ASSERT(tnd_test_write_file(paths[0], good, 0));
     run_with_cache(folder, 1, 0);
     struct tnd_text foreign = TND_TEXT_INIT;
-    tnd_cl_cache_write("another key", good, n, &foreign);
+    tnd_gpu_cache_write("another key", good, n, &foreign);
     CU_ASSERT(tnd_test_write_file(paths[0], foreign.bytes, foreign.n));
     run_with_cache(folder, 1, 0);
     run_with_cache(folder, 0, 1);
@@ -237,7 +234,7 @@ static void a_binary_that_the_driver_refuses_is_built_anew(void)
     CU_ASSERT_FATAL(key_n < sizeof(key) && 32 + key_n < n);
     memcpy(key, good + 32, key_n);
     struct tnd_text file = TND_TEXT_INIT;
-    tnd_cl_cache_write(key, "this is no program", 18, &file);
+    tnd_gpu_cache_write(key, "this is no program", 18, &file);
     CU_ASSERT(tnd_test_write_file(paths[0], file.bytes, file.n));
     run_with_cache(folder, 1, 0);
     tnd_text_fini(&file);
@@ -259,19 +256,19 @@ static void cache_files_tell_damage_and_keys_apart(void)
     struct tandem_error error = {0};
     const void *payload = NULL;
     size_t n = 0;
-    tnd_cl_cache_write("key", "payload", 7, &file);
+    tnd_gpu_cache_write("key", "payload", 7, &file);
     CU_ASSERT_FATAL(!file.failed);
-    check_ok(tnd_cl_cache_read(file.bytes, file.n, "key", &payload, &n, NULL));
+    check_ok(tnd_gpu_cache_read(file.bytes, file.n, "key", &payload, &n, NULL));
     check_int(n, 7);
     check_bits(payload, "payload", 7, "payload");
-    check_status(tnd_cl_cache_read(file.bytes, file.n, "kez", &payload, &n, &error),
+    check_status(tnd_gpu_cache_read(file.bytes, file.n, "kez", &payload, &n, &error),
                  TANDEM_E_NOT_FOUND, "another", &error);
-    check_status(tnd_cl_cache_read(file.bytes, file.n, "key1", &payload, &n, &error),
+    check_status(tnd_gpu_cache_read(file.bytes, file.n, "key1", &payload, &n, &error),
                  TANDEM_E_NOT_FOUND, "another", &error);
     for (size_t i = 0; i < file.n; i++) {
-        CU_ASSERT(tnd_cl_cache_read(file.bytes, i, "key", &payload, &n, NULL) != TANDEM_OK);
+        CU_ASSERT(tnd_gpu_cache_read(file.bytes, i, "key", &payload, &n, NULL) != TANDEM_OK);
         file.bytes[i] ^= 0x10;
-        CU_ASSERT(tnd_cl_cache_read(file.bytes, file.n, "key", &payload, &n, NULL) != TANDEM_OK);
+        CU_ASSERT(tnd_gpu_cache_read(file.bytes, file.n, "key", &payload, &n, NULL) != TANDEM_OK);
         file.bytes[i] ^= 0x10;
     }
     tnd_text_fini(&file);
@@ -312,21 +309,21 @@ static void binaries_that_were_used_least_recently_are_removed(void)
         make_file(folder, others[i], 4000, 0);
     }
     make_file(folder, "tandem-0123456789abcdef.tmp", 1000, 0); /* a killed writer's */
-    tnd_cl_trim(folder, 3000);
+    tnd_gpu_trim(folder, 3000);
     CU_ASSERT(!has_file(folder, "tandem-0123456789abcdef.tmp"));
     CU_ASSERT(has_file(folder, "matvec-0123456789abcdef.bin"));
-    tnd_cl_trim(folder, 2999);
+    tnd_gpu_trim(folder, 2999);
     CU_ASSERT(!has_file(folder, "matvec-0123456789abcdef.bin"));
     CU_ASSERT(has_file(folder, "tiled-0123456789abcdef.bin"));
-    tnd_cl_trim(folder, 1000);
+    tnd_gpu_trim(folder, 1000);
     CU_ASSERT(!has_file(folder, "tiled-0123456789abcdef.bin"));
     CU_ASSERT(has_file(folder, "smoke-0123456789abcdef.bin"));
-    tnd_cl_trim(folder, 0);
+    tnd_gpu_trim(folder, 0);
     CU_ASSERT(!has_file(folder, "smoke-0123456789abcdef.bin"));
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         CU_ASSERT(has_file(folder, others[i]));
     }
-    tnd_cl_trim("/nowhere", 0);
+    tnd_gpu_trim("/nowhere", 0);
 }
 
 /* Loading counts as use. */
@@ -352,14 +349,14 @@ static void pocl_keeps_binaries_only_where_it_is_told_to(void)
     char old[512];
     char paths[4][512];
     const char *cache = getenv("XDG_CACHE_HOME");
-    struct tnd_cl_device *device = NULL;
+    struct tnd_gpu_device *device = NULL;
     struct tandem_error error = {0};
     snprintf(old, sizeof(old), "%s", cache != NULL ? cache : "");
     snprintf(folder, sizeof(folder), "%s", tnd_test_temp("pocl"));
     setenv("XDG_CACHE_HOME", folder, 1);
     /* Not by tnd_test_cl_open, which switches the cache off. */
-    enum tandem_status status =
-        tnd_cl_device_open(&(struct tnd_cl_options){.device = "0"}, &device, &error);
+    enum tandem_status status = tnd_gpu_device_open(
+        &tnd_cl_driver, &(struct tnd_gpu_options){.device = "0"}, &device, &error);
     if (cache != NULL) {
         setenv("XDG_CACHE_HOME", old, 1);
     } else {
@@ -371,10 +368,10 @@ static void pocl_keeps_binaries_only_where_it_is_told_to(void)
     }
     CU_ASSERT_FATAL(check_status(status, TANDEM_OK, NULL, &error));
     bool is_pocl = device->caps.is_cpu && strstr(device->info.platform, "Portable") != NULL;
-    check_contains(tnd_cl_programs_folder(device), "pocl"); /* tile numbers are kept there */
+    check_contains(tnd_gpu_programs_folder(device), "pocl"); /* tile numbers are kept there */
     CU_ASSERT(run_smoke(device, 0));
     check_int(tnd_test_cl_statistics(device).programs_compiled, 1);
-    tnd_cl_device_close(device);
+    tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
     strcat(folder, "/tandem/opencl");
     check_int(list_files(folder, paths, 4), is_pocl ? 0 : 1);

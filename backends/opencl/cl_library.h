@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * libOpenCL and libclblast as one process sees them: found when the program runs, loaded once for
  * each path, never unloaded. Every call of both goes through these tables, and every result through
- * tnd_cl_check. */
+ * tnd_gpu_check. */
 #ifndef TND_CL_LIBRARY_H
 #define TND_CL_LIBRARY_H
 
@@ -29,7 +29,6 @@
     X(ReleaseProgram, true)                                                                        \
     X(CreateKernel, true)                                                                          \
     X(SetKernelArg, true)                                                                          \
-    X(GetKernelWorkGroupInfo, true)                                                                \
     X(ReleaseKernel, true)                                                                         \
     X(CreateBuffer, true)                                                                          \
     X(ReleaseMemObject, true)                                                                      \

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_device.h"
+#include "backends/opencl/cl_driver.h"
 #include "base/alloc.h"
 
 enum { MAX_PLATFORMS = 16, MAX_DEVICES = 32, MAX_EXTENSIONS = 16384 };
@@ -98,9 +98,9 @@ static int version_number(const char *text)
 
 /* ---- facts ---- */
 
-static void read_extensions(struct asking *asking, struct tnd_cl_found *found)
+static void read_extensions(struct asking *asking, struct tnd_gpu_found *found)
 {
-    struct tnd_cl_caps *caps = &found->caps;
+    struct tnd_gpu_caps *caps = &found->caps;
     char *words = tnd_calloc(1, MAX_EXTENSIONS);
     if (words == NULL) {
         asking->code = CL_OUT_OF_HOST_MEMORY;
@@ -119,7 +119,10 @@ static void read_extensions(struct asking *asking, struct tnd_cl_found *found)
     caps->khr_subgroups = has_word(words, "cl_khr_subgroups") && highest >= 20;
     caps->subgroups = caps->khr_subgroups || caps->intel_subgroups;
     bool needs_more = caps->khr_subgroups && !caps->intel_subgroups;
-    caps->c_std = needs_more ? (highest >= 30 ? 30 : 20) : 12;
+    snprintf(found->options, sizeof(found->options), "-cl-std=CL%s -cl-mad-enable",
+             !needs_more     ? "1.2"
+             : highest >= 30 ? "3.0"
+                             : "2.0");
     tnd_free(words);
 }
 
@@ -131,9 +134,9 @@ static uint32_t type_of(cl_device_type type)
                                                       : TANDEM_DEVICE_OTHER;
 }
 
-static void read_numbers(struct asking *asking, struct tnd_cl_found *found)
+static void read_numbers(struct asking *asking, struct tnd_gpu_found *found)
 {
-    struct tnd_cl_caps *caps = &found->caps;
+    struct tnd_gpu_caps *caps = &found->caps;
     cl_device_type type = 0;
     ask(asking, CL_DEVICE_TYPE, &type, sizeof(type));
     found->info.type = type_of(type);
@@ -151,7 +154,7 @@ static void read_numbers(struct asking *asking, struct tnd_cl_found *found)
     memcpy(caps->max_items, items, sizeof(caps->max_items));
 }
 
-static void fill_info(const struct tnd_cl_caps *caps, struct tandem_device_info *info)
+static void fill_info(const struct tnd_gpu_caps *caps, struct tandem_device_info *info)
 {
     info->memory_bytes = caps->global_bytes;
     info->max_alloc_bytes = caps->max_alloc_bytes;
@@ -166,7 +169,7 @@ static void fill_info(const struct tnd_cl_caps *caps, struct tandem_device_info 
 }
 
 /* Why the device cannot be used, or NULL. */
-static const char *unfit_reason(struct asking *asking, const struct tnd_cl_found *found)
+static const char *unfit_reason(struct asking *asking, const struct tnd_gpu_found *found)
 {
     bool is_there = ask_bool(asking, CL_DEVICE_AVAILABLE);
     bool compiles = ask_bool(asking, CL_DEVICE_COMPILER_AVAILABLE);
@@ -184,9 +187,9 @@ static const char *unfit_reason(struct asking *asking, const struct tnd_cl_found
                                         : NULL;
 }
 
-static void read_device(const struct tnd_cl_functions *cl, struct tnd_cl_found *found)
+static void read_device(const struct tnd_cl_functions *cl, struct tnd_gpu_found *found)
 {
-    struct asking asking = {cl, found->id, CL_SUCCESS};
+    struct asking asking = {cl, (cl_device_id)found->ids[1], CL_SUCCESS};
     struct tandem_device_info *info = &found->info;
     info->size = sizeof(*info);
     ask_text(&asking, CL_DEVICE_NAME, info->name, sizeof(info->name));
@@ -215,7 +218,7 @@ static void read_device(const struct tnd_cl_functions *cl, struct tnd_cl_found *
 /* ---- all of them ---- */
 
 struct list {
-    struct tnd_cl_found *found;
+    struct tnd_gpu_found *found;
     int n;
     struct tandem_error *error;
 };
@@ -236,22 +239,27 @@ static enum tandem_status add_device(struct list *list, const struct tnd_cl_func
                                      cl_platform_id platform, cl_device_id id)
 {
     size_t bytes = sizeof(*list->found);
-    struct tnd_cl_found *grown =
+    struct tnd_gpu_found *grown =
         tnd_realloc(list->found, (size_t)list->n * bytes, (size_t)(list->n + 1) * bytes);
     if (grown == NULL) {
         return tnd_error_set(list->error, TANDEM_E_MEMORY, "opencl", (int64_t)bytes, 0,
                              "opencl: no memory for the list of devices");
     }
     list->found = grown;
-    struct tnd_cl_found *found = &grown[list->n++];
+    struct tnd_gpu_found *found = &grown[list->n++];
     memset(found, 0, sizeof(*found));
-    found->platform = platform;
-    found->id = id;
+    found->ids[0] = (uintptr_t)platform;
+    found->ids[1] = (uintptr_t)id;
     platform_text(cl, platform, CL_PLATFORM_NAME, found->info.platform,
                   sizeof(found->info.platform));
     platform_text(cl, platform, CL_PLATFORM_VERSION, found->platform_version,
                   sizeof(found->platform_version));
     read_device(cl, found);
+    /* PoCL keeps what it compiles in a cache of its own. Asked for a binary it first compiles all
+     * kernels of the program for groups of any size, used or not, which takes it longer than the
+     * build itself and than what is used (PoCL 3.1). */
+    found->keeps_programs =
+        found->caps.is_cpu && strcmp(found->info.platform, "Portable Computing Language") == 0;
     return TANDEM_OK;
 }
 
@@ -272,10 +280,12 @@ static enum tandem_status add_platform(struct list *list, const struct tnd_cl_fu
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_cl_find_devices(const struct tnd_cl_library *library,
-                                       struct tnd_cl_found **out_found, int *out_n,
+enum tandem_status tnd_cl_find_devices(const struct tnd_gpu_libraries *libraries,
+                                       struct tnd_gpu_found **out_found, int *out_n,
                                        struct tandem_error *error)
 {
+    const struct tnd_cl_library *library = NULL;
+    TND_TRY(tnd_cl_library_get(libraries->driver, &library, error));
     const struct tnd_cl_functions *cl = &library->cl;
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_uint n_platforms = 0;
@@ -302,26 +312,4 @@ enum tandem_status tnd_cl_find_devices(const struct tnd_cl_library *library,
     *out_found = list.found;
     *out_n = list.n;
     return TANDEM_OK;
-}
-
-/* ---- for the vtable ---- */
-
-static enum tandem_status list_devices(struct tandem_device_info *out, int n, int *out_n,
-                                       struct tandem_error *error)
-{
-    const struct tnd_cl_library *library = NULL;
-    struct tnd_cl_found *found = NULL;
-    TND_TRY(tnd_cl_library_get(NULL, &library, error));
-    TND_TRY(tnd_cl_find_devices(library, &found, out_n, error));
-    for (int i = 0; i < *out_n && i < n; i++) {
-        out[i] = found[i].info;
-    }
-    tnd_free(found);
-    return TANDEM_OK;
-}
-
-int tnd_cl_devices(struct tandem_device_info *out, int n, struct tandem_error *error)
-{
-    int n_devices = 0;
-    return list_devices(out, n, &n_devices, error) == TANDEM_OK ? n_devices : 0;
 }

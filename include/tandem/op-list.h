@@ -45,7 +45,7 @@
     X(CPY, "cpy", 2, copy, VALUES, CPY, 1)                                                         \
     X(CONT, "cont", 1, copy, VALUES, CPY, 0)                                                       \
     X(CONCAT, "concat", 2, copy, VALUES, CPY, 0)                                                   \
-    X(ATTENTION, "attention", 4, attention, ATTENTION, ATTENTION, 0)                               \
+    X(ATTENTION, "attention", 5, attention, ATTENTION, ATTENTION, 0)                               \
     X(CUSTOM, "custom", 4, custom, USER, NONE, 0)                                                  \
     X(SCATTER, "scatter", 3, scatter, VALUES, CPY, 0)                                              \
     X(CONV_INT8, "conv_int8", 4, conv_int8, SUMS, NONE, 0)                                         \

@@ -191,6 +191,27 @@ TANDEM_API tandem_tensor *tandem_rope_factors(tandem_context *context, tandem_te
 TANDEM_API tandem_tensor *tandem_attention(tandem_context *context, tandem_tensor *q,
                                            tandem_tensor *k, tandem_tensor *v, tandem_tensor *mask,
                                            float scale);
+/** Options of tandem_attention_with. */
+struct tandem_attention_options {
+    size_t size;          /**< sizeof(struct tandem_attention_options) */
+    float scale;          /**< of Q K^T; finite */
+    float cap;            /**< scores become cap * tanh(score / cap) before the mask (Gemma 2);
+                               0: they stay */
+    tandem_tensor *mask;  /**< as tandem_attention's `mask` (F32), as tandem_attention_ordered's
+                               `orders` (I32), or NULL */
+    int64_t window;       /**< as tandem_attention_ordered's, of `mask` of type I32 */
+    tandem_tensor *sinks; /**< F32 {heads}: one more score for each head, which takes a share of
+                               the weights and has no value (gpt-oss); or NULL */
+};
+#define TANDEM_ATTENTION_OPTIONS_INIT                                                              \
+    {                                                                                              \
+        sizeof(struct tandem_attention_options), 1.0f, 0.0f, NULL, 0, NULL                         \
+    }
+/** tandem_attention with all that models ask for. `options` is copied; NULL: scale 1 and nothing
+ *  else. One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT, ABI. */
+TANDEM_API tandem_tensor *tandem_attention_with(tandem_context *context, tandem_tensor *q,
+                                                tandem_tensor *k, tandem_tensor *v,
+                                                const struct tandem_attention_options *options);
 /** tandem_attention with a mask of M + T numbers: `orders`, I32 {T + M}, has the places of the T
  *  keys in their texts, then those of the M queries; query i sees key j if
  *  0 <= order(i) - order(j) < window (window 0: no bound). Texts whose orders are further apart

@@ -22,7 +22,7 @@
 TANDEM_BEGIN_C
 
 #define TANDEM_MAX_DIMS   4  /**< dimensions of a tensor */
-#define TANDEM_MAX_SRC    4  /**< operands of an operation */
+#define TANDEM_MAX_SRC    5  /**< operands of an operation */
 #define TANDEM_MAX_NAME   64 /**< bytes of a name, its end included */
 #define TANDEM_MAX_CHAINS 16 /**< chains of a context */
 

@@ -33,7 +33,7 @@ done
 gen=build/headers/gen
 make --no-print-directory -s BUILD=build/headers kernels >/dev/null || complain "make kernels failed"
 without='^base/windows/\|^tests/windows/' # (which stand in for headers of another system)
-[ -f "$gen/backends/opencl/cl_kernels.h" ] || without=$without'\|^backends/opencl/\|^tests/.*opencl'
+[ -f "$gen/backends/gpu/gpu_kernels.h" ] || without=$without'\|^backends/opencl/\|^tests/.*opencl'
 sources | grep '\.h$' | grep -v '^include/' | grep -v -- "$without" | grep -v -- '-list\.h$' | while IFS= read -r header; do
     [[ $header == *_lanes.h ]] && continue
     grep -q '^#ifndef .*_H$' "$header" || continue

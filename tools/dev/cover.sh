@@ -7,7 +7,7 @@ set -u
 cd "$(dirname "$0")/../.."
 build=$1
 PARSERS_LEAST=95
-parsers='^(formats/|sched/plan_text|llama/state|backends/opencl/cl_(cache|tiles_file)'
+parsers='^(formats/|sched/plan_text|llama/state|backends/gpu/gpu_(cache|tiles_file)'
 parsers+='|table/(json_read|record_json|table_json|table_text|table_checksum|table_file|problem))'
 parsers+='[a-z_0-9]*\.c$'
 

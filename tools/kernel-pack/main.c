@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * usage: kernel-pack FOLDER FILE.cl...
- * Writes FOLDER/cl_kernels.h and FOLDER/cl_kernels.c: all OpenCL sources as one compressed blob,
+ * Writes FOLDER/gpu_kernels.h and FOLDER/gpu_kernels.c: all OpenCL sources as one compressed blob,
  * enums of sources and kernels, and a typed function for each kernel that binds its arguments. The
- * rules of the sources are told in backends/opencl/cl_launch.h. A file whose contents would not
+ * rules of the sources are told in backends/gpu/gpu_launch.h. A file whose contents would not
  * change is left alone, so that what includes it is not compiled again. */
 #include <errno.h>
 #include <stdarg.h>
@@ -106,8 +106,8 @@ int main(int argc, char **argv)
     struct pack_text source = {0};
     pack_write_header(&pack, &header);
     pack_write_source(&pack, &source);
-    write_file(argv[1], "cl_kernels.h", &header);
-    write_file(argv[1], "cl_kernels.c", &source);
+    write_file(argv[1], "gpu_kernels.h", &header);
+    write_file(argv[1], "gpu_kernels.c", &source);
     free(header.bytes);
     free(source.bytes);
     for (int i = 0; i < pack.n_sources; i++) {

@@ -26,29 +26,29 @@ static void add_upper(struct pack_text *out, const char *name)
 
 static void add_enums(const struct pack *pack, struct pack_text *out)
 {
-    pack_printf(out, "enum tnd_cl_source {\n");
+    pack_printf(out, "enum tnd_gpu_source {\n");
     for (int i = 0; i < pack->n_sources; i++) {
-        pack_printf(out, "    TND_CL_SOURCE_");
+        pack_printf(out, "    TND_GPU_SOURCE_");
         add_upper(out, pack->sources[i].name);
         pack_printf(out, ",\n");
     }
-    pack_printf(out, "    TND_CL_SOURCE_COUNT\n};\n\nenum tnd_cl_kernel {\n");
+    pack_printf(out, "    TND_GPU_SOURCE_COUNT\n};\n\nenum tnd_gpu_kernel {\n");
     for (int i = 0; i < pack->n_kernels; i++) {
-        pack_printf(out, "    TND_CL_KERNEL_");
+        pack_printf(out, "    TND_GPU_KERNEL_");
         add_upper(out, pack->kernels[i].name);
         pack_printf(out, ",\n");
     }
-    pack_printf(out, "    TND_CL_KERNEL_COUNT\n};\n\n");
+    pack_printf(out, "    TND_GPU_KERNEL_COUNT\n};\n\n");
 }
 
 static void add_prototype(const struct pack_kernel *kernel, struct pack_text *out)
 {
-    pack_printf(out, "enum tandem_status tnd_cl_bind_%s(struct tnd_cl_launch *launch",
+    pack_printf(out, "enum tandem_status tnd_gpu_bind_%s(struct tnd_gpu_launch *launch",
                 kernel->name);
     for (int i = 0; i < kernel->n_args; i++) {
         const struct pack_arg *arg = &kernel->args[i];
         if (arg->kind == PACK_RANGE) {
-            pack_printf(out, ",\n    struct tnd_cl_range %s", arg->name);
+            pack_printf(out, ",\n    struct tnd_gpu_range %s", arg->name);
         } else if (arg->kind == PACK_LOCAL) {
             pack_printf(out, ",\n    size_t %s_bytes", arg->name);
         } else {
@@ -60,25 +60,27 @@ static void add_prototype(const struct pack_kernel *kernel, struct pack_text *ou
 
 void pack_write_header(const struct pack *pack, struct pack_text *out)
 {
-    pack_printf(out, "%s#ifndef TND_CL_KERNELS_H\n#define TND_CL_KERNELS_H\n\n", head);
+    pack_printf(out, "%s#ifndef TND_GPU_KERNELS_H\n#define TND_GPU_KERNELS_H\n\n", head);
     pack_printf(out, "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
-                     "#include \"backends/opencl/cl_library.h\"\n\n");
+                     "#include \"backends/gpu/driver.h\"\n\n");
     add_enums(pack, out);
-    pack_printf(out, "struct tnd_cl_launch; /* cl_launch.h */\n\n"
-                     "/** A place in device memory: bytes from the begin of a buffer. */\n"
-                     "struct tnd_cl_range {\n    cl_mem buffer;\n    uint64_t offset;\n};\n\n");
+    pack_printf(
+        out,
+        "struct tnd_gpu_launch; /* gpu_launch.h */\n\n"
+        "/** A place in device memory: bytes from the begin of a buffer. */\n"
+        "struct tnd_gpu_range {\n    struct tnd_gpu_buffer *buffer;\n    uint64_t offset;\n};\n\n");
     pack_printf(out, "/** Where a source stands in the unpacked blob. */\n"
-                     "struct tnd_cl_source_row {\n    const char *name;\n    size_t offset;\n"
+                     "struct tnd_gpu_source_row {\n    const char *name;\n    size_t offset;\n"
                      "    size_t bytes;\n    uint64_t hash;\n};\n"
-                     "struct tnd_cl_kernel_row {\n    const char *name;\n"
-                     "    enum tnd_cl_source source;\n};\n");
+                     "struct tnd_gpu_kernel_row {\n    const char *name;\n"
+                     "    enum tnd_gpu_source source;\n};\n");
     pack_printf(out,
-                "extern const struct tnd_cl_source_row tnd_cl_sources[TND_CL_SOURCE_COUNT];\n"
-                "extern const struct tnd_cl_kernel_row tnd_cl_kernels[TND_CL_KERNEL_COUNT];\n"
-                "extern const unsigned char tnd_cl_blob[];\n"
-                "extern const size_t tnd_cl_blob_bytes; /* as it stands here */\n"
-                "extern const size_t tnd_cl_blob_text_bytes; /* unpacked */\n"
-                "extern const bool tnd_cl_blob_is_deflated; /* else it is the text itself */\n\n");
+                "extern const struct tnd_gpu_source_row tnd_gpu_sources[TND_GPU_SOURCE_COUNT];\n"
+                "extern const struct tnd_gpu_kernel_row tnd_gpu_kernels[TND_GPU_KERNEL_COUNT];\n"
+                "extern const unsigned char tnd_gpu_blob[];\n"
+                "extern const size_t tnd_gpu_blob_bytes; /* as it stands here */\n"
+                "extern const size_t tnd_gpu_blob_text_bytes; /* unpacked */\n"
+                "extern const bool tnd_gpu_blob_is_deflated; /* else it is the text itself */\n\n");
     for (int i = 0; i < pack->n_kernels; i++) {
         add_prototype(&pack->kernels[i], out);
         pack_printf(out, ";\n");
@@ -90,7 +92,7 @@ void pack_write_header(const struct pack *pack, struct pack_text *out)
 
 static void add_argument(struct pack_text *out, int index, const char *bytes, const char *value)
 {
-    pack_printf(out, "    TND_TRY(tnd_cl_launch_argument(launch, %d, %s, %s, error));\n", index,
+    pack_printf(out, "    TND_TRY(tnd_gpu_launch_argument(launch, %d, %s, %s, error));\n", index,
                 bytes, value);
 }
 
@@ -99,7 +101,7 @@ static void add_body(const struct pack_kernel *kernel, struct pack_text *out)
     char bytes[PACK_MAX_NAME + 32];
     char value[PACK_MAX_NAME + 32];
     add_prototype(kernel, out);
-    pack_printf(out, "\n{\n    TND_TRY(tnd_cl_launch_take(launch, TND_CL_KERNEL_");
+    pack_printf(out, "\n{\n    TND_TRY(tnd_gpu_launch_take(launch, TND_GPU_KERNEL_");
     add_upper(out, kernel->name);
     pack_printf(out, ", error));\n");
     int index = 0;
@@ -126,7 +128,7 @@ static void add_body(const struct pack_kernel *kernel, struct pack_text *out)
 /* All texts one behind the other, each with a zero byte. */
 static void add_tables(const struct pack *pack, struct pack_text *out, struct pack_text *text)
 {
-    pack_printf(out, "const struct tnd_cl_source_row tnd_cl_sources[TND_CL_SOURCE_COUNT] = {\n");
+    pack_printf(out, "const struct tnd_gpu_source_row tnd_gpu_sources[TND_GPU_SOURCE_COUNT] = {\n");
     for (int i = 0; i < pack->n_sources; i++) {
         const struct pack_text *source = &pack->sources[i].text;
         pack_printf(out, "    {\"%s\", %zu, %zu, UINT64_C(0x%016llx)},\n", pack->sources[i].name,
@@ -134,10 +136,10 @@ static void add_tables(const struct pack *pack, struct pack_text *out, struct pa
                     (unsigned long long)tnd_hash_bytes(source->bytes, source->n, 0));
         pack_add(text, source->bytes, source->n + 1);
     }
-    pack_printf(out,
-                "};\n\nconst struct tnd_cl_kernel_row tnd_cl_kernels[TND_CL_KERNEL_COUNT] = {\n");
+    pack_printf(
+        out, "};\n\nconst struct tnd_gpu_kernel_row tnd_gpu_kernels[TND_GPU_KERNEL_COUNT] = {\n");
     for (int i = 0; i < pack->n_kernels; i++) {
-        pack_printf(out, "    {\"%s\", TND_CL_SOURCE_", pack->kernels[i].name);
+        pack_printf(out, "    {\"%s\", TND_GPU_SOURCE_", pack->kernels[i].name);
         add_upper(out, pack->sources[pack->kernels[i].source].name);
         pack_printf(out, "},\n");
     }
@@ -166,15 +168,15 @@ static void add_blob(struct pack_text *out, const struct pack_text *text)
 {
     struct pack_text blob = {0};
     bool is_deflated = deflate_text(text, &blob);
-    pack_printf(out, "const unsigned char tnd_cl_blob[] = {");
+    pack_printf(out, "const unsigned char tnd_gpu_blob[] = {");
     for (size_t i = 0; i < blob.n; i++) {
         pack_printf(out, "%s%u,", i % 24 == 0 ? "\n    " : "",
                     (unsigned)(unsigned char)blob.bytes[i]);
     }
     pack_printf(out,
-                "\n};\nconst size_t tnd_cl_blob_bytes = %zu;\n"
-                "const size_t tnd_cl_blob_text_bytes = %zu;\n"
-                "const bool tnd_cl_blob_is_deflated = %s;\n",
+                "\n};\nconst size_t tnd_gpu_blob_bytes = %zu;\n"
+                "const size_t tnd_gpu_blob_text_bytes = %zu;\n"
+                "const bool tnd_gpu_blob_is_deflated = %s;\n",
                 blob.n, text->n, is_deflated ? "true" : "false");
     free(blob.bytes);
 }
@@ -182,7 +184,7 @@ static void add_blob(struct pack_text *out, const struct pack_text *text)
 void pack_write_source(const struct pack *pack, struct pack_text *out)
 {
     struct pack_text text = {0};
-    pack_printf(out, "%s#include \"backends/opencl/cl_launch.h\"\n\n", head);
+    pack_printf(out, "%s#include \"backends/gpu/gpu_launch.h\"\n\n", head);
     for (int i = 0; i < pack->n_kernels; i++) {
         add_body(&pack->kernels[i], out);
     }

@@ -167,13 +167,22 @@ static void begin_panel(const struct run *run, struct panel *panel)
     for (int r = 0; r < job->n_queries; r++) {
         rows[r] = tnd_attention_query(run->a, run->kv_head, panel->row + r);
     }
-    kernels->transpose(rows, job->n_queries, job->head, node->params.attention.scale, job->queries);
+    job->cap = node->params.attention.cap;
+    kernels->transpose(rows, job->n_queries, job->head,
+                       job->cap > 0.0f ? node->params.attention.scale / job->cap
+                                       : node->params.attention.scale,
+                       job->queries);
 }
 
-static void finish_panel(const struct run *run, const struct panel *panel)
+static void finish_panel(const struct run *run, struct panel *panel)
 {
     float *rows[TND_PANEL_QUERIES_MAX];
+    const bool has_sinks = tnd_attention_sinks_of(run->a->node) != NULL;
     for (int r = 0; r < panel->job.n_queries; r++) {
+        if (has_sinks && panel->weight[r] != 0.0f) {
+            panel->weight[r] +=
+                expf(tnd_attention_sink(run->a, run->kv_head, panel->row + r) - panel->largest[r]);
+        }
         rows[r] = tnd_attention_result(run->a, run->kv_head, panel->row + r);
     }
     run->a->kernels->attention.finish(&panel->job, rows);

@@ -80,6 +80,13 @@ static inline const float *tnd_attention_query(const struct tnd_attention *a, in
     return (const float *)(void *)tnd_row_at(a->node->src[0], row / a->group, head, 0);
 }
 
+/* The score of a row's head that has no value. */
+static inline float tnd_attention_sink(const struct tnd_attention *a, int64_t kv_head, int64_t row)
+{
+    const float *sinks = tnd_attention_sinks_of(a->node)->data;
+    return sinks[kv_head * a->group + row % a->group];
+}
+
 static inline float *tnd_attention_result(const struct tnd_attention *a, int64_t kv_head,
                                           int64_t row)
 {

@@ -264,10 +264,17 @@ static bool has_nan(const float *x, int n)
 static void weigh(struct block *block)
 {
     const struct tnd_vec *vec = &block->a->kernels->vec;
-    const float scale = block->a->node->params.attention.scale;
+    const float cap = block->a->node->params.attention.cap;
+    const float factor = block->a->node->params.attention.scale;
+    const float scale = cap > 0.0f ? 1.0f : factor;
     for (int r = 0; r < block->rows.n; r++) {
         float *scores = block->scores + r * TND_FEW_STRIDE;
         struct part *part = (struct part *)(void *)(block->parts + (size_t)r * block->part_bytes);
+        if (cap > 0.0f) {
+            vec->affine(scores, 0.0f, factor / cap, scores, block->n_keys);
+            vec->unary[TANDEM_OP_TANH](scores, scores, block->n_keys);
+            vec->affine(scores, 0.0f, cap, scores, block->n_keys);
+        }
         part->largest = vec->scores(scores, block->mask, scale, scores, block->n_keys);
         if (part->largest > -INFINITY) {
             part->weight = vec->exp_sum(scores, part->largest, block->n_keys);
@@ -327,7 +334,11 @@ static void begin_total(const struct tnd_attention *a, void *total)
 static void finish(const struct tnd_attention *a, void *total, int64_t kv_head, int64_t row)
 {
     /* who saw nothing gets zeros; a weight that is no number goes on */
-    const double weight = ((struct part *)total)->weight;
+    double weight = ((struct part *)total)->weight;
+    if (weight != 0.0 && tnd_attention_sinks_of(a->node) != NULL) {
+        const float sink = tnd_attention_sink(a, kv_head, row);
+        weight += exp((double)sink - (double)((struct part *)total)->largest);
+    }
     const float factor = weight == 0.0 ? 0.0f : (float)(1.0 / weight);
     a->kernels->vec.affine(sums_of(total), 0.0f, factor, tnd_attention_result(a, kv_head, row),
                            a->node->src[2]->ne[0]);

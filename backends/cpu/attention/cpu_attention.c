@@ -19,14 +19,9 @@ void tnd_attention_convert(const struct tnd_cpu_kernels *kernels, const struct t
     kernels->dequantize[a->type](tnd_row_at(a, t, kv_head, 0), y, a->ne[0]);
 }
 
-static const struct tandem_tensor *mask_of(const struct tandem_tensor *node)
-{
-    return node->n_src > 3 ? node->src[3] : NULL;
-}
-
 const int32_t *tnd_attention_orders(const struct tandem_tensor *node)
 {
-    const struct tandem_tensor *mask = mask_of(node);
+    const struct tandem_tensor *mask = tnd_attention_mask_of(node);
     return mask != NULL && mask->type == TANDEM_TYPE_I32 ? mask->data : NULL;
 }
 
@@ -38,7 +33,7 @@ int32_t tnd_attention_first(const struct tandem_tensor *node, int32_t last)
 
 const float *tnd_attention_mask(const struct tandem_tensor *node, int64_t m)
 {
-    const struct tandem_tensor *mask = mask_of(node);
+    const struct tandem_tensor *mask = tnd_attention_mask_of(node);
     return mask == NULL || mask->type == TANDEM_TYPE_I32
                ? NULL
                : (const float *)(void *)tnd_row_at(mask, m, 0, 0);

@@ -187,6 +187,10 @@ TND_INLINE void weigh_all(const struct tnd_query_panel *panel, vec *shrink, cons
         for (int v = 0; v < n_vectors; v++) {
             const int at = v * LANES;
             vec x = v_load(s + at);
+            if (panel->cap > 0.0f) {
+                x = v_mul(v_set(panel->cap), tnd_vec_tanh(x));
+                v_store(s + at, x);
+            }
             if (panel->mask != NULL) {
                 x = v_add(x, v_load(panel->mask + j * PANEL + at));
                 v_store(s + at, x);

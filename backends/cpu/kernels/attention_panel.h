@@ -17,7 +17,8 @@ enum {
 struct tnd_query_panel {
     int n_queries, n_keys;
     int64_t head, value; /* length of a key, of a value */
-    float *queries;      /* {panel, head}, times the scale */
+    float *queries;      /* {panel, head}, times the scale, by the cap where there is one */
+    float cap;           /* scores become cap * tanh(score); 0: they stay */
     const float *keys;   /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
     const float *values; /* {value_stride, n_keys} */
     int64_t value_stride;

@@ -25,6 +25,7 @@ static float score_of(const struct tnd_query_panel *panel, int r, int j)
         const float *key = panel->keys + block * TND_KEYS + j * TND_KEY_BLOCK;
         sum += key[i - block] * panel->queries[i * PANEL + r];
     }
+    sum = panel->cap > 0.0f ? panel->cap * tanhf(sum) : sum;
     if (panel->mask != NULL) {
         return sum + panel->mask[j * PANEL + r];
     }

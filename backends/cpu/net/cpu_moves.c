@@ -4,8 +4,6 @@
 
 #include "backends/cpu/net/cpu_net.h"
 
-enum { OPERANDS = 4 };
-
 /* Copies `n` places of an axis from place `at` on, of one row of places. */
 static enum tandem_status copy_places(const struct tnd_view *view, int axis, int64_t outer,
                                       int64_t at, int64_t n, char *to)
@@ -41,7 +39,7 @@ static enum tandem_status join_places(const struct tnd_work *work, const tandem_
     const int axis = work->params->axis;
     const int64_t bytes =
         tnd_work_values_behind(&work->shape, axis) * (int64_t)tandem_dtype_bytes(work->type);
-    struct tnd_view views[OPERANDS];
+    struct tnd_view views[TND_WORK_OPERANDS];
     tnd_work_views(work, node, views);
     for (int64_t item = begin; item < end; item++) {
         int64_t at = item % work->shape.dims[axis];
@@ -63,7 +61,7 @@ static enum tandem_status join_rows(const struct tnd_work *work, const tandem_te
     const int64_t bytes =
         tnd_work_values_behind(&work->shape, axis) * (int64_t)tandem_dtype_bytes(work->type);
     char *to = (char *)tandem_tensor_data(node) + begin * work->shape.dims[axis] * bytes;
-    struct tnd_view views[OPERANDS];
+    struct tnd_view views[TND_WORK_OPERANDS];
     tnd_work_views(work, node, views);
     for (int64_t item = begin; item < end; item++) {
         for (int i = 0; i < work->n_in; i++) {
@@ -108,7 +106,7 @@ enum tandem_status tnd_cpu_work_gather(const struct tnd_cpu_kernels *kernels,
     const struct tnd_work *work = node->params.work;
     (void)kernels;
     const int axis = work->params->axis;
-    struct tnd_view views[OPERANDS];
+    struct tnd_view views[TND_WORK_OPERANDS];
     struct tandem_error error = {0};
     tnd_work_views(work, node, views);
     const int64_t n = tnd_dims_values(&views[1].shape);

@@ -7,8 +7,6 @@
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_status.h"
 
-enum { OPERANDS = 4 };
-
 /* y += a row of four coefficients times four rows of a matrix. */
 static void add_rows(const float a[4], const float *const rows[4], int64_t n, float *restrict y)
 {
@@ -89,7 +87,7 @@ enum tandem_status tnd_cpu_work_range(const struct tnd_cpu_kernels *kernels,
 {
     const struct tnd_work *work = node->params.work;
     (void)kernels;
-    struct tnd_view views[OPERANDS];
+    struct tnd_view views[TND_WORK_OPERANDS];
     struct tandem_error error = {0};
     int64_t strides[TANDEM_NET_MAX_DIMS];
     struct tnd_array out = {

@@ -3,7 +3,7 @@
  * may lie on the bytes of `a`, so nothing here is `restrict`: value i is read before it is written,
  * by one work item.
  *
- * Numbers of operations come from cl_ops.c. They are the same for a whole launch, so choosing at
+ * Numbers of operations come from gpu_ops.c. They are the same for a whole launch, so choosing at
  * run time costs next to nothing and saves a program for each. */
 #include "ops.clh"
 

@@ -73,6 +73,14 @@ static float mask_of(uint kind, global const uchar *mask, ulong nb1, long window
     return 0.0f;
 }
 
+/* A weight with the share of the head's sink, a score without a value, where there are sinks. */
+static float with_sink(float weight, float largest, uint has_sinks, global const uchar *sinks,
+                       uint head)
+{
+    const bool is_there = has_sinks != 0 && weight != 0.0f;
+    return is_there ? weight + exp(((global const float *)sinks)[head] - largest) : weight;
+}
+
 /* A work group takes ROWS queries of a KV head (in the order token, head of its group), GROUP
  * columns of the result, and one of `splits` parts of the keys. With one part it writes the result;
  * else sums to `partial` {value, splits, rows, KV heads}, and to `stats` the largest score and the
@@ -85,7 +93,8 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
                       uint value, uint n_keys, uint n_queries, uint heads, uint group,
                       uint row_blocks, uint column_blocks, uint splits, ulong q_nb1, ulong q_nb2,
                       ulong k_nb1, ulong k_nb2, ulong v_nb1, ulong v_nb2, ulong mask_nb1,
-                      long window, float scale)
+                      long window, float scale, float cap, global const uchar *sinks,
+                      ulong sinks_at, uint has_sinks)
 {
     shared float staged[STAGED];        /* keys {CHUNK, TILE}, then values {width, a part of TILE} */
     shared float queries[ROWS * CHUNK]; /* {ROWS, CHUNK}, so that rows are read together */
@@ -190,8 +199,11 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
             }
         }
         for (uint i = 0; i < PER_ITEM; i++) {
-            scores[key * ROWS + rows + i] =
-                add[i] == -INFINITY ? add[i] : dots[i] * scale + add[i];
+            float score = dots[i] * scale;
+            if (cap > 0.0f) {
+                score = cap * tanh(score / cap);
+            }
+            scores[key * ROWS + rows + i] = add[i] == -INFINITY ? add[i] : score + add[i];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -264,7 +276,9 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
                                ((ulong)(row / group) * heads + kv_head * group + row % group) *
                                    value;
             /* who saw nothing gets zeros; a weight that is no number goes on */
-            to[first_column + item] = weight[r] == 0.0f ? 0.0f : sum / weight[r];
+            const float all = with_sink(weight[r], largest[r], has_sinks, sinks + sinks_at,
+                                        kv_head * group + row % group);
+            to[first_column + item] = all == 0.0f ? 0.0f : sum / all;
         } else {
             const ulong place = ((ulong)kv_head * n_rows + row) * splits + split;
             ((global float *)(partial + partial_at))[place * value + first_column + item] = sum;
@@ -279,7 +293,8 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
 work_group(GROUP)
 kernel void attention_join(global uchar *y, ulong y_at, global const uchar *partial,
                            ulong partial_at, global const uchar *stats, ulong stats_at, uint n,
-                           uint value, uint n_rows, uint heads, uint group, uint splits)
+                           uint value, uint n_rows, uint heads, uint group, uint splits,
+                           global const uchar *sinks, ulong sinks_at, uint has_sinks)
 {
     const uint i = get_global_id(0);
     if (i >= n) {
@@ -304,6 +319,8 @@ kernel void attention_join(global uchar *y, ulong y_at, global const uchar *part
         weight += parts[s].y * less;
         sum += sums[(ulong)s * value] * less;
     }
+    weight = with_sink(weight, largest, has_sinks, sinks + sinks_at,
+                       kv_head * group + row % group);
     ((global float *)(y + y_at))[((ulong)(row / group) * heads + kv_head * group + row % group) *
                                      value +
                                  column] = weight == 0.0f ? 0.0f : sum / weight;

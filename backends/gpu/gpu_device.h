@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * One device of a driver: what it is, its context, and what hangs on it (programs, memory, the
+ * states of the matrix product and of the other operations). */
+#ifndef TND_GPU_DEVICE_H
+#define TND_GPU_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/gpu/driver.h"
+#include "tandem/device.h"
+
+struct tnd_gpu_programs; /* gpu_program.c */
+struct tnd_gpu_memory;   /* gpu_memory.c */
+struct tnd_gpu_transfer; /* gpu_transfer.c */
+struct tnd_gpu_matmul;   /* gpu_matmul.c */
+struct tnd_gpu_ops;      /* gpu_ops.c */
+
+struct tnd_gpu_device {
+    const struct tnd_gpu_driver *driver;
+    struct tnd_gpu_context *context;
+    struct tnd_gpu_caps caps;
+    struct tandem_device_info info;
+    char name[128];             /* for messages: the device's name */
+    char platform_version[128]; /* as in tnd_gpu_found, also the next two */
+    char compiler[96];
+    bool keeps_programs;
+    char text[256];       /* one line: name, driver, memory */
+    char identity[128];   /* "NAME (PLATFORM)" */
+    char driver_text[64]; /* "VERSION" or "VERSION with CLBlast" */
+    bool has_profiling;
+    _Atomic int64_t n_launches;
+    struct tnd_gpu_programs *programs;
+    struct tnd_gpu_memory *memory;
+    struct tnd_gpu_transfer *transfer;
+    struct tnd_gpu_matmul *matmul; /* what tnd_gpu_matmul_open has made; may be NULL */
+    struct tnd_gpu_ops *ops;       /* what tnd_gpu_ops_open has made; may be NULL */
+    /* Held by tnd_gpu_matmul_submit and tnd_gpu_ops_submit for their whole call, so works of
+     * several threads do not mix: these functions need no lock of their own. Ahead of all other
+     * locks. */
+    pthread_mutex_t submit_lock;
+};
+
+/** How a device is opened: the settings of the backend. */
+struct tnd_gpu_options {
+    const char *device; /* selector: index, part of the name; NULL: best fit GPU */
+    int skip;           /* this many devices that fit the selector are passed over */
+    bool with_cpu;      /* CPUs count as fit without a selector, behind all others */
+    struct tnd_gpu_libraries libraries;
+    const char *cache;     /* folder of program binaries; "off"; NULL: the usual place */
+    uint64_t budget_bytes; /* of resident weights; 0: 80 % of the device's memory */
+    bool without_fp16;
+    bool without_fp64;
+    bool without_subgroups;
+    bool without_unified;
+    bool with_profiling;
+};
+
+/** As tandem_devices, of one driver. */
+int tnd_gpu_devices(const struct tnd_gpu_driver *driver, struct tandem_device_info *out, int n,
+                    struct tandem_error *error);
+
+/** Errors: UNSUPPORTED_MACHINE (no such device, or unfit: the reason), DEVICE, MEMORY. */
+enum tandem_status tnd_gpu_device_open(const struct tnd_gpu_driver *driver,
+                                       const struct tnd_gpu_options *options,
+                                       struct tnd_gpu_device **out_device,
+                                       struct tandem_error *error);
+/** Finishes what was submitted and frees everything. NULL is allowed. */
+void tnd_gpu_device_close(struct tnd_gpu_device *device);
+
+/** MEMORY, for `bytes` bytes of the host. */
+enum tandem_status tnd_gpu_no_memory(const struct tnd_gpu_device *device, size_t bytes,
+                                     struct tandem_error *error);
+
+/** What was done on a device so far. */
+struct tnd_gpu_statistics {
+    int64_t programs_compiled; /* from source */
+    int64_t programs_loaded;   /* from the cache on disk */
+    int64_t build_ns;          /* spent in both */
+    int64_t launches;
+    int64_t uploaded_bytes; /* those of streams too */
+    int64_t streamed_bytes;
+    int64_t downloaded_bytes;
+    int64_t resident_bytes;
+    int64_t budget_bytes; /* of them at most */
+    int64_t mirror_bytes;
+    int64_t resident_count;
+    int64_t mirror_count;
+};
+void tnd_gpu_statistics_get(struct tnd_gpu_device *device, struct tnd_gpu_statistics *out);
+
+#endif

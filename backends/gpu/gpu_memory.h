@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * Device memory in blocks: mirrors that the executor maps, and resident weights. A block is the
+ * handle that works bring along, so that a launch searches nothing and takes no lock of its own:
+ * what a launch may change of a weight is guarded by the device's submit_lock. All functions may
+ * be called by any thread. */
+#ifndef TND_GPU_MEMORY_H
+#define TND_GPU_MEMORY_H
+
+#include <stdatomic.h>
+
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/gpu_kernels.h" /* struct tnd_gpu_range */
+#include "tandem/backend.h"
+
+/** Another layout of a weight, or of a part of it. */
+struct tnd_gpu_form {
+    struct tnd_gpu_form *next;
+    int form;
+    size_t offset; /* of the tensor in its block */
+    size_t bytes;
+    struct tnd_gpu_buffer *buffer;
+};
+
+struct tnd_gpu_block {
+    size_t bytes;
+    bool is_weight;
+    const void *host;           /* of a weight */
+    struct tnd_gpu_block *next; /* in the device's list, under its lock */
+    /* ---- of a block that was streamed into (gpu_stream.c): under its lock ---- */
+    atomic_bool is_streamed; /* then the rest may be there; never false again */
+    struct tnd_gpu_event
+        *arrives;               /* the newest stream into it, for which nothing waits yet; NULL */
+    struct tnd_gpu_event *used; /* the newest work that uses it; NULL */
+    /* ---- of a weight: under submit_lock from tnd_gpu_prepare on ---- */
+    struct tnd_gpu_buffer *buffer; /* NULL: only a form is kept */
+    size_t offset;                 /* of the block in the buffer */
+    bool is_host;                  /* the buffer is the host's memory */
+    bool is_wanted;                /* as it is on the host, whatever forms it has */
+    struct tnd_gpu_form *forms;
+};
+
+enum tandem_status tnd_gpu_memory_open(struct tnd_gpu_device *device, uint64_t budget_bytes,
+                                       struct tandem_error *error);
+void tnd_gpu_memory_close(struct tnd_gpu_device *device);
+
+/** Adds the counts of bytes, weights and mirrors. */
+void tnd_gpu_memory_count(struct tnd_gpu_device *device, struct tnd_gpu_statistics *statistics);
+
+/** `bytes` bytes of a block as kernels take them. Errors: STATE when there is no block, it has not
+ *  all of them, or only forms of it are kept. */
+enum tandem_status tnd_gpu_find(struct tnd_gpu_device *device, struct tandem_place place,
+                                size_t bytes, struct tnd_gpu_range *out_range,
+                                struct tandem_error *error);
+/** The same for the bytes that the i-th operand (-1: the result) of a work has, by shape and
+ *  strides. */
+enum tandem_status tnd_gpu_operand(struct tnd_gpu_device *device, const struct tandem_work *work,
+                                   int i, struct tnd_gpu_range *out_range,
+                                   struct tandem_error *error);
+/** The same for the first operand, which must lie as on the host: the original of a weight that
+ *  tnd_gpu_keep_form_only has given back is brought to the device again, and stays. Errors: those
+ *  of tnd_gpu_find, DEVICE_MEMORY (beyond the budget), DEVICE. Under submit_lock. */
+enum tandem_status tnd_gpu_original(struct tnd_gpu_device *device, const struct tandem_work *work,
+                                    struct tnd_gpu_range *out_range, struct tandem_error *error);
+
+/** Another form of a resident weight (packed, another layout), made once. `make` fills `buffer` by
+ *  work in the queue; `form` tells forms apart (from 1). It counts against the budget and goes when
+ *  the weight is forgotten. Errors: DEVICE_MEMORY, DEVICE, those of `make`; STATE when the weight
+ *  is not resident. Under submit_lock. */
+typedef enum tandem_status tnd_gpu_make_form(struct tnd_gpu_device *device,
+                                             const tandem_tensor *weight, struct tnd_gpu_range from,
+                                             struct tnd_gpu_range to, struct tandem_error *error);
+enum tandem_status tnd_gpu_find_form(struct tnd_gpu_device *device, const tandem_tensor *weight,
+                                     struct tandem_place place, int form, size_t bytes,
+                                     tnd_gpu_make_form *make, struct tnd_gpu_range *out_range,
+                                     struct tandem_error *error);
+
+/** Gives back the original of a weight of which a form was made: from then on tnd_gpu_find_form
+ *  alone finds it, tnd_gpu_find does not. It stays where it costs nothing (the host's own memory),
+ *  where other tensors lie in it too, and where tnd_gpu_original has brought it back. Under
+ *  submit_lock. */
+void tnd_gpu_keep_form_only(struct tnd_gpu_device *device, const tandem_tensor *weight,
+                            struct tandem_place place);
+
+/** Whose scratch memory it is. The tuner multiplies its operands by way of halves, so these stand
+ *  apart. */
+enum tnd_gpu_scratch_slot {
+    TND_GPU_SCRATCH_SUMS = 0, /* partial sums of attention */
+    TND_GPU_SCRATCH_TUNE_W = 0,
+    TND_GPU_SCRATCH_TUNE_X,
+    TND_GPU_SCRATCH_TUNE_Y,
+    TND_GPU_SCRATCH_TUNE_F32,
+    TND_GPU_SCRATCH_HALF_W,
+    TND_GPU_SCRATCH_HALF_X,
+    TND_GPU_SCRATCH_HALF_Y,
+    TND_GPU_SCRATCH_EXPERTS, /* who uses which expert */
+    TND_GPU_SCRATCH_COUNT
+};
+
+/** Device memory for the length of one submit: valid until the next call with the same slot asks
+ *  for more; grows, is never given back before close. Call under submit_lock. Errors:
+ *  DEVICE_MEMORY, DEVICE. */
+enum tandem_status tnd_gpu_scratch(struct tnd_gpu_device *device, enum tnd_gpu_scratch_slot slot,
+                                   size_t bytes, struct tnd_gpu_range *out_range,
+                                   struct tandem_error *error);
+
+/* ---- the backend's functions of these names ---- */
+
+/** NULL for a weight without bytes. */
+enum tandem_status tnd_gpu_prepare(struct tnd_gpu_device *device, const tandem_tensor *weight,
+                                   struct tnd_gpu_block **out_block, struct tandem_error *error);
+enum tandem_status tnd_gpu_map(struct tnd_gpu_device *device, size_t bytes,
+                               struct tnd_gpu_block **out_block, struct tandem_error *error);
+/** Forgets a weight, or unmaps; NULL is allowed. */
+void tnd_gpu_give_back(struct tnd_gpu_device *device, struct tnd_gpu_block *block);
+enum tandem_status tnd_gpu_upload(struct tnd_gpu_device *device, struct tandem_place to,
+                                  const void *from, size_t bytes, struct tandem_error *error);
+enum tandem_status tnd_gpu_download(struct tnd_gpu_device *device, struct tandem_place from,
+                                    void *to, size_t bytes, uint64_t *out_ticket,
+                                    struct tandem_error *error);
+/** Ticket for everything that was submitted so far. */
+uint64_t tnd_gpu_ticket(struct tnd_gpu_device *device);
+enum tandem_status tnd_gpu_sync(struct tnd_gpu_device *device, uint64_t ticket,
+                                struct tandem_error *error);
+
+#endif

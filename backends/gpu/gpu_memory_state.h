@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * What gpu_memory.c and gpu_weights.c share, and nobody else sees. */
+#ifndef TND_GPU_MEMORY_STATE_H
+#define TND_GPU_MEMORY_STATE_H
+
+#include "backends/gpu/gpu_memory.h"
+
+struct tnd_gpu_memory {
+    pthread_mutex_t lock; /* guards the members below; taken alone, and by no launch */
+    struct tnd_gpu_block *blocks;
+    int64_t weight_bytes, mirror_bytes; /* on the device, forms included */
+    int64_t n_weights, n_mirrors;
+    int64_t budget;                                      /* of weights */
+    struct tnd_gpu_range scratch[TND_GPU_SCRATCH_COUNT]; /* offset: bytes. Under submit_lock */
+};
+
+/** Bytes from a tensor's first to behind its last element. */
+size_t tnd_gpu_span(const tandem_tensor *tensor);
+
+/** A buffer of at least one byte. Errors: DEVICE_MEMORY, DEVICE. */
+enum tandem_status tnd_gpu_make_buffer(const struct tnd_gpu_device *device, size_t bytes,
+                                       struct tnd_gpu_buffer **out_buffer,
+                                       struct tandem_error *error);
+
+/** A block that is not listed; NULL without memory. */
+struct tnd_gpu_block *tnd_gpu_new_block(const struct tnd_gpu_device *device, size_t bytes,
+                                        const void *host, struct tandem_error *error);
+/** Lists a block and counts it. */
+void tnd_gpu_add_block(struct tnd_gpu_device *device, struct tnd_gpu_block *block);
+/** Gives back what a block that is not listed holds on the device, and the block. May wait for the
+ *  device. */
+void tnd_gpu_free_block(const struct tnd_gpu_device *device, struct tnd_gpu_block *block);
+/** Counts bytes of weights, fewer when negative. */
+void tnd_gpu_count_weights(struct tnd_gpu_device *device, int64_t bytes);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Programs of one device: one for each source and variant, built when it is first asked for, from
+ * the binary on disk or from source. */
+#ifndef TND_GPU_PROGRAM_H
+#define TND_GPU_PROGRAM_H
+
+#include "backends/gpu/gpu_launch.h"
+#include "base/text.h"
+
+/** `cache`: folder of binaries; NULL: $XDG_CACHE_HOME/tandem/DRIVER or ~/.cache/tandem/DRIVER, but
+ *  no binaries where the driver has a cache of its own that is the better one (PoCL); "off": none.
+ *  Old binaries in the folder are removed. Errors: MEMORY, FORMAT (the library's own blob). */
+enum tandem_status tnd_gpu_programs_open(struct tnd_gpu_device *device, const char *cache,
+                                         struct tandem_error *error);
+void tnd_gpu_programs_close(struct tnd_gpu_device *device);
+
+/** Any thread; a build makes the others wait. */
+enum tandem_status tnd_gpu_program_get(struct tnd_gpu_device *device, enum tnd_gpu_source source,
+                                       const struct tnd_gpu_variant *variant,
+                                       struct tnd_gpu_program **out_program,
+                                       struct tandem_error *error);
+
+/** The name of all sources that are not the library's own. */
+#define TND_GPU_GENERATED "generated"
+/** Builds a source that was made at run time, or loads it from the cache; the caller releases the
+ *  program. Any thread. Errors: DEVICE with the compiler's first complaint, MEMORY. */
+enum tandem_status tnd_gpu_program_generated(struct tnd_gpu_device *device, uint64_t hash,
+                                             const char *text, struct tnd_gpu_module **out_program,
+                                             struct tandem_error *error);
+
+/** A kernel object for one launch alone, and back. `give` takes NULL. */
+enum tandem_status tnd_gpu_program_take(struct tnd_gpu_device *device,
+                                        struct tnd_gpu_program *program, enum tnd_gpu_kernel kernel,
+                                        struct tnd_gpu_function **out_handle,
+                                        struct tandem_error *error);
+void tnd_gpu_program_give(struct tnd_gpu_device *device, struct tnd_gpu_program *program,
+                          enum tnd_gpu_kernel kernel, struct tnd_gpu_function *handle);
+enum tnd_gpu_source tnd_gpu_program_source(const struct tnd_gpu_program *program);
+
+/** Options of the compiler for a variant on this device. */
+void tnd_gpu_program_options(const struct tnd_gpu_device *device,
+                             const struct tnd_gpu_variant *variant, struct tnd_text *out);
+
+/** Adds programs_* and build_ns. */
+void tnd_gpu_programs_count(struct tnd_gpu_device *device, struct tnd_gpu_statistics *statistics);
+
+/** Folder of the cache, for what else is kept for a device; NULL: off. Lives with the device. */
+const char *tnd_gpu_programs_folder(const struct tnd_gpu_device *device);
+/** Why the usual folder is not used although there is one; "" when nothing is wrong. */
+const char *tnd_gpu_programs_refused(const struct tnd_gpu_device *device);
+
+#endif

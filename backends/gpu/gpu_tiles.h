@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * Tile numbers of the matrix products of one device: what they may be, what they are before anyone
+ * has measured, and their form in files. gpu_tune.c finds better ones. */
+#ifndef TND_GPU_TILES_H
+#define TND_GPU_TILES_H
+
+#include "backends/gpu/gpu-tile-list.h"
+#include "backends/gpu/gpu_device.h"
+#include "base/text.h"
+
+enum { TND_GPU_TILES_VERSION = 1 };
+
+struct tnd_gpu_tiles {
+#define TND_GPU_TILE_MEMBER(member, least, most, what) int32_t member;
+    TND_GPU_TILE_LIST(TND_GPU_TILE_MEMBER)
+#undef TND_GPU_TILE_MEMBER
+};
+
+/** Numbers that work on any device with these capabilities. */
+void tnd_gpu_tiles_default(const struct tnd_gpu_caps *caps, struct tnd_gpu_tiles *out);
+
+/** Whether kernels can be built with these numbers, and a device can run them. */
+bool tnd_gpu_tiles_fit(const struct tnd_gpu_caps *caps, const struct tnd_gpu_tiles *tiles);
+
+/** Work-items of a group of the tiled kernel. */
+static inline int tnd_gpu_tiles_group(const struct tnd_gpu_tiles *tiles)
+{
+    return tiles->tile_m / tiles->item_m * (tiles->tile_n / tiles->item_n);
+}
+
+/** The contents of a tune file, and back. `source` names it in messages. What is read lies in the
+ *  list's ranges, nothing more: ask tnd_gpu_tiles_fit. Errors: FORMAT. */
+void tnd_gpu_tiles_print(const struct tnd_gpu_tiles *tiles, const char *device,
+                         struct tnd_text *text);
+enum tandem_status tnd_gpu_tiles_read(const void *bytes, size_t n, const char *source,
+                                      struct tnd_gpu_tiles *out, struct tandem_error *error);
+
+#endif

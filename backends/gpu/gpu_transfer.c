@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT
+ * The ring: parts of pinned memory are filled one after the other by uploads, each of which is then
+ * written to the device by a command that nobody waits for; a part is filled again when its last
+ * command is over. So copying into the next part overlaps with the device's reading of the one
+ * before, and small uploads never wait.
+ *
+ * Tickets count what was submitted. In an in-order queue an event that is over means that
+ * everything before it is over. */
+#include "backends/gpu/gpu_transfer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/gpu/gpu_memory.h"
+#include "base/alloc.h"
+
+enum { N_PARTS = 4, PART_BYTES = 4 << 20, PART_ALIGN = 256, N_DOWNLOADS = 256 };
+
+struct part {
+    size_t used;
+    struct tnd_gpu_event *last; /* command that reads the part; NULL: none */
+};
+
+struct download {
+    uint64_t ticket; /* 0: free */
+    struct tnd_gpu_event *event;
+};
+
+struct ring {
+    pthread_mutex_t lock;          /* guards all below; ahead of ticket_lock */
+    struct tnd_gpu_buffer *pinned; /* NULL until the first upload */
+    void *host;                    /* `pinned` as the host sees it */
+    struct part parts[N_PARTS];
+    int current;
+    int64_t bytes; /* that went through */
+};
+
+struct tnd_gpu_transfer {
+    struct ring uploads;
+    struct ring streams; /* apart, so that an upload waits for no weights in flight */
+
+    pthread_mutex_t ticket_lock; /* guards all below */
+    uint64_t next_ticket;
+    uint64_t done; /* tickets up to here are over */
+    int next_download;
+    struct download downloads[N_DOWNLOADS];
+    int64_t downloaded_bytes;
+    uint64_t failed_ticket;     /* 0: none; the first that did not end well */
+    struct tandem_error failed; /* how */
+};
+
+enum tandem_status tnd_gpu_transfer_open(struct tnd_gpu_device *device, struct tandem_error *error)
+{
+    struct tnd_gpu_transfer *transfer = tnd_calloc(1, sizeof(*transfer));
+    if (transfer == NULL) {
+        return tnd_gpu_no_memory(device, sizeof(*transfer), error);
+    }
+    pthread_mutex_init(&transfer->uploads.lock, NULL);
+    pthread_mutex_init(&transfer->streams.lock, NULL);
+    pthread_mutex_init(&transfer->ticket_lock, NULL);
+    transfer->next_ticket = 1;
+    device->transfer = transfer;
+    return TANDEM_OK;
+}
+
+static void close_ring(const struct tnd_gpu_device *device, struct ring *ring)
+{
+    for (int i = 0; i < N_PARTS; i++) {
+        device->driver->event_free(device->context, ring->parts[i].last);
+    }
+    device->driver->pinned_free(device->context, ring->pinned, ring->host);
+    pthread_mutex_destroy(&ring->lock);
+}
+
+void tnd_gpu_transfer_close(struct tnd_gpu_device *device)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    if (transfer == NULL) {
+        return;
+    }
+    for (int i = 0; i < N_DOWNLOADS; i++) {
+        if (transfer->downloads[i].ticket != 0) {
+            device->driver->event_free(device->context, transfer->downloads[i].event);
+        }
+    }
+    close_ring(device, &transfer->uploads);
+    close_ring(device, &transfer->streams);
+    pthread_mutex_destroy(&transfer->ticket_lock);
+    tnd_free(transfer);
+    device->transfer = NULL;
+}
+
+static int64_t count_bytes(struct ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    int64_t bytes = ring->bytes;
+    pthread_mutex_unlock(&ring->lock);
+    return bytes;
+}
+
+void tnd_gpu_transfer_count(struct tnd_gpu_device *device, struct tnd_gpu_statistics *statistics)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    statistics->streamed_bytes = count_bytes(&transfer->streams);
+    statistics->uploaded_bytes = count_bytes(&transfer->uploads) + statistics->streamed_bytes;
+    pthread_mutex_lock(&transfer->ticket_lock);
+    statistics->downloaded_bytes = transfer->downloaded_bytes;
+    pthread_mutex_unlock(&transfer->ticket_lock);
+}
+
+/* ---- up: under the lock of the ring ---- */
+
+/* Room for at least one byte in the current part. */
+static enum tandem_status make_room(const struct tnd_gpu_device *device, struct ring *ring,
+                                    struct tandem_error *error)
+{
+    if (ring->pinned == NULL) {
+        TND_TRY(device->driver->pinned_new(device->context, (size_t)N_PARTS * PART_BYTES,
+                                           &ring->pinned, &ring->host, error));
+    }
+    if (ring->parts[ring->current].used < PART_BYTES) {
+        return TANDEM_OK;
+    }
+    int next = (ring->current + 1) % N_PARTS;
+    struct part *part = &ring->parts[next];
+    if (part->last != NULL) {
+        TND_TRY(device->driver->event_wait(device->context, part->last, error));
+        device->driver->event_free(device->context, part->last);
+        part->last = NULL;
+    }
+    part->used = 0;
+    ring->current = next;
+    return TANDEM_OK;
+}
+
+/* Writes as much as the current part takes, behind `after` (NULL: nothing). */
+static enum tandem_status write_some(const struct tnd_gpu_device *device, struct ring *ring,
+                                     enum tnd_gpu_queue queue, struct tnd_gpu_event *after,
+                                     struct tnd_gpu_range to, const char *from, size_t bytes,
+                                     size_t *out_n, struct tandem_error *error)
+{
+    TND_TRY(make_room(device, ring, error));
+    struct part *part = &ring->parts[ring->current];
+    size_t n = PART_BYTES - part->used;
+    n = n < bytes ? n : bytes;
+    char *staged = (char *)ring->host + (size_t)ring->current * PART_BYTES + part->used;
+    memcpy(staged, from, n);
+    struct tnd_gpu_event *event = NULL;
+    TND_TRY(device->driver->write(device->context, queue, after, to.buffer, to.offset, staged, n,
+                                  &event, error));
+    device->driver->event_free(device->context, part->last);
+    part->last = event;
+    part->used = (part->used + n + PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN;
+    ring->bytes += (int64_t)n;
+    *out_n = n;
+    return TANDEM_OK;
+}
+
+/* The device reads one part while the next one is filled. */
+static enum tandem_status write_all(const struct tnd_gpu_device *device, struct ring *ring,
+                                    enum tnd_gpu_queue queue, struct tnd_gpu_event *after,
+                                    struct tnd_gpu_range to, const char *from, size_t bytes,
+                                    struct tandem_error *error)
+{
+    enum tandem_status status = TANDEM_OK;
+    while (status == TANDEM_OK && bytes > 0) {
+        size_t n = 0;
+        status = write_some(device, ring, queue, after, to, from, bytes, &n, error);
+        after = NULL; /* the queue is in order */
+        from += n;
+        to.offset += n;
+        bytes -= n;
+        if (status == TANDEM_OK && bytes > 0) {
+            status = device->driver->flush(device->context, queue, error);
+        }
+    }
+    return status;
+}
+
+/* Many bytes into memory that is the host's too: one copy by the driver is better than two. */
+static enum tandem_status write_directly(struct tnd_gpu_device *device, struct tnd_gpu_range to,
+                                         const void *from, size_t bytes, struct tandem_error *error)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    TND_TRY(device->driver->write(device->context, TND_GPU_QUEUE_WORK, NULL, to.buffer, to.offset,
+                                  from, bytes, NULL, error));
+    pthread_mutex_lock(&transfer->uploads.lock);
+    transfer->uploads.bytes += (int64_t)bytes;
+    pthread_mutex_unlock(&transfer->uploads.lock);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_gpu_write(struct tnd_gpu_device *device, struct tnd_gpu_range to,
+                                 const void *from, size_t bytes, struct tandem_error *error)
+{
+    if (device->caps.unified && bytes > (size_t)N_PARTS * PART_BYTES) {
+        return write_directly(device, to, from, bytes, error);
+    }
+    struct ring *ring = &device->transfer->uploads;
+    pthread_mutex_lock(&ring->lock);
+    enum tandem_status status =
+        write_all(device, ring, TND_GPU_QUEUE_WORK, NULL, to, from, bytes, error);
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+enum tandem_status tnd_gpu_write_stream(struct tnd_gpu_device *device, struct tnd_gpu_event *after,
+                                        struct tnd_gpu_range to, const void *from, size_t bytes,
+                                        struct tnd_gpu_event **out_event,
+                                        struct tandem_error *error)
+{
+    struct ring *ring = &device->transfer->streams;
+    pthread_mutex_lock(&ring->lock);
+    enum tandem_status status =
+        write_all(device, ring, TND_GPU_QUEUE_STREAM, after, to, from, bytes, error);
+    if (status == TANDEM_OK) { /* the queue is in order */
+        status = device->driver->mark(device->context, TND_GPU_QUEUE_STREAM, out_event, error);
+    }
+    if (status == TANDEM_OK) {
+        status = device->driver->flush(device->context, TND_GPU_QUEUE_STREAM, error);
+    }
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+/* ---- down and waiting: under ticket_lock ---- */
+
+static void keep_failure(struct tnd_gpu_transfer *transfer, uint64_t ticket,
+                         const struct tandem_error *told)
+{
+    if (transfer->failed_ticket == 0 || ticket < transfer->failed_ticket) {
+        transfer->failed_ticket = ticket;
+        transfer->failed = *told;
+    }
+}
+
+/* Takes a download out of the list. An event that ended badly is remembered. */
+static void drop_download(struct tnd_gpu_device *device, struct download *download)
+{
+    struct tandem_error told = {0};
+    if (device->driver->event_check(device->context, download->event, &told) != TANDEM_OK) {
+        keep_failure(device->transfer, download->ticket, &told);
+    }
+    device->driver->event_free(device->context, download->event);
+    *download = (struct download){0, NULL};
+}
+
+static void drop_downloads_until(struct tnd_gpu_device *device, uint64_t ticket)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    for (int i = 0; i < N_DOWNLOADS; i++) {
+        if (transfer->downloads[i].ticket != 0 && transfer->downloads[i].ticket <= ticket) {
+            drop_download(device, &transfer->downloads[i]);
+        }
+    }
+}
+
+/* A place for a new download: the oldest one's, which is waited for if it is still there. */
+static enum tandem_status free_place(struct tnd_gpu_device *device, struct download **out_place,
+                                     struct tandem_error *error)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    struct download *place = &transfer->downloads[transfer->next_download];
+    if (place->ticket != 0) {
+        TND_TRY(device->driver->event_wait(device->context, place->event, error));
+        uint64_t ticket = place->ticket;
+        drop_downloads_until(device, ticket);
+        transfer->done = ticket > transfer->done ? ticket : transfer->done;
+    }
+    transfer->next_download = (transfer->next_download + 1) % N_DOWNLOADS;
+    *out_place = place;
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_locked(struct tnd_gpu_device *device, struct tnd_gpu_range from,
+                                      void *to, size_t bytes, uint64_t *out_ticket,
+                                      struct tandem_error *error)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    struct download *place = NULL;
+    struct tnd_gpu_event *event = NULL;
+    TND_TRY(free_place(device, &place, error));
+    TND_TRY(
+        device->driver->read(device->context, from.buffer, from.offset, to, bytes, &event, error));
+    *place = (struct download){transfer->next_ticket++, event};
+    transfer->downloaded_bytes += (int64_t)bytes;
+    *out_ticket = place->ticket;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_gpu_read(struct tnd_gpu_device *device, struct tnd_gpu_range from, void *to,
+                                size_t bytes, uint64_t *out_ticket, struct tandem_error *error)
+{
+    if (bytes == 0) {
+        *out_ticket = tnd_gpu_ticket(device);
+        return TANDEM_OK;
+    }
+    uint64_t ticket = 0;
+    pthread_mutex_lock(&device->transfer->ticket_lock);
+    enum tandem_status status = read_locked(device, from, to, bytes, &ticket, error);
+    pthread_mutex_unlock(&device->transfer->ticket_lock);
+    TND_TRY(status);
+    *out_ticket = ticket;
+    /* The read is in the queue and will write to `to`: whatever a flush says, it has a ticket. */
+    return device->driver->flush(device->context, TND_GPU_QUEUE_WORK, error);
+}
+
+uint64_t tnd_gpu_ticket(struct tnd_gpu_device *device)
+{
+    pthread_mutex_lock(&device->transfer->ticket_lock);
+    uint64_t ticket = device->transfer->next_ticket++;
+    pthread_mutex_unlock(&device->transfer->ticket_lock);
+    return ticket;
+}
+
+/* The event of a ticket, now the caller's; NULL: it has none. */
+static struct tnd_gpu_event *take_event(struct tnd_gpu_transfer *transfer, uint64_t ticket)
+{
+    for (int i = 0; i < N_DOWNLOADS; i++) {
+        if (transfer->downloads[i].ticket == ticket) {
+            struct tnd_gpu_event *event = transfer->downloads[i].event;
+            transfer->downloads[i] = (struct download){0, NULL};
+            return event;
+        }
+    }
+    return NULL;
+}
+
+enum tandem_status tnd_gpu_sync(struct tnd_gpu_device *device, uint64_t ticket,
+                                struct tandem_error *error)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    struct tandem_error told = {0};
+    enum tandem_status status = TANDEM_OK;
+    pthread_mutex_lock(&transfer->ticket_lock);
+    struct tnd_gpu_event *event = take_event(transfer, ticket);
+    bool is_done = ticket <= transfer->done;
+    pthread_mutex_unlock(&transfer->ticket_lock);
+
+    /* Nobody waits for us while we wait. */
+    if (event != NULL) {
+        status = device->driver->event_wait(device->context, event, &told);
+        device->driver->event_free(device->context, event);
+    } else if (!is_done) {
+        status = device->driver->finish(device->context, TND_GPU_QUEUE_WORK, &told);
+    }
+
+    pthread_mutex_lock(&transfer->ticket_lock);
+    if (status != TANDEM_OK) {
+        keep_failure(transfer, ticket, &told);
+    }
+    drop_downloads_until(device, ticket);
+    transfer->done = ticket > transfer->done ? ticket : transfer->done;
+    status = TANDEM_OK;
+    if (transfer->failed_ticket != 0 && transfer->failed_ticket <= ticket) {
+        status = transfer->failed.status;
+        if (error != NULL) {
+            *error = transfer->failed;
+        }
+    }
+    pthread_mutex_unlock(&transfer->ticket_lock);
+    return status;
+}
