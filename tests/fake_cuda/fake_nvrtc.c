@@ -131,6 +131,10 @@ static char *entries_of(const char *text)
         }
         name += strlen("void");
         name += strspn(name, " \t\r\n");
+        while (*name == '#') { /* the preprocessor's line numbers */
+            name += strcspn(name, "\n");
+            name += strspn(name, " \t\r\n");
+        }
         int n = 0;
         while (isalnum((unsigned char)name[n]) || name[n] == '_') {
             n++;
