@@ -18,6 +18,16 @@ extern CU_TestInfo tnd_tests_opencl_ops[];      /* suite_opencl_ops.c */
 extern CU_TestInfo tnd_tests_opencl_programs[]; /* suite_opencl_programs.c */
 extern CU_TestInfo tnd_tests_opencl_tune[];     /* suite_opencl_tune.c */
 
+/** Whether the tests run on CUDA's stand-in. */
+bool tnd_test_cl_is_cuda(void);
+/** Opens by the driver of the tests. */
+enum tandem_status tnd_test_cl_device_open(const struct tnd_gpu_options *options,
+                                           struct tnd_gpu_device **out_device,
+                                           struct tandem_error *error);
+enum tandem_status tnd_test_cl_backend_open(const struct tandem_backend_options *options,
+                                            tandem_backend **out_backend,
+                                            struct tandem_error *error);
+
 /** Opens the first device there is, without a cache unless `options` names one; NULL after a skip
  *  or a failure. */
 struct tnd_gpu_device *tnd_test_cl_open(struct tnd_gpu_options options);
