@@ -144,6 +144,13 @@ static char *entries_of(const char *text)
     return all;
 }
 
+/* TANDEM_FAKE_CUDA_CHECK=1: each access of a kernel is checked. */
+static bool is_checked(void)
+{
+    const char *text = getenv("TANDEM_FAKE_CUDA_CHECK");
+    return text != NULL && strcmp(text, "0") != 0;
+}
+
 static const char *compiler(void)
 {
     const char *given = getenv("TANDEM_FAKE_CXX");
@@ -158,7 +165,8 @@ static bool build(const char *folder, int n_options, const char *const *options)
     char *from = joined("%s/main.cc", folder);
     char *flat = joined("%s/flat.cc", folder);
     char *second = joined("%s/second.cc", folder);
-    char *object = joined("%s/program.so", folder);
+    char *object = joined("%s/program.o", folder);
+    char *program = joined("%s/program.so", folder);
     char *here = joined("-I%s", folder);
     words[n++] = (char *)compiler();
     words[n++] = "-E";
@@ -169,6 +177,9 @@ static bool build(const char *folder, int n_options, const char *const *options)
         if (strncmp(options[i], "-D", 2) == 0) {
             words[n++] = (char *)options[i];
         }
+    }
+    if (is_checked()) {
+        words[n++] = "-DTND_FAKE_CHECK=1";
     }
     words[n++] = "-o";
     words[n++] = flat;
@@ -188,12 +199,14 @@ static bool build(const char *folder, int n_options, const char *const *options)
         free(entries);
         free(all);
     }
+    /* Without optimisation's vectors, an access is one of the kernel's; linked without the
+     * sanitizer's library. */
     char *second_words[] = {(char *)compiler(),
+                            "-c",
                             "-std=c++17",
                             "-O1",
                             "-g1",
                             "-fPIC",
-                            "-shared",
                             "-w",
                             "-ffp-contract=off",
                             "-fno-strict-aliasing",
@@ -201,11 +214,14 @@ static bool build(const char *folder, int n_options, const char *const *options)
                             "-fno-gnu-unique",
                             "-fvisibility=hidden",
                             "-DTND_FAKE_KERNEL=",
+                            is_checked() ? "-fsanitize=thread" : "-fno-sanitize=all",
                             "-o",
                             object,
                             second,
                             NULL};
-    good = good && text != NULL && compile(folder, second_words);
+    char *link_words[] = {(char *)compiler(), "-shared", "-o", program, object, NULL};
+    good = good && text != NULL && compile(folder, second_words) && compile(folder, link_words);
+    free(program);
     free(text);
     free(from);
     free(flat);
@@ -217,7 +233,8 @@ static bool build(const char *folder, int n_options, const char *const *options)
 
 static void remove_folder(const char *folder)
 {
-    static const char *const files[] = {"main.cc", "flat.cc", "second.cc", "program.so", "log"};
+    static const char *const files[] = {"main.cc",   "flat.cc",    "second.cc",
+                                        "program.o", "program.so", "log"};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char *path = joined("%s/%s", folder, files[i]);
         unlink(path);
@@ -227,7 +244,7 @@ static void remove_folder(const char *folder)
 
 static char *cached_path(const struct program *program, int n_options, const char *const *options)
 {
-    uint64_t hash = tnd_hash_string(compiler(), TND_FAKE_DIALECT_HASH);
+    uint64_t hash = tnd_hash_string(compiler(), TND_FAKE_DIALECT_HASH + is_checked());
     for (int i = 0; i < program->n_texts; i++) {
         if (strcmp(program->names[i], "dialect") != 0) {
             hash = tnd_hash_string(program->texts[i], hash);
