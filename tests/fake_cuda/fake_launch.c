@@ -26,6 +26,7 @@ struct tnd_fake_function {
 };
 struct tnd_fake_module {
     void *handle;
+    int file; /* that it was loaded from */
     struct tnd_fake_item **item_now;
     char *local, *local_end;
     const char *program, *program_end;
@@ -36,8 +37,9 @@ struct tnd_fake_module {
 
 /* ---- modules ---- */
 
-/* glibc opens a file once by its device and inode, so each module has a file of its own. */
-static void *open_object(const char *bytes, size_t n)
+/* glibc opens a file once by its name, and by its device and inode: so each module has a file of its
+ * own, whose number stays taken as long as the module lives. */
+static void *open_object(const char *bytes, size_t n, int *out_file)
 {
     char path[64];
     const int file = memfd_create("tandem-fake-module", MFD_CLOEXEC);
@@ -49,9 +51,10 @@ static void *open_object(const char *bytes, size_t n)
             fprintf(stderr, "fake libcuda: %s\n", dlerror());
         }
     }
-    if (file >= 0) {
+    if (file >= 0 && handle == NULL) {
         close(file);
     }
+    *out_file = file;
     return handle;
 }
 
@@ -90,7 +93,7 @@ int tnd_fake_module_load(const void *image, struct tnd_fake_module **out)
     if (module == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    module->handle = open_object(object, (size_t)head.bytes);
+    module->handle = open_object(object, (size_t)head.bytes, &module->file);
     const struct tnd_fake_kernel *kernels =
         module->handle != NULL ? dlsym(module->handle, "tnd_fake_kernels") : NULL;
     module->item_now = module->handle != NULL ? dlsym(module->handle, "tnd_fake_item_now") : NULL;
@@ -115,6 +118,7 @@ void tnd_fake_module_free(struct tnd_fake_module *module)
 {
     pthread_mutex_destroy(&module->lock);
     dlclose(module->handle);
+    close(module->file);
     free(module);
     tnd_fake_live(TND_FAKE_MODULE, -1);
 }
