@@ -217,7 +217,8 @@ static void check_case(const struct tnd_test_case *one, int shape)
              (int)node->ne[1], (int)node->ne[2], (int)node->ne[3]);
     if (node->op == TANDEM_OP_CUSTOM || node->op == TANDEM_OP_SCATTER) { /* run on the host */
         struct tandem_error error = {0};
-        (void)check_status(supports(node, &error), TANDEM_E_UNSUPPORTED_BACKEND, "opencl", &error);
+        (void)check_status(supports(node, &error), TANDEM_E_UNSUPPORTED_BACKEND, "has no kernel",
+                           &error);
         return;
     }
     check_node(node, one->limit, what);

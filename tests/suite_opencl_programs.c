@@ -373,7 +373,7 @@ static void pocl_keeps_binaries_only_where_it_is_told_to(void)
     check_int(tnd_test_cl_statistics(device).programs_compiled, 1);
     tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
-    strcat(folder, "/tandem/opencl");
+    strcat(folder, tnd_test_cl_is_cuda() ? "/tandem/cuda" : "/tandem/opencl");
     check_int(list_files(folder, paths, 4), is_pocl ? 0 : 1);
 }
 

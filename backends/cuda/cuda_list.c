@@ -114,7 +114,9 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
              capability);
     find_reason(&asking, library, found, capability, info->reason, sizeof(info->reason));
     info->is_fit = info->reason[0] == '\0';
-    info->is_default = info->is_fit;
+    if (info->is_fit) { /* until a real GPU has run our kernels */
+        snprintf(info->reason, sizeof(info->reason), "CUDA is used only when it is asked for");
+    }
 }
 
 enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *libraries,
