@@ -203,8 +203,7 @@ static bool build(const char *folder, int n_options, const char *const *options)
         free(entries);
         free(all);
     }
-    /* Without optimisation's vectors, an access is one of the kernel's; linked without the
-     * sanitizer's library. */
+    /* The library of the sanitizer is not linked. */
     char *second_words[] = {(char *)compiler(),
                             "-c",
                             "-std=c++17",
@@ -216,6 +215,7 @@ static bool build(const char *folder, int n_options, const char *const *options)
                             "-fno-strict-aliasing",
                             "-fsigned-char",
                             "-fno-gnu-unique",
+                            "-fno-threadsafe-statics",
                             "-fvisibility=hidden",
                             "-DTND_FAKE_KERNEL=",
                             is_checked() ? "-fsanitize=thread" : "-fno-sanitize=all",
