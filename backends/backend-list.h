@@ -4,4 +4,5 @@
     X(cpu, true)                                                                                   \
     X(openblas, true)                                                                              \
     X(opencl, true)                                                                                \
+    X(cuda, false)                                                                                 \
     X(sim, false)

@@ -36,18 +36,29 @@ int tandem_devices(struct tandem_device_info *out, int n, struct tandem_error *e
         return -1;
     }
     int n_devices = 0;
+    enum tandem_status status = TANDEM_OK;  /* of the first kind that has none */
+    char missing[sizeof(error->text)] = ""; /* why kinds have none, one after the other */
     for (int k = 0; tnd_kind_at(k) != NULL; k++) {
         const struct tandem_backend_api *kind = tnd_kind_at(k);
         if (kind->devices == NULL) {
             continue;
         }
         int left = n > n_devices ? n - n_devices : 0;
-        int found = kind->devices(left > 0 ? out + n_devices : NULL, left, error);
+        struct tandem_error told = {0};
+        int found = kind->devices(left > 0 ? out + n_devices : NULL, left, &told);
+        if (found <= 0 && told.text[0] != '\0') {
+            size_t at = strlen(missing);
+            status = at == 0 ? told.status : status;
+            snprintf(missing + at, sizeof(missing) - at, "%s%s", at > 0 ? "; " : "", told.text);
+        }
         for (int i = 0; i < found && i < left; i++) {
             struct tandem_device_info *info = &out[n_devices + i];
             snprintf(info->backend, sizeof(info->backend), "%s", kind->name);
         }
         n_devices += found > 0 ? found : 0;
+    }
+    if (missing[0] != '\0') {
+        tnd_error_set(error, status, "devices", n_devices, 0, "%s", missing);
     }
     return n_devices;
 }

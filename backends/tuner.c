@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+extern const struct tnd_tuner tnd_tuner_cuda;
 #ifdef TND_HAVE_OPENCL
 extern const struct tnd_tuner tnd_tuner_opencl;
 #endif
@@ -14,6 +15,6 @@ const struct tnd_tuner *tnd_tuner_at(int i)
 #ifdef TND_HAVE_OPENCL
         &tnd_tuner_opencl,
 #endif
-        NULL};
+        &tnd_tuner_cuda, NULL};
     return i >= 0 && i < (int)(sizeof(tuners) / sizeof(tuners[0])) ? tuners[i] : NULL;
 }

@@ -21,5 +21,14 @@ $(BUILD)/fake_cuda/libnvrtc.so.12: tests/fake_cuda/fake_nvrtc.c $(wildcard tests
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(FAKE_FLAGS) -DTND_FAKE_CXX='"$(FAKE_CXX)"' -DTND_FAKE_SOURCES='"$(CURDIR)"' \
 	    -DTND_FAKE_CACHE='"$(abspath $(@D))/programs"' -DTND_FAKE_DIALECT_HASH=$$(cat \
-	    $(filter %h,$^) | cksum | cut -d' ' -f1)u -o $@ $< -pthread
+	    $(filter tests/% backends/%,$^) | cksum | cut -d' ' -f1)u -o $@ $< -pthread
 $(BUILD)/suite_cuda: | $(FAKE_CUDA)
+
+# The suite of the GPU backend once more, on the stand-ins.
+ifneq ($(OPENCL)$(FAKE_CUDA),$(OPENCL))
+$(BUILD)/suite_opencl-cuda: $(BUILD)/suite_opencl $(FAKE_CUDA)
+	$(call say,LN,$@)
+	$(Q)ln -f $< $@
+SUITE_BINS += $(if $(and $(OPENCL),$(filter opencl,$(SUITES))),$(BUILD)/suite_opencl-cuda)
+suites: $(filter %-cuda,$(SUITE_BINS))
+endif

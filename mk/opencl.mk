@@ -38,7 +38,7 @@ $(CL_GEN)/pack.stamp: $(BUILD)/kernel-pack $(kernels_SRC) $(CL_INCLUDED) $(BUILD
 $(CL_GEN)/gpu_kernels.h $(CL_GEN)/gpu_kernels.c: $(CL_GEN)/pack.stamp ;
 
 # The generated header is included as "backends/gpu/gpu_kernels.h".
-CL_USERS := backends/gpu backends/opencl tune measure tests bench tools
+CL_USERS := backends/gpu backends/opencl backends/cuda tune measure tests bench tools
 $(foreach users,$(CL_USERS),$(eval $(OBJ)/$(users)/%.o: private TND_CPPFLAGS += -I$(BUILD)/gen))
 $(OBJ)/backends/gpu/gpu_kernels.o: $(CL_GEN)/gpu_kernels.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)

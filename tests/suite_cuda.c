@@ -2,13 +2,13 @@
  * The kernels in the dialect of CUDA, run by the stand-ins for NVIDIA's libraries on the CPU. */
 #include "tests/suite_cuda.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/alloc.h"
+#include "base/text.h"
 
 struct tnd_cu tnd_cu;
 
@@ -72,6 +72,11 @@ static bool open_libraries(void)
     return true;
 }
 
+void tnd_test_cu_check(bool is_checked)
+{
+    setenv("TANDEM_FAKE_CUDA_CHECK", is_checked ? "1" : "0", 1);
+}
+
 void tnd_test_cu_begin(void)
 {
     static bool was_tried;
@@ -85,6 +90,7 @@ void tnd_test_cu_begin(void)
     if (!is_there) {
         return;
     }
+    tnd_test_cu_check(true);
     tnd_cu.fake.begin(NULL);
     tnd_cu.fake.set_memory(64 << 20);
     CU_ASSERT_EQUAL(tnd_cu.Init(0), 0);
@@ -117,23 +123,49 @@ bool tnd_test_cu_is_there(void)
 
 /* ---- programs ---- */
 
-/* Of all texts of kernels, because the stand-in keeps programs by their text, which here is one
- * #include. */
-static uint64_t hash_of_texts(void)
+#define KERNELS "backends/opencl/kernels/"
+enum { MAX_INCLUDED = 8 };
+
+struct included {
+    char names[MAX_INCLUDED][64];
+    int n;
+};
+
+/* Adds a file with its includes put in, each once, as tools/kernel-pack does. */
+static void add_text(struct tnd_text *out, const char *name, struct included *included)
 {
-    uint64_t hash = 0;
-    DIR *folder = opendir("backends/opencl/kernels");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(folder);
-    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        char path[400];
-        size_t n = 0;
-        snprintf(path, sizeof(path), "backends/opencl/kernels/%s", entry->d_name);
-        char *text = strstr(entry->d_name, ".cl") != NULL ? tnd_test_read_file(path, &n) : NULL;
-        hash ^= text != NULL ? tnd_hash_bytes(text, n, 0) : 0; /* in any order */
-        free(text);
+    char path[200];
+    size_t bytes = 0;
+    snprintf(path, sizeof(path), KERNELS "%s", name);
+    char *text = tnd_test_read_file(path, &bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+    for (char *line = text; *line != '\0';) {
+        char included_name[64];
+        const size_t n = strcspn(line, "\n");
+        if (sscanf(line, "#include \"%63[^\"]\"", included_name) == 1) {
+            bool is_new = true;
+            for (int i = 0; i < included->n; i++) {
+                is_new = is_new && strcmp(included->names[i], included_name) != 0;
+            }
+            if (is_new && included->n < MAX_INCLUDED) {
+                snprintf(included->names[included->n++], sizeof(included->names[0]), "%s",
+                         included_name);
+                add_text(out, included_name, included);
+            }
+        } else {
+            tnd_text_printf(out, "%.*s\n", (int)n, line);
+        }
+        line += n + (line[n] == '\n');
     }
-    closedir(folder);
-    return hash;
+    free(text);
+}
+
+char *tnd_test_cu_text(const char *source)
+{
+    struct tnd_text text = TND_TEXT_INIT;
+    struct included included = {.n = 0};
+    add_text(&text, source, &included);
+    return tnd_text_take(&text);
 }
 
 static char *image_of(void *program)
@@ -158,23 +190,15 @@ static void print_log(void *program, const char *source, const char *options)
 
 void *tnd_test_cu_compile(const char *source, const char *options)
 {
-    static uint64_t hash;
     static const char *const names[] = {"dialect", "kernels"};
-    char text[2000], words[400];
+    char words[400];
+    char *text = strchr(source, '\n') != NULL ? tnd_strdup(source) : tnd_test_cu_text(source);
     const char *headers[] = {"", text};
     const char *given[24];
     int n = 0;
     void *program = NULL;
     void *module = NULL;
-    if (hash == 0) {
-        hash = hash_of_texts();
-    }
-    if (strchr(source, '\n') != NULL) {
-        snprintf(text, sizeof(text), "%s", source);
-    } else {
-        snprintf(text, sizeof(text), "#include \"backends/opencl/kernels/%s\"\n// %016llx\n",
-                 source, (unsigned long long)hash);
-    }
+    CU_ASSERT_PTR_NOT_NULL_FATAL(text);
     snprintf(words, sizeof(words), "--gpu-architecture=sm_86 --std=c++17 %s", options);
     for (char *rest = words, *word; (word = strtok_r(rest, " ", &rest)) != NULL && n < 24;) {
         given[n++] = word;
@@ -190,9 +214,10 @@ void *tnd_test_cu_compile(const char *source, const char *options)
         CU_ASSERT_EQUAL(tnd_cu.ModuleLoadData(&module, image), 0);
         free(image);
     } else {
-        print_log(program, source, options);
+        print_log(program, strchr(source, '\n') != NULL ? "text" : source, options);
     }
     nvrtc.destroy(&program);
+    tnd_free(text);
     return module;
 }
 
@@ -229,6 +254,7 @@ int tnd_test_cu_run(void *module, const char *kernel, const unsigned grid[2], un
 
 static CU_SuiteInfo suites[] = {
     {"kernels", NULL, NULL, tnd_test_cu_begin, tnd_test_cu_end, tnd_tests_cuda_kernels},
+    {"mutants", NULL, NULL, tnd_test_cu_begin, tnd_test_cu_end, tnd_tests_cuda_mutants},
     {"driver", NULL, NULL, tnd_test_cu_begin, tnd_test_cu_end, tnd_tests_cuda_driver},
     CU_SUITE_INFO_NULL,
 };

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tandem/tensor.h"
 #include "tests/fake_cuda/fake_control.h"
 #include "tests/support.h"
 
@@ -54,6 +55,12 @@ void tnd_test_cu_end(void);
 /** False after a tnd_skip: no C++ compiler, or no stand-ins. */
 bool tnd_test_cu_is_there(void);
 
+/** Whether programs that are compiled from now on are checked at each access; true in each test. */
+void tnd_test_cu_check(bool is_checked);
+
+/** The text of a file of backends/opencl/kernels with what it includes; tnd_free it. */
+char *tnd_test_cu_text(const char *source);
+
 /** A module of backends/opencl/kernels/`source`, or of `source` itself where it has a line end.
  *  `options`: "-DX=1 -DY=2". NULL: a check has failed. */
 void *tnd_test_cu_compile(const char *source, const char *options);
@@ -71,6 +78,24 @@ int tnd_test_cu_run(void *module, const char *kernel, const unsigned grid[2], un
         __VA_ARGS__                                                                                \
     }
 
-extern CU_TestInfo tnd_tests_cuda_kernels[], tnd_tests_cuda_driver[];
+/** A product: W {K, N} of a type, its values, X {K, M}, and Y {N, M} in double. Odd shapes. */
+enum { TND_CU_K = 512, TND_CU_N = 71, TND_CU_M = 5 };
+struct tnd_cu_product {
+    enum tandem_type type;
+    size_t bytes;
+    unsigned char *weights;
+    float *values, *x, *y;
+    double *want;
+    uint64_t at_weights, at_x, at_y;
+};
+void tnd_cu_product_make(struct tnd_cu_product *p, enum tandem_type type);
+void tnd_cu_product_free(struct tnd_cu_product *p);
+/** Runs matvec (ROWS=2, COLUMNS=4, LANES=64) or tiled (TILE_N=32, TILE_M=16, 32 items). */
+int tnd_cu_product_run(struct tnd_cu_product *p, void *module, const char *kernel,
+                       const unsigned grid[2], unsigned block);
+/** dequantize, by groups of 64. */
+int tnd_cu_dequantize_run(struct tnd_cu_product *p, void *module, uint64_t to);
+
+extern CU_TestInfo tnd_tests_cuda_kernels[], tnd_tests_cuda_mutants[], tnd_tests_cuda_driver[];
 
 #endif

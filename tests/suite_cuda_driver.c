@@ -80,6 +80,10 @@ static void fresh_memory_is_not_a_number(void)
     if (!tnd_test_cu_is_there()) {
         return;
     }
+    check_int(run_planted("fresh", 1, NULL), LAUNCH_FAILED);
+    check_contains(report_now().wrong, "nobody has written");
+    tnd_cu.fake.begin(NULL);
+    tnd_test_cu_check(false);
     check_int(run_planted("fresh", 1, got), 0);
     for (int i = 0; i < ITEMS; i++) {
         CU_ASSERT(got[i] != got[i]);

@@ -8,7 +8,7 @@
 #include "tandem/tensor.h"
 #include "tests/suite_cuda.h"
 
-enum { K = 512, N = 70, M = 5, GROUP = 128 };
+enum { K = TND_CU_K, N = TND_CU_N, M = TND_CU_M, GROUP = 128 };
 
 static const enum tandem_type types[] = {
     TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_1,
@@ -16,26 +16,16 @@ static const enum tandem_type types[] = {
     TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K, TANDEM_TYPE_Q6_K, TANDEM_TYPE_BCML1};
 enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
 
-/* A product: W {K, N} of a type, its values, X {K, M}, and Y {N, M} in double. */
-struct product {
-    enum tandem_type type;
-    size_t bytes;
-    unsigned char *weights;
-    float *values, *x, *y;
-    double *want;
-    uint64_t at_weights, at_x, at_y;
-};
-
 static void *must(void *pointer)
 {
     CU_ASSERT_PTR_NOT_NULL_FATAL(pointer);
     return pointer;
 }
 
-static void product_make(struct product *p, enum tandem_type type)
+void tnd_cu_product_make(struct tnd_cu_product *p, enum tandem_type type)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + (uint64_t)type);
-    *p = (struct product){.type = type, .bytes = tandem_type_row_bytes(type, K) * N};
+    *p = (struct tnd_cu_product){.type = type, .bytes = tandem_type_row_bytes(type, K) * N};
     p->weights = must(malloc(p->bytes));
     p->values = must(malloc(sizeof(float) * K * N));
     p->x = must(malloc(sizeof(float) * K * M));
@@ -57,7 +47,7 @@ static void product_make(struct product *p, enum tandem_type type)
     p->at_y = tnd_test_cu_upload(NULL, sizeof(float) * N * M);
 }
 
-static void product_free(struct product *p)
+void tnd_cu_product_free(struct tnd_cu_product *p)
 {
     tnd_cu.MemFree(p->at_weights);
     tnd_cu.MemFree(p->at_x);
@@ -76,17 +66,31 @@ static const char *with_type(enum tandem_type type, const char *more)
     return text;
 }
 
-static void run_product(struct product *p, const char *source, const char *kernel,
-                        const char *options, unsigned grid_x, unsigned grid_y, unsigned block)
+int tnd_cu_product_run(struct tnd_cu_product *p, void *module, const char *kernel,
+                       const unsigned grid[2], unsigned block)
 {
     uint64_t zero = 0;
     uint32_t k = K, n = N, m = M, begin = 0, end = N;
+    return tnd_test_cu_run(module, kernel, grid, block, 0,
+                           TND_ARGUMENTS(&p->at_weights, &zero, &p->at_x, &zero, &p->at_y, &zero,
+                                         &k, &n, &m, &begin, &end));
+}
+
+int tnd_cu_dequantize_run(struct tnd_cu_product *p, void *module, uint64_t to)
+{
+    uint64_t zero = 0;
+    uint32_t k = K, begin = 0, end = N;
+    const unsigned grid[] = {(K / 16 + 63) / 64, N};
+    return tnd_test_cu_run(module, "dequantize", grid, 64, 0,
+                           TND_ARGUMENTS(&p->at_weights, &zero, &to, &zero, &k, &begin, &end));
+}
+
+static void run_product(struct tnd_cu_product *p, const char *source, const char *kernel,
+                        const char *options, unsigned grid_x, unsigned grid_y, unsigned block)
+{
     void *module = tnd_test_cu_compile(source, with_type(p->type, options));
     const unsigned grid[] = {grid_x, grid_y};
-    CU_ASSERT_EQUAL(tnd_test_cu_run(module, kernel, grid, block, 0,
-                                    TND_ARGUMENTS(&p->at_weights, &zero, &p->at_x, &zero, &p->at_y,
-                                                  &zero, &k, &n, &m, &begin, &end)),
-                    0);
+    CU_ASSERT_EQUAL(tnd_cu_product_run(p, module, kernel, grid, block), 0);
     tnd_test_cu_download(p->y, p->at_y, sizeof(float) * N * M);
     check_nmse_double(p->y, p->want, N * M, 1e-11, with_type(p->type, kernel));
     tnd_cu.ModuleUnload(module);
@@ -98,8 +102,8 @@ static void products_are_those_of_the_reference(void)
         return;
     }
     for (int i = 0; i < N_TYPES; i++) {
-        struct product p;
-        product_make(&p, types[i]);
+        struct tnd_cu_product p;
+        tnd_cu_product_make(&p, types[i]);
         run_product(&p, "matvec.cl", "matvec",
                     "-DLANES=64 -DROWS=2 -DCOLUMNS=4 -DALIGNED=1 -DHAVE_SUBGROUPS=1 "
                     "-DUSE_SUBGROUPS=1",
@@ -112,7 +116,7 @@ static void products_are_those_of_the_reference(void)
             run_product(&p, "matvec.cl", "matvec", "-DLANES=1 -DROWS=2 -DCOLUMNS=8", (N + 1) / 2, 1,
                         1);
         }
-        product_free(&p);
+        tnd_cu_product_free(&p);
     }
 }
 
@@ -122,24 +126,18 @@ static void weights_decode_to_the_same_bits(void)
         return;
     }
     for (int i = 0; i < N_TYPES; i++) {
-        struct product p;
-        uint64_t zero = 0;
-        uint32_t k = K, begin = 0, end = N;
-        const unsigned grid[] = {(K / 16 + 31) / 32, N};
-        product_make(&p, types[i]);
+        struct tnd_cu_product p;
+        tnd_cu_product_make(&p, types[i]);
         float *got = must(malloc(sizeof(float) * K * N));
         uint64_t at = tnd_test_cu_upload(NULL, sizeof(float) * K * N);
         void *module = tnd_test_cu_compile("dequantize.cl", with_type(types[i], "-DALIGNED=1"));
-        CU_ASSERT_EQUAL(
-            tnd_test_cu_run(module, "dequantize", grid, 32, 0,
-                            TND_ARGUMENTS(&p.at_weights, &zero, &at, &zero, &k, &begin, &end)),
-            0);
+        CU_ASSERT_EQUAL(tnd_cu_dequantize_run(&p, module, at), 0);
         tnd_test_cu_download(got, at, sizeof(float) * K * N);
         check_bits(got, p.values, sizeof(float) * K * N, with_type(types[i], "dequantize"));
         tnd_cu.ModuleUnload(module);
         tnd_cu.MemFree(at);
         free(got);
-        product_free(&p);
+        tnd_cu_product_free(&p);
     }
 }
 

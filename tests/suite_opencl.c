@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Tests of the OpenCL backend. They use the first OpenCL device there is, a CPU (PoCL) where there
- * is no other, and skip where there is none. */
+ * Tests of the GPU backend. They use the first OpenCL device there is, a CPU (PoCL) where there is
+ * no other, and skip where there is none; with TANDEM_TEST_DRIVER=cuda the stand-in for libcuda. */
 #include "tests/suite_opencl.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "backends/cuda/cuda_driver.h"
+#include "backends/opencl/cl_driver.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
+
+extern const struct tandem_backend_api tnd_backend_cuda; /* see backend-list.h */
+extern const struct tandem_backend_api tnd_backend_opencl;
 
 static CU_SuiteInfo suites[] = {
     {"device", NULL, NULL, NULL, NULL, tnd_tests_opencl_device},
@@ -21,6 +29,58 @@ static CU_SuiteInfo suites[] = {
     CU_SUITE_INFO_NULL,
 };
 
+/* Without what is asked of OpenCL alone; what fails before a device is there stands first. */
+static CU_SuiteInfo cuda_suites[] = {
+    {"cuda", NULL, NULL, NULL, NULL, tnd_tests_opencl_cuda},
+    {"programs", NULL, NULL, NULL, NULL, tnd_tests_opencl_programs},
+    {"memory", NULL, NULL, NULL, NULL, tnd_tests_opencl_memory},
+    {"bcml1", NULL, NULL, NULL, NULL, tnd_tests_opencl_bcml1},
+    {"matmul", NULL, NULL, NULL, NULL, tnd_tests_opencl_matmul},
+    {"ops", NULL, NULL, NULL, NULL, tnd_tests_opencl_ops},
+    {"experts", NULL, NULL, NULL, NULL, tnd_tests_opencl_experts},
+    {"tune", NULL, NULL, NULL, NULL, tnd_tests_opencl_tune},
+    CU_SUITE_INFO_NULL,
+};
+
+/* ---- the driver ---- */
+
+bool tnd_test_cl_is_cuda(void)
+{
+    const char *driver = getenv("TANDEM_TEST_DRIVER");
+    return driver != NULL && strcmp(driver, "cuda") == 0;
+}
+
+const char *tnd_test_cl_library(void)
+{
+    return tnd_test_cl_is_cuda() ? tnd_test_beside("fake_cuda/libcuda.so.1") : NULL;
+}
+
+enum tandem_status tnd_test_cl_device_open(const struct tnd_gpu_options *options,
+                                           struct tnd_gpu_device **out_device,
+                                           struct tandem_error *error)
+{
+    struct tnd_gpu_options changed = *options;
+    changed.libraries.driver =
+        options->libraries.driver != NULL ? options->libraries.driver : tnd_test_cl_library();
+    return tnd_gpu_device_open(tnd_test_cl_is_cuda() ? &tnd_cuda_driver : &tnd_cl_driver, &changed,
+                               out_device, error);
+}
+
+enum tandem_status tnd_test_cl_backend_open(const struct tandem_backend_options *options,
+                                            tandem_backend **out_backend,
+                                            struct tandem_error *error)
+{
+    if (!tnd_test_cl_is_cuda()) {
+        return tnd_backend_opencl.open(options, out_backend, error);
+    }
+    char settings[1024];
+    struct tandem_backend_options changed = *options;
+    snprintf(settings, sizeof(settings), "library=%s,%s", tnd_test_cl_library(),
+             options->settings != NULL ? options->settings : "");
+    changed.settings = settings;
+    return tnd_backend_cuda.open(&changed, out_backend, error);
+}
+
 struct tnd_gpu_device *tnd_test_cl_open(struct tnd_gpu_options options)
 {
     struct tnd_gpu_device *device = NULL;
@@ -31,7 +91,7 @@ struct tnd_gpu_device *tnd_test_cl_open(struct tnd_gpu_options options)
     if (options.cache == NULL) {
         options.cache = "off";
     }
-    enum tandem_status status = tnd_gpu_device_open(&tnd_cl_driver, &options, &device, &error);
+    enum tandem_status status = tnd_test_cl_device_open(&options, &device, &error);
     if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
         tnd_skip("opencl: %s", error.text);
         return NULL;
@@ -160,7 +220,12 @@ enum tandem_status tnd_test_cl_download(struct tnd_gpu_device *device, void *beg
                             error);
 }
 
+/* The same binary under the name suite_opencl-cuda runs on the stand-in for libcuda. */
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites, NULL);
+    const size_t n = argc > 0 ? strlen(argv[0]) : 0;
+    if (n > 5 && strcmp(argv[0] + n - 5, "-cuda") == 0) {
+        setenv("TANDEM_TEST_DRIVER", "cuda", 1);
+    }
+    return tnd_suites_run(argc, argv, tnd_test_cl_is_cuda() ? cuda_suites : suites, NULL);
 }

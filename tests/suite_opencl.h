@@ -9,6 +9,7 @@
 #include "tests/support.h"
 
 extern CU_TestInfo tnd_tests_opencl_bcml1[];    /* suite_opencl_bcml1.c */
+extern CU_TestInfo tnd_tests_opencl_cuda[];     /* suite_opencl_cuda.c */
 extern CU_TestInfo tnd_tests_opencl_device[];   /* suite_opencl_device.c */
 extern CU_TestInfo tnd_tests_opencl_experts[];  /* suite_opencl_experts.c */
 extern CU_TestInfo tnd_tests_opencl_faults[];   /* suite_opencl_faults.c */
@@ -17,6 +18,17 @@ extern CU_TestInfo tnd_tests_opencl_memory[];   /* suite_opencl_memory.c */
 extern CU_TestInfo tnd_tests_opencl_ops[];      /* suite_opencl_ops.c */
 extern CU_TestInfo tnd_tests_opencl_programs[]; /* suite_opencl_programs.c */
 extern CU_TestInfo tnd_tests_opencl_tune[];     /* suite_opencl_tune.c */
+
+/** Whether the tests run on CUDA's stand-in, and where that lies; else NULL. */
+bool tnd_test_cl_is_cuda(void);
+const char *tnd_test_cl_library(void);
+/** Opens by the driver of the tests. */
+enum tandem_status tnd_test_cl_device_open(const struct tnd_gpu_options *options,
+                                           struct tnd_gpu_device **out_device,
+                                           struct tandem_error *error);
+enum tandem_status tnd_test_cl_backend_open(const struct tandem_backend_options *options,
+                                            tandem_backend **out_backend,
+                                            struct tandem_error *error);
 
 /** Opens the first device there is, without a cache unless `options` names one; NULL after a skip
  *  or a failure. */

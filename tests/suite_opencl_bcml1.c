@@ -105,7 +105,7 @@ static bool open_device(uint64_t budget, bool without_unified, struct tnd_gpu_de
     const struct tnd_gpu_options options = {
         .device = "0", .cache = "off", .budget_bytes = budget, .without_unified = without_unified};
     struct tandem_error error = {0};
-    enum tandem_status status = tnd_gpu_device_open(&tnd_cl_driver, &options, out, &error);
+    enum tandem_status status = tnd_test_cl_device_open(&options, out, &error);
     if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
         tnd_skip("opencl: %s", error.text);
         return false;

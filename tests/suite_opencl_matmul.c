@@ -25,7 +25,7 @@ static bool begin(void)
     if (device == NULL) {
         const struct tnd_gpu_options options = {.device = "0", .cache = "off"};
         struct tandem_error error = {0};
-        enum tandem_status status = tnd_gpu_device_open(&tnd_cl_driver, &options, &device, &error);
+        enum tandem_status status = tnd_test_cl_device_open(&options, &device, &error);
         if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
             tnd_skip("opencl: %s", error.text);
             return false;

@@ -355,8 +355,8 @@ static void pocl_keeps_binaries_only_where_it_is_told_to(void)
     snprintf(folder, sizeof(folder), "%s", tnd_test_temp("pocl"));
     setenv("XDG_CACHE_HOME", folder, 1);
     /* Not by tnd_test_cl_open, which switches the cache off. */
-    enum tandem_status status = tnd_gpu_device_open(
-        &tnd_cl_driver, &(struct tnd_gpu_options){.device = "0"}, &device, &error);
+    enum tandem_status status =
+        tnd_test_cl_device_open(&(struct tnd_gpu_options){.device = "0"}, &device, &error);
     if (cache != NULL) {
         setenv("XDG_CACHE_HOME", old, 1);
     } else {
@@ -373,7 +373,7 @@ static void pocl_keeps_binaries_only_where_it_is_told_to(void)
     check_int(tnd_test_cl_statistics(device).programs_compiled, 1);
     tnd_gpu_device_close(device);
     tnd_test_cl_closed(device);
-    strcat(folder, "/tandem/opencl");
+    strcat(folder, tnd_test_cl_is_cuda() ? "/tandem/cuda" : "/tandem/opencl");
     check_int(list_files(folder, paths, 4), is_pocl ? 0 : 1);
 }
 

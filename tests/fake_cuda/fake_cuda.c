@@ -395,7 +395,7 @@ static int wrong_range(const char *what)
 /* What is not pinned is staged before the call returns. */
 static int upload(deviceptr to, const void *from, size_t bytes, stream_handle stream)
 {
-    char *view = tnd_fake_view(to, bytes);
+    char *view = tnd_fake_view(to, bytes, true);
     CHECK_STREAM(stream);
     CHECK(view != NULL && !tnd_fake_is_device(from), wrong_range("an upload out of range"));
     CHECK(bytes > 0, CUDA_SUCCESS);
@@ -411,7 +411,7 @@ static int upload(deviceptr to, const void *from, size_t bytes, stream_handle st
 /* To what is not pinned the bytes have come when the call returns. */
 static int download(void *to, deviceptr from, size_t bytes, stream_handle stream)
 {
-    const char *view = tnd_fake_view(from, bytes);
+    const char *view = tnd_fake_view(from, bytes, false);
     CHECK_STREAM(stream);
     CHECK(view != NULL && !tnd_fake_is_device(to), wrong_range("a download out of range"));
     CHECK(bytes > 0, CUDA_SUCCESS);
@@ -424,8 +424,8 @@ static int download(void *to, deviceptr from, size_t bytes, stream_handle stream
 
 static int move(deviceptr to, deviceptr from, size_t bytes, stream_handle stream)
 {
-    char *to_view = tnd_fake_view(to, bytes);
-    const char *from_view = tnd_fake_view(from, bytes);
+    char *to_view = tnd_fake_view(to, bytes, true);
+    const char *from_view = tnd_fake_view(from, bytes, false);
     CHECK_STREAM(stream);
     CHECK(to_view != NULL && from_view != NULL, wrong_range("a copy out of range"));
     return push_copy(to_view, from_view, bytes, -1, NULL, stream);
@@ -433,7 +433,7 @@ static int move(deviceptr to, deviceptr from, size_t bytes, stream_handle stream
 
 static int fill(deviceptr to, int value, size_t bytes, stream_handle stream)
 {
-    char *view = tnd_fake_view(to, bytes);
+    char *view = tnd_fake_view(to, bytes, true);
     CHECK_STREAM(stream);
     CHECK(view != NULL, wrong_range("a fill out of range"));
     return push_copy(view, NULL, bytes, value & 255, NULL, stream);

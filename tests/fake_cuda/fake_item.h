@@ -13,6 +13,9 @@ struct tnd_fake_item {
     char *local_memory; /* that the launch asked for */
     void (*barrier)(void);
     float (*warp_sum)(float value); /* over the items of the caller's warp, all of which call */
+    /* A program that is checked tells each access; `what`: bits of fake_check.h. `alignment`: what
+     * the GPU needs. */
+    void (*access)(const void *address, size_t bytes, size_t alignment, unsigned what);
 };
 
 /** A kernel of a program; `call` takes addresses of the arguments. A program exports an array of

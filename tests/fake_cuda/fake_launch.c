@@ -5,6 +5,7 @@
 #include "tests/fake_cuda/fake_launch.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -25,8 +26,10 @@ struct tnd_fake_function {
 };
 struct tnd_fake_module {
     void *handle;
+    int file;
     struct tnd_fake_item **item_now;
     char *local, *local_end;
+    const char *program, *program_end;
     pthread_mutex_t lock; /* guards the program's variables */
     struct tnd_fake_function functions[MAX_FUNCTIONS];
     int n_functions;
@@ -34,8 +37,8 @@ struct tnd_fake_module {
 
 /* ---- modules ---- */
 
-/* glibc opens a file once by its device and inode, so each module has a file of its own. */
-static void *open_object(const char *bytes, size_t n)
+/* glibc opens a file once by its name and its inode, so each module keeps a file of its own. */
+static void *open_object(const char *bytes, size_t n, int *out_file)
 {
     char path[64];
     const int file = memfd_create("tandem-fake-module", MFD_CLOEXEC);
@@ -47,10 +50,31 @@ static void *open_object(const char *bytes, size_t n)
             fprintf(stderr, "fake libcuda: %s\n", dlerror());
         }
     }
-    if (file >= 0) {
+    if (file >= 0 && handle == NULL) {
         close(file);
     }
+    *out_file = file;
     return handle;
+}
+
+/* Where the object lies that has the module's pointer to its item. */
+static int find_extent(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+    struct tnd_fake_module *module = data;
+    const char *inside = (const char *)module->item_now;
+    const char *end = (const char *)info->dlpi_addr;
+    (void)bytes;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const char *part_end = (const char *)info->dlpi_addr + part->p_vaddr + part->p_memsz;
+        end = part->p_type == PT_LOAD && part_end > end ? part_end : end;
+    }
+    if (inside < (const char *)info->dlpi_addr || inside >= end) {
+        return 0;
+    }
+    module->program = (const char *)info->dlpi_addr;
+    module->program_end = end;
+    return 1;
 }
 
 int tnd_fake_module_load(const void *image, struct tnd_fake_module **out)
@@ -68,7 +92,7 @@ int tnd_fake_module_load(const void *image, struct tnd_fake_module **out)
     if (module == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    module->handle = open_object(object, (size_t)head.bytes);
+    module->handle = open_object(object, (size_t)head.bytes, &module->file);
     const struct tnd_fake_kernel *kernels =
         module->handle != NULL ? dlsym(module->handle, "tnd_fake_kernels") : NULL;
     module->item_now = module->handle != NULL ? dlsym(module->handle, "tnd_fake_item_now") : NULL;
@@ -79,6 +103,7 @@ int tnd_fake_module_load(const void *image, struct tnd_fake_module **out)
     char **ends = dlsym(module->handle, "tnd_fake_local_ends");
     module->local = ends != NULL ? ends[0] : NULL;
     module->local_end = ends != NULL ? ends[1] : NULL;
+    dl_iterate_phdr(find_extent, module);
     pthread_mutex_init(&module->lock, NULL);
     for (int i = 0; kernels[i].name != NULL && i < MAX_FUNCTIONS; i++) {
         module->functions[module->n_functions++] = (struct tnd_fake_function){module, &kernels[i]};
@@ -92,6 +117,7 @@ void tnd_fake_module_free(struct tnd_fake_module *module)
 {
     pthread_mutex_destroy(&module->lock);
     dlclose(module->handle);
+    close(module->file);
     free(module);
     tnd_fake_live(TND_FAKE_MODULE, -1);
 }
@@ -140,6 +166,8 @@ static void catch_faults(void)
 
 /* ---- launches ---- */
 
+static uint32_t n_launches;
+
 struct pending {
     struct tnd_fake_function *function;
     struct tnd_fake_launch launch;
@@ -155,10 +183,15 @@ static void run(void *data)
     volatile int code = CUDA_ERROR_LAUNCH_FAILED;
     pthread_mutex_lock(&module->lock);
     tnd_fake_enter();
+    pending->launch.number = 1 + __atomic_fetch_add(&n_launches, 1, __ATOMIC_RELAXED);
     if (sigsetjmp(back, 1) == 0) {
         is_running = 1;
         wrong = tnd_fake_run(&pending->launch);
         is_running = 0;
+        code =
+            wrong != NULL && strstr(wrong, "not the device's") != NULL ? CUDA_ERROR_ILLEGAL_ADDRESS
+            : wrong != NULL && strstr(wrong, "not aligned") != NULL ? CUDA_ERROR_MISALIGNED_ADDRESS
+                                                                    : CUDA_ERROR_LAUNCH_FAILED;
     } else {
         wrong = "a kernel touched memory that is not the device's";
         code = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -203,6 +236,10 @@ int tnd_fake_launch_push(struct tnd_fake_function *function, const unsigned n_gr
                                                .local = function->module->local,
                                                .local_end = function->module->local_end,
                                                .local_bytes = local_bytes,
+                                               .program = function->module->program,
+                                               .program_end = function->module->program_end,
+                                               .values = (const char *)pending,
+                                               .values_end = (const char *)(pending + 1),
                                                .arguments = pending->arguments};
     memcpy(pending->launch.n_groups, n_groups, sizeof(pending->launch.n_groups));
     memcpy(pending->launch.local_size, local_size, sizeof(pending->launch.local_size));

@@ -18,6 +18,8 @@ struct block {
     char *view;    /* the pages once more */
     size_t offset; /* of the allocation in the pages */
     uint64_t bytes;
+    struct tnd_fake_touch *touches; /* zero pages until a checked kernel comes */
+    unsigned char *written;
 };
 struct pinned {
     struct pinned *next;
@@ -70,6 +72,8 @@ static void unmap(struct block *block)
     if (block->view != NULL && block->view != MAP_FAILED) {
         munmap(block->view, block->pages);
     }
+    free(block->touches);
+    free(block->written);
     free(block);
 }
 
@@ -86,7 +90,9 @@ int tnd_fake_allocate(uint64_t bytes, uint64_t *out_address)
         block->pages = (size_t)((rounded + PAGE - 1) / PAGE * PAGE);
         block->offset = block->pages - (size_t)rounded;
         block->bytes = bytes;
-        if (map_pages(block)) {
+        block->touches = calloc((size_t)bytes, sizeof(*block->touches));
+        block->written = calloc((size_t)bytes, 1);
+        if (block->touches != NULL && block->written != NULL && map_pages(block)) {
             memset(block->view, GUARD, block->pages);
             memset(block->view + block->offset, FRESH, (size_t)bytes);
             block->next = blocks;
@@ -147,7 +153,7 @@ int tnd_fake_free(uint64_t address)
     return result;
 }
 
-char *tnd_fake_view(uint64_t address, uint64_t bytes)
+char *tnd_fake_view(uint64_t address, uint64_t bytes, bool is_written)
 {
     char *view = NULL;
     pthread_mutex_lock(&lock);
@@ -155,10 +161,30 @@ char *tnd_fake_view(uint64_t address, uint64_t bytes)
         const uint64_t offset = address - address_of(block);
         if (offset <= block->bytes && bytes <= block->bytes - offset) {
             view = block->view + block->offset + offset;
+            if (is_written) {
+                memset(block->written + offset, 1, (size_t)bytes);
+            }
         }
     }
     pthread_mutex_unlock(&lock);
     return view;
+}
+
+bool tnd_fake_range_of(const void *address, size_t bytes, struct tnd_fake_range *out)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (const struct block *block = blocks; block != NULL && !found; block = block->next) {
+        const uint64_t begin = address_of(block);
+        const uint64_t offset = (uint64_t)(uintptr_t)address - begin;
+        if (offset <= block->bytes && bytes <= block->bytes - offset) {
+            const char *at = (const char *)(uintptr_t)begin;
+            *out = (struct tnd_fake_range){at, at + block->bytes, block->touches, block->written};
+            found = true;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
 }
 
 bool tnd_fake_is_device(const void *address)

@@ -131,6 +131,10 @@ static char *entries_of(const char *text)
         }
         name += strlen("void");
         name += strspn(name, " \t\r\n");
+        while (*name == '#') { /* the preprocessor's line numbers */
+            name += strcspn(name, "\n");
+            name += strspn(name, " \t\r\n");
+        }
         int n = 0;
         while (isalnum((unsigned char)name[n]) || name[n] == '_') {
             n++;
@@ -142,6 +146,13 @@ static char *entries_of(const char *text)
     char *all = joined("%s    {0, 0, 0, 0},\n};\n", entries);
     free(entries);
     return all;
+}
+
+/* TANDEM_FAKE_CUDA_CHECK=1: each access of a kernel is checked. */
+static bool is_checked(void)
+{
+    const char *text = getenv("TANDEM_FAKE_CUDA_CHECK");
+    return text != NULL && strcmp(text, "0") != 0;
 }
 
 static const char *compiler(void)
@@ -158,7 +169,8 @@ static bool build(const char *folder, int n_options, const char *const *options)
     char *from = joined("%s/main.cc", folder);
     char *flat = joined("%s/flat.cc", folder);
     char *second = joined("%s/second.cc", folder);
-    char *object = joined("%s/program.so", folder);
+    char *object = joined("%s/program.o", folder);
+    char *program = joined("%s/program.so", folder);
     char *here = joined("-I%s", folder);
     words[n++] = (char *)compiler();
     words[n++] = "-E";
@@ -169,6 +181,9 @@ static bool build(const char *folder, int n_options, const char *const *options)
         if (strncmp(options[i], "-D", 2) == 0) {
             words[n++] = (char *)options[i];
         }
+    }
+    if (is_checked()) {
+        words[n++] = "-DTND_FAKE_CHECK=1";
     }
     words[n++] = "-o";
     words[n++] = flat;
@@ -188,24 +203,29 @@ static bool build(const char *folder, int n_options, const char *const *options)
         free(entries);
         free(all);
     }
+    /* The library of the sanitizer is not linked. */
     char *second_words[] = {(char *)compiler(),
+                            "-c",
                             "-std=c++17",
                             "-O1",
                             "-g1",
                             "-fPIC",
-                            "-shared",
                             "-w",
                             "-ffp-contract=off",
                             "-fno-strict-aliasing",
                             "-fsigned-char",
                             "-fno-gnu-unique",
+                            "-fno-threadsafe-statics",
                             "-fvisibility=hidden",
                             "-DTND_FAKE_KERNEL=",
+                            is_checked() ? "-fsanitize=thread" : "-fno-sanitize=all",
                             "-o",
                             object,
                             second,
                             NULL};
-    good = good && text != NULL && compile(folder, second_words);
+    char *link_words[] = {(char *)compiler(), "-shared", "-o", program, object, NULL};
+    good = good && text != NULL && compile(folder, second_words) && compile(folder, link_words);
+    free(program);
     free(text);
     free(from);
     free(flat);
@@ -217,7 +237,8 @@ static bool build(const char *folder, int n_options, const char *const *options)
 
 static void remove_folder(const char *folder)
 {
-    static const char *const files[] = {"main.cc", "flat.cc", "second.cc", "program.so", "log"};
+    static const char *const files[] = {"main.cc",   "flat.cc",    "second.cc",
+                                        "program.o", "program.so", "log"};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char *path = joined("%s/%s", folder, files[i]);
         unlink(path);
@@ -227,7 +248,7 @@ static void remove_folder(const char *folder)
 
 static char *cached_path(const struct program *program, int n_options, const char *const *options)
 {
-    uint64_t hash = tnd_hash_string(compiler(), TND_FAKE_DIALECT_HASH);
+    uint64_t hash = tnd_hash_string(compiler(), TND_FAKE_DIALECT_HASH + is_checked());
     for (int i = 0; i < program->n_texts; i++) {
         if (strcmp(program->names[i], "dialect") != 0) {
             hash = tnd_hash_string(program->texts[i], hash);

@@ -6,10 +6,14 @@
 #include "tests/fake_cuda/fake_run.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+
+#include "tests/fake_cuda/fake_check.h"
+#include "tests/fake_cuda/fake_state.h"
 
 enum { STACK_BYTES = 256 << 10, MAX_ITEMS = 1024, WARP = 32, GUARD_BYTES = 256 };
 enum state { UNUSED, RUNS, AT_BARRIER, AT_WARP, IDLE };
@@ -29,6 +33,11 @@ static _Thread_local struct runner {
     struct fiber *now;
     unsigned n_items, next_item, n_done;
     float given[MAX_ITEMS]; /* what items of a warp add up */
+    uint32_t group;
+    uint16_t epoch;                      /* barriers of the group so far */
+    struct tnd_fake_range locals, asked; /* variables in local memory; what the launch asked for */
+    struct tnd_fake_range device;        /* the allocation that was touched last */
+    char wrong[160];                     /* the first access that was */
 } * self;
 
 static void show_item(unsigned number)
@@ -71,6 +80,55 @@ static float warp_sum(float value)
     }
     wait_as(AT_WARP); /* nobody gives anew before all have read */
     return sums[item - first];
+}
+
+static bool holds(const char *begin, const char *end, const char *at, size_t bytes)
+{
+    return at >= begin && at < end && bytes <= (size_t)(end - at);
+}
+
+static void note(const char *wrong, const void *address)
+{
+    if (self->wrong[0] == '\0') {
+        snprintf(self->wrong, sizeof(self->wrong), "item %u of group %u %s (%p)", self->now->item,
+                 self->group, wrong, address);
+    }
+}
+
+static void access(const void *address, size_t bytes, size_t alignment, unsigned what)
+{
+    const char *at = address;
+    const struct fiber *fiber = self->now;
+    const struct tnd_fake_toucher who = {self->launch->number, self->group, fiber->item,
+                                         self->epoch};
+    const struct tnd_fake_range *range = NULL;
+    if (holds(fiber->stack, fiber->stack + STACK_BYTES, at, bytes) ||
+        holds((const char *)self, (const char *)(self + 1), at, bytes) ||
+        holds(self->launch->values, self->launch->values_end, at, bytes)) {
+        return;
+    }
+    if (holds(self->locals.begin, self->locals.end, at, bytes)) {
+        range = &self->locals;
+    } else if (holds(self->asked.begin, self->asked.end, at, bytes)) {
+        range = &self->asked;
+    } else if (holds(self->device.begin, self->device.end, at, bytes) ||
+               tnd_fake_range_of(at, bytes, &self->device)) {
+        range = &self->device;
+    }
+    if (range == NULL) {
+        if (!holds(self->launch->program, self->launch->program_end, at, bytes) &&
+            !tnd_fake_is_pinned(at)) {
+            note("touches memory that is not the device's", address);
+        }
+        return;
+    }
+    if ((size_t)(uintptr_t)at % alignment != 0) {
+        note("touches a place that is not aligned", address);
+    }
+    const char *wrong = tnd_fake_touch(range, at, bytes, what, &who);
+    if (wrong != NULL) {
+        note(wrong, address);
+    }
 }
 
 static void run_items(void)
@@ -151,6 +209,7 @@ static const char *run_group(void)
 {
     self->next_item = 0;
     self->n_done = 0;
+    self->epoch = 0;
     while (self->n_done < self->n_items) {
         while (self->next_item < self->n_items) {
             struct fiber *fiber = free_fiber();
@@ -170,6 +229,7 @@ static const char *run_group(void)
         }
         if (count(AT_BARRIER, 0, self->n_items) == self->n_items) {
             went_on = true;
+            self->epoch++;
             if (!let_go(AT_BARRIER, 0, self->n_items)) {
                 return "no memory for a work item's stack";
             }
@@ -179,6 +239,29 @@ static const char *run_group(void)
         }
     }
     return NULL;
+}
+
+static void new_range(struct tnd_fake_range *range, char *begin, size_t bytes)
+{
+    *range = (struct tnd_fake_range){begin, begin + bytes, NULL, NULL};
+    range->touches = calloc(bytes + 1, sizeof(*range->touches));
+    range->written = calloc(bytes + 1, 1);
+    if (range->touches == NULL || range->written == NULL) {
+        abort();
+    }
+}
+
+static void fill(struct tnd_fake_range *range, size_t n_filled)
+{
+    memset((char *)(uintptr_t)range->begin, 0xff, n_filled);
+    memset(range->written, 0, (size_t)(range->end - range->begin));
+    memset(range->touches, 0, (size_t)(range->end - range->begin) * sizeof(*range->touches));
+}
+
+static void free_range(struct tnd_fake_range *range)
+{
+    free(range->touches);
+    free(range->written);
 }
 
 static void free_fibers(void)
@@ -192,6 +275,7 @@ static void free_fibers(void)
 
 const char *tnd_fake_run(const struct tnd_fake_launch *launch)
 {
+    static _Thread_local char complaint[160];
     const char *wrong = NULL;
     const unsigned *size = launch->local_size;
     char *local_memory = NULL;
@@ -208,6 +292,9 @@ const char *tnd_fake_run(const struct tnd_fake_launch *launch)
     self->item.local_memory = local_memory;
     memcpy(self->item.local_size, size, sizeof(self->item.local_size));
     memcpy(self->item.n_groups, launch->n_groups, sizeof(self->item.n_groups));
+    self->item.access = access;
+    new_range(&self->locals, launch->local, (size_t)(launch->local_end - launch->local));
+    new_range(&self->asked, local_memory, launch->local_bytes);
     *launch->item_now = &self->item;
     const unsigned *n = launch->n_groups;
     const size_t n_groups = (size_t)n[0] * n[1] * n[2];
@@ -215,11 +302,14 @@ const char *tnd_fake_run(const struct tnd_fake_launch *launch)
         self->item.group[0] = (unsigned)(i % n[0]);
         self->item.group[1] = (unsigned)(i / n[0] % n[1]);
         self->item.group[2] = (unsigned)(i / n[0] / n[1]);
-        if (launch->local != NULL) {
-            memset(launch->local, 0xff, (size_t)(launch->local_end - launch->local));
-        }
-        memset(local_memory, 0xff, local_bytes);
+        self->group = (uint32_t)i;
+        fill(&self->locals, (size_t)(launch->local_end - launch->local));
+        fill(&self->asked, local_bytes);
         wrong = run_group();
+        if (wrong == NULL && self->wrong[0] != '\0') {
+            snprintf(complaint, sizeof(complaint), "%s", self->wrong);
+            wrong = complaint;
+        }
         for (size_t b = local_bytes - GUARD_BYTES; b < local_bytes && wrong == NULL; b++) {
             if ((unsigned char)local_memory[b] != 0xff) {
                 wrong = "a work item wrote behind the local memory of its launch";
@@ -227,6 +317,8 @@ const char *tnd_fake_run(const struct tnd_fake_launch *launch)
         }
     }
     free_fibers();
+    free_range(&self->locals);
+    free_range(&self->asked);
     free(local_memory);
     free(self);
     self = NULL;

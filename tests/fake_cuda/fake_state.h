@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tests/fake_cuda/fake_check.h"
 #include "tests/fake_cuda/fake_control.h"
 
 /** The results that are made here; the numbers and texts are those of the driver's reference. */
@@ -53,12 +54,15 @@ enum {
  * copies go through a second mapping. */
 int tnd_fake_allocate(uint64_t bytes, uint64_t *out_address);
 int tnd_fake_free(uint64_t address);
-/** Where the host finds bytes of the device; NULL: not all of one allocation. */
-char *tnd_fake_view(uint64_t address, uint64_t bytes);
+/** Where the host finds bytes of the device; NULL: not all of one allocation. `is_written`: they
+ *  get a value. */
+char *tnd_fake_view(uint64_t address, uint64_t bytes, bool is_written);
 /** Kernels run between these two. `leave` gives NULL or what was overwritten. */
 void tnd_fake_enter(void);
 const char *tnd_fake_leave(void);
 bool tnd_fake_is_device(const void *address);
+/** The allocation that holds bytes of a kernel's address; false: none does. */
+bool tnd_fake_range_of(const void *address, size_t bytes, struct tnd_fake_range *out);
 void tnd_fake_memory_info(uint64_t *out_free, uint64_t *out_total);
 int tnd_fake_allocate_pinned(uint64_t bytes, void **out);
 int tnd_fake_free_pinned(void *address);

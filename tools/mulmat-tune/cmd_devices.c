@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune devices: the OpenCL devices of this machine and what each of them can do. */
+ * mulmat-tune devices: the devices of this machine and what each of them can do. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
@@ -15,9 +16,22 @@ static const char *yes(bool value)
     return value ? "yes" : "no";
 }
 
-static void add_text(struct tnd_text *out, const struct tandem_device_info *device, int index)
+/* A device's number among those of its backend: what the setting `device` takes. */
+static int index_of(const struct tandem_device_info *devices, int at)
 {
-    tnd_text_printf(out, "%s%d: %s\n", index > 0 ? "\n" : "", index, device->name);
+    int index = 0;
+    for (int i = 0; i < at; i++) {
+        index += strcmp(devices[i].backend, devices[at].backend) == 0;
+    }
+    return index;
+}
+
+static void add_text(struct tnd_text *out, const struct tandem_device_info *devices, int at)
+{
+    const struct tandem_device_info *device = &devices[at];
+    const int index = index_of(devices, at);
+    tnd_text_printf(out, "%s%d: %s\n", at > 0 ? "\n" : "", index, device->name);
+    tnd_text_printf(out, "    backend       %s\n", device->backend);
     tnd_text_printf(out, "    platform      %s, %s\n", device->platform, device->version);
     tnd_text_printf(out, "    type, vendor  %s, %s\n",
                     tandem_device_type_name((enum tandem_device_type)device->type), device->vendor);
@@ -49,9 +63,11 @@ static void add_string(struct tnd_text *out, const char *key, const char *value)
     tnd_text_add(out, ", ");
 }
 
-static void add_json(struct tnd_text *out, const struct tandem_device_info *device, int index)
+static void add_json(struct tnd_text *out, const struct tandem_device_info *devices, int at)
 {
-    tnd_text_printf(out, "%s\n    {\"index\": %d, ", index > 0 ? "," : "", index);
+    const struct tandem_device_info *device = &devices[at];
+    tnd_text_printf(out, "%s\n    {\"index\": %d, ", at > 0 ? "," : "", index_of(devices, at));
+    add_string(out, "backend", device->backend);
     add_string(out, "name", device->name);
     add_string(out, "platform", device->platform);
     add_string(out, "vendor", device->vendor);
@@ -98,17 +114,19 @@ static int print(const struct tandem_device_info *devices, int n, const char *re
         tnd_emit_json_string(&text, n == 0 ? reason : "");
         tnd_text_add(&text, ",\n  \"devices\": [");
     } else if (n == 0) {
-        tnd_text_printf(&text, "no OpenCL device: %s\n", reason);
+        tnd_text_printf(&text, "no device: %s\n", reason);
     }
     for (int i = 0; i < n; i++) {
         if (json) {
-            add_json(&text, &devices[i], i);
+            add_json(&text, devices, i);
         } else {
-            add_text(&text, &devices[i], i);
+            add_text(&text, devices, i);
         }
     }
     if (json) {
         tnd_text_add(&text, n > 0 ? "\n  ]\n}\n" : "]\n}\n");
+    } else if (n > 0 && reason[0] != '\0') {
+        tnd_text_printf(&text, "\nnot found: %s\n", reason);
     }
     enum tandem_status status = tnd_emit_end(&text, tnd_cmd_write, stdout, "devices", &error);
     return status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);

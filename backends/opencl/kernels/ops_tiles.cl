@@ -282,7 +282,7 @@ kernel void attention(global uchar *y, ulong y_at, global uchar *partial, ulong 
         } else {
             const ulong place = ((ulong)kv_head * n_rows + row) * splits + split;
             ((global float *)(partial + partial_at))[place * value + first_column + item] = sum;
-            if (item == 0) {
+            if (item == 0 && column_block == 0) { /* the others have the same */
                 ((global float2 *)(stats + stats_at))[place] = float2_of(largest[r], weight[r]);
             }
         }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ * CUDA as a driver of the GPU backend: an open device with its primary context and streams. */
+#ifndef TND_CUDA_DRIVER_H
+#define TND_CUDA_DRIVER_H
+
+#include "backends/cuda/cuda_library.h"
+#include "backends/gpu/driver.h"
+
+struct tnd_cuda_context {
+    struct tnd_gpu_context base;
+    const struct tnd_cuda_library *library;
+    int device;
+    bool has_times;
+    tnd_cu_context context; /* the primary one, shared with others in the process */
+    tnd_cu_stream streams[TND_GPU_QUEUE_COUNT];
+};
+
+/** A kernel and the arguments that it has so far. */
+enum { TND_CUDA_MAX_ARGUMENTS = 64 };
+struct tnd_gpu_function {
+    tnd_cu_function handle;
+    int n;
+    uint64_t values[TND_CUDA_MAX_ARGUMENTS];
+    size_t local_bytes[TND_CUDA_MAX_ARGUMENTS]; /* of those in local memory; 0: another argument */
+};
+
+/** `code` = the result of a call with the device's context current. What was current before, which
+ *  may be another library's, is so again behind it. */
+#define TND_CUDA_CALL(self, code, call)                                                            \
+    do {                                                                                           \
+        const struct tnd_cu_functions *const cu = &(self)->library->cu;                            \
+        tnd_cu_context popped = NULL;                                                              \
+        code = cu->CtxPushCurrent((self)->context);                                                \
+        if (code == TND_CU_SUCCESS) {                                                              \
+            code = cu->call;                                                                       \
+            (void)cu->CtxPopCurrent(&popped);                                                      \
+        }                                                                                          \
+    } while (0)
+
+extern const struct tnd_gpu_driver tnd_cuda_driver;
+
+/** `find` of the driver. */
+enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *libraries,
+                                         struct tnd_gpu_found **out_found, int *out_n,
+                                         struct tandem_error *error);
+
+/* ---- cuda_programs.c: the driver's functions of these names ---- */
+
+enum tandem_status tnd_cuda_compile(struct tnd_gpu_context *context,
+                                    const struct tnd_gpu_text *text,
+                                    struct tnd_gpu_module **out_module, struct tandem_error *error);
+struct tnd_gpu_module *tnd_cuda_load(struct tnd_gpu_context *context, const void *bytes, size_t n,
+                                     const char *options);
+void *tnd_cuda_module_binary(struct tnd_gpu_context *context, struct tnd_gpu_module *module,
+                             size_t *out_n);
+void tnd_cuda_module_free(struct tnd_gpu_context *context, struct tnd_gpu_module *module);
+enum tandem_status tnd_cuda_function_new(struct tnd_gpu_context *context,
+                                         struct tnd_gpu_module *module, const char *name,
+                                         struct tnd_gpu_function **out_function,
+                                         struct tandem_error *error);
+void tnd_cuda_function_free(struct tnd_gpu_context *context, struct tnd_gpu_function *function);
+enum tandem_status tnd_cuda_argument(struct tnd_gpu_context *context,
+                                     struct tnd_gpu_function *function, const char *name, int index,
+                                     size_t bytes, const void *value, struct tandem_error *error);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * libcuda and NVRTC as one process sees them: found when the program runs, loaded once for each
+ * path, never unloaded. No header of CUDA is needed: names, types and numbers are those of NVIDIA's
+ * "CUDA Driver API" and "NVRTC" reference manuals. */
+#ifndef TND_CUDA_LIBRARY_H
+#define TND_CUDA_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/tnd_status.h"
+
+/* Handles of the driver. Addresses of device memory are numbers. */
+typedef struct tnd_cu_context *tnd_cu_context;
+typedef struct tnd_cu_stream *tnd_cu_stream;
+typedef struct tnd_cu_event *tnd_cu_event;
+typedef struct tnd_cu_module *tnd_cu_module;
+typedef struct tnd_cu_function *tnd_cu_function;
+typedef uint64_t tnd_cu_address;
+
+/** Results and attributes that are looked at (CUresult, CUdevice_attribute), and flags. */
+enum {
+    TND_CU_SUCCESS = 0,
+    TND_CU_OUT_OF_MEMORY = 2,
+    TND_CU_NO_DEVICE = 100,
+    TND_CU_NOT_READY = 600,
+    TND_CU_THREADS_OF_BLOCK = 1,
+    TND_CU_BLOCK_X = 2, /* and the next two */
+    TND_CU_SHARED_OF_BLOCK = 8,
+    TND_CU_CLOCK_KHZ = 13,
+    TND_CU_MULTIPROCESSORS = 16,
+    TND_CU_INTEGRATED = 18,
+    TND_CU_COMPUTE_MODE = 20, /* 2: nobody may use it */
+    TND_CU_MAJOR = 75,
+    TND_CU_MINOR = 76,
+    TND_CU_STREAM_NON_BLOCKING = 1,
+    TND_CU_EVENT_DISABLE_TIMING = 2
+};
+
+/* X(name, symbol, arguments): all of CUDA 11.2 and required; each returns a CUresult. */
+#define TND_CU_FUNCTION_LIST(X)                                                                    \
+    X(Init, "cuInit", (unsigned flags))                                                            \
+    X(DriverGetVersion, "cuDriverGetVersion", (int *out))                                          \
+    X(GetErrorName, "cuGetErrorName", (int code, const char **out))                                \
+    X(DeviceGetCount, "cuDeviceGetCount", (int *out))                                              \
+    X(DeviceGet, "cuDeviceGet", (int *out, int ordinal))                                           \
+    X(DeviceGetName, "cuDeviceGetName", (char *out, int bytes, int device))                        \
+    X(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * out, int device))                           \
+    X(DeviceGetAttribute, "cuDeviceGetAttribute", (int *out, int attribute, int device))           \
+    X(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (tnd_cu_context * out, int device))      \
+    X(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (int device))                       \
+    X(CtxPushCurrent, "cuCtxPushCurrent_v2", (tnd_cu_context context))                             \
+    X(CtxPopCurrent, "cuCtxPopCurrent_v2", (tnd_cu_context * out))                                 \
+    X(CtxSynchronize, "cuCtxSynchronize", (void))                                                  \
+    X(MemAlloc, "cuMemAlloc_v2", (tnd_cu_address * out, size_t bytes))                             \
+    X(MemFree, "cuMemFree_v2", (tnd_cu_address address))                                           \
+    X(MemHostAlloc, "cuMemHostAlloc", (void **out, size_t bytes, unsigned flags))                  \
+    X(MemFreeHost, "cuMemFreeHost", (void *host))                                                  \
+    X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                     \
+      (tnd_cu_address to, const void *from, size_t bytes, tnd_cu_stream stream))                   \
+    X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2",                                                     \
+      (void *to, tnd_cu_address from, size_t bytes, tnd_cu_stream stream))                         \
+    X(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2",                                                     \
+      (tnd_cu_address to, tnd_cu_address from, size_t bytes, tnd_cu_stream stream))                \
+    X(StreamCreate, "cuStreamCreate", (tnd_cu_stream * out, unsigned flags))                       \
+    X(StreamDestroy, "cuStreamDestroy_v2", (tnd_cu_stream stream))                                 \
+    X(StreamSynchronize, "cuStreamSynchronize", (tnd_cu_stream stream))                            \
+    X(StreamWaitEvent, "cuStreamWaitEvent",                                                        \
+      (tnd_cu_stream stream, tnd_cu_event event, unsigned flags))                                  \
+    X(EventCreate, "cuEventCreate", (tnd_cu_event * out, unsigned flags))                          \
+    X(EventDestroy, "cuEventDestroy_v2", (tnd_cu_event event))                                     \
+    X(EventRecord, "cuEventRecord", (tnd_cu_event event, tnd_cu_stream stream))                    \
+    X(EventSynchronize, "cuEventSynchronize", (tnd_cu_event event))                                \
+    X(EventQuery, "cuEventQuery", (tnd_cu_event event))                                            \
+    X(EventElapsedTime, "cuEventElapsedTime",                                                      \
+      (float *out_ms, tnd_cu_event begin, tnd_cu_event end))                                       \
+    X(ModuleLoadData, "cuModuleLoadData", (tnd_cu_module * out, const void *image))                \
+    X(ModuleUnload, "cuModuleUnload", (tnd_cu_module module))                                      \
+    X(ModuleGetFunction, "cuModuleGetFunction",                                                    \
+      (tnd_cu_function * out, tnd_cu_module module, const char *name))                             \
+    X(LaunchKernel, "cuLaunchKernel",                                                              \
+      (tnd_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,                \
+       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
+       tnd_cu_stream stream, void **arguments, void **extra))
+
+/** NVRTC; each returns an nvrtcResult but GetErrorString. */
+typedef struct tnd_nvrtc_program *tnd_nvrtc_program;
+#define TND_NVRTC_FUNCTION_LIST(X)                                                                 \
+    X(Version, "nvrtcVersion", (int *out_major, int *out_minor))                                   \
+    X(CreateProgram, "nvrtcCreateProgram",                                                         \
+      (tnd_nvrtc_program * out, const char *text, const char *name, int n_headers,                 \
+       const char *const *headers, const char *const *header_names))                               \
+    X(DestroyProgram, "nvrtcDestroyProgram", (tnd_nvrtc_program * program))                        \
+    X(CompileProgram, "nvrtcCompileProgram",                                                       \
+      (tnd_nvrtc_program program, int n_options, const char *const *options))                      \
+    X(GetProgramLogSize, "nvrtcGetProgramLogSize", (tnd_nvrtc_program program, size_t * out))      \
+    X(GetProgramLog, "nvrtcGetProgramLog", (tnd_nvrtc_program program, char *out))                 \
+    X(GetCUBINSize, "nvrtcGetCUBINSize", (tnd_nvrtc_program program, size_t * out))                \
+    X(GetCUBIN, "nvrtcGetCUBIN", (tnd_nvrtc_program program, char *out))
+
+#define TND_CUDA_MEMBER(name, symbol, arguments) int(*name) arguments;
+struct tnd_cu_functions {
+    TND_CU_FUNCTION_LIST(TND_CUDA_MEMBER)
+};
+struct tnd_nvrtc_functions {
+    TND_NVRTC_FUNCTION_LIST(TND_CUDA_MEMBER)
+};
+#undef TND_CUDA_MEMBER
+
+struct tnd_cuda_library {
+    struct tnd_cu_functions cu;
+    struct tnd_nvrtc_functions nvrtc; /* where `has_compiler` */
+    bool has_compiler;
+    char compiler_reason[128]; /* why it is not there */
+    int version;               /* of the driver: 12040 is CUDA 12.4 */
+    int nvrtc_version;         /* in the same way */
+    char path[256];            /* file of libcuda */
+};
+
+/** Loads libcuda, the file `path` or the usual name when NULL, initialises it, and looks for NVRTC:
+ *  beside that file, by the usual names, then in the folders of Python's packages. Lives until the
+ *  process ends. Errors: UNSUPPORTED_MACHINE with what is missing. Any thread. */
+enum tandem_status tnd_cuda_library_get(const char *path,
+                                        const struct tnd_cuda_library **out_library,
+                                        struct tandem_error *error);
+
+/** OK for success, else DEVICE, DEVICE_LOST or DEVICE_MEMORY and a message with the device, the
+ *  call and the code's name. */
+enum tandem_status tnd_cuda_check(const struct tnd_cuda_library *library, const char *device,
+                                  const char *call, int code, struct tandem_error *error);
+
+#endif
