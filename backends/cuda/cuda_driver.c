@@ -247,10 +247,11 @@ static enum tandem_status event_wait(struct tnd_gpu_context *context, struct tnd
 }
 
 static enum tandem_status event_check(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
-                                      struct tandem_error *error)
+                                      bool *out_is_over, struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
     TND_CUDA_CALL(of(context), code, EventQuery(event->end));
+    *out_is_over = code != TND_CU_NOT_READY;
     return check(context, "cuEventQuery", code == TND_CU_NOT_READY ? TND_CU_SUCCESS : code, error);
 }
 

@@ -168,9 +168,9 @@ struct tnd_gpu_driver {
                                 struct tnd_gpu_event *event, struct tandem_error *error);
     enum tandem_status (*event_wait)(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
                                      struct tandem_error *error);
-    /** OK unless the command ended badly; does not wait. `call`: for the message. */
+    /** OK unless the command ended badly, and whether it is over; does not wait. */
     enum tandem_status (*event_check)(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
-                                      struct tandem_error *error);
+                                      bool *out_is_over, struct tandem_error *error);
     /** Nanoseconds that a launch has taken; waits for it. Opened with_times only. */
     enum tandem_status (*event_ns)(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
                                    int64_t *out_ns, struct tandem_error *error);

@@ -303,6 +303,11 @@ enum tandem_status tnd_gpu_backend_sync(tandem_backend *backend, uint64_t ticket
     return tnd_gpu_indices_check(device, error);
 }
 
+bool tnd_gpu_backend_poll(tandem_backend *backend, uint64_t ticket, bool *out_is_over)
+{
+    return tnd_gpu_poll(tnd_gpu_device_of(backend), ticket, out_is_over);
+}
+
 /* ---- memory ---- */
 
 enum tandem_status tnd_gpu_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,

@@ -35,6 +35,7 @@ enum tandem_status tnd_gpu_backend_submit(tandem_backend *backend, const struct 
                                           uint64_t *out_ticket, struct tandem_error *error);
 enum tandem_status tnd_gpu_backend_sync(tandem_backend *backend, uint64_t ticket,
                                         struct tandem_error *error);
+bool tnd_gpu_backend_poll(tandem_backend *backend, uint64_t ticket, bool *out_is_over);
 enum tandem_status tnd_gpu_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                            void **out_handle, struct tandem_error *error);
 void tnd_gpu_backend_give_back(tandem_backend *backend, void *handle);
@@ -57,11 +58,11 @@ uint64_t tnd_gpu_backend_weight_budget(tandem_backend *backend);
     .abi = TANDEM_ABI, .size = sizeof(struct tandem_backend_api), .close = tnd_gpu_backend_close,  \
     .describe = tnd_gpu_backend_describe, .supports = tnd_gpu_backend_supports,                    \
     .workspace = tnd_gpu_backend_workspace, .submit = tnd_gpu_backend_submit,                      \
-    .sync = tnd_gpu_backend_sync, .prepare = tnd_gpu_backend_prepare,                              \
-    .forget = tnd_gpu_backend_give_back, .memory = TANDEM_MEMORY_OWN, .map = tnd_gpu_backend_map,  \
-    .unmap = tnd_gpu_backend_give_back, .upload = tnd_gpu_backend_upload,                          \
-    .download = tnd_gpu_backend_download, .prepared_bytes = tnd_gpu_backend_prepared_bytes,        \
-    .identity = tnd_gpu_backend_identity, .stream = tnd_gpu_backend_stream,                        \
-    .weight_budget = tnd_gpu_backend_weight_budget
+    .sync = tnd_gpu_backend_sync, .poll = tnd_gpu_backend_poll,                                    \
+    .prepare = tnd_gpu_backend_prepare, .forget = tnd_gpu_backend_give_back,                       \
+    .memory = TANDEM_MEMORY_OWN, .map = tnd_gpu_backend_map, .unmap = tnd_gpu_backend_give_back,   \
+    .upload = tnd_gpu_backend_upload, .download = tnd_gpu_backend_download,                        \
+    .prepared_bytes = tnd_gpu_backend_prepared_bytes, .identity = tnd_gpu_backend_identity,        \
+    .stream = tnd_gpu_backend_stream, .weight_budget = tnd_gpu_backend_weight_budget
 
 #endif

@@ -119,6 +119,9 @@ enum tandem_status tnd_gpu_download(struct tnd_gpu_device *device, struct tandem
                                     struct tandem_error *error);
 /** Ticket for everything that was submitted so far. */
 uint64_t tnd_gpu_ticket(struct tnd_gpu_device *device);
+/** Whether a download, and so all before it, is over; false: of this ticket only tnd_gpu_sync can
+ *  tell. Ticket 0 is over. Never waits. */
+bool tnd_gpu_poll(struct tnd_gpu_device *device, uint64_t ticket, bool *out_is_over);
 enum tandem_status tnd_gpu_sync(struct tnd_gpu_device *device, uint64_t ticket,
                                 struct tandem_error *error);
 

@@ -238,7 +238,9 @@ static void keep_failure(struct tnd_gpu_transfer *transfer, uint64_t ticket,
 static void drop_download(struct tnd_gpu_device *device, struct download *download)
 {
     struct tandem_error told = {0};
-    if (device->driver->event_check(device->context, download->event, &told) != TANDEM_OK) {
+    bool is_over;
+    if (device->driver->event_check(device->context, download->event, &is_over, &told) !=
+        TANDEM_OK) {
         keep_failure(device->transfer, download->ticket, &told);
     }
     device->driver->event_free(device->context, download->event);
@@ -324,6 +326,23 @@ static struct tnd_gpu_event *take_event(struct tnd_gpu_transfer *transfer, uint6
         }
     }
     return NULL;
+}
+
+bool tnd_gpu_poll(struct tnd_gpu_device *device, uint64_t ticket, bool *out_is_over)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    *out_is_over = true;
+    pthread_mutex_lock(&transfer->ticket_lock);
+    bool is_known = ticket == 0 || ticket <= transfer->done;
+    for (int i = 0; i < N_DOWNLOADS && !is_known; i++) {
+        const struct download *one = &transfer->downloads[i];
+        is_known = one->ticket == ticket;
+        if (is_known) { /* a command that ended badly is over: tnd_gpu_sync tells */
+            (void)device->driver->event_check(device->context, one->event, out_is_over, NULL);
+        }
+    }
+    pthread_mutex_unlock(&transfer->ticket_lock);
+    return is_known;
 }
 
 enum tandem_status tnd_gpu_sync(struct tnd_gpu_device *device, uint64_t ticket,

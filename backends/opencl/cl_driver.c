@@ -277,11 +277,12 @@ static enum tandem_status event_wait(struct tnd_gpu_context *context, struct tnd
 }
 
 static enum tandem_status event_check(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
-                                      struct tandem_error *error)
+                                      bool *out_is_over, struct tandem_error *error)
 {
     cl_int state = CL_COMPLETE;
     cl_int code = calls(context)->GetEventInfo((cl_event)event, CL_EVENT_COMMAND_EXECUTION_STATUS,
                                                sizeof(state), &state, NULL);
+    *out_is_over = code != CL_SUCCESS || state <= CL_COMPLETE; /* below: it ended badly */
     return check(context, "clEnqueueReadBuffer", code == CL_SUCCESS && state < 0 ? state : code,
                  error);
 }
