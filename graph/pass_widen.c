@@ -5,8 +5,8 @@
  * a unit in its last place, goes, and so does its overflow.
  * The largest and smallest of small integers, in pools and reductions, are found as floats, too.
  *
- * A cast that the pass puts behind a node is marked (params.kind TND_CAST_MAY_GO); one that the
- * program asked for rounds for ever. */
+ * A cast that the pass, or an operator that computes in float32, puts behind its result is marked
+ * (params.kind TND_CAST_MAY_GO); one that the program asked for rounds for ever. */
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
