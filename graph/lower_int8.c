@@ -14,8 +14,8 @@
 
 static bool is_byte(const struct tnd_net *net, int value)
 {
-    const struct tnd_net_value *v = tnd_net_value(net, value);
-    return v->base == value && (v->type == TANDEM_DTYPE_I8 || v->type == TANDEM_DTYPE_U8);
+    const enum tandem_dtype type = tnd_net_value(net, value)->type;
+    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
 }
 
 /* Whether all values of a view are one. */
@@ -409,6 +409,18 @@ static bool follow_program(struct ending *e, const struct tnd_epilogue *epilogue
 
 /* ---- lowering ---- */
 
+/* All of a value as bytes in the order of its dimensions. */
+static enum tandem_status lower_whole(struct tnd_lowering *l, int value, tandem_tensor **out)
+{
+    struct tnd_operand from;
+    int n = 0;
+    if (tnd_net_value(l->net, value)->base == value) {
+        return tnd_lower_tensor(l, value, TND_LAYOUT_PLAIN, out);
+    }
+    TND_TRY(tnd_lower_operand(l, value, false, &from, out, &n));
+    return tnd_lower_copy(l, &from, *out, TND_LAYOUT_PLAIN, out);
+}
+
 /* x as bytes without gaps, channels last. */
 static enum tandem_status lower_x(struct tnd_lowering *l, const struct tnd_net_node *node,
                                   tandem_tensor **out)
@@ -422,7 +434,7 @@ static enum tandem_status lower_x(struct tnd_lowering *l, const struct tnd_net_n
         .view = {.type = tnd_net_value(l->net, x)->type, .shape = view->shape},
         .offset = view->offset};
     memcpy(operand.view.strides, view->strides, sizeof(operand.view.strides));
-    TND_TRY(tnd_lower_tensor(l, x, TND_LAYOUT_PLAIN, out));
+    TND_TRY(lower_whole(l, x, out));
     return view->offset == 0 && tnd_view_has_no_gaps(&operand.view)
                ? TANDEM_OK
                : tnd_lower_copy(l, &operand, *out, TND_LAYOUT_PLAIN, out);

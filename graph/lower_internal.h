@@ -25,7 +25,7 @@ struct tnd_lowered {
 /** A product or convolution of 8-bit integers: the net has it of int32, less their zero points. */
 struct tnd_lower_int8 {
     bool is_found;
-    int x;    /* the integers themselves: a base */
+    int x;    /* the integers themselves */
     int zero; /* value of the zero point, if it is computed; else TANDEM_NET_NONE */
     struct tnd_conv_int8 conv;
     struct tnd_array *w;             /* packed; of the lowered net */
