@@ -448,7 +448,8 @@ static tandem_tensor *over(struct tnd_lowering *l, const struct tnd_array *array
 }
 
 /* Takes the epilogue that waits, if all of it can belong to the node. */
-static void take_ending(struct tnd_epilogue *epilogue, struct tnd_lower_int8 *found, bool is_conv)
+static void take_ending(struct tnd_lower_epilogue *waiting, struct tnd_lower_int8 *found,
+                        bool is_conv)
 {
     struct tnd_conv_int8 *conv = &found->conv;
     const struct tnd_conv_int8 before = *conv;
@@ -459,9 +460,9 @@ static void take_ending(struct tnd_epilogue *epilogue, struct tnd_lower_int8 *fo
                        .n_filters = conv->filters,
                        .of_group = conv->filters / groups,
                        .padded = n / groups,
-                       .axis = is_conv ? 1 : epilogue->n_dims - 1};
-    epilogue->is_taken = follow_program(&e, epilogue);
-    if (!epilogue->is_taken) {
+                       .axis = is_conv ? 1 : waiting->n_dims - 1};
+    waiting->is_taken = follow_program(&e, waiting->of);
+    if (!waiting->is_taken) {
         *conv = before;
         for (int64_t f = 0; f < n; f++) {
             found->filters[f].bias = 0;
