@@ -302,6 +302,18 @@ int tnd_onnx_wide(struct tnd_onnx_call *call, int value)
                : value;
 }
 
+int tnd_onnx_narrow(struct tnd_onnx_call *call, int value, int like)
+{
+    const enum tandem_dtype type = tnd_onnx_type_of(call, like);
+    const bool is_half = type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16;
+    if (value < 0 || !is_half || tnd_onnx_type_of(call, value) != TANDEM_DTYPE_F32) {
+        return tnd_net_cast(call->net, value, type);
+    }
+    const struct tnd_net_params may_go = {.kind = TND_CAST_MAY_GO};
+    const struct tnd_dims shape = *tnd_onnx_shape_of(call, value); /* (a copy: the net moves) */
+    return tnd_net_add(call->net, TND_NET_CAST, &may_go, &value, 1, type, &shape);
+}
+
 /* The dimensions of `value` at an axis of `to`, with extents of 1 behind. */
 static int at_axis(struct tnd_onnx_call *call, int value, const struct tnd_dims *to, int64_t axis)
 {

@@ -179,6 +179,9 @@ int tnd_onnx_with(struct tnd_onnx_call *call, enum tandem_binary kind, int value
 int tnd_onnx_scalar(struct tnd_onnx_call *call, int like, double number);
 /** Floats of 16 bits as float32, in which the operator is computed; others as they are. */
 int tnd_onnx_wide(struct tnd_onnx_call *call, int value);
+/** What an operator computed, as the type of an operand. Where it was widened, passes may leave out
+ *  the rounding if another operator of floats reads it. */
+int tnd_onnx_narrow(struct tnd_onnx_call *call, int value, int like);
 /** A constant list 0, 1, ... n - 1 of int64. */
 int tnd_onnx_counting(struct tnd_onnx_call *call, int64_t n);
 /** The convolution that the node's attributes describe, of {N, C, spatial}; refused when they do

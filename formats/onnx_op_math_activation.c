@@ -46,7 +46,7 @@ static int operand(struct tnd_onnx_call *call)
 
 static void give(struct tnd_onnx_call *call, int value)
 {
-    call->out[0] = tnd_net_cast(call->net, value, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
+    call->out[0] = tnd_onnx_narrow(call, value, tnd_onnx_in(call, 0));
 }
 
 static void build_relu(struct tnd_onnx_call *call)

@@ -51,7 +51,7 @@ static int biased(struct tnd_onnx_call *call)
 
 static void give(struct tnd_onnx_call *call, int value)
 {
-    call->out[0] = tnd_net_cast(call->net, value, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
+    call->out[0] = tnd_onnx_narrow(call, value, tnd_onnx_in(call, 0));
 }
 
 static void build_gelu(struct tnd_onnx_call *call) /* and BiasGelu, FastGelu */

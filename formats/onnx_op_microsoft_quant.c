@@ -249,7 +249,7 @@ static void build_matmul_few_bits(struct tnd_onnx_call *call)
     int y = tnd_net_matmul(call->net, a,
                            tnd_net_permute(call->net, tnd_net_constant(call->net, array), swapped));
     y = bias == TANDEM_NET_NONE ? y : bin(call, TANDEM_BINARY_ADD, y, tnd_onnx_wide(call, bias));
-    call->out[0] = tnd_net_cast(call->net, y, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
+    call->out[0] = tnd_onnx_narrow(call, y, tnd_onnx_in(call, 0));
 }
 
 const struct tnd_onnx_op tnd_onnx_microsoft_quant[] = {

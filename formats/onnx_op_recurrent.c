@@ -424,7 +424,7 @@ static void give(struct tnd_onnx_call *call, int i, const int *values, int n, in
     if (i < call->n_out) {
         int y = tnd_net_concat(call->net, values, n, axis);
         y = order != NULL && y != TANDEM_NET_NONE ? tnd_net_permute(call->net, y, order) : y;
-        call->out[i] = tnd_net_cast(call->net, y, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
+        call->out[i] = tnd_onnx_narrow(call, y, tnd_onnx_in(call, 0));
     }
 }
 

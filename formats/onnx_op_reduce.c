@@ -125,7 +125,7 @@ static void build_reduce(struct tnd_onnx_call *call)
         x = tnd_net_cast(call->net, x, TANDEM_DTYPE_F64);
     }
     /* (without axes every value is reduced alone; ONNX gives back the operand) */
-    const int result = is_none ? from : tnd_net_cast(call->net, reduce(call, x, axes), type);
+    const int result = is_none ? from : tnd_onnx_narrow(call, reduce(call, x, axes), from);
     call->out[0] = keeps || result == TANDEM_NET_NONE ? result : drop_axes(call, result, axes);
 }
 
@@ -243,8 +243,8 @@ static void build_softmax(struct tnd_onnx_call *call)
         x = tnd_net_reshape(call->net, x, &flat);
         axis = 1;
     }
-    const int result = tnd_net_cast(call->net, x == TANDEM_NET_NONE ? x : softmax(call, x, axis),
-                                    tnd_onnx_type_of(call, from));
+    const int result =
+        tnd_onnx_narrow(call, x == TANDEM_NET_NONE ? x : softmax(call, x, axis), from);
     call->out[0] = tnd_net_reshape(call->net, result, &shape);
 }
 

@@ -71,7 +71,7 @@ static int scale_and_shift(struct tnd_onnx_call *call, int x, int scale, int bia
 
 static void give(struct tnd_onnx_call *call, int value)
 {
-    call->out[0] = tnd_net_cast(call->net, value, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
+    call->out[0] = tnd_onnx_narrow(call, value, tnd_onnx_in(call, 0));
 }
 
 /* The axes from `axis` on; false: refused. */

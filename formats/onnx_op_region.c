@@ -428,7 +428,7 @@ static void build_deform_conv(struct tnd_onnx_call *call)
         y = bin(call, TANDEM_BINARY_ADD, y,
                 tnd_net_reshape(net, tnd_onnx_wide(call, bias), &upright));
     }
-    call->out[0] = tnd_net_cast(net, y, tnd_onnx_type_of(call, tnd_onnx_in(call, 0)));
+    call->out[0] = tnd_onnx_narrow(call, y, tnd_onnx_in(call, 0));
 }
 
 /* ---- NonMaxSuppression ---- */
@@ -531,8 +531,7 @@ static void choose_class(struct suppression *it, int64_t image, int64_t class,
 static const struct tnd_array *known_floats(struct tnd_onnx_call *call, int operand)
 {
     const int value = tnd_net_cast(call->net, tnd_onnx_in(call, operand), TANDEM_DTYPE_F32);
-    const struct tnd_array *known =
-        value == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, value);
+    const struct tnd_array *known = value == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, value);
     if (known == NULL) {
         (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
     }

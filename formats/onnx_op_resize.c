@@ -231,8 +231,7 @@ static bool read_mode(struct tnd_onnx_call *call, struct resize *out)
 /* A list of numbers of an operand, known when the net is built; -1: there is none. */
 static int read_numbers(struct tnd_onnx_call *call, int operand, const char *what, double *out)
 {
-    const struct tnd_array *array =
-        operand == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, operand);
+    const struct tnd_array *array = operand == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, operand);
     if (operand == TANDEM_NET_NONE || (array != NULL && array->n == 0)) {
         return -1;
     }

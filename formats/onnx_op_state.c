@@ -225,7 +225,7 @@ static void build_causal_conv(struct tnd_onnx_call *call)
                 tnd_net_reshape(net, tnd_onnx_wide(call, bias), &column));
     }
     y = is_silu ? tnd_net_unary(net, TANDEM_UNARY_SILU, y) : y;
-    call->out[0] = tnd_net_cast(net, y, tnd_onnx_type_of(call, x));
+    call->out[0] = tnd_onnx_narrow(call, y, x);
     if (call->n_out > 1) {
         call->out[1] = tnd_net_slice(net, all, 2, shape.dims[2], kept, 1);
     }

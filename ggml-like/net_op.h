@@ -52,7 +52,7 @@ enum {
 };
 #undef TND_COUNT_KIND
 
-/** Kinds of TND_NET_CAST: one that a program asked for, and one that passes put there, whose
+/** Kinds of TND_NET_CAST: one that a program asked for, and one behind a widened operation, whose
  *  rounding nobody needs. */
 enum tnd_cast { TND_CAST_ROUNDS, TND_CAST_MAY_GO };
 

@@ -92,11 +92,6 @@ struct tnd_epilogue {
     bool has_rows;
     const float *rows[TND_FUSE_INPUTS];
     uint8_t saved[TND_FUSE_REGISTERS]; /* by step whose result is kept: where, counted from 0 */
-    /* while a net is lowered */
-    tandem_tensor *tensors[TANDEM_MAX_SRC]; /* that operands read; one of them: src of `in` */
-    int n_tensors;
-    int n_dims; /* of the result */
-    bool is_taken;
 };
 
 /** TND_WORK_REDUCE: how the operand is walked. */

@@ -50,17 +50,18 @@ static bool plan_rows(struct tnd_lowering *l, struct tnd_epilogue *epilogue, int
 const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tandem_tensor **tensors,
                                                    int *n_tensors, int64_t n_columns)
 {
-    struct tnd_epilogue *epilogue = l->epilogue;
-    if (epilogue == NULL || epilogue->n_tensors + *n_tensors > TANDEM_MAX_SRC) {
+    struct tnd_lower_epilogue *waiting = l->epilogue;
+    if (waiting == NULL || waiting->n_tensors + *n_tensors > TANDEM_MAX_SRC) {
         return NULL;
     }
+    struct tnd_epilogue *epilogue = waiting->of;
     for (int i = 0; i < epilogue->fuse.n_inputs; i++) {
         epilogue->in[i].src += epilogue->in[i].src >= 0 ? *n_tensors : 0;
     }
-    for (int i = 0; i < epilogue->n_tensors; i++) {
-        tensors[(*n_tensors)++] = epilogue->tensors[i];
+    for (int i = 0; i < waiting->n_tensors; i++) {
+        tensors[(*n_tensors)++] = waiting->tensors[i];
     }
-    epilogue->is_taken = true;
+    waiting->is_taken = true;
     epilogue->has_rows = plan_rows(l, epilogue, n_columns);
     return epilogue;
 }

@@ -227,19 +227,20 @@ static void find_tails(struct tnd_lowering *l)
 /* Reads of a group as operands of an epilogue of `self`, which is one of them. */
 static enum tandem_status epilogue_operands(struct tnd_lowering *l, const struct reads *reads,
                                             int self, const struct tnd_dims *shape,
-                                            struct tnd_epilogue *epilogue, bool *fits)
+                                            struct tnd_lower_epilogue *waiting, bool *fits)
 {
+    struct tnd_epilogue *epilogue = waiting->of;
     int64_t strides[TND_FUSE_INPUTS][TANDEM_NET_MAX_DIMS];
     for (int i = 0; i < reads->n; i++) {
         if (i != self) {
-            TND_TRY(tnd_lower_operand(l, reads->values[i], true, &epilogue->in[i],
-                                      epilogue->tensors, &epilogue->n_tensors));
+            TND_TRY(tnd_lower_operand(l, reads->values[i], true, &epilogue->in[i], waiting->tensors,
+                                      &waiting->n_tensors));
             memcpy(strides[i], epilogue->in[i].view.strides, sizeof(strides[i]));
         }
     }
     if (l->options->for_device) {
-        tnd_lower_constants(l, reads->values, epilogue->in, reads->n, epilogue->tensors,
-                            &epilogue->n_tensors);
+        tnd_lower_constants(l, reads->values, epilogue->in, reads->n, waiting->tensors,
+                            &waiting->n_tensors);
     }
     *fits = tnd_fuse_matrix(&epilogue->matrix, self, reads->n, shape, strides);
     return TANDEM_OK;
@@ -261,16 +262,18 @@ static enum tandem_status lower_tail(struct tnd_lowering *l, int tail, int group
     while (tnd_net_value(l->net, reads->values[self])->base != node->output) {
         self++;
     }
-    epilogue->n_dims = tnd_net_value(l->net, output)->shape.n;
+    struct tnd_lower_epilogue waiting = {.of = epilogue,
+                                         .n_dims = tnd_net_value(l->net, output)->shape.n};
     epilogue->in[self].src = -1;
     TND_TRY(
-        epilogue_operands(l, reads, self, &tnd_net_value(l->net, output)->shape, epilogue, &fits));
+        epilogue_operands(l, reads, self, &tnd_net_value(l->net, output)->shape, &waiting, &fits));
     write_program(l, group, reads, steps, &epilogue->fuse);
     epilogue->matrix.self = self;
-    l->epilogue = fits || l->int8[tail].is_found ? epilogue : NULL;
-    TND_TRY(tnd_lower_node(l, node));
+    l->epilogue = fits || l->int8[tail].is_found ? &waiting : NULL;
+    const enum tandem_status status = tnd_lower_node(l, node);
     l->epilogue = NULL;
-    *done = epilogue->is_taken;
+    TND_TRY(status);
+    *done = waiting.is_taken;
     if (*done) {
         memcpy(l->values[output].tensors, l->values[node->output].tensors,
                sizeof(l->values[output].tensors));

@@ -14,8 +14,8 @@
 
 static bool is_byte(const struct tnd_net *net, int value)
 {
-    const struct tnd_net_value *v = tnd_net_value(net, value);
-    return v->base == value && (v->type == TANDEM_DTYPE_I8 || v->type == TANDEM_DTYPE_U8);
+    const enum tandem_dtype type = tnd_net_value(net, value)->type;
+    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
 }
 
 /* Whether all values of a view are one. */
@@ -409,6 +409,18 @@ static bool follow_program(struct ending *e, const struct tnd_epilogue *epilogue
 
 /* ---- lowering ---- */
 
+/* All of a value as bytes in the order of its dimensions. */
+static enum tandem_status lower_whole(struct tnd_lowering *l, int value, tandem_tensor **out)
+{
+    struct tnd_operand from;
+    int n = 0;
+    if (tnd_net_value(l->net, value)->base == value) {
+        return tnd_lower_tensor(l, value, TND_LAYOUT_PLAIN, out);
+    }
+    TND_TRY(tnd_lower_operand(l, value, false, &from, out, &n));
+    return tnd_lower_copy(l, &from, *out, TND_LAYOUT_PLAIN, out);
+}
+
 /* x as bytes without gaps, channels last. */
 static enum tandem_status lower_x(struct tnd_lowering *l, const struct tnd_net_node *node,
                                   tandem_tensor **out)
@@ -422,7 +434,7 @@ static enum tandem_status lower_x(struct tnd_lowering *l, const struct tnd_net_n
         .view = {.type = tnd_net_value(l->net, x)->type, .shape = view->shape},
         .offset = view->offset};
     memcpy(operand.view.strides, view->strides, sizeof(operand.view.strides));
-    TND_TRY(tnd_lower_tensor(l, x, TND_LAYOUT_PLAIN, out));
+    TND_TRY(lower_whole(l, x, out));
     return view->offset == 0 && tnd_view_has_no_gaps(&operand.view)
                ? TANDEM_OK
                : tnd_lower_copy(l, &operand, *out, TND_LAYOUT_PLAIN, out);
@@ -436,7 +448,8 @@ static tandem_tensor *over(struct tnd_lowering *l, const struct tnd_array *array
 }
 
 /* Takes the epilogue that waits, if all of it can belong to the node. */
-static void take_ending(struct tnd_epilogue *epilogue, struct tnd_lower_int8 *found, bool is_conv)
+static void take_ending(struct tnd_lower_epilogue *waiting, struct tnd_lower_int8 *found,
+                        bool is_conv)
 {
     struct tnd_conv_int8 *conv = &found->conv;
     const struct tnd_conv_int8 before = *conv;
@@ -447,9 +460,9 @@ static void take_ending(struct tnd_epilogue *epilogue, struct tnd_lower_int8 *fo
                        .n_filters = conv->filters,
                        .of_group = conv->filters / groups,
                        .padded = n / groups,
-                       .axis = is_conv ? 1 : epilogue->n_dims - 1};
-    epilogue->is_taken = follow_program(&e, epilogue);
-    if (!epilogue->is_taken) {
+                       .axis = is_conv ? 1 : waiting->n_dims - 1};
+    waiting->is_taken = follow_program(&e, waiting->of);
+    if (!waiting->is_taken) {
         *conv = before;
         for (int64_t f = 0; f < n; f++) {
             found->filters[f].bias = 0;

@@ -25,7 +25,7 @@ struct tnd_lowered {
 /** A product or convolution of 8-bit integers: the net has it of int32, less their zero points. */
 struct tnd_lower_int8 {
     bool is_found;
-    int x;    /* the integers themselves: a base */
+    int x;    /* the integers themselves */
     int zero; /* value of the zero point, if it is computed; else TANDEM_NET_NONE */
     struct tnd_conv_int8 conv;
     struct tnd_array *w;             /* packed; of the lowered net */
@@ -46,6 +46,15 @@ struct tnd_lower_pair {
     struct tnd_binary_int8 op;
 };
 
+/** A program that waits for the node whose epilogue it may become. */
+struct tnd_lower_epilogue {
+    struct tnd_epilogue *of;
+    tandem_tensor *tensors[TANDEM_MAX_SRC]; /* that operands read; one of them: src of `of->in` */
+    int n_tensors;
+    int n_dims; /* of the result */
+    bool is_taken;
+};
+
 /** A value of the net that is no view. */
 struct tnd_lower_value {
     tandem_tensor *tensors[TND_N_LAYOUTS]; /* NULL: not there */
@@ -61,12 +70,12 @@ struct tnd_lowering {
     const struct tnd_net *net;
     const struct tnd_lower_options *options;
     struct tnd_lower_value *values;
-    int *groups;                    /* by node */
-    int *tails;                     /* by node: the group that may be its epilogue; -1: none */
-    struct tnd_epilogue *epilogue;  /* of the node that is being lowered; NULL: none */
-    struct tnd_lower_int8 *int8;    /* by node */
-    struct tnd_lower_table *tables; /* by node */
-    struct tnd_lower_pair *pairs;   /* by node */
+    int *groups;                         /* by node */
+    int *tails;                          /* by node: the group that may be its epilogue; -1: none */
+    struct tnd_lower_epilogue *epilogue; /* of the node that is being lowered; NULL: none */
+    struct tnd_lower_int8 *int8;         /* by node */
+    struct tnd_lower_table *tables;      /* by node */
+    struct tnd_lower_pair *pairs;        /* by node */
     struct tandem_error *error;
 };
 

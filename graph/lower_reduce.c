@@ -1,10 +1,43 @@
 /* SPDX-License-Identifier: MIT
  * Sums and their like over F32, several values at a time. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/lower_internal.h"
 
 enum { ITEM_VALUES = 8192 };
+
+/* Whether a dimension with stride `a` is walked outside of one with stride `b`. */
+static bool is_outside(int64_t a, int64_t b)
+{
+    return b != 0 && (a == 0 || llabs(a) > llabs(b));
+}
+
+/* Values are read as they lie: the smallest stride last, dimensions that follow each other as one.
+ * (Channels that are last would else be read with gaps.) */
+static void sort_inner(struct tnd_view *inner)
+{
+    struct tnd_view sorted = {.type = inner->type};
+    int n = 0;
+    for (int i = 0; i < inner->shape.n; i++) {
+        int at = i;
+        for (; at > 0 && is_outside(inner->strides[i], sorted.strides[at - 1]); at--) {
+            sorted.strides[at] = sorted.strides[at - 1];
+            sorted.shape.dims[at] = sorted.shape.dims[at - 1];
+        }
+        sorted.strides[at] = inner->strides[i];
+        sorted.shape.dims[at] = inner->shape.dims[i];
+    }
+    for (int i = 0; i < inner->shape.n; i++) {
+        const int64_t dim = sorted.shape.dims[i];
+        const bool is_one = n > 0 && sorted.strides[n - 1] == dim * sorted.strides[i];
+        n += !is_one;
+        sorted.shape.dims[n - 1] = is_one ? sorted.shape.dims[n - 1] * dim : dim;
+        sorted.strides[n - 1] = sorted.strides[i];
+    }
+    sorted.shape.n = n;
+    *inner = sorted;
+}
 
 /* Dimensions that stay and those that go, without those of one value. */
 static void split_axes(struct tnd_work_reduce *reduce, const struct tnd_view *x, unsigned axes)
@@ -22,6 +55,7 @@ static void split_axes(struct tnd_work_reduce *reduce, const struct tnd_view *x,
             reduce->strides[reduce->kept.n++] = x->strides[i];
         }
     }
+    sort_inner(&reduce->inner);
     if (reduce->kept.n == 0) {
         reduce->kept = (struct tnd_dims){1, {1}};
         reduce->strides[0] = 0;

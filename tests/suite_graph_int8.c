@@ -272,6 +272,53 @@ static void products_of_what_stands_for_bytes_are_right(void)
     }
 }
 
+/* Bytes as int32, less a zero point that is known, an input of bytes, or 0. */
+static int centred(struct tnd_net *net, int x)
+{
+    const enum tandem_dtype type = tnd_net_value(net, x)->type;
+    const struct tnd_dims one = {.n = 0};
+    const int64_t kind = between(0, 2);
+    const int wide = tnd_net_cast(net, x, TANDEM_DTYPE_I32);
+    const int zero = kind == 0   ? bytes(net, type, &one)
+                     : kind == 1 ? tnd_net_input(net, type, &one, "zero", NULL)
+                                 : TANDEM_NET_NONE;
+    return kind == 2 ? wide
+                     : tnd_net_binary(net, TANDEM_BINARY_SUB, wide,
+                                      tnd_net_cast(net, zero, TANDEM_DTYPE_I32));
+}
+
+/* Both operands are computed; K is longer than float32 sums exactly. Also weights behind a product
+ * whose operand is turned and read in another shape. */
+static void check_computed(uint64_t seed)
+{
+    static const int turn[] = {0, 2, 1};
+    rng = tnd_test_rng_new(seed);
+    const bool is_turned = between(0, 1) == 1;
+    const int64_t k = between(1, 900);
+    const int64_t n = between(1, 30);
+    const struct tnd_dims a_shape = {3, {between(1, 3), between(1, 30), k}};
+    const struct tnd_dims b_shape = {3, {a_shape.dims[0], is_turned ? n : k, is_turned ? k : n}};
+    struct tnd_net *net = tnd_net_new();
+    const struct tnd_dims turned = {2, {a_shape.dims[0] * k, a_shape.dims[1]}};
+    const struct tnd_dims w_shape = {2, {a_shape.dims[1], n}};
+    const int a_bytes = tnd_net_input(net, byte_type(), &a_shape, "a", NULL);
+    const int a = centred(net, a_bytes);
+    const int b = centred(net, tnd_net_input(net, byte_type(), &b_shape, "b", NULL));
+    const int rows = tnd_net_reshape(net, tnd_net_permute(net, a_bytes, turn), &turned);
+    const int w = tnd_net_cast(net, bytes(net, TANDEM_DTYPE_I8, &w_shape), TANDEM_DTYPE_I32);
+    (void)tnd_net_output(net,
+                         tnd_net_matmul(net, a, is_turned ? tnd_net_permute(net, b, turn) : b));
+    (void)tnd_net_output(net, tnd_net_matmul(net, centred(net, rows), w));
+    check_net(net, 1, seed);
+}
+
+static void products_of_computed_bytes_have_every_bit(void)
+{
+    for (int i = 0; i < (tnd_effort() == 1 ? 40 : 300); i++) {
+        check_computed(tnd_test_seed() * 2011 + (uint64_t)i);
+    }
+}
+
 /* ---- sums and products of two ---- */
 
 /* Operands of one shape, or one repeated for all places of an image, in any order. */
@@ -402,6 +449,7 @@ static CU_TestInfo tests[] = {
     {"convolutions of what stands for bytes are right",
      convolutions_of_what_stands_for_bytes_are_right},
     {"products of what stands for bytes are right", products_of_what_stands_for_bytes_are_right},
+    {"products of computed bytes have every bit", products_of_computed_bytes_have_every_bit},
     {"sums of integers have every bit", sums_of_integers_have_every_bit},
     {"sums and products of what stands for bytes are one node",
      sums_and_products_of_what_stands_for_bytes_are_one_node},

@@ -25,67 +25,6 @@ static struct place place_of(const struct tnd_work *work, const int64_t *strides
     return place;
 }
 
-/* What a window found so far of some channels, and one more place. Loops of constant length take
- * most of the channels that lie side by side: compilers vectorise these. */
-static void take(float *restrict best, const float *restrict x, int n, int64_t stride)
-{
-    if (n == TND_LANES && stride == 1) {
-        for (int c = 0; c < TND_LANES; c++) {
-            best[c] = ((best[c] > x[c]) | (best[c] != best[c])) ? best[c] : x[c];
-        }
-        return;
-    }
-    for (int c = 0; c < n; c++) {
-        const float v = x[c * stride];
-        best[c] = best[c] > v || best[c] != best[c] ? best[c] : v;
-    }
-}
-
-static void add(double *restrict sums, const float *restrict x, int n, int64_t stride)
-{
-    if (n == TND_LANES && stride == 1) {
-        for (int c = 0; c < TND_LANES; c++) {
-            sums[c] += (double)x[c];
-        }
-        return;
-    }
-    for (int c = 0; c < n; c++) {
-        sums[c] += (double)x[c * stride];
-    }
-}
-
-/* Some channels of one place. */
-static void pool_strip(const struct tnd_work *work, const struct tnd_view *x,
-                       const struct place *place, int64_t channel, int n, float *best, double *sums)
-{
-    const struct tnd_window *window = &work->params->window;
-    int64_t tap[TANDEM_NET_MAX_WINDOW] = {0};
-    int i;
-    for (int c = 0; c < n; c++) {
-        best[c] = -INFINITY;
-        sums[c] = 0;
-    }
-    do {
-        int64_t at = place->image * x->strides[0] + channel * x->strides[1];
-        bool is_inside = true;
-        for (int d = 0; d < window->n; d++) {
-            const int64_t where = place->begin[d] + tap[d] * window->dilation[d];
-            is_inside = is_inside && where >= 0 && where < x->shape.dims[2 + d];
-            at += where * x->strides[2 + d];
-        }
-        if (is_inside && work->params->kind == TANDEM_POOL_MAX) {
-            take(best, (const float *)x->data + at, n, x->strides[1]);
-        } else if (is_inside) {
-            add(sums, (const float *)x->data + at, n, x->strides[1]);
-        }
-        for (i = window->n - 1; i >= 0 && ++tap[i] == window->extent[i]; i--) {
-            tap[i] = 0;
-        }
-    } while (i >= 0);
-}
-
-/* ---- the largest values, channels side by side ---- */
-
 enum { MOST_ROWS = 64 };
 
 /* A walk over the taps of a window. */
@@ -120,6 +59,60 @@ static int next_rows(const struct tnd_work *work, const struct tnd_view *x,
     }
     return n;
 }
+
+/* What a window found so far of some channels, and one more place. Loops of constant length take
+ * most of the channels that lie side by side: compilers vectorise these. */
+static void take(float *restrict best, const float *restrict x, int n, int64_t stride)
+{
+    if (n == TND_LANES && stride == 1) {
+        for (int c = 0; c < TND_LANES; c++) {
+            best[c] = ((best[c] > x[c]) | (best[c] != best[c])) ? best[c] : x[c];
+        }
+        return;
+    }
+    for (int c = 0; c < n; c++) {
+        const float v = x[c * stride];
+        best[c] = best[c] > v || best[c] != best[c] ? best[c] : v;
+    }
+}
+
+static void add(double *restrict sums, const float *restrict x, int n, int64_t stride)
+{
+    if (n == TND_LANES && stride == 1) {
+        for (int c = 0; c < TND_LANES; c++) {
+            sums[c] += (double)x[c];
+        }
+        return;
+    }
+    for (int c = 0; c < n; c++) {
+        sums[c] += (double)x[c * stride];
+    }
+}
+
+/* Some channels of one place. */
+static void pool_strip(const struct tnd_work *work, const struct tnd_view *x,
+                       const struct place *place, int64_t channel, int n, float *best, double *sums)
+{
+    const int64_t stride = x->strides[1];
+    const void *rows[MOST_ROWS];
+    struct walk walk = {.is_done = false};
+    for (int c = 0; c < n; c++) {
+        best[c] = -INFINITY;
+        sums[c] = 0;
+    }
+    for (int n_rows; (n_rows = next_rows(work, x, place, &walk, MOST_ROWS, rows)) > 0;) {
+        for (int i = 0; i < n_rows; i++) {
+            const float *values = (const float *)rows[i] + channel * stride;
+            if (work->params->kind == TANDEM_POOL_MAX) {
+                take(best, values, n, stride);
+            } else {
+                add(sums, values, n, stride);
+            }
+        }
+    }
+}
+
+/* ---- the largest values, channels side by side ---- */
 
 /* Of one place, channels last, as far as the vectors of the CPU divide the channels. Returns how
  * many channels. */
