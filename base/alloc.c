@@ -70,17 +70,33 @@ static void note_bytes(void *memory)
     raise_to(&peak_bytes, before + bytes);
 }
 
-void *tnd_alloc(size_t bytes)
+/* A piece from the program or the C library, which counts. */
+static void *take_counted(size_t bytes, bool is_zeroed)
 {
     atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
     raise_to(&largest_bytes, bytes < (size_t)LONG_MAX ? (long)bytes : LONG_MAX);
-    void *memory = must_fail() ? NULL : take(bytes > 0 ? bytes : 1);
+    const size_t all = bytes > 0 ? bytes : 1;
+    const bool is_fresh = is_zeroed && program.allocate == NULL;
+    void *memory = must_fail() ? NULL : is_fresh ? calloc(1, all) : take(all);
     if (memory == NULL) {
         return NULL;
+    }
+    if (is_zeroed && !is_fresh) {
+        memset(memory, 0, all);
     }
     atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     note_bytes(memory);
     return memory;
+}
+
+void *tnd_alloc(size_t bytes)
+{
+    return take_counted(bytes, false);
+}
+
+void *tnd_alloc_zeroes(size_t bytes)
+{
+    return take_counted(bytes, true);
 }
 
 void *tnd_calloc(size_t n, size_t bytes)

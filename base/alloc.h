@@ -10,6 +10,10 @@
  * thread. */
 void *tnd_alloc(size_t bytes) __attribute__((warn_unused_result));
 
+/** `bytes` zeroes, aligned as malloc does. The system gives much memory only once something is
+ * written there. NULL when there is no memory. Any thread. */
+void *tnd_alloc_zeroes(size_t bytes) __attribute__((warn_unused_result));
+
 /** `n` times `bytes`, 64-byte aligned, zeroed. NULL on overflow or when there is no memory. */
 void *tnd_calloc(size_t n, size_t bytes) __attribute__((warn_unused_result));
 

@@ -26,12 +26,19 @@
 #define PERMIT(memory, bytes) ((void)(memory), (void)(bytes))
 #endif
 
-enum { DEFAULT_CHUNK_BYTES = 1 << 20, HEADER_BYTES = 64 };
+enum {
+    DEFAULT_CHUNK_BYTES = 1 << 20,
+    HEADER_BYTES = 64,
+    /* Chunks from this size on are zeroes to begin with, which the system gives when they are
+     * touched: a KV cache of 131,072 tokens takes memory for the tokens that are there. */
+    LARGE_CHUNK_BYTES = 4 << 20
+};
 
 struct tnd_arena_chunk {
     struct tnd_arena_chunk *next;
     size_t capacity; /* bytes behind the header */
     size_t used;
+    size_t written; /* bytes from the first one on that may not be zero */
 };
 _Static_assert(sizeof(struct tnd_arena_chunk) <= HEADER_BYTES, "the header has its place");
 
@@ -97,10 +104,15 @@ static void *chunk_take(struct tnd_arena_chunk *chunk, size_t bytes, size_t alig
     if (gap > left || bytes > left - gap) {
         return NULL;
     }
-    char *memory = chunk_data(chunk) + chunk->used + gap;
-    chunk->used += gap + bytes;
+    const size_t begin = chunk->used + gap;
+    char *memory = chunk_data(chunk) + begin;
+    chunk->used = begin + bytes;
     PERMIT(memory, bytes);
-    memset(memory, 0, bytes);
+    if (begin < chunk->written) {
+        const size_t old = chunk->written - begin;
+        memset(memory, 0, bytes < old ? bytes : old);
+    }
+    chunk->written = chunk->used > chunk->written ? chunk->used : chunk->written;
     return memory;
 }
 
@@ -116,12 +128,16 @@ static struct tnd_arena_chunk *chunk_new(struct tnd_arena *arena, size_t bytes, 
     }
     size_t wanted = arena->chunk_bytes < allowed ? arena->chunk_bytes : allowed;
     size_t taken = wanted > need ? wanted : need;
-    struct tnd_arena_chunk *chunk = tnd_alloc(taken);
+    /* (zeroes are aligned less: the difference comes on top) */
+    const bool is_large = taken >= LARGE_CHUNK_BYTES && allowed - taken >= HEADER_BYTES;
+    taken += is_large ? HEADER_BYTES : 0;
+    struct tnd_arena_chunk *chunk = is_large ? tnd_alloc_zeroes(taken) : tnd_alloc(taken);
     if (chunk == NULL) {
         return NULL;
     }
     chunk->capacity = taken - HEADER_BYTES;
     chunk->used = 0;
+    chunk->written = is_large ? 0 : chunk->capacity;
     chunk->next = arena->current != NULL ? arena->current->next : NULL;
     if (arena->current != NULL) {
         arena->current->next = chunk;

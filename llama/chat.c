@@ -37,8 +37,10 @@ size_t tandem_chat_ends(const tandem_chat_template *chat_template, const tandem_
                                          tandem_tokenizer_bos(tokenizer)};
     size_t n_others = 2;
     for (size_t i = 0; i < sizeof(end_names) / sizeof(end_names[0]); i++) {
-        const bool is_written =
-            text != NULL && end_names[i] != NULL && strstr(text, end_names[i]) != NULL;
+        /* gpt-oss ends each message by <|end|>, and its answer has several */
+        const bool is_inner = text != NULL && strcmp(end_names[i], "<|end|>") == 0 &&
+                              strstr(text, "<|channel|>") != NULL;
+        const bool is_written = text != NULL && !is_inner && strstr(text, end_names[i]) != NULL;
         others[n_others++] = is_written ? tandem_tokenizer_find(tokenizer, end_names[i]) : -1;
     }
     size_t n = 0;

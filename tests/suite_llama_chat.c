@@ -284,6 +284,37 @@ static void templates_have_names_and_models_may_have_none(void)
     tnd_trained_close(&trained);
 }
 
+/* Messages of gpt-oss end by what ends answers of Phi 3. */
+static void an_end_of_messages_ends_no_answer_of_several(void)
+{
+    static const char *const special[] = {"<|end|>", "<|return|>"};
+    static const struct {
+        const char *text;
+        int32_t want; /* the only end beside the model's own */
+    } rows[] = {{"<|user|>{{ messages }}<|end|>", 256},
+                {"<|start|>assistant<|channel|>final<|message|><|end|> <|return|>", 257}};
+    struct tnd_trained trained;
+    struct tandem_error error = {0};
+    tandem_tokenizer *tokenizer = byte_tokenizer(special, 2);
+    if (tokenizer == NULL || !tnd_trained_open(&trained, 0)) {
+        tandem_tokenizer_close(tokenizer);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        tandem_chat_template *made = NULL;
+        int32_t ids[8];
+        check_ok(
+            tandem_chat_template_parse(rows[i].text, strlen(rows[i].text), NULL, &made, &error));
+        const size_t n_own = tandem_chat_ends(NULL, trained.model, tokenizer, ids, 8);
+        check_int((int64_t)tandem_chat_ends(made, trained.model, tokenizer, ids, 8),
+                  (int64_t)n_own + 1);
+        check_int(ids[n_own], rows[i].want);
+        tandem_chat_template_free(made);
+    }
+    tnd_trained_close(&trained);
+    tandem_tokenizer_close(tokenizer);
+}
+
 static void an_answer_is_what_generating_gives(void)
 {
     struct setup s;
@@ -367,6 +398,7 @@ static CU_TestInfo chat_tests[] = {
     {"what_is_said_never_becomes_a_special_token", what_is_said_never_becomes_a_special_token},
     {"templates_have_names_and_models_may_have_none",
      templates_have_names_and_models_may_have_none},
+    {"an_end_of_messages_ends_no_answer_of_several", an_end_of_messages_ends_no_answer_of_several},
     {"an_answer_is_what_generating_gives", an_answer_is_what_generating_gives},
     {"a_cancelled_answer_keeps_the_conversation", a_cancelled_answer_keeps_the_conversation},
     {"a_full_context_forgets_its_oldest_half", a_full_context_forgets_its_oldest_half},

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "llama/kv_cache.h"
 #include "tests/suite_llama.h"
@@ -304,6 +305,80 @@ static void a_renewed_sampler_draws_as_a_new_one(void)
     tandem_sampler_free(fresh);
 }
 
+/* ---- memory ---- */
+
+enum { LONG_CONTEXT = 131072 };
+
+/* Bytes of this process that are in memory; 0: the system does not say. */
+static int64_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long long all = 0, resident = 0;
+    if (file == NULL) {
+        return 0;
+    }
+    const int n = fscanf(file, "%lld %lld", &all, &resident);
+    (void)fclose(file);
+    return n == 2 ? resident * sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* By how much the process grows over a session that knows 131,072 tokens and holds `n` of them. */
+static int64_t grows_by(const tandem_model *model, tandem_runtime *runtime, enum tandem_type type,
+                        int64_t n)
+{
+    const struct tandem_session_options options = {.size = sizeof(options), .cache_type = type};
+    static int32_t tokens[4096];
+    struct tandem_error error = {0};
+    tandem_session *session = NULL;
+    const int64_t before = resident_bytes();
+    check_status(tandem_session_new(model, runtime, &options, &session, &error), TANDEM_OK, NULL,
+                 &error);
+    check_int(tandem_session_context(session), LONG_CONTEXT);
+    check_status(tandem_session_decode(session, tokens, n, 64, &error), TANDEM_OK, NULL, &error);
+    const int64_t after = resident_bytes();
+    tandem_session_free(session);
+    return after - before;
+}
+
+/* The cache is reserved at once, and the system gives memory where something is written: cells are
+ * taken from the first one on, so that a session grows without copies. */
+static void a_long_context_takes_memory_for_the_tokens_that_are_there(void)
+{
+    static const struct {
+        enum tandem_type type;
+        int64_t token_bytes; /* keys and values of a layer */
+    } rows[] = {{TANDEM_TYPE_F16, 2 * 512 * 2},
+                {TANDEM_TYPE_Q8_0, 2 * 512 / 32 * 34},
+                {TANDEM_TYPE_F32, 2 * 512 * 4}};
+    const struct tandem_llama_shape shape = {.size = sizeof(shape),
+                                             .dim = 512,
+                                             .hidden = 64,
+                                             .layers = 4,
+                                             .heads = 8,
+                                             .kv_heads = 8,
+                                             .vocabulary = 64,
+                                             .context = LONG_CONTEXT};
+    tandem_source *source = NULL;
+    tandem_model *model = NULL;
+    if (resident_bytes() == 0) {
+        return;
+    }
+    check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL));
+    check_ok(tandem_model_new(source, &model, NULL));
+    tandem_runtime *runtime = tnd_test_runtime(1, NULL);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const int64_t whole = rows[i].token_bytes * shape.layers * LONG_CONTEXT;
+        const int64_t spare = whole / 4; /* for work space, and the shadows of AddressSanitizer */
+        const int64_t few = grows_by(model, runtime, rows[i].type, 128);
+        const int64_t more = grows_by(model, runtime, rows[i].type, 1024);
+        CU_ASSERT_TRUE(few < spare);
+        CU_ASSERT_TRUE(more < spare);
+    }
+    tandem_runtime_close(runtime);
+    tandem_model_free(model);
+    tandem_source_close(source);
+}
+
 static CU_TestInfo tests[] = {
     {"a_state_of_several_texts_goes_on_bit_for_bit", a_state_of_several_texts_goes_on_bit_for_bit},
     {"a_copied_prefix_gives_the_same_logits_bit_for_bit",
@@ -314,6 +389,8 @@ static CU_TestInfo tests[] = {
     {"keys_written_at_once_are_those_written_run_by_run",
      keys_written_at_once_are_those_written_run_by_run},
     {"embeddings_are_what_the_classifier_gets", embeddings_are_what_the_classifier_gets},
+    {"a_long_context_takes_memory_for_the_tokens_that_are_there",
+     a_long_context_takes_memory_for_the_tokens_that_are_there},
     {"a_renewed_sampler_draws_as_a_new_one", a_renewed_sampler_draws_as_a_new_one},
     CU_TEST_INFO_NULL,
 };

@@ -22,19 +22,28 @@ static const char tools_text[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
     "\"properties\":{\"s\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"}}}}}]";
 
-/* "reasoning#content|NAME:ID ARGUMENTS|..#rest" */
+/* Pieces with '+' between them. */
+static int add_spans(const struct srv_spans *spans, const char *text, char *out, size_t capacity)
+{
+    int at = 0;
+    for (int i = 0; i < spans->n; i++) {
+        const struct srv_span *span = &spans->items[i];
+        at += snprintf(out + at, capacity - (size_t)at, "%s%.*s", i > 0 ? "+" : "",
+                       (int)(span->end - span->begin), text + span->begin);
+    }
+    return at;
+}
+
+/* "reasoning#content|NAME:ID ARGUMENTS|.." */
 static void describe(const struct srv_answer *a, const char *text, char *out, size_t capacity)
 {
-    int at = snprintf(out, capacity, "%.*s#%.*s", (int)(a->reasoning.end - a->reasoning.begin),
-                      text + a->reasoning.begin, (int)(a->content.end - a->content.begin),
-                      text + a->content.begin);
+    out[0] = '\0';
+    int at = add_spans(&a->reasoning, text, out, capacity);
+    at += snprintf(out + at, capacity - (size_t)at, "#");
+    at += add_spans(&a->content, text, out + at, capacity - (size_t)at);
     for (int i = 0; i < a->n_calls; i++) {
         at += snprintf(out + at, capacity - (size_t)at, "|%s:%s %s", a->calls[i].name,
                        a->calls[i].id, a->calls[i].arguments.bytes);
-    }
-    if (a->rest.end > a->rest.begin) {
-        snprintf(out + at, capacity - (size_t)at, "#%.*s", (int)(a->rest.end - a->rest.begin),
-                 text + a->rest.begin);
     }
 }
 
@@ -55,7 +64,7 @@ static const struct example examples[] = {
      "#|f: {\"n\":12345678901234567890}|g: {}"},
     {SRV_CALLS_HERMES,
      "<tool_call>{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}</tool_call> bye",
-     "#|f: {\"a\":1}# bye"},
+     "# bye|f: {\"a\":1}"},
     {SRV_CALLS_HERMES, "a <tool_call> that is none", "#a <tool_call> that is none"},
     {SRV_CALLS_HERMES, "<tool_call>{\"name\":\"f\",\"argu", "#<tool_call>{\"name\":\"f\",\"argu"},
     {SRV_CALLS_HERMES, "<think>\nadd it\n</think>\n\nfour", "add it#four"},
@@ -94,65 +103,219 @@ static const struct example examples[] = {
      "{\"function\":{\"name\":\"f\",\"arguments\":{}}}]}",
      "#|f: {\"n\":1}|f: {}"},
     {SRV_CALLS_GENERIC, " {\"name\":\"f\",\"arguments\":{\"n\":1}}", "#|f: {\"n\":1}"},
+    {SRV_CALLS_HERMES,
+     "a <tool_call>{\"name\":\"f\"}</tool_call> b <tool_call>[{\"name\":\"g\"}] c",
+     "#a+ b+c|f: {}|g: {}"},
+    {SRV_CALLS_GLM, "<tool_call>f<arg_key>s</arg_key><arg_value>1",
+     "#<tool_call>f<arg_key>s</arg_key><arg_value>1"},
+    {SRV_CALLS_GLM, "<tool_call>f\n{}</tool_call>", "#<tool_call>f\n{}</tool_call>"},
+    {SRV_CALLS_GLM4, "f\nis a function", "#f\nis a function"},
+    {SRV_CALLS_GLM4, "g\n{}", "#g\n{}"},
+    {SRV_CALLS_GLM4, "f\n{\"n\": 1", "#f\n{\"n\": 1"},
+    {SRV_CALLS_GRANITE, "functools are", "#functools are"},
+    {SRV_CALLS_GRANITE, "<|tool_call|>[{\"name\":\"f\"},]", "#<|tool_call|>[{\"name\":\"f\"},]"},
+    {SRV_CALLS_COMMAND, "Action: none", "#Action: none"},
+    {SRV_CALLS_COMMAND, "Action: ```json\n[{\"tool_name\":\"f\",\"parameters\":{}}]\n```",
+     "#|f: {}"},
+    {SRV_CALLS_HUNYUAN, "<tool_calls>[{\"name\":\"f\"}]</tool_calls>", "#|f: {}"},
+    {SRV_CALLS_HUNYUAN, "<tool_calls><tool_call>f\n{}", "#<tool_calls><tool_call>f\n{}"},
+    {SRV_CALLS_KIMI, "<|tool_calls_section_begin|><|tool_call_begin|>f",
+     "#<|tool_calls_section_begin|><|tool_call_begin|>f"},
+    {SRV_CALLS_HARMONY, "plain", "#plain"},
+    {SRV_CALLS_HARMONY, "<|channel|>final<|message|>Hi", "#Hi"},
+    {SRV_CALLS_HARMONY, "<|channel|>analysis<|message|>hm", "hm#"},
+    {SRV_CALLS_HARMONY, "<|channel|>ana", "#"},
+    {SRV_CALLS_HARMONY,
+     "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>"
+     "Wait.<|end|><|start|>assistant<|channel|>analysis<|message|>b<|start|>assistant<|channel|>"
+     "final<|message|>c<|return|>",
+     "a+b#Wait.+c"},
+    {SRV_CALLS_HARMONY, " to=functions.f<|channel|>commentary json<|message|> {\"n\":1} <|call|>",
+     "#|f: {\"n\":1}"},
+    {SRV_CALLS_HARMONY,
+     "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"n\":<|call|>",
+     "#{\"n\":"},
+    {SRV_CALLS_HARMONY, "<|channel|>commentary to=functions.f<|message|>{\"n\":1}x",
+     "#x|f: {\"n\":1}"},
+    {SRV_CALLS_HARMONY, "<|channel|>analysis to=python<|message|>1+1<|call|>", "1+1#"},
+    {SRV_CALLS_HARMONY, "a <|end|> b", "#a+ b"},
+    {SRV_CALLS_HERMES, "<answer>x</answer>", "#<answer>x</answer>"},
+    {SRV_CALLS_HERMES, "a [THINK]b[/THINK]", "#a [THINK]b[/THINK]"},
     {SRV_CALLS_GENERIC, "{\"answer\": 42}", "#{\"answer\": 42}"},
 };
+/* Answers where the template has marks around them. */
+static const struct {
+    const char *of_template;
+    struct example example;
+} framed[] = {
+    {"<response>",
+     {SRV_CALLS_HERMES, "<response>\nhi <answer> \n</response>\n there", "#hi <answer>+there"}},
+    {"<response>", {SRV_CALLS_HERMES, "<response>hi", "#hi"}},
+    {"<response>", {SRV_CALLS_HERMES, "hi</response>", "#hi</response>"}},
+    {"<response>", {SRV_CALLS_HERMES, "<answer>x</answer>", "#<answer>x</answer>"}},
+    {"<answer>",
+     {SRV_CALLS_HUNYUAN, "<answer>a <tool_calls> b </answer>", "#a+ <tool_calls> b </answer>"}},
+    {"<answer>",
+     {SRV_CALLS_HUNYUAN, "<answer><tool_calls>[{\"name\":\"f\"}]</tool_calls>\n</answer>c",
+      "#c|f: {}"}},
+};
+enum { N_FRAMED = sizeof(framed) / sizeof(framed[0]) };
+
 enum { N_EXAMPLES = sizeof(examples) / sizeof(examples[0]) };
+
+static struct srv_answer_options options_of(const struct example *example, const char *of_template,
+                                            const cJSON *tools)
+{
+    return (struct srv_answer_options){.has_calls = true,
+                                       .format = example->format,
+                                       .tools = tools,
+                                       .takes_reasoning = true,
+                                       .frame = tnd_srv_frame_of(of_template)};
+}
+
+static void check_whole(const struct example *example, const char *of_template, const cJSON *tools)
+{
+    const struct srv_answer_options options = options_of(example, of_template, tools);
+    struct srv_answer answer;
+    char got[1024];
+    tnd_srv_answer_read(&options, example->text, strlen(example->text), true, &answer);
+    describe(&answer, example->text, got, sizeof(got));
+    check_string(got, example->want);
+    tnd_srv_answer_free(&answer);
+}
+
+/* What a reader is told of a text that grows by `step` bytes, and where it was. */
+struct told {
+    char reasoning[512], content[512], calls[512];
+    size_t n_reasoning, n_content, n_decided;
+    bool in_frame;
+    int n_calls;
+};
+
+static void tell_spans(const struct srv_spans *spans, const char *text, size_t *io_told, char *out)
+{
+    for (int i = 0; i < spans->n; i++) {
+        const struct srv_span *span = &spans->items[i];
+        const size_t begin = *io_told > span->begin ? *io_told : span->begin;
+        if (span->end > begin) {
+            strncat(out, text + begin, span->end - begin);
+            *io_told = span->end;
+        }
+    }
+}
+
+static void tell(const struct example *example, const char *of_template, const cJSON *tools,
+                 size_t n, bool is_final, struct told *told)
+{
+    struct srv_answer_options options = options_of(example, of_template, tools);
+    struct srv_answer answer;
+    options.n_decided = told->n_decided;
+    options.in_frame = told->in_frame;
+    tnd_srv_answer_read(&options, example->text, n, is_final, &answer);
+    tell_spans(&answer.reasoning, example->text, &told->n_reasoning, told->reasoning);
+    tell_spans(&answer.content, example->text, &told->n_content, told->content);
+    for (; told->n_calls < answer.n_calls; told->n_calls++) {
+        const struct srv_call *call = &answer.calls[told->n_calls];
+        strcat(strcat(told->calls, call->name), call->arguments.bytes);
+    }
+    told->n_decided = answer.n_decided;
+    told->in_frame = answer.in_frame;
+    tnd_srv_answer_free(&answer);
+}
+
+/* However a text comes, the same is told of it. */
+static void check_pieces(const struct example *example, const char *of_template, const cJSON *tools)
+{
+    const size_t n = strlen(example->text);
+    struct told whole = {.n_calls = 0};
+    tell(example, of_template, tools, n, true, &whole);
+    for (size_t step = 1; step < n; step++) {
+        struct told told = {.n_calls = 0};
+        for (size_t k = 0; k < n; k += step) {
+            tell(example, of_template, tools, k, false, &told);
+        }
+        tell(example, of_template, tools, n, true, &told);
+        check_string(told.reasoning, whole.reasoning);
+        check_string(told.content, whole.content);
+        check_string(told.calls, whole.calls);
+    }
+}
 
 static void calls_are_read_in_the_formats_of_templates(void)
 {
     cJSON *tools = cJSON_Parse(tools_text);
     for (int i = 0; i < N_EXAMPLES; i++) {
-        const struct srv_answer_options options = {.has_calls = true,
-                                                   .format = examples[i].format,
-                                                   .tools = tools,
-                                                   .takes_reasoning = true};
-        struct srv_answer answer;
-        char got[1024];
-        tnd_srv_answer_read(&options, examples[i].text, strlen(examples[i].text), true, &answer);
-        describe(&answer, examples[i].text, got, sizeof(got));
-        check_string(got, examples[i].want);
-        tnd_srv_answer_free(&answer);
+        check_whole(&examples[i], NULL, tools);
+        check_pieces(&examples[i], NULL, tools);
+    }
+    for (int i = 0; i < N_FRAMED; i++) {
+        check_whole(&framed[i].example, framed[i].of_template, tools);
+        check_pieces(&framed[i].example, framed[i].of_template, tools);
     }
     cJSON_Delete(tools);
 }
 
-/* Whatever a reader was told of a beginning stays true. */
-static void what_was_told_of_a_beginning_is_never_taken_back(void)
+/* ---- families ---- */
+
+/* What models of each family write, and the sign of their templates. */
+static const struct {
+    const char *name, *sign, *frame, *reasoning, *calls;
+    struct example example;
+} families[] = {
+#define X(name, format, sign, frame, reasoning, calls, text, want)                                 \
+    {name, sign, frame, reasoning, calls, {format, text, want}},
+#include "tests/server-families-list.h"
+#undef X
+};
+enum { N_FAMILIES = sizeof(families) / sizeof(families[0]) };
+
+static void each_family_has_its_reasoning_and_calls_read(void)
 {
     cJSON *tools = cJSON_Parse(tools_text);
-    for (int i = 0; i < N_EXAMPLES; i++) {
-        const char *text = examples[i].text;
-        struct srv_answer_options options = {.has_calls = true,
-                                             .format = examples[i].format,
-                                             .tools = tools,
-                                             .takes_reasoning = true};
-        struct srv_answer whole, part;
-        const size_t n = strlen(text);
-        tnd_srv_answer_read(&options, text, n, true, &whole);
-        for (size_t k = 0; k <= n; k++) {
-            tnd_srv_answer_read(&options, text, k, false, &part);
-            CU_ASSERT_TRUE(part.reasoning.end <= whole.reasoning.end);
-            CU_ASSERT_TRUE(part.content.end == part.content.begin ||
-                           (part.content.begin == whole.content.begin &&
-                            part.content.end <= whole.content.end));
-            CU_ASSERT_TRUE(part.n_calls <= whole.n_calls);
-            for (int c = 0; c < part.n_calls && c < whole.n_calls; c++) {
-                check_string(part.calls[c].arguments.bytes, whole.calls[c].arguments.bytes);
-            }
-            if (part.n_calls == 0 && part.content.end > part.content.begin) {
-                struct srv_answer later;
-                options.n_decided = part.content.end; /* a later reading goes on from there */
-                tnd_srv_answer_read(&options, text, n, true, &later);
-                check_int(later.n_calls, whole.n_calls);
-                check_int((int64_t)later.content.end, (int64_t)whole.content.end);
-                tnd_srv_answer_free(&later);
-                options.n_decided = 0;
-            }
-            tnd_srv_answer_free(&part);
-        }
-        tnd_srv_answer_free(&whole);
+    for (int i = 0; i < N_FAMILIES; i++) {
+        check_int(tnd_srv_call_format_of(families[i].sign), families[i].example.format);
+        check_whole(&families[i].example, families[i].frame, tools);
+        check_pieces(&families[i].example, families[i].frame, tools);
     }
     cJSON_Delete(tools);
+}
+
+/* The table of docs/server.md is made of the families; TANDEM_TEST_UPDATE=1 writes it anew. */
+static void the_table_of_families_in_the_docs_is_that_of_the_test(void)
+{
+    static const char path[] = "docs/server.md";
+    static const char head[] =
+        "| family | `--tool-format` | reasoning | around the answer | calls |\n"
+        "|---|---|---|---|---|\n";
+    const char *update = getenv("TANDEM_TEST_UPDATE");
+    struct srv_text table = {0};
+    char *page = tnd_test_read_file(path, NULL);
+    char *begin = page != NULL ? strstr(page, head) : NULL;
+    char *end = begin != NULL ? strstr(begin, "\n\n") : NULL;
+    tnd_srv_add(&table, head, sizeof(head) - 1);
+    for (int i = 0; i < N_FAMILIES; i++) {
+        tnd_srv_print(&table, "| %s | `%s` | %s | ", families[i].name,
+                      tnd_srv_call_format_name(families[i].example.format), families[i].reasoning);
+        for (const char *at = families[i].frame; at != NULL && *at != '\0'; at++) {
+            tnd_srv_print(&table, "%s%s%c%s", at == families[i].frame ? "`" : "",
+                          *at == '|' ? "\\" : "", *at, at[1] == '\0' ? "`" : "");
+        }
+        tnd_srv_print(&table, " | %s |\n", families[i].calls);
+    }
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+    if (update != NULL && strcmp(update, "1") == 0) {
+        struct srv_text whole = {0};
+        tnd_srv_add(&whole, page, (size_t)(begin - page));
+        tnd_srv_add(&whole, table.bytes, table.n);
+        tnd_srv_add(&whole, end + 1, strlen(end + 1));
+        CU_ASSERT_TRUE(tnd_test_write_file(path, whole.bytes, whole.n));
+        tnd_srv_text_free(&whole);
+    } else {
+        end[1] = '\0';
+        check_string(begin, table.bytes);
+    }
+    tnd_srv_text_free(&table);
+    free(page);
 }
 
 static void formats_are_known_by_their_templates(void)
@@ -182,13 +345,60 @@ static void formats_are_known_by_their_templates(void)
     CU_ASSERT_FALSE(tnd_srv_call_format_from_name("odd", &format));
 }
 
+static void published_templates_show_their_formats(void)
+{
+    static const struct {
+        const char *file;
+        enum srv_call_format want;
+        bool has_frame;
+    } rows[] = {
+        {"Qwen-Qwen2.5-7B-Instruct", SRV_CALLS_HERMES, false},
+        {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", SRV_CALLS_HERMES, false},
+        {"Qwen3-Coder", SRV_CALLS_TAGS, false},
+        {"GLM-4.7-Flash", SRV_CALLS_GLM, false},
+        {"moonshotai-Kimi-K2", SRV_CALLS_KIMI, false},
+        {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", SRV_CALLS_DEEPSEEK, false},
+        {"deepseek-ai-DeepSeek-V3.1", SRV_CALLS_DEEPSEEK, false},
+        {"mistralai-Ministral-3-14B-Reasoning-2512", SRV_CALLS_MISTRAL, false},
+        {"meta-llama-Llama-3.3-70B-Instruct", SRV_CALLS_LLAMA3, false},
+        {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", SRV_CALLS_COMMAND, true},
+        {"meetkai-functionary-medium-v3.1", SRV_CALLS_FUNCTIONARY, false},
+        {"google-gemma-2-2b-it", SRV_CALLS_GENERIC, false},
+        {"HuggingFaceTB-SmolLM3-3B", SRV_CALLS_GENERIC, false}, /* (an edition without tools) */
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char name[128];
+        snprintf(name, sizeof(name), "templates/%s.jinja", rows[i].file);
+        const char *path = tnd_test_data(name);
+        if (path == NULL) {
+            return;
+        }
+        char *text = tnd_test_read_file(path, NULL);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+        check_int(tnd_srv_call_format_of(text), rows[i].want);
+        CU_ASSERT_EQUAL(tnd_srv_frame_of(text) != NULL, rows[i].has_frame);
+        free(text);
+    }
+}
+
 /* A model, or who steers it, may write marks without end. */
 static void marks_without_end_take_little_time(void)
 {
     enum { N = 200000 };
     static char text[N + 1];
-    static const char *const marks[] = {"<tool_call>",        "<tool_call>{\"a\":[", "[TOOL_CALLS]",
-                                        D_CALLS D_CALL D_SEP, "<function=",          "{{{{"};
+    static const char *const marks[] = {"<tool_call>",
+                                        "<tool_call>{\"a\":[",
+                                        "[TOOL_CALLS]",
+                                        D_CALLS D_CALL D_SEP,
+                                        "<function=",
+                                        "{{{{",
+                                        "<tool_call>f<arg_key>",
+                                        "<|tool_call|>[",
+                                        "<tool_calls><tool_call>",
+                                        "<|channel|>",
+                                        "<|channel|>commentary to=functions.f<|message|>{",
+                                        "<|channel|>final<|message|>a<|end|>",
+                                        "<|"};
     for (int format = 0; format < SRV_N_CALL_FORMATS; format++) {
         const struct srv_answer_options options = {.has_calls = true,
                                                    .format = (enum srv_call_format)format};
@@ -455,9 +665,11 @@ static void calls_and_results_stand_in_the_prompt(void)
 
 static CU_TestInfo tests[] = {
     {"calls_are_read_in_the_formats_of_templates", calls_are_read_in_the_formats_of_templates},
-    {"what_was_told_of_a_beginning_is_never_taken_back",
-     what_was_told_of_a_beginning_is_never_taken_back},
+    {"each_family_has_its_reasoning_and_calls_read", each_family_has_its_reasoning_and_calls_read},
+    {"the_table_of_families_in_the_docs_is_that_of_the_test",
+     the_table_of_families_in_the_docs_is_that_of_the_test},
     {"formats_are_known_by_their_templates", formats_are_known_by_their_templates},
+    {"published_templates_show_their_formats", published_templates_show_their_formats},
     {"marks_without_end_take_little_time", marks_without_end_take_little_time},
     {"a_whole_reply_has_calls_beside_its_content", a_whole_reply_has_calls_beside_its_content},
     {"a_stream_of_any_pieces_tells_the_same", a_stream_of_any_pieces_tells_the_same},

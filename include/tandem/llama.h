@@ -94,7 +94,8 @@ struct tandem_session_options {
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
- *  which is allocated at once: 2 * layers * cells * kv_dim values. `options` may be NULL. Several
+ *  which is reserved at once, 2 * layers * cells * kv_dim values, and takes memory as tokens come:
+ *  cells are used from the first one on, and nothing is copied. `options` may be NULL. Several
  *  sessions may share a model and a runtime. Errors: ABI, ARGUMENT, MEMORY; of several ranks also
  *  FORMAT (a rank has another model file; it is named), RANK, UNSUPPORTED_BUILD (a model that
  *  cannot be divided), and what another rank has failed with. */

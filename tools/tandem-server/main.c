@@ -139,9 +139,8 @@ int main(int argc, char **argv)
         {"chat-template", ARGS_STRING, &o.settings.chat_template, 0, 0, "FILE|NAME",
          "a file, or llama-2, llama-3, mistral-instruct, chatml, plain; the model's own"},
         {"tool-format", ARGS_STRING, &o.settings.call_format, 0, 0, "NAME",
-         "how functions are called: hermes, tags, llama-3, mistral, deepseek, functionary, "
-         "generic; "
-         "by the template"},
+         "how functions are called: hermes, tags, llama-3, mistral, deepseek, kimi, glm, glm-4, "
+         "granite, command-r, hunyuan, harmony, functionary, generic; by the template"},
         {"t", ARGS_STRING, &o.settings.tokenizer, 0, 0, "FILE",
          "tokenizer; default: the model file's own"},
         {"type", ARGS_STRING, &o.settings.type, 0, 0, "TYPE",

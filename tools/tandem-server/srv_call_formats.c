@@ -13,6 +13,11 @@
 #define DEEPSEEK_CALL      TOOL "call" BLANK "begin" BAR
 #define DEEPSEEK_CALL_END  TOOL "call" BLANK "end" BAR
 #define DEEPSEEK_SEP       TOOL "sep" BAR
+#define KIMI_CALLS         "<|tool_calls_section_begin|>"
+#define KIMI_CALLS_END     "<|tool_calls_section_end|>"
+#define KIMI_CALL          "<|tool_call_begin|>"
+#define KIMI_CALL_END      "<|tool_call_end|>"
+#define KIMI_ARGUMENTS     "<|tool_call_argument_begin|>"
 
 /* ---- one call ---- */
 
@@ -79,6 +84,18 @@ static bool take_arguments(struct srv_call *call, const char *text, size_t n)
     return is_good;
 }
 
+bool tnd_srv_call_take(struct srv_call_reader *r, struct srv_span name, struct srv_span arguments)
+{
+    const int before = r->out->n_calls;
+    struct srv_call *call = add_call(r, r->c.text + name.begin, name.end - name.begin);
+    if (call != NULL &&
+        take_arguments(call, r->c.text + arguments.begin, arguments.end - arguments.begin)) {
+        return true;
+    }
+    tnd_srv_calls_drop(r->out, before);
+    return false;
+}
+
 static bool find_text(const struct srv_cursor *object, const char *name, char *out, size_t capacity)
 {
     struct srv_cursor at;
@@ -94,13 +111,14 @@ static bool find_text(const struct srv_cursor *object, const char *name, char *o
     return fits;
 }
 
-/* {"name":..,"arguments" or "parameters":{..}}, also within {"function":..}; `object` ends with
- * it. */
+/* {"name" or "tool_name":..,"arguments" or "parameters":{..}}, also within {"function":..};
+ * `object` ends with it. */
 static bool take_object(struct srv_call_reader *r, const struct srv_cursor *object)
 {
     char name[sizeof(r->out->calls[0].name)];
     struct srv_cursor arguments, inner;
-    if (!find_text(object, "name", name, sizeof(name))) {
+    if (!find_text(object, "name", name, sizeof(name)) &&
+        !find_text(object, "tool_name", name, sizeof(name))) {
         return tnd_srv_scan_member(object->text, object->at, object->n, "function", &inner) &&
                inner.text[inner.at] == '{' && inner.at > object->at && take_object(r, &inner);
     }
@@ -111,7 +129,9 @@ static bool take_object(struct srv_call_reader *r, const struct srv_cursor *obje
     if (call == NULL) {
         return false;
     }
-    (void)find_text(object, "id", call->id, sizeof(call->id));
+    if (!find_text(object, "id", call->id, sizeof(call->id))) {
+        (void)find_text(object, "tool_call_id", call->id, sizeof(call->id));
+    }
     return has_arguments
                ? take_arguments(call, arguments.text + arguments.at, arguments.n - arguments.at)
                : take_arguments(call, "{}", 2);
@@ -169,12 +189,6 @@ static bool read_until(struct srv_call_reader *r, const char *mark, struct srv_s
 
 /* ---- formats: the cursor is behind the mark that begins a call ---- */
 
-static enum srv_scan read_hermes(struct srv_call_reader *r)
-{
-    const enum srv_scan scan = read_object(r);
-    return scan != SRV_SCAN_DONE ? scan : read_end(r, "</tool_call>");
-}
-
 static bool is_text(const struct srv_call_reader *r, const char *name, const char *key)
 {
     const cJSON *tool = tnd_srv_tool_find(r->options->tools, name);
@@ -185,7 +199,7 @@ static bool is_text(const struct srv_call_reader *r, const char *name, const cha
     return cJSON_IsString(type) && strcmp(type->valuestring, "string") == 0;
 }
 
-/* "KEY>VALUE</parameter>" as a member of the arguments. Values are JSON where they read as such and
+/* A key and its value as a member of the arguments. Values are JSON where they read as such and
  * the function does not ask for a text. */
 static bool take_tag(struct srv_call_reader *r, struct srv_call *call, struct srv_span key,
                      struct srv_span value)
@@ -279,6 +293,142 @@ static enum srv_scan read_list(struct srv_call_reader *r)
     return scan;
 }
 
+/* A list of objects, or one. */
+static enum srv_scan read_objects(struct srv_call_reader *r)
+{
+    tnd_srv_skip_blanks(&r->c);
+    return r->c.at < r->c.n && r->c.text[r->c.at] == '[' ? read_list(r) : read_object(r);
+}
+
+static enum srv_scan read_hermes(struct srv_call_reader *r)
+{
+    const enum srv_scan scan = read_objects(r);
+    return scan != SRV_SCAN_DONE ? scan : read_end(r, "</tool_call>");
+}
+
+/* The mark of Phi-4-mini is not skipped yet. */
+static enum srv_scan read_granite(struct srv_call_reader *r)
+{
+    if (!tnd_srv_skip(&r->c, "functools") && tnd_srv_may_begin(&r->c, "functools")) {
+        return SRV_SCAN_SHORT;
+    }
+    const enum srv_scan scan = read_objects(r);
+    return scan != SRV_SCAN_DONE ? scan : read_end(r, "<|/tool_call|>");
+}
+
+/* Command R writes Action: and a block ```json, which is not skipped yet. */
+static enum srv_scan read_command(struct srv_call_reader *r)
+{
+    const bool is_action = tnd_srv_skip(&r->c, "Action:");
+    if (!is_action && tnd_srv_may_begin(&r->c, "Action:")) {
+        return SRV_SCAN_SHORT;
+    }
+    tnd_srv_skip_blanks(&r->c);
+    if (is_action && !tnd_srv_skip(&r->c, "```json")) {
+        return tnd_srv_may_begin(&r->c, "```json") ? SRV_SCAN_SHORT : SRV_SCAN_WRONG;
+    }
+    const enum srv_scan scan = read_objects(r);
+    return scan != SRV_SCAN_DONE ? scan : read_end(r, is_action ? "```" : "<|END_ACTION|>");
+}
+
+/* NAME, a block ```json of arguments, </tool_call>; behind <tool_call> */
+static enum srv_scan read_block(struct srv_call_reader *r)
+{
+    struct srv_span name;
+    if (!read_until(r, "\n", &name)) {
+        return SRV_SCAN_SHORT;
+    }
+    if (!tnd_srv_skip(&r->c, "```json")) {
+        return tnd_srv_may_begin(&r->c, "```json") ? SRV_SCAN_SHORT : SRV_SCAN_WRONG;
+    }
+    enum srv_scan scan = read_arguments(r, r->c.text + name.begin, name.end - name.begin);
+    scan = scan == SRV_SCAN_DONE ? read_end(r, "```") : scan;
+    return scan == SRV_SCAN_DONE ? read_end(r, "</tool_call>") : scan;
+}
+
+/* A list of objects, or blocks. */
+static enum srv_scan read_hunyuan(struct srv_call_reader *r)
+{
+    enum srv_scan scan;
+    tnd_srv_skip_blanks(&r->c);
+    if (r->c.at < r->c.n && r->c.text[r->c.at] != '<') {
+        scan = read_objects(r);
+        return scan != SRV_SCAN_DONE ? scan : read_end(r, "</tool_calls>");
+    }
+    for (;;) {
+        tnd_srv_skip_blanks(&r->c);
+        if (tnd_srv_skip(&r->c, "</tool_calls>")) {
+            return SRV_SCAN_DONE;
+        }
+        if (!tnd_srv_skip(&r->c, "<tool_call>")) {
+            return tnd_srv_may_begin(&r->c, "<tool_call>") ||
+                           tnd_srv_may_begin(&r->c, "</tool_calls>")
+                       ? SRV_SCAN_SHORT
+                       : SRV_SCAN_WRONG;
+        }
+        scan = read_block(r);
+        if (scan != SRV_SCAN_DONE) {
+            return scan;
+        }
+    }
+}
+
+/* NAME, then <arg_key>KEY</arg_key><arg_value>VALUE</arg_value>.., </tool_call> */
+static enum srv_scan read_glm(struct srv_call_reader *r)
+{
+    struct srv_span key, value;
+    tnd_srv_skip_blanks(&r->c);
+    struct srv_span name = {r->c.at, r->c.at};
+    while (name.end < r->c.n && strchr("<\n \t\r", r->c.text[name.end]) == NULL) {
+        name.end++;
+    }
+    if (name.end == r->c.n) {
+        return name.end - name.begin > 64 ? SRV_SCAN_WRONG : SRV_SCAN_SHORT;
+    }
+    struct srv_call *call = add_call(r, r->c.text + name.begin, name.end - name.begin);
+    if (call == NULL) {
+        return SRV_SCAN_WRONG;
+    }
+    r->c.at = name.end;
+    tnd_srv_add(&call->arguments, "{", 1);
+    for (;;) {
+        tnd_srv_skip_blanks(&r->c);
+        if (tnd_srv_skip(&r->c, "</tool_call>")) {
+            tnd_srv_add(&call->arguments, "}", 1);
+            return SRV_SCAN_DONE;
+        }
+        if (!tnd_srv_skip(&r->c, "<arg_key>")) {
+            return tnd_srv_may_begin(&r->c, "<arg_key>") || tnd_srv_may_begin(&r->c, "</tool_call>")
+                       ? SRV_SCAN_SHORT
+                       : SRV_SCAN_WRONG;
+        }
+        if (!read_until(r, "</arg_key>", &key)) {
+            return SRV_SCAN_SHORT;
+        }
+        tnd_srv_skip_blanks(&r->c);
+        if (!tnd_srv_skip(&r->c, "<arg_value>")) {
+            return tnd_srv_may_begin(&r->c, "<arg_value>") ? SRV_SCAN_SHORT : SRV_SCAN_WRONG;
+        }
+        if (!read_until(r, "</arg_value>", &value)) {
+            return SRV_SCAN_SHORT;
+        }
+        if (!take_tag(r, call, key, value)) {
+            return SRV_SCAN_WRONG;
+        }
+    }
+}
+
+/* The cursor is at the name, which was found to be one of the request's with an object behind. */
+static enum srv_scan read_glm4(struct srv_call_reader *r)
+{
+    struct srv_span name = {r->c.at, r->c.at};
+    while (name.end < r->c.n && strchr("{ \n\t\r", r->c.text[name.end]) == NULL) {
+        name.end++;
+    }
+    r->c.at = name.end;
+    return read_arguments(r, r->c.text + name.begin, name.end - name.begin);
+}
+
 static enum srv_scan read_mistral(struct srv_call_reader *r)
 {
     struct srv_span name = {0, 0}, id = {0, 0};
@@ -335,6 +485,32 @@ static enum srv_scan read_deepseek(struct srv_call_reader *r)
     return scan == SRV_SCAN_DONE ? read_end(r, DEEPSEEK_CALLS_END) : scan;
 }
 
+/* functions.NAME:NUMBER, of which all is the id, and arguments; in sections */
+static enum srv_scan read_kimi(struct srv_call_reader *r)
+{
+    struct srv_span id;
+    tnd_srv_skip_blanks(&r->c);
+    if (!tnd_srv_skip(&r->c, KIMI_CALL)) {
+        return tnd_srv_may_begin(&r->c, KIMI_CALL) ? SRV_SCAN_SHORT : SRV_SCAN_WRONG;
+    }
+    if (!read_until(r, KIMI_ARGUMENTS, &id)) {
+        return SRV_SCAN_SHORT;
+    }
+    const char *text = r->c.text;
+    id.end = tnd_srv_without_blanks(text, id.begin, id.end);
+    struct srv_cursor name = {text, id.end, id.begin};
+    (void)tnd_srv_skip(&name, "functions.");
+    struct srv_cursor colon = name;
+    const size_t end = tnd_srv_seek(&colon, ":") ? colon.at : id.end;
+    const int at = r->out->n_calls;
+    enum srv_scan scan = read_arguments(r, text + name.at, end - name.at);
+    if (scan == SRV_SCAN_DONE && id.end - id.begin < sizeof(r->out->calls[at].id)) {
+        memcpy(r->out->calls[at].id, text + id.begin, id.end - id.begin);
+    }
+    scan = scan == SRV_SCAN_DONE ? read_end(r, KIMI_CALL_END) : scan;
+    return scan == SRV_SCAN_DONE ? read_end(r, KIMI_CALLS_END) : scan;
+}
+
 static enum srv_scan read_functionary(struct srv_call_reader *r)
 {
     struct srv_span name;
@@ -376,15 +552,37 @@ static enum srv_scan read_bare(struct srv_call_reader *r)
 /* ---- all formats ---- */
 
 static const struct srv_call_syntax formats[SRV_N_CALL_FORMATS] = {
-    [SRV_CALLS_HERMES] = {"hermes", {"<tool_call>"}, false, "<tool_call>", read_hermes},
-    [SRV_CALLS_TAGS] = {"tags", {"<tool_call>", "<function="}, false, "<parameter=", read_tags},
-    [SRV_CALLS_LLAMA3] = {"llama-3", {"<|python_tag|>"}, true, "<|python_tag|>", read_bare},
-    [SRV_CALLS_MISTRAL] = {"mistral", {"[TOOL_CALLS]"}, false, "[TOOL_CALLS]", read_mistral},
-    [SRV_CALLS_DEEPSEEK] =
-        {"deepseek", {DEEPSEEK_CALLS, DEEPSEEK_CALL}, false, DEEPSEEK_CALLS, read_deepseek},
+    [SRV_CALLS_HERMES] = {"hermes", {"<tool_call>"}, SRV_BARE_NONE, {"<tool_call>"}, read_hermes},
+    [SRV_CALLS_TAGS] =
+        {"tags", {"<tool_call>", "<function="}, SRV_BARE_NONE, {"<parameter="}, read_tags},
+    [SRV_CALLS_LLAMA3] =
+        {"llama-3", {"<|python_tag|>"}, SRV_BARE_OBJECT, {"<|python_tag|>"}, read_bare},
+    [SRV_CALLS_MISTRAL] =
+        {"mistral", {"[TOOL_CALLS]"}, SRV_BARE_NONE, {"[TOOL_CALLS]"}, read_mistral},
+    [SRV_CALLS_DEEPSEEK] = {"deepseek",
+                            {DEEPSEEK_CALLS, DEEPSEEK_CALL},
+                            SRV_BARE_NONE,
+                            {DEEPSEEK_CALLS},
+                            read_deepseek},
+    [SRV_CALLS_KIMI] = {"kimi", {KIMI_CALLS, KIMI_CALL}, SRV_BARE_NONE, {KIMI_CALLS}, read_kimi},
+    [SRV_CALLS_GLM] = {"glm", {"<tool_call>"}, SRV_BARE_NONE, {"<arg_key>"}, read_glm},
+    [SRV_CALLS_GLM4] = {"glm-4", {NULL}, SRV_BARE_NAME, {"<|observation|>"}, read_glm4},
+    [SRV_CALLS_GRANITE] = {"granite",
+                           {"<|tool_call|>", "functools["},
+                           SRV_BARE_NONE,
+                           {"<|tool_call|>", "<|tool|>"},
+                           read_granite},
+    [SRV_CALLS_COMMAND] = {"command-r",
+                           {"<|START_ACTION|>", "Action:"},
+                           SRV_BARE_NONE,
+                           {"<|START_ACTION|>"},
+                           read_command},
+    [SRV_CALLS_HUNYUAN] =
+        {"hunyuan", {"<tool_calls>"}, SRV_BARE_NONE, {"<tool_calls>"}, read_hunyuan},
+    [SRV_CALLS_HARMONY] = {"harmony", {NULL}, SRV_BARE_NONE, {"<|channel|>"}, NULL},
     [SRV_CALLS_FUNCTIONARY] =
-        {"functionary", {"<function="}, false, "<function=", read_functionary},
-    [SRV_CALLS_GENERIC] = {"generic", {NULL}, true, NULL, read_bare},
+        {"functionary", {"<function="}, SRV_BARE_NONE, {"<function="}, read_functionary},
+    [SRV_CALLS_GENERIC] = {"generic", {NULL}, SRV_BARE_OBJECT, {NULL}, read_bare},
 };
 
 const struct srv_call_syntax *tnd_srv_call_syntax(enum srv_call_format format)
@@ -394,12 +592,27 @@ const struct srv_call_syntax *tnd_srv_call_syntax(enum srv_call_format format)
 
 const char *const *tnd_srv_call_marks(void)
 {
-    static const char *const marks[] = {"<tool_call>",    "</tool_call>",
-                                        "<|python_tag|>", "[TOOL_CALLS]",
-                                        "[ARGS]",         "[CALL_ID]",
-                                        DEEPSEEK_CALLS,   DEEPSEEK_CALLS_END,
-                                        DEEPSEEK_CALL,    DEEPSEEK_CALL_END,
-                                        DEEPSEEK_SEP,     "<think>",
-                                        "</think>",       NULL};
+    static const char *const marks[] = {"<tool_call>",      "</tool_call>",
+                                        "<|python_tag|>",   "[TOOL_CALLS]",
+                                        "[ARGS]",           "[CALL_ID]",
+                                        DEEPSEEK_CALLS,     DEEPSEEK_CALLS_END,
+                                        DEEPSEEK_CALL,      DEEPSEEK_CALL_END,
+                                        DEEPSEEK_SEP,       KIMI_CALLS,
+                                        KIMI_CALLS_END,     KIMI_CALL,
+                                        KIMI_CALL_END,      KIMI_ARGUMENTS,
+                                        "<arg_key>",        "</arg_key>",
+                                        "<arg_value>",      "</arg_value>",
+                                        "<|tool_call|>",    "<|/tool_call|>",
+                                        "<|START_ACTION|>", "<|END_ACTION|>",
+                                        "<tool_calls>",     "</tool_calls>",
+                                        "<|start|>",        "<|channel|>",
+                                        "<|constrain|>",    "<|message|>",
+                                        "<|end|>",          "<think>",
+                                        "</think>",         "[THINK]",
+                                        "[/THINK]",         "<|START_THINKING|>",
+                                        "<|END_THINKING|>", "<|START_RESPONSE|>",
+                                        "<|END_RESPONSE|>", "<answer>",
+                                        "</answer>",        "<response>",
+                                        "</response>",      NULL};
     return marks;
 }

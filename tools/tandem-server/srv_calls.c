@@ -24,17 +24,44 @@ const char *tnd_srv_call_format_name(enum srv_call_format format)
 
 enum srv_call_format tnd_srv_call_format_of(const char *template_text)
 {
-    /* the mark that says most goes first: tags stand within those of Hermes */
-    static const enum srv_call_format order[] = {SRV_CALLS_DEEPSEEK, SRV_CALLS_MISTRAL,
-                                                 SRV_CALLS_TAGS,     SRV_CALLS_FUNCTIONARY,
-                                                 SRV_CALLS_HERMES,   SRV_CALLS_LLAMA3};
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        if (template_text != NULL &&
-            strstr(template_text, tnd_srv_call_syntax(order[i])->of_template) != NULL) {
-            return order[i];
+    /* the sign that says most goes first: tags stand within those of Hermes */
+    static const enum srv_call_format order[] = {
+        SRV_CALLS_HARMONY, SRV_CALLS_DEEPSEEK, SRV_CALLS_KIMI,        SRV_CALLS_COMMAND,
+        SRV_CALLS_MISTRAL, SRV_CALLS_TAGS,     SRV_CALLS_FUNCTIONARY, SRV_CALLS_GLM,
+        SRV_CALLS_HUNYUAN, SRV_CALLS_GRANITE,  SRV_CALLS_HERMES,      SRV_CALLS_LLAMA3,
+        SRV_CALLS_GLM4};
+    for (size_t i = 0; template_text != NULL && i < sizeof(order) / sizeof(order[0]); i++) {
+        const struct srv_call_syntax *syntax = tnd_srv_call_syntax(order[i]);
+        for (int k = 0; k < 2 && syntax->signs[k] != NULL; k++) {
+            if (strstr(template_text, syntax->signs[k]) != NULL) {
+                return order[i];
+            }
         }
     }
     return SRV_CALLS_GENERIC;
+}
+
+const struct srv_marks *tnd_srv_frame_of(const char *template_text)
+{
+    /* Ernie 4.5 and Granite 3.3; Hunyuan; Command R7B */
+    static const struct srv_marks frames[] = {{"<response>", "</response>"},
+                                              {"<answer>", "</answer>"},
+                                              {"<|START_RESPONSE|>", "<|END_RESPONSE|>"}};
+    for (size_t i = 0; template_text != NULL && i < sizeof(frames) / sizeof(frames[0]); i++) {
+        if (strstr(template_text, frames[i].begin) != NULL) {
+            return &frames[i];
+        }
+    }
+    return NULL;
+}
+
+const struct srv_marks *tnd_srv_reasoning_at(int i)
+{
+    /* most families; Mistral; Command R7B */
+    static const struct srv_marks marks[] = {{"<think>", "</think>"},
+                                             {"[THINK]", "[/THINK]"},
+                                             {"<|START_THINKING|>", "<|END_THINKING|>"}};
+    return i < (int)(sizeof(marks) / sizeof(marks[0])) ? &marks[i] : NULL;
 }
 
 const cJSON *tnd_srv_tool_find(const cJSON *tools, const char *name)
@@ -53,7 +80,7 @@ const cJSON *tnd_srv_tool_find(const cJSON *tools, const char *name)
 
 /* ---- reading ---- */
 
-static size_t without_blanks(const char *text, size_t begin, size_t end)
+size_t tnd_srv_without_blanks(const char *text, size_t begin, size_t end)
 {
     while (end > begin && strchr(" \n\t\r", text[end - 1]) != NULL && text[end - 1] != '\0') {
         end--;
@@ -61,8 +88,16 @@ static size_t without_blanks(const char *text, size_t begin, size_t end)
     return end;
 }
 
-/* Bytes at the end of the text that may begin a mark. */
-static size_t held_back(const struct srv_cursor *c, const char *mark)
+void tnd_srv_spans_add(struct srv_spans *spans, size_t begin, size_t end)
+{
+    if (end > begin && spans->n == SRV_MAX_SPANS) {
+        spans->items[spans->n - 1].end = end;
+    } else if (end > begin) {
+        spans->items[spans->n++] = (struct srv_span){begin, end};
+    }
+}
+
+size_t tnd_srv_held_back(const struct srv_cursor *c, const char *mark)
 {
     const size_t length = mark != NULL ? strlen(mark) : 0;
     for (size_t k = length > 0 ? length - 1 : 0; k > 0; k--) {
@@ -73,6 +108,32 @@ static size_t held_back(const struct srv_cursor *c, const char *mark)
     return 0;
 }
 
+/* Whether the text at the cursor calls a function of the request by its bare name. `out_may`: it
+ * may, once more of it is there. */
+static bool names_a_tool(const struct srv_call_reader *r, const struct srv_cursor *c, bool *out_may)
+{
+    const cJSON *tool = NULL;
+    cJSON_ArrayForEach(tool, r->options->tools)
+    {
+        const cJSON *function = cJSON_GetObjectItemCaseSensitive(tool, "function");
+        const cJSON *name = cJSON_GetObjectItemCaseSensitive(function, "name");
+        struct srv_cursor at = *c;
+        if (!cJSON_IsString(name)) {
+            continue;
+        }
+        if (!tnd_srv_skip(&at, name->valuestring)) {
+            *out_may = *out_may || tnd_srv_may_begin(&at, name->valuestring);
+            continue;
+        }
+        tnd_srv_skip_blanks(&at);
+        *out_may = *out_may || at.at == at.n;
+        if (at.at < at.n && at.text[at.at] == '{') {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The next place where a call may begin; the cursor is put behind its mark. `out_begin`: the mark,
  * or the end of what is surely no mark. */
 static bool next_mark(struct srv_call_reader *r, bool is_first, size_t *out_begin)
@@ -81,14 +142,21 @@ static bool next_mark(struct srv_call_reader *r, bool is_first, size_t *out_begi
     struct srv_cursor bare = r->c;
     size_t held = 0, best = r->c.n;
     const char *mark = NULL;
+    bool may = false;
     tnd_srv_skip_blanks(&bare);
-    if (is_first && format->is_bare && bare.at < bare.n && bare.text[bare.at] == '{') {
+    if (is_first &&
+        ((format->bare == SRV_BARE_OBJECT && bare.at < bare.n && bare.text[bare.at] == '{') ||
+         (format->bare == SRV_BARE_NAME && names_a_tool(r, &bare, &may)))) {
         *out_begin = r->c.at = bare.at;
         return true;
     }
+    if (may && !r->is_final) {
+        *out_begin = r->c.at;
+        return false;
+    }
     for (int i = 0; i < 2 && format->marks[i] != NULL; i++) {
         struct srv_cursor at = r->c;
-        const size_t back = held_back(&r->c, format->marks[i]);
+        const size_t back = tnd_srv_held_back(&r->c, format->marks[i]);
         held = back > held ? back : held;
         if (tnd_srv_seek(&at, format->marks[i]) && at.at < best) {
             best = at.at;
@@ -105,25 +173,51 @@ static bool next_mark(struct srv_call_reader *r, bool is_first, size_t *out_begi
     return mark != NULL;
 }
 
+/* What was no call within a frame is text, whose end nobody looks for; `begin`: of it. */
+static void leave_frame(struct srv_answer *out, size_t begin)
+{
+    const struct srv_spans *content = &out->content;
+    out->in_frame =
+        out->in_frame && !(content->n > 0 && content->items[content->n - 1].end > begin);
+}
+
+/* Moves behind the end of the frame in which calls stand. False: more text may show it. */
+static bool end_frame(struct srv_call_reader *r)
+{
+    struct srv_cursor at = r->c;
+    tnd_srv_skip_blanks(&at);
+    if (tnd_srv_skip(&at, r->options->frame->end)) {
+        r->c = at;
+        return true;
+    }
+    return r->is_final || !tnd_srv_may_begin(&at, r->options->frame->end);
+}
+
 static void read_calls(struct srv_call_reader *r)
 {
     const struct srv_call_syntax *format = tnd_srv_call_syntax(r->options->format);
     struct srv_answer *out = r->out;
     const size_t begin = r->c.at;
-    size_t text_end = begin, mark = begin;
+    size_t text_begin = begin, mark = begin;
     bool is_short = false;
     int n_wrong = 0;
-    out->content = (struct srv_span){begin, begin};
     while (!is_short && n_wrong < MAX_WRONG) {
         const int before = out->n_calls;
-        const bool is_first = text_end == r->c.at && r->options->n_decided == 0;
+        const bool is_first = text_begin == r->c.at && (r->options->n_decided == 0 || before > 0);
         if (!next_mark(r, is_first, &mark)) {
             break;
         }
         const enum srv_scan scan = format->read(r);
         if (scan == SRV_SCAN_DONE) {
-            text_end = r->c.at;
-            out->content.end = before == 0 ? mark : out->content.end;
+            tnd_srv_spans_add(&out->content, text_begin,
+                              tnd_srv_without_blanks(r->c.text, text_begin, mark));
+            text_begin = r->c.at;
+            leave_frame(out, begin);
+            if (out->in_frame && !end_frame(r)) {
+                mark = text_begin;
+                break;
+            }
+            text_begin = r->c.at;
             continue;
         }
         tnd_srv_calls_drop(out, before);
@@ -131,39 +225,124 @@ static void read_calls(struct srv_call_reader *r)
         r->c.at = mark + 1; /* the mark is text, unless more may come */
         n_wrong++;
     }
-    const size_t end = (is_short && r->is_final) || n_wrong == MAX_WRONG ? r->c.n : mark;
-    struct srv_span *last = out->n_calls > 0 ? &out->rest : &out->content;
-    *last = (struct srv_span){out->n_calls > 0 ? text_end : begin, end};
-    if (out->n_calls > 0) {
-        out->content.end = without_blanks(r->c.text, out->content.begin, out->content.end);
-    }
+    size_t end = (is_short && r->is_final) || n_wrong == MAX_WRONG ? r->c.n : mark;
     if (!r->is_final || out->n_calls > 0) {
-        last->end = without_blanks(r->c.text, last->begin, last->end);
+        end = tnd_srv_without_blanks(r->c.text, text_begin, end);
     }
+    tnd_srv_spans_add(&out->content, text_begin, end);
+}
+
+/* The marks that begin the reasoning at the cursor, which moves behind them; NULL: none do.
+ * `out_may`: more text may show some. */
+static const struct srv_marks *begin_reasoning(struct srv_call_reader *r, bool *out_may)
+{
+    const struct srv_marks *marks = r->options->thinking;
+    *out_may = false;
+    tnd_srv_skip_blanks(&r->c);
+    if (marks != NULL) {
+        *out_may = tnd_srv_may_begin(&r->c, marks->begin);
+        (void)tnd_srv_skip(&r->c, marks->begin); /* (written again by some) */
+        return *out_may && !r->is_final ? NULL : marks;
+    }
+    for (int i = 0; (marks = tnd_srv_reasoning_at(i)) != NULL; i++) {
+        if (tnd_srv_skip(&r->c, marks->begin)) {
+            return marks;
+        }
+        *out_may = *out_may || tnd_srv_may_begin(&r->c, marks->begin);
+    }
+    return NULL;
 }
 
 /* Moves behind the reasoning. False: it is not done, or nobody knows yet whether there is any. */
 static bool read_reasoning(struct srv_call_reader *r)
 {
+    const struct srv_cursor before = r->c;
     struct srv_cursor *c = &r->c;
-    struct srv_span *out = &r->out->reasoning;
-    struct srv_cursor at = *c;
-    tnd_srv_skip_blanks(&at);
-    if (!r->options->is_thinking && !tnd_srv_skip(&at, "<think>")) {
-        return r->is_final || !tnd_srv_may_begin(&at, "<think>");
+    bool may = false;
+    const struct srv_marks *marks = begin_reasoning(r, &may);
+    if (marks == NULL) {
+        *c = before;
+        return r->is_final || !may;
     }
-    (void)tnd_srv_skip(&at, "<think>"); /* (written again by some) */
-    tnd_srv_skip_blanks(&at);
-    *c = at;
-    const bool is_done = tnd_srv_seek(&at, "</think>");
-    out->begin = c->at;
-    out->end = is_done ? at.at : c->n - (r->is_final ? 0 : held_back(c, "</think>"));
-    out->end = without_blanks(c->text, out->begin, out->end);
+    tnd_srv_skip_blanks(c);
+    struct srv_cursor at = *c;
+    const bool is_done = tnd_srv_seek(&at, marks->end);
+    const size_t held = r->is_final ? 0 : tnd_srv_held_back(c, marks->end);
+    tnd_srv_spans_add(&r->out->reasoning, c->at,
+                      tnd_srv_without_blanks(c->text, c->at, is_done ? at.at : c->n - held));
     r->out->is_thinking = !is_done;
-    (void)tnd_srv_skip(&at, "</think>");
+    (void)tnd_srv_skip(&at, marks->end);
     tnd_srv_skip_blanks(&at);
     *c = at;
     return is_done;
+}
+
+/* Moves behind the frame, whose text is content, or to calls within it. False: neither is there, or
+ * nobody knows yet whether there is a frame. */
+static bool read_frame(struct srv_call_reader *r)
+{
+    const struct srv_call_syntax *format = tnd_srv_call_syntax(r->options->format);
+    const struct srv_marks *frame = r->options->frame;
+    const char *const marks[] = {frame->end, r->options->has_calls ? format->marks[0] : NULL};
+    struct srv_cursor *c = &r->c, at = r->c;
+    if (r->options->n_decided == 0) {
+        tnd_srv_skip_blanks(&at);
+        if (!tnd_srv_skip(&at, frame->begin)) {
+            return r->is_final || !tnd_srv_may_begin(&at, frame->begin);
+        }
+        tnd_srv_skip_blanks(&at);
+        *c = at;
+    }
+    const char *found = NULL;
+    size_t held = 0;
+    at.at = c->n;
+    for (int i = 0; i < 2 && marks[i] != NULL; i++) {
+        struct srv_cursor mark = *c;
+        const size_t back = r->is_final ? 0 : tnd_srv_held_back(c, marks[i]);
+        held = back > held ? back : held;
+        if (tnd_srv_seek(&mark, marks[i]) && mark.at < at.at) {
+            at = mark;
+            found = marks[i];
+        }
+    }
+    const size_t end = found != NULL ? at.at : c->n - held;
+    const size_t text_end = tnd_srv_without_blanks(c->text, c->at, end);
+    tnd_srv_spans_add(&r->out->content, c->at, text_end);
+    r->out->in_frame = true;
+    c->at = text_end; /* blanks in front of what is no call are text */
+    if (found == frame->end) {
+        (void)tnd_srv_skip(&at, frame->end);
+        tnd_srv_skip_blanks(&at);
+        c->at = at.at;
+        if (at.at < at.n) { /* else more blanks may come */
+            r->out->in_frame = false;
+            r->out->n_decided = at.at;
+        }
+    }
+    return found != NULL;
+}
+
+static void read_answer(struct srv_call_reader *r)
+{
+    const struct srv_answer_options *options = r->options;
+    const bool is_begin = options->n_decided == 0;
+    if (options->format == SRV_CALLS_HARMONY && (options->takes_reasoning || options->has_calls)) {
+        tnd_srv_harmony_read(r);
+        return;
+    }
+    if (options->takes_reasoning && is_begin && !read_reasoning(r)) {
+        return;
+    }
+    if (options->frame != NULL && (is_begin || options->in_frame) && !read_frame(r)) {
+        return;
+    }
+    const size_t begin = r->c.at;
+    if (options->has_calls) {
+        read_calls(r);
+    } else {
+        tnd_srv_spans_add(&r->out->content, begin, r->c.n);
+    }
+    leave_frame(r->out, begin);
 }
 
 void tnd_srv_answer_read(const struct srv_answer_options *options, const char *text, size_t n,
@@ -172,13 +351,13 @@ void tnd_srv_answer_read(const struct srv_answer_options *options, const char *t
     struct srv_call_reader r = {
         .options = options, .c = {text, n, options->n_decided}, .out = out, .is_final = is_final};
     *out = (struct srv_answer){.n_calls = 0};
-    if (options->takes_reasoning && options->n_decided == 0 && !read_reasoning(&r)) {
-        return;
-    }
-    if (options->has_calls) {
-        read_calls(&r);
-    } else {
-        out->content = (struct srv_span){r.c.at, n};
+    read_answer(&r);
+    const struct srv_spans *content = &out->content;
+    const size_t told = content->n > 0 ? content->items[content->n - 1].end : options->n_decided;
+    out->n_decided = told > out->n_decided ? told : out->n_decided;
+    if (out->n_calls > 0) { /* a later reading begins in front of all calls */
+        out->n_decided = options->n_decided;
+        out->in_frame = options->in_frame;
     }
     for (int i = 0; i < out->n_calls; i++) {
         out->failed = out->failed || out->calls[i].arguments.failed;

@@ -56,9 +56,10 @@ struct srv_params {
     bool is_rerank;   /* numbers are scores */
     int64_t n_best;   /* documents that are told, the best first */
     bool wants_logprobs;
-    bool is_response;     /* a chat that is told as /v1/responses does */
-    bool takes_reasoning; /* <think> is told apart from the answer */
-    int n_top;            /* likeliest tokens told with each token */
+    bool is_response;              /* a chat that is told as /v1/responses does */
+    bool takes_reasoning;          /* reasoning is told apart from the answer */
+    const struct srv_marks *frame; /* around answers, by the template; NULL: none */
+    int n_top;                     /* likeliest tokens told with each token */
     int64_t max_tokens;
     struct tandem_sampler_options sampler;
     struct srv_bias bias;
@@ -105,7 +106,7 @@ struct srv_ids {
     int64_t *ends;    /* {n_texts}, malloc'ed; NULL: one text */
     int64_t *seconds; /* {n_texts}, malloc'ed: where the second text of a pair begins; NULL */
     int n_texts;
-    bool is_thinking; /* the prompt ends within <think> */
+    const struct srv_marks *thinking; /* within which the prompt ends; NULL: within none */
 };
 
 void tnd_srv_ids_free(struct srv_ids *ids);

@@ -12,7 +12,8 @@ struct srv_answer_options tnd_srv_message_options(const struct srv_job *job)
                                        .format = params->tools.format,
                                        .tools = params->tools.list,
                                        .takes_reasoning = params->takes_reasoning,
-                                       .is_thinking = job->texts.is_thinking};
+                                       .thinking = job->texts.thinking,
+                                       .frame = params->frame};
 }
 
 /* Nine letters and digits, as Mistral's templates want them; FNV-1a over the job's name. */
@@ -51,9 +52,27 @@ static void add_call(const struct srv_job *job, const struct srv_call *call, int
     tnd_srv_print(out, "}}");
 }
 
-static void add_span(const char *text, struct srv_span span, struct srv_text *out)
+/* The pieces from byte `begin` on, one behind the other. */
+static void join(const char *text, const struct srv_spans *spans, size_t begin,
+                 struct srv_text *out)
 {
-    tnd_srv_add_json(out, text + span.begin, span.end - span.begin);
+    for (int i = 0; i < spans->n; i++) {
+        const size_t from = begin > spans->items[i].begin ? begin : spans->items[i].begin;
+        if (spans->items[i].end > from) {
+            tnd_srv_add(out, text + from, spans->items[i].end - from);
+        }
+    }
+}
+
+size_t tnd_srv_message_add_spans(const char *text, const struct srv_spans *spans, size_t begin,
+                                 struct srv_text *out)
+{
+    struct srv_text joined = {0};
+    join(text, spans, begin, &joined);
+    tnd_srv_add_json(out, joined.bytes, joined.n);
+    out->failed = out->failed || joined.failed;
+    tnd_srv_text_free(&joined);
+    return spans->n > 0 ? spans->items[spans->n - 1].end : 0;
 }
 
 /* Calls beyond the first are dropped where the request wants one at a time. */
@@ -69,20 +88,15 @@ int tnd_srv_message_add(const struct srv_job *job, struct srv_text *out)
     struct srv_answer answer;
     tnd_srv_answer_read(&options, text, job->text.n, true, &answer);
     const int n = count_calls(job, &answer);
-    struct srv_text content = {0};
-    tnd_srv_add(&content, text + answer.content.begin, answer.content.end - answer.content.begin);
-    tnd_srv_add(&content, text + answer.rest.begin, answer.rest.end - answer.rest.begin);
     tnd_srv_print(out, "{\"role\":\"assistant\",\"content\":");
-    if (n > 0 && content.n == 0) {
+    if (n > 0 && answer.content.n == 0) {
         tnd_srv_print(out, "null");
     } else {
-        tnd_srv_add_json(out, content.bytes, content.n);
+        (void)tnd_srv_message_add_spans(text, &answer.content, 0, out);
     }
-    out->failed = out->failed || content.failed;
-    tnd_srv_text_free(&content);
-    if (answer.reasoning.end > answer.reasoning.begin) {
+    if (answer.reasoning.n > 0) {
         tnd_srv_print(out, ",\"reasoning_content\":");
-        add_span(text, answer.reasoning, out);
+        (void)tnd_srv_message_add_spans(text, &answer.reasoning, 0, out);
     }
     for (int i = 0; i < n; i++) {
         tnd_srv_print(out, "%s", i == 0 ? ",\"tool_calls\":[" : "");
@@ -95,42 +109,30 @@ int tnd_srv_message_add(const struct srv_job *job, struct srv_text *out)
     return n;
 }
 
-/* What is new of two spans, one behind the other, as one member. */
-static void add_new(const char *name, const char *text, struct srv_span first,
-                    struct srv_span second, size_t *io_told, struct srv_text *out)
+/* What is new of some pieces, as one member. */
+static void add_new(const char *name, const char *text, const struct srv_spans *spans,
+                    size_t *io_told, struct srv_text *out)
 {
-    const struct srv_span spans[] = {first, second};
-    struct srv_text fresh = {0};
-    for (int i = 0; i < 2; i++) {
-        const size_t begin = *io_told > spans[i].begin ? *io_told : spans[i].begin;
-        if (spans[i].end > begin) {
-            tnd_srv_add(&fresh, text + begin, spans[i].end - begin);
-            *io_told = spans[i].end;
-        }
-    }
-    if (fresh.n > 0) {
+    if (spans->n > 0 && spans->items[spans->n - 1].end > *io_told) {
         tnd_srv_print(out, "%s\"%s\":", out->n > 0 ? "," : "", name);
-        tnd_srv_add_json(out, fresh.bytes, fresh.n);
+        *io_told = tnd_srv_message_add_spans(text, spans, *io_told, out);
     }
-    out->failed = out->failed || fresh.failed;
-    tnd_srv_text_free(&fresh);
 }
 
 void tnd_srv_message_add_delta(const struct srv_job *job, struct srv_reader *reader, size_t n,
                                bool is_final, struct srv_text *out)
 {
-    const struct srv_span none = {0, 0};
     struct srv_answer_options options = tnd_srv_message_options(job);
     const char *text = job->text.bytes != NULL ? job->text.bytes : "";
     struct srv_answer answer;
     struct srv_text delta = {0};
     options.n_decided = reader->n_decided;
+    options.in_frame = reader->in_frame;
     tnd_srv_answer_read(&options, text, n, is_final, &answer);
-    add_new("reasoning_content", text, answer.reasoning, none, &reader->n_reasoning, &delta);
-    add_new("content", text, answer.content, answer.rest, &reader->n_content, &delta);
-    if (answer.n_calls == 0) {
-        reader->n_decided = reader->n_content; /* a later reading begins in front of all calls */
-    }
+    add_new("reasoning_content", text, &answer.reasoning, &reader->n_reasoning, &delta);
+    add_new("content", text, &answer.content, &reader->n_content, &delta);
+    reader->n_decided = answer.n_decided;
+    reader->in_frame = answer.in_frame;
     const int n_calls = count_calls(job, &answer);
     for (int i = reader->n_calls; i < n_calls; i++) {
         tnd_srv_print(&delta, "%s%s", delta.n > 0 && i == reader->n_calls ? "," : "",

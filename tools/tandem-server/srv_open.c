@@ -176,6 +176,7 @@ enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *
     server->chat_template = kit->chat_template;
     server->call_format =
         tnd_srv_call_format_of(tandem_chat_template_text(kit->chat_template, NULL));
+    server->frame = tnd_srv_frame_of(tandem_chat_template_text(kit->chat_template, NULL));
     if (settings->call_format != NULL &&
         !tnd_srv_call_format_from_name(settings->call_format, &server->call_format)) {
         return fail(error, TANDEM_E_ARGUMENT, "unknown tool format", settings->call_format);

@@ -133,6 +133,7 @@ bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
                               !read_reasoning(body, out))) {
         return false;
     }
+    out->frame = server->frame;
     if (out->tools.must_call && !tnd_srv_tools_force(body, out)) {
         return false;
     }

@@ -27,15 +27,14 @@ static void add_reasoning(const struct srv_job *job, const struct srv_answer *an
                   "{\"type\":\"reasoning\",\"id\":\"rs_%s\",\"summary\":[],\"content\":[{\"type\":"
                   "\"reasoning_text\",\"text\":",
                   id_of(job));
-    tnd_srv_add_json(out, text_of(job) + answer->reasoning.begin,
-                     answer->reasoning.end - answer->reasoning.begin);
+    (void)tnd_srv_message_add_spans(text_of(job), &answer->reasoning, 0, out);
     tnd_srv_print(out, "}]}");
 }
 
-static void add_part(const struct srv_job *job, struct srv_span span, struct srv_text *out)
+static void add_part(const struct srv_job *job, const struct srv_spans *spans, struct srv_text *out)
 {
     tnd_srv_print(out, "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":");
-    tnd_srv_add_json(out, text_of(job) + span.begin, span.end - span.begin);
+    (void)tnd_srv_message_add_spans(text_of(job), spans, 0, out);
     tnd_srv_print(out, "}");
 }
 
@@ -47,7 +46,7 @@ static void add_message(const struct srv_job *job, const struct srv_answer *answ
                   "\"assistant\",\"content\":[",
                   id_of(job), answer != NULL ? "completed" : "in_progress");
     if (answer != NULL) {
-        add_part(job, answer->content, out);
+        add_part(job, &answer->content, out);
     }
     tnd_srv_print(out, "]}");
 }
@@ -68,15 +67,10 @@ static void add_call(const struct srv_job *job, const struct srv_answer *answer,
     tnd_srv_print(out, ",\"status\":\"%s\"}", is_done ? "completed" : "in_progress");
 }
 
-static bool has(struct srv_span span)
-{
-    return span.end > span.begin;
-}
-
 /* A message stands in every output that has no calls. */
 static bool has_message(const struct srv_answer *answer)
 {
-    return has(answer->content) || answer->n_calls == 0;
+    return answer->content.n > 0 || answer->n_calls == 0;
 }
 
 static int count_calls(const struct srv_job *job, const struct srv_answer *answer)
@@ -90,7 +84,7 @@ static void add_output(const struct srv_job *job, const struct srv_answer *answe
                        struct srv_text *out)
 {
     bool is_first = true;
-    if (has(answer->reasoning)) {
+    if (answer->reasoning.n > 0) {
         add_reasoning(job, answer, out);
         is_first = false;
     }
@@ -198,8 +192,8 @@ static void begin_text_event(struct teller *t, const char *type)
 
 static void begin_message(struct teller *t, const struct srv_answer *answer)
 {
-    const struct srv_span none = {0, 0};
-    if (has(answer->reasoning)) {
+    const struct srv_spans none = {.n = 0};
+    if (answer->reasoning.n > 0) {
         begin_item_event(t, "response.output_item.added");
         add_reasoning(t->job, answer, t->out);
         end_event(t);
@@ -216,7 +210,7 @@ static void begin_message(struct teller *t, const struct srv_answer *answer)
     end_event(t);
     begin_text_event(t, "response.content_part.added");
     tnd_srv_print(t->out, ",\"part\":");
-    add_part(t->job, none, t->out);
+    add_part(t->job, &none, t->out);
     end_event(t);
     t->reader->has_message = true;
 }
@@ -225,12 +219,11 @@ static void end_message(struct teller *t, const struct srv_answer *answer)
 {
     begin_text_event(t, "response.output_text.done");
     tnd_srv_print(t->out, ",\"logprobs\":[],\"text\":");
-    tnd_srv_add_json(t->out, text_of(t->job) + answer->content.begin,
-                     answer->content.end - answer->content.begin);
+    (void)tnd_srv_message_add_spans(text_of(t->job), &answer->content, 0, t->out);
     end_event(t);
     begin_text_event(t, "response.content_part.done");
     tnd_srv_print(t->out, ",\"part\":");
-    add_part(t->job, answer->content, t->out);
+    add_part(t->job, &answer->content, t->out);
     end_event(t);
     begin_item_event(t, "response.output_item.done");
     add_message(t->job, answer, t->out);
@@ -264,9 +257,8 @@ static void tell_call(struct teller *t, const struct srv_answer *answer, int i)
 static void tell_text(struct teller *t, const struct srv_answer *answer)
 {
     struct srv_reader *reader = t->reader;
-    const size_t begin =
-        reader->n_content > answer->content.begin ? reader->n_content : answer->content.begin;
-    if (answer->content.end <= begin) {
+    const struct srv_spans *content = &answer->content;
+    if (content->n == 0 || content->items[content->n - 1].end <= reader->n_content) {
         return;
     }
     if (!reader->has_message) {
@@ -274,9 +266,9 @@ static void tell_text(struct teller *t, const struct srv_answer *answer)
     }
     begin_text_event(t, "response.output_text.delta");
     tnd_srv_print(t->out, ",\"logprobs\":[],\"delta\":");
-    tnd_srv_add_json(t->out, text_of(t->job) + begin, answer->content.end - begin);
+    reader->n_content =
+        tnd_srv_message_add_spans(text_of(t->job), content, reader->n_content, t->out);
     end_event(t);
-    reader->n_content = answer->content.end;
 }
 
 void tnd_srv_response_add_events(const struct srv_server *server, const struct srv_job *job,

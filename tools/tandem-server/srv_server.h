@@ -15,8 +15,9 @@ struct srv_server {
     const char *model_name;
     const tandem_chat_template *chat_template; /* NULL: the model has none */
     enum srv_call_format call_format;
-    const char *api_key; /* NULL: none is asked for */
-    int64_t max_answer;  /* tokens of an answer where the request says nothing */
+    const struct srv_marks *frame; /* around answers, by the template; NULL: none */
+    const char *api_key;           /* NULL: none is asked for */
+    int64_t max_answer;            /* tokens of an answer where the request says nothing */
     int64_t n_cells;
     double max_seconds; /* of a job */
     int64_t started;    /* seconds since 1970 */
@@ -54,6 +55,7 @@ struct srv_reader {
     size_t n_bytes, n_tokens;                 /* that were told */
     size_t n_reasoning, n_content, n_decided; /* of chats: where what was told ends */
     int n_calls;
+    bool in_frame;
     int n_events, n_items; /* of responses */
     bool has_message;
     bool has_begun, has_ended;

@@ -183,16 +183,21 @@ static bool append(struct tandem_rendered *rendered, const char *begun)
     return true;
 }
 
-/* Whether the template has opened the reasoning for the model. */
-static bool ends_thinking(const struct tandem_rendered *rendered)
+/* The marks of reasoning that the template has opened for the model; NULL: none. */
+static const struct srv_marks *opened_reasoning(const struct tandem_rendered *rendered)
 {
-    static const char mark[] = "<think>";
+    const struct srv_marks *marks;
     size_t n = rendered->n;
     while (n > 0 && strchr(" \n\r\t", rendered->text[n - 1]) != NULL) {
         n--;
     }
-    return n >= sizeof(mark) - 1 &&
-           memcmp(rendered->text + n - (sizeof(mark) - 1), mark, sizeof(mark) - 1) == 0;
+    for (int i = 0; (marks = tnd_srv_reasoning_at(i)) != NULL; i++) {
+        const size_t length = strlen(marks->begin);
+        if (n >= length && memcmp(rendered->text + n - length, marks->begin, length) == 0) {
+            return marks;
+        }
+    }
+    return NULL;
 }
 
 static bool encode(const struct srv_server *server, struct srv_body *body,
@@ -210,7 +215,7 @@ static bool encode(const struct srv_server *server, struct srv_body *body,
         free(ids);
         return tnd_srv_body_fault(body, "%.180s", error.text);
     }
-    *out = (struct srv_ids){.ids = ids, .n = n, .is_thinking = ends_thinking(rendered)};
+    *out = (struct srv_ids){.ids = ids, .n = n, .thinking = opened_reasoning(rendered)};
     return true;
 }
 

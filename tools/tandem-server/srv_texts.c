@@ -86,7 +86,7 @@ static bool copy_text(const struct srv_ids *all, int text, struct srv_ids *out)
 {
     const int64_t begin = all->ends != NULL && text > 0 ? all->ends[text - 1] : 0;
     const int64_t end = all->ends != NULL ? all->ends[text] : (int64_t)all->n;
-    *out = (struct srv_ids){.n = (size_t)(end - begin), .is_thinking = all->is_thinking};
+    *out = (struct srv_ids){.n = (size_t)(end - begin), .thinking = all->thinking};
     out->ids = malloc((out->n + 1) * sizeof(out->ids[0]));
     if (out->ids != NULL && out->n > 0) {
         memcpy(out->ids, all->ids + begin, out->n * sizeof(out->ids[0]));

@@ -89,6 +89,7 @@ bool tnd_srv_tools_force(struct srv_body *body, struct srv_params *params)
     }
     tools->format = format;
     params->takes_reasoning = false; /* there is none in front of the call */
+    params->frame = NULL;
     cJSON *root = cJSON_CreateObject();
     cJSON *calls = cJSON_AddArrayToObject(root, "anyOf");
     bool is_good = calls != NULL || tnd_srv_body_fault(body, "no memory for the tools");

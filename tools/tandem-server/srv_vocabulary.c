@@ -56,7 +56,7 @@ enum tandem_status tnd_srv_vocabulary_init(struct srv_vocabulary *vocabulary,
     fill(vocabulary);
     for (const char *const *mark = tnd_srv_call_marks(); *mark != NULL; mark++) {
         const int32_t id = tandem_tokenizer_find(tokenizer, *mark);
-        if (id >= 0 && vocabulary->n_marks < 16) {
+        if (id >= 0 && vocabulary->n_marks < SRV_MAX_MARKS) {
             vocabulary->marks[vocabulary->n_marks++] = id;
         }
     }

@@ -6,7 +6,10 @@
 #include "tandem/llama.h"
 #include "tools/tandem-server/srv_job.h"
 
-enum { SRV_MAX_ENDS = 96 }; /* more than tandem_chat_ends can give */
+enum {
+    SRV_MAX_ENDS = 96, /* more than tandem_chat_ends can give */
+    SRV_MAX_MARKS = 64 /* more than tnd_srv_call_marks has */
+};
 
 struct srv_vocabulary {
     const tandem_tokenizer *tokenizer;
@@ -16,7 +19,8 @@ struct srv_vocabulary {
     int32_t ends[SRV_MAX_ENDS]; /* tokens that end a text */
     size_t n_ends;
     tandem_token_trie *trie; /* for grammars */
-    int32_t marks[16];       /* special tokens that belong to calls of functions and to reasoning */
+    int32_t marks
+        [SRV_MAX_MARKS]; /* special tokens that belong to calls of functions and to reasoning */
     int n_marks;
 };
 
