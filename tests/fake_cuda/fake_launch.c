@@ -37,8 +37,8 @@ struct tnd_fake_module {
 
 /* ---- modules ---- */
 
-/* glibc opens a file once by its name, and by its device and inode: so each module has a file of its
- * own, whose number stays taken as long as the module lives. */
+/* glibc opens a file once by its name, and by its device and inode: so each module has a file of
+ * its own, whose number stays taken as long as the module lives. */
 static void *open_object(const char *bytes, size_t n, int *out_file)
 {
     char path[64];
