@@ -371,9 +371,12 @@ static enum tandem_status open_kind(struct tnd_registry *registry, int which,
         char name[TND_BACKEND_NAME];
         size_t length = 0;
         tnd_device_name(kind->name, index, name);
-        bool is_wanted =
-            kind->kind == TANDEM_KIND_CPU ||
-            (all->backends != NULL ? is_listed(all->backends, name) : tnd_kind_is_default(which));
+        /* A setting for a device asks for it. */
+        bool is_named =
+            kind->devices != NULL && tnd_settings_of(all->settings, name, NULL, 0, &length);
+        bool is_wanted = kind->kind == TANDEM_KIND_CPU ||
+                         (all->backends != NULL ? is_listed(all->backends, name)
+                                                : tnd_kind_is_default(which) || is_named);
         if (!is_wanted) {
             if (index == 0) {
                 char reason[REASON];

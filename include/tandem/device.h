@@ -49,8 +49,8 @@ struct tandem_device_info {
 
 /** Lists the devices of all backends of this build into `out` (`n` elements; `out[0].size` must be
  *  set when n > 0; NULL with n = 0 counts). Returns how many there are, which may be more than `n`.
- *  `error` says why a kind of backend has none (UNSUPPORTED_MACHINE, UNSUPPORTED_BUILD), for all such
- *  kinds, also when others have some.
+ *  `error` says why kinds of backends have none (UNSUPPORTED_MACHINE, UNSUPPORTED_BUILD), also when
+ *  others have some.
  *  Errors: returns -1 for a wrong size (ABI) or negative n (ARGUMENT). Drivers are loaded and
  *  asked: the first call may take long. Any thread. */
 TANDEM_API int tandem_devices(struct tandem_device_info *out, int n, struct tandem_error *error);

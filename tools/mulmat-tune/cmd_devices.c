@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * mulmat-tune devices: the devices of this machine and what each of them can do. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
@@ -16,21 +15,10 @@ static const char *yes(bool value)
     return value ? "yes" : "no";
 }
 
-/* A device's number among those of its backend: what the setting `device` takes. */
-static int index_of(const struct tandem_device_info *devices, int at)
-{
-    int index = 0;
-    for (int i = 0; i < at; i++) {
-        index += strcmp(devices[i].backend, devices[at].backend) == 0;
-    }
-    return index;
-}
-
 static void add_text(struct tnd_text *out, const struct tandem_device_info *devices, int at)
 {
     const struct tandem_device_info *device = &devices[at];
-    const int index = index_of(devices, at);
-    tnd_text_printf(out, "%s%d: %s\n", at > 0 ? "\n" : "", index, device->name);
+    tnd_text_printf(out, "%s%d: %s\n", at > 0 ? "\n" : "", at, device->name);
     tnd_text_printf(out, "    backend       %s\n", device->backend);
     tnd_text_printf(out, "    platform      %s, %s\n", device->platform, device->version);
     tnd_text_printf(out, "    type, vendor  %s, %s\n",
@@ -50,7 +38,7 @@ static void add_text(struct tnd_text *out, const struct tandem_device_info *devi
     if (!device->is_fit) {
         tnd_text_printf(out, "    not used: %s\n", device->reason);
     } else if (!device->is_default) {
-        tnd_text_printf(out, "    used when asked for (--device %d): %s\n", index, device->reason);
+        tnd_text_printf(out, "    used when asked for (--device %d): %s\n", at, device->reason);
     } else {
         tnd_text_add(out, "    used\n");
     }
@@ -66,7 +54,7 @@ static void add_string(struct tnd_text *out, const char *key, const char *value)
 static void add_json(struct tnd_text *out, const struct tandem_device_info *devices, int at)
 {
     const struct tandem_device_info *device = &devices[at];
-    tnd_text_printf(out, "%s\n    {\"index\": %d, ", at > 0 ? "," : "", index_of(devices, at));
+    tnd_text_printf(out, "%s\n    {\"index\": %d, ", at > 0 ? "," : "", at);
     add_string(out, "backend", device->backend);
     add_string(out, "name", device->name);
     add_string(out, "platform", device->platform);

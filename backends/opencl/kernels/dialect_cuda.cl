@@ -22,9 +22,9 @@ static_assert(sizeof(ulong) == 8, "long has 64 bits in kernels");
 #define shared __attribute__((__shared__)) /* a variable in local memory; `local`: a pointer to it */
 #define local
 #define global
-/* At least 384 threads of a multiprocessor: at most 168 registers each, with which no kernel of
- * products spills. Left to itself ptxas aims higher and spills (make judges JOBS=cuda). */
-#define work_group(items) __launch_bounds__(items, (items) < 384 ? 384 / (items) : 1)
+/* At least 256 threads of a multiprocessor: at most 255 registers each. Left to itself ptxas aims
+ * at more threads and spills, and so it does with 384 (make judges JOBS=cuda). */
+#define work_group(items) __launch_bounds__(items, (items) < 256 ? 256 / (items) : 1)
 #undef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
 
