@@ -35,21 +35,34 @@ static inline void tnd_float_mode_restore(uint64_t mode)
 #endif
 }
 
-/* From here on this thread takes subnormal operands for zero and makes zero of subnormal results.
- * Returns what tnd_float_mode_restore wants. Nothing happens where the architecture has no such
+/* The bits of a mode in which subnormal numbers count as zero; 0 where the architecture has no such
  * mode (32-bit ARM computes its vectors like that anyway). */
-static inline uint64_t tnd_float_mode_flush(void)
+static inline uint64_t tnd_float_mode_bits(void)
 {
 #if defined(__x86_64__)
     enum { DENORMALS_ARE_ZERO = 0x0040, FLUSH_TO_ZERO = 0x8000 }; /* Intel SDM, vol. 1, 10.2.3 */
-    const uint64_t bits = DENORMALS_ARE_ZERO | FLUSH_TO_ZERO;
+    return DENORMALS_ARE_ZERO | FLUSH_TO_ZERO;
 #elif defined(__aarch64__)
-    const uint64_t bits = UINT64_C(1) << 24; /* FZ: Arm ARM, register FPCR */
+    return UINT64_C(1) << 24; /* FZ: Arm ARM, register FPCR */
 #else
-    const uint64_t bits = 0;
+    return 0;
 #endif
-    uint64_t before = tnd_float_mode_read();
-    tnd_float_mode_restore(before | bits);
+}
+
+/* From here on this thread takes subnormal operands for zero and makes zero of subnormal results.
+ * Returns what tnd_float_mode_restore wants. */
+static inline uint64_t tnd_float_mode_flush(void)
+{
+    const uint64_t before = tnd_float_mode_read();
+    tnd_float_mode_restore(before | tnd_float_mode_bits());
+    return before;
+}
+
+/* From here on subnormal numbers are numbers again. Returns what tnd_float_mode_restore wants. */
+static inline uint64_t tnd_float_mode_keep(void)
+{
+    const uint64_t before = tnd_float_mode_read();
+    tnd_float_mode_restore(before & ~tnd_float_mode_bits());
     return before;
 }
 

@@ -11,6 +11,7 @@
 #include "backends/gpu/gpu_cache.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/float_mode.h"
 #include "base/hash.h"
 
 enum { MAX_BINARY_BYTES = 256 << 20 };
@@ -84,9 +85,13 @@ enum tandem_status tnd_gpu_build_program(const struct tnd_gpu_device *device,
         module = load(device, build, tnd_text_string(&key), tnd_text_string(&path));
     }
     bool is_loaded = module != NULL;
-    enum tandem_status status =
-        is_loaded ? TANDEM_OK
-                  : device->driver->compile(device->context, &build->text, &module, error);
+    enum tandem_status status = TANDEM_OK;
+    if (!is_loaded) {
+        /* a thread that computes flushes subnormal numbers: constants of programs shall stay */
+        const uint64_t mode = tnd_float_mode_keep();
+        status = device->driver->compile(device->context, &build->text, &module, error);
+        tnd_float_mode_restore(mode);
+    }
     if (status == TANDEM_OK) {
         if (has_cache && !is_loaded) {
             save(device, module, tnd_text_string(&key), tnd_text_string(&path));
