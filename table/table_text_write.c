@@ -32,6 +32,8 @@ static const struct {
 } names_by_flags[] = {
     {"cpu+openblas-panels", {{1, 1, 0}, {4, 1, 0}, {0, 0, 0}}},
     {"opencl+openblas", {{5, 0, 1}, {4, 0, 1}, {0, 0, 0}}},
+    {"cpu+cublas", {{1, 1, 0}, {2, 0, 1}, {2, 0, 1}}},
+    {"cuda+cublas", {{2, 0, 1}, {2, 0, 1}, {2, 0, 1}}},
 };
 
 static const char *name_by_flags(const struct tnd_table_profile *profile)
@@ -128,7 +130,8 @@ static bool fits_format(const struct tnd_table_profile *profile)
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &profile->stage[s];
         bool exists = stage->backend[0] != '\0';
-        if (stage->kind >= TND_TEXT_KINDS || stage->own_threads || exists != (stage->kind != 0)) {
+        if (stage->kind >= TND_TEXT_KINDS || stage->own_threads || exists != (stage->kind != 0) ||
+            tnd_task_is(stage->task, TND_TASK_STREAMS_W)) { /* as if it did not stream */
             return false;
         }
     }

@@ -193,7 +193,7 @@ static void text_tables_give_the_profiles_of_the_library_their_names(void)
         const struct tnd_table_stage *compute = &profile.stage[TANDEM_STAGE_COMPUTE];
         bool is_second = strchr(profile.name, '@') != NULL;
         if (compute->kind >= TND_TEXT_KINDS || compute->own_threads || is_second ||
-            tnd_task_is(compute->task, TND_TASK_USES_PACKED)) {
+            tnd_task_is(compute->task, TND_TASK_USES_PACKED | TND_TASK_STREAMS_W)) {
             continue;
         }
         char name[sizeof(profile.name)];
