@@ -571,7 +571,8 @@ int tandem_runtime_profiles(const tandem_runtime *runtime, struct tandem_profile
         memset(info, 0, sizeof(*info));
         snprintf(info->name, sizeof(info->name), "%s", tnd_profile_at(registry, i)->name);
         snprintf(info->what, sizeof(info->what), "%s", tnd_profile_at(registry, i)->what);
-        info->available = tnd_profile_describe(registry, i, TANDEM_TYPE_Q4_0, &described) &&
+        info->available = (tnd_profile_describe(registry, i, TANDEM_TYPE_Q4_0, &described) ||
+                           tnd_profile_describe(registry, i, TANDEM_TYPE_BF16, &described)) &&
                           tnd_profile_resolve(&described, registry, info->stage, info->reason,
                                               sizeof(info->reason));
     }

@@ -508,7 +508,7 @@ TANDEM_API void tandem_runtime_forget(tandem_runtime *runtime, const tandem_tens
 struct tandem_profile_info {
     char name[32];                                  /**< "cpu", "cpu+openblas", ... */
     char what[96];                                  /**< a sentence for people */
-    struct tandem_task_config stage[TANDEM_STAGES]; /**< for quantised weights */
+    struct tandem_task_config stage[TANDEM_STAGES]; /**< for quantised weights, else for BF16 */
     bool available;                                 /**< its backends are open */
     char reason[128];                               /**< why not available */
 };
