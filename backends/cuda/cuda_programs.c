@@ -76,22 +76,15 @@ void tnd_cuda_module_free(struct tnd_gpu_context *context, struct tnd_gpu_module
 
 /* ---- the compiler ---- */
 
-/* The log's first line that speaks of an error, or its first one. */
-static void first_complaint(const struct tnd_nvrtc_functions *nvrtc, tnd_nvrtc_program program,
-                            char *out, size_t bytes)
+static void read_complaint(const struct tnd_nvrtc_functions *nvrtc, tnd_nvrtc_program program,
+                           char *out, size_t bytes)
 {
     size_t n = 0;
     char *log = nvrtc->GetProgramLogSize(program, &n) == 0 && n > 0 && n < MAX_BINARY_BYTES
                     ? tnd_calloc(1, n + 1)
                     : NULL;
     if (log != NULL && nvrtc->GetProgramLog(program, log) == 0) {
-        const char *at = strstr(log, "error");
-        while (at != NULL && at > log && at[-1] != '\n') {
-            at--;
-        }
-        at = at != NULL ? at : log;
-        at += strspn(at, " \t\r\n");
-        snprintf(out, bytes, "%.*s", (int)strcspn(at, "\r\n"), at);
+        tnd_gpu_first_complaint(log, out, bytes);
     }
     tnd_free(log);
 }
@@ -177,7 +170,7 @@ enum tandem_status tnd_cuda_compile(struct tnd_gpu_context *context,
     if (code == 0) {
         status = take_binary(self, text, program, out_module, error);
     } else {
-        first_complaint(nvrtc, program, complaint, sizeof(complaint));
+        read_complaint(nvrtc, program, complaint, sizeof(complaint));
         status = refuse(self, text, "nvrtcCompileProgram", code, complaint, error);
     }
     (void)nvrtc->DestroyProgram(&program);

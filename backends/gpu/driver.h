@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/tnd_status.h"
 #include "tandem/device.h"
@@ -218,5 +220,18 @@ struct tnd_gpu_driver {
                                               const char **names, const size_t *values,
                                               struct tandem_error *error);
 };
+
+/* What a compiler says of a text: the first line of its log that speaks of an error, or the first
+ * one. */
+static inline void tnd_gpu_first_complaint(const char *log, char *out, size_t bytes)
+{
+    const char *at = strstr(log, "error");
+    while (at != NULL && at > log && at[-1] != '\n') {
+        at--;
+    }
+    at = at != NULL ? at : log;
+    at += strspn(at, " \t\r\n");
+    snprintf(out, bytes, "%.*s", (int)strcspn(at, "\r\n"), at);
+}
 
 #endif

@@ -15,18 +15,6 @@ static const struct tnd_cl_context *of(const struct tnd_gpu_context *context)
 
 /* ---- what the compiler says ---- */
 
-/* The log's first line that speaks of an error, or its first one. */
-static void first_complaint(const char *log, char *out, size_t bytes)
-{
-    const char *at = strstr(log, "error");
-    while (at != NULL && at > log && at[-1] != '\n') {
-        at--;
-    }
-    at = at != NULL ? at : log;
-    at += strspn(at, " \t\r\n");
-    snprintf(out, bytes, "%.*s", (int)strcspn(at, "\r\n"), at);
-}
-
 static enum tandem_status refuse_build(const struct tnd_cl_context *self, const char *name,
                                        cl_program program, cl_int code, struct tandem_error *error)
 {
@@ -42,7 +30,7 @@ static enum tandem_status refuse_build(const struct tnd_cl_context *self, const 
         char *log = tnd_calloc(1, n + 1);
         if (log != NULL && cl->GetProgramBuildInfo(program, self->id, CL_PROGRAM_BUILD_LOG, n, log,
                                                    NULL) == CL_SUCCESS) {
-            first_complaint(log, complaint, sizeof(complaint));
+            tnd_gpu_first_complaint(log, complaint, sizeof(complaint));
         }
         tnd_free(log);
     }
