@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Stands in for the OpenCL backend where it was built without OpenCL's headers: says so. */
-#include "backends/gpu/gpu_profiles.h"
+#include "backends/opencl/cl_profiles.h"
 #include "base/tnd_status.h"
 #include "tandem/backend.h"
 
@@ -51,6 +51,6 @@ const struct tandem_backend_api tnd_backend_opencl = {
     .close = absent_close,
     .supports = absent_supports,
     .devices = absent_devices,
-    .profile = tnd_gpu_profile,
-    .setting = tnd_gpu_setting,
+    .profile = tnd_cl_profile,
+    .setting = tnd_cl_setting,
 };

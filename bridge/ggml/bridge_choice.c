@@ -296,11 +296,15 @@ static bool race(const struct trial *loaded, const struct trial *ours, struct ro
          (out->n == 0 || tnd_budget_allows(&budget, now, (now - begin) / out->n));
          now = now_s()) {
         double s[WAYS];
-        double tiny_s, other_tiny_s;
+        double tiny_s = 0;
+        double other_tiny_s;
         struct tnd_bridge_times times;
         is_good = time_once(loaded, false, &s[1], &other_tiny_s) &&
                   time_once(ours, false, &s[2], &other_tiny_s) &&
                   time_once(ours, true, &s[0], &tiny_s);
+        if (!is_good) {
+            break;
+        }
         s[0] += tiny_s;
         for (int i = 0; i < WAYS; i++) {
             out->us[i][out->n] = (float)(s[i] * 1e6);
