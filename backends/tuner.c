@@ -4,7 +4,9 @@
 
 #include <stddef.h>
 
+#ifndef _WIN32 /* as in backend-list.h */
 extern const struct tnd_tuner tnd_tuner_cuda;
+#endif
 #ifdef TND_HAVE_OPENCL
 extern const struct tnd_tuner tnd_tuner_opencl;
 #endif
@@ -15,6 +17,9 @@ const struct tnd_tuner *tnd_tuner_at(int i)
 #ifdef TND_HAVE_OPENCL
         &tnd_tuner_opencl,
 #endif
-        &tnd_tuner_cuda, NULL};
+#ifndef _WIN32
+        &tnd_tuner_cuda,
+#endif
+        NULL};
     return i >= 0 && i < (int)(sizeof(tuners) / sizeof(tuners[0])) ? tuners[i] : NULL;
 }

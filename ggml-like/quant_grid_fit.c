@@ -355,7 +355,7 @@ static void choose_group(const struct block *block, int g, float wanted, float u
 static double measure(const struct block *block, const struct choice *choice, float d,
                       double *out_best)
 {
-    const int width = block->grid->width;
+    const int width = block->grid->width == 8 ? 8 : 4; /* so that the compiler knows bounds */
     double xv = 0;
     double vv = 0;
     double xx = 0;

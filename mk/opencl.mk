@@ -9,8 +9,9 @@ kernels_SRC := $(sort $(wildcard backends/opencl/kernels/*.cl))
 CL_INCLUDED := $(wildcard backends/opencl/kernels/*.clh)
 
 # kernel-pack runs on the machine that builds, whatever CC builds for.
-HOST_CC ?= $(if $(findstring $(shell uname -m),$(MACHINE)),$(CC),cc)
-HOST_ZLIB := $(if $(findstring $(shell uname -m),$(MACHINE)),$(ZLIB))
+IS_NATIVE := $(if $(findstring mingw,$(MACHINE)),,$(findstring $(shell uname -m),$(MACHINE)))
+HOST_CC ?= $(if $(IS_NATIVE),$(CC),cc)
+HOST_ZLIB := $(if $(IS_NATIVE),$(ZLIB))
 
 CL_HEADER := $(CL_GEN)/gpu_kernels.h
 ifneq ($(OPENCL),)
@@ -21,7 +22,11 @@ backends_SRC := $(filter-out backends/opencl/%,$(backends_SRC)) backends/opencl/
     backends/opencl/cl_profiles.c
 CL_TESTS := tests/suite_opencl%
 endif
+ifneq ($(findstring mingw,$(MACHINE)),)
+backends_SRC := $(filter-out backends/gpu/% backends/cuda/%,$(backends_SRC)) backends/gpu/gpu_profiles.c
+else
 backends_SRC += backends/gpu/gpu_kernels.c
+endif
 
 $(BUILD)/kernel-pack: $(wildcard tools/kernel-pack/*.[ch]) base/hash.h
 	$(call say,HOSTCC,$@)
