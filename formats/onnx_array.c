@@ -94,7 +94,7 @@ enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct t
                                   struct tandem_error *error)
 {
     struct tnd_dims shape;
-    enum tandem_dtype type;
+    enum tandem_dtype type = TANDEM_DTYPE_F32;
     TND_TRY(shape_of(tensor, &type, &shape, error));
     struct tnd_array *array = tnd_array_new(type, &shape);
     if (array == NULL) {
