@@ -29,19 +29,6 @@ static CU_SuiteInfo suites[] = {
     CU_SUITE_INFO_NULL,
 };
 
-/* Without what is asked of OpenCL alone; what fails before a device is there stands first. */
-static CU_SuiteInfo cuda_suites[] = {
-    {"cuda", NULL, NULL, NULL, NULL, tnd_tests_opencl_cuda},
-    {"programs", NULL, NULL, NULL, NULL, tnd_tests_opencl_programs},
-    {"memory", NULL, NULL, NULL, NULL, tnd_tests_opencl_memory},
-    {"bcml1", NULL, NULL, NULL, NULL, tnd_tests_opencl_bcml1},
-    {"matmul", NULL, NULL, NULL, NULL, tnd_tests_opencl_matmul},
-    {"ops", NULL, NULL, NULL, NULL, tnd_tests_opencl_ops},
-    {"experts", NULL, NULL, NULL, NULL, tnd_tests_opencl_experts},
-    {"tune", NULL, NULL, NULL, NULL, tnd_tests_opencl_tune},
-    CU_SUITE_INFO_NULL,
-};
-
 /* ---- the driver ---- */
 
 bool tnd_test_cl_is_cuda(void)
@@ -227,5 +214,9 @@ int main(int argc, char **argv)
     if (n > 5 && strcmp(argv[0] + n - 5, "-cuda") == 0) {
         setenv("TANDEM_TEST_DRIVER", "cuda", 1);
     }
-    return tnd_suites_run(argc, argv, tnd_test_cl_is_cuda() ? cuda_suites : suites, NULL);
+    if (tnd_test_cl_is_cuda()) { /* without what is asked of OpenCL alone: the first and the last */
+        suites[0] = (CU_SuiteInfo){"cuda", NULL, NULL, NULL, NULL, tnd_tests_opencl_cuda};
+        suites[sizeof(suites) / sizeof(suites[0]) - 2] = (CU_SuiteInfo)CU_SUITE_INFO_NULL;
+    }
+    return tnd_suites_run(argc, argv, suites, NULL);
 }

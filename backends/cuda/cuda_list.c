@@ -50,16 +50,8 @@ static void fill_info(const struct tnd_gpu_caps *caps, struct tandem_device_info
 {
     info->size = sizeof(*info);
     info->type = TANDEM_DEVICE_GPU;
-    info->memory_bytes = caps->global_bytes;
-    info->max_alloc_bytes = caps->max_alloc_bytes;
-    info->local_bytes = caps->local_bytes;
-    info->compute_units = (uint32_t)caps->compute_units;
-    info->max_clock_mhz = (uint32_t)caps->clock_mhz;
-    info->max_work_group = caps->max_group;
-    info->has_unified_memory = caps->unified;
+    tnd_gpu_fill_info(caps, info);
     info->has_fp16 = true; /* the hardware; no kernel of ours computes in halves */
-    info->has_fp64 = true;
-    info->has_subgroups = true;
 }
 
 /* Why the device cannot be used; "" when it can. */

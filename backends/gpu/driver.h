@@ -221,6 +221,22 @@ struct tnd_gpu_driver {
                                               struct tandem_error *error);
 };
 
+/* What is told of a device that has these capabilities. */
+static inline void tnd_gpu_fill_info(const struct tnd_gpu_caps *caps,
+                                     struct tandem_device_info *info)
+{
+    info->memory_bytes = caps->global_bytes;
+    info->max_alloc_bytes = caps->max_alloc_bytes;
+    info->local_bytes = caps->local_bytes;
+    info->compute_units = (uint32_t)caps->compute_units;
+    info->max_clock_mhz = (uint32_t)caps->clock_mhz;
+    info->max_work_group = caps->max_group;
+    info->has_unified_memory = caps->unified;
+    info->has_fp16 = caps->fp16;
+    info->has_fp64 = caps->fp64;
+    info->has_subgroups = caps->subgroups;
+}
+
 /* What a compiler says of a text: the first line of its log that speaks of an error, or the first
  * one. */
 static inline void tnd_gpu_first_complaint(const char *log, char *out, size_t bytes)

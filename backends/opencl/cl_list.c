@@ -154,20 +154,6 @@ static void read_numbers(struct asking *asking, struct tnd_gpu_found *found)
     memcpy(caps->max_items, items, sizeof(caps->max_items));
 }
 
-static void fill_info(const struct tnd_gpu_caps *caps, struct tandem_device_info *info)
-{
-    info->memory_bytes = caps->global_bytes;
-    info->max_alloc_bytes = caps->max_alloc_bytes;
-    info->local_bytes = caps->local_bytes;
-    info->compute_units = (uint32_t)caps->compute_units;
-    info->max_clock_mhz = (uint32_t)caps->clock_mhz;
-    info->max_work_group = caps->max_group;
-    info->has_unified_memory = caps->unified;
-    info->has_fp16 = caps->fp16;
-    info->has_fp64 = caps->fp64;
-    info->has_subgroups = caps->subgroups;
-}
-
 /* Why the device cannot be used, or NULL. */
 static const char *unfit_reason(struct asking *asking, const struct tnd_gpu_found *found)
 {
@@ -198,7 +184,7 @@ static void read_device(const struct tnd_cl_functions *cl, struct tnd_gpu_found 
     ask_text(&asking, CL_DEVICE_VERSION, info->version, sizeof(info->version));
     read_numbers(&asking, found);
     read_extensions(&asking, found);
-    fill_info(&found->caps, info);
+    tnd_gpu_fill_info(&found->caps, info);
     if (info->name[0] == '\0') {
         snprintf(info->name, sizeof(info->name), "nameless");
     }
