@@ -44,6 +44,7 @@ static struct {
 
 /* ---- NVRTC ---- */
 
+/* A driver may refuse binaries of a newer major version than its own. */
 static bool try_compiler(const char *file, struct tnd_cuda_library *out)
 {
     const char *const names[] = {file, NULL};
@@ -53,7 +54,7 @@ static bool try_compiler(const char *file, struct tnd_cuda_library *out)
     out->has_compiler =
         tnd_dl_open(names, nvrtc_symbols, (int)(sizeof(nvrtc_symbols) / sizeof(nvrtc_symbols[0])),
                     &out->nvrtc, &library, NULL) == TANDEM_OK &&
-        out->nvrtc.Version(&major, &minor) == 0;
+        out->nvrtc.Version(&major, &minor) == 0 && major <= out->version / 1000;
     out->nvrtc_version = 1000 * major + 10 * minor;
     return out->has_compiler;
 }
