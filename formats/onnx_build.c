@@ -250,7 +250,9 @@ void tnd_onnx_build_as(struct tnd_onnx_call *call, const char *name,
                        const struct tnd_onnx_attribute *attributes, int n, const int *in, int n_in,
                        int *out, int n_out)
 {
-    const struct tnd_onnx_op *op = find_op("", name);
+    const char *point = strrchr(name, '.');
+    const struct tnd_onnx_op *op =
+        point == NULL ? find_op("", name) : find_op("com.microsoft", point + 1);
     struct tnd_onnx_node node = *call->node;
     struct tnd_onnx_call inner = *call;
     TND_ASSERT(op != NULL);

@@ -60,8 +60,9 @@ void tnd_onnx_arity(const struct tnd_onnx_op *op, int64_t opset, struct tnd_onnx
                     struct tnd_onnx_span *out_out);
 /** Refuses a node with other numbers of them. */
 bool tnd_onnx_check_arity(struct tnd_onnx_call *call, const struct tnd_onnx_op *op);
-/** Whether value `value` is of the type and shape that a graph states for its output `at`; the
- *  net fails when it is not. Symbolic extents are those of the inputs. */
+/** Whether value `value` is of the type that a graph states for its output `at`; the net fails when
+ *  it is not. Another shape than the stated one is noted in the net; symbolic extents are those of
+ *  the inputs. */
 bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *graph, int at,
                            int value);
 
@@ -91,8 +92,10 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
     X(ngram)      /* groups of numbers in rows */
 /** Those of the domain com.microsoft. */
 #define TND_ONNX_MICROSOFT(X)                                                                      \
-    X(microsoft)       /* what its optimiser writes */                                             \
-    X(microsoft_quant) /* what its quantiser writes */
+    X(microsoft)           /* what its optimiser writes */                                         \
+    X(microsoft_attention) /* attention, and rotary embedding */                                   \
+    X(microsoft_quant)     /* what its quantiser writes */                                         \
+    X(microsoft_recurrent) /* layers with integer weights */
 /** Those of the domain ai.onnx.ml. */
 #define TND_ONNX_ML(X)                                                                             \
     X(ml)      /* linear models, scalers, encoders */                                              \
@@ -199,8 +202,8 @@ int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero,
  *  node says, and its dimensions may lie at an axis. */
 int tnd_onnx_second(struct tnd_onnx_call *call);
 
-/** Builds the operator `op` of ONNX with these attributes (`n` -1: the node's own), operands and
- *  results, for the node. */
+/** Builds the operator `op` of ONNX, or "com.microsoft.NAME", with these attributes (`n` -1: the
+ *  node's own), operands and results, for the node. */
 void tnd_onnx_build_as(struct tnd_onnx_call *call, const char *op,
                        const struct tnd_onnx_attribute *attributes, int n, const int *in, int n_in,
                        int *out, int n_out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Operators of the domain com.microsoft that ONNX Runtime's optimiser writes: products and
- * convolutions with what follows them, norms and attention in one. Those of its quantiser stand in
- * onnx_op_microsoft_quant.c. Source of what they mean:
+ * convolutions with what follows them, and norms. Those of its quantiser stand in
+ * onnx_op_microsoft_quant.c, attention in onnx_op_microsoft_attention.c. Source of what they mean:
  * https://github.com/microsoft/onnxruntime/blob/v1.22.0/docs/ContribOperators.md */
 #include <math.h>
 #include <string.h>
@@ -231,100 +231,6 @@ static void build_embed_norm(struct tnd_onnx_call *call)
     }
 }
 
-/* ---- attention ---- */
-
-/* {batch, tokens, heads * size} as {batch * heads, tokens, size}. */
-static int by_head(struct tnd_onnx_call *call, int value, int64_t heads)
-{
-    static const int axes[] = {0, 2, 1, 3};
-    const struct tnd_dims from = *tnd_onnx_shape_of(call, value);
-    const int64_t size = from.dims[2] / heads;
-    const struct tnd_dims split = {4, {from.dims[0], from.dims[1], heads, size}};
-    const struct tnd_dims joined = {3, {from.dims[0] * heads, from.dims[1], size}};
-    value = tnd_net_permute(call->net, tnd_net_reshape(call->net, value, &split), axes);
-    return tnd_net_reshape(call->net, value, &joined);
-}
-
-/* What is added to the scores {batch * heads, M, N} for a mask {batch, N} of 1 (keep) and 0, or a
- * list {batch} of how many are kept; TANDEM_NET_NONE: nothing. */
-static int mask_of(struct tnd_onnx_call *call, int mask, int64_t batch, int64_t heads, int64_t m)
-{
-    struct tnd_net *net = call->net;
-    const double low = (double)tnd_onnx_float(call, "mask_filter_value", -10000.0F);
-    const struct tnd_dims shape =
-        mask == TANDEM_NET_NONE ? (struct tnd_dims){.n = 0} : *tnd_onnx_shape_of(call, mask);
-    const struct tnd_dims to = {4, {batch, 1, 1, m}};
-    const struct tnd_dims all = {4, {batch, heads, m, m}};
-    const struct tnd_dims flat = {3, {batch * heads, m, m}};
-    if (mask == TANDEM_NET_NONE) {
-        return mask;
-    }
-    if (shape.n == 1 && shape.dims[0] == batch) {
-        const struct tnd_dims upright = {2, {batch, 1}};
-        const int at = tnd_net_cast(net, tnd_onnx_counting(call, m), tnd_onnx_type_of(call, mask));
-        mask = tnd_net_binary(net, TANDEM_BINARY_LESS, at, tnd_net_reshape(net, mask, &upright));
-    } else if (shape.n != 2 || shape.dims[0] != batch || shape.dims[1] != m) {
-        return tnd_onnx_refuse(call, "a mask that is neither {batch} nor {batch, tokens}");
-    }
-    mask = tnd_net_cast(net, mask, TANDEM_DTYPE_F32);
-    mask = tnd_net_binary(net, TANDEM_BINARY_SUB, tnd_net_scalar(net, TANDEM_DTYPE_F32, 1.0), mask);
-    mask = tnd_net_reshape(net, tnd_onnx_with(call, TANDEM_BINARY_MUL, mask, low), &to);
-    return tnd_net_reshape(net, tnd_net_expand(net, mask, &all), &flat);
-}
-
-/* Adds -infinity, as the attribute says, to scores of later tokens. */
-static int causal(struct tnd_onnx_call *call, int mask, int64_t batches, int64_t m)
-{
-    struct tnd_net *net = call->net;
-    const struct tnd_dims column = {2, {m, 1}};
-    const struct tnd_dims all = {3, {batches, m, m}};
-    if (tnd_onnx_int(call, "unidirectional", 0) == 0) {
-        return mask;
-    }
-    const int count = tnd_onnx_counting(call, m);
-    const int later =
-        tnd_net_binary(net, TANDEM_BINARY_LESS, tnd_net_reshape(net, count, &column), count);
-    const int hidden = tnd_net_select(net, later, tnd_net_scalar(net, TANDEM_DTYPE_F32, -INFINITY),
-                                      tnd_net_scalar(net, TANDEM_DTYPE_F32, 0.0));
-    return mask == TANDEM_NET_NONE ? tnd_net_expand(net, hidden, &all)
-                                   : tnd_net_binary(net, TANDEM_BINARY_ADD, mask, hidden);
-}
-
-/* input {batch, tokens, in}, weights {in, 3 * hidden}, bias, mask. */
-static void build_attention(struct tnd_onnx_call *call)
-{
-    static const int axes[] = {0, 2, 1, 3};
-    struct tnd_net *net = call->net;
-    const struct tnd_dims x = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 0));
-    const struct tnd_dims w = *tnd_onnx_shape_of(call, tnd_onnx_in(call, 1));
-    const int64_t heads = tnd_onnx_int(call, "num_heads", 0);
-    const int bias = tnd_onnx_in(call, 2);
-    if (x.n != 3 || w.n != 2 || heads < 1 || w.dims[1] % (3 * heads) != 0 || call->n_in > 4 ||
-        call->n_out > 1 || tnd_onnx_has(call, "qkv_hidden_sizes") ||
-        tnd_onnx_int(call, "do_rotary", 0) != 0) {
-        (void)tnd_onnx_refuse(call, "attention with a past, other sizes of values, or turned keys");
-        return;
-    }
-    const int64_t hidden = w.dims[1] / 3;
-    const double scale =
-        (double)tnd_onnx_float(call, "scale", (float)(1.0 / sqrt((double)(hidden / heads))));
-    int all = tnd_net_matmul(net, tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
-                             tnd_onnx_wide(call, tnd_onnx_in(call, 1)));
-    all = bias == TANDEM_NET_NONE ? all
-                                  : bin(call, TANDEM_BINARY_ADD, all, tnd_onnx_wide(call, bias));
-    int part[3];
-    for (int i = 0; i < 3; i++) {
-        part[i] = by_head(call, tnd_net_slice(net, all, 2, i * hidden, hidden, 1), heads);
-    }
-    int mask = mask_of(call, tnd_onnx_in(call, 3), x.dims[0], heads, x.dims[1]);
-    mask = causal(call, mask, x.dims[0] * heads, x.dims[1]);
-    const int y = tnd_net_attention(net, part[0], part[1], part[2], mask, scale);
-    const struct tnd_dims split = {4, {x.dims[0], heads, x.dims[1], hidden / heads}};
-    const struct tnd_dims joined = {3, {x.dims[0], x.dims[1], hidden}};
-    give(call, tnd_net_reshape(net, tnd_net_permute(net, tnd_net_reshape(net, y, &split), axes),
-                               &joined));
-}
-
 const struct tnd_onnx_op tnd_onnx_microsoft[] = {
     {"Gelu", build_gelu, TANDEM_UNARY_GELU, "1"},
     {"BiasGelu", build_gelu, TANDEM_UNARY_GELU, "2"},
@@ -337,6 +243,5 @@ const struct tnd_onnx_op tnd_onnx_microsoft[] = {
     {"SkipSimplifiedLayerNormalization", build_skip_norm, TANDEM_NORM_RMS, "3-4>1-4"},
     {"SimplifiedLayerNormalization", build_simple_norm, 0, "2"},
     {"EmbedLayerNormalization", build_embed_norm, 0, "7-9>1-3"},
-    {"Attention", build_attention, 0, "2-4"},
     {NULL, NULL, 0, NULL},
 };

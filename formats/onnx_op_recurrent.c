@@ -11,7 +11,9 @@
 #define MAX_EXTENT      (1 << 24)
 #define MAX_ACTIVATIONS 3 /* of a direction */
 
-enum kind { RNN, GRU, LSTM };
+/* LSTM_8_BIT: com.microsoft's DynamicQuantizeLSTM, whose weights are integers that are not
+ * transposed, and whose inputs and states are quantised in front of each product. */
+enum kind { RNN, GRU, LSTM, LSTM_8_BIT };
 
 struct activation {
     const char *name;
@@ -32,20 +34,28 @@ struct layer {
     bool is_linear_before_reset;
     bool is_coupled; /* LSTM: the forget gate is 1 - the input gate */
     bool is_batch_first;
+    bool is_8_bit;
     struct activation activations[2 * MAX_ACTIVATIONS];
     int x;       /* {steps * batch, inputs} */
     int lengths; /* {batch, 1} of int64; TANDEM_NET_NONE: all steps count */
 };
 
+/* What a matrix is multiplied with; `scale` is TANDEM_NET_NONE where `values` are no integers. */
+struct weights {
+    int values; /* {k, n} */
+    int scale;
+    int zero;
+};
+
 /* One direction, which walks over the steps. */
 struct walk {
     const struct activation *activations;
-    int x;       /* {steps * batch, gates * hidden}: products with the inputs, and biases */
-    int r;       /* {hidden, gates * hidden} */
-    int r_bias;  /* {gates * hidden} where it is not in `x`; else TANDEM_NET_NONE */
-    int peep[3]; /* {hidden}, of the input, output and forget gate; TANDEM_NET_NONE: none */
-    int h;       /* {batch, hidden} */
-    int c;       /* the same, of LSTM */
+    int x;            /* {steps * batch, gates * hidden}: products with the inputs, and biases */
+    struct weights r; /* {hidden, gates * hidden} */
+    int r_bias;       /* {gates * hidden} where it is not in `x`; else TANDEM_NET_NONE */
+    int peep[3];      /* {hidden}, of the input, output and forget gate; TANDEM_NET_NONE: none */
+    int h;            /* {batch, hidden} */
+    int c;            /* the same, of LSTM */
 };
 
 static int add(struct tnd_onnx_call *call, int a, int b)
@@ -71,6 +81,17 @@ static int blocks(struct tnd_onnx_call *call, const struct layer *layer, int val
     return value == TANDEM_NET_NONE
                ? value
                : tnd_net_slice(call->net, value, axis, first * layer->hidden, n * layer->hidden, 1);
+}
+
+static int product(struct tnd_onnx_call *call, int x, const struct weights *by)
+{
+    const int in[] = {x, by->values, by->scale, by->zero};
+    int y = TANDEM_NET_NONE;
+    if (by->scale == TANDEM_NET_NONE) {
+        return tnd_net_matmul(call->net, x, by->values);
+    }
+    tnd_onnx_build_as(call, "com.microsoft.DynamicQuantizeMatMul", NULL, 0, in, 4, &y, 1);
+    return y;
 }
 
 /* ---- activations ---- */
@@ -157,7 +178,7 @@ static int step_sum(struct tnd_onnx_call *call, const struct layer *layer, const
                     int64_t step)
 {
     const int x = tnd_net_slice(call->net, walk->x, 0, step * layer->batch, layer->batch, 1);
-    return add(call, x, tnd_net_matmul(call->net, walk->h, walk->r));
+    return add(call, x, product(call, walk->h, &walk->r));
 }
 
 static void rnn_step(struct tnd_onnx_call *call, const struct layer *layer, struct walk *walk,
@@ -173,17 +194,17 @@ static void gru_step(struct tnd_onnx_call *call, const struct layer *layer, stru
     struct tnd_net *net = call->net;
     const int x = tnd_net_slice(net, walk->x, 0, step * layer->batch, layer->batch, 1);
     const bool is_linear = layer->is_linear_before_reset;
-    int of_h =
-        tnd_net_matmul(net, walk->h, is_linear ? walk->r : blocks(call, layer, walk->r, 0, 2));
+    const int r = walk->r.values;
+    int of_h = tnd_net_matmul(net, walk->h, is_linear ? r : blocks(call, layer, r, 0, 2));
     of_h = walk->r_bias == TANDEM_NET_NONE ? of_h : add(call, of_h, walk->r_bias);
     const int both =
         activate(call, layer, &walk->activations[0],
                  add(call, blocks(call, layer, x, 0, 2), blocks(call, layer, of_h, 0, 2)));
     const int update = blocks(call, layer, both, 0, 1);
     const int reset = blocks(call, layer, both, 1, 1);
-    const int rest = is_linear ? mul(call, reset, blocks(call, layer, of_h, 2, 1))
-                               : tnd_net_matmul(net, mul(call, reset, walk->h),
-                                                blocks(call, layer, walk->r, 2, 1));
+    const int rest =
+        is_linear ? mul(call, reset, blocks(call, layer, of_h, 2, 1))
+                  : tnd_net_matmul(net, mul(call, reset, walk->h), blocks(call, layer, r, 2, 1));
     const int fresh =
         activate(call, layer, &walk->activations[1], add(call, blocks(call, layer, x, 2, 1), rest));
     walk->h = add(call, mul(call, one_minus(call, update), fresh), mul(call, update, walk->h));
@@ -247,6 +268,24 @@ static int part(struct tnd_onnx_call *call, int value, int64_t i)
     return tnd_net_reshape(call->net, tnd_net_slice(call->net, value, 0, i, 1, 1), &to);
 }
 
+/* Operand `i` of direction `at`, as the right side of a product: W or R, of which the scale is
+ * operand `scale` where they are integers. */
+static struct weights weights_of(struct tnd_onnx_call *call, const struct layer *layer, int i,
+                                 int scale, int64_t at)
+{
+    static const int swap[] = {1, 0};
+    struct weights out = {.scale = TANDEM_NET_NONE, .zero = TANDEM_NET_NONE};
+    if (layer->is_8_bit) {
+        out.values = part(call, tnd_onnx_in(call, i), at);
+        out.scale = part(call, tnd_onnx_in(call, scale), at);
+        out.zero = part(call, tnd_onnx_in(call, scale + 1), at);
+    } else {
+        out.values = tnd_net_permute(
+            call->net, part(call, tnd_onnx_wide(call, tnd_onnx_in(call, i)), at), swap);
+    }
+    return out;
+}
+
 /* State of before the first step: operand `i`, or zeros. */
 static int first_state(struct tnd_onnx_call *call, const struct layer *layer, int i, int64_t at)
 {
@@ -263,18 +302,15 @@ static int first_state(struct tnd_onnx_call *call, const struct layer *layer, in
 static void begin_walk(struct tnd_onnx_call *call, const struct layer *layer, int64_t at,
                        struct walk *walk)
 {
-    static const int swap[] = {1, 0};
-    struct tnd_net *net = call->net;
-    const int w = part(call, tnd_onnx_wide(call, tnd_onnx_in(call, 1)), at);
-    const int r = part(call, tnd_onnx_wide(call, tnd_onnx_in(call, 2)), at);
+    const struct weights w = weights_of(call, layer, 1, 8, at);
     const int bias = part(call, tnd_onnx_wide(call, tnd_onnx_in(call, 3)), at);
     const int peep = layer->kind != LSTM || tnd_onnx_in(call, 7) == TANDEM_NET_NONE
                          ? TANDEM_NET_NONE
                          : part(call, tnd_onnx_wide(call, tnd_onnx_in(call, 7)), at);
     *walk =
         (struct walk){.activations = layer->activations + at * (1 + (int)layer->kind),
-                      .x = tnd_net_matmul(net, layer->x, tnd_net_permute(net, w, swap)),
-                      .r = tnd_net_permute(net, r, swap),
+                      .x = product(call, layer->x, &w),
+                      .r = weights_of(call, layer, 2, 10, at),
                       .r_bias = TANDEM_NET_NONE,
                       .peep = {blocks(call, layer, peep, 0, 1), blocks(call, layer, peep, 1, 1),
                                blocks(call, layer, peep, 2, 1)},
@@ -332,13 +368,36 @@ static bool check_operand(struct tnd_onnx_call *call, int i, const char *what, i
     return false;
 }
 
+/* Scales and zero points of integers: one a direction, or one a column. */
+static bool check_scales(struct tnd_onnx_call *call, const struct layer *layer)
+{
+    for (int i = 8; layer->is_8_bit && i < 12; i++) {
+        const struct tnd_dims *got = tnd_onnx_shape_of(call, tnd_onnx_in(call, i));
+        if (tnd_onnx_in(call, i) == TANDEM_NET_NONE ||
+            (got->n != 1 && (got->n != 2 || got->dims[1] != layer->gates * layer->hidden)) ||
+            got->dims[0] != layer->directions) {
+            char text[160];
+            (void)tnd_onnx_refuse(call, "operand %d has the shape %s, expected %lld or %lldx%lld",
+                                  i, tnd_dims_text(got, text), (long long)layer->directions,
+                                  (long long)layer->directions,
+                                  (long long)(layer->gates * layer->hidden));
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool check_operands(struct tnd_onnx_call *call, const struct layer *layer)
 {
     const int64_t rows = layer->gates * layer->hidden;
     const int64_t a = layer->is_batch_first ? layer->batch : layer->directions;
     const int64_t b = layer->is_batch_first ? layer->directions : layer->batch;
-    return check_operand(call, 1, "W", layer->directions, rows, layer->inputs) &&
-           check_operand(call, 2, "R", layer->directions, rows, layer->hidden) &&
+    const bool is_turned = layer->is_8_bit;
+    return check_operand(call, 1, "W", layer->directions, is_turned ? layer->inputs : rows,
+                         is_turned ? rows : layer->inputs) &&
+           check_operand(call, 2, "R", layer->directions, is_turned ? layer->hidden : rows,
+                         is_turned ? rows : layer->hidden) &&
+           check_scales(call, layer) &&
            check_operand(call, 3, "B", layer->directions, 2 * rows, -1) &&
            check_operand(call, 5, "initial_h", a, b, layer->hidden) &&
            (layer->kind != LSTM ||
@@ -376,11 +435,13 @@ static bool read_lengths(struct tnd_onnx_call *call, struct layer *layer)
 static bool read_layer(struct tnd_onnx_call *call, struct layer *layer)
 {
     static const int swap[] = {1, 0, 2};
-    static const int64_t gates[] = {1, 3, 4};
+    static const int64_t gates[] = {1, 3, 4, 4};
     int x = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
     const struct tnd_dims *r = tnd_onnx_shape_of(call, tnd_onnx_in(call, 2));
     const char *direction = tnd_onnx_word(call, "direction", "forward");
     *layer = (struct layer){.kind = (enum kind)call->kind, .gates = gates[call->kind]};
+    layer->is_8_bit = layer->kind == LSTM_8_BIT;
+    layer->kind = layer->is_8_bit ? LSTM : layer->kind;
     layer->is_batch_first = tnd_onnx_int(call, "layout", 0) != 0;
     layer->clip = (double)tnd_onnx_float(call, "clip", 0.0F);
     layer->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
@@ -397,7 +458,7 @@ static bool read_layer(struct tnd_onnx_call *call, struct layer *layer)
                               tnd_onnx_shape_of(call, x)->n, r->n);
         return false;
     }
-    layer->hidden = r->dims[2];
+    layer->hidden = r->dims[layer->is_8_bit ? 1 : 2];
     x = layer->is_batch_first ? tnd_net_permute(call->net, x, swap) : x;
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
     layer->steps = shape.dims[0];
@@ -489,5 +550,10 @@ const struct tnd_onnx_op tnd_onnx_recurrent[] = {
     {"GRU", build_recurrent, GRU, "3-6>0-2"},
     {"LSTM", build_recurrent, LSTM, "3-8>0-3"},
     {"RNN", build_recurrent, RNN, "3-6>0-2"},
+    {NULL, NULL, 0, NULL},
+};
+
+const struct tnd_onnx_op tnd_onnx_microsoft_recurrent[] = {
+    {"DynamicQuantizeLSTM", build_recurrent, LSTM_8_BIT, "12>0-3"},
     {NULL, NULL, 0, NULL},
 };

@@ -215,9 +215,14 @@ static int frames_of(struct tnd_onnx_call *call, int x, int64_t n, int64_t lengt
 
 static void build_stft(struct tnd_onnx_call *call)
 {
-    const int from = tnd_onnx_in(call, 0);
+    const int signal = tnd_onnx_in(call, 0);
     const int window = tnd_onnx_in(call, 2);
-    const struct tnd_dims shape = *tnd_onnx_shape_of(call, from);
+    struct tnd_dims shape = *tnd_onnx_shape_of(call, signal);
+    /* Exporters write real signals without the dimension of the parts too, as ONNX Runtime takes
+     * them: {batch, values}. */
+    if (shape.n == 2) {
+        shape = (struct tnd_dims){3, {shape.dims[0], shape.dims[1], 1}};
+    }
     const struct tnd_dims by = *tnd_onnx_shape_of(call, window);
     const bool is_onesided = tnd_onnx_int(call, "onesided", 1) != 0;
     const int64_t step = number_of(call, 1, "its step", 0);
@@ -236,6 +241,7 @@ static void build_stft(struct tnd_onnx_call *call)
                               (long long)step, (long long)shape.dims[1]);
         return;
     }
+    const int from = tnd_net_reshape(call->net, signal, &shape);
     int x = frames_of(call, tnd_onnx_wide(call, from), (shape.dims[1] - length) / step + 1, length,
                       step);
     if (window != TANDEM_NET_NONE) {
@@ -245,7 +251,7 @@ static void build_stft(struct tnd_onnx_call *call)
     }
     if (x != TANDEM_NET_NONE) {
         call->out[0] =
-            tnd_net_cast(call->net, transform(call, x, &it), tnd_onnx_type_of(call, from));
+            tnd_net_cast(call->net, transform(call, x, &it), tnd_onnx_type_of(call, signal));
     }
 }
 

@@ -49,6 +49,7 @@ struct tnd_net {
     struct tnd_store *store;     /* borrowed: keeps constants for other nets; NULL: none does */
     enum tandem_status status;   /* the first error of a builder */
     struct tandem_error error;
+    char note[192]; /* what a user should know of a net that was built; "": nothing */
 };
 
 /** An empty net, which the caller owns; NULL without memory. */

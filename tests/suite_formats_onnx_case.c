@@ -200,10 +200,10 @@ static void read_attributes(struct room *room, const char *text)
 
 /* ---- models ---- */
 
-static const char *const in_names[ONNX_CASE_MAX] = {"i0", "i1", "i2", "i3", "i4",
-                                                    "i5", "i6", "i7", "i8"};
-static const char *const out_names[ONNX_CASE_MAX] = {"o0", "o1", "o2", "o3", "o4",
-                                                     "o5", "o6", "o7", "o8"};
+static const char *const in_names[ONNX_CASE_MAX] = {"i0", "i1", "i2", "i3", "i4",  "i5",
+                                                    "i6", "i7", "i8", "i9", "i10", "i11"};
+static const char *const out_names[ONNX_CASE_MAX] = {"o0", "o1", "o2", "o3", "o4",  "o5",
+                                                     "o6", "o7", "o8", "o9", "o10", "o11"};
 
 /* What a case is made of. */
 struct made {

@@ -8,7 +8,7 @@
 #include "formats/onnx_op.h"
 #include "tests/support.h"
 
-#define ONNX_CASE_MAX 9 /* operands; results */
+#define ONNX_CASE_MAX 12 /* operands; results */
 
 /** Arrays are written "float32[2,3] 1 2 nan -inf 0.5 6", "int64[] 7"; attributes "axis=1 alpha=0.5
  *  axes=[0,1] mode='LEFT' words=['a','b'] value={float32[1] 2}", a number with a point being a

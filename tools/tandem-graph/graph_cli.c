@@ -93,6 +93,12 @@ enum tandem_status tnd_graph_build(const struct tnd_onnx_model *model,
     }
     tnd_vector_fini(&part.left_vector);
     *out_stopped = part.is_last ? NULL : &model->graph->nodes[part.stopped];
+    if (status == TANDEM_OK && (*out_net)->note[0] != '\0') {
+        char visible[sizeof((*out_net)->note) * 2];
+        (void)tandem_text_visible((*out_net)->note, strlen((*out_net)->note), visible,
+                                  sizeof(visible));
+        tnd_say("tandem-graph: %s\n", visible);
+    }
     return status;
 }
 
