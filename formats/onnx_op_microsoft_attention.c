@@ -264,7 +264,8 @@ static int present_of(struct tnd_onnx_call *call, const struct attention *it)
     return tnd_net_concat(call->net, both, 2, 0);
 }
 
-/* What follows the product: `all` is {batch, tokens, queries, keys and values beside each other}. */
+/* What follows the product `all`, {batch, tokens, values}: queries, keys and values, in this order,
+ * beside each other. */
 static void attend_projected(struct tnd_onnx_call *call, int all, int mask, int past, int bias)
 {
     struct tnd_net *net = call->net;

@@ -122,8 +122,8 @@ static void stated_text(const struct tnd_onnx_value *output, char *out, size_t s
     }
 }
 
-/* Whether an output has the shape that the model states, as far as it states one. `symbol` gets what
- * the inputs say of a named extent that does not fit. */
+/* Whether an output has the shape that the model states, as far as it states one. `symbol` gets
+ * what the inputs say of a named extent that does not fit. */
 static bool has_stated_shape(const struct tnd_net *net, const struct tnd_onnx_graph *graph, int at,
                              const struct tnd_dims *shape, char *symbol, size_t size)
 {
