@@ -58,6 +58,9 @@ size_t tnd_kernel_sort_scratch(int64_t n);
 /* net_move.c */
 /** An index into `n` values, counted from the end when it is negative. Errors: ARGUMENT. */
 enum tandem_status tnd_kernel_index(int64_t *index, int64_t n, struct tandem_error *error);
+/** Which of `n` values of a dimension a place of a pad takes, counted from the first value; -1: the
+ *  constant. */
+int64_t tnd_kernel_pad_source(enum tandem_pad mode, int64_t at, int64_t n);
 enum tandem_status tnd_kernel_concat(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_pad(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_gather(const struct tnd_kernel_call *call);

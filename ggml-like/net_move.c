@@ -76,8 +76,7 @@ enum tandem_status tnd_kernel_concat(const struct tnd_kernel_call *call)
     return TANDEM_OK;
 }
 
-/* Where a padded place takes its value from; -1: it is the constant. */
-static int64_t pad_source(enum tandem_pad mode, int64_t at, int64_t n)
+int64_t tnd_kernel_pad_source(enum tandem_pad mode, int64_t at, int64_t n)
 {
     if (at >= 0 && at < n) {
         return at;
@@ -110,8 +109,8 @@ enum tandem_status tnd_kernel_pad(const struct tnd_kernel_call *call)
         int64_t from[TANDEM_NET_MAX_DIMS];
         bool is_inside = true;
         for (int i = 0; i < in->shape.n; i++) {
-            from[i] = pad_source((enum tandem_pad)call->params->kind,
-                                 at[i] - call->params->begin[i], in->shape.dims[i]);
+            from[i] = tnd_kernel_pad_source((enum tandem_pad)call->params->kind,
+                                            at[i] - call->params->begin[i], in->shape.dims[i]);
             is_inside = is_inside && from[i] >= 0;
         }
         memcpy(to, is_inside ? value_at(in, from) : (const char *)call->in[1].data, bytes);

@@ -104,6 +104,17 @@ int64_t tnd_work_values_behind(const struct tnd_dims *shape, int axis)
     return n;
 }
 
+int tnd_work_padded_axis(const struct tnd_work *work)
+{
+    int axis = 0;
+    for (int d = 0; d < work->shape.n; d++) {
+        const bool is_padded =
+            work->params->begin[d] != 0 || work->in[0].view.shape.dims[d] != work->shape.dims[d];
+        axis = is_padded ? d : axis;
+    }
+    return axis;
+}
+
 int tnd_work_moves_with(const struct tnd_work *work, int i, int d)
 {
     const int axis = work->params->axis;

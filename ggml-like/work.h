@@ -17,6 +17,7 @@
     X(PROGRAM, program)         /* `fuse` over `space`: value by value, and copies */              \
     X(JOIN, join)               /* whole runs of values along an axis */                           \
     X(GATHER, gather)           /* the same by indices */                                          \
+    X(PAD, pad)                 /* runs of values with others around them */                       \
     X(RANGE, range)             /* any operation by the plain kernel, over one dimension */        \
     X(REDUCE, reduce)           /* sums and their like of F32 */                                   \
     X(TABLE, table)             /* a byte by a table of 256 */                                     \
@@ -69,6 +70,10 @@ struct tnd_fault {
 /** Most operands of a work; values of an item of TND_WORK_TABLE, columns of one of
  *  TND_WORK_FEW_ROWS, whose sums stay in the innermost cache. */
 enum { TND_WORK_OPERANDS = TND_FUSE_INPUTS, TND_TABLE_ITEM = 65536, TND_FEW_COLUMNS = 512 };
+
+/** Values of a result of TND_WORK_JOIN from which on its rows are copied run by run, and rows of an
+ *  item where they are shorter. */
+enum { TND_JOIN_LONG = 16, TND_JOIN_ROWS = 256 };
 
 /** What a node reads: strides of the tensor in the layout that it has. */
 struct tnd_operand {
@@ -170,6 +175,8 @@ enum tandem_status tnd_work_failed(const struct tnd_work *work, enum tandem_stat
 
 /** Values of one place of an axis. */
 int64_t tnd_work_values_behind(const struct tnd_dims *shape, int axis);
+/** The last dimension that a pad changes; behind it lie whole runs of the operand. */
+int tnd_work_padded_axis(const struct tnd_work *work);
 /** Dimension of operand `i` that moves with dimension `d` of the result: -1 none, -2 the operation
  *  cannot be divided there. */
 int tnd_work_moves_with(const struct tnd_work *work, int i, int d);

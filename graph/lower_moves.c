@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * Joining and gathering along an axis: whole runs of values lie side by side in the operands.
- * With channels last, the dimensions are taken in the order in which they lie. */
+ * Joining, gathering and padding along an axis: whole runs of values lie side by side in the
+ * operands. With channels last, the dimensions are taken in the order in which they lie. */
 #include "graph/lower_internal.h"
 
 enum { FEWEST_VALUES = 16 /* of a run that is worth a step of its own */ };
+
+static bool is_move(enum tnd_net_op op)
+{
+    return op == TND_NET_CONCAT || op == TND_NET_GATHER || op == TND_NET_PAD;
+}
 
 bool tnd_lower_moves(struct tnd_work *job)
 {
     const int axis = job->params->axis;
     const int64_t values = tnd_dims_values(&job->shape);
-    if (values == 0 || (job->op != TND_NET_CONCAT && job->op != TND_NET_GATHER)) {
+    if (values == 0 || !is_move(job->op)) {
         return false;
+    }
+    if (job->op == TND_NET_PAD) {
+        const int padded = tnd_work_padded_axis(job);
+        job->n_items =
+            values / job->shape.dims[padded] / tnd_work_values_behind(&job->shape, padded);
+        job->kind = TND_WORK_PAD;
+        return true;
     }
     const int64_t behind = tnd_work_values_behind(
         job->op == TND_NET_GATHER ? &job->in[0].view.shape : &job->shape, axis);
@@ -22,8 +34,10 @@ bool tnd_lower_moves(struct tnd_work *job)
     const bool has_long_runs = behind >= TND_LANES;
     const int64_t row = behind * job->shape.dims[axis];
     job->n_items = values / (has_long_runs ? behind : row);
+    job->n_items =
+        row < TND_JOIN_LONG ? (job->n_items + TND_JOIN_ROWS - 1) / TND_JOIN_ROWS : job->n_items;
     job->kind = TND_WORK_JOIN;
-    return has_long_runs || row >= FEWEST_VALUES;
+    return true;
 }
 
 enum tnd_net_layout tnd_lower_moves_layout(const struct tnd_lowering *l,
@@ -31,10 +45,10 @@ enum tnd_net_layout tnd_lower_moves_layout(const struct tnd_lowering *l,
 {
     const int first = node->inputs[0];
     const struct tnd_lower_value *base = tnd_lower_value(l, first);
-    const bool is_move =
-        node->op == TND_NET_CONCAT ||
-        (node->op == TND_NET_GATHER && tnd_net_value(l->net, node->inputs[1])->shape.n == 1);
-    return is_move && tnd_net_value(l->net, first)->base == first &&
+    const bool keeps_order =
+        is_move(node->op) &&
+        (node->op != TND_NET_GATHER || tnd_net_value(l->net, node->inputs[1])->shape.n == 1);
+    return keeps_order && tnd_net_value(l->net, first)->base == first &&
                    base->tensors[TND_LAYOUT_LAST] != NULL && base->tensors[TND_LAYOUT_PLAIN] == NULL
                ? TND_LAYOUT_LAST
                : TND_LAYOUT_PLAIN;
@@ -64,7 +78,10 @@ bool tnd_lower_turn(struct tnd_lowering *l, struct tnd_work *job, enum tnd_net_l
     while (order[params->axis] != job->params->axis) {
         params->axis = params->axis + 1 < job->shape.n ? params->axis + 1 : 0;
     }
-    for (int i = 0; i < (job->op == TND_NET_GATHER ? 1 : job->n_in); i++) {
+    for (int d = 0; job->op == TND_NET_PAD && d < job->shape.n; d++) {
+        params->begin[d] = job->params->begin[order[d]];
+    }
+    for (int i = 0; i < (job->op == TND_NET_CONCAT ? job->n_in : 1); i++) {
         turn_view(&job->in[i].view, order);
     }
     job->params = params;

@@ -456,6 +456,36 @@ static void values_are_joined_by_whole_runs(void)
     }
 }
 
+/* Rows of less than 16 values, more of them than an item has, of values of every size. */
+static void short_rows_are_joined_and_padded(void)
+{
+    static const enum tandem_dtype types[] = {TANDEM_DTYPE_U8, TANDEM_DTYPE_F16, TANDEM_DTYPE_F32,
+                                              TANDEM_DTYPE_F64};
+    static const struct tnd_dims shape = {4, {3, 101, 2, 2}};
+    static const struct tnd_dims other_shape = {4, {2, 2, 101, 3}};
+    static const int turned[] = {3, 2, 0, 1};
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        for (int axis = 0; axis < 4; axis++) {
+            struct tnd_net *net = tnd_net_new();
+            const int x = tnd_net_input(net, types[i], &shape, "x", NULL);
+            const int y = tnd_net_input(net, types[i], &other_shape, "y", NULL);
+            const int parts[] = {x, tnd_net_permute(net, y, turned),
+                                 tnd_net_slice(net, x, axis, 1, 1, 1),
+                                 tnd_net_slice(net, x, axis, 0, 0, 1)};
+            const int64_t begin[] = {axis == 0, axis == 1 ? -3 : 2, axis == 2, axis == 3};
+            const int64_t end[] = {1, axis == 1, -1, axis == 2};
+            (void)tnd_net_output(net, tnd_net_concat(net, parts, 4, axis));
+            for (int mode = TANDEM_PAD_CONSTANT; mode <= TANDEM_PAD_WRAP; mode++) {
+                (void)tnd_net_output(net, tnd_net_pad(net, (enum tandem_pad)mode, parts[1], begin,
+                                                      end, tnd_net_scalar(net, types[i], 3)));
+            }
+            check_net(net, &rng, false, 0.0);
+        }
+    }
+}
+
 static void values_are_joined_and_gathered_with_channels_behind(void)
 {
     static const int64_t twice[] = {0, 0, 1, 1, -1};
@@ -474,9 +504,13 @@ static void values_are_joined_and_gathered_with_channels_behind(void)
             other, y};
         const int joined = tnd_net_concat(net, parts, 6, axis);
         const int64_t channels = tnd_net_value(net, joined)->shape.dims[1];
+        const int64_t begin[] = {1, 2, -1, 3};
+        const int64_t end[] = {axis == 0, axis == 1, axis == 2, axis == 3};
         struct tnd_window window = small_window;
         (void)tnd_net_output(
             net, tnd_net_conv(net, joined, CONSTANT(net, &rng, 4, 2, channels, 3, 2), &window));
+        (void)tnd_net_output(net, tnd_net_pad(net, TANDEM_PAD_CONSTANT, y, begin, end,
+                                              tnd_net_scalar(net, TANDEM_DTYPE_F32, 5)));
         (void)tnd_net_output(
             net, tnd_net_unary(net, TANDEM_UNARY_NEG, tnd_net_gather(net, y, indices, axis)));
         (void)tnd_net_output(
@@ -741,6 +775,7 @@ static CU_TestInfo tests_lower[] = {
      sums_along_any_axes_are_those_of_the_reference},
     {"moves_and_sorts_are_those_of_the_reference", moves_and_sorts_are_those_of_the_reference},
     {"values_are_joined_by_whole_runs", values_are_joined_by_whole_runs},
+    {"short_rows_are_joined_and_padded", short_rows_are_joined_and_padded},
     {"values_are_joined_and_gathered_with_channels_behind",
      values_are_joined_and_gathered_with_channels_behind},
     {"outputs_may_be_inputs_constants_and_the_same_twice",

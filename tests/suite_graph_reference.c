@@ -85,10 +85,13 @@ static int of_contract(struct tnd_net *net, enum tandem_dtype type, int kind)
                           kind == 0 ? constant(net, type, &turned) : input(net, type, &turned));
 }
 
+/* Along either axis, and kind 2: two values a row. */
 static int of_concat(struct tnd_net *net, enum tandem_dtype type, int kind)
 {
-    const int both[] = {input(net, type, &matrix), input(net, type, &matrix)};
-    return tnd_net_concat(net, both, 2, kind);
+    const struct tnd_dims column = {2, {ROWS * COLUMNS, 1}};
+    const struct tnd_dims *shape = kind == 2 ? &column : &matrix;
+    const int both[] = {input(net, type, shape), input(net, type, shape)};
+    return tnd_net_concat(net, both, 2, kind == 0 ? 0 : 1);
 }
 
 static int of_pad(struct tnd_net *net, enum tandem_dtype type, int kind)
@@ -178,7 +181,7 @@ static const struct {
     [TND_NET_REDUCE] = {of_reduce, TANDEM_REDUCE_MIN + 1},
     [TND_NET_ARG_REDUCE] = {of_arg_reduce, 2},
     [TND_NET_CONTRACT] = {of_contract, 2},
-    [TND_NET_CONCAT] = {of_concat, 2},
+    [TND_NET_CONCAT] = {of_concat, 3},
     [TND_NET_PAD] = {of_pad, TANDEM_PAD_WRAP + 1},
     [TND_NET_GATHER] = {of_gather, 2},
     [TND_NET_GATHER_ELEMENTS] = {of_gather_elements, 1},
@@ -249,7 +252,6 @@ static const struct exception {
      "no float holds them"},
     {TND_NET_ARG_REDUCE, ANY, ~0u, "reads each value once, behind a product"},
     {TND_NET_CONTRACT, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "no kernel yet"},
-    {TND_NET_PAD, ANY, ~0u, "no kernel yet"},
     {TND_NET_GATHER, 1, 1, ~0u, "no kernel for runs of one value yet"},
     {TND_NET_GATHER_ELEMENTS, ANY, ~0u, "one index a value"},
     {TND_NET_SCATTER_ELEMENTS, ANY, ~0u, "one index a value"},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Joining and gathering along an axis: whole runs of values lie side by side in the operands. */
+ * Joining, gathering and padding along an axis: whole runs of values lie side by side in the
+ * operands. */
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
@@ -75,15 +76,118 @@ static enum tandem_status join_rows(const struct tnd_work *work, const tandem_te
     return TANDEM_OK;
 }
 
+/* ---- rows of a few values ---- */
+
+/* Where a few values of each row are taken from, and how many. */
+struct few {
+    int n;
+    int64_t offsets[TND_JOIN_LONG]; /* in values, from the row's first one */
+};
+
+static struct few values_of_row(const struct tnd_view *view, int axis)
+{
+    struct few out = {.n = 1, .offsets = {0}};
+    for (int d = axis; d < view->shape.n; d++) {
+        const int before = out.n;
+        const int extent = (int)view->shape.dims[d];
+        for (int k = before * extent - 1; k >= 0; k--) { /* (in place: the last ones first) */
+            out.offsets[k] = out.offsets[k / extent] + k % extent * view->strides[d];
+        }
+        out.n = before * extent;
+    }
+    return out;
+}
+
+#define MOVE_FEW(TYPE)                                                                             \
+    do {                                                                                           \
+        const TYPE *values = (const void *)from;                                                   \
+        TYPE *result = (void *)to;                                                                 \
+        for (int64_t r = 0; r < n; r++) {                                                          \
+            for (int k = 0; k < few->n; k++) {                                                     \
+                result[r * row + k] = values[r * stride + few->offsets[k]];                        \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
+/* Of `n` rows, `stride` values apart there and `row` apart in the result. */
+static void move_few(const struct few *few, size_t bytes, const char *from, int64_t stride,
+                     int64_t n, char *to, int64_t row)
+{
+    switch (bytes) {
+    case 1:
+        MOVE_FEW(uint8_t);
+        break;
+    case 2:
+        MOVE_FEW(uint16_t);
+        break;
+    case 4:
+        MOVE_FEW(uint32_t);
+        break;
+    default:
+        MOVE_FEW(uint64_t);
+        break;
+    }
+}
+
+/* The values of one operand in rows `begin` to `end - 1`, `row` values long. */
+static void join_few(const struct tnd_view *view, int axis, int64_t begin, int64_t end, char *to,
+                     int64_t row)
+{
+    const struct few few = values_of_row(view, axis);
+    const size_t bytes = tandem_dtype_bytes(view->type);
+    for (int64_t r = begin; few.n > 0 && r < end;) {
+        int64_t rest = r;
+        int64_t n = 1;
+        int64_t offset = 0;
+        for (int d = axis - 1; d >= 0; d--) {
+            const int64_t at = rest % view->shape.dims[d];
+            n = d == axis - 1 ? view->shape.dims[d] - at : n;
+            offset += at * view->strides[d];
+            rest /= view->shape.dims[d];
+        }
+        n = n < end - r ? n : end - r;
+        move_few(&few, bytes, (const char *)view->data + offset * (int64_t)bytes,
+                 axis > 0 ? view->strides[axis - 1] : 0, n,
+                 to + (size_t)((r - begin) * row) * bytes, row);
+        r += n;
+    }
+}
+
+/* Groups of short rows: values that lie far apart are read operand by operand. */
+static void join_short_rows(const struct tnd_work *work, const tandem_tensor *node, int64_t begin,
+                            int64_t end)
+{
+    const int axis = work->params->axis;
+    const int64_t behind = tnd_work_values_behind(&work->shape, axis);
+    const int64_t row = behind * work->shape.dims[axis];
+    const int64_t rows = tnd_dims_values(&work->shape) / row;
+    const int64_t first = begin * TND_JOIN_ROWS;
+    const int64_t last = end * TND_JOIN_ROWS < rows ? end * TND_JOIN_ROWS : rows;
+    const size_t bytes = tandem_dtype_bytes(work->type);
+    char *to = (char *)tandem_tensor_data(node) + (size_t)(first * row) * bytes;
+    struct tnd_view views[TND_WORK_OPERANDS];
+    tnd_work_views(work, node, views);
+    for (int i = 0; i < work->n_in; i++) {
+        join_few(&views[i], axis, first, last, to, row);
+        to += (size_t)(views[i].shape.dims[axis] * behind) * bytes;
+    }
+}
+
 enum tandem_status tnd_cpu_work_join(const struct tnd_cpu_kernels *kernels,
                                      const struct tandem_tensor *node, int64_t begin, int64_t end)
 {
     const struct tnd_work *work = node->params.work;
+    const int64_t behind = tnd_work_values_behind(&work->shape, work->params->axis);
     (void)kernels;
-    return tnd_work_values_behind(&work->shape, work->params->axis) >= TND_LANES
-               ? join_places(work, node, begin, end)
-               : join_rows(work, node, begin, end);
+    if (behind * work->shape.dims[work->params->axis] < TND_JOIN_LONG) {
+        join_short_rows(work, node, begin, end);
+        return TANDEM_OK;
+    }
+    return behind >= TND_LANES ? join_places(work, node, begin, end)
+                               : join_rows(work, node, begin, end);
 }
+
+/* ---- gathering ---- */
 
 static int64_t index_at(const struct tnd_view *view, int64_t i)
 {
@@ -118,6 +222,80 @@ enum tandem_status tnd_cpu_work_gather(const struct tnd_cpu_kernels *kernels,
                                 &error));
         TND_TRY(copy_places(&views[0], axis, item / n, index, 1,
                             (char *)tandem_tensor_data(node) + item * bytes));
+    }
+    return TANDEM_OK;
+}
+
+/* ---- padding ---- */
+
+/* `n` times one value of the type. */
+static void fill(char *to, int64_t n, const void *value, size_t bytes)
+{
+    static const char zero[sizeof(uint64_t)];
+    if (memcmp(value, zero, bytes) == 0) {
+        memset(to, 0, (size_t)n * bytes);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(to + (size_t)i * bytes, value, bytes);
+    }
+}
+
+/* The row of the operand from which row `outer` of the result is made; -1: of constants. */
+static int64_t source_row(const struct tnd_work *work, const struct tnd_dims *in, int axis,
+                          int64_t outer)
+{
+    int64_t source = 0;
+    int64_t rows = 1;
+    for (int d = axis - 1; d >= 0; d--) {
+        const int64_t at = outer % work->shape.dims[d] - work->params->begin[d];
+        const int64_t from =
+            tnd_kernel_pad_source((enum tandem_pad)work->params->kind, at, in->dims[d]);
+        if (from < 0) {
+            return -1;
+        }
+        source += from * rows;
+        rows *= in->dims[d];
+        outer /= work->shape.dims[d];
+    }
+    return source;
+}
+
+/* One row after the other: what lies in front, the operand's run, what lies behind. */
+enum tandem_status tnd_cpu_work_pad(const struct tnd_cpu_kernels *kernels,
+                                    const struct tandem_tensor *node, int64_t begin, int64_t end)
+{
+    const struct tnd_work *work = node->params.work;
+    const int axis = tnd_work_padded_axis(work);
+    const enum tandem_pad mode = (enum tandem_pad)work->params->kind;
+    const size_t bytes = tandem_dtype_bytes(work->type);
+    const int64_t behind = tnd_work_values_behind(&work->shape, axis);
+    const int64_t places = work->shape.dims[axis];
+    struct tnd_view views[TND_WORK_OPERANDS];
+    (void)kernels;
+    tnd_work_views(work, node, views);
+    const int64_t n = views[0].shape.dims[axis];
+    const int64_t front = work->params->begin[axis];
+    char *to = (char *)tandem_tensor_data(node) + (size_t)(begin * places * behind) * bytes;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t row = source_row(work, &views[0].shape, axis, item);
+        for (int64_t at = 0; at < places;) {
+            const int64_t from = row < 0 ? -1 : tnd_kernel_pad_source(mode, at - front, n);
+            const bool is_inside = from >= 0 && at - front == from;
+            int64_t run = 1;
+            if (is_inside) {
+                run = n - from < places - at ? n - from : places - at;
+            } else if (from < 0) {
+                run = row >= 0 && at < front && front < places ? front - at : places - at;
+            }
+            if (from < 0) {
+                fill(to, run * behind, views[1].data, bytes);
+            } else {
+                TND_TRY(copy_places(&views[0], axis, row, from, run, to));
+            }
+            to += (size_t)(run * behind) * bytes;
+            at += run;
+        }
     }
     return TANDEM_OK;
 }
