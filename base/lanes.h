@@ -27,6 +27,8 @@
 typedef float tnd_vec __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
 /** Bits of a vector, and what a comparison gives: all ones or 0 a lane. */
 typedef uint32_t tnd_vec_bits __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
+/** The same bits as integers with a sign. */
+typedef int32_t tnd_vec_ints __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
 
 static inline tnd_vec tnd_vec_load(const float *from)
 {

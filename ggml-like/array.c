@@ -304,9 +304,44 @@ static uint64_t lane_bits(enum tnd_lane lane, const union tnd_values *from, int 
         }                                                                                          \
     } while (0)
 
+/* Integers from lanes of integers, which most of them are; false where it is another case. */
+static bool store_integers(enum tandem_dtype type, enum tnd_lane lane, const union tnd_values *from,
+                           int n, void *out)
+{
+    if (lane != TND_LANE_I64 && lane != TND_LANE_U64) {
+        return false;
+    }
+    switch (type) {
+    case TANDEM_DTYPE_I8:
+    case TANDEM_DTYPE_U8:
+        STORE_ALL(uint8_t, from->u64[i]);
+        return true;
+    case TANDEM_DTYPE_I16:
+    case TANDEM_DTYPE_U16:
+        STORE_ALL(uint16_t, from->u64[i]);
+        return true;
+    case TANDEM_DTYPE_I32:
+    case TANDEM_DTYPE_U32:
+        STORE_ALL(uint32_t, from->u64[i]);
+        return true;
+    case TANDEM_DTYPE_BOOL:
+        STORE_ALL(uint8_t, from->u64[i] != 0);
+        return true;
+    case TANDEM_DTYPE_I64:
+    case TANDEM_DTYPE_U64:
+        STORE_ALL(uint64_t, from->u64[i]);
+        return true;
+    default:
+        return false;
+    }
+}
+
 void tnd_values_store(enum tandem_dtype type, enum tnd_lane lane, const union tnd_values *from,
                       int n, void *out)
 {
+    if (store_integers(type, lane, from, n, out)) {
+        return;
+    }
     switch (type) {
     case TANDEM_DTYPE_F32:
         STORE_ALL(float, lane_f32(lane, from, i));

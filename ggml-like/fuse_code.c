@@ -32,21 +32,38 @@ static int unary_code(int kind)
 }
 
 /* By kind: the code where the first operand is in the accumulator, and where the second is. */
-static const struct {
+struct binary_code {
     bool is_there;
     uint8_t first, second;
-} binary_codes[] = {[TANDEM_BINARY_ADD] = {true, TND_CODE_ADD, TND_CODE_ADD},
-                    [TANDEM_BINARY_SUB] = {true, TND_CODE_SUB, TND_CODE_SUB_FROM},
-                    [TANDEM_BINARY_MUL] = {true, TND_CODE_MUL, TND_CODE_MUL},
-                    [TANDEM_BINARY_DIV] = {true, TND_CODE_DIV, TND_CODE_DIV_BY},
-                    [TANDEM_BINARY_MAX] = {true, TND_CODE_MAX, TND_CODE_MAX_OF},
-                    [TANDEM_BINARY_MIN] = {true, TND_CODE_MIN, TND_CODE_MIN_OF},
-                    [TANDEM_BINARY_AND] = {true, TND_CODE_AND, TND_CODE_AND},
-                    [TANDEM_BINARY_OR] = {true, TND_CODE_OR, TND_CODE_OR},
-                    [TANDEM_BINARY_XOR] = {true, TND_CODE_XOR, TND_CODE_XOR},
-                    [TANDEM_BINARY_EQUAL] = {true, TND_CODE_EQUAL, TND_CODE_EQUAL},
-                    [TANDEM_BINARY_LESS] = {true, TND_CODE_LESS, TND_CODE_MORE},
-                    [TANDEM_BINARY_LESS_EQUAL] = {true, TND_CODE_LESS_EQUAL, TND_CODE_MORE_EQUAL}};
+};
+
+static const struct binary_code binary_codes[] = {
+    [TANDEM_BINARY_ADD] = {true, TND_CODE_ADD, TND_CODE_ADD},
+    [TANDEM_BINARY_SUB] = {true, TND_CODE_SUB, TND_CODE_SUB_FROM},
+    [TANDEM_BINARY_MUL] = {true, TND_CODE_MUL, TND_CODE_MUL},
+    [TANDEM_BINARY_DIV] = {true, TND_CODE_DIV, TND_CODE_DIV_BY},
+    [TANDEM_BINARY_MAX] = {true, TND_CODE_MAX, TND_CODE_MAX_OF},
+    [TANDEM_BINARY_MIN] = {true, TND_CODE_MIN, TND_CODE_MIN_OF},
+    [TANDEM_BINARY_AND] = {true, TND_CODE_AND, TND_CODE_AND},
+    [TANDEM_BINARY_OR] = {true, TND_CODE_OR, TND_CODE_OR},
+    [TANDEM_BINARY_XOR] = {true, TND_CODE_XOR, TND_CODE_XOR},
+    [TANDEM_BINARY_EQUAL] = {true, TND_CODE_EQUAL, TND_CODE_EQUAL},
+    [TANDEM_BINARY_LESS] = {true, TND_CODE_LESS, TND_CODE_MORE},
+    [TANDEM_BINARY_LESS_EQUAL] = {true, TND_CODE_LESS_EQUAL, TND_CODE_MORE_EQUAL}};
+
+/* The same of registers of TND_FORM_I32; sums and products wrap around. */
+static const struct binary_code integer_codes[] = {
+    [TANDEM_BINARY_ADD] = {true, TND_CODE_ADD_I32, TND_CODE_ADD_I32},
+    [TANDEM_BINARY_SUB] = {true, TND_CODE_SUB_I32, TND_CODE_SUB_FROM_I32},
+    [TANDEM_BINARY_MUL] = {true, TND_CODE_MUL_I32, TND_CODE_MUL_I32},
+    [TANDEM_BINARY_MAX] = {true, TND_CODE_MAX_I32, TND_CODE_MAX_I32},
+    [TANDEM_BINARY_MIN] = {true, TND_CODE_MIN_I32, TND_CODE_MIN_I32},
+    [TANDEM_BINARY_AND] = {true, TND_CODE_AND, TND_CODE_AND},
+    [TANDEM_BINARY_OR] = {true, TND_CODE_OR, TND_CODE_OR},
+    [TANDEM_BINARY_XOR] = {true, TND_CODE_XOR, TND_CODE_XOR},
+    [TANDEM_BINARY_EQUAL] = {true, TND_CODE_EQUAL_I32, TND_CODE_EQUAL_I32},
+    [TANDEM_BINARY_LESS] = {true, TND_CODE_LESS_I32, TND_CODE_MORE_I32},
+    [TANDEM_BINARY_LESS_EQUAL] = {true, TND_CODE_LESS_EQUAL_I32, TND_CODE_MORE_EQUAL_I32}};
 
 /* ---- types ---- */
 
@@ -94,6 +111,42 @@ static bool is_mask(const struct tnd_fuse *fuse, int i)
     return fuse->forms[i] == TND_FORM_MASK;
 }
 
+static bool is_i32(const struct tnd_fuse *fuse, int i)
+{
+    return fuse->forms[i] == TND_FORM_I32;
+}
+
+/* Casts to I32 that cannot leave its range; others saturate, which takes floats. */
+static bool casts_small_integers(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
+{
+    const enum tandem_dtype from = tnd_fuse_type(fuse, step->in[0]);
+    return from == TANDEM_DTYPE_BOOL || (is_narrow(from) && tnd_lane_of(from) == TND_LANE_I64);
+}
+
+/* The form that kernels give the result of a step. */
+static enum tnd_fuse_form form_of(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
+{
+    if (step->type == TANDEM_DTYPE_BOOL) {
+        return TND_FORM_MASK;
+    }
+    return step->type == TANDEM_DTYPE_I32 &&
+                   (step->op != TND_NET_CAST || casts_small_integers(fuse, step))
+               ? TND_FORM_I32
+               : TND_FORM_FLOAT;
+}
+
+static const struct binary_code *binary_code_of(const struct tnd_fuse *fuse,
+                                                const struct tnd_fuse_step *step)
+{
+    static const struct binary_code none = {.is_there = false};
+    const size_t kind = (size_t)step->kind;
+    if (is_i32(fuse, step->in[0])) {
+        return kind < sizeof(integer_codes) / sizeof(integer_codes[0]) ? &integer_codes[kind]
+                                                                       : &none;
+    }
+    return kind < sizeof(binary_codes) / sizeof(binary_codes[0]) ? &binary_codes[kind] : &none;
+}
+
 /* The code of a cast; TND_CODE_LOAD: nothing is to be done. */
 static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step, int *code,
                       int *function)
@@ -101,12 +154,18 @@ static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *s
     const int in = step->in[0];
     *function = 0;
     if (step->type == TANDEM_DTYPE_F32) { /* (a wider operand was rounded when it was loaded) */
-        *code = is_mask(fuse, in) ? TND_CODE_ONE : TND_CODE_LOAD;
-        return is_mask(fuse, in) || fuse->forms[in] == TND_FORM_FLOAT;
+        *code = is_mask(fuse, in)  ? TND_CODE_ONE
+                : is_i32(fuse, in) ? TND_CODE_FROM_I32
+                                   : TND_CODE_LOAD;
+        return is_mask(fuse, in) || is_i32(fuse, in) || fuse->forms[in] == TND_FORM_FLOAT;
     }
     if (step->type == TANDEM_DTYPE_BOOL) {
-        *code = TND_CODE_IS_TRUE;
-        return is_float(fuse, in);
+        *code = is_i32(fuse, in) ? TND_CODE_IS_TRUE_I32 : TND_CODE_IS_TRUE;
+        return is_i32(fuse, in) || is_float(fuse, in);
+    }
+    if (form_of(fuse, step) == TND_FORM_I32) {
+        *code = is_mask(fuse, in) ? TND_CODE_ONE_I32 : TND_CODE_TO_I32;
+        return is_mask(fuse, in) || is_float(fuse, in);
     }
     if (is_mask(fuse, in)) {
         *code = TND_CODE_ONE; /* (scales have no 0) */
@@ -130,11 +189,14 @@ static bool is_fast_unary(const struct tnd_fuse *fuse, const struct tnd_fuse_ste
 
 static bool is_fast_binary(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
 {
-    const size_t kind = (size_t)step->kind;
-    if (kind >= sizeof(binary_codes) / sizeof(binary_codes[0]) || !binary_codes[kind].is_there) {
+    if (!binary_code_of(fuse, step)->is_there) {
         return false;
     }
-    if (kind == TANDEM_BINARY_AND || kind == TANDEM_BINARY_OR || kind == TANDEM_BINARY_XOR) {
+    if (is_i32(fuse, step->in[0])) {
+        return is_i32(fuse, step->in[1]);
+    }
+    if (step->kind == TANDEM_BINARY_AND || step->kind == TANDEM_BINARY_OR ||
+        step->kind == TANDEM_BINARY_XOR) {
         return is_mask(fuse, step->in[0]) && is_mask(fuse, step->in[1]);
     }
     return is_f32(fuse, step->in[0]) && is_f32(fuse, step->in[1]);
@@ -147,12 +209,13 @@ static bool is_fast(const struct tnd_fuse *fuse, int s)
     const enum tnd_fuse_form out = fuse->forms[fuse->n_inputs + s];
     int code;
     int function;
-    if (out != (step->type == TANDEM_DTYPE_BOOL ? TND_FORM_MASK : TND_FORM_FLOAT)) {
+    if (out != form_of(fuse, step)) {
         return false;
     }
     switch (step->op) {
     case TND_NET_COPY:
-        return is_float(fuse, step->in[0]) || is_mask(fuse, step->in[0]);
+        return fuse->forms[step->in[0]] == out &&
+               (out != TND_FORM_FLOAT || is_float(fuse, step->in[0]));
     case TND_NET_CAST:
         return cast_code(fuse, step, &code, &function);
     case TND_NET_UNARY:
@@ -162,7 +225,7 @@ static bool is_fast(const struct tnd_fuse *fuse, int s)
     case TND_NET_SELECT:
         return is_mask(fuse, step->in[0]) && fuse->forms[step->in[1]] == out &&
                fuse->forms[step->in[2]] == out &&
-               (out == TND_FORM_MASK ||
+               (out != TND_FORM_FLOAT ||
                 (is_float(fuse, step->in[1]) && is_float(fuse, step->in[2])));
     default:
         return false;
@@ -183,13 +246,17 @@ static void find_fast(struct tnd_fuse *fuse, bool *fast)
     bool changes = true;
     for (int i = 0; i < n; i++) {
         const enum tandem_dtype type = tnd_fuse_type(fuse, i);
-        const bool has_load =
-            !is_operand(fuse, i) || type == TANDEM_DTYPE_F32 || tnd_strip_has_load(type);
-        fuse->forms[i] = type == TANDEM_DTYPE_BOOL               ? TND_FORM_MASK
-                         : type == TANDEM_DTYPE_F64 || !has_load ? TND_FORM_LANE
-                         : is_operand(fuse, i) || is_narrow(type) || type == TANDEM_DTYPE_I32
-                             ? TND_FORM_FLOAT
-                             : TND_FORM_LANE;
+        if (!is_operand(fuse, i)) {
+            const enum tnd_fuse_form form = form_of(fuse, &fuse->steps[i - fuse->n_inputs]);
+            const bool is_known =
+                form != TND_FORM_FLOAT || is_narrow(type) || type == TANDEM_DTYPE_I32;
+            fuse->forms[i] = is_known ? form : TND_FORM_LANE;
+        } else if (type == TANDEM_DTYPE_BOOL || type == TANDEM_DTYPE_I32) {
+            fuse->forms[i] = type == TANDEM_DTYPE_BOOL ? TND_FORM_MASK : TND_FORM_I32;
+        } else {
+            const bool has_load = type == TANDEM_DTYPE_F32 || tnd_strip_has_load(type);
+            fuse->forms[i] = has_load ? TND_FORM_FLOAT : TND_FORM_LANE;
+        }
     }
     while (changes) {
         changes = false;
@@ -261,8 +328,8 @@ static void translate_step(struct translation *t, const struct tnd_fuse_step *st
     if (step->op == TND_NET_BINARY) {
         const bool is_second = t->held == in[1] && t->held != in[0];
         hold(t, is_second ? in[1] : in[0]);
-        emit(t, is_second ? binary_codes[step->kind].second : binary_codes[step->kind].first,
-             is_second ? in[0] : in[1], 0);
+        const struct binary_code *by = binary_code_of(t->fuse, step);
+        emit(t, is_second ? by->second : by->first, is_second ? in[0] : in[1], 0);
         return;
     }
     hold(t, in[0]);

@@ -30,11 +30,15 @@ enum {
     X(CEIL, tnd_vec_ceil(x))                                                                       \
     X(ROUND, tnd_vec_round(x))                                                                     \
     X(IS_NAN, (tnd_vec)(x != x))
-/** X(NAME, of the accumulator `x`): from numbers to masks, and back */
+/** X(NAME, of the accumulator `x`): between numbers, masks and 32-bit integers */
 #define TND_CODE_MASK_LIST(X)                                                                      \
     X(IS_TRUE, (tnd_vec)(x != 0.0f))                                                               \
     X(INVERT, (tnd_vec)(~(tnd_vec_bits)x))                                                         \
-    X(ONE, (tnd_vec)((tnd_vec_bits)x & 0x3f800000u))
+    X(ONE, (tnd_vec)((tnd_vec_bits)x & 0x3f800000u))                                               \
+    X(IS_TRUE_I32, (tnd_vec)((tnd_vec_bits)x != 0u))                                               \
+    X(ONE_I32, (tnd_vec)((tnd_vec_bits)x & 1u))                                                    \
+    X(FROM_I32, __builtin_convertvector((tnd_vec_ints)x, tnd_vec))                                 \
+    X(TO_I32, (tnd_vec) __builtin_convertvector(x, tnd_vec_ints))
 /** X(NAME, of the accumulator `x` and the operand `y`) */
 #define TND_CODE_BINARY_LIST(X)                                                                    \
     X(ADD, x + y)                                                                                  \
@@ -54,7 +58,18 @@ enum {
     X(MORE_EQUAL, (tnd_vec)(x >= y))                                                               \
     X(AND, (tnd_vec)((tnd_vec_bits)x & (tnd_vec_bits)y))                                           \
     X(OR, (tnd_vec)((tnd_vec_bits)x | (tnd_vec_bits)y))                                            \
-    X(XOR, (tnd_vec)((tnd_vec_bits)x ^ (tnd_vec_bits)y))
+    X(XOR, (tnd_vec)((tnd_vec_bits)x ^ (tnd_vec_bits)y))                                           \
+    X(ADD_I32, (tnd_vec)((tnd_vec_bits)x + (tnd_vec_bits)y))                                       \
+    X(SUB_I32, (tnd_vec)((tnd_vec_bits)x - (tnd_vec_bits)y))                                       \
+    X(SUB_FROM_I32, (tnd_vec)((tnd_vec_bits)y - (tnd_vec_bits)x))                                  \
+    X(MUL_I32, (tnd_vec)((tnd_vec_bits)x * (tnd_vec_bits)y))                                       \
+    X(MAX_I32, tnd_vec_select((tnd_vec_bits)((tnd_vec_ints)x > (tnd_vec_ints)y), x, y))            \
+    X(MIN_I32, tnd_vec_select((tnd_vec_bits)((tnd_vec_ints)x < (tnd_vec_ints)y), x, y))            \
+    X(EQUAL_I32, (tnd_vec)((tnd_vec_ints)x == (tnd_vec_ints)y))                                    \
+    X(LESS_I32, (tnd_vec)((tnd_vec_ints)x < (tnd_vec_ints)y))                                      \
+    X(MORE_I32, (tnd_vec)((tnd_vec_ints)x > (tnd_vec_ints)y))                                      \
+    X(LESS_EQUAL_I32, (tnd_vec)((tnd_vec_ints)x <= (tnd_vec_ints)y))                               \
+    X(MORE_EQUAL_I32, (tnd_vec)((tnd_vec_ints)x >= (tnd_vec_ints)y))
 /** X(NAME, of `x`): longer functions, which go through memory */
 #define TND_CODE_FUNCTION_LIST(X)                                                                  \
     X(EXP, tnd_vec_exp(x))                                                                         \

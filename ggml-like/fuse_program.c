@@ -23,6 +23,9 @@ static bool must_round(const struct tnd_fuse_step *step)
     if (step->op == TND_NET_CAST || step->job.out_lane != tnd_lane_of(step->type)) {
         return true;
     }
+    if (step->type == TANDEM_DTYPE_BOOL && step->op == TND_NET_BINARY) {
+        return step->kind < TANDEM_BINARY_EQUAL; /* (comparisons give 0 and 1) */
+    }
     return step->type != TANDEM_DTYPE_F32 && step->type != TANDEM_DTYPE_F64 &&
            step->type != TANDEM_DTYPE_I64 && step->type != TANDEM_DTYPE_U64;
 }

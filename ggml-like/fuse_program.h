@@ -31,7 +31,8 @@ enum tnd_fuse_form {
     TND_FORM_LANE,  /* as tnd_lane_of its type says */
     TND_FORM_FLOAT, /* as floats, whatever the type: those of 16 bits and less are exact; wider
                        integers are operands that are cast to F32 alone, or were cast from F32 */
-    TND_FORM_MASK   /* truth values as all bits of a float, or none */
+    TND_FORM_MASK,  /* truth values as all bits of a float, or none */
+    TND_FORM_I32    /* 32-bit integers as they are */
 };
 
 struct tnd_fuse {

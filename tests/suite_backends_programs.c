@@ -155,7 +155,10 @@ static void fill(enum tandem_dtype type, char *to)
                              : pick == 10 ? (double)NAN
                                           : (double)(tnd_test_rng_float(&rng) * 8 - 4);
         union tnd_values lanes;
-        lanes.f64[0] = type == TANDEM_DTYPE_BOOL ? (double)below(2) : value;
+        lanes.f64[0] = type == TANDEM_DTYPE_BOOL ? (double)below(2)
+                       : type == TANDEM_DTYPE_I32 && pick < 20
+                           ? 2147483647.0 - (double)below(2) * 4294967295.0 + (double)below(2)
+                           : value;
         tnd_values_store(type, TND_LANE_F64, &lanes, 1, to + (size_t)i * tandem_dtype_bytes(type));
     }
 }
@@ -231,6 +234,32 @@ static void add_logic(struct tnd_fuse *fuse, const int *in)
     (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, TANDEM_DTYPE_F32, both, 1);
 }
 
+/* Sums and comparisons of 32-bit integers, as a number: of operands of that type where there are
+ * some. */
+static void add_integers(struct tnd_fuse *fuse)
+{
+    static const int kinds[] = {TANDEM_BINARY_ADD, TANDEM_BINARY_SUB, TANDEM_BINARY_MUL,
+                                TANDEM_BINARY_MAX, TANDEM_BINARY_MIN, TANDEM_BINARY_AND,
+                                TANDEM_BINARY_OR,  TANDEM_BINARY_XOR};
+    const enum tandem_dtype small = below(2) ? TANDEM_DTYPE_U8 : TANDEM_DTYPE_BOOL;
+    int in[3] = {0};
+    for (int i = 1; i < 3; i++) {
+        in[i] = register_of(fuse, below(3) > 0 ? TANDEM_DTYPE_I32 : small);
+        if (tnd_fuse_type(fuse, in[i]) != TANDEM_DTYPE_I32) {
+            in[i] = tnd_fuse_step(fuse, TND_NET_CAST, 0, TANDEM_DTYPE_I32, in + i, 1);
+        }
+    }
+    in[0] = tnd_fuse_step(fuse, TND_NET_BINARY, TANDEM_BINARY_EQUAL + below(3), TANDEM_DTYPE_BOOL,
+                          in + 1, 2);
+    if (below(2)) {
+        in[0] = tnd_fuse_step(fuse, TND_NET_SELECT, 0, TANDEM_DTYPE_I32, in, 3);
+    } else {
+        in[0] = tnd_fuse_step(fuse, TND_NET_BINARY, kinds[below(8)], TANDEM_DTYPE_I32, in + 1, 2);
+    }
+    (void)tnd_fuse_step(fuse, TND_NET_CAST, 0, below(3) ? TANDEM_DTYPE_F32 : TANDEM_DTYPE_BOOL, in,
+                        1);
+}
+
 /* A step that kernels have, or a few. */
 static void add_fast_step(struct tnd_fuse *fuse)
 {
@@ -251,6 +280,9 @@ static void add_fast_step(struct tnd_fuse *fuse)
     case 3:
         add_logic(fuse, in);
         return;
+    case 4:
+        add_integers(fuse);
+        return;
     case 1:
         in[0] = tnd_fuse_step(fuse, TND_NET_BINARY, TANDEM_BINARY_EQUAL + below(3),
                               TANDEM_DTYPE_BOOL, in + 1, 2);
@@ -269,7 +301,9 @@ static void make_program(struct tnd_fuse *fuse, bool is_all_f32)
     const bool is_fast = below(2);
     *fuse = (struct tnd_fuse){.n_inputs = 0};
     for (int i = 0; i < n_inputs; i++) {
-        (void)tnd_fuse_input(fuse, is_all_f32 ? TANDEM_DTYPE_F32 : random_type());
+        (void)tnd_fuse_input(fuse, is_all_f32      ? TANDEM_DTYPE_F32
+                                   : below(4) == 0 ? TANDEM_DTYPE_I32
+                                                   : random_type());
     }
     for (int steps = 1 + below(is_fast ? 8 : 5); steps > 0; steps--) {
         if (is_fast) {

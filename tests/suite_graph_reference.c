@@ -202,7 +202,8 @@ static const struct {
 #define BYTES     (BIT(I8) | BIT(U8))
 #define WIDE      (BIT(F64) | BIT(I64) | BIT(U32) | BIT(U64))
 #define INTEGERS  (BYTES | BIT(I16) | BIT(U16) | BIT(I32) | BIT(U32) | BIT(I64) | BIT(U64))
-#define WORDS     (INTEGERS & ~BYTES) /* (functions of one byte are looked up) */
+#define WORDS     (INTEGERS & ~BYTES)    /* (functions of one byte are looked up) */
+#define OTHERS    (INTEGERS & ~BIT(I32)) /* (kernels compute with I32) */
 #define SMALL     (~0u << TANDEM_DTYPE_F8E4M3FN)
 #define STORED    "floats of a byte are stored and cast; operators do not compute with them"
 #define ANY       0, 99
@@ -217,7 +218,7 @@ static const struct exception {
     /* programs: strips of 64 values by plain loops, one loop an operation */
     {TND_NET_CAST, 0, 0, BIT(F64) | BIT(U32) | BIT(U64), "no float holds them: strips"},
     {TND_NET_CAST, 1, 1, WIDE, "no float holds them: strips"},
-    {TND_NET_SELECT, ANY, WIDE | BIT(I32), "no float holds them: strips"},
+    {TND_NET_SELECT, ANY, WIDE, "no float holds them: strips"},
     {TND_NET_UNARY, TANDEM_UNARY_NEG, TANDEM_UNARY_SQRT, WORDS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_UNARY, TANDEM_UNARY_RECIPROCAL, TANDEM_UNARY_RECIPROCAL, WORDS | BIT(F64) | BIT(BOOL),
      "strips"},
@@ -234,16 +235,16 @@ static const struct exception {
      INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS, "strips"},
     {TND_NET_UNARY, TANDEM_UNARY_GELU, TANDEM_UNARY_HARD_SWISH, WORDS | BIT(F64) | BIT(BOOL),
      "strips"},
-    {TND_NET_BINARY, TANDEM_BINARY_ADD, TANDEM_BINARY_DIV, INTEGERS | BIT(F64) | BIT(BOOL),
+    {TND_NET_BINARY, TANDEM_BINARY_ADD, TANDEM_BINARY_MUL, OTHERS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_BINARY, TANDEM_BINARY_DIV, TANDEM_BINARY_DIV, INTEGERS | BIT(F64) | BIT(BOOL),
      "strips"},
     {TND_NET_BINARY, TANDEM_BINARY_POW, TANDEM_BINARY_FMOD,
      INTEGERS | BIT(F64) | BIT(BOOL) | FLOATS, "functions of the C library, rare beside products"},
-    {TND_NET_BINARY, TANDEM_BINARY_MAX, TANDEM_BINARY_MIN, INTEGERS | BIT(F64) | BIT(BOOL),
-     "strips"},
-    {TND_NET_BINARY, TANDEM_BINARY_AND, TANDEM_BINARY_XOR, INTEGERS, "strips"},
+    {TND_NET_BINARY, TANDEM_BINARY_MAX, TANDEM_BINARY_MIN, OTHERS | BIT(F64) | BIT(BOOL), "strips"},
+    {TND_NET_BINARY, TANDEM_BINARY_AND, TANDEM_BINARY_XOR, OTHERS, "strips"},
     {TND_NET_BINARY, TANDEM_BINARY_SHIFT_LEFT, TANDEM_BINARY_SHIFT_RIGHT, INTEGERS | BIT(BOOL),
      "strips"},
-    {TND_NET_BINARY, TANDEM_BINARY_EQUAL, TANDEM_BINARY_LESS_EQUAL, INTEGERS | BIT(F64) | BIT(BOOL),
+    {TND_NET_BINARY, TANDEM_BINARY_EQUAL, TANDEM_BINARY_LESS_EQUAL, OTHERS | BIT(F64) | BIT(BOOL),
      "strips"},
     /* nodes: plain loops over ranges of a dimension */
     {TND_NET_REDUCE, TANDEM_REDUCE_SUM, TANDEM_REDUCE_PROD, INTEGERS | BIT(F64) | BIT(BOOL),

@@ -114,17 +114,23 @@ static void pool_strip(const struct tnd_work *work, const struct tnd_view *x,
 
 /* ---- the largest values, channels side by side ---- */
 
-/* Of one place, channels last, as far as the vectors of the CPU divide the channels. Returns how
- * many channels. */
+/* Of one place, channels last: all channels where one vector of the CPU has them, else none.
+ * Returns how many. The last vector begins so early that it is full: what two vectors find of a
+ * channel is the same. */
 static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_work *work,
                          const struct tnd_view *x, const struct place *place, float *y)
 {
-    const int64_t n_channels = work->shape.dims[1] / kernel->channels * kernel->channels;
+    const int64_t n_channels = work->shape.dims[1];
+    const int64_t last = n_channels - kernel->channels;
     const void *rows[MOST_ROWS + 1];
     struct walk walk = {.is_done = false};
     int n_before = 0; /* rows in front: what was found so far */
+    if (last < 0) {
+        return 0;
+    }
     for (int n; (n = next_rows(work, x, place, &walk, MOST_ROWS, rows + n_before)) > 0;) {
-        for (int64_t channel = 0; channel < n_channels; channel += kernel->channels) {
+        for (int64_t at = 0; at < n_channels; at += kernel->channels) {
+            const int64_t channel = at < last ? at : last;
             kernel->largest((const float *const *)rows, n + n_before, channel, y + channel);
         }
         n_before = 1;

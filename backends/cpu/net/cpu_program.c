@@ -48,6 +48,14 @@ static size_t lane_bytes(const struct machine *machine, int i)
                                                                             : sizeof(double);
 }
 
+/* Whether kernels take the values of a register from memory, and give them, as they lie there: floats
+ * and 32-bit integers. */
+static bool is_plain(const struct machine *machine, int i)
+{
+    return tnd_fuse_type(machine->fuse, i) == TANDEM_DTYPE_F32 ||
+           machine->fuse->forms[i] == TND_FORM_I32;
+}
+
 /* Where value `at` of a register is. */
 static void *place(struct machine *machine, int i, int at)
 {
@@ -80,7 +88,7 @@ static void load_row(struct machine *machine, int i, int at, const char *from, i
     const enum tandem_dtype type = machine->fuse->inputs[i];
     const size_t bytes = tandem_dtype_bytes(type);
     char row[TND_STRIP * sizeof(int64_t)];
-    if (type == TANDEM_DTYPE_F32) {
+    if (is_plain(machine, i)) { /* (integers are moved as if they were floats) */
         load_f32(place(machine, i, at), (const void *)from, stride, n);
         return;
     }
@@ -115,8 +123,8 @@ static void load(struct machine *machine, int i, const char *from, int64_t row_s
 static bool is_in_place(struct machine *machine, int i, const char *from, int64_t row_stride,
                         int64_t stride, int n_rows, int64_t n)
 {
-    if (machine->fuse->inputs[i] != TANDEM_DTYPE_F32 || stride != 1 ||
-        (n_rows > 1 && row_stride != n) || n_rows * n % TND_STRIP_GRAIN != 0) {
+    if (!is_plain(machine, i) || stride != 1 || (n_rows > 1 && row_stride != n) ||
+        n_rows * n % TND_STRIP_GRAIN != 0) {
         return false;
     }
     machine->operands[i] = (struct tnd_strip_operand){(void *)from, -1, 0};
@@ -173,12 +181,12 @@ static void run_values(struct machine *machine, int64_t n, char *out)
 {
     const int last = last_register(machine);
     const enum tandem_dtype type = tnd_fuse_type(machine->fuse, last);
-    if (type == TANDEM_DTYPE_F32 && !machine->is_slow_end && n % TND_STRIP_GRAIN == 0) {
+    if (is_plain(machine, last) && !machine->is_slow_end && n % TND_STRIP_GRAIN == 0) {
         run_steps(machine, n, (void *)out);
         return;
     }
     run_steps(machine, n, own(machine, last));
-    if (type == TANDEM_DTYPE_F32) {
+    if (is_plain(machine, last)) {
         memcpy(out, own(machine, last), (size_t)n * sizeof(float));
         return;
     }
@@ -228,10 +236,11 @@ static void run_row(struct machine *machine, struct walk *walk, int64_t n, char 
     const struct tnd_fuse *fuse = machine->fuse;
     const enum tandem_dtype type = tnd_fuse_type(fuse, last_register(machine));
     const size_t bytes = tandem_dtype_bytes(type);
-    bool is_stream = !machine->is_slow && type == TANDEM_DTYPE_F32; /* (others pass a register) */
+    /* (others pass a register) */
+    bool is_stream = !machine->is_slow && is_plain(machine, last_register(machine));
     for (int i = 0; i < fuse->n_inputs; i++) {
         if (walk->strides[i] != 0) {
-            is_stream = is_stream && walk->strides[i] == 1 && fuse->inputs[i] == TANDEM_DTYPE_F32;
+            is_stream = is_stream && walk->strides[i] == 1 && is_plain(machine, i);
         } else if (!walk->is_uniform[i]) {
             load(machine, i, walk->from[i], 0, 0, 1, TND_STRIP);
         }
