@@ -48,8 +48,8 @@ static size_t lane_bytes(const struct machine *machine, int i)
                                                                             : sizeof(double);
 }
 
-/* Whether kernels take the values of a register from memory, and give them, as they lie there: floats
- * and 32-bit integers. */
+/* Whether kernels take the values of a register from memory, and give them, as they lie there:
+ * floats and 32-bit integers. */
 static bool is_plain(const struct machine *machine, int i)
 {
     return tnd_fuse_type(machine->fuse, i) == TANDEM_DTYPE_F32 ||
