@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "backends/cpu/net/cpu_net.h"
+#include "base/lanes.h"
 
 struct place {
     int64_t begin[TANDEM_NET_MAX_WINDOW]; /* of the window in the input */
@@ -60,55 +61,138 @@ static int next_rows(const struct tnd_work *work, const struct tnd_view *x,
     return n;
 }
 
-/* What a window found so far of some channels, and one more place. Loops of constant length take
- * most of the channels that lie side by side: compilers vectorise these. */
-static void take(float *restrict best, const float *restrict x, int n, int64_t stride)
+/* ---- places of a row together ---- */
+
+enum { POOL_VALUES = 512, POOL_CHANNELS = 64 /* of a block */ };
+
+/* Some places that lie side by side along the last dimension, and some channels of each. */
+struct block {
+    int n_places, n_channels;
+    float best[POOL_VALUES];
+    double sums[POOL_VALUES];
+};
+
+/* The larger ones; what was found first stays where the two are equal, and NaN. */
+static void take_run(float *restrict best, const float *restrict x, int64_t n)
 {
-    if (n == TND_LANES && stride == 1) {
-        for (int c = 0; c < TND_LANES; c++) {
-            best[c] = ((best[c] > x[c]) | (best[c] != best[c])) ? best[c] : x[c];
-        }
-        return;
+    int64_t i = 0;
+    for (; i + TND_VEC_LANES <= n; i += TND_VEC_LANES) {
+        tnd_vec_store(best + i, tnd_vec_max(tnd_vec_load(best + i), tnd_vec_load(x + i)));
     }
-    for (int c = 0; c < n; c++) {
-        const float v = x[c * stride];
-        best[c] = best[c] > v || best[c] != best[c] ? best[c] : v;
+    for (; i < n; i++) {
+        best[i] = best[i] > x[i] || best[i] != best[i] ? best[i] : x[i];
     }
 }
 
-static void add(double *restrict sums, const float *restrict x, int n, int64_t stride)
+/* One tap: `n` places from place `first` on, `step` values apart. */
+static void take_tap(struct block *block, int64_t first, int64_t n, const float *x, int64_t step)
 {
-    if (n == TND_LANES && stride == 1) {
-        for (int c = 0; c < TND_LANES; c++) {
-            sums[c] += (double)x[c];
+    float *best = block->best + first * block->n_channels;
+    if (step == block->n_channels) {
+        take_run(best, x, n * step);
+        return;
+    }
+    if (block->n_channels == 1) {
+        for (int64_t i = 0; i < n; i++) {
+            const float v = x[i * step];
+            best[i] = best[i] > v || best[i] != best[i] ? best[i] : v;
         }
         return;
     }
-    for (int c = 0; c < n; c++) {
-        sums[c] += (double)x[c * stride];
+    for (int64_t i = 0; i < n; i++) {
+        take_run(best + i * block->n_channels, x + i * step, block->n_channels);
     }
 }
 
-/* Some channels of one place. */
-static void pool_strip(const struct tnd_work *work, const struct tnd_view *x,
-                       const struct place *place, int64_t channel, int n, float *best, double *sums)
+static void add_tap(struct block *block, int64_t first, int64_t n, const float *x, int64_t step)
 {
-    const int64_t stride = x->strides[1];
-    const void *rows[MOST_ROWS];
+    double *sums = block->sums + first * block->n_channels;
+    for (int64_t i = 0; i < n; i++) {
+        for (int c = 0; c < block->n_channels; c++) {
+            sums[i * block->n_channels + c] += (double)x[i * step + c];
+        }
+    }
+}
+
+/* The taps along the last dimension, of values `x` at its first index. `begin`: where the window of
+ * the block's first place begins there. */
+static void take_row(const struct tnd_work *work, struct block *block, const struct tnd_view *x,
+                     const float *values, int64_t begin)
+{
+    const struct tnd_window *window = &work->params->window;
+    const int last = window->n - 1;
+    const int64_t extent = x->shape.dims[2 + last];
+    const int64_t stride = window->stride[last];
+    const int64_t step = x->strides[2 + last];
+    for (int64_t tap = 0; tap < window->extent[last]; tap++) {
+        const int64_t at = begin + tap * window->dilation[last];
+        const int64_t first = at < 0 ? (-at + stride - 1) / stride : 0;
+        int64_t end = at < extent ? (extent - at + stride - 1) / stride : 0;
+        end = end < block->n_places ? end : block->n_places;
+        if (first < end) {
+            const float *from = values + (at + first * stride) * step;
+            (work->params->kind == TANDEM_POOL_MAX ? take_tap : add_tap)(block, first, end - first,
+                                                                         from, stride * step);
+        }
+    }
+}
+
+/* A block whose first place is `place`, of channels from `channel` on. */
+static void pool_block(const struct tnd_work *work, struct block *block, const struct tnd_view *x,
+                       const struct place *place, int64_t channel)
+{
+    const struct tnd_window *window = &work->params->window;
+    const int last = window->n - 1;
     struct walk walk = {.is_done = false};
-    for (int c = 0; c < n; c++) {
-        best[c] = -INFINITY;
-        sums[c] = 0;
+    for (int i = 0; i < block->n_places * block->n_channels; i++) {
+        block->best[i] = -INFINITY;
+        block->sums[i] = 0;
     }
-    for (int n_rows; (n_rows = next_rows(work, x, place, &walk, MOST_ROWS, rows)) > 0;) {
-        for (int i = 0; i < n_rows; i++) {
-            const float *values = (const float *)rows[i] + channel * stride;
-            if (work->params->kind == TANDEM_POOL_MAX) {
-                take(best, values, n, stride);
-            } else {
-                add(sums, values, n, stride);
+    while (!walk.is_done) {
+        int64_t at = place->image * x->strides[0] + channel * x->strides[1];
+        bool is_inside = true;
+        int i = last - 1;
+        for (int d = 0; d < last; d++) {
+            const int64_t where = place->begin[d] + walk.tap[d] * window->dilation[d];
+            is_inside = is_inside && where >= 0 && where < x->shape.dims[2 + d];
+            at += where * x->strides[2 + d];
+        }
+        if (is_inside) {
+            take_row(work, block, x, (const float *)x->data + at, place->begin[last]);
+        }
+        for (; i >= 0 && ++walk.tap[i] == window->extent[i]; i--) {
+            walk.tap[i] = 0;
+        }
+        walk.is_done = i < 0;
+    }
+}
+
+/* `n` places from `place` on that lie side by side along the last dimension; `strides` of the
+ * result. */
+static void pool_places(const struct tnd_work *work, const struct tnd_view *x,
+                        const int64_t *strides, struct place place, int64_t n, float *y)
+{
+    const int last = work->params->window.n - 1;
+    const int64_t channels = work->shape.dims[1];
+    const bool is_wide = x->strides[1] == 1 && channels > 1;
+    const int64_t n_channels = !is_wide ? 1 : channels < POOL_CHANNELS ? channels : POOL_CHANNELS;
+    struct block block;
+    for (int64_t done = 0; done < n; done += block.n_places) {
+        const int64_t left = n - done;
+        block.n_places = (int)(left < POOL_VALUES / n_channels ? left : POOL_VALUES / n_channels);
+        for (int64_t channel = 0; channel < channels; channel += block.n_channels) {
+            block.n_channels =
+                (int)(channels - channel < n_channels ? channels - channel : n_channels);
+            pool_block(work, &block, x, &place, channel);
+            for (int i = 0; i < block.n_places * block.n_channels; i++) {
+                const int64_t at = place.at + i / block.n_channels * strides[2 + last] +
+                                   (channel + i % block.n_channels) * strides[1];
+                y[at] =
+                    work->params->kind == TANDEM_POOL_MAX ? block.best[i] : (float)block.sums[i];
             }
         }
+        place.at += block.n_places * strides[2 + last];
+        place.begin[last] += block.n_places * work->params->window.stride[last];
     }
 }
 
@@ -181,23 +265,16 @@ enum tandem_status tnd_cpu_work_pool(const struct tnd_cpu_kernels *kernels,
     const bool is_wide = work->layout == TND_LAYOUT_LAST && work->params->kind == TANDEM_POOL_MAX;
     tnd_work_views(work, node, &x);
     tnd_net_strides(&work->shape, work->layout, strides);
-    for (int64_t item = begin; item < end; item++) {
+    const int64_t row = work->shape.dims[1 + work->params->window.n];
+    for (int64_t item = begin, n; item < end; item += n) {
         const struct place place = place_of(work, strides, item);
+        const int64_t left = row - item % row;
+        n = 1;
         if (work->type != TANDEM_DTYPE_F32) {
             pool_bytes(&kernels->conv, work, &x, &place, strides[1], (uint8_t *)y + place.at);
-            continue;
-        }
-        int64_t channel = !is_wide ? 0 : pool_wide(&kernels->conv, work, &x, &place, y + place.at);
-        for (; channel < work->shape.dims[1]; channel += TND_LANES) {
-            float best[TND_LANES];
-            double sums[TND_LANES];
-            const int64_t left = work->shape.dims[1] - channel;
-            const int n = (int)(left < TND_LANES ? left : TND_LANES);
-            pool_strip(work, &x, &place, channel, n, best, sums);
-            for (int c = 0; c < n; c++) {
-                y[place.at + (channel + c) * strides[1]] =
-                    work->params->kind == TANDEM_POOL_MAX ? best[c] : (float)sums[c];
-            }
+        } else if (!is_wide || pool_wide(&kernels->conv, work, &x, &place, y + place.at) == 0) {
+            n = left < end - item ? left : end - item;
+            pool_places(work, &x, strides, place, n, y);
         }
     }
     return TANDEM_OK;
