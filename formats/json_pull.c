@@ -99,8 +99,7 @@ static enum tandem_status take_character(struct tnd_json *json, uint32_t *out,
         }
         *out = 0x10000 + ((*out - 0xd800) << 10) + (low - 0xdc00);
     }
-    return *out == 0 || (*out >= 0xdc00 && *out < 0xe000) ? broken(json, "a character", error)
-                                                          : TANDEM_OK;
+    return *out >= 0xdc00 && *out < 0xe000 ? broken(json, "a character", error) : TANDEM_OK;
 }
 
 static size_t put_utf8(uint32_t c, char out[4])
@@ -157,6 +156,9 @@ enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t
         TND_TRY(take_part(json, part, &part_n, error));
         if (out == NULL) {
             continue;
+        }
+        if (part_n == 1 && part[0] == '\0') { /* (which would end the text) */
+            return broken(json, "a character", error);
         }
         if (n + part_n >= capacity) {
             return tnd_error_set(error, TANDEM_E_LIMIT, json->name, (int64_t)n, (int64_t)capacity,

@@ -28,7 +28,7 @@ enum tandem_status tnd_json_take(struct tnd_json *json, char c, struct tandem_er
 enum tandem_status tnd_json_more(struct tnd_json *json, char close, int64_t i, bool *out_more,
                                  struct tandem_error *error);
 /** Takes a string, decoded to UTF-8 and terminated, of less than `capacity` bytes; a zero character
- *  is refused. Errors: FORMAT, LIMIT. */
+ *  is refused unless the string is passed over (`out` NULL). Errors: FORMAT, LIMIT. */
 enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t capacity,
                                    struct tandem_error *error);
 /** Takes a string and the colon behind it. Errors: FORMAT, LIMIT. */

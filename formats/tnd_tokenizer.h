@@ -283,6 +283,13 @@ enum tandem_status tnd_tokenizer_json_read(const void *bytes, size_t n, const ch
 enum tandem_status tnd_tokenizer_tiktoken_read(const void *bytes, size_t n, const char *name,
                                                tandem_tokenizer **out_tokenizer,
                                                struct tandem_error *error);
+/** Reads a tekken.json of Mistral from memory; nothing is borrowed. Errors: FORMAT,
+ *  UNSUPPORTED_BUILD (without PCRE2), LIMIT, MEMORY. */
+enum tandem_status tnd_tokenizer_tekken_read(const void *bytes, size_t n, const char *name,
+                                             tandem_tokenizer **out_tokenizer,
+                                             struct tandem_error *error);
+/** Whether a file is one: JSON that has a config with such keys. */
+bool tnd_tokenizer_tekken_is(const void *bytes, size_t n);
 /** Sets the roles of tokens as a tokenizer_config.json beside tokenizer.json, tokenizer.model or
  *  vocab.json says (tokenizer_roles.c). Errors: FILE, FORMAT, LIMIT, MEMORY. */
 enum tandem_status tnd_tokenizer_read_config(const char *path, tandem_tokenizer *tokenizer,

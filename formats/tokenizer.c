@@ -59,6 +59,9 @@ enum tandem_status tnd_tokenizer_read(const void *bytes, size_t n, const char *n
                                       int64_t vocabulary, tandem_tokenizer **out_tokenizer,
                                       struct tandem_error *error)
 {
+    if (is_json(bytes, n) && tnd_tokenizer_tekken_is(bytes, n)) {
+        return tnd_tokenizer_tekken_read(bytes, n, name, out_tokenizer, error);
+    }
     if (is_json(bytes, n)) {
         return tnd_tokenizer_json_read(bytes, n, name, out_tokenizer, error);
     }
@@ -112,8 +115,8 @@ static enum tandem_status open_path(const char *path, int64_t vocabulary,
  * when it is too long. False behind the last. `out_path` has PATH_MAX bytes. */
 static bool path_in_folder(const char *folder, int i, char *out_path)
 {
-    static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
-                                        "vocab.txt", "tokenizer.bin"};
+    static const char *const names[] = {"tokenizer.json", "tekken.json", "tokenizer.model",
+                                        "vocab.json",     "vocab.txt",   "tokenizer.bin"};
     const int n = sizeof(names) / sizeof(names[0]);
     if (i < n && snprintf(out_path, PATH_MAX, "%s/%s", folder, names[i]) >= PATH_MAX) {
         out_path[0] = '\0';
@@ -142,8 +145,8 @@ static enum tandem_status open_folder(const char *folder, int64_t vocabulary,
     return first != TANDEM_OK
                ? first
                : tnd_error_set(error, TANDEM_E_NOT_FOUND, folder, 0, 0,
-                               "%.200s: a folder without tokenizer.json, tokenizer.model, "
-                               "vocab.json, vocab.txt or tokenizer.bin",
+                               "%.200s: a folder without tokenizer.json, tekken.json, "
+                               "tokenizer.model, vocab.json, vocab.txt or tokenizer.bin",
                                folder);
 }
 

@@ -145,6 +145,89 @@ static void damaged_ranks_give_an_error_or_a_tokenizer_that_works(void)
     tnd_test_fail_each_allocation(row->read, row->bytes, row->n);
 }
 
+#define TEKKEN_CONFIG                                                                              \
+    "\"config\":{\"pattern\":\"\\\\p{L}+|[^\\\\p{L}]\",\"num_vocab_tokens\":7,"                    \
+    "\"default_vocab_size\":9,\"default_num_special_tokens\":4,\"version\":\"v3\"}"
+#define TEKKEN_VOCAB                                                                               \
+    "\"vocab\":[{\"rank\":0,\"token_bytes\":\"AA==\",\"token_str\":\"\\u0000\"},"                  \
+    "{\"rank\":1,\"token_bytes\":\"YQ==\",\"token_str\":\"a\"},{\"rank\":2,\"token_bytes\":\"Yg==" \
+    "\"},"                                                                                         \
+    "{\"rank\":3,\"token_bytes\":\"IA==\"},{\"rank\":4,\"token_bytes\":\"YWI=\"},"                 \
+    "{\"rank\":5,\"token_bytes\":\"YWJi\"},{\"rank\":6,\"token_bytes\":\"YmE=\"}]"
+#define TEKKEN_SPECIAL                                                                             \
+    "\"special_tokens\":[{\"rank\":1,\"token_str\":\"<s>\",\"is_control\":true},"                  \
+    "{\"rank\":0,\"token_str\":\"<unk>\",\"is_control\":true},{\"rank\":2,\"token_str\":\"</"      \
+    "s>\"}]"
+
+static enum tandem_status read_tekken(const char *text, tandem_tokenizer **out,
+                                      struct tandem_error *error)
+{
+    CU_ASSERT_TRUE(tnd_tokenizer_tekken_is(text, strlen(text)));
+    return tnd_tokenizer_tekken_read(text, strlen(text), "tekken.json", out, error);
+}
+
+/* Ids of vocab follow those of the special tokens; what lies behind default_vocab_size is no
+ * token, "abb" and "ba" here. */
+static void a_tekken_file_gives_its_tokens(void)
+{
+    static const char *const files[] = {
+        "{" TEKKEN_CONFIG "," TEKKEN_VOCAB "," TEKKEN_SPECIAL "}",
+        "{" TEKKEN_VOCAB ",\"image\":{\"size\":[1,2]}," TEKKEN_CONFIG ",\"special_tokens\":null}"};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        tandem_tokenizer *tokenizer = NULL;
+        struct tandem_error error = {0};
+        const enum tandem_status status = read_tekken(files[i], &tokenizer, &error);
+        if (status == TANDEM_E_UNSUPPORTED_BUILD) {
+            tnd_skip("optional part not built: %s", error.text);
+            return;
+        }
+        check_status(status, TANDEM_OK, NULL, &error);
+        tnd_test_check_ids(tokenizer, "abba ab", true, "8 6 5 7 8");
+        check_int(tandem_tokenizer_find(tokenizer, "<s>"), 1);
+        check_int(tandem_tokenizer_find(tokenizer, "</s>"), 2);
+        check_int(tandem_tokenizer_find(tokenizer, i == 0 ? "<SPECIAL_3>" : "[INST]"), 3);
+        tandem_tokenizer_close(tokenizer);
+        tnd_test_cut_everywhere(tnd_tokenizer_tekken_read, files[i], 300);
+        tnd_test_change_everywhere(tnd_tokenizer_tekken_read, files[i], 300);
+        tnd_test_fail_each_allocation(tnd_tokenizer_tekken_read, files[i], strlen(files[i]));
+    }
+}
+
+static void a_tekken_file_that_breaks_a_rule_is_refused(void)
+{
+#define SIZES(all, special)                                                                        \
+    "\"config\":{\"pattern\":\".\",\"default_vocab_size\":" all                                    \
+    ",\"default_num_special_tokens\":" special "}"
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"{" SIZES("9", "9") "," TEKKEN_VOCAB "}", "9 tokens of which 9 are special"},
+        {"{" SIZES("999999999", "4") "," TEKKEN_VOCAB "}", "999999999 tokens"},
+        {"{" SIZES("9", "4") "}", "there is no vocab"},
+        {"{" SIZES("12", "4") "," TEKKEN_VOCAB "}", "7 tokens of vocab have ranks below 8"},
+        {"{" SIZES("6", "4") ",\"vocab\":[{\"rank\":0,\"token_bytes\":\"YQ==\"},"
+                             "{\"rank\":0,\"token_bytes\":\"Yg==\"}]}",
+         "entry 1 of vocab"},
+        {"{" SIZES("5", "4") ",\"vocab\":[{\"rank\":0,\"token_bytes\":\"Y*==\"}]}",
+         "entry 0 of vocab"},
+        {"{" TEKKEN_CONFIG "," TEKKEN_VOCAB
+         ",\"special_tokens\":[{\"rank\":4,\"token_str\":\"x\"}]}",
+         "entry 0 of special_tokens"},
+        {"{" TEKKEN_CONFIG "," TEKKEN_VOCAB ",\"special_tokens\":[{\"rank\":1}]}",
+         "entry 0 of special_tokens"},
+    };
+#undef SIZES
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tandem_tokenizer *tokenizer = NULL;
+        struct tandem_error error = {0};
+        const enum tandem_status status = read_tekken(cases[i].text, &tokenizer, &error);
+        check_status(status, TANDEM_E_FORMAT, cases[i].message, &error);
+        tandem_tokenizer_close(tokenizer);
+    }
+    CU_ASSERT_FALSE(tnd_tokenizer_tekken_is("{\"model\":{}}", 12));
+    CU_ASSERT_FALSE(tnd_tokenizer_tekken_is("{\"config\":{\"pattern\":1", 22));
+}
+
 static void write_file(const char *folder, const char *name, const char *text)
 {
     char path[PATH_MAX];
@@ -327,6 +410,8 @@ static CU_TestInfo tests[] = {
      small_tokenizers_are_those_of_the_reference_libraries},
     {"what_would_be_decoded_or_found_otherwise_is_refused",
      what_would_be_decoded_or_found_otherwise_is_refused},
+    {"a_tekken_file_gives_its_tokens", a_tekken_file_gives_its_tokens},
+    {"a_tekken_file_that_breaks_a_rule_is_refused", a_tekken_file_that_breaks_a_rule_is_refused},
     {"a_file_of_ranks_that_is_none_is_refused", a_file_of_ranks_that_is_none_is_refused},
     {"damaged_ranks_give_an_error_or_a_tokenizer_that_works",
      damaged_ranks_give_an_error_or_a_tokenizer_that_works},
