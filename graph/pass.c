@@ -18,6 +18,8 @@ const struct tnd_pass tnd_passes[TND_N_PASSES] = {
     [TND_PASS_RECOGNISE] = {"recognise",
                             "makes one operation of softmax, norms, attention and silu",
                             tnd_pass_recognise, false},
+    [TND_PASS_LAYOUT] = {"layout", "keeps the order of dimensions behind convolutions",
+                         tnd_pass_layout, false},
     [TND_PASS_AFFINE] = {"affine", "puts scales into the weights of products, combines constants",
                          tnd_pass_affine, false},
 };

@@ -18,6 +18,7 @@ enum tnd_pass_id {
     TND_PASS_STRENGTH,
     TND_PASS_CLAMP,
     TND_PASS_RECOGNISE,
+    TND_PASS_LAYOUT,
     TND_PASS_AFFINE,
     TND_N_PASSES
 };

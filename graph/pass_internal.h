@@ -27,6 +27,9 @@ enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *p
 /** Whether a value of `to`, or what it is a view of, has one reader alone. */
 bool tnd_rewrite_is_private(const struct tnd_rewrite *rewrite, int value);
 
+/** Whether a view can take the place of a result: what reads the result reads a view of it, too. */
+bool tnd_rewrite_can_replace(const struct tnd_rewrite *rewrite, int result, int by);
+
 int tnd_pass_quantise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_dead(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
@@ -35,6 +38,7 @@ int tnd_pass_widen(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
 int tnd_pass_strength(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_clamp(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+int tnd_pass_layout(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_affine(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 
 /* ---- what rules look for (pass_match.c) ---- */

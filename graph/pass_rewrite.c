@@ -87,7 +87,7 @@ static bool is_base(const struct tnd_net *net, int value)
 
 /* Whether a value that is not read as a view of its own can take the place of a result: all views
  * that are read of the result must compose with it. */
-static bool can_replace(const struct tnd_rewrite *rewrite, int result, int by)
+bool tnd_rewrite_can_replace(const struct tnd_rewrite *rewrite, int result, int by)
 {
     const struct tnd_net *from = rewrite->from;
     const struct tnd_net_value *new = tnd_net_value(rewrite->to, by);
@@ -171,6 +171,19 @@ static int map_constant(struct tnd_rewrite *rewrite, int value)
     return new;
 }
 
+/* Whether a view is its base, as it lies. */
+static bool is_all_of(const struct tnd_net_value *base, const struct tnd_dims *shape,
+                      int64_t offset, const int64_t *strides)
+{
+    int64_t dense[TANDEM_NET_MAX_DIMS];
+    bool is_all = offset == 0 && tnd_dims_is_equal(&base->shape, shape);
+    tnd_dims_strides(shape, dense);
+    for (int d = 0; d < shape->n; d++) {
+        is_all = is_all && (shape->dims[d] == 1 || strides[d] == dense[d]);
+    }
+    return is_all;
+}
+
 static int map_value(struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net_value *old = &rewrite->from->values[value];
@@ -186,10 +199,14 @@ static int map_value(struct tnd_rewrite *rewrite, int value)
     const bool composes = compose(tnd_net_value(rewrite->to, base), old, &offset, strides);
     TND_ASSERT(composes);
     (void)composes;
+    const int whole = rewrite->to->values[base].base;
+    if (is_all_of(&rewrite->to->values[whole], &old->shape, offset, strides)) {
+        return whole;
+    }
     const int new = tnd_net_new_value(rewrite->to, old->type, &old->shape);
     if (new != TANDEM_NET_NONE) {
         struct tnd_net_value *view = &rewrite->to->values[new];
-        view->base = rewrite->to->values[base].base;
+        view->base = whole;
         view->offset = offset;
         memcpy(view->strides, strides, sizeof(view->strides));
     }
@@ -237,7 +254,7 @@ static int successor(struct tnd_rewrite *rewrite, const struct tnd_net_node *nod
     TND_ASSERT(rewrite->to->values[by].type == old->type &&
                tnd_dims_is_equal(&rewrite->to->values[by].shape, &old->shape));
     (void)old;
-    if (is_base(rewrite->to, by) || can_replace(rewrite, node->output, by)) {
+    if (is_base(rewrite->to, by) || tnd_rewrite_can_replace(rewrite, node->output, by)) {
         rewrite->fired++;
         return by;
     }
@@ -370,6 +387,7 @@ static bool rewrite_new(struct tnd_rewrite *rewrite, struct tnd_net *net,
     };
     if (rewrite->to != NULL) {
         rewrite->to->store = net->store;
+        memcpy(rewrite->to->note, net->note, sizeof(net->note));
     }
     return rewrite->to != NULL && rewrite->map != NULL && rewrite->readers != NULL &&
            rewrite->is_needed != NULL && rewrite->hashes != NULL && rewrite->hashed != NULL;

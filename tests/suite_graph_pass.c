@@ -470,7 +470,95 @@ static void a_pass_without_memory_leaves_the_net_as_it_was(void)
     CU_ASSERT_TRUE(is_done);
 }
 
+/* ---- order of dimensions ---- */
+
+/* A convolution of {2, C, spatial}, what a program with channels last does with its result, and a
+ * second convolution; `is_read`: the values in between are an output, too. */
+static struct tnd_net *net_with_channels_last(int n, bool is_read)
+{
+    static const int forth[][5] = {{0, 2, 1}, {0, 2, 3, 1}, {0, 2, 3, 4, 1}};
+    static const int back[][5] = {{0, 2, 1}, {0, 3, 1, 2}, {0, 4, 1, 2, 3}};
+    const struct tnd_window window = {
+        .n = n, .extent = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .groups = 1};
+    const int64_t before[5] = {0, 1, 0};
+    const int64_t after[5] = {0, 0, 2};
+    struct tnd_dims shape = {n + 2, {2, 3, 4, 5, 2}};
+    struct tnd_dims weights = {n + 2, {3, 3, 1, 1, 1}};
+    struct tnd_dims bias = {1, {3}};
+    struct tnd_net *net = tnd_net_new();
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &shape, "x", NULL);
+    const int w = tnd_net_input(net, TANDEM_DTYPE_F32, &weights, "w", NULL);
+    const int b = tnd_net_input(net, TANDEM_DTYPE_F32, &bias, "b", NULL);
+    int y = tnd_net_permute(net, tnd_net_conv(net, x, w, &window), forth[n - 1]);
+    y = tnd_net_binary(net, TANDEM_BINARY_ADD, y,
+                       tnd_net_expand(net, b, &tnd_net_value(net, y)->shape));
+    const int less = tnd_net_binary(net, TANDEM_BINARY_LESS, y, with(net, TANDEM_BINARY_MUL, y, 2));
+    y = tnd_net_select(net, less, y, tnd_net_unary(net, TANDEM_UNARY_NEG, y));
+    y = tnd_net_pad(net, TANDEM_PAD_CONSTANT, y, before, after,
+                    tnd_net_scalar(net, TANDEM_DTYPE_F32, 7));
+    const int both[] = {y, y};
+    y = tnd_net_concat(net, both, 2, 1);
+    if (is_read) {
+        (void)tnd_net_output(net, y);
+    }
+    weights.dims[1] = tnd_net_value(net, y)->shape.dims[n + 1];
+    const int v = tnd_net_input(net, TANDEM_DTYPE_F32, &weights, "v", NULL);
+    y = tnd_net_permute(net, y, back[n - 1]);
+    (void)tnd_net_output(net, tnd_net_conv(net, y, v, &window));
+    return net;
+}
+
+static void run_net(struct tnd_net *net, struct tnd_array **out)
+{
+    struct tnd_array *in[MOST_PORTS] = {NULL};
+    struct tandem_error error = {.text = ""};
+    for (int i = 0; i < net->n_inputs; i++) {
+        const struct tnd_net_value *value = tnd_net_value(net, net->inputs[i]);
+        in[i] = tnd_array_new(value->type, &value->shape);
+        for (int64_t k = 0; k < in[i]->n; k++) {
+            ((float *)in[i]->data)[k] = (float)((k * 7 + i) % 23) - 11.0F;
+        }
+    }
+    memset(out, 0, MOST_PORTS * sizeof(out[0]));
+    check_status(tnd_net_run(net, in, out, &error), TANDEM_OK, NULL, &error);
+    for (int i = 0; i < net->n_inputs; i++) {
+        tnd_array_free(in[i]);
+    }
+}
+
+/* All that is computed between the convolutions has channels in dimension 1 afterwards, 3 of them
+ * and the padding: no more than 5, where other dimensions are at least 2 of other extents. */
+static void what_follows_a_convolution_is_computed_in_its_order(void)
+{
+    const unsigned layout = TND_PASS_BIT(TND_PASS_LAYOUT) | TND_PASS_BIT(TND_PASS_DEAD);
+    for (int n = 1; n <= 3; n++) {
+        for (int is_read = 0; is_read < 2; is_read++) {
+            struct tandem_error error = {.text = ""};
+            struct tnd_array *want[MOST_PORTS];
+            struct tnd_array *got[MOST_PORTS];
+            struct tnd_net *net = net_with_channels_last(n, is_read == 1);
+            run_net(net, want);
+            check_status(tnd_net_optimize(net, layout, NULL, &error), TANDEM_OK, NULL, &error);
+            check_status(tnd_net_check(net, &error), TANDEM_OK, NULL, &error);
+            for (int i = 0; i < net->n_nodes && is_read == 0; i++) {
+                const struct tnd_net_value *made = tnd_net_value(net, net->nodes[i].output);
+                CU_ASSERT_TRUE(net->nodes[i].op == TND_NET_CONV || made->shape.n < n + 2 ||
+                               made->shape.dims[1] == 3 || made->shape.dims[1] == 5);
+            }
+            run_net(net, got);
+            for (int i = 0; i < net->n_outputs; i++) {
+                CU_ASSERT_TRUE(is_same(want[i], got[i], false));
+                tnd_array_free(want[i]);
+                tnd_array_free(got[i]);
+            }
+            tnd_net_free(net);
+        }
+    }
+}
+
 static CU_TestInfo tests_pass[] = {
+    {"what_follows_a_convolution_is_computed_in_its_order",
+     what_follows_a_convolution_is_computed_in_its_order},
     {"what_depends_on_constants_alone_is_computed", what_depends_on_constants_alone_is_computed},
     {"a_large_result_of_small_operands_is_not_folded",
      a_large_result_of_small_operands_is_not_folded},
