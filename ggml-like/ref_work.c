@@ -299,6 +299,7 @@ static enum tandem_status ref_pad_rows(const struct tnd_work *work, struct tande
 
 #define ref_join     by_kernel
 #define ref_gather   by_kernel
+#define ref_pick     by_kernel
 #define ref_pad      by_kernel
 #define ref_range    by_kernel
 #define ref_reduce   by_kernel

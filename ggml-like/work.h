@@ -17,6 +17,7 @@
     X(PROGRAM, program)         /* `fuse` over `space`: value by value, and copies */              \
     X(JOIN, join)               /* whole runs of values along an axis */                           \
     X(GATHER, gather)           /* the same by indices */                                          \
+    X(PICK, pick)               /* one index a value */                                            \
     X(PAD, pad)                 /* runs of values with others around them */                       \
     X(RANGE, range)             /* any operation by the plain kernel, over one dimension */        \
     X(REDUCE, reduce)           /* sums and their like of F32 */                                   \

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Joining, gathering and padding along an axis: whole runs of values lie side by side in the
- * operands. With channels last, the dimensions are taken in the order in which they lie. */
+ * Joining, gathering and padding along an axis: runs of values lie side by side in the operands.
+ * With channels last, the dimensions are taken in the order in which they lie. */
 #include "graph/lower_internal.h"
-
-enum { FEWEST_VALUES = 16 /* of a run that is worth a step of its own */ };
 
 static bool is_move(enum tnd_net_op op)
 {
@@ -14,6 +12,11 @@ bool tnd_lower_moves(struct tnd_work *job)
 {
     const int axis = job->params->axis;
     const int64_t values = tnd_dims_values(&job->shape);
+    if (values > 0 && job->op == TND_NET_GATHER_ELEMENTS) {
+        job->n_items = values / job->shape.dims[job->shape.n - 1];
+        job->kind = TND_WORK_PICK;
+        return true;
+    }
     if (values == 0 || !is_move(job->op)) {
         return false;
     }
@@ -29,7 +32,7 @@ bool tnd_lower_moves(struct tnd_work *job)
     if (job->op == TND_NET_GATHER) {
         job->n_items = values / behind;
         job->kind = TND_WORK_GATHER;
-        return behind >= FEWEST_VALUES;
+        return true;
     }
     const bool has_long_runs = behind >= TND_LANES;
     const int64_t row = behind * job->shape.dims[axis];

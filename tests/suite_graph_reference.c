@@ -253,8 +253,6 @@ static const struct exception {
      "no float holds them"},
     {TND_NET_ARG_REDUCE, ANY, ~0u, "reads each value once, behind a product"},
     {TND_NET_CONTRACT, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "no kernel yet"},
-    {TND_NET_GATHER, 1, 1, ~0u, "no kernel for runs of one value yet"},
-    {TND_NET_GATHER_ELEMENTS, ANY, ~0u, "one index a value"},
     {TND_NET_SCATTER_ELEMENTS, ANY, ~0u, "one index a value"},
     {TND_NET_SCAN, ANY, ~0u, "each sum needs the one before"},
     {TND_NET_ARG_SORT, ANY, ~0u, "a sort"},

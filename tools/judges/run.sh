@@ -54,6 +54,12 @@ packages_sessions="onnx onnxruntime numpy"
 command_sessions() {
     TANDEM_INFER_LIBRARY=$PWD/$build "$python" tools/judges/sessions.py 2>build/judges/sessions.err
 }
+# Networks that stand in Python packages (400 MB of wheels), against ONNX Runtime.
+packages_published="onnxruntime numpy"
+command_published() {
+    TANDEM_INFER_LIBRARY=$PWD/$build TANDEM_THREADS=1 PYTHONPATH=bindings/python \
+        "$python" tools/judges/published.py build/judges/published/data ${ARGS:-}
+}
 # Our kernels in CUDA's dialect and those that are printed, through NVIDIA's compilers. No GPU is
 # needed.
 packages_cuda="onnx==1.18.0 onnxruntime numpy nvidia-cuda-nvrtc-cu12 nvidia-cuda-nvcc-cu12"

@@ -189,39 +189,183 @@ enum tandem_status tnd_cpu_work_join(const struct tnd_cpu_kernels *kernels,
 
 /* ---- gathering ---- */
 
-static int64_t index_at(const struct tnd_view *view, int64_t i)
+enum { MOST_INDICES = 256 /* that are read at once */ };
+
+/* Indices `first` to `first + n - 1` of all that a view has, in its order. */
+static void read_indices(const struct tnd_view *view, int64_t first, int n, int64_t *out)
 {
-    union tnd_values strip;
-    int64_t offset = 0;
-    for (int d = view->shape.n - 1; d >= 0; d--) {
-        offset += i % view->shape.dims[d] * view->strides[d];
-        i /= view->shape.dims[d];
+    const size_t bytes = tandem_dtype_bytes(view->type);
+    const bool is_dense = tnd_view_has_no_gaps(view);
+    if (is_dense && view->type == TANDEM_DTYPE_I64) {
+        memcpy(out, (const int64_t *)view->data + first, (size_t)n * sizeof(out[0]));
+        return;
     }
-    tnd_values_load(view->type,
-                    (const char *)view->data + offset * (int64_t)tandem_dtype_bytes(view->type), 1,
-                    1, TND_LANE_I64, &strip);
-    return strip.i64[0];
+    for (int i = 0; i < n; i++) {
+        union tnd_values strip;
+        int64_t rest = first + i;
+        int64_t offset = is_dense ? rest : 0;
+        for (int d = view->shape.n - 1; d >= 0 && !is_dense; d--) {
+            offset += rest % view->shape.dims[d] * view->strides[d];
+            rest /= view->shape.dims[d];
+        }
+        tnd_values_load(view->type, (const char *)view->data + offset * (int64_t)bytes, 1, 1,
+                        TND_LANE_I64, &strip);
+        out[i] = strip.i64[0];
+    }
 }
 
-/* One index after the other. */
+/* Counts negative indices from the end. Errors: ARGUMENT, the first one that is out of range. */
+static enum tandem_status check_indices(const struct tnd_work *work, int64_t *indices, int n,
+                                        int64_t extent)
+{
+    struct tandem_error error = {0};
+    for (int i = 0; i < n; i++) {
+        if (indices[i] < 0 || indices[i] >= extent) {
+            TND_TRY(tnd_work_failed(work, tnd_kernel_index(&indices[i], extent, &error), &error));
+        }
+    }
+    return TANDEM_OK;
+}
+
+#define GATHER_FEW(TYPE)                                                                           \
+    do {                                                                                           \
+        const TYPE *values = (const void *)from;                                                   \
+        TYPE *result = (void *)to;                                                                 \
+        for (int i = 0; i < n; i++) {                                                              \
+            for (int k = 0; k < few->n; k++) {                                                     \
+                result[i * few->n + k] = values[indices[i] * stride + few->offsets[k]];            \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
+/* The few values at each index, `stride` values apart. */
+static void gather_few(const struct few *few, size_t bytes, const char *from, int64_t stride,
+                       const int64_t *indices, int n, char *to)
+{
+    switch (bytes) {
+    case 1:
+        GATHER_FEW(uint8_t);
+        break;
+    case 2:
+        GATHER_FEW(uint16_t);
+        break;
+    case 4:
+        GATHER_FEW(uint32_t);
+        break;
+    default:
+        GATHER_FEW(uint64_t);
+        break;
+    }
+}
+
+/* Where row `outer` of the dimensions in front of an axis begins, in values. */
+static int64_t row_offset(const struct tnd_view *view, int axis, int64_t outer)
+{
+    int64_t offset = 0;
+    for (int d = axis - 1; d >= 0; d--) {
+        offset += outer % view->shape.dims[d] * view->strides[d];
+        outer /= view->shape.dims[d];
+    }
+    return offset;
+}
+
+/* Index by index, as many together as one row of the operand serves. */
 enum tandem_status tnd_cpu_work_gather(const struct tnd_cpu_kernels *kernels,
                                        const struct tandem_tensor *node, int64_t begin, int64_t end)
 {
     const struct tnd_work *work = node->params.work;
-    (void)kernels;
     const int axis = work->params->axis;
+    const size_t bytes = tandem_dtype_bytes(work->type);
     struct tnd_view views[TND_WORK_OPERANDS];
-    struct tandem_error error = {0};
+    int64_t indices[MOST_INDICES];
+    (void)kernels;
     tnd_work_views(work, node, views);
-    const int64_t n = tnd_dims_values(&views[1].shape);
-    const int64_t bytes =
-        tnd_work_values_behind(&views[0].shape, axis) * (int64_t)tandem_dtype_bytes(work->type);
+    const int64_t n_indices = tnd_dims_values(&views[1].shape);
+    const int64_t behind = tnd_work_values_behind(&views[0].shape, axis);
+    const bool has_few = behind < TND_JOIN_LONG;
+    const struct few few = has_few ? values_of_row(&views[0], axis + 1) : (struct few){.n = 0};
+    char *to = (char *)tandem_tensor_data(node) + (size_t)(begin * behind) * bytes;
+    for (int64_t item = begin; item < end;) {
+        const int64_t at = item % n_indices;
+        const int64_t left = n_indices - at < end - item ? n_indices - at : end - item;
+        const int n = (int)(left < MOST_INDICES ? left : MOST_INDICES);
+        read_indices(&views[1], at, n, indices);
+        TND_TRY(check_indices(work, indices, n, views[0].shape.dims[axis]));
+        if (has_few) {
+            const int64_t from = row_offset(&views[0], axis, item / n_indices);
+            gather_few(&few, bytes, (const char *)views[0].data + from * (int64_t)bytes,
+                       views[0].strides[axis], indices, n, to);
+        }
+        for (int i = 0; i < n && !has_few; i++) {
+            TND_TRY(copy_places(&views[0], axis, item / n_indices, indices[i], 1,
+                                to + (size_t)(i * behind) * bytes));
+        }
+        to += (size_t)(n * behind) * bytes;
+        item += n;
+    }
+    return TANDEM_OK;
+}
+
+#define PICK(TYPE)                                                                                 \
+    do {                                                                                           \
+        const TYPE *values = (const void *)from;                                                   \
+        TYPE *result = (void *)to;                                                                 \
+        for (int i = 0; i < n; i++) {                                                              \
+            result[i] = values[indices[i] * by_index + i * by_place];                              \
+        }                                                                                          \
+    } while (0)
+
+static void pick(size_t bytes, const char *from, const int64_t *indices, int n, int64_t by_index,
+                 int64_t by_place, char *to)
+{
+    switch (bytes) {
+    case 1:
+        PICK(uint8_t);
+        break;
+    case 2:
+        PICK(uint16_t);
+        break;
+    case 4:
+        PICK(uint32_t);
+        break;
+    default:
+        PICK(uint64_t);
+        break;
+    }
+}
+
+/* Row by row of the result: each value has an index of its own along the axis. */
+enum tandem_status tnd_cpu_work_pick(const struct tnd_cpu_kernels *kernels,
+                                     const struct tandem_tensor *node, int64_t begin, int64_t end)
+{
+    const struct tnd_work *work = node->params.work;
+    const int axis = work->params->axis;
+    const int last = work->shape.n - 1;
+    const int64_t row = work->shape.dims[last];
+    const size_t bytes = tandem_dtype_bytes(work->type);
+    struct tnd_view views[TND_WORK_OPERANDS];
+    int64_t indices[MOST_INDICES];
+    (void)kernels;
+    tnd_work_views(work, node, views);
+    const struct tnd_view *from = &views[0];
+    const int64_t by_place = last == axis ? 0 : from->strides[last];
+    char *to = (char *)tandem_tensor_data(node) + (size_t)(begin * row) * bytes;
     for (int64_t item = begin; item < end; item++) {
-        int64_t index = index_at(&views[1], item % n);
-        TND_TRY(tnd_work_failed(work, tnd_kernel_index(&index, views[0].shape.dims[axis], &error),
-                                &error));
-        TND_TRY(copy_places(&views[0], axis, item / n, index, 1,
-                            (char *)tandem_tensor_data(node) + item * bytes));
+        int64_t offset = 0;
+        int64_t rest = item;
+        for (int d = last - 1; d >= 0; d--) {
+            offset += d == axis ? 0 : rest % work->shape.dims[d] * from->strides[d];
+            rest /= work->shape.dims[d];
+        }
+        for (int64_t at = 0; at < row;) {
+            const int n = (int)(row - at < MOST_INDICES ? row - at : MOST_INDICES);
+            read_indices(&views[1], item * row + at, n, indices);
+            TND_TRY(check_indices(work, indices, n, from->shape.dims[axis]));
+            pick(bytes, (const char *)from->data + (offset + at * by_place) * (int64_t)bytes,
+                 indices, n, from->strides[axis], by_place, to);
+            to += (size_t)n * bytes;
+            at += n;
+        }
     }
     return TANDEM_OK;
 }
