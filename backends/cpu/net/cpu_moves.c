@@ -191,26 +191,52 @@ enum tandem_status tnd_cpu_work_join(const struct tnd_cpu_kernels *kernels,
 
 enum { MOST_INDICES = 256 /* that are read at once */ };
 
+/* Indices from place `offset` of a view on, `stride` apart. */
+static void read_run(const struct tnd_view *view, int64_t offset, int64_t stride, int n,
+                     int64_t *out)
+{
+    const char *from = (const char *)view->data + offset * (int64_t)tandem_dtype_bytes(view->type);
+    if (view->type == TANDEM_DTYPE_I64) {
+        for (int i = 0; i < n; i++) {
+            out[i] = ((const int64_t *)(const void *)from)[i * stride];
+        }
+        return;
+    }
+    for (int i = 0; i < n; i += TND_LANES) {
+        const int now = n - i < TND_LANES ? n - i : TND_LANES;
+        union tnd_values lanes;
+        tnd_values_load(view->type, from + i * stride * (int64_t)tandem_dtype_bytes(view->type),
+                        stride, now, TND_LANE_I64, &lanes);
+        memcpy(out + i, lanes.i64, (size_t)now * sizeof(out[0]));
+    }
+}
+
+/* Where row `outer` of the dimensions in front of an axis begins, in values. */
+static int64_t row_offset(const struct tnd_view *view, int axis, int64_t outer)
+{
+    int64_t offset = 0;
+    for (int d = axis - 1; d >= 0; d--) {
+        offset += outer % view->shape.dims[d] * view->strides[d];
+        outer /= view->shape.dims[d];
+    }
+    return offset;
+}
+
 /* Indices `first` to `first + n - 1` of all that a view has, in its order. */
 static void read_indices(const struct tnd_view *view, int64_t first, int n, int64_t *out)
 {
-    const size_t bytes = tandem_dtype_bytes(view->type);
-    const bool is_dense = tnd_view_has_no_gaps(view);
-    if (is_dense && view->type == TANDEM_DTYPE_I64) {
-        memcpy(out, (const int64_t *)view->data + first, (size_t)n * sizeof(out[0]));
+    if (tnd_view_has_no_gaps(view)) {
+        read_run(view, first, 1, n, out);
         return;
     }
-    for (int i = 0; i < n; i++) {
-        union tnd_values strip;
-        int64_t rest = first + i;
-        int64_t offset = is_dense ? rest : 0;
-        for (int d = view->shape.n - 1; d >= 0 && !is_dense; d--) {
-            offset += rest % view->shape.dims[d] * view->strides[d];
-            rest /= view->shape.dims[d];
-        }
-        tnd_values_load(view->type, (const char *)view->data + offset * (int64_t)bytes, 1, 1,
-                        TND_LANE_I64, &strip);
-        out[i] = strip.i64[0];
+    const int last = view->shape.n - 1;
+    const int64_t row = view->shape.dims[last];
+    for (int done = 0; done < n;) {
+        const int64_t at = (first + done) % row;
+        const int now = (int)(row - at < n - done ? row - at : n - done);
+        const int64_t begin = row_offset(view, last, (first + done) / row);
+        read_run(view, begin + at * view->strides[last], view->strides[last], now, out + done);
+        done += now;
     }
 }
 
@@ -256,17 +282,6 @@ static void gather_few(const struct few *few, size_t bytes, const char *from, in
         GATHER_FEW(uint64_t);
         break;
     }
-}
-
-/* Where row `outer` of the dimensions in front of an axis begins, in values. */
-static int64_t row_offset(const struct tnd_view *view, int axis, int64_t outer)
-{
-    int64_t offset = 0;
-    for (int d = axis - 1; d >= 0; d--) {
-        offset += outer % view->shape.dims[d] * view->strides[d];
-        outer /= view->shape.dims[d];
-    }
-    return offset;
 }
 
 /* Index by index, as many together as one row of the operand serves. */
