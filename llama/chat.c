@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
-#include "llama/sampler_select.h"
+#include "llama/sampler.h"
 #include "llama/session.h"
 
 static enum tandem_status no_memory(struct tandem_error *error)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "llama/llama_error.h"
-#include "llama/sampler_select.h"
+#include "llama/sampler.h"
 #include "llama/session.h"
 
 struct tandem_generator {

@@ -29,7 +29,8 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
         return false;
     }
     double values = (double)tnd_node_values(node);
-    work.m = tnd_node_values(node) / node->ne[0];
+    work.n = node->op == TANDEM_OP_SAMPLE ? node->src[0]->ne[0] : work.n;
+    work.m = tnd_node_values(node) / work.n;
     if (work.op == TANDEM_OP_ATTENTION) {
         work.k = node->src[1]->ne[1] > 0 ? rounded(node->src[1]->ne[1]) : 1;
         values *= (double)work.k;

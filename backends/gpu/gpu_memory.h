@@ -93,6 +93,7 @@ enum tnd_gpu_scratch_slot {
     TND_GPU_SCRATCH_HALF_X,
     TND_GPU_SCRATCH_HALF_Y,
     TND_GPU_SCRATCH_EXPERTS, /* who uses which expert */
+    TND_GPU_SCRATCH_SAMPLE,  /* state, histograms and slices of each row */
     TND_GPU_SCRATCH_COUNT
 };
 
