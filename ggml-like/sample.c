@@ -16,6 +16,9 @@ void tandem_sample_settings_fill(struct tandem_sample_settings *out, float tempe
                                  int64_t top_k, float top_p, float min_p, uint64_t draw)
 {
     struct tandem_sample_settings settings = {.least = 1, .draw = draw};
+    if (out == NULL) {
+        return;
+    }
     if (temperature > 0.0f) {
         int exponent = 0;
         const double fraction = frexp(1.44269504088896340736 / (double)temperature, &exponent);
@@ -316,6 +319,9 @@ int64_t tandem_sample_row(const struct tandem_sample_settings *settings, const f
                           struct tandem_sample_choice *out_choice)
 {
     struct tnd_sample_memory *room = memory;
+    if (settings == NULL || logits == NULL || memory == NULL || out_choice == NULL || n < 1) {
+        return 0;
+    }
     const int64_t n_kept = keep(settings, logits, n, mask, NULL, room);
     for (int64_t i = 0; i < n_kept && out_kept != NULL; i++) {
         out_kept[i] = room->candidates[i].index;

@@ -16,6 +16,7 @@ struct token_bytes {
     char *bytes;       /* of all tokens, one behind the other */
     size_t *starts;    /* {vocabulary + 1} */
     bool *begins_well; /* {vocabulary}: may stand between characters */
+    uint32_t *bits;    /* {(vocabulary + 31) / 32}: the same, as the operation `sample` takes it */
     bool *goes_on;     /* {vocabulary}: may stand where the text is now, within one */
 };
 
@@ -124,6 +125,7 @@ static void free_tokens(struct token_bytes *tokens)
     free(tokens->bytes);
     free(tokens->starts);
     free(tokens->begins_well);
+    free(tokens->bits);
     free(tokens->goes_on);
 }
 
@@ -169,12 +171,14 @@ enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
     struct token_bytes tokens = {.of = tokenizer,
                                  .starts = calloc((size_t)n + 1, sizeof(size_t)),
                                  .begins_well = calloc((size_t)n, sizeof(bool)),
+                                 .bits = calloc((size_t)(n + 31) / 32, sizeof(uint32_t)),
                                  .goes_on = calloc((size_t)n, sizeof(bool))};
     if (tokens.starts != NULL) {
         fill_tokens(tokenizer, n, &tokens);
         tokens.bytes = calloc(tokens.starts[n] + 1, 1);
     }
-    if (tokens.bytes == NULL || tokens.begins_well == NULL || tokens.goes_on == NULL) {
+    if (tokens.bytes == NULL || tokens.begins_well == NULL || tokens.bits == NULL ||
+        tokens.goes_on == NULL) {
         free_tokens(&tokens);
         return no_memory(&sampler->options, error);
     }
@@ -183,6 +187,7 @@ enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
         struct tnd_utf8 state = {0};
         tokens.begins_well[i] = tnd_utf8_accepts(&state, tokens.bytes + tokens.starts[i],
                                                  tokens.starts[i + 1] - tokens.starts[i]);
+        tokens.bits[i / 32] |= (uint32_t)tokens.begins_well[i] << i % 32;
     }
     free_tokens(&sampler->tokens);
     sampler->tokens = tokens;
@@ -336,9 +341,9 @@ static uint64_t draw(uint64_t *state)
 }
 
 /* Of the original logits. A mask gives way where it leaves no token, but a grammar's does not: -1.
- * `out_kept`, `out_n`: NULL, or what was kept. */
+ * `out_kept`, `out_n`: NULL, or what was kept; `out_probability`: NULL, or of the token. */
 static int32_t choose(tandem_sampler *sampler, const float *given, uint64_t random,
-                      int32_t *out_kept, int64_t *out_n)
+                      int32_t *out_kept, int64_t *out_n, float *out_probability)
 {
     const struct tandem_sampler_options *o = &sampler->options;
     const float *logits = change_logits(sampler, given);
@@ -358,21 +363,64 @@ static int32_t choose(tandem_sampler *sampler, const float *given, uint64_t rand
     if (out_n != NULL) {
         *out_n = n;
     }
+    if (out_probability != NULL) {
+        *out_probability = tnd_sampler_probability(&choice);
+    }
     return n == 0 && sampler->guard != NULL ? -1 : choice.index;
 }
 
-int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits)
+float tnd_sampler_probability(const struct tandem_sample_choice *choice)
+{
+    return choice->total > 0 ? (float)((double)choice->weight / (double)choice->total) : 0.0f;
+}
+
+int32_t tnd_sampler_choose(tandem_sampler *sampler, const float *logits, float *out_probability)
 {
     if (sampler == NULL || logits == NULL) {
         return -1;
     }
     const uint64_t random = sampler->options.temperature > 0.0f ? draw(&sampler->state) : 0;
-    return choose(sampler, logits, random, NULL, NULL);
+    return choose(sampler, logits, random, NULL, NULL, out_probability);
+}
+
+int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits)
+{
+    return tnd_sampler_choose(sampler, logits, NULL);
 }
 
 int64_t tnd_sampler_keep(tandem_sampler *sampler, const float *logits, int32_t *out_tokens)
 {
     int64_t n = 0;
-    (void)choose(sampler, logits, 0, out_tokens, &n);
+    (void)choose(sampler, logits, 0, out_tokens, &n, NULL);
     return n;
+}
+
+/* ---- by the operation `sample` ---- */
+
+bool tnd_sampler_ask(const tandem_sampler *sampler, int64_t vocabulary,
+                     struct tandem_sample_settings *out_settings, const uint32_t **out_mask,
+                     int *steps)
+{
+    const struct tandem_sampler_options *o = &sampler->options;
+    const bool has_penalty = o->repeat_penalty != 0.0f && o->repeat_penalty != 1.0f;
+    const bool has_mask = sampler->tokens.bytes != NULL;
+    if (has_penalty || sampler->guard != NULL || (has_mask && sampler->utf8.left > 0) ||
+        o->vocabulary != vocabulary) {
+        return false;
+    }
+    uint64_t state = sampler->state;
+    struct tandem_sample_settings s;
+    tandem_sample_settings_fill(&s, o->temperature, o->top_k, o->top_p, o->min_p, draw(&state));
+    *steps |= (s.scale != 0 ? TANDEM_SAMPLE_DRAWS : 0) | (s.k != 0 ? TANDEM_SAMPLE_K : 0) |
+              (s.share != 0 ? TANDEM_SAMPLE_SHARE : 0);
+    *out_settings = s;
+    *out_mask = has_mask ? sampler->tokens.bits : NULL;
+    return true;
+}
+
+void tnd_sampler_took(tandem_sampler *sampler)
+{
+    if (sampler->options.temperature > 0.0f) {
+        (void)draw(&sampler->state);
+    }
 }

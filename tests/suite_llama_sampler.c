@@ -529,6 +529,117 @@ static void a_mask_that_leaves_no_token_gives_way(void)
     tandem_tokenizer_close(tokenizer);
 }
 
+/* ---- choices within a batch, on a device ---- */
+
+static tandem_runtime *runtime_on_device(void)
+{
+    char settings[600];
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    tandem_runtime *runtime = NULL;
+    if (tandem_devices(NULL, 0, &error) < 1) {
+        tnd_skip("opencl: no device: %s", error.text);
+        return NULL;
+    }
+    snprintf(settings, sizeof(settings), "opencl:device=0,cache=%s", tnd_test_temp("programs"));
+    options.n_threads = 1;
+    options.table_path = "";
+    options.backends = "cpu,opencl";
+    options.profile = "opencl";
+    options.settings = settings;
+    (void)check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_OK, NULL, &error);
+    return runtime;
+}
+
+/* Tokens that two texts get; returns how often logits were copied. */
+static int64_t write_texts(const struct tandem_sampler_options *o, tandem_runtime *runtime,
+                           bool has_mask, bool is_asked, bool one_wants_logits,
+                           int32_t tokens[2][24])
+{
+    enum { STEPS = 24 };
+    tandem_tokenizer *tokenizer = small_tokenizer();
+    tandem_source *source = tnd_small_llama(TANDEM_TYPE_F32, 64);
+    tandem_model *model = NULL;
+    tandem_session *session = NULL;
+    tandem_sampler *samplers[2] = {NULL, NULL};
+    const struct tandem_session_options of_session = {
+        .size = sizeof(of_session), .n_sequences = 2, .context = 64};
+    int32_t next[2] = {1, 7};
+    int64_t n_copied = 0;
+    check_ok(tandem_model_new(source, &model, NULL));
+    check_ok(tandem_session_new(model, runtime, &of_session, &session, NULL));
+    for (int i = 0; i < 2; i++) {
+        check_ok(tandem_sampler_new(o, &samplers[i], NULL));
+        check_ok(has_mask ? tandem_sampler_keep_utf8(samplers[i], tokenizer, NULL) : TANDEM_OK);
+    }
+    for (int step = 0; step < STEPS; step++) {
+        struct tandem_batch_entry entries[2];
+        for (int i = 0; i < 2; i++) {
+            entries[i] = (struct tandem_batch_entry){&next[i], 1, i, true};
+            if (is_asked && !(one_wants_logits && i == 1)) {
+                check_ok(tandem_session_sample_with(session, i, samplers[i], NULL));
+            }
+        }
+        check_ok(tandem_session_decode_batch(session, entries, 2, NULL));
+        for (int i = 0; i < 2; i++) {
+            float p = -1.0f;
+            n_copied += tandem_session_logits(session, i) != NULL;
+            next[i] = tandem_session_sample(session, i, samplers[i], &p);
+            CU_ASSERT(p > 0.0f && p <= 1.0f);
+            tandem_sampler_accept(samplers[i], next[i], true);
+            tokens[i][step] = next[i];
+        }
+    }
+    check_int(tandem_session_sample(session, 2, samplers[0], NULL), -1);
+    (void)check_status(tandem_session_sample_with(session, 2, samplers[0], NULL), TANDEM_E_ARGUMENT,
+                       NULL, NULL);
+    tandem_sampler_free(samplers[0]);
+    tandem_sampler_free(samplers[1]);
+    tandem_session_free(session);
+    tandem_model_free(model);
+    tandem_source_close(source);
+    tandem_tokenizer_close(tokenizer);
+    return n_copied;
+}
+
+static void a_batch_chooses_what_the_sampler_would(void)
+{
+    const struct tandem_sampler_options cases[] = {
+        {.size = sizeof(cases[0]), .vocabulary = SMALL_VOCABULARY},
+        {.size = sizeof(cases[0]), .vocabulary = SMALL_VOCABULARY, .temperature = 1.0f, .seed = 3},
+        {.size = sizeof(cases[0]),
+         .vocabulary = SMALL_VOCABULARY,
+         .temperature = 1.5f,
+         .top_k = 50,
+         .top_p = 0.9f,
+         .min_p = 0.01f,
+         .seed = 4},
+        {.size = sizeof(cases[0]),
+         .vocabulary = SMALL_VOCABULARY,
+         .temperature = 1.0f,
+         .repeat_penalty = 1.2f,
+         .seed = 5},
+    };
+    tandem_runtime *on_cpu = tnd_test_runtime(1, "cpu");
+    tandem_runtime *on_device = runtime_on_device();
+    for (size_t i = 0; on_device != NULL && i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct tandem_sampler_options *o = &cases[i / 2];
+        const bool has_mask = i % 2 == 1;
+        const bool has_penalty = o->repeat_penalty > 0.0f;
+        int32_t want[2][24], got[2][24];
+        check_int(write_texts(o, on_cpu, has_mask, false, false, want), 48);
+        check_int(write_texts(o, on_cpu, has_mask, true, false, got), 48); /* no device */
+        check_bits(got, want, sizeof(want), "tokens of a CPU");
+        const int64_t n_copied = write_texts(o, on_device, has_mask, true, false, got);
+        check_bits(got, want, sizeof(want), "tokens of a batch");
+        CU_ASSERT(has_penalty ? n_copied == 48 : has_mask ? n_copied < 48 : n_copied == 0);
+        check_int(write_texts(o, on_device, has_mask, true, true, got), 48);
+        check_bits(got, want, sizeof(want), "tokens where one text wants logits");
+    }
+    tandem_runtime_close(on_device);
+    tandem_runtime_close(on_cpu);
+}
+
 static void wrong_parameters_are_refused(void)
 {
     struct tandem_error error = {0};
@@ -582,6 +693,7 @@ static CU_TestInfo sampler_tests[] = {
     {"the_mask_begins_anew_behind_a_prompt", the_mask_begins_anew_behind_a_prompt},
     {"a_mask_that_leaves_no_token_gives_way", a_mask_that_leaves_no_token_gives_way},
     {"the_mask_keeps_the_output_valid", the_mask_keeps_the_output_valid},
+    {"a_batch_chooses_what_the_sampler_would", a_batch_chooses_what_the_sampler_would},
     {"wrong_parameters_are_refused", wrong_parameters_are_refused},
     CU_TEST_INFO_NULL,
 };
