@@ -162,7 +162,7 @@ void tnd_llama_draft_forget(tandem_session *session, int32_t sequence, int64_t n
 float *tnd_llama_draft_results(const tandem_session *session, int32_t sequence, int64_t i);
 void tnd_llama_draft_fini(tandem_session *session);
 
-/** Where the samplers of a batch's texts allow it, and devices compute, the batch chooses tokens. */
+/** Where the samplers of a batch's texts allow it, and devices compute, the batch chooses. */
 void tnd_llama_sampling_ask(tandem_session *session, const struct tandem_batch_entry *entries,
                             int64_t n_entries, struct tnd_llama_batch *batch);
 void tnd_llama_sampling_fini(struct tnd_llama_sampling *sampling);

@@ -122,6 +122,7 @@ static const struct row rows[] = {
     REFUSES(tandem_session_sample_with, "Nnue"),
     LIVES(tandem_session_sample, "NnAo"),
     LIVES(tandem_sample, "CXXxn"),
+    LIVES(tandem_runtime_report, "RnOn"),
     LIVES(tandem_sample_settings_fill, "Onnnnn"),
     LIVES(tandem_sample_row, "OOnoOoO"),
     LIVES(tandem_sample_memory, "n"),
