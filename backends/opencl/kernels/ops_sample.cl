@@ -37,7 +37,8 @@ enum {
     TARGET, /* and what it has to become */
     TARGET_HIGH,
     TOTAL, /* of what top-k keeps; 0: there is no top-k */
-    TOTAL_HIGH
+    TOTAL_HIGH,
+    STATE
 };
 
 /* A row of the settings. */
@@ -223,17 +224,15 @@ kernel void sample_begin(global uchar *work, ulong work_at, global uchar *y, ulo
     for (uint i = item; i < 6 * DIGITS; i += GROUP) {
         state[HISTOGRAM + i] = 0;
     }
-    if (item == 0) {
+    if (item == 0) { /* what follows looks at some of these before it knows that they count */
+        for (uint i = 0; i < STATE; i++) {
+            state[i] = 0;
+        }
         const uint largest = allowed != 0 ? allowed : keys[0];
         const bool is_done = draws == 0 || s[SCALE] == 0 || largest == 0;
         state[LARGEST] = largest;
         state[IS_MASKED] = allowed != 0;
         state[IS_DONE] = is_done;
-        state[IS_CUT] = 0;
-        state[BORDER] = 0;
-        state[TAKEN] = 0;
-        state[TOTAL] = 0;
-        state[TOTAL_HIGH] = 0;
         if (is_done) {
             const uint weight = largest != 0 ? ONE : 0;
             tell(y + y_at, row, largest == 0 ? 0 : allowed != 0 ? allowed_at : places[0], weight,
