@@ -450,7 +450,7 @@ static void streams_keep_the_order_of_what_uses_their_block(void)
 
 /* ---- small constants ---- */
 
-enum { CONSTANTS = 40 };
+enum { CONSTANTS = 20 };
 
 /* The bytes of a resident weight as the device has them. */
 static bool is_as_on_the_host(struct tnd_gpu_device *device, struct tnd_gpu_block *block,

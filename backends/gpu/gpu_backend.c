@@ -210,13 +210,12 @@ size_t tnd_gpu_backend_report(tandem_backend *backend, char *out, size_t capacit
     const int n = snprintf(
         out, capacity,
         "%s: %lld programs compiled, %lld loaded from the cache, in %.3f s; %lld launches, "
-        "%.1f MB up, %.1f MB down; %lld small constants of %.1f KiB in %lld buffers of %.1f KiB, "
-        "%lld before pooling",
+        "%.1f MB up, %.1f MB down; small constants: %.1f KiB in %lld buffers before pooling, "
+        "%.1f KiB in %lld after",
         self->name, (long long)s.programs_compiled, (long long)s.programs_loaded,
         (double)s.build_ns * 1e-9, (long long)s.launches, (double)s.uploaded_bytes * 1e-6,
-        (double)s.downloaded_bytes * 1e-6, (long long)s.constant_count,
-        (double)s.constant_bytes / 1024.0, (long long)s.shared_count,
-        (double)s.shared_bytes / 1024.0, (long long)s.constant_count);
+        (double)s.downloaded_bytes * 1e-6, (double)s.constant_bytes / 1024.0,
+        (long long)s.constant_count, (double)s.shared_bytes / 1024.0, (long long)s.shared_count);
     return n > 0 ? (size_t)n : 0;
 }
 

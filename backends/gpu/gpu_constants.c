@@ -12,8 +12,9 @@
 #include "base/tnd_assert.h"
 
 enum {
-    MOST_BYTES = 64 << 10,  /* of a constant that is a small one: a row of 16,384 floats */
-    SHARED_BYTES = 1 << 20, /* of a shared buffer */
+    MOST_BYTES = 64 << 10,        /* of a constant that is a small one: a row of 16,384 floats */
+    FIRST_BYTES = 2 * MOST_BYTES, /* of the first shared buffer; each next one has twice as many, */
+    LARGEST_BYTES = 1 << 20,      /* up to these */
     ALIGNMENT = 256,
     GAP = 256 /* between two: bytes that nobody writes, so that the checks of the stand-in for CUDA
                  find who reads beyond its constant */
@@ -30,11 +31,13 @@ static struct tnd_gpu_shared *add_shared(const struct tnd_gpu_device *device)
 {
     struct tnd_gpu_memory *memory = device->memory;
     const uint64_t most = device->caps.max_alloc_bytes;
+    const size_t twice = memory->shared != NULL ? 2 * memory->shared->bytes : FIRST_BYTES;
+    const size_t bytes = twice < LARGEST_BYTES ? twice : LARGEST_BYTES;
     struct tnd_gpu_shared *shared = tnd_calloc(1, sizeof(*shared));
     if (shared == NULL) {
         return NULL;
     }
-    shared->bytes = most < SHARED_BYTES ? (size_t)most : SHARED_BYTES;
+    shared->bytes = most < bytes ? (size_t)most : bytes;
     if (tnd_gpu_make_buffer(device, shared->bytes, &shared->buffer, NULL) != TANDEM_OK) {
         tnd_free(shared);
         return NULL;
