@@ -91,7 +91,7 @@ uint32_t tnd_sample_weight(const struct tandem_sample_settings *settings, uint32
         return TANDEM_SAMPLE_ONE;
     }
     /* x = distance * scale in 1/2^32; from 32 on nothing is left */
-    const int32_t shift = 118 - (int32_t)biased - settings->exponent;
+    const int32_t shift = 118 - (int32_t)biased - tnd_sample_exponent(settings);
     const uint64_t product = (uint64_t)((distance & 0x7fffffu) | 0x800000u) * settings->scale;
     if (biased == 255 || shift < 0) {
         return 0;
@@ -284,9 +284,11 @@ static int64_t keep(const struct tandem_sample_settings *settings, const float *
     if (settings->share > 0) {
         m = cut(m, UINT64_MAX, part(sum_of(c, m), settings->share, true), memory);
     }
+    const uint32_t least =
+        settings->least < TANDEM_SAMPLE_ONE ? settings->least : TANDEM_SAMPLE_ONE;
     int64_t n_kept = 0;
     for (int64_t i = 0; i < m; i++) { /* the largest one weighs 1 */
-        if (c[i].weight > 0 && c[i].weight >= settings->least) {
+        if (c[i].weight > 0 && c[i].weight >= least) {
             c[n_kept++] = c[i];
         }
     }

@@ -63,7 +63,7 @@ static inline __m256i weights_of(__m256i bits, __m256i key, float largest, uint3
     const __m256i biased = _mm256_srli_epi32(distance, 23);
     const __m256i fraction =
         _mm256_or_si256(_mm256_and_si256(distance, ALL(0x7fffff)), ALL(0x800000));
-    const __m256i shift = _mm256_sub_epi32(ALL(118 - settings->exponent), biased);
+    const __m256i shift = _mm256_sub_epi32(ALL(118 - tnd_sample_exponent(settings)), biased);
     const __m256i most = _mm256_min_epi32(shift, ALL(63)); /* products have 56 bits */
     const __m256i scale = ALL(settings->scale);
     const __m256i even = _mm256_srlv_epi64(_mm256_mul_epu32(fraction, scale),

@@ -13,6 +13,14 @@
     }
 enum { TND_SAMPLE_DEGREE = 7 };
 
+/** The exponent of settings, which may come from anywhere: beyond these no weight changes. */
+static inline int32_t tnd_sample_exponent(const struct tandem_sample_settings *settings)
+{
+    return settings->exponent < -1000  ? -1000
+           : settings->exponent > 1000 ? 1000
+                                       : settings->exponent;
+}
+
 /** Keys and weights of n values, a multiple of 8; `largest` is the value of `largest_key`, 0 for a
  *  subnormal one. What is larger weighs nothing. */
 void tnd_sample_weights_avx2(const struct tandem_sample_settings *settings, float largest,

@@ -203,6 +203,13 @@ static struct tandem_sample_settings random_settings(int64_t n)
         &settings, temperatures[tnd_test_rng_int(&rng, 0, 8)], ks[tnd_test_rng_int(&rng, 0, 7)],
         shares[tnd_test_rng_int(&rng, 0, 6)],
         (float[]){0.0f, 0.0f, 0.05f, 1.0f}[tnd_test_rng_int(&rng, 0, 3)], tnd_test_rng_next(&rng));
+    if (tnd_test_rng_int(&rng, 0, 15) == 0) { /* whatever a program may have written there */
+        settings.scale = (uint32_t)tnd_test_rng_next(&rng) >> tnd_test_rng_int(&rng, 0, 31);
+        settings.exponent = (int32_t)tnd_test_rng_next(&rng) >> tnd_test_rng_int(&rng, 0, 31);
+        settings.k = (uint32_t)tnd_test_rng_next(&rng) >> tnd_test_rng_int(&rng, 0, 31);
+        settings.least = (uint32_t)tnd_test_rng_next(&rng) >> tnd_test_rng_int(&rng, 0, 31);
+        settings.share = tnd_test_rng_next(&rng) >> tnd_test_rng_int(&rng, 0, 63);
+    }
     return settings;
 }
 

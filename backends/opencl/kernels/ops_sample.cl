@@ -100,7 +100,7 @@ static uint weight_of(uint scale, int exponent, uint largest, uint key)
     if (biased == 0) {
         return ONE;
     }
-    const int shift = 118 - (int)biased - exponent;
+    const int shift = 118 - (int)biased - min(max(exponent, -1000), 1000);
     if (biased == 255 || shift < 0 || shift > 63) {
         return shift > 63 && biased != 255 ? ONE : 0;
     }
@@ -423,7 +423,7 @@ static ulong weigh(global const uint *state, global const uint *s, global const 
 {
     const uint scale = s[SCALE];
     const int exponent = (int)s[EXPONENT];
-    const uint least = s[LEAST];
+    const uint least = min(s[LEAST], ONE);
     const uint largest = state[LARGEST];
     const uint border = state[BORDER];
     const uint is_masked = state[IS_MASKED];
@@ -522,7 +522,8 @@ kernel void sample_draw(global uchar *work, ulong work_at, global uchar *y, ulon
     const uint largest = state[LARGEST];
     const uint border = state[BORDER];
     const uint of_border = border != 0 ? weight_of(scale, exponent, largest, border) : 0;
-    const uint weight = of_border >= s[LEAST] ? of_border : 0; /* of those at the border */
+    const uint least = min(s[LEAST], ONE);
+    const uint weight = of_border >= least ? of_border : 0; /* of those at the border */
     if (item < n_slices) {
         global const uint *from = state + SLICES + 4 * item;
         sums[item] = pair(from[0], from[1]);
@@ -565,7 +566,7 @@ kernel void sample_draw(global uchar *work, ulong work_at, global uchar *y, ulon
                 taken -= taken > 0 ? 1u : 0u;
             } else if (key > border) {
                 const uint above = weight_of(scale, exponent, largest, key);
-                one = above >= s[LEAST] ? above : 0;
+                one = above >= least ? above : 0;
             }
             if (left < one) {
                 tell(y + y_at, row, i, one, found_left[1]);
