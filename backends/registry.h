@@ -115,6 +115,8 @@ void tnd_backend_finish(tandem_backend *backend, void *handle, int64_t row, int6
 enum tandem_status tnd_backend_keep(tandem_backend *backend, struct tandem_error *error);
 /** The most bytes of prepared weights; 0: not known. */
 uint64_t tnd_backend_weight_budget(tandem_backend *backend);
+/** The vtable's function of this name; an empty line and 0 where there is none. */
+size_t tnd_backend_report(tandem_backend *backend, char *out, size_t capacity);
 /** Whether the task, run for node `a`, serves node `b` as well. */
 bool tnd_backend_is_same_work(tandem_backend *backend, const tandem_tensor *a,
                               const tandem_tensor *b, enum tandem_task task);

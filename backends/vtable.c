@@ -219,6 +219,12 @@ enum tandem_status tnd_backend_keep(tandem_backend *backend, struct tandem_error
     return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "keep", status, &told, error);
 }
 
+size_t tnd_backend_report(tandem_backend *backend, char *out, size_t capacity)
+{
+    out[0] = '\0';
+    return backend->api->report != NULL ? backend->api->report(backend, out, capacity) : 0;
+}
+
 uint64_t tnd_backend_weight_budget(tandem_backend *backend)
 {
     return backend->api->weight_budget != NULL ? backend->api->weight_budget(backend) : 0;

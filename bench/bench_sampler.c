@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Selecting the likeliest tokens: counting by half-precision keys (llama/sampler_select.c) against
- * a full sort and a partial one. Prints the median of some rounds. */
+ * Weighing and selecting the likeliest tokens: counting (ggml-like/sample.c) against a full sort
+ * and a partial one. Prints the median of some rounds. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 
 #include "bench/arguments.h"
 #include "formats/tnd_tokenizer.h"
-#include "llama/sampler_select.h"
+#include "tandem/llama.h"
+#include "tandem/sample.h"
 
 enum { MAX_ROUNDS = 101 };
 
@@ -18,10 +19,15 @@ static const char usage[] =
     "What it costs to keep the likeliest of 32,000 to 256,000 tokens, and the text valid "
     "UTF-8.\n";
 
+struct token_weight {
+    float weight;
+    int32_t token;
+};
+
 struct input {
-    struct tnd_token_candidate *weights; /* {n}, tokens ascending */
-    struct tnd_token_candidate *work;    /* {n} */
-    struct tnd_select_memory *room;
+    float *logits;             /* {n} */
+    struct token_weight *work; /* {n} */
+    void *room;
     int64_t n;
 };
 
@@ -34,13 +40,13 @@ static double now_us(void)
 
 static int likelier(const void *a, const void *b)
 {
-    const struct tnd_token_candidate *x = a;
-    const struct tnd_token_candidate *y = b;
+    const struct token_weight *x = a;
+    const struct token_weight *y = b;
     return x->weight != y->weight ? (x->weight > y->weight ? -1 : 1)
                                   : (x->token < y->token ? -1 : 1);
 }
 
-static int64_t cut(const struct tnd_token_candidate *sorted, int64_t n, double mass)
+static int64_t cut(const struct token_weight *sorted, int64_t n, double mass)
 {
     double sum = 0.0;
     int64_t kept = 0;
@@ -63,11 +69,26 @@ static double sum_of(const struct input *in)
 
 static int64_t counting(struct input *in, int64_t k, double p)
 {
-    return tnd_select(in->work, in->n, k, p, in->room);
+    struct tandem_sample_settings settings;
+    struct tandem_sample_choice choice;
+    tandem_sample_settings_fill(&settings, 1.0f, k, (float)p, 0.0f, 0);
+    return tandem_sample_row(&settings, in->logits, in->n, NULL, in->room, NULL, &choice);
+}
+
+static void weigh(struct input *in)
+{
+    float largest = in->logits[0];
+    for (int64_t i = 1; i < in->n; i++) {
+        largest = in->logits[i] > largest ? in->logits[i] : largest;
+    }
+    for (int64_t i = 0; i < in->n; i++) {
+        in->work[i] = (struct token_weight){expf(in->logits[i] - largest), (int32_t)i};
+    }
 }
 
 static int64_t full_sort(struct input *in, int64_t k, double p)
 {
+    weigh(in);
     const double mass = p * sum_of(in);
     qsort(in->work, (size_t)in->n, sizeof(in->work[0]), likelier);
     return p < 1.0 ? cut(in->work, in->n, mass) : k;
@@ -75,7 +96,7 @@ static int64_t full_sort(struct input *in, int64_t k, double p)
 
 /* Top-k: a heap of the k likeliest, the least of them on top. Top-p: what is below
  * (1 - p) / n of all cannot be needed and is not sorted (llama2.c's way). */
-static void sink(struct tnd_token_candidate *heap, int64_t n, int64_t i)
+static void sink(struct token_weight *heap, int64_t n, int64_t i)
 {
     for (;;) {
         int64_t least = i;
@@ -85,7 +106,7 @@ static void sink(struct tnd_token_candidate *heap, int64_t n, int64_t i)
         if (least == i) {
             return;
         }
-        const struct tnd_token_candidate other = heap[i];
+        const struct token_weight other = heap[i];
         heap[i] = heap[least];
         heap[least] = other;
         i = least;
@@ -94,7 +115,8 @@ static void sink(struct tnd_token_candidate *heap, int64_t n, int64_t i)
 
 static int64_t partial_sort(struct input *in, int64_t k, double p)
 {
-    struct tnd_token_candidate *c = in->work;
+    struct token_weight *c = in->work;
+    weigh(in);
     if (p < 1.0) {
         const double sum = sum_of(in);
         const float floor = (float)((1.0 - p) / (double)in->n * sum);
@@ -133,7 +155,6 @@ static double median_us(struct input *in, int64_t (*method)(struct input *, int6
 {
     double times[MAX_ROUNDS];
     for (int i = 0; i < rounds; i++) {
-        memcpy(in->work, in->weights, (size_t)in->n * sizeof(in->work[0]));
         const double begin = now_us();
         *out_kept = method(in, k, p);
         times[i] = now_us() - begin;
@@ -153,15 +174,12 @@ static double normal(uint64_t *state)
     return sum - 6.0;
 }
 
-/* Weights as models give them: normal logits with a deviation of `width`. */
+/* Logits as models give them: normal ones with a deviation of `width`. */
 static void fill(struct input *in, double width)
 {
     uint64_t state = 1;
     for (int64_t i = 0; i < in->n; i++) {
-        const double logit = normal(&state);
-        in->weights[i] =
-            (struct tnd_token_candidate){(float)exp(width * (logit - 6.0)), (int32_t)i};
-        in->weights[i].weight = i == in->n / 2 ? 1.0f : in->weights[i].weight;
+        in->logits[i] = (float)(width * normal(&state));
     }
 }
 
@@ -268,11 +286,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++) {
         const size_t n = (size_t)sizes[i];
         struct input in = {.n = sizes[i]};
-        in.weights = calloc(n, sizeof(in.weights[0]));
+        in.logits = calloc(n, sizeof(in.logits[0]));
         in.work = calloc(n, sizeof(in.work[0]));
-        in.room = calloc(1, sizeof(*in.room));
-        if (in.weights == NULL || in.work == NULL || in.room == NULL ||
-            (in.room->spare = calloc(2 * n, sizeof(in.room->spare[0]))) == NULL) {
+        in.room = malloc(tandem_sample_memory(in.n));
+        if (in.logits == NULL || in.work == NULL || in.room == NULL) {
             fprintf(stderr, "bench-sampler: no memory\n");
             return 1;
         }
@@ -283,10 +300,9 @@ int main(int argc, char **argv)
             measure(&in, INT64_MAX, 0.9, width, rounds);
             measure(&in, INT64_MAX, 0.99, width, rounds);
         }
-        free(in.room->spare);
         free(in.room);
         free(in.work);
-        free(in.weights);
+        free(in.logits);
     }
     return measure_mask(rounds);
 }

@@ -62,7 +62,8 @@ int64_t tnd_node_values(const struct tandem_tensor *node)
     if (work != NULL) {
         return work->amount < (double)INT64_MAX ? (int64_t)work->amount : INT64_MAX;
     }
-    return tandem_tensor_elements(node->op == TANDEM_OP_SCATTER ? node->src[0] : node);
+    const bool reads_more = node->op == TANDEM_OP_SCATTER || node->op == TANDEM_OP_SAMPLE;
+    return tandem_tensor_elements(reads_more ? node->src[0] : node);
 }
 
 double tnd_node_work(const struct tandem_tensor *node)

@@ -14,6 +14,7 @@ union tnd_op_params {
     float eps;            /* RMS_NORM, NORM */
     int64_t n_past;       /* DIAG_MASK_INF */
     int concat_dim;       /* CONCAT */
+    int sample_steps;     /* SAMPLE: enum tandem_sample_steps */
     float soft_max_scale; /* SOFT_MAX */
     struct {
         enum tandem_rope_pairs pairs;

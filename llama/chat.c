@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
-#include "llama/sampler_select.h"
+#include "llama/sampler.h"
 #include "llama/session.h"
 
 static enum tandem_status no_memory(struct tandem_error *error)
@@ -150,6 +150,7 @@ static enum tandem_status go_on(tandem_chat *chat, struct answer *answer, int32_
     *out_more = n == 0 || n > sizeof(text) || chat->options.emit(chat->options.user, text, n);
     LLAMA_TRY(take_text(answer, text, n <= sizeof(text) ? n : 0, error));
     LLAMA_TRY(make_space(chat, error));
+    LLAMA_TRY(tandem_session_sample_with(chat->options.session, 0, chat->options.sampler, error));
     LLAMA_TRY(tandem_session_decode(chat->options.session, &token, 1, 1, error));
     return chat->is_shifted ? TANDEM_OK : hold(chat, &token, 1, error);
 }
@@ -168,8 +169,8 @@ static enum tandem_status answer_all(tandem_chat *chat, struct answer *answer,
         if (chat->info.was_cancelled) {
             break;
         }
-        const int32_t token = tandem_sampler_sample(
-            chat->options.sampler, tandem_session_logits(chat->options.session, 0));
+        const int32_t token =
+            tandem_session_sample(chat->options.session, 0, chat->options.sampler, NULL);
         status = tnd_sampler_check(chat->options.sampler, token, error);
         tandem_sampler_accept(chat->options.sampler, token, true);
         if (status != TANDEM_OK || token < 0 || is_stop(chat, token)) {

@@ -146,6 +146,9 @@ static enum tandem_status describe(tandem_session *session,
                                     .wants_embeddings = session->has_embeddings,
                                     .is_on_cpu = is_cpu_alone(session->runtime),
                                     .hot = session->hot.layers};
+    if (drafted == NULL) {
+        tnd_llama_sampling_ask(session, entries, n_entries, out);
+    }
     return TANDEM_OK;
 }
 
@@ -176,9 +179,16 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
         struct tnd_llama_sequence *sequence = &session->sequences[entries[i].sequence];
         const int64_t n_drafted = drafted != NULL ? drafted[i] : 0;
         sequence->n_past += entries[i].n - n_drafted;
-        sequence->has_logits = entries[i].wants_logits;
+        sequence->has_logits = entries[i].wants_logits && forward->choices == NULL;
+        sequence->chosen_for = NULL;
         sequence->second = 0;
         if (!entries[i].wants_logits) {
+            continue;
+        }
+        if (forward->choices != NULL) {
+            const struct tandem_sample_choice *all = tandem_tensor_data(forward->choices);
+            sequence->choice = all[n_taken++];
+            sequence->chosen_for = sequence->sampler;
             continue;
         }
         if (!session->model->hparams.is_encoder) {
@@ -365,6 +375,15 @@ static enum tandem_status decode(tandem_session *session, const struct tandem_ba
                                   : tnd_llama_decode(session, entries, NULL, n_entries, error);
 }
 
+/* A sampler counts for one call. */
+static enum tandem_status forget_samplers(tandem_session *session, enum tandem_status status)
+{
+    for (int i = 0; i < session->n_sequences; i++) {
+        session->sequences[i].sampler = NULL;
+    }
+    return status;
+}
+
 static enum tandem_status check_fits(const tandem_session *session, int32_t sequence, int64_t n,
                                      struct tandem_error *error)
 {
@@ -398,11 +417,9 @@ static enum tandem_status check_tokens(const tandem_session *session, const int3
     return TANDEM_OK;
 }
 
-enum tandem_status tandem_session_decode(tandem_session *session, const int32_t *tokens, int64_t n,
-                                         int64_t batch, struct tandem_error *error)
+static enum tandem_status decode_tokens(tandem_session *session, const int32_t *tokens, int64_t n,
+                                        int64_t batch, struct tandem_error *error)
 {
-    LLAMA_REQUIRE(session, error);
-    LLAMA_REQUIRE(tokens, error);
     const bool is_cut = batch > 0 && batch < session->batch_max;
     const int64_t most = is_cut && !session->model->hparams.is_encoder ? batch : session->batch_max;
     LLAMA_TRY(check_fits(session, 0, n, error));
@@ -416,6 +433,14 @@ enum tandem_status tandem_session_decode(tandem_session *session, const int32_t 
         at += m;
     }
     return TANDEM_OK;
+}
+
+enum tandem_status tandem_session_decode(tandem_session *session, const int32_t *tokens, int64_t n,
+                                         int64_t batch, struct tandem_error *error)
+{
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(tokens, error);
+    return forget_samplers(session, decode_tokens(session, tokens, n, batch, error));
 }
 
 static enum tandem_status check_entry(const tandem_session *session,
@@ -448,10 +473,14 @@ enum tandem_status tandem_session_decode_batch(tandem_session *session,
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", n_entries, 1,
                               "llama: a batch needs at least one entry");
     }
-    for (int64_t i = 0; i < n_entries; i++) {
-        LLAMA_TRY(check_entry(session, entries, i, error));
+    enum tandem_status status = TANDEM_OK;
+    for (int64_t i = 0; i < n_entries && status == TANDEM_OK; i++) {
+        status = check_entry(session, entries, i, error);
     }
-    return decode(session, entries, n_entries, error);
+    if (status == TANDEM_OK) {
+        status = decode(session, entries, n_entries, error);
+    }
+    return forget_samplers(session, status);
 }
 
 enum tandem_status tandem_session_plan(tandem_session *session, int64_t m, tandem_graph **out_graph,

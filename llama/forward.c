@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "tandem/sample.h"
 
 /* Tokens that go through a layer together: a batch, or one of its micro-batches. */
 struct part {
@@ -120,6 +121,22 @@ static tandem_tensor *classifier(const struct pass *p, tandem_tensor *x,
     logits = scaled(p, logits, h->logit_scale);
     return h->logit_cap == 0.0f ? logits : capped(p, logits, h->logit_cap, 1.0f);
 }
+
+/* I32 {4, outputs}: a token for each text. */
+static tandem_tensor *choices(const struct pass *p, tandem_tensor *logits)
+{
+    const struct tnd_llama_batch *batch = p->batch;
+    const int64_t ne[] = {sizeof(batch->settings[0]) / sizeof(int32_t), batch->n_outputs};
+    tandem_tensor *settings = tandem_tensor_new(p->context, TANDEM_TYPE_I32, 2, ne);
+    if (settings != NULL) {
+        memcpy(tandem_tensor_data(settings), batch->settings,
+               (size_t)batch->n_outputs * sizeof(batch->settings[0]));
+    }
+    return tandem_tensor_set_name(
+        tandem_sample(p->context, logits, settings, batch->sample_mask, batch->sample_steps),
+        "choices");
+}
+
 /* ---- inputs ---- */
 
 tandem_tensor *tnd_llama_integers(tandem_context *context, const int32_t *values, int64_t n)
@@ -307,7 +324,11 @@ static void run_stage(struct part *part, const struct tnd_llama_split *split, in
     } else if (is_last) {
         forward->logits[number] =
             tandem_tensor_set_name(classifier(p, part->x, &forward->embeddings[number]), "logits");
-        tandem_graph_add(p->graph, forward->logits[number]);
+        if (part->batch.settings != NULL && split->n == 1) {
+            forward->choices = choices(p, forward->logits[number]);
+        }
+        tandem_graph_add(p->graph,
+                         forward->choices != NULL ? forward->choices : forward->logits[number]);
     }
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "llama/llama_error.h"
-#include "llama/sampler_select.h"
+#include "llama/sampler.h"
 #include "llama/session.h"
 
 struct tandem_generator {
@@ -34,6 +34,7 @@ enum tandem_status tandem_generator_new(const struct tandem_generator_options *g
     const int64_t context = tandem_session_context(o.session);
     o.steps = o.steps <= 0 || o.steps > context ? context : o.steps;
     const int64_t n = o.n_prompt < o.steps ? o.n_prompt : o.steps;
+    LLAMA_TRY(tandem_session_sample_with(o.session, 0, o.sampler, error));
     LLAMA_TRY(tandem_session_decode(o.session, o.prompt, n, o.batch, error));
     tandem_generator *generator = malloc(sizeof(*generator));
     if (generator == NULL) {
@@ -65,11 +66,13 @@ static enum tandem_status next_token(tandem_generator *generator, int32_t *out_t
         return TANDEM_OK;
     }
     if (tandem_session_position(generator->options.session, 0) < position) {
+        LLAMA_TRY(tandem_session_sample_with(generator->options.session, 0,
+                                             generator->options.sampler, error));
         LLAMA_TRY(
             tandem_session_decode(generator->options.session, &generator->previous, 1, 1, error));
     }
-    *out_token = tandem_sampler_sample(generator->options.sampler,
-                                       tandem_session_logits(generator->options.session, 0));
+    *out_token =
+        tandem_session_sample(generator->options.session, 0, generator->options.sampler, NULL);
     LLAMA_TRY(tnd_sampler_check(generator->options.sampler, *out_token, error));
     tandem_sampler_accept(generator->options.sampler, *out_token, true);
     return TANDEM_OK;

@@ -157,10 +157,14 @@ struct tnd_llama_batch {
     tandem_tensor **expert_ids; /* {layers, micro-batches}, filled: I32 {used, m} of each layer with
                                    experts; NULL: nobody counts them */
     bool wants_embeddings;
-    enum tandem_pooling pooling;           /* of encoders */
-    bool is_on_cpu;                        /* there are no devices */
-    const struct tnd_llama_hot_layer *hot; /* {layers}; NULL: no experts are apart */
-    const struct tnd_llama_split *split;   /* NULL: the batch is whole */
+    enum tandem_pooling pooling;                   /* of encoders */
+    bool is_on_cpu;                                /* there are no devices */
+    const struct tnd_llama_hot_layer *hot;         /* {layers}; NULL: no experts are apart */
+    const struct tnd_llama_split *split;           /* NULL: the batch is whole */
+    const struct tandem_sample_settings *settings; /* {n_outputs}: choices are wanted in place of
+                                                      logits; NULL: logits */
+    tandem_tensor *sample_mask;                    /* of tandem_sample */
+    int sample_steps;
 };
 
 /** One forward pass, its inputs filled in. Results are those of each micro-batch. */
@@ -169,6 +173,7 @@ struct tnd_llama_forward {
     int n_parts;                                        /* micro-batches; 1: the batch is whole */
     tandem_tensor *logits[TND_LLAMA_MICRO_BATCHES];     /* {vocabulary, outputs}; NULL: none */
     tandem_tensor *embeddings[TND_LLAMA_MICRO_BATCHES]; /* {dim or labels, outputs}; NULL: none */
+    tandem_tensor *choices; /* I32 {4, outputs}, of tandem_sample; NULL: logits have values */
 };
 
 /** Whether a token ends a text: what the source says counts, else the tokenizer's end token, which

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The steps of a choice; selecting the likeliest is in sampler_select.c. */
+ * The steps of a choice; weighing, selecting and drawing are in ggml-like/sample.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "llama/grammar.h"
 #include "llama/grammar_guard.h"
-#include "llama/sampler_select.h"
+#include "llama/sampler.h"
+#include "tandem/sample.h"
 #include "llama/utf8.h"
 
 /* What the mask knows of the vocabulary. */
@@ -15,15 +16,15 @@ struct token_bytes {
     char *bytes;       /* of all tokens, one behind the other */
     size_t *starts;    /* {vocabulary + 1} */
     bool *begins_well; /* {vocabulary}: may stand between characters */
+    uint32_t *bits;    /* {(vocabulary + 31) / 32}: the same, as the operation `sample` takes it */
     bool *goes_on;     /* {vocabulary}: may stand where the text is now, within one */
 };
 
 struct tandem_sampler {
     struct tandem_sampler_options options;
-    uint64_t state; /* of the random numbers */
-    float *logits;  /* {vocabulary}: changed ones, where something changes them */
-    struct tnd_token_candidate *candidates; /* {vocabulary} */
-    struct tnd_select_memory *select;
+    uint64_t state;  /* of the random numbers */
+    float *logits;   /* {vocabulary}: changed ones, where something changes them */
+    void *memory;    /* of tandem_sample_row */
     int32_t *recent; /* {repeat_last}: ring of tokens */
     int64_t n_recent, next_recent;
     struct token_bytes tokens; /* bytes NULL: no mask */
@@ -61,8 +62,6 @@ static enum tandem_status no_memory(const struct tandem_sampler_options *o,
 static void set_options(tandem_sampler *sampler, const struct tandem_sampler_options *o)
 {
     sampler->options = *o;
-    sampler->options.top_k = o->top_k > 0 ? o->top_k : INT64_MAX;
-    sampler->options.top_p = o->top_p > 0.0f ? o->top_p : 1.0f;
     sampler->options.repeat_last = o->repeat_last > 0 ? o->repeat_last : 64;
     sampler->state = o->seed;
 }
@@ -81,14 +80,9 @@ enum tandem_status tandem_sampler_new(const struct tandem_sampler_options *given
     }
     set_options(sampler, &o);
     sampler->logits = calloc(n, sizeof(float));
-    sampler->candidates = calloc(n, sizeof(sampler->candidates[0]));
     sampler->recent = calloc((size_t)sampler->options.repeat_last, sizeof(int32_t));
-    sampler->select = calloc(1, sizeof(*sampler->select));
-    if (sampler->select != NULL) {
-        sampler->select->spare = calloc(2 * n, sizeof(sampler->select->spare[0]));
-    }
-    if (sampler->logits == NULL || sampler->candidates == NULL || sampler->recent == NULL ||
-        sampler->select == NULL || sampler->select->spare == NULL) {
+    sampler->memory = calloc(1, tandem_sample_memory(o.vocabulary));
+    if (sampler->logits == NULL || sampler->recent == NULL || sampler->memory == NULL) {
         tandem_sampler_free(sampler);
         return no_memory(&o, error);
     }
@@ -131,18 +125,15 @@ static void free_tokens(struct token_bytes *tokens)
     free(tokens->bytes);
     free(tokens->starts);
     free(tokens->begins_well);
+    free(tokens->bits);
     free(tokens->goes_on);
 }
 
 void tandem_sampler_free(tandem_sampler *sampler)
 {
     if (sampler != NULL) {
-        if (sampler->select != NULL) {
-            free(sampler->select->spare);
-        }
-        free(sampler->select);
+        free(sampler->memory);
         free(sampler->logits);
-        free(sampler->candidates);
         free(sampler->recent);
         free_tokens(&sampler->tokens);
         tnd_grammar_guard_free(sampler->guard);
@@ -180,12 +171,14 @@ enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
     struct token_bytes tokens = {.of = tokenizer,
                                  .starts = calloc((size_t)n + 1, sizeof(size_t)),
                                  .begins_well = calloc((size_t)n, sizeof(bool)),
+                                 .bits = calloc((size_t)(n + 31) / 32, sizeof(uint32_t)),
                                  .goes_on = calloc((size_t)n, sizeof(bool))};
     if (tokens.starts != NULL) {
         fill_tokens(tokenizer, n, &tokens);
         tokens.bytes = calloc(tokens.starts[n] + 1, 1);
     }
-    if (tokens.bytes == NULL || tokens.begins_well == NULL || tokens.goes_on == NULL) {
+    if (tokens.bytes == NULL || tokens.begins_well == NULL || tokens.bits == NULL ||
+        tokens.goes_on == NULL) {
         free_tokens(&tokens);
         return no_memory(&sampler->options, error);
     }
@@ -194,6 +187,7 @@ enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
         struct tnd_utf8 state = {0};
         tokens.begins_well[i] = tnd_utf8_accepts(&state, tokens.bytes + tokens.starts[i],
                                                  tokens.starts[i + 1] - tokens.starts[i]);
+        tokens.bits[i / 32] |= (uint32_t)tokens.begins_well[i] << i % 32;
     }
     free_tokens(&sampler->tokens);
     sampler->tokens = tokens;
@@ -337,121 +331,96 @@ static const float *change_logits(tandem_sampler *sampler, const float *logits)
 
 /* ---- the choice ---- */
 
-/* Uniform in [0, 1): splitmix64 (Steele, Lea and Flood 2014), its upper 53 bits. */
-static double draw(tandem_sampler *sampler)
+/* splitmix64 (Steele, Lea and Flood 2014). */
+static uint64_t draw(uint64_t *state)
 {
-    uint64_t z = sampler->state += 0x9e3779b97f4a7c15u;
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+    return z ^ z >> 31;
 }
 
-/* The first of the largest numbers among the tokens of the mask; -1: there are none. Few numbers
- * lead: a branch that is predicted costs a third of what a chain of conditional moves does. */
-static int64_t likeliest(const float *logits, int64_t n, const bool *mask)
-{
-    int64_t best = -1;
-    float largest = -INFINITY;
-    for (int64_t i = 0; i < n; i++) {
-        if (__builtin_expect(logits[i] > largest, 0) && (mask == NULL || mask[i])) {
-            largest = logits[i];
-            best = i;
-        }
-    }
-    return best;
-}
-
-/* The likeliest token; the first one if no logit is a number. The mask gives way where it leaves no
- * token, but a grammar's does not: -1. */
-static int64_t lead(const tandem_sampler *sampler, const float *logits, const bool **out_mask)
-{
-    const int64_t n = sampler->options.vocabulary;
-    if (sampler->guard != NULL) {
-        *out_mask = tnd_grammar_guard_mask(sampler->guard);
-        return *out_mask != NULL ? likeliest(logits, n, *out_mask) : -1;
-    }
-    *out_mask = mask_of(sampler);
-    int64_t best = likeliest(logits, n, *out_mask);
-    if (best < 0 && *out_mask != NULL) {
-        *out_mask = NULL;
-        best = likeliest(logits, n, NULL);
-    }
-    return best < 0 ? 0 : best;
-}
-
-/* Weights exp((logit - largest) / temperature) of all tokens that have a chance, in their order. */
-static int64_t fill_candidates(tandem_sampler *sampler, const float *logits)
-{
-    const bool *mask = NULL;
-    const int64_t best = lead(sampler, logits, &mask);
-    if (best < 0) {
-        return 0;
-    }
-    const float largest = logits[best];
-    const float temperature = sampler->options.temperature;
-    int64_t n = 0;
-    if (isnan(largest) || largest == -INFINITY) {
-        return 0;
-    }
-    for (int64_t i = 0; i < sampler->options.vocabulary; i++) {
-        const float weight = isinf(largest) ? (logits[i] == largest ? 1.0f : 0.0f)
-                             : i == best    ? 1.0f
-                                            : expf((logits[i] - largest) / temperature);
-        if (weight > 0.0f && (mask == NULL || mask[i])) { /* not for NaN */
-            sampler->candidates[n++] = (struct tnd_token_candidate){weight, (int32_t)i};
-        }
-    }
-    return n;
-}
-
-/* Candidates that are left after top-k, top-p and min-p, at the front. */
-static int64_t keep(tandem_sampler *sampler, const float *logits)
+/* Of the original logits. A mask gives way where it leaves no token, but a grammar's does not: -1.
+ * `out_kept`, `out_n`: NULL, or what was kept; `out_probability`: NULL, or of the token. */
+static int32_t choose(tandem_sampler *sampler, const float *given, uint64_t random,
+                      int32_t *out_kept, int64_t *out_n, float *out_probability)
 {
     const struct tandem_sampler_options *o = &sampler->options;
-    struct tnd_token_candidate *c = sampler->candidates;
-    int64_t n = fill_candidates(sampler, logits);
-    n = tnd_select(c, n, o->top_k, 1.0, sampler->select);
-    n = tnd_select(c, n, INT64_MAX, (double)o->top_p, sampler->select);
-    int64_t kept = 0;
-    for (int64_t i = 0; i < n; i++) { /* the likeliest has weight 1 */
-        if (c[i].weight >= o->min_p) {
-            c[kept++] = c[i];
-        }
+    const float *logits = change_logits(sampler, given);
+    struct tandem_sample_settings settings;
+    struct tandem_sample_choice choice = {0, 0, 0};
+    tandem_sample_settings_fill(&settings, o->temperature, o->top_k, o->top_p, o->min_p, random);
+    const bool *mask =
+        sampler->guard != NULL ? tnd_grammar_guard_mask(sampler->guard) : mask_of(sampler);
+    const bool is_broken = sampler->guard != NULL && mask == NULL;
+    int64_t n = is_broken ? 0
+                          : tandem_sample_row(&settings, logits, o->vocabulary, mask,
+                                              sampler->memory, out_kept, &choice);
+    if (n == 0 && sampler->guard == NULL && mask != NULL) {
+        n = tandem_sample_row(&settings, logits, o->vocabulary, NULL, sampler->memory, out_kept,
+                              &choice);
     }
-    return kept;
+    if (out_n != NULL) {
+        *out_n = n;
+    }
+    if (out_probability != NULL) {
+        *out_probability = tnd_sampler_probability(&choice);
+    }
+    return n == 0 && sampler->guard != NULL ? -1 : choice.index;
 }
 
-int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *given)
+float tnd_sampler_probability(const struct tandem_sample_choice *choice)
 {
-    if (sampler == NULL || given == NULL) {
+    return choice->total > 0 ? (float)((double)choice->weight / (double)choice->total) : 0.0f;
+}
+
+int32_t tnd_sampler_choose(tandem_sampler *sampler, const float *logits, float *out_probability)
+{
+    if (sampler == NULL || logits == NULL) {
         return -1;
     }
-    const float *logits = change_logits(sampler, given);
-    const bool *mask = NULL;
-    if (sampler->options.temperature == 0.0f) {
-        return (int32_t)lead(sampler, logits, &mask);
-    }
-    const int64_t n = keep(sampler, logits);
-    double sum = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        sum += (double)sampler->candidates[i].weight;
-    }
-    double left = draw(sampler) * sum;
-    for (int64_t i = 0; i < n; i++) {
-        left -= (double)sampler->candidates[i].weight;
-        if (left < 0.0) {
-            return sampler->candidates[i].token;
-        }
-    }
-    /* rounding, or no logit is a number */
-    return n > 0 ? sampler->candidates[n - 1].token : (int32_t)lead(sampler, logits, &mask);
+    const uint64_t random = sampler->options.temperature > 0.0f ? draw(&sampler->state) : 0;
+    return choose(sampler, logits, random, NULL, NULL, out_probability);
 }
 
-int64_t tnd_sampler_keep(tandem_sampler *sampler, const float *given, int32_t *out_tokens)
+int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits)
 {
-    const int64_t n = keep(sampler, change_logits(sampler, given));
-    for (int64_t i = 0; i < n; i++) {
-        out_tokens[i] = sampler->candidates[i].token;
-    }
+    return tnd_sampler_choose(sampler, logits, NULL);
+}
+
+int64_t tnd_sampler_keep(tandem_sampler *sampler, const float *logits, int32_t *out_tokens)
+{
+    int64_t n = 0;
+    (void)choose(sampler, logits, 0, out_tokens, &n, NULL);
     return n;
+}
+
+/* ---- by the operation `sample` ---- */
+
+bool tnd_sampler_ask(const tandem_sampler *sampler, int64_t vocabulary,
+                     struct tandem_sample_settings *out_settings, const uint32_t **out_mask,
+                     int *steps)
+{
+    const struct tandem_sampler_options *o = &sampler->options;
+    const bool has_penalty = o->repeat_penalty != 0.0f && o->repeat_penalty != 1.0f;
+    const bool has_mask = sampler->tokens.bytes != NULL;
+    if (has_penalty || sampler->guard != NULL || (has_mask && sampler->utf8.left > 0) ||
+        o->vocabulary != vocabulary) {
+        return false;
+    }
+    uint64_t state = sampler->state;
+    struct tandem_sample_settings s;
+    tandem_sample_settings_fill(&s, o->temperature, o->top_k, o->top_p, o->min_p, draw(&state));
+    *steps |= (s.scale != 0 ? TANDEM_SAMPLE_DRAWS : 0) | (s.k != 0 ? TANDEM_SAMPLE_K : 0) |
+              (s.share != 0 ? TANDEM_SAMPLE_SHARE : 0);
+    *out_settings = s;
+    *out_mask = has_mask ? sampler->tokens.bits : NULL;
+    return true;
+}
+
+void tnd_sampler_took(tandem_sampler *sampler)
+{
+    if (sampler->options.temperature > 0.0f) {
+        (void)draw(&sampler->state);
+    }
 }

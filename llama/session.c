@@ -198,6 +198,7 @@ void tandem_session_free(tandem_session *session)
     }
     tnd_llama_lead_end(session);
     tnd_llama_draft_fini(session);
+    tnd_llama_sampling_fini(&session->sampling);
     free(session->sequences);
     free(session->batch.tokens);
     free(session->deltas);
@@ -330,6 +331,7 @@ enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, in
     LLAMA_TRY(tnd_llama_kv_cache_copy(&session->cache, from, to, n, error));
     copy->n_past = n;
     copy->has_logits = false;
+    copy->chosen_for = NULL;
     return TANDEM_OK;
 }
 

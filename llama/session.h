@@ -5,14 +5,18 @@
 
 #include "llama/batch_times.h"
 #include "llama/model.h"
+#include "tandem/sample.h"
 
 /** One text. */
 struct tnd_llama_sequence {
     int64_t n_past;
-    float *logits;    /* {vocabulary}; a copy, since the context is reset */
-    float *embedding; /* {dim}; NULL: the session keeps none */
-    bool has_logits;  /* and an embedding; encoders have the latter alone */
-    int64_t second;   /* where the second of two texts begins in the next decode; 0: nowhere */
+    float *logits;           /* {vocabulary}; a copy, since the context is reset */
+    float *embedding;        /* {dim}; NULL: the session keeps none */
+    bool has_logits;         /* and an embedding; encoders have the latter alone */
+    tandem_sampler *sampler; /* that will choose behind the decode in hand; NULL: nobody knows */
+    const tandem_sampler *chosen_for; /* whose choice `choice` is, in place of logits; NULL: none */
+    struct tandem_sample_choice choice;
+    int64_t second; /* where the second of two texts begins in the next decode; 0: nowhere */
 };
 
 /** Memory of what describes a batch. */
@@ -74,6 +78,13 @@ struct tnd_llama_micro {
     int n_last;
 };
 
+/** Choices of next tokens within a batch, llama/sampling.c. */
+struct tnd_llama_sampling {
+    struct tandem_sample_settings *settings; /* {sequences}: of the batch in hand */
+    tandem_context *context;                 /* of the mask */
+    tandem_tensor *mask;                     /* tokens that may begin a character; NULL: none yet */
+};
+
 struct tnd_llama_draft; /* llama/draft.c */
 
 struct tandem_session {
@@ -99,6 +110,7 @@ struct tandem_session {
     struct tnd_llama_expert_counts experts;
     struct tnd_llama_hot hot;
     struct tnd_llama_micro micro;
+    struct tnd_llama_sampling sampling;
     struct tnd_batch_times times;
     struct tnd_llama_draft *draft; /* NULL: nothing is drafted */
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
@@ -149,6 +161,11 @@ void tnd_llama_draft_forget(tandem_session *session, int32_t sequence, int64_t n
  *  session keeps one. */
 float *tnd_llama_draft_results(const tandem_session *session, int32_t sequence, int64_t i);
 void tnd_llama_draft_fini(tandem_session *session);
+
+/** Where the samplers of a batch's texts allow it, and devices compute, the batch chooses. */
+void tnd_llama_sampling_ask(tandem_session *session, const struct tandem_batch_entry *entries,
+                            int64_t n_entries, struct tnd_llama_batch *batch);
+void tnd_llama_sampling_fini(struct tnd_llama_sampling *sampling);
 
 /** Errors: MEMORY. */
 enum tandem_status tnd_llama_micro_init(struct tnd_llama_micro *micro, const tandem_model *model,

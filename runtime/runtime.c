@@ -602,6 +602,20 @@ enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,
     return tnd_results_write(&info, sizeof(info), "tandem_runtime_info", out_info, NULL);
 }
 
+bool tandem_runtime_report(const tandem_runtime *runtime, int i, char *out, size_t capacity)
+{
+    if (runtime == NULL || out == NULL || capacity == 0) {
+        return false;
+    }
+    for (int slot = TANDEM_BACKEND_CPU; slot < tnd_registry_count(runtime->registry); slot++) {
+        tandem_backend *backend = tnd_registry_backend(runtime->registry, slot);
+        if (tnd_backend_report(backend, out, capacity) > 0 && i-- == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct tandem_table *tnd_runtime_locked_table(const tandem_runtime *runtime)
 {
     return runtime->corrected != NULL ? runtime->corrected : runtime->table;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tandem/sample.h"
+
 static const int64_t shapes[TND_TEST_SHAPES][TANDEM_MAX_DIMS] = {
     {1, 1, 1, 1}, {64, 3, 1, 1}, {37, 5, 3, 1}, {6, 4, 2, 3}, {130, 9, 1, 2}, {8, 0, 1, 1},
 };
@@ -110,6 +112,25 @@ static tandem_tensor *build_mul_mat_id(struct tnd_test_kit *kit)
 static tandem_tensor *build_top_k(struct tnd_test_kit *kit)
 {
     return tandem_top_k(kit->context, strided(kit), (kit->ne[0] + 1) / 2);
+}
+
+/* Rows of top-k, top-p and min-p by turns, with a mask in every second shape. */
+static tandem_tensor *build_sample(struct tnd_test_kit *kit)
+{
+    tandem_tensor *logits = leaf(kit, TANDEM_TYPE_F32, kit->ne[0], kit->ne[1], 1, 1);
+    const int64_t n_words = (kit->ne[0] + 31) / 32;
+    const int64_t ne[] = {8, kit->ne[1]};
+    tandem_tensor *settings = tandem_tensor_new(kit->context, TANDEM_TYPE_I32, 2, ne);
+    tandem_tensor *mask = kit->ne[2] % 2 == 0 ? integers(kit, n_words, INT32_MAX) : NULL;
+    for (int64_t m = 0; m < ne[1]; m++) {
+        struct tandem_sample_settings one;
+        tandem_sample_settings_fill(&one, 0.3f * (float)(m % 5), m % 3 == 1 ? m : 0,
+                                    m % 3 == 2 ? 0.7f : 0.0f, m % 4 == 3 ? 0.2f : 0.0f,
+                                    0x9e3779b97f4a7c15u * (uint64_t)(m + 1));
+        memcpy((char *)tandem_tensor_data(settings) + (size_t)m * sizeof(one), &one, sizeof(one));
+    }
+    return tandem_sample(kit->context, logits, settings, mask,
+                         TANDEM_SAMPLE_DRAWS | TANDEM_SAMPLE_K | TANDEM_SAMPLE_SHARE);
 }
 
 static tandem_tensor *build_gather(struct tnd_test_kit *kit)
@@ -385,6 +406,7 @@ static const struct tnd_test_case cases[] = {
     {"mul_mat_id q6_k", build_mul_mat_id, TANDEM_TYPE_Q6_K, 0},
     {"mul_mat_id bcml1", build_mul_mat_id, TANDEM_TYPE_BCML1, 0},
     {"top_k", build_top_k, F32, EXACT},
+    {"sample", build_sample, F32, EXACT},
     {"gather", build_gather, F32, EXACT},
     {"weighted_sum", build_weighted_sum, F32, CLOSE},
     {"add", build_add, F32, EXACT},

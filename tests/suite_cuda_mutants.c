@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "tandem/sample.h"
 #include "tests/suite_cuda.h"
 
 enum { LENGTH = 300, ROW = 200, ROWS = 3, GROUP = 128 };
@@ -86,6 +87,58 @@ static void run_soft_max(void *module)
     run_rows(module, false);
 }
 
+/* A row in two slices, by all kernels of ops_sample.cl. */
+static void run_sample(void *module)
+{
+    enum { INTEGERS = 32 + 6 * 2048 + 4 * GROUP };
+    float x[LENGTH];
+    struct tandem_sample_settings settings;
+    struct tandem_sample_choice choice;
+    uint64_t zero = 0, nb1 = sizeof(x);
+    uint32_t n = LENGTH, slices = 2, slice = LENGTH / 2 + 1, none = 0, one = 1;
+    const unsigned over_slices[] = {2, 1}, over_rows[] = {1, 1};
+    tandem_sample_settings_fill(&settings, 1.0f, 40, 0.0f, 0.0f, 1);
+    for (int i = 0; i < LENGTH; i++) {
+        x[i] = (float)(i % 7);
+    }
+    uint64_t at_x = tnd_test_cu_upload(x, sizeof(x));
+    uint64_t at_s = tnd_test_cu_upload(&settings, sizeof(settings));
+    uint64_t at_y = tnd_test_cu_upload(NULL, sizeof(choice));
+    uint64_t work = tnd_test_cu_upload(NULL, INTEGERS * sizeof(uint32_t));
+    const struct {
+        const char *kernel;
+        const unsigned *grid;
+        void **arguments;
+    } launches[] = {
+        {"sample_largest", over_slices,
+         TND_ARGUMENTS(&work, &zero, &at_x, &zero, &at_s, &zero, &none, &n, &slice, &nb1)},
+        {"sample_begin", over_rows,
+         TND_ARGUMENTS(&work, &zero, &at_y, &zero, &at_s, &zero, &one, &slices)},
+        {"sample_count", over_slices,
+         TND_ARGUMENTS(&work, &zero, &at_x, &zero, &at_s, &zero, &at_s, &zero, &none, &n, &slice,
+                       &nb1)},
+        {"sample_find", over_rows, TND_ARGUMENTS(&work, &zero, &at_s, &zero, &none, &none)},
+        {"sample_count", over_slices,
+         TND_ARGUMENTS(&work, &zero, &at_x, &zero, &at_s, &zero, &at_s, &zero, &one, &n, &slice,
+                       &nb1)},
+        {"sample_find", over_rows, TND_ARGUMENTS(&work, &zero, &at_s, &zero, &none, &one)},
+        {"sample_weigh", over_slices,
+         TND_ARGUMENTS(&work, &zero, &at_x, &zero, &at_s, &zero, &at_s, &zero, &n, &slice, &nb1)},
+        {"sample_draw", over_rows,
+         TND_ARGUMENTS(&work, &zero, &at_y, &zero, &at_x, &zero, &at_s, &zero, &at_s, &zero, &n,
+                       &slice, &slices, &nb1)},
+    };
+    int code = 0; /* after a fault the device takes no more launches */
+    for (size_t i = 0; i < sizeof(launches) / sizeof(launches[0]) && code == 0; i++) {
+        code = tnd_test_cu_run(module, launches[i].kernel, launches[i].grid, GROUP, 0,
+                               launches[i].arguments);
+    }
+    tnd_cu.MemFree(at_x);
+    tnd_cu.MemFree(at_s);
+    tnd_cu.MemFree(at_y);
+    tnd_cu.MemFree(work);
+}
+
 static const struct target {
     const char *source, *options;
     void (*run)(void *module);
@@ -94,7 +147,8 @@ static const struct target {
            run_tiled},
   dequantize = {"dequantize.cl", "-DTYPE_q8_0=1 -DALIGNED=1", run_dequantize},
   smoke = {"smoke.cl", "", run_smoke}, norm = {"ops_rows.cl", "-DHAVE_FP64=1", run_norm},
-  soft_max = {"ops_rows.cl", "-DHAVE_FP64=1", run_soft_max};
+  soft_max = {"ops_rows.cl", "-DHAVE_FP64=1", run_soft_max},
+  sample = {"ops_sample.cl", "", run_sample};
 
 #define BARRIER "barrier(CLK_LOCAL_MEM_FENCE);"
 static const struct mutant {
@@ -128,6 +182,14 @@ static const struct mutant {
      "i <= ne0; i += GROUP) {\n"
      "        const float value"},
     {&soft_max, "to[i] = score;", ""},
+    {&sample, "places[item] = place;\n    " BARRIER, "places[item] = place;"},
+    {&sample, "min(begin + slice, n);\n    uint best", "begin + slice;\n    uint best"},
+    {&sample, "sums_high[i] = 0;\n    }\n    " BARRIER, "sums_high[i] = 0;\n    }"},
+    {&sample, "atomic_add((local volatile uint *)&counts[digit], 1u);", "counts[digit]++;"},
+    {&sample, "sums[item] = sum;\n    " BARRIER, "sums[item] = sum;"},
+    {&sample, "counts[item] = from[2];\n    }\n    " BARRIER, "counts[item] = from[2];\n    }"},
+    {&sample, "i += GROUP) {\n        state[HISTOGRAM + i] = 0;",
+     "i += 2 * GROUP) {\n        state[HISTOGRAM + i] = 0;"},
     {&dequantize, "if (part * 16 >= k || row >= row_end)", "if (row >= row_end)"},
     {&dequantize, "(block + 2 + (part << 4), 2)", "(block + 2 + (part << 4), 4)"},
 };
@@ -181,8 +243,8 @@ static void planted_faults_are_found(void)
 
 static void kernels_without_faults_pass(void)
 {
-    static const struct target *const all[] = {&matvec, &tiled, &dequantize,
-                                               &smoke,  &norm,  &soft_max};
+    static const struct target *const all[] = {&matvec, &tiled,    &dequantize, &smoke,
+                                               &norm,   &soft_max, &sample};
     if (!tnd_test_cu_is_there()) {
         return;
     }

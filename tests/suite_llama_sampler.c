@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Choosing tokens. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "llama/sampler_select.h"
+#include "ggml-like/tnd_sample.h"
+#include "llama/sampler.h"
 #include "llama/utf8.h"
 #include "tests/suite_llama.h"
 #include "tests/support_models.h"
@@ -97,49 +99,61 @@ static void logits_that_are_no_numbers_still_give_a_token(void)
 
 /* ---- top-k, top-p and min-p against a plain sort ---- */
 
-struct probability {
-    double p;
+struct one {
+    float logit;
+    uint64_t weight;
     int32_t token;
 };
 
 static int likelier(const void *a, const void *b)
 {
-    const struct probability *x = a;
-    const struct probability *y = b;
-    return x->p != y->p ? (x->p > y->p ? -1 : 1) : (x->token < y->token ? -1 : 1);
+    const struct one *x = a;
+    const struct one *y = b;
+    return x->logit != y->logit ? (x->logit > y->logit ? -1 : 1) : (x->token < y->token ? -1 : 1);
 }
 
-/* Exact probabilities after all steps, {n}; those of tokens that are not kept are 0. Weights are
- * floats as the sampler has them, so that ties are the same. */
+static uint32_t key_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return tnd_sample_key(bits);
+}
+
+/* Probabilities after all steps, {n}; those of tokens that are not kept are 0. What is kept follows
+ * from a sort and sums of the weights that the sampler has. */
 static void exact(const struct tandem_sampler_options *o, const float *logits, double *out)
 {
-    struct probability *all = calloc((size_t)o->vocabulary, sizeof(*all));
+    struct one *all = calloc((size_t)o->vocabulary, sizeof(*all));
+    struct tandem_sample_settings s;
+    tandem_sample_settings_fill(&s, o->temperature, o->top_k, o->top_p, o->min_p, 0);
     const int64_t n = o->vocabulary;
     float largest = -INFINITY;
-    double sum = 0.0, part = 0.0;
+    uint64_t sum = 0, part = 0;
     for (int64_t i = 0; i < n; i++) {
         largest = logits[i] > largest ? logits[i] : largest;
     }
     for (int64_t i = 0; i < n; i++) {
-        all[i] =
-            (struct probability){(double)expf((logits[i] - largest) / o->temperature), (int32_t)i};
+        all[i] = (struct one){logits[i], tnd_sample_weight(&s, key_of(largest), key_of(logits[i])),
+                              (int32_t)i};
         out[i] = 0.0;
     }
     qsort(all, (size_t)n, sizeof(*all), likelier);
     const int64_t k = o->top_k > 0 && o->top_k < n ? o->top_k : n;
     for (int64_t i = 0; i < k; i++) {
-        sum += all[i].p;
+        sum += all[i].weight;
     }
     int64_t kept = 0;
-    while (kept < k && (o->top_p == 0.0f || part < (double)o->top_p * sum)) {
-        part += all[kept++].p;
+    while (kept < k && all[kept].weight >= s.least &&
+           (o->top_p == 0.0f || (long double)part < (long double)o->top_p * (long double)sum)) {
+        part += all[kept++].weight;
     }
-    sum = 0.0;
+    double shares = 0.0;
     for (int64_t i = 0; i < kept; i++) {
-        sum += all[i].p >= (double)o->min_p ? all[i].p : 0.0;
+        out[all[i].token] = exp(((double)all[i].logit - (double)largest) / (double)o->temperature);
+        shares += out[all[i].token];
     }
     for (int64_t i = 0; i < kept; i++) {
-        out[all[i].token] = all[i].p >= (double)o->min_p ? all[i].p / sum : 0.0;
+        out[all[i].token] /= shares;
     }
     free(all);
 }
@@ -186,32 +200,50 @@ static void what_is_kept_is_what_a_full_sort_keeps(void)
             for (int64_t i = 0; i < kept; i++) {
                 n_wrong += !(want[tokens[i]] > 0.0);
             }
-            /* a share may be reached one token earlier or later where sums round differently */
-            const int64_t slack = cases[c].p > 0.0f ? 1 : 0;
-            CU_ASSERT(llabs(kept - n_want) <= slack);
-            CU_ASSERT(n_wrong <= slack);
+            check_int(kept, n_want);
+            check_int(n_wrong, 0);
             tandem_sampler_free(sampler);
         }
     }
 }
 
-static void keys_stand_in_the_order_of_the_weights(void)
+static void keys_stand_in_the_order_of_the_numbers(void)
 {
+    static const float ascending[] = {-FLT_MAX,  -1.5f,   -1.0f, -FLT_MIN, -0x1p-149f, 0.0f,
+                                      0x1p-149f, FLT_MIN, 1.0f,  1.5f,     FLT_MAX,    INFINITY};
     uint32_t previous = 0;
-    float weight = 0.0f;
-    int n_bad = 0;
-    check_int(tnd_select_key(0.0f), 0);
-    check_int(tnd_select_key(1.0f), 0x3c00);
-    check_int(tnd_select_key(0.5f), 0x3800);
-    check_int(tnd_select_key(0x1p-14f), 0x0400);
-    check_int(tnd_select_key(0x1p-24f), 1);
-    for (uint32_t i = 0; i < 0x3f800000u; i += 977) { /* floats from 0 to 1 */
-        memcpy(&weight, &i, sizeof(weight));
-        const uint32_t key = tnd_select_key(weight);
-        n_bad += key < previous || key >= TND_SELECT_KEYS;
-        previous = key;
+    for (size_t i = 0; i < sizeof(ascending) / sizeof(ascending[0]); i++) {
+        CU_ASSERT(key_of(ascending[i]) > previous);
+        previous = key_of(ascending[i]);
     }
-    check_int(n_bad, 0);
+    check_int(key_of(-0.0f), key_of(0.0f));
+    check_int(key_of(NAN), 0);
+    check_int(key_of(-NAN), 0);
+    check_int(key_of(-INFINITY), 0);
+}
+
+/* To 3 units of 2^-31, and what the rounding of a difference of floats makes of it. */
+static void weights_are_exponentials(void)
+{
+    static const float temperatures[] = {1e-30f, 0.01f, 0.5f, 0.7f, 1.0f, 1.3f, 10.0f, 1e30f};
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    double worst = 0.0;
+    for (size_t t = 0; t < sizeof(temperatures) / sizeof(temperatures[0]); t++) {
+        const double temperature = (double)temperatures[t];
+        struct tandem_sample_settings s;
+        tandem_sample_settings_fill(&s, temperatures[t], 0, 0, 0, 0);
+        for (int i = 0; i < 3000; i++) {
+            const float largest = (float)tnd_test_rng_int(&rng, -1000000, 1000000) / 70000.0f;
+            const double width = temperature * 25.0 * (double)tnd_test_rng_int(&rng, 0, 1000) / 1e3;
+            const float logit = (float)((double)largest - (width < 1e30 ? width : 1e30));
+            const float distance = largest - logit;
+            const double x = (double)distance / temperature;
+            const double want = exp(-x) * 0x1p31;
+            const double got = tnd_sample_weight(&s, key_of(largest), key_of(logit));
+            worst = fmax(worst, fabs(got - want) - 1e-9 * want);
+        }
+    }
+    CU_ASSERT(worst < 3.0);
 }
 
 static void equal_probabilities_prefer_lower_tokens(void)
@@ -497,6 +529,117 @@ static void a_mask_that_leaves_no_token_gives_way(void)
     tandem_tokenizer_close(tokenizer);
 }
 
+/* ---- choices within a batch, on a device ---- */
+
+static tandem_runtime *runtime_on_device(void)
+{
+    char settings[600];
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    tandem_runtime *runtime = NULL;
+    if (tandem_devices(NULL, 0, &error) < 1) {
+        tnd_skip("opencl: no device: %s", error.text);
+        return NULL;
+    }
+    snprintf(settings, sizeof(settings), "opencl:device=0,cache=%s", tnd_test_temp("programs"));
+    options.n_threads = 1;
+    options.table_path = "";
+    options.backends = "cpu,opencl";
+    options.profile = "opencl";
+    options.settings = settings;
+    (void)check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_OK, NULL, &error);
+    return runtime;
+}
+
+/* Tokens that two texts get; returns how often logits were copied. */
+static int64_t write_texts(const struct tandem_sampler_options *o, tandem_runtime *runtime,
+                           bool has_mask, bool is_asked, bool one_wants_logits,
+                           int32_t tokens[2][24])
+{
+    enum { STEPS = 24 };
+    tandem_tokenizer *tokenizer = small_tokenizer();
+    tandem_source *source = tnd_small_llama(TANDEM_TYPE_F32, 64);
+    tandem_model *model = NULL;
+    tandem_session *session = NULL;
+    tandem_sampler *samplers[2] = {NULL, NULL};
+    const struct tandem_session_options of_session = {
+        .size = sizeof(of_session), .n_sequences = 2, .context = 64};
+    int32_t next[2] = {1, 7};
+    int64_t n_copied = 0;
+    check_ok(tandem_model_new(source, &model, NULL));
+    check_ok(tandem_session_new(model, runtime, &of_session, &session, NULL));
+    for (int i = 0; i < 2; i++) {
+        check_ok(tandem_sampler_new(o, &samplers[i], NULL));
+        check_ok(has_mask ? tandem_sampler_keep_utf8(samplers[i], tokenizer, NULL) : TANDEM_OK);
+    }
+    for (int step = 0; step < STEPS; step++) {
+        struct tandem_batch_entry entries[2];
+        for (int i = 0; i < 2; i++) {
+            entries[i] = (struct tandem_batch_entry){&next[i], 1, i, true};
+            if (is_asked && !(one_wants_logits && i == 1)) {
+                check_ok(tandem_session_sample_with(session, i, samplers[i], NULL));
+            }
+        }
+        check_ok(tandem_session_decode_batch(session, entries, 2, NULL));
+        for (int i = 0; i < 2; i++) {
+            float p = -1.0f;
+            n_copied += tandem_session_logits(session, i) != NULL;
+            next[i] = tandem_session_sample(session, i, samplers[i], &p);
+            CU_ASSERT(p > 0.0f && p <= 1.0f);
+            tandem_sampler_accept(samplers[i], next[i], true);
+            tokens[i][step] = next[i];
+        }
+    }
+    check_int(tandem_session_sample(session, 2, samplers[0], NULL), -1);
+    (void)check_status(tandem_session_sample_with(session, 2, samplers[0], NULL), TANDEM_E_ARGUMENT,
+                       NULL, NULL);
+    tandem_sampler_free(samplers[0]);
+    tandem_sampler_free(samplers[1]);
+    tandem_session_free(session);
+    tandem_model_free(model);
+    tandem_source_close(source);
+    tandem_tokenizer_close(tokenizer);
+    return n_copied;
+}
+
+static void a_batch_chooses_what_the_sampler_would(void)
+{
+    const struct tandem_sampler_options cases[] = {
+        {.size = sizeof(cases[0]), .vocabulary = SMALL_VOCABULARY},
+        {.size = sizeof(cases[0]), .vocabulary = SMALL_VOCABULARY, .temperature = 1.0f, .seed = 3},
+        {.size = sizeof(cases[0]),
+         .vocabulary = SMALL_VOCABULARY,
+         .temperature = 1.5f,
+         .top_k = 50,
+         .top_p = 0.9f,
+         .min_p = 0.01f,
+         .seed = 4},
+        {.size = sizeof(cases[0]),
+         .vocabulary = SMALL_VOCABULARY,
+         .temperature = 1.0f,
+         .repeat_penalty = 1.2f,
+         .seed = 5},
+    };
+    tandem_runtime *on_cpu = tnd_test_runtime(1, "cpu");
+    tandem_runtime *on_device = runtime_on_device();
+    for (size_t i = 0; on_device != NULL && i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct tandem_sampler_options *o = &cases[i / 2];
+        const bool has_mask = i % 2 == 1;
+        const bool has_penalty = o->repeat_penalty > 0.0f;
+        int32_t want[2][24], got[2][24];
+        check_int(write_texts(o, on_cpu, has_mask, false, false, want), 48);
+        check_int(write_texts(o, on_cpu, has_mask, true, false, got), 48); /* no device */
+        check_bits(got, want, sizeof(want), "tokens of a CPU");
+        const int64_t n_copied = write_texts(o, on_device, has_mask, true, false, got);
+        check_bits(got, want, sizeof(want), "tokens of a batch");
+        CU_ASSERT(has_penalty ? n_copied == 48 : has_mask ? n_copied < 48 : n_copied == 0);
+        check_int(write_texts(o, on_device, has_mask, true, true, got), 48);
+        check_bits(got, want, sizeof(want), "tokens where one text wants logits");
+    }
+    tandem_runtime_close(on_device);
+    tandem_runtime_close(on_cpu);
+}
+
 static void wrong_parameters_are_refused(void)
 {
     struct tandem_error error = {0};
@@ -537,7 +680,8 @@ static CU_TestInfo sampler_tests[] = {
     {"logits_that_are_no_numbers_still_give_a_token",
      logits_that_are_no_numbers_still_give_a_token},
     {"what_is_kept_is_what_a_full_sort_keeps", what_is_kept_is_what_a_full_sort_keeps},
-    {"keys_stand_in_the_order_of_the_weights", keys_stand_in_the_order_of_the_weights},
+    {"keys_stand_in_the_order_of_the_numbers", keys_stand_in_the_order_of_the_numbers},
+    {"weights_are_exponentials", weights_are_exponentials},
     {"equal_probabilities_prefer_lower_tokens", equal_probabilities_prefer_lower_tokens},
     {"what_is_no_number_is_never_chosen_while_another_can_be",
      what_is_no_number_is_never_chosen_while_another_can_be},
@@ -549,6 +693,7 @@ static CU_TestInfo sampler_tests[] = {
     {"the_mask_begins_anew_behind_a_prompt", the_mask_begins_anew_behind_a_prompt},
     {"a_mask_that_leaves_no_token_gives_way", a_mask_that_leaves_no_token_gives_way},
     {"the_mask_keeps_the_output_valid", the_mask_keeps_the_output_valid},
+    {"a_batch_chooses_what_the_sampler_would", a_batch_chooses_what_the_sampler_would},
     {"wrong_parameters_are_refused", wrong_parameters_are_refused},
     CU_TEST_INFO_NULL,
 };

@@ -24,6 +24,7 @@ static CU_SuiteInfo suites[] = {
     {"matmul", NULL, NULL, NULL, NULL, tnd_tests_opencl_matmul},
     {"ops", NULL, NULL, NULL, NULL, tnd_tests_opencl_ops},
     {"experts", NULL, NULL, NULL, NULL, tnd_tests_opencl_experts},
+    {"sample", NULL, NULL, NULL, NULL, tnd_tests_opencl_sample},
     {"tune", NULL, NULL, NULL, NULL, tnd_tests_opencl_tune},
     {"faults", NULL, NULL, NULL, NULL, tnd_tests_opencl_faults},
     CU_SUITE_INFO_NULL,

@@ -54,7 +54,10 @@ static void drivers_that_cannot_serve_are_told_in_one_line(void)
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-/* One life of a device: opening, a kernel with an upload and a download, closing. */
+static tandem_context *context;
+static const tandem_tensor *constant;
+
+/* One life of a device: opening, two constants, a kernel with an upload and a download, closing. */
 static enum tandem_status live(struct tandem_error *error)
 {
     enum { N = 64 };
@@ -63,12 +66,16 @@ static enum tandem_status live(struct tandem_error *error)
     float values[N] = {0};
     TND_TRY(tnd_test_cl_device_open(&options, &device, error));
     struct tnd_gpu_block *block = NULL;
+    struct tnd_gpu_block *constants[2] = {NULL, NULL};
     struct tnd_gpu_launch launch;
     const size_t global = N;
     const size_t local = 16;
     uint64_t ticket = 0;
     enum tandem_status status = tnd_gpu_map(device, sizeof(values), &block, error);
     const struct tandem_place place = {.handle = block};
+    for (int i = 0; i < 2 && status == TANDEM_OK; i++) { /* in one buffer */
+        status = tnd_gpu_prepare(device, constant, &constants[i], error);
+    }
     if (status == TANDEM_OK) {
         status = tnd_gpu_upload(device, place, values, sizeof(values), error);
     }
@@ -91,6 +98,9 @@ static enum tandem_status live(struct tandem_error *error)
     }
     if (status == TANDEM_OK) {
         CU_ASSERT_EQUAL(values[N - 1], 3.0F);
+    }
+    for (int i = 0; i < 2; i++) {
+        tnd_gpu_give_back(device, constants[i]);
     }
     tnd_gpu_give_back(device, block);
     tnd_gpu_device_close(device);
@@ -145,7 +155,10 @@ static void every_call_may_fail(void)
 {
     struct tandem_error error = {0};
     struct tnd_fake_report before;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    constant = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, (int64_t[]){64});
     if (!find_fake() || !check_status(live(&error), TANDEM_OK, NULL, &error)) {
+        tandem_context_free(context);
         return;
     }
     fake.report(&before);
@@ -154,11 +167,41 @@ static void every_call_may_fail(void)
     fail_each(2, false, TANDEM_E_DEVICE_MEMORY);
     fail_each(1, false, TANDEM_E_DEVICE);
     fail_each(719, true, TANDEM_E_DEVICE_LOST);
+    tandem_context_free(context);
+}
+
+/* By the driver's own count. */
+static void constants_take_one_buffer_of_the_driver(void)
+{
+    enum { N = 7 }; /* 16 KiB and a gap each */
+    const struct tnd_gpu_options options = {.device = "0", .cache = "off"};
+    struct tnd_gpu_device *device = NULL;
+    struct tnd_gpu_block *blocks[N];
+    struct tnd_fake_report before, report;
+    if (!find_fake() || !check_ok(tnd_test_cl_device_open(&options, &device, NULL))) {
+        return;
+    }
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    constant = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, (int64_t[]){4096});
+    fake.report(&before);
+    for (int i = 0; i < N; i++) {
+        check_ok(tnd_gpu_prepare(device, constant, &blocks[i], NULL));
+    }
+    fake.report(&report);
+    check_int(report.n_live[TND_FAKE_MEMORY], before.n_live[TND_FAKE_MEMORY] + 1);
+    for (int i = 0; i < N; i++) {
+        tnd_gpu_give_back(device, blocks[i]);
+    }
+    fake.report(&report);
+    check_int(report.n_live[TND_FAKE_MEMORY], before.n_live[TND_FAKE_MEMORY]);
+    tnd_gpu_device_close(device);
+    tandem_context_free(context);
 }
 
 CU_TestInfo tnd_tests_opencl_cuda[] = {
     {"drivers that cannot serve are told in one line",
      drivers_that_cannot_serve_are_told_in_one_line},
     {"every call may fail", every_call_may_fail},
+    {"constants take one buffer of the driver", constants_take_one_buffer_of_the_driver},
     CU_TEST_INFO_NULL,
 };

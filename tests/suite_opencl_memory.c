@@ -448,6 +448,111 @@ static void streams_keep_the_order_of_what_uses_their_block(void)
     free(to);
 }
 
+/* ---- small constants ---- */
+
+enum { CONSTANTS = 20 };
+
+/* The bytes of a resident weight as the device has them. */
+static bool is_as_on_the_host(struct tnd_gpu_device *device, struct tnd_gpu_block *block,
+                              const tandem_tensor *weight)
+{
+    unsigned char copy[9000];
+    uint64_t ticket = 0;
+    const size_t bytes = tandem_tensor_bytes(weight);
+    return bytes <= sizeof(copy) &&
+           check_ok(tnd_gpu_download(device, (struct tandem_place){block, 0}, copy, bytes, &ticket,
+                                     NULL)) &&
+           check_ok(tnd_gpu_sync(device, ticket, NULL)) && memcmp(copy, weight->data, bytes) == 0;
+}
+
+/* Rows share one buffer, are uploaded once each, and keep their bytes; the buffer goes with the
+ * last of them. Matrices and long rows have buffers of their own. */
+static void small_constants_share_a_buffer(void)
+{
+    struct tnd_gpu_device *device =
+        tnd_test_cl_open((struct tnd_gpu_options){.without_unified = true});
+    tandem_context *context = NULL;
+    struct tnd_gpu_block *blocks[CONSTANTS], *others[2];
+    tandem_tensor *weights[CONSTANTS];
+    int64_t bytes = 0;
+    if (device == NULL) {
+        return;
+    }
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    for (int i = 0; i < CONSTANTS; i++) {
+        const int64_t n = i == 0 ? 1 : 1 + i * 53;
+        weights[i] = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, &n);
+        for (int64_t j = 0; j < n; j++) {
+            ((float *)weights[i]->data)[j] = (float)(i * 10000 + j);
+        }
+        check_ok(tnd_gpu_prepare(device, weights[i], &blocks[i], NULL));
+        bytes += (int64_t)tandem_tensor_bytes(weights[i]);
+    }
+    struct tnd_gpu_statistics statistics = tnd_test_cl_statistics(device);
+    check_int(statistics.constant_count, CONSTANTS);
+    check_int(statistics.constant_bytes, bytes);
+    check_int(statistics.shared_count, 1);
+    check_int(statistics.uploaded_bytes, bytes);
+    check_int(statistics.resident_count, CONSTANTS);
+    for (int i = 0; i < CONSTANTS; i++) {
+        CU_ASSERT(blocks[i]->buffer == blocks[0]->buffer && blocks[i]->offset % 256 == 0);
+        CU_ASSERT(is_as_on_the_host(device, blocks[i], weights[i]));
+    }
+    tandem_tensor *matrix = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (int64_t[]){4, 4});
+    tandem_tensor *row = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, (int64_t[]){20000});
+    check_ok(tnd_gpu_prepare(device, matrix, &others[0], NULL));
+    check_ok(tnd_gpu_prepare(device, row, &others[1], NULL));
+    CU_ASSERT(others[0]->buffer != blocks[0]->buffer && others[1]->buffer != blocks[0]->buffer);
+    check_int(tnd_test_cl_statistics(device).constant_count, CONSTANTS);
+    for (int i = 1; i < CONSTANTS; i++) { /* all but the first */
+        tnd_gpu_give_back(device, blocks[i]);
+    }
+    CU_ASSERT(is_as_on_the_host(device, blocks[0], weights[0]));
+    check_int(tnd_test_cl_statistics(device).shared_count, 1);
+    tnd_gpu_give_back(device, blocks[0]);
+    tnd_gpu_give_back(device, others[0]);
+    tnd_gpu_give_back(device, others[1]);
+    statistics = tnd_test_cl_statistics(device);
+    check_int(statistics.shared_count, 0);
+    check_int(statistics.shared_bytes, 0);
+    check_int(statistics.constant_bytes, 0);
+    check_int(statistics.resident_bytes, 0);
+    tandem_context_free(context);
+    tnd_gpu_device_close(device);
+    tnd_test_cl_closed(device);
+}
+
+/* More than fit into one buffer, which come and go. */
+static void full_buffers_of_constants_are_followed_by_others(void)
+{
+    enum { LONG = 16384, N = 50 };
+    struct tnd_gpu_device *device =
+        tnd_test_cl_open((struct tnd_gpu_options){.without_unified = true});
+    tandem_context *context = NULL;
+    struct tnd_gpu_block *blocks[N];
+    const int64_t n = LONG;
+    if (device == NULL) {
+        return;
+    }
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *weight = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, &n);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < N; i++) {
+            check_ok(tnd_gpu_prepare(device, weight, &blocks[i], NULL));
+        }
+        const struct tnd_gpu_statistics statistics = tnd_test_cl_statistics(device);
+        CU_ASSERT(statistics.shared_count > 1 && statistics.shared_count < 8);
+        CU_ASSERT(statistics.shared_bytes >= statistics.constant_bytes);
+        for (int i = N - 1; i >= 0; i--) {
+            tnd_gpu_give_back(device, blocks[i]);
+        }
+        check_int(tnd_test_cl_statistics(device).shared_count, 0);
+    }
+    tandem_context_free(context);
+    tnd_gpu_device_close(device);
+    tnd_test_cl_closed(device);
+}
+
 CU_TestInfo tnd_tests_opencl_memory[] = {
     {"mirrors carry bytes there and back", mirrors_carry_bytes_there_and_back},
     {"a large upload arrives as a whole", a_large_upload_arrives_as_a_whole},
@@ -460,5 +565,8 @@ CU_TestInfo tnd_tests_opencl_memory[] = {
     {"streams keep the order of what uses their block",
      streams_keep_the_order_of_what_uses_their_block},
     {"several threads use one device", several_threads_use_one_device},
+    {"small constants share a buffer", small_constants_share_a_buffer},
+    {"full buffers of constants are followed by others",
+     full_buffers_of_constants_are_followed_by_others},
     CU_TEST_INFO_NULL,
 };

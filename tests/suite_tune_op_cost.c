@@ -7,6 +7,7 @@
 #include "backends/registry.h"
 #include "backends/sim/sim.h"
 #include "ggml-like/tnd_tensor.h"
+#include "tandem/sample.h"
 #include "tests/support_tune.h"
 #include "tune/moves.h"
 #include "tune/op_cost.h"
@@ -274,6 +275,22 @@ static void dear_hand_offs_make_the_rule_share_less(void)
     CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_wake(table, 3), 66.0, 1e-9);
 }
 
+static void a_drawn_row_costs_ten_soft_maxes(void)
+{
+    struct tnd_op_work soft_max, sample;
+    tandem_tensor *logits = matrix(32000, 2);
+    tandem_tensor *settings = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (int64_t[]){8, 2});
+    CU_ASSERT_TRUE(tnd_op_work_of(tandem_soft_max(context, logits, NULL, 1.0f), &soft_max));
+    for (int draws = 0; draws < 2; draws++) {
+        CU_ASSERT_TRUE(
+            tnd_op_work_of(tandem_sample(context, logits, settings, NULL, draws), &sample));
+        check_int(sample.op, soft_max.op);
+        check_int(sample.n, soft_max.n);
+        check_int(sample.m, soft_max.m * (draws ? 10 : 1));
+        check_int(sample.shares, 2); /* a row is one worker's */
+    }
+}
+
 static CU_TestInfo tests[] = {
     {"a_norm_gets_the_threads_that_pay", a_norm_gets_the_threads_that_pay},
     {"few_rows_are_not_shared_out_by_rows", few_rows_are_not_shared_out_by_rows},
@@ -289,6 +306,7 @@ static CU_TestInfo tests[] = {
     {"a_plan_by_table_has_no_more_threads_than_cpus",
      a_plan_by_table_has_no_more_threads_than_cpus},
     {"dear_hand_offs_make_the_rule_share_less", dear_hand_offs_make_the_rule_share_less},
+    {"a_drawn_row_costs_ten_soft_maxes", a_drawn_row_costs_ten_soft_maxes},
     CU_TEST_INFO_NULL,
 };
 

@@ -29,14 +29,19 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
         return false;
     }
     double values = (double)tnd_node_values(node);
-    work.m = tnd_node_values(node) / node->ne[0];
+    work.m = tnd_node_values(node) / work.n;
+    if (node->op == TANDEM_OP_SAMPLE) {
+        work.n = node->src[0]->ne[0];
+        work.m = node->ne[1] * (node->params.sample_steps != 0 ? TND_SAMPLE_ROWS : 1);
+    }
     if (work.op == TANDEM_OP_ATTENTION) {
         work.k = node->src[1]->ne[1] > 0 ? rounded(node->src[1]->ne[1]) : 1;
         values *= (double)work.k;
     }
     work.shares = (int64_t)(values / TND_SHARE_VALUES);
     const struct tnd_work *of_net = tnd_work_of(node);
-    const int64_t most = of_net != NULL                         ? of_net->n_items
+    const int64_t most = node->op == TANDEM_OP_SAMPLE           ? node->ne[1]
+                         : of_net != NULL                       ? of_net->n_items
                          : !tnd_op_traits(work.op)->splits_rows ? work.m
                                                                 : work.shares;
     work.shares = work.shares > most ? most : work.shares;

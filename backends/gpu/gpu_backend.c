@@ -201,27 +201,31 @@ enum tandem_status tnd_gpu_backend_open(const struct tnd_gpu_driver *driver,
     return TANDEM_OK;
 }
 
-/* What starting has cost: the second start should compile nothing. */
-static void log_statistics(const struct gpu *self)
+/* What starting has cost: the second start should compile nothing. And what the device keeps. */
+size_t tnd_gpu_backend_report(tandem_backend *backend, char *out, size_t capacity)
 {
-    struct tnd_gpu_statistics statistics;
-    char line[256];
-    tnd_gpu_statistics_get(self->device, &statistics);
-    snprintf(line, sizeof(line),
-             "%s: %lld programs compiled, %lld loaded from the cache, in %.3f s; %lld launches, "
-             "%.1f MB up, %.1f MB down",
-             self->name, (long long)statistics.programs_compiled,
-             (long long)statistics.programs_loaded, (double)statistics.build_ns * 1e-9,
-             (long long)statistics.launches, (double)statistics.uploaded_bytes * 1e-6,
-             (double)statistics.downloaded_bytes * 1e-6);
-    self->log(self->log_user, TANDEM_LOG_INFO, line);
+    const struct gpu *self = (const struct gpu *)backend;
+    struct tnd_gpu_statistics s;
+    tnd_gpu_statistics_get(self->device, &s);
+    const int n = snprintf(
+        out, capacity,
+        "%s: %lld programs compiled, %lld loaded from the cache, in %.3f s; %lld launches, "
+        "%.1f MB up, %.1f MB down; small constants: %.1f KiB in %lld buffers before pooling, "
+        "%.1f KiB in %lld after",
+        self->name, (long long)s.programs_compiled, (long long)s.programs_loaded,
+        (double)s.build_ns * 1e-9, (long long)s.launches, (double)s.uploaded_bytes * 1e-6,
+        (double)s.downloaded_bytes * 1e-6, (double)s.constant_bytes / 1024.0,
+        (long long)s.constant_count, (double)s.shared_bytes / 1024.0, (long long)s.shared_count);
+    return n > 0 ? (size_t)n : 0;
 }
 
 void tnd_gpu_backend_close(tandem_backend *backend)
 {
     const struct gpu *self = (const struct gpu *)backend;
     if (self->log != NULL) {
-        log_statistics(self);
+        char line[400];
+        (void)tnd_gpu_backend_report(backend, line, sizeof(line));
+        self->log(self->log_user, TANDEM_LOG_INFO, line);
     }
     tnd_gpu_device_close(tnd_gpu_device_of(backend));
     tnd_free(backend);

@@ -52,6 +52,7 @@ enum tandem_status tnd_gpu_backend_download(tandem_backend *backend, struct tand
                                             struct tandem_error *error);
 size_t tnd_gpu_backend_prepared_bytes(tandem_backend *backend);
 uint64_t tnd_gpu_backend_weight_budget(tandem_backend *backend);
+size_t tnd_gpu_backend_report(tandem_backend *backend, char *out, size_t capacity);
 
 /** The members of all these vtables but name, kind, open, devices, profile and setting. */
 #define TND_GPU_BACKEND_MEMBERS                                                                    \
@@ -63,6 +64,7 @@ uint64_t tnd_gpu_backend_weight_budget(tandem_backend *backend);
     .memory = TANDEM_MEMORY_OWN, .map = tnd_gpu_backend_map, .unmap = tnd_gpu_backend_give_back,   \
     .upload = tnd_gpu_backend_upload, .download = tnd_gpu_backend_download,                        \
     .prepared_bytes = tnd_gpu_backend_prepared_bytes, .identity = tnd_gpu_backend_identity,        \
-    .stream = tnd_gpu_backend_stream, .weight_budget = tnd_gpu_backend_weight_budget
+    .stream = tnd_gpu_backend_stream, .weight_budget = tnd_gpu_backend_weight_budget,              \
+    .report = tnd_gpu_backend_report
 
 #endif

@@ -87,6 +87,10 @@ struct tnd_gpu_statistics {
     int64_t mirror_bytes;
     int64_t resident_count;
     int64_t mirror_count;
+    int64_t constant_bytes; /* of small constants, each of which would have a buffer of its own, */
+    int64_t constant_count;
+    int64_t shared_bytes; /* and of the buffers that they share */
+    int64_t shared_count;
 };
 void tnd_gpu_statistics_get(struct tnd_gpu_device *device, struct tnd_gpu_statistics *out);
 

@@ -63,6 +63,10 @@ void tnd_gpu_memory_count(struct tnd_gpu_device *device, struct tnd_gpu_statisti
     statistics->resident_count = memory->n_weights;
     statistics->mirror_bytes = memory->mirror_bytes;
     statistics->mirror_count = memory->n_mirrors;
+    statistics->constant_bytes = memory->constant_bytes;
+    statistics->constant_count = memory->n_constants;
+    statistics->shared_bytes = memory->shared_bytes;
+    statistics->shared_count = memory->n_shared;
     pthread_mutex_unlock(&memory->lock);
 }
 
@@ -199,12 +203,7 @@ void tnd_gpu_free_block(const struct tnd_gpu_device *device, struct tnd_gpu_bloc
         driver->buffer_free(device->context, form->buffer);
         tnd_free(form);
     }
-    if (block->is_host) {
-        (void)driver->finish(device->context, TND_GPU_QUEUE_WORK, NULL);
-        driver->buffer_unshare(device->context, block->buffer);
-    } else {
-        driver->buffer_free(device->context, block->buffer);
-    }
+    tnd_gpu_release_buffer(device, block);
     tnd_gpu_stream_forget(device, block);
     tnd_free(block);
 }

@@ -35,6 +35,8 @@ struct tnd_gpu_block {
     struct tnd_gpu_buffer *buffer; /* NULL: only a form is kept */
     size_t offset;                 /* of the block in the buffer */
     bool is_host;                  /* the buffer is the host's memory */
+    bool is_row;                   /* one row of values: may lie in a shared buffer */
+    struct tnd_gpu_shared *shared; /* the buffer is one of small constants; else NULL */
     bool is_wanted;                /* as it is on the host, whatever forms it has */
     struct tnd_gpu_form *forms;
 };
@@ -93,6 +95,7 @@ enum tnd_gpu_scratch_slot {
     TND_GPU_SCRATCH_HALF_X,
     TND_GPU_SCRATCH_HALF_Y,
     TND_GPU_SCRATCH_EXPERTS, /* who uses which expert */
+    TND_GPU_SCRATCH_SAMPLE,  /* state, histograms and slices of each row */
     TND_GPU_SCRATCH_COUNT
 };
 

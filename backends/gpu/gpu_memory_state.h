@@ -10,7 +10,9 @@ struct tnd_gpu_memory {
     struct tnd_gpu_block *blocks;
     int64_t weight_bytes, mirror_bytes; /* on the device, forms included */
     int64_t n_weights, n_mirrors;
-    int64_t budget;                                      /* of weights */
+    int64_t budget;                /* of weights */
+    struct tnd_gpu_shared *shared; /* buffers of small constants (gpu_constants.c), newest first */
+    int64_t n_shared, shared_bytes, n_constants, constant_bytes;
     struct tnd_gpu_range scratch[TND_GPU_SCRATCH_COUNT]; /* offset: bytes. Under submit_lock */
 };
 
@@ -21,6 +23,12 @@ size_t tnd_gpu_span(const tandem_tensor *tensor);
 enum tandem_status tnd_gpu_make_buffer(const struct tnd_gpu_device *device, size_t bytes,
                                        struct tnd_gpu_buffer **out_buffer,
                                        struct tandem_error *error);
+
+/** Gives a block's bytes a place in a buffer that small constants share; false: it is none, or
+ *  there is no memory. */
+bool tnd_gpu_share_buffer(const struct tnd_gpu_device *device, struct tnd_gpu_block *block);
+/** Gives a block's buffer back, whatever kind it is; it may have none. May wait for the device. */
+void tnd_gpu_release_buffer(const struct tnd_gpu_device *device, struct tnd_gpu_block *block);
 
 /** A block that is not listed; NULL without memory. */
 struct tnd_gpu_block *tnd_gpu_new_block(const struct tnd_gpu_device *device, size_t bytes,

@@ -17,6 +17,7 @@ static const struct {
     [TANDEM_OP_MUL_MAT] = {tnd_gpu_mul_mat_views, NULL},
     [TANDEM_OP_MUL_MAT_ID] = {tnd_gpu_mul_mat_id, tnd_gpu_mul_mat_id_supports},
     [TANDEM_OP_TOP_K] = {tnd_gpu_top_k, tnd_gpu_top_k_supports},
+    [TANDEM_OP_SAMPLE] = {tnd_gpu_sample, NULL},
     [TANDEM_OP_GATHER] = {tnd_gpu_gather, tnd_gpu_gather_supports},
     [TANDEM_OP_WEIGHTED_SUM] = {tnd_gpu_weighted_sum, NULL},
     [TANDEM_OP_ADD] = {tnd_gpu_binary, NULL},

@@ -46,6 +46,9 @@ tnd_gpu_op_supports_fn tnd_gpu_attention_supports;
 tnd_gpu_op_submit_fn tnd_gpu_attention;
 tnd_gpu_op_submit_fn tnd_gpu_mul_mat_views;
 
+/* gpu_sample.c */
+tnd_gpu_op_submit_fn tnd_gpu_sample;
+
 /* gpu_work.c */
 tnd_gpu_op_supports_fn tnd_gpu_work_supports;
 tnd_gpu_op_submit_fn tnd_gpu_work;

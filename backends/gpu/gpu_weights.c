@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Resident weights: shared with the host or copied to the device once, within a budget, and other
- * forms of them. */
+ * Resident weights: small ones in shared buffers, others shared with the host or copied to the
+ * device, once, within a budget; and other forms of them. */
 #include <string.h>
 
 #include "backends/gpu/gpu_memory_state.h"
@@ -63,15 +63,17 @@ static bool share_weight(const struct tnd_gpu_device *device, struct tnd_gpu_blo
 static enum tandem_status place_weight(struct tnd_gpu_device *device, struct tnd_gpu_block *block,
                                        struct tandem_error *error)
 {
-    if (share_weight(device, block)) {
+    const bool is_shared = tnd_gpu_share_buffer(device, block);
+    if (!is_shared && share_weight(device, block)) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_gpu_make_buffer(device, block->bytes, &block->buffer, error));
-    struct tnd_gpu_range to = {block->buffer, 0};
-    enum tandem_status status = tnd_gpu_write(device, to, block->host, block->bytes, error);
+    if (!is_shared) {
+        TND_TRY(tnd_gpu_make_buffer(device, block->bytes, &block->buffer, error));
+    }
+    const struct tnd_gpu_range to = {block->buffer, block->offset};
+    const enum tandem_status status = tnd_gpu_write(device, to, block->host, block->bytes, error);
     if (status != TANDEM_OK) {
-        device->driver->buffer_free(device->context, block->buffer);
-        block->buffer = NULL;
+        tnd_gpu_release_buffer(device, block);
     }
     return status;
 }
@@ -107,6 +109,7 @@ enum tandem_status tnd_gpu_prepare(struct tnd_gpu_device *device, const tandem_t
     if (block == NULL) {
         return TANDEM_E_MEMORY;
     }
+    block->is_row = tnd_tensor_rows(weight) == 1;
     enum tandem_status status = place_weight(device, block, error);
     if (status != TANDEM_OK) {
         tnd_free(block);
@@ -184,8 +187,7 @@ void tnd_gpu_keep_form_only(struct tnd_gpu_device *device, const tandem_tensor *
     struct tnd_gpu_block *block = place.handle;
     if (block->buffer != NULL && block->bytes == tnd_gpu_span(weight) && block->forms != NULL &&
         !block->is_host && !block->is_wanted) {
-        device->driver->buffer_free(device->context, block->buffer);
-        block->buffer = NULL;
+        tnd_gpu_release_buffer(device, block);
         tnd_gpu_count_weights(device, -(int64_t)block->bytes);
     }
 }

@@ -289,6 +289,11 @@ struct tandem_backend_api {
      *  nobody can tell of this ticket but sync (0, which is none: of any). Never waits. Optional
      *  (false): then a device that stalls is waited for. Any thread. */
     bool (*poll)(tandem_backend *backend, uint64_t ticket, bool *out_is_over);
+
+    /** Writes a line for people, at most `capacity` bytes with a zero byte at its end: what the
+     *  device has done so far and keeps. Returns the bytes of the whole line, without its end.
+     *  Optional (there is none). Any thread. */
+    size_t (*report)(tandem_backend *backend, char *out, size_t capacity);
 };
 
 /** Name of the function by which a plugin, a shared library, tells its backend; it has no

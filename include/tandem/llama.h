@@ -152,8 +152,9 @@ TANDEM_API enum tandem_status tandem_session_decode_batch(tandem_session *sessio
                                                           struct tandem_error *error);
 
 /** Logits behind the last token of a sequence: `vocabulary` floats, borrowed until the sequence is
- *  next changed. NULL when the last entry of the sequence wanted none, before the first one, and
- *  for a sequence that does not exist. */
+ *  next changed. NULL when the last entry of the sequence wanted none, before the first one, where
+ *  a device has chosen a token (tandem_session_sample_with; generators and chats use it), and for a
+ *  sequence that does not exist. */
 TANDEM_API const float *tandem_session_logits(const tandem_session *session, int32_t sequence);
 /** What the model has made of a sequence's last token before the classifier, behind its last norm;
  *  of an encoder the text's vector by its pooling, or its scores: tandem_session_embedding_size
@@ -392,6 +393,22 @@ TANDEM_API enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
 /** Chooses the next token. `logits`: `vocabulary` floats. Cost: O(vocabulary), no allocation but
  *  for a grammar's. */
 TANDEM_API int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits);
+/** Tells that the next token of a sequence will be chosen by tandem_session_sample with this
+ *  sampler, which the next tandem_session_decode or tandem_session_decode_batch, and no later one,
+ *  may do where the logits lie: on a device, so that no logits are copied. Logits are NULL then.
+ *  The sampler must not change between the two. NULL: logits are wanted. No choice is made so, and
+ *  the logits are there, with penalties, grammars, within a character, with drafts, for sessions
+ *  with `has_embeddings` or several ranks, on a CPU alone, and where a text of the batch that wants
+ *  logits has no sampler. Errors: ARGUMENT (no such sequence). */
+TANDEM_API enum tandem_status tandem_session_sample_with(tandem_session *session, int32_t sequence,
+                                                         tandem_sampler *sampler,
+                                                         struct tandem_error *error);
+/** Chooses the next token of a sequence: what the decode has chosen with this sampler, or else
+ *  tandem_sampler_sample of the sequence's logits: the same token. Once for each decode.
+ *  `out_probability` (NULL: not wanted) gets its probability among those that were kept. -1 where
+ *  tandem_sampler_sample returns -1, and without logits. */
+TANDEM_API int32_t tandem_session_sample(tandem_session *session, int32_t sequence,
+                                         tandem_sampler *sampler, float *out_probability);
 /** Notes a token that stands in the text, for the penalty; and its bytes for the UTF-8 mask if it
  *  `is_output`, not part of a prompt, behind which the output begins anew. Tokens outside of the
  *  vocabulary are ignored. */

@@ -536,6 +536,10 @@ struct tandem_runtime_info {
 /** Fills `out_info`, whose size is set. Any thread. Errors: ARGUMENT (NULL), ABI. */
 TANDEM_API enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,
                                                       struct tandem_runtime_info *out_info);
+/** A line for people of the i-th backend that has one: what the device has done so far and keeps,
+ *  at most `capacity` bytes with the zero byte. False beyond the last. Never fails. Any thread. */
+TANDEM_API bool tandem_runtime_report(const tandem_runtime *runtime, int i, char *out,
+                                      size_t capacity);
 
 TANDEM_END_C
 #endif

@@ -24,6 +24,7 @@
 #include "tandem/ops.h"
 #include "tandem/profile.h"
 #include "tandem/runtime.h"
+#include "tandem/sample.h"
 #include "tandem/status.h"
 #include "tandem/table.h"
 #include "tandem/tensor.h"

@@ -33,7 +33,8 @@ TYPED = {"matvec": MATVECS, "experts_matvec": MATVECS | {"1 token of its own": M
          "ops_get_rows": {"": {}},
          "ops_tiles": {"4 rows": {}, "8 rows": {"ROWS": 8}, "16 rows": {"ROWS": 16}}}
 PLAIN = {"smoke": {"": {}}, "ops_copy": {"": FP64}, "ops_elementwise": {"": FP64},
-         "ops_router": {"": {}}, "ops_rows": {"": FP64}, "experts_group": {"": {}}}
+         "ops_router": {"": {}}, "ops_rows": {"": FP64}, "experts_group": {"": {}},
+         "ops_sample": {"": {}, "small groups": {"GROUP": 64}}}
 PANELS = {"TYPE_bcml1": 1, "FLAGS": 1}
 
 

@@ -179,6 +179,14 @@ static void print_memory(const struct tnd_kit *kit)
     }
 }
 
+static void print_devices(const struct tnd_kit *kit)
+{
+    char line[512];
+    for (int i = 0; tandem_runtime_report(kit->runtime, i, line, sizeof(line)); i++) {
+        fprintf(stderr, "device: %s\n", line);
+    }
+}
+
 static void print_experts(const struct tnd_kit *kit)
 {
     struct tandem_hot_experts hot;
@@ -217,6 +225,7 @@ void tnd_kit_print_stats(const struct tnd_kit *kit)
     fprintf(stderr, "machine: %s, %s, %s\nthreads: %d\ntable: %s\n", info.cpu, info.isa,
             info.topology, info.n_threads, info.table[0] != '\0' ? info.table : "none");
     print_memory(kit);
+    print_devices(kit);
     print_experts(kit);
     print_micro_batches(kit);
     tnd_draft_option_print(kit->session);

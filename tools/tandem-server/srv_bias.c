@@ -97,12 +97,17 @@ static bool was_written(const int32_t *written, int64_t n, int32_t id)
     return false;
 }
 
+bool tnd_srv_bias_is_empty(const struct srv_bias *bias)
+{
+    return bias->n == 0 && !bias->ignores_ends && bias->presence == 0 && bias->frequency == 0;
+}
+
 const float *tnd_srv_bias_apply(const struct srv_bias *bias,
                                 const struct srv_vocabulary *vocabulary, const int32_t *written,
                                 int64_t n, const float *logits, float *scratch)
 {
     const bool has_penalty = bias->presence != 0 || bias->frequency != 0;
-    if (bias->n == 0 && !bias->ignores_ends && !has_penalty) {
+    if (tnd_srv_bias_is_empty(bias)) {
         return logits;
     }
     memcpy(scratch, logits, (size_t)vocabulary->n * sizeof(scratch[0]));

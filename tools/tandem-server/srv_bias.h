@@ -11,6 +11,8 @@
 /** Reads the members. False: body->fault says why. */
 bool tnd_srv_bias_read(struct srv_body *body, int64_t vocabulary, struct srv_bias *out);
 void tnd_srv_bias_free(struct srv_bias *bias);
+/** Whether they ask for nothing. */
+bool tnd_srv_bias_is_empty(const struct srv_bias *bias);
 /** Logits as these members have them: `logits` where they ask for nothing, else `scratch`, filled
  *  with {vocabulary->n} values. `written`: the `n` tokens that the model has written so far. */
 const float *tnd_srv_bias_apply(const struct srv_bias *bias,

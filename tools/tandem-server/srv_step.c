@@ -56,15 +56,25 @@ static void end_by_grammar(struct srv_engine *engine, struct srv_sequence *s)
     }
 }
 
-/* Chooses the next token of a text. */
-static void choose(struct srv_engine *engine, struct srv_sequence *s, const float *logits)
+/* Whether a choice cannot be made where the logits lie. */
+static bool needs_logits(const struct srv_params *params)
 {
+    return params->wants_logprobs || !tnd_srv_bias_is_empty(&params->bias);
+}
+
+/* Chooses the next token of a text; `logits` may be NULL where nobody needs them. */
+static void choose(struct srv_engine *engine, struct srv_sequence *s, int32_t sequence)
+{
+    const float *logits = tandem_session_logits(engine->session, sequence);
     const struct srv_vocabulary *vocabulary = engine->options.vocabulary;
     const struct srv_params *params = &s->job->params;
     struct srv_token token;
-    token.id = tandem_sampler_sample(
-        s->sampler, tnd_srv_bias_apply(&params->bias, vocabulary, s->tokens + s->job->n_prompt,
-                                       s->n - s->job->n_prompt, logits, engine->scratch));
+    token.id = !needs_logits(params)
+                   ? tandem_session_sample(engine->session, sequence, s->sampler, NULL)
+                   : tandem_sampler_sample(
+                         s->sampler,
+                         tnd_srv_bias_apply(&params->bias, vocabulary, s->tokens + s->job->n_prompt,
+                                            s->n - s->job->n_prompt, logits, engine->scratch));
     if (token.id < 0) {
         end_by_grammar(engine, s);
         return;
@@ -185,7 +195,7 @@ static void take_batch(struct srv_engine *engine, int64_t n)
         if (s->job->params.style == SRV_EMBEDDING) {
             take_embedding(engine, s, entry->sequence);
         } else {
-            choose(engine, s, tandem_session_logits(engine->session, entry->sequence));
+            choose(engine, s, entry->sequence);
         }
     }
 }
@@ -215,6 +225,14 @@ bool tnd_srv_run_batch(struct srv_engine *engine)
     const int64_t n = make_batch(engine, &n_prompt);
     if (n == 0) {
         return false;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        const struct srv_sequence *s = &engine->sequences[engine->entries[k].sequence];
+        const bool has_choice = engine->entries[k].wants_logits &&
+                                s->job->params.style != SRV_EMBEDDING &&
+                                !needs_logits(&s->job->params);
+        (void)tandem_session_sample_with(engine->session, engine->entries[k].sequence,
+                                         has_choice ? s->sampler : NULL, NULL);
     }
     const double begin = tnd_srv_seconds();
     if (tandem_session_decode_batch(engine->session, engine->entries, n, &error) == TANDEM_OK) {

@@ -72,6 +72,10 @@ static int atomic_inc(volatile int *p)
 {
     return atomicAdd((int *)p, 1);
 }
+static uint atomic_add(volatile uint *p, uint value)
+{
+    return atomicAdd((uint *)p, value);
+}
 static int atomic_or(volatile int *p, int bits)
 {
     return atomicOr((int *)p, bits);
@@ -127,6 +131,10 @@ static float product(float a, float b)
 static float mad(float a, float b, float c)
 {
     return fmaf(a, b, c);
+}
+static ulong mul_hi(ulong a, ulong b)
+{
+    return __umul64hi(a, b);
 }
 static uint clz(uint bits)
 {
