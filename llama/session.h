@@ -4,6 +4,7 @@
 #define TND_LLAMA_SESSION_H
 
 #include "llama/batch_times.h"
+#include "llama/cache_choice.h"
 #include "llama/model.h"
 
 /** One text. */
@@ -84,8 +85,9 @@ struct tandem_session {
     tandem_runtime *runtime;
     tandem_context *context; /* of the graph in hand: reset for each batch */
     struct tnd_llama_kv_cache cache;
-    int64_t n_positions; /* of a text */
-    int64_t batch_max;   /* tokens that the cache takes at once */
+    struct tnd_llama_cache_choices cache_choices; /* n is 0: the caller chose */
+    int64_t n_positions;                          /* of a text */
+    int64_t batch_max;                            /* tokens that the cache takes at once */
     int n_sequences;
     bool has_embeddings;
     enum tandem_pooling pooling; /* of an encoder */
