@@ -382,6 +382,7 @@ static void drop_heads(const struct shaper *s)
 enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *error)
 {
     struct shaper s = {.source = source, .family = source->hf};
+    TND_TRY(tnd_hf_unpack(source, error));
     TND_TRY(tnd_hf_join_experts(source, error));
     if (s.family == NULL) {
         return TANDEM_OK;
