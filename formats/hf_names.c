@@ -107,6 +107,12 @@ static const struct name_row layer_names[] = {
     {"intermediate.dense", "ffn_up"},
     {"output.dense", "ffn_down"},
     {"output.LayerNorm", "layer_output_norm"},
+    {"eh_proj", "nextn.eh_proj"}, /* of layers that predict ahead */
+    {"enorm", "nextn.enorm"},
+    {"hnorm", "nextn.hnorm"},
+    {"embed_tokens", "nextn.embed_tokens"},
+    {"shared_head.norm", "nextn.shared_head_norm"},
+    {"shared_head.head", "nextn.shared_head_head"},
 };
 /* The same with their last part. */
 static const struct name_row layer_wholes[] = {

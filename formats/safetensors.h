@@ -66,9 +66,9 @@ enum tandem_status tnd_hf_unpack(tandem_source *source, struct tandem_error *err
  *  blk.N.ffn_gate.E.weight, as blk.N.ffn_gate_exps.weight {K, N, experts}. Nothing happens to
  *  models without experts. Errors: NOT_FOUND, SHAPE, OVERFLOW, MEMORY, LIMIT, FILE. */
 enum tandem_status tnd_hf_join_experts(tandem_source *source, struct tandem_error *error);
-/** hf_reshape.c: what a model's tensors go through when all are there: tnd_hf_unpack, tnd_hf_join_experts, then
- *  other names, rows in another order, transposed, one added (struct tnd_hf_family). Errors: those,
- *  and SHAPE. */
+/** hf_reshape.c: what a model's tensors go through when all are there: tnd_hf_unpack,
+ *  tnd_hf_join_experts, then other names, rows in another order, transposed, one added (struct
+ *  tnd_hf_family). Errors: those, and SHAPE. */
 enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *error);
 /** hf_names.c: name in the GGUF convention of a tensor of Hugging Face's llama, mistral, qwen2 or
  *  qwen3; the name itself when it is none of theirs. False for one that is not needed. */

@@ -103,6 +103,7 @@ struct tandem_session {
     struct tnd_llama_micro micro;
     struct tnd_batch_times times;
     struct tnd_llama_draft *draft; /* NULL: nothing is drafted */
+    const float *hidden;           /* {dim, m} of the batch in hand: tnd_llama_batch.hidden */
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;
     bool (*cancel)(void *user);
@@ -151,6 +152,11 @@ void tnd_llama_draft_forget(tandem_session *session, int32_t sequence, int64_t n
  *  session keeps one. */
 float *tnd_llama_draft_results(const tandem_session *session, int32_t sequence, int64_t i);
 void tnd_llama_draft_fini(tandem_session *session);
+/** Whether drafts need the state of each token that is decoded, and such a state {dim} at a
+ *  position. */
+bool tnd_llama_draft_wants_hidden(const tandem_session *session);
+void tnd_llama_draft_note(tandem_session *session, int32_t sequence, int64_t position,
+                          const float *state);
 
 /** Errors: MEMORY. */
 enum tandem_status tnd_llama_micro_init(struct tnd_llama_micro *micro, const tandem_model *model,

@@ -35,7 +35,8 @@ enum tandem_status tnd_cache_option_read(const char *text, const tandem_model *m
     return text == NULL || tandem_type_from_name(text, &options->cache_type)
                ? TANDEM_OK
                : tnd_error_set(error, TANDEM_E_ARGUMENT, "--cache", 0, 0,
-                               "--cache %.64s: expected f32, f16, q8_0, q4_0 or auto", text);
+                               "unknown type: '%.64s', expected f32, f16, q8_0, q4_0 or auto",
+                               text);
 }
 
 void tnd_cache_option_print(const tandem_session *session)

@@ -222,10 +222,11 @@ struct tandem_draft_options {
     tandem_session *model;
     int most; /**< tokens of a draft, 1 to 16; 0: 16. Fewer where that is expected to be faster */
     bool is_fixed; /**< never fewer, to measure what drafts bring */
+    bool by_heads; /**< by the model's own layer that predicts ahead (nextn), `model` is NULL */
 };
 #define TANDEM_DRAFT_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(struct tandem_draft_options), NULL, 0, false                                        \
+        sizeof(struct tandem_draft_options), NULL, 0, false, false                                 \
     }
 
 /** What drafts have brought so far. The layout is fixed for good. */
@@ -243,7 +244,8 @@ struct tandem_draft_info {
  *  predicts and later decodes measure, and from how many were right so far: none where drafts would
  *  cost time, until they would gain again. Every token's logits are the model's own, so that any
  *  sampler chooses as without drafts, up to the rounding of batches of another size. Errors: ABI,
- *  ARGUMENT (another vocabulary, too few sequences), MEMORY. */
+ *  ARGUMENT (another vocabulary, too few sequences), NOT_FOUND (no layer predicts ahead),
+ *  MEMORY. */
 TANDEM_API enum tandem_status tandem_session_set_draft(tandem_session *session,
                                                        const struct tandem_draft_options *options,
                                                        struct tandem_error *error);

@@ -515,13 +515,8 @@ static void config_models(const tandem_source *model)
         "\"use_sliding_window\":true,\"max_window_layers\":0,\"sliding_window\":4",
         "\"use_sliding_window\":null,\"sliding_window\":null",
         "\"use_sliding_window\":3",
-        "\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4}",
-        ("\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":32,"
-         "\"checkpoint_format\":\"gptq\"}"),
-        ("\"quantization_config\":{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":-1,"
-         "\"version\":\"gemm\"}"),
-        ("\"quantization_config\":{\"quant_method\":\"fp8\",\"fmt\":\"e4m3\","
-         "\"weight_block_size\":[16,16]}"),
+        "\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":32}",
+        "\"quantization_config\":{\"quant_method\":\"fp8\",\"weight_block_size\":[16,16]}",
         "\"quantization_config\":{\"load_in_8bit\":true,\"other\":[1]}",
         "\"quantization_config\":null",
         "\"quantization\":{\"w_bit\":4}",

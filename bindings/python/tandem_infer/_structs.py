@@ -109,7 +109,8 @@ class SessionOptions(Structure):
 
 
 class DraftOptions(Structure):
-    _fields_ = [("size", c_size_t), ("model", c_void_p), ("most", c_int), ("is_fixed", c_bool)]
+    _fields_ = [("size", c_size_t), ("model", c_void_p), ("most", c_int), ("is_fixed", c_bool),
+                ("by_heads", c_bool)]
 
 
 class DraftInfo(Structure):

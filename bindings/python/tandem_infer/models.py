@@ -286,7 +286,7 @@ class Session(Handle):
             by ``cache_memory`` and the timing table.
         cache_memory: bytes that keys and values may take where the session chooses; 0: no bound.
         draft: tokens that are decoded ahead where that is faster: ``"lookup"`` drafts them from
-            the text so far, a session of a smaller model with the same vocabulary and as many
+            the text so far, ``"mtp"`` by the model's layer that predicts ahead, a session of a smaller model with the same vocabulary and as many
             sequences by its likeliest tokens. Logits stay the model's own.
         embeddings: keep what ``embed`` gives; encoders do so anyway.
         pooling: ``"mean"``, ``"cls"`` or ``"last"`` of an encoder; default: as its file says.
@@ -303,8 +303,8 @@ class Session(Handle):
                  pooling: Optional[str] = None, cache_memory: int = 0) -> None:
         if pooling not in self._poolings:
             raise ValueError(f"pooling: {told(pooling)}, expected 'mean', 'cls', 'last' or None")
-        if draft not in (None, "lookup") and not isinstance(draft, Session):
-            raise ValueError(f"draft: {told(draft)}, expected 'lookup', a session or None")
+        if draft not in (None, "lookup", "mtp") and not isinstance(draft, Session):
+            raise ValueError(f"draft: {told(draft)}, expected 'lookup', 'mtp', a session or None")
         is_planned = cache_type == "auto"
         options = _native.filled(_native.SessionOptions, context=context, n_sequences=sequences,
                                  cache_type=Type.F16 if is_planned else Type(cache_type),
@@ -316,7 +316,8 @@ class Session(Handle):
         if draft is not None:
             with turn(self._needs):
                 how = _native.filled(_native.DraftOptions,
-                                     model=draft._address() if drafting else None)
+                                     model=draft._address() if drafting else None,
+                                     by_heads=draft == "mtp")
                 _native.call("session_set_draft", self, ctypes.byref(how))
         self._model = model
         self._runtime = runtime
