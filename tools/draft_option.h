@@ -17,8 +17,8 @@ struct tnd_draft_option {
 };
 
 /** Makes the session draft by `text` (NULL: nothing is done): "lookup", "mtp" or the path of a
- *  model, which runs on the same runtime with as many sequences and cells (0: as needed). `out` is to be
- *  closed in any case, after the session. Errors: those of opening the model and of
+ *  model, which runs on the same runtime with as many sequences and cells (0: as needed). `out` is
+ *  to be closed in any case, after the session. Errors: those of opening the model and of
  *  tandem_session_set_draft. */
 enum tandem_status tnd_draft_option_open(const char *text, tandem_session *session,
                                          tandem_runtime *runtime, int n_sequences, int64_t n_cells,
