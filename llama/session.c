@@ -77,13 +77,15 @@ static enum tandem_status init_pooling(tandem_session *session, enum tandem_pool
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", 0, 0,
                               "llama: the model does not say how the vectors of a text's tokens "
                               "become one (pooling_type, or 1_Pooling/config.json); choose mean, "
-                              "cls or last");
+                              "cls or last (--pooling)");
     }
     if (session->pooling < TANDEM_POOLING_NONE || session->pooling > TANDEM_POOLING_RANK ||
         is_ranked != (session->pooling == TANDEM_POOLING_RANK)) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", session->pooling, h->pooling,
-                              "llama: pooling %d, expected %s", (int)session->pooling,
-                              is_ranked ? "none: a reranker gives scores" : "mean, cls or last");
+                              is_ranked
+                                  ? "llama: pooling %d, expected none (0): a reranker gives scores"
+                                  : "llama: pooling %d, expected mean, cls or last (1 to 3)",
+                              (int)session->pooling);
     }
     return TANDEM_OK;
 }

@@ -26,7 +26,7 @@ struct srv_engine_options {
     int n_parallel;                        /* texts at once */
     int max_queue;                         /* jobs that wait */
     double delay_ms;                       /* that running texts may be kept waiting by prompts */
-    struct tandem_session_options session; /* keys and values; the engine sets the rest */
+    struct tandem_session_options session; /* cache and pooling; the engine sets the rest */
     bool has_embeddings;
     /* Opens the session of several ranks; NULL: tandem_session_new */
     enum tandem_status (*open_session)(const tandem_model *model, tandem_runtime *runtime,

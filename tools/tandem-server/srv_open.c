@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/cache_option.h"
+#include "tools/pooling_option.h"
 #include "tools/runtime_option.h"
 #include "tools/tandem-server/srv_saved.h"
 #include "tools/say.h"
@@ -135,6 +136,7 @@ static enum tandem_status open_engine(struct srv_kit *kit, const struct srv_sett
     options.n_cells = options.n_cells > options.context ? options.n_cells : options.context;
     options.n_cells = (options.n_cells + SRV_BLOCK - 1) / SRV_BLOCK * SRV_BLOCK;
     kit->server.n_cells = options.n_cells;
+    SRV_TRY(tnd_pooling_option_read(settings->pooling, &options.session.pooling, error));
     SRV_TRY(tnd_cache_option_read(settings->cache_type, kit->model, &options.session, error));
     return tnd_srv_engine_new(&options, &kit->engine, error);
 }
