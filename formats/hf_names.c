@@ -107,6 +107,12 @@ static const struct name_row layer_names[] = {
     {"intermediate.dense", "ffn_up"},
     {"output.dense", "ffn_down"},
     {"output.LayerNorm", "layer_output_norm"},
+    {"eh_proj", "nextn.eh_proj"}, /* of layers that predict ahead */
+    {"enorm", "nextn.enorm"},
+    {"hnorm", "nextn.hnorm"},
+    {"embed_tokens", "nextn.embed_tokens"},
+    {"shared_head.norm", "nextn.shared_head_norm"},
+    {"shared_head.head", "nextn.shared_head_head"},
 };
 /* The same with their last part. */
 static const struct name_row layer_wholes[] = {
@@ -120,11 +126,10 @@ static const struct name_row layer_wholes[] = {
 /* Masks and tables that older checkpoints have. */
 static const char *const not_needed[] = {"attn.bias", "attn.masked_bias", "attention.bias",
                                          "attention.masked_bias"};
-/* Behind the number of an expert. */
+/* Behind the number of an expert, up to the last part (weight, or what quantised ones have). */
 static const struct name_row expert_names[] = {
-    {".gate_proj.weight", "ffn_gate"}, {".up_proj.weight", "ffn_up"},
-    {".down_proj.weight", "ffn_down"}, {".w1.weight", "ffn_gate"},
-    {".w3.weight", "ffn_up"},          {".w2.weight", "ffn_down"},
+    {".gate_proj.", "ffn_gate"}, {".up_proj.", "ffn_up"}, {".down_proj.", "ffn_down"},
+    {".w1.", "ffn_gate"},        {".w3.", "ffn_up"},      {".w2.", "ffn_down"},
 };
 
 /* An expert's own matrix, blk.N.ffn_gate.E.weight: those of a layer are put together when all are
@@ -139,9 +144,12 @@ static bool map_expert(int digits, const char *number, const char *rest, char *o
         for (size_t i = 0; expert_digits > 0 && expert_digits < 7 &&
                            i < sizeof(expert_names) / sizeof(expert_names[0]);
              i++) {
-            if (strcmp(rest + n + expert_digits, expert_names[i].theirs) == 0) {
-                snprintf(out, capacity, "blk.%.*s.%s.%.*s.weight", digits, number,
-                         expert_names[i].ours, (int)expert_digits, rest + n);
+            const char *behind = rest + n + expert_digits;
+            const size_t length = strlen(expert_names[i].theirs);
+            if (strncmp(behind, expert_names[i].theirs, length) == 0 &&
+                strchr(behind + length, '.') == NULL) {
+                snprintf(out, capacity, "blk.%.*s.%s.%.*s.%s", digits, number, expert_names[i].ours,
+                         (int)expert_digits, rest + n, behind + length);
                 return true;
             }
         }

@@ -379,9 +379,32 @@ static void drop_heads(const struct shaper *s)
     source->n_tensors = n;
 }
 
+/* Layers behind the last one that predict ahead: transformers passes over them, and many files lack
+ * them whatever config.json says. The convention's block_count counts them. */
+static enum tandem_status count_nextn(tandem_source *source, const struct tnd_hf_family *family,
+                                      struct tandem_error *error)
+{
+    char name[96];
+    struct tandem_source_tensor found;
+    const struct tnd_llama_architecture *a = tnd_llama_architecture_of(family->architecture);
+    const int64_t layers = value_of(source, family->architecture, "block_count");
+    int64_t n = 0;
+    do {
+        snprintf(name, sizeof(name), "blk.%lld.nextn.eh_proj.weight", (long long)(layers + n));
+    } while (tnd_llama_lists(a->keys, "nextn_predict_layers") && layers > 0 &&
+             tandem_source_find(source, name, &found) && ++n < layers);
+    snprintf(name, sizeof(name), "%.60s.block_count", family->architecture);
+    for (size_t i = 0; n > 0 && i < source->n_values; i++) {
+        source->values[i].integer += strcmp(source->values[i].key, name) == 0 ? n : 0;
+    }
+    snprintf(name, sizeof(name), "%.60s.nextn_predict_layers", family->architecture);
+    return n > 0 ? tnd_source_set_integer(source, name, n, error) : TANDEM_OK;
+}
+
 enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *error)
 {
     struct shaper s = {.source = source, .family = source->hf};
+    TND_TRY(tnd_hf_unpack(source, error));
     TND_TRY(tnd_hf_join_experts(source, error));
     if (s.family == NULL) {
         return TANDEM_OK;
@@ -399,6 +422,7 @@ enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *err
         s.head_size = value_of(source, s.family->architecture, "embedding_length") / s.heads;
     }
     TND_TRY(shape(&s, error));
+    TND_TRY(count_nextn(source, s.family, error));
     tnd_free(source->by_name);
     source->by_name = NULL;
     source->n_by_name = 0;

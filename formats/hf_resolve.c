@@ -196,6 +196,8 @@ enum tandem_status tnd_hf_add_promises(tandem_source *source,
     if (strcmp(family->architecture, "stablelm") == 0) {
         TND_TRY(tnd_source_set_integer(source, "tandem.has.feed_forward_norm",
                                        !c->use_parallel_residual, error));
+        /* (norms of heads have another name in their files, and qk_layernorm is refused) */
+        TND_TRY(tnd_source_set_integer(source, "tandem.has.head_norm", 0, error));
     }
     if (family->has_multi_query) {
         TND_TRY(tnd_source_set_integer(source, "tandem.has.second_norm", has_second, error));

@@ -94,7 +94,7 @@ static const struct tnd_llama_architecture rows[] = {
      .has_normed_experts = true,
      .router = TANDEM_ROUTER_SIGMOID,
      .keys = "leading_dense_block_count expert_gating_func expert_weights_scale "
-             "expert_shared_count"},
+             "expert_shared_count nextn_predict_layers"},
     {.name = "stablelm",
      .pairs = HALVES,
      .norm = TANDEM_LLAMA_LAYER_NORM,
@@ -177,7 +177,7 @@ static const struct tnd_llama_architecture rows[] = {
      .keys = "leading_dense_block_count expert_gating_func expert_weights_scale "
              "expert_shared_count expert_group_count expert_group_used_count "
              "attention.kv_lora_rank attention.q_lora_rank attention.key_length_mla "
-             "attention.value_length_mla rope.scaling.yarn_log_multiplier"},
+             "attention.value_length_mla rope.scaling.yarn_log_multiplier nextn_predict_layers"},
     {.name = "hunyuan-dense", .pairs = HALVES, .has = TND_HAS(HEAD_NORM), .norms_after_rope = true},
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };

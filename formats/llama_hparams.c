@@ -82,6 +82,8 @@ static struct tnd_llama_dims dims_of(const struct tandem_hparams *h)
                                    .one = 1,
                                    .qkv_dim = h->q_dim + 2 * h->kv_dim,
                                    .hidden_2 = 2 * h->hidden,
+                                   .dim_2 = 2 * h->dim,
+                                   .nextn = h->nextn_layers,
                                    .layers = h->layers,
                                    .heads = h->heads,
                                    .kv_heads = h->kv_heads,
@@ -526,12 +528,33 @@ static enum tandem_status read_pooling(struct reader *reader, struct tandem_hpar
     return TANDEM_OK;
 }
 
+/* block_count counts layers that predict ahead, too. */
+static enum tandem_status read_nextn(struct reader *reader, struct tandem_hparams *h,
+                                     struct tandem_error *error)
+{
+    const char *key = key_of(reader, "nextn_predict_layers");
+    int64_t n = 0;
+    if (!tnd_llama_lists(reader->architecture->keys, "nextn_predict_layers") ||
+        !tandem_source_integer(reader->source, key, &n)) {
+        return TANDEM_OK;
+    }
+    if (n < 0 || n >= h->layers) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, key, n, h->layers - 1,
+                             "llama: %s is %lld, expected 0 to %lld, less than block_count", key,
+                             (long long)n, (long long)h->layers - 1);
+    }
+    h->nextn_layers = n;
+    h->layers -= n;
+    return TANDEM_OK;
+}
+
 static enum tandem_status read_all(struct reader *reader, struct tandem_hparams *h,
                                    struct tandem_error *error)
 {
     TND_TRY(read_count(reader, "embedding_length", &h->dim, error));
     TND_TRY(read_count(reader, "feed_forward_length", &h->hidden, error));
     TND_TRY(read_count(reader, "block_count", &h->layers, error));
+    TND_TRY(read_nextn(reader, h, error));
     TND_TRY(read_experts(reader, h, error));
     TND_TRY(reader->architecture->is_latent ? read_latent(reader, h, &reader->own_key, error)
                                             : read_heads(reader, h, error));

@@ -167,6 +167,17 @@ static bool has_experts(const struct tandem_hparams *h, int64_t layer)
     return h->experts > 0 && layer >= h->dense_layers;
 }
 
+/* What there is of a group in a layer. Those that predict ahead have what the last one has, and
+ * more. */
+static enum tnd_llama_promise promise_of(const struct tandem_hparams *h, int64_t layer, int group,
+                                         enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS])
+{
+    const bool is_ahead = layer >= h->layers;
+    return group == TND_LLAMA_GROUP_NEXTN       ? is_ahead ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT
+           : group == TND_LLAMA_GROUP_NEXTN_OWN ? is_ahead ? TND_LLAMA_OPTIONAL : TND_LLAMA_ABSENT
+                                                : promises[has_experts(h, layer)][group];
+}
+
 /* Role of a tensor by its name, that the model may have; TND_LLAMA_ALL_ROLES: none. */
 static enum tnd_llama_role role_of(const char *name, int64_t layers, const struct tandem_hparams *h,
                                    enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS])
@@ -177,9 +188,8 @@ static enum tnd_llama_role role_of(const char *name, int64_t layers, const struc
     if (sscanf(name, "blk.%9lld.%n", &layer, &rest) != 1 || rest == 0 || layer < 0) {
         layer = 0;
     }
-    const enum tnd_llama_promise *promised = promises[has_experts(h, layer)];
     for (int r = 0; r < TND_LLAMA_ALL_ROLES && layer < layers; r++) {
-        if (promised[role_rows[r].group] != TND_LLAMA_ABSENT &&
+        if (promise_of(h, layer, role_rows[r].group, promises) != TND_LLAMA_ABSENT &&
             strcmp(name + (role_rows[r].layered ? rest : 0), role_rows[r].name) == 0 &&
             strcmp(name, name_of((enum tnd_llama_role)r, layer, wanted)) == 0) {
             return (enum tnd_llama_role)r;
@@ -272,7 +282,7 @@ static enum tandem_status check_tensor(const struct tandem_source_tensor *t,
     if (is_longrope ? is_longrope_name(t->name) : strcmp(t->name, "rope_freqs.weight") == 0) {
         return check_divisors(t, h->n_rot / 2, error);
     }
-    const enum tnd_llama_role role = role_of(t->name, dims->layers, h, promises);
+    const enum tnd_llama_role role = role_of(t->name, dims->layers + dims->nextn, h, promises);
     if (role == TND_LLAMA_ALL_ROLES) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, t->name, 0, 0,
                              "llama: the model has a tensor %.80s%s, which this version does not "
@@ -296,9 +306,10 @@ enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
 {
     struct tandem_source_tensor t;
     char name[TANDEM_MAX_NAME];
-    for (int64_t layer = 0; layer < dims->layers; layer++) { /* ends at the first one missing */
+    const int64_t layers = dims->layers + dims->nextn;
+    for (int64_t layer = 0; layer < layers; layer++) { /* ends at the first one missing */
         for (int r = 0; r < TND_LLAMA_ALL_ROLES; r++) {
-            if (promises[has_experts(h, layer)][role_rows[r].group] == TND_LLAMA_NEEDED &&
+            if (promise_of(h, layer, role_rows[r].group, promises) == TND_LLAMA_NEEDED &&
                 (layer == 0 || role_rows[r].layered) &&
                 !tandem_source_find(source, name_of((enum tnd_llama_role)r, layer, name), &t)) {
                 return tnd_error_set(error, TANDEM_E_NOT_FOUND, name, 0, 0,

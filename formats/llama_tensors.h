@@ -80,6 +80,12 @@
     X(ATTN_KV_A_NORM, "attn_kv_a_norm.weight", true, kv_latent, one, LATENT_KV)                    \
     X(ATTN_K_B, "attn_k_b.weight", true, own_key, kv_latent, LATENT_HEADS)                         \
     X(ATTN_V_B, "attn_v_b.weight", true, kv_latent, value_size, LATENT_HEADS)                      \
+    X(NEXTN_EH_PROJ, "nextn.eh_proj.weight", true, dim_2, dim, NEXTN)                              \
+    X(NEXTN_ENORM, "nextn.enorm.weight", true, dim, one, NEXTN)                                    \
+    X(NEXTN_HNORM, "nextn.hnorm.weight", true, dim, one, NEXTN)                                    \
+    X(NEXTN_NORM, "nextn.shared_head_norm.weight", true, dim, one, NEXTN)                          \
+    X(NEXTN_EMBD, "nextn.embed_tokens.weight", true, dim, vocabulary, NEXTN_OWN)                   \
+    X(NEXTN_HEAD, "nextn.shared_head_head.weight", true, dim, vocabulary, NEXTN_OWN)               \
     X(CLS, "cls.weight", false, dim, dim, RANK)                                                    \
     X(CLS_BIAS, "cls.bias", false, dim, one, RANK)                                                 \
     X(CLS_OUTPUT, "cls.output.weight", false, dim, labels, RANK)                                   \
@@ -138,6 +144,8 @@ enum tnd_llama_group {
     TND_LLAMA_GROUP_LATENT_KV,      /* keys and values of a latent vector */
     TND_LLAMA_GROUP_LATENT_HEADS,   /* the same; ne[2] is the number of heads */
     TND_LLAMA_GROUP_RANK,           /* what a reranker gives for a text */
+    TND_LLAMA_GROUP_NEXTN,          /* of layers behind the last one, which predict ahead */
+    TND_LLAMA_GROUP_NEXTN_OWN,      /* the same: what they may share with the model */
     TND_LLAMA_GROUPS
 };
 enum tnd_llama_promise { TND_LLAMA_OPTIONAL, TND_LLAMA_NEEDED, TND_LLAMA_ABSENT };
@@ -179,7 +187,8 @@ bool tnd_llama_lists(const char *list, const char *name);
 /** Sizes of a llama that were checked: positive, heads share out evenly, everything below 2^31. */
 struct tnd_llama_dims {
     int64_t dim, q_dim, kv_dim, hidden, vocabulary, one;
-    int64_t qkv_dim, hidden_2; /* q_dim + 2 kv_dim; 2 hidden */
+    int64_t qkv_dim, hidden_2, dim_2; /* q_dim + 2 kv_dim; 2 hidden; 2 dim */
+    int64_t nextn;                    /* layers behind the last one, which predict ahead */
     int64_t layers, heads, kv_heads, context, head_size;
     int64_t experts, experts_used, expert_hidden, shared_hidden; /* 0: none */
     int64_t token_types, labels;                                 /* 0: none */

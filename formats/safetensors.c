@@ -134,6 +134,26 @@ static enum tandem_status note_place(struct reader *reader, const struct entry *
     return tnd_places_add(&reader->places, place, reader->json.name, error);
 }
 
+/* Bytes, until tnd_hf_unpack makes values of them. */
+static enum tandem_status add_f8(const struct reader *reader, const char *name,
+                                 const struct entry *entry, struct tandem_error *error)
+{
+    int64_t ne[TANDEM_MAX_DIMS] = {1, 1, 1, 1};
+    int64_t values = 1;
+    bool fits = true;
+    for (int i = 0; i < entry->n_dims; i++) {
+        ne[entry->n_dims - 1 - i] = entry->shape[i];
+        fits = fits && !__builtin_mul_overflow(values, entry->shape[i], &values);
+    }
+    const int64_t bytes = entry->place[1] - entry->place[0];
+    if (!fits || values != bytes) {
+        return broken(reader, name, "the number of its bytes", bytes, fits ? values : INT64_MAX,
+                      error);
+    }
+    return tnd_source_add(reader->source, name, TND_HF_RAW_F8, entry->n_dims, ne,
+                          reader->data + entry->place[0], (size_t)bytes, error);
+}
+
 static enum tandem_status add_entry(struct reader *reader, const char *name,
                                     const struct entry *entry, struct tandem_error *error)
 {
@@ -151,6 +171,10 @@ static enum tandem_status add_entry(struct reader *reader, const char *name,
             return TANDEM_OK;
         }
         t.name = mapped;
+    }
+    if (reader->is_model && strcmp(entry->type, "F8_E4M3") == 0 &&
+        reader->source->hf_quantized.method == TND_HF_FP8) {
+        return add_f8(reader, t.name, entry, error);
     }
     if (!tnd_foreign_from_name(entry->type, &t.type)) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, name, 0, 0,

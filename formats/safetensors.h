@@ -55,17 +55,20 @@ enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source
  *  cannot be read give none. Errors: MEMORY. */
 enum tandem_status tnd_hf_chat_templates(const char *folder, tandem_source *source,
                                          struct tandem_error *error);
-/** hf_quantized.c: refuses the object that says by what, and in how many bits, weights are
- *  quantised. Errors: UNSUPPORTED_BUILD, and those of a text that is no JSON. */
-enum tandem_status tnd_hf_refuse_quantized(struct tnd_json *json, const char *member,
-                                           struct tandem_error *error);
+/** hf_quantized.c: reads the object that says how weights are quantised. Errors:
+ *  UNSUPPORTED_BUILD (tnd_hf_unpack does not know it), and those of a text that is no JSON. */
+enum tandem_status tnd_hf_read_quantized(struct tnd_json *json, const char *member,
+                                         struct tnd_hf_quantized *out, struct tandem_error *error);
+/** hf_unpack.c: quantised weights become types of ours that hold them without loss. Errors: SHAPE,
+ *  FORMAT, MEMORY, LIMIT, FILE. */
+enum tandem_status tnd_hf_unpack(tandem_source *source, struct tandem_error *error);
 /** hf_experts.c: puts the experts of each layer together that were read under names of their own,
  *  blk.N.ffn_gate.E.weight, as blk.N.ffn_gate_exps.weight {K, N, experts}. Nothing happens to
  *  models without experts. Errors: NOT_FOUND, SHAPE, OVERFLOW, MEMORY, LIMIT, FILE. */
 enum tandem_status tnd_hf_join_experts(tandem_source *source, struct tandem_error *error);
-/** hf_reshape.c: what a model's tensors go through when all are there: tnd_hf_join_experts, then
- *  other names, rows in another order, transposed, one added (struct tnd_hf_family). Errors: those,
- *  and SHAPE. */
+/** hf_reshape.c: what a model's tensors go through when all are there: tnd_hf_unpack,
+ *  tnd_hf_join_experts, then other names, rows in another order, transposed, one added (struct
+ *  tnd_hf_family). Errors: those, and SHAPE. */
 enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *error);
 /** hf_names.c: name in the GGUF convention of a tensor of Hugging Face's llama, mistral, qwen2 or
  *  qwen3; the name itself when it is none of theirs. False for one that is not needed. */

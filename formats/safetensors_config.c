@@ -495,6 +495,12 @@ static enum tandem_status take_rope_member(const struct tnd_config_reader *reade
     return take_other(json, key, error);
 }
 
+static bool is_quantized(const char *key)
+{
+    return is_one_of(key, "quantization_config", "compression_config") ||
+           strcmp(key, "quantization") == 0;
+}
+
 static enum tandem_status take_one(const struct tnd_config_reader *reader, const char *key,
                                    enum where where, struct tandem_error *error)
 {
@@ -502,8 +508,9 @@ static enum tandem_status take_one(const struct tnd_config_reader *reader, const
     struct tnd_hf_config *config = reader->config;
     struct tnd_end_tokens bos;
     bool is_known = false;
-    if (where == TOP && tnd_llama_lists(reader->family->ignores, key)) {
-        return tnd_json_skip(json, error);
+    if (where == TOP && (tnd_llama_lists(reader->family->ignores, key) ||
+                         (is_quantized(key) && tnd_json_peek(json) == '{'))) {
+        return tnd_json_skip(json, error); /* (weights: take_type has read how) */
     }
     if (where == TOP && tnd_llama_lists(reader->family->lacks, key)) {
         return take_other(json, key, error);
@@ -567,9 +574,10 @@ static enum tandem_status take_object(const struct tnd_config_reader *reader, en
     }
 }
 
-/* What the other members are to be read by: the model's type. Weights that are quantised are
- * refused whatever the type is. */
+/* What the other members are to be read by: the model's type. Weights that are quantised in a way
+ * that is not known are refused whatever the type is. */
 static enum tandem_status take_type(struct tnd_json *json, char *out_type, size_t capacity,
+                                    struct tnd_hf_quantized *out_quantized,
                                     struct tandem_error *error)
 {
     char key[128];
@@ -584,9 +592,8 @@ static enum tandem_status take_type(struct tnd_json *json, char *out_type, size_
         const char c = tnd_json_peek(json);
         if (c == '"' && strcmp(key, "model_type") == 0) {
             TND_TRY(tnd_json_pull_string(json, out_type, capacity, error));
-        } else if (c == '{' && (is_one_of(key, "quantization_config", "compression_config") ||
-                                strcmp(key, "quantization") == 0)) {
-            TND_TRY(tnd_hf_refuse_quantized(json, key, error));
+        } else if (c == '{' && is_quantized(key)) {
+            TND_TRY(tnd_hf_read_quantized(json, key, out_quantized, error));
         } else {
             TND_TRY(tnd_json_skip(json, error));
         }
@@ -755,7 +762,7 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
     struct tnd_config_reader reader = {.json = &json, .config = &config};
     char type[64] = "";
     char name[96];
-    TND_TRY(take_type(&json, type, sizeof(type), error));
+    TND_TRY(take_type(&json, type, sizeof(type), &source->hf_quantized, error));
     reader.family = tnd_hf_family_of(type);
     *out_is_model = reader.family != NULL;
     if (reader.family == NULL) { /* whoever wants a llama says what it is */

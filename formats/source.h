@@ -50,6 +50,17 @@ struct tnd_source_name {
     size_t index;
 };
 
+/** How the weights of a model of Hugging Face are quantised (formats/hf_quantized.c). */
+enum tnd_hf_method { TND_HF_PLAIN, TND_HF_FP8, TND_HF_GPTQ, TND_HF_AWQ };
+struct tnd_hf_quantized {
+    enum tnd_hf_method method;
+    int64_t group;    /* values of a column that share a scale; -1: all of it */
+    int64_t block[2]; /* of fp8: rows and columns that share a scale */
+    int zero_step;    /* that stored zeros are too small by */
+};
+/* Type of a tensor of bytes in e4m3, which tnd_hf_unpack replaces; nobody else sees it. */
+#define TND_HF_RAW_F8 TANDEM_TYPE_NUMBERS
+
 struct tnd_hf_family;
 struct tandem_source {
     const char *format;                   /* static text */
@@ -72,7 +83,8 @@ struct tandem_source {
     size_t more_file_capacity;
     bool is_outline;                /* nobody may read its tensors */
     const struct tnd_hf_family *hf; /* of a config.json, static; NULL: none */
-    int64_t hf_unused_positions;    /* first rows of learned positions that are never used */
+    struct tnd_hf_quantized hf_quantized;
+    int64_t hf_unused_positions; /* first rows of learned positions that are never used */
 };
 
 /** An empty source. `format` is static text for tandem_source_format. Errors: MEMORY. */

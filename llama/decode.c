@@ -144,6 +144,8 @@ static enum tandem_status describe(tandem_session *session,
                                     .pooling = session->pooling,
                                     .expert_ids = session->experts.ids,
                                     .wants_embeddings = session->has_embeddings,
+                                    .wants_hidden = tnd_llama_draft_wants_hidden(session),
+                                    .hidden = session->hidden,
                                     .is_on_cpu = is_cpu_alone(session->runtime),
                                     .hot = session->hot.layers};
     if (drafted == NULL) {
@@ -206,6 +208,21 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
                             forward->n_parts, n_taken);
             }
             n_taken++;
+        }
+    }
+}
+
+/* Hands the states of all tokens to what drafts by them. */
+static void note_hidden(tandem_session *session, const struct tnd_llama_batch *batch,
+                        const struct tnd_llama_forward *forward)
+{
+    int64_t at = 0;
+    for (int part = 0; part < forward->n_parts && batch->wants_hidden; part++) {
+        const int64_t *ne = tandem_tensor_ne(forward->hidden[part]);
+        const float *states = tandem_tensor_data(forward->hidden[part]);
+        for (int64_t i = 0; i < ne[1]; i++, at++) {
+            tnd_llama_draft_note(session, batch->sequences[at], batch->positions[at],
+                                 states + i * ne[0]);
         }
     }
 }
@@ -364,6 +381,7 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
     LLAMA_TRY(status);
     note_time(session, entries, drafted, n_entries, &batch, now_us() - begin_us);
     take_results(session, entries, drafted, n_entries, &forward);
+    note_hidden(session, &batch, &forward);
     tnd_llama_experts_count(session, &batch);
     return TANDEM_OK;
 }

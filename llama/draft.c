@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "llama/draft_heads.h"
 #include "llama/llama_error.h"
 #include "llama/ranks.h"
 
@@ -40,7 +41,8 @@ struct ahead {
 };
 
 struct tnd_llama_draft {
-    tandem_session *model; /* NULL: the text itself is looked up */
+    tandem_session *model;         /* a smaller model's, or */
+    struct tnd_draft_heads *heads; /* a layer of the model; both NULL: the text is looked up */
     int most, n_sequences;
     bool is_fixed;
     struct ahead *texts;                /* {n_sequences} */
@@ -50,6 +52,24 @@ struct tnd_llama_draft {
     int n_failed;                       /* drafts of the model, one after the other */
     struct tandem_draft_info info;
 };
+
+/* The session that drafts; NULL: the text itself is looked up. */
+static tandem_session *asked(const struct tnd_llama_draft *draft)
+{
+    return draft->heads != NULL ? tnd_draft_heads_session(draft->heads) : draft->model;
+}
+
+bool tnd_llama_draft_wants_hidden(const tandem_session *session)
+{
+    return session->draft != NULL && session->draft->heads != NULL &&
+           !session->draft->info.has_failed;
+}
+
+void tnd_llama_draft_note(tandem_session *session, int32_t sequence, int64_t position,
+                          const float *state)
+{
+    tnd_draft_heads_note(session->draft->heads, sequence, position, state);
+}
 
 /* ---- texts ---- */
 
@@ -205,6 +225,15 @@ static int ask_model(struct tnd_llama_draft *draft, int32_t sequence, int n, int
     return n;
 }
 
+static int ask_heads(struct tnd_llama_draft *draft, int32_t sequence, int n, int32_t *out)
+{
+    const struct text *text = &draft->texts[sequence].text;
+    const int k = tnd_draft_heads_ask(draft->heads, sequence, text->tokens, text->n, n, out);
+    draft->n_failed = k >= 0 ? 0 : draft->n_failed + 1;
+    draft->info.has_failed = draft->n_failed >= MOST_FAILURES;
+    return k > 0 ? k : 0;
+}
+
 /* What may be drafted behind an entry: 0 where nothing can. For drafts from the text, `out` has
  * them. */
 static int room_of(const tandem_session *session, const struct tandem_batch_entry *entry,
@@ -217,7 +246,7 @@ static int room_of(const tandem_session *session, const struct tandem_batch_entr
     if (entry->n != 1 || !entry->wants_logits || most < 1) {
         return 0;
     }
-    return draft->model != NULL ? (draft->info.has_failed ? 0 : most)
+    return asked(draft) != NULL ? (draft->info.has_failed ? 0 : most)
                                 : tnd_draft_look_up(ahead->text.tokens, ahead->text.n, most, out);
 }
 
@@ -262,7 +291,8 @@ static int probe(struct ahead *ahead, int room, int chosen)
 /* Of one token by the draft model; 0: none, or not known. */
 static double draft_token_us(const struct tnd_llama_draft *draft)
 {
-    return draft->model != NULL ? tnd_batch_times_expect(&draft->model->times, 1, true).us : 0;
+    const tandem_session *by = asked(draft);
+    return by != NULL ? tnd_batch_times_expect(&by->times, 1, true).us : 0;
 }
 
 /* Adds drafts to the entries that must be computed. */
@@ -287,11 +317,12 @@ static void add_drafts(tandem_session *session, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         struct tandem_batch_entry *entry = &draft->entries[i];
         struct ahead *ahead = &draft->texts[entry->sequence];
-        int k = draft->model != NULL && room[i] > 0 ? probe(ahead, room[i], chosen[i]) : chosen[i];
-        if (k > 0 && draft->model != NULL) {
-            k = ask_model(draft, entry->sequence, k, ahead->tokens);
+        int k = asked(draft) != NULL && room[i] > 0 ? probe(ahead, room[i], chosen[i]) : chosen[i];
+        if (k > 0 && asked(draft) != NULL) {
+            k = draft->heads != NULL ? ask_heads(draft, entry->sequence, k, ahead->tokens)
+                                     : ask_model(draft, entry->sequence, k, ahead->tokens);
         }
-        ahead->has_guess = k == 0 && draft->model == NULL && room[i] > 0;
+        ahead->has_guess = k == 0 && asked(draft) == NULL && room[i] > 0;
         if (k == 0 || !reserve_results(session, ahead, k)) {
             continue;
         }
@@ -374,6 +405,10 @@ static enum tandem_status compute(tandem_session *session, int64_t n, struct tan
         ahead->next = 0;
         draft->info.drafted += drafted;
         draft->info.last = drafted;
+        if (draft->heads != NULL && status == TANDEM_OK) {
+            tnd_draft_heads_catch_up(draft->heads, draft->entries[i].sequence, ahead->text.tokens,
+                                     ahead->text.n);
+        }
     }
     return status;
 }
@@ -430,6 +465,7 @@ static void free_draft(struct tnd_llama_draft *draft, int n)
         free(draft->texts[i].results);
     }
     if (draft != NULL) {
+        tnd_draft_heads_free(draft->heads);
         free(draft->texts);
         free(draft->entries);
         free(draft->drafted);
@@ -454,6 +490,10 @@ static enum tandem_status check(const tandem_session *session,
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "draft", options->most, TND_DRAFT_MOST,
                               "llama: drafts of %d tokens, expected 1 to %d, or 0: %d",
                               options->most, (int)TND_DRAFT_MOST, (int)TND_DRAFT_MOST);
+    }
+    if (options->by_heads && draft != NULL) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "draft", 0, 0,
+                              "llama: drafts by a model and by layers of its own, expected one");
     }
     LLAMA_TRY(tnd_llama_refuse_ranks(session, "drafts", error));
     LLAMA_TRY(tnd_llama_check_writer(session, error));
@@ -500,6 +540,12 @@ enum tandem_status tandem_session_set_draft(tandem_session *session,
         draft->tokens == NULL) {
         free_draft(draft, (int)n);
         return tnd_llama_no_memory(error);
+    }
+    const enum tandem_status status =
+        options.by_heads ? tnd_draft_heads_new(session, &draft->heads, error) : TANDEM_OK;
+    if (status != TANDEM_OK) {
+        free_draft(draft, (int)n);
+        return status;
     }
     draft->model = options.model;
     draft->n_sequences = session->n_sequences;

@@ -110,9 +110,10 @@ static tandem_tensor *classifier(const struct pass *p, tandem_tensor *x,
     }
     const struct tandem_hparams *h = &p->model->hparams;
     tandem_tensor *y = norm(p, wanted, p->model->output_norm, p->model->output_norm_b);
-    if (p->batch->wants_embeddings) {
-        tandem_graph_add(p->graph, y);
-        *out_embeddings = y;
+    if (p->batch
+            ->wants_embeddings) { /* a layer that predicts ahead goes on from the state itself */
+        *out_embeddings = p->model->eh_proj == NULL ? y : tandem_cont(p->context, wanted);
+        tandem_graph_add(p->graph, *out_embeddings);
     }
     tandem_tensor *output = p->model->output; /* NULL: a rank without any of it */
     tandem_tensor *logits = output != NULL ? tandem_mul_mat(p->context, output, y) : y;
@@ -249,6 +250,25 @@ static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error
     return tandem_context_status(p->context, error);
 }
 
+/* W (norm of the embedding, norm of the state): what a layer that predicts ahead begins with
+ * (DeepSeek-AI 2024, arXiv:2412.19437, formula 21). {dim, M} */
+static tandem_tensor *join_hidden(const struct pass *p, tandem_tensor *x)
+{
+    const tandem_model *model = p->model;
+    const int64_t ne[] = {model->hparams.dim, p->m};
+    const size_t bytes = (size_t)(model->hparams.dim * p->m) * sizeof(float);
+    tandem_tensor *hidden = tandem_tensor_new(p->context, TANDEM_TYPE_F32, 2, ne);
+    float *values = tandem_tensor_data(hidden);
+    if (values != NULL && p->batch->hidden != NULL) {
+        memcpy(values, p->batch->hidden, bytes);
+    } else if (values != NULL) {
+        memset(values, 0, bytes);
+    }
+    x = norm(p, x, model->embedding_head_norm, NULL);
+    hidden = norm(p, hidden, model->hidden_head_norm, NULL);
+    return tandem_mul_mat(p->context, model->eh_proj, tandem_concat(p->context, x, hidden, 0));
+}
+
 /* ---- batches and micro-batches ---- */
 
 /* The cells that tokens up to `end` see: without those of later ones, as far as these are the last.
@@ -273,6 +293,9 @@ static enum tandem_status begin_part(struct part *part, const tandem_model *mode
     part->batch.tokens += begin;
     part->batch.positions += begin;
     part->batch.sequences += begin;
+    if (whole->hidden != NULL) {
+        part->batch.hidden += begin * model->hparams.dim;
+    }
     part->batch.n_outputs = 0;
     for (int64_t i = 0; i < whole->n_outputs && whole->outputs[i] < end; i++) {
         part->batch.outputs += whole->outputs[i] < begin;
@@ -304,6 +327,7 @@ static enum tandem_status begin_part(struct part *part, const tandem_model *mode
                              tandem_get_rows(p->context, model->token_types, p->types));
     }
     part->x = norm(p, part->x, model->embedding_norm, model->embedding_norm_b);
+    part->x = model->eh_proj != NULL ? join_hidden(p, part->x) : part->x;
     return TANDEM_OK;
 }
 
@@ -318,6 +342,10 @@ static void run_stage(struct part *part, const struct tnd_llama_split *split, in
         }
     }
     const bool is_last = stage == split->n_stages - 1 && part->batch.n_outputs > 0;
+    if (stage == split->n_stages - 1 && part->batch.wants_hidden) {
+        forward->hidden[number] = norm(p, part->x, p->model->output_norm, p->model->output_norm_b);
+        tandem_graph_add(p->graph, forward->hidden[number]);
+    }
     if (is_last && p->model->hparams.is_encoder) {
         forward->embeddings[number] = tandem_tensor_set_name(pool(p, part->x), "embeddings");
         tandem_graph_add(p->graph, forward->embeddings[number]);

@@ -16,12 +16,12 @@ static enum tandem_status check_options(const struct tandem_hparams *h,
                                         struct tandem_error *error)
 {
     const bool is_known = options->type == TANDEM_TYPE_F32 || options->type == TANDEM_TYPE_F16 ||
-                          options->type == TANDEM_TYPE_Q8_0;
+                          options->type == TANDEM_TYPE_Q8_0 || options->type == TANDEM_TYPE_Q4_0;
     if (!is_known || h->head_size % tandem_type_block_values(options->type) != 0) {
         return tnd_llama_fail(
             error, TANDEM_E_ARGUMENT, "KV cache", options->type, h->head_size,
             "KV cache: heads of %lld values cannot be stored as %s; expected f32, "
-            "f16, or q8_0 where heads are whole blocks of 32",
+            "f16, or q8_0 or q4_0 where heads are whole blocks of 32",
             (long long)h->head_size, tandem_type_name(options->type));
     }
     if (options->is_transposed && tandem_type_is_quantized(options->type)) {

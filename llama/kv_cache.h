@@ -44,8 +44,8 @@ struct tnd_llama_kv_cache {
 
 struct tnd_llama_kv_options {
     int64_t n_cells;
-    enum tandem_type type; /* F32, F16 or Q8_0 */
-    bool is_transposed;    /* not with Q8_0 */
+    enum tandem_type type; /* F32, F16, Q8_0 or Q4_0 */
+    bool is_transposed;    /* not with Q8_0 and Q4_0 */
     bool has_blocks;
 };
 

@@ -26,9 +26,8 @@ static enum tandem_status find(const tandem_model *model, const char *name,
 }
 
 static enum tandem_status load_layer(const tandem_model *model, int64_t l,
-                                     struct tandem_error *error)
+                                     struct tnd_llama_layer *layer, struct tandem_error *error)
 {
-    struct tnd_llama_layer *layer = &model->layers[l];
     const struct {
         const char *name;
         tandem_tensor **place;
@@ -210,6 +209,43 @@ bool tnd_llama_is_end(const tandem_model *model, const tandem_tokenizer *tokeniz
     return model->n_ends == 0 && token == tandem_tokenizer_eos(tokenizer);
 }
 
+/* The first of the layers that predict ahead, as a model of one layer. */
+static enum tandem_status load_nextn(tandem_model *model, struct tandem_error *error)
+{
+    const long long l = model->hparams.layers;
+    tandem_model *nextn = calloc(1, sizeof(*nextn));
+    struct tnd_llama_layer *layer = calloc(1, sizeof(*layer));
+    if (nextn == NULL || layer == NULL) {
+        free(nextn);
+        free(layer);
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", 1, 0,
+                              "llama: no memory for a layer that predicts ahead");
+    }
+    *nextn = *model;
+    nextn->layers = layer;
+    nextn->hparams.layers = 1;
+    nextn->hparams.dense_layers = 0;
+    nextn->hparams.nextn_layers = 0;
+    model->nextn = nextn;
+    const struct {
+        const char *name;
+        tandem_tensor **place;
+    } weights[] = {
+        {"eh_proj", &nextn->eh_proj},
+        {"enorm", &nextn->embedding_head_norm},
+        {"hnorm", &nextn->hidden_head_norm},
+        {"shared_head_norm", &nextn->output_norm},
+        {"embed_tokens", &nextn->token_embedding},
+        {"shared_head_head", &nextn->output},
+    };
+    for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
+        char name[TANDEM_MAX_NAME];
+        snprintf(name, sizeof(name), "blk.%lld.nextn.%s.weight", l, weights[i].name);
+        LLAMA_TRY(find(model, name, weights[i].place, error));
+    }
+    return load_layer(model, l, layer, error);
+}
+
 /* tandem_source_hparams has seen to it that all tensors are there, with their extents. */
 static enum tandem_status load(tandem_model *model, struct tandem_error *error)
 {
@@ -239,9 +275,9 @@ static enum tandem_status load(tandem_model *model, struct tandem_error *error)
                               "llama: no memory for %lld layers", (long long)h->layers);
     }
     for (int64_t l = 0; l < h->layers; l++) {
-        LLAMA_TRY(load_layer(model, l, error));
+        LLAMA_TRY(load_layer(model, l, &model->layers[l], error));
     }
-    return TANDEM_OK;
+    return h->nextn_layers > 0 ? load_nextn(model, error) : TANDEM_OK;
 }
 
 /* Takes `own_source` over, which may be NULL, also when it fails. */
@@ -295,6 +331,10 @@ void tandem_model_free(tandem_model *model)
         tandem_context_free(model->context);
         tandem_source_close(model->own_source);
         tnd_llama_shard_free(model->shard);
+        if (model->nextn != NULL) { /* the rest is this one's */
+            free(model->nextn->layers);
+            free(model->nextn);
+        }
         free(model->layers);
         free(model->identity);
         free(model);

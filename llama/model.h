@@ -95,6 +95,11 @@ struct tandem_model {
     tandem_tensor *group_ones;    /* {2 or the groups used}, the same of groups; NULL */
     tandem_tensor *group_rows;    /* {groups, groups}, TND_LLAMA_FAR where a group meets itself */
     struct tnd_llama_layer *layers;
+    /* What a layer that predicts ahead joins (draft_heads.h): {2 dim, dim}, {dim}, {dim}; NULL: x
+     * is the embedding alone. */
+    tandem_tensor *eh_proj, *embedding_head_norm, *hidden_head_norm;
+    struct tandem_model *nextn; /* the first such layer as a model of its own, which borrows this
+                                   one's tensors; NULL: there is none */
     int32_t ends[TND_LLAMA_MAX_ENDS]; /* tokens that end a text, as the source says */
     int n_ends;
     struct tnd_llama_shard
@@ -157,6 +162,9 @@ struct tnd_llama_batch {
     tandem_tensor **expert_ids; /* {layers, micro-batches}, filled: I32 {used, m} of each layer with
                                    experts; NULL: nobody counts them */
     bool wants_embeddings;
+    bool wants_hidden;   /* the last state of all tokens, normed */
+    const float *hidden; /* {dim, m}: such states, that a layer which predicts ahead is shown; NULL:
+                            zeros */
     enum tandem_pooling pooling;                   /* of encoders */
     bool is_on_cpu;                                /* there are no devices */
     const struct tnd_llama_hot_layer *hot;         /* {layers}; NULL: no experts are apart */
@@ -174,6 +182,7 @@ struct tnd_llama_forward {
     tandem_tensor *logits[TND_LLAMA_MICRO_BATCHES];     /* {vocabulary, outputs}; NULL: none */
     tandem_tensor *embeddings[TND_LLAMA_MICRO_BATCHES]; /* {dim or labels, outputs}; NULL: none */
     tandem_tensor *choices; /* I32 {4, outputs}, of tandem_sample; NULL: logits have values */
+    tandem_tensor *hidden[TND_LLAMA_MICRO_BATCHES]; /* {dim, m}; NULL: none */
 };
 
 /** Whether a token ends a text: what the source says counts, else the tokenizer's end token, which

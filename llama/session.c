@@ -77,13 +77,15 @@ static enum tandem_status init_pooling(tandem_session *session, enum tandem_pool
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", 0, 0,
                               "llama: the model does not say how the vectors of a text's tokens "
                               "become one (pooling_type, or 1_Pooling/config.json); choose mean, "
-                              "cls or last");
+                              "cls or last (--pooling)");
     }
     if (session->pooling < TANDEM_POOLING_NONE || session->pooling > TANDEM_POOLING_RANK ||
         is_ranked != (session->pooling == TANDEM_POOLING_RANK)) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", session->pooling, h->pooling,
-                              "llama: pooling %d, expected %s", (int)session->pooling,
-                              is_ranked ? "none: a reranker gives scores" : "mean, cls or last");
+                              is_ranked
+                                  ? "llama: pooling %d, expected none (0): a reranker gives scores"
+                                  : "llama: pooling %d, expected mean, cls or last (1 to 3)",
+                              (int)session->pooling);
     }
     return TANDEM_OK;
 }
@@ -150,6 +152,40 @@ static enum tandem_status finish_new(tandem_session *session, enum tandem_status
     return TANDEM_OK;
 }
 
+/* Sets `cache_type`. */
+static enum tandem_status plan_cache(tandem_session *session,
+                                     struct tandem_session_options *options,
+                                     struct tandem_error *error)
+{
+    const int64_t known = session->model->hparams.context;
+    const int64_t n = options->context <= 0 || options->context > known ? known : options->context;
+    const int64_t texts = options->n_sequences > 1 ? options->n_sequences : 1;
+    const int64_t cells = options->n_cells > 0    ? options->n_cells
+                          : n < INT32_MAX / texts ? n * texts
+                                                  : INT32_MAX;
+    return tnd_llama_choose_cache(session->model, session->runtime, cells, n, options->is_unfused,
+                                  options->cache_memory, &session->cache_choices,
+                                  &options->cache_type, error);
+}
+
+bool tandem_session_cache(const tandem_session *session, int i, struct tandem_cache_info *out)
+{
+    struct tnd_llama_cache_choices given;
+    const struct tnd_llama_cache_choices *choices;
+    if (session == NULL || out == NULL || i < 0) {
+        return false;
+    }
+    choices = &session->cache_choices;
+    if (choices->n == 0) {
+        tnd_llama_cache_given(&session->cache, &given);
+        choices = &given;
+    }
+    if (i < choices->n) {
+        *out = choices->list[i];
+    }
+    return i < choices->n;
+}
+
 enum tandem_status tandem_session_new(const tandem_model *model, tandem_runtime *runtime,
                                       const struct tandem_session_options *given,
                                       tandem_session **out_session, struct tandem_error *error)
@@ -165,8 +201,9 @@ enum tandem_status tandem_session_new(const tandem_model *model, tandem_runtime 
     }
     session->model = model;
     session->runtime = runtime;
-    enum tandem_status status = TANDEM_OK;
-    if (tandem_communicator_count(options.communicator) > 1) {
+    enum tandem_status status =
+        options.is_cache_planned ? plan_cache(session, &options, error) : TANDEM_OK;
+    if (status == TANDEM_OK && tandem_communicator_count(options.communicator) > 1) {
         status = tnd_llama_lead(session, &options, error);
     }
     return finish_new(session, status, &options, out_session, error);

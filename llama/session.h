@@ -4,6 +4,7 @@
 #define TND_LLAMA_SESSION_H
 
 #include "llama/batch_times.h"
+#include "llama/cache_choice.h"
 #include "llama/model.h"
 #include "tandem/sample.h"
 
@@ -95,8 +96,9 @@ struct tandem_session {
     tandem_runtime *runtime;
     tandem_context *context; /* of the graph in hand: reset for each batch */
     struct tnd_llama_kv_cache cache;
-    int64_t n_positions; /* of a text */
-    int64_t batch_max;   /* tokens that the cache takes at once */
+    struct tnd_llama_cache_choices cache_choices; /* n is 0: the caller chose */
+    int64_t n_positions;                          /* of a text */
+    int64_t batch_max;                            /* tokens that the cache takes at once */
     int n_sequences;
     bool has_embeddings;
     enum tandem_pooling pooling; /* of an encoder */
@@ -113,6 +115,7 @@ struct tandem_session {
     struct tnd_llama_sampling sampling;
     struct tnd_batch_times times;
     struct tnd_llama_draft *draft; /* NULL: nothing is drafted */
+    const float *hidden;           /* {dim, m} of the batch in hand: tnd_llama_batch.hidden */
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;
     bool (*cancel)(void *user);
@@ -161,6 +164,11 @@ void tnd_llama_draft_forget(tandem_session *session, int32_t sequence, int64_t n
  *  session keeps one. */
 float *tnd_llama_draft_results(const tandem_session *session, int32_t sequence, int64_t i);
 void tnd_llama_draft_fini(tandem_session *session);
+/** Whether drafts need the state of each token that is decoded, and such a state {dim} at a
+ *  position. */
+bool tnd_llama_draft_wants_hidden(const tandem_session *session);
+void tnd_llama_draft_note(tandem_session *session, int32_t sequence, int64_t position,
+                          const float *state);
 
 /** Where the samplers of a batch's texts allow it, and devices compute, the batch chooses. */
 void tnd_llama_sampling_ask(tandem_session *session, const struct tandem_batch_entry *entries,

@@ -38,6 +38,7 @@ struct op_row {
     operands_fn *operands;
     int64_t n, k;
     int64_t first_m, last_m; /* m = first, 8 first, .. last */
+    enum tandem_type type;   /* of attention's keys and values; else F32 */
 };
 
 static tandem_tensor *silu(tandem_context *context, tandem_tensor *x, tandem_tensor *other)
@@ -92,31 +93,36 @@ static struct operands with_ids(tandem_context *context, const struct op_row *ro
 /* m: queries times heads, as many of which read one KV head */
 static struct operands with_keys(tandem_context *context, const struct op_row *row, int64_t m)
 {
+    const int64_t ne[] = {row->n, row->k, 8 / HEADS_GROUP};
     return (struct operands){floats(context, row->n, m / 8, 8),
-                             floats(context, row->n, row->k, 8 / HEADS_GROUP)};
+                             tandem_tensor_new(context, row->type, 3, ne)};
 }
 
 /* The representatives of tandem/op-list.h. Rows of 64 values are those of small models and of
- * heads. Values are at most 512 Ki, as a prompt's. */
+ * heads. Values are at most 512 Ki, as a prompt's. Attention at depth is measured for each type
+ * that keys and values may have. */
 static const struct op_row op_rows[] = {
-    {TANDEM_OP_ADD, tandem_add, two_alike, 64, 1, 1, 512},
-    {TANDEM_OP_ADD, tandem_add, two_alike, 2048, 1, 1, 256},
-    {TANDEM_OP_MUL, tandem_mul, two_alike, 64, 1, 1, 512},
-    {TANDEM_OP_MUL, tandem_mul, two_alike, 2048, 1, 1, 256},
-    {TANDEM_OP_SILU, silu, two_alike, 64, 1, 1, 512},
-    {TANDEM_OP_SILU, silu, two_alike, 2048, 1, 1, 256},
-    {TANDEM_OP_RMS_NORM, rms_norm, two_alike, 64, 1, 1, 512},
-    {TANDEM_OP_RMS_NORM, rms_norm, two_alike, 2048, 1, 1, 256},
-    {TANDEM_OP_ROPE, rope, with_positions, 8, 1, 8, 4096},
-    {TANDEM_OP_ROPE, rope, with_positions, 64, 1, 8, 4096},
-    {TANDEM_OP_SOFT_MAX, soft_max, two_alike, 64, 1, 1, 4096},
-    {TANDEM_OP_SOFT_MAX, soft_max, two_alike, 512, 1, 1, 512},
-    {TANDEM_OP_ATTENTION, attention, with_keys, 8, 64, 8, 512},
-    {TANDEM_OP_ATTENTION, attention, with_keys, 64, 128, 8, 512},
-    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 64, 1, 1, 512},
-    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 2048, 1, 1, 64},
-    {TANDEM_OP_CPY, tandem_cpy, two_alike, 64, 1, 1, 512},
-    {TANDEM_OP_CPY, tandem_cpy, two_alike, 2048, 1, 1, 256},
+    {TANDEM_OP_ADD, tandem_add, two_alike, 64, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_ADD, tandem_add, two_alike, 2048, 1, 1, 256, TANDEM_TYPE_F32},
+    {TANDEM_OP_MUL, tandem_mul, two_alike, 64, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_MUL, tandem_mul, two_alike, 2048, 1, 1, 256, TANDEM_TYPE_F32},
+    {TANDEM_OP_SILU, silu, two_alike, 64, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_SILU, silu, two_alike, 2048, 1, 1, 256, TANDEM_TYPE_F32},
+    {TANDEM_OP_RMS_NORM, rms_norm, two_alike, 64, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_RMS_NORM, rms_norm, two_alike, 2048, 1, 1, 256, TANDEM_TYPE_F32},
+    {TANDEM_OP_ROPE, rope, with_positions, 8, 1, 8, 4096, TANDEM_TYPE_F32},
+    {TANDEM_OP_ROPE, rope, with_positions, 64, 1, 8, 4096, TANDEM_TYPE_F32},
+    {TANDEM_OP_SOFT_MAX, soft_max, two_alike, 64, 1, 1, 4096, TANDEM_TYPE_F32},
+    {TANDEM_OP_SOFT_MAX, soft_max, two_alike, 512, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_ATTENTION, attention, with_keys, 8, 64, 8, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_ATTENTION, attention, with_keys, 64, 128, 8, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_ATTENTION, attention, with_keys, 128, 2048, 8, 512, TANDEM_TYPE_F16},
+    {TANDEM_OP_ATTENTION, attention, with_keys, 128, 2048, 8, 512, TANDEM_TYPE_Q8_0},
+    {TANDEM_OP_ATTENTION, attention, with_keys, 128, 2048, 8, 512, TANDEM_TYPE_Q4_0},
+    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 64, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 2048, 1, 1, 64, TANDEM_TYPE_F32},
+    {TANDEM_OP_CPY, tandem_cpy, two_alike, 64, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_CPY, tandem_cpy, two_alike, 2048, 1, 1, 256, TANDEM_TYPE_F32},
 };
 enum { N_OP_ROWS = sizeof(op_rows) / sizeof(op_rows[0]), STEP_M = 8 };
 
@@ -221,6 +227,7 @@ static enum tandem_status keep(struct op_bench *bench, const struct op_row *row,
                 ? tnd_op_device_key(row->op, row->n, row->k,
                                     tnd_registry_name(bench->options->registry, bench->slot))
                 : tnd_op_key(row->op, row->n, row->k, bench->thread_counts[c]);
+        key.type = row->type;
         struct tnd_stage_time time =
             tnd_stage_time_of(bench->us[c], bench->count[c], bench->scratch);
         struct tnd_sample sample = {

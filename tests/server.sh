@@ -72,6 +72,8 @@ check "an unknown option" refused "see 'tandem-server --help'" --nonsense model.
 check "no such model" refused nowhere.gguf nowhere.gguf
 check "a name for an address" refused numeric model.bin -t tokenizer.bin --host example.org --table none
 check "an unknown template" refused "odd: cannot open" model.bin -t tokenizer.bin --chat-template odd --table none
+check "another pooling" refused "expected mean, cls or last" model.bin -t tokenizer.bin --pooling sum --table none
+check "a decoder's pooling" refused "vector of the last token only" model.bin -t tokenizer.bin --pooling mean --table none
 check "an empty key" refused "expected a key" model.bin -t tokenizer.bin --api-key-file /dev/null --table none
 
 # A key, an alias, replies.

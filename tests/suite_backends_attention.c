@@ -159,10 +159,11 @@ static void check_texts(const struct tnd_cpu_kernels *kernels, enum tandem_type 
 
 static void tokens_of_many_texts_get_the_bits_that_each_gets_alone(void)
 {
-    const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0};
+    const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0,
+                                      TANDEM_TYPE_Q4_0};
     struct tnd_cpu_kernels kernels;
     for (int level = 0; level < N_LEVELS; level++) {
-        for (int i = 0; i < 3 && kernels_of(level, &kernels); i++) {
+        for (int i = 0; i < 4 && kernels_of(level, &kernels); i++) {
             check_texts(&kernels, types[i], 1);
             check_texts(&kernels, types[i], 5);
         }

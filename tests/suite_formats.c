@@ -35,6 +35,7 @@ extern CU_SuiteInfo suites_formats_tokenizer_json[];
 extern CU_SuiteInfo suites_formats_vocab[];
 extern CU_SuiteInfo suites_formats_wordpiece[];
 extern CU_SuiteInfo suites_formats_experts[];
+extern CU_SuiteInfo suites_formats_quantized[];
 
 int main(int argc, char **argv)
 {
@@ -49,5 +50,6 @@ int main(int argc, char **argv)
         suites_formats_onnx_newest, suites_formats_onnx_ml, suites_formats_onnx_functions,
         suites_formats_onnx_attention, suites_formats_onnx_microsoft, suites_formats_onnx_reader,
         suites_formats_onnx_recurrent, suites_formats_onnx_reduce, suites_formats_onnx_shape,
-        suites_formats_onnx_rules, suites_formats_template, suites_formats_architectures, NULL);
+        suites_formats_onnx_rules, suites_formats_template, suites_formats_architectures,
+        suites_formats_quantized, NULL);
 }

@@ -10,6 +10,8 @@ extern CU_SuiteInfo suites_llama_golden[];
 extern CU_SuiteInfo suites_llama_session[];
 extern CU_SuiteInfo suites_llama_copy[];
 extern CU_SuiteInfo suites_llama_draft[];
+extern CU_SuiteInfo suites_llama_cache[];
+extern CU_SuiteInfo suites_llama_nextn[];
 extern CU_SuiteInfo suites_llama_sampler[];
 extern CU_SuiteInfo suites_llama_grammar[];
 extern CU_SuiteInfo suites_llama_models[];
@@ -23,12 +25,12 @@ extern CU_SuiteInfo suites_llama_stack[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_llama_sampler, suites_llama_grammar,
-                          suites_llama_session, suites_llama_models, suites_llama_state,
-                          suites_llama_chat, suites_llama_golden, suites_llama_architectures,
-                          suites_llama_encoders, suites_llama_devices, suites_llama_experts,
-                          suites_llama_micro, suites_llama_null, suites_llama_stack,
-                          suites_llama_copy, suites_llama_draft, NULL);
+    return tnd_suites_run(
+        argc, argv, suites_llama_sampler, suites_llama_grammar, suites_llama_session,
+        suites_llama_models, suites_llama_state, suites_llama_chat, suites_llama_golden,
+        suites_llama_architectures, suites_llama_encoders, suites_llama_devices,
+        suites_llama_experts, suites_llama_micro, suites_llama_null, suites_llama_stack,
+        suites_llama_copy, suites_llama_draft, suites_llama_cache, suites_llama_nextn, NULL);
 }
 
 bool tnd_trained_open(struct tnd_trained *trained, int version)

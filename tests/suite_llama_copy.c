@@ -109,8 +109,8 @@ static void a_state_of_several_texts_goes_on_bit_for_bit(void)
 static void a_copied_prefix_gives_the_same_logits_bit_for_bit(void)
 {
     const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0,
-                                      TANDEM_TYPE_F32};
-    for (int i = 0; i < 4; i++) {
+                                      TANDEM_TYPE_F32, TANDEM_TYPE_Q4_0};
+    for (int i = 0; i < 5; i++) {
         struct setup s = setup_of(i == 3 ? TANDEM_TYPE_F32 : TANDEM_TYPE_Q8_0);
         tandem_session *alone = session_of(&s, 3, 0, types[i], i == 3);
         tandem_session *session = session_of(&s, 3, 0, types[i], i == 3);
@@ -215,9 +215,10 @@ static void write_rows(const struct setup *s, struct tnd_llama_kv_cache *cache, 
 
 static void keys_written_at_once_are_those_written_run_by_run(void)
 {
-    const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0};
+    const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0,
+                                      TANDEM_TYPE_Q4_0};
     struct setup s = setup_new();
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const struct tnd_llama_kv_options options = {
             .n_cells = 600, .type = types[i], .has_blocks = true};
         struct tnd_llama_kv_cache caches[2];
@@ -349,6 +350,7 @@ static void a_long_context_takes_memory_for_the_tokens_that_are_there(void)
         int64_t token_bytes; /* keys and values of a layer */
     } rows[] = {{TANDEM_TYPE_F16, 2 * 512 * 2},
                 {TANDEM_TYPE_Q8_0, 2 * 512 / 32 * 34},
+                {TANDEM_TYPE_Q4_0, 2 * 512 / 32 * 18},
                 {TANDEM_TYPE_F32, 2 * 512 * 4}};
     const struct tandem_llama_shape shape = {.size = sizeof(shape),
                                              .dim = 512,

@@ -7,9 +7,14 @@
 
 #include "llama/draft.h"
 #include "tests/suite_llama.h"
+#include "tests/suite_llama_nextn.h"
 
 #define CONTEXT    96
 #define VOCABULARY 300
+
+/* What drafts: the text itself, a model that is the same one, a layer of the model that always
+ * agrees with it, one with numbers of its own. */
+enum drafter { BY_TEXT, BY_MODEL, BY_GOOD_HEAD, BY_HEAD };
 
 /* Two sessions of one model: `plain` drafts nothing. */
 struct pair {
@@ -31,16 +36,22 @@ static tandem_session *session_of(const struct pair *pair, int n_sequences, int6
     return session;
 }
 
-static struct pair pair_new(bool has_model, int n_sequences, int64_t n_cells, int most)
+static struct pair pair_new(enum drafter drafter, int n_sequences, int64_t n_cells, int most)
 {
-    struct pair p = {.source = tnd_small_llama(TANDEM_TYPE_F32, CONTEXT)};
+    const struct nextn_spec spec = {
+        .vocabulary = VOCABULARY, .context = CONTEXT, .agrees = drafter == BY_GOOD_HEAD};
+    struct pair p = {.source = drafter >= BY_GOOD_HEAD ? nextn_source(&spec)
+                                                       : tnd_small_llama(TANDEM_TYPE_F32, CONTEXT)};
     p.runtime = tnd_test_runtime(2, NULL);
     check_ok(tandem_model_new(p.source, &p.model, NULL));
     p.plain = session_of(&p, n_sequences, n_cells);
     p.drafting = session_of(&p, n_sequences, n_cells);
-    p.by = has_model ? session_of(&p, n_sequences, 0) : NULL;
-    const struct tandem_draft_options options = {
-        .size = sizeof(options), .model = p.by, .most = most, .is_fixed = true};
+    p.by = drafter == BY_MODEL ? session_of(&p, n_sequences, 0) : NULL;
+    const struct tandem_draft_options options = {.size = sizeof(options),
+                                                 .model = p.by,
+                                                 .most = most,
+                                                 .is_fixed = true,
+                                                 .by_heads = drafter >= BY_GOOD_HEAD};
     check_ok(tandem_session_set_draft(p.drafting, &options, NULL));
     return p;
 }
@@ -80,9 +91,9 @@ static void check_same(const struct pair *p, int32_t sequence)
     }
 }
 
-static void a_text_is_the_same_by(bool has_model)
+static void a_text_is_the_same_by(enum drafter drafter)
 {
-    struct pair p = pair_new(has_model, 1, 0, 5);
+    struct pair p = pair_new(drafter, 1, 0, 5);
     struct tandem_draft_info info;
     const int32_t prompt[] = {7, 60, 113, 166};
     check_ok(tandem_session_decode(p.plain, prompt, 4, 0, NULL));
@@ -96,8 +107,9 @@ static void a_text_is_the_same_by(bool has_model)
     check_same(&p, 0);
     CU_ASSERT(tandem_session_draft_info(p.drafting, &info));
     check_int(info.tokens, CONTEXT - 3);
-    CU_ASSERT(info.accepted > 0 && info.batches + info.accepted == info.tokens);
-    if (has_model) { /* it is the model itself: all are right */
+    CU_ASSERT(info.batches + info.accepted == info.tokens && info.drafted > 0);
+    CU_ASSERT(info.accepted > 0 || drafter == BY_HEAD);
+    if (drafter == BY_MODEL || drafter == BY_GOOD_HEAD) { /* all are right */
         check_int(info.batches, 1 + (CONTEXT - 4 + 5) / 6);
     }
     CU_ASSERT(!tandem_session_draft_info(p.plain, &info));
@@ -108,12 +120,18 @@ static void a_text_is_the_same_by(bool has_model)
 
 static void a_text_is_the_same_with_drafts_from_itself(void)
 {
-    a_text_is_the_same_by(false);
+    a_text_is_the_same_by(BY_TEXT);
 }
 
 static void a_text_is_the_same_with_drafts_of_a_model(void)
 {
-    a_text_is_the_same_by(true);
+    a_text_is_the_same_by(BY_MODEL);
+}
+
+static void a_text_is_the_same_with_drafts_of_a_layer(void)
+{
+    a_text_is_the_same_by(BY_GOOD_HEAD);
+    a_text_is_the_same_by(BY_HEAD);
 }
 
 /* ---- whatever is done to texts ---- */
@@ -198,10 +216,11 @@ static void change(const struct pair *p, struct tnd_test_rng *random)
     }
 }
 
-static void texts_are_the_same_with(bool has_model, int64_t n_cells)
+static void texts_are_the_same_with(enum drafter drafter, int64_t n_cells)
 {
-    struct pair p = pair_new(has_model, SEQUENCES, n_cells, 4);
-    struct tnd_test_rng random = tnd_test_rng_new(tnd_test_seed() + (uint64_t)n_cells + has_model);
+    struct pair p = pair_new(drafter, SEQUENCES, n_cells, 4);
+    struct tnd_test_rng random =
+        tnd_test_rng_new(tnd_test_seed() + (uint64_t)n_cells + (uint64_t)drafter);
     struct tandem_draft_info info;
     for (int i = 0; i < 300; i++) {
         if (below(&random, 12) == 0) {
@@ -214,20 +233,23 @@ static void texts_are_the_same_with(bool has_model, int64_t n_cells)
         }
     }
     CU_ASSERT(tandem_session_draft_info(p.drafting, &info));
-    CU_ASSERT(!has_model || info.accepted > 0); /* texts need not repeat themselves */
+    /* texts need not repeat themselves, nor a layer be right */
+    CU_ASSERT(drafter == BY_TEXT || drafter == BY_HEAD || info.accepted > 0);
     pair_free(&p);
 }
 
 static void texts_that_are_changed_are_the_same_with_drafts(void)
 {
-    texts_are_the_same_with(false, 0);
-    texts_are_the_same_with(true, 0);
+    for (int drafter = BY_TEXT; drafter <= BY_HEAD; drafter++) {
+        texts_are_the_same_with((enum drafter)drafter, 0);
+    }
 }
 
 static void drafts_take_no_cells_from_texts(void)
 {
-    texts_are_the_same_with(false, 128);
-    texts_are_the_same_with(true, 64);
+    texts_are_the_same_with(BY_TEXT, 128);
+    texts_are_the_same_with(BY_MODEL, 64);
+    texts_are_the_same_with(BY_GOOD_HEAD, 64);
 }
 
 /* ---- how many ---- */
@@ -393,7 +415,7 @@ static void the_longest_stretch_is_looked_up(void)
 
 static void drafts_that_cannot_be_are_refused(void)
 {
-    struct pair p = pair_new(false, 2, 0, 4);
+    struct pair p = pair_new(BY_TEXT, 2, 0, 4);
     struct tandem_error error;
     struct tandem_draft_options options = {.size = sizeof(options), .most = 17};
     check_status(tandem_session_set_draft(p.plain, &options, &error), TANDEM_E_ARGUMENT,
@@ -414,6 +436,7 @@ static void drafts_that_cannot_be_are_refused(void)
 static CU_TestInfo tests_draft[] = {
     {"a_text_is_the_same_with_drafts_from_itself", a_text_is_the_same_with_drafts_from_itself},
     {"a_text_is_the_same_with_drafts_of_a_model", a_text_is_the_same_with_drafts_of_a_model},
+    {"a_text_is_the_same_with_drafts_of_a_layer", a_text_is_the_same_with_drafts_of_a_layer},
     {"texts_that_are_changed_are_the_same_with_drafts",
      texts_that_are_changed_are_the_same_with_drafts},
     {"drafts_take_no_cells_from_texts", drafts_take_no_cells_from_texts},

@@ -173,13 +173,16 @@ static void the_use_of_experts_is_counted(void)
     }
 }
 
-static void caches_of_half_and_8_bit_keep_the_logits_near(void)
+static void caches_of_16_8_and_4_bits_keep_the_logits_near(void)
 {
     const struct {
         enum tandem_type type;
         double limit;
-    } caches[] = {{TANDEM_TYPE_F32, 1e-9}, {TANDEM_TYPE_F16, 1e-5}, {TANDEM_TYPE_Q8_0, 2e-3}};
-    for (int c = 0; c < 3; c++) {
+    } caches[] = {{TANDEM_TYPE_F32, 1e-9},
+                  {TANDEM_TYPE_F16, 1e-5},
+                  {TANDEM_TYPE_Q8_0, 2e-3},
+                  {TANDEM_TYPE_Q4_0, 0.2}};
+    for (int c = 0; c < 4; c++) {
         for (int is_unfused = 0; is_unfused < (c < 2 ? 2 : 1); is_unfused++) {
             const struct tandem_session_options options = {.size = sizeof(options),
                                                            .cache_type = caches[c].type,
@@ -204,9 +207,13 @@ static void caches_that_cannot_be_are_refused(void)
     check_status(tandem_session_new(s.model, s.runtime, &blocks, &session, &error),
                  TANDEM_E_ARGUMENT, "heads of 48 values cannot be stored as q8_0", &error);
     const struct tandem_session_options other = {.size = sizeof(other),
-                                                 .cache_type = TANDEM_TYPE_Q4_0};
+                                                 .cache_type = TANDEM_TYPE_Q4_1};
     check_status(tandem_session_new(s.model, s.runtime, &other, &session, &error),
-                 TANDEM_E_ARGUMENT, "q4_0", &error);
+                 TANDEM_E_ARGUMENT, "q4_1", &error);
+    const struct tandem_session_options halves = {.size = sizeof(halves),
+                                                  .cache_type = TANDEM_TYPE_Q4_0};
+    check_status(tandem_session_new(s.model, s.runtime, &halves, &session, &error),
+                 TANDEM_E_ARGUMENT, "heads of 48 values cannot be stored as q4_0", &error);
     const struct tandem_session_options many = {.size = sizeof(many), .n_sequences = 128};
     check_status(tandem_session_new(s.model, s.runtime, &many, &session, &error), TANDEM_E_ARGUMENT,
                  "128 sequences", &error);
@@ -549,8 +556,8 @@ static void models_of_other_kinds_are_refused(void)
 static CU_TestInfo models_tests[] = {
     {"every_architecture_equals_plain_loops", every_architecture_equals_plain_loops},
     {"the_use_of_experts_is_counted", the_use_of_experts_is_counted},
-    {"caches_of_half_and_8_bit_keep_the_logits_near",
-     caches_of_half_and_8_bit_keep_the_logits_near},
+    {"caches_of_16_8_and_4_bits_keep_the_logits_near",
+     caches_of_16_8_and_4_bits_keep_the_logits_near},
     {"caches_that_cannot_be_are_refused", caches_that_cannot_be_are_refused},
     {"a_window_rotates_through_a_small_cache", a_window_rotates_through_a_small_cache},
     {"sequences_in_one_batch_do_not_see_each_other", sequences_in_one_batch_do_not_see_each_other},

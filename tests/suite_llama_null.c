@@ -105,6 +105,7 @@ static const struct row rows[] = {
     LIVES(tandem_session_expert_use, "NO"),
     LIVES(tandem_session_hot_experts, "NO"),
     LIVES(tandem_session_replan_experts, "N0"),
+    LIVES(tandem_session_cache, "NnO"),
     LIVES(tandem_session_micro_batches, "NO"),
     LIVES(tandem_session_expect, "NnO"),
     REFUSES(tandem_session_set_draft, "Nqe"),

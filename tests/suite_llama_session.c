@@ -225,7 +225,7 @@ static void public_structures_keep_their_layout(void)
     check_int(offsetof(struct tandem_batch_entry, n), 8);
     check_int(offsetof(struct tandem_batch_entry, sequence), 16);
     check_int(offsetof(struct tandem_batch_entry, wants_logits), 20);
-    check_int(sizeof(struct tandem_session_options), 88);
+    check_int(sizeof(struct tandem_session_options), 96);
     check_int(offsetof(struct tandem_session_options, cache_type), 28);
     check_int(offsetof(struct tandem_session_options, adjust_user), 48);
     check_int(offsetof(struct tandem_session_options, micro_batches), 60);

@@ -60,6 +60,7 @@ static void a_conversation_goes_on_in_another_session(void)
          {.size = sizeof(struct tandem_session_options),
           .cache_type = TANDEM_TYPE_Q8_0,
           .n_sequences = 3}},
+        {{0}, {.size = sizeof(struct tandem_session_options), .cache_type = TANDEM_TYPE_Q4_0}},
         {{0},
          {.size = sizeof(struct tandem_session_options),
           .cache_type = TANDEM_TYPE_F16,

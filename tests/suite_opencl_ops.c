@@ -340,14 +340,16 @@ static void conversions_give_the_bits_of_the_plain_codecs(void)
     }
     values[231] = NAN;
     check_conversion(values, N, TANDEM_TYPE_Q8_0);
+    check_conversion(values, N, TANDEM_TYPE_Q4_0);
     end();
 }
 
 /* Keys of new tokens go into the rows of a cache: every byte beside them stays. */
 static void a_copy_into_a_view_leaves_what_lies_beside_it(void)
 {
-    static const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0};
-    for (int i = 0; i < 3 && begin(""); i++) {
+    static const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0,
+                                             TANDEM_TYPE_Q4_0};
+    for (int i = 0; i < 4 && begin(""); i++) {
         tandem_tensor *cache = leaf(types[i], 256, 9, 1);
         const size_t nb[2] = {tandem_type_row_bytes(types[i], 64), 2 * cache->nb[1]};
         tandem_tensor *place =
@@ -464,7 +466,9 @@ static void check_attention(int units)
         {TANDEM_TYPE_F16, 64, 515, 2, 4, 1, 0},   /* one token: keys are shared out */
         {TANDEM_TYPE_F16, 64, 700, 1, 1, 1, 100}, /* parts of the keys that nobody sees */
         {TANDEM_TYPE_Q8_0, 128, 200, 2, 4, 5, 0}, /* several blocks of queries */
-        {TANDEM_TYPE_Q8_0, 128, 257, 3, 1, 1, 0}, {TANDEM_TYPE_F16, 96, 130, 2, 2, 12, 33},
+        {TANDEM_TYPE_Q4_0, 128, 200, 2, 4, 5, 0},
+        {TANDEM_TYPE_Q8_0, 128, 257, 3, 1, 1, 0},
+        {TANDEM_TYPE_F16, 96, 130, 2, 2, 12, 33},
         {TANDEM_TYPE_F16, 160, 65, 1, 3, 1, 0}, /* more values than work items */
     };
     if (begin("")) {
@@ -622,7 +626,7 @@ static void what_no_kernel_can_do_is_refused_with_a_reason(void)
     if (begin("")) {
         tandem_tensor *a = leaf(TANDEM_TYPE_F32, 64, 4, 1);
         tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, (int64_t[]){4});
-        check_refused(tandem_cpy(context, a, leaf(TANDEM_TYPE_Q4_0, 64, 4, 1)), "no blocks but");
+        check_refused(tandem_cpy(context, a, leaf(TANDEM_TYPE_Q5_0, 64, 4, 1)), "no blocks but");
         check_refused(tandem_get_rows(context, leaf(TANDEM_TYPE_F32, 64, 0, 1), ids), "no row");
         check_refused(tandem_attention(context, leaf(TANDEM_TYPE_F32, 64, 2, 1),
                                        leaf(TANDEM_TYPE_F16, 64, 3, 1),

@@ -343,6 +343,32 @@ static void experts_are_priced_by_what_is_touched(void)
     tnd_fit_model_fini(&model);
 }
 
+/* Keys and values of a matrix that makes queries, too, and of latent vectors. */
+static void fused_and_latent_keys_take_memory(void)
+{
+    const struct tnd_fit_weight weights[] = {
+        {"output.weight", TANDEM_TYPE_Q4_0, K, N, 1, BYTES},
+        {"token_embd.weight", TANDEM_TYPE_Q4_0, K, N, 1, BYTES},
+        {"blk.0.attn_qkv.weight", TANDEM_TYPE_Q4_0, K, N, 1, BYTES},
+        {"blk.0.attn_output.weight", TANDEM_TYPE_Q4_0, N / 2, K, 1, BYTES / 2},
+        {"blk.1.attn_kv_a_mqa.weight", TANDEM_TYPE_Q4_0, K, N, 1, BYTES},
+        {"blk.1.attn_output.weight", TANDEM_TYPE_Q4_0, N / 2, K, 1, BYTES / 2},
+        {"blk.2.attn_qkv.weight", TANDEM_TYPE_Q4_0, K, N, 1, BYTES},
+    };
+    const int64_t values[] = {N / 2, 2 * N, N}; /* of a token */
+    struct tnd_fit_options options = options_of((int64_t)1 << 40);
+    struct tnd_fit_model model;
+    options.cache_type = TANDEM_TYPE_Q4_0;
+    check_ok(tnd_fit_model_new(weights, 7, &options, &model, NULL));
+    for (int g = 0; g < model.n_groups; g++) {
+        const int layer = model.groups[g].layer;
+        if (layer >= 0 && layer < 3) {
+            check_int(model.groups[g].cache_bytes, values[layer] / 32 * 18 * 100);
+        }
+    }
+    tnd_fit_model_fini(&model);
+}
+
 static void the_reserve_and_the_cache_are_taken_off_first(void)
 {
     /* Results of four tokens, four times as wide as the widest, and a matrix in F32. */
@@ -567,6 +593,7 @@ static CU_TestInfo model_tests[] = {
     {"an expert that is hot stays until another one is clearly used more",
      an_expert_that_is_hot_stays_until_another_one_is_clearly_used_more},
     {"what is hot now is priced by what it is used", what_is_hot_now_is_priced_by_what_it_is_used},
+    {"fused and latent keys take memory", fused_and_latent_keys_take_memory},
     {"the reserve and the cache are taken off first",
      the_reserve_and_the_cache_are_taken_off_first},
     {"weights without a time are priced by their bytes",

@@ -183,6 +183,27 @@ static void attention_goes_by_keys_and_queries(void)
     check_int(threads_of(prompt, 4), 4);
 }
 
+/* Over keys of a type that was not measured it costs what it costs over floats. */
+static void attention_costs_what_its_keys_type_costs(void)
+{
+    const int64_t ne[] = {64, 2048, 2};
+    const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q8_0};
+    const double want[] = {80.0, 24.0, 80.0};
+    struct tnd_curve_key key = tnd_op_key(TANDEM_OP_ATTENTION, 64, 2048, 1);
+    tune_add(table, &key, 8, 80.0);
+    key.type = TANDEM_TYPE_Q4_0;
+    tune_add(table, &key, 8, 24.0);
+    for (int i = 0; i < 3; i++) {
+        struct tnd_op_work work;
+        struct tnd_estimate time;
+        tandem_tensor *k = tandem_tensor_new(context, types[i], 3, ne);
+        tandem_tensor *q = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){64, 1, 8});
+        CU_ASSERT_TRUE(tnd_op_work_of(tandem_attention(context, q, k, k, NULL, 1.0f), &work));
+        CU_ASSERT_TRUE(tnd_op_estimate(table, &work, 1, &time));
+        CU_ASSERT_DOUBLE_EQUAL(time.us, want[i], 0.01);
+    }
+}
+
 static void unknown_operations_and_products_are_left_to_others(void)
 {
     struct tnd_op_work work;
@@ -299,6 +320,7 @@ static CU_TestInfo tests[] = {
     {"operations count on a device as measured there",
      operations_count_on_a_device_as_measured_there},
     {"attention_goes_by_keys_and_queries", attention_goes_by_keys_and_queries},
+    {"attention_costs_what_its_keys_type_costs", attention_costs_what_its_keys_type_costs},
     {"unknown_operations_and_products_are_left_to_others",
      unknown_operations_and_products_are_left_to_others},
     {"curves_of_operations_do_not_disturb_products", curves_of_operations_do_not_disturb_products},

@@ -380,7 +380,10 @@ if group run; then
     try 2 "profile 'nonsense' does not exist" run model.bin "${tokenizer[@]}" --profile nonsense
     try 2 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --type q9
     try 2 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --cache q9
-    try 1 "q4_0" run model.bin "${tokenizer[@]}" --cache q4_0
+    try 1 "stored as q4_1" run model.bin "${tokenizer[@]}" --cache q4_1
+    try 0 "" run model.bin "${tokenizer[@]}" --cache q4_0 -n 8
+    try 0 "chosen" run model.bin "${tokenizer[@]}" --cache auto --stats -n 8
+    try 1 "no layers that predict ahead" run model.bin "${tokenizer[@]}" --draft mtp
     try 1 "no-such-table: cannot open" run model.bin "${tokenizer[@]}" --table no-such-table
     try 2 "-temp '-1': expected a number" run model.bin "${tokenizer[@]}" --temp -1
     try 2 "-top-p '2': expected a number from 0 to 1" run model.bin "${tokenizer[@]}" --top-p 2

@@ -24,7 +24,8 @@ enum tandem_status tnd_draft_option_open(const char *text, tandem_session *sessi
     if (text == NULL) {
         return TANDEM_OK;
     }
-    if (strcmp(text, "lookup") != 0) {
+    draft.by_heads = strcmp(text, "mtp") == 0;
+    if (strcmp(text, "lookup") != 0 && !draft.by_heads) {
         const struct tandem_session_options options = {.size = sizeof(options),
                                                        .context = tandem_session_context(session),
                                                        .n_sequences = n_sequences,
@@ -34,7 +35,7 @@ enum tandem_status tnd_draft_option_open(const char *text, tandem_session *sessi
             char why[sizeof(error->text)];
             snprintf(why, sizeof(why), "%s", error->text);
             return tnd_error_set(error, status, "draft", 0, 0,
-                                 "--draft expects lookup or a model's file: %.200s", why);
+                                 "--draft expects lookup, mtp or a model's file: %.190s", why);
         }
         draft.model = out->session;
     }

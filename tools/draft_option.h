@@ -6,7 +6,8 @@
 #include "tandem/llama.h"
 
 #define TND_DRAFT_OPTION_HELP                                                                      \
-    "draft tokens where that is faster: lookup (from the text so far), or a smaller model's file"
+    "draft tokens where that is faster: lookup (from the text so far), mtp (by the model's layer " \
+    "that predicts ahead), or a smaller model's file"
 
 /** The draft model; all NULL where the text is looked up, or nothing is drafted. */
 struct tnd_draft_option {
@@ -15,9 +16,9 @@ struct tnd_draft_option {
     tandem_session *session;
 };
 
-/** Makes the session draft by `text` (NULL: nothing is done): "lookup" or the path of a model,
- *  which runs on the same runtime with as many sequences and cells (0: as needed). `out` is to be
- *  closed in any case, after the session. Errors: those of opening the model and of
+/** Makes the session draft by `text` (NULL: nothing is done): "lookup", "mtp" or the path of a
+ *  model, which runs on the same runtime with as many sequences and cells (0: as needed). `out` is
+ *  to be closed in any case, after the session. Errors: those of opening the model and of
  *  tandem_session_set_draft. */
 enum tandem_status tnd_draft_option_open(const char *text, tandem_session *session,
                                          tandem_runtime *runtime, int n_sequences, int64_t n_cells,

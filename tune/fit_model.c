@@ -96,12 +96,40 @@ static int32_t place_weights(const struct tnd_fit_weight *weights, int n, struct
     return n_layers;
 }
 
-/* Whether a layer keeps its results of earlier tokens. */
-static bool is_cached(const struct tnd_fit_weight *weight)
+/* Queries of a layer whose matrix makes keys and values, too: as many as attention's output
+ * takes. */
+static int64_t queries_of(const struct tnd_fit_weight *weights, int n, const char *qkv)
+{
+    const size_t stem = (size_t)(strstr(qkv, ".attn_qkv") - qkv);
+    for (int i = 0; i < n; i++) {
+        const char *name = weights[i].name != NULL ? weights[i].name : "";
+        if (strncmp(name, qkv, stem) == 0 && strcmp(name + stem, ".attn_output.weight") == 0) {
+            return weights[i].k;
+        }
+    }
+    return 0;
+}
+
+/* Values that a layer keeps of the weight's results of a token: keys and values. Of latent
+ * attention both are what the one matrix makes (llama/forward_attention.c). */
+static int64_t cached_values(const struct tnd_fit_weight *weights, int n,
+                             const struct tnd_fit_weight *weight)
 {
     const char *name = weight->name != NULL ? weight->name : "";
-    return weight->n > 1 && begins(name, "blk.") &&
-           (strstr(name, ".attn_k.weight") != NULL || strstr(name, ".attn_v.weight") != NULL);
+    if (weight->n <= 1 || !begins(name, "blk.")) {
+        return 0;
+    }
+    if (strstr(name, ".attn_k.weight") != NULL || strstr(name, ".attn_v.weight") != NULL) {
+        return weight->n;
+    }
+    if (strstr(name, ".attn_kv_a_mqa.weight") != NULL) {
+        return 2 * weight->n;
+    }
+    if (strstr(name, ".attn_qkv.weight") != NULL) {
+        const int64_t queries = queries_of(weights, n, name);
+        return queries < weight->n ? weight->n - queries : 0;
+    }
+    return 0;
 }
 
 static enum tandem_status make_groups(const struct tnd_fit_weight *weights, int n,
@@ -128,7 +156,7 @@ static enum tandem_status make_groups(const struct tnd_fit_weight *weights, int 
                                  "fit: weight '%.64s' has a size that cannot be",
                                  weight->name != NULL ? weight->name : "");
         }
-        group->cache_bytes += is_cached(weight) ? weight->n : 0; /* values a token, for now */
+        group->cache_bytes += cached_values(weights, n, weight); /* a token, for now */
         group->n_weights++;
         group->bytes += weight->bytes;
         model->group_of[places[i].weight] = model->n_groups - 1;

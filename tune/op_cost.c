@@ -25,6 +25,7 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
 {
     struct tnd_op_work work = {
         .op = tnd_op_traits(node->op)->representative, .n = node->ne[0], .k = 1};
+    work.type = TANDEM_TYPE_F32;
     if (work.op == TANDEM_OP_NONE || node->ne[0] < 1 || tandem_tensor_elements(node) < 1) {
         return false;
     }
@@ -37,6 +38,7 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
     if (work.op == TANDEM_OP_ATTENTION) {
         work.k = node->src[1]->ne[1] > 0 ? rounded(node->src[1]->ne[1]) : 1;
         values *= (double)work.k;
+        work.type = node->src[1]->type;
     }
     work.shares = (int64_t)(values / TND_SHARE_VALUES);
     const struct tnd_work *of_net = tnd_work_of(node);
@@ -75,16 +77,16 @@ struct tnd_curve_key tnd_op_device_key(enum tandem_op op, int64_t n, int64_t k, 
     return key;
 }
 
-/* The shape of the operation that is nearest by ratio of those measured on the backend; false:
- * there is none. */
-static bool nearest_shape(const struct tandem_table *table, const struct tnd_op_work *work,
-                          const char *backend, struct tnd_curve_key *out)
+/* The shape of the operation that is nearest by ratio of those measured on the backend with
+ * operands of the type; false: there is none. */
+static bool nearest_of_type(const struct tandem_table *table, const struct tnd_op_work *work,
+                            enum tandem_type type, const char *backend, struct tnd_curve_key *out)
 {
     const char *name = tandem_op_name(work->op);
     double best = INFINITY;
-    struct tnd_curve_key probe = {.type = TANDEM_TYPE_F32};
+    struct tnd_curve_key probe = {.type = type};
     for (int at = tnd_table_lower_bound(table, &probe);
-         at < table->n_curves && table->curves[at].key.type == TANDEM_TYPE_F32; at++) {
+         at < table->n_curves && table->curves[at].key.type == type; at++) {
         const struct tnd_curve_key *key = &table->curves[at].key;
         if (strcmp(key->op, name) != 0 || strcmp(key->backend, backend) != 0) {
             continue;
@@ -96,9 +98,18 @@ static bool nearest_shape(const struct tandem_table *table, const struct tnd_op_
             *out = strcmp(backend, "cpu") == 0
                        ? tnd_op_key(work->op, key->n, key->k, 1)
                        : tnd_op_device_key(work->op, key->n, key->k, backend);
+            out->type = type;
         }
     }
     return isfinite(best);
+}
+
+static bool nearest_shape(const struct tandem_table *table, const struct tnd_op_work *work,
+                          const char *backend, struct tnd_curve_key *out)
+{
+    return (work->type != TANDEM_TYPE_F32 &&
+            nearest_of_type(table, work, work->type, backend, out)) ||
+           nearest_of_type(table, work, TANDEM_TYPE_F32, backend, out);
 }
 
 /* As many rows of the shape as make the same work. */

@@ -73,12 +73,14 @@ enum tandem_status tnd_gpu_copy_supports(const struct tnd_gpu_device *device,
 {
     enum kind from, to;
     (void)device;
-    if (node->type == TANDEM_TYPE_Q8_0 && node->src[0]->type == TANDEM_TYPE_F32) {
+    if ((node->type == TANDEM_TYPE_Q8_0 || node->type == TANDEM_TYPE_Q4_0) &&
+        node->src[0]->type == TANDEM_TYPE_F32) {
         return TANDEM_OK;
     }
     kinds_of(node->src[0]->type, node->type, &from, &to);
     if (from == KIND_NONE || to == KIND_NONE) {
-        return tnd_gpu_ops_refuse(device, node, "makes no blocks but q8_0, and reads none", error);
+        return tnd_gpu_ops_refuse(device, node, "makes no blocks but q8_0 and q4_0, and reads none",
+                                  error);
     }
     return TANDEM_OK;
 }
@@ -153,9 +155,9 @@ static enum tandem_status copy_side(struct tnd_gpu_device *device, const struct 
     return tnd_gpu_ops_run_items(&launch, (uint64_t)n, error);
 }
 
-static enum tandem_status copy_to_q8_0(struct tnd_gpu_device *device,
-                                       const struct tandem_work *work, struct tnd_gpu_range to,
-                                       struct tandem_error *error)
+static enum tandem_status copy_to_blocks(struct tnd_gpu_device *device,
+                                         const struct tandem_work *work, struct tnd_gpu_range to,
+                                         struct tandem_error *error)
 {
     const tandem_tensor *node = work->node;
     const tandem_tensor *a = node->src[0];
@@ -165,10 +167,11 @@ static enum tandem_status copy_to_q8_0(struct tnd_gpu_device *device,
     struct tnd_gpu_launch launch;
     TND_TRY(tnd_gpu_operand(device, work, 0, &from, error));
     TND_TRY(tnd_gpu_ops_begin(&launch, device, TND_GPU_SOURCE_OPS_COPY, 0, 0, error));
-    TND_TRY(tnd_gpu_bind_copy_to_q8_0(&launch, to, from, (uint32_t)n, (uint32_t)row_blocks,
-                                      (uint32_t)node->ne[1], (uint32_t)node->ne[2], node->nb[1],
-                                      node->nb[2], node->nb[3], a->nb[1], a->nb[2], a->nb[3],
-                                      error));
+    const uint32_t rows[] = {(uint32_t)row_blocks, (uint32_t)node->ne[1], (uint32_t)node->ne[2]};
+    TND_TRY(
+        (node->type == TANDEM_TYPE_Q4_0 ? tnd_gpu_bind_copy_to_q4_0 : tnd_gpu_bind_copy_to_q8_0)(
+            &launch, to, from, (uint32_t)n, rows[0], rows[1], rows[2], node->nb[1], node->nb[2],
+            node->nb[3], a->nb[1], a->nb[2], a->nb[3], error));
     return tnd_gpu_ops_run_items(&launch, (uint64_t)n, error);
 }
 
@@ -180,7 +183,7 @@ enum tandem_status tnd_gpu_copy(struct tnd_gpu_device *device, const struct tand
     struct tnd_gpu_range to;
     TND_TRY(tnd_gpu_operand(device, work, -1, &to, error));
     if (tandem_type_is_quantized(node->type)) {
-        return copy_to_q8_0(device, work, to, error);
+        return copy_to_blocks(device, work, to, error);
     }
     if (node->op != TANDEM_OP_CONCAT) {
         return copy_side(device, work, 0, side_of(node, node->ne, to), node->type, error);

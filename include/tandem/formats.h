@@ -212,6 +212,7 @@ struct tandem_hparams {
     int64_t value_size; /**< of a head's value; head_size but in latent attention */
     /** Experts are chosen in the best groups only; 0: in all. */
     int64_t expert_groups, expert_groups_used;
+    int64_t nextn_layers; /**< behind `layers`, that predict ahead; 0: none */
 };
 
 /** Reads the numbers of a model of an architecture in docs/architectures.md and checks all that the

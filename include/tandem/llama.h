@@ -65,7 +65,7 @@ struct tandem_session_options {
     int64_t context; /**< positions of a text; 0, or more than the model knows: the model's */
     int64_t n_cells; /**< tokens that the KV cache holds, of all sequences; 0: as many as needed */
     int n_sequences; /**< independent texts at once, 1 to 127; 0: 1 */
-    enum tandem_type cache_type; /**< of keys and values: F32, F16 or Q8_0 */
+    enum tandem_type cache_type; /**< of keys and values: F32, F16, Q8_0 or Q4_0 */
     bool is_unfused;             /**< attention by two products and soft_max, for comparison */
     /** May change the plan of each graph before it is computed, on the thread that decodes; NULL:
      *  plans serve as they are. */
@@ -86,11 +86,15 @@ struct tandem_session_options {
     /** How the vectors of a text's tokens become one; NONE: as the model's file says. Of encoders:
      *  MEAN, CLS or LAST. Others give the last token's, and rerankers scores. */
     enum tandem_pooling pooling;
+    /** The type of keys and values is chosen of F16, Q8_0 and Q4_0 by memory, error of rounding and
+     *  the timing table (tandem_session_cache); `cache_type` does not count. */
+    bool is_cache_planned;
+    int64_t cache_memory; /**< bytes that planned keys and values may take; 0: no bound */
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false, \
-            0, NULL, NULL, TANDEM_POOLING_NONE                                                     \
+            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0                                           \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
@@ -105,6 +109,20 @@ TANDEM_API enum tandem_status tandem_session_new(const tandem_model *model, tand
                                                  struct tandem_error *error);
 /** NULL is allowed. */
 TANDEM_API void tandem_session_free(tandem_session *session);
+
+/** A type for keys and values, as tandem_session_new compared it. The layout is fixed for good. */
+struct tandem_cache_info {
+    enum tandem_type type;
+    bool is_planned;     /**< the session chose; else the caller did, and this is all */
+    bool is_chosen;      /**< the session has it */
+    bool fits;           /**< within `cache_memory` */
+    int64_t bytes;       /**< of all cells */
+    double error;        /**< of rounding normal values: squared errors over squares; 0: F32 */
+    double attention_us; /**< predicted, of a token at half of the context; 0: not known */
+};
+/** Type i of those compared, the most exact one first. False: there are not so many, or NULL. */
+TANDEM_API bool tandem_session_cache(const tandem_session *session, int i,
+                                     struct tandem_cache_info *out);
 
 /** What ranks other than 0 do: carries out what rank 0 does with its sessions of `communicator`,
  *  with this rank's part of the same model, until rank 0 dismisses it. A failure is one of the
@@ -205,10 +223,11 @@ struct tandem_draft_options {
     tandem_session *model;
     int most; /**< tokens of a draft, 1 to 16; 0: 16. Fewer where that is expected to be faster */
     bool is_fixed; /**< never fewer, to measure what drafts bring */
+    bool by_heads; /**< by the model's own layer that predicts ahead (nextn), `model` is NULL */
 };
 #define TANDEM_DRAFT_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(struct tandem_draft_options), NULL, 0, false                                        \
+        sizeof(struct tandem_draft_options), NULL, 0, false, false                                 \
     }
 
 /** What drafts have brought so far. The layout is fixed for good. */
@@ -226,7 +245,8 @@ struct tandem_draft_info {
  *  predicts and later decodes measure, and from how many were right so far: none where drafts would
  *  cost time, until they would gain again. Every token's logits are the model's own, so that any
  *  sampler chooses as without drafts, up to the rounding of batches of another size. Errors: ABI,
- *  ARGUMENT (another vocabulary, too few sequences), MEMORY. */
+ *  ARGUMENT (another vocabulary, too few sequences), NOT_FOUND (no layer predicts ahead),
+ *  MEMORY. */
 TANDEM_API enum tandem_status tandem_session_set_draft(tandem_session *session,
                                                        const struct tandem_draft_options *options,
                                                        struct tandem_error *error);

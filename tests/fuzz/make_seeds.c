@@ -515,7 +515,8 @@ static void config_models(const tandem_source *model)
         "\"use_sliding_window\":true,\"max_window_layers\":0,\"sliding_window\":4",
         "\"use_sliding_window\":null,\"sliding_window\":null",
         "\"use_sliding_window\":3",
-        "\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4}",
+        "\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":32}",
+        "\"quantization_config\":{\"quant_method\":\"fp8\",\"weight_block_size\":[16,16]}",
         "\"quantization_config\":{\"load_in_8bit\":true,\"other\":[1]}",
         "\"quantization_config\":null",
         "\"quantization\":{\"w_bit\":4}",
@@ -664,10 +665,9 @@ static void table_of(struct tnd_blob *blob, int flags)
 /* The saved tables and made ones, alone and in pairs. */
 static void table_seeds(void)
 {
-    static const char *const saved[] = {"json/convolutions.json", "json/devices.json",
-                                        "json/evidence.json",     "json/from_text.json",
-                                        "json/small.json",        "text/published.txt",
-                                        "text/small.txt"};
+    static const char *const saved[] = {
+        "json/convolutions.json", "json/devices.json",  "json/evidence.json", "json/from_text.json",
+        "json/small.json",        "text/published.txt", "text/small.txt"};
     enum { N_SAVED = sizeof(saved) / sizeof(saved[0]), N_MADE = 64 };
     for (int i = 0; i < N_SAVED + N_MADE; i++) {
         struct tnd_blob one = {NULL, 0}, pair = {NULL, 0};

@@ -5,7 +5,7 @@
 # transformers after the same change, or a refusal by name. Needs: torch, transformers, safetensors,
 # numpy (tools/judges/run.sh fetches them).
 #
-# usage: models.py BUILD [--configs N] [--seed N] [--show N] [--only configs|tensors|members]
+# usage: models.py BUILD [--configs N] [--seed N] [--show N] [--only configs|quantised|ahead|tensors|members]
 #        [--families NAME]
 import argparse
 import copy
@@ -139,6 +139,7 @@ import transformers
 sys.path.append(here)
 import encoders
 import model_families
+import quantised
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
@@ -301,9 +302,9 @@ class Judge:
         if (outcome.isupper() or self.show > 99) and row[outcome] <= self.show:
             print(f"  {part}: {outcome}: {what}: {detail}", flush=True)
 
-    def judge(self, part, what, folder, tokens, config=None):
-        """One model: what both say of it, and whether that agrees."""
-        reference = theirs(folder, tokens)
+    def judge(self, part, what, folder, tokens, like=None):
+        """One model: what both say of it (transformers of `like`), and whether that agrees."""
+        reference = theirs(like or folder, tokens)
         vocabulary = VOCABULARY if isinstance(reference, str) else reference.shape[1]
         ours = self.client.ask(path=folder, tokens=tokens, vocabulary=vocabulary, at_once=False)
         if "crash" in ours:
@@ -447,6 +448,58 @@ def judge_tensors(judge, what, here, folder, tokens):
             one("tensors added", more, {**weights, more: tensor})
 
 
+def judge_quantised(judge, rng, folder, tokens):
+    """Weights that others quantised, against the same values in F32."""
+    for what, here in base_models(rng, folder):
+        family = what.split()[0]
+        if not what.endswith("plain") or family not in (
+                "llama", "qwen3", "qwen3_moe", "deepseek_v3", "glm4_moe", "gemma2"):
+            continue
+        tensors = safetensors.torch.load_file(os.path.join(here, "model.safetensors"))
+        saved = read_config(here)
+        for i, kind in enumerate(quantised.KINDS):
+            try:
+                packed, plain, config = quantised.quantise(tensors, kind, i)
+            except (IndexError, RuntimeError):
+                continue  # extents that are no multiples of 8
+            for name, weights, members in (("plain", plain, saved),
+                                           ("packed", packed, {**saved, "quantization_config": config})):
+                path = os.path.join(folder, name)
+                shutil.rmtree(path, ignore_errors=True)
+                shutil.copytree(here, path)
+                safetensors.torch.save_file(weights, os.path.join(path, "model.safetensors"),
+                                            {"format": "pt"})
+                write_config(path, members)
+            judge.judge("quantised", f"{what}: {kind}", os.path.join(folder, "packed"), tokens,
+                        os.path.join(folder, "plain"))
+
+
+def judge_ahead(judge, rng, folder, tokens):
+    """A layer behind the last one that predicts ahead, which transformers passes over."""
+    for what, here in base_models(rng, folder):
+        if what.split()[0] not in ("deepseek_v3", "glm4_moe"):
+            continue
+        weights = safetensors.torch.load_file(os.path.join(here, "model.safetensors"))
+        dim = weights["model.norm.weight"].shape[0]
+        more = {k.replace("layers.1.", "layers.2."): v.clone() for k, v in weights.items()
+                if "layers.1." in k}
+        more["model.layers.2.eh_proj.weight"] = torch.randn(dim, 2 * dim)
+        for name in ("enorm", "hnorm", "shared_head.norm"):
+            more[f"model.layers.2.{name}.weight"] = torch.rand(dim) + 0.5
+        more["model.layers.2.embed_tokens.weight"] = weights["model.embed_tokens.weight"].clone()
+        changed = os.path.join(folder, "changed")
+        for name in [""] + sorted(more):
+            for part in ("removed", "reshaped"):
+                tensors = {**weights, **{k: v for k, v in more.items() if k != name}}
+                if part == "reshaped" and name != "":
+                    tensors[name] = more[name][:-1].contiguous()
+                shutil.rmtree(changed, ignore_errors=True)
+                shutil.copytree(here, changed)
+                safetensors.torch.save_file(tensors, os.path.join(changed, "model.safetensors"),
+                                            {"format": "pt"})
+                judge.judge("layers ahead", f"{what}: {name} {part}", changed, tokens)
+
+
 def variants(name, value):
     """Other values for a member."""
     if isinstance(value, bool):
@@ -543,7 +596,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         if o.only in ("", "configs"):
             judge_configs(judge, rng, o.configs, folder, tokens)
-        if o.only != "configs":
+        if o.only in ("", "quantised"):
+            judge_quantised(judge, rng, folder, tokens)
+        if o.only in ("", "ahead"):
+            judge_ahead(judge, rng, folder, tokens)
+        if o.only in ("", "tensors", "members"):
             for what, here in base_models(rng, folder):
                 if o.only in ("", "tensors"):
                     judge_tensors(judge, what, here, folder, tokens)

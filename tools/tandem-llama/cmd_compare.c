@@ -156,7 +156,7 @@ int tnd_cmd_compare(int argc, char **argv)
          "of the other's keys and values"},
         {"other-profile", ARGS_STRING, &o.other_profile, 0, 0, "NAME", "the other's profile"},
         {"cache", ARGS_STRING, &o.kit.cache_type, 0, 0, "TYPE",
-         "of keys and values: f32, f16, q8_0; f32"},
+         "of keys and values: " TND_CACHE_OPTION_TYPES "; f32"},
         TND_RUNTIME_ROWS(&o.kit.runtime),
     };
     const struct args_command command = {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/pooling_option.h"
 #include "tools/tandem-llama/kit.h"
 
 struct embed {
@@ -132,31 +133,12 @@ static enum tandem_status work(struct embed *e, const char *text, size_t n,
     return TANDEM_OK;
 }
 
-static enum tandem_status read_pooling(const char *name, enum tandem_pooling *out,
-                                       struct tandem_error *error)
-{
-    static const char *const names[] = {[TANDEM_POOLING_MEAN] = "mean",
-                                        [TANDEM_POOLING_CLS] = "cls",
-                                        [TANDEM_POOLING_LAST] = "last"};
-    for (int i = TANDEM_POOLING_MEAN; name != NULL && i <= TANDEM_POOLING_LAST; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *out = (enum tandem_pooling)i;
-            return TANDEM_OK;
-        }
-    }
-    if (name == NULL) {
-        return TANDEM_OK;
-    }
-    snprintf(error->text, sizeof(error->text), "--pooling %.20s: expected mean, cls or last", name);
-    return error->status = TANDEM_E_ARGUMENT;
-}
-
 static enum tandem_status open_and_work(struct embed *e, const char *path,
                                         struct tandem_error *error)
 {
     char *text = NULL;
     size_t n = 0;
-    CLI_TRY(read_pooling(e->pooling, &e->kit.options.pooling, error));
+    CLI_TRY(tnd_pooling_option_read(e->pooling, &e->kit.options.pooling, error));
     CLI_TRY(tnd_kit_open(&e->kit, path, error));
     e->n = tandem_session_embedding_size(e->kit.session);
     e->is_ranked = tandem_model_hparams(e->kit.model)->pooling == TANDEM_POOLING_RANK;
@@ -179,8 +161,7 @@ int tnd_cmd_embed(int argc, char **argv)
     const struct args_option rows[] = {
         {"query", ARGS_STRING, &e.query, 0, 0, "TEXT",
          "print how well each text answers it, instead of vectors"},
-        {"pooling", ARGS_STRING, &e.pooling, 0, 0, "HOW",
-         "mean, cls or last; default: as the model's file says"},
+        {"pooling", ARGS_STRING, &e.pooling, 0, 0, "HOW", TND_POOLING_OPTION_HELP},
         {"raw", ARGS_FLAG, &e.is_raw, 0, 0, NULL, "vectors as they are, not of length 1"},
         {"null", ARGS_FLAG, &e.is_many, 0, 0, NULL, "texts end with a zero byte, not a newline"},
         {"t", ARGS_STRING, &o->tokenizer, 0, 0, "FILE", "tokenizer; default: the model file's own"},

@@ -9,6 +9,7 @@
 #include "base/emit.h"
 #include "tandem/device.h"
 #include "tandem/table.h"
+#include "tools/cache_option.h"
 #include "tools/report/model_graph.h"
 #include "tools/report/stub_backends.h"
 #include "tools/tandem-llama/fit_machines.h"
@@ -28,6 +29,7 @@ struct request {
 
 struct fit {
     const struct request *request;
+    bool is_cache_planned;
     char table_path[4096];
     tandem_table *table;
     struct tnd_registry *registry; /* stand-ins for what the table knows */
@@ -132,8 +134,10 @@ static enum tandem_status open_model(struct fit *fit, struct tandem_error *error
     const struct request *r = fit->request;
     enum tandem_type type = TANDEM_TYPE_Q4_0;
     CLI_TRY(tnd_cli_type(r->type, &type, error));
-    fit->options.cache_type = TANDEM_TYPE_F16;
-    CLI_TRY(tnd_cli_type(r->cache, &fit->options.cache_type, error));
+    struct tandem_session_options cache = {.cache_type = TANDEM_TYPE_F16};
+    CLI_TRY(tnd_cache_option_read(r->cache, NULL, &cache, error));
+    fit->options.cache_type = cache.cache_type;
+    fit->is_cache_planned = cache.is_cache_planned;
     CLI_TRY(read_objective(fit, error));
     CLI_TRY(model_source_open(r->model, type, &fit->source, error));
     CLI_TRY(tnd_fit_weights_list(fit->source, &fit->weights, error));
@@ -146,8 +150,6 @@ static enum tandem_status open_model(struct fit *fit, struct tandem_error *error
 static enum tandem_status price(struct fit *fit, struct tandem_error *error)
 {
     const struct request *r = fit->request;
-    CLI_TRY(open_table(fit, error));
-    CLI_TRY(find_devices(fit, error));
     if (r->skew >= 0 && fit->weights.n_experts > 1) {
         fit->options.use_experts = fit->weights.n_experts;
         fit->options.use_layers = fit->weights.n_layers;
@@ -262,6 +264,45 @@ static enum tandem_status find_more(struct fit *fit, struct fit_result *result,
     return TANDEM_OK;
 }
 
+/* ---- keys and values ---- */
+
+static double chosen_us(const struct fit *fit, const struct fit_result *result)
+{
+    double us = 0;
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        us += fit->count[phase] * result->placements[FIT_CHOSEN].us[phase];
+    }
+    return us;
+}
+
+static enum tandem_status price_again(struct fit *fit, enum tandem_type type,
+                                      struct fit_result *result, struct tandem_error *error)
+{
+    tnd_free(fit->expert_use);
+    free(fit->sides);
+    free(fit->items);
+    tnd_fit_model_fini(&fit->priced);
+    fit->expert_use = NULL;
+    fit->sides = NULL;
+    fit->items = NULL;
+    fit->options.cache_type = type;
+    CLI_TRY(price(fit, error));
+    return find_placements(fit, result, error);
+}
+
+/* After F16: Q8_0, where it saves a tenth of the time, as sessions choose (llama/cache_choice.c);
+ * devices hold more weights then. */
+static enum tandem_status plan_cache(struct fit *fit, struct fit_result *result,
+                                     struct tandem_error *error)
+{
+    const double LEAST_GAIN = 0.1;
+    const double before = chosen_us(fit, result);
+    CLI_TRY(price_again(fit, TANDEM_TYPE_Q8_0, result, error));
+    return chosen_us(fit, result) < before * (1 - LEAST_GAIN)
+               ? TANDEM_OK
+               : price_again(fit, TANDEM_TYPE_F16, result, error);
+}
+
 /* ---- all of it ---- */
 
 static enum tandem_status run(struct fit *fit, struct tandem_error *error)
@@ -275,6 +316,8 @@ static enum tandem_status run(struct fit *fit, struct tandem_error *error)
         return tnd_fit_ranks(fit->request->table, fit->request->threads, fit->source, &fit->options,
                              fit->count, fit->request->json, error);
     }
+    CLI_TRY(open_table(fit, error));
+    CLI_TRY(find_devices(fit, error));
     CLI_TRY(price(fit, error));
     struct fit_result result = {.model = fit->request->model,
                                 .table = fit->table_path,
@@ -283,6 +326,7 @@ static enum tandem_status run(struct fit *fit, struct tandem_error *error)
                                 .options = &fit->options,
                                 .priced = &fit->priced};
     CLI_TRY(find_placements(fit, &result, error));
+    CLI_TRY(fit->is_cache_planned ? plan_cache(fit, &result, error) : TANDEM_OK);
     CLI_TRY(find_more(fit, &result, error));
     struct tnd_text out = TND_TEXT_INIT;
     if (fit->request->json) {
@@ -312,7 +356,8 @@ int tnd_cmd_fit(int argc, char **argv)
         {"device-memory", ARGS_STRING, &r.memory, 0, 0, "GiB[,GiB]",
          "of each device of the table; default: ask this machine's"},
         {"context", ARGS_INT, &r.context, 0, 1e9, "N", "tokens of a text; 4096"},
-        {"cache", ARGS_STRING, &r.cache, 0, 0, "TYPE", "of keys and values; f16"},
+        {"cache", ARGS_STRING, &r.cache, 0, 0, "TYPE",
+         "of keys and values: f32, f16, q8_0, q4_0, or auto; f16"},
         {"objective", ARGS_STRING, &r.objective, 0, 0, "O",
          "prompt, generation or mixed (a prompt, then 128 tokens); mixed"},
         {"prompt", ARGS_INT, &r.prompt, 1, 65536, "M", "tokens of a prompt; 512"},

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cache_option.h"
 #include "tools/tandem-llama/baselines.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/tandem-llama/never_slower.h"
@@ -96,7 +97,7 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
         options.adjust = tnd_thread_compare_adjust;
         options.adjust_user = &bench->against;
     }
-    CLI_TRY(tnd_cli_type(bench->options.cache_type, &options.cache_type, error));
+    CLI_TRY(tnd_cache_option_read(bench->options.cache_type, bench->model, &options, error));
     CLI_TRY(tnd_ranks_session_new(bench->model, bench->runtime, &options, &bench->options.ranks,
                                   &bench->session, error));
     if (options.communicator == NULL) {
@@ -477,7 +478,7 @@ int tnd_cmd_bench(int argc, char **argv)
         TND_RANKS_ROWS(&o->ranks),
         TND_RUNTIME_ROWS(&o->runtime),
         {"cache", ARGS_STRING, &o->cache_type, 0, 0, "TYPE",
-         "of keys and values: f32, f16, q8_0; f32"},
+         "of keys and values: " TND_CACHE_OPTION_TYPES "; f32"},
         {"micro-batches", ARGS_INT, &o->micro_batches, 0, 8, "N",
          "parts of a prompt behind one another on devices; 1: never; 0: by table"},
         {"unfused", ARGS_FLAG, &o->is_unfused, 0, 0, NULL, "attention by two products; to compare"},

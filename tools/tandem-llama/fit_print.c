@@ -171,9 +171,10 @@ static void print_more(const struct fit_result *r, struct tnd_text *out)
 void tnd_fit_print_text(const struct fit_result *r, struct tnd_text *out)
 {
     const struct tnd_fit_model *model = r->priced;
-    tnd_text_printf(out, "%s: %.2f GiB of weights, mostly %s, %d layers; a text of %lld tokens\n",
-                    r->model, (double)r->weights->bytes / GIB, tandem_type_name(r->weights->type),
-                    (int)model->n_layers, (long long)r->options->context);
+    tnd_text_printf(
+        out, "%s: %.2f GiB of weights, mostly %s, %d layers; a text of %lld tokens, %s\n", r->model,
+        (double)r->weights->bytes / GIB, tandem_type_name(r->weights->type), (int)model->n_layers,
+        (long long)r->options->context, tandem_type_name(r->options->cache_type));
     tnd_text_printf(out, "Timing table: %s. Nothing was run: times are what it predicts.\n",
                     r->table);
     for (int side = 1; side < model->n_sides; side++) {

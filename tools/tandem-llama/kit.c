@@ -42,7 +42,7 @@ static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error 
                                              .pooling = kit->options.pooling,
                                              .is_unfused = kit->options.is_unfused,
                                              .micro_batches = (int)kit->options.micro_batches};
-    CLI_TRY(tnd_cli_type(kit->options.cache_type, &options.cache_type, error));
+    CLI_TRY(tnd_cache_option_read(kit->options.cache_type, kit->model, &options, error));
     CLI_TRY(tnd_ranks_session_new(kit->model, kit->runtime, &options, &kit->options.ranks,
                                   &kit->session, error));
     CLI_TRY(tnd_draft_option_open(kit->options.draft, kit->session, kit->runtime, 1, 0, &kit->draft,
@@ -169,6 +169,7 @@ static void print_memory(const struct tnd_kit *kit)
         fprintf(stderr, "        of the planned, copies of weights packed by backends: %.1f MiB\n",
                 copies / mib);
     }
+    tnd_cache_option_print(kit->session);
     double asking;
     double huge;
     if (find_huge_pages(&asking, &huge)) {

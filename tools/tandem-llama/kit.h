@@ -5,6 +5,7 @@
 #define TANDEM_LLAMA_KIT_H
 
 #include "tandem/llama.h"
+#include "tools/cache_option.h"
 #include "tools/draft_option.h"
 #include "tools/tandem-llama/cli.h"
 
@@ -93,7 +94,7 @@ struct tnd_kit_options {
          0,                                                                                        \
          0,                                                                                        \
          "TYPE",                                                                                   \
-         "of keys and values: f32, f16, q8_0; f32"},                                               \
+         "of keys and values: " TND_CACHE_OPTION_TYPES "; f32"},                                   \
         {"context",                                                                                \
          ARGS_INT,                                                                                 \
          &(o)->context,                                                                            \

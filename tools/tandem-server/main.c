@@ -7,6 +7,8 @@
 
 #include "tandem/mapped.h"
 #include "tools/args.h"
+#include "tools/cache_option.h"
+#include "tools/pooling_option.h"
 #include "tools/tandem-server/srv_open.h"
 #include "tools/tandem-server/srv_saved.h"
 #include "tools/say.h"
@@ -146,7 +148,9 @@ int main(int argc, char **argv)
         {"type", ARGS_STRING, &o.settings.type, 0, 0, "TYPE",
          "convert the weights first (q4_0, f16, ...)"},
         {"cache", ARGS_STRING, &o.settings.cache_type, 0, 0, "TYPE",
-         "of keys and values: f32, f16, q8_0; f16"},
+         "of keys and values: " TND_CACHE_OPTION_TYPES "; f16"},
+        {"pooling", ARGS_STRING, &o.settings.pooling, 0, 0, "HOW",
+         "of embeddings: " TND_POOLING_OPTION_HELP},
         {"context", ARGS_INT, &o.settings.context, 64, 1e7, "N", "tokens of a text; 4096"},
         {"cells", ARGS_INT, &o.settings.cells, 0, 1e8, "N",
          "tokens of all texts; 0: twice the context"},

@@ -44,11 +44,11 @@ static enum tandem_status make_parts(struct srv_engine *engine, struct tandem_er
 static enum tandem_status open_parts(struct srv_engine *engine, struct tandem_error *error)
 {
     struct srv_engine_options *o = &engine->options;
-    struct tandem_session_options options = TANDEM_SESSION_OPTIONS_INIT;
+    struct tandem_session_options options = o->session;
+    options.size = sizeof(options);
     options.context = o->context;
     options.n_cells = o->n_cells;
     options.n_sequences = engine->n_sequences;
-    options.cache_type = o->cache_type;
     options.has_embeddings = o->has_embeddings;
     const enum tandem_status status =
         o->open_session != NULL

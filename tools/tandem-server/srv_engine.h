@@ -21,12 +21,12 @@ struct srv_engine_options {
     tandem_runtime *runtime;
     const tandem_tokenizer *tokenizer;
     const struct srv_vocabulary *vocabulary;
-    int64_t context; /* tokens of a text */
-    int64_t n_cells; /* of all texts */
-    int n_parallel;  /* texts at once */
-    int max_queue;   /* jobs that wait */
-    double delay_ms; /* that running texts may be kept waiting by prompts */
-    enum tandem_type cache_type;
+    int64_t context;                       /* tokens of a text */
+    int64_t n_cells;                       /* of all texts */
+    int n_parallel;                        /* texts at once */
+    int max_queue;                         /* jobs that wait */
+    double delay_ms;                       /* that running texts may be kept waiting by prompts */
+    struct tandem_session_options session; /* cache and pooling; the engine sets the rest */
     bool has_embeddings;
     /* Opens the session of several ranks; NULL: tandem_session_new */
     enum tandem_status (*open_session)(const tandem_model *model, tandem_runtime *runtime,

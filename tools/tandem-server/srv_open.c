@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/cache_option.h"
+#include "tools/pooling_option.h"
 #include "tools/runtime_option.h"
 #include "tools/tandem-server/srv_saved.h"
 #include "tools/say.h"
@@ -125,7 +127,7 @@ static enum tandem_status open_engine(struct srv_kit *kit, const struct srv_sett
         .n_parallel = (int)settings->parallel,
         .max_queue = (int)settings->queue,
         .delay_ms = (double)settings->delay_ms,
-        .cache_type = TANDEM_TYPE_F16,
+        .session = {.size = sizeof(options.session), .cache_type = TANDEM_TYPE_F16},
         .has_embeddings = true,
         .open_session = tnd_ranks_session_new,
         .ranks = {settings->ranks.shares, settings->ranks.limit_s, true},
@@ -134,7 +136,8 @@ static enum tandem_status open_engine(struct srv_kit *kit, const struct srv_sett
     options.n_cells = options.n_cells > options.context ? options.n_cells : options.context;
     options.n_cells = (options.n_cells + SRV_BLOCK - 1) / SRV_BLOCK * SRV_BLOCK;
     kit->server.n_cells = options.n_cells;
-    SRV_TRY(read_type(settings->cache_type, &options.cache_type, error));
+    SRV_TRY(tnd_pooling_option_read(settings->pooling, &options.session.pooling, error));
+    SRV_TRY(tnd_cache_option_read(settings->cache_type, kit->model, &options.session, error));
     return tnd_srv_engine_new(&options, &kit->engine, error);
 }
 

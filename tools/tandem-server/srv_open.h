@@ -12,7 +12,7 @@
 struct srv_settings {
     const char *model; /* file or folder */
     const char *tokenizer, *type, *cache_type, *chat_template, *call_format, *alias, *key_file,
-        *table, *profile, *device, *settings, *saved, *pack_cache, *draft;
+        *table, *profile, *device, *settings, *saved, *pack_cache, *draft, *pooling;
     struct tnd_ranks_options ranks;
     int64_t threads, context, cells, parallel, queue, answer, delay_ms;
 };

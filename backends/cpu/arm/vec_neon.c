@@ -138,6 +138,16 @@ static inline vec v_load_i8(const void *a)
     return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
 }
 
+/* Four bits of each byte, from bit `shift` on, less 8. */
+static inline vec v_load_q4(const void *a, int shift)
+{
+    uint32_t bytes;
+    memcpy(&bytes, a, sizeof(bytes));
+    const uint16x4_t wide = vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(bytes))));
+    const uint16x4_t q = vand_u16(vshl_u16(wide, vdup_n_s16((int16_t)-shift)), vdup_n_u16(15));
+    return vcvtq_f32_s32(vsubq_s32(vreinterpretq_s32_u32(vmovl_u16(q)), vdupq_n_s32(8)));
+}
+
 static inline void v_store_f16(uint16_t *y, vec x)
 {
     vst1_u16(y, vreinterpret_u16_f16(vcvt_f16_f32(x)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The kernels of attention_few.h written once for every width of vectors; included by the files
  * vec_<isa>.c behind vec_lanes.h. They also define FEW_QUERIES (queries of a block), FEW_SUMS (sums
- * that stand in registers, a multiple of LANES), v_zip_low, v_zip_high, v_load_i8 and
+ * that stand in registers, a multiple of LANES), v_zip_low, v_zip_high, v_load_i8, v_load_q4 and
  * v_set_f16. */
 #ifndef TND_ATTENTION_FEW_LANES_H
 #define TND_ATTENTION_FEW_LANES_H
@@ -10,7 +10,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 
-enum { Q8_0_VALUES = 32, Q8_0_BYTES = 34 }; /* ggml-like/quant_legacy.c */
+enum { Q_VALUES = 32, Q8_0_BYTES = 34, Q4_0_BYTES = 18 }; /* ggml-like/quant_legacy.c */
 
 /* A vector from value i of a row on; `rest` < LANES only for F32. */
 TND_INLINE vec few_load(const char *row, int64_t i, int rest, const enum tandem_type type)
@@ -22,8 +22,14 @@ TND_INLINE vec few_load(const char *row, int64_t i, int rest, const enum tandem_
         return v_load_bf16((const uint16_t *)(const void *)(row + 2 * i));
     }
     if (type == TANDEM_TYPE_Q8_0) {
-        const char *block = row + i / Q8_0_VALUES * Q8_0_BYTES;
-        return v_mul(v_set_f16(block), v_load_i8(block + 2 + i % Q8_0_VALUES));
+        const char *block = row + i / Q_VALUES * Q8_0_BYTES;
+        return v_mul(v_set_f16(block), v_load_i8(block + 2 + i % Q_VALUES));
+    }
+    if (type == TANDEM_TYPE_Q4_0) { /* the second half of a block lies in the upper bits */
+        const char *block = row + i / Q_VALUES * Q4_0_BYTES;
+        const int at = (int)(i % Q_VALUES);
+        return v_mul(v_set_f16(block),
+                     v_load_q4(block + 2 + at % (Q_VALUES / 2), at < Q_VALUES / 2 ? 0 : 4));
     }
     return v_load_part((const float *)(const void *)row + i, rest);
 }
@@ -222,6 +228,7 @@ FEW(F32)
 FEW(F16)
 FEW(BF16)
 FEW(Q8_0)
+FEW(Q4_0)
 
 static void fill_few(struct tnd_few_kernels *out)
 {
@@ -236,6 +243,7 @@ static void fill_few(struct tnd_few_kernels *out)
     FILL_FEW(F16)
     FILL_FEW(BF16)
     FILL_FEW(Q8_0)
+    FILL_FEW(Q4_0)
 #undef FILL_FEW
 }
 

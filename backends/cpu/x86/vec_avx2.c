@@ -129,6 +129,15 @@ static inline vec v_load_i8(const void *a)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)a)));
 }
 
+/* Four bits of each byte, from bit `shift` on, less 8. */
+static inline vec v_load_q4(const void *a, int shift)
+{
+    const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)a));
+    const __m256i q =
+        _mm256_and_si256(_mm256_srl_epi32(bytes, _mm_cvtsi32_si128(shift)), _mm256_set1_epi32(15));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(q, _mm256_set1_epi32(8)));
+}
+
 static inline void v_store_f16(uint16_t *y, vec x)
 {
     _mm_storeu_si128((__m128i *)(void *)y, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));

@@ -123,6 +123,15 @@ static inline vec v_load_i8(const void *a)
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)a)));
 }
 
+/* Four bits of each byte, from bit `shift` on, less 8. */
+static inline vec v_load_q4(const void *a, int shift)
+{
+    const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)a));
+    const __m512i q =
+        _mm512_and_si512(_mm512_srl_epi32(bytes, _mm_cvtsi32_si128(shift)), _mm512_set1_epi32(15));
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(q, _mm512_set1_epi32(8)));
+}
+
 static inline void v_store_f16(uint16_t *y, vec x)
 {
     _mm256_storeu_si256((__m256i *)(void *)y, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));

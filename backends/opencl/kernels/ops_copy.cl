@@ -3,6 +3,7 @@
  * own and the same number of values, which meet in the order of ne. Quantised rows come from
  * F32. */
 #include "ops.clh"
+#pragma OPENCL FP_CONTRACT OFF
 
 #define KIND_WORD  0 /* 4 bytes that are kept as they are */
 #define KIND_SHORT 1 /* 2 bytes that are kept as they are */
@@ -78,6 +79,19 @@ static float exact_quotient(float a, float b)
     return isfinite(better) ? better : q;
 }
 
+/* A level of 0 to 15; what is no number becomes 0. */
+static uint level_of(float x)
+{
+    return x > 0.0f ? (x < 15.0f ? (uint)x : 15u) : 0u;
+}
+
+/* Levels of two values in a byte. Product and sum are rounded one by one, as vectors are. */
+static uint nibbles_of(float low, float high, float inverse)
+{
+    const float2 level = float2_of(low, high) * inverse + float2_of(8.5f, 8.5f);
+    return level_of(level.x) | level_of(level.y) << 4;
+}
+
 /* Rows of F32 to blocks of 32 as tnd_quantize_Q8_0 makes them: the same bits. Work item: a
  * block. */
 work_group(GROUP)
@@ -115,5 +129,39 @@ kernel void copy_to_q8_0(global uchar *to, ulong to_at, global const uchar *from
         const int low = level.x > -127.0f ? (int)fmin(level.x, 127.0f) : -127;
         const int high = level.y > -127.0f ? (int)fmin(level.y, 127.0f) : -127;
         levels[i / 2] = (ushort)(low & 0xff) | (ushort)((high & 0xff) << 8);
+    }
+}
+
+/* The same to blocks of Q4_0, as tnd_quantize_Q4_0 makes them: the largest magnitude, with its
+ * sign, is level 0 of 16. */
+work_group(GROUP)
+kernel void copy_to_q4_0(global uchar *to, ulong to_at, global const uchar *from, ulong from_at,
+                         uint n, uint row_blocks, uint ne1, uint ne2, ulong to_nb1, ulong to_nb2,
+                         ulong to_nb3, ulong from_nb1, ulong from_nb2, ulong from_nb3)
+{
+    const uint block = get_global_id(0);
+    if (block >= n) {
+        return;
+    }
+    const uint row = block / row_blocks;
+    const uint i0 = block - row * row_blocks;
+    const uint matrix = row / ne1;
+    const uint i1 = row - matrix * ne1;
+    const uint i3 = matrix / ne2;
+    const uint i2 = matrix - i3 * ne2;
+    from += from_at + i1 * from_nb1 + i2 * from_nb2 + i3 * from_nb3;
+    to += to_at + i1 * to_nb1 + i2 * to_nb2 + i3 * to_nb3 + i0 * 18;
+    global const float *x = (global const float *)from + i0 * 32;
+    float best = 0.0f;
+    for (uint i = 0; i < 32; i++) {
+        best = fabs(x[i]) > fabs(best) ? x[i] : best;
+    }
+    const float d = best * -0.125f;
+    const float inverse = d != 0.0f ? exact_quotient(1.0f, d) : 0.0f;
+    vstore_half_rte(d, 0, (global half *)to);
+    global ushort *words = (global ushort *)(to + 2); /* blocks lie at even places */
+    for (uint i = 0; i < 16; i += 2) {
+        words[i / 2] = (ushort)(nibbles_of(x[i], x[i + 16], inverse) |
+                                nibbles_of(x[i + 1], x[i + 17], inverse) << 8);
     }
 }

@@ -104,11 +104,13 @@ class SessionOptions(Structure):
                 ("n_sequences", c_int), ("cache_type", c_int), ("is_unfused", c_bool),
                 ("adjust", c_void_p), ("adjust_user", c_void_p), ("has_embeddings", c_bool),
                 ("micro_batches", c_int),
-                ("communicator", c_void_p), ("shares", c_void_p), ("pooling", c_int)]
+                ("communicator", c_void_p), ("shares", c_void_p), ("pooling", c_int),
+                ("is_cache_planned", c_bool), ("cache_memory", c_int64)]
 
 
 class DraftOptions(Structure):
-    _fields_ = [("size", c_size_t), ("model", c_void_p), ("most", c_int), ("is_fixed", c_bool)]
+    _fields_ = [("size", c_size_t), ("model", c_void_p), ("most", c_int), ("is_fixed", c_bool),
+                ("by_heads", c_bool)]
 
 
 class DraftInfo(Structure):

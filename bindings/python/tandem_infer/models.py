@@ -282,9 +282,11 @@ class Session(Handle):
     Args:
         context: positions of a text; 0: the model's.
         sequences: independent texts at once.
-        cache_type: of keys and values: F32, F16 or Q8_0.
+        cache_type: of keys and values: F32, F16, Q8_0 or Q4_0; ``"auto"``: the session chooses
+            by ``cache_memory`` and the timing table.
+        cache_memory: bytes that keys and values may take where the session chooses; 0: no bound.
         draft: tokens that are decoded ahead where that is faster: ``"lookup"`` drafts them from
-            the text so far, a session of a smaller model with the same vocabulary and as many
+            the text so far, ``"mtp"`` by the model's layer that predicts ahead, a session of a smaller model with the same vocabulary and as many
             sequences by its likeliest tokens. Logits stay the model's own.
         embeddings: keep what ``embed`` gives; encoders do so anyway.
         pooling: ``"mean"``, ``"cls"`` or ``"last"`` of an encoder; default: as its file says.
@@ -296,22 +298,26 @@ class Session(Handle):
     _alone = True
 
     def __init__(self, model: Model, runtime: Runtime, context: int = 0, sequences: int = 1,
-                 cache_type: Type = Type.F32, draft: Union[None, str, "Session"] = None,
-                 embeddings: bool = False, pooling: Optional[str] = None) -> None:
+                 cache_type: Union[Type, str] = Type.F32,
+                 draft: Union[None, str, "Session"] = None, embeddings: bool = False,
+                 pooling: Optional[str] = None, cache_memory: int = 0) -> None:
         if pooling not in self._poolings:
             raise ValueError(f"pooling: {told(pooling)}, expected 'mean', 'cls', 'last' or None")
-        if draft not in (None, "lookup") and not isinstance(draft, Session):
-            raise ValueError(f"draft: {told(draft)}, expected 'lookup', a session or None")
+        if draft not in (None, "lookup", "mtp") and not isinstance(draft, Session):
+            raise ValueError(f"draft: {told(draft)}, expected 'lookup', 'mtp', a session or None")
+        is_planned = cache_type == "auto"
         options = _native.filled(_native.SessionOptions, context=context, n_sequences=sequences,
-                                 cache_type=Type(cache_type), has_embeddings=embeddings,
-                                 pooling=self._poolings[pooling])
+                                 cache_type=Type.F16 if is_planned else Type(cache_type),
+                                 has_embeddings=embeddings, pooling=self._poolings[pooling],
+                                 is_cache_planned=is_planned, cache_memory=cache_memory)
         pointer = _native.make("session_new", model, runtime, ctypes.byref(options))
         drafting = (draft,) if isinstance(draft, Session) else ()
         self._own(pointer, llama.tandem_session_free, (model, runtime) + drafting)
         if draft is not None:
             with turn(self._needs):
                 how = _native.filled(_native.DraftOptions,
-                                     model=draft._address() if drafting else None)
+                                     model=draft._address() if drafting else None,
+                                     by_heads=draft == "mtp")
                 _native.call("session_set_draft", self, ctypes.byref(how))
         self._model = model
         self._runtime = runtime

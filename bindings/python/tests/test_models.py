@@ -60,6 +60,18 @@ def test_sequences_share_a_beginning_and_batches(model, runtime):
     assert session.rollback(2, sequence=1) == 2 and session.position(1) == 2
 
 
+def test_keys_and_values_have_any_type_that_fits(model, runtime):
+    exact = ti.Session(model, runtime, context=32)
+    planned = ti.Session(model, runtime, context=32, cache_type="auto", cache_memory=1 << 30)
+    for session in (exact, planned):
+        session.decode([1, 2, 3])
+    assert abs(exact.logits() - planned.logits()).max() < 0.05
+    with pytest.raises(ValueError):
+        ti.Session(model, runtime, cache_type="small")
+    with pytest.raises(ti.TandemError, match="no layers that predict ahead"):
+        ti.Session(model, runtime, draft="mtp")
+
+
 def test_drafts_change_nothing_but_the_number_of_batches(model, runtime):
     want = list(ti.Session(model, runtime).tokens([1, 2, 3], 20))
     smaller = ti.Session(model, runtime)
@@ -69,7 +81,7 @@ def test_drafts_change_nothing_but_the_number_of_batches(model, runtime):
         found = session.drafts
         assert found["tokens"] == 20 and found["batches"] + found["accepted"] == 20
     assert smaller.drafts is None
-    with pytest.raises(ValueError, match="'lookup', a session or None"):
+    with pytest.raises(ValueError, match="'lookup', 'mtp', a session or None"):
         ti.Session(model, runtime, draft="guess")
     with pytest.raises(ti.TandemError, match="at least 2 sequences"):
         ti.Session(model, runtime, sequences=2, draft=smaller)
