@@ -173,8 +173,8 @@ static void check_resident(struct tnd_gpu_device *device, const tandem_tensor *w
     CU_ASSERT_FATAL(back != NULL);
     check_ok(tnd_test_cl_find(device, weight->data, bytes, &range, NULL));
     CU_ASSERT_FATAL(range.buffer != NULL);
-    check_ok(
-        device->driver->read(device->context, range.buffer, range.offset, back, bytes, NULL, NULL));
+    check_ok(device->driver->read(device->context, TND_GPU_QUEUE_WORK, NULL, range.buffer,
+                                  range.offset, back, bytes, NULL, NULL));
     check_ok(tnd_gpu_sync(device, tnd_gpu_ticket(device), NULL));
     check_bits(back, weight->data, bytes, "weight");
     free(back);

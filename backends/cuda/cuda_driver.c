@@ -299,15 +299,19 @@ static enum tandem_status write(struct tnd_gpu_context *context, enum tnd_gpu_qu
     return end_copy(context, which, out_event, error);
 }
 
-static enum tandem_status read(struct tnd_gpu_context *context, struct tnd_gpu_buffer *from,
-                               size_t at, void *to, size_t bytes, struct tnd_gpu_event **out_event,
+static enum tandem_status read(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
+                               struct tnd_gpu_event *after, struct tnd_gpu_buffer *from, size_t at,
+                               void *to, size_t bytes, struct tnd_gpu_event **out_event,
                                struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
+    if (after != NULL) {
+        TND_TRY(await(context, which, after, error));
+    }
     TND_CUDA_CALL(of(context), code,
-                  MemcpyDtoHAsync(to, address_of(from) + at, bytes, work_of(context)));
+                  MemcpyDtoHAsync(to, address_of(from) + at, bytes, of(context)->streams[which]));
     TND_TRY(check(context, "cuMemcpyDtoHAsync", code, error));
-    return end_copy(context, TND_GPU_QUEUE_WORK, out_event, error);
+    return end_copy(context, which, out_event, error);
 }
 
 static enum tandem_status copy(struct tnd_gpu_context *context, struct tnd_gpu_buffer *from,
