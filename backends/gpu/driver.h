@@ -177,9 +177,11 @@ struct tnd_gpu_driver {
     /** OK unless the command ended badly, and whether it is over; does not wait. */
     enum tandem_status (*event_check)(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
                                       bool *out_is_over, struct tandem_error *error);
-    /** Nanoseconds that a launch has taken; waits for it. Opened with_times only. */
-    enum tandem_status (*event_ns)(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
-                                   int64_t *out_ns, struct tandem_error *error);
+    /** Nanoseconds from one mark of the work queue to another, or (`begin` NULL) that a launch has
+     *  taken; waits for its end. Opened with_times only. */
+    enum tandem_status (*event_ns)(struct tnd_gpu_context *context, struct tnd_gpu_event *begin,
+                                   struct tnd_gpu_event *end, int64_t *out_ns,
+                                   struct tandem_error *error);
     void (*event_free)(struct tnd_gpu_context *context, struct tnd_gpu_event *event);
 
     /* ---- programs ---- */

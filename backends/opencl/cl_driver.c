@@ -291,18 +291,21 @@ static enum tandem_status event_check(struct tnd_gpu_context *context, struct tn
                  error);
 }
 
-static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
-                                   int64_t *out_ns, struct tandem_error *error)
+static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_gpu_event *begin,
+                                   struct tnd_gpu_event *end, int64_t *out_ns,
+                                   struct tandem_error *error)
 {
     const struct tnd_cl_functions *cl = calls(context);
-    const cl_profiling_info ends[] = {CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
+    const cl_event events[] = {(cl_event)(begin != NULL ? begin : end), (cl_event)end};
+    const cl_profiling_info ends[] = {begin != NULL ? CL_PROFILING_COMMAND_END
+                                                    : CL_PROFILING_COMMAND_START,
+                                      CL_PROFILING_COMMAND_END};
     cl_ulong ns[2] = {0, 0};
-    TND_TRY(event_wait(context, event, error));
+    TND_TRY(event_wait(context, end, error));
     for (int i = 0; i < 2; i++) {
-        TND_TRY(
-            check(context, "clGetEventProfilingInfo",
-                  cl->GetEventProfilingInfo((cl_event)event, ends[i], sizeof(ns[i]), &ns[i], NULL),
-                  error));
+        TND_TRY(check(context, "clGetEventProfilingInfo",
+                      cl->GetEventProfilingInfo(events[i], ends[i], sizeof(ns[i]), &ns[i], NULL),
+                      error));
     }
     *out_ns = ns[1] > ns[0] ? (int64_t)(ns[1] - ns[0]) : 0;
     return TANDEM_OK;

@@ -289,6 +289,10 @@ struct tandem_backend_api {
      *  nobody can tell of this ticket but sync (0, which is none: of any). Never waits. Optional
      *  (false): then a device that stalls is waited for. Any thread. */
     bool (*poll)(tandem_backend *backend, uint64_t ticket, bool *out_is_over);
+
+    /** Nanoseconds that the device itself spent on one of the last works, whose ticket is over;
+     *  false: it has not measured it. Optional (false). Any thread. */
+    bool (*took)(tandem_backend *backend, uint64_t ticket, int64_t *out_ns);
 };
 
 /** Name of the function by which a plugin, a shared library, tells its backend; it has no
