@@ -22,7 +22,10 @@ static bool find_fake(void)
         return false;
     }
     void *found[] = {dlsym(library, "tnd_fake_begin"), dlsym(library, "tnd_fake_report")};
-    CU_ASSERT_FATAL(found[0] != NULL && found[1] != NULL);
+    if (found[0] == NULL || found[1] == NULL) {
+        tnd_skip("a real libcuda fails no calls when asked");
+        return false;
+    }
     memcpy(&fake.begin, &found[0], sizeof(found[0]));
     memcpy(&fake.report, &found[1], sizeof(found[1]));
     return true;
