@@ -103,6 +103,7 @@ enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
                                     struct tandem_error *error);
 /** Whether it can tell without waiting that a ticket is over; of ticket 0, whether it ever can. */
 bool tnd_backend_poll(tandem_backend *backend, uint64_t ticket, bool *out_is_over);
+bool tnd_backend_took(tandem_backend *backend, uint64_t ticket, int64_t *out_ns);
 /** `*out_handle` is NULL where the backend keeps nothing. */
 enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                        void **out_handle, struct tandem_error *error);

@@ -164,6 +164,11 @@ bool tnd_backend_poll(tandem_backend *backend, uint64_t ticket, bool *out_is_ove
     return backend->api->poll != NULL && backend->api->poll(backend, ticket, out_is_over);
 }
 
+bool tnd_backend_took(tandem_backend *backend, uint64_t ticket, int64_t *out_ns)
+{
+    return backend->api->took != NULL && backend->api->took(backend, ticket, out_ns);
+}
+
 enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
                                     struct tandem_error *error)
 {

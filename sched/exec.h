@@ -25,6 +25,7 @@ struct tnd_step_time {
     size_t bytes; /* of transfers */
     uint64_t begin_ns;
     uint64_t end_ns;
+    uint64_t ticket;  /* of a work on a device */
     uint64_t lost_ns; /* most that a worker of its group did not run, or came late, when asked */
 };
 

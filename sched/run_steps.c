@@ -179,6 +179,7 @@ void tnd_run_note_begin(struct tnd_run *run, const struct tnd_step *step)
     time->begin_ns = run->clock->now_ns(run->clock);
     time->end_ns = time->begin_ns;
     time->lost_ns = 0;
+    time->ticket = 0;
     run->n_times = i + 1;
 }
 
@@ -355,6 +356,10 @@ void tnd_run_submit(struct tnd_run *run, const struct tnd_step *step)
     }
     if (step->on_device) {
         note_device_work(run, step, ticket);
+        const int i = (int)(step - run->steps->steps);
+        if (i < run->n_times) {
+            run->options->times[i].ticket = ticket;
+        }
         (void)tnd_run_predict_end(run, step);
         return;
     }
@@ -432,6 +437,26 @@ static enum tandem_status sync_shared(const struct tnd_run *run, int slot, uint6
     return status;
 }
 
+/* Where the device has measured its works itself, these times count, one behind the other from when
+ * each was submitted. The runtime's own watch is about what a computation waits for, and keeps the
+ * times of the host. */
+static void take_device_times(struct tnd_run *run, int slot, int first, int last)
+{
+    tandem_backend *backend = tnd_registry_backend(run->registry, slot);
+    uint64_t free_ns = 0;
+    int64_t ns = 0;
+    for (int i = first; i <= last && i < run->n_times && !run->options->asks_lost; i++) {
+        const struct tnd_step *step = &run->steps->steps[i];
+        struct tnd_step_time *time = &run->options->times[i];
+        if (step->on_device && step->backend == slot && step->kind == TND_STEP_WORK &&
+            tnd_backend_took(backend, time->ticket, &ns) && ns >= 0) {
+            time->begin_ns = time->begin_ns > free_ns ? time->begin_ns : free_ns;
+            time->end_ns = time->begin_ns + (uint64_t)ns;
+            free_ns = time->end_ns;
+        }
+    }
+}
+
 /* Waits for what the device was given up to a step, unless that is over. */
 static void sync_until(struct tnd_run *run, int slot, const struct tnd_run_flight *until)
 {
@@ -457,6 +482,9 @@ static void sync_until(struct tnd_run *run, int slot, const struct tnd_run_fligh
             step->kind != TND_STEP_STREAM) {
             tnd_run_note_end(run, step);
         }
+    }
+    if (status == TANDEM_OK) {
+        take_device_times(run, slot, given->first, until->step);
     }
     given->is_open = until->step < given->last;
     given->has_download = given->has_download && given->is_open;

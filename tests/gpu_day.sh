@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # usage: gpu_day.sh BUILD
 # tools/dev/gpu_day.sh on a machine without any device, on PoCL where that is installed (few steps),
-# and ended in the middle. The last line is "N passed, N failed, N skipped".
+# ended in the middle, and on the stand-in for CUDA. The last line is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -31,6 +31,7 @@ expect "| 1 machine | good |" "$OUT/summary.md"
 for step in "3 devices" "4 suites" "8 bench" "10 streaming" "11 experts" "12 report"; do
     expect "| $step | absent |" "$OUT/summary.md"
 done
+expect "| 14 cuda | absent |" "$OUT/summary.md"
 expect "Never tried on a GPU" "$OUT/summary.md"
 tar -tzf "$OUT/logs.tar.gz" >"$work/list"
 expect "logs/devices.log" "$work/list"
@@ -52,6 +53,16 @@ if "$BUILD/mulmat-tune" devices --json | grep -q '"index": 0'; then
 else
     skipped=1
     echo "skipped: no OpenCL device"
+fi
+
+# CUDA on its stand-in, beside whatever OpenCL there is.
+if [ -e "$BUILD/fake_cuda/libcuda.so.1" ] && [ -x "$BUILD/suite_opencl-cuda" ]; then
+    LD_LIBRARY_PATH=$BUILD/fake_cuda timeout 120 tools/dev/gpu_day.sh 14 >"$work/said" 2>&1
+    expect "| 14 cuda | good |" "$OUT/summary.md"
+    expect "the same text on the CPU and by CUDA" "$OUT/summary.md"
+else
+    skipped=$((skipped + 1))
+    echo "skipped: the stand-in for CUDA is not built"
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The trained model writes the text that it should on an OpenCL device: every profile of devices
  * forced in turn, and plans that change the device from node to node. PoCL is a device too. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/conflict.h"
 #include "tandem/device.h"
+#include "tests/fake_cuda/fake_control.h"
 #include "tests/suite_llama_naive.h"
 
 static const char prompt[] = "Zoo";
@@ -49,7 +51,8 @@ enum adjustment {
     ADJUST_SPLIT_3,      /* rows of products on the CPU and both devices */
     ADJUST_SPLIT_DEVICE, /* rows on the device, the others on the CPU */
     ADJUST_SPLIT_SUM,    /* columns on the CPU and both devices */
-    ADJUST_ORDER         /* mixed, and neighbours that may change places do */
+    ADJUST_ORDER,        /* mixed, and neighbours that may change places do */
+    ADJUST_PRODUCTS      /* every other product on the second device */
 };
 
 /* What adjusting the plans has come to. */
@@ -127,7 +130,8 @@ static void adjust(void *user, const tandem_graph *graph, tandem_plan *plan)
 {
     struct mixture *mixture = user;
     bool is_mixed = mixture->adjustment == ADJUST_MIX || mixture->adjustment == ADJUST_ORDER;
-    bool is_split = !is_mixed && mixture->adjustment != ADJUST_NOTHING;
+    bool is_products = mixture->adjustment == ADJUST_PRODUCTS;
+    bool is_split = !is_mixed && !is_products && mixture->adjustment != ADJUST_NOTHING;
     for (int i = 0; i < tandem_graph_node_count(graph); i++) {
         struct tandem_plan_node node = *tandem_plan_node(plan, i);
         struct tandem_task_config *compute = &node.stage[TANDEM_STAGE_COMPUTE];
@@ -137,7 +141,9 @@ static void adjust(void *user, const tandem_graph *graph, tandem_plan *plan)
                                                       .task = TANDEM_TASK_NODE};
             *compute = on_cpu;
             where = 0;
-        } else if (is_mixed && where == 1 && i % 3 == 1) {
+        } else if ((is_mixed && where == 1 && i % 3 == 1) ||
+                   (is_products && where == 1 && mixture->n[1] % 2 == 1 &&
+                    tnd_mul_mat_is_plain(tandem_graph_node(graph, i)))) {
             compute->backend = (uint8_t)mixture->opencl1;
             where = 2;
         }
@@ -242,6 +248,76 @@ static void splits_and_orders_over_devices_give_the_golden_text(void)
     check_text(&trained, "opencl", "", ADJUST_ORDER);
     check_text(&trained, "opencl", ",budget=0", ADJUST_SPLIT_3); /* no part has room */
     check_text(&trained, "opencl+stream", ",budget=0", ADJUST_SPLIT_3);
+    tnd_trained_close(&trained);
+}
+
+/* OpenCL and CUDA in one plan, where the stand-in for CUDA is built. `lost_at` > 0: this call of
+ * CUDA's and all later ones say that the device is lost. Returns how many calls there were. */
+static int64_t check_two_drivers(const struct tnd_trained *trained, const struct tnd_fake *fake,
+                                 const char *library, int64_t lost_at)
+{
+    enum { FEW_STEPS = 10 };
+    char settings[1200];
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct mixture mixture = {.adjustment = ADJUST_PRODUCTS};
+    struct tandem_error error = {0};
+    const struct tandem_session_options session = {
+        .size = sizeof(session), .adjust = adjust, .adjust_user = &mixture};
+    const struct tnd_fake_plan plan = {.first = lost_at, .code = 719, .is_lost = true};
+    struct tnd_fake_report report = {0};
+    const char *path = tnd_test_data(golden);
+    char *want = path == NULL ? NULL : tnd_test_read_file(path, NULL);
+    char got[TND_TEXT_BYTES] = "";
+    snprintf(settings, sizeof(settings), "opencl:device=0,cache=%s;cuda:device=0,library=%s",
+             tnd_test_temp("programs"), library);
+    options.n_threads = 2;
+    options.table_path = "";
+    options.profile = "opencl";
+    options.backends = "cpu,opencl,cuda";
+    options.settings = settings;
+    check_status(tandem_runtime_open(&options, &mixture.runtime, &error), TANDEM_OK, NULL, &error);
+    mixture.opencl1 = slot_of(mixture.runtime, "cuda");
+    CU_ASSERT_TRUE(mixture.opencl1 > 0);
+    fake->begin(&plan);
+    if (mixture.opencl1 > 0 && want != NULL) {
+        check_status(tnd_greedy_text_with(trained, mixture.runtime, &session, prompt, FEW_STEPS, 0,
+                                          got, &error),
+                     TANDEM_OK, NULL, &error);
+        CU_ASSERT_TRUE(strlen(got) > 8);
+        got[strcspn(got, "\n")] = '\0'; /* as it ends here */
+        want[strlen(got) < strlen(want) ? strlen(got) : strlen(want)] = '\0';
+        check_string(got, want);
+        CU_ASSERT_TRUE(mixture.n[1] > 0 && mixture.n[2] > 0);
+    }
+    fake->report(&report);
+    CU_ASSERT_EQUAL(report.n_failed > 0, lost_at > 0);
+    check_int(report.n_wrong, 0);
+    free(want);
+    tandem_runtime_close(mixture.runtime);
+    fake->begin(NULL);
+    return report.n_calls;
+}
+
+static void two_drivers_share_a_plan_and_one_may_be_lost(void)
+{
+    struct tnd_trained trained;
+    struct tnd_fake fake;
+    const char *library = tnd_test_beside("fake_cuda/libcuda.so.1");
+    void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (opened == NULL) {
+        tnd_skip("optional part not built: stand-ins for CUDA");
+        return;
+    }
+    void *found[] = {dlsym(opened, "tnd_fake_begin"), dlsym(opened, "tnd_fake_report")};
+    CU_ASSERT_FATAL(found[0] != NULL && found[1] != NULL);
+    memcpy(&fake.begin, &found[0], sizeof(found[0]));
+    memcpy(&fake.report, &found[1], sizeof(found[1]));
+    if (!has_device() || !tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    const int64_t n = check_two_drivers(&trained, &fake, library, 0);
+    CU_ASSERT_TRUE(n > 100);
+    (void)check_two_drivers(&trained, &fake, library, n / 2);
     tnd_trained_close(&trained);
 }
 
@@ -418,6 +494,7 @@ static CU_TestInfo tests[] = {
     {"plans_that_mix_devices_give_the_golden_text", plans_that_mix_devices_give_the_golden_text},
     {"splits_and_orders_over_devices_give_the_golden_text",
      splits_and_orders_over_devices_give_the_golden_text},
+    {"two_drivers_share_a_plan_and_one_may_be_lost", two_drivers_share_a_plan_and_one_may_be_lost},
     {"weights_in_flight_give_the_golden_text", weights_in_flight_give_the_golden_text},
     {"mixtures_of_experts_run_on_devices", mixtures_of_experts_run_on_devices},
     {"quantised_experts_are_as_near_to_the_reference_as_on_the_cpu",

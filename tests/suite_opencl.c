@@ -40,7 +40,10 @@ bool tnd_test_cl_is_cuda(void)
 
 const char *tnd_test_cl_library(void)
 {
-    return tnd_test_cl_is_cuda() ? tnd_test_beside("fake_cuda/libcuda.so.1") : NULL;
+    const char *real = getenv("TANDEM_TEST_LIBCUDA"); /* as tools/dev/gpu_day.sh sets it */
+    return !tnd_test_cl_is_cuda() ? NULL
+           : real != NULL         ? real
+                                  : tnd_test_beside("fake_cuda/libcuda.so.1");
 }
 
 enum tandem_status tnd_test_cl_device_open(const struct tnd_gpu_options *options,

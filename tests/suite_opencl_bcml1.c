@@ -283,7 +283,8 @@ static void devices_make_the_panels_of_the_plain_code(void)
         tnd_bcml1_to_panels(p.w, p.n, p.k, want);
         check_ok(tnd_gpu_bcml1_find(device, p.node->src[0],
                                     tnd_test_cl_place(device, p.node->src[0]->data), &range, NULL));
-        check_ok(tnd_gpu_read(device, range, got, bytes, &ticket, NULL));
+        check_ok(
+            tnd_gpu_read(device, (struct tandem_place){NULL, 0}, range, got, bytes, &ticket, NULL));
         check_ok(tnd_gpu_sync(device, ticket, NULL));
         check_bits(got, want, bytes, p.name);
         struct tnd_gpu_range again;
@@ -435,7 +436,8 @@ static void rows_are_given_back_when_panels_are_made(void)
         check_int(resident_bytes(copying), tnd_bcml1_panel_bytes(70, 160) + 70 * 5 * BLOCK_BYTES);
     }
     check_ok(tnd_test_cl_find(copying, w->data, tandem_tensor_bytes(w), &range, NULL));
-    check_ok(tnd_gpu_read(copying, range, rows, tandem_tensor_bytes(w), &ticket, NULL));
+    check_ok(tnd_gpu_read(copying, (struct tandem_place){NULL, 0}, range, rows,
+                          tandem_tensor_bytes(w), &ticket, NULL));
     check_ok(tnd_gpu_sync(copying, ticket, NULL));
     check_bits(rows, w->data, tandem_tensor_bytes(w), "rows");
     free(rows);

@@ -7,6 +7,7 @@
 #include "backends/gpu/gpu_launch.h"
 #include "backends/gpu/gpu_memory.h"
 #include "backends/gpu/gpu_stream.h"
+#include "backends/gpu/gpu_times.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_opencl.h"
 
@@ -173,8 +174,8 @@ static void check_resident(struct tnd_gpu_device *device, const tandem_tensor *w
     CU_ASSERT_FATAL(back != NULL);
     check_ok(tnd_test_cl_find(device, weight->data, bytes, &range, NULL));
     CU_ASSERT_FATAL(range.buffer != NULL);
-    check_ok(
-        device->driver->read(device->context, range.buffer, range.offset, back, bytes, NULL, NULL));
+    check_ok(device->driver->read(device->context, TND_GPU_QUEUE_WORK, NULL, range.buffer,
+                                  range.offset, back, bytes, NULL, NULL));
     check_ok(tnd_gpu_sync(device, tnd_gpu_ticket(device), NULL));
     check_bits(back, weight->data, bytes, "weight");
     free(back);
@@ -553,7 +554,40 @@ static void full_buffers_of_constants_are_followed_by_others(void)
     tnd_test_cl_closed(device);
 }
 
+/* A copy of 16 MiB on the device takes longer than nothing, and less than the host waits for it. */
+static void works_are_timed_on_the_device_when_asked(void)
+{
+    const size_t n = 16 << 20;
+    for (int is_asked = 0; is_asked < 2; is_asked++) {
+        struct tnd_gpu_block *blocks[2] = {NULL};
+        struct tnd_gpu_device *device =
+            tnd_test_cl_open((struct tnd_gpu_options){.with_profiling = is_asked != 0});
+        int64_t ns = -1;
+        if (device == NULL) {
+            return;
+        }
+        for (int i = 0; i < 2; i++) {
+            check_ok(tnd_gpu_map(device, n, &blocks[i], NULL));
+        }
+        struct tnd_gpu_event *begin = tnd_gpu_times_begin(device);
+        CU_ASSERT_EQUAL(begin != NULL, is_asked != 0);
+        check_ok(device->driver->copy(device->context, blocks[0]->buffer, 0, blocks[1]->buffer, 0,
+                                      n, NULL));
+        const uint64_t ticket = tnd_gpu_ticket(device);
+        tnd_gpu_times_end(device, begin, ticket);
+        check_ok(tnd_gpu_sync(device, ticket, NULL));
+        CU_ASSERT_EQUAL(tnd_gpu_took(device, ticket, &ns), is_asked != 0);
+        CU_ASSERT(is_asked == 0 || (ns > 10000 && ns < INT64_C(60000000000)));
+        CU_ASSERT_FALSE(tnd_gpu_took(device, ticket + 1, &ns));
+        for (int i = 0; i < 2; i++) {
+            tnd_gpu_give_back(device, blocks[i]);
+        }
+        tnd_gpu_device_close(device);
+    }
+}
+
 CU_TestInfo tnd_tests_opencl_memory[] = {
+    {"works are timed on the device when asked", works_are_timed_on_the_device_when_asked},
     {"mirrors carry bytes there and back", mirrors_carry_bytes_there_and_back},
     {"a large upload arrives as a whole", a_large_upload_arrives_as_a_whole},
     {"more downloads may be on their way than there are places",

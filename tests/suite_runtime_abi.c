@@ -182,6 +182,7 @@ static const struct pin structures[] = {
     AT(tandem_backend_api, keep, 232),
     AT(tandem_backend_api, poll, 240),
     AT(tandem_backend_api, report, 248),
+    AT(tandem_backend_api, took, 256),
     MIN(tandem_hosted_time, 128),
     AT(tandem_hosted_time, size, 0),
     AT(tandem_hosted_time, program, 8),

@@ -195,7 +195,7 @@ static enum tandem_status event_new(struct tnd_gpu_context *context, bool is_tim
                                     struct tnd_gpu_event **out_event, struct tandem_error *error)
 {
     struct tnd_gpu_event *event = tnd_calloc(1, sizeof(*event));
-    const unsigned flags = is_timed ? 0 : TND_CU_EVENT_DISABLE_TIMING;
+    const unsigned flags = of(context)->has_times ? 0 : TND_CU_EVENT_DISABLE_TIMING;
     int code = TND_CU_SUCCESS;
     if (event == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, context->name, (int64_t)sizeof(*event), 0,
@@ -255,13 +255,15 @@ static enum tandem_status event_check(struct tnd_gpu_context *context, struct tn
     return check(context, "cuEventQuery", code == TND_CU_NOT_READY ? TND_CU_SUCCESS : code, error);
 }
 
-static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
-                                   int64_t *out_ns, struct tandem_error *error)
+static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_gpu_event *begin,
+                                   struct tnd_gpu_event *end, int64_t *out_ns,
+                                   struct tandem_error *error)
 {
+    const tnd_cu_event from = begin != NULL ? begin->end : end->begin;
     float ms = 0;
     int code = TND_CU_SUCCESS;
-    TND_TRY(event_wait(context, event, error));
-    TND_CUDA_CALL(of(context), code, EventElapsedTime(&ms, event->begin, event->end));
+    TND_TRY(event_wait(context, end, error));
+    TND_CUDA_CALL(of(context), code, EventElapsedTime(&ms, from, end->end));
     TND_TRY(check(context, "cuEventElapsedTime", code, error));
     *out_ns = ms > 0 ? (int64_t)((double)ms * 1e6) : 0;
     return TANDEM_OK;
@@ -299,15 +301,19 @@ static enum tandem_status write(struct tnd_gpu_context *context, enum tnd_gpu_qu
     return end_copy(context, which, out_event, error);
 }
 
-static enum tandem_status read(struct tnd_gpu_context *context, struct tnd_gpu_buffer *from,
-                               size_t at, void *to, size_t bytes, struct tnd_gpu_event **out_event,
+static enum tandem_status read(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
+                               struct tnd_gpu_event *after, struct tnd_gpu_buffer *from, size_t at,
+                               void *to, size_t bytes, struct tnd_gpu_event **out_event,
                                struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
+    if (after != NULL) {
+        TND_TRY(await(context, which, after, error));
+    }
     TND_CUDA_CALL(of(context), code,
-                  MemcpyDtoHAsync(to, address_of(from) + at, bytes, work_of(context)));
+                  MemcpyDtoHAsync(to, address_of(from) + at, bytes, of(context)->streams[which]));
     TND_TRY(check(context, "cuMemcpyDtoHAsync", code, error));
-    return end_copy(context, TND_GPU_QUEUE_WORK, out_event, error);
+    return end_copy(context, which, out_event, error);
 }
 
 static enum tandem_status copy(struct tnd_gpu_context *context, struct tnd_gpu_buffer *from,

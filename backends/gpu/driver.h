@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the GPU backend needs of a driver (OpenCL, CUDA): devices and their facts, memory, two
+ * What the GPU backend needs of a driver (OpenCL, CUDA): devices and their facts, memory, three
  * queues, programs, launches, events. A driver knows nothing of tensors, operations or profiles;
  * the backend calls no library by itself. Adding a driver is a folder beside backends/opencl.
  *
@@ -71,10 +71,12 @@ struct tnd_gpu_context {
     char blas_reason[192];    /* why there are none */
 };
 
-/** Each runs what is submitted to it in order; the two run beside each other. */
+/** Each runs what is submitted to it in order; they run beside each other. The first command of
+ *  STREAM is a write, that of BACK a read, each by one thread at a time. */
 enum tnd_gpu_queue {
     TND_GPU_QUEUE_WORK,   /* launches, and copies that belong between them */
-    TND_GPU_QUEUE_STREAM, /* weights in flight; written first, by one thread at a time */
+    TND_GPU_QUEUE_STREAM, /* weights in flight */
+    TND_GPU_QUEUE_BACK,   /* results to the host */
     TND_GPU_QUEUE_COUNT
 };
 
@@ -145,9 +147,11 @@ struct tnd_gpu_driver {
                                 struct tnd_gpu_event *after, struct tnd_gpu_buffer *to, size_t at,
                                 const void *from, size_t bytes, struct tnd_gpu_event **out_event,
                                 struct tandem_error *error);
-    /** Device to host in the work queue. `out_event` NULL: waits. */
-    enum tandem_status (*read)(struct tnd_gpu_context *context, struct tnd_gpu_buffer *from,
-                               size_t at, void *to, size_t bytes, struct tnd_gpu_event **out_event,
+    /** Device to host behind `after` (NULL: nothing) and what stands in the queue. `out_event`
+     *  NULL: waits. Beside other work only where `to` is pinned. */
+    enum tandem_status (*read)(struct tnd_gpu_context *context, enum tnd_gpu_queue queue,
+                               struct tnd_gpu_event *after, struct tnd_gpu_buffer *from, size_t at,
+                               void *to, size_t bytes, struct tnd_gpu_event **out_event,
                                struct tandem_error *error);
     /** Device to device in the work queue, by the device. */
     enum tandem_status (*copy)(struct tnd_gpu_context *context, struct tnd_gpu_buffer *from,
@@ -173,9 +177,11 @@ struct tnd_gpu_driver {
     /** OK unless the command ended badly, and whether it is over; does not wait. */
     enum tandem_status (*event_check)(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
                                       bool *out_is_over, struct tandem_error *error);
-    /** Nanoseconds that a launch has taken; waits for it. Opened with_times only. */
-    enum tandem_status (*event_ns)(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
-                                   int64_t *out_ns, struct tandem_error *error);
+    /** Nanoseconds from one mark of the work queue to another, or (`begin` NULL) that a launch has
+     *  taken; waits for its end. Opened with_times only. */
+    enum tandem_status (*event_ns)(struct tnd_gpu_context *context, struct tnd_gpu_event *begin,
+                                   struct tnd_gpu_event *end, int64_t *out_ns,
+                                   struct tandem_error *error);
     void (*event_free)(struct tnd_gpu_context *context, struct tnd_gpu_event *event);
 
     /* ---- programs ---- */

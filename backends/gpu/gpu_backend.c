@@ -14,6 +14,7 @@
 #include "backends/gpu/gpu_profiles.h"
 #include "backends/gpu/gpu_program.h"
 #include "backends/gpu/gpu_stream.h"
+#include "backends/gpu/gpu_times.h"
 #include "backends/gpu/gpu_backend.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
@@ -286,6 +287,7 @@ enum tandem_status tnd_gpu_backend_submit(tandem_backend *backend, const struct 
     struct tnd_gpu_device *device = tnd_gpu_device_of(backend);
     pthread_mutex_lock(&device->submit_lock);
     enum tandem_status status = tnd_gpu_stream_begin_work(device, work, error);
+    struct tnd_gpu_event *begin = tnd_gpu_times_begin(device);
     if (status == TANDEM_OK) {
         status = is_matmul(work->node, work->task) ? tnd_gpu_matmul_submit(device, work, error)
                                                    : tnd_gpu_ops_submit(device, work, error);
@@ -293,10 +295,17 @@ enum tandem_status tnd_gpu_backend_submit(tandem_backend *backend, const struct 
     if (status == TANDEM_OK) {
         status = tnd_gpu_stream_end_work(device, work, error);
     }
+    const uint64_t ticket = tnd_gpu_ticket(device);
+    tnd_gpu_times_end(device, begin, ticket);
     pthread_mutex_unlock(&device->submit_lock);
     TND_TRY(status);
-    *out_ticket = tnd_gpu_ticket(device);
+    *out_ticket = ticket;
     return TANDEM_OK;
+}
+
+bool tnd_gpu_backend_took(tandem_backend *backend, uint64_t ticket, int64_t *out_ns)
+{
+    return tnd_gpu_took(tnd_gpu_device_of(backend), ticket, out_ns);
 }
 
 enum tandem_status tnd_gpu_backend_sync(tandem_backend *backend, uint64_t ticket,

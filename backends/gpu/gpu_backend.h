@@ -36,6 +36,7 @@ enum tandem_status tnd_gpu_backend_submit(tandem_backend *backend, const struct 
 enum tandem_status tnd_gpu_backend_sync(tandem_backend *backend, uint64_t ticket,
                                         struct tandem_error *error);
 bool tnd_gpu_backend_poll(tandem_backend *backend, uint64_t ticket, bool *out_is_over);
+bool tnd_gpu_backend_took(tandem_backend *backend, uint64_t ticket, int64_t *out_ns);
 enum tandem_status tnd_gpu_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                            void **out_handle, struct tandem_error *error);
 void tnd_gpu_backend_give_back(tandem_backend *backend, void *handle);
@@ -65,6 +66,6 @@ size_t tnd_gpu_backend_report(tandem_backend *backend, char *out, size_t capacit
     .upload = tnd_gpu_backend_upload, .download = tnd_gpu_backend_download,                        \
     .prepared_bytes = tnd_gpu_backend_prepared_bytes, .identity = tnd_gpu_backend_identity,        \
     .stream = tnd_gpu_backend_stream, .weight_budget = tnd_gpu_backend_weight_budget,              \
-    .report = tnd_gpu_backend_report
+    .report = tnd_gpu_backend_report, .took = tnd_gpu_backend_took
 
 #endif

@@ -11,6 +11,7 @@
 #include "backends/gpu/gpu_memory.h"
 #include "backends/gpu/gpu_ops.h"
 #include "backends/gpu/gpu_program.h"
+#include "backends/gpu/gpu_times.h"
 #include "base/alloc.h"
 
 enum tandem_status tnd_gpu_no_memory(const struct tnd_gpu_device *device, size_t bytes,
@@ -158,6 +159,7 @@ static enum tandem_status open_parts(struct tnd_gpu_device *device,
     describe(device);
     TND_TRY(tnd_gpu_programs_open(device, options->cache, error));
     TND_TRY(tnd_gpu_memory_open(device, options->budget_bytes, error));
+    TND_TRY(tnd_gpu_times_open(device, error));
     TND_TRY(tnd_gpu_matmul_open(device, error));
     return tnd_gpu_ops_open(device, error);
 }
@@ -214,6 +216,7 @@ void tnd_gpu_device_close(struct tnd_gpu_device *device)
         }
         tnd_gpu_ops_close(device);
         tnd_gpu_matmul_close(device);
+        tnd_gpu_times_close(device);
         tnd_gpu_memory_close(device);
         tnd_gpu_programs_close(device);
         device->driver->close(device->context);

@@ -14,6 +14,7 @@
 struct tnd_gpu_programs; /* gpu_program.c */
 struct tnd_gpu_memory;   /* gpu_memory.c */
 struct tnd_gpu_transfer; /* gpu_transfer.c */
+struct tnd_gpu_times;    /* gpu_times.c */
 struct tnd_gpu_matmul;   /* gpu_matmul.c */
 struct tnd_gpu_ops;      /* gpu_ops.c */
 
@@ -34,6 +35,7 @@ struct tnd_gpu_device {
     struct tnd_gpu_programs *programs;
     struct tnd_gpu_memory *memory;
     struct tnd_gpu_transfer *transfer;
+    struct tnd_gpu_times *times;   /* NULL without profile=on */
     struct tnd_gpu_matmul *matmul; /* what tnd_gpu_matmul_open has made; may be NULL */
     struct tnd_gpu_ops *ops;       /* what tnd_gpu_ops_open has made; may be NULL */
     /* Held by tnd_gpu_matmul_submit and tnd_gpu_ops_submit for their whole call, so works of

@@ -67,8 +67,8 @@ enum tandem_status tnd_gpu_indices_check(struct tnd_gpu_device *device, struct t
     if (!atomic_exchange_explicit(&ops->is_unchecked, false, memory_order_acq_rel)) {
         return TANDEM_OK;
     }
-    TND_TRY(
-        device->driver->read(device->context, ops->fault, 0, &fault, sizeof(fault), NULL, error));
+    TND_TRY(device->driver->read(device->context, TND_GPU_QUEUE_WORK, NULL, ops->fault, 0, &fault,
+                                 sizeof(fault), NULL, error));
     if (fault.op < 1 || (size_t)fault.op >= sizeof(faulty) / sizeof(faulty[0])) {
         return TANDEM_OK;
     }

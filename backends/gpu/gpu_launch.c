@@ -146,7 +146,8 @@ enum tandem_status tnd_gpu_launch_time(struct tnd_gpu_launch *launch, int n_dims
     }
     struct tnd_gpu_event *event = NULL;
     TND_TRY(enqueue(launch, n_dims, global, local, &event, error));
-    enum tandem_status status = device->driver->event_ns(device->context, event, out_ns, error);
+    enum tandem_status status =
+        device->driver->event_ns(device->context, NULL, event, out_ns, error);
     device->driver->event_free(device->context, event);
     return status;
 }

@@ -266,7 +266,9 @@ enum tandem_status tnd_gpu_upload(struct tnd_gpu_device *device, struct tandem_p
         return TANDEM_OK;
     }
     TND_TRY(tnd_gpu_find(device, to, bytes, &range, error));
+    int n_reads = 0;
     TND_TRY(tnd_gpu_stream_await(device, to.handle, error));
+    TND_TRY(tnd_gpu_await_reads(device, to, bytes, &n_reads, error));
     TND_TRY(tnd_gpu_write(device, range, from, bytes, error));
     return tnd_gpu_stream_mark(device, to.handle, error);
 }
@@ -280,6 +282,6 @@ enum tandem_status tnd_gpu_download(struct tnd_gpu_device *device, struct tandem
         TND_TRY(tnd_gpu_find(device, from, bytes, &range, error));
         TND_TRY(tnd_gpu_stream_await(device, from.handle, error));
     }
-    TND_TRY(tnd_gpu_read(device, range, to, bytes, out_ticket, error));
+    TND_TRY(tnd_gpu_read(device, from, range, to, bytes, out_ticket, error));
     return tnd_gpu_stream_mark(device, from.handle, error);
 }

@@ -3,6 +3,7 @@
  * put into a queue by itself. */
 #include "backends/gpu/gpu_stream.h"
 
+#include "backends/gpu/gpu_memory_state.h"
 #include "backends/gpu/gpu_transfer.h"
 
 /* Guards the events of all blocks; held for an exchange of pointers, never while waiting. */
@@ -46,7 +47,14 @@ enum tandem_status tnd_gpu_stream(struct tnd_gpu_device *device, struct tandem_p
         return TANDEM_OK;
     }
     TND_TRY(tnd_gpu_find(device, to, bytes, &range, error));
-    atomic_store_explicit(&block->is_streamed, true, memory_order_release);
+    /* Works before the first stream have left no mark. */
+    const bool is_first =
+        !atomic_exchange_explicit(&block->is_streamed, true, memory_order_acq_rel);
+    int n_reads = 0;
+    TND_TRY(tnd_gpu_await_reads(device, to, bytes, &n_reads, error));
+    if (is_first || n_reads > 0) { /* the stream waits for the works, and they for downloads */
+        TND_TRY(tnd_gpu_stream_mark(device, block, error));
+    }
     struct tnd_gpu_event *used = take(&block->used);
     enum tandem_status status = TANDEM_OK;
     if (used != NULL) { /* what the other queue waits for must be on its way */
@@ -107,7 +115,13 @@ enum tandem_status tnd_gpu_stream_begin_work(struct tnd_gpu_device *device,
     for (int i = 0; i < N_BLOCKS; i++) {
         TND_TRY(tnd_gpu_stream_await(device, block_of(work, i), error));
     }
-    return TANDEM_OK;
+    const struct tandem_places *places = work->places;
+    int n_reads = 0;
+    if (places == NULL) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_gpu_await_reads(device, places->result, tnd_gpu_span(work->node), &n_reads, error));
+    return tnd_gpu_await_reads(device, places->workspace, work->workspace_bytes, &n_reads, error);
 }
 
 enum tandem_status tnd_gpu_stream_end_work(struct tnd_gpu_device *device,

@@ -4,8 +4,13 @@
  * command is over. So copying into the next part overlaps with the device's reading of the one
  * before, and small uploads never wait.
  *
- * Tickets count what was submitted. In an in-order queue an event that is over means that
- * everything before it is over. */
+ * Downloads run in a queue of their own behind the works that were there before, into pinned memory
+ * of which the host takes them when it syncs: works that come later run beside them. Those that
+ * overwrite what is on its way to the host wait for it (tnd_gpu_await_reads). Devices that share
+ * the host's memory gain nothing by it and copy between their works.
+ *
+ * Tickets count what was submitted. Queues are in order and a download stands behind the works
+ * before it, so its event being over means that everything before it is over. */
 #include "backends/gpu/gpu_transfer.h"
 
 #include <stdio.h>
@@ -14,7 +19,13 @@
 #include "backends/gpu/gpu_memory.h"
 #include "base/alloc.h"
 
-enum { N_PARTS = 4, PART_BYTES = 4 << 20, PART_ALIGN = 256, N_DOWNLOADS = 256 };
+enum {
+    N_PARTS = 4,
+    PART_BYTES = 4 << 20,
+    PART_ALIGN = 256,
+    N_DOWNLOADS = 256,
+    BACK_BYTES = 8 << 20
+};
 
 struct part {
     size_t used;
@@ -24,6 +35,12 @@ struct part {
 struct download {
     uint64_t ticket; /* 0: free */
     struct tnd_gpu_event *event;
+    void *to;
+    size_t bytes;
+    char *staged; /* where in pinned memory it comes first; NULL: right to `to` */
+    const struct tnd_gpu_block *block; /* from where; NULL: no work need wait for it (any more) */
+    size_t begin;                      /* in the block */
+    int n_held;                        /* syncs that wait for the event: it must stay */
 };
 
 struct ring {
@@ -42,8 +59,11 @@ struct tnd_gpu_transfer {
     pthread_mutex_t ticket_lock; /* guards all below */
     uint64_t next_ticket;
     uint64_t done; /* tickets up to here are over */
-    int next_download;
     struct download downloads[N_DOWNLOADS];
+    atomic_int n_downloads;      /* listed with a block; changed under the lock */
+    struct tnd_gpu_buffer *back; /* pinned, NULL until the first download that is staged */
+    char *back_host;
+    size_t back_head; /* behind the newest download there */
     int64_t downloaded_bytes;
     uint64_t failed_ticket;     /* 0: none; the first that did not end well */
     struct tandem_error failed; /* how */
@@ -85,6 +105,7 @@ void tnd_gpu_transfer_close(struct tnd_gpu_device *device)
     }
     close_ring(device, &transfer->uploads);
     close_ring(device, &transfer->streams);
+    device->driver->pinned_free(device->context, transfer->back, transfer->back_host);
     pthread_mutex_destroy(&transfer->ticket_lock);
     tnd_free(transfer);
     device->transfer = NULL;
@@ -234,77 +255,202 @@ static void keep_failure(struct tnd_gpu_transfer *transfer, uint64_t ticket,
     }
 }
 
-/* Takes a download out of the list. An event that ended badly is remembered. */
-static void drop_download(struct tnd_gpu_device *device, struct download *download)
+/* The first of those that still lie in pinned memory, up to a ticket; NULL: none. */
+static struct download *oldest_staged(struct tnd_gpu_transfer *transfer, uint64_t ticket)
+{
+    struct download *found = NULL;
+    for (int i = 0; i < N_DOWNLOADS; i++) {
+        struct download *one = &transfer->downloads[i];
+        if (one->ticket != 0 && one->ticket <= ticket && one->staged != NULL &&
+            (found == NULL || one->ticket < found->ticket)) {
+            found = one;
+        }
+    }
+    return found;
+}
+
+/* No work waits for it any more. */
+static void forget_block(struct tnd_gpu_transfer *transfer, struct download *download)
+{
+    if (download->block != NULL) {
+        download->block = NULL;
+        atomic_fetch_sub_explicit(&transfer->n_downloads, 1, memory_order_relaxed);
+    }
+}
+
+/* Of a download that is over. An event that ended badly is remembered. */
+static void deliver(struct tnd_gpu_device *device, struct download *download)
 {
     struct tandem_error told = {0};
-    bool is_over;
+    bool is_over = false;
     if (device->driver->event_check(device->context, download->event, &is_over, &told) !=
         TANDEM_OK) {
         keep_failure(device->transfer, download->ticket, &told);
+    } else if (download->staged != NULL && is_over) {
+        memcpy(download->to, download->staged, download->bytes);
     }
-    device->driver->event_free(device->context, download->event);
-    *download = (struct download){0, NULL};
+    download->staged = NULL;
 }
 
+/* Downloads that are over are delivered, in order because two may go to the same place, and taken
+ * out of the list. */
 static void drop_downloads_until(struct tnd_gpu_device *device, uint64_t ticket)
 {
     struct tnd_gpu_transfer *transfer = device->transfer;
+    struct download *next;
+    while ((next = oldest_staged(transfer, ticket)) != NULL) {
+        deliver(device, next);
+    }
     for (int i = 0; i < N_DOWNLOADS; i++) {
-        if (transfer->downloads[i].ticket != 0 && transfer->downloads[i].ticket <= ticket) {
-            drop_download(device, &transfer->downloads[i]);
+        struct download *one = &transfer->downloads[i];
+        if (one->ticket != 0 && one->ticket <= ticket && one->n_held == 0) {
+            deliver(device, one);
+            forget_block(transfer, one);
+            device->driver->event_free(device->context, one->event);
+            *one = (struct download){.ticket = 0};
         }
     }
 }
 
-/* A place for a new download: the oldest one's, which is waited for if it is still there. */
+/* A place for a new download: a free one, or the oldest one's, which is waited for. */
 static enum tandem_status free_place(struct tnd_gpu_device *device, struct download **out_place,
                                      struct tandem_error *error)
 {
     struct tnd_gpu_transfer *transfer = device->transfer;
-    struct download *place = &transfer->downloads[transfer->next_download];
+    struct download *place = &transfer->downloads[0];
+    for (int i = 1; i < N_DOWNLOADS && place->ticket != 0; i++) {
+        struct download *one = &transfer->downloads[i];
+        const bool is_better =
+            one->n_held == 0 && (place->n_held > 0 || one->ticket < place->ticket);
+        place = is_better ? one : place;
+    }
     if (place->ticket != 0) {
         TND_TRY(device->driver->event_wait(device->context, place->event, error));
-        uint64_t ticket = place->ticket;
-        drop_downloads_until(device, ticket);
-        transfer->done = ticket > transfer->done ? ticket : transfer->done;
+        transfer->done = place->ticket > transfer->done ? place->ticket : transfer->done;
+        drop_downloads_until(device, place->ticket);
     }
-    transfer->next_download = (transfer->next_download + 1) % N_DOWNLOADS;
+    if (place->ticket != 0) { /* as many threads wait for downloads */
+        return tnd_gpu_no_memory(device, sizeof(*place), error);
+    }
     *out_place = place;
     return TANDEM_OK;
 }
 
-static enum tandem_status read_locked(struct tnd_gpu_device *device, struct tnd_gpu_range from,
-                                      void *to, size_t bytes, uint64_t *out_ticket,
-                                      struct tandem_error *error)
+/* Pinned memory for a download: a ring, of which the oldest one that is listed is the end. NULL:
+ * there is none, and the driver copies in its own way. */
+static char *take_room(struct tnd_gpu_device *device, size_t bytes)
 {
     struct tnd_gpu_transfer *transfer = device->transfer;
-    struct download *place = NULL;
-    struct tnd_gpu_event *event = NULL;
-    TND_TRY(free_place(device, &place, error));
-    TND_TRY(
-        device->driver->read(device->context, from.buffer, from.offset, to, bytes, &event, error));
-    *place = (struct download){transfer->next_ticket++, event};
-    transfer->downloaded_bytes += (int64_t)bytes;
-    *out_ticket = place->ticket;
+    void *host = NULL;
+    bytes = bytes <= BACK_BYTES ? (bytes + PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN : bytes;
+    if (bytes > BACK_BYTES / 2) {
+        return NULL;
+    }
+    if (transfer->back == NULL) {
+        if (device->driver->pinned_new(device->context, BACK_BYTES, &transfer->back, &host, NULL) !=
+            TANDEM_OK) {
+            return NULL;
+        }
+        transfer->back_host = host;
+    }
+    const struct download *last = oldest_staged(transfer, UINT64_MAX);
+    size_t head = last != NULL ? transfer->back_head : 0;
+    const size_t tail = last != NULL ? (size_t)(last->staged - transfer->back_host) : BACK_BYTES;
+    if (last != NULL && head > tail) { /* the used part lies in one piece: behind it, else ahead */
+        head = BACK_BYTES - head >= bytes ? head : 0;
+    }
+    if (head <= tail ? tail - head < bytes + (last != NULL) : BACK_BYTES - head < bytes) {
+        return NULL;
+    }
+    transfer->back_head = head + bytes;
+    return transfer->back_host + head;
+}
+
+/* In a queue of its own, behind the works that are there. `place` has all but ticket and event. */
+static enum tandem_status read_beside(struct tnd_gpu_device *device, struct tnd_gpu_range from,
+                                      struct download *place, struct tandem_error *error)
+{
+    const struct tnd_gpu_driver *driver = device->driver;
+    struct tnd_gpu_event *after = NULL;
+    char *staged = take_room(device, place->bytes);
+    TND_TRY(driver->mark(device->context, TND_GPU_QUEUE_WORK, &after, error));
+    enum tandem_status status = driver->flush(device->context, TND_GPU_QUEUE_WORK, error);
+    if (status == TANDEM_OK) {
+        status =
+            driver->read(device->context, TND_GPU_QUEUE_BACK, after, from.buffer, from.offset,
+                         staged != NULL ? staged : place->to, place->bytes, &place->event, error);
+    }
+    driver->event_free(device->context, after);
+    TND_TRY(status);
+    place->staged = staged;
+    atomic_fetch_add_explicit(&device->transfer->n_downloads, 1, memory_order_relaxed);
+    /* The read is in the queue and will write to `to`: whatever a flush says, it has a ticket. */
+    (void)driver->flush(device->context, TND_GPU_QUEUE_BACK, NULL);
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_gpu_read(struct tnd_gpu_device *device, struct tnd_gpu_range from, void *to,
-                                size_t bytes, uint64_t *out_ticket, struct tandem_error *error)
+static enum tandem_status read_locked(struct tnd_gpu_device *device, struct tandem_place place,
+                                      struct tnd_gpu_range from, void *to, size_t bytes,
+                                      uint64_t *out_ticket, struct tandem_error *error)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    struct download *free = NULL;
+    TND_TRY(free_place(device, &free, error));
+    struct download one = {.to = to, .bytes = bytes, .begin = place.offset};
+    if (device->caps.unified) {
+        TND_TRY(device->driver->read(device->context, TND_GPU_QUEUE_WORK, NULL, from.buffer,
+                                     from.offset, to, bytes, &one.event, error));
+        (void)device->driver->flush(device->context, TND_GPU_QUEUE_WORK, NULL);
+    } else {
+        one.block = place.handle;
+        TND_TRY(read_beside(device, from, &one, error));
+    }
+    one.ticket = transfer->next_ticket++;
+    *free = one;
+    transfer->downloaded_bytes += (int64_t)bytes;
+    *out_ticket = one.ticket;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_gpu_read(struct tnd_gpu_device *device, struct tandem_place place,
+                                struct tnd_gpu_range from, void *to, size_t bytes,
+                                uint64_t *out_ticket, struct tandem_error *error)
 {
     if (bytes == 0) {
         *out_ticket = tnd_gpu_ticket(device);
         return TANDEM_OK;
     }
-    uint64_t ticket = 0;
     pthread_mutex_lock(&device->transfer->ticket_lock);
-    enum tandem_status status = read_locked(device, from, to, bytes, &ticket, error);
+    enum tandem_status status = read_locked(device, place, from, to, bytes, out_ticket, error);
     pthread_mutex_unlock(&device->transfer->ticket_lock);
-    TND_TRY(status);
-    *out_ticket = ticket;
-    /* The read is in the queue and will write to `to`: whatever a flush says, it has a ticket. */
-    return device->driver->flush(device->context, TND_GPU_QUEUE_WORK, error);
+    return status;
+}
+
+enum tandem_status tnd_gpu_await_reads(struct tnd_gpu_device *device, struct tandem_place place,
+                                       size_t bytes, int *out_n, struct tandem_error *error)
+{
+    struct tnd_gpu_transfer *transfer = device->transfer;
+    enum tandem_status status = TANDEM_OK;
+    *out_n = 0;
+    /* Relaxed: who overwrites what another thread has just begun to read has lost already. */
+    if (place.handle == NULL || bytes == 0 ||
+        atomic_load_explicit(&transfer->n_downloads, memory_order_relaxed) == 0) {
+        return TANDEM_OK;
+    }
+    pthread_mutex_lock(&transfer->ticket_lock);
+    for (int i = 0; i < N_DOWNLOADS && status == TANDEM_OK; i++) {
+        struct download *one = &transfer->downloads[i];
+        if (one->block == place.handle && one->begin < place.offset + bytes &&
+            place.offset < one->begin + one->bytes) {
+            status = device->driver->await(device->context, TND_GPU_QUEUE_WORK, one->event, error);
+            if (status == TANDEM_OK) { /* the queue is in order: one wait is enough */
+                forget_block(transfer, one);
+                ++*out_n;
+            }
+        }
+    }
+    pthread_mutex_unlock(&transfer->ticket_lock);
+    return status;
 }
 
 uint64_t tnd_gpu_ticket(struct tnd_gpu_device *device)
@@ -315,17 +461,18 @@ uint64_t tnd_gpu_ticket(struct tnd_gpu_device *device)
     return ticket;
 }
 
-/* The event of a ticket, now the caller's; NULL: it has none. */
-static struct tnd_gpu_event *take_event(struct tnd_gpu_transfer *transfer, uint64_t ticket)
+/* The download of a ticket, or else the last one before it; NULL: all of them are delivered. */
+static struct download *last_until(struct tnd_gpu_transfer *transfer, uint64_t ticket)
 {
+    struct download *found = NULL;
     for (int i = 0; i < N_DOWNLOADS; i++) {
-        if (transfer->downloads[i].ticket == ticket) {
-            struct tnd_gpu_event *event = transfer->downloads[i].event;
-            transfer->downloads[i] = (struct download){0, NULL};
-            return event;
+        struct download *one = &transfer->downloads[i];
+        if (one->ticket != 0 && one->ticket <= ticket &&
+            (found == NULL || one->ticket > found->ticket)) {
+            found = one;
         }
     }
-    return NULL;
+    return found;
 }
 
 bool tnd_gpu_poll(struct tnd_gpu_device *device, uint64_t ticket, bool *out_is_over)
@@ -352,19 +499,27 @@ enum tandem_status tnd_gpu_sync(struct tnd_gpu_device *device, uint64_t ticket,
     struct tandem_error told = {0};
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&transfer->ticket_lock);
-    struct tnd_gpu_event *event = take_event(transfer, ticket);
-    bool is_done = ticket <= transfer->done;
+    struct download *download = last_until(transfer, ticket);
+    const bool is_done = ticket <= transfer->done;
+    const bool is_all = download != NULL && download->ticket == ticket;
+    struct tnd_gpu_event *event = download != NULL ? download->event : NULL;
+    if (download != NULL) {
+        download->n_held++;
+    }
     pthread_mutex_unlock(&transfer->ticket_lock);
 
     /* Nobody waits for us while we wait. */
-    if (event != NULL) {
-        status = device->driver->event_wait(device->context, event, &told);
-        device->driver->event_free(device->context, event);
-    } else if (!is_done) {
+    if (!is_done && !is_all) {
         status = device->driver->finish(device->context, TND_GPU_QUEUE_WORK, &told);
+    }
+    if (download != NULL && status == TANDEM_OK) {
+        status = device->driver->event_wait(device->context, event, &told);
     }
 
     pthread_mutex_lock(&transfer->ticket_lock);
+    if (download != NULL) {
+        download->n_held--;
+    }
     if (status != TANDEM_OK) {
         keep_failure(transfer, ticket, &told);
     }

@@ -6,6 +6,7 @@
 
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/gpu_kernels.h" /* struct tnd_gpu_range */
+#include "tandem/backend.h"
 
 enum tandem_status tnd_gpu_transfer_open(struct tnd_gpu_device *device, struct tandem_error *error);
 void tnd_gpu_transfer_close(struct tnd_gpu_device *device);
@@ -24,8 +25,15 @@ enum tandem_status tnd_gpu_write_stream(struct tnd_gpu_device *device, struct tn
                                         struct tnd_gpu_event **out_event,
                                         struct tandem_error *error);
 
-/** Starts device to host; done when the ticket is synced. */
-enum tandem_status tnd_gpu_read(struct tnd_gpu_device *device, struct tnd_gpu_range from, void *to,
-                                size_t bytes, uint64_t *out_ticket, struct tandem_error *error);
+/** Starts device to host, from `from`, which is `place`, beside works that come later; `to` has the
+ *  bytes when the ticket is synced. */
+enum tandem_status tnd_gpu_read(struct tnd_gpu_device *device, struct tandem_place place,
+                                struct tnd_gpu_range from, void *to, size_t bytes,
+                                uint64_t *out_ticket, struct tandem_error *error);
+
+/** What is put into the queue of works from now on may overwrite these bytes: it waits for the
+ *  downloads of them that are on their way, `*out_n` in number. Next to nothing without any. */
+enum tandem_status tnd_gpu_await_reads(struct tnd_gpu_device *device, struct tandem_place place,
+                                       size_t bytes, int *out_n, struct tandem_error *error);
 
 #endif

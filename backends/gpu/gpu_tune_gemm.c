@@ -74,8 +74,8 @@ static enum tandem_status read_results(struct tnd_gpu_tuner *t, struct tnd_gpu_r
                                        size_t n, struct tandem_error *error)
 {
     const struct tnd_gpu_device *device = t->device;
-    return device->driver->read(device->context, y.buffer, (size_t)y.offset, out, n * sizeof(float),
-                                NULL, error);
+    return device->driver->read(device->context, TND_GPU_QUEUE_WORK, NULL, y.buffer,
+                                (size_t)y.offset, out, n * sizeof(float), NULL, error);
 }
 
 /* Half precision must be clearly faster, and far below the error that quantised products may have

@@ -28,7 +28,8 @@ static bool is_seen(const struct tnd_gpu_device *device, const struct tnd_gpu_bl
     bool is_copied =
         device->driver->copy(device->context, block->buffer, block->offset + block->bytes - n,
                              probe, 0, n, NULL) == TANDEM_OK &&
-        device->driver->read(device->context, probe, 0, seen, n, NULL, NULL) == TANDEM_OK;
+        device->driver->read(device->context, TND_GPU_QUEUE_WORK, NULL, probe, 0, seen, n, NULL,
+                             NULL) == TANDEM_OK;
     device->driver->buffer_free(device->context, probe);
     return is_copied && memcmp(seen, (const unsigned char *)block->host + block->bytes - n, n) == 0;
 }

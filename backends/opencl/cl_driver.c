@@ -166,7 +166,7 @@ static void pinned_free(struct tnd_gpu_context *context, struct tnd_gpu_buffer *
 
 /* ---- copies ---- */
 
-/* The stream queue has one user at a time, see driver.h. */
+/* All queues but that of works have one user at a time, see driver.h. */
 static enum tandem_status get_queue(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                     cl_command_queue *out_queue, struct tandem_error *error)
 {
@@ -175,7 +175,7 @@ static enum tandem_status get_queue(struct tnd_gpu_context *context, enum tnd_gp
         cl_int code = CL_SUCCESS;
         cl_command_queue queue =
             calls(context)->CreateCommandQueue(self->context, self->id, 0, &code);
-        TND_TRY(check(context, "clCreateCommandQueue for streams", code, error));
+        TND_TRY(check(context, "clCreateCommandQueue for copies", code, error));
         self->queues[which] = queue;
     }
     *out_queue = self->queues[which];
@@ -202,15 +202,19 @@ static enum tandem_status write(struct tnd_gpu_context *context, enum tnd_gpu_qu
     return TANDEM_OK;
 }
 
-static enum tandem_status read(struct tnd_gpu_context *context, struct tnd_gpu_buffer *from,
-                               size_t at, void *to, size_t bytes, struct tnd_gpu_event **out_event,
+static enum tandem_status read(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
+                               struct tnd_gpu_event *after, struct tnd_gpu_buffer *from, size_t at,
+                               void *to, size_t bytes, struct tnd_gpu_event **out_event,
                                struct tandem_error *error)
 {
+    cl_command_queue queue = NULL;
     cl_event event = NULL;
+    const cl_event before = (cl_event)after;
+    TND_TRY(get_queue(context, which, &queue, error));
     TND_TRY(check(context, "clEnqueueReadBuffer",
-                  calls(context)->EnqueueReadBuffer(of(context)->queues[TND_GPU_QUEUE_WORK],
-                                                    (cl_mem)from, out_event == NULL, at, bytes, to,
-                                                    0, NULL, out_event != NULL ? &event : NULL),
+                  calls(context)->EnqueueReadBuffer(
+                      queue, (cl_mem)from, out_event == NULL, at, bytes, to, before != NULL,
+                      before != NULL ? &before : NULL, out_event != NULL ? &event : NULL),
                   error));
     if (out_event != NULL) {
         *out_event = (struct tnd_gpu_event *)event;
@@ -287,18 +291,21 @@ static enum tandem_status event_check(struct tnd_gpu_context *context, struct tn
                  error);
 }
 
-static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
-                                   int64_t *out_ns, struct tandem_error *error)
+static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_gpu_event *begin,
+                                   struct tnd_gpu_event *end, int64_t *out_ns,
+                                   struct tandem_error *error)
 {
     const struct tnd_cl_functions *cl = calls(context);
-    const cl_profiling_info ends[] = {CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
+    const cl_event events[] = {(cl_event)(begin != NULL ? begin : end), (cl_event)end};
+    const cl_profiling_info ends[] = {begin != NULL ? CL_PROFILING_COMMAND_END
+                                                    : CL_PROFILING_COMMAND_START,
+                                      CL_PROFILING_COMMAND_END};
     cl_ulong ns[2] = {0, 0};
-    TND_TRY(event_wait(context, event, error));
+    TND_TRY(event_wait(context, end, error));
     for (int i = 0; i < 2; i++) {
-        TND_TRY(
-            check(context, "clGetEventProfilingInfo",
-                  cl->GetEventProfilingInfo((cl_event)event, ends[i], sizeof(ns[i]), &ns[i], NULL),
-                  error));
+        TND_TRY(check(context, "clGetEventProfilingInfo",
+                      cl->GetEventProfilingInfo(events[i], ends[i], sizeof(ns[i]), &ns[i], NULL),
+                      error));
     }
     *out_ns = ns[1] > ns[0] ? (int64_t)(ns[1] - ns[0]) : 0;
     return TANDEM_OK;

@@ -294,6 +294,10 @@ struct tandem_backend_api {
      *  device has done so far and keeps. Returns the bytes of the whole line, without its end.
      *  Optional (there is none). Any thread. */
     size_t (*report)(tandem_backend *backend, char *out, size_t capacity);
+
+    /** Nanoseconds that the device itself spent on one of the last works, whose ticket is over;
+     *  false: it has not measured it. Optional (false). Any thread. */
+    bool (*took)(tandem_backend *backend, uint64_t ticket, int64_t *out_ns);
 };
 
 /** Name of the function by which a plugin, a shared library, tells its backend; it has no

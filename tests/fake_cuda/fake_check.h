@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tests/fake_cuda/fake_order.h"
+
 /** Who touched a byte last in a launch. */
 struct tnd_fake_touch {
     uint32_t launch;                  /* none yet when another one */
@@ -20,7 +22,8 @@ struct tnd_fake_touch {
 struct tnd_fake_range {
     const char *begin, *end;
     struct tnd_fake_touch *touches;
-    unsigned char *written; /* not 0: has a value; NULL: all have */
+    unsigned char *written;        /* not 0: has a value; NULL: all have */
+    struct tnd_fake_order *orders; /* NULL: no other stream can touch it */
 };
 
 /** One who reads or writes. */

@@ -21,9 +21,10 @@ enum tnd_fake_kind {
 };
 
 /** What goes wrong. Calls are counted from 1. */
+enum { TND_FAKE_FORGET = -1 }; /* a cuStreamWaitEvent that says it was good and does nothing */
 struct tnd_fake_plan {
     int64_t first; /**< the call that fails; 0: none */
-    int32_t code;  /**< what it returns, a CUresult */
+    int32_t code;  /**< what it returns, a CUresult or TND_FAKE_FORGET */
     bool is_lost;  /**< the device is gone: every later call fails too */
     char name[40]; /**< count calls of this function alone; "": all */
 };

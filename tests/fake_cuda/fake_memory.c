@@ -20,6 +20,7 @@ struct block {
     uint64_t bytes;
     struct tnd_fake_touch *touches; /* zero pages until a checked kernel comes */
     unsigned char *written;
+    struct tnd_fake_order *orders;
 };
 struct pinned {
     struct pinned *next;
@@ -74,6 +75,7 @@ static void unmap(struct block *block)
     }
     free(block->touches);
     free(block->written);
+    free(block->orders);
     free(block);
 }
 
@@ -92,7 +94,9 @@ int tnd_fake_allocate(uint64_t bytes, uint64_t *out_address)
         block->bytes = bytes;
         block->touches = calloc((size_t)bytes, sizeof(*block->touches));
         block->written = calloc((size_t)bytes, 1);
-        if (block->touches != NULL && block->written != NULL && map_pages(block)) {
+        block->orders = calloc((size_t)bytes, sizeof(*block->orders));
+        if (block->touches != NULL && block->written != NULL && block->orders != NULL &&
+            map_pages(block)) {
             memset(block->view, GUARD, block->pages);
             memset(block->view + block->offset, FRESH, (size_t)bytes);
             block->next = blocks;
@@ -170,6 +174,22 @@ char *tnd_fake_view(uint64_t address, uint64_t bytes, bool is_written)
     return view;
 }
 
+const char *tnd_fake_copy_touches(uint64_t address, uint64_t bytes, bool is_write)
+{
+    const struct tnd_fake_command *command = tnd_fake_command();
+    const char *wrong = NULL;
+    pthread_mutex_lock(&lock);
+    for (const struct block *block = command->is_checked ? blocks : NULL; block != NULL;
+         block = block->next) {
+        const uint64_t offset = address - address_of(block);
+        if (offset <= block->bytes && bytes <= block->bytes - offset) {
+            wrong = tnd_fake_follow(block->orders + offset, (size_t)bytes, is_write, true, command);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return wrong;
+}
+
 bool tnd_fake_range_of(const void *address, size_t bytes, struct tnd_fake_range *out)
 {
     bool found = false;
@@ -179,7 +199,8 @@ bool tnd_fake_range_of(const void *address, size_t bytes, struct tnd_fake_range 
         const uint64_t offset = (uint64_t)(uintptr_t)address - begin;
         if (offset <= block->bytes && bytes <= block->bytes - offset) {
             const char *at = (const char *)(uintptr_t)begin;
-            *out = (struct tnd_fake_range){at, at + block->bytes, block->touches, block->written};
+            *out = (struct tnd_fake_range){at, at + block->bytes, block->touches, block->written,
+                                           block->orders};
             found = true;
         }
     }

@@ -126,6 +126,10 @@ static void access(const void *address, size_t bytes, size_t alignment, unsigned
         note("touches a place that is not aligned", address);
     }
     const char *wrong = tnd_fake_touch(range, at, bytes, what, &who);
+    if (wrong == NULL && range->orders != NULL && tnd_fake_command()->is_checked) {
+        wrong = tnd_fake_follow(range->orders + (at - range->begin), bytes,
+                                (what & TND_FAKE_WRITE) != 0, false, tnd_fake_command());
+    }
     if (wrong != NULL) {
         note(wrong, address);
     }
@@ -243,7 +247,7 @@ static const char *run_group(void)
 
 static void new_range(struct tnd_fake_range *range, char *begin, size_t bytes)
 {
-    *range = (struct tnd_fake_range){begin, begin + bytes, NULL, NULL};
+    *range = (struct tnd_fake_range){begin, begin + bytes, NULL, NULL, NULL};
     range->touches = calloc(bytes + 1, sizeof(*range->touches));
     range->written = calloc(bytes + 1, 1);
     if (range->touches == NULL || range->written == NULL) {

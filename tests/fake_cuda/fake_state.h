@@ -9,6 +9,7 @@
 
 #include "tests/fake_cuda/fake_check.h"
 #include "tests/fake_cuda/fake_control.h"
+#include "tests/fake_cuda/fake_order.h"
 
 /** The results that are made here; the numbers and texts are those of the driver's reference. */
 #define TND_FAKE_RESULT_LIST(X)                                                                    \
@@ -57,6 +58,8 @@ int tnd_fake_free(uint64_t address);
 /** Where the host finds bytes of the device; NULL: not all of one allocation. `is_written`: they
  *  get a value. */
 char *tnd_fake_view(uint64_t address, uint64_t bytes, bool is_written);
+/** A copy touches bytes of the device: NULL, or the wait that is missing. `address` 0: none. */
+const char *tnd_fake_copy_touches(uint64_t address, uint64_t bytes, bool is_write);
 /** Kernels run between these two. `leave` gives NULL or what was overwritten. */
 void tnd_fake_enter(void);
 const char *tnd_fake_leave(void);
@@ -76,6 +79,8 @@ struct tnd_fake_stream *tnd_fake_stream_new(bool is_blocking);
 void tnd_fake_stream_free(struct tnd_fake_stream *stream); /* after all of its tasks */
 /** NULL: the default stream, for which all blocking streams wait, and which this call waits for. */
 void tnd_fake_push(struct tnd_fake_stream *stream, tnd_fake_task task, void *data);
+/** What the task that runs on this thread is. */
+struct tnd_fake_command *tnd_fake_command(void);
 void tnd_fake_wait(struct tnd_fake_stream *stream);
 void tnd_fake_wait_all(void);
 bool tnd_fake_is_done(struct tnd_fake_stream *stream);

@@ -2,6 +2,7 @@
  * Streams and events. One lock and one condition serve all: there are few of them. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "tests/fake_cuda/fake_state.h"
@@ -10,10 +11,14 @@ struct task {
     struct task *next;
     tnd_fake_task run;
     void *data;
+    uint64_t position;
+    struct tnd_fake_command command;
 };
 struct tnd_fake_stream {
     struct tnd_fake_stream *next;
     pthread_t thread;
+    int slot;                   /* in clocks; older streams that share it are idle */
+    struct tnd_fake_clock last; /* of the newest task */
     struct task *first, **end;
     uint64_t n_pushed, n_done;
     bool is_blocking, is_over;
@@ -21,7 +26,9 @@ struct tnd_fake_stream {
 struct tnd_fake_event {
     struct tnd_fake_event *next;
     uint64_t n_recorded, n_done;
-    int n_held; /* tasks that will look at it */
+    int n_tasks;                /* that point to it */
+    bool is_freed;              /* then the last of them frees it */
+    struct tnd_fake_clock last; /* when it was recorded */
     int64_t ns;
 };
 
@@ -29,6 +36,22 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all streams a
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct tnd_fake_stream *streams, *of_all; /* of_all: the default one */
 static struct tnd_fake_event *events;
+static struct tnd_fake_clock host; /* what the program has waited for */
+static uint64_t n_positions;
+static int n_streams; /* ever made */
+static _Thread_local struct tnd_fake_command *command_now;
+
+struct tnd_fake_command *tnd_fake_command(void)
+{
+    static _Thread_local struct tnd_fake_command none;
+    return command_now != NULL ? command_now : &none;
+}
+
+static bool is_checked(void)
+{
+    const char *check = getenv("TANDEM_FAKE_CUDA_CHECK");
+    return check != NULL && strcmp(check, "1") == 0;
+}
 
 static void *work(void *argument)
 {
@@ -43,7 +66,11 @@ static void *work(void *argument)
         stream->first = task->next;
         stream->end = stream->first == NULL ? &stream->first : stream->end;
         pthread_mutex_unlock(&lock);
+        task->command.number =
+            task->command.is_checked ? tnd_fake_command_number(stream->slot, task->position) : 0;
+        command_now = &task->command;
         task->run(task->data);
+        command_now = NULL;
         free(task);
         pthread_mutex_lock(&lock);
         stream->n_done++;
@@ -68,6 +95,7 @@ struct tnd_fake_stream *tnd_fake_stream_new(bool is_blocking)
     pthread_mutex_lock(&lock);
     stream->next = streams;
     streams = stream;
+    stream->slot = n_streams++ % TND_FAKE_MAX_STREAMS;
     pthread_mutex_unlock(&lock);
     return stream;
 }
@@ -103,9 +131,11 @@ bool tnd_fake_is_stream(const struct tnd_fake_stream *stream)
 static void wait_for(struct tnd_fake_stream *stream)
 {
     const uint64_t until = stream->n_pushed;
+    const struct tnd_fake_clock last = stream->last;
     while (stream->n_done < until) {
         pthread_cond_wait(&changed, &lock);
     }
+    tnd_fake_join(&host, &last);
 }
 
 static void wait_for_all(bool blocking_only)
@@ -116,6 +146,9 @@ static void wait_for_all(bool blocking_only)
             pthread_cond_wait(&changed, &lock);
             at = streams;
         } else {
+            if (at->n_done == at->n_pushed) {
+                tnd_fake_join(&host, &at->last);
+            }
             at = at->next;
         }
     }
@@ -143,11 +176,16 @@ void tnd_fake_push(struct tnd_fake_stream *stream, tnd_fake_task run, void *data
     if (task == NULL || to == NULL) {
         abort();
     }
-    *task = (struct task){NULL, run, data};
+    *task = (struct task){NULL, run, data, 0, {0}};
     pthread_mutex_lock(&lock);
     if (stream == NULL) {
         wait_for_all(true);
     }
+    task->position = ++n_positions;
+    task->command.is_checked = is_checked();
+    tnd_fake_join(&to->last, &host);
+    task->command.before = to->last;
+    to->last.seen[to->slot] = task->position;
     *to->end = task;
     to->end = &task->next;
     to->n_pushed++;
@@ -180,6 +218,9 @@ bool tnd_fake_is_done(struct tnd_fake_stream *stream)
 {
     pthread_mutex_lock(&lock);
     const bool is_done = stream == NULL || stream->n_done == stream->n_pushed;
+    if (stream != NULL && is_done) {
+        tnd_fake_join(&host, &stream->last);
+    }
     pthread_mutex_unlock(&lock);
     return is_done;
 }
@@ -198,7 +239,17 @@ struct tnd_fake_event *tnd_fake_event_new(void)
     return event;
 }
 
-/* An event that is still to happen is freed when it has: tasks point to it. */
+/* Under the lock: one task less points to it. */
+static void let_go(struct tnd_fake_event *event)
+{
+    event->n_tasks--;
+    pthread_cond_broadcast(&changed);
+    if (event->n_tasks == 0 && event->is_freed) {
+        free(event);
+    }
+}
+
+/* Never waits. */
 void tnd_fake_event_free(struct tnd_fake_event *event)
 {
     pthread_mutex_lock(&lock);
@@ -208,11 +259,10 @@ void tnd_fake_event_free(struct tnd_fake_event *event)
             break;
         }
     }
-    while (event->n_done < event->n_recorded || event->n_held > 0) {
-        pthread_cond_wait(&changed, &lock);
-    }
+    event->n_tasks++;
+    event->is_freed = true;
+    let_go(event);
     pthread_mutex_unlock(&lock);
-    free(event);
 }
 
 bool tnd_fake_is_event(const struct tnd_fake_event *event)
@@ -234,7 +284,7 @@ static void happen(void *data)
     pthread_mutex_lock(&lock);
     event->ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     event->n_done++;
-    pthread_cond_broadcast(&changed);
+    let_go(event);
     pthread_mutex_unlock(&lock);
 }
 
@@ -242,6 +292,8 @@ void tnd_fake_event_record(struct tnd_fake_event *event, struct tnd_fake_stream 
 {
     pthread_mutex_lock(&lock);
     event->n_recorded++;
+    event->n_tasks++;
+    event->last = stream != NULL ? stream->last : host;
     pthread_mutex_unlock(&lock);
     tnd_fake_push(stream, happen, event);
 }
@@ -258,8 +310,7 @@ static void hold(void *data)
     while (held->event->n_done < held->until) {
         pthread_cond_wait(&changed, &lock);
     }
-    held->event->n_held--;
-    pthread_cond_broadcast(&changed);
+    let_go(held->event);
     pthread_mutex_unlock(&lock);
     free(held);
 }
@@ -272,7 +323,10 @@ void tnd_fake_event_hold(struct tnd_fake_event *event, struct tnd_fake_stream *s
     }
     pthread_mutex_lock(&lock);
     *held = (struct hold){event, event->n_recorded};
-    event->n_held++;
+    event->n_tasks++;
+    if (stream != NULL) {
+        tnd_fake_join(&stream->last, &event->last);
+    }
     pthread_mutex_unlock(&lock);
     tnd_fake_push(stream, hold, held);
 }
@@ -281,9 +335,13 @@ void tnd_fake_event_wait(struct tnd_fake_event *event)
 {
     pthread_mutex_lock(&lock);
     const uint64_t until = event->n_recorded;
+    const struct tnd_fake_clock last = event->last;
+    event->n_tasks++; /* it may be freed meanwhile */
     while (event->n_done < until) {
         pthread_cond_wait(&changed, &lock);
     }
+    tnd_fake_join(&host, &last);
+    let_go(event);
     pthread_mutex_unlock(&lock);
 }
 
@@ -291,6 +349,9 @@ bool tnd_fake_event_is_done(struct tnd_fake_event *event)
 {
     pthread_mutex_lock(&lock);
     const bool is_done = event->n_done == event->n_recorded;
+    if (is_done) {
+        tnd_fake_join(&host, &event->last);
+    }
     pthread_mutex_unlock(&lock);
     return is_done;
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: [OUT=folder] [BUILD=path] [DEVICE=0] [PEER=llama-bench MODEL=file.gguf] [QUICK=1] gpu_day.sh [STEPS]
-# Does on a machine with an OpenCL device, in at most 25 minutes and without network, what was never
-# tried on a GPU, and leaves summary.md, tables, a report, a trace and all logs in OUT. STEPS: numbers
+# Does on a machine with an OpenCL or CUDA device, in at most 25 minutes and without network, what was
+# never tried on a GPU, and leaves summary.md, tables, a report, a trace and all logs in OUT. STEPS: numbers
 # as 1-3,5 (default: all); `list` names them. What one step made serves the next ones, also of a later
 # call, from WORK. A step that fails or has no time left stops no other; SIGTERM ends the running one
 # and still leaves what there is. docs/opencl.md, "A day with a GPU", says how to prepare it.
@@ -35,6 +35,8 @@ steps=(
     "experts 120"
     "report 120"
     "oracle 150"
+    "cuda 300"
+    "drivers 120"
     "peer 300"
 )
 
@@ -321,6 +323,76 @@ step_oracle() {
     figure "oracle: $(grep -E 'median regret .* worst' "$WORK/oracle")"
 }
 
+# The first device of CUDA: $cuda, its index.
+need_cuda() {
+    need_build
+    cuda=$("$bin/mulmat-tune" devices --json 2>/dev/null | sed -n 's/.*"index": \([0-9]*\), "backend": "cuda".*/\1/p' | head -1)
+    [ -n "$cuda" ] || absent "no CUDA device on this machine: $("$bin/mulmat-tune" devices 2>&1 | grep -i -m1 cuda || echo 'mulmat-tune devices lists none')"
+}
+
+# The suites of the device once more, on the real driver; then what a user does.
+step_cuda() {
+    need_cuda
+    local model=$bin/stand-ins/llama/stories260K.bin here there n=200 tool
+    export TANDEM_TEST_LIBCUDA=libcuda.so.1
+    if [ -n "${QUICK:-}" ]; then
+        n=3
+        run_suite opencl-cuda -s memory
+    else
+        run_suite opencl-cuda
+    fi
+    "$bin/mulmat-tune" test --device "$cuda" --type q4_0 --profile cuda >"$WORK/check" 2>&1 ||
+        fault "mulmat-tune test: CUDA computes wrong results"
+    cat "$WORK/check"
+    figure "$(tail -1 "$WORK/check")"
+    [ -e ../shared/data/llama/stories260K.bin ] && model=../shared/data/llama/stories260K.bin
+    if [ -e "$model" ]; then
+        here=$("$bin/tandem-llama" run "$model" -t "${model%/*}/tok512.bin" --temp 0 -n $n --table none --device none)
+        there=$("$bin/tandem-llama" run "$model" -t "${model%/*}/tok512.bin" --temp 0 -n $n --table none \
+            --device "$cuda" --profile cuda)
+        if [ "$here" = "$there" ]; then
+            figure "$n tokens of the trained model: the same text on the CPU and by CUDA"
+        else
+            fault "$n tokens of the trained model: the texts of CPU and CUDA differ"
+            printf '%s\n---\n%s\n' "$here" "$there"
+        fi
+    fi
+    tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
+    if [ -z "$tool" ]; then
+        echo "ABSENT: compute-sanitizer is not installed"
+    elif [ -z "${QUICK:-}" ]; then
+        for check in memcheck racecheck; do
+            if timeout 60 "$tool" --tool "$check" --error-exitcode 9 "$bin/suite_opencl-cuda" -s ops >"$WORK/sanitizer" 2>&1; then
+                figure "compute-sanitizer $check: $(grep -m1 'ERROR SUMMARY' "$WORK/sanitizer")"
+            else
+                fault "compute-sanitizer $check: $(grep -m1 'ERROR SUMMARY' "$WORK/sanitizer" || echo 'no end, see the log')"
+            fi
+            tail -40 "$WORK/sanitizer"
+        done
+    fi
+}
+
+# Both drivers side by side: the same products and the same text, in turns; the operations' own times.
+step_drivers() {
+    need_cuda
+    need_device
+    local round what
+    set_size drivers
+    local table=none
+    [ -n "${QUICK:-}" ] && prompt=2 generate=1 synth=64,128,1,2,2,64
+    for ((round = 0; round < n_rounds; round++)); do
+        way opencl --device "$DEVICE" --profile opencl
+        way cuda --device "$cuda" --profile cuda
+    done
+    ratios opencl
+    for what in opencl:$DEVICE cuda:$cuda; do
+        TANDEM_TRACE=$WORK/trace-${what%:*}.json timeout 60 "$bin/tandem-llama" bench --synth "$synth" --table none \
+            --repeat 1 --prompt "$prompt" --gen 1 --device "${what#*:}" --profile "${what%:*}" \
+            --settings "${what%:*}:profile=on" >/dev/null 2>&1 || fault "no trace of ${what%:*} with the device's own times"
+        figure "${what%:*}: $(grep -c '"tid":"'"${what%:*}"'"' "$WORK/trace-${what%:*}.json" 2>/dev/null) steps timed on the device"
+    done
+}
+
 step_peer() {
     need_build
     [ -n "${PEER:-}" ] || absent "PEER names no llama-bench"
@@ -352,6 +424,7 @@ never_tried() {
 - Programs kept on disk as the vendor's binaries
 - CLBlast with the vendor's tuning, and its override interface
 - Splits, overlaps and streaming against the best single way; the guard that drops those that lose
+- CUDA at all: libcuda, NVRTC's code on a real multiprocessor, warps, three streams and their events
 - Joules by NVML, two real devices at once, a device that is taken away while it computes
 EOF
 }
