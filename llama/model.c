@@ -296,7 +296,7 @@ void tandem_model_free(tandem_model *model)
         tandem_source_close(model->own_source);
         tnd_llama_shard_free(model->shard);
         free(model->layers);
-        free(model->identity);
+        free(model->shard == NULL ? model->identity : NULL); /* a part has that of its whole */
         free(model);
     }
 }

@@ -5,16 +5,19 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cluster/mpi_library.h"
 
 #define SPIN_S  50e-6 /* asked again and again: a message within a machine takes microseconds */
 #define YIELD_S 3e-4  /* then after others have run; */
 #define NAP_NS  50000 /* then after a nap */
+#define ABORT_S 3     /* for MPI to end this process */
 enum { TAG = 7, PIECE = 1 << 30 /* bytes: MPI counts by int */, MOST_MESSAGES = 1 << 16 };
 
 struct transport {
@@ -150,12 +153,24 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
 
 /* ---- beginning and end ---- */
 
+/* MPICH's MPI_Abort does not return, nor end the process, where it cannot reach its launcher. */
+static void end_in_any_case(void)
+{
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    signal(SIGALRM, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    alarm(ABORT_S);
+}
+
 /* After a failure nobody waits for the others: MPI ends them. */
 static void close_transport(void *self, bool has_failed)
 {
     struct transport *t = self;
     if (has_failed) {
         fflush(NULL);
+        end_in_any_case();
         MPI_Abort(t->comm, 1);
     }
     MPI_Comm_free(&t->comm);
