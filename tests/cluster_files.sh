@@ -107,5 +107,79 @@ for mpi in $mpis; do
         skip "a small file system cannot be mounted here"
     fi
 done
+# Commands of several ranks.
+ours() { pgrep -f "^$build/tandem-[a-z]* .*$work/"; }
+await() { # TENTHS CONDITION...
+    local n=$1
+    shift
+    for _ in $(seq "$n"); do
+        "$@" && return 0
+        sleep 0.1
+    done
+    return 1
+}
+nothing_left() { [ -z "$(ours)" ]; }
+data=${TANDEM_TEST_DATA:-../shared/data}/llama
+trained=("$data/stories260K.bin" -t "$data/tok512.bin" --threads 1)
+for mpi in $mpis; do
+    [ -e "$data/stories260K.bin" ] || { skip "no trained model"; break; }
+    "$build/tandem-llama" compare "${trained[@]}" --other-cache f16 -p "Once upon a time" >"$work/alone" 2>"$work/err"
+    start "$mpi" -np 2 "$build/tandem-llama" compare "${trained[@]}" --other-cache f16 -p "Once upon a time" >"$work/out" 2>"$work/err"
+    [ $? -eq 0 ] && [ "$(cut -d'|' -f2,5,6 "$work/out")" = "$(cut -d'|' -f2,5,6 "$work/alone")" ] && good ||
+        bad "compare, $mpi: $(cat "$work/out"; tail -5 "$work/err")"
+    start "$mpi" -np 2 "$build/tandem-llama" compare "${trained[@]}" --types q8_0 >"$work/out" 2>"$work/err"
+    [ $? -ne 0 ] && grep -q 'several ranks compare caches alone' "$work/err" && good || bad "compare of types, $mpi: $(tail -5 "$work/err")"
+    start "$mpi" -np 2 "$build/tandem-llama" run "${trained[@]}" --draft lookup -n 8 >"$work/out" 2>"$work/err"
+    [ $? -ne 0 ] && [ "$(grep -c 'drafts: not for a session of several ranks' "$work/err")" = 1 ] && good || bad "draft, $mpi: $(tail -5 "$work/err")"
+
+    # Ctrl-C, which the launcher gets: all ranks end.
+    limit=(timeout -s INT --kill-after=20 6)
+    case $mpi in
+    openmpi) "${limit[@]}" mpirun.openmpi --allow-run-as-root --oversubscribe -np 2 "$build/tandem-llama" bench "$work/one/m.gguf" \
+        --gen 4000 --repeat 64 --threads 1 >"$work/out" 2>"$work/err" ;;
+    mpich) "${limit[@]}" mpirun.mpich -np 2 "$build/tandem-llama" bench "$work/one/m.gguf" --gen 4000 --repeat 64 --threads 1 \
+        >"$work/out" 2>"$work/err" ;;
+    esac
+    grep -q '2 ranks (' "$work/err" && await 100 nothing_left && good || bad "Ctrl-C, $mpi: left $(ours): $(tail -5 "$work/err")"
+done
+
+# A server that lost a rank comes back with its saved texts; one rank alone reads them too.
+if [ -x "$build/tandem-server" ] && command -v curl >/dev/null && [ -e "$data/stories260K.bin" ]; then
+    serve() { # RANKS, then waits until it answers
+        rm -f "$work/socket"
+        local ranks=$1
+        start "$mpi" -np "$ranks" "$build/tandem-server" "${trained[@]}" --host "unix:$work/socket" --context 256 --rank-limit 3 \
+            --grace 1 --save "$work/saved" >"$work/out" 2>"$work/err" &
+        launcher=$!
+        await 300 curl -sf --unix-socket "$work/socket" http://x/health >/dev/null
+    }
+    ask() { curl -s -m 40 --unix-socket "$work/socket" http://x/completion \
+        -d '{"prompt": "Once upon a time, there was a little girl named Lily. She", "n_predict": 8, "temperature": 0}'; }
+    cached() { sed -nE 's/.*"tokens_cached":([0-9]+).*/\1/p;s/.*"cache_n":([0-9]+).*/\1/p' <<<"$1" | head -1; }
+    end() {
+        local pid
+        for pid in $(pgrep -f "^$build/tandem-server .*$work/socket"); do
+            grep -qsz '^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=0$' "/proc/$pid/environ" && kill -TERM "$pid"
+        done
+        wait "$launcher"
+    }
+    for mpi in $mpis; do
+        rm -f "$work/saved"
+        serve 2
+        first=$(ask)
+        end
+        [ -s "$work/saved" ] && good || bad "save, $mpi: $(tail -5 "$work/err")"
+        for ranks in 2 3 1; do
+            serve "$ranks"
+            again=$(ask)
+            end
+            [ "$(grep -o '"content":"[^"]*"' <<<"$again")" = "$(grep -o '"content":"[^"]*"' <<<"$first")" ] &&
+                ! grep -q 'begins with an empty cache' "$work/err" && grep -o '"[a-z_]*cache[a-z_]*":[0-9]*' <<<"$again" | grep -qv ':0$' && good ||
+                bad "saved texts, $ranks ranks, $mpi: $first; $again; $(tail -5 "$work/err")"
+        done
+    done
+else
+    skip "no tandem-server, curl or trained model"
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

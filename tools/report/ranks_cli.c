@@ -82,7 +82,7 @@ const char *tnd_ranks_path(const struct tnd_ranks_options *ranks, const char *pa
     enum { KEPT = 8 };
     static char kept[KEPT][4096];
     static int n_kept;
-    if (joined == NULL || path == NULL) {
+    if (joined == NULL || path == NULL || has_session) { /* others follow, and open nothing more */
         return path;
     }
     if (ranks->limit_s > 0) {

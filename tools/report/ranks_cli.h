@@ -37,7 +37,7 @@ struct tnd_ranks_options {
 /** Joins the ranks of an MPI launcher, where there are any. False after a message. */
 bool tnd_ranks_begin(void);
 /** Where this rank has a file of rank 0: at `path`, or in its cache, to which rank 0 has sent it
- *  (ranks_file.h). Collective. Without ranks, and for NULL, `path`. The result lives as long as the
+ *  (ranks_file.h). Collective. Without ranks, for NULL, and after the first session `path`. The result lives as long as the
  *  process. NULL on failure. */
 const char *tnd_ranks_path(const struct tnd_ranks_options *ranks, const char *path,
                            struct tandem_error *error);
