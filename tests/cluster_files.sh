@@ -143,6 +143,29 @@ for mpi in $mpis; do
     grep -q '2 ranks (' "$work/err" && await 100 nothing_left && good || bad "Ctrl-C, $mpi: left $(ours): $(tail -5 "$work/err")"
 done
 
+# Python: by the library's own MPI, and a program that brings mpi4py's (Debian's is of Open MPI).
+export TANDEM_INFER_LIBRARY=$build PYTHONPATH=$PWD/bindings/python PYTHONDONTWRITEBYTECODE=1
+example=(bindings/python/examples/ranks.py "$data/stories260K.bin" "1 403 407")
+if command -v python3 >/dev/null && [ -e "$data/stories260K.bin" ]; then
+    want=$(python3 "${example[@]}")
+    for mpi in $mpis; do
+        got=$(start "$mpi" -np 2 python3 "${example[@]}" 2>"$work/err")
+        [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "Python, $mpi: $got, expected $want; $(tail -5 "$work/err")"
+    done
+    for python in python3 /usr/bin/python3; do
+        "$python" -c 'import mpi4py' 2>/dev/null && break
+        python=
+    done
+    if [ -n "$python" ] && [[ $mpis == *openmpi* ]]; then
+        got=$(start openmpi -np 3 "$python" "${example[@]}" mpi4py 2>"$work/err")
+        [ "$got" = "$want" ] && good || bad "mpi4py: $got, expected $want; $(tail -5 "$work/err")"
+    else
+        skip "no mpi4py"
+    fi
+else
+    skip "no python3 or trained model"
+fi
+
 # A server that lost a rank comes back with its saved texts; one rank alone reads them too.
 if [ -x "$build/tandem-server" ] && command -v curl >/dev/null && [ -e "$data/stories260K.bin" ]; then
     serve() { # RANKS, then waits until it answers

@@ -107,6 +107,15 @@ class SessionOptions(Structure):
                 ("communicator", c_void_p), ("shares", c_void_p), ("pooling", c_int)]
 
 
+class Message(Structure):
+    _fields_ = [("rank", c_int), ("data", c_void_p), ("bytes", c_size_t)]
+
+
+class Transport(Structure):
+    _fields_ = [("size", c_size_t), ("self", c_void_p), ("rank", c_int), ("count", c_int),
+                ("exchange", c_void_p), ("close", c_void_p), ("name", c_char_p)]
+
+
 class DraftOptions(Structure):
     _fields_ = [("size", c_size_t), ("model", c_void_p), ("most", c_int), ("is_fixed", c_bool)]
 
@@ -199,7 +208,8 @@ STRUCTS: Dict[str, Tuple[Type[Structure], bool]] = {
     "tune_options": (TuneOptions, True), "compute_options": (ComputeOptions, True),
     "device_info": (DeviceInfo, True), "llama_shape": (LlamaShape, True),
     "hparams": (Hparams, False), "session_options": (SessionOptions, True),
-    "batch_entry": (BatchEntry, True), "draft_options": (DraftOptions, True),
+    "message": (Message, True), "transport": (Transport, True), "batch_entry": (BatchEntry, True),
+    "draft_options": (DraftOptions, True),
     "draft_info": (DraftInfo, True), "sampler_options": (SamplerOptions, True),
     "encode_options": (EncodeOptions, True), "token_stream": (TokenStream, True),
     "chat_options": (ChatOptions, True), "rendered": (Rendered, True),
