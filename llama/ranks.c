@@ -497,12 +497,12 @@ static enum tandem_status carry_out(struct follower *f, const struct order *orde
     }
 }
 
-/* Waits for the next order as long as it takes: somebody may be thinking. */
+/* Waits for the next order as long as rank 0 lives: somebody may be thinking. */
 static enum tandem_status next_order(struct follower *f, struct order *out,
                                      struct tandem_error *error)
 {
     const double limit_s = tandem_communicator_limit(f->communicator);
-    tandem_communicator_set_limit(f->communicator, 0);
+    tandem_communicator_set_limit(f->communicator, -limit_s);
     const enum tandem_status status =
         tandem_communicator_broadcast(f->communicator, out, sizeof(*out), error);
     tandem_communicator_set_limit(f->communicator, limit_s);

@@ -130,7 +130,7 @@ static void idle(void)
 {
     struct tandem_error error = {.text = ""};
     char end;
-    tandem_communicator_set_limit(joined, 0);
+    tandem_communicator_set_limit(joined, -tandem_communicator_limit(joined));
     const enum tandem_status status =
         tandem_communicator_receive(joined, who.leader, &end, sizeof(end), &error);
     exit(tnd_ranks_end(status == TANDEM_OK ? 0 : say_fault(&error)));

@@ -84,7 +84,7 @@ static enum tandem_status agree(struct sending *s, const struct told *mine,
         bytes[i] = sizeof(*mine);
     }
     /* Others may read a large file meanwhile. */
-    tandem_communicator_set_limit(s->communicator, 0);
+    tandem_communicator_set_limit(s->communicator, -limit_s);
     enum tandem_status status =
         tandem_communicator_all_gather(s->communicator, mine, bytes, s->told, error);
     tandem_communicator_set_limit(s->communicator, limit_s);
