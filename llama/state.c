@@ -8,8 +8,8 @@
  *   each layer: keys of all cells, values of all cells (kv_heads rows of head_size values each)
  *   logits of each sequence that has them: float each
  *   uint64 FNV-1a of everything before it
- * Of a session of several ranks it is the same file: each has some of the KV heads of all cells, and
- * rank 0 puts them together, so that any number of ranks may read it.
+ * Of a session of several ranks it is the same file: each has some of the KV heads of all cells,
+ * and rank 0 puts them together, so that any number of ranks may read it.
  * All sizes follow from numbers that the session knows, but for the count of cells, which has a
  * bound; so a reader allocates nothing that the file's header asks for. */
 #include "llama/session.h"

@@ -2,8 +2,8 @@
  * usage: shaped-switch GBIT_S LATENCY_MS LOSS_PERCENT NAMESPACE...
  * A switch with links of so much bandwidth (each way), latency (one way) and loss, for kernels
  * without netem: a TAP device `t0` in each network namespace (of `ip netns`), with the address
- * 10.213.7.1, .2, ..., and MTU 9000, so that a link of 1 Gb/s takes little of a CPU. Prints "ready",
- * and runs until standard input ends. */
+ * 10.213.7.1, .2, ..., and MTU 9000, so that a link of 1 Gb/s takes little of a CPU. Prints
+ * "ready", and runs until standard input ends. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -37,8 +37,8 @@ struct tnd_ranks_options {
 /** Joins the ranks of an MPI launcher, where there are any. False after a message. */
 bool tnd_ranks_begin(void);
 /** Where this rank has a file of rank 0: at `path`, or in its cache, to which rank 0 has sent it
- *  (ranks_file.h). Collective. Without ranks, for NULL, and after the first session `path`. The result lives as long as the
- *  process. NULL on failure. */
+ *  (ranks_file.h). Collective. Without ranks, for NULL, and after the first session `path`. The
+ *  result lives as long as the process. NULL on failure. */
 const char *tnd_ranks_path(const struct tnd_ranks_options *ranks, const char *path,
                            struct tandem_error *error);
 /** tandem_session_new with the ranks that the first call plans, or one alone. On the rank that
