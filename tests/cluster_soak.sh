@@ -74,7 +74,7 @@ for run in $(seq "$runs"); do
     [ "$fault" = cut ] && { victim=1; net_up "$build" 2 10 0.05 0; }
     : >"$work/began"
     rm -f "$work/err" "$work/out"
-    launch "$mpi" "$ranks" "$build/tandem-llama" bench "$work/dense.gguf" --prompt 8 --gen 20000 --repeat 64 --threads 1 \
+    launch "$mpi" "$ranks" "$build/tandem-llama" bench "$work/dense.gguf" --prompt 8 --gen 2000 --repeat 64 --threads 1 \
         --rank-limit "$limit" --shares "$([ "$ranks" = 2 ] && echo 1,1 || echo 1,1,1)" >"$work/out" 2>"$work/err" &
     launcher=$!
     await 300 has_begun || { echo "run $run, $mpi, $fault: did not begin: $(tail -3 "$work/err")"; }
