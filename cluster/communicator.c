@@ -203,7 +203,7 @@ const char *tandem_communicator_name(const tandem_communicator *c)
 void tandem_communicator_set_limit(tandem_communicator *c, double seconds)
 {
     if (c != NULL) {
-        c->limit_s = seconds > 0 ? seconds : 0;
+        c->limit_s = seconds;
     }
 }
 

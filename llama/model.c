@@ -336,7 +336,7 @@ void tandem_model_free(tandem_model *model)
             free(model->nextn);
         }
         free(model->layers);
-        free(model->identity);
+        free(model->shard == NULL ? model->identity : NULL); /* a part has that of its whole */
         free(model);
     }
 }

@@ -12,9 +12,9 @@
 #include "llama/llama_error.h"
 #include "llama/shard.h"
 
-enum { MOST_SESSIONS = 64, REASON = 160 };
+enum { MOST_SESSIONS = 64, REASON = 160, PIECE = 4 << 20 /* bytes of a state in a message */ };
 
-enum command { NEW, DECODE, SHIFT, ROLLBACK, COPY, FREE, END };
+enum command { NEW, DECODE, SHIFT, ROLLBACK, COPY, STATE_WRITE, STATE_READ, FREE, END };
 
 /* What rank 0 tells; `bytes` more follow. Ranks have the same byte order and version. */
 struct order {
@@ -283,6 +283,35 @@ void tnd_llama_tell_rollback(const tandem_session *session, int32_t sequence, in
     }
 }
 
+enum tandem_status tnd_llama_tell_state_write(const tandem_session *session,
+                                              struct tandem_error *error)
+{
+    const struct order order = order_of(session, STATE_WRITE, 0, 0, 0);
+    return session->leads != NULL ? tell(session->leads, &order, NULL, error) : TANDEM_OK;
+}
+
+/* (In pieces: the limit of waiting is that of a message.) */
+static enum tandem_status broadcast_state(tandem_communicator *communicator, char *bytes, size_t n,
+                                          struct tandem_error *error)
+{
+    for (size_t at = 0; at < n; at += PIECE) {
+        LLAMA_TRY(tandem_communicator_broadcast(communicator, bytes + at,
+                                                n - at < PIECE ? n - at : PIECE, error));
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_tell_state_read(const tandem_session *session, const void *bytes,
+                                             size_t n, struct tandem_error *error)
+{
+    const struct order order = order_of(session, STATE_READ, (int64_t)n, 0, 0);
+    if (session->leads == NULL) {
+        return TANDEM_OK;
+    }
+    LLAMA_TRY(tell(session->leads, &order, NULL, error));
+    return broadcast_state(session->leads, (char *)(uintptr_t)bytes, n, error); /* only read */
+}
+
 enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
                                          const struct tandem_batch_entry *entries,
                                          int64_t n_entries, struct tandem_error *error)
@@ -412,6 +441,25 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
     return tandem_session_decode_batch(session, entries, (int64_t)n, error);
 }
 
+static enum tandem_status read_state(struct follower *f, tandem_session *session,
+                                     const struct order *order, struct tandem_error *error)
+{
+    if (order->n[0] < 0 || (size_t)order->n[0] > tnd_llama_state_most(session)) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->n[0],
+                              (int64_t)tnd_llama_state_most(session),
+                              "llama: rank 0 tells a state of %lld bytes", (long long)order->n[0]);
+    }
+    const size_t n = (size_t)order->n[0];
+    char *bytes = malloc(n + 1);
+    if (bytes == NULL) {
+        return no_memory(error);
+    }
+    enum tandem_status status = broadcast_state(f->communicator, bytes, n, error);
+    status = status == TANDEM_OK ? tnd_llama_state_take(session, bytes, n, error) : status;
+    free(bytes);
+    return status;
+}
+
 static enum tandem_status carry_out(struct follower *f, const struct order *order,
                                     struct tandem_error *error)
 {
@@ -434,6 +482,10 @@ static enum tandem_status carry_out(struct follower *f, const struct order *orde
     case COPY:
         return tandem_session_copy(*session, (int32_t)order->n[0], (int32_t)order->n[1],
                                    order->n[2], error);
+    case STATE_WRITE:
+        return tnd_llama_state_send(*session, error);
+    case STATE_READ:
+        return read_state(f, *session, order, error);
     case FREE:
         tandem_session_free(*session);
         *session = NULL;
@@ -445,12 +497,12 @@ static enum tandem_status carry_out(struct follower *f, const struct order *orde
     }
 }
 
-/* Waits for the next order as long as it takes: somebody may be thinking. */
+/* Waits for the next order as long as rank 0 lives: somebody may be thinking. */
 static enum tandem_status next_order(struct follower *f, struct order *out,
                                      struct tandem_error *error)
 {
     const double limit_s = tandem_communicator_limit(f->communicator);
-    tandem_communicator_set_limit(f->communicator, 0);
+    tandem_communicator_set_limit(f->communicator, -limit_s);
     const enum tandem_status status =
         tandem_communicator_broadcast(f->communicator, out, sizeof(*out), error);
     tandem_communicator_set_limit(f->communicator, limit_s);

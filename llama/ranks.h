@@ -24,6 +24,23 @@ enum tandem_status tnd_llama_tell_copy(const tandem_session *session, int32_t fr
 /** (A failure stays with the communicator, and is the next decode's.) */
 void tnd_llama_tell_rollback(const tandem_session *session, int32_t sequence, int64_t position);
 
+/** Before tandem_session_state_write asks the others for their heads, and before a state that is
+ *  good, {n} bytes, is taken over. */
+enum tandem_status tnd_llama_tell_state_write(const tandem_session *session,
+                                              struct tandem_error *error);
+enum tandem_status tnd_llama_tell_state_read(const tandem_session *session, const void *bytes,
+                                             size_t n, struct tandem_error *error);
+
+/* ---- of another rank (state.c) ---- */
+
+/** Sends this rank's heads of all cells to rank 0, which collects them. */
+enum tandem_status tnd_llama_state_send(const tandem_session *session, struct tandem_error *error);
+/** The most bytes that a state of this session may have. */
+size_t tnd_llama_state_most(const tandem_session *session);
+/** Takes over this rank's heads of a state that rank 0 has checked. */
+enum tandem_status tnd_llama_state_take(tandem_session *session, const void *bytes, size_t n,
+                                        struct tandem_error *error);
+
 /** UNSUPPORTED_BUILD for a session of several ranks, which `what` is not for. */
 enum tandem_status tnd_llama_refuse_ranks(const tandem_session *session, const char *what,
                                           struct tandem_error *error);

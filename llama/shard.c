@@ -80,6 +80,7 @@ static void find_ranges(const tandem_model *whole, const double *shares,
     const int64_t columns = h->q_dim / h->kv_heads; /* of wo, that belong to a head of keys */
     const int64_t together = heads / greatest_divisor(heads, columns);
     const int rank = shard->rank, count = shard->count;
+    shard->all_kv_heads = h->kv_heads;
     shard->kv_heads = range_of(rank, shares, count, h->kv_heads, together);
     shard->hidden = range_of(rank, shares, count, h->hidden, hidden);
     shard->expert_hidden = range_of(rank, shares, count, h->expert_hidden, expert_hidden);
@@ -307,7 +308,6 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
     }
     *model = *whole; /* what is not divided is shared */
     model->own_source = NULL;
-    model->identity = NULL;
     model->context = NULL;
     model->shard = shard;
     model->layers = calloc((size_t)whole->hparams.layers, sizeof(model->layers[0]));

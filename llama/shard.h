@@ -17,6 +17,7 @@ struct tnd_llama_shard {
     tandem_communicator *communicator; /* borrowed */
     int rank, count;
     struct tnd_llama_range kv_heads; /* each with the heads of queries that it serves */
+    int64_t all_kv_heads;            /* of all ranks together */
     struct tnd_llama_range hidden;   /* of the feed-forward network */
     struct tnd_llama_range expert_hidden;
     struct tnd_llama_range shared_hidden;

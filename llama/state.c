@@ -8,6 +8,8 @@
  *   each layer: keys of all cells, values of all cells (kv_heads rows of head_size values each)
  *   logits of each sequence that has them: float each
  *   uint64 FNV-1a of everything before it
+ * Of a session of several ranks it is the same file: each has some of the KV heads of all cells,
+ * and rank 0 puts them together, so that any number of ranks may read it.
  * All sizes follow from numbers that the session knows, but for the count of cells, which has a
  * bound; so a reader allocates nothing that the file's header asks for. */
 #include "llama/session.h"
@@ -18,6 +20,7 @@
 
 #include "llama/llama_error.h"
 #include "llama/ranks.h"
+#include "llama/shard.h"
 #include "tandem/files.h"
 
 static const char magic[8] = {'T', 'N', 'D', 'S', 'T', 'A', 'T', 'E'};
@@ -46,10 +49,36 @@ static uint64_t fnv(const void *bytes, size_t n)
 
 /* ---- sizes ---- */
 
-static size_t cell_bytes(const tandem_session *session)
+/* KV heads of a state, where this rank may have some of them. */
+static int64_t all_heads(const tandem_session *session)
+{
+    const struct tnd_llama_shard *shard = session->model->shard;
+    return shard != NULL ? shard->all_kv_heads : session->cache.kv_heads;
+}
+
+static size_t heads_bytes(const tandem_session *session, int64_t heads)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
-    return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)cache->kv_heads;
+    return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)heads;
+}
+
+static size_t cell_bytes(const tandem_session *session)
+{
+    return heads_bytes(session, all_heads(session));
+}
+
+/* Of this rank; one that has none keeps a cache of one head all the same. */
+static int64_t own_heads(const tandem_session *session)
+{
+    const struct tnd_llama_shard *shard = session->model->shard;
+    return shard != NULL ? shard->kv_heads.end - shard->kv_heads.begin : session->cache.kv_heads;
+}
+
+/* Where this rank's heads are in the row of a cell. */
+static size_t own_begin(const tandem_session *session)
+{
+    const struct tnd_llama_shard *shard = session->model->shard;
+    return heads_bytes(session, shard != NULL ? shard->kv_heads.begin : 0);
 }
 
 /* With n cells and logits for `n_logits` sequences. The cache itself is larger, so nothing
@@ -98,7 +127,7 @@ static enum tandem_status header_numbers(const tandem_session *session, int64_t 
     uint64_t identity;
     LLAMA_TRY(tnd_llama_identity(session->model, &identity, error));
     const int64_t numbers[HEADER_NUMBERS] = {
-        cache->layers,        cache->kv_heads,
+        cache->layers,        all_heads(session),
         cache->head_size,     cache->type + (cache->is_long ? 256 : 0),
         cache->window,        session->model->hparams.vocabulary,
         session->n_sequences, [IDENTITY] = (int64_t)identity,
@@ -109,13 +138,16 @@ static enum tandem_status header_numbers(const tandem_session *session, int64_t 
 
 /* ---- rows of the cache ---- */
 
-/* Copies between the row of a cell in a state and its place in the cache. */
+/* Copies between this rank's heads in the row of a cell of a state and their place in the cache. */
 static void copy_row(const tandem_session *session, const tandem_tensor *rows, bool is_transposed,
                      int64_t cell, char *row, bool to_cache)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
-    const size_t bytes = cell_bytes(session);
+    const size_t bytes = heads_bytes(session, own_heads(session));
     char *data = tandem_tensor_data(rows);
+    if (bytes == 0) {
+        return;
+    }
     if (!is_transposed) {
         char *place = data + (size_t)cell * bytes;
         memcpy(to_cache ? place : row, to_cache ? row : place, bytes);
@@ -143,11 +175,112 @@ static char *put_rows(const tandem_session *session, const tandem_tensor *rows, 
 {
     for (int64_t i = 0; i < session->cache.n_used; i++) {
         if (is_held(session, i)) {
-            copy_row(session, rows, is_transposed, i, at, false);
+            copy_row(session, rows, is_transposed, i, at + own_begin(session), false);
             at += cell_bytes(session);
         }
     }
     return at;
+}
+
+/* ---- rows of other ranks ---- */
+
+/* A rank's heads of all cells, one behind the other, of keys or values of a layer. */
+static void pack_rows(const tandem_session *session, const tandem_tensor *rows, bool is_transposed,
+                      char *out)
+{
+    for (int64_t i = 0; i < session->cache.n_used; i++) {
+        if (is_held(session, i)) {
+            copy_row(session, rows, is_transposed, i, out, false);
+            out += heads_bytes(session, own_heads(session));
+        }
+    }
+}
+
+/* {count}: bytes of each rank's heads of a cell, the same on all of them. */
+static enum tandem_status gather_heads(const tandem_session *session, size_t *out,
+                                       struct tandem_error *error)
+{
+    const struct tnd_llama_shard *shard = session->model->shard;
+    const size_t own = heads_bytes(session, own_heads(session));
+    size_t *bytes = calloc((size_t)shard->count, sizeof(bytes[0]));
+    if (bytes == NULL) {
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", shard->count, 0,
+                              "llama: no memory for a state of several ranks");
+    }
+    for (int i = 0; i < shard->count; i++) {
+        bytes[i] = sizeof(own);
+    }
+    const enum tandem_status status =
+        tandem_communicator_all_gather(shard->communicator, &own, bytes, out, error);
+    free(bytes);
+    return status;
+}
+
+/* Keys or values of a layer of another rank to their places in `rows`. */
+static enum tandem_status receive_rows(const tandem_session *session, int rank, size_t begin,
+                                       size_t bytes, char *part, char *rows,
+                                       struct tandem_error *error)
+{
+    const size_t n = (size_t)cells_in_use(session);
+    LLAMA_TRY(tandem_communicator_receive(session->model->shard->communicator, rank, part,
+                                          n * bytes, error));
+    for (size_t i = 0; i < n; i++) {
+        memcpy(rows + i * cell_bytes(session) + begin, part + i * bytes, bytes);
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_state_send(const tandem_session *session, struct tandem_error *error)
+{
+    const struct tnd_llama_shard *shard = session->model->shard;
+    const struct tnd_llama_kv_cache *cache = &session->cache;
+    const size_t n = (size_t)cells_in_use(session) * heads_bytes(session, own_heads(session));
+    size_t *heads = calloc((size_t)shard->count, sizeof(heads[0]));
+    char *part = malloc(n + 1);
+    enum tandem_status status =
+        heads == NULL || part == NULL
+            ? tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
+                             "llama: no memory for %zu bytes of a state", n)
+            : gather_heads(session, heads, error);
+    for (int64_t l = 0; status == TANDEM_OK && n > 0 && l < 2 * cache->layers; l++) {
+        pack_rows(session, l % 2 == 0 ? cache->keys[l / 2] : cache->values[l / 2],
+                  l % 2 != 0 && cache->is_transposed, part);
+        status = tandem_communicator_send(shard->communicator, 0, part, n, error);
+    }
+    free(heads);
+    free(part);
+    return status;
+}
+
+/* Rows of all other ranks, to a state whose rows begin at `rows` and have this rank's heads. */
+static enum tandem_status collect_rows(const tandem_session *session, char *rows,
+                                       struct tandem_error *error)
+{
+    const struct tnd_llama_shard *shard = session->model->shard;
+    const size_t n = (size_t)cells_in_use(session);
+    if (session->leads == NULL) {
+        return TANDEM_OK;
+    }
+    size_t *heads = calloc((size_t)shard->count, sizeof(heads[0]));
+    char *part = malloc(n * cell_bytes(session) + 1);
+    enum tandem_status status =
+        heads == NULL || part == NULL
+            ? tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
+                             "llama: no memory for a state of %zu cells", n)
+            : gather_heads(session, heads, error);
+    for (int64_t l = 0; status == TANDEM_OK && n > 0 && l < 2 * session->cache.layers; l++) {
+        size_t begin = heads[0];
+        for (int r = 1; status == TANDEM_OK && r < shard->count; r++) {
+            if (heads[r] > 0) {
+                status = receive_rows(session, r, begin, heads[r], part,
+                                      rows + (size_t)l * n * cell_bytes(session), error);
+            }
+            begin += heads[r];
+        }
+    }
+    free(heads);
+    free(part);
+    return status;
 }
 
 enum tandem_status tandem_session_state_write(const tandem_session *session, void *out,
@@ -155,7 +288,6 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
 {
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(out, error);
-    LLAMA_TRY(tnd_llama_refuse_ranks(session, "saved states", error));
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const uint32_t version[2] = {VERSION, 0};
     int64_t numbers[HEADER_NUMBERS];
@@ -178,10 +310,13 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
             at = put(at, &cache->orders[i], sizeof(cache->orders[i]));
         }
     }
+    char *rows = at;
     for (int64_t l = 0; l < cache->layers; l++) {
         at = put_rows(session, cache->keys[l], false, at);
         at = put_rows(session, cache->values[l], cache->is_transposed, at);
     }
+    LLAMA_TRY(tnd_llama_tell_state_write(session, error));
+    LLAMA_TRY(collect_rows(session, rows, error));
     for (int i = 0; i < session->n_sequences; i++) {
         if (session->sequences[i].has_logits) {
             at = put(at, session->sequences[i].logits,
@@ -347,7 +482,8 @@ static const char *take_rows(tandem_session *session, tandem_tensor *rows, bool 
                              int64_t n, const char *at)
 {
     for (int64_t i = 0; i < n; i++) {
-        copy_row(session, rows, is_transposed, session->cache.taken[i], (char *)at, true);
+        copy_row(session, rows, is_transposed, session->cache.taken[i],
+                 (char *)at + own_begin(session), true);
         at += cell_bytes(session);
     }
     return at;
@@ -428,24 +564,52 @@ static void take(tandem_session *session, const struct reader *r)
     }
 }
 
+/* What was checked. */
+static enum tandem_status take_state(tandem_session *session, const struct reader *r,
+                                     struct tandem_error *error)
+{
+    LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));
+    for (int i = 0; i < session->n_sequences; i++) {
+        tnd_llama_draft_forget(session, i, 0);
+    }
+    take(session, r);
+    session->n_on_host = session->n_batches;
+    session->must_recover = false;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_state_take(tandem_session *session, const void *bytes, size_t n,
+                                        struct tandem_error *error)
+{
+    struct reader r = {.session = session, .name = "a state of rank 0", .bytes = bytes, .n = n};
+    if (n >= HEADER_BYTES) {
+        memcpy(&r.n_cells, r.bytes + HEADER_BYTES - 8, sizeof(r.n_cells));
+    }
+    if (n < HEADER_BYTES || r.n_cells < 0 || r.n_cells > session->cache.n_cells) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, r.name, (int64_t)n, HEADER_BYTES,
+                              "%s: has %zu bytes and %" PRId64 " cells", r.name, n, r.n_cells);
+    }
+    LLAMA_TRY(check_size(&r, error));
+    LLAMA_TRY(check_cells(&r, error));
+    return take_state(session, &r, error);
+}
+
+size_t tnd_llama_state_most(const tandem_session *session)
+{
+    return state_bytes(session, session->cache.n_cells, session->n_sequences);
+}
+
 enum tandem_status tandem_session_state_read(tandem_session *session, const void *bytes, size_t n,
                                              const char *name, struct tandem_error *error)
 {
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(bytes, error);
-    LLAMA_TRY(tnd_llama_refuse_ranks(session, "saved states", error));
     struct reader r = {.session = session, .name = name, .bytes = bytes, .n = n};
     LLAMA_TRY(check_header(&r, error));
     LLAMA_TRY(check_size(&r, error));
     LLAMA_TRY(check_cells(&r, error));
-    LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));
-    for (int i = 0; i < session->n_sequences; i++) {
-        tnd_llama_draft_forget(session, i, 0);
-    }
-    take(session, &r);
-    session->n_on_host = session->n_batches;
-    session->must_recover = false;
-    return TANDEM_OK;
+    LLAMA_TRY(tnd_llama_tell_state_read(session, bytes, n, error));
+    return take_state(session, &r, error);
 }
 
 /* ---- files ---- */

@@ -26,3 +26,11 @@ $(BIN)/libtandem-mpi.so: $(MPI_NEEDS)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(call MPI_BUILD,$(MPICC),)
+
+# A switch between network namespaces, for tests/netns.sh.
+.PHONY: shaped-switch
+shaped-switch: $(BUILD)/shaped-switch
+$(BUILD)/shaped-switch: tests/shaped_switch.c $(BUILD)/flags.stamp
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(WARN) -D_GNU_SOURCE $(LDSAN) $(CFLAGS) $(LDFLAGS) -o $@ $<

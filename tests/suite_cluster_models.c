@@ -9,7 +9,7 @@
 #include "tests/suite_llama_naive.h"
 #include "tests/support_ranks.h"
 
-enum { TEXT = 2048, STEPS = 60, WORDS = 512 };
+enum { TEXT = 2048, STEPS = 60, WORDS = 512, STATE = 1 << 20 };
 
 /* What rank 0 does with a session of all ranks. `out`: {values} of the job. */
 struct job;
@@ -338,6 +338,81 @@ static void sessions_on_ranks_do_what_sessions_do(void)
     tandem_source_close(source);
 }
 
+/* ---- saved states ---- */
+
+/* Decodes the first tokens and writes the state to job->text, of STATE bytes; or, where one is
+ * there, reads that. Then decodes the others, and leaves the logits in job->out. */
+static enum tandem_status save_or_load(const struct job *job, tandem_session *session,
+                                       struct tandem_error *error)
+{
+    enum { FIRST = NAIVE_TOKENS / 2 };
+    size_t n;
+    memcpy(&n, job->text, sizeof(n));
+    enum tandem_status status = TANDEM_OK;
+    if (n == 0) {
+        status = tandem_session_decode(session, job->tokens, FIRST, 0, error);
+        n = tandem_session_state_bytes(session);
+        if (n + sizeof(n) > STATE) {
+            return TANDEM_E_LIMIT;
+        }
+        memcpy(job->text, &n, sizeof(n));
+        status = status == TANDEM_OK
+                     ? tandem_session_state_write(session, job->text + sizeof(n), error)
+                     : status;
+    } else {
+        char *state = job->text + sizeof(n);
+        state[n / 2] ^= 1; /* damage is found before another rank is told */
+        check_status(tandem_session_state_read(session, state, n, "state", NULL), TANDEM_E_FORMAT,
+                     NULL, NULL);
+        state[n / 2] ^= 1;
+        status = tandem_session_state_read(session, state, n, "state", error);
+        check_int(tandem_session_position(session, 0), FIRST);
+    }
+    if (status == TANDEM_OK) {
+        status =
+            tandem_session_decode(session, job->tokens + FIRST, NAIVE_TOKENS - FIRST, 0, error);
+    }
+    const float *logits = tandem_session_logits(session, 0);
+    if (status == TANDEM_OK && logits != NULL) {
+        memcpy(job->out, logits,
+               (size_t)tandem_model_hparams(job->model)->vocabulary * sizeof(logits[0]));
+    }
+    return status;
+}
+
+/* With each type of cache; what one number of ranks has saved, another one reads. */
+static void a_state_goes_from_any_ranks_to_any_others(void)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0,
+                                             TANDEM_TYPE_F16, TANDEM_TYPE_F32};
+    static const int counts[][2] = {{2, 2}, {2, 1}, {1, 3}, {3, 2}, {7, 1}};
+    const struct naive_spec spec = {.context = 0};
+    float saved[WORDS], loaded[WORDS];
+    int32_t tokens[NAIVE_TOKENS];
+    tandem_source *source = naive_source(&spec);
+    tandem_model *model = NULL;
+    char *state = calloc(1, STATE);
+    check_ok(tandem_model_new(source, &model, NULL));
+    naive_tokens(tokens, NAIVE_TOKENS);
+    const int64_t n = tandem_model_hparams(model)->vocabulary;
+    for (size_t i = 0; state != NULL && n <= WORDS && i < 5; i++) {
+        struct job job = {.model = model, .script = save_or_load, .tokens = tokens, .text = state};
+        job.options.cache_type = types[i];
+        job.options.is_unfused = i == 3; /* values are transposed */
+        memset(state, 0, STATE);
+        job.out = saved;
+        run(&job, counts[i][0], "saves");
+        job.out = loaded;
+        run(&job, counts[i][1], "loads");
+        if (!check_nmse(loaded, saved, n, 1e-4, "logits behind a state")) {
+            printf("  %d ranks save, %d load\n", counts[i][0], counts[i][1]);
+        }
+    }
+    free(state);
+    tandem_model_free(model);
+    tandem_source_close(source);
+}
+
 /* ---- what is refused ---- */
 
 static bool yes(void *user)
@@ -350,13 +425,9 @@ static enum tandem_status ask_for_too_much(const struct job *job, tandem_session
                                            struct tandem_error *error)
 {
     struct tandem_draft_options draft = TANDEM_DRAFT_OPTIONS_INIT;
-    char state[64];
     (void)error;
     const bool is_right =
         tandem_session_set_draft(session, &draft, NULL) == TANDEM_E_UNSUPPORTED_BUILD &&
-        tandem_session_state_write(session, state, NULL) == TANDEM_E_UNSUPPORTED_BUILD &&
-        tandem_session_state_read(session, state, 64, "state", NULL) ==
-            TANDEM_E_UNSUPPORTED_BUILD &&
         tandem_session_place(session, NULL, NULL) == TANDEM_E_UNSUPPORTED_BUILD;
     tandem_session_set_cancel(session, yes, NULL);
     return is_right && tandem_session_decode(session, job->tokens, 2, 0, NULL) == TANDEM_E_CANCELLED
@@ -461,6 +532,7 @@ static CU_TestInfo tests[] = {
      the_same_ranks_give_the_same_bits_on_any_number_of_threads},
     {"architectures on ranks equal plain loops", architectures_on_ranks_equal_plain_loops},
     {"sessions on ranks do what sessions do", sessions_on_ranks_do_what_sessions_do},
+    {"a state goes from any ranks to any others", a_state_goes_from_any_ranks_to_any_others},
     {"what ranks cannot do yet is refused", what_ranks_cannot_do_yet_is_refused},
     {"another model file is refused with its rank", another_model_file_is_refused_with_its_rank},
     {"a rank that dies ends the others", a_rank_that_dies_ends_the_others},

@@ -5,17 +5,26 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cluster/mpi_library.h"
 
 #define SPIN_S  50e-6 /* asked again and again: a message within a machine takes microseconds */
 #define YIELD_S 3e-4  /* then after others have run; */
 #define NAP_NS  50000 /* then after a nap */
-enum { TAG = 7, PIECE = 1 << 30 /* bytes: MPI counts by int */, MOST_MESSAGES = 1 << 16 };
+#define ABORT_S 3     /* for MPI to end this process */
+#define PULSE_S 1     /* between signs of life */
+enum {
+    TAG = 7,
+    PULSE_TAG = 8,
+    PIECE = 1 << 30 /* bytes: MPI counts by int */,
+    MOST_MESSAGES = 1 << 16
+};
 
 struct transport {
     MPI_Comm comm;
@@ -25,6 +34,16 @@ struct transport {
     int *ranks; /* of each request */
     int room;
     char name[MPI_MAX_LIBRARY_VERSION_STRING];
+    /* A thread tells all other ranks each second that this process lives. `lock` is held for each
+     * call of MPI, and guards what follows. */
+    pthread_t pulse;
+    bool has_pulse; /* MPI may be called from another thread */
+    pthread_mutex_t lock;
+    pthread_cond_t ends;
+    bool is_ending;
+    int rank, count;
+    int *missed;         /* {count}: pulses of ours since the last one of that rank */
+    MPI_Request *pulses; /* {count}: on their way */
 };
 
 static double seconds(void)
@@ -41,6 +60,115 @@ static bool fail(int code, char *why, size_t why_bytes)
     MPI_Error_string(code, text, &n);
     snprintf(why, why_bytes, "MPI says: %s", text);
     return false;
+}
+
+/* ---- signs of life ---- */
+
+static void hear_pulses(struct transport *t)
+{
+    int is_there = 1;
+    MPI_Status status;
+    while (MPI_Iprobe(MPI_ANY_SOURCE, PULSE_TAG, t->comm, &is_there, &status) == MPI_SUCCESS &&
+           is_there) {
+        char byte;
+        const int rank = status.MPI_SOURCE;
+        if (MPI_Recv(&byte, 1, MPI_BYTE, rank, PULSE_TAG, t->comm, MPI_STATUS_IGNORE) !=
+            MPI_SUCCESS) {
+            return;
+        }
+        t->missed[rank] = 0;
+    }
+}
+
+/* (To a rank that does not take them no further ones are sent.) */
+static void send_pulses(struct transport *t)
+{
+    static char byte;
+    for (int i = 0; i < t->count; i++) {
+        int is_sent = 1;
+        if (i != t->rank && t->pulses[i] != MPI_REQUEST_NULL) {
+            MPI_Test(&t->pulses[i], &is_sent, MPI_STATUS_IGNORE);
+        }
+        if (i != t->rank && is_sent) {
+            MPI_Isend(&byte, 1, MPI_BYTE, i, PULSE_TAG, t->comm, &t->pulses[i]);
+        }
+    }
+}
+
+static void *run_pulse(void *user)
+{
+    struct transport *t = user;
+    pthread_mutex_lock(&t->lock);
+    while (!t->is_ending) {
+        struct timespec at;
+        for (int i = 0; i < t->count; i++) {
+            t->missed[i]++;
+        }
+        hear_pulses(t);
+        send_pulses(t);
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        at.tv_sec += PULSE_S;
+        while (!t->is_ending && pthread_cond_timedwait(&t->ends, &t->lock, &at) == 0) {
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+/* Without memory or a thread there are no signs of life, and waiting for them has no end. */
+static void start_pulse(struct transport *t)
+{
+    pthread_condattr_t attributes;
+    sigset_t all, before;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->ends, &attributes);
+    pthread_condattr_destroy(&attributes);
+    t->missed = calloc((size_t)t->count, sizeof(t->missed[0]));
+    t->pulses = malloc((size_t)t->count * sizeof(t->pulses[0]));
+    if (t->is_funneled || t->missed == NULL || t->pulses == NULL) {
+        return;
+    }
+    for (int i = 0; i < t->count; i++) {
+        t->pulses[i] = MPI_REQUEST_NULL;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are for the program's threads */
+    t->has_pulse = pthread_create(&t->pulse, NULL, run_pulse, t) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void stop_pulse(struct transport *t)
+{
+    if (t->has_pulse) {
+        pthread_mutex_lock(&t->lock);
+        t->is_ending = true;
+        pthread_cond_broadcast(&t->ends);
+        pthread_mutex_unlock(&t->lock);
+        pthread_join(t->pulse, NULL);
+    }
+}
+
+/* All pulses are received before MPI ends, which minds messages that nobody took: each rank's last
+ * one says so. */
+static void take_last_pulses(struct transport *t)
+{
+    const char last = 1;
+    for (int i = 0; i < t->count; i++) {
+        if (i != t->rank) {
+            MPI_Send(&last, 1, MPI_BYTE, i, PULSE_TAG, t->comm);
+        }
+    }
+    for (int i = 0; i < t->count; i++) {
+        char byte = i == t->rank;
+        while (byte == 0 && MPI_Recv(&byte, 1, MPI_BYTE, i, PULSE_TAG, t->comm,
+                                     MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+        }
+        if (t->has_pulse && i != t->rank && t->pulses[i] != MPI_REQUEST_NULL) {
+            MPI_Wait(&t->pulses[i], MPI_STATUS_IGNORE);
+        }
+    }
 }
 
 /* ---- one exchange ---- */
@@ -106,7 +234,10 @@ static bool finish(struct transport *t, int n, double limit_s, int *out_rank, ch
     const double begin_s = seconds();
     for (int i = 0; i < n;) {
         int is_done = 0;
+        pthread_mutex_lock(&t->lock);
         const int code = MPI_Test(&t->requests[i], &is_done, MPI_STATUS_IGNORE);
+        const double silent_s = t->has_pulse ? PULSE_S * t->missed[t->ranks[i]] : 0;
+        pthread_mutex_unlock(&t->lock);
         *out_rank = t->ranks[i];
         if (code != MPI_SUCCESS) {
             return fail(code, why, why_bytes);
@@ -119,6 +250,12 @@ static bool finish(struct transport *t, int n, double limit_s, int *out_rank, ch
         if (limit_s > 0 && waited_s > limit_s) {
             snprintf(why, why_bytes,
                      "no answer within %.1f s: it has ended, hangs, or cannot be reached", limit_s);
+            return false;
+        }
+        if (limit_s < 0 && waited_s > -limit_s && silent_s > -limit_s) {
+            snprintf(why, why_bytes,
+                     "no sign of life within %.1f s: it has ended, hangs, or cannot be reached",
+                     -limit_s);
             return false;
         }
         rest(waited_s);
@@ -142,24 +279,46 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
         snprintf(why, why_bytes, "no memory for %d messages", n_all);
         return false;
     }
+    pthread_mutex_lock(&t->lock);
     int code = begin(t, receives, n_receives, false, &n);
     code = code == MPI_SUCCESS ? begin(t, sends, n_sends, true, &n) : code;
+    pthread_mutex_unlock(&t->lock);
     return code == MPI_SUCCESS ? finish(t, n, limit_s, out_rank, why, why_bytes)
                                : fail(code, why, why_bytes);
 }
 
 /* ---- beginning and end ---- */
 
+/* MPICH's MPI_Abort does not return, nor end the process, where it cannot reach its launcher. */
+static void end_in_any_case(void)
+{
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    signal(SIGALRM, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    alarm(ABORT_S);
+}
+
 /* After a failure nobody waits for the others: MPI ends them. */
 static void close_transport(void *self, bool has_failed)
 {
     struct transport *t = self;
+    stop_pulse(t);
     if (has_failed) {
         fflush(NULL);
+        end_in_any_case();
         MPI_Abort(t->comm, 1);
+    }
+    if (!t->is_funneled) {
+        take_last_pulses(t);
     }
     MPI_Comm_free(&t->comm);
     MPI_Finalize();
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->ends);
+    free(t->missed);
+    free(t->pulses);
     free(t->requests);
     free(t->ranks);
     free(t);
@@ -222,6 +381,9 @@ bool tandem_mpi_transport(const char *version, struct tandem_transport *out, cha
                                      .name = t->name};
     MPI_Comm_rank(t->comm, &out->rank);
     MPI_Comm_size(t->comm, &out->count);
+    t->rank = out->rank;
+    t->count = out->count;
     find_name(t);
+    start_pulse(t);
     return true;
 }

@@ -37,7 +37,9 @@ struct tandem_transport {
     int count;   /**< of all ranks */
     /** Sends and receives all messages, none of them to this rank itself, and returns when that is
      *  done. Between two ranks messages arrive in the order in which they were sent. After
-     *  `limit_s` seconds (0: never) it gives up. On failure `out_rank` is a rank whose message is
+     *  `limit_s` seconds (0: never) it gives up. Below 0 it waits as long as the other rank's
+     *  process gives signs of life, and gives up -limit_s seconds after the last one; a transport
+     *  without such signs waits on. On failure `out_rank` is a rank whose message is
      *  missing (-1: unknown), and `why` (`why_bytes` bytes) the transport's own words. Must not
      *  keep a CPU busy for long. Returns whether all went well. */
     bool (*exchange)(void *self, const struct tandem_message *sends, int n_sends,
@@ -74,7 +76,9 @@ TANDEM_API int tandem_communicator_count(const tandem_communicator *communicator
 TANDEM_API const char *tandem_communicator_host(const tandem_communicator *communicator, int rank);
 /** Name of the transport. Never fails. */
 TANDEM_API const char *tandem_communicator_name(const tandem_communicator *communicator);
-/** Seconds after which a call gives up waiting; 0: never. 60 at first. Never fails. */
+/** Seconds after which a call gives up waiting; 0: never; below 0: never, but for a rank whose
+ *  process has given no sign of life for so many seconds, where the transport knows (MPI does,
+ *  unless it is for one thread alone). 60 at first. Never fails. */
 TANDEM_API void tandem_communicator_set_limit(tandem_communicator *communicator, double seconds);
 /** Those seconds. Never fails. */
 TANDEM_API double tandem_communicator_limit(const tandem_communicator *communicator);

@@ -79,8 +79,8 @@ struct tandem_session_options {
     /** Ranks that compute the session together (docs/cluster.md), of which this is rank 0 and the
      *  others are in tandem_session_follow: each has some heads, rows and experts' rows of every
      *  layer. Borrowed; NULL, or one rank alone: this process has all. The runtime computes on the
-     *  thread that decodes what ranks exchange. Not yet: drafts, saved states, placing weights on
-     *  devices (UNSUPPORTED_BUILD); a decode is cancelled between batches, not in one. */
+     *  thread that decodes what ranks exchange. Not yet: drafts, placing weights on devices
+     *  (UNSUPPORTED_BUILD); a decode is cancelled between batches, not in one. */
     tandem_communicator *communicator;
     const double *shares; /**< {ranks}: the work of each in proportion; NULL: the same */
     /** How the vectors of a text's tokens become one; NONE: as the model's file says. Of encoders:

@@ -120,7 +120,9 @@ job_pack() {
 }
 # Ranks of each MPI that is here, started as users do.
 job_cluster() {
-    mk BUILD=build/gcc CC=gcc all build/gcc/cluster-ranks && bash tests/cluster.sh build/gcc
+    mk BUILD=build/gcc CC=gcc all build/gcc/cluster-ranks || return 1
+    mk BUILD=build/gcc CC=gcc shaped-switch || return 1
+    bash tests/cluster.sh build/gcc && bash tests/cluster_files.sh build/gcc && bash tests/cluster_soak.sh build/gcc 6
 }
 job_includes() { bash tools/dev/check_includes.sh; }
 job_style() { bash tools/dev/check_style.sh; }

@@ -107,6 +107,10 @@ job_threads() {
             code == 0 ? all : 0}' build/soak/threads.txt
     return $code
 }
+# 2,000 runs of several ranks, one of which is killed, stopped or loses its link (five hours).
+job_ranks() {
+    mk BUILD=build/soak-tools all shaped-switch && bash tests/cluster_soak.sh build/soak-tools $(($(seconds 20000) / 10)) $RANDOM
+}
 # The same bytes from two builds.
 job_reproducible() { bash tools/dev/check_reproducible.sh; }
 

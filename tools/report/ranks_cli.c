@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cluster/among.h"
+#include "tools/report/ranks_file.h"
 #include "tools/report/ranks_plan.h"
 #include "base/tnd_status.h"
 #include "tools/args.h"
@@ -66,6 +67,37 @@ bool tnd_ranks_begin(void)
     return true;
 }
 
+/* A failure that all ranks know is told by rank 0, which ends them all. */
+static void leave_to_first(void)
+{
+    char end;
+    tandem_communicator_set_limit(joined, 10);
+    (void)tandem_communicator_receive(joined, 0, &end, sizeof(end), NULL);
+    exit(tnd_ranks_end(1));
+}
+
+const char *tnd_ranks_path(const struct tnd_ranks_options *ranks, const char *path,
+                           struct tandem_error *error)
+{
+    enum { KEPT = 8 };
+    static char kept[KEPT][4096];
+    static int n_kept;
+    if (joined == NULL || path == NULL || has_session) { /* others follow, and open nothing more */
+        return path;
+    }
+    if (ranks->limit_s > 0) {
+        tandem_communicator_set_limit(joined, ranks->limit_s);
+    }
+    char *out = kept[n_kept++ % KEPT];
+    if (tnd_ranks_file(joined, path, ranks->cache, out, sizeof(kept[0]), error) == TANDEM_OK) {
+        return out;
+    }
+    if (tandem_communicator_rank(joined) > 0 && tandem_communicator_error(joined) == NULL) {
+        leave_to_first();
+    }
+    return NULL;
+}
+
 /* "2,1,1" for `count` ranks. */
 static enum tandem_status read_shares(const char *text, int count, double *out,
                                       struct tandem_error *error)
@@ -98,7 +130,7 @@ static void idle(void)
 {
     struct tandem_error error = {.text = ""};
     char end;
-    tandem_communicator_set_limit(joined, 0);
+    tandem_communicator_set_limit(joined, -tandem_communicator_limit(joined));
     const enum tandem_status status =
         tandem_communicator_receive(joined, who.leader, &end, sizeof(end), &error);
     exit(tnd_ranks_end(status == TANDEM_OK ? 0 : say_fault(&error)));

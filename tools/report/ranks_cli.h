@@ -12,6 +12,7 @@ struct tnd_ranks_options {
     const char *shares; /* "2,1": NULL: planned, where tables and links are measured */
     double limit_s;     /* 0: the communicator's own */
     bool leads_here;    /* standard input is read, which rank 0 alone has */
+    const char *cache;  /* folder for copies of rank 0's files; NULL: the user's own */
 };
 #define TND_RANKS_ROWS(r)                                                                          \
     {"shares",                                                                                     \
@@ -21,6 +22,13 @@ struct tnd_ranks_options {
      0,                                                                                            \
      "N,N",                                                                                        \
      "of the ranks of mpirun in proportion; default: planned"},                                    \
+        {"model-cache",                                                                            \
+         ARGS_STRING,                                                                              \
+         &(r)->cache,                                                                              \
+         0,                                                                                        \
+         0,                                                                                        \
+         "DIR",                                                                                    \
+         "where ranks without the model file keep a copy; default: ~/.cache/tandem/models"},       \
     {                                                                                              \
         "rank-limit", ARGS_NUMBER, &(r)->limit_s, 0, 1e6, "S",                                     \
             "seconds that a rank waits for another one; 60"                                        \
@@ -28,6 +36,11 @@ struct tnd_ranks_options {
 
 /** Joins the ranks of an MPI launcher, where there are any. False after a message. */
 bool tnd_ranks_begin(void);
+/** Where this rank has a file of rank 0: at `path`, or in its cache, to which rank 0 has sent it
+ *  (ranks_file.h). Collective. Without ranks, for NULL, and after the first session `path`. The
+ *  result lives as long as the process. NULL on failure. */
+const char *tnd_ranks_path(const struct tnd_ranks_options *ranks, const char *path,
+                           struct tandem_error *error);
 /** tandem_session_new with the ranks that the first call plans, or one alone. On the rank that
  *  leads (0, or with `leads_here` not set the best one) it returns as that does; on others it
  *  follows that one until the end, and ends the process then. */

@@ -158,6 +158,7 @@ int tnd_cmd_compare(int argc, char **argv)
         {"cache", ARGS_STRING, &o.kit.cache_type, 0, 0, "TYPE",
          "of keys and values: " TND_CACHE_OPTION_TYPES "; f32"},
         TND_RUNTIME_ROWS(&o.kit.runtime),
+        TND_RANKS_ROWS(&o.kit.ranks),
     };
     const struct args_command command = {
         "compare",
@@ -170,5 +171,11 @@ int tnd_cmd_compare(int argc, char **argv)
         1};
     const char *checkpoint = NULL;
     const int result = args_parse(&command, argc, argv, &checkpoint, NULL);
+    if (result == ARGS_OK && tnd_ranks_joined() != NULL &&
+        (o.types[0] != '\0' || o.other_profile != NULL)) { /* others follow with one model */
+        return tnd_cli_usage("compare: several ranks compare caches alone (--other-cache); types "
+                             "and profiles are for one process, without mpirun");
+    }
+    o.kit.ranks.leads_here = true;
     return result == ARGS_OK ? run(&o, checkpoint) : args_code(result);
 }

@@ -120,7 +120,11 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
                                    struct tandem_error *error)
 {
     const struct bench_options *o = &bench->options;
-    CLI_TRY(checkpoint != NULL ? tnd_cli_open_source(checkpoint, o->type, &bench->source, error)
+    const char *path = tnd_ranks_path(&o->ranks, checkpoint, error);
+    if (path == NULL && checkpoint != NULL) {
+        return error->status;
+    }
+    CLI_TRY(checkpoint != NULL ? tnd_cli_open_source(path, o->type, &bench->source, error)
                                : tnd_cli_synthesize(o->synth, o->type != NULL ? o->type : "q4_0",
                                                     bench->context, &bench->source, error));
     add_up_weights(bench);

@@ -76,11 +76,21 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
                                 struct tandem_error *error)
 {
     const struct tnd_kit_options *o = &kit->options;
+    const char *path = tnd_ranks_path(&o->ranks, checkpoint, error);
+    if (path == NULL) {
+        return error->status;
+    }
+    if (o->tokenizer != NULL) {
+        kit->options.tokenizer = tnd_ranks_path(&o->ranks, o->tokenizer, error);
+        if (kit->options.tokenizer == NULL) {
+            return error->status;
+        }
+    }
     const double begin = tnd_cli_seconds();
-    CLI_TRY(tnd_cli_open_source(checkpoint, o->type, &kit->source, error));
+    CLI_TRY(tnd_cli_open_source(path, o->type, &kit->source, error));
     CLI_TRY(tandem_model_new(kit->source, &kit->model, error));
     kit->load_seconds = tnd_cli_seconds() - begin;
-    CLI_TRY(tnd_kit_open_tokenizer(kit, checkpoint, error));
+    CLI_TRY(tnd_kit_open_tokenizer(kit, path, error));
     CLI_TRY(tnd_cli_open_runtime(&o->runtime, &kit->runtime, error));
     CLI_TRY(open_session(kit, error));
     CLI_TRY(open_sampler(kit, error));

@@ -29,9 +29,9 @@ int main(int argc, char **argv)
                   "which\nprofile is fastest for each matrix product here.\n",
         .commands = commands,
         .n_commands = (int)(sizeof(commands) / sizeof(commands[0]))};
-    static const char *const shared[] = {"run", "chat", "bench", "fit"};
+    static const char *const shared[] = {"run", "chat", "bench", "compare", "fit"};
     bool is_shared = false;
-    for (int i = 0; argc > 1 && i < 4; i++) {
+    for (size_t i = 0; argc > 1 && i < sizeof(shared) / sizeof(shared[0]); i++) {
         is_shared = is_shared || strcmp(argv[1], shared[i]) == 0;
     }
     args_program = tool.name;

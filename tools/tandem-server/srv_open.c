@@ -67,7 +67,11 @@ static enum tandem_status open_model(struct srv_kit *kit, const struct srv_setti
     enum tandem_type target = TANDEM_TYPE_F32;
     tandem_source *source;
     SRV_TRY(read_type(settings->type, &target, error));
-    SRV_TRY(tandem_source_open(settings->model, &source, error));
+    const char *path = tnd_ranks_path(&settings->ranks, settings->model, error);
+    if (path == NULL) {
+        return error->status;
+    }
+    SRV_TRY(tandem_source_open(path, &source, error));
     if (settings->type == NULL) {
         kit->source = source;
     } else {
@@ -85,7 +89,9 @@ static enum tandem_status open_tokenizer(struct srv_kit *kit, const struct srv_s
     const int64_t n = tandem_model_hparams(kit->model)->vocabulary;
     struct stat info;
     if (settings->tokenizer != NULL) {
-        return tandem_tokenizer_open(settings->tokenizer, n, &kit->tokenizer, error);
+        const char *path = tnd_ranks_path(&settings->ranks, settings->tokenizer, error);
+        return path == NULL ? error->status
+                            : tandem_tokenizer_open(path, n, &kit->tokenizer, error);
     }
     const enum tandem_status status =
         tandem_tokenizer_from_source(kit->source, &kit->tokenizer, error);
@@ -130,8 +136,9 @@ static enum tandem_status open_engine(struct srv_kit *kit, const struct srv_sett
         .session = {.size = sizeof(options.session), .cache_type = TANDEM_TYPE_F16},
         .has_embeddings = true,
         .open_session = tnd_ranks_session_new,
-        .ranks = {settings->ranks.shares, settings->ranks.limit_s, true},
+        .ranks = settings->ranks,
     };
+    options.ranks.leads_here = true;
     options.n_cells = settings->cells > 0 ? settings->cells : 2 * options.context;
     options.n_cells = options.n_cells > options.context ? options.n_cells : options.context;
     options.n_cells = (options.n_cells + SRV_BLOCK - 1) / SRV_BLOCK * SRV_BLOCK;

@@ -43,6 +43,7 @@ from ._handle import TandemError
 from ._native import (library_path as _library_path, load_into_ggml as _load_into_ggml,
                       tandem as _tandem)
 from .models import Chat, Hparams, Model, Sampler, Session, Tokenizer
+from .ranks import Communicator
 from .templates import ChatTemplate
 from .runtime import (Choice, Device, Drift, Objective, Plan, Profile, Runtime, RuntimeInfo, Table,
                       devices, shared_runtime as _shared_runtime)
@@ -71,7 +72,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "Chat", "ChatTemplate", "Choice", "CompiledNet", "Context", "DType", "Device", "Drift",
+    "Chat", "ChatTemplate", "Choice", "Communicator", "CompiledNet", "Context", "DType", "Device",
+    "Drift",
     "ExecutionMode", "Graph", "GraphOptimizationLevel", "Hparams", "IOBinding", "InferenceSession",
     "Model", "ModelMetadata", "Net", "NodeArg", "Objective", "OrtValue", "Plan", "Profile", "Role",
     "RunOptions", "Runtime", "RuntimeInfo", "Sampler", "Session", "SessionOptions", "Table",

@@ -14,10 +14,11 @@ from typing import Any, Dict, List, Optional, Tuple, Type
 from ._handle import Needs, State, TandemError, turn
 from ._structs import (  # noqa: F401  (who fills them says _native.X)
     STRUCTS, BatchEntry, ChatOptions, ComputeOptions, ContextOptions, DeviceInfo, DraftInfo,
-    DraftOptions, DriftInfo, EncodeOptions, Error, Hparams, LlamaShape, LowerOptions, MemoryReport, NetArray, NetWindow,
+    DraftOptions, DriftInfo, EncodeOptions, Error, Hparams, LlamaShape, LowerOptions, MemoryReport,
+    Message, NetArray, NetWindow,
     OnnxDim, OnnxMeta, OnnxOptions, OnnxValue, PlanNode, ProfileInfo, Rendered, RopeOptions,
     RuntimeInfo, RuntimeOptions, SamplerOptions, SessionOptions, TaskConfig, TokenStream,
-    TuneOptions)
+    Transport, TuneOptions)
 
 #: The library's binary interface (include/tandem/version.h), part of its file's name.
 SUFFIX = ".so.0.2"
@@ -30,6 +31,9 @@ ProgressFn = CFUNCTYPE(None, c_void_p, c_int, c_int)
 TuneProgressFn = CFUNCTYPE(c_bool, c_void_p, c_double, c_double)
 EmitFn = CFUNCTYPE(c_bool, c_void_p, POINTER(c_char), c_size_t)
 ReindexFn = CFUNCTYPE(None, c_void_p, POINTER(c_int64), POINTER(c_int64))
+ExchangeFn = CFUNCTYPE(c_bool, c_void_p, POINTER(Message), c_int, POINTER(Message), c_int, c_double,
+                       POINTER(c_int), POINTER(c_char), c_size_t)
+CloseFn = CFUNCTYPE(None, c_void_p, c_bool)
 LogFn = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_char_p)
 
 # ---- kinds of arguments ----
@@ -172,6 +176,7 @@ _P = c_void_p
 _CONTEXT, _TENSOR, _GRAPH = Object("context"), Object("tensor"), Object("graph")
 _RUNTIME, _PLAN, _TABLE = Object("runtime"), Object("plan"), Object("table")
 _SOURCE, _TOKENIZER, _MODEL = Object("source"), Object("tokenizer"), Object("model")
+_COMMUNICATOR = Object("communicator")
 _SESSION, _SAMPLER, _CHAT = Object("session"), Object("sampler"), Object("chat")
 _TEMPLATE = Object("chat template")
 _NET, _ONNX, _LOWERED = Object("net"), Object("inference session"), Object("lowered net")
@@ -188,6 +193,15 @@ _COUNT = POINTER(c_size_t)
 #: ends with a struct tandem_error.
 TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "version": (c_char_p, []),
+    "communicator_new": (None, [POINTER(Transport), POINTER(_P)]),
+    "communicator_launched": (c_int, []),
+    "communicator_open": (None, [POINTER(_P)]),
+    "communicator_close": (c_int, [_P]),
+    "communicator_rank": (c_int, [_COMMUNICATOR]),
+    "communicator_count": (c_int, [_COMMUNICATOR]),
+    "communicator_host": (c_char_p, [_COMMUNICATOR, c_int]),
+    "communicator_name": (c_char_p, [_COMMUNICATOR]),
+    "communicator_set_limit": (c_int, [_COMMUNICATOR, c_double]),
     "status_name": (c_char_p, [c_int]),
     "status_text": (c_char_p, [c_int]),
     "guard_mapped_files": (c_int, [_P]),
@@ -398,6 +412,8 @@ LLAMA: Dict[str, Tuple[Any, List[Any]]] = {
     "model_source": (_P, [_MODEL]),
     "session_new": (None, [_MODEL, _RUNTIME, POINTER(SessionOptions), POINTER(_P)]),
     "session_free": (c_int, [_P]),
+    "session_follow": (None, [_MODEL, _RUNTIME, _COMMUNICATOR]),
+    "session_dismiss": (None, [_COMMUNICATOR]),
     "session_decode": (None, [_SESSION, _IDS, c_int64, c_int64]),
     "session_decode_batch": (None, [_SESSION, POINTER(BatchEntry), c_int64]),
     "session_logits": (POINTER(c_float), [_SESSION, c_int32]),

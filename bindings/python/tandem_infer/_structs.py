@@ -108,6 +108,15 @@ class SessionOptions(Structure):
                 ("is_cache_planned", c_bool), ("cache_memory", c_int64)]
 
 
+class Message(Structure):
+    _fields_ = [("rank", c_int), ("data", c_void_p), ("bytes", c_size_t)]
+
+
+class Transport(Structure):
+    _fields_ = [("size", c_size_t), ("self", c_void_p), ("rank", c_int), ("count", c_int),
+                ("exchange", c_void_p), ("close", c_void_p), ("name", c_char_p)]
+
+
 class DraftOptions(Structure):
     _fields_ = [("size", c_size_t), ("model", c_void_p), ("most", c_int), ("is_fixed", c_bool),
                 ("by_heads", c_bool)]
@@ -201,7 +210,8 @@ STRUCTS: Dict[str, Tuple[Type[Structure], bool]] = {
     "tune_options": (TuneOptions, True), "compute_options": (ComputeOptions, True),
     "device_info": (DeviceInfo, True), "llama_shape": (LlamaShape, True),
     "hparams": (Hparams, False), "session_options": (SessionOptions, True),
-    "batch_entry": (BatchEntry, True), "draft_options": (DraftOptions, True),
+    "message": (Message, True), "transport": (Transport, True), "batch_entry": (BatchEntry, True),
+    "draft_options": (DraftOptions, True),
     "draft_info": (DraftInfo, True), "sampler_options": (SamplerOptions, True),
     "encode_options": (EncodeOptions, True), "token_stream": (TokenStream, True),
     "chat_options": (ChatOptions, True), "rendered": (Rendered, True),

@@ -9,6 +9,7 @@ from . import _native
 from ._handle import Handle, TandemError, turn
 from ._interrupt import interruptible
 from ._native import llama, tandem, text, told
+from .ranks import Communicator
 from .runtime import Runtime, _Callbacks, shared_runtime
 from .tensors import Path, Type
 
@@ -290,6 +291,8 @@ class Session(Handle):
             sequences by its likeliest tokens. Logits stay the model's own.
         embeddings: keep what ``embed`` gives; encoders do so anyway.
         pooling: ``"mean"``, ``"cls"`` or ``"last"`` of an encoder; default: as its file says.
+        communicator: ranks that compute it together; this is rank 0, the others ``follow``.
+        shares: of the work of each rank, in proportion; default: the same.
     """
 
     _poolings = {None: 0, "mean": 1, "cls": 2, "last": 3}
@@ -300,7 +303,14 @@ class Session(Handle):
     def __init__(self, model: Model, runtime: Runtime, context: int = 0, sequences: int = 1,
                  cache_type: Union[Type, str] = Type.F32,
                  draft: Union[None, str, "Session"] = None, embeddings: bool = False,
-                 pooling: Optional[str] = None, cache_memory: int = 0) -> None:
+                 pooling: Optional[str] = None, cache_memory: int = 0,
+                 communicator: Optional[Communicator] = None,
+                 shares: Optional[Sequence[float]] = None) -> None:
+        if communicator is not None and not isinstance(communicator, Communicator):
+            raise TypeError(f"communicator: {told(communicator)}, expected a communicator or None")
+        n_ranks = 1 if communicator is None else communicator.count
+        if shares is not None and len(shares) != n_ranks:
+            raise ValueError(f"shares: {len(shares)} numbers, expected one of each of {n_ranks} ranks")
         if pooling not in self._poolings:
             raise ValueError(f"pooling: {told(pooling)}, expected 'mean', 'cls', 'last' or None")
         if draft not in (None, "lookup", "mtp") and not isinstance(draft, Session):
@@ -310,9 +320,14 @@ class Session(Handle):
                                  cache_type=Type.F16 if is_planned else Type(cache_type),
                                  has_embeddings=embeddings, pooling=self._poolings[pooling],
                                  is_cache_planned=is_planned, cache_memory=cache_memory)
-        pointer = _native.make("session_new", model, runtime, ctypes.byref(options))
+        of_ranks = () if communicator is None else (communicator,)
+        kept = None if shares is None else (ctypes.c_double * n_ranks)(*shares)
+        with turn(tuple(need for one in of_ranks for need in one._needs)):
+            options.communicator = communicator._address() if communicator is not None else None
+            options.shares = ctypes.addressof(kept) if kept is not None else None
+            pointer = _native.make("session_new", model, runtime, ctypes.byref(options))
         drafting = (draft,) if isinstance(draft, Session) else ()
-        self._own(pointer, llama.tandem_session_free, (model, runtime) + drafting)
+        self._own(pointer, llama.tandem_session_free, (model, runtime) + of_ranks + drafting)
         if draft is not None:
             with turn(self._needs):
                 how = _native.filled(_native.DraftOptions,

@@ -1,0 +1,208 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: cluster_files.sh BUILD
+# Ranks without the model file: rank 0 sends it once, into a cache that is checked. What may go wrong with that. And
+# commands of several ranks: compare, saved texts, drafts, Ctrl-C. The last line is "N passed, N failed, N skipped".
+set -u
+cd "$(dirname "$0")/.."
+build=$(cd "${1:-build/release}" && pwd)
+work=$(mktemp -d)
+trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
+export TANDEM_TABLE=none TANDEM_DEVICE=none XDG_CACHE_HOME=$work/cache
+unset TANDEM_LOG TANDEM_CPU TANDEM_THREADS TANDEM_TRACE
+passed=0 failed=0 skipped=0
+good() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)) && echo "FAILED: $*"; }
+skip() { skipped=$((skipped + 1)) && echo "SKIP cluster: $*"; }
+
+mpis=
+for mpi in openmpi mpich; do
+    [ -e "$build/libtandem-mpi-$mpi.so" ] && command -v "mpirun.$mpi" >/dev/null && mpis+=" $mpi"
+done
+if [ -z "$mpis" ]; then
+    echo "SKIP cluster: no MPI (libopenmpi-dev and openmpi-bin, or mpich)"
+    exit 0
+fi
+start() { # MPI ARGS... of its launcher
+    local mpi=$1
+    shift
+    case $mpi in
+    openmpi) timeout --kill-after=5 60 mpirun.openmpi --allow-run-as-root --oversubscribe "$@" ;;
+    mpich) timeout --kill-after=5 60 mpirun.mpich "$@" ;;
+    esac
+}
+# Rank 0 in folder one, ranks 1 and 2 in folder two: a model's relative path is there, or it is not.
+bench() { # MPI MODEL OPTIONS...
+    local mpi=$1 model=$2
+    shift 2
+    local command=("$build/tandem-llama" bench "$model" --prompt 16 --gen 4 --repeat 1 --threads 1 --output csv "$@")
+    (cd "$work/one" && start "$mpi" -np 1 -wdir "$work/one" "${command[@]}" : -np 2 -wdir "$work/two" "${command[@]}")
+}
+mkdir -p "$work/one" "$work/two" "$work/cache"
+models=$work/cache/tandem/models
+"$build/tandem-llama" synth "$work/one/m.gguf" -q --shape 192,640,3,6,3,320 --type q4_0 || exit 1
+
+for mpi in $mpis; do
+    rm -rf "$models"
+    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && [ "$(grep -c '^generation,4' "$work/out")" = 1 ] &&
+        [ "$(grep -c 'go to rank' "$work/err")" = 1 ] && cmp -s "$work/one/m.gguf" "$models"/*-m.gguf && good ||
+        bad "sent, $mpi: $(tail -5 "$work/err")"
+    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && ! grep -q 'go to rank' "$work/err" && good ||
+        bad "sent again, $mpi: $(tail -5 "$work/err")"
+
+    # One byte of the copy has changed.
+    printf X | dd of="$(echo "$models"/*-m.gguf)" bs=1 seek=300000 conv=notrunc 2>/dev/null
+    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && grep -q 'does not hold what was written into it' "$work/err" &&
+        cmp -s "$work/one/m.gguf" "$models"/*-m.gguf && good || bad "a changed copy, $mpi: $(tail -5 "$work/err")"
+
+    # Another file of the same name.
+    "$build/tandem-llama" synth "$work/one/m.gguf" -q -y --shape 128,256,2,4,2,320 --type q8_0
+    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && [ "$(find "$models" -name '*-m.gguf' | wc -l)" = 2 ] && good ||
+        bad "another file, $mpi: $(tail -5 "$work/err")"
+    "$build/tandem-llama" synth "$work/one/m.gguf" -q -y --shape 192,640,3,6,3,320 --type q4_0
+
+    # What an interrupted transfer has left goes; what a running one writes stays.
+    rm -rf "$models"
+    mkdir -p "$models"
+    name=$(cd "$work/one" && bench "$mpi" m.gguf >/dev/null 2>&1; ls "$models")
+    rm "$models/$name"
+    : >"$models/$name.part-dead00"
+    : >"$models/$name.part-alive0"
+    flock "$models/$name.part-alive0" sleep 60 &
+    locked=$!
+    for _ in $(seq 50); do
+        flock -n "$models/$name.part-alive0" true || break
+        sleep 0.1
+    done
+    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && [ ! -e "$models/$name.part-dead00" ] && [ -e "$models/$name.part-alive0" ] && good ||
+        bad "left-overs, $mpi: $(ls "$models"; tail -5 "$work/err")"
+    pkill -P "$locked"
+    kill "$locked" 2>/dev/null
+    wait "$locked" 2>/dev/null
+
+    # Two jobs at once.
+    rm -rf "$models"
+    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" &
+    other=$!
+    bench "$mpi" m.gguf >"$work/out2" 2>"$work/err2"
+    code=$?
+    wait "$other" && [ $code -eq 0 ] && cmp -s "$work/one/m.gguf" "$models"/*-m.gguf && [ "$(find "$models" -type f | wc -l)" = 1 ] && good ||
+        bad "two at once, $mpi: $(ls "$models"; tail -5 "$work/err" "$work/err2")"
+
+    # What cannot be: one line, with the rank.
+    mkdir -p "$work/one/folder"
+    : >"$work/file"
+    for want in "folder:: is a folder, which is not sent" "m.gguf:--model-cache=$work/file/x:rank 1 on .*cannot make this folder" "none.gguf::rank 0 on .* none.gguf cannot be opened"; do
+        IFS=: read -r model option text <<<"$want"
+        bench "$mpi" "$model" ${option:+"$option"} >"$work/out" 2>"$work/err"
+        [ $? -ne 0 ] && [ "$(grep -c "tandem-llama: .*$text" "$work/err")" = 1 ] && good || bad "$want, $mpi: $(tail -5 "$work/err")"
+    done
+    mkdir -p "$work/small"
+    if mount -t tmpfs -o size=200k tmpfs "$work/small" 2>/dev/null; then
+        bench "$mpi" m.gguf --model-cache "$work/small" >"$work/out" 2>"$work/err"
+        [ $? -ne 0 ] && [ "$(grep -c 'tandem-llama: rank 1 on .* are free for a copy' "$work/err")" = 1 ] && [ -z "$(ls -A "$work/small")" ] && good ||
+            bad "a full disk, $mpi: $(ls -l "$work/small"; tail -5 "$work/err")"
+        umount "$work/small"
+    else
+        skip "a small file system cannot be mounted here"
+    fi
+done
+# Commands of several ranks.
+ours() { pgrep -f "^$build/tandem-[a-z]* .*$work/"; }
+await() { # TENTHS CONDITION...
+    local n=$1
+    shift
+    for _ in $(seq "$n"); do
+        "$@" && return 0
+        sleep 0.1
+    done
+    return 1
+}
+nothing_left() { [ -z "$(ours)" ]; }
+data=${TANDEM_TEST_DATA:-../shared/data}/llama
+trained=("$data/stories260K.bin" -t "$data/tok512.bin" --threads 1)
+for mpi in $mpis; do
+    [ -e "$data/stories260K.bin" ] || { skip "no trained model"; break; }
+    "$build/tandem-llama" compare "${trained[@]}" --other-cache f16 -p "Once upon a time" >"$work/alone" 2>"$work/err"
+    start "$mpi" -np 2 "$build/tandem-llama" compare "${trained[@]}" --other-cache f16 -p "Once upon a time" >"$work/out" 2>"$work/err"
+    [ $? -eq 0 ] && [ "$(cut -d'|' -f2,5,6 "$work/out")" = "$(cut -d'|' -f2,5,6 "$work/alone")" ] && good ||
+        bad "compare, $mpi: $(cat "$work/out"; tail -5 "$work/err")"
+    start "$mpi" -np 2 "$build/tandem-llama" compare "${trained[@]}" --types q8_0 >"$work/out" 2>"$work/err"
+    [ $? -ne 0 ] && grep -q 'several ranks compare caches alone' "$work/err" && good || bad "compare of types, $mpi: $(tail -5 "$work/err")"
+    start "$mpi" -np 2 "$build/tandem-llama" run "${trained[@]}" --draft lookup -n 8 >"$work/out" 2>"$work/err"
+    [ $? -ne 0 ] && [ "$(grep -c 'drafts: not for a session of several ranks' "$work/err")" = 1 ] && good || bad "draft, $mpi: $(tail -5 "$work/err")"
+
+    # Ctrl-C, which the launcher gets: all ranks end.
+    limit=(timeout -s INT --kill-after=20 6)
+    case $mpi in
+    openmpi) "${limit[@]}" mpirun.openmpi --allow-run-as-root --oversubscribe -np 2 "$build/tandem-llama" bench "$work/one/m.gguf" \
+        --gen 4000 --repeat 64 --threads 1 >"$work/out" 2>"$work/err" ;;
+    mpich) "${limit[@]}" mpirun.mpich -np 2 "$build/tandem-llama" bench "$work/one/m.gguf" --gen 4000 --repeat 64 --threads 1 \
+        >"$work/out" 2>"$work/err" ;;
+    esac
+    grep -q '2 ranks (' "$work/err" && await 100 nothing_left && good || bad "Ctrl-C, $mpi: left $(ours): $(tail -5 "$work/err")"
+done
+
+# Python: by the library's own MPI, and a program that brings mpi4py's (Debian's is of Open MPI).
+export TANDEM_INFER_LIBRARY=$build PYTHONPATH=$PWD/bindings/python PYTHONDONTWRITEBYTECODE=1
+example=(bindings/python/examples/ranks.py "$data/stories260K.bin" "1 403 407")
+if command -v python3 >/dev/null && [ -e "$data/stories260K.bin" ]; then
+    want=$(python3 "${example[@]}")
+    for mpi in $mpis; do
+        got=$(start "$mpi" -np 2 python3 "${example[@]}" 2>"$work/err")
+        [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "Python, $mpi: $got, expected $want; $(tail -5 "$work/err")"
+    done
+    for python in python3 /usr/bin/python3; do
+        "$python" -c 'import mpi4py' 2>/dev/null && break
+        python=
+    done
+    if [ -n "$python" ] && [[ $mpis == *openmpi* ]]; then
+        got=$(start openmpi -np 3 "$python" "${example[@]}" mpi4py 2>"$work/err")
+        [ "$got" = "$want" ] && good || bad "mpi4py: $got, expected $want; $(tail -5 "$work/err")"
+    else
+        skip "no mpi4py"
+    fi
+else
+    skip "no python3 or trained model"
+fi
+
+# A server that lost a rank comes back with its saved texts; one rank alone reads them too.
+if [ -x "$build/tandem-server" ] && command -v curl >/dev/null && [ -e "$data/stories260K.bin" ]; then
+    serve() { # RANKS, then waits until it answers
+        rm -f "$work/socket"
+        local ranks=$1
+        start "$mpi" -np "$ranks" "$build/tandem-server" "${trained[@]}" --host "unix:$work/socket" --context 256 --rank-limit 3 \
+            --grace 1 --save "$work/saved" >"$work/out" 2>"$work/err" &
+        launcher=$!
+        await 300 curl -sf --unix-socket "$work/socket" http://x/health >/dev/null
+    }
+    ask() { curl -s -m 40 --unix-socket "$work/socket" http://x/completion \
+        -d '{"prompt": "Once upon a time, there was a little girl named Lily. She", "n_predict": 8, "temperature": 0}'; }
+    cached() { sed -nE 's/.*"tokens_cached":([0-9]+).*/\1/p;s/.*"cache_n":([0-9]+).*/\1/p' <<<"$1" | head -1; }
+    end() {
+        local pid
+        for pid in $(pgrep -f "^$build/tandem-server .*$work/socket"); do
+            grep -qsz '^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=0$' "/proc/$pid/environ" && kill -TERM "$pid"
+        done
+        wait "$launcher"
+    }
+    for mpi in $mpis; do
+        rm -f "$work/saved"
+        serve 2
+        first=$(ask)
+        end
+        [ -s "$work/saved" ] && good || bad "save, $mpi: $(tail -5 "$work/err")"
+        for ranks in 2 3 1; do
+            serve "$ranks"
+            again=$(ask)
+            end
+            [ "$(grep -o '"content":"[^"]*"' <<<"$again")" = "$(grep -o '"content":"[^"]*"' <<<"$first")" ] &&
+                ! grep -q 'begins with an empty cache' "$work/err" && grep -o '"[a-z_]*cache[a-z_]*":[0-9]*' <<<"$again" | grep -qv ':0$' && good ||
+                bad "saved texts, $ranks ranks, $mpi: $first; $again; $(tail -5 "$work/err")"
+        done
+    done
+else
+    skip "no tandem-server, curl or trained model"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
