@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "graph/lower_internal.h"
+#include "graph/pass_internal.h"
 
 enum { BYTES = 256, NOTHING = -1 };
 
@@ -15,7 +16,8 @@ enum { BYTES = 256, NOTHING = -1 };
 
 /* Of each value: the byte that it is a function of, and its 256 values. */
 struct function {
-    int of; /* a base; NOTHING: it is none */
+    int of;           /* a base; NOTHING: it is none */
+    bool is_reshaped; /* it was read in another shape on the way */
     struct tnd_array *values;
 };
 
@@ -38,9 +40,10 @@ static bool is_uniform(const struct tnd_lowering *l, int value)
 
 /* The byte that all operands of a node depend on, if there is one. */
 static int find_byte(const struct tnd_lowering *l, const struct function *functions,
-                     const struct tnd_net_node *node)
+                     const struct tnd_net_node *node, bool *is_reshaped)
 {
     int of = NOTHING;
+    *is_reshaped = false;
     if (!tnd_lower_is_elementwise(node)) {
         return NOTHING;
     }
@@ -49,7 +52,9 @@ static int find_byte(const struct tnd_lowering *l, const struct function *functi
         if (is_uniform(l, node->inputs[k])) {
             continue;
         }
-        const bool is_whole = in->base == node->inputs[k];
+        const bool is_whole = tnd_match_whole(l->net, node->inputs[k]);
+        *is_reshaped =
+            *is_reshaped || in->base != node->inputs[k] || functions[in->base].is_reshaped;
         const int from = !is_whole                                ? NOTHING
                          : functions[in->base].of != NOTHING      ? functions[in->base].of
                          : is_byte(in->type) && in->known == NULL ? in->base
@@ -111,7 +116,8 @@ static enum tandem_status keep_table(struct tnd_lowering *l, int i,
         return tnd_lower_no_memory(l);
     }
     memcpy(table->data, function->values->data, BYTES);
-    l->tables[i] = (struct tnd_lower_table){.x = function->of, .values = table->data};
+    l->tables[i] = (struct tnd_lower_table){
+        .x = function->of, .is_reshaped = function->is_reshaped, .values = table->data};
     return TANDEM_OK;
 }
 
@@ -128,10 +134,13 @@ enum tandem_status tnd_lower_find_tables(struct tnd_lowering *l)
     }
     for (int i = 0; status == TANDEM_OK && i < l->net->n_nodes; i++) {
         const struct tnd_net_node *node = &l->net->nodes[i];
-        const int of =
-            l->values[node->output].known != NULL ? NOTHING : find_byte(l, functions, node);
+        bool is_reshaped = false;
+        const int of = l->values[node->output].known != NULL
+                           ? NOTHING
+                           : find_byte(l, functions, node, &is_reshaped);
         if (of != NOTHING) {
             functions[node->output].of = of;
+            functions[node->output].is_reshaped = is_reshaped;
             status = compute(l, node, functions, all);
         }
         if (status == TANDEM_OK) {
@@ -156,7 +165,8 @@ enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_ne
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
-    job->layout = x->tensors[TND_LAYOUT_LAST] != NULL && x->tensors[TND_LAYOUT_PLAIN] == NULL
+    job->layout = x->tensors[TND_LAYOUT_LAST] != NULL && x->tensors[TND_LAYOUT_PLAIN] == NULL &&
+                          !table->is_reshaped
                       ? TND_LAYOUT_LAST
                       : TND_LAYOUT_PLAIN;
     job->op = node->op;
@@ -166,7 +176,8 @@ enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_ne
     job->amount = (double)tnd_dims_values(&out->shape) / 8; /* (a shuffle does many) */
     job->of.table = table->values;
     job->kind = TND_WORK_TABLE;
-    tandem_tensor *tensor = x->tensors[job->layout];
+    tandem_tensor *tensor = NULL;
+    TND_TRY(tnd_lower_tensor(l, table->x, job->layout, &tensor));
     tandem_tensor **made = &l->values[node->output].tensors[job->layout];
     TND_TRY(tnd_lower_emit(l, job, &tensor, 1, made));
     *made = tandem_tensor_set_name(*made, "table");

@@ -37,6 +37,11 @@ int tnd_pass_clamp(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
 int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_affine(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 
+/** Of pass "strength": a cast to 8 bits behind views, or that gives bytes back (pass_bytes.c). */
+int tnd_rule_to_byte(struct tnd_rewrite *rewrite, const struct tnd_net_node *cast, const int *in);
+/** Likewise: a product of values that were bytes in another order. */
+int tnd_rule_of_bytes(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+
 /* ---- what rules look for (pass_match.c) ---- */
 
 /** The node that makes a value which is no view, or is read as a whole in another shape; NULL when
