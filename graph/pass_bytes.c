@@ -71,15 +71,23 @@ static bool is_all_once(const struct tnd_net *net, int value)
     return v->offset == 0 && behind > 0 && behind == tnd_dims_values(&net->values[v->base].shape);
 }
 
-/* What `like`, each value of its base once, is of its base, of another value of that shape. */
+/* What `like` is of its base, of another value of that shape. TANDEM_NET_NONE: `like` is a part,
+ * and of a view. */
 static int follow_view(struct tnd_net *net, int value, int like)
 {
+    if (value == TANDEM_NET_NONE) {
+        return value;
+    }
     const struct tnd_net_value view = net->values[like];
     struct tnd_dims sorted = {.n = 0};
     int order[TANDEM_NET_MAX_DIMS];
     int axes[TANDEM_NET_MAX_DIMS]; /* of the sorted ones, in the order of the view */
     if (view.base == like) {
         return value;
+    }
+    if (!is_all_once(net, like)) {
+        return net->values[value].base == value ? tnd_net_view_like(net, value, like)
+                                                : TANDEM_NET_NONE;
     }
     sorted.n = sort_axes(&view, order);
     for (int i = 0; i < sorted.n; i++) {
@@ -137,11 +145,12 @@ static int side_of(const struct tnd_net *net, const struct tnd_net_node *node)
     return -1;
 }
 
-static void find_chain(const struct tnd_net *net, int value, struct chain *out)
+/* With `has_parts` values may be read in part, too: sliced or repeated. */
+static void find_chain(const struct tnd_net *net, int value, bool has_parts, struct chain *out)
 {
     out->n = 0;
     out->origin = value;
-    while (out->n < MAX_STEPS && is_all_once(net, out->origin)) {
+    while (out->n < MAX_STEPS && (has_parts || is_all_once(net, out->origin))) {
         const int made = net->values[net->values[out->origin].base].node;
         const int side = made < 0 ? -1 : side_of(net, &net->nodes[made]);
         if (side < 0) {
@@ -281,10 +290,13 @@ int tnd_rule_to_byte(struct tnd_rewrite *rewrite, const struct tnd_net_node *cas
     if (!is_byte(type) || to->values[in[0]].type != TANDEM_DTYPE_F32) {
         return TANDEM_NET_NONE;
     }
-    find_chain(to, in[0], &chain);
-    if (is_identity(to, cast, type, &chain)) {
-        return follow_views(to, chain.origin, &chain);
+    find_chain(to, in[0], true, &chain);
+    const int same = is_identity(to, cast, type, &chain) ? follow_views(to, chain.origin, &chain)
+                                                         : TANDEM_NET_NONE;
+    if (same != TANDEM_NET_NONE) {
+        return same;
     }
+    find_chain(to, in[0], false, &chain);
     if (chain.n == 0 || !has_views(to, &chain)) {
         return TANDEM_NET_NONE;
     }
@@ -306,7 +318,7 @@ int tnd_rule_of_bytes(struct tnd_rewrite *rewrite, const struct tnd_net_node *no
         if (to->values[in[i]].type != TANDEM_DTYPE_F32) {
             continue;
         }
-        find_chain(to, in[i], &chain);
+        find_chain(to, in[i], false, &chain);
         if (chain.n == 0 || !is_byte(to->values[chain.origin].type) ||
             !is_all_once(to, chain.origin) || tnd_match_whole(to, chain.origin)) {
             continue;
