@@ -21,11 +21,6 @@ struct function {
     struct tnd_array *values;
 };
 
-static bool is_byte(enum tandem_dtype type)
-{
-    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
-}
-
 /* Whether a value is one constant, in whatever shape. */
 static bool is_uniform(const struct tnd_lowering *l, int value)
 {
@@ -55,10 +50,10 @@ static int find_byte(const struct tnd_lowering *l, const struct function *functi
         const bool is_whole = tnd_match_whole(l->net, node->inputs[k]);
         *is_reshaped =
             *is_reshaped || in->base != node->inputs[k] || functions[in->base].is_reshaped;
-        const int from = !is_whole                                ? NOTHING
-                         : functions[in->base].of != NOTHING      ? functions[in->base].of
-                         : is_byte(in->type) && in->known == NULL ? in->base
-                                                                  : NOTHING;
+        const int from = !is_whole                                    ? NOTHING
+                         : functions[in->base].of != NOTHING          ? functions[in->base].of
+                         : tnd_is_byte(in->type) && in->known == NULL ? in->base
+                                                                      : NOTHING;
         if (from == NOTHING || (of != NOTHING && of != from)) {
             return NOTHING;
         }
@@ -108,7 +103,8 @@ static enum tandem_status keep_table(struct tnd_lowering *l, int i,
     const struct tnd_net_node *node = &l->net->nodes[i];
     const struct function *function = &functions[node->output];
     const struct tnd_dims shape = {1, {BYTES}};
-    if (function->of == NOTHING || !is_byte(function->values->type) || node->op == TND_NET_COPY) {
+    if (function->of == NOTHING || !tnd_is_byte(function->values->type) ||
+        node->op == TND_NET_COPY) {
         return TANDEM_OK;
     }
     struct tnd_array *table = tnd_lower_array(l, TANDEM_DTYPE_U8, &shape);

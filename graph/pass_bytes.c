@@ -30,11 +30,6 @@ struct chain {
     int origin;           /* what the last step reads */
 };
 
-static bool is_byte(enum tandem_dtype type)
-{
-    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
-}
-
 /* ---- views ---- */
 
 /* Axes of more than one value, by falling strides. */
@@ -132,7 +127,7 @@ static int side_of(const struct tnd_net *net, const struct tnd_net_node *node)
         return -1;
     }
     if (node->op == TND_NET_CAST) {
-        return is_byte(type) ? 0 : -1;
+        return tnd_is_byte(type) ? 0 : -1;
     }
     if (node->op == TND_NET_UNARY) {
         return 0;
@@ -160,7 +155,7 @@ static void find_chain(const struct tnd_net *net, int value, bool has_parts, str
         out->sides[out->n] = side;
         out->reads[out->n++] = out->origin;
         out->origin = net->nodes[made].inputs[side];
-        if (is_byte(net->values[out->origin].type)) {
+        if (tnd_is_byte(net->values[out->origin].type)) {
             return;
         }
     }
@@ -287,7 +282,7 @@ int tnd_rule_to_byte(struct tnd_rewrite *rewrite, const struct tnd_net_node *cas
     struct tnd_net *to = rewrite->to;
     const enum tandem_dtype type = rewrite->from->values[cast->output].type;
     struct chain chain;
-    if (!is_byte(type) || to->values[in[0]].type != TANDEM_DTYPE_F32) {
+    if (!tnd_is_byte(type) || to->values[in[0]].type != TANDEM_DTYPE_F32) {
         return TANDEM_NET_NONE;
     }
     find_chain(to, in[0], true, &chain);
@@ -319,12 +314,12 @@ int tnd_rule_of_bytes(struct tnd_rewrite *rewrite, const struct tnd_net_node *no
             continue;
         }
         find_chain(to, in[i], false, &chain);
-        if (chain.n == 0 || !is_byte(to->values[chain.origin].type) ||
+        if (chain.n == 0 || !tnd_is_byte(to->values[chain.origin].type) ||
             !is_all_once(to, chain.origin) || tnd_match_whole(to, chain.origin)) {
             continue;
         }
         keep_private(rewrite, &chain);
-        if (is_byte(to->values[chain.origin].type)) {
+        if (tnd_is_byte(to->values[chain.origin].type)) {
             operands[i] = build_before_views(to, NULL, type, &chain);
             changes = true;
         }

@@ -60,5 +60,7 @@ bool tnd_match_same(const struct tnd_net *net, int a, int b);
 int tnd_pass_number(struct tnd_net *net, enum tandem_dtype type, double number,
                     const struct tnd_dims *shape);
 bool tnd_is_float(enum tandem_dtype type);
+/** Whether it is int8 or uint8. */
+bool tnd_is_byte(enum tandem_dtype type);
 
 #endif
