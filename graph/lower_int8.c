@@ -9,13 +9,13 @@
 #include "base/tnd_assert.h"
 #include "graph/lower_internal.h"
 #include "graph/net_internal.h"
+#include "graph/pass_internal.h"
 
 /* ---- finding them ---- */
 
 static bool is_byte(const struct tnd_net *net, int value)
 {
-    const enum tandem_dtype type = tnd_net_value(net, value)->type;
-    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
+    return tnd_is_byte(tnd_net_value(net, value)->type);
 }
 
 /* Whether all values of a view are one. */

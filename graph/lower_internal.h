@@ -36,13 +36,15 @@ struct tnd_lower_int8 {
 /** A node whose result is a function of one byte, and a byte itself: lower_table.c. */
 struct tnd_lower_table {
     int x;                 /* the byte: a base */
+    bool is_reshaped;      /* whose values the result has in another shape */
     const uint8_t *values; /* by its bits; NULL: the node is none of these */
 };
 
 /** A node whose result is a sum or product of two bytes, and a byte itself: lower_pairs.c. */
 struct tnd_lower_pair {
     bool is_found;
-    int a, b; /* bases */
+    int a, b;         /* bases */
+    bool is_reshaped; /* one of them is read in another shape */
     struct tnd_binary_int8 op;
 };
 

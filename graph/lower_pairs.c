@@ -55,9 +55,10 @@ static bool read_zero(float number, int32_t *zero)
     return is_integer;
 }
 
-/* (byte - zero) * scale, or without one of them. */
+/* (byte - zero) * scale, or without one of them. Sets is_reshaped where the bytes are read in
+ * another shape. */
 static bool read_operand(const struct tnd_lowering *l, int value, int *byte, bool *is_signed,
-                         int32_t *zero, float *scale)
+                         int32_t *zero, float *scale, bool *is_reshaped)
 {
     float number;
     *zero = 0;
@@ -69,11 +70,13 @@ static bool read_operand(const struct tnd_lowering *l, int value, int *byte, boo
         return false;
     }
     const struct tnd_net_node *cast = maker(l, value, TND_NET_CAST, -1);
-    *byte = cast == NULL ? value : cast->inputs[0];
-    const struct tnd_net_value *v = tnd_net_value(l->net, *byte);
+    const int read = cast == NULL ? value : cast->inputs[0];
+    const struct tnd_net_value *v = tnd_net_value(l->net, read);
+    *byte = v->base;
+    *is_reshaped = *is_reshaped || v->base != read;
     *is_signed = v->type == TANDEM_DTYPE_I8;
-    return cast != NULL && v->base == *byte && (*is_signed || v->type == TANDEM_DTYPE_U8) &&
-           tnd_lower_value(l, *byte)->known == NULL;
+    return cast != NULL && tnd_match_whole(l->net, read) &&
+           (*is_signed || v->type == TANDEM_DTYPE_U8) && tnd_lower_value(l, read)->known == NULL;
 }
 
 /* Back from the byte to the rounded number: bounds and the zero point, which are gathered from the
@@ -137,7 +140,7 @@ static bool read_rows(const struct tnd_lowering *l, int value, const struct tnd_
     if (op->n == 0 || v->offset != 0 || !tnd_dims_is_equal(&v->shape, shape)) {
         return false;
     }
-    if (v->base == value) {
+    if (tnd_match_whole(l->net, value)) {
         return true;
     }
     if (shape->n < 3 || (shape->dims[1] > 1 && v->strides[1] != 1) ||
@@ -173,14 +176,19 @@ static bool find_pair(const struct tnd_lowering *l, const struct tnd_net_node *n
         return false;
     }
     op->is_product = both->params.kind == TANDEM_BINARY_MUL;
-    const int first = tnd_net_value(l->net, both->inputs[0])->base == both->inputs[0] ? 0 : 1;
+    const int first = tnd_match_whole(l->net, both->inputs[0]) ? 0 : 1;
     const int a = both->inputs[first];
     const int b = both->inputs[1 - first];
-    return tnd_net_value(l->net, a)->base == a && read_rows(l, b, &y->shape, op) &&
-           read_operand(l, a, &out->a, &op->a_is_signed, &op->zero_a, &op->scale_a) &&
-           read_operand(l, tnd_net_value(l->net, b)->base, &out->b, &op->b_is_signed, &op->zero_b,
-                        &op->scale_b) &&
-           tnd_binary_int8_is_valid(op);
+    const int a_base = tnd_net_value(l->net, a)->base;
+    const int b_base = tnd_net_value(l->net, b)->base;
+    const bool b_is_whole = tnd_match_whole(l->net, b);
+    out->is_reshaped = a_base != a || (b_is_whole && b_base != b);
+    return tnd_match_whole(l->net, a) && read_rows(l, b, &y->shape, op) &&
+           read_operand(l, a_base, &out->a, &op->a_is_signed, &op->zero_a, &op->scale_a,
+                        &out->is_reshaped) &&
+           read_operand(l, b_base, &out->b, &op->b_is_signed, &op->zero_b, &op->scale_b,
+                        &out->is_reshaped) &&
+           (b_is_whole || !out->is_reshaped) && tnd_binary_int8_is_valid(op);
 }
 
 void tnd_lower_find_pairs(struct tnd_lowering *l)
@@ -217,7 +225,8 @@ enum tandem_status tnd_lower_pair(struct tnd_lowering *l, const struct tnd_net_n
     const struct tnd_lower_value *a = &l->values[pair->a];
     const bool is_repeated = pair->op.row < pair->op.n;
     const enum tnd_net_layout layout =
-        is_repeated || (a->tensors[TND_LAYOUT_LAST] != NULL && a->tensors[TND_LAYOUT_PLAIN] == NULL)
+        is_repeated || (!pair->is_reshaped && a->tensors[TND_LAYOUT_LAST] != NULL &&
+                        a->tensors[TND_LAYOUT_PLAIN] == NULL)
             ? TND_LAYOUT_LAST
             : TND_LAYOUT_PLAIN;
     tandem_tensor *tensors[2];

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "graph/lower_internal.h"
+#include "graph/pass_internal.h"
 
 enum { BYTES = 256, NOTHING = -1 };
 
@@ -15,14 +16,10 @@ enum { BYTES = 256, NOTHING = -1 };
 
 /* Of each value: the byte that it is a function of, and its 256 values. */
 struct function {
-    int of; /* a base; NOTHING: it is none */
+    int of;           /* a base; NOTHING: it is none */
+    bool is_reshaped; /* it was read in another shape on the way */
     struct tnd_array *values;
 };
-
-static bool is_byte(enum tandem_dtype type)
-{
-    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
-}
 
 /* Whether a value is one constant, in whatever shape. */
 static bool is_uniform(const struct tnd_lowering *l, int value)
@@ -38,9 +35,10 @@ static bool is_uniform(const struct tnd_lowering *l, int value)
 
 /* The byte that all operands of a node depend on, if there is one. */
 static int find_byte(const struct tnd_lowering *l, const struct function *functions,
-                     const struct tnd_net_node *node)
+                     const struct tnd_net_node *node, bool *is_reshaped)
 {
     int of = NOTHING;
+    *is_reshaped = false;
     if (!tnd_lower_is_elementwise(node)) {
         return NOTHING;
     }
@@ -49,11 +47,13 @@ static int find_byte(const struct tnd_lowering *l, const struct function *functi
         if (is_uniform(l, node->inputs[k])) {
             continue;
         }
-        const bool is_whole = in->base == node->inputs[k];
-        const int from = !is_whole                                ? NOTHING
-                         : functions[in->base].of != NOTHING      ? functions[in->base].of
-                         : is_byte(in->type) && in->known == NULL ? in->base
-                                                                  : NOTHING;
+        const bool is_whole = tnd_match_whole(l->net, node->inputs[k]);
+        *is_reshaped =
+            *is_reshaped || in->base != node->inputs[k] || functions[in->base].is_reshaped;
+        const int from = !is_whole                                    ? NOTHING
+                         : functions[in->base].of != NOTHING          ? functions[in->base].of
+                         : tnd_is_byte(in->type) && in->known == NULL ? in->base
+                                                                      : NOTHING;
         if (from == NOTHING || (of != NOTHING && of != from)) {
             return NOTHING;
         }
@@ -103,7 +103,8 @@ static enum tandem_status keep_table(struct tnd_lowering *l, int i,
     const struct tnd_net_node *node = &l->net->nodes[i];
     const struct function *function = &functions[node->output];
     const struct tnd_dims shape = {1, {BYTES}};
-    if (function->of == NOTHING || !is_byte(function->values->type) || node->op == TND_NET_COPY) {
+    if (function->of == NOTHING || !tnd_is_byte(function->values->type) ||
+        node->op == TND_NET_COPY) {
         return TANDEM_OK;
     }
     struct tnd_array *table = tnd_lower_array(l, TANDEM_DTYPE_U8, &shape);
@@ -111,7 +112,8 @@ static enum tandem_status keep_table(struct tnd_lowering *l, int i,
         return tnd_lower_no_memory(l);
     }
     memcpy(table->data, function->values->data, BYTES);
-    l->tables[i] = (struct tnd_lower_table){.x = function->of, .values = table->data};
+    l->tables[i] = (struct tnd_lower_table){
+        .x = function->of, .is_reshaped = function->is_reshaped, .values = table->data};
     return TANDEM_OK;
 }
 
@@ -128,10 +130,13 @@ enum tandem_status tnd_lower_find_tables(struct tnd_lowering *l)
     }
     for (int i = 0; status == TANDEM_OK && i < l->net->n_nodes; i++) {
         const struct tnd_net_node *node = &l->net->nodes[i];
-        const int of =
-            l->values[node->output].known != NULL ? NOTHING : find_byte(l, functions, node);
+        bool is_reshaped = false;
+        const int of = l->values[node->output].known != NULL
+                           ? NOTHING
+                           : find_byte(l, functions, node, &is_reshaped);
         if (of != NOTHING) {
             functions[node->output].of = of;
+            functions[node->output].is_reshaped = is_reshaped;
             status = compute(l, node, functions, all);
         }
         if (status == TANDEM_OK) {
@@ -156,7 +161,8 @@ enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_ne
     if (job == NULL) {
         return tnd_lower_no_memory(l);
     }
-    job->layout = x->tensors[TND_LAYOUT_LAST] != NULL && x->tensors[TND_LAYOUT_PLAIN] == NULL
+    job->layout = x->tensors[TND_LAYOUT_LAST] != NULL && x->tensors[TND_LAYOUT_PLAIN] == NULL &&
+                          !table->is_reshaped
                       ? TND_LAYOUT_LAST
                       : TND_LAYOUT_PLAIN;
     job->op = node->op;
@@ -166,7 +172,8 @@ enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_ne
     job->amount = (double)tnd_dims_values(&out->shape) / 8; /* (a shuffle does many) */
     job->of.table = table->values;
     job->kind = TND_WORK_TABLE;
-    tandem_tensor *tensor = x->tensors[job->layout];
+    tandem_tensor *tensor = NULL;
+    TND_TRY(tnd_lower_tensor(l, table->x, job->layout, &tensor));
     tandem_tensor **made = &l->values[node->output].tensors[job->layout];
     TND_TRY(tnd_lower_emit(l, job, &tensor, 1, made));
     *made = tandem_tensor_set_name(*made, "table");

@@ -41,6 +41,11 @@ int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *n
 int tnd_pass_layout(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_affine(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 
+/** Of pass "strength": a cast to 8 bits behind views, or that gives bytes back (pass_bytes.c). */
+int tnd_rule_to_byte(struct tnd_rewrite *rewrite, const struct tnd_net_node *cast, const int *in);
+/** Likewise: a product of values that were bytes in another order. */
+int tnd_rule_of_bytes(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
+
 /* ---- what rules look for (pass_match.c) ---- */
 
 /** The node that makes a value which is no view, or is read as a whole in another shape; NULL when
@@ -59,5 +64,7 @@ bool tnd_match_same(const struct tnd_net *net, int a, int b);
 int tnd_pass_number(struct tnd_net *net, enum tandem_dtype type, double number,
                     const struct tnd_dims *shape);
 bool tnd_is_float(enum tandem_dtype type);
+/** Whether it is int8 or uint8. */
+bool tnd_is_byte(enum tandem_dtype type);
 
 #endif

@@ -11,6 +11,11 @@ bool tnd_is_float(enum tandem_dtype type)
     return tnd_dtype_kind(type) == TND_KIND_FLOAT;
 }
 
+bool tnd_is_byte(enum tandem_dtype type)
+{
+    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
+}
+
 bool tnd_match_whole(const struct tnd_net *net, int value)
 {
     const struct tnd_net_value *v = tnd_net_value(net, value);

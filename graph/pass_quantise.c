@@ -17,11 +17,6 @@ struct quantised {
     int scale;    /* likewise */
 };
 
-static bool is_byte(enum tandem_dtype type)
-{
-    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
-}
-
 /* Whether a zero point is a constant 0, perhaps cast. */
 static bool is_zero(const struct tnd_net *net, int value)
 {
@@ -49,7 +44,7 @@ static bool match_quantised(const struct tnd_net *net, int value, struct quantis
         tnd_net_maker(net, scaled->inputs[0], TND_NET_BINARY, TANDEM_BINARY_SUB);
     const int wide = less != NULL ? less->inputs[0] : scaled->inputs[0];
     const struct tnd_net_node *cast = tnd_net_maker(net, wide, TND_NET_CAST, TND_CAST_ROUNDS);
-    if (cast == NULL || !is_byte(net->values[cast->inputs[0]].type) ||
+    if (cast == NULL || !tnd_is_byte(net->values[cast->inputs[0]].type) ||
         net->values[cast->inputs[0]].base != cast->inputs[0]) {
         return false;
     }

@@ -468,6 +468,17 @@ static int attention(const struct tnd_rewrite *rewrite, const int *in)
                            matrices);
 }
 
+/* x^3 as products, which round twice where the power rounds once: GELU by tanh has it. */
+static int cube(struct tnd_net *to, const int *in)
+{
+    double c = 0;
+    int64_t i = 0;
+    return tnd_match_uniform(to, in[1], &c, &i) && c == 3
+               ? tnd_net_binary(to, TANDEM_BINARY_MUL,
+                                tnd_net_binary(to, TANDEM_BINARY_MUL, in[0], in[0]), in[0])
+               : TANDEM_NET_NONE;
+}
+
 int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
 {
     struct tnd_net *to = rewrite->to;
@@ -476,6 +487,9 @@ int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *n
     }
     if (node->op == TND_NET_CONTRACT) {
         return attention(rewrite, in);
+    }
+    if (node->op == TND_NET_BINARY && node->params.kind == TANDEM_BINARY_POW) {
+        return cube(to, in);
     }
     if (node->op != TND_NET_BINARY ||
         (node->params.kind != TANDEM_BINARY_DIV && node->params.kind != TANDEM_BINARY_MUL)) {

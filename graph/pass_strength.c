@@ -17,6 +17,7 @@
  * - select with one condition for all is an operand; with equal operands too.
  * - A sum of integers, a product, a largest or smallest over axes of extent 1 is its operand. (0 +
  *   -0 is 0: sums of floats stay.)
+ * - Quantisation to bytes behind a dequantisation, or behind views: pass_bytes.c.
  * - One joined operand, padding by nothing, gathering by constant indices that go on in equal
  *   steps: a view. */
 #include <math.h>
@@ -320,8 +321,12 @@ int tnd_pass_strength(struct tnd_rewrite *rewrite, const struct tnd_net_node *no
     switch (node->op) {
     case TND_NET_UNARY:
         return rule_unary(to, node, in);
-    case TND_NET_CAST:
-        return rule_cast(to, node, in, result->type);
+    case TND_NET_CAST: {
+        const int bytes = tnd_rule_to_byte(rewrite, node, in);
+        return bytes != TANDEM_NET_NONE ? bytes : rule_cast(to, node, in, result->type);
+    }
+    case TND_NET_CONTRACT:
+        return tnd_rule_of_bytes(rewrite, node, in);
     case TND_NET_BINARY:
         return rule_binary(to, node, in);
     case TND_NET_SELECT:

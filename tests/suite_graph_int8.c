@@ -334,9 +334,13 @@ static void check_pair(uint64_t seed)
     struct tnd_net *net = tnd_net_new();
     int x[2];
     for (int i = 0; i < 2; i++) {
-        x[i] = tnd_net_input(net, byte_type(), repeats == i + 1 ? &few : &shape, i == 0 ? "a" : "b",
-                             NULL);
+        const struct tnd_dims *own = repeats == i + 1 ? &few : &shape;
+        const bool is_flat = repeats == 0 && between(0, 3) == 0;
+        const struct tnd_dims flat = {2,
+                                      {own->dims[0] * own->dims[1], own->dims[2] * own->dims[3]}};
+        x[i] = tnd_net_input(net, byte_type(), is_flat ? &flat : own, i == 0 ? "a" : "b", NULL);
         x[i] = dequantised(net, x[i], &one, 0.02f);
+        x[i] = is_flat ? tnd_net_reshape(net, x[i], own) : x[i];
     }
     int y = tnd_net_binary(net, is_product ? TANDEM_BINARY_MUL : TANDEM_BINARY_ADD, x[0], x[1]);
     if (between(0, 2) == 0) {

@@ -194,6 +194,15 @@ static void powers_become_products_and_roots(void)
                 with(net, TANDEM_BINARY_POW, tnd_net_unary(net, TANDEM_UNARY_ABS, x), 0.5));
 }
 
+static void a_cube_is_products(void)
+{
+    const unsigned recognise = TND_PASS_BIT(TND_PASS_RECOGNISE) | TND_PASS_BIT(TND_PASS_DEAD);
+    EXPECT_KIND(TANDEM_DTYPE_F32, recognise, TND_NET_BINARY, TANDEM_BINARY_MUL, 2,
+                with(net, TANDEM_BINARY_POW, x, 3));
+    EXPECT_KIND(TANDEM_DTYPE_F32, recognise, TND_NET_BINARY, TANDEM_BINARY_POW, 1,
+                with(net, TANDEM_BINARY_POW, x, 4));
+}
+
 static void what_undoes_itself_goes(void)
 {
     EXPECT_AFTER(TANDEM_DTYPE_F32, STRENGTH, 0,
@@ -572,6 +581,7 @@ static CU_TestInfo tests_pass[] = {
     {"a_division_becomes_a_product_where_the_inverse_is_exact",
      a_division_becomes_a_product_where_the_inverse_is_exact},
     {"powers_become_products_and_roots", powers_become_products_and_roots},
+    {"a_cube_is_products", a_cube_is_products},
     {"what_undoes_itself_goes", what_undoes_itself_goes},
     {"gathering_in_equal_steps_is_a_view", gathering_in_equal_steps_is_a_view},
     {"chains_of_bounds_merge", chains_of_bounds_merge},
