@@ -121,7 +121,7 @@ PARTS_LIBS := $(if $(HWLOC),$(shell $(PKG_CONFIG) --libs hwloc)) \
     $(if $(PCRE2),$(shell $(PKG_CONFIG) --libs libpcre2-8)) \
     $(if $(UTF8PROC),$(shell $(PKG_CONFIG) --libs libutf8proc)) \
     $(if $(ZLIB),$(shell $(PKG_CONFIG) --libs zlib))
-PARTS_MISSING := $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjson-dev)) \
+PARTS_MISSING = $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjson-dev)) \
     $(if $(PCRE2),,PCRE2(libpcre2-dev)) $(if $(UTF8PROC),,utf8proc(libutf8proc-dev)) \
     $(if $(ZLIB),,zlib(zlib1g-dev)) $(if $(OPENCL),,OpenCL(opencl-headers)) \
     $(if $(LIBEDIT),,libedit(libedit-dev)) $(if $(SERVER),,tandem-server(libmicrohttpd-dev)) \
