@@ -302,7 +302,8 @@ static void two_drivers_share_a_plan_and_one_may_be_lost(void)
 {
     struct tnd_trained trained;
     struct tnd_fake fake;
-    const char *library = tnd_test_beside("fake_cuda/libcuda.so.1");
+    char library[1024]; /* (the next question for a path beside the suite takes its memory) */
+    snprintf(library, sizeof(library), "%s", tnd_test_beside("fake_cuda/libcuda.so.1"));
     void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (opened == NULL) {
         tnd_skip("optional part not built: stand-ins for CUDA");
