@@ -287,8 +287,9 @@ static enum tandem_status event_check(struct tnd_gpu_context *context, struct tn
     cl_int code = calls(context)->GetEventInfo((cl_event)event, CL_EVENT_COMMAND_EXECUTION_STATUS,
                                                sizeof(state), &state, NULL);
     *out_is_over = code != CL_SUCCESS || state <= CL_COMPLETE; /* below: it ended badly */
-    return check(context, "clEnqueueReadBuffer", code == CL_SUCCESS && state < 0 ? state : code,
-                 error);
+    return code != CL_SUCCESS
+               ? check(context, "clGetEventInfo", code, error)
+               : check(context, "clEnqueueReadBuffer", state < 0 ? state : CL_SUCCESS, error);
 }
 
 static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_gpu_event *begin,
