@@ -279,8 +279,42 @@ static void close_checked(struct tnd_gpu_device *device, struct tnd_gpu_block *b
     fake.begin(NULL);
 }
 
+enum left_out { LACK_SEEN, LACK_NOT_SEEN, NO_SUCH_WAIT, ENDED_BEFORE };
+
+/* Crosses once without wait `n`, on a device of its own, which may be lost by that. */
+static enum left_out leave_out(int n)
+{
+    const struct tnd_fake_plan plan = {
+        .first = n, .code = TND_FAKE_FORGET, .name = "cuStreamWaitEvent"};
+    struct tnd_gpu_block *blocks[2] = {NULL};
+    struct tnd_fake_report report;
+    float back[2 * FLOATS];
+    const struct tnd_gpu_options options = {.device = "0", .cache = "off"};
+    struct tnd_gpu_device *device = NULL;
+    setenv("TANDEM_FAKE_CUDA_CHECK", "1", 1);
+    fake.begin(NULL);
+    if (tnd_test_cl_device_open(&options, &device, NULL) != TANDEM_OK) {
+        return ENDED_BEFORE;
+    }
+    for (int i = 0; i < 2; i++) {
+        check_ok(tnd_gpu_map(device, BYTES, &blocks[i], NULL));
+    }
+    fake.begin(&plan);
+    (void)cross(device, blocks[0], blocks[1], back, NULL);
+    for (int i = 0; i < TND_GPU_QUEUE_COUNT; i++) { /* what nobody waited for is seen too */
+        (void)device->driver->finish(device->context, (enum tnd_gpu_queue)i, NULL);
+    }
+    fake.report(&report);
+    close_checked(device, blocks);
+    if (report.n_failed > 0) {
+        return report.n_wrong > 0 ? LACK_SEEN : LACK_NOT_SEEN;
+    }
+    return report.n_wrong > 0 ? ENDED_BEFORE : NO_SUCH_WAIT;
+}
+
 /* Each wait between queues is left out in turn, and each time the stand-in sees that it is missing:
- * none is there for nothing, and nothing is without one. */
+ * none is there for nothing, and nothing is without one. On a busy machine a run may end in front of
+ * the wait; it is repeated. */
 static void each_wait_between_queues_is_needed(void)
 {
     struct tnd_gpu_block *blocks[2] = {NULL};
@@ -299,25 +333,18 @@ static void each_wait_between_queues_is_needed(void)
     CU_ASSERT_EQUAL(back[0], 3.0F);
     CU_ASSERT_EQUAL(back[FLOATS], 3.0F);
     CU_ASSERT_EQUAL(back[FLOATS / 2], 9.0F); /* 3 * 2 + 3 */
+    close_checked(device, blocks);
     int n_waits = 0;
-    for (bool is_over = false; !is_over && n_waits < 50;) {
-        const struct tnd_fake_plan plan = {
-            .first = n_waits + 1, .code = TND_FAKE_FORGET, .name = "cuStreamWaitEvent"};
-        fake.begin(&plan);
-        (void)cross(device, blocks[0], blocks[1], back, NULL); /* may be lost by what it does */
-        for (int i = 0; i < TND_GPU_QUEUE_COUNT; i++) { /* what nobody waited for is seen too */
-            (void)device->driver->finish(device->context, (enum tnd_gpu_queue)i, NULL);
+    for (int tries = 0; tries < 20 && n_waits < 50;) {
+        const enum left_out what = leave_out(n_waits + 1);
+        if (what == NO_SUCH_WAIT) {
+            break;
         }
-        fake.report(&report);
-        is_over = report.n_failed == 0;
-        n_waits += !is_over;
-        if ((report.n_wrong > 0) == is_over) {
-            fprintf(stderr, "  wait %d: %s\n", n_waits, report.wrong);
-            CU_FAIL("a wait is not needed, or its lack not seen");
-        }
+        CU_ASSERT_NOT_EQUAL(what, LACK_NOT_SEEN);
+        n_waits += what != ENDED_BEFORE;
+        tries += what == ENDED_BEFORE;
     }
     CU_ASSERT(n_waits >= 10);
-    close_checked(device, blocks);
 }
 
 /* What does not touch the bytes of a download does not wait for it. */
