@@ -313,8 +313,8 @@ static enum left_out leave_out(int n)
 }
 
 /* Each wait between queues is left out in turn, and each time the stand-in sees that it is missing:
- * none is there for nothing, and nothing is without one. On a busy machine a run may end in front of
- * the wait; it is repeated. */
+ * none is there for nothing, and nothing is without one. On a busy machine a run may end before the
+ * wait; it is repeated. */
 static void each_wait_between_queues_is_needed(void)
 {
     struct tnd_gpu_block *blocks[2] = {NULL};
