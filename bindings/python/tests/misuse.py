@@ -32,7 +32,8 @@ OPERATORS = ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__"
              "__dlpack__", "__str__", "__repr__", "__enter__", "__array__", "__reduce_ex__", "__pow__",
              "__floordiv__", "__mod__", "__and__", "__lt__", "__eq__", "__invert__")
 SKIPPED = {"load_into_ggml", "TandemError", "Choice", "Device", "Drift", "Hparams", "Profile",
-           "RuntimeInfo", "ModelMetadata", "NodeArg"}
+           "RuntimeInfo", "ModelMetadata", "NodeArg",
+           "Communicator"}  # a launcher starts one
 ENUMERATIONS = ("Type", "Role", "Objective", "DType", "ExecutionMode", "GraphOptimizationLevel")
 ADDRESSES = ("bind_input", "buffer_ptr")  # of memory that the caller answers for
 try:
