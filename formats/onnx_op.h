@@ -198,6 +198,12 @@ int tnd_onnx_dequantised_along(struct tnd_onnx_call *call, int x, int scale, int
  *  the type. */
 int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero,
                        enum tandem_dtype type);
+/** Keys or values of before (TANDEM_NET_NONE: none), {batch, heads, past, size}, in front of those
+ *  of now. */
+int tnd_onnx_with_past(struct tnd_onnx_call *call, int past, int now);
+/** Keys or values {batch, fewer heads, rows, size} for `heads` heads of queries, a multiple: each
+ *  serves a group of neighbours. */
+int tnd_onnx_for_groups(struct tnd_onnx_call *call, int x, int64_t heads);
 /** The second operand as it broadcasts with the first. Before opset 7 it does so only where the
  *  node says, and its dimensions may lie at an axis. */
 int tnd_onnx_second(struct tnd_onnx_call *call);

@@ -21,8 +21,7 @@ struct attention {
     int shown;  /* the scores that the fourth result shows */
 };
 
-/* The keys or values of before, and those of now. */
-static int with_past(struct tnd_onnx_call *call, int past, int now)
+int tnd_onnx_with_past(struct tnd_onnx_call *call, int past, int now)
 {
     const int both[] = {past, now};
     if (past == TANDEM_NET_NONE) {
@@ -51,19 +50,24 @@ static int with_heads(struct tnd_onnx_call *call, int x, int64_t heads)
     return tnd_net_permute(call->net, tnd_net_reshape(call->net, x, &to), turned);
 }
 
-/* Keys or values of fewer heads than queries: each serves a group of them, one after the other. */
-static int for_groups(struct tnd_onnx_call *call, int x, int64_t q_heads)
+int tnd_onnx_for_groups(struct tnd_onnx_call *call, int x, int64_t heads)
 {
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
-    if (x == TANDEM_NET_NONE || from.dims[1] == q_heads || from.dims[1] == 1) {
+    if (x == TANDEM_NET_NONE || from.dims[1] == heads) {
         return x;
     }
     const struct tnd_dims split = {5, {from.dims[0], from.dims[1], 1, from.dims[2], from.dims[3]}};
     struct tnd_dims wide = split;
-    const struct tnd_dims joined = {4, {from.dims[0], q_heads, from.dims[2], from.dims[3]}};
-    wide.dims[2] = q_heads / from.dims[1];
+    const struct tnd_dims joined = {4, {from.dims[0], heads, from.dims[2], from.dims[3]}};
+    wide.dims[2] = heads / from.dims[1];
     x = tnd_net_expand(call->net, tnd_net_reshape(call->net, x, &split), &wide);
     return tnd_net_reshape(call->net, x, &joined);
+}
+
+/* The same where products broadcast one head. */
+static int for_groups(struct tnd_onnx_call *call, int x, int64_t heads)
+{
+    return tnd_onnx_shape_of(call, x)->dims[1] == 1 ? x : tnd_onnx_for_groups(call, x, heads);
 }
 
 static bool read_operands(struct tnd_onnx_call *call, struct attention *it)
@@ -87,8 +91,8 @@ static bool read_operands(struct tnd_onnx_call *call, struct attention *it)
                               (long long)of_k);
         return false;
     }
-    it->k = with_past(call, tnd_onnx_in(call, 4), it->k);
-    it->v = with_past(call, tnd_onnx_in(call, 5), it->v);
+    it->k = tnd_onnx_with_past(call, tnd_onnx_in(call, 4), it->k);
+    it->v = tnd_onnx_with_past(call, tnd_onnx_in(call, 5), it->v);
     return call->net->status == TANDEM_OK;
 }
 

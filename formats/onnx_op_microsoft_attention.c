@@ -72,34 +72,6 @@ static int packed_part(struct tnd_onnx_call *call, int value, int64_t i)
     return tnd_net_permute(call->net, tnd_net_reshape(call->net, part, &to), axes);
 }
 
-/* Keys or values of fewer heads: each serves a group of query heads, one after the other. */
-static int for_groups(struct tnd_onnx_call *call, int value, int64_t heads)
-{
-    const struct tnd_dims from = *tnd_onnx_shape_of(call, value);
-    if (value == TANDEM_NET_NONE || from.dims[1] == heads) {
-        return value;
-    }
-    const struct tnd_dims split = {5, {from.dims[0], from.dims[1], 1, from.dims[2], from.dims[3]}};
-    struct tnd_dims wide = split;
-    const struct tnd_dims to = {4, {from.dims[0], heads, from.dims[2], from.dims[3]}};
-    wide.dims[2] = heads / from.dims[1];
-    value = tnd_net_expand(call->net, tnd_net_reshape(call->net, value, &split), &wide);
-    return tnd_net_reshape(call->net, value, &to);
-}
-
-/* Keys or values of before {batch, heads, past, size} in front of those of now. */
-static int with_past(struct tnd_onnx_call *call, int past, int now)
-{
-    const int both[] = {past, now};
-    if (past == TANDEM_NET_NONE) {
-        return now;
-    }
-    if (tnd_onnx_shape_of(call, past)->n != 4) {
-        return tnd_onnx_refuse(call, "past keys or values that are not of 4 dimensions");
-    }
-    return tnd_net_concat(call->net, both, 2, 2);
-}
-
 /* {batch, heads, rows, size} as {batch * heads, rows, size}. */
 static int flat(struct tnd_onnx_call *call, int value)
 {
@@ -145,8 +117,8 @@ static int attend(struct tnd_onnx_call *call, const struct attention *it)
         const int in[] = {it->q, it->k, it->v, mask};
         tnd_onnx_build_as(call, "Attention", given, 2, in, 4, &y, 1);
     } else {
-        const int k = for_groups(call, it->k, it->heads);
-        const int v = for_groups(call, it->v, it->heads);
+        const int k = tnd_onnx_for_groups(call, it->k, it->heads);
+        const int v = tnd_onnx_for_groups(call, it->v, it->heads);
         const int64_t size = tnd_onnx_shape_of(call, v)->dims[3];
         const struct tnd_dims split = {4, {it->batch, it->heads, it->rows, size}};
         y = tnd_net_attention(net, flat(call, it->q), flat(call, k), flat(call, v),
@@ -295,8 +267,8 @@ static void attend_projected(struct tnd_onnx_call *call, int all, int mask, int 
     }
     past = tnd_onnx_wide(call, past);
     struct attention it = {.q = part[0],
-                           .k = with_past(call, past_part(call, past, 0), part[1]),
-                           .v = with_past(call, past_part(call, past, 1), part[2])};
+                           .k = tnd_onnx_with_past(call, past_part(call, past, 0), part[1]),
+                           .v = tnd_onnx_with_past(call, past_part(call, past, 1), part[2])};
     if (!read_sizes(call, &it)) {
         return;
     }
@@ -394,8 +366,8 @@ static bool read_heads(struct tnd_onnx_call *call, struct attention *it)
     } else {
         (void)tnd_onnx_refuse(call, "queries of %d dimensions, keys of %d", of_q.n, of_k.n);
     }
-    it->k = with_past(call, tnd_onnx_wide(call, tnd_onnx_in(call, 6)), it->k);
-    it->v = with_past(call, tnd_onnx_wide(call, tnd_onnx_in(call, 7)), it->v);
+    it->k = tnd_onnx_with_past(call, tnd_onnx_wide(call, tnd_onnx_in(call, 6)), it->k);
+    it->v = tnd_onnx_with_past(call, tnd_onnx_wide(call, tnd_onnx_in(call, 7)), it->v);
     return read_sizes(call, it);
 }
 
@@ -522,7 +494,7 @@ static int written(struct tnd_onnx_call *call, const struct timeline *time, int 
         return now;
     }
     if (time->known > 0 && time->known == time->past) {
-        return with_past(call, past, now);
+        return tnd_onnx_with_past(call, past, now);
     }
     const struct tnd_dims empty = {4, {shape.dims[0], shape.dims[1], time->room, shape.dims[3]}};
     const int64_t more[4] = {0, 0, time->room - time->past, 0};

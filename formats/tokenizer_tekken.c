@@ -49,27 +49,45 @@ static enum tandem_status find_value(struct tnd_json *json, const char *wanted, 
     }
 }
 
-bool tnd_tokenizer_tekken_is(const void *bytes, size_t n)
+/* Enters the object of `config`; false where there is none. A tokenizer of Hugging Face has `model`
+ * in front, which is megabytes long. */
+static bool enter_config(struct tnd_json *json, struct tandem_error *error)
 {
-    struct tnd_json config = json_of(bytes, n, "");
-    struct tandem_error error = {0};
-    bool found = false;
     char key[MAX_KEY];
-    if (find_value(&config, "config", &found, &error) != TANDEM_OK || !found ||
-        tnd_json_take(&config, '{', &error) != TANDEM_OK) {
+    bool more = true;
+    if (tnd_json_take(json, '{', error) != TANDEM_OK) {
         return false;
     }
     for (int64_t i = 0;; i++) {
-        if (next_key(&config, i, key, &found, &error) != TANDEM_OK || !found) {
+        if (next_key(json, i, key, &more, error) != TANDEM_OK || !more ||
+            strcmp(key, "model") == 0) {
+            return false;
+        }
+        if (strcmp(key, "config") == 0) {
+            return tnd_json_take(json, '{', error) == TANDEM_OK;
+        }
+        if (tnd_json_skip(json, error) != TANDEM_OK) {
+            return false;
+        }
+    }
+}
+
+bool tnd_tokenizer_tekken_is(const void *bytes, size_t n)
+{
+    struct tnd_json json = json_of(bytes, n, "");
+    struct tandem_error error = {0};
+    char key[MAX_KEY];
+    bool more = enter_config(&json, &error);
+    for (int64_t i = 0; more; i++) {
+        if (next_key(&json, i, key, &more, &error) != TANDEM_OK || !more) {
             return false;
         }
         if (strcmp(key, "default_num_special_tokens") == 0) {
             return true;
         }
-        if (tnd_json_skip(&config, &error) != TANDEM_OK) {
-            return false;
-        }
+        more = tnd_json_skip(&json, &error) == TANDEM_OK;
     }
+    return false;
 }
 
 static enum tandem_status read_config(struct tnd_json *json, struct config *out,

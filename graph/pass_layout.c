@@ -6,8 +6,6 @@
  * and activation, transpose back. With f value by value and a permutation P, f(P(x), y) is
  * P(f(x, P^-1(y))): the same values by the same operations. Turning is a view, and the two turns
  * that meet behind f cancel, so that f can be computed on the convolution's tiles. */
-#include <string.h>
-
 #include "graph/pass_internal.h"
 
 enum {
@@ -106,13 +104,20 @@ int tnd_pass_layout(struct tnd_rewrite *rewrite, const struct tnd_net_node *node
             params.axis = axis;
         }
     }
+    /* (before a node is made: one in vain would go in pass "dead", which begins another round) */
+    struct tnd_net_value turned = {.shape = old->shape};
+    int64_t strides[TANDEM_NET_MAX_DIMS];
+    tnd_dims_strides(&shape, strides);
+    for (int d = 0; d < n; d++) {
+        turned.strides[d] = strides[forth[d]];
+    }
+    if (!tnd_rewrite_can_replace(rewrite, node->output, &turned)) {
+        return TANDEM_NET_NONE;
+    }
     for (int i = 0; i < node->n_inputs; i++) {
         operands[i] = node->op == TND_NET_PAD && i > 0 ? in[i] : turned_back(to, in[i], back);
     }
     const int made =
         tnd_net_add(to, node->op, &params, operands, node->n_inputs, old->type, &shape);
-    const int turned = tnd_net_permute(to, made, forth);
-    return turned != TANDEM_NET_NONE && tnd_rewrite_can_replace(rewrite, node->output, turned)
-               ? turned
-               : TANDEM_NET_NONE;
+    return tnd_net_permute(to, made, forth);
 }

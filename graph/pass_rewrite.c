@@ -87,10 +87,10 @@ static bool is_base(const struct tnd_net *net, int value)
 
 /* Whether a value that is not read as a view of its own can take the place of a result: all views
  * that are read of the result must compose with it. */
-bool tnd_rewrite_can_replace(const struct tnd_rewrite *rewrite, int result, int by)
+bool tnd_rewrite_can_replace(const struct tnd_rewrite *rewrite, int result,
+                             const struct tnd_net_value *new)
 {
     const struct tnd_net *from = rewrite->from;
-    const struct tnd_net_value *new = tnd_net_value(rewrite->to, by);
     int64_t offset;
     int64_t strides[TANDEM_NET_MAX_DIMS];
     for (int i = 0; i < from->n_outputs; i++) {
@@ -254,7 +254,8 @@ static int successor(struct tnd_rewrite *rewrite, const struct tnd_net_node *nod
     TND_ASSERT(rewrite->to->values[by].type == old->type &&
                tnd_dims_is_equal(&rewrite->to->values[by].shape, &old->shape));
     (void)old;
-    if (is_base(rewrite->to, by) || tnd_rewrite_can_replace(rewrite, node->output, by)) {
+    if (is_base(rewrite->to, by) ||
+        tnd_rewrite_can_replace(rewrite, node->output, tnd_net_value(rewrite->to, by))) {
         rewrite->fired++;
         return by;
     }

@@ -565,7 +565,43 @@ static void what_follows_a_convolution_is_computed_in_its_order(void)
     }
 }
 
+static void note_round(void *context, const struct tnd_net *net, const struct tnd_pass *pass,
+                       int round, int fired)
+{
+    int *most = context;
+    (void)net;
+    (void)pass;
+    *most = fired >= 0 && round > *most ? round : *most;
+}
+
+/* What reads the sum flattens it in its own order, which no strides over the convolution's say. */
+static void an_order_that_readers_need_stays_and_passes_end(void)
+{
+    static const struct tnd_dims shape = {4, {2, 3, 4, 5}};
+    static const struct tnd_dims weights = {4, {3, 3, 1, 1}};
+    static const struct tnd_dims flat = {1, {120}};
+    static const int forth[] = {0, 2, 3, 1};
+    const struct tnd_window window = {
+        .n = 2, .extent = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    struct tandem_error error = {.text = ""};
+    int most = 0;
+    const struct tnd_pass_dump dump = {.dump = note_round, .context = &most};
+    struct tnd_net *net = tnd_net_new();
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &shape, "x", NULL);
+    const int w = tnd_net_input(net, TANDEM_DTYPE_F32, &weights, "w", NULL);
+    const int y = tnd_net_permute(net, tnd_net_conv(net, x, w, &window), forth);
+    const int z = tnd_net_unary(net, TANDEM_UNARY_EXP, y);
+    (void)tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_NEG, tnd_net_reshape(net, z, &flat)));
+    check_status(tnd_net_optimize(net, TND_PASSES_ALL, &dump, &error), TANDEM_OK, NULL, &error);
+    check_status(tnd_net_check(net, &error), TANDEM_OK, NULL, &error);
+    check_int(net->n_nodes, 3);
+    check_int(most, 0);
+    tnd_net_free(net);
+}
+
 static CU_TestInfo tests_pass[] = {
+    {"an_order_that_readers_need_stays_and_passes_end",
+     an_order_that_readers_need_stays_and_passes_end},
     {"what_follows_a_convolution_is_computed_in_its_order",
      what_follows_a_convolution_is_computed_in_its_order},
     {"what_depends_on_constants_alone_is_computed", what_depends_on_constants_alone_is_computed},

@@ -5,17 +5,26 @@
 
 #include "backends/cpu/net/cpu_net.h"
 
+/* Where row `outer` of the dimensions in front of an axis begins, in values. */
+static int64_t row_offset(const struct tnd_view *view, int axis, int64_t outer)
+{
+    int64_t offset = 0;
+    for (int d = axis - 1; d >= 0; d--) {
+        offset += outer % view->shape.dims[d] * view->strides[d];
+        outer /= view->shape.dims[d];
+    }
+    return offset;
+}
+
 /* Copies `n` places of an axis from place `at` on, of one row of places. */
 static enum tandem_status copy_places(const struct tnd_view *view, int axis, int64_t outer,
                                       int64_t at, int64_t n, char *to)
 {
     struct tnd_view in = *view;
-    int64_t offset = at * in.strides[axis];
+    const int64_t offset = at * in.strides[axis] + row_offset(view, axis, outer);
     int64_t stride = 1;
     bool is_dense = true;
-    for (int d = axis - 1; d >= 0; d--) {
-        offset += outer % in.shape.dims[d] * in.strides[d];
-        outer /= in.shape.dims[d];
+    for (int d = 0; d < axis; d++) {
         in.shape.dims[d] = 1;
     }
     in.shape.dims[axis] = n;
@@ -98,20 +107,29 @@ static struct few values_of_row(const struct tnd_view *view, int axis)
     return out;
 }
 
+/* A few values of `n` places to the result, one place `row` values behind the other. Place `i` is
+ * `i * by_place + indices[i] * by_index` values behind `from`; `indices` NULL: without them. */
+struct move {
+    const char *from;
+    const int64_t *indices;
+    int64_t by_index, by_place;
+    int64_t n, row;
+};
+
 #define MOVE_FEW(TYPE)                                                                             \
     do {                                                                                           \
-        const TYPE *values = (const void *)from;                                                   \
+        const TYPE *values = (const void *)move->from;                                             \
         TYPE *result = (void *)to;                                                                 \
-        for (int64_t r = 0; r < n; r++) {                                                          \
+        for (int64_t i = 0; i < move->n; i++) {                                                    \
+            const int64_t index = move->indices != NULL ? move->indices[i] : 0;                    \
+            const int64_t at = i * move->by_place + index * move->by_index;                        \
             for (int k = 0; k < few->n; k++) {                                                     \
-                result[r * row + k] = values[r * stride + few->offsets[k]];                        \
+                result[i * move->row + k] = values[at + few->offsets[k]];                          \
             }                                                                                      \
         }                                                                                          \
     } while (0)
 
-/* Of `n` rows, `stride` values apart there and `row` apart in the result. */
-static void move_few(const struct few *few, size_t bytes, const char *from, int64_t stride,
-                     int64_t n, char *to, int64_t row)
+static void move_few(const struct few *few, const struct move *move, size_t bytes, char *to)
 {
     switch (bytes) {
     case 1:
@@ -135,21 +153,16 @@ static void join_few(const struct tnd_view *view, int axis, int64_t begin, int64
 {
     const struct few few = values_of_row(view, axis);
     const size_t bytes = tandem_dtype_bytes(view->type);
+    const int64_t row_places = axis > 0 ? view->shape.dims[axis - 1] : 1;
     for (int64_t r = begin; few.n > 0 && r < end;) {
-        int64_t rest = r;
-        int64_t n = 1;
-        int64_t offset = 0;
-        for (int d = axis - 1; d >= 0; d--) {
-            const int64_t at = rest % view->shape.dims[d];
-            n = d == axis - 1 ? view->shape.dims[d] - at : n;
-            offset += at * view->strides[d];
-            rest /= view->shape.dims[d];
-        }
-        n = n < end - r ? n : end - r;
-        move_few(&few, bytes, (const char *)view->data + offset * (int64_t)bytes,
-                 axis > 0 ? view->strides[axis - 1] : 0, n,
-                 to + (size_t)((r - begin) * row) * bytes, row);
-        r += n;
+        const int64_t left = row_places - r % row_places;
+        const struct move move = {.from = (const char *)view->data +
+                                          row_offset(view, axis, r) * (int64_t)bytes,
+                                  .by_place = axis > 0 ? view->strides[axis - 1] : 0,
+                                  .n = left < end - r ? left : end - r,
+                                  .row = row};
+        move_few(&few, &move, bytes, to + (size_t)((r - begin) * row) * bytes);
+        r += move.n;
     }
 }
 
@@ -211,17 +224,6 @@ static void read_run(const struct tnd_view *view, int64_t offset, int64_t stride
     }
 }
 
-/* Where row `outer` of the dimensions in front of an axis begins, in values. */
-static int64_t row_offset(const struct tnd_view *view, int axis, int64_t outer)
-{
-    int64_t offset = 0;
-    for (int d = axis - 1; d >= 0; d--) {
-        offset += outer % view->shape.dims[d] * view->strides[d];
-        outer /= view->shape.dims[d];
-    }
-    return offset;
-}
-
 /* Indices `first` to `first + n - 1` of all that a view has, in its order. */
 static void read_indices(const struct tnd_view *view, int64_t first, int n, int64_t *out)
 {
@@ -253,37 +255,6 @@ static enum tandem_status check_indices(const struct tnd_work *work, int64_t *in
     return TANDEM_OK;
 }
 
-#define GATHER_FEW(TYPE)                                                                           \
-    do {                                                                                           \
-        const TYPE *values = (const void *)from;                                                   \
-        TYPE *result = (void *)to;                                                                 \
-        for (int i = 0; i < n; i++) {                                                              \
-            for (int k = 0; k < few->n; k++) {                                                     \
-                result[i * few->n + k] = values[indices[i] * stride + few->offsets[k]];            \
-            }                                                                                      \
-        }                                                                                          \
-    } while (0)
-
-/* The few values at each index, `stride` values apart. */
-static void gather_few(const struct few *few, size_t bytes, const char *from, int64_t stride,
-                       const int64_t *indices, int n, char *to)
-{
-    switch (bytes) {
-    case 1:
-        GATHER_FEW(uint8_t);
-        break;
-    case 2:
-        GATHER_FEW(uint16_t);
-        break;
-    case 4:
-        GATHER_FEW(uint32_t);
-        break;
-    default:
-        GATHER_FEW(uint64_t);
-        break;
-    }
-}
-
 /* Index by index, as many together as one row of the operand serves. */
 enum tandem_status tnd_cpu_work_gather(const struct tnd_cpu_kernels *kernels,
                                        const struct tandem_tensor *node, int64_t begin, int64_t end)
@@ -308,8 +279,12 @@ enum tandem_status tnd_cpu_work_gather(const struct tnd_cpu_kernels *kernels,
         TND_TRY(check_indices(work, indices, n, views[0].shape.dims[axis]));
         if (has_few) {
             const int64_t from = row_offset(&views[0], axis, item / n_indices);
-            gather_few(&few, bytes, (const char *)views[0].data + from * (int64_t)bytes,
-                       views[0].strides[axis], indices, n, to);
+            const struct move move = {.from = (const char *)views[0].data + from * (int64_t)bytes,
+                                      .indices = indices,
+                                      .by_index = views[0].strides[axis],
+                                      .n = n,
+                                      .row = behind};
+            move_few(&few, &move, bytes, to);
         }
         for (int i = 0; i < n && !has_few; i++) {
             TND_TRY(copy_places(&views[0], axis, item / n_indices, indices[i], 1,
@@ -319,34 +294,6 @@ enum tandem_status tnd_cpu_work_gather(const struct tnd_cpu_kernels *kernels,
         item += n;
     }
     return TANDEM_OK;
-}
-
-#define PICK(TYPE)                                                                                 \
-    do {                                                                                           \
-        const TYPE *values = (const void *)from;                                                   \
-        TYPE *result = (void *)to;                                                                 \
-        for (int i = 0; i < n; i++) {                                                              \
-            result[i] = values[indices[i] * by_index + i * by_place];                              \
-        }                                                                                          \
-    } while (0)
-
-static void pick(size_t bytes, const char *from, const int64_t *indices, int n, int64_t by_index,
-                 int64_t by_place, char *to)
-{
-    switch (bytes) {
-    case 1:
-        PICK(uint8_t);
-        break;
-    case 2:
-        PICK(uint16_t);
-        break;
-    case 4:
-        PICK(uint32_t);
-        break;
-    default:
-        PICK(uint64_t);
-        break;
-    }
 }
 
 /* Row by row of the result: each value has an index of its own along the axis. */
@@ -364,6 +311,7 @@ enum tandem_status tnd_cpu_work_pick(const struct tnd_cpu_kernels *kernels,
     tnd_work_views(work, node, views);
     const struct tnd_view *from = &views[0];
     const int64_t by_place = last == axis ? 0 : from->strides[last];
+    const struct few one = {.n = 1, .offsets = {0}};
     char *to = (char *)tandem_tensor_data(node) + (size_t)(begin * row) * bytes;
     for (int64_t item = begin; item < end; item++) {
         int64_t offset = 0;
@@ -376,8 +324,14 @@ enum tandem_status tnd_cpu_work_pick(const struct tnd_cpu_kernels *kernels,
             const int n = (int)(row - at < MOST_INDICES ? row - at : MOST_INDICES);
             read_indices(&views[1], item * row + at, n, indices);
             TND_TRY(check_indices(work, indices, n, from->shape.dims[axis]));
-            pick(bytes, (const char *)from->data + (offset + at * by_place) * (int64_t)bytes,
-                 indices, n, from->strides[axis], by_place, to);
+            const struct move move = {.from = (const char *)from->data +
+                                              (offset + at * by_place) * (int64_t)bytes,
+                                      .indices = indices,
+                                      .by_index = from->strides[axis],
+                                      .by_place = by_place,
+                                      .n = n,
+                                      .row = 1};
+            move_few(&one, &move, bytes, to);
             to += (size_t)n * bytes;
             at += n;
         }

@@ -68,8 +68,10 @@ enum { POOL_VALUES = 512, POOL_CHANNELS = 64 /* of a block */ };
 /* Some places that lie side by side along the last dimension, and some channels of each. */
 struct block {
     int n_places, n_channels;
-    float best[POOL_VALUES];
-    double sums[POOL_VALUES];
+    union { /* by the kind of pool */
+        float best[POOL_VALUES];
+        double sums[POOL_VALUES];
+    };
 };
 
 /* The larger ones; what was found first stays where the two are equal, and NaN. */
@@ -145,8 +147,11 @@ static void pool_block(const struct tnd_work *work, struct block *block, const s
     const int last = window->n - 1;
     struct walk walk = {.is_done = false};
     for (int i = 0; i < block->n_places * block->n_channels; i++) {
-        block->best[i] = -INFINITY;
-        block->sums[i] = 0;
+        if (work->params->kind == TANDEM_POOL_MAX) {
+            block->best[i] = -INFINITY;
+        } else {
+            block->sums[i] = 0;
+        }
     }
     while (!walk.is_done) {
         int64_t at = place->image * x->strides[0] + channel * x->strides[1];
@@ -184,11 +189,14 @@ static void pool_places(const struct tnd_work *work, const struct tnd_view *x,
             block.n_channels =
                 (int)(channels - channel < n_channels ? channels - channel : n_channels);
             pool_block(work, &block, x, &place, channel);
-            for (int i = 0; i < block.n_places * block.n_channels; i++) {
-                const int64_t at = place.at + i / block.n_channels * strides[2 + last] +
-                                   (channel + i % block.n_channels) * strides[1];
-                y[at] =
-                    work->params->kind == TANDEM_POOL_MAX ? block.best[i] : (float)block.sums[i];
+            for (int i = 0; i < block.n_places; i++) {
+                const int first = i * block.n_channels;
+                float *to = y + place.at + i * strides[2 + last] + channel * strides[1];
+                for (int c = 0; c < block.n_channels; c++) {
+                    to[c * strides[1]] = work->params->kind == TANDEM_POOL_MAX
+                                             ? block.best[first + c]
+                                             : (float)block.sums[first + c];
+                }
             }
         }
         place.at += block.n_places * strides[2 + last];
