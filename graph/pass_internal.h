@@ -27,8 +27,8 @@ enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *p
 /** Whether a value of `to`, or what it is a view of, has one reader alone. */
 bool tnd_rewrite_is_private(const struct tnd_rewrite *rewrite, int value);
 
-/** Whether a value of this shape, offset and strides can take the place of a result: no output is the
- *  result, and what is read of it can be read of the value as a view. */
+/** Whether a value of this shape, offset and strides can take the place of a result: no output is
+ *  the result, and what is read of it can be read of the value as a view. */
 bool tnd_rewrite_can_replace(const struct tnd_rewrite *rewrite, int result,
                              const struct tnd_net_value *new);
 
