@@ -8,6 +8,7 @@
 #include "backends/cuda/cuda_driver.h"
 #include "backends/gpu/gpu_launch.h"
 #include "backends/gpu/gpu_stream.h"
+#include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/fake_cuda/fake_control.h"
 #include "tests/suite_opencl.h"
@@ -57,6 +58,31 @@ static void drivers_that_cannot_serve_are_told_in_one_line(void)
                  &error);
     unsetenv("TANDEM_FAKE_CUDA_DEVICES");
     unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+/* The stand-in's NVRTC is 12.9, what else the machine has at least as new as the driver here. */
+static void a_compiler_newer_than_the_driver_is_not_used(void)
+{
+    struct tandem_error error = {0};
+    struct tnd_gpu_found *found = NULL;
+    char path[1024]; /* another name of the file, which is looked at anew */
+    int n = 0;
+    if (!find_fake()) {
+        return;
+    }
+    const char *file = strrchr(tnd_test_cl_library(), '/');
+    snprintf(path, sizeof(path), "%.*s/.%s", (int)(file - tnd_test_cl_library()),
+             tnd_test_cl_library(), file);
+    setenv("TANDEM_FAKE_CUDA_VERSION", "11080", 1);
+    const struct tnd_gpu_libraries libraries = {.driver = path};
+    check_status(tnd_cuda_driver.find(&libraries, &found, &n, &error), TANDEM_OK, NULL, &error);
+    unsetenv("TANDEM_FAKE_CUDA_VERSION");
+    if (n > 0 && strstr(found[0].platform_version, "NVRTC 11") == NULL) {
+        CU_ASSERT_FALSE(found[0].info.is_fit);
+        check_contains(found[0].info.reason, "is newer than the driver, which is for CUDA 11.8");
+    }
+    CU_ASSERT(n > 0);
+    tnd_free(found);
 }
 
 static tandem_context *context;
@@ -377,6 +403,7 @@ static void works_run_beside_downloads_of_other_bytes(void)
 CU_TestInfo tnd_tests_opencl_cuda[] = {
     {"drivers that cannot serve are told in one line",
      drivers_that_cannot_serve_are_told_in_one_line},
+    {"a compiler newer than the driver is not used", a_compiler_newer_than_the_driver_is_not_used},
     {"every call may fail", every_call_may_fail},
     {"constants take one buffer of the driver", constants_take_one_buffer_of_the_driver},
     {"each wait between queues is needed", each_wait_between_queues_is_needed},

@@ -22,8 +22,9 @@ static const struct tnd_dl_symbol nvrtc_symbols[] = {TND_NVRTC_FUNCTION_LIST(NVR
 #undef NVRTC_SYMBOL
 
 /* The wheels nvidia-cuda-nvrtc of the Python index, and the toolkit. */
-static const char *const nvrtc_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
-                                          "libnvrtc.so"};
+static const char *const nvrtc_names[] = {
+    "libnvrtc.so.12", /* (13 leaves out what is older than 7.5) */
+    "libnvrtc.so.13", "libnvrtc.so.11.2", "libnvrtc.so"};
 static const struct {
     const char *variable, *folder; /* below the variable's value; "": the root */
 } nvrtc_folders[] = {{"VIRTUAL_ENV", "lib/python3*/site-packages/nvidia/*/lib"},
@@ -51,10 +52,12 @@ static bool try_compiler(const char *file, struct tnd_cuda_library *out)
     void *library = NULL; /* stays open for the life of the process */
     int major = 0;
     int minor = 0;
-    out->has_compiler =
-        tnd_dl_open(names, nvrtc_symbols, (int)(sizeof(nvrtc_symbols) / sizeof(nvrtc_symbols[0])),
-                    &out->nvrtc, &library, NULL) == TANDEM_OK &&
-        out->nvrtc.Version(&major, &minor) == 0 && major <= out->version / 1000;
+    if (tnd_dl_open(names, nvrtc_symbols, (int)(sizeof(nvrtc_symbols) / sizeof(nvrtc_symbols[0])),
+                    &out->nvrtc, &library, NULL) != TANDEM_OK ||
+        out->nvrtc.Version(&major, &minor) != 0) {
+        return false;
+    }
+    out->has_compiler = major <= out->version / 1000;
     out->nvrtc_version = 1000 * major + 10 * minor;
     return out->has_compiler;
 }
@@ -102,6 +105,14 @@ static void find_compiler(const char *path, struct tnd_cuda_library *out)
                 return;
             }
         }
+    }
+    if (out->nvrtc_version > 0) {
+        snprintf(out->compiler_reason, sizeof(out->compiler_reason),
+                 "no compiler of kernels: NVRTC %d.%d is newer than the driver, which is for CUDA "
+                 "%d.%d (pip has nvidia-cuda-nvrtc-cu%d)",
+                 out->nvrtc_version / 1000, out->nvrtc_version % 1000 / 10, out->version / 1000,
+                 out->version % 1000 / 10, out->version / 1000);
+        return;
     }
     snprintf(out->compiler_reason, sizeof(out->compiler_reason),
              "no compiler of kernels: libnvrtc.so.12 or .13 was not found (package "

@@ -114,7 +114,7 @@ struct tnd_cuda_library {
     bool has_compiler;
     char compiler_reason[128]; /* why it is not there */
     int version;               /* of the driver: 12040 is CUDA 12.4 */
-    int nvrtc_version;         /* in the same way */
+    int nvrtc_version;         /* in the same way; of one that is too new, or 0: none was found */
     char path[256];            /* file of libcuda */
 };
 
