@@ -40,16 +40,14 @@ static tnd_cu_stream work_of(struct tnd_gpu_context *context)
 static void close_context(struct tnd_gpu_context *context)
 {
     struct tnd_cuda_context *self = of(context);
-    int code = TND_CU_SUCCESS;
     for (int i = 0; i < TND_GPU_QUEUE_COUNT; i++) {
         if (self->streams[i] != NULL) {
-            TND_CUDA_CALL(self, code, StreamDestroy(self->streams[i]));
+            TND_CUDA_GIVE_BACK(self, StreamDestroy(self->streams[i]));
         }
     }
     if (self->context != NULL) {
-        code = self->library->cu.DevicePrimaryCtxRelease(self->device);
+        (void)self->library->cu.DevicePrimaryCtxRelease(self->device);
     }
-    (void)code; /* whatever fails here, everything is given back */
     tnd_free(self);
 }
 
@@ -97,9 +95,7 @@ static enum tandem_status open(const struct tnd_gpu_libraries *libraries,
 /* Nothing uses memory that is given back after this. */
 static void wait_for_all(struct tnd_gpu_context *context)
 {
-    int code = TND_CU_SUCCESS;
-    TND_CUDA_CALL(of(context), code, CtxSynchronize());
-    (void)code; /* a device that is lost uses no memory either */
+    TND_CUDA_GIVE_BACK(of(context), CtxSynchronize()); /* (a lost device uses no memory either) */
 }
 
 static enum tandem_status buffer_new(struct tnd_gpu_context *context, size_t bytes,
@@ -116,10 +112,8 @@ static enum tandem_status buffer_new(struct tnd_gpu_context *context, size_t byt
 static void buffer_free(struct tnd_gpu_context *context, struct tnd_gpu_buffer *buffer)
 {
     if (buffer != NULL) {
-        int code = TND_CU_SUCCESS;
         wait_for_all(context);
-        TND_CUDA_CALL(of(context), code, MemFree(address_of(buffer)));
-        (void)code;
+        TND_CUDA_GIVE_BACK(of(context), MemFree(address_of(buffer)));
     }
 }
 
@@ -150,10 +144,8 @@ static enum tandem_status pinned_new(struct tnd_gpu_context *context, size_t byt
 static void pinned_free(struct tnd_gpu_context *context, struct tnd_gpu_buffer *pinned, void *host)
 {
     if (pinned != NULL) {
-        int code = TND_CU_SUCCESS;
         wait_for_all(context);
-        TND_CUDA_CALL(of(context), code, MemFreeHost(host));
-        (void)code;
+        TND_CUDA_GIVE_BACK(of(context), MemFreeHost(host));
     }
 }
 
@@ -179,14 +171,12 @@ static enum tandem_status finish(struct tnd_gpu_context *context, enum tnd_gpu_q
 static void event_free(struct tnd_gpu_context *context, struct tnd_gpu_event *event)
 {
     if (event != NULL) {
-        int code = TND_CU_SUCCESS;
         if (event->begin != NULL) {
-            TND_CUDA_CALL(of(context), code, EventDestroy(event->begin));
+            TND_CUDA_GIVE_BACK(of(context), EventDestroy(event->begin));
         }
         if (event->end != NULL) {
-            TND_CUDA_CALL(of(context), code, EventDestroy(event->end));
+            TND_CUDA_GIVE_BACK(of(context), EventDestroy(event->end));
         }
-        (void)code;
         tnd_free(event);
     }
 }

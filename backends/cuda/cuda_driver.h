@@ -37,6 +37,19 @@ struct tnd_gpu_function {
         }                                                                                          \
     } while (0)
 
+/** The same for a call that gives something back: it is made whether the context can be entered or
+ *  not, since a lost device still has streams, which would run on, and memory. */
+#define TND_CUDA_GIVE_BACK(self, call)                                                             \
+    do {                                                                                           \
+        const struct tnd_cu_functions *const cu = &(self)->library->cu;                            \
+        tnd_cu_context popped = NULL;                                                              \
+        const bool is_inside = cu->CtxPushCurrent((self)->context) == TND_CU_SUCCESS;              \
+        (void)cu->call;                                                                            \
+        if (is_inside) {                                                                           \
+            (void)cu->CtxPopCurrent(&popped);                                                      \
+        }                                                                                          \
+    } while (0)
+
 extern const struct tnd_gpu_driver tnd_cuda_driver;
 
 /** `find` of the driver. */

@@ -66,9 +66,7 @@ void *tnd_cuda_module_binary(struct tnd_gpu_context *context, struct tnd_gpu_mod
 void tnd_cuda_module_free(struct tnd_gpu_context *context, struct tnd_gpu_module *module)
 {
     if (module != NULL) {
-        int code = TND_CU_SUCCESS;
-        TND_CUDA_CALL(of(context), code, ModuleUnload(module->handle));
-        (void)code; /* nothing can be done about it */
+        TND_CUDA_GIVE_BACK(of(context), ModuleUnload(module->handle));
         tnd_free(module->binary);
         tnd_free(module);
     }

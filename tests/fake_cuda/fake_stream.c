@@ -113,10 +113,6 @@ void tnd_fake_stream_free(struct tnd_fake_stream *stream)
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     pthread_join(stream->thread, NULL);
-    /* (or memory that is given out again would seem to be written by what nobody waited for) */
-    pthread_mutex_lock(&lock);
-    tnd_fake_join(&host, &stream->last);
-    pthread_mutex_unlock(&lock);
     free(stream);
 }
 
