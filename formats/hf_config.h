@@ -35,6 +35,7 @@ struct tnd_hf_family {
     double query_scalar, attention_scale, attention_cap, logit_cap, logit_scale; /* 0: none */
     const char *activation; /* our name; NULL: silu */
     bool is_encoder;        /* and pools by the files of sentence-transformers */
+    bool has_wide_first;    /* of window_period layers the first one has no window, not the last */
     bool pads_positions;    /* the first positions, up to the padding token's, are never used */
     bool is_tied, is_parallel, has_attention_bias, has_mlp_bias, has_multi_query, norms_experts;
     bool is_latent;    /* keys and values of a latent vector */
@@ -101,6 +102,7 @@ struct tnd_hf_config {
     bool ignores_groups; /* of experts */
     int64_t n_rot;       /* values of a head that are rotated */
     bool is_partial;     /* they may be a part of it */
+    bool scores_mean;    /* by classifier_pooling */
 };
 
 /** A file that is read, of a family. */
@@ -116,6 +118,9 @@ void tnd_hf_set_defaults(const struct tnd_hf_family *family, struct tnd_hf_confi
  *  follows from other members. Errors: NOT_FOUND, FORMAT, UNSUPPORTED_BUILD, LIMIT. */
 enum tandem_status tnd_hf_resolve(const struct tnd_config_reader *reader,
                                   struct tandem_error *error);
+/** hf_values.c: adds all that the config says to the values of the source. Errors: MEMORY. */
+enum tandem_status tnd_hf_add_values(tandem_source *source, const struct tnd_config_reader *reader,
+                                     struct tandem_error *error);
 /** Numbers of 0 or 1 that say which tensors there must be. Errors: MEMORY. */
 enum tandem_status tnd_hf_add_promises(tandem_source *source,
                                        const struct tnd_config_reader *reader,

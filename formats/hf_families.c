@@ -490,6 +490,31 @@ static const struct tnd_hf_family families[] = {
      .eos = 2,
      .eps = 1e-5,
      .own = "layer_norm_eps type_vocab_size is_decoder pad_token_id"},
+    {.model_type = "modernbert", /* Warner et al. 2024, arXiv:2412.13663 */
+     .architecture = "modern-bert",
+     .kv_heads = NONE,
+     .head_dim = NONE,
+     .context = 8192,
+     .window = 128,
+     .windows = TND_HF_TYPES,
+     .window_period = 3,
+     .has_wide_first = true,
+     .bos = 50281,
+     .eos = 50282,
+     .eps = 1e-5,
+     .theta = 160000.0,
+     .window_theta = 10000.0,
+     .activation = "gelu",
+     .is_encoder = true,
+     .own = "layer_norm_eps rope_local_base_freq sliding_window_pattern classifier_pooling "
+            "classifier_activation",
+     .aliases = "norm_eps=layer_norm_eps hidden_activation=hidden_act "
+                "local_attention=sliding_window local_rope_theta=rope_local_base_freq "
+                "global_rope_theta=rope_theta global_attn_every_n_layers=sliding_window_pattern",
+     .ignores = "layer_norm_eps hidden_act position_embedding_type",
+     .lacks = "rms_norm_eps num_key_value_heads head_dim sliding_window sliding_window_pattern "
+              "rope_local_base_freq rope_theta rope_scaling partial_rotary_factor",
+     .drops = "decoder."},
     {.model_type = "hunyuan_v1_dense",
      .architecture = "hunyuan-dense",
      .kv_heads = NONE,

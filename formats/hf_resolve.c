@@ -43,6 +43,11 @@ bool tnd_hf_alias(const char *aliases, const char *name, char *out, size_t capac
     return false;
 }
 
+static bool is_windowed_by(const struct tnd_hf_family *family, int64_t period, int64_t layer)
+{
+    return (layer + (family->has_wide_first ? 0 : 1)) % period != 0;
+}
+
 /* Which layers have the window; none: the member is taken back. */
 static enum tandem_status resolve_windows(const struct tnd_config_reader *reader,
                                           struct tandem_error *error)
@@ -68,12 +73,12 @@ static enum tandem_status resolve_windows(const struct tnd_config_reader *reader
         kind == TND_HF_QWEN && !c->use_sliding_window ? TND_NOT_SAID : c->sliding_window;
     for (int64_t i = 0; i < c->num_hidden_layers && i < TND_HF_MAX_LAYERS; i++) {
         if (c->n_layer_types == 0) {
-            c->windowed[i] = kind == TND_HF_TYPES ? (i + 1) % period != 0
+            c->windowed[i] = kind == TND_HF_TYPES ? is_windowed_by(reader->family, period, i)
                                                   : c->sliding_window != TND_NOT_SAID &&
                                                         (!by_layer || i >= c->max_window_layers);
         }
         n_windowed += c->windowed[i];
-        is_usual = is_usual && (c->windowed[i] != 0) == ((i + 1) % usual != 0);
+        is_usual = is_usual && (c->windowed[i] != 0) == is_windowed_by(reader->family, usual, i);
     }
     if ((c->n_layer_types > 0 || kind == TND_HF_TYPES) && n_windowed > 0 &&
         (!by_layer || c->sliding_window == TND_NOT_SAID)) {

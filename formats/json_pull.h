@@ -30,7 +30,7 @@ enum tandem_status tnd_json_more(struct tnd_json *json, char close, int64_t i, b
 /** Takes a string, decoded to UTF-8 and terminated, of less than `capacity` bytes; a zero character
  *  is refused unless the string is passed over (`out` NULL). Errors: FORMAT, LIMIT. */
 enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t capacity,
-                                   struct tandem_error *error);
+                                        struct tandem_error *error);
 /** Takes a string and the colon behind it. Errors: FORMAT, LIMIT. */
 enum tandem_status tnd_json_key(struct tnd_json *json, char *out, size_t capacity,
                                 struct tandem_error *error);

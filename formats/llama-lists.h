@@ -194,6 +194,14 @@
     X(eod_token_id, "a token of training")                                                         \
     X(eom_token_id, "a token of training")                                                         \
     X(mask_token_id, "a token of training")                                                        \
+    X(reference_compile, "speed")                                                                  \
+    X(repad_logits_with_grad, "training")                                                          \
+    X(deterministic_flash_attn, "speed")                                                           \
+    X(initializer_cutoff_factor, "training")                                                       \
+    X(mlp_dropout, "training")                                                                     \
+    X(sparse_prediction, "training")                                                               \
+    X(sparse_pred_ignore_index, "training")                                                        \
+    X(decoder_bias, "of the head that guesses masked tokens")                                      \
     X(cache_implementation, "memory")
 
 /* X(member, a number that leaves results as they are): also false, null, and nothing. */
@@ -220,7 +228,9 @@
     X(alibi, 0)                                                                                    \
     X(scale_attn_by_inverse_layer_idx, 0)                                                          \
     X(n_group, 1)                                                                                  \
-    X(topk_group, 1)
+    X(topk_group, 1)                                                                               \
+    X(norm_bias, 0)                                                                                \
+    X(classifier_bias, 0)
 
 /* X("key behind the architecture", kind, why harmless or NULL) */
 #define TND_LLAMA_KEYS(X)                                                                          \
@@ -291,6 +301,7 @@
     X("tandem.has.feed_forward_bias", INTEGER)                                                     \
     X("tandem.has.head_norm", INTEGER)                                                             \
     X("tandem.has.feed_forward_norm", INTEGER)                                                     \
+    X("tandem.scores_of_mean", INTEGER)                                                            \
     X("tandem.has.second_norm", INTEGER)                                                           \
     X("tandem.rope.layers", ARRAY)
 

@@ -8,13 +8,14 @@
 
 #include "formats/llama_tensors.h"
 
-#define HALVES        TANDEM_ROPE_HALVES
-#define ADJACENT      TANDEM_ROPE_ADJACENT
-#define BIASES        (TND_HAS(QKV_BIAS) | TND_HAS(OUTPUT_BIAS) | TND_HAS(FFN_BIAS))
-#define FUSABLE       (TND_HAS(FUSED_QKV) | TND_HAS(FUSED_QKV_BIAS)) /* with QKV among `lacks` */
-#define NO_W1         (TND_HAS(FFN_W1) | TND_HAS(FFN_W1_BIAS))
-#define BEFORE        (TND_HAS(ATTN_NORM) | TND_HAS(FFN_NORM)) /* norms before the blocks */
-#define NO_CLASSIFIER (TND_HAS(OUTPUT) | TND_HAS(FINAL_NORM))
+#define HALVES           TANDEM_ROPE_HALVES
+#define ADJACENT         TANDEM_ROPE_ADJACENT
+#define BIASES           (TND_HAS(QKV_BIAS) | TND_HAS(OUTPUT_BIAS) | TND_HAS(FFN_BIAS))
+#define FUSABLE          (TND_HAS(FUSED_QKV) | TND_HAS(FUSED_QKV_BIAS)) /* with QKV among `lacks` */
+#define NO_W1            (TND_HAS(FFN_W1) | TND_HAS(FFN_W1_BIAS))
+#define BEFORE           (TND_HAS(ATTN_NORM) | TND_HAS(FFN_NORM)) /* norms before the blocks */
+#define NO_CLASSIFIER    (TND_HAS(OUTPUT) | TND_HAS(FINAL_NORM))
+#define NORMED_EMBEDDING (TND_HAS(EMBEDDING_NORM) | TND_HAS(EMBEDDING_NORM_BIAS))
 
 static const struct tnd_llama_architecture rows[] = {
     {.name = "llama", .pairs = ADJACENT, .may_have_experts = true, .has_normed_experts = true},
@@ -154,8 +155,8 @@ static const struct tnd_llama_architecture rows[] = {
     {.name = "bert",
      .pairs = HALVES,
      .norm = TANDEM_LLAMA_LAYER_NORM,
-     .has = TND_HAS(TOKEN_TYPES) | TND_HAS(POSITIONS) | TND_HAS(EMBEDDING_NORM) |
-            TND_HAS(SUM_NORM) | BIASES,
+     .has =
+         TND_HAS(TOKEN_TYPES) | TND_HAS(POSITIONS) | NORMED_EMBEDDING | TND_HAS(SUM_NORM) | BIASES,
      .lacks = BEFORE | NO_W1 | NO_CLASSIFIER,
      .activation = TANDEM_ACTIVATION_GELU,
      .is_encoder = true,
@@ -163,10 +164,23 @@ static const struct tnd_llama_architecture rows[] = {
     {.name = "nomic-bert",
      .pairs = HALVES,
      .norm = TANDEM_LLAMA_LAYER_NORM,
-     .has = TND_HAS(TOKEN_TYPES) | TND_HAS(EMBEDDING_NORM) | TND_HAS(SUM_NORM) | TND_HAS(FUSED_QKV),
+     .has = TND_HAS(TOKEN_TYPES) | NORMED_EMBEDDING | TND_HAS(SUM_NORM) | TND_HAS(FUSED_QKV),
      .lacks = BEFORE | TND_HAS(QKV) | NO_CLASSIFIER,
      .is_encoder = true,
      .keys = "attention.layer_norm_epsilon"},
+    {.name = "modern-bert",
+     .pairs = HALVES,
+     .norm = TANDEM_LLAMA_LAYER_NORM,
+     .has = TND_HAS(EMBEDDING_NORM) | TND_HAS(FUSED_QKV) | TND_HAS(FUSED_FFN),
+     .lacks = TND_HAS(QKV) | TND_HAS(FFN_UP) | NO_W1 | TND_HAS(OUTPUT),
+     .activation = TANDEM_ACTIVATION_GELU,
+     .is_encoder = true,
+     .is_first_bare = true,
+     .has_wide_first = true,
+     .has_normed_scores = true,
+     .window_period = 3,
+     .window_freq_base = 10000.0f,
+     .keys = "attention.layer_norm_epsilon rope.freq_base_swa"},
     {.name = "deepseek2",
      .pairs = ADJACENT,
      .has = TND_HAS(SHARED) | TND_HAS(LATENT_KV) | TND_HAS(LATENT_HEADS),

@@ -429,6 +429,7 @@ static enum tandem_status read_window(struct reader *reader, struct tandem_hpara
     TND_TRY(read_layers(reader, key_of(reader, "attention.sliding_window_pattern"), h->layers,
                         &h->windowed, error));
     h->window_period = h->windowed != NULL ? 0 : h->window_period;
+    h->has_wide_first = reader->architecture->has_wide_first;
     return TANDEM_OK;
 }
 
@@ -505,7 +506,7 @@ static enum tandem_status read_pooling(struct reader *reader, struct tandem_hpar
 {
     const bool is_encoder = reader->architecture->is_encoder;
     const char *types = "tokenizer.ggml.token_type_count";
-    int64_t pooling = TANDEM_POOLING_NONE;
+    int64_t pooling = TANDEM_POOLING_NONE, of_mean = 0;
     (void)tandem_source_integer(reader->source, key_of(reader, "pooling_type"), &pooling);
     if (pooling < TANDEM_POOLING_NONE || pooling > TANDEM_POOLING_RANK ||
         (!is_encoder && pooling != TANDEM_POOLING_NONE && pooling != TANDEM_POOLING_LAST)) {
@@ -513,6 +514,9 @@ static enum tandem_status read_pooling(struct reader *reader, struct tandem_hpar
     }
     h->pooling = (enum tandem_pooling)pooling;
     h->is_encoder = is_encoder;
+    h->is_first_bare = reader->architecture->is_first_bare;
+    (void)tandem_source_integer(reader->source, "tandem.scores_of_mean", &of_mean);
+    h->scores_mean = of_mean != 0;
     if ((reader->architecture->has & TND_HAS(TOKEN_TYPES)) != 0) {
         const int64_t rows = rows_of(reader->source, "token_types.weight");
         int64_t said = rows;
@@ -725,7 +729,9 @@ static void read_promises(const struct reader *reader, const struct tandem_hpara
                               TND_HAS(FFN_W1_BIAS)
                         : 0;
     needed = (needed | a->has) & ~a->lacks & ~a->may;
-    needed |= h->pooling == TANDEM_POOLING_RANK ? TND_HAS(RANK) : 0;
+    if (h->pooling == TANDEM_POOLING_RANK) {
+        needed |= TND_HAS(RANK) | (a->has_normed_scores ? TND_HAS(RANK_NORM) : TND_HAS(RANK_BIAS));
+    }
     if (a->is_latent) {
         needed |= h->q_latent > 0 ? TND_HAS(LATENT_Q) : TND_HAS(OWN_Q);
         needed |= h->router == TANDEM_ROUTER_SIGMOID ? TND_HAS(CHOICE_BIAS) : 0;

@@ -168,14 +168,16 @@ static bool has_experts(const struct tandem_hparams *h, int64_t layer)
 }
 
 /* What there is of a group in a layer. Those that predict ahead have what the last one has, and
- * more. */
+ * more; the first one may have less. */
 static enum tnd_llama_promise promise_of(const struct tandem_hparams *h, int64_t layer, int group,
                                          enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS])
 {
     const bool is_ahead = layer >= h->layers;
     return group == TND_LLAMA_GROUP_NEXTN       ? is_ahead ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT
            : group == TND_LLAMA_GROUP_NEXTN_OWN ? is_ahead ? TND_LLAMA_OPTIONAL : TND_LLAMA_ABSENT
-                                                : promises[has_experts(h, layer)][group];
+           : group == TND_LLAMA_GROUP_ATTN_NORM && layer == 0 && h->is_first_bare
+               ? TND_LLAMA_ABSENT
+               : promises[has_experts(h, layer)][group];
 }
 
 /* Role of a tensor by its name, that the model may have; TND_LLAMA_ALL_ROLES: none. */

@@ -67,7 +67,7 @@
     X(EXP_PROBS_B, "exp_probs_b.bias", true, experts, one, CHOICE_BIAS)                            \
     X(TOKEN_TYPES, "token_types.weight", false, dim, token_types, TOKEN_TYPES)                     \
     X(EMBD_NORM, "token_embd_norm.weight", false, dim, one, EMBEDDING_NORM)                        \
-    X(EMBD_NORM_BIAS, "token_embd_norm.bias", false, dim, one, EMBEDDING_NORM)                     \
+    X(EMBD_NORM_BIAS, "token_embd_norm.bias", false, dim, one, EMBEDDING_NORM_BIAS)                \
     X(ATTN_SUM_NORM, "attn_output_norm.weight", true, dim, one, SUM_NORM)                          \
     X(ATTN_SUM_NORM_BIAS, "attn_output_norm.bias", true, dim, one, SUM_NORM)                       \
     X(LAYER_SUM_NORM, "layer_output_norm.weight", true, dim, one, SUM_NORM)                        \
@@ -87,7 +87,8 @@
     X(NEXTN_EMBD, "nextn.embed_tokens.weight", true, dim, vocabulary, NEXTN_OWN)                   \
     X(NEXTN_HEAD, "nextn.shared_head_head.weight", true, dim, vocabulary, NEXTN_OWN)               \
     X(CLS, "cls.weight", false, dim, dim, RANK)                                                    \
-    X(CLS_BIAS, "cls.bias", false, dim, one, RANK)                                                 \
+    X(CLS_BIAS, "cls.bias", false, dim, one, RANK_BIAS)                                            \
+    X(CLS_NORM, "cls.norm.weight", false, dim, one, RANK_NORM)                                     \
     X(CLS_OUTPUT, "cls.output.weight", false, dim, labels, RANK)                                   \
     X(CLS_OUTPUT_BIAS, "cls.output.bias", false, labels, one, RANK)
 
@@ -138,14 +139,17 @@ enum tnd_llama_group {
     TND_LLAMA_GROUP_FINAL_NORM,
     TND_LLAMA_GROUP_TOKEN_TYPES,
     TND_LLAMA_GROUP_EMBEDDING_NORM, /* before the first layer */
-    TND_LLAMA_GROUP_SUM_NORM,       /* of what a block makes of x: x and what it adds */
-    TND_LLAMA_GROUP_LATENT_Q,       /* queries of a latent vector */
-    TND_LLAMA_GROUP_OWN_Q,          /* queries of x, where keys are latent */
-    TND_LLAMA_GROUP_LATENT_KV,      /* keys and values of a latent vector */
-    TND_LLAMA_GROUP_LATENT_HEADS,   /* the same; ne[2] is the number of heads */
-    TND_LLAMA_GROUP_RANK,           /* what a reranker gives for a text */
-    TND_LLAMA_GROUP_NEXTN,          /* of layers behind the last one, which predict ahead */
-    TND_LLAMA_GROUP_NEXTN_OWN,      /* the same: what they may share with the model */
+    TND_LLAMA_GROUP_EMBEDDING_NORM_BIAS,
+    TND_LLAMA_GROUP_SUM_NORM,     /* of what a block makes of x: x and what it adds */
+    TND_LLAMA_GROUP_LATENT_Q,     /* queries of a latent vector */
+    TND_LLAMA_GROUP_OWN_Q,        /* queries of x, where keys are latent */
+    TND_LLAMA_GROUP_LATENT_KV,    /* keys and values of a latent vector */
+    TND_LLAMA_GROUP_LATENT_HEADS, /* the same; ne[2] is the number of heads */
+    TND_LLAMA_GROUP_RANK,         /* what a reranker gives for a text */
+    TND_LLAMA_GROUP_RANK_BIAS,    /* of the layer before its classifier */
+    TND_LLAMA_GROUP_RANK_NORM,    /* behind that layer, which has another activation then */
+    TND_LLAMA_GROUP_NEXTN,        /* of layers behind the last one, which predict ahead */
+    TND_LLAMA_GROUP_NEXTN_OWN,    /* the same: what they may share with the model */
     TND_LLAMA_GROUPS
 };
 enum tnd_llama_promise { TND_LLAMA_OPTIONAL, TND_LLAMA_NEEDED, TND_LLAMA_ABSENT };
@@ -169,6 +173,9 @@ struct tnd_llama_architecture {
     bool norms_after_rope;
     bool is_rotated_in_windows;
     bool is_encoder;
+    bool is_first_bare;             /* attention of the first layer reads x without a norm */
+    bool has_wide_first;            /* of window_period layers the first one has no window */
+    bool has_normed_scores;         /* a reranker's: RANK_NORM in place of RANK_BIAS */
     bool scales_embedding;          /* by sqrt(dim) */
     bool divides_logits;            /* logit_scale is a divisor */
     int window_period, rope_period; /* see struct tandem_hparams */

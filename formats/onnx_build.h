@@ -16,7 +16,7 @@ struct tnd_onnx_carried {
     enum tnd_onnx_type narrow; /* of fewer than 8 bits; else UNDEFINED */
     struct tnd_array *known;   /* NULL: output `output` of the part, or a sequence */
     int output;                /* -1: not computed */
-    bool is_element; /* of the sequence that follows: it has no name of its own */
+    bool is_element;           /* of the sequence that follows: it has no name of its own */
     bool is_sequence;
     bool is_nothing; /* an optional that holds nothing, as a sequence */
 };

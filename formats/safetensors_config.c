@@ -23,15 +23,12 @@ static const struct member {
     const char *name;
     size_t offset;
     enum where where;
-    const char *key;
     bool is_integer;
 } members[] = {
-#define INTEGER_ROW(name, where, key)                                                              \
-    {#name, offsetof(struct tnd_hf_config, name), where, key, true},
+#define INTEGER_ROW(name, where, key) {#name, offsetof(struct tnd_hf_config, name), where, true},
     TND_CONFIG_INTEGERS(INTEGER_ROW)
 #undef INTEGER_ROW
-#define NUMBER_ROW(name, where, key)                                                               \
-    {#name, offsetof(struct tnd_hf_config, name), where, key, false},
+#define NUMBER_ROW(name, where, key) {#name, offsetof(struct tnd_hf_config, name), where, false},
         TND_CONFIG_NUMBERS(NUMBER_ROW)
 #undef NUMBER_ROW
 };
@@ -296,22 +293,48 @@ static enum tandem_status take_method(struct tnd_json *json, struct tnd_hf_confi
                                "is neither greedy nor group_limited_greedy", error);
 }
 
-/* Of encoders: positions are learned, and added to the tokens. */
-static enum tandem_status take_position_type(struct tnd_json *json, struct tandem_error *error)
+/* A text that must be one of two, or null. `out_is_second` stays where nothing is said. */
+static enum tandem_status take_choice(struct tnd_json *json, const char *key, const char *first,
+                                      const char *second, bool *out_is_second,
+                                      struct tandem_error *error)
 {
     char name[64] = "";
+    char why[128];
     bool is_null = false;
     TND_TRY(take_null(json, &is_null, error));
     if (is_null) {
         return TANDEM_OK;
     }
-    if (tnd_json_peek(json) == '"') {
-        TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
+    if (tnd_json_peek(json) != '"') {
+        return tnd_hf_refuse(json, TANDEM_E_FORMAT, key, "is no text", error);
     }
-    return strcmp(name, "absolute") == 0
+    TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
+    *out_is_second = second[0] != '\0' && strcmp(name, second) == 0;
+    snprintf(why, sizeof(why), "is not %s%s%s", first, second[0] != '\0' ? " or " : "", second);
+    return *out_is_second || strcmp(name, first) == 0
                ? TANDEM_OK
-               : tnd_hf_refuse(json, TANDEM_E_UNSUPPORTED_BUILD, "position_embedding_type",
-                               "is not absolute", error);
+               : tnd_hf_refuse(json, TANDEM_E_UNSUPPORTED_BUILD, key, why, error);
+}
+
+/* Members of encoders that are texts: positions are learned and added to the tokens; ModernBERT's
+ * scores are those of the first token or of the mean of all, by gelu. */
+static enum tandem_status take_encoder_text(const struct tnd_config_reader *reader, const char *key,
+                                            bool *out_is_known, struct tandem_error *error)
+{
+    const bool is_own = tnd_llama_lists(reader->family->own, key);
+    bool is_second = false;
+    *out_is_known = true;
+    if (strcmp(key, "position_embedding_type") == 0) {
+        return take_choice(reader->json, key, "absolute", "", &is_second, error);
+    }
+    if (is_own && strcmp(key, "classifier_activation") == 0) {
+        return take_choice(reader->json, key, "gelu", "", &is_second, error);
+    }
+    if (is_own && strcmp(key, "classifier_pooling") == 0) {
+        return take_choice(reader->json, key, "cls", "mean", &reader->config->scores_mean, error);
+    }
+    *out_is_known = false;
+    return TANDEM_OK;
 }
 
 /* A number of the lists. `out_is_known` is false for another member. */
@@ -537,8 +560,11 @@ static enum tandem_status take_one(const struct tnd_config_reader *reader, const
     if (reader->family->is_encoder && strcmp(key, "architectures") == 0) {
         return take_architectures(json, config, error);
     }
-    if (reader->family->is_encoder && strcmp(key, "position_embedding_type") == 0) {
-        return take_position_type(json, error);
+    if (reader->family->is_encoder) {
+        TND_TRY(take_encoder_text(reader, key, &is_known, error));
+        if (is_known) {
+            return TANDEM_OK;
+        }
     }
     if (strcmp(key, "layer_types") == 0) {
         return take_layer_types(json, config, error);
@@ -600,135 +626,6 @@ static enum tandem_status take_type(struct tnd_json *json, char *out_type, size_
     }
 }
 
-/* ---- into the convention ---- */
-
-static enum tandem_status add_tokens(tandem_source *source, const struct tnd_hf_config *c,
-                                     struct tandem_error *error)
-{
-    if (c->bos != TND_NOT_SAID) {
-        TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.bos_token_id", c->bos, error));
-    }
-    if (c->ends.n == 0) {
-        return TANDEM_OK;
-    }
-    uint8_t bytes[4 * TND_MAX_END_TOKENS];
-    for (int i = 0; i < c->ends.n; i++) {
-        for (int b = 0; b < 4; b++) {
-            bytes[4 * i + b] = (uint8_t)((uint32_t)c->ends.ids[i] >> (8 * b));
-        }
-    }
-    TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.eos_token_id", c->ends.ids[0], error));
-    return tnd_source_set_array(source, "tandem.end_tokens", TND_GGUF_U32, c->ends.n, bytes,
-                                4 * (size_t)c->ends.n, true, error);
-}
-
-static enum tandem_status add_encoder(tandem_source *source, const struct tnd_config_reader *reader,
-                                      struct tandem_error *error)
-{
-    const struct tnd_hf_config *c = reader->config;
-    const char *architecture = reader->family->architecture;
-    char key[128];
-    snprintf(key, sizeof(key), "%s.attention.causal", architecture);
-    TND_TRY(tnd_source_set_integer(source, key, 0, error));
-    if (c->pooling != TANDEM_POOLING_NONE) {
-        snprintf(key, sizeof(key), "%s.pooling_type", architecture);
-        TND_TRY(tnd_source_set_integer(source, key, c->pooling, error));
-    }
-    if (c->type_vocab_size != TND_NOT_SAID) {
-        TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.token_type_count",
-                                       c->type_vocab_size, error));
-    }
-    source->hf_unused_positions = reader->family->pads_positions ? c->pad_token_id + 1 : 0;
-    return TANDEM_OK;
-}
-
-/* Scores grow with mscale_all_dim, as DeepSeek's own code and transformers have it. */
-static enum tandem_status add_latent(tandem_source *source, const struct tnd_config_reader *reader,
-                                     struct tandem_error *error)
-{
-    const struct tnd_hf_config *c = reader->config;
-    const char *architecture = reader->family->architecture;
-    char key[128];
-    snprintf(key, sizeof(key), "%s.attention.key_length_mla", architecture);
-    TND_TRY(tnd_source_set_integer(source, key, c->qk_nope_head_dim + c->qk_rope_head_dim, error));
-    snprintf(key, sizeof(key), "%s.attention.value_length", architecture);
-    TND_TRY(tnd_source_set_integer(source, key, c->kv_lora_rank, error));
-    snprintf(key, sizeof(key), "%s.expert_gating_func", architecture);
-    TND_TRY(tnd_source_set_integer(source, key, reader->family->has_sigmoid ? 2 : 1, error));
-    if (strcmp(c->scaling, "yarn") == 0 && !isnan(c->mscale_all_dim)) {
-        snprintf(key, sizeof(key), "%s.rope.scaling.yarn_log_multiplier", architecture);
-        TND_TRY(tnd_source_set_number(source, key, 0.1 * c->mscale_all_dim, error));
-    }
-    return TANDEM_OK;
-}
-
-static enum tandem_status add_values(tandem_source *source, const struct tnd_config_reader *reader,
-                                     struct tandem_error *error)
-{
-    const struct tnd_hf_config *config = reader->config;
-    const char *architecture = reader->family->architecture;
-    char key[128];
-    TND_TRY(tnd_source_set_text(source, "general.architecture", architecture, error));
-    for (size_t i = 0; i < N_MEMBERS; i++) {
-        const char *member = (const char *)config + members[i].offset;
-        int64_t integer = 0;
-        double number = 0.0;
-        if (members[i].key == NULL) {
-            continue;
-        }
-        snprintf(key, sizeof(key), "%s.%s", architecture, members[i].key);
-        memcpy(members[i].is_integer ? (void *)&integer : (void *)&number, member, 8);
-        if (members[i].is_integer && integer != TND_NOT_SAID) {
-            TND_TRY(tnd_source_set_integer(source, key, integer, error));
-        } else if (!members[i].is_integer && !isnan(number)) {
-            TND_TRY(tnd_source_set_number(source, key, number, error));
-        }
-    }
-    if (config->n_rot > 0) {
-        snprintf(key, sizeof(key), "%s.rope.dimension_count", architecture);
-        TND_TRY(tnd_source_set_integer(source, key, config->n_rot, error));
-    }
-    if (!isnan(config->query_pre_attn_scalar)) {
-        snprintf(key, sizeof(key), "%s.attention.scale", architecture);
-        TND_TRY(
-            tnd_source_set_number(source, key, 1.0 / sqrt(config->query_pre_attn_scalar), error));
-    }
-    if (config->n_rotated > 0) {
-        TND_TRY(tnd_source_set_array(source, "tandem.rope.layers", TND_GGUF_BOOL, config->n_rotated,
-                                     config->rotated, (size_t)config->n_rotated, true, error));
-    }
-    if (tnd_llama_lists(reader->family->own, "use_parallel_residual")) {
-        snprintf(key, sizeof(key), "%s.use_parallel_residual", architecture);
-        TND_TRY(tnd_source_set_integer(source, key, config->use_parallel_residual, error));
-    }
-    TND_TRY(tnd_hf_add_scaling(source, architecture, config, error));
-    if (config->n_layer_types > 0) {
-        snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern", architecture);
-        TND_TRY(tnd_source_set_array(source, key, TND_GGUF_BOOL, config->n_layer_types,
-                                     config->windowed, (size_t)config->n_layer_types, true, error));
-    }
-    if (reader->family->expert_hidden > 0) {
-        snprintf(key, sizeof(key), "%s.expert_weights_norm", architecture);
-        TND_TRY(tnd_source_set_integer(source, key, config->norm_topk_prob, error));
-    }
-    if (reader->family->is_encoder) {
-        TND_TRY(add_encoder(source, reader, error));
-    }
-    if (reader->family->is_latent) {
-        TND_TRY(add_latent(source, reader, error));
-    }
-    const char *usual = reader->family->activation != NULL ? reader->family->activation : "silu";
-    const char *activation = config->activation != NULL ? config->activation : "silu";
-    if (strcmp(activation, usual) != 0) {
-        TND_TRY(tnd_source_set_text(source, "tandem.activation", activation, error));
-    }
-    TND_TRY(add_tokens(source, config, error));
-    TND_TRY(tnd_hf_add_promises(source, reader, error));
-    return tnd_source_set_text(
-        source, "tandem.rope.pairs",
-        reader->family->is_adjacent && config->rope_interleave ? "adjacent" : "halves", error);
-}
-
 enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const char *path,
                                              struct tnd_end_tokens *out, struct tandem_error *error)
 {
@@ -780,5 +677,5 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
     }
     TND_TRY(tnd_hf_resolve(&reader, error));
     TND_TRY(tnd_hf_convert_scaling(source, &config, error));
-    return add_values(source, &reader, error);
+    return tnd_hf_add_values(source, &reader, error);
 }

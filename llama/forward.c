@@ -71,28 +71,38 @@ static tandem_tensor *shares(const struct pass *p)
     return tensor;
 }
 
-/* One vector for each text, or its scores: tanh(Wr x0 + br) through a classifier (Devlin et al.
- * 2018; Liu et al. 2019, arXiv:1907.11692). {dim or labels, outputs} */
+/* What the classifier reads: tanh(Wr x + br) (Devlin et al. 2018; Liu et al. 2019,
+ * arXiv:1907.11692), or the norm of gelu(Wr x) (Warner et al. 2024, arXiv:2412.13663). */
+static tandem_tensor *before_scores(const struct pass *p, tandem_tensor *x)
+{
+    const tandem_model *model = p->model;
+    x = plus(p, tandem_mul_mat(p->context, model->rank, x), model->rank_b);
+    return model->rank_norm == NULL
+               ? tandem_tanh(p->context, x)
+               : norm(p, tandem_gelu_erf(p->context, x), model->rank_norm, NULL);
+}
+
+/* One vector for each text, or its scores by a classifier. {dim or labels, outputs} */
 static tandem_tensor *pool(const struct pass *p, tandem_tensor *x)
 {
     tandem_context *c = p->context;
     const tandem_model *model = p->model;
     x = norm(p, x, model->output_norm, model->output_norm_b);
-    if (p->batch->pooling == TANDEM_POOLING_MEAN) {
-        return tandem_mul_mat(c, tandem_cont(c, tandem_permute(c, x, 1, 0, 2, 3)), shares(p));
+    const bool is_ranked = p->batch->pooling == TANDEM_POOLING_RANK;
+    if (p->batch->pooling == TANDEM_POOLING_MEAN || (is_ranked && model->hparams.scores_mean)) {
+        x = tandem_mul_mat(c, tandem_cont(c, tandem_permute(c, x, 1, 0, 2, 3)), shares(p));
+    } else {
+        int32_t *tokens = tandem_tensor_data(p->outputs);
+        for (int64_t i = 0; tokens != NULL && i < p->batch->n_outputs; i++) {
+            const bool is_last = p->batch->pooling == TANDEM_POOLING_LAST;
+            tokens[i] =
+                is_last ? p->batch->outputs[i] : (int32_t)first_of(p->batch, p->batch->outputs[i]);
+        }
+        x = tandem_get_rows(c, x, p->outputs);
     }
-    int32_t *tokens = tandem_tensor_data(p->outputs);
-    for (int64_t i = 0; tokens != NULL && i < p->batch->n_outputs; i++) {
-        const bool is_last = p->batch->pooling == TANDEM_POOLING_LAST;
-        tokens[i] =
-            is_last ? p->batch->outputs[i] : (int32_t)first_of(p->batch, p->batch->outputs[i]);
-    }
-    x = tandem_get_rows(c, x, p->outputs);
-    if (p->batch->pooling != TANDEM_POOLING_RANK) {
-        return x;
-    }
-    x = tandem_tanh(c, plus(p, tandem_mul_mat(c, model->rank, x), model->rank_b));
-    return plus(p, tandem_mul_mat(c, model->rank_output, x), model->rank_output_b);
+    return !is_ranked ? x
+                      : plus(p, tandem_mul_mat(c, model->rank_output, before_scores(p, x)),
+                             model->rank_output_b);
 }
 
 /* Logits of the tokens that somebody asks for: nobody reads those of the others. */
@@ -154,24 +164,38 @@ static int32_t order_of(const struct tnd_llama_batch *batch, int64_t i)
     return batch->sequences[i] * TND_LLAMA_SPAN + batch->positions[i];
 }
 
-/* The order of a cell; of encoders it is that of a token, and queries are behind all of a text. */
+/* Tokens on each side in a window on both: together with a position within the span of a text. */
+static int32_t half_window(const struct tandem_hparams *h)
+{
+    return (int32_t)(h->window / 2 < TND_LLAMA_POSITIONS ? h->window / 2 : TND_LLAMA_POSITIONS - 1);
+}
+
+int64_t tnd_llama_window(const struct tandem_hparams *h, bool is_windowed)
+{
+    return !is_windowed    ? TND_LLAMA_POSITIONS
+           : h->is_encoder ? 2 * (int64_t)half_window(h) + 1
+                           : h->window;
+}
+
+/* The order of a cell; of encoders it is that of a token. */
 static int32_t key_order(const struct pass *p, int64_t cell)
 {
     return p->model->hparams.is_encoder ? order_of(p->batch, cell) : p->cache->orders[cell];
 }
 
-static int32_t query_order(const struct pass *p, int64_t i)
+/* Queries of encoders are behind all that they see: their text, or half of a window. */
+static int32_t query_order(const struct pass *p, bool is_windowed, int64_t i)
 {
-    return p->model->hparams.is_encoder
-               ? p->batch->sequences[i] * TND_LLAMA_SPAN + TND_LLAMA_POSITIONS - 1
-               : order_of(p->batch, i);
+    const struct tandem_hparams *h = &p->model->hparams;
+    return !h->is_encoder ? order_of(p->batch, i)
+           : is_windowed  ? order_of(p->batch, i) + half_window(h)
+                          : p->batch->sequences[i] * TND_LLAMA_SPAN + TND_LLAMA_POSITIONS - 1;
 }
 
 static bool is_seen(const struct pass *p, bool is_windowed, int64_t cell, int64_t i)
 {
-    const int64_t window = is_windowed ? p->model->hparams.window : TND_LLAMA_POSITIONS;
-    const int64_t distance = (int64_t)query_order(p, i) - key_order(p, cell);
-    return distance >= 0 && distance < window;
+    const int64_t distance = (int64_t)query_order(p, is_windowed, i) - key_order(p, cell);
+    return distance >= 0 && distance < tnd_llama_window(&p->model->hparams, is_windowed);
 }
 
 static bool is_all_seen(const struct pass *p, bool is_windowed)
@@ -187,7 +211,7 @@ static bool is_all_seen(const struct pass *p, bool is_windowed)
 }
 
 /* Numbers in place of a mask: M + T of them. */
-static tandem_tensor *make_orders(const struct pass *p)
+static tandem_tensor *make_orders(const struct pass *p, bool is_windowed)
 {
     const int64_t n = p->t + p->m;
     tandem_tensor *orders = tandem_tensor_new(p->context, TANDEM_TYPE_I32, 1, &n);
@@ -197,7 +221,7 @@ static tandem_tensor *make_orders(const struct pass *p)
             values[cell] = key_order(p, cell);
         }
         for (int64_t i = 0; i < p->m; i++) {
-            values[p->t + i] = query_order(p, i);
+            values[p->t + i] = query_order(p, is_windowed, i);
         }
     }
     return orders;
@@ -242,9 +266,10 @@ static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error
     const bool has_kind[] = {!tnd_llama_is_windowed(h), h->window > 0};
     for (int kind = 0; kind < 2; kind++) {
         if (has_kind[kind] && !is_all_seen(p, kind != 0)) {
+            const bool serves_both = p->mask[0] != NULL && !h->is_encoder;
             p->mask[kind] = p->cache->is_transposed ? make_mask(p, kind != 0)
-                            : p->mask[0] != NULL    ? p->mask[0] /* orders serve both */
-                                                    : make_orders(p);
+                            : serves_both           ? p->mask[0]
+                                                    : make_orders(p, kind != 0);
         }
     }
     return tandem_context_status(p->context, error);

@@ -54,6 +54,9 @@ static inline tandem_tensor *scaled(const struct pass *p, tandem_tensor *x, floa
     return scale == 1.0f ? x : tandem_scale(p->context, x, scale);
 }
 
+/* Orders that a query sees, its own included, of layers with a window or without one. */
+int64_t tnd_llama_window(const struct tandem_hparams *h, bool is_windowed);
+
 /* W y, of which each rank has a part; zeros where it has none of W. */
 static inline tandem_tensor *sum_of_ranks(const struct pass *p, tandem_tensor *w, tandem_tensor *y)
 {

@@ -119,9 +119,10 @@ static tandem_tensor *from_latent(const struct pass *p, const struct tnd_llama_l
 
 bool tnd_llama_has_window(const struct tandem_hparams *h, int64_t layer)
 {
-    return h->window > 0 && (h->windowed != NULL    ? h->windowed[layer] != 0
-                             : h->window_period > 0 ? (layer + 1) % h->window_period != 0
-                                                    : true);
+    return h->window > 0 &&
+           (h->windowed != NULL    ? h->windowed[layer] != 0
+            : h->window_period > 0 ? (layer + (h->has_wide_first ? 0 : 1)) % h->window_period != 0
+                                   : true);
 }
 
 bool tnd_llama_has_rope(const struct tandem_hparams *h, int64_t layer)
@@ -229,13 +230,12 @@ static tandem_tensor *attention(const struct pass *p, const struct qkv *x, int64
     tandem_tensor *mask = p->mask[is_windowed];
     tandem_tensor *O;
     if (!p->cache->is_transposed) { /* V: as K */
-        const struct tandem_attention_options options = {
-            .size = sizeof(options),
-            .scale = scale,
-            .cap = h->attention_cap,
-            .mask = mask,
-            .window = is_windowed ? h->window : TND_LLAMA_POSITIONS,
-            .sinks = p->model->layers[layer].sinks};
+        const struct tandem_attention_options options = {.size = sizeof(options),
+                                                         .scale = scale,
+                                                         .cap = h->attention_cap,
+                                                         .mask = mask,
+                                                         .window = tnd_llama_window(h, is_windowed),
+                                                         .sinks = p->model->layers[layer].sinks};
         O = tandem_attention_with(c, Q, K, V, &options);
     } else {
         O = unfused(p, Q, K, V, mask, scale, p->model->layers[layer].sinks);

@@ -262,6 +262,7 @@ static enum tandem_status load(tandem_model *model, struct tandem_error *error)
     LLAMA_TRY(find(model, "token_embd_norm.bias", &model->embedding_norm_b, error));
     LLAMA_TRY(find(model, "cls.weight", &model->rank, error));
     LLAMA_TRY(find(model, "cls.bias", &model->rank_b, error));
+    LLAMA_TRY(find(model, "cls.norm.weight", &model->rank_norm, error));
     LLAMA_TRY(find(model, "cls.output.weight", &model->rank_output, error));
     LLAMA_TRY(find(model, "cls.output.bias", &model->rank_output_b, error));
     LLAMA_TRY(find(model, "output_norm.weight", &model->output_norm, error));

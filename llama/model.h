@@ -86,6 +86,7 @@ struct tandem_model {
     tandem_tensor *output;        /* {dim, vocabulary}; may be the token embedding itself */
     tandem_tensor *rank;          /* {dim, dim}, of a reranker; NULL */
     tandem_tensor *rank_b;        /* {dim} */
+    tandem_tensor *rank_norm;     /* {dim}, behind gelu; NULL: tanh and no norm */
     tandem_tensor *rank_output;   /* {dim, labels} */
     tandem_tensor *rank_output_b; /* {labels} */
     tandem_tensor *rope_factors;  /* {n_rot / 2}, divisors of rope's angles; NULL: none */

@@ -48,7 +48,7 @@
       "se.bias 16;bert.encoder.layer.1.output.dense.weight 16 24;bert.p" \
       "ooler.dense.bias 16;bert.pooler.dense.weight 16 16;classifier.bi" \
       "as 4;classifier.weight 4 16", \
-      0.8613209, -0.3041916, -0.6938288, -0.2879755, 1) \
+      0.861321, -0.3041916, -0.6938288, -0.2879757, 1) \
     X("bert", \
       "{\"add_cross_attention\":false,\"architectures\":[\"BertModel\"],\"atte" \
       "ntion_probs_dropout_prob\":0.1,\"bos_token_id\":null,\"classifier_dr" \
@@ -84,7 +84,71 @@
       "termediate.dense.weight 24 16;encoder.layer.1.output.LayerNorm.b" \
       "ias 16;encoder.layer.1.output.LayerNorm.weight 16;encoder.layer." \
       "1.output.dense.bias 16;encoder.layer.1.output.dense.weight 16 24", \
-      0.7315753, 2.515696, 0.2551681, 1.550886, 0) \
+      0.7315752, 2.515696, 0.2551681, 1.550886, 0) \
+    X("modernbert", \
+      "{\"architectures\":[\"ModernBertForSequenceClassification\"],\"attent" \
+      "ion_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":1,\"classi" \
+      "fier_activation\":\"gelu\",\"classifier_bias\":false,\"classifier_drop" \
+      "out\":0.0,\"classifier_pooling\":\"mean\",\"cls_token_id\":50281,\"decod" \
+      "er_bias\":true,\"deterministic_flash_attn\":false,\"embedding_dropou" \
+      "t\":0.0,\"eos_token_id\":2,\"hidden_activation\":\"gelu\",\"hidden_size\"" \
+      ":16,\"initializer_cutoff_factor\":2.0,\"intermediate_size\":24,\"laye" \
+      "r_types\":[\"full_attention\",\"sliding_attention\",\"sliding_attentio" \
+      "n\",\"full_attention\"],\"local_attention\":4,\"max_position_embedding" \
+      "s\":32,\"mlp_bias\":false,\"mlp_dropout\":0.0,\"model_type\":\"modernber" \
+      "t\",\"norm_bias\":false,\"norm_eps\":1e-05,\"num_attention_heads\":2,\"n" \
+      "um_hidden_layers\":4,\"pad_token_id\":0,\"rope_parameters\":{\"full_at" \
+      "tention\":{\"rope_theta\":160000.0,\"rope_type\":\"default\"},\"sliding_" \
+      "attention\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"}},\"sep_to" \
+      "ken_id\":50282,\"sparse_pred_ignore_index\":-100,\"sparse_prediction" \
+      "\":false,\"tie_word_embeddings\":true,\"vocab_size\":40}", \
+      "classifier.bias 4;classifier.weight 4 16;head.dense.weight 16 16" \
+      ";head.norm.weight 16;model.embeddings.norm.weight 16;model.embed" \
+      "dings.tok_embeddings.weight 40 16;model.final_norm.weight 16;mod" \
+      "el.layers.0.attn.Wo.weight 16 16;model.layers.0.attn.Wqkv.weight" \
+      " 48 16;model.layers.0.mlp.Wi.weight 48 16;model.layers.0.mlp.Wo." \
+      "weight 16 24;model.layers.0.mlp_norm.weight 16;model.layers.1.at" \
+      "tn.Wo.weight 16 16;model.layers.1.attn.Wqkv.weight 48 16;model.l" \
+      "ayers.1.attn_norm.weight 16;model.layers.1.mlp.Wi.weight 48 16;m" \
+      "odel.layers.1.mlp.Wo.weight 16 24;model.layers.1.mlp_norm.weight" \
+      " 16;model.layers.2.attn.Wo.weight 16 16;model.layers.2.attn.Wqkv" \
+      ".weight 48 16;model.layers.2.attn_norm.weight 16;model.layers.2." \
+      "mlp.Wi.weight 48 16;model.layers.2.mlp.Wo.weight 16 24;model.lay" \
+      "ers.2.mlp_norm.weight 16;model.layers.3.attn.Wo.weight 16 16;mod" \
+      "el.layers.3.attn.Wqkv.weight 48 16;model.layers.3.attn_norm.weig" \
+      "ht 16;model.layers.3.mlp.Wi.weight 48 16;model.layers.3.mlp.Wo.w" \
+      "eight 16 24;model.layers.3.mlp_norm.weight 16", \
+      -1.224039, 0.7965817, -1.155681, -0.8384037, 1) \
+    X("modernbert", \
+      "{\"architectures\":[\"ModernBertModel\"],\"attention_bias\":false,\"att" \
+      "ention_dropout\":0.0,\"bos_token_id\":1,\"classifier_activation\":\"ge" \
+      "lu\",\"classifier_bias\":false,\"classifier_dropout\":0.0,\"classifier" \
+      "_pooling\":\"mean\",\"cls_token_id\":50281,\"decoder_bias\":true,\"deter" \
+      "ministic_flash_attn\":false,\"embedding_dropout\":0.0,\"eos_token_id" \
+      "\":2,\"hidden_activation\":\"gelu\",\"hidden_size\":16,\"initializer_cut" \
+      "off_factor\":2.0,\"intermediate_size\":24,\"layer_types\":[\"full_atte" \
+      "ntion\",\"sliding_attention\",\"sliding_attention\",\"full_attention\"]" \
+      ",\"local_attention\":4,\"max_position_embeddings\":32,\"mlp_bias\":fal" \
+      "se,\"mlp_dropout\":0.0,\"model_type\":\"modernbert\",\"norm_bias\":false" \
+      ",\"norm_eps\":1e-05,\"num_attention_heads\":2,\"num_hidden_layers\":4," \
+      "\"pad_token_id\":0,\"rope_parameters\":{\"full_attention\":{\"rope_thet" \
+      "a\":160000.0,\"rope_type\":\"default\"},\"sliding_attention\":{\"rope_th" \
+      "eta\":10000.0,\"rope_type\":\"default\"}},\"sep_token_id\":50282,\"spars" \
+      "e_pred_ignore_index\":-100,\"sparse_prediction\":false,\"tie_word_em" \
+      "beddings\":true,\"vocab_size\":40}", \
+      "embeddings.norm.weight 16;embeddings.tok_embeddings.weight 40 16" \
+      ";final_norm.weight 16;layers.0.attn.Wo.weight 16 16;layers.0.att" \
+      "n.Wqkv.weight 48 16;layers.0.mlp.Wi.weight 48 16;layers.0.mlp.Wo" \
+      ".weight 16 24;layers.0.mlp_norm.weight 16;layers.1.attn.Wo.weigh" \
+      "t 16 16;layers.1.attn.Wqkv.weight 48 16;layers.1.attn_norm.weigh" \
+      "t 16;layers.1.mlp.Wi.weight 48 16;layers.1.mlp.Wo.weight 16 24;l" \
+      "ayers.1.mlp_norm.weight 16;layers.2.attn.Wo.weight 16 16;layers." \
+      "2.attn.Wqkv.weight 48 16;layers.2.attn_norm.weight 16;layers.2.m" \
+      "lp.Wi.weight 48 16;layers.2.mlp.Wo.weight 16 24;layers.2.mlp_nor" \
+      "m.weight 16;layers.3.attn.Wo.weight 16 16;layers.3.attn.Wqkv.wei" \
+      "ght 48 16;layers.3.attn_norm.weight 16;layers.3.mlp.Wi.weight 48" \
+      " 16;layers.3.mlp.Wo.weight 16 24;layers.3.mlp_norm.weight 16", \
+      0.07034758, -0.4837933, -0.3994023, 1.00946, 0) \
     X("roberta", \
       "{\"add_cross_attention\":false,\"architectures\":[\"RobertaForSequenc" \
       "eClassification\"],\"attention_probs_dropout_prob\":0.1,\"bos_token_" \
@@ -127,7 +191,7 @@
       ".bias 16;roberta.encoder.layer.1.output.LayerNorm.weight 16;robe" \
       "rta.encoder.layer.1.output.dense.bias 16;roberta.encoder.layer.1" \
       ".output.dense.weight 16 24", \
-      0.300908, -0.4212762, -0.8007467, 0.564773, 1) \
+      0.300908, -0.4212762, -0.8007466, 0.5647729, 1) \
     X("roberta", \
       "{\"add_cross_attention\":false,\"architectures\":[\"RobertaModel\"],\"a" \
       "ttention_probs_dropout_prob\":0.1,\"bos_token_id\":0,\"classifier_dr" \
@@ -163,7 +227,7 @@
       "termediate.dense.weight 24 16;encoder.layer.1.output.LayerNorm.b" \
       "ias 16;encoder.layer.1.output.LayerNorm.weight 16;encoder.layer." \
       "1.output.dense.bias 16;encoder.layer.1.output.dense.weight 16 24", \
-      0.6407123, 2.507816, 0.5915516, 1.409242, 0) \
+      0.6407123, 2.507816, 0.5915517, 1.409242, 0) \
     X("xlm-roberta", \
       "{\"add_cross_attention\":false,\"architectures\":[\"XLMRobertaForSequ" \
       "enceClassification\"],\"attention_probs_dropout_prob\":0.1,\"bos_tok" \
@@ -206,7 +270,7 @@
       ".bias 16;roberta.encoder.layer.1.output.LayerNorm.weight 16;robe" \
       "rta.encoder.layer.1.output.dense.bias 16;roberta.encoder.layer.1" \
       ".output.dense.weight 16 24", \
-      0.300908, -0.4212762, -0.8007467, 0.564773, 1) \
+      0.300908, -0.4212762, -0.8007466, 0.5647729, 1) \
     X("xlm-roberta", \
       "{\"add_cross_attention\":false,\"architectures\":[\"XLMRobertaModel\"]" \
       ",\"attention_probs_dropout_prob\":0.1,\"bos_token_id\":0,\"classifier" \
@@ -242,7 +306,7 @@
       "termediate.dense.weight 24 16;encoder.layer.1.output.LayerNorm.b" \
       "ias 16;encoder.layer.1.output.LayerNorm.weight 16;encoder.layer." \
       "1.output.dense.bias 16;encoder.layer.1.output.dense.weight 16 24", \
-      0.6407123, 2.507816, 0.5915516, 1.409242, 0)
+      0.6407123, 2.507816, 0.5915517, 1.409242, 0)
 /* clang-format on */
 
 #endif

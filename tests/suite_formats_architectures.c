@@ -50,6 +50,7 @@ static void add_norms(struct tnd_text *page, const struct tnd_llama_architecture
     tnd_text_add(page, (a->may & TND_HAS(HEAD_NORMS)) != 0 ? "; of each head, its own" : "");
     tnd_text_add(page, has(a, TND_HAS(WIDE_NORM)) ? "; of all heads" : "");
     tnd_text_add(page, a->norms_after_rope ? " behind rope" : "");
+    tnd_text_add(page, a->is_first_bare ? ", none before the first attention" : "");
 }
 
 static void add_positions(struct tnd_text *page, const struct tnd_llama_architecture *a)
@@ -91,8 +92,9 @@ static void add_attention(struct tnd_text *page, const struct tnd_llama_architec
         }
     }
     if (a->window_period > 0) {
-        tnd_text_printf(page, "%sa window in %d of %d layers", page->n > begin ? ", " : "",
-                        a->window_period - 1, a->window_period);
+        tnd_text_printf(page, "%sa window %sin %d of %d layers", page->n > begin ? ", " : "",
+                        a->is_encoder ? "on both sides " : "", a->window_period - 1,
+                        a->window_period);
     }
 }
 

@@ -161,7 +161,8 @@ struct tandem_hparams {
     int64_t kv_dim;           /**< kv_heads * head_size */
     int64_t vocabulary;       /**< tokens that the model knows */
     int64_t context;          /**< positions that the model was trained for */
-    int64_t window;  /**< a token sees this many tokens, itself included; 0: all before it */
+    int64_t window;  /**< a token sees this many tokens, itself included; 0: all before it. Of an
+                          encoder: it sees window / 2 tokens on both sides */
     float norm_eps;  /**< added to the mean square, or to the variance, in norms */
     bool has_biases; /**< of q, k and v: the architecture promises them */
     enum tandem_type weight_type; /**< of the first layer's query matrix; others may differ */
@@ -213,6 +214,9 @@ struct tandem_hparams {
     /** Experts are chosen in the best groups only; 0: in all. */
     int64_t expert_groups, expert_groups_used;
     int64_t nextn_layers; /**< behind `layers`, that predict ahead; 0: none */
+    bool has_wide_first;  /**< of window_period layers the first one has no window, not the last */
+    bool is_first_bare;   /**< attention of the first layer reads x without a norm */
+    bool scores_mean;     /**< a reranker scores the mean of a text's vectors, not the first one */
 };
 
 /** Reads the numbers of a model of an architecture in docs/architectures.md and checks all that the

@@ -9,12 +9,38 @@ import torch
 import transformers
 
 VOCABULARY = 40
-CLASSES = {"bert": "BertConfig", "roberta": "RobertaConfig", "xlm-roberta": "XLMRobertaConfig"}
+CLASSES = {"bert": "BertConfig", "roberta": "RobertaConfig", "xlm-roberta": "XLMRobertaConfig",
+           "modernbert": "ModernBertConfig"}
 FAMILIES = {name: getattr(transformers, c) for name, c in CLASSES.items() if hasattr(transformers, c)}
 POOLINGS = ("pooling_mode_mean_tokens", "pooling_mode_cls_token", "pooling_mode_lasttoken")
 
 
+def random_modernbert(rng):
+    heads, layers = rng.choice([1, 2, 3]), rng.choice([1, 2, 3, 4, 7])
+    every = rng.choice([1, 2, 3, 3])
+    options = dict(
+        num_attention_heads=heads, num_hidden_layers=layers, hidden_size=heads * rng.choice([4, 8, 16, 32]),
+        intermediate_size=rng.choice([6, 24, 33, 64]), vocab_size=VOCABULARY, bos_token_id=1,
+        eos_token_id=2, cls_token_id=1, sep_token_id=2, pad_token_id=0,
+        max_position_embeddings=rng.choice([32, 64]), norm_eps=rng.choice([1e-5, 1e-3]),
+        hidden_activation=rng.choice(["gelu", "gelu", "gelu_new", "relu"]),
+        local_attention=rng.choice([1, 2, 5, 8, 128]), classifier_pooling=rng.choice(["cls", "mean"]),
+        num_labels=rng.choice([1, 2, 3]))
+    if rng.random() < 0.5:
+        options["layer_types"] = ["sliding_attention" if i % every else "full_attention"
+                                  for i in range(layers)]
+    if rng.random() < 0.5:
+        options["rope_parameters"] = {
+            "full_attention": {"rope_type": "default", "rope_theta": rng.choice([160000.0, 777.0])},
+            "sliding_attention": {"rope_type": "default", "rope_theta": rng.choice([10000.0, 33.0])}}
+    return FAMILIES["modernbert"](**options)
+
+
 def random_config(rng, family):
+    if family == "modernbert":
+        config = random_modernbert(rng)
+        config.judged_as = rng.choice(["rank", *POOLINGS])
+        return config
     heads = rng.choice([1, 2, 3])
     options = dict(
         num_attention_heads=heads, num_hidden_layers=rng.choice([1, 2, 3]),
@@ -67,7 +93,7 @@ def is_one(config):
 
 def compute(config, folder, tokens):
     """A row of numbers, and the names of weights that transformers had to make up."""
-    if config["model_type"] != "bert" and config.get("pad_token_id", 1) in tokens:
+    if "roberta" in config["model_type"] and config.get("pad_token_id", 1) in tokens:
         raise ValueError("padding within a text, where positions stand still, is nobody's text")
     names = config.get("architectures") or [""]
     is_ranked = str(names[0]).endswith("ForSequenceClassification")

@@ -46,12 +46,17 @@ def encoder_rows():
             options = dict(num_attention_heads=2, num_hidden_layers=2, hidden_size=16,
                            intermediate_size=24, vocab_size=40, max_position_embeddings=32,
                            type_vocab_size=2, num_labels=SHOWN)
-            if family != "bert":
+            if family == "modernbert":  # windows, a bare first layer, and scores of a mean
+                options.update(num_hidden_layers=4, local_attention=4, classifier_pooling="mean",
+                               pad_token_id=0, bos_token_id=1, eos_token_id=2)
+                del options["type_vocab_size"]
+            elif family != "bert":
                 options.update(pad_token_id=6, bos_token_id=0, eos_token_id=2)
             config = encoders.FAMILIES[family](**options)
             auto = transformers.AutoModelForSequenceClassification if is_ranked else \
                 transformers.AutoModel
-            more = {} if is_ranked else {"add_pooling_layer": False}
+            has_types = "type_vocab_size" in options
+            more = {"add_pooling_layer": False} if has_types and not is_ranked else {}
             model = auto.from_config(config, dtype=torch.float32, **more)
             with tempfile.TemporaryDirectory() as folder:
                 model.save_pretrained(folder)
@@ -63,7 +68,8 @@ def encoder_rows():
                                              attn_implementation="eager", **more).eval()
                 types = torch.tensor([[0] * 5 + [1] * (len(TOKENS) - 5)])
                 with torch.no_grad():
-                    out = model(torch.tensor([TOKENS]), token_type_ids=types)
+                    out = model(torch.tensor([TOKENS]),
+                                **({"token_type_ids": types} if has_types else {}))
                 values = out.logits[0] if is_ranked else out.last_hidden_state[0].mean(0)
                 with open(os.path.join(folder, "config.json")) as file:
                     members = {k: v for k, v in json.load(file).items()
