@@ -27,8 +27,9 @@ LENGTHS = (2, 32, 128, 512)  # of prompts that are timed
 PROMPTS = ([1, 300, 301, 302], [1] + [300 + i * 7919 % 900 for i in range(99)])
 
 
-def add_vocabulary(source, target):
-    """Copies a model of `tandem-llama synth`, which has no tokens, with some for llama.cpp."""
+def add_vocabulary(source, target, n_bytes=256):
+    """Copies a model of `tandem-llama synth`, which has no tokens, with some for llama.cpp, among
+    them bytes (with those above 127 texts can end within a character)."""
     import gguf
     reader = gguf.GGUFReader(source)
     writer = gguf.GGUFWriter(target, "llama")
@@ -37,12 +38,12 @@ def add_vocabulary(source, target):
         if not field.name.startswith(known) and field.types[0] != gguf.GGUFValueType.ARRAY:
             writer.add_key_value(field.name, field.contents(), field.types[0])
     n = next(int(t.shape[1]) for t in reader.tensors if t.name == "token_embd.weight")
-    tokens = ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % i for i in range(256)]
+    tokens = ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % i for i in range(n_bytes)]
     tokens += ["\u2581w%d" % i for i in range(n - len(tokens))]
     writer.add_tokenizer_model("llama")
     writer.add_token_list(tokens)
     writer.add_token_scores([-float(i) for i in range(n)])
-    writer.add_token_types([2, 3, 3] + [6] * 256 + [1] * (n - 259))
+    writer.add_token_types([2, 3, 3] + [6] * n_bytes + [1] * (n - 3 - n_bytes))
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_vocab_size(n)

@@ -20,6 +20,11 @@ packages_trained="numpy jax gguf"
 command_trained() {
     "$python" tools/judges/trained.py "$build/libtandem.so" build/judges/trained/model ${ARGS:-}
 }
+packages_types="xllamacpp>=2026.10 gguf numpy"
+command_types() {
+    TANDEM_INFER_LIBRARY=$PWD/$build TANDEM_THREADS=1 PYTHONPATH=$PWD/bindings/python \
+        "$python" tools/judges/type_errors.py "$build/tandem-llama" ${ARGS:-}
+}
 packages_bridge="xllamacpp>=2026.10 gguf numpy"
 also_bridge="llama-cpp-python==0.3.36" # compiles llama.cpp: 20 minutes on two cores
 command_bridge() {

@@ -25,8 +25,8 @@ STEPS = "300"
 MATRICES = ("embedding", "q", "k", "v", "o", "gate", "down", "up")
 
 
-def norm(x, weight):
-    return weight * x / np.sqrt(np.mean(x * x, -1, keepdims=True) + 1e-5)
+def norm(x, weight, eps=1e-5):
+    return weight * x / np.sqrt(np.mean(x * x, -1, keepdims=True) + eps)
 
 
 def rotate(x, head):
@@ -39,11 +39,12 @@ def rotate(x, head):
 def log_probabilities(w, ids):
     """Of the token behind each position of a text."""
     dim, _, layers, heads, kv_heads, head = w["sizes"]
+    eps = w.get("eps", 1e-5)
     n = len(ids)
     future = np.triu(np.ones((n, n), bool), 1)
     x = w["embedding"][ids]
     for l in range(layers):
-        y = norm(x, w["attn_norm"][l])
+        y = norm(x, w["attn_norm"][l], eps)
         q = rotate((y @ w["q"][l].T).reshape(n, heads, head), head)
         k = rotate((y @ w["k"][l].T).reshape(n, kv_heads, head), head)
         v = (y @ w["v"][l].T).reshape(n, kv_heads, head)
@@ -53,10 +54,10 @@ def log_probabilities(w, ids):
         scores = np.exp(scores - scores.max(-1, keepdims=True))
         scores /= scores.sum(-1, keepdims=True)
         x = x + np.einsum("hij,jhd->ihd", scores, v).reshape(n, dim) @ w["o"][l].T
-        y = norm(x, w["ffn_norm"][l])
+        y = norm(x, w["ffn_norm"][l], eps)
         gate = y @ w["gate"][l].T
         x = x + (gate / (1 + np.exp(-gate)) * (y @ w["up"][l].T)) @ w["down"][l].T
-    logits = norm(x, w["norm"]) @ w["embedding"].T
+    logits = norm(x, w["norm"], eps) @ w.get("output", w["embedding"]).T
     logits -= logits.max(-1, keepdims=True)
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 

@@ -24,6 +24,12 @@ def runtime():
         yield one
 
 
+def test_all_types_of_the_library_have_names():
+    from tandem_infer import _native
+    names = {n: _native.tandem.tandem_type_name(n).decode().upper() for n in range(256)}
+    assert {n: name for n, name in names.items() if name != "UNKNOWN"} == {t.value: t.name for t in ti.Type}
+
+
 def test_structures_are_those_of_the_headers():
     wrong = layout.differences()
     if wrong is None:
