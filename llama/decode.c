@@ -373,7 +373,8 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
         status != TANDEM_OK && !is_shared && !session->must_recover &&
         tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, NULL) != TANDEM_OK;
     session->must_recover = session->must_recover || is_lost;
-    if (is_lost || (status != TANDEM_OK && status != TANDEM_E_CANCELLED && was_split)) {
+    if (is_lost ||
+        (status != TANDEM_OK && status != TANDEM_E_CANCELLED && was_split && !is_shared)) {
         session->micro.is_off = true;
         status = try_decode(session, entries, drafted, n_entries, &batch, &forward, error);
         session->micro.is_off = false;

@@ -105,19 +105,21 @@ static tandem_tensor *pool(const struct pass *p, tandem_tensor *x)
                              model->rank_output_b);
 }
 
-/* Logits of the tokens that somebody asks for: nobody reads those of the others. */
-static tandem_tensor *classifier(const struct pass *p, tandem_tensor *x,
+/* The states of the tokens whose logits somebody asks for. {dim, outputs} */
+static tandem_tensor *wanted_states(const struct pass *p, tandem_tensor *x)
+{
+    if (p->batch->n_outputs != 1) {
+        return tandem_get_rows(p->context, x, p->outputs);
+    }
+    const int64_t ne[] = {p->model->hparams.dim, 1};
+    const size_t row = (size_t)p->model->hparams.dim * sizeof(float);
+    return tandem_view(p->context, x, 2, ne, NULL, (size_t)(p->batch->outputs[0] - p->begin) * row);
+}
+
+/* {vocabulary, outputs} */
+static tandem_tensor *classifier(const struct pass *p, tandem_tensor *wanted,
                                  tandem_tensor **out_embeddings)
 {
-    tandem_tensor *wanted = NULL; /* {dim, outputs} */
-    if (p->batch->n_outputs == 1) {
-        const int64_t ne[] = {p->model->hparams.dim, 1};
-        const size_t row = (size_t)p->model->hparams.dim * sizeof(float);
-        wanted = tandem_view(p->context, x, 2, ne, NULL,
-                             (size_t)(p->batch->outputs[0] - p->begin) * row);
-    } else {
-        wanted = tandem_get_rows(p->context, x, p->outputs);
-    }
     const struct tandem_hparams *h = &p->model->hparams;
     tandem_tensor *y = norm(p, wanted, p->model->output_norm, p->model->output_norm_b);
     if (p->batch
@@ -260,7 +262,7 @@ static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error
         }
     }
     const struct tandem_hparams *h = &p->model->hparams;
-    if (p->model->shard != NULL) {
+    if (tnd_llama_by_rows(p->model)) {
         p->zeros = tnd_llama_zeros(p->context, h->dim, p->m);
     }
     const bool has_kind[] = {!tnd_llama_is_windowed(h), h->window > 0};
@@ -307,6 +309,17 @@ static int64_t cells_until(const struct tnd_llama_kv_cache *cache, int64_t end)
     return t;
 }
 
+/* By layers: the state that the rank before has computed. {dim, M} */
+static void begin_behind(struct part *part)
+{
+    const struct pass *p = &part->pass;
+    const struct tnd_llama_range own = tnd_llama_own_layers(p->model);
+    if (own.end > own.begin) {
+        part->x = tnd_llama_receive(p->model, p->context, p->model->shard->before,
+                                    p->model->hparams.dim, p->m, p->after);
+    }
+}
+
 /* Tokens begin .. end - 1 of a batch. */
 static enum tandem_status begin_part(struct part *part, const tandem_model *model,
                                      const struct tnd_llama_kv_cache *cache,
@@ -341,6 +354,13 @@ static enum tandem_status begin_part(struct part *part, const tandem_model *mode
     p->t = model->hparams.is_encoder ? p->m : part->cache.n_used;
     p->begin = begin;
     LLAMA_TRY(make_inputs(p, error));
+    if (tnd_llama_by_layers(model)) {
+        *p->after = *p->after != NULL ? *p->after : p->positions;
+    }
+    if (tnd_llama_by_layers(model) && model->shard->before >= 0) {
+        begin_behind(part);
+        return TANDEM_OK;
+    }
     part->x = scaled(p, tandem_get_rows(p->context, model->token_embedding, p->tokens),
                      model->hparams.embedding_scale); /* {dim, M} */
     if (model->positions != NULL) {
@@ -356,15 +376,68 @@ static enum tandem_status begin_part(struct part *part, const tandem_model *mode
     return TANDEM_OK;
 }
 
+/* By layers: what leaves this rank. */
+static void end_own(struct part *part)
+{
+    const struct pass *p = &part->pass;
+    const struct tnd_llama_shard *shard = p->model->shard;
+    const struct tnd_llama_range own = tnd_llama_own_layers(p->model);
+    if (own.end > own.begin && shard->behind >= 0) {
+        tandem_graph_add(p->graph,
+                         tnd_llama_send(p->model, p->context, shard->behind, part->x, p->after));
+    }
+}
+
+/* {n, outputs} that rank `from` has in `x`, on rank `to`; x itself elsewhere. */
+static tandem_tensor *hand_over(const struct pass *p, int from, int to, int64_t n, tandem_tensor *x)
+{
+    const int rank = p->model->shard->rank;
+    if (from != to && rank == from) {
+        tandem_graph_add(p->graph, tnd_llama_send(p->model, p->context, to, x, p->after));
+    } else if (from != to && rank == to) {
+        x = tnd_llama_receive(p->model, p->context, from, n, p->batch->n_outputs, p->after);
+        tandem_graph_add(p->graph, x);
+    }
+    return x;
+}
+
+/* By layers, once all micro-batches are on their way: from the last layer's rank to the one with
+ * the classifier, and from there to rank 0. */
+static void end_part(struct part *part, int number, struct tnd_llama_forward *forward)
+{
+    const struct pass *p = &part->pass;
+    const struct tandem_hparams *h = &p->model->hparams;
+    const struct tnd_llama_shard *shard = p->model->shard;
+    tandem_tensor *logits = NULL, *embeddings = NULL;
+    if (part->batch.n_outputs == 0) {
+        return;
+    }
+    tandem_tensor *wanted = shard->rank == shard->last ? wanted_states(p, part->x) : NULL;
+    wanted = hand_over(p, shard->last, shard->head, h->dim, wanted);
+    if (shard->rank == shard->head) {
+        logits = tandem_tensor_set_name(classifier(p, wanted, &embeddings), "logits");
+        tandem_graph_add(p->graph, logits);
+    }
+    forward->logits[number] = hand_over(p, shard->head, 0, h->vocabulary, logits);
+    if (p->batch->wants_embeddings) {
+        forward->embeddings[number] = hand_over(p, shard->head, 0, h->dim, embeddings);
+    }
+}
+
 /* The layers of a stage, and behind the last one the classifier. */
 static void run_stage(struct part *part, const struct tnd_llama_split *split, int stage, int number,
                       struct tnd_llama_forward *forward)
 {
     const struct pass *p = &part->pass;
-    for (int64_t layer = 0; layer < p->model->hparams.layers; layer++) {
+    const struct tnd_llama_range own = tnd_llama_own_layers(p->model);
+    for (int64_t layer = own.begin; layer < own.end; layer++) {
         if (split->n_stages == 1 || split->stages[layer] == stage) {
             part->x = run_layer(p, part->x, layer);
         }
+    }
+    if (tnd_llama_by_layers(p->model)) {
+        end_own(part);
+        return;
     }
     const bool is_last = stage == split->n_stages - 1 && part->batch.n_outputs > 0;
     if (stage == split->n_stages - 1 && part->batch.wants_hidden) {
@@ -375,8 +448,8 @@ static void run_stage(struct part *part, const struct tnd_llama_split *split, in
         forward->embeddings[number] = tandem_tensor_set_name(pool(p, part->x), "embeddings");
         tandem_graph_add(p->graph, forward->embeddings[number]);
     } else if (is_last) {
-        forward->logits[number] =
-            tandem_tensor_set_name(classifier(p, part->x, &forward->embeddings[number]), "logits");
+        forward->logits[number] = tandem_tensor_set_name(
+            classifier(p, wanted_states(p, part->x), &forward->embeddings[number]), "logits");
         if (part->batch.settings != NULL && split->n == 1) {
             forward->choices = choices(p, forward->logits[number]);
         }
@@ -397,6 +470,7 @@ enum tandem_status tnd_llama_forward(const tandem_model *model,
     const struct tnd_llama_split one = {.n = 1, .begin = {0, batch->m}, .n_stages = 1};
     const struct tnd_llama_split *split = batch->split != NULL ? batch->split : &one;
     struct part parts[TND_LLAMA_MICRO_BATCHES];
+    tandem_tensor *after = NULL;
     struct tnd_llama_forward forward = {.graph = tandem_graph_new(context), .n_parts = split->n};
     LLAMA_ASSERT(batch->m > 0 && batch->m == cache->n_taken && batch->n_outputs <= batch->m);
     LLAMA_ASSERT(split->n >= 1 && split->n <= TND_LLAMA_MICRO_BATCHES);
@@ -408,6 +482,7 @@ enum tandem_status tnd_llama_forward(const tandem_model *model,
             if (stage == 0) {
                 parts[i].pass.context = context;
                 parts[i].pass.graph = forward.graph;
+                parts[i].pass.after = &after;
                 LLAMA_TRY(begin_part(&parts[i], model, cache, batch, i, split->begin[i],
                                      split->begin[i + 1], error));
             }
@@ -415,6 +490,10 @@ enum tandem_status tnd_llama_forward(const tandem_model *model,
                 run_stage(&parts[i], split, stage, i, &forward);
             }
         }
+    }
+    for (int i = 0; tnd_llama_by_layers(model) && i < split->n; i++) {
+        tandem_context_set_chain(context, i);
+        end_part(&parts[i], i, &forward);
     }
     LLAMA_TRY(tandem_graph_finish(forward.graph, error));
     *out_forward = forward;

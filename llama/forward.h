@@ -26,6 +26,7 @@ struct pass {
     int64_t m, t;         /* encoders have no cells: T is M */
     tandem_tensor *types; /* I32 {M}; NULL: tokens have none */
     int64_t begin; /* of the first token in the whole batch, which `outputs` of a batch count */
+    tandem_tensor **after; /* the last message to or from another rank, by layers */
 };
 
 /* y + b; b may be NULL */

@@ -322,7 +322,7 @@ enum tandem_status tnd_llama_shift(const tandem_model *model,
         }
         if (deltas[cell] != 0) {
             graph = graph != NULL ? graph : tandem_graph_new(context);
-            for (int64_t layer = 0; layer < cache->layers; layer++) {
+            for (int64_t layer = cache->begin; layer < cache->end; layer++) {
                 if (!tnd_llama_has_rope(&model->hparams, layer)) {
                     continue;
                 }

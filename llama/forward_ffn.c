@@ -209,7 +209,7 @@ tandem_tensor *tnd_llama_experts(const struct pass *p, tandem_tensor *x, tandem_
         tandem_graph_add(p->graph, ids);
         p->batch->expert_ids[layer] = ids;
     }
-    if (p->model->shard != NULL) {
+    if (tnd_llama_by_rows(p->model)) {
         return add_block(p, x, experts_of_rank(p, layer, y, ids, g));
     }
     x = add_block(p, x, sum_all_experts(p, layer, y, ids, g));

@@ -40,7 +40,7 @@ static size_t all_bytes(const struct tnd_llama_kv_cache *cache)
     size_t bytes = tandem_type_row_bytes(cache->type, cache->head_size);
     if (__builtin_mul_overflow(bytes, (size_t)cache->kv_heads, &bytes) ||
         __builtin_mul_overflow(bytes, (size_t)cache->n_cells, &bytes) ||
-        __builtin_mul_overflow(bytes, 2 * (size_t)cache->layers, &bytes) ||
+        __builtin_mul_overflow(bytes, 2 * (size_t)(cache->end - cache->begin), &bytes) ||
         __builtin_add_overflow(bytes, spare, &bytes)) {
         return 0;
     }
@@ -68,7 +68,7 @@ static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct 
     }
     /* What devices lose is computed once more from what came before, which a window forgets. */
     const enum tandem_role role = cache->window > 0 ? TANDEM_ROLE_STATE : TANDEM_ROLE_LAZY_STATE;
-    for (int64_t l = 0; l < cache->layers; l++) {
+    for (int64_t l = cache->begin; l < cache->end; l++) {
         cache->keys[l] = tandem_tensor_new(cache->owner, cache->type, 3, ne);
         cache->values[l] = tandem_tensor_new(cache->owner, cache->type, 3,
                                              cache->is_transposed ? transposed_ne : ne);
@@ -98,11 +98,14 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
         .head_size = hparams->head_size,
         .kv_heads = hparams->kv_heads > 0 ? hparams->kv_heads : 1, /* 0: a rank without any */
         .layers = hparams->is_encoder ? 0 : hparams->layers,       /* a text is one batch */
+        .begin = options->begin,
+        .end = options->end,
         .window = tnd_llama_is_windowed(hparams) ? hparams->window : 0,
         .n_cells = options->n_cells,
         .type = options->type,
         .is_transposed = options->is_transposed,
         .has_blocks = options->has_blocks};
+    cache->end = cache->begin == 0 && cache->end == 0 ? cache->layers : cache->end;
     const enum tandem_status status = make_tensors(cache, error);
     if (status != TANDEM_OK) {
         tnd_llama_kv_cache_fini(cache);
@@ -114,7 +117,7 @@ enum tandem_status tnd_llama_kv_cache_fetch(const struct tnd_llama_kv_cache *cac
                                             tandem_runtime *runtime, bool will_change,
                                             struct tandem_error *error)
 {
-    for (int64_t l = 0; runtime != NULL && l < cache->layers; l++) {
+    for (int64_t l = cache->begin; runtime != NULL && l < cache->end; l++) {
         LLAMA_TRY(tandem_runtime_fetch(runtime, cache->keys[l], will_change, error));
         LLAMA_TRY(tandem_runtime_fetch(runtime, cache->values[l], will_change, error));
     }
@@ -123,7 +126,8 @@ enum tandem_status tnd_llama_kv_cache_fetch(const struct tnd_llama_kv_cache *cac
 
 void tnd_llama_kv_cache_leave(const struct tnd_llama_kv_cache *cache, tandem_runtime *runtime)
 {
-    for (int64_t l = 0; cache->keys != NULL && cache->values != NULL && l < cache->layers; l++) {
+    for (int64_t l = cache->begin; cache->keys != NULL && cache->values != NULL && l < cache->end;
+         l++) {
         tandem_runtime_forget(runtime, cache->keys[l]);
         tandem_runtime_forget(runtime, cache->values[l]);
     }
@@ -223,7 +227,7 @@ static void clear_cell(const struct tnd_llama_kv_cache *cache, tandem_tensor *ro
 void tnd_llama_kv_cache_clear_after(struct tnd_llama_kv_cache *cache, int64_t batch)
 {
     for (int64_t cell = 0; cell < cache->n_used; cell++) {
-        for (int64_t l = 0; l < cache->layers && cache->batches[cell] > batch; l++) {
+        for (int64_t l = cache->begin; l < cache->end && cache->batches[cell] > batch; l++) {
             clear_cell(cache, cache->keys[l], false, cell);
             clear_cell(cache, cache->values[l], cache->is_transposed, cell);
         }
@@ -356,7 +360,7 @@ static void copy_cell(const struct tnd_llama_kv_cache *cache, int64_t from, int6
 {
     const size_t row = row_bytes(cache);
     const size_t value = cache->is_transposed ? tandem_type_row_bytes(cache->type, 1) : 0;
-    for (int64_t l = 0; l < cache->layers; l++) {
+    for (int64_t l = cache->begin; l < cache->end; l++) {
         char *keys = tandem_tensor_data(cache->keys[l]);
         char *values = tandem_tensor_data(cache->values[l]);
         memcpy(keys + (size_t)to * row, keys + (size_t)from * row, row);

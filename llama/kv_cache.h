@@ -24,7 +24,8 @@ struct tnd_llama_kv_cache {
     int64_t head_size;
     int64_t kv_heads;
     int64_t layers;
-    int64_t window; /* of every layer; 0: some see all, and no cell is taken again */
+    int64_t begin, end; /* layers that the cache is of; a rank may have some of them */
+    int64_t window;     /* of every layer; 0: some see all, and no cell is taken again */
     int64_t n_cells;
     int64_t n_used; /* cells from here on are free */
     int64_t next;   /* where the search for free cells goes on */
@@ -33,7 +34,7 @@ struct tnd_llama_kv_cache {
     bool has_blocks;    /* several sequences */
     bool is_long;       /* keys are turned by LongRoPE's long factors */
     tandem_context *owner;
-    tandem_tensor **keys;   /* of each layer {head_size, kv_heads, n_cells} */
+    tandem_tensor **keys;   /* of each layer {head_size, kv_heads, n_cells}; of others NULL */
     tandem_tensor **values; /* the same, or {n_cells, head_size, kv_heads} */
     int32_t *orders;        /* {n_cells} */
     int32_t *taken;         /* {n_cells}: cells of the batch in hand, in its order */
@@ -47,6 +48,7 @@ struct tnd_llama_kv_options {
     enum tandem_type type; /* F32, F16, Q8_0 or Q4_0 */
     bool is_transposed;    /* not with Q8_0 and Q4_0 */
     bool has_blocks;
+    int64_t begin, end; /* layers; both 0: all of them */
 };
 
 /** Whether all layers have the window. */

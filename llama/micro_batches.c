@@ -8,6 +8,7 @@
 
 #include "llama/llama_error.h"
 #include "llama/session.h"
+#include "llama/shard.h"
 
 enum {
     USES = 8,       /* whole and cut together, that decide */
@@ -106,10 +107,13 @@ enum tandem_status tnd_llama_micro_choose(tandem_session *session, struct tnd_ll
     struct tnd_llama_micro *micro = &session->micro;
     int n = 1;
     micro->choice = NULL;
-    const bool may_cut = batch->m > 1 && micro->wanted != 1;
+    const bool is_in_sequence = tnd_llama_by_layers(session->model);
+    const bool may_cut = batch->m > 1 && micro->wanted != 1 && !is_in_sequence;
     const uint64_t places =
         may_cut ? tnd_llama_find_stages(session->model, place_of, session, &micro->stages) : 0;
-    if (places != 0 && micro->wanted > 1) {
+    if (is_in_sequence) {
+        n = tnd_llama_layers_cut(session->model->shard, batch->m, micro->wanted);
+    } else if (places != 0 && micro->wanted > 1) {
         n = micro->is_off ? 1 : micro->wanted;
     } else if (places != 0 && !micro->is_off) {
         struct tnd_llama_micro_choice *choice = find_choice(micro, shape_of(batch, places));
@@ -126,6 +130,7 @@ enum tandem_status tnd_llama_micro_choose(tandem_session *session, struct tnd_ll
         micro->choice = choice->n > 1 ? choice : NULL;
         n = turn_of(choice);
     }
+    micro->stages.n_stages = is_in_sequence ? 1 : micro->stages.n_stages;
     tnd_llama_cut(batch, &micro->stages, n, &micro->split);
     batch->split = &micro->split;
     return TANDEM_OK;

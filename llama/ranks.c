@@ -23,7 +23,8 @@ struct order {
 
 /* Behind NEW, before shares {count}. */
 struct new_session {
-    int64_t context, n_cells, n_sequences, cache_type, is_unfused, has_embeddings;
+    int64_t context, n_cells, n_sequences, cache_type, is_unfused, has_embeddings, division,
+        micro_batches;
 };
 
 /* Behind DECODE, before the tokens of all entries. */
@@ -181,13 +182,14 @@ static enum tandem_status agree(tandem_communicator *communicator, enum tandem_s
 
 /* The part of a model of this rank; all ranks have theirs, or none. */
 static enum tandem_status make_part(const tandem_model *model, tandem_communicator *communicator,
-                                    const double *shares, tandem_model **out_part,
-                                    struct tandem_error *error)
+                                    enum tandem_division division, const double *shares,
+                                    tandem_model **out_part, struct tandem_error *error)
 {
     struct tandem_error own = {.text = ""};
     tandem_model *part = NULL;
     LLAMA_TRY(compare_files(model, communicator, error));
-    enum tandem_status status = tnd_llama_shard_new(model, communicator, shares, &part, &own);
+    enum tandem_status status =
+        tnd_llama_shard_new(model, communicator, division, shares, &part, &own);
     status = agree(communicator, status, &own, error);
     if (status != TANDEM_OK) {
         tandem_model_free(part);
@@ -217,7 +219,9 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
                                      options->n_sequences,
                                      (int64_t)options->cache_type,
                                      (int64_t)options->is_unfused,
-                                     (int64_t)options->has_embeddings};
+                                     (int64_t)options->has_embeddings,
+                                     (int64_t)options->division,
+                                     options->micro_batches};
     if (tandem_communicator_rank(communicator) != 0) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster",
                               tandem_communicator_rank(communicator), 0,
@@ -241,7 +245,8 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
     enum tandem_status status = tell(communicator, &order, more, error);
     free(more);
     LLAMA_TRY(status);
-    LLAMA_TRY(make_part(session->model, communicator, options->shares, &session->part, error));
+    LLAMA_TRY(make_part(session->model, communicator, options->division, options->shares,
+                        &session->part, error));
     session->model = session->part;
     session->leads = communicator;
     return TANDEM_OK;
@@ -391,7 +396,8 @@ static enum tandem_status begin_session(struct follower *f, const struct order *
     }
     memcpy(&told, f->more, sizeof(told));
     memcpy(shares, f->more + sizeof(told), (size_t)count * sizeof(shares[0]));
-    enum tandem_status status = make_part(f->model, f->communicator, shares, &part, error);
+    enum tandem_status status = make_part(
+        f->model, f->communicator, (enum tandem_division)told.division, shares, &part, error);
     free(shares);
     if (status != TANDEM_OK) { /* on all ranks: another session may follow */
         return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;
@@ -402,8 +408,10 @@ static enum tandem_status begin_session(struct follower *f, const struct order *
     options.cache_type = (enum tandem_type)told.cache_type;
     options.is_unfused = told.is_unfused != 0;
     options.has_embeddings = told.has_embeddings != 0;
-    return tnd_llama_session_of_part(part, f->runtime, &options, &f->sessions[order->session],
-                                     error);
+    options.micro_batches = (int)told.micro_batches;
+    status =
+        tnd_llama_session_of_part(part, f->runtime, &options, &f->sessions[order->session], error);
+    return status == TANDEM_E_ARGUMENT ? TANDEM_OK : status; /* rank 0 has refused it, too */
 }
 
 static enum tandem_status run_batch(struct follower *f, tandem_session *session,

@@ -8,6 +8,7 @@
 
 #include "llama/llama_error.h"
 #include "llama/ranks.h"
+#include "llama/shard.h"
 
 /* Tokens decoded at once by a model with a window: its cache holds a window and a batch. */
 enum { WINDOW_BATCH = 512 };
@@ -119,11 +120,14 @@ static enum tandem_status init(tandem_session *session,
                               "decides) to %d",
                               options->micro_batches, TND_LLAMA_MICRO_BATCHES);
     }
+    const struct tnd_llama_range own = tnd_llama_own_layers(session->model);
     const struct tnd_llama_kv_options kv = {.n_cells = options->n_cells > 0 ? options->n_cells
                                                                             : cells_needed(session),
                                             .type = options->cache_type,
                                             .is_transposed = options->is_unfused,
-                                            .has_blocks = session->n_sequences > 1};
+                                            .has_blocks = session->n_sequences > 1,
+                                            .begin = own.begin,
+                                            .end = own.end};
     session->batch_max = kv.n_cells;
     LLAMA_TRY(tandem_context_new(NULL, &session->context, error));
     LLAMA_TRY(tnd_llama_kv_cache_init(&session->cache, h, &kv, error));

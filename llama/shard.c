@@ -2,7 +2,7 @@
  * Tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053): queries, keys, values, gates and up
  * by rows of W, so that a rank has whole heads; output and down by columns, so that their products
  * are sums over ranks; the vocabulary by rows. Rows of a mapped file are used where they are;
- * columns are copied. */
+ * columns are copied. Layers in sequence: shard_layers.c. */
 #include "llama/shard.h"
 
 #include <stdlib.h>
@@ -80,7 +80,6 @@ static void find_ranges(const tandem_model *whole, const double *shares,
     const int64_t columns = h->q_dim / h->kv_heads; /* of wo, that belong to a head of keys */
     const int64_t together = heads / greatest_divisor(heads, columns);
     const int rank = shard->rank, count = shard->count;
-    shard->all_kv_heads = h->kv_heads;
     shard->kv_heads = range_of(rank, shares, count, h->kv_heads, together);
     shard->hidden = range_of(rank, shares, count, h->hidden, hidden);
     shard->expert_hidden = range_of(rank, shares, count, h->expert_hidden, expert_hidden);
@@ -89,6 +88,7 @@ static void find_ranges(const tandem_model *whole, const double *shares,
     for (int i = 0; i < count; i++) {
         shard->logit_bytes[i] =
             (size_t)length(range_of(i, shares, count, h->vocabulary, TOKENS)) * sizeof(float);
+        shard->layers[i] = (struct tnd_llama_range){0, h->layers};
     }
 }
 
@@ -251,7 +251,6 @@ static enum tandem_status divide(tandem_model *model, const tandem_model *whole,
     const struct tandem_hparams *h = &whole->hparams;
     const struct tnd_llama_shard *shard = model->shard;
     for (int64_t l = 0; l < h->layers; l++) {
-        model->layers[l] = whole->layers[l];
         LLAMA_TRY(divide_attention(model, h, &whole->layers[l], &model->layers[l], error));
         divide_block(model, h, &whole->layers[l], &model->layers[l]);
         divide_experts(model, &whole->layers[l], &model->layers[l]);
@@ -283,17 +282,57 @@ static enum tandem_status check_shares(const double *shares, int count, struct t
                                 count);
 }
 
-enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
-                                       const double *shares, tandem_model **out_model,
-                                       struct tandem_error *error)
+/* (An encoder's texts stay whole, and its vectors are pooled.) */
+static enum tandem_status check_division(const tandem_model *whole, enum tandem_division division,
+                                         struct tandem_error *error)
 {
     const bool is_latent = whole->hparams.layers > 0 && whole->layers[0].kv_a != NULL;
-    if (whole->hparams.is_encoder || is_latent) {
-        return tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, "cluster", 0, 0,
-                              "llama: architecture %s %s, which several ranks cannot compute yet",
-                              whole->hparams.architecture,
-                              is_latent ? "has latent attention" : "is an encoder");
+    if (division != TANDEM_DIVIDE_ROWS && division != TANDEM_DIVIDE_LAYERS) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster", division, TANDEM_DIVIDE_LAYERS,
+                              "llama: division %d of a model among ranks; expected rows (0) or "
+                              "layers (1)",
+                              (int)division);
     }
+    if (whole->hparams.is_encoder) {
+        return tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, "cluster", 0, 0,
+                              "llama: architecture %s is an encoder, which several ranks cannot "
+                              "compute yet",
+                              whole->hparams.architecture);
+    }
+    return !is_latent || division == TANDEM_DIVIDE_LAYERS
+               ? TANDEM_OK
+               : tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, "cluster", 0, 0,
+                                "llama: architecture %s has latent attention, which several ranks "
+                                "cannot compute by rows yet, but by layers",
+                                whole->hparams.architecture);
+}
+
+static enum tandem_status divide_as(enum tandem_division division, tandem_model *model,
+                                    const tandem_model *whole, const double *shares,
+                                    struct tandem_error *error)
+{
+    struct tnd_llama_shard *shard = model->shard;
+    const size_t layer = sizeof(model->layers[0]);
+    LLAMA_TRY(check_shares(shares, shard->count, error));
+    memcpy(model->layers, whole->layers, (size_t)whole->hparams.layers * layer);
+    shard->division = division;
+    shard->all_kv_heads = whole->hparams.kv_heads;
+    for (int i = 0; i < shard->count; i++) {
+        shard->peers[i] = (struct tnd_llama_peer){shard, i};
+    }
+    if (division == TANDEM_DIVIDE_LAYERS) {
+        tnd_llama_find_layers(whole, shares, shard);
+        return TANDEM_OK;
+    }
+    find_ranges(whole, shares, shard);
+    return divide(model, whole, error);
+}
+
+enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
+                                       enum tandem_division division, const double *shares,
+                                       tandem_model **out_model, struct tandem_error *error)
+{
+    LLAMA_TRY(check_division(whole, division, error));
     const int count = tandem_communicator_count(communicator);
     tandem_model *model = calloc(1, sizeof(*model));
     struct tnd_llama_shard *shard = calloc(1, sizeof(*shard));
@@ -315,16 +354,16 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
     shard->rank = tandem_communicator_rank(communicator);
     shard->count = count;
     shard->logit_bytes = calloc((size_t)count, sizeof(shard->logit_bytes[0]));
+    shard->layers = calloc((size_t)count, sizeof(shard->layers[0]));
+    shard->peers = calloc((size_t)count, sizeof(shard->peers[0]));
     for (int i = 0; i < count; i++) {
         equal[i] = shares != NULL ? shares[i] : 1;
     }
-    status = model->layers != NULL && shard->logit_bytes != NULL ? check_shares(equal, count, error)
-                                                                 : status;
-    status = status == TANDEM_OK ? tandem_context_new(NULL, &model->context, error) : status;
-    if (status == TANDEM_OK) {
-        find_ranges(whole, equal, shard);
-        status = divide(model, whole, error);
+    if (model->layers != NULL && shard->logit_bytes != NULL && shard->layers != NULL &&
+        shard->peers != NULL) {
+        status = tandem_context_new(NULL, &model->context, error);
     }
+    status = status == TANDEM_OK ? divide_as(division, model, whole, equal, error) : status;
     free(equal);
     if (status != TANDEM_OK) {
         tandem_model_free(model);
@@ -338,8 +377,26 @@ void tnd_llama_shard_free(struct tnd_llama_shard *shard)
 {
     if (shard != NULL) {
         free(shard->logit_bytes);
+        free(shard->layers);
+        free(shard->peers);
         free(shard);
     }
+}
+
+bool tnd_llama_by_rows(const tandem_model *model)
+{
+    return model->shard != NULL && model->shard->division == TANDEM_DIVIDE_ROWS;
+}
+
+bool tnd_llama_by_layers(const tandem_model *model)
+{
+    return model->shard != NULL && model->shard->division == TANDEM_DIVIDE_LAYERS;
+}
+
+struct tnd_llama_range tnd_llama_own_layers(const tandem_model *model)
+{
+    return model->shard != NULL ? model->shard->layers[model->shard->rank]
+                                : (struct tnd_llama_range){0, model->hparams.layers};
 }
 
 /* ---- nodes ---- */
@@ -394,7 +451,7 @@ static tandem_tensor *node_of(const struct tnd_llama_shard *shard, tandem_contex
 tandem_tensor *tnd_llama_sum_ranks(const tandem_model *model, tandem_context *context,
                                    tandem_tensor *y)
 {
-    return model->shard == NULL || y == NULL
+    return !tnd_llama_by_rows(model) || y == NULL
                ? y
                : node_of(model->shard, context, y, tandem_tensor_ne(y)[0], sum_node, "sum");
 }
@@ -412,7 +469,7 @@ tandem_tensor *tnd_llama_zeros(tandem_context *context, int64_t n, int64_t m)
 tandem_tensor *tnd_llama_gather_logits(const tandem_model *model, tandem_context *context,
                                        tandem_tensor *y)
 {
-    return model->shard == NULL ? y
-                                : node_of(model->shard, context, y, model->hparams.vocabulary,
-                                          gather_node, "logits of all ranks");
+    return !tnd_llama_by_rows(model) ? y
+                                     : node_of(model->shard, context, y, model->hparams.vocabulary,
+                                               gather_node, "logits of all ranks");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The part of a model that a rank computes: a model of its own over the same file, with some of the
- * heads, of the feed-forward network's rows and of the vocabulary. */
+ * The part of a model that a rank computes: a model of its own over the same file. By rows it has
+ * some of the heads, of the feed-forward network's rows and of the vocabulary (shard.c); by layers
+ * some layers, whole (shard_layers.c). */
 #ifndef TND_LLAMA_SHARD_H
 #define TND_LLAMA_SHARD_H
 
@@ -12,10 +13,25 @@ struct tnd_llama_range {
     int64_t begin, end;
 };
 
-/** What a rank has of all layers. What is empty gives zeros to the sum. */
+struct tnd_llama_shard;
+
+/** The user of a message's node. */
+struct tnd_llama_peer {
+    const struct tnd_llama_shard *shard;
+    int rank;
+};
+
+/** What a rank has. By rows of all layers: what is empty gives zeros to the sum. By layers all rows
+ *  and heads of `layers[rank]`. */
 struct tnd_llama_shard {
     tandem_communicator *communicator; /* borrowed */
     int rank, count;
+    enum tandem_division division;
+    struct tnd_llama_range *layers;  /* {count}: of each rank; empty ones begin behind the last */
+    struct tnd_llama_peer *peers;    /* {count} */
+    int before, behind;              /* by layers: ranks that states come from and go to; -1: the
+                                        embedding; the classifier */
+    int last, head;                  /* by layers: ranks of the last layer, and of the classifier */
     struct tnd_llama_range kv_heads; /* each with the heads of queries that it serves */
     int64_t all_kv_heads;            /* of all ranks together */
     struct tnd_llama_range hidden;   /* of the feed-forward network */
@@ -28,14 +44,36 @@ struct tnd_llama_shard {
 };
 
 /** A model of the shard of communicator's rank, over the same source; shares {count}: how much of
- *  the work each rank gets; NULL: the same. `whole` outlives it. Errors: ARGUMENT (shares),
- *  UNSUPPORTED_BUILD (a model that cannot be divided), MEMORY. */
+ *  the work each rank gets; NULL: the same. `whole` outlives it. Errors: ARGUMENT (shares or
+ *  division), UNSUPPORTED_BUILD (a model that cannot be divided so), MEMORY. */
 enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
-                                       const double *shares, tandem_model **out_model,
-                                       struct tandem_error *error);
+                                       enum tandem_division division, const double *shares,
+                                       tandem_model **out_model, struct tandem_error *error);
 
 /** NULL is allowed. */
 void tnd_llama_shard_free(struct tnd_llama_shard *shard);
+
+/** Whether a rank has a part of every layer; some layers. Neither: it has all of the model. */
+bool tnd_llama_by_rows(const tandem_model *model);
+bool tnd_llama_by_layers(const tandem_model *model);
+/** Layers that this rank computes. */
+struct tnd_llama_range tnd_llama_own_layers(const tandem_model *model);
+
+/* ---- by layers (shard_layers.c) ---- */
+
+/** Fills in who has which layers; shares {count} are right. */
+void tnd_llama_find_layers(const tandem_model *whole, const double *shares,
+                           struct tnd_llama_shard *shard);
+/** Micro-batches of a batch of m tokens, the same on every rank; `wanted`: 0, or so many. */
+int tnd_llama_layers_cut(const struct tnd_llama_shard *shard, int64_t m, int wanted);
+/** x {n, M} that another rank sends; x to another rank (F32 {1}, without meaning). `io_after`: the
+ *  message before it, which it follows in the graph, or any tensor at first; becomes this one. */
+tandem_tensor *tnd_llama_receive(const tandem_model *model, tandem_context *context, int rank,
+                                 int64_t n, int64_t m, tandem_tensor **io_after);
+tandem_tensor *tnd_llama_send(const tandem_model *model, tandem_context *context, int rank,
+                              tandem_tensor *x, tandem_tensor **io_after);
+
+/* ---- by rows ---- */
 
 /** y {n, M}, a sum of which each rank has a part, on all ranks. y itself for a model that is whole.
  */

@@ -8,8 +8,8 @@
  *   each layer: keys of all cells, values of all cells (kv_heads rows of head_size values each)
  *   logits of each sequence that has them: float each
  *   uint64 FNV-1a of everything before it
- * Of a session of several ranks it is the same file: each has some of the KV heads of all cells,
- * and rank 0 puts them together, so that any number of ranks may read it.
+ * Of a session of several ranks it is the same file: each has some of the KV heads of all cells, or
+ * some layers, and rank 0 puts them together, so that any number of ranks may read it.
  * All sizes follow from numbers that the session knows, but for the count of cells, which has a
  * bound; so a reader allocates nothing that the file's header asks for. */
 #include "llama/session.h"
@@ -175,7 +175,9 @@ static char *put_rows(const tandem_session *session, const tandem_tensor *rows, 
 {
     for (int64_t i = 0; i < session->cache.n_used; i++) {
         if (is_held(session, i)) {
-            copy_row(session, rows, is_transposed, i, at + own_begin(session), false);
+            if (rows != NULL) { /* else another rank's layer */
+                copy_row(session, rows, is_transposed, i, at + own_begin(session), false);
+            }
             at += cell_bytes(session);
         }
     }
@@ -242,7 +244,7 @@ enum tandem_status tnd_llama_state_send(const tandem_session *session, struct ta
             ? tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
                              "llama: no memory for %zu bytes of a state", n)
             : gather_heads(session, heads, error);
-    for (int64_t l = 0; status == TANDEM_OK && n > 0 && l < 2 * cache->layers; l++) {
+    for (int64_t l = 2 * cache->begin; status == TANDEM_OK && n > 0 && l < 2 * cache->end; l++) {
         pack_rows(session, l % 2 == 0 ? cache->keys[l / 2] : cache->values[l / 2],
                   l % 2 != 0 && cache->is_transposed, part);
         status = tandem_communicator_send(shard->communicator, 0, part, n, error);
@@ -269,13 +271,15 @@ static enum tandem_status collect_rows(const tandem_session *session, char *rows
                              "llama: no memory for a state of %zu cells", n)
             : gather_heads(session, heads, error);
     for (int64_t l = 0; status == TANDEM_OK && n > 0 && l < 2 * session->cache.layers; l++) {
-        size_t begin = heads[0];
-        for (int r = 1; status == TANDEM_OK && r < shard->count; r++) {
-            if (heads[r] > 0) {
+        size_t begin = 0;
+        for (int r = 0; status == TANDEM_OK && r < shard->count; r++) {
+            const bool has_any =
+                heads[r] > 0 && l / 2 >= shard->layers[r].begin && l / 2 < shard->layers[r].end;
+            if (r > 0 && has_any) {
                 status = receive_rows(session, r, begin, heads[r], part,
                                       rows + (size_t)l * n * cell_bytes(session), error);
             }
-            begin += heads[r];
+            begin += shard->division == TANDEM_DIVIDE_ROWS ? heads[r] : 0;
         }
     }
     free(heads);
@@ -482,8 +486,10 @@ static const char *take_rows(tandem_session *session, tandem_tensor *rows, bool 
                              int64_t n, const char *at)
 {
     for (int64_t i = 0; i < n; i++) {
-        copy_row(session, rows, is_transposed, session->cache.taken[i],
-                 (char *)at + own_begin(session), true);
+        if (rows != NULL) {
+            copy_row(session, rows, is_transposed, session->cache.taken[i],
+                     (char *)at + own_begin(session), true);
+        }
         at += cell_bytes(session);
     }
     return at;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # usage: cluster.sh BUILD      (where tandem-llama, cluster-ranks and libtandem-mpi-*.so are)
 # Models on ranks of every MPI that is here: the bits of ranks that are threads, golden texts, unequal
-# shares, chats; what is refused; ranks that die or hang. The last line is "N passed, N failed, N skipped".
+# shares, layers in sequence, chats; what is refused; ranks that die or hang. The last line is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/.."
 build=$(cd "${1:-build/release}" && pwd)
@@ -60,6 +60,20 @@ for model in dense experts; do
         got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi 5 0 2 2>/dev/null)
         [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "$model, shares 5,0,2 of $mpi: $got, $want"
     done
+    # Layers in sequence split no sum: the bits of 2 ranks are those of any number.
+    want=$("$build/cluster-ranks" "$work/$model.gguf" 2 layers)
+    for ranks in 3 4 7; do
+        got=$("$build/cluster-ranks" "$work/$model.gguf" "$ranks" layers)
+        [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "$model, layers of $ranks threads: $got, $want"
+    done
+    for mpi in $mpis; do
+        for ranks in $([ "$model" = dense ] && echo 2 3 4 7 || echo 2 7); do
+            got=$(launch "$mpi" "$ranks" "$build/cluster-ranks" "$work/$model.gguf" mpi layers 2>"$work/err")
+            [ "$got" = "$want" ] && good || bad "$model, layers of $ranks ranks of $mpi: $got, $want; $(head -3 "$work/err")"
+        done
+        got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi layers 0 1 2 2>"$work/err")
+        [ "$got" = "$want" ] && good || bad "$model, layers 0,1,2 of $mpi: $got, $want; $(head -3 "$work/err")"
+    done
 done
 
 # The tool, as users start it.
@@ -72,6 +86,9 @@ if [ -e "$data/stories260K.bin" ]; then
         launch "$mpi" 3 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo --shares 2,1,1 \
             >"$work/out" 2>"$work/err"
         cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && good || bad "shares, $mpi: $(tail -3 "$work/err")"
+        launch "$mpi" 3 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo --divide layers >"$work/out" 2>"$work/err"
+        cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && grep -q 'equal shares by layers' "$work/err" && good ||
+            bad "layers, $mpi: $(tail -3 "$work/err")"
         grep -q 'resident at most: .* MiB on .*, .* MiB on .*, .* MiB on ' "$work/err" && good || bad "memory, $mpi: $(tail -3 "$work/err")"
         echo "Once upon a time" | "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q >"$work/one" 2>&1
         echo "Once upon a time" | launch "$mpi" 2 "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q \
@@ -108,11 +125,17 @@ grep -q '^\* 2 .*one, two' "$work/out" && good || bad "fit, fast links: $(cat "$
 list 50000 0.01
 "$build/tandem-llama" fit 8B --machines "$work/list.json" --json >"$work/out" 2>&1
 grep -q '"best": 1' "$work/out" && good || bad "fit, slow links: $(cat "$work/out")"
-for want in home-ethernet:8B:4 home-wifi:8B:1 home-wifi:70B:2 two-sockets:70B:2 eight-servers:70B:8; do
+for want in home-ethernet:8B:4 home-wifi:8B:1 home-wifi:70B:3 two-sockets:70B:2 eight-servers:70B:8; do
     IFS=: read -r name model ranks <<<"$want"
     "$build/tandem-llama" fit "$model" --machines "bench-data/clusters-computed/$name.json" --json >"$work/out" 2>&1
     grep -q "\"best\": $ranks," "$work/out" && good || bad "fit $want: $(head -3 "$work/out")"
 done
+"$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-wifi.json --json >"$work/out" 2>&1
+grep -q '"ranks": 3, .*"division": "layers", "by_rows_prompt_tps"' "$work/out" && good || bad "fit, layers: $(cat "$work/out")"
+"$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-wifi.json --divide rows >"$work/out" 2>&1
+grep -q '^\* 2 .* rows ' "$work/out" && grep -q '^By layers: not asked for' "$work/out" && good || bad "fit, rows: $(cat "$work/out")"
+said=$("$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-wifi.json --divide heads 2>&1)
+[ $? -eq 1 ] && [[ $said == *"'heads': expected rows or layers"* ]] && good || bad "fit, divide heads: $said"
 said=$("$build/tandem-llama" fit 8B --machines "$work/none.json" 2>&1)
 [ $? -eq 1 ] && [[ $said == *none.json* ]] && good || bad "fit, no list: $said"
 
@@ -122,7 +145,7 @@ env -u TANDEM_TABLE "$build/mulmat-tune" bench --model "$work/dense.gguf" -m 1,8
 planned=("$work/dense.gguf" --prompt 16 --gen 4 --repeat 1 --threads 1 --table "$work/own.json")
 for mpi in $mpis; do
     launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" >"$work/out" 2>"$work/err"
-    [ $? -eq 0 ] && grep -q 'equal shares: the table of rank 0 has no links' "$work/err" && good ||
+    [ $? -eq 0 ] && grep -q 'equal shares by rows: the table of rank 0 has no links' "$work/err" && good ||
         bad "plan without links, $mpi: $(tail -5 "$work/err")"
     name=$(sed -n 's/^2 ranks (\(.*\)):.*/\1/p' "$work/err")
     for slow in 0 1; do # microseconds of a message: nothing, or a second
@@ -136,6 +159,8 @@ for mpi in $mpis; do
         want=$([ $slow = 1 ] && echo 'plan: 1 of 2 ranks' || echo 'plan: [12] of 2 ranks')
         [ $code -eq 0 ] && grep -q "$want" "$work/err" && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good ||
             bad "plan, slow $slow, $mpi: code $code, $(tail -5 "$work/err")"
+        launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" --shares 1,2 --divide layers >"$work/out" 2>"$work/err"
+        [ $? -eq 0 ] && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good || bad "bench by layers, $mpi: $(tail -5 "$work/err")"
     done
     launch "$mpi" 2 "$build/tandem-llama" fit "$work/dense.gguf" --threads 1 --table "$work/linked.json" >"$work/out" 2>"$work/err"
     [ "$(grep -c '^\* 1 ' "$work/out")" = 1 ] && good || bad "fit of ranks, $mpi: $(cat "$work/out" "$work/err")"
@@ -187,12 +212,13 @@ done
 long=("$work/dense.gguf" --prompt 8 --gen 2000 --repeat 64 --threads 1 --rank-limit 2)
 bench="$build/tandem-llama bench $work/dense.gguf"
 for mpi in $mpis; do
-    for signal in KILL STOP; do
+    for case in KILL:rows STOP:rows KILL:layers STOP:layers; do
+        IFS=: read -r signal divide <<<"$case"
         rm -f "$work/err"
-        launch "$mpi" 2 "$build/tandem-llama" bench "${long[@]}" >"$work/out" 2>"$work/err" &
+        launch "$mpi" 3 "$build/tandem-llama" bench "${long[@]}" --divide "$divide" >"$work/out" 2>"$work/err" &
         launcher=$!
         for _ in $(seq 100); do
-            grep -qs "2 ranks (" "$work/err" && break
+            grep -qs "3 ranks (" "$work/err" && break
             sleep 0.1
         done
         victim=$(rank_pid "$bench")
@@ -201,7 +227,7 @@ for mpi in $mpis; do
         begin=$SECONDS
         if [ "$signal" = STOP ]; then
             for _ in $(seq 500); do # a busy machine takes its time
-                grep -q "did not take part in .* no answer within 2.0 s" "$work/err" && break
+                grep -q "rank 1 on .* did not take part in .* no \(answer\|sign of life\) within 2.0 s" "$work/err" && break
                 sleep 0.1
             done
             # MPICH's launcher waits for what is stopped.
@@ -210,15 +236,15 @@ for mpi in $mpis; do
         wait "$launcher"
         code=$?
         took=$((SECONDS - begin))
-        [ "$code" -ne 0 ] && [ "$took" -le 60 ] && good || bad "$signal, $mpi: code $code after $took s"
+        [ "$code" -ne 0 ] && [ "$took" -le 60 ] && good || bad "$signal, $divide, $mpi: code $code after $took s"
         if [ "$signal" = STOP ]; then
-            grep -q "did not take part in .* no answer within 2.0 s" "$work/err" && good ||
-                bad "$signal, $mpi: $(tail -5 "$work/err")"
+            grep -q "rank 1 on .* did not take part in .* no \(answer\|sign of life\) within 2.0 s" "$work/err" && good ||
+                bad "$signal, $divide, $mpi: $(tail -5 "$work/err")"
             kill -KILL "$victim" 2>/dev/null
             stopped=
         fi
         sleep 0.3
-        [ -z "$(pgrep -f "^$bench")" ] && good || bad "$signal, $mpi: a rank is left: $(pgrep -f "^$bench")"
+        [ -z "$(pgrep -f "^$bench")" ] && good || bad "$signal, $divide, $mpi: a rank is left: $(pgrep -f "^$bench")"
     done
 done
 

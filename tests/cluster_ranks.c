@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * usage: cluster-ranks MODEL RANKS|mpi [SHARE...]
+ * usage: cluster-ranks MODEL RANKS|mpi [layers] [SHARE...]
  * Decodes a few tokens on so many ranks, which are threads of this process, or on those of an MPI
  * launcher, and prints a digest of all logits: for tests/cluster.sh, which compares them. */
 #include <stdio.h>
@@ -13,6 +13,7 @@ struct job {
     const tandem_model *model;
     double shares[TND_RANKS_MOST];
     bool has_shares;
+    enum tandem_division division;
 };
 
 static uint64_t add_logits(uint64_t digest, const float *logits, int64_t n)
@@ -71,6 +72,8 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
         options.context = 64;
         options.communicator = communicator;
         options.shares = job->has_shares ? job->shares : NULL;
+        options.division = job->division;
+        options.micro_batches = job->division == TANDEM_DIVIDE_LAYERS ? 3 : 0;
         status = tandem_session_new(job->model, runtime, &options, &session, error);
         status = status == TANDEM_OK ? lead(job, session, error) : status;
         tandem_session_free(session);
@@ -114,16 +117,19 @@ static int run_mpi(struct job *job)
 int main(int argc, char **argv)
 {
     struct tandem_error error = {.text = ""};
-    struct job job = {.has_shares = argc > 3};
+    const bool by_layers = argc > 3 && strcmp(argv[3], "layers") == 0;
+    const int first = by_layers ? 4 : 3;
+    struct job job = {.has_shares = argc > first,
+                      .division = by_layers ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS};
     tandem_model *model = NULL;
     const int count = argc > 2 ? atoi(argv[2]) : 0;
     const bool is_mpi = argc > 2 && strcmp(argv[2], "mpi") == 0;
-    if (argc < 3 || argc > 3 + TND_RANKS_MOST || (!is_mpi && (count < 1 || count > 16))) {
-        fprintf(stderr, "usage: cluster-ranks MODEL RANKS|mpi [SHARE...]\n");
+    if (argc < 3 || argc > first + TND_RANKS_MOST || (!is_mpi && (count < 1 || count > 16))) {
+        fprintf(stderr, "usage: cluster-ranks MODEL RANKS|mpi [layers] [SHARE...]\n");
         return 2;
     }
-    for (int i = 3; i < argc; i++) {
-        job.shares[i - 3] = strtod(argv[i], NULL);
+    for (int i = first; i < argc; i++) {
+        job.shares[i - first] = strtod(argv[i], NULL);
     }
     if (tandem_model_load(argv[1], &model, &error) != TANDEM_OK) {
         return fail(&error);

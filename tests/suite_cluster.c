@@ -9,6 +9,7 @@
 #include "tests/support_ranks.h"
 
 extern CU_SuiteInfo suites_cluster_models[];
+extern CU_SuiteInfo suites_cluster_architectures[];
 
 enum { MOST = 40000 };
 
@@ -364,5 +365,6 @@ static CU_SuiteInfo suites_cluster[] = {
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_cluster, suites_cluster_models, NULL);
+    return tnd_suites_run(argc, argv, suites_cluster, suites_cluster_models,
+                          suites_cluster_architectures, NULL);
 }

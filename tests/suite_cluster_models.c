@@ -313,8 +313,18 @@ static enum tandem_status do_all(const struct job *job, tandem_session *session,
     return status;
 }
 
+/* By layers nothing is added up in another order: the bits of one rank. */
 static void sessions_on_ranks_do_what_sessions_do(void)
 {
+    static const struct {
+        int count;
+        enum tandem_division division;
+        bool has_embeddings;
+    } cases[] = {{1, TANDEM_DIVIDE_ROWS, false},
+                 {2, TANDEM_DIVIDE_ROWS, false},
+                 {3, TANDEM_DIVIDE_ROWS, true},
+                 {2, TANDEM_DIVIDE_LAYERS, false},
+                 {3, TANDEM_DIVIDE_LAYERS, true}};
     const struct naive_spec spec = {.context = 0};
     float want[3 * NAIVE_VOCABULARY] = {0};
     int32_t tokens[NAIVE_TOKENS];
@@ -322,15 +332,19 @@ static void sessions_on_ranks_do_what_sessions_do(void)
     tandem_model *model = NULL;
     check_ok(tandem_model_new(source, &model, NULL));
     naive_tokens(tokens, NAIVE_TOKENS);
-    for (int count = 1; count <= 3; count++) {
+    for (int i = 0; i < 5; i++) {
         float got[3 * NAIVE_VOCABULARY] = {0};
         struct job job = {.model = model,
-                          .options = {.n_sequences = 3},
+                          .options = {.n_sequences = 3,
+                                      .division = cases[i].division,
+                                      .has_embeddings = cases[i].has_embeddings},
                           .script = do_all,
                           .tokens = tokens,
-                          .out = count == 1 ? want : got};
-        run(&job, count, "sequences, copies, shifts");
-        if (count > 1) {
+                          .out = i == 0 ? want : got};
+        run(&job, cases[i].count, "sequences, copies, shifts");
+        if (cases[i].division == TANDEM_DIVIDE_LAYERS) {
+            check_bits(got, want, sizeof(want), "sequences, copies, shifts, by layers");
+        } else if (i > 0) {
             check_nmse(got, want, 3 * NAIVE_VOCABULARY, 1e-9, "sequences, copies, shifts");
         }
     }
@@ -383,9 +397,16 @@ static enum tandem_status save_or_load(const struct job *job, tandem_session *se
 /* With each type of cache; what one number of ranks has saved, another one reads. */
 static void a_state_goes_from_any_ranks_to_any_others(void)
 {
-    static const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0,
-                                             TANDEM_TYPE_F16, TANDEM_TYPE_F32};
-    static const int counts[][2] = {{2, 2}, {2, 1}, {1, 3}, {3, 2}, {7, 1}};
+    enum { CASES = 10 };
+    const enum tandem_division rows = TANDEM_DIVIDE_ROWS, layers = TANDEM_DIVIDE_LAYERS;
+    static const enum tandem_type types[CASES] = {
+        TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0, TANDEM_TYPE_F16, TANDEM_TYPE_F32,
+        TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0, TANDEM_TYPE_F16, TANDEM_TYPE_F32};
+    static const int counts[CASES][2] = {{2, 2}, {2, 1}, {1, 3}, {3, 2}, {7, 1},
+                                         {2, 2}, {2, 1}, {1, 3}, {3, 2}, {2, 7}};
+    const enum tandem_division divisions[CASES][2] = {
+        {rows, rows},     {rows, rows},     {rows, rows},     {rows, rows},   {rows, rows},
+        {layers, layers}, {layers, layers}, {layers, layers}, {layers, rows}, {rows, layers}};
     const struct naive_spec spec = {.context = 0};
     float saved[WORDS], loaded[WORDS];
     int32_t tokens[NAIVE_TOKENS];
@@ -395,14 +416,16 @@ static void a_state_goes_from_any_ranks_to_any_others(void)
     check_ok(tandem_model_new(source, &model, NULL));
     naive_tokens(tokens, NAIVE_TOKENS);
     const int64_t n = tandem_model_hparams(model)->vocabulary;
-    for (size_t i = 0; state != NULL && n <= WORDS && i < 5; i++) {
+    for (size_t i = 0; state != NULL && n <= WORDS && i < CASES; i++) {
         struct job job = {.model = model, .script = save_or_load, .tokens = tokens, .text = state};
         job.options.cache_type = types[i];
-        job.options.is_unfused = i == 3; /* values are transposed */
+        job.options.is_unfused = i % 5 == 3; /* values are transposed */
         memset(state, 0, STATE);
         job.out = saved;
+        job.options.division = divisions[i][0];
         run(&job, counts[i][0], "saves");
         job.out = loaded;
+        job.options.division = divisions[i][1];
         run(&job, counts[i][1], "loads");
         if (!check_nmse(loaded, saved, n, 1e-4, "logits behind a state")) {
             printf("  %d ranks save, %d load\n", counts[i][0], counts[i][1]);
@@ -411,6 +434,104 @@ static void a_state_goes_from_any_ranks_to_any_others(void)
     free(state);
     tandem_model_free(model);
     tandem_source_close(source);
+}
+
+/* ---- layers in sequence ---- */
+
+/* 5 layers: of 7 ranks some have none, and so has rank 0 by some shares, which samples all the
+ * same. */
+static void layers_in_sequence_write_the_golden_text(void)
+{
+    static const double shares[][4] = {{3, 1}, {1, 9}, {0, 1}, {0, 1, 1}, {1, 0, 2}, {1, 2, 1, 1}};
+    const int counts[] = {2, 2, 2, 3, 3, 4, 1, 2, 3, 4, 7};
+    struct trained t;
+    if (open_trained(&t)) {
+        float first[WORDS] = {0};
+        for (int i = 0; i < 11; i++) {
+            char text[TEXT] = "";
+            float logits[WORDS];
+            struct job job = {.model = t.model,
+                              .tokenizer = t.tokenizer,
+                              .options = {.division = TANDEM_DIVIDE_LAYERS},
+                              .script = write_text,
+                              .n_threads = 1 + i % 2,
+                              .text = text,
+                              .out = i == 0 ? first : logits};
+            job.options.shares = i < 6 ? shares[i] : NULL;
+            run(&job, counts[i], "golden text, layers in sequence");
+            check_string(text, t.want);
+            check_bits(job.out, first, sizeof(first), "logits, layers in sequence");
+        }
+    }
+    close_trained(&t);
+}
+
+enum { CUT = 10 };
+
+/* A batch in micro-batches of CUT tokens, a token, and a batch whose logits nobody reads. One rank
+ * decodes them one behind the other. */
+static enum tandem_status decode_cut(const struct job *job, tandem_session *session,
+                                     struct tandem_error *error)
+{
+    const bool is_alone = job->options.micro_batches == 1;
+    enum tandem_status status =
+        tandem_session_decode(session, job->tokens, 3 * CUT, is_alone ? CUT : 3 * CUT, error);
+    if (status == TANDEM_OK) {
+        memcpy(job->out, tandem_session_logits(session, 0), NAIVE_VOCABULARY * sizeof(float));
+        status = tandem_session_decode(session, job->tokens + 30, 8, is_alone ? 2 : 4, error);
+    }
+    if (status == TANDEM_OK) {
+        memcpy(job->out + NAIVE_VOCABULARY, tandem_session_logits(session, 0),
+               NAIVE_VOCABULARY * sizeof(float));
+    }
+    return status;
+}
+
+static void check_layers(int i, int count, const double *shares, bool is_unfused,
+                         enum tandem_type cache)
+{
+    float want[2 * NAIVE_VOCABULARY] = {0}, got[2 * NAIVE_VOCABULARY] = {0};
+    int32_t tokens[NAIVE_TOKENS];
+    char what[96];
+    tandem_source *source = naive_source(&models[i].spec);
+    tandem_model *model = NULL;
+    struct job job = {.options = {.is_unfused = is_unfused, .cache_type = cache},
+                      .script = decode_cut,
+                      .tokens = tokens};
+    check_ok(tandem_model_new(source, &model, NULL));
+    naive_tokens(tokens, NAIVE_TOKENS);
+    snprintf(what, sizeof(what), "%s, layers of %d ranks%s", models[i].name, count,
+             is_unfused ? ", unfused" : "");
+    job.model = model;
+    job.out = want;
+    job.options.micro_batches = 1;
+    run(&job, 1, what);
+    job.out = got;
+    job.options.micro_batches = 3;
+    job.options.division = TANDEM_DIVIDE_LAYERS;
+    job.options.shares = shares;
+    run(&job, count, what);
+    if (models[i].spec.window > 0 && models[i].spec.windowed == 0) { /* in other cells */
+        check_nmse(got, want, NAIVE_VOCABULARY, 1e-9, what);
+    } else {
+        check_bits(got, want, sizeof(want[0]) * NAIVE_VOCABULARY, what);
+    }
+    check_nmse(got + NAIVE_VOCABULARY, want + NAIVE_VOCABULARY, NAIVE_VOCABULARY,
+               cache == TANDEM_TYPE_F32 ? 1e-9 : 1e-3, what); /* (other cuts) */
+    tandem_model_free(model);
+    tandem_source_close(source);
+}
+
+static void layers_in_sequence_give_the_bits_of_one_rank(void)
+{
+    static const double last[] = {0, 0, 1}, first[] = {2, 0, 0}, none_first[] = {0, 1, 1};
+    for (int i = 0; i < N_MODELS; i++) {
+        check_layers(i, 2, NULL, false, TANDEM_TYPE_F32);
+        check_layers(i, 3, none_first, true, TANDEM_TYPE_F32);
+    }
+    check_layers(0, 3, NULL, false, TANDEM_TYPE_F16);
+    check_layers(6, 3, last, false, TANDEM_TYPE_F32);
+    check_layers(0, 3, first, false, TANDEM_TYPE_Q8_0);
 }
 
 /* ---- what is refused ---- */
@@ -453,6 +574,16 @@ static void what_ranks_cannot_do_yet_is_refused(void)
         check_status(results[0].status, TANDEM_E_ARGUMENT, "shares of ranks", &results[0].error);
         check_ok(results[1].status);
     }
+    job.options.shares = NULL;
+    job.options.division = (enum tandem_division)2;
+    tnd_ranks_run(2, be_rank, &job, results);
+    check_status(results[0].status, TANDEM_E_ARGUMENT, "division 2", &results[0].error);
+    check_ok(results[1].status);
+    job.options.division = TANDEM_DIVIDE_LAYERS;
+    job.options.micro_batches = 9;
+    tnd_ranks_run(2, be_rank, &job, results);
+    check_status(results[0].status, TANDEM_E_ARGUMENT, "9 micro-batches", &results[0].error);
+    check_ok(results[1].status);
     tandem_model_free(model);
     tandem_source_close(source);
 }
@@ -518,9 +649,12 @@ static void a_rank_that_dies_ends_the_others(void)
                       .n_threads = 1,
                       .script = decode_on,
                       .tokens = tokens};
-    tnd_ranks_run(3, die_early, &job, results);
-    check_status(results[0].status, TANDEM_E_RANK, "did not take part", &results[0].error);
-    check_status(results[2].status, TANDEM_E_RANK, "did not take part", &results[2].error);
+    for (int division = TANDEM_DIVIDE_ROWS; division <= TANDEM_DIVIDE_LAYERS; division++) {
+        job.options.division = (enum tandem_division)division;
+        tnd_ranks_run(3, die_early, &job, results);
+        check_status(results[0].status, TANDEM_E_RANK, "did not take part", &results[0].error);
+        check_status(results[2].status, TANDEM_E_RANK, "did not take part", &results[2].error);
+    }
     tandem_model_free(model);
     tandem_source_close(source);
 }
@@ -533,6 +667,8 @@ static CU_TestInfo tests[] = {
     {"architectures on ranks equal plain loops", architectures_on_ranks_equal_plain_loops},
     {"sessions on ranks do what sessions do", sessions_on_ranks_do_what_sessions_do},
     {"a state goes from any ranks to any others", a_state_goes_from_any_ranks_to_any_others},
+    {"layers in sequence write the golden text", layers_in_sequence_write_the_golden_text},
+    {"layers in sequence give the bits of one rank", layers_in_sequence_give_the_bits_of_one_rank},
     {"what ranks cannot do yet is refused", what_ranks_cannot_do_yet_is_refused},
     {"another model file is refused with its rank", another_model_file_is_refused_with_its_rank},
     {"a rank that dies ends the others", a_rank_that_dies_ends_the_others},

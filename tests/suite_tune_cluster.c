@@ -37,6 +37,10 @@ static void draw_rank(struct tnd_test_rng *rng, const struct tnd_cluster_model *
                 out->curves[phase][part].us[p] = (whole_us * share + fixed_us) / speed;
                 out->curves[phase][part].error_us[p] = 0.1 * out->curves[phase][part].us[p];
             }
+            if (part != TND_FIT_EMBEDDING && part != TND_FIT_OUTPUT) {
+                const double us = out->curves[phase][part].us[TND_CLUSTER_POINTS - 1];
+                out->layers_us[phase] += phase == TND_FIT_PROMPT ? 1.1 * us : us;
+            }
         }
     }
 }
@@ -51,7 +55,8 @@ static void draw(struct tnd_test_rng *rng, int n, struct drawn *out)
     out->cluster.ranks = out->ranks;
     out->cluster.links = out->links;
     out->cluster.is_medium = tnd_test_rng_int(rng, 0, 3) == 0;
-    *model = (struct tnd_cluster_model){.n_layers = tnd_test_rng_int(rng, 1, 32),
+    *model = (struct tnd_cluster_model){.n_layers = tnd_test_rng_int(rng, 1, n < 4 ? 32 : 8),
+                                        .n_micro = tnd_test_rng_int(rng, 1, 8),
                                         .dim = 2048,
                                         .vocabulary = 32000,
                                         .prompt_tokens = 128};
@@ -93,18 +98,19 @@ static void try_shares(const struct tnd_cluster *cluster, struct tnd_cluster_pla
     }
 }
 
-static double best_of_all(const struct tnd_cluster *cluster, int n)
+static double best_of_all(const struct tnd_cluster *cluster, int n,
+                          enum tnd_cluster_division division)
 {
     double best_us = INFINITY;
     for (int choice = 1; choice < 1 << cluster->n; choice++) {
-        struct tnd_cluster_plan plan = {.n = 0};
+        struct tnd_cluster_plan plan = {.division = division};
         for (int r = 0; r < cluster->n; r++) {
             if ((choice >> r & 1) != 0) {
                 plan.ranks[plan.n++] = r;
             }
         }
         if (plan.n == n) {
-            try_shares(cluster, &plan, 0, TND_CLUSTER_STEPS, &best_us);
+            try_shares(cluster, &plan, 0, tnd_cluster_shares(cluster, &plan), &best_us);
         }
     }
     return best_us;
@@ -114,14 +120,28 @@ static void a_plan_is_near_the_best_of_all_plans(void)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(34);
     const int n_cases = tnd_effort() == 1 ? 16 : 500;
+    int n_rows = 0, n_layers = 0;
     for (int c = 0; c < n_cases; c++) {
         struct drawn drawn;
         const int n = c % 8 == 0 ? 4 : 2 + c % 2;
         draw(&rng, n, &drawn);
         for (int k = 1; k <= n; k++) {
-            struct tnd_cluster_plan plan;
+            struct tnd_cluster_plan plan, forced;
             tnd_cluster_choose(&drawn.cluster, mixed, -1, k, &plan);
-            const double best_us = best_of_all(&drawn.cluster, k);
+            if (k > 1 && plan.fits) {
+                drawn.cluster.refused = 1U << (plan.division == TND_CLUSTER_ROWS);
+                tnd_cluster_choose(&drawn.cluster, mixed, -1, k, &forced);
+                drawn.cluster.refused = 0;
+                CU_ASSERT_EQUAL(forced.division, plan.division);
+                CU_ASSERT_EQUAL(tnd_cluster_plan_us(&forced, mixed),
+                                tnd_cluster_plan_us(&plan, mixed));
+            }
+            const double by_rows_us = best_of_all(&drawn.cluster, k, TND_CLUSTER_ROWS);
+            const double by_layers_us =
+                k > 1 ? best_of_all(&drawn.cluster, k, TND_CLUSTER_LAYERS) : (double)INFINITY;
+            const double best_us = fmin(by_rows_us, by_layers_us);
+            n_layers += plan.division == TND_CLUSTER_LAYERS;
+            n_rows += k > 1 && plan.division == TND_CLUSTER_ROWS;
             CU_ASSERT_EQUAL(plan.n, k);
             CU_ASSERT_EQUAL(plan.fits, isfinite(best_us));
             if (plan.fits && tnd_cluster_plan_us(&plan, mixed) > 1.05 * best_us) {
@@ -131,6 +151,70 @@ static void a_plan_is_near_the_best_of_all_plans(void)
             }
         }
     }
+    CU_ASSERT_TRUE(n_rows > 0 && n_layers > 0);
+}
+
+/* Two ranks, of which the second takes twice as long for each layer. */
+static void times_of_layers_follow_from_the_slowest_rank(void)
+{
+    static struct tnd_cluster_rank ranks[2];
+    struct tnd_cluster_link links[4];
+    struct tnd_cluster cluster = {.n = 2, .ranks = ranks, .links = links};
+    struct tnd_cluster_plan plan = {
+        .n = 2, .division = TND_CLUSTER_LAYERS, .ranks = {0, 1}, .shares = {4, 6}};
+    cluster.model = (struct tnd_cluster_model){
+        .n_layers = 10, .dim = 1000, .vocabulary = 5000, .prompt_tokens = 100, .n_micro = 4};
+    cluster.model.bytes[TND_FIT_FFN] = 1000;
+    cluster.model.bytes[TND_FIT_OUTPUT] = 50;
+    for (int r = 0; r < 2; r++) {
+        ranks[r] = (struct tnd_cluster_rank){.layers_us = {40000.0 * (r + 1), 1000.0 * (r + 1)}};
+        ranks[r].curves[TND_FIT_GENERATION][TND_FIT_OUTPUT].us[TND_CLUSTER_POINTS - 1] = 70;
+        ranks[r].memory = 600;
+    }
+    for (int i = 0; i < 4; i++) {
+        links[i] = tnd_cluster_link_of(100, 1000); /* 1 us a KB */
+    }
+    const double told_us = tnd_cluster_gather_us(&cluster, plan.ranks, 2, 4);
+    const double told_prompt_us = tnd_cluster_gather_us(&cluster, plan.ranks, 2, 400);
+    tnd_cluster_time(&cluster, &plan);
+    /* there and back, and the classifier on the first rank */
+    CU_ASSERT_DOUBLE_EQUAL(plan.link_us[TND_FIT_GENERATION], 2 * 104 + told_us, 1);
+    CU_ASSERT_DOUBLE_EQUAL(plan.us[TND_FIT_GENERATION],
+                           400 + 1200 + 70 + plan.link_us[TND_FIT_GENERATION], 1e-6);
+    /* micro-batches of 25 tokens, 100 KB: 3 turns of the second rank behind the first one's turn */
+    CU_ASSERT_DOUBLE_EQUAL(plan.us[TND_FIT_PROMPT],
+                           4000 + 12000 + 200 + 3 * (12000 + 200) + 104 + told_prompt_us, 2);
+    check_int(plan.bytes[0], 450);
+    check_int(plan.bytes[1], 600);
+    CU_ASSERT_TRUE(plan.fits);
+    plan.shares[0] = 0; /* samples alone: the other one classifies, and sends logits */
+    plan.shares[1] = 10;
+    tnd_cluster_time(&cluster, &plan);
+    CU_ASSERT_DOUBLE_EQUAL(plan.link_us[TND_FIT_GENERATION], 120 + told_us, 1);
+    CU_ASSERT_DOUBLE_EQUAL(plan.us[TND_FIT_GENERATION],
+                           2000 + 70 + plan.link_us[TND_FIT_GENERATION], 1e-6);
+    check_int(plan.bytes[1], 1050);
+    CU_ASSERT_FALSE(plan.fits);
+}
+
+static void a_model_without_rows_for_ranks_goes_by_layers(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(38);
+    struct tnd_cluster_plan plan;
+    struct drawn drawn;
+    draw(&rng, 3, &drawn);
+    drawn.cluster.model.undivided = "has latent attention";
+    for (int r = 0; r < 3; r++) {
+        drawn.ranks[r].memory = 0;
+    }
+    tnd_cluster_choose(&drawn.cluster, mixed, -1, 2, &plan);
+    check_int(plan.n, 2);
+    check_int(plan.division, TND_CLUSTER_LAYERS);
+    check_int(plan.shares[0] + plan.shares[1], (int)drawn.cluster.model.n_layers);
+    CU_ASSERT_EQUAL(plan.other_us[TND_FIT_PROMPT], 0);
+    drawn.cluster.model.is_whole = true; /* an encoder */
+    tnd_cluster_choose(&drawn.cluster, mixed, -1, 2, &plan);
+    check_int(plan.n, 0);
 }
 
 static void no_plan_generates_more_slowly_than_the_best_rank_alone(void)
@@ -179,9 +263,11 @@ static void slow_links_leave_one_rank_and_fast_ones_use_all(void)
         check_int(best, slow != 0 ? 0 : 3);
     }
     drawn.cluster.model.undivided = "cannot be divided";
+    drawn.cluster.model.is_whole = true;
     check_int(tnd_cluster_best(&drawn.cluster, mixed, -1, plans), 0);
     check_int(plans[1].n, 0);
     drawn.cluster.model.undivided = NULL;
+    drawn.cluster.model.is_whole = false;
     drawn.ranks[2].is_left_out = true;
     tnd_cluster_choose(&drawn.cluster, mixed, -1, 4, &plans[0]);
     check_int(plans[0].n, 0);
@@ -199,11 +285,11 @@ static void memory_limits_shares(void)
     drawn.cluster.model.bytes[TND_FIT_FFN] = 1000;
     drawn.ranks[0].memory = 250;
     drawn.ranks[1].memory = 0;
-    tnd_cluster_share(&drawn.cluster, mixed, ranks, 2, &plan);
+    tnd_cluster_share(&drawn.cluster, mixed, TND_CLUSTER_ROWS, ranks, 2, &plan);
     CU_ASSERT_TRUE(plan.fits);
     CU_ASSERT_TRUE(plan.shares[0] <= 16);
     drawn.ranks[1].memory = 700;
-    tnd_cluster_share(&drawn.cluster, mixed, ranks, 2, &plan);
+    tnd_cluster_share(&drawn.cluster, mixed, TND_CLUSTER_ROWS, ranks, 2, &plan);
     CU_ASSERT_FALSE(plan.fits);
     check_int(tnd_cluster_best(&drawn.cluster, mixed, -1, (struct tnd_cluster_plan[2]){{0}}), -1);
 }
@@ -274,8 +360,13 @@ static void halves_of_a_model_take_half_of_the_time(void)
         {"blk.0.ffn_up.weight", TANDEM_TYPE_Q4_0, 512, 1024, 1, 294912},
         {"blk.0.ffn_down.weight", TANDEM_TYPE_Q4_0, 1024, 512, 1, 294912},
     };
-    const struct tnd_cluster_shape shape = {
-        .dim = 512, .kv_heads = 4, .q_dim = 512, .vocabulary = 1024, .hidden = 1024};
+    const struct tnd_cluster_shape shape = {.dim = 512,
+                                            .kv_heads = 4,
+                                            .q_dim = 512,
+                                            .vocabulary = 1024,
+                                            .hidden = 1024,
+                                            .micro_tokens = 2,
+                                            .n_micro = 8};
     tandem_table *table = tune_new();
     struct tnd_cluster_rank *rank = calloc(2, sizeof(rank[0]));
     struct tnd_cluster_model model;
@@ -294,6 +385,13 @@ static void halves_of_a_model_take_half_of_the_time(void)
     check_int(model.units[TND_FIT_FFN], 32);
     check_int(model.units[TND_FIT_OUTPUT], 16);
     check_int(model.bytes[TND_FIT_FFN], 3 * 294912);
+    check_int(model.n_micro, 2);
+    CU_ASSERT_DOUBLE_EQUAL(rank->layers_us[TND_FIT_GENERATION],
+                           rank->curves[TND_FIT_GENERATION][TND_FIT_ATTENTION].us[16] +
+                               rank->curves[TND_FIT_GENERATION][TND_FIT_FFN].us[16] +
+                               rank->curves[TND_FIT_GENERATION][TND_FIT_OTHER].us[16],
+                           1e-6);
+    CU_ASSERT_TRUE(rank->layers_us[TND_FIT_PROMPT] > 0); /* two halves, of 2 tokens each */
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int part = TND_FIT_ATTENTION; part <= TND_FIT_OUTPUT; part++) {
             const double *us = rank->curves[phase][part].us;
@@ -317,6 +415,9 @@ static CU_TestInfo tests[] = {
      no_plan_generates_more_slowly_than_the_best_rank_alone},
     {"slow links leave one rank, and fast ones use all",
      slow_links_leave_one_rank_and_fast_ones_use_all},
+    {"times of layers follow from the slowest rank", times_of_layers_follow_from_the_slowest_rank},
+    {"a model without rows for ranks goes by layers",
+     a_model_without_rows_for_ranks_goes_by_layers},
     {"memory limits shares", memory_limits_shares},
     {"sums follow from the slowest link", sums_follow_from_the_slowest_link},
     {"halves of a model take half of the time", halves_of_a_model_take_half_of_the_time},

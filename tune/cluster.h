@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Which ranks compute a model together, and how much of it each. Every rank has a part of every
- * layer, and twice a layer all add up their results (llama/shard.h). A part's time on a rank is a
- * curve over the share, of fit_model.h's prices; what a sum takes follows from the links. Nothing
- * here knows a model file or a transport. docs/cluster.md tells what is priced and what is not. */
+ * Which ranks compute a model together, and how much of it each (llama/shard.h). By rows every rank
+ * has a part of every layer, and twice a layer all add up their results: a part's time on a rank is
+ * a curve over the share, of fit_model.h's prices; what a sum takes follows from the links. By
+ * layers each rank has whole ones, and states go from rank to rank. Nothing here knows a model file
+ * or a transport. docs/cluster.md tells what is priced and what is not. */
 #ifndef TND_CLUSTER_H
 #define TND_CLUSTER_H
 
@@ -10,18 +11,22 @@
 
 enum {
     TND_CLUSTER_MOST = 64,   /* ranks */
-    TND_CLUSTER_STEPS = 64,  /* shares are whole numbers that add up to so many */
+    TND_CLUSTER_STEPS = 64,  /* shares of rows are whole numbers that add up to so many */
     TND_CLUSTER_POINTS = 17, /* of a curve over the share: 0, 1/16, ... 1 */
     TND_CLUSTER_SIZES = 8,   /* of messages: 8 bytes, each 8 times the one before */
     TND_CLUSTER_NAME = 80
 };
+
+enum tnd_cluster_division { TND_CLUSTER_ROWS, TND_CLUSTER_LAYERS, TND_CLUSTER_DIVISIONS };
 
 /* What a model needs of ranks. */
 struct tnd_cluster_model {
     int64_t n_layers, dim, vocabulary, prompt_tokens;
     int64_t units[TND_FIT_PARTS]; /* a rank has whole ones; 0: the part is not divided */
     int64_t bytes[TND_FIT_PARTS]; /* keys and values too */
-    const char *undivided;        /* why several ranks cannot compute it, static; NULL: they can */
+    int64_t n_micro;              /* micro-batches of a prompt, by layers */
+    const char *undivided;        /* why it has no rows for several ranks, static; NULL: it has */
+    bool is_whole;                /* and no layers, for the same reason */
 };
 
 /* {points} of a part's share. */
@@ -34,6 +39,8 @@ struct tnd_cluster_rank {
     int64_t memory;   /* for weights, keys and values; 0: not known, and not asked for */
     bool is_left_out; /* its times are not known */
     struct tnd_cluster_curve curves[TND_FIT_PHASES][TND_FIT_PARTS];
+    /* Of all layers, the prompt in micro-batches; where ranks share a machine, beside the others */
+    double layers_us[TND_FIT_PHASES], layers_error_us[TND_FIT_PHASES];
 };
 
 /* Time of a message over its bytes, at 8, 64, ... */
@@ -49,16 +56,20 @@ struct tnd_cluster {
     bool is_medium;                 /* all messages share one medium: they follow each other */
     bool has_sum;                   /* sums of all ranks were measured */
     struct tnd_cluster_link sum;
+    unsigned refused; /* bit d: division d is not wanted for several ranks */
 };
 
 struct tnd_cluster_plan {
-    int n;                        /* ranks that take part; 0: there is no plan */
+    int n; /* ranks that take part; 0: there is no plan */
+    enum tnd_cluster_division division;
     int ranks[TND_CLUSTER_MOST];  /* of the cluster; the first one leads */
-    int shares[TND_CLUSTER_MOST]; /* of TND_CLUSTER_STEPS, of ranks[i] */
+    int shares[TND_CLUSTER_MOST]; /* of tnd_cluster_shares, of ranks[i] */
     double us[TND_FIT_PHASES], error_us[TND_FIT_PHASES];
     double link_us[TND_FIT_PHASES];  /* of them, what messages take */
     int64_t bytes[TND_CLUSTER_MOST]; /* of ranks[i] */
     bool fits;
+    double other_us[TND_FIT_PHASES]; /* as many ranks by the other division, at best; 0: that is not
+                                        possible, not wanted, or does not fit */
 };
 
 /* ---- prices (cluster_price.c) ---- */
@@ -66,7 +77,10 @@ struct tnd_cluster_plan {
 /* The numbers that say how a model is divided. */
 struct tnd_cluster_shape {
     int64_t dim, kv_heads, q_dim, vocabulary, hidden, expert_hidden;
+    int64_t micro_tokens;  /* of a micro-batch, at least, and how many of these at most: as */
+    int64_t n_micro;       /* ranks cut a prompt; 0: never */
     const char *undivided; /* as in struct tnd_cluster_model */
+    bool is_whole;
 };
 
 /** Curves of a rank, times of options' CPU alone, and what the model needs, the same by any table.
@@ -106,14 +120,20 @@ double tnd_cluster_gather_us(const struct tnd_cluster *cluster, const int *ranks
 
 /* ---- plans (cluster_plan.c) ---- */
 
-/** Times and bytes of a plan whose n, ranks and shares are given. */
+/** Whether n ranks may compute the model so; one rank alone has all rows. */
+bool tnd_cluster_may_divide(const struct tnd_cluster *cluster, enum tnd_cluster_division division,
+                            int n);
+/** What the shares of a plan add up to: steps of rows, or layers. */
+int tnd_cluster_shares(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan);
+/** Times and bytes of a plan whose n, division, ranks and shares are given. */
 void tnd_cluster_time(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan);
 /** Shares of ranks {n} that take the least time for so many prompts and generated tokens, within
  *  their memory if that is possible. */
 void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
-                       const int *ranks, int n, struct tnd_cluster_plan *out);
-/** The best `n` ranks with their shares. `leader`: a rank that must take part, and leads; -1: any.
- *  A plan of 0 ranks: there are no such n. */
+                       enum tnd_cluster_division division, const int *ranks, int n,
+                       struct tnd_cluster_plan *out);
+/** The best `n` ranks with their division and shares. `leader`: a rank that must take part, and
+ *  leads; -1: any. A plan of 0 ranks: there are no such n. */
 void tnd_cluster_choose(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                         int leader, int n, struct tnd_cluster_plan *out);
 /** The best number of ranks: `plans` {cluster->n}, of 1, 2, ... ranks, is filled (above 8: of

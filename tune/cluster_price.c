@@ -224,6 +224,53 @@ static enum tandem_status price_all(struct cutting *c, const struct tnd_fit_opti
     return status == TANDEM_E_NOT_FOUND ? TANDEM_OK : status;
 }
 
+static bool is_of_layers(int part)
+{
+    return part != TND_FIT_EMBEDDING && part != TND_FIT_OUTPUT;
+}
+
+/* Of a prompt in micro-batches, whose products have fewer rows. A share of all ranks of a machine
+ * together is a lower bound: in a pipeline they compute at the same time. */
+static enum tandem_status
+price_layers(const struct cutting *c, const struct tnd_cluster_shape *shape,
+             const struct tnd_fit_options *options, int n_beside, struct tnd_cluster_rank *io_rank,
+             struct tnd_cluster_model *io_model, struct tandem_error *error)
+{
+    struct tnd_cluster_rank *micro = tnd_calloc(1, sizeof(*micro));
+    struct tnd_cluster_model part = *io_model;
+    struct tnd_fit_options cut = *options;
+    int64_t n = shape->micro_tokens > 0 ? io_model->prompt_tokens / shape->micro_tokens : 1;
+    n = n > shape->n_micro ? shape->n_micro : n;
+    io_model->n_micro = n > 1 ? n : 1;
+    if (micro == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", c->n, 0,
+                             "cluster: out of memory for %d weights", c->n);
+    }
+    cut.prompt_tokens = (io_model->prompt_tokens + io_model->n_micro - 1) / io_model->n_micro;
+    const enum tandem_status status = price_share(c, 1, &cut, POINTS - 1, micro, &part, error);
+    const int beside = (POINTS - 1) / (n_beside > 1 ? n_beside : 1); /* point of such a share */
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        double together_us = 0;
+        io_rank->layers_us[phase] = io_rank->layers_error_us[phase] = 0;
+        for (int i = 0; i < TND_FIT_PARTS; i++) {
+            const struct tnd_cluster_curve *whole = &io_rank->curves[phase][i];
+            const bool is_cut = phase == TND_FIT_PROMPT && status == TANDEM_OK;
+            const struct tnd_cluster_curve *one = is_cut ? &micro->curves[phase][i] : whole;
+            const double times = is_cut ? (double)io_model->n_micro : 1;
+            if (is_of_layers(i)) {
+                io_rank->layers_us[phase] += times * one->us[POINTS - 1];
+                io_rank->layers_error_us[phase] += times * one->error_us[POINTS - 1];
+                together_us += n_beside * whole->us[beside];
+            }
+        }
+        if (phase == TND_FIT_PROMPT && n_beside > 1 && together_us > io_rank->layers_us[phase]) {
+            io_rank->layers_us[phase] = together_us;
+        }
+    }
+    tnd_free(micro);
+    return status == TANDEM_E_NOT_FOUND ? TANDEM_OK : status; /* priced as a whole then */
+}
+
 enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n_weights,
                                      const struct tnd_cluster_shape *shape,
                                      const struct tnd_fit_options *options, int n_beside,
@@ -233,8 +280,10 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
 {
     struct tnd_fit_options alone = *options;
     struct cutting c = {.weights = weights, .n = n_weights};
-    struct tnd_cluster_model model = {
-        .dim = shape->dim, .vocabulary = shape->vocabulary, .undivided = shape->undivided};
+    struct tnd_cluster_model model = {.dim = shape->dim,
+                                      .vocabulary = shape->vocabulary,
+                                      .undivided = shape->undivided,
+                                      .is_whole = shape->is_whole};
     enum tandem_status status = TANDEM_E_MEMORY;
     alone.n_devices = 0;
     struct tnd_fit_options together = alone;
@@ -249,6 +298,9 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
         find_parts(&c);
         find_units(weights, n_weights, shape, &model);
         status = price_all(&c, &alone, &together, n_beside, io_rank, &model, error);
+        status = status == TANDEM_OK
+                     ? price_layers(&c, shape, &alone, n_beside, io_rank, &model, error)
+                     : status;
     }
     if (status == TANDEM_OK) {
         *out_model = model;

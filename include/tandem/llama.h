@@ -60,6 +60,15 @@ TANDEM_API const tandem_source *tandem_model_source(const tandem_model *model);
 
 /* ---- sessions ---- */
 
+/** How the ranks of a session share its work. */
+enum tandem_division {
+    TANDEM_DIVIDE_ROWS,  /**< each has some heads, rows and experts' rows of every layer */
+    TANDEM_DIVIDE_LAYERS /**< each has some layers, whole, one rank behind the other */
+};
+/** Tokens of a micro-batch, at least, where ranks divide a model by layers: each rank reads its
+ *  weights once a micro-batch, and on CPUs products of so many rows take longer than that. */
+#define TANDEM_MICRO_BATCH_TOKENS 64
+
 struct tandem_session_options {
     size_t size;     /**< sizeof(struct tandem_session_options) */
     int64_t context; /**< positions of a text; 0, or more than the model knows: the model's */
@@ -77,8 +86,8 @@ struct tandem_session_options {
      *  fastest, 1: never more than one, 2 to 8: so many. */
     int micro_batches;
     /** Ranks that compute the session together (docs/cluster.md), of which this is rank 0 and the
-     *  others are in tandem_session_follow: each has some heads, rows and experts' rows of every
-     *  layer. Borrowed; NULL, or one rank alone: this process has all. The runtime computes on the
+     *  others are in tandem_session_follow: each has a part of the model, as `division` says.
+     *  Borrowed; NULL, or one rank alone: this process has all. The runtime computes on the
      *  thread that decodes what ranks exchange. Not yet: drafts, placing weights on devices
      *  (UNSUPPORTED_BUILD); a decode is cancelled between batches, not in one. */
     tandem_communicator *communicator;
@@ -90,11 +99,15 @@ struct tandem_session_options {
      *  the timing table (tandem_session_cache); `cache_type` does not count. */
     bool is_cache_planned;
     int64_t cache_memory; /**< bytes that planned keys and values may take; 0: no bound */
+    /** What ranks have. By layers the bits are those of one machine that decodes the same
+     *  micro-batches one behind the other; `micro_batches` 0 is then as many, at most 8, as have
+     *  TANDEM_MICRO_BATCH_TOKENS. */
+    enum tandem_division division;
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false, \
-            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0                                           \
+            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0, TANDEM_DIVIDE_ROWS                       \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,

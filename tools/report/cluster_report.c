@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/emit.h"
+#include "llama/model.h"
 
 #define GIB     (1024.0 * 1024.0 * 1024.0)
 #define FASTER  10.0 /* links */
@@ -22,7 +23,10 @@ void tnd_cluster_shape_of(const struct tandem_hparams *hparams,
                                       .q_dim = hparams->q_dim,
                                       .vocabulary = hparams->vocabulary,
                                       .hidden = hparams->hidden,
-                                      .expert_hidden = hparams->expert_hidden};
+                                      .expert_hidden = hparams->expert_hidden,
+                                      .micro_tokens = TANDEM_MICRO_BATCH_TOKENS,
+                                      .n_micro = TND_LLAMA_MICRO_BATCHES,
+                                      .is_whole = hparams->is_encoder};
     for (int i = 0; i < n_weights; i++) {
         const char *name = weights[i].name != NULL ? weights[i].name : "";
         const bool is_norm = strstr(name, ".attn_q_norm.weight") != NULL ||
@@ -72,11 +76,33 @@ static void add_names(const struct tnd_cluster *cluster, const struct tnd_cluste
     }
 }
 
+static const char *division_of(const struct tnd_cluster_plan *plan)
+{
+    return plan->n < 2 ? "" : plan->division == TND_CLUSTER_ROWS ? "rows" : "layers";
+}
+
+static const char *other_of(const struct tnd_cluster_plan *plan)
+{
+    return plan->division == TND_CLUSTER_ROWS ? "layers" : "rows";
+}
+
+/* What a rank has: "50 %", or so many layers. */
+static void add_share(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan, int i,
+                      struct tnd_text *out)
+{
+    const int all = tnd_cluster_shares(cluster, plan);
+    if (plan->division == TND_CLUSTER_LAYERS) {
+        tnd_text_printf(out, "%d of %d layers", plan->shares[i], all);
+    } else {
+        tnd_text_printf(out, "%.0f %%", 100.0 * plan->shares[i] / all);
+    }
+}
+
 static void print_counts(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
     const struct tnd_cluster *cluster = r->cluster;
-    tnd_text_printf(out, "\n%-6s %-28s %-28s %-11s %s\n", "ranks", "prompt tokens/s (range)",
-                    "generation tokens/s (range)", "on links", "machines");
+    tnd_text_printf(out, "\n%-6s %-28s %-28s %-11s %-7s %s\n", "ranks", "prompt tokens/s (range)",
+                    "generation tokens/s (range)", "on links", "by", "machines");
     for (int i = 0; i < cluster->n; i++) {
         const struct tnd_cluster_plan *plan = &r->plans[i];
         char mark = i == r->best ? '*' : ' ';
@@ -97,15 +123,26 @@ static void print_counts(const struct tnd_cluster_report *r, struct tnd_text *ou
                 tnd_text_add_char(out, ' ');
             }
         }
-        tnd_text_printf(out, "%3.0f %%, %2.0f %%  ",
+        tnd_text_printf(out, "%3.0f %%, %2.0f %%  %-7s ",
                         100 * plan->link_us[TND_FIT_PROMPT] / plan->us[TND_FIT_PROMPT],
-                        100 * plan->link_us[TND_FIT_GENERATION] / plan->us[TND_FIT_GENERATION]);
+                        100 * plan->link_us[TND_FIT_GENERATION] / plan->us[TND_FIT_GENERATION],
+                        division_of(plan));
         add_names(cluster, plan, out);
         tnd_text_add_char(out, '\n');
     }
 }
 
 /* ---- what is where ---- */
+
+static const char *why_not_other(const struct tnd_cluster *cluster,
+                                 const struct tnd_cluster_plan *plan)
+{
+    const bool by_rows = plan->division == TND_CLUSTER_ROWS;
+    if (tnd_cluster_may_divide(cluster, by_rows ? TND_CLUSTER_LAYERS : TND_CLUSTER_ROWS, plan->n)) {
+        return "does not fit";
+    }
+    return (cluster->refused >> by_rows & 1) != 0 ? "not asked for" : "not possible for this model";
+}
 
 static void print_places(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
@@ -116,16 +153,36 @@ static void print_places(const struct tnd_cluster_report *r, struct tnd_text *ou
     for (int i = 0; i < plan->n; i++) {
         const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
         tnd_text_printf(out, "%-16.40s %5.1f %% %26.2f GiB", rank->name,
-                        100.0 * plan->shares[i] / TND_CLUSTER_STEPS, (double)plan->bytes[i] / GIB);
+                        100.0 * plan->shares[i] / tnd_cluster_shares(cluster, plan),
+                        (double)plan->bytes[i] / GIB);
         if (rank->memory > 0) {
             tnd_text_printf(out, " %8.2f GiB", (double)rank->memory / GIB);
         }
         tnd_text_add_char(out, '\n');
     }
-    if (plan->n > 1) {
+    if (plan->n > 1 && plan->division == TND_CLUSTER_ROWS) {
         tnd_text_add(out, "Of each layer: heads of attention, rows of the feed-forward network and "
                           "of each expert; of the vocabulary: rows.\n");
+    } else if (plan->n > 1) {
+        tnd_text_printf(out, "Of %lld layers, in this order:", (long long)cluster->model.n_layers);
+        for (int i = 0; i < plan->n; i++) {
+            tnd_text_printf(out, "%s %d", i > 0 ? "," : "", plan->shares[i]);
+        }
+        tnd_text_add(out, "; the vocabulary is the first one's.\n");
     }
+    if (plan->n > 1 && plan->other_us[TND_FIT_PROMPT] > 0) {
+        tnd_text_printf(out, "By %s, prompts %.2f times, generation %.2f times as fast.\n",
+                        other_of(plan), plan->us[TND_FIT_PROMPT] / plan->other_us[TND_FIT_PROMPT],
+                        plan->us[TND_FIT_GENERATION] / plan->other_us[TND_FIT_GENERATION]);
+    } else if (plan->n > 1) {
+        tnd_text_printf(out, "By %s: %s.\n", other_of(plan), why_not_other(cluster, plan));
+    }
+}
+
+static bool may_divide(const struct tnd_cluster *cluster)
+{
+    return tnd_cluster_may_divide(cluster, TND_CLUSTER_ROWS, cluster->n) ||
+           tnd_cluster_may_divide(cluster, TND_CLUSTER_LAYERS, cluster->n);
 }
 
 static bool takes_part(const struct tnd_cluster_plan *plan, int rank)
@@ -135,6 +192,23 @@ static bool takes_part(const struct tnd_cluster_plan *plan, int rank)
         is_in = is_in || plan->ranks[i] == rank;
     }
     return is_in;
+}
+
+/* By the division that is faster. */
+static void share(const struct tnd_cluster *cluster, const double *count, const int *ranks, int n,
+                  struct tnd_cluster_plan *out)
+{
+    out->n = 0;
+    for (int d = 0; d < TND_CLUSTER_DIVISIONS; d++) {
+        const enum tnd_cluster_division division = (enum tnd_cluster_division)d;
+        struct tnd_cluster_plan one;
+        if (tnd_cluster_may_divide(cluster, division, n)) {
+            tnd_cluster_share(cluster, count, division, ranks, n, &one);
+            const bool is_new =
+                out->n == 0 || tnd_cluster_plan_us(&one, count) < tnd_cluster_plan_us(out, count);
+            *out = is_new ? one : *out;
+        }
+    }
 }
 
 /* What the best plan would be with one rank more. */
@@ -153,14 +227,14 @@ static void print_left_out(const struct tnd_cluster_report *r, struct tnd_text *
             tnd_text_add(out, ", which has no times for this model.\n");
             continue;
         }
-        if (cluster->model.undivided != NULL) {
+        if (!may_divide(cluster) && cluster->model.undivided != NULL) {
             tnd_text_printf(out, ": the model %s, so one rank computes it.\n",
                             cluster->model.undivided);
             continue;
         }
         memcpy(ranks, best->ranks, (size_t)best->n * sizeof(ranks[0]));
         ranks[best->n] = rank;
-        tnd_cluster_share(cluster, r->count, ranks, best->n + 1, &with);
+        share(cluster, r->count, ranks, best->n + 1, &with);
         tnd_text_printf(out,
                         ". With it: prompts %.2f times, generation %.2f times as fast (links %.0f "
                         "%%, %.0f %%).\n",
@@ -252,20 +326,30 @@ void tnd_cluster_print_choice(const struct tnd_cluster_report *r, struct tnd_tex
         return;
     }
     const struct tnd_cluster_plan *plan = &r->plans[r->best];
-    tnd_text_printf(out, "plan: %d of %d ranks (", plan->n, cluster->n);
+    tnd_text_printf(out, "plan: %d of %d ranks%s%s (", plan->n, cluster->n,
+                    plan->n > 1 ? " by " : "", division_of(plan));
     for (int i = 0; i < plan->n; i++) {
-        tnd_text_printf(out, "%s%s %.0f %%", i > 0 ? ", " : "", name_of(cluster, plan->ranks[i]),
-                        100.0 * plan->shares[i] / TND_CLUSTER_STEPS);
+        tnd_text_printf(out, "%s%s ", i > 0 ? ", " : "", name_of(cluster, plan->ranks[i]));
+        add_share(cluster, plan, i, out);
     }
     tnd_text_printf(out, "), predicted %.4g tokens/s of prompts, %.4g generated",
                     speed(cluster, TND_FIT_PROMPT, plan->us[TND_FIT_PROMPT]),
                     speed(cluster, TND_FIT_GENERATION, plan->us[TND_FIT_GENERATION]));
-    if (plan->n < cluster->n && cluster->model.undivided != NULL) {
+    if (plan->n > 1 && plan->other_us[TND_FIT_PROMPT] > 0) {
+        tnd_text_printf(out, "; by %s %.4g and %.4g", other_of(plan),
+                        speed(cluster, TND_FIT_PROMPT, plan->other_us[TND_FIT_PROMPT]),
+                        speed(cluster, TND_FIT_GENERATION, plan->other_us[TND_FIT_GENERATION]));
+    } else if (plan->n > 1) {
+        tnd_text_printf(out, "; by %s: %s", other_of(plan), why_not_other(cluster, plan));
+    }
+    if (plan->n < cluster->n && !may_divide(cluster) && cluster->model.undivided != NULL) {
         tnd_text_printf(out, "; the model %s", cluster->model.undivided);
     } else if (plan->n < cluster->n && r->plans[cluster->n - 1].n == cluster->n) {
         const struct tnd_cluster_plan *all = &r->plans[cluster->n - 1];
-        tnd_text_printf(out, "; by all of them %.4g and %.4g, %.0f %% and %.0f %% of it on links",
-                        speed(cluster, TND_FIT_PROMPT, all->us[TND_FIT_PROMPT]),
+        tnd_text_printf(out,
+                        "; by all of them, by %s, %.4g and %.4g, %.0f %% and %.0f %% of it on "
+                        "links",
+                        division_of(all), speed(cluster, TND_FIT_PROMPT, all->us[TND_FIT_PROMPT]),
                         speed(cluster, TND_FIT_GENERATION, all->us[TND_FIT_GENERATION]),
                         100 * all->link_us[TND_FIT_PROMPT] / all->us[TND_FIT_PROMPT],
                         100 * all->link_us[TND_FIT_GENERATION] / all->us[TND_FIT_GENERATION]);
@@ -311,9 +395,19 @@ static void json_plan(const struct tnd_cluster *cluster, const struct tnd_cluste
         tnd_text_add(out, i > 0 ? ", {\"name\": " : "{\"name\": ");
         tnd_emit_json_string(out, name_of(cluster, plan->ranks[i]));
         tnd_text_printf(out, ", \"share\": %.4f, \"bytes\": %lld}",
-                        (double)plan->shares[i] / TND_CLUSTER_STEPS, (long long)plan->bytes[i]);
+                        (double)plan->shares[i] / tnd_cluster_shares(cluster, plan),
+                        (long long)plan->bytes[i]);
     }
-    tnd_text_add(out, "]}");
+    tnd_text_add(out, "]");
+    if (plan->n > 1) {
+        tnd_text_printf(out, ", \"division\": \"%s\"", division_of(plan));
+    }
+    for (int phase = 0; plan->n > 1 && plan->other_us[phase] > 0 && phase < TND_FIT_PHASES;
+         phase++) {
+        tnd_text_printf(out, ", \"by_%s_%s_tps\": %.3f", other_of(plan), phases[phase],
+                        speed(cluster, phase, plan->other_us[phase]));
+    }
+    tnd_text_add(out, "}");
 }
 
 void tnd_cluster_print_json(const struct tnd_cluster_report *r, struct tnd_text *out)

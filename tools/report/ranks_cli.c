@@ -27,7 +27,8 @@ static struct {
     bool is_made;
     tandem_communicator *among; /* owned; NULL: all, or one alone */
     bool is_alone;
-    int leader;     /* of all ranks */
+    int leader; /* of all ranks */
+    enum tandem_division division;
     double *shares; /* of those that compute; NULL: the same */
     bool is_idle[TND_CLUSTER_MOST];
 } who;
@@ -118,6 +119,19 @@ static enum tandem_status read_shares(const char *text, int count, double *out,
     return TANDEM_OK;
 }
 
+enum tandem_status tnd_ranks_refused(const char *divide, unsigned *out_refused,
+                                     struct tandem_error *error)
+{
+    const bool by_layers = divide != NULL && strcmp(divide, "layers") == 0;
+    if (divide != NULL && !by_layers && strcmp(divide, "rows") != 0) {
+        snprintf(error->text, sizeof(error->text), "--divide '%.100s': expected rows or layers",
+                 divide);
+        return error->status = TANDEM_E_ARGUMENT;
+    }
+    *out_refused = divide == NULL ? 0 : 1U << (by_layers ? TND_CLUSTER_ROWS : TND_CLUSTER_LAYERS);
+    return TANDEM_OK;
+}
+
 /* ---- who computes ---- */
 
 static tandem_communicator *computing(void)
@@ -199,6 +213,7 @@ static enum tandem_status use_plan(const struct tnd_ranks_plan *plan, struct tan
         who.shares[i] = best->shares[i];
     }
     who.leader = best->ranks[0];
+    who.division = best->division == TND_CLUSTER_LAYERS ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
     who.is_alone = best->n == 1;
     if (!who.is_idle[rank] && !who.is_alone) {
         TND_TRY(tnd_communicator_among(joined, best->ranks, best->n, &who.among, error));
@@ -213,10 +228,11 @@ static void say_plan(const struct tnd_ranks_plan *plan, const double *count)
     struct tnd_text text = TND_TEXT_INIT;
     if (plan->best >= 0) {
         tnd_cluster_print_choice(&report, &text);
-    } else if (plan->undivided != NULL) {
+    } else if (who.is_alone) {
         tnd_text_printf(&text, "1 of %d ranks: the model %s\n", n, plan->undivided);
     } else {
-        tnd_text_printf(&text, "%d ranks, equal shares: %s\n", n,
+        tnd_text_printf(&text, "%d ranks, equal shares by %s: %s\n", n,
+                        who.division == TANDEM_DIVIDE_LAYERS ? "layers" : "rows",
                         plan->why_not[0] != '\0' ? plan->why_not
                                                  : "the model does not fit by any plan");
     }
@@ -226,7 +242,7 @@ static void say_plan(const struct tnd_ranks_plan *plan, const double *count)
 
 static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *runtime,
                                     const struct tandem_session_options *options,
-                                    const struct tnd_ranks_options *ranks,
+                                    const struct tnd_ranks_options *ranks, unsigned refused,
                                     struct tandem_error *error)
 {
     static const double count[TND_FIT_PHASES] = {1, TND_FIT_ANSWER_TOKENS};
@@ -235,13 +251,16 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
                                               .context = options->context,
                                               .cache_type = options->cache_type,
                                               .leader = ranks->leads_here ? 0 : -1,
+                                              .refused = refused,
                                               .count = count};
     struct tnd_ranks_plan plan;
+    who.division = refused == 1U << TND_CLUSTER_ROWS ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
     TND_TRY(tnd_ranks_plan_new(joined, &request, &plan, error));
     enum tandem_status status = TANDEM_OK;
     if (plan.best >= 0) {
         status = use_plan(&plan, error);
-    } else if (plan.undivided != NULL) {
+    } else if (plan.undivided != NULL &&
+               (who.division == TANDEM_DIVIDE_ROWS || plan.cluster.model.is_whole)) {
         who.is_alone = true;
         for (int i = 1; i < plan.cluster.n && i < TND_CLUSTER_MOST; i++) {
             who.is_idle[i] = true;
@@ -257,7 +276,8 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
 /* As told, or planned. */
 static enum tandem_status decide(const tandem_model *model, tandem_runtime *runtime,
                                  const struct tandem_session_options *options,
-                                 const struct tnd_ranks_options *ranks, struct tandem_error *error)
+                                 const struct tnd_ranks_options *ranks, unsigned refused,
+                                 struct tandem_error *error)
 {
     const int count = tandem_communicator_count(joined);
     who.is_made = true;
@@ -265,8 +285,9 @@ static enum tandem_status decide(const tandem_model *model, tandem_runtime *runt
         tandem_communicator_set_limit(joined, ranks->limit_s);
     }
     if (ranks->shares == NULL) {
-        return make_plan(model, runtime, options, ranks, error);
+        return make_plan(model, runtime, options, ranks, refused, error);
     }
+    who.division = refused == 1U << TND_CLUSTER_ROWS ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
     who.shares = calloc((size_t)count, sizeof(who.shares[0]));
     if (who.shares == NULL) {
         return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
@@ -291,12 +312,14 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
                                          tandem_session **out_session, struct tandem_error *error)
 {
     const int rank = tandem_communicator_rank(joined);
+    unsigned refused = 0;
+    TND_TRY(tnd_ranks_refused(ranks->divide, &refused, error));
     if (joined == NULL) {
         return tandem_session_new(model, runtime, options, out_session, error);
     }
     const bool is_first = !who.is_made;
     if (is_first) {
-        TND_TRY(decide(model, runtime, options, ranks, error));
+        TND_TRY(decide(model, runtime, options, ranks, refused, error));
     }
     if (who.is_idle[rank]) {
         idle();
@@ -306,6 +329,7 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     }
     options->communicator = computing();
     options->shares = who.is_alone ? NULL : who.shares;
+    options->division = who.division;
     if (is_first && !who.is_alone) {
         say_ranks();
     }

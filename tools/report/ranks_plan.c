@@ -66,6 +66,7 @@ static enum tandem_status price(struct making *m, struct told *told, struct tand
     TND_TRY(tnd_fit_weights_list(request->model->source, &m->weights, error));
     tnd_cluster_shape_of(hparams, m->weights.list, m->weights.n, &shape);
     m->out->undivided = shape.undivided;
+    told->model.is_whole = shape.is_whole; /* without times too */
     TND_TRY(tnd_runtime_copy_table(request->runtime, &m->table, error));
     if (m->table == NULL) {
         return tnd_error_set(error, TANDEM_E_NOT_FOUND, "cluster", 0, 0,
@@ -228,8 +229,9 @@ enum tandem_status tnd_ranks_plan_new(tandem_communicator *communicator,
                                       const struct tnd_ranks_request *request,
                                       struct tnd_ranks_plan *out, struct tandem_error *error)
 {
-    struct tnd_ranks_plan plan = {.cluster = {.n = tandem_communicator_count(communicator)},
-                                  .best = -1};
+    struct tnd_ranks_plan plan = {
+        .cluster = {.n = tandem_communicator_count(communicator), .refused = request->refused},
+        .best = -1};
     struct making m = {.communicator = communicator, .request = request, .out = &plan};
     enum tandem_status status = TANDEM_OK;
     if (plan.cluster.n > TND_CLUSTER_MOST) {

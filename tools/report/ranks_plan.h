@@ -21,6 +21,7 @@ struct tnd_ranks_request {
     enum tandem_type cache_type;
     int64_t prompt_tokens; /* 0: as fit_model.h */
     int leader;            /* -1: any */
+    unsigned refused;      /* as in struct tnd_cluster */
     const double *count;   /* {TND_FIT_PHASES} */
 };
 

@@ -111,7 +111,7 @@ static enum tandem_status print_plans(const struct tnd_cluster *cluster, const c
 }
 
 static enum tandem_status plan_ranks(tandem_runtime *runtime, const tandem_model *model,
-                                     const struct tnd_fit_options *options,
+                                     const struct tnd_fit_options *options, unsigned refused,
                                      const double count[TND_FIT_PHASES], bool as_json,
                                      struct tandem_error *error)
 {
@@ -121,6 +121,7 @@ static enum tandem_status plan_ranks(tandem_runtime *runtime, const tandem_model
                                               .cache_type = options->cache_type,
                                               .prompt_tokens = options->prompt_tokens,
                                               .leader = -1,
+                                              .refused = refused,
                                               .count = count};
     struct tnd_ranks_plan plan;
     CLI_TRY(tnd_ranks_plan_new(tnd_ranks_joined(), &request, &plan, error));
@@ -136,7 +137,7 @@ static enum tandem_status plan_ranks(tandem_runtime *runtime, const tandem_model
 }
 
 enum tandem_status tnd_fit_ranks(const char *table, int64_t threads, const tandem_source *source,
-                                 const struct tnd_fit_options *options,
+                                 const struct tnd_fit_options *options, unsigned refused,
                                  const double count[TND_FIT_PHASES], bool as_json,
                                  struct tandem_error *error)
 {
@@ -148,7 +149,7 @@ enum tandem_status tnd_fit_ranks(const char *table, int64_t threads, const tande
         status = tnd_cli_open_runtime(&wanted, &runtime, error);
     }
     if (status == TANDEM_OK) {
-        status = plan_ranks(runtime, model, options, count, as_json, error);
+        status = plan_ranks(runtime, model, options, refused, count, as_json, error);
     }
     tandem_runtime_close(runtime);
     tandem_model_free(model);
@@ -157,7 +158,7 @@ enum tandem_status tnd_fit_ranks(const char *table, int64_t threads, const tande
 
 enum tandem_status tnd_fit_machines(const char *path, const tandem_source *source,
                                     const struct tnd_fit_weights *weights,
-                                    const struct tnd_fit_options *options,
+                                    const struct tnd_fit_options *options, unsigned refused,
                                     const double count[TND_FIT_PHASES], bool as_json,
                                     struct tandem_error *error)
 {
@@ -172,8 +173,10 @@ enum tandem_status tnd_fit_machines(const char *path, const tandem_source *sourc
         tnd_machines_read((const char *)file.data, file.bytes, path, &machines, error);
     tnd_file_close(&file);
     CLI_TRY(status);
-    struct tnd_cluster cluster = {
-        .n = machines.n, .links = machines.links, .is_medium = machines.is_medium};
+    struct tnd_cluster cluster = {.n = machines.n,
+                                  .links = machines.links,
+                                  .is_medium = machines.is_medium,
+                                  .refused = refused};
     cluster.ranks = calloc((size_t)machines.n, sizeof(cluster.ranks[0]));
     status = cluster.ranks != NULL
                  ? price_all(&p, &machines, &cluster, error)

@@ -105,7 +105,8 @@ class SessionOptions(Structure):
                 ("adjust", c_void_p), ("adjust_user", c_void_p), ("has_embeddings", c_bool),
                 ("micro_batches", c_int),
                 ("communicator", c_void_p), ("shares", c_void_p), ("pooling", c_int),
-                ("is_cache_planned", c_bool), ("cache_memory", c_int64)]
+                ("is_cache_planned", c_bool), ("cache_memory", c_int64),
+                ("division", c_int)]
 
 
 class Message(Structure):

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * Layers in sequence of every architecture: the bits of one rank, those too that have no rows for
+ * several ranks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/architectures-golden-list.h"
+#include "tests/suite_llama.h"
+#include "tests/support_golden.h"
+#include "tests/support_ranks.h"
+
+enum { N_TOKENS = 12, VOCABULARY = 40, CUT = 4 };
+
+static const struct golden {
+    const char *name, *config, *tensors;
+} goldens[] = {
+#define GOLDEN(name, config, tensors, a, b, c, d, token) {name, config, tensors},
+    TND_GOLDEN_ARCHITECTURES(GOLDEN)
+#undef GOLDEN
+};
+enum { N_GOLDENS = sizeof(goldens) / sizeof(goldens[0]) };
+
+static const int32_t tokens[N_TOKENS] = {1, 5, 9, 3, 7, 2, 8, 11, 30, 21, 4, 4};
+
+struct job {
+    const tandem_model *model;
+    int n_ranks;
+    float logits[VOCABULARY];
+};
+
+/* Three micro-batches, which one rank decodes one behind the other. */
+static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
+                                  struct tandem_error *error)
+{
+    struct job *job = user;
+    struct tandem_runtime_options of_runtime = TANDEM_RUNTIME_OPTIONS_INIT;
+    tandem_runtime *runtime = NULL;
+    const struct tandem_session_options options = {.size = sizeof(options),
+                                                   .communicator = communicator,
+                                                   .division = TANDEM_DIVIDE_LAYERS,
+                                                   .micro_batches = N_TOKENS / CUT};
+    tandem_session *session = NULL;
+    of_runtime.n_threads = 1;
+    of_runtime.table_path = "";
+    enum tandem_status status = tandem_runtime_open(&of_runtime, &runtime, error);
+    if (status != TANDEM_OK) {
+        return status;
+    }
+    if (tandem_communicator_rank(communicator) > 0) {
+        status = tandem_session_follow(job->model, runtime, communicator, error);
+    } else {
+        status = tandem_session_new(job->model, runtime, &options, &session, error);
+        status = status == TANDEM_OK ? tandem_session_decode(session, tokens, N_TOKENS,
+                                                             job->n_ranks == 1 ? CUT : 0, error)
+                                     : status;
+        const float *logits = tandem_session_logits(session, 0);
+        if (status == TANDEM_OK && logits != NULL) {
+            memcpy(job->logits, logits, sizeof(job->logits));
+        }
+        tandem_session_free(session);
+        (void)tandem_session_dismiss(communicator, NULL);
+    }
+    tandem_runtime_close(runtime);
+    return status;
+}
+
+static void every_architecture_goes_by_layers(void)
+{
+    for (int i = 0; i < N_GOLDENS; i++) {
+        struct job jobs[2] = {{.n_ranks = 1}, {.n_ranks = 2}};
+        struct tandem_error error = {.text = ""};
+        tandem_model *model = NULL;
+        tnd_golden_write(goldens[i].config, goldens[i].tensors, -1, NULL);
+        check_status(tandem_model_load(tnd_test_temp("model.safetensors"), &model, &error),
+                     TANDEM_OK, NULL, &error);
+        for (int j = 0; model != NULL && j < 2; j++) {
+            struct tnd_rank_result results[TND_RANKS_MOST];
+            jobs[j].model = model;
+            tnd_ranks_run(jobs[j].n_ranks, be_rank, &jobs[j], results);
+            for (int r = 0; r < jobs[j].n_ranks; r++) {
+                check_status(results[r].status, TANDEM_OK, NULL, &results[r].error);
+            }
+        }
+        const struct tandem_hparams *h = tandem_model_hparams(model);
+        if (h != NULL && h->window > 0 && h->windowed == NULL && h->window_period == 0) {
+            /* one rank takes cells again that a micro-batch has left behind */
+            check_nmse(jobs[1].logits, jobs[0].logits, VOCABULARY, 1e-9, goldens[i].name);
+        } else {
+            check_bits(jobs[1].logits, jobs[0].logits, sizeof(jobs[0].logits), goldens[i].name);
+        }
+        CU_ASSERT_TRUE(jobs[0].logits[0] != 0 || jobs[0].logits[1] != 0);
+        tandem_model_free(model);
+    }
+}
+
+static CU_TestInfo tests[] = {
+    {"every architecture goes by layers", every_architecture_goes_by_layers},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_cluster_architectures[];
+CU_SuiteInfo suites_cluster_architectures[] = {
+    {"architectures on ranks", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
