@@ -27,10 +27,12 @@ struct tnd_conv {
     int64_t channels, filters; /* of a group */
     int64_t run;               /* values that a tap reads */
     int64_t n_taps, n_pixels;
+    bool is_few;   /* filters: weights are rows of the values of a tap */
     bool is_point; /* a window of one place without steps and padding */
     /* Panels of filters, each group's by themselves, those of one filter a channel of all groups
      * together: by tap and value (of Winograd's method by position and channel) one for each
-     * filter of the panel, filled up with 0. */
+     * filter of the panel, filled up with 0. Of few filters by filter and tap rows of
+     * tnd_conv_few_row values. */
     const float *packed;
     const float *zeros;                  /* what windows see of the padding: a tap */
     const int64_t *offsets;              /* by tap: values behind the first one of the window */
@@ -64,6 +66,12 @@ static inline bool tnd_conv_is_product(const struct tnd_conv *conv)
 static inline int64_t tnd_conv_panels(int64_t n)
 {
     return (n + TND_CONV_PANEL - 1) / TND_CONV_PANEL;
+}
+
+/** Values of a row of weights of a tap of `run` values, filled up with 0, where filters are few. */
+static inline int64_t tnd_conv_few_row(int64_t run)
+{
+    return tnd_conv_panels(run) * TND_CONV_PANEL;
 }
 
 /** Where tile `tile` of Winograd's method begins in the result; gives the image. */

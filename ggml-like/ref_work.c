@@ -179,6 +179,10 @@ static const float *seen(const struct tnd_conv *conv, const float *x, int64_t pi
 static float packed_weight(const struct tnd_conv *conv, int64_t filter, int64_t at)
 {
     const bool is_depthwise = tnd_conv_is_depthwise(conv);
+    if (conv->is_few) {
+        const int64_t row = filter * conv->n_taps + at / conv->run;
+        return conv->packed[row * tnd_conv_few_row(conv->run) + at % conv->run];
+    }
     const int64_t group = is_depthwise ? 0 : filter / conv->filters;
     const int64_t in_group = is_depthwise ? filter : filter % conv->filters;
     const int64_t panel = group * tnd_conv_panels(conv->filters) + in_group / TND_CONV_PANEL;

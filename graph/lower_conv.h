@@ -16,6 +16,9 @@ void tnd_conv_print_columns(struct tnd_lowering *l, const struct tnd_conv *conv,
 /* lower_direct.c */
 /** Sets `offsets`, for the window as it is now. */
 enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv *conv);
+/** How many times as many products of vectors of 16 direct sums take by panels of filters as with
+ *  lanes along the values of a tap, their sums included. */
+double tnd_conv_few_gain(const struct tnd_conv *conv);
 /* lower_winograd.c */
 /** How many times as many multiplications direct sums take, tiles that are not full included; 0
  *  where transformed tiles would go through memory, or the method is none. */

@@ -3,7 +3,12 @@
  * padded. */
 #include "graph/lower_conv.h"
 
-enum { FEW_CHANNELS = 16, ITEM_PLACES = 64 /* about so many are worth an item */ };
+enum {
+    FEW_CHANNELS = 16,
+    ITEM_PLACES = 64, /* about so many are worth an item */
+    /* What the sum of the lanes of a vector takes, in products of vectors. */
+    FEW_SUM = 8
+};
 
 /* ---- weights ---- */
 
@@ -27,6 +32,33 @@ static void pack(const struct tnd_conv *conv, const float *w, int64_t taps, bool
     }
 }
 
+/* Rows of taps, for few filters. */
+static void pack_few(const struct tnd_conv *conv, const float *w, float *out)
+{
+    const int64_t inner = conv->run / conv->channels; /* taps that were merged */
+    for (int64_t i = 0; i < conv->all_filters * conv->n_taps; i++) {
+        float *row = out + i * tnd_conv_few_row(conv->run);
+        const float *from = w + i / conv->n_taps * conv->channels * conv->n_taps * inner;
+        for (int64_t k = 0; k < conv->run; k++) {
+            const int64_t tap = i % conv->n_taps * inner + k / conv->channels;
+            row[k] = from[k % conv->channels * conv->n_taps * inner + tap];
+        }
+    }
+}
+
+double tnd_conv_few_gain(const struct tnd_conv *conv)
+{
+    const int64_t products = conv->n_taps * tnd_conv_panels(conv->run);
+    return (double)(conv->n_taps * conv->run * tnd_conv_panels(conv->filters)) /
+           (double)(conv->filters * (products + FEW_SUM));
+}
+
+/* (A tile of few filters is one panel.) */
+static bool has_few_filters(const struct tnd_conv *conv)
+{
+    return conv->filters <= TND_CONV_PANEL && tnd_conv_few_gain(conv) > 1;
+}
+
 static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *conv, int weights,
                                        bool by_channel, tandem_tensor **tensor)
 {
@@ -37,9 +69,12 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
     }
     const int64_t in_group = by_channel ? conv->all_filters : conv->filters;
     const int64_t n_panels = conv->all_filters / in_group * tnd_conv_panels(in_group);
-    const struct tnd_dims packed = {1, {n_panels * TND_CONV_PANEL * taps * conv->channels}};
+    const struct tnd_dims packed = {
+        1,
+        {conv->is_few ? conv->all_filters * conv->n_taps * tnd_conv_few_row(conv->run)
+                      : n_panels * TND_CONV_PANEL * taps * conv->channels}};
     const struct tnd_dims zeros = {1, {by_channel ? conv->all_channels : conv->run}};
-    const int64_t how[] = {TND_CONV_DIRECT, in_group, by_channel};
+    const int64_t how[] = {TND_CONV_DIRECT, in_group, by_channel, conv->is_few ? conv->run : 0};
     bool is_new;
     struct tnd_array *array =
         tnd_lower_shared(l, weights, &w, TANDEM_DTYPE_F32, &packed, how, sizeof(how), &is_new);
@@ -56,7 +91,12 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
         (void)tnd_kernel_copy(&copy); /* (always good) */
     }
     if (is_new) {
-        pack(conv, plain != NULL ? plain->data : w.data, taps, by_channel, array->data);
+        const float *from = plain != NULL ? plain->data : w.data;
+        if (conv->is_few) {
+            pack_few(conv, from, array->data);
+        } else {
+            pack(conv, from, taps, by_channel, array->data);
+        }
         tnd_lower_packed(array);
     }
     tnd_array_free(plain);
@@ -171,6 +211,7 @@ enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv
             TND_TRY(pad_rows(l, conv, &tnd_net_value(l->net, node->inputs[0])->shape, &x));
         }
         merge_taps(conv);
+        conv->is_few = !l->options->for_device && has_few_filters(conv);
     }
     TND_TRY(tnd_conv_find_offsets(l, conv));
     tandem_tensor *tensors[TANDEM_MAX_SRC] = {x};

@@ -145,9 +145,11 @@ double tnd_conv_winograd_gain(const struct tnd_conv *conv)
     }
     describe(&w, conv);
     const bool is_large = TND_WINOGRAD_PLACES * w.step > LARGE_VALUES;
-    return !w.is_local && is_large ? 0
-                                   : (double)(TND_WINOGRAD_TAPS * conv->n_pixels) /
-                                         (double)(TND_WINOGRAD_PLACES * w.n_tiles);
+    const double few = tnd_conv_few_gain(conv);
+    return !w.is_local && is_large
+               ? 0
+               : (double)(TND_WINOGRAD_TAPS * conv->n_pixels) /
+                     ((double)(TND_WINOGRAD_PLACES * w.n_tiles) * (few > 1 ? few : 1));
 }
 
 enum tandem_status tnd_lower_conv_winograd(struct tnd_lowering *l, struct tnd_conv *conv,

@@ -50,6 +50,58 @@ static void check_sums(const struct tnd_conv_kernel *kernel, int panels, int pla
     CU_ASSERT_EQUAL(y[places * filters], -77);
 }
 
+/* Few filters, whose lanes are the values of a tap, behind which lies what is no number. */
+static void check_few(const struct tnd_conv_kernel *kernel, int filters, int places, int run)
+{
+    enum { MOST = 40, ROW = 48 };
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + (uint64_t)(run * places));
+    float x[TAPS * PLACES][MOST];
+    float w[FILTERS * TAPS * ROW + GUARD];
+    float y[PLACES * TND_CONV_PANEL];
+    const float *rows[TAPS * PLACES];
+    const int64_t row = tnd_conv_few_row(run);
+    const struct tnd_conv_tile tile = {.rows = rows,
+                                       .n_taps = TAPS,
+                                       .run = run,
+                                       .w = w,
+                                       .w_panel = TAPS * row + GUARD,
+                                       .n_filters = filters,
+                                       .y = y};
+    int wrong = 0;
+    memset(w, 0, sizeof(w));
+    for (int i = 0; i < filters * TAPS; i++) {
+        tnd_test_fill(&rng, w + i / TAPS * tile.w_panel + i % TAPS * row, run);
+    }
+    for (int i = 0; i < TAPS * places; i++) {
+        rows[i] = x[TAPS * places - 1 - i] + MOST - run;
+        tnd_test_fill(&rng, x[i], MOST);
+    }
+    for (int i = 0; i < PLACES * TND_CONV_PANEL; i++) {
+        y[i] = -77;
+    }
+    kernel->few(&tile, places);
+    for (int i = 0; i < PLACES * TND_CONV_PANEL; i++) {
+        const int f = i % TND_CONV_PANEL;
+        const int place = i / TND_CONV_PANEL;
+        double sum = 0;
+        for (int k = 0; f < filters && place < places && k < TAPS * run; k++) {
+            sum += (double)rows[k / run * places + place][k % run] *
+                   (double)w[f * tile.w_panel + k / run * row + k % run];
+        }
+        wrong += f < filters && place < places ? !(fabs(sum - (double)y[i]) < 1e-4) : y[i] != -77;
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+}
+
+static void few_filters_have_the_right_sums(void)
+{
+    for (int k = 0; tnd_test_kernels(k) != NULL; k++) {
+        for (int i = 0; i < 9 * PLACES * 8; i++) {
+            check_few(&tnd_test_kernels(k)->conv, 1 + i % 9, 1 + i / 9 % PLACES, 1 + i * 7 % 40);
+        }
+    }
+}
+
 static void tiles_of_every_size_have_the_right_sums(void)
 {
     for (int k = 0; tnd_test_kernels(k) != NULL; k++) {
@@ -178,6 +230,7 @@ static void columns_are_added_in_order_in_double_precision(void)
 
 CU_TestInfo tnd_tests_net_tiles[] = {
     {"tiles_of_every_size_have_the_right_sums", tiles_of_every_size_have_the_right_sums},
+    {"few_filters_have_the_right_sums", few_filters_have_the_right_sums},
     {"the_largest_of_rows_may_be_nan", the_largest_of_rows_may_be_nan},
     {"the_largest_bytes_of_rows", the_largest_bytes_of_rows},
     {"columns_are_added_in_order_in_double_precision",

@@ -265,6 +265,27 @@ static void few_channels_are_padded_and_summed_by_rows(void)
     }
 }
 
+/* Lanes are values of a tap where a panel of filters would be mostly empty. */
+static void few_filters_are_summed_along_the_taps(void)
+{
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (int i = 0; i < 40; i++) {
+        struct problem p = square(1 + below(&rng, 2), 1 + below(&rng, 70), 1 + below(&rng, 6),
+                                  5 + below(&rng, 9), 5 + below(&rng, 20), below(&rng, 3));
+        p.groups = 1 + below(&rng, 2);
+        p.channels *= p.groups;
+        p.filters *= p.groups;
+        p.window[1] = 1 + below(&rng, 5);
+        p.stride[0] = 1 + below(&rng, 2);
+        p.stride[1] = 1 + below(&rng, 3);
+        p.dilation[1] = 1 + below(&rng, 2);
+        p.end[1] += p.window[1];
+        p.is_block = false;
+        CU_ASSERT(check_problem(&p, &rng) >= 1);
+    }
+}
+
 static double largest(const struct tnd_array *array)
 {
     double most = 0;
@@ -492,6 +513,7 @@ static CU_TestInfo tests_conv[] = {
     {"windows_with_steps_groups_and_gaps_have_two_ways",
      windows_with_steps_groups_and_gaps_have_two_ways},
     {"few_channels_are_padded_and_summed_by_rows", few_channels_are_padded_and_summed_by_rows},
+    {"few_filters_are_summed_along_the_taps", few_filters_are_summed_along_the_taps},
     {"winograd_is_as_exact_as_it_says", winograd_is_as_exact_as_it_says},
     {"few_channels_are_not_exact_enough_for_winograd",
      few_channels_are_not_exact_enough_for_winograd},

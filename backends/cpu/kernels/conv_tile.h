@@ -34,6 +34,9 @@ struct tnd_conv_kernel {
     int pixels, panels; /* of the largest tile */
     /* by panels and places of the tile: [0][0] for one of each */
     void (*run[TND_CONV_PANELS][TND_CONV_PIXELS])(const struct tnd_conv_tile *tile);
+    /* conv_few.h; weights are rows (tnd_conv_few_row) of filters, `w_panel` values from one
+     * filter to the next; y has TND_CONV_PANEL values a place */
+    void (*few)(const struct tnd_conv_tile *tile, int n_places);
     int channels; /* of a block of depth and largest */
     /* conv_depthwise.h */
     void (*depth)(const struct tnd_conv_depth *depth);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/conv_few.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/strip_lanes.h"
@@ -54,6 +55,7 @@ void tnd_fill_net_scalar(struct tnd_cpu_kernels *out)
     out->conv = (struct tnd_conv_kernel){.pixels = PIXELS,
                                          .panels = 1,
                                          .run = {{run_1, run_2, run_3, run_4}},
+                                         .few = run_few,
                                          .channels = 2 * TND_VEC_LANES,
                                          .depth = run_depth,
                                          .largest = depth_largest,

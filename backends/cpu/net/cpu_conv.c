@@ -6,7 +6,7 @@
 
 #include "backends/cpu/net/cpu_net.h"
 
-enum { ITEM_TILES = 8 };
+enum { ITEM_TILES = 8, FEW_PLACES = 8 /* of a tile of few filters */ };
 
 /* How the places and filters are handed out: some tiles of places by a block of panels. */
 struct tiles {
@@ -20,7 +20,7 @@ struct tiles {
 static struct tiles tiles_of(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv)
 {
     struct tiles tiles = {.kernel = &kernels->conv, .strip = kernels->strip};
-    tiles.pixels = tnd_conv_tile_pixels(tiles.kernel, conv->n_pixels);
+    tiles.pixels = conv->is_few ? FEW_PLACES : tnd_conv_tile_pixels(tiles.kernel, conv->n_pixels);
     tiles.group_blocks =
         (tnd_conv_panels(conv->filters) + tiles.kernel->panels - 1) / tiles.kernel->panels;
     tiles.n_blocks = conv->all_filters / conv->filters * tiles.group_blocks;
@@ -42,8 +42,10 @@ static void sum_tile(const struct tnd_conv *conv, const struct tiles *tiles,
                      const tandem_tensor *node, struct tile *at, int64_t first, int n, float *sums)
 {
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
-    const int64_t panel_values = conv->n_taps * conv->run * TND_CONV_PANEL;
-    const int64_t panel = at->group * tnd_conv_panels(conv->filters) + at->panel;
+    const int64_t panel_values =
+        conv->n_taps * (conv->is_few ? tnd_conv_few_row(conv->run) : conv->run * TND_CONV_PANEL);
+    const int64_t panel =
+        at->group * (conv->is_few ? conv->filters : tnd_conv_panels(conv->filters)) + at->panel;
     tnd_conv_rows(conv, x, first, n, at->group * conv->channels, at->rows);
     const struct tnd_conv_tile tile = {.rows = at->rows,
                                        .n_taps = conv->n_taps,
@@ -52,7 +54,11 @@ static void sum_tile(const struct tnd_conv *conv, const struct tiles *tiles,
                                        .w_panel = panel_values,
                                        .n_filters = at->n_filters,
                                        .y = sums};
-    tiles->kernel->run[at->n_panels - 1][n - 1](&tile);
+    if (conv->is_few) {
+        tiles->kernel->few(&tile, n);
+    } else {
+        tiles->kernel->run[at->n_panels - 1][n - 1](&tile);
+    }
 }
 
 /* Some tiles side by side, at most TND_EPILOGUE_ROWS places, whose program runs once. */

@@ -19,8 +19,25 @@ static void run_tile(const struct tnd_strip_kernel *kernel, const struct tnd_epi
 static void copy_rows(const float *from, int64_t from_row, int n_rows, int n_columns, float *to,
                       int64_t to_row)
 {
-    for (int r = 0; r < n_rows; r++) {
-        memcpy(to + r * to_row, from + r * from_row, (size_t)n_columns * sizeof(float));
+    const int narrow = n_columns >= 8 ? 0 : n_columns >= 4 ? 4 : n_columns >= 2 ? 2 : 1;
+    const int last = n_columns - narrow;
+    for (int r = 0; r < n_rows; r++, from += from_row, to += to_row) {
+        switch (narrow) { /* (a call would take longer; the two parts may overlap) */
+        case 4:
+            memcpy(to, from, 4 * sizeof(float));
+            memcpy(to + last, from + last, 4 * sizeof(float));
+            break;
+        case 2:
+            memcpy(to, from, 2 * sizeof(float));
+            memcpy(to + last, from + last, 2 * sizeof(float));
+            break;
+        case 1:
+            *to = *from;
+            break;
+        default:
+            memcpy(to, from, (size_t)n_columns * sizeof(float));
+            break;
+        }
     }
 }
 

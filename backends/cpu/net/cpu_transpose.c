@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copies that swap two dimensions, as changing the layout does: blocks of both, so that every line
  * of the cache is read and written once. */
+#include <string.h>
+
 #include "backends/cpu/net/cpu_net.h"
 
 enum {
     FEWEST = 8,         /* values of a row that are worth loops of their own; fewer: a narrow row */
-    BLOCK_ROWS = 16,    /* of the result: one line of the operand */
+    BLOCK_ROWS = 64,    /* of the result: few lines of the operand, that pages be used */
+    LINE = 16,          /* values of a line of the cache: columns that are read together */
     NARROW_ROWS = 1024, /* the same where rows are narrow: few streams, read as far as they go */
     BLOCK_VALUES = 256  /* of a row of the result */
 };
@@ -36,18 +39,52 @@ static struct block block_of(const struct tnd_fuse_space *space, int64_t item)
     return block;
 }
 
-/* Lines a multiple of 2 KiB apart share few places of a cache: at most 8 are in use at once, be
- * they read or written. */
+/* Rows and columns that are turned in registers, of vectors that every CPU has. */
+enum { SQUARE = 4 };
+typedef uint32_t four __attribute__((vector_size(SQUARE * sizeof(uint32_t))));
+#if defined(__clang__)
+#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (four){i, j, k, l})
+#endif
+
+static inline void copy_square(const uint32_t *from, int64_t stride, uint32_t *to,
+                               int64_t to_stride)
+{
+    four in[SQUARE];
+    four out[SQUARE];
+    for (int i = 0; i < SQUARE; i++) {
+        memcpy(&in[i], from + i * stride, sizeof(in[i]));
+    }
+    const four even = PICK(in[0], in[1], 0, 4, 1, 5);
+    const four odd = PICK(in[2], in[3], 0, 4, 1, 5);
+    const four even_behind = PICK(in[0], in[1], 2, 6, 3, 7);
+    const four odd_behind = PICK(in[2], in[3], 2, 6, 3, 7);
+    out[0] = PICK(even, odd, 0, 1, 4, 5);
+    out[1] = PICK(even, odd, 2, 3, 6, 7);
+    out[2] = PICK(even_behind, odd_behind, 0, 1, 4, 5);
+    out[3] = PICK(even_behind, odd_behind, 2, 3, 6, 7);
+    for (int i = 0; i < SQUARE; i++) {
+        memcpy(to + i * to_stride, &out[i], sizeof(out[i]));
+    }
+}
+
 static void copy_part(const uint32_t *restrict from, int64_t stride, int64_t n_rows,
                       int64_t n_columns, uint32_t *restrict to, int64_t to_stride)
 {
-    for (int64_t row = 0; row < n_rows; row++, to += to_stride) {
-        if (n_columns == FEWEST) {
-            for (int64_t i = 0; i < FEWEST; i++) {
-                to[i] = from[i * stride + row];
-            }
-            continue;
+    int64_t row = 0;
+    for (; row + SQUARE <= n_rows; row += SQUARE, to += SQUARE * to_stride) {
+        int64_t i = 0;
+        for (; i + SQUARE <= n_columns; i += SQUARE) {
+            copy_square(from + i * stride + row, stride, to + i, to_stride);
         }
+        for (; i < n_columns; i++) {
+            for (int k = 0; k < SQUARE; k++) {
+                to[k * to_stride + i] = from[i * stride + row + k];
+            }
+        }
+    }
+    for (; row < n_rows; row++, to += to_stride) {
         for (int64_t i = 0; i < n_columns; i++) {
             to[i] = from[i * stride + row];
         }
@@ -72,15 +109,10 @@ static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int
         copy_narrow(from, stride, n_rows, 3, to);
         return;
     }
-    const int64_t height = to_stride % 512 == 0 ? FEWEST : BLOCK_ROWS;
-    for (int64_t row = 0; row < n_rows; row += height) {
-        for (int64_t column = 0; column < n_columns; column += FEWEST) {
-            const int64_t rows = n_rows - row;
-            const int64_t columns = n_columns - column;
-            copy_part(from + column * stride + row, stride, rows < height ? rows : height,
-                      columns < FEWEST ? columns : FEWEST, to + row * to_stride + column,
-                      to_stride);
-        }
+    for (int64_t column = 0; column < n_columns; column += LINE) {
+        const int64_t columns = n_columns - column;
+        copy_part(from + column * stride, stride, n_rows, columns < LINE ? columns : LINE,
+                  to + column, to_stride);
     }
 }
 

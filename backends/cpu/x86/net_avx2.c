@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/conv_few.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/strip_lanes.h"
@@ -30,6 +31,7 @@ void tnd_fill_net_avx2(struct tnd_cpu_kernels *out)
     out->conv = (struct tnd_conv_kernel){.pixels = 6,
                                          .panels = 1,
                                          .run = {{run_1, run_2, run_3, run_4, run_5, run_6}},
+                                         .few = run_few,
                                          .channels = 2 * 8,
                                          .depth = run_depth,
                                          .largest = depth_largest,

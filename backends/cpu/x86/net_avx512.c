@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/conv_few.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/strip_lanes.h"
@@ -48,6 +49,7 @@ void tnd_fill_net_avx512(struct tnd_cpu_kernels *out)
     out->conv = (struct tnd_conv_kernel){.pixels = 14,
                                          .panels = 2,
                                          .run = {ALL(1), ALL(2)},
+                                         .few = run_few,
                                          .channels = 2 * 16,
                                          .depth = run_depth,
                                          .largest = depth_largest,
