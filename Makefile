@@ -169,6 +169,7 @@ $(X86)/%_avxvnni.o: private ISA := $(AVX2) -mavxvnni
 $(X86)/%_avx512.o: private ISA := $(AVX512)
 $(X86)/%_vnni.o: private ISA := $(AVX512) -mavx512vnni
 $(X86)/%_bf16.o: private ISA := $(AVX512) -mavx512bf16
+$(X86)/%_gfni.o: private ISA := $(AVX512) -mavx512vnni -mavx512vbmi -mgfni
 $(X86)/%_amx.o: private ISA := $(AVX512) -mamx-tile -mamx-int8
 else ifneq ($(filter aarch64%,$(MACHINE)),)
 # (NEON itself is part of every 64-bit ARM CPU.)

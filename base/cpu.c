@@ -60,7 +60,8 @@ static uint32_t detect(void)
     if (has_avx512) {
         found |= (uint32_t)TND_CPU_AVX512F | bit_if(b, 30, TND_CPU_AVX512BW) |
                  bit_if(b, 31, TND_CPU_AVX512VL) | bit_if(b, 17, TND_CPU_AVX512DQ) |
-                 bit_if(c, 11, TND_CPU_AVX512_VNNI);
+                 bit_if(c, 11, TND_CPU_AVX512_VNNI) | bit_if(c, 1, TND_CPU_AVX512_VBMI) |
+                 bit_if(c, 8, TND_CPU_GFNI);
     }
     if ((saved & amx_state) == amx_state) {
         found |= bit_if(d, 25, TND_CPU_AMX_INT8) | bit_if(d, 22, TND_CPU_AMX_BF16);

@@ -24,7 +24,9 @@ enum tnd_cpu_feature {
     TND_CPU_DOTPROD = 1 << 12,
     TND_CPU_I8MM = 1 << 13,
     TND_CPU_BMI2 = 1 << 14,
-    TND_CPU_AMX_BF16 = 1 << 15
+    TND_CPU_AMX_BF16 = 1 << 15,
+    TND_CPU_AVX512_VBMI = 1 << 16,
+    TND_CPU_GFNI = 1 << 17
 };
 
 /** What files *_avx2.c and *_avx512.c are compiled for (see the Makefile). */
@@ -34,6 +36,11 @@ enum tnd_cpu_feature {
 #define TND_CPU_SET_AVX512                                                                         \
     (TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX512F | (uint32_t)TND_CPU_AVX512BW |                   \
      (uint32_t)TND_CPU_AVX512VL | (uint32_t)TND_CPU_AVX512DQ)
+
+/** What files *_gfni.c are compiled for. */
+#define TND_CPU_SET_GFNI                                                                           \
+    (TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI | (uint32_t)TND_CPU_AVX512_VBMI |          \
+     (uint32_t)TND_CPU_GFNI)
 
 /** What files *_amx.c are compiled for. */
 #define TND_CPU_SET_AMX                                                                            \

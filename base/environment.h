@@ -12,9 +12,9 @@
     X(LOG, "TANDEM_LOG", "off error warn info debug 0 1 2 3 4 ", 0,                                \
       "What is logged: 1 or error, 2 or warn, 3 or info, 4 or debug; 0 or off: nothing.")          \
     X(CPU, "TANDEM_CPU", "", 0,                                                                    \
-      "Highest instruction set that kernels may use: scalar, avx2, avxvnni, avx512, vnni, amx on " \
-      "x86; scalar, neon, dotprod, i8mm on ARM. `amx-emulated`, for tests: no limit, and the "     \
-      "kernels of AMX on a slow emulation of its instructions.")                                   \
+      "Highest instruction set that kernels may use: scalar, avx2, avxvnni, avx512, vnni, gfni, "  \
+      "bf16, amx on x86; scalar, neon, dotprod, i8mm on ARM. `amx-emulated`, for tests: no "       \
+      "limit, and the kernels of AMX on a slow emulation of its instructions.")                    \
     X(DEVICE, "TANDEM_DEVICE", "", 0,                                                              \
       "OpenCL device to use: its number in the list, or a part of its name; two of them with a "   \
       "comma between for the second device; `none`: use none.")                                    \

@@ -41,7 +41,8 @@ struct sweep {
 static const struct sweep sweeps[] = {
     SWEEP(packed_ahead_1, LIST(0, 1024, 2048, 4096, 6144, 8192, 16384), QUANTIZED, LIST(1)),
     SWEEP(packed_ahead, LIST(0, 4096, 6144, 8192, 12288, 16384), QUANTIZED, LIST(2, 4, 16, 48)),
-    SWEEP(packed_skinny, LIST(24, 48, 96, 128, 192, 256), QUANTIZED, LIST(32, 64, 128, 192)),
+    SWEEP(packed_skinny, LIST(12, 16, 24, 48, 96, 128, 192), QUANTIZED,
+          LIST(16, 24, 32, 48, 96, 128)),
     SWEEP(unpack_part, LIST(256, 512, 768, 1024), QUANTIZED, LIST(256, 512)),
     SWEEP(float_ahead, LIST(0, 1024, 2048, 3072, 4096, 6144, 8192), FLOATS, LIST(1, 2, 4, 12)),
 };

@@ -246,6 +246,7 @@ static void features_agree_with_the_compiler(void)
     __builtin_cpu_init();
     CU_ASSERT_EQUAL((all & TND_CPU_AVX2) != 0, __builtin_cpu_supports("avx2") != 0);
     CU_ASSERT_EQUAL((all & TND_CPU_FMA) != 0, __builtin_cpu_supports("fma") != 0);
+    CU_ASSERT(((all & TND_CPU_GFNI) != 0) == (__builtin_cpu_supports("gfni") != 0));
     CU_ASSERT_EQUAL((all & TND_CPU_BMI2) != 0, __builtin_cpu_supports("bmi2") != 0);
     CU_ASSERT_EQUAL((all & TND_CPU_AVX512F) != 0, __builtin_cpu_supports("avx512f") != 0);
     CU_ASSERT_EQUAL((all & TND_CPU_AVX512BW) != 0, __builtin_cpu_supports("avx512bw") != 0);

@@ -51,7 +51,7 @@ struct tnd_tile_packed {
      * the order of memory, which hardware that fetches ahead follows. */
     int ahead;
     bool is_fetched; /* already: nothing is fetched */
-    bool into_l2;    /* which leaves L1 to the tokens */
+    bool into_l2;    /* which leaves L1 to the tokens, and has room for more lines at once */
 };
 typedef void tnd_packed_fn(const struct tnd_tile_packed *tile);
 
@@ -61,7 +61,8 @@ typedef void tnd_unpack_fn(const uint8_t *units, int n_blocks, size_t ahead, uin
 
 struct tnd_packed_kernels {
     tnd_packed_fn *multiply;
-    tnd_unpack_fn *unpack; /* or NULL: `multiply` serves any number of tokens */
+    tnd_unpack_fn *unpack;       /* or NULL: `multiply` serves any number of tokens */
+    tnd_packed_fn *multiply_one; /* or NULL: `multiply` serves one token too */
 };
 
 #endif

@@ -2,7 +2,7 @@
  * What the kernels of packed weights share: the shape of a type's units, and how the codes of half
  * a group are put together. A file includes it after it has defined, for its vectors of SIDE_BYTES
  * bytes: `codes`, load, unpack_nibbles, unpack_pairs, add_upper_pairs, add_top_bits, load_book (16
- * bytes, repeated) and look_up. */
+ * bytes, repeated) and look_up; with HAS_THREES also unpack_threes, half a group of 3 bits. */
 
 /* What a type is, as constants once inlined. */
 struct shape {
@@ -45,8 +45,12 @@ TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half
         unpack_nibbles(p + 2 * half * STEP, w);
         break;
     case 3:
+#if defined(HAS_THREES)
+        unpack_threes(group, half, w);
+#else
         unpack_pairs(p + half * STEP, w);
         add_top_bits(top_bits + 2 * STEP, 4, w);
+#endif
         break;
     default:
         unpack_pairs(p + half * STEP, w);
@@ -117,4 +121,4 @@ TND_INLINE void fetch_block(const struct tnd_tile_packed *tile, const uint8_t *u
         }                                                                                          \
     }
 #define FILL_PACKED(NAME, form, offset, bits, is_super)                                            \
-    out->packed[TANDEM_TYPE_##NAME] = (struct tnd_packed_kernels){packed_##NAME, NULL};
+    out->packed[TANDEM_TYPE_##NAME] = (struct tnd_packed_kernels){.multiply = packed_##NAME};

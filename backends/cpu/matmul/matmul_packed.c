@@ -13,7 +13,8 @@ enum {
     TOKENS_MAX = 16,
     PART_MOST = TND_UNPACK_PART_MOST,
     PART_LEAST = 512, /* values of K in one pass of a skinny product: a multiple of every unit */
-    L2_BYTES = 512 * 1024 /* where it is unknown */
+    L2_BYTES = 512 * 1024, /* where it is unknown */
+    L1_AHEAD = 4096        /* bytes; what is fetched from further away goes into L2 */
 };
 
 struct scratch {
@@ -33,6 +34,7 @@ struct product {
     const struct tnd_kernels_q *kernels;
     const struct tnd_tuning *tuning;
     struct tnd_packed_kernels packed_kernels;
+    tnd_packed_fn *multiply; /* of packed_kernels */
     const struct tnd_packed_weight *packed;
     tnd_gemm_q_fn *gemm;
     int64_t unit;
@@ -95,12 +97,13 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t p
 {
     const uint8_t *units = tnd_packed_panel(p->kernels, p->packed, panel);
     int64_t row = panel * TND_PANEL_ROWS;
+    const int ahead = p->m == 1 ? p->tuning->packed_ahead_1 : p->tuning->packed_ahead;
     TND_ASSERT(p->tile_tokens <= TND_PACKED_TOKENS && row < p->row_end);
     for (int64_t k0 = 0; k0 == 0 || k0 < p->k; k0 += p->part) {
         for (int64_t t = 0; t < p->m; t += p->tile_tokens) {
             int n_tokens = (int)tnd_min(p->m - t, p->tile_tokens);
             struct target target = find_target(p, s, row, TND_PANEL_ROWS, t, n_tokens, k0 > 0);
-            p->packed_kernels.multiply(&(struct tnd_tile_packed){
+            p->multiply(&(struct tnd_tile_packed){
                 .units = units + (size_t)(k0 / p->unit) * p->unit_bytes,
                 .n_blocks = (int)(tnd_min(p->part, p->k - k0) / TND_X_BLOCK),
                 .n_tokens = n_tokens,
@@ -109,9 +112,9 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t p
                 .y = target.y,
                 .y_stride = target.stride,
                 .accumulate = k0 > 0,
-                .ahead = p->m == 1 ? p->tuning->packed_ahead_1 : p->tuning->packed_ahead,
+                .ahead = ahead,
                 .is_fetched = t > 0,
-                .into_l2 = p->m > 1,
+                .into_l2 = ahead > L1_AHEAD,
             });
             keep_target(p, &target, row, t, n_tokens);
         }
@@ -186,6 +189,8 @@ void tnd_matmul_packed(const struct tnd_cpu_kernels *all, const struct tnd_packe
         .kernels = kernels,
         .tuning = &all->tuning,
         .packed_kernels = packed_kernels,
+        .multiply = m == 1 && packed_kernels.multiply_one != NULL ? packed_kernels.multiply_one
+                                                                  : packed_kernels.multiply,
         .packed = packed,
         .gemm = kernels->gemm[packed->type],
         .unit = tnd_packed_unit_values(packed->type),
@@ -202,7 +207,7 @@ void tnd_matmul_packed(const struct tnd_cpu_kernels *all, const struct tnd_packe
         .tile_tokens = tnd_tile_tokens(m, is_skinny ? TND_PACKED_TOKENS : kernels->tokens),
     };
     TND_ASSERT(packed->n == node->ne[0] && packed->k == node->src[0]->ne[0]);
-    TND_ASSERT(packed_kernels.multiply != NULL && p.gemm != NULL);
+    TND_ASSERT(p.multiply != NULL && p.gemm != NULL);
     TND_ASSERT(p.part > 0 && p.part % p.unit == 0);
     if (p.row_begin >= p.row_end) {
         return;
