@@ -40,6 +40,7 @@ try 0 '70B' "$desktop" --model 70B -m 1
 try 0 '768 x 2048 q4_0, M 1 ' "$desktop" --model 30B-A3B -m 1
 try 0 'tokens/s' "$desktop" --model 70B -m 1 --device-memory 8
 sockets=bench-data/server-80gb-computed/table.json
+try 0 'cuda download' "$sockets" --model 70B -m 1
 try 0 'ms at best if each node has its own rows' "$sockets" --model 70B -m 1 --device-memory 8
 try 1 'expected 1 number of GiB' "$desktop" --model 70B -m 1 --device-memory 8,8
 try 0 'of other operations' "$server" -m 1 --past 64

@@ -699,7 +699,7 @@ if group fit; then
         /"whole_layers"/ { whole = $2 + 0 }
         /"placed"/ { placed = $2 + 0 }
         END { exit !(whole > 0 && placed >= 1.45 * whole) }' out
-    for machine in integrated-gpu:16 server-80gb:80 laptop-4gb:4; do
+    for machine in integrated-gpu:16 server-80gb:80 desktop-24gb:24 laptop-8gb:8 laptop-4gb:4; do
         for shape in 8B 70B 30B-A3B; do
             try 0 "placed as above" fit "$shape" --table "$tables/${machine%:*}-computed/table.json" \
                 --device-memory "${machine#*:}"

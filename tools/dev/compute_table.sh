@@ -3,15 +3,39 @@
 # usage: tools/dev/compute_table.sh bench-data/NAME/machine.txt > bench-data/NAME/table.json
 # A timing table out of data sheets: machine.txt has "key value" lines, README.md beside it says
 # where they are from. Nothing in the table was measured. Each stage takes its fixed cost and then
-# the longer of arithmetic and memory.
+# the longer of arithmetic and memory; the kernel that decodes while it multiplies, on a card with a
+# `capability`, the longest of memory and the units whose instructions are counted beside this file.
 set -euo pipefail
-[ $# -eq 1 ] && [ -r "$1" ] || { sed -n '3,6s/^# //p' "$0" >&2; exit 2; }
-awk '
+[ $# -eq 1 ] && [ -r "$1" ] || { sed -n '3,8s/^# //p' "$0" >&2; exit 2; }
+awk -v counts_file="$(dirname "$0")/cuda_counts.txt" '
 function max(a, b) { return a > b ? a : b }
 function min(a, b) { return a < b ? a : b }
 # Microseconds of so many operations and bytes at TFLOP/s and GB/s, behind a fixed cost.
 function us(flops, bytes, tflops, gbps, fixed) {
     return fixed + max(flops / (tflops * 1e6), bytes / (gbps * 1e3))
+}
+# Units that are counted: threads a clock of a multiprocessor (tools/judges/cuda_cost.py).
+function read_counts(  line, word, i) {
+    while ((getline line < counts_file) > 0) {
+        split(line, word, " ")
+        if (word[1] == v["capability"] && word[4] == "q4_0") {
+            for (i = 1; i <= 5; i++) {
+                counted[word[2], word[3], i] = word[4 + i]
+            }
+        }
+    }
+    split((v["capability"] == 80 ? "128 64" : "128 128") " 64 16 32", rate, " ")
+}
+# The kernel of the default tiles for m tokens.
+function counted_us(m, n, k, bytes,  kernel, columns, most, i) {
+    kernel = m > 16 ? "tiled" : "matvec"
+    columns = m > 16 ? 64 : m > 4 ? 8 : m > 1 ? 4 : 1
+    most = bytes / (card_gbps * 1e3)
+    for (i = 1; i <= 5; i++) {
+        most = max(most, int((m + columns - 1) / columns) * n * k * counted[kernel, columns, i] / \
+            (rate[i] * v["multiprocessors"] * v["card_ghz"] * v["of_counted"] * 1e3))
+    }
+    return v["launching"] + most
 }
 function begin_curve(backend, stage, task, parallel, threads) {
     printf "%s\n{\"op\":\"mul_mat\",\"type\":\"%s\",\"n\":%d,\"k\":%d,\"backend\":\"%s\"," \
@@ -28,6 +52,7 @@ function peak(unit, threads, rate, behind) {
 BEGIN {
     # What real programs reach of peaks, and fixed costs in microseconds: assumptions.
     v["of_compute"] = 0.7; v["of_fused"] = 0.25; v["of_memory"] = 0.8; v["of_cpu_memory"] = 0.8
+    v["of_counted"] = 0.8; v["backend"] = "opencl"; v["library"] = "clblast"
     v["handing_over"] = 2; v["launching"] = 8; v["latency"] = 10
     v["tokens"] = "1 2 8 32 128 512"
     # Of Llama 3 8B and 70B and Qwen3 30B-A3B (attention, 8 and 128 experts together); others lie between.
@@ -41,6 +66,12 @@ END {
     n_m = split(v["tokens"], tokens, " ")
     n_threads = split(v["threads"], counts, " ")
     n_shapes = split(v["shapes"], shape, " ")
+    is_cuda = v["capability"] > 0
+    if (is_cuda) {
+        v["backend"] = "cuda"; v["library"] = "cublas"
+        read_counts()
+    }
+    card = v["backend"]
 
     printf "{\"version\": 2, \"model\": \"%s\", \"fingerprint\": {\"cpu_model\": \"computed, not measured:" \
         " %s\", \"n_cpus\": %d, \"n_cores\": %d, \"gpu\": \"%s (computed)\"},\n", v["model"], v["cpu"], \
@@ -49,9 +80,9 @@ END {
     print "\"profiles\": ["
     printf "{\"name\":\"cpu\",\"stages\":{\"init\":" stage ",\"compute\":" stage "}},\n", "cpu", 1, \
         "quantize_x", "true", "false", "cpu", 1, "mul_mat_q", "true", "false"
-    printf "{\"name\":\"opencl\",\"stages\":{\"compute\":" stage "}},\n", "opencl", 6, "node", "false", "true"
-    printf "{\"name\":\"opencl+clblast\",\"stages\":{\"init\":" stage ",\"compute\":" stage "}}],\n", \
-        "opencl", 5, "dequantize_w", "false", "true", "opencl", 5, "mul_mat_f32", "false", "true"
+    printf "{\"name\":\"%s\",\"stages\":{\"compute\":" stage "}},\n", card, card, is_cuda ? 2 : 6, "node", "false", "true"
+    printf "{\"name\":\"%s+%s\",\"stages\":{\"init\":" stage ",\"compute\":" stage "}}],\n", card, v["library"], \
+        card, is_cuda ? 2 : 5, "dequantize_w", "false", "true", card, is_cuda ? 2 : 5, "mul_mat_f32", "false", "true"
     printf "\"curves\": ["
     for (s = 1; s <= n_shapes; s++) {
         split(shape[s], nk, "x")
@@ -77,18 +108,19 @@ END {
             printf "]}"
         }
         card_gbps = v["card_gbps"] * v["of_memory"]
-        begin_curve("opencl", "init", "dequantize_w", "false", 1)
+        begin_curve(card, "init", "dequantize_w", "false", 1)
         for (i = 1; i <= n_m; i++) {
             sample(i, tokens[i], us(0, weights + 4 * n * k, v["card_tflops"], card_gbps, v["launching"]))
         }
         printf "]}"
-        begin_curve("opencl", "compute", "node", "false", 1)
+        begin_curve(card, "compute", "node", "false", 1)
         for (i = 1; i <= n_m; i++) {
             m = tokens[i]
-            sample(i, m, us(2 * m * n * k, weights + 4 * m * (n + k), v["card_tflops"] * v["of_fused"], card_gbps, v["launching"]))
+            bytes = weights + 4 * m * (n + k)
+            sample(i, m, is_cuda ? counted_us(m, n, k, bytes) : us(2 * m * n * k, bytes, v["card_tflops"] * v["of_fused"], card_gbps, v["launching"]))
         }
         printf "]}"
-        begin_curve("opencl", "compute", "mul_mat_f32", "false", 1)
+        begin_curve(card, "compute", "mul_mat_f32", "false", 1)
         for (i = 1; i <= n_m; i++) {
             m = tokens[i]
             sample(i, m, us(2 * m * n * k, 4 * (n * k + m * (n + k)), v["card_tflops"] * v["of_compute"], card_gbps, v["launching"]))
@@ -106,7 +138,7 @@ END {
             tflops = on_card ? v["card_tflops"] * v["of_compute"] : threads * v["ghz"] * v["per_cycle"] * v["of_compute"] / 1e3
             gbps = on_card ? card_gbps : min(threads * v["core_gbps"], v["cpu_gbps"] * v["of_cpu_memory"])
             fixed = on_card ? v["launching"] : threads > 1 ? v["handing_over"] : 0.2
-            begin_curve(on_card ? "opencl" : "cpu", "compute", "node", on_card ? "false" : "true", threads)
+            begin_curve(on_card ? card : "cpu", "compute", "node", on_card ? "false" : "true", threads)
             for (i = 1; i <= n_m; i++) {
                 m = tokens[i]
                 sample(i, m, us(2 * m * n * k, 4 * (n * k + m * (n + k)), tflops, gbps, fixed))
@@ -116,7 +148,7 @@ END {
     }
     printf "],\n\"transfers\": ["
     for (d = 1; d <= 2; d++) {
-        printf "%s{\"backend\":\"opencl\",\"direction\":\"%s\",\"samples\":[", (d > 1 ? ",\n" : "\n"), (d > 1 ? "download" : "upload")
+        printf "%s{\"backend\":\"%s\",\"direction\":\"%s\",\"samples\":[", (d > 1 ? ",\n" : "\n"), card, (d > 1 ? "download" : "upload")
         for (bytes = 4096; bytes <= 268435456; bytes *= 4) {
             printf "%s{\"bytes\":%d,\"median_us\":%.3f,\"spread_us\":0,\"count\":1,\"when\":0}", (bytes > 4096 ? "," : ""), \
                 bytes, v["latency"] + bytes / (v["bus_gbps"] * v["of_memory"] * 1e3)

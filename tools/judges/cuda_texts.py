@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What NVIDIA's compilers for run time (NVRTC) and for PTX (ptxas) make of our texts in the dialect
-# of CUDA: shared by the judges cuda_kernels.py and cuda_variants.py. No GPU is needed.
-# Needs: nvidia-cuda-nvrtc-cu12, nvidia-cuda-nvcc-cu12.
+# of CUDA: shared by the judges cuda_*.py. No GPU is needed.
+# Needs: nvidia-cuda-nvrtc-cu12, nvidia-cuda-nvcc-cu12, nvidia-cuda-nvdisasm for machine code.
 import ctypes
 import glob
 import os
@@ -28,6 +28,10 @@ def open_compiler():
 
 def ptxas_path():
     return in_packages("*/bin/ptxas")
+
+
+def nvdisasm_path():
+    return in_packages("*/bin/nvdisasm")
 
 
 def flat(name, included=None):
@@ -97,3 +101,14 @@ def resources(ptx, capability):
             found[name] = (int(used[1]), spills, stack, int(shared[1]) if shared else 0)
             name = None
     return found
+
+
+def machine_code(ptx, capability):
+    """What nvdisasm prints of the machine code that ptxas makes."""
+    with tempfile.TemporaryDirectory() as folder:
+        text, cubin = os.path.join(folder, "text.ptx"), os.path.join(folder, "text.cubin")
+        with open(text, "w", encoding="utf-8") as file:
+            file.write(ptx)
+        subprocess.run([ptxas_path(), f"-arch=sm_{capability}", "-o", cubin, text], check=True)
+        return subprocess.run([nvdisasm_path(), "-c", cubin], capture_output=True, text=True,
+                              check=True).stdout

@@ -4,7 +4,7 @@
 # spills is a failure. Needs: nvidia-cuda-nvrtc-cu12, nvidia-cuda-nvcc-cu12.
 #
 # usage: cuda_variants.py [--capabilities 60,75,...] [--sources matvec,...] [--table FILE]
-#        FILE gets the table of docs/cuda.md
+#        FILE gets the table of docs/cuda.md: products, attention, sampling
 import argparse
 import concurrent.futures
 import os
@@ -75,6 +75,8 @@ def print_table(rows, capabilities, out):
     print(f"| kernel | variant | {heads} | shared memory | stack | spills |", file=out)
     print("|---|---|" + "---|" * (len(capabilities) + 3), file=out)
     for (kernel, words), found in sorted(rows.items()):
+        if kernel not in PRODUCTS and not kernel.startswith("sample_"):
+            continue
         registers = " | ".join(spread([r[0] for r in found[c]]) if c in found else "-"
                                for c in capabilities)
         every = [r for by_type in found.values() for r in by_type]

@@ -68,8 +68,9 @@ command_published() {
 # Our kernels in CUDA's dialect and those that are printed, through NVIDIA's compilers. No GPU is
 # needed.
 packages_cuda="onnx==1.18.0 onnxruntime numpy nvidia-cuda-nvrtc-cu12 nvidia-cuda-nvcc-cu12"
+also_cuda="nvidia-cuda-nvdisasm" # counts instructions
 command_cuda() {
-    "$python" tools/judges/cuda_variants.py ${ARGS:-} &&
+    "$python" tools/judges/cuda_variants.py ${ARGS:-} && "$python" tools/judges/cuda_cost.py &&
         "$python" tools/judges/cuda_kernels.py "$build/tandem-graph"
 }
 packages_server="openai"
