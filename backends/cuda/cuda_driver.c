@@ -255,7 +255,7 @@ static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_g
     TND_TRY(event_wait(context, end, error));
     TND_CUDA_CALL(of(context), code, EventElapsedTime(&ms, from, end->end));
     TND_TRY(check(context, "cuEventElapsedTime", code, error));
-    *out_ns = ms > 0 ? (int64_t)((double)ms * 1e6) : 0;
+    *out_ns = ms > 0 && ms < 1e12F ? (int64_t)((double)ms * 1e6) : 0;
     return TANDEM_OK;
 }
 

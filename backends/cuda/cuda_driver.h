@@ -57,6 +57,11 @@ enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *librari
                                          struct tnd_gpu_found **out_found, int *out_n,
                                          struct tandem_error *error);
 
+/** The same of a library that is there. */
+enum tandem_status tnd_cuda_list(const struct tnd_cuda_library *library,
+                                 struct tnd_gpu_found **out_found, int *out_n,
+                                 struct tandem_error *error);
+
 /* ---- cuda_programs.c: the driver's functions of these names ---- */
 
 enum tandem_status tnd_cuda_compile(struct tnd_gpu_context *context,

@@ -11,7 +11,7 @@
 #include "base/dl.h"
 #include "base/fork.h"
 
-enum { MAX_LIBRARIES = 4, MAX_PATH = 256, OLDEST_VERSION = 11020 };
+enum { MAX_LIBRARIES = 4, MAX_PATH = 256, OLDEST_VERSION = 11020, MAX_MAJOR = 1000 };
 
 #define CU_SYMBOL(name, symbol, arguments) TND_DL_REQUIRED(struct tnd_cu_functions, name, symbol),
 static const struct tnd_dl_symbol cu_symbols[] = {TND_CU_FUNCTION_LIST(CU_SYMBOL)};
@@ -54,7 +54,8 @@ static bool try_compiler(const char *file, struct tnd_cuda_library *out)
     int minor = 0;
     if (tnd_dl_open(names, nvrtc_symbols, (int)(sizeof(nvrtc_symbols) / sizeof(nvrtc_symbols[0])),
                     &out->nvrtc, &library, NULL) != TANDEM_OK ||
-        out->nvrtc.Version(&major, &minor) != 0) {
+        out->nvrtc.Version(&major, &minor) != 0 || major < 1 || major >= MAX_MAJOR || minor < 0 ||
+        minor >= 100) {
         return false;
     }
     out->has_compiler = major <= out->version / 1000;
@@ -136,9 +137,26 @@ static const char *name_of(const struct tnd_cuda_library *library, int code)
                : "an unknown code";
 }
 
+/* What the driver's reference says of codes of cuInit that somebody can do something about. */
+static const char *hint_for(int code)
+{
+    switch (code) {
+    case 802:
+        return "; the fabric manager of these GPUs does not run (yet)";
+    case 803:
+        return "; libcuda and the kernel's module are of different versions: reboot";
+    case 804:
+        return "; this libcuda is for forward compatibility, which the GPU does not take";
+    case 999:
+        return "; the kernel's module is not loaded, or /dev/nvidia* may not be opened";
+    default:
+        return "";
+    }
+}
+
 static enum tandem_status start(struct tnd_cuda_library *library, struct tandem_error *error)
 {
-    char text[200];
+    char text[240];
     int code = library->cu.DriverGetVersion(&library->version);
     if (code == TND_CU_SUCCESS && library->version < OLDEST_VERSION) {
         snprintf(text, sizeof(text), "the driver is for CUDA %d.%d, 11.2 or newer is needed",
@@ -149,11 +167,11 @@ static enum tandem_status start(struct tnd_cuda_library *library, struct tandem_
     if (code == TND_CU_SUCCESS) {
         return TANDEM_OK;
     }
-    const char *visible = secure_getenv("CUDA_VISIBLE_DEVICES");
-    const bool is_hidden = code == TND_CU_NO_DEVICE && visible != NULL;
-    snprintf(text, sizeof(text), "%.100s finds no device (cuInit: %s)%s%.40s%s", library->path,
-             name_of(library, code), is_hidden ? "; CUDA_VISIBLE_DEVICES is '" : "",
-             is_hidden ? visible : "", is_hidden ? "'" : "");
+    const char *visible = code == TND_CU_NO_DEVICE ? secure_getenv("CUDA_VISIBLE_DEVICES") : NULL;
+    snprintf(text, sizeof(text), "%.80s finds no device (cuInit: %.48s)%.90s%s%.40s%s",
+             library->path, name_of(library, code), hint_for(code),
+             visible != NULL ? "; CUDA_VISIBLE_DEVICES is '" : "", visible != NULL ? visible : "",
+             visible != NULL ? "'" : "");
     return refuse(error, code, 0, text);
 }
 

@@ -28,6 +28,7 @@ enum {
     TND_CU_THREADS_OF_BLOCK = 1,
     TND_CU_BLOCK_X = 2, /* and the next two */
     TND_CU_SHARED_OF_BLOCK = 8,
+    TND_CU_WARP = 10,
     TND_CU_CLOCK_KHZ = 13,
     TND_CU_MULTIPROCESSORS = 16,
     TND_CU_INTEGRATED = 18,

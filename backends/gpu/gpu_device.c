@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/gpu/gpu_facts.h"
 #include "backends/gpu/gpu_matmul.h"
 #include "backends/gpu/gpu_memory.h"
 #include "backends/gpu/gpu_ops.h"
@@ -27,7 +28,7 @@ int tnd_gpu_devices(const struct tnd_gpu_driver *driver, struct tandem_device_in
     static const struct tnd_gpu_libraries usual;
     struct tnd_gpu_found *found = NULL;
     int n_found = 0;
-    if (driver->find(&usual, &found, &n_found, error) != TANDEM_OK) {
+    if (tnd_gpu_find_devices(driver, &usual, &found, &n_found, error) != TANDEM_OK) {
         return 0;
     }
     for (int i = 0; i < n_found && i < n; i++) {
@@ -172,7 +173,7 @@ enum tandem_status tnd_gpu_device_open(const struct tnd_gpu_driver *driver,
     struct tnd_gpu_found *all = NULL;
     int n = 0;
     int index = 0;
-    TND_TRY(driver->find(&options->libraries, &all, &n, error));
+    TND_TRY(tnd_gpu_find_devices(driver, &options->libraries, &all, &n, error));
     enum tandem_status status = choose(driver->name, all, n, options, &index, error);
     struct tnd_gpu_device *device = NULL;
     if (status == TANDEM_OK) {

@@ -3,7 +3,9 @@
  * finds these functions by dlsym in the very library which the driver loads; names are those of the
  * members with the prefix tnd_fake_. Variables of the environment, read by cuInit, do the same from
  * outside: TANDEM_FAKE_CUDA_FAIL="NUMBER:CODE", "NAME:NUMBER:CODE", with ":lost" behind when every
- * later call fails too; TANDEM_FAKE_CUDA_MEMORY=BYTES; TANDEM_FAKE_CUDA_DEVICES=N. */
+ * later call fails too; TANDEM_FAKE_CUDA_MEMORY=BYTES. Others count whenever they are set:
+ * TANDEM_FAKE_CUDA_DEVICES=N, and what the driver says of its devices, true or not:
+ * TANDEM_FAKE_CUDA_NAME, _SAID_MEMORY=BYTES, _ATTRIBUTE=NUMBER=VALUE. */
 #ifndef TND_FAKE_CONTROL_H
 #define TND_FAKE_CONTROL_H
 
