@@ -26,6 +26,7 @@ static CU_SuiteInfo suites[] = {
     {"experts", NULL, NULL, NULL, NULL, tnd_tests_opencl_experts},
     {"sample", NULL, NULL, NULL, NULL, tnd_tests_opencl_sample},
     {"tune", NULL, NULL, NULL, NULL, tnd_tests_opencl_tune},
+    {"graphs", NULL, NULL, NULL, NULL, tnd_tests_opencl_graphs},
     {"faults", NULL, NULL, NULL, NULL, tnd_tests_opencl_faults},
     CU_SUITE_INFO_NULL,
 };

@@ -11,11 +11,14 @@
 #include "base/dl.h"
 #include "base/fork.h"
 
-enum { MAX_LIBRARIES = 4, MAX_PATH = 256, OLDEST_VERSION = 11020, MAX_MAJOR = 1000 };
+enum { MAX_LIBRARIES = 4, MAX_PATH = 256, OLDEST_VERSION = 11020 };
 
-#define CU_SYMBOL(name, symbol, arguments) TND_DL_REQUIRED(struct tnd_cu_functions, name, symbol),
-static const struct tnd_dl_symbol cu_symbols[] = {TND_CU_FUNCTION_LIST(CU_SYMBOL)};
+#define CU_SYMBOL(name, symbol, arguments)   TND_DL_REQUIRED(struct tnd_cu_functions, name, symbol),
+#define CU_OPTIONAL(name, symbol, arguments) TND_DL_OPTIONAL(struct tnd_cu_functions, name, symbol),
+static const struct tnd_dl_symbol cu_symbols[] = {TND_CU_FUNCTION_LIST(CU_SYMBOL)
+                                                      TND_CU_GRAPH_LIST(CU_OPTIONAL)};
 #undef CU_SYMBOL
+#undef CU_OPTIONAL
 #define NVRTC_SYMBOL(name, symbol, arguments)                                                      \
     TND_DL_REQUIRED(struct tnd_nvrtc_functions, name, symbol),
 static const struct tnd_dl_symbol nvrtc_symbols[] = {TND_NVRTC_FUNCTION_LIST(NVRTC_SYMBOL)};
@@ -54,8 +57,7 @@ static bool try_compiler(const char *file, struct tnd_cuda_library *out)
     int minor = 0;
     if (tnd_dl_open(names, nvrtc_symbols, (int)(sizeof(nvrtc_symbols) / sizeof(nvrtc_symbols[0])),
                     &out->nvrtc, &library, NULL) != TANDEM_OK ||
-        out->nvrtc.Version(&major, &minor) != 0 || major < 1 || major >= MAX_MAJOR || minor < 0 ||
-        minor >= 100) {
+        out->nvrtc.Version(&major, &minor) != 0) {
         return false;
     }
     out->has_compiler = major <= out->version / 1000;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/gpu/gpu_facts.h"
+#include "backends/gpu/gpu_graphs.h"
 #include "backends/gpu/gpu_matmul.h"
 #include "backends/gpu/gpu_memory.h"
 #include "backends/gpu/gpu_ops.h"
@@ -162,6 +163,7 @@ static enum tandem_status open_parts(struct tnd_gpu_device *device,
     TND_TRY(tnd_gpu_memory_open(device, options->budget_bytes, error));
     TND_TRY(tnd_gpu_times_open(device, error));
     TND_TRY(tnd_gpu_matmul_open(device, error));
+    tnd_gpu_choose_graphs(device);
     return tnd_gpu_ops_open(device, error);
 }
 
@@ -192,6 +194,7 @@ enum tandem_status tnd_gpu_device_open(const struct tnd_gpu_driver *driver,
         memcpy(device->compiler, found->options, sizeof(found->options));
         device->keeps_programs = found->keeps_programs;
         device->has_profiling = options->with_profiling;
+        device->graphs = options->graphs;
         pthread_mutex_init(&device->submit_lock, NULL);
         apply_switches(device, options);
         status = open_parts(device, options, found, error);

@@ -19,6 +19,8 @@ enum tnd_fake_kind {
     TND_FAKE_EVENT,
     TND_FAKE_MODULE,
     TND_FAKE_CONTEXT,
+    TND_FAKE_GRAPH,
+    TND_FAKE_GRAPH_EXEC,
     TND_FAKE_KIND_COUNT
 };
 
@@ -32,9 +34,10 @@ struct tnd_fake_plan {
 };
 
 struct tnd_fake_report {
-    int64_t n_calls;  /**< since tnd_fake_begin */
-    int64_t n_failed; /**< of them by the plan */
-    int64_t n_launches;
+    int64_t n_calls;    /**< since tnd_fake_begin */
+    int64_t n_failed;   /**< of them by the plan */
+    int64_t n_launches; /**< without those of graphs */
+    int64_t n_graphs;   /**< launched */
     int64_t n_live[TND_FAKE_KIND_COUNT];
     int64_t n_wrong; /**< rules of the driver's interface that were broken */
     char wrong[200]; /**< the first of them */

@@ -103,6 +103,7 @@ bool tnd_fake_event_times(const struct tnd_fake_event *from, const struct tnd_fa
 
 /* fake_cuda.c */
 void tnd_fake_live(enum tnd_fake_kind kind, int change);
+void tnd_fake_count_graph(void);
 /** A rule was broken; `code` (0: none) becomes the result of all later calls. */
 void tnd_fake_wrong(const char *what, int code);
 
