@@ -298,27 +298,91 @@ static int64_t check_two_drivers(const struct tnd_trained *trained, const struct
     return report.n_calls;
 }
 
+/* False after a tnd_skip. `library`: the path, since the next question for one beside the suite
+ * takes its memory. */
+static bool find_fake(struct tnd_fake *fake, char *library, size_t bytes)
+{
+    snprintf(library, bytes, "%s", tnd_test_beside("fake_cuda/libcuda.so.1"));
+    void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (opened == NULL) {
+        tnd_skip("optional part not built: stand-ins for CUDA");
+        return false;
+    }
+    void *found[] = {dlsym(opened, "tnd_fake_begin"), dlsym(opened, "tnd_fake_report")};
+    CU_ASSERT_FATAL(found[0] != NULL && found[1] != NULL);
+    memcpy(&fake->begin, &found[0], sizeof(found[0]));
+    memcpy(&fake->report, &found[1], sizeof(found[1]));
+    return true;
+}
+
 static void two_drivers_share_a_plan_and_one_may_be_lost(void)
 {
     struct tnd_trained trained;
     struct tnd_fake fake;
-    char library[1024]; /* (the next question for a path beside the suite takes its memory) */
-    snprintf(library, sizeof(library), "%s", tnd_test_beside("fake_cuda/libcuda.so.1"));
-    void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (opened == NULL) {
-        tnd_skip("optional part not built: stand-ins for CUDA");
-        return;
-    }
-    void *found[] = {dlsym(opened, "tnd_fake_begin"), dlsym(opened, "tnd_fake_report")};
-    CU_ASSERT_FATAL(found[0] != NULL && found[1] != NULL);
-    memcpy(&fake.begin, &found[0], sizeof(found[0]));
-    memcpy(&fake.report, &found[1], sizeof(found[1]));
-    if (!has_device() || !tnd_trained_open(&trained, 0)) {
+    char library[1024];
+    if (!find_fake(&fake, library, sizeof(library)) || !has_device() ||
+        !tnd_trained_open(&trained, 0)) {
         return;
     }
     const int64_t n = check_two_drivers(&trained, &fake, library, 0);
     CU_ASSERT_TRUE(n > 100);
     (void)check_two_drivers(&trained, &fake, library, n / 2);
+    tnd_trained_close(&trained);
+}
+
+/* All on CUDA's stand-in, launches in graphs; the KV cache grows from token to token. */
+static int64_t check_graphs(const struct tnd_trained *trained, const struct tnd_fake *fake,
+                            const char *library, int64_t lost_at)
+{
+    enum { FEW_STEPS = 12 };
+    char settings[1200];
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    const struct tandem_session_options session = {.size = sizeof(session)};
+    const struct tnd_fake_plan plan = {.first = lost_at, .code = 719, .is_lost = true};
+    struct tnd_fake_report report = {0};
+    tandem_runtime *runtime = NULL;
+    const char *path = tnd_test_data(golden);
+    char *want = path == NULL ? NULL : tnd_test_read_file(path, NULL);
+    char got[TND_TEXT_BYTES] = "";
+    snprintf(settings, sizeof(settings), "cuda:device=0,graphs=on,library=%s,cache=%s", library,
+             tnd_test_temp("programs"));
+    options.n_threads = 2;
+    options.table_path = "";
+    options.profile = "cuda";
+    options.backends = "cpu,cuda";
+    options.settings = settings;
+    if (want != NULL &&
+        check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_OK, NULL, &error)) {
+        fake->begin(&plan);
+        check_status(
+            tnd_greedy_text_with(trained, runtime, &session, prompt, FEW_STEPS, 0, got, &error),
+            TANDEM_OK, NULL, &error);
+        got[strcspn(got, "\n")] = '\0'; /* as it ends here */
+        want[strlen(got) < strlen(want) ? strlen(got) : strlen(want)] = '\0';
+        CU_ASSERT_TRUE(strlen(got) > 8);
+        check_string(got, want);
+        fake->report(&report);
+        CU_ASSERT_EQUAL(report.n_failed > 0, lost_at > 0);
+        check_int(report.n_wrong, 0);
+        CU_ASSERT_TRUE(report.n_graphs > (lost_at > 0 ? 0 : FEW_STEPS));
+    }
+    free(want);
+    tandem_runtime_close(runtime);
+    fake->begin(NULL);
+    return report.n_calls;
+}
+
+static void graphs_of_launches_give_the_golden_text(void)
+{
+    struct tnd_trained trained;
+    struct tnd_fake fake;
+    char library[1024];
+    if (!find_fake(&fake, library, sizeof(library)) || !tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    const int64_t n = check_graphs(&trained, &fake, library, 0);
+    (void)check_graphs(&trained, &fake, library, n / 4 * 3);
     tnd_trained_close(&trained);
 }
 
@@ -496,6 +560,7 @@ static CU_TestInfo tests[] = {
     {"splits_and_orders_over_devices_give_the_golden_text",
      splits_and_orders_over_devices_give_the_golden_text},
     {"two_drivers_share_a_plan_and_one_may_be_lost", two_drivers_share_a_plan_and_one_may_be_lost},
+    {"graphs_of_launches_give_the_golden_text", graphs_of_launches_give_the_golden_text},
     {"weights_in_flight_give_the_golden_text", weights_in_flight_give_the_golden_text},
     {"mixtures_of_experts_run_on_devices", mixtures_of_experts_run_on_devices},
     {"quantised_experts_are_as_near_to_the_reference_as_on_the_cpu",

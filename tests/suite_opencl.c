@@ -26,6 +26,7 @@ static CU_SuiteInfo suites[] = {
     {"experts", NULL, NULL, NULL, NULL, tnd_tests_opencl_experts},
     {"sample", NULL, NULL, NULL, NULL, tnd_tests_opencl_sample},
     {"tune", NULL, NULL, NULL, NULL, tnd_tests_opencl_tune},
+    {"graphs", NULL, NULL, NULL, NULL, tnd_tests_opencl_graphs},
     {"faults", NULL, NULL, NULL, NULL, tnd_tests_opencl_faults},
     CU_SUITE_INFO_NULL,
 };
@@ -220,7 +221,8 @@ int main(int argc, char **argv)
     }
     if (tnd_test_cl_is_cuda()) { /* without what is asked of OpenCL alone: the first and the last */
         suites[0] = (CU_SuiteInfo){"cuda", NULL, NULL, NULL, NULL, tnd_tests_opencl_cuda};
-        suites[sizeof(suites) / sizeof(suites[0]) - 2] = (CU_SuiteInfo)CU_SUITE_INFO_NULL;
+        suites[sizeof(suites) / sizeof(suites[0]) - 2] =
+            (CU_SuiteInfo){"lies", NULL, NULL, NULL, NULL, tnd_tests_opencl_lies};
     }
     return tnd_suites_run(argc, argv, suites, NULL);
 }

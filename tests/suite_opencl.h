@@ -13,6 +13,8 @@ extern CU_TestInfo tnd_tests_opencl_cuda[];     /* suite_opencl_cuda.c */
 extern CU_TestInfo tnd_tests_opencl_device[];   /* suite_opencl_device.c */
 extern CU_TestInfo tnd_tests_opencl_experts[];  /* suite_opencl_experts.c */
 extern CU_TestInfo tnd_tests_opencl_faults[];   /* suite_opencl_faults.c */
+extern CU_TestInfo tnd_tests_opencl_graphs[];   /* suite_opencl_graphs.c */
+extern CU_TestInfo tnd_tests_opencl_lies[];     /* suite_opencl_lies.c */
 extern CU_TestInfo tnd_tests_opencl_matmul[];   /* suite_opencl_matmul.c */
 extern CU_TestInfo tnd_tests_opencl_memory[];   /* suite_opencl_memory.c */
 extern CU_TestInfo tnd_tests_opencl_ops[];      /* suite_opencl_ops.c */

@@ -93,15 +93,15 @@ static void broken_tune_files_are_refused_with_a_place(void)
     static const struct {
         const char *text, *part;
     } broken[] = {
-        {"", "line 1 column 1: expected \"tandem-opencl-tiles 1\""},
-        {"tandem-opencl-tiles 2\nend\n", "tandem-opencl-tiles 1"},
-        {"tandem-opencl-tiles 1\nend\n", "all numbers"},
-        {"tandem-opencl-tiles 1\nmatvec_lanes\n", "line 2 column 13: expected a number in"},
-        {"tandem-opencl-tiles 1\nmatvec_lanes 0\n", "a number in"},
-        {"tandem-opencl-tiles 1\nmatvec_lanes 99999999999999999999\n", "a number in"},
-        {"tandem-opencl-tiles 1\nmatvec_lanes 1 1\n", "the end of the line"},
-        {"tandem-opencl-tiles 1\nmatvec_lanes 1\nmatvec_lanes 1\n", "line 3"},
-        {"tandem-opencl-tiles 1\ndevice x\nnonsense 1\n", "line 3 column 9: expected the name"},
+        {"", "line 1 column 1: expected \"tandem-opencl-tiles 2\""},
+        {"tandem-opencl-tiles 1\nend\n", "tandem-opencl-tiles 2"},
+        {"tandem-opencl-tiles 2\nend\n", "all numbers"},
+        {"tandem-opencl-tiles 2\nmatvec_lanes\n", "line 2 column 13: expected a number in"},
+        {"tandem-opencl-tiles 2\nmatvec_lanes 0\n", "a number in"},
+        {"tandem-opencl-tiles 2\nmatvec_lanes 99999999999999999999\n", "a number in"},
+        {"tandem-opencl-tiles 2\nmatvec_lanes 1 1\n", "the end of the line"},
+        {"tandem-opencl-tiles 2\nmatvec_lanes 1\nmatvec_lanes 1\n", "line 3"},
+        {"tandem-opencl-tiles 2\ndevice x\nnonsense 1\n", "line 3 column 9: expected the name"},
     };
     for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
         struct tandem_error error = {.text = ""};

@@ -40,6 +40,7 @@ static tnd_cu_stream work_of(struct tnd_gpu_context *context)
 static void close_context(struct tnd_gpu_context *context)
 {
     struct tnd_cuda_context *self = of(context);
+    tnd_cuda_batch_close(self);
     for (int i = 0; i < TND_GPU_QUEUE_COUNT; i++) {
         if (self->streams[i] != NULL) {
             TND_CUDA_GIVE_BACK(self, StreamDestroy(self->streams[i]));
@@ -86,6 +87,7 @@ static enum tandem_status open(const struct tnd_gpu_libraries *libraries,
         close_context(&self->base);
         return status;
     }
+    tnd_cuda_batch_open(self);
     *out_context = &self->base;
     return TANDEM_OK;
 }
@@ -95,6 +97,7 @@ static enum tandem_status open(const struct tnd_gpu_libraries *libraries,
 /* Nothing uses memory that is given back after this. */
 static void wait_for_all(struct tnd_gpu_context *context)
 {
+    (void)tnd_cuda_submit(context, NULL); /* (a failure is told to all that come later) */
     TND_CUDA_GIVE_BACK(of(context), CtxSynchronize()); /* (a lost device uses no memory either) */
 }
 
@@ -151,19 +154,24 @@ static void pinned_free(struct tnd_gpu_context *context, struct tnd_gpu_buffer *
 
 /* ---- queues and events ---- */
 
+/* What was launched before stands in its queue after this. */
+static enum tandem_status submit(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
+                                 struct tandem_error *error)
+{
+    return which == TND_GPU_QUEUE_WORK ? tnd_cuda_submit(context, error) : TANDEM_OK;
+}
+
 static enum tandem_status flush(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                 struct tandem_error *error)
 {
-    (void)context; /* streams begin by themselves */
-    (void)which;
-    (void)error;
-    return TANDEM_OK;
+    return submit(context, which, error); /* streams begin by themselves */
 }
 
 static enum tandem_status finish(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                  struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
+    TND_TRY(submit(context, which, error));
     TND_CUDA_CALL(of(context), code, StreamSynchronize(of(context)->streams[which]));
     return check(context, "cuStreamSynchronize", code, error);
 }
@@ -210,6 +218,7 @@ static enum tandem_status mark(struct tnd_gpu_context *context, enum tnd_gpu_que
 {
     struct tnd_gpu_event *event = NULL;
     int code = TND_CU_SUCCESS;
+    TND_TRY(submit(context, which, error));
     TND_TRY(event_new(context, false, &event, error));
     TND_CUDA_CALL(of(context), code, EventRecord(event->end, of(context)->streams[which]));
     if (code != TND_CU_SUCCESS) {
@@ -224,6 +233,7 @@ static enum tandem_status await(struct tnd_gpu_context *context, enum tnd_gpu_qu
                                 struct tnd_gpu_event *event, struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
+    TND_TRY(submit(context, which, error));
     TND_CUDA_CALL(of(context), code, StreamWaitEvent(of(context)->streams[which], event->end, 0));
     return check(context, "cuStreamWaitEvent", code, error);
 }
@@ -255,7 +265,7 @@ static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_g
     TND_TRY(event_wait(context, end, error));
     TND_CUDA_CALL(of(context), code, EventElapsedTime(&ms, from, end->end));
     TND_TRY(check(context, "cuEventElapsedTime", code, error));
-    *out_ns = ms > 0 ? (int64_t)((double)ms * 1e6) : 0;
+    *out_ns = ms > 0 && ms < 1e12F ? (int64_t)((double)ms * 1e6) : 0;
     return TANDEM_OK;
 }
 
@@ -282,6 +292,7 @@ static enum tandem_status write(struct tnd_gpu_context *context, enum tnd_gpu_qu
                                 struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
+    TND_TRY(submit(context, which, error));
     if (after != NULL) {
         TND_TRY(await(context, which, after, error));
     }
@@ -297,6 +308,7 @@ static enum tandem_status read(struct tnd_gpu_context *context, enum tnd_gpu_que
                                struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
+    TND_TRY(submit(context, which, error));
     if (after != NULL) {
         TND_TRY(await(context, which, after, error));
     }
@@ -311,6 +323,7 @@ static enum tandem_status copy(struct tnd_gpu_context *context, struct tnd_gpu_b
                                size_t bytes, struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
+    TND_TRY(tnd_cuda_submit(context, error));
     TND_CUDA_CALL(of(context), code,
                   MemcpyDtoDAsync(address_of(to) + to_at, address_of(from) + from_at, bytes,
                                   work_of(context)));
@@ -335,10 +348,10 @@ static unsigned place_local(struct tnd_gpu_function *function)
 }
 
 static int launch_now(struct tnd_gpu_context *context, struct tnd_gpu_function *function,
-                      const unsigned grid[3], const unsigned block[3], struct tnd_gpu_event *event)
+                      const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
+                      struct tnd_gpu_event *event)
 {
     void *arguments[TND_CUDA_MAX_ARGUMENTS];
-    const unsigned local_bytes = place_local(function);
     int code = TND_CU_SUCCESS;
     for (int i = 0; i < function->n; i++) {
         arguments[i] = &function->values[i];
@@ -347,9 +360,7 @@ static int launch_now(struct tnd_gpu_context *context, struct tnd_gpu_function *
         TND_CUDA_CALL(of(context), code, EventRecord(event->begin, work_of(context)));
     }
     if (code == TND_CU_SUCCESS) {
-        TND_CUDA_CALL(of(context), code,
-                      LaunchKernel(function->handle, grid[0], grid[1], grid[2], block[0], block[1],
-                                   block[2], local_bytes, work_of(context), arguments, NULL));
+        code = tnd_cuda_launch(of(context), function->handle, grid, block, shared_bytes, arguments);
     }
     if (code == TND_CU_SUCCESS && event != NULL) {
         TND_CUDA_CALL(of(context), code, EventRecord(event->end, work_of(context)));
@@ -365,6 +376,7 @@ static enum tandem_status launch(struct tnd_gpu_context *context, struct tnd_gpu
     unsigned grid[3] = {1, 1, 1};
     unsigned block[3] = {1, 1, 1};
     struct tnd_gpu_event *event = NULL;
+    enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < n_dims; i++) {
         const size_t groups = global[i] / local[i];
         if (groups > (i == 0 ? INT32_MAX : UINT16_MAX)) {
@@ -375,10 +387,15 @@ static enum tandem_status launch(struct tnd_gpu_context *context, struct tnd_gpu
         grid[i] = (unsigned)groups;
         block[i] = (unsigned)local[i];
     }
+    const unsigned shared_bytes = place_local(function);
     if (out_event != NULL) {
+        TND_TRY(tnd_cuda_submit(context, error));
         TND_TRY(event_new(context, of(context)->has_times, &event, error));
+    } else if (tnd_cuda_gather(of(context), function, name, grid, block, shared_bytes, &status,
+                               error)) {
+        return status;
     }
-    const int code = launch_now(context, function, grid, block, event);
+    const int code = launch_now(context, function, grid, block, shared_bytes, event);
     if (code != TND_CU_SUCCESS) {
         char call[96];
         event_free(context, event);
@@ -424,4 +441,5 @@ const struct tnd_gpu_driver tnd_cuda_driver = {
     .function_free = tnd_cuda_function_free,
     .argument = tnd_cuda_argument,
     .launch = launch,
+    .use_graphs = tnd_cuda_use_graphs,
 };

@@ -3,6 +3,8 @@
 #ifndef TND_CUDA_DRIVER_H
 #define TND_CUDA_DRIVER_H
 
+#include <pthread.h>
+
 #include "backends/cuda/cuda_library.h"
 #include "backends/gpu/driver.h"
 
@@ -13,6 +15,7 @@ struct tnd_cuda_context {
     bool has_times;
     tnd_cu_context context; /* the primary one, shared with others in the process */
     tnd_cu_stream streams[TND_GPU_QUEUE_COUNT];
+    struct tnd_cuda_batch *batch; /* NULL: no graphs, each launch goes by itself */
 };
 
 /** A kernel and the arguments that it has so far. */
@@ -56,6 +59,31 @@ extern const struct tnd_gpu_driver tnd_cuda_driver;
 enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *libraries,
                                          struct tnd_gpu_found **out_found, int *out_n,
                                          struct tandem_error *error);
+
+/** The same of a library that is there. */
+enum tandem_status tnd_cuda_list(const struct tnd_cuda_library *library,
+                                 struct tnd_gpu_found **out_found, int *out_n,
+                                 struct tandem_error *error);
+
+/* ---- cuda_graph.c ---- */
+
+void tnd_cuda_batch_open(struct tnd_cuda_context *self);
+void tnd_cuda_batch_close(struct tnd_cuda_context *self);
+/** Takes a launch to send it later; false: the caller has to launch it. `name` is static. */
+bool tnd_cuda_gather(struct tnd_cuda_context *self, const struct tnd_gpu_function *function,
+                     const char *name, const unsigned grid[3], const unsigned block[3],
+                     unsigned shared_bytes, enum tandem_status *out_status,
+                     struct tandem_error *error);
+/** Sends what was gathered; ahead of all else that goes into the queue of works or waits for it. */
+enum tandem_status tnd_cuda_submit(struct tnd_gpu_context *context, struct tandem_error *error);
+/** Puts one launch into the queue of works; its code. */
+int tnd_cuda_launch(const struct tnd_cuda_context *self, tnd_cu_function handle,
+                    const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
+                    void **arguments);
+/** The driver's use_graphs. */
+bool tnd_cuda_use_graphs(struct tnd_gpu_context *context, bool on);
+/** No graph points to any kernel after this. */
+void tnd_cuda_forget_graphs(struct tnd_gpu_context *context);
 
 /* ---- cuda_programs.c: the driver's functions of these names ---- */
 

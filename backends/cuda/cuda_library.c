@@ -13,9 +13,12 @@
 
 enum { MAX_LIBRARIES = 4, MAX_PATH = 256, OLDEST_VERSION = 11020 };
 
-#define CU_SYMBOL(name, symbol, arguments) TND_DL_REQUIRED(struct tnd_cu_functions, name, symbol),
-static const struct tnd_dl_symbol cu_symbols[] = {TND_CU_FUNCTION_LIST(CU_SYMBOL)};
+#define CU_SYMBOL(name, symbol, arguments)   TND_DL_REQUIRED(struct tnd_cu_functions, name, symbol),
+#define CU_OPTIONAL(name, symbol, arguments) TND_DL_OPTIONAL(struct tnd_cu_functions, name, symbol),
+static const struct tnd_dl_symbol cu_symbols[] = {TND_CU_FUNCTION_LIST(CU_SYMBOL)
+                                                      TND_CU_GRAPH_LIST(CU_OPTIONAL)};
 #undef CU_SYMBOL
+#undef CU_OPTIONAL
 #define NVRTC_SYMBOL(name, symbol, arguments)                                                      \
     TND_DL_REQUIRED(struct tnd_nvrtc_functions, name, symbol),
 static const struct tnd_dl_symbol nvrtc_symbols[] = {TND_NVRTC_FUNCTION_LIST(NVRTC_SYMBOL)};
@@ -136,9 +139,26 @@ static const char *name_of(const struct tnd_cuda_library *library, int code)
                : "an unknown code";
 }
 
+/* What the driver's reference says of codes of cuInit that somebody can do something about. */
+static const char *hint_for(int code)
+{
+    switch (code) {
+    case 802:
+        return "; the fabric manager of these GPUs does not run (yet)";
+    case 803:
+        return "; libcuda and the kernel's module are of different versions: reboot";
+    case 804:
+        return "; this libcuda is for forward compatibility, which the GPU does not take";
+    case 999:
+        return "; the kernel's module is not loaded, or /dev/nvidia* may not be opened";
+    default:
+        return "";
+    }
+}
+
 static enum tandem_status start(struct tnd_cuda_library *library, struct tandem_error *error)
 {
-    char text[200];
+    char text[240];
     int code = library->cu.DriverGetVersion(&library->version);
     if (code == TND_CU_SUCCESS && library->version < OLDEST_VERSION) {
         snprintf(text, sizeof(text), "the driver is for CUDA %d.%d, 11.2 or newer is needed",
@@ -149,11 +169,11 @@ static enum tandem_status start(struct tnd_cuda_library *library, struct tandem_
     if (code == TND_CU_SUCCESS) {
         return TANDEM_OK;
     }
-    const char *visible = secure_getenv("CUDA_VISIBLE_DEVICES");
-    const bool is_hidden = code == TND_CU_NO_DEVICE && visible != NULL;
-    snprintf(text, sizeof(text), "%.100s finds no device (cuInit: %s)%s%.40s%s", library->path,
-             name_of(library, code), is_hidden ? "; CUDA_VISIBLE_DEVICES is '" : "",
-             is_hidden ? visible : "", is_hidden ? "'" : "");
+    const char *visible = code == TND_CU_NO_DEVICE ? secure_getenv("CUDA_VISIBLE_DEVICES") : NULL;
+    snprintf(text, sizeof(text), "%.80s finds no device (cuInit: %.48s)%.90s%s%.40s%s",
+             library->path, name_of(library, code), hint_for(code),
+             visible != NULL ? "; CUDA_VISIBLE_DEVICES is '" : "", visible != NULL ? visible : "",
+             visible != NULL ? "'" : "");
     return refuse(error, code, 0, text);
 }
 

@@ -17,6 +17,9 @@ typedef struct tnd_cu_stream *tnd_cu_stream;
 typedef struct tnd_cu_event *tnd_cu_event;
 typedef struct tnd_cu_module *tnd_cu_module;
 typedef struct tnd_cu_function *tnd_cu_function;
+typedef struct tnd_cu_graph *tnd_cu_graph;
+typedef struct tnd_cu_node *tnd_cu_node;
+typedef struct tnd_cu_graph_exec *tnd_cu_graph_exec;
 typedef uint64_t tnd_cu_address;
 
 /** Results and attributes that are looked at (CUresult, CUdevice_attribute), and flags. */
@@ -28,6 +31,7 @@ enum {
     TND_CU_THREADS_OF_BLOCK = 1,
     TND_CU_BLOCK_X = 2, /* and the next two */
     TND_CU_SHARED_OF_BLOCK = 8,
+    TND_CU_WARP = 10,
     TND_CU_CLOCK_KHZ = 13,
     TND_CU_MULTIPROCESSORS = 16,
     TND_CU_INTEGRATED = 18,
@@ -84,6 +88,28 @@ enum {
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
        tnd_cu_stream stream, void **arguments, void **extra))
 
+/** A launch as a node of a graph (CUDA_KERNEL_NODE_PARAMS_v1). */
+struct tnd_cu_node_parameters {
+    tnd_cu_function function;
+    unsigned grid[3], block[3], shared_bytes;
+    void **arguments;
+    void **extra;
+};
+
+/* Graphs of launches, of CUDA 11.4: all of them are there, or none is used. */
+#define TND_CU_GRAPH_LIST(X)                                                                       \
+    X(GraphCreate, "cuGraphCreate", (tnd_cu_graph * out, unsigned flags))                          \
+    X(GraphDestroy, "cuGraphDestroy", (tnd_cu_graph graph))                                        \
+    X(GraphAddKernelNode, "cuGraphAddKernelNode",                                                  \
+      (tnd_cu_node * out, tnd_cu_graph graph, const tnd_cu_node *after, size_t n_after,            \
+       const struct tnd_cu_node_parameters *parameters))                                           \
+    X(GraphInstantiate, "cuGraphInstantiateWithFlags",                                             \
+      (tnd_cu_graph_exec * out, tnd_cu_graph graph, unsigned long long flags))                     \
+    X(GraphExecSetParameters, "cuGraphExecKernelNodeSetParams",                                    \
+      (tnd_cu_graph_exec exec, tnd_cu_node node, const struct tnd_cu_node_parameters *parameters)) \
+    X(GraphExecDestroy, "cuGraphExecDestroy", (tnd_cu_graph_exec exec))                            \
+    X(GraphLaunch, "cuGraphLaunch", (tnd_cu_graph_exec exec, tnd_cu_stream stream))
+
 /** NVRTC; each returns an nvrtcResult but GetErrorString. */
 typedef struct tnd_nvrtc_program *tnd_nvrtc_program;
 #define TND_NVRTC_FUNCTION_LIST(X)                                                                 \
@@ -102,6 +128,7 @@ typedef struct tnd_nvrtc_program *tnd_nvrtc_program;
 #define TND_CUDA_MEMBER(name, symbol, arguments) int(*name) arguments;
 struct tnd_cu_functions {
     TND_CU_FUNCTION_LIST(TND_CUDA_MEMBER)
+    TND_CU_GRAPH_LIST(TND_CUDA_MEMBER)
 };
 struct tnd_nvrtc_functions {
     TND_NVRTC_FUNCTION_LIST(TND_CUDA_MEMBER)

@@ -7,7 +7,7 @@
 #include "backends/cuda/cuda_driver.h"
 #include "base/alloc.h"
 
-enum { MAX_DEVICES = 64, OLDEST_CAPABILITY = 60 };
+enum { MAX_DEVICES = 64, OLDEST_CAPABILITY = 60, NEWEST_CAPABILITY = 999, WARP = 32 };
 
 /* The first failure sticks: a device that does not answer has no other facts. */
 struct asking {
@@ -59,15 +59,18 @@ static void find_reason(struct asking *asking, const struct tnd_cuda_library *li
                         const struct tnd_gpu_found *found, int capability, char *out, size_t bytes)
 {
     const bool is_forbidden = ask(asking, TND_CU_COMPUTE_MODE) == 2;
+    const int warp = ask(asking, TND_CU_WARP);
     if (asking->code != TND_CU_SUCCESS) {
         snprintf(out, bytes, "it does not answer the driver: code %d", asking->code);
     } else if (capability < OLDEST_CAPABILITY) {
         snprintf(out, bytes, "its compute capability is %d.%d, 6.0 or newer is needed",
                  capability / 10, capability % 10);
+    } else if (capability > NEWEST_CAPABILITY) {
+        snprintf(out, bytes, "its compute capability is no number that there is");
     } else if (is_forbidden) {
         snprintf(out, bytes, "its compute mode forbids all programs");
-    } else if (found->caps.global_bytes < 64U << 20) {
-        snprintf(out, bytes, "it has too little memory");
+    } else if (warp != WARP) {
+        snprintf(out, bytes, "its warps have %d threads, expected %d", warp, WARP);
     } else if (found->caps.max_group < 256 || found->caps.local_bytes < 16U << 10) {
         snprintf(out, bytes, "its blocks are too small: %zu threads, %llu bytes of shared memory",
                  found->caps.max_group, (unsigned long long)found->caps.local_bytes);
@@ -87,7 +90,9 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
         info->name[sizeof(info->name) - 1] = '\0';
     }
     found->ids[0] = (uintptr_t)asking.device;
-    const int capability = 10 * ask(&asking, TND_CU_MAJOR) + ask(&asking, TND_CU_MINOR);
+    const int major = ask(&asking, TND_CU_MAJOR);
+    const int minor = ask(&asking, TND_CU_MINOR);
+    const int capability = major < 100 && minor < 10 ? 10 * major + minor : NEWEST_CAPABILITY + 1;
     read_numbers(&asking, found);
     fill_info(&found->caps, info);
     if (info->name[0] == '\0') {
@@ -116,8 +121,15 @@ enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *librari
                                          struct tandem_error *error)
 {
     const struct tnd_cuda_library *library = NULL;
-    int n = 0;
     TND_TRY(tnd_cuda_library_get(libraries->driver, &library, error));
+    return tnd_cuda_list(library, out_found, out_n, error);
+}
+
+enum tandem_status tnd_cuda_list(const struct tnd_cuda_library *library,
+                                 struct tnd_gpu_found **out_found, int *out_n,
+                                 struct tandem_error *error)
+{
+    int n = 0;
     TND_TRY(
         tnd_cuda_check(library, "all", "cuDeviceGetCount", library->cu.DeviceGetCount(&n), error));
     if (n < 1 || n > MAX_DEVICES) {

@@ -66,6 +66,7 @@ void *tnd_cuda_module_binary(struct tnd_gpu_context *context, struct tnd_gpu_mod
 void tnd_cuda_module_free(struct tnd_gpu_context *context, struct tnd_gpu_module *module)
 {
     if (module != NULL) {
+        tnd_cuda_forget_graphs(context);
         TND_CUDA_GIVE_BACK(of(context), ModuleUnload(module->handle));
         tnd_free(module->binary);
         tnd_free(module);

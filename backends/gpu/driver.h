@@ -103,7 +103,8 @@ struct tnd_gpu_driver {
     const char *blas_setting; /* "clblast": setting that names the library of products */
     const char *blas_name;    /* "CLBlast" */
 
-    int dialect; /* enum tnd_gpu_source: text that stands in front of every program */
+    int launches_per_flush; /* launches that stay behind without a flush; 0: none does */
+    int dialect;            /* enum tnd_gpu_source: text that stands in front of every program */
 
     /* ---- devices ---- */
 
@@ -209,12 +210,18 @@ struct tnd_gpu_driver {
     enum tandem_status (*argument)(struct tnd_gpu_context *context,
                                    struct tnd_gpu_function *function, const char *name, int index,
                                    size_t bytes, const void *value, struct tandem_error *error);
-    /** Puts a kernel (`name` for messages) into the work queue with 1 to 3 dimensions; `global`
+    /** Puts a kernel (`name`, static, for messages) into the work queue with 1 to 3 dimensions; `global`
      *  counts work-items, a multiple of `local`. `out_event` NULL: nobody wants to know. */
     enum tandem_status (*launch)(struct tnd_gpu_context *context, struct tnd_gpu_function *function,
                                  const char *name, int n_dims, const size_t *global,
                                  const size_t *local, struct tnd_gpu_event **out_event,
                                  struct tandem_error *error);
+
+    /** Switches graphs of launches on or off, and forgets those there are; off after open. Where
+     *  they are on, launches may wait in the driver for more of them until anything else comes
+     *  into the work queue or waits for it, and the failure of one is told by whichever call comes
+     *  next, and by all later ones. Returns whether they are on now. NULL: there are none. */
+    bool (*use_graphs)(struct tnd_gpu_context *context, bool on);
 
     /* ---- products by a library; where has_blas ---- */
 

@@ -9,6 +9,7 @@
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/gpu_indices.h"
 #include "backends/gpu/gpu_matmul.h"
+#include "backends/gpu/gpu_matmul_state.h"
 #include "backends/gpu/gpu_memory.h"
 #include "backends/gpu/gpu_ops.h"
 #include "backends/gpu/gpu_profiles.h"
@@ -94,6 +95,13 @@ static enum tandem_status read_setting(const struct tnd_setting *setting,
         read_switch(setting, "subgroups", "off", &options->without_subgroups) ||
         read_switch(setting, "unified", "off", &options->without_unified) ||
         read_switch(setting, "profile", "on", &options->with_profiling)) {
+        return TANDEM_OK;
+    }
+    bool is_on = false;
+    bool is_off = false;
+    if (read_switch(setting, "graphs", "on", &is_on) ||
+        read_switch(setting, "graphs", "off", &is_off)) {
+        options->graphs = is_on ? TND_GPU_GRAPHS_ON : TND_GPU_GRAPHS_OFF;
         return TANDEM_OK;
     }
     return tnd_setting_refuse_by(setting, api, name, error);
@@ -202,19 +210,35 @@ enum tandem_status tnd_gpu_backend_open(const struct tnd_gpu_driver *driver,
     return TANDEM_OK;
 }
 
+/* What a launch was measured to cost; "" when nobody has. */
+static void launch_text(const struct tnd_gpu_device *device, char *out, size_t bytes)
+{
+    const struct tnd_gpu_tiles *numbers = &device->matmul->tiles;
+    out[0] = '\0';
+    if (numbers->launch_ns > 0) {
+        const int n = snprintf(out, bytes, " of %.2f us", (double)numbers->launch_ns * 1e-3);
+        if (numbers->graph_ns > 0 && n > 0 && (size_t)n < bytes) {
+            snprintf(out + n, bytes - (size_t)n, " (%.2f us in graphs, which are %s)",
+                     (double)numbers->graph_ns * 1e-3, device->uses_graphs ? "on" : "off");
+        }
+    }
+}
+
 /* What starting has cost: the second start should compile nothing. And what the device keeps. */
 size_t tnd_gpu_backend_report(tandem_backend *backend, char *out, size_t capacity)
 {
     const struct gpu *self = (const struct gpu *)backend;
     struct tnd_gpu_statistics s;
+    char launch[80];
     tnd_gpu_statistics_get(self->device, &s);
+    launch_text(self->device, launch, sizeof(launch));
     const int n = snprintf(
         out, capacity,
-        "%s: %lld programs compiled, %lld loaded from the cache, in %.3f s; %lld launches, "
+        "%s: %lld programs compiled, %lld loaded from the cache, in %.3f s; %lld launches%s, "
         "%.1f MB up, %.1f MB down; small constants: %.1f KiB in %lld buffers before pooling, "
         "%.1f KiB in %lld after",
         self->name, (long long)s.programs_compiled, (long long)s.programs_loaded,
-        (double)s.build_ns * 1e-9, (long long)s.launches, (double)s.uploaded_bytes * 1e-6,
+        (double)s.build_ns * 1e-9, (long long)s.launches, launch, (double)s.uploaded_bytes * 1e-6,
         (double)s.downloaded_bytes * 1e-6, (double)s.constant_bytes / 1024.0,
         (long long)s.constant_count, (double)s.shared_bytes / 1024.0, (long long)s.shared_count);
     return n > 0 ? (size_t)n : 0;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/gpu/gpu_facts.h"
+#include "backends/gpu/gpu_graphs.h"
 #include "backends/gpu/gpu_matmul.h"
 #include "backends/gpu/gpu_memory.h"
 #include "backends/gpu/gpu_ops.h"
@@ -27,7 +29,7 @@ int tnd_gpu_devices(const struct tnd_gpu_driver *driver, struct tandem_device_in
     static const struct tnd_gpu_libraries usual;
     struct tnd_gpu_found *found = NULL;
     int n_found = 0;
-    if (driver->find(&usual, &found, &n_found, error) != TANDEM_OK) {
+    if (tnd_gpu_find_devices(driver, &usual, &found, &n_found, error) != TANDEM_OK) {
         return 0;
     }
     for (int i = 0; i < n_found && i < n; i++) {
@@ -161,6 +163,7 @@ static enum tandem_status open_parts(struct tnd_gpu_device *device,
     TND_TRY(tnd_gpu_memory_open(device, options->budget_bytes, error));
     TND_TRY(tnd_gpu_times_open(device, error));
     TND_TRY(tnd_gpu_matmul_open(device, error));
+    tnd_gpu_choose_graphs(device);
     return tnd_gpu_ops_open(device, error);
 }
 
@@ -172,7 +175,7 @@ enum tandem_status tnd_gpu_device_open(const struct tnd_gpu_driver *driver,
     struct tnd_gpu_found *all = NULL;
     int n = 0;
     int index = 0;
-    TND_TRY(driver->find(&options->libraries, &all, &n, error));
+    TND_TRY(tnd_gpu_find_devices(driver, &options->libraries, &all, &n, error));
     enum tandem_status status = choose(driver->name, all, n, options, &index, error);
     struct tnd_gpu_device *device = NULL;
     if (status == TANDEM_OK) {
@@ -191,6 +194,7 @@ enum tandem_status tnd_gpu_device_open(const struct tnd_gpu_driver *driver,
         memcpy(device->compiler, found->options, sizeof(found->options));
         device->keeps_programs = found->keeps_programs;
         device->has_profiling = options->with_profiling;
+        device->graphs = options->graphs;
         pthread_mutex_init(&device->submit_lock, NULL);
         apply_switches(device, options);
         status = open_parts(device, options, found, error);

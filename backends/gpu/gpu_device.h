@@ -18,6 +18,9 @@ struct tnd_gpu_times;    /* gpu_times.c */
 struct tnd_gpu_matmul;   /* gpu_matmul.c */
 struct tnd_gpu_ops;      /* gpu_ops.c */
 
+/** Whether launches go in graphs. */
+enum tnd_gpu_graphs { TND_GPU_GRAPHS_MEASURED, TND_GPU_GRAPHS_ON, TND_GPU_GRAPHS_OFF };
+
 struct tnd_gpu_device {
     const struct tnd_gpu_driver *driver;
     struct tnd_gpu_context *context;
@@ -31,6 +34,8 @@ struct tnd_gpu_device {
     char identity[128];   /* "NAME (PLATFORM)" */
     char driver_text[64]; /* "VERSION" or "VERSION with CLBlast" */
     bool has_profiling;
+    enum tnd_gpu_graphs graphs;
+    bool uses_graphs; /* of launches */
     _Atomic int64_t n_launches;
     struct tnd_gpu_programs *programs;
     struct tnd_gpu_memory *memory;
@@ -57,6 +62,7 @@ struct tnd_gpu_options {
     bool without_subgroups;
     bool without_unified;
     bool with_profiling;
+    enum tnd_gpu_graphs graphs;
 };
 
 /** As tandem_devices, of one driver. */

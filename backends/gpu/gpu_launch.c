@@ -7,8 +7,6 @@
 #include "backends/gpu/gpu_program.h"
 #include "base/clock.h"
 
-enum { LAUNCHES_PER_FLUSH = 16 };
-
 enum tandem_status tnd_gpu_launch_begin(struct tnd_gpu_launch *launch,
                                         struct tnd_gpu_device *device, enum tnd_gpu_source source,
                                         const struct tnd_gpu_variant *variant,
@@ -109,8 +107,9 @@ enum tandem_status tnd_gpu_launch_run(struct tnd_gpu_launch *launch, int n_dims,
 enum tandem_status tnd_gpu_launched(struct tnd_gpu_device *device, struct tandem_error *error)
 {
     /* Some drivers keep works back until a flush; one each is a call too many. */
+    const int most = device->driver->launches_per_flush;
     int64_t n = atomic_fetch_add_explicit(&device->n_launches, 1, memory_order_relaxed) + 1;
-    if (n % LAUNCHES_PER_FLUSH != 0) {
+    if (most == 0 || n % most != 0) {
         return TANDEM_OK;
     }
     return device->driver->flush(device->context, TND_GPU_QUEUE_WORK, error);

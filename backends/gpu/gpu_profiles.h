@@ -59,6 +59,7 @@
         {"fp16", "off", "no arithmetic in half precision"},                                        \
         {"fp64", "off", "no arithmetic in double precision"},                                      \
         {"subgroups", "off", "no kernels with sub-groups"},                                        \
+        {"graphs", "on or off", "launches in graphs (else where tune-device found them faster)"},  \
     {                                                                                              \
         "unified", "off", "memory counts as apart from the host's"                                 \
     }

@@ -185,7 +185,7 @@ enum tandem_status tnd_gpu_tiles_read(const void *bytes, size_t n, const char *s
     if (!tnd_scan_token(&scan, &token, &token_n) || !token_is(token, token_n, first_word) ||
         !tnd_scan_i64(&scan, &version) || version != TND_GPU_TILES_VERSION ||
         !tnd_scan_end_of_line(&scan)) {
-        return refuse(&scan, source, "\"tandem-opencl-tiles 1\"", error);
+        return refuse(&scan, source, "\"tandem-opencl-tiles 2\"", error);
     }
     while (tnd_scan_token(&scan, &token, &token_n)) {
         if (token_is(token, token_n, "end")) {

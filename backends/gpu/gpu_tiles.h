@@ -8,7 +8,7 @@
 #include "backends/gpu/gpu_device.h"
 #include "base/text.h"
 
-enum { TND_GPU_TILES_VERSION = 1 };
+enum { TND_GPU_TILES_VERSION = 2, TND_GPU_LAUNCH_NS_MOST = 1000000000 };
 
 struct tnd_gpu_tiles {
 #define TND_GPU_TILE_MEMBER(member, least, most, what) int32_t member;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "backends/gpu/gpu_gemm.h"
+#include "backends/gpu/gpu_graphs.h"
 #include "backends/gpu/gpu_memory.h"
 #include "backends/gpu/gpu_tune_parts.h"
 #include "base/alloc.h"
@@ -231,6 +232,18 @@ static enum tandem_status tune_border(struct tnd_gpu_tuner *t, struct tandem_err
     return TANDEM_OK;
 }
 
+static enum tandem_status tune_launches(struct tnd_gpu_tuner *t, struct tandem_error *error)
+{
+    const struct tnd_gpu_tiles *now = &t->device->matmul->tiles;
+    bool is_best = false;
+    TND_TRY(tnd_gpu_tune_launches(t->device, error));
+    tnd_gpu_tune_family(t, "launch");
+    snprintf(t->step.text, sizeof(t->step.text), "in a row; in a graph %.2f us%s",
+             (double)now->graph_ns * 1e-3, now->graph_ns == 0 ? " (none)" : "");
+    const struct tnd_gpu_product nothing = {0};
+    return tnd_gpu_tune_judge(t, &nothing, (double)now->launch_ns * 1e-3, &is_best, error);
+}
+
 /* ---- operands ---- */
 
 /* Fills a buffer with copies of a chunk, which is no matter to the kernels. */
@@ -304,7 +317,7 @@ static enum tandem_status make_operands(struct tnd_gpu_tuner *t, struct tandem_e
 
 static int count_steps(const struct tnd_gpu_device *device)
 {
-    int count = COUNT(tile_candidates) + 6; /* M 4 to 128 of the border */
+    int count = COUNT(tile_candidates) + 7; /* M 4 to 128 of the border, launches */
     for (int i = 0; i < COUNT(matvec_candidates); i++) {
         count += lanes_suit(device, matvec_candidates[i].lanes);
     }
@@ -321,6 +334,7 @@ static enum tandem_status tune_all(struct tnd_gpu_tuner *t, struct tandem_error 
     TND_TRY(tune_skinny(t, error));
     TND_TRY(tune_tiled(t, error));
     TND_TRY(tune_border(t, error));
+    TND_TRY(tune_launches(t, error));
     struct tnd_gpu_product gemm = t->product;
     gemm.n = tnd_gpu_tune_gemm_n(&gemm);
     gemm.end = gemm.n;

@@ -384,6 +384,7 @@ const struct tnd_gpu_driver tnd_cl_driver = {
     .name = "opencl",
     .blas_setting = "clblast",
     .blas_name = "CLBlast",
+    .launches_per_flush = 16,
     .dialect = TND_GPU_SOURCE_DIALECT_OPENCL,
     .find = tnd_cl_find_devices,
     .open = open,

@@ -168,9 +168,8 @@ static const char *unfit_reason(struct asking *asking, const struct tnd_gpu_foun
            : !is_there                              ? "its driver says that it is not available"
            : !compiles                              ? "its driver has no compiler"
            : !is_little                             ? "its bytes are in big-endian order"
-           : bits < 32 || found->caps.global_bytes < 64u << 20 ? "it has too little memory"
-           : found->caps.max_group < 16 ? "its work-groups have less than 16 items"
-                                        : NULL;
+           : bits < 32                              ? "its addresses have less than 32 bits"
+                                                    : NULL;
 }
 
 static void read_device(const struct tnd_cl_functions *cl, struct tnd_gpu_found *found)

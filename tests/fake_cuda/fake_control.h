@@ -3,7 +3,9 @@
  * finds these functions by dlsym in the very library which the driver loads; names are those of the
  * members with the prefix tnd_fake_. Variables of the environment, read by cuInit, do the same from
  * outside: TANDEM_FAKE_CUDA_FAIL="NUMBER:CODE", "NAME:NUMBER:CODE", with ":lost" behind when every
- * later call fails too; TANDEM_FAKE_CUDA_MEMORY=BYTES; TANDEM_FAKE_CUDA_DEVICES=N. */
+ * later call fails too; TANDEM_FAKE_CUDA_MEMORY=BYTES. Others count whenever they are set:
+ * TANDEM_FAKE_CUDA_DEVICES=N, and what the driver says of its devices, true or not:
+ * TANDEM_FAKE_CUDA_NAME, _SAID_MEMORY=BYTES, _ATTRIBUTE=NUMBER=VALUE. */
 #ifndef TND_FAKE_CONTROL_H
 #define TND_FAKE_CONTROL_H
 
@@ -17,6 +19,8 @@ enum tnd_fake_kind {
     TND_FAKE_EVENT,
     TND_FAKE_MODULE,
     TND_FAKE_CONTEXT,
+    TND_FAKE_GRAPH,
+    TND_FAKE_GRAPH_EXEC,
     TND_FAKE_KIND_COUNT
 };
 
@@ -30,9 +34,10 @@ struct tnd_fake_plan {
 };
 
 struct tnd_fake_report {
-    int64_t n_calls;  /**< since tnd_fake_begin */
-    int64_t n_failed; /**< of them by the plan */
-    int64_t n_launches;
+    int64_t n_calls;    /**< since tnd_fake_begin */
+    int64_t n_failed;   /**< of them by the plan */
+    int64_t n_launches; /**< without those of graphs */
+    int64_t n_graphs;   /**< launched */
     int64_t n_live[TND_FAKE_KIND_COUNT];
     int64_t n_wrong; /**< rules of the driver's interface that were broken */
     char wrong[200]; /**< the first of them */

@@ -40,6 +40,13 @@ void tnd_fake_live(enum tnd_fake_kind kind, int change)
     pthread_mutex_unlock(&lock);
 }
 
+void tnd_fake_count_graph(void)
+{
+    pthread_mutex_lock(&lock);
+    counts.n_graphs++;
+    pthread_mutex_unlock(&lock);
+}
+
 void tnd_fake_wrong(const char *what, int code)
 {
     pthread_mutex_lock(&lock);

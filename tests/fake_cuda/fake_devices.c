@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * The devices of the stand-in for libcuda: a small GPU of compute capability 8.6, as often as
- * TANDEM_FAKE_CUDA_DEVICES says. */
+ * TANDEM_FAKE_CUDA_DEVICES says. What is told of them can be a lie, see fake_control.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fake_cuda/fake_entry.h"
 
-int tnd_fake_devices(void)
+static int said_devices(void)
 {
     const char *count = getenv("TANDEM_FAKE_CUDA_DEVICES");
-    const int n = count != NULL ? atoi(count) : 1;
+    return count != NULL ? atoi(count) : 1;
+}
+
+int tnd_fake_devices(void)
+{
+    const int n = said_devices();
     return n < 0 ? 0 : n > TND_FAKE_MAX_DEVICES ? TND_FAKE_MAX_DEVICES : n;
 }
 
 EXPORT int cuDeviceGetCount(int *out)
 {
     ENTER();
-    *out = tnd_fake_devices();
+    *out = said_devices();
     return CUDA_SUCCESS;
 }
 
@@ -34,7 +39,13 @@ EXPORT int cuDeviceGetName(char *out, int bytes, int device)
     ENTER();
     CHECK(device >= 0 && device < tnd_fake_devices(), CUDA_ERROR_INVALID_DEVICE);
     CHECK(bytes > 0, CUDA_ERROR_INVALID_VALUE);
-    snprintf(out, (size_t)bytes, "Tandem Stand-in GPU %d", device);
+    const char *name = getenv("TANDEM_FAKE_CUDA_NAME");
+    if (name != NULL) { /* a long one is left without its end */
+        const size_t n = strlen(name) + 1;
+        memcpy(out, name, n < (size_t)bytes ? n : (size_t)bytes);
+    } else {
+        snprintf(out, (size_t)bytes, "Tandem Stand-in GPU %d", device);
+    }
     return CUDA_SUCCESS;
 }
 
@@ -72,8 +83,21 @@ EXPORT int cuDeviceTotalMem_v2(size_t *out, int device)
     ENTER();
     CHECK(device >= 0 && device < tnd_fake_devices(), CUDA_ERROR_INVALID_DEVICE);
     tnd_fake_memory_info(&free_bytes, &total);
-    *out = (size_t)total;
+    const char *said = getenv("TANDEM_FAKE_CUDA_SAID_MEMORY");
+    *out = said != NULL ? (size_t)strtoull(said, NULL, 10) : (size_t)total;
     return CUDA_SUCCESS;
+}
+
+/* "NUMBER=VALUE" of TANDEM_FAKE_CUDA_ATTRIBUTE. */
+static bool is_said(int attribute, int *out)
+{
+    const char *said = getenv("TANDEM_FAKE_CUDA_ATTRIBUTE");
+    char *end = NULL;
+    if (said == NULL || strtol(said, &end, 10) != attribute || *end != '=') {
+        return false;
+    }
+    *out = (int)strtol(end + 1, NULL, 10);
+    return true;
 }
 
 /* By the numbers of CUdevice_attribute. */
@@ -114,6 +138,9 @@ EXPORT int cuDeviceGetAttribute(int *out, int attribute, int device)
     };
     ENTER();
     CHECK(device >= 0 && device < tnd_fake_devices(), CUDA_ERROR_INVALID_DEVICE);
+    if (is_said(attribute, out)) {
+        return CUDA_SUCCESS;
+    }
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         if (values[i].attribute == attribute) {
             *out = values[i].value;

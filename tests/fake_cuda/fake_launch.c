@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "tests/fake_cuda/fake_run.h"
 
-enum { MAX_FUNCTIONS = 32, MAX_ARGUMENTS = 64, MAX_IMAGE = 64 << 20, MAX_GROUP = 1024 };
+enum { MAX_FUNCTIONS = 32, MAX_IMAGE = 64 << 20, MAX_GROUP = 1024 };
 
 struct tnd_fake_function {
     struct tnd_fake_module *module;
@@ -171,9 +171,17 @@ static uint32_t n_launches;
 struct pending {
     struct tnd_fake_function *function;
     struct tnd_fake_launch launch;
-    uint64_t values[MAX_ARGUMENTS];
-    void *arguments[MAX_ARGUMENTS];
+    struct tnd_fake_values taken;
 };
+
+void tnd_fake_values_take(const struct tnd_fake_function *function, void **arguments,
+                          struct tnd_fake_values *out)
+{
+    for (int i = 0; i < function->kernel->n_arguments && i < TND_FAKE_MAX_ARGUMENTS; i++) {
+        memcpy(&out->values[i], arguments[i], function->kernel->argument_bytes[i]);
+        out->arguments[i] = &out->values[i];
+    }
+}
 
 static void run(void *data)
 {
@@ -226,7 +234,7 @@ int tnd_fake_launch_push(struct tnd_fake_function *function, const unsigned n_gr
     }
     pthread_once(&once, catch_faults);
     struct pending *pending = calloc(1, sizeof(*pending));
-    if (pending == NULL || kernel->n_arguments > MAX_ARGUMENTS) {
+    if (pending == NULL || kernel->n_arguments > TND_FAKE_MAX_ARGUMENTS) {
         free(pending);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -240,13 +248,10 @@ int tnd_fake_launch_push(struct tnd_fake_function *function, const unsigned n_gr
                                                .program_end = function->module->program_end,
                                                .values = (const char *)pending,
                                                .values_end = (const char *)(pending + 1),
-                                               .arguments = pending->arguments};
+                                               .arguments = pending->taken.arguments};
     memcpy(pending->launch.n_groups, n_groups, sizeof(pending->launch.n_groups));
     memcpy(pending->launch.local_size, local_size, sizeof(pending->launch.local_size));
-    for (int i = 0; i < kernel->n_arguments; i++) {
-        memcpy(&pending->values[i], arguments[i], kernel->argument_bytes[i]);
-        pending->arguments[i] = &pending->values[i];
-    }
+    tnd_fake_values_take(function, arguments, &pending->taken);
     tnd_fake_push(stream, run, pending);
     return CUDA_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include "tests/fake_cuda/fake_item.h"
 #include "tests/fake_cuda/fake_state.h"
 
+enum { TND_FAKE_MAX_ARGUMENTS = 64 };
 struct tnd_fake_module;
 
 /** From what NVRTC's stand-in calls a cubin. */
@@ -18,5 +19,12 @@ unsigned tnd_fake_function_local_bytes(const struct tnd_fake_function *function)
 int tnd_fake_launch_push(struct tnd_fake_function *function, const unsigned n_groups[3],
                          const unsigned local_size[3], unsigned local_bytes,
                          struct tnd_fake_stream *stream, void **arguments);
+/** What a launch takes of `arguments`, by value, and pointers to it. */
+struct tnd_fake_values {
+    uint64_t values[TND_FAKE_MAX_ARGUMENTS];
+    void *arguments[TND_FAKE_MAX_ARGUMENTS];
+};
+void tnd_fake_values_take(const struct tnd_fake_function *function, void **arguments,
+                          struct tnd_fake_values *out);
 
 #endif

@@ -42,6 +42,11 @@
     X(ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                                      \
     X(ERROR_NOT_SUPPORTED, 801, "operation not supported")                                         \
     X(ERROR_SYSTEM_NOT_READY, 802, "system not yet initialized")                                   \
+    X(ERROR_SYSTEM_DRIVER_MISMATCH, 803,                                                           \
+      "system has unsupported display driver / cuda driver "                                       \
+      "combination")                                                                               \
+    X(ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804,                                                   \
+      "forward compatibility was attempted on non supported HW")                                   \
     X(ERROR_UNKNOWN, 999, "unknown error")
 
 enum {
@@ -98,6 +103,7 @@ bool tnd_fake_event_times(const struct tnd_fake_event *from, const struct tnd_fa
 
 /* fake_cuda.c */
 void tnd_fake_live(enum tnd_fake_kind kind, int change);
+void tnd_fake_count_graph(void);
 /** A rule was broken; `code` (0: none) becomes the result of all later calls. */
 void tnd_fake_wrong(const char *what, int code);
 
