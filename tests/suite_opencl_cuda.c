@@ -305,8 +305,8 @@ static void close_checked(struct tnd_gpu_device *device, struct tnd_gpu_block *b
     fake.begin(NULL);
 }
 
-/* Crosses once without wait `n`, on a device of its own, which may be lost by that. False: there are
- * fewer waits. */
+/* Crosses once without wait `n`, on a device of its own, which may be lost by that. False: there
+ * are fewer waits. */
 static bool leave_out(int n)
 {
     const struct tnd_fake_plan plan = {

@@ -13,6 +13,7 @@ struct tnd_cuda_context {
     bool has_times;
     tnd_cu_context context; /* the primary one, shared with others in the process */
     tnd_cu_stream streams[TND_GPU_QUEUE_COUNT];
+    tnd_cublas blas; /* where has_blas; its stream is that of works */
 };
 
 /** A kernel and the arguments that it has so far. */
@@ -56,6 +57,14 @@ extern const struct tnd_gpu_driver tnd_cuda_driver;
 enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *libraries,
                                          struct tnd_gpu_found **out_found, int *out_n,
                                          struct tandem_error *error);
+
+/* ---- cuda_blas.c ---- */
+
+/** Makes the handle of the device, or says why there is none. */
+void tnd_cuda_blas_open(struct tnd_cuda_context *self, int capability);
+void tnd_cuda_blas_close(struct tnd_cuda_context *self);
+enum tandem_status tnd_cuda_product(struct tnd_gpu_context *context,
+                                    const struct tnd_gpu_blas *product, struct tandem_error *error);
 
 /* ---- cuda_programs.c: the driver's functions of these names ---- */
 

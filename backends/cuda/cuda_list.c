@@ -88,6 +88,7 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     }
     found->ids[0] = (uintptr_t)asking.device;
     const int capability = 10 * ask(&asking, TND_CU_MAJOR) + ask(&asking, TND_CU_MINOR);
+    found->ids[1] = (uintptr_t)capability;
     read_numbers(&asking, found);
     fill_info(&found->caps, info);
     if (info->name[0] == '\0') {
@@ -107,7 +108,9 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     find_reason(&asking, library, found, capability, info->reason, sizeof(info->reason));
     info->is_fit = info->reason[0] == '\0';
     if (info->is_fit) { /* until a real GPU has run our kernels */
-        snprintf(info->reason, sizeof(info->reason), "CUDA is used only when it is asked for");
+        snprintf(info->reason, sizeof(info->reason), "CUDA is used only when it is asked for%s%s",
+                 library->has_blas ? "" : "; no cuBLAS profiles: ",
+                 library->has_blas ? "" : library->blas_reason);
     }
 }
 
@@ -117,7 +120,7 @@ enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *librari
 {
     const struct tnd_cuda_library *library = NULL;
     int n = 0;
-    TND_TRY(tnd_cuda_library_get(libraries->driver, &library, error));
+    TND_TRY(tnd_cuda_library_get(libraries, &library, error));
     TND_TRY(
         tnd_cuda_check(library, "all", "cuDeviceGetCount", library->cu.DeviceGetCount(&n), error));
     if (n < 1 || n > MAX_DEVICES) {

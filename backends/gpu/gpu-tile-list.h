@@ -15,4 +15,4 @@
     X(item_m, 1, 8, "tiled: tokens of a work-item")                                                \
     X(item_n, 1, 8, "tiled: rows of W of a work-item")                                             \
     X(gemm, 0, 63, "CLBlast: row of our parameters, 0: its own")                                   \
-    X(half_most, 0, 1 << 30, "CLBlast: the largest K multiplied in half precision")
+    X(half_most, 0, 1 << 30, "library: the largest K multiplied in half precision")
