@@ -220,7 +220,8 @@ int main(int argc, char **argv)
     }
     if (tnd_test_cl_is_cuda()) { /* without what is asked of OpenCL alone: the first and the last */
         suites[0] = (CU_SuiteInfo){"cuda", NULL, NULL, NULL, NULL, tnd_tests_opencl_cuda};
-        suites[sizeof(suites) / sizeof(suites[0]) - 2] = (CU_SuiteInfo)CU_SUITE_INFO_NULL;
+        suites[sizeof(suites) / sizeof(suites[0]) - 2] =
+            (CU_SuiteInfo){"cublas", NULL, NULL, NULL, NULL, tnd_tests_opencl_cublas};
     }
     return tnd_suites_run(argc, argv, suites, NULL);
 }

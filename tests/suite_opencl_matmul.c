@@ -384,8 +384,10 @@ static void float_products_match_the_double_reference(void)
             check_product(TANDEM_TYPE_F32, TANDEM_TASK_MUL_MAT_F32, 37, some_tokens[i], 133, 0,
                           own != 0 ? "own" : "library");
         }
-        check_product(TANDEM_TYPE_Q5_0, TANDEM_TASK_MUL_MAT_F32, 37, 7, 160, 0,
-                      own != 0 ? "own" : "library");
+        for (int t = 0; t < COUNT(all_types); t++) {
+            check_product(all_types[t], TANDEM_TASK_MUL_MAT_F32, 37, 7, odd_k(all_types[t]), 4,
+                          own != 0 ? "own" : "library");
+        }
     }
     use_tiles();
     check_product(TANDEM_TYPE_F32, TANDEM_TASK_MUL_MAT_F32, 37, 33, 133, 0, "own tiles");

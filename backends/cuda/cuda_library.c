@@ -11,7 +11,7 @@
 #include "base/dl.h"
 #include "base/fork.h"
 
-enum { MAX_LIBRARIES = 8, MAX_PATH = 256, OLDEST_VERSION = 11020, OLDEST_CUBLAS = 11000 };
+enum { MAX_LIBRARIES = 16, MAX_PATH = 256, OLDEST_VERSION = 11020, OLDEST_CUBLAS = 11000 };
 
 #define CU_SYMBOL(name, symbol, arguments) TND_DL_REQUIRED(struct tnd_cu_functions, name, symbol),
 static const struct tnd_dl_symbol cu_symbols[] = {TND_CU_FUNCTION_LIST(CU_SYMBOL)};
