@@ -3,25 +3,28 @@
 # Programs are compiled with CXX when tests run.
 
 ifeq ($(shell uname -s)$(if $(findstring $(shell uname -m),$(MACHINE)),,-cross),Linux)
-FAKE_CUDA := $(BUILD)/fake_cuda/libcuda.so.1 $(BUILD)/fake_cuda/libnvrtc.so.12
+FAKE_CUDA := $(addprefix $(BUILD)/fake_cuda/,libcuda.so.1 libcublas.so.12 libnvrtc.so.12)
 endif
 FAKE_CXX ?= $(or $(CXX),c++)
 FAKE_FLAGS = -std=c11 -O1 -g $(WARN) -Wno-missing-prototypes -D_GNU_SOURCE -I. -fPIC -shared \
     -fvisibility=hidden $(NO_UNDEFINED)
 
 .PHONY: fake-cuda
-fake-cuda: $(FAKE_CUDA) ## the libraries that stand in for libcuda and NVRTC in tests
+fake-cuda: $(FAKE_CUDA) ## the libraries that stand in for libcuda, cuBLAS and NVRTC in tests
 $(BUILD)/fake_cuda/libcuda.so.1: $(wildcard tests/fake_cuda/*.[ch]) $(BUILD)/flags.stamp
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(FAKE_FLAGS) -o $@ $(filter-out %/fake_nvrtc.c,$(filter %.c,$^)) -ldl -pthread
+$(BUILD)/fake_cuda/libcublas.so.12: $(BUILD)/fake_cuda/libcuda.so.1
+	$(call say,LN,$@)
+	$(Q)ln -sf $(<F) $@
 $(BUILD)/fake_cuda/libnvrtc.so.12: tests/fake_cuda/fake_nvrtc.c $(wildcard tests/fake_cuda/*h) \
     backends/opencl/kernels/vectors.clh $(BUILD)/flags.stamp
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(FAKE_FLAGS) -DTND_FAKE_CXX='"$(FAKE_CXX)"' -DTND_FAKE_SOURCES='"$(CURDIR)"' \
 	    -DTND_FAKE_CACHE='"$(abspath $(@D))/programs"' -DTND_FAKE_DIALECT_HASH=$$(cat \
-	    $(filter tests/% backends/%,$^) | cksum | cut -d' ' -f1)u -o $@ $< -pthread
+	    $(filter %.clh %/fake_item.h,$^) | cksum | cut -d' ' -f1)u -o $@ $< -pthread
 $(BUILD)/suite_cuda: | $(FAKE_CUDA)
 
 # The suite of the GPU backend once more, on the stand-ins.

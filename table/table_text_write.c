@@ -32,8 +32,6 @@ static const struct {
 } names_by_flags[] = {
     {"cpu+openblas-panels", {{1, 1, 0}, {4, 1, 0}, {0, 0, 0}}},
     {"opencl+openblas", {{5, 0, 1}, {4, 0, 1}, {0, 0, 0}}},
-    {"cpu+cublas", {{1, 1, 0}, {2, 0, 1}, {2, 0, 1}}},
-    {"cuda+cublas", {{2, 0, 1}, {2, 0, 1}, {2, 0, 1}}},
 };
 
 static const char *name_by_flags(const struct tnd_table_profile *profile)
@@ -77,6 +75,8 @@ void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profil
     const char *known = has_them ? name_by_flags(profile) : NULL;
     if (known != NULL) {
         snprintf(profile->name, sizeof(profile->name), "%s", known);
+    } else if (compute->kind == TANDEM_KIND_CUDA) { /* the original's library was cuBLAS */
+        snprintf(profile->name, sizeof(profile->name), "%s+cublas", first);
     } else if (init->kind != compute->kind) {
         snprintf(profile->name, sizeof(profile->name), "%s+%s", first, second);
     } else if (init->kind == TANDEM_KIND_CLBLAST) {

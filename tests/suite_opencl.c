@@ -16,20 +16,18 @@
 extern const struct tandem_backend_api tnd_backend_cuda; /* see backend-list.h */
 extern const struct tandem_backend_api tnd_backend_opencl;
 
-static CU_SuiteInfo suites[] = {
-    {"device", NULL, NULL, NULL, NULL, tnd_tests_opencl_device},
-    {"programs", NULL, NULL, NULL, NULL, tnd_tests_opencl_programs},
-    {"memory", NULL, NULL, NULL, NULL, tnd_tests_opencl_memory},
-    {"bcml1", NULL, NULL, NULL, NULL, tnd_tests_opencl_bcml1},
-    {"matmul", NULL, NULL, NULL, NULL, tnd_tests_opencl_matmul},
-    {"ops", NULL, NULL, NULL, NULL, tnd_tests_opencl_ops},
-    {"experts", NULL, NULL, NULL, NULL, tnd_tests_opencl_experts},
-    {"sample", NULL, NULL, NULL, NULL, tnd_tests_opencl_sample},
-    {"tune", NULL, NULL, NULL, NULL, tnd_tests_opencl_tune},
-    {"graphs", NULL, NULL, NULL, NULL, tnd_tests_opencl_graphs},
-    {"faults", NULL, NULL, NULL, NULL, tnd_tests_opencl_faults},
-    CU_SUITE_INFO_NULL,
-};
+#define SUITE(name)                                                                                \
+    {                                                                                              \
+#name, NULL, NULL, NULL, NULL, tnd_tests_opencl_##name                                     \
+    }
+/* what every driver is asked */
+#define COMMON                                                                                     \
+    SUITE(programs), SUITE(memory), SUITE(bcml1), SUITE(matmul), SUITE(ops), SUITE(experts),       \
+        SUITE(sample), SUITE(tune), SUITE(graphs)
+
+static CU_SuiteInfo of_opencl[] = {SUITE(device), COMMON, SUITE(faults), CU_SUITE_INFO_NULL};
+static CU_SuiteInfo of_cuda[] = {SUITE(cuda), COMMON, SUITE(lies), SUITE(cublas),
+                                 CU_SUITE_INFO_NULL};
 
 /* ---- the driver ---- */
 
@@ -219,10 +217,5 @@ int main(int argc, char **argv)
     if (n > 5 && strcmp(argv[0] + n - 5, "-cuda") == 0) {
         setenv("TANDEM_TEST_DRIVER", "cuda", 1);
     }
-    if (tnd_test_cl_is_cuda()) { /* without what is asked of OpenCL alone: the first and the last */
-        suites[0] = (CU_SuiteInfo){"cuda", NULL, NULL, NULL, NULL, tnd_tests_opencl_cuda};
-        suites[sizeof(suites) / sizeof(suites[0]) - 2] =
-            (CU_SuiteInfo){"lies", NULL, NULL, NULL, NULL, tnd_tests_opencl_lies};
-    }
-    return tnd_suites_run(argc, argv, suites, NULL);
+    return tnd_suites_run(argc, argv, tnd_test_cl_is_cuda() ? of_cuda : of_opencl, NULL);
 }

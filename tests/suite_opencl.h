@@ -9,6 +9,7 @@
 #include "tests/support.h"
 
 extern CU_TestInfo tnd_tests_opencl_bcml1[];    /* suite_opencl_bcml1.c */
+extern CU_TestInfo tnd_tests_opencl_cublas[];   /* suite_opencl_cublas.c */
 extern CU_TestInfo tnd_tests_opencl_cuda[];     /* suite_opencl_cuda.c */
 extern CU_TestInfo tnd_tests_opencl_device[];   /* suite_opencl_device.c */
 extern CU_TestInfo tnd_tests_opencl_experts[];  /* suite_opencl_experts.c */
@@ -25,6 +26,9 @@ extern CU_TestInfo tnd_tests_opencl_tune[];     /* suite_opencl_tune.c */
 /** Whether the tests run on CUDA's stand-in, and where that lies; else NULL. */
 bool tnd_test_cl_is_cuda(void);
 const char *tnd_test_cl_library(void);
+/** Steers the stand-in; false after a skip. */
+struct tnd_fake;
+bool tnd_test_cl_fake(struct tnd_fake *out);
 /** Opens by the driver of the tests. */
 enum tandem_status tnd_test_cl_device_open(const struct tnd_gpu_options *options,
                                            struct tnd_gpu_device **out_device,

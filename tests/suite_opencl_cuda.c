@@ -15,21 +15,28 @@
 
 static struct tnd_fake fake;
 
-static bool find_fake(void)
+bool tnd_test_cl_fake(struct tnd_fake *out)
 {
     void *library = dlopen(tnd_test_cl_library(), RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         tnd_skip("optional part not built: stand-ins for CUDA, or no c++");
         return false;
     }
-    void *found[] = {dlsym(library, "tnd_fake_begin"), dlsym(library, "tnd_fake_report")};
-    if (found[0] == NULL || found[1] == NULL) {
+    void *found[] = {dlsym(library, "tnd_fake_begin"), dlsym(library, "tnd_fake_report"),
+                     dlsym(library, "tnd_fake_set_memory")};
+    if (found[0] == NULL || found[1] == NULL || found[2] == NULL) {
         tnd_skip("a real libcuda fails no calls when asked");
         return false;
     }
-    memcpy(&fake.begin, &found[0], sizeof(found[0]));
-    memcpy(&fake.report, &found[1], sizeof(found[1]));
+    memcpy(&out->begin, &found[0], sizeof(found[0]));
+    memcpy(&out->report, &found[1], sizeof(found[1]));
+    memcpy(&out->set_memory, &found[2], sizeof(found[2]));
     return true;
+}
+
+static bool find_fake(void)
+{
+    return tnd_test_cl_fake(&fake);
 }
 
 static enum tandem_status try_find(const char *library, struct tandem_error *error)
@@ -102,6 +109,7 @@ static enum tandem_status live(struct tandem_error *error)
     const size_t global = N;
     const size_t local = 16;
     uint64_t ticket = 0;
+    struct tnd_gpu_blas product = {.x_at = 32, .y_at = 64, .n = 2, .m = 2, .k = 4, .end = 2};
     enum tandem_status status = tnd_gpu_map(device, sizeof(values), &block, error);
     const struct tandem_place place = {.handle = block};
     for (int i = 0; i < 2 && status == TANDEM_OK; i++) { /* in one buffer */
@@ -120,6 +128,10 @@ static enum tandem_status live(struct tandem_error *error)
     }
     if (status == TANDEM_OK) {
         status = tnd_gpu_launch_run(&launch, 1, &global, &local, error);
+    }
+    if (status == TANDEM_OK && device->context->has_blas) {
+        product.w = product.x = product.y = block->buffer;
+        status = device->driver->product(device->context, &product, error);
     }
     if (status == TANDEM_OK) {
         status = tnd_gpu_download(device, place, values, sizeof(values), &ticket, error);

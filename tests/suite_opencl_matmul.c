@@ -377,15 +377,17 @@ static void float_products_match_the_double_reference(void)
     for (int own = 0; own < 2; own++) {
         device->matmul->without_blas = own != 0;
         if (own == 0 && !device->context->has_blas) {
-            tnd_skip("opencl: no CLBlast: %s", device->context->blas_reason);
+            tnd_skip("opencl: no library: %s", device->context->blas_reason);
             continue;
         }
         for (int i = 0; i < COUNT(some_tokens); i++) {
             check_product(TANDEM_TYPE_F32, TANDEM_TASK_MUL_MAT_F32, 37, some_tokens[i], 133, 0,
-                          own != 0 ? "own" : "clblast");
+                          own != 0 ? "own" : "library");
         }
-        check_product(TANDEM_TYPE_Q5_0, TANDEM_TASK_MUL_MAT_F32, 37, 7, 160, 0,
-                      own != 0 ? "own" : "clblast");
+        for (int t = 0; t < COUNT(all_types); t++) {
+            check_product(all_types[t], TANDEM_TASK_MUL_MAT_F32, 37, 7, odd_k(all_types[t]), 4,
+                          own != 0 ? "own" : "library");
+        }
     }
     use_tiles();
     check_product(TANDEM_TYPE_F32, TANDEM_TASK_MUL_MAT_F32, 37, 33, 133, 0, "own tiles");
@@ -426,9 +428,45 @@ static int pretended_hgemm(int layout, int a_transpose, int b_transpose, size_t 
     return CL_SUCCESS;
 }
 
+/* Half precision as a library has it: on CUDA, what tells `sums`; else pretended, halves alone. */
+static struct half {
+    struct tnd_clblast_functions pretended;
+    const struct tnd_clblast_functions *clblast;
+    struct tnd_gpu_context before;
+    bool fp16;
+} half;
+
+static bool half_begin(enum tnd_gpu_sums sums)
+{
+    half.before = *device->context;
+    half.fp16 = device->caps.fp16;
+    if (tnd_test_cl_is_cuda()) {
+        device->context->blas_sums = sums;
+        return sums != TND_GPU_SUMS_HALF;
+    }
+    half.clblast = context_of(device)->clblast;
+    half.pretended =
+        (struct tnd_clblast_functions){.sgemm = half.clblast->sgemm, .hgemm = pretended_hgemm};
+    context_of(device)->clblast = &half.pretended;
+    device->caps.fp16 = true;
+    return sums == TND_GPU_SUMS_HALF;
+}
+
+static void half_end(void)
+{
+    if (!tnd_test_cl_is_cuda()) {
+        context_of(device)->clblast = half.clblast;
+    }
+    *device->context = half.before;
+    device->caps.fp16 = half.fp16;
+}
+
+static const enum tnd_gpu_sums all_sums[] = {TND_GPU_SUMS_HALF, TND_GPU_SUMS_F32,
+                                             TND_GPU_SUMS_F32_OF_F32};
+
 static void half_products_are_taken_where_they_were_measured_to_be_good(void)
 {
-    if (!begin()) {
+    if (!begin() || !device->context->has_blas) {
         return;
     }
     static const struct {
@@ -438,35 +476,29 @@ static void half_products_are_taken_where_they_were_measured_to_be_good(void)
     } cases[] = {{TANDEM_TYPE_Q4_0, 256, 1e-9, 1e-6},
                  {TANDEM_TYPE_Q4_0, 128, 0, 1e-10},
                  {TANDEM_TYPE_F16, 256, 0, 1e-10}};
-    const struct tnd_clblast_functions *clblast = context_of(device)->clblast;
-    struct tnd_clblast_functions pretended = {.hgemm = pretended_hgemm};
-    bool fp16 = device->caps.fp16;
-    if (clblast != NULL) {
-        pretended.sgemm = clblast->sgemm;
-    }
-    for (int i = 0; i < COUNT(cases) && clblast != NULL; i++) {
+    for (int i = 0; i < COUNT(cases) * COUNT(all_sums); i++) {
+        const int at = i % COUNT(cases);
         struct product p;
-        context_of(device)->clblast = &pretended;
-        device->caps.fp16 = true;
-        device->matmul->tiles.half_most = cases[i].most;
-        product_open(&p, cases[i].type, 37, 7, 160, 0);
-        double *want = reference(&p);
-        double errors = 0;
-        double squares = 0;
-        run(&p, TANDEM_TASK_DEQUANTIZE_W, 0, p.n);
-        run(&p, TANDEM_TASK_MUL_MAT_F32, 0, p.n);
-        fetch(&p);
-        for (int64_t j = 0; j < p.m * p.n; j++) {
-            double got = ((const float *)(const void *)p.y)[j];
-            errors += (got - want[j]) * (got - want[j]);
-            squares += want[j] * want[j];
+        if (half_begin(all_sums[i / COUNT(cases)])) {
+            device->matmul->tiles.half_most = cases[at].most;
+            product_open(&p, cases[at].type, 37, 7, 160, 0);
+            double *want = reference(&p);
+            run(&p, TANDEM_TASK_DEQUANTIZE_W, 0, p.n);
+            run(&p, TANDEM_TASK_MUL_MAT_F32, 0, p.n);
+            fetch(&p);
+            double errors = 0;
+            double squares = 0;
+            for (int64_t j = 0; j < p.m * p.n; j++) {
+                double got = ((const float *)(const void *)p.y)[j];
+                errors += (got - want[j]) * (got - want[j]);
+                squares += want[j] * want[j];
+            }
+            CU_ASSERT(errors >= cases[at].least * squares && errors <= cases[at].limit * squares);
+            free(want);
+            product_close(&p);
         }
-        CU_ASSERT(errors >= cases[i].least * squares && errors <= cases[i].limit * squares);
-        free(want);
-        product_close(&p);
+        half_end();
     }
-    context_of(device)->clblast = clblast;
-    device->caps.fp16 = fp16;
 }
 
 static bool note_half_error(void *user, const struct tnd_gpu_tune_step *step)
@@ -481,26 +513,24 @@ static void the_tuner_sees_the_true_error_of_half_products(void)
     if (!begin() || !device->context->has_blas) {
         return;
     }
-    const struct tnd_clblast_functions *clblast = context_of(device)->clblast;
-    const struct tnd_clblast_functions pretended = {.sgemm = clblast->sgemm,
-                                                    .hgemm = pretended_hgemm};
-    bool fp16 = device->caps.fp16;
-    double error = -1;
-    const struct tnd_gpu_tune_options options = {.progress = note_half_error,
-                                                 .user = &error,
-                                                 .without_saving = true,
-                                                 .with_half = true,
-                                                 .is_brief = true,
-                                                 .most_candidates = 1};
-    context_of(device)->clblast = &pretended;
-    device->caps.fp16 = true;
-    check_ok(tnd_gpu_tune(device, &options, NULL, NULL));
-    CU_ASSERT(error > 0 && error < 1e-5);
-    context_of(device)->clblast = clblast;
-    device->caps.fp16 = fp16;
+    for (int i = 0; i < COUNT(all_sums); i++) {
+        double error = -1;
+        const struct tnd_gpu_tune_options options = {.progress = note_half_error,
+                                                     .user = &error,
+                                                     .without_saving = true,
+                                                     .with_half =
+                                                         all_sums[i] != TND_GPU_SUMS_F32_OF_F32,
+                                                     .is_brief = true,
+                                                     .most_candidates = 1};
+        if (half_begin(all_sums[i])) {
+            check_ok(tnd_gpu_tune(device, &options, NULL, NULL));
+            CU_ASSERT(error > 0 && error < 1e-5);
+        }
+        half_end();
+    }
 }
 
-/* Row ranges leave the other rows alone, in every family and in CLBlast. */
+/* Row ranges leave the other rows alone, in every family and in the library. */
 static void row_ranges_make_their_rows_only(void)
 {
     if (!begin()) {

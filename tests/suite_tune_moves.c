@@ -3,11 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/registry.h"
+#include "backends/sim/sim.h"
 #include "backends/task.h"
+#include "base/clock.h"
 #include "table/table_text.h"
 #include "tests/support_tune.h"
 #include "tune/candidates.h"
 #include "tune/explain.h"
+#include "tune/planner.h"
 #include "tune/profiles.h"
 
 enum { N = TUNE_DEVICE_N, K = TUNE_DEVICE_K };
@@ -206,6 +210,66 @@ static void text_tables_give_the_profiles_of_the_library_their_names(void)
     CU_ASSERT_TRUE(n_seen >= 2);
 }
 
+/* A Q4_0 product of N x K with M tokens. */
+static tandem_graph *one_product(tandem_context *context, int64_t m)
+{
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, m});
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    check_ok(tandem_graph_finish(graph, NULL));
+    return graph;
+}
+
+/* Kind 2 of the text format, as the proposal's original had it: the names of its profiles are those
+ * of the library, and the plan runs the faster one's stages. */
+static void a_published_table_with_stages_of_cuda_is_planned_with(void)
+{
+    static struct tandem_backend_api cuda_api;
+    struct tnd_registry_options registry_options = {.n_threads_max = 4};
+    struct tnd_registry *registry = NULL;
+    struct tnd_planner *planner = NULL;
+    tandem_context *context = NULL;
+    struct tnd_text text = TND_TEXT_INIT;
+    cuda_api = tnd_sim_own_api;
+    cuda_api.name = "cuda";
+    cuda_api.kind = TANDEM_KIND_CUDA;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    check_ok(tnd_registry_open(&registry_options, &registry, NULL));
+    check_ok(tnd_registry_add(registry, &cuda_api, NULL, NULL));
+    const int slot = tnd_registry_find(registry, "cuda", NULL);
+    const struct tnd_planner_options options = {.registry = registry, .clock = tnd_clock_real()};
+    check_ok(tnd_planner_new(&options, &planner, NULL));
+    tnd_text_printf(&text,
+                    "1 7B Q4_0 2 CUDA 1 2 2 3\n1 1 0 1 1 0 0 0 0\n1 1 0 2 0 1 0 0 0\n"
+                    "2 0 1 2 0 1 0 0 0\n%d %d\n"
+                    "1 5 10 0 900 900 0 900 900 0\n512 5 99999 0 900 90 0 90 90 0\n",
+                    N, K);
+    tandem_table *table = tune_parse(tnd_text_string(&text));
+    check_string(table->profiles[1].name, "cpu+cublas");
+    check_string(table->profiles[2].name, "cuda+cublas");
+    tnd_planner_set_table(planner, table);
+    for (int64_t m = 1; m <= 512; m += 511) {
+        tandem_plan *plan = NULL;
+        check_ok(tnd_planner_plan(planner, one_product(context, m), 2, &plan, NULL));
+        const struct tandem_plan_node *node = tandem_plan_node(plan, 0);
+        const int home = m == 1 ? TANDEM_BACKEND_CPU : slot;
+        check_int(node->reason, TANDEM_REASON_TABLE);
+        check_string(node->profile, m == 1 ? "cpu" : "cuda+cublas");
+        check_int(node->stage[TANDEM_STAGE_INIT].backend, home);
+        check_int(node->stage[TANDEM_STAGE_COMPUTE].backend, home);
+        check_int(node->stage[TANDEM_STAGE_COMPUTE].task,
+                  m == 1 ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_MUL_MAT_F32);
+        tandem_plan_free(plan);
+    }
+    tandem_table_free(table);
+    tnd_text_fini(&text);
+    tnd_planner_free(planner);
+    tnd_registry_close(registry);
+    tandem_context_free(context);
+}
+
 static CU_TestInfo moving_tests[] = {
     {"packed_weights_share_the_row_of_cpu_in_text_tables",
      packed_weights_share_the_row_of_cpu_in_text_tables},
@@ -219,6 +283,8 @@ static CU_TestInfo moving_tests[] = {
      a_candidate_counts_the_moves_that_its_neighbours_leave_to_it},
     {"a text table holds backend 5 and the transfers in its stages",
      a_text_table_holds_backend_5_and_the_transfers_in_its_stages},
+    {"a published table with stages of CUDA is planned with",
+     a_published_table_with_stages_of_cuda_is_planned_with},
     CU_TEST_INFO_NULL,
 };
 

@@ -41,6 +41,7 @@ static void close_context(struct tnd_gpu_context *context)
 {
     struct tnd_cuda_context *self = of(context);
     tnd_cuda_batch_close(self);
+    tnd_cuda_blas_close(self);
     for (int i = 0; i < TND_GPU_QUEUE_COUNT; i++) {
         if (self->streams[i] != NULL) {
             TND_CUDA_GIVE_BACK(self, StreamDestroy(self->streams[i]));
@@ -69,7 +70,7 @@ static enum tandem_status open(const struct tnd_gpu_libraries *libraries,
                                struct tnd_gpu_context **out_context, struct tandem_error *error)
 {
     const struct tnd_cuda_library *library = NULL;
-    TND_TRY(tnd_cuda_library_get(libraries->driver, &library, error));
+    TND_TRY(tnd_cuda_library_get(libraries, &library, error));
     struct tnd_cuda_context *self = tnd_calloc(1, sizeof(*self));
     if (self == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "cuda", (int64_t)sizeof(*self), 0,
@@ -77,8 +78,6 @@ static enum tandem_status open(const struct tnd_gpu_libraries *libraries,
     }
     self->base.driver = &tnd_cuda_driver;
     snprintf(self->base.name, sizeof(self->base.name), "%s", found->info.name);
-    snprintf(self->base.blas_reason, sizeof(self->base.blas_reason),
-             "this version does not use cuBLAS yet");
     self->library = library;
     self->device = (int)found->ids[0];
     self->has_times = with_times;
@@ -88,6 +87,7 @@ static enum tandem_status open(const struct tnd_gpu_libraries *libraries,
         return status;
     }
     tnd_cuda_batch_open(self);
+    tnd_cuda_blas_open(self, (int)found->ids[1]);
     *out_context = &self->base;
     return TANDEM_OK;
 }
@@ -442,4 +442,5 @@ const struct tnd_gpu_driver tnd_cuda_driver = {
     .argument = tnd_cuda_argument,
     .launch = launch,
     .use_graphs = tnd_cuda_use_graphs,
+    .product = tnd_cuda_product,
 };

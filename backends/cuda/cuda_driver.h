@@ -16,6 +16,7 @@ struct tnd_cuda_context {
     tnd_cu_context context; /* the primary one, shared with others in the process */
     tnd_cu_stream streams[TND_GPU_QUEUE_COUNT];
     struct tnd_cuda_batch *batch; /* NULL: no graphs, each launch goes by itself */
+    tnd_cublas blas; /* where has_blas; its stream is that of works */
 };
 
 /** A kernel and the arguments that it has so far. */
@@ -84,6 +85,13 @@ int tnd_cuda_launch(const struct tnd_cuda_context *self, tnd_cu_function handle,
 bool tnd_cuda_use_graphs(struct tnd_gpu_context *context, bool on);
 /** No graph points to any kernel after this. */
 void tnd_cuda_forget_graphs(struct tnd_gpu_context *context);
+/* ---- cuda_blas.c ---- */
+
+/** Makes the handle of the device, or says why there is none. */
+void tnd_cuda_blas_open(struct tnd_cuda_context *self, int capability);
+void tnd_cuda_blas_close(struct tnd_cuda_context *self);
+enum tandem_status tnd_cuda_product(struct tnd_gpu_context *context,
+                                    const struct tnd_gpu_blas *product, struct tandem_error *error);
 
 /* ---- cuda_programs.c: the driver's functions of these names ---- */
 

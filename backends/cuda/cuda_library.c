@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Loading libcuda and NVRTC, and telling what libcuda's codes mean. Neither is unloaded again: the
- * driver has threads of its own. */
+ * Loading libcuda, NVRTC and cuBLAS, and telling what libcuda's codes mean. None is unloaded again:
+ * the driver has threads of its own. */
 #include "backends/cuda/cuda_library.h"
 
 #include <glob.h>
@@ -11,7 +11,7 @@
 #include "base/dl.h"
 #include "base/fork.h"
 
-enum { MAX_LIBRARIES = 4, MAX_PATH = 256, OLDEST_VERSION = 11020 };
+enum { MAX_LIBRARIES = 16, MAX_PATH = 256, OLDEST_VERSION = 11020, OLDEST_CUBLAS = 11000 };
 
 #define CU_SYMBOL(name, symbol, arguments)   TND_DL_REQUIRED(struct tnd_cu_functions, name, symbol),
 #define CU_OPTIONAL(name, symbol, arguments) TND_DL_OPTIONAL(struct tnd_cu_functions, name, symbol),
@@ -23,30 +23,50 @@ static const struct tnd_dl_symbol cu_symbols[] = {TND_CU_FUNCTION_LIST(CU_SYMBOL
     TND_DL_REQUIRED(struct tnd_nvrtc_functions, name, symbol),
 static const struct tnd_dl_symbol nvrtc_symbols[] = {TND_NVRTC_FUNCTION_LIST(NVRTC_SYMBOL)};
 #undef NVRTC_SYMBOL
+#define CUBLAS_SYMBOL(name, symbol, arguments)                                                     \
+    TND_DL_REQUIRED(struct tnd_cublas_functions, name, symbol),
+static const struct tnd_dl_symbol cublas_symbols[] = {TND_CUBLAS_FUNCTION_LIST(CUBLAS_SYMBOL)};
+#undef CUBLAS_SYMBOL
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* The wheels nvidia-cuda-nvrtc of the Python index, and the toolkit. */
+/* The wheels nvidia-cuda-nvrtc and nvidia-cublas of the Python index, and the toolkit. */
 static const char *const nvrtc_names[] = {
     "libnvrtc.so.12", /* (13 leaves out what is older than 7.5) */
-    "libnvrtc.so.13", "libnvrtc.so.11.2", "libnvrtc.so"};
+    "libnvrtc.so.13", "libnvrtc.so.11.2", "libnvrtc.so", NULL};
+static const char *const cublas_names[] = {"libcublas.so.12", "libcublas.so.13", "libcublas.so.11",
+                                           "libcublas.so", NULL};
 static const struct {
     const char *variable, *folder; /* below the variable's value; "": the root */
-} nvrtc_folders[] = {{"VIRTUAL_ENV", "lib/python3*/site-packages/nvidia/*/lib"},
-                     {"CONDA_PREFIX", "lib"},
-                     {"HOME", ".local/lib/python3*/site-packages/nvidia/*/lib"},
-                     {"", "usr/local/cuda/lib64"},
-                     {"", "usr/local/lib/python3*/*-packages/nvidia/*/lib"},
-                     {"", "usr/lib/python3*/*-packages/nvidia/*/lib"}};
+} folders[] = {{"VIRTUAL_ENV", "lib/python3*/site-packages/nvidia/*/lib"},
+               {"CONDA_PREFIX", "lib"},
+               {"HOME", ".local/lib/python3*/site-packages/nvidia/*/lib"},
+               {"", "usr/local/cuda/lib64"},
+               {"", "usr/local/lib/python3*/*-packages/nvidia/*/lib"},
+               {"", "usr/lib/python3*/*-packages/nvidia/*/lib"}};
 
-/* What this process has loaded, by the path that was asked for ("": the usual names). */
+/* What this process has loaded, by the paths that were asked for ("": the usual names). */
 static struct {
     struct tnd_fork_lock lock; /* guards all members */
     unsigned generation;       /* of the process that loaded the first one */
     int n;
-    char keys[MAX_LIBRARIES][MAX_PATH];
+    char keys[MAX_LIBRARIES][2][MAX_PATH]; /* libcuda, cuBLAS */
     struct tnd_cuda_library libraries[MAX_LIBRARIES];
 } loaded = {.lock = TND_FORK_LOCK_INIT};
 
-/* ---- NVRTC ---- */
+/* ---- what is looked for beside libcuda ---- */
+
+typedef bool try_file(const char *file, struct tnd_cuda_library *out);
+
+/* A version as libcuda gives its own; 0 for one that cannot be. */
+static int version_of(int major, int minor)
+{
+    return major > 0 && major < 1000 && minor >= 0 && minor < 100 ? 1000 * major + 10 * minor : 0;
+}
+
+static bool is_newer(int version, const struct tnd_cuda_library *library)
+{
+    return version / 1000 > library->version / 1000;
+}
 
 /* A driver may refuse binaries of a newer major version than its own. */
 static bool try_compiler(const char *file, struct tnd_cuda_library *out)
@@ -55,59 +75,85 @@ static bool try_compiler(const char *file, struct tnd_cuda_library *out)
     void *library = NULL; /* stays open for the life of the process */
     int major = 0;
     int minor = 0;
-    if (tnd_dl_open(names, nvrtc_symbols, (int)(sizeof(nvrtc_symbols) / sizeof(nvrtc_symbols[0])),
-                    &out->nvrtc, &library, NULL) != TANDEM_OK ||
+    if (tnd_dl_open(names, nvrtc_symbols, COUNT(nvrtc_symbols), &out->nvrtc, &library, NULL) !=
+            TANDEM_OK ||
         out->nvrtc.Version(&major, &minor) != 0) {
         return false;
     }
-    out->has_compiler = major <= out->version / 1000;
-    out->nvrtc_version = 1000 * major + 10 * minor;
+    out->nvrtc_version = version_of(major, minor);
+    out->has_compiler = out->nvrtc_version > 0 && !is_newer(out->nvrtc_version, out);
     return out->has_compiler;
 }
 
+/* The same for cuBLAS, which brings the runtime of its own version. */
+static bool try_blas(const char *file, struct tnd_cuda_library *out)
+{
+    const char *const names[] = {file, NULL};
+    void *library = NULL; /* stays open for the life of the process */
+    struct tandem_error told = {0};
+    int major = 0;
+    int minor = 0;
+    if (tnd_dl_open(names, cublas_symbols, COUNT(cublas_symbols), &out->blas, &library, &told) !=
+        TANDEM_OK) {
+        snprintf(out->blas_reason, sizeof(out->blas_reason), "%.120s", told.text);
+        return false;
+    }
+    if (out->blas.GetProperty(0, &major) != 0 || out->blas.GetProperty(1, &minor) != 0) {
+        return false;
+    }
+    out->blas_version = version_of(major, minor);
+    out->has_blas = out->blas_version >= OLDEST_CUBLAS && !is_newer(out->blas_version, out);
+    return out->has_blas;
+}
+
 /* Any of the names in folders of a pattern; NULL: where the system looks. */
-static bool try_folder(const char *folder, struct tnd_cuda_library *out)
+static bool try_folder(const char *folder, const char *const *names, try_file *try,
+                       struct tnd_cuda_library *out)
 {
     char pattern[2 * MAX_PATH];
+    bool is_found = false;
     glob_t found;
-    for (size_t k = 0; k < sizeof(nvrtc_names) / sizeof(nvrtc_names[0]); k++) {
+    for (; *names != NULL && !is_found; names++) {
         if (folder == NULL) {
-            (void)try_compiler(nvrtc_names[k], out);
-        } else if ((size_t)snprintf(pattern, sizeof(pattern), "%s/%s", folder, nvrtc_names[k]) <
+            is_found = try(*names, out);
+        } else if ((size_t)snprintf(pattern, sizeof(pattern), "%s/%s", folder, *names) <
                        sizeof(pattern) &&
                    glob(pattern, 0, NULL, &found) == 0) {
-            for (size_t i = 0; i < found.gl_pathc && !out->has_compiler; i++) {
-                (void)try_compiler(found.gl_pathv[i], out);
+            for (size_t i = 0; i < found.gl_pathc && !is_found; i++) {
+                is_found = try(found.gl_pathv[i], out);
             }
             globfree(&found);
         }
-        if (out->has_compiler) {
-            return true;
-        }
     }
-    return false;
+    return is_found;
 }
 
 /* `path`: of libcuda, as it was asked for. */
-static void find_compiler(const char *path, struct tnd_cuda_library *out)
+static bool look_for(const char *path, const char *const *names, try_file *try,
+                     struct tnd_cuda_library *out)
 {
     char folder[2 * MAX_PATH];
     const char *slash = strrchr(path, '/');
     if (slash != NULL) {
         snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
     }
-    if ((slash != NULL && try_folder(folder, out)) || try_folder(NULL, out)) {
-        return;
-    }
-    for (size_t i = 0; i < sizeof(nvrtc_folders) / sizeof(nvrtc_folders[0]); i++) {
-        const char *variable = nvrtc_folders[i].variable;
+    bool is_found =
+        (slash != NULL && try_folder(folder, names, try, out)) || try_folder(NULL, names, try, out);
+    for (int i = 0; i < COUNT(folders) && !is_found; i++) {
+        const char *variable = folders[i].variable;
         const char *root = variable[0] != '\0' ? secure_getenv(variable) : "/";
         if (root != NULL && root[0] == '/' && strlen(root) < MAX_PATH) {
-            snprintf(folder, sizeof(folder), "%s/%s", root, nvrtc_folders[i].folder);
-            if (try_folder(folder, out)) {
-                return;
-            }
+            snprintf(folder, sizeof(folder), "%s/%s", root, folders[i].folder);
+            is_found = try_folder(folder, names, try, out);
         }
+    }
+    return is_found;
+}
+
+static void find_compiler(const char *path, struct tnd_cuda_library *out)
+{
+    if (look_for(path, nvrtc_names, try_compiler, out)) {
+        return;
     }
     if (out->nvrtc_version > 0) {
         snprintf(out->compiler_reason, sizeof(out->compiler_reason),
@@ -120,6 +166,32 @@ static void find_compiler(const char *path, struct tnd_cuda_library *out)
     snprintf(out->compiler_reason, sizeof(out->compiler_reason),
              "no compiler of kernels: libnvrtc.so.12 or .13 was not found (package "
              "nvidia-cuda-nvrtc of pip, or the CUDA toolkit)");
+}
+
+/* `asked`: the setting, "" for none. */
+static void find_blas(const char *path, const char *asked, struct tnd_cuda_library *out)
+{
+    const bool is_off = strcmp(asked, "off") == 0;
+    if (is_off || asked[0] != '\0' ? !is_off && try_blas(asked, out)
+                                   : look_for(path, cublas_names, try_blas, out)) {
+        return;
+    }
+    char *reason = out->blas_reason;
+    const size_t bytes = sizeof(out->blas_reason);
+    const int major = out->blas_version / 1000;
+    const int minor = out->blas_version % 1000 / 10;
+    if (is_off) {
+        snprintf(reason, bytes, "cuBLAS is switched off by a setting");
+    } else if (out->blas_version > 0 && out->blas_version < OLDEST_CUBLAS) {
+        snprintf(reason, bytes, "cuBLAS %d.%d is too old, 11.0 or newer is needed", major, minor);
+    } else if (out->blas_version > 0) {
+        snprintf(reason, bytes, "cuBLAS %d.%d is newer than the driver, which is for CUDA %d.%d",
+                 major, minor, out->version / 1000, out->version % 1000 / 10);
+    } else if (asked[0] == '\0') {
+        snprintf(reason, bytes, "libcublas.so.12 or .13 was not found (pip: nvidia-cublas)");
+    } else if (reason[0] == '\0') {
+        snprintf(reason, bytes, "%.80s tells no version", asked);
+    }
 }
 
 /* ---- libcuda ---- */
@@ -178,23 +250,23 @@ static enum tandem_status start(struct tnd_cuda_library *library, struct tandem_
 }
 
 /* Into the next row. Under the lock. */
-static enum tandem_status load(const char *key, struct tandem_error *error)
+static enum tandem_status load(const char *key, const char *blas, struct tandem_error *error)
 {
     static const char *const usual[] = {"libcuda.so.1", NULL};
     const char *const only[] = {key, NULL};
     struct tnd_cuda_library *library = &loaded.libraries[loaded.n];
     struct tandem_error told = {0};
     void *handle = NULL; /* stays open for the life of the process */
-    if (loaded.n == MAX_LIBRARIES || strlen(key) >= MAX_PATH) {
-        return tnd_error_set(error, TANDEM_E_LIMIT, "cuda", loaded.n, MAX_LIBRARIES,
-                             "cuda: more than %d files of libcuda in one process, or a path of "
-                             "more than %d bytes",
-                             MAX_LIBRARIES, MAX_PATH - 1);
+    if (loaded.n == MAX_LIBRARIES || strlen(key) >= MAX_PATH || strlen(blas) >= MAX_PATH) {
+        return tnd_error_set(
+            error, TANDEM_E_LIMIT, "cuda", loaded.n, MAX_LIBRARIES,
+            "cuda: more than %d files of libcuda and cuBLAS in one process, or a path of "
+            "more than %d bytes",
+            MAX_LIBRARIES, MAX_PATH - 1);
     }
     memset(library, 0, sizeof(*library));
     const enum tandem_status status = tnd_dl_open(key[0] != '\0' ? only : usual, cu_symbols,
-                                                  (int)(sizeof(cu_symbols) / sizeof(cu_symbols[0])),
-                                                  &library->cu, &handle, &told);
+                                                  COUNT(cu_symbols), &library->cu, &handle, &told);
     if (status != TANDEM_OK) {
         return tnd_error_set(error, status, "cuda", 0, 0, "cuda: %.200s", told.text);
     }
@@ -202,23 +274,27 @@ static enum tandem_status load(const char *key, struct tandem_error *error)
     snprintf(library->path, sizeof(library->path), "%s", file != NULL ? file : key);
     TND_TRY(start(library, error));
     find_compiler(key, library);
-    snprintf(loaded.keys[loaded.n], MAX_PATH, "%s", key);
+    find_blas(key, blas, library);
+    snprintf(loaded.keys[loaded.n][0], MAX_PATH, "%s", key);
+    snprintf(loaded.keys[loaded.n][1], MAX_PATH, "%s", blas);
     loaded.n++;
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_cuda_library_get(const char *path,
+enum tandem_status tnd_cuda_library_get(const struct tnd_gpu_libraries *libraries,
                                         const struct tnd_cuda_library **out_library,
                                         struct tandem_error *error)
 {
-    const char *key = path != NULL ? path : "";
+    const char *key = libraries->driver != NULL ? libraries->driver : "";
+    const char *blas = libraries->blas != NULL ? libraries->blas : "";
     enum tandem_status status = TANDEM_OK;
     int row = 0;
     tnd_fork_lock_take(&loaded.lock);
     if (loaded.n == 0) {
         loaded.generation = tnd_fork_generation();
     }
-    while (row < loaded.n && strcmp(loaded.keys[row], key) != 0) {
+    while (row < loaded.n &&
+           (strcmp(loaded.keys[row][0], key) != 0 || strcmp(loaded.keys[row][1], blas) != 0)) {
         row++;
     }
     if (loaded.generation != tnd_fork_generation()) {
@@ -226,7 +302,7 @@ enum tandem_status tnd_cuda_library_get(const char *path,
                         "it was in use before this process forked, and the driver does not work "
                         "in the child");
     } else if (row == loaded.n) {
-        status = load(key, error);
+        status = load(key, blas, error);
     }
     tnd_fork_lock_give(&loaded.lock);
     if (status == TANDEM_OK) {
@@ -237,8 +313,7 @@ enum tandem_status tnd_cuda_library_get(const char *path,
 
 /* ---- codes ---- */
 
-/* The driver's reference says of these that the context is of no more use. */
-static bool is_lost(int code)
+bool tnd_cuda_is_lost(int code)
 {
     static const int codes[] = {4 /* deinitialised */,     46 /* device unavailable */,
                                 201 /* invalid context */, 214 /* ECC */,
@@ -263,7 +338,7 @@ enum tandem_status tnd_cuda_check(const struct tnd_cuda_library *library, const 
         return TANDEM_OK;
     }
     const enum tandem_status status = code == TND_CU_OUT_OF_MEMORY ? TANDEM_E_DEVICE_MEMORY
-                                      : is_lost(code)              ? TANDEM_E_DEVICE_LOST
+                                      : tnd_cuda_is_lost(code)     ? TANDEM_E_DEVICE_LOST
                                                                    : TANDEM_E_DEVICE;
     return tnd_error_set(error, status, device, code, 0, "cuda device '%s': %s failed with %s (%d)",
                          device, call, name_of(library, code), code);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * libcuda and NVRTC as one process sees them: found when the program runs, loaded once for each
- * path, never unloaded. No header of CUDA is needed: names, types and numbers are those of NVIDIA's
- * "CUDA Driver API" and "NVRTC" reference manuals. */
+ * libcuda, NVRTC and cuBLAS as one process sees them: found when the program runs, loaded once for
+ * each path, never unloaded. No header of CUDA is needed: names, types and numbers are those of
+ * NVIDIA's "CUDA Driver API", "NVRTC" and "cuBLAS" reference manuals. */
 #ifndef TND_CUDA_LIBRARY_H
 #define TND_CUDA_LIBRARY_H
 
@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/gpu/driver.h"
 #include "base/tnd_status.h"
 
 /* Handles of the driver. Addresses of device memory are numbers. */
@@ -125,6 +126,20 @@ typedef struct tnd_nvrtc_program *tnd_nvrtc_program;
     X(GetCUBINSize, "nvrtcGetCUBINSize", (tnd_nvrtc_program program, size_t * out))                \
     X(GetCUBIN, "nvrtcGetCUBIN", (tnd_nvrtc_program program, char *out))
 
+/** cuBLAS; each returns a cublasStatus_t. `which`: 0 the major version, 1 the minor one. GemmEx is
+ *  C = alpha * A * B + beta * C by columns; sums and factors are of the compute type since 11.0. */
+typedef struct tnd_cublas *tnd_cublas;
+#define TND_CUBLAS_FUNCTION_LIST(X)                                                                \
+    X(GetProperty, "cublasGetProperty", (int which, int *out))                                     \
+    X(Create, "cublasCreate_v2", (tnd_cublas * out))                                               \
+    X(Destroy, "cublasDestroy_v2", (tnd_cublas handle))                                            \
+    X(SetStream, "cublasSetStream_v2", (tnd_cublas handle, tnd_cu_stream stream))                  \
+    X(GemmEx, "cublasGemmEx",                                                                      \
+      (tnd_cublas handle, int a_transpose, int b_transpose, int m, int n, int k,                   \
+       const void *alpha, const void *a, int a_type, int a_ld, const void *b, int b_type,          \
+       int b_ld, const void *beta, void *c, int c_type, int c_ld, int compute_type,                \
+       int algorithm))
+
 #define TND_CUDA_MEMBER(name, symbol, arguments) int(*name) arguments;
 struct tnd_cu_functions {
     TND_CU_FUNCTION_LIST(TND_CUDA_MEMBER)
@@ -133,24 +148,34 @@ struct tnd_cu_functions {
 struct tnd_nvrtc_functions {
     TND_NVRTC_FUNCTION_LIST(TND_CUDA_MEMBER)
 };
+struct tnd_cublas_functions {
+    TND_CUBLAS_FUNCTION_LIST(TND_CUDA_MEMBER)
+};
 #undef TND_CUDA_MEMBER
 
 struct tnd_cuda_library {
     struct tnd_cu_functions cu;
     struct tnd_nvrtc_functions nvrtc; /* where `has_compiler` */
-    bool has_compiler;
+    struct tnd_cublas_functions blas; /* where `has_blas` */
+    bool has_compiler, has_blas;
     char compiler_reason[128]; /* why it is not there */
-    int version;               /* of the driver: 12040 is CUDA 12.4 */
-    int nvrtc_version;         /* in the same way; of one that is too new, or 0: none was found */
-    char path[256];            /* file of libcuda */
+    char blas_reason[128];
+    int version;       /* of the driver: 12040 is CUDA 12.4 */
+    int nvrtc_version; /* in the same way; of one that cannot be used, or 0: none was found */
+    int blas_version;
+    char path[256]; /* file of libcuda */
 };
 
-/** Loads libcuda, the file `path` or the usual name when NULL, initialises it, and looks for NVRTC:
- *  beside that file, by the usual names, then in the folders of Python's packages. Lives until the
- *  process ends. Errors: UNSUPPORTED_MACHINE with what is missing. Any thread. */
-enum tandem_status tnd_cuda_library_get(const char *path,
+/** Loads libcuda, the file `driver` or the usual name when NULL, initialises it, and looks for
+ *  NVRTC and (`blas` NULL; else that file, or none for "off") cuBLAS: beside that file, by the
+ *  usual names, then in the folders of Python's packages. Lives until the process ends. Errors:
+ *  UNSUPPORTED_MACHINE with what is missing. Any thread. */
+enum tandem_status tnd_cuda_library_get(const struct tnd_gpu_libraries *libraries,
                                         const struct tnd_cuda_library **out_library,
                                         struct tandem_error *error);
+
+/** Whether the driver's reference says of a code that the context is of no more use. */
+bool tnd_cuda_is_lost(int code);
 
 /** OK for success, else DEVICE, DEVICE_LOST or DEVICE_MEMORY and a message with the device, the
  *  call and the code's name. */

@@ -93,6 +93,7 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     const int major = ask(&asking, TND_CU_MAJOR);
     const int minor = ask(&asking, TND_CU_MINOR);
     const int capability = major < 100 && minor < 10 ? 10 * major + minor : NEWEST_CAPABILITY + 1;
+    found->ids[1] = (uintptr_t)capability;
     read_numbers(&asking, found);
     fill_info(&found->caps, info);
     if (info->name[0] == '\0') {
@@ -112,7 +113,9 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     find_reason(&asking, library, found, capability, info->reason, sizeof(info->reason));
     info->is_fit = info->reason[0] == '\0';
     if (info->is_fit) { /* until a real GPU has run our kernels */
-        snprintf(info->reason, sizeof(info->reason), "CUDA is used only when it is asked for");
+        snprintf(info->reason, sizeof(info->reason), "CUDA is used only when it is asked for%s%s",
+                 library->has_blas ? "" : "; no cuBLAS profiles: ",
+                 library->has_blas ? "" : library->blas_reason);
     }
 }
 
@@ -121,7 +124,7 @@ enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *librari
                                          struct tandem_error *error)
 {
     const struct tnd_cuda_library *library = NULL;
-    TND_TRY(tnd_cuda_library_get(libraries->driver, &library, error));
+    TND_TRY(tnd_cuda_library_get(libraries, &library, error));
     return tnd_cuda_list(library, out_found, out_n, error);
 }
 

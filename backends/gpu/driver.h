@@ -61,14 +61,23 @@ struct tnd_gpu_libraries {
     const char *blas;   /* file; NULL: the usual names; "off" */
 };
 
+/** What products in half precision are made of. */
+enum tnd_gpu_sums {
+    TND_GPU_SUMS_HALF,       /* operands, sums and results are halves; the device needs fp16 */
+    TND_GPU_SUMS_F32,        /* operands are halves, sums and results F32 */
+    TND_GPU_SUMS_F32_OF_F32, /* all is F32, but operands lose the bits that halves do not have */
+};
+
 /** An open device. Drivers embed it as their first member. Fixed after open. */
 struct tnd_gpu_context {
     const struct tnd_gpu_driver *driver;
     char name[128];           /* of the device, for messages */
     bool has_blas;            /* products by a library work, in F32 */
-    bool has_blas_half;       /* and in half precision */
+    bool has_blas_half;       /* and in half precision, see tnd_gpu_blas */
     bool has_blas_parameters; /* override_parameters works */
-    char blas_reason[192];    /* why there are none */
+    enum tnd_gpu_sums blas_sums;
+    int blas_version;      /* 12040 is 12.4; 0: unknown */
+    char blas_reason[192]; /* why there are none */
 };
 
 /** Each runs what is submitted to it in order; they run beside each other. The first command of
@@ -95,7 +104,7 @@ struct tnd_gpu_blas {
     uint64_t w_at, x_at, y_at;
     size_t n, m, k;
     size_t begin, end;
-    bool is_half; /* operands, sums and results; else all F32 */
+    bool is_half; /* in half precision, see `blas_sums`; else all F32 */
 };
 
 struct tnd_gpu_driver {
@@ -225,7 +234,7 @@ struct tnd_gpu_driver {
 
     /* ---- products by a library; where has_blas ---- */
 
-    /** Puts the product into the work queue. */
+    /** Puts the product into the work queue. One thread at a time. */
     enum tandem_status (*product)(struct tnd_gpu_context *context,
                                   const struct tnd_gpu_blas *product, struct tandem_error *error);
     /** Other parameters for F32 products from now on; where has_blas_parameters. */

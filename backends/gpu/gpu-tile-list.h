@@ -15,6 +15,6 @@
     X(item_m, 1, 8, "tiled: tokens of a work-item")                                                \
     X(item_n, 1, 8, "tiled: rows of W of a work-item")                                             \
     X(gemm, 0, 63, "CLBlast: row of our parameters, 0: its own")                                   \
-    X(half_most, 0, 1 << 30, "CLBlast: the largest K multiplied in half precision")                \
+    X(half_most, 0, 1 << 30, "library: the largest K multiplied in half precision")                \
     X(launch_ns, 0, TND_GPU_LAUNCH_NS_MOST, "launches: nanoseconds of one, 0: not measured")       \
     X(graph_ns, 0, TND_GPU_LAUNCH_NS_MOST, "launches: of one in a graph, 0: the driver has none")

@@ -139,17 +139,25 @@ static void describe(struct tnd_gpu_device *device)
 {
     const struct tandem_device_info *info = &device->info;
     const bool has_blas = device->context->has_blas;
+    const int version = device->context->blas_version;
+    char blas[48] = "";
+    if (has_blas && version > 0) {
+        snprintf(blas, sizeof(blas), "%.24s %d.%d", device->driver->blas_name, version / 1000,
+                 version % 1000 / 10);
+    } else {
+        snprintf(blas, sizeof(blas), "%.24s", device->driver->blas_name);
+    }
     snprintf(device->name, sizeof(device->name), "%s", info->name);
     snprintf(device->identity, sizeof(device->identity), "%.78s (%.46s)", info->name,
              info->platform);
     snprintf(device->driver_text, sizeof(device->driver_text), "%.32s%s%s", info->driver,
-             has_blas ? " with " : "", has_blas ? device->driver->blas_name : "");
+             has_blas ? " with " : "", has_blas ? blas : "");
     snprintf(device->text, sizeof(device->text),
              "%.96s (%.48s), driver %.32s, %u compute units, %llu MiB%s, %s %s", info->name,
              info->platform, info->driver, info->compute_units,
              (unsigned long long)(info->memory_bytes >> 20),
              device->caps.unified ? " shared with the host" : "", has_blas ? "with" : "without",
-             device->driver->blas_name);
+             blas);
 }
 
 static enum tandem_status open_parts(struct tnd_gpu_device *device,
@@ -158,6 +166,7 @@ static enum tandem_status open_parts(struct tnd_gpu_device *device,
 {
     TND_TRY(device->driver->open(&options->libraries, found, options->with_profiling,
                                  &device->context, error));
+    device->context->has_blas_half = device->context->has_blas_half && !options->without_fp16;
     describe(device);
     TND_TRY(tnd_gpu_programs_open(device, options->cache, error));
     TND_TRY(tnd_gpu_memory_open(device, options->budget_bytes, error));

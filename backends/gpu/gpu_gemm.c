@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * F32 products by CLBlast. Its kernels have parameters, and it knows good ones for the devices that
- * its authors had; for others the rows below are alternatives, of which gpu_tune.c finds the best.
- * Names of parameters and the rules between them: CLBlast's src/tuning/kernels/xgemm.hpp and
+ * Products by a library. CLBlast's kernels have parameters, and it knows good ones for the devices
+ * that its authors had; for others the rows below are alternatives, of which gpu_tune.c finds the
+ * best. Names of parameters and the rules between them: CLBlast's src/tuning/kernels/xgemm.hpp and
  * xgemm_direct.hpp. */
 #include "backends/gpu/gpu_gemm.h"
 
@@ -84,15 +84,20 @@ enum tandem_status tnd_gpu_gemm_choose(struct tnd_gpu_device *device, int32_t ro
     return device->driver->override_parameters(device->context, N, names, values, error);
 }
 
+static enum tandem_status submit(struct tnd_gpu_device *device, const struct tnd_gpu_gemm *p,
+                                 bool is_half, struct tandem_error *error)
+{
+    const struct tnd_gpu_blas call = {p->w.buffer, p->x.buffer, p->y.buffer, p->w.offset,
+                                      p->x.offset, p->y.offset, p->n,        p->m,
+                                      p->k,        p->begin,    p->end,      is_half};
+    return device->driver->product(device->context, &call, error);
+}
+
 enum tandem_status tnd_gpu_gemm_submit(struct tnd_gpu_device *device,
                                        const struct tnd_gpu_gemm *product,
                                        struct tandem_error *error)
 {
-    const struct tnd_gpu_gemm *p = product;
-    const struct tnd_gpu_blas call = {p->w.buffer, p->x.buffer, p->y.buffer, p->w.offset,
-                                      p->x.offset, p->y.offset, p->n,        p->m,
-                                      p->k,        p->begin,    p->end,      false};
-    return device->driver->product(device->context, &call, error);
+    return submit(device, product, false, error);
 }
 
 /* Rows of `k` floats of one type to the other. */
@@ -110,24 +115,34 @@ static enum tandem_status convert(struct tnd_gpu_device *device, struct tnd_gpu_
     return tnd_gpu_dequantize(device, &product, type == TANDEM_TYPE_F32, error);
 }
 
+bool tnd_gpu_gemm_has_half(const struct tnd_gpu_device *device)
+{
+    const struct tnd_gpu_context *context = device->context;
+    return context->has_blas_half && (context->blas_sums != TND_GPU_SUMS_HALF || device->caps.fp16);
+}
+
 enum tandem_status tnd_gpu_gemm_submit_half(struct tnd_gpu_device *device,
                                             const struct tnd_gpu_gemm *product,
                                             struct tandem_error *error)
 {
     const struct tnd_gpu_gemm *p = product;
-    struct tnd_gpu_range w; /* {k, n} */
-    struct tnd_gpu_range x; /* {k, m} */
-    struct tnd_gpu_range y; /* {n, m} */
-    TND_TRY(
-        tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_W, p->k * p->n * sizeof(uint16_t), &w, error));
-    TND_TRY(
-        tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_X, p->k * p->m * sizeof(uint16_t), &x, error));
-    TND_TRY(
-        tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_Y, p->n * p->m * sizeof(uint16_t), &y, error));
-    TND_TRY(convert(device, p->w, TANDEM_TYPE_F32, w, p->k, p->n, error));
-    TND_TRY(convert(device, p->x, TANDEM_TYPE_F32, x, p->k, p->m, error));
-    const struct tnd_gpu_blas call = {w.buffer, x.buffer, y.buffer, w.offset, x.offset, y.offset,
-                                      p->n,     p->m,     p->k,     0,        p->n,     true};
-    TND_TRY(device->driver->product(device->context, &call, error));
-    return convert(device, y, TANDEM_TYPE_F16, p->y, p->n, p->m, error);
+    const enum tnd_gpu_sums sums = device->context->blas_sums;
+    struct tnd_gpu_gemm half = {.n = p->n, .m = p->m, .k = p->k, .end = p->n, .y = p->y};
+    if (sums == TND_GPU_SUMS_F32_OF_F32) {
+        return submit(device, p, true, error);
+    }
+    TND_TRY(tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_W, p->k * p->n * sizeof(uint16_t), &half.w,
+                            error));
+    TND_TRY(tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_X, p->k * p->m * sizeof(uint16_t), &half.x,
+                            error));
+    if (sums == TND_GPU_SUMS_HALF) {
+        TND_TRY(tnd_gpu_scratch(device, TND_GPU_SCRATCH_HALF_Y, p->n * p->m * sizeof(uint16_t),
+                                &half.y, error));
+    }
+    TND_TRY(convert(device, p->w, TANDEM_TYPE_F32, half.w, p->k, p->n, error));
+    TND_TRY(convert(device, p->x, TANDEM_TYPE_F32, half.x, p->k, p->m, error));
+    TND_TRY(submit(device, &half, true, error));
+    return sums == TND_GPU_SUMS_HALF
+               ? convert(device, half.y, TANDEM_TYPE_F16, p->y, p->n, p->m, error)
+               : TANDEM_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * F32 products by CLBlast, and parameters of its kernels that we may put in place of its own. */
+ * Products by a library, and parameters of CLBlast's kernels that we may put in place of its
+ * own. */
 #ifndef TND_GPU_GEMM_H
 #define TND_GPU_GEMM_H
 
@@ -13,14 +14,18 @@ struct tnd_gpu_gemm {
     size_t begin, end;
 };
 
-/** Puts the product into the queue. The device has CLBlast. Errors: those of the device. */
+/** Puts the product into the queue. The device has a library. Errors: those of the device. */
 enum tandem_status tnd_gpu_gemm_submit(struct tnd_gpu_device *device,
                                        const struct tnd_gpu_gemm *product,
                                        struct tandem_error *error);
 
-/** The same in half precision, all rows (begin and end are not looked at): operands are converted
- *  to scratch memory. The device has fp16 (caps) and CLBlast. Sums are halves too: their error is
- *  about 4e-8 * k of the mean square, and no sum may be beyond 65504. */
+/** Whether the device multiplies in half precision. */
+bool tnd_gpu_gemm_has_half(const struct tnd_gpu_device *device);
+
+/** The same in half precision, all rows (begin and end are not looked at). Operands are converted
+ *  to scratch memory where the library takes halves; then none may be beyond 65504. Where sums are
+ *  halves too, that holds for them as well, and their error is about 4e-8 * k of the mean square.
+ */
 enum tandem_status tnd_gpu_gemm_submit_half(struct tnd_gpu_device *device,
                                             const struct tnd_gpu_gemm *product,
                                             struct tandem_error *error);

@@ -236,7 +236,7 @@ static enum tandem_status multiply(struct tnd_gpu_device *device, const struct t
 static bool takes_half(const struct tnd_gpu_device *device, enum tandem_type type,
                        const struct tnd_gpu_product *p)
 {
-    return device->caps.fp16 && device->context->has_blas_half && tandem_type_is_quantized(type) &&
+    return tnd_gpu_gemm_has_half(device) && tandem_type_is_quantized(type) &&
            p->k <= (uint32_t)device->matmul->tiles.half_most && p->m > 1 && p->begin == 0 &&
            p->end == p->n;
 }

@@ -324,7 +324,8 @@ static int count_steps(const struct tnd_gpu_device *device)
     for (int i = 0; i < COUNT(skinny_candidates); i++) {
         count += lanes_suit(device, skinny_candidates[i].lanes);
     }
-    return device->context->has_blas ? count + 2 + tnd_gpu_gemm_rows() : count;
+    count += device->context->has_blas_parameters ? 1 + tnd_gpu_gemm_rows() : 0;
+    return count + (device->context->has_blas_half ? 1 : 0);
 }
 
 static enum tandem_status tune_all(struct tnd_gpu_tuner *t, struct tandem_error *error)

@@ -23,9 +23,9 @@ struct tnd_gpu_tune_options {
     bool (*progress)(void *user, const struct tnd_gpu_tune_step *step);
     void *user;
     bool without_saving;
-    bool with_half; /* try half precision for quantised weights where the device has it: sums of
-                       more than 65504 become infinite, so only who knows the model asks for it */
-    bool is_brief;  /* small matrices: for tests */
+    bool with_half;      /* try half precision for quantised weights also where what is beyond 65504
+                       becomes infinite: only who knows the model asks for it */
+    bool is_brief;       /* small matrices: for tests */
     int most_candidates; /* at most so many of each family; 0: all */
 };
 

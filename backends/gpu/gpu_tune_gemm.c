@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The tuner's part for CLBlast: rows of parameters, and half precision. */
+ * The tuner's part for libraries of products: CLBlast's rows of parameters, and half precision. */
 #include <stdio.h>
 
 #include "backends/gpu/gpu_gemm.h"
@@ -79,7 +79,7 @@ static enum tandem_status read_results(struct tnd_gpu_tuner *t, struct tnd_gpu_r
 }
 
 /* Half precision must be clearly faster, and far below the error that quantised products may have
- * (5e-4): its error grows with K. */
+ * (5e-4). Where sums are halves, its error grows with K. */
 enum tandem_status tnd_gpu_tune_half(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error)
 {
@@ -105,11 +105,16 @@ enum tandem_status tnd_gpu_tune_half(struct tnd_gpu_tuner *t, const struct tnd_g
     tnd_gpu_tune_family(t, "half");
     snprintf(t->step.text, sizeof(t->step.text), "half precision, error %.1e", errors / squares);
     TND_TRY(tnd_gpu_tune_judge(t, p, half_us, &is_best, error));
-    t->device->matmul->tiles.half_most = is_good ? (int32_t)p->k : 0;
+    t->device->matmul->tiles.half_most = !is_good ? 0
+                                         : t->device->context->blas_sums == TND_GPU_SUMS_HALF
+                                             ? (int32_t)p->k
+                                             : 1 << 30;
     return TANDEM_OK;
 }
 
+/* What keeps the range of floats need not be asked for. */
 bool tnd_gpu_tune_has_half(const struct tnd_gpu_tuner *t)
 {
-    return t->options->with_half && t->device->caps.fp16 && t->device->context->has_blas_half;
+    const bool is_wide = t->device->context->blas_sums == TND_GPU_SUMS_F32_OF_F32;
+    return (t->options->with_half || is_wide) && tnd_gpu_gemm_has_half(t->device);
 }

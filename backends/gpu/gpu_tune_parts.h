@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Shared by gpu_tune.c (our kernels) and gpu_tune_gemm.c (CLBlast) alone. */
+ * Shared by gpu_tune.c (our kernels) and gpu_tune_gemm.c (libraries) alone. */
 #ifndef TND_GPU_TUNE_PARTS_H
 #define TND_GPU_TUNE_PARTS_H
 
@@ -16,7 +16,7 @@ struct tnd_gpu_tuner {
     struct tnd_gpu_device *device;
     const struct tnd_gpu_tune_options *options;
     struct tnd_gpu_product product; /* the largest; families take parts of it */
-    struct tnd_gpu_range f32;       /* weights of CLBlast's product */
+    struct tnd_gpu_range f32;       /* weights of the library's product */
     struct tnd_gpu_tune_step step;
     double best_us; /* of the family */
     int in_family;  /* candidates measured */
@@ -34,7 +34,7 @@ enum tandem_status tnd_gpu_tune_judge(struct tnd_gpu_tuner *t,
                                       const struct tnd_gpu_product *product, double us,
                                       bool *out_is_best, struct tandem_error *error);
 
-/** Rows of W that CLBlast's product takes part of. */
+/** Rows of W of the library's product. */
 static inline uint32_t tnd_gpu_tune_gemm_n(const struct tnd_gpu_product *p)
 {
     return p->n < TND_GPU_TUNE_GEMM_ROWS ? p->n : TND_GPU_TUNE_GEMM_ROWS;
@@ -45,7 +45,7 @@ enum tandem_status tnd_gpu_tune_gemm(struct tnd_gpu_tuner *t, const struct tnd_g
                                      struct tandem_error *error);
 /** Whether half precision is to be tried, and can be. */
 bool tnd_gpu_tune_has_half(const struct tnd_gpu_tuner *t);
-/** Finds out whether CLBlast multiplies well in half precision. */
+/** Finds out whether the library multiplies well in half precision. */
 enum tandem_status tnd_gpu_tune_half(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error);
 

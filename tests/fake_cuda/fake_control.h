@@ -21,6 +21,7 @@ enum tnd_fake_kind {
     TND_FAKE_CONTEXT,
     TND_FAKE_GRAPH,
     TND_FAKE_GRAPH_EXEC,
+    TND_FAKE_BLAS,
     TND_FAKE_KIND_COUNT
 };
 
@@ -28,7 +29,7 @@ enum tnd_fake_kind {
 enum { TND_FAKE_FORGET = -1 }; /* a cuStreamWaitEvent that says it was good and does nothing */
 struct tnd_fake_plan {
     int64_t first; /**< the call that fails; 0: none */
-    int32_t code;  /**< what it returns, a CUresult or TND_FAKE_FORGET */
+    int32_t code;  /**< what it returns, a CUresult (of cuBLAS a status) or TND_FAKE_FORGET */
     bool is_lost;  /**< the device is gone: every later call fails too */
     char name[40]; /**< count calls of this function alone; "": all */
 };

@@ -166,7 +166,11 @@ static void catch_faults(void)
 
 /* ---- launches ---- */
 
-static uint32_t n_launches;
+uint32_t tnd_fake_launch_number(void)
+{
+    static uint32_t n_launches;
+    return 1 + __atomic_fetch_add(&n_launches, 1, __ATOMIC_RELAXED);
+}
 
 struct pending {
     struct tnd_fake_function *function;
@@ -191,7 +195,7 @@ static void run(void *data)
     volatile int code = CUDA_ERROR_LAUNCH_FAILED;
     pthread_mutex_lock(&module->lock);
     tnd_fake_enter();
-    pending->launch.number = 1 + __atomic_fetch_add(&n_launches, 1, __ATOMIC_RELAXED);
+    pending->launch.number = tnd_fake_launch_number();
     if (sigsetjmp(back, 1) == 0) {
         is_running = 1;
         wrong = tnd_fake_run(&pending->launch);

@@ -101,7 +101,12 @@ bool tnd_fake_event_is_done(struct tnd_fake_event *event);
 bool tnd_fake_event_times(const struct tnd_fake_event *from, const struct tnd_fake_event *to,
                           float *out_ms);
 
+/* fake_launch.c. A number for what runs on a stream as kernels do. */
+uint32_t tnd_fake_launch_number(void);
+
 /* fake_cuda.c */
+/** The calling thread's context; NULL: none. */
+const void *tnd_fake_current(void);
 void tnd_fake_live(enum tnd_fake_kind kind, int change);
 void tnd_fake_count_graph(void);
 /** A rule was broken; `code` (0: none) becomes the result of all later calls. */
