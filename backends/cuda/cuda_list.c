@@ -7,7 +7,7 @@
 #include "backends/cuda/cuda_driver.h"
 #include "base/alloc.h"
 
-enum { MAX_DEVICES = 64, OLDEST_CAPABILITY = 60 };
+enum { MAX_DEVICES = 64, OLDEST_CAPABILITY = 60, BF16_CAPABILITY = 80 };
 
 /* The first failure sticks: a device that does not answer has no other facts. */
 struct asking {
@@ -25,7 +25,7 @@ static int ask(struct asking *asking, int attribute)
     return asking->code == TND_CU_SUCCESS && value > 0 ? value : 0;
 }
 
-static void read_numbers(struct asking *asking, struct tnd_gpu_found *found)
+static void read_numbers(struct asking *asking, int capability, struct tnd_gpu_found *found)
 {
     struct tnd_gpu_caps *caps = &found->caps;
     size_t bytes = 0;
@@ -44,6 +44,7 @@ static void read_numbers(struct asking *asking, struct tnd_gpu_found *found)
     caps->unified = ask(asking, TND_CU_INTEGRATED) != 0;
     caps->fp64 = true;
     caps->subgroups = true; /* warps */
+    caps->mma = capability >= BF16_CAPABILITY;
 }
 
 static void fill_info(const struct tnd_gpu_caps *caps, struct tandem_device_info *info)
@@ -88,7 +89,7 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     }
     found->ids[0] = (uintptr_t)asking.device;
     const int capability = 10 * ask(&asking, TND_CU_MAJOR) + ask(&asking, TND_CU_MINOR);
-    read_numbers(&asking, found);
+    read_numbers(&asking, capability, found);
     fill_info(&found->caps, info);
     if (info->name[0] == '\0') {
         snprintf(info->name, sizeof(info->name), "nameless");

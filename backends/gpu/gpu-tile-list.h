@@ -14,5 +14,6 @@
     X(tile_k, 16, 64, "tiled: depth in local memory")                                              \
     X(item_m, 1, 8, "tiled: tokens of a work-item")                                                \
     X(item_n, 1, 8, "tiled: rows of W of a work-item")                                             \
+    X(mma, 0, 1, "tiled, 1: on tensor cores; a warp has 8 * item_n rows, 4 * item_m tokens")       \
     X(gemm, 0, 63, "CLBlast: row of our parameters, 0: its own")                                   \
     X(half_most, 0, 1 << 30, "CLBlast: the largest K multiplied in half precision")
