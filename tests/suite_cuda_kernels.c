@@ -8,6 +8,7 @@
 #include "tandem/tensor.h"
 #include "tests/suite_cuda.h"
 
+#define MMA_OPTIONS "-DTILE_M=16 -DTILE_N=32 -DTILE_K=32 -DITEM_M=4 -DITEM_N=4 -DUSE_MMA=1"
 enum { K = TND_CU_K, N = TND_CU_N, M = TND_CU_M, GROUP = 128 };
 
 static const enum tandem_type types[] = {
@@ -111,11 +112,57 @@ static void products_are_those_of_the_reference(void)
         run_product(&p, "tiled.cl", "tiled",
                     "-DTILE_M=16 -DTILE_N=32 -DTILE_K=32 -DITEM_M=4 -DITEM_N=4", (N + 31) / 32, 1,
                     32);
+        if (types[i] != TANDEM_TYPE_F32) {
+            run_product(&p, "tiled.cl", "tiled", MMA_OPTIONS, (N + 31) / 32, 1, 32);
+        }
         if (i == 3) { /* one type is enough for other shapes of groups */
             run_product(&p, "matvec.cl", "matvec", "-DLANES=16 -DROWS=1 -DCOLUMNS=1", N, M, 16);
             run_product(&p, "matvec.cl", "matvec", "-DLANES=1 -DROWS=2 -DCOLUMNS=8", (N + 1) / 2, 1,
                         1);
         }
+        tnd_cu_product_free(&p);
+    }
+}
+
+/* Tokens of hard values: as far from F32 sums of exact products as sums of 16 with cut bits may be,
+ * and what is not finite stays in its token. */
+static void tensor_cores_take_hard_values(void)
+{
+    static const enum tandem_type hard_types[] = {TANDEM_TYPE_F16,  TANDEM_TYPE_BF16,
+                                                  TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q8_0,
+                                                  TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q2_K};
+    if (!tnd_test_cu_is_there()) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(hard_types) / sizeof(hard_types[0]); i++) {
+        struct tnd_cu_product p;
+        int wrong = 0;
+        tnd_cu_product_make(&p, hard_types[i]);
+        for (int k = 0; k < K; k++) {
+            p.x[k] = ldexpf(p.x[k], k * 7 % 121 - 60); /* of all sizes */
+            p.x[K + k] *= 6e4f;                        /* products are no halves */
+            p.x[2 * K + k] *= 1e-40f;                  /* subnormal */
+        }
+        p.x[3 * K + 77] = NAN;
+        p.x[4 * K + 5] = -INFINITY;
+        CU_ASSERT_EQUAL(tnd_cu.MemcpyHtoD(p.at_x, p.x, sizeof(float) * K * M), 0);
+        void *module = tnd_test_cu_compile("tiled.cl", with_type(p.type, MMA_OPTIONS));
+        const unsigned grid[] = {(N + 31) / 32, 1};
+        CU_ASSERT_EQUAL(tnd_cu_product_run(&p, module, "tiled", grid, 32), 0);
+        tnd_test_cu_download(p.y, p.at_y, sizeof(float) * N * M);
+        for (int at = 0; at < N * M; at++) {
+            const float *x = p.x + at / N * K;
+            const float *w = p.values + at % N * K;
+            double want = 0, sizes = 0;
+            for (int k = 0; k < K; k++) {
+                want += (double)w[k] * (double)x[k];
+                sizes += fabs((double)w[k] * (double)x[k]);
+            }
+            wrong += at / N < 3 ? fabs((double)p.y[at] - want) > 4e-7 * sizes + 1e-38
+                                : isfinite(p.y[at]);
+        }
+        check_int(wrong, 0);
+        tnd_cu.ModuleUnload(module);
         tnd_cu_product_free(&p);
     }
 }
@@ -229,6 +276,7 @@ static void sums_over_groups_are_those_of_the_reference(void)
 
 CU_TestInfo tnd_tests_cuda_kernels[] = {
     {"products are those of the reference", products_are_those_of_the_reference},
+    {"tensor cores take hard values", tensor_cores_take_hard_values},
     {"weights decode to the same bits", weights_decode_to_the_same_bits},
     {"arguments in local memory are offsets", arguments_in_local_memory_are_offsets},
     {"sums over groups are those of the reference", sums_over_groups_are_those_of_the_reference},

@@ -22,12 +22,22 @@ static void run_matvec(void *module)
     tnd_cu_product_free(&p);
 }
 
-static void run_tiled(void *module)
+static void run_tiles(void *module, enum tandem_type type)
 {
     struct tnd_cu_product p;
-    tnd_cu_product_make(&p, TANDEM_TYPE_Q4_0);
+    tnd_cu_product_make(&p, type);
     tnd_cu_product_run(&p, module, "tiled", (unsigned[]){(TND_CU_N + 31) / 32, 1}, 32);
     tnd_cu_product_free(&p);
+}
+
+static void run_tiled(void *module)
+{
+    run_tiles(module, TANDEM_TYPE_Q4_0);
+}
+
+static void run_tiled_q4_1(void *module)
+{
+    run_tiles(module, TANDEM_TYPE_Q4_1);
 }
 
 static void run_dequantize(void *module)
@@ -145,6 +155,9 @@ static const struct target {
 } matvec = {"matvec.cl", "-DTYPE_q4_0=1 -DLANES=64 -DROWS=2 -DCOLUMNS=4", run_matvec},
   tiled = {"tiled.cl", "-DTYPE_q4_0=1 -DTILE_M=16 -DTILE_N=32 -DTILE_K=32 -DITEM_M=4 -DITEM_N=4",
            run_tiled},
+  mma = {"tiled.cl",
+         "-DTYPE_q4_1=1 -DTILE_M=16 -DTILE_N=32 -DTILE_K=32 -DITEM_M=4 -DITEM_N=4 -DUSE_MMA=1",
+         run_tiled_q4_1},
   dequantize = {"dequantize.cl", "-DTYPE_q8_0=1 -DALIGNED=1", run_dequantize},
   smoke = {"smoke.cl", "", run_smoke}, norm = {"ops_rows.cl", "-DHAVE_FP64=1", run_norm},
   soft_max = {"ops_rows.cl", "-DHAVE_FP64=1", run_soft_max},
@@ -167,9 +180,18 @@ static const struct mutant {
     {&tiled, BARRIER "\n        for (uint v = 0", "for (uint v = 0"},
     {&tiled, "            }\n        }\n        " BARRIER "\n    }\n}", "}}}}"},
     {&tiled, "min(row + r, row_end - 1)", "row + r"},
-    {&tiled, "if (at_row < row_end && at_column < m)", "if (at_column < m)"},
+    {&tiled, "if (at_row < row_end) {", "{"},
+    {&tiled, "if (at_column >= m) {", "if (at_column > m) {"},
     {&tiled, "i < n_columns * TILE_QUADS;", "i < n_columns * TILE_QUADS - 1;"},
     {&tiled, "i < TILE_N * TILE_QUADS;", "i < TILE_N * TILE_QUADS / 2;"},
+    {&mma, BARRIER "\n        for (uint step", "for (uint step"},
+    {&mma, "}\n        }\n        " BARRIER "\n    }\n}\n#endif", "}}}}\n#endif"},
+    {&mma, "stage_weights(w, min(row + r, row_end - 1)", "stage_weights(w, row + r"},
+    {&mma, "staged->mins[v / 16][r] = line.y;", ""},
+    {&mma, "[r][word + part / 2 * 4]", "[r][word + part * 4]"},
+    {&mma, "[column + lane_row][word + 4]", "[column + lane_row][word + 8]"},
+    {&mma, "x_place(columns, c), first + v, k);\n            }\n            stage",
+     "x_place(columns, c) + 512, first + v, k);\n            }\n            stage"},
     {&smoke, "i < n ? in[i] : 0.0f", "in[i]"},
     {&smoke, "if (i < n) {", "{"},
     {&smoke, BARRIER "\n    if (i < n) {\n        out[i] = staged[get_local_id(0)]",
@@ -243,8 +265,8 @@ static void planted_faults_are_found(void)
 
 static void kernels_without_faults_pass(void)
 {
-    static const struct target *const all[] = {&matvec, &tiled,    &dequantize, &smoke,
-                                               &norm,   &soft_max, &sample};
+    static const struct target *const all[] = {&matvec, &tiled, &mma,      &dequantize,
+                                               &smoke,  &norm,  &soft_max, &sample};
     if (!tnd_test_cu_is_there()) {
         return;
     }

@@ -271,6 +271,19 @@ static void experts_in_tiles_match_the_double_reference(void)
     }
 }
 
+static void experts_on_tensor_cores_match_the_double_reference(void)
+{
+    if (begin() && !device->caps.mma) {
+        tnd_skip("opencl: no tensor cores");
+    } else if (begin()) {
+        use_tiles();
+        device->matmul->tiles.mma = 1;
+        check_types(2, "tensor cores");
+        device->matmul->tiles.item_m = 2;
+        check_types(7, "tensor cores, two warps");
+    }
+}
+
 static void operands_of_experts_may_lie_at_odd_places(void)
 {
     if (begin()) {
@@ -413,6 +426,8 @@ CU_TestInfo tnd_tests_opencl_experts[] = {
      products_of_experts_match_the_double_reference},
     {"experts on lanes match the double reference", experts_on_lanes_match_the_double_reference},
     {"experts in tiles match the double reference", experts_in_tiles_match_the_double_reference},
+    {"experts on tensor cores match the double reference",
+     experts_on_tensor_cores_match_the_double_reference},
     {"operands of experts may lie at odd places", operands_of_experts_may_lie_at_odd_places},
     {"hard values stay where they are used", hard_values_stay_where_they_are_used},
     {"a row has the bits of a plain product", a_row_has_the_bits_of_a_plain_product},

@@ -290,6 +290,30 @@ static void tiles_match_the_double_reference(void)
     }
 }
 
+/* One warp; four in a tile that is not deep. */
+static void tensor_cores_match_the_double_reference(void)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K};
+    if (!begin()) {
+        return;
+    }
+    if (!device->caps.mma) {
+        tnd_skip("opencl: no tensor cores");
+        return;
+    }
+    struct tnd_gpu_tiles *tiles = &device->matmul->tiles;
+    use_tiles();
+    tiles->mma = 1;
+    check_types(all_types, COUNT(all_types), some_tokens, COUNT(some_tokens), "tensor cores");
+    check_product(TANDEM_TYPE_Q4_0, TANDEM_TASK_NODE, 5, 7, 160, 6, "shifted");
+    check_product(TANDEM_TYPE_BF16, TANDEM_TASK_NODE, 5, 7, 133, 6, "shifted");
+    tiles->tile_n = 64;
+    tiles->tile_k = 16;
+    tiles->item_m = 2;
+    CU_ASSERT_TRUE(tnd_gpu_tiles_fit(&device->caps, tiles));
+    check_types(types, COUNT(types), some_tokens, COUNT(some_tokens), "tensor cores, 4 warps");
+}
+
 static void subgroups_match_the_double_reference(void)
 {
     if (!begin()) {
@@ -659,6 +683,7 @@ CU_TestInfo tnd_tests_opencl_matmul[] = {
     {"products match the double reference", products_match_the_double_reference},
     {"lanes match the double reference", lanes_match_the_double_reference},
     {"tiles match the double reference", tiles_match_the_double_reference},
+    {"tensor cores match the double reference", tensor_cores_match_the_double_reference},
     {"subgroups match the double reference", subgroups_match_the_double_reference},
     {"subgroups that do not build are done without", subgroups_that_do_not_build_are_done_without},
     {"operands may lie at odd places", operands_may_lie_at_odd_places},

@@ -67,6 +67,38 @@ static void tiles_that_no_kernel_can_have_do_not_fit(void)
     CU_ASSERT_FALSE(tnd_gpu_tiles_fit(&gpu, &tiles)); /* 128 KiB of local memory */
 }
 
+static void tiles_of_tensor_cores_are_warps(void)
+{
+    static const struct {
+        int32_t m, n, k, item_m, item_n;
+        bool fits;
+    } tiles[] = {
+        {64, 64, 32, 4, 4, true},
+        {16, 32, 16, 4, 4, true},
+        {128, 128, 16, 8, 8, true},
+        {128, 128, 32, 8, 8, false},
+        /* 50 KiB of local memory */ {64, 64, 32, 4, 1, false},
+        {64, 48, 32, 4, 4, false},
+        {24, 64, 32, 4, 4, false},
+        {64, 64, 32, 1, 4, false},
+        {256, 128, 16, 4, 4, false}, /* 2048 work-items */
+    };
+    struct tnd_gpu_caps caps = gpu;
+    struct tnd_gpu_tiles now;
+    tnd_gpu_tiles_default(&gpu, &now);
+    now.mma = 1;
+    CU_ASSERT_FALSE(tnd_gpu_tiles_fit(&caps, &now)); /* there are none */
+    caps.mma = true;
+    for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+        now.tile_m = tiles[i].m;
+        now.tile_n = tiles[i].n;
+        now.tile_k = tiles[i].k;
+        now.item_m = tiles[i].item_m;
+        now.item_n = tiles[i].item_n;
+        CU_ASSERT_EQUAL(tnd_gpu_tiles_fit(&caps, &now), tiles[i].fits);
+    }
+}
+
 /* ---- files ---- */
 
 static void tune_files_are_read_as_they_were_written(void)
@@ -188,6 +220,7 @@ static void a_stopped_tuner_leaves_the_tiles_as_they_were(void)
 CU_TestInfo tnd_tests_opencl_tune[] = {
     {"default tiles fit every device", default_tiles_fit_every_device},
     {"tiles that no kernel can have do not fit", tiles_that_no_kernel_can_have_do_not_fit},
+    {"tiles of tensor cores are warps", tiles_of_tensor_cores_are_warps},
     {"tune files are read as they were written", tune_files_are_read_as_they_were_written},
     {"broken tune files are refused with a place", broken_tune_files_are_refused_with_a_place},
     {"tuned tiles are saved and used by the next open",

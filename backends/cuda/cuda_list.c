@@ -7,7 +7,13 @@
 #include "backends/cuda/cuda_driver.h"
 #include "base/alloc.h"
 
-enum { MAX_DEVICES = 64, OLDEST_CAPABILITY = 60, NEWEST_CAPABILITY = 999, WARP = 32 };
+enum {
+    MAX_DEVICES = 64,
+    OLDEST_CAPABILITY = 60,
+    BF16_CAPABILITY = 80,
+    NEWEST_CAPABILITY = 999,
+    WARP = 32
+};
 
 /* The first failure sticks: a device that does not answer has no other facts. */
 struct asking {
@@ -25,7 +31,7 @@ static int ask(struct asking *asking, int attribute)
     return asking->code == TND_CU_SUCCESS && value > 0 ? value : 0;
 }
 
-static void read_numbers(struct asking *asking, struct tnd_gpu_found *found)
+static void read_numbers(struct asking *asking, int capability, struct tnd_gpu_found *found)
 {
     struct tnd_gpu_caps *caps = &found->caps;
     size_t bytes = 0;
@@ -44,6 +50,7 @@ static void read_numbers(struct asking *asking, struct tnd_gpu_found *found)
     caps->unified = ask(asking, TND_CU_INTEGRATED) != 0;
     caps->fp64 = true;
     caps->subgroups = true; /* warps */
+    caps->mma = capability >= BF16_CAPABILITY;
 }
 
 static void fill_info(const struct tnd_gpu_caps *caps, struct tandem_device_info *info)
@@ -94,7 +101,7 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     const int minor = ask(&asking, TND_CU_MINOR);
     const int capability = major < 100 && minor < 10 ? 10 * major + minor : NEWEST_CAPABILITY + 1;
     found->ids[1] = (uintptr_t)capability;
-    read_numbers(&asking, found);
+    read_numbers(&asking, capability, found);
     fill_info(&found->caps, info);
     if (info->name[0] == '\0') {
         snprintf(info->name, sizeof(info->name), "nameless");

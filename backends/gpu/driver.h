@@ -26,12 +26,13 @@ struct tnd_gpu_event;    /* a point in a queue, or a launch */
 struct tnd_gpu_module;   /* a built program */
 struct tnd_gpu_function; /* a kernel of a module, with arguments; used by one thread at a time */
 
-/** What variants of kernels are chosen by. fp16, fp64 and subgroups are false also when a setting
- *  of the backend has switched them off. */
+/** What variants of kernels are chosen by. fp16, fp64 and subgroups (mma goes with them) are false
+ *  also when a setting of the backend has switched them off. */
 struct tnd_gpu_caps {
     bool fp16;      /* half arithmetic; half storage is always there */
     bool fp64;      /* double arithmetic */
     bool subgroups; /* of any kind: the driver's dialect has their operations */
+    bool mma;       /* subgroups of 32 with tensor cores: the driver's dialect has mma_bf16 */
     bool unified;   /* shares the host's memory */
     bool is_cpu;
     uint64_t global_bytes;

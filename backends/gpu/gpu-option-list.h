@@ -15,4 +15,5 @@
     X(aligned, "ALIGNED", "matrices begin at multiples of 16 bytes, k is one of 16")               \
     X(use_subgroups, "USE_SUBGROUPS", "sums by subgroup functions")                                \
     X(to_half, "TO_HALF", "results are half")                                                      \
+    X(use_mma, "USE_MMA", "products of tiles on tensor cores")                                     \
     X(flags, "FLAGS", "bits of the source's own meaning")

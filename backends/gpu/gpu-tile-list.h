@@ -14,6 +14,7 @@
     X(tile_k, 16, 64, "tiled: depth in local memory")                                              \
     X(item_m, 1, 8, "tiled: tokens of a work-item")                                                \
     X(item_n, 1, 8, "tiled: rows of W of a work-item")                                             \
+    X(mma, 0, 1, "tiled, 1: on tensor cores; a warp has 8 * item_n rows, 4 * item_m tokens")       \
     X(gemm, 0, 63, "CLBlast: row of our parameters, 0: its own")                                   \
     X(half_most, 0, 1 << 30, "library: the largest K multiplied in half precision")                \
     X(launch_ns, 0, TND_GPU_LAUNCH_NS_MOST, "launches: nanoseconds of one, 0: not measured")       \

@@ -132,6 +132,7 @@ static void apply_switches(struct tnd_gpu_device *device, const struct tnd_gpu_o
         caps->subgroups = false;
         caps->khr_subgroups = false;
         caps->intel_subgroups = false;
+        caps->mma = false;
     }
 }
 

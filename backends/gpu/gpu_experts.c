@@ -155,14 +155,12 @@ static enum tandem_status run_tiled(struct tnd_gpu_device *device, struct produc
     return tnd_gpu_launch_run(&launch, 2, global, local, error);
 }
 
-/* Whether the tiles and the places of their tokens fit into local memory; see tile_fits. */
+/* Whether the tiles and the places of their tokens fit into local memory together. */
 static bool tiles_fit(const struct tnd_gpu_device *device)
 {
     const struct tnd_gpu_tiles *tiles = &device->matmul->tiles;
-    const uint64_t pitch = (uint64_t)(tiles->tile_m + tiles->tile_n) + 2;
-    return pitch * (uint64_t)tiles->tile_k * sizeof(float) +
-               (uint64_t)tiles->tile_m * sizeof(uint64_t) <=
-           device->caps.local_bytes;
+    const uint64_t places = (uint64_t)tiles->tile_m * sizeof(uint64_t);
+    return tnd_gpu_tiles_local_bytes(tiles) + places <= device->caps.local_bytes;
 }
 
 enum tandem_status tnd_gpu_mul_mat_id(struct tnd_gpu_device *device, const struct tandem_work *work,

@@ -163,6 +163,9 @@ void tnd_gpu_tiled_variant(const struct tnd_gpu_tiles *tiles, struct tnd_gpu_var
     variant->tile_k = tiles->tile_k;
     variant->item_m = tiles->item_m;
     variant->item_n = tiles->item_n;
+    /* F32 weights, and those in panels, are no sums of few bf16 numbers: see tiled_mma.clh. */
+    variant->use_mma =
+        tiles->mma != 0 && variant->type != 1 + TANDEM_TYPE_F32 && variant->flags == 0;
 }
 
 static enum tandem_status bind_matvec(struct tnd_gpu_device *device,

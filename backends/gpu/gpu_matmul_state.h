@@ -35,7 +35,7 @@ enum tandem_status tnd_gpu_matvec_begin(struct tnd_gpu_device *device, enum tnd_
                                         struct tnd_gpu_variant *variant,
                                         struct tnd_gpu_launch *launch, struct tandem_error *error);
 
-/** Says what a kernel with tiled.clh is built for. */
+/** Says what a kernel with tiled.clh is built for; the variant's type and flags are there. */
 void tnd_gpu_tiled_variant(const struct tnd_gpu_tiles *tiles, struct tnd_gpu_variant *variant);
 
 /** Operands of Y {n, m} = X {k, m} * W {k, n}; rows begin..end-1 of W only. */

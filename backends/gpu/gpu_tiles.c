@@ -77,16 +77,32 @@ static bool lanes_fit(const struct tnd_gpu_caps *caps, int32_t lanes, int32_t re
            (size_t)lanes <= caps->max_items[0] && local_bytes <= caps->local_bytes;
 }
 
+uint64_t tnd_gpu_tiles_local_bytes(const struct tnd_gpu_tiles *tiles)
+{
+    const uint64_t m = (uint64_t)tiles->tile_m;
+    const uint64_t n = (uint64_t)tiles->tile_n;
+    const uint64_t k = (uint64_t)tiles->tile_k;
+    const uint64_t plain = (m + 1 + n + 1) * k; /* see tiled.clh, and tiled_mma.clh for words */
+    const uint64_t words = (2 * n + 3 * m) * (k / 2 + 4) + 2 * n * (k / 16);
+    return sizeof(float) * (tiles->mma != 0 && words > plain ? words : plain);
+}
+
+/* Warps of 16 rows and 8 tokens, or several of both. */
+static bool mma_fits(const struct tnd_gpu_caps *caps, const struct tnd_gpu_tiles *tiles)
+{
+    return caps->mma && tiles->item_n % 2 == 0 && tiles->item_m % 2 == 0 &&
+           tiles->tile_n % (8 * tiles->item_n) == 0 && tiles->tile_m % (4 * tiles->item_m) == 0;
+}
+
 static bool tile_fits(const struct tnd_gpu_caps *caps, const struct tnd_gpu_tiles *tiles)
 {
     if (tiles->tile_k % 16 != 0 || tiles->tile_m % tiles->item_m != 0 ||
-        tiles->tile_n % tiles->item_n != 0) {
+        tiles->tile_n % tiles->item_n != 0 || (tiles->mma != 0 && !mma_fits(caps, tiles))) {
         return false;
     }
     size_t group = (size_t)tnd_gpu_tiles_group(tiles);
-    size_t pitch = (size_t)(tiles->tile_m + 1 + tiles->tile_n + 1); /* see tiled.cl */
-    size_t local = pitch * (size_t)tiles->tile_k * sizeof(float);
-    return group <= caps->max_group && group <= caps->max_items[0] && local <= caps->local_bytes;
+    return group <= caps->max_group && group <= caps->max_items[0] &&
+           tnd_gpu_tiles_local_bytes(tiles) <= caps->local_bytes;
 }
 
 bool tnd_gpu_tiles_fit(const struct tnd_gpu_caps *caps, const struct tnd_gpu_tiles *tiles)

@@ -28,6 +28,9 @@ static inline int tnd_gpu_tiles_group(const struct tnd_gpu_tiles *tiles)
     return tiles->tile_m / tiles->item_m * (tiles->tile_n / tiles->item_n);
 }
 
+/** Bytes of local memory of a group of the tiled kernel, by tensor cores and without them. */
+uint64_t tnd_gpu_tiles_local_bytes(const struct tnd_gpu_tiles *tiles);
+
 /** The contents of a tune file, and back. `source` names it in messages. What is read lies in the
  *  list's ranges, nothing more: ask tnd_gpu_tiles_fit. Errors: FORMAT. */
 void tnd_gpu_tiles_print(const struct tnd_gpu_tiles *tiles, const char *device,

@@ -4,6 +4,7 @@
 #include "backends/gpu/gpu_tune.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/gpu/gpu_gemm.h"
 #include "backends/gpu/gpu_graphs.h"
@@ -28,12 +29,17 @@ static const struct lanes skinny_candidates[] = {
     {32, 1, 8}, {32, 2, 4}, {32, 2, 8}, {32, 4, 4}, {64, 1, 4}, {64, 1, 8}, {64, 2, 8}, {128, 1, 8},
 };
 struct tile {
-    int32_t m, n, k, item_m, item_n;
+    int32_t m, n, k, item_m, item_n, mma;
 };
 static const struct tile tile_candidates[] = {
-    {64, 64, 32, 4, 4},  {64, 64, 16, 4, 4},   {64, 64, 32, 8, 4},  {128, 64, 16, 8, 4},
-    {64, 128, 16, 8, 4}, {128, 128, 16, 8, 8}, {64, 128, 32, 8, 8}, {32, 64, 32, 4, 4},
-    {32, 128, 32, 4, 8}, {16, 128, 32, 4, 8},
+    {64, 64, 32, 4, 4, 0},  {64, 64, 16, 4, 4, 0},   {64, 64, 32, 8, 4, 0},  {128, 64, 16, 8, 4, 0},
+    {64, 128, 16, 8, 4, 0}, {128, 128, 16, 8, 8, 0}, {64, 128, 32, 8, 8, 0}, {32, 64, 32, 4, 4, 0},
+    {32, 128, 32, 4, 8, 0}, {16, 128, 32, 4, 8, 0},
+};
+/* Tall ones: a value of X is three numbers in local memory, one of W mostly one. */
+static const struct tile mma_candidates[] = {
+    {64, 128, 32, 8, 8, 1}, {64, 128, 32, 4, 8, 1}, {128, 128, 16, 8, 8, 1},
+    {128, 64, 32, 4, 8, 1}, {64, 64, 32, 4, 4, 1},  {32, 128, 32, 4, 8, 1},
 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -46,6 +52,8 @@ static bool lanes_suit(const struct tnd_gpu_device *device, int32_t lanes)
 /* ---- one measurement ---- */
 
 enum { MOST_M = 128, FEW_ROWS = 8192 };
+/* Of products on tensor cores against those in F32: what tests allow F32 products. */
+#define MMA_ERROR_MOST 1e-11
 
 void tnd_gpu_tune_family(struct tnd_gpu_tuner *t, const char *family)
 {
@@ -122,6 +130,14 @@ static enum tandem_status try_tiles(struct tnd_gpu_tuner *t, const struct tnd_gp
     double us = 0;
     bool is_best = false;
     TND_TRY(measure(t, product, &us, error));
+    if (t->want != NULL && us >= 0) {
+        float got[TND_GPU_TUNE_SAMPLES];
+        TND_TRY(tnd_gpu_tune_read(t, product, got, error));
+        const double wrong = tnd_gpu_tune_error(t->want, got);
+        const size_t n = strlen(t->step.text);
+        snprintf(t->step.text + n, sizeof(t->step.text) - n, ", error %.1e", wrong);
+        us = wrong <= MMA_ERROR_MOST ? us : -1; /* not-a-number is no candidate either */
+    }
     TND_TRY(tnd_gpu_tune_judge(t, product, us, &is_best, error));
     if (is_best) {
         *best = t->device->matmul->tiles;
@@ -176,30 +192,55 @@ static enum tandem_status tune_skinny(struct tnd_gpu_tuner *t, struct tandem_err
     return TANDEM_OK;
 }
 
-static enum tandem_status tune_tiled(struct tnd_gpu_tuner *t, struct tandem_error *error)
+static enum tandem_status tune_tiles(struct tnd_gpu_tuner *t, const struct tile *candidates, int n,
+                                     struct tnd_gpu_tiles *best, struct tandem_error *error)
 {
     struct tnd_gpu_tiles *now = &t->device->matmul->tiles;
-    struct tnd_gpu_tiles best = *now;
     struct tnd_gpu_product product = t->product;
     product.end = product.end < FEW_ROWS ? product.end : FEW_ROWS;
-    tnd_gpu_tune_family(t, "tiled");
+    t->in_family = 0;
     t->device->matmul->family = TND_GPU_FAMILY_TILED;
-    for (int i = 0; i < COUNT(tile_candidates) && !tnd_gpu_tune_is_enough(t); i++) {
-        const struct tile *c = &tile_candidates[i];
-        *now = best;
+    for (int i = 0; i < n && !tnd_gpu_tune_is_enough(t); i++) {
+        const struct tile *c = &candidates[i];
+        *now = *best;
         now->tile_m = c->m;
         now->tile_n = c->n;
         now->tile_k = c->k;
         now->item_m = c->item_m;
         now->item_n = c->item_n;
+        now->mma = c->mma;
         if (tnd_gpu_tiles_fit(&t->device->caps, now)) {
-            snprintf(t->step.text, sizeof(t->step.text), "tile %d x %d x %d, %d x %d an item", c->m,
-                     c->n, c->k, c->item_m, c->item_n);
-            TND_TRY(try_tiles(t, &product, &best, error));
+            snprintf(t->step.text, sizeof(t->step.text), "tile %d x %d x %d, %d x %d an item%s",
+                     c->m, c->n, c->k, c->item_m, c->item_n, c->mma ? ", tensor cores" : "");
+            TND_TRY(try_tiles(t, &product, best, error));
         }
     }
-    *now = best;
+    *now = *best;
     return TANDEM_OK;
+}
+
+/* Tensor cores have to compute what the best tile without them does, and faster. */
+static enum tandem_status tune_tiled(struct tnd_gpu_tuner *t, struct tandem_error *error)
+{
+    struct tnd_gpu_tiles best = t->device->matmul->tiles;
+    struct tnd_gpu_product product = t->product;
+    float want[TND_GPU_TUNE_SAMPLES];
+    double us = 0;
+    tnd_gpu_tune_family(t, "tiled");
+    TND_TRY(tune_tiles(t, tile_candidates, COUNT(tile_candidates), &best, error));
+    product.end = product.end < FEW_ROWS ? product.end : FEW_ROWS;
+    if (t->device->caps.mma) {
+        TND_TRY(measure(t, &product, &us, error));
+    }
+    if (!t->device->caps.mma || us < 0) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_gpu_tune_read(t, &product, want, error));
+    t->step.family = "tensor";
+    t->want = want;
+    enum tandem_status status = tune_tiles(t, mma_candidates, COUNT(mma_candidates), &best, error);
+    t->want = NULL;
+    return status;
 }
 
 /* The largest M that the skinny kernel is the faster one for. */
@@ -324,6 +365,7 @@ static int count_steps(const struct tnd_gpu_device *device)
     for (int i = 0; i < COUNT(skinny_candidates); i++) {
         count += lanes_suit(device, skinny_candidates[i].lanes);
     }
+    count += device->caps.mma ? COUNT(mma_candidates) : 0;
     count += device->context->has_blas_parameters ? 1 + tnd_gpu_gemm_rows() : 0;
     return count + (device->context->has_blas_half ? 1 : 0);
 }

@@ -9,9 +9,9 @@
 
 /** One candidate, measured. */
 struct tnd_gpu_tune_step {
-    const char *family; /* "matvec", "skinny", "tiled", "gemm" */
+    const char *family; /* "matvec", "skinny", "tiled", "tensor", "border", "gemm", "half" */
     char text[96];      /* the candidate's numbers */
-    double us;          /* of one product; negative: the device refused the candidate */
+    double us; /* of one product; negative: the device refused the candidate, or it was wrong */
     double gflops;
     bool is_best;     /* so far, in its family */
     int index, count; /* of all steps */

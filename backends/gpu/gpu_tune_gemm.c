@@ -69,13 +69,31 @@ enum tandem_status tnd_gpu_tune_gemm(struct tnd_gpu_tuner *t, const struct tnd_g
     return best_row > 0 ? tnd_gpu_gemm_choose(t->device, best_row, error) : TANDEM_OK;
 }
 
-/* Some results as they are in Y now. */
-static enum tandem_status read_results(struct tnd_gpu_tuner *t, struct tnd_gpu_range y, float *out,
-                                       size_t n, struct tandem_error *error)
+enum tandem_status tnd_gpu_tune_read(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
+                                     float out[TND_GPU_TUNE_SAMPLES], struct tandem_error *error)
 {
+    enum { ROWS = 64, TOKENS = TND_GPU_TUNE_SAMPLES / ROWS };
     const struct tnd_gpu_device *device = t->device;
-    return device->driver->read(device->context, TND_GPU_QUEUE_WORK, NULL, y.buffer,
-                                (size_t)y.offset, out, n * sizeof(float), NULL, error);
+    for (size_t i = 0; i < TOKENS; i++) {
+        const size_t row = (p->end - ROWS) * i / (TOKENS - 1);
+        const size_t at = ((p->m - 1) * i / (TOKENS - 1) * p->n + row) * sizeof(float);
+        TND_TRY(device->driver->read(device->context, TND_GPU_QUEUE_WORK, NULL, p->y.buffer,
+                                     (size_t)p->y.offset + at, out + i * ROWS, ROWS * sizeof(float),
+                                     NULL, error));
+    }
+    return TANDEM_OK;
+}
+
+double tnd_gpu_tune_error(const float want[TND_GPU_TUNE_SAMPLES],
+                          const float got[TND_GPU_TUNE_SAMPLES])
+{
+    double squares = 0;
+    double errors = 0;
+    for (int i = 0; i < TND_GPU_TUNE_SAMPLES; i++) {
+        squares += (double)want[i] * want[i];
+        errors += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
+    }
+    return errors / squares;
 }
 
 /* Half precision must be clearly faster, and far below the error that quantised products may have
@@ -83,27 +101,20 @@ static enum tandem_status read_results(struct tnd_gpu_tuner *t, struct tnd_gpu_r
 enum tandem_status tnd_gpu_tune_half(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error)
 {
-    enum { N = 1024 };
     struct tnd_gpu_gemm gemm = {t->f32, p->x, p->y, p->n, p->m, p->k, 0, p->end};
-    size_t n = p->n * p->m < N ? p->n * p->m : N;
-    float want[N];
-    float got[N];
-    double squares = 0;
-    double errors = 0;
+    float want[TND_GPU_TUNE_SAMPLES];
+    float got[TND_GPU_TUNE_SAMPLES];
     double single_us = 0;
     double half_us = 0;
     bool is_best = false;
     TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit, &gemm, &single_us, error));
-    TND_TRY(read_results(t, p->y, want, n, error));
+    TND_TRY(tnd_gpu_tune_read(t, p, want, error));
     TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit_half, &gemm, &half_us, error));
-    TND_TRY(read_results(t, p->y, got, n, error));
-    for (size_t i = 0; i < n; i++) {
-        squares += (double)want[i] * want[i];
-        errors += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
-    }
-    bool is_good = half_us >= 0 && half_us < 0.9 * single_us && errors <= 1e-4 * squares;
+    TND_TRY(tnd_gpu_tune_read(t, p, got, error));
+    const double wrong = tnd_gpu_tune_error(want, got);
+    bool is_good = half_us >= 0 && half_us < 0.9 * single_us && wrong <= 1e-4;
     tnd_gpu_tune_family(t, "half");
-    snprintf(t->step.text, sizeof(t->step.text), "half precision, error %.1e", errors / squares);
+    snprintf(t->step.text, sizeof(t->step.text), "half precision, error %.1e", wrong);
     TND_TRY(tnd_gpu_tune_judge(t, p, half_us, &is_best, error));
     t->device->matmul->tiles.half_most = !is_good ? 0
                                          : t->device->context->blas_sums == TND_GPU_SUMS_HALF

@@ -8,6 +8,7 @@
 
 enum {
     TND_GPU_TUNE_REPEATS_MOST = 12,
+    TND_GPU_TUNE_SAMPLES = 1024,
     TND_GPU_TUNE_GEMM_ROWS = 4096,
     TND_GPU_TUNE_BUDGET_NS = 150000000 /* of a candidate, after its first two runs */
 };
@@ -17,6 +18,7 @@ struct tnd_gpu_tuner {
     const struct tnd_gpu_tune_options *options;
     struct tnd_gpu_product product; /* the largest; families take parts of it */
     struct tnd_gpu_range f32;       /* weights of the library's product */
+    const float *want; /* samples that a candidate must have; NULL: none are looked at */
     struct tnd_gpu_tune_step step;
     double best_us; /* of the family */
     int in_family;  /* candidates measured */
@@ -33,6 +35,13 @@ bool tnd_gpu_tune_is_refusal(enum tandem_status status);
 enum tandem_status tnd_gpu_tune_judge(struct tnd_gpu_tuner *t,
                                       const struct tnd_gpu_product *product, double us,
                                       bool *out_is_best, struct tandem_error *error);
+
+/** Samples of Y as it is now, of several tokens and rows; Y {n, m} has at least 64 rows. */
+enum tandem_status tnd_gpu_tune_read(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
+                                     float out[TND_GPU_TUNE_SAMPLES], struct tandem_error *error);
+/** Squares of the differences over squares of `want`. */
+double tnd_gpu_tune_error(const float want[TND_GPU_TUNE_SAMPLES],
+                          const float got[TND_GPU_TUNE_SAMPLES]);
 
 /** Rows of W of the library's product. */
 static inline uint32_t tnd_gpu_tune_gemm_n(const struct tnd_gpu_product *p)

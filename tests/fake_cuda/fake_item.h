@@ -6,13 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { TND_FAKE_WARP = 32, TND_FAKE_GIVEN = 32 };
+
 /** The work item that runs, and what it asks the driver for. A program has one pointer to one of
  *  these; the driver sets it before a launch and changes the numbers as items take turns. */
 struct tnd_fake_item {
     unsigned place[3], local_size[3], group[3], n_groups[3];
     char *local_memory; /* that the launch asked for */
     void (*barrier)(void);
-    float (*warp_sum)(float value); /* over the items of the caller's warp, all of which call */
+    /* Puts the `bytes` (at most TND_FAKE_GIVEN) of each item of the caller's warp to `all`, in the
+     * items' order; all of them call. Their number. */
+    unsigned (*warp_share)(const void *mine, size_t bytes, void *all);
     /* A program that is checked tells each access; `what`: bits of fake_check.h. `alignment`: what
      * the GPU needs. */
     void (*access)(const void *address, size_t bytes, size_t alignment, unsigned what);

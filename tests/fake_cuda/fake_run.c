@@ -15,7 +15,7 @@
 #include "tests/fake_cuda/fake_check.h"
 #include "tests/fake_cuda/fake_state.h"
 
-enum { STACK_BYTES = 256 << 10, MAX_ITEMS = 1024, WARP = 32, GUARD_BYTES = 256 };
+enum { STACK_BYTES = 256 << 10, MAX_ITEMS = 1024, WARP = TND_FAKE_WARP, GUARD_BYTES = 256 };
 enum state { UNUSED, RUNS, AT_BARRIER, AT_WARP, IDLE };
 
 struct fiber {
@@ -32,7 +32,7 @@ static _Thread_local struct runner {
     struct fiber fibers[MAX_ITEMS];
     struct fiber *now;
     unsigned n_items, next_item, n_done;
-    float given[MAX_ITEMS]; /* what items of a warp add up */
+    char given[MAX_ITEMS][TND_FAKE_GIVEN]; /* what items show their warp */
     uint32_t group;
     uint16_t epoch;                      /* barriers of the group so far */
     struct tnd_fake_range locals, asked; /* variables in local memory; what the launch asked for */
@@ -61,25 +61,18 @@ static void at_barrier(void)
     wait_as(AT_BARRIER);
 }
 
-/* In the order of a butterfly of shuffles. */
-static float warp_sum(float value)
+static unsigned warp_share(const void *mine, size_t bytes, void *all)
 {
     const unsigned item = self->now->item;
     const unsigned first = item / WARP * WARP;
     const unsigned n = self->n_items - first < WARP ? self->n_items - first : WARP;
-    float sums[WARP];
-    self->given[item] = value;
+    memcpy(self->given[item], mine, bytes);
     wait_as(AT_WARP);
-    memcpy(sums, self->given + first, n * sizeof(*sums));
-    for (unsigned step = n / 2; step > 0; step /= 2) {
-        float next[WARP];
-        for (unsigned i = 0; i < n; i++) {
-            next[i] = sums[i] + sums[i ^ step];
-        }
-        memcpy(sums, next, n * sizeof(*sums));
+    for (unsigned i = 0; i < n; i++) {
+        memcpy((char *)all + i * bytes, self->given[first + i], bytes);
     }
     wait_as(AT_WARP); /* nobody gives anew before all have read */
-    return sums[item - first];
+    return n;
 }
 
 static bool holds(const char *begin, const char *end, const char *at, size_t bytes)
@@ -292,7 +285,7 @@ const char *tnd_fake_run(const struct tnd_fake_launch *launch)
     self->launch = launch;
     self->n_items = size[0] * size[1] * size[2];
     self->item.barrier = at_barrier;
-    self->item.warp_sum = warp_sum;
+    self->item.warp_share = warp_share;
     self->item.local_memory = local_memory;
     memcpy(self->item.local_size, size, sizeof(self->item.local_size));
     memcpy(self->item.n_groups, launch->n_groups, sizeof(self->item.n_groups));

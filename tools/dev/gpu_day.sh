@@ -333,13 +333,19 @@ need_cuda() {
 # The suites of the device once more, on the real driver; then what a user does.
 step_cuda() {
     need_cuda
-    local model=$bin/stand-ins/llama/stories260K.bin here there n=200 tool
+    local model=$bin/stand-ins/llama/stories260K.bin here there n=200 tool what
     export TANDEM_TEST_LIBCUDA=libcuda.so.1
     if [ -n "${QUICK:-}" ]; then
         n=3
         run_suite opencl-cuda -s memory
     else
         run_suite opencl-cuda
+        timeout 90 "$bin/mulmat-tune" tune-device --device "$cuda" --type q4_0 2>&1 | tee "$WORK/tune-cuda"
+        [ "${PIPESTATUS[0]}" -eq 0 ] || fault "tune-device fails on CUDA"
+        for what in tiled tensor; do # the last one marked is the best
+            figure "q4_0, M = 128: $(sed -n "s/^\[.*%\] \($what .*\) \*$/\1/p" "$WORK/tune-cuda" | tail -1 | tr -s ' ')"
+        done
+        grep -q ' tensor .* refused' "$WORK/tune-cuda" && fault "a product on tensor cores is refused or wrong"
     fi
     "$bin/mulmat-tune" test --device "$cuda" --type q4_0 --profile cuda >"$WORK/check" 2>&1 ||
         fault "mulmat-tune test: CUDA computes wrong results"

@@ -3,8 +3,10 @@
 # capability, and ptxas tells registers, spills, stack and shared memory. A kernel of products that
 # spills is a failure. Needs: nvidia-cuda-nvrtc-cu12, nvidia-cuda-nvcc-cu12.
 #
-# usage: cuda_variants.py [--capabilities 60,75,...] [--sources matvec,...] [--table FILE]
-#        FILE gets the table of docs/cuda.md: products, attention, sampling
+# usage: cuda_variants.py [--capabilities 60,75,...] [--sources matvec,...] [--words WORDS]
+#                         [--table FILE]
+#        WORDS: only variants whose words have these, as "tensor"; FILE gets the table of
+#        docs/cuda.md: products, attention, sampling
 import argparse
 import concurrent.futures
 import os
@@ -24,11 +26,21 @@ FP64 = {"HAVE_FP64": 1}
 MATVECS = {"1 token": WARPS | ALIGNED | {"COLUMNS": 1}, "8 tokens": WARPS | ALIGNED | {"COLUMNS": 8},
            "1 token, no warps": {"LANES": 64, "ROWS": 2, "COLUMNS": 1},
            "8 tokens, unaligned": WARPS | {"COLUMNS": 8}}
+# as backends/gpu/gpu_tune.c; f32 and panels have no variant for tensor cores
+def mma(m, n, k, item_m, item_n):
+    return {"TILE_M": m, "TILE_N": n, "TILE_K": k, "ITEM_M": item_m, "ITEM_N": item_n, "USE_MMA": 1}
+
+
+MMA_CAPABILITY = 80
+MMAS = {"tensor cores, 64 an item": mma(64, 128, 32, 8, 8) | ALIGNED,
+        "tensor cores, 32 an item": mma(64, 128, 32, 4, 8) | ALIGNED,
+        "tensor cores, 16 an item": mma(64, 64, 32, 4, 4) | ALIGNED,
+        "tensor cores, unaligned": mma(64, 128, 32, 8, 8)}
 TILED = {"aligned": TILES | ALIGNED, "unaligned": TILES}
 # by source: variants with a type, and those without
 TYPED = {"matvec": MATVECS, "experts_matvec": MATVECS | {"1 token of its own": MATVECS["1 token"] |
                                                          {"FLAGS": 2}},
-         "tiled": TILED, "experts_tiled": TILED,
+         "tiled": TILED | MMAS, "experts_tiled": TILED | MMAS,
          "dequantize": {"float": ALIGNED, "half": ALIGNED | {"TO_HALF": 1}, "unaligned": {}},
          "ops_get_rows": {"": {}},
          "ops_tiles": {"4 rows": {}, "8 rows": {"ROWS": 8}, "16 rows": {"ROWS": 16}}}
@@ -43,7 +55,8 @@ def variants():
     for source, all_words in TYPED.items():
         for kind in TYPES:
             for words, defines in all_words.items():
-                yield source, kind, words, defines | {f"TYPE_{kind}": 1}
+                if kind != "f32" or "USE_MMA" not in defines:
+                    yield source, kind, words, defines | {f"TYPE_{kind}": 1}
     for source, all_words in PLAIN.items():
         for words, defines in all_words.items():
             yield source, "", words, defines
@@ -88,6 +101,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--capabilities", default=CAPABILITIES)
     parser.add_argument("--sources", default="")
+    parser.add_argument("--words", default="")
     parser.add_argument("--table")
     arguments = parser.parse_args()
     compiler = open_compiler()
@@ -96,14 +110,16 @@ def main():
         return 0
     capabilities = arguments.capabilities.split(",")
     wanted = set(filter(None, arguments.sources.split(",")))
-    chosen = [v for v in variants() if not wanted or v[0] in wanted]
+    chosen = [v for v in variants() if (not wanted or v[0] in wanted) and arguments.words in v[2]]
     texts = {source: flat(source + ".cl") for source in {v[0] for v in chosen}}
     rows, complaints, spilling = {}, [], []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for capability in capabilities:
-            tried = pool.map(lambda v, c=capability: try_one(compiler, texts, v, c), chosen)
+            offered = [v for v in chosen
+                       if "USE_MMA" not in v[3] or int(capability) >= MMA_CAPABILITY]
+            tried = pool.map(lambda v, c=capability: try_one(compiler, texts, v, c), offered)
             n_kernels = 0
-            for variant, (complaint, found) in zip(chosen, tried):
+            for variant, (complaint, found) in zip(offered, tried):
                 complaints += [complaint] if complaint else []
                 n_kernels += len(found)
                 for kernel, used in found.items():
@@ -112,7 +128,7 @@ def main():
                     if kernel in PRODUCTS and used[1] > 0:
                         spilling.append(f"{kernel} {variant[1]} {words} sm_{capability}: "
                                         f"{used[1]} bytes of spills")
-            print(f"sm_{capability}: {len(chosen)} variants, {n_kernels} kernels", flush=True)
+            print(f"sm_{capability}: {len(offered)} variants, {n_kernels} kernels", flush=True)
     for line in complaints[:10] + spilling:
         print(line)
     print(f"{len(complaints)} do not compile, {len(spilling)} kernels of products spill")

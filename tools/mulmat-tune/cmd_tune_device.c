@@ -71,28 +71,35 @@ static int tune_backend(const struct request *request, const struct tnd_tuner *t
     return 0;
 }
 
-/* The first open device that has a tuner. */
+/* The first kind with a tuner that opens the device; the first one's error when none does. */
 static int tune(const struct request *request)
 {
-    struct tandem_error error = {0};
-    const struct tnd_tuner *tuner = tnd_tuner_at(0);
-    tandem_runtime *runtime = NULL;
-    struct tnd_runtime_parts parts;
-    if (tuner == NULL) {
+    struct tandem_error first = {0};
+    for (int i = 0; tnd_tuner_at(i) != NULL; i++) {
+        const struct tnd_tuner *tuner = tnd_tuner_at(i);
+        struct tandem_error error = {0};
+        tandem_runtime *runtime = NULL;
+        struct tnd_runtime_parts parts;
+        /* A profile says that its device is wanted, a CPU too where there is no other. */
+        struct tandem_backend_profile profile = {.name = tuner->api->name};
+        tuner->api->profile(0, TANDEM_TYPE_Q4_0, &profile);
+        if (tnd_cmd_open_runtime("", 1, profile.name, request->device, &runtime, &error) !=
+            TANDEM_OK) {
+            first = i == 0 ? error : first;
+            continue;
+        }
+        tnd_runtime_parts(runtime, &parts);
+        int slot = tnd_registry_find(parts.registry, tuner->api->name, NULL);
+        int result =
+            tune_backend(request, tuner, tnd_registry_backend(parts.registry, slot), &error);
+        tandem_runtime_close(runtime);
+        return result;
+    }
+    if (first.text[0] == '\0') {
         fprintf(stderr, "mulmat-tune: no device of this build has numbers to find\n");
         return 1;
     }
-    /* A profile says that its device is wanted, a CPU too where there is no other. */
-    struct tandem_backend_profile profile = {.name = tuner->api->name};
-    tuner->api->profile(0, TANDEM_TYPE_Q4_0, &profile);
-    if (tnd_cmd_open_runtime("", 1, profile.name, request->device, &runtime, &error) != TANDEM_OK) {
-        return tnd_cmd_failed(&error);
-    }
-    tnd_runtime_parts(runtime, &parts);
-    int slot = tnd_registry_find(parts.registry, tuner->api->name, NULL);
-    int result = tune_backend(request, tuner, tnd_registry_backend(parts.registry, slot), &error);
-    tandem_runtime_close(runtime);
-    return result;
+    return tnd_cmd_failed(&first);
 }
 
 int tnd_cmd_tune_device(int argc, char **argv)

@@ -110,6 +110,21 @@ static float sub_group_reduce_add(float value)
     return value;
 }
 
+/* For all 32 work-items of a warp, from sm_80 on: sums += A {16, 16} * B {16, 8} of bf16 numbers,
+ * with exact products and sums in F32. A word is two neighbours along the 16 that are summed over,
+ * the first one in its low half. Work-item 4 * g + t has of A the words (row g, from column 2 * t),
+ * (g + 8, 2 * t), (g, 2 * t + 8) and (g + 8, 2 * t + 8), of B (from row 2 * t, column g) and
+ * (2 * t + 8, g), of the sums (row g, column 2 * t), (g, 2 * t + 1), (g + 8, 2 * t) and
+ * (g + 8, 2 * t + 1). (NVIDIA, PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point
+ * type") */
+static void mma_bf16(float sums[4], const uint a[4], const uint b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 /* ---- numbers ---- */
 
 static float half_value(ushort bits)

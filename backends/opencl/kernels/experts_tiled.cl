@@ -16,7 +16,7 @@ ulong x_place(struct columns columns, uint c)
 /* As many tokens as the work-items take at a time, and again. */
 static uint whole_steps(uint n_pairs)
 {
-    return (n_pairs + GROUP_M - 1) / GROUP_M * GROUP_M;
+    return (n_pairs + COLUMN_STEP - 1) / COLUMN_STEP * COLUMN_STEP;
 }
 
 work_group(GROUP_ITEMS)
@@ -25,8 +25,7 @@ experts_tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_
               ulong y_at, global const uchar *groups, ulong groups_at, uint k, uint n, uint n_pairs,
               uint used, uint experts, uint x_used, ulong w_nb2, ulong x_nb1, ulong x_nb2)
 {
-    shared float w_tile[TILE_K][TILE_N + 1];
-    shared float x_tile[TILE_K][TILE_M + 1];
+    shared struct staged staged;
     shared ulong places[TILE_M];
     uint item = (uint)get_local_id(0);
     uint row = (uint)get_group_id(0) * TILE_N;
@@ -40,15 +39,15 @@ experts_tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     add_tile(w + w_at + tile.expert % experts * w_nb2, (global const float *)(x + x_at),
-             tile.expert < experts ? k : 0, row, n, columns, whole_steps(tile.n_pairs), w_tile,
-             x_tile, sums);
+             tile.expert < experts ? k : 0, row, n, columns, whole_steps(tile.n_pairs),
+             &staged, sums);
 #pragma unroll
     for (uint c = 0; c < ITEM_M; c++) {
-        uint at_column = item / GROUP_N + c * GROUP_M;
+        uint at_column = column_of(item, c);
         ulong y_row = (ulong)pair_of(&tile, at_column) * n;
 #pragma unroll
         for (uint r = 0; r < ITEM_N; r++) {
-            uint at_row = row + item % GROUP_N + r * GROUP_N;
+            uint at_row = row + row_of(item, r);
             if (at_row < n && at_column < tile.n_pairs) {
                 to[y_row + at_row] = sums[c][r];
             }

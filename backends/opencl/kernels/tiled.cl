@@ -17,26 +17,27 @@ kernel void
 tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, global uchar *y,
       ulong y_at, uint k, uint n, uint m, uint row_begin, uint row_end)
 {
-    /* Neighbours write neighbouring quads of k, a row apart: one more column keeps them in
-     * different banks. */
-    shared float w_tile[TILE_K][TILE_N + 1];
-    shared float x_tile[TILE_K][TILE_M + 1];
+    shared struct staged staged;
     uint item = (uint)get_local_id(0);
     uint row = row_begin + (uint)get_group_id(0) * TILE_N;
     uint column = (uint)get_group_id(1) * TILE_M;
     struct columns columns = {column, m, k};
     global float *to = (global float *)(y + y_at);
     float sums[ITEM_M][ITEM_N];
-    add_tile(w + w_at, (global const float *)(x + x_at), k, row, row_end, columns, TILE_M, w_tile,
-             x_tile, sums);
+    add_tile(w + w_at, (global const float *)(x + x_at), k, row, row_end, columns, TILE_M,
+             &staged, sums);
 #pragma unroll
     for (uint c = 0; c < ITEM_M; c++) {
-        uint at_column = column + item / GROUP_N + c * GROUP_M;
+        uint at_column = column + column_of(item, c);
+        if (at_column >= m) {
+            continue;
+        }
+        global float *values = to + (ulong)at_column * n;
 #pragma unroll
         for (uint r = 0; r < ITEM_N; r++) {
-            uint at_row = row + item % GROUP_N + r * GROUP_N;
-            if (at_row < row_end && at_column < m) {
-                to[(ulong)at_column * n + at_row] = sums[c][r];
+            uint at_row = row + row_of(item, r);
+            if (at_row < row_end) {
+                values[at_row] = sums[c][r];
             }
         }
     }
