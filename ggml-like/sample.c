@@ -140,6 +140,11 @@ static void weigh(const struct tandem_sample_settings *settings, uint32_t larges
         i = n / 8 * 8;
         tnd_sample_weights_avx2(settings, value_of(largest), largest, logits, i, keys, weights);
     }
+#elif defined(__aarch64__)
+    if (settings != NULL) {
+        i = n / 8 * 8;
+        tnd_sample_weights_neon(settings, value_of(largest), largest, logits, i, keys, weights);
+    }
 #endif
     for (; i < n; i++) {
         const uint32_t key = tnd_sample_key(bits_of(logits[i]));

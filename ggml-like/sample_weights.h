@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What sample.c and sample_avx2.c share. */
+ * What sample.c and its twins for instruction sets share. */
 #ifndef TND_SAMPLE_WEIGHTS_H
 #define TND_SAMPLE_WEIGHTS_H
 
@@ -22,8 +22,11 @@ static inline int32_t tnd_sample_exponent(const struct tandem_sample_settings *s
 }
 
 /** Keys and weights of n values, a multiple of 8; `largest` is the value of `largest_key`, 0 for a
- *  subnormal one. What is larger weighs nothing. */
+ *  subnormal one. What is larger weighs nothing. For x86-64 with AVX2; for 64-bit ARM. */
 void tnd_sample_weights_avx2(const struct tandem_sample_settings *settings, float largest,
+                             uint32_t largest_key, const float *logits, int64_t n, uint32_t *keys,
+                             uint32_t *weights);
+void tnd_sample_weights_neon(const struct tandem_sample_settings *settings, float largest,
                              uint32_t largest_key, const float *logits, int64_t n, uint32_t *keys,
                              uint32_t *weights);
 

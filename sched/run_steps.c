@@ -438,8 +438,8 @@ static enum tandem_status sync_shared(const struct tnd_run *run, int slot, uint6
 }
 
 /* Where the device has measured its works itself, these times count, one behind the other from when
- * each was submitted. The runtime's own watch is about what a computation waits for, and keeps the
- * times of the host. */
+ * each was submitted; a download takes from the end of the work before it. The runtime's own watch
+ * is about what a computation waits for, and keeps the times of the host. */
 static void take_device_times(struct tnd_run *run, int slot, int first, int last)
 {
     tandem_backend *backend = tnd_registry_backend(run->registry, slot);
@@ -448,8 +448,14 @@ static void take_device_times(struct tnd_run *run, int slot, int first, int last
     for (int i = first; i <= last && i < run->n_times && !run->options->asks_lost; i++) {
         const struct tnd_step *step = &run->steps->steps[i];
         struct tnd_step_time *time = &run->options->times[i];
-        if (step->on_device && step->backend == slot && step->kind == TND_STEP_WORK &&
-            tnd_backend_took(backend, time->ticket, &ns) && ns >= 0) {
+        if (!step->on_device || step->backend != slot) {
+            continue;
+        }
+        if (step->kind == TND_STEP_DOWNLOAD && free_ns > time->begin_ns) {
+            time->begin_ns = free_ns < time->end_ns ? free_ns : time->end_ns;
+        }
+        if (step->kind == TND_STEP_WORK && tnd_backend_took(backend, time->ticket, &ns) &&
+            ns >= 0) {
             time->begin_ns = time->begin_ns > free_ns ? time->begin_ns : free_ns;
             time->end_ns = time->begin_ns + (uint64_t)ns;
             free_ns = time->end_ns;

@@ -9,10 +9,11 @@ extern CU_SuiteInfo suites_ggml_memplan[];
 extern CU_SuiteInfo suites_ggml_graph[];
 extern CU_SuiteInfo suites_ggml_ops[];
 extern CU_SuiteInfo suites_ggml_random[];
+extern CU_SuiteInfo suites_ggml_sample[];
 
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_ggml_types, suites_ggml_bcml1, suites_ggml_tensor,
                           suites_ggml_memplan, suites_ggml_graph, suites_ggml_ops,
-                          suites_ggml_random, NULL);
+                          suites_ggml_random, suites_ggml_sample, NULL);
 }

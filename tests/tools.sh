@@ -161,6 +161,12 @@ if group device; then
         "$tune" profiles --device "no such device" >out 2>err
         check "a device that is not there is an error" [ $? -eq 1 ]
         check "and named once" has "no device for opencl: none of" err
+        begin=$(date +%s%N)
+        try 0 " nodes, not predicted" run model.bin "${tokenizer[@]}" -n 4 --stats --table none \
+            --device 0 --profile opencl --settings opencl:profile=on
+        check "times of operations do not overlap" awk -v most="$((($(date +%s%N) - begin) / 1000000))" '
+            /^time of / { sum += $4 }
+            END { exit !(sum > 0 && sum <= most) }' err
     else
         check "the reason is said" has "no device for" err
         skip "no device is here"

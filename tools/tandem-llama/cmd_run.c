@@ -23,8 +23,7 @@ struct run {
     int64_t n_decoded; /* of them, as far as the steps go */
     double prompt_seconds;
     double generation_seconds;
-    double op_us[TANDEM_OP_COUNT]; /* of all stages; both by enum tandem_op */
-    int64_t op_stages[TANDEM_OP_COUNT];
+    struct tnd_op_times times;
 };
 
 enum { PROMPT_BYTES_MAX = 64 << 20 }; /* more is no prompt: no context holds so many tokens */
@@ -103,35 +102,11 @@ static enum tandem_status generate(struct run *run, struct tandem_error *error)
 
 /* ---- times of operations: where a device measures them (profile=on) ---- */
 
-static void add_time(void *user, const tandem_tensor *node, enum tandem_stage stage, double us)
-{
-    struct run *run = user;
-    const enum tandem_op op = tandem_tensor_op(node);
-    (void)stage;
-    if (op < TANDEM_OP_COUNT) {
-        run->op_us[op] += us;
-        run->op_stages[op]++;
-    }
-}
-
-static void want_times(struct run *run)
+static bool wants_times(const struct run *run)
 {
     const char *settings = run->kit.options.runtime.settings;
-    if (run->kit.options.print_stats && settings != NULL &&
-        strstr(settings, "profile=on") != NULL) {
-        tandem_session_set_timed(run->kit.session, add_time, run);
-    }
-}
-
-static void print_times(const struct run *run)
-{
-    for (int op = 0; op < TANDEM_OP_COUNT; op++) {
-        if (run->op_stages[op] > 0) {
-            fprintf(stderr, "time of %s: %.3f ms in %lld stages\n",
-                    tandem_op_name((enum tandem_op)op), run->op_us[op] / 1e3,
-                    (long long)run->op_stages[op]);
-        }
-    }
+    return run->kit.options.print_stats && settings != NULL &&
+           strstr(settings, "profile=on") != NULL;
 }
 
 static void print_timing(const struct run *run)
@@ -141,7 +116,7 @@ static void print_timing(const struct run *run)
                         run->generation_seconds);
     if (run->kit.options.print_stats) {
         tnd_kit_print_stats(&run->kit);
-        print_times(run);
+        tnd_op_times_print(&run->times, stderr);
     }
 }
 
@@ -163,6 +138,7 @@ static int run_all(struct run *run, const char *checkpoint)
     if (run->steps > 0 && run->kit.options.context == 0) {
         run->kit.options.context = run->steps;
     }
+    run->kit.options.times = wants_times(run) ? &run->times : NULL;
     run->kit.options.ranks.leads_here = run->file == NULL && strcmp(run->text, "-") == 0;
     status = read_prompt(run, &error);
     if (status == TANDEM_OK) {
@@ -173,7 +149,9 @@ static int run_all(struct run *run, const char *checkpoint)
     }
     if (status == TANDEM_OK) {
         say_table(run);
-        want_times(run);
+        if (wants_times(run)) {
+            tandem_session_set_timed(run->kit.session, tnd_op_times_add, &run->times);
+        }
         status = generate(run, &error);
         printf("\n");
         fflush(stdout);

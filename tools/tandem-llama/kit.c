@@ -35,13 +35,15 @@ static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error 
 {
     const bool is_long = kit->options.has_embeddings && kit->options.context == 0 &&
                          !tandem_model_hparams(kit->model)->is_encoder;
-    struct tandem_session_options options = {.size = sizeof(options),
-                                             .context =
-                                                 is_long ? EMBED_CONTEXT : kit->options.context,
-                                             .has_embeddings = kit->options.has_embeddings,
-                                             .pooling = kit->options.pooling,
-                                             .is_unfused = kit->options.is_unfused,
-                                             .micro_batches = (int)kit->options.micro_batches};
+    struct tandem_session_options options = {
+        .size = sizeof(options),
+        .context = is_long ? EMBED_CONTEXT : kit->options.context,
+        .has_embeddings = kit->options.has_embeddings,
+        .pooling = kit->options.pooling,
+        .is_unfused = kit->options.is_unfused,
+        .micro_batches = (int)kit->options.micro_batches,
+        .adjust = kit->options.times != NULL ? tnd_op_times_predict : NULL,
+        .adjust_user = kit->options.times};
     CLI_TRY(tnd_cache_option_read(kit->options.cache_type, kit->model, &options, error));
     CLI_TRY(tnd_ranks_session_new(kit->model, kit->runtime, &options, &kit->options.ranks,
                                   &kit->session, error));

@@ -7,6 +7,7 @@
 #include "tandem/llama.h"
 #include "tools/cache_option.h"
 #include "tools/draft_option.h"
+#include "tools/op_times.h"
 #include "tools/tandem-llama/cli.h"
 
 struct tnd_kit_options {
@@ -31,6 +32,7 @@ struct tnd_kit_options {
     bool is_unfused;
     bool print_plan;
     bool print_stats;
+    struct tnd_op_times *times; /* take what plans predict; NULL: nobody asks */
 };
 
 /** Rows of these options for a struct args_command. */
