@@ -33,6 +33,11 @@ struct tnd_tuner {
      *  CANCELLED (by progress), those of the device, FILE (not kept, but in use), MEMORY. */
     enum tandem_status (*tune)(tandem_backend *backend, const struct tnd_tuner_options *options,
                                struct tandem_error *error);
+    /** Microseconds of the launch of a kernel among many, by itself and in a graph of launches (0:
+     *  the device has none), and how many were timed. Takes less than a second; nothing else should
+     *  run on the device. Errors: those of the device. */
+    enum tandem_status (*launches)(tandem_backend *backend, double *out_us, double *out_graph_us,
+                                   uint32_t *out_count, struct tandem_error *error);
 };
 
 /** The i-th tuner of this build; NULL beyond the last. */

@@ -3,8 +3,10 @@
 #include "measure/measure_moves.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "backends/tuner.h"
 #include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
@@ -109,6 +111,23 @@ enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, i
     tnd_free(memory);
     tnd_free(link);
     return status;
+}
+
+enum tandem_status tnd_measure_launches(const struct tnd_registry *registry, int slot, int64_t when,
+                                        struct tandem_table *table, struct tandem_error *error)
+{
+    tandem_backend *backend = tnd_registry_backend(registry, slot);
+    struct tnd_launch_cost cost = {.when = when};
+    const struct tnd_tuner *tuner = NULL;
+    for (int i = 0; backend != NULL && (tuner = tnd_tuner_at(i)) != NULL; i++) {
+        if (tuner->api->open != backend->api->open) { /* (vtables may be copied) */
+            continue;
+        }
+        snprintf(cost.backend, sizeof(cost.backend), "%s", tnd_registry_name(registry, slot));
+        TND_TRY(tuner->launches(backend, &cost.us, &cost.graph_us, &cost.count, error));
+        return tnd_record_add(table, TND_RECORD_LAUNCHES, &cost);
+    }
+    return TANDEM_OK;
 }
 
 double tnd_without_round_trip(double us, double round_trip_us)

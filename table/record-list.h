@@ -10,7 +10,7 @@
 #define TND_FACT_KIND_LIST(X)                                                                      \
     X(NAME, TEXT, 0, 0)             /* a name, never empty */                                      \
     X(BACKEND, TEXT, 0, 0)          /* a name on whose identity the record depends */              \
-    X(DEVICE, TEXT, 0, 0)           /* the same, left out, here and in the checksum: the CPU */   \
+    X(DEVICE, TEXT, 0, 0)           /* the same, left out, here and in the checksum: the CPU */    \
     X(PROFILE, TEXT, 0, 0)          /* a name: the record depends on the backends of its stages */ \
     X(TYPE, TYPE, 0, 0)             /* enum tandem_type */                                         \
     X(EXTENT, WHOLE, 1, 1073741824) /* M, N, K, bytes */                                           \
@@ -176,6 +176,13 @@
     X(tnd_hosted_time, spread_us, SPREAD, SMALLER, 10)                                             \
     X(tnd_hosted_time, disturbed, MARK, SMALLER, 13)
 
+#define TND_LAUNCH_FACTS(X)                                                                        \
+    X(tnd_launch_cost, backend, BACKEND, KEY, 0)                                                   \
+    X(tnd_launch_cost, when, WHEN, LARGER, 4)                                                      \
+    X(tnd_launch_cost, count, COUNT, LARGER, 3)                                                    \
+    X(tnd_launch_cost, us, TIME, SMALLER, 1)                                                       \
+    X(tnd_launch_cost, graph_us, SPREAD, SMALLER, 2)
+
 /* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
  *   team):
  *   list     member of the file and of the table
@@ -208,6 +215,8 @@
     X(LINKS, links, tnd_link, TND_LINK_FACTS, tnd_link, offsetof(struct tnd_link, curve.samples),  \
       "bytes", TND_TABLE_MAX_LINKS, 0, 5, 0, NEVER)                                                \
     X(HOSTED, hosted, tnd_hosted_time, TND_HOSTED_FACTS, tnd_hosted_time, 0, "",                   \
-      TND_TABLE_MAX_HOSTED, 0, 9, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)
+      TND_TABLE_MAX_HOSTED, 0, 9, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)                     \
+    X(LAUNCHES, launches, tnd_launch_cost, TND_LAUNCH_FACTS, tnd_launch_cost, 0, "",               \
+      TND_TABLE_MAX_LAUNCHES, 0, 1, 0, NEVER)
 
 #endif

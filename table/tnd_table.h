@@ -189,6 +189,15 @@ struct tnd_hosted_time {
     uint8_t disturbed; /* 1: another program took CPUs meanwhile */
 };
 
+/* What a launch costs a device among many others, by itself and in a graph of launches. */
+struct tnd_launch_cost {
+    char backend[16];
+    double us;
+    double graph_us; /* 0: the device has no graphs */
+    uint32_t count;
+    int64_t when;
+};
+
 /* A profile as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
     char backend[16]; /* "" : stage does not exist */
@@ -247,7 +256,8 @@ enum {
     TND_TABLE_MAX_PROGRAMS = 512, /* the newest are kept */
     TND_TABLE_MAX_CONVOLUTIONS = 16384,
     TND_TABLE_MAX_LINKS = 4096,
-    TND_TABLE_MAX_HOSTED = 16384
+    TND_TABLE_MAX_HOSTED = 16384,
+    TND_TABLE_MAX_LAUNCHES = 32
 };
 
 struct tandem_table {

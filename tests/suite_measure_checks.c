@@ -14,6 +14,7 @@
 #include "tests/support_tune.h"
 #include "measure/bench.h"
 #include "measure/measure_checks.h"
+#include "measure/measure_moves.h"
 #include "measure/measure_pairs.h"
 #include "tune/policy.h"
 #include "measure/measure_reference.h"
@@ -572,6 +573,38 @@ static CU_TestInfo gate_tests[] = {
     CU_TEST_INFO_NULL,
 };
 
+/* By the stand-in for CUDA. */
+static void the_cost_of_launches_is_kept_in_tables(void)
+{
+    char settings[1200];
+    struct tnd_registry *opened = NULL;
+    tandem_table *launches = NULL;
+    struct tandem_error error = {0};
+    snprintf(settings, sizeof(settings), "cuda:cache=off,device=0,library=%s",
+             tnd_test_beside("fake_cuda/libcuda.so.1"));
+    const struct tnd_registry_options wanted = {"cuda", settings, 1, {0}};
+    if (tnd_registry_open(&wanted, &opened, NULL) != TANDEM_OK ||
+        tnd_registry_find(opened, "cuda", NULL) < 1) {
+        tnd_skip("optional part not built: stand-ins for CUDA, or no c++");
+        tnd_registry_close(opened);
+        return;
+    }
+    check_ok(tandem_table_new(&launches, NULL));
+    check_status(tnd_measure_launches(opened, TANDEM_BACKEND_CPU, 7, launches, &error), TANDEM_OK,
+                 NULL, &error);
+    check_int(launches->n_launches, 0); /* the CPU launches nothing */
+    check_status(
+        tnd_measure_launches(opened, tnd_registry_find(opened, "cuda", NULL), 7, launches, &error),
+        TANDEM_OK, NULL, &error);
+    if (check_int(launches->n_launches, 1)) {
+        const struct tnd_launch_cost *cost = &launches->launches[0];
+        check_string(cost->backend, "cuda");
+        CU_ASSERT(cost->us > 0 && cost->graph_us > 0 && cost->count > 0 && cost->when == 7);
+    }
+    tandem_table_free(launches);
+    tnd_registry_close(opened);
+}
+
 static CU_TestInfo other_tests[] = {
     {"the_reference_kernel_has_a_fastest_and_a_mean_time",
      the_reference_kernel_has_a_fastest_and_a_mean_time},
@@ -584,6 +617,7 @@ static CU_TestInfo other_tests[] = {
     {"weights_in_flight_are_told_with_what_they_take_longer",
      weights_in_flight_are_told_with_what_they_take_longer},
     {"one_backend_has_no_pairs", one_backend_has_no_pairs},
+    {"the_cost_of_launches_is_kept_in_tables", the_cost_of_launches_is_kept_in_tables},
     {"a_sweep_checks_results_and_looks_at_the_machine",
      a_sweep_checks_results_and_looks_at_the_machine},
     {"a_sweep_too_short_to_check_measures_times_alone",

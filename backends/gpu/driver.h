@@ -220,8 +220,8 @@ struct tnd_gpu_driver {
     enum tandem_status (*argument)(struct tnd_gpu_context *context,
                                    struct tnd_gpu_function *function, const char *name, int index,
                                    size_t bytes, const void *value, struct tandem_error *error);
-    /** Puts a kernel (`name`, static, for messages) into the work queue with 1 to 3 dimensions; `global`
-     *  counts work-items, a multiple of `local`. `out_event` NULL: nobody wants to know. */
+    /** Puts a kernel (`name`, static, for messages) into the work queue with 1 to 3 dimensions;
+     *  `global` counts work-items, a multiple of `local`. `out_event` NULL: nobody asks. */
     enum tandem_status (*launch)(struct tnd_gpu_context *context, struct tnd_gpu_function *function,
                                  const char *name, int n_dims, const size_t *global,
                                  const size_t *local, struct tnd_gpu_event **out_event,

@@ -23,6 +23,10 @@ enum tandem_status tnd_gpu_backend_open(const struct tnd_gpu_driver *driver,
 enum tandem_status tnd_gpu_backend_tune(tandem_backend *backend,
                                         const struct tnd_tuner_options *options,
                                         struct tandem_error *error);
+/** `launches` of it. */
+enum tandem_status tnd_gpu_backend_launches(tandem_backend *backend, double *out_us,
+                                            double *out_graph_us, uint32_t *out_count,
+                                            struct tandem_error *error);
 
 /* The functions of the vtable, for the macro below. */
 void tnd_gpu_backend_close(tandem_backend *backend);

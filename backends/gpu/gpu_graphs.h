@@ -10,14 +10,22 @@
  *  not without numbers. */
 void tnd_gpu_choose_graphs(struct tnd_gpu_device *device);
 
-/** Measures a row of small kernels, of which every eighth has other arguments than the last time,
- *  with graphs or without them: nanoseconds of one launch, on the host and the device together, the
- *  least of some rounds. Graphs are off afterwards. 0: the device has no graphs. Under the lock
- *  of submits; nothing else should run there. Errors: those of launches. */
-enum tandem_status tnd_gpu_launch_cost(struct tnd_gpu_device *device, bool with_graphs,
-                                       int32_t *out_ns, struct tandem_error *error);
+/** What a launch costs, by itself and in a graph (0: the device has none), and how many launches of
+ *  either kind were timed. */
+struct tnd_gpu_launch_costs {
+    int32_t launch_ns, graph_ns;
+    uint32_t count;
+};
 
-/** Measures both ways in turns, keeps the numbers in those of the device, and chooses. */
+/** Measures a row of small kernels both ways in turns: nanoseconds of one launch, on the host and
+ *  the device together, the least of some rounds. Every eighth has other arguments than the last
+ *  time. Graphs are off afterwards. Under the lock of submits; nothing else should run on the
+ *  device. Errors: those of launches. */
+enum tandem_status tnd_gpu_launch_costs(struct tnd_gpu_device *device,
+                                        struct tnd_gpu_launch_costs *out,
+                                        struct tandem_error *error);
+
+/** The same; the numbers become those of the device, and the choice follows from them. */
 enum tandem_status tnd_gpu_tune_launches(struct tnd_gpu_device *device, struct tandem_error *error);
 
 #endif

@@ -155,6 +155,15 @@ static void add_moves(struct tnd_text *out, const struct tandem_table *table)
             tnd_direction_name((enum tnd_direction)transfer->direction), transfer->curve.n_samples,
             last->median_us > 0 ? (double)last->m / last->median_us / 1e3 : 0.0, last->m);
     }
+    for (int i = 0; i < table->n_launches; i++) {
+        const struct tnd_launch_cost *cost = &table->launches[i];
+        tnd_text_printf(out, "%s    %-10s %.3g us each", i == 0 ? "launches\n" : "", cost->backend,
+                        cost->us);
+        if (cost->graph_us > 0) {
+            tnd_text_printf(out, ", %.3g us in graphs", cost->graph_us);
+        }
+        tnd_text_add(out, "\n");
+    }
     for (int i = 0; i < table->n_handoffs; i++) {
         const struct tnd_handoff *handoff = &table->handoffs[i];
         tnd_text_printf(out, "%s    %d threads: %.3g us to workers that spin, %.3g us asleep\n",
@@ -257,8 +266,8 @@ static void add_hosted(struct tnd_text *out, const struct tandem_table *table)
 {
     for (int i = 0; i < table->n_hosted; i++) {
         const struct tnd_hosted_time *one = &table->hosted[i];
-        const double error_us = tnd_time_error(one->median_us, one->spread_us, one->count,
-                                               TND_SINGLE_SHOT_ERROR);
+        const double error_us =
+            tnd_time_error(one->median_us, one->spread_us, one->count, TND_SINGLE_SHOT_ERROR);
         if (i == 0 || strcmp(one->program, one[-1].program) != 0) {
             tnd_text_printf(out, "products inside of %s\n", one->program);
         }

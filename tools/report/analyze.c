@@ -388,6 +388,14 @@ enum tandem_status tnd_analyze(const struct tandem_table *table,
     report.printer->end(&report.text, &report.crossovers);
     if (options->format == TND_ANALYZE_TEXT) {
         tnd_links_print(&report.text, table);
+        for (int i = 0; i < table->n_launches; i++) {
+            const struct tnd_launch_cost *cost = &table->launches[i];
+            tnd_text_printf(&report.text, "a launch on %s: %.3g us", cost->backend, cost->us);
+            if (cost->graph_us > 0) {
+                tnd_text_printf(&report.text, ", %.3g us in a graph", cost->graph_us);
+            }
+            tnd_text_add(&report.text, "\n");
+        }
         report.n_printed += table->n_links;
     }
     status = status == TANDEM_OK && report.crossovers.failed ? TANDEM_E_MEMORY : status;
