@@ -105,7 +105,11 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
         .type = options->type,
         .is_transposed = options->is_transposed,
         .has_blocks = options->has_blocks};
-    cache->end = cache->begin == 0 && cache->end == 0 ? cache->layers : cache->end;
+    if (hparams->is_encoder || (cache->begin == 0 && cache->end == 0)) {
+        cache->begin = 0;
+        cache->end = cache->layers;
+    }
+    LLAMA_ASSERT(cache->begin <= cache->end && cache->end <= cache->layers);
     const enum tandem_status status = make_tensors(cache, error);
     if (status != TANDEM_OK) {
         tnd_llama_kv_cache_fini(cache);

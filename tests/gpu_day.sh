@@ -59,7 +59,13 @@ fi
 if [ -e "$BUILD/fake_cuda/libcuda.so.1" ] && [ -x "$BUILD/suite_opencl-cuda" ]; then
     LD_LIBRARY_PATH=$BUILD/fake_cuda timeout 120 tools/dev/gpu_day.sh 14 >"$work/said" 2>&1
     expect "| 14 cuda | good |" "$OUT/summary.md"
-    expect "the same text on the CPU and by CUDA" "$OUT/summary.md"
+    expect "the same text on the CPU and by cuda" "$OUT/summary.md"
+    expect "the same text on the CPU and by cuda+cublas" "$OUT/summary.md"
+    expect "cpu+cublas: 4 problems in every way" "$OUT/summary.md"
+    # The tuner takes the device that was named, whichever driver has it; one kernel takes seconds here.
+    LD_LIBRARY_PATH=$BUILD/fake_cuda timeout -k 1 -s INT 5 "$BUILD/mulmat-tune" tune-device --device Stand-in \
+        --most 1 --dry >"$work/said" 2>&1
+    expect "Tandem Stand-in GPU 0 (CUDA)" "$work/said"
 else
     skipped=$((skipped + 1))
     echo "skipped: the stand-in for CUDA is not built"

@@ -95,7 +95,7 @@ static bool try_blas(const char *file, struct tnd_cuda_library *out)
     int minor = 0;
     if (tnd_dl_open(names, cublas_symbols, COUNT(cublas_symbols), &out->blas, &library, &told) !=
         TANDEM_OK) {
-        snprintf(out->blas_reason, sizeof(out->blas_reason), "%.120s", told.text);
+        snprintf(out->blas_reason, sizeof(out->blas_reason), "cuBLAS: %.180s", told.text);
         return false;
     }
     if (out->blas.GetProperty(0, &major) != 0 || out->blas.GetProperty(1, &minor) != 0) {
@@ -188,7 +188,7 @@ static void find_blas(const char *path, const char *asked, struct tnd_cuda_libra
         snprintf(reason, bytes, "cuBLAS %d.%d is newer than the driver, which is for CUDA %d.%d",
                  major, minor, out->version / 1000, out->version % 1000 / 10);
     } else if (asked[0] == '\0') {
-        snprintf(reason, bytes, "libcublas.so.12 or .13 was not found (pip: nvidia-cublas)");
+        snprintf(reason, bytes, "libcublas.so.12 or .13 was not found (pip: nvidia-cublas-cu12)");
     } else if (reason[0] == '\0') {
         snprintf(reason, bytes, "%.80s tells no version", asked);
     }

@@ -159,7 +159,7 @@ struct tnd_cuda_library {
     struct tnd_cublas_functions blas; /* where `has_blas` */
     bool has_compiler, has_blas;
     char compiler_reason[128]; /* why it is not there */
-    char blas_reason[128];
+    char blas_reason[192];
     int version;       /* of the driver: 12040 is CUDA 12.4 */
     int nvrtc_version; /* in the same way; of one that cannot be used, or 0: none was found */
     int blas_version;

@@ -120,9 +120,12 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     find_reason(&asking, library, found, capability, info->reason, sizeof(info->reason));
     info->is_fit = info->reason[0] == '\0';
     if (info->is_fit) { /* until a real GPU has run our kernels */
-        snprintf(info->reason, sizeof(info->reason), "CUDA is used only when it is asked for%s%s",
-                 library->has_blas ? "" : "; no cuBLAS profiles: ",
-                 library->has_blas ? "" : library->blas_reason);
+        snprintf(info->reason, sizeof(info->reason), "CUDA is used only when it is asked for");
+        if (!library->has_blas) {
+            snprintf(info->reason, sizeof(info->reason),
+                     "only used when asked for; our kernels serve for cuBLAS: %.70s",
+                     library->blas_reason);
+        }
     }
 }
 

@@ -173,6 +173,17 @@ static enum tandem_status choose(const char *name, int which, bool is_asked_for,
 
 /* ---- opening ---- */
 
+/* That products are made without a library: a warning for who has named one. */
+static void tell_blas(const struct gpu *self, const char *asked)
+{
+    const struct tnd_gpu_context *context = self->device->context;
+    if (self->log != NULL && !context->has_blas && (asked == NULL || strcmp(asked, "off") != 0)) {
+        char line[256];
+        snprintf(line, sizeof(line), "%s: %s", self->name, context->blas_reason);
+        self->log(self->log_user, asked != NULL ? TANDEM_LOG_WARN : TANDEM_LOG_INFO, line);
+    }
+}
+
 enum tandem_status tnd_gpu_backend_open(const struct tnd_gpu_driver *driver,
                                         const struct tandem_backend_api *api,
                                         const struct tandem_backend_options *options,
@@ -206,6 +217,7 @@ enum tandem_status tnd_gpu_backend_open(const struct tnd_gpu_driver *driver,
     if (self->log != NULL && refused[0] != '\0') {
         self->log(self->log_user, TANDEM_LOG_WARN, refused);
     }
+    tell_blas(self, settings.options.libraries.blas);
     *out_backend = &self->base;
     return TANDEM_OK;
 }

@@ -333,7 +333,7 @@ need_cuda() {
 # The suites of the device once more, on the real driver; then what a user does.
 step_cuda() {
     need_cuda
-    local model=$bin/stand-ins/llama/stories260K.bin here there n=200 tool what
+    local model=$bin/stand-ins/llama/stories260K.bin here there n=200 tool what profile
     export TANDEM_TEST_LIBCUDA=libcuda.so.1
     if [ -n "${QUICK:-}" ]; then
         n=3
@@ -347,21 +347,26 @@ step_cuda() {
         done
         grep -q ' tensor .* refused' "$WORK/tune-cuda" && fault "a product on tensor cores is refused or wrong"
     fi
-    "$bin/mulmat-tune" test --device "$cuda" --type q4_0 --profile cuda >"$WORK/check" 2>&1 ||
-        fault "mulmat-tune test: CUDA computes wrong results"
-    cat "$WORK/check"
-    figure "$(tail -1 "$WORK/check")"
+    "$bin/mulmat-tune" devices | grep 'serve for cuBLAS' && echo "ABSENT: cuBLAS"
+    for profile in cuda cuda+cublas cpu+cublas; do
+        "$bin/mulmat-tune" test --device "$cuda" --type q4_0 --profile $profile >"$WORK/check" 2>&1 ||
+            fault "mulmat-tune test: $profile computes wrong results"
+        cat "$WORK/check"
+        figure "$profile: $(tail -1 "$WORK/check")"
+    done
     [ -e ../shared/data/llama/stories260K.bin ] && model=../shared/data/llama/stories260K.bin
     if [ -e "$model" ]; then
         here=$("$bin/tandem-llama" run "$model" -t "${model%/*}/tok512.bin" --temp 0 -n $n --table none --device none)
-        there=$("$bin/tandem-llama" run "$model" -t "${model%/*}/tok512.bin" --temp 0 -n $n --table none \
-            --device "$cuda" --profile cuda)
-        if [ "$here" = "$there" ]; then
-            figure "$n tokens of the trained model: the same text on the CPU and by CUDA"
-        else
-            fault "$n tokens of the trained model: the texts of CPU and CUDA differ"
-            printf '%s\n---\n%s\n' "$here" "$there"
-        fi
+        for profile in cuda cuda+cublas; do
+            there=$("$bin/tandem-llama" run "$model" -t "${model%/*}/tok512.bin" --temp 0 -n $n --table none \
+                --device "$cuda" --profile $profile)
+            if [ "$here" = "$there" ]; then
+                figure "$n tokens of the trained model: the same text on the CPU and by $profile"
+            else
+                fault "$n tokens of the trained model: the texts of CPU and $profile differ"
+                printf '%s\n---\n%s\n' "$here" "$there"
+            fi
+        done
     fi
     tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
     if [ -z "$tool" ]; then
@@ -389,6 +394,7 @@ step_drivers() {
     for ((round = 0; round < n_rounds; round++)); do
         way opencl --device "$DEVICE" --profile opencl
         way cuda --device "$cuda" --profile cuda
+        way cublas --device "$cuda" --profile cuda+cublas
     done
     ratios opencl
     for what in opencl:$DEVICE cuda:$cuda; do

@@ -71,35 +71,47 @@ static int tune_backend(const struct request *request, const struct tnd_tuner *t
     return 0;
 }
 
-/* The first kind with a tuner that opens the device; the first one's error when none does. */
+/* Opens the device as one of the tuner's. */
+static enum tandem_status open_for(const struct request *request, const struct tnd_tuner *tuner,
+                                   tandem_runtime **out_runtime, struct tandem_error *error)
+{
+    /* A profile says that its device is wanted, a CPU too where there is no other. */
+    struct tandem_backend_profile profile = {.name = tuner->api->name};
+    tuner->api->profile(0, TANDEM_TYPE_Q4_0, &profile);
+    return tnd_cmd_open_runtime("", 1, profile.name, request->device, out_runtime, error);
+}
+
+/* The first device that a tuner can open; where none can, why, for each of them. */
 static int tune(const struct request *request)
 {
-    struct tandem_error first = {0};
-    for (int i = 0; tnd_tuner_at(i) != NULL; i++) {
-        const struct tnd_tuner *tuner = tnd_tuner_at(i);
-        struct tandem_error error = {0};
-        tandem_runtime *runtime = NULL;
-        struct tnd_runtime_parts parts;
-        /* A profile says that its device is wanted, a CPU too where there is no other. */
-        struct tandem_backend_profile profile = {.name = tuner->api->name};
-        tuner->api->profile(0, TANDEM_TYPE_Q4_0, &profile);
-        if (tnd_cmd_open_runtime("", 1, profile.name, request->device, &runtime, &error) !=
-            TANDEM_OK) {
-            first = i == 0 ? error : first;
-            continue;
-        }
+    enum { MOST = 4 };
+    struct tandem_error errors[MOST];
+    const struct tnd_tuner *tuner = NULL;
+    tandem_runtime *runtime = NULL;
+    struct tnd_runtime_parts parts;
+    int n = 0;
+    int result = 1;
+    memset(errors, 0, sizeof(errors));
+    while (n < MOST && runtime == NULL && (tuner = tnd_tuner_at(n)) != NULL) {
+        n += open_for(request, tuner, &runtime, &errors[n]) != TANDEM_OK;
+    }
+    if (runtime != NULL) {
         tnd_runtime_parts(runtime, &parts);
         int slot = tnd_registry_find(parts.registry, tuner->api->name, NULL);
-        int result =
-            tune_backend(request, tuner, tnd_registry_backend(parts.registry, slot), &error);
+        result =
+            tune_backend(request, tuner, tnd_registry_backend(parts.registry, slot), &errors[0]);
         tandem_runtime_close(runtime);
         return result;
     }
-    if (first.text[0] == '\0') {
-        fprintf(stderr, "mulmat-tune: no device of this build has numbers to find\n");
-        return 1;
+    for (int i = 0; i < n; i++) {
+        if (i == 0 || strcmp(errors[i].text, errors[i - 1].text) != 0) {
+            result = tnd_cmd_failed(&errors[i]);
+        }
     }
-    return tnd_cmd_failed(&first);
+    if (n == 0) {
+        fprintf(stderr, "mulmat-tune: no device of this build has numbers to find\n");
+    }
+    return result;
 }
 
 int tnd_cmd_tune_device(int argc, char **argv)
