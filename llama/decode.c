@@ -39,9 +39,11 @@ static enum tandem_status print_plan(const tandem_session *session, const tandem
     tandem_plan *plan;
     char head[192];
     char split[64] = "";
+    const struct tnd_llama_shard *shard = session->model->shard;
     if (batch->split->n > 1) {
-        snprintf(split, sizeof(split), " in %d micro-batches over %d places", batch->split->n,
-                 session->micro.stages.n_places);
+        snprintf(split, sizeof(split), " in %d micro-batches over %d %s", batch->split->n,
+                 shard != NULL ? shard->count : session->micro.stages.n_places,
+                 shard != NULL ? "ranks" : "places");
     }
     LLAMA_TRY(tandem_runtime_plan(session->runtime, graph, &plan, error));
     const int n = snprintf(

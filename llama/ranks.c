@@ -343,7 +343,12 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
     }
     struct order order = order_of(session, DECODE, n_entries, n_tokens, 0);
     order.bytes = (int64_t)bytes;
+    const double limit_s = tandem_communicator_limit(session->leads);
+    if (tnd_llama_by_layers(session->model) && limit_s > 0) { /* others may be a batch behind */
+        tandem_communicator_set_limit(session->leads, -limit_s);
+    }
     const enum tandem_status status = tell(session->leads, &order, more, error);
+    tandem_communicator_set_limit(session->leads, limit_s);
     free(more);
     return status;
 }

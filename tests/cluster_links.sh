@@ -3,7 +3,7 @@
 # usage: cluster_links.sh BUILD [MPI [ROUNDS [GBIT_S:LATENCY_MS:LOSS_PERCENT...]]]
 # What fit predicts for ranks over real links, beside what bench measures: in network namespaces joined by a
 # shaped switch (netns.sh), one CPU a rank. The links are measured in them, products once outside. One rank alone and
-# all ranks are measured in turns; medians are printed. Figures, no verdict: a busy machine has others.
+# all ranks, by rows and by layers with the shares that fit gives them for prompts, are measured in turns; medians are printed. Figures, no verdict: a busy machine has others.
 set -u
 cd "$(dirname "$0")/.."
 build=$(cd "${1:-build/release}" && pwd)
@@ -22,12 +22,13 @@ model=$work/model.gguf
 "$build/tandem-llama" synth "$model" -q --shape "$shape" --type q4_0 || exit 1
 taskset -c 0 "$build/mulmat-tune" bench --model "$model" -m 1,8,64,512 --threads 1 --profile cpu -q -y -f "$work/cpu.json" >/dev/null || exit 1
 common=("$model" --threads 1)
-bench=(--prompt 64 --gen 16 --repeat 3 --output csv)
+prompt=${PROMPT:-256} # tokens: by layers in micro-batches of 64
+bench=(--prompt "$prompt" --gen 16 --repeat 3 --output csv)
 
 median() { sort -g | awk '{v[NR] = $1} END {print NR ? v[int((NR + 1) / 2)] : "nothing"}'; }
 
 echo "$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $mpi, shape $shape q4_0, load $(cut -d' ' -f1 /proc/loadavg), medians of $rounds rounds"
-echo "| link | ranks | test | predicted, tokens/s | measured, tokens/s | error | the plan took |"
+echo "| link | ranks | prompt or generation | predicted, tokens/s | measured, tokens/s | error | the plan took |"
 echo "|---|---|---|---|---|---|---|"
 for link in "${@:-1:0.2:0 0.1:2:0 1:0.2:0.1}"; do
     for one in $link; do
@@ -35,20 +36,28 @@ for link in "${@:-1:0.2:0 0.1:2:0 1:0.2:0.1}"; do
         net_up "$build" 2 "$gbit" "$latency" "$loss" || exit 1
         rm -f "$work"/tandem/*.json
         net_launch "$mpi" 2 "$build/mulmat-tune" bench --links -q >"$work/links" 2>"$work/err" || { tail -5 "$work/err"; exit 1; }
-        net_launch "$mpi" 2 "$build/tandem-llama" fit "${common[@]}" --prompt 64 --table "$work/cpu.json" --json >"$work/fit.json" 2>"$work/err" ||
-            { tail -5 "$work/err"; exit 1; }
+        for by in rows layers; do
+            net_launch "$mpi" 2 "$build/tandem-llama" fit "${common[@]}" --prompt "$prompt" --objective prompt --divide "$by" --table "$work/cpu.json" --json \
+                >"$work/fit.$by" 2>"$work/err" || { tail -5 "$work/err"; exit 1; }
+        done
         for _ in $(seq "$rounds"); do
             ip netns exec "$net_name-0" taskset -c 0 "$build/tandem-llama" bench "${common[@]}" "${bench[@]}" --table "$work/cpu.json" 2>/dev/null >>"$work/1.$one"
-            net_launch "$mpi" 2 "$build/tandem-llama" bench "${common[@]}" "${bench[@]}" --table "$work/cpu.json" --shares 1,1 2>/dev/null >>"$work/2.$one"
+            for by in rows layers; do
+                shares=$(grep '{"ranks": 2,' "$work/fit.$by" | grep -o '"share": [0-9.]*' | sed 's/.*: //' | paste -sd,)
+                net_launch "$mpi" 2 "$build/tandem-llama" bench "${common[@]}" "${bench[@]}" --table "$work/cpu.json" --divide "$by" \
+                    --shares "$shares" 2>/dev/null >>"$work/2 by $by.$one"
+            done
         done
         net_launch "$mpi" 2 "$build/tandem-llama" bench "${common[@]}" "${bench[@]}" --table "$work/cpu.json" >/dev/null 2>"$work/plan"
-        plan=$(sed -n 's/^plan: \([0-9]* of [0-9]* ranks\).*/\1/p' "$work/plan")
-        for ranks in 1 2; do
+        plan=$(sed -n 's/^plan: \([0-9]* of [0-9]* ranks[a-z ]*\)(.*/\1/p' "$work/plan")
+        for ranks in 1 '2 by rows' '2 by layers'; do
+            by=${ranks##* }
+            [ "$by" = 1 ] && by=rows
             for test in prompt generation; do
-                predicted=$(grep "{\"ranks\": $ranks," "$work/fit.json" | sed -nE "s/.*\"${test}_tps\": ([0-9.]+).*/\1/p")
+                predicted=$(grep "{\"ranks\": ${ranks%% *}," "$work/fit.$by" | sed -nE "s/.*\"${test}_tps\": ([0-9.]+).*/\1/p")
                 measured=$(awk -F, -v what="$test" '$1 == what {print $5}' "$work/$ranks.$one" | median)
-                awk -v one="$gbit Gb/s, $latency ms, loss $loss %" -v ranks=$ranks -v test=$test -v p="$predicted" -v m="$measured" -v plan="${plan:-none}" \
-                    'BEGIN {printf "| %s | %d | %s | %.1f | %.1f | %+.0f %% | %s |\n", one, ranks, test, p, m, 100 * (p / m - 1), plan}'
+                awk -v one="$gbit Gb/s, $latency ms, loss $loss %" -v ranks="$ranks" -v test=$test -v p="$predicted" -v m="$measured" -v plan="${plan:-none}" \
+                    'BEGIN {printf "| %s | %s | %s | %.1f | %.1f | %+.0f %% | %s |\n", one, ranks, test, p, m, 100 * (p / m - 1), plan}'
             done
         done
         net_down

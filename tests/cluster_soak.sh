@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: cluster_soak.sh BUILD [RUNS [SEED]]
-# Ranks that compute, one of which is killed, stopped or loses its link at a random moment, with each MPI in turn. A run
-# is good if all others have ended in time with the right message, and no process and no shared memory is left. (Links
+# Ranks that compute, one of which is killed, stopped or loses its link at a random moment, with each MPI in turn, by
+# rows and by layers. A run is good if all others have ended in time with the right message, and no process and no shared memory is left. (Links
 # are cut in network namespaces, where those are permitted.) Prints figures for `make soak`.
 set -u
 cd "$(dirname "$0")/.."
@@ -28,7 +28,7 @@ if why=$(net_up "$build" 2 10 0.05 0; net_down) && [ -z "$why" ]; then
 else
     echo "SKIP links that are cut: $why"
 fi
-"$build/tandem-llama" synth "$work/dense.gguf" -q --shape 64,256,2,4,4,320 --type q4_0 || exit 1
+"$build/tandem-llama" synth "$work/dense.gguf" -q --shape 64,256,3,4,4,320 --type q4_0 || exit 1
 
 launch() { # MPI RANKS COMMAND...
     local mpi=$1 ranks=$2
@@ -68,6 +68,7 @@ declare -A tried good
 for run in $(seq "$runs"); do
     mpi=${mpis[run % ${#mpis[@]}]}
     fault=${faults[run / ${#mpis[@]} % ${#faults[@]}]}
+    divide=$([ $((run / ${#mpis[@]} / ${#faults[@]} % 2)) = 0 ] && echo rows || echo layers)
     ranks=$((2 + RANDOM % 2))
     [ "$fault" = cut ] && ranks=2
     victim=$((RANDOM % ranks))
@@ -75,7 +76,7 @@ for run in $(seq "$runs"); do
     : >"$work/began"
     rm -f "$work/err" "$work/out"
     launch "$mpi" "$ranks" "$build/tandem-llama" bench "$work/dense.gguf" --prompt 8 --gen 2000 --repeat 64 --threads 1 \
-        --rank-limit "$limit" --shares "$([ "$ranks" = 2 ] && echo 1,1 || echo 1,1,1)" >"$work/out" 2>"$work/err" &
+        --rank-limit "$limit" --divide "$divide" --shares "$([ "$ranks" = 2 ] && echo 1,1 || echo 1,1,1)" >"$work/out" 2>"$work/err" &
     launcher=$!
     await 300 has_begun || { echo "run $run, $mpi, $fault: did not begin: $(tail -3 "$work/err")"; }
     sleep "0.$((RANDOM % 10))"
@@ -102,7 +103,7 @@ for run in $(seq "$runs"); do
     if [ $told -eq 0 ] && [ $code -ne 0 ] && [ "$left" -eq 0 ] && [ "$(held)" -eq 0 ]; then
         good[$fault]=$((${good[$fault]:-0} + 1))
     else
-        echo "FAILED: run $run, $mpi, $ranks ranks, $fault of $victim: told $told after $said_after s, code $code, $left left, $(held) in /dev/shm"
+        echo "FAILED: run $run, $mpi, $ranks ranks by $divide, $fault of $victim: told $told after $said_after s, code $code, $left left, $(held) in /dev/shm"
         tail -5 "$work/err"
         find /dev/shm -mindepth 1 -newer "$work/began" -delete
         kill -KILL $(ours) 2>/dev/null

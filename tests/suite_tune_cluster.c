@@ -137,12 +137,16 @@ static void a_plan_is_near_the_best_of_all_plans(void)
                                 tnd_cluster_plan_us(&plan, mixed));
             }
             const double by_rows_us = best_of_all(&drawn.cluster, k, TND_CLUSTER_ROWS);
-            const double by_layers_us =
-                k > 1 ? best_of_all(&drawn.cluster, k, TND_CLUSTER_LAYERS) : (double)INFINITY;
+            const double by_layers_us = k > 1 && k <= drawn.cluster.model.n_layers
+                                            ? best_of_all(&drawn.cluster, k, TND_CLUSTER_LAYERS)
+                                            : (double)INFINITY;
             const double best_us = fmin(by_rows_us, by_layers_us);
             n_layers += plan.division == TND_CLUSTER_LAYERS;
             n_rows += k > 1 && plan.division == TND_CLUSTER_ROWS;
             CU_ASSERT_EQUAL(plan.n, k);
+            for (int r = 0; plan.fits && plan.division == TND_CLUSTER_LAYERS && r < k; r++) {
+                CU_ASSERT_TRUE(plan.shares[r] > 0);
+            }
             CU_ASSERT_EQUAL(plan.fits, isfinite(best_us));
             if (plan.fits && tnd_cluster_plan_us(&plan, mixed) > 1.05 * best_us) {
                 printf("case %d, %d of %d ranks: %g us, the best takes %g\n", c, k, n,
@@ -187,7 +191,7 @@ static void times_of_layers_follow_from_the_slowest_rank(void)
     check_int(plan.bytes[0], 450);
     check_int(plan.bytes[1], 600);
     CU_ASSERT_TRUE(plan.fits);
-    plan.shares[0] = 0; /* samples alone: the other one classifies, and sends logits */
+    plan.shares[0] = 0; /* samples alone: the other one classifies, and sends logits. No plan */
     plan.shares[1] = 10;
     tnd_cluster_time(&cluster, &plan);
     CU_ASSERT_DOUBLE_EQUAL(plan.link_us[TND_FIT_GENERATION], 120 + told_us, 1);

@@ -8,6 +8,7 @@
 #include "tune/policy.h"
 
 enum { STEPS = TND_CLUSTER_STEPS, ROUNDS = 32, TRIED = 8 };
+#define NO_LAYER 1e15 /* counts as so many bytes without memory: more than there are */
 
 /* ---- what a plan takes ---- */
 
@@ -202,7 +203,7 @@ static void time_layers(const struct tnd_cluster *cluster, struct tnd_cluster_pl
         const double share = (double)plan->shares[i] / (double)model->n_layers;
         plan->bytes[i] =
             (int64_t)(share * layer_bytes(model)) + (i == head ? model->bytes[TND_FIT_OUTPUT] : 0);
-        plan->fits = plan->fits && (memory == 0 || plan->bytes[i] <= memory);
+        plan->fits = plan->fits && plan->shares[i] > 0 && (memory == 0 || plan->bytes[i] <= memory);
     }
 }
 
@@ -215,7 +216,7 @@ bool tnd_cluster_may_divide(const struct tnd_cluster *cluster, enum tnd_cluster_
     }
     return (cluster->refused >> division & 1) == 0 && !model->is_whole &&
            (division == TND_CLUSTER_ROWS ? model->undivided == NULL
-                                         : model->n_micro > 0 && model->n_layers > 0);
+                                         : model->n_micro > 0 && model->n_layers >= n);
 }
 
 int tnd_cluster_shares(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan)
@@ -249,13 +250,15 @@ double tnd_cluster_plan_us(const struct tnd_cluster_plan *plan, const double cou
 
 /* ---- shares ---- */
 
-/* Bytes for which ranks have no memory. */
+/* Bytes for which ranks have no memory; a rank that takes part has a layer. */
 static double missing_bytes(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan)
 {
     double missing = 0;
     for (int i = 0; i < plan->n && !plan->fits; i++) {
         const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
+        const bool is_idle = plan->division == TND_CLUSTER_LAYERS && plan->shares[i] == 0;
         missing += memory > 0 && plan->bytes[i] > memory ? (double)(plan->bytes[i] - memory) : 0;
+        missing += is_idle ? NO_LAYER : 0;
     }
     return missing;
 }

@@ -484,7 +484,7 @@ int tnd_cmd_bench(int argc, char **argv)
         {"cache", ARGS_STRING, &o->cache_type, 0, 0, "TYPE",
          "of keys and values: " TND_CACHE_OPTION_TYPES "; f32"},
         {"micro-batches", ARGS_INT, &o->micro_batches, 0, 8, "N",
-         "parts of a prompt behind one another on devices; 1: never; 0: by table"},
+         "parts of a prompt in turn on devices or ranks; 1: never; 0: planned"},
         {"unfused", ARGS_FLAG, &o->is_unfused, 0, 0, NULL, "attention by two products; to compare"},
         {"no-fusion", ARGS_FLAG, &o->has_no_fusion, 0, 0, NULL,
          "small nodes one by one; to compare"},

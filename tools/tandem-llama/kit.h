@@ -111,7 +111,7 @@ struct tnd_kit_options {
          0,                                                                                        \
          8,                                                                                        \
          "N",                                                                                      \
-         "parts of a prompt behind one another on devices; 1: never; 0: by table"},                \
+         "parts of a prompt in turn on devices or ranks; 1: never; 0: planned"},                   \
         {"unfused",                                                                                \
          ARGS_FLAG,                                                                                \
          &(o)->is_unfused,                                                                         \

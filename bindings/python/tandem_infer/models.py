@@ -293,8 +293,11 @@ class Session(Handle):
         pooling: ``"mean"``, ``"cls"`` or ``"last"`` of an encoder; default: as its file says.
         communicator: ranks that compute it together; this is rank 0, the others ``follow``.
         shares: of the work of each rank, in proportion; default: the same.
+        divide: what ranks share: ``"rows"`` of all layers, or whole ``"layers"``, one rank behind
+            the other.
     """
 
+    _divisions = {"rows": 0, "layers": 1}
     _poolings = {None: 0, "mean": 1, "cls": 2, "last": 3}
 
     _what = "session"
@@ -305,7 +308,9 @@ class Session(Handle):
                  draft: Union[None, str, "Session"] = None, embeddings: bool = False,
                  pooling: Optional[str] = None, cache_memory: int = 0,
                  communicator: Optional[Communicator] = None,
-                 shares: Optional[Sequence[float]] = None) -> None:
+                 shares: Optional[Sequence[float]] = None, divide: str = "rows") -> None:
+        if divide not in self._divisions:
+            raise ValueError(f"divide: {told(divide)}, expected 'rows' or 'layers'")
         if communicator is not None and not isinstance(communicator, Communicator):
             raise TypeError(f"communicator: {told(communicator)}, expected a communicator or None")
         n_ranks = 1 if communicator is None else communicator.count
@@ -319,6 +324,7 @@ class Session(Handle):
         options = _native.filled(_native.SessionOptions, context=context, n_sequences=sequences,
                                  cache_type=Type.F16 if is_planned else Type(cache_type),
                                  has_embeddings=embeddings, pooling=self._poolings[pooling],
+                                 division=self._divisions[divide],
                                  is_cache_planned=is_planned, cache_memory=cache_memory)
         of_ranks = () if communicator is None else (communicator,)
         kept = None if shares is None else (ctypes.c_double * n_ranks)(*shares)
