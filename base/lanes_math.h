@@ -119,10 +119,10 @@ static inline tnd_vec tnd_vec_log(tnd_vec x)
 }
 
 /** e^x for x <= 0, at most 2.5 units in the last place off above -5, 6 where it is a normal number,
- *  0 below: making subnormal numbers takes microcode, which cost as much behind a causal mask as all
- *  the other exponentials (Emerald Rapids). Cheaper than tnd_vec_exp. A polynomial of e^r whose
- *  relative error is below 1e-7 (least squares, weighted until the errors were even; r = 0 gives 1);
- *  ln(2) in one part adds |k| * 2e-9. NaN passes. */
+ *  0 below: subnormal numbers are made by microcode, which took as long behind a causal mask as
+ *  all other exponentials (Emerald Rapids). Cheaper than tnd_vec_exp. A polynomial of e^r whose
+ *  relative error is below 1e-7 (least squares, weighted until the errors were even; r = 0 gives
+ *  1); ln(2) in one part adds |k| * 2e-9. NaN passes. */
 static inline __attribute__((always_inline)) tnd_vec tnd_vec_exp_below(tnd_vec x)
 {
     const tnd_vec_bits is_nothing = (tnd_vec_bits)(x < -0x1.5d58a0p+6f); /* -126 ln(2) */
