@@ -2,7 +2,8 @@
  * The kernels of attention_few.h written once for every width of vectors; included by the files
  * vec_<isa>.c behind vec_lanes.h. They also define FEW_QUERIES (queries of a block), FEW_SUMS (sums
  * that stand in registers, a multiple of LANES), v_zip_low, v_zip_high, v_load_i8, v_load_q4 and
- * v_set_f16. */
+ * v_set_f16; with HAS_FOLD also v_fold: in lanes without the bit `half` a of the lane and of the
+ * one `half` further, in the others b of the lane and of the one `half` before. */
 #ifndef TND_ATTENTION_FEW_LANES_H
 #define TND_ATTENTION_FEW_LANES_H
 
@@ -57,7 +58,11 @@ TND_INLINE vec fold(const vec *x)
     for (int half = LANES / 2; half > 0; half /= 2) {
         TND_UNROLL
         for (int i = 0; i < half; i++) {
+#if defined(HAS_FOLD)
+            y[i] = v_fold(y[i], y[i + half], half);
+#else
             y[i] = v_add(v_zip_low(y[i], y[i + half]), v_zip_high(y[i], y[i + half]));
+#endif
         }
     }
     return y[0];

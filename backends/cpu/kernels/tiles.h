@@ -62,6 +62,10 @@ static inline const uint8_t *tnd_book_codes(int form)
 /* Activations below it become 0: their inverse would overflow. */
 #define TND_X_TINY 1e-30f
 
+/* Above it the sum of a block may overflow before the scale of the weights makes it small: 32 times
+ * the largest code, 128. Results are infinite or not-a-number then, for weights of 0 too. */
+#define TND_X_HUGE 8e34f
+
 /* 32 quantised activations of one token. */
 struct tnd_x_block {
     int8_t q[TND_X_BLOCK];

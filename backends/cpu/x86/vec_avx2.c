@@ -191,6 +191,19 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 enum { PANEL_VECTORS = 3, PANEL_TILE = 4 }; /* 12 sums, 3 vectors, 1 broadcast of 16 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
+/* One permutation in place of four, which go to one port. */
+#define HAS_FOLD
+TND_INLINE vec v_fold(vec a, vec b, const int half)
+{
+    if (half == 4) {
+        return v_add(_mm256_blend_ps(a, b, 0xf0), _mm256_permute2f128_ps(a, b, 0x21));
+    }
+    if (half == 2) {
+        return v_add(_mm256_blend_ps(a, b, 0xcc), _mm256_shuffle_ps(a, b, 0x4e));
+    }
+    return v_add(_mm256_blend_ps(a, b, 0xaa), _mm256_permute_ps(_mm256_blend_ps(b, a, 0xaa), 0xb1));
+}
+
 enum { FEW_QUERIES = 4, FEW_SUMS = 8 }; /* 8 sums, 2 keys or values, 1 query or weight */
 #include "backends/cpu/kernels/attention_few_lanes.h"
 

@@ -184,6 +184,18 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
+/* (A blend goes to either port of vectors, a permutation to one.) */
+#define HAS_FOLD
+TND_INLINE vec v_fold(vec a, vec b, const int half)
+{
+    const __mmask16 is_b = half == 8 ? 0xff00 : half == 4 ? 0xf0f0 : half == 2 ? 0xcccc : 0xaaaa;
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    /* the other lane of the pair; of b, whose lanes begin at 16, where the result is b's */
+    const __m512i other = _mm512_xor_si512(lane, _mm512_set1_epi32(half));
+    const __m512i from = _mm512_mask_add_epi32(other, is_b, other, _mm512_set1_epi32(16));
+    return v_add(_mm512_mask_blend_ps(is_b, a, b), _mm512_permutex2var_ps(a, from, b));
+}
+
 enum { FEW_QUERIES = 8, FEW_SUMS = 16 }; /* 16 sums, 2 keys or values, 1 query or weight */
 #include "backends/cpu/kernels/attention_few_lanes.h"
 
