@@ -336,14 +336,21 @@ static void hard_values_stay_where_they_are_used(void)
 static void a_row_has_the_bits_of_a_plain_product(void)
 {
     static const struct shape s = {37, 4, 2, 9, false};
-    for (int family = TND_GPU_FAMILY_MATVEC; family <= TND_GPU_FAMILY_TILED && begin(); family++) {
+    /* the last one: tiles on tensor cores */
+    for (int family = TND_GPU_FAMILY_MATVEC; family <= TND_GPU_FAMILY_TILED + 1 && begin();
+         family++) {
+        const bool has_mma = family > TND_GPU_FAMILY_TILED;
         struct product p;
         struct tandem_error error = {.text = ""};
         use_lanes(16, 4);
-        if (family == TND_GPU_FAMILY_TILED) {
-            use_tiles();
-        }
         device->matmul->family = (enum tnd_gpu_family)family;
+        if (family >= TND_GPU_FAMILY_TILED) {
+            use_tiles();
+            device->matmul->tiles.mma = has_mma;
+        }
+        if (has_mma && !device->caps.mma) {
+            break;
+        }
         product_open(&p, TANDEM_TYPE_Q5_1, 160, &s, SPREAD_SOME_NOBODY, 0);
         check_status(compute(&p, &error), TANDEM_OK, NULL, &error);
         check_ok(tnd_test_cl_map(device, p.memory, p.bytes, NULL));

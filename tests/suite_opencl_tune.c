@@ -81,6 +81,8 @@ static void tiles_of_tensor_cores_are_warps(void)
         {64, 48, 32, 4, 4, false},
         {24, 64, 32, 4, 4, false},
         {64, 64, 32, 1, 4, false},
+        {64, 64, 48, 4, 4, false},
+        {64, 64, 64, 4, 4, true},
         {256, 128, 16, 4, 4, false}, /* 2048 work-items */
     };
     struct tnd_gpu_caps caps = gpu;
@@ -160,7 +162,7 @@ static struct tnd_gpu_device *open_device(const char *cache)
 }
 
 struct listener {
-    int n, stop_after, refused, best;
+    int n, stop_after, refused, best, tensor;
 };
 
 static bool listen_to(void *user, const struct tnd_gpu_tune_step *step)
@@ -170,6 +172,7 @@ static bool listen_to(void *user, const struct tnd_gpu_tune_step *step)
     listener->n++;
     listener->refused += step->us < 0;
     listener->best += step->is_best;
+    listener->tensor += strcmp(step->family, "tensor") == 0 && strstr(step->text, "error") != NULL;
     return listener->n != listener->stop_after;
 }
 
@@ -189,6 +192,7 @@ static void tuned_tiles_are_saved_and_used_by_the_next_open(void)
     device->context->has_blas_parameters = false; /* its kernels take seconds each to build */
     check_status(tnd_gpu_tune(device, &options, &tiles, &error), TANDEM_OK, NULL, &error);
     CU_ASSERT(listener.n > 3 && listener.refused == 0 && listener.best >= 3);
+    check_int(listener.tensor, device->caps.mma); /* compared, and not refused */
     CU_ASSERT_TRUE(tnd_gpu_tiles_fit(&device->caps, &tiles));
     check_bits(&device->matmul->tiles, &tiles, sizeof(tiles), "in use");
     tnd_gpu_device_close(device);

@@ -87,11 +87,12 @@ uint64_t tnd_gpu_tiles_local_bytes(const struct tnd_gpu_tiles *tiles)
     return sizeof(float) * (tiles->mma != 0 && words > plain ? words : plain);
 }
 
-/* Warps of 16 rows and 8 tokens, or several of both. */
+/* Warps of fragments of 16 rows and 8 tokens; a work-item stages the same k of all its rows. */
 static bool mma_fits(const struct tnd_gpu_caps *caps, const struct tnd_gpu_tiles *tiles)
 {
-    return caps->mma && tiles->item_n % 2 == 0 && tiles->item_m % 2 == 0 &&
-           tiles->tile_n % (8 * tiles->item_n) == 0 && tiles->tile_m % (4 * tiles->item_m) == 0;
+    return caps->mma && 32 % (tiles->tile_k / 4) == 0 && tiles->item_n % 2 == 0 &&
+           tiles->item_m % 2 == 0 && tiles->tile_n % (8 * tiles->item_n) == 0 &&
+           tiles->tile_m % (4 * tiles->item_m) == 0;
 }
 
 static bool tile_fits(const struct tnd_gpu_caps *caps, const struct tnd_gpu_tiles *tiles)
