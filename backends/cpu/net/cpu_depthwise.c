@@ -45,7 +45,7 @@ static struct part part_of(const struct tnd_conv *conv, const struct parts *part
                          .n_places = (int)tnd_min(parts->places, line - first)};
 }
 
-/* Values from part `part` on and of channels from `channel` on through the epilogue to the result. */
+/* A tile through the epilogue to the result. */
 static void write_tile(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,
                        const tandem_tensor *node, const struct tnd_fuse_tile *tile)
 {
