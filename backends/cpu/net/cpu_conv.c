@@ -8,8 +8,9 @@
 
 enum { ITEM_TILES = 8, FEW_PLACES = 8 /* of a tile of few filters */ };
 
-/* Weights that stay in the cache of a core while places are gone through: what the blocks of a place
- * read and write then lies side by side (an expansion of 16 to 96 channels, 112x112). */
+/* Weights that stay in the cache of a core while places are gone through: what the blocks of a
+ * place read and write then lies side by side (an expansion of 16 to 96 channels, 112x112: 0.57 in
+ * place of 0.76 ms). */
 enum { CACHED_WEIGHTS = 65536 };
 
 /* How the places and filters are handed out: some tiles of places by a block of panels. */
