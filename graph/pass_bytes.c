@@ -10,6 +10,8 @@
  * - Else the chain is computed on the values as they lie, and bytes are read in the other order:
  *   each value goes through the same operations. Products then make bytes themselves, what depends
  *   on a byte alone becomes a table, and fewer bytes are moved.
+ * - Where floats of bytes are joined at its beginning, bytes are joined, and each operand goes
+ *   through the chain by itself.
  *
  * A product of floats that were bytes in another order reads the floats in that order instead: its
  * kernels know transposed operands. */
@@ -19,7 +21,7 @@
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
-enum { MAX_STEPS = 16, BYTES = 256 };
+enum { MAX_STEPS = 16, BYTES = 256, MOST_OPERANDS = 32 /* that are joined */ };
 
 /* From the cast back to where the chain begins. */
 struct chain {
@@ -243,12 +245,10 @@ static bool has_views(const struct tnd_net *net, const struct chain *chain)
     return has;
 }
 
-/* The chain, and the cast behind it (NULL: none), on values as they lie, read as the result. */
-static int build_before_views(struct tnd_net *to, const struct tnd_net_node *cast,
-                              enum tandem_dtype type, const struct chain *chain)
+/* The chain, and the cast behind it (NULL: none), of a value in place of the chain's origin. */
+static int build_steps(struct tnd_net *to, const struct tnd_net_node *cast, enum tandem_dtype type,
+                       const struct chain *chain, int x)
 {
-    const bool crosses = is_all_once(to, chain->origin);
-    int x = crosses ? to->values[chain->origin].base : chain->origin;
     const struct tnd_dims shape = to->values[x].shape;
     for (int i = chain->n - 1; i >= 0; i--) {
         const struct tnd_net_node node = to->nodes[chain->nodes[i]];
@@ -270,11 +270,59 @@ static int build_before_views(struct tnd_net *to, const struct tnd_net_node *cas
             return x;
         }
     }
-    if (cast != NULL) {
-        x = tnd_net_add(to, TND_NET_CAST, &cast->params, &x, 1, type, &shape);
-    }
+    return cast == NULL ? x : tnd_net_add(to, TND_NET_CAST, &cast->params, &x, 1, type, &shape);
+}
+
+/* The same on values as they lie, read as the result. */
+static int build_before_views(struct tnd_net *to, const struct tnd_net_node *cast,
+                              enum tandem_dtype type, const struct chain *chain)
+{
+    const bool crosses = is_all_once(to, chain->origin);
+    int x = build_steps(to, cast, type, chain,
+                        crosses ? to->values[chain->origin].base : chain->origin);
     x = crosses && x != TANDEM_NET_NONE ? follow_view(to, x, chain->origin) : x;
     return x == TANDEM_NET_NONE ? x : follow_views(to, x, chain);
+}
+
+/* ---- bytes that are joined ---- */
+
+/* Where the chain's origin joins floats that all were bytes: bytes are joined, each operand taken
+ * through the chain by itself. */
+static int build_before_concat(struct tnd_rewrite *rewrite, const struct tnd_net_node *cast,
+                               enum tandem_dtype type, const struct chain *chain)
+{
+    struct tnd_net *to = rewrite->to;
+    const int made = to->values[chain->origin].node;
+    const struct tnd_dims shape = to->values[chain->origin].shape;
+    int operands[MOST_OPERANDS];
+    if (chain->n == 0 || made < 0 || to->nodes[made].op != TND_NET_CONCAT ||
+        to->nodes[made].n_inputs > MOST_OPERANDS ||
+        to->values[chain->origin].base != chain->origin ||
+        !tnd_rewrite_is_private(rewrite, chain->origin)) {
+        return TANDEM_NET_NONE;
+    }
+    const struct tnd_net_node concat = to->nodes[made];
+    for (int i = 0; i < chain->n; i++) {
+        if (to->values[chain->reads[i]].base != chain->reads[i] ||
+            !tnd_dims_is_equal(&to->values[chain->reads[i]].shape, &shape)) {
+            return TANDEM_NET_NONE;
+        }
+    }
+    for (int i = 0; i < concat.n_inputs; i++) {
+        struct chain of_operand;
+        operands[i] = concat.inputs[i];
+        find_chain(to, operands[i], true, &of_operand);
+        if (of_operand.n == 0 || !tnd_is_byte(to->values[of_operand.origin].type)) {
+            return TANDEM_NET_NONE;
+        }
+    }
+    for (int i = 0; i < concat.n_inputs; i++) {
+        operands[i] = build_steps(to, cast, type, chain, operands[i]);
+        if (operands[i] == TANDEM_NET_NONE) {
+            return TANDEM_NET_NONE;
+        }
+    }
+    return tnd_net_add(to, TND_NET_CONCAT, &concat.params, operands, concat.n_inputs, type, &shape);
 }
 
 int tnd_rule_to_byte(struct tnd_rewrite *rewrite, const struct tnd_net_node *cast, const int *in)
@@ -292,8 +340,9 @@ int tnd_rule_to_byte(struct tnd_rewrite *rewrite, const struct tnd_net_node *cas
         return same;
     }
     find_chain(to, in[0], false, &chain);
-    if (chain.n == 0 || !has_views(to, &chain)) {
-        return TANDEM_NET_NONE;
+    if (chain.n == 0 || !has_views(to, &chain)) { /* (of values in order) */
+        keep_private(rewrite, &chain);
+        return build_before_concat(rewrite, cast, type, &chain);
     }
     keep_private(rewrite, &chain);
     return chain.n == 0 || !has_views(to, &chain) ? TANDEM_NET_NONE

@@ -93,6 +93,60 @@ static void check_few(const struct tnd_conv_kernel *kernel, int filters, int pla
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
+/* Places of a line with a filter a channel; the block begins at a channel of its own. */
+static void check_lines(const struct tnd_conv_kernel *kernel, int taps, int stride, int n_channels)
+{
+    enum { LINES = 3, CHANNEL = 5, WIDE = CHANNEL + FILTERS, MOST = LINES * TND_CONV_LINE_COLUMNS };
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + (uint64_t)(taps * n_channels));
+    const int n_columns = (TND_CONV_LINE_PLACES - 1) * stride + taps;
+    const int panel = LINES * taps * TND_CONV_PANEL + GUARD;
+    float x[MOST][WIDE];
+    float w[TND_CONV_PANELS * (LINES * TND_CONV_LINE_TAPS * TND_CONV_PANEL + GUARD)];
+    float y[TND_CONV_LINE_PLACES * FILTERS + GUARD];
+    const float *columns[MOST];
+    const struct tnd_conv_lines lines = {.columns = columns,
+                                         .n_lines = LINES,
+                                         .taps = taps,
+                                         .stride = stride,
+                                         .channel = CHANNEL,
+                                         .n_channels = n_channels,
+                                         .w = w,
+                                         .w_panel = panel,
+                                         .y = y};
+    int wrong = 0;
+    tnd_test_fill(&rng, w, (int)(sizeof(w) / sizeof(w[0])));
+    for (int i = 0; i < LINES * n_columns; i++) { /* (anywhere, as far behind as can be) */
+        columns[i] = x[LINES * n_columns - 1 - i] + WIDE - CHANNEL - n_channels;
+        tnd_test_fill(&rng, x[i], WIDE);
+    }
+    for (int i = 0; i < TND_CONV_LINE_PLACES * FILTERS + GUARD; i++) {
+        y[i] = -77;
+    }
+    kernel->lines(&lines);
+    for (int i = 0; i < TND_CONV_LINE_PLACES * n_channels; i++) {
+        const int c = i % n_channels;
+        const int place = i / n_channels;
+        double sum = 0;
+        for (int k = 0; k < LINES * taps; k++) {
+            sum += (double)columns[k / taps * n_columns + place * stride + k % taps][CHANNEL + c] *
+                   (double)w[c / TND_CONV_PANEL * panel + k * TND_CONV_PANEL + c % TND_CONV_PANEL];
+        }
+        wrong += !(fabs(sum - (double)y[place * kernel->channels + c]) < 1e-4);
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT_EQUAL(y[TND_CONV_LINE_PLACES * kernel->channels], -77);
+}
+
+static void lines_of_one_filter_a_channel_have_the_right_sums(void)
+{
+    for (int k = 0; tnd_test_kernels(k) != NULL; k++) {
+        const struct tnd_conv_kernel *kernel = &tnd_test_kernels(k)->conv;
+        for (int i = 0; i < 6 * kernel->channels; i++) {
+            check_lines(kernel, 3 + i % 3 * 2, 1 + i / 3 % 2, 1 + i / 6);
+        }
+    }
+}
+
 static void few_filters_have_the_right_sums(void)
 {
     for (int k = 0; tnd_test_kernels(k) != NULL; k++) {
@@ -231,6 +285,8 @@ static void columns_are_added_in_order_in_double_precision(void)
 CU_TestInfo tnd_tests_net_tiles[] = {
     {"tiles_of_every_size_have_the_right_sums", tiles_of_every_size_have_the_right_sums},
     {"few_filters_have_the_right_sums", few_filters_have_the_right_sums},
+    {"lines_of_one_filter_a_channel_have_the_right_sums",
+     lines_of_one_filter_a_channel_have_the_right_sums},
     {"the_largest_of_rows_may_be_nan", the_largest_of_rows_may_be_nan},
     {"the_largest_bytes_of_rows", the_largest_bytes_of_rows},
     {"columns_are_added_in_order_in_double_precision",

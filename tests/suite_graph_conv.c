@@ -286,6 +286,27 @@ static void few_filters_are_summed_along_the_taps(void)
     }
 }
 
+/* Windows of 3, 5 and 7 along lines of any length, whose parts share what they load. */
+static void one_filter_a_channel_shares_columns(void)
+{
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (int i = 0; i < 60; i++) {
+        struct problem p = square(1 + below(&rng, 2), 2 + below(&rng, 50), 0, 7 + below(&rng, 9),
+                                  9 + below(&rng, 40), 0);
+        p.filters = p.groups = p.channels;
+        p.window[0] = 1 + below(&rng, 4);
+        p.window[1] = 3 + 2 * below(&rng, 3);
+        p.stride[0] = 1 + below(&rng, 2);
+        p.stride[1] = 1 + below(&rng, 3);
+        p.dilation[0] = 1 + below(&rng, 2);
+        p.begin[0] = p.end[0] = 1 + below(&rng, 7);
+        p.begin[1] = below(&rng, 9);
+        p.end[1] = below(&rng, 9);
+        check_int(check_problem(&p, &rng), 1);
+    }
+}
+
 static double largest(const struct tnd_array *array)
 {
     double most = 0;
@@ -513,6 +534,7 @@ static CU_TestInfo tests_conv[] = {
     {"windows_with_steps_groups_and_gaps_have_two_ways",
      windows_with_steps_groups_and_gaps_have_two_ways},
     {"few_channels_are_padded_and_summed_by_rows", few_channels_are_padded_and_summed_by_rows},
+    {"one_filter_a_channel_shares_columns", one_filter_a_channel_shares_columns},
     {"few_filters_are_summed_along_the_taps", few_filters_are_summed_along_the_taps},
     {"winograd_is_as_exact_as_it_says", winograd_is_as_exact_as_it_says},
     {"few_channels_are_not_exact_enough_for_winograd",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Bytes that a byte decides are looked up: the results have the bits of the reference. */
+ * Bytes that a byte decides are looked up, values that are turned are moved in squares: the results
+ * have the bits of the reference. */
 #include <string.h>
 
 #include "ggml-like/tnd_tensor.h"
@@ -199,6 +200,65 @@ static void check_order(uint64_t seed)
     tnd_net_free(net);
 }
 
+/* Floats of bytes that are joined and quantised: the bytes are joined, each operand quantised by
+ * itself, with the same bits, unless something else reads the joined floats. */
+static void check_join(uint64_t seed)
+{
+    struct tandem_error error = {.text = ""};
+    struct tnd_array *x[3];
+    struct tnd_array *before[2] = {NULL, NULL};
+    struct tnd_array *after[2] = {NULL, NULL};
+    int operands[3];
+    rng = tnd_test_rng_new(seed);
+    const int n = (int)between(1, 3);
+    const int axis = (int)between(0, 2);
+    const bool is_read_twice = between(0, 2) == 0;
+    struct tnd_dims shape = {3, {between(1, 3), between(1, 9), between(1, 9)}};
+    struct tnd_net *net = tnd_net_new();
+    for (int i = 0; i < n; i++) {
+        shape.dims[axis] = between(1, 5);
+        x[i] = tnd_array_new(TANDEM_DTYPE_U8, &shape);
+        for (int64_t k = 0; k < x[i]->n; k++) {
+            ((uint8_t *)x[i]->data)[k] = (uint8_t)between(0, 255);
+        }
+        operands[i] = dequantised(net, tnd_net_input(net, TANDEM_DTYPE_U8, &shape, "x", NULL));
+    }
+    const int joined = tnd_net_concat(net, operands, n, axis);
+    (void)tnd_net_output(net, quantised(net, joined));
+    if (is_read_twice) {
+        (void)tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_ABS, joined));
+    }
+    check_ok(tnd_net_run(net, x, before, &error));
+    check_ok(tnd_net_optimize(net, TND_PASS_BIT(TND_PASS_STRENGTH) | TND_PASS_BIT(TND_PASS_DEAD),
+                              NULL, &error));
+    check_ok(tnd_net_check(net, &error));
+    check_ok(tnd_net_run(net, x, after, &error));
+    for (int i = 0; i < net->n_nodes; i++) {
+        CU_ASSERT_TRUE(net->nodes[i].op != TND_NET_CONCAT || is_read_twice ||
+                       tandem_dtype_bytes(net->values[net->nodes[i].output].type) == 1);
+    }
+    for (int i = 0; i < 2 && before[i] != NULL && after[i] != NULL; i++) {
+        CU_ASSERT_EQUAL(memcmp(before[i]->data, after[i]->data,
+                               (size_t)before[i]->n * tandem_dtype_bytes(before[i]->type)),
+                        0);
+    }
+    for (int i = 0; i < 2; i++) {
+        tnd_array_free(before[i]);
+        tnd_array_free(after[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        tnd_array_free(x[i]);
+    }
+    tnd_net_free(net);
+}
+
+static void joined_bytes_are_quantised_one_by_one(void)
+{
+    for (int i = 0; i < (tnd_effort() == 1 ? 200 : 3000); i++) {
+        check_join(tnd_test_seed() * 5001 + (uint64_t)i);
+    }
+}
+
 static void bytes_that_come_back_are_not_computed(void)
 {
     for (int i = 0; i < (tnd_effort() == 1 ? 200 : 3000); i++) {
@@ -217,6 +277,51 @@ static void values_that_are_looked_up_are_those_of_the_reference(void)
     check_ok(tandem_runtime_open(&options, &runtime, &error));
     for (int i = 0; i < (tnd_effort() == 1 ? 200 : 3000); i++) {
         check_table(tnd_test_seed() * 7001 + (uint64_t)i, runtime);
+    }
+    tandem_runtime_close(runtime);
+}
+
+/* Values whose last two dimensions change places, in numbers that no square divides. */
+static void check_turn(uint64_t seed, tandem_runtime *runtime)
+{
+    static const enum tandem_dtype types[] = {TANDEM_DTYPE_U8, TANDEM_DTYPE_F32, TANDEM_DTYPE_I32};
+    static const int turned[] = {0, 2, 1};
+    struct tandem_error error = {.text = ""};
+    struct tnd_lowered *lowered = NULL;
+    struct tnd_array *want = NULL;
+    rng = tnd_test_rng_new(seed);
+    const struct tnd_dims shape = {3, {between(1, 3), between(1, 70), between(1, 150)}};
+    struct tnd_net *net = tnd_net_new();
+    struct tnd_array *x = tnd_array_new(types[between(0, 2)], &shape);
+    const size_t bytes = (size_t)x->n * tandem_dtype_bytes(x->type);
+    for (size_t i = 0; i < bytes; i++) {
+        ((uint8_t *)x->data)[i] = (uint8_t)between(0, 255);
+    }
+    (void)tnd_net_output(
+        net, tnd_net_permute(net, tnd_net_input(net, x->type, &shape, "x", NULL), turned));
+    check_ok(tnd_net_run(net, &x, &want, &error));
+    if (check_status(tnd_net_lower(net, &lowered, &error), TANDEM_OK, NULL, &error)) {
+        memcpy(tnd_lowered_input(lowered, 0), x->data, bytes);
+        check_ok(tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error));
+        CU_ASSERT_EQUAL(memcmp(tnd_lowered_output(lowered, 0), want->data, bytes), 0);
+    }
+    tnd_lowered_free(lowered);
+    tnd_array_free(want);
+    tnd_array_free(x);
+    tnd_net_free(net);
+}
+
+static void turned_values_are_those_of_the_reference(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error = {.text = ""};
+    tandem_runtime *runtime = NULL;
+    options.n_threads = 2;
+    options.table_path = "";
+    options.backends = "cpu";
+    check_ok(tandem_runtime_open(&options, &runtime, &error));
+    for (int i = 0; i < (tnd_effort() == 1 ? 100 : 2000); i++) {
+        check_turn(tnd_test_seed() * 3001 + (uint64_t)i, runtime);
     }
     tandem_runtime_close(runtime);
 }
@@ -272,6 +377,8 @@ static void kernels_look_up_every_byte(void)
 
 static CU_TestInfo tests[] = {
     {"bytes_that_come_back_are_not_computed", bytes_that_come_back_are_not_computed},
+    {"turned_values_are_those_of_the_reference", turned_values_are_those_of_the_reference},
+    {"joined_bytes_are_quantised_one_by_one", joined_bytes_are_quantised_one_by_one},
     {"values that are looked up are those of the reference",
      values_that_are_looked_up_are_those_of_the_reference},
     {"what two values decide is not looked up", what_two_values_decide_is_not_looked_up},

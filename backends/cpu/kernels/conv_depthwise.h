@@ -100,6 +100,98 @@ static void run_depth(const struct tnd_conv_depth *depth)
     }
 }
 
+/* ---- places side by side: each column is loaded once for all windows that see it ---- */
+
+#if !defined(__clang__)
+#define LINES_UNROLL _Pragma("GCC unroll 32")
+#else
+#define LINES_UNROLL TND_CONV_UNROLL
+#endif
+
+/* One vector of channels from `first` on, or two. */
+static inline __attribute__((always_inline)) void lines_block(const struct tnd_conv_lines *lines,
+                                                              int first, const int n_vectors,
+                                                              const int n[2], const int taps,
+                                                              const int stride)
+{
+    tnd_vec sum[TND_CONV_LINE_PLACES][2];
+    const int n_columns = (TND_CONV_LINE_PLACES - 1) * stride + taps;
+    const int64_t next = TND_VEC_LANES < TND_CONV_PANEL ? TND_VEC_LANES : lines->w_panel;
+    const float *w = lines->w + first / TND_CONV_PANEL * lines->w_panel + first % TND_CONV_PANEL;
+    const float *const *columns = lines->columns;
+    LINES_UNROLL
+    for (int m = 0; m < TND_CONV_LINE_PLACES; m++) {
+        sum[m][0] = sum[m][1] = tnd_vec_set(0);
+    }
+    for (int line = 0; line < lines->n_lines; line++, columns += n_columns) {
+        tnd_vec of_taps[TND_CONV_LINE_TAPS][2];
+        LINES_UNROLL
+        for (int tap = 0; tap < taps; tap++, w += TND_CONV_PANEL) {
+            of_taps[tap][0] = tnd_vec_load(w);
+            of_taps[tap][1] = tnd_vec_load(n_vectors == 2 ? w + next : w);
+        }
+        LINES_UNROLL
+        for (int c = 0; c < n_columns; c++) {
+            const float *at = columns[c] + lines->channel + first;
+            const tnd_vec x0 = depth_load(at, n[0]);
+            const tnd_vec x1 = n_vectors == 2 ? depth_load(at + TND_VEC_LANES, n[1]) : x0;
+            LINES_UNROLL
+            for (int m = 0; m < TND_CONV_LINE_PLACES; m++) {
+                const int tap = c - m * stride;
+                if (tap >= 0 && tap < taps) {
+                    sum[m][0] = depth_fma(x0, of_taps[tap][0], sum[m][0]);
+                    if (n_vectors == 2) {
+                        sum[m][1] = depth_fma(x1, of_taps[tap][1], sum[m][1]);
+                    }
+                }
+            }
+        }
+    }
+    LINES_UNROLL
+    for (int m = 0; m < TND_CONV_LINE_PLACES; m++) {
+        float *y = lines->y + m * 2 * TND_VEC_LANES + first;
+        tnd_vec_store(y, sum[m][0]);
+        if (n_vectors == 2) {
+            tnd_vec_store(y + TND_VEC_LANES, sum[m][1]);
+        }
+    }
+}
+
+/* Two vectors at a time where there are registers for that. */
+#define LINES_OF(TAPS, STRIDE)                                                                     \
+    static void lines_##TAPS##_##STRIDE(const struct tnd_conv_lines *lines)                        \
+    {                                                                                              \
+        const int whole[2] = {TND_VEC_LANES, TND_VEC_LANES};                                       \
+        int first = 0;                                                                             \
+        if (TND_VEC_LANES == TND_CONV_PANEL && (TAPS) <= 5 &&                                      \
+            lines->n_channels == 2 * TND_VEC_LANES) {                                              \
+            lines_block(lines, 0, 2, whole, TAPS, STRIDE);                                         \
+            return;                                                                                \
+        }                                                                                          \
+        for (; first + TND_VEC_LANES <= lines->n_channels; first += TND_VEC_LANES) {               \
+            lines_block(lines, first, 1, whole, TAPS, STRIDE);                                     \
+        }                                                                                          \
+        if (first < lines->n_channels) {                                                           \
+            const int left[2] = {lines->n_channels - first, 0};                                    \
+            lines_block(lines, first, 1, left, TAPS, STRIDE);                                      \
+        }                                                                                          \
+    }
+LINES_OF(3, 1)
+LINES_OF(3, 2)
+LINES_OF(5, 1)
+LINES_OF(5, 2)
+LINES_OF(7, 1)
+LINES_OF(7, 2)
+#undef LINES_OF
+#undef LINES_UNROLL
+
+static void run_lines(const struct tnd_conv_lines *lines)
+{
+    static void (*const of[3][2])(const struct tnd_conv_lines *) = {
+        {lines_3_1, lines_3_2}, {lines_5_1, lines_5_2}, {lines_7_1, lines_7_2}};
+    of[lines->taps / 2 - 1][lines->stride - 1](lines);
+}
+
 static void depth_largest(const float *const *rows, int n, int64_t channel, float *y)
 {
     tnd_vec a = tnd_vec_load(rows[0] + channel);

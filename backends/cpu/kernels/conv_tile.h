@@ -30,6 +30,24 @@ struct tnd_conv_depth {
     float *y;        /* by place, as wide as the channels of the kernel */
 };
 
+/* The same of places side by side in a line without gaps. */
+enum {
+    TND_CONV_LINE_PLACES = 8,
+    TND_CONV_LINE_TAPS = 7, /* most along the line */
+    TND_CONV_LINE_COLUMNS = (TND_CONV_LINE_PLACES - 1) * 2 + TND_CONV_LINE_TAPS, /* that they see */
+    TND_CONV_MAX_LINES = 8                                                       /* of the window */
+};
+struct tnd_conv_lines {
+    const float *const *columns; /* by line of the window and column: all channels */
+    int n_lines;
+    int taps, stride; /* along the line: 3, 5 or 7; 1 or 2 */
+    int64_t channel;  /* the first of the block, */
+    int n_channels;   /* which has so many, at most the channels of the kernel */
+    const float *w;   /* in panels, from the first channel on */
+    int64_t w_panel;  /* values from one panel to the next */
+    float *y;         /* by place, as wide as the channels of the kernel */
+};
+
 struct tnd_conv_kernel {
     int pixels, panels; /* of the largest tile */
     /* by panels and places of the tile: [0][0] for one of each */
@@ -40,6 +58,7 @@ struct tnd_conv_kernel {
     int channels; /* of a block of depth and largest */
     /* conv_depthwise.h */
     void (*depth)(const struct tnd_conv_depth *depth);
+    void (*lines)(const struct tnd_conv_lines *lines);
     /* the largest of `n` rows, value by value, NaN where one is: of a block of channels */
     void (*largest)(const float *const *rows, int n, int64_t channel, float *y);
     /* of bytes, all channels, in the order of uint8_t once `flip` is XORed to them; y may be a

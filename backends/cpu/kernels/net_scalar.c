@@ -58,6 +58,7 @@ void tnd_fill_net_scalar(struct tnd_cpu_kernels *out)
                                          .few = run_few,
                                          .channels = 2 * TND_VEC_LANES,
                                          .depth = run_depth,
+                                         .lines = run_lines,
                                          .largest = depth_largest,
                                          .largest_bytes = depth_largest_bytes,
                                          .winograd_in = tnd_winograd_in,

@@ -8,6 +8,11 @@
 
 enum { ITEM_TILES = 8, FEW_PLACES = 8 /* of a tile of few filters */ };
 
+/* Weights that stay in the cache of a core while places are gone through: what the blocks of a
+ * place read and write then lies side by side (an expansion of 16 to 96 channels, 112x112: 0.57 in
+ * place of 0.76 ms). */
+enum { CACHED_WEIGHTS = 65536 };
+
 /* How the places and filters are handed out: some tiles of places by a block of panels. */
 struct tiles {
     const struct tnd_conv_kernel *kernel;
@@ -15,6 +20,7 @@ struct tiles {
     int64_t pixels;       /* places of a tile: tiles are about equally large */
     int64_t group_blocks; /* of the panels of a group */
     int64_t n_blocks, block_items;
+    bool by_place; /* all blocks of some places one after the other, else all places of a block */
 };
 
 static struct tiles tiles_of(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv)
@@ -26,6 +32,7 @@ static struct tiles tiles_of(const struct tnd_cpu_kernels *kernels, const struct
     tiles.n_blocks = conv->all_filters / conv->filters * tiles.group_blocks;
     tiles.block_items =
         (conv->n_pixels + ITEM_TILES * tiles.pixels - 1) / (ITEM_TILES * tiles.pixels);
+    tiles.by_place = conv->all_filters * conv->channels * conv->n_taps <= CACHED_WEIGHTS;
     return tiles;
 }
 
@@ -89,10 +96,12 @@ static void run_conv(const struct tnd_cpu_kernels *kernels, const struct tnd_con
     const int64_t at_once = TND_EPILOGUE_ROWS / tiles.pixels * tiles.pixels;
     struct tile tile;
     for (int64_t item = begin; item < end; item++) {
-        const int64_t first = item % tiles.block_items * ITEM_TILES * tiles.pixels;
+        const int64_t block = tiles.by_place ? item % tiles.n_blocks : item / tiles.block_items;
+        const int64_t places = tiles.by_place ? item / tiles.n_blocks : item % tiles.block_items;
+        const int64_t first = places * ITEM_TILES * tiles.pixels;
         const int64_t last = tnd_min(first + ITEM_TILES * tiles.pixels, conv->n_pixels);
-        tile.group = item / tiles.block_items / tiles.group_blocks;
-        tile.panel = item / tiles.block_items % tiles.group_blocks * tiles.kernel->panels;
+        tile.group = block / tiles.group_blocks;
+        tile.panel = block % tiles.group_blocks * tiles.kernel->panels;
         tile.n_panels =
             (int)tnd_min(tnd_conv_panels(conv->filters) - tile.panel, tiles.kernel->panels);
         tile.n_filters = (int)tnd_min(conv->filters - tile.panel * TND_CONV_PANEL,
@@ -103,56 +112,11 @@ static void run_conv(const struct tnd_cpu_kernels *kernels, const struct tnd_con
     }
 }
 
-/* Places at a time with one filter a channel: whole DEPTH_PLACES of the kernels, and few where
- * there would be few items. */
-static int64_t depth_pixels(const struct tnd_conv *conv)
-{
-    return conv->n_pixels < 192 ? 4 : 12;
-}
-
-/* One filter a channel: some places by a block of channels at a time. */
-static void run_depthwise(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,
-                          const tandem_tensor *node, int64_t begin, int64_t end)
-{
-    const struct tnd_conv_kernel *kernel = &kernels->conv;
-    const int64_t pixels = depth_pixels(conv);
-    const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
-    const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
-    float sums[TND_CONV_PIXELS * TND_CONV_FILTERS];
-    const int width = kernel->channels;
-    struct tnd_conv_depth depth = {
-        .rows = rows, .n_taps = conv->n_taps, .w_panel = conv->n_taps * TND_CONV_PANEL, .y = sums};
-    begin *= pixels;
-    end = tnd_min(end * pixels, conv->n_pixels);
-    for (int64_t pixel = begin; pixel < end; pixel += depth.n_places) {
-        depth.n_places = (int)tnd_min(end - pixel, pixels);
-        tnd_conv_rows(conv, x, pixel, depth.n_places, 0, rows);
-        for (depth.channel = 0; depth.channel < conv->all_channels; depth.channel += width) {
-            const int64_t left = conv->all_channels - depth.channel;
-            depth.w = conv->packed + depth.channel / TND_CONV_PANEL * depth.w_panel +
-                      depth.channel % TND_CONV_PANEL;
-            depth.n_channels = (int)(left < width ? left : width);
-            kernel->depth(&depth);
-            const struct tnd_fuse_tile part = {.row = pixel,
-                                               .column = depth.channel,
-                                               .n_rows = depth.n_places,
-                                               .n_columns = depth.n_channels,
-                                               .values = sums,
-                                               .stride = width};
-            tnd_epilogue_write(kernels->strip, conv->epilogue, node, &part,
-                               (float *)tandem_tensor_data(node) + pixel * conv->all_channels +
-                                   depth.channel,
-                               conv->all_channels);
-        }
-    }
-}
-
 int64_t tnd_cpu_items_conv(const struct tnd_cpu_kernels *kernels, const struct tnd_work *work)
 {
     const struct tnd_conv *conv = work->of.conv;
     const struct tiles tiles = tiles_of(kernels, conv);
-    const int64_t depth = depth_pixels(conv);
-    return tnd_conv_is_depthwise(conv) ? (conv->n_pixels + depth - 1) / depth
+    return tnd_conv_is_depthwise(conv) ? tnd_cpu_depthwise_items(conv)
                                        : tiles.n_blocks * tiles.block_items;
 }
 
@@ -161,7 +125,7 @@ enum tandem_status tnd_cpu_work_conv(const struct tnd_cpu_kernels *kernels,
 {
     const struct tnd_conv *conv = node->params.work->of.conv;
     if (tnd_conv_is_depthwise(conv)) {
-        run_depthwise(kernels, conv, node, begin, end);
+        tnd_cpu_depthwise(kernels, conv, node, begin, end);
     } else {
         run_conv(kernels, conv, node, begin, end);
     }

@@ -99,6 +99,45 @@ void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, i
     }
 }
 
+void tnd_conv_columns(const struct tnd_conv *conv, const float *x, int64_t pixel,
+                      const float **columns)
+{
+    const int last = conv->n - 1;
+    const int64_t extent = conv->in[last];
+    int64_t start[TANDEM_NET_MAX_WINDOW];
+    int64_t tap[TANDEM_NET_MAX_WINDOW] = {0};
+    const int64_t image = place_of(conv, pixel, start);
+    const int64_t n_columns = (TND_CONV_LINE_PLACES - 1) * conv->stride[last] + conv->taps[last];
+    const int64_t n_lines = conv->n_taps / conv->taps[last];
+    const int64_t front = start[last] < 0 ? tnd_min(-start[last], n_columns) : 0;
+    const int64_t inside = tnd_min(n_columns, extent - start[last]);
+    const int64_t behind = inside > front ? inside : front;
+    for (int64_t line = 0; line < n_lines; line++, columns += n_columns) {
+        int64_t at = image;
+        bool is_inside = true;
+        for (int i = 0; i < last; i++) {
+            const int64_t place = start[i] + tap[i] * conv->dilation[i];
+            is_inside = is_inside && place >= 0 && place < conv->in[i];
+            at = at * conv->in[i] + place;
+        }
+        const int64_t end = is_inside ? behind : front;
+        const float *column = x + (at * extent + start[last] + front) * conv->all_channels;
+        int64_t c = 0;
+        for (; c < front; c++) {
+            columns[c] = conv->zeros;
+        }
+        for (; c < end; c++, column += conv->all_channels) {
+            columns[c] = column;
+        }
+        for (; c < n_columns; c++) {
+            columns[c] = conv->zeros;
+        }
+        for (int i = last - 1; i >= 0 && ++tap[i] == conv->taps[i]; i--) {
+            tap[i] = 0;
+        }
+    }
+}
+
 int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n)
 {
     const int64_t parts = (n + kernel->pixels - 1) / kernel->pixels;

@@ -46,11 +46,21 @@ void tnd_epilogue_write(const struct tnd_strip_kernel *kernel, const struct tnd_
                         const struct tandem_tensor *node, const struct tnd_fuse_tile *tile,
                         float *y, int64_t line);
 
+/* cpu_depthwise.c: convolutions of one filter a channel */
+int64_t tnd_cpu_depthwise_items(const struct tnd_conv *conv);
+void tnd_cpu_depthwise(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,
+                       const struct tandem_tensor *node, int64_t begin, int64_t end);
+
 /* cpu_conv_rows.c */
 /** Pointers of `n` places of the result from `pixel` on, by tap and place: to values from `channel`
  *  on, or to zeros where the window lies in the padding. */
 void tnd_conv_rows(const struct tnd_conv *conv, const float *x, int64_t pixel, int n,
                    int64_t channel, const float **rows);
+/** Pointers to the columns that TND_CONV_LINE_PLACES places of a line of the result see from
+ *  `pixel` on, by line of the window, all channels: zeros in the padding and behind the line. Steps
+ *  along the line are at most 2, taps at most TND_CONV_LINE_TAPS without dilation. */
+void tnd_conv_columns(const struct tnd_conv *conv, const float *x, int64_t pixel,
+                      const float **columns);
 /** How many places or tiles are computed together, of `n` in all: as many as the kernel can, in
  *  about equal parts. */
 int64_t tnd_conv_tile_pixels(const struct tnd_conv_kernel *kernel, int64_t n);

@@ -40,12 +40,15 @@ static struct block block_of(const struct tnd_fuse_space *space, int64_t item)
 }
 
 /* Rows and columns that are turned in registers, of vectors that every CPU has. */
-enum { SQUARE = 4 };
+enum { SQUARE = 4, BYTES = 8 /* of a square of bytes */ };
+typedef uint8_t bytes __attribute__((vector_size(2 * BYTES)));
 typedef uint32_t four __attribute__((vector_size(SQUARE * sizeof(uint32_t))));
 #if defined(__clang__)
 #define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#define PICK_BYTES(a, b, ...)  __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
 #define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (four){i, j, k, l})
+#define PICK_BYTES(a, b, ...)  __builtin_shuffle(a, b, (bytes){__VA_ARGS__})
 #endif
 
 static inline void copy_square(const uint32_t *from, int64_t stride, uint32_t *to,
@@ -116,6 +119,41 @@ static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int
     }
 }
 
+/* Of two vectors in turn: bytes, pairs or fours of the first halves, and of the second ones. */
+#define EVERY_BYTE(a, b)  PICK_BYTES(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define FIRST_PAIRS(a, b) PICK_BYTES(a, b, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)
+#define LAST_PAIRS(a, b)                                                                           \
+    PICK_BYTES(a, b, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)
+#define FIRST_FOURS(a, b) PICK_BYTES(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23)
+#define LAST_FOURS(a, b)                                                                           \
+    PICK_BYTES(a, b, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31)
+
+static inline void copy_byte_square(const uint8_t *from, int64_t stride, uint8_t *to,
+                                    int64_t to_stride)
+{
+    bytes in[BYTES] = {{0}};
+    bytes twos[BYTES / 2];
+    bytes fours[BYTES / 2];
+    bytes out[BYTES / 2];
+    for (int i = 0; i < BYTES; i++) {
+        memcpy(&in[i], from + i * stride, BYTES);
+    }
+    for (int i = 0; i < BYTES / 2; i++) {
+        twos[i] = EVERY_BYTE(in[2 * i], in[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) { /* columns 0 to 3, and 4 to 7 of four operand rows */
+        fours[2 * i] = FIRST_PAIRS(twos[2 * i], twos[2 * i + 1]);
+        fours[2 * i + 1] = LAST_PAIRS(twos[2 * i], twos[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) { /* two rows of the result a vector */
+        out[2 * i] = FIRST_FOURS(fours[i], fours[2 + i]);
+        out[2 * i + 1] = LAST_FOURS(fours[i], fours[2 + i]);
+    }
+    for (int i = 0; i < BYTES; i++) {
+        memcpy(to + i * to_stride, (const uint8_t *)&out[i / 2] + i % 2 * BYTES, BYTES);
+    }
+}
+
 /* The same of bytes: the loops are short, so that a block stays in the cache. */
 static void copy_bytes(const uint8_t *restrict from, int64_t stride, int64_t n_rows,
                        int64_t n_columns, uint8_t *restrict to, int64_t to_stride)
@@ -128,7 +166,19 @@ static void copy_bytes(const uint8_t *restrict from, int64_t stride, int64_t n_r
         }
         return;
     }
-    for (int64_t row = 0; row < n_rows; row++, to += to_stride) {
+    int64_t row = 0;
+    for (; row + BYTES <= n_rows; row += BYTES, to += BYTES * to_stride) {
+        int64_t i = 0;
+        for (; i + BYTES <= n_columns; i += BYTES) {
+            copy_byte_square(from + i * stride + row, stride, to + i, to_stride);
+        }
+        for (; i < n_columns; i++) {
+            for (int k = 0; k < BYTES; k++) {
+                to[k * to_stride + i] = from[i * stride + row + k];
+            }
+        }
+    }
+    for (; row < n_rows; row++, to += to_stride) {
         for (int64_t i = 0; i < n_columns; i++) {
             to[i] = from[i * stride + row];
         }

@@ -34,6 +34,7 @@ void tnd_fill_net_avx2(struct tnd_cpu_kernels *out)
                                          .few = run_few,
                                          .channels = 2 * 8,
                                          .depth = run_depth,
+                                         .lines = run_lines,
                                          .largest = depth_largest,
                                          .largest_bytes = depth_largest_bytes,
                                          .winograd_in = tnd_winograd_in,
