@@ -534,6 +534,41 @@ static void layers_in_sequence_give_the_bits_of_one_rank(void)
     check_layers(0, 3, first, false, TANDEM_TYPE_Q8_0);
 }
 
+/* Bytes of keys and values of rank 0. */
+static enum tandem_status tell_cache(const struct job *job, tandem_session *session,
+                                     struct tandem_error *error)
+{
+    struct tandem_cache_info info = {.bytes = 0};
+    (void)error;
+    CU_ASSERT_TRUE(tandem_session_cache(session, 0, &info));
+    job->out[0] = (float)info.bytes;
+    job->out[1] = (float)tandem_session_cache_bytes(session);
+    return TANDEM_OK;
+}
+
+static void a_rank_keeps_keys_and_values_of_its_layers(void)
+{
+    const struct naive_spec spec = {.context = 4096};
+    const double shares[][2] = {{1, 1}, {0, 1}};
+    float all[2] = {0};
+    tandem_source *source = naive_source(&spec);
+    tandem_model *model = NULL;
+    check_ok(tandem_model_new(source, &model, NULL));
+    struct job job = {.model = model, .script = tell_cache, .out = all};
+    run(&job, 1, "cache of one rank");
+    for (int i = 0; i < 2; i++) { /* one of two layers, and none */
+        float part[2] = {0};
+        job.out = part;
+        job.options.division = TANDEM_DIVIDE_LAYERS;
+        job.options.shares = shares[i];
+        run(&job, 2, "cache of a rank");
+        CU_ASSERT_EQUAL(part[0], all[0] / 2 * (float)(1 - i));
+        CU_ASSERT_TRUE(part[1] < all[1]);
+    }
+    tandem_model_free(model);
+    tandem_source_close(source);
+}
+
 /* ---- what is refused ---- */
 
 static bool yes(void *user)
@@ -669,6 +704,7 @@ static CU_TestInfo tests[] = {
     {"a state goes from any ranks to any others", a_state_goes_from_any_ranks_to_any_others},
     {"layers in sequence write the golden text", layers_in_sequence_write_the_golden_text},
     {"layers in sequence give the bits of one rank", layers_in_sequence_give_the_bits_of_one_rank},
+    {"a rank keeps keys and values of its layers", a_rank_keeps_keys_and_values_of_its_layers},
     {"what ranks cannot do yet is refused", what_ranks_cannot_do_yet_is_refused},
     {"another model file is refused with its rank", another_model_file_is_refused_with_its_rank},
     {"a rank that dies ends the others", a_rank_that_dies_ends_the_others},
