@@ -24,7 +24,7 @@ static const enum tandem_type types[] = {
     TANDEM_TYPE_F16,
     TANDEM_TYPE_BF16,
 };
-enum { N_TYPES = sizeof(types) / sizeof(types[0]), N_QUANTIZED = N_TYPES - 3, LEVELS_MAX = 8 };
+enum { N_TYPES = sizeof(types) / sizeof(types[0]), N_QUANTIZED = N_TYPES - 3, LEVELS_MAX = 12 };
 
 /* Levels of this machine: what reads the weights differs, and what does tile instructions. */
 static struct {
