@@ -24,6 +24,10 @@ function read_counts(  line, word, i) {
             }
         }
     }
+    if (!(("tiled", "64", 5) in counted)) {
+        print "compute_table.sh: " counts_file " has no counts of capability " v["capability"] > "/dev/stderr"
+        exit 1
+    }
     split((v["capability"] == 80 ? "128 64" : "128 128") " 64 16 32", rate, " ")
 }
 # The kernel of the default tiles for m tokens.
