@@ -257,8 +257,10 @@ static char *cached_path(const struct program *program, int n_options, const cha
     for (int i = 0; i < n_options; i++) {
         hash = tnd_hash_string(options[i], hash);
     }
-    mkdir(TND_FAKE_CACHE, 0700);
-    return joined("%s/%016llx.so", TND_FAKE_CACHE, (unsigned long long)hash);
+    const char *shared = getenv("TANDEM_FAKE_CUDA_PROGRAMS");
+    const char *folder = shared != NULL && shared[0] != '\0' ? shared : TND_FAKE_CACHE;
+    mkdir(folder, 0700);
+    return joined("%s/%016llx.so", folder, (unsigned long long)hash);
 }
 
 static enum result set_image(struct program *program, const char *object, size_t bytes)

@@ -24,6 +24,8 @@ mkdir -p "$logs"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 # Functions and lines are enough for a stack: all that -g writes would take a gigabyte more.
 export WERROR=1 ASSERT=1 CFLAGS='-O2 -g1'
+# Kernels are compiled once for all jobs, as PoCL does it.
+export TANDEM_FAKE_CUDA_PROGRAMS=${TANDEM_FAKE_CUDA_PROGRAMS:-$PWD/build/fake_cuda_programs}
 mk() { make --no-print-directory -j"$make_jobs" "$@"; }
 
 # ---- the jobs ----
