@@ -176,6 +176,21 @@
     X(tnd_hosted_time, spread_us, SPREAD, SMALLER, 10)                                             \
     X(tnd_hosted_time, disturbed, MARK, SMALLER, 13)
 
+/* The newer one. A family comes from one layer, since its candidates compete. */
+#define TND_KERNEL_TIME_FACTS(X)                                                                   \
+    X(tnd_kernel_time, backend, BACKEND, KEY, 0)                                                   \
+    X(tnd_kernel_time, family, NAME, KEY, 1)                                                       \
+    X(tnd_kernel_time, numbers, NAME, KEY, 2)                                                      \
+    X(tnd_kernel_time, type, TYPE, KEY, 3)                                                         \
+    X(tnd_kernel_time, n, EXTENT, KEY, 4)                                                          \
+    X(tnd_kernel_time, k, EXTENT, KEY, 5)                                                          \
+    X(tnd_kernel_time, m, EXTENT, KEY, 6)                                                          \
+    X(tnd_kernel_time, threads, THREADS, KEY, 7)                                                   \
+    X(tnd_kernel_time, when, WHEN, LARGER, 11)                                                     \
+    X(tnd_kernel_time, count, COUNT, LARGER, 10)                                                   \
+    X(tnd_kernel_time, median_us, TIME, SMALLER, 8)                                                \
+    X(tnd_kernel_time, spread_us, SPREAD, SMALLER, 9)
+
 /* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
  *   team):
  *   list     member of the file and of the table
@@ -208,6 +223,8 @@
     X(LINKS, links, tnd_link, TND_LINK_FACTS, tnd_link, offsetof(struct tnd_link, curve.samples),  \
       "bytes", TND_TABLE_MAX_LINKS, 0, 5, 0, NEVER)                                                \
     X(HOSTED, hosted, tnd_hosted_time, TND_HOSTED_FACTS, tnd_hosted_time, 0, "",                   \
-      TND_TABLE_MAX_HOSTED, 0, 9, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)
+      TND_TABLE_MAX_HOSTED, 0, 9, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)                     \
+    X(KERNEL_TIMES, kernel_times, tnd_kernel_time, TND_KERNEL_TIME_FACTS, tnd_kernel_time, 0, "",  \
+      TND_TABLE_MAX_KERNEL_TIMES, 0, 2, 0, BY_THREADS)
 
 #endif

@@ -179,7 +179,7 @@ step_tune() {
     [ -n "${QUICK:-}" ] && most="-most 1 -dry"
     "$bin/mulmat-tune" tune-device --device "$DEVICE" --type q4_0 ${most:-} 2>&1 | tee "$WORK/tune"
     [ "${PIPESTATUS[0]}" -eq 0 ] || fault "tune-device fails"
-    figure "tile numbers of q4_0: $(grep -E '^[a-z_]+ +[0-9]+$' "$WORK/tune" | tr -s ' \n' '= ')"
+    figure "tile numbers of q4_0: $(grep -oE '^[a-z]+ +[a-z_]+=[a-z_0-9=,]+' "$WORK/tune" | sed 's/^[a-z]* *//' | tr '\n' ' ')"
 }
 
 # A small model and a large one, so that one fits the caches and the other none.

@@ -28,6 +28,7 @@
 #include "tools/report/links.h"
 #include "tools/report/table_health.h"
 #include "tools/say.h"
+#include "tune/kernel_numbers.h"
 #include "tune/policy.h"
 
 /* What was asked for on the command line. */
@@ -409,6 +410,7 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
         return tnd_cmd_failed(&error);
     }
     options->known = known;
+    tnd_kernel_numbers_use(known, parts->registry, parts->log); /* as programs will run */
     wait_for_quiet(options);
     enum tandem_status status = tnd_bench_run(options, table, &summary, &error);
     tandem_table_free(known);
