@@ -67,7 +67,7 @@ static enum tandem_status repeat(struct link *link, enum tnd_direction direction
                                     : download(link, bytes, &warm_up, error));
     while (n < TND_MOVE_REPEATS &&
            (n < TND_MOVE_LEAST_REPEATS ||
-            link->clock->now_ns(link->clock) - begin_ns < TND_TRANSFER_BUDGET_NS)) {
+            link->clock->now_ns(link->clock) - begin_ns < TND_MOVE_BUDGET_NS)) {
         TND_TRY(direction == TND_UPLOAD ? upload(link, bytes, probe_us, &link->samples[n], error)
                                         : download(link, bytes, &link->samples[n], error));
         n++;
@@ -214,9 +214,8 @@ static void lead(struct handoff *handoff, int count)
     int rounds = handoff->asleep ? 1 : TND_HANDOFF_ROUNDS;
     uint64_t first_ns = clock->now_ns(clock);
     handoff->count = count;
-    for (int i = 0;
-         i < TND_MOVE_REPEATS &&
-         (i < TND_MOVE_LEAST_REPEATS || clock->now_ns(clock) - first_ns < TND_HANDOFF_BUDGET_NS);
+    for (int i = 0; i < TND_MOVE_REPEATS && (i < TND_MOVE_LEAST_REPEATS ||
+                                             clock->now_ns(clock) - first_ns < TND_MOVE_BUDGET_NS);
          i++) {
         if (handoff->asleep) {
             wait_for_sleepers(handoff, count);

@@ -364,7 +364,7 @@ static void wait_for_quiet(const struct tnd_bench_options *options)
     const double most_s = options->budget_s > 0 ? TND_BENCH_QUIET_SHARE * options->budget_s
                           : options->effort == TND_EFFORT_ESTIMATE
                               ? TND_BENCH_QUIET_SHARE * TND_BENCH_ESTIMATE_S
-                              : TND_BENCH_QUIET_S;
+                              : TND_BENCH_QUIET_SHARE * TND_BENCH_DEFAULT_S;
     const int n_threads = options->thread_counts[options->n_thread_counts - 1];
     const int n_cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
     struct tnd_disturbance found;
