@@ -74,7 +74,7 @@ ROOMS := base ggml-like graph backends sched table tune measure runtime formats 
 LIB_SRC := $(foreach room,$(ROOMS),$($(room)_SRC))
 TOOLS := $(filter-out kernel-pack report $(SERVER_LEFT_OUT),$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 TOOL_COMMON_SRC := $(wildcard tools/*.c)
-BENCH_MAIN_SRC := $(wildcard bench/bench_*.c bench/tune_*.c)
+BENCH_MAIN_SRC := $(wildcard bench/bench_*.c)
 BENCH_COMMON_SRC := $(filter-out $(BENCH_MAIN_SRC),$(wildcard bench/*.c))
 BENCHES := $(subst _,-,$(patsubst bench/%.c,%,$(BENCH_MAIN_SRC)))
 

@@ -333,36 +333,3 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     free_operands(&o);
     return !job.has_failed;
 }
-
-bool tnd_kernel_cell_compare(tnd_team *team, const struct tnd_cpu_kernels *variants, int n,
-                             double budget_s, struct tnd_kernel_cell *cell, double *ratios)
-{
-    static double samples[TND_VARIANTS_MAX][SAMPLES_MAX];
-    const bool quantized = tandem_type_is_quantized(cell->type);
-    const int kind = TND_LAYOUT_PACKED;
-    struct operands o = {.copies = 0};
-    if (n > TND_VARIANTS_MAX || !can_pack(variants, cell->type) || !make_operands(cell, true, &o)) {
-        free_operands(&o);
-        return false;
-    }
-    struct cell_job job = {.kernels = variants, .work = work_of(&o, cell->n)};
-    int copy = 0;
-    for (; copy < o.copies; copy++) {
-        run_once(team, &job, &o, kind, copy, quantized); /* packs */
-    }
-    int turns = 0;
-    for (double start = now(); turns < SAMPLES_MAX && (turns < 5 || now() - start < budget_s);
-         turns++) {
-        for (int i = 0; i < n; i++) {
-            const int variant = (i + turns) % n; /* no one always follows the same other one */
-            job.kernels = &variants[variant];
-            copy = (copy + 1) % o.copies;
-            samples[variant][turns] = run_once(team, &job, &o, kind, copy, quantized);
-        }
-    }
-    for (int i = 0; i < n; i++) {
-        ratios[i] = median_ratio(samples[i], samples[0], turns);
-    }
-    free_operands(&o);
-    return !job.has_failed;
-}

@@ -33,12 +33,4 @@ struct tnd_kernel_cell {
 bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_kernels *kernels,
                              double budget_s, struct tnd_kernel_cell *cell);
 
-enum { TND_VARIANTS_MAX = 16 };
-
-/** The same packed product by several variants of the kernels, in turns. ratios {n}: of each one's
- *  time to that of the first in the same turn, medians. False when there is no memory, no copy for
- *  this type, or it failed. */
-bool tnd_kernel_cell_compare(tnd_team *team, const struct tnd_cpu_kernels *variants, int n,
-                             double budget_s, struct tnd_kernel_cell *cell, double *ratios);
-
 #endif

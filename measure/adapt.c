@@ -335,7 +335,7 @@ static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
             struct tnd_adapt_cell cell = {
                 .m = point->m, .uncertainty = fmax(tnd_adapt_point_uncertainty(point), outlier)};
             bool is_wanted = adapt->options.is_fixed && point->trials < 2;
-            bool is_outlier = (outlier > TND_REMEASURE_ABOVE ||
+            bool is_outlier = (outlier > TND_NOISY_FRAC ||
                                (point->is_noisy && point->trials < TND_TRIALS_NOISY)) &&
                               relevance_if(adapt, line, point->m, (1 - excess) * point->us) >
                                   TND_REMEASURE_RELEVANCE;

@@ -48,7 +48,7 @@ static const struct thoroughness efforts[] = {
     [TND_EFFORT_ESTIMATE] = {M_LIST(anchor_m), false, TND_BENCH_ESTIMATE_TOLERANCE,
                              TND_BENCH_ESTIMATE_TRIALS, TND_BENCH_ESTIMATE_TRIAL_S},
     [TND_EFFORT_PATIENT] = {M_LIST(all_m), true, TND_BENCH_PATIENT_TOLERANCE,
-                            TND_BENCH_PATIENT_TRIALS, TND_BENCH_PATIENT_S},
+                            TND_BENCH_PATIENT_TRIALS, TND_MEASURE_BUDGET_S},
 };
 
 static const char *const effort_names[] = {
@@ -308,7 +308,7 @@ static enum tandem_status measure_peaks(struct tnd_sweep *sweep)
     }
     return tnd_measure_peaks(options->pool, options->measure.clock, options->thread_counts,
                              options->n_thread_counts,
-                             fmin(TND_BENCH_PEAKS_S, TND_BENCH_PEAKS_SHARE * sweep->budget_s),
+                             fmin(TND_BENCH_PEAKS_S, TND_BENCH_FEW_SHARE * sweep->budget_s),
                              sweep->when, sweep->table, sweep->error);
 }
 
@@ -326,8 +326,8 @@ static enum tandem_status measure_ops(struct tnd_sweep *sweep, bool with_devices
         if (with_devices && backend != NULL && tnd_backend_is_own(backend) &&
             uses_slot(options, slot)) {
             TND_TRY(tnd_measure_device_ops(&options->measure, slot, sweep->round_trip_us[slot],
-                                           fmin(room_s, TND_OPS_DEVICE_S), sweep->when,
-                                           sweep->table, sweep->error));
+                                           fmin(room_s, 2 * TND_OPS_S), sweep->when, sweep->table,
+                                           sweep->error));
         }
     }
     return TANDEM_OK;

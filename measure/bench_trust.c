@@ -91,15 +91,15 @@ enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep)
 enum tandem_status tnd_sweep_measure_pairs(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
-    bool has_time = sweep->budget_s * TND_BENCH_PAIRS_SHARE >= TND_BENCH_PAIRS_S;
+    bool has_time = sweep->budget_s * TND_BENCH_FEW_SHARE >= TND_BENCH_PAIRS_S;
     if (options->profile != NULL || options->pool == NULL || sweep->n_groups == 0 || !has_time) {
         return TANDEM_OK;
     }
     struct tnd_pairs_options pairs = {
         .measure = options->measure,
         .type = sweep->groups[0].type,
-        .budget_s = isinf(sweep->budget_s) ? 0 : TND_BENCH_PAIRS_SHARE * sweep->budget_s / 2,
-        .deadline_ns = deadline_ns(sweep, TND_BENCH_PAIRS_SHARE),
+        .budget_s = isinf(sweep->budget_s) ? 0 : TND_BENCH_FEW_SHARE * sweep->budget_s / 2,
+        .deadline_ns = deadline_ns(sweep, TND_BENCH_FEW_SHARE),
         .when = sweep->when,
     };
     return tnd_measure_pairs(&pairs, sweep->table, sweep->error);

@@ -69,7 +69,7 @@ static enum tandem_status repeat(struct link *link, enum tnd_direction direction
                                     : download(link, bytes, &warm_up, error));
     while (n < TND_MOVE_REPEATS &&
            (n < TND_MOVE_LEAST_REPEATS ||
-            link->clock->now_ns(link->clock) - begin_ns < TND_TRANSFER_BUDGET_NS)) {
+            link->clock->now_ns(link->clock) - begin_ns < TND_MOVE_BUDGET_NS)) {
         TND_TRY(direction == TND_UPLOAD ? upload(link, bytes, probe_us, &link->samples[n], error)
                                         : download(link, bytes, &link->samples[n], error));
         n++;
@@ -117,17 +117,14 @@ enum tandem_status tnd_measure_launches(const struct tnd_registry *registry, int
                                         struct tandem_table *table, struct tandem_error *error)
 {
     tandem_backend *backend = tnd_registry_backend(registry, slot);
+    const struct tnd_tuner *tuner = tnd_tuner_of(backend);
     struct tnd_launch_cost cost = {.when = when};
-    const struct tnd_tuner *tuner = NULL;
-    for (int i = 0; backend != NULL && (tuner = tnd_tuner_at(i)) != NULL; i++) {
-        if (tuner->api->open != backend->api->open) { /* (vtables may be copied) */
-            continue;
-        }
-        snprintf(cost.backend, sizeof(cost.backend), "%s", tnd_registry_name(registry, slot));
-        TND_TRY(tuner->launches(backend, &cost.us, &cost.graph_us, &cost.count, error));
-        return tnd_record_add(table, TND_RECORD_LAUNCHES, &cost);
+    if (tuner == NULL || tuner->launches == NULL) {
+        return TANDEM_OK;
     }
-    return TANDEM_OK;
+    snprintf(cost.backend, sizeof(cost.backend), "%s", tnd_registry_name(registry, slot));
+    TND_TRY(tuner->launches(backend, &cost.us, &cost.graph_us, &cost.count, error));
+    return tnd_record_add(table, TND_RECORD_LAUNCHES, &cost);
 }
 
 double tnd_without_round_trip(double us, double round_trip_us)
@@ -233,9 +230,8 @@ static void lead(struct handoff *handoff, int count)
     int rounds = handoff->asleep ? 1 : TND_HANDOFF_ROUNDS;
     uint64_t first_ns = clock->now_ns(clock);
     handoff->count = count;
-    for (int i = 0;
-         i < TND_MOVE_REPEATS &&
-         (i < TND_MOVE_LEAST_REPEATS || clock->now_ns(clock) - first_ns < TND_HANDOFF_BUDGET_NS);
+    for (int i = 0; i < TND_MOVE_REPEATS && (i < TND_MOVE_LEAST_REPEATS ||
+                                             clock->now_ns(clock) - first_ns < TND_MOVE_BUDGET_NS);
          i++) {
         if (handoff->asleep) {
             wait_for_sleepers(handoff, count);

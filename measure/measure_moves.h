@@ -23,7 +23,8 @@ enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, i
                                           const struct tnd_clock *clock, double *out_us,
                                           struct tandem_error *error);
 
-/** Adds what launches cost the backend, where it has a tuner; else nothing. Errors: as above. */
+/** Adds what launches cost the backend, where its tuner can tell; else nothing. Errors: as above.
+ */
 enum tandem_status tnd_measure_launches(const struct tnd_registry *registry, int slot, int64_t when,
                                         struct tandem_table *table, struct tandem_error *error);
 

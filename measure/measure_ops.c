@@ -369,8 +369,7 @@ enum tandem_status tnd_measure_device_ops(const struct tnd_measure_options *opti
     bench->round_trip_us = round_trip_us;
     bench->thread_counts = &one_thread;
     bench->n_thread_counts = 1;
-    enum tandem_status status =
-        measure_rows(bench, budget_s > 0 ? budget_s : TND_OPS_DEVICE_S, error);
+    enum tandem_status status = measure_rows(bench, budget_s > 0 ? budget_s : 2 * TND_OPS_S, error);
     tnd_free(bench);
     return status;
 }

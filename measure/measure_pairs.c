@@ -311,8 +311,9 @@ enum tandem_status tnd_measure_pairs(const struct tnd_pairs_options *options,
         status = add_contender(&pairs, slot, error);
     }
     double times = TND_PAIR_ROUNDS * pairs.n_contenders * pairs.n_contenders;
-    pairs.time_s = options->budget_s > 0 ? options->budget_s / fmax(times, 1) : TND_PAIR_S;
-    pairs.time_s = fmax(fmin(pairs.time_s, TND_PAIR_S), TND_PAIR_LEAST_S);
+    pairs.time_s =
+        options->budget_s > 0 ? options->budget_s / fmax(times, 1) : TND_MEASURE_BUDGET_S;
+    pairs.time_s = fmax(fmin(pairs.time_s, TND_MEASURE_BUDGET_S), TND_PAIR_LEAST_S);
     for (int i = 0; i < TND_PAIR_ROUNDS && status == TANDEM_OK && pairs.n_contenders > 1; i++) {
         status = run_round(&pairs, error);
     }

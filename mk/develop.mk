@@ -2,7 +2,7 @@
 # Targets for people who work on Tandem: checks, variants, fuzzing, measuring, tidying.
 
 .PHONY: deps demo deb bench check check-full check-fast docs soak judges fuzz fuzz-all asan tsan clang cover
-.PHONY: tune-kernels model tidy lint compdb sbom stats
+.PHONY: model tidy lint compdb sbom stats
 
 deps: ## install what is missing (as root), or say which packages to install
 	@sh tools/dev/deps.sh check
@@ -48,10 +48,7 @@ deb: ## build the Debian packages into build/deb and let lintian look at them
 	@bash tools/dev/make_deb.sh build/deb
 
 bench: all benches ## this machine: kernels, attention, a llama, hand-offs, waiting, sampling
-	@for bench in $(addprefix $(BIN)/,$(filter bench-%,$(BENCHES))); do ./$$bench || exit 1; done
-
-tune-kernels: $(BIN)/tune-kernels ## this CPU: how far products fetch ahead, and what they take at once (a few minutes)
-	@./$<
+	@for bench in $(addprefix $(BIN)/,$(BENCHES)); do ./$$bench || exit 1; done
 
 # ---- variants side by side -----------------------------------------------------------------------
 asan: ## the suites with Clang's address and undefined-behaviour sanitizers

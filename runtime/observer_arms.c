@@ -343,14 +343,14 @@ static enum tnd_arm_news judge(struct tnd_arm_class *one)
     double error = hypot(error_of(arm), error_of(serving));
     bool is_last = arm->n_counted >= TND_OBSERVER_USES / 2;
     bool is_first = one->looked_at == 0;
-    if (fabs(lead) < TND_DRIFT_SIGMAS * error && !is_last) {
+    if (fabs(lead) < TND_CLEAR_SIGMAS * error && !is_last) {
         return TND_ARM_NOTHING;
     }
     arm->beside_ns = serving->beside_ns = serving_ns;
     int looked = one->looked;
     tell_others(one, arm, serving);
     end_look(one);
-    if (lead < fmax(TND_OBSERVER_NOISE, TND_DRIFT_SIGMAS / 2 * error)) {
+    if (lead < fmax(TND_OBSERVER_NOISE, TND_CLEAR_SIGMAS / 2 * error)) {
         return is_first ? TND_ARM_STAYS : TND_ARM_NOTHING;
     }
     serving->expected_ns = serving_ns;

@@ -312,8 +312,8 @@ static bool deviates(struct tnd_drift *drift, const struct watch *watch,
     double times = fmax(factor, 1 / factor);
     double noise = noise_of(watch);
     double least =
-        fmax(machine > 0 ? TND_DRIFT_SHARE : TND_DRIFT_SHARE_ALONE, TND_DRIFT_SIGMAS * noise);
-    if (times < 1 + least || times < 1 + TND_DRIFT_SIGMAS * uncertainty_of(table, io_case)) {
+        fmax(machine > 0 ? TND_DRIFT_SHARE : TND_DRIFT_SHARE_ALONE, TND_CLEAR_SIGMAS * noise);
+    if (times < 1 + least || times < 1 + TND_CLEAR_SIGMAS * uncertainty_of(table, io_case)) {
         return false;
     }
     io_case->predicted_us = predicted_us;

@@ -26,6 +26,7 @@
 #include "runtime/runtime_nodes.h"
 #include "runtime/tune_graph.h"
 #include "sched/trace.h"
+#include "tune/kernel_numbers.h"
 #include "tune/objective.h"
 #include "tune/profiles.h"
 #include "table/table_layers.h"
@@ -151,6 +152,7 @@ static void load_table(tandem_runtime *runtime, const char *path)
     }
     tnd_free(layers);
     aim(runtime, table);
+    tnd_kernel_numbers_use(table, runtime->registry, &runtime->log);
     runtime->table = table;
     tnd_planner_set_table(runtime->planner, table);
 }

@@ -137,7 +137,8 @@ static enum tandem_status measure_into(tandem_runtime *runtime, const struct sub
 {
     struct tnd_runtime_parts parts;
     struct tnd_bench_options bench;
-    struct watch watch = {options, options->budget_s > 0 ? options->budget_s : TND_TUNE_BUDGET_S};
+    struct watch watch = {options,
+                          options->budget_s > 0 ? options->budget_s : TND_BENCH_ESTIMATE_S};
     tnd_runtime_parts(runtime, &parts);
     memset(&bench, 0, sizeof(bench));
     bench.measure.registry = parts.registry;

@@ -183,6 +183,21 @@
     X(tnd_launch_cost, us, TIME, SMALLER, 1)                                                       \
     X(tnd_launch_cost, graph_us, SPREAD, SMALLER, 2)
 
+/* The newer one. A family comes from one layer, since its candidates compete. */
+#define TND_KERNEL_TIME_FACTS(X)                                                                   \
+    X(tnd_kernel_time, backend, BACKEND, KEY, 0)                                                   \
+    X(tnd_kernel_time, family, NAME, KEY, 1)                                                       \
+    X(tnd_kernel_time, numbers, NAME, KEY, 2)                                                      \
+    X(tnd_kernel_time, type, TYPE, KEY, 3)                                                         \
+    X(tnd_kernel_time, n, EXTENT, KEY, 4)                                                          \
+    X(tnd_kernel_time, k, EXTENT, KEY, 5)                                                          \
+    X(tnd_kernel_time, m, EXTENT, KEY, 6)                                                          \
+    X(tnd_kernel_time, threads, THREADS, KEY, 7)                                                   \
+    X(tnd_kernel_time, when, WHEN, LARGER, 11)                                                     \
+    X(tnd_kernel_time, count, COUNT, LARGER, 10)                                                   \
+    X(tnd_kernel_time, median_us, TIME, SMALLER, 8)                                                \
+    X(tnd_kernel_time, spread_us, SPREAD, SMALLER, 9)
+
 /* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
  *   team):
  *   list     member of the file and of the table
@@ -217,6 +232,8 @@
     X(HOSTED, hosted, tnd_hosted_time, TND_HOSTED_FACTS, tnd_hosted_time, 0, "",                   \
       TND_TABLE_MAX_HOSTED, 0, 9, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)                     \
     X(LAUNCHES, launches, tnd_launch_cost, TND_LAUNCH_FACTS, tnd_launch_cost, 0, "",               \
-      TND_TABLE_MAX_LAUNCHES, 0, 1, 0, NEVER)
+      TND_TABLE_MAX_LAUNCHES, 0, 1, 0, NEVER)                                                      \
+    X(KERNEL_TIMES, kernel_times, tnd_kernel_time, TND_KERNEL_TIME_FACTS, tnd_kernel_time, 0, "",  \
+      TND_TABLE_MAX_KERNEL_TIMES, 0, 2, 0, BY_THREADS)
 
 #endif

@@ -3,6 +3,8 @@
  * and wait for the next measuring. Benchmarks nothing itself. */
 #include "table/table_cells.h"
 
+#include <string.h>
+
 bool tnd_sample_is_noisy(const struct tnd_sample *sample)
 {
     return sample->spread_us > TND_NOISY_FRAC * sample->median_us;
@@ -36,6 +38,19 @@ int tnd_table_mark_stale(struct tandem_table *table, const struct tnd_curve_key 
     int n_marked = high < curve->n_samples ? mark(&curve->samples[high]) : 0;
     bool is_exact = high < curve->n_samples && curve->samples[high].m == m;
     return n_marked + (high > 0 && !is_exact ? mark(&curve->samples[high - 1]) : 0);
+}
+
+int tnd_table_mark_backend_stale(struct tandem_table *table, const char *backend)
+{
+    int n_marked = 0;
+    for (int i = 0; i < table->n_curves; i++) {
+        struct tnd_curve *curve = &table->curves[i];
+        const bool is_its = strcmp(curve->key.backend, backend) == 0;
+        for (int j = 0; is_its && j < curve->n_samples; j++) {
+            n_marked += mark(&curve->samples[j]);
+        }
+    }
+    return n_marked;
 }
 
 static void supersede_curve(struct tnd_curve *fresh, const struct tnd_curve *old)

@@ -198,6 +198,19 @@ struct tnd_launch_cost {
     int64_t when;
 };
 
+/* What candidates for numbers of a backend's kernels took (backends/tuner.h). */
+struct tnd_kernel_time {
+    char backend[16];
+    char family[16];  /* of kernels that are chosen together: "matvec" */
+    char numbers[96]; /* the candidate: "matvec_lanes=64,matvec_rows=2" */
+    enum tandem_type type;
+    int64_t n, k, m;
+    int32_t threads; /* 1 on devices */
+    double median_us, spread_us;
+    uint32_t count;
+    int64_t when;
+};
+
 /* A profile as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
     char backend[16]; /* "" : stage does not exist */
@@ -257,7 +270,8 @@ enum {
     TND_TABLE_MAX_CONVOLUTIONS = 16384,
     TND_TABLE_MAX_LINKS = 4096,
     TND_TABLE_MAX_HOSTED = 16384,
-    TND_TABLE_MAX_LAUNCHES = 32
+    TND_TABLE_MAX_LAUNCHES = 32,
+    TND_TABLE_MAX_KERNEL_TIMES = 8192
 };
 
 struct tandem_table {
@@ -339,6 +353,8 @@ const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, con
 /** Marks the samples of a curve that an estimate at `m` rests on (that of m, or those on both
  *  sides, or the outermost) as stale. Returns how many were not before; 0 without such a curve. */
 int tnd_table_mark_stale(struct tandem_table *table, const struct tnd_curve_key *key, int64_t m);
+/** The same of all samples of a backend: its kernels are others now. */
+int tnd_table_mark_backend_stale(struct tandem_table *table, const char *backend);
 /** Makes samples of `fresh` that were measured later than stale ones of `old` take their place when
  *  the two are merged. Samples of curves alone. */
 void tnd_table_supersede(struct tandem_table *fresh, const struct tandem_table *old);

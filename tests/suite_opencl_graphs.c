@@ -247,13 +247,18 @@ static void the_cost_of_launches_is_measured(void)
     if (device == NULL) {
         return;
     }
-    const struct tnd_gpu_tiles *numbers = &device->matmul->tiles;
-    check_int(numbers->launch_ns, 0);
-    check_ok(tnd_gpu_tune_launches(device, NULL));
-    CU_ASSERT(numbers->launch_ns > 0);
-    CU_ASSERT_EQUAL(numbers->graph_ns > 0, device->driver->use_graphs != NULL);
-    CU_ASSERT_EQUAL(device->uses_graphs,
-                    numbers->graph_ns > 0 && numbers->graph_ns < numbers->launch_ns);
+    const bool has_graphs = device->driver->use_graphs != NULL;
+    struct tnd_gpu_launch_costs costs = {.count = 0};
+    check_ok(tnd_gpu_launch_costs(device, &costs, NULL));
+    CU_ASSERT(costs.launch_ns > 0 && costs.count > 0);
+    CU_ASSERT_EQUAL(costs.graph_ns > 0, has_graphs);
+    CU_ASSERT_FALSE(device->uses_graphs);
+    check_ok(tnd_gpu_tiles_use(device, "launch_ns=3000,graph_ns=1000", NULL)); /* as of a table */
+    CU_ASSERT_EQUAL(device->uses_graphs, has_graphs);
+    check_ok(tnd_gpu_tiles_use(device, "launch_ns=1000", NULL));
+    CU_ASSERT_FALSE(device->uses_graphs);
+    check_status(tnd_gpu_tiles_use(device, "graph_ns=1000000001", NULL), TANDEM_E_ARGUMENT, NULL,
+                 NULL);
     tnd_gpu_device_close(device);
 }
 

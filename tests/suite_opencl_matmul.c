@@ -527,9 +527,11 @@ static void half_products_are_taken_where_they_were_measured_to_be_good(void)
     }
 }
 
-static bool note_half_error(void *user, const struct tnd_gpu_tune_step *step)
+static bool note_half(void *user, const struct tnd_tuner_time *time)
 {
-    sscanf(step->text, "half precision, error %lf", (double *)user);
+    if (strcmp(time->family, "half") == 0 && time->n_us > 0 && time->error >= 0) {
+        *(double *)user = time->error;
+    }
     return true;
 }
 
@@ -541,15 +543,12 @@ static void the_tuner_sees_the_true_error_of_half_products(void)
     }
     for (int i = 0; i < COUNT(all_sums); i++) {
         double error = -1;
-        const struct tnd_gpu_tune_options options = {.progress = note_half_error,
-                                                     .user = &error,
-                                                     .without_saving = true,
-                                                     .with_half =
-                                                         all_sums[i] != TND_GPU_SUMS_F32_OF_F32,
-                                                     .is_brief = true,
-                                                     .most_candidates = 1};
+        const struct tnd_gpu_tune_options options = {
+            .tuner = {.timed = note_half, .user = &error, .most_candidates = 1},
+            .with_half = all_sums[i] != TND_GPU_SUMS_F32_OF_F32,
+            .is_brief = true};
         if (half_begin(all_sums[i])) {
-            check_ok(tnd_gpu_tune(device, &options, NULL, NULL));
+            check_ok(tnd_gpu_tune(device, &options, NULL));
             CU_ASSERT(error >= 0 && error < 1e-5);
         }
         half_end();

@@ -368,7 +368,7 @@ static void pocl_keeps_binaries_only_where_it_is_told_to(void)
     }
     CU_ASSERT_FATAL(check_status(status, TANDEM_OK, NULL, &error));
     bool is_pocl = device->caps.is_cpu && strstr(device->info.platform, "Portable") != NULL;
-    check_contains(tnd_gpu_programs_folder(device), "pocl"); /* tile numbers are kept there */
+    check_contains(tnd_gpu_programs_folder(device), "pocl");
     CU_ASSERT(run_smoke(device, 0));
     check_int(tnd_test_cl_statistics(device).programs_compiled, 1);
     tnd_gpu_device_close(device);

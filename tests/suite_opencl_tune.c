@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tile numbers: their rules, their files, hostile ones too, and the tuner on small matrices. */
+ * Tile numbers: their rules, their text, and the tuner on small matrices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,49 +101,24 @@ static void tiles_of_tensor_cores_are_warps(void)
     }
 }
 
-/* ---- files ---- */
+/* ---- text ---- */
 
-static void tune_files_are_read_as_they_were_written(void)
+static void tiles_are_read_as_they_were_written(void)
 {
     struct tnd_gpu_tiles tiles;
     struct tnd_gpu_tiles again;
-    struct tnd_text text = TND_TEXT_INIT;
+    char text[TND_NUMBERS_MAX];
     tnd_gpu_tiles_default(&gpu, &tiles);
+    again = tiles;
     tiles.gemm = 3;
     tiles.skinny_most = 48;
-    tnd_gpu_tiles_print(&tiles, "Some device, 3 words", &text);
-    check_ok(tnd_gpu_tiles_read(text.bytes, text.n, "x.tune", &again, NULL));
+    CU_ASSERT_TRUE(tnd_gpu_tiles_print(&tiles, "skinny_most,gemm", text));
+    check_string(text, "skinny_most=48,gemm=3");
+    check_ok(tnd_gpu_tiles_read(text, "some device", &again, NULL));
     check_bits(&again, &tiles, sizeof(tiles), "tiles");
-    for (size_t n = 0; n + 1 < text.n; n++) { /* cut anywhere: an error, nothing else */
-        struct tandem_error error = {.text = ""};
-        check_status(tnd_gpu_tiles_read(text.bytes, n, "x.tune", &again, &error), TANDEM_E_FORMAT,
-                     "x.tune: line", &error);
-    }
-    tnd_text_fini(&text);
-}
-
-static void broken_tune_files_are_refused_with_a_place(void)
-{
-    static const struct {
-        const char *text, *part;
-    } broken[] = {
-        {"", "line 1 column 1: expected \"tandem-opencl-tiles 2\""},
-        {"tandem-opencl-tiles 1\nend\n", "tandem-opencl-tiles 2"},
-        {"tandem-opencl-tiles 2\nend\n", "all numbers"},
-        {"tandem-opencl-tiles 2\nmatvec_lanes\n", "line 2 column 13: expected a number in"},
-        {"tandem-opencl-tiles 2\nmatvec_lanes 0\n", "a number in"},
-        {"tandem-opencl-tiles 2\nmatvec_lanes 99999999999999999999\n", "a number in"},
-        {"tandem-opencl-tiles 2\nmatvec_lanes 1 1\n", "the end of the line"},
-        {"tandem-opencl-tiles 2\nmatvec_lanes 1\nmatvec_lanes 1\n", "line 3"},
-        {"tandem-opencl-tiles 2\ndevice x\nnonsense 1\n", "line 3 column 9: expected the name"},
-    };
-    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
-        struct tandem_error error = {.text = ""};
-        struct tnd_gpu_tiles tiles;
-        check_status(
-            tnd_gpu_tiles_read(broken[i].text, strlen(broken[i].text), "f", &tiles, &error),
-            TANDEM_E_FORMAT, broken[i].part, &error);
-    }
+    struct tandem_error error = {.text = ""};
+    check_status(tnd_gpu_tiles_read("tile_m=7", "some device", &again, &error), TANDEM_E_ARGUMENT,
+                 "some device: 'tile_m=7': tile_m is '7', expected 8 to 256", &error);
 }
 
 /* ---- the tuner ---- */
@@ -162,44 +137,64 @@ static struct tnd_gpu_device *open_device(const char *cache)
 }
 
 struct listener {
-    int n, stop_after, refused, best, tensor;
+    int n, stop_after, refused, families, tensor;
 };
 
-static bool listen_to(void *user, const struct tnd_gpu_tune_step *step)
+static bool listen_to(void *user, const struct tnd_tuner_time *time)
 {
     struct listener *listener = user;
-    CU_ASSERT(step->text[0] != '\0' && step->index <= step->count);
+    CU_ASSERT(time->numbers[0] != '\0' && time->index <= time->count);
     listener->n++;
-    listener->refused += step->us < 0;
-    listener->best += step->is_best;
-    listener->tensor += strcmp(step->family, "tensor") == 0 && strstr(step->text, "error") != NULL;
+    listener->refused += time->n_us == 0;
+    listener->tensor += strstr(time->numbers, "mma=1") != NULL && time->error >= 0;
     return listener->n != listener->stop_after;
 }
 
-static void tuned_tiles_are_saved_and_used_by_the_next_open(void)
+/* The fastest serves, but for the border. */
+static void choose_any(void *user, const char *family, const char *prior, char out[TND_NUMBERS_MAX])
 {
-    const char *cache = tnd_test_temp("tuned");
-    struct tnd_gpu_device *device = open_device(cache);
+    struct listener *listener = user;
+    CU_ASSERT(family[0] != '\0' && prior[0] != '\0');
+    listener->families++;
+    if (strcmp(family, "border") == 0) {
+        strcpy(out, "skinny_most=8");
+    }
+}
+
+static struct tnd_gpu_tune_options brief_options(struct listener *listener)
+{
+    return (struct tnd_gpu_tune_options){
+        .tuner = {.timed = listen_to, .choose = choose_any, .user = listener, .most_candidates = 2},
+        .is_brief = true};
+}
+
+static void chosen_tiles_are_used_and_can_be_used_again(void)
+{
+    struct tnd_gpu_device *device = open_device("off");
     if (device == NULL) {
         return;
     }
     struct listener listener = {.n = 0};
-    const struct tnd_gpu_tune_options options = {
-        .progress = listen_to, .user = &listener, .is_brief = true, .most_candidates = 1};
+    const struct tnd_gpu_tune_options options = brief_options(&listener);
     struct tandem_error error = {.text = ""};
-    struct tnd_gpu_tiles tiles = {0};
     device->context->has_blas = false;
+    device->context->has_blas_half = false;
     device->context->has_blas_parameters = false; /* its kernels take seconds each to build */
-    check_status(tnd_gpu_tune(device, &options, &tiles, &error), TANDEM_OK, NULL, &error);
-    CU_ASSERT(listener.n > 3 && listener.refused == 0 && listener.best >= 3);
-    check_int(listener.tensor, device->caps.mma); /* compared, and not refused */
-    CU_ASSERT_TRUE(tnd_gpu_tiles_fit(&device->caps, &tiles));
+    check_status(tnd_gpu_tune(device, &options, &error), TANDEM_OK, NULL, &error);
+    CU_ASSERT(listener.n > 6 && listener.refused == 0);
+    CU_ASSERT_EQUAL(listener.tensor > 0, device->caps.mma); /* compared, and not refused */
+    check_int(listener.families, 4);
+    CU_ASSERT_TRUE(tnd_gpu_tiles_fit(&device->caps, &device->matmul->tiles));
+    check_int(device->matmul->tiles.skinny_most, 8);
+    struct tnd_gpu_tiles tiles = device->matmul->tiles;
+    check_status(tnd_gpu_tiles_use(device, "skinny_most=16,matvec_rows=3", &error), TANDEM_OK, NULL,
+                 &error);
+    tiles.skinny_most = 16;
+    tiles.matvec_rows = 3;
     check_bits(&device->matmul->tiles, &tiles, sizeof(tiles), "in use");
-    tnd_gpu_device_close(device);
-    device = open_device(cache);
-    if (device != NULL) {
-        check_bits(&device->matmul->tiles, &tiles, sizeof(tiles), "after the next open");
-    }
+    check_status(tnd_gpu_tiles_use(device, "tile_k=17", &error), TANDEM_E_ARGUMENT,
+                 "cannot run kernels with tile_k=17", &error);
+    check_bits(&device->matmul->tiles, &tiles, sizeof(tiles), "as before");
     tnd_gpu_device_close(device);
 }
 
@@ -210,12 +205,10 @@ static void a_stopped_tuner_leaves_the_tiles_as_they_were(void)
         return;
     }
     struct listener listener = {.stop_after = 2};
-    const struct tnd_gpu_tune_options options = {
-        .progress = listen_to, .user = &listener, .is_brief = true, .most_candidates = 1};
+    const struct tnd_gpu_tune_options options = brief_options(&listener);
     struct tandem_error error = {.text = ""};
     struct tnd_gpu_tiles before = device->matmul->tiles;
-    check_status(tnd_gpu_tune(device, &options, NULL, &error), TANDEM_E_CANCELLED, "stopped",
-                 &error);
+    check_status(tnd_gpu_tune(device, &options, &error), TANDEM_E_CANCELLED, "stopped", &error);
     check_int(listener.n, 2);
     check_bits(&device->matmul->tiles, &before, sizeof(before), "tiles");
     tnd_gpu_device_close(device);
@@ -225,10 +218,8 @@ CU_TestInfo tnd_tests_opencl_tune[] = {
     {"default tiles fit every device", default_tiles_fit_every_device},
     {"tiles that no kernel can have do not fit", tiles_that_no_kernel_can_have_do_not_fit},
     {"tiles of tensor cores are warps", tiles_of_tensor_cores_are_warps},
-    {"tune files are read as they were written", tune_files_are_read_as_they_were_written},
-    {"broken tune files are refused with a place", broken_tune_files_are_refused_with_a_place},
-    {"tuned tiles are saved and used by the next open",
-     tuned_tiles_are_saved_and_used_by_the_next_open},
+    {"tiles are read as they were written", tiles_are_read_as_they_were_written},
+    {"chosen tiles are used and can be used again", chosen_tiles_are_used_and_can_be_used_again},
     {"a stopped tuner leaves the tiles as they were",
      a_stopped_tuner_leaves_the_tiles_as_they_were},
     CU_TEST_INFO_NULL,

@@ -298,9 +298,6 @@
 /* The same while the machine's own speed is unknown. Unit: share. Why: another program on the
  * same cores costs a factor of two. Test: none. */
 #define TND_DRIFT_SHARE_ALONE   1.0
-/* Of its own noise, or of the table's error, that a deviation must exceed. Unit: standard
- * deviations. Why: as for TND_CLEAR_SIGMAS. Test: none. */
-#define TND_DRIFT_SIGMAS        3.0
 /* Smallest deviation that is reported; smaller ones are hand-offs. Unit: us. Why: ten hand-offs.
  * Test: none. */
 #define TND_DRIFT_US            10.0
@@ -329,8 +326,6 @@
 #define TND_BENCH_PATIENT_TOLERANCE  0.01
 /* Effort `patient`. Unit: trials. Why: as `measure`, and one more. Test: none. */
 #define TND_BENCH_PATIENT_TRIALS     4
-/* Effort `patient`. Unit: s. Why: longer than a slice of the operating system. Test: none. */
-#define TND_BENCH_PATIENT_S          0.10
 /* With a budget: it is used as long as anything is less certain than this. Unit: share. Why:
  * below what two runs differ by. Test: none. */
 #define TND_BENCH_BUDGET_TOLERANCE   0.002
@@ -348,11 +343,9 @@
  * out. Unit: share. Why: beside eight busy programs it took all of 5 s, and no cell was measured.
  * Test: none. */
 #define TND_BENCH_PREPARE_SHARE      0.5
-/* Of the budget for waiting until others are quiet. Unit: share. Why: most of it is for measuring.
- * Test: none. */
+/* Of the budget, or of TND_BENCH_DEFAULT_S, for waiting until others are quiet. Unit: share. Why:
+ * most of it is for measuring. Test: none. */
 #define TND_BENCH_QUIET_SHARE        0.2
-/* The same without a budget. Unit: s. Why: builds and updates end, servers do not. Test: none. */
-#define TND_BENCH_QUIET_S            12.0
 /* One look at who else computes. Unit: s. Why: the system counts in 0.01 s. Test: none. */
 #define TND_BENCH_LOOK_S             0.25
 /* What others may keep busy in a quiet machine. Unit: CPUs. Why: a desktop at rest takes 0.05 to
@@ -369,19 +362,20 @@
 #define TND_BENCH_OPS_SHARE          0.03
 /* Kept for the reference kernel's last run. Unit: s. Why: 101 runs of 100 us. Test: none. */
 #define TND_BENCH_REFERENCE_S        0.012
-/* What measuring the hand-offs of one thread count takes. Unit: s. Why: TND_HANDOFF_BUDGET_NS,
+/* What measuring the hand-offs of one thread count takes. Unit: s. Why: TND_MOVE_BUDGET_NS,
  * asleep and awake. Test: none. */
 #define TND_BENCH_HANDOFF_S          0.09
 /* What measuring the peaks of the CPU takes at most. Unit: s. Why: five units on two or three
  * thread counts, a dozen runs each. Test: none. */
 #define TND_BENCH_PEAKS_S            1.0
-/* Of the budget for peaks. Unit: share. Why: a few numbers bound all times. Test: none. */
-#define TND_BENCH_PEAKS_SHARE        0.05
+/* Of the budget for peaks, and for slow-downs of backends beside each other. Unit: share. Why: a
+ * few numbers each. Test: none. */
+#define TND_BENCH_FEW_SHARE          0.05
 /* What measuring a device's transfers up to TND_TRANSFER_BYTES takes. Unit: s. Why: two
- * directions, all sizes, TND_TRANSFER_BUDGET_NS each. Test: none. */
+ * directions, all sizes, TND_MOVE_BUDGET_NS each. Test: none. */
 #define TND_BENCH_TRANSFERS_S        1.5
 /* The same up to TND_QUICK_TRANSFER_BYTES. Unit: s. Why: two directions, all sizes,
- * TND_TRANSFER_BUDGET_NS each. Test: none. */
+ * TND_MOVE_BUDGET_NS each. Test: none. */
 #define TND_BENCH_QUICK_TRANSFERS_S  0.7
 /* Largest transfer that is measured. Unit: bytes. Why: beyond, bandwidth is constant. Test:
  * none. */
@@ -409,8 +403,8 @@
 /* What was measured so long ago is taken up by the next run. Unit: s. Why: a run that was ended is
  * begun again within the hour. Test: a_run_that_was_ended_goes_on. */
 #define TND_BENCH_RESUME_S           3600
-/* Budget of effort `estimate` when none is given. Unit: s. Why: what a user waits for. Test:
- * none. */
+/* Budget of effort `estimate` and of tandem_tune_graph when none is given. Unit: s. Why: what a
+ * user waits for. Test: none. */
 #define TND_BENCH_ESTIMATE_S         5.0
 /* Making operands, before any were made. Unit: s a byte. Why: a first guess; the rate is
  * learned. Test: none. */
@@ -441,10 +435,8 @@
 /* Of the budget for checking results. Unit: share. Why: products of 77 x 768 and 256 x 512 take
  * less. Test: none. */
 #define TND_BENCH_CHECKS_SHARE       0.08
-/* Of the budget for slow-downs of backends beside each other. Unit: share. Why: none below a
- * budget of 10 s. Test: none. */
-#define TND_BENCH_PAIRS_SHARE        0.05
-/* Less is not worth beginning with pairs. Unit: s. Why: four pairs of TND_PAIR_S. Test: none. */
+/* Less is not worth beginning with pairs. Unit: s. Why: four pairs of TND_MEASURE_BUDGET_S. Test:
+ * none. */
 #define TND_BENCH_PAIRS_S            0.5
 /* With a smaller budget nothing but times is measured. Unit: s. Why: checks would take a tenth
  * of it. Test: a_sweep_too_short_to_check_measures_times_alone. */
@@ -467,9 +459,6 @@
 /* Relevance of a profile that loses clearly. Unit: share. Why: its times still show in reports.
  * Test: none. */
 #define TND_RELEVANCE_LEAST      0.02
-/* Uncertainty above which a point is measured again before new points are added. Unit: share.
- * Why: TND_NOISY_FRAC. Test: none. */
-#define TND_REMEASURE_ABOVE      0.08
 /* Relevance above which that is done: the profile may win there. Unit: share. Why: a time of 1.8
  * times the fastest one. Test:
  * a_point_above_the_line_around_it_is_measured_anew_before_finer_ones. */
@@ -536,15 +525,16 @@
 #define TND_MEASURE_COPIES       256
 /* Of one measurement at most. Unit: samples. Why: bounds its memory. Test: none. */
 #define TND_MEASURE_SAMPLES      10000
-/* Fewer may agree by chance: only the budget ends a measurement before. Unit: samples. Why: 1 of
- * 64 agrees by chance. Test: none. */
+/* Fewer may agree by chance: only the budget ends a measurement before; also the oracle's second
+ * comparison. Unit: samples. Why: 1 of 64 agrees by chance; a median with three outliers. Test:
+ * none. */
 #define TND_MEASURE_REPEATS      7
 /* Samples that may be left out because another program ran meanwhile, and as many more as were
  * kept. Unit: samples. Why: a burst of a few milliseconds. Test:
  * samples_beside_another_program_are_left_out. */
 #define TND_MEASURE_LEFT_OUT     3
-/* Of a measurement when none is given. Unit: s. Why: longer than a slice of the operating
- * system. Test: none. */
+/* Of a measurement when none is given; of effort `patient`; for one time of a pair at most. Unit:
+ * s. Why: longer than a slice of the operating system. Test: none. */
 #define TND_MEASURE_BUDGET_S     0.1
 /* A measurement whose median is this certain ends. Unit: share. Why: a tenth of TND_CLEAR_LEAD.
  * Test: none. */
@@ -584,11 +574,9 @@
 /* Where that memory begins. Unit: bytes. Why: pages of 2 MiB, where the system gives them. Test:
  * none. */
 #define TND_PEAK_PAGE            (2u << 20)
-/* For one size in one direction. Unit: ns. Why: 60 samples of 0.6 ms. Test: none. */
-#define TND_TRANSFER_BUDGET_NS   40000000
-/* For the hand-offs of one thread count, asleep or awake. Unit: ns. Why: 60 samples of 0.6 ms.
- * Test: none. */
-#define TND_HANDOFF_BUDGET_NS    40000000
+/* For transfers of one size in one direction, and for the hand-offs of one thread count, asleep or
+ * awake. Unit: ns. Why: 60 samples of 0.6 ms. Test: none. */
+#define TND_MOVE_BUDGET_NS       40000000
 /* Of an operation in a measured graph; the first bears the waking of the workers and is not
  * counted. Unit: nodes. Why: its hand-off is a tenth of the run. Test: none. */
 #define TND_OPS_NODES            9
@@ -599,10 +587,9 @@
 /* With a smaller budget no operation is measured. Unit: s. Why: less would know a part of them.
  * Test: none. */
 #define TND_OPS_LEAST_S          0.2
-/* For each thread count when no budget is given. Unit: s. Why: about 10 ms a cell. Test: none. */
+/* For each thread count when no budget is given; a device gets twice as much. Unit: s. Why: about
+ * 10 ms a cell. Test: none. */
 #define TND_OPS_S                0.5
-/* For each device. Unit: s. Why: as for two thread counts. Test: none. */
-#define TND_OPS_DEVICE_S         1.0
 /* And so much more where kernels are compiled when they are first run, but not of a given budget.
  * Unit: s. Why: PoCL takes 0.1 s a kernel and size. Test: none. */
 #define TND_OPS_COMPILE_S        5.0
@@ -612,8 +599,6 @@
 /* In which backends are timed beside each other. Unit: rounds. Why: the faster of two. Test:
  * none. */
 #define TND_PAIR_ROUNDS          2
-/* For one time at most. Unit: s. Why: longer than a slice of the operating system. Test: none. */
-#define TND_PAIR_S               0.1
 /* For one time at least. Unit: s. Why: several products of 1 ms. Test: none. */
 #define TND_PAIR_LEAST_S         0.005
 /* Weights that are read in turn at most. Unit: bytes. Why: larger than the caches of desktops.
@@ -646,8 +631,6 @@
 
 /* ---- Measuring from within a program ---- */
 
-/* Of tandem_runtime_tune when none is given. Unit: s. Why: as TND_BENCH_ESTIMATE_S. Test: none. */
-#define TND_TUNE_BUDGET_S    5.0
 /* Of TANDEM_TUNE=on-first-use. Unit: s. Why: what a user waits for once. Test: none. */
 #define TND_TUNE_FIRST_USE_S 3.0
 /* Longest budget. Unit: s. Why: eleven days. Test: none. */
@@ -694,9 +677,6 @@
 /* Gains of threads above this multiple of their number get a word. Unit: ratio. Why: rounding of
  * what is ideal. Test: none. */
 #define TND_REPORT_ABOVE_IDEAL   1.02
-/* Of the second comparison when none is given. Unit: rounds. Why: a median with three outliers.
- * Test: none. */
-#define TND_ORACLE_ROUNDS        7
 /* Of the first comparison, of all candidates. Unit: rounds. Why: a median needs three. Test:
  * none. */
 #define TND_ORACLE_FIRST_ROUNDS  3

@@ -11,6 +11,7 @@
 #include "backends/cpu/packing/packed_numa.h"
 #include "backends/cpu/packing/packed_weights.h"
 #include "backends/cpu/cpu_profiles.h"
+#include "backends/cpu/cpu_tuner.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
 #include "base/cgroup.h"
@@ -19,9 +20,10 @@
 
 struct cpu_backend {
     tandem_backend base;
-    const struct tnd_cpu_kernels *kernels;
-    struct tnd_packed_weights *packed;                   /* NULL: no copies are wanted */
-    enum tnd_numa_policy numa;                           /* as the settings ask */
+    const struct tnd_cpu_kernels *kernels; /* `own` */
+    struct tnd_cpu_kernels own;            /* this machine's, with numbers of a table */
+    struct tnd_packed_weights *packed;     /* NULL: no copies are wanted */
+    enum tnd_numa_policy numa;             /* as the settings ask */
     int (*log)(void *user, int level, const char *text); /* NULL: silent */
     void *log_user;
     atomic_bool has_told_refusal; /* of a memory policy */
@@ -183,7 +185,8 @@ static enum tandem_status cpu_open(const struct tandem_backend_options *options,
     self->numa = wanted.numa;
     self->log = options != NULL ? options->log : NULL;
     self->log_user = options != NULL ? options->log_user : NULL;
-    self->kernels = tnd_cpu_kernels();
+    self->own = *tnd_cpu_kernels();
+    self->kernels = &self->own;
     snprintf(self->description, sizeof(self->description), "%s, %s",
              tnd_cpu_isa_name(tnd_cpu_used(tnd_cpu_features())), tnd_cpu_model());
     if (tnd_cpu_unknown_level() != NULL && options != NULL && options->log != NULL) {
@@ -194,6 +197,11 @@ static enum tandem_status cpu_open(const struct tandem_backend_options *options,
     }
     *out_backend = &self->base;
     return TANDEM_OK;
+}
+
+struct tnd_tuning *tnd_cpu_tuning(tandem_backend *cpu)
+{
+    return &((struct cpu_backend *)cpu)->own.tuning;
 }
 
 static void cpu_close(tandem_backend *backend)

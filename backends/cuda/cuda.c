@@ -38,5 +38,8 @@ const struct tandem_backend_api tnd_backend_cuda = {
     .devices = cuda_devices, .profile = cuda_profile, .setting = cuda_setting,
 };
 
-const struct tnd_tuner tnd_tuner_cuda = {&tnd_backend_cuda, tnd_gpu_backend_tune,
-                                         tnd_gpu_backend_launches};
+const struct tnd_tuner tnd_tuner_cuda = {.api = &tnd_backend_cuda,
+                                         .present = tnd_gpu_backend_present,
+                                         .use = tnd_gpu_backend_use,
+                                         .tune = tnd_gpu_backend_tune,
+                                         .launches = tnd_gpu_backend_launches};

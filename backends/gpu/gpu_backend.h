@@ -19,7 +19,10 @@ enum tandem_status tnd_gpu_backend_open(const struct tnd_gpu_driver *driver,
                                         const struct tandem_backend_options *options,
                                         tandem_backend **out_backend, struct tandem_error *error);
 
-/** `tune` of a driver's struct tnd_tuner. */
+/* The functions of a driver's struct tnd_tuner. */
+bool tnd_gpu_backend_present(tandem_backend *backend, const char *names, char out[TND_NUMBERS_MAX]);
+enum tandem_status tnd_gpu_backend_use(tandem_backend *backend, const char *numbers,
+                                       struct tandem_error *error);
 enum tandem_status tnd_gpu_backend_tune(tandem_backend *backend,
                                         const struct tnd_tuner_options *options,
                                         struct tandem_error *error);

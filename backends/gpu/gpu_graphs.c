@@ -84,13 +84,3 @@ enum tandem_status tnd_gpu_launch_costs(struct tnd_gpu_device *device,
     *out = (struct tnd_gpu_launch_costs){ns[0], ns[1], TURNS * ROUNDS * LAUNCHES};
     return TANDEM_OK;
 }
-
-enum tandem_status tnd_gpu_tune_launches(struct tnd_gpu_device *device, struct tandem_error *error)
-{
-    struct tnd_gpu_launch_costs costs;
-    TND_TRY(tnd_gpu_launch_costs(device, &costs, error));
-    device->matmul->tiles.launch_ns = costs.launch_ns;
-    device->matmul->tiles.graph_ns = costs.graph_ns;
-    tnd_gpu_choose_graphs(device);
-    return TANDEM_OK;
-}

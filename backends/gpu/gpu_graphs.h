@@ -25,7 +25,4 @@ enum tandem_status tnd_gpu_launch_costs(struct tnd_gpu_device *device,
                                         struct tnd_gpu_launch_costs *out,
                                         struct tandem_error *error);
 
-/** The same; the numbers become those of the device, and the choice follows from them. */
-enum tandem_status tnd_gpu_tune_launches(struct tnd_gpu_device *device, struct tandem_error *error);
-
 #endif

@@ -10,7 +10,6 @@
 #include "backends/gpu/gpu_gemm.h"
 #include "backends/gpu/gpu_matmul_state.h"
 #include "backends/gpu/gpu_memory.h"
-#include "backends/gpu/gpu_tune.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "ggml-like/tnd_tensor.h"
@@ -24,13 +23,7 @@ enum tandem_status tnd_gpu_matmul_open(struct tnd_gpu_device *device, struct tan
         return tnd_gpu_no_memory(device, sizeof(*self), error);
     }
     self->use_subgroups = device->caps.subgroups ? 1 : 0;
-    if (!tnd_gpu_tiles_load(device, &self->tiles)) {
-        tnd_gpu_tiles_default(&device->caps, &self->tiles);
-    }
-    if (self->tiles.gemm > 0 && device->context->has_blas) {
-        /* Not ours to fail for: the library's own parameters serve as well. */
-        (void)tnd_gpu_gemm_choose(device, self->tiles.gemm, NULL);
-    }
+    tnd_gpu_tiles_default(&device->caps, &self->tiles);
     device->matmul = self;
     return TANDEM_OK;
 }

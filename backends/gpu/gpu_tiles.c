@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Tile numbers: defaults, rules, and tune files. A tune file is text: a first line with the
- * version, a line "device NAME", one line "member number" a number in any order, and "end". It is
- * not trusted. */
+ * Tile numbers: defaults, rules, and their text. */
 #include "backends/gpu/gpu_tiles.h"
 
-#include <inttypes.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "backends/gpu/gpu_gemm.h"
-#include "base/checked.h"
-
-static const char first_word[] = "tandem-opencl-tiles";
 
 /* ---- what may be ---- */
 
@@ -120,106 +114,24 @@ bool tnd_gpu_tiles_fit(const struct tnd_gpu_caps *caps, const struct tnd_gpu_til
            tile_fits(caps, tiles) && tnd_gpu_gemm_fits(caps, tiles->gemm);
 }
 
-/* ---- files ---- */
+/* ---- text ---- */
 
-void tnd_gpu_tiles_print(const struct tnd_gpu_tiles *tiles, const char *device,
-                         struct tnd_text *text)
-{
-    tnd_text_printf(text, "%s %d\ndevice %s\n", first_word, TND_GPU_TILES_VERSION, device);
-#define PRINT_ROW(member, least, most, what)                                                       \
-    tnd_text_printf(text, "%s %" PRId32 "\n", #member, tiles->member);
-    TND_GPU_TILE_LIST(PRINT_ROW)
-#undef PRINT_ROW
-    tnd_text_add(text, "end\n");
-}
-
-struct row {
-    const char *name;
-    int64_t least, most;
-    size_t offset; /* in struct tnd_gpu_tiles */
-};
-static const struct row rows[] = {
-#define ROW(member, least, most, what)                                                             \
+static const struct tnd_number list[] = {
+#define NUMBER(member, least, most, what)                                                          \
     {#member, (least), (most), offsetof(struct tnd_gpu_tiles, member)},
-    TND_GPU_TILE_LIST(ROW)
-#undef ROW
+    TND_GPU_TILE_LIST(NUMBER)
+#undef NUMBER
 };
-enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+enum { N_NUMBERS = sizeof(list) / sizeof(list[0]) };
 
-static bool token_is(const char *token, size_t n, const char *word)
+bool tnd_gpu_tiles_print(const struct tnd_gpu_tiles *tiles, const char *names,
+                         char out[TND_NUMBERS_MAX])
 {
-    return n == strlen(word) && memcmp(token, word, n) == 0;
+    return tnd_numbers_print(list, N_NUMBERS, tiles, names, out);
 }
 
-static enum tandem_status refuse(const struct tnd_scan *scan, const char *source,
-                                 const char *expected, struct tandem_error *error)
+enum tandem_status tnd_gpu_tiles_read(const char *numbers, const char *device,
+                                      struct tnd_gpu_tiles *io_tiles, struct tandem_error *error)
 {
-    return tnd_error_set(error, TANDEM_E_FORMAT, source, scan->line, 0,
-                         "%s: line %" PRId64 " column %" PRId64 ": expected %s", source, scan->line,
-                         tnd_scan_column(scan), expected);
-}
-
-/* "member number": the member must be known and new. */
-static enum tandem_status read_row(struct tnd_scan *scan, const char *name, size_t n,
-                                   const char *source, struct tnd_gpu_tiles *tiles, uint32_t *seen,
-                                   struct tandem_error *error)
-{
-    int64_t value = 0;
-    int i = 0;
-    while (i < N_ROWS && !token_is(name, n, rows[i].name)) {
-        i++;
-    }
-    if (i == N_ROWS || (*seen >> i & 1) != 0) {
-        return refuse(scan, source, "the name of a number that has not come yet", error);
-    }
-    if (!tnd_scan_i64(scan, &value) || value < rows[i].least || value > rows[i].most) {
-        return refuse(scan, source, "a number in this row's range", error);
-    }
-    int32_t narrow = (int32_t)value;
-    memcpy((char *)tiles + rows[i].offset, &narrow, sizeof(narrow));
-    *seen |= 1u << i;
-    return TANDEM_OK;
-}
-
-static void skip_line(struct tnd_scan *scan)
-{
-    const char *token = NULL;
-    size_t n = 0;
-    while (tnd_scan_token(scan, &token, &n)) {
-    }
-}
-
-enum tandem_status tnd_gpu_tiles_read(const void *bytes, size_t n, const char *source,
-                                      struct tnd_gpu_tiles *out, struct tandem_error *error)
-{
-    struct tnd_scan scan;
-    struct tnd_gpu_tiles tiles = {0};
-    const char *token = NULL;
-    size_t token_n = 0;
-    int64_t version = 0;
-    uint32_t seen = 0;
-    tnd_scan_init(&scan, bytes, n);
-    if (!tnd_scan_token(&scan, &token, &token_n) || !token_is(token, token_n, first_word) ||
-        !tnd_scan_i64(&scan, &version) || version != TND_GPU_TILES_VERSION ||
-        !tnd_scan_end_of_line(&scan)) {
-        return refuse(&scan, source, "\"tandem-opencl-tiles 2\"", error);
-    }
-    while (tnd_scan_token(&scan, &token, &token_n)) {
-        if (token_is(token, token_n, "end")) {
-            if (seen != (1u << N_ROWS) - 1) {
-                return refuse(&scan, source, "all numbers before the end", error);
-            }
-            *out = tiles;
-            return TANDEM_OK;
-        }
-        if (token_is(token, token_n, "device")) {
-            skip_line(&scan);
-        } else {
-            TND_TRY(read_row(&scan, token, token_n, source, &tiles, &seen, error));
-        }
-        if (!tnd_scan_end_of_line(&scan)) {
-            return refuse(&scan, source, "the end of the line", error);
-        }
-    }
-    return refuse(&scan, source, "a number's name or \"end\"", error);
+    return tnd_numbers_read(list, N_NUMBERS, numbers, device, io_tiles, error);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Tile numbers of the matrix products of one device: what they may be, what they are before anyone
- * has measured, and their form in files. gpu_tune.c finds better ones. */
+ * has measured, and their form in timing tables. gpu_tune.c measures others. */
 #ifndef TND_GPU_TILES_H
 #define TND_GPU_TILES_H
 
 #include "backends/gpu/gpu-tile-list.h"
 #include "backends/gpu/gpu_device.h"
-#include "base/text.h"
+#include "backends/tuner.h"
 
-enum { TND_GPU_TILES_VERSION = 2, TND_GPU_LAUNCH_NS_MOST = 1000000000 };
+enum { TND_GPU_LAUNCH_NS_MOST = 1000000000 };
 
 struct tnd_gpu_tiles {
 #define TND_GPU_TILE_MEMBER(member, least, most, what) int32_t member;
@@ -31,11 +31,11 @@ static inline int tnd_gpu_tiles_group(const struct tnd_gpu_tiles *tiles)
 /** Bytes of local memory of a group of the tiled kernel, by tensor cores and without them. */
 uint64_t tnd_gpu_tiles_local_bytes(const struct tnd_gpu_tiles *tiles);
 
-/** The contents of a tune file, and back. `source` names it in messages. What is read lies in the
- *  list's ranges, nothing more: ask tnd_gpu_tiles_fit. Errors: FORMAT. */
-void tnd_gpu_tiles_print(const struct tnd_gpu_tiles *tiles, const char *device,
-                         struct tnd_text *text);
-enum tandem_status tnd_gpu_tiles_read(const void *bytes, size_t n, const char *source,
-                                      struct tnd_gpu_tiles *out, struct tandem_error *error);
+/** Numbers as text, and back (tnd_numbers_print, tnd_numbers_read). What is read lies in the list's
+ *  ranges, nothing more: ask tnd_gpu_tiles_fit. */
+bool tnd_gpu_tiles_print(const struct tnd_gpu_tiles *tiles, const char *names,
+                         char out[TND_NUMBERS_MAX]);
+enum tandem_status tnd_gpu_tiles_read(const char *numbers, const char *device,
+                                      struct tnd_gpu_tiles *io_tiles, struct tandem_error *error);
 
 #endif

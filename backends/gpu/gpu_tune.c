@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The tuner: a short list of candidates for each family of kernels, each measured a few times on
- * the device; the fastest wins. What M is tiled follows from the winners. */
+ * the device, the numbers of before first. What M is tiled is measured with what was chosen. */
 #include "backends/gpu/gpu_tune.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "backends/gpu/gpu_gemm.h"
@@ -51,20 +50,23 @@ static bool lanes_suit(const struct tnd_gpu_device *device, int32_t lanes)
 
 /* ---- one measurement ---- */
 
-enum { MOST_M = 128, FEW_ROWS = 8192 };
+enum { MOST_M = 128, FEW_ROWS = 8192, ANY_M = 1 << 30 };
 /* Of products on tensor cores against those in F32: what tests allow F32 products. */
 #define MMA_ERROR_MOST 1e-11
 
-void tnd_gpu_tune_family(struct tnd_gpu_tuner *t, const char *family)
+void tnd_gpu_tune_family(struct tnd_gpu_tuner *t, const char *family, const char *names)
 {
-    t->step.family = family;
+    t->family = family;
+    t->names = names;
+    t->prior = t->device->matmul->tiles;
     t->best_us = -1;
     t->in_family = 0;
 }
 
 bool tnd_gpu_tune_is_enough(const struct tnd_gpu_tuner *t)
 {
-    return t->options->most_candidates > 0 && t->in_family >= t->options->most_candidates;
+    const int most = t->options->tuner.most_candidates;
+    return most > 0 && t->in_family >= most;
 }
 
 bool tnd_gpu_tune_is_refusal(enum tandem_status status)
@@ -72,16 +74,16 @@ bool tnd_gpu_tune_is_refusal(enum tandem_status status)
     return status == TANDEM_E_DEVICE || status == TANDEM_E_DEVICE_MEMORY;
 }
 
-/* Best of several runs; *out_us is negative when the device refuses the candidate. */
+/* Several runs with the numbers that the device uses now. */
 static enum tandem_status measure(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
-                                  double *out_us, struct tandem_error *error)
+                                  struct tnd_gpu_tune_times *out, struct tandem_error *error)
 {
     const struct tnd_clock *clock = tnd_clock_real();
     struct tnd_gpu_launch launch;
     struct tnd_gpu_shape shape;
-    int64_t best = INT64_MAX;
     uint64_t begin = 0;
-    *out_us = -1;
+    out->n = 0;
+    out->error = -1;
     enum tandem_status status = tnd_gpu_product_bind(t->device, product, &launch, &shape, error);
     if (status != TANDEM_OK) {
         return tnd_gpu_tune_is_refusal(status) ? TANDEM_OK : status;
@@ -91,58 +93,100 @@ static enum tandem_status measure(struct tnd_gpu_tuner *t, const struct tnd_gpu_
         status = tnd_gpu_launch_time(&launch, shape.n_dims, shape.global, shape.local, &ns, error);
         /* The first run compiles or loads, the second finds caches as they will be. */
         begin = i == 1 ? clock->now_ns(clock) : begin;
-        best = i > 0 && status == TANDEM_OK && ns < best ? ns : best;
+        if (i > 0 && status == TANDEM_OK) {
+            out->us[out->n++] = (float)ns / 1000.0F;
+        }
         if (i > 1 && clock->now_ns(clock) - begin > TND_GPU_TUNE_BUDGET_NS) {
             break;
         }
     }
     tnd_gpu_launch_drop(&launch);
     if (status != TANDEM_OK) {
+        out->n = 0;
         return tnd_gpu_tune_is_refusal(status) ? TANDEM_OK : status;
     }
-    *out_us = (double)best / 1000.0;
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_gpu_tune_judge(struct tnd_gpu_tuner *t,
-                                      const struct tnd_gpu_product *product, double us,
-                                      bool *out_is_best, struct tandem_error *error)
+enum tandem_status tnd_gpu_tune_tell(struct tnd_gpu_tuner *t, const struct tnd_gpu_tiles *tiles,
+                                     const struct tnd_gpu_product *product,
+                                     const struct tnd_gpu_tune_times *times,
+                                     struct tandem_error *error)
 {
-    double flop = 2.0 * product->k * product->m * (product->end - product->begin);
-    *out_is_best = us >= 0 && (t->best_us < 0 || us < t->best_us);
-    t->best_us = *out_is_best ? us : t->best_us;
-    t->step.us = us;
-    t->step.gflops = us > 0 ? flop / us / 1000.0 : 0;
-    t->step.is_best = *out_is_best;
-    t->step.index++;
+    const struct tnd_tuner_options *options = &t->options->tuner;
+    char numbers[TND_NUMBERS_MAX] = "";
+    double us = times->n > 0 ? times->us[0] : -1;
+    for (int i = 1; i < times->n; i++) {
+        us = times->us[i] < us ? times->us[i] : us;
+    }
+    t->index++;
     t->in_family++;
-    if (t->options->progress != NULL && !t->options->progress(t->options->user, &t->step)) {
-        return tnd_error_set(error, TANDEM_E_CANCELLED, t->device->name, t->step.index,
-                             t->step.count, "tuning of %s was stopped", t->device->name);
+    if (!tnd_gpu_tiles_print(tiles, t->names, numbers)) {
+        return TANDEM_OK; /* nobody could name the candidate */
+    }
+    if (us >= 0 && (t->best_us < 0 || us < t->best_us)) {
+        t->best_us = us;
+        memcpy(t->best, numbers, sizeof(numbers));
+    }
+    const struct tnd_tuner_time time = {.family = t->family,
+                                        .numbers = numbers,
+                                        .type = product->type,
+                                        .n = product->end - product->begin,
+                                        .k = product->k,
+                                        .m = product->m,
+                                        .threads = 1,
+                                        .us = times->us,
+                                        .n_us = times->n,
+                                        .error = times->error,
+                                        .index = t->index,
+                                        .count = t->count};
+    if (options->timed != NULL && !options->timed(options->user, &time)) {
+        return tnd_error_set(error, TANDEM_E_CANCELLED, t->device->name, t->index, t->count,
+                             "tuning of %s was stopped", t->device->name);
     }
     return TANDEM_OK;
 }
 
-/* Measures the numbers that the device uses now, and keeps the best of a family in `best`. */
-static enum tandem_status try_tiles(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
-                                    struct tnd_gpu_tiles *best, struct tandem_error *error)
+enum tandem_status tnd_gpu_tune_end(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
-    double us = 0;
-    bool is_best = false;
-    TND_TRY(measure(t, product, &us, error));
-    if (t->want != NULL && us >= 0) {
+    const struct tnd_tuner_options *options = &t->options->tuner;
+    struct tnd_gpu_tiles chosen = t->prior;
+    char prior[TND_NUMBERS_MAX];
+    if (t->best_us >= 0 && tnd_gpu_tiles_print(&t->prior, t->names, prior)) {
+        if (options->choose != NULL) {
+            options->choose(options->user, t->family, prior, t->best);
+        }
+        TND_TRY(tnd_gpu_tiles_read(t->best, t->device->name, &chosen, error));
+    }
+    t->device->matmul->tiles = chosen;
+    return TANDEM_OK;
+}
+
+/* Measures the numbers that the device uses now, if it can run them. */
+static enum tandem_status try_tiles(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
+                                    struct tandem_error *error)
+{
+    const struct tnd_gpu_tiles *now = &t->device->matmul->tiles;
+    struct tnd_gpu_tune_times times;
+    if (!tnd_gpu_tiles_fit(&t->device->caps, now)) {
+        return TANDEM_OK;
+    }
+    TND_TRY(measure(t, product, &times, error));
+    if (t->want != NULL && times.n > 0) {
         float got[TND_GPU_TUNE_SAMPLES];
         TND_TRY(tnd_gpu_tune_read(t, product, got, error));
-        const double wrong = tnd_gpu_tune_error(t->want, got);
-        const size_t n = strlen(t->step.text);
-        snprintf(t->step.text + n, sizeof(t->step.text) - n, ", error %.1e", wrong);
-        us = wrong <= MMA_ERROR_MOST ? us : -1; /* not-a-number is no candidate either */
+        times.error = tnd_gpu_tune_error(t->want, got);
+        times.n = times.error <= MMA_ERROR_MOST ? times.n : 0; /* nor is not-a-number right */
     }
-    TND_TRY(tnd_gpu_tune_judge(t, product, us, &is_best, error));
-    if (is_best) {
-        *best = t->device->matmul->tiles;
-    }
-    return TANDEM_OK;
+    return tnd_gpu_tune_tell(t, now, product, &times, error);
+}
+
+/* The same of a candidate that is not the numbers of before, which come first. */
+static enum tandem_status try_other(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
+                                    struct tandem_error *error)
+{
+    bool is_prior = memcmp(&t->device->matmul->tiles, &t->prior, sizeof(t->prior)) == 0;
+    return is_prior ? TANDEM_OK : try_tiles(t, product, error);
 }
 
 /* ---- families ---- */
@@ -150,139 +194,121 @@ static enum tandem_status try_tiles(struct tnd_gpu_tuner *t, const struct tnd_gp
 static enum tandem_status tune_matvec(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
     struct tnd_gpu_tiles *now = &t->device->matmul->tiles;
-    struct tnd_gpu_tiles best = *now;
     struct tnd_gpu_product product = t->product;
     product.m = 1;
-    tnd_gpu_tune_family(t, "matvec");
+    tnd_gpu_tune_family(t, "matvec", "matvec_lanes,matvec_rows");
+    TND_TRY(try_tiles(t, &product, error));
     for (int i = 0; i < COUNT(matvec_candidates) && !tnd_gpu_tune_is_enough(t); i++) {
         const struct lanes *c = &matvec_candidates[i];
-        *now = best;
+        *now = t->prior;
         now->matvec_lanes = c->lanes;
         now->matvec_rows = c->rows;
-        if (lanes_suit(t->device, c->lanes) && tnd_gpu_tiles_fit(&t->device->caps, now)) {
-            snprintf(t->step.text, sizeof(t->step.text), "lanes %d rows %d", c->lanes, c->rows);
-            TND_TRY(try_tiles(t, &product, &best, error));
+        if (lanes_suit(t->device, c->lanes)) {
+            TND_TRY(try_other(t, &product, error));
         }
     }
-    *now = best;
-    return TANDEM_OK;
+    return tnd_gpu_tune_end(t, error);
 }
 
 static enum tandem_status tune_skinny(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
     struct tnd_gpu_tiles *now = &t->device->matmul->tiles;
-    struct tnd_gpu_tiles best = *now;
     struct tnd_gpu_product product = t->product;
     product.m = 8;
-    tnd_gpu_tune_family(t, "skinny");
+    tnd_gpu_tune_family(t, "skinny", "skinny_lanes,skinny_rows,skinny_columns");
     t->device->matmul->family = TND_GPU_FAMILY_SKINNY;
+    TND_TRY(try_tiles(t, &product, error));
     for (int i = 0; i < COUNT(skinny_candidates) && !tnd_gpu_tune_is_enough(t); i++) {
         const struct lanes *c = &skinny_candidates[i];
-        *now = best;
+        *now = t->prior;
         now->skinny_lanes = c->lanes;
         now->skinny_rows = c->rows;
         now->skinny_columns = c->columns;
-        if (lanes_suit(t->device, c->lanes) && tnd_gpu_tiles_fit(&t->device->caps, now)) {
-            snprintf(t->step.text, sizeof(t->step.text), "lanes %d rows %d columns %d", c->lanes,
-                     c->rows, c->columns);
-            TND_TRY(try_tiles(t, &product, &best, error));
+        if (lanes_suit(t->device, c->lanes)) {
+            TND_TRY(try_other(t, &product, error));
         }
     }
-    *now = best;
-    return TANDEM_OK;
+    return tnd_gpu_tune_end(t, error);
 }
 
-static enum tandem_status tune_tiles(struct tnd_gpu_tuner *t, const struct tile *candidates, int n,
-                                     struct tnd_gpu_tiles *best, struct tandem_error *error)
+/* Candidates with tensor cores or without them, the numbers of before first where they are such. */
+static enum tandem_status tune_tiles(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
+                                     const struct tile *candidates, int n,
+                                     struct tandem_error *error)
 {
     struct tnd_gpu_tiles *now = &t->device->matmul->tiles;
-    struct tnd_gpu_product product = t->product;
-    product.end = product.end < FEW_ROWS ? product.end : FEW_ROWS;
     t->in_family = 0;
-    t->device->matmul->family = TND_GPU_FAMILY_TILED;
+    if (t->prior.mma == candidates[0].mma) {
+        *now = t->prior;
+        TND_TRY(try_tiles(t, product, error));
+    }
     for (int i = 0; i < n && !tnd_gpu_tune_is_enough(t); i++) {
         const struct tile *c = &candidates[i];
-        *now = *best;
+        *now = t->prior;
         now->tile_m = c->m;
         now->tile_n = c->n;
         now->tile_k = c->k;
         now->item_m = c->item_m;
         now->item_n = c->item_n;
         now->mma = c->mma;
-        if (tnd_gpu_tiles_fit(&t->device->caps, now)) {
-            snprintf(t->step.text, sizeof(t->step.text), "tile %d x %d x %d, %d x %d an item%s",
-                     c->m, c->n, c->k, c->item_m, c->item_n, c->mma ? ", tensor cores" : "");
-            TND_TRY(try_tiles(t, &product, best, error));
-        }
+        TND_TRY(try_other(t, product, error));
     }
-    *now = *best;
     return TANDEM_OK;
 }
 
-/* Tensor cores have to compute what the best tile without them does, and faster. */
+/* Tensor cores have to compute what the best tile without them does. */
 static enum tandem_status tune_tiled(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
-    struct tnd_gpu_tiles best = t->device->matmul->tiles;
+    struct tnd_gpu_tiles *now = &t->device->matmul->tiles;
     struct tnd_gpu_product product = t->product;
+    struct tnd_gpu_tune_times times = {.n = 0};
     float want[TND_GPU_TUNE_SAMPLES];
-    double us = 0;
-    tnd_gpu_tune_family(t, "tiled");
-    TND_TRY(tune_tiles(t, tile_candidates, COUNT(tile_candidates), &best, error));
     product.end = product.end < FEW_ROWS ? product.end : FEW_ROWS;
-    if (t->device->caps.mma) {
-        TND_TRY(measure(t, &product, &us, error));
+    tnd_gpu_tune_family(t, "tiled", "tile_m,tile_n,tile_k,item_m,item_n,mma");
+    t->device->matmul->family = TND_GPU_FAMILY_TILED;
+    TND_TRY(tune_tiles(t, &product, tile_candidates, COUNT(tile_candidates), error));
+    if (t->device->caps.mma && t->best_us >= 0) {
+        *now = t->prior;
+        TND_TRY(tnd_gpu_tiles_read(t->best, t->device->name, now, error));
+        TND_TRY(measure(t, &product, &times, error));
     }
-    if (!t->device->caps.mma || us < 0) {
-        return TANDEM_OK;
+    if (times.n > 0) {
+        TND_TRY(tnd_gpu_tune_read(t, &product, want, error));
+        t->want = want;
+        enum tandem_status status =
+            tune_tiles(t, &product, mma_candidates, COUNT(mma_candidates), error);
+        t->want = NULL;
+        TND_TRY(status);
     }
-    TND_TRY(tnd_gpu_tune_read(t, &product, want, error));
-    t->step.family = "tensor";
-    t->want = want;
-    enum tandem_status status = tune_tiles(t, mma_candidates, COUNT(mma_candidates), &best, error);
-    t->want = NULL;
-    return status;
+    return tnd_gpu_tune_end(t, error);
 }
 
-/* The largest M that the skinny kernel is the faster one for. */
+/* Up to which M the skinny kernel serves. Of each M both kernels are measured; a border has for
+ * each M the time of the kernel on its side. */
 static enum tandem_status tune_border(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
+    static const int32_t borders[] = {1, 4, 8, 16, 32, 64, ANY_M};
     struct tnd_gpu_matmul *matmul = t->device->matmul;
-    int32_t most = 1;
+    matmul->family = TND_GPU_FAMILY_AUTO;
+    tnd_gpu_tune_family(t, "border", "skinny_most");
     for (uint32_t m = 4; m <= t->product.m; m *= 2) {
         struct tnd_gpu_product product = t->product;
-        double skinny = 0;
-        double tiled = 0;
-        bool is_best = false;
+        struct tnd_gpu_tune_times skinny;
+        struct tnd_gpu_tune_times tiled;
+        struct tnd_gpu_tiles tiles = t->prior;
         product.m = m;
         product.end = product.end < FEW_ROWS ? product.end : FEW_ROWS;
-        matmul->family = TND_GPU_FAMILY_SKINNY;
+        matmul->tiles.skinny_most = ANY_M;
         TND_TRY(measure(t, &product, &skinny, error));
-        matmul->family = TND_GPU_FAMILY_TILED;
+        matmul->tiles.skinny_most = 1;
         TND_TRY(measure(t, &product, &tiled, error));
-        bool is_skinny = skinny >= 0 && (tiled < 0 || skinny <= tiled);
-        tnd_gpu_tune_family(t, "border");
-        snprintf(t->step.text, sizeof(t->step.text), "M %u: skinny %.0f us, tiled %.0f us",
-                 (unsigned)m, skinny, tiled);
-        TND_TRY(tnd_gpu_tune_judge(t, &product, is_skinny ? skinny : tiled, &is_best, error));
-        if (!is_skinny) {
-            break;
+        for (int i = 0; i < COUNT(borders); i++) {
+            tiles.skinny_most = borders[i];
+            const bool is_skinny = m <= (uint32_t)borders[i];
+            TND_TRY(tnd_gpu_tune_tell(t, &tiles, &product, is_skinny ? &skinny : &tiled, error));
         }
-        most = m >= MOST_M ? 1 << 30 : (int32_t)m;
     }
-    matmul->tiles.skinny_most = most;
-    return TANDEM_OK;
-}
-
-static enum tandem_status tune_launches(struct tnd_gpu_tuner *t, struct tandem_error *error)
-{
-    const struct tnd_gpu_tiles *now = &t->device->matmul->tiles;
-    bool is_best = false;
-    TND_TRY(tnd_gpu_tune_launches(t->device, error));
-    tnd_gpu_tune_family(t, "launch");
-    snprintf(t->step.text, sizeof(t->step.text), "in a row; in a graph %.2f us%s",
-             (double)now->graph_ns * 1e-3, now->graph_ns == 0 ? " (none)" : "");
-    const struct tnd_gpu_product nothing = {0};
-    return tnd_gpu_tune_judge(t, &nothing, (double)now->launch_ns * 1e-3, &is_best, error);
+    return tnd_gpu_tune_end(t, error);
 }
 
 /* ---- operands ---- */
@@ -333,10 +359,11 @@ static enum tandem_status fill_operands(struct tnd_gpu_tuner *t, float *values, 
 static enum tandem_status make_operands(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
     const struct tnd_gpu_tune_options *options = t->options;
+    const enum tandem_type type = options->tuner.type;
     const struct tnd_gpu_caps *caps = &t->device->caps;
     bool is_large = !caps->is_cpu && caps->global_bytes >= (uint64_t)4 << 30;
     struct tnd_gpu_product *p = &t->product;
-    p->type = options->type != TANDEM_TYPE_F32 ? options->type : TANDEM_TYPE_Q4_0;
+    p->type = type != TANDEM_TYPE_F32 ? type : TANDEM_TYPE_Q4_0;
     p->k = options->is_brief ? 256 : caps->is_cpu ? 2048 : 4096;
     p->n = options->is_brief ? 64 : is_large ? 65536 : caps->is_cpu ? 1024 : 4096;
     p->m = options->is_brief ? 16 : MOST_M;
@@ -358,7 +385,8 @@ static enum tandem_status make_operands(struct tnd_gpu_tuner *t, struct tandem_e
 
 static int count_steps(const struct tnd_gpu_device *device)
 {
-    int count = COUNT(tile_candidates) + 7; /* M 4 to 128 of the border, launches */
+    /* what served before; M 4 to 128 of borders */
+    int count = COUNT(tile_candidates) + 3 + 6 * 7;
     for (int i = 0; i < COUNT(matvec_candidates); i++) {
         count += lanes_suit(device, matvec_candidates[i].lanes);
     }
@@ -367,7 +395,7 @@ static int count_steps(const struct tnd_gpu_device *device)
     }
     count += device->caps.mma ? COUNT(mma_candidates) : 0;
     count += device->context->has_blas_parameters ? 1 + tnd_gpu_gemm_rows() : 0;
-    return count + (device->context->has_blas_half ? 1 : 0);
+    return count + (device->context->has_blas_half ? 2 : 0);
 }
 
 static enum tandem_status tune_all(struct tnd_gpu_tuner *t, struct tandem_error *error)
@@ -377,7 +405,6 @@ static enum tandem_status tune_all(struct tnd_gpu_tuner *t, struct tandem_error 
     TND_TRY(tune_skinny(t, error));
     TND_TRY(tune_tiled(t, error));
     TND_TRY(tune_border(t, error));
-    TND_TRY(tune_launches(t, error));
     struct tnd_gpu_product gemm = t->product;
     gemm.n = tnd_gpu_tune_gemm_n(&gemm);
     gemm.end = gemm.n;
@@ -387,12 +414,12 @@ static enum tandem_status tune_all(struct tnd_gpu_tuner *t, struct tandem_error 
 
 enum tandem_status tnd_gpu_tune(struct tnd_gpu_device *device,
                                 const struct tnd_gpu_tune_options *options,
-                                struct tnd_gpu_tiles *out_tiles, struct tandem_error *error)
+                                struct tandem_error *error)
 {
     struct tnd_gpu_tuner t = {.device = device, .options = options};
     struct tnd_gpu_tiles before = device->matmul->tiles;
     enum tnd_gpu_family family = device->matmul->family;
-    t.step.count = count_steps(device);
+    t.count = count_steps(device);
     pthread_mutex_lock(&device->submit_lock);
     device->matmul->family = TND_GPU_FAMILY_AUTO;
     enum tandem_status status = tune_all(&t, error);
@@ -401,9 +428,28 @@ enum tandem_status tnd_gpu_tune(struct tnd_gpu_device *device,
         device->matmul->tiles = before;
     }
     pthread_mutex_unlock(&device->submit_lock);
-    TND_TRY(status);
-    if (out_tiles != NULL) {
-        *out_tiles = device->matmul->tiles;
+    return status;
+}
+
+enum tandem_status tnd_gpu_tiles_use(struct tnd_gpu_device *device, const char *numbers,
+                                     struct tandem_error *error)
+{
+    struct tnd_gpu_tiles *now = &device->matmul->tiles;
+    pthread_mutex_lock(&device->submit_lock);
+    struct tnd_gpu_tiles tiles = *now;
+    enum tandem_status status = tnd_gpu_tiles_read(numbers, device->name, &tiles, error);
+    if (status == TANDEM_OK && !tnd_gpu_tiles_fit(&device->caps, &tiles)) {
+        status = tnd_error_set(error, TANDEM_E_ARGUMENT, device->name, 0, 0,
+                               "%s cannot run kernels with %s", device->name, numbers);
     }
-    return options->without_saving ? TANDEM_OK : tnd_gpu_tiles_save(device, error);
+    if (status == TANDEM_OK) {
+        if (tiles.gemm > 0 && tiles.gemm != now->gemm && device->context->has_blas_parameters) {
+            /* Not ours to fail for: the library's own parameters serve as well. */
+            (void)tnd_gpu_gemm_choose(device, tiles.gemm, NULL);
+        }
+        *now = tiles;
+        tnd_gpu_choose_graphs(device);
+    }
+    pthread_mutex_unlock(&device->submit_lock);
+    return status;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * The tuner's part for libraries of products: CLBlast's rows of parameters, and half precision. */
-#include <stdio.h>
-
 #include "backends/gpu/gpu_gemm.h"
 #include "backends/gpu/gpu_tune_parts.h"
 #include "base/clock.h"
@@ -11,62 +9,63 @@ typedef enum tandem_status submit_gemm(struct tnd_gpu_device *device,
                                        struct tandem_error *error);
 
 static enum tandem_status measure_gemm(struct tnd_gpu_tuner *t, submit_gemm *submit,
-                                       const struct tnd_gpu_gemm *gemm, double *out_us,
-                                       struct tandem_error *error)
+                                       const struct tnd_gpu_gemm *gemm,
+                                       struct tnd_gpu_tune_times *out, struct tandem_error *error)
 {
     const struct tnd_gpu_device *device = t->device;
     const struct tnd_clock *clock = tnd_clock_real();
-    uint64_t best = UINT64_MAX;
     uint64_t first = clock->now_ns(clock);
-    *out_us = -1;
+    out->n = 0;
+    out->error = -1;
     for (int i = 0; i < TND_GPU_TUNE_REPEATS_MOST; i++) {
         uint64_t begin = clock->now_ns(clock);
         enum tandem_status status = submit(t->device, gemm, error);
         if (status != TANDEM_OK) {
+            out->n = 0;
             return tnd_gpu_tune_is_refusal(status) ? TANDEM_OK : status;
         }
         TND_TRY(device->driver->finish(device->context, TND_GPU_QUEUE_WORK, error));
         uint64_t end = clock->now_ns(clock);
-        best = i > 0 && end - begin < best ? end - begin : best;
+        if (i > 0) {
+            out->us[out->n++] = (float)(end - begin) / 1000.0F;
+        }
         first = i == 1 ? end : first;
         if (i > 1 && end - first > TND_GPU_TUNE_BUDGET_NS) {
             break;
         }
     }
-    *out_us = (double)best / 1000.0;
     return TANDEM_OK;
 }
 
-/* A row must be clearly faster than CLBlast's own choice, which cannot be had back here: after
- * other rows were tried, the device uses the best of ours until the next open. */
+/* CLBlast's own choice comes first: it cannot be had back once a row was tried, so where it serves
+ * the device uses another row until the next open. */
 enum tandem_status tnd_gpu_tune_gemm(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error)
 {
     struct tnd_gpu_gemm gemm = {t->f32, p->x, p->y, p->n, p->m, p->k, 0, p->end};
-    int32_t *row = &t->device->matmul->tiles.gemm;
-    int32_t best_row = 0;
-    double own_us = 0;
-    double us = 0;
-    bool is_best = false;
+    struct tnd_gpu_product told = *p;
+    struct tnd_gpu_tune_times times;
     if (!t->device->context->has_blas_parameters) {
         return TANDEM_OK;
     }
-    tnd_gpu_tune_family(t, "gemm");
-    snprintf(t->step.text, sizeof(t->step.text), "CLBlast's own parameters");
-    TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit, &gemm, &own_us, error));
-    TND_TRY(tnd_gpu_tune_judge(t, p, own_us, &is_best, error));
+    told.type = TANDEM_TYPE_F32;
+    tnd_gpu_tune_family(t, "gemm", "gemm");
+    struct tnd_gpu_tiles tiles = t->prior;
+    tiles.gemm = 0;
+    TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit, &gemm, &times, error));
+    TND_TRY(tnd_gpu_tune_tell(t, &tiles, &told, &times, error));
     for (int32_t i = 1; i <= tnd_gpu_gemm_rows() && !tnd_gpu_tune_is_enough(t); i++) {
         if (!tnd_gpu_gemm_fits(&t->device->caps, i) ||
             tnd_gpu_gemm_choose(t->device, i, NULL) != TANDEM_OK) {
             continue;
         }
-        snprintf(t->step.text, sizeof(t->step.text), "row %d", (int)i);
-        TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit, &gemm, &us, error));
-        TND_TRY(tnd_gpu_tune_judge(t, p, us, &is_best, error));
-        best_row = is_best && us < 0.97 * own_us ? i : best_row;
+        tiles.gemm = i;
+        TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit, &gemm, &times, error));
+        TND_TRY(tnd_gpu_tune_tell(t, &tiles, &told, &times, error));
     }
-    *row = best_row;
-    return best_row > 0 ? tnd_gpu_gemm_choose(t->device, best_row, error) : TANDEM_OK;
+    TND_TRY(tnd_gpu_tune_end(t, error));
+    const int32_t row = t->device->matmul->tiles.gemm;
+    return row > 0 ? tnd_gpu_gemm_choose(t->device, row, error) : TANDEM_OK;
 }
 
 enum tandem_status tnd_gpu_tune_read(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
@@ -96,31 +95,32 @@ double tnd_gpu_tune_error(const float want[TND_GPU_TUNE_SAMPLES],
     return errors / squares;
 }
 
-/* Half precision must be clearly faster, and far below the error that quantised products may have
+/* Half precision is a candidate where its error is far below what quantised products may have
  * (5e-4). Where sums are halves, its error grows with K. */
+#define HALF_ERROR_MOST 1e-4
 enum tandem_status tnd_gpu_tune_half(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error)
 {
     struct tnd_gpu_gemm gemm = {t->f32, p->x, p->y, p->n, p->m, p->k, 0, p->end};
     float want[TND_GPU_TUNE_SAMPLES];
     float got[TND_GPU_TUNE_SAMPLES];
-    double single_us = 0;
-    double half_us = 0;
-    bool is_best = false;
-    TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit, &gemm, &single_us, error));
+    struct tnd_gpu_tune_times times;
+    const bool is_half = t->device->context->blas_sums == TND_GPU_SUMS_HALF;
+    tnd_gpu_tune_family(t, "half", "half_most");
+    struct tnd_gpu_tiles tiles = t->prior;
+    tiles.half_most = 0;
+    TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit, &gemm, &times, error));
     TND_TRY(tnd_gpu_tune_read(t, p, want, error));
-    TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit_half, &gemm, &half_us, error));
-    TND_TRY(tnd_gpu_tune_read(t, p, got, error));
-    const double wrong = tnd_gpu_tune_error(want, got);
-    bool is_good = half_us >= 0 && half_us < 0.9 * single_us && wrong <= 1e-4;
-    tnd_gpu_tune_family(t, "half");
-    snprintf(t->step.text, sizeof(t->step.text), "half precision, error %.1e", wrong);
-    TND_TRY(tnd_gpu_tune_judge(t, p, half_us, &is_best, error));
-    t->device->matmul->tiles.half_most = !is_good ? 0
-                                         : t->device->context->blas_sums == TND_GPU_SUMS_HALF
-                                             ? (int32_t)p->k
-                                             : 1 << 30;
-    return TANDEM_OK;
+    TND_TRY(tnd_gpu_tune_tell(t, &tiles, p, &times, error));
+    TND_TRY(measure_gemm(t, tnd_gpu_gemm_submit_half, &gemm, &times, error));
+    if (times.n > 0) {
+        TND_TRY(tnd_gpu_tune_read(t, p, got, error));
+        times.error = tnd_gpu_tune_error(want, got);
+        times.n = times.error <= HALF_ERROR_MOST ? times.n : 0;
+    }
+    tiles.half_most = is_half ? (int32_t)p->k : 1 << 30;
+    TND_TRY(tnd_gpu_tune_tell(t, &tiles, p, &times, error));
+    return tnd_gpu_tune_end(t, error);
 }
 
 /* What keeps the range of floats need not be asked for. */

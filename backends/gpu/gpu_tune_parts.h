@@ -7,10 +7,17 @@
 #include "backends/gpu/gpu_tune.h"
 
 enum {
-    TND_GPU_TUNE_REPEATS_MOST = 12,
+    TND_GPU_TUNE_REPEATS_MOST = 13, /* the first is not kept: it compiles or loads */
     TND_GPU_TUNE_SAMPLES = 1024,
     TND_GPU_TUNE_GEMM_ROWS = 4096,
     TND_GPU_TUNE_BUDGET_NS = 150000000 /* of a candidate, after its first two runs */
+};
+
+/* Times of one product, run after run. */
+struct tnd_gpu_tune_times {
+    float us[TND_GPU_TUNE_REPEATS_MOST];
+    int n;        /* 0: the device refused the candidate, or it was wrong */
+    double error; /* of struct tnd_tuner_time */
 };
 
 struct tnd_gpu_tuner {
@@ -18,23 +25,28 @@ struct tnd_gpu_tuner {
     const struct tnd_gpu_tune_options *options;
     struct tnd_gpu_product product; /* the largest; families take parts of it */
     struct tnd_gpu_range f32;       /* weights of the library's product */
-    const float *want; /* samples that a candidate must have; NULL: none are looked at */
-    struct tnd_gpu_tune_step step;
-    double best_us; /* of the family */
-    int in_family;  /* candidates measured */
+    const float *want;          /* samples that a candidate must have; NULL: none are looked at */
+    const char *family, *names; /* of its numbers: "tile_m,tile_n" */
+    struct tnd_gpu_tiles prior; /* when the family began */
+    double best_us;             /* of the family, where nobody chooses; negative: none yet */
+    char best[TND_NUMBERS_MAX];
+    int in_family; /* candidates measured */
+    int index, count;
 };
 
 /** Begins a family: nothing is measured of it yet. */
-void tnd_gpu_tune_family(struct tnd_gpu_tuner *t, const char *family);
+void tnd_gpu_tune_family(struct tnd_gpu_tuner *t, const char *family, const char *names);
 /** Whether as many candidates of the family were measured as the options want. */
 bool tnd_gpu_tune_is_enough(const struct tnd_gpu_tuner *t);
 /** Failures that mean "this candidate cannot run here" and not "the device is gone". */
 bool tnd_gpu_tune_is_refusal(enum tandem_status status);
-/** Whether a candidate of `us` (negative: refused) is the family's best; tells progress. Errors:
- *  CANCELLED. */
-enum tandem_status tnd_gpu_tune_judge(struct tnd_gpu_tuner *t,
-                                      const struct tnd_gpu_product *product, double us,
-                                      bool *out_is_best, struct tandem_error *error);
+/** Tells what `tiles` took. Errors: CANCELLED. */
+enum tandem_status tnd_gpu_tune_tell(struct tnd_gpu_tuner *t, const struct tnd_gpu_tiles *tiles,
+                                     const struct tnd_gpu_product *product,
+                                     const struct tnd_gpu_tune_times *times,
+                                     struct tandem_error *error);
+/** Ends a family: the device uses what was chosen of it. Errors: ARGUMENT. */
+enum tandem_status tnd_gpu_tune_end(struct tnd_gpu_tuner *t, struct tandem_error *error);
 
 /** Samples of Y as it is now, of several tokens and rows; Y {n, m} has at least 64 rows. */
 enum tandem_status tnd_gpu_tune_read(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
@@ -49,7 +61,7 @@ static inline uint32_t tnd_gpu_tune_gemm_n(const struct tnd_gpu_product *p)
     return p->n < TND_GPU_TUNE_GEMM_ROWS ? p->n : TND_GPU_TUNE_GEMM_ROWS;
 }
 
-/** Finds the row of parameters for CLBlast; nothing where it takes none. */
+/** Measures rows of parameters for CLBlast; nothing where it takes none. */
 enum tandem_status tnd_gpu_tune_gemm(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error);
 /** Whether half precision is to be tried, and can be. */

@@ -1,34 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * The tuner of an open GPU backend, for programs that know no particular device. */
-#include "backends/gpu/gpu_tune.h"
 #include "backends/gpu/gpu_backend.h"
 #include "backends/gpu/gpu_graphs.h"
-#include "backends/tuner.h"
+#include "backends/gpu/gpu_matmul_state.h"
+#include "backends/gpu/gpu_tune.h"
 #include "base/tnd_status.h"
 
-static bool tell(void *user, const struct tnd_gpu_tune_step *step)
+bool tnd_gpu_backend_present(tandem_backend *backend, const char *names, char out[TND_NUMBERS_MAX])
 {
-    const struct tnd_tuner_options *options = user;
-    const struct tnd_tuner_step told = {step->family,  step->text,  step->us,   step->gflops,
-                                        step->is_best, step->index, step->count};
-    return options->progress(options->user, &told);
+    return tnd_gpu_tiles_print(&tnd_gpu_device_of(backend)->matmul->tiles, names, out);
+}
+
+enum tandem_status tnd_gpu_backend_use(tandem_backend *backend, const char *numbers,
+                                       struct tandem_error *error)
+{
+    return tnd_gpu_tiles_use(tnd_gpu_device_of(backend), numbers, error);
 }
 
 enum tandem_status tnd_gpu_backend_tune(tandem_backend *backend,
                                         const struct tnd_tuner_options *options,
                                         struct tandem_error *error)
 {
-    const struct tnd_gpu_tune_options wanted = {.type = options->type,
-                                                .progress = tell,
-                                                .user = (void *)(uintptr_t)options,
-                                                .without_saving = options->without_saving,
-                                                .most_candidates = options->most_candidates};
-    struct tnd_gpu_tiles tiles;
-    TND_TRY(tnd_gpu_tune(tnd_gpu_device_of(backend), &wanted, &tiles, error));
-#define TELL(member, least, most, what) options->found(options->user, #member, (int)tiles.member);
-    TND_GPU_TILE_LIST(TELL)
-#undef TELL
-    return TANDEM_OK;
+    return tnd_gpu_tune(tnd_gpu_device_of(backend),
+                        &(struct tnd_gpu_tune_options){.tuner = *options}, error);
 }
 
 enum tandem_status tnd_gpu_backend_launches(tandem_backend *backend, double *out_us,

@@ -25,5 +25,8 @@ const struct tandem_backend_api tnd_backend_opencl = {
     .setting = tnd_cl_setting,
 };
 
-const struct tnd_tuner tnd_tuner_opencl = {&tnd_backend_opencl, tnd_gpu_backend_tune,
-                                           tnd_gpu_backend_launches};
+const struct tnd_tuner tnd_tuner_opencl = {.api = &tnd_backend_opencl,
+                                           .present = tnd_gpu_backend_present,
+                                           .use = tnd_gpu_backend_use,
+                                           .tune = tnd_gpu_backend_tune,
+                                           .launches = tnd_gpu_backend_launches};

@@ -14,6 +14,7 @@
 #include "tools/report/table_health.h"
 #include "tune/conv_choice.h"
 #include "tune/explain.h"
+#include "tune/kernel_numbers.h"
 #include "tune/planner.h"
 
 enum { THREADS = 4 };
@@ -197,6 +198,25 @@ static void report(const tandem_table *table)
     tnd_text_fini(&out);
 }
 
+/* ---- numbers of kernels ---- */
+
+/* By the CPU backend, whatever was used before: what it has then is what it may have. */
+static void use_numbers(const tandem_table *table)
+{
+    static struct tnd_registry *registry = NULL;
+    const struct tnd_registry_options options = {.backends = "cpu", .n_threads_max = THREADS};
+    char numbers[TND_NUMBERS_MAX];
+    if (registry == NULL && tnd_registry_open(&options, &registry, NULL) != TANDEM_OK) {
+        return;
+    }
+    tandem_backend *cpu = tnd_registry_backend(registry, 1);
+    tnd_kernel_numbers_use(table, registry, NULL);
+    if (!tnd_tuner_of(cpu)->present(cpu, "packed_skinny,unpack_part", numbers) ||
+        tnd_tuner_of(cpu)->use(cpu, numbers, NULL) != TANDEM_OK) {
+        abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tandem_error error = {.text = ""};
@@ -215,6 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         plan_and_replay(table, registry);
         tnd_registry_close(registry);
     }
+    use_numbers(table);
     report(table);
     tnd_table_invalidate(table, &machine, &invalid);
     (void)tnd_invalid_error(&invalid, &error);

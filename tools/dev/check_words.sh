@@ -38,7 +38,7 @@ done
 # No text of the product names a kind of backend outside its folder. What reads and writes the files
 # of format version 1 may, and the program that writes sources into a backend's folder.
 kinds=$(sed -nE 's/^ *X\(([a-z]+), .*/\1/p' backends/backend-list.h | grep -v '^cpu$' | paste -sd '|')
-files_name='^(table/(fingerprint_fields\.h|table_text_write\.c)|backends/gpu/gpu_tiles\.c|tools/tandem-graph/cmd_graph_optimize\.c):' # and of languages
+files_name='^(table/(fingerprint_fields\.h|table_text_write\.c)|tools/tandem-graph/cmd_graph_optimize\.c):' # and of languages
 sources | grep -vE '^(tests|docs|bench|tools/kernel-pack)/' | xargs grep -nE "\"[^\"]*\<($kinds)[0-9]*\>[^\"]*\"" |
     grep -vE '^[^:]*:[0-9]+:( *\*|[^"]*/\*)' | grep -vE "^backends/($kinds)/" | grep -vE "$files_name" |
     while IFS= read -r hit; do

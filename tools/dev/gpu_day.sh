@@ -179,7 +179,7 @@ step_tune() {
     [ -n "${QUICK:-}" ] && most="-most 1 -dry"
     "$bin/mulmat-tune" tune-device --device "$DEVICE" --type q4_0 ${most:-} 2>&1 | tee "$WORK/tune"
     [ "${PIPESTATUS[0]}" -eq 0 ] || fault "tune-device fails"
-    figure "tile numbers of q4_0: $(grep -E '^[a-z_]+ +[0-9]+$' "$WORK/tune" | tr -s ' \n' '= ')"
+    figure "tile numbers of q4_0: $(grep -oE '^[a-z]+ +[a-z_]+=[a-z_0-9=,]+' "$WORK/tune" | sed 's/^[a-z]* *//' | tr '\n' ' ')"
 }
 
 # A small model and a large one, so that one fits the caches and the other none.
@@ -342,10 +342,11 @@ step_cuda() {
         run_suite opencl-cuda
         timeout 90 "$bin/mulmat-tune" tune-device --device "$cuda" --type q4_0 2>&1 | tee "$WORK/tune-cuda"
         [ "${PIPESTATUS[0]}" -eq 0 ] || fault "tune-device fails on CUDA"
-        for what in tiled tensor; do # the last one marked is the best
-            figure "q4_0, M = 128: $(sed -n "s/^\[.*%\] \($what .*\) \*$/\1/p" "$WORK/tune-cuda" | tail -1 | tr -s ' ')"
+        for what in 0 1; do # without tensor cores, and with them: the fastest
+            figure "q4_0, M = 128: $(sed -n "s/^\[.*%\] \(tiled .*mma=$what .* us .*\)/\1/p" "$WORK/tune-cuda" |
+                sort -k 5,5g | head -1 | tr -s ' ')"
         done
-        grep -q ' tensor .* refused' "$WORK/tune-cuda" && fault "a product on tensor cores is refused or wrong"
+        grep -qE 'mma=1 .*(refused|wrong)' "$WORK/tune-cuda" && fault "a product on tensor cores is refused or wrong"
     fi
     "$bin/mulmat-tune" devices | grep 'serve for cuBLAS' && echo "ABSENT: cuBLAS"
     for profile in cuda cuda+cublas cpu+cublas; do

@@ -28,6 +28,7 @@
 #include "tools/report/links.h"
 #include "tools/report/table_health.h"
 #include "tools/say.h"
+#include "tune/kernel_numbers.h"
 #include "tune/policy.h"
 
 /* What was asked for on the command line. */
@@ -363,7 +364,7 @@ static void wait_for_quiet(const struct tnd_bench_options *options)
     const double most_s = options->budget_s > 0 ? TND_BENCH_QUIET_SHARE * options->budget_s
                           : options->effort == TND_EFFORT_ESTIMATE
                               ? TND_BENCH_QUIET_SHARE * TND_BENCH_ESTIMATE_S
-                              : TND_BENCH_QUIET_S;
+                              : TND_BENCH_QUIET_SHARE * TND_BENCH_DEFAULT_S;
     const int n_threads = options->thread_counts[options->n_thread_counts - 1];
     const int n_cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
     struct tnd_disturbance found;
@@ -409,6 +410,7 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
         return tnd_cmd_failed(&error);
     }
     options->known = known;
+    tnd_kernel_numbers_use(known, parts->registry, parts->log); /* as programs will run */
     wait_for_quiet(options);
     enum tandem_status status = tnd_bench_run(options, table, &summary, &error);
     tandem_table_free(known);

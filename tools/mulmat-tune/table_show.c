@@ -283,6 +283,25 @@ static void add_hosted(struct tnd_text *out, const struct tandem_table *table)
     }
 }
 
+static void add_kernel_times(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_kernel_times; i++) {
+        const struct tnd_kernel_time *one = &table->kernel_times[i];
+        const double error_us =
+            tnd_time_error(one->median_us, one->spread_us, one->count, TND_SINGLE_SHOT_ERROR);
+        if (i == 0 || strcmp(one->backend, one[-1].backend) != 0 ||
+            strcmp(one->family, one[-1].family) != 0) {
+            tnd_text_printf(out, "numbers of kernels: %s of %s\n", one->family, one->backend);
+        }
+        tnd_text_printf(out, "    %s, %s:n%" PRId64 ":k%" PRId64 ":m%" PRId64, one->numbers,
+                        tandem_type_name(one->type), one->n, one->k, one->m);
+        tnd_text_printf(out, ", threads %d: %.1f +- %.1f us, %u times of ", one->threads,
+                        one->median_us, error_us, one->count);
+        tnd_emit_date(out, one->when);
+        tnd_text_add(out, "\n");
+    }
+}
+
 void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
 {
     add_machine(out, table);
@@ -300,6 +319,7 @@ void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
     add_programs(out, table);
     add_convolutions(out, table);
     add_hosted(out, table);
+    add_kernel_times(out, table);
     tnd_text_printf(out, "%" PRId64 " cells in all\n", tnd_table_count_cells(table));
 }
 

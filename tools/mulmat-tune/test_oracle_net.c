@@ -99,7 +99,7 @@ static enum tandem_status fight(const struct exam *exam, struct tnd_conv_trial *
     const enum tnd_conv_method methods[3] = {chosen, best, best};
     double us[3][MOST_ROUNDS];
     double ratios[MOST_ROUNDS];
-    const int rounds = exam->request->rounds > 0 ? (int)exam->request->rounds : TND_ORACLE_ROUNDS;
+    const int rounds = exam->request->rounds > 0 ? (int)exam->request->rounds : TND_MEASURE_REPEATS;
     const double budget_s = (1 - TND_ORACLE_FIRST_SHARE) * exam->cell_s / (3 * rounds);
     for (int round = 0; round < rounds; round++) {
         for (int turn = 0; turn < 3; turn++) {

@@ -222,7 +222,7 @@ static enum tandem_status compare(const struct trial *trial, int best, double be
 {
     enum { LEAST = 3 };
     struct duel duel = {0};
-    int rounds = trial->options->rounds > 0 ? trial->options->rounds : TND_ORACLE_ROUNDS;
+    int rounds = trial->options->rounds > 0 ? trial->options->rounds : TND_MEASURE_REPEATS;
     bool is_long = best_us > TND_ORACLE_LONG_US;
     rounds = is_long && rounds > LEAST ? LEAST : rounds;
     TND_TRY(fight(trial, best, rounds, cell_s, &duel, error));
@@ -333,7 +333,7 @@ static double least_s(const struct tnd_oracle_options *options, const struct tnd
     double us = cell->predicted_us > 0 ? cell->predicted_us
                                        : (double)problem->n * (double)problem->k *
                                              (double)problem->m / TND_ORACLE_SLOWEST_MADDS * 1e6;
-    double runs = 3.0 * tnd_profile_count(options->measure.registry) + 2.0 * TND_ORACLE_ROUNDS;
+    double runs = 3.0 * tnd_profile_count(options->measure.registry) + 2.0 * TND_MEASURE_REPEATS;
     runs = us > TND_ORACLE_LONG_US ? runs / 2 : runs;
     double cell_s = options->cell_s > 0 ? options->cell_s : 2.0;
     double needed_s = 1e-6 * us * runs;

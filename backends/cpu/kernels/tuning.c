@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The measured numbers of each CPU family; see tuning.h. */
+ * What serves on each CPU family without a table; see tuning.h. */
 #include "backends/cpu/kernels/tuning.h"
 
 #include <string.h>
 
-#define VALUE(name, value) .name = (value),
+#define VALUE(name, value, ...) .name = (value),
 static const struct {
     const char *family; /* the beginning of tnd_cpu_id */
     struct tnd_tuning tuning;
