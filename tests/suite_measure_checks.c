@@ -16,6 +16,7 @@
 #include "measure/measure_checks.h"
 #include "measure/measure_moves.h"
 #include "measure/measure_pairs.h"
+#include "tune/kernel_numbers.h"
 #include "tune/policy.h"
 #include "measure/measure_reference.h"
 
@@ -573,6 +574,21 @@ static CU_TestInfo gate_tests[] = {
     CU_TEST_INFO_NULL,
 };
 
+/* Whoever opens a device with such a table knows them; what is out of range changes nothing. */
+static void check_launches_serve(struct tnd_registry *opened, tandem_table *launches)
+{
+    tandem_backend *device = tnd_registry_backend(opened, tnd_registry_find(opened, "cuda", NULL));
+    struct tnd_launch_cost *cost = &launches->launches[0];
+    char numbers[TND_NUMBERS_MAX];
+    cost->us = 3;
+    cost->graph_us = 1.25;
+    tnd_kernel_numbers_use(launches, opened, NULL);
+    cost->us = 1e12;
+    tnd_kernel_numbers_use(launches, opened, NULL);
+    CU_ASSERT_TRUE(tnd_tuner_of(device)->present(device, "launch_ns,graph_ns", numbers));
+    check_string(numbers, "launch_ns=3000,graph_ns=1250");
+}
+
 /* By the stand-in for CUDA. */
 static void the_cost_of_launches_is_kept_in_tables(void)
 {
@@ -600,6 +616,7 @@ static void the_cost_of_launches_is_kept_in_tables(void)
         const struct tnd_launch_cost *cost = &launches->launches[0];
         check_string(cost->backend, "cuda");
         CU_ASSERT(cost->us > 0 && cost->graph_us > 0 && cost->count > 0 && cost->when == 7);
+        check_launches_serve(opened, launches);
     }
     tandem_table_free(launches);
     tnd_registry_close(opened);

@@ -5,6 +5,7 @@
 
 #include "backends/gpu/gpu_gemm.h"
 #include "backends/gpu/gpu_matmul_state.h"
+#include "backends/gpu/gpu_memory.h"
 #include "backends/gpu/gpu_tune.h"
 #include "tests/suite_opencl.h"
 
@@ -214,12 +215,69 @@ static void a_stopped_tuner_leaves_the_tiles_as_they_were(void)
     tnd_gpu_device_close(device);
 }
 
+struct spoiler {
+    struct tnd_gpu_device *device;
+    int agreed, wrong;
+    char last[TND_NUMBERS_MAX]; /* that was wrong */
+};
+
+/* Once results of tensor cores were right, X is another one. */
+static bool spoil_tensor_cores(void *user, const struct tnd_tuner_time *time)
+{
+    struct spoiler *spoiler = user;
+    struct tnd_gpu_device *device = spoiler->device;
+    static float other[4096];
+    struct tnd_gpu_range x = {NULL, 0};
+    if (strstr(time->numbers, "mma=1") == NULL) {
+        return true;
+    }
+    if (time->n_us == 0) {
+        CU_ASSERT(time->error > 1e-3);
+        spoiler->wrong++;
+        strcpy(spoiler->last, time->numbers);
+        return true;
+    }
+    spoiler->agreed++;
+    for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+        other[i] = (float)i;
+    }
+    check_ok(tnd_gpu_scratch(device, TND_GPU_SCRATCH_TUNE_X, sizeof(other), &x, NULL));
+    check_ok(device->driver->write(device->context, TND_GPU_QUEUE_WORK, NULL, x.buffer,
+                                   (size_t)x.offset, other, sizeof(other), NULL, NULL));
+    return true;
+}
+
+static void tensor_cores_with_other_results_are_no_candidates(void)
+{
+    struct tnd_gpu_device *device = open_device("off");
+    if (device == NULL) {
+        return;
+    }
+    struct spoiler spoiler = {.device = device};
+    const struct tnd_gpu_tune_options options = {
+        .tuner = {.timed = spoil_tensor_cores, .user = &spoiler, .most_candidates = 2},
+        .is_brief = true};
+    char chosen[TND_NUMBERS_MAX];
+    device->context->has_blas = false;
+    device->context->has_blas_half = false;
+    device->context->has_blas_parameters = false;
+    check_ok(tnd_gpu_tune(device, &options, NULL));
+    check_int(spoiler.agreed, device->caps.mma);
+    check_int(spoiler.wrong, device->caps.mma);
+    CU_ASSERT_TRUE(tnd_gpu_tiles_print(&device->matmul->tiles,
+                                       "tile_m,tile_n,tile_k,item_m,item_n,mma", chosen));
+    CU_ASSERT_STRING_NOT_EQUAL(chosen, spoiler.last);
+    tnd_gpu_device_close(device);
+}
+
 CU_TestInfo tnd_tests_opencl_tune[] = {
     {"default tiles fit every device", default_tiles_fit_every_device},
     {"tiles that no kernel can have do not fit", tiles_that_no_kernel_can_have_do_not_fit},
     {"tiles of tensor cores are warps", tiles_of_tensor_cores_are_warps},
     {"tiles are read as they were written", tiles_are_read_as_they_were_written},
     {"chosen tiles are used and can be used again", chosen_tiles_are_used_and_can_be_used_again},
+    {"tensor cores with other results are no candidates",
+     tensor_cores_with_other_results_are_no_candidates},
     {"a stopped tuner leaves the tiles as they were",
      a_stopped_tuner_leaves_the_tiles_as_they_were},
     CU_TEST_INFO_NULL,
