@@ -23,11 +23,11 @@ extern const struct tandem_backend_api tnd_backend_opencl;
 /* what every driver is asked */
 #define COMMON                                                                                     \
     SUITE(programs), SUITE(memory), SUITE(bcml1), SUITE(matmul), SUITE(ops), SUITE(experts),       \
-        SUITE(sample), SUITE(tune), SUITE(graphs)
+        SUITE(sample), SUITE(tune)
 
 static CU_SuiteInfo of_opencl[] = {SUITE(device), COMMON, SUITE(faults), CU_SUITE_INFO_NULL};
-static CU_SuiteInfo of_cuda[] = {SUITE(cuda), COMMON, SUITE(lies), SUITE(cublas),
-                                 CU_SUITE_INFO_NULL};
+static CU_SuiteInfo of_cuda[] = {SUITE(cuda), COMMON,        SUITE(graphs),
+                                 SUITE(lies), SUITE(cublas), CU_SUITE_INFO_NULL};
 
 /* ---- the driver ---- */
 

@@ -88,16 +88,9 @@ static void panels_lead_back_to_their_rows(void)
 
 /* ---- one product, its weights resident ---- */
 
-static struct tnd_gpu_device *device; /* opened by the first test, closed when the process ends */
+static struct tnd_gpu_device *device; /* opened by the first test, closed by the last */
 static struct tnd_gpu_matmul before;  /* what tests change is put back */
 static struct tnd_gpu_caps caps_before;
-
-static void close_device(void)
-{
-    tnd_gpu_device_close(device);
-    tnd_test_cl_closed(device);
-    device = NULL;
-}
 
 /* False after a skip. */
 static bool open_device(uint64_t budget, bool without_unified, struct tnd_gpu_device **out)
@@ -119,7 +112,6 @@ static bool begin(void)
         if (!open_device(0, false, &device)) {
             return false;
         }
-        atexit(close_device);
         before = *device->matmul;
         caps_before = device->caps;
     }
@@ -447,6 +439,14 @@ static void rows_are_given_back_when_panels_are_made(void)
     tnd_test_cl_closed(copying);
 }
 
+/* What other suites count is their own then. */
+static void the_device_gives_all_back(void)
+{
+    tnd_gpu_device_close(device);
+    tnd_test_cl_closed(device);
+    device = NULL;
+}
+
 CU_TestInfo tnd_tests_opencl_bcml1[] = {
     {"words of panels hold the values in their order",
      words_of_panels_hold_the_values_in_their_order},
@@ -462,5 +462,6 @@ CU_TestInfo tnd_tests_opencl_bcml1[] = {
     {"rows are given back when panels are made", rows_are_given_back_when_panels_are_made},
     {"weights without room for panels are read in rows",
      weights_without_room_for_panels_are_read_in_rows},
+    {"the device gives all back", the_device_gives_all_back},
     CU_TEST_INFO_NULL,
 };
