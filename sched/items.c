@@ -353,7 +353,8 @@ static enum tandem_status reserve(struct walk *walk, bool is_scheduled)
         return tnd_error_set(walk->error, TANDEM_E_OVERFLOW, "plan", (int64_t)n, INT32_MAX,
                              "plan: too many parts");
     }
-    if (!tnd_reserve(&out->memory, &out->memory_bytes, bytes)) {
+    if (!tnd_reserve(&out->memory, &out->memory_bytes,
+                     bytes > 0 ? bytes : 1)) { /* a graph may be empty */
         return tnd_error_set(walk->error, TANDEM_E_MEMORY, "plan", (int64_t)n, 0,
                              "plan: out of memory for %zu nodes", n);
     }

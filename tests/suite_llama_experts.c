@@ -366,6 +366,9 @@ static void a_lost_device_leaves_everything_to_the_cpu(void)
     }
     check_logits(tokens, 90, "a lost device");
     check_int(n_lost, 1);
+    /* (the graph in which it was lost had begun there) */
+    CU_ASSERT_EQUAL(tandem_session_rollback(session, 0, 60), 60);
+    decode(tokens + 60, 30);
     check_int(on_device, 0);
     tandem_session_replan_experts(session, 8); /* the next look finds no device */
     decode(tokens + 90, 30);
