@@ -200,16 +200,22 @@ static bool is_seen(const struct pass *p, bool is_windowed, int64_t cell, int64_
     return distance >= 0 && distance < tnd_llama_window(&p->model->hparams, is_windowed);
 }
 
+/* (The keys with the least and the largest order tell for all between.) */
 static bool is_all_seen(const struct pass *p, bool is_windowed)
 {
-    for (int64_t i = 0; i < p->m; i++) {
-        for (int64_t cell = 0; cell < p->t; cell++) {
-            if (!is_seen(p, is_windowed, cell, i)) {
-                return false;
-            }
-        }
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    bool all_seen = true;
+    for (int64_t cell = 0; cell < p->t; cell++) {
+        const int64_t order = key_order(p, cell);
+        least = order < least ? order : least;
+        most = order > most ? order : most;
     }
-    return true;
+    for (int64_t i = 0; i < p->m && all_seen; i++) {
+        const int64_t order = query_order(p, is_windowed, i);
+        all_seen =
+            order >= most && order - least < tnd_llama_window(&p->model->hparams, is_windowed);
+    }
+    return all_seen;
 }
 
 /* Numbers in place of a mask: M + T of them. */

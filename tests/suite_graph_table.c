@@ -266,7 +266,9 @@ static void bytes_that_come_back_are_not_computed(void)
     }
 }
 
-static void values_that_are_looked_up_are_those_of_the_reference(void)
+/* Random cases on a CPU without a table. */
+static void check_cases(void (*check)(uint64_t seed, tandem_runtime *runtime), uint64_t factor,
+                        int few, int many)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     struct tandem_error error = {.text = ""};
@@ -275,10 +277,15 @@ static void values_that_are_looked_up_are_those_of_the_reference(void)
     options.table_path = "";
     options.backends = "cpu";
     check_ok(tandem_runtime_open(&options, &runtime, &error));
-    for (int i = 0; i < (tnd_effort() == 1 ? 200 : 3000); i++) {
-        check_table(tnd_test_seed() * 7001 + (uint64_t)i, runtime);
+    for (int i = 0; i < (tnd_effort() == 1 ? few : many); i++) {
+        check(tnd_test_seed() * factor + (uint64_t)i, runtime);
     }
     tandem_runtime_close(runtime);
+}
+
+static void values_that_are_looked_up_are_those_of_the_reference(void)
+{
+    check_cases(check_table, 7001, 200, 3000);
 }
 
 /* Values whose last two dimensions change places, in numbers that no square divides. */
@@ -313,17 +320,7 @@ static void check_turn(uint64_t seed, tandem_runtime *runtime)
 
 static void turned_values_are_those_of_the_reference(void)
 {
-    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
-    struct tandem_error error = {.text = ""};
-    tandem_runtime *runtime = NULL;
-    options.n_threads = 2;
-    options.table_path = "";
-    options.backends = "cpu";
-    check_ok(tandem_runtime_open(&options, &runtime, &error));
-    for (int i = 0; i < (tnd_effort() == 1 ? 100 : 2000); i++) {
-        check_turn(tnd_test_seed() * 3001 + (uint64_t)i, runtime);
-    }
-    tandem_runtime_close(runtime);
+    check_cases(check_turn, 3001, 100, 2000);
 }
 
 /* Constants that differ from channel to channel, and two bytes, decide more than a table has. */
