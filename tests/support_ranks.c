@@ -17,7 +17,8 @@ static struct {
     pthread_cond_t changed, waits;
     struct box boxes[TND_RANKS_MOST][TND_RANKS_MOST]; /* from, to */
     bool has_left[TND_RANKS_MOST];
-    int n_waiting;
+    int n_waiting; /* since the last change */
+    unsigned n_changes;
     double now_s;
     int forged; /* rank; -1: none */
     char forgery[64];
@@ -75,6 +76,14 @@ static bool move_receive(const struct tandem_message *message, struct box *box,
     return true;
 }
 
+/* Nobody waits until it has looked again. Under the lock. */
+static void tell_change(void)
+{
+    all.n_changes++;
+    all.n_waiting = 0;
+    pthread_cond_broadcast(&all.changed);
+}
+
 /* One look at all messages. Returns whether something moved. */
 static bool move(const struct rank *self, const struct tandem_message *sends, int n_sends,
                  enum progress *sent, const struct tandem_message *receives, int n_receives,
@@ -120,7 +129,7 @@ static bool exchange(void *user, const struct tandem_message *sends, int n_sends
     forge(self, sends, n_sends);
     for (;;) {
         if (move(self, sends, n_sends, sent, receives, n_receives, received, out_rank)) {
-            pthread_cond_broadcast(&all.changed);
+            tell_change();
             continue;
         }
         is_done = *out_rank < 0;
@@ -135,10 +144,12 @@ static bool exchange(void *user, const struct tandem_message *sends, int n_sends
             snprintf(why, why_bytes, "it has left");
             break;
         }
+        const unsigned seen = all.n_changes;
         all.n_waiting++;
         pthread_cond_broadcast(&all.waits);
-        pthread_cond_wait(&all.changed, &all.mutex);
-        all.n_waiting--;
+        while (all.n_changes == seen) {
+            pthread_cond_wait(&all.changed, &all.mutex);
+        }
     }
     for (int i = 0; i < n_sends && !is_done; i++) { /* nobody reads what is gone */
         all.boxes[self->rank][sends[i].rank] = (struct box){NULL, 0};
@@ -153,7 +164,7 @@ static void leave(void *user, bool has_failed)
     (void)has_failed;
     pthread_mutex_lock(&all.mutex);
     all.has_left[self->rank] = true;
-    pthread_cond_broadcast(&all.changed);
+    tell_change();
     pthread_mutex_unlock(&all.mutex);
 }
 
@@ -205,7 +216,7 @@ void tnd_ranks_advance(double seconds)
 {
     pthread_mutex_lock(&all.mutex);
     all.now_s += seconds;
-    pthread_cond_broadcast(&all.changed);
+    tell_change();
     pthread_mutex_unlock(&all.mutex);
 }
 
