@@ -87,6 +87,10 @@ tandem_tensor *tnd_build_conv_int8(tandem_context *context, const struct tnd_con
                                    tandem_tensor *x, tandem_tensor *w, tandem_tensor *filters,
                                    tandem_tensor *zero_x);
 
+/** Writes value `at` of a node, made of its sum: the reference. */
+void tnd_int8_write(struct tandem_tensor *node, int64_t at, int64_t sum,
+                    const struct tnd_int8_filter *filter);
+
 /** Of a node: its zero point of x as if x were uint8_t (plus 128 where it is not). */
 int32_t tnd_int8_zero_x(const struct tandem_tensor *node);
 

@@ -69,7 +69,7 @@ int64_t tnd_node_values(const struct tandem_tensor *node)
 double tnd_node_work(const struct tandem_tensor *node)
 {
     const double values = (double)tnd_node_values(node);
-    if (node->op == TANDEM_OP_CONV_INT8) {
+    if (node->op == TANDEM_OP_CONV_INT8 || node->op == TANDEM_OP_PRODUCT_INT8) {
         const struct tnd_conv_int8 *conv = node->params.conv_int8;
         return (double)tnd_int8_places(conv) * (double)conv->filters * (double)tnd_int8_k(conv);
     }

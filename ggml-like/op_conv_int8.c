@@ -288,8 +288,8 @@ static int64_t sum_of(const struct tandem_tensor *node, int64_t place, int64_t f
     return sum;
 }
 
-static void write_result(struct tandem_tensor *node, int64_t at, int64_t sum,
-                         const struct tnd_int8_filter *filter)
+void tnd_int8_write(struct tandem_tensor *node, int64_t at, int64_t sum,
+                    const struct tnd_int8_filter *filter)
 {
     const struct tnd_conv_int8 *conv = node->params.conv_int8;
     const int32_t whole = (int32_t)(uint32_t)(uint64_t)(sum + filter->bias);
@@ -318,8 +318,8 @@ enum tandem_status tnd_ref_conv_int8(struct tandem_tensor *node, struct tandem_e
     for (int64_t place = 0; place < n; place++) {
         for (int64_t f = 0; f < conv->filters; f++) {
             const struct tnd_int8_filter *filter = &filters[padded_filter(conv, f)];
-            write_result(node, place * conv->filters + f, sum_of(node, place, f, filter->zero_w),
-                         filter);
+            tnd_int8_write(node, place * conv->filters + f, sum_of(node, place, f, filter->zero_w),
+                           filter);
         }
     }
     return TANDEM_OK;

@@ -28,7 +28,7 @@ union tnd_op_params {
         bool has_sinks;                        /* the last operand */
         int64_t window;                        /* of an I32 mask; INT64_MAX: no bound */
     } attention;                               /* ATTENTION */
-    const struct tnd_conv_int8 *conv_int8;     /* CONV_INT8: of the context */
+    const struct tnd_conv_int8 *conv_int8;     /* CONV_INT8, PRODUCT_INT8: of the context */
     const struct tnd_binary_int8 *binary_int8; /* BINARY_INT8: likewise */
     struct {
         tandem_custom_fn fn;

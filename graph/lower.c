@@ -315,7 +315,7 @@ static void find_needed(struct tnd_lowering *l)
         if (l->values[node->output].known != NULL) {
             l->values[node->output].is_needed = false;
         }
-        int own[2];
+        int own[TND_LOWER_READS];
         const int *inputs;
         const int n = tnd_lower_reads(l, i, own, &inputs);
         for (int k = 0; k < n && l->values[node->output].is_needed; k++) {

@@ -118,7 +118,7 @@ static void find_groups(struct tnd_lowering *l)
             l->groups[i] = readers;
             l->groups[i] = fits(l, readers) ? readers : i;
         }
-        int own[2];
+        int own[TND_LOWER_READS];
         const int *inputs;
         const int n = tnd_lower_reads(l, i, own, &inputs);
         for (int k = 0; k < n; k++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Products and convolutions of 8-bit integers with constant weights. A net has them of int32: x
- * less its zero point, by weights less theirs. Where x was cast from 8 bits, the sums are made of
- * these bytes (ggml-like/conv_int8.h); a scale, bias, bounds and the rounding to 8 bits that follow
- * belong to the same node. */
+ * Products and convolutions of 8-bit integers. A net has them of int32: x less its zero point, by
+ * weights less theirs. Where x was cast from 8 bits, the sums are made of these bytes: by
+ * ggml-like/conv_int8.h with constant weights, by ggml-like/product_int8.h of two computed
+ * operands. A scale, bias, bounds and the rounding to 8 bits that follow belong to the same node.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -63,7 +64,10 @@ static bool find_bytes(const struct tnd_lowering *l, int value, struct tnd_lower
         tnd_lower_value(l, cast->inputs[0])->known != NULL) {
         return false;
     }
-    *out = (struct tnd_lower_int8){.x = cast->inputs[0], .zero = TANDEM_NET_NONE};
+    *out = (struct tnd_lower_int8){.x = cast->inputs[0],
+                                   .zero = TANDEM_NET_NONE,
+                                   .right = TANDEM_NET_NONE,
+                                   .right_zero = TANDEM_NET_NONE};
     return less == NULL || find_zero(l, less->inputs[1], tnd_net_value(net, out->x)->type, out);
 }
 
@@ -100,13 +104,15 @@ static bool may_be_sums(const struct tnd_lowering *l, const struct tnd_net_node 
     const struct tnd_net_value *x = tnd_net_value(l->net, node->inputs[0]);
     const struct tnd_net_value *w = tnd_net_value(l->net, node->inputs[1]);
     if (out->type != TANDEM_DTYPE_I32 || tnd_dims_values(&out->shape) == 0 ||
-        tnd_lower_value(l, node->inputs[1])->known == NULL || tnd_dims_values(&w->shape) == 0 ||
-        tnd_dims_values(&x->shape) == 0) {
+        tnd_dims_values(&w->shape) == 0 || tnd_dims_values(&x->shape) == 0) {
         return false;
     }
-    return node->op == TND_NET_CONV
-               ? x->base == node->inputs[0]
-               : node->op == TND_NET_CONTRACT && (w->shape.dims[0] == 1 || w->strides[0] == 0);
+    if (node->op == TND_NET_CONTRACT) {
+        return tnd_lower_value(l, node->inputs[1])->known == NULL || w->shape.dims[0] == 1 ||
+               w->strides[0] == 0;
+    }
+    return node->op == TND_NET_CONV && x->base == node->inputs[0] &&
+           tnd_lower_value(l, node->inputs[1])->known != NULL;
 }
 
 static void describe(const struct tnd_lowering *l, const struct tnd_net_node *node,
@@ -118,7 +124,7 @@ static void describe(const struct tnd_lowering *l, const struct tnd_net_node *no
     const bool is_conv = node->op == TND_NET_CONV;
     struct tnd_conv_int8 *out = &found->conv;
     *out = (struct tnd_conv_int8){.n = is_conv ? window->n : 0,
-                                  .images = is_conv ? x->dims[0] : x->dims[0] * x->dims[1],
+                                  .images = is_conv ? x->dims[0] : y->dims[0] * y->dims[1],
                                   .channels = is_conv ? x->dims[1] : x->dims[2],
                                   .filters = is_conv ? y->dims[1] : y->dims[2],
                                   .groups = is_conv ? window->groups : 1,
@@ -183,6 +189,33 @@ static bool pack(struct tnd_lowering *l, const struct tnd_net_node *node,
     return true;
 }
 
+/* Describes the right operand, if it is computed of bytes, too. False: it is not, or there is no
+ * memory. */
+static bool find_right(struct tnd_lowering *l, const struct tnd_net_node *node,
+                       struct tnd_lower_int8 *found)
+{
+    const int64_t n = tnd_int8_padded_filters(&found->conv);
+    const struct tnd_dims words = {1, {n * (int64_t)sizeof(struct tnd_int8_filter) / 4}};
+    struct tnd_lower_int8 right;
+    if (node->op != TND_NET_CONTRACT ||
+        !find_bytes(l, tnd_net_value(l->net, node->inputs[1])->base, &right)) {
+        return false;
+    }
+    struct tnd_array *list = tnd_lower_array(l, TANDEM_DTYPE_I32, &words);
+    if (list == NULL) {
+        return false;
+    }
+    found->right = right.x;
+    found->right_zero = right.zero;
+    found->zero_w = right.conv.zero_x;
+    found->list = list;
+    found->filters = list->data;
+    for (int64_t f = 0; f < n; f++) {
+        found->filters[f] = (struct tnd_int8_filter){.scale = 1};
+    }
+    return true;
+}
+
 void tnd_lower_find_int8(struct tnd_lowering *l)
 {
     for (int i = 0; i < l->net->n_nodes && !l->options->for_device; i++) {
@@ -191,12 +224,15 @@ void tnd_lower_find_int8(struct tnd_lowering *l)
         if ((node->op == TND_NET_CONV || node->op == TND_NET_CONTRACT) && may_be_sums(l, node) &&
             find_bytes(l, tnd_net_value(l->net, node->inputs[0])->base, found)) {
             describe(l, node, found);
-            found->is_found = pack(l, node, found);
+            found->is_found = tnd_lower_value(l, node->inputs[1])->known != NULL
+                                  ? pack(l, node, found)
+                                  : find_right(l, node, found);
         }
     }
 }
 
-int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int **out)
+int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[TND_LOWER_READS],
+                    const int **out)
 {
     const struct tnd_net_node *node = &l->net->nodes[i];
     if (l->tables[i].values != NULL) {
@@ -213,10 +249,16 @@ int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int
         *out = node->inputs;
         return node->n_inputs;
     }
-    reads[0] = l->int8[i].x;
-    reads[1] = l->int8[i].zero;
+    const struct tnd_lower_int8 *found = &l->int8[i];
+    const int values[TND_LOWER_READS] = {found->x, found->right, found->zero, found->right_zero};
+    int n = 0;
+    for (int k = 0; k < TND_LOWER_READS; k++) {
+        if (values[k] != TANDEM_NET_NONE) {
+            reads[n++] = values[k];
+        }
+    }
     *out = reads;
-    return l->int8[i].zero != TANDEM_NET_NONE ? 2 : 1;
+    return n;
 }
 
 /* ---- what follows the sums ---- */
@@ -472,21 +514,86 @@ static void take_ending(struct tnd_lower_epilogue *waiting, struct tnd_lower_int
     }
 }
 
+/* Whether all steps of a view are forward, and (of rows) its columns side by side. */
+static bool is_matrix(const struct tnd_net_value *view, bool has_rows)
+{
+    for (int i = 0; i < view->shape.n; i++) {
+        if (view->shape.dims[i] > 1 && view->strides[i] < 0) {
+            return false;
+        }
+    }
+    return !has_rows || view->shape.dims[2] == 1 || view->strides[2] == 1;
+}
+
+/* Where the bytes of an operand {B, rows, columns} of a product lie; copies them if need be. */
+static enum tandem_status lower_matrix(struct tnd_lowering *l, int operand, int bytes,
+                                       bool has_rows, tandem_tensor **out,
+                                       struct tnd_int8_matrix *matrix)
+{
+    const struct tnd_net_value *view = tnd_net_value(l->net, operand);
+    struct tnd_operand from = {
+        .view = {.type = tnd_net_value(l->net, bytes)->type, .shape = view->shape},
+        .offset = view->offset};
+    int64_t *strides = from.view.strides;
+    memcpy(strides, view->strides, sizeof(view->strides));
+    TND_TRY(lower_whole(l, bytes, out));
+    if (!is_matrix(view, has_rows)) {
+        TND_TRY(tnd_lower_copy(l, &from, *out, TND_LAYOUT_PLAIN, out));
+        tnd_dims_strides(&view->shape, strides);
+        from.offset = 0;
+    }
+    *matrix = (struct tnd_int8_matrix){.offset = from.offset,
+                                       .product = view->shape.dims[0] > 1 ? strides[0] : 0,
+                                       .row = view->shape.dims[1] > 1 ? strides[1] : 0,
+                                       .column = view->shape.dims[2] > 1 ? strides[2] : 1};
+    return TANDEM_OK;
+}
+
+/* A zero point that is computed, or NULL. */
+static enum tandem_status lower_zero(struct tnd_lowering *l, int zero, tandem_tensor **out)
+{
+    *out = NULL;
+    return zero != TANDEM_NET_NONE ? tnd_lower_tensor(l, zero, TND_LAYOUT_PLAIN, out) : TANDEM_OK;
+}
+
+static enum tandem_status lower_product(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                        const struct tnd_lower_int8 *found, tandem_tensor *zero_x,
+                                        tandem_tensor **out)
+{
+    struct tnd_product_int8 product = {.sums = found->conv,
+                                       .n = tnd_net_value(l->net, node->output)->shape.dims[0],
+                                       .w_is_signed = tnd_net_value(l->net, found->right)->type ==
+                                                      TANDEM_DTYPE_I8,
+                                       .zero_w = found->zero_w};
+    tandem_tensor *x = NULL;
+    tandem_tensor *w = NULL;
+    tandem_tensor *zero_w = NULL;
+    TND_TRY(lower_zero(l, found->right_zero, &zero_w));
+    TND_TRY(lower_matrix(l, node->inputs[0], found->x, true, &x, &product.x));
+    TND_TRY(lower_matrix(l, node->inputs[1], found->right, false, &w, &product.w));
+    *out = tnd_build_product_int8(l->out->context, &product, x, w, over(l, found->list), zero_x,
+                                  zero_w);
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node)
 {
     struct tnd_lower_int8 *found = &l->int8[node - l->net->nodes];
     const bool is_conv = node->op == TND_NET_CONV;
+    tandem_tensor **out =
+        &l->values[node->output].tensors[is_conv ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN];
     tandem_tensor *x = NULL;
     tandem_tensor *zero_x = NULL;
-    TND_TRY(lower_x(l, node, &x));
-    if (found->zero != TANDEM_NET_NONE) {
-        TND_TRY(tnd_lower_tensor(l, found->zero, TND_LAYOUT_PLAIN, &zero_x));
-    }
+    TND_TRY(lower_zero(l, found->zero, &zero_x));
     if (l->epilogue != NULL) {
         take_ending(l->epilogue, found, is_conv);
     }
-    l->values[node->output].tensors[is_conv ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN] =
-        tnd_build_conv_int8(l->out->context, &found->conv, x, over(l, found->w),
-                            over(l, found->list), zero_x);
+    if (found->right != TANDEM_NET_NONE) {
+        TND_TRY(lower_product(l, node, found, zero_x, out));
+    } else {
+        TND_TRY(lower_x(l, node, &x));
+        *out = tnd_build_conv_int8(l->out->context, &found->conv, x, over(l, found->w),
+                                   over(l, found->list), zero_x);
+    }
     return tandem_context_status(l->out->context, l->error);
 }

@@ -4,7 +4,7 @@
 #define TND_LOWER_INTERNAL_H
 
 #include "ggml-like/binary_int8.h"
-#include "ggml-like/conv_int8.h"
+#include "ggml-like/product_int8.h"
 #include "ggml-like/work.h"
 #include "graph/fuse_print.h"
 #include "graph/lower.h"
@@ -22,13 +22,18 @@ struct tnd_lowered {
     struct tnd_fault fault;
 };
 
+enum { TND_LOWER_READS = 4 }; /* of tnd_lower_reads */
+
 /** A product or convolution of 8-bit integers: the net has it of int32, less their zero points. */
 struct tnd_lower_int8 {
     bool is_found;
     int x;    /* the integers themselves */
     int zero; /* value of the zero point, if it is computed; else TANDEM_NET_NONE */
     struct tnd_conv_int8 conv;
-    struct tnd_array *w;             /* packed; of the lowered net */
+    int right;      /* the integers of a right operand that is computed; else TANDEM_NET_NONE */
+    int right_zero; /* as zero */
+    int32_t zero_w; /* where it is known */
+    struct tnd_array *w;             /* else: packed; of the lowered net */
     struct tnd_int8_filter *filters; /* in an array of the lowered net, `list` */
     const struct tnd_array *list;
 };
@@ -201,7 +206,8 @@ enum tandem_status tnd_lower_begin_convs(const struct tnd_lowering *l, bool *for
 void tnd_lower_find_int8(struct tnd_lowering *l);
 /** Which values node `i` reads: its operands, or integers in place of what is made of them, or the
  *  byte that decides. */
-int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[2], const int **out);
+int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[TND_LOWER_READS],
+                    const int **out);
 /** Lowers such a node. */
 enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node);
 

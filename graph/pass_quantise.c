@@ -4,9 +4,10 @@
  *
  *   sum of (x - zx) sx (w - zw) sw = (sum of (x - zx)(w - zw)) * (sx * sw)
  *
- * where sx is one number, and sw one or one a filter (column). Sums of 32 bits are exact, so that
- * what is left are the roundings of the scale and of one product: less than those of the sum in
- * float32. It runs before constants are computed, which would turn the weights into floats. */
+ * where sx is one number, and sw one, or of constant weights one a filter (column). Sums of 32
+ * bits are exact, so that what is left are the roundings of the scale and of one product: less than
+ * those of the sum in float32. It runs before constants are computed, which would turn the weights
+ * into floats. */
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
@@ -133,31 +134,64 @@ static int like(struct tnd_net *net, int base, int value)
     return net->values[value].base == value ? base : tnd_net_view_like(net, base, value);
 }
 
+/* Whether no sum of K products of two bytes leaves int32. */
+static bool has_short_sums(const struct tnd_net *net, const struct tnd_net_node *node, int w)
+{
+    const struct tnd_dims *shape = &net->values[w].shape;
+    const int64_t k =
+        node->op == TND_NET_CONTRACT ? shape->dims[1] : tnd_dims_values(shape) / shape->dims[0];
+    return k <= INT32_MAX / (255 * 255);
+}
+
+struct quantised_pair {
+    struct quantised x, w;
+    int axis; /* of filters of constant weights; -1: w is computed, and has one scale */
+};
+
+/* Whether both operands are bytes whose products can be summed as such. */
+static bool match_pair(const struct tnd_net *net, const struct tnd_net_node *node, const int *in,
+                       struct quantised_pair *out)
+{
+    const struct quantised *x = &out->x;
+    const struct quantised *w = &out->w;
+    if ((node->op != TND_NET_CONV && node->op != TND_NET_CONTRACT) ||
+        !match_quantised(net, in[0], &out->x) || !match_quantised(net, in[1], &out->w) ||
+        !is_along(net, x->scale, -1) ||
+        (x->zero != TANDEM_NET_NONE && !is_along(net, x->zero, -1)) ||
+        tnd_dims_values(&net->values[in[1]].shape) == 0 || !has_short_sums(net, node, in[1])) {
+        return false;
+    }
+    out->axis = -1;
+    if (!tnd_match_constant(net, w->integers)) {
+        return node->op == TND_NET_CONTRACT && !tnd_match_constant(net, x->integers) &&
+               is_along(net, w->scale, -1) &&
+               (w->zero == TANDEM_NET_NONE || is_along(net, w->zero, -1));
+    }
+    out->axis = node->op == TND_NET_CONTRACT ? column_axis(net, in[1])
+                                             : (net->values[in[1]].base == in[1] ? 0 : -1);
+    return out->axis >= 0 && is_along(net, w->scale, out->axis) &&
+           (w->zero == TANDEM_NET_NONE || is_along(net, w->zero, out->axis));
+}
+
 int tnd_pass_quantise(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
 {
     struct tnd_net *to = rewrite->to;
-    const bool is_conv = node->op == TND_NET_CONV;
-    struct quantised x;
-    struct quantised w;
-    if ((!is_conv && node->op != TND_NET_CONTRACT) || !match_quantised(to, in[0], &x) ||
-        !match_quantised(to, in[1], &w) || !tnd_match_constant(to, w.integers) ||
-        !is_along(to, x.scale, -1) || (x.zero != TANDEM_NET_NONE && !is_along(to, x.zero, -1))) {
-        return TANDEM_NET_NONE;
-    }
-    const int axis = is_conv ? (to->values[in[1]].base == in[1] ? 0 : -1) : column_axis(to, in[1]);
-    if (axis < 0 || !is_along(to, w.scale, axis) ||
-        (w.zero != TANDEM_NET_NONE && !is_along(to, w.zero, axis))) {
+    struct quantised_pair pair;
+    if (!match_pair(to, node, in, &pair)) {
         return TANDEM_NET_NONE;
     }
     const struct tnd_dims shape = rewrite->from->values[node->output].shape;
-    const int both[] = {like(to, centred(to, &x), in[0]), like(to, centred(to, &w), in[1])};
+    const int both[] = {like(to, centred(to, &pair.x), in[0]),
+                        like(to, centred(to, &pair.w), in[1])};
     if (both[0] == TANDEM_NET_NONE || both[1] == TANDEM_NET_NONE) {
         return TANDEM_NET_NONE;
     }
+    const int behind = node->op == TND_NET_CONV ? node->params.window.n : 0;
     const int sums = tnd_net_add(to, node->op, &node->params, both, 2, TANDEM_DTYPE_I32, &shape);
     const int scale =
-        tnd_net_binary(to, TANDEM_BINARY_MUL, as_scalar(to, x.scale),
-                       list_along(to, w.scale, axis, is_conv ? node->params.window.n : 0));
+        tnd_net_binary(to, TANDEM_BINARY_MUL, as_scalar(to, pair.x.scale),
+                       pair.axis < 0 ? as_scalar(to, pair.w.scale)
+                                     : list_along(to, pair.w.scale, pair.axis, behind));
     tnd_net_name(to, sums, rewrite->from->values[node->output].name);
     return tnd_net_binary(to, TANDEM_BINARY_MUL, tnd_net_cast(to, sums, TANDEM_DTYPE_F32), scale);
 }

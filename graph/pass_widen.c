@@ -88,89 +88,6 @@ static bool is_choice(const struct tnd_net_node *node, enum tandem_dtype type)
             (node->op == TND_NET_REDUCE && (of == TANDEM_REDUCE_MAX || of == TANDEM_REDUCE_MIN)));
 }
 
-/* ---- sums of bytes ---- */
-
-/* Integers of 8 bits, perhaps less a zero point, as float32. */
-struct bytes {
-    int wide;         /* like the value: a view of what it is a view of */
-    double low, high; /* bounds */
-};
-
-/* The bytes that all of a base is cast from; -1: it is not. */
-static int bytes_of(const struct tnd_net *net, int base, struct bytes *out)
-{
-    const struct tnd_net_node *cast = tnd_net_maker(net, base, TND_NET_CAST, -1);
-    const enum tandem_dtype type =
-        cast != NULL ? net->values[cast->inputs[0]].type : TANDEM_DTYPE_F32;
-    out->low = type == TANDEM_DTYPE_I8 ? -128 : 0;
-    out->high = out->low + 255;
-    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8 ? cast->inputs[0] : -1;
-}
-
-/* The zero point: bytes that were cast, or one number that is known. */
-static bool read_zero(struct tnd_net *net, int value, struct bytes *out)
-{
-    const int base = net->values[value].base;
-    const int bytes = bytes_of(net, base, out);
-    double number;
-    int64_t integer;
-    if (bytes < 0) {
-        if (!tnd_match_uniform(net, value, &number, &integer) || integer < -128 || integer > 255) {
-            return false;
-        }
-        out->low = out->high = (double)integer;
-    }
-    const int wide = tnd_net_cast(net, bytes >= 0 ? bytes : base, TANDEM_DTYPE_F32);
-    out->wide = value == base ? wide : tnd_net_view_like(net, wide, value);
-    return true;
-}
-
-/* (not of constants) */
-static bool read_bytes(struct tnd_net *net, int value, struct bytes *out)
-{
-    const int base = net->values[value].base;
-    const struct tnd_net_node *less = tnd_net_maker(net, base, TND_NET_BINARY, TANDEM_BINARY_SUB);
-    const int from = less != NULL ? less->inputs[0] : base;
-    const int zero = less != NULL ? less->inputs[1] : -1; /* (the net moves) */
-    const int bytes = bytes_of(net, from, out);
-    struct bytes off = {.low = 0, .high = 0};
-    if (bytes < 0 || tnd_match_constant(net, bytes) || (zero >= 0 && !read_zero(net, zero, &off))) {
-        return false;
-    }
-    int wide = tnd_net_cast(net, bytes, TANDEM_DTYPE_F32);
-    wide = zero < 0 ? wide : tnd_net_binary(net, TANDEM_BINARY_SUB, wide, off.wide);
-    *out = (struct bytes){.wide = value == base ? wide : tnd_net_view_like(net, wide, value),
-                          .low = out->low - off.high,
-                          .high = out->high - off.low};
-    return true;
-}
-
-/* Products of bytes that are both computed, {B, M, K} by {B, K, N}: sums of float32 are exact below
- * 2^24, so that K is cut into parts. (With constant weights there is a kernel of integers.) */
-static int rule_sums(struct tnd_net *to, const int *in, const struct tnd_dims *shape)
-{
-    const int64_t k = to->values[in[0]].shape.dims[2];
-    struct bytes a;
-    struct bytes b;
-    int sum = TANDEM_NET_NONE;
-    if (k == 0 || !read_bytes(to, in[0], &a) || !read_bytes(to, in[1], &b)) {
-        return TANDEM_NET_NONE;
-    }
-    const int64_t most =
-        (int64_t)(0x1p24 / (fmax(a.high, -a.low) * fmax(b.high, -b.low))); /* 114 or more */
-    for (int64_t at = 0; at < k; at += most) {
-        const int64_t n = k - at < most ? k - at : most;
-        const int part[] = {tnd_net_slice(to, a.wide, 2, at, n, 1),
-                            tnd_net_slice(to, b.wide, 1, at, n, 1)};
-        const struct tnd_net_params params = {.kind = 0};
-        const int product = tnd_net_cast(
-            to, tnd_net_add(to, TND_NET_CONTRACT, &params, part, 2, TANDEM_DTYPE_F32, shape),
-            TANDEM_DTYPE_I32);
-        sum = at == 0 ? product : tnd_net_binary(to, TANDEM_BINARY_ADD, sum, product);
-    }
-    return sum;
-}
-
 static int rule_cast(struct tnd_net *to, const int *in, enum tandem_dtype type)
 {
     const int wide = is_half(to->values[in[0]].type) ? unrounded(to, in[0]) : TANDEM_NET_NONE;
@@ -190,10 +107,6 @@ int tnd_pass_widen(struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
     int wide[MOST];
     if (node->op == TND_NET_CAST) {
         return rule_cast(to, in, old->type);
-    }
-    if (node->op == TND_NET_CONTRACT && old->type == TANDEM_DTYPE_I32) {
-        const struct tnd_dims shape = old->shape;
-        return rule_sums(to, in, &shape);
     }
     if (is_choice(node, old->type)) {
         const int wide_in = tnd_net_cast(to, in[0], TANDEM_DTYPE_F32);

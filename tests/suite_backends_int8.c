@@ -9,7 +9,7 @@
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/cpu.h"
 #include "ggml-like/binary_int8.h"
-#include "ggml-like/conv_int8.h"
+#include "ggml-like/product_int8.h"
 #include "ggml-like/tensor_internal.h"
 #include "tests/suite_backends.h"
 #include "tests/suite_backends_cpu_cases.h"
@@ -156,21 +156,18 @@ static bool check_kernels(const struct tnd_cpu_kernels *kernels, tandem_tensor *
     return is_right;
 }
 
-static void check_case(uint64_t seed)
+static size_t result_bytes(const struct tnd_conv_int8 *conv)
+{
+    return (size_t)(tnd_int8_places(conv) * conv->filters) * (conv->result >= TND_INT8_S8 ? 1 : 4);
+}
+
+/* All kernels against the reference. */
+static void check_node(tandem_tensor *node, uint64_t seed)
 {
     static uint8_t want[MOST];
-    tandem_context *context = NULL;
     struct tandem_error error = {0};
-    struct tnd_conv_int8 conv;
-    size_t bytes;
-    rng = tnd_test_rng_new(seed);
-    do {
-        conv = random_conv();
-        bytes =
-            (size_t)(tnd_int8_places(&conv) * conv.filters) * (conv.result >= TND_INT8_S8 ? 1 : 4);
-    } while (bytes + 4 > MOST);
-    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
-    tandem_tensor *node = build(context, &conv);
+    const struct tnd_conv_int8 *conv = node->params.conv_int8;
+    const size_t bytes = result_bytes(conv);
     memset(want, 0, sizeof(want));
     node->data = want;
     check_ok(tnd_eval_ref_node(node, &error));
@@ -189,12 +186,24 @@ static void check_case(uint64_t seed)
             if (!check_kernels(&kernels, node, want, bytes, workers)) {
                 printf("    %s, %d workers, seed %llu: %d dimensions, %lld channels, %lld filters, "
                        "%lld groups, result %d\n",
-                       name, workers, (unsigned long long)seed, conv.n, (long long)conv.channels,
-                       (long long)conv.filters, (long long)conv.groups, (int)conv.result);
+                       name, workers, (unsigned long long)seed, conv->n, (long long)conv->channels,
+                       (long long)conv->filters, (long long)conv->groups, (int)conv->result);
                 CU_FAIL("sums differ");
             }
         }
     }
+}
+
+static void check_case(uint64_t seed)
+{
+    tandem_context *context = NULL;
+    struct tnd_conv_int8 conv;
+    rng = tnd_test_rng_new(seed);
+    do {
+        conv = random_conv();
+    } while (result_bytes(&conv) + 4 > MOST);
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
+    check_node(build(context, &conv), seed);
     tandem_context_free(context);
 }
 
@@ -203,6 +212,101 @@ static void all_kernels_have_the_bits_of_the_reference(void)
     const int n = tnd_effort() == 1 ? 60 : 3000;
     for (int i = 0; i < n; i++) {
         check_case(tnd_test_seed() * 100003 + (uint64_t)i);
+    }
+}
+
+/* ---- products of two computed matrices ---- */
+
+/* A matrix with gaps of random sizes, whose rows or columns lie side by side; `to` its bytes. */
+static struct tnd_int8_matrix random_matrix(int64_t n, int64_t rows, int64_t columns, bool has_rows,
+                                            int64_t *bytes)
+{
+    struct tnd_int8_matrix m = {.offset = between(0, 5)};
+    const bool by_row = has_rows || between(0, 1) == 1;
+    const int64_t least = has_rows ? 1 : between(1, 2);
+    m.column = by_row ? least : rows * least + between(0, 3);
+    m.row = by_row ? columns * least + between(0, 3) : least;
+    m.product = between(0, 3) == 0 ? 0 : rows * columns * 3 + between(0, 7);
+    *bytes = m.offset + (n - 1) * m.product + (rows - 1) * m.row + (columns - 1) * m.column + 1;
+    return m;
+}
+
+static void check_products(uint64_t seed)
+{
+    tandem_context *context = NULL;
+    struct tnd_product_int8 p = {.w_is_signed = seed % 2 == 1};
+    int64_t x_bytes;
+    int64_t w_bytes;
+    rng = tnd_test_rng_new(seed);
+    do {
+        p.sums = random_conv();
+        p.n = between(1, 4);
+        const int64_t rows = between(1, 40);
+        p.sums.n = 0;
+        p.sums.images = p.n * rows;
+        p.sums.groups = 1;
+        p.sums.channels = between(0, 1) == 0 ? 64 : between(1, 300);
+        p.sums.filters = between(1, 90);
+    } while (result_bytes(&p.sums) + 4 > MOST);
+    const int64_t rows = p.sums.images / p.n;
+    p.x = random_matrix(p.n, rows, p.sums.channels, true, &x_bytes);
+    p.w = random_matrix(p.n, p.sums.channels, p.sums.filters, false, &w_bytes);
+    p.zero_w = (int32_t)(p.w_is_signed ? between(-128, 127) : between(0, 255));
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
+    tandem_tensor *operands[5] = {
+        bytes_tensor(context, x_bytes), bytes_tensor(context, w_bytes),
+        bytes_tensor(context,
+                     tnd_int8_padded_filters(&p.sums) * (int64_t)sizeof(struct tnd_int8_filter)),
+        between(0, 1) == 0 ? NULL : bytes_tensor(context, 1),
+        between(0, 1) == 0 ? NULL : bytes_tensor(context, 1)};
+    fill_bytes(operands[0]->data, x_bytes);
+    fill_bytes(operands[1]->data, w_bytes);
+    fill_filters(&p.sums, operands[2]->data);
+    for (int i = 3; i < 5; i++) {
+        if (operands[i] != NULL) {
+            *(uint8_t *)operands[i]->data = (uint8_t)between(0, 255);
+        }
+    }
+    tandem_tensor *node = tnd_build_product_int8(context, &p, operands[0], operands[1], operands[2],
+                                                 operands[3], operands[4]);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+    check_node(node, seed);
+    tandem_context_free(context);
+}
+
+static void products_of_two_have_the_bits_of_the_reference(void)
+{
+    const int n = tnd_effort() == 1 ? 60 : 3000;
+    for (int i = 0; i < n; i++) {
+        check_products(tnd_test_seed() * 100019 + (uint64_t)i);
+    }
+}
+
+static void matrices_that_reach_too_far_are_refused(void)
+{
+    static const struct tnd_int8_matrix whole = {.product = 64, .row = 8, .column = 1};
+    static const struct {
+        struct tnd_int8_matrix x, w;
+        const char *says;
+    } cases[] = {{{.product = 64, .row = 9, .column = 1}, whole, "x has 128 bytes, expected 135"},
+                 {whole, {.product = 64, .row = 1, .column = 9}, "w has 128 bytes, expected 135"},
+                 {whole, {.product = 64, .row = -8, .column = 1}, "a step backwards"},
+                 {{.product = INT64_MAX, .row = 8, .column = 1}, whole, "64 bits"},
+                 {{.offset = -1, .product = 8, .row = 8, .column = 1}, whole, "a step backwards"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct tnd_product_int8 p = {
+            .sums = {.images = 16, .channels = 8, .filters = 8, .groups = 1},
+            .n = 2,
+            .x = cases[i].x,
+            .w = cases[i].w};
+        tandem_context *context = NULL;
+        struct tandem_error error = {0};
+        CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
+        tandem_tensor *bytes = bytes_tensor(context, 128);
+        tandem_tensor *filters = bytes_tensor(context, 16 * sizeof(struct tnd_int8_filter));
+        CU_ASSERT_PTR_NULL(tnd_build_product_int8(context, &p, bytes, bytes, filters, NULL, NULL));
+        check_status(tandem_context_status(context, &error), TANDEM_E_SHAPE, cases[i].says, &error);
+        tandem_context_free(context);
     }
 }
 
@@ -410,6 +514,9 @@ static void sums_of_many_bytes_are_shared(void)
 
 CU_TestInfo tnd_tests_int8[] = {
     {"all kernels have the bits of the reference", all_kernels_have_the_bits_of_the_reference},
+    {"products of two have the bits of the reference",
+     products_of_two_have_the_bits_of_the_reference},
+    {"matrices that reach too far are refused", matrices_that_reach_too_far_are_refused},
     {"the largest sums are exact", the_largest_sums_are_exact},
     {"weights that need more bits are refused", weights_that_need_more_bits_are_refused},
     {"operands that are too small are refused", operands_that_are_too_small_are_refused},

@@ -86,6 +86,7 @@ static int count_sums(const tandem_graph *graph)
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         n += graph->nodes[i]->op == TANDEM_OP_CONV_INT8 ||
+             graph->nodes[i]->op == TANDEM_OP_PRODUCT_INT8 ||
              graph->nodes[i]->op == TANDEM_OP_BINARY_INT8;
     }
     return n;
@@ -287,8 +288,8 @@ static int centred(struct tnd_net *net, int x)
                                       tnd_net_cast(net, zero, TANDEM_DTYPE_I32));
 }
 
-/* Both operands are computed; K is longer than float32 sums exactly. Also weights behind a product
- * whose operand is turned and read in another shape. */
+/* Both operands are computed. Also weights behind a product whose operand is turned and read in
+ * another shape. */
 static void check_computed(uint64_t seed)
 {
     static const int turn[] = {0, 2, 1};
@@ -309,13 +310,51 @@ static void check_computed(uint64_t seed)
     (void)tnd_net_output(net,
                          tnd_net_matmul(net, a, is_turned ? tnd_net_permute(net, b, turn) : b));
     (void)tnd_net_output(net, tnd_net_matmul(net, centred(net, rows), w));
-    check_net(net, 1, seed);
+    check_net(net, 2, seed);
 }
 
 static void products_of_computed_bytes_have_every_bit(void)
 {
     for (int i = 0; i < (tnd_effort() == 1 ? 40 : 300); i++) {
         check_computed(tnd_test_seed() * 2011 + (uint64_t)i);
+    }
+}
+
+/* Heads {1, length, n, width} as {1, n, length, width} or {1, n, width, length}, read where they
+ * lie, perhaps from the last row back. */
+static int heads(struct tnd_net *net, int x, bool is_turned)
+{
+    static const int by_head[] = {0, 2, 1, 3};
+    static const int turned[] = {0, 2, 3, 1};
+    const int64_t n = tnd_net_value(net, x)->shape.dims[1];
+    x = between(0, 4) == 0 ? tnd_net_slice(net, x, 1, n - 1, n, -1) : x;
+    return tnd_net_permute(net, x, is_turned ? turned : by_head);
+}
+
+/* Products of attention: of two that stand for bytes, a number that scales them, to bytes. */
+static void check_heads(uint64_t seed)
+{
+    rng = tnd_test_rng_new(seed);
+    const struct tnd_dims one = {.n = 0};
+    const bool is_turned = between(0, 1) == 1; /* keys; else values */
+    const int64_t k = between(1, 90);
+    const int64_t n = between(1, 70);
+    const struct tnd_dims q = {4, {1, between(1, 40), between(1, 3), k}};
+    const struct tnd_dims keys = {4, {q.dims[0], is_turned ? n : k, q.dims[2], is_turned ? k : n}};
+    struct tnd_net *net = tnd_net_new();
+    const int a = dequantised(net, tnd_net_input(net, byte_type(), &q, "a", NULL), &one, 0.02f);
+    const int b = dequantised(net, tnd_net_input(net, byte_type(), &keys, "b", NULL), &one,
+                              (float)(0.005 / sqrt((double)k)));
+    int y = tnd_net_matmul(net, heads(net, a, false), heads(net, b, is_turned));
+    y = tnd_net_binary(net, TANDEM_BINARY_MUL, y, tnd_net_scalar(net, TANDEM_DTYPE_F32, 0.5));
+    (void)tnd_net_output(net, between(0, 1) == 0 ? y : quantised(net, y, byte_type(), 0.02));
+    check_net(net, 1, seed);
+}
+
+static void products_of_attention_are_sums_of_bytes(void)
+{
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 400); i++) {
+        check_heads(tnd_test_seed() * 2017 + (uint64_t)i);
     }
 }
 
@@ -426,7 +465,7 @@ static void odd_numbers_behind_the_sums_keep_their_effect(void)
     check_odd(TANDEM_BINARY_MAX, 3.0f, true);
 }
 
-/* Weights that are computed, or that need more bits, stay as they were. */
+/* Weights that are floats, or that need more bits, stay as they were; computed bytes do not. */
 static void what_only_looks_like_bytes_stays(void)
 {
     const struct tnd_dims one = {.n = 0};
@@ -437,7 +476,7 @@ static void what_only_looks_like_bytes_stays(void)
     const int w = dequantised(net, tnd_net_input(net, TANDEM_DTYPE_I8, &small, "w", NULL), &one, 1);
     (void)tnd_net_output(net, tnd_net_matmul(net, x, w));
     (void)tnd_net_output(net, tnd_net_matmul(net, x, numbers(net, &small, -1, 1)));
-    check_net(net, 0, 1);
+    check_net(net, 1, 1);
     net = tnd_net_new();
     const int i =
         tnd_net_cast(net, tnd_net_input(net, TANDEM_DTYPE_U8, &small, "x", NULL), TANDEM_DTYPE_I32);
@@ -454,6 +493,7 @@ static CU_TestInfo tests[] = {
      convolutions_of_what_stands_for_bytes_are_right},
     {"products of what stands for bytes are right", products_of_what_stands_for_bytes_are_right},
     {"products of computed bytes have every bit", products_of_computed_bytes_have_every_bit},
+    {"products of attention are sums of bytes", products_of_attention_are_sums_of_bytes},
     {"sums of integers have every bit", sums_of_integers_have_every_bit},
     {"sums and products of what stands for bytes are one node",
      sums_and_products_of_what_stands_for_bytes_are_one_node},

@@ -50,6 +50,7 @@
     X(CUSTOM, "custom", 4, custom, USER, NONE, 0)                                                  \
     X(SCATTER, "scatter", 3, scatter, VALUES, CPY, 0)                                              \
     X(CONV_INT8, "conv_int8", 4, conv_int8, SUMS, NONE, 0)                                         \
+    X(PRODUCT_INT8, "product_int8", 4, product_int8, SUMS, NONE, 0)                                \
     X(BINARY_INT8, "binary_int8", 2, binary_int8, VALUES, CPY, 0)                                  \
     X(PROGRAM, "program", 4, work, VALUES, CPY, 0)                                                 \
     X(MOVE, "move", 4, work, VALUES, CPY, 0)                                                       \
@@ -78,5 +79,6 @@
     X(attention)                                                                                   \
     X(custom)                                                                                      \
     X(conv_int8)                                                                                   \
+    X(product_int8)                                                                                \
     X(binary_int8)                                                                                 \
     X(work)

@@ -4,11 +4,12 @@
  * filters. Rows of a product are read where they lie. */
 #include <string.h>
 
+#include "backends/cpu/convolution/cpu_int8_tiles.h"
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_assert.h"
 
 /* Places whose rows are brought together: with 4,608 values they fit into L2. */
-enum { BLOCK_ROWS = 64, MOST_PIECES = 1024, N_PARAMETERS = 4 };
+enum { BLOCK_ROWS = 64, MOST_PIECES = 1024 };
 
 struct run {
     const struct tnd_int8_kernels *kernels;
@@ -22,34 +23,26 @@ struct run {
     int64_t places, group_channels, group_filters, group_panels;
     int64_t block_rows;
     uint8_t *rows; /* in the worker's memory: block_rows, as many as tiles have */
-    /* there, too, by padded filter: what filters add to their sums (base: the bias, less what
-     * zero_x adds to the sum, and with what kernels take off x), and what makes a result of
-     * them */
-    int32_t *zero_w, *base;
-    float *scale, *offset;
-    bool in_place; /* rows of x are read where they lie */
+    struct tnd_int8_parameters parameters; /* there, too, by padded filter */
+    bool in_place;                         /* rows of x are read where they lie */
     /* What a window sees that lies inside: pieces of bytes, from its first place on. Taps side by
      * side are one; 0: there are too many pieces. */
     int64_t n_pieces, piece;
     int64_t pieces[MOST_PIECES];
 };
 
-static int64_t up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 /* (of depthwise windows: a place of padding) */
 static int64_t row_bytes(const struct tnd_conv_int8 *conv)
 {
-    return up(tnd_max(BLOCK_ROWS * up(tnd_int8_k(conv), TND_INT8_STEP), conv->channels),
-              TND_INT8_STEP);
+    return tnd_int8_up(
+        tnd_max(BLOCK_ROWS * tnd_int8_up(tnd_int8_k(conv), TND_INT8_STEP), conv->channels),
+        TND_INT8_STEP);
 }
 
 size_t tnd_cpu_conv_int8_scratch(const struct tandem_tensor *node)
 {
     const struct tnd_conv_int8 *conv = node->params.conv_int8;
-    return (size_t)(row_bytes(conv) + tnd_int8_padded_filters(conv) * N_PARAMETERS * 4);
+    return (size_t)(row_bytes(conv) + tnd_int8_padded_filters(conv) * TND_INT8_PARAMETERS * 4);
 }
 
 /* ---- rows ---- */
@@ -158,20 +151,6 @@ static void bring_edge(const struct run *run, const struct place *place, int64_t
     }
 }
 
-/* Signed bytes as ones that count from 0. (Blocks of a constant length become vectors.) */
-static void flip_bytes(uint8_t *bytes, int64_t n)
-{
-    int64_t i = 0;
-    for (; i + TND_INT8_STEP <= n; i += TND_INT8_STEP) {
-        for (int k = 0; k < TND_INT8_STEP; k++) {
-            bytes[i + k] ^= 128;
-        }
-    }
-    for (; i < n; i++) {
-        bytes[i] ^= 128;
-    }
-}
-
 static void bring_rows(const struct run *run, int64_t first, int64_t n, int64_t first_channel)
 {
     struct place place = place_of(run->conv, first);
@@ -187,7 +166,7 @@ static void bring_rows(const struct run *run, int64_t first, int64_t n, int64_t 
         memset(to + run->k, 0, (size_t)(run->row - run->k));
     }
     if (run->flip != 0) {
-        flip_bytes(run->rows, n * run->row);
+        tnd_int8_flip(run->rows, n * run->row);
     }
 }
 
@@ -197,34 +176,18 @@ static void bring_rows(const struct run *run, int64_t first, int64_t n, int64_t 
 static void read_parameters(struct run *run)
 {
     const int64_t n = tnd_int8_padded_filters(run->conv);
-    const uint32_t less = tnd_int8_is_depthwise(run->conv) ? 0 : (uint32_t)run->kernels->x_less;
-    run->base = (void *)(run->rows + row_bytes(run->conv));
-    run->zero_w = run->base + n;
-    run->scale = (void *)(run->zero_w + n);
-    run->offset = run->scale + n;
+    const int x_less = tnd_int8_is_depthwise(run->conv) ? 0 : run->kernels->x_less;
+    run->parameters = tnd_int8_parameters_in(run->rows + row_bytes(run->conv), n);
     for (int64_t f = 0; f < n; f++) {
-        const struct tnd_int8_filter *filter = &run->filters[f];
-        const uint32_t k = (uint32_t)run->k;
-        const uint32_t of_zero =
-            (uint32_t)run->zero_x * ((uint32_t)filter->sum_w - k * (uint32_t)filter->zero_w);
-        run->base[f] = (int32_t)((uint32_t)filter->bias - of_zero + less * (uint32_t)filter->sum_w);
-        run->zero_w[f] = filter->zero_w;
-        run->scale[f] = filter->scale;
-        run->offset[f] = filter->offset;
+        tnd_int8_set_parameter(&run->parameters, f, &run->filters[f], run->k, run->zero_x, x_less);
     }
 }
 
-/* What follows sums of some filters, from padded one `first` on; rows and results are set for each
- * tile. */
-static struct tnd_int8_finish finish_of(const struct run *run, int64_t first, int64_t n_filters)
+static struct tnd_int8_parameters parameters_from(const struct run *run, int64_t first)
 {
-    return (struct tnd_int8_finish){.n_filters = (int)n_filters,
-                                    .conv = run->conv,
-                                    .zero_w = run->zero_w + first,
-                                    .base = run->base + first,
-                                    .scale = run->scale + first,
-                                    .offset = run->offset + first,
-                                    .y_stride = run->conv->filters};
+    const struct tnd_int8_parameters *all = &run->parameters;
+    return (struct tnd_int8_parameters){all->zero_w + first, all->base + first, all->scale + first,
+                                        all->offset + first};
 }
 
 static void *result_at(const struct run *run, int64_t place, int64_t filter)
@@ -233,60 +196,14 @@ static void *result_at(const struct run *run, int64_t place, int64_t filter)
     return (char *)run->node->data + (place * run->conv->filters + filter) * bytes;
 }
 
-static int32_t sum_row(const uint8_t *row, int64_t n)
-{
-    uint32_t sum[TND_INT8_PANEL] = {0};
-    int64_t i = 0;
-    for (; i + TND_INT8_PANEL <= n; i += TND_INT8_PANEL) {
-        for (int k = 0; k < TND_INT8_PANEL; k++) {
-            sum[k] += row[i + k];
-        }
-    }
-    for (; i < n; i++) {
-        sum[0] += row[i];
-    }
-    for (int k = 1; k < TND_INT8_PANEL; k++) {
-        sum[0] += sum[k];
-    }
-    return (int32_t)sum[0];
-}
-
-/* Rows of x by some panels of a group; `x_sums`: of the rows, or NULL. */
-static void run_panels(const struct run *run, int64_t group, int64_t panel, int n_panels,
-                       const uint8_t *x, const int32_t *x_sums, int64_t first, int64_t n)
-{
-    const struct tnd_int8_kernels *kernels = run->kernels;
-    const int64_t panel_bytes = up(run->k, TND_INT8_STEP) * TND_INT8_PANEL;
-    const int64_t padded = group * run->group_panels + panel;
-    const int64_t filter = panel * TND_INT8_PANEL;
-    int32_t sums[TND_INT8_ROWS * TND_INT8_TILE];
-    struct tnd_int8_finish finish =
-        finish_of(run, padded * TND_INT8_PANEL,
-                  tnd_min(run->group_filters - filter, n_panels * TND_INT8_PANEL));
-    finish.sums = sums;
-    finish.sums_stride = TND_INT8_TILE;
-    struct tnd_int8_tile tile = {.x_stride = run->row,
-                                 .w =
-                                     (const int8_t *)run->node->src[1]->data + padded * panel_bytes,
-                                 .w_panel = panel_bytes,
-                                 .n_panels = n_panels,
-                                 .k = up(run->k, kernels->step),
-                                 .sums = sums};
-    for (int64_t at = 0; at < n; at += kernels->rows) {
-        tile.x = x + at * run->row;
-        tile.n_rows = finish.n_rows = (int)tnd_min(n - at, kernels->rows);
-        kernels->multiply(&tile);
-        finish.x_sums = x_sums != NULL ? x_sums + at : NULL;
-        finish.y = result_at(run, first + at, group * run->group_filters + filter);
-        kernels->finish(&finish);
-    }
-}
-
 /* Some places of a group, from panel `begin` to `end` - 1 of it. */
 static void run_block(const struct run *run, int64_t group, int64_t first, int64_t n, int64_t begin,
                       int64_t end)
 {
     const struct tnd_int8_kernels *kernels = run->kernels;
+    const int64_t panel_bytes = tnd_int8_up(run->k, TND_INT8_STEP) * TND_INT8_PANEL;
+    const int64_t panel = group * run->group_panels + begin;
+    const int64_t filter = begin * TND_INT8_PANEL;
     int32_t x_sums[BLOCK_ROWS];
     const bool in_place = run->in_place && (kernels->begin == NULL || n % kernels->rows == 0);
     const uint8_t *x = in_place ? run->x + first * run->row : run->rows;
@@ -294,12 +211,21 @@ static void run_block(const struct run *run, int64_t group, int64_t first, int64
         bring_rows(run, first, n, group * run->group_channels);
     }
     for (int64_t i = 0; run->conv->has_zero_w && i < n; i++) {
-        x_sums[i] = sum_row(x + i * run->row, run->k);
+        x_sums[i] = tnd_int8_sum_row(x + i * run->row, run->k);
     }
-    for (int64_t panel = begin; panel < end; panel += kernels->panels) {
-        run_panels(run, group, panel, (int)tnd_min(end - panel, kernels->panels), x,
-                   run->conv->has_zero_w ? x_sums : NULL, first, n);
-    }
+    const struct tnd_int8_tiles tiles = {
+        .kernels = kernels,
+        .conv = run->conv,
+        .parameters = parameters_from(run, panel * TND_INT8_PANEL),
+        .n_filters = tnd_min(run->group_filters, end * TND_INT8_PANEL) - filter,
+        .k = run->k,
+        .x = x,
+        .x_stride = run->row,
+        .n_rows = n,
+        .x_sums = run->conv->has_zero_w ? x_sums : NULL,
+        .w = (const int8_t *)run->node->src[1]->data + panel * panel_bytes,
+        .y = result_at(run, first, group * run->group_filters + filter)};
+    tnd_int8_run_tiles(&tiles);
 }
 
 static void run_sums(const struct run *run, struct tandem_worker *worker)
@@ -356,17 +282,24 @@ static void depth_places(const struct run *run, int64_t first, int n, const uint
     const float *w = run->node->src[1]->data;
     const int8_t *bytes = (const int8_t *)(w + tnd_int8_padded_filters(conv) * run->k);
     for (int64_t c = 0; c < conv->channels; c += TND_INT8_DEPTH) {
-        const struct tnd_int8_depth depth = {.rows = rows,
-                                             .n_taps = run->k,
-                                             .channel = c,
-                                             .flip = run->flip,
-                                             .w = w + c * run->k,
-                                             .bytes = conv->has_bytes ? bytes + c * up(run->k, 4)
-                                                                      : NULL};
-        struct tnd_int8_finish finish =
-            finish_of(run, c, tnd_min(TND_INT8_DEPTH, conv->channels - c));
-        finish.n_rows = n;
-        finish.y = result_at(run, first, c);
+        const struct tnd_int8_depth depth = {
+            .rows = rows,
+            .n_taps = run->k,
+            .channel = c,
+            .flip = run->flip,
+            .w = w + c * run->k,
+            .bytes = conv->has_bytes ? bytes + c * tnd_int8_up(run->k, 4) : NULL};
+        const struct tnd_int8_parameters from = parameters_from(run, c);
+        const struct tnd_int8_finish finish = {.n_filters =
+                                                   (int)tnd_min(TND_INT8_DEPTH, conv->channels - c),
+                                               .n_rows = n,
+                                               .conv = conv,
+                                               .zero_w = from.zero_w,
+                                               .base = from.base,
+                                               .scale = from.scale,
+                                               .offset = from.offset,
+                                               .y = result_at(run, first, c),
+                                               .y_stride = conv->filters};
         run->kernels->depth(&depth, &finish);
     }
 }
@@ -411,7 +344,7 @@ static int64_t block_rows(const struct run *run, int n_workers)
     const int64_t fair = (run->places + 2 * n_workers - 1) / (2 * n_workers);
     const int64_t tile = run->kernels->rows;
     const int64_t most = BLOCK_ROWS / tile * tile;
-    return tnd_min(most, up(n_workers > 1 ? fair : run->places, tile));
+    return tnd_min(most, tnd_int8_up(n_workers > 1 ? fair : run->places, tile));
 }
 
 enum tandem_status tnd_cpu_conv_int8(const struct tnd_cpu_kernels *kernels,
@@ -428,7 +361,7 @@ enum tandem_status tnd_cpu_conv_int8(const struct tnd_cpu_kernels *kernels,
                       .zero_x = tnd_int8_zero_x(node),
                       .flip = conv->x_is_signed ? 128 : 0,
                       .k = k,
-                      .row = up(k, kernels->int8.step),
+                      .row = tnd_int8_up(k, kernels->int8.step),
                       .places = tnd_int8_places(conv),
                       .group_channels = conv->channels / conv->groups,
                       .group_filters = conv->filters / conv->groups,

@@ -42,6 +42,7 @@ void tnd_cpu_norm_row(const struct tnd_cpu_kernels *kernels, const struct tandem
 size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_conv_int8_scratch(const struct tandem_tensor *node);
+size_t tnd_cpu_product_int8_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_sample_scratch(const struct tandem_tensor *node);
 
 /** Bytes that the workers share to split a single token's keys; 0: nothing is to be split. */
