@@ -336,8 +336,10 @@ static void translate_step(struct translation *t, const struct tnd_fuse_step *st
     if (step->op == TND_NET_SELECT) {
         emit(t, TND_CODE_SELECT, in[1], in[2]);
     } else if (step->op == TND_NET_CAST) {
+        /* (a call at the end is left to what stores values of that type) */
+        const bool is_last = step == &t->fuse->steps[t->fuse->n_steps - 1];
         (void)cast_code(t->fuse, step, &code, &function);
-        if (code != TND_CODE_LOAD) {
+        if (code != TND_CODE_LOAD && !(is_last && code == TND_CODE_CALL)) {
             emit(t, code, in[0], function);
         }
     } else if (step->op == TND_NET_UNARY) {

@@ -13,7 +13,7 @@
 #include "ggml-like/array.h"
 
 enum {
-    TND_STRIP = 128,      /* values of a register of programs */
+    TND_STRIP = 512,      /* values of a register of programs */
     TND_STRIP_GRAIN = 32, /* kernels work on multiples of this */
     TND_STRIP_ROWS = 4    /* most of a block of a tile */
 };

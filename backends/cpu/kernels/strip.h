@@ -37,7 +37,7 @@ struct tnd_strip_kernel {
     void (*add_rows)(const float *from, int64_t stride, int64_t n_rows, int n, double *sums);
     /* to[i] = table[from[i]], of 256 entries; `to` may be `from` */
     void (*look_up)(const uint8_t *table, const uint8_t *from, uint8_t *to, int64_t n);
-    /* values of a type in memory as floats, and floats that are such values back; any `n` */
+    /* values of a type in memory as floats, and floats cast to such values; any `n` */
     void (*load[TND_N_DTYPES])(const void *restrict from, float *restrict to, int64_t n);
     void (*store[TND_N_DTYPES])(const float *restrict from, void *restrict to, int64_t n);
 };

@@ -28,22 +28,17 @@ typedef uint32_t float_bits __attribute__((may_alias));
         out[k] = (OUT)(EXPRESSION);                                                                \
     }
 
-/* Integers that a float holds: a value outside of int32_t was cast to it before. */
-#define INTEGER_TYPE(NAME, STORE)                                                                  \
+#define LOAD_INTEGER(NAME, STORE)                                                                  \
     static void load_##NAME(const void *restrict from, float *restrict to, int64_t n)              \
     {                                                                                              \
         EACH_VALUE(STORE, float, in[k])                                                            \
-    }                                                                                              \
-    static void store_##NAME(const float *restrict from, void *restrict to, int64_t n)             \
-    {                                                                                              \
-        EACH_VALUE(float, STORE, (int32_t)in[k])                                                   \
     }
-INTEGER_TYPE(I8, int8_t)
-INTEGER_TYPE(U8, uint8_t)
-INTEGER_TYPE(I16, int16_t)
-INTEGER_TYPE(U16, uint16_t)
-INTEGER_TYPE(I32, int32_t)
-#undef INTEGER_TYPE
+LOAD_INTEGER(I8, int8_t)
+LOAD_INTEGER(U8, uint8_t)
+LOAD_INTEGER(I16, int16_t)
+LOAD_INTEGER(U16, uint16_t)
+LOAD_INTEGER(I32, int32_t)
+#undef LOAD_INTEGER
 
 static void load_I64(const void *restrict from, float *restrict to, int64_t n)
 {
@@ -175,8 +170,46 @@ static inline bool is_within(const float *values, int n, float low, float high)
     return one != 0;
 }
 
+/* Some values at once, as many as are out of range together. */
+enum { TYPES_RANGE = 4 * TYPES_BLOCK };
+
+static void store_slowly(enum tandem_dtype type, const float *from, char *to, int n)
+{
+    const int bytes = (int)tandem_dtype_bytes(type);
+    for (int at = 0; at < n; at += TND_LANES) {
+        const int now = n - at < TND_LANES ? n - at : TND_LANES;
+        union tnd_values lanes;
+        memcpy(lanes.f32, from + at, (size_t)now * sizeof(float));
+        tnd_values_store(type, TND_LANE_F32, &lanes, now, to + at * bytes);
+    }
+}
+
 /* Towards zero, where -0 loses its sign. Values out of range go the way of the reference. */
-#define CAST_TO_INTEGER(NAME, LOW, HIGH)                                                           \
+#define TO_INTEGER(NAME, STORE, LOW, HIGH)                                                         \
+    static void store_##NAME(const float *restrict from, void *restrict to, int64_t n)             \
+    {                                                                                              \
+        STORE *restrict out = to;                                                                  \
+        _Alignas(sizeof(tnd_vec)) float rest[TYPES_RANGE] = {0};                                   \
+        for (; n >= TYPES_RANGE; n -= TYPES_RANGE, from += TYPES_RANGE, out += TYPES_RANGE) {      \
+            if (!is_within(from, TYPES_RANGE, LOW, HIGH)) {                                        \
+                store_slowly(TANDEM_DTYPE_##NAME, from, (char *)out, TYPES_RANGE);                 \
+                continue;                                                                          \
+            }                                                                                      \
+            for (int k = 0; k < TYPES_RANGE; k++) {                                                \
+                out[k] = (STORE)(int32_t)from[k];                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        if (n > 0) {                                                                               \
+            memcpy(rest, from, (size_t)n * sizeof(float));                                         \
+            if (!is_within(rest, TYPES_RANGE, LOW, HIGH)) {                                        \
+                store_slowly(TANDEM_DTYPE_##NAME, from, (char *)out, (int)n);                      \
+                return;                                                                            \
+            }                                                                                      \
+            for (int64_t k = 0; k < n; k++) {                                                      \
+                out[k] = (STORE)(int32_t)from[k];                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
     static void cast_##NAME(float *values, int n)                                                  \
     {                                                                                              \
         if (!is_within(values, n, LOW, HIGH)) {                                                    \
@@ -189,12 +222,12 @@ static inline bool is_within(const float *values, int n, float low, float high)
             tnd_vec_store(values + i, __builtin_convertvector(whole, tnd_vec));                    \
         }                                                                                          \
     }
-CAST_TO_INTEGER(I8, -129.0f, 128.0f)
-CAST_TO_INTEGER(U8, -1.0f, 256.0f)
-CAST_TO_INTEGER(I16, -32769.0f, 32768.0f)
-CAST_TO_INTEGER(U16, -1.0f, 65536.0f)
-CAST_TO_INTEGER(I32, -0x1.000002p+31f, 0x1p+31f)
-#undef CAST_TO_INTEGER
+TO_INTEGER(I8, int8_t, -129.0f, 128.0f)
+TO_INTEGER(U8, uint8_t, -1.0f, 256.0f)
+TO_INTEGER(I16, int16_t, -32769.0f, 32768.0f)
+TO_INTEGER(U16, uint16_t, -1.0f, 65536.0f)
+TO_INTEGER(I32, int32_t, -0x1.000002p+31f, 0x1p+31f)
+#undef TO_INTEGER
 
 #define OF_TYPE(function, NAME) [TANDEM_DTYPE_##NAME] = function##_##NAME
 

@@ -8,8 +8,10 @@
 struct machine {
     const struct tnd_strip_kernel *kernel;
     const struct tnd_fuse *fuse;
-    bool is_slow;     /* there are steps that no kernel has */
-    bool is_slow_end; /* the last one is such a step */
+    bool is_slow;                   /* there are steps that no kernel has */
+    bool is_slow_end;               /* the last one is such a step */
+    int64_t bytes[TND_FUSE_INPUTS]; /* of a value */
+    size_t result_bytes;
     struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
     _Alignas(64) char registers[TND_FUSE_REGISTERS][TND_STRIP * sizeof(double)];
 };
@@ -37,6 +39,10 @@ static void begin(struct machine *machine, const struct tnd_strip_kernel *kernel
     for (int i = 0; i <= last_register(machine); i++) {
         machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1, 0};
     }
+    for (int i = 0; i < fuse->n_inputs; i++) {
+        machine->bytes[i] = (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
+    }
+    machine->result_bytes = tandem_dtype_bytes(tnd_fuse_type(fuse, last_register(machine)));
 }
 
 /* ---- operands ---- */
@@ -86,7 +92,7 @@ static void load_row(struct machine *machine, int i, int at, const char *from, i
                      int n)
 {
     const enum tandem_dtype type = machine->fuse->inputs[i];
-    const size_t bytes = tandem_dtype_bytes(type);
+    const size_t bytes = (size_t)machine->bytes[i];
     char row[TND_STRIP * sizeof(int64_t)];
     if (is_plain(machine, i)) { /* (integers are moved as if they were floats) */
         load_f32(place(machine, i, at), (const void *)from, stride, n);
@@ -112,7 +118,7 @@ static void load_row(struct machine *machine, int i, int at, const char *from, i
 static void load(struct machine *machine, int i, const char *from, int64_t row_stride,
                  int64_t stride, int n_rows, int n)
 {
-    const int64_t bytes = (int64_t)tandem_dtype_bytes(machine->fuse->inputs[i]);
+    const int64_t bytes = machine->bytes[i];
     machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1, 0};
     for (int r = 0; r < n_rows; r++) {
         load_row(machine, i, r * n, from + r * row_stride * bytes, stride, n);
@@ -199,7 +205,7 @@ static void run_values(struct machine *machine, int64_t n, char *out)
         const int n_lanes = (int)(n - at < TND_LANES ? n - at : TND_LANES);
         memcpy(&lanes, place(machine, last, (int)at), (size_t)n_lanes * lane_bytes(machine, last));
         tnd_values_store(type, tnd_lane_of(type), &lanes, n_lanes,
-                         out + (size_t)at * tandem_dtype_bytes(type));
+                         out + (size_t)at * machine->result_bytes);
     }
 }
 
@@ -234,8 +240,6 @@ static void begin_walk(struct machine *machine, const struct tnd_fuse_space *spa
 static void run_row(struct machine *machine, struct walk *walk, int64_t n, char *out)
 {
     const struct tnd_fuse *fuse = machine->fuse;
-    const enum tandem_dtype type = tnd_fuse_type(fuse, last_register(machine));
-    const size_t bytes = tandem_dtype_bytes(type);
     /* (others pass a register) */
     bool is_stream = !machine->is_slow && is_plain(machine, last_register(machine));
     for (int i = 0; i < fuse->n_inputs; i++) {
@@ -255,10 +259,10 @@ static void run_row(struct machine *machine, struct walk *walk, int64_t n, char 
             if (stride != 0 && !is_in_place(machine, i, walk->from[i], 0, stride, 1, now)) {
                 load(machine, i, walk->from[i], 0, stride, 1, (int)now);
             }
-            walk->from[i] += now * stride * (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
+            walk->from[i] += now * stride * machine->bytes[i];
         }
         run_values(machine, now, out);
-        out += (size_t)now * bytes;
+        out += (size_t)now * machine->result_bytes;
         done += now;
     }
 }
@@ -289,11 +293,9 @@ static int64_t run_units(struct machine *machine, const struct tnd_fuse_space *s
     const int64_t left = row - begin_at;
     int64_t rest = unit / space->row_units;
     int64_t n_rows = end - unit;
-    out += (rest * row + begin_at) *
-           (int64_t)tandem_dtype_bytes(tnd_fuse_type(fuse, last_register(machine)));
+    out += (rest * row + begin_at) * (int64_t)machine->result_bytes;
     for (int i = 0; i < fuse->n_inputs; i++) {
-        walk->from[i] = (const char *)in[i] +
-                        begin_at * walk->strides[i] * (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
+        walk->from[i] = (const char *)in[i] + begin_at * walk->strides[i] * machine->bytes[i];
     }
     for (int d = last - 1; d >= 0; d--) {
         const int64_t at = rest % space->shape.dims[d];
@@ -301,8 +303,7 @@ static int64_t run_units(struct machine *machine, const struct tnd_fuse_space *s
         rest /= space->shape.dims[d];
         n_rows = d == last - 1 && rows_left < n_rows ? rows_left : n_rows;
         for (int i = 0; i < fuse->n_inputs; i++) {
-            walk->from[i] +=
-                at * space->strides[i][d] * (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
+            walk->from[i] += at * space->strides[i][d] * machine->bytes[i];
         }
     }
     if (row > TND_STRIP / 2 || last == 0) {
