@@ -286,16 +286,21 @@ static enum tandem_status end_copy(struct tnd_gpu_context *context, enum tnd_gpu
     return status;
 }
 
+/* What stands in a queue before a copy with the host. */
+static enum tandem_status begin_copy(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
+                                     struct tnd_gpu_event *after, struct tandem_error *error)
+{
+    TND_TRY(submit(context, which, error));
+    return after != NULL ? await(context, which, after, error) : TANDEM_OK;
+}
+
 static enum tandem_status write(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                 struct tnd_gpu_event *after, struct tnd_gpu_buffer *to, size_t at,
                                 const void *from, size_t bytes, struct tnd_gpu_event **out_event,
                                 struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
-    TND_TRY(submit(context, which, error));
-    if (after != NULL) {
-        TND_TRY(await(context, which, after, error));
-    }
+    TND_TRY(begin_copy(context, which, after, error));
     TND_CUDA_CALL(of(context), code,
                   MemcpyHtoDAsync(address_of(to) + at, from, bytes, of(context)->streams[which]));
     TND_TRY(check(context, "cuMemcpyHtoDAsync", code, error));
@@ -308,10 +313,7 @@ static enum tandem_status read(struct tnd_gpu_context *context, enum tnd_gpu_que
                                struct tandem_error *error)
 {
     int code = TND_CU_SUCCESS;
-    TND_TRY(submit(context, which, error));
-    if (after != NULL) {
-        TND_TRY(await(context, which, after, error));
-    }
+    TND_TRY(begin_copy(context, which, after, error));
     TND_CUDA_CALL(of(context), code,
                   MemcpyDtoHAsync(to, address_of(from) + at, bytes, of(context)->streams[which]));
     TND_TRY(check(context, "cuMemcpyDtoHAsync", code, error));
@@ -348,19 +350,19 @@ static unsigned place_local(struct tnd_gpu_function *function)
 }
 
 static int launch_now(struct tnd_gpu_context *context, struct tnd_gpu_function *function,
-                      const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
-                      struct tnd_gpu_event *event)
+                      struct tnd_cu_node_parameters *how, struct tnd_gpu_event *event)
 {
     void *arguments[TND_CUDA_MAX_ARGUMENTS];
     int code = TND_CU_SUCCESS;
     for (int i = 0; i < function->n; i++) {
         arguments[i] = &function->values[i];
     }
+    how->arguments = arguments;
     if (event != NULL && event->begin != NULL) {
         TND_CUDA_CALL(of(context), code, EventRecord(event->begin, work_of(context)));
     }
     if (code == TND_CU_SUCCESS) {
-        code = tnd_cuda_launch(of(context), function->handle, grid, block, shared_bytes, arguments);
+        code = tnd_cuda_launch(of(context), how);
     }
     if (code == TND_CU_SUCCESS && event != NULL) {
         TND_CUDA_CALL(of(context), code, EventRecord(event->end, work_of(context)));
@@ -373,8 +375,8 @@ static enum tandem_status launch(struct tnd_gpu_context *context, struct tnd_gpu
                                  const size_t *local, struct tnd_gpu_event **out_event,
                                  struct tandem_error *error)
 {
-    unsigned grid[3] = {1, 1, 1};
-    unsigned block[3] = {1, 1, 1};
+    struct tnd_cu_node_parameters how = {
+        .function = function->handle, .grid = {1, 1, 1}, .block = {1, 1, 1}};
     struct tnd_gpu_event *event = NULL;
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < n_dims; i++) {
@@ -384,18 +386,17 @@ static enum tandem_status launch(struct tnd_gpu_context *context, struct tnd_gpu
                                  "cuda device '%.60s': kernel %s: %zu blocks in dimension %d",
                                  context->name, name, groups, i);
         }
-        grid[i] = (unsigned)groups;
-        block[i] = (unsigned)local[i];
+        how.grid[i] = (unsigned)groups;
+        how.block[i] = (unsigned)local[i];
     }
-    const unsigned shared_bytes = place_local(function);
+    how.shared_bytes = place_local(function);
     if (out_event != NULL) {
         TND_TRY(tnd_cuda_submit(context, error));
         TND_TRY(event_new(context, of(context)->has_times, &event, error));
-    } else if (tnd_cuda_gather(of(context), function, name, grid, block, shared_bytes, &status,
-                               error)) {
+    } else if (tnd_cuda_gather(of(context), function, name, &how, &status, error)) {
         return status;
     }
-    const int code = launch_now(context, function, grid, block, shared_bytes, event);
+    const int code = launch_now(context, function, &how, event);
     if (code != TND_CU_SUCCESS) {
         char call[96];
         event_free(context, event);
