@@ -41,7 +41,15 @@ struct tnd_gpu_function {
         }                                                                                          \
     } while (0)
 
-/** The same for a call that gives something back: it is made whether the context can be entered or
+/** The same, and the caller returns what became of it unless that is OK; `text` names the call. */
+#define TND_CUDA_TRY(self, text, call, error)                                                      \
+    do {                                                                                           \
+        int of_call = TND_CU_SUCCESS;                                                              \
+        TND_CUDA_CALL(self, of_call, call);                                                        \
+        TND_TRY(tnd_cuda_check((self)->library, (self)->base.name, text, of_call, error));         \
+    } while (0)
+
+/** The same as the first for a call that gives something back: it is made whether the context can be entered or
  *  not, since a lost device still has streams, which would run on, and memory. */
 #define TND_CUDA_GIVE_BACK(self, call)                                                             \
     do {                                                                                           \
