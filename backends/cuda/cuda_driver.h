@@ -49,7 +49,7 @@ struct tnd_gpu_function {
         TND_TRY(tnd_cuda_check((self)->library, (self)->base.name, text, of_call, error));         \
     } while (0)
 
-/** The same as the first for a call that gives something back: it is made whether the context can be entered or
+/** As TND_CUDA_CALL for one that gives something back: it is made whether the context can be entered or
  *  not, since a lost device still has streams, which would run on, and memory. */
 #define TND_CUDA_GIVE_BACK(self, call)                                                             \
     do {                                                                                           \
