@@ -61,12 +61,11 @@ struct tnd_tuner {
      *  before), those of the device, MEMORY. */
     enum tandem_status (*tune)(tandem_backend *backend, const struct tnd_tuner_options *options,
                                struct tandem_error *error);
-    /** Microseconds of the launch of a kernel among many, by itself and in a graph of launches (0:
-     *  the device has none), and how many were timed; NULL: nothing is launched. `use` takes them
-     *  as launch_ns and graph_ns, in nanoseconds. Takes less than a second; nothing else should run
-     *  on the device. Errors: those of the device. */
-    enum tandem_status (*launches)(tandem_backend *backend, double *out_us, double *out_graph_us,
-                                   uint32_t *out_count, struct tandem_error *error);
+    /** The part of `tune` for the family "launches": what a launch of a kernel takes among many, by
+     *  itself ("graphs=0") and, where the device has them, in a graph of launches ("graphs=1"). Its
+     *  product {16, 1}, m = 1 is none. NULL: nothing is launched. Takes less than a second. */
+    enum tandem_status (*launches)(tandem_backend *backend, const struct tnd_tuner_options *options,
+                                   struct tandem_error *error);
     const struct tnd_number_sweep *sweeps;
     int n_sweeps;
 };

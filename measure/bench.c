@@ -18,6 +18,7 @@
 #include "measure/bench_sweep.h"
 #include "tune/candidates.h"
 #include "measure/measure_moves.h"
+#include "measure/measure_numbers.h"
 #include "measure/measure_ops.h"
 #include "measure/measure_peaks.h"
 #include "tune/planner.h"

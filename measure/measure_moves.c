@@ -113,20 +113,6 @@ enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, i
     return status;
 }
 
-enum tandem_status tnd_measure_launches(const struct tnd_registry *registry, int slot, int64_t when,
-                                        struct tandem_table *table, struct tandem_error *error)
-{
-    tandem_backend *backend = tnd_registry_backend(registry, slot);
-    const struct tnd_tuner *tuner = tnd_tuner_of(backend);
-    struct tnd_launch_cost cost = {.when = when};
-    if (tuner == NULL || tuner->launches == NULL) {
-        return TANDEM_OK;
-    }
-    snprintf(cost.backend, sizeof(cost.backend), "%s", tnd_registry_name(registry, slot));
-    TND_TRY(tuner->launches(backend, &cost.us, &cost.graph_us, &cost.count, error));
-    return tnd_record_add(table, TND_RECORD_LAUNCHES, &cost);
-}
-
 double tnd_without_round_trip(double us, double round_trip_us)
 {
     double rest = us - round_trip_us;

@@ -23,11 +23,6 @@ enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, i
                                           const struct tnd_clock *clock, double *out_us,
                                           struct tandem_error *error);
 
-/** Adds what launches cost the backend, where its tuner can tell; else nothing. Errors: as above.
- */
-enum tandem_status tnd_measure_launches(const struct tnd_registry *registry, int slot, int64_t when,
-                                        struct tandem_table *table, struct tandem_error *error);
-
 /** A device is waited for after each stage that is measured; where it matters, in a graph, only
  *  when something is fetched, and the time of the fetching holds it. So the wait is taken off, down
  *  to a quarter of the time. */

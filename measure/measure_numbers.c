@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Measuring candidates for numbers of kernels. Chooses nothing. */
+ * Measuring candidates for numbers of kernels. Which serve, tune/kernel_numbers.h decides. */
 #include "measure/measure_numbers.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/tnd_status.h"
+#include "table/judge.h"
+#include "tune/kernel_numbers.h"
 #include "tune/planner.h"
 #include "tune/policy.h"
 #include "tune/profiles.h"
@@ -174,4 +176,63 @@ enum tandem_status tnd_measure_numbers(const struct tnd_measure_options *measure
                              : tnd_error_set(error, TANDEM_E_NOT_FOUND, "numbers", 0, 0,
                                              "%s: no candidate can be measured on this machine",
                                              tuner->api->name);
+}
+
+struct tnd_kernel_time tnd_numbers_record(const char *backend, const struct tnd_tuner_time *time,
+                                          int64_t when)
+{
+    struct tnd_kernel_time record = {.type = time->type,
+                                     .n = time->n,
+                                     .k = time->k,
+                                     .m = time->m,
+                                     .threads = time->threads,
+                                     .when = when};
+    (void)snprintf(record.backend, sizeof(record.backend), "%s", backend);
+    (void)snprintf(record.family, sizeof(record.family), "%s", time->family);
+    (void)snprintf(record.numbers, sizeof(record.numbers), "%s", time->numbers);
+    record.median_us = tnd_judge_median(time->us, time->n_us, &record.spread_us, &record.count);
+    return record;
+}
+
+/* ---- launches ---- */
+
+struct launches {
+    const char *backend;
+    int64_t when;
+    struct tandem_table *table;
+    enum tandem_status status;
+};
+
+static bool keep_launches(void *user, const struct tnd_tuner_time *time)
+{
+    struct launches *launches = user;
+    if (time->n_us > 0) {
+        const struct tnd_kernel_time one =
+            tnd_numbers_record(launches->backend, time, launches->when);
+        launches->status = tnd_record_add(launches->table, TND_RECORD_KERNEL_TIMES, &one);
+    }
+    return launches->status == TANDEM_OK;
+}
+
+static void choose_launches(void *user, const char *family, const char *prior,
+                            char out[TND_NUMBERS_MAX])
+{
+    const struct launches *launches = user;
+    tnd_kernel_numbers_choose(launches->table, launches->backend, family, prior, out);
+}
+
+enum tandem_status tnd_measure_launches(const struct tnd_registry *registry, int slot, int64_t when,
+                                        struct tandem_table *table, struct tandem_error *error)
+{
+    tandem_backend *backend = tnd_registry_backend(registry, slot);
+    const struct tnd_tuner *tuner = tnd_tuner_of(backend);
+    struct launches launches = {
+        .backend = tnd_registry_name(registry, slot), .when = when, .table = table};
+    const struct tnd_tuner_options options = {
+        .timed = keep_launches, .choose = choose_launches, .user = &launches};
+    if (tuner == NULL || tuner->launches == NULL) {
+        return TANDEM_OK;
+    }
+    const enum tandem_status status = tuner->launches(backend, &options, error);
+    return launches.status != TANDEM_OK ? launches.status : status;
 }

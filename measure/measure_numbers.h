@@ -5,6 +5,7 @@
 
 #include "backends/tuner.h"
 #include "measure/measure.h"
+#include "table/tnd_table.h"
 
 /** Measures the sweeps of the backend's tuner, which has no `tune` of its own, on n_threads
  *  threads; of each product all candidates in turns, so that a disturbance meets them alike.
@@ -15,5 +16,14 @@ enum tandem_status tnd_measure_numbers(const struct tnd_measure_options *measure
                                        const struct tnd_tuner *tuner, tandem_backend *backend,
                                        int n_threads, const struct tnd_tuner_options *options,
                                        struct tandem_error *error);
+
+/** The record of a candidate's times, of which there are some. */
+struct tnd_kernel_time tnd_numbers_record(const char *backend, const struct tnd_tuner_time *time,
+                                          int64_t when);
+
+/** Adds what launches take the backend in `slot`, where its tuner can tell; else nothing. The
+ *  backend launches from then on as the table's times say. Errors: MEMORY, those of the device. */
+enum tandem_status tnd_measure_launches(const struct tnd_registry *registry, int slot, int64_t when,
+                                        struct tandem_table *table, struct tandem_error *error);
 
 #endif

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/rng.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "measure/measure_moves.h"
+#include "tandem/sample.h"
 #include "tune/op_cost.h"
 #include "tune/policy.h"
 
@@ -71,7 +73,22 @@ static tandem_tensor *attention(tandem_context *context, tandem_tensor *x, tande
     return tandem_attention(context, x, other, other, NULL, 1.0f);
 }
 
-/* What the nodes read. All zero: none of the operations is faster or slower for that. */
+enum {
+    SAMPLE_STEPS = TANDEM_SAMPLE_DRAWS | TANDEM_SAMPLE_K | TANDEM_SAMPLE_SHARE,
+    DRAW_PASSES = 8 /* tnd_op_sample_passes of them */
+};
+
+static tandem_tensor *greedy(tandem_context *context, tandem_tensor *x, tandem_tensor *other)
+{
+    return tandem_sample(context, x, other, NULL, 0);
+}
+
+static tandem_tensor *draw(tandem_context *context, tandem_tensor *x, tandem_tensor *other)
+{
+    return tandem_sample(context, x, other, NULL, SAMPLE_STEPS);
+}
+
+/* What the nodes read. All zero but for sample: none of the others is faster or slower for that. */
 static struct operands two_alike(tandem_context *context, const struct op_row *row, int64_t m)
 {
     return (struct operands){floats(context, row->n, m, 1), floats(context, row->n, m, 1)};
@@ -98,9 +115,31 @@ static struct operands with_keys(tandem_context *context, const struct op_row *r
                              tandem_tensor_new(context, row->type, 3, ne)};
 }
 
+/* Logits spread as those of language models, drawn from as programs mostly do: equal ones would all
+ * be kept. A sum of random numbers is near enough to a normal distribution. */
+static struct operands with_settings(tandem_context *context, const struct op_row *row, int64_t m)
+{
+    struct tandem_sample_settings one;
+    const int64_t ne[] = {sizeof(one) / sizeof(int32_t), m};
+    const struct operands operands = {floats(context, row->n, m, 1),
+                                      tandem_tensor_new(context, TANDEM_TYPE_I32, 2, ne)};
+    float *logits = tandem_tensor_data(operands.x);
+    char *settings = tandem_tensor_data(operands.other);
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, 1);
+    for (int64_t i = 0; logits != NULL && i < row->n * m; i++) {
+        logits[i] = 4 * (tnd_rng_float(&rng) + tnd_rng_float(&rng) + tnd_rng_float(&rng));
+    }
+    for (int64_t i = 0; settings != NULL && i < m; i++) {
+        tandem_sample_settings_fill(&one, 0.8F, 40, 0.95F, 0, tnd_rng_u64(&rng));
+        memcpy(settings + (size_t)i * sizeof(one), &one, sizeof(one));
+    }
+    return operands;
+}
+
 /* The representatives of tandem/op-list.h. Rows of 64 values are those of small models and of
- * heads. Values are at most 512 Ki, as a prompt's. Attention at depth is measured for each type
- * that keys and values may have. */
+ * heads. Values are at most 512 Ki, as a prompt's. Attention, which takes most of the time, is
+ * the last, at depth for each type that keys and values may have. */
 static const struct op_row op_rows[] = {
     {TANDEM_OP_ADD, tandem_add, two_alike, 64, 1, 1, 512, TANDEM_TYPE_F32},
     {TANDEM_OP_ADD, tandem_add, two_alike, 2048, 1, 1, 256, TANDEM_TYPE_F32},
@@ -114,15 +153,19 @@ static const struct op_row op_rows[] = {
     {TANDEM_OP_ROPE, rope, with_positions, 64, 1, 8, 4096, TANDEM_TYPE_F32},
     {TANDEM_OP_SOFT_MAX, soft_max, two_alike, 64, 1, 1, 4096, TANDEM_TYPE_F32},
     {TANDEM_OP_SOFT_MAX, soft_max, two_alike, 512, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 64, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 2048, 1, 1, 64, TANDEM_TYPE_F32},
+    {TANDEM_OP_CPY, tandem_cpy, two_alike, 64, 1, 1, 512, TANDEM_TYPE_F32},
+    {TANDEM_OP_CPY, tandem_cpy, two_alike, 2048, 1, 1, 256, TANDEM_TYPE_F32},
+    {TANDEM_OP_SAMPLE, greedy, with_settings, 32768, 1, 1, 8, TANDEM_TYPE_F32},
+    {TANDEM_OP_SAMPLE, greedy, with_settings, 131072, 1, 1, 1, TANDEM_TYPE_F32},
+    {TANDEM_OP_SAMPLE, draw, with_settings, 32768, DRAW_PASSES, 1, 8, TANDEM_TYPE_F32},
+    {TANDEM_OP_SAMPLE, draw, with_settings, 131072, DRAW_PASSES, 1, 1, TANDEM_TYPE_F32},
     {TANDEM_OP_ATTENTION, attention, with_keys, 8, 64, 8, 512, TANDEM_TYPE_F32},
     {TANDEM_OP_ATTENTION, attention, with_keys, 64, 128, 8, 512, TANDEM_TYPE_F32},
     {TANDEM_OP_ATTENTION, attention, with_keys, 128, 2048, 8, 512, TANDEM_TYPE_F16},
     {TANDEM_OP_ATTENTION, attention, with_keys, 128, 2048, 8, 512, TANDEM_TYPE_Q8_0},
     {TANDEM_OP_ATTENTION, attention, with_keys, 128, 2048, 8, 512, TANDEM_TYPE_Q4_0},
-    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 64, 1, 1, 512, TANDEM_TYPE_F32},
-    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 2048, 1, 1, 64, TANDEM_TYPE_F32},
-    {TANDEM_OP_CPY, tandem_cpy, two_alike, 64, 1, 1, 512, TANDEM_TYPE_F32},
-    {TANDEM_OP_CPY, tandem_cpy, two_alike, 2048, 1, 1, 256, TANDEM_TYPE_F32},
 };
 enum { N_OP_ROWS = sizeof(op_rows) / sizeof(op_rows[0]), STEP_M = 8 };
 

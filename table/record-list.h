@@ -176,13 +176,6 @@
     X(tnd_hosted_time, spread_us, SPREAD, SMALLER, 10)                                             \
     X(tnd_hosted_time, disturbed, MARK, SMALLER, 13)
 
-#define TND_LAUNCH_FACTS(X)                                                                        \
-    X(tnd_launch_cost, backend, BACKEND, KEY, 0)                                                   \
-    X(tnd_launch_cost, when, WHEN, LARGER, 4)                                                      \
-    X(tnd_launch_cost, count, COUNT, LARGER, 3)                                                    \
-    X(tnd_launch_cost, us, TIME, SMALLER, 1)                                                       \
-    X(tnd_launch_cost, graph_us, SPREAD, SMALLER, 2)
-
 /* The newer one. A family comes from one layer, since its candidates compete. */
 #define TND_KERNEL_TIME_FACTS(X)                                                                   \
     X(tnd_kernel_time, backend, BACKEND, KEY, 0)                                                   \
@@ -231,8 +224,6 @@
       "bytes", TND_TABLE_MAX_LINKS, 0, 5, 0, NEVER)                                                \
     X(HOSTED, hosted, tnd_hosted_time, TND_HOSTED_FACTS, tnd_hosted_time, 0, "",                   \
       TND_TABLE_MAX_HOSTED, 0, 9, TND_PART_CPU | TND_PART_LIBRARY, BY_THREADS)                     \
-    X(LAUNCHES, launches, tnd_launch_cost, TND_LAUNCH_FACTS, tnd_launch_cost, 0, "",               \
-      TND_TABLE_MAX_LAUNCHES, 0, 1, 0, NEVER)                                                      \
     X(KERNEL_TIMES, kernel_times, tnd_kernel_time, TND_KERNEL_TIME_FACTS, tnd_kernel_time, 0, "",  \
       TND_TABLE_MAX_KERNEL_TIMES, 0, 2, 0, BY_THREADS)
 

@@ -4,6 +4,8 @@
 #ifndef TND_TABLE_H
 #define TND_TABLE_H
 
+#include <string.h>
+
 #include "backends/registry.h"
 #include "base/vector.h"
 #include "table/record-list.h"
@@ -189,15 +191,6 @@ struct tnd_hosted_time {
     uint8_t disturbed; /* 1: another program took CPUs meanwhile */
 };
 
-/* What a launch costs a device among many others, by itself and in a graph of launches. */
-struct tnd_launch_cost {
-    char backend[16];
-    double us;
-    double graph_us; /* 0: the device has no graphs */
-    uint32_t count;
-    int64_t when;
-};
-
 /* What candidates for numbers of a backend's kernels took (backends/tuner.h). */
 struct tnd_kernel_time {
     char backend[16];
@@ -210,6 +203,12 @@ struct tnd_kernel_time {
     uint32_t count;
     int64_t when;
 };
+
+/** Whether it tells what a launch takes a device, by itself or in a graph of launches. */
+static inline bool tnd_is_launch_time(const struct tnd_kernel_time *time)
+{
+    return strcmp(time->family, "launches") == 0;
+}
 
 /* A profile as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
@@ -270,7 +269,6 @@ enum {
     TND_TABLE_MAX_CONVOLUTIONS = 16384,
     TND_TABLE_MAX_LINKS = 4096,
     TND_TABLE_MAX_HOSTED = 16384,
-    TND_TABLE_MAX_LAUNCHES = 32,
     TND_TABLE_MAX_KERNEL_TIMES = 8192
 };
 

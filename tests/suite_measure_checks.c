@@ -15,6 +15,7 @@
 #include "measure/bench.h"
 #include "measure/measure_checks.h"
 #include "measure/measure_moves.h"
+#include "measure/measure_numbers.h"
 #include "measure/measure_pairs.h"
 #include "tune/kernel_numbers.h"
 #include "tune/policy.h"
@@ -574,19 +575,26 @@ static CU_TestInfo gate_tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-/* Whoever opens a device with such a table knows them; what is out of range changes nothing. */
+/* Whoever opens a device with such a table launches in graphs where they lead by more than 2 % and
+ * by three standard errors. */
 static void check_launches_serve(struct tnd_registry *opened, tandem_table *launches)
 {
+    static const struct {
+        double us, spread_us;
+        const char *numbers;
+    } rows[] = {{2.99, 0, "graphs=0"}, {2.5, 2, "graphs=0"}, {2.5, 0.01, "graphs=1"}};
     tandem_backend *device = tnd_registry_backend(opened, tnd_registry_find(opened, "cuda", NULL));
-    struct tnd_launch_cost *cost = &launches->launches[0];
     char numbers[TND_NUMBERS_MAX];
-    cost->us = 3;
-    cost->graph_us = 1.25;
-    tnd_kernel_numbers_use(launches, opened, NULL);
-    cost->us = 1e12;
-    tnd_kernel_numbers_use(launches, opened, NULL);
-    CU_ASSERT_TRUE(tnd_tuner_of(device)->present(device, "launch_ns,graph_ns", numbers));
-    check_string(numbers, "launch_ns=3000,graph_ns=1250");
+    check_ok(tnd_tuner_of(device)->use(device, "graphs=0", NULL));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        launches->kernel_times[0].median_us = 3;
+        launches->kernel_times[0].spread_us = 0.01;
+        launches->kernel_times[1].median_us = rows[i].us;
+        launches->kernel_times[1].spread_us = rows[i].spread_us;
+        tnd_kernel_numbers_use(launches, opened, NULL);
+        CU_ASSERT_TRUE(tnd_tuner_of(device)->present(device, "graphs", numbers));
+        check_string(numbers, rows[i].numbers);
+    }
 }
 
 /* By the stand-in for CUDA. */
@@ -608,14 +616,18 @@ static void the_cost_of_launches_is_kept_in_tables(void)
     check_ok(tandem_table_new(&launches, NULL));
     check_status(tnd_measure_launches(opened, TANDEM_BACKEND_CPU, 7, launches, &error), TANDEM_OK,
                  NULL, &error);
-    check_int(launches->n_launches, 0); /* the CPU launches nothing */
+    check_int(launches->n_kernel_times, 0); /* the CPU launches nothing */
     check_status(
         tnd_measure_launches(opened, tnd_registry_find(opened, "cuda", NULL), 7, launches, &error),
         TANDEM_OK, NULL, &error);
-    if (check_int(launches->n_launches, 1)) {
-        const struct tnd_launch_cost *cost = &launches->launches[0];
-        check_string(cost->backend, "cuda");
-        CU_ASSERT(cost->us > 0 && cost->graph_us > 0 && cost->count > 0 && cost->when == 7);
+    if (check_int(launches->n_kernel_times, 2)) {
+        for (int i = 0; i < 2; i++) {
+            const struct tnd_kernel_time *one = &launches->kernel_times[i];
+            check_string(one->backend, "cuda");
+            CU_ASSERT_TRUE(tnd_is_launch_time(one));
+            check_string(one->numbers, i == 0 ? "graphs=0" : "graphs=1");
+            CU_ASSERT(one->median_us > 0 && one->count > 1 && one->when == 7);
+        }
         check_launches_serve(opened, launches);
     }
     tandem_table_free(launches);

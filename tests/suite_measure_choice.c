@@ -175,9 +175,10 @@ static void operations_of_a_device_are_measured_without_waiting_for_it(void)
     int slot = tnd_registry_find(registry, "simown", NULL);
     struct tnd_sim_statistics statistics;
     int n_ops = 0;
+    int n_samples = 0; /* of greedy ones and drawn ones, by their passes */
     check_ok(tnd_measure_device_ops(&virtual_options, slot, 20, 1e-6, 7, table, NULL));
     check_int(table->n_curves, 0); /* too little time to begin with */
-    check_ok(tnd_measure_device_ops(&virtual_options, slot, 20, 0.25, 7, table, NULL));
+    check_ok(tnd_measure_device_ops(&virtual_options, slot, 20, 0.7, 7, table, NULL));
     for (int i = 0; i < table->n_curves; i++) {
         const struct tnd_curve *curve = &table->curves[i];
         check_string(curve->key.backend, "simown");
@@ -188,8 +189,15 @@ static void operations_of_a_device_are_measured_without_waiting_for_it(void)
             check_int(curve->samples[s].when, 7);
         }
         n_ops += strcmp(curve->key.op, "attention") == 0;
+        if (strcmp(curve->key.op, "sample") == 0) {
+            CU_ASSERT_TRUE(curve->key.k == tnd_op_sample_passes(0) ||
+                           curve->key.k == tnd_op_sample_passes(~0));
+            CU_ASSERT_TRUE(curve->key.n >= 32768);
+            n_samples++;
+        }
     }
     CU_ASSERT_TRUE(n_ops > 0);
+    check_int(n_samples, 4);
     CU_ASSERT_TRUE(table->n_curves >= 9);
     tnd_sim_statistics(tnd_registry_backend(registry, slot), &statistics);
     check_int(statistics.residents, 0); /* nothing stays on the device */

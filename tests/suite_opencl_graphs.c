@@ -214,51 +214,72 @@ static void failures_of_launches_that_wait_are_told(void)
     fake.begin(NULL);
 }
 
-/* Where there are graphs they are off until they were measured to be faster. */
-static void graphs_are_used_where_they_were_measured_faster(void)
+/* Where there are graphs they are off until numbers say otherwise; a setting says more. */
+static void graphs_are_used_where_numbers_say_so(void)
 {
-    static const struct {
-        int32_t launch_ns, graph_ns;
-        bool is_used;
-    } rows[] = {{0, 0, false},       {3000, 1000, true}, {1000, 1000, false},
-                {1000, 3000, false}, {0, 1, false},      {3000, 0, false}};
     struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){.device = "0"});
     if (device == NULL) {
         return;
     }
     const bool has_graphs = device->driver->use_graphs != NULL;
     CU_ASSERT_FALSE(device->uses_graphs);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        device->matmul->tiles.launch_ns = rows[i].launch_ns;
-        device->matmul->tiles.graph_ns = rows[i].graph_ns;
-        tnd_gpu_choose_graphs(device);
-        CU_ASSERT_EQUAL(device->uses_graphs, has_graphs && rows[i].is_used);
-        device->graphs = TND_GPU_GRAPHS_OFF;
-        tnd_gpu_choose_graphs(device);
-        CU_ASSERT_FALSE(device->uses_graphs);
-        device->graphs = TND_GPU_GRAPHS_MEASURED;
-    }
+    check_ok(tnd_gpu_tiles_use(device, "graphs=1", NULL)); /* as of a table */
+    CU_ASSERT_EQUAL(device->uses_graphs, has_graphs);
+    device->graphs = TND_GPU_GRAPHS_OFF;
+    tnd_gpu_choose_graphs(device);
+    CU_ASSERT_FALSE(device->uses_graphs);
+    device->graphs = TND_GPU_GRAPHS_ON;
+    check_ok(tnd_gpu_tiles_use(device, "graphs=0", NULL));
+    CU_ASSERT_EQUAL(device->uses_graphs, has_graphs);
+    check_status(tnd_gpu_tiles_use(device, "graphs=2", NULL), TANDEM_E_ARGUMENT, NULL, NULL);
     tnd_gpu_device_close(device);
 }
 
-static void the_cost_of_launches_is_measured(void)
+/* What a tuner was told of launches, and what it has chosen. */
+struct told {
+    const char *choice;
+    int n;
+};
+
+static bool hear(void *user, const struct tnd_tuner_time *time)
 {
+    struct told *told = user;
+    check_string(time->family, "launches");
+    check_string(time->numbers, told->n == 0 ? "graphs=0" : "graphs=1");
+    check_int(time->n_us, 12);
+    for (int i = 0; i < time->n_us; i++) {
+        CU_ASSERT_TRUE(time->us[i] > 0);
+    }
+    told->n++;
+    return true;
+}
+
+static void choose_as_told(void *user, const char *family, const char *prior,
+                           char out[TND_NUMBERS_MAX])
+{
+    const struct told *told = user;
+    check_string(family, "launches");
+    CU_ASSERT_TRUE(strncmp(prior, "graphs=", 7) == 0);
+    snprintf(out, TND_NUMBERS_MAX, "%s", told->choice);
+}
+
+static void the_cost_of_launches_is_measured_both_ways(void)
+{
+    static const char *const choices[] = {"graphs=1", "graphs=0"};
     struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){.device = "0"});
     if (device == NULL) {
         return;
     }
     const bool has_graphs = device->driver->use_graphs != NULL;
-    struct tnd_gpu_launch_costs costs = {.count = 0};
-    check_ok(tnd_gpu_launch_costs(device, &costs, NULL));
-    CU_ASSERT(costs.launch_ns > 0 && costs.count > 0);
-    CU_ASSERT_EQUAL(costs.graph_ns > 0, has_graphs);
-    CU_ASSERT_FALSE(device->uses_graphs);
-    check_ok(tnd_gpu_tiles_use(device, "launch_ns=3000,graph_ns=1000", NULL)); /* as of a table */
-    CU_ASSERT_EQUAL(device->uses_graphs, has_graphs);
-    check_ok(tnd_gpu_tiles_use(device, "launch_ns=1000", NULL));
-    CU_ASSERT_FALSE(device->uses_graphs);
-    check_status(tnd_gpu_tiles_use(device, "graph_ns=1000000001", NULL), TANDEM_E_ARGUMENT, NULL,
-                 NULL);
+    for (int i = 0; i < 2; i++) {
+        struct told told = {.choice = choices[i]};
+        const struct tnd_gpu_tune_options options = {
+            .tuner = {.timed = hear, .choose = choose_as_told, .user = &told},
+            .only_launches = true};
+        check_ok(tnd_gpu_tune(device, &options, NULL));
+        check_int(told.n, has_graphs ? 2 : 1);
+        CU_ASSERT_EQUAL(device->uses_graphs, has_graphs && i == 0);
+    }
     tnd_gpu_device_close(device);
 }
 
@@ -267,8 +288,7 @@ CU_TestInfo tnd_tests_opencl_graphs[] = {
      launches_in_graphs_give_the_bits_of_plain_ones},
     {"graphs that fail are replaced by launches", graphs_that_fail_are_replaced_by_launches},
     {"failures of launches that wait are told", failures_of_launches_that_wait_are_told},
-    {"graphs are used where they were measured faster",
-     graphs_are_used_where_they_were_measured_faster},
-    {"the cost of launches is measured", the_cost_of_launches_is_measured},
+    {"graphs are used where numbers say so", graphs_are_used_where_numbers_say_so},
+    {"the cost of launches is measured both ways", the_cost_of_launches_is_measured_both_ways},
     CU_TEST_INFO_NULL,
 };

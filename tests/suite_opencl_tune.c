@@ -184,7 +184,7 @@ static void chosen_tiles_are_used_and_can_be_used_again(void)
     check_status(tnd_gpu_tune(device, &options, &error), TANDEM_OK, NULL, &error);
     CU_ASSERT(listener.n > 6 && listener.refused == 0);
     CU_ASSERT_EQUAL(listener.tensor > 0, device->caps.mma); /* compared, and not refused */
-    check_int(listener.families, 4);
+    check_int(listener.families, 5);
     CU_ASSERT_TRUE(tnd_gpu_tiles_fit(&device->caps, &device->matmul->tiles));
     check_int(device->matmul->tiles.skinny_most, 8);
     struct tnd_gpu_tiles tiles = device->matmul->tiles;

@@ -2,6 +2,7 @@
  * What other operations cost and on how many threads they run: by made-up curves, and by the rule
  * with measured hand-offs. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/registry.h"
@@ -296,20 +297,86 @@ static void dear_hand_offs_make_the_rule_share_less(void)
     CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_wake(table, 3), 66.0, 1e-9);
 }
 
-static void a_drawn_row_costs_ten_soft_maxes(void)
+static tandem_tensor *sample_of(tandem_tensor *logits, int steps)
 {
-    struct tnd_op_work soft_max, sample;
-    tandem_tensor *logits = matrix(32000, 2);
-    tandem_tensor *settings = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (int64_t[]){8, 2});
-    CU_ASSERT_TRUE(tnd_op_work_of(tandem_soft_max(context, logits, NULL, 1.0f), &soft_max));
-    for (int draws = 0; draws < 2; draws++) {
-        CU_ASSERT_TRUE(
-            tnd_op_work_of(tandem_sample(context, logits, settings, NULL, draws), &sample));
-        check_int(sample.op, soft_max.op);
-        check_int(sample.n, soft_max.n);
-        check_int(sample.m, soft_max.m * (draws ? 10 : 1));
-        check_int(sample.shares, 2); /* a row is one worker's */
+    const int64_t ne[] = {sizeof(struct tandem_sample_settings) / sizeof(int32_t), logits->ne[1]};
+    return tandem_sample(context, logits, tandem_tensor_new(context, TANDEM_TYPE_I32, 2, ne), NULL,
+                         steps);
+}
+
+enum { ALL_STEPS = TANDEM_SAMPLE_DRAWS | TANDEM_SAMPLE_K | TANDEM_SAMPLE_SHARE };
+
+static void samples_cost_by_logits_and_passes(void)
+{
+    static const int64_t passes[] = {1, 2, 1, 5, 1, 5, 1, 8}; /* steps without drawing do nothing */
+    static const double want[] = {10, 20, 10, 400, 10, 400, 10, 400};
+    struct tnd_curve_key key = tnd_op_key(TANDEM_OP_SAMPLE, 32768, 1, 1);
+    tune_add(table, &key, 1, 10);
+    key = tnd_op_key(TANDEM_OP_SAMPLE, 32768, 8, 1);
+    tune_add(table, &key, 1, 400);
+    for (int steps = 0; steps <= ALL_STEPS; steps++) {
+        struct tnd_op_work work;
+        struct tnd_estimate time;
+        CU_ASSERT_TRUE(tnd_op_work_of(sample_of(matrix(32768, 1), steps), &work));
+        check_int(work.op, TANDEM_OP_SAMPLE);
+        check_int(work.n, 32768);
+        check_int(work.k, passes[steps]);
+        check_int(work.m, 1);
+        CU_ASSERT_TRUE(tnd_op_estimate(table, &work, 1, &time));
+        CU_ASSERT_DOUBLE_EQUAL(time.us, want[steps], 1e-6); /* of the nearest, a row or more */
+        CU_ASSERT_TRUE(tnd_op_work_of(sample_of(matrix(32768, 3), steps), &work));
+        check_int(work.m, 3);
+        check_int(work.shares, 3); /* a row is one worker's */
     }
+}
+
+/* Where to choose a token: `us` on the device, or copied to the CPU, which takes 100 us. */
+static const char *place_of_sample(double us)
+{
+    static char where[16];
+    struct tnd_planner *planner = NULL;
+    tandem_plan *plan = NULL;
+    const struct tnd_planner_options options = {.registry = registry, .clock = tnd_clock_real()};
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor *w =
+        tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (int64_t[]){TUNE_DEVICE_K, TUNE_DEVICE_N});
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    tandem_tensor *logits = tandem_mul_mat(context, w, matrix(TUNE_DEVICE_K, 1));
+    tandem_graph_add(graph, sample_of(logits, ALL_STEPS));
+    check_ok(tandem_graph_finish(graph, NULL));
+    check_ok(tnd_planner_new(&options, &planner, NULL));
+    table->n_curves = 0;
+    tune_add_cost(table, "cpu", 500, 0);
+    tune_add_cost(table, "opencl", 20, 0);
+    struct tnd_curve_key key = tnd_op_key(TANDEM_OP_SAMPLE, TUNE_DEVICE_N, 8, 1);
+    tune_add(table, &key, 1, 100);
+    key = tnd_op_device_key(TANDEM_OP_SAMPLE, TUNE_DEVICE_N, 8, "opencl");
+    tune_add(table, &key, 1, us);
+    tnd_planner_set_table(planner, table);
+    if (check_ok(tnd_planner_plan(planner, graph, 2, &plan, NULL))) {
+        const struct tandem_plan_node *product = tandem_plan_node(plan, 0);
+        const struct tandem_plan_node *sample = tandem_plan_node(plan, 1);
+        const int slot = sample->stage[TANDEM_STAGE_COMPUTE].backend;
+        check_string(product->profile, "opencl");
+        snprintf(where, sizeof(where), "%s", tnd_registry_name(registry, slot));
+    }
+    tandem_plan_free(plan);
+    tnd_planner_free(planner);
+    return where;
+}
+
+static void a_token_is_chosen_where_that_is_measured_to_be_faster(void)
+{
+    static struct tandem_backend_api api;
+    api = tnd_sim_own_api;
+    api.name = "opencl";
+    api.kind = TANDEM_KIND_OPENCL;
+    check_ok(tnd_registry_add(registry, &api, NULL, NULL));
+    tune_add_link(table, "opencl", 10, 1e9);
+    check_string(place_of_sample(20), "opencl");
+    check_string(place_of_sample(60), "opencl");
+    check_string(place_of_sample(900), "cpu");
+    check_string(place_of_sample(20), "opencl");
 }
 
 static CU_TestInfo tests[] = {
@@ -328,7 +395,9 @@ static CU_TestInfo tests[] = {
     {"a_plan_by_table_has_no_more_threads_than_cpus",
      a_plan_by_table_has_no_more_threads_than_cpus},
     {"dear_hand_offs_make_the_rule_share_less", dear_hand_offs_make_the_rule_share_less},
-    {"a_drawn_row_costs_ten_soft_maxes", a_drawn_row_costs_ten_soft_maxes},
+    {"samples_cost_by_logits_and_passes", samples_cost_by_logits_and_passes},
+    {"a_token_is_chosen_where_that_is_measured_to_be_faster",
+     a_token_is_chosen_where_that_is_measured_to_be_faster},
     CU_TEST_INFO_NULL,
 };
 

@@ -164,23 +164,6 @@ static void use(const struct family *family, tandem_backend *backend, const stru
     }
 }
 
-/* What launches cost, where a backend has more than one way of launching. */
-static void use_launches(const struct tnd_launch_cost *cost, tandem_backend *backend,
-                         const struct tnd_log *log)
-{
-    const struct tnd_tuner *tuner = tnd_tuner_of(backend);
-    char numbers[TND_NUMBERS_MAX];
-    struct tandem_error error = {.text = ""};
-    if (tuner == NULL || tuner->launches == NULL) {
-        return;
-    }
-    (void)snprintf(numbers, sizeof(numbers), "launch_ns=%.0f,graph_ns=%.0f",
-                   fmin(cost->us * 1e3, INT32_MAX), fmin(cost->graph_us * 1e3, INT32_MAX));
-    if (tuner->use(backend, numbers, &error) != TANDEM_OK) {
-        tnd_log_line(log, TANDEM_LOG_WARN, "table", "%s", error.text);
-    }
-}
-
 void tnd_kernel_numbers_use(const struct tandem_table *table, const struct tnd_registry *registry,
                             const struct tnd_log *log)
 {
@@ -191,12 +174,5 @@ void tnd_kernel_numbers_use(const struct tandem_table *table, const struct tnd_r
             use(&family, tnd_registry_backend(registry, slot), log);
         }
         at += family.n;
-    }
-    for (int i = 0; table != NULL && i < table->n_launches; i++) {
-        const struct tnd_launch_cost *cost = &table->launches[i];
-        const int slot = tnd_registry_find(registry, cost->backend, NULL);
-        if (slot > 0) {
-            use_launches(cost, tnd_registry_backend(registry, slot), log);
-        }
     }
 }

@@ -16,9 +16,8 @@
 void tnd_kernel_numbers_choose(const struct tandem_table *table, const char *backend,
                                const char *family, const char *prior, char out[TND_NUMBERS_MAX]);
 
-/** Makes all open backends use the numbers that a table (may be NULL) tells, and what it knows of
- *  their launches. No computation may be in progress. Numbers that a backend does not take are
- *  logged, and those of before serve. */
+/** Makes all open backends use the numbers that a table (may be NULL) tells. No computation may be
+ *  in progress. Numbers that a backend does not take are logged, and those of before serve. */
 void tnd_kernel_numbers_use(const struct tandem_table *table, const struct tnd_registry *registry,
                             const struct tnd_log *log);
 

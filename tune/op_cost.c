@@ -7,6 +7,7 @@
 
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/work.h"
+#include "tandem/sample.h"
 #include "tune/candidates.h"
 #include "table/table_cells.h"
 #include "tune/policy.h"
@@ -21,6 +22,12 @@ static int64_t rounded(int64_t k)
     return (k + step / 2) / step * step;
 }
 
+int64_t tnd_op_sample_passes(int steps)
+{
+    return 1 + ((steps & TANDEM_SAMPLE_DRAWS) != 0 ? 1 : 0) +
+           ((steps & TANDEM_SAMPLE_K) != 0 ? 3 : 0) + ((steps & TANDEM_SAMPLE_SHARE) != 0 ? 3 : 0);
+}
+
 bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
 {
     struct tnd_op_work work = {
@@ -33,7 +40,8 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
     work.m = tnd_node_values(node) / work.n;
     if (node->op == TANDEM_OP_SAMPLE) {
         work.n = node->src[0]->ne[0];
-        work.m = node->ne[1] * (node->params.sample_steps != 0 ? TND_SAMPLE_ROWS : 1);
+        work.k = tnd_op_sample_passes(node->params.sample_steps);
+        work.m = node->ne[1];
     }
     if (work.op == TANDEM_OP_ATTENTION) {
         work.k = node->src[1]->ne[1] > 0 ? rounded(node->src[1]->ne[1]) : 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What the operations beside plain matrix products cost, and on how many threads they run best. In
- * a table they are curves of their own op: n values a row (of a query for attention), k keys (1
- * elsewhere), over m rows. Attention's are of the type of its keys, others of F32.
+ * a table they are curves of their own op: n values a row (of a query for attention), k keys
+ * (passes over a row for sample, 1 elsewhere), over m rows. Attention's are of the type of its
+ * keys, others of F32.
  * docs/planning.md "The other operations". */
 #ifndef TND_OP_COST_H
 #define TND_OP_COST_H
@@ -19,6 +20,11 @@ struct tnd_op_work {
 
 /** False for matrix products and for operations of which nothing is measured (custom). */
 bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out);
+
+/** How often `sample` with these steps (enum tandem_sample_steps) reads a row, by which its curves
+ *  are told apart: 1 for the largest value, 1 to weigh and draw, and 3, a digit each, for either
+ *  border. */
+int64_t tnd_op_sample_passes(int steps);
 
 /** Key of the curve of an operation on that many threads of the CPU, or on a device; F32. */
 struct tnd_curve_key tnd_op_key(enum tandem_op op, int64_t n, int64_t k, int threads);

@@ -29,11 +29,6 @@
 /* Smallest part of an operation that backends hand to one worker. Unit: values. Why: the part
  * size of backends/cpu. Test: none. */
 #define TND_SHARE_VALUES     2048
-/* A row of `sample` that is drawn from takes as long as this many rows of soft_max, by which it is
- * priced, on a CPU and on devices; one whose largest value is taken, as long as one. Unit: rows.
- * Why: measured: 128,256 logits, top-p 0.9: 1047 us, soft_max 106 us (Emerald Rapids, 1 thread);
- * PoCL on one core: 6.3 ms, greedy 0.5 ms. Test: a_drawn_row_costs_ten_soft_maxes. */
-#define TND_SAMPLE_ROWS      10
 /* Lines of a node's operands that move between cores when it is split, each at the price of a
  * hand-off. Unit: cache lines. Why: measured: nodes of tiny models (stories15M) are then left to
  * one thread, which is faster (Zen 5, 2 threads). Test: sharing_costs_eight_hand_offs. */

@@ -58,9 +58,8 @@ static enum tandem_status open_context(struct tnd_cuda_context *self, struct tan
     TND_TRY(check(&self->base, "cuDevicePrimaryCtxRetain",
                   self->library->cu.DevicePrimaryCtxRetain(&self->context, self->device), error));
     for (int i = 0; i < TND_GPU_QUEUE_COUNT; i++) {
-        int code = TND_CU_SUCCESS;
-        TND_CUDA_CALL(self, code, StreamCreate(&self->streams[i], TND_CU_STREAM_NON_BLOCKING));
-        TND_TRY(check(&self->base, "cuStreamCreate", code, error));
+        TND_CUDA_TRY(self, "cuStreamCreate",
+                     StreamCreate(&self->streams[i], TND_CU_STREAM_NON_BLOCKING), error);
     }
     return TANDEM_OK;
 }
@@ -105,9 +104,7 @@ static enum tandem_status buffer_new(struct tnd_gpu_context *context, size_t byt
                                      struct tnd_gpu_buffer **out_buffer, struct tandem_error *error)
 {
     tnd_cu_address address = 0;
-    int code = TND_CU_SUCCESS;
-    TND_CUDA_CALL(of(context), code, MemAlloc(&address, bytes));
-    TND_TRY(check(context, "cuMemAlloc", code, error));
+    TND_CUDA_TRY(of(context), "cuMemAlloc", MemAlloc(&address, bytes), error);
     *out_buffer = (struct tnd_gpu_buffer *)(uintptr_t)address;
     return TANDEM_OK;
 }
@@ -120,25 +117,12 @@ static void buffer_free(struct tnd_gpu_context *context, struct tnd_gpu_buffer *
     }
 }
 
-/* Pages of a file that is mapped for reading cannot be registered on all systems, and only devices
- * in the processor's own package would gain by it: weights are copied. */
-static struct tnd_gpu_buffer *buffer_share(struct tnd_gpu_context *context, const void *pages,
-                                           size_t bytes)
-{
-    (void)context;
-    (void)pages;
-    (void)bytes;
-    return NULL;
-}
-
 static enum tandem_status pinned_new(struct tnd_gpu_context *context, size_t bytes,
                                      struct tnd_gpu_buffer **out_pinned, void **out_host,
                                      struct tandem_error *error)
 {
     void *host = NULL;
-    int code = TND_CU_SUCCESS;
-    TND_CUDA_CALL(of(context), code, MemHostAlloc(&host, bytes, 0));
-    TND_TRY(check(context, "cuMemHostAlloc", code, error));
+    TND_CUDA_TRY(of(context), "cuMemHostAlloc", MemHostAlloc(&host, bytes, 0), error);
     *out_pinned = host;
     *out_host = host;
     return TANDEM_OK;
@@ -161,19 +145,13 @@ static enum tandem_status submit(struct tnd_gpu_context *context, enum tnd_gpu_q
     return which == TND_GPU_QUEUE_WORK ? tnd_cuda_submit(context, error) : TANDEM_OK;
 }
 
-static enum tandem_status flush(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
-                                struct tandem_error *error)
-{
-    return submit(context, which, error); /* streams begin by themselves */
-}
-
 static enum tandem_status finish(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                  struct tandem_error *error)
 {
-    int code = TND_CU_SUCCESS;
     TND_TRY(submit(context, which, error));
-    TND_CUDA_CALL(of(context), code, StreamSynchronize(of(context)->streams[which]));
-    return check(context, "cuStreamSynchronize", code, error);
+    TND_CUDA_TRY(of(context), "cuStreamSynchronize", StreamSynchronize(of(context)->streams[which]),
+                 error);
+    return TANDEM_OK;
 }
 
 static void event_free(struct tnd_gpu_context *context, struct tnd_gpu_event *event)
@@ -232,18 +210,17 @@ static enum tandem_status mark(struct tnd_gpu_context *context, enum tnd_gpu_que
 static enum tandem_status await(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                 struct tnd_gpu_event *event, struct tandem_error *error)
 {
-    int code = TND_CU_SUCCESS;
     TND_TRY(submit(context, which, error));
-    TND_CUDA_CALL(of(context), code, StreamWaitEvent(of(context)->streams[which], event->end, 0));
-    return check(context, "cuStreamWaitEvent", code, error);
+    TND_CUDA_TRY(of(context), "cuStreamWaitEvent",
+                 StreamWaitEvent(of(context)->streams[which], event->end, 0), error);
+    return TANDEM_OK;
 }
 
 static enum tandem_status event_wait(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
                                      struct tandem_error *error)
 {
-    int code = TND_CU_SUCCESS;
-    TND_CUDA_CALL(of(context), code, EventSynchronize(event->end));
-    return check(context, "cuEventSynchronize", code, error);
+    TND_CUDA_TRY(of(context), "cuEventSynchronize", EventSynchronize(event->end), error);
+    return TANDEM_OK;
 }
 
 static enum tandem_status event_check(struct tnd_gpu_context *context, struct tnd_gpu_event *event,
@@ -261,10 +238,8 @@ static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_g
 {
     const tnd_cu_event from = begin != NULL ? begin->end : end->begin;
     float ms = 0;
-    int code = TND_CU_SUCCESS;
     TND_TRY(event_wait(context, end, error));
-    TND_CUDA_CALL(of(context), code, EventElapsedTime(&ms, from, end->end));
-    TND_TRY(check(context, "cuEventElapsedTime", code, error));
+    TND_CUDA_TRY(of(context), "cuEventElapsedTime", EventElapsedTime(&ms, from, end->end), error);
     *out_ns = ms > 0 && ms < 1e12F ? (int64_t)((double)ms * 1e6) : 0;
     return TANDEM_OK;
 }
@@ -286,19 +261,23 @@ static enum tandem_status end_copy(struct tnd_gpu_context *context, enum tnd_gpu
     return status;
 }
 
+/* What stands in a queue before a copy with the host. */
+static enum tandem_status begin_copy(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
+                                     struct tnd_gpu_event *after, struct tandem_error *error)
+{
+    TND_TRY(submit(context, which, error));
+    return after != NULL ? await(context, which, after, error) : TANDEM_OK;
+}
+
 static enum tandem_status write(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                 struct tnd_gpu_event *after, struct tnd_gpu_buffer *to, size_t at,
                                 const void *from, size_t bytes, struct tnd_gpu_event **out_event,
                                 struct tandem_error *error)
 {
-    int code = TND_CU_SUCCESS;
-    TND_TRY(submit(context, which, error));
-    if (after != NULL) {
-        TND_TRY(await(context, which, after, error));
-    }
-    TND_CUDA_CALL(of(context), code,
-                  MemcpyHtoDAsync(address_of(to) + at, from, bytes, of(context)->streams[which]));
-    TND_TRY(check(context, "cuMemcpyHtoDAsync", code, error));
+    TND_TRY(begin_copy(context, which, after, error));
+    TND_CUDA_TRY(of(context), "cuMemcpyHtoDAsync",
+                 MemcpyHtoDAsync(address_of(to) + at, from, bytes, of(context)->streams[which]),
+                 error);
     return end_copy(context, which, out_event, error);
 }
 
@@ -307,14 +286,10 @@ static enum tandem_status read(struct tnd_gpu_context *context, enum tnd_gpu_que
                                void *to, size_t bytes, struct tnd_gpu_event **out_event,
                                struct tandem_error *error)
 {
-    int code = TND_CU_SUCCESS;
-    TND_TRY(submit(context, which, error));
-    if (after != NULL) {
-        TND_TRY(await(context, which, after, error));
-    }
-    TND_CUDA_CALL(of(context), code,
-                  MemcpyDtoHAsync(to, address_of(from) + at, bytes, of(context)->streams[which]));
-    TND_TRY(check(context, "cuMemcpyDtoHAsync", code, error));
+    TND_TRY(begin_copy(context, which, after, error));
+    TND_CUDA_TRY(of(context), "cuMemcpyDtoHAsync",
+                 MemcpyDtoHAsync(to, address_of(from) + at, bytes, of(context)->streams[which]),
+                 error);
     return end_copy(context, which, out_event, error);
 }
 
@@ -322,12 +297,12 @@ static enum tandem_status copy(struct tnd_gpu_context *context, struct tnd_gpu_b
                                size_t from_at, struct tnd_gpu_buffer *to, size_t to_at,
                                size_t bytes, struct tandem_error *error)
 {
-    int code = TND_CU_SUCCESS;
     TND_TRY(tnd_cuda_submit(context, error));
-    TND_CUDA_CALL(of(context), code,
-                  MemcpyDtoDAsync(address_of(to) + to_at, address_of(from) + from_at, bytes,
-                                  work_of(context)));
-    return check(context, "cuMemcpyDtoDAsync", code, error);
+    TND_CUDA_TRY(of(context), "cuMemcpyDtoDAsync",
+                 MemcpyDtoDAsync(address_of(to) + to_at, address_of(from) + from_at, bytes,
+                                 work_of(context)),
+                 error);
+    return TANDEM_OK;
 }
 
 /* ---- launches ---- */
@@ -348,19 +323,19 @@ static unsigned place_local(struct tnd_gpu_function *function)
 }
 
 static int launch_now(struct tnd_gpu_context *context, struct tnd_gpu_function *function,
-                      const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
-                      struct tnd_gpu_event *event)
+                      struct tnd_cu_node_parameters *how, struct tnd_gpu_event *event)
 {
     void *arguments[TND_CUDA_MAX_ARGUMENTS];
     int code = TND_CU_SUCCESS;
     for (int i = 0; i < function->n; i++) {
         arguments[i] = &function->values[i];
     }
+    how->arguments = arguments;
     if (event != NULL && event->begin != NULL) {
         TND_CUDA_CALL(of(context), code, EventRecord(event->begin, work_of(context)));
     }
     if (code == TND_CU_SUCCESS) {
-        code = tnd_cuda_launch(of(context), function->handle, grid, block, shared_bytes, arguments);
+        code = tnd_cuda_launch(of(context), how);
     }
     if (code == TND_CU_SUCCESS && event != NULL) {
         TND_CUDA_CALL(of(context), code, EventRecord(event->end, work_of(context)));
@@ -373,8 +348,8 @@ static enum tandem_status launch(struct tnd_gpu_context *context, struct tnd_gpu
                                  const size_t *local, struct tnd_gpu_event **out_event,
                                  struct tandem_error *error)
 {
-    unsigned grid[3] = {1, 1, 1};
-    unsigned block[3] = {1, 1, 1};
+    struct tnd_cu_node_parameters how = {
+        .function = function->handle, .grid = {1, 1, 1}, .block = {1, 1, 1}};
     struct tnd_gpu_event *event = NULL;
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < n_dims; i++) {
@@ -384,18 +359,17 @@ static enum tandem_status launch(struct tnd_gpu_context *context, struct tnd_gpu
                                  "cuda device '%.60s': kernel %s: %zu blocks in dimension %d",
                                  context->name, name, groups, i);
         }
-        grid[i] = (unsigned)groups;
-        block[i] = (unsigned)local[i];
+        how.grid[i] = (unsigned)groups;
+        how.block[i] = (unsigned)local[i];
     }
-    const unsigned shared_bytes = place_local(function);
+    how.shared_bytes = place_local(function);
     if (out_event != NULL) {
         TND_TRY(tnd_cuda_submit(context, error));
         TND_TRY(event_new(context, of(context)->has_times, &event, error));
-    } else if (tnd_cuda_gather(of(context), function, name, grid, block, shared_bytes, &status,
-                               error)) {
+    } else if (tnd_cuda_gather(of(context), function, name, &how, &status, error)) {
         return status;
     }
-    const int code = launch_now(context, function, grid, block, shared_bytes, event);
+    const int code = launch_now(context, function, &how, event);
     if (code != TND_CU_SUCCESS) {
         char call[96];
         event_free(context, event);
@@ -418,14 +392,14 @@ const struct tnd_gpu_driver tnd_cuda_driver = {
     .close = close_context,
     .buffer_new = buffer_new,
     .buffer_free = buffer_free,
-    .buffer_share = buffer_share,
-    .buffer_unshare = buffer_free,
+    /* no buffer_share: pages of a file that is mapped for reading cannot be registered on all
+     * systems, and only devices in the processor's own package would gain by it */
     .pinned_new = pinned_new,
     .pinned_free = pinned_free,
     .write = write,
     .read = read,
     .copy = copy,
-    .flush = flush,
+    .flush = submit, /* streams begin by themselves */
     .finish = finish,
     .mark = mark,
     .await = await,

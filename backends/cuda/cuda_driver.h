@@ -16,7 +16,7 @@ struct tnd_cuda_context {
     tnd_cu_context context; /* the primary one, shared with others in the process */
     tnd_cu_stream streams[TND_GPU_QUEUE_COUNT];
     struct tnd_cuda_batch *batch; /* NULL: no graphs, each launch goes by itself */
-    tnd_cublas blas; /* where has_blas; its stream is that of works */
+    tnd_cublas blas;              /* where has_blas; its stream is that of works */
 };
 
 /** A kernel and the arguments that it has so far. */
@@ -41,7 +41,15 @@ struct tnd_gpu_function {
         }                                                                                          \
     } while (0)
 
-/** The same for a call that gives something back: it is made whether the context can be entered or
+/** The same, and the caller returns what became of it unless that is OK; `text` names the call. */
+#define TND_CUDA_TRY(self, text, call, error)                                                      \
+    do {                                                                                           \
+        int of_call = TND_CU_SUCCESS;                                                              \
+        TND_CUDA_CALL(self, of_call, call);                                                        \
+        TND_TRY(tnd_cuda_check((self)->library, (self)->base.name, text, of_call, error));         \
+    } while (0)
+
+/** As TND_CUDA_CALL for one that gives something back: it is made whether the context can be entered or
  *  not, since a lost device still has streams, which would run on, and memory. */
 #define TND_CUDA_GIVE_BACK(self, call)                                                             \
     do {                                                                                           \
@@ -72,15 +80,12 @@ void tnd_cuda_batch_open(struct tnd_cuda_context *self);
 void tnd_cuda_batch_close(struct tnd_cuda_context *self);
 /** Takes a launch to send it later; false: the caller has to launch it. `name` is static. */
 bool tnd_cuda_gather(struct tnd_cuda_context *self, const struct tnd_gpu_function *function,
-                     const char *name, const unsigned grid[3], const unsigned block[3],
-                     unsigned shared_bytes, enum tandem_status *out_status,
-                     struct tandem_error *error);
+                     const char *name, const struct tnd_cu_node_parameters *how,
+                     enum tandem_status *out_status, struct tandem_error *error);
 /** Sends what was gathered; ahead of all else that goes into the queue of works or waits for it. */
 enum tandem_status tnd_cuda_submit(struct tnd_gpu_context *context, struct tandem_error *error);
 /** Puts one launch into the queue of works; its code. */
-int tnd_cuda_launch(const struct tnd_cuda_context *self, tnd_cu_function handle,
-                    const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
-                    void **arguments);
+int tnd_cuda_launch(const struct tnd_cuda_context *self, const struct tnd_cu_node_parameters *how);
 /** The driver's use_graphs. */
 bool tnd_cuda_use_graphs(struct tnd_gpu_context *context, bool on);
 /** No graph points to any kernel after this. */

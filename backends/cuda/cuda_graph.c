@@ -18,9 +18,8 @@ enum {
 };
 
 struct launch {
-    tnd_cu_function handle;
-    const char *name; /* static, for messages */
-    unsigned grid[3], block[3], shared_bytes;
+    struct tnd_cu_node_parameters how; /* its arguments: `values`, when it is sent */
+    const char *name;                  /* static, for messages */
     int n;
     uint64_t values[TND_CUDA_MAX_ARGUMENTS];
 };
@@ -96,9 +95,9 @@ void tnd_cuda_batch_close(struct tnd_cuda_context *self)
 
 static bool is_same(const struct launch *a, const struct launch *b)
 {
-    return memcmp(a->grid, b->grid, sizeof(a->grid)) == 0 &&
-           memcmp(a->block, b->block, sizeof(a->block)) == 0 &&
-           a->shared_bytes == b->shared_bytes && a->n == b->n &&
+    return memcmp(a->how.grid, b->how.grid, sizeof(a->how.grid)) == 0 &&
+           memcmp(a->how.block, b->how.block, sizeof(a->how.block)) == 0 &&
+           a->how.shared_bytes == b->how.shared_bytes && a->n == b->n &&
            memcmp(a->values, b->values, (size_t)a->n * sizeof(a->values[0])) == 0;
 }
 
@@ -108,10 +107,8 @@ static int differences(const struct graph *graph, const struct launch *launches,
 {
     int differ = graph->last_use != 0 && graph->n == n ? 0 : most + 1;
     for (int i = 0; i < n && differ <= most; i++) {
-        differ = graph->launches[i].handle == launches[i].handle ? differ : most + 1;
-    }
-    for (int i = 0; i < n && differ <= most; i++) {
-        differ += !is_same(&graph->launches[i], &launches[i]);
+        const bool is_kernel = graph->launches[i].how.function == launches[i].how.function;
+        differ += !is_kernel ? most + 1 : !is_same(&graph->launches[i], &launches[i]);
     }
     return differ;
 }
@@ -150,17 +147,13 @@ static void keep_sequence(struct tnd_cuda_context *self)
 
 /* ---- graphs ---- */
 
-static struct tnd_cu_node_parameters parameters_of(struct launch *launch,
-                                                   void *arguments[TND_CUDA_MAX_ARGUMENTS])
+static const struct tnd_cu_node_parameters *parameters_of(struct launch *launch, void **arguments)
 {
-    struct tnd_cu_node_parameters parameters = {
-        .function = launch->handle, .shared_bytes = launch->shared_bytes, .arguments = arguments};
-    memcpy(parameters.grid, launch->grid, sizeof(launch->grid));
-    memcpy(parameters.block, launch->block, sizeof(launch->block));
     for (int i = 0; i < launch->n; i++) {
         arguments[i] = &launch->values[i];
     }
-    return parameters;
+    launch->how.arguments = arguments;
+    return &launch->how;
 }
 
 /* One behind the other, as they would stand in the queue. */
@@ -170,11 +163,10 @@ static int make(const struct tnd_cuda_context *self, struct graph *graph)
     int code = TND_CU_SUCCESS;
     TND_CUDA_CALL(self, code, GraphCreate(&graph->graph, 0));
     for (int i = 0; i < graph->n && code == TND_CU_SUCCESS; i++) {
-        const struct tnd_cu_node_parameters parameters =
-            parameters_of(&graph->launches[i], arguments);
         TND_CUDA_CALL(self, code,
                       GraphAddKernelNode(&graph->nodes[i], graph->graph,
-                                         i > 0 ? &graph->nodes[i - 1] : NULL, i > 0, &parameters));
+                                         i > 0 ? &graph->nodes[i - 1] : NULL, i > 0,
+                                         parameters_of(&graph->launches[i], arguments)));
     }
     if (code == TND_CU_SUCCESS) {
         TND_CUDA_CALL(self, code, GraphInstantiate(&graph->exec, graph->graph, 0));
@@ -195,10 +187,9 @@ static int change(const struct tnd_cuda_context *self, struct graph *graph)
         }
         graph->launches[i] = batch->launches[i];
         if (graph->exec != NULL) {
-            const struct tnd_cu_node_parameters parameters =
-                parameters_of(&graph->launches[i], arguments);
             TND_CUDA_CALL(self, code,
-                          GraphExecSetParameters(graph->exec, graph->nodes[i], &parameters));
+                          GraphExecSetParameters(graph->exec, graph->nodes[i],
+                                                 parameters_of(&graph->launches[i], arguments)));
         }
     }
     return code;
@@ -230,14 +221,13 @@ static bool run_graph(struct tnd_cuda_context *self)
 
 /* ---- batches ---- */
 
-int tnd_cuda_launch(const struct tnd_cuda_context *self, tnd_cu_function handle,
-                    const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
-                    void **arguments)
+int tnd_cuda_launch(const struct tnd_cuda_context *self, const struct tnd_cu_node_parameters *how)
 {
     int code = TND_CU_SUCCESS;
     TND_CUDA_CALL(self, code,
-                  LaunchKernel(handle, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-                               shared_bytes, self->streams[TND_GPU_QUEUE_WORK], arguments, NULL));
+                  LaunchKernel(how->function, how->grid[0], how->grid[1], how->grid[2],
+                               how->block[0], how->block[1], how->block[2], how->shared_bytes,
+                               self->streams[TND_GPU_QUEUE_WORK], how->arguments, NULL));
     return code;
 }
 
@@ -248,9 +238,7 @@ static void submit(struct tnd_cuda_context *self)
     void *arguments[TND_CUDA_MAX_ARGUMENTS];
     const bool is_done = batch->n >= LEAST && batch->is_on && run_graph(self);
     for (int i = 0; i < batch->n && !is_done && batch->failed == TND_CU_SUCCESS; i++) {
-        const struct tnd_cu_node_parameters p = parameters_of(&batch->launches[i], arguments);
-        batch->failed =
-            tnd_cuda_launch(self, p.function, p.grid, p.block, p.shared_bytes, p.arguments);
+        batch->failed = tnd_cuda_launch(self, parameters_of(&batch->launches[i], arguments));
         batch->failed_kernel = batch->launches[i].name;
     }
     batch->n = 0;
@@ -280,9 +268,8 @@ enum tandem_status tnd_cuda_submit(struct tnd_gpu_context *context, struct tande
 }
 
 bool tnd_cuda_gather(struct tnd_cuda_context *self, const struct tnd_gpu_function *function,
-                     const char *name, const unsigned grid[3], const unsigned block[3],
-                     unsigned shared_bytes, enum tandem_status *out_status,
-                     struct tandem_error *error)
+                     const char *name, const struct tnd_cu_node_parameters *how,
+                     enum tandem_status *out_status, struct tandem_error *error)
 {
     struct tnd_cuda_batch *batch = self->batch;
     if (batch == NULL) {
@@ -292,11 +279,8 @@ bool tnd_cuda_gather(struct tnd_cuda_context *self, const struct tnd_gpu_functio
     const bool is_on = batch->is_on;
     if (is_on) {
         struct launch *launch = &batch->launches[batch->n++];
-        launch->handle = function->handle;
+        launch->how = *how;
         launch->name = name;
-        memcpy(launch->grid, grid, sizeof(launch->grid));
-        memcpy(launch->block, block, sizeof(launch->block));
-        launch->shared_bytes = shared_bytes;
         launch->n = function->n;
         memcpy(launch->values, function->values, (size_t)function->n * sizeof(launch->values[0]));
     }
@@ -308,7 +292,8 @@ bool tnd_cuda_gather(struct tnd_cuda_context *self, const struct tnd_gpu_functio
     return is_on || *out_status != TANDEM_OK;
 }
 
-bool tnd_cuda_use_graphs(struct tnd_gpu_context *context, bool on)
+/* Switches graphs on or off once what was gathered is sent, and forgets all there are. */
+static bool forget(struct tnd_gpu_context *context, bool stays, bool on)
 {
     struct tnd_cuda_context *self = (struct tnd_cuda_context *)context;
     if (self->batch == NULL) {
@@ -316,19 +301,18 @@ bool tnd_cuda_use_graphs(struct tnd_gpu_context *context, bool on)
     }
     pthread_mutex_lock(&self->batch->lock);
     submit(self);
-    self->batch->is_on = on;
+    self->batch->is_on = stays ? self->batch->is_on : on;
     drop_all(self);
     pthread_mutex_unlock(&self->batch->lock);
     return on;
 }
 
+bool tnd_cuda_use_graphs(struct tnd_gpu_context *context, bool on)
+{
+    return forget(context, false, on);
+}
+
 void tnd_cuda_forget_graphs(struct tnd_gpu_context *context)
 {
-    struct tnd_cuda_context *self = (struct tnd_cuda_context *)context;
-    if (self->batch != NULL) {
-        pthread_mutex_lock(&self->batch->lock);
-        submit(self);
-        drop_all(self);
-        pthread_mutex_unlock(&self->batch->lock);
-    }
+    (void)forget(context, true, false);
 }

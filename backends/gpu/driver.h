@@ -139,7 +139,7 @@ struct tnd_gpu_driver {
                                      struct tandem_error *error);
     void (*buffer_free)(struct tnd_gpu_context *context, struct tnd_gpu_buffer *buffer);
     /** Whole pages of the host as a buffer that kernels read; freed by buffer_unshare, when nothing
-     *  uses it any more. NULL where the driver cannot. */
+     *  uses it any more. NULL where the driver cannot; one that never can has neither. */
     struct tnd_gpu_buffer *(*buffer_share)(struct tnd_gpu_context *context, const void *pages,
                                            size_t bytes);
     void (*buffer_unshare)(struct tnd_gpu_context *context, struct tnd_gpu_buffer *buffer);

@@ -16,5 +16,4 @@
     X(mma, 0, 1, "tiled, 1: on tensor cores; a warp has 8 * item_n rows, 4 * item_m tokens")       \
     X(gemm, 0, 63, "CLBlast: row of our parameters, 0: its own")                                   \
     X(half_most, 0, 1 << 30, "library: the largest K multiplied in half precision")                \
-    X(launch_ns, 0, TND_GPU_LAUNCH_NS_MOST, "launches: nanoseconds of one, 0: not measured")       \
-    X(graph_ns, 0, TND_GPU_LAUNCH_NS_MOST, "launches: of one in a graph, 0: the driver has none")
+    X(graphs, 0, 1, "launches, 1: in graphs, where the driver has them")

@@ -222,35 +222,20 @@ enum tandem_status tnd_gpu_backend_open(const struct tnd_gpu_driver *driver,
     return TANDEM_OK;
 }
 
-/* What a launch was measured to cost; "" when nobody has. */
-static void launch_text(const struct tnd_gpu_device *device, char *out, size_t bytes)
-{
-    const struct tnd_gpu_tiles *numbers = &device->matmul->tiles;
-    out[0] = '\0';
-    if (numbers->launch_ns > 0) {
-        const int n = snprintf(out, bytes, " of %.2f us", (double)numbers->launch_ns * 1e-3);
-        if (numbers->graph_ns > 0 && n > 0 && (size_t)n < bytes) {
-            snprintf(out + n, bytes - (size_t)n, " (%.2f us in graphs, which are %s)",
-                     (double)numbers->graph_ns * 1e-3, device->uses_graphs ? "on" : "off");
-        }
-    }
-}
-
 /* What starting has cost: the second start should compile nothing. And what the device keeps. */
 size_t tnd_gpu_backend_report(tandem_backend *backend, char *out, size_t capacity)
 {
     const struct gpu *self = (const struct gpu *)backend;
     struct tnd_gpu_statistics s;
-    char launch[80];
     tnd_gpu_statistics_get(self->device, &s);
-    launch_text(self->device, launch, sizeof(launch));
     const int n = snprintf(
         out, capacity,
         "%s: %lld programs compiled, %lld loaded from the cache, in %.3f s; %lld launches%s, "
         "%.1f MB up, %.1f MB down; small constants: %.1f KiB in %lld buffers before pooling, "
         "%.1f KiB in %lld after",
         self->name, (long long)s.programs_compiled, (long long)s.programs_loaded,
-        (double)s.build_ns * 1e-9, (long long)s.launches, launch, (double)s.uploaded_bytes * 1e-6,
+        (double)s.build_ns * 1e-9, (long long)s.launches,
+        self->device->uses_graphs ? " in graphs" : "", (double)s.uploaded_bytes * 1e-6,
         (double)s.downloaded_bytes * 1e-6, (double)s.constant_bytes / 1024.0,
         (long long)s.constant_count, (double)s.shared_bytes / 1024.0, (long long)s.shared_count);
     return n > 0 ? (size_t)n : 0;

@@ -27,8 +27,8 @@ enum tandem_status tnd_gpu_backend_tune(tandem_backend *backend,
                                         const struct tnd_tuner_options *options,
                                         struct tandem_error *error);
 /** `launches` of it. */
-enum tandem_status tnd_gpu_backend_launches(tandem_backend *backend, double *out_us,
-                                            double *out_graph_us, uint32_t *out_count,
+enum tandem_status tnd_gpu_backend_launches(tandem_backend *backend,
+                                            const struct tnd_tuner_options *options,
                                             struct tandem_error *error);
 
 /* The functions of the vtable, for the macro below. */

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * The cost of launches, and the choice that follows from it. */
+ * Graphs of launches: whether they serve, and what launches take with them and without. */
 #include "backends/gpu/gpu_graphs.h"
 
 #include "backends/gpu/gpu_launch.h"
-#include "backends/gpu/gpu_matmul_state.h"
 #include "backends/gpu/gpu_memory.h"
+#include "backends/gpu/gpu_tune_parts.h"
 #include "base/clock.h"
 
-enum { ITEMS = 16, LAUNCHES = 128, ROUNDS = 6, TURNS = 2, CHANGES = 8 };
+enum {
+    ITEMS = 16,
+    LAUNCHES = 128,
+    TURNS = 4,   /* both alternate, so that a disturbance meets them alike */
+    UNTIMED = 3, /* rounds of a turn: the first compiles, the second makes graphs */
+    TIMED = 3,
+    CHANGES = 8
+};
 
 static bool use(struct tnd_gpu_device *device, bool on)
 {
@@ -17,10 +24,9 @@ static bool use(struct tnd_gpu_device *device, bool on)
 
 void tnd_gpu_choose_graphs(struct tnd_gpu_device *device)
 {
-    const struct tnd_gpu_tiles *numbers = &device->matmul->tiles;
-    const bool is_faster = numbers->graph_ns > 0 && numbers->graph_ns < numbers->launch_ns;
-    const bool wanted = device->graphs == TND_GPU_GRAPHS_ON ||
-                        (device->graphs == TND_GPU_GRAPHS_MEASURED && is_faster);
+    const bool wanted =
+        device->graphs == TND_GPU_GRAPHS_ON ||
+        (device->graphs == TND_GPU_GRAPHS_MEASURED && device->matmul->tiles.graphs != 0);
     device->uses_graphs = use(device, wanted);
 }
 
@@ -45,42 +51,46 @@ static enum tandem_status run_round(struct tnd_gpu_device *device, struct tnd_gp
     return TANDEM_OK;
 }
 
-/* The least of some rounds; INT32_MAX stays where there are no graphs. */
-static enum tandem_status measure(struct tnd_gpu_device *device, struct tnd_gpu_range range,
-                                  bool with_graphs, int32_t *io_ns, struct tandem_error *error)
+/* Microseconds of a launch, round after round; none where there are no graphs. */
+static enum tandem_status run_turn(struct tnd_gpu_device *device, struct tnd_gpu_range range,
+                                   bool in_graphs, struct tnd_gpu_tune_times *io_times,
+                                   struct tandem_error *error)
 {
-    enum tandem_status status = TANDEM_OK;
-    if (with_graphs != use(device, with_graphs)) {
+    if (in_graphs != use(device, in_graphs)) {
         return TANDEM_OK;
     }
-    for (int round = 0; round < ROUNDS && status == TANDEM_OK; round++) {
-        int64_t ns = 0; /* the first rounds compile and make graphs */
-        status = run_round(device, range, round, &ns, error);
-        ns = ns / LAUNCHES > 0 ? ns / LAUNCHES : 1;
-        *io_ns = status == TANDEM_OK && ns < *io_ns ? (int32_t)ns : *io_ns;
+    for (int round = 0; round < UNTIMED + TIMED; round++) {
+        int64_t ns = 0;
+        TND_TRY(run_round(device, range, round, &ns, error));
+        if (round >= UNTIMED) {
+            io_times->us[io_times->n++] = (float)ns / (1000.0F * LAUNCHES);
+        }
     }
-    (void)use(device, false);
-    return status;
+    return TANDEM_OK;
 }
 
-enum tandem_status tnd_gpu_launch_costs(struct tnd_gpu_device *device,
-                                        struct tnd_gpu_launch_costs *out,
-                                        struct tandem_error *error)
+enum tandem_status tnd_gpu_tune_launches(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
-    struct tnd_gpu_range range = {NULL, 0};
+    struct tnd_gpu_device *device = t->device;
+    const struct tnd_gpu_product told = {
+        .type = TANDEM_TYPE_F32, .n = ITEMS, .end = ITEMS, .k = 1, .m = 1};
+    const int n_candidates = device->driver->use_graphs != NULL ? 2 : 1;
     const float zeros[ITEMS] = {0};
-    int32_t ns[2] = {INT32_MAX, INT32_MAX};
+    struct tnd_gpu_tune_times times[2] = {{.error = -1}, {.error = -1}};
+    struct tnd_gpu_range range = {NULL, 0};
+    tnd_gpu_tune_family(t, "launches", "graphs");
     TND_TRY(tnd_gpu_scratch(device, TND_GPU_SCRATCH_TUNE_Y, sizeof(zeros), &range, error));
     TND_TRY(device->driver->write(device->context, TND_GPU_QUEUE_WORK, NULL, range.buffer, 0, zeros,
                                   sizeof(zeros), NULL, error));
-    for (int i = 0; i < 2 * TURNS; i++) {
-        TND_TRY(measure(device, range, i % 2 == 1, &ns[i % 2], error));
+    for (int i = 0; i < n_candidates * TURNS; i++) {
+        TND_TRY(run_turn(device, range, i % n_candidates == 1, &times[i % n_candidates], error));
     }
-    for (int i = 0; i < 2; i++) {
-        ns[i] = ns[i] == INT32_MAX               ? 0
-                : ns[i] < TND_GPU_LAUNCH_NS_MOST ? ns[i]
-                                                 : TND_GPU_LAUNCH_NS_MOST;
+    for (int i = 0; i < n_candidates; i++) {
+        struct tnd_gpu_tiles tiles = t->prior;
+        tiles.graphs = i;
+        TND_TRY(tnd_gpu_tune_tell(t, &tiles, &told, &times[i], error));
     }
-    *out = (struct tnd_gpu_launch_costs){ns[0], ns[1], TURNS * ROUNDS * LAUNCHES};
+    TND_TRY(tnd_gpu_tune_end(t, error));
+    tnd_gpu_choose_graphs(device);
     return TANDEM_OK;
 }

@@ -8,8 +8,6 @@
 #include "backends/gpu/gpu_device.h"
 #include "backends/tuner.h"
 
-enum { TND_GPU_LAUNCH_NS_MOST = 1000000000 };
-
 struct tnd_gpu_tiles {
 #define TND_GPU_TILE_MEMBER(member, least, most, what) int32_t member;
     TND_GPU_TILE_LIST(TND_GPU_TILE_MEMBER)

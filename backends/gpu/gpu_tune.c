@@ -394,12 +394,17 @@ static int count_steps(const struct tnd_gpu_device *device)
         count += lanes_suit(device, skinny_candidates[i].lanes);
     }
     count += device->caps.mma ? COUNT(mma_candidates) : 0;
+    count += device->driver->use_graphs != NULL ? 2 : 1;
     count += device->context->has_blas_parameters ? 1 + tnd_gpu_gemm_rows() : 0;
     return count + (device->context->has_blas_half ? 2 : 0);
 }
 
 static enum tandem_status tune_all(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
+    TND_TRY(tnd_gpu_tune_launches(t, error));
+    if (t->options->only_launches) {
+        return TANDEM_OK;
+    }
     TND_TRY(make_operands(t, error));
     TND_TRY(tune_matvec(t, error));
     TND_TRY(tune_skinny(t, error));
@@ -427,6 +432,7 @@ enum tandem_status tnd_gpu_tune(struct tnd_gpu_device *device,
     if (status != TANDEM_OK) {
         device->matmul->tiles = before;
     }
+    tnd_gpu_choose_graphs(device);
     pthread_mutex_unlock(&device->submit_lock);
     return status;
 }

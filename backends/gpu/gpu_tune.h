@@ -12,6 +12,7 @@ struct tnd_gpu_tune_options {
     bool with_half; /* try half precision for quantised weights also where what is beyond 65504
                        becomes infinite: only who knows the model asks for it */
     bool is_brief;  /* small matrices: for tests */
+    bool only_launches;
 };
 
 /** Measures candidates of each family and makes the device use what `choose` wants from now on.

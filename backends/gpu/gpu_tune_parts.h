@@ -61,6 +61,11 @@ static inline uint32_t tnd_gpu_tune_gemm_n(const struct tnd_gpu_product *p)
     return p->n < TND_GPU_TUNE_GEMM_ROWS ? p->n : TND_GPU_TUNE_GEMM_ROWS;
 }
 
+/** Measures what a launch takes, by itself and in graphs: nanoseconds of the host and the device
+ *  together, in a row of small kernels of which every eighth has other arguments than the last
+ *  time. The setting decides whether graphs serve, or else their number does. */
+enum tandem_status tnd_gpu_tune_launches(struct tnd_gpu_tuner *t, struct tandem_error *error);
+
 /** Measures rows of parameters for CLBlast; nothing where it takes none. */
 enum tandem_status tnd_gpu_tune_gemm(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The tuner of an open GPU backend, for programs that know no particular device. */
 #include "backends/gpu/gpu_backend.h"
-#include "backends/gpu/gpu_graphs.h"
 #include "backends/gpu/gpu_matmul_state.h"
 #include "backends/gpu/gpu_tune.h"
 #include "base/tnd_status.h"
@@ -25,19 +24,11 @@ enum tandem_status tnd_gpu_backend_tune(tandem_backend *backend,
                         &(struct tnd_gpu_tune_options){.tuner = *options}, error);
 }
 
-enum tandem_status tnd_gpu_backend_launches(tandem_backend *backend, double *out_us,
-                                            double *out_graph_us, uint32_t *out_count,
+enum tandem_status tnd_gpu_backend_launches(tandem_backend *backend,
+                                            const struct tnd_tuner_options *options,
                                             struct tandem_error *error)
 {
-    struct tnd_gpu_device *device = tnd_gpu_device_of(backend);
-    struct tnd_gpu_launch_costs costs;
-    pthread_mutex_lock(&device->submit_lock);
-    const enum tandem_status status = tnd_gpu_launch_costs(device, &costs, error);
-    tnd_gpu_choose_graphs(device);
-    pthread_mutex_unlock(&device->submit_lock);
-    TND_TRY(status);
-    *out_us = (double)costs.launch_ns * 1e-3;
-    *out_graph_us = (double)costs.graph_ns * 1e-3;
-    *out_count = costs.count;
-    return TANDEM_OK;
+    return tnd_gpu_tune(tnd_gpu_device_of(backend),
+                        &(struct tnd_gpu_tune_options){.tuner = *options, .only_launches = true},
+                        error);
 }

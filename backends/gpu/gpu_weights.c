@@ -46,7 +46,9 @@ static bool share_weight(const struct tnd_gpu_device *device, struct tnd_gpu_blo
         return false;
     }
     struct tnd_gpu_buffer *buffer =
-        device->driver->buffer_share(device->context, (const void *)first, bytes);
+        device->driver->buffer_share != NULL
+            ? device->driver->buffer_share(device->context, (const void *)first, bytes)
+            : NULL;
     if (buffer == NULL) {
         return false;
     }

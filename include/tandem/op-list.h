@@ -39,7 +39,7 @@
     X(ROPE, "rope", 3, rope, EXPONENTIALS, ROPE, 0)                                                \
     X(SOFT_MAX, "soft_max", 2, soft_max, EXPONENTIALS, SOFT_MAX, 0)                                \
     X(TOP_K, "top_k", 1, top_k, EXPONENTIALS, SOFT_MAX, 0)                                         \
-    X(SAMPLE, "sample", 3, sample, EXPONENTIALS, SOFT_MAX, 0)                                      \
+    X(SAMPLE, "sample", 3, sample, EXPONENTIALS, SAMPLE, 0)                                        \
     X(GATHER, "gather", 2, gather, VALUES, GET_ROWS, 0)                                            \
     X(WEIGHTED_SUM, "weighted_sum", 2, weighted_sum, VALUES, ADD, 0)                               \
     X(DIAG_MASK_INF, "diag_mask_inf", 1, diag_mask_inf, VALUES, CPY, 0)                            \

@@ -8,7 +8,6 @@
 
 #include "backends/tuner.h"
 #include "base/tnd_status.h"
-#include "measure/measure_moves.h"
 #include "measure/measure_numbers.h"
 #include "table/invalidate.h"
 #include "table/judge.h"
@@ -48,16 +47,6 @@ static void on_interrupt(int signal_number)
 static bool keep_time(void *user, const struct tnd_tuner_time *time_of)
 {
     struct result *result = user;
-    struct tnd_kernel_time record = {.type = time_of->type,
-                                     .n = time_of->n,
-                                     .k = time_of->k,
-                                     .m = time_of->m,
-                                     .threads = time_of->threads,
-                                     .when = (int64_t)time(NULL)};
-    double spread_us = 0;
-    (void)snprintf(record.backend, sizeof(record.backend), "%s", result->backend);
-    (void)snprintf(record.family, sizeof(record.family), "%s", time_of->family);
-    (void)snprintf(record.numbers, sizeof(record.numbers), "%s", time_of->numbers);
     tnd_say("[%3d %%] %-14s %-58s %s m%-4lld ",
             100 * time_of->index / (time_of->count > 0 ? time_of->count : 1), time_of->family,
             time_of->numbers, tandem_type_name(time_of->type), (long long)time_of->m);
@@ -69,8 +58,8 @@ static bool keep_time(void *user, const struct tnd_tuner_time *time_of)
         tnd_say("wrong, error %.1e\n", time_of->error);
         return interrupted == 0;
     }
-    record.median_us = tnd_judge_median(time_of->us, time_of->n_us, &spread_us, &record.count);
-    record.spread_us = spread_us;
+    const struct tnd_kernel_time record =
+        tnd_numbers_record(result->backend, time_of, (int64_t)time(NULL));
     const double flop = 2.0 * (double)record.n * (double)record.k * (double)record.m;
     tnd_say("%10.1f us %8.1f GFLOP/s", record.median_us,
             record.median_us > 0 ? flop / record.median_us / 1e3 : 0.0);
@@ -130,23 +119,6 @@ static int keep(const struct request *request, const struct result *result,
     return 0;
 }
 
-/* By which the backend chooses its way of launching whenever it is opened. */
-static enum tandem_status measure_launches(const struct tnd_runtime_parts *parts, int slot,
-                                           struct result *result, struct tandem_error *error)
-{
-    TND_TRY(tnd_measure_launches(parts->registry, slot, (int64_t)time(NULL), result->table, error));
-    if (result->table->n_launches > 0) {
-        const struct tnd_launch_cost *cost = &result->table->launches[0];
-        printf("%-16s %.2f us", "launch", cost->us);
-        if (cost->graph_us > 0) {
-            printf(", %.2f us in a graph", cost->graph_us);
-        }
-        printf("\n");
-        (void)fflush(stdout);
-    }
-    return TANDEM_OK;
-}
-
 static int tune_backend(const struct request *request, const struct tnd_tuner *tuner,
                         const struct tnd_runtime_parts *parts, int slot, int n_threads,
                         struct tandem_error *error)
@@ -177,9 +149,6 @@ static int tune_backend(const struct request *request, const struct tnd_tuner *t
         tuner->tune != NULL
             ? tuner->tune(backend, &options, error)
             : tnd_measure_numbers(&measure, tuner, backend, n_threads, &options, error);
-    if (status == TANDEM_OK && interrupted == 0) {
-        status = measure_launches(parts, slot, &result, error);
-    }
     int exit_code = status == TANDEM_OK ? 0 : tnd_cmd_failed(error);
     if (result.table->n_kernel_times > 0) { /* families that are whole, whatever ended it */
         const int kept = keep(request, &result, error);

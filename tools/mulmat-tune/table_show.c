@@ -155,15 +155,6 @@ static void add_moves(struct tnd_text *out, const struct tandem_table *table)
             tnd_direction_name((enum tnd_direction)transfer->direction), transfer->curve.n_samples,
             last->median_us > 0 ? (double)last->m / last->median_us / 1e3 : 0.0, last->m);
     }
-    for (int i = 0; i < table->n_launches; i++) {
-        const struct tnd_launch_cost *cost = &table->launches[i];
-        tnd_text_printf(out, "%s    %-10s %.3g us each", i == 0 ? "launches\n" : "", cost->backend,
-                        cost->us);
-        if (cost->graph_us > 0) {
-            tnd_text_printf(out, ", %.3g us in graphs", cost->graph_us);
-        }
-        tnd_text_add(out, "\n");
-    }
     for (int i = 0; i < table->n_handoffs; i++) {
         const struct tnd_handoff *handoff = &table->handoffs[i];
         tnd_text_printf(out, "%s    %d threads: %.3g us to workers that spin, %.3g us asleep\n",

@@ -388,13 +388,12 @@ enum tandem_status tnd_analyze(const struct tandem_table *table,
     report.printer->end(&report.text, &report.crossovers);
     if (options->format == TND_ANALYZE_TEXT) {
         tnd_links_print(&report.text, table);
-        for (int i = 0; i < table->n_launches; i++) {
-            const struct tnd_launch_cost *cost = &table->launches[i];
-            tnd_text_printf(&report.text, "a launch on %s: %.3g us", cost->backend, cost->us);
-            if (cost->graph_us > 0) {
-                tnd_text_printf(&report.text, ", %.3g us in a graph", cost->graph_us);
+        for (int i = 0; i < table->n_kernel_times; i++) {
+            const struct tnd_kernel_time *one = &table->kernel_times[i];
+            if (tnd_is_launch_time(one)) {
+                tnd_text_printf(&report.text, "a launch on %s, %s: %.3g us\n", one->backend,
+                                one->numbers, one->median_us);
             }
-            tnd_text_add(&report.text, "\n");
         }
         report.n_printed += table->n_links;
     }

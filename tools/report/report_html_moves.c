@@ -100,20 +100,29 @@ static void slowdowns(struct tnd_text *out, const struct tandem_table *table)
     tnd_text_add(out, "</ul>\n");
 }
 
+static int count_launches(const struct tandem_table *table)
+{
+    int n = 0;
+    for (int i = 0; i < table->n_kernel_times; i++) {
+        n += tnd_is_launch_time(&table->kernel_times[i]);
+    }
+    return n;
+}
+
 static void launches(struct tnd_text *out, const struct tandem_table *table)
 {
     tnd_text_add(out, "<ul>\n");
-    for (int i = 0; i < table->n_launches; i++) {
-        const struct tnd_launch_cost *cost = &table->launches[i];
-        tnd_text_add(out, "<li>A launch on ");
-        tnd_report_escape(out, cost->backend);
-        tnd_text_add(out, " takes ");
-        tnd_report_time(out, cost->us);
-        if (cost->graph_us > 0) {
-            tnd_text_add(out, ", in a graph of launches ");
-            tnd_report_time(out, cost->graph_us);
+    for (int i = 0; i < table->n_kernel_times; i++) {
+        const struct tnd_kernel_time *one = &table->kernel_times[i];
+        if (tnd_is_launch_time(one)) {
+            tnd_text_add(out, "<li>A launch on ");
+            tnd_report_escape(out, one->backend);
+            tnd_text_add(out, ", ");
+            tnd_report_escape(out, one->numbers);
+            tnd_text_add(out, ", takes ");
+            tnd_report_time(out, one->median_us);
+            tnd_text_add(out, ".</li>\n");
         }
-        tnd_text_add(out, ".</li>\n");
     }
     tnd_text_add(out, "</ul>\n");
 }
@@ -121,7 +130,8 @@ static void launches(struct tnd_text *out, const struct tandem_table *table)
 void tnd_report_moves(struct tnd_report *report, int source)
 {
     const struct tandem_table *table = report->sources[source].table;
-    if (table->n_transfers + table->n_handoffs + table->n_slowdowns + table->n_launches == 0) {
+    const int n_launches = count_launches(table);
+    if (table->n_transfers + table->n_handoffs + table->n_slowdowns + n_launches == 0) {
         return;
     }
     tnd_text_printf(&report->out, "<h2 id=\"moves%d\">Moving and waiting", source);
@@ -141,7 +151,7 @@ void tnd_report_moves(struct tnd_report *report, int source)
     if (table->n_slowdowns > 0) {
         slowdowns(&report->out, table);
     }
-    if (table->n_launches > 0) {
+    if (n_launches > 0) {
         launches(&report->out, table);
     }
 }
