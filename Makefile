@@ -72,7 +72,7 @@ include mk/server.mk
 
 ROOMS := base ggml-like graph backends sched table tune measure runtime formats cluster
 LIB_SRC := $(foreach room,$(ROOMS),$($(room)_SRC))
-TOOLS := $(filter-out kernel-pack report $(SERVER_LEFT_OUT),$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
+TOOLS := $(filter-out kernel-pack cuda-pack report $(SERVER_LEFT_OUT),$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 TOOL_COMMON_SRC := $(wildcard tools/*.c)
 BENCH_MAIN_SRC := $(wildcard bench/bench_*.c)
 BENCH_COMMON_SRC := $(filter-out $(BENCH_MAIN_SRC),$(wildcard bench/*.c))
@@ -388,6 +388,7 @@ endef
 $(foreach target,$(FUZZ),$(eval $(call fuzz_rule,$(target))))
 
 include mk/shim.mk
+include mk/cuda_pack.mk
 include mk/fake_cuda.mk
 include mk/develop.mk
 include mk/mingw.mk

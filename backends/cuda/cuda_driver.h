@@ -16,7 +16,7 @@ struct tnd_cuda_context {
     tnd_cu_context context; /* the primary one, shared with others in the process */
     tnd_cu_stream streams[TND_GPU_QUEUE_COUNT];
     struct tnd_cuda_batch *batch; /* NULL: no graphs, each launch goes by itself */
-    tnd_cublas blas; /* where has_blas; its stream is that of works */
+    tnd_cublas blas;              /* where has_blas; its stream is that of works */
 };
 
 /** A kernel and the arguments that it has so far. */
