@@ -439,7 +439,6 @@ static void keep_programs(const struct tnd_gpu_device *device, struct tnd_gpu_ti
     tnd_gpu_tiles_default(&device->caps, io_tiles);
     io_tiles->skinny_most = given.skinny_most;
     io_tiles->gemm = given.gemm;
-    io_tiles->half_most = given.half_most;
     io_tiles->launch_ns = given.launch_ns;
     io_tiles->graph_ns = given.graph_ns;
 }

@@ -64,10 +64,7 @@ static void add(enum tnd_gpu_source source, struct tnd_gpu_variant variant)
 static void add_products(const struct tnd_gpu_tiles *tiles, struct tnd_gpu_variant variant)
 {
     const struct tnd_gpu_variant plain = variant;
-    for (variant.to_half = 0; variant.to_half <= 1; variant.to_half++) {
-        add(TND_GPU_SOURCE_DEQUANTIZE, variant);
-    }
-    variant = plain;
+    add(TND_GPU_SOURCE_DEQUANTIZE, variant);
     tnd_gpu_tiled_variant(tiles, &variant);
     add(TND_GPU_SOURCE_TILED, variant);
     add(TND_GPU_SOURCE_EXPERTS_TILED, variant);
@@ -94,7 +91,9 @@ static void add_panels(const struct tnd_gpu_tiles *tiles)
     add(TND_GPU_SOURCE_BCML1, variant);
     for (variant.group = TND_PANEL_ROWS; variant.group <= GROUP_MOST; variant.group *= 2) {
         for (variant.columns = 1; variant.columns <= 16; variant.columns *= 2) {
-            add(TND_GPU_SOURCE_BCML1, variant);
+            if (variant.group < GROUP_MOST || variant.columns < 8) {
+                add(TND_GPU_SOURCE_BCML1, variant);
+            }
         }
     }
     variant = (struct tnd_gpu_variant){.type = 1 + TANDEM_TYPE_BCML1, .flags = 1};
