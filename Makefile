@@ -125,7 +125,8 @@ PARTS_MISSING = $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjso
     $(if $(PCRE2),,PCRE2(libpcre2-dev)) $(if $(UTF8PROC),,utf8proc(libutf8proc-dev)) \
     $(if $(ZLIB),,zlib(zlib1g-dev)) $(if $(OPENCL),,OpenCL(opencl-headers)) \
     $(if $(LIBEDIT),,libedit(libedit-dev)) $(if $(SERVER),,tandem-server(libmicrohttpd-dev)) \
-    $(if $(MPI_LIBRARIES)$(SAN),,libtandem-mpi(libopenmpi-dev))
+    $(if $(MPI_LIBRARIES)$(SAN),,libtandem-mpi(libopenmpi-dev)) \
+    $(if $(PTX)$(SAN),,prebuilt-CUDA-kernels(clang))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wstrict-prototypes $(if $(WERROR),-Werror)
 ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)

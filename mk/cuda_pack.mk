@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The pack of prebuilt kernels for CUDA without NVRTC (docs/cuda.md), by a clang that has the target
-# nvptx64. Nothing of CUDA is needed. CLANG= names another one, NO_PTX=1 leaves the pack out.
+# nvptx64. Nothing of CUDA is needed. CLANG= names another one, NO_PTX=1 leaves the pack out. It takes
+# half a minute of two cores, so make install makes it, where users are, and plain make does not.
 
 CLANG ?= clang
 PTX := $(if $(NO_PTX)$(SAN)$(findstring mingw,$(MACHINE)),,$(if $(IS_NATIVE),$(shell \
@@ -13,7 +14,7 @@ PTX_FLAGS := -x cuda --cuda-device-only -nocudainc -nocudalib --no-cuda-version-
     -std=c++17 -O3 -w -S
 
 .PHONY: ptx
-ptx: $(PTX_PACK) ## kernels for CUDA without NVRTC, made by clang (part of all where clang is found)
+ptx: $(PTX_PACK) ## make kernels for CUDA without NVRTC, by clang (part of install where clang is found)
 
 $(BUILD)/cuda-pack: $(call obj,tools/cuda-pack/main.c) $(STATIC)
 	$(call say,LD,$@)
