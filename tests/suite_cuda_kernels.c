@@ -283,8 +283,8 @@ static bool is_near(double got, double want, double limit)
     return isnan(want) ? isnan(got) : got == want || fabs(got - want) <= limit * fabs(want);
 }
 
-/* What clang has no functions for, under other names. Powers of two are libm's here, in place of the
- * GPU's instruction. */
+/* What clang has no functions for, under other names. Powers of two are libm's here, in place of
+ * the GPU's instruction. */
 static void mathematics_of_prebuilt_kernels_is_libms(void)
 {
     enum { VALUES = 2048, EACH = 7, FUNCTIONS = 5 };

@@ -217,7 +217,7 @@ enum tandem_status tnd_test_cl_download(struct tnd_gpu_device *device, void *beg
                             error);
 }
 
-/* Tests with tile numbers or settings of their own, whose programs are not among prebuilt kernels. */
+/* Tests with tile numbers or settings of their own: their programs are not prebuilt. */
 static bool needs_compiler(const char *name)
 {
     static const char *const names[] = {"lanes match the double reference",
@@ -256,8 +256,8 @@ static void leave_out_what_needs_a_compiler(void)
     }
 }
 
-/* The same binary under the name suite_opencl-cuda runs on the stand-in for libcuda; suite_opencl-ptx
- * without NVRTC, which whatever the machine has is too new for. */
+/* The same binary under the name suite_opencl-cuda runs on the stand-in for libcuda, and as
+ * suite_opencl-ptx without NVRTC: for that driver each one is too new. */
 int main(int argc, char **argv)
 {
     const char *name = argc > 0 && strrchr(argv[0], '-') != NULL ? strrchr(argv[0], '-') : "";

@@ -159,7 +159,7 @@ enum tandem_status tnd_cuda_pack_find(const char *libcuda, struct tnd_cuda_pack 
     char buffer[1024];
     const char *own = own_file(buffer, sizeof(buffer));
     const struct { /* a file, and what leads from its folder to the pack's */
-        const char *file, *way;
+        const char *file, *from_there;
     } places[] = {
         {libcuda, ""}, {own, ""}, {own, "../share/tandem/"}, {own, "../../share/tandem/"}};
     char path[1024];
@@ -167,7 +167,7 @@ enum tandem_status tnd_cuda_pack_find(const char *libcuda, struct tnd_cuda_pack 
         const int folder = (int)tnd_file_folder_length(places[i].file);
         struct tnd_file found = {0};
         const int n = snprintf(path, sizeof(path), "%.*s%s" TND_CUDA_PACK_FILE, folder,
-                               places[i].file, places[i].way);
+                               places[i].file, places[i].from_there);
         if (folder == 0 || n < 0 || (size_t)n >= sizeof(path) || !tnd_file_exists(path)) {
             continue;
         }

@@ -50,8 +50,8 @@ static size_t panels_of(const struct tnd_gpu_product *p)
     return (p->end - 1) / TND_PANEL_ROWS - p->begin / TND_PANEL_ROWS + 1;
 }
 
-/* Work-items of a group: a power of two times 64. Depends on the shape and the device alone. With 1024
- * of them a GPU has 64 registers for each, too few for the sums of 8 tokens. */
+/* Work-items of a group: a power of two times 64. Depends on the shape and the device alone. With
+ * 1024 of them a GPU has 64 registers for each, too few for the sums of 8 tokens. */
 static int32_t group_of(const struct tnd_gpu_caps *caps, const struct tnd_gpu_product *p,
                         size_t n_groups, int32_t tokens)
 {
