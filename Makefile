@@ -72,7 +72,7 @@ include mk/server.mk
 
 ROOMS := base ggml-like graph backends sched table tune measure runtime formats cluster
 LIB_SRC := $(foreach room,$(ROOMS),$($(room)_SRC))
-TOOLS := $(filter-out kernel-pack report $(SERVER_LEFT_OUT),$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
+TOOLS := $(filter-out kernel-pack cuda-pack report $(SERVER_LEFT_OUT),$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 TOOL_COMMON_SRC := $(wildcard tools/*.c)
 BENCH_MAIN_SRC := $(wildcard bench/bench_*.c)
 BENCH_COMMON_SRC := $(filter-out $(BENCH_MAIN_SRC),$(wildcard bench/*.c))
@@ -125,7 +125,8 @@ PARTS_MISSING = $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjso
     $(if $(PCRE2),,PCRE2(libpcre2-dev)) $(if $(UTF8PROC),,utf8proc(libutf8proc-dev)) \
     $(if $(ZLIB),,zlib(zlib1g-dev)) $(if $(OPENCL),,OpenCL(opencl-headers)) \
     $(if $(LIBEDIT),,libedit(libedit-dev)) $(if $(SERVER),,tandem-server(libmicrohttpd-dev)) \
-    $(if $(MPI_LIBRARIES)$(SAN),,libtandem-mpi(libopenmpi-dev))
+    $(if $(MPI_LIBRARIES)$(SAN),,libtandem-mpi(libopenmpi-dev)) \
+    $(if $(PTX)$(SAN),,prebuilt-CUDA-kernels(clang))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wstrict-prototypes $(if $(WERROR),-Werror)
 ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
@@ -388,6 +389,7 @@ endef
 $(foreach target,$(FUZZ),$(eval $(call fuzz_rule,$(target))))
 
 include mk/shim.mk
+include mk/cuda_pack.mk
 include mk/fake_cuda.mk
 include mk/develop.mk
 include mk/mingw.mk

@@ -10,6 +10,8 @@ PUBLIC_HEADERS := $(wildcard include/tandem/*.h)
 DOCS := $(notdir $(wildcard README.md CHANGELOG.md SECURITY.md LICENSE docs/*.md docs/*.json docs/*.cast)) index.md \
     $(patsubst docs/%,%,$(wildcard docs/pictures/* docs/reports/* docs/examples/*.c)) \
     $(patsubst bindings/python/%,%,$(wildcard bindings/python/examples/*.py))
+# Where the library and the tools look for it, from their own folders.
+packdir := $(prefix)/share/tandem
 pkgconfigdir ?= $(libdir)/pkgconfig
 cmakedir ?= $(libdir)/cmake/Tandem
 completiondir ?= $(datarootdir)/bash-completion/completions
@@ -33,7 +35,7 @@ sed -e 's,@prefix@,$(prefix),g' -e 's,@exec_prefix@,$(exec_prefix),g' \
 endef
 
 .PHONY: install uninstall install-python uninstall-python
-install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, headers, manual pages, completions, documents, examples
+install: all $(if $(PTX),$(PTX_PACK)) ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, headers, manual pages, completions, documents, examples
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir) $(ggmldir) $(includedir)/tandem \
 	    $(pkgconfigdir) $(cmakedir) $(mandir)/man1 $(completiondir) \
 	    $(zshcompletiondir) $(fishcompletiondir))
@@ -53,6 +55,7 @@ install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, head
 	    ln -sf $$name.so.$(SOVERSION) $(DESTDIR)$(libdir)/$$name.so; \
 	done
 	$(if $(MPI_LIBRARIES),$(Q)$(INSTALL) -m 644 $(MPI_LIBRARIES) $(DESTDIR)$(libdir))
+	$(if $(PTX),$(Q)$(INSTALL) -d $(DESTDIR)$(packdir) && $(INSTALL) -m 644 $(PTX_PACK) $(DESTDIR)$(packdir))
 	$(call say,INSTALL,$(DESTDIR)$(includedir)/tandem)
 	$(Q)$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(includedir)/tandem
 	$(Q)$(call fill,tandem.pc.in,$(pkgconfigdir)/tandem.pc)
@@ -92,13 +95,14 @@ uninstall: uninstall-python ## remove what install and install-python have put t
 	    $(TOOLS:%=$(DESTDIR)$(fishcompletiondir)/%.fish)
 	$(Q)rm -f $(foreach name,$(LIBRARIES),$(addprefix $(DESTDIR)$(libdir)/$(name),.a .so .so.$(SOVERSION) \
 	    .so.$(VERSION)))
+	$(Q)rm -f $(DESTDIR)$(packdir)/$(notdir $(PTX_PACK))
 	$(Q)rm -f $(addprefix $(DESTDIR)$(libdir)/libtandem-mpi,-openmpi.so -mpich.so .so)
 	$(Q)rm -f $(addprefix $(DESTDIR)$(ggmldir)/,$(notdir $(BRIDGE)) $(BRIDGE_ALIAS))
 	$(Q)rm -f $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS:include/%=%))
 	$(Q)rm -f $(addprefix $(DESTDIR)$(pkgconfigdir)/,tandem.pc tandem-llama.pc)
 	$(Q)rm -f $(addprefix $(DESTDIR)$(cmakedir)/,TandemConfig.cmake TandemConfigVersion.cmake)
 	$(Q)rm -f $(addprefix $(DESTDIR)$(docdir)/,$(DOCS))
-	$(Q)rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(ggmldir) \
+	$(Q)rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(ggmldir) $(packdir) \
 	    $(addprefix $(docdir)/,examples pictures reports) $(docdir)) 2>/dev/null || :
 
 # ---- Python --------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/text.h"
 #include "tandem/tensor.h"
 #include "tests/suite_cuda.h"
 
@@ -274,11 +276,81 @@ static void sums_over_groups_are_those_of_the_reference(void)
     tnd_cu.MemFree(at_y);
 }
 
+/* ---- math.clh ---- */
+
+static bool is_near(double got, double want, double limit)
+{
+    return isnan(want) ? isnan(got) : got == want || fabs(got - want) <= limit * fabs(want);
+}
+
+/* What clang has no functions for, under other names. Powers of two are libm's here, in place of
+ * the GPU's instruction. */
+static void mathematics_of_prebuilt_kernels_is_libms(void)
+{
+    enum { VALUES = 2048, EACH = 7, FUNCTIONS = 5 };
+    static const float special[] = {0.0f,    -0.0f,  0.6f,       -0.6f,     88.7f,    88.8f, -87.5f,
+                                    -104.0f, 1e-30f, 3.1415927f, -INFINITY, INFINITY, NAN};
+    static const char head[] =
+        "#define exp own_exp\n#define exp2 own_exp2\n#define tanh own_tanh\n#define erfc own_erfc\n"
+        "#define sincos own_sincos\n#define exp2_fast exp2f\n";
+    static const char tail[] =
+        "kernel void all(global const float *x, global float *y)\n{\n"
+        "    const uint i = get_global_id(0);\n"
+        "    y += 7 * i;\n"
+        "    const double power = exp2((double)x[i]);\n"
+        "    y[0] = exp(x[i]);\n    y[1] = tanh(x[i]);\n    y[2] = erfc(x[i]);\n"
+        "    y[3] = sincos(x[i], &y[4]);\n"
+        "    y[5] = (float)power;\n    y[6] = (float)(power - (double)y[5]);\n}\n";
+    static float x[VALUES], y[VALUES * EACH];
+    int wrong[FUNCTIONS] = {0};
+    if (!tnd_test_cu_is_there()) {
+        return;
+    }
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tnd_test_fill(&rng, x, VALUES);
+    for (int i = 0; i < VALUES; i++) {
+        x[i] = (size_t)i < sizeof(special) / sizeof(special[0]) ? special[i]
+                                                                : x[i] * (i % 2 == 0   ? 1.0f
+                                                                          : i % 3 == 0 ? 30.0f
+                                                                                       : 4.0f);
+    }
+    struct tnd_text text = TND_TEXT_INIT;
+    char *math = tnd_test_cu_text("math.clh");
+    tnd_text_printf(&text, "%s%s%s", head, math, tail);
+    void *module = tnd_test_cu_compile(tnd_text_string(&text), "");
+    uint64_t at_x = tnd_test_cu_upload(x, sizeof(x));
+    uint64_t at_y = tnd_test_cu_upload(NULL, sizeof(y));
+    CU_ASSERT_EQUAL(tnd_test_cu_run(module, "all", (unsigned[]){VALUES / 64, 1}, 64, 0,
+                                    TND_ARGUMENTS(&at_x, &at_y)),
+                    0);
+    tnd_test_cu_download(y, at_y, sizeof(y));
+    for (int i = 0; i < VALUES; i++) {
+        const double value = (double)x[i];
+        const float *got = &y[EACH * i];
+        wrong[0] += exp(value) > 1e-37 && !is_near((double)got[0], (double)(float)exp(value), 3e-7);
+        wrong[1] += !is_near((double)got[1], tanh(value), 3e-7);
+        wrong[2] += value < 8 && !is_near((double)got[2], erfc(value), 4e-6);
+        wrong[3] += fabs(value) < 200 && (fabs((double)got[3] - sin(value)) > 1.5e-7 ||
+                                          fabs((double)got[4] - cos(value)) > 1.5e-7);
+        wrong[4] +=
+            fabs(value) < 100 && !is_near((double)got[5] + (double)got[6], exp2(value), 1e-13);
+    }
+    for (int i = 0; i < FUNCTIONS; i++) {
+        check_int(wrong[i], 0);
+    }
+    tnd_cu.MemFree(at_x);
+    tnd_cu.MemFree(at_y);
+    tnd_cu.ModuleUnload(module);
+    tnd_text_fini(&text);
+    tnd_free(math);
+}
+
 CU_TestInfo tnd_tests_cuda_kernels[] = {
     {"products are those of the reference", products_are_those_of_the_reference},
     {"tensor cores take hard values", tensor_cores_take_hard_values},
     {"weights decode to the same bits", weights_decode_to_the_same_bits},
     {"arguments in local memory are offsets", arguments_in_local_memory_are_offsets},
     {"sums over groups are those of the reference", sums_over_groups_are_those_of_the_reference},
+    {"mathematics of prebuilt kernels is that of libm", mathematics_of_prebuilt_kernels_is_libms},
     CU_TEST_INFO_NULL,
 };

@@ -29,7 +29,13 @@ static CU_SuiteInfo of_opencl[] = {SUITE(device), COMMON, SUITE(faults), CU_SUIT
 static CU_SuiteInfo of_cuda[] = {SUITE(cuda), COMMON,        SUITE(graphs),
                                  SUITE(lies), SUITE(cublas), CU_SUITE_INFO_NULL};
 
+/* prebuilt kernels alone: all that needs no tuning, no other settings */
+static CU_SuiteInfo of_ptx[] = {SUITE(ptx),     SUITE(bcml1),  SUITE(matmul),     SUITE(ops),
+                                SUITE(experts), SUITE(sample), CU_SUITE_INFO_NULL};
+
 /* ---- the driver ---- */
+
+static bool is_ptx;
 
 bool tnd_test_cl_is_cuda(void)
 {
@@ -42,6 +48,7 @@ const char *tnd_test_cl_library(void)
     const char *real = getenv("TANDEM_TEST_LIBCUDA"); /* as tools/dev/gpu_day.sh sets it */
     return !tnd_test_cl_is_cuda() ? NULL
            : real != NULL         ? real
+           : is_ptx               ? tnd_test_beside("fake_cuda_alone/libcuda.so.1")
                                   : tnd_test_beside("fake_cuda/libcuda.so.1");
 }
 
@@ -210,12 +217,61 @@ enum tandem_status tnd_test_cl_download(struct tnd_gpu_device *device, void *beg
                             error);
 }
 
-/* The same binary under the name suite_opencl-cuda runs on the stand-in for libcuda. */
+/* Tests with tile numbers or settings of their own: their programs are not prebuilt. */
+static bool needs_compiler(const char *name)
+{
+    static const char *const names[] = {"lanes match the double reference",
+                                        "tiles match the double reference",
+                                        "tensor cores match the double reference",
+                                        "subgroups match the double reference",
+                                        "subgroups that do not build are done without",
+                                        "float products match the double reference",
+                                        "row ranges make their rows only",
+                                        "bits do not depend on row ranges or repetition",
+                                        "rotary angles are right far into a text",
+                                        "operations match the reference without extensions",
+                                        "experts on lanes match the double reference",
+                                        "experts in tiles match the double reference",
+                                        "experts on tensor cores match the double reference",
+                                        "hard values stay where they are used",
+                                        "a row has the bits of a plain product"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void leave_out_what_needs_a_compiler(void)
+{
+    for (CU_SuiteInfo *suite = of_ptx; suite->pName != NULL; suite++) {
+        CU_TestInfo *to = suite->pTests;
+        for (const CU_TestInfo *from = to; from->pName != NULL; from++) {
+            if (!needs_compiler(from->pName)) {
+                *to++ = *from;
+            }
+        }
+        *to = (CU_TestInfo)CU_TEST_INFO_NULL;
+    }
+}
+
+/* The same binary under the name suite_opencl-cuda runs on the stand-in for libcuda, and as
+ * suite_opencl-ptx without NVRTC: for that driver each one is too new. */
 int main(int argc, char **argv)
 {
-    const size_t n = argc > 0 ? strlen(argv[0]) : 0;
-    if (n > 5 && strcmp(argv[0] + n - 5, "-cuda") == 0) {
+    const char *name = argc > 0 && strrchr(argv[0], '-') != NULL ? strrchr(argv[0], '-') : "";
+    is_ptx = strcmp(name, "-ptx") == 0;
+    if (is_ptx || strcmp(name, "-cuda") == 0) {
         setenv("TANDEM_TEST_DRIVER", "cuda", 1);
     }
-    return tnd_suites_run(argc, argv, tnd_test_cl_is_cuda() ? of_cuda : of_opencl, NULL);
+    if (is_ptx) {
+        setenv("TANDEM_FAKE_CUDA_VERSION", "11020", 1);
+        leave_out_what_needs_a_compiler();
+    }
+    return tnd_suites_run(argc, argv,
+                          is_ptx                  ? of_ptx
+                          : tnd_test_cl_is_cuda() ? of_cuda
+                                                  : of_opencl,
+                          NULL);
 }

@@ -20,6 +20,7 @@ extern CU_TestInfo tnd_tests_opencl_matmul[];   /* suite_opencl_matmul.c */
 extern CU_TestInfo tnd_tests_opencl_memory[];   /* suite_opencl_memory.c */
 extern CU_TestInfo tnd_tests_opencl_ops[];      /* suite_opencl_ops.c */
 extern CU_TestInfo tnd_tests_opencl_programs[]; /* suite_opencl_programs.c */
+extern CU_TestInfo tnd_tests_opencl_ptx[];      /* suite_opencl_ptx.c */
 extern CU_TestInfo tnd_tests_opencl_sample[];   /* suite_opencl_sample.c */
 extern CU_TestInfo tnd_tests_opencl_tune[];     /* suite_opencl_tune.c */
 

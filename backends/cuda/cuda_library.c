@@ -150,6 +150,24 @@ static bool look_for(const char *path, const char *const *names, try_file *try,
     return is_found;
 }
 
+/* Kernels that were made when the library was built. A driver takes the PTX of its own version and
+ * of older ones: 7.x came with CUDA 11.x, 8.x with 12.x. */
+static void find_pack(const char *path, struct tnd_cuda_library *out)
+{
+    struct tandem_error told = {0};
+    const enum tandem_status status = tnd_cuda_pack_find(path, &out->pack, &told);
+    const int ptx = (int)out->pack.ptx_version;
+    out->has_pack = status == TANDEM_OK && 1000 * (ptx / 10 + 4) + 10 * (ptx % 10) <= out->version;
+    if (status == TANDEM_OK && !out->has_pack) {
+        snprintf(out->compiler_reason, sizeof(out->compiler_reason),
+                 "no NVRTC, and the driver is older than the prebuilt kernels (PTX %d.%d)",
+                 ptx / 10, ptx % 10);
+    } else if (status != TANDEM_OK && status != TANDEM_E_NOT_FOUND) {
+        snprintf(out->compiler_reason, sizeof(out->compiler_reason), "no NVRTC, and %.100s",
+                 told.text);
+    }
+}
+
 static void find_compiler(const char *path, struct tnd_cuda_library *out)
 {
     if (look_for(path, nvrtc_names, try_compiler, out)) {
@@ -161,11 +179,12 @@ static void find_compiler(const char *path, struct tnd_cuda_library *out)
                  "%d.%d (pip has nvidia-cuda-nvrtc-cu%d)",
                  out->nvrtc_version / 1000, out->nvrtc_version % 1000 / 10, out->version / 1000,
                  out->version % 1000 / 10, out->version / 1000);
-        return;
+    } else {
+        snprintf(out->compiler_reason, sizeof(out->compiler_reason),
+                 "no compiler of kernels: libnvrtc.so.12 or .13 was not found (package "
+                 "nvidia-cuda-nvrtc of pip, or the CUDA toolkit)");
     }
-    snprintf(out->compiler_reason, sizeof(out->compiler_reason),
-             "no compiler of kernels: libnvrtc.so.12 or .13 was not found (package "
-             "nvidia-cuda-nvrtc of pip, or the CUDA toolkit)");
+    find_pack(path, out);
 }
 
 /* `asked`: the setting, "" for none. */

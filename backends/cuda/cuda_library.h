@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/cuda/cuda_pack.h"
 #include "backends/gpu/driver.h"
 #include "base/tnd_status.h"
 
@@ -157,7 +158,9 @@ struct tnd_cuda_library {
     struct tnd_cu_functions cu;
     struct tnd_nvrtc_functions nvrtc; /* where `has_compiler` */
     struct tnd_cublas_functions blas; /* where `has_blas` */
+    struct tnd_cuda_pack pack;        /* where `has_pack` */
     bool has_compiler, has_blas;
+    bool has_pack;             /* there is no compiler, but there are prebuilt kernels */
     char compiler_reason[128]; /* why it is not there */
     char blas_reason[192];
     int version;       /* of the driver: 12040 is CUDA 12.4 */
@@ -168,7 +171,8 @@ struct tnd_cuda_library {
 
 /** Loads libcuda, the file `driver` or the usual name when NULL, initialises it, and looks for
  *  NVRTC and (`blas` NULL; else that file, or none for "off") cuBLAS: beside that file, by the
- *  usual names, then in the folders of Python's packages. Lives until the process ends. Errors:
+ *  usual names, then in the folders of Python's packages; without NVRTC, for the pack of prebuilt
+ *  kernels. Lives until the process ends. Errors:
  *  UNSUPPORTED_MACHINE with what is missing. Any thread. */
 enum tandem_status tnd_cuda_library_get(const struct tnd_gpu_libraries *libraries,
                                         const struct tnd_cuda_library **out_library,

@@ -81,8 +81,39 @@ static void find_reason(struct asking *asking, const struct tnd_cuda_library *li
     } else if (found->caps.max_group < 256 || found->caps.local_bytes < 16U << 10) {
         snprintf(out, bytes, "its blocks are too small: %zu threads, %llu bytes of shared memory",
                  found->caps.max_group, (unsigned long long)found->caps.local_bytes);
-    } else if (!library->has_compiler) {
+    } else if (library->has_pack && capability < (int)library->pack.capability) {
+        snprintf(out, bytes,
+                 "no NVRTC, and the prebuilt kernels are for compute capability %u.%u on",
+                 library->pack.capability / 10, library->pack.capability % 10);
+    } else if (!library->has_compiler && !library->has_pack) {
         snprintf(out, bytes, "%s", library->compiler_reason);
+    }
+}
+
+/* Where kernels come from. */
+static void name_kernels(const struct tnd_cuda_library *library, char *out, size_t bytes)
+{
+    const int version =
+        library->has_pack ? 100 * (int)library->pack.ptx_version : library->nvrtc_version;
+    const char *name = library->has_compiler ? "NVRTC"
+                       : library->has_pack   ? "prebuilt PTX"
+                                             : "none";
+    snprintf(out, bytes, "%s %d.%d", name, version / 1000, version % 1000 / 10);
+}
+
+/* Why a device that is fit is not used unasked, until a real GPU has run our kernels; and what it
+ * does without. */
+static void tell_more(const struct tnd_cuda_library *library, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "CUDA is used only when it is asked for");
+    if (library->has_pack) {
+        snprintf(out, bytes,
+                 "only used when asked for; tuning and the kernels of networks need NVRTC (pip: "
+                 "nvidia-cuda-nvrtc-cu%d)",
+                 library->version / 1000);
+    } else if (!library->has_blas) {
+        snprintf(out, bytes, "only used when asked for; our kernels serve for cuBLAS: %.70s",
+                 library->blas_reason);
     }
 }
 
@@ -91,6 +122,7 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
 {
     struct tandem_device_info *info = &found->info;
     struct asking asking = {&library->cu, 0, TND_CU_SUCCESS};
+    char kernels[32];
     asking.code = library->cu.DeviceGet(&asking.device, ordinal);
     if (asking.code == TND_CU_SUCCESS) {
         asking.code = library->cu.DeviceGetName(info->name, (int)sizeof(info->name), asking.device);
@@ -110,22 +142,18 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     snprintf(info->vendor, sizeof(info->vendor), "NVIDIA");
     snprintf(info->driver, sizeof(info->driver), "%d.%d", library->version / 1000,
              library->version % 1000 / 10);
-    snprintf(info->version, sizeof(info->version), "compute capability %d.%d", capability / 10,
-             capability % 10);
-    snprintf(found->platform_version, sizeof(found->platform_version), "CUDA %d, NVRTC %d",
-             library->version, library->nvrtc_version);
+    name_kernels(library, kernels, sizeof(kernels));
+    snprintf(info->version, sizeof(info->version), "compute capability %d.%d, kernels: %s",
+             capability / 10, capability % 10, kernels);
+    snprintf(found->platform_version, sizeof(found->platform_version), "CUDA %d, %s",
+             library->version, kernels);
     snprintf(found->options, sizeof(found->options),
              "--gpu-architecture=sm_%d --std=c++17 --device-as-default-execution-space -w",
              capability);
     find_reason(&asking, library, found, capability, info->reason, sizeof(info->reason));
     info->is_fit = info->reason[0] == '\0';
-    if (info->is_fit) { /* until a real GPU has run our kernels */
-        snprintf(info->reason, sizeof(info->reason), "CUDA is used only when it is asked for");
-        if (!library->has_blas) {
-            snprintf(info->reason, sizeof(info->reason),
-                     "only used when asked for; our kernels serve for cuBLAS: %.70s",
-                     library->blas_reason);
-        }
+    if (info->is_fit) {
+        tell_more(library, info->reason, sizeof(info->reason));
     }
 }
 

@@ -142,6 +142,31 @@ static enum tandem_status take_binary(const struct tnd_cuda_context *self,
     return make_module(self, binary, binary, n, out_module, error);
 }
 
+/* In place of a compiler. The driver keeps what it makes of PTX in a cache of its own. */
+static enum tandem_status load_prebuilt(const struct tnd_cuda_context *self,
+                                        const struct tnd_gpu_text *text,
+                                        struct tnd_gpu_module **out_module,
+                                        struct tandem_error *error)
+{
+    struct tandem_error told = {0};
+    char *ptx = NULL;
+    const enum tandem_status status =
+        tnd_cuda_pack_text(&self->library->pack, tnd_cuda_pack_key(text), &ptx, &told);
+    if (status == TANDEM_E_NOT_FOUND) {
+        const char *defines = strstr(text->options, " -D");
+        return tnd_error_set(error, TANDEM_E_DEVICE, self->base.name, 0, 0,
+                             "cuda device '%.40s': %s with%.150s is not among the prebuilt kernels",
+                             self->base.name, text->name,
+                             defines != NULL ? defines : "out options");
+    }
+    if (status != TANDEM_OK) {
+        return refuse(self, text, "reading prebuilt kernels", (int)status, told.text, error);
+    }
+    const enum tandem_status made = make_module(self, ptx, NULL, 0, out_module, error);
+    tnd_free(ptx);
+    return made;
+}
+
 enum tandem_status tnd_cuda_compile(struct tnd_gpu_context *context,
                                     const struct tnd_gpu_text *text,
                                     struct tnd_gpu_module **out_module, struct tandem_error *error)
@@ -156,6 +181,9 @@ enum tandem_status tnd_cuda_compile(struct tnd_gpu_context *context,
     char buffer[MAX_OPTION_BYTES];
     char complaint[128] = "no log";
     tnd_nvrtc_program program = NULL;
+    if (self->library->has_pack) {
+        return load_prebuilt(self, text, out_module, error);
+    }
     const int n = split(text->options, buffer, options);
     if (n < 0) {
         return refuse(self, text, "nvrtcCompileProgram", 0, "too many options", error);

@@ -72,9 +72,10 @@ enum tnd_gpu_sums {
 /** An open device. Drivers embed it as their first member. Fixed after open. */
 struct tnd_gpu_context {
     const struct tnd_gpu_driver *driver;
-    char name[128];           /* of the device, for messages */
-    bool has_blas;            /* products by a library work, in F32 */
-    bool has_blas_half;       /* and in half precision, see tnd_gpu_blas */
+    char name[128];          /* of the device, for messages */
+    bool has_fixed_programs; /* `compile` has those that are used before anybody tunes, no others */
+    bool has_blas;           /* products by a library work, in F32 */
+    bool has_blas_half;      /* and in half precision, see tnd_gpu_blas */
     bool has_blas_parameters; /* override_parameters works */
     enum tnd_gpu_sums blas_sums;
     int blas_version;      /* 12040 is 12.4; 0: unknown */

@@ -50,14 +50,16 @@ static size_t panels_of(const struct tnd_gpu_product *p)
     return (p->end - 1) / TND_PANEL_ROWS - p->begin / TND_PANEL_ROWS + 1;
 }
 
-/* Work-items of a group: a power of two times 64. Depends on the shape and the device alone. */
+/* Work-items of a group: a power of two times 64. Depends on the shape and the device alone. With
+ * 1024 of them a GPU has 64 registers for each, too few for the sums of 8 tokens. */
 static int32_t group_of(const struct tnd_gpu_caps *caps, const struct tnd_gpu_product *p,
-                        size_t n_groups)
+                        size_t n_groups, int32_t tokens)
 {
+    const uint32_t most = tokens < 8 ? 16 : 8;
     const size_t wanted = (size_t)caps->compute_units * ITEMS_PER_UNIT;
     const uint32_t columns = p->k / VALUES;
     uint32_t shares = 1;
-    while (!caps->is_cpu && shares < 16 && n_groups * shares * TND_PANEL_ROWS < wanted &&
+    while (!caps->is_cpu && shares < most && n_groups * shares * TND_PANEL_ROWS < wanted &&
            2 * shares * TND_PANEL_ROWS <= caps->max_group && 2 * shares * BLOCKS_LEAST <= columns) {
         shares *= 2;
     }
@@ -72,7 +74,7 @@ static enum tandem_status multiply_few(struct tnd_gpu_device *device,
     /* all panels of W count, so that a sum does not depend on where rows are split */
     const size_t all_panels = ((size_t)p->n + TND_PANEL_ROWS - 1) / TND_PANEL_ROWS;
     const struct tnd_gpu_variant variant =
-        variant_of(group_of(&device->caps, p, all_panels * passes), columns);
+        variant_of(group_of(&device->caps, p, all_panels * passes, columns), columns);
     const size_t local[2] = {(size_t)variant.group, 1};
     const size_t global[2] = {panels_of(p) * local[0], passes};
     struct tnd_gpu_launch launch;

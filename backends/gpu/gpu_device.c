@@ -9,6 +9,7 @@
 
 #include "backends/gpu/gpu_facts.h"
 #include "backends/gpu/gpu_graphs.h"
+#include "backends/gpu/gpu_launch.h"
 #include "backends/gpu/gpu_matmul.h"
 #include "backends/gpu/gpu_memory.h"
 #include "backends/gpu/gpu_ops.h"
@@ -174,7 +175,11 @@ static enum tandem_status open_parts(struct tnd_gpu_device *device,
     TND_TRY(tnd_gpu_times_open(device, error));
     TND_TRY(tnd_gpu_matmul_open(device, error));
     tnd_gpu_choose_graphs(device);
-    return tnd_gpu_ops_open(device, error);
+    TND_TRY(tnd_gpu_ops_open(device, error));
+    struct tnd_gpu_launch launch; /* other settings may need programs that nobody has made */
+    return device->context->has_fixed_programs
+               ? tnd_gpu_launch_begin(&launch, device, TND_GPU_SOURCE_SMOKE, NULL, error)
+               : TANDEM_OK;
 }
 
 enum tandem_status tnd_gpu_device_open(const struct tnd_gpu_driver *driver,

@@ -48,7 +48,7 @@ struct tnd_gpu_programs {
 
 /* ---- opening ---- */
 
-static enum tandem_status unpack(const char *driver, char **out_texts, struct tandem_error *error)
+enum tandem_status tnd_gpu_texts(const char *driver, char **out_texts, struct tandem_error *error)
 {
     char *texts = tnd_alloc(tnd_gpu_blob_text_bytes);
     bool good = true;
@@ -105,7 +105,7 @@ enum tandem_status tnd_gpu_programs_open(struct tnd_gpu_device *device, const ch
     if (programs == NULL) {
         return tnd_gpu_no_memory(device, sizeof(*programs), error);
     }
-    enum tandem_status status = unpack(device->driver->name, &programs->texts, error);
+    enum tandem_status status = tnd_gpu_texts(device->driver->name, &programs->texts, error);
     if (status != TANDEM_OK) {
         tnd_free(programs);
         return status;

@@ -37,6 +37,9 @@ void tnd_gpu_program_give(struct tnd_gpu_device *device, struct tnd_gpu_program 
                           enum tnd_gpu_kernel kernel, struct tnd_gpu_function *handle);
 enum tnd_gpu_source tnd_gpu_program_source(const struct tnd_gpu_program *program);
 
+/** All sources one behind the other, at the offsets of tnd_gpu_sources; freed with tnd_free. */
+enum tandem_status tnd_gpu_texts(const char *driver, char **out_texts, struct tandem_error *error);
+
 /** Options of the compiler for a variant on this device. */
 void tnd_gpu_program_options(const struct tnd_gpu_device *device,
                              const struct tnd_gpu_variant *variant, struct tnd_text *out);

@@ -185,8 +185,9 @@ static enum tandem_status try_tiles(struct tnd_gpu_tuner *t, const struct tnd_gp
 static enum tandem_status try_other(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
                                     struct tandem_error *error)
 {
-    bool is_prior = memcmp(&t->device->matmul->tiles, &t->prior, sizeof(t->prior)) == 0;
-    return is_prior ? TANDEM_OK : try_tiles(t, product, error);
+    const bool is_known = t->device->context->has_fixed_programs ||
+                          memcmp(&t->device->matmul->tiles, &t->prior, sizeof(t->prior)) == 0;
+    return is_known ? TANDEM_OK : try_tiles(t, product, error);
 }
 
 /* ---- families ---- */
@@ -437,6 +438,17 @@ enum tandem_status tnd_gpu_tune(struct tnd_gpu_device *device,
     return status;
 }
 
+/* Numbers of programs as they are before anybody tunes. */
+static void keep_programs(const struct tnd_gpu_device *device, struct tnd_gpu_tiles *io_tiles)
+{
+    const struct tnd_gpu_tiles given = *io_tiles;
+    tnd_gpu_tiles_default(&device->caps, io_tiles);
+    io_tiles->skinny_most = given.skinny_most;
+    io_tiles->gemm = given.gemm;
+    io_tiles->launch_ns = given.launch_ns;
+    io_tiles->graph_ns = given.graph_ns;
+}
+
 enum tandem_status tnd_gpu_tiles_use(struct tnd_gpu_device *device, const char *numbers,
                                      struct tandem_error *error)
 {
@@ -447,6 +459,9 @@ enum tandem_status tnd_gpu_tiles_use(struct tnd_gpu_device *device, const char *
     if (status == TANDEM_OK && !tnd_gpu_tiles_fit(&device->caps, &tiles)) {
         status = tnd_error_set(error, TANDEM_E_ARGUMENT, device->name, 0, 0,
                                "%s cannot run kernels with %s", device->name, numbers);
+    }
+    if (device->context->has_fixed_programs) {
+        keep_programs(device, &tiles);
     }
     if (status == TANDEM_OK) {
         if (tiles.gemm > 0 && tiles.gemm != now->gemm && device->context->has_blas_parameters) {

@@ -25,6 +25,10 @@ enum tandem_status tnd_gpu_work_supports(const struct tnd_gpu_device *device,
     if (source == NULL) {
         return tnd_gpu_ops_refuse(device, node, "has no source for devices", error);
     }
+    if (device->context->has_fixed_programs) {
+        return tnd_gpu_ops_refuse(device, node, "needs a compiler, there are prebuilt kernels only",
+                                  error);
+    }
     if (source->has_double && !device->caps.fp64) {
         return tnd_gpu_ops_refuse(device, node, "needs double, which the device has not", error);
     }

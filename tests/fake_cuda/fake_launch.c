@@ -77,7 +77,7 @@ static int find_extent(struct dl_phdr_info *info, size_t bytes, void *data)
     return 1;
 }
 
-int tnd_fake_module_load(const void *image, struct tnd_fake_module **out)
+static int load_image(const void *image, struct tnd_fake_module **out)
 {
     struct tnd_fake_image head;
     memcpy(&head, image, sizeof(head));
@@ -111,6 +111,18 @@ int tnd_fake_module_load(const void *image, struct tnd_fake_module **out)
     tnd_fake_live(TND_FAKE_MODULE, 1);
     *out = module;
     return CUDA_SUCCESS;
+}
+
+int tnd_fake_module_load(const void *image, struct tnd_fake_module **out)
+{
+    char *made = NULL;
+    if (strncmp(image, "//", 2) != 0) {
+        return load_image(image, out);
+    }
+    int code = tnd_fake_ptx_image(image, &made);
+    code = code == CUDA_SUCCESS ? load_image(made, out) : code;
+    free(made);
+    return code;
 }
 
 void tnd_fake_module_free(struct tnd_fake_module *module)

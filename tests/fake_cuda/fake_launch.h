@@ -9,8 +9,10 @@
 enum { TND_FAKE_MAX_ARGUMENTS = 64 };
 struct tnd_fake_module;
 
-/** From what NVRTC's stand-in calls a cubin. */
+/** From what NVRTC's stand-in calls a cubin, or PTX of a pack. */
 int tnd_fake_module_load(const void *image, struct tnd_fake_module **out);
+/** What NVRTC's stand-in makes of the program that PTX of a pack was made from, freed with free. */
+int tnd_fake_ptx_image(const char *ptx, char **out_image);
 void tnd_fake_module_free(struct tnd_fake_module *module);
 /** NULL: there is none of this name. Lives with the module. */
 struct tnd_fake_function *tnd_fake_module_find(struct tnd_fake_module *module, const char *name);

@@ -254,8 +254,8 @@ static char *cached_path(const struct program *program, int n_options, const cha
             hash = tnd_hash_string(program->texts[i], hash);
         }
     }
-    for (int i = 0; i < n_options; i++) {
-        hash = tnd_hash_string(options[i], hash);
+    for (int i = 0; i < n_options; i++) { /* (others change nothing here) */
+        hash = strncmp(options[i], "-D", 2) == 0 ? tnd_hash_string(options[i], hash) : hash;
     }
     const char *shared = getenv("TANDEM_FAKE_CUDA_PROGRAMS");
     const char *folder = shared != NULL && shared[0] != '\0' ? shared : TND_FAKE_CACHE;

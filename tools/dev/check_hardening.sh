@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
 folder=${1:-build}
-tools=$(for main in tools/*/main.c; do basename "$(dirname "$main")"; done | grep -v kernel-pack)
+tools=$(for main in tools/*/main.c; do basename "$(dirname "$main")"; done | grep -v -- -pack)
 
 needs() { # FILE WHAT PATTERN: the text on stdin has it
     grep -qE "$3" || complain "$1: $2 is missing"

@@ -70,6 +70,9 @@ command_published() {
 packages_cuda="onnx==1.18.0 onnxruntime numpy nvidia-cuda-nvrtc-cu12 nvidia-cuda-nvcc-cu12"
 also_cuda="nvidia-cuda-nvdisasm" # counts instructions
 command_cuda() {
+    local pack=$build/tandem-cuda-kernels.pack
+    [ "$build" != build/release ] || pack=build/tandem-cuda-kernels.pack
+    "$python" tools/judges/cuda_pack.py "$pack" || return 1
     "$python" tools/judges/cuda_variants.py ${ARGS:-} && "$python" tools/judges/cuda_cost.py &&
         "$python" tools/judges/cuda_kernels.py "$build/tandem-graph"
 }

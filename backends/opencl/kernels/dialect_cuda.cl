@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What stands in front of every program for CUDA: OpenCL C's words in the C++ that NVRTC compiles,
- * without any of CUDA's headers. A program is compiled as
+ * and clang when the library is built, without any of CUDA's headers. A program is compiled as
  *     #include "dialect"
  *     extern "C" {
  *     #include "kernels"
@@ -13,6 +13,49 @@ typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong; /* 64 bits: Linux */
 static_assert(sizeof(ulong) == 8, "long has 64 bits in kernels");
+
+#ifdef __clang__ /* with __clang_cuda_builtin_vars.h, a header of its own; see docs/cuda.md */
+#pragma clang force_cuda_host_device begin
+typedef unsigned long size_t;
+
+#define __launch_bounds__(most, least) __attribute__((launch_bounds(most, least)))
+#define __shfl_xor_sync(all, v, step)  __nvvm_shfl_sync_bfly_f32(all, v, step, 31)
+#define __int_as_float(bits)           __builtin_bit_cast(float, bits)
+#define __umul64hi                     __nvvm_mulhi_ull
+#define __clz(bits)                    ((bits) == 0 ? 32 : __builtin_clz(bits))
+#define atomicAdd(p, value)            __atomic_fetch_add(p, value, __ATOMIC_RELAXED)
+#define atomicOr(p, bits)              __atomic_fetch_or(p, bits, __ATOMIC_RELAXED)
+#define atomicCAS(p, expected, value)  __sync_val_compare_and_swap(p, expected, value)
+/* (the built-in function is taken for a product that may be fused) */
+static float __fmul_rn(float a, float b)
+{
+    float product;
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
+    return product;
+}
+
+#define memcpy    __builtin_memcpy
+#define isnan     __builtin_isnan
+#define isfinite  __builtin_isfinite
+#define fabs      __builtin_fabsf
+#define fmin      __builtin_fminf
+#define fmax      __builtin_fmaxf
+#define fma       __builtin_fmaf
+#define sqrt      __nvvm_sqrt_rn_f
+#define rint      __builtin_rint
+#define roundf    __builtin_roundf
+#define exp2_fast __nvvm_ex2_approx_f
+#define min(a, b) ((b) < (a) ? (b) : (a))
+#define max(a, b) ((a) < (b) ? (b) : (a))
+#include "math.clh"
+#else
+static float sincos(float angle, float *cosine)
+{
+    float sine;
+    sincosf(angle, &sine, cosine);
+    return sine;
+}
+#endif
 
 /* NVRTC's own __global__ and __shared__ are attributes named global and shared, which are other
  * words here; an attribute has underscores as a second name. */
@@ -30,75 +73,37 @@ static_assert(sizeof(ulong) == 8, "long has 64 bits in kernels");
 
 /* The launch gives a kernel's arguments in local memory as offsets in bytes from its begin, each a
  * multiple of 16. */
-extern shared uint4 local_memory[];
+extern shared char local_memory[] __attribute__((aligned(16)));
 template <typename T> T *local_argument(T *offset)
 {
-    return (T *)((char *)local_memory + (size_t)offset);
+    return (T *)(local_memory + (size_t)offset);
 }
 
 /* ---- items and groups ---- */
 
-#define PICK(triple, d) ((d) == 0 ? triple.x : (d) == 1 ? triple.y : triple.z)
-static uint get_local_id(int d)
-{
-    return PICK(threadIdx, d);
-}
-static uint get_local_size(int d)
-{
-    return PICK(blockDim, d);
-}
-static uint get_group_id(int d)
-{
-    return PICK(blockIdx, d);
-}
-static uint get_num_groups(int d)
-{
-    return PICK(gridDim, d);
-}
-static uint get_global_id(int d)
-{
-    return get_group_id(d) * get_local_size(d) + get_local_id(d);
-}
-#undef PICK
+#define PLACE(name, triple)                                                                        \
+    static uint name(int d)                                                                        \
+    {                                                                                              \
+        return d == 0 ? triple.x : d == 1 ? triple.y : triple.z;                                   \
+    }
+PLACE(get_local_id, threadIdx)
+PLACE(get_local_size, blockDim)
+PLACE(get_group_id, blockIdx)
+PLACE(get_num_groups, gridDim)
+#undef PLACE
+#define get_global_id(d) (get_group_id(d) * get_local_size(d) + get_local_id(d))
 
-#define CLK_LOCAL_MEM_FENCE  0
-#define CLK_GLOBAL_MEM_FENCE 0
-static void barrier(int)
-{
-    __syncthreads();
-}
-
-static int atomic_inc(volatile int *p)
-{
-    return atomicAdd((int *)p, 1);
-}
-static uint atomic_add(volatile uint *p, uint value)
-{
-    return atomicAdd((uint *)p, value);
-}
-static int atomic_or(volatile int *p, int bits)
-{
-    return atomicOr((int *)p, bits);
-}
-static int atomic_cmpxchg(volatile int *p, int expected, int value)
-{
-    return atomicCAS((int *)p, expected, value);
-}
+#define barrier(fence)                    __syncthreads()
+#define atomic_inc(p)                     atomicAdd((int *)(p), 1)
+#define atomic_add(p, value)              atomicAdd((uint *)(p), value)
+#define atomic_or(p, bits)                atomicOr((int *)(p), bits)
+#define atomic_cmpxchg(p, expected, bits) atomicCAS((int *)(p), expected, bits)
 
 /* ---- subgroups: warps, of groups of one dimension ---- */
 
-static uint get_num_sub_groups()
-{
-    return (blockDim.x + 31) / 32;
-}
-static uint get_sub_group_id()
-{
-    return threadIdx.x / 32;
-}
-static uint get_sub_group_local_id()
-{
-    return threadIdx.x % 32;
-}
+#define get_num_sub_groups()     ((blockDim.x + 31) / 32)
+#define get_sub_group_id()       (threadIdx.x / 32)
+#define get_sub_group_local_id() (threadIdx.x % 32)
 /* For all of the subgroup, whose size is a power of 2. */
 static float sub_group_reduce_add(float value)
 {
@@ -145,21 +150,9 @@ static float product(float a, float b)
 }
 static float mad(float a, float b, float c)
 {
-    return fmaf(a, b, c);
+    return fma(a, b, c);
 }
-static ulong mul_hi(ulong a, ulong b)
-{
-    return __umul64hi(a, b);
-}
-static uint clz(uint bits)
-{
-    return __clz((int)bits);
-}
-static float sincos(float angle, float *cosine)
-{
-    float sine;
-    sincosf(angle, &sine, cosine);
-    return sine;
-}
+#define mul_hi    __umul64hi
+#define clz(bits) __clz((int)(bits))
 
 #include "vectors.clh"

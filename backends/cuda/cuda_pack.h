@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * The pack of prebuilt kernels: PTX of all programs that are used before anybody tunes, made by
+ * tools/cuda-pack when the library is built, for machines without NVRTC. Layout, all numbers
+ * little-endian:
+ *     8 bytes    magic with the format's version
+ *     u64        hash of all bytes behind it
+ *     u64        hash of all sources of kernels that the pack was made from
+ *     u32 x 4    version of PTX (63 is 6.3), least compute capability (60), programs, 0
+ *     each       u64 key, u64 offset of its bytes in the file, u64 bytes, u64 bytes of the text;
+ *                keys ascend
+ *     the rest   texts, deflated where that makes them shorter; nothing between or behind them */
+#ifndef TND_CUDA_PACK_H
+#define TND_CUDA_PACK_H
+
+#include "backends/gpu/driver.h"
+#include "base/text.h"
+
+#define TND_CUDA_PACK_FILE "tandem-cuda-kernels.pack"
+
+struct tnd_cuda_pack {
+    const unsigned char *bytes; /* borrowed, or of a file that stays open */
+    size_t n;
+    unsigned ptx_version, capability, n_programs;
+};
+
+/** Checks the bytes of a pack: each program's place is known to be good after that. Errors: FORMAT
+ *  (also of a pack that was made from other sources than `sources`), TRUNCATED. */
+enum tandem_status tnd_cuda_pack_read(const void *bytes, size_t n, uint64_t sources,
+                                      struct tnd_cuda_pack *out, struct tandem_error *error);
+
+/** The text of a program, with a zero byte behind it; freed with tnd_free. Errors: NOT_FOUND (there
+ *  is no such program), FORMAT (not what was deflated), UNSUPPORTED_BUILD (no zlib), MEMORY. */
+enum tandem_status tnd_cuda_pack_text(const struct tnd_cuda_pack *pack, uint64_t key,
+                                      char **out_text, struct tandem_error *error);
+
+/** The pack beside `libcuda` (a path; "": the usual one), the library's own file, or in
+ *  share/tandem near that. It stays in memory until the process ends. Errors: NOT_FOUND (no file),
+ *  else those of its reading. */
+enum tandem_status tnd_cuda_pack_find(const char *libcuda, struct tnd_cuda_pack *out,
+                                      struct tandem_error *error);
+
+/** Key of a program: sources, and those options that define something. */
+uint64_t tnd_cuda_pack_key(const struct tnd_gpu_text *text);
+/** Hash of all sources of kernels in this library. */
+uint64_t tnd_cuda_pack_sources(void);
+
+/** A program that is to be packed. */
+struct tnd_cuda_packed {
+    uint64_t key;
+    struct tnd_text text;
+};
+/** Adds the bytes of a pack of `n` programs with ascending keys to `out`, whose failure sticks. */
+void tnd_cuda_pack_write(const struct tnd_cuda_packed *programs, unsigned n, uint64_t sources,
+                         unsigned ptx_version, unsigned capability, struct tnd_text *out);
+
+#endif
