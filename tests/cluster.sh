@@ -74,6 +74,12 @@ for model in dense experts; do
         got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi layers 0 1 2 2>"$work/err")
         [ "$got" = "$want" ] && good || bad "$model, layers 0,1,2 of $mpi: $got, $want; $(head -3 "$work/err")"
     done
+    # A prompt by layers, and then tokens by rows: the bits of the same ranks and shares.
+    want=$("$build/cluster-ranks" "$work/$model.gguf" 3 mixed 5 0 2)
+    for mpi in $mpis; do
+        got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi mixed 5 0 2 2>"$work/err")
+        [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "$model, mixed, $mpi: $got, $want; $(head -3 "$work/err")"
+    done
 done
 
 # The tool, as users start it.
