@@ -95,6 +95,9 @@ if [ -e "$data/stories260K.bin" ]; then
         launch "$mpi" 3 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo --divide layers >"$work/out" 2>"$work/err"
         cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && grep -q 'equal shares by layers' "$work/err" && good ||
             bad "layers, $mpi: $(tail -3 "$work/err")"
+        launch "$mpi" 3 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo --divide mixed >"$work/out" 2>"$work/err.mixed"
+        cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && grep -q 'equal shares mixed' "$work/err.mixed" && good ||
+            bad "mixed, $mpi: $(tail -3 "$work/err.mixed")"
         grep -q 'resident at most: .* MiB on .*, .* MiB on .*, .* MiB on ' "$work/err" && good || bad "memory, $mpi: $(tail -3 "$work/err")"
         echo "Once upon a time" | "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q >"$work/one" 2>&1
         echo "Once upon a time" | launch "$mpi" 2 "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q \
@@ -140,8 +143,11 @@ done
 grep -q '"ranks": 3, .*"division": "layers", "by_rows_prompt_tps"' "$work/out" && good || bad "fit, layers: $(cat "$work/out")"
 "$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-wifi.json --divide rows >"$work/out" 2>&1
 grep -q '^\* 2 .* rows ' "$work/out" && grep -q '^By layers: not asked for' "$work/out" && good || bad "fit, rows: $(cat "$work/out")"
+"$build/tandem-llama" fit 8B --machines bench-data/clusters-computed/home-ethernet.json --json >"$work/out" 2>&1
+grep -q '"ranks": 4, .*"layers": .*"division": "mixed", "prompt_batch": [0-9]*, "by_rows_prompt_tps"' "$work/out" && good ||
+    bad "fit, mixed: $(cat "$work/out")"
 said=$("$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-wifi.json --divide heads 2>&1)
-[ $? -eq 1 ] && [[ $said == *"'heads': expected rows or layers"* ]] && good || bad "fit, divide heads: $said"
+[ $? -eq 1 ] && [[ $said == *"'heads': expected rows, layers or mixed"* ]] && good || bad "fit, divide heads: $said"
 said=$("$build/tandem-llama" fit 8B --machines "$work/none.json" 2>&1)
 [ $? -eq 1 ] && [[ $said == *none.json* ]] && good || bad "fit, no list: $said"
 
@@ -165,8 +171,10 @@ for mpi in $mpis; do
         want=$([ $slow = 1 ] && echo 'plan: 1 of 2 ranks' || echo 'plan: [12] of 2 ranks')
         [ $code -eq 0 ] && grep -q "$want" "$work/err" && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good ||
             bad "plan, slow $slow, $mpi: code $code, $(tail -5 "$work/err")"
-        launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" --shares 1,2 --divide layers >"$work/out" 2>"$work/err"
-        [ $? -eq 0 ] && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good || bad "bench by layers, $mpi: $(tail -5 "$work/err")"
+        for divide in layers mixed; do
+            launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" --shares 1,2 --divide "$divide" >"$work/out" 2>"$work/err"
+            [ $? -eq 0 ] && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good || bad "bench, $divide, $mpi: $(tail -5 "$work/err")"
+        done
     done
     launch "$mpi" 2 "$build/tandem-llama" fit "$work/dense.gguf" --threads 1 --table "$work/linked.json" >"$work/out" 2>"$work/err"
     [ "$(grep -c '^\* 1 ' "$work/out")" = 1 ] && good || bad "fit of ranks, $mpi: $(cat "$work/out" "$work/err")"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Shares begin in proportion to speed, as far as memory allows; then any two ranks trade any part
- * of theirs as long as that saves time. Which ranks take part is tried out. */
+ * of theirs as long as that saves time. Mixed plans have shares of rows and of layers, which only
+ * meet in memory: each is improved beside the other. Which ranks take part is tried out. */
 #include <math.h>
 #include <string.h>
 
 #include "tune/cluster.h"
 #include "tune/policy.h"
 
-enum { STEPS = TND_CLUSTER_STEPS, ROUNDS = 32, TRIED = 8 };
+enum { STEPS = TND_CLUSTER_STEPS, ROUNDS = 32, TRIED = 8, TURNS = 6 /* of rows and layers */ };
 #define NO_LAYER 1e15 /* counts as so many bytes without memory: more than there are */
 
 /* ---- what a plan takes ---- */
@@ -49,11 +50,15 @@ static const int stretch_of[TND_FIT_PARTS] = {
     [TND_FIT_EXPERTS] = 2,   [TND_FIT_OUTPUT] = 3,    [TND_FIT_OTHER] = 0};
 enum { STRETCHES = 4 };
 
+static double tokens_of(const struct tnd_cluster *cluster, enum tnd_fit_phase phase)
+{
+    return phase == TND_FIT_PROMPT ? (double)cluster->model.prompt_tokens : 1;
+}
+
 static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
-                          enum tnd_fit_phase phase)
+                          double tokens)
 {
     const struct tnd_cluster_model *model = &cluster->model;
-    const double tokens = phase == TND_FIT_PROMPT ? (double)model->prompt_tokens : 1;
     const double sums = 2 * (double)model->n_layers;
     return plan->n < 2
                ? 0
@@ -128,6 +133,14 @@ static void add_part(const struct tnd_cluster *cluster, int rank, enum tnd_fit_p
     }
 }
 
+/* The embedding of the first rank with layers, the classifier of another one. */
+static void add_ends(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan, int first,
+                     int head)
+{
+    add_part(cluster, plan->ranks[first], TND_FIT_EMBEDDING, plan);
+    add_part(cluster, plan->ranks[head], TND_FIT_OUTPUT, plan);
+}
+
 /* The next rank behind i that has layers; n: none. */
 static int next_stage(const struct tnd_cluster_plan *plan, int i)
 {
@@ -157,14 +170,30 @@ static double ends_us(const struct tnd_cluster *cluster, const struct tnd_cluste
            (plan->n > 1 ? tnd_cluster_gather_us(cluster, plan->ranks, plan->n, 4 * tokens) : 0);
 }
 
+/* Between a token and a prompt: a line. */
+static double at_tokens(const struct tnd_cluster *cluster, const double us[TND_FIT_PHASES],
+                        double tokens)
+{
+    const double most = (double)cluster->model.prompt_tokens;
+    const double part = tokens <= 1 ? 0 : tokens >= most ? 1 : (tokens - 1) / (most - 1);
+    return us[TND_FIT_GENERATION] + part * (us[TND_FIT_PROMPT] - us[TND_FIT_GENERATION]);
+}
+
+/* Micro-batches of so many tokens. */
+static double micro_batches(const struct tnd_cluster *cluster, double tokens)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double n = floor(tokens * (double)model->n_micro / fmax((double)model->prompt_tokens, 1));
+    return fmax(n, 1);
+}
+
 /* A token goes through all ranks. Of a prompt's micro-batches the first one does, and each other
  * one leaves one turn of the slowest rank later, which computes, takes a state and sends one. */
 static void time_phase(const struct tnd_cluster *cluster, enum tnd_fit_phase phase,
-                       struct tnd_cluster_plan *plan, int *out_first, int *out_last)
+                       struct tnd_cluster_plan *plan, double tokens, int *out_first, int *out_last)
 {
     const struct tnd_cluster_model *model = &cluster->model;
-    const double n = phase == TND_FIT_PROMPT ? (double)model->n_micro : 1;
-    const double tokens = phase == TND_FIT_PROMPT ? (double)model->prompt_tokens : 1;
+    const double n = phase == TND_FIT_PROMPT ? micro_batches(cluster, tokens) : 1;
     const double bytes = 4 * (double)model->dim * tokens / n;
     double us = 0, error_us = 0, turn_us = 0, before_us = 0, all_us = 0;
     *out_first = *out_last = next_stage(plan, -1);
@@ -173,7 +202,7 @@ static void time_phase(const struct tnd_cluster *cluster, enum tnd_fit_phase pha
         const double share = (double)plan->shares[i] / (double)model->n_layers;
         const int next = next_stage(plan, i);
         const double behind_us = next < plan->n ? hop_us(cluster, plan, i, next, bytes) : 0;
-        const double own_us = share * rank->layers_us[phase] / n;
+        const double own_us = share * at_tokens(cluster, rank->layers_us, tokens) / n;
         us += own_us;
         all_us += behind_us;
         turn_us = fmax(turn_us, before_us + own_us + behind_us);
@@ -192,11 +221,11 @@ static void time_layers(const struct tnd_cluster *cluster, struct tnd_cluster_pl
     const struct tnd_cluster_model *model = &cluster->model;
     int first = 0, last = 0;
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
-        time_phase(cluster, (enum tnd_fit_phase)phase, plan, &first, &last);
+        time_phase(cluster, (enum tnd_fit_phase)phase, plan,
+                   tokens_of(cluster, (enum tnd_fit_phase)phase), &first, &last);
     }
     const int head = plan->shares[0] > 0 ? 0 : last;
-    add_part(cluster, plan->ranks[first], TND_FIT_EMBEDDING, plan);
-    add_part(cluster, plan->ranks[head], TND_FIT_OUTPUT, plan);
+    add_ends(cluster, plan, first, head);
     plan->fits = true;
     for (int i = 0; i < plan->n; i++) {
         const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
@@ -207,6 +236,123 @@ static void time_layers(const struct tnd_cluster *cluster, struct tnd_cluster_pl
     }
 }
 
+/* ---- mixed ---- */
+
+/* The plan by one of both divisions. */
+static struct tnd_cluster_plan half_of(const struct tnd_cluster_plan *plan,
+                                       enum tnd_cluster_division division)
+{
+    struct tnd_cluster_plan half = *plan;
+    half.division = division;
+    if (division == TND_CLUSTER_LAYERS) {
+        memcpy(half.shares, plan->layers, sizeof(half.shares));
+    }
+    return half;
+}
+
+/* Keys and values of a prompt go from the ranks of the layers to those of the heads. Each rank
+ * sends one message after another, and so it receives them. */
+static double find_move_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double all = model->kv_bytes * (double)model->prompt_tokens;
+    double out_us[TND_CLUSTER_MOST] = {0}, most_us = 0, all_us = 0;
+    for (int to = 0; to < plan->n; to++) {
+        double parts[TND_FIT_PARTS], in_us = 0;
+        find_parts(model, plan, to, parts);
+        for (int from = 0; from < plan->n; from++) {
+            const double share = (double)plan->layers[from] / (double)model->n_layers;
+            const double bytes = all * share * parts[TND_FIT_ATTENTION];
+            const double us = bytes > 0 ? hop_us(cluster, plan, from, to, bytes) : 0;
+            in_us += us;
+            out_us[from] += us;
+        }
+        most_us = fmax(most_us, in_us);
+        all_us += in_us;
+    }
+    for (int from = 0; from < plan->n; from++) {
+        most_us = fmax(most_us, out_us[from]);
+    }
+    return cluster->is_medium ? all_us : most_us;
+}
+
+/* Weights of its layers and of its rows: these are part of those, but both are packed. Keys and
+ * values that are of both are there once, and so is what is not divided. */
+static double mixed_bytes(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                          int i, bool has_classifier)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double share = (double)plan->layers[i] / (double)model->n_layers;
+    double parts[TND_FIT_PARTS], bytes = 0;
+    find_parts(model, plan, i, parts);
+    for (int part = 0; part < TND_FIT_PARTS; part++) {
+        const double whole = part == TND_FIT_OUTPUT ? has_classifier : share;
+        bytes += (model->units[part] > 0 ? whole + parts[part] : 1) * (double)model->bytes[part];
+    }
+    return bytes - share * parts[TND_FIT_ATTENTION] * (double)model->cache_bytes;
+}
+
+/* `plan->move_us`, and link_us of generated tokens, are there. */
+static void time_mixed(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
+{
+    struct tnd_cluster_plan by_rows = half_of(plan, TND_CLUSTER_ROWS);
+    struct tnd_cluster_plan by_layers = half_of(plan, TND_CLUSTER_LAYERS);
+    time_shares(cluster, &by_rows);
+    time_layers(cluster, &by_layers);
+    plan->us[TND_FIT_GENERATION] = by_rows.us[TND_FIT_GENERATION];
+    plan->error_us[TND_FIT_GENERATION] = by_rows.error_us[TND_FIT_GENERATION];
+    plan->us[TND_FIT_PROMPT] = by_layers.us[TND_FIT_PROMPT] + plan->move_us;
+    plan->error_us[TND_FIT_PROMPT] =
+        by_layers.error_us[TND_FIT_PROMPT] + TND_CLUSTER_LINK_ERROR * plan->move_us;
+    plan->link_us[TND_FIT_PROMPT] = by_layers.link_us[TND_FIT_PROMPT] + plan->move_us;
+    plan->fits = true;
+    int head = plan->n - 1;
+    while (head > 0 && plan->layers[head] == 0) {
+        head--;
+    }
+    head = plan->layers[0] > 0 ? 0 : head;
+    for (int i = 0; i < plan->n; i++) {
+        const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
+        plan->bytes[i] = (int64_t)mixed_bytes(cluster, plan, i, i == head);
+        plan->fits = plan->fits && (memory == 0 || plan->bytes[i] <= memory);
+    }
+}
+
+/* Of a batch, by rows and by layers. */
+static bool is_prompt(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                      double tokens)
+{
+    struct tnd_cluster_plan by_rows = half_of(plan, TND_CLUSTER_ROWS);
+    struct tnd_cluster_plan by_layers = half_of(plan, TND_CLUSTER_LAYERS);
+    const double most = (double)cluster->model.prompt_tokens;
+    int first, last;
+    memset(by_rows.link_us, 0, sizeof(by_rows.link_us));
+    time_shares(cluster, &by_rows);
+    const double rows_us =
+        at_tokens(cluster, by_rows.us, tokens) + messages_us(cluster, plan, tokens);
+    time_phase(cluster, TND_FIT_PROMPT, &by_layers, tokens, &first, &last);
+    add_ends(cluster, &by_layers, first, by_layers.shares[0] > 0 ? 0 : last);
+    return by_layers.us[TND_FIT_PROMPT] + plan->move_us * tokens / fmax(most, 1) <= rows_us;
+}
+
+int64_t tnd_cluster_prompt_batch(const struct tnd_cluster *cluster,
+                                 const struct tnd_cluster_plan *plan)
+{
+    int64_t batch = cluster->model.prompt_tokens > 2 ? cluster->model.prompt_tokens : 2;
+    while (batch / 2 >= 2 && is_prompt(cluster, plan, (double)(batch / 2))) {
+        batch /= 2;
+    }
+    return batch;
+}
+
+/* ---- all divisions ---- */
+
+const char *tnd_cluster_division_name(enum tnd_cluster_division division)
+{
+    static const char *const names[TND_CLUSTER_DIVISIONS] = {"rows", "layers", "mixed"};
+    return names[division];
+}
+
 bool tnd_cluster_may_divide(const struct tnd_cluster *cluster, enum tnd_cluster_division division,
                             int n)
 {
@@ -215,8 +361,8 @@ bool tnd_cluster_may_divide(const struct tnd_cluster *cluster, enum tnd_cluster_
         return division == TND_CLUSTER_ROWS;
     }
     return (cluster->refused >> division & 1) == 0 && !model->is_whole &&
-           (division == TND_CLUSTER_ROWS ? model->undivided == NULL
-                                         : model->n_micro > 0 && model->n_layers >= n);
+           (division == TND_CLUSTER_LAYERS || model->undivided == NULL) &&
+           (division == TND_CLUSTER_ROWS || (model->n_micro > 0 && model->n_layers >= n));
 }
 
 int tnd_cluster_shares(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan)
@@ -227,7 +373,9 @@ int tnd_cluster_shares(const struct tnd_cluster *cluster, const struct tnd_clust
 /* Of other shares of the same ranks: what messages of rows take stays. */
 static void time_again(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
 {
-    if (plan->division == TND_CLUSTER_LAYERS) {
+    if (plan->division == TND_CLUSTER_MIXED) {
+        time_mixed(cluster, plan);
+    } else if (plan->division == TND_CLUSTER_LAYERS) {
         time_layers(cluster, plan);
     } else {
         time_shares(cluster, plan);
@@ -236,9 +384,12 @@ static void time_again(const struct tnd_cluster *cluster, struct tnd_cluster_pla
 
 void tnd_cluster_time(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan)
 {
-    for (int phase = 0; phase < TND_FIT_PHASES && io_plan->division == TND_CLUSTER_ROWS; phase++) {
-        io_plan->link_us[phase] = messages_us(cluster, io_plan, (enum tnd_fit_phase)phase);
+    for (int phase = 0; phase < TND_FIT_PHASES && io_plan->division != TND_CLUSTER_LAYERS;
+         phase++) {
+        io_plan->link_us[phase] =
+            messages_us(cluster, io_plan, tokens_of(cluster, (enum tnd_fit_phase)phase));
     }
+    io_plan->move_us = io_plan->division == TND_CLUSTER_MIXED ? find_move_us(cluster, io_plan) : 0;
     time_again(cluster, io_plan);
 }
 
@@ -284,11 +435,29 @@ static double alone_us(const struct tnd_cluster_rank *rank, const double count[T
     return us;
 }
 
-/* In proportion to speed. */
-static void first_shares(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
-                         struct tnd_cluster_plan *plan)
+/* What is shared: rows or layers of a mixed plan, or what the division is of. */
+struct shared {
+    const struct tnd_cluster *cluster;
+    const double *count; /* {TND_FIT_PHASES} */
+    bool of_layers;      /* of a mixed plan */
+};
+
+static int *shares_of(const struct shared *s, struct tnd_cluster_plan *plan)
 {
-    const int shares = tnd_cluster_shares(cluster, plan);
+    return s->of_layers ? plan->layers : plan->shares;
+}
+
+static int sum_of(const struct shared *s, const struct tnd_cluster_plan *plan)
+{
+    return s->of_layers ? (int)s->cluster->model.n_layers : tnd_cluster_shares(s->cluster, plan);
+}
+
+/* In proportion to speed. */
+static void first_shares(const struct shared *s, struct tnd_cluster_plan *plan)
+{
+    const struct tnd_cluster *cluster = s->cluster;
+    const double *count = s->count;
+    const int shares = sum_of(s, plan);
     double all = 0, before = 0;
     int given = 0;
     for (int i = 0; i < plan->n; i++) {
@@ -297,28 +466,28 @@ static void first_shares(const struct tnd_cluster *cluster, const double count[T
     for (int i = 0; i < plan->n; i++) {
         before += 1 / fmax(alone_us(&cluster->ranks[plan->ranks[i]], count), 1e-9);
         const int end = i == plan->n - 1 ? shares : (int)(shares * before / all + 0.5);
-        plan->shares[i] = end - given;
+        shares_of(s, plan)[i] = end - given;
         given = end;
     }
 }
 
 /* The best trade of all; false: none saves time. */
-static bool trade(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
-                  struct tnd_cluster_plan *plan)
+static bool trade(const struct shared *s, struct tnd_cluster_plan *plan)
 {
     struct tnd_cluster_plan best = *plan;
+    const int *shares = shares_of(s, plan);
     for (int from = 0; from < plan->n; from++) {
         for (int to = 0; to < plan->n; to++) {
-            for (int steps = 1; from != to && steps <= plan->shares[from]; steps++) {
+            for (int steps = 1; from != to && steps <= shares[from]; steps++) {
                 struct tnd_cluster_plan one = *plan;
-                one.shares[from] -= steps;
-                one.shares[to] += steps;
-                time_again(cluster, &one);
-                best = is_better(cluster, count, &one, &best) ? one : best;
+                shares_of(s, &one)[from] -= steps;
+                shares_of(s, &one)[to] += steps;
+                time_again(s->cluster, &one);
+                best = is_better(s->cluster, s->count, &one, &best) ? one : best;
             }
         }
     }
-    const bool is_new = is_better(cluster, count, &best, plan);
+    const bool is_new = is_better(s->cluster, s->count, &best, plan);
     *plan = best;
     return is_new;
 }
@@ -331,43 +500,73 @@ static void start(const struct tnd_cluster *cluster, const double count[TND_FIT_
     out->n = n;
     out->division = division;
     memcpy(out->ranks, ranks, (size_t)n * sizeof(ranks[0]));
-    first_shares(cluster, count, out);
+    for (int i = 0; i <= (division == TND_CLUSTER_MIXED); i++) {
+        const struct shared s = {cluster, count, i != 0};
+        first_shares(&s, out);
+    }
     tnd_cluster_time(cluster, out);
 }
 
 /* The best of all shares that are multiples of `step`, from rank i on. */
-static void try_grid(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
-                     struct tnd_cluster_plan *plan, int i, int left, int step,
-                     struct tnd_cluster_plan *io_best)
+static void try_grid(const struct shared *s, struct tnd_cluster_plan *plan, int i, int left,
+                     int step, struct tnd_cluster_plan *io_best)
 {
     if (i == plan->n - 1) {
-        plan->shares[i] = left;
-        time_again(cluster, plan);
-        *io_best = is_better(cluster, count, plan, io_best) ? *plan : *io_best;
+        shares_of(s, plan)[i] = left;
+        time_again(s->cluster, plan);
+        *io_best = is_better(s->cluster, s->count, plan, io_best) ? *plan : *io_best;
         return;
     }
     for (int share = 0; share <= left; share += step) {
-        plan->shares[i] = share;
-        try_grid(cluster, count, plan, i + 1, left - share, step, io_best);
+        shares_of(s, plan)[i] = share;
+        try_grid(s, plan, i + 1, left - share, step, io_best);
     }
 }
 
 /* (Whole heads make shares jump, and trades end where no pair gains: of few ranks a grid is tried
  * first, all of four ranks, some thousand shares of more.) */
+static void improve(const struct shared *s, struct tnd_cluster_plan *io_plan)
+{
+    static const int steps[TND_CLUSTER_TRY_ALL + 1] = {1, 1, 1, 1, 1, 4, 8};
+    struct tnd_cluster_plan one = *io_plan;
+    if (one.n <= TND_CLUSTER_TRY_ALL) {
+        const int shares = sum_of(s, &one);
+        const int coarser = one.n > 3 && one.division == TND_CLUSTER_MIXED ? 2 : 1;
+        const int step = (coarser * steps[one.n] * shares + STEPS - 1) / STEPS;
+        try_grid(s, &one, 0, shares, step, io_plan);
+    }
+    for (int round = 0; round < ROUNDS && trade(s, io_plan); round++) {
+    }
+}
+
+/* Rows and layers in turns, `of_layers` first, until that saves no more. */
+static void improve_both(const struct tnd_cluster *cluster, const double *count, bool of_layers,
+                         struct tnd_cluster_plan *io_plan)
+{
+    bool is_new = true;
+    for (int turn = 0; turn < TURNS && is_new; turn++) {
+        const struct shared s = {cluster, count, (turn % 2 != 0) != of_layers};
+        const struct tnd_cluster_plan old = *io_plan;
+        improve(&s, io_plan);
+        is_new = turn == 0 || is_better(cluster, count, io_plan, &old);
+    }
+}
+
 void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                        enum tnd_cluster_division division, const int *ranks, int n,
                        struct tnd_cluster_plan *out)
 {
-    static const int steps[TND_CLUSTER_TRY_ALL + 1] = {1, 1, 1, 1, 1, 4, 8};
+    const struct shared s = {cluster, count, false};
     start(cluster, count, division, ranks, n, out);
-    struct tnd_cluster_plan one = *out;
-    if (n <= TND_CLUSTER_TRY_ALL) {
-        const int shares = tnd_cluster_shares(cluster, out);
-        const int step = (steps[n] * shares + STEPS - 1) / STEPS;
-        try_grid(cluster, count, &one, 0, shares, step, out);
+    if (division != TND_CLUSTER_MIXED) {
+        improve(&s, out);
+        return;
     }
-    for (int round = 0; round < ROUNDS && trade(cluster, count, out); round++) {
-    }
+    struct tnd_cluster_plan other = *out;
+    improve_both(cluster, count, false, out);
+    improve_both(cluster, count, true, &other);
+    *out = is_better(cluster, count, &other, out) ? other : *out;
+    tnd_cluster_time(cluster, out);
 }
 
 /* ---- ranks ---- */
@@ -434,6 +633,7 @@ static void grow(const struct tnd_cluster *cluster, const double count[TND_FIT_P
 static void choose_within(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                           int leader, int n, double limit_us, struct tnd_cluster_plan *out)
 {
+    double others_us[TND_CLUSTER_DIVISIONS][TND_FIT_PHASES] = {{0}};
     memset(out, 0, sizeof(*out));
     for (int d = 0; n >= 1 && n <= cluster->n && d < TND_CLUSTER_DIVISIONS; d++) {
         const enum tnd_cluster_division division = (enum tnd_cluster_division)d;
@@ -451,13 +651,13 @@ static void choose_within(const struct tnd_cluster *cluster, const double count[
         const bool is_new =
             out->n == 0 ||
             (is_within != was_within ? is_within : is_better(cluster, count, &one, out));
-        const struct tnd_cluster_plan *other = is_new ? out : &one;
-        struct tnd_cluster_plan *chosen = is_new ? &one : out;
-        if (other->n > 0 && other->fits) {
-            memcpy(chosen->other_us, other->us, sizeof(chosen->other_us));
+        if (one.fits) {
+            memcpy(others_us[d], one.us, sizeof(others_us[d]));
         }
-        *out = *chosen;
+        *out = is_new ? one : *out;
     }
+    memcpy(out->other_us, others_us, sizeof(out->other_us));
+    memset(out->other_us[out->division], 0, sizeof(out->other_us[0]));
 }
 
 void tnd_cluster_choose(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
