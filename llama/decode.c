@@ -245,6 +245,10 @@ static enum tandem_status run_batch(tandem_session *session, struct tnd_llama_ba
                                     struct tnd_llama_forward *out_forward,
                                     struct tandem_error *error)
 {
+    if (!tnd_llama_takes_part(tnd_llama_part_for(session, batch->m))) {
+        memset(out_forward, 0, sizeof(*out_forward));
+        return tnd_llama_micro_choose(session, batch, error);
+    }
     LLAMA_TRY(build(session, batch, out_forward, error));
     if (session->print != NULL) {
         LLAMA_TRY(print_plan(session, out_forward->graph, batch, error));

@@ -91,6 +91,10 @@ static void find_ranges(const tandem_model *whole, const double *shares,
         shard->heads[i] = range_of(i, shares, count, h->kv_heads, together);
     }
     shard->kv_heads = shard->heads[rank];
+    shard->is_alone = shares[0] > 0;
+    for (int i = 1; i < count; i++) {
+        shard->is_alone = shard->is_alone && shares[i] == 0;
+    }
 }
 
 /* ---- parts of weights ---- */
@@ -386,9 +390,15 @@ void tnd_llama_shard_free(struct tnd_llama_shard *shard)
     }
 }
 
+bool tnd_llama_takes_part(const tandem_model *model)
+{
+    return model->shard == NULL || !model->shard->is_alone || model->shard->rank == 0;
+}
+
 bool tnd_llama_by_rows(const tandem_model *model)
 {
-    return model->shard != NULL && model->shard->division == TANDEM_DIVIDE_ROWS;
+    return model->shard != NULL && model->shard->division == TANDEM_DIVIDE_ROWS &&
+           !model->shard->is_alone;
 }
 
 bool tnd_llama_by_layers(const tandem_model *model)

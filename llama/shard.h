@@ -32,6 +32,7 @@ struct tnd_llama_shard {
     int before, behind;              /* by layers: ranks that states come from and go to; -1: the
                                         embedding; the classifier */
     int last, head;                  /* by layers: ranks of the last layer, and of the classifier */
+    bool is_alone;                   /* by rows: rank 0 has all of them, and the others wait */
     struct tnd_llama_range *heads;   /* {count}: of keys and values, of each rank by rows */
     struct tnd_llama_range kv_heads; /* each with the heads of queries that it serves */
     int64_t all_kv_heads;            /* of all ranks together */
@@ -54,6 +55,8 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
 /** NULL is allowed. */
 void tnd_llama_shard_free(struct tnd_llama_shard *shard);
 
+/** Whether this rank computes anything of a batch. */
+bool tnd_llama_takes_part(const tandem_model *model);
 /** Whether a rank has a part of every layer; some layers. Neither: it has all of the model. */
 bool tnd_llama_by_rows(const tandem_model *model);
 bool tnd_llama_by_layers(const tandem_model *model);

@@ -134,7 +134,7 @@ grep -q '^\* 2 .*one, two' "$work/out" && good || bad "fit, fast links: $(cat "$
 list 50000 0.01
 "$build/tandem-llama" fit 8B --machines "$work/list.json" --json >"$work/out" 2>&1
 grep -q '"best": 1' "$work/out" && good || bad "fit, slow links: $(cat "$work/out")"
-for want in home-ethernet:8B:4 home-wifi:8B:1 home-wifi:70B:3 two-sockets:70B:2 eight-servers:70B:8; do
+for want in home-ethernet:8B:4 home-wifi:8B:4 home-wifi:70B:3 two-sockets:70B:2 eight-servers:70B:8; do
     IFS=: read -r name model ranks <<<"$want"
     "$build/tandem-llama" fit "$model" --machines "bench-data/clusters-computed/$name.json" --json >"$work/out" 2>&1
     grep -q "\"best\": $ranks," "$work/out" && good || bad "fit $want: $(head -3 "$work/out")"
@@ -146,6 +146,8 @@ grep -q '^\* 2 .* rows ' "$work/out" && grep -q '^By layers: not asked for' "$wo
 "$build/tandem-llama" fit 8B --machines bench-data/clusters-computed/home-ethernet.json --json >"$work/out" 2>&1
 grep -q '"ranks": 4, .*"layers": .*"division": "mixed", "prompt_batch": [0-9]*, "by_rows_prompt_tps"' "$work/out" && good ||
     bad "fit, mixed: $(cat "$work/out")"
+"$build/tandem-llama" fit 8B --machines bench-data/clusters-computed/home-wifi.json >"$work/out" 2>&1
+grep -q '^Batches of .* by layers; the first one generates tokens alone' "$work/out" && good || bad "fit, one generates: $(cat "$work/out")"
 said=$("$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-wifi.json --divide heads 2>&1)
 [ $? -eq 1 ] && [[ $said == *"'heads': expected rows, layers or mixed"* ]] && good || bad "fit, divide heads: $said"
 said=$("$build/tandem-llama" fit 8B --machines "$work/none.json" 2>&1)

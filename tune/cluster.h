@@ -75,6 +75,7 @@ struct tnd_cluster_plan {
     int layers[TND_CLUSTER_MOST]; /* mixed: of ranks[i], for prompts */
     double us[TND_FIT_PHASES], error_us[TND_FIT_PHASES];
     double link_us[TND_FIT_PHASES];  /* of them, what messages take */
+    double sums_us[TND_FIT_PHASES];  /* what those of rows take, which all ranks make */
     double move_us;                  /* mixed: of a prompt's, to bring keys and values to heads */
     int64_t bytes[TND_CLUSTER_MOST]; /* of ranks[i] */
     bool fits;

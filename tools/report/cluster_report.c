@@ -207,12 +207,14 @@ static void print_places(const struct tnd_cluster_report *r, struct tnd_text *ou
         }
         tnd_text_add_char(out, '\n');
     }
+    const bool is_alone = plan->shares[0] == tnd_cluster_shares(cluster, plan);
     if (plan->n > 1 && plan->division == TND_CLUSTER_MIXED) {
-        tnd_text_printf(out,
-                        "Batches of %lld tokens and more go by layers, generated tokens by rows.\n",
-                        (long long)tnd_cluster_prompt_batch(cluster, plan));
+        tnd_text_printf(out, "Batches of %lld tokens and more go by layers; %s.\n",
+                        (long long)tnd_cluster_prompt_batch(cluster, plan),
+                        is_alone ? "the first one generates tokens alone"
+                                 : "generated tokens go by rows");
     }
-    if (plan->n > 1 && plan->division != TND_CLUSTER_LAYERS) {
+    if (plan->n > 1 && plan->division != TND_CLUSTER_LAYERS && !is_alone) {
         tnd_text_add(out, "Of each layer: heads of attention, rows of the feed-forward network and "
                           "of each expert; of the vocabulary: rows.\n");
     }
