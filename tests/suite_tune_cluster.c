@@ -318,6 +318,9 @@ static void mixed_plans_take_prompts_of_layers_and_tokens_of_rows(void)
     model->cache_bytes = 400;
     model->kv_bytes = 1000; /* 128,000 of a prompt */
     drawn.cluster.is_medium = false;
+    for (int r = 0; r < 3; r++) {
+        drawn.ranks[r].memory = 0;
+    }
     link_all(&drawn, 100, 1000);
     plan.division = TND_CLUSTER_MIXED;
     memcpy(plan.layers, layers.shares, sizeof(plan.layers));
@@ -333,6 +336,19 @@ static void mixed_plans_take_prompts_of_layers_and_tokens_of_rows(void)
     drawn.cluster.is_medium = true;
     tnd_cluster_time(&drawn.cluster, &plan);
     CU_ASSERT_DOUBLE_EQUAL(plan.move_us, 115 + 109 + 124 + 109 + 116 + 110, 1);
+    CU_ASSERT_TRUE(plan.fits);
+    memset(plan.shares, 0, sizeof(plan.shares)); /* rank 0 generates alone; rank 2 does nothing */
+    plan.shares[0] = TND_CLUSTER_STEPS;
+    plan.layers[1] += plan.layers[2];
+    plan.layers[2] = 0;
+    tnd_cluster_time(&drawn.cluster, &plan);
+    struct tnd_cluster_plan one = {.n = 1, .ranks = {0}, .shares = {TND_CLUSTER_STEPS}};
+    tnd_cluster_time(&drawn.cluster, &one);
+    CU_ASSERT_EQUAL(plan.us[TND_FIT_GENERATION], one.us[TND_FIT_GENERATION]);
+    CU_ASSERT_EQUAL(plan.link_us[TND_FIT_GENERATION], 0);
+    CU_ASSERT_FALSE(plan.fits);
+    memcpy(plan.layers, layers.shares, sizeof(plan.layers));
+    memcpy(plan.shares, rows.shares, sizeof(plan.shares));
     link_all(&drawn, 50000, 1);
     CU_ASSERT_EQUAL(tnd_cluster_prompt_batch(&drawn.cluster, &plan), 2);
     link_all(&drawn, 1e-3, 1e9);

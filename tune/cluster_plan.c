@@ -119,6 +119,13 @@ static void time_shares(const struct tnd_cluster *cluster, struct tnd_cluster_pl
 
 /* ---- layers in sequence ---- */
 
+/* A rank that takes part has layers, or rows of a mixed plan. */
+static bool is_idle(const struct tnd_cluster_plan *plan, int i)
+{
+    return plan->division != TND_CLUSTER_ROWS && plan->shares[i] == 0 &&
+           (plan->division == TND_CLUSTER_LAYERS || plan->layers[i] == 0);
+}
+
 /* Bytes of all layers. */
 static double layer_bytes(const struct tnd_cluster_model *model)
 {
@@ -239,7 +246,7 @@ static void time_layers(const struct tnd_cluster *cluster, struct tnd_cluster_pl
         const double share = (double)plan->shares[i] / (double)model->n_layers;
         plan->bytes[i] =
             (int64_t)(share * layer_bytes(model)) + (i == head ? model->bytes[TND_FIT_OUTPUT] : 0);
-        plan->fits = plan->fits && plan->shares[i] > 0 && (memory == 0 || plan->bytes[i] <= memory);
+        plan->fits = plan->fits && !is_idle(plan, i) && (memory == 0 || plan->bytes[i] <= memory);
     }
 }
 
@@ -316,7 +323,7 @@ static void time_mixed(const struct tnd_cluster *cluster, struct tnd_cluster_pla
     for (int i = 0; i < plan->n; i++) {
         const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
         plan->bytes[i] = (int64_t)mixed_bytes(cluster, plan, i, i == head);
-        plan->fits = plan->fits && (memory == 0 || plan->bytes[i] <= memory);
+        plan->fits = plan->fits && !is_idle(plan, i) && (memory == 0 || plan->bytes[i] <= memory);
     }
 }
 
@@ -408,9 +415,8 @@ static double missing_bytes(const struct tnd_cluster *cluster, const struct tnd_
     double missing = 0;
     for (int i = 0; i < plan->n && !plan->fits; i++) {
         const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
-        const bool is_idle = plan->division == TND_CLUSTER_LAYERS && plan->shares[i] == 0;
         missing += memory > 0 && plan->bytes[i] > memory ? (double)(plan->bytes[i] - memory) : 0;
-        missing += is_idle ? NO_LAYER : 0;
+        missing += is_idle(plan, i) ? NO_LAYER : 0;
     }
     return missing;
 }
