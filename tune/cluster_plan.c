@@ -559,6 +559,25 @@ static void improve_both(const struct tnd_cluster *cluster, const double *count,
     }
 }
 
+/* Where both do not fit beside each other, turns end early: a coarse grid of pairs is tried first. */
+static void try_both(const struct tnd_cluster *cluster, const double *count,
+                     struct tnd_cluster_plan *plan, int i, int left,
+                     struct tnd_cluster_plan *io_best)
+{
+    const int pieces = plan->n == 2 ? STEPS : plan->n == 3 ? 8 : 4;
+    const int layers = (int)cluster->model.n_layers;
+    if (i == plan->n - 1) {
+        const struct shared rows = {cluster, count, false};
+        plan->layers[i] = left;
+        try_grid(&rows, plan, 0, STEPS, STEPS / pieces, io_best);
+        return;
+    }
+    for (int share = 0; share <= left; share += (layers + pieces - 1) / pieces) {
+        plan->layers[i] = share;
+        try_both(cluster, count, plan, i + 1, left - share, io_best);
+    }
+}
+
 void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                        enum tnd_cluster_division division, const int *ranks, int n,
                        struct tnd_cluster_plan *out)
@@ -569,10 +588,15 @@ void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND
         improve(&s, out);
         return;
     }
-    struct tnd_cluster_plan other = *out;
+    struct tnd_cluster_plan other = *out, both = *out, one = *out;
     improve_both(cluster, count, false, out);
     improve_both(cluster, count, true, &other);
+    if (n <= TND_CLUSTER_TRY_ALL) {
+        try_both(cluster, count, &one, 0, (int)cluster->model.n_layers, &both);
+        improve_both(cluster, count, false, &both);
+    }
     *out = is_better(cluster, count, &other, out) ? other : *out;
+    *out = is_better(cluster, count, &both, out) ? both : *out;
     tnd_cluster_time(cluster, out);
 }
 
@@ -583,17 +607,20 @@ static bool may_take_part(const struct tnd_cluster *cluster, int rank)
     return !cluster->ranks[rank].is_left_out;
 }
 
-/* Where it may lead, the fastest rank does: it may generate alone. */
-static void fastest_first(const struct tnd_cluster *cluster, int *ranks, int n)
+/* Shares of ranks {n}. The first rank of a mixed plan may generate alone: where anybody may lead,
+ * each one is tried there. */
+static void share_among(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
+                        enum tnd_cluster_division division, int leader, int *ranks, int n,
+                        struct tnd_cluster_plan *out)
 {
-    static const double generation[TND_FIT_PHASES] = {[TND_FIT_GENERATION] = 1};
-    for (int i = 1; i < n; i++) {
-        if (alone_us(&cluster->ranks[ranks[i]], generation) <
-            alone_us(&cluster->ranks[ranks[0]], generation)) {
-            const int first = ranks[0];
-            ranks[0] = ranks[i];
-            ranks[i] = first;
-        }
+    tnd_cluster_share(cluster, count, division, ranks, n, out);
+    for (int i = 1; i < n && leader < 0 && division == TND_CLUSTER_MIXED; i++) {
+        struct tnd_cluster_plan one;
+        const int first = ranks[0];
+        ranks[0] = ranks[i];
+        ranks[i] = first;
+        tnd_cluster_share(cluster, count, division, ranks, n, &one);
+        *out = is_alone(&one) && is_better(cluster, count, &one, out) ? one : *out;
     }
 }
 
@@ -616,11 +643,8 @@ static void try_all(const struct tnd_cluster *cluster, const double count[TND_FI
             }
         }
         struct tnd_cluster_plan one;
-        if (leader < 0 && division == TND_CLUSTER_MIXED) {
-            fastest_first(cluster, ranks, k);
-        }
         if (may && k == n) {
-            tnd_cluster_share(cluster, count, division, ranks, n, &one);
+            share_among(cluster, count, division, leader, ranks, n, &one);
             *out = out->n == 0 || is_better(cluster, count, &one, out) ? one : *out;
         }
     }
