@@ -559,7 +559,7 @@ static void improve_both(const struct tnd_cluster *cluster, const double *count,
     }
 }
 
-/* Where both do not fit beside each other, turns end early: a coarse grid of pairs is tried first. */
+/* Where both do not fit beside each other, turns end early: pairs are tried, coarsely. */
 static void try_both(const struct tnd_cluster *cluster, const double *count,
                      struct tnd_cluster_plan *plan, int i, int left,
                      struct tnd_cluster_plan *io_best)
