@@ -101,7 +101,7 @@ static enum tandem_status move_piece(const struct move *move, struct tandem_erro
     const struct tnd_llama_shard *shard = move->session->model->shard;
     const int rank = shard->rank, count = shard->count;
     size_t *to = calloc(2 * (size_t)count, sizeof(to[0]));
-    size_t *from = to + count;
+    size_t *from = to != NULL ? to + count : NULL;
     size_t n_to = 1, n_from = 1;
     for (int i = 0; to != NULL && i < count; i++) {
         n_to += to[i] = message_bytes(move, rank, i);
