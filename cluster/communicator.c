@@ -405,6 +405,42 @@ enum tandem_status tandem_communicator_all_gather(tandem_communicator *c, const 
     return gather(c, mine, bytes, out, "an all-gather", error);
 }
 
+enum tandem_status tandem_communicator_all_to_all(tandem_communicator *c, const void *mine,
+                                                  const size_t *to, void *out, const size_t *from,
+                                                  struct tandem_error *error)
+{
+    TND_REQUIRE(c, "communicator_all_to_all", error);
+    TND_REQUIRE(mine, "communicator_all_to_all", error);
+    TND_REQUIRE(to, "communicator_all_to_all", error);
+    TND_REQUIRE(out, "communicator_all_to_all", error);
+    TND_REQUIRE(from, "communicator_all_to_all", error);
+    const int rank = c->transport.rank;
+    const char *at = mine;
+    char *out_at = out;
+    int n_sends = 0, n_receives = 0;
+    size_t largest = 0;
+    if (to[rank] != from[rank]) {
+        return tnd_error_set(
+            error, TANDEM_E_ARGUMENT, "cluster", (int64_t)to[rank], (int64_t)from[rank],
+            "cluster: rank %d sends itself %zu bytes, and expects %zu", rank, to[rank], from[rank]);
+    }
+    for (int i = 0; i < count_of(c); at += to[i], out_at += from[i], i++) {
+        if (i == rank) {
+            memmove(out_at, at, to[i]);
+            continue;
+        }
+        if (to[i] > 0) {
+            c->sends[n_sends++] = message(i, at, to[i]);
+        }
+        if (from[i] > 0) {
+            c->receives[n_receives++] = message(i, out_at, from[i]);
+        }
+        largest = to[i] > largest ? to[i] : largest;
+        largest = from[i] > largest ? from[i] : largest;
+    }
+    return exchange(c, n_sends, n_receives, "an all-to-all", largest, error);
+}
+
 /* vectors {n} of all ranks, the one of this rank in `own`: their sum to `out`, maybe `own`. */
 static void add_up(const tandem_communicator *c, const float *vectors, const float *own, size_t n,
                    float *out)

@@ -116,8 +116,10 @@ void tnd_llama_cache_given(const struct tnd_llama_kv_cache *cache,
                            struct tnd_llama_cache_choices *out)
 {
     const double row = (double)tandem_type_row_bytes(cache->type, cache->head_size);
-    const double bytes = 2.0 * row * (double)cache->kv_heads * (double)cache->n_cells *
-                         (double)(cache->end - cache->begin);
+    double bytes = 0;
+    for (int64_t l = cache->begin; l < cache->end; l++) {
+        bytes += 2.0 * row * (double)tnd_llama_kv_heads_of(cache, l) * (double)cache->n_cells;
+    }
     out->n = 1;
     out->list[0] = (struct tandem_cache_info){
         .type = cache->type, .is_chosen = true, .fits = true, .bytes = (int64_t)bytes};

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "llama/llama_error.h"
+#include "llama/phases.h"
 #include "llama/ranks.h"
 #include "llama/shard.h"
 #include "llama/session.h"
@@ -118,6 +119,7 @@ static enum tandem_status describe(tandem_session *session,
         m += entries[i].n;
     }
     LLAMA_TRY(reserve_batch(session, m, error));
+    tnd_llama_experts_forget(session); /* a rank may compute other layers than for the last batch */
     m = 0;
     for (int64_t i = 0; i < n_entries; i++) {
         const struct tandem_batch_entry *entry = &entries[i];
@@ -235,14 +237,18 @@ static enum tandem_status build(tandem_session *session, struct tnd_llama_batch 
 {
     LLAMA_TRY(tnd_llama_micro_choose(session, batch, error));
     tandem_context_reset(session->context);
-    return tnd_llama_forward(session->model, &session->cache, batch, session->context, out_forward,
-                             error);
+    return tnd_llama_forward(tnd_llama_part_for(session, batch->m), &session->cache, batch,
+                             session->context, out_forward, error);
 }
 
 static enum tandem_status run_batch(tandem_session *session, struct tnd_llama_batch *batch,
                                     struct tnd_llama_forward *out_forward,
                                     struct tandem_error *error)
 {
+    if (!tnd_llama_takes_part(tnd_llama_part_for(session, batch->m))) {
+        memset(out_forward, 0, sizeof(*out_forward));
+        return tnd_llama_micro_choose(session, batch, error);
+    }
     LLAMA_TRY(build(session, batch, out_forward, error));
     if (session->print != NULL) {
         LLAMA_TRY(print_plan(session, out_forward->graph, batch, error));
@@ -320,9 +326,11 @@ try_decode(tandem_session *session, const struct tandem_batch_entry *entries,
     struct tnd_llama_kv_cache *cache = &session->cache;
     LLAMA_TRY(session->must_recover ? recover(session, error) : TANDEM_OK);
     LLAMA_TRY(describe(session, entries, drafted, n_entries, out_batch, error));
+    LLAMA_TRY(tnd_llama_phase_begin(session, out_batch->m, error));
     LLAMA_TRY(tnd_llama_kv_cache_take(cache, out_batch->sequences, out_batch->positions,
                                       out_batch->m, error));
-    const enum tandem_status status = run_batch(session, out_batch, out_forward, error);
+    enum tandem_status status = run_batch(session, out_batch, out_forward, error);
+    status = status == TANDEM_OK ? tnd_llama_phase_end(session, out_batch->m, error) : status;
     if (status != TANDEM_OK) {
         tnd_llama_kv_cache_rollback(cache);
         return status;

@@ -48,6 +48,14 @@ void tnd_llama_experts_fini(struct tnd_llama_expert_counts *counts)
     free(counts->is_used);
 }
 
+void tnd_llama_experts_forget(tandem_session *session)
+{
+    const size_t n = (size_t)session->model->hparams.layers * TND_LLAMA_MICRO_BATCHES;
+    if (session->experts.ids != NULL) {
+        memset(session->experts.ids, 0, n * sizeof(session->experts.ids[0]));
+    }
+}
+
 /* Tokens of a micro-batch in a layer; `ids`: {used, m}. */
 static void count_layer(tandem_session *session, int64_t layer, const tandem_tensor *ids)
 {

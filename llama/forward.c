@@ -352,6 +352,9 @@ static enum tandem_status begin_part(struct part *part, const tandem_model *mode
     part->cache.taken += begin;
     part->cache.n_taken = end - begin;
     part->cache.n_used = cells_until(cache, end);
+    if (tnd_llama_by_layers(model)) {
+        tnd_llama_kv_widen(&part->cache);
+    }
     struct pass *p = &part->pass;
     p->model = model;
     p->cache = &part->cache;

@@ -286,9 +286,10 @@ static void shift_run(const tandem_model *model, const struct tnd_llama_kv_cache
                       int64_t layer, int64_t cell, int64_t n, const int32_t *deltas,
                       tandem_context *c, tandem_graph *graph)
 {
-    const int64_t kv_dim = cache->head_size * cache->kv_heads;
+    const int64_t heads = tnd_llama_kv_heads_of(cache, layer);
+    const int64_t kv_dim = cache->head_size * heads;
     const int64_t all_ne[] = {kv_dim, cache->n_cells};
-    const int64_t ne[] = {cache->head_size, cache->kv_heads, n};
+    const int64_t ne[] = {cache->head_size, heads, n};
     const size_t row = tandem_type_row_bytes(cache->type, kv_dim);
     tandem_tensor *ids = tandem_tensor_new(c, TANDEM_TYPE_I32, 1, &n);
     tandem_tensor *angles = tnd_llama_integers(c, deltas + cell, n);

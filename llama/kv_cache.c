@@ -32,15 +32,41 @@ static enum tandem_status check_options(const struct tandem_hparams *h,
     return TANDEM_OK;
 }
 
+static bool is_wide(const struct tnd_llama_kv_cache *cache, int64_t layer)
+{
+    return layer >= cache->wide.begin && layer < cache->wide.end;
+}
+
+int64_t tnd_llama_kv_heads_of(const struct tnd_llama_kv_cache *cache, int64_t layer)
+{
+    return is_wide(cache, layer) ? cache->wide.heads : cache->kv_heads;
+}
+
+void tnd_llama_kv_widen(struct tnd_llama_kv_cache *cache)
+{
+    cache->kv_heads = cache->wide.heads > 0 ? cache->wide.heads : cache->kv_heads;
+    cache->wide.first = 0;
+}
+
+/* Where those that tokens read and write begin. */
+static int64_t first_head(const struct tnd_llama_kv_cache *cache, int64_t layer)
+{
+    return is_wide(cache, layer) ? cache->wide.first : 0;
+}
+
 /* Bytes for all tensors, so that the context takes them at once and no more; 0 (the context's own
  * choice) for numbers that are too large, which the tensors will report. */
 static size_t all_bytes(const struct tnd_llama_kv_cache *cache)
 {
     const size_t spare = 1 << 20; /* the tensors themselves, and alignment */
-    size_t bytes = tandem_type_row_bytes(cache->type, cache->head_size);
-    if (__builtin_mul_overflow(bytes, (size_t)cache->kv_heads, &bytes) ||
+    size_t bytes = tandem_type_row_bytes(cache->type, cache->head_size), heads = 0;
+    for (int64_t l = cache->begin; l < cache->end; l++) {
+        if (__builtin_add_overflow(heads, 2 * (size_t)tnd_llama_kv_heads_of(cache, l), &heads)) {
+            return 0;
+        }
+    }
+    if (__builtin_mul_overflow(bytes, heads, &bytes) ||
         __builtin_mul_overflow(bytes, (size_t)cache->n_cells, &bytes) ||
-        __builtin_mul_overflow(bytes, 2 * (size_t)(cache->end - cache->begin), &bytes) ||
         __builtin_add_overflow(bytes, spare, &bytes)) {
         return 0;
     }
@@ -49,8 +75,6 @@ static size_t all_bytes(const struct tnd_llama_kv_cache *cache)
 
 static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct tandem_error *error)
 {
-    const int64_t ne[] = {cache->head_size, cache->kv_heads, cache->n_cells};
-    const int64_t transposed_ne[] = {cache->n_cells, cache->head_size, cache->kv_heads};
     struct tandem_context_options options = TANDEM_CONTEXT_OPTIONS_INIT;
     options.chunk_bytes = all_bytes(cache);
     LLAMA_TRY(tandem_context_new(&options, &cache->owner, error));
@@ -60,8 +84,10 @@ static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct 
     cache->taken = calloc((size_t)cache->n_cells, sizeof(cache->taken[0]));
     cache->tokens = calloc((size_t)cache->n_cells, sizeof(cache->tokens[0]));
     cache->batches = calloc((size_t)cache->n_cells, sizeof(cache->batches[0]));
+    cache->is_narrow = calloc((size_t)cache->n_cells, sizeof(cache->is_narrow[0]));
     if (cache->keys == NULL || cache->values == NULL || cache->orders == NULL ||
-        cache->taken == NULL || cache->tokens == NULL || cache->batches == NULL) {
+        cache->taken == NULL || cache->tokens == NULL || cache->batches == NULL ||
+        cache->is_narrow == NULL) {
         return tnd_llama_fail(error, TANDEM_E_MEMORY, "KV cache", cache->n_cells, 0,
                               "KV cache: no memory for %lld layers and %lld tokens",
                               (long long)cache->layers, (long long)cache->n_cells);
@@ -69,6 +95,9 @@ static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct 
     /* What devices lose is computed once more from what came before, which a window forgets. */
     const enum tandem_role role = cache->window > 0 ? TANDEM_ROLE_STATE : TANDEM_ROLE_LAZY_STATE;
     for (int64_t l = cache->begin; l < cache->end; l++) {
+        const int64_t heads = tnd_llama_kv_heads_of(cache, l);
+        const int64_t ne[] = {cache->head_size, heads, cache->n_cells};
+        const int64_t transposed_ne[] = {cache->n_cells, cache->head_size, heads};
         cache->keys[l] = tandem_tensor_new(cache->owner, cache->type, 3, ne);
         cache->values[l] = tandem_tensor_new(cache->owner, cache->type, 3,
                                              cache->is_transposed ? transposed_ne : ne);
@@ -100,6 +129,7 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
         .layers = hparams->is_encoder ? 0 : hparams->layers,       /* a text is one batch */
         .begin = options->begin,
         .end = options->end,
+        .wide = options->wide,
         .window = tnd_llama_is_windowed(hparams) ? hparams->window : 0,
         .n_cells = options->n_cells,
         .type = options->type,
@@ -146,6 +176,7 @@ void tnd_llama_kv_cache_fini(struct tnd_llama_kv_cache *cache)
     free(cache->taken);
     free(cache->tokens);
     free(cache->batches);
+    free(cache->is_narrow);
     memset(cache, 0, sizeof(*cache));
 }
 
@@ -214,14 +245,26 @@ void tnd_llama_kv_cache_note(struct tnd_llama_kv_cache *cache, const int32_t *to
     }
 }
 
-/* Of values that are transposed a cell has one of each row. */
-static void clear_cell(const struct tnd_llama_kv_cache *cache, tandem_tensor *rows,
-                       bool is_transposed, int64_t cell)
+static size_t heads_bytes(const struct tnd_llama_kv_cache *cache, int64_t heads)
 {
-    const size_t bytes =
-        tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)cache->kv_heads;
-    char *data = tandem_tensor_data(rows);
-    const int64_t n = is_transposed ? cache->head_size * cache->kv_heads : 1;
+    return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)heads;
+}
+
+/* Of a cell, in a layer. */
+static size_t row_bytes(const struct tnd_llama_kv_cache *cache, int64_t layer)
+{
+    return heads_bytes(cache, tnd_llama_kv_heads_of(cache, layer));
+}
+
+/* Of values that are transposed a cell has one of each row. */
+static void clear_cell(const struct tnd_llama_kv_cache *cache, int64_t layer, bool is_value,
+                       int64_t cell)
+{
+    const size_t bytes = row_bytes(cache, layer);
+    char *data = tandem_tensor_data(is_value ? cache->values[layer] : cache->keys[layer]);
+    const int64_t n = is_value && cache->is_transposed
+                          ? cache->head_size * tnd_llama_kv_heads_of(cache, layer)
+                          : 1;
     const size_t one = bytes / (size_t)n;
     for (int64_t i = 0; i < n; i++) {
         memset(data + (size_t)(i * cache->n_cells + cell) * one, 0, one);
@@ -232,8 +275,8 @@ void tnd_llama_kv_cache_clear_after(struct tnd_llama_kv_cache *cache, int64_t ba
 {
     for (int64_t cell = 0; cell < cache->n_used; cell++) {
         for (int64_t l = cache->begin; l < cache->end && cache->batches[cell] > batch; l++) {
-            clear_cell(cache, cache->keys[l], false, cell);
-            clear_cell(cache, cache->values[l], cache->is_transposed, cell);
+            clear_cell(cache, l, false, cell);
+            clear_cell(cache, l, true, cell);
         }
     }
 }
@@ -355,16 +398,30 @@ enum tandem_status tnd_llama_kv_cache_take(struct tnd_llama_kv_cache *cache,
 
 /* ---- copies ---- */
 
-static size_t row_bytes(const struct tnd_llama_kv_cache *cache)
+void tnd_llama_kv_copy_heads(const struct tnd_llama_kv_cache *cache, int64_t layer, bool is_value,
+                             int64_t cell, int64_t first, int64_t n, char *row, bool to_cache)
 {
-    return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)cache->kv_heads;
+    char *data = tandem_tensor_data(is_value ? cache->values[layer] : cache->keys[layer]);
+    const size_t bytes = heads_bytes(cache, n);
+    if (!is_value || !cache->is_transposed) {
+        char *place = data + (size_t)cell * row_bytes(cache, layer) + heads_bytes(cache, first);
+        memcpy(to_cache ? place : row, to_cache ? row : place, bytes);
+        return;
+    }
+    const size_t size = tandem_type_row_bytes(cache->type, 1); /* F32 or F16 */
+    for (int64_t i = 0; i < n * cache->head_size; i++) {
+        char *place =
+            data + (size_t)((first * cache->head_size + i) * cache->n_cells + cell) * size;
+        char *value = row + (size_t)i * size;
+        memcpy(to_cache ? place : value, to_cache ? value : place, size);
+    }
 }
 
 static void copy_cell(const struct tnd_llama_kv_cache *cache, int64_t from, int64_t to)
 {
-    const size_t row = row_bytes(cache);
     const size_t value = cache->is_transposed ? tandem_type_row_bytes(cache->type, 1) : 0;
     for (int64_t l = cache->begin; l < cache->end; l++) {
+        const size_t row = row_bytes(cache, l);
         char *keys = tandem_tensor_data(cache->keys[l]);
         char *values = tandem_tensor_data(cache->values[l]);
         memcpy(keys + (size_t)to * row, keys + (size_t)from * row, row);
@@ -372,7 +429,7 @@ static void copy_cell(const struct tnd_llama_kv_cache *cache, int64_t from, int6
             memcpy(values + (size_t)to * row, values + (size_t)from * row, row);
             continue;
         }
-        for (int64_t i = 0; i < cache->head_size * cache->kv_heads; i++) {
+        for (int64_t i = 0; i < cache->head_size * tnd_llama_kv_heads_of(cache, l); i++) {
             char *line = values + (size_t)(i * cache->n_cells) * value;
             memcpy(line + (size_t)to * value, line + (size_t)from * value, value);
         }
@@ -395,6 +452,7 @@ enum tandem_status tnd_llama_kv_cache_copy(struct tnd_llama_kv_cache *cache, int
             take_cell(cache, cell, order_of(to, cache->orders[i] - first));
             copy_cell(cache, i, cell);
             cache->tokens[cell] = cache->tokens[i];
+            cache->is_narrow[cell] = cache->is_narrow[i];
             last = cell;
         }
     }
@@ -416,27 +474,44 @@ static tandem_tensor *part(tandem_context *context, tandem_tensor *a, int64_t fi
                        nb != NULL ? (size_t)first * nb[2] : 0);
 }
 
+/* {head_size, heads, n} of n cells of a layer, those heads that tokens read and write. */
+static tandem_tensor *rows_at(const struct tnd_llama_kv_cache *cache, tandem_context *context,
+                              int64_t layer, tandem_tensor *rows, int64_t cell, int64_t n)
+{
+    const int64_t ne[] = {cache->head_size, cache->kv_heads, n};
+    const size_t row = row_bytes(cache, layer);
+    const size_t nb[] = {heads_bytes(cache, 1), row, row * (size_t)n};
+    return tandem_view(context, rows, 3, ne, nb,
+                       (size_t)cell * row + heads_bytes(cache, first_head(cache, layer)));
+}
+
+/* {n, head_size, heads} of values that are transposed. */
+static tandem_tensor *columns_at(const struct tnd_llama_kv_cache *cache, tandem_context *context,
+                                 int64_t layer, int64_t cell, int64_t n)
+{
+    tandem_tensor *values = cache->values[layer];
+    const size_t *nb = tandem_tensor_nb(values);
+    const int64_t ne[] = {n, cache->head_size, cache->kv_heads};
+    return tandem_view(context, values, 3, ne, nb + 1,
+                       (size_t)cell * nb[0] + (size_t)first_head(cache, layer) * nb[2]);
+}
+
 /* Tokens first .. first + n - 1 of the batch, whose cells are adjacent. */
 static void write_run(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
                       tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v,
                       int64_t first, int64_t n)
 {
-    const int64_t ne[] = {cache->head_size, cache->kv_heads, n};
     const int64_t cell = cache->taken[first];
     LLAMA_ASSERT(first + n <= cache->n_taken && cell + n <= cache->n_used);
-    const size_t offset = (size_t)cell * row_bytes(cache);
-    tandem_tensor *place = tandem_view(context, cache->keys[layer], 3, ne, NULL, offset);
+    tandem_tensor *place = rows_at(cache, context, layer, cache->keys[layer], cell, n);
     k = part(context, k, first, n);
     v = part(context, v, first, n);
     tandem_graph_add(graph, tandem_cpy(context, k, place));
     if (cache->is_transposed) {
-        const size_t *nb = tandem_tensor_nb(cache->values[layer]);
-        const int64_t transposed[] = {n, cache->head_size, cache->kv_heads};
-        place =
-            tandem_view(context, cache->values[layer], 3, transposed, nb + 1, (size_t)cell * nb[0]);
+        place = columns_at(cache, context, layer, cell, n);
         v = tandem_permute(context, v, 1, 2, 0, 3); /* {n, head_size, kv_heads} */
     } else {
-        place = tandem_view(context, cache->values[layer], 3, ne, NULL, offset);
+        place = rows_at(cache, context, layer, cache->values[layer], cell, n);
     }
     tandem_graph_add(graph, tandem_cpy(context, v, place));
 }
@@ -461,11 +536,10 @@ bool tnd_llama_kv_is_scattered(const struct tnd_llama_kv_cache *cache)
 
 /* `a`, of all tokens of the batch, to their cells. */
 static void scatter(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
-                    tandem_context *context, tandem_tensor *a, tandem_tensor *rows,
+                    tandem_context *context, int64_t layer, tandem_tensor *a, tandem_tensor *rows,
                     tandem_tensor *cells)
 {
-    const int64_t ne[] = {cache->head_size, cache->kv_heads, cache->n_used};
-    tandem_tensor *place = tandem_view(context, rows, 3, ne, NULL, 0);
+    tandem_tensor *place = rows_at(cache, context, layer, rows, 0, cache->n_used);
     tandem_graph_add(graph, tandem_scatter(context, a, place, cells));
 }
 
@@ -474,8 +548,8 @@ void tnd_llama_kv_write(const struct tnd_llama_kv_cache *cache, tandem_graph *gr
                         tandem_tensor *cells)
 {
     if (cells != NULL) {
-        scatter(cache, graph, context, k, cache->keys[layer], cells);
-        scatter(cache, graph, context, v, cache->values[layer], cells);
+        scatter(cache, graph, context, layer, k, cache->keys[layer], cells);
+        scatter(cache, graph, context, layer, v, cache->values[layer], cells);
         return;
     }
     for (int64_t first = 0; k != NULL && v != NULL && first < cache->n_taken;) {
@@ -485,27 +559,22 @@ void tnd_llama_kv_write(const struct tnd_llama_kv_cache *cache, tandem_graph *gr
     }
 }
 
-static tandem_tensor *read_rows(tandem_context *context, tandem_tensor *rows, int64_t t)
+static tandem_tensor *read_rows(const struct tnd_llama_kv_cache *cache, tandem_context *context,
+                                int64_t layer, tandem_tensor *rows, int64_t t)
 {
-    const int64_t *whole = tandem_tensor_ne(rows);
-    const int64_t ne[] = {whole[0], whole[1], t};
-    LLAMA_ASSERT(t > 0 && t <= whole[2]);
-    return tandem_permute(context, tandem_view(context, rows, 3, ne, NULL, 0), 0, 2, 1, 3);
+    LLAMA_ASSERT(t > 0 && t <= cache->n_cells);
+    return tandem_permute(context, rows_at(cache, context, layer, rows, 0, t), 0, 2, 1, 3);
 }
 
 tandem_tensor *tnd_llama_read_keys(const struct tnd_llama_kv_cache *cache, tandem_context *context,
                                    int64_t layer, int64_t t)
 {
-    return read_rows(context, cache->keys[layer], t);
+    return read_rows(cache, context, layer, cache->keys[layer], t);
 }
 
 tandem_tensor *tnd_llama_read_values(const struct tnd_llama_kv_cache *cache,
                                      tandem_context *context, int64_t layer, int64_t t)
 {
-    if (!cache->is_transposed) {
-        return read_rows(context, cache->values[layer], t);
-    }
-    const int64_t ne[] = {t, cache->head_size, cache->kv_heads};
-    return tandem_view(context, cache->values[layer], 3, ne,
-                       tandem_tensor_nb(cache->values[layer]) + 1, 0);
+    return cache->is_transposed ? columns_at(cache, context, layer, 0, t)
+                                : read_rows(cache, context, layer, cache->values[layer], t);
 }

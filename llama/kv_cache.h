@@ -20,9 +20,17 @@
  *  bits. As many as attention on the CPU takes at a time. */
 #define TND_LLAMA_BLOCK         64
 
+/** Layers of which a cache has all heads: prompts go by layers, generated tokens by rows. */
+struct tnd_llama_kv_wide {
+    int64_t begin, end; /* may be the same */
+    int64_t heads;
+    int64_t first; /* where those that the cache has of every layer begin among them */
+};
+
 struct tnd_llama_kv_cache {
     int64_t head_size;
-    int64_t kv_heads;
+    int64_t kv_heads; /* of the layers that are not wide, and which tokens read and write */
+    struct tnd_llama_kv_wide wide;
     int64_t layers;
     int64_t begin, end; /* layers that the cache is of; a rank may have some of them */
     int64_t window;     /* of every layer; 0: some see all, and no cell is taken again */
@@ -34,13 +42,14 @@ struct tnd_llama_kv_cache {
     bool has_blocks;    /* several sequences */
     bool is_long;       /* keys are turned by LongRoPE's long factors */
     tandem_context *owner;
-    tandem_tensor **keys;   /* of each layer {head_size, kv_heads, n_cells}; of others NULL */
-    tandem_tensor **values; /* the same, or {n_cells, head_size, kv_heads} */
+    tandem_tensor **keys;   /* of each layer {head_size, heads, n_cells}; of others NULL */
+    tandem_tensor **values; /* the same, or {n_cells, head_size, heads} */
     int32_t *orders;        /* {n_cells} */
     int32_t *taken;         /* {n_cells}: cells of the batch in hand, in its order */
     int64_t n_taken;
     int32_t *tokens;  /* {n_cells} */
     int64_t *batches; /* {n_cells}: number of the batch that a token came with */
+    bool *is_narrow;  /* {n_cells}: in wide layers the heads beside kv_heads are not there */
 };
 
 struct tnd_llama_kv_options {
@@ -49,6 +58,7 @@ struct tnd_llama_kv_options {
     bool is_transposed;    /* not with Q8_0 and Q4_0 */
     bool has_blocks;
     int64_t begin, end; /* layers; both 0: all of them */
+    struct tnd_llama_kv_wide wide;
 };
 
 /** Whether all layers have the window. */
@@ -93,6 +103,15 @@ void tnd_llama_kv_cache_forget(struct tnd_llama_kv_cache *cache, int32_t sequenc
 /** Whether the cells of all positions from `begin` to `end` - 1 are there. */
 bool tnd_llama_kv_cache_has(const struct tnd_llama_kv_cache *cache, int32_t sequence, int64_t begin,
                             int64_t end);
+
+/** Heads of a layer that the cache has. */
+int64_t tnd_llama_kv_heads_of(const struct tnd_llama_kv_cache *cache, int64_t layer);
+/** From now on tokens read and write all heads of the wide layers, and nothing of the others. */
+void tnd_llama_kv_widen(struct tnd_llama_kv_cache *cache);
+/** Copies n heads from the `first` one of a layer on, keys or values of a cell, to `row`, one
+ *  behind the other, or from there. The bytes must be the host's (tnd_llama_kv_cache_fetch). */
+void tnd_llama_kv_copy_heads(const struct tnd_llama_kv_cache *cache, int64_t layer, bool is_value,
+                             int64_t cell, int64_t first, int64_t n, char *row, bool to_cache);
 
 /** Whether the cells of the batch in hand lie scattered: one node for all of them is faster than
  *  one for each run of cells. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/phases.h"
 #include "llama/session.h"
 #include "llama/shard.h"
 
@@ -107,12 +108,13 @@ enum tandem_status tnd_llama_micro_choose(tandem_session *session, struct tnd_ll
     struct tnd_llama_micro *micro = &session->micro;
     int n = 1;
     micro->choice = NULL;
-    const bool is_in_sequence = tnd_llama_by_layers(session->model);
+    const tandem_model *part = tnd_llama_part_for(session, batch->m);
+    const bool is_in_sequence = tnd_llama_by_layers(part);
     const bool may_cut = batch->m > 1 && micro->wanted != 1 && !is_in_sequence;
     const uint64_t places =
         may_cut ? tnd_llama_find_stages(session->model, place_of, session, &micro->stages) : 0;
     if (is_in_sequence) {
-        n = tnd_llama_layers_cut(session->model->shard, batch->m, micro->wanted);
+        n = tnd_llama_layers_cut(part->shard, batch->m, micro->wanted);
     } else if (places != 0 && micro->wanted > 1) {
         n = micro->is_off ? 1 : micro->wanted;
     } else if (places != 0 && !micro->is_off) {

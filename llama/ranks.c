@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/phases.h"
 #include "llama/shard.h"
 
 enum { MOST_SESSIONS = 64, REASON = 160, PIECE = 4 << 20 /* bytes of a state in a message */ };
@@ -21,10 +22,10 @@ struct order {
     int64_t command, session, n[3], bytes;
 };
 
-/* Behind NEW, before shares {count}. */
+/* Behind NEW, before shares {count}, and those of layers {count}. */
 struct new_session {
     int64_t context, n_cells, n_sequences, cache_type, is_unfused, has_embeddings, division,
-        micro_batches;
+        micro_batches, prompt_batch;
 };
 
 /* Behind DECODE, before the tokens of all entries. */
@@ -180,22 +181,31 @@ static enum tandem_status agree(tandem_communicator *communicator, enum tandem_s
     return status;
 }
 
-/* The part of a model of this rank; all ranks have theirs, or none. */
-static enum tandem_status make_part(const tandem_model *model, tandem_communicator *communicator,
-                                    enum tandem_division division, const double *shares,
-                                    tandem_model **out_part, struct tandem_error *error)
+/* The parts of a model of this rank, with shares {2, count}; all ranks have theirs, or none. */
+static enum tandem_status make_parts(const tandem_model *model, tandem_communicator *communicator,
+                                     enum tandem_division division, const double *shares,
+                                     tandem_model **out_part, tandem_model **out_prompt_part,
+                                     struct tandem_error *error)
 {
     struct tandem_error own = {.text = ""};
-    tandem_model *part = NULL;
+    tandem_model *part = NULL, *prompt_part = NULL;
+    const bool is_mixed = division == TANDEM_DIVIDE_MIXED;
     LLAMA_TRY(compare_files(model, communicator, error));
-    enum tandem_status status =
-        tnd_llama_shard_new(model, communicator, division, shares, &part, &own);
+    enum tandem_status status = tnd_llama_shard_new(
+        model, communicator, is_mixed ? TANDEM_DIVIDE_ROWS : division, shares, &part, &own);
+    if (status == TANDEM_OK && is_mixed) {
+        status = tnd_llama_shard_new(model, communicator, TANDEM_DIVIDE_LAYERS,
+                                     shares + tandem_communicator_count(communicator), &prompt_part,
+                                     &own);
+    }
     status = agree(communicator, status, &own, error);
     if (status != TANDEM_OK) {
         tandem_model_free(part);
+        tandem_model_free(prompt_part);
         return status;
     }
     *out_part = part;
+    *out_prompt_part = prompt_part;
     return TANDEM_OK;
 }
 
@@ -221,7 +231,8 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
                                      (int64_t)options->is_unfused,
                                      (int64_t)options->has_embeddings,
                                      (int64_t)options->division,
-                                     options->micro_batches};
+                                     options->micro_batches,
+                                     options->prompt_batch};
     if (tandem_communicator_rank(communicator) != 0) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster",
                               tandem_communicator_rank(communicator), 0,
@@ -229,24 +240,28 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
                               "others call tandem_session_follow",
                               tandem_communicator_rank(communicator));
     }
-    const size_t bytes = sizeof(told) + (size_t)count * sizeof(double);
+    const size_t bytes = sizeof(told) + 2 * (size_t)count * sizeof(double);
     char *more = calloc(1, bytes);
     if (more == NULL) {
         return no_memory(error);
     }
+    double *shares = (double *)(void *)(more + sizeof(told));
+    const double *of_layers =
+        options->layer_shares != NULL ? options->layer_shares : options->shares;
     memcpy(more, &told, sizeof(told));
     for (int i = 0; i < count; i++) {
-        const double share = options->shares != NULL ? options->shares[i] : 1;
-        memcpy(more + sizeof(told) + (size_t)i * sizeof(share), &share, sizeof(share));
+        shares[i] = options->shares != NULL ? options->shares[i] : 1;
+        shares[count + i] = of_layers != NULL ? of_layers[i] : 1;
     }
     session->number = next_number();
     const struct order order = {
         .command = NEW, .session = session->number, .bytes = (int64_t)bytes};
     enum tandem_status status = tell(communicator, &order, more, error);
+    status = status == TANDEM_OK ? make_parts(session->model, communicator, options->division,
+                                              shares, &session->part, &session->prompt_part, error)
+                                 : status;
     free(more);
     LLAMA_TRY(status);
-    LLAMA_TRY(make_part(session->model, communicator, options->division, options->shares,
-                        &session->part, error));
     session->model = session->part;
     session->leads = communicator;
     return TANDEM_OK;
@@ -344,7 +359,8 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
     struct order order = order_of(session, DECODE, n_entries, n_tokens, 0);
     order.bytes = (int64_t)bytes;
     const double limit_s = tandem_communicator_limit(session->leads);
-    if (tnd_llama_by_layers(session->model) && limit_s > 0) { /* others may be a batch behind */
+    const bool has_layers = tnd_llama_by_layers(session->model) || session->prompt_part != NULL;
+    if (has_layers && limit_s > 0) { /* others may be a batch behind */
         tandem_communicator_set_limit(session->leads, -limit_s);
     }
     const enum tandem_status status = tell(session->leads, &order, more, error);
@@ -388,22 +404,18 @@ static enum tandem_status begin_session(struct follower *f, const struct order *
     struct tandem_session_options options = TANDEM_SESSION_OPTIONS_INIT;
     const int count = tandem_communicator_count(f->communicator);
     struct new_session told;
-    tandem_model *part = NULL;
-    if ((size_t)order->bytes != sizeof(told) + (size_t)count * sizeof(double) ||
+    tandem_model *part = NULL, *prompt_part = NULL;
+    if ((size_t)order->bytes != sizeof(told) + 2 * (size_t)count * sizeof(double) ||
         f->sessions[order->session] != NULL) {
         return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->bytes, count,
                               "llama: rank 0 begins session %lld with %lld bytes",
                               (long long)order->session, (long long)order->bytes);
     }
-    double *shares = calloc((size_t)count, sizeof(shares[0]));
-    if (shares == NULL) {
-        return no_memory(error);
-    }
     memcpy(&told, f->more, sizeof(told));
-    memcpy(shares, f->more + sizeof(told), (size_t)count * sizeof(shares[0]));
-    enum tandem_status status = make_part(
-        f->model, f->communicator, (enum tandem_division)told.division, shares, &part, error);
-    free(shares);
+    const double *shares = (const double *)(const void *)(f->more + sizeof(told));
+    enum tandem_status status =
+        make_parts(f->model, f->communicator, (enum tandem_division)told.division, shares, &part,
+                   &prompt_part, error);
     if (status != TANDEM_OK) { /* on all ranks: another session may follow */
         return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;
     }
@@ -414,8 +426,9 @@ static enum tandem_status begin_session(struct follower *f, const struct order *
     options.is_unfused = told.is_unfused != 0;
     options.has_embeddings = told.has_embeddings != 0;
     options.micro_batches = (int)told.micro_batches;
-    status =
-        tnd_llama_session_of_part(part, f->runtime, &options, &f->sessions[order->session], error);
+    options.prompt_batch = told.prompt_batch;
+    status = tnd_llama_session_of_part(part, prompt_part, f->runtime, &options,
+                                       &f->sessions[order->session], error);
     return status == TANDEM_E_ARGUMENT ? TANDEM_OK : status; /* rank 0 has refused it, too */
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/phases.h"
 #include "llama/ranks.h"
 #include "llama/shard.h"
 
@@ -103,6 +104,8 @@ static enum tandem_status init(tandem_session *session,
     session->adjust = options->adjust;
     session->adjust_user = options->adjust_user;
     session->has_embeddings = options->has_embeddings || h->is_encoder;
+    session->prompt_batch =
+        options->prompt_batch > 0 ? options->prompt_batch : 2 * (int64_t)TANDEM_MICRO_BATCH_TOKENS;
     session->micro.wanted = h->is_encoder ? 1 : options->micro_batches; /* a text stays whole */
     LLAMA_TRY(init_pooling(session, options->pooling, error));
     session->n_sequences = options->n_sequences == 0 ? 1 : options->n_sequences;
@@ -127,7 +130,8 @@ static enum tandem_status init(tandem_session *session,
                                             .is_transposed = options->is_unfused,
                                             .has_blocks = session->n_sequences > 1,
                                             .begin = own.begin,
-                                            .end = own.end};
+                                            .end = own.end,
+                                            .wide = tnd_llama_wide_layers(session)};
     session->batch_max = kv.n_cells;
     LLAMA_TRY(tandem_context_new(NULL, &session->context, error));
     LLAMA_TRY(tnd_llama_kv_cache_init(&session->cache, h, &kv, error));
@@ -213,7 +217,8 @@ enum tandem_status tandem_session_new(const tandem_model *model, tandem_runtime 
     return finish_new(session, status, &options, out_session, error);
 }
 
-enum tandem_status tnd_llama_session_of_part(tandem_model *part, tandem_runtime *runtime,
+enum tandem_status tnd_llama_session_of_part(tandem_model *part, tandem_model *prompt_part,
+                                             tandem_runtime *runtime,
                                              const struct tandem_session_options *options,
                                              tandem_session **out_session,
                                              struct tandem_error *error)
@@ -221,9 +226,11 @@ enum tandem_status tnd_llama_session_of_part(tandem_model *part, tandem_runtime 
     tandem_session *session = calloc(1, sizeof(*session));
     if (session == NULL) {
         tandem_model_free(part);
+        tandem_model_free(prompt_part);
         return tnd_llama_no_memory(error);
     }
     session->model = session->part = part;
+    session->prompt_part = prompt_part;
     session->runtime = runtime;
     return finish_new(session, TANDEM_OK, options, out_session, error);
 }
@@ -251,6 +258,7 @@ void tandem_session_free(tandem_session *session)
     tnd_llama_kv_cache_fini(&session->cache);
     tandem_context_free(session->context);
     tandem_model_free(session->part);
+    tandem_model_free(session->prompt_part);
     free(session);
 }
 

@@ -90,7 +90,9 @@ struct tnd_llama_draft; /* llama/draft.c */
 
 struct tandem_session {
     const tandem_model *model;
-    tandem_model *part;         /* `model`, where a rank has a part of one: llama/ranks.c */
+    tandem_model *part;        /* `model`, where a rank has a part of one: llama/ranks.c */
+    tandem_model *prompt_part; /* of batches of `prompt_batch` tokens and more: phases.h; NULL */
+    int64_t prompt_batch;
     tandem_communicator *leads; /* of rank 0, which tells the others; NULL: nobody follows */
     int64_t number;             /* by which they know the session */
     tandem_runtime *runtime;
@@ -126,9 +128,10 @@ struct tandem_session {
     void *print_user;
 };
 
-/** A session over a rank's part of a model, which it owns from now on, also when it fails. Errors:
- *  as tandem_session_new. */
-enum tandem_status tnd_llama_session_of_part(tandem_model *part, tandem_runtime *runtime,
+/** A session over a rank's part of a model, and the one of prompts (NULL: it is the same), which it
+ *  owns from now on, also when it fails. Errors: as tandem_session_new. */
+enum tandem_status tnd_llama_session_of_part(tandem_model *part, tandem_model *prompt_part,
+                                             tandem_runtime *runtime,
                                              const struct tandem_session_options *options,
                                              tandem_session **out_session,
                                              struct tandem_error *error);
@@ -195,6 +198,8 @@ void tnd_llama_predict_times(tandem_session *session);
 enum tandem_status tnd_llama_experts_init(struct tnd_llama_expert_counts *counts,
                                           const tandem_model *model, struct tandem_error *error);
 void tnd_llama_experts_fini(struct tnd_llama_expert_counts *counts);
+/** Before a batch: no layer has used any expert yet. */
+void tnd_llama_experts_forget(tandem_session *session);
 /** Counts a batch that was computed. */
 void tnd_llama_experts_count(tandem_session *session, const struct tnd_llama_batch *batch);
 

@@ -80,7 +80,6 @@ static void find_ranges(const tandem_model *whole, const double *shares,
     const int64_t columns = h->q_dim / h->kv_heads; /* of wo, that belong to a head of keys */
     const int64_t together = heads / greatest_divisor(heads, columns);
     const int rank = shard->rank, count = shard->count;
-    shard->kv_heads = range_of(rank, shares, count, h->kv_heads, together);
     shard->hidden = range_of(rank, shares, count, h->hidden, hidden);
     shard->expert_hidden = range_of(rank, shares, count, h->expert_hidden, expert_hidden);
     shard->shared_hidden = range_of(rank, shares, count, h->shared_hidden, shared_hidden);
@@ -89,6 +88,12 @@ static void find_ranges(const tandem_model *whole, const double *shares,
         shard->logit_bytes[i] =
             (size_t)length(range_of(i, shares, count, h->vocabulary, TOKENS)) * sizeof(float);
         shard->layers[i] = (struct tnd_llama_range){0, h->layers};
+        shard->heads[i] = range_of(i, shares, count, h->kv_heads, together);
+    }
+    shard->kv_heads = shard->heads[rank];
+    shard->is_alone = shares[0] > 0;
+    for (int i = 1; i < count; i++) {
+        shard->is_alone = shard->is_alone && shares[i] == 0;
     }
 }
 
@@ -288,9 +293,9 @@ static enum tandem_status check_division(const tandem_model *whole, enum tandem_
 {
     const bool is_latent = whole->hparams.layers > 0 && whole->layers[0].kv_a != NULL;
     if (division != TANDEM_DIVIDE_ROWS && division != TANDEM_DIVIDE_LAYERS) {
-        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster", division, TANDEM_DIVIDE_LAYERS,
-                              "llama: division %d of a model among ranks; expected rows (0) or "
-                              "layers (1)",
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster", division, TANDEM_DIVIDE_MIXED,
+                              "llama: division %d of a model among ranks; expected rows (0), "
+                              "layers (1) or mixed (2)",
                               (int)division);
     }
     if (whole->hparams.is_encoder) {
@@ -355,12 +360,13 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
     shard->count = count;
     shard->logit_bytes = calloc((size_t)count, sizeof(shard->logit_bytes[0]));
     shard->layers = calloc((size_t)count, sizeof(shard->layers[0]));
+    shard->heads = calloc((size_t)count, sizeof(shard->heads[0]));
     shard->peers = calloc((size_t)count, sizeof(shard->peers[0]));
     for (int i = 0; i < count; i++) {
         equal[i] = shares != NULL ? shares[i] : 1;
     }
     if (model->layers != NULL && shard->logit_bytes != NULL && shard->layers != NULL &&
-        shard->peers != NULL) {
+        shard->heads != NULL && shard->peers != NULL) {
         status = tandem_context_new(NULL, &model->context, error);
     }
     status = status == TANDEM_OK ? divide_as(division, model, whole, equal, error) : status;
@@ -378,14 +384,21 @@ void tnd_llama_shard_free(struct tnd_llama_shard *shard)
     if (shard != NULL) {
         free(shard->logit_bytes);
         free(shard->layers);
+        free(shard->heads);
         free(shard->peers);
         free(shard);
     }
 }
 
+bool tnd_llama_takes_part(const tandem_model *model)
+{
+    return model->shard == NULL || !model->shard->is_alone || model->shard->rank == 0;
+}
+
 bool tnd_llama_by_rows(const tandem_model *model)
 {
-    return model->shard != NULL && model->shard->division == TANDEM_DIVIDE_ROWS;
+    return model->shard != NULL && model->shard->division == TANDEM_DIVIDE_ROWS &&
+           !model->shard->is_alone;
 }
 
 bool tnd_llama_by_layers(const tandem_model *model)

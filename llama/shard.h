@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The part of a model that a rank computes: a model of its own over the same file. By rows it has
  * some of the heads, of the feed-forward network's rows and of the vocabulary (shard.c); by layers
- * some layers, whole (shard_layers.c). */
+ * some layers, whole (shard_layers.c). A session may have one of each: phases.h. */
 #ifndef TND_LLAMA_SHARD_H
 #define TND_LLAMA_SHARD_H
 
@@ -32,6 +32,8 @@ struct tnd_llama_shard {
     int before, behind;              /* by layers: ranks that states come from and go to; -1: the
                                         embedding; the classifier */
     int last, head;                  /* by layers: ranks of the last layer, and of the classifier */
+    bool is_alone;                   /* by rows: rank 0 has all of them, and the others wait */
+    struct tnd_llama_range *heads;   /* {count}: of keys and values, of each rank by rows */
     struct tnd_llama_range kv_heads; /* each with the heads of queries that it serves */
     int64_t all_kv_heads;            /* of all ranks together */
     struct tnd_llama_range hidden;   /* of the feed-forward network */
@@ -43,9 +45,9 @@ struct tnd_llama_shard {
     int64_t copied_bytes; /* of them, those that are columns, and so were copied */
 };
 
-/** A model of the shard of communicator's rank, over the same source; shares {count}: how much of
- *  the work each rank gets; NULL: the same. `whole` outlives it. Errors: ARGUMENT (shares or
- *  division), UNSUPPORTED_BUILD (a model that cannot be divided so), MEMORY. */
+/** A model of the shard of communicator's rank, by rows or by layers, over the same source; shares
+ *  {count}: how much of the work each rank gets; NULL: the same. `whole` outlives it. Errors:
+ *  ARGUMENT (shares or division), UNSUPPORTED_BUILD (a model that cannot be divided so), MEMORY. */
 enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
                                        enum tandem_division division, const double *shares,
                                        tandem_model **out_model, struct tandem_error *error);
@@ -53,6 +55,8 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
 /** NULL is allowed. */
 void tnd_llama_shard_free(struct tnd_llama_shard *shard);
 
+/** Whether this rank computes anything of a batch. */
+bool tnd_llama_takes_part(const tandem_model *model);
 /** Whether a rank has a part of every layer; some layers. Neither: it has all of the model. */
 bool tnd_llama_by_rows(const tandem_model *model);
 bool tnd_llama_by_layers(const tandem_model *model);

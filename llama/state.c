@@ -138,27 +138,26 @@ static enum tandem_status header_numbers(const tandem_session *session, int64_t 
 
 /* ---- rows of the cache ---- */
 
+/* Keys, or values, of a layer. */
+struct rows {
+    int64_t layer;
+    bool is_value;
+};
+
+static struct rows rows_at(int64_t i)
+{
+    return (struct rows){i / 2, i % 2 != 0};
+}
+
 /* Copies between this rank's heads in the row of a cell of a state and their place in the cache. */
-static void copy_row(const tandem_session *session, const tandem_tensor *rows, bool is_transposed,
-                     int64_t cell, char *row, bool to_cache)
+static void copy_row(const tandem_session *session, struct rows rows, int64_t cell, char *row,
+                     bool to_cache)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
-    const size_t bytes = heads_bytes(session, own_heads(session));
-    char *data = tandem_tensor_data(rows);
-    if (bytes == 0) {
-        return;
-    }
-    if (!is_transposed) {
-        char *place = data + (size_t)cell * bytes;
-        memcpy(to_cache ? place : row, to_cache ? row : place, bytes);
-        return;
-    }
-    const int64_t n = cache->head_size * cache->kv_heads;
-    const size_t size = bytes / (size_t)n; /* F32 or F16 */
-    for (int64_t i = 0; i < n; i++) {
-        char *place = data + ((size_t)i * (size_t)cache->n_cells + (size_t)cell) * size;
-        char *value = row + (size_t)i * size;
-        memcpy(to_cache ? place : value, to_cache ? value : place, size);
+    const bool is_wide = rows.layer >= cache->wide.begin && rows.layer < cache->wide.end;
+    if (own_heads(session) > 0) {
+        tnd_llama_kv_copy_heads(cache, rows.layer, rows.is_value, cell,
+                                is_wide ? cache->wide.first : 0, own_heads(session), row, to_cache);
     }
 }
 
@@ -170,13 +169,17 @@ static char *put(char *at, const void *bytes, size_t n)
     return at + n;
 }
 
-static char *put_rows(const tandem_session *session, const tandem_tensor *rows, bool is_transposed,
-                      char *at)
+static bool has_layer(const tandem_session *session, int64_t layer)
+{
+    return layer >= session->cache.begin && layer < session->cache.end;
+}
+
+static char *put_rows(const tandem_session *session, struct rows rows, char *at)
 {
     for (int64_t i = 0; i < session->cache.n_used; i++) {
         if (is_held(session, i)) {
-            if (rows != NULL) { /* else another rank's layer */
-                copy_row(session, rows, is_transposed, i, at + own_begin(session), false);
+            if (has_layer(session, rows.layer)) { /* else it is another rank's */
+                copy_row(session, rows, i, at + own_begin(session), false);
             }
             at += cell_bytes(session);
         }
@@ -187,12 +190,11 @@ static char *put_rows(const tandem_session *session, const tandem_tensor *rows, 
 /* ---- rows of other ranks ---- */
 
 /* A rank's heads of all cells, one behind the other, of keys or values of a layer. */
-static void pack_rows(const tandem_session *session, const tandem_tensor *rows, bool is_transposed,
-                      char *out)
+static void pack_rows(const tandem_session *session, struct rows rows, char *out)
 {
     for (int64_t i = 0; i < session->cache.n_used; i++) {
         if (is_held(session, i)) {
-            copy_row(session, rows, is_transposed, i, out, false);
+            copy_row(session, rows, i, out, false);
             out += heads_bytes(session, own_heads(session));
         }
     }
@@ -245,8 +247,7 @@ enum tandem_status tnd_llama_state_send(const tandem_session *session, struct ta
                              "llama: no memory for %zu bytes of a state", n)
             : gather_heads(session, heads, error);
     for (int64_t l = 2 * cache->begin; status == TANDEM_OK && n > 0 && l < 2 * cache->end; l++) {
-        pack_rows(session, l % 2 == 0 ? cache->keys[l / 2] : cache->values[l / 2],
-                  l % 2 != 0 && cache->is_transposed, part);
+        pack_rows(session, rows_at(l), part);
         status = tandem_communicator_send(shard->communicator, 0, part, n, error);
     }
     free(heads);
@@ -315,9 +316,8 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
         }
     }
     char *rows = at;
-    for (int64_t l = 0; l < cache->layers; l++) {
-        at = put_rows(session, cache->keys[l], false, at);
-        at = put_rows(session, cache->values[l], cache->is_transposed, at);
+    for (int64_t l = 0; l < 2 * cache->layers; l++) {
+        at = put_rows(session, rows_at(l), at);
     }
     LLAMA_TRY(tnd_llama_tell_state_write(session, error));
     LLAMA_TRY(collect_rows(session, rows, error));
@@ -482,13 +482,11 @@ static enum tandem_status check_cells(const struct reader *r, struct tandem_erro
     return TANDEM_OK;
 }
 
-static const char *take_rows(tandem_session *session, tandem_tensor *rows, bool is_transposed,
-                             int64_t n, const char *at)
+static const char *take_rows(tandem_session *session, struct rows rows, int64_t n, const char *at)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (rows != NULL) {
-            copy_row(session, rows, is_transposed, session->cache.taken[i],
-                     (char *)at + own_begin(session), true);
+        if (has_layer(session, rows.layer)) {
+            copy_row(session, rows, session->cache.taken[i], (char *)at + own_begin(session), true);
         }
         at += cell_bytes(session);
     }
@@ -540,6 +538,7 @@ static void take_cells(struct tnd_llama_kv_cache *cache, const struct reader *r)
         LLAMA_ASSERT(cell < cache->n_cells && cache->orders[cell] == TND_LLAMA_FREE_CELL);
         cache->orders[cell] = order;
         cache->tokens[cell] = -1; /* a state does not have them */
+        cache->is_narrow[cell] = true;
         cache->taken[i] = (int32_t)cell;
         cache->n_used = cell >= cache->n_used ? cell + 1 : cache->n_used;
     }
@@ -553,9 +552,8 @@ static void take(tandem_session *session, const struct reader *r)
     const size_t logits = (size_t)session->model->hparams.vocabulary * sizeof(float);
     const char *at = orders_at(r) + (size_t)r->n_cells * sizeof(cache->orders[0]);
     take_cells(cache, r);
-    for (int64_t l = 0; l < cache->layers; l++) {
-        at = take_rows(session, cache->keys[l], false, r->n_cells, at);
-        at = take_rows(session, cache->values[l], cache->is_transposed, r->n_cells, at);
+    for (int64_t l = 0; l < 2 * cache->layers; l++) {
+        at = take_rows(session, rows_at(l), r->n_cells, at);
     }
     for (int i = 0; i < session->n_sequences; i++) {
         int64_t pair[2];

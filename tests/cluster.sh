@@ -74,6 +74,12 @@ for model in dense experts; do
         got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi layers 0 1 2 2>"$work/err")
         [ "$got" = "$want" ] && good || bad "$model, layers 0,1,2 of $mpi: $got, $want; $(head -3 "$work/err")"
     done
+    # A prompt by layers, and then tokens by rows: the bits of the same ranks and shares.
+    want=$("$build/cluster-ranks" "$work/$model.gguf" 3 mixed 5 0 2)
+    for mpi in $mpis; do
+        got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi mixed 5 0 2 2>"$work/err")
+        [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "$model, mixed, $mpi: $got, $want; $(head -3 "$work/err")"
+    done
 done
 
 # The tool, as users start it.
@@ -89,6 +95,9 @@ if [ -e "$data/stories260K.bin" ]; then
         launch "$mpi" 3 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo --divide layers >"$work/out" 2>"$work/err"
         cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && grep -q 'equal shares by layers' "$work/err" && good ||
             bad "layers, $mpi: $(tail -3 "$work/err")"
+        launch "$mpi" 3 "$build/tandem-llama" run "${trained[@]}" -n 60 -p Zoo --divide mixed >"$work/out" 2>"$work/err.mixed"
+        cmp -s "$work/out" "$data/golden-zoo-t0-n60.txt" && grep -q 'equal shares mixed' "$work/err.mixed" && good ||
+            bad "mixed, $mpi: $(tail -3 "$work/err.mixed")"
         grep -q 'resident at most: .* MiB on .*, .* MiB on .*, .* MiB on ' "$work/err" && good || bad "memory, $mpi: $(tail -3 "$work/err")"
         echo "Once upon a time" | "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q >"$work/one" 2>&1
         echo "Once upon a time" | launch "$mpi" 2 "$build/tandem-llama" chat "${trained[@]}" --context 128 --chat-template plain -q \
@@ -125,7 +134,7 @@ grep -q '^\* 2 .*one, two' "$work/out" && good || bad "fit, fast links: $(cat "$
 list 50000 0.01
 "$build/tandem-llama" fit 8B --machines "$work/list.json" --json >"$work/out" 2>&1
 grep -q '"best": 1' "$work/out" && good || bad "fit, slow links: $(cat "$work/out")"
-for want in home-ethernet:8B:4 home-wifi:8B:1 home-wifi:70B:3 two-sockets:70B:2 eight-servers:70B:8; do
+for want in home-ethernet:8B:4 home-wifi:8B:4 home-wifi:70B:3 two-sockets:70B:2 eight-servers:70B:8; do
     IFS=: read -r name model ranks <<<"$want"
     "$build/tandem-llama" fit "$model" --machines "bench-data/clusters-computed/$name.json" --json >"$work/out" 2>&1
     grep -q "\"best\": $ranks," "$work/out" && good || bad "fit $want: $(head -3 "$work/out")"
@@ -134,8 +143,13 @@ done
 grep -q '"ranks": 3, .*"division": "layers", "by_rows_prompt_tps"' "$work/out" && good || bad "fit, layers: $(cat "$work/out")"
 "$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-wifi.json --divide rows >"$work/out" 2>&1
 grep -q '^\* 2 .* rows ' "$work/out" && grep -q '^By layers: not asked for' "$work/out" && good || bad "fit, rows: $(cat "$work/out")"
+"$build/tandem-llama" fit 8B --machines bench-data/clusters-computed/home-ethernet.json --json >"$work/out" 2>&1
+grep -q '"ranks": 4, .*"layers": .*"division": "mixed", "prompt_batch": [0-9]*, "by_rows_prompt_tps"' "$work/out" && good ||
+    bad "fit, mixed: $(cat "$work/out")"
+"$build/tandem-llama" fit 8B --machines bench-data/clusters-computed/home-wifi.json >"$work/out" 2>&1
+grep -q '^Batches of .* by layers; the first one generates tokens alone' "$work/out" && good || bad "fit, one generates: $(cat "$work/out")"
 said=$("$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-wifi.json --divide heads 2>&1)
-[ $? -eq 1 ] && [[ $said == *"'heads': expected rows or layers"* ]] && good || bad "fit, divide heads: $said"
+[ $? -eq 1 ] && [[ $said == *"'heads': expected rows, layers or mixed"* ]] && good || bad "fit, divide heads: $said"
 said=$("$build/tandem-llama" fit 8B --machines "$work/none.json" 2>&1)
 [ $? -eq 1 ] && [[ $said == *none.json* ]] && good || bad "fit, no list: $said"
 
@@ -159,8 +173,10 @@ for mpi in $mpis; do
         want=$([ $slow = 1 ] && echo 'plan: 1 of 2 ranks' || echo 'plan: [12] of 2 ranks')
         [ $code -eq 0 ] && grep -q "$want" "$work/err" && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good ||
             bad "plan, slow $slow, $mpi: code $code, $(tail -5 "$work/err")"
-        launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" --shares 1,2 --divide layers >"$work/out" 2>"$work/err"
-        [ $? -eq 0 ] && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good || bad "bench by layers, $mpi: $(tail -5 "$work/err")"
+        for divide in layers mixed; do
+            launch "$mpi" 2 "$build/tandem-llama" bench "${planned[@]}" --shares 1,2 --divide "$divide" >"$work/out" 2>"$work/err"
+            [ $? -eq 0 ] && [ "$(grep -c 'tg4' "$work/out")" = 1 ] && good || bad "bench, $divide, $mpi: $(tail -5 "$work/err")"
+        done
     done
     launch "$mpi" 2 "$build/tandem-llama" fit "$work/dense.gguf" --threads 1 --table "$work/linked.json" >"$work/out" 2>"$work/err"
     [ "$(grep -c '^\* 1 ' "$work/out")" = 1 ] && good || bad "fit of ranks, $mpi: $(cat "$work/out" "$work/err")"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * usage: cluster-ranks MODEL RANKS|mpi [layers] [SHARE...]
+ * usage: cluster-ranks MODEL RANKS|mpi [layers|mixed] [SHARE...]
  * Decodes a few tokens on so many ranks, which are threads of this process, or on those of an MPI
  * launcher, and prints a digest of all logits: for tests/cluster.sh, which compares them. */
 #include <stdio.h>
@@ -73,7 +73,8 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
         options.communicator = communicator;
         options.shares = job->has_shares ? job->shares : NULL;
         options.division = job->division;
-        options.micro_batches = job->division == TANDEM_DIVIDE_LAYERS ? 3 : 0;
+        options.micro_batches = job->division != TANDEM_DIVIDE_ROWS ? 3 : 0;
+        options.prompt_batch = 2;
         status = tandem_session_new(job->model, runtime, &options, &session, error);
         status = status == TANDEM_OK ? lead(job, session, error) : status;
         tandem_session_free(session);
@@ -118,14 +119,17 @@ int main(int argc, char **argv)
 {
     struct tandem_error error = {.text = ""};
     const bool by_layers = argc > 3 && strcmp(argv[3], "layers") == 0;
-    const int first = by_layers ? 4 : 3;
+    const bool is_mixed = argc > 3 && strcmp(argv[3], "mixed") == 0;
+    const int first = by_layers || is_mixed ? 4 : 3;
     struct job job = {.has_shares = argc > first,
-                      .division = by_layers ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS};
+                      .division = by_layers  ? TANDEM_DIVIDE_LAYERS
+                                  : is_mixed ? TANDEM_DIVIDE_MIXED
+                                             : TANDEM_DIVIDE_ROWS};
     tandem_model *model = NULL;
     const int count = argc > 2 ? atoi(argv[2]) : 0;
     const bool is_mpi = argc > 2 && strcmp(argv[2], "mpi") == 0;
     if (argc < 3 || argc > first + TND_RANKS_MOST || (!is_mpi && (count < 1 || count > 16))) {
-        fprintf(stderr, "usage: cluster-ranks MODEL RANKS|mpi [layers] [SHARE...]\n");
+        fprintf(stderr, "usage: cluster-ranks MODEL RANKS|mpi [layers|mixed] [SHARE...]\n");
         return 2;
     }
     for (int i = first; i < argc; i++) {

@@ -68,7 +68,8 @@ declare -A tried good
 for run in $(seq "$runs"); do
     mpi=${mpis[run % ${#mpis[@]}]}
     fault=${faults[run / ${#mpis[@]} % ${#faults[@]}]}
-    divide=$([ $((run / ${#mpis[@]} / ${#faults[@]} % 2)) = 0 ] && echo rows || echo layers)
+    divisions=(rows layers mixed)
+    divide=${divisions[$((run / ${#mpis[@]} / ${#faults[@]} % 3))]}
     ranks=$((2 + RANDOM % 2))
     [ "$fault" = cut ] && ranks=2
     victim=$((RANDOM % ranks))
@@ -103,7 +104,7 @@ for run in $(seq "$runs"); do
     if [ $told -eq 0 ] && [ $code -ne 0 ] && [ "$left" -eq 0 ] && [ "$(held)" -eq 0 ]; then
         good[$fault]=$((${good[$fault]:-0} + 1))
     else
-        echo "FAILED: run $run, $mpi, $ranks ranks by $divide, $fault of $victim: told $told after $said_after s, code $code, $left left, $(held) in /dev/shm"
+        echo "FAILED: run $run, $mpi, $ranks ranks, $divide, $fault of $victim: told $told after $said_after s, code $code, $left left, $(held) in /dev/shm"
         tail -5 "$work/err"
         find /dev/shm -mindepth 1 -newer "$work/began" -delete
         kill -KILL $(ours) 2>/dev/null

@@ -10,6 +10,7 @@
 
 extern CU_SuiteInfo suites_cluster_models[];
 extern CU_SuiteInfo suites_cluster_architectures[];
+extern CU_SuiteInfo suites_cluster_phases[];
 
 enum { MOST = 40000 };
 
@@ -100,6 +101,48 @@ static void ranks_collect_what_each_has(void)
         struct tnd_rank_result results[TND_RANKS_MOST];
         int n_wrong[TND_RANKS_MOST] = {0};
         tnd_ranks_run(count, collect, n_wrong, results);
+        for (int r = 0; r < count; r++) {
+            check_ok(results[r].status);
+            check_int(n_wrong[r], 0);
+        }
+    }
+}
+
+/* Rank r has (r + 1) * i % 3 values for rank i, so for rank 0 none; it keeps as many itself. */
+static enum tandem_status hand_out(tandem_communicator *communicator, void *user,
+                                   struct tandem_error *error)
+{
+    const int rank = tandem_communicator_rank(communicator);
+    const int count = tandem_communicator_count(communicator);
+    int mine[TND_RANKS_MOST * 2], got[TND_RANKS_MOST * 2], *n_wrong = user, n = 0;
+    size_t to[TND_RANKS_MOST], from[TND_RANKS_MOST];
+    for (int r = 0; r < count; r++) {
+        to[r] = (size_t)((rank + 1) * r % 3) * sizeof(mine[0]);
+        from[r] = (size_t)((r + 1) * rank % 3) * sizeof(mine[0]);
+        for (int i = 0; i < (rank + 1) * r % 3; i++) {
+            mine[n++] = rank * 100 + r * 10 + i;
+        }
+    }
+    const enum tandem_status status =
+        tandem_communicator_all_to_all(communicator, mine, to, got, from, error);
+    n = 0;
+    for (int r = 0; r < count; r++) {
+        for (int i = 0; i < (r + 1) * rank % 3; i++) {
+            n_wrong[rank] += got[n++] != r * 100 + rank * 10 + i;
+        }
+    }
+    from[rank]++;
+    n_wrong[rank] += tandem_communicator_all_to_all(communicator, mine, to, got, from, NULL) !=
+                     TANDEM_E_ARGUMENT;
+    return status;
+}
+
+static void each_rank_has_something_for_each_other_one(void)
+{
+    for (int count = 1; count <= 7; count++) {
+        struct tnd_rank_result results[TND_RANKS_MOST];
+        int n_wrong[TND_RANKS_MOST] = {0};
+        tnd_ranks_run(count, hand_out, n_wrong, results);
         for (int r = 0; r < count; r++) {
             check_ok(results[r].status);
             check_int(n_wrong[r], 0);
@@ -343,6 +386,7 @@ static void what_fails_among_some_fails_for_all(void)
 static CU_TestInfo tests[] = {
     {"sums have the bits of rank order", sums_have_the_bits_of_rank_order},
     {"ranks collect what each has", ranks_collect_what_each_has},
+    {"each rank has something for each other one", each_rank_has_something_for_each_other_one},
     {"messages go from rank to rank", messages_go_from_rank_to_rank},
     {"messages to oneself are refused", messages_to_oneself_are_refused},
     {"another byte order or version is refused by all ranks",
@@ -366,5 +410,5 @@ static CU_SuiteInfo suites_cluster[] = {
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_cluster, suites_cluster_models,
-                          suites_cluster_architectures, NULL);
+                          suites_cluster_architectures, suites_cluster_phases, NULL);
 }

@@ -320,11 +320,10 @@ static void sessions_on_ranks_do_what_sessions_do(void)
         int count;
         enum tandem_division division;
         bool has_embeddings;
-    } cases[] = {{1, TANDEM_DIVIDE_ROWS, false},
-                 {2, TANDEM_DIVIDE_ROWS, false},
-                 {3, TANDEM_DIVIDE_ROWS, true},
-                 {2, TANDEM_DIVIDE_LAYERS, false},
-                 {3, TANDEM_DIVIDE_LAYERS, true}};
+    } cases[] = {{1, TANDEM_DIVIDE_ROWS, false},  {2, TANDEM_DIVIDE_ROWS, false},
+                 {3, TANDEM_DIVIDE_ROWS, true},   {2, TANDEM_DIVIDE_LAYERS, false},
+                 {3, TANDEM_DIVIDE_LAYERS, true}, {2, TANDEM_DIVIDE_MIXED, true},
+                 {3, TANDEM_DIVIDE_MIXED, false}};
     const struct naive_spec spec = {.context = 0};
     float want[3 * NAIVE_VOCABULARY] = {0};
     int32_t tokens[NAIVE_TOKENS];
@@ -332,11 +331,12 @@ static void sessions_on_ranks_do_what_sessions_do(void)
     tandem_model *model = NULL;
     check_ok(tandem_model_new(source, &model, NULL));
     naive_tokens(tokens, NAIVE_TOKENS);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 7; i++) {
         float got[3 * NAIVE_VOCABULARY] = {0};
         struct job job = {.model = model,
                           .options = {.n_sequences = 3,
                                       .division = cases[i].division,
+                                      .prompt_batch = 2,
                                       .has_embeddings = cases[i].has_embeddings},
                           .script = do_all,
                           .tokens = tokens,
@@ -397,16 +397,19 @@ static enum tandem_status save_or_load(const struct job *job, tandem_session *se
 /* With each type of cache; what one number of ranks has saved, another one reads. */
 static void a_state_goes_from_any_ranks_to_any_others(void)
 {
-    enum { CASES = 10 };
-    const enum tandem_division rows = TANDEM_DIVIDE_ROWS, layers = TANDEM_DIVIDE_LAYERS;
+    enum { CASES = 14 };
+    const enum tandem_division rows = TANDEM_DIVIDE_ROWS, layers = TANDEM_DIVIDE_LAYERS,
+                               mixed = TANDEM_DIVIDE_MIXED;
     static const enum tandem_type types[CASES] = {
         TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0, TANDEM_TYPE_F16, TANDEM_TYPE_F32,
-        TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0, TANDEM_TYPE_F16, TANDEM_TYPE_F32};
-    static const int counts[CASES][2] = {{2, 2}, {2, 1}, {1, 3}, {3, 2}, {7, 1},
-                                         {2, 2}, {2, 1}, {1, 3}, {3, 2}, {2, 7}};
+        TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0, TANDEM_TYPE_F16, TANDEM_TYPE_F32,
+        TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0, TANDEM_TYPE_F16};
+    static const int counts[CASES][2] = {{2, 2}, {2, 1}, {1, 3}, {3, 2}, {7, 1}, {2, 2}, {2, 1},
+                                         {1, 3}, {3, 2}, {2, 7}, {3, 3}, {3, 1}, {2, 7}, {1, 3}};
     const enum tandem_division divisions[CASES][2] = {
         {rows, rows},     {rows, rows},     {rows, rows},     {rows, rows},   {rows, rows},
-        {layers, layers}, {layers, layers}, {layers, layers}, {layers, rows}, {rows, layers}};
+        {layers, layers}, {layers, layers}, {layers, layers}, {layers, rows}, {rows, layers},
+        {mixed, mixed},   {mixed, rows},    {layers, mixed},  {rows, mixed}};
     const struct naive_spec spec = {.context = 0};
     float saved[WORDS], loaded[WORDS];
     int32_t tokens[NAIVE_TOKENS];
@@ -420,6 +423,7 @@ static void a_state_goes_from_any_ranks_to_any_others(void)
         struct job job = {.model = model, .script = save_or_load, .tokens = tokens, .text = state};
         job.options.cache_type = types[i];
         job.options.is_unfused = i % 5 == 3; /* values are transposed */
+        job.options.prompt_batch = 2;
         memset(state, 0, STATE);
         job.out = saved;
         job.options.division = divisions[i][0];
@@ -610,9 +614,9 @@ static void what_ranks_cannot_do_yet_is_refused(void)
         check_ok(results[1].status);
     }
     job.options.shares = NULL;
-    job.options.division = (enum tandem_division)2;
+    job.options.division = (enum tandem_division)3;
     tnd_ranks_run(2, be_rank, &job, results);
-    check_status(results[0].status, TANDEM_E_ARGUMENT, "division 2", &results[0].error);
+    check_status(results[0].status, TANDEM_E_ARGUMENT, "division 3", &results[0].error);
     check_ok(results[1].status);
     job.options.division = TANDEM_DIVIDE_LAYERS;
     job.options.micro_batches = 9;
@@ -684,7 +688,7 @@ static void a_rank_that_dies_ends_the_others(void)
                       .n_threads = 1,
                       .script = decode_on,
                       .tokens = tokens};
-    for (int division = TANDEM_DIVIDE_ROWS; division <= TANDEM_DIVIDE_LAYERS; division++) {
+    for (int division = TANDEM_DIVIDE_ROWS; division <= TANDEM_DIVIDE_MIXED; division++) {
         job.options.division = (enum tandem_division)division;
         tnd_ranks_run(3, die_early, &job, results);
         check_status(results[0].status, TANDEM_E_RANK, "did not take part", &results[0].error);

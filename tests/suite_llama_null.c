@@ -382,6 +382,7 @@ static const struct row rows[] = {
     REFUSES(tandem_communicator_all_gather, "JOOOe"),
     REFUSES(tandem_communicator_all_reduce, "JOne"),
     REFUSES(tandem_communicator_barrier, "Je"),
+    REFUSES(tandem_communicator_all_to_all, "JOOOOe"),
     REFUSES(tandem_session_follow, "MRJe"),
     REFUSES(tandem_session_dismiss, "Je"),
 };

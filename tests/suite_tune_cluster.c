@@ -63,6 +63,8 @@ static void draw(struct tnd_test_rng *rng, int n, struct drawn *out)
     model->units[TND_FIT_ATTENTION] = heads[tnd_test_rng_int(rng, 0, 5)];
     model->units[TND_FIT_FFN] = tnd_test_rng_int(rng, 8, 344);
     model->units[TND_FIT_OUTPUT] = 500;
+    model->cache_bytes = tnd_test_rng_int(rng, 0, 1000);
+    model->kv_bytes = (double)tnd_test_rng_int(rng, 100, 20000);
     for (int part = TND_FIT_ATTENTION; part <= TND_FIT_OUTPUT; part++) {
         model->bytes[part] = model->units[part] > 0 ? tnd_test_rng_int(rng, 1000, 100000) : 0;
         all += (double)model->bytes[part];
@@ -116,11 +118,94 @@ static double best_of_all(const struct tnd_cluster *cluster, int n,
     return best_us;
 }
 
+/* Shares of one kind of a mixed plan, and what they take: time of their phase, and memory. */
+struct half {
+    int shares[MOST];
+    double us;
+};
+struct halves {
+    struct half *list;
+    int n;
+};
+
+static int compare_halves(const void *a, const void *b)
+{
+    const double x = ((const struct half *)a)->us, y = ((const struct half *)b)->us;
+    return x < y ? -1 : x > y;
+}
+
+static void list_halves(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan, int i,
+                        int left, int step, struct halves *out)
+{
+    if (i == plan->n - 1) {
+        plan->shares[i] = left;
+        tnd_cluster_time(cluster, plan);
+        const int phase =
+            plan->division == TND_CLUSTER_LAYERS ? TND_FIT_PROMPT : TND_FIT_GENERATION;
+        struct half *half = &out->list[out->n++];
+        memcpy(half->shares, plan->shares, sizeof(half->shares));
+        half->us = mixed[phase] * plan->us[phase];
+        return;
+    }
+    for (int share = 0; share <= left; share += step) {
+        plan->shares[i] = share;
+        list_halves(cluster, plan, i + 1, left - share, step, out);
+    }
+}
+
+/* The best pair of shares: the fastest ones first, until none can be better. What keys and values
+ * take on their way only adds to that. */
+static void try_pairs(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan,
+                      const struct halves *rows, const struct halves *layers, double *io_best_us)
+{
+    for (int i = 0; i < layers->n; i++) {
+        for (int j = 0; j < rows->n && layers->list[i].us + rows->list[j].us < *io_best_us; j++) {
+            memcpy(plan->layers, layers->list[i].shares, sizeof(layers->list[i].shares));
+            memcpy(plan->shares, rows->list[j].shares, sizeof(rows->list[j].shares));
+            tnd_cluster_time(cluster, plan);
+            *io_best_us =
+                plan->fits ? fmin(*io_best_us, tnd_cluster_plan_us(plan, mixed)) : *io_best_us;
+        }
+    }
+}
+
+static double best_of_both(const struct tnd_cluster *cluster, int n)
+{
+    enum { HALVES = 3000 };
+    static const int steps[] = {1, 1, 1, 2, 4}; /* of rows: on 4 ranks 969 shares, not 47,905 */
+    struct halves rows = {calloc(HALVES, sizeof(struct half)), 0};
+    struct halves layers = {calloc(HALVES, sizeof(struct half)), 0};
+    double best_us = INFINITY;
+    CU_ASSERT_FATAL(rows.list != NULL && layers.list != NULL);
+    for (int choice = 1; choice < 1 << cluster->n; choice++) {
+        struct tnd_cluster_plan plan = {.division = TND_CLUSTER_ROWS};
+        for (int r = 0; r < cluster->n; r++) {
+            if ((choice >> r & 1) != 0) {
+                plan.ranks[plan.n++] = r;
+            }
+        }
+        if (plan.n != n) {
+            continue;
+        }
+        rows.n = layers.n = 0;
+        list_halves(cluster, &plan, 0, TND_CLUSTER_STEPS, steps[n], &rows);
+        plan.division = TND_CLUSTER_LAYERS;
+        list_halves(cluster, &plan, 0, (int)cluster->model.n_layers, 1, &layers);
+        qsort(rows.list, (size_t)rows.n, sizeof(rows.list[0]), compare_halves);
+        qsort(layers.list, (size_t)layers.n, sizeof(layers.list[0]), compare_halves);
+        plan.division = TND_CLUSTER_MIXED;
+        try_pairs(cluster, &plan, &rows, &layers, &best_us);
+    }
+    free(rows.list);
+    free(layers.list);
+    return best_us;
+}
+
 static void a_plan_is_near_the_best_of_all_plans(void)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(34);
     const int n_cases = tnd_effort() == 1 ? 16 : 500;
-    int n_rows = 0, n_layers = 0;
+    int n_rows = 0, n_layers = 0, n_mixed = 0;
     for (int c = 0; c < n_cases; c++) {
         struct drawn drawn;
         const int n = c % 8 == 0 ? 4 : 2 + c % 2;
@@ -129,7 +214,7 @@ static void a_plan_is_near_the_best_of_all_plans(void)
             struct tnd_cluster_plan plan, forced;
             tnd_cluster_choose(&drawn.cluster, mixed, -1, k, &plan);
             if (k > 1 && plan.fits) {
-                drawn.cluster.refused = 1U << (plan.division == TND_CLUSTER_ROWS);
+                drawn.cluster.refused = ~(1U << plan.division);
                 tnd_cluster_choose(&drawn.cluster, mixed, -1, k, &forced);
                 drawn.cluster.refused = 0;
                 CU_ASSERT_EQUAL(forced.division, plan.division);
@@ -140,7 +225,11 @@ static void a_plan_is_near_the_best_of_all_plans(void)
             const double by_layers_us = k > 1 && k <= drawn.cluster.model.n_layers
                                             ? best_of_all(&drawn.cluster, k, TND_CLUSTER_LAYERS)
                                             : (double)INFINITY;
-            const double best_us = fmin(by_rows_us, by_layers_us);
+            const double mixed_us = k > 1 && k <= drawn.cluster.model.n_layers
+                                        ? best_of_both(&drawn.cluster, k)
+                                        : (double)INFINITY;
+            const double best_us = fmin(fmin(by_rows_us, by_layers_us), mixed_us);
+            n_mixed += plan.division == TND_CLUSTER_MIXED;
             n_layers += plan.division == TND_CLUSTER_LAYERS;
             n_rows += k > 1 && plan.division == TND_CLUSTER_ROWS;
             CU_ASSERT_EQUAL(plan.n, k);
@@ -155,7 +244,7 @@ static void a_plan_is_near_the_best_of_all_plans(void)
             }
         }
     }
-    CU_ASSERT_TRUE(n_rows > 0 && n_layers > 0);
+    CU_ASSERT_TRUE(n_rows > 0 && n_layers > 0 && n_mixed > 0);
 }
 
 /* Two ranks, of which the second takes twice as long for each layer. */
@@ -201,6 +290,74 @@ static void times_of_layers_follow_from_the_slowest_rank(void)
     CU_ASSERT_FALSE(plan.fits);
 }
 
+static void link_all(struct drawn *drawn, double latency_us, double bytes_per_us)
+{
+    for (int i = 0; i < drawn->cluster.n * drawn->cluster.n; i++) {
+        drawn->links[i] = tnd_cluster_link_of(latency_us, bytes_per_us);
+    }
+}
+
+/* Three ranks with 16, 10 and 6 of 32 heads, and 3, 3 and 2 of 8 layers. */
+static void mixed_plans_take_prompts_of_layers_and_tokens_of_rows(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(39);
+    struct tnd_cluster_plan rows = {.n = 3, .ranks = {0, 1, 2}, .shares = {32, 20, 12}};
+    struct tnd_cluster_plan layers = {
+        .n = 3, .division = TND_CLUSTER_LAYERS, .ranks = {0, 1, 2}, .shares = {3, 3, 2}};
+    struct tnd_cluster_plan plan = rows;
+    struct drawn drawn;
+    draw(&rng, 3, &drawn);
+    struct tnd_cluster_model *model = &drawn.cluster.model;
+    model->n_layers = 8;
+    model->n_micro = 1;
+    model->units[TND_FIT_ATTENTION] = 32;
+    model->units[TND_FIT_FFN] = 64;
+    memset(model->bytes, 0, sizeof(model->bytes));
+    model->bytes[TND_FIT_ATTENTION] = 800;
+    model->bytes[TND_FIT_FFN] = 1000;
+    model->cache_bytes = 400;
+    model->kv_bytes = 1000; /* 128,000 of a prompt */
+    drawn.cluster.is_medium = false;
+    for (int r = 0; r < 3; r++) {
+        drawn.ranks[r].memory = 0;
+    }
+    link_all(&drawn, 100, 1000);
+    plan.division = TND_CLUSTER_MIXED;
+    memcpy(plan.layers, layers.shares, sizeof(plan.layers));
+    tnd_cluster_time(&drawn.cluster, &rows);
+    tnd_cluster_time(&drawn.cluster, &layers);
+    tnd_cluster_time(&drawn.cluster, &plan);
+    CU_ASSERT_EQUAL(plan.us[TND_FIT_GENERATION], rows.us[TND_FIT_GENERATION]);
+    CU_ASSERT_EQUAL(plan.link_us[TND_FIT_GENERATION], rows.link_us[TND_FIT_GENERATION]);
+    CU_ASSERT_DOUBLE_EQUAL(plan.us[TND_FIT_PROMPT], layers.us[TND_FIT_PROMPT] + plan.move_us, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(plan.move_us, 124 + 116, 1); /* to rank 0, which has most heads */
+    /* 3 of 8 layers and 20 of 64 rows, but keys and values once */
+    CU_ASSERT_DOUBLE_EQUAL((double)plan.bytes[1], 0.6875 * 1800 - 0.375 * 0.3125 * 400, 1);
+    drawn.cluster.is_medium = true;
+    tnd_cluster_time(&drawn.cluster, &plan);
+    CU_ASSERT_DOUBLE_EQUAL(plan.move_us, 115 + 109 + 124 + 109 + 116 + 110, 1);
+    CU_ASSERT_TRUE(plan.fits);
+    memset(plan.shares, 0, sizeof(plan.shares)); /* rank 0 generates alone; rank 2 does nothing */
+    plan.shares[0] = TND_CLUSTER_STEPS;
+    plan.layers[1] += plan.layers[2];
+    plan.layers[2] = 0;
+    tnd_cluster_time(&drawn.cluster, &plan);
+    struct tnd_cluster_plan one = {.n = 1, .ranks = {0}, .shares = {TND_CLUSTER_STEPS}};
+    tnd_cluster_time(&drawn.cluster, &one);
+    CU_ASSERT_EQUAL(plan.us[TND_FIT_GENERATION], one.us[TND_FIT_GENERATION]);
+    CU_ASSERT_EQUAL(plan.link_us[TND_FIT_GENERATION], 0);
+    CU_ASSERT_FALSE(plan.fits);
+    memcpy(plan.layers, layers.shares, sizeof(plan.layers));
+    memcpy(plan.shares, rows.shares, sizeof(plan.shares));
+    link_all(&drawn, 50000, 1);
+    CU_ASSERT_EQUAL(tnd_cluster_prompt_batch(&drawn.cluster, &plan), 2);
+    link_all(&drawn, 1e-3, 1e9);
+    for (int r = 1; r < 3; r++) {
+        drawn.ranks[r] = drawn.ranks[0];
+    }
+    CU_ASSERT_EQUAL(tnd_cluster_prompt_batch(&drawn.cluster, &plan), 128);
+}
+
 static void a_model_without_rows_for_ranks_goes_by_layers(void)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(38);
@@ -215,7 +372,8 @@ static void a_model_without_rows_for_ranks_goes_by_layers(void)
     check_int(plan.n, 2);
     check_int(plan.division, TND_CLUSTER_LAYERS);
     check_int(plan.shares[0] + plan.shares[1], (int)drawn.cluster.model.n_layers);
-    CU_ASSERT_EQUAL(plan.other_us[TND_FIT_PROMPT], 0);
+    CU_ASSERT_EQUAL(plan.other_us[TND_CLUSTER_ROWS][TND_FIT_PROMPT], 0);
+    CU_ASSERT_EQUAL(plan.other_us[TND_CLUSTER_MIXED][TND_FIT_PROMPT], 0);
     drawn.cluster.model.is_whole = true; /* an encoder */
     tnd_cluster_choose(&drawn.cluster, mixed, -1, 2, &plan);
     check_int(plan.n, 0);
@@ -420,6 +578,8 @@ static CU_TestInfo tests[] = {
     {"slow links leave one rank, and fast ones use all",
      slow_links_leave_one_rank_and_fast_ones_use_all},
     {"times of layers follow from the slowest rank", times_of_layers_follow_from_the_slowest_rank},
+    {"mixed plans take prompts of layers and tokens of rows",
+     mixed_plans_take_prompts_of_layers_and_tokens_of_rows},
     {"a model without rows for ranks goes by layers",
      a_model_without_rows_for_ranks_goes_by_layers},
     {"memory limits shares", memory_limits_shares},

@@ -2,8 +2,9 @@
  * Which ranks compute a model together, and how much of it each (llama/shard.h). By rows every rank
  * has a part of every layer, and twice a layer all add up their results: a part's time on a rank is
  * a curve over the share, of fit_model.h's prices; what a sum takes follows from the links. By
- * layers each rank has whole ones, and states go from rank to rank. Nothing here knows a model file
- * or a transport. docs/cluster.md tells what is priced and what is not. */
+ * layers each rank has whole ones, and states go from rank to rank. Mixed: prompts by layers, and
+ * generated tokens by rows. Nothing here knows a model file or a transport. docs/cluster.md tells
+ * what is priced and what is not. */
 #ifndef TND_CLUSTER_H
 #define TND_CLUSTER_H
 
@@ -17,13 +18,20 @@ enum {
     TND_CLUSTER_NAME = 80
 };
 
-enum tnd_cluster_division { TND_CLUSTER_ROWS, TND_CLUSTER_LAYERS, TND_CLUSTER_DIVISIONS };
+enum tnd_cluster_division {
+    TND_CLUSTER_ROWS,
+    TND_CLUSTER_LAYERS,
+    TND_CLUSTER_MIXED,
+    TND_CLUSTER_DIVISIONS
+};
 
 /* What a model needs of ranks. */
 struct tnd_cluster_model {
     int64_t n_layers, dim, vocabulary, prompt_tokens;
     int64_t units[TND_FIT_PARTS]; /* a rank has whole ones; 0: the part is not divided */
     int64_t bytes[TND_FIT_PARTS]; /* keys and values too */
+    int64_t cache_bytes;          /* of them, keys and values */
+    double kv_bytes;              /* keys and values of a token */
     int64_t n_micro;              /* micro-batches of a prompt, by layers */
     const char *undivided;        /* why it has no rows for several ranks, static; NULL: it has */
     bool is_whole;                /* and no layers, for the same reason */
@@ -63,13 +71,17 @@ struct tnd_cluster_plan {
     int n; /* ranks that take part; 0: there is no plan */
     enum tnd_cluster_division division;
     int ranks[TND_CLUSTER_MOST];  /* of the cluster; the first one leads */
-    int shares[TND_CLUSTER_MOST]; /* of tnd_cluster_shares, of ranks[i] */
+    int shares[TND_CLUSTER_MOST]; /* of tnd_cluster_shares, of ranks[i]; mixed: of rows */
+    int layers[TND_CLUSTER_MOST]; /* mixed: of ranks[i], for prompts */
     double us[TND_FIT_PHASES], error_us[TND_FIT_PHASES];
     double link_us[TND_FIT_PHASES];  /* of them, what messages take */
+    double sums_us[TND_FIT_PHASES];  /* what those of rows take, which all ranks make */
+    double move_us;                  /* mixed: of a prompt's, to bring keys and values to heads */
     int64_t bytes[TND_CLUSTER_MOST]; /* of ranks[i] */
     bool fits;
-    double other_us[TND_FIT_PHASES]; /* as many ranks by the other division, at best; 0: that is not
-                                        possible, not wanted, or does not fit */
+    /* As many ranks by each other division, at best; 0: that is not possible, not wanted, or does
+     * not fit. */
+    double other_us[TND_CLUSTER_DIVISIONS][TND_FIT_PHASES];
 };
 
 /* ---- prices (cluster_price.c) ---- */
@@ -123,8 +135,13 @@ double tnd_cluster_gather_us(const struct tnd_cluster *cluster, const int *ranks
 /** Whether n ranks may compute the model so; one rank alone has all rows. */
 bool tnd_cluster_may_divide(const struct tnd_cluster *cluster, enum tnd_cluster_division division,
                             int n);
-/** What the shares of a plan add up to: steps of rows, or layers. */
+/** "rows" and so on; static. */
+const char *tnd_cluster_division_name(enum tnd_cluster_division division);
+/** What the shares of a plan add up to: steps of rows, or layers; of a mixed plan of rows. */
 int tnd_cluster_shares(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan);
+/** Mixed: tokens of a batch from which on it is predicted to be faster by layers. */
+int64_t tnd_cluster_prompt_batch(const struct tnd_cluster *cluster,
+                                 const struct tnd_cluster_plan *plan);
 /** Times and bytes of a plan whose n, division, ranks and shares are given. */
 void tnd_cluster_time(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan);
 /** Shares of ranks {n} that take the least time for so many prompts and generated tokens, within

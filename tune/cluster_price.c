@@ -174,12 +174,16 @@ static enum tandem_status price_share(const struct cutting *c, double share,
     add_groups(&model, point, io_rank);
     io_model->n_layers = model.n_layers;
     io_model->prompt_tokens = model.prompt_tokens;
+    io_model->cache_bytes = 0;
     memset(io_model->bytes, 0, sizeof(io_model->bytes));
     for (int g = 0; g < model.n_groups; g++) {
         const struct tnd_fit_group *group = &model.groups[g];
         const bool is_looked_up = group->part == TND_FIT_EMBEDDING; /* some rows of a mapped file */
         io_model->bytes[group->part] += is_looked_up ? 0 : group->bytes + group->cache_bytes;
+        io_model->cache_bytes += group->cache_bytes;
     }
+    io_model->kv_bytes =
+        options->context > 0 ? (double)io_model->cache_bytes / (double)options->context : 0;
     tnd_fit_model_fini(&model);
     return TANDEM_OK;
 }

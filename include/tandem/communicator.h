@@ -6,9 +6,9 @@
  * whose results have the same bits on every transport.
  *
  * Threads: a communicator is used by one thread at a time; MPI may want the one that opened it.
- * Collective calls (all-gather, all-reduce, broadcast, barrier) are made by all ranks, in the same
- * order. A call that fails with RANK leaves the communicator failed: later calls return the same
- * error at once. */
+ * Collective calls (all-gather, all-to-all, all-reduce, broadcast, barrier) are made by all ranks,
+ * in the same order. A call that fails with RANK leaves the communicator failed: later calls return
+ * the same error at once. */
 #ifndef TANDEM_COMMUNICATOR_H
 #define TANDEM_COMMUNICATOR_H
 
@@ -111,6 +111,13 @@ TANDEM_API enum tandem_status tandem_communicator_broadcast(tandem_communicator 
 TANDEM_API enum tandem_status tandem_communicator_all_gather(tandem_communicator *communicator,
                                                              const void *mine, const size_t *bytes,
                                                              void *out, struct tandem_error *error);
+/** What each rank has for each other one, in rank order: to[i] bytes of `mine` go to rank i, and
+ *  from[i] bytes come from it to `out`; both {count}, 0: none. to[rank] bytes are copied, as many
+ *  as from[rank]. Errors: ARGUMENT, RANK. */
+TANDEM_API enum tandem_status tandem_communicator_all_to_all(tandem_communicator *communicator,
+                                                             const void *mine, const size_t *to,
+                                                             void *out, const size_t *from,
+                                                             struct tandem_error *error);
 /** values[i] becomes the sum of values[i] of all ranks, added in rank order: all get the same bits,
  *  whatever carries them. Errors: MEMORY, RANK. */
 TANDEM_API enum tandem_status tandem_communicator_all_reduce(tandem_communicator *communicator,

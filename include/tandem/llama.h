@@ -62,8 +62,11 @@ TANDEM_API const tandem_source *tandem_model_source(const tandem_model *model);
 
 /** How the ranks of a session share its work. */
 enum tandem_division {
-    TANDEM_DIVIDE_ROWS,  /**< each has some heads, rows and experts' rows of every layer */
-    TANDEM_DIVIDE_LAYERS /**< each has some layers, whole, one rank behind the other */
+    TANDEM_DIVIDE_ROWS,   /**< each has some heads, rows and experts' rows of every layer */
+    TANDEM_DIVIDE_LAYERS, /**< each has some layers, whole, one rank behind the other */
+    /** Batches of `prompt_batch` tokens and more are computed by layers, smaller ones by rows: each
+     *  rank has both parts, and keys and values go to where the next batch needs them. */
+    TANDEM_DIVIDE_MIXED
 };
 /** Tokens of a micro-batch, at least, where ranks divide a model by layers: each rank reads its
  *  weights once a micro-batch, and on CPUs products of so many rows take longer than that. */
@@ -103,11 +106,13 @@ struct tandem_session_options {
      *  micro-batches one behind the other; `micro_batches` 0 is then as many, at most 8, as have
      *  TANDEM_MICRO_BATCH_TOKENS. */
     enum tandem_division division;
+    const double *layer_shares; /**< {ranks}: MIXED: of the layers; NULL: as `shares` */
+    int64_t prompt_batch;       /**< of MIXED; 0: 2 * TANDEM_MICRO_BATCH_TOKENS */
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false, \
-            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0, TANDEM_DIVIDE_ROWS                       \
+            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0, TANDEM_DIVIDE_ROWS, NULL, 0              \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,

@@ -78,23 +78,29 @@ static void add_names(const struct tnd_cluster *cluster, const struct tnd_cluste
 
 static const char *division_of(const struct tnd_cluster_plan *plan)
 {
-    return plan->n < 2 ? "" : plan->division == TND_CLUSTER_ROWS ? "rows" : "layers";
+    return plan->n < 2 ? "" : tnd_cluster_division_name(plan->division);
 }
 
-static const char *other_of(const struct tnd_cluster_plan *plan)
+/* Layers of a plan, {n}; NULL: it has rows alone. */
+static const int *layers_of(const struct tnd_cluster_plan *plan)
 {
-    return plan->division == TND_CLUSTER_ROWS ? "layers" : "rows";
+    return plan->division == TND_CLUSTER_LAYERS  ? plan->shares
+           : plan->division == TND_CLUSTER_MIXED ? plan->layers
+                                                 : NULL;
 }
 
-/* What a rank has: "50 %", or so many layers. */
+/* What a rank has: "50 %", so many layers, or both. */
 static void add_share(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan, int i,
                       struct tnd_text *out)
 {
-    const int all = tnd_cluster_shares(cluster, plan);
-    if (plan->division == TND_CLUSTER_LAYERS) {
-        tnd_text_printf(out, "%d of %d layers", plan->shares[i], all);
-    } else {
-        tnd_text_printf(out, "%.0f %%", 100.0 * plan->shares[i] / all);
+    const bool has_rows = plan->division != TND_CLUSTER_LAYERS;
+    if (has_rows) {
+        tnd_text_printf(out, "%.0f %%",
+                        100.0 * plan->shares[i] / tnd_cluster_shares(cluster, plan));
+    }
+    if (layers_of(plan) != NULL) {
+        tnd_text_printf(out, "%s%d of %lld layers", has_rows ? " and " : "", layers_of(plan)[i],
+                        (long long)cluster->model.n_layers);
     }
 }
 
@@ -135,13 +141,54 @@ static void print_counts(const struct tnd_cluster_report *r, struct tnd_text *ou
 /* ---- what is where ---- */
 
 static const char *why_not_other(const struct tnd_cluster *cluster,
-                                 const struct tnd_cluster_plan *plan)
+                                 const struct tnd_cluster_plan *plan,
+                                 enum tnd_cluster_division division)
 {
-    const bool by_rows = plan->division == TND_CLUSTER_ROWS;
-    if (tnd_cluster_may_divide(cluster, by_rows ? TND_CLUSTER_LAYERS : TND_CLUSTER_ROWS, plan->n)) {
+    if (tnd_cluster_may_divide(cluster, division, plan->n)) {
         return "does not fit";
     }
-    return (cluster->refused >> by_rows & 1) != 0 ? "not asked for" : "not possible for this model";
+    return (cluster->refused >> division & 1) != 0 ? "not asked for"
+                                                   : "not possible for this model";
+}
+
+/* "By rows", and for a mixed plan "Mixed". */
+static const char *by_division(enum tnd_cluster_division division, bool is_first)
+{
+    static const char *const names[TND_CLUSTER_DIVISIONS] = {"by rows", "by layers", "mixed"};
+    static const char *const first[TND_CLUSTER_DIVISIONS] = {"By rows", "By layers", "Mixed"};
+    return (is_first ? first : names)[division];
+}
+
+/* A line for each other division. */
+static void print_others(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                         struct tnd_text *out)
+{
+    for (int d = 0; d < TND_CLUSTER_DIVISIONS; d++) {
+        const enum tnd_cluster_division division = (enum tnd_cluster_division)d;
+        const double *us = plan->other_us[d];
+        if (division == plan->division) {
+            continue;
+        }
+        if (us[TND_FIT_PROMPT] > 0) {
+            tnd_text_printf(out, "%s, prompts %.2f times, generation %.2f times as fast.\n",
+                            by_division(division, true),
+                            plan->us[TND_FIT_PROMPT] / us[TND_FIT_PROMPT],
+                            plan->us[TND_FIT_GENERATION] / us[TND_FIT_GENERATION]);
+        } else {
+            tnd_text_printf(out, "%s: %s.\n", by_division(division, true),
+                            why_not_other(cluster, plan, division));
+        }
+    }
+}
+
+static void print_layers(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                         struct tnd_text *out)
+{
+    tnd_text_printf(out, "Of %lld layers, in this order:", (long long)cluster->model.n_layers);
+    for (int i = 0; i < plan->n; i++) {
+        tnd_text_printf(out, "%s %d", i > 0 ? "," : "", layers_of(plan)[i]);
+    }
+    tnd_text_add(out, "; the vocabulary is the first one's.\n");
 }
 
 static void print_places(const struct tnd_cluster_report *r, struct tnd_text *out)
@@ -160,22 +207,22 @@ static void print_places(const struct tnd_cluster_report *r, struct tnd_text *ou
         }
         tnd_text_add_char(out, '\n');
     }
-    if (plan->n > 1 && plan->division == TND_CLUSTER_ROWS) {
+    const bool is_alone = plan->shares[0] == tnd_cluster_shares(cluster, plan);
+    if (plan->n > 1 && plan->division == TND_CLUSTER_MIXED) {
+        tnd_text_printf(out, "Batches of %lld tokens and more go by layers; %s.\n",
+                        (long long)tnd_cluster_prompt_batch(cluster, plan),
+                        is_alone ? "the first one generates tokens alone"
+                                 : "generated tokens go by rows");
+    }
+    if (plan->n > 1 && plan->division != TND_CLUSTER_LAYERS && !is_alone) {
         tnd_text_add(out, "Of each layer: heads of attention, rows of the feed-forward network and "
                           "of each expert; of the vocabulary: rows.\n");
-    } else if (plan->n > 1) {
-        tnd_text_printf(out, "Of %lld layers, in this order:", (long long)cluster->model.n_layers);
-        for (int i = 0; i < plan->n; i++) {
-            tnd_text_printf(out, "%s %d", i > 0 ? "," : "", plan->shares[i]);
-        }
-        tnd_text_add(out, "; the vocabulary is the first one's.\n");
     }
-    if (plan->n > 1 && plan->other_us[TND_FIT_PROMPT] > 0) {
-        tnd_text_printf(out, "By %s, prompts %.2f times, generation %.2f times as fast.\n",
-                        other_of(plan), plan->us[TND_FIT_PROMPT] / plan->other_us[TND_FIT_PROMPT],
-                        plan->us[TND_FIT_GENERATION] / plan->other_us[TND_FIT_GENERATION]);
-    } else if (plan->n > 1) {
-        tnd_text_printf(out, "By %s: %s.\n", other_of(plan), why_not_other(cluster, plan));
+    if (plan->n > 1 && layers_of(plan) != NULL) {
+        print_layers(cluster, plan, out);
+    }
+    if (plan->n > 1) {
+        print_others(cluster, plan, out);
     }
 }
 
@@ -326,8 +373,8 @@ void tnd_cluster_print_choice(const struct tnd_cluster_report *r, struct tnd_tex
         return;
     }
     const struct tnd_cluster_plan *plan = &r->plans[r->best];
-    tnd_text_printf(out, "plan: %d of %d ranks%s%s (", plan->n, cluster->n,
-                    plan->n > 1 ? " by " : "", division_of(plan));
+    tnd_text_printf(out, "plan: %d of %d ranks%s%s (", plan->n, cluster->n, plan->n > 1 ? " " : "",
+                    plan->n > 1 ? by_division(plan->division, false) : "");
     for (int i = 0; i < plan->n; i++) {
         tnd_text_printf(out, "%s%s ", i > 0 ? ", " : "", name_of(cluster, plan->ranks[i]));
         add_share(cluster, plan, i, out);
@@ -335,21 +382,26 @@ void tnd_cluster_print_choice(const struct tnd_cluster_report *r, struct tnd_tex
     tnd_text_printf(out, "), predicted %.4g tokens/s of prompts, %.4g generated",
                     speed(cluster, TND_FIT_PROMPT, plan->us[TND_FIT_PROMPT]),
                     speed(cluster, TND_FIT_GENERATION, plan->us[TND_FIT_GENERATION]));
-    if (plan->n > 1 && plan->other_us[TND_FIT_PROMPT] > 0) {
-        tnd_text_printf(out, "; by %s %.4g and %.4g", other_of(plan),
-                        speed(cluster, TND_FIT_PROMPT, plan->other_us[TND_FIT_PROMPT]),
-                        speed(cluster, TND_FIT_GENERATION, plan->other_us[TND_FIT_GENERATION]));
-    } else if (plan->n > 1) {
-        tnd_text_printf(out, "; by %s: %s", other_of(plan), why_not_other(cluster, plan));
+    for (int d = 0; plan->n > 1 && d < TND_CLUSTER_DIVISIONS; d++) {
+        const enum tnd_cluster_division division = (enum tnd_cluster_division)d;
+        const double *us = plan->other_us[d];
+        if (us[TND_FIT_PROMPT] > 0) {
+            tnd_text_printf(out, "; %s %.4g and %.4g", by_division(division, false),
+                            speed(cluster, TND_FIT_PROMPT, us[TND_FIT_PROMPT]),
+                            speed(cluster, TND_FIT_GENERATION, us[TND_FIT_GENERATION]));
+        } else if (division != plan->division) {
+            tnd_text_printf(out, "; %s: %s", by_division(division, false),
+                            why_not_other(cluster, plan, division));
+        }
     }
     if (plan->n < cluster->n && !may_divide(cluster) && cluster->model.undivided != NULL) {
         tnd_text_printf(out, "; the model %s", cluster->model.undivided);
     } else if (plan->n < cluster->n && r->plans[cluster->n - 1].n == cluster->n) {
         const struct tnd_cluster_plan *all = &r->plans[cluster->n - 1];
         tnd_text_printf(out,
-                        "; by all of them, by %s, %.4g and %.4g, %.0f %% and %.0f %% of it on "
-                        "links",
-                        division_of(all), speed(cluster, TND_FIT_PROMPT, all->us[TND_FIT_PROMPT]),
+                        "; by all of them, %s, %.4g and %.4g, %.0f %% and %.0f %% of it on links",
+                        by_division(all->division, false),
+                        speed(cluster, TND_FIT_PROMPT, all->us[TND_FIT_PROMPT]),
                         speed(cluster, TND_FIT_GENERATION, all->us[TND_FIT_GENERATION]),
                         100 * all->link_us[TND_FIT_PROMPT] / all->us[TND_FIT_PROMPT],
                         100 * all->link_us[TND_FIT_GENERATION] / all->us[TND_FIT_GENERATION]);
@@ -394,18 +446,28 @@ static void json_plan(const struct tnd_cluster *cluster, const struct tnd_cluste
     for (int i = 0; i < plan->n; i++) {
         tnd_text_add(out, i > 0 ? ", {\"name\": " : "{\"name\": ");
         tnd_emit_json_string(out, name_of(cluster, plan->ranks[i]));
-        tnd_text_printf(out, ", \"share\": %.4f, \"bytes\": %lld}",
-                        (double)plan->shares[i] / tnd_cluster_shares(cluster, plan),
-                        (long long)plan->bytes[i]);
+        tnd_text_printf(out, ", \"share\": %.4f, ",
+                        (double)plan->shares[i] / tnd_cluster_shares(cluster, plan));
+        if (plan->n > 1 && layers_of(plan) != NULL) {
+            tnd_text_printf(out, "\"layers\": %d, ", layers_of(plan)[i]);
+        }
+        tnd_text_printf(out, "\"bytes\": %lld}", (long long)plan->bytes[i]);
     }
     tnd_text_add(out, "]");
     if (plan->n > 1) {
         tnd_text_printf(out, ", \"division\": \"%s\"", division_of(plan));
     }
-    for (int phase = 0; plan->n > 1 && plan->other_us[phase] > 0 && phase < TND_FIT_PHASES;
-         phase++) {
-        tnd_text_printf(out, ", \"by_%s_%s_tps\": %.3f", other_of(plan), phases[phase],
-                        speed(cluster, phase, plan->other_us[phase]));
+    if (plan->n > 1 && plan->division == TND_CLUSTER_MIXED) {
+        tnd_text_printf(out, ", \"prompt_batch\": %lld",
+                        (long long)tnd_cluster_prompt_batch(cluster, plan));
+    }
+    for (int i = 0; plan->n > 1 && i < TND_CLUSTER_DIVISIONS * TND_FIT_PHASES; i++) {
+        const int d = i / TND_FIT_PHASES, phase = i % TND_FIT_PHASES;
+        if (plan->other_us[d][phase] > 0) {
+            tnd_text_printf(out, ", \"%s%s_%s_tps\": %.3f", d == TND_CLUSTER_MIXED ? "" : "by_",
+                            tnd_cluster_division_name((enum tnd_cluster_division)d), phases[phase],
+                            speed(cluster, phase, plan->other_us[d][phase]));
+        }
     }
     tnd_text_add(out, "}");
 }

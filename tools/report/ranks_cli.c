@@ -29,7 +29,9 @@ static struct {
     bool is_alone;
     int leader; /* of all ranks */
     enum tandem_division division;
-    double *shares; /* of those that compute; NULL: the same */
+    double *shares;       /* of those that compute; NULL: the same */
+    double *layer_shares; /* of mixed plans; NULL: the same as those */
+    int64_t prompt_batch; /* 0: the session's own */
     bool is_idle[TND_CLUSTER_MOST];
 } who;
 
@@ -122,14 +124,33 @@ static enum tandem_status read_shares(const char *text, int count, double *out,
 enum tandem_status tnd_ranks_refused(const char *divide, unsigned *out_refused,
                                      struct tandem_error *error)
 {
-    const bool by_layers = divide != NULL && strcmp(divide, "layers") == 0;
-    if (divide != NULL && !by_layers && strcmp(divide, "rows") != 0) {
-        snprintf(error->text, sizeof(error->text), "--divide '%.100s': expected rows or layers",
-                 divide);
+    *out_refused = 0;
+    for (int d = 0; d < TND_CLUSTER_DIVISIONS && divide != NULL; d++) {
+        if (strcmp(divide, tnd_cluster_division_name((enum tnd_cluster_division)d)) == 0) {
+            *out_refused = ~(1U << d);
+        }
+    }
+    if (divide != NULL && *out_refused == 0) {
+        snprintf(error->text, sizeof(error->text),
+                 "--divide '%.100s': expected rows, layers or mixed", divide);
         return error->status = TANDEM_E_ARGUMENT;
     }
-    *out_refused = divide == NULL ? 0 : 1U << (by_layers ? TND_CLUSTER_ROWS : TND_CLUSTER_LAYERS);
     return TANDEM_OK;
+}
+
+static enum tandem_division division_of(enum tnd_cluster_division division)
+{
+    static const enum tandem_division divisions[TND_CLUSTER_DIVISIONS] = {
+        TANDEM_DIVIDE_ROWS, TANDEM_DIVIDE_LAYERS, TANDEM_DIVIDE_MIXED};
+    return divisions[division];
+}
+
+/* What is asked for, or rows. */
+static enum tandem_division unplanned(unsigned refused)
+{
+    return division_of((refused >> TND_CLUSTER_ROWS & 1) == 0     ? TND_CLUSTER_ROWS
+                       : (refused >> TND_CLUSTER_LAYERS & 1) == 0 ? TND_CLUSTER_LAYERS
+                                                                  : TND_CLUSTER_MIXED);
 }
 
 /* ---- who computes ---- */
@@ -204,16 +225,21 @@ static enum tandem_status use_plan(const struct tnd_ranks_plan *plan, struct tan
     for (int i = 0; i < plan->cluster.n; i++) {
         who.is_idle[i] = true;
     }
-    who.shares = calloc((size_t)best->n, sizeof(who.shares[0]));
+    who.shares = calloc(2 * (size_t)best->n, sizeof(who.shares[0]));
     if (who.shares == NULL) {
         return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
     }
     for (int i = 0; i < best->n; i++) {
         who.is_idle[best->ranks[i]] = false;
         who.shares[i] = best->shares[i];
+        who.shares[best->n + i] = best->layers[i];
+    }
+    if (best->division == TND_CLUSTER_MIXED) {
+        who.layer_shares = who.shares + best->n;
+        who.prompt_batch = tnd_cluster_prompt_batch(&plan->cluster, best);
     }
     who.leader = best->ranks[0];
-    who.division = best->division == TND_CLUSTER_LAYERS ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
+    who.division = division_of(best->division);
     who.is_alone = best->n == 1;
     if (!who.is_idle[rank] && !who.is_alone) {
         TND_TRY(tnd_communicator_among(joined, best->ranks, best->n, &who.among, error));
@@ -231,8 +257,10 @@ static void say_plan(const struct tnd_ranks_plan *plan, const double *count)
     } else if (who.is_alone) {
         tnd_text_printf(&text, "1 of %d ranks: the model %s\n", n, plan->undivided);
     } else {
-        tnd_text_printf(&text, "%d ranks, equal shares by %s: %s\n", n,
-                        who.division == TANDEM_DIVIDE_LAYERS ? "layers" : "rows",
+        tnd_text_printf(&text, "%d ranks, equal shares %s: %s\n", n,
+                        who.division == TANDEM_DIVIDE_ROWS     ? "by rows"
+                        : who.division == TANDEM_DIVIDE_LAYERS ? "by layers"
+                                                               : "mixed",
                         plan->why_not[0] != '\0' ? plan->why_not
                                                  : "the model does not fit by any plan");
     }
@@ -254,13 +282,13 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
                                               .refused = refused,
                                               .count = count};
     struct tnd_ranks_plan plan;
-    who.division = refused == 1U << TND_CLUSTER_ROWS ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
+    who.division = unplanned(refused);
     TND_TRY(tnd_ranks_plan_new(joined, &request, &plan, error));
     enum tandem_status status = TANDEM_OK;
     if (plan.best >= 0) {
         status = use_plan(&plan, error);
     } else if (plan.undivided != NULL &&
-               (who.division == TANDEM_DIVIDE_ROWS || plan.cluster.model.is_whole)) {
+               (who.division != TANDEM_DIVIDE_LAYERS || plan.cluster.model.is_whole)) {
         who.is_alone = true;
         for (int i = 1; i < plan.cluster.n && i < TND_CLUSTER_MOST; i++) {
             who.is_idle[i] = true;
@@ -287,7 +315,7 @@ static enum tandem_status decide(const tandem_model *model, tandem_runtime *runt
     if (ranks->shares == NULL) {
         return make_plan(model, runtime, options, ranks, refused, error);
     }
-    who.division = refused == 1U << TND_CLUSTER_ROWS ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
+    who.division = unplanned(refused);
     who.shares = calloc((size_t)count, sizeof(who.shares[0]));
     if (who.shares == NULL) {
         return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
@@ -330,6 +358,8 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     options->communicator = computing();
     options->shares = who.is_alone ? NULL : who.shares;
     options->division = who.division;
+    options->layer_shares = who.is_alone ? NULL : who.layer_shares;
+    options->prompt_batch = who.prompt_batch;
     if (is_first && !who.is_alone) {
         say_ranks();
     }

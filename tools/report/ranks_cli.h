@@ -10,7 +10,7 @@
 /** Options of several ranks. */
 struct tnd_ranks_options {
     const char *shares; /* "2,1": NULL: planned, where tables and links are measured */
-    const char *divide; /* "rows" or "layers"; NULL: planned too, or rows */
+    const char *divide; /* "rows", "layers" or "mixed"; NULL: planned too, or rows */
     double limit_s;     /* 0: the communicator's own */
     bool leads_here;    /* standard input is read, which rank 0 alone has */
     const char *cache;  /* folder for copies of rank 0's files; NULL: the user's own */
@@ -29,7 +29,8 @@ struct tnd_ranks_options {
          0,                                                                                        \
          0,                                                                                        \
          "WHAT",                                                                                   \
-         "ranks share rows of all layers, or have some layers each; default: planned"},            \
+         "what ranks share: rows of all layers, layers, or mixed (layers of prompts, rows of "     \
+         "generated tokens); default: planned"},                                                   \
         {"model-cache",                                                                            \
          ARGS_STRING,                                                                              \
          &(r)->cache,                                                                              \

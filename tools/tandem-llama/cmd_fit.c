@@ -372,7 +372,8 @@ int tnd_cmd_fit(int argc, char **argv)
         {"machines", ARGS_STRING, &r.machines, 0, 0, "FILE",
          "a list of machines and links (docs/cluster.md): who computes how much"},
         {"divide", ARGS_STRING, &r.divide, 0, 0, "WHAT",
-         "among them: rows of all layers, or some layers each; default: what is faster"},
+         "among them: rows of all layers, layers, or mixed (layers of prompts, rows of generated "
+         "tokens); default: what is faster"},
         {"json", ARGS_FLAG, &r.json, 0, 0, NULL, "one JSON object"},
     };
     const struct args_command command = {

@@ -293,11 +293,13 @@ class Session(Handle):
         pooling: ``"mean"``, ``"cls"`` or ``"last"`` of an encoder; default: as its file says.
         communicator: ranks that compute it together; this is rank 0, the others ``follow``.
         shares: of the work of each rank, in proportion; default: the same.
-        divide: what ranks share: ``"rows"`` of all layers, or whole ``"layers"``, one rank behind
-            the other.
+        divide: what ranks share: ``"rows"`` of all layers, whole ``"layers"``, one rank behind
+            the other, or ``"mixed"``: layers of prompts and rows of generated tokens.
+        layer_shares: mixed: of the layers of each rank; default: as ``shares``.
+        prompt_batch: mixed: tokens of a batch from which on it goes by layers; 0: 128.
     """
 
-    _divisions = {"rows": 0, "layers": 1}
+    _divisions = {"rows": 0, "layers": 1, "mixed": 2}
     _poolings = {None: 0, "mean": 1, "cls": 2, "last": 3}
 
     _what = "session"
@@ -308,14 +310,16 @@ class Session(Handle):
                  draft: Union[None, str, "Session"] = None, embeddings: bool = False,
                  pooling: Optional[str] = None, cache_memory: int = 0,
                  communicator: Optional[Communicator] = None,
-                 shares: Optional[Sequence[float]] = None, divide: str = "rows") -> None:
+                 shares: Optional[Sequence[float]] = None, divide: str = "rows",
+                 layer_shares: Optional[Sequence[float]] = None, prompt_batch: int = 0) -> None:
         if divide not in self._divisions:
-            raise ValueError(f"divide: {told(divide)}, expected 'rows' or 'layers'")
+            raise ValueError(f"divide: {told(divide)}, expected 'rows', 'layers' or 'mixed'")
         if communicator is not None and not isinstance(communicator, Communicator):
             raise TypeError(f"communicator: {told(communicator)}, expected a communicator or None")
         n_ranks = 1 if communicator is None else communicator.count
-        if shares is not None and len(shares) != n_ranks:
-            raise ValueError(f"shares: {len(shares)} numbers, expected one of each of {n_ranks} ranks")
+        for name, given in (("shares", shares), ("layer_shares", layer_shares)):
+            if given is not None and len(given) != n_ranks:
+                raise ValueError(f"{name}: {len(given)} numbers, expected one of each of {n_ranks} ranks")
         if pooling not in self._poolings:
             raise ValueError(f"pooling: {told(pooling)}, expected 'mean', 'cls', 'last' or None")
         if draft not in (None, "lookup", "mtp") and not isinstance(draft, Session):
@@ -324,13 +328,15 @@ class Session(Handle):
         options = _native.filled(_native.SessionOptions, context=context, n_sequences=sequences,
                                  cache_type=Type.F16 if is_planned else Type(cache_type),
                                  has_embeddings=embeddings, pooling=self._poolings[pooling],
-                                 division=self._divisions[divide],
+                                 division=self._divisions[divide], prompt_batch=prompt_batch,
                                  is_cache_planned=is_planned, cache_memory=cache_memory)
         of_ranks = () if communicator is None else (communicator,)
-        kept = None if shares is None else (ctypes.c_double * n_ranks)(*shares)
+        kept, kept_layers = (None if given is None else (ctypes.c_double * n_ranks)(*given)
+                             for given in (shares, layer_shares))
         with turn(tuple(need for one in of_ranks for need in one._needs)):
             options.communicator = communicator._address() if communicator is not None else None
             options.shares = ctypes.addressof(kept) if kept is not None else None
+            options.layer_shares = ctypes.addressof(kept_layers) if kept_layers is not None else None
             pointer = _native.make("session_new", model, runtime, ctypes.byref(options))
         drafting = (draft,) if isinstance(draft, Session) else ()
         self._own(pointer, llama.tandem_session_free, (model, runtime) + of_ranks + drafting)
