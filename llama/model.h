@@ -174,6 +174,7 @@ struct tnd_llama_batch {
                                                       logits; NULL: logits */
     tandem_tensor *sample_mask;                    /* of tandem_sample */
     int sample_steps;
+    struct tnd_llama_best *best; /* choices among ranks; NULL: logits are wanted */
 };
 
 /** One forward pass, its inputs filled in. Results are those of each micro-batch. */

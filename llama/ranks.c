@@ -27,7 +27,7 @@ struct new_session {
         micro_batches;
 };
 
-/* Behind DECODE, before the tokens of all entries. */
+/* Behind DECODE, before the tokens of all entries and what is told of choices (llama/best.c). */
 struct told_entry {
     int64_t n, sequence, wants_logits;
 };
@@ -329,7 +329,8 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
         n_tokens += entries[i].n;
     }
     const size_t heads = (size_t)n_entries * sizeof(struct told_entry);
-    const size_t bytes = heads + (size_t)n_tokens * sizeof(int32_t);
+    const size_t choices = session->best.n > 0 ? session->best.n_told : 0;
+    const size_t bytes = heads + (size_t)n_tokens * sizeof(int32_t) + choices;
     char *more = malloc(bytes);
     if (more == NULL) {
         return no_memory(error);
@@ -341,7 +342,10 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
         memcpy(at, entries[i].tokens, (size_t)told.n * sizeof(int32_t));
         at += (size_t)told.n * sizeof(int32_t);
     }
-    struct order order = order_of(session, DECODE, n_entries, n_tokens, 0);
+    if (choices > 0) {
+        memcpy(at, session->best.told, choices);
+    }
+    struct order order = order_of(session, DECODE, n_entries, n_tokens, (int64_t)choices);
     order.bytes = (int64_t)bytes;
     const double limit_s = tandem_communicator_limit(session->leads);
     if (tnd_llama_by_layers(session->model) && limit_s > 0) { /* others may be a batch behind */
@@ -425,8 +429,9 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
     const size_t n = (size_t)order->n[0];
     const size_t heads = n * sizeof(struct told_entry);
     if (order->n[0] < 1 || order->n[0] > TND_LLAMA_MAX_SEQUENCES || order->n[1] < 1 ||
-        order->n[1] > order->bytes ||
-        (size_t)order->bytes != heads + (size_t)order->n[1] * sizeof(int32_t)) {
+        order->n[1] > order->bytes || order->n[2] < 0 || order->n[2] > order->bytes ||
+        (size_t)order->bytes !=
+            heads + (size_t)order->n[1] * sizeof(int32_t) + (size_t)order->n[2]) {
         return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->bytes, order->n[1],
                               "llama: rank 0 tells a batch of %lld entries and %lld tokens in "
                               "%lld bytes",
@@ -435,7 +440,7 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
     }
     struct tandem_batch_entry entries[TND_LLAMA_MAX_SEQUENCES];
     const int32_t *tokens = (const int32_t *)(const void *)(f->more + heads);
-    int64_t left = order->n[1];
+    int64_t left = order->n[1], n_outputs = 0;
     for (size_t i = 0; i < n; i++) {
         struct told_entry told;
         memcpy(&told, f->more + i * sizeof(told), sizeof(told));
@@ -450,7 +455,9 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
                                                  .wants_logits = told.wants_logits != 0};
         tokens += told.n;
         left -= told.n;
+        n_outputs += told.wants_logits != 0;
     }
+    LLAMA_TRY(tnd_llama_best_take(session, tokens + left, (size_t)order->n[2], n_outputs, error));
     return tandem_session_decode_batch(session, entries, (int64_t)n, error);
 }
 

@@ -256,6 +256,7 @@ static enum tandem_status divide(tandem_model *model, const tandem_model *whole,
         divide_experts(model, &whole->layers[l], &model->layers[l]);
     }
     model->output = part_of(model, whole->output, 1, shard->vocabulary);
+    model->output_b = part_of(model, whole->output_b, 0, shard->vocabulary);
     model->hparams.kv_heads = length(shard->kv_heads);
     model->hparams.heads = h->heads / h->kv_heads * length(shard->kv_heads);
     model->hparams.q_dim = model->hparams.heads * h->head_size;
@@ -414,46 +415,26 @@ static enum tandem_status sum_node(void *user, const tandem_tensor *node, int64_
                                           bytes / sizeof(float), NULL);
 }
 
-/* Each rank has rows of some tokens of the vocabulary: one all-gather a column. */
-static enum tandem_status gather_node(void *user, const tandem_tensor *node, int64_t begin,
-                                      int64_t end)
-{
-    const struct tnd_llama_shard *shard = user;
-    const int64_t n = tandem_tensor_ne(node)[0];
-    const size_t own = shard->logit_bytes[shard->rank] / sizeof(float);
-    const float *mine = tandem_tensor_data(tandem_tensor_src(node, 0));
-    float *all = tandem_tensor_data(node);
-    LLAMA_ASSERT(begin == 0 && end == 1);
-    (void)begin;
-    (void)end;
-    for (int64_t m = 0; m < tandem_tensor_ne(node)[1]; m++) {
-        LLAMA_TRY(tandem_communicator_all_gather(shard->communicator,
-                                                 mine + (own > 0 ? (size_t)m * own : 0),
-                                                 shard->logit_bytes, all + m * n, NULL));
-    }
-    return TANDEM_OK;
-}
-
-/* One item: one worker, that of the caller, talks to the other ranks. */
-static tandem_tensor *node_of(const struct tnd_llama_shard *shard, tandem_context *context,
-                              tandem_tensor *y, int64_t n, tandem_custom_fn fn, const char *name)
+tandem_tensor *tnd_llama_rank_node(tandem_context *context, tandem_tensor *y, int64_t n,
+                                   tandem_custom_fn fn, const void *user, const char *name)
 {
     if (y == NULL) {
         return NULL;
     }
     const int64_t ne[] = {n, tandem_tensor_ne(y)[1]};
-    (void)tandem_communicator_reserve(shard->communicator, (size_t)(ne[0] * ne[1]) * sizeof(float),
-                                      NULL);
     return tandem_tensor_set_name(
-        tandem_custom(context, 2, ne, &y, 1, 1, fn, (void *)(uintptr_t)shard), name);
+        tandem_custom(context, 2, ne, &y, 1, 1, fn, (void *)(uintptr_t)user), name);
 }
 
 tandem_tensor *tnd_llama_sum_ranks(const tandem_model *model, tandem_context *context,
                                    tandem_tensor *y)
 {
-    return !tnd_llama_by_rows(model) || y == NULL
-               ? y
-               : node_of(model->shard, context, y, tandem_tensor_ne(y)[0], sum_node, "sum");
+    if (!tnd_llama_by_rows(model) || y == NULL) {
+        return y;
+    }
+    const size_t bytes = (size_t)tandem_tensor_elements(y) * sizeof(float);
+    (void)tandem_communicator_reserve(model->shard->communicator, bytes, NULL);
+    return tnd_llama_rank_node(context, y, tandem_tensor_ne(y)[0], sum_node, model->shard, "sum");
 }
 
 tandem_tensor *tnd_llama_zeros(tandem_context *context, int64_t n, int64_t m)
@@ -464,12 +445,4 @@ tandem_tensor *tnd_llama_zeros(tandem_context *context, int64_t n, int64_t m)
         memset(tandem_tensor_data(zeros), 0, tandem_tensor_bytes(zeros));
     }
     return zeros;
-}
-
-tandem_tensor *tnd_llama_gather_logits(const tandem_model *model, tandem_context *context,
-                                       tandem_tensor *y)
-{
-    return !tnd_llama_by_rows(model) ? y
-                                     : node_of(model->shard, context, y, model->hparams.vocabulary,
-                                               gather_node, "logits of all ranks");
 }

@@ -81,8 +81,9 @@ tandem_tensor *tnd_llama_sum_ranks(const tandem_model *model, tandem_context *co
                                    tandem_tensor *y);
 /** {n, m}, which a rank adds that has nothing of a block. */
 tandem_tensor *tnd_llama_zeros(tandem_context *context, int64_t n, int64_t m);
-/** Logits {vocabulary, M} of those that each rank has. y itself for a model that is whole. */
-tandem_tensor *tnd_llama_gather_logits(const tandem_model *model, tandem_context *context,
-                                       tandem_tensor *y);
+/** {n, M} that `fn` makes of y {any, M}: one item, so that one worker, that of the caller, talks to
+ *  the other ranks. */
+tandem_tensor *tnd_llama_rank_node(tandem_context *context, tandem_tensor *y, int64_t n,
+                                   tandem_custom_fn fn, const void *user, const char *name);
 
 #endif

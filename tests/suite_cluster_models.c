@@ -102,6 +102,10 @@ static enum tandem_status write_text(const struct job *job, tandem_session *sess
     }
     job->text[at] = '\n';
     job->text[at + 1] = '\0';
+    /* (the generator has left choices alone) */
+    status = status == TANDEM_OK && job->out != NULL
+                 ? tandem_session_decode(session, ids, 1, 0, error)
+                 : status;
     const float *logits = tandem_session_logits(session, 0);
     if (status == TANDEM_OK && logits != NULL && job->out != NULL) {
         memcpy(job->out, logits, WORDS * sizeof(logits[0]));

@@ -49,6 +49,13 @@ static const int stretch_of[TND_FIT_PARTS] = {
     [TND_FIT_EXPERTS] = 2,   [TND_FIT_OUTPUT] = 3,    [TND_FIT_OTHER] = 0};
 enum { STRETCHES = 4 };
 
+/* What a rank tells of its likeliest tokens, for top-k 40 (llama/best.c). */
+static double first_bytes(const struct tnd_cluster_model *model)
+{
+    enum { HEAD = 24, FIRST = 8, K = 40 };
+    return fmin(HEAD + FIRST * K, 4 * (double)model->vocabulary);
+}
+
 static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                           enum tnd_fit_phase phase)
 {
@@ -60,7 +67,7 @@ static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cl
                : sums * tnd_cluster_sum_us(cluster, plan->ranks, plan->n,
                                            4 * (double)model->dim * tokens) +
                      tnd_cluster_gather_us(cluster, plan->ranks, plan->n,
-                                           4 * (double)model->vocabulary) +
+                                           plan->n * first_bytes(model)) +
                      tnd_cluster_gather_us(cluster, plan->ranks, plan->n, 4 * tokens); /* told */
 }
 
