@@ -24,7 +24,7 @@ struct order {
 /* Behind NEW, before shares {count}. */
 struct new_session {
     int64_t context, n_cells, n_sequences, cache_type, is_unfused, has_embeddings, division,
-        micro_batches;
+        micro_batches, has_whole_experts;
 };
 
 /* Behind DECODE, before the tokens of all entries and what is told of choices (llama/best.c). */
@@ -182,14 +182,15 @@ static enum tandem_status agree(tandem_communicator *communicator, enum tandem_s
 
 /* The part of a model of this rank; all ranks have theirs, or none. */
 static enum tandem_status make_part(const tandem_model *model, tandem_communicator *communicator,
-                                    enum tandem_division division, const double *shares,
-                                    tandem_model **out_part, struct tandem_error *error)
+                                    enum tandem_division division, bool has_whole_experts,
+                                    const double *shares, tandem_model **out_part,
+                                    struct tandem_error *error)
 {
     struct tandem_error own = {.text = ""};
     tandem_model *part = NULL;
     LLAMA_TRY(compare_files(model, communicator, error));
     enum tandem_status status =
-        tnd_llama_shard_new(model, communicator, division, shares, &part, &own);
+        tnd_llama_shard_new(model, communicator, division, has_whole_experts, shares, &part, &own);
     status = agree(communicator, status, &own, error);
     if (status != TANDEM_OK) {
         tandem_model_free(part);
@@ -221,7 +222,8 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
                                      (int64_t)options->is_unfused,
                                      (int64_t)options->has_embeddings,
                                      (int64_t)options->division,
-                                     options->micro_batches};
+                                     options->micro_batches,
+                                     options->has_whole_experts};
     if (tandem_communicator_rank(communicator) != 0) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster",
                               tandem_communicator_rank(communicator), 0,
@@ -245,8 +247,8 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
     enum tandem_status status = tell(communicator, &order, more, error);
     free(more);
     LLAMA_TRY(status);
-    LLAMA_TRY(make_part(session->model, communicator, options->division, options->shares,
-                        &session->part, error));
+    LLAMA_TRY(make_part(session->model, communicator, options->division, options->has_whole_experts,
+                        options->shares, &session->part, error));
     session->model = session->part;
     session->leads = communicator;
     return TANDEM_OK;
@@ -405,8 +407,9 @@ static enum tandem_status begin_session(struct follower *f, const struct order *
     }
     memcpy(&told, f->more, sizeof(told));
     memcpy(shares, f->more + sizeof(told), (size_t)count * sizeof(shares[0]));
-    enum tandem_status status = make_part(
-        f->model, f->communicator, (enum tandem_division)told.division, shares, &part, error);
+    enum tandem_status status =
+        make_part(f->model, f->communicator, (enum tandem_division)told.division,
+                  told.has_whole_experts != 0, shares, &part, error);
     free(shares);
     if (status != TANDEM_OK) { /* on all ranks: another session may follow */
         return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;

@@ -65,7 +65,7 @@ static int64_t block_of(const tandem_tensor *w, int64_t at_least)
                      : least_multiple(at_least, tandem_type_block_values(tandem_tensor_type(w)));
 }
 
-static void find_ranges(const tandem_model *whole, const double *shares,
+static void find_ranges(const tandem_model *whole, const double *shares, bool has_whole_experts,
                         struct tnd_llama_shard *shard)
 {
     const struct tandem_hparams *h = &whole->hparams;
@@ -82,7 +82,12 @@ static void find_ranges(const tandem_model *whole, const double *shares,
     const int rank = shard->rank, count = shard->count;
     shard->kv_heads = range_of(rank, shares, count, h->kv_heads, together);
     shard->hidden = range_of(rank, shares, count, h->hidden, hidden);
+    shard->experts = (struct tnd_llama_range){0, h->experts};
     shard->expert_hidden = range_of(rank, shares, count, h->expert_hidden, expert_hidden);
+    if (has_whole_experts && h->experts > 0) {
+        shard->experts = range_of(rank, shares, count, h->experts, 1);
+        shard->expert_hidden = (struct tnd_llama_range){0, h->expert_hidden};
+    }
     shard->shared_hidden = range_of(rank, shares, count, h->shared_hidden, shared_hidden);
     shard->vocabulary = range_of(rank, shares, count, h->vocabulary, TOKENS);
     for (int i = 0; i < count; i++) {
@@ -228,21 +233,47 @@ static void divide_block(tandem_model *model, const struct tandem_hparams *h,
     out->w2 = part_of(model, w->w2, 0, hidden);
 }
 
-/* (The bias behind the sum of an expert counts once: on the first rank that has rows of it.) */
+/* (The bias behind the sum of an expert counts once: on the first rank that has any.) */
 static void divide_experts(tandem_model *model, const struct tnd_llama_layer *w,
                            struct tnd_llama_layer *out)
 {
     const struct tnd_llama_range hidden = model->shard->expert_hidden;
+    const struct tnd_llama_range experts = model->shard->experts;
     const struct tnd_llama_range shared = model->shard->shared_hidden;
-    out->gate_exps = part_of(model, w->gate_exps, 1, hidden);
-    out->up_exps = part_of(model, w->up_exps, 1, hidden);
-    out->down_exps = part_of(model, w->down_exps, 0, hidden);
-    out->b1_exps = part_of(model, w->b1_exps, 0, hidden);
-    out->b3_exps = part_of(model, w->b3_exps, 0, hidden);
-    out->b2_exps = hidden.begin == 0 && hidden.end > 0 ? w->b2_exps : NULL;
+    const bool is_first = hidden.begin == 0 && experts.begin == 0;
+    if (model->own_experts != NULL) {
+        out->gate_exps = part_of(model, w->gate_exps, 2, experts);
+        out->up_exps = part_of(model, w->up_exps, 2, experts);
+        out->down_exps = part_of(model, w->down_exps, 2, experts);
+    } else {
+        out->gate_exps = part_of(model, w->gate_exps, 1, hidden);
+        out->up_exps = part_of(model, w->up_exps, 1, hidden);
+        out->down_exps = part_of(model, w->down_exps, 0, hidden);
+        out->b1_exps = part_of(model, w->b1_exps, 0, hidden);
+        out->b3_exps = part_of(model, w->b3_exps, 0, hidden);
+    }
+    out->b2_exps = is_first && length(hidden) > 0 && length(experts) > 0 ? w->b2_exps : NULL;
     out->gate_shexp = part_of(model, w->gate_shexp, 1, shared);
     out->up_shexp = part_of(model, w->up_shexp, 1, shared);
     out->down_shexp = part_of(model, w->down_shexp, 0, shared);
+}
+
+/* Numbers of a rank's experts in its weights. */
+static void number_experts(tandem_model *model)
+{
+    const struct tnd_llama_range own = model->shard->experts;
+    const int64_t n = model->hparams.experts;
+    const int64_t ne[] = {1, n};
+    if (length(own) == n) {
+        return;
+    }
+    model->own_experts = tandem_tensor_new(model->context, TANDEM_TYPE_I32, 2, ne);
+    for (int64_t i = 0; model->own_experts != NULL && i < n; i++) {
+        const bool has = i >= own.begin && i < own.end;
+        ((int32_t *)tandem_tensor_data(model->own_experts))[i] =
+            has ? (int32_t)(i - own.begin) : -1;
+    }
+    tandem_tensor_set_role(model->own_experts, TANDEM_ROLE_CONSTANT);
 }
 
 static enum tandem_status divide(tandem_model *model, const tandem_model *whole,
@@ -250,6 +281,7 @@ static enum tandem_status divide(tandem_model *model, const tandem_model *whole,
 {
     const struct tandem_hparams *h = &whole->hparams;
     const struct tnd_llama_shard *shard = model->shard;
+    number_experts(model);
     for (int64_t l = 0; l < h->layers; l++) {
         LLAMA_TRY(divide_attention(model, h, &whole->layers[l], &model->layers[l], error));
         divide_block(model, h, &whole->layers[l], &model->layers[l]);
@@ -309,8 +341,8 @@ static enum tandem_status check_division(const tandem_model *whole, enum tandem_
 }
 
 static enum tandem_status divide_as(enum tandem_division division, tandem_model *model,
-                                    const tandem_model *whole, const double *shares,
-                                    struct tandem_error *error)
+                                    const tandem_model *whole, bool has_whole_experts,
+                                    const double *shares, struct tandem_error *error)
 {
     struct tnd_llama_shard *shard = model->shard;
     const size_t layer = sizeof(model->layers[0]);
@@ -325,13 +357,14 @@ static enum tandem_status divide_as(enum tandem_division division, tandem_model 
         tnd_llama_find_layers(whole, shares, shard);
         return TANDEM_OK;
     }
-    find_ranges(whole, shares, shard);
+    find_ranges(whole, shares, has_whole_experts, shard);
     return divide(model, whole, error);
 }
 
 enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
-                                       enum tandem_division division, const double *shares,
-                                       tandem_model **out_model, struct tandem_error *error)
+                                       enum tandem_division division, bool has_whole_experts,
+                                       const double *shares, tandem_model **out_model,
+                                       struct tandem_error *error)
 {
     LLAMA_TRY(check_division(whole, division, error));
     const int count = tandem_communicator_count(communicator);
@@ -364,7 +397,9 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
         shard->peers != NULL) {
         status = tandem_context_new(NULL, &model->context, error);
     }
-    status = status == TANDEM_OK ? divide_as(division, model, whole, equal, error) : status;
+    status = status == TANDEM_OK
+                 ? divide_as(division, model, whole, has_whole_experts, equal, error)
+                 : status;
     free(equal);
     if (status != TANDEM_OK) {
         tandem_model_free(model);

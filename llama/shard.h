@@ -36,6 +36,7 @@ struct tnd_llama_shard {
     int64_t all_kv_heads;            /* of all ranks together */
     struct tnd_llama_range hidden;   /* of the feed-forward network */
     struct tnd_llama_range expert_hidden;
+    struct tnd_llama_range experts; /* of these the rows above */
     struct tnd_llama_range shared_hidden;
     struct tnd_llama_range vocabulary;
     size_t *logit_bytes;  /* {count}: of one token, of each rank */
@@ -44,11 +45,13 @@ struct tnd_llama_shard {
 };
 
 /** A model of the shard of communicator's rank, over the same source; shares {count}: how much of
- *  the work each rank gets; NULL: the same. `whole` outlives it. Errors: ARGUMENT (shares or
+ *  the work each rank gets; NULL: the same. `has_whole_experts`: each rank has some of them, by
+ *  rows. `whole` outlives it. Errors: ARGUMENT (shares or
  *  division), UNSUPPORTED_BUILD (a model that cannot be divided so), MEMORY. */
 enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
-                                       enum tandem_division division, const double *shares,
-                                       tandem_model **out_model, struct tandem_error *error);
+                                       enum tandem_division division, bool has_whole_experts,
+                                       const double *shares, tandem_model **out_model,
+                                       struct tandem_error *error);
 
 /** NULL is allowed. */
 void tnd_llama_shard_free(struct tnd_llama_shard *shard);

@@ -103,11 +103,12 @@ struct tandem_session_options {
      *  micro-batches one behind the other; `micro_batches` 0 is then as many, at most 8, as have
      *  TANDEM_MICRO_BATCH_TOKENS. */
     enum tandem_division division;
+    bool has_whole_experts; /**< by rows: each rank has some experts, whole, not rows of each */
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false, \
-            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0, TANDEM_DIVIDE_ROWS                       \
+            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0, TANDEM_DIVIDE_ROWS, false                \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
