@@ -29,6 +29,7 @@ static struct {
     bool is_alone;
     int leader; /* of all ranks */
     enum tandem_division division;
+    bool has_whole_experts;
     double *shares; /* of those that compute; NULL: the same */
     bool is_idle[TND_CLUSTER_MOST];
 } who;
@@ -119,17 +120,34 @@ static enum tandem_status read_shares(const char *text, int count, double *out,
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_ranks_refused(const char *divide, unsigned *out_refused,
-                                     struct tandem_error *error)
+enum tandem_status tnd_ranks_refused(const char *divide, const char *experts,
+                                     unsigned *out_refused, struct tandem_error *error)
 {
+    const bool are_whole = experts != NULL && strcmp(experts, "whole") == 0;
     const bool by_layers = divide != NULL && strcmp(divide, "layers") == 0;
     if (divide != NULL && !by_layers && strcmp(divide, "rows") != 0) {
         snprintf(error->text, sizeof(error->text), "--divide '%.100s': expected rows or layers",
                  divide);
         return error->status = TANDEM_E_ARGUMENT;
     }
+    if (experts != NULL && !are_whole && strcmp(experts, "rows") != 0) {
+        snprintf(error->text, sizeof(error->text), "--experts '%.100s': expected rows or whole",
+                 experts);
+        return error->status = TANDEM_E_ARGUMENT;
+    }
     *out_refused = divide == NULL ? 0 : 1U << (by_layers ? TND_CLUSTER_ROWS : TND_CLUSTER_LAYERS);
+    *out_refused |= experts == NULL ? 0U
+                    : are_whole     ? (unsigned)TND_CLUSTER_NO_EXPERT_ROWS
+                                    : (unsigned)TND_CLUSTER_NO_WHOLE_EXPERTS;
     return TANDEM_OK;
+}
+
+/* What nobody plans is as told, or rows. */
+static void divide_as_told(unsigned refused)
+{
+    const bool no_rows = (refused >> TND_CLUSTER_ROWS & 1) != 0;
+    who.division = no_rows ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
+    who.has_whole_experts = (refused & TND_CLUSTER_NO_EXPERT_ROWS) != 0;
 }
 
 /* ---- who computes ---- */
@@ -214,6 +232,7 @@ static enum tandem_status use_plan(const struct tnd_ranks_plan *plan, struct tan
     }
     who.leader = best->ranks[0];
     who.division = best->division == TND_CLUSTER_LAYERS ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
+    who.has_whole_experts = best->has_whole_experts;
     who.is_alone = best->n == 1;
     if (!who.is_idle[rank] && !who.is_alone) {
         TND_TRY(tnd_communicator_among(joined, best->ranks, best->n, &who.among, error));
@@ -254,7 +273,7 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
                                               .refused = refused,
                                               .count = count};
     struct tnd_ranks_plan plan;
-    who.division = refused == 1U << TND_CLUSTER_ROWS ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
+    divide_as_told(refused);
     TND_TRY(tnd_ranks_plan_new(joined, &request, &plan, error));
     enum tandem_status status = TANDEM_OK;
     if (plan.best >= 0) {
@@ -287,7 +306,7 @@ static enum tandem_status decide(const tandem_model *model, tandem_runtime *runt
     if (ranks->shares == NULL) {
         return make_plan(model, runtime, options, ranks, refused, error);
     }
-    who.division = refused == 1U << TND_CLUSTER_ROWS ? TANDEM_DIVIDE_LAYERS : TANDEM_DIVIDE_ROWS;
+    divide_as_told(refused);
     who.shares = calloc((size_t)count, sizeof(who.shares[0]));
     if (who.shares == NULL) {
         return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
@@ -313,7 +332,7 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
 {
     const int rank = tandem_communicator_rank(joined);
     unsigned refused = 0;
-    TND_TRY(tnd_ranks_refused(ranks->divide, &refused, error));
+    TND_TRY(tnd_ranks_refused(ranks->divide, ranks->experts, &refused, error));
     if (joined == NULL) {
         return tandem_session_new(model, runtime, options, out_session, error);
     }
@@ -330,6 +349,7 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     options->communicator = computing();
     options->shares = who.is_alone ? NULL : who.shares;
     options->division = who.division;
+    options->has_whole_experts = who.has_whole_experts;
     if (is_first && !who.is_alone) {
         say_ranks();
     }

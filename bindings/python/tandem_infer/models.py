@@ -295,6 +295,7 @@ class Session(Handle):
         shares: of the work of each rank, in proportion; default: the same.
         divide: what ranks share: ``"rows"`` of all layers, or whole ``"layers"``, one rank behind
             the other.
+        experts: by rows, ranks have ``"rows"`` of all experts, or some of them ``"whole"``.
     """
 
     _divisions = {"rows": 0, "layers": 1}
@@ -308,7 +309,10 @@ class Session(Handle):
                  draft: Union[None, str, "Session"] = None, embeddings: bool = False,
                  pooling: Optional[str] = None, cache_memory: int = 0,
                  communicator: Optional[Communicator] = None,
-                 shares: Optional[Sequence[float]] = None, divide: str = "rows") -> None:
+                 shares: Optional[Sequence[float]] = None, divide: str = "rows",
+                 experts: str = "rows") -> None:
+        if experts not in ("rows", "whole"):
+            raise ValueError(f"experts: {told(experts)}, expected 'rows' or 'whole'")
         if divide not in self._divisions:
             raise ValueError(f"divide: {told(divide)}, expected 'rows' or 'layers'")
         if communicator is not None and not isinstance(communicator, Communicator):
@@ -325,6 +329,7 @@ class Session(Handle):
                                  cache_type=Type.F16 if is_planned else Type(cache_type),
                                  has_embeddings=embeddings, pooling=self._poolings[pooling],
                                  division=self._divisions[divide],
+                                 has_whole_experts=experts == "whole",
                                  is_cache_planned=is_planned, cache_memory=cache_memory)
         of_ranks = () if communicator is None else (communicator,)
         kept = None if shares is None else (ctypes.c_double * n_ranks)(*shares)
