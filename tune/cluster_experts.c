@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Experts whole on ranks: tokens choose which rank has how much to do, and all wait for the one that
- * has most. How much that is on average follows from counting the choices of k of n experts, each as
- * likely. (Routers are not that fair: measured, it is more.) */
+ * Experts whole on ranks: tokens choose which rank has how much to do, and all wait for the one
+ * that has most. How much that is on average follows from counting the choices of k of n experts,
+ * all as likely. (Routers are less fair than that.)
+ */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ static double choose_ln(double n, double k)
 static double chance_of(const struct tnd_cluster_duty *duties, int n_ranks, int64_t n, int64_t k,
                         double us)
 {
-    double ways[TND_CLUSTER_USED + 1] = {1}; /* of so many experts, as a share of all choices */
+    double counts[TND_CLUSTER_USED + 1] = {1}; /* of so many experts, as a share of all choices */
     const double all = choose_ln((double)n, (double)k) / (double)k;
     for (int r = 0; r < n_ranks; r++) {
         const struct tnd_cluster_duty *duty = &duties[r];
@@ -30,12 +31,12 @@ static double chance_of(const struct tnd_cluster_duty *duties, int n_ranks, int6
             }
             const double more = exp(choose_ln((double)duty->n, (double)own) - all * (double)own);
             for (int64_t i = 0; i + own <= k; i++) {
-                sums[i + own] += ways[i] * more;
+                sums[i + own] += counts[i] * more;
             }
         }
-        memcpy(ways, sums, sizeof(ways));
+        memcpy(counts, sums, sizeof(counts));
     }
-    return ways[k];
+    return counts[k];
 }
 
 /* The same for many tokens, whose choices add up: nearly normal, each rank for itself. */
