@@ -441,6 +441,34 @@ enum tandem_status tandem_communicator_all_to_all(tandem_communicator *c, const 
     return exchange(c, n_sends, n_receives, "an all-to-all", largest, error);
 }
 
+enum tandem_status tandem_communicator_gather(tandem_communicator *c, const void *mine,
+                                              const size_t *bytes, void *out,
+                                              struct tandem_error *error)
+{
+    size_t at = 0, largest = 0;
+    int n_receives = 0;
+    TND_REQUIRE(c, "communicator_gather", error);
+    TND_REQUIRE(mine, "communicator_gather", error);
+    TND_REQUIRE(bytes, "communicator_gather", error);
+    if (c->transport.rank != 0) {
+        c->sends[0] = message(0, mine, bytes[c->transport.rank]);
+        return exchange(c, bytes[c->transport.rank] > 0, 0, "a gather", bytes[c->transport.rank],
+                        error);
+    }
+    TND_REQUIRE(out, "communicator_gather", error);
+    for (int i = 0; i < count_of(c); i++) {
+        if (i > 0 && bytes[i] > 0) {
+            c->receives[n_receives++] = message(i, (char *)out + at, bytes[i]);
+        }
+        at += bytes[i];
+        largest = bytes[i] > largest ? bytes[i] : largest;
+    }
+    if (bytes[0] > 0 && out != mine) {
+        memcpy(out, mine, bytes[0]);
+    }
+    return exchange(c, 0, n_receives, "a gather", largest, error);
+}
+
 /* vectors {n} of all ranks, the one of this rank in `own`: their sum to `out`, maybe `own`. */
 static void add_up(const tandem_communicator *c, const float *vectors, const float *own, size_t n,
                    float *out)

@@ -264,6 +264,27 @@ static uint64_t part(uint64_t a, uint64_t b, bool is_up)
     return whole + (is_up && a * b != 0);
 }
 
+/* Of m candidates that weigh something, those that share and least leave. `sum`: what all weigh,
+ * also those that are not here; 0: these are all. */
+static int64_t keep_weighed(const struct tandem_sample_settings *settings, int64_t m, uint64_t sum,
+                            struct tnd_sample_memory *memory)
+{
+    struct tnd_sample_candidate *c = memory->candidates;
+    if (settings->share > 0) {
+        sum = sum > 0 ? sum : sum_of(c, m);
+        m = cut(m, UINT64_MAX, part(sum, settings->share, true), memory);
+    }
+    const uint32_t least =
+        settings->least < TANDEM_SAMPLE_ONE ? settings->least : TANDEM_SAMPLE_ONE;
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < m; i++) { /* the largest one weighs 1 */
+        if (c[i].weight > 0 && c[i].weight >= least) {
+            c[n_kept++] = c[i];
+        }
+    }
+    return n_kept;
+}
+
 /* Leaves candidates that are kept, in the order of the row; returns how many. */
 static int64_t keep(const struct tandem_sample_settings *settings, const float *logits, int64_t n,
                     const bool *mask, const uint32_t *bits, struct tnd_sample_memory *memory)
@@ -286,18 +307,7 @@ static int64_t keep(const struct tandem_sample_settings *settings, const float *
             c[i].weight = tnd_sample_weight(settings, largest, c[i].key);
         }
     }
-    if (settings->share > 0) {
-        m = cut(m, UINT64_MAX, part(sum_of(c, m), settings->share, true), memory);
-    }
-    const uint32_t least =
-        settings->least < TANDEM_SAMPLE_ONE ? settings->least : TANDEM_SAMPLE_ONE;
-    int64_t n_kept = 0;
-    for (int64_t i = 0; i < m; i++) { /* the largest one weighs 1 */
-        if (c[i].weight > 0 && c[i].weight >= least) {
-            c[n_kept++] = c[i];
-        }
-    }
-    return n_kept;
+    return keep_weighed(settings, m, 0, memory);
 }
 
 static struct tandem_sample_choice draw(uint64_t random, const struct tnd_sample_candidate *c,
@@ -312,6 +322,152 @@ static struct tandem_sample_choice draw(uint64_t random, const struct tnd_sample
         left -= c[i].weight;
     }
     return (struct tandem_sample_choice){0, 0, 0};
+}
+
+/* ---- rows of which each part tells its first values ---- */
+
+int64_t tandem_sample_first(const float *logits, int64_t n, int64_t k, void *memory,
+                            struct tandem_sample_first *out, bool *out_is_all)
+{
+    struct tnd_sample_memory *room = memory;
+    if (logits == NULL || memory == NULL || out == NULL || out_is_all == NULL || n < 1 || k < 1) {
+        return 0;
+    }
+    const int64_t best = likeliest(logits, n, NULL, NULL);
+    *out_is_all = best < 0;
+    if (best < 0 || k == 1) {
+        out[0] = best < 0 ? out[0] : (struct tandem_sample_first){logits[best], (int32_t)best};
+        return best >= 0;
+    }
+    int64_t m =
+        fill(NULL, logits, n, NULL, NULL, tnd_sample_key(bits_of(logits[best])), room->candidates);
+    *out_is_all = m <= k;
+    m = m <= k ? m : cut(m, (uint64_t)k, UINT64_MAX, room);
+    for (int64_t i = 0; i < m; i++) {
+        const int32_t index = room->candidates[i].index;
+        out[i] = (struct tandem_sample_first){logits[index], index};
+    }
+    return m;
+}
+
+uint64_t tandem_sample_sum(const struct tandem_sample_settings *settings, float largest,
+                           const float *logits, int64_t n)
+{
+    uint32_t keys[BLOCK], weights[BLOCK];
+    uint64_t sum = 0;
+    if (settings == NULL || logits == NULL || settings->scale == 0) {
+        return 0;
+    }
+    for (int64_t begin = 0; begin < n; begin += BLOCK) {
+        const int64_t m = n - begin < BLOCK ? n - begin : BLOCK;
+        weigh(settings, tnd_sample_key(bits_of(largest)), logits + begin, m, keys, weights);
+        for (int64_t i = 0; i < m; i++) {
+            sum += weights[i];
+        }
+    }
+    return sum;
+}
+
+static bool is_before(const struct tnd_sample_candidate *a, const struct tnd_sample_candidate *b)
+{
+    return a->key != b->key ? a->key > b->key : a->index < b->index;
+}
+
+/* Fills candidates, in the order of the row; returns how many. All values up to `out_limit` are
+ * among them: the first one of the last ones that parts tell which do not tell all. */
+static int64_t join(const struct tandem_sample_part *parts, int n_parts,
+                    struct tnd_sample_candidate *c, struct tnd_sample_candidate *out_limit)
+{
+    int64_t m = 0;
+    *out_limit = (struct tnd_sample_candidate){0, 0, INT32_MAX};
+    for (int p = 0; p < n_parts; p++) {
+        struct tnd_sample_candidate last = {UINT32_MAX, 0, 0};
+        for (int64_t i = 0; i < parts[p].n; i++) {
+            const struct tandem_sample_first *first = &parts[p].first[i];
+            c[m] = (struct tnd_sample_candidate){tnd_sample_key(bits_of(first->logit)), 0,
+                                                 first->index};
+            last = is_before(&last, &c[m]) ? c[m] : last;
+            m += c[m].key != 0; /* (what others tell may be anything) */
+        }
+        *out_limit = !parts[p].is_all && is_before(&last, out_limit) ? last : *out_limit;
+    }
+    return m;
+}
+
+/* Weighs m candidates and leaves those that weigh something; `out_known` is what those weigh that
+ * are not behind `limit`. */
+static int64_t weigh_all(const struct tandem_sample_settings *settings, uint32_t largest, int64_t m,
+                         const struct tnd_sample_candidate *limit, struct tnd_sample_candidate *c,
+                         uint64_t *out_known)
+{
+    int64_t n = 0;
+    *out_known = 0;
+    for (int64_t i = 0; i < m; i++) {
+        c[n] = c[i];
+        c[n].weight = tnd_sample_weight(settings, largest, c[i].key);
+        *out_known += is_before(limit, &c[n]) ? 0 : c[n].weight;
+        n += c[n].weight > 0;
+    }
+    return n;
+}
+
+/* Whether what is kept is among those that parts tell. */
+static bool is_certain(const struct tandem_sample_settings *settings, uint32_t largest,
+                       const struct tnd_sample_candidate *limit, uint64_t known, uint64_t sum)
+{
+    if (limit->key == 0 || settings->k > 0) { /* all are there; the first k are */
+        return true;
+    }
+    if (settings->share > 0) {
+        return known >= part(sum, settings->share, true);
+    }
+    /* (a value that is less may weigh more, by what weights are off) */
+    return tnd_sample_weight(settings, largest, limit->key) + TND_SAMPLE_OFF < settings->least;
+}
+
+bool tandem_sample_parts(const struct tandem_sample_settings *settings,
+                         const struct tandem_sample_part *parts, int n_parts, void *memory,
+                         struct tandem_sample_choice *out_choice)
+{
+    struct tnd_sample_memory *room = memory;
+    struct tnd_sample_candidate limit;
+    uint64_t known = 0, sum = 0;
+    uint32_t largest = 0;
+    int64_t best = 0;
+    if (settings == NULL || parts == NULL || memory == NULL || out_choice == NULL) {
+        return false;
+    }
+    struct tnd_sample_candidate *c = room->candidates;
+    int64_t m = join(parts, n_parts, c, &limit);
+    for (int64_t i = 0; i < m; i++) {
+        best = c[i].key > largest ? i : best;
+        largest = c[best].key;
+    }
+    for (int p = 0; p < n_parts; p++) {
+        sum += parts[p].sum;
+        if (!parts[p].is_all && parts[p].n < (settings->k > 0 ? (int64_t)settings->k : 1)) {
+            return false;
+        }
+    }
+    if (m == 0 || settings->scale == 0) {
+        *out_choice = (struct tandem_sample_choice){0, 0, 0};
+        if (m > 0) {
+            *out_choice =
+                (struct tandem_sample_choice){c[best].index, TANDEM_SAMPLE_ONE, TANDEM_SAMPLE_ONE};
+        }
+        return true;
+    }
+    if (settings->k > 0 && (int64_t)settings->k < m) {
+        m = cut(m, settings->k, UINT64_MAX, room);
+    }
+    m = weigh_all(settings, largest, m, &limit, c, &known);
+    if (!is_certain(settings, largest, &limit, known, sum)) {
+        return false;
+    }
+    const bool is_all = limit.key == 0 || settings->k > 0;
+    m = keep_weighed(settings, m, is_all ? 0 : sum, room);
+    *out_choice = draw(settings->draw, c, m);
+    return true;
 }
 
 /* ---- for others ---- */

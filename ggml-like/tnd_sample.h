@@ -21,6 +21,9 @@ struct tnd_sample_memory {
     struct tnd_sample_candidate candidates[]; /* {2 n}: kept ones, and spare room */
 };
 
+/** Units by which two weights may be off, together, from what the formula gives. */
+enum { TND_SAMPLE_OFF = 8 };
+
 /** Order of a value by its bits; 0: it has no chance. */
 uint32_t tnd_sample_key(uint32_t bits);
 

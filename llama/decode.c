@@ -151,7 +151,8 @@ static enum tandem_status describe(tandem_session *session,
                                     .wants_hidden = tnd_llama_draft_wants_hidden(session),
                                     .hidden = session->hidden,
                                     .is_on_cpu = is_cpu_alone(session->runtime),
-                                    .hot = session->hot.layers};
+                                    .hot = session->hot.layers,
+                                    .best = session->best.n > 0 ? &session->best : NULL};
     if (drafted == NULL) {
         tnd_llama_sampling_ask(session, entries, n_entries, out);
     }
@@ -180,16 +181,22 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
                          const int64_t *drafted, int64_t n_entries,
                          const struct tnd_llama_forward *forward)
 {
+    const bool is_first = session->model->shard == NULL || session->model->shard->rank == 0;
     int64_t n_taken = 0;
     for (int64_t i = 0; i < n_entries; i++) {
         struct tnd_llama_sequence *sequence = &session->sequences[entries[i].sequence];
         const int64_t n_drafted = drafted != NULL ? drafted[i] : 0;
         sequence->n_past += entries[i].n - n_drafted;
-        sequence->has_logits = entries[i].wants_logits && forward->choices == NULL;
+        sequence->has_logits = entries[i].wants_logits && forward->choices == NULL && is_first;
         sequence->chosen_for = NULL;
         sequence->second = 0;
         if (!entries[i].wants_logits) {
             continue;
+        }
+        if (n_taken < session->best.n && session->best.columns[n_taken].is_chosen) {
+            sequence->has_logits = false;
+            sequence->choice = session->best.columns[n_taken].choice;
+            sequence->chosen_for = sequence->sampler;
         }
         if (forward->choices != NULL) {
             const struct tandem_sample_choice *all = tandem_tensor_data(forward->choices);
@@ -197,7 +204,7 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
             sequence->chosen_for = sequence->sampler;
             continue;
         }
-        if (!session->model->hparams.is_encoder) {
+        if (!session->model->hparams.is_encoder && sequence->has_logits) {
             take_column(sequence->logits, forward->logits, forward->n_parts, n_taken);
         }
         if (sequence->embedding != NULL) {
@@ -373,6 +380,7 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
         return tnd_llama_fail(error, TANDEM_E_CANCELLED, "llama", 0, 0,
                               "llama: cancelled before a batch");
     }
+    LLAMA_TRY(tnd_llama_best_ask(session, entries, n_entries, error));
     LLAMA_TRY(tnd_llama_tell_decode(session, entries, n_entries, error));
     tnd_llama_hot_look(session);
     const double begin_us = now_us();
@@ -526,6 +534,7 @@ enum tandem_status tandem_session_plan(tandem_session *session, int64_t m, tande
     }
     const struct tandem_batch_entry entry = {.tokens = zeros, .n = m, .wants_logits = true};
     tnd_llama_draft_drop(session, 0);
+    session->best.n = 0;
     enum tandem_status status = check_entry(session, &entry, 0, error);
     if (status == TANDEM_OK) {
         status = describe(session, &entry, NULL, 1, &batch, error);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "llama/best.h"
 #include "llama/llama_error.h"
 #include "tandem/sample.h"
 
@@ -116,7 +117,7 @@ static tandem_tensor *wanted_states(const struct pass *p, tandem_tensor *x)
     return tandem_view(p->context, x, 2, ne, NULL, (size_t)(p->batch->outputs[0] - p->begin) * row);
 }
 
-/* {vocabulary, outputs} */
+/* {vocabulary, outputs}; by rows on rank 0, of those that are not chosen there. */
 static tandem_tensor *classifier(const struct pass *p, tandem_tensor *wanted,
                                  tandem_tensor **out_embeddings)
 {
@@ -127,12 +128,13 @@ static tandem_tensor *classifier(const struct pass *p, tandem_tensor *wanted,
         *out_embeddings = p->model->eh_proj == NULL ? y : tandem_cont(p->context, wanted);
         tandem_graph_add(p->graph, *out_embeddings);
     }
-    tandem_tensor *output = p->model->output; /* NULL: a rank without any of it */
-    tandem_tensor *logits = output != NULL ? tandem_mul_mat(p->context, output, y) : y;
-    logits = tnd_llama_gather_logits(p->model, p->context, logits); /* {vocabulary, outputs} */
-    logits = plus(p, logits, p->model->output_b);
-    logits = scaled(p, logits, h->logit_scale);
-    return h->logit_cap == 0.0f ? logits : capped(p, logits, h->logit_cap, 1.0f);
+    tandem_tensor *logits = y;
+    if (p->model->output != NULL) { /* NULL: a rank without any of it */
+        logits = plus(p, tandem_mul_mat(p->context, p->model->output, y), p->model->output_b);
+        logits = scaled(p, logits, h->logit_scale);
+        logits = h->logit_cap == 0.0f ? logits : capped(p, logits, h->logit_cap, 1.0f);
+    }
+    return tnd_llama_gather_logits(p->model, p->context, p->batch->best, logits);
 }
 
 /* I32 {4, outputs}: a token for each text. */
@@ -334,6 +336,7 @@ static enum tandem_status begin_part(struct part *part, const tandem_model *mode
 {
     part->batch = *whole;
     part->batch.m = end - begin;
+    part->batch.best = end - begin == whole->m ? whole->best : NULL;
     part->batch.tokens += begin;
     part->batch.positions += begin;
     part->batch.sequences += begin;

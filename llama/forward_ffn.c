@@ -143,20 +143,20 @@ static tandem_tensor *plus_of(const struct pass *p, tandem_tensor *y, tandem_ten
 }
 
 /* The sum of g_e W2_e (silu(W1_e y) * W3_e y) over the experts e of each token; ids that are -1 add
- * nothing. `b` has their biases. */
+ * nothing. `b` has the biases of `all_ids`, which are added once. */
 static tandem_tensor *sum_experts(const struct pass *p, const struct tnd_llama_hot_layer *w,
                                   const struct tnd_llama_layer *b, tandem_tensor *y,
-                                  tandem_tensor *ids, tandem_tensor *g)
+                                  tandem_tensor *ids, tandem_tensor *all_ids, tandem_tensor *g)
 {
     tandem_context *c = p->context;
     const int64_t ne[] = {p->model->hparams.dim, 1, p->m};
     tandem_tensor *row = tandem_reshape(c, y, 3, ne);                   /* {dim, 1, M} */
     tandem_tensor *gate = tandem_mul_mat_id(c, w->gate_exps, row, ids); /* {hidden, used, M} */
     tandem_tensor *up = tandem_mul_mat_id(c, w->up_exps, row, ids);
-    tandem_tensor *both = tandem_mul(c, activate(p, plus_of(p, gate, b->b1_exps, ids)),
-                                     other_half(p, plus_of(p, up, b->b3_exps, ids)));
-    tandem_tensor *down = tandem_mul_mat_id(c, w->down_exps, both, ids); /* {dim, used, M} */
-    return tandem_weighted_sum(c, plus_of(p, down, b->b2_exps, ids), g); /* {dim, M} */
+    tandem_tensor *both = tandem_mul(c, activate(p, plus_of(p, gate, b->b1_exps, all_ids)),
+                                     other_half(p, plus_of(p, up, b->b3_exps, all_ids)));
+    tandem_tensor *down = tandem_mul_mat_id(c, w->down_exps, both, ids);     /* {dim, used, M} */
+    return tandem_weighted_sum(c, plus_of(p, down, b->b2_exps, all_ids), g); /* {dim, M} */
 }
 
 /* Other numbers of experts, by a table I32 {1, experts}. */
@@ -180,14 +180,16 @@ static tandem_tensor *sum_all_experts(const struct pass *p, int64_t layer, tande
         .gate_exps = w->gate_exps, .up_exps = w->up_exps, .down_exps = w->down_exps};
     const struct tnd_llama_hot_layer *hot = p->batch->hot != NULL ? &p->batch->hot[layer] : NULL;
     if (hot == NULL || hot->context == NULL) {
-        return sum_experts(p, &all, w, y, ids, g);
+        const bool is_part = p->model->own_experts != NULL; /* of a rank */
+        tandem_tensor *own = is_part ? map_ids(p, ids, p->model->own_experts) : ids;
+        return sum_experts(p, &all, w, y, own, ids, g);
     }
-    tandem_tensor *of_hot = sum_experts(p, hot, w, y, map_ids(p, ids, hot->to_hot), g);
-    tandem_tensor *of_cold = sum_experts(p, &all, w, y, map_ids(p, ids, hot->to_cold), g);
+    tandem_tensor *of_hot = sum_experts(p, hot, w, y, map_ids(p, ids, hot->to_hot), ids, g);
+    tandem_tensor *of_cold = sum_experts(p, &all, w, y, map_ids(p, ids, hot->to_cold), ids, g);
     return tandem_add(p->context, of_hot, of_cold);
 }
 
-/* What both kinds of experts add, of which each rank has some rows: one sum over ranks. */
+/* What both kinds of experts add, of which each rank has some, or some rows: one sum over ranks. */
 static tandem_tensor *experts_of_rank(const struct pass *p, int64_t layer, tandem_tensor *y,
                                       tandem_tensor *ids, tandem_tensor *g)
 {

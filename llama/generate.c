@@ -34,6 +34,10 @@ enum tandem_status tandem_generator_new(const struct tandem_generator_options *g
     const int64_t context = tandem_session_context(o.session);
     o.steps = o.steps <= 0 || o.steps > context ? context : o.steps;
     const int64_t n = o.n_prompt < o.steps ? o.n_prompt : o.steps;
+    const bool is_silent = o.prompt[0] == tandem_tokenizer_bos(o.tokenizer);
+    for (int64_t i = is_silent; i < n; i++) { /* before the decode, which may choose */
+        tandem_sampler_accept(o.sampler, o.prompt[i], false);
+    }
     LLAMA_TRY(tandem_session_sample_with(o.session, 0, o.sampler, error));
     LLAMA_TRY(tandem_session_decode(o.session, o.prompt, n, o.batch, error));
     tandem_generator *generator = malloc(sizeof(*generator));
@@ -41,11 +45,10 @@ enum tandem_status tandem_generator_new(const struct tandem_generator_options *g
         return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", sizeof(*generator), 0,
                               "llama: no memory for a generator");
     }
-    *generator =
-        (struct tandem_generator){.options = o,
-                                  .n_silent = o.prompt[0] == tandem_tokenizer_bos(o.tokenizer),
-                                  .previous = o.prompt[0],
-                                  .stream = tandem_token_stream_begin(o.tokenizer, true)};
+    *generator = (struct tandem_generator){.options = o,
+                                           .n_silent = is_silent,
+                                           .previous = o.prompt[0],
+                                           .stream = tandem_token_stream_begin(o.tokenizer, true)};
     *out_generator = generator;
     return TANDEM_OK;
 }
@@ -62,7 +65,6 @@ static enum tandem_status next_token(tandem_generator *generator, int32_t *out_t
     const int64_t position = generator->n_emitted + generator->n_silent;
     if (position < generator->options.n_prompt) {
         *out_token = generator->options.prompt[position];
-        tandem_sampler_accept(generator->options.sampler, *out_token, false);
         return TANDEM_OK;
     }
     if (tandem_session_position(generator->options.session, 0) < position) {

@@ -103,6 +103,8 @@ struct tandem_model {
                                    one's tensors; NULL: there is none */
     int32_t ends[TND_LLAMA_MAX_ENDS]; /* tokens that end a text, as the source says */
     int n_ends;
+    tandem_tensor *own_experts; /* I32 {1, experts}: their numbers on this rank, or -1; NULL: all
+                                   experts have these numbers */
     struct tnd_llama_shard
         *shard; /* what a rank has of a model (shard.h), and `hparams` says how many
                                       heads and rows that are; NULL: all of it */
@@ -174,6 +176,7 @@ struct tnd_llama_batch {
                                                       logits; NULL: logits */
     tandem_tensor *sample_mask;                    /* of tandem_sample */
     int sample_steps;
+    struct tnd_llama_best *best; /* choices among ranks; NULL: logits are wanted */
 };
 
 /** One forward pass, its inputs filled in. Results are those of each micro-batch. */

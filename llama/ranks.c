@@ -25,10 +25,10 @@ struct order {
 /* Behind NEW, before shares {count}, and those of layers {count}. */
 struct new_session {
     int64_t context, n_cells, n_sequences, cache_type, is_unfused, has_embeddings, division,
-        micro_batches, prompt_batch;
+        micro_batches, prompt_batch, has_whole_experts;
 };
 
-/* Behind DECODE, before the tokens of all entries. */
+/* Behind DECODE, before the tokens of all entries and what is told of choices (llama/best.c). */
 struct told_entry {
     int64_t n, sequence, wants_logits;
 };
@@ -183,18 +183,19 @@ static enum tandem_status agree(tandem_communicator *communicator, enum tandem_s
 
 /* The parts of a model of this rank, with shares {2, count}; all ranks have theirs, or none. */
 static enum tandem_status make_parts(const tandem_model *model, tandem_communicator *communicator,
-                                     enum tandem_division division, const double *shares,
-                                     tandem_model **out_part, tandem_model **out_prompt_part,
-                                     struct tandem_error *error)
+                                     enum tandem_division division, bool has_whole_experts,
+                                     const double *shares, tandem_model **out_part,
+                                     tandem_model **out_prompt_part, struct tandem_error *error)
 {
     struct tandem_error own = {.text = ""};
     tandem_model *part = NULL, *prompt_part = NULL;
     const bool is_mixed = division == TANDEM_DIVIDE_MIXED;
     LLAMA_TRY(compare_files(model, communicator, error));
-    enum tandem_status status = tnd_llama_shard_new(
-        model, communicator, is_mixed ? TANDEM_DIVIDE_ROWS : division, shares, &part, &own);
+    enum tandem_status status =
+        tnd_llama_shard_new(model, communicator, is_mixed ? TANDEM_DIVIDE_ROWS : division,
+                            has_whole_experts, shares, &part, &own);
     if (status == TANDEM_OK && is_mixed) {
-        status = tnd_llama_shard_new(model, communicator, TANDEM_DIVIDE_LAYERS,
+        status = tnd_llama_shard_new(model, communicator, TANDEM_DIVIDE_LAYERS, false,
                                      shares + tandem_communicator_count(communicator), &prompt_part,
                                      &own);
     }
@@ -232,7 +233,8 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
                                      (int64_t)options->has_embeddings,
                                      (int64_t)options->division,
                                      options->micro_batches,
-                                     options->prompt_batch};
+                                     options->prompt_batch,
+                                     options->has_whole_experts};
     if (tandem_communicator_rank(communicator) != 0) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster",
                               tandem_communicator_rank(communicator), 0,
@@ -258,7 +260,8 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
         .command = NEW, .session = session->number, .bytes = (int64_t)bytes};
     enum tandem_status status = tell(communicator, &order, more, error);
     status = status == TANDEM_OK ? make_parts(session->model, communicator, options->division,
-                                              shares, &session->part, &session->prompt_part, error)
+                                              options->has_whole_experts, shares, &session->part,
+                                              &session->prompt_part, error)
                                  : status;
     free(more);
     LLAMA_TRY(status);
@@ -344,7 +347,8 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
         n_tokens += entries[i].n;
     }
     const size_t heads = (size_t)n_entries * sizeof(struct told_entry);
-    const size_t bytes = heads + (size_t)n_tokens * sizeof(int32_t);
+    const size_t choices = session->best.n > 0 ? session->best.n_told : 0;
+    const size_t bytes = heads + (size_t)n_tokens * sizeof(int32_t) + choices;
     char *more = malloc(bytes);
     if (more == NULL) {
         return no_memory(error);
@@ -356,7 +360,10 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
         memcpy(at, entries[i].tokens, (size_t)told.n * sizeof(int32_t));
         at += (size_t)told.n * sizeof(int32_t);
     }
-    struct order order = order_of(session, DECODE, n_entries, n_tokens, 0);
+    if (choices > 0) {
+        memcpy(at, session->best.told, choices);
+    }
+    struct order order = order_of(session, DECODE, n_entries, n_tokens, (int64_t)choices);
     order.bytes = (int64_t)bytes;
     const double limit_s = tandem_communicator_limit(session->leads);
     const bool has_layers = tnd_llama_by_layers(session->model) || session->prompt_part != NULL;
@@ -414,8 +421,8 @@ static enum tandem_status begin_session(struct follower *f, const struct order *
     memcpy(&told, f->more, sizeof(told));
     const double *shares = (const double *)(const void *)(f->more + sizeof(told));
     enum tandem_status status =
-        make_parts(f->model, f->communicator, (enum tandem_division)told.division, shares, &part,
-                   &prompt_part, error);
+        make_parts(f->model, f->communicator, (enum tandem_division)told.division,
+                   told.has_whole_experts != 0, shares, &part, &prompt_part, error);
     if (status != TANDEM_OK) { /* on all ranks: another session may follow */
         return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;
     }
@@ -438,8 +445,9 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
     const size_t n = (size_t)order->n[0];
     const size_t heads = n * sizeof(struct told_entry);
     if (order->n[0] < 1 || order->n[0] > TND_LLAMA_MAX_SEQUENCES || order->n[1] < 1 ||
-        order->n[1] > order->bytes ||
-        (size_t)order->bytes != heads + (size_t)order->n[1] * sizeof(int32_t)) {
+        order->n[1] > order->bytes || order->n[2] < 0 || order->n[2] > order->bytes ||
+        (size_t)order->bytes !=
+            heads + (size_t)order->n[1] * sizeof(int32_t) + (size_t)order->n[2]) {
         return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->bytes, order->n[1],
                               "llama: rank 0 tells a batch of %lld entries and %lld tokens in "
                               "%lld bytes",
@@ -448,7 +456,7 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
     }
     struct tandem_batch_entry entries[TND_LLAMA_MAX_SEQUENCES];
     const int32_t *tokens = (const int32_t *)(const void *)(f->more + heads);
-    int64_t left = order->n[1];
+    int64_t left = order->n[1], n_outputs = 0;
     for (size_t i = 0; i < n; i++) {
         struct told_entry told;
         memcpy(&told, f->more + i * sizeof(told), sizeof(told));
@@ -463,7 +471,9 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
                                                  .wants_logits = told.wants_logits != 0};
         tokens += told.n;
         left -= told.n;
+        n_outputs += told.wants_logits != 0;
     }
+    LLAMA_TRY(tnd_llama_best_take(session, tokens + left, (size_t)order->n[2], n_outputs, error));
     return tandem_session_decode_batch(session, entries, (int64_t)n, error);
 }
 

@@ -305,6 +305,11 @@ void tandem_sampler_reset(tandem_sampler *sampler)
     }
 }
 
+float tnd_sampler_weaken(float logit, float penalty)
+{
+    return logit > 0.0f ? logit / penalty : logit * penalty;
+}
+
 /* Each token that came lately once, however often it came. */
 static void apply_penalty(const tandem_sampler *sampler, const float *original, float *logits)
 {
@@ -312,16 +317,21 @@ static void apply_penalty(const tandem_sampler *sampler, const float *original, 
     for (int64_t i = 0; i < sampler->n_recent; i++) {
         const int32_t token = sampler->recent[i];
         LLAMA_ASSERT(token >= 0 && token < sampler->options.vocabulary);
-        const float logit = original[token];
-        logits[token] = logit > 0.0f ? logit / penalty : logit * penalty;
+        logits[token] = tnd_sampler_weaken(original[token], penalty);
     }
+}
+
+/* Tokens that the penalty concerns. */
+static int64_t n_weakened(const tandem_sampler *sampler)
+{
+    const float penalty = sampler->options.repeat_penalty;
+    return penalty == 0.0f || penalty == 1.0f ? 0 : sampler->n_recent;
 }
 
 /* The logits after the penalty: those given where nothing changes. */
 static const float *change_logits(tandem_sampler *sampler, const float *logits)
 {
-    const float penalty = sampler->options.repeat_penalty;
-    if (penalty == 0.0f || penalty == 1.0f || sampler->n_recent == 0) {
+    if (n_weakened(sampler) == 0) {
         return logits;
     }
     memcpy(sampler->logits, logits, (size_t)sampler->options.vocabulary * sizeof(float));
@@ -340,6 +350,15 @@ static uint64_t draw(uint64_t *state)
     return z ^ z >> 31;
 }
 
+/* Where a grammar allows nothing `out_is_broken`. */
+static const bool *current_mask(tandem_sampler *sampler, bool *out_is_broken)
+{
+    const bool *mask =
+        sampler->guard != NULL ? tnd_grammar_guard_mask(sampler->guard) : mask_of(sampler);
+    *out_is_broken = sampler->guard != NULL && mask == NULL;
+    return mask;
+}
+
 /* Of the original logits. A mask gives way where it leaves no token, but a grammar's does not: -1.
  * `out_kept`, `out_n`: NULL, or what was kept; `out_probability`: NULL, or of the token. */
 static int32_t choose(tandem_sampler *sampler, const float *given, uint64_t random,
@@ -350,9 +369,8 @@ static int32_t choose(tandem_sampler *sampler, const float *given, uint64_t rand
     struct tandem_sample_settings settings;
     struct tandem_sample_choice choice = {0, 0, 0};
     tandem_sample_settings_fill(&settings, o->temperature, o->top_k, o->top_p, o->min_p, random);
-    const bool *mask =
-        sampler->guard != NULL ? tnd_grammar_guard_mask(sampler->guard) : mask_of(sampler);
-    const bool is_broken = sampler->guard != NULL && mask == NULL;
+    bool is_broken;
+    const bool *mask = current_mask(sampler, &is_broken);
     int64_t n = is_broken ? 0
                           : tandem_sample_row(&settings, logits, o->vocabulary, mask,
                                               sampler->memory, out_kept, &choice);
@@ -416,6 +434,21 @@ bool tnd_sampler_ask(const tandem_sampler *sampler, int64_t vocabulary,
     *out_settings = s;
     *out_mask = has_mask ? sampler->tokens.bits : NULL;
     return true;
+}
+
+bool tnd_sampler_request(tandem_sampler *sampler, int64_t vocabulary,
+                         struct tnd_sampler_request *out)
+{
+    const struct tandem_sampler_options *o = &sampler->options;
+    uint64_t state = sampler->state;
+    bool is_broken;
+    *out = (struct tnd_sampler_request){.penalty = o->repeat_penalty,
+                                        .recent = sampler->recent,
+                                        .n_recent = n_weakened(sampler),
+                                        .mask = current_mask(sampler, &is_broken)};
+    tandem_sample_settings_fill(&out->settings, o->temperature, o->top_k, o->top_p, o->min_p,
+                                draw(&state));
+    return !is_broken && o->vocabulary == vocabulary;
 }
 
 void tnd_sampler_took(tandem_sampler *sampler)

@@ -23,6 +23,20 @@ enum tandem_status tnd_sampler_mask(tandem_sampler *sampler, const tandem_tokeni
 bool tnd_sampler_ask(const tandem_sampler *sampler, int64_t vocabulary,
                      struct tandem_sample_settings *out_settings, const uint32_t **out_mask,
                      int *steps);
+/** What a choice depends on beside the logits. */
+struct tnd_sampler_request {
+    struct tandem_sample_settings settings;
+    float penalty; /**< of the tokens `recent`, where there are any */
+    const int32_t *recent;
+    int64_t n_recent;
+    const bool *mask; /**< {vocabulary}; NULL: none */
+};
+/** The same of any next choice, borrowed until the sampler changes. Returns false where a grammar
+ *  allows no token, and for logits of another vocabulary. */
+bool tnd_sampler_request(tandem_sampler *sampler, int64_t vocabulary,
+                         struct tnd_sampler_request *out);
+/** Of a token's logit. */
+float tnd_sampler_weaken(float logit, float penalty);
 /** Uses up the random number of the last tnd_sampler_ask. */
 void tnd_sampler_took(tandem_sampler *sampler);
 /** tandem_sampler_sample, and the token's probability (NULL: not wanted). */

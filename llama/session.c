@@ -247,6 +247,7 @@ void tandem_session_free(tandem_session *session)
     tnd_llama_lead_end(session);
     tnd_llama_draft_fini(session);
     tnd_llama_sampling_fini(&session->sampling);
+    tnd_llama_best_fini(&session->best);
     free(session->sequences);
     free(session->batch.tokens);
     free(session->deltas);

@@ -4,6 +4,7 @@
 #define TND_LLAMA_SESSION_H
 
 #include "llama/batch_times.h"
+#include "llama/best.h"
 #include "llama/cache_choice.h"
 #include "llama/model.h"
 #include "tandem/sample.h"
@@ -115,6 +116,7 @@ struct tandem_session {
     struct tnd_llama_hot hot;
     struct tnd_llama_micro micro;
     struct tnd_llama_sampling sampling;
+    struct tnd_llama_best best;
     struct tnd_batch_times times;
     struct tnd_llama_draft *draft; /* NULL: nothing is drafted */
     const float *hidden;           /* {dim, m} of the batch in hand: tnd_llama_batch.hidden */

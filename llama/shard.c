@@ -65,7 +65,7 @@ static int64_t block_of(const tandem_tensor *w, int64_t at_least)
                      : least_multiple(at_least, tandem_type_block_values(tandem_tensor_type(w)));
 }
 
-static void find_ranges(const tandem_model *whole, const double *shares,
+static void find_ranges(const tandem_model *whole, const double *shares, bool has_whole_experts,
                         struct tnd_llama_shard *shard)
 {
     const struct tandem_hparams *h = &whole->hparams;
@@ -81,7 +81,12 @@ static void find_ranges(const tandem_model *whole, const double *shares,
     const int64_t together = heads / greatest_divisor(heads, columns);
     const int rank = shard->rank, count = shard->count;
     shard->hidden = range_of(rank, shares, count, h->hidden, hidden);
+    shard->experts = (struct tnd_llama_range){0, h->experts};
     shard->expert_hidden = range_of(rank, shares, count, h->expert_hidden, expert_hidden);
+    if (has_whole_experts && h->experts > 0) {
+        shard->experts = range_of(rank, shares, count, h->experts, 1);
+        shard->expert_hidden = (struct tnd_llama_range){0, h->expert_hidden};
+    }
     shard->shared_hidden = range_of(rank, shares, count, h->shared_hidden, shared_hidden);
     shard->vocabulary = range_of(rank, shares, count, h->vocabulary, TOKENS);
     for (int i = 0; i < count; i++) {
@@ -233,21 +238,47 @@ static void divide_block(tandem_model *model, const struct tandem_hparams *h,
     out->w2 = part_of(model, w->w2, 0, hidden);
 }
 
-/* (The bias behind the sum of an expert counts once: on the first rank that has rows of it.) */
+/* (The bias behind the sum of an expert counts once: on the first rank that has any.) */
 static void divide_experts(tandem_model *model, const struct tnd_llama_layer *w,
                            struct tnd_llama_layer *out)
 {
     const struct tnd_llama_range hidden = model->shard->expert_hidden;
+    const struct tnd_llama_range experts = model->shard->experts;
     const struct tnd_llama_range shared = model->shard->shared_hidden;
-    out->gate_exps = part_of(model, w->gate_exps, 1, hidden);
-    out->up_exps = part_of(model, w->up_exps, 1, hidden);
-    out->down_exps = part_of(model, w->down_exps, 0, hidden);
-    out->b1_exps = part_of(model, w->b1_exps, 0, hidden);
-    out->b3_exps = part_of(model, w->b3_exps, 0, hidden);
-    out->b2_exps = hidden.begin == 0 && hidden.end > 0 ? w->b2_exps : NULL;
+    const bool is_first = hidden.begin == 0 && experts.begin == 0;
+    if (model->own_experts != NULL) {
+        out->gate_exps = part_of(model, w->gate_exps, 2, experts);
+        out->up_exps = part_of(model, w->up_exps, 2, experts);
+        out->down_exps = part_of(model, w->down_exps, 2, experts);
+    } else {
+        out->gate_exps = part_of(model, w->gate_exps, 1, hidden);
+        out->up_exps = part_of(model, w->up_exps, 1, hidden);
+        out->down_exps = part_of(model, w->down_exps, 0, hidden);
+        out->b1_exps = part_of(model, w->b1_exps, 0, hidden);
+        out->b3_exps = part_of(model, w->b3_exps, 0, hidden);
+    }
+    out->b2_exps = is_first && length(hidden) > 0 && length(experts) > 0 ? w->b2_exps : NULL;
     out->gate_shexp = part_of(model, w->gate_shexp, 1, shared);
     out->up_shexp = part_of(model, w->up_shexp, 1, shared);
     out->down_shexp = part_of(model, w->down_shexp, 0, shared);
+}
+
+/* Numbers of a rank's experts in its weights. */
+static void number_experts(tandem_model *model)
+{
+    const struct tnd_llama_range own = model->shard->experts;
+    const int64_t n = model->hparams.experts;
+    const int64_t ne[] = {1, n};
+    if (length(own) == n) {
+        return;
+    }
+    model->own_experts = tandem_tensor_new(model->context, TANDEM_TYPE_I32, 2, ne);
+    for (int64_t i = 0; model->own_experts != NULL && i < n; i++) {
+        const bool has = i >= own.begin && i < own.end;
+        ((int32_t *)tandem_tensor_data(model->own_experts))[i] =
+            has ? (int32_t)(i - own.begin) : -1;
+    }
+    tandem_tensor_set_role(model->own_experts, TANDEM_ROLE_CONSTANT);
 }
 
 static enum tandem_status divide(tandem_model *model, const tandem_model *whole,
@@ -255,12 +286,14 @@ static enum tandem_status divide(tandem_model *model, const tandem_model *whole,
 {
     const struct tandem_hparams *h = &whole->hparams;
     const struct tnd_llama_shard *shard = model->shard;
+    number_experts(model);
     for (int64_t l = 0; l < h->layers; l++) {
         LLAMA_TRY(divide_attention(model, h, &whole->layers[l], &model->layers[l], error));
         divide_block(model, h, &whole->layers[l], &model->layers[l]);
         divide_experts(model, &whole->layers[l], &model->layers[l]);
     }
     model->output = part_of(model, whole->output, 1, shard->vocabulary);
+    model->output_b = part_of(model, whole->output_b, 0, shard->vocabulary);
     model->hparams.kv_heads = length(shard->kv_heads);
     model->hparams.heads = h->heads / h->kv_heads * length(shard->kv_heads);
     model->hparams.q_dim = model->hparams.heads * h->head_size;
@@ -313,8 +346,8 @@ static enum tandem_status check_division(const tandem_model *whole, enum tandem_
 }
 
 static enum tandem_status divide_as(enum tandem_division division, tandem_model *model,
-                                    const tandem_model *whole, const double *shares,
-                                    struct tandem_error *error)
+                                    const tandem_model *whole, bool has_whole_experts,
+                                    const double *shares, struct tandem_error *error)
 {
     struct tnd_llama_shard *shard = model->shard;
     const size_t layer = sizeof(model->layers[0]);
@@ -329,13 +362,14 @@ static enum tandem_status divide_as(enum tandem_division division, tandem_model 
         tnd_llama_find_layers(whole, shares, shard);
         return TANDEM_OK;
     }
-    find_ranges(whole, shares, shard);
+    find_ranges(whole, shares, has_whole_experts, shard);
     return divide(model, whole, error);
 }
 
 enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
-                                       enum tandem_division division, const double *shares,
-                                       tandem_model **out_model, struct tandem_error *error)
+                                       enum tandem_division division, bool has_whole_experts,
+                                       const double *shares, tandem_model **out_model,
+                                       struct tandem_error *error)
 {
     LLAMA_TRY(check_division(whole, division, error));
     const int count = tandem_communicator_count(communicator);
@@ -369,7 +403,9 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
         shard->heads != NULL && shard->peers != NULL) {
         status = tandem_context_new(NULL, &model->context, error);
     }
-    status = status == TANDEM_OK ? divide_as(division, model, whole, equal, error) : status;
+    status = status == TANDEM_OK
+                 ? divide_as(division, model, whole, has_whole_experts, equal, error)
+                 : status;
     free(equal);
     if (status != TANDEM_OK) {
         tandem_model_free(model);
@@ -427,46 +463,26 @@ static enum tandem_status sum_node(void *user, const tandem_tensor *node, int64_
                                           bytes / sizeof(float), NULL);
 }
 
-/* Each rank has rows of some tokens of the vocabulary: one all-gather a column. */
-static enum tandem_status gather_node(void *user, const tandem_tensor *node, int64_t begin,
-                                      int64_t end)
-{
-    const struct tnd_llama_shard *shard = user;
-    const int64_t n = tandem_tensor_ne(node)[0];
-    const size_t own = shard->logit_bytes[shard->rank] / sizeof(float);
-    const float *mine = tandem_tensor_data(tandem_tensor_src(node, 0));
-    float *all = tandem_tensor_data(node);
-    LLAMA_ASSERT(begin == 0 && end == 1);
-    (void)begin;
-    (void)end;
-    for (int64_t m = 0; m < tandem_tensor_ne(node)[1]; m++) {
-        LLAMA_TRY(tandem_communicator_all_gather(shard->communicator,
-                                                 mine + (own > 0 ? (size_t)m * own : 0),
-                                                 shard->logit_bytes, all + m * n, NULL));
-    }
-    return TANDEM_OK;
-}
-
-/* One item: one worker, that of the caller, talks to the other ranks. */
-static tandem_tensor *node_of(const struct tnd_llama_shard *shard, tandem_context *context,
-                              tandem_tensor *y, int64_t n, tandem_custom_fn fn, const char *name)
+tandem_tensor *tnd_llama_rank_node(tandem_context *context, tandem_tensor *y, int64_t n,
+                                   tandem_custom_fn fn, const void *user, const char *name)
 {
     if (y == NULL) {
         return NULL;
     }
     const int64_t ne[] = {n, tandem_tensor_ne(y)[1]};
-    (void)tandem_communicator_reserve(shard->communicator, (size_t)(ne[0] * ne[1]) * sizeof(float),
-                                      NULL);
     return tandem_tensor_set_name(
-        tandem_custom(context, 2, ne, &y, 1, 1, fn, (void *)(uintptr_t)shard), name);
+        tandem_custom(context, 2, ne, &y, 1, 1, fn, (void *)(uintptr_t)user), name);
 }
 
 tandem_tensor *tnd_llama_sum_ranks(const tandem_model *model, tandem_context *context,
                                    tandem_tensor *y)
 {
-    return !tnd_llama_by_rows(model) || y == NULL
-               ? y
-               : node_of(model->shard, context, y, tandem_tensor_ne(y)[0], sum_node, "sum");
+    if (!tnd_llama_by_rows(model) || y == NULL) {
+        return y;
+    }
+    const size_t bytes = (size_t)tandem_tensor_elements(y) * sizeof(float);
+    (void)tandem_communicator_reserve(model->shard->communicator, bytes, NULL);
+    return tnd_llama_rank_node(context, y, tandem_tensor_ne(y)[0], sum_node, model->shard, "sum");
 }
 
 tandem_tensor *tnd_llama_zeros(tandem_context *context, int64_t n, int64_t m)
@@ -477,12 +493,4 @@ tandem_tensor *tnd_llama_zeros(tandem_context *context, int64_t n, int64_t m)
         memset(tandem_tensor_data(zeros), 0, tandem_tensor_bytes(zeros));
     }
     return zeros;
-}
-
-tandem_tensor *tnd_llama_gather_logits(const tandem_model *model, tandem_context *context,
-                                       tandem_tensor *y)
-{
-    return !tnd_llama_by_rows(model) ? y
-                                     : node_of(model->shard, context, y, model->hparams.vocabulary,
-                                               gather_node, "logits of all ranks");
 }

@@ -38,6 +38,7 @@ struct tnd_llama_shard {
     int64_t all_kv_heads;            /* of all ranks together */
     struct tnd_llama_range hidden;   /* of the feed-forward network */
     struct tnd_llama_range expert_hidden;
+    struct tnd_llama_range experts; /* of these the rows above */
     struct tnd_llama_range shared_hidden;
     struct tnd_llama_range vocabulary;
     size_t *logit_bytes;  /* {count}: of one token, of each rank */
@@ -46,11 +47,13 @@ struct tnd_llama_shard {
 };
 
 /** A model of the shard of communicator's rank, by rows or by layers, over the same source; shares
- *  {count}: how much of the work each rank gets; NULL: the same. `whole` outlives it. Errors:
- *  ARGUMENT (shares or division), UNSUPPORTED_BUILD (a model that cannot be divided so), MEMORY. */
+ *  {count}: how much of the work each rank gets; NULL: the same. `has_whole_experts`: by rows, each
+ *  rank has some of them. `whole` outlives it. Errors: ARGUMENT (shares or division),
+ *  UNSUPPORTED_BUILD (a model that cannot be divided so), MEMORY. */
 enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
-                                       enum tandem_division division, const double *shares,
-                                       tandem_model **out_model, struct tandem_error *error);
+                                       enum tandem_division division, bool has_whole_experts,
+                                       const double *shares, tandem_model **out_model,
+                                       struct tandem_error *error);
 
 /** NULL is allowed. */
 void tnd_llama_shard_free(struct tnd_llama_shard *shard);
@@ -85,8 +88,9 @@ tandem_tensor *tnd_llama_sum_ranks(const tandem_model *model, tandem_context *co
                                    tandem_tensor *y);
 /** {n, m}, which a rank adds that has nothing of a block. */
 tandem_tensor *tnd_llama_zeros(tandem_context *context, int64_t n, int64_t m);
-/** Logits {vocabulary, M} of those that each rank has. y itself for a model that is whole. */
-tandem_tensor *tnd_llama_gather_logits(const tandem_model *model, tandem_context *context,
-                                       tandem_tensor *y);
+/** {n, M} that `fn` makes of y {any, M}: one item, so that one worker, that of the caller, talks to
+ *  the other ranks. */
+tandem_tensor *tnd_llama_rank_node(tandem_context *context, tandem_tensor *y, int64_t n,
+                                   tandem_custom_fn fn, const void *user, const char *name);
 
 #endif

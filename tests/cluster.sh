@@ -60,6 +60,14 @@ for model in dense experts; do
         got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi 5 0 2 2>/dev/null)
         [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "$model, shares 5,0,2 of $mpi: $got, $want"
     done
+    # Experts whole on a rank each.
+    for ranks in $([ "$model" = experts ] && echo 2 3 7); do
+        want=$("$build/cluster-ranks" "$work/$model.gguf" "$ranks" whole)
+        for mpi in $mpis; do
+            got=$(launch "$mpi" "$ranks" "$build/cluster-ranks" "$work/$model.gguf" mpi whole 2>"$work/err")
+            [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "whole experts, $ranks ranks of $mpi: $got, $want; $(head -3 "$work/err")"
+        done
+    done
     # Layers in sequence split no sum: the bits of 2 ranks are those of any number.
     want=$("$build/cluster-ranks" "$work/$model.gguf" 2 layers)
     for ranks in 3 4 7; do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * usage: cluster-ranks MODEL RANKS|mpi [layers|mixed] [SHARE...]
+ * usage: cluster-ranks MODEL RANKS|mpi [layers|mixed|whole] [SHARE...]
  * Decodes a few tokens on so many ranks, which are threads of this process, or on those of an MPI
  * launcher, and prints a digest of all logits: for tests/cluster.sh, which compares them. */
 #include <stdio.h>
@@ -14,6 +14,7 @@ struct job {
     double shares[TND_RANKS_MOST];
     bool has_shares;
     enum tandem_division division;
+    bool has_whole_experts;
 };
 
 static uint64_t add_logits(uint64_t digest, const float *logits, int64_t n)
@@ -73,6 +74,7 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
         options.communicator = communicator;
         options.shares = job->has_shares ? job->shares : NULL;
         options.division = job->division;
+        options.has_whole_experts = job->has_whole_experts;
         options.micro_batches = job->division != TANDEM_DIVIDE_ROWS ? 3 : 0;
         options.prompt_batch = 2;
         status = tandem_session_new(job->model, runtime, &options, &session, error);
@@ -120,16 +122,18 @@ int main(int argc, char **argv)
     struct tandem_error error = {.text = ""};
     const bool by_layers = argc > 3 && strcmp(argv[3], "layers") == 0;
     const bool is_mixed = argc > 3 && strcmp(argv[3], "mixed") == 0;
-    const int first = by_layers || is_mixed ? 4 : 3;
+    const bool is_whole = argc > 3 && strcmp(argv[3], "whole") == 0; /* experts */
+    const int first = by_layers || is_mixed || is_whole ? 4 : 3;
     struct job job = {.has_shares = argc > first,
                       .division = by_layers  ? TANDEM_DIVIDE_LAYERS
                                   : is_mixed ? TANDEM_DIVIDE_MIXED
-                                             : TANDEM_DIVIDE_ROWS};
+                                             : TANDEM_DIVIDE_ROWS,
+                      .has_whole_experts = is_whole};
     tandem_model *model = NULL;
     const int count = argc > 2 ? atoi(argv[2]) : 0;
     const bool is_mpi = argc > 2 && strcmp(argv[2], "mpi") == 0;
     if (argc < 3 || argc > first + TND_RANKS_MOST || (!is_mpi && (count < 1 || count > 16))) {
-        fprintf(stderr, "usage: cluster-ranks MODEL RANKS|mpi [layers|mixed] [SHARE...]\n");
+        fprintf(stderr, "usage: cluster-ranks MODEL RANKS|mpi [layers|mixed|whole] [SHARE...]\n");
         return 2;
     }
     for (int i = first; i < argc; i++) {

@@ -11,6 +11,7 @@
 extern CU_SuiteInfo suites_cluster_models[];
 extern CU_SuiteInfo suites_cluster_architectures[];
 extern CU_SuiteInfo suites_cluster_phases[];
+extern CU_SuiteInfo suites_cluster_choices[];
 
 enum { MOST = 40000 };
 
@@ -85,6 +86,12 @@ static enum tandem_status collect(tandem_communicator *communicator, void *user,
                  ? tandem_communicator_broadcast(communicator, &told, sizeof(told), error)
                  : status;
     status = status == TANDEM_OK ? tandem_communicator_barrier(communicator, error) : status;
+    int first[TND_RANKS_MOST * TND_RANKS_MOST];
+    status = status == TANDEM_OK ? tandem_communicator_gather(communicator, mine, bytes,
+                                                              rank == 0 ? first : NULL, error)
+                                 : status;
+    n_wrong[rank] += rank == 0 && count > 1 &&
+                     memcmp(first, got, (size_t)(count * (count - 1) / 2) * sizeof(got[0])) != 0;
     for (int r = 0; r < count; r++) {
         for (int i = 0; i < r; i++) {
             n_wrong[rank] += got[n++] != r * 100 + i;
@@ -410,5 +417,6 @@ static CU_SuiteInfo suites_cluster[] = {
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_cluster, suites_cluster_models,
-                          suites_cluster_architectures, suites_cluster_phases, NULL);
+                          suites_cluster_architectures, suites_cluster_phases,
+                          suites_cluster_choices, NULL);
 }

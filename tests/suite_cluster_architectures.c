@@ -25,6 +25,7 @@ static const int32_t tokens[N_TOKENS] = {1, 5, 9, 3, 7, 2, 8, 11, 30, 21, 4, 4};
 struct job {
     const tandem_model *model;
     int n_ranks;
+    bool by_rows; /* with experts whole */
     float logits[VOCABULARY];
 };
 
@@ -33,12 +34,15 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
                                   struct tandem_error *error)
 {
     struct job *job = user;
+    const bool by_rows = job->by_rows;
     struct tandem_runtime_options of_runtime = TANDEM_RUNTIME_OPTIONS_INIT;
     tandem_runtime *runtime = NULL;
     const struct tandem_session_options options = {.size = sizeof(options),
                                                    .communicator = communicator,
-                                                   .division = TANDEM_DIVIDE_LAYERS,
-                                                   .micro_batches = N_TOKENS / CUT};
+                                                   .division = by_rows ? TANDEM_DIVIDE_ROWS
+                                                                       : TANDEM_DIVIDE_LAYERS,
+                                                   .has_whole_experts = by_rows,
+                                                   .micro_batches = by_rows ? 1 : N_TOKENS / CUT};
     tandem_session *session = NULL;
     of_runtime.n_threads = 1;
     of_runtime.table_path = "";
@@ -93,7 +97,35 @@ static void every_architecture_goes_by_layers(void)
     }
 }
 
+/* Biases of experts and shared experts too; those that have no rows for ranks are refused. */
+static void experts_of_every_architecture_may_be_whole(void)
+{
+    int n_compared = 0;
+    for (int i = 0; i < N_GOLDENS; i++) {
+        struct job jobs[3] = {{.n_ranks = 1}, {.n_ranks = 2}, {.n_ranks = 3}};
+        tandem_model *model = NULL;
+        tnd_golden_write(goldens[i].config, goldens[i].tensors, -1, NULL);
+        check_ok(tandem_model_load(tnd_test_temp("model.safetensors"), &model, NULL));
+        const struct tandem_hparams *h = tandem_model_hparams(model);
+        for (int j = 0; h != NULL && h->experts > 0 && j < 3; j++) {
+            struct tnd_rank_result results[TND_RANKS_MOST];
+            jobs[j].model = model;
+            jobs[j].by_rows = true;
+            tnd_ranks_run(jobs[j].n_ranks, be_rank, &jobs[j], results);
+            if (results[0].status == TANDEM_E_UNSUPPORTED_BUILD) {
+                break;
+            }
+            check_status(results[0].status, TANDEM_OK, NULL, &results[0].error);
+            check_nmse(jobs[j].logits, jobs[0].logits, VOCABULARY, 1e-9, goldens[i].name);
+            n_compared += j > 0;
+        }
+        tandem_model_free(model);
+    }
+    CU_ASSERT_TRUE(n_compared >= 4);
+}
+
 static CU_TestInfo tests[] = {
+    {"experts of every architecture may be whole", experts_of_every_architecture_may_be_whole},
     {"every architecture goes by layers", every_architecture_goes_by_layers},
     CU_TEST_INFO_NULL,
 };

@@ -102,6 +102,10 @@ static enum tandem_status write_text(const struct job *job, tandem_session *sess
     }
     job->text[at] = '\n';
     job->text[at + 1] = '\0';
+    /* (the generator has left choices alone) */
+    status = status == TANDEM_OK && job->out != NULL
+                 ? tandem_session_decode(session, ids, 1, 0, error)
+                 : status;
     const float *logits = tandem_session_logits(session, 0);
     if (status == TANDEM_OK && logits != NULL && job->out != NULL) {
         memcpy(job->out, logits, WORDS * sizeof(logits[0]));
@@ -246,29 +250,50 @@ static enum tandem_status decode_some(const struct job *job, tandem_session *ses
     return status;
 }
 
-static void check_model(int i, int count, bool is_unfused, enum tandem_type cache, double limit)
+static void check_model_of(int i, int count, struct tandem_session_options options, double limit)
 {
     int32_t tokens[NAIVE_TOKENS];
     float got[2 * NAIVE_VOCABULARY] = {0};
     double want[NAIVE_VOCABULARY];
     char what[96];
     tandem_source *source = naive_source(&models[i].spec);
-    struct job job = {.options = {.is_unfused = is_unfused, .cache_type = cache},
-                      .script = decode_some,
-                      .tokens = tokens,
-                      .out = got};
+    struct job job = {.options = options, .script = decode_some, .tokens = tokens, .out = got};
     tandem_model *model = NULL;
     check_ok(tandem_model_new(source, &model, NULL));
     naive_tokens(tokens, NAIVE_TOKENS);
     naive_logits(source, &models[i].spec, tokens, 31, want);
-    snprintf(what, sizeof(what), "%s, %d ranks%s", models[i].name, count,
-             is_unfused ? ", unfused" : "");
+    snprintf(what, sizeof(what), "%s, %d ranks%s%s", models[i].name, count,
+             options.is_unfused ? ", unfused" : "",
+             options.has_whole_experts ? ", experts whole" : "");
     job.model = model;
     run(&job, count, what);
     check_nmse_double(got, want, NAIVE_VOCABULARY, limit, what);
     check_nmse_double(got + NAIVE_VOCABULARY, want, NAIVE_VOCABULARY, limit, what);
     tandem_model_free(model);
     tandem_source_close(source);
+}
+
+static void check_model(int i, int count, bool is_unfused, enum tandem_type cache, double limit)
+{
+    const struct tandem_session_options options = {.is_unfused = is_unfused, .cache_type = cache};
+    check_model_of(i, count, options, limit);
+}
+
+/* Of 7 ranks some have no expert; shared experts go by rows. */
+static void experts_whole_on_ranks_equal_plain_loops(void)
+{
+    static const double shares[][3] = {{1, 3, 1}, {0, 1, 1}, {5, 0, 2}};
+    static const int counts[] = {1, 2, 3, 4, 7};
+    for (int i = N_MODELS - 2; i < N_MODELS; i++) {
+        struct tandem_session_options options = {.has_whole_experts = true};
+        for (int c = 0; c < 5; c++) {
+            check_model_of(i, counts[c], options, 1e-9);
+        }
+        for (int s = 0; s < 3; s++) {
+            options.shares = shares[s];
+            check_model_of(i, 3, options, 1e-9);
+        }
+    }
 }
 
 static void architectures_on_ranks_equal_plain_loops(void)
@@ -703,6 +728,7 @@ static CU_TestInfo tests[] = {
     {"unequal shares write the golden text", unequal_shares_write_the_golden_text},
     {"the same ranks give the same bits on any number of threads",
      the_same_ranks_give_the_same_bits_on_any_number_of_threads},
+    {"experts whole on ranks equal plain loops", experts_whole_on_ranks_equal_plain_loops},
     {"architectures on ranks equal plain loops", architectures_on_ranks_equal_plain_loops},
     {"sessions on ranks do what sessions do", sessions_on_ranks_do_what_sessions_do},
     {"a state goes from any ranks to any others", a_state_goes_from_any_ranks_to_any_others},

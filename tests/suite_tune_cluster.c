@@ -571,7 +571,80 @@ static void halves_of_a_model_take_half_of_the_time(void)
     tandem_table_free(table);
 }
 
+/* ---- whole experts ---- */
+
+/* The mean over all choices of k of n experts, of which rank r has duties[r].n. */
+static double mean_slowest_us(const struct tnd_cluster_duty *duties, int n_ranks, int n, int k)
+{
+    double sum = 0;
+    int n_choices = 0;
+    for (unsigned choice = 0; choice < 1U << n; choice++) {
+        double slowest = 0;
+        int from = 0, n_chosen = 0;
+        for (int r = 0; r < n_ranks; r++) {
+            int own = 0;
+            for (int64_t e = 0; e < duties[r].n; e++) {
+                own += (int)(choice >> from++ & 1);
+            }
+            n_chosen += own;
+            slowest = fmax(slowest, duties[r].beside_us + own * duties[r].all_us / k);
+        }
+        sum += n_chosen == k ? slowest : 0;
+        n_choices += n_chosen == k;
+    }
+    return sum / n_choices;
+}
+
+static void ranks_with_whole_experts_wait_for_the_one_that_is_chosen_most(void)
+{
+    static const struct {
+        int n, k, n_ranks;
+        struct tnd_cluster_duty duties[4];
+    } cases[] = {{8, 2, 2, {{4, 100, 0}, {4, 100, 0}}},
+                 {12, 4, 3, {{4, 100, 10}, {6, 70, 5}, {2, 200, 30}}},
+                 {8, 8, 2, {{5, 80, 0}, {3, 80, 1}}},
+                 {10, 1, 4, {{3, 50, 0}, {3, 60, 0}, {4, 70, 0}, {0, 90, 65}}}};
+    for (int i = 0; i < 4; i++) {
+        const double want =
+            mean_slowest_us(cases[i].duties, cases[i].n_ranks, cases[i].n, cases[i].k);
+        const double got =
+            tnd_cluster_slowest_us(cases[i].duties, cases[i].n_ranks, cases[i].n, cases[i].k, 1);
+        CU_ASSERT_DOUBLE_EQUAL(got, want, 0.01 * want);
+    }
+    /* many tokens are nearly even */
+    const double many_us = tnd_cluster_slowest_us(cases[0].duties, 2, 8, 2, 10000);
+    CU_ASSERT_TRUE(many_us > 50 && many_us < 51);
+}
+
+static void experts_are_whole_where_that_is_faster_or_wanted(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    struct drawn w;
+    struct tnd_cluster_plan rows, whole, either;
+    const int ranks[] = {0, 1};
+    draw(&rng, 2, &w);
+    w.cluster.model.units[TND_FIT_EXPERTS] = 16;
+    w.cluster.model.n_experts = 64;
+    w.cluster.model.n_used = 4;
+    w.cluster.refused = TND_CLUSTER_NO_WHOLE_EXPERTS;
+    tnd_cluster_share(&w.cluster, mixed, TND_CLUSTER_ROWS, ranks, 2, &rows);
+    CU_ASSERT_FALSE(rows.has_whole_experts);
+    w.cluster.refused = TND_CLUSTER_NO_EXPERT_ROWS;
+    tnd_cluster_share(&w.cluster, mixed, TND_CLUSTER_ROWS, ranks, 2, &whole);
+    CU_ASSERT_TRUE(whole.has_whole_experts);
+    w.cluster.refused = 0;
+    tnd_cluster_share(&w.cluster, mixed, TND_CLUSTER_ROWS, ranks, 2, &either);
+    const double rows_us = tnd_cluster_plan_us(&rows, mixed);
+    const double whole_us = tnd_cluster_plan_us(&whole, mixed);
+    CU_ASSERT_TRUE(!rows.fits || !whole.fits ||
+                   tnd_cluster_plan_us(&either, mixed) == fmin(rows_us, whole_us));
+}
+
 static CU_TestInfo tests[] = {
+    {"ranks with whole experts wait for the one that is chosen most",
+     ranks_with_whole_experts_wait_for_the_one_that_is_chosen_most},
+    {"experts are whole where that is faster or wanted",
+     experts_are_whole_where_that_is_faster_or_wanted},
     {"a plan is near the best of all plans", a_plan_is_near_the_best_of_all_plans},
     {"no plan generates more slowly than the best rank alone",
      no_plan_generates_more_slowly_than_the_best_rank_alone},

@@ -15,6 +15,7 @@ enum {
     TND_CLUSTER_STEPS = 64,  /* shares of rows are whole numbers that add up to so many */
     TND_CLUSTER_POINTS = 17, /* of a curve over the share: 0, 1/16, ... 1 */
     TND_CLUSTER_SIZES = 8,   /* of messages: 8 bytes, each 8 times the one before */
+    TND_CLUSTER_USED = 64,   /* experts of a token that are counted */
     TND_CLUSTER_NAME = 80
 };
 
@@ -24,6 +25,9 @@ enum tnd_cluster_division {
     TND_CLUSTER_MIXED,
     TND_CLUSTER_DIVISIONS
 };
+
+/* Bits of `refused`: by rows, rows of all experts; some experts, whole. */
+enum { TND_CLUSTER_NO_EXPERT_ROWS = 1 << 8, TND_CLUSTER_NO_WHOLE_EXPERTS = 1 << 9 };
 
 /* What a model needs of ranks. */
 struct tnd_cluster_model {
@@ -35,6 +39,7 @@ struct tnd_cluster_model {
     int64_t n_micro;              /* micro-batches of a prompt, by layers */
     const char *undivided;        /* why it has no rows for several ranks, static; NULL: it has */
     bool is_whole;                /* and no layers, for the same reason */
+    int64_t n_experts, n_used;    /* of each layer, and by a token; 0: none */
 };
 
 /* {points} of a part's share. */
@@ -64,12 +69,13 @@ struct tnd_cluster {
     bool is_medium;                 /* all messages share one medium: they follow each other */
     bool has_sum;                   /* sums of all ranks were measured */
     struct tnd_cluster_link sum;
-    unsigned refused; /* bit d: division d is not wanted for several ranks */
+    unsigned refused; /* bit d: division d is not wanted for several ranks; and those below */
 };
 
 struct tnd_cluster_plan {
     int n; /* ranks that take part; 0: there is no plan */
     enum tnd_cluster_division division;
+    bool has_whole_experts;       /* by rows: a rank has some experts, not rows of each */
     int ranks[TND_CLUSTER_MOST];  /* of the cluster; the first one leads */
     int shares[TND_CLUSTER_MOST]; /* of tnd_cluster_shares, of ranks[i]; mixed: of rows */
     int layers[TND_CLUSTER_MOST]; /* mixed: of ranks[i], for prompts */
@@ -89,6 +95,7 @@ struct tnd_cluster_plan {
 /* The numbers that say how a model is divided. */
 struct tnd_cluster_shape {
     int64_t dim, kv_heads, q_dim, vocabulary, hidden, expert_hidden;
+    int64_t experts, experts_used;
     int64_t micro_tokens;  /* of a micro-batch, at least, and how many of these at most: as */
     int64_t n_micro;       /* ranks cut a prompt; 0: never */
     const char *undivided; /* as in struct tnd_cluster_model */
@@ -104,6 +111,18 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
                                      int threads_together, struct tnd_cluster_rank *io_rank,
                                      struct tnd_cluster_model *out_model,
                                      struct tandem_error *error);
+
+/* ---- whole experts (cluster_experts.c) ---- */
+
+/* What a rank has of a layer's experts, or of all layers'. */
+struct tnd_cluster_duty {
+    int64_t n;        /* of the experts of a layer */
+    double all_us;    /* for all that tokens use, if it had them all */
+    double beside_us; /* for what it computes with them */
+};
+/** Time of the slowest rank on average, where each token uses k of n experts. */
+double tnd_cluster_slowest_us(const struct tnd_cluster_duty *duties, int n_ranks, int64_t n,
+                              int64_t k, double tokens);
 
 /* ---- links ---- */
 

@@ -55,6 +55,13 @@ static double tokens_of(const struct tnd_cluster *cluster, enum tnd_fit_phase ph
     return phase == TND_FIT_PROMPT ? (double)cluster->model.prompt_tokens : 1;
 }
 
+/* What a rank tells of its likeliest tokens, for top-k 40 (llama/best.c). */
+static double first_bytes(const struct tnd_cluster_model *model)
+{
+    enum { HEAD = 24, FIRST = 8, K = 40 };
+    return fmin(HEAD + FIRST * K, 4 * (double)model->vocabulary);
+}
+
 static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                           double tokens)
 {
@@ -65,7 +72,7 @@ static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cl
                : sums * tnd_cluster_sum_us(cluster, plan->ranks, plan->n,
                                            4 * (double)model->dim * tokens) +
                      tnd_cluster_gather_us(cluster, plan->ranks, plan->n,
-                                           4 * (double)model->vocabulary) +
+                                           plan->n * first_bytes(model)) +
                      tnd_cluster_gather_us(cluster, plan->ranks, plan->n, 4 * tokens); /* told */
 }
 
@@ -73,6 +80,32 @@ static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cl
 static bool is_alone(const struct tnd_cluster_plan *plan)
 {
     return plan->division == TND_CLUSTER_MIXED && plan->shares[0] == STEPS;
+}
+
+/* Replaces the time of a stretch with experts by that of the slowest rank that has some, whole. */
+static void time_whole_experts(const struct tnd_cluster *cluster,
+                               const struct tnd_cluster_plan *plan,
+                               double io_us[TND_FIT_PHASES][STRETCHES])
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    struct tnd_cluster_duty duties[TND_CLUSTER_MOST];
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        int before = 0;
+        for (int i = 0; i < plan->n; i++) {
+            const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+            double parts[TND_FIT_PARTS];
+            find_parts(model, plan, i, parts);
+            const double begin = begin_of(model->n_experts, before);
+            before += plan->shares[i];
+            duties[i] = (struct tnd_cluster_duty){
+                (int64_t)(begin_of(model->n_experts, before) - begin),
+                rank->curves[phase][TND_FIT_EXPERTS].us[TND_CLUSTER_POINTS - 1],
+                at_share(rank->curves[phase][TND_FIT_FFN].us, parts[TND_FIT_FFN])};
+        }
+        io_us[phase][stretch_of[TND_FIT_EXPERTS]] =
+            tnd_cluster_slowest_us(duties, plan->n, model->n_experts, model->n_used,
+                                   phase == TND_FIT_PROMPT ? (double)model->prompt_tokens : 1);
+    }
 }
 
 /* `plan->sums_us` is there. */
@@ -105,6 +138,9 @@ static void time_shares(const struct tnd_cluster *cluster, struct tnd_cluster_pl
                 }
             }
         }
+    }
+    if (plan->has_whole_experts) {
+        time_whole_experts(cluster, plan, us);
     }
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         plan->link_us[phase] = is_alone(plan) ? 0 : plan->sums_us[phase];
@@ -530,6 +566,21 @@ static void try_grid(const struct shared *s, struct tnd_cluster_plan *plan, int 
     }
 }
 
+/* The same shares with experts whole, if that is wanted or saves time. */
+static void try_whole_experts(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
+                              struct tnd_cluster_plan *plan)
+{
+    struct tnd_cluster_plan one = *plan;
+    if (plan->n < 2 || plan->division != TND_CLUSTER_ROWS || cluster->model.n_experts < 2 ||
+        cluster->model.n_used < 1 || (cluster->refused & TND_CLUSTER_NO_WHOLE_EXPERTS) != 0) {
+        return;
+    }
+    one.has_whole_experts = true;
+    time_again(cluster, &one);
+    const bool is_asked = (cluster->refused & TND_CLUSTER_NO_EXPERT_ROWS) != 0;
+    *plan = is_asked || is_better(cluster, count, &one, plan) ? one : *plan;
+}
+
 /* (Whole heads make shares jump, and trades end where no pair gains: of few ranks a grid is tried
  * first, all of four ranks, some thousand shares of more.) */
 static void improve(const struct shared *s, struct tnd_cluster_plan *io_plan)
@@ -586,6 +637,7 @@ void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND
     start(cluster, count, division, ranks, n, out);
     if (division != TND_CLUSTER_MIXED) {
         improve(&s, out);
+        try_whole_experts(cluster, count, out);
         return;
     }
     struct tnd_cluster_plan other = *out, both = *out, one = *out;

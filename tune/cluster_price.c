@@ -287,6 +287,8 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
     struct tnd_cluster_model model = {.dim = shape->dim,
                                       .vocabulary = shape->vocabulary,
                                       .undivided = shape->undivided,
+                                      .n_experts = shape->experts,
+                                      .n_used = shape->experts_used,
                                       .is_whole = shape->is_whole};
     enum tandem_status status = TANDEM_E_MEMORY;
     alone.n_devices = 0;

@@ -6,9 +6,9 @@
  * whose results have the same bits on every transport.
  *
  * Threads: a communicator is used by one thread at a time; MPI may want the one that opened it.
- * Collective calls (all-gather, all-to-all, all-reduce, broadcast, barrier) are made by all ranks,
- * in the same order. A call that fails with RANK leaves the communicator failed: later calls return
- * the same error at once. */
+ * Collective calls (gather, all-gather, all-to-all, all-reduce, broadcast, barrier) are made by all
+ * ranks, in the same order. A call that fails with RANK leaves the communicator failed: later calls
+ * return the same error at once. */
 #ifndef TANDEM_COMMUNICATOR_H
 #define TANDEM_COMMUNICATOR_H
 
@@ -111,6 +111,10 @@ TANDEM_API enum tandem_status tandem_communicator_broadcast(tandem_communicator 
 TANDEM_API enum tandem_status tandem_communicator_all_gather(tandem_communicator *communicator,
                                                              const void *mine, const size_t *bytes,
                                                              void *out, struct tandem_error *error);
+/** The same to rank 0 alone; `out` may be NULL elsewhere. Errors: RANK. */
+TANDEM_API enum tandem_status tandem_communicator_gather(tandem_communicator *communicator,
+                                                         const void *mine, const size_t *bytes,
+                                                         void *out, struct tandem_error *error);
 /** What each rank has for each other one, in rank order: to[i] bytes of `mine` go to rank i, and
  *  from[i] bytes come from it to `out`; both {count}, 0: none. to[rank] bytes are copied, as many
  *  as from[rank]. Errors: ARGUMENT, RANK. */

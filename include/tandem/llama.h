@@ -108,11 +108,12 @@ struct tandem_session_options {
     enum tandem_division division;
     const double *layer_shares; /**< {ranks}: MIXED: of the layers; NULL: as `shares` */
     int64_t prompt_batch;       /**< of MIXED; 0: 2 * TANDEM_MICRO_BATCH_TOKENS */
+    bool has_whole_experts;     /**< by rows: each rank has some experts, whole, not rows of each */
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false, \
-            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0, TANDEM_DIVIDE_ROWS, NULL, 0              \
+            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0, TANDEM_DIVIDE_ROWS, NULL, 0, false       \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
@@ -189,8 +190,8 @@ TANDEM_API enum tandem_status tandem_session_decode_batch(tandem_session *sessio
 
 /** Logits behind the last token of a sequence: `vocabulary` floats, borrowed until the sequence is
  *  next changed. NULL when the last entry of the sequence wanted none, before the first one, where
- *  a device has chosen a token (tandem_session_sample_with; generators and chats use it), and for a
- *  sequence that does not exist. */
+ *  a device or ranks have chosen a token (tandem_session_sample_with; generators and chats use it),
+ *  and for a sequence that does not exist. */
 TANDEM_API const float *tandem_session_logits(const tandem_session *session, int32_t sequence);
 /** What the model has made of a sequence's last token before the classifier, behind its last norm;
  *  of an encoder the text's vector by its pooling, or its scores: tandem_session_embedding_size
@@ -433,11 +434,13 @@ TANDEM_API enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
 TANDEM_API int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits);
 /** Tells that the next token of a sequence will be chosen by tandem_session_sample with this
  *  sampler, which the next tandem_session_decode or tandem_session_decode_batch, and no later one,
- *  may do where the logits lie: on a device, so that no logits are copied. Logits are NULL then.
- *  The sampler must not change between the two. NULL: logits are wanted. No choice is made so, and
- *  the logits are there, with penalties, grammars, within a character, with drafts, for sessions
- *  with `has_embeddings` or several ranks, on a CPU alone, and where a text of the batch that wants
- *  logits has no sampler. Errors: ARGUMENT (no such sequence). */
+ *  may do where the logits lie, so that they are not copied: on a device, or among ranks by rows.
+ *  Logits are NULL then. The sampler must not change between the two. NULL: logits are wanted.
+ *  Devices make no choice, and the logits are there, with penalties, grammars, within a character,
+ *  with drafts, for sessions with `has_embeddings`, on a CPU alone, and where a text of the batch
+ *  that wants logits has no sampler; ranks with a top-k above 256, with temperature alone, and
+ *  where what top-p and min-p keep may not be among the 128 likeliest tokens of each rank. Errors:
+ *  ARGUMENT (no such sequence). */
 TANDEM_API enum tandem_status tandem_session_sample_with(tandem_session *session, int32_t sequence,
                                                          tandem_sampler *sampler,
                                                          struct tandem_error *error);

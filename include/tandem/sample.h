@@ -63,6 +63,37 @@ TANDEM_API int64_t tandem_sample_row(const struct tandem_sample_settings *settin
                                      const float *logits, int64_t n, const bool *mask, void *memory,
                                      int32_t *out_kept, struct tandem_sample_choice *out_choice);
 
+/** One of the first values of a part of a row, in the order above. The layout is fixed. */
+struct tandem_sample_first {
+    float logit;
+    int32_t index; /**< in the row */
+};
+
+/** What a part of a row tells, so that a choice can be made where no part has all of the row. */
+struct tandem_sample_part {
+    const struct tandem_sample_first *first; /**< {n}, as they stand in the row */
+    int64_t n;    /**< settings' `k` at least, or 1 where that is 0, unless the part has fewer */
+    bool is_all;  /**< no other value of the part has a chance */
+    uint64_t sum; /**< tandem_sample_sum of the part; needed for a `share` without a `k` */
+};
+
+/** The first `k` (1 or more) of n values that have a chance, as they stand there, to `out` {k};
+ *  `memory`: tandem_sample_memory(n) bytes. Returns how many. O(n), no allocation. Never fails. Any
+ *  thread, with memory of its own. */
+TANDEM_API int64_t tandem_sample_first(const float *logits, int64_t n, int64_t k, void *memory,
+                                       struct tandem_sample_first *out, bool *out_is_all);
+/** What n values weigh together where the largest of the row is `largest`. Never fails. Any
+ *  thread. */
+TANDEM_API uint64_t tandem_sample_sum(const struct tandem_sample_settings *settings, float largest,
+                                      const float *logits, int64_t n);
+/** Chooses from a row by what its parts tell, which stand in the order of the row: the choice of
+ *  tandem_sample_row. `memory`: tandem_sample_memory of as many values as they tell. Returns
+ *  whether they tell enough to be certain: always for one value without a scale, and for k. Never
+ *  fails. Any thread, with memory of its own. */
+TANDEM_API bool tandem_sample_parts(const struct tandem_sample_settings *settings,
+                                    const struct tandem_sample_part *parts, int n_parts,
+                                    void *memory, struct tandem_sample_choice *out_choice);
+
 /** Steps that rows of a node may have: bits. */
 enum tandem_sample_steps {
     TANDEM_SAMPLE_DRAWS = 1, /**< a scale; without it none of the others counts */

@@ -24,6 +24,8 @@ void tnd_cluster_shape_of(const struct tandem_hparams *hparams,
                                       .vocabulary = hparams->vocabulary,
                                       .hidden = hparams->hidden,
                                       .expert_hidden = hparams->expert_hidden,
+                                      .experts = hparams->experts,
+                                      .experts_used = hparams->experts_used,
                                       .micro_tokens = TANDEM_MICRO_BATCH_TOKENS,
                                       .n_micro = TND_LLAMA_MICRO_BATCHES,
                                       .is_whole = hparams->is_encoder};
@@ -215,8 +217,10 @@ static void print_places(const struct tnd_cluster_report *r, struct tnd_text *ou
                                  : "generated tokens go by rows");
     }
     if (plan->n > 1 && plan->division != TND_CLUSTER_LAYERS && !is_alone) {
-        tnd_text_add(out, "Of each layer: heads of attention, rows of the feed-forward network and "
-                          "of each expert; of the vocabulary: rows.\n");
+        tnd_text_printf(out,
+                        "Of each layer: heads of attention, rows of the feed-forward network and "
+                        "%s; of the vocabulary: rows.\n",
+                        plan->has_whole_experts ? "whole experts" : "of each expert");
     }
     if (plan->n > 1 && layers_of(plan) != NULL) {
         print_layers(cluster, plan, out);
@@ -379,6 +383,7 @@ void tnd_cluster_print_choice(const struct tnd_cluster_report *r, struct tnd_tex
         tnd_text_printf(out, "%s%s ", i > 0 ? ", " : "", name_of(cluster, plan->ranks[i]));
         add_share(cluster, plan, i, out);
     }
+    tnd_text_add(out, plan->has_whole_experts ? "; experts whole" : "");
     tnd_text_printf(out, "), predicted %.4g tokens/s of prompts, %.4g generated",
                     speed(cluster, TND_FIT_PROMPT, plan->us[TND_FIT_PROMPT]),
                     speed(cluster, TND_FIT_GENERATION, plan->us[TND_FIT_GENERATION]));
@@ -456,6 +461,7 @@ static void json_plan(const struct tnd_cluster *cluster, const struct tnd_cluste
     tnd_text_add(out, "]");
     if (plan->n > 1) {
         tnd_text_printf(out, ", \"division\": \"%s\"", division_of(plan));
+        tnd_text_add(out, plan->has_whole_experts ? ", \"experts\": \"whole\"" : "");
     }
     if (plan->n > 1 && plan->division == TND_CLUSTER_MIXED) {
         tnd_text_printf(out, ", \"prompt_batch\": %lld",

@@ -32,6 +32,7 @@ static struct {
     double *shares;       /* of those that compute; NULL: the same */
     double *layer_shares; /* of mixed plans; NULL: the same as those */
     int64_t prompt_batch; /* 0: the session's own */
+    bool has_whole_experts;
     bool is_idle[TND_CLUSTER_MOST];
 } who;
 
@@ -121,13 +122,14 @@ static enum tandem_status read_shares(const char *text, int count, double *out,
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_ranks_refused(const char *divide, unsigned *out_refused,
+enum tandem_status tnd_ranks_refused(const char *divide, const char *experts, unsigned *out_refused,
                                      struct tandem_error *error)
 {
+    const bool are_whole = experts != NULL && strcmp(experts, "whole") == 0;
     *out_refused = 0;
-    for (int d = 0; d < TND_CLUSTER_DIVISIONS && divide != NULL; d++) {
+    for (unsigned d = 0; d < TND_CLUSTER_DIVISIONS && divide != NULL; d++) {
         if (strcmp(divide, tnd_cluster_division_name((enum tnd_cluster_division)d)) == 0) {
-            *out_refused = ~(1U << d);
+            *out_refused = ((1U << TND_CLUSTER_DIVISIONS) - 1) & ~(1U << d);
         }
     }
     if (divide != NULL && *out_refused == 0) {
@@ -135,6 +137,14 @@ enum tandem_status tnd_ranks_refused(const char *divide, unsigned *out_refused,
                  "--divide '%.100s': expected rows, layers or mixed", divide);
         return error->status = TANDEM_E_ARGUMENT;
     }
+    if (experts != NULL && !are_whole && strcmp(experts, "rows") != 0) {
+        snprintf(error->text, sizeof(error->text), "--experts '%.100s': expected rows or whole",
+                 experts);
+        return error->status = TANDEM_E_ARGUMENT;
+    }
+    *out_refused |= experts == NULL ? 0U
+                    : are_whole     ? (unsigned)TND_CLUSTER_NO_EXPERT_ROWS
+                                    : (unsigned)TND_CLUSTER_NO_WHOLE_EXPERTS;
     return TANDEM_OK;
 }
 
@@ -145,12 +155,13 @@ static enum tandem_division division_of(enum tnd_cluster_division division)
     return divisions[division];
 }
 
-/* What is asked for, or rows. */
-static enum tandem_division unplanned(unsigned refused)
+/* What nobody plans is as told, or rows. */
+static void divide_as_told(unsigned refused)
 {
-    return division_of((refused >> TND_CLUSTER_ROWS & 1) == 0     ? TND_CLUSTER_ROWS
-                       : (refused >> TND_CLUSTER_LAYERS & 1) == 0 ? TND_CLUSTER_LAYERS
-                                                                  : TND_CLUSTER_MIXED);
+    who.division = division_of((refused >> TND_CLUSTER_ROWS & 1) == 0     ? TND_CLUSTER_ROWS
+                               : (refused >> TND_CLUSTER_LAYERS & 1) == 0 ? TND_CLUSTER_LAYERS
+                                                                          : TND_CLUSTER_MIXED);
+    who.has_whole_experts = (refused & TND_CLUSTER_NO_EXPERT_ROWS) != 0;
 }
 
 /* ---- who computes ---- */
@@ -240,6 +251,7 @@ static enum tandem_status use_plan(const struct tnd_ranks_plan *plan, struct tan
     }
     who.leader = best->ranks[0];
     who.division = division_of(best->division);
+    who.has_whole_experts = best->has_whole_experts;
     who.is_alone = best->n == 1;
     if (!who.is_idle[rank] && !who.is_alone) {
         TND_TRY(tnd_communicator_among(joined, best->ranks, best->n, &who.among, error));
@@ -282,7 +294,7 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
                                               .refused = refused,
                                               .count = count};
     struct tnd_ranks_plan plan;
-    who.division = unplanned(refused);
+    divide_as_told(refused);
     TND_TRY(tnd_ranks_plan_new(joined, &request, &plan, error));
     enum tandem_status status = TANDEM_OK;
     if (plan.best >= 0) {
@@ -315,7 +327,7 @@ static enum tandem_status decide(const tandem_model *model, tandem_runtime *runt
     if (ranks->shares == NULL) {
         return make_plan(model, runtime, options, ranks, refused, error);
     }
-    who.division = unplanned(refused);
+    divide_as_told(refused);
     who.shares = calloc((size_t)count, sizeof(who.shares[0]));
     if (who.shares == NULL) {
         return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
@@ -341,7 +353,7 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
 {
     const int rank = tandem_communicator_rank(joined);
     unsigned refused = 0;
-    TND_TRY(tnd_ranks_refused(ranks->divide, &refused, error));
+    TND_TRY(tnd_ranks_refused(ranks->divide, ranks->experts, &refused, error));
     if (joined == NULL) {
         return tandem_session_new(model, runtime, options, out_session, error);
     }
@@ -360,6 +372,7 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     options->division = who.division;
     options->layer_shares = who.is_alone ? NULL : who.layer_shares;
     options->prompt_batch = who.prompt_batch;
+    options->has_whole_experts = who.has_whole_experts;
     if (is_first && !who.is_alone) {
         say_ranks();
     }

@@ -9,11 +9,12 @@
 
 /** Options of several ranks. */
 struct tnd_ranks_options {
-    const char *shares; /* "2,1": NULL: planned, where tables and links are measured */
-    const char *divide; /* "rows", "layers" or "mixed"; NULL: planned too, or rows */
-    double limit_s;     /* 0: the communicator's own */
-    bool leads_here;    /* standard input is read, which rank 0 alone has */
-    const char *cache;  /* folder for copies of rank 0's files; NULL: the user's own */
+    const char *shares;  /* "2,1": NULL: planned, where tables and links are measured */
+    const char *divide;  /* "rows", "layers" or "mixed"; NULL: planned too, or rows */
+    const char *experts; /* by rows: "rows" or "whole"; NULL: likewise */
+    double limit_s;      /* 0: the communicator's own */
+    bool leads_here;     /* standard input is read, which rank 0 alone has */
+    const char *cache;   /* folder for copies of rank 0's files; NULL: the user's own */
 };
 #define TND_RANKS_ROWS(r)                                                                          \
     {"shares",                                                                                     \
@@ -31,6 +32,13 @@ struct tnd_ranks_options {
          "WHAT",                                                                                   \
          "what ranks share: rows of all layers, layers, or mixed (layers of prompts, rows of "     \
          "generated tokens); default: planned"},                                                   \
+        {"experts",                                                                                \
+         ARGS_STRING,                                                                              \
+         &(r)->experts,                                                                            \
+         0,                                                                                        \
+         0,                                                                                        \
+         "WHAT",                                                                                   \
+         "by rows, ranks have rows of all experts, or some experts whole; default: planned"},      \
         {"model-cache",                                                                            \
          ARGS_STRING,                                                                              \
          &(r)->cache,                                                                              \
@@ -57,9 +65,9 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
                                          struct tandem_session_options *options,
                                          const struct tnd_ranks_options *ranks,
                                          tandem_session **out_session, struct tandem_error *error);
-/** Which divisions `divide` does not want, as struct tnd_cluster's refused; NULL: none of them.
- *  Errors: ARGUMENT. */
-enum tandem_status tnd_ranks_refused(const char *divide, unsigned *out_refused,
+/** Which ways `divide` and `experts` do not want, as struct tnd_cluster's refused; NULL: none of
+ *  them. Errors: ARGUMENT. */
+enum tandem_status tnd_ranks_refused(const char *divide, const char *experts, unsigned *out_refused,
                                      struct tandem_error *error);
 /** The ranks of this process; NULL: there are none. */
 tandem_communicator *tnd_ranks_joined(void);

@@ -101,7 +101,7 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int candidat
     if (cells[cell].prompt > 0) {
         return tnd_speed_prompt(demo->session, vocabulary, 0, cells[cell].prompt, speed, error);
     }
-    return tnd_speed_generation(demo->session, vocabulary, cells[0].prompt,
+    return tnd_speed_generation(demo->session, NULL, vocabulary, cells[0].prompt,
                                 is_counted ? GENERATED : 1, speed, error);
 }
 

@@ -21,7 +21,7 @@ enum { MOST_THREADS = 1024, MOST_LISTED = 16 };
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
 struct request {
-    const char *model, *type, *table, *memory, *objective, *cache, *machines, *divide;
+    const char *model, *type, *table, *memory, *objective, *cache, *machines, *divide, *experts;
     int64_t threads, context, prompt;
     double skew; /* of the use of experts; below 0: not told */
     bool json;
@@ -308,7 +308,7 @@ static enum tandem_status plan_cache(struct fit *fit, struct fit_result *result,
 static enum tandem_status run(struct fit *fit, struct tandem_error *error)
 {
     unsigned refused = 0;
-    CLI_TRY(tnd_ranks_refused(fit->request->divide, &refused, error));
+    CLI_TRY(tnd_ranks_refused(fit->request->divide, fit->request->experts, &refused, error));
     CLI_TRY(open_model(fit, error));
     if (fit->request->machines != NULL) {
         return tnd_fit_machines(fit->request->machines, fit->source, &fit->weights, &fit->options,
@@ -374,6 +374,8 @@ int tnd_cmd_fit(int argc, char **argv)
         {"divide", ARGS_STRING, &r.divide, 0, 0, "WHAT",
          "among them: rows of all layers, layers, or mixed (layers of prompts, rows of generated "
          "tokens); default: what is faster"},
+        {"experts", ARGS_STRING, &r.experts, 0, 0, "WHAT",
+         "by rows: rows of all experts, or some experts whole; default: what is faster"},
         {"json", ARGS_FLAG, &r.json, 0, 0, NULL, "one JSON object"},
     };
     const struct args_command command = {

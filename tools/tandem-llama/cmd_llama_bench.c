@@ -56,6 +56,7 @@ struct bench {
     tandem_model *model;
     tandem_runtime *runtime;
     tandem_session *session;
+    tandem_sampler *sampler; /* of several ranks; NULL: nobody chooses */
     struct test tests[MAX_TESTS];
     int n_tests;
     struct tnd_thread_compare against; /* what the session's plans are changed by */
@@ -102,6 +103,10 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
                                   &bench->session, error));
     if (options.communicator == NULL) {
         tnd_cli_place(bench->session, bench->runtime);
+    } else { /* ranks send what the likeliest token takes, as `run` does */
+        const struct tandem_sampler_options greedy = {
+            .size = sizeof(greedy), .vocabulary = tandem_model_hparams(bench->model)->vocabulary};
+        CLI_TRY(tandem_sampler_new(&greedy, &bench->sampler, error));
     }
     tnd_pack_option_prepare(bench->options.runtime.pack_cache, bench->session, bench->runtime);
     return TANDEM_OK;
@@ -142,6 +147,7 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
 static void close_all(struct bench *bench)
 {
     tandem_session_free(bench->session);
+    tandem_sampler_free(bench->sampler);
     tnd_baselines_close(&bench->baselines);
     tandem_runtime_close(bench->runtime);
     tandem_model_free(bench->model);
@@ -153,9 +159,9 @@ static enum tandem_status measure_once(struct bench *bench, const struct test *t
 {
     const int64_t vocabulary = tandem_model_hparams(bench->model)->vocabulary;
     const int64_t depth = bench->options.depth;
-    return test->is_prompt
-               ? tnd_speed_prompt(bench->session, vocabulary, depth, n, speed, error)
-               : tnd_speed_generation(bench->session, vocabulary, depth, n, speed, error);
+    return test->is_prompt ? tnd_speed_prompt(bench->session, vocabulary, depth, n, speed, error)
+                           : tnd_speed_generation(bench->session, bench->sampler, vocabulary, depth,
+                                                  n, speed, error);
 }
 
 static enum tandem_status count_steps(struct bench *bench, struct test *test,

@@ -112,8 +112,8 @@ static enum tandem_status run_once(struct contest *contest, int cell, int candid
     }
     const enum tandem_status status =
         m > 0 ? tnd_speed_prompt(contest->session, vocabulary, 0, m, &speed, error)
-              : tnd_speed_generation(contest->session, vocabulary, prompts[0], GENERATED, &speed,
-                                     error);
+              : tnd_speed_generation(contest->session, NULL, vocabulary, prompts[0], GENERATED,
+                                     &speed, error);
     *out_seconds = speed.n > 0 ? 1.0 / speed.samples[0] : 0.0;
     return status;
 }

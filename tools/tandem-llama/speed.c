@@ -51,14 +51,15 @@ enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary,
     return status;
 }
 
-enum tandem_status tnd_speed_generation(tandem_session *session, int64_t vocabulary, int64_t n_past,
-                                        int64_t n, struct tnd_speed *speed,
-                                        struct tandem_error *error)
+enum tandem_status tnd_speed_generation(tandem_session *session, tandem_sampler *sampler,
+                                        int64_t vocabulary, int64_t n_past, int64_t n,
+                                        struct tnd_speed *speed, struct tandem_error *error)
 {
     enum tandem_status status = keep_past(session, vocabulary, n_past, error);
     const double begin = tnd_cli_seconds();
     for (int64_t i = 0; status == TANDEM_OK && i < n; i++) {
         const int32_t token = some_token(n_past + i, vocabulary);
+        (void)tandem_session_sample_with(session, 0, sampler, NULL);
         status = tandem_session_decode(session, &token, 1, 1, error);
     }
     if (status == TANDEM_OK) {

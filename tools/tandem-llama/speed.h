@@ -25,10 +25,11 @@ struct tnd_speed_summary {
  *  decoded without being measured where it lacks some) and adds a sample. */
 enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n_past,
                                     int64_t n, struct tnd_speed *speed, struct tandem_error *error);
-/** Feeds n tokens one by one, likewise. */
-enum tandem_status tnd_speed_generation(tandem_session *session, int64_t vocabulary, int64_t n_past,
-                                        int64_t n, struct tnd_speed *speed,
-                                        struct tandem_error *error);
+/** Feeds n tokens one by one, likewise. `sampler`: would choose the next ones, so that no logits
+ *  are sent; NULL: all logits. */
+enum tandem_status tnd_speed_generation(tandem_session *session, tandem_sampler *sampler,
+                                        int64_t vocabulary, int64_t n_past, int64_t n,
+                                        struct tnd_speed *speed, struct tandem_error *error);
 /** Mean, deviation, median and extremes; all 0 without samples. */
 struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed);
 /** "  pp8: 12.3 tokens/s OTHER; planned is 2.31 x as fast (2.20 .. 2.41, 3 rounds)": the median of

@@ -106,7 +106,8 @@ class SessionOptions(Structure):
                 ("micro_batches", c_int),
                 ("communicator", c_void_p), ("shares", c_void_p), ("pooling", c_int),
                 ("is_cache_planned", c_bool), ("cache_memory", c_int64),
-                ("division", c_int), ("layer_shares", c_void_p), ("prompt_batch", c_int64)]
+                ("division", c_int), ("layer_shares", c_void_p), ("prompt_batch", c_int64),
+                ("has_whole_experts", c_bool)]
 
 
 class Message(Structure):

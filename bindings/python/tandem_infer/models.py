@@ -297,6 +297,7 @@ class Session(Handle):
             the other, or ``"mixed"``: layers of prompts and rows of generated tokens.
         layer_shares: mixed: of the layers of each rank; default: as ``shares``.
         prompt_batch: mixed: tokens of a batch from which on it goes by layers; 0: 128.
+        experts: by rows, ranks have ``"rows"`` of all experts, or some of them ``"whole"``.
     """
 
     _divisions = {"rows": 0, "layers": 1, "mixed": 2}
@@ -311,7 +312,10 @@ class Session(Handle):
                  pooling: Optional[str] = None, cache_memory: int = 0,
                  communicator: Optional[Communicator] = None,
                  shares: Optional[Sequence[float]] = None, divide: str = "rows",
-                 layer_shares: Optional[Sequence[float]] = None, prompt_batch: int = 0) -> None:
+                 layer_shares: Optional[Sequence[float]] = None, prompt_batch: int = 0,
+                 experts: str = "rows") -> None:
+        if experts not in ("rows", "whole"):
+            raise ValueError(f"experts: {told(experts)}, expected 'rows' or 'whole'")
         if divide not in self._divisions:
             raise ValueError(f"divide: {told(divide)}, expected 'rows', 'layers' or 'mixed'")
         if communicator is not None and not isinstance(communicator, Communicator):
@@ -329,6 +333,7 @@ class Session(Handle):
                                  cache_type=Type.F16 if is_planned else Type(cache_type),
                                  has_embeddings=embeddings, pooling=self._poolings[pooling],
                                  division=self._divisions[divide], prompt_batch=prompt_batch,
+                                 has_whole_experts=experts == "whole",
                                  is_cache_planned=is_planned, cache_memory=cache_memory)
         of_ranks = () if communicator is None else (communicator,)
         kept, kept_layers = (None if given is None else (ctypes.c_double * n_ranks)(*given)
