@@ -127,7 +127,7 @@ enum tandem_status tnd_ranks_refused(const char *divide, unsigned *out_refused,
     *out_refused = 0;
     for (int d = 0; d < TND_CLUSTER_DIVISIONS && divide != NULL; d++) {
         if (strcmp(divide, tnd_cluster_division_name((enum tnd_cluster_division)d)) == 0) {
-            *out_refused = ~(1U << d);
+            *out_refused = (1U << TND_CLUSTER_DIVISIONS) - 1 - (1U << d);
         }
     }
     if (divide != NULL && *out_refused == 0) {
