@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Choosing among ranks. What a sampler keeps of the vocabulary are its likeliest tokens, which are
- * among the likeliest ones of each rank : for the likeliest token and for top-k
+ * among the likeliest ones of each rank: for the likeliest token and for top-k
  * always, for top-p and min-p where what is told proves it. Else, and where nothing is cut off,
  * rank 0 gets all logits.
  *
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/phases.h"
 #include "llama/sampler.h"
 #include "llama/session.h"
 
@@ -175,6 +176,19 @@ static int64_t count_columns(const struct tandem_session *session,
     return n_chosen > 0 ? n : 0;
 }
 
+/* Whether each rank gets a part of the logits of a batch: by rows, and not by rank 0 alone. */
+static bool is_divided(const struct tandem_session *session,
+                       const struct tandem_batch_entry *entries, int64_t n_entries)
+{
+    const struct tnd_llama_shard *shard = session->model->shard;
+    int64_t m = 0;
+    for (int64_t i = 0; i < n_entries; i++) {
+        m += entries[i].n;
+    }
+    return tnd_llama_by_rows(session->model) && shard->count > 1 && !shard->is_alone &&
+           tnd_llama_part_for(session, m) == session->model;
+}
+
 enum tandem_status tnd_llama_best_ask(struct tandem_session *session,
                                       const struct tandem_batch_entry *entries, int64_t n_entries,
                                       struct tandem_error *error)
@@ -188,8 +202,9 @@ enum tandem_status tnd_llama_best_ask(struct tandem_session *session,
     }
     best->n = 0;
     best->n_told = 0;
-    const bool is_divided = tnd_llama_by_rows(session->model) && session->model->shard->count > 1;
-    const int64_t n = is_divided ? count_columns(session, entries, n_entries, &most) : 0;
+    const int64_t n = is_divided(session, entries, n_entries)
+                          ? count_columns(session, entries, n_entries, &most)
+                          : 0;
     if (n == 0) {
         return TANDEM_OK;
     }

@@ -214,7 +214,7 @@ static void a_plan_is_near_the_best_of_all_plans(void)
             struct tnd_cluster_plan plan, forced;
             tnd_cluster_choose(&drawn.cluster, mixed, -1, k, &plan);
             if (k > 1 && plan.fits) {
-                drawn.cluster.refused = ~(1U << plan.division);
+                drawn.cluster.refused = (1U << TND_CLUSTER_DIVISIONS) - 1 - (1U << plan.division);
                 tnd_cluster_choose(&drawn.cluster, mixed, -1, k, &forced);
                 drawn.cluster.refused = 0;
                 CU_ASSERT_EQUAL(forced.division, plan.division);

@@ -129,7 +129,7 @@ enum tandem_status tnd_ranks_refused(const char *divide, const char *experts, un
     *out_refused = 0;
     for (unsigned d = 0; d < TND_CLUSTER_DIVISIONS && divide != NULL; d++) {
         if (strcmp(divide, tnd_cluster_division_name((enum tnd_cluster_division)d)) == 0) {
-            *out_refused = ((1U << TND_CLUSTER_DIVISIONS) - 1) & ~(1U << d);
+            *out_refused = (1U << TND_CLUSTER_DIVISIONS) - 1 - (1U << d);
         }
     }
     if (divide != NULL && *out_refused == 0) {
