@@ -26,7 +26,7 @@ chrt -r 24 true 2>/dev/null && alone=(chrt -r 24 taskset -c 0)
 "${alone[@]}" "$build/mulmat-tune" bench --model "$model" -m 1,8,64,512 --threads 1 --profile cpu -q -y -f "$work/cpu.json" >/dev/null || exit 1
 common=("$model" --threads 1)
 prompt=${PROMPT:-256} # tokens: by layers in micro-batches of 64
-bench=(--prompt "$prompt" --gen 16 --repeat 3 --output csv)
+bench=(--prompt "$prompt" --gen 16 --repeat ${REPEAT:-3} --output csv)
 
 median() { sort -g | awk '{v[NR] = $1} END {print NR ? v[int((NR + 1) / 2)] : "nothing"}'; }
 

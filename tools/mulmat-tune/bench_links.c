@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Messages go to and fro between two ranks while the others wait; all-reduce and all-gather are of
- * all ranks. Every rank knows the same list of sizes and repetitions, so nothing is told.
+ * all ranks. Every rank knows the same list of sizes; how often one is repeated is told by the rank that
+ * measures.
  *
  * Each repetition is two operations, and half of its time counts. Of all-reduces one alone says
  * nothing: of two ranks the one that came first waits longer than the link takes, and the other one
@@ -25,7 +26,8 @@ enum {
     WARM = 3,     /* repetitions that do not count */
     END = 80
 };
-#define WAIT_S 600.0 /* the others wait for all pairs */
+#define SIZE_US 1e6   /* for repetitions of a size, at most, but for two */
+#define WAIT_S  600.0 /* the others wait for all pairs */
 
 struct end {
     char name[END];
@@ -47,9 +49,12 @@ static size_t size_of(int i)
     return (size_t)8 << 3 * i;
 }
 
-static int repeats_of(int i)
+/* After a first one that took so long, and does not count. */
+static int32_t repeats_of(int i, double first_us)
 {
-    return size_of(i) <= SHORT ? MOST_REPEATS : size_of(i) <= 262144 ? 40 : 8;
+    const double most = size_of(i) <= SHORT ? MOST_REPEATS : size_of(i) <= 262144 ? 40 : 8;
+    const double n = SIZE_US / (first_us > 1 ? first_us : 1);
+    return (int32_t)(n < 1 ? 1 : n < most ? n : most);
 }
 
 static double now_us(void)
@@ -66,6 +71,7 @@ static int compare(const void *a, const void *b)
 /* What one kind of operation took. */
 struct times {
     double us[SIZES][MOST_REPEATS];
+    int32_t n[SIZES]; /* repetitions */
     struct tnd_sample samples[SIZES];
 };
 
@@ -94,13 +100,13 @@ static void summarise_all(struct times *times)
     int n = 0;
     for (int i = 0; i < SIZES; i++) {
         double sum_us = 0;
-        for (int r = 0; r < repeats_of(i); r++) {
+        for (int r = 0; r < times->n[i]; r++) {
             sum_us += times->us[i][r];
         }
-        times->samples[i] = summarise(times->us[i], repeats_of(i), i);
+        times->samples[i] = summarise(times->us[i], times->n[i], i);
         if (size_of(i) <= SHORT) {
-            lost_us += sum_us - repeats_of(i) * times->samples[i].median_us;
-            n += repeats_of(i);
+            lost_us += sum_us - times->n[i] * times->samples[i].median_us;
+            n += times->n[i];
         }
     }
     for (int i = 0; i < SIZES && lost_us > 0; i++) {
@@ -131,10 +137,21 @@ static enum tandem_status measure_pair(struct links *l, int other, bool is_first
                                        struct times *times, struct tandem_error *error)
 {
     for (int i = 0; i < SIZES; i++) {
-        for (int r = -WARM; r < repeats_of(i); r++) {
+        times->n[i] = 1;
+        for (int r = -1; r < times->n[i]; r++) {
             const double begin_us = now_us();
             TND_TRY(to_and_fro(l, other, is_first, size_of(i), error));
-            times->us[i][r < 0 ? 0 : r] = (now_us() - begin_us) / 2;
+            const double us = now_us() - begin_us;
+            if (r < 0 && is_first) {
+                times->n[i] = repeats_of(i, us);
+                TND_TRY(tandem_communicator_send(l->communicator, other, &times->n[i],
+                                                 sizeof(times->n[i]), error));
+            } else if (r < 0) {
+                TND_TRY(tandem_communicator_receive(l->communicator, other, &times->n[i],
+                                                    sizeof(times->n[i]), error));
+                times->n[i] = times->n[i] < 1 || times->n[i] > MOST_REPEATS ? 1 : times->n[i];
+            }
+            times->us[i][r < 0 ? 0 : r] = us / 2;
         }
     }
     summarise_all(times);
@@ -206,11 +223,19 @@ static enum tandem_status measure_together(struct links *l, bool is_sum, struct 
     struct times times;
     TND_TRY(tandem_communicator_barrier(l->communicator, error));
     for (int i = 0; i < SIZES; i++) {
-        for (int r = -WARM; r < repeats_of(i); r++) {
+        times.n[i] = 1;
+        for (int r = -1; r < times.n[i]; r++) {
             const double begin_us = now_us();
             TND_TRY(together(l, is_sum, size_of(i), error));
             TND_TRY(together(l, is_sum, size_of(i), error));
-            times.us[i][r < 0 ? 0 : r] = (now_us() - begin_us) / 2;
+            const double us = now_us() - begin_us;
+            if (r < 0) {
+                times.n[i] = repeats_of(i, us);
+                TND_TRY(tandem_communicator_broadcast(l->communicator, &times.n[i],
+                                                      sizeof(times.n[i]), error));
+                times.n[i] = times.n[i] < 1 || times.n[i] > MOST_REPEATS ? 1 : times.n[i];
+            }
+            times.us[i][r < 0 ? 0 : r] = us / 2;
         }
     }
     summarise_all(&times);
