@@ -185,7 +185,7 @@ static bool is_divided(const struct tandem_session *session,
     for (int64_t i = 0; i < n_entries; i++) {
         m += entries[i].n;
     }
-    return tnd_llama_by_rows(session->model) && shard->count > 1 && !shard->is_alone &&
+    return tnd_llama_by_rows(session->model) && shard->count > 1 &&
            tnd_llama_part_for(session, m) == session->model;
 }
 

@@ -142,7 +142,7 @@ grep -q '^\* 2 .*one, two' "$work/out" && good || bad "fit, fast links: $(cat "$
 list 50000 0.01
 "$build/tandem-llama" fit 8B --machines "$work/list.json" --json >"$work/out" 2>&1
 grep -q '"best": 1' "$work/out" && good || bad "fit, slow links: $(cat "$work/out")"
-for want in home-ethernet:8B:4 home-wifi:8B:4 home-wifi:70B:3 two-sockets:70B:2 eight-servers:70B:8; do
+for want in home-ethernet:8B:4 home-wifi:8B:4 home-wifi:70B:3 home-prima:8B:3 two-sockets:70B:2 eight-servers:70B:8; do
     IFS=: read -r name model ranks <<<"$want"
     "$build/tandem-llama" fit "$model" --machines "bench-data/clusters-computed/$name.json" --json >"$work/out" 2>&1
     grep -q "\"best\": $ranks," "$work/out" && good || bad "fit $want: $(head -3 "$work/out")"

@@ -109,6 +109,7 @@ for run in $(seq "$runs"); do
         find /dev/shm -mindepth 1 -newer "$work/began" -delete
         kill -KILL $(ours) 2>/dev/null
     fi
+    [ $((run % 50)) -ne 0 ] || echo "$run of $runs runs after $SECONDS s"
 done
 all=0
 for fault in "${!tried[@]}"; do

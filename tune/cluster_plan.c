@@ -209,15 +209,16 @@ static double hop_us(const struct tnd_cluster *cluster, const struct tnd_cluster
                      &cluster->links[plan->ranks[from] * cluster->n + plan->ranks[to]], bytes);
 }
 
-/* Behind the last rank a state goes to the first one, which has the classifier, or logits do
- * (llama/shard_layers.c); it tells all the tokens. */
+/* Behind the last rank a state goes to rank 0, which has the classifier, or logits do
+ * (llama/shard_layers.c). It tells all the tokens and goes on: that is waited for where it has no
+ * layers itself. */
 static double ends_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
-                      int last, double tokens)
+                      int first, int last, double tokens)
 {
     const struct tnd_cluster_model *model = &cluster->model;
     const int64_t back = plan->shares[0] > 0 ? model->dim : model->vocabulary;
-    return hop_us(cluster, plan, last, 0, 4 * (double)back) +
-           (plan->n > 1 ? tnd_cluster_gather_us(cluster, plan->ranks, plan->n, 4 * tokens) : 0);
+    return hop_us(cluster, plan, 0, first, 4 * tokens) +
+           hop_us(cluster, plan, last, 0, 4 * (double)back);
 }
 
 /* Between a token and a prompt: a line. */
@@ -261,7 +262,7 @@ static void time_phase(const struct tnd_cluster *cluster, enum tnd_fit_phase pha
         *out_last = i;
     }
     turn_us = cluster->is_medium ? fmax(turn_us, all_us) : turn_us; /* messages follow each other */
-    plan->link_us[phase] = all_us + ends_us(cluster, plan, *out_last, tokens);
+    plan->link_us[phase] = all_us + ends_us(cluster, plan, *out_first, *out_last, tokens);
     plan->us[phase] = us + (n - 1) * turn_us + plan->link_us[phase];
     plan->error_us[phase] = error_us + TND_CLUSTER_LINK_ERROR * plan->link_us[phase];
 }

@@ -280,8 +280,10 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
         return false;
     }
     pthread_mutex_lock(&t->lock);
-    int code = begin(t, receives, n_receives, false, &n);
-    code = code == MPI_SUCCESS ? begin(t, sends, n_sends, true, &n) : code;
+    /* (Sends come first: a long one is announced before the other's is asked for, which would else
+     * begin at once, and on TCP the answer to ours would wait behind all of it.) */
+    int code = begin(t, sends, n_sends, true, &n);
+    code = code == MPI_SUCCESS ? begin(t, receives, n_receives, false, &n) : code;
     pthread_mutex_unlock(&t->lock);
     return code == MPI_SUCCESS ? finish(t, n, limit_s, out_rank, why, why_bytes)
                                : fail(code, why, why_bytes);

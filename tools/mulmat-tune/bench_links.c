@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Messages go to and fro between two ranks while the others wait; all-reduce and all-gather are of
- * all ranks. Every rank knows the same list of sizes and repetitions, so nothing is told. */
+ * all ranks. Every rank knows the same list of sizes; how often one is repeated is told by the rank that
+ * measures.
+ *
+ * Each repetition is two operations, and half of its time counts. Of all-reduces one alone says
+ * nothing: of two ranks the one that came first waits longer than the link takes, and the other one
+ * finds the message there; then they change places. */
 #include "tools/mulmat-tune/bench_links.h"
 
 #include <stdio.h>
@@ -17,10 +22,12 @@
 enum {
     SIZES = 8, /* 8 bytes to 16 MiB */
     MOST_REPEATS = 200,
-    WARM = 3, /* repetitions that do not count */
+    SHORT = 4096, /* bytes, at most */
+    WARM = 3,     /* repetitions that do not count */
     END = 80
 };
-#define WAIT_S 600.0 /* the others wait for all pairs */
+#define SIZE_US 1e6   /* for repetitions of a size, at most, but for two */
+#define WAIT_S  600.0 /* the others wait for all pairs */
 
 struct end {
     char name[END];
@@ -42,9 +49,12 @@ static size_t size_of(int i)
     return (size_t)8 << 3 * i;
 }
 
-static int repeats_of(int i)
+/* After a first one that took so long, and does not count. */
+static int32_t repeats_of(int i, double first_us)
 {
-    return size_of(i) <= 4096 ? MOST_REPEATS : size_of(i) <= 262144 ? 40 : 8;
+    const double most = size_of(i) <= SHORT ? MOST_REPEATS : size_of(i) <= 262144 ? 40 : 8;
+    const double n = SIZE_US / (first_us > 1 ? first_us : 1);
+    return (int32_t)(n < 1 ? 1 : n < most ? n : most);
 }
 
 static double now_us(void)
@@ -57,6 +67,13 @@ static int compare(const void *a, const void *b)
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
+
+/* What one kind of operation took. */
+struct times {
+    double us[SIZES][MOST_REPEATS];
+    int32_t n[SIZES]; /* repetitions */
+    struct tnd_sample samples[SIZES];
+};
 
 /* Median and median absolute deviation; `values` are changed. */
 static struct tnd_sample summarise(double *values, int n, int size)
@@ -72,6 +89,29 @@ static struct tnd_sample summarise(double *values, int n, int size)
     qsort(values, (size_t)n, sizeof(values[0]), compare);
     sample.spread_us = values[n / 2];
     return sample;
+}
+
+/* Medians, and what they do not see: a frame that is lost costs hundreds of times the latency, and
+ * a token waits for so many messages that it meets one. All short messages together tell how much
+ * that is on average, which is added to each. */
+static void summarise_all(struct times *times)
+{
+    double lost_us = 0;
+    int n = 0;
+    for (int i = 0; i < SIZES; i++) {
+        double sum_us = 0;
+        for (int r = 0; r < times->n[i]; r++) {
+            sum_us += times->us[i][r];
+        }
+        times->samples[i] = summarise(times->us[i], times->n[i], i);
+        if (size_of(i) <= SHORT) {
+            lost_us += sum_us - times->n[i] * times->samples[i].median_us;
+            n += times->n[i];
+        }
+    }
+    for (int i = 0; i < SIZES && lost_us > 0; i++) {
+        times->samples[i].median_us += lost_us / n;
+    }
 }
 
 /* ---- two ranks ---- */
@@ -94,17 +134,27 @@ static enum tandem_status to_and_fro(struct links *l, int other, bool is_first, 
 }
 
 static enum tandem_status measure_pair(struct links *l, int other, bool is_first,
-                                       struct tnd_sample samples[SIZES], struct tandem_error *error)
+                                       struct times *times, struct tandem_error *error)
 {
-    double values[MOST_REPEATS];
     for (int i = 0; i < SIZES; i++) {
-        for (int r = -WARM; r < repeats_of(i); r++) {
+        times->n[i] = 1;
+        for (int r = -1; r < times->n[i]; r++) {
             const double begin_us = now_us();
             TND_TRY(to_and_fro(l, other, is_first, size_of(i), error));
-            values[r < 0 ? 0 : r] = (now_us() - begin_us) / 2;
+            const double us = now_us() - begin_us;
+            if (r < 0 && is_first) {
+                times->n[i] = repeats_of(i, us);
+                TND_TRY(tandem_communicator_send(l->communicator, other, &times->n[i],
+                                                 sizeof(times->n[i]), error));
+            } else if (r < 0) {
+                TND_TRY(tandem_communicator_receive(l->communicator, other, &times->n[i],
+                                                    sizeof(times->n[i]), error));
+                times->n[i] = times->n[i] < 1 || times->n[i] > MOST_REPEATS ? 1 : times->n[i];
+            }
+            times->us[i][r < 0 ? 0 : r] = us / 2;
         }
-        samples[i] = summarise(values, repeats_of(i), i);
     }
+    summarise_all(times);
     return TANDEM_OK;
 }
 
@@ -133,18 +183,21 @@ static enum tandem_status add(struct links *l, const char *kind, int ranks, cons
 /* Ranks a < b; rank a measures, rank 0 keeps. */
 static enum tandem_status pair(struct links *l, int a, int b, struct tandem_error *error)
 {
-    struct tnd_sample samples[SIZES];
+    struct times times;
+    struct tnd_sample *const samples = times.samples;
     TND_TRY(tandem_communicator_barrier(l->communicator, error));
     if (l->rank == b) {
-        return measure_pair(l, a, false, samples, error);
+        return measure_pair(l, a, false, &times, error);
     }
     if (l->rank == a) {
-        TND_TRY(measure_pair(l, b, true, samples, error));
+        TND_TRY(measure_pair(l, b, true, &times, error));
         if (a != 0) {
-            return tandem_communicator_send(l->communicator, 0, samples, sizeof(samples), error);
+            return tandem_communicator_send(l->communicator, 0, samples, sizeof(times.samples),
+                                            error);
         }
     } else if (l->rank == 0) {
-        TND_TRY(tandem_communicator_receive(l->communicator, a, samples, sizeof(samples), error));
+        TND_TRY(
+            tandem_communicator_receive(l->communicator, a, samples, sizeof(times.samples), error));
     }
     return l->rank == 0 ? add(l, "message", 2, l->ends[a].name, l->ends[b].name, samples, error)
                         : TANDEM_OK;
@@ -167,19 +220,27 @@ static enum tandem_status together(struct links *l, bool is_sum, size_t bytes,
 
 static enum tandem_status measure_together(struct links *l, bool is_sum, struct tandem_error *error)
 {
-    double values[MOST_REPEATS];
-    struct tnd_sample samples[SIZES];
+    struct times times;
     TND_TRY(tandem_communicator_barrier(l->communicator, error));
     for (int i = 0; i < SIZES; i++) {
-        for (int r = -WARM; r < repeats_of(i); r++) {
+        times.n[i] = 1;
+        for (int r = -1; r < times.n[i]; r++) {
             const double begin_us = now_us();
             TND_TRY(together(l, is_sum, size_of(i), error));
-            values[r < 0 ? 0 : r] = now_us() - begin_us;
+            TND_TRY(together(l, is_sum, size_of(i), error));
+            const double us = now_us() - begin_us;
+            if (r < 0) {
+                times.n[i] = repeats_of(i, us);
+                TND_TRY(tandem_communicator_broadcast(l->communicator, &times.n[i],
+                                                      sizeof(times.n[i]), error));
+                times.n[i] = times.n[i] < 1 || times.n[i] > MOST_REPEATS ? 1 : times.n[i];
+            }
+            times.us[i][r < 0 ? 0 : r] = us / 2;
         }
-        samples[i] = summarise(values, repeats_of(i), i);
     }
+    summarise_all(&times);
     return l->rank == 0 ? add(l, is_sum ? "all-reduce" : "all-gather", l->count, l->ends[0].name,
-                              "all", samples, error)
+                              "all", times.samples, error)
                         : TANDEM_OK;
 }
 
