@@ -413,6 +413,9 @@ static const struct tnd_hf_family families[] = {
      .is_adjacent = true,
      .may_have_attention_bias = true,
      .own = "layer_norm_eps logit_scale sliding_window_pattern",
+     .ignores = "layer_switch order_of_interleaved_layers position_embedding_type rotary_pct "
+                "use_embedding_sharing use_gated_activation use_parallel_block "
+                "use_parallel_embedding use_qk_norm",
      .lacks = "rms_norm_eps"},
     {.model_type = "internlm2",
      .architecture = "internlm2",
