@@ -186,6 +186,55 @@ static void files_of_llama_cpp_give_the_same_logits(void)
     tandem_runtime_close(runtime);
 }
 
+/* config.json of published checkpoints has members that transformers passes over: those that tell
+ * of the model at hand are taken, others refused. */
+static void members_of_published_checkpoints_are_known(void)
+{
+    static const struct {
+        const char *name, *members;
+        const char *part; /* NULL: it loads */
+    } cases[] = {
+        {"deepseek_v2", "\"scoring_func\":\"softmax\"", NULL},
+        {"deepseek_v3", "\"scoring_func\":\"sigmoid\",\"topk_method\":\"noaux_tc\"", NULL},
+        {"deepseek_v3", "\"scoring_func\":\"softmax\"", "\"scoring_func\" is not sigmoid"},
+        {"deepseek_v3", "\"topk_method\":\"greedy\"", "\"topk_method\" is not noaux_tc"},
+        {"falcon", "\"apply_residual_connection_post_layernorm\":false", NULL},
+        {"falcon", "\"apply_residual_connection_post_layernorm\":true", "_post_layernorm\""},
+        {"phi3", "\"full_attn_mod\":1,\"interpolate_factor\":1,\"lm_head_bias\":false", NULL},
+        {"phi3", "\"full_attn_mod\":2", "\"full_attn_mod\""},
+        {"starcoder2", "\"mlp_type\":\"default\",\"norm_type\":\"layer_norm\"", NULL},
+        {"starcoder2", "\"mlp_type\":\"gated\"", "\"mlp_type\" is not default"},
+        {"cohere2", "\"rotary_pct\":1.0,\"layer_switch\":4,\"use_gated_activation\":true", NULL},
+        {"hunyuan_v1_dense", "\"use_cla\":false,\"dense_list\":[16,0],\"pool_type\":\"last\"",
+         NULL},
+        {"hunyuan_v1_dense", "\"use_cla\":true", "\"use_cla\""},
+        {"hunyuan_v1_dense", "\"model_type\":\"qwen3\"", "no tensor blk.0.attn_q_norm.weight"},
+    };
+    int n = 0;
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        for (int i = 0; i < N_GOLDENS; i++) {
+            char config[4096];
+            struct tandem_error error = {0};
+            tandem_model *model = NULL;
+            if (strcmp(goldens[i].name, cases[k].name) != 0) {
+                continue;
+            }
+            /* (without its last brace) */
+            snprintf(config, sizeof(config), "%.*s,%s}", (int)strlen(goldens[i].config) - 1,
+                     goldens[i].config, cases[k].members);
+            tnd_golden_write(config, goldens[i].tensors, -1, NULL);
+            check_status(tandem_model_load(tnd_test_temp("model.safetensors"), &model, &error),
+                         cases[k].part == NULL                        ? TANDEM_OK
+                         : strstr(cases[k].part, "no tensor") != NULL ? TANDEM_E_NOT_FOUND
+                                                                      : TANDEM_E_UNSUPPORTED_BUILD,
+                         cases[k].part, &error);
+            tandem_model_free(model);
+            n++;
+        }
+    }
+    CU_ASSERT_EQUAL(n, (int)(sizeof(cases) / sizeof(cases[0])));
+}
+
 /* Every tensor left out once. Those that go with biases or tied weights may be missing in a GGUF
  * file; beside a config.json all are promised. */
 static void tensors_too_few_or_too_many_are_refused_by_name(void)
@@ -238,6 +287,7 @@ static CU_TestInfo architectures_tests[] = {
     {"each_architecture_gives_the_logits_of_transformers",
      each_architecture_gives_the_logits_of_transformers},
     {"files_of_llama_cpp_give_the_same_logits", files_of_llama_cpp_give_the_same_logits},
+    {"members_of_published_checkpoints_are_known", members_of_published_checkpoints_are_known},
     {"tensors_too_few_or_too_many_are_refused_by_name",
      tensors_too_few_or_too_many_are_refused_by_name},
     {"keys_that_cannot_be_moved_are_said", keys_that_cannot_be_moved_are_said},
