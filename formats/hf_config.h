@@ -54,10 +54,12 @@ struct tnd_hf_family {
     bool is_adjacent;    /* rope rotates adjacent values */
     bool means_tanh;     /* by gelu that by tanh */
     bool means_longrope; /* by the scalings su and yarn */
+    bool has_alpha;      /* by the scaling dynamic and alpha a base of NTK's kind */
     bool needs_scaling;  /* transformers makes one up, we do not */
     const char *own;     /* members of its own, of those that must be named */
     const char *aliases; /* "theirs=ours" */
     const char *ignores; /* that transformers passes over */
+    const char *texts;   /* "member=the only value": it tells of no other model, but might */
     const char *lacks;   /* of the members of all */
     /* what its tensors go through (hf_reshape.c), by the names of the convention */
     const char *renames;    /* "from=to" behind blk.N., all at once */

@@ -124,6 +124,7 @@ enum tandem_status tnd_hf_convert_scaling(tandem_source *source, struct tnd_hf_c
                              c->scaling);
     }
     if (strcmp(c->scaling, "dynamic") == 0) {
+        c->rope_theta *= !isnan(c->alpha) && c->alpha != 0.0 ? pow(c->alpha, n / (n - 2.0)) : 1.0;
         forget_scaling(c);
     } else if (strcmp(c->scaling, "ntk") == 0 && c->factor >= 1e-3 && c->factor <= 1e6 &&
                head_size > 2 && head_size <= 65536) {

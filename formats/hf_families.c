@@ -26,6 +26,7 @@
     .lacks = "rms_norm_eps num_key_value_heads head_dim sliding_window layer_types "               \
              "attention_bias mlp_bias rope_theta rope_scaling rope_parameters "                    \
              "partial_rotary_factor",                                                              \
+    .texts = "position_embedding_type=absolute",                                                   \
     .drops = "cls.predictions. cls.seq_relationship. lm_head. output. embeddings."
 
 static const struct tnd_hf_family families[] = {
@@ -379,6 +380,7 @@ static const struct tnd_hf_family families[] = {
      .may_have_attention_bias = true,
      .bias_of_all = true,
      .own = "layer_norm_eps",
+     .texts = "mlp_type=default norm_type=layer_norm",
      .aliases = "norm_epsilon=layer_norm_eps use_bias=attention_bias",
      .lacks = "layer_norm_eps rms_norm_eps attention_bias mlp_bias layer_types"},
     {.model_type = "cohere",
@@ -413,6 +415,9 @@ static const struct tnd_hf_family families[] = {
      .is_adjacent = true,
      .may_have_attention_bias = true,
      .own = "layer_norm_eps logit_scale sliding_window_pattern",
+     .ignores = "layer_switch order_of_interleaved_layers position_embedding_type rotary_pct "
+                "use_embedding_sharing use_gated_activation use_parallel_block "
+                "use_parallel_embedding use_qk_norm",
      .lacks = "rms_norm_eps"},
     {.model_type = "internlm2",
      .architecture = "internlm2",
@@ -450,7 +455,8 @@ static const struct tnd_hf_family families[] = {
      .shared_experts = 2,
      .experts = 64,
      .expert_hidden = 1407,
-     .own = LATENT_OWN " topk_method"},
+     .own = LATENT_OWN " topk_method",
+     .texts = "scoring_func=softmax"},
     {.model_type = "deepseek_v3",
      .architecture = "deepseek2",
      LATENT,
@@ -463,7 +469,8 @@ static const struct tnd_hf_family families[] = {
      .dense_layers = 3,
      .experts = 256,
      .expert_hidden = 2048,
-     .own = LATENT_OWN " rope_interleave"},
+     .own = LATENT_OWN " rope_interleave",
+     .texts = "scoring_func=sigmoid topk_method=noaux_tc"},
     {.model_type = "bert",
      .architecture = "bert",
      BERT,
@@ -506,8 +513,8 @@ static const struct tnd_hf_family families[] = {
      .window_theta = 10000.0,
      .activation = "gelu",
      .is_encoder = true,
-     .own = "layer_norm_eps rope_local_base_freq sliding_window_pattern classifier_pooling "
-            "classifier_activation",
+     .own = "layer_norm_eps rope_local_base_freq sliding_window_pattern classifier_pooling",
+     .texts = "classifier_activation=gelu",
      .aliases = "norm_eps=layer_norm_eps hidden_activation=hidden_act "
                 "local_attention=sliding_window local_rope_theta=rope_local_base_freq "
                 "global_rope_theta=rope_theta global_attn_every_n_layers=sliding_window_pattern",
@@ -524,7 +531,14 @@ static const struct tnd_hf_family families[] = {
      .bos = 1,
      .eos = 2,
      .eps = 1e-5,
-     .may_have_attention_bias = true},
+     .may_have_attention_bias = true,
+     .has_alpha = true,
+     .renames = "query_norm=attn_q_norm key_norm=attn_k_norm",
+     .texts = "norm_type=rms",
+     .ignores = "add_classification_head attention_head_dim cla_share_factor class_num dense_list "
+                "enable_lm_head_fp32 im_end_id im_newline_id im_start_id mask_init_id "
+                "org_vocab_size pool_type text_end_id text_start_id use_qk_norm "
+                "use_rotary_pos_emb"},
 };
 
 const struct tnd_hf_family *tnd_hf_family_at(int i)

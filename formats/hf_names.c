@@ -96,8 +96,8 @@ static const struct name_row layer_names[] = {
     {"ln_attn", "ln_attn"}, /* falcon renames */
     {"ln_mlp", "ln_mlp"},
     {"mlp.router", "ffn_gate_inp"},
-    {"self_attn.query_layernorm", "attn_q_norm"},
-    {"self_attn.key_layernorm", "attn_k_norm"},
+    {"self_attn.query_layernorm", "query_norm"},
+    {"self_attn.key_layernorm", "key_norm"}, /* hunyuan renames */
     {"self_attn.q_a_proj", "attn_q_a"},
     {"self_attn.q_a_layernorm", "attn_q_a_norm"},
     {"self_attn.q_b_proj", "attn_q_b"},

@@ -121,6 +121,8 @@ static enum tandem_status check_family(const struct tnd_config_reader *reader,
         {"swiglu_alpha", !isnan(c->swiglu_alpha) && c->swiglu_alpha != 1.702},
         {"swiglu_limit", !isnan(c->swiglu_limit) && c->swiglu_limit != 7.0},
         {"partial_rotary_factor", family->is_partial && c->n_rot < 2},
+        {"alpha", !isnan(c->alpha) && (!family->has_alpha || !(c->alpha >= 0.0) ||
+                                       !(c->alpha <= 1e6) || tnd_hf_head_size(c) <= 2)},
         {"attention_multiplier", c->attention_multiplier == 0.0},
         {"attn_logit_softcapping", c->attn_logit_softcapping == 0.0},
         {"final_logit_softcapping", c->final_logit_softcapping == 0.0},

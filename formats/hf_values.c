@@ -50,7 +50,7 @@ static enum tandem_status add_encoder(tandem_source *source, const struct tnd_co
     const char *architecture = reader->family->architecture;
     char key[128];
     snprintf(key, sizeof(key), "%s.attention.causal", architecture);
-    TND_TRY(tnd_source_set_integer(source, key, 0, error));
+    TND_TRY(tnd_source_set_flag(source, key, false, error));
     if (c->pooling != TANDEM_POOLING_NONE) {
         snprintf(key, sizeof(key), "%s.pooling_type", architecture);
         TND_TRY(tnd_source_set_integer(source, key, c->pooling, error));
@@ -112,6 +112,11 @@ enum tandem_status tnd_hf_add_values(tandem_source *source, const struct tnd_con
         snprintf(key, sizeof(key), "%s.rope.dimension_count", architecture);
         TND_TRY(tnd_source_set_integer(source, key, config->n_rot, error));
     }
+    if (config->head_dim != TND_NOT_SAID && !reader->family->is_latent) {
+        /* llama.cpp does not take one length for the other */
+        snprintf(key, sizeof(key), "%s.attention.value_length", architecture);
+        TND_TRY(tnd_source_set_integer(source, key, config->head_dim, error));
+    }
     if (!isnan(config->query_pre_attn_scalar)) {
         snprintf(key, sizeof(key), "%s.attention.scale", architecture);
         TND_TRY(
@@ -123,7 +128,7 @@ enum tandem_status tnd_hf_add_values(tandem_source *source, const struct tnd_con
     }
     if (tnd_llama_lists(reader->family->own, "use_parallel_residual")) {
         snprintf(key, sizeof(key), "%s.use_parallel_residual", architecture);
-        TND_TRY(tnd_source_set_integer(source, key, config->use_parallel_residual, error));
+        TND_TRY(tnd_source_set_flag(source, key, config->use_parallel_residual, error));
     }
     TND_TRY(tnd_hf_add_scaling(source, architecture, config, error));
     if (config->n_layer_types > 0) {
@@ -133,7 +138,7 @@ enum tandem_status tnd_hf_add_values(tandem_source *source, const struct tnd_con
     }
     if (reader->family->expert_hidden > 0) {
         snprintf(key, sizeof(key), "%s.expert_weights_norm", architecture);
-        TND_TRY(tnd_source_set_integer(source, key, config->norm_topk_prob, error));
+        TND_TRY(tnd_source_set_flag(source, key, config->norm_topk_prob, error));
     }
     if (reader->family->is_encoder) {
         TND_TRY(add_encoder(source, reader, error));

@@ -47,6 +47,7 @@
     X(original_max_position_embeddings, BOTH, NULL)                                                \
     X(partial_rotary_factor, BOTH, NULL)                                                           \
     X(factor, ROPE, "rope.scaling.factor")                                                         \
+    X(alpha, ROPE, NULL)                                                                           \
     X(attention_factor, ROPE, NULL)                                                                \
     X(mscale, ROPE, NULL)                                                                          \
     X(mscale_all_dim, ROPE, NULL)                                                                  \
@@ -137,6 +138,7 @@
     X(output_attentions, "what else is returned")                                                  \
     X(output_hidden_states, "what else is returned")                                               \
     X(output_scores, "what else is returned")                                                      \
+    X(output_past, "what else is returned")                                                        \
     X(return_dict, "how it is returned")                                                           \
     X(return_dict_in_generate, "how it is returned")                                               \
     X(is_decoder, "these models are decoders, or say so themselves")                               \
@@ -229,6 +231,12 @@
     X(scale_attn_by_inverse_layer_idx, 0)                                                          \
     X(n_group, 1)                                                                                  \
     X(topk_group, 1)                                                                               \
+    X(apply_residual_connection_post_layernorm, 0)                                                 \
+    X(full_attn_mod, 1)                                                                            \
+    X(interpolate_factor, 1)                                                                       \
+    X(lm_head_bias, 0)                                                                             \
+    X(use_cla, 0)                                                                                  \
+    X(position_embedding_xdrope, 0)                                                                \
     X(norm_bias, 0)                                                                                \
     X(classifier_bias, 0)
 

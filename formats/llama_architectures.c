@@ -55,7 +55,8 @@ static const struct tnd_llama_architecture rows[] = {
     {.name = "phi3",
      .pairs = HALVES,
      .has = TND_HAS(FUSED_QKV) | TND_HAS(FUSED_FFN),
-     .lacks = TND_HAS(QKV) | TND_HAS(FFN_UP) | NO_W1},
+     .lacks = TND_HAS(QKV) | TND_HAS(FFN_UP) | NO_W1,
+     .may_have_divisors = true},
     {.name = "gpt2",
      .pairs = HALVES,
      .norm = TANDEM_LLAMA_LAYER_NORM,
@@ -95,7 +96,8 @@ static const struct tnd_llama_architecture rows[] = {
      .has_normed_experts = true,
      .router = TANDEM_ROUTER_SIGMOID,
      .keys = "leading_dense_block_count expert_gating_func expert_weights_scale "
-             "expert_shared_count nextn_predict_layers"},
+             "expert_shared_count expert_group_count expert_group_used_count "
+             "nextn_predict_layers"},
     {.name = "stablelm",
      .pairs = HALVES,
      .norm = TANDEM_LLAMA_LAYER_NORM,

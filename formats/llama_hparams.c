@@ -533,10 +533,13 @@ static enum tandem_status read_pooling(struct reader *reader, struct tandem_hpar
 }
 
 /* block_count counts layers that predict ahead, too. */
+/* Files that were converted from a checkpoint without these layers count them, too. */
 static enum tandem_status read_nextn(struct reader *reader, struct tandem_hparams *h,
                                      struct tandem_error *error)
 {
     const char *key = key_of(reader, "nextn_predict_layers");
+    struct tandem_source_tensor t;
+    char name[TANDEM_MAX_NAME];
     int64_t n = 0;
     if (!tnd_llama_lists(reader->architecture->keys, "nextn_predict_layers") ||
         !tandem_source_integer(reader->source, key, &n)) {
@@ -547,8 +550,9 @@ static enum tandem_status read_nextn(struct reader *reader, struct tandem_hparam
                              "llama: %s is %lld, expected 0 to %lld, less than block_count", key,
                              (long long)n, (long long)h->layers - 1);
     }
-    h->nextn_layers = n;
     h->layers -= n;
+    snprintf(name, sizeof(name), "blk.%lld.nextn.eh_proj.weight", (long long)h->layers);
+    h->nextn_layers = tandem_source_find(reader->source, name, &t) ? n : 0;
     return TANDEM_OK;
 }
 

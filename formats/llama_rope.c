@@ -149,6 +149,7 @@ enum tandem_status tnd_llama_read_rope(const tandem_source *source, struct tande
                                        struct tandem_error *error)
 {
     struct reader reader = {.source = source, .architecture = h->architecture};
+    struct tandem_source_tensor divisors;
     const char *pairs = NULL;
     const char *type = NULL;
     if (tandem_source_text(source, "tandem.rope.pairs", &pairs)) {
@@ -167,7 +168,10 @@ enum tandem_status tnd_llama_read_rope(const tandem_source *source, struct tande
     if (!(factor >= 1e-3) || !(factor <= 1e6)) {
         return bad_scaling(reader.key, factor, error);
     }
-    type = type != NULL ? type : factor != 1.0 ? "linear" : "none";
+    const struct tnd_llama_architecture *a = tnd_llama_architecture_of(h->architecture);
+    const bool has_divisors = a != NULL && a->may_have_divisors &&
+                              tandem_source_find(source, "rope_factors_long.weight", &divisors);
+    type = type != NULL ? type : has_divisors ? "longrope" : factor != 1.0 ? "linear" : "none";
     TND_TRY(read_kind(&reader, type, factor, h, error));
     const double grown = read_number(&reader, "rope.scaling.attn_factor", 1.0) *
                          read_number(&reader, "rope.scaling.yarn_attn_factor", 1.0);

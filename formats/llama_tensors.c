@@ -103,6 +103,8 @@ enum tandem_status tnd_llama_set_values(tandem_source *source, const struct tnd_
     if (dims->heads * dims->head_size != dims->dim) {
         TND_TRY(
             tnd_source_set_integer(source, "llama.attention.key_length", dims->head_size, error));
+        TND_TRY(
+            tnd_source_set_integer(source, "llama.attention.value_length", dims->head_size, error));
     }
     TND_TRY(tnd_source_set_number(source, "llama.attention.layer_norm_rms_epsilon", 1e-5, error));
     return tnd_source_set_number(source, "llama.rope.freq_base", 10000.0, error);

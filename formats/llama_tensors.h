@@ -177,6 +177,7 @@ struct tnd_llama_architecture {
     bool has_wide_first;            /* of window_period layers the first one has no window */
     bool has_normed_scores;         /* a reranker's: RANK_NORM in place of RANK_BIAS */
     bool scales_embedding;          /* by sqrt(dim) */
+    bool may_have_divisors;         /* longrope's, where no key says how rope is scaled */
     bool divides_logits;            /* logit_scale is a divisor */
     int window_period, rope_period; /* see struct tandem_hparams */
     float window_freq_base;         /* where no key says it */

@@ -316,21 +316,18 @@ static enum tandem_status take_choice(struct tnd_json *json, const char *key, co
                : tnd_hf_refuse(json, TANDEM_E_UNSUPPORTED_BUILD, key, why, error);
 }
 
-/* Members of encoders that are texts: positions are learned and added to the tokens; ModernBERT's
- * scores are those of the first token or of the mean of all, by gelu. */
-static enum tandem_status take_encoder_text(const struct tnd_config_reader *reader, const char *key,
-                                            bool *out_is_known, struct tandem_error *error)
+/* Members that are texts, most of them with one value that is computed; ModernBERT's scores are
+ * those of the first token or of the mean of all. */
+static enum tandem_status take_text(const struct tnd_config_reader *reader, const char *key,
+                                    bool *out_is_known, struct tandem_error *error)
 {
-    const bool is_own = tnd_llama_lists(reader->family->own, key);
+    char only[64];
     bool is_second = false;
     *out_is_known = true;
-    if (strcmp(key, "position_embedding_type") == 0) {
-        return take_choice(reader->json, key, "absolute", "", &is_second, error);
+    if (tnd_hf_alias(reader->family->texts, key, only, sizeof(only))) {
+        return take_choice(reader->json, key, only, "", &is_second, error);
     }
-    if (is_own && strcmp(key, "classifier_activation") == 0) {
-        return take_choice(reader->json, key, "gelu", "", &is_second, error);
-    }
-    if (is_own && strcmp(key, "classifier_pooling") == 0) {
+    if (tnd_llama_lists(reader->family->own, key) && strcmp(key, "classifier_pooling") == 0) {
         return take_choice(reader->json, key, "cls", "mean", &reader->config->scores_mean, error);
     }
     *out_is_known = false;
@@ -560,11 +557,9 @@ static enum tandem_status take_one(const struct tnd_config_reader *reader, const
     if (reader->family->is_encoder && strcmp(key, "architectures") == 0) {
         return take_architectures(json, config, error);
     }
-    if (reader->family->is_encoder) {
-        TND_TRY(take_encoder_text(reader, key, &is_known, error));
-        if (is_known) {
-            return TANDEM_OK;
-        }
+    TND_TRY(take_text(reader, key, &is_known, error));
+    if (is_known) {
+        return TANDEM_OK;
     }
     if (strcmp(key, "layer_types") == 0) {
         return take_layer_types(json, config, error);

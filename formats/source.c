@@ -114,6 +114,14 @@ enum tandem_status tnd_source_set_integer(tandem_source *source, const char *key
     return tnd_source_add_value(source, key, item, error);
 }
 
+enum tandem_status tnd_source_set_flag(tandem_source *source, const char *key, bool flag,
+                                       struct tandem_error *error)
+{
+    const struct tnd_source_value item = {
+        .kind = TND_VALUE_INTEGER, .integer = flag, .gguf_type = TND_GGUF_BOOL};
+    return tnd_source_add_value(source, key, item, error);
+}
+
 enum tandem_status tnd_source_set_number(tandem_source *source, const char *key, double value,
                                          struct tandem_error *error)
 {

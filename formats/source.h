@@ -100,6 +100,9 @@ enum tandem_status tnd_source_add(tandem_source *source, const char *name, enum 
 /** Add a value; keys and texts are copied. Errors: MEMORY. */
 enum tandem_status tnd_source_set_integer(tandem_source *source, const char *key, int64_t value,
                                           struct tandem_error *error);
+/** 0 or 1, which files have as a bool. */
+enum tandem_status tnd_source_set_flag(tandem_source *source, const char *key, bool flag,
+                                       struct tandem_error *error);
 enum tandem_status tnd_source_set_number(tandem_source *source, const char *key, double value,
                                          struct tandem_error *error);
 enum tandem_status tnd_source_set_text(tandem_source *source, const char *key, const char *value,

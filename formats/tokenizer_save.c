@@ -174,14 +174,6 @@ static const char *pre_of(const tandem_tokenizer *tokenizer, bool *out_is_all)
     return tnd_tokenizer_pre_name(patterns, n, tokenizer->whole_words, out_is_all);
 }
 
-static enum tandem_status set_flag(tandem_source *source, const char *key, bool flag,
-                                   struct tandem_error *error)
-{
-    const struct tnd_source_value value = {
-        .kind = TND_VALUE_INTEGER, .integer = flag, .gguf_type = TND_GGUF_BOOL};
-    return tnd_source_add_value(source, key, value, error);
-}
-
 /* config.json may have said which tokens begin and end. */
 static enum tandem_status set_id(tandem_source *source, const char *key, int32_t id,
                                  struct tandem_error *error)
@@ -198,8 +190,9 @@ static enum tandem_status set_roles(tandem_source *source, const tandem_tokenize
     TND_TRY(set_id(source, "tokenizer.ggml.bos_token_id", tokenizer->bos, error));
     TND_TRY(set_id(source, "tokenizer.ggml.eos_token_id", tokenizer->eos, error));
     TND_TRY(set_id(source, "tokenizer.ggml.unknown_token_id", tokenizer->unknown, error));
-    TND_TRY(set_flag(source, "tokenizer.ggml.add_eos_token", tokenizer->adds_eos, error));
-    return set_flag(source, "tokenizer.ggml.add_bos_token", tokenizer->adds_bos, error);
+    TND_TRY(
+        tnd_source_set_flag(source, "tokenizer.ggml.add_eos_token", tokenizer->adds_eos, error));
+    return tnd_source_set_flag(source, "tokenizer.ggml.add_bos_token", tokenizer->adds_bos, error);
 }
 
 /* Sets the keys, as far as they go. */
@@ -220,8 +213,8 @@ static enum tandem_status set_keys(tandem_source *source, const tandem_tokenizer
     }
     if (*out_is_any) {
         TND_TRY(tnd_source_set_text(source, "tokenizer.ggml.model", "llama", error));
-        TND_TRY(set_flag(source, "tokenizer.ggml.add_space_prefix",
-                         tokenizer->steps[0].charsmap->adds_prefix, error));
+        TND_TRY(tnd_source_set_flag(source, "tokenizer.ggml.add_space_prefix",
+                                    tokenizer->steps[0].charsmap->adds_prefix, error));
         TND_TRY(set_tokens(source, tokenizer, error));
         return set_scores(source, tokenizer, error);
     }

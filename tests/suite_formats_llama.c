@@ -316,6 +316,7 @@ static void members_of_config_json_are_used_harmless_or_refused_by_name(void)
         {"\"rope_scaling\":{\"rope_type\":\"longrope\",\"short_factor\":[1,0]}", "no divisor"},
         {"\"rope_scaling\":{\"rope_type\":\"longrope\",\"short_factor\":2}", "is no list"},
         {"\"rope_scaling\":{\"rope_type\":\"su\",\"factor\":8}", "'su' is not known"},
+        {"\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":1,\"alpha\":3}", "\"alpha\" is on"},
         {"\"num_local_experts\":8", "\"num_local_experts\""},
         {"\"sliding_window\":4", "\"sliding_window\" is on"},
         {"\"layer_types\":[\"sliding_attention\"]", "\"layer_types\" has sliding_attention"},

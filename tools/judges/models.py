@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: MIT
-# Models judged from outside: transformers builds small random llamas, Mistrals, Qwen 2s and Qwen 3s,
-# and those with experts (Mixtral, Qwen2-MoE, Qwen3-MoE), and computes their logits in F32; ours have to be the same within 2e-4. Then every tensor is taken
-# away, added and reshaped once, and every member of config.json is changed once: the same logits as
-# transformers after the same change, or a refusal by name. Needs: torch, transformers, safetensors,
-# numpy (tools/judges/run.sh fetches them).
+# Models judged from outside: transformers builds small random models of every architecture, from
+# Llama to DeepSeek and BERT, and computes their logits in F32; ours have to be the same within 2e-4,
+# and so has the text that the likeliest tokens make. Then every tensor is taken away, added and
+# reshaped once, and every member of config.json is changed once: the same logits as transformers
+# after the same change, or a refusal by name. A line for each architecture, and their sum. Needs:
+# torch, transformers, safetensors, numpy (tools/judges/run.sh fetches them).
 #
-# usage: models.py BUILD [--configs N] [--seed N] [--show N] [--only configs|quantised|ahead|tensors|members]
-#        [--families NAME]
+# usage: models.py BUILD [--configs N] [--seed N] [--show N] [--families NAME] [--jobs N] [--list FILE]
+#        [--only configs|published|quantised|ahead|tensors|members]
 import argparse
 import copy
 import ctypes
+import functools
 import json
 import logging
 import math
+import multiprocessing
 import os
 import random
 import re
@@ -20,10 +23,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 
 LIMIT = 2e-4
 N_TOKENS = 20
+N_WRITTEN = 8  # of a text that goes on
 VOCABULARY = 40
 
 # ---- ours, in a process of its own: a crash is a finding, not the end ----
@@ -79,6 +84,25 @@ class Ours:
             self.lib.tandem_session_free(session)
             self.lib.tandem_model_free(model)
 
+    def text(self, path, tokens, vocabulary, n):
+        """The n tokens behind `tokens`, each the likeliest one."""
+        model, session, out = ctypes.c_void_p(), ctypes.c_void_p(), []
+        try:
+            self.check(self.lib.tandem_model_load(path.encode(), ctypes.byref(model), self.error()))
+            self.check(self.lib.tandem_session_new(model, self.runtime, None, ctypes.byref(session),
+                                                   self.error()))
+            while len(out) < n:
+                given = out[-1:] or tokens
+                ids = (ctypes.c_int32 * len(given))(*given)
+                self.check(self.lib.tandem_session_decode(session, ids, ctypes.c_int64(len(given)),
+                                                          ctypes.c_int64(0), self.error()))
+                row = self.lib.tandem_session_logits(session, 0)[:vocabulary]
+                out.append(max(range(vocabulary), key=row.__getitem__))
+            return out
+        finally:
+            self.lib.tandem_session_free(session)
+            self.lib.tandem_model_free(model)
+
     def convert(self, path, to):
         source = ctypes.c_void_p()
         self.check(self.base.tandem_source_open(path.encode(), ctypes.byref(source), self.error()))
@@ -95,6 +119,8 @@ def serve(build):
         try:
             if "to" in ask:
                 answer = {"done": ours.convert(ask["path"], ask["to"])}
+            elif "n" in ask:
+                answer = {"text": ours.text(ask["path"], ask["tokens"], ask["vocabulary"], ask["n"])}
             else:
                 answer = {"logits": ours.logits(ask["path"], ask["tokens"], ask["vocabulary"],
                                                 ask["at_once"])}
@@ -121,7 +147,13 @@ class Client:
         return json.loads(line)
 
 
-if "--serve" in sys.argv:
+    def end(self):
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+
+
+if __name__ == "__main__" and "--serve" in sys.argv:
     serve(sys.argv[1])
     sys.exit(0)
 
@@ -139,6 +171,7 @@ import transformers
 sys.path.append(here)
 import encoders
 import model_families
+import published_configs
 import quantised
 
 transformers.logging.set_verbosity_error()
@@ -172,6 +205,21 @@ def theirs(folder, tokens):
         return "weights made up: " + ", ".join(made_up[:3]) if made_up else logits
     except Exception as error:  # whatever it is, there is nothing to compare with
         return f"{type(error).__name__}: {str(error)[:100]}"
+
+
+def their_text(folder, tokens):
+    """The tokens behind `tokens`, each the likeliest one, up to one that nearly ties."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager").eval()
+    out = []
+    with torch.no_grad():
+        while len(out) < N_WRITTEN:
+            logits = model(torch.tensor([tokens + out]), use_cache=False).logits[0, -1]
+            best = torch.topk(logits, 2)
+            if best.values[0] - best.values[1] <= 2 * LIMIT:
+                break
+            out.append(int(best.indices[0]))
+    return out
 
 
 # ---- random models ----
@@ -291,6 +339,9 @@ NAMES = re.compile(r'member|key |pooling_type|tensor|blk\.|token_embd|output|wei
                    r'scaling of rope|architecture|model has no|\.[a-z_]+ is |missing')
 
 
+SILENT = ("DIFFERS", "CRASH", "NAMELESS", "NOT EQUAL")  # what must not be
+
+
 class Judge:
     def __init__(self, client, show):
         self.client, self.show = client, show
@@ -301,10 +352,13 @@ class Judge:
         row[outcome] = row.get(outcome, 0) + 1
         if (outcome.isupper() or self.show > 99) and row[outcome] <= self.show:
             print(f"  {part}: {outcome}: {what}: {detail}", flush=True)
+        return outcome
 
     def judge(self, part, what, folder, tokens, like=None):
         """One model: what both say of it (transformers of `like`), and whether that agrees."""
-        reference = theirs(like or folder, tokens)
+        return self.compare(part, what, folder, tokens, theirs(like or folder, tokens))
+
+    def compare(self, part, what, folder, tokens, reference):
         vocabulary = VOCABULARY if isinstance(reference, str) else reference.shape[1]
         ours = self.client.ask(path=folder, tokens=tokens, vocabulary=vocabulary, at_once=False)
         if "crash" in ours:
@@ -338,9 +392,9 @@ def write_config(folder, config):
 
 # ---- the three parts ----
 
-def judge_configs(judge, rng, n, folder, tokens):
-    for i in range(n):
-        family = sorted(FAMILIES)[i % len(FAMILIES)]
+def judge_configs(judge, o, family, folder, tokens):
+    for i in range(o.configs):
+        rng = random.Random(f"{o.seed} {family} {i}")
         here = os.path.join(folder, f"config{i}")
         while True:
             try:
@@ -350,65 +404,87 @@ def judge_configs(judge, rng, n, folder, tokens):
             except Exception:
                 pass  # transformers does not want this one
         what = f"{i} {family} {json.dumps(config.to_diff_dict())}"
-        judge.judge("configurations", what, here, tokens)
+        reference = theirs(here, tokens)
+        outcome = judge.compare("configurations", what, here, tokens, reference)
+        if outcome == "equal" and not encoders.is_one(read_config(here)):
+            want = their_text(here, tokens)
+            answer = judge.client.ask(path=here, tokens=tokens, vocabulary=VOCABULARY, n=len(want))
+            is_same = answer.get("text") == want
+            judge.count("texts", "equal" if is_same else "DIFFERS", what, f"{answer} {want}")
         gguf = os.path.join(folder, "again.gguf")
         answer = judge.client.ask(path=here, to=gguf)
         if "done" in answer:
-            reference = theirs(here, tokens)
-            again = judge.client.ask(path=gguf, tokens=tokens, vocabulary=VOCABULARY, at_once=False)
-            good = "logits" in again and not isinstance(reference, str) and \
-                numpy.abs(numpy.array(again["logits"]) - reference).max() <= LIMIT
-            judge.count("configurations as GGUF", "equal" if good else "DIFFERS", what,
-                        str(again)[:200])
-        else:
-            judge.count("configurations as GGUF", "NAMELESS", what, str(answer))
+            judge.compare("as GGUF", what, gguf, tokens, reference)
+        elif outcome == "equal":
+            judge.count("as GGUF", "NAMELESS", what, str(answer))
         shutil.rmtree(here)
 
 
-def base_models(rng, folder):
-    """Of each family one model with everything that it may have, and a plain one."""
-    for family in sorted(FAMILIES):
-        for kind in ("plain", "full"):
-            here = os.path.join(folder, f"{family}-{kind}")
+def judge_published(judge, family, folder, tokens):
+    """config.json as published checkpoints have it: equal, not refused."""
+    for name, members in published_configs.MODELS.get(family, {}).items():
+        here = os.path.join(folder, "published")
+        config = {"model_type": family, **published_configs.small(members)}
+        try:
+            made = FAMILIES[family].from_dict(copy.deepcopy(config))
             if family in encoders.FAMILIES:
-                config = encoders.random_config(random.Random(f"{family} {kind}"), family)
-                config.judged_as = "rank" if kind == "full" else encoders.POOLINGS[0]
-                save_random(config, here, 99)
-                yield f"{family} {kind}", here
-                continue
-            if family in model_families.FAMILIES:
-                options = model_families.random_options(random.Random(f"{family} {kind}"), family)
-                options["n_layer" if family == "gpt2" else "num_hidden_layers"] = 2
-                if family == "glm4_moe" or family.startswith("deepseek"):
-                    options["first_k_dense_replace"] = 1
-                for by_layer in ("layer_types", "no_rope_layers"):
-                    options.pop(by_layer, None)
-                save_random(FAMILIES[family](**options), here, 99)
-                yield f"{family} {kind}", here
-                continue
-            options = dict(num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=2,
-                           hidden_size=32, intermediate_size=24, vocab_size=VOCABULARY,
-                           max_position_embeddings=64, rms_norm_eps=1e-5)
-            if family in ("qwen3", "qwen3_moe"):
-                options["head_dim"] = 8
-            options.update(random_experts(rng, family))
-            if family == "mistral":
-                options["sliding_window"] = None
-            if kind == "full":
-                options.update(head_dim=12, hidden_act="gelu", tie_word_embeddings=family == "qwen2",
-                               rope_parameters=dict(rope_type="llama3", rope_theta=10000.0, factor=4.0,
-                                                    low_freq_factor=1.0, high_freq_factor=4.0,
-                                                    original_max_position_embeddings=16))
-                if family in ("llama", "qwen3", "qwen3_moe"):
-                    options["attention_bias"] = True
-                if family == "llama":
-                    options["mlp_bias"] = True
-                if family in ("mistral", "mixtral"):
-                    options["sliding_window"] = 5
-                if family in ("qwen2", "qwen3"):
-                    options.update(use_sliding_window=True, sliding_window=5, max_window_layers=1)
+                made.judged_as = encoders.POOLINGS[0]
+            save_random(made, here, 7)
+        except Exception as error:
+            judge.count("published", "refused by transformers alone", name, str(error)[:300])
+            continue
+        saved = read_config(here)
+        write_config(here, {"architectures": saved["architectures"], **config})
+        outcome = judge.judge("published", name, here, tokens)
+        if outcome != "equal":
+            judge.count("published", "NOT EQUAL", name, outcome)
+        shutil.rmtree(here)
+
+
+def base_models(family, folder):
+    """A plain model, and one with everything that it may have."""
+    rng = random.Random(family)
+    for kind in ("plain", "full"):
+        here = os.path.join(folder, f"{family}-{kind}")
+        if family in encoders.FAMILIES:
+            config = encoders.random_config(random.Random(f"{family} {kind}"), family)
+            config.judged_as = "rank" if kind == "full" else encoders.POOLINGS[0]
+            save_random(config, here, 99)
+            yield f"{family} {kind}", here
+            continue
+        if family in model_families.FAMILIES:
+            options = model_families.random_options(random.Random(f"{family} {kind}"), family)
+            options["n_layer" if family == "gpt2" else "num_hidden_layers"] = 2
+            if family == "glm4_moe" or family.startswith("deepseek"):
+                options["first_k_dense_replace"] = 1
+            for by_layer in ("layer_types", "no_rope_layers"):
+                options.pop(by_layer, None)
             save_random(FAMILIES[family](**options), here, 99)
             yield f"{family} {kind}", here
+            continue
+        options = dict(num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=2,
+                       hidden_size=32, intermediate_size=24, vocab_size=VOCABULARY,
+                       max_position_embeddings=64, rms_norm_eps=1e-5)
+        if family in ("qwen3", "qwen3_moe"):
+            options["head_dim"] = 8
+        options.update(random_experts(rng, family))
+        if family == "mistral":
+            options["sliding_window"] = None
+        if kind == "full":
+            options.update(head_dim=12, hidden_act="gelu", tie_word_embeddings=family == "qwen2",
+                           rope_parameters=dict(rope_type="llama3", rope_theta=10000.0, factor=4.0,
+                                                low_freq_factor=1.0, high_freq_factor=4.0,
+                                                original_max_position_embeddings=16))
+            if family in ("llama", "qwen3", "qwen3_moe"):
+                options["attention_bias"] = True
+            if family == "llama":
+                options["mlp_bias"] = True
+            if family in ("mistral", "mixtral"):
+                options["sliding_window"] = 5
+            if family in ("qwen2", "qwen3"):
+                options.update(use_sliding_window=True, sliding_window=5, max_window_layers=1)
+        save_random(FAMILIES[family](**options), here, 99)
+        yield f"{family} {kind}", here
 
 
 def judge_tensors(judge, what, here, folder, tokens):
@@ -448,12 +524,12 @@ def judge_tensors(judge, what, here, folder, tokens):
             one("tensors added", more, {**weights, more: tensor})
 
 
-def judge_quantised(judge, rng, folder, tokens):
+def judge_quantised(judge, family, folder, tokens):
     """Weights that others quantised, against the same values in F32."""
-    for what, here in base_models(rng, folder):
-        family = what.split()[0]
-        if not what.endswith("plain") or family not in (
-                "llama", "qwen3", "qwen3_moe", "deepseek_v3", "glm4_moe", "gemma2"):
+    if family not in ("llama", "qwen3", "qwen3_moe", "deepseek_v3", "glm4_moe", "gemma2"):
+        return
+    for what, here in base_models(family, folder):
+        if not what.endswith("plain"):
             continue
         tensors = safetensors.torch.load_file(os.path.join(here, "model.safetensors"))
         saved = read_config(here)
@@ -474,11 +550,11 @@ def judge_quantised(judge, rng, folder, tokens):
                         os.path.join(folder, "plain"))
 
 
-def judge_ahead(judge, rng, folder, tokens):
+def judge_ahead(judge, family, folder, tokens):
     """A layer behind the last one that predicts ahead, which transformers passes over."""
-    for what, here in base_models(rng, folder):
-        if what.split()[0] not in ("deepseek_v3", "glm4_moe"):
-            continue
+    if family not in ("deepseek_v3", "glm4_moe"):
+        return
+    for what, here in base_models(family, folder):
         weights = safetensors.torch.load_file(os.path.join(here, "model.safetensors"))
         dim = weights["model.norm.weight"].shape[0]
         more = {k.replace("layers.1.", "layers.2."): v.clone() for k, v in weights.items()
@@ -579,42 +655,107 @@ def judge_members(judge, what, here, folder, tokens):
             one("members added", f"{name} = {json.dumps(other)}", {**config, name: other})
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("build")
-    parser.add_argument("--configs", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=20261122)
-    parser.add_argument("--show", type=int, default=20, help="so many of each kind; 100: all kinds")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--families", default="", help="those with this in their name; all")
-    o = parser.parse_args()
-    for family in [f for f in FAMILIES if o.families not in f]:
-        del FAMILIES[family]
+def judge_family(o, family):
+    """Counts of each part, the largest difference of equal logits, and seconds."""
+    begin, judge = time.monotonic(), Judge(Client(o.build), o.show)
     rng = random.Random(o.seed)
-    judge = Judge(Client(o.build), o.show)
     tokens = [rng.randrange(VOCABULARY) for _ in range(N_TOKENS)]
     with tempfile.TemporaryDirectory() as folder:
         if o.only in ("", "configs"):
-            judge_configs(judge, rng, o.configs, folder, tokens)
+            judge_configs(judge, o, family, folder, tokens)
+        if o.only in ("", "published"):
+            judge_published(judge, family, folder, tokens)
         if o.only in ("", "quantised"):
-            judge_quantised(judge, rng, folder, tokens)
+            judge_quantised(judge, family, folder, tokens)
         if o.only in ("", "ahead"):
-            judge_ahead(judge, rng, folder, tokens)
+            judge_ahead(judge, family, folder, tokens)
         if o.only in ("", "tensors", "members"):
-            for what, here in base_models(rng, folder):
+            for what, here in base_models(family, folder):
                 if o.only in ("", "tensors"):
                     judge_tensors(judge, what, here, folder, tokens)
                 if o.only in ("", "members"):
                     judge_members(judge, what, here, folder, tokens)
-    print(f"transformers {transformers.__version__}, torch {torch.__version__}; "
-          f"largest difference of equal logits {judge.worst:.1e}")
-    bad = 0
-    for part, row in judge.counts.items():
+    judge.client.end()
+    return family, judge.counts, judge.worst, time.monotonic() - begin
+
+
+def add_counts(counts, beginning="", outcomes=None):
+    """Cases of the parts whose names begin so, of these outcomes or of all."""
+    return sum(n for part, row in counts.items() if part.startswith(beginning)
+               for outcome, n in row.items() if outcomes is None or outcome in outcomes)
+
+
+def columns(counts):
+    """What the page of architectures says of a family."""
+    return [add_counts(counts, "configurations", ("equal",)), add_counts(counts, "configurations"),
+            add_counts(counts, "tensors", ("equal",)), add_counts(counts, "tensors"),
+            add_counts(counts, "members", ("equal",)), add_counts(counts, "members"),
+            add_counts(counts, outcomes=SILENT)]
+
+
+def write_list(path, rows):
+    """tests/architectures-judged-list.h, which docs/architectures.md is made from; families that were
+    not judged keep their rows."""
+    found = {}
+    if os.path.exists(path):
+        with open(path) as file:
+            found = dict(re.findall(r'X\("([^"]+)", ([0-9, ]+)\)', file.read()))
+    found.update((family, ", ".join(map(str, columns(counts)))) for family, counts, _, _ in rows)
+    with open(path, "w") as out:
+        out.write("/* SPDX-License-Identifier: MIT\n"
+                  " * What tools/judges/models.py --list found. X(model_type, configurations equal, all;\n"
+                  " * changed tensors equal, all; changed members equal, all; silently different) */\n"
+                  "#ifndef TND_TESTS_ARCHITECTURES_JUDGED_LIST_H\n"
+                  "#define TND_TESTS_ARCHITECTURES_JUDGED_LIST_H\n\n/* clang-format off */\n"
+                  f'#define TND_JUDGED_WITH "transformers {transformers.__version__}, torch '
+                  f'{torch.__version__.split("+")[0]}, {time.strftime("%Y-%m-%d")}"\n'
+                  "#define TND_JUDGED(X)")
+        for family in sorted(found):
+            out.write(f' \\\n    X("{family}", {found[family]})')
+        out.write("\n/* clang-format on */\n\n#endif\n")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--configs", type=int, default=7, help="of each architecture")
+    parser.add_argument("--seed", type=int, default=20261122)
+    parser.add_argument("--show", type=int, default=20, help="so many of each kind; 100: all kinds")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--families", default="", help="those with one of these (a,b) in their names")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many at a time")
+    parser.add_argument("--list", default="", help="writes what the page of architectures says")
+    o = parser.parse_args()
+    begin, rows = time.monotonic(), []
+    names = [n for n in sorted(FAMILIES) if any(part in n for part in o.families.split(","))]
+    with multiprocessing.get_context("fork").Pool(o.jobs) as pool:
+        for row in pool.imap_unordered(functools.partial(judge_family, o), names, 1):
+            rows.append(row)
+            family, counts, worst, seconds = row
+            print(f"{family}: {add_counts(counts, outcomes=SILENT)} silent; " +
+                  "; ".join(f"{sum(row.values())} {part}: " +
+                            ", ".join(f"{n} {outcome}" for outcome, n in sorted(row.items()))
+                            for part, row in counts.items()) +
+                  f"; at most {worst:.1e} off; {seconds:.0f} s", flush=True)
+    rows.sort()
+    if o.list:
+        write_list(o.list, rows)
+    total = {}
+    for _, counts, _, _ in rows:
+        for part, row in counts.items():
+            for outcome, n in row.items():
+                total.setdefault(part, {}).setdefault(outcome, 0)
+                total[part][outcome] += n
+    print(f"transformers {transformers.__version__}, torch {torch.__version__}; {len(rows)} "
+          f"architectures in {time.monotonic() - begin:.0f} s; largest difference of equal logits "
+          f"{max(worst for _, _, worst, _ in rows):.1e}")
+    for part, row in total.items():
         print(f"{sum(row.values()):5d} {part}: " +
               ", ".join(f"{n} {outcome}" for outcome, n in sorted(row.items())))
-        bad += sum(row.get(k, 0) for k in ("DIFFERS", "CRASH", "NAMELESS"))
+    bad = add_counts(total, outcomes=SILENT)
     print(f"models: {'good' if bad == 0 else f'{bad} silent differences, crashes or nameless refusals'}")
     sys.exit(bad != 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

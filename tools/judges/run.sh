@@ -9,9 +9,25 @@ set -u
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build/release}
 
-# What a job fetches (`also`: it can do without), and how it is called.
-packages_models="torch transformers safetensors numpy" # torch brings 5 GB of libraries
+# What a job fetches (`also`: it can do without; `lean`: without what it
+# depends on), and how it is called.
+packages_models="transformers safetensors numpy filelock sympy networkx jinja2 fsspec typing_extensions setuptools"
+lean_models="torch" # without the 3 GB of NVIDIA's libraries that it asks for
+also_models="gguf xllamacpp>=2026.10" # of the next job
 command_models() { "$python" tools/judges/models.py "$build" ${ARGS:-}; }
+# Models that llama.cpp's converter writes, and those that ours writes, in llama.cpp and here.
+home_converted=models # whose environment it shares
+command_converted() {
+    local folder=build/judges/models/llama.cpp
+    if [ ! -d "$folder/conversion" ]; then # of 77 MB that hold its source, the converter
+        "$python" -m pip download -q --no-deps --no-binary :all: -d build/judges/models \
+            llama-cpp-python==0.3.36 >>build/judges/models.log 2>&1 && mkdir -p "$folder" &&
+            tar xzf build/judges/models/llama_cpp_python-*.tar.gz -C "$folder" --strip-components=3 \
+                --wildcards '*/vendor/llama.cpp/conversion' '*/vendor/llama.cpp/gguf-py' ||
+            { echo "converted: skipped: no llama-cpp-python (build/judges/models.log)"; return 0; }
+    fi
+    "$python" tools/judges/converted.py "$build" "$folder" ${ARGS:-}
+}
 packages_tokenizers="tokenizers sentencepiece tiktoken gguf"
 command_tokenizers() { "$python" tools/judges/tokenizers.py "$build/tandem-llama" ${ARGS:-}; }
 packages_quants="numpy gguf"
@@ -102,6 +118,12 @@ prepare() { # JOB
         echo "$1: skipped: no network, or no packages for this machine (build/judges/$1.log)"
         return 1
     fi
+    local lean=lean_$1
+    if [ -n "${!lean:-}" ] && ! { "$python" -m pip install -q --no-deps ${!lean} &&
+        "$python" tools/judges/torch_alone.py; } >>"build/judges/$1.log" 2>&1; then
+        echo "$1: skipped: no ${!lean} for this machine (build/judges/$1.log)"
+        return 1
+    fi
     local also=also_$1
     if [ -n "${!also:-}" ] && ! "$python" -m pip install -q ${!also} >>"build/judges/$1.log" 2>&1; then
         echo "$1: without ${!also} (build/judges/$1.log)"
@@ -115,7 +137,8 @@ for job in ${*:-$jobs}; do
         echo "no judge is called $job; there are: $jobs"
         exit 2
     fi
-    prepare "$job" || continue
+    home=home_$job
+    prepare "${!home:-$job}" || continue
     echo "== $job"
     "command_$job" || failed=1
 done
