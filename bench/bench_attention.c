@@ -22,6 +22,9 @@ struct shape {
 };
 
 struct options {
+    struct shape shapes[LIST_MAX];
+    int n_shapes;
+    int64_t window; /* keys that a query sees, 0: all */
     enum tandem_type types[LIST_MAX];
     int64_t keys[LIST_MAX], tokens[LIST_MAX]; /* tokens: 0 for as many as keys */
     int n_types, n_keys, n_tokens;
@@ -30,10 +33,9 @@ struct options {
     double budget_s; /* of one cell */
 };
 
-static const struct shape shapes[] = {{32, 4, 64}, {32, 8, 128}};
-
 struct cell {
     struct shape shape;
+    int64_t window;
     enum tandem_type type;
     int64_t m, t; /* the last m of t tokens ask */
     double best_us, median_us, spread;
@@ -134,7 +136,7 @@ static tandem_tensor *build(tandem_context *context, const struct cell *cell)
     }
     tandem_tensor *node = tandem_attention_ordered(
         context, tandem_permute(context, q, 0, 2, 1, 3), tandem_permute(context, k, 0, 2, 1, 3),
-        tandem_permute(context, v, 0, 2, 1, 3), orders, 0, 0.125f);
+        tandem_permute(context, v, 0, 2, 1, 3), orders, cell->window, 0.125f);
     if (node != NULL) {
         node->data = aligned_alloc(64, (tandem_tensor_bytes(node) + 63) / 64 * 64);
     }
@@ -186,8 +188,10 @@ static bool measure(const struct options *o, const struct tnd_cpu_kernels *kerne
 static void print_cell(const struct cell *cell, double fma_gflops, double read_gbps)
 {
     const struct shape *s = &cell->shape;
-    const double pairs =
-        (double)cell->m * ((double)(cell->t - cell->m) + ((double)cell->m + 1.0) / 2.0);
+    double pairs = 0;
+    for (int64_t t = cell->t - cell->m + 1; t <= cell->t; t++) {
+        pairs += (double)(cell->window > 0 && cell->window < t ? cell->window : t);
+    }
     const double gflops = 4e-3 * pairs * (double)s->head * (double)s->heads / cell->median_us;
     const double bytes =
         2.0 * (double)cell->t * (double)tandem_type_row_bytes(cell->type, s->head * s->kv_heads);
@@ -204,12 +208,24 @@ static void print_cell(const struct cell *cell, double fma_gflops, double read_g
 
 static const char usage[] =
     "Attention of the CPU backend as shares of this machine's own peaks, in one run.\n"
-    "bench-attention [--type T,..] [--keys T,..] [--tokens M,..] [--threads N]\n"
-    "                [--isa scalar|avx2|..] [--seconds S (of a cell)]\n"
-    "Defaults: f32,f16,q8_0, 128,512,2048 keys, 0,1 tokens, one thread a CPU, 0.3 s a cell.\n"
+    "bench-attention [--shape HEADS/KVxSIZE,..] [--type T,..] [--keys T,..] [--tokens M,..]\n"
+    "                [--window N] [--threads N] [--isa scalar|avx2|..] [--seconds S (of a cell)]\n"
+    "Defaults: 32/4x64,32/8x128, f32,f16,q8_0, 128,512,2048 keys, 0,1 tokens, no window, one\n"
+    "thread a CPU, 0.3 s a cell.\n"
     "Shapes are heads / KV heads x head size. The last M of T tokens ask; 0 stands for all of "
     "them.\n"
-    "GFLOP/s count what a causal mask lets through; GB/s are keys and values read once.\n";
+    "GFLOP/s count what mask and window let through; GB/s are all keys and values read once.\n";
+
+static bool parse_shape(const char *text, struct shape *s)
+{
+    long long heads, kv_heads, head;
+    const bool good = sscanf(text, "%lld/%lldx%lld", &heads, &kv_heads, &head) == 3 &&
+                      kv_heads > 0 && heads > 0 && heads % kv_heads == 0 && head > 0;
+    if (good) {
+        *s = (struct shape){heads, kv_heads, head};
+    }
+    return good;
+}
 
 static bool parse_arguments(int argc, char **argv, struct options *o)
 {
@@ -218,7 +234,15 @@ static bool parse_arguments(int argc, char **argv, struct options *o)
         bool good = i + 1 < argc;
         const char *value = good ? argv[i + 1] : "";
         snprintf(copy, sizeof(copy), "%s", value);
-        if (strcmp(argv[i], "--type") == 0) {
+        if (strcmp(argv[i], "--shape") == 0) {
+            o->n_shapes = 0;
+            for (char *w = strtok(copy, ","); w != NULL && good; w = strtok(NULL, ",")) {
+                good = o->n_shapes < LIST_MAX && parse_shape(w, &o->shapes[o->n_shapes++]);
+            }
+        } else if (strcmp(argv[i], "--window") == 0) {
+            o->window = atoll(value);
+            good = o->window > 0;
+        } else if (strcmp(argv[i], "--type") == 0) {
             o->n_types = 0;
             for (char *w = strtok(copy, ","); w != NULL && good; w = strtok(NULL, ",")) {
                 good = o->n_types < LIST_MAX && tandem_type_from_name(w, &o->types[o->n_types++]);
@@ -258,7 +282,9 @@ int main(int argc, char **argv)
         return 0;
     }
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    struct options o = {.types = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0},
+    struct options o = {.shapes = {{32, 4, 64}, {32, 8, 128}},
+                        .n_shapes = 2,
+                        .types = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0},
                         .keys = {128, 512, 2048},
                         .n_types = 3,
                         .n_keys = 3,
@@ -291,11 +317,12 @@ int main(int argc, char **argv)
     printf(
         "| heads | KV | M | T | best us | median us | spread | GFLOP/s | of FMA | GB/s | of read "
         "|\n|---|---|---|---|---|---|---|---|---|---|---|\n");
-    for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
+    for (int s = 0; s < o.n_shapes; s++) {
         for (int i = 0; i < o.n_types * o.n_keys * o.n_tokens; i++) {
             const int64_t t = o.keys[i / o.n_tokens % o.n_keys];
             const int64_t m = o.tokens[i % o.n_tokens];
-            struct cell cell = {.shape = shapes[s],
+            struct cell cell = {.shape = o.shapes[s],
+                                .window = o.window,
                                 .type = o.types[i / o.n_tokens / o.n_keys],
                                 .m = m > 0 && m < t ? m : t,
                                 .t = t};

@@ -789,7 +789,8 @@ enum tandem_status tandem_source_hparams(const tandem_source *source,
     read_promises(&reader, &h, promises);
     TND_TRY(tnd_llama_check_tensors(source, &dims, &h, promises, error));
     if (tandem_source_find(source, "blk.0.attn_q.weight", &first) ||
-        tandem_source_find(source, "blk.0.attn_q_b.weight", &first)) {
+        tandem_source_find(source, "blk.0.attn_q_b.weight", &first) ||
+        tandem_source_find(source, "blk.0.attn_qkv.weight", &first)) {
         h.weight_type = first.type;
     }
     *out_hparams = h;

@@ -165,7 +165,7 @@ struct tandem_hparams {
                           encoder: it sees window / 2 tokens on both sides */
     float norm_eps;  /**< added to the mean square, or to the variance, in norms */
     bool has_biases; /**< of q, k and v: the architecture promises them */
-    enum tandem_type weight_type; /**< of the first layer's query matrix; others may differ */
+    enum tandem_type weight_type; /**< of the first layer's matrix of queries; others may differ */
     enum tandem_activation activation;
     /** {layers}, borrowed from the source: 0 where a layer has no window; NULL: all have it. */
     const uint8_t *windowed;

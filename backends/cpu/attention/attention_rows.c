@@ -15,7 +15,9 @@ enum {
      * bits of one over all, as the rest adds zeros. */
     AT_ONCE = 16,
     CHUNK = TND_FEW_KEYS / TND_KEYS, /* tiles */
-    PART_HEADER = 64                 /* bytes, so that sums lie in lines of their own */
+    PART_HEADER = 64,                /* bytes, so that sums lie in lines of their own */
+    LINE_BYTES = 64,
+    STEP = 16 /* keys between which what is met next is asked for */
 };
 
 /* What some keys add to a query. Its sums lie PART_HEADER behind it. */
@@ -227,6 +229,45 @@ static struct tile tile_of(const struct block *block, const struct tandem_tensor
     return (struct tile){block->tile, stride * sizeof(float), TANDEM_TYPE_F32};
 }
 
+/* Keys or values of some tiles that a KV head meets after those in hand. */
+struct soon {
+    const struct tandem_tensor *a;
+    int64_t kv_head;
+    const struct seen *tiles;
+    int64_t n_tiles;
+};
+
+/* Asks memory for rows of tile i, from `begin` on, of what is met next: a few while as many keys in
+ * hand are computed. A head's rows lie as far apart as the tokens' rows of all heads, too far for
+ * the processor to foresee. */
+static void bring(const struct soon *soon, int i, int begin)
+{
+    const struct tandem_tensor *a = soon->a;
+    const int n = i < soon->n_tiles ? soon->tiles[i].n : 0;
+    if (begin >= n) {
+        return;
+    }
+    const size_t bytes = tandem_type_row_bytes(a->type, a->ne[0]);
+    const int64_t t = (int64_t)soon->tiles[i].tile * TND_KEYS + begin;
+    const char *row = tnd_row_at(a, t, soon->kv_head, 0);
+    for (int j = begin; j < n && j < begin + STEP; j++, row += a->nb[1]) {
+        for (size_t at = 0; at < bytes; at += LINE_BYTES) {
+            __builtin_prefetch(row + at, 0, 2);
+        }
+    }
+}
+
+/* The next KV head's keys of the chunk; behind the last one the first one's of the chunk behind.
+ * `end`: of all tiles that are met. */
+static struct soon keys_after(const struct block *block, int head, const struct seen *end)
+{
+    const bool is_last = head + 1 == block->rows.n_heads;
+    const struct seen *tiles = is_last ? block->tiles + block->n_tiles : block->tiles;
+    const int64_t rest = end - tiles;
+    return (struct soon){block->a->node->src[1], block->rows.kv_head + (is_last ? 0 : head + 1),
+                         tiles, rest < CHUNK ? rest : CHUNK};
+}
+
 /* Queries from r on that kernels take at once. */
 static int at_once(const struct block *block, int r)
 {
@@ -236,16 +277,23 @@ static int at_once(const struct block *block, int r)
 
 static void score(struct block *block, int head)
 {
+    const struct soon soon = {block->a->node->src[2], block->rows.kv_head + head, block->tiles,
+                              block->n_tiles};
     const struct tnd_few_kernels *few = &block->a->kernels->few;
     const struct tandem_tensor *k = block->a->node->src[1];
     const size_t padded = tnd_attention_padded(k->ne[0]);
     const float *queries = block->queries + (size_t)head * TND_FEW_ROWS * padded;
     for (int i = 0; i < block->n_tiles; i++) {
         const struct tile tile = tile_of(block, k, block->rows.kv_head + head, i);
-        for (int r = 0; r < block->rows.n; r += few->queries) {
-            few->scores[tile.type](queries + (size_t)r * padded, at_once(block, r), tile.rows,
-                                   tile.stride, keys_of(block, i), k->ne[0],
-                                   block->scores + r * TND_FEW_STRIDE + i * TND_KEYS);
+        for (int j = 0; j < keys_of(block, i); j += STEP) {
+            const int rest = keys_of(block, i) - j;
+            bring(&soon, i, j);
+            for (int r = 0; r < block->rows.n; r += few->queries) {
+                few->scores[tile.type](queries + (size_t)r * padded, at_once(block, r),
+                                       (const char *)tile.rows + (size_t)j * tile.stride,
+                                       tile.stride, rest < STEP ? rest : STEP, k->ne[0],
+                                       block->scores + r * TND_FEW_STRIDE + i * TND_KEYS + j);
+            }
         }
     }
 }
@@ -284,7 +332,7 @@ static void weigh(struct block *block)
     }
 }
 
-static void add_values(struct block *block, int head)
+static void add_values(struct block *block, int head, const struct soon *soon)
 {
     const struct tnd_few_kernels *few = &block->a->kernels->few;
     const struct tandem_tensor *v = block->a->node->src[2];
@@ -294,11 +342,17 @@ static void add_values(struct block *block, int head)
     }
     for (int i = 0; i < block->n_tiles; i++) {
         const struct tile tile = tile_of(block, v, block->rows.kv_head + head, i);
-        for (int r = 0; r < block->rows.n; r += few->queries) {
-            few->sums[tile.type](block->scores + r * TND_FEW_STRIDE + i * TND_KEYS,
-                                 at_once(block, r), tile.rows, tile.stride, keys_of(block, i),
-                                 v->ne[0], sums_of(block->parts + (size_t)r * block->part_bytes),
-                                 (int64_t)(block->part_bytes / sizeof(float)));
+        for (int j = 0; j < keys_of(block, i); j += STEP) {
+            const int rest = keys_of(block, i) - j;
+            bring(soon, i, j);
+            for (int r = 0; r < block->rows.n; r += few->queries) {
+                few->sums[tile.type](block->scores + r * TND_FEW_STRIDE + i * TND_KEYS + j,
+                                     at_once(block, r),
+                                     (const char *)tile.rows + (size_t)j * tile.stride, tile.stride,
+                                     rest < STEP ? rest : STEP, v->ne[0],
+                                     sums_of(block->parts + (size_t)r * block->part_bytes),
+                                     (int64_t)(block->part_bytes / sizeof(float)));
+            }
         }
     }
 }
@@ -402,12 +456,14 @@ void tnd_attend_rows(const struct tnd_attention *attention, const struct tnd_att
     begin(&block);
     const int64_t n = look(attention->node, block.token, block.seen);
     const int64_t end = rows->chunk + rows->n_chunks;
+    const struct seen *last = block.seen + (end * CHUNK < n ? end * CHUNK : n);
     for (int64_t chunk = rows->chunk; chunk < end && chunk * CHUNK < n; chunk++) {
         take_chunk(&block, block.seen + chunk * CHUNK, n - chunk * CHUNK);
         for (int head = 0; head < rows->n_heads; head++) {
             score(&block, head);
             weigh(&block);
-            add_values(&block, head);
+            const struct soon soon = keys_after(&block, head, last);
+            add_values(&block, head, &soon);
             hand_on(&block, head, chunk);
         }
     }
