@@ -268,7 +268,7 @@ TND_INLINE void pack_header(const struct packing *p, const uint8_t *row, int n, 
         p->super_header(row, lane, out, out + 2 * 2 * LANES + lane);
         return;
     }
-    for (int b = 0; b < n / 32; b++, row += p->block_bytes) { /* the half d comes first, m next */
+    for (int b = 0; b < n / 32; b++, row += p->block_bytes) { /* d comes first, m behind it */
         if ((p->code->form & TND_BOOKS) == TND_BOOK_FP4) {
             const uint16_t scale = tnd_e8m0_half(row[0]);
             copy_half(out, b, lane, &scale);
