@@ -288,8 +288,8 @@ static bool has_places(enum tandem_type type)
     return type == TANDEM_TYPE_IQ4_NL || type == TANDEM_TYPE_IQ4_XS;
 }
 
-/* Codes of `n` values of the rows that a vector holds. The nibbles of IQ4_NL and IQ4_XS lie as those
- * of Q4_0, behind 2 bytes: read so, they are the places in the book. */
+/* Codes of `n` values of the rows that a vector holds. The nibbles of IQ4_NL and IQ4_XS lie as
+ * those of Q4_0, behind 2 bytes: read so, they are the places in the book. */
 static void decode_rows(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
                         uint8_t *to)
 {
