@@ -66,15 +66,17 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
     options->times = tnd_observer_begin(runtime, plan, &options->n_times, &options->sync_each);
     options->asks_lost = options->times != NULL;
     options->out_n_times = &n_times;
+    bool is_packing = false;
+    options->out_is_packing = &is_packing;
     uint64_t begin_ns = parts->clock->now_ns(parts->clock);
     enum tandem_status status = tnd_exec_run(parts->exec, graph, plan, options, error);
     uint64_t ns = parts->clock->now_ns(parts->clock) - begin_ns;
     tnd_observer_add_computed(runtime, ns);
     if (options->times != NULL) {
-        tnd_observer_end(runtime, graph, plan, options->times, status == TANDEM_OK ? n_times : 0,
-                         ns, options->sync_each);
+        tnd_observer_end(runtime, graph, plan, options->times,
+                         status == TANDEM_OK && !is_packing ? n_times : 0, ns, options->sync_each);
     }
-    if (status == TANDEM_OK && plan->observed_key != 0 && !options->sync_each) {
+    if (status == TANDEM_OK && plan->observed_key != 0 && !options->sync_each && !is_packing) {
         tnd_observer_told(runtime, graph, plan, ns, false);
     }
     return status;
@@ -243,6 +245,7 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
     run_options.cancel = merged.cancel;
     run_options.progress = merged.progress;
     run_options.user = merged.user;
+    run_options.packs_gradually = atomic_load(&runtime->packs_gradually);
     const struct listener listener = {merged.timed, merged.user};
     enum tandem_status status =
         run_until_done(runtime, graph, plan, &own_plan, &run_options, &listener, error);

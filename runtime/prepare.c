@@ -3,7 +3,7 @@
 #include "base/options.h"
 #include "base/tnd_log.h"
 #include "base/tnd_status.h"
-#include "runtime/tnd_runtime.h"
+#include "runtime/runtime_internal.h"
 
 /* A backend that cannot keep what it made says so once, and computing goes on. */
 static void keep(const struct tnd_runtime_parts *parts)
@@ -40,6 +40,10 @@ enum tandem_status tandem_runtime_prepare(tandem_runtime *runtime, const tandem_
             return tnd_error_set(error, TANDEM_E_ARGUMENT, "prepare", slot, 0,
                                  "prepare: node %d of the plan cannot run here", i);
         }
+    }
+    atomic_store(&runtime->packs_gradually, merged.gradually);
+    if (merged.gradually) {
+        return TANDEM_OK;
     }
     TND_TRY(tnd_exec_finish(parts.exec, graph, plan, merged.experts, merged.progress, merged.user,
                             error));

@@ -22,6 +22,7 @@ struct tnd_exec {
     const struct tnd_clock *clock;
     struct tnd_run_device devices[TND_MAX_SLOTS];
     struct tnd_mirrors *mirrors;
+    _Atomic int64_t may_copy;   /* bytes of weights that gradual runs may copy; below 0: none now */
     _Atomic uint32_t execution; /* bits of enum tandem_execution; nothing else depends on it */
     pthread_mutex_t lock;       /* guards the members below; nothing is locked or called inside */
     struct tnd_run *idle;       /* last one used first: its memory is the warmest */
@@ -124,17 +125,50 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Lets backends of the host make room for their copies of weights; where they cannot, their
- * products run without. */
-static void prepare_copies(const struct tnd_run *run)
+/* Has a backend of the host make room for its copy of a weight, as long as this run may; NULL:
+ * there is none. What takes no memory, such as a mapped cache, is no work either. */
+static void *make_copy(struct tnd_exec *exec, int slot, const struct tandem_tensor *weight,
+                       int64_t *io_left)
 {
-    const struct tnd_steps *steps = run->steps;
-    for (int i = 0; i < steps->n_steps && steps->uses_prepared; i++) {
-        const struct tnd_step *step = &steps->steps[i];
-        if (step->kind == TND_STEP_WORK && tnd_task_is(step->task, TND_TASK_USES_PACKED)) {
-            (void)tnd_mirrors_make(run->mirrors, step->backend,
-                                   tnd_run_item_of(run, step)->tensor->src[0]);
+    tandem_backend *backend = tnd_registry_backend(exec->registry, slot);
+    const size_t before = tnd_backend_prepared_bytes(backend);
+    void *made = tnd_mirrors_make(exec->mirrors, slot, weight);
+    const bool takes_memory = made != NULL && tnd_backend_prepared_bytes(backend) != before;
+    *io_left -= takes_memory ? (int64_t)tandem_tensor_bytes(weight) : 0;
+    return made;
+}
+
+/* Copies of weights, for those who compute with them. Where there is none, because there is no room
+ * or because it is made by a later run, products read the rows, with the same bits. A gradual run
+ * earns a share of its weights for the next one. */
+static void prepare_copies(struct tnd_exec *exec, struct tnd_run *run)
+{
+    enum { GRADUAL_RUNS = 8 };
+    const bool is_gradual = run->options->packs_gradually;
+    int64_t left = atomic_load_explicit(&exec->may_copy, memory_order_relaxed);
+    const int64_t begun_with = left;
+    int64_t all = 0;
+    bool is_put_off = false;
+    for (int i = 0; i < run->steps->n_steps && run->steps->uses_prepared; i++) {
+        struct tnd_step *step = &run->steps->steps[i];
+        if (step->kind != TND_STEP_WORK || !tnd_task_is(step->task, TND_TASK_USES_PACKED)) {
+            continue;
         }
+        const struct tandem_tensor *weight = tnd_run_item_of(run, step)->tensor->src[0];
+        all += (int64_t)tandem_tensor_bytes(weight);
+        step->prepared = tnd_mirrors_prepared(exec->mirrors, step->backend, weight);
+        if (step->prepared == NULL && (!is_gradual || left >= 0)) {
+            step->prepared = make_copy(exec, step->backend, weight, &left);
+        } else {
+            is_put_off = is_put_off || step->prepared == NULL;
+        }
+    }
+    if (run->options->out_is_packing != NULL) {
+        *run->options->out_is_packing = is_gradual && (is_put_off || left != begun_with);
+    }
+    if (is_gradual) {
+        left = is_put_off ? left + all / GRADUAL_RUNS : 0;
+        atomic_store_explicit(&exec->may_copy, left, memory_order_relaxed);
     }
 }
 
@@ -149,7 +183,7 @@ static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
     TND_ASSERT(n_workers >= 1);
     TND_TRY(tnd_run_reserve(run, n_workers, error));
     tnd_items_bind(&run->steps->items, run->graph, run->intermediates.base);
-    prepare_copies(run);
+    prepare_copies(exec, run);
     if (run->steps->residency != NULL) {
         TND_TRY(tnd_stall_check(run, out_failure, error));
         TND_TRY(tnd_run_attach(run, out_failure, error));
@@ -218,6 +252,9 @@ enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *grap
     }
     if (options->out_n_times != NULL) {
         *options->out_n_times = 0;
+    }
+    if (options->out_is_packing != NULL) {
+        *options->out_is_packing = false;
     }
     if (options->out_failure != NULL) {
         *options->out_failure = (struct tnd_exec_failure){TND_FAILURE_NONE, 0, true, -1};

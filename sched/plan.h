@@ -101,6 +101,7 @@ struct tnd_step {
             int64_t row_begin, row_end;
             size_t workspace_offset; /* in the graph's workspace */
             size_t workspace_bytes;
+            void *prepared; /* of this run, for tasks that read it: see tnd_exec_run */
         };
         struct tnd_extent moved; /* transfers */
     };

@@ -266,9 +266,7 @@ static void describe_work(const struct tnd_run *run, const struct tnd_step *step
     out->n_nodes = 0;
     out->unread = 0;
     out->places = NULL;
-    out->prepared = tnd_task_is(step->task, TND_TASK_USES_PACKED)
-                        ? tnd_mirrors_prepared(run->mirrors, step->backend, out->node->src[0])
-                        : NULL;
+    out->prepared = tnd_task_is(step->task, TND_TASK_USES_PACKED) ? step->prepared : NULL;
 }
 
 /* On a machine of several NUMA nodes: which rows of the weight are whose. */

@@ -683,12 +683,18 @@ static void weights_are_prepared_before_they_are_needed(void)
         tandem_graph_add(graph, y[i]);
     }
     check_ok(tandem_graph_finish(graph, NULL));
-    for (int prepares = 0; prepares < 2; prepares++) {
+    enum { NOT, NOW, GRADUALLY, WAYS };
+    size_t all_bytes = 0;
+    for (int way = 0; way < WAYS; way++) {
         check_ok(tandem_runtime_open(&options, &runtime, NULL));
         check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+        prepare.gradually = way == GRADUALLY;
         prepare.progress = count_progress;
         prepare.user = &n_calls;
-        if (prepares) {
+        if (way == GRADUALLY) {
+            check_ok(tandem_runtime_prepare(runtime, graph, plan, &prepare, NULL));
+            check_int((int64_t)prepared_bytes(runtime), 0);
+        } else if (way == NOW) {
             check_ok(tandem_runtime_prepare(runtime, graph, plan, &prepare, NULL));
             const size_t bytes = prepared_bytes(runtime);
             check_int(n_calls, bytes > 0 ? 2 : 0); /* 0: no packed weights on this machine */
@@ -697,13 +703,21 @@ static void weights_are_prepared_before_they_are_needed(void)
             check_ok(tandem_runtime_prepare(runtime, graph, plan, NULL, NULL));
             check_int((int64_t)prepared_bytes(runtime), (int64_t)bytes);
         }
-        check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
-        for (int i = 0; i < 2; i++) {
-            if (prepares) {
-                check_bits(y[i]->data, want[i], sizeof(want[i]), "prepared");
+        /* one of two weights is more than the eighth that each run may add */
+        for (int run = 0; run < (way == GRADUALLY ? 9 : 1); run++) {
+            check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+            for (int i = 0; i < 2; i++) {
+                if (way != NOT) {
+                    check_bits(y[i]->data, want[i], sizeof(want[i]), "prepared");
+                }
+                memcpy(want[i], y[i]->data, sizeof(want[i]));
             }
-            memcpy(want[i], y[i]->data, sizeof(want[i]));
+            if (way == GRADUALLY && run < 2) {
+                check_int((int64_t)prepared_bytes(runtime), (int64_t)all_bytes / 2);
+            }
         }
+        all_bytes = way == NOT ? prepared_bytes(runtime) : all_bytes;
+        check_int((int64_t)prepared_bytes(runtime), (int64_t)all_bytes);
         tandem_plan_free(plan);
         tandem_runtime_close(runtime);
     }

@@ -366,6 +366,7 @@ static const struct pin structures[] = {
     AT(tandem_prepare_options, keeps, 9),
     AT(tandem_prepare_options, progress, 16),
     AT(tandem_prepare_options, user, 24),
+    AT(tandem_prepare_options, gradually, 32),
     MIN(tandem_compute_options, 40),
     AT(tandem_compute_options, size, 0),
     AT(tandem_compute_options, cancel, 8),

@@ -59,32 +59,58 @@ static bool draw(void *user, uint64_t done, uint64_t all)
     return true;
 }
 
+static enum tandem_status prepare(const struct tandem_prepare_options *options,
+                                  tandem_session *session, tandem_runtime *runtime,
+                                  struct tandem_error *error)
+{
+    tandem_graph *graph = NULL;
+    tandem_plan *plan = NULL;
+    enum tandem_status status = tandem_session_plan(session, 1, &graph, &plan, error);
+    if (status == TANDEM_OK) {
+        status = tandem_runtime_prepare(runtime, graph, plan, options, error);
+    }
+    tandem_plan_free(plan);
+    return status;
+}
+
 enum tandem_status tnd_pack_option_pack(bool experts, tandem_session *session,
                                         tandem_runtime *runtime, struct tandem_error *error)
 {
     struct tandem_prepare_options options = TANDEM_PREPARE_OPTIONS_INIT;
     struct progress progress = {.shown = seconds()};
-    tandem_graph *graph = NULL;
-    tandem_plan *plan = NULL;
     options.experts = experts;
     options.progress = draw;
     options.user = &progress;
-    enum tandem_status status = tandem_session_plan(session, 1, &graph, &plan, error);
-    if (status == TANDEM_OK) {
-        status = tandem_runtime_prepare(runtime, graph, plan, &options, error);
-    }
-    tandem_plan_free(plan);
+    const enum tandem_status status = prepare(&options, session, runtime, error);
     if (progress.is_drawn) {
         tnd_terminal_control("\r\033[K");
     }
     return status;
 }
 
+static void say_packed_later(const struct tandem_error *error)
+{
+    tnd_say("%s: note: weights are packed when they are needed: %s\n", args_program, error->text);
+}
+
 void tnd_pack_option_prepare(const char *folder, tandem_session *session, tandem_runtime *runtime)
 {
     struct tandem_error error = {0};
     if (tnd_pack_option_pack(folder != NULL, session, runtime, &error) != TANDEM_OK) {
-        tnd_say("%s: note: weights are packed when they are needed: %s\n", args_program,
-                error.text);
+        say_packed_later(&error);
+    }
+}
+
+void tnd_pack_option_begin(const char *folder, const char *settings, tandem_session *session,
+                           tandem_runtime *runtime)
+{
+    struct tandem_prepare_options options = TANDEM_PREPARE_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    options.gradually = true;
+    if (folder != NULL || (settings != NULL && (strstr(settings, "pack-cache=") != NULL ||
+                                                strstr(settings, "packed-file=") != NULL))) {
+        tnd_pack_option_prepare(folder, session, runtime);
+    } else if (prepare(&options, session, runtime, &error) != TANDEM_OK) {
+        say_packed_later(&error);
     }
 }

@@ -25,5 +25,9 @@ enum tandem_status tnd_pack_option_pack(bool experts, tandem_session *session,
  *  bar on a terminal shows how far it is. Whatever stands in the way is said in a note, and costs
  *  the first token time. */
 void tnd_pack_option_prepare(const char *folder, tandem_session *session, tandem_runtime *runtime);
+/** For tools that are to print soon: weights are packed while tokens are made; at once where the
+ *  folder or the settings of backends ask for a cache to be written. */
+void tnd_pack_option_begin(const char *folder, const char *settings, tandem_session *session,
+                           tandem_runtime *runtime);
 
 #endif

@@ -357,10 +357,14 @@ struct tandem_prepare_options {
     /** Told after each weight, on the calling thread; false ends with CANCELLED. May be NULL. */
     bool (*progress)(void *user, uint64_t done_bytes, uint64_t all_bytes);
     void *user; /**< handed to `progress` */
+    /** Not now: the first computation of the runtime reads weights as they are, so that its results
+     *  come soon, and each later one packs an eighth of them. Results have the same bits. Packed
+     *  weights that a cache has are used at once; none is written. */
+    bool gradually;
 };
 #define TANDEM_PREPARE_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(struct tandem_prepare_options), false, true, NULL, NULL                             \
+        sizeof(struct tandem_prepare_options), false, true, NULL, NULL, false                      \
     }
 
 /** Does now, on all threads of the plan, what the first computation by it would do with weights:

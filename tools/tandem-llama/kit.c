@@ -53,7 +53,8 @@ static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error 
         tnd_cli_place(kit->session, kit->runtime);
     }
     const double begin = tnd_cli_seconds();
-    tnd_pack_option_prepare(kit->options.runtime.pack_cache, kit->session, kit->runtime);
+    tnd_pack_option_begin(kit->options.runtime.pack_cache, kit->options.runtime.settings,
+                          kit->session, kit->runtime);
     kit->prepare_seconds = tnd_cli_seconds() - begin;
     return TANDEM_OK;
 }

@@ -9,7 +9,13 @@
 #include "ggml-like/quant_grid.h"
 #include "ggml-like/tnd_type.h"
 
-enum { LANES = TND_PANEL_ROWS, STEP = 4 * LANES, GROUP = 8 * STEP, MAX_UNIT_VALUES = 256 };
+enum {
+    LANES = TND_PANEL_ROWS,
+    STEP = 4 * LANES,
+    GROUP = 8 * STEP,
+    MAX_UNIT_VALUES = 256,
+    TAIL_BYTES = 256 /* a unit of the widest type has 210 */
+};
 
 /* ---- sizes ---- */
 
@@ -50,7 +56,7 @@ size_t tnd_packed_panel_bytes(enum tandem_type type, int64_t k)
 
 /* ---- payload ---- */
 
-/* Codes are packed eight bytes at a time: no code leaves its byte. */
+/* Codes are packed many bytes at a time: no code leaves its byte. */
 static uint64_t load_word(const uint8_t *at)
 {
     uint64_t word;
@@ -60,18 +66,30 @@ static uint64_t load_word(const uint8_t *at)
 
 #define EVERY_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* The low `bits` of 8 steps, 64 bytes each, so that a half's steps share vectors. */
-static void pack_low_bits(const uint8_t *steps, int bits, uint8_t *out)
+/* As wide as every machine has them; compilers join what a machine has wider. */
+typedef uint64_t words __attribute__((vector_size(16)));
+
+TND_INLINE words load_words(const uint8_t *at)
 {
-    int shared = 8 / bits; /* steps a vector */
-    int vectors = 4 / shared;
-    uint64_t mask = EVERY_BYTE((1u << bits) - 1);
+    words loaded;
+    memcpy(&loaded, at, sizeof(loaded));
+    return loaded;
+}
+
+/* The low `bits` of 8 steps, 64 bytes each, so that a half's steps share vectors. */
+TND_INLINE void pack_low_bits(const uint8_t *steps, const int bits, uint8_t *out)
+{
+    const int shared = 8 / bits; /* steps a vector */
+    const int vectors = 4 / shared;
+    const uint64_t mask = EVERY_BYTE((1u << bits) - 1);
     for (int half = 0; half < 2; half++, steps += 4 * STEP) {
         for (int v = 0; v < vectors; v++, out += STEP) {
-            for (int i = 0; i < STEP; i += 8) {
-                uint64_t packed = 0;
-                for (int s = 0; s < shared; s++) {
-                    packed |= (load_word(steps + (s * vectors + v) * STEP + i) & mask) << s * bits;
+            for (int i = 0; i < STEP; i += (int)sizeof(words)) {
+                words packed = load_words(steps + v * STEP + i) & mask;
+                TND_UNROLL
+                for (int s = 1; s < shared; s++) {
+                    packed |= (load_words(steps + (s * vectors + v) * STEP + i) & mask)
+                              << (uint64_t)(s * bits);
                 }
                 memcpy(out + i, &packed, sizeof(packed));
             }
@@ -97,9 +115,9 @@ static void pack_group(const uint8_t *steps, int bits, uint8_t *out)
         memcpy(out, steps, GROUP);
         break;
     case 6:
-        for (int i = 0; i < GROUP; i += 8) {
-            uint64_t word = load_word(steps + i) >> 4 & EVERY_BYTE(15);
-            memcpy(upper + i, &word, sizeof(word));
+        for (int i = 0; i < GROUP; i += (int)sizeof(words)) {
+            const words high = load_words(steps + i) >> 4 & EVERY_BYTE(15);
+            memcpy(upper + i, &high, sizeof(high));
         }
         pack_low_bits(steps, 4, out);
         pack_low_bits(upper, 2, out + 4 * STEP);
@@ -122,14 +140,19 @@ static void pack_group(const uint8_t *steps, int bits, uint8_t *out)
     }
 }
 
-/* Numbers of a book back to their places. */
-static void find_places(int form, uint8_t *steps, int n)
+/* Where the numbers of a book stand in it. */
+static void list_places(int form, uint8_t place_of[256])
 {
     const uint8_t *codes = tnd_book_codes(form);
-    uint8_t place_of[256] = {0};
+    memset(place_of, 0, 256);
     for (int i = 15; i >= 0; i--) { /* of two alike the first */
         place_of[codes[i]] = (uint8_t)i;
     }
+}
+
+/* Numbers of a book back to their places. */
+static void find_places(const uint8_t *restrict place_of, uint8_t *restrict steps, int n)
+{
     for (int i = 0; i < n; i++) {
         steps[i] = place_of[steps[i]];
     }
@@ -210,8 +233,7 @@ static void header_iq4_xs(const void *row, int lane, uint8_t *out, uint8_t *byte
 TND_GRID_LIST(HEADER_GRID)
 #undef HEADER_GRID
 
-/* Header of one unit for one row; `n` of its values exist. */
-static void pack_header(enum tandem_type type, const uint8_t *row, int n, int lane, uint8_t *out)
+static super_header_fn *super_header_of(enum tandem_type type)
 {
     static super_header_fn *const super_headers[TANDEM_TYPE_NUMBERS] = {
         [TANDEM_TYPE_Q2_K] = header_q2_k,
@@ -224,82 +246,143 @@ static void pack_header(enum tandem_type type, const uint8_t *row, int n, int la
         TND_GRID_LIST(ROW)
 #undef ROW
     };
-    const struct tnd_quant_code *code = tnd_quant_code(type);
-    const size_t block = tnd_type_traits(type)->block_bytes;
-    TND_ASSERT(lane >= 0 && lane < LANES && code->is_super == (super_headers[type] != NULL));
-    if (code->is_super) {
-        super_headers[type](row, lane, out, out + 2 * 2 * LANES + lane);
+    return super_headers[type];
+}
+
+/* What stays the same for all units of a panel. */
+struct packing {
+    const struct tnd_kernels_q *kernels;
+    enum tandem_type type;
+    const struct tnd_quant_code *code;
+    super_header_fn *super_header; /* NULL: blocks of 32 */
+    size_t block_bytes;
+    int block_values, n_rows;
+    uint8_t place_of[256]; /* of types with a book */
+};
+
+/* Header of one unit for one row; `n` of its values exist. */
+TND_INLINE void pack_header(const struct packing *p, const uint8_t *row, int n, int lane,
+                            uint8_t *out)
+{
+    if (p->super_header != NULL) {
+        p->super_header(row, lane, out, out + 2 * 2 * LANES + lane);
         return;
     }
-    for (int b = 0; b < n / 32; b++) { /* the half d comes first, m behind it */
-        if ((code->form & TND_BOOKS) == TND_BOOK_FP4) {
-            const uint16_t scale = tnd_e8m0_half(row[(size_t)b * block]);
+    for (int b = 0; b < n / 32; b++, row += p->block_bytes) { /* d comes first, m behind it */
+        if ((p->code->form & TND_BOOKS) == TND_BOOK_FP4) {
+            const uint16_t scale = tnd_e8m0_half(row[0]);
             copy_half(out, b, lane, &scale);
             continue;
         }
-        copy_half(out, b, lane, row + (size_t)b * block);
-        if ((code->form & TND_AFFINE) != 0) {
-            copy_half(out, 2 + b, lane, row + (size_t)b * block + 2);
+        copy_half(out, b, lane, row);
+        if ((p->code->form & TND_AFFINE) != 0) {
+            copy_half(out, 2 + b, lane, row + 2);
         }
     }
 }
 
 /* ---- panels ---- */
 
-/* Codes of `n` values (at most a unit) of all rows, step by step. */
-static void decode_unit(const struct tnd_kernels_q *kernels, enum tandem_type type,
-                        const uint8_t *rows, size_t row_bytes, int n, uint8_t *steps)
+static bool has_places(enum tandem_type type)
 {
-    _Alignas(64) uint8_t values[LANES * MAX_UNIT_VALUES];
+    return type == TANDEM_TYPE_IQ4_NL || type == TANDEM_TYPE_IQ4_XS;
+}
+
+/* Codes of `n` values of the rows that a vector holds. The nibbles of IQ4_NL and IQ4_XS lie as
+ * those of Q4_0, behind 2 bytes: read so, they are the places in the book. */
+static void decode_rows(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
+                        uint8_t *to)
+{
     _Alignas(64) float scales[LANES * MAX_UNIT_VALUES / 16];
     _Alignas(64) float mins[LANES * MAX_UNIT_VALUES / 16];
-    const int lanes = kernels->lanes;
+    enum { IQ4_XS_HEAD = 8, Q4_0_HEAD = 2 };
+    tnd_decode_q_fn *decode = p->kernels->decode[has_places(p->type) ? TANDEM_TYPE_Q4_0 : p->type];
+    if (p->type != TANDEM_TYPE_IQ4_XS) {
+        decode(rows, row_bytes, n, to, scales, mins);
+        return;
+    }
+    rows += IQ4_XS_HEAD - Q4_0_HEAD;
+    for (int g = 0; g < n / 32; g++, rows += 16, to += 32 * p->kernels->lanes) {
+        decode(rows, row_bytes, 32, to, scales, mins);
+    }
+}
+
+/* Codes of `n` values (at most a unit) of all rows, step by step. */
+static void decode_unit(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
+                        uint8_t *steps)
+{
+    _Alignas(64) uint8_t values[LANES * MAX_UNIT_VALUES];
+    const int lanes = p->kernels->lanes;
     for (int r = 0; r < LANES; r += lanes) {
         uint8_t *to = lanes == LANES ? steps : values;
-        kernels->decode[type](rows + (size_t)r * row_bytes, row_bytes, n, to, scales, mins);
+        decode_rows(p, rows + (size_t)r * row_bytes, row_bytes, n, to);
         for (int step = 0; step < n / 4 && lanes != LANES; step++) {
             memcpy(steps + step * STEP + 4 * r, values + step * 4 * lanes, (size_t)(4 * lanes));
         }
     }
 }
 
+/* The rows of a panel that has fewer than 16, and zeros. */
+static const uint8_t *fill_up(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
+                              uint8_t tail[LANES * TAIL_BYTES])
+{
+    const size_t bytes = (size_t)(n / p->block_values) * p->block_bytes;
+    memset(tail, 0, LANES * TAIL_BYTES);
+    for (int r = 0; r < p->n_rows; r++) {
+        memcpy(tail + (size_t)r * TAIL_BYTES, rows + (size_t)r * row_bytes, bytes);
+    }
+    return tail;
+}
+
+static void pack_unit(const struct packing *p, const uint8_t *rows, size_t row_bytes, int unit,
+                      int n, uint8_t *out)
+{
+    _Alignas(64) uint8_t steps[LANES * MAX_UNIT_VALUES];
+    uint8_t tail[LANES * TAIL_BYTES];
+    const int bits = packed_bits(p->code);
+    memset(out, 0, header_bytes(p->code));
+    for (int r = 0; r < p->n_rows; r++) {
+        pack_header(p, rows + (size_t)r * row_bytes, n, r, out);
+    }
+    if (p->n_rows < LANES) {
+        rows = fill_up(p, rows, row_bytes, n, tail);
+        row_bytes = TAIL_BYTES;
+    }
+    if (n < unit) {
+        memset(steps, 0, sizeof(steps));
+    }
+    decode_unit(p, rows, row_bytes, n, steps);
+    if ((p->code->form & TND_BOOKS) != 0 && !has_places(p->type)) {
+        find_places(p->place_of, steps, LANES * n);
+    }
+    out += header_bytes(p->code);
+    for (int g = 0; g < unit / 32; g++, out += bits * 64) {
+        pack_group(steps + g * GROUP, bits, out);
+    }
+}
+
 void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
                     size_t row_bytes, int n_rows, int64_t k, uint8_t *out)
 {
-    _Alignas(64) uint8_t steps[LANES * MAX_UNIT_VALUES];
-    uint8_t tail[LANES * 256]; /* a unit of the widest type has 210 bytes */
     const int unit = tnd_packed_unit_values(type);
-    const struct tnd_quant_code *code = tnd_quant_code(type);
+    const size_t unit_bytes = tnd_packed_unit_bytes(type);
     const struct tnd_type_traits *traits = tnd_type_traits(type);
-    const size_t row_unit = (size_t)(unit / traits->block_values) * traits->block_bytes;
-    TND_ASSERT(0 < n_rows && n_rows <= LANES && k % traits->block_values == 0);
+    struct packing p = {.kernels = kernels,
+                        .type = type,
+                        .code = tnd_quant_code(type),
+                        .super_header = super_header_of(type),
+                        .block_bytes = traits->block_bytes,
+                        .block_values = (int)traits->block_values,
+                        .n_rows = n_rows};
+    const size_t row_unit = (size_t)(unit / p.block_values) * p.block_bytes;
+    TND_ASSERT(0 < n_rows && n_rows <= LANES && k % p.block_values == 0);
     TND_ASSERT(LANES % kernels->lanes == 0 && (uintptr_t)out % 64 == 0);
-    for (int64_t k0 = 0; k0 < k; k0 += unit, rows += row_unit) {
-        int n = (int)tnd_min(unit, k - k0);
-        const uint8_t *from = rows;
-        size_t stride = row_bytes;
-        memset(out, 0, header_bytes(code));
-        for (int r = 0; r < n_rows; r++) {
-            pack_header(type, rows + (size_t)r * row_bytes, n, r, out);
-        }
-        if (n_rows < LANES) {
-            size_t bytes = (size_t)(n / traits->block_values) * traits->block_bytes;
-            stride = 256;
-            memset(tail, 0, sizeof(tail));
-            for (int r = 0; r < n_rows; r++) {
-                memcpy(tail + (size_t)r * stride, rows + (size_t)r * row_bytes, bytes);
-            }
-            from = tail;
-        }
-        memset(steps, 0, sizeof(steps));
-        decode_unit(kernels, type, from, stride, n, steps);
-        if ((code->form & TND_BOOKS) != 0) {
-            find_places(code->form, steps, LANES * n);
-        }
-        out += header_bytes(code);
-        for (int g = 0; g < unit / 32; g++, out += packed_bits(code) * 64) {
-            pack_group(steps + g * GROUP, packed_bits(code), out);
-        }
+    TND_ASSERT(p.code->is_super == (p.super_header != NULL));
+    if ((p.code->form & TND_BOOKS) != 0) {
+        list_places(p.code->form, p.place_of);
+    }
+    for (int64_t k0 = 0; k0 < k; k0 += unit, rows += row_unit, out += unit_bytes) {
+        pack_unit(&p, rows, row_bytes, unit, (int)tnd_min(unit, k - k0), out);
     }
 }
 
@@ -307,23 +390,62 @@ void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, 
 
 enum { ROWS = TND_PANEL_F_ROWS };
 
-#define TRANSPOSE(name, number)                                                                    \
+#if defined(__clang__)
+#define SHUFFLE(a, b, lanes, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, lanes, ...) __builtin_shuffle(a, b, (lanes){__VA_ARGS__})
+#endif
+typedef uint16_t eight __attribute__((vector_size(16)));
+typedef uint32_t four __attribute__((vector_size(16)));
+#define LOW_16(a, b)  SHUFFLE(a, b, eight, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH_16(a, b) SHUFFLE(a, b, eight, 4, 12, 5, 13, 6, 14, 7, 15)
+#define LOW_32(a, b)  SHUFFLE(a, b, four, 0, 4, 1, 5)
+#define HIGH_32(a, b) SHUFFLE(a, b, four, 2, 6, 3, 7)
+
+/* A square of N rows of N values: vector and lane have log2 N bits each as their numbers, and a
+ * round moves all of them up by one, the top bit of the vector to the end of the lane. After log2 N
+ * rounds they have changed places. */
+#define TRANSPOSE(name, number, vector, N, LOW, HIGH)                                              \
+    TND_INLINE void name##_square(const uint8_t *rows, size_t row_bytes, uint8_t *out)             \
+    {                                                                                              \
+        vector v[N], next[N];                                                                      \
+        TND_UNROLL                                                                                 \
+        for (int r = 0; r < (N); r++) {                                                            \
+            memcpy(&v[r], rows + (size_t)r * row_bytes, sizeof(v[r]));                             \
+        }                                                                                          \
+        TND_UNROLL                                                                                 \
+        for (int moved = 1; moved < (N); moved *= 2) {                                             \
+            TND_UNROLL                                                                             \
+            for (int i = 0; i < (N) / 2; i++) {                                                    \
+                next[2 * i] = LOW(v[i], v[i + (N) / 2]);                                           \
+                next[2 * i + 1] = HIGH(v[i], v[i + (N) / 2]);                                      \
+            }                                                                                      \
+            memcpy(v, next, sizeof(v));                                                            \
+        }                                                                                          \
+        TND_UNROLL                                                                                 \
+        for (int i = 0; i < (N); i++) {                                                            \
+            memcpy(out + (size_t)(i * ROWS) * sizeof(number), &v[i], sizeof(v[i]));                \
+        }                                                                                          \
+    }                                                                                              \
     static void name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *out)   \
     {                                                                                              \
-        enum { PART = 64 }; /* of K: what is read stays in L1 until it is used */                  \
-        for (int64_t k0 = 0; k0 < k; k0 += PART) {                                                 \
-            int64_t end = tnd_min(k, k0 + PART);                                                   \
-            for (int r = 0; r < n_rows; r++) {                                                     \
-                const uint8_t *from = rows + (size_t)r * row_bytes;                                \
-                for (int64_t i = k0; i < end; i++) {                                               \
-                    memcpy(out + (size_t)(i * ROWS + r) * sizeof(number),                          \
-                           from + (size_t)i * sizeof(number), sizeof(number));                     \
-                }                                                                                  \
+        const int in_squares = n_rows / (N) * (N);                                                 \
+        const int64_t k_squares = k / (N) * (N);                                                   \
+        for (int64_t i = 0; i < k_squares; i += (N)) {                                             \
+            for (int r = 0; r < in_squares; r += (N)) {                                            \
+                name##_square(rows + (size_t)r * row_bytes + (size_t)i * sizeof(number),           \
+                              row_bytes, out + (size_t)(i * ROWS + r) * sizeof(number));           \
+            }                                                                                      \
+        }                                                                                          \
+        for (int r = 0; r < n_rows; r++) {                                                         \
+            for (int64_t i = r < in_squares ? k_squares : 0; i < k; i++) {                         \
+                memcpy(out + (size_t)(i * ROWS + r) * sizeof(number),                              \
+                       rows + (size_t)r * row_bytes + (size_t)i * sizeof(number), sizeof(number)); \
             }                                                                                      \
         }                                                                                          \
     }
-TRANSPOSE(transpose_16, uint16_t)
-TRANSPOSE(transpose_32, uint32_t)
+TRANSPOSE(transpose_16, uint16_t, eight, 8, LOW_16, HIGH_16)
+TRANSPOSE(transpose_32, uint32_t, four, 4, LOW_32, HIGH_32)
 #undef TRANSPOSE
 
 void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,
