@@ -26,10 +26,10 @@ struct tandem_runtime {
     struct tnd_trace *trace; /* NULL: nobody asked for one */
     struct tnd_observer observer;
     struct tnd_quota quota;
-    _Atomic uint64_t told_slow; /* serial of the graph whose slow nodes were told of last */
-    atomic_bool may_tune;       /* TANDEM_TUNE asks for it, and nothing was measured yet */
+    _Atomic uint64_t told_slow;  /* serial of the graph whose slow nodes were told of last */
+    atomic_bool may_tune;        /* TANDEM_TUNE asks for it, and nothing was measured yet */
     atomic_bool packs_gradually; /* as the last tandem_runtime_prepare said */
-    atomic_bool may_tune_convs; /* the same of methods of convolutions */
+    atomic_bool may_tune_convs;  /* the same of methods of convolutions */
     struct tandem_chooser chooser;
 
     char table_path[TND_TABLE_PATH_MAX]; /* written while opening only: programs read it */

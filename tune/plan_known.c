@@ -39,8 +39,7 @@ uint64_t tnd_plan_known_key(const struct tandem_graph *graph, uint64_t seed)
         uint64_t words[sizeof(node->params) / sizeof(uint64_t) + 1] = {0};
         uint64_t params = 0;
         if (node->op == TANDEM_OP_MUL_MAT_ID || node->op == TANDEM_OP_CONV_INT8 ||
-            node->op == TANDEM_OP_PRODUCT_INT8 ||
-            tnd_op_traits(node->op)->family == TND_OP_work) {
+            node->op == TANDEM_OP_PRODUCT_INT8 || tnd_op_traits(node->op)->family == TND_OP_work) {
             return 0; /* how often experts are used; what operations describe elsewhere */
         }
         memcpy(words, &node->params, sizeof(node->params));

@@ -445,8 +445,7 @@ static void keep_programs(const struct tnd_gpu_device *device, struct tnd_gpu_ti
     tnd_gpu_tiles_default(&device->caps, io_tiles);
     io_tiles->skinny_most = given.skinny_most;
     io_tiles->gemm = given.gemm;
-    io_tiles->launch_ns = given.launch_ns;
-    io_tiles->graph_ns = given.graph_ns;
+    io_tiles->graphs = given.graphs;
 }
 
 enum tandem_status tnd_gpu_tiles_use(struct tnd_gpu_device *device, const char *numbers,
