@@ -49,8 +49,8 @@ struct tnd_gpu_function {
         TND_TRY(tnd_cuda_check((self)->library, (self)->base.name, text, of_call, error));         \
     } while (0)
 
-/** As TND_CUDA_CALL for one that gives something back: it is made whether the context can be entered or
- *  not, since a lost device still has streams, which would run on, and memory. */
+/** As TND_CUDA_CALL for a call that gives something back: it is made whether the context can be
+ *  entered or not, since a lost device still has streams, which would run on, and memory. */
 #define TND_CUDA_GIVE_BACK(self, call)                                                             \
     do {                                                                                           \
         const struct tnd_cu_functions *const cu = &(self)->library->cu;                            \
