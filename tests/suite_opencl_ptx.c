@@ -18,7 +18,8 @@ static void devices_say_where_their_kernels_come_from(void)
 {
     struct tnd_gpu_device *device = tnd_test_cl_open((struct tnd_gpu_options){0});
     if (device != NULL) {
-        check_contains(device->info.version, "kernels: prebuilt PTX 6.3");
+        CU_ASSERT_STRING_EQUAL(device->info.version,
+                               "compute capability 8.6, kernels: prebuilt PTX 6.3");
         check_contains(device->info.reason, "tuning and the kernels of networks need NVRTC");
         CU_ASSERT(device->context->has_fixed_programs);
         tnd_gpu_device_close(device);

@@ -93,8 +93,9 @@ static void find_reason(struct asking *asking, const struct tnd_cuda_library *li
 /* Where kernels come from. */
 static void name_kernels(const struct tnd_cuda_library *library, char *out, size_t bytes)
 {
+    const int ptx = (int)library->pack.ptx_version;
     const int version =
-        library->has_pack ? 100 * (int)library->pack.ptx_version : library->nvrtc_version;
+        library->has_pack ? 1000 * (ptx / 10) + 10 * (ptx % 10) : library->nvrtc_version;
     const char *name = library->has_compiler ? "NVRTC"
                        : library->has_pack   ? "prebuilt PTX"
                                              : "none";
