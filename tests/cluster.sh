@@ -192,17 +192,20 @@ done
 
 # The server: rank 0 serves. A rank that is killed or hangs ends it with 503 and a code of its own.
 if [ -x "$build/tandem-server" ] && command -v curl >/dev/null && [ -e "$data/stories260K.bin" ]; then
-    for mpi in $mpis; do
+    serve() { # OPTIONS...: as `launcher`
         rm -f "$work/socket"
         launch "$mpi" 2 "$build/tandem-server" "$data/stories260K.bin" -t "$data/tok512.bin" --host "unix:$work/socket" \
-            --threads 1 --context 256 --rank-limit 3 --grace 1 >"$work/out" 2>"$work/err" &
+            --threads 1 --context 256 --grace 1 "$@" >"$work/out" 2>"$work/err" &
         launcher=$!
         for _ in $(seq 200); do
             curl -sf --unix-socket "$work/socket" http://x/health >/dev/null && break
             sleep 0.1
         done
-        ask() { curl -s -m 40 -w ' code %{http_code}' --unix-socket "$work/socket" http://x/completion \
-            -d '{"prompt": "Zoo", "n_predict": 20, "temperature": 0}'; }
+    }
+    ask() { curl -s -m 40 -w ' code %{http_code}' --unix-socket "$work/socket" http://x/completion \
+        -d '{"prompt": "Zoo", "n_predict": 20, "temperature": 0}'; }
+    for mpi in $mpis; do
+        serve --rank-limit 3
         first=$(ask) second=$(ask)
         [[ $first == *'"content"'*'code 200' ]] && [ "$(grep -o '"content":"[^"]*"' <<<"$first")" = "$(grep -o '"content":"[^"]*"' <<<"$second")" ] &&
             good || bad "server, $mpi: $first $second $(tail -3 "$work/err")"
@@ -216,6 +219,15 @@ if [ -x "$build/tandem-server" ] && command -v curl >/dev/null && [ -e "$data/st
         code=$?
         [ "$code" -ne 0 ] && good || bad "server's end, $mpi: code $code"
         stopped=
+        # A launcher that is told to end has its ranks save what they know.
+        rm -f "$work/texts"
+        for known in '"cache_n":0,' '"cache_n":[1-9]'; do
+            serve --save "$work/texts"
+            said=$(ask)
+            kill -TERM $(pgrep -f "^mpirun.$mpi .*unix:$work/socket")
+            wait "$launcher"
+            grep -q "$known" <<<"$said" && [ -s "$work/texts" ] && good || bad "server that saves, $mpi: $said $(tail -3 "$work/err")"
+        done
     done
 else
     skip "no tandem-server, curl or trained model"

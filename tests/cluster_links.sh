@@ -4,6 +4,7 @@
 # What fit predicts for ranks over real links, beside what bench measures: in network namespaces joined by a
 # shaped switch (netns.sh), one CPU a rank. The links are measured in them, products once outside. One rank alone and
 # all ranks, by rows and by layers with the shares that fit gives them for prompts, are measured in turns; medians are printed. Figures, no verdict: a busy machine has others.
+# Variables: SHAPE (of `synth`) or MODEL, PROMPT (tokens), REPEAT (of a bench), BUDGET (seconds for products).
 set -u
 cd "$(dirname "$0")/.."
 build=$(cd "${1:-build/release}" && pwd)
@@ -19,18 +20,18 @@ unset OPENBLAS_CORETYPE TANDEM_TABLE TANDEM_LOG TANDEM_CPU TANDEM_THREADS
 
 command -v "mpirun.$mpi" >/dev/null || { echo "SKIP links: no $mpi"; exit 0; }
 why=$(net_up "$build" 2 1 0 0; net_down) && [ -z "$why" ] || { echo "SKIP links: $why"; exit 0; }
-model=$work/model.gguf
-"$build/tandem-llama" synth "$model" -q --shape "$shape" --type q4_0 || exit 1
+model=${MODEL:-$work/model.gguf}
+[ -n "${MODEL:-}" ] || "$build/tandem-llama" synth "$model" -q --shape "$shape" --type q4_0 || exit 1
 alone=(taskset -c 0)
 chrt -r 24 true 2>/dev/null && alone=(chrt -r 24 taskset -c 0)
-"${alone[@]}" "$build/mulmat-tune" bench --model "$model" -m 1,8,64,512 --threads 1 --profile cpu -q -y -f "$work/cpu.json" >/dev/null || exit 1
+"${alone[@]}" "$build/mulmat-tune" bench --model "$model" -m 1,8,64,512 --threads 1 --profile cpu -q -y --budget ${BUDGET:-60} -f "$work/cpu.json" >/dev/null || exit 1
 common=("$model" --threads 1)
 prompt=${PROMPT:-256} # tokens: by layers in micro-batches of 64
 bench=(--prompt "$prompt" --gen 16 --repeat ${REPEAT:-3} --output csv)
 
 median() { sort -g | awk '{v[NR] = $1} END {print NR ? v[int((NR + 1) / 2)] : "nothing"}'; }
 
-echo "$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $mpi, shape $shape q4_0, load $(cut -d' ' -f1 /proc/loadavg), medians of $rounds rounds"
+echo "$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $mpi, ${MODEL:-shape $shape q4_0}, load $(cut -d' ' -f1 /proc/loadavg), medians of $rounds rounds"
 echo "| link | ranks | prompt or generation | predicted, tokens/s | measured, tokens/s | error | the plan took |"
 echo "|---|---|---|---|---|---|---|"
 for link in "${@:-1:0.2:0 0.1:2:0 1:0.2:0.1}"; do

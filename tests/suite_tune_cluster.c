@@ -279,8 +279,7 @@ static void times_of_layers_follow_from_the_slowest_rank(void)
     check_int(plan.bytes[0], 450);
     check_int(plan.bytes[1], 600);
     CU_ASSERT_TRUE(plan.fits);
-    plan.shares[0] =
-        0; /* samples alone: the other one waits for the token, classifies, and sends logits. No plan */
+    plan.shares[0] = 0; /* samples alone; the other one is told, and sends logits. No plan */
     plan.shares[1] = 10;
     tnd_cluster_time(&cluster, &plan);
     CU_ASSERT_DOUBLE_EQUAL(plan.link_us[TND_FIT_GENERATION], 120 + told_us, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Messages go to and fro between two ranks while the others wait; all-reduce and all-gather are of
- * all ranks. Every rank knows the same list of sizes; how often one is repeated is told by the rank that
- * measures.
+ * all ranks. Every rank knows the same list of sizes; how often one is repeated is told by the
+ * rank that measures.
  *
  * Each repetition is two operations, and half of its time counts. Of all-reduces one alone says
  * nothing: of two ranks the one that came first waits longer than the link takes, and the other one

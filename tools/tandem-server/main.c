@@ -27,7 +27,8 @@ static int fail(const struct tandem_error *error)
     return 1;
 }
 
-/* Signals that end the server come to sigwait; a second one ends it at once. */
+/* Signals that end the server come to sigwait: they are held before there are threads, MPI's too,
+ * which inherit that. */
 static void hold_signals(sigset_t *set)
 {
     (void)signal(SIGPIPE, SIG_IGN);
@@ -37,12 +38,19 @@ static void hold_signals(sigset_t *set)
     (void)pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
+/* A second signal ends the server at once. (Launchers of ranks send several, and kill those who do
+ * not end.) */
 static void wait_for_end(const sigset_t *set)
 {
     int which = 0;
     while (sigwait(set, &which) != 0) {
     }
-    (void)pthread_sigmask(SIG_UNBLOCK, set, NULL);
+    if (tandem_communicator_launched() < 2) {
+        (void)pthread_sigmask(SIG_UNBLOCK, set, NULL);
+        tnd_say("tandem-server: ends; again: at once\n");
+    } else {
+        tnd_say("tandem-server: ends\n");
+    }
 }
 
 /* What there is in the cache, that of requests which were not finished too. */
@@ -94,7 +102,6 @@ static int serve(struct options *options, struct srv_kit *kit, const sigset_t *s
     if (is_started) {
         say_where(options, kit, http);
         wait_for_end(signals);
-        tnd_say("tandem-server: ends; again: at once\n");
     }
     tnd_srv_http_close(http);
     tnd_srv_engine_stop(kit->engine, (double)options->grace);
@@ -106,15 +113,13 @@ static int serve(struct options *options, struct srv_kit *kit, const sigset_t *s
     return is_started ? 0 : fail(&error);
 }
 
-static int run(struct options *options)
+static int run(struct options *options, const sigset_t *signals)
 {
     struct srv_kit kit = {0};
     struct tandem_error error = {0};
-    sigset_t signals;
-    hold_signals(&signals); /* before there are threads, which inherit it */
     (void)tandem_guard_mapped_files(NULL);
     const enum tandem_status status = tnd_srv_open(&kit, &options->settings, &error);
-    const int code = status == TANDEM_OK ? serve(options, &kit, &signals) : fail(&error);
+    const int code = status == TANDEM_OK ? serve(options, &kit, signals) : fail(&error);
     tnd_srv_close(&kit);
     return code;
 }
@@ -201,5 +206,7 @@ int main(int argc, char **argv)
     if (result != ARGS_OK) {
         return args_code(result);
     }
-    return tnd_ranks_begin() ? tnd_ranks_end(run(&o)) : 1;
+    sigset_t signals;
+    hold_signals(&signals);
+    return tnd_ranks_begin() ? tnd_ranks_end(run(&o, &signals)) : 1;
 }
