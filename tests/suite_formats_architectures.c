@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "formats/hf_config.h"
 #include "formats/llama_tensors.h"
+#include "tests/architectures-judged-list.h"
 #include "tests/support.h"
 
 /* An architecture that needs no new operation. */
@@ -133,6 +134,44 @@ static void add_scales(struct tnd_text *page, const struct tnd_llama_architectur
     }
 }
 
+static void add_judged(struct tnd_text *page)
+{
+    static const struct {
+        const char *name;
+        int equal, configurations, equal_tensors, tensors, equal_members, members, silent;
+    } rows[] = {
+#define JUDGED(...) {__VA_ARGS__},
+        TND_JUDGED(JUDGED)
+#undef JUDGED
+    };
+    int total[7] = {0};
+    tnd_text_add(
+        page, "\n## Judged by transformers\n\n"
+              "`make judges JOBS=models` compares small random models with transformers in F32: "
+              "random configurations\n"
+              "(logits within 2e-4, and the likeliest text), every tensor removed, added and "
+              "reshaped once, every member of\n"
+              "config.json changed once. What is not equal is refused by name, or by transformers "
+              "alone; silent is what\n"
+              "differs without a word. " TND_JUDGED_WITH ":\n\n"
+              "| `model_type` | configurations equal | changed tensors equal | changed members "
+              "equal | silent |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tnd_text_printf(page, "| `%s` | %d of %d | %d of %d | %d of %d | %d |\n", rows[i].name,
+                        rows[i].equal, rows[i].configurations, rows[i].equal_tensors,
+                        rows[i].tensors, rows[i].equal_members, rows[i].members, rows[i].silent);
+        const int row[7] = {rows[i].equal,   rows[i].configurations, rows[i].equal_tensors,
+                            rows[i].tensors, rows[i].equal_members,  rows[i].members,
+                            rows[i].silent};
+        for (int k = 0; k < 7; k++) {
+            total[k] += row[k];
+        }
+        CU_ASSERT_PTR_NOT_NULL(tnd_hf_family_of(rows[i].name));
+    }
+    tnd_text_printf(page, "| all | %d of %d | %d of %d | %d of %d | %d |\n", total[0], total[1],
+                    total[2], total[3], total[4], total[5], total[6]);
+}
+
 /* docs/architectures.md is made from the rows; TANDEM_TEST_UPDATE=1 writes it anew. */
 static void the_page_of_architectures_is_that_of_the_rows(void)
 {
@@ -192,6 +231,7 @@ static void the_page_of_architectures_is_that_of_the_rows(void)
     tnd_text_add(&page, "\nRefused by name: Mamba, Bamba and other models with a state in place of "
                         "attention, Qwen3-Next,\n"
                         "and models of more than text.\n");
+    add_judged(&page);
     if (update != NULL && strcmp(update, "1") == 0) {
         CU_ASSERT_TRUE(tnd_test_write_file(path, page.bytes, page.n));
     }

@@ -9,9 +9,9 @@
 # usage: models.py BUILD [--configs N] [--seed N] [--show N] [--families NAME] [--jobs N] [--list FILE]
 #        [--only configs|published|quantised|ahead|tensors|members]
 import argparse
+import concurrent.futures
 import copy
 import ctypes
-import functools
 import json
 import logging
 import math
@@ -181,11 +181,14 @@ torch.set_num_threads(1)
 
 
 def is_absurd(config):
-    """transformers would try to make room for it."""
+    """transformers would try to make room for it: 26 GB for a default Llama of a GPT-2's members."""
+    if "n_embd" in config and config.get("model_type") != "gpt2":
+        return True
     return any(isinstance(config.get(k), int) and config[k] > 4096 for k in
                ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
                 "vocab_size", "head_dim", "num_experts", "num_local_experts",
-                "moe_intermediate_size", "shared_expert_intermediate_size"))
+                "moe_intermediate_size", "shared_expert_intermediate_size", "n_layer", "n_embd",
+                "n_head", "n_inner", "n_positions"))
 
 
 def theirs(folder, tokens):
@@ -728,10 +731,11 @@ def main():
     o = parser.parse_args()
     begin, rows = time.monotonic(), []
     names = [n for n in sorted(FAMILIES) if any(part in n for part in o.families.split(","))]
-    with multiprocessing.get_context("fork").Pool(o.jobs) as pool:
-        for row in pool.imap_unordered(functools.partial(judge_family, o), names, 1):
-            rows.append(row)
-            family, counts, worst, seconds = row
+    fork = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(o.jobs, fork) as pool:
+        for judged in concurrent.futures.as_completed(pool.submit(judge_family, o, n) for n in names):
+            family, counts, worst, seconds = judged.result()
+            rows.append((family, counts, worst, seconds))
             print(f"{family}: {add_counts(counts, outcomes=SILENT)} silent; " +
                   "; ".join(f"{sum(row.values())} {part}: " +
                             ", ".join(f"{n} {outcome}" for outcome, n in sorted(row.items()))
