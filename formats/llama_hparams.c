@@ -532,8 +532,8 @@ static enum tandem_status read_pooling(struct reader *reader, struct tandem_hpar
     return TANDEM_OK;
 }
 
-/* block_count counts layers that predict ahead, too. */
-/* Files that were converted from a checkpoint without these layers count them, too. */
+/* block_count counts layers that predict ahead, too, even where the checkpoint that was converted had
+ * none of them. */
 static enum tandem_status read_nextn(struct reader *reader, struct tandem_hparams *h,
                                      struct tandem_error *error)
 {
@@ -551,7 +551,7 @@ static enum tandem_status read_nextn(struct reader *reader, struct tandem_hparam
                              (long long)n, (long long)h->layers - 1);
     }
     h->layers -= n;
-    snprintf(name, sizeof(name), "blk.%lld.nextn.eh_proj.weight", (long long)h->layers);
+    snprintf(name, sizeof(name), "blk.%lld.attn_norm.weight", (long long)h->layers);
     h->nextn_layers = tandem_source_find(reader->source, name, &t) ? n : 0;
     return TANDEM_OK;
 }

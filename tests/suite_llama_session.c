@@ -225,7 +225,7 @@ static void public_structures_keep_their_layout(void)
     check_int(offsetof(struct tandem_batch_entry, n), 8);
     check_int(offsetof(struct tandem_batch_entry, sequence), 16);
     check_int(offsetof(struct tandem_batch_entry, wants_logits), 20);
-    check_int(sizeof(struct tandem_session_options), 120);
+    check_int(sizeof(struct tandem_session_options), 128);
     check_int(offsetof(struct tandem_session_options, cache_type), 28);
     check_int(offsetof(struct tandem_session_options, adjust_user), 48);
     check_int(offsetof(struct tandem_session_options, micro_batches), 60);
@@ -233,6 +233,7 @@ static void public_structures_keep_their_layout(void)
     check_int(offsetof(struct tandem_session_options, pooling), 80);
     check_int(offsetof(struct tandem_session_options, division), 96);
     check_int(offsetof(struct tandem_session_options, layer_shares), 104);
+    check_int(offsetof(struct tandem_session_options, has_whole_experts), 120);
     check_int(sizeof(struct tandem_message), 24);
     check_int(offsetof(struct tandem_transport, exchange), 24);
     check_int(offsetof(struct tandem_transport, name), 40);
