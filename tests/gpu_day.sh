@@ -66,7 +66,7 @@ if [ -e "$BUILD/fake_cuda/libcuda.so.1" ] && [ -x "$BUILD/suite_opencl-cuda" ]; 
     TANDEM_FAKE_CUDA_FAIL=cuLaunchKernel:1:700:lost LD_LIBRARY_PATH=$BUILD/fake_cuda timeout 60 \
         "$BUILD/mulmat-tune" tune-device --device Stand-in -dry >"$work/said" 2>&1
     expect "Stand-in GPU 0 (CUDA)" "$work/said"
-    expect "cuLaunchKernel of matvec failed" "$work/said"
+    expect "cuLaunchKernel of smoke failed" "$work/said"
 else
     skipped=$((skipped + 1))
     echo "skipped: the stand-in for CUDA is not built"

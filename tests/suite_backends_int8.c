@@ -284,15 +284,18 @@ static void products_of_two_have_the_bits_of_the_reference(void)
 
 static void matrices_that_reach_too_far_are_refused(void)
 {
-    static const struct tnd_int8_matrix whole = {.product = 64, .row = 8, .column = 1};
+#define WHOLE                                                                                      \
+    {                                                                                              \
+        .product = 64, .row = 8, .column = 1                                                       \
+    }
     static const struct {
         struct tnd_int8_matrix x, w;
         const char *says;
-    } cases[] = {{{.product = 64, .row = 9, .column = 1}, whole, "x has 128 bytes, expected 135"},
-                 {whole, {.product = 64, .row = 1, .column = 9}, "w has 128 bytes, expected 135"},
-                 {whole, {.product = 64, .row = -8, .column = 1}, "a step backwards"},
-                 {{.product = INT64_MAX, .row = 8, .column = 1}, whole, "64 bits"},
-                 {{.offset = -1, .product = 8, .row = 8, .column = 1}, whole, "a step backwards"}};
+    } cases[] = {{{.product = 64, .row = 9, .column = 1}, WHOLE, "x has 128 bytes, expected 135"},
+                 {WHOLE, {.product = 64, .row = 1, .column = 9}, "w has 128 bytes, expected 135"},
+                 {WHOLE, {.product = 64, .row = -8, .column = 1}, "a step backwards"},
+                 {{.product = INT64_MAX, .row = 8, .column = 1}, WHOLE, "64 bits"},
+                 {{.offset = -1, .product = 8, .row = 8, .column = 1}, WHOLE, "a step backwards"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct tnd_product_int8 p = {
             .sums = {.images = 16, .channels = 8, .filters = 8, .groups = 1},
