@@ -532,8 +532,8 @@ static enum tandem_status read_pooling(struct reader *reader, struct tandem_hpar
     return TANDEM_OK;
 }
 
-/* block_count counts layers that predict ahead, too, even where the checkpoint that was converted had
- * none of them. */
+/* block_count counts layers that predict ahead, too, even where the checkpoint that was converted
+ * had none of them. */
 static enum tandem_status read_nextn(struct reader *reader, struct tandem_hparams *h,
                                      struct tandem_error *error)
 {
