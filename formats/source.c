@@ -144,11 +144,26 @@ enum tandem_status tnd_source_set_text_bytes(tandem_source *source, const char *
     return tnd_source_add_value(source, key, item, error);
 }
 
-enum tandem_status tnd_source_copy_values(tandem_source *source, const tandem_source *from,
-                                          struct tandem_error *error)
+/* Whether a key is among the first n. */
+static bool has_key(const tandem_source *source, size_t n, const char *key)
 {
+    size_t i = 0;
+    while (i < n && strcmp(source->values[i].key, key) != 0) {
+        i++;
+    }
+    return i < n;
+}
+
+enum tandem_status tnd_source_copy_values(tandem_source *source, const tandem_source *from,
+                                          const char *prefix, struct tandem_error *error)
+{
+    const size_t n_before = source->n_values;
     for (size_t i = 0; i < from->n_values; i++) {
         const struct tnd_source_value *value = &from->values[i];
+        if (strncmp(value->key, prefix, strlen(prefix)) != 0 ||
+            has_key(source, n_before, value->key)) {
+            continue;
+        }
         if (value->kind == TND_VALUE_ARRAY) {
             const struct tnd_source_array *array = value->array;
             TND_TRY(tnd_source_set_array(source, value->key, array->item_type, array->count,

@@ -173,8 +173,9 @@ int64_t tnd_source_find(const tandem_source *source, const char *name);
  *  O(n), with the same results. */
 void tnd_source_index(tandem_source *source);
 
-/** Adds copies of all values of another source. Errors: MEMORY. */
+/** Adds copies of the values of another source whose keys begin so, but for keys that are there
+ *  already. Errors: MEMORY. */
 enum tandem_status tnd_source_copy_values(tandem_source *source, const tandem_source *from,
-                                          struct tandem_error *error);
+                                          const char *prefix, struct tandem_error *error);
 
 #endif

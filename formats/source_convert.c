@@ -134,7 +134,7 @@ enum tandem_status tandem_source_convert(const tandem_source *source, enum tande
         status = convert_tensors(source, type, copy, row, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_source_copy_values(copy, source, error);
+        status = tnd_source_copy_values(copy, source, "", error);
     }
     if (status == TANDEM_OK) {
         status = tnd_source_check(source, error);

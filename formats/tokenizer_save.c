@@ -254,6 +254,19 @@ static enum tandem_status open_best(const char *path, int64_t vocabulary,
     return tandem_tokenizer_open(path, vocabulary, out_tokenizer, error);
 }
 
+/* The keys of a GGUF file, as they stand there; config.json may have said some of them. */
+static enum tandem_status copy_keys(tandem_source *source, const char *path, bool *out_is_any,
+                                    struct tandem_error *error)
+{
+    tandem_source *from = NULL;
+    struct tandem_array tokens;
+    TND_TRY(tandem_source_open(path, &from, error));
+    const enum tandem_status status = tnd_source_copy_values(source, from, "tokenizer.", error);
+    *out_is_any = tandem_source_array(from, "tokenizer.ggml.tokens", &tokens);
+    tandem_source_close(from);
+    return status;
+}
+
 enum tandem_status tandem_source_add_tokenizer(tandem_source *source, const char *path,
                                                bool *out_is_common, struct tandem_error *error)
 {
@@ -270,8 +283,10 @@ enum tandem_status tandem_source_add_tokenizer(tandem_source *source, const char
     }
     (void)tandem_source_find(source, "token_embd.weight", &embedding);
     TND_TRY(open_best(path, embedding.ne[1], &tokenizer, error));
-    enum tandem_status status = set_keys(source, tokenizer, &is_all, &is_any, error);
-    if (status == TANDEM_OK && !is_all) {
+    const bool is_gguf = tnd_gguf_is(tokenizer->file.data, tokenizer->file.bytes);
+    enum tandem_status status = is_gguf ? copy_keys(source, path, &is_any, error)
+                                        : set_keys(source, tokenizer, &is_all, &is_any, error);
+    if (status == TANDEM_OK && !is_gguf && !is_all) {
         status = set_file(source, tokenizer, path, error);
     }
     tandem_tokenizer_close(tokenizer);

@@ -13,9 +13,10 @@
 #include "ggml-like/array.h"
 
 enum {
-    TND_STRIP = 512,      /* values of a register of programs */
-    TND_STRIP_GRAIN = 32, /* kernels work on multiples of this */
-    TND_STRIP_ROWS = 4    /* most of a block of a tile */
+    TND_STRIP = 512,       /* most values of a register of programs, */
+    TND_STRIP_LEAST = 128, /* and as many as it has of any program */
+    TND_STRIP_GRAIN = 32,  /* kernels work on multiples of this */
+    TND_STRIP_ROWS = 4     /* most of a block of a tile */
 };
 
 /** X(NAME, of the accumulator `x`) */

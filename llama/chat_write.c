@@ -163,14 +163,8 @@ static size_t known_text(const tandem_chat *chat, const struct tandem_rendered *
     return is_same ? chat->n_text : 0;
 }
 
-static enum tandem_status encode(tandem_chat *chat, const struct tandem_rendered *rendered,
-                                 struct tandem_error *error)
+static enum tandem_status reserve(tandem_chat *chat, size_t wanted, struct tandem_error *error)
 {
-    const size_t known = known_text(chat, rendered);
-    const size_t n_kept = known > 0 && chat->base == 0 ? chat->n_held : 0;
-    const size_t wanted = n_kept + 2 * rendered->n + 16;
-    struct tandem_rendered rest = *rendered;
-    size_t n = 0;
     if (wanted > chat->id_capacity) {
         int32_t *ids = realloc(chat->ids, wanted * sizeof(ids[0]));
         if (ids == NULL) {
@@ -179,14 +173,31 @@ static enum tandem_status encode(tandem_chat *chat, const struct tandem_rendered
         chat->ids = ids;
         chat->id_capacity = wanted;
     }
+    return TANDEM_OK;
+}
+
+static enum tandem_status encode(tandem_chat *chat, const struct tandem_rendered *rendered,
+                                 struct tandem_error *error)
+{
+    const size_t known = known_text(chat, rendered);
+    const size_t n_kept = known > 0 && chat->base == 0 ? chat->n_held : 0;
+    struct tandem_rendered rest = *rendered;
+    size_t n = 0;
+    LLAMA_TRY(reserve(chat, n_kept + rendered->n + 16, error));
     if (n_kept > 0) {
         memcpy(chat->ids, chat->held, n_kept * sizeof(chat->ids[0]));
     }
     rest.text += known;
     rest.from_variables += known;
     rest.n -= known;
-    LLAMA_TRY(tandem_rendered_encode(chat->options.tokenizer, &rest, chat->ids + n_kept,
-                                     chat->id_capacity - n_kept, &n, error));
+    enum tandem_status status = tandem_rendered_encode(
+        chat->options.tokenizer, &rest, chat->ids + n_kept, chat->id_capacity - n_kept, &n, error);
+    if (status == TANDEM_E_LIMIT && n > chat->id_capacity - n_kept) { /* now the number is known */
+        LLAMA_TRY(reserve(chat, n_kept + n, error));
+        status = tandem_rendered_encode(chat->options.tokenizer, &rest, chat->ids + n_kept,
+                                        chat->id_capacity - n_kept, &n, error);
+    }
+    LLAMA_TRY(status);
     int32_t *added = chat->ids + n_kept;
     if (known > 0 && n > 0 && added[0] == tandem_tokenizer_bos(chat->options.tokenizer) &&
         tandem_tokenizer_adds_bos(chat->options.tokenizer)) {

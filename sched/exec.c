@@ -41,6 +41,7 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
     exec->pool = pool;
     exec->registry = registry;
     exec->clock = clock;
+    atomic_init(&exec->may_copy, -1); /* the first gradual run copies nothing */
     atomic_init(&exec->execution, TANDEM_EXECUTE_DEFAULT);
     for (int slot = 0; slot < TND_MAX_SLOTS; slot++) {
         pthread_mutex_init(&exec->devices[slot].lock, NULL);

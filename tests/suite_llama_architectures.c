@@ -235,6 +235,42 @@ static void members_of_published_checkpoints_are_known(void)
     CU_ASSERT_EQUAL(n, (int)(sizeof(cases) / sizeof(cases[0])));
 }
 
+/* The base of rope is 10,000 * alpha ^ (8 / 6) of heads of 8 values (NTK scaling, as
+ * modeling_hunyuan_v1_dense.py of transformers has it). */
+static void alpha_of_hunyuan_raises_the_base_of_rope(void)
+{
+    static const struct {
+        double alpha, base; /* 0: it is refused */
+    } cases[] = {{1000, 1e8}, {1, 1e4}, {0, 1e4}, {-1, 0}, {1e7, 0}};
+    const char *rope = "\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"}";
+    int i = 0;
+    while (strcmp(goldens[i].name, "hunyuan_v1_dense") != 0) {
+        i++;
+    }
+    const char *at = strstr(goldens[i].config, rope);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        char config[4096];
+        struct tandem_error error = {0};
+        tandem_source *source = NULL;
+        double base = 0;
+        snprintf(config, sizeof(config),
+                 "%.*s\"rope_theta\":10000,\"rope_scaling\":{\"type\":\"dynamic\","
+                 "\"factor\":1,\"alpha\":%g}%s",
+                 (int)(at - goldens[i].config), goldens[i].config, cases[k].alpha,
+                 at + strlen(rope));
+        tnd_golden_write(config, goldens[i].tensors, -1, NULL);
+        check_status(tandem_source_open(tnd_test_temp("model.safetensors"), &source, &error),
+                     cases[k].base > 0 ? TANDEM_OK : TANDEM_E_UNSUPPORTED_BUILD,
+                     cases[k].base > 0 ? NULL : "\"alpha\"", &error);
+        if (source != NULL) {
+            CU_ASSERT_TRUE(tandem_source_number(source, "hunyuan-dense.rope.freq_base", &base));
+            CU_ASSERT_DOUBLE_EQUAL(base, cases[k].base, 1e-6 * cases[k].base);
+        }
+        tandem_source_close(source);
+    }
+}
+
 /* Every tensor left out once. Those that go with biases or tied weights may be missing in a GGUF
  * file; beside a config.json all are promised. */
 static void tensors_too_few_or_too_many_are_refused_by_name(void)
@@ -288,6 +324,7 @@ static CU_TestInfo architectures_tests[] = {
      each_architecture_gives_the_logits_of_transformers},
     {"files_of_llama_cpp_give_the_same_logits", files_of_llama_cpp_give_the_same_logits},
     {"members_of_published_checkpoints_are_known", members_of_published_checkpoints_are_known},
+    {"alpha_of_hunyuan_raises_the_base_of_rope", alpha_of_hunyuan_raises_the_base_of_rope},
     {"tensors_too_few_or_too_many_are_refused_by_name",
      tensors_too_few_or_too_many_are_refused_by_name},
     {"keys_that_cannot_be_moved_are_said", keys_that_cannot_be_moved_are_said},

@@ -312,6 +312,9 @@ if group convert; then
     try 0 "21 tensors" convert -y -t tokenizer.bin model.bin named.gguf
     "$tool" run named.gguf -p "hello abc" -n 40 --temp 0 --table none >text.out 2>text.err
     check "of a llama2.c checkpoint, too" cmp text.out f32.txt
+    try 0 "21 tensors" convert -y -t folder.gguf hf/model.safetensors named.gguf
+    "$tool" run named.gguf -p "hello abc" -n 40 --temp 0 --table none >text.out 2>text.err
+    check "also that of a GGUF file" cmp text.out f32.txt
     try 1 "cannot open" convert -t no-such-file model.bin x.gguf
     sed 's/"model_type":"llama"/"model_type":"rwkv"/' hf/config.json >folder/config.json
     try 1 "rwkv" convert folder x.gguf
@@ -375,6 +378,16 @@ if group run; then
     try 0 "generation" run model.bin "${tokenizer[@]}" -p - -n 5 # nothing to read
     printf 'a\0b' >zero.txt
     try 0 "prompt: 5 tokens" run model.bin "${tokenizer[@]}" --file zero.txt -n 9
+    # Bytes alone: each blank is three tokens, more than the text has bytes.
+    {
+        printf '{"normalizer":{"type":"Replace","pattern":{"String":" "},"content":"\\u2581"},'
+        printf '"decoder":{"type":"ByteFallback"},"model":{"type":"BPE","unk_token":"<unk>",'
+        printf '"byte_fallback":true,"merges":[],"vocab":{"<unk>":0'
+        for ((i = 0; i < 256; i++)); do printf ',"<0x%02X>":%d' "$i" $((i + 1)); done
+        printf '}}}'
+    } >bytes.json
+    check "blanks are three bytes" [ "$(printf 'a b' | "$tool" tokenize -t bytes.json)" = "98 227 151 130 99" ]
+    try 0 "prompt: 26 tokens" run model.bin -t bytes.json -p "        aa" -n 30 --table none
     try 1 "No such file or directory: 'nowhere.txt'" run model.bin "${tokenizer[@]}" --file nowhere.txt
     try 1 "Is a directory: 'cache'" run model.bin "${tokenizer[@]}" --file cache
     try 1 "the text is too long: '/dev/zero'" run model.bin "${tokenizer[@]}" --file /dev/zero

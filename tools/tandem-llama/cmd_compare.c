@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/report/encoded.h"
 #include "tools/tandem-llama/kit.h"
 
 struct compare_options {
@@ -88,23 +89,20 @@ static enum tandem_status compare_type(const struct compare_options *o, const ch
 {
     struct tnd_kit own = {.options = o->kit};
     struct tnd_kit other = {.options = o->kit};
-    const size_t capacity = strlen(o->text) + 3;
-    int32_t *tokens = calloc(capacity, sizeof(tokens[0]));
+    const struct tandem_encode_options how = {.size = sizeof(how), .add_bos = true};
+    const struct tnd_encoded_text text = {.text = o->text, .n = strlen(o->text), .options = &how};
+    int32_t *tokens = NULL;
     size_t n = 0;
     other.options.type = type[0] != '\0' ? type : o->kit.type;
     other.options.cache_type = o->other_cache != NULL ? o->other_cache : o->kit.cache_type;
     other.options.runtime.profile =
         o->other_profile != NULL ? o->other_profile : o->kit.runtime.profile;
-    enum tandem_status status = tokens == NULL ? TANDEM_E_MEMORY : TANDEM_OK;
-    if (status == TANDEM_OK) {
-        status = tnd_kit_open(&own, checkpoint, error);
-    }
+    enum tandem_status status = tnd_kit_open(&own, checkpoint, error);
     if (status == TANDEM_OK) {
         status = tnd_kit_open(&other, checkpoint, error);
     }
     if (status == TANDEM_OK) {
-        status = tandem_tokenizer_encode(own.tokenizer, o->text, strlen(o->text), true, tokens,
-                                         capacity, &n, error);
+        status = tnd_encoded(own.tokenizer, &text, &tokens, &n, NULL, error);
     }
     struct agreement agreement = {0};
     if (status == TANDEM_OK) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/report/encoded.h"
 #include "tools/pooling_option.h"
 #include "tools/tandem-llama/kit.h"
 
@@ -16,7 +17,6 @@ struct embed {
     bool is_ranked;
     float *query_vector; /* {n}, of length 1 */
     int32_t *ids;
-    size_t capacity;
     int64_t n; /* numbers of a text */
 };
 
@@ -31,15 +31,15 @@ static enum tandem_status encode(struct embed *e, const char *text, size_t n, si
                                  size_t *out_second, struct tandem_error *error)
 {
     const tandem_tokenizer *tokenizer = e->kit.tokenizer;
-    struct tandem_encode_options how = TANDEM_ENCODE_OPTIONS_INIT;
-    how.add_bos = tandem_tokenizer_adds_bos(tokenizer);
-    how.add_eos = tandem_tokenizer_adds_eos(tokenizer);
-    *out_second = 0;
-    return e->is_ranked
-               ? tandem_tokenizer_encode_pair(tokenizer, e->query, strlen(e->query), text, n,
-                                              e->ids, e->capacity, out_n, out_second, error)
-               : tandem_tokenizer_encode_with(tokenizer, text, n, &how, e->ids, e->capacity, out_n,
-                                              error);
+    const struct tandem_encode_options how = {.size = sizeof(how),
+                                              .add_bos = tandem_tokenizer_adds_bos(tokenizer),
+                                              .add_eos = tandem_tokenizer_adds_eos(tokenizer)};
+    const struct tnd_encoded_text one = {.text = text, .n = n, .options = &how};
+    const struct tnd_encoded_text both = {
+        .text = e->query, .n = e->is_ranked ? strlen(e->query) : 0, .second = text, .n_second = n};
+    free(e->ids);
+    e->ids = NULL;
+    return tnd_encoded(tokenizer, e->is_ranked ? &both : &one, &e->ids, out_n, out_second, error);
 }
 
 /* The vector of a text, or its scores; borrowed until the next one. */
@@ -47,17 +47,7 @@ static enum tandem_status compute(struct embed *e, const char *text, size_t n, c
                                   struct tandem_error *error)
 {
     size_t n_ids = 0, second = 0;
-    enum tandem_status status = encode(e, text, n, &n_ids, &second, error);
-    if (status == TANDEM_E_LIMIT && n_ids > e->capacity) { /* now the number is known */
-        int32_t *larger = realloc(e->ids, n_ids * sizeof(e->ids[0]));
-        if (larger == NULL) {
-            return no_memory(n_ids, error);
-        }
-        e->ids = larger;
-        e->capacity = n_ids;
-        status = encode(e, text, n, &n_ids, &second, error);
-    }
-    CLI_TRY(status);
+    CLI_TRY(encode(e, text, n, &n_ids, &second, error));
     if (n_ids == 0) {
         snprintf(error->text, sizeof(error->text), "a text without tokens has no vector");
         return error->status = TANDEM_E_ARGUMENT;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/report/encoded.h"
 #include "tools/new_file.h"
 #include "tools/say.h"
 #include "tools/tandem-llama/collect.h"
@@ -21,30 +22,17 @@ struct request {
 static enum tandem_status read_tokens(const struct request *r, int32_t **out, int64_t *out_n,
                                       bool *out_begins, struct tandem_error *error)
 {
+    const struct tandem_encode_options how = {.size = sizeof(how), .add_bos = true};
+    struct tnd_encoded_text all = {.options = &how};
     char *text = NULL;
-    size_t bytes = 0;
     size_t n = 0;
-    size_t n_plain = 0;
-    CLI_TRY(tnd_cli_read_text(r->text_path, 0, &text, &bytes, error));
-    int32_t *tokens = calloc(bytes + 3, sizeof(tokens[0]));
-    enum tandem_status status = tokens != NULL ? TANDEM_OK : TANDEM_E_MEMORY;
-    if (status == TANDEM_OK) {
-        status = tandem_tokenizer_encode(r->kit.tokenizer, text, bytes, false, tokens, bytes + 3,
-                                         &n_plain, error);
-    }
-    if (status == TANDEM_OK) {
-        status = tandem_tokenizer_encode(r->kit.tokenizer, text, bytes, true, tokens, bytes + 3, &n,
-                                         error);
-    }
+    CLI_TRY(tnd_cli_read_text(r->text_path, 0, &text, &all.n, error));
+    all.text = text;
+    const enum tandem_status status = tnd_encoded(r->kit.tokenizer, &all, out, &n, NULL, error);
     free(text);
-    if (status != TANDEM_OK) {
-        free(tokens);
-        return status;
-    }
-    *out = tokens;
     *out_n = (int64_t)n;
-    *out_begins = n > n_plain;
-    return TANDEM_OK;
+    *out_begins = tandem_tokenizer_bos(r->kit.tokenizer) >= 0;
+    return status;
 }
 
 /* Chunks are texts of their own; the rest at the end is left out, as llama-imatrix does. */

@@ -7,6 +7,7 @@
 
 #include "tools/tandem-llama/kit.h"
 #include "tools/tandem-llama/offer_tune.h"
+#include "tools/report/encoded.h"
 #include "tools/say.h"
 
 /* A run; its kit has the objects. */
@@ -51,13 +52,10 @@ static enum tandem_status encode_prompt(struct run *run, struct tandem_error *er
     const tandem_tokenizer *tokenizer = run->kit.tokenizer;
     /* an empty prompt begins with the beginning token in any case */
     const bool add_bos = tandem_tokenizer_adds_bos(tokenizer) || run->n_bytes == 0;
+    const struct tandem_encode_options how = {.size = sizeof(how), .add_bos = add_bos};
+    const struct tnd_encoded_text text = {.text = run->text, .n = run->n_bytes, .options = &how};
     size_t n = 0;
-    run->prompt = calloc(run->n_bytes + 3, sizeof(run->prompt[0]));
-    if (run->prompt == NULL) {
-        return tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for the prompt", run->text);
-    }
-    const enum tandem_status status = tandem_tokenizer_encode(
-        tokenizer, run->text, run->n_bytes, add_bos, run->prompt, run->n_bytes + 3, &n, error);
+    const enum tandem_status status = tnd_encoded(tokenizer, &text, &run->prompt, &n, NULL, error);
     run->n_prompt = (int64_t)n;
     return status;
 }

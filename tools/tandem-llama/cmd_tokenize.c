@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tandem/tokenizer.h"
+#include "tools/report/encoded.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/terminal.h"
 
@@ -19,38 +20,17 @@ struct tokenize_options {
     bool many;
 };
 
-static int no_memory(size_t n)
-{
-    struct tandem_error error = {.status = TANDEM_E_MEMORY};
-    snprintf(error.text, sizeof(error.text), "no memory for a text of %zu bytes", n);
-    return tnd_cli_fail(&error);
-}
-
 static int tokenize(const tandem_tokenizer *tokenizer, const struct tokenize_options *options,
                     const char *text, size_t n)
 {
     struct tandem_encode_options how = TANDEM_ENCODE_OPTIONS_INIT;
+    const struct tnd_encoded_text all = {.text = text, .n = n, .options = &how};
     struct tandem_error error = {0};
+    int32_t *ids = NULL;
     size_t n_ids = 0;
-    size_t capacity = n + 16; /* enough unless a normalizer makes the text longer */
     how.add_bos = options->bos || (options->prompt && tandem_tokenizer_adds_bos(tokenizer));
     how.special_tokens = options->special;
-    int32_t *ids = malloc(capacity * sizeof(ids[0]));
-    if (ids == NULL) {
-        return no_memory(n);
-    }
-    enum tandem_status status =
-        tandem_tokenizer_encode_with(tokenizer, text, n, &how, ids, capacity, &n_ids, &error);
-    if (status == TANDEM_E_LIMIT && n_ids > capacity) { /* now the number is known */
-        free(ids);
-        capacity = n_ids;
-        ids = malloc(capacity * sizeof(ids[0]));
-        if (ids == NULL) {
-            return no_memory(n);
-        }
-        status =
-            tandem_tokenizer_encode_with(tokenizer, text, n, &how, ids, capacity, &n_ids, &error);
-    }
+    const enum tandem_status status = tnd_encoded(tokenizer, &all, &ids, &n_ids, NULL, &error);
     if (status == TANDEM_OK) {
         for (size_t i = 0; i < n_ids; i++) {
             printf("%s%d", i > 0 ? " " : "", (int)ids[i]);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/report/encoded.h"
 #include "tools/tandem-server/srv_bias.h"
 #include "tools/tandem-server/srv_grammar.h"
 #include "tools/tandem-server/srv_members.h"
@@ -147,24 +148,17 @@ bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
 bool tnd_srv_text_encode(const struct srv_server *server, struct srv_body *body, const char *text,
                          bool adds_bos, bool adds_eos, bool special, struct srv_ids *out)
 {
-    const size_t n = strlen(text);
-    const size_t capacity = 2 * n + 16;
     const struct tandem_encode_options options = {.size = sizeof(options),
                                                   .add_bos = adds_bos,
                                                   .add_eos = adds_eos,
                                                   .special_tokens = special};
     struct tandem_error error = {0};
-    size_t n_ids = 0;
-    int32_t *ids = malloc(capacity * sizeof(ids[0]));
-    if (ids == NULL) {
-        return tnd_srv_body_fault(body, "no memory for %zu tokens", capacity);
-    }
-    if (tandem_tokenizer_encode_with(server->tokenizer, text, n, &options, ids, capacity, &n_ids,
-                                     &error) != TANDEM_OK) {
-        free(ids);
+    struct srv_ids ids = {.ids = NULL};
+    const struct tnd_encoded_text all = {.text = text, .n = strlen(text), .options = &options};
+    if (tnd_encoded(server->tokenizer, &all, &ids.ids, &ids.n, NULL, &error) != TANDEM_OK) {
         return tnd_srv_body_fault(body, "%.180s", error.text);
     }
-    *out = (struct srv_ids){.ids = ids, .n = n_ids};
+    *out = ids;
     return true;
 }
 
@@ -259,14 +253,10 @@ static bool append_pair(const struct srv_server *server, struct srv_body *body, 
     if (text == NULL) {
         return tnd_srv_body_fault(body, "'documents' must be an array of texts");
     }
-    const size_t capacity = 2 * (strlen(query) + strlen(text)) + 16;
-    struct srv_ids pair = {.ids = malloc(capacity * sizeof(pair.ids[0]))};
-    if (pair.ids == NULL) {
-        return tnd_srv_body_fault(body, "no memory for %zu tokens", capacity);
-    }
-    if (tandem_tokenizer_encode_pair(server->tokenizer, query, strlen(query), text, strlen(text),
-                                     pair.ids, capacity, &pair.n, &second, &error) != TANDEM_OK) {
-        tnd_srv_ids_free(&pair);
+    struct srv_ids pair = {.ids = NULL};
+    const struct tnd_encoded_text both = {
+        .text = query, .n = strlen(query), .second = text, .n_second = strlen(text)};
+    if (tnd_encoded(server->tokenizer, &both, &pair.ids, &pair.n, &second, &error) != TANDEM_OK) {
         return tnd_srv_body_fault(body, "%.180s", error.text);
     }
     out->seconds[out->n_texts] = (int64_t)second;

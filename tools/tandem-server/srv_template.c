@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/report/encoded.h"
+
 /* ---- messages ---- */
 
 /* {"type":"text","text":".."} one behind the other; other parts are refused. */
@@ -204,18 +206,12 @@ static bool encode(const struct srv_server *server, struct srv_body *body,
                    const struct tandem_rendered *rendered, struct srv_ids *out)
 {
     struct tandem_error error = {0};
-    const size_t capacity = 2 * rendered->n + 64;
-    size_t n = 0;
-    int32_t *ids = malloc(capacity * sizeof(ids[0]));
-    if (ids == NULL) {
-        return tnd_srv_body_fault(body, "no memory for %zu tokens", capacity);
-    }
-    if (tandem_rendered_encode(server->tokenizer, rendered, ids, capacity, &n, &error) !=
-        TANDEM_OK) {
-        free(ids);
+    const struct tnd_encoded_text text = {.rendered = rendered};
+    struct srv_ids ids = {.thinking = opened_reasoning(rendered)};
+    if (tnd_encoded(server->tokenizer, &text, &ids.ids, &ids.n, NULL, &error) != TANDEM_OK) {
         return tnd_srv_body_fault(body, "%.180s", error.text);
     }
-    *out = (struct srv_ids){.ids = ids, .n = n, .thinking = opened_reasoning(rendered)};
+    *out = ids;
     return true;
 }
 

@@ -19,7 +19,7 @@ enum {
     FEW_VECTORS = TND_STRIP_GRAIN / TND_VEC_LANES,
     MANY_VALUES = MANY_VECTORS * TND_VEC_LANES
 };
-_Static_assert((int)MANY_VALUES <= (int)TND_STRIP, "a block is at most a strip");
+_Static_assert((int)MANY_VALUES <= (int)TND_STRIP_LEAST, "a block is at most a strip");
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")

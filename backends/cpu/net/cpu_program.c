@@ -5,6 +5,12 @@
 
 #include "backends/cpu/net/cpu_net.h"
 
+/* Of all registers of a program, so that they fit into L1, and the stack of a caller that computes
+ * itself is enough (docs/processes.md). */
+enum { REGISTERS_BYTES = 32 << 10 };
+_Static_assert(TND_FUSE_REGISTERS *TND_STRIP_LEAST * sizeof(double) <= REGISTERS_BYTES,
+               "each program has strips");
+
 struct machine {
     const struct tnd_strip_kernel *kernel;
     const struct tnd_fuse *fuse;
@@ -12,8 +18,10 @@ struct machine {
     bool is_slow_end;               /* the last one is such a step */
     int64_t bytes[TND_FUSE_INPUTS]; /* of a value */
     size_t result_bytes;
+    int strip;             /* values of a register: a power of two */
+    size_t register_bytes; /* of so many values */
     struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
-    _Alignas(64) char registers[TND_FUSE_REGISTERS][TND_STRIP * sizeof(double)];
+    _Alignas(64) char registers[REGISTERS_BYTES];
 };
 
 static int last_register(const struct machine *machine)
@@ -23,7 +31,29 @@ static int last_register(const struct machine *machine)
 
 static float *own(struct machine *machine, int i)
 {
-    return (void *)machine->registers[i];
+    return (void *)(machine->registers + (size_t)i * machine->register_bytes);
+}
+
+static size_t lane_bytes(const struct machine *machine, int i)
+{
+    const enum tnd_lane lane = tnd_lane_of(tnd_fuse_type(machine->fuse, i));
+    return lane == TND_LANE_F32 || machine->fuse->forms[i] != TND_FORM_LANE ? sizeof(float)
+                                                                            : sizeof(double);
+}
+
+/* As many values a register as there is memory for. */
+static void find_strip(struct machine *machine)
+{
+    const int n = last_register(machine) + 1;
+    size_t widest = 0;
+    for (int i = 0; i < n; i++) {
+        widest = lane_bytes(machine, i) > widest ? lane_bytes(machine, i) : widest;
+    }
+    machine->strip = TND_STRIP;
+    while ((size_t)n * (size_t)machine->strip * widest > REGISTERS_BYTES) {
+        machine->strip /= 2;
+    }
+    machine->register_bytes = (size_t)machine->strip * widest;
 }
 
 static void begin(struct machine *machine, const struct tnd_strip_kernel *kernel,
@@ -36,8 +66,9 @@ static void begin(struct machine *machine, const struct tnd_strip_kernel *kernel
         machine->is_slow_end = fuse->steps[s].n_fast == 0;
         s += machine->is_slow_end ? 1 : fuse->steps[s].n_fast;
     }
+    find_strip(machine);
     for (int i = 0; i <= last_register(machine); i++) {
-        machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1, 0};
+        machine->operands[i] = (struct tnd_strip_operand){own(machine, i), machine->strip - 1, 0};
     }
     for (int i = 0; i < fuse->n_inputs; i++) {
         machine->bytes[i] = (int64_t)tandem_dtype_bytes(fuse->inputs[i]);
@@ -46,13 +77,6 @@ static void begin(struct machine *machine, const struct tnd_strip_kernel *kernel
 }
 
 /* ---- operands ---- */
-
-static size_t lane_bytes(const struct machine *machine, int i)
-{
-    const enum tnd_lane lane = tnd_lane_of(tnd_fuse_type(machine->fuse, i));
-    return lane == TND_LANE_F32 || machine->fuse->forms[i] != TND_FORM_LANE ? sizeof(float)
-                                                                            : sizeof(double);
-}
 
 /* Whether kernels take the values of a register from memory, and give them, as they lie there:
  * floats and 32-bit integers. */
@@ -65,7 +89,7 @@ static bool is_plain(const struct machine *machine, int i)
 /* Where value `at` of a register is. */
 static void *place(struct machine *machine, int i, int at)
 {
-    return machine->registers[i] + (size_t)at * lane_bytes(machine, i);
+    return (char *)own(machine, i) + (size_t)at * lane_bytes(machine, i);
 }
 
 static void load_f32(float *to, const float *from, int64_t stride, int n)
@@ -119,7 +143,7 @@ static void load(struct machine *machine, int i, const char *from, int64_t row_s
                  int64_t stride, int n_rows, int n)
 {
     const int64_t bytes = machine->bytes[i];
-    machine->operands[i] = (struct tnd_strip_operand){own(machine, i), TND_STRIP - 1, 0};
+    machine->operands[i] = (struct tnd_strip_operand){own(machine, i), machine->strip - 1, 0};
     for (int r = 0; r < n_rows; r++) {
         load_row(machine, i, r * n, from + r * row_stride * bytes, stride, n);
     }
@@ -231,7 +255,7 @@ static void begin_walk(struct machine *machine, const struct tnd_fuse_space *spa
             walk->is_uniform[i] = walk->is_uniform[i] && space->strides[i][d] == 0;
         }
         if (walk->is_uniform[i]) {
-            load(machine, i, in[i], 0, 0, 1, TND_STRIP);
+            load(machine, i, in[i], 0, 0, 1, machine->strip);
         }
     }
 }
@@ -246,14 +270,14 @@ static void run_row(struct machine *machine, struct walk *walk, int64_t n, char 
         if (walk->strides[i] != 0) {
             is_stream = is_stream && walk->strides[i] == 1 && is_plain(machine, i);
         } else if (!walk->is_uniform[i]) {
-            load(machine, i, walk->from[i], 0, 0, 1, TND_STRIP);
+            load(machine, i, walk->from[i], 0, 0, 1, machine->strip);
         }
     }
     for (int64_t done = 0; done < n;) {
         const int64_t left = n - done;
         const int64_t now = is_stream && left >= TND_STRIP_GRAIN ? left - left % TND_STRIP_GRAIN
-                            : left < TND_STRIP                   ? left
-                                                                 : TND_STRIP;
+                            : left < machine->strip              ? left
+                                                                 : machine->strip;
         for (int i = 0; i < fuse->n_inputs; i++) {
             const int64_t stride = walk->strides[i];
             if (stride != 0 && !is_in_place(machine, i, walk->from[i], 0, stride, 1, now)) {
@@ -306,12 +330,12 @@ static int64_t run_units(struct machine *machine, const struct tnd_fuse_space *s
             walk->from[i] += at * space->strides[i][d] * machine->bytes[i];
         }
     }
-    if (row > TND_STRIP / 2 || last == 0) {
+    if (row > machine->strip / 2 || last == 0) {
         const bool is_part = space->row_units > 1 && left > TND_FUSE_PART;
         run_row(machine, walk, is_part ? TND_FUSE_PART : left, out);
         return 1;
     }
-    n_rows = n_rows < TND_STRIP / row ? n_rows : TND_STRIP / row;
+    n_rows = n_rows < machine->strip / row ? n_rows : machine->strip / row;
     run_short_rows(machine, walk, (int)n_rows, (int)row, out);
     return n_rows;
 }
@@ -395,8 +419,8 @@ static int run_tile_rows(struct machine *machine, const struct tnd_fuse_matrix *
                          int column)
 {
     const int left = tile->n_columns - column;
-    const int n = left < TND_STRIP ? left : TND_STRIP;
-    const int fit = TND_STRIP / n;
+    const int n = left < machine->strip ? left : machine->strip;
+    const int fit = machine->strip / n;
     const int n_rows = tile->n_rows - row < fit ? tile->n_rows - row : fit;
     const bool is_dense = n_rows == 1 || tile->stride == n;
     float *values = tile->values + row * tile->stride + column;
@@ -430,7 +454,7 @@ void tnd_fuse_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse 
 {
     struct machine machine;
     begin(&machine, kernel, fuse);
-    for (int column = 0; column < tile->n_columns; column += TND_STRIP) {
+    for (int column = 0; column < tile->n_columns; column += machine.strip) {
         for (int row = 0; row < tile->n_rows;) {
             row += run_tile_rows(&machine, matrix, in, tile, row, column);
         }

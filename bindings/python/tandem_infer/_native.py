@@ -9,7 +9,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_d
                     c_void_p)
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, List, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
 from ._handle import Needs, State, TandemError, turn
 from ._structs import (  # noqa: F401  (who fills them says _native.X)
@@ -615,6 +615,20 @@ def make(name: str, *arguments: Any) -> int:
     out = c_void_p()
     call(name, *arguments, ctypes.byref(out))
     return out.value or 0
+
+
+def encoded(name: str, most: int, *given: Any, behind: Sequence[Any] = ()) -> List[int]:
+    """The ids that such a function writes; it tells how many there are where `most` leaves no room."""
+    n = c_size_t()
+    while True:
+        ids = (c_int32 * most)()
+        try:
+            call(name, *given, ids, most, ctypes.byref(n), *behind)
+            return list(ids[:n.value])
+        except TandemError:
+            if n.value <= most:
+                raise
+            most = n.value
 
 
 def open_file(name: str, *arguments: Any) -> int:

@@ -150,11 +150,10 @@ class Tokenizer(Handle):
                      ) -> Tuple[List[int], int]:
         """Tokens of two texts, and where the second begins (0: nobody tells them apart)."""
         one, two = _native.data_of(first, "query"), _native.data_of(second, "document")
-        ids = (ctypes.c_int32 * (len(one) + len(two) + 16))()
-        n, begin = ctypes.c_size_t(), ctypes.c_size_t()
-        _native.call("tokenizer_encode_pair", self, one, len(one), two, len(two), ids, len(ids),
-                     ctypes.byref(n), ctypes.byref(begin))
-        return list(ids[:n.value]), begin.value
+        begin = ctypes.c_size_t()
+        ids = _native.encoded("tokenizer_encode_pair", len(one) + len(two) + 16, self, one, len(one),
+                              two, len(two), behind=[ctypes.byref(begin)])
+        return ids, begin.value
 
     def encode(self, content: Union[str, bytes], bos: Optional[bool] = None, eos: bool = False,
                special: bool = False) -> List[int]:
@@ -167,11 +166,8 @@ class Tokenizer(Handle):
         data = _native.data_of(content, "encode")
         options = _native.filled(_native.EncodeOptions, add_eos=eos, special_tokens=special,
                                  add_bos=self.adds_bos if bos is None else bos)
-        ids = (ctypes.c_int32 * (len(data) + 16))()
-        n = ctypes.c_size_t()
-        _native.call("tokenizer_encode_with", self, data, len(data), ctypes.byref(options), ids,
-                     len(ids), ctypes.byref(n))
-        return list(ids[:n.value])
+        return _native.encoded("tokenizer_encode_with", len(data) + 16, self, data, len(data),
+                               ctypes.byref(options))
 
     def pieces(self, tokens: Iterable[int], begins: bool = True,
                special: bool = False) -> Iterator[str]:

@@ -97,11 +97,7 @@ class ChatTemplate(Handle):
         out = self._rendered(messages, tokenizer, dict(
             variables, tools=tools, add_generation_prompt=add_generation_prompt))
         try:
-            ids = (ctypes.c_int32 * (2 * out.n + 16))()
-            n = ctypes.c_size_t()
-            _native.call("rendered_encode", tokenizer, ctypes.byref(out), ids, len(ids),
-                         ctypes.byref(n))
-            return list(ids[:n.value])
+            return _native.encoded("rendered_encode", out.n + 16, tokenizer, ctypes.byref(out))
         finally:
             tandem.tandem_rendered_free(ctypes.byref(out))
 
