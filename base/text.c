@@ -76,8 +76,10 @@ static bool reserve(struct tnd_text *text, size_t n)
 
 void tnd_text_add_bytes(struct tnd_text *text, const char *bytes, size_t n)
 {
-    if (n > 0 && reserve(text, n)) { /* (of none there may be no address) */
-        memcpy(text->bytes + text->n, bytes, n);
+    if (reserve(text, n)) {
+        if (n > 0) { /* (of none there may be no address) */
+            memcpy(text->bytes + text->n, bytes, n);
+        }
         text->n += n;
         text->bytes[text->n] = '\0';
     }
