@@ -595,10 +595,10 @@ static enum tandem_status take_object(const struct tnd_config_reader *reader, en
     }
 }
 
-/* What the other members are to be read by: the model's type. Weights that are quantised in a way
- * that is not known are refused whatever the type is. */
+/* What the other members are to be read by: the model's type; whether its text is one part of it.
+ * Weights that are quantised in a way that is not known are refused whatever the type is. */
 static enum tandem_status take_type(struct tnd_json *json, char *out_type, size_t capacity,
-                                    struct tnd_hf_quantized *out_quantized,
+                                    bool *out_has_parts, struct tnd_hf_quantized *out_quantized,
                                     struct tandem_error *error)
 {
     char key[128];
@@ -616,6 +616,7 @@ static enum tandem_status take_type(struct tnd_json *json, char *out_type, size_
         } else if (c == '{' && is_quantized(key)) {
             TND_TRY(tnd_hf_read_quantized(json, key, out_quantized, error));
         } else {
+            *out_has_parts = *out_has_parts || strcmp(key, "text_config") == 0;
             TND_TRY(tnd_json_skip(json, error));
         }
     }
@@ -654,12 +655,16 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
     struct tnd_config_reader reader = {.json = &json, .config = &config};
     char type[64] = "";
     char name[96];
-    TND_TRY(take_type(&json, type, sizeof(type), &source->hf_quantized, error));
+    bool has_parts = false;
+    TND_TRY(take_type(&json, type, sizeof(type), &has_parts, &source->hf_quantized, error));
     reader.family = tnd_hf_family_of(type);
     *out_is_model = reader.family != NULL;
     if (reader.family == NULL) { /* whoever wants a llama says what it is */
         const bool is_taken = tnd_llama_architecture_of(type) != NULL; /* by another convention */
-        snprintf(name, sizeof(name), "%s%s", type, is_taken ? " of config.json" : "");
+        snprintf(name, sizeof(name), "%s%s", type,
+                 has_parts  ? " of more than text (text_config)"
+                 : is_taken ? " of config.json"
+                            : "");
         return type[0] == '\0' ? TANDEM_OK
                                : tnd_source_set_text(source, "general.architecture", name, error);
     }

@@ -338,6 +338,8 @@ static void members_of_config_json_are_used_harmless_or_refused_by_name(void)
          "quantised by bitsandbytes, load_in_4bit"},
         {"\"quantization\":{\"group_size\":64,\"bits\":4}", "does not name in 4 bits"},
         {"\"model_type\":\"mamba\"", "architecture is mamba"},
+        {"\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\"}",
+         "architecture is gemma3 of more than text (text_config)"},
         {"\"model_type\":\"qwen3\",\"head_dim\":4", "no tensor blk.0.attn_q_norm.weight"},
         {"\"model_type\":\"qwen2\"", "no tensor blk.0.attn_q.bias"},
         {"\"model_type\":\"qwen2\",\"attention_bias\":true", "\"attention_bias\" is on"},
