@@ -187,6 +187,7 @@ static tandem_table *read_layer(struct tnd_layer *layer, const struct tnd_finger
     if (tandem_table_load(layer->path, &table, &layer->error) != TANDEM_OK) {
         return NULL;
     }
+    layer->has_retired = table->has_retired;
     layer->n_cells = tnd_table_count_cells(table);
     tnd_table_invalidate(table, machine, &report);
     layer->n_invalid = report.n_cells;
@@ -242,8 +243,9 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
         bool is_expected = is_whole && layer->origin != TND_LAYER_WORKING;
         if (layer->serves) {
             tnd_log_line(log, is_expected ? TANDEM_LOG_INFO : TANDEM_LOG_WARN, room,
-                         "timing table (%s) %s%s%s", tnd_layer_origin_name(layer->origin),
-                         layer->path, is_whole ? "" : ": ", layer->error.text);
+                         "timing table (%s) %s%s%s%s", tnd_layer_origin_name(layer->origin),
+                         layer->path, is_whole ? "" : ": ", layer->error.text,
+                         layer->has_retired ? "; its list 'launches' is not used any more" : "");
         } else if (layer->is_there && layer->origin != TND_LAYER_FORMER) {
             tnd_log_line(log, TANDEM_LOG_WARN, room, "timing table (%s) does not serve: %s",
                          tnd_layer_origin_name(layer->origin), layer->error.text);

@@ -31,6 +31,7 @@ struct tnd_layer {
     bool is_asked;             /* somebody named the file: it may lie where all may write */
     bool is_there;             /* the file exists */
     bool serves;               /* some of its cells do */
+    bool has_retired;          /* see struct tandem_table */
     struct tandem_error error; /* why not, or why not all */
     int64_t n_cells;           /* in the file */
     int64_t n_invalid;         /* of them of no use on this machine */

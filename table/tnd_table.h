@@ -274,6 +274,7 @@ enum {
 
 struct tandem_table {
     int version;        /* 1 or 2: where it came from */
+    bool has_retired;   /* its file had records that nothing uses any more; they were left out */
     uint8_t objective;  /* enum tandem_objective of plans by it; in no file */
     double mean_watts;  /* of all samples with joules, when `objective` was set */
     char model[32];     /* "7B" or "" */

@@ -128,6 +128,29 @@ static void json_tables_with_a_flipped_byte_are_refused_or_the_same(void)
     tnd_text_fini(&json);
 }
 
+/* A version between two releases had a list of what launches cost. */
+static void json_tables_with_a_list_that_is_not_used_any_more_are_read(void)
+{
+    static const char list[] = "\"launches\": [\n    {\"backend\": \"cuda\", \"us\": 3, "
+                               "\"graph_us\": 1.25, \"count\": 1536, "
+                               "\"when\": 7}],\n  \"checksum_later\": \"0123456789abcdef\",\n  ";
+    struct tnd_text json = small_json();
+    const char *text = tnd_text_string(&json);
+    const char *later = strstr(text, "\"checksum_later\"");
+    const char *rest = strstr(text, "\"checksum\"");
+    const int before = (int)((later != NULL ? later : rest) - text);
+    struct tnd_text old = TND_TEXT_INIT;
+    tnd_text_printf(&old, "%.*s%s%s", before, text, list, rest);
+    tandem_table *table = tune_parse(tnd_text_string(&old));
+    CU_ASSERT_TRUE(table->has_retired);
+    check_equal(table, TANDEM_TABLE_JSON, text, 0);
+    tandem_table_free(table);
+    old.bytes[old.n - 6] ^= 1; /* the last digit of the other checksum */
+    CU_ASSERT_PTR_NULL(parse_guarded(old.bytes, old.n));
+    tnd_text_fini(&old);
+    tnd_text_fini(&json);
+}
+
 /* As malloc does when memory has ended. */
 static void *no_memory(size_t bytes)
 {
@@ -204,6 +227,8 @@ static CU_TestInfo tests[] = {
     {"truncated_json_tables_are_refused", truncated_json_tables_are_refused},
     {"json_tables_with_a_flipped_byte_are_refused_or_the_same",
      json_tables_with_a_flipped_byte_are_refused_or_the_same},
+    {"json_tables_with_a_list_that_is_not_used_any_more_are_read",
+     json_tables_with_a_list_that_is_not_used_any_more_are_read},
     {"json_without_memory_for_its_values_is_not_called_damaged",
      json_without_memory_for_its_values_is_not_called_damaged},
 #endif
