@@ -41,7 +41,7 @@ suite-rooms:
 
 docs: tools $(BUILD)/make-models ## check the documents (links, commands, spelling) and make a site of them in build/docs
 	@bash tools/dev/docs.sh $(BIN) $(BUILD)/make-models
-judges: lib tools bridge ## other libraries judge ours, fetched from the Python index: JOBS="models converted tokenizers quants trained bridge python server"
+judges: lib tools bridge $(if $(filter cuda,$(JOBS)),$(if $(PTX),$(PTX_PACK))) ## other libraries judge ours, fetched from the Python index: JOBS="models converted tokenizers quants trained bridge python server"
 	@BUILD=$(BIN) bash tools/judges/run.sh $(JOBS)
 
 deb: ## build the Debian packages into build/deb and let lintian look at them

@@ -104,39 +104,84 @@ static void the_tuner_tries_no_other_numbers(void)
     tnd_gpu_device_close(device);
 }
 
+/* The first device that a driver finds which lies in a folder with these bytes as its pack (NULL:
+ * with none), and with an NVRTC or without. */
+static struct tandem_device_info look_at(const void *bytes, size_t n, bool with_nvrtc)
+{
+    char folder[] = "/tmp/tandem-pack-XXXXXX";
+    char paths[3][64];
+    char libraries[2][4096];
+    char nvrtc[4096];
+    struct tnd_gpu_found *found = NULL;
+    int n_found = 0;
+    const char *library = tnd_test_cl_library();
+    CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
+    snprintf(paths[0], sizeof(paths[0]), "%s/libcuda.so.1", folder);
+    snprintf(paths[1], sizeof(paths[1]), "%s/libnvrtc.so.12", folder);
+    snprintf(paths[2], sizeof(paths[2]), "%s/" TND_CUDA_PACK_FILE, folder);
+    snprintf(nvrtc, sizeof(nvrtc), "%.*s../fake_cuda/libnvrtc.so.12",
+             (int)tnd_file_folder_length(library), library);
+    CU_ASSERT(realpath(library, libraries[0]) != NULL && symlink(libraries[0], paths[0]) == 0);
+    if (with_nvrtc) {
+        CU_ASSERT(realpath(nvrtc, libraries[1]) != NULL && symlink(libraries[1], paths[1]) == 0);
+    }
+    if (bytes != NULL) {
+        check_ok(tnd_file_write_atomic(paths[2], bytes, n, NULL));
+    }
+    const struct tnd_gpu_libraries asked = {.driver = paths[0]};
+    check_ok(tnd_cuda_driver.find(&asked, &found, &n_found, NULL));
+    CU_ASSERT_FATAL(n_found > 0);
+    const struct tandem_device_info info = found[0].info;
+    tnd_free(found);
+    for (int i = 0; i < 3; i++) {
+        unlink(paths[i]);
+    }
+    rmdir(folder);
+    return info;
+}
+
 /* What a device without NVRTC says when `bytes` lie in the place of the pack. */
 static void check_reason(const void *bytes, size_t n, const char *reason)
 {
-    char folder[] = "/tmp/tandem-pack-XXXXXX";
-    char driver[64];
-    char pack[64];
-    char library[4096];
-    struct tnd_gpu_found *found = NULL;
-    int n_found = 0;
-    CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
-    snprintf(driver, sizeof(driver), "%s/libcuda.so.1", folder);
-    snprintf(pack, sizeof(pack), "%s/" TND_CUDA_PACK_FILE, folder);
-    CU_ASSERT(realpath(tnd_test_cl_library(), library) != NULL && symlink(library, driver) == 0);
-    check_ok(tnd_file_write_atomic(pack, bytes, n, NULL));
-    const struct tnd_gpu_libraries libraries = {.driver = driver};
-    check_ok(tnd_cuda_driver.find(&libraries, &found, &n_found, NULL));
-    CU_ASSERT_FATAL(n_found > 0);
-    CU_ASSERT_FALSE(found[0].info.is_fit);
-    check_contains(found[0].info.reason, reason);
-    tnd_free(found);
-    unlink(driver);
-    unlink(pack);
-    rmdir(folder);
+    const struct tandem_device_info info = look_at(bytes, n, false);
+    CU_ASSERT_FALSE(info.is_fit);
+    check_contains(info.reason, reason);
+}
+
+static bool read_pack(struct tnd_file *out)
+{
+    char path[4096];
+    const char *library = tnd_test_cl_library();
+    snprintf(path, sizeof(path), "%.*s" TND_CUDA_PACK_FILE, (int)tnd_file_folder_length(library),
+             library);
+    return tnd_file_exists(library) && check_ok(tnd_file_read(path, 0, out, NULL));
+}
+
+/* NVRTC 13 has left out the oldest GPUs, and 12.4 does not know those of 2025. */
+static void the_pack_serves_where_nvrtc_does_not_compile_for_the_device(void)
+{
+    struct tnd_file pack = {0};
+    if (!read_pack(&pack)) {
+        return;
+    }
+    setenv("TANDEM_FAKE_CUDA_VERSION", "12040", 1);
+    setenv("TANDEM_FAKE_NVRTC_ONLY", "75", 1);
+    struct tandem_device_info info = look_at(pack.data, pack.bytes, true);
+    CU_ASSERT_TRUE(info.is_fit);
+    check_contains(info.version, "kernels: prebuilt PTX 6.3");
+    setenv("TANDEM_FAKE_NVRTC_ONLY", "86", 1);
+    info = look_at(pack.data, pack.bytes, true);
+    CU_ASSERT_TRUE(info.is_fit);
+    check_contains(info.version, "kernels: NVRTC 12.9");
+    setenv("TANDEM_FAKE_CUDA_VERSION", "11020", 1); /* as the other tests need it */
+    unsetenv("TANDEM_FAKE_NVRTC_ONLY");
+    tnd_file_close(&pack);
 }
 
 static void a_pack_that_is_wrong_is_told_and_not_used(void)
 {
-    char path[4096];
     struct tnd_file file = {0};
-    const char *library = tnd_test_cl_library();
-    snprintf(path, sizeof(path), "%.*s" TND_CUDA_PACK_FILE, (int)tnd_file_folder_length(library),
-             library);
-    if (!tnd_file_exists(library) || !check_ok(tnd_file_read(path, 0, &file, NULL))) {
+    if (!read_pack(&file)) {
         return;
     }
     struct tnd_cuda_packed none = {0};
@@ -145,7 +190,8 @@ static void a_pack_that_is_wrong_is_told_and_not_used(void)
     memcpy(bytes, file.data, file.bytes);
     check_reason(bytes, file.bytes - 1, "do not have the hash of the header");
     bytes[file.bytes / 2] ^= 1;
-    check_reason(bytes, file.bytes, "no NVRTC, and pack of kernels: the contents do not have");
+    check_reason(bytes, file.bytes,
+                 "no NVRTC for it, and pack of kernels: the contents do not have");
     check_reason("", 0, "no header of version 1");
     tnd_cuda_pack_write(&none, 0, 1 + tnd_cuda_pack_sources(), 63, 60, &other);
     check_reason(other.bytes, other.n, "made for another version of the library");
@@ -155,6 +201,9 @@ static void a_pack_that_is_wrong_is_told_and_not_used(void)
     tnd_text_clear(&other);
     tnd_cuda_pack_write(&none, 0, tnd_cuda_pack_sources(), 63, 900, &other);
     check_reason(other.bytes, other.n, "prebuilt kernels are for compute capability 90.0 on");
+    tnd_text_clear(&other);
+    tnd_cuda_pack_write(&none, 0, tnd_cuda_pack_sources(), 1U << 31, 60, &other);
+    check_reason(other.bytes, other.n, "no version of PTX or of a GPU");
     tnd_text_fini(&other);
     free(bytes);
     tnd_file_close(&file);
@@ -168,4 +217,6 @@ CU_TestInfo tnd_tests_opencl_ptx[] = {
     {"tile numbers of others change no program", tile_numbers_of_others_change_no_program},
     {"the tuner tries no other numbers", the_tuner_tries_no_other_numbers},
     {"a pack that is wrong is told and not used", a_pack_that_is_wrong_is_told_and_not_used},
+    {"the pack serves where NVRTC does not compile for the device",
+     the_pack_serves_where_nvrtc_does_not_compile_for_the_device},
     CU_TEST_INFO_NULL};

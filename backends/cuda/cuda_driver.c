@@ -80,7 +80,7 @@ static enum tandem_status open(const struct tnd_gpu_libraries *libraries,
     self->library = library;
     self->device = (int)found->ids[0];
     self->has_times = with_times;
-    self->base.has_fixed_programs = library->has_pack;
+    self->base.has_fixed_programs = !tnd_cuda_compiles_for(library, (int)found->ids[1]);
     const enum tandem_status status = open_context(self, error);
     if (status != TANDEM_OK) {
         close_context(&self->base);

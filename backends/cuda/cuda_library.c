@@ -21,8 +21,12 @@ static const struct tnd_dl_symbol cu_symbols[] = {TND_CU_FUNCTION_LIST(CU_SYMBOL
 #undef CU_OPTIONAL
 #define NVRTC_SYMBOL(name, symbol, arguments)                                                      \
     TND_DL_REQUIRED(struct tnd_nvrtc_functions, name, symbol),
-static const struct tnd_dl_symbol nvrtc_symbols[] = {TND_NVRTC_FUNCTION_LIST(NVRTC_SYMBOL)};
+#define NVRTC_OPTIONAL(name, symbol, arguments)                                                    \
+    TND_DL_OPTIONAL(struct tnd_nvrtc_functions, name, symbol),
+static const struct tnd_dl_symbol nvrtc_symbols[] = {TND_NVRTC_FUNCTION_LIST(NVRTC_SYMBOL)
+                                                         TND_NVRTC_KNOWN_LIST(NVRTC_OPTIONAL)};
 #undef NVRTC_SYMBOL
+#undef NVRTC_OPTIONAL
 #define CUBLAS_SYMBOL(name, symbol, arguments)                                                     \
     TND_DL_REQUIRED(struct tnd_cublas_functions, name, symbol),
 static const struct tnd_dl_symbol cublas_symbols[] = {TND_CUBLAS_FUNCTION_LIST(CUBLAS_SYMBOL)};
@@ -68,6 +72,28 @@ static bool is_newer(int version, const struct tnd_cuda_library *library)
     return version / 1000 > library->version / 1000;
 }
 
+/* Each version leaves out old GPUs, and knows none that came after it. */
+static void ask_what_is_known(struct tnd_cuda_library *out)
+{
+    const struct tnd_nvrtc_functions *nvrtc = &out->nvrtc;
+    int n = 0;
+    out->n_known = 0;
+    if (nvrtc->GetNumSupportedArchs != NULL && nvrtc->GetSupportedArchs != NULL &&
+        nvrtc->GetNumSupportedArchs(&n) == 0 && n > 0 && n <= COUNT(out->known) &&
+        nvrtc->GetSupportedArchs(out->known) == 0) {
+        out->n_known = n;
+    }
+}
+
+bool tnd_cuda_compiles_for(const struct tnd_cuda_library *library, int capability)
+{
+    bool is_known = library->n_known == 0;
+    for (int i = 0; i < library->n_known && !is_known; i++) {
+        is_known = library->known[i] == capability;
+    }
+    return library->has_compiler && is_known;
+}
+
 /* A driver may refuse binaries of a newer major version than its own. */
 static bool try_compiler(const char *file, struct tnd_cuda_library *out)
 {
@@ -82,6 +108,7 @@ static bool try_compiler(const char *file, struct tnd_cuda_library *out)
     }
     out->nvrtc_version = version_of(major, minor);
     out->has_compiler = out->nvrtc_version > 0 && !is_newer(out->nvrtc_version, out);
+    ask_what_is_known(out);
     return out->has_compiler;
 }
 
@@ -160,20 +187,22 @@ static void find_pack(const char *path, struct tnd_cuda_library *out)
     out->has_pack = status == TANDEM_OK && 1000 * (ptx / 10 + 4) + 10 * (ptx % 10) <= out->version;
     if (status == TANDEM_OK && !out->has_pack) {
         snprintf(out->compiler_reason, sizeof(out->compiler_reason),
-                 "no NVRTC, and the driver is older than the prebuilt kernels (PTX %d.%d)",
+                 "no NVRTC for it, and the driver is older than the prebuilt kernels (PTX %d.%d)",
                  ptx / 10, ptx % 10);
     } else if (status != TANDEM_OK && status != TANDEM_E_NOT_FOUND) {
-        snprintf(out->compiler_reason, sizeof(out->compiler_reason), "no NVRTC, and %.100s",
+        snprintf(out->compiler_reason, sizeof(out->compiler_reason), "no NVRTC for it, and %.100s",
                  told.text);
     }
 }
 
 static void find_compiler(const char *path, struct tnd_cuda_library *out)
 {
-    if (look_for(path, nvrtc_names, try_compiler, out)) {
-        return;
-    }
-    if (out->nvrtc_version > 0) {
+    const int version = look_for(path, nvrtc_names, try_compiler, out) ? out->nvrtc_version : 0;
+    if (version > 0) {
+        snprintf(out->compiler_reason, sizeof(out->compiler_reason),
+                 "NVRTC %d.%d does not compile for it, and there are no prebuilt kernels",
+                 version / 1000, version % 1000 / 10);
+    } else if (out->nvrtc_version > 0) {
         snprintf(out->compiler_reason, sizeof(out->compiler_reason),
                  "no compiler of kernels: NVRTC %d.%d is newer than the driver, which is for CUDA "
                  "%d.%d (pip has nvidia-cuda-nvrtc-cu%d)",

@@ -126,6 +126,10 @@ typedef struct tnd_nvrtc_program *tnd_nvrtc_program;
     X(GetProgramLog, "nvrtcGetProgramLog", (tnd_nvrtc_program program, char *out))                 \
     X(GetCUBINSize, "nvrtcGetCUBINSize", (tnd_nvrtc_program program, size_t * out))                \
     X(GetCUBIN, "nvrtcGetCUBIN", (tnd_nvrtc_program program, char *out))
+/** May be missing, before CUDA 11.2: which compute capabilities it compiles for, 86 is 8.6. */
+#define TND_NVRTC_KNOWN_LIST(X)                                                                    \
+    X(GetNumSupportedArchs, "nvrtcGetNumSupportedArchs", (int *out))                               \
+    X(GetSupportedArchs, "nvrtcGetSupportedArchs", (int *out))
 
 /** cuBLAS; each returns a cublasStatus_t. `which`: 0 the major version, 1 the minor one. GemmEx is
  *  C = alpha * A * B + beta * C by columns; sums and factors are of the compute type since 11.0. */
@@ -148,6 +152,7 @@ struct tnd_cu_functions {
 };
 struct tnd_nvrtc_functions {
     TND_NVRTC_FUNCTION_LIST(TND_CUDA_MEMBER)
+    TND_NVRTC_KNOWN_LIST(TND_CUDA_MEMBER)
 };
 struct tnd_cublas_functions {
     TND_CUBLAS_FUNCTION_LIST(TND_CUDA_MEMBER)
@@ -160,8 +165,9 @@ struct tnd_cuda_library {
     struct tnd_cublas_functions blas; /* where `has_blas` */
     struct tnd_cuda_pack pack;        /* where `has_pack` */
     bool has_compiler, has_blas;
-    bool has_pack;             /* there is no compiler, but there are prebuilt kernels */
-    char compiler_reason[128]; /* why it is not there */
+    bool has_pack;          /* prebuilt kernels, for devices that nothing compiles for */
+    int n_known, known[64]; /* compute capabilities that NVRTC compiles for; 0: it does not say */
+    char compiler_reason[128]; /* why there are no kernels where nothing compiles them */
     char blas_reason[192];
     int version;       /* of the driver: 12040 is CUDA 12.4 */
     int nvrtc_version; /* in the same way; of one that cannot be used, or 0: none was found */
@@ -171,12 +177,14 @@ struct tnd_cuda_library {
 
 /** Loads libcuda, the file `driver` or the usual name when NULL, initialises it, and looks for
  *  NVRTC and (`blas` NULL; else that file, or none for "off") cuBLAS: beside that file, by the
- *  usual names, then in the folders of Python's packages; without NVRTC, for the pack of prebuilt
- *  kernels. Lives until the process ends. Errors:
- *  UNSUPPORTED_MACHINE with what is missing. Any thread. */
+ *  usual names, then in the folders of Python's packages; and for the pack of prebuilt kernels.
+ *  Lives until the process ends. Errors: UNSUPPORTED_MACHINE with what is missing. Any thread. */
 enum tandem_status tnd_cuda_library_get(const struct tnd_gpu_libraries *libraries,
                                         const struct tnd_cuda_library **out_library,
                                         struct tandem_error *error);
+
+/** Whether NVRTC compiles kernels for devices of this compute capability: 86 is 8.6. */
+bool tnd_cuda_compiles_for(const struct tnd_cuda_library *library, int capability);
 
 /** Whether the driver's reference says of a code that the context is of no more use. */
 bool tnd_cuda_is_lost(int code);

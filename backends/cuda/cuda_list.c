@@ -81,33 +81,39 @@ static void find_reason(struct asking *asking, const struct tnd_cuda_library *li
     } else if (found->caps.max_group < 256 || found->caps.local_bytes < 16U << 10) {
         snprintf(out, bytes, "its blocks are too small: %zu threads, %llu bytes of shared memory",
                  found->caps.max_group, (unsigned long long)found->caps.local_bytes);
-    } else if (library->has_pack && capability < (int)library->pack.capability) {
-        snprintf(out, bytes,
-                 "no NVRTC, and the prebuilt kernels are for compute capability %u.%u on",
-                 library->pack.capability / 10, library->pack.capability % 10);
-    } else if (!library->has_compiler && !library->has_pack) {
+    } else if (tnd_cuda_compiles_for(library, capability)) {
+        out[0] = '\0';
+    } else if (!library->has_pack) {
         snprintf(out, bytes, "%s", library->compiler_reason);
+    } else if (capability < (int)library->pack.capability) {
+        snprintf(out, bytes,
+                 "no NVRTC for it, and the prebuilt kernels are for compute capability %u.%u on",
+                 library->pack.capability / 10, library->pack.capability % 10);
     }
 }
 
 /* Where kernels come from. */
-static void name_kernels(const struct tnd_cuda_library *library, char *out, size_t bytes)
+static void name_kernels(const struct tnd_cuda_library *library, int capability, char *out,
+                         size_t bytes)
 {
-    const int ptx = (int)library->pack.ptx_version;
-    const int version =
-        library->has_pack ? 1000 * (ptx / 10) + 10 * (ptx % 10) : library->nvrtc_version;
-    const char *name = library->has_compiler ? "NVRTC"
-                       : library->has_pack   ? "prebuilt PTX"
-                                             : "none";
-    snprintf(out, bytes, "%s %d.%d", name, version / 1000, version % 1000 / 10);
+    if (tnd_cuda_compiles_for(library, capability)) {
+        snprintf(out, bytes, "NVRTC %d.%d", library->nvrtc_version / 1000,
+                 library->nvrtc_version % 1000 / 10);
+    } else if (library->has_pack) {
+        snprintf(out, bytes, "prebuilt PTX %u.%u", library->pack.ptx_version / 10,
+                 library->pack.ptx_version % 10);
+    } else {
+        snprintf(out, bytes, "none");
+    }
 }
 
 /* Why a device that is fit is not used unasked, until a real GPU has run our kernels; and what it
  * does without. */
-static void tell_more(const struct tnd_cuda_library *library, char *out, size_t bytes)
+static void tell_more(const struct tnd_cuda_library *library, int capability, char *out,
+                      size_t bytes)
 {
     snprintf(out, bytes, "CUDA is used only when it is asked for");
-    if (library->has_pack) {
+    if (!tnd_cuda_compiles_for(library, capability)) {
         snprintf(out, bytes,
                  "only used when asked for; tuning and the kernels of networks need NVRTC (pip: "
                  "nvidia-cuda-nvrtc-cu%d)",
@@ -143,7 +149,7 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     snprintf(info->vendor, sizeof(info->vendor), "NVIDIA");
     snprintf(info->driver, sizeof(info->driver), "%d.%d", library->version / 1000,
              library->version % 1000 / 10);
-    name_kernels(library, kernels, sizeof(kernels));
+    name_kernels(library, capability, kernels, sizeof(kernels));
     snprintf(info->version, sizeof(info->version), "compute capability %d.%d, kernels: %s",
              capability / 10, capability % 10, kernels);
     snprintf(found->platform_version, sizeof(found->platform_version), "CUDA %d, %s",
@@ -154,7 +160,7 @@ static void read_device(const struct tnd_cuda_library *library, int ordinal,
     find_reason(&asking, library, found, capability, info->reason, sizeof(info->reason));
     info->is_fit = info->reason[0] == '\0';
     if (info->is_fit) {
-        tell_more(library, info->reason, sizeof(info->reason));
+        tell_more(library, capability, info->reason, sizeof(info->reason));
     }
 }
 

@@ -21,7 +21,8 @@ enum {
     HEADER_BYTES = HASHED_FROM + 8 + 4 * 4,
     ROW_BYTES = 4 * 8,
     MOST_BYTES = 256 << 20, /* of a pack */
-    MOST_TEXT = 16 << 20    /* of a program */
+    MOST_TEXT = 16 << 20,   /* of a program */
+    MOST_VERSION = 999      /* of PTX, and of compute capabilities */
 };
 static const char magic[] = "TNDPTX1\n";
 static const char what[] = "pack of kernels";
@@ -83,6 +84,9 @@ enum tandem_status tnd_cuda_pack_read(const void *bytes, size_t n, uint64_t sour
     }
     if (number_at(at + HASHED_FROM, 8) != sources) {
         return refuse(TANDEM_E_FORMAT, "it was made for another version of the library", error);
+    }
+    if (pack.ptx_version > MOST_VERSION || pack.capability > MOST_VERSION) {
+        return refuse(TANDEM_E_FORMAT, "no version of PTX or of a GPU", error);
     }
     if (!rows_are_good(&pack)) {
         return refuse(TANDEM_E_FORMAT, "a program does not lie where it should", error);
@@ -170,6 +174,9 @@ enum tandem_status tnd_cuda_pack_find(const char *libcuda, struct tnd_cuda_pack 
                                places[i].file, places[i].from_there);
         if (folder == 0 || n < 0 || (size_t)n >= sizeof(path) || !tnd_file_exists(path)) {
             continue;
+        }
+        if (i > 0) { /* who names a libcuda trusts its folder */
+            TND_TRY(tnd_file_check_owner(path, error));
         }
         TND_TRY(tnd_file_read(path, MOST_BYTES, &found, error));
         const enum tandem_status status =

@@ -29,13 +29,13 @@ enum tandem_status tnd_cuda_pack_read(const void *bytes, size_t n, uint64_t sour
                                       struct tnd_cuda_pack *out, struct tandem_error *error);
 
 /** The text of a program, with a zero byte behind it; freed with tnd_free. Errors: NOT_FOUND (there
- *  is no such program), FORMAT (not what was deflated), UNSUPPORTED_BUILD (no zlib), MEMORY. */
+ *  is no such program), FORMAT (it cannot be inflated, as none can without zlib), MEMORY. */
 enum tandem_status tnd_cuda_pack_text(const struct tnd_cuda_pack *pack, uint64_t key,
                                       char **out_text, struct tandem_error *error);
 
-/** The pack beside `libcuda` (a path; "": the usual one), the library's own file, or in
+/** The pack beside `libcuda` (a path that was asked for, or ""), the library's own file, or in
  *  share/tandem near that. It stays in memory until the process ends. Errors: NOT_FOUND (no file),
- *  else those of its reading. */
+ *  FILE (also where every user may write), else those of its reading. */
 enum tandem_status tnd_cuda_pack_find(const char *libcuda, struct tnd_cuda_pack *out,
                                       struct tandem_error *error);
 

@@ -181,7 +181,7 @@ enum tandem_status tnd_cuda_compile(struct tnd_gpu_context *context,
     char buffer[MAX_OPTION_BYTES];
     char complaint[128] = "no log";
     tnd_nvrtc_program program = NULL;
-    if (self->library->has_pack) {
+    if (self->base.has_fixed_programs) {
         return load_prebuilt(self, text, out_module, error);
     }
     const int n = split(text->options, buffer, options);

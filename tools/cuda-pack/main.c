@@ -212,14 +212,14 @@ static void join(const char *folder, const char *path)
         if (tnd_file_read(from, MOST_BYTES, &file, &error) != TANDEM_OK) {
             fail(from, error.text);
         }
-        version = number_behind((const char *)file.data, ".version ");
-        capability = number_behind((const char *)file.data, ".target sm_");
         packed[i].key = programs[i].key;
         tnd_text_printf(&packed[i].text, "//tandem %s%s\n",
                         tnd_gpu_sources[programs[i].source].name,
                         tnd_text_string(&programs[i].options));
         tnd_text_add_bytes(&packed[i].text, (const char *)file.data, file.bytes);
         tnd_file_close(&file);
+        version = number_behind(tnd_text_string(&packed[i].text), ".version ");
+        capability = number_behind(tnd_text_string(&packed[i].text), ".target sm_");
     }
     tnd_cuda_pack_write(packed, n_programs, tnd_cuda_pack_sources(), version, capability, &pack);
     printf("%u programs, PTX %u.%u for sm_%u, %.2f MB\n", n_programs, version / 10, version % 10,
