@@ -102,7 +102,7 @@ static enum tandem_status explain_nodes(const struct tnd_runtime_parts *parts,
         tnd_explanation_fini(&explanation);
         tnd_text_add_char(out, '\n');
     }
-    int n_only = tnd_explain_ops(table, graph, plan, n_threads, done, out);
+    int n_only = tnd_explain_ops(table, parts->registry, graph, plan, n_threads, done, out);
     tnd_text_printf(out, "%d of %d nodes have one way alone (the CPU's own kernels)\n", n_only,
                     graph->n_nodes);
     tnd_text_add(out, is_warm ? "planned by times of weights in the cache: all of them fit\n" : "");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Explaining thread counts of other operations. */
+ * Explaining places and thread counts of other operations. */
 #include "runtime/explain_ops.h"
+
+#include <string.h>
 
 #include "tune/candidates.h"
 #include "base/emit.h"
@@ -31,49 +33,80 @@ static int count_alike(const tandem_graph *graph, const tandem_plan *plan, int f
     return n;
 }
 
-/* "1: 2.1 +- 0.1 us, 2: 3.4 +- 0.1 us" */
+/* "2.1 +- 0.1 us" */
+static void add_time(const struct tnd_estimate *one, struct tnd_text *out)
+{
+    tnd_emit_number(out, 0, 1, one->us);
+    tnd_text_add(out, " +- ");
+    tnd_emit_error(out, 0, one->error_us);
+    tnd_text_printf(out, " us%s", one->stale ? " (stale)" : "");
+}
+
+/* "; 1: 2.1 +- 0.1 us, 2: 3.4 +- 0.1 us" */
 static void add_predictions(const struct tandem_table *table, const struct tnd_op_work *work,
-                            int n_threads, struct tnd_text *out)
+                            int n_threads, const char *before, struct tnd_text *out)
 {
     struct tnd_estimate one;
-    const char *separator = "; ";
+    const char *separator = before;
     for (int t = 1; tnd_op_estimate(table, work, t, &one);
          t = tnd_next_thread_count(table, t, n_threads)) {
         tnd_text_printf(out, "%s%d: ", separator, t);
-        tnd_emit_number(out, 0, 1, one.us);
-        tnd_text_add(out, " +- ");
-        tnd_emit_error(out, 0, one.error_us);
-        tnd_text_printf(out, " us%s", one.stale ? " (stale)" : "");
+        add_time(&one, out);
         separator = ", ";
         if (t >= n_threads) {
             break;
         }
     }
-    if (separator[0] == ';') {
+}
+
+static void add_shares(const struct tandem_table *table, const struct tnd_op_work *work,
+                       int n_threads, struct tnd_text *out)
+{
+    struct tnd_estimate one;
+    if (!tnd_op_estimate(table, work, 1, &one)) {
         tnd_text_add(out, "; not measured: shared out from ten hand-offs' time on");
     } else if (work->shares < n_threads) {
         tnd_text_printf(out, "; there is work for %d", work->shares > 1 ? (int)work->shares : 1);
     }
 }
 
-/* On the device that the plan has chosen. */
-static void add_device_time(const struct tandem_table *table, const struct tnd_op_work *work,
-                            const char *backend, struct tnd_text *out)
+/* On all devices that the table knows; whether `chosen` is one of them. */
+static bool add_devices(const struct tandem_table *table, const struct tnd_registry *registry,
+                        const struct tnd_op_work *work, const char *chosen, struct tnd_text *out)
 {
-    struct tnd_estimate one;
-    if (!tnd_op_device_estimate(table, work, backend, &one)) {
-        tnd_text_add(out, "; not measured there: as on the CPU");
-        return;
+    bool is_known = false;
+    for (int slot = 1; slot < tnd_registry_count(registry); slot++) {
+        const char *name = tnd_registry_name(registry, slot);
+        struct tnd_estimate one;
+        if (slot != TANDEM_BACKEND_CPU && tnd_op_device_estimate(table, work, name, &one)) {
+            tnd_text_printf(out, "; on %s: ", name);
+            add_time(&one, out);
+            is_known = is_known || strcmp(name, chosen) == 0;
+        }
     }
-    tnd_text_add(out, "; ");
-    tnd_emit_number(out, 0, 1, one.us);
-    tnd_text_add(out, " +- ");
-    tnd_emit_error(out, 0, one.error_us);
-    tnd_text_printf(out, " us%s", one.stale ? " (stale)" : "");
+    return is_known;
 }
 
-int tnd_explain_ops(const struct tandem_table *table, const tandem_graph *graph,
-                    const tandem_plan *plan, int n_threads, bool *done, struct tnd_text *out)
+/* Copies from one side to the other come on top. */
+static void add_sides(const struct tandem_table *table, const struct tnd_registry *registry,
+                      const struct tnd_op_work *work, const struct tandem_plan_node *choice,
+                      int n_threads, struct tnd_text *out)
+{
+    if (choice->stage[TANDEM_STAGE_COMPUTE].backend == TANDEM_BACKEND_CPU) {
+        add_predictions(table, work, n_threads, "; ", out);
+        add_shares(table, work, n_threads, out);
+        (void)add_devices(table, registry, work, choice->profile, out);
+        return;
+    }
+    if (!add_devices(table, registry, work, choice->profile, out)) {
+        tnd_text_add(out, "; not measured there: as on the CPU");
+    }
+    add_predictions(table, work, n_threads, "; on the CPU: ", out);
+}
+
+int tnd_explain_ops(const struct tandem_table *table, const struct tnd_registry *registry,
+                    const tandem_graph *graph, const tandem_plan *plan, int n_threads, bool *done,
+                    struct tnd_text *out)
 {
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -90,11 +123,8 @@ int tnd_explain_ops(const struct tandem_table *table, const tandem_graph *graph,
                         (long long)node->ne[0], (long long)node->ne[1], (long long)node->ne[2]);
         tnd_text_printf(out, " x %d: %s, %d thread%s", count, choice->profile,
                         (int)choice->n_threads, choice->n_threads == 1 ? "" : "s");
-        if (choice->stage[TANDEM_STAGE_COMPUTE].backend == TANDEM_BACKEND_CPU &&
-            tnd_op_work_of(node, &work)) {
-            add_predictions(table, &work, n_threads, out);
-        } else if (tnd_op_work_of(node, &work)) {
-            add_device_time(table, &work, choice->profile, out);
+        if (tnd_op_work_of(node, &work)) {
+            add_sides(table, registry, &work, choice, n_threads, out);
         }
         tnd_text_add_char(out, '\n');
     }

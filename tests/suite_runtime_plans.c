@@ -4,9 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/sim/sim.h"
 #include "base/alloc.h"
+#include "runtime/explain_ops.h"
 #include "tandem/tandem.h"
 #include "tests/support.h"
+#include "tests/support_tune.h"
+#include "tune/op_cost.h"
 
 static tandem_runtime *runtime;
 static tandem_context *context;
@@ -352,6 +356,52 @@ static void a_plan_serves_graphs_that_differ_in_tokens_alone(void)
     tandem_plan_free(plan);
 }
 
+/* What the table says of a sum in each place, in the way of a plan that has it in `slot`. */
+static void explain_sum(const tandem_table *table, const struct tnd_registry *registry, int slot,
+                        struct tnd_text *out)
+{
+    bool done[] = {false};
+    tandem_plan *plan = NULL;
+    tandem_graph *sum = tandem_graph_new(context);
+    tandem_graph_add(sum, tandem_add(context, x, x));
+    check_ok(tandem_graph_finish(sum, NULL));
+    check_ok(tandem_plan_new(1, &plan, NULL));
+    struct tandem_plan_node *node = &plan->nodes[0];
+    snprintf(node->profile, sizeof(node->profile), "%s", tnd_registry_name(registry, slot));
+    node->n_threads = 1;
+    node->stage[TANDEM_STAGE_COMPUTE].backend = slot;
+    check_int(tnd_explain_ops(table, registry, sum, plan, 1, done, out), 1);
+    tandem_plan_free(plan);
+}
+
+static void other_operations_are_explained_for_the_cpu_and_devices(void)
+{
+    const struct tnd_registry_options options = {.n_threads_max = 1};
+    struct tandem_backend_api api = tnd_sim_own_api;
+    struct tnd_registry *registry = NULL;
+    tandem_table *table = tune_new();
+    struct tnd_text text = TND_TEXT_INIT;
+    api.name = "opencl";
+    api.kind = TANDEM_KIND_OPENCL;
+    check_ok(tnd_registry_open(&options, &registry, NULL));
+    check_ok(tnd_registry_add(registry, &api, NULL, NULL));
+    const int device = tnd_registry_find(registry, "opencl", NULL);
+    struct tnd_curve_key key = tnd_op_key(TANDEM_OP_ADD, 256, 1, 1);
+    tune_add(table, &key, 40, 100);
+    explain_sum(table, registry, device, &text);
+    key = tnd_op_device_key(TANDEM_OP_ADD, 256, 1, "opencl");
+    tune_add(table, &key, 40, 900);
+    explain_sum(table, registry, device, &text);
+    explain_sum(table, registry, TANDEM_BACKEND_CPU, &text);
+    check_contains(text.bytes,
+                   "opencl, 1 thread; not measured there: as on the CPU; on the CPU: 1: 100.0 +- ");
+    check_contains(text.bytes, "opencl, 1 thread; on opencl: 900.0 +- ");
+    check_contains(text.bytes, "cpu, 1 thread; 1: 100.0 +- ");
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+    tnd_registry_close(registry);
+}
+
 /* Both products have one shape: they are told once. */
 static void a_graph_is_explained_node_by_node(void)
 {
@@ -421,6 +471,8 @@ static CU_TestInfo tests[] = {
     {"a_plan_serves_graphs_that_differ_in_tokens_alone",
      a_plan_serves_graphs_that_differ_in_tokens_alone},
     {"a_graph_is_explained_node_by_node", a_graph_is_explained_node_by_node},
+    {"other_operations_are_explained_for_the_cpu_and_devices",
+     other_operations_are_explained_for_the_cpu_and_devices},
     {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},
     CU_TEST_INFO_NULL,
 };

@@ -330,8 +330,9 @@ static void samples_cost_by_logits_and_passes(void)
     }
 }
 
-/* Where to choose a token: `us` on the device, or copied to the CPU, which takes 100 us. */
-static const char *place_of_sample(double us)
+/* Where to choose a token: `us` on the device, or copied to the CPU, which takes `cpu_us`; 0: not
+ * measured. */
+static const char *place_of_sample(double us, double cpu_us)
 {
     static char where[16];
     struct tnd_planner *planner = NULL;
@@ -350,10 +351,15 @@ static const char *place_of_sample(double us)
     tune_add_link(table, "opencl", 10, 1e9);
     tune_add_cost(table, "cpu", 500, 0);
     tune_add_cost(table, "opencl", 20, 0);
-    struct tnd_curve_key key = tnd_op_key(TANDEM_OP_SAMPLE, TUNE_DEVICE_N, 8, 1);
-    tune_add(table, &key, 1, 100);
-    key = tnd_op_device_key(TANDEM_OP_SAMPLE, TUNE_DEVICE_N, 8, "opencl");
-    tune_add(table, &key, 1, us);
+    if (cpu_us > 0) {
+        const struct tnd_curve_key key = tnd_op_key(TANDEM_OP_SAMPLE, TUNE_DEVICE_N, 8, 1);
+        tune_add(table, &key, 1, cpu_us);
+    }
+    if (us > 0) {
+        const struct tnd_curve_key key =
+            tnd_op_device_key(TANDEM_OP_SAMPLE, TUNE_DEVICE_N, 8, "opencl");
+        tune_add(table, &key, 1, us);
+    }
     tnd_planner_set_table(planner, table);
     if (check_ok(tnd_planner_plan(planner, graph, 2, &plan, NULL))) {
         const struct tandem_plan_node *product = tandem_plan_node(plan, 0);
@@ -374,10 +380,12 @@ static void a_token_is_chosen_where_that_is_measured_to_be_faster(void)
     api.name = "opencl";
     api.kind = TANDEM_KIND_OPENCL;
     check_ok(tnd_registry_add(registry, &api, NULL, NULL));
-    check_string(place_of_sample(20), "opencl");
-    check_string(place_of_sample(60), "opencl");
-    check_string(place_of_sample(900), "cpu");
-    check_string(place_of_sample(20), "opencl");
+    check_string(place_of_sample(20, 100), "opencl");
+    check_string(place_of_sample(60, 100), "opencl");
+    check_string(place_of_sample(900, 100), "cpu");
+    check_string(place_of_sample(20, 100), "opencl");
+    check_string(place_of_sample(0, 100), "opencl"); /* as on the CPU, and no copy */
+    check_string(place_of_sample(0, 0), "opencl");
 }
 
 static CU_TestInfo tests[] = {
