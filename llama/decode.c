@@ -365,6 +365,32 @@ static void note_time(tandem_session *session, const struct tandem_batch_entry *
     tnd_llama_micro_note(session, batch->split, us);
 }
 
+/* Tells the other ranks what there is to do. */
+static enum tandem_status tell_batch(tandem_session *session,
+                                     const struct tandem_batch_entry *entries, int64_t n_entries,
+                                     struct tandem_error *error)
+{
+    enum tandem_status status = tnd_llama_best_ask(session, entries, n_entries, error);
+    status =
+        status == TANDEM_OK ? tnd_llama_tell_decode(session, entries, n_entries, error) : status;
+    if (status != TANDEM_OK) {
+        tnd_llama_best_forget(&session->best);
+    }
+    return status;
+}
+
+/* A rank that fails alone leaves the others half-way through the batch: what it sent them next would
+ * not be what they wait for. */
+static void end_ranks(const tandem_session *session, enum tandem_status status,
+                      const struct tandem_error *why)
+{
+    if (session->model->shard != NULL && status != TANDEM_OK && !tnd_llama_is_refusal(status)) {
+        struct tandem_error lost = *why;
+        lost.status = TANDEM_E_RANK;
+        tandem_communicator_fail(session->model->shard->communicator, &lost);
+    }
+}
+
 /* A batch that failed is decoded once more where that may help: keys and values that a device was
  * lost with are computed anew; a run of micro-batches that reads cells of the cache before later
  * ones are written cannot be repeated half-way as a whole batch can. */
@@ -375,13 +401,14 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
 {
     struct tnd_llama_batch batch = {.split = NULL};
     struct tnd_llama_forward forward;
+    struct tandem_error own = {.text = ""};
     const bool is_shared = session->model->shard != NULL;
+    error = error != NULL ? error : &own;
     if (is_shared && ask_cancel(session)) {
         return tnd_llama_fail(error, TANDEM_E_CANCELLED, "llama", 0, 0,
                               "llama: cancelled before a batch");
     }
-    LLAMA_TRY(tnd_llama_best_ask(session, entries, n_entries, error));
-    LLAMA_TRY(tnd_llama_tell_decode(session, entries, n_entries, error));
+    LLAMA_TRY(tell_batch(session, entries, n_entries, error));
     tnd_llama_hot_look(session);
     const double begin_us = now_us();
     enum tandem_status status =
@@ -397,6 +424,7 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
         status = try_decode(session, entries, drafted, n_entries, &batch, &forward, error);
         session->micro.is_off = false;
     }
+    end_ranks(session, status, error);
     LLAMA_TRY(status);
     note_time(session, entries, drafted, n_entries, &batch, now_us() - begin_us);
     take_results(session, entries, drafted, n_entries, &forward);
