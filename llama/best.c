@@ -329,12 +329,12 @@ enum tandem_status tnd_llama_best_take(struct tandem_session *session, const voi
     if (!tnd_llama_by_rows(session->model) || n_columns > session->n_sequences) {
         return wrong(n, n_columns, error);
     }
-    for (int64_t i = 0; i < n_columns; i++) {
-        if (!read_column(told, n, vocabulary, &at, &mask, &best->columns[i])) {
-            return wrong(n, n_columns, error);
-        }
+    bool is_right = true, is_chosen = false;
+    for (int64_t i = 0; i < n_columns && is_right; i++) {
+        is_right = read_column(told, n, vocabulary, &at, &mask, &best->columns[i]);
+        is_chosen = is_chosen || best->columns[i].k > 0;
     }
-    if (at != n) {
+    if (!is_right || !is_chosen || at != n) {
         return wrong(n, n_columns, error);
     }
     best->n = n_columns;
