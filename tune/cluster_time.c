@@ -107,6 +107,34 @@ static void time_whole_experts(const struct tnd_cluster *cluster,
     }
 }
 
+/* Bytes of the i-th rank of a plan, and its times, where they are the longest so far. */
+static void time_rank(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan, int i,
+                      double io_us[TND_FIT_PHASES][STRETCHES],
+                      double io_error_us[TND_FIT_PHASES][STRETCHES])
+{
+    const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+    double parts[TND_FIT_PARTS], bytes = 0;
+    find_parts(&cluster->model, plan, i, parts);
+    for (int part = 0; part < TND_FIT_PARTS; part++) {
+        bytes += parts[part] * (double)cluster->model.bytes[part];
+    }
+    plan->bytes[i] = (int64_t)bytes;
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        double us[STRETCHES] = {0}, error_us[STRETCHES] = {0};
+        for (int part = 0; part < TND_FIT_PARTS; part++) {
+            const struct tnd_cluster_curve *curve = &rank->curves[phase][part];
+            us[stretch_of[part]] += at_share(curve->us, parts[part]);
+            error_us[stretch_of[part]] += at_share(curve->error_us, parts[part]);
+        }
+        for (int s = 0; s < STRETCHES; s++) {
+            if (us[s] > io_us[phase][s]) {
+                io_us[phase][s] = us[s];
+                io_error_us[phase][s] = error_us[s];
+            }
+        }
+    }
+}
+
 /* `plan->sums_us` is there. */
 static void time_shares(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
 {
@@ -114,29 +142,9 @@ static void time_shares(const struct tnd_cluster *cluster, struct tnd_cluster_pl
     double error_us[TND_FIT_PHASES][STRETCHES] = {{0}};
     plan->fits = true;
     for (int i = 0; i < (tnd_cluster_is_alone(plan) ? 1 : plan->n); i++) {
-        const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
-        double own_us[TND_FIT_PHASES][STRETCHES] = {{0}};
-        double own_error_us[TND_FIT_PHASES][STRETCHES] = {{0}};
-        double parts[TND_FIT_PARTS], bytes = 0;
-        find_parts(&cluster->model, plan, i, parts);
-        for (int part = 0; part < TND_FIT_PARTS; part++) {
-            bytes += parts[part] * (double)cluster->model.bytes[part];
-            for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
-                const struct tnd_cluster_curve *curve = &rank->curves[phase][part];
-                own_us[phase][stretch_of[part]] += at_share(curve->us, parts[part]);
-                own_error_us[phase][stretch_of[part]] += at_share(curve->error_us, parts[part]);
-            }
-        }
-        plan->bytes[i] = (int64_t)bytes;
-        plan->fits = plan->fits && (rank->memory == 0 || plan->bytes[i] <= rank->memory);
-        for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
-            for (int s = 0; s < STRETCHES; s++) {
-                if (own_us[phase][s] > us[phase][s]) {
-                    us[phase][s] = own_us[phase][s];
-                    error_us[phase][s] = own_error_us[phase][s];
-                }
-            }
-        }
+        const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
+        time_rank(cluster, plan, i, us, error_us);
+        plan->fits = plan->fits && (memory == 0 || plan->bytes[i] <= memory);
     }
     if (plan->has_whole_experts) {
         time_whole_experts(cluster, plan, us);
