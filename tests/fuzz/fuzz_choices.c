@@ -10,7 +10,7 @@
 #include "llama/best.h"
 #include "llama/session.h"
 #include "llama/shard.h"
-#include "tests/fuzz/small_runtime.h"
+#include "tests/fuzz/small_rank.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,8 +34,7 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
     const bool *is_follower = self;
     (void)limit_s, (void)why, (void)why_bytes;
     *out_rank = 0;
-    if (n_receives == 1 && n_sends == 1 && sends[0].bytes == receives[0].bytes) {
-        memcpy(receives[0].data, sends[0].data, sends[0].bytes);
+    if (small_rank_echoes(sends, n_sends, receives, n_receives)) {
         return true;
     }
     for (int i = 0; i < n_receives; i++) {
@@ -51,31 +50,6 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
         }
     }
     return true;
-}
-
-static void end(void *self, bool has_failed)
-{
-    (void)self, (void)has_failed;
-}
-
-static const tandem_model *tiny_model(void)
-{
-    static tandem_model *model;
-    static tandem_source *source; /* borrowed from as long as the process lives */
-    const struct tandem_llama_shape shape = {.size = sizeof(shape),
-                                             .dim = 16,
-                                             .hidden = 64,
-                                             .layers = 1,
-                                             .heads = 2,
-                                             .kv_heads = 2,
-                                             .vocabulary = VOCABULARY,
-                                             .context = 16};
-    if (model == NULL &&
-        (tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL) != TANDEM_OK ||
-         tandem_model_new(source, &model, NULL) != TANDEM_OK)) {
-        abort();
-    }
-    return model;
 }
 
 static void require(bool good)
@@ -139,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                .rank = is_follower,
                                                .count = 2,
                                                .exchange = exchange,
-                                               .close = end};
+                                               .close = small_rank_end};
     struct tandem_session_options options = TANDEM_SESSION_OPTIONS_INIT;
     tandem_communicator *communicator = NULL;
     tandem_session *session = NULL;
@@ -150,15 +124,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(tandem_communicator_new(&transport, &communicator, NULL) == TANDEM_OK);
     options.n_sequences = TEXTS;
     if (is_follower) {
-        require(tnd_llama_shard_new(tiny_model(), communicator, TANDEM_DIVIDE_ROWS, false, NULL,
-                                    &part, NULL) == TANDEM_OK &&
+        require(tnd_llama_shard_new(small_rank_model(VOCABULARY), communicator, TANDEM_DIVIDE_ROWS,
+                                    false, NULL, &part, NULL) == TANDEM_OK &&
                 tnd_llama_session_of_part(part, NULL, small_runtime(), &options, &session, NULL) ==
                     TANDEM_OK);
         follow(session, data[1] % (TEXTS + 2));
     } else {
         options.communicator = communicator;
-        require(tandem_session_new(tiny_model(), small_runtime(), &options, &session, NULL) ==
-                TANDEM_OK);
+        require(tandem_session_new(small_rank_model(VOCABULARY), small_runtime(), &options,
+                                   &session, NULL) == TANDEM_OK);
         lead(session, data[1]);
     }
     tandem_session_free(session);
