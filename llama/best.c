@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Choosing among ranks. What a sampler keeps of the vocabulary are its likeliest tokens, which are
- * among the likeliest ones of each rank: for the likeliest token and for top-k
- * always, for top-p and min-p where what is told proves it. Else, and where nothing is cut off,
- * rank 0 gets all logits.
+ * Choosing a token among ranks. A sampler keeps the likeliest tokens of the vocabulary. They are
+ * among the likeliest tokens of the ranks: always for the likeliest token alone and for top-k, and
+ * for top-p and min-p where the messages prove it. Otherwise, and where the sampler cuts nothing
+ * off, rank 0 gets all logits.
  *
- * Penalty and mask are told with the batch, and each rank applies them to its own part. Settings,
- * order and weights are those of tandem/sample.h, so the choice is that of one rank. */
+ * Rank 0 sends penalty and mask with the batch, and each rank applies them to its own logits.
+ * Settings, order and weights are those of tandem/sample.h, so the choice is that of one rank. */
 #include "llama/best.h"
 
 #include <math.h>

@@ -560,6 +560,7 @@ static void take(tandem_session *session, const struct reader *r)
         read_sequence(r, i, pair);
         session->sequences[i].n_past = pair[0];
         session->sequences[i].has_logits = pair[1] == 1;
+        session->sequences[i].has_embedding = false; /* a state has none */
         session->sequences[i].chosen_for = NULL;
         if (pair[1] == 1) {
             memcpy(session->sequences[i].logits, at, logits);

@@ -118,6 +118,7 @@ static enum tandem_status write_texts(const struct job *job, tandem_session *ses
         status = tandem_session_decode_batch(session, entries, TEXTS, error);
         for (int i = 0; i < TEXTS && status == TANDEM_OK; i++) {
             job->out->n_logits += tandem_session_logits(session, i) != NULL;
+            CU_ASSERT_PTR_NOT_NULL(tandem_session_embedding(session, i));
             next[i] =
                 tandem_session_sample(session, i, samplers[i], &job->out->probabilities[i][step]);
             job->out->tokens[i][step] = next[i];
@@ -150,6 +151,7 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
         options.division = job->division;
         options.prompt_batch = TEXTS * PROMPT;
         options.n_sequences = TEXTS;
+        options.has_embeddings = true;
         options.context = 32;
         status = tandem_session_new(job->model, runtime, &options, &session, error);
         status = status == TANDEM_OK ? write_texts(job, session, error) : status;
