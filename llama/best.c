@@ -469,8 +469,8 @@ static enum tandem_status add_sums(const struct tnd_llama_best *best, const tand
     return TANDEM_OK;
 }
 
-/* Whether what rank `r` tells of a column, whose part of the vocabulary begins at `begin`, is right:
- * tokens of its own, as they stand there. */
+/* Reads what rank r tells of a column. Returns whether that is right: tokens of its own part of the
+ * vocabulary, which begins at `begin`, as they stand there. */
 static bool read_firsts(const struct tnd_llama_best *best, int r, int64_t begin, const char *from,
                         int64_t k, struct tandem_sample_part *out)
 {

@@ -386,8 +386,8 @@ static enum tandem_status tell_batch(tandem_session *session,
     return status;
 }
 
-/* A rank that fails alone leaves the others half-way through the batch: what it sent them next would
- * not be what they wait for. */
+/* A rank that fails alone leaves the others half-way through the batch: what it would send next is
+ * not what they wait for. */
 static void end_ranks(const tandem_session *session, enum tandem_status status,
                       const struct tandem_error *why)
 {

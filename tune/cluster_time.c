@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What a plan takes: times and bytes of ranks whose division and shares are given. By rows ranks wait
- * for the slowest one behind every stretch between two sums; by layers a token takes the time of
- * all, and a prompt's micro-batches follow each other; mixed, a prompt takes the one, a generated
- * token the other. */
+ * What a plan takes: times and bytes of ranks whose division and shares are given. By rows, ranks
+ * wait for the slowest one after every stretch between two sums. By layers, a token takes the time
+ * of all ranks, and a prompt's micro-batches follow each other. Mixed, a prompt takes the time of
+ * layers, and a generated token that of rows. */
 #include <math.h>
 #include <string.h>
 
