@@ -10,9 +10,9 @@
 /** A choice that is wanted, and what became of it. */
 struct tnd_llama_best_column {
     struct tandem_sample_settings settings;
-    int64_t k; /* tokens that each rank tells; 0: all logits are wanted */
+    int64_t k; /* likeliest tokens that each rank sends; 0: all logits are wanted */
     float penalty;
-    const int32_t *recent; /* {n_recent}: whose logits it weakens */
+    const int32_t *recent; /* {n_recent}: tokens whose logits the penalty weakens */
     int64_t n_recent;
     const uint32_t *mask;               /* {(vocabulary + 31) / 32}, bits; NULL: none */
     bool is_chosen;                     /* on all ranks; false: rank 0 has the logits */

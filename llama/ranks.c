@@ -202,12 +202,15 @@ static int64_t next_number(void)
     return atomic_fetch_add(&last, 1) % MOST_SESSIONS;
 }
 
-enum tandem_status tnd_llama_lead(tandem_session *session,
-                                  const struct tandem_session_options *options,
-                                  struct tandem_error *error)
+/* {2, count} behind NEW: of rows, or of what is divided, and of layers. */
+static double *shares_in(char *more)
 {
-    tandem_communicator *communicator = options->communicator;
-    const int count = tandem_communicator_count(communicator);
+    return (double *)(void *)(more + sizeof(struct tnd_llama_new_session));
+}
+
+/* What NEW tells, {out_bytes}; NULL: no memory. */
+static char *new_message(const struct tandem_session_options *options, int count, size_t *out_bytes)
+{
     const struct tnd_llama_new_session told = {options->context,
                                                options->n_cells,
                                                options->n_sequences,
@@ -218,6 +221,28 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
                                                options->micro_batches,
                                                options->prompt_batch,
                                                options->has_whole_experts};
+    const double *of_layers =
+        options->layer_shares != NULL ? options->layer_shares : options->shares;
+    *out_bytes = sizeof(told) + 2 * (size_t)count * sizeof(double);
+    char *more = malloc(*out_bytes);
+    if (more == NULL) {
+        return NULL;
+    }
+    double *shares = shares_in(more);
+    memcpy(more, &told, sizeof(told));
+    for (int i = 0; i < count; i++) {
+        shares[i] = options->shares != NULL ? options->shares[i] : 1;
+        shares[count + i] = of_layers != NULL ? of_layers[i] : 1;
+    }
+    return more;
+}
+
+enum tandem_status tnd_llama_lead(tandem_session *session,
+                                  const struct tandem_session_options *options,
+                                  struct tandem_error *error)
+{
+    tandem_communicator *communicator = options->communicator;
+    size_t bytes;
     if (tandem_communicator_rank(communicator) != 0) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster",
                               tandem_communicator_rank(communicator), 0,
@@ -225,26 +250,17 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
                               "others call tandem_session_follow",
                               tandem_communicator_rank(communicator));
     }
-    const size_t bytes = sizeof(told) + 2 * (size_t)count * sizeof(double);
-    char *more = calloc(1, bytes);
+    char *more = new_message(options, tandem_communicator_count(communicator), &bytes);
     if (more == NULL) {
         return no_memory(error);
-    }
-    double *shares = (double *)(void *)(more + sizeof(told));
-    const double *of_layers =
-        options->layer_shares != NULL ? options->layer_shares : options->shares;
-    memcpy(more, &told, sizeof(told));
-    for (int i = 0; i < count; i++) {
-        shares[i] = options->shares != NULL ? options->shares[i] : 1;
-        shares[count + i] = of_layers != NULL ? of_layers[i] : 1;
     }
     session->number = next_number();
     const struct tnd_llama_order order = {
         .command = TND_ORDER_NEW, .session = session->number, .bytes = (int64_t)bytes};
     enum tandem_status status = tell(communicator, &order, more, error);
     status = status == TANDEM_OK ? make_parts(session->model, communicator, options->division,
-                                              options->has_whole_experts, shares, &session->part,
-                                              &session->prompt_part, error)
+                                              options->has_whole_experts, shares_in(more),
+                                              &session->part, &session->prompt_part, error)
                                  : status;
     free(more);
     LLAMA_TRY(status);
@@ -406,10 +422,9 @@ static enum tandem_status begin_session(struct follower *f, const struct tnd_lla
                               (long long)order->session, (long long)order->bytes);
     }
     memcpy(&told, f->more, sizeof(told));
-    const double *shares = (const double *)(const void *)(f->more + sizeof(told));
     enum tandem_status status =
         make_parts(f->model, f->communicator, (enum tandem_division)told.division,
-                   told.has_whole_experts != 0, shares, &part, &prompt_part, error);
+                   told.has_whole_experts != 0, shares_in(f->more), &part, &prompt_part, error);
     if (status != TANDEM_OK) { /* on all ranks: another session may follow */
         return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;
     }
