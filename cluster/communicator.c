@@ -369,23 +369,24 @@ enum tandem_status tandem_communicator_broadcast(tandem_communicator *c, void *d
 
 /* ---- all to all ---- */
 
+/* What each rank has, in rank order, to all of them or to rank 0 alone. */
 static enum tandem_status gather(tandem_communicator *c, const void *mine, const size_t *bytes,
-                                 char *out, const char *what, struct tandem_error *error)
+                                 char *out, bool to_all, const char *what,
+                                 struct tandem_error *error)
 {
     const int rank = c->transport.rank;
+    const bool receives = to_all || rank == 0;
     int n_sends = 0, n_receives = 0;
     size_t at = 0, largest = 0;
     for (int i = 0; i < count_of(c); i++) {
-        if (i == rank) {
-            if (bytes[i] > 0 && out + at != mine) {
-                memcpy(out + at, mine, bytes[i]);
-            }
-        } else {
-            if (bytes[rank] > 0) {
-                c->sends[n_sends++] = message(i, mine, bytes[rank]);
-            }
-            if (bytes[i] > 0) {
+        if (i != rank && bytes[rank] > 0 && (to_all || i == 0)) {
+            c->sends[n_sends++] = message(i, mine, bytes[rank]);
+        }
+        if (receives && bytes[i] > 0) {
+            if (i != rank) {
                 c->receives[n_receives++] = message(i, out + at, bytes[i]);
+            } else if (out + at != mine) {
+                memcpy(out + at, mine, bytes[i]);
             }
         }
         at += bytes[i];
@@ -402,7 +403,20 @@ enum tandem_status tandem_communicator_all_gather(tandem_communicator *c, const 
     TND_REQUIRE(mine, "communicator_all_gather", error);
     TND_REQUIRE(bytes, "communicator_all_gather", error);
     TND_REQUIRE(out, "communicator_all_gather", error);
-    return gather(c, mine, bytes, out, "an all-gather", error);
+    return gather(c, mine, bytes, out, true, "an all-gather", error);
+}
+
+enum tandem_status tandem_communicator_gather(tandem_communicator *c, const void *mine,
+                                              const size_t *bytes, void *out,
+                                              struct tandem_error *error)
+{
+    TND_REQUIRE(c, "communicator_gather", error);
+    TND_REQUIRE(mine, "communicator_gather", error);
+    TND_REQUIRE(bytes, "communicator_gather", error);
+    if (c->transport.rank == 0) {
+        TND_REQUIRE(out, "communicator_gather", error);
+    }
+    return gather(c, mine, bytes, out, false, "a gather", error);
 }
 
 enum tandem_status tandem_communicator_all_to_all(tandem_communicator *c, const void *mine,
@@ -439,34 +453,6 @@ enum tandem_status tandem_communicator_all_to_all(tandem_communicator *c, const 
         largest = from[i] > largest ? from[i] : largest;
     }
     return exchange(c, n_sends, n_receives, "an all-to-all", largest, error);
-}
-
-enum tandem_status tandem_communicator_gather(tandem_communicator *c, const void *mine,
-                                              const size_t *bytes, void *out,
-                                              struct tandem_error *error)
-{
-    size_t at = 0, largest = 0;
-    int n_receives = 0;
-    TND_REQUIRE(c, "communicator_gather", error);
-    TND_REQUIRE(mine, "communicator_gather", error);
-    TND_REQUIRE(bytes, "communicator_gather", error);
-    if (c->transport.rank != 0) {
-        c->sends[0] = message(0, mine, bytes[c->transport.rank]);
-        return exchange(c, bytes[c->transport.rank] > 0, 0, "a gather", bytes[c->transport.rank],
-                        error);
-    }
-    TND_REQUIRE(out, "communicator_gather", error);
-    for (int i = 0; i < count_of(c); i++) {
-        if (i > 0 && bytes[i] > 0) {
-            c->receives[n_receives++] = message(i, (char *)out + at, bytes[i]);
-        }
-        at += bytes[i];
-        largest = bytes[i] > largest ? bytes[i] : largest;
-    }
-    if (bytes[0] > 0 && out != mine) {
-        memcpy(out, mine, bytes[0]);
-    }
-    return exchange(c, 0, n_receives, "a gather", largest, error);
 }
 
 /* vectors {n} of all ranks, the one of this rank in `own`: their sum to `out`, maybe `own`. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Choosing among ranks. What a sampler keeps of the vocabulary are its likeliest tokens, which are
- * among the likeliest ones of each rank: for the likeliest token and for top-k
- * always, for top-p and min-p where what is told proves it. Else, and where nothing is cut off,
- * rank 0 gets all logits.
+ * Choosing a token among ranks. A sampler keeps the likeliest tokens of the vocabulary. They are
+ * among the likeliest tokens of the ranks: always for the likeliest token alone and for top-k, and
+ * for top-p and min-p where the messages prove it. Otherwise, and where the sampler cuts nothing
+ * off, rank 0 gets all logits.
  *
- * Penalty and mask are told with the batch, and each rank applies them to its own part. Settings,
- * order and weights are those of tandem/sample.h, so the choice is that of one rank. */
+ * Rank 0 sends penalty and mask with the batch, and each rank applies them to its own logits.
+ * Settings, order and weights are those of tandem/sample.h, so the choice is that of one rank. */
 #include "llama/best.h"
 
 #include <math.h>
@@ -26,8 +26,9 @@ enum {
 /* Before the recent tokens and the mask of a column. */
 struct told_column {
     struct tandem_sample_settings settings;
-    int64_t k, n_recent, mask; /* one of the following */
-    double penalty;
+    int64_t k, n_recent;
+    float penalty;
+    int32_t mask; /* one of the following */
 };
 enum { NO_MASK, SAME_MASK, NEW_MASK };
 
@@ -60,12 +61,17 @@ static size_t words_of(int64_t vocabulary)
     return (size_t)(vocabulary + WORD - 1) / WORD;
 }
 
+/* What a rank tells of a column. */
+static size_t firsts_bytes(int64_t k)
+{
+    return k > 0 ? sizeof(struct told_firsts) + (size_t)k * sizeof(struct tandem_sample_first) : 0;
+}
+
 static size_t message_bytes(const struct tnd_llama_best *best)
 {
     size_t bytes = 0;
     for (int64_t i = 0; i < best->n; i++) {
-        const size_t k = (size_t)best->columns[i].k;
-        bytes += k > 0 ? sizeof(struct told_firsts) + k * sizeof(struct tandem_sample_first) : 0;
+        bytes += firsts_bytes(best->columns[i].k);
     }
     return bytes;
 }
@@ -121,7 +127,7 @@ static void tell_column(struct tnd_llama_best *best, const struct tnd_sampler_re
     struct told_column told = {.settings = request->settings,
                                .k = k,
                                .n_recent = request->n_recent,
-                               .penalty = (double)request->penalty};
+                               .penalty = request->penalty};
     if (request->mask != NULL) {
         pack_mask(request->mask, vocabulary, packed + words);
         const bool is_same = *io_has_mask && memcmp(packed, packed + words, bytes) == 0;
@@ -145,9 +151,7 @@ static struct tnd_sampler_request request_of(const struct tandem_session *sessio
     *out_k = 0;
     if (sampler != NULL && tnd_sampler_request(sampler, vocabulary, &request)) {
         const int64_t k = k_of(&request.settings);
-        const size_t bytes =
-            sizeof(struct told_firsts) + (size_t)k * sizeof(struct tandem_sample_first);
-        const bool is_less = count * bytes < (size_t)vocabulary * sizeof(float) &&
+        const bool is_less = count * firsts_bytes(k) < (size_t)vocabulary * sizeof(float) &&
                              request.n_recent <= vocabulary / WORD;
         *out_k = is_less ? k : 0;
     }
@@ -258,7 +262,7 @@ static bool read_column(const char *told, size_t n, int64_t vocabulary, size_t *
     *io_mask = words > 0 ? (const uint32_t *)numbers + one.n_recent : *io_mask;
     *out = (struct tnd_llama_best_column){.settings = one.settings,
                                           .k = one.k,
-                                          .penalty = (float)one.penalty,
+                                          .penalty = one.penalty,
                                           .recent = numbers,
                                           .n_recent = one.n_recent,
                                           .mask = one.mask != NO_MASK ? *io_mask : NULL};
@@ -325,20 +329,27 @@ enum tandem_status tnd_llama_best_take(struct tandem_session *session, const voi
     if (!tnd_llama_by_rows(session->model) || n_columns > session->n_sequences) {
         return wrong(n, n_columns, error);
     }
-    for (int64_t i = 0; i < n_columns; i++) {
-        if (!read_column(told, n, vocabulary, &at, &mask, &best->columns[i])) {
-            return wrong(n, n_columns, error);
-        }
+    bool is_right = true, is_chosen = false;
+    for (int64_t i = 0; i < n_columns && is_right; i++) {
+        is_right = read_column(told, n, vocabulary, &at, &mask, &best->columns[i]);
+        is_chosen = is_chosen || best->columns[i].k > 0;
     }
-    if (at != n) {
+    if (!is_right || !is_chosen || at != n) {
         return wrong(n, n_columns, error);
     }
     best->n = n_columns;
-    if (!keep_mask(best, mask, words_of(vocabulary)) || !reserve_node(best)) {
+    if (!reserve_node(best) || !keep_mask(best, mask, words_of(vocabulary))) {
         best->n = 0;
         return no_memory(error);
     }
     return TANDEM_OK;
+}
+
+void tnd_llama_best_forget(struct tnd_llama_best *best)
+{
+    best->n = 0;
+    free(best->mask);
+    best->mask = NULL;
 }
 
 void tnd_llama_best_fini(struct tnd_llama_best *best)
@@ -403,6 +414,7 @@ static void find_firsts(const struct tnd_llama_best *best, const tandem_tensor *
         const struct tnd_llama_best_column *column = &best->columns[m];
         struct told_firsts head = {0, 1, 0};
         bool is_all = true;
+        best->memory.largest[m] = -INFINITY;
         if (column->k == 0) {
             continue;
         }
@@ -411,14 +423,13 @@ static void find_firsts(const struct tnd_llama_best *best, const tandem_tensor *
                                      own.end - own.begin, column->k, best->memory.sample, firsts,
                                      &is_all);
         head.is_all = is_all;
-        best->memory.largest[m] = -INFINITY;
         for (int64_t i = 0; i < head.n; i++) {
             best->memory.largest[m] = fmaxf(best->memory.largest[m], firsts[i].logit);
             firsts[i].index += (int32_t)own.begin;
         }
         memcpy(out, &head, sizeof(head));
         memcpy(out + sizeof(head), firsts, (size_t)column->k * sizeof(firsts[0]));
-        out += sizeof(head) + (size_t)column->k * sizeof(firsts[0]);
+        out += firsts_bytes(column->k);
     }
 }
 
@@ -453,41 +464,94 @@ static enum tandem_status add_sums(const struct tnd_llama_best *best, const tand
                                                    own.end - own.begin);
             memcpy(out + offsetof(struct told_firsts, sum), &sum, sizeof(sum));
         }
-        out += column->k > 0 ? sizeof(struct told_firsts) +
-                                   (size_t)column->k * sizeof(struct tandem_sample_first)
-                             : 0;
+        out += firsts_bytes(column->k);
     }
     return TANDEM_OK;
 }
 
-/* On rank 0: whether the column at `at` of all messages can be chosen. */
-static bool choose_column(const struct tnd_llama_best *best, size_t message, size_t at,
-                          struct tnd_llama_best_column *column)
+/* Reads what rank r tells of a column. Returns whether that is right: tokens of its own part of the
+ * vocabulary, which begins at `begin`, as they stand there. */
+static bool read_firsts(const struct tnd_llama_best *best, int r, int64_t begin, const char *from,
+                        int64_t k, struct tandem_sample_part *out)
 {
-    struct tandem_sample_part *parts = best->memory.parts;
-    for (int r = 0; r < best->shard->count; r++) {
-        struct tandem_sample_first *firsts = best->memory.firsts + (size_t)r * MOST;
-        const char *from = best->memory.all + (size_t)r * message + at;
-        struct told_firsts head;
-        memcpy(&head, from, sizeof(head));
-        if (head.n < 0 || head.n > column->k) {
+    struct tandem_sample_first *firsts = best->memory.firsts + (size_t)r * MOST;
+    const int64_t end = begin + (int64_t)(best->shard->logit_bytes[r] / sizeof(float));
+    struct told_firsts head;
+    memcpy(&head, from, sizeof(head));
+    if (head.n < 0 || head.n > k) {
+        return false;
+    }
+    memcpy(firsts, from + sizeof(head), (size_t)head.n * sizeof(firsts[0]));
+    for (int64_t i = 0; i < head.n; i++) {
+        if (firsts[i].index < begin || firsts[i].index >= end) {
             return false;
         }
-        memcpy(firsts, from + sizeof(head), (size_t)head.n * sizeof(firsts[0]));
-        parts[r] = (struct tandem_sample_part){firsts, head.n, head.is_all != 0, head.sum};
+        begin = firsts[i].index + 1;
     }
-    return tandem_sample_parts(&column->settings, parts, best->shard->count, best->memory.sample,
-                               &column->choice) &&
-           (column->choice.weight > 0 || column->mask == NULL);
+    *out = (struct tandem_sample_part){firsts, head.n, head.is_all != 0, head.sum};
+    return true;
+}
+
+/* On rank 0: chooses from the column at `at` of all messages, if what they tell is enough. Errors:
+ * RANK. */
+static enum tandem_status choose_column(const struct tnd_llama_best *best, size_t message,
+                                        size_t at, struct tnd_llama_best_column *column)
+{
+    const struct tnd_llama_shard *shard = best->shard;
+    struct tandem_error why = {.text = ""};
+    int64_t begin = 0;
+    for (int r = 0; r < shard->count; r++) {
+        if (!read_firsts(best, r, begin, best->memory.all + (size_t)r * message + at, column->k,
+                         &best->memory.parts[r])) {
+            (void)tnd_llama_fail(&why, TANDEM_E_RANK, "cluster", r, column->k,
+                                 "cluster: rank %d on %s tells likeliest tokens that are not its "
+                                 "own, in order, or more than %lld of them",
+                                 r, tandem_communicator_host(shard->communicator, r),
+                                 (long long)column->k);
+            tandem_communicator_fail(shard->communicator, &why);
+            return why.status;
+        }
+        begin += (int64_t)(shard->logit_bytes[r] / sizeof(float));
+    }
+    column->is_chosen = tandem_sample_parts(&column->settings, best->memory.parts, shard->count,
+                                            best->memory.sample, &column->choice) &&
+                        (column->choice.weight > 0 || column->mask == NULL);
+    if (column->is_chosen || may_miss(column)) {
+        return TANDEM_OK;
+    }
+    (void)tnd_llama_fail(&why, TANDEM_E_RANK, "cluster", 0, column->k,
+                         "cluster: ranks tell less than %lld likeliest tokens of those they have",
+                         (long long)column->k);
+    tandem_communicator_fail(shard->communicator, &why);
+    return why.status;
+}
+
+/* Where a choice may miss, rank 0 tells the others whether it was made. */
+static enum tandem_status agree(const struct tnd_llama_best *best)
+{
+    uint8_t *verdicts = best->memory.sample; /* {n}: there is more space than that */
+    bool is_open = false;
+    for (int64_t m = 0; m < best->n; m++) {
+        const struct tnd_llama_best_column *column = &best->columns[m];
+        is_open = is_open || (column->k > 0 && may_miss(column));
+        verdicts[m] = column->is_chosen;
+    }
+    if (!is_open) {
+        return TANDEM_OK;
+    }
+    LLAMA_TRY(
+        tandem_communicator_broadcast(best->shard->communicator, verdicts, (size_t)best->n, NULL));
+    for (int64_t m = 0; m < best->n; m++) {
+        best->columns[m].is_chosen = verdicts[m] != 0;
+    }
+    return TANDEM_OK;
 }
 
 /* Sets which columns are chosen, on all ranks. */
-static enum tandem_status choose(struct tnd_llama_best *best)
+static enum tandem_status choose(const struct tnd_llama_best *best)
 {
     const struct tnd_llama_shard *shard = best->shard;
     const size_t message = message_bytes(best);
-    uint8_t *verdicts = best->memory.sample; /* {n}: there is more space than that */
-    bool is_open = false;
     size_t at = 0;
     for (int r = 0; r < shard->count; r++) {
         best->memory.bytes[r] = message;
@@ -497,25 +561,12 @@ static enum tandem_status choose(struct tnd_llama_best *best)
     for (int64_t m = 0; m < best->n; m++) {
         struct tnd_llama_best_column *column = &best->columns[m];
         column->is_chosen = column->k > 0;
-        is_open = is_open || (column->k > 0 && may_miss(column));
         if (column->k > 0 && shard->rank == 0) {
-            column->is_chosen = choose_column(best, message, at, column) || !may_miss(column);
+            LLAMA_TRY(choose_column(best, message, at, column));
         }
-        at += column->k > 0 ? sizeof(struct told_firsts) +
-                                  (size_t)column->k * sizeof(struct tandem_sample_first)
-                            : 0;
+        at += firsts_bytes(column->k);
     }
-    if (!is_open) {
-        return TANDEM_OK;
-    }
-    for (int64_t m = 0; m < best->n; m++) {
-        verdicts[m] = best->columns[m].is_chosen;
-    }
-    LLAMA_TRY(tandem_communicator_broadcast(shard->communicator, verdicts, (size_t)best->n, NULL));
-    for (int64_t m = 0; m < best->n; m++) {
-        best->columns[m].is_chosen = verdicts[m] != 0;
-    }
-    return TANDEM_OK;
+    return agree(best);
 }
 
 /* All logits of column m. */

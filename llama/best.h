@@ -10,9 +10,9 @@
 /** A choice that is wanted, and what became of it. */
 struct tnd_llama_best_column {
     struct tandem_sample_settings settings;
-    int64_t k; /* tokens that each rank tells; 0: all logits are wanted */
+    int64_t k; /* likeliest tokens that each rank sends; 0: all logits are wanted */
     float penalty;
-    const int32_t *recent; /* {n_recent}: whose logits it weakens */
+    const int32_t *recent; /* {n_recent}: tokens whose logits the penalty weakens */
     int64_t n_recent;
     const uint32_t *mask;               /* {(vocabulary + 31) / 32}, bits; NULL: none */
     bool is_chosen;                     /* on all ranks; false: rank 0 has the logits */
@@ -23,8 +23,7 @@ struct tnd_llama_best_column {
 struct tnd_llama_best {
     const struct tnd_llama_shard *shard;
     int64_t n;                             /* columns; 0: all logits are wanted */
-    struct tnd_llama_best_column *columns; /* {n_columns} */
-    int64_t n_columns;
+    struct tnd_llama_best_column *columns; /* {sequences of the session} */
     char *told; /* {n_told} of {told_bytes}: what rank 0 tells of the columns, which point to it */
     size_t n_told, told_bytes;
     uint32_t *mask, *mask_before;           /* the last one that was told; NULL: none */
@@ -51,6 +50,8 @@ enum tandem_status tnd_llama_best_ask(struct tandem_session *session,
  *  MEMORY. */
 enum tandem_status tnd_llama_best_take(struct tandem_session *session, const void *told, size_t n,
                                        int64_t n_columns, struct tandem_error *error);
+/** On rank 0, where the others could not be told what was asked: the next mask is told anew. */
+void tnd_llama_best_forget(struct tnd_llama_best *best);
 void tnd_llama_best_fini(struct tnd_llama_best *best);
 
 /** Logits {vocabulary, M} on rank 0 of the columns that are not chosen, y {own, M} on each rank.

@@ -176,41 +176,48 @@ static void take_column(float *out, tandem_tensor *const *results, int n_parts, 
     }
 }
 
-/* Copies the logits and moves the sequences on. */
+/* The i-th result: logits, or the token that a device or ranks have chosen in their place. */
+static void take_result(tandem_session *session, struct tnd_llama_sequence *sequence,
+                        const struct tnd_llama_forward *forward, int64_t i)
+{
+    const struct tnd_llama_best *best = &session->best;
+    const bool is_first = session->model->shard == NULL || session->model->shard->rank == 0;
+    if (forward->choices != NULL) {
+        sequence->choice =
+            ((const struct tandem_sample_choice *)tandem_tensor_data(forward->choices))[i];
+        sequence->chosen_for = sequence->sampler;
+        return;
+    }
+    if (i < best->n && best->columns[i].is_chosen) {
+        sequence->choice = best->columns[i].choice;
+        sequence->chosen_for = sequence->sampler;
+    } else if (is_first && !session->model->hparams.is_encoder) {
+        take_column(sequence->logits, forward->logits, forward->n_parts, i);
+        sequence->has_logits = true;
+    }
+    if (sequence->embedding != NULL && is_first) {
+        take_column(sequence->embedding, forward->embeddings, forward->n_parts, i);
+        sequence->has_embedding = true;
+    }
+}
+
+/* Copies what the batch has wanted, and moves the sequences on. */
 static void take_results(tandem_session *session, const struct tandem_batch_entry *entries,
                          const int64_t *drafted, int64_t n_entries,
                          const struct tnd_llama_forward *forward)
 {
-    const bool is_first = session->model->shard == NULL || session->model->shard->rank == 0;
     int64_t n_taken = 0;
     for (int64_t i = 0; i < n_entries; i++) {
         struct tnd_llama_sequence *sequence = &session->sequences[entries[i].sequence];
         const int64_t n_drafted = drafted != NULL ? drafted[i] : 0;
         sequence->n_past += entries[i].n - n_drafted;
-        sequence->has_logits = entries[i].wants_logits && forward->choices == NULL && is_first;
+        sequence->has_logits = sequence->has_embedding = false;
         sequence->chosen_for = NULL;
         sequence->second = 0;
         if (!entries[i].wants_logits) {
             continue;
         }
-        if (n_taken < session->best.n && session->best.columns[n_taken].is_chosen) {
-            sequence->has_logits = false;
-            sequence->choice = session->best.columns[n_taken].choice;
-            sequence->chosen_for = sequence->sampler;
-        }
-        if (forward->choices != NULL) {
-            const struct tandem_sample_choice *all = tandem_tensor_data(forward->choices);
-            sequence->choice = all[n_taken++];
-            sequence->chosen_for = sequence->sampler;
-            continue;
-        }
-        if (!session->model->hparams.is_encoder && sequence->has_logits) {
-            take_column(sequence->logits, forward->logits, forward->n_parts, n_taken);
-        }
-        if (sequence->embedding != NULL) {
-            take_column(sequence->embedding, forward->embeddings, forward->n_parts, n_taken);
-        }
-        n_taken++;
+        take_result(session, sequence, forward, n_taken++);
         for (int64_t j = 0; j < n_drafted; j++) {
             float *results = tnd_llama_draft_results(session, entries[i].sequence, j);
             take_column(results, forward->logits, forward->n_parts, n_taken);
@@ -365,6 +372,32 @@ static void note_time(tandem_session *session, const struct tandem_batch_entry *
     tnd_llama_micro_note(session, batch->split, us);
 }
 
+/* Tells the other ranks what there is to do. */
+static enum tandem_status tell_batch(tandem_session *session,
+                                     const struct tandem_batch_entry *entries, int64_t n_entries,
+                                     struct tandem_error *error)
+{
+    enum tandem_status status = tnd_llama_best_ask(session, entries, n_entries, error);
+    status =
+        status == TANDEM_OK ? tnd_llama_tell_decode(session, entries, n_entries, error) : status;
+    if (status != TANDEM_OK) {
+        tnd_llama_best_forget(&session->best);
+    }
+    return status;
+}
+
+/* A rank that fails alone leaves the others half-way through the batch: what it would send next is
+ * not what they wait for. */
+static void end_ranks(const tandem_session *session, enum tandem_status status,
+                      const struct tandem_error *why)
+{
+    if (session->model->shard != NULL && status != TANDEM_OK && !tnd_llama_is_refusal(status)) {
+        struct tandem_error lost = *why;
+        lost.status = TANDEM_E_RANK;
+        tandem_communicator_fail(session->model->shard->communicator, &lost);
+    }
+}
+
 /* A batch that failed is decoded once more where that may help: keys and values that a device was
  * lost with are computed anew; a run of micro-batches that reads cells of the cache before later
  * ones are written cannot be repeated half-way as a whole batch can. */
@@ -375,13 +408,14 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
 {
     struct tnd_llama_batch batch = {.split = NULL};
     struct tnd_llama_forward forward;
+    struct tandem_error own = {.text = ""};
     const bool is_shared = session->model->shard != NULL;
+    error = error != NULL ? error : &own;
     if (is_shared && ask_cancel(session)) {
         return tnd_llama_fail(error, TANDEM_E_CANCELLED, "llama", 0, 0,
                               "llama: cancelled before a batch");
     }
-    LLAMA_TRY(tnd_llama_best_ask(session, entries, n_entries, error));
-    LLAMA_TRY(tnd_llama_tell_decode(session, entries, n_entries, error));
+    LLAMA_TRY(tell_batch(session, entries, n_entries, error));
     tnd_llama_hot_look(session);
     const double begin_us = now_us();
     enum tandem_status status =
@@ -397,6 +431,7 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
         status = try_decode(session, entries, drafted, n_entries, &batch, &forward, error);
         session->micro.is_off = false;
     }
+    end_ranks(session, status, error);
     LLAMA_TRY(status);
     note_time(session, entries, drafted, n_entries, &batch, now_us() - begin_us);
     take_results(session, entries, drafted, n_entries, &forward);

@@ -374,6 +374,7 @@ static void take(tandem_session *session, const struct tandem_batch_entry *entry
     if (sequence->embedding != NULL) {
         memcpy(sequence->embedding, results + vocabulary,
                (size_t)session->model->hparams.dim * sizeof(results[0]));
+        sequence->has_embedding = true;
     }
     sequence->n_past++;
     sequence->has_logits = true;

@@ -20,11 +20,11 @@
  *  bits. As many as attention on the CPU takes at a time. */
 #define TND_LLAMA_BLOCK         64
 
-/** Layers of which a cache has all heads: prompts go by layers, generated tokens by rows. */
+/** Layers of which the cache of a rank has all heads, not only its own: see phases.h. */
 struct tnd_llama_kv_wide {
     int64_t begin, end; /* may be the same */
     int64_t heads;
-    int64_t first; /* where those that the cache has of every layer begin among them */
+    int64_t first; /* of these, the first head that the cache has of every layer */
 };
 
 struct tnd_llama_kv_cache {
@@ -49,7 +49,7 @@ struct tnd_llama_kv_cache {
     int64_t n_taken;
     int32_t *tokens;  /* {n_cells} */
     int64_t *batches; /* {n_cells}: number of the batch that a token came with */
-    bool *is_narrow;  /* {n_cells}: in wide layers the heads beside kv_heads are not there */
+    bool *is_narrow;  /* {n_cells}: of wide layers only kv_heads heads have been computed here */
 };
 
 struct tnd_llama_kv_options {

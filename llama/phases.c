@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Keys and values between two divisions of a model. Between two ranks go the heads of the one, of
- * the layers of the other: behind a prompt to the one with the heads, before the next prompt to the
- * one with the layers. Only cells go that were not there yet, so that each token goes once. */
+ * Moves keys and values between two divisions of a model. One rank has the layers, another one the
+ * heads: after a prompt the keys and values that are of both go to the rank with the heads, and
+ * before the next prompt to the rank with the layers. A cell that was sent is not sent again, so
+ * each token goes once. */
 #include "llama/phases.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "llama/llama_error.h"
 #include "llama/shard.h"
 
-enum { PIECE = 16 << 20 /* bytes of all ranks that are moved at a time */ };
+enum { PIECE = 16 << 20 /* bytes that all ranks together move at a time */ };
 
 const tandem_model *tnd_llama_part_for(const tandem_session *session, int64_t m)
 {
@@ -42,7 +43,7 @@ static int64_t length(struct tnd_llama_range range)
     return range.end - range.begin;
 }
 
-/* What goes from a rank to another one: the layers of the one, the heads of the other. */
+/* Which layers and heads go from a rank to another one. */
 static void find_message(const struct move *move, int from, int to, struct tnd_llama_range *layers,
                          struct tnd_llama_range *heads)
 {
@@ -64,7 +65,8 @@ static size_t message_bytes(const struct move *move, int from, int to)
                : 2 * (size_t)(length(layers) * length(heads) * move->n) * head_bytes(move->session);
 }
 
-/* Copies a message between the cache of this rank and `at`; returns what is behind it. */
+/* Copies a message between this rank's cache and the buffer at `at`; returns the buffer's place
+ * behind the message. */
 static char *copy_message(const struct move *move, int from, int to, char *at, bool to_cache)
 {
     const struct tnd_llama_kv_cache *cache = &move->session->cache;
@@ -128,7 +130,7 @@ static enum tandem_status move_piece(const struct move *move, struct tandem_erro
     return status;
 }
 
-/* In pieces of so many cells that these are the same on all ranks. */
+/* In pieces of PIECE bytes over all ranks, so that every rank cuts at the same cells. */
 static enum tandem_status move_cells(const struct move *move, struct tandem_error *error)
 {
     const struct tandem_hparams *h = &move->session->prompt_part->hparams;

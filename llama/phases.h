@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A division for each phase: prompts by layers, generated tokens by rows (shard.h). A rank has all
- * heads of its layers, for prompts, and its heads of all layers: what batches leave behind goes
- * from the ranks that computed it to those that the next batch needs it on. Ranks decide alike: by
- * the number of a batch's tokens. */
+ * A division for each phase: prompts by layers, generated tokens by rows (shard.h). A rank keeps
+ * keys and values of all heads for its layers, and of its heads for all layers. What a batch has
+ * computed goes to the ranks on which the next batch needs it. The number of a batch's tokens says
+ * which division computes it, so all ranks decide alike. */
 #ifndef TND_LLAMA_PHASES_H
 #define TND_LLAMA_PHASES_H
 
@@ -10,14 +10,14 @@
 
 /** The model, or part of one, that computes a batch of m tokens. */
 const tandem_model *tnd_llama_part_for(const tandem_session *session, int64_t m);
-/** Layers of which the cache needs all heads; none where there is one part alone. */
+/** Layers of which this rank's cache needs all heads; none in sessions that are not mixed. */
 struct tnd_llama_kv_wide tnd_llama_wide_layers(const tandem_session *session);
 
-/** Before cells are taken for a batch of m tokens: if it goes by layers, ranks get all heads of
- *  their layers of what was computed by rows. For all sessions. Errors: MEMORY, RANK. */
+/** Before a batch of m tokens takes cells: if it goes by layers, ranks get those heads of their
+ *  layers that other ranks have computed by rows. For all sessions. Errors: MEMORY, RANK. */
 enum tandem_status tnd_llama_phase_begin(tandem_session *session, int64_t m,
                                          struct tandem_error *error);
-/** Behind a batch: if it went by layers, ranks get their heads of all layers of its tokens. For all
+/** After a batch of m tokens: if it went by layers, ranks get their heads of all layers. For all
  *  sessions. Errors: MEMORY, RANK. */
 enum tandem_status tnd_llama_phase_end(tandem_session *session, int64_t m,
                                        struct tandem_error *error);

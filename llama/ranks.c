@@ -15,28 +15,11 @@
 
 enum { MOST_SESSIONS = 64, REASON = 160, PIECE = 4 << 20 /* bytes of a state in a message */ };
 
-enum command { NEW, DECODE, SHIFT, ROLLBACK, COPY, STATE_WRITE, STATE_READ, FREE, END };
-
-/* What rank 0 tells; `bytes` more follow. Ranks have the same byte order and version. */
-struct order {
-    int64_t command, session, n[3], bytes;
-};
-
-/* Behind NEW, before shares {count}, and those of layers {count}. */
-struct new_session {
-    int64_t context, n_cells, n_sequences, cache_type, is_unfused, has_embeddings, division,
-        micro_batches, prompt_batch, has_whole_experts;
-};
-
-/* Behind DECODE, before the tokens of all entries and what is told of choices (llama/best.c). */
-struct told_entry {
-    int64_t n, sequence, wants_logits;
-};
-
-static enum tandem_status tell(tandem_communicator *communicator, const struct order *order,
-                               const void *more, struct tandem_error *error)
+static enum tandem_status tell(tandem_communicator *communicator,
+                               const struct tnd_llama_order *order, const void *more,
+                               struct tandem_error *error)
 {
-    struct order sent = *order;
+    struct tnd_llama_order sent = *order;
     LLAMA_TRY(tandem_communicator_broadcast(communicator, &sent, sizeof(sent), error));
     return order->bytes == 0 ? TANDEM_OK
                              : tandem_communicator_broadcast(communicator, (void *)(uintptr_t)more,
@@ -219,22 +202,47 @@ static int64_t next_number(void)
     return atomic_fetch_add(&last, 1) % MOST_SESSIONS;
 }
 
+/* {2, count} behind NEW: of rows, or of what is divided, and of layers. */
+static double *shares_in(char *more)
+{
+    return (double *)(void *)(more + sizeof(struct tnd_llama_new_session));
+}
+
+/* What NEW tells, {out_bytes}; NULL: no memory. */
+static char *new_message(const struct tandem_session_options *options, int count, size_t *out_bytes)
+{
+    const struct tnd_llama_new_session told = {options->context,
+                                               options->n_cells,
+                                               options->n_sequences,
+                                               (int64_t)options->cache_type,
+                                               (int64_t)options->is_unfused,
+                                               (int64_t)options->has_embeddings,
+                                               (int64_t)options->division,
+                                               options->micro_batches,
+                                               options->prompt_batch,
+                                               options->has_whole_experts};
+    const double *of_layers =
+        options->layer_shares != NULL ? options->layer_shares : options->shares;
+    *out_bytes = sizeof(told) + 2 * (size_t)count * sizeof(double);
+    char *more = malloc(*out_bytes);
+    if (more == NULL) {
+        return NULL;
+    }
+    double *shares = shares_in(more);
+    memcpy(more, &told, sizeof(told));
+    for (int i = 0; i < count; i++) {
+        shares[i] = options->shares != NULL ? options->shares[i] : 1;
+        shares[count + i] = of_layers != NULL ? of_layers[i] : 1;
+    }
+    return more;
+}
+
 enum tandem_status tnd_llama_lead(tandem_session *session,
                                   const struct tandem_session_options *options,
                                   struct tandem_error *error)
 {
     tandem_communicator *communicator = options->communicator;
-    const int count = tandem_communicator_count(communicator);
-    const struct new_session told = {options->context,
-                                     options->n_cells,
-                                     options->n_sequences,
-                                     (int64_t)options->cache_type,
-                                     (int64_t)options->is_unfused,
-                                     (int64_t)options->has_embeddings,
-                                     (int64_t)options->division,
-                                     options->micro_batches,
-                                     options->prompt_batch,
-                                     options->has_whole_experts};
+    size_t bytes;
     if (tandem_communicator_rank(communicator) != 0) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "cluster",
                               tandem_communicator_rank(communicator), 0,
@@ -242,26 +250,17 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
                               "others call tandem_session_follow",
                               tandem_communicator_rank(communicator));
     }
-    const size_t bytes = sizeof(told) + 2 * (size_t)count * sizeof(double);
-    char *more = calloc(1, bytes);
+    char *more = new_message(options, tandem_communicator_count(communicator), &bytes);
     if (more == NULL) {
         return no_memory(error);
     }
-    double *shares = (double *)(void *)(more + sizeof(told));
-    const double *of_layers =
-        options->layer_shares != NULL ? options->layer_shares : options->shares;
-    memcpy(more, &told, sizeof(told));
-    for (int i = 0; i < count; i++) {
-        shares[i] = options->shares != NULL ? options->shares[i] : 1;
-        shares[count + i] = of_layers != NULL ? of_layers[i] : 1;
-    }
     session->number = next_number();
-    const struct order order = {
-        .command = NEW, .session = session->number, .bytes = (int64_t)bytes};
+    const struct tnd_llama_order order = {
+        .command = TND_ORDER_NEW, .session = session->number, .bytes = (int64_t)bytes};
     enum tandem_status status = tell(communicator, &order, more, error);
     status = status == TANDEM_OK ? make_parts(session->model, communicator, options->division,
-                                              options->has_whole_experts, shares, &session->part,
-                                              &session->prompt_part, error)
+                                              options->has_whole_experts, shares_in(more),
+                                              &session->part, &session->prompt_part, error)
                                  : status;
     free(more);
     LLAMA_TRY(status);
@@ -270,16 +269,17 @@ enum tandem_status tnd_llama_lead(tandem_session *session,
     return TANDEM_OK;
 }
 
-static struct order order_of(const tandem_session *session, enum command command, int64_t a,
-                             int64_t b, int64_t c)
+static struct tnd_llama_order order_of(const tandem_session *session,
+                                       enum tnd_llama_command command, int64_t a, int64_t b,
+                                       int64_t c)
 {
-    return (struct order){.command = command, .session = session->number, .n = {a, b, c}};
+    return (struct tnd_llama_order){.command = command, .session = session->number, .n = {a, b, c}};
 }
 
 void tnd_llama_lead_end(tandem_session *session)
 {
     if (session->leads != NULL) {
-        const struct order order = order_of(session, FREE, 0, 0, 0);
+        const struct tnd_llama_order order = order_of(session, TND_ORDER_FREE, 0, 0, 0);
         (void)tell(session->leads, &order, NULL, NULL);
     }
 }
@@ -287,20 +287,21 @@ void tnd_llama_lead_end(tandem_session *session)
 enum tandem_status tnd_llama_tell_shift(const tandem_session *session, int32_t sequence,
                                         int64_t keep, int64_t n, struct tandem_error *error)
 {
-    const struct order order = order_of(session, SHIFT, sequence, keep, n);
+    const struct tnd_llama_order order = order_of(session, TND_ORDER_SHIFT, sequence, keep, n);
     return session->leads != NULL ? tell(session->leads, &order, NULL, error) : TANDEM_OK;
 }
 
 enum tandem_status tnd_llama_tell_copy(const tandem_session *session, int32_t from, int32_t to,
                                        int64_t n, struct tandem_error *error)
 {
-    const struct order order = order_of(session, COPY, from, to, n);
+    const struct tnd_llama_order order = order_of(session, TND_ORDER_COPY, from, to, n);
     return session->leads != NULL ? tell(session->leads, &order, NULL, error) : TANDEM_OK;
 }
 
 void tnd_llama_tell_rollback(const tandem_session *session, int32_t sequence, int64_t position)
 {
-    const struct order order = order_of(session, ROLLBACK, sequence, position, 0);
+    const struct tnd_llama_order order =
+        order_of(session, TND_ORDER_ROLLBACK, sequence, position, 0);
     if (session->leads != NULL) {
         (void)tell(session->leads, &order, NULL, NULL);
     }
@@ -309,7 +310,7 @@ void tnd_llama_tell_rollback(const tandem_session *session, int32_t sequence, in
 enum tandem_status tnd_llama_tell_state_write(const tandem_session *session,
                                               struct tandem_error *error)
 {
-    const struct order order = order_of(session, STATE_WRITE, 0, 0, 0);
+    const struct tnd_llama_order order = order_of(session, TND_ORDER_STATE_WRITE, 0, 0, 0);
     return session->leads != NULL ? tell(session->leads, &order, NULL, error) : TANDEM_OK;
 }
 
@@ -327,7 +328,7 @@ static enum tandem_status broadcast_state(tandem_communicator *communicator, cha
 enum tandem_status tnd_llama_tell_state_read(const tandem_session *session, const void *bytes,
                                              size_t n, struct tandem_error *error)
 {
-    const struct order order = order_of(session, STATE_READ, (int64_t)n, 0, 0);
+    const struct tnd_llama_order order = order_of(session, TND_ORDER_STATE_READ, (int64_t)n, 0, 0);
     if (session->leads == NULL) {
         return TANDEM_OK;
     }
@@ -346,7 +347,7 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
     for (int64_t i = 0; i < n_entries; i++) {
         n_tokens += entries[i].n;
     }
-    const size_t heads = (size_t)n_entries * sizeof(struct told_entry);
+    const size_t heads = (size_t)n_entries * sizeof(struct tnd_llama_told_entry);
     const size_t choices = session->best.n > 0 ? session->best.n_told : 0;
     const size_t bytes = heads + (size_t)n_tokens * sizeof(int32_t) + choices;
     char *more = malloc(bytes);
@@ -355,7 +356,8 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
     }
     char *at = more + heads;
     for (int64_t i = 0; i < n_entries; i++) {
-        const struct told_entry told = {entries[i].n, entries[i].sequence, entries[i].wants_logits};
+        const struct tnd_llama_told_entry told = {entries[i].n, entries[i].sequence,
+                                                  entries[i].wants_logits};
         memcpy(more + (size_t)i * sizeof(told), &told, sizeof(told));
         memcpy(at, entries[i].tokens, (size_t)told.n * sizeof(int32_t));
         at += (size_t)told.n * sizeof(int32_t);
@@ -363,7 +365,8 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
     if (choices > 0) {
         memcpy(at, session->best.told, choices);
     }
-    struct order order = order_of(session, DECODE, n_entries, n_tokens, (int64_t)choices);
+    struct tnd_llama_order order =
+        order_of(session, TND_ORDER_DECODE, n_entries, n_tokens, (int64_t)choices);
     order.bytes = (int64_t)bytes;
     const double limit_s = tandem_communicator_limit(session->leads);
     const bool has_layers = tnd_llama_by_layers(session->model) || session->prompt_part != NULL;
@@ -389,7 +392,7 @@ enum tandem_status tnd_llama_refuse_ranks(const tandem_session *session, const c
 enum tandem_status tandem_session_dismiss(tandem_communicator *communicator,
                                           struct tandem_error *error)
 {
-    const struct order order = {.command = END};
+    const struct tnd_llama_order order = {.command = TND_ORDER_END};
     LLAMA_REQUIRE(communicator, error);
     return tandem_communicator_count(communicator) > 1 ? tell(communicator, &order, NULL, error)
                                                        : TANDEM_OK;
@@ -405,12 +408,12 @@ struct follower {
     char *more; /* {order.bytes} behind the order in hand */
 };
 
-static enum tandem_status begin_session(struct follower *f, const struct order *order,
+static enum tandem_status begin_session(struct follower *f, const struct tnd_llama_order *order,
                                         struct tandem_error *error)
 {
     struct tandem_session_options options = TANDEM_SESSION_OPTIONS_INIT;
     const int count = tandem_communicator_count(f->communicator);
-    struct new_session told;
+    struct tnd_llama_new_session told;
     tandem_model *part = NULL, *prompt_part = NULL;
     if ((size_t)order->bytes != sizeof(told) + 2 * (size_t)count * sizeof(double) ||
         f->sessions[order->session] != NULL) {
@@ -419,10 +422,9 @@ static enum tandem_status begin_session(struct follower *f, const struct order *
                               (long long)order->session, (long long)order->bytes);
     }
     memcpy(&told, f->more, sizeof(told));
-    const double *shares = (const double *)(const void *)(f->more + sizeof(told));
     enum tandem_status status =
         make_parts(f->model, f->communicator, (enum tandem_division)told.division,
-                   told.has_whole_experts != 0, shares, &part, &prompt_part, error);
+                   told.has_whole_experts != 0, shares_in(f->more), &part, &prompt_part, error);
     if (status != TANDEM_OK) { /* on all ranks: another session may follow */
         return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;
     }
@@ -440,10 +442,10 @@ static enum tandem_status begin_session(struct follower *f, const struct order *
 }
 
 static enum tandem_status run_batch(struct follower *f, tandem_session *session,
-                                    const struct order *order, struct tandem_error *error)
+                                    const struct tnd_llama_order *order, struct tandem_error *error)
 {
     const size_t n = (size_t)order->n[0];
-    const size_t heads = n * sizeof(struct told_entry);
+    const size_t heads = n * sizeof(struct tnd_llama_told_entry);
     if (order->n[0] < 1 || order->n[0] > TND_LLAMA_MAX_SEQUENCES || order->n[1] < 1 ||
         order->n[1] > order->bytes || order->n[2] < 0 || order->n[2] > order->bytes ||
         (size_t)order->bytes !=
@@ -458,7 +460,7 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
     const int32_t *tokens = (const int32_t *)(const void *)(f->more + heads);
     int64_t left = order->n[1], n_outputs = 0;
     for (size_t i = 0; i < n; i++) {
-        struct told_entry told;
+        struct tnd_llama_told_entry told;
         memcpy(&told, f->more + i * sizeof(told), sizeof(told));
         if (told.n < 1 || told.n > left) {
             return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", told.n, left,
@@ -478,7 +480,8 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
 }
 
 static enum tandem_status read_state(struct follower *f, tandem_session *session,
-                                     const struct order *order, struct tandem_error *error)
+                                     const struct tnd_llama_order *order,
+                                     struct tandem_error *error)
 {
     if (order->n[0] < 0 || (size_t)order->n[0] > tnd_llama_state_most(session)) {
         return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->n[0],
@@ -496,45 +499,45 @@ static enum tandem_status read_state(struct follower *f, tandem_session *session
     return status;
 }
 
-static enum tandem_status carry_out(struct follower *f, const struct order *order,
+static enum tandem_status carry_out(struct follower *f, const struct tnd_llama_order *order,
                                     struct tandem_error *error)
 {
     tandem_session **session = &f->sessions[order->session];
-    if (order->command == NEW) {
+    if (order->command == TND_ORDER_NEW) {
         return begin_session(f, order, error);
     }
     if (*session == NULL) { /* it could not be opened, and rank 0 knows */
         return TANDEM_OK;
     }
     switch (order->command) {
-    case DECODE:
+    case TND_ORDER_DECODE:
         return run_batch(f, *session, order, error);
-    case SHIFT:
+    case TND_ORDER_SHIFT:
         return tandem_session_shift(*session, (int32_t)order->n[0], order->n[1], order->n[2],
                                     error);
-    case ROLLBACK:
+    case TND_ORDER_ROLLBACK:
         (void)tandem_session_rollback(*session, (int32_t)order->n[0], order->n[1]);
         return TANDEM_OK;
-    case COPY:
+    case TND_ORDER_COPY:
         return tandem_session_copy(*session, (int32_t)order->n[0], (int32_t)order->n[1],
                                    order->n[2], error);
-    case STATE_WRITE:
+    case TND_ORDER_STATE_WRITE:
         return tnd_llama_state_send(*session, error);
-    case STATE_READ:
+    case TND_ORDER_STATE_READ:
         return read_state(f, *session, order, error);
-    case FREE:
+    case TND_ORDER_FREE:
         tandem_session_free(*session);
         *session = NULL;
         return TANDEM_OK;
     default:
-        return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->command, END,
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->command, TND_ORDER_END,
                               "llama: rank 0 gives an order %lld that this version does not know",
                               (long long)order->command);
     }
 }
 
 /* Waits for the next order as long as rank 0 lives: somebody may be thinking. */
-static enum tandem_status next_order(struct follower *f, struct order *out,
+static enum tandem_status next_order(struct follower *f, struct tnd_llama_order *out,
                                      struct tandem_error *error)
 {
     const double limit_s = tandem_communicator_limit(f->communicator);
@@ -559,8 +562,7 @@ static enum tandem_status next_order(struct follower *f, struct order *out,
                : tandem_communicator_broadcast(f->communicator, f->more, (size_t)out->bytes, error);
 }
 
-/* A call that rank 0 has refused for the same reason is no failure of this rank. */
-static bool is_refusal(enum tandem_status status)
+bool tnd_llama_is_refusal(enum tandem_status status)
 {
     return status == TANDEM_E_LIMIT || status == TANDEM_E_NOT_FOUND;
 }
@@ -571,14 +573,15 @@ enum tandem_status tandem_session_follow(const tandem_model *model, tandem_runti
 {
     struct follower f = {.model = model, .runtime = runtime, .communicator = communicator};
     struct tandem_error own = {.text = ""};
-    struct order order;
+    struct tnd_llama_order order;
     LLAMA_REQUIRE(model, error);
     LLAMA_REQUIRE(runtime, error);
     LLAMA_REQUIRE(communicator, error);
     enum tandem_status status = next_order(&f, &order, &own);
-    while (status == TANDEM_OK && order.command != END) {
+    while (status == TANDEM_OK && order.command != TND_ORDER_END) {
         status = carry_out(&f, &order, &own);
-        status = status == TANDEM_OK || is_refusal(status) ? next_order(&f, &order, &own) : status;
+        status = status == TANDEM_OK || tnd_llama_is_refusal(status) ? next_order(&f, &order, &own)
+                                                                     : status;
     }
     for (int i = 0; i < MOST_SESSIONS; i++) {
         tandem_session_free(f.sessions[i]);

@@ -5,8 +5,40 @@
 
 #include "llama/session.h"
 
+/* ---- orders ---- */
+
+enum tnd_llama_command {
+    TND_ORDER_NEW,
+    TND_ORDER_DECODE,
+    TND_ORDER_SHIFT,
+    TND_ORDER_ROLLBACK,
+    TND_ORDER_COPY,
+    TND_ORDER_STATE_WRITE,
+    TND_ORDER_STATE_READ,
+    TND_ORDER_FREE,
+    TND_ORDER_END
+};
+
+/** What rank 0 tells; `bytes` more follow. Ranks have the same byte order and version. */
+struct tnd_llama_order {
+    int64_t command, session, n[3], bytes;
+};
+
+/** Behind NEW, before shares {count}, and those of layers {count}. */
+struct tnd_llama_new_session {
+    int64_t context, n_cells, n_sequences, cache_type, is_unfused, has_embeddings, division,
+        micro_batches, prompt_batch, has_whole_experts;
+};
+
+/** Behind DECODE, of each entry, before the tokens of all and what is told of choices (best.h). */
+struct tnd_llama_told_entry {
+    int64_t n, sequence, wants_logits;
+};
+
+/* ---- rank 0 ---- */
+
 /** Begins a session of several ranks: all compare the model's file, and make their parts of it.
- *  Sets session->parts, session->model and session->leads. Errors: FORMAT (a rank has another
+ *  Sets session->part, session->model and session->leads. Errors: FORMAT (a rank has another
  *  file), those of a rank that has failed, of tnd_llama_shard_new and of communicators. */
 enum tandem_status tnd_llama_lead(tandem_session *session,
                                   const struct tandem_session_options *options,
@@ -41,6 +73,8 @@ size_t tnd_llama_state_most(const tandem_session *session);
 enum tandem_status tnd_llama_state_take(tandem_session *session, const void *bytes, size_t n,
                                         struct tandem_error *error);
 
+/** A call that rank 0 has refused for the same reason is no failure of another rank. */
+bool tnd_llama_is_refusal(enum tandem_status status);
 /** UNSUPPORTED_BUILD for a session of several ranks, which `what` is not for. */
 enum tandem_status tnd_llama_refuse_ranks(const tandem_session *session, const char *what,
                                           struct tandem_error *error);

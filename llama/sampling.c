@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Choosing next tokens where the logits lie: the graph of a batch ends with an operation that
  * chooses, and only the choices leave the device. What the operation cannot do (penalties,
- * grammars, half a character, drafts, several ranks) is done by the sampler from the logits, as on
- * a CPU. */
+ * grammars, half a character, drafts) is done by the sampler from the logits, as on a CPU. Several
+ * ranks: llama/best.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -380,7 +380,7 @@ enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, in
     LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));
     LLAMA_TRY(tnd_llama_kv_cache_copy(&session->cache, from, to, n, error));
     copy->n_past = n;
-    copy->has_logits = false;
+    copy->has_logits = copy->has_embedding = false;
     copy->chosen_for = NULL;
     return TANDEM_OK;
 }
@@ -388,14 +388,13 @@ enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, in
 const float *tandem_session_logits(const tandem_session *session, int32_t sequence)
 {
     const struct tnd_llama_sequence *s = find_sequence(session, sequence);
-    const bool has_logits = s != NULL && s->has_logits && !session->model->hparams.is_encoder;
-    return has_logits ? s->logits : NULL;
+    return s != NULL && s->has_logits ? s->logits : NULL;
 }
 
 const float *tandem_session_embedding(const tandem_session *session, int32_t sequence)
 {
     const struct tnd_llama_sequence *s = find_sequence(session, sequence);
-    return s != NULL && s->has_logits ? s->embedding : NULL;
+    return s != NULL && s->has_embedding ? s->embedding : NULL;
 }
 
 int64_t tandem_session_embedding_size(const tandem_session *session)

@@ -12,9 +12,9 @@
 /** One text. */
 struct tnd_llama_sequence {
     int64_t n_past;
-    float *logits;           /* {vocabulary}; a copy, since the context is reset */
-    float *embedding;        /* {dim}; NULL: the session keeps none */
-    bool has_logits;         /* and an embedding; encoders have the latter alone */
+    float *logits;                  /* {vocabulary}; a copy, since the context is reset */
+    float *embedding;               /* {dim}; NULL: the session keeps none */
+    bool has_logits, has_embedding; /* encoders never have logits */
     tandem_sampler *sampler; /* that will choose behind the decode in hand; NULL: nobody knows */
     const tandem_sampler *chosen_for; /* whose choice `choice` is, in place of logits; NULL: none */
     struct tandem_sample_choice choice;

@@ -200,24 +200,13 @@ static void pack_rows(const tandem_session *session, struct rows rows, char *out
     }
 }
 
-/* {count}: bytes of each rank's heads of a cell, the same on all of them. */
-static enum tandem_status gather_heads(const tandem_session *session, size_t *out,
-                                       struct tandem_error *error)
+/* A rank's heads of a cell, in layers that it has. */
+static size_t bytes_of_rank(const tandem_session *session, int rank)
 {
     const struct tnd_llama_shard *shard = session->model->shard;
-    const size_t own = heads_bytes(session, own_heads(session));
-    size_t *bytes = calloc((size_t)shard->count, sizeof(bytes[0]));
-    if (bytes == NULL) {
-        return tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", shard->count, 0,
-                              "llama: no memory for a state of several ranks");
-    }
-    for (int i = 0; i < shard->count; i++) {
-        bytes[i] = sizeof(own);
-    }
-    const enum tandem_status status =
-        tandem_communicator_all_gather(shard->communicator, &own, bytes, out, error);
-    free(bytes);
-    return status;
+    const struct tnd_llama_range *heads = &shard->heads[rank];
+    return heads_bytes(session, shard->division == TANDEM_DIVIDE_ROWS ? heads->end - heads->begin
+                                                                      : shard->all_kv_heads);
 }
 
 /* Keys or values of a layer of another rank to their places in `rows`. */
@@ -239,18 +228,15 @@ enum tandem_status tnd_llama_state_send(const tandem_session *session, struct ta
     const struct tnd_llama_shard *shard = session->model->shard;
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const size_t n = (size_t)cells_in_use(session) * heads_bytes(session, own_heads(session));
-    size_t *heads = calloc((size_t)shard->count, sizeof(heads[0]));
     char *part = malloc(n + 1);
     enum tandem_status status =
-        heads == NULL || part == NULL
-            ? tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
-                             "llama: no memory for %zu bytes of a state", n)
-            : gather_heads(session, heads, error);
+        part == NULL ? tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
+                                      "llama: no memory for %zu bytes of a state", n)
+                     : TANDEM_OK;
     for (int64_t l = 2 * cache->begin; status == TANDEM_OK && n > 0 && l < 2 * cache->end; l++) {
         pack_rows(session, rows_at(l), part);
         status = tandem_communicator_send(shard->communicator, 0, part, n, error);
     }
-    free(heads);
     free(part);
     return status;
 }
@@ -264,26 +250,24 @@ static enum tandem_status collect_rows(const tandem_session *session, char *rows
     if (session->leads == NULL) {
         return TANDEM_OK;
     }
-    size_t *heads = calloc((size_t)shard->count, sizeof(heads[0]));
     char *part = malloc(n * cell_bytes(session) + 1);
     enum tandem_status status =
-        heads == NULL || part == NULL
-            ? tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
-                             "llama: no memory for a state of %zu cells", n)
-            : gather_heads(session, heads, error);
+        part == NULL ? tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
+                                      "llama: no memory for a state of %zu cells", n)
+                     : TANDEM_OK;
     for (int64_t l = 0; status == TANDEM_OK && n > 0 && l < 2 * session->cache.layers; l++) {
         size_t begin = 0;
         for (int r = 0; status == TANDEM_OK && r < shard->count; r++) {
+            const size_t own = bytes_of_rank(session, r);
             const bool has_any =
-                heads[r] > 0 && l / 2 >= shard->layers[r].begin && l / 2 < shard->layers[r].end;
+                own > 0 && l / 2 >= shard->layers[r].begin && l / 2 < shard->layers[r].end;
             if (r > 0 && has_any) {
-                status = receive_rows(session, r, begin, heads[r], part,
+                status = receive_rows(session, r, begin, own, part,
                                       rows + (size_t)l * n * cell_bytes(session), error);
             }
-            begin += shard->division == TANDEM_DIVIDE_ROWS ? heads[r] : 0;
+            begin += shard->division == TANDEM_DIVIDE_ROWS ? own : 0;
         }
     }
-    free(heads);
     free(part);
     return status;
 }
@@ -560,6 +544,7 @@ static void take(tandem_session *session, const struct reader *r)
         read_sequence(r, i, pair);
         session->sequences[i].n_past = pair[0];
         session->sequences[i].has_logits = pair[1] == 1;
+        session->sequences[i].has_embedding = false; /* a state has none */
         session->sequences[i].chosen_for = NULL;
         if (pair[1] == 1) {
             memcpy(session->sequences[i].logits, at, logits);

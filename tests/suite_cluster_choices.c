@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Tokens that ranks choose together from their likeliest ones: those that a sampler chooses from
- * all logits, whatever it asks for, and whether logits were sent. */
+ * all logits, whatever it asks for, and whether logits were sent. A prompt comes first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "tests/support_models.h"
 #include "tests/support_ranks.h"
 
-enum { VOCABULARY = 2500, STEPS = 12, TEXTS = 2 };
+enum { VOCABULARY = 2500, STEPS = 12, TEXTS = 2, PROMPT = 3 };
 
 /* What a text asks for, and whether rank 0 gets its logits all the same. */
 struct ask {
@@ -68,7 +68,8 @@ struct job {
     const tandem_tokenizer *tokenizer;
     tandem_grammar *const *grammars;
     const tandem_token_trie *trie;
-    const double *shares;
+    const double *shares, *layer_shares;
+    enum tandem_division division; /* mixed: the first tokens of both texts go by layers */
     const struct ask *asks[TEXTS];
     bool is_asked;
     struct choices *out;
@@ -98,8 +99,9 @@ static tandem_sampler *sampler_of(const struct job *job, int text)
 static enum tandem_status write_texts(const struct job *job, tandem_session *session,
                                       struct tandem_error *error)
 {
+    static const int32_t prompts[TEXTS][PROMPT] = {{1, 300, 9}, {7, 2400, 40}};
     tandem_sampler *samplers[TEXTS];
-    int32_t next[TEXTS] = {1, 7};
+    int32_t next[TEXTS];
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < TEXTS; i++) {
         samplers[i] = sampler_of(job, i);
@@ -107,7 +109,8 @@ static enum tandem_status write_texts(const struct job *job, tandem_session *ses
     for (int step = 0; step < STEPS && status == TANDEM_OK; step++) {
         struct tandem_batch_entry entries[TEXTS];
         for (int i = 0; i < TEXTS; i++) {
-            entries[i] = (struct tandem_batch_entry){&next[i], 1, i, true};
+            entries[i] = step == 0 ? (struct tandem_batch_entry){prompts[i], PROMPT, i, true}
+                                   : (struct tandem_batch_entry){&next[i], 1, i, true};
             if (job->is_asked) {
                 check_ok(tandem_session_sample_with(session, i, samplers[i], NULL));
             }
@@ -115,6 +118,7 @@ static enum tandem_status write_texts(const struct job *job, tandem_session *ses
         status = tandem_session_decode_batch(session, entries, TEXTS, error);
         for (int i = 0; i < TEXTS && status == TANDEM_OK; i++) {
             job->out->n_logits += tandem_session_logits(session, i) != NULL;
+            CU_ASSERT_PTR_NOT_NULL(tandem_session_embedding(session, i));
             next[i] =
                 tandem_session_sample(session, i, samplers[i], &job->out->probabilities[i][step]);
             job->out->tokens[i][step] = next[i];
@@ -143,7 +147,11 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
     } else if (status == TANDEM_OK) {
         options.communicator = communicator;
         options.shares = job->shares;
+        options.layer_shares = job->layer_shares;
+        options.division = job->division;
+        options.prompt_batch = TEXTS * PROMPT;
         options.n_sequences = TEXTS;
+        options.has_embeddings = true;
         options.context = 32;
         status = tandem_session_new(job->model, runtime, &options, &session, error);
         status = status == TANDEM_OK ? write_texts(job, session, error) : status;
@@ -166,18 +174,26 @@ static void run(struct job *job, int count, bool is_asked, struct choices *out)
     }
 }
 
+static void compare(const struct choices *got, const struct choices *want)
+{
+    check_bits(got->tokens, want->tokens, sizeof(got->tokens), "tokens");
+    check_bits(got->probabilities, want->probabilities, sizeof(got->probabilities),
+               "probabilities");
+}
+
+/* (By layers rank 0 gets all logits.) */
 static void check_choices(struct job *job, int count)
 {
+    const int by_rows = job->division == TANDEM_DIVIDE_MIXED ? STEPS - 1 : STEPS;
     struct choices want, got;
     const int n_before = (int)CU_get_number_of_failures();
     int least = 0, most = 0;
     run(job, count, false, &want);
     run(job, count, true, &got);
-    check_bits(got.tokens, want.tokens, sizeof(got.tokens), "tokens");
-    check_bits(got.probabilities, want.probabilities, sizeof(got.probabilities), "probabilities");
+    compare(&got, &want);
     for (int i = 0; i < TEXTS; i++) {
-        least += job->asks[i]->sends_logits == ALWAYS ? STEPS : 0;
-        most += job->asks[i]->sends_logits != NEVER ? STEPS : 0;
+        least += job->asks[i]->sends_logits == ALWAYS ? STEPS : STEPS - by_rows;
+        most += job->asks[i]->sends_logits != NEVER ? STEPS : STEPS - by_rows;
     }
     check_int(want.n_logits, TEXTS * STEPS);
     CU_ASSERT_TRUE(count == 1 || (got.n_logits >= least && got.n_logits <= most));
@@ -290,9 +306,40 @@ static void any_number_of_ranks_and_shares_choose_alike(void)
     close_world(&world);
 }
 
+/* Where rank 0 has all rows, it chooses alone, by logits of the bits of one rank. */
+static void mixed_ranks_choose_alike(void)
+{
+    static const double shares[][4] = {{1, 1}, {0, 2, 1}, {1, 1, 1, 1}, {1, 0, 0}},
+                        layer_shares[][4] = {{1, 0}, {1, 0, 1}, {0, 0, 1, 1}, {0, 1, 1}};
+    static const int counts[] = {2, 3, 4, 3};
+    struct world world;
+    struct job job = open_world(&world, true);
+    for (int i = 0; i < 4; i++) {
+        struct choices one, alone;
+        job.division = TANDEM_DIVIDE_MIXED;
+        job.shares = shares[i];
+        job.layer_shares = layer_shares[i];
+        for (int a = 0; a < N_ASKS && i < 3; a++) {
+            job.asks[0] = &asks[a];
+            job.asks[1] = &asks[(a + i) % N_ASKS];
+            check_choices(&job, counts[i]);
+        }
+        if (i == 3) {
+            run(&job, counts[i], true, &alone);
+            job.division = TANDEM_DIVIDE_ROWS;
+            job.shares = NULL;
+            run(&job, 1, true, &one);
+            compare(&alone, &one);
+            check_int(alone.n_logits, TEXTS * STEPS);
+        }
+    }
+    close_world(&world);
+}
+
 static CU_TestInfo tests[] = {
     {"ranks choose what the sampler would", ranks_choose_what_the_sampler_would},
     {"any number of ranks and shares choose alike", any_number_of_ranks_and_shares_choose_alike},
+    {"mixed ranks choose alike", mixed_ranks_choose_alike},
     CU_TEST_INFO_NULL,
 };
 

@@ -18,6 +18,7 @@ struct job {
     struct tandem_session_options options;
     script_fn script;
     int64_t batch; /* of prompts */
+    bool has_edits;
     float logits[3][NAIVE_VOCABULARY];
     char *states[3]; /* {STATE}: behind the prompt, behind steps, behind another prompt */
     size_t n[3];
@@ -88,6 +89,21 @@ static enum tandem_status decode(struct job *job, tandem_session *session, int i
     return tandem_session_state_write(session, job->states[i], error);
 }
 
+/* A text loses some of its first tokens, so that the others move, and the other one its newest, and
+ * is then that text from the start. */
+static enum tandem_status edit(const struct job *job, tandem_session *session,
+                               struct tandem_error *error)
+{
+    enum tandem_status status = TANDEM_OK;
+    if (job->has_edits) {
+        status = tandem_session_shift(session, 0, 2, 5, error);
+        (void)tandem_session_rollback(session, 1, 7);
+        (void)tandem_session_rollback(session, 1, 0);
+        status = status == TANDEM_OK ? tandem_session_copy(session, 0, 1, 14, error) : status;
+    }
+    return status;
+}
+
 /* A prompt, some tokens, another prompt. */
 static enum tandem_status talk(struct job *job, tandem_session *session, struct tandem_error *error)
 {
@@ -95,6 +111,7 @@ static enum tandem_status talk(struct job *job, tandem_session *session, struct 
     for (int i = 0; i < STEPS && status == TANDEM_OK; i++) {
         status = decode(job, session, 1, 1, error);
     }
+    status = status == TANDEM_OK ? edit(job, session, error) : status;
     return status == TANDEM_OK ? decode(job, session, 2, AGAIN, error) : status;
 }
 
@@ -106,6 +123,7 @@ static enum tandem_status talk_alone(struct job *job, tandem_session *session,
     status = status == TANDEM_OK ? tandem_session_state_read(session, job->states[1], job->n[1],
                                                              "a state of ranks", error)
                                  : status;
+    status = status == TANDEM_OK ? edit(job, session, error) : status;
     return status == TANDEM_OK ? decode(job, session, 2, AGAIN, error) : status;
 }
 
@@ -128,6 +146,7 @@ struct ranks {
     int count;
     const double *rows, *layers; /* shares */
     bool is_alone;               /* rank 0 has all rows: all bits are its own */
+    bool has_whole_experts, has_edits;
 };
 
 static void check_phases(const struct naive_spec *spec, const struct ranks *ranks,
@@ -135,7 +154,7 @@ static void check_phases(const struct naive_spec *spec, const struct ranks *rank
 {
     tandem_source *source = naive_source(spec);
     tandem_model *model = NULL;
-    struct job many = {.script = talk, .batch = PROMPT};
+    struct job many = {.script = talk, .batch = PROMPT, .has_edits = ranks->has_edits};
     char what[96];
     check_ok(tandem_model_new(source, &model, NULL));
     snprintf(what, sizeof(what), "%s, phases of %d ranks%s", name, ranks->count,
@@ -148,7 +167,8 @@ static void check_phases(const struct naive_spec *spec, const struct ranks *rank
                                                    .division = TANDEM_DIVIDE_MIXED,
                                                    .shares = ranks->rows,
                                                    .layer_shares = ranks->layers,
-                                                   .prompt_batch = 3};
+                                                   .prompt_batch = 3,
+                                                   .has_whole_experts = ranks->has_whole_experts};
     struct job one = many;
     alloc_states(&many);
     alloc_states(&one);
@@ -174,9 +194,15 @@ static void keys_and_values_are_where_the_next_batch_needs_them(void)
     static const double one_first[] = {1, 0, 0}, all_first[] = {1, 0, 0, 0}, one_last[] = {0, 0, 1},
                         two[] = {0, 2, 1}, first_two[] = {3, 1, 0};
     static const struct ranks ranks[] = {
-        {2, NULL, NULL, false},     {3, NULL, NULL, false},          {4, NULL, NULL, false},
-        {7, NULL, NULL, false},     {3, two, first_two, false},      {3, one_first, one_last, true},
-        {4, all_first, NULL, true}, {3, one_last, one_first, false}, {3, first_two, two, false}};
+        {.count = 2},
+        {.count = 3},
+        {.count = 4},
+        {.count = 7},
+        {.count = 3, .rows = two, .layers = first_two},
+        {.count = 3, .rows = one_first, .layers = one_last, .is_alone = true},
+        {.count = 4, .rows = all_first, .is_alone = true},
+        {.count = 3, .rows = one_last, .layers = one_first},
+        {.count = 3, .rows = first_two, .layers = two}};
     const struct naive_spec dense = {.context = 0};
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
         check_phases(&dense, &ranks[i], TANDEM_TYPE_F32, false, "llama");
@@ -185,6 +211,21 @@ static void keys_and_values_are_where_the_next_batch_needs_them(void)
     check_phases(&dense, &ranks[4], TANDEM_TYPE_F16, false, "llama, F16");
     check_phases(&dense, &ranks[0], TANDEM_TYPE_Q8_0, false, "llama, Q8_0");
     check_phases(&dense, &ranks[1], TANDEM_TYPE_Q4_0, false, "llama, Q4_0");
+}
+
+static void texts_that_are_shifted_and_copied_go_on_by_layers(void)
+{
+    static const double two[] = {0, 2, 1}, last[] = {0, 0, 1}, first[] = {1, 0, 0};
+    static const struct ranks ranks[] = {
+        {.count = 2, .has_edits = true},
+        {.count = 3, .rows = two, .has_edits = true},
+        {.count = 3, .rows = last, .layers = first, .has_edits = true},
+        {.count = 3, .rows = first, .layers = last, .is_alone = true, .has_edits = true}};
+    const struct naive_spec dense = {.context = 0};
+    for (int i = 0; i < 4; i++) {
+        check_phases(&dense, &ranks[i], TANDEM_TYPE_F32, i == 1, "edits");
+        check_phases(&dense, &ranks[i], TANDEM_TYPE_F16, false, "edits, F16");
+    }
 }
 
 static void architectures_go_by_layers_and_by_rows(void)
@@ -206,10 +247,14 @@ static void architectures_go_by_layers_and_by_rows(void)
           .expert_hidden = 40,
           .shared_hidden = 96}},
     };
-    const struct ranks two = {.count = 2}, three = {.count = 3};
+    const struct ranks two = {.count = 2}, three = {.count = 3},
+                       whole = {.count = 3, .has_whole_experts = true};
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         check_phases(&models[i].spec, &two, TANDEM_TYPE_F32, false, models[i].name);
         check_phases(&models[i].spec, &three, TANDEM_TYPE_F32, i % 2 == 0, models[i].name);
+        if (models[i].spec.experts > 0) {
+            check_phases(&models[i].spec, &whole, TANDEM_TYPE_F32, false, models[i].name);
+        }
     }
 }
 
@@ -283,6 +328,8 @@ static CU_TestInfo tests[] = {
      prompts_by_layers_and_tokens_by_rows_write_the_golden_text},
     {"keys and values are where the next batch needs them",
      keys_and_values_are_where_the_next_batch_needs_them},
+    {"texts that are shifted and copied go on by layers",
+     texts_that_are_shifted_and_copied_go_on_by_layers},
     {"architectures go by layers and by rows", architectures_go_by_layers_and_by_rows},
     CU_TEST_INFO_NULL,
 };

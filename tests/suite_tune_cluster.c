@@ -625,18 +625,21 @@ static void experts_are_whole_where_that_is_faster_or_wanted(void)
     w.cluster.model.units[TND_FIT_EXPERTS] = 16;
     w.cluster.model.n_experts = 64;
     w.cluster.model.n_used = 4;
-    w.cluster.refused = TND_CLUSTER_NO_WHOLE_EXPERTS;
-    tnd_cluster_share(&w.cluster, mixed, TND_CLUSTER_ROWS, ranks, 2, &rows);
-    CU_ASSERT_FALSE(rows.has_whole_experts);
-    w.cluster.refused = TND_CLUSTER_NO_EXPERT_ROWS;
-    tnd_cluster_share(&w.cluster, mixed, TND_CLUSTER_ROWS, ranks, 2, &whole);
-    CU_ASSERT_TRUE(whole.has_whole_experts);
-    w.cluster.refused = 0;
-    tnd_cluster_share(&w.cluster, mixed, TND_CLUSTER_ROWS, ranks, 2, &either);
-    const double rows_us = tnd_cluster_plan_us(&rows, mixed);
-    const double whole_us = tnd_cluster_plan_us(&whole, mixed);
-    CU_ASSERT_TRUE(!rows.fits || !whole.fits ||
-                   tnd_cluster_plan_us(&either, mixed) == fmin(rows_us, whole_us));
+    for (int i = 0; i < 2; i++) {
+        const enum tnd_cluster_division division = i == 0 ? TND_CLUSTER_ROWS : TND_CLUSTER_MIXED;
+        w.cluster.refused = TND_CLUSTER_NO_WHOLE_EXPERTS;
+        tnd_cluster_share(&w.cluster, mixed, division, ranks, 2, &rows);
+        CU_ASSERT_FALSE(rows.has_whole_experts);
+        w.cluster.refused = TND_CLUSTER_NO_EXPERT_ROWS;
+        tnd_cluster_share(&w.cluster, mixed, division, ranks, 2, &whole);
+        CU_ASSERT_TRUE(whole.has_whole_experts || tnd_cluster_is_alone(&whole));
+        w.cluster.refused = 0;
+        tnd_cluster_share(&w.cluster, mixed, division, ranks, 2, &either);
+        const double rows_us = tnd_cluster_plan_us(&rows, mixed);
+        const double whole_us = tnd_cluster_plan_us(&whole, mixed);
+        CU_ASSERT_TRUE(!rows.fits || !whole.fits ||
+                       tnd_cluster_plan_us(&either, mixed) == fmin(rows_us, whole_us));
+    }
 }
 
 static CU_TestInfo tests[] = {

@@ -149,7 +149,7 @@ double tnd_cluster_sum_us(const struct tnd_cluster *cluster, const int *ranks, i
 double tnd_cluster_gather_us(const struct tnd_cluster *cluster, const int *ranks, int n,
                              double bytes);
 
-/* ---- plans (cluster_plan.c) ---- */
+/* ---- what a plan takes (cluster_time.c) ---- */
 
 /** Whether n ranks may compute the model so; one rank alone has all rows. */
 bool tnd_cluster_may_divide(const struct tnd_cluster *cluster, enum tnd_cluster_division division,
@@ -163,6 +163,17 @@ int64_t tnd_cluster_prompt_batch(const struct tnd_cluster *cluster,
                                  const struct tnd_cluster_plan *plan);
 /** Times and bytes of a plan whose n, division, ranks and shares are given. */
 void tnd_cluster_time(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan);
+/** The same after other shares of the same ranks: what messages of rows take stays. */
+void tnd_cluster_time_again(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan);
+/** Time of a plan for so many prompts and generated tokens. */
+double tnd_cluster_plan_us(const struct tnd_cluster_plan *plan, const double count[TND_FIT_PHASES]);
+/** Mixed: the first rank generates, without a message that anybody waits for. */
+bool tnd_cluster_is_alone(const struct tnd_cluster_plan *plan);
+/** Whether the i-th rank of a plan that has layers has none of them, nor rows of a mixed plan. */
+bool tnd_cluster_is_idle(const struct tnd_cluster_plan *plan, int i);
+
+/* ---- plans (cluster_plan.c) ---- */
+
 /** Shares of ranks {n} that take the least time for so many prompts and generated tokens, within
  *  their memory if that is possible. */
 void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
@@ -178,7 +189,5 @@ void tnd_cluster_choose(const struct tnd_cluster *cluster, const double count[TN
  *  holds the model. */
 int tnd_cluster_best(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                      int leader, struct tnd_cluster_plan *plans);
-/** Time of a plan for so many prompts and generated tokens. */
-double tnd_cluster_plan_us(const struct tnd_cluster_plan *plan, const double count[TND_FIT_PHASES]);
 
 #endif

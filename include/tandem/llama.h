@@ -195,8 +195,9 @@ TANDEM_API enum tandem_status tandem_session_decode_batch(tandem_session *sessio
 TANDEM_API const float *tandem_session_logits(const tandem_session *session, int32_t sequence);
 /** What the model has made of a sequence's last token before the classifier, behind its last norm;
  *  of an encoder the text's vector by its pooling, or its scores: tandem_session_embedding_size
- *  floats, not normalised, for as long and under the same conditions as its logits, which encoders
- *  do not have. NULL also for sessions of decoders without `has_embeddings`. */
+ *  floats, not normalised, for as long as its logits, which encoders do not have, and also where a
+ *  token was chosen in their place. NULL for sessions of decoders without `has_embeddings`, and
+ *  behind tandem_session_state_read. */
 TANDEM_API const float *tandem_session_embedding(const tandem_session *session, int32_t sequence);
 /** `dim` floats; of a reranker as many as it gives scores; 0: there are none. */
 TANDEM_API int64_t tandem_session_embedding_size(const tandem_session *session);

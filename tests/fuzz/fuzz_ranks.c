@@ -4,13 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tandem/llama.h"
-#include "tests/fuzz/small_runtime.h"
+#include "llama/ranks.h"
+#include "tests/fuzz/small_rank.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* As llama/ranks.c lays them out: orders, and what stands behind the one for a new session. */
-enum { ORDER_BYTES = 48, ORDER_SIZE_AT = 40, NEW_BYTES = 48 + 2 * 8, MOST = 64 };
+enum {
+    ORDER_BYTES = sizeof(struct tnd_llama_order),
+    ORDER_SIZE_AT = offsetof(struct tnd_llama_order, bytes),
+    NEW_BYTES = sizeof(struct tnd_llama_new_session) + 2 * 2 * sizeof(double),
+    MOST = 64
+};
+/* The seeds in corpus/ranks are laid out so: make them anew where these change. */
+_Static_assert(ORDER_BYTES == 48 && NEW_BYTES == 112 && sizeof(struct tnd_llama_told_entry) == 24,
+               "seeds of fuzz_ranks");
 
 static struct {
     const uint8_t *data;
@@ -58,8 +65,7 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
 {
     (void)self, (void)limit_s, (void)why, (void)why_bytes;
     *out_rank = 0;
-    if (n_receives == 1 && n_sends == 1 && sends[0].bytes == receives[0].bytes) {
-        memcpy(receives[0].data, sends[0].data, sends[0].bytes);
+    if (small_rank_echoes(sends, n_sends, receives, n_receives)) {
         return true;
     }
     for (int i = 0; i < n_receives; i++) {
@@ -70,35 +76,13 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
     return true;
 }
 
-static void end(void *self, bool has_failed)
-{
-    (void)self, (void)has_failed;
-}
-
-static tandem_model *tiny_model(void)
-{
-    static tandem_model *model;
-    static tandem_source *source; /* borrowed from as long as the process lives */
-    const struct tandem_llama_shape shape = {.size = sizeof(shape),
-                                             .dim = 16,
-                                             .hidden = 64,
-                                             .layers = 1,
-                                             .heads = 2,
-                                             .kv_heads = 2,
-                                             .vocabulary = 4,
-                                             .context = 16};
-    if (model == NULL &&
-        (tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL) != TANDEM_OK ||
-         tandem_model_new(source, &model, NULL) != TANDEM_OK)) {
-        abort();
-    }
-    return model;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct tandem_transport transport = {
-        .size = sizeof(transport), .rank = 1, .count = 2, .exchange = exchange, .close = end};
+    const struct tandem_transport transport = {.size = sizeof(transport),
+                                               .rank = 1,
+                                               .count = 2,
+                                               .exchange = exchange,
+                                               .close = small_rank_end};
     struct tandem_error error = {.text = ""};
     tandem_communicator *communicator = NULL;
     input.data = data;
@@ -106,7 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (tandem_communicator_new(&transport, &communicator, &error) != TANDEM_OK) {
         abort();
     }
-    if (tandem_session_follow(tiny_model(), small_runtime(), communicator, &error) != TANDEM_OK &&
+    if (tandem_session_follow(small_rank_model(128), small_runtime(), communicator, &error) !=
+            TANDEM_OK &&
         error.text[0] == '\0') {
         __builtin_trap(); /* a failure without a reason */
     }

@@ -369,6 +369,24 @@ static void print_memory(const struct tnd_cluster_report *r, struct tnd_text *ou
     }
 }
 
+/* Of all ranks, where a plan leaves some out; or why it does. */
+static void print_all_of_them(const struct tnd_cluster_report *r, struct tnd_text *out)
+{
+    const struct tnd_cluster *cluster = r->cluster;
+    const struct tnd_cluster_plan *all = &r->plans[cluster->n - 1];
+    if (!may_divide(cluster) && cluster->model.undivided != NULL) {
+        tnd_text_printf(out, "; the model %s", cluster->model.undivided);
+    } else if (all->n == cluster->n) {
+        tnd_text_printf(out,
+                        "; by all of them, %s, %.4g and %.4g, %.0f %% and %.0f %% of it on links",
+                        by_division(all->division, false),
+                        speed(cluster, TND_FIT_PROMPT, all->us[TND_FIT_PROMPT]),
+                        speed(cluster, TND_FIT_GENERATION, all->us[TND_FIT_GENERATION]),
+                        100 * all->link_us[TND_FIT_PROMPT] / all->us[TND_FIT_PROMPT],
+                        100 * all->link_us[TND_FIT_GENERATION] / all->us[TND_FIT_GENERATION]);
+    }
+}
+
 void tnd_cluster_print_choice(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
     const struct tnd_cluster *cluster = r->cluster;
@@ -399,17 +417,8 @@ void tnd_cluster_print_choice(const struct tnd_cluster_report *r, struct tnd_tex
                             why_not_other(cluster, plan, division));
         }
     }
-    if (plan->n < cluster->n && !may_divide(cluster) && cluster->model.undivided != NULL) {
-        tnd_text_printf(out, "; the model %s", cluster->model.undivided);
-    } else if (plan->n < cluster->n && r->plans[cluster->n - 1].n == cluster->n) {
-        const struct tnd_cluster_plan *all = &r->plans[cluster->n - 1];
-        tnd_text_printf(out,
-                        "; by all of them, %s, %.4g and %.4g, %.0f %% and %.0f %% of it on links",
-                        by_division(all->division, false),
-                        speed(cluster, TND_FIT_PROMPT, all->us[TND_FIT_PROMPT]),
-                        speed(cluster, TND_FIT_GENERATION, all->us[TND_FIT_GENERATION]),
-                        100 * all->link_us[TND_FIT_PROMPT] / all->us[TND_FIT_PROMPT],
-                        100 * all->link_us[TND_FIT_GENERATION] / all->us[TND_FIT_GENERATION]);
+    if (plan->n < cluster->n) {
+        print_all_of_them(r, out);
     }
     tnd_text_add_char(out, '\n');
 }

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT
+ * What a plan takes: times and bytes of ranks whose division and shares are given. By rows, ranks
+ * wait for the slowest one after every stretch between two sums. By layers, a token takes the time
+ * of all ranks, and a prompt's micro-batches follow each other. Mixed, a prompt takes the time of
+ * layers, and a generated token that of rows. */
+#include <math.h>
+#include <string.h>
+
+#include "tune/cluster.h"
+#include "tune/policy.h"
+
+enum { STEPS = TND_CLUSTER_STEPS, EXACT = 8 /* ranks; of more, moves are priced once a search */ };
+
+/* ---- rows ---- */
+
+static double at_share(const double *values, double share)
+{
+    const double at = share * (TND_CLUSTER_POINTS - 1);
+    int i = (int)at;
+    i = i < TND_CLUSTER_POINTS - 2 ? i : TND_CLUSTER_POINTS - 2;
+    return values[i] + (at - i) * (values[i + 1] - values[i]);
+}
+
+/* Where a rank begins among units, as llama/shard.c divides them. */
+static double begin_of(int64_t units, int before)
+{
+    return floor((double)units * before / STEPS + 0.5);
+}
+
+/* What the i-th rank of a plan has of each part, 0 to 1. */
+static void find_parts(const struct tnd_cluster_model *model, const struct tnd_cluster_plan *plan,
+                       int i, double out[TND_FIT_PARTS])
+{
+    int before = 0;
+    for (int r = 0; r < i; r++) {
+        before += plan->shares[r];
+    }
+    for (int part = 0; part < TND_FIT_PARTS; part++) {
+        const int64_t units = model->units[part];
+        out[part] = units > 0
+                        ? (begin_of(units, before + plan->shares[i]) - begin_of(units, before)) /
+                              (double)units
+                        : 1;
+    }
+}
+
+/* Parts between two sums are computed together: ranks wait for the slowest one behind them. */
+static const int stretch_of[TND_FIT_PARTS] = {
+    [TND_FIT_EMBEDDING] = 0, [TND_FIT_ATTENTION] = 1, [TND_FIT_FFN] = 2,
+    [TND_FIT_EXPERTS] = 2,   [TND_FIT_OUTPUT] = 3,    [TND_FIT_OTHER] = 0};
+enum { STRETCHES = 4 };
+
+static double tokens_of(const struct tnd_cluster *cluster, enum tnd_fit_phase phase)
+{
+    return phase == TND_FIT_PROMPT ? (double)cluster->model.prompt_tokens : 1;
+}
+
+/* What a rank tells of its likeliest tokens, for top-k 40 (llama/best.c). */
+static double first_bytes(const struct tnd_cluster_model *model)
+{
+    enum { HEAD = 24, FIRST = 8, K = 40 };
+    return fmin(HEAD + FIRST * K, 4 * (double)model->vocabulary);
+}
+
+static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                          double tokens)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double sums = 2 * (double)model->n_layers;
+    return plan->n < 2
+               ? 0
+               : sums * tnd_cluster_sum_us(cluster, plan->ranks, plan->n,
+                                           4 * (double)model->dim * tokens) +
+                     tnd_cluster_gather_us(cluster, plan->ranks, plan->n,
+                                           plan->n * first_bytes(model)) +
+                     tnd_cluster_gather_us(cluster, plan->ranks, plan->n, 4 * tokens); /* told */
+}
+
+bool tnd_cluster_is_alone(const struct tnd_cluster_plan *plan)
+{
+    return plan->division == TND_CLUSTER_MIXED && plan->shares[0] == STEPS;
+}
+
+/* Replaces the time of a stretch with experts by that of the slowest rank that has some, whole. */
+static void time_whole_experts(const struct tnd_cluster *cluster,
+                               const struct tnd_cluster_plan *plan,
+                               double io_us[TND_FIT_PHASES][STRETCHES])
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    struct tnd_cluster_duty duties[TND_CLUSTER_MOST];
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        int before = 0;
+        for (int i = 0; i < plan->n; i++) {
+            const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+            double parts[TND_FIT_PARTS];
+            find_parts(model, plan, i, parts);
+            const double begin = begin_of(model->n_experts, before);
+            before += plan->shares[i];
+            duties[i] = (struct tnd_cluster_duty){
+                (int64_t)(begin_of(model->n_experts, before) - begin),
+                rank->curves[phase][TND_FIT_EXPERTS].us[TND_CLUSTER_POINTS - 1],
+                at_share(rank->curves[phase][TND_FIT_FFN].us, parts[TND_FIT_FFN])};
+        }
+        io_us[phase][stretch_of[TND_FIT_EXPERTS]] =
+            tnd_cluster_slowest_us(duties, plan->n, model->n_experts, model->n_used,
+                                   phase == TND_FIT_PROMPT ? (double)model->prompt_tokens : 1);
+    }
+}
+
+/* Bytes of the i-th rank of a plan, and its times, where they are the longest so far. */
+static void time_rank(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan, int i,
+                      double io_us[TND_FIT_PHASES][STRETCHES],
+                      double io_error_us[TND_FIT_PHASES][STRETCHES])
+{
+    const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+    double parts[TND_FIT_PARTS], bytes = 0;
+    find_parts(&cluster->model, plan, i, parts);
+    for (int part = 0; part < TND_FIT_PARTS; part++) {
+        bytes += parts[part] * (double)cluster->model.bytes[part];
+    }
+    plan->bytes[i] = (int64_t)bytes;
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        double us[STRETCHES] = {0}, error_us[STRETCHES] = {0};
+        for (int part = 0; part < TND_FIT_PARTS; part++) {
+            const struct tnd_cluster_curve *curve = &rank->curves[phase][part];
+            us[stretch_of[part]] += at_share(curve->us, parts[part]);
+            error_us[stretch_of[part]] += at_share(curve->error_us, parts[part]);
+        }
+        for (int s = 0; s < STRETCHES; s++) {
+            if (us[s] > io_us[phase][s]) {
+                io_us[phase][s] = us[s];
+                io_error_us[phase][s] = error_us[s];
+            }
+        }
+    }
+}
+
+/* `plan->sums_us` is there. */
+static void time_shares(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
+{
+    double us[TND_FIT_PHASES][STRETCHES] = {{0}};
+    double error_us[TND_FIT_PHASES][STRETCHES] = {{0}};
+    plan->fits = true;
+    for (int i = 0; i < (tnd_cluster_is_alone(plan) ? 1 : plan->n); i++) {
+        const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
+        time_rank(cluster, plan, i, us, error_us);
+        plan->fits = plan->fits && (memory == 0 || plan->bytes[i] <= memory);
+    }
+    if (plan->has_whole_experts) {
+        time_whole_experts(cluster, plan, us);
+    }
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        plan->link_us[phase] = tnd_cluster_is_alone(plan) ? 0 : plan->sums_us[phase];
+        plan->us[phase] = plan->link_us[phase];
+        plan->error_us[phase] = TND_CLUSTER_LINK_ERROR * plan->link_us[phase];
+        for (int s = 0; s < STRETCHES; s++) {
+            plan->us[phase] += us[phase][s];
+            plan->error_us[phase] += error_us[phase][s];
+        }
+    }
+}
+
+/* ---- layers in sequence ---- */
+
+bool tnd_cluster_is_idle(const struct tnd_cluster_plan *plan, int i)
+{
+    return plan->division != TND_CLUSTER_ROWS && plan->shares[i] == 0 &&
+           (plan->division == TND_CLUSTER_LAYERS || plan->layers[i] == 0);
+}
+
+/* Bytes of all layers. */
+static double layer_bytes(const struct tnd_cluster_model *model)
+{
+    double bytes = 0;
+    for (int part = 0; part < TND_FIT_PARTS; part++) {
+        bytes += part != TND_FIT_OUTPUT ? (double)model->bytes[part] : 0;
+    }
+    return bytes;
+}
+
+/* Adds what a rank computes but for its layers. */
+static void add_part(const struct tnd_cluster *cluster, int rank, enum tnd_fit_part part,
+                     struct tnd_cluster_plan *plan)
+{
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        const struct tnd_cluster_curve *curve = &cluster->ranks[rank].curves[phase][part];
+        plan->us[phase] += curve->us[TND_CLUSTER_POINTS - 1];
+        plan->error_us[phase] += curve->error_us[TND_CLUSTER_POINTS - 1];
+    }
+}
+
+/* The embedding of the first rank with layers, the classifier of another one. */
+static void add_ends(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan, int first,
+                     int head)
+{
+    add_part(cluster, plan->ranks[first], TND_FIT_EMBEDDING, plan);
+    add_part(cluster, plan->ranks[head], TND_FIT_OUTPUT, plan);
+}
+
+/* The next rank behind i that has layers; n: none. */
+static int next_stage(const struct tnd_cluster_plan *plan, int i)
+{
+    do {
+        i++;
+    } while (i < plan->n && plan->shares[i] == 0);
+    return i;
+}
+
+static double hop_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                     int from, int to, double bytes)
+{
+    return from == to
+               ? 0
+               : tnd_cluster_link_us(
+                     &cluster->links[plan->ranks[from] * cluster->n + plan->ranks[to]], bytes);
+}
+
+/* Behind the last rank a state goes to rank 0, which has the classifier, or logits do
+ * (llama/shard_layers.c). It tells all the tokens and goes on: that is waited for where it has no
+ * layers itself. */
+static double ends_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                      int first, int last, double tokens)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const int64_t back = plan->shares[0] > 0 ? model->dim : model->vocabulary;
+    return hop_us(cluster, plan, 0, first, 4 * tokens) +
+           hop_us(cluster, plan, last, 0, 4 * (double)back);
+}
+
+/* Between a token and a prompt: a line. */
+static double at_tokens(const struct tnd_cluster *cluster, const double us[TND_FIT_PHASES],
+                        double tokens)
+{
+    const double most = (double)cluster->model.prompt_tokens;
+    const double part = tokens <= 1 ? 0 : tokens >= most ? 1 : (tokens - 1) / (most - 1);
+    return us[TND_FIT_GENERATION] + part * (us[TND_FIT_PROMPT] - us[TND_FIT_GENERATION]);
+}
+
+/* Micro-batches of so many tokens. */
+static double micro_batches(const struct tnd_cluster *cluster, double tokens)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double n = floor(tokens * (double)model->n_micro / fmax((double)model->prompt_tokens, 1));
+    return fmax(n, 1);
+}
+
+/* A token goes through all ranks. Of a prompt's micro-batches the first one does, and each other
+ * one leaves one turn of the slowest rank later, which computes, takes a state and sends one. */
+static void time_phase(const struct tnd_cluster *cluster, enum tnd_fit_phase phase,
+                       struct tnd_cluster_plan *plan, double tokens, int *out_first, int *out_last)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double n = phase == TND_FIT_PROMPT ? micro_batches(cluster, tokens) : 1;
+    const double bytes = 4 * (double)model->dim * tokens / n;
+    double us = 0, error_us = 0, turn_us = 0, before_us = 0, all_us = 0;
+    *out_first = *out_last = next_stage(plan, -1);
+    for (int i = *out_first; i < plan->n; i = next_stage(plan, i)) {
+        const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+        const double share = (double)plan->shares[i] / (double)model->n_layers;
+        const int next = next_stage(plan, i);
+        const double behind_us = next < plan->n ? hop_us(cluster, plan, i, next, bytes) : 0;
+        const double own_us = share * at_tokens(cluster, rank->layers_us, tokens) / n;
+        us += own_us;
+        all_us += behind_us;
+        turn_us = fmax(turn_us, before_us + own_us + behind_us);
+        error_us += share * rank->layers_error_us[phase];
+        before_us = behind_us;
+        *out_last = i;
+    }
+    turn_us = cluster->is_medium ? fmax(turn_us, all_us) : turn_us; /* messages follow each other */
+    plan->link_us[phase] = all_us + ends_us(cluster, plan, *out_first, *out_last, tokens);
+    plan->us[phase] = us + (n - 1) * turn_us + plan->link_us[phase];
+    plan->error_us[phase] = error_us + TND_CLUSTER_LINK_ERROR * plan->link_us[phase];
+}
+
+static void time_layers(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    int first = 0, last = 0;
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        time_phase(cluster, (enum tnd_fit_phase)phase, plan,
+                   tokens_of(cluster, (enum tnd_fit_phase)phase), &first, &last);
+    }
+    const int head = plan->shares[0] > 0 ? 0 : last;
+    add_ends(cluster, plan, first, head);
+    plan->fits = true;
+    for (int i = 0; i < plan->n; i++) {
+        const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
+        const double share = (double)plan->shares[i] / (double)model->n_layers;
+        plan->bytes[i] =
+            (int64_t)(share * layer_bytes(model)) + (i == head ? model->bytes[TND_FIT_OUTPUT] : 0);
+        plan->fits = plan->fits && !tnd_cluster_is_idle(plan, i) &&
+                     (memory == 0 || plan->bytes[i] <= memory);
+    }
+}
+
+/* ---- mixed ---- */
+
+/* The plan of prompts, by layers. */
+static struct tnd_cluster_plan prompts_of(const struct tnd_cluster_plan *plan)
+{
+    struct tnd_cluster_plan half = *plan;
+    half.division = TND_CLUSTER_LAYERS;
+    memcpy(half.shares, plan->layers, sizeof(half.shares));
+    return half;
+}
+
+/* Keys and values of a prompt go from the ranks of the layers to those of the heads. Each rank
+ * sends one message after another, and so it receives them. */
+static double find_move_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double all = model->kv_bytes * (double)model->prompt_tokens;
+    double out_us[TND_CLUSTER_MOST] = {0}, most_us = 0, all_us = 0;
+    for (int to = 0; to < plan->n; to++) {
+        double parts[TND_FIT_PARTS], in_us = 0;
+        find_parts(model, plan, to, parts);
+        for (int from = 0; from < plan->n; from++) {
+            const double share = (double)plan->layers[from] / (double)model->n_layers;
+            const double bytes = all * share * parts[TND_FIT_ATTENTION];
+            const double us = bytes > 0 ? hop_us(cluster, plan, from, to, bytes) : 0;
+            in_us += us;
+            out_us[from] += us;
+        }
+        most_us = fmax(most_us, in_us);
+        all_us += in_us;
+    }
+    for (int from = 0; from < plan->n; from++) {
+        most_us = fmax(most_us, out_us[from]);
+    }
+    return cluster->is_medium ? all_us : most_us;
+}
+
+/* Weights of its layers and of its rows: these are part of those, but both are packed. Keys and
+ * values that are of both are there once, and so is what is not divided. */
+static double mixed_bytes(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                          int i, bool has_classifier)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double share = (double)plan->layers[i] / (double)model->n_layers;
+    double parts[TND_FIT_PARTS], bytes = 0;
+    find_parts(model, plan, i, parts);
+    for (int part = 0; part < TND_FIT_PARTS; part++) {
+        const double whole = part == TND_FIT_OUTPUT ? has_classifier : share;
+        bytes += (model->units[part] > 0 ? whole + parts[part] : 1) * (double)model->bytes[part];
+    }
+    return bytes - share * parts[TND_FIT_ATTENTION] * (double)model->cache_bytes;
+}
+
+/* `plan->sums_us` is there, and move_us of many ranks. */
+static void time_mixed(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
+{
+    struct tnd_cluster_plan by_layers = prompts_of(plan);
+    plan->move_us = plan->n <= EXACT ? find_move_us(cluster, plan) : plan->move_us;
+    time_shares(cluster, plan);
+    time_layers(cluster, &by_layers);
+    plan->us[TND_FIT_PROMPT] = by_layers.us[TND_FIT_PROMPT] + plan->move_us;
+    plan->error_us[TND_FIT_PROMPT] =
+        by_layers.error_us[TND_FIT_PROMPT] + TND_CLUSTER_LINK_ERROR * plan->move_us;
+    plan->link_us[TND_FIT_PROMPT] = by_layers.link_us[TND_FIT_PROMPT] + plan->move_us;
+    plan->fits = true;
+    int head = plan->n - 1;
+    while (head > 0 && plan->layers[head] == 0) {
+        head--;
+    }
+    head = plan->layers[0] > 0 ? 0 : head;
+    for (int i = 0; i < plan->n; i++) {
+        const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
+        plan->bytes[i] = (int64_t)mixed_bytes(cluster, plan, i, i == head);
+        plan->fits = plan->fits && !tnd_cluster_is_idle(plan, i) &&
+                     (memory == 0 || plan->bytes[i] <= memory);
+    }
+}
+
+/* Of a batch, by rows and by layers. */
+static bool is_prompt(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                      double tokens)
+{
+    struct tnd_cluster_plan by_rows = *plan, by_layers = prompts_of(plan);
+    const double most = (double)cluster->model.prompt_tokens;
+    int first, last;
+    memset(by_rows.sums_us, 0, sizeof(by_rows.sums_us));
+    time_shares(cluster, &by_rows);
+    const double rows_us = at_tokens(cluster, by_rows.us, tokens) +
+                           (tnd_cluster_is_alone(plan) ? 0 : messages_us(cluster, plan, tokens));
+    time_phase(cluster, TND_FIT_PROMPT, &by_layers, tokens, &first, &last);
+    add_ends(cluster, &by_layers, first, by_layers.shares[0] > 0 ? 0 : last);
+    return by_layers.us[TND_FIT_PROMPT] + plan->move_us * tokens / fmax(most, 1) <= rows_us;
+}
+
+int64_t tnd_cluster_prompt_batch(const struct tnd_cluster *cluster,
+                                 const struct tnd_cluster_plan *plan)
+{
+    int64_t batch = cluster->model.prompt_tokens > 2 ? cluster->model.prompt_tokens : 2;
+    while (batch / 2 >= 2 && is_prompt(cluster, plan, (double)(batch / 2))) {
+        batch /= 2;
+    }
+    return batch;
+}
+
+/* ---- all divisions ---- */
+
+const char *tnd_cluster_division_name(enum tnd_cluster_division division)
+{
+    static const char *const names[TND_CLUSTER_DIVISIONS] = {"rows", "layers", "mixed"};
+    return names[division];
+}
+
+bool tnd_cluster_may_divide(const struct tnd_cluster *cluster, enum tnd_cluster_division division,
+                            int n)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    if (n < 2) {
+        return division == TND_CLUSTER_ROWS;
+    }
+    return (cluster->refused >> division & 1) == 0 && !model->is_whole &&
+           (division == TND_CLUSTER_LAYERS || model->undivided == NULL) &&
+           (division == TND_CLUSTER_ROWS || (model->n_micro > 0 && model->n_layers >= n));
+}
+
+int tnd_cluster_shares(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan)
+{
+    return plan->division == TND_CLUSTER_LAYERS ? (int)cluster->model.n_layers : STEPS;
+}
+
+void tnd_cluster_time_again(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
+{
+    if (plan->division == TND_CLUSTER_MIXED) {
+        time_mixed(cluster, plan);
+    } else if (plan->division == TND_CLUSTER_LAYERS) {
+        time_layers(cluster, plan);
+    } else {
+        time_shares(cluster, plan);
+    }
+}
+
+void tnd_cluster_time(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan)
+{
+    for (int phase = 0; phase < TND_FIT_PHASES && io_plan->division != TND_CLUSTER_LAYERS;
+         phase++) {
+        io_plan->sums_us[phase] =
+            messages_us(cluster, io_plan, tokens_of(cluster, (enum tnd_fit_phase)phase));
+    }
+    io_plan->move_us = io_plan->division == TND_CLUSTER_MIXED ? find_move_us(cluster, io_plan) : 0;
+    tnd_cluster_time_again(cluster, io_plan);
+}
+
+double tnd_cluster_plan_us(const struct tnd_cluster_plan *plan, const double count[TND_FIT_PHASES])
+{
+    return count[TND_FIT_PROMPT] * plan->us[TND_FIT_PROMPT] +
+           count[TND_FIT_GENERATION] * plan->us[TND_FIT_GENERATION];
+}
