@@ -218,7 +218,7 @@ static bool find_right(struct tnd_lowering *l, const struct tnd_net_node *node,
 
 void tnd_lower_find_int8(struct tnd_lowering *l)
 {
-    for (int i = 0; i < l->net->n_nodes && !l->options->for_device; i++) {
+    for (int i = 0; i < l->net->n_nodes; i++) {
         const struct tnd_net_node *node = &l->net->nodes[i];
         struct tnd_lower_int8 *found = &l->int8[i];
         if ((node->op == TND_NET_CONV || node->op == TND_NET_CONTRACT) && may_be_sums(l, node) &&
