@@ -46,8 +46,8 @@ struct tandem_session;
 enum tandem_status tnd_llama_best_ask(struct tandem_session *session,
                                       const struct tandem_batch_entry *entries, int64_t n_entries,
                                       struct tandem_error *error);
-/** Takes over what rank 0 tells, {n} bytes, of `n_columns` choices; 0 bytes: none. Errors: FORMAT,
- *  MEMORY. */
+/** Takes over what rank 0 tells, {n} bytes, of `n_columns` choices; 0 bytes: none. `told` is
+ *  aligned for int32_t, and stays until the batch is decoded. Errors: FORMAT, MEMORY. */
 enum tandem_status tnd_llama_best_take(struct tandem_session *session, const void *told, size_t n,
                                        int64_t n_columns, struct tandem_error *error);
 /** On rank 0, where the others could not be told what was asked: the next mask is told anew. */

@@ -65,8 +65,12 @@ static void follow(tandem_session *session, int64_t n_columns)
     static const int32_t tokens[TEXTS] = {1, 2};
     struct tandem_batch_entry entries[TEXTS];
     struct tandem_error error = {.text = ""};
-    if (tnd_llama_best_take(session, input.data, input.left, n_columns, &error) != TANDEM_OK) {
+    void *told = malloc(input.left + 1); /* aligned, as tokens are; choices point to it */
+    require(told != NULL);
+    memcpy(told, input.data, input.left);
+    if (tnd_llama_best_take(session, told, input.left, n_columns, &error) != TANDEM_OK) {
         require(error.text[0] != '\0' && session->best.n == 0);
+        free(told);
         return;
     }
     for (int i = 0; i < TEXTS; i++) {
@@ -75,6 +79,7 @@ static void follow(tandem_session *session, int64_t n_columns)
     if (n_columns > 0 && n_columns <= TEXTS) {
         require(tandem_session_decode_batch(session, entries, n_columns, &error) == TANDEM_OK);
     }
+    free(told);
 }
 
 static void lead(tandem_session *session, unsigned ask)
