@@ -4,14 +4,16 @@
 # half a minute of two cores, so make install makes it, where users are, and plain make does not.
 
 CLANG ?= clang
-PTX := $(if $(NO_PTX)$(SAN)$(findstring mingw,$(MACHINE)),,$(if $(IS_NATIVE),$(shell \
-    $(CLANG) --print-targets 2>/dev/null | grep -o nvptx64)))
-PTX_PACK := $(BIN)/tandem-cuda-kernels.pack
-PTX_GEN := $(BUILD)/gen/ptx
 # For the oldest GPUs that we use, and drivers from CUDA 10 on: each driver compiles for its own GPU.
 PTX_FLAGS := -x cuda --cuda-device-only -nocudainc -nocudalib --no-cuda-version-check \
     --cuda-gpu-arch=sm_60 -Xclang -target-feature -Xclang +ptx63 -include __clang_cuda_builtin_vars.h \
     -std=c++17 -O3 -w -S
+# A clang may have the target and yet not that GPU, that PTX or the header: it is asked to compile.
+PTX := $(if $(NO_PTX)$(SAN)$(findstring mingw,$(MACHINE)),,$(if $(IS_NATIVE),$(shell \
+    echo '__attribute__((global)) void f(float *x) { x[threadIdx.x] = 1; }' | \
+    $(CLANG) $(PTX_FLAGS) -o /dev/null - >/dev/null 2>&1 && echo nvptx64)))
+PTX_PACK := $(BIN)/tandem-cuda-kernels.pack
+PTX_GEN := $(BUILD)/gen/ptx
 
 .PHONY: ptx
 ptx: $(PTX_PACK) ## make kernels for CUDA without NVRTC, by clang (part of install where clang is found)
