@@ -45,6 +45,16 @@ if "$BUILD/mulmat-tune" devices --json | grep -q '"index": 0'; then
     expect "of the best of cpu device" "$OUT/summary.md"
     expect "| 11 experts | good |" "$OUT/summary.md"
 
+    # What docs/opencl.md says first: a device has no kernels for some types, and all others are right.
+    "$BUILD/mulmat-tune" test --device 0 --profile opencl --type iq1_s,q4_0 >"$work/said" 2>&1
+    expect "8 problems in every way this machine has: 0 wrong; 4 times a way has no kernel" "$work/said"
+    if "$BUILD/mulmat-tune" test --device 0 --profile opencl --type iq1_s >"$work/said" 2>&1; then
+        failed=$((failed + 1))
+        echo "FAILED: mulmat-tune test passes though it has computed nothing"
+    else
+        passed=$((passed + 1))
+    fi
+
     # Ended while it works: what there was stays, the running step says so.
     timeout -s TERM 2 tools/dev/gpu_day.sh 13 >"$work/said" 2>&1
     expect "| 13 oracle | ended by a signal |" "$OUT/summary.md"
