@@ -43,7 +43,7 @@ enum tandem_backend_kind {
 };
 
 /** What the executor lends to a backend while it runs on a worker thread. All pointers are borrowed
- *  for  the call. */
+ *  for the call. */
 struct tandem_worker {
     int index;                  /**< 0 .. count-1 among the workers of this stage */
     int count;                  /**< workers that run this stage together */
@@ -76,7 +76,7 @@ struct tandem_places {
 };
 
 /** One piece of work: a task of a node over rows. For matrix products rows are rows of W (columns
- *  of  the result, 0..N-1); for everything else the range is the whole node and is ignored. */
+ *  of the result, 0..N-1); for everything else the range is the whole node and is ignored. */
 struct tandem_work {
     const tandem_tensor *node; /**< with operands and result */
     uint32_t task;             /**< enum tandem_task */

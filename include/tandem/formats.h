@@ -120,15 +120,15 @@ enum tandem_norm_kind {
         1 /**< by mean and variance, tandem_norm; with a bias where there is one */
 };
 
-/** What makes weights of a router's scores; numbers are pinned. */
+/** How a router turns its scores into weights of experts; numbers are pinned. */
 enum tandem_router {
     TANDEM_ROUTER_SOFTMAX = 0,
     TANDEM_ROUTER_SIGMOID = 1 /**< each score by itself, as DeepSeek V3 */
 };
 
-/** Scalings of rope that differ from pair to pair; numbers are pinned. */
+/** RoPE scalings that differ from pair to pair; numbers are pinned. */
 enum tandem_rope_scaling {
-    TANDEM_ROPE_EVEN = 0, /**< none, or one that is in the base or in freq_scale */
+    TANDEM_ROPE_EVEN = 0, /**< none, or one that freq_base or freq_scale express */
     TANDEM_ROPE_LLAMA3 = 1,
     TANDEM_ROPE_YARN = 2,
     /** By tensors rope_factors_short.weight and rope_factors_long.weight; the latter for sessions
@@ -139,7 +139,7 @@ enum tandem_rope_scaling {
 /** How the vectors of a text's tokens become the vector of the text; numbers are pinned, and those
  *  of llama.cpp. */
 enum tandem_pooling {
-    TANDEM_POOLING_NONE = 0, /**< nobody says how: decoders take the last token's */
+    TANDEM_POOLING_NONE = 0, /**< the file does not say: decoders take the last token's */
     TANDEM_POOLING_MEAN = 1,
     TANDEM_POOLING_CLS = 2,  /**< the first token's */
     TANDEM_POOLING_LAST = 3, /**< the last token's */
@@ -186,7 +186,7 @@ struct tandem_hparams {
     float rope_magnitude; /**< rotated queries and keys are multiplied by it; 1: they are not */
     enum tandem_norm_kind norm;
     bool is_parallel;      /**< attention and feed-forward network read the same x, and add to it */
-    bool norms_after_rope; /**< queries and keys are normalised when they are rotated */
+    bool norms_after_rope; /**< queries and keys are normalised after rotation */
     bool is_rotated_in_windows; /**< only layers with a window rotate */
     int64_t window_period;  /**< every so many layers one has no window, the last of them; 0: see
                                 `windowed` */
@@ -194,19 +194,19 @@ struct tandem_hparams {
     const uint8_t *rotated; /**< {layers}, borrowed from the source: 0: does not rotate; NULL */
     float window_freq_base; /**< of layers with a window, unscaled; 0: as the other layers */
     float embedding_scale;  /**< embeddings are multiplied by it; 1: they are not */
-    float residual_scale;   /**< what a block adds is multiplied by it */
+    float residual_scale;   /**< the output of each block is multiplied by it */
     float logit_scale;      /**< logits are multiplied by it */
     float attention_scale;  /**< of scores; 0: 1 / sqrt(head_size) */
     float attention_cap;    /**< scores s become cap tanh(s / cap); 0: they stay */
     float logit_cap;        /**< the same of logits */
     enum tandem_router router;
-    float expert_scale;   /**< weights of experts are multiplied by it */
+    float expert_scale;   /**< the weights of the chosen experts are multiplied by it */
     int64_t dense_layers; /**< the first layers of a mixture that have no experts */
-    bool has_sinks;  /**< a score of each head that takes a share of soft_max and adds nothing */
-    bool is_encoder; /**< a token sees those behind it, too: a text is one batch, without logits */
+    bool has_sinks;       /**< attention sinks: one more score a head, without a value */
+    bool is_encoder;      /**< attention looks both ways; a text is one batch and has no logits */
     enum tandem_pooling pooling;
-    int64_t token_types; /**< of tokens of a first and a second text; 0: all are alike */
-    int64_t labels;      /**< scores that a reranker gives for a text; 0: it is none */
+    int64_t token_types; /**< token types (first and second text); 0: the model has none */
+    int64_t labels;      /**< scores of a reranker for one text; 0: the model is no reranker */
     /** Latent attention (DeepSeek-AI 2024, arXiv:2405.04434): width of the vector that keys and
      *  values are made of, and of that of the queries; 0: they are made of x. */
     int64_t kv_latent, q_latent;

@@ -35,7 +35,7 @@ typedef struct tandem_sampler tandem_sampler;
 /** Opaque. A conversation; a text that is continued. */
 typedef struct tandem_chat tandem_chat;
 typedef struct tandem_generator tandem_generator;
-/** Opaque. What a text may be; the tokens of a vocabulary by their bytes. */
+/** Opaque. A grammar that restricts texts; the tokens of a vocabulary, ordered by their bytes. */
 typedef struct tandem_grammar tandem_grammar;
 typedef struct tandem_token_trie tandem_token_trie;
 
@@ -46,8 +46,8 @@ typedef struct tandem_token_trie tandem_token_trie;
  *  MEMORY. */
 TANDEM_API enum tandem_status
 tandem_model_new(const tandem_source *source, tandem_model **out_model, struct tandem_error *error);
-/** The same from a file or folder, which is mapped; the model owns the source that it opens. (To
- *  have it read instead, open a source with tandem_source_open_with.) Errors also: those of
+/** tandem_model_new on a file or folder, which is mapped; the model owns the source that it opens.
+ *  (To have it read, not mapped, open a source with tandem_source_open_with.) Errors also: those of
  *  tandem_source_open. */
 TANDEM_API enum tandem_status tandem_model_load(const char *path, tandem_model **out_model,
                                                 struct tandem_error *error);
@@ -63,13 +63,13 @@ TANDEM_API const tandem_source *tandem_model_source(const tandem_model *model);
 /** How the ranks of a session share its work. */
 enum tandem_division {
     TANDEM_DIVIDE_ROWS,   /**< each has some heads, rows and experts' rows of every layer */
-    TANDEM_DIVIDE_LAYERS, /**< each has some layers, whole, one rank behind the other */
+    TANDEM_DIVIDE_LAYERS, /**< each has some whole layers; ranks form a pipeline */
     /** Batches of `prompt_batch` tokens and more are computed by layers, smaller ones by rows: each
-     *  rank has both parts, and keys and values go to where the next batch needs them. */
+     *  rank has both parts, and keys and values are moved to the rank that needs them next. */
     TANDEM_DIVIDE_MIXED
 };
-/** Tokens of a micro-batch, at least, where ranks divide a model by layers: each rank reads its
- *  weights once a micro-batch, and on CPUs products of so many rows take longer than that. */
+/** Fewest tokens of a micro-batch where ranks divide a model by layers. Each rank reads its weights
+ *  once a micro-batch; from this many tokens on, CPUs are limited by arithmetic, not by reading. */
 #define TANDEM_MICRO_BATCH_TOKENS 64
 
 struct tandem_session_options {
@@ -84,9 +84,9 @@ struct tandem_session_options {
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;   /**< handed to `adjust` */
     bool has_embeddings; /**< keep what tandem_session_embedding gives */
-    /** Parts of a batch that go one behind the other through the places of the layers, where
-     *  devices keep them (tandem_session_place): 0: as many as the timing table predicts to be
-     *  fastest, 1: never more than one, 2 to 8: so many. */
+    /** Micro-batches into which a batch is cut where layers lie on several devices
+     *  (tandem_session_place), so that the devices work as a pipeline. 0: as many as the timing
+     *  table predicts to be fastest; 1: batches stay whole; 2 to 8: exactly so many. */
     int micro_batches;
     /** Ranks that compute the session together (docs/cluster.md), of which this is rank 0 and the
      *  others are in tandem_session_follow: each has a part of the model, as `division` says.
@@ -95,16 +95,16 @@ struct tandem_session_options {
      *  (UNSUPPORTED_BUILD); a decode is cancelled between batches, not in one. */
     tandem_communicator *communicator;
     const double *shares; /**< {ranks}: the work of each in proportion; NULL: the same */
-    /** How the vectors of a text's tokens become one; NONE: as the model's file says. Of encoders:
-     *  MEAN, CLS or LAST. Others give the last token's, and rerankers scores. */
+    /** How the vectors of a text's tokens become one; NONE: as the model's file says. Encoders take
+     *  MEAN, CLS or LAST; decoders always give the last token's vector, rerankers their scores. */
     enum tandem_pooling pooling;
     /** The type of keys and values is chosen of F16, Q8_0 and Q4_0 by memory, error of rounding and
      *  the timing table (tandem_session_cache); `cache_type` does not count. */
     bool is_cache_planned;
     int64_t cache_memory; /**< bytes that planned keys and values may take; 0: no bound */
-    /** What ranks have. By layers the bits are those of one machine that decodes the same
-     *  micro-batches one behind the other; `micro_batches` 0 is then as many, at most 8, as have
-     *  TANDEM_MICRO_BATCH_TOKENS. */
+    /** How ranks divide the model. By layers the results have the bits of one machine that decodes
+     *  the same micro-batches in sequence; `micro_batches` 0 then means as many as can have
+     *  TANDEM_MICRO_BATCH_TOKENS tokens each, at most 8. */
     enum tandem_division division;
     const double *layer_shares; /**< {ranks}: MIXED: of the layers; NULL: as `shares` */
     int64_t prompt_batch;       /**< of MIXED; 0: 2 * TANDEM_MICRO_BATCH_TOKENS */
@@ -132,7 +132,7 @@ TANDEM_API void tandem_session_free(tandem_session *session);
 /** A type for keys and values, as tandem_session_new compared it. The layout is fixed for good. */
 struct tandem_cache_info {
     enum tandem_type type;
-    bool is_planned;     /**< the session chose; else the caller did, and this is all */
+    bool is_planned;     /**< the session chose; else the caller did: the only entry */
     bool is_chosen;      /**< the session has it */
     bool fits;           /**< within `cache_memory` */
     int64_t bytes;       /**< of all cells */
@@ -143,9 +143,9 @@ struct tandem_cache_info {
 TANDEM_API bool tandem_session_cache(const tandem_session *session, int i,
                                      struct tandem_cache_info *out);
 
-/** What ranks other than 0 do: carries out what rank 0 does with its sessions of `communicator`,
- *  with this rank's part of the same model, until rank 0 dismisses it. A failure is one of the
- *  communicator too: closing it ends the other ranks. Errors: those of sessions, RANK. */
+/** The main loop of ranks other than 0: repeats each call of rank 0 on its sessions of
+ *  `communicator` with this rank's part of the same model, until rank 0 dismisses it. A failure
+ *  fails the communicator too: closing it ends the other ranks. Errors: those of sessions, RANK. */
 TANDEM_API enum tandem_status tandem_session_follow(const tandem_model *model,
                                                     tandem_runtime *runtime,
                                                     tandem_communicator *communicator,
@@ -193,22 +193,22 @@ TANDEM_API enum tandem_status tandem_session_decode_batch(tandem_session *sessio
  *  a device or ranks have chosen a token (tandem_session_sample_with; generators and chats use it),
  *  and for a sequence that does not exist. */
 TANDEM_API const float *tandem_session_logits(const tandem_session *session, int32_t sequence);
-/** What the model has made of a sequence's last token before the classifier, behind its last norm;
- *  of an encoder the text's vector by its pooling, or its scores: tandem_session_embedding_size
- *  floats, not normalised, for as long as its logits, which encoders do not have, and also where a
- *  token was chosen in their place. NULL for sessions of decoders without `has_embeddings`, and
+/** The hidden state of a sequence's last token after the final norm; of an encoder the pooled
+ *  vector of the text, or its scores: tandem_session_embedding_size floats, not normalised.
+ *  Borrowed as long as the sequence's logits are (encoders have none); also there where a token
+ *  was chosen in place of logits. NULL for sessions of decoders without `has_embeddings`, and
  *  behind tandem_session_state_read. */
 TANDEM_API const float *tandem_session_embedding(const tandem_session *session, int32_t sequence);
 /** `dim` floats; of a reranker as many as it gives scores; 0: there are none. */
 TANDEM_API int64_t tandem_session_embedding_size(const tandem_session *session);
 /** The next decode of a sequence brings two texts (a question and a document), of which the second
  *  one begins with token `begin`; 0: one text. Encoders with token_types tell them apart; others
- *  pass over it. */
+ *  ignore it. */
 TANDEM_API void tandem_session_set_second(tandem_session *session, int32_t sequence, int64_t begin);
 /** Tokens of a sequence so far, which is the position of its next one. 0 for a sequence that does
  *  not exist. */
 TANDEM_API int64_t tandem_session_position(const tandem_session *session, int32_t sequence);
-/** Positions that a sequence can have. */
+/** Most tokens that a sequence can have: the context length. */
 TANDEM_API int64_t tandem_session_context(const tandem_session *session);
 
 /** Drops the tokens of a sequence from `position` on (0: all). Returns the position reached: it is
@@ -250,14 +250,14 @@ struct tandem_draft_options {
         sizeof(struct tandem_draft_options), NULL, 0, false, false                                 \
     }
 
-/** What drafts have brought so far. The layout is fixed for good. */
+/** Statistics of drafts so far. The layout is fixed for good. */
 struct tandem_draft_info {
-    int64_t tokens;   /**< that the program decoded one by one or in batches, entries of batches */
+    int64_t tokens;   /**< tokens that the program asked to decode */
     int64_t batches;  /**< that were computed for them */
     int64_t drafted;  /**< tokens that were decoded as drafts */
     int64_t accepted; /**< of these, the ones that the program then decoded */
     int last;         /**< drafted tokens of the last batch */
-    bool has_failed;  /**< the draft model, several times: it is not asked any more */
+    bool has_failed;  /**< the draft model failed several times and is no longer used */
 };
 
 /** Drafts tokens from now on (options NULL: no more) wherever one token is appended to a sequence
@@ -292,8 +292,8 @@ struct tandem_expected {
     double us, error_us; /**< microseconds, and the standard error */
 };
 
-/** What a batch of m tokens, those of a prompt among them, is expected to take now: as earlier
- *  batches of this session took, and as the timing table predicts; the first call plans some.
+/** The time that a batch of m tokens is expected to take now, from the times of earlier batches of
+ *  this session and from the timing table's predictions; the first call makes a few plans.
  *  Never fails: false, and `out` is untouched, while nothing is known. */
 TANDEM_API bool tandem_session_expect(tandem_session *session, int64_t m,
                                       struct tandem_expected *out);
@@ -320,8 +320,8 @@ struct tandem_expert_use {
     int64_t batches;     /**< that were computed */
     int64_t tokens;      /**< in all of them */
     int64_t bytes_all;   /**< of the weights of all experts */
-    int64_t bytes_last;  /**< of those of the experts that the last batch used, each once */
-    int64_t bytes_sum;   /**< the same of all batches, added up */
+    int64_t bytes_last;  /**< of the experts that the last batch used, each counted once */
+    int64_t bytes_sum;   /**< `bytes_last`, summed over all batches */
 };
 /** Never fails: false, and `out` is untouched, for a model without experts. */
 TANDEM_API bool tandem_session_expert_use(const tandem_session *session,
@@ -345,7 +345,7 @@ struct tandem_hot_experts {
 /** Never fails: false, and `out` is untouched, for a model without experts. */
 TANDEM_API bool tandem_session_hot_experts(const tandem_session *session,
                                            struct tandem_hot_experts *out);
-/** How batches went through layers that lie in several places, devices or the CPU. The layout is
+/** How batches passed through layers that lie in several places (devices or the CPU). The layout is
  *  fixed for good. */
 struct tandem_micro_batches {
     int n_places;      /**< that have weights of layers */
@@ -363,7 +363,7 @@ TANDEM_API bool tandem_session_micro_batches(const tandem_session *session,
  *  belongs to the runtime: of several sessions on one, one should look. */
 TANDEM_API void tandem_session_replan_experts(tandem_session *session, int64_t tokens);
 
-/* ---- states: a text that goes on later without being decoded again ---- */
+/* ---- states: sessions saved, to continue later without decoding again ---- */
 
 /** Writes keys, values, positions and logits of all sequences to a file, which appears at once when
  *  it is complete and which its user alone may read (tandem_file_write, private). Errors: FILE,
@@ -415,7 +415,7 @@ struct tandem_sampler_options {
 TANDEM_API enum tandem_status tandem_sampler_new(const struct tandem_sampler_options *options,
                                                  tandem_sampler **out_sampler,
                                                  struct tandem_error *error);
-/** Begins anew with other options, in the memory that it has: noted tokens are dropped, random
+/** Restarts a sampler with other options without allocating: accepted tokens are dropped, random
  *  numbers start from the seed. The vocabulary must stay. Errors: as tandem_sampler_new; the
  *  sampler is as it was then. */
 TANDEM_API enum tandem_status tandem_sampler_renew(tandem_sampler *sampler,
@@ -458,7 +458,7 @@ TANDEM_API void tandem_sampler_accept(tandem_sampler *sampler, int32_t token, bo
 /** Drops all noted tokens; the next choice begins a text. The random numbers go on. */
 TANDEM_API void tandem_sampler_reset(tandem_sampler *sampler);
 
-/* ---- grammars: texts of a form, and nothing else ---- */
+/* ---- grammars: only texts of a given form ---- */
 
 enum tandem_grammar_kind {
     TANDEM_GRAMMAR_GBNF,        /**< rules as llama.cpp writes them: docs/grammars.md */
@@ -513,9 +513,9 @@ enum tandem_grammar_state {
     TANDEM_GRAMMAR_OPEN,     /**< something has to follow */
     TANDEM_GRAMMAR_MAY_END,  /**< something may follow */
     TANDEM_GRAMMAR_COMPLETE, /**< nothing may follow */
-    TANDEM_GRAMMAR_BROKEN    /**< the output is none of the grammar's, or had too many meanings */
+    TANDEM_GRAMMAR_BROKEN    /**< the output does not match, or in too many ways */
 };
-/** Where the output stands. */
+/** Whether the output so far is a complete text of the grammar. */
 TANDEM_API enum tandem_grammar_state tandem_sampler_grammar_state(const tandem_sampler *sampler);
 
 /* ---- chats ---- */
@@ -555,8 +555,8 @@ struct tandem_chat_info {
     size_t size;        /**< of this structure */
     int64_t n_turns;    /**< questions with their answers */
     int64_t n_shifted;  /**< tokens that context shifts have dropped */
-    int64_t n_prompt;   /**< tokens of the last turn, */
-    int64_t n_answer;   /**< and of its answer */
+    int64_t n_prompt;   /**< tokens of the last question */
+    int64_t n_answer;   /**< tokens of its answer */
     bool was_cancelled; /**< the last answer */
 };
 
@@ -574,7 +574,8 @@ TANDEM_API enum tandem_status tandem_chat_say(tandem_chat *chat, const char *tex
                                               struct tandem_error *error);
 /** Drops the conversation. */
 TANDEM_API void tandem_chat_reset(tandem_chat *chat);
-/** To be called after tandem_session_load: what is said next goes on with the text of the state. */
+/** To be called after tandem_session_load: the next tandem_chat_say continues the restored
+ *  conversation. */
 TANDEM_API void tandem_chat_resume(tandem_chat *chat);
 /** Borrowed: lives as long as the chat. */
 TANDEM_API const struct tandem_chat_info *tandem_chat_info(const tandem_chat *chat);

@@ -31,9 +31,9 @@
 
 TANDEM_BEGIN_C
 
-/** A net that is built. */
+/** A net under construction. */
 typedef struct tandem_net tandem_net;
-/** A net that was lowered, with its graph and the memory of inputs and outputs. */
+/** A lowered net, with its graph and the memory of inputs and outputs. */
 typedef struct tandem_lowered tandem_lowered;
 
 /** Type and shape of values; where they have memory, it holds them in row-major order without gaps,
@@ -80,7 +80,7 @@ TANDEM_API bool tandem_net_value(const tandem_net *net, int value, struct tandem
 TANDEM_API enum tandem_status tandem_net_print(const tandem_net *net, tandem_write_fn write,
                                                void *user);
 
-/* ---- where values come from and go to. Threads: one at a time a net. Errors: recorded. ---- */
+/* ---- inputs, constants, outputs ---- */
 
 /** An input: `n_dims` extents, the slowest first; the name is copied. One thread at a time.
  *  Errors: recorded in the net. */
@@ -114,7 +114,7 @@ TANDEM_API int tandem_net_slice(tandem_net *net, int value, int axis, int64_t st
 typedef void (*tandem_reindex_fn)(void *user, const int64_t *index, int64_t *from);
 /** result[i] = value[fn(i)], of extents `dims`. The function is asked once for each index, in
  *  row-major order, during the call. Where strides can say it (transposed, flipped, every second,
- *  a diagonal, repeated), the result is a view and costs nothing; else places are kept, 8 bytes
+ *  a diagonal, repeated), the result is a view and costs nothing; else indices are kept, 8 bytes
  *  each, and the node is printed as "reindex NAME" (NULL: ""). One thread at a time. Errors:
  *  recorded in the net (ARGUMENT: NULL, or an index that the value does not have). */
 TANDEM_API int tandem_net_reindex(tandem_net *net, int value, int n_dims, const int64_t *dims,
@@ -122,7 +122,7 @@ TANDEM_API int tandem_net_reindex(tandem_net *net, int value, int n_dims, const 
 
 /* ---- value by value ---- */
 
-/** As values of another type: floats towards zero, everything but 0 is true. One thread at a time.
+/** Casts to another type: floats towards zero, all but 0 to true. One thread at a time.
  *  Errors: recorded in the net. */
 TANDEM_API int tandem_net_cast(tandem_net *net, int value, enum tandem_dtype type);
 TANDEM_API int tandem_net_unary(tandem_net *net, enum tandem_unary kind, int value);
@@ -169,13 +169,14 @@ TANDEM_API int tandem_net_pool(tandem_net *net, enum tandem_pool kind, int x,
 
 /** One thread at a time. Errors: recorded in the net. */
 TANDEM_API int tandem_net_concat(tandem_net *net, const int *values, int n, int axis);
-/** `before` and `after` places an axis, below 0 cut; `constant` is one value of the type, and not
- *  looked at for other modes. One thread at a time. Errors: recorded in the net. */
+/** `before` and `after`: values to add per axis; negative numbers cut. `constant` is one value of
+ *  the type, ignored by other modes. One thread at a time. Errors: recorded in the net. */
 TANDEM_API int tandem_net_pad(tandem_net *net, enum tandem_pad mode, int value,
                               const int64_t *before, const int64_t *after, int constant);
-/** Rows of an axis by indices of any shape; one element an index along an axis, the other
- *  dimensions in step; the other way round. Negative indices count from the end. An index outside
- *  fails the computation with ARGUMENT. One thread at a time. Errors: recorded in the net. */
+/** ONNX's Gather, GatherElements and ScatterElements: rows of an axis by indices of any shape;
+ *  elements along an axis, the other dimensions in step; the same, writing. Negative indices count
+ *  from the end. An index outside fails the computation with ARGUMENT. One thread at a time.
+ *  Errors: recorded in the net. */
 TANDEM_API int tandem_net_gather(tandem_net *net, int value, int indices, int axis);
 TANDEM_API int tandem_net_gather_elements(tandem_net *net, int value, int indices, int axis);
 TANDEM_API int tandem_net_scatter_elements(tandem_net *net, enum tandem_scatter kind, int value,

@@ -9,8 +9,8 @@
  *     tnd_cpu_<family> of the CPU backend. `nothing`: the operation only names a part of another
  *     tensor's memory, and never appears among the nodes of a graph.
  * cost: what its time grows with: PRODUCT, ATTENTION and SUMS with multiply-adds, EXPONENTIALS and
- *     VALUES with its values, USER with nothing that we know, NOTHING: it takes no time.
- * representative: the measured operation that costs as much a value; NONE: nothing is measured.
+ *     VALUES with its values, USER with nothing known; NOTHING takes no time.
+ * representative: the measured operation with the same time per value; NONE: nothing is measured.
  * splits_rows: of a representative: workers may share a row. */
 #define TANDEM_OP_LIST(X)                                                                          \
     X(NONE, "none", 0, nothing, NOTHING, NONE, 0)                                                  \

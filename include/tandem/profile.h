@@ -43,7 +43,7 @@ enum tandem_plan_reason {
     TANDEM_REASON_RULE,    /**< the rule: no table, or the table does not cover the node */
     TANDEM_REASON_FORCED,  /**< asked for by the user */
     TANDEM_REASON_HAND,    /**< changed in the plan by hand */
-    TANDEM_REASON_FALLBACK /**< the device of choice has failed, or no room for the weights */
+    TANDEM_REASON_FALLBACK /**< the chosen device has failed, or has no room for the weights */
 };
 
 /** The choice for one node. Plain data; the layout is fixed for good. */
@@ -75,8 +75,8 @@ struct tandem_plan_part {
     struct tandem_plan_node choice; /**< how the part runs, with its predicted times */
 };
 
-/** What works beside the others: each backend computes on one lane, and each device with memory of
- *  its own has a lane for either direction of its transfers. Numbers are pinned. */
+/** Lanes work at the same time: each backend computes on one lane, and each device with memory of
+ *  its own has one lane for each direction of its transfers. Numbers are pinned. */
 enum tandem_lane { TANDEM_LANE_COMPUTE, TANDEM_LANE_UPLOAD, TANDEM_LANE_DOWNLOAD };
 #define TANDEM_LANES 3 /**< how many there are for a backend */
 
@@ -163,7 +163,7 @@ TANDEM_API int tandem_plan_part_count(const tandem_plan *plan);
  *  outside. Any thread while nobody changes the plan. */
 TANDEM_API const struct tandem_plan_part *tandem_plan_part(const tandem_plan *plan, int i);
 
-/** Sets the order in which nodes are handed out: `n` node indices, each one once; copied. NULL and
+/** Sets the order in which nodes are started: `n` node indices, each one once; copied. NULL and
  *  0: the order of the graph, which is the default. That no node comes before what it needs, or
  *  before one whose memory it takes over, is checked when the plan is run. One thread at a time per
  *  plan. Errors: ARGUMENT (no plan, not each node once), MEMORY. */

@@ -13,7 +13,7 @@
     X(NODE_STREAMED, "node_streamed",                                                              \
       TND_TASK_WHOLE | TND_TASK_READS_W | TND_TASK_READS_X | TND_TASK_WRITES_RESULT |              \
           TND_TASK_STREAMS_W,                                                                      \
-      "the same on a device, with constant weights that the executor brings each time")            \
+      "the same on a device, with constant weights that the executor uploads each time")           \
     X(QUANTIZE_X, "quantize_x", TND_TASK_READS_X | TND_TASK_LEAVES_X | TND_TASK_BY_TOKEN,          \
       "activations to 8-bit blocks in the workspace")                                              \
     X(DEQUANTIZE_W, "dequantize_w", TND_TASK_READS_W | TND_TASK_LEAVES_W,                          \
