@@ -26,7 +26,7 @@ struct tnd_tuner_time {
 
 struct tnd_tuner_options {
     enum tandem_type type; /* of the weights to measure with; F32 (0): Q4_0 */
-    int most_candidates;   /* at most so many of each family; 0: all */
+    int most_candidates;   /* at most this many of each family; 0: all */
     /** Called after each measurement; false stops the tuner. */
     bool (*timed)(void *user, const struct tnd_tuner_time *time);
     /** Called once a family's candidates are measured: the numbers that serve, `prior` or one of

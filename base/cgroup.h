@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the operating system lets this process use: CPU time and memory granted by control groups
- * (versions 1 and 2, smallest of all levels), and memory that is free. Read anew by each call;
+ * (versions 1 and 2, smallest of all levels), and memory that is free. Read again by each call;
  * never fails. Any thread. */
 #ifndef TND_CGROUP_H
 #define TND_CGROUP_H

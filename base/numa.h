@@ -18,7 +18,7 @@ enum tnd_numa_policy {
 const char *tnd_numa_policy_name(enum tnd_numa_policy policy);
 
 /** Asks the system to put pages that nobody has touched on `n` nodes (the system's numbers) in
- *  turn. `pages` is the begin of a page. Returns 0, or errno when the system refuses (containers
+ *  turn. `pages` is the start of a page. Returns 0, or errno when the system refuses (containers
  *  often do): then pages lie where they are touched first. */
 int tnd_numa_interleave(void *pages, size_t bytes, const int *node_ids, int n);
 

@@ -54,7 +54,7 @@ struct bench {
     size_t bytes;
     bool reads;
     int n_streams;            /* of each thread that reads */
-    int won[TND_READ_TRIALS]; /* rounds in which so many streams read fastest */
+    int won[TND_READ_TRIALS]; /* rounds in which this many streams read fastest */
     double done[LIST_MAX];
     int64_t sink[LIST_MAX]; /* so that the reads are not dropped */
 };

@@ -250,7 +250,7 @@ static void measure(const struct subject *subject, const char *device, int n_cpu
     int slot = tnd_registry_find(subject->registry, device, NULL);
     for (int round = 0; round < n_rounds; round++) {
         for (int w = 0; w < N_METHODS;
-             w++) { /* opened anew: waiting workers of others would disturb */
+             w++) { /* opened again: waiting workers of others would disturb */
             setup_open(&beds[w], subject, &methods[w], slot, n_cpus);
             run_round(&beds[w], subject, round);
             setup_close(&beds[w]);

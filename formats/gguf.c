@@ -82,7 +82,7 @@ struct description {
     int n_dims;
     int64_t ne[TANDEM_MAX_DIMS];
     size_t bytes;
-    uint64_t offset; /* from the begin of all data */
+    uint64_t offset; /* from the start of all data */
 };
 
 static enum tandem_status take_name(struct tnd_cursor *cursor, char out[TND_GGUF_MAX_NAME + 1],

@@ -91,7 +91,7 @@ static enum tandem_status check_bools(const struct tnd_cursor *cursor, const cha
     return TANDEM_OK;
 }
 
-/* Takes the head of a list: type and number of its items, of which so many can be there. */
+/* Takes the head of a list: type and number of its items, of which this many can be there. */
 static enum tandem_status take_list_head(struct tnd_cursor *cursor, const char *key,
                                          uint32_t *out_type, uint64_t *out_count,
                                          struct tandem_error *error)

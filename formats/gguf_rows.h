@@ -13,7 +13,7 @@ struct tnd_gguf_rows {
     int64_t n_rows;
     size_t from_bytes; /* of one row */
     size_t to_bytes;
-    /** Not 0: rows of a head stand in two halves and come out in adjacent pairs, so many heads. */
+    /** Not 0: rows of a head come as two halves and go out in adjacent pairs, this many heads. */
     int64_t heads;
     const float *importance; /* of each column, for each matrix of the tensor; NULL: all alike */
 };

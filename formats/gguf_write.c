@@ -25,7 +25,7 @@ struct writer {
     struct tnd_gguf_rows *rows;    /* one a tensor */
     bool reorders;                 /* rotated rows from halves to adjacent pairs */
     struct tandem_hparams hparams; /* where rows are reordered: checked against all tensors */
-    bool states_type;              /* whether general.file_type is written anew */
+    bool states_type;              /* whether general.file_type is written again */
     bool adds_quantization;        /* general.quantization_version is missing */
     struct tnd_mix mix;            /* where options.mix names one */
     tandem_source *importance;     /* or NULL */

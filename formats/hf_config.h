@@ -40,7 +40,7 @@ struct tnd_hf_family {
     bool is_tied, is_parallel, has_attention_bias, has_mlp_bias, has_multi_query, norms_experts;
     bool is_latent;    /* keys and values of a latent vector */
     bool has_sigmoid;  /* its router, whose choice is biased */
-    int hidden_of_dim; /* the feed-forward network is so many times as wide as a token */
+    int hidden_of_dim; /* the feed-forward network is this many times as wide as a token */
     int window_period, rope_period, dense_layers, shared_experts;
     /* of mixtures: experts, those that a token uses, widths; 0: the member belongs to others */
     int64_t experts, used, expert_hidden, shared_hidden;

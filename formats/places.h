@@ -10,7 +10,7 @@
 #include "tandem/status.h"
 
 struct tnd_place {
-    int64_t begin; /* bytes from the begin of the data */
+    int64_t begin; /* bytes from the start of the data */
     int64_t end;
     const char *name; /* borrowed; need not end in a zero byte */
     int name_bytes;

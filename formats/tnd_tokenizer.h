@@ -37,7 +37,7 @@ enum tnd_tokenizer_model {
     TND_MODEL_WORDPIECE /* the longest tokens from the left, word by word */
 };
 
-/* Which blanks at the begin of a decoded text are not the text's own. */
+/* Which blanks at the start of a decoded text are not the text's own. */
 enum tnd_strip {
     TND_STRIP_NONE,
     TND_STRIP_ONE,        /* the first character, if it is a blank */

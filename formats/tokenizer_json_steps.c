@@ -391,7 +391,7 @@ static enum tandem_status decode_bytes(const struct tnd_hf_reader *reader, const
     return TANDEM_OK;
 }
 
-/* One blank less at the begin of the text. */
+/* One blank less at the start of the text. */
 static enum tandem_status decode_strip(const struct tnd_hf_reader *reader, const cJSON *object,
                                        struct tandem_error *error)
 {

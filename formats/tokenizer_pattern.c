@@ -13,7 +13,7 @@
 
 #define HEAP_KIB (128u << 10) /* of one match */
 
-/* A match first sees a window of the text and may go back so many times. Where that is not enough
+/* A match first sees a window of the text and may go back this many times. Where that is not enough
  * it is tried again with more of what was short, and the new limit is charged to the text's budget:
  * PCRE2 does not tell what a match has cost, so its limits are what we count. Work that is not
  * charged is bounded by the first limits times the bytes of the text. */

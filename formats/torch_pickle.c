@@ -224,7 +224,7 @@ static enum tandem_status take_number(struct tnd_pickle *machine, int bytes, uin
     return TANDEM_OK;
 }
 
-/* A text or bytes behind a length of so many bytes. */
+/* A text or bytes behind a length of this many bytes. */
 static enum tandem_status push_text(struct tnd_pickle *machine, int length_bytes,
                                     struct tandem_error *error)
 {

@@ -6,7 +6,7 @@
 
 #include "base/tnd_assert.h"
 
-enum { ITEM_VALUES = 8192 /* a worker takes so many values at a time: some microseconds */ };
+enum { ITEM_VALUES = 8192 /* a worker takes this many values at a time: some microseconds */ };
 
 /* ---- programs ---- */
 

@@ -67,7 +67,7 @@ static int64_t padded_filter(const struct tnd_conv_int8 *conv, int64_t filter)
                : filter / of_group * up(of_group, TND_INT8_PANEL) + filter % of_group;
 }
 
-/* Where value `k` of a filter is in panels of so many values of K. */
+/* Where value `k` of a filter is in panels of this many values of K. */
 static int64_t panel_place(int64_t filter, int64_t panel_k, int64_t k)
 {
     const int64_t lane = filter % TND_INT8_PANEL;

@@ -38,7 +38,7 @@ static inline vec inverse_of(vec scale)
     return v_if_positive(scale, inverse, v_if_positive(v_sub(zero, scale), inverse, zero));
 }
 
-/* Nearest level 0..15; what is no number becomes 0. */
+/* Nearest level 0..15; NaN becomes 0. */
 static inline vec level_of(vec x, vec inverse, vec offset)
 {
     vec above = v_add(v_mul(v_sub(x, offset), inverse), v_set(0.5f));
@@ -94,7 +94,7 @@ static inline void offer(const float *x, vec scale, vec offset, struct fit *best
     v_store(scales, scale);
     v_store(offsets, offset);
     for (int lane = 0; lane < LANES; lane++) {
-        if (error[lane] < best->error) { /* not when an overflow of the halves made it no number */
+        if (error[lane] < best->error) { /* not when an overflow of the halves made it NaN */
             best->half_scale = best->scale = scales[lane];
             best->half_offset = best->offset = offsets[lane];
             best->error = error[lane];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Codecs of the types whose 4-bit codes are places in a book of numbers: IQ4_NL, IQ4_XS and MXFP4.
- * Layouts: ggml-common.h of the ggml project; books in quant.h. Decoded values have the bits of
- * ggml's. Encoding looks for the least squared error: scales are tried for which either end of the
- * book, or a number some steps beyond it, meets the value of largest magnitude; for the numbers
+ * Codecs of the types whose 4-bit codes are indices into a book of numbers: IQ4_NL, IQ4_XS and
+ * MXFP4. Layouts: ggml-common.h of the ggml project; books in quant.h. Decoded values have the bits
+ * of ggml's. Encoding looks for the least squared error: scales are tried for which either end of
+ * the book, or a number some steps beyond it, meets the value of largest magnitude; for the numbers
  * that each gives, the best scale follows in closed form. */
 #include <math.h>
 #include <pthread.h>

@@ -200,7 +200,7 @@ static uint64_t points_4(const int8_t *points, int i, int j)
     return eight;
 }
 
-/* {d; per 32 values: 4 places, then 4 times 7 signs and 4 bits of scale} */
+/* {d; per 32 values: 4 indices, then 4 times 7 signs and 4 bits of scale} */
 void tnd_grid_decode_IQ2_XXS(const void *block, struct tnd_grid_values *out)
 {
     const uint8_t *p = block;
@@ -232,7 +232,7 @@ void tnd_grid_decode_IQ2_XS(const void *block, struct tnd_grid_values *out)
     }
 }
 
-/* {d, 32 low bytes of places, 32 times 8 signs, 32 times 2 high bits, 16 scales of 4 bits} */
+/* {d, 32 low bytes of indices, 32 times 8 signs, 32 times 2 high bits, 16 scales of 4 bits} */
 void tnd_grid_decode_IQ2_S(const void *block, struct tnd_grid_values *out)
 {
     const uint8_t *p = block;
@@ -247,7 +247,7 @@ void tnd_grid_decode_IQ2_S(const void *block, struct tnd_grid_values *out)
     }
 }
 
-/* {d, 64 places, per 32 values 4 times 7 signs and 4 bits of scale} */
+/* {d, 64 indices, per 32 values 4 times 7 signs and 4 bits of scale} */
 void tnd_grid_decode_IQ3_XXS(const void *block, struct tnd_grid_values *out)
 {
     const uint8_t *p = block;
@@ -264,7 +264,7 @@ void tnd_grid_decode_IQ3_XXS(const void *block, struct tnd_grid_values *out)
     }
 }
 
-/* {d, 64 low bytes of places, their ninth bits, 32 times 8 signs, 8 scales of 4 bits} */
+/* {d, 64 low bytes of indices, their ninth bits, 32 times 8 signs, 8 scales of 4 bits} */
 void tnd_grid_decode_IQ3_S(const void *block, struct tnd_grid_values *out)
 {
     const uint8_t *p = block;
@@ -288,7 +288,7 @@ static void put_shifted(const int8_t *point, int shift, int8_t *out)
     }
 }
 
-/* {d, 32 low bytes of places, per 32 values 4 times 3 high bits, 3 bits of scale, shift} */
+/* {d, 32 low bytes of indices, per 32 values 4 times 3 high bits, 3 bits of scale, shift} */
 void tnd_grid_decode_IQ1_S(const void *block, struct tnd_grid_values *out)
 {
     const uint8_t *p = block;
@@ -304,7 +304,7 @@ void tnd_grid_decode_IQ1_S(const void *block, struct tnd_grid_values *out)
     }
 }
 
-/* {32 low bytes of places, 32 times 3 high bits and shift, 4 words of 4 scales of 3 bits and 4
+/* {32 low bytes of indices, 32 times 3 high bits and shift, 4 words of 4 scales of 3 bits and 4
  * bits of d} */
 void tnd_grid_decode_IQ1_M(const void *block, struct tnd_grid_values *out)
 {

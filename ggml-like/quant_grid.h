@@ -33,7 +33,7 @@ typedef void tnd_grid_decode_fn(const void *block, struct tnd_grid_values *out);
 TND_GRID_LIST(TND_GRID_DECLARE)
 #undef TND_GRID_DECLARE
 
-/* The grids: `width` numbers a point, as places 0..2 or 0..7 in the list of magnitudes. */
+/* The grids: `width` numbers a point, as indices 0..2 or 0..7 in the list of magnitudes. */
 enum tnd_grid_name {
     TND_GRID_IQ2_XXS,
     TND_GRID_IQ2_XS,

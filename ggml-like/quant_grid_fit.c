@@ -34,7 +34,8 @@ struct kind {
     int group;          /* values that share a scale */
     int scale_top;      /* of 2 * scale + 1 */
     float unit;         /* of tnd_grid_values */
-    float first, step; /* scales to try: the largest magnitude lies at so many of the grid's tops */
+    float first,
+        step; /* scales to try: the largest magnitude lies at this many of the grid's tops */
 };
 
 /* What is chosen for a block. */

@@ -5,7 +5,7 @@
 
 enum {
     FEW_CHANNELS = 16,
-    ITEM_PLACES = 64, /* about so many are worth an item */
+    ITEM_PLACES = 64, /* about this many are worth an item */
     /* What the sum of the lanes of a vector takes, in products of vectors. */
     FEW_SUM = 8
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the files that lower nets: values on their way, jobs of nodes. */
+ * Shared by the files that lower nets: values being lowered, jobs of nodes. */
 #ifndef TND_LOWER_INTERNAL_H
 #define TND_LOWER_INTERNAL_H
 

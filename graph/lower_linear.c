@@ -69,7 +69,7 @@ enum tandem_status tnd_lower_matrix(struct tnd_lowering *l, int value, struct tn
 
 /* ---- few rows ---- */
 
-/* Turning a matrix moves each of its values once, and as a column: more work than so many rows. */
+/* Transposing a matrix moves each value once, by columns: more work than this many rows. */
 enum { FEW_ROWS = 8 };
 
 /* Whether rows of N of a computed matrix {batch, K, N} lie densely and rows of K do not. */

@@ -158,7 +158,7 @@ static struct tnd_sampler_request request_of(const struct tandem_session *sessio
     return *out_k > 0 ? request : (struct tnd_sampler_request){.settings = {.scale = 0}};
 }
 
-/* Texts that want something; 0: all want all logits. `out_told`: at most so many bytes are told. */
+/* Texts that want something; 0: all want all logits. `out_told`: most bytes that are told. */
 static int64_t count_columns(const struct tandem_session *session,
                              const struct tandem_batch_entry *entries, int64_t n_entries,
                              size_t *out_told)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Decoding: each batch takes cells of the KV cache, builds its graph in the session's context,
- * which keeps its memory, and computes it. What a device was lost with is computed anew. */
+ * which keeps its memory, and computes it. Results lost with a device are computed again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -302,7 +302,7 @@ static enum tandem_status recover(tandem_session *session, struct tandem_error *
     int64_t done = oldest > session->n_on_host ? oldest : session->n_on_host;
     session->must_recover = true;
     LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, true, error));
-    tnd_llama_kv_cache_clear_after(cache, done); /* what never reached the host may be no number */
+    tnd_llama_kv_cache_clear_after(cache, done); /* what never reached the host may be NaN */
     while (done < session->n_batches) {
         struct tnd_llama_batch batch;
         struct tnd_llama_forward forward;
@@ -399,7 +399,7 @@ static void end_ranks(const tandem_session *session, enum tandem_status status,
 }
 
 /* A batch that failed is decoded once more where that may help: keys and values that a device was
- * lost with are computed anew; a run of micro-batches that reads cells of the cache before later
+ * lost with are computed again; a run of micro-batches that reads cells of the cache before later
  * ones are written cannot be repeated half-way as a whole batch can. */
 enum tandem_status tnd_llama_decode(tandem_session *session,
                                     const struct tandem_batch_entry *entries,

@@ -31,7 +31,7 @@ struct ahead {
     struct text text;               /* all tokens of the sequence; -1: lost to a window */
     struct text held;               /* of these and of drafts, what the draft model has decoded */
     int32_t tokens[TND_DRAFT_MOST]; /* drafted behind the text, */
-    int n_drafted;                  /* so many of them with cells and logits; */
+    int n_drafted;                  /* this many of them with cells and logits; */
     int next;                       /* the first that nobody asked for */
     bool has_guess;                 /* tokens[0] is a guess that was not decoded */
     bool is_asked;                  /* the caller wants the next drafted token */

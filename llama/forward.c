@@ -413,7 +413,7 @@ static tandem_tensor *hand_over(const struct pass *p, int from, int to, int64_t 
     return x;
 }
 
-/* By layers, once all micro-batches are on their way: from the last layer's rank to the one with
+/* By layers, once all micro-batches are in flight: from the last layer's rank to the one with
  * the classifier, and from there to rank 0. */
 static void end_part(struct part *part, int number, struct tnd_llama_forward *forward)
 {

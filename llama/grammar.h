@@ -127,7 +127,7 @@ enum { TND_MATCHER_DEAD = 0, TND_MATCHER_FAILED = -1 };
 /** Borrows the grammar. NULL: no memory. */
 struct tnd_matcher *tnd_matcher_new(const tandem_grammar *grammar);
 void tnd_matcher_free(struct tnd_matcher *matcher);
-/** The state at the begin of a text; FAILED: no memory, or too many stacks. */
+/** The state at the start of a text; FAILED: no memory, or too many stacks. */
 int32_t tnd_matcher_begin(struct tnd_matcher *matcher);
 /** The state behind one more byte, DEAD if none may stand there; FAILED as above. */
 int32_t tnd_matcher_next(struct tnd_matcher *matcher, int32_t state, uint8_t byte);

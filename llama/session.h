@@ -144,7 +144,7 @@ enum tandem_status tnd_llama_check_writer(const tandem_session *session,
 /** MEMORY, said of a session. */
 enum tandem_status tnd_llama_no_memory(struct tandem_error *error);
 /** Host memory has all keys and values when it returns; those that a device was lost with are
- *  computed anew. */
+ *  computed again. */
 enum tandem_status tnd_llama_collect(tandem_session *session, struct tandem_error *error);
 
 /** Computes a batch. `drafted` (NULL: none): of each entry the last tokens that are drafts, whose

@@ -89,7 +89,7 @@ enum tandem_status tnd_sweep_take_up(struct tnd_sweep *sweep);
 /** False for budgets so small that everything below would take too much of them: then it is left
  *  out, and results stay unchecked. */
 bool tnd_sweep_has_time_to_check(const struct tnd_sweep *sweep);
-/** Times the reference kernel: at the begin, now and then between, at the end, when what all three
+/** Times the reference kernel: at the start, now and then between, at the end, when what all three
  *  said goes into the table. */
 void tnd_sweep_reference_before(struct tnd_sweep *sweep);
 void tnd_sweep_reference_between(struct tnd_sweep *sweep);

@@ -320,7 +320,7 @@ static void add_sample(struct samples *samples, int list, uint64_t begin_ns, uin
     }
 }
 
-/* From the begin of the first to the end of the last of a node's steps, of one stage and of all;
+/* From the start of the first to the end of the last of a node's steps, of one stage and of all;
  * transfers together. */
 static void add_node(struct tnd_measure *measure, int node, int n_times)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Was the machine the same from the begin to the end of a sweep? A piece of work that never changes
+ * Was the machine the same from the start to the end of a sweep? A piece of work that never changes
  * is timed before, between and after, and what its times say is put into words. */
 #ifndef TND_MEASURE_REFERENCE_H
 #define TND_MEASURE_REFERENCE_H
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "table/tnd_table.h"
 
-/** So many rounds of the reference kernel. Any thread. */
+/** This many rounds of the reference kernel. Any thread. */
 void tnd_reference_work(int rounds);
 /** Times the reference kernel, arithmetic of one thread that needs no memory, a hundred times:
  *  about ten milliseconds in all. */

@@ -168,7 +168,7 @@ static struct watch *find_watch(struct tnd_drift *drift, const tandem_tensor *no
     return find_identity(drift, &id);
 }
 
-/* Bytes on their way to a device, or back. */
+/* Bytes in flight to a device, or back. */
 static struct watch *find_move(struct tnd_drift *drift, const struct tandem_table *table,
                                const struct tnd_registry *registry, int slot,
                                enum tnd_direction direction, size_t bytes)

@@ -10,7 +10,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "tandem/profile.h"
 
-/** Bytes begin .. end-1 from the begin of a region; empty when begin >= end. */
+/** Bytes begin .. end-1 from the start of a region; empty when begin >= end. */
 struct tnd_span {
     size_t begin, end;
 };

@@ -185,7 +185,7 @@ enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struc
                                    uint32_t execution, struct tnd_steps **io_steps,
                                    struct tandem_error *error);
 
-/** From the begin of the first node to the end of the last one, as predicted; 0: unknown. */
+/** From the start of the first node to the end of the last one, as predicted; 0: unknown. */
 double tnd_plan_predicted_us(const struct tandem_plan *plan);
 
 /** Device steps that may be in flight at the same time. */

@@ -19,7 +19,7 @@
 /** A lazy state of which more bytes are owed is fetched; several tokens of a KV cache fit in. */
 #define TND_DEBT_BYTES ((size_t)64 << 10)
 
-/** Whether so many bytes that a run left on a device may stay there, after n_owed runs before. */
+/** Whether this many bytes that a run left on a device may stay there, after n_owed runs before. */
 static inline bool tnd_may_owe(const struct tandem_tensor *root, size_t bytes, int n_owed)
 {
     return (root->flags & TND_TENSOR_LAZY) != 0 && bytes <= TND_DEBT_BYTES &&
@@ -59,7 +59,7 @@ struct tnd_region {
 struct tnd_copy {
     struct tnd_span stale;     /* what is not valid there */
     struct tnd_mirror *mirror; /* held for this run; NULL: none */
-    struct tnd_span debt;      /* what it alone had at the begin */
+    struct tnd_span debt;      /* what it alone had at the start */
     int n_owed;                /* computations since the host had all of it */
 };
 
@@ -96,7 +96,7 @@ enum tandem_status tnd_residency_renew(const struct tandem_graph *graph,
                                        struct tnd_mirrors *mirrors,
                                        struct tnd_residency **io_residency,
                                        struct tandem_error *error);
-/** Back to the begin, for a plan that is only priced: every device has all states. Nothing may be
+/** Back to the start, for a plan that is only priced: every device has all states. Nothing may be
  *  held. */
 void tnd_residency_restart(struct tnd_residency *residency);
 /** Gives back what is held in mirrors. After a success states are valid as noted here; after a
@@ -136,7 +136,7 @@ bool tnd_residency_is_valid(const struct tnd_residency *residency, const struct 
 /** A region on a side. */
 struct tnd_copy *tnd_residency_copy(const struct tnd_residency *residency,
                                     const struct tnd_region *region, int side);
-/** Bytes from the begin of a region that a tensor in it has. */
+/** Bytes from the start of a region that a tensor in it has. */
 struct tnd_span tnd_residency_span(const struct tnd_region *region,
                                    const struct tandem_tensor *tensor);
 

@@ -189,7 +189,7 @@ static void join_leaves(struct tnd_residency *residency, const struct tandem_gra
     }
 }
 
-/* What devices have at the begin: nothing of what is given, or some of a state. */
+/* What devices have at the start: nothing of what is given, or some of a state. */
 static void begin_leaves(struct tnd_residency *residency)
 {
     for (int i = residency->n_nodes; i < residency->n_regions; i++) {

@@ -126,7 +126,7 @@ struct tnd_run {
     uint64_t until_ns;          /* when the run is given up; 0: never */
     bool is_late;               /* it was */
     uint64_t give_up_ns;        /* the same of a wait for a device */
-    struct tnd_bounce *bounces; /* downloads on their way (sched/stall.h), oldest first */
+    struct tnd_bounce *bounces; /* downloads in flight (sched/stall.h), oldest first */
     uint32_t direct;            /* bit a slot: the device writes to the program's memory itself */
 
     /* ---- kept from run to run ---- */
@@ -228,7 +228,7 @@ bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int ind
                        int group_count);
 /** Hands a work to a device; its end is noted when the device is synced. */
 void tnd_run_submit(struct tnd_run *run, const struct tnd_step *step);
-/** An upload, or the begin of a download. */
+/** An upload, or the start of a download. */
 void tnd_run_move(struct tnd_run *run, const struct tnd_step *step);
 /** How often the device has failed so far, in all runs. */
 unsigned tnd_run_failures_of(const struct tnd_run *run, int slot);

@@ -19,7 +19,7 @@ bool tnd_stream_has(const struct tnd_unfolding *unfolding, int i);
 /** Ahead of the work of such a node: names the slot that it reads; uploads its weights unless they
  *  are under way. Errors: MEMORY, OVERFLOW. */
 enum tandem_status tnd_stream_begin(struct tnd_unfolding *unfolding, struct tnd_step *step);
-/** Behind that work: the weights of the next such node on the device are sent on their way.
+/** Behind that work: the weights of the next such node on the device are uploaded ahead.
  *  Errors: MEMORY, OVERFLOW. */
 enum tandem_status tnd_stream_ahead(struct tnd_unfolding *unfolding, int i, int slot);
 

@@ -138,7 +138,7 @@ static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
     tnd_text_add(&trace->text, "}}");
 }
 
-/* From the begin of the run on. */
+/* From the start of the run. */
 static void add_span(struct tnd_trace *trace, const struct tandem_graph *graph,
                      const struct tnd_registry *registry, const struct tandem_plan_span *span,
                      uint64_t begin_ns)

@@ -12,7 +12,7 @@
 struct tnd_curve_bounds {
     double least_per_m; /* microseconds that a token takes at least; 0: unknown */
     double floor_us;    /* microseconds that any M takes at least; 0: unknown */
-    int64_t step;       /* tokens that the kernel takes at once, from so many on; 0: unknown */
+    int64_t step;       /* tokens that the kernel takes at once, from this many on; 0: unknown */
 };
 
 struct tnd_curve_point {

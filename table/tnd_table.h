@@ -18,7 +18,7 @@ struct tnd_sample {
     double spread_us; /* median absolute deviation; 0 when unknown */
     uint32_t count;   /* measurements behind the median; 0 when unknown (text tables) */
     int64_t when;     /* seconds since 1970; 0 when unknown */
-    /* How often this cell was given up and measured anew. Even: it stands; odd: it was found wrong
+    /* How often this cell was given up and measured again. Even: it stands; odd: it was found wrong
      * while programs ran and waits for the next measuring. The larger generation wins a merge, so
      * that neither old copies of a cell nor their counts bring back what was given up. */
     uint32_t generation;

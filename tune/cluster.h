@@ -12,7 +12,7 @@
 
 enum {
     TND_CLUSTER_MOST = 64,   /* ranks */
-    TND_CLUSTER_STEPS = 64,  /* shares of rows are whole numbers that add up to so many */
+    TND_CLUSTER_STEPS = 64,  /* shares of rows are whole numbers that add up to this many */
     TND_CLUSTER_POINTS = 17, /* of a curve over the share: 0, 1/16, ... 1 */
     TND_CLUSTER_SIZES = 8,   /* of messages: 8 bytes, each 8 times the one before */
     TND_CLUSTER_USED = 64,   /* experts of a token that are counted */
@@ -165,7 +165,7 @@ int64_t tnd_cluster_prompt_batch(const struct tnd_cluster *cluster,
 void tnd_cluster_time(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan);
 /** The same after other shares of the same ranks: what messages of rows take stays. */
 void tnd_cluster_time_again(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan);
-/** Time of a plan for so many prompts and generated tokens. */
+/** Time of a plan for this many prompts and generated tokens. */
 double tnd_cluster_plan_us(const struct tnd_cluster_plan *plan, const double count[TND_FIT_PHASES]);
 /** Mixed: the first rank generates, without a message that anybody waits for. */
 bool tnd_cluster_is_alone(const struct tnd_cluster_plan *plan);
@@ -174,7 +174,7 @@ bool tnd_cluster_is_idle(const struct tnd_cluster_plan *plan, int i);
 
 /* ---- plans (cluster_plan.c) ---- */
 
-/** Shares of ranks {n} that take the least time for so many prompts and generated tokens, within
+/** Shares of ranks {n} that take the least time for this many prompts and generated tokens, within
  *  their memory if that is possible. */
 void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                        enum tnd_cluster_division division, const int *ranks, int n,

@@ -19,7 +19,7 @@ static double choose_ln(double n, double k)
 static double chance_of(const struct tnd_cluster_duty *duties, int n_ranks, int64_t n, int64_t k,
                         double us)
 {
-    double counts[TND_CLUSTER_USED + 1] = {1}; /* of so many experts, as a share of all choices */
+    double counts[TND_CLUSTER_USED + 1] = {1}; /* of this many experts, as a share of all choices */
     const double all = choose_ln((double)n, (double)k) / (double)k;
     for (int r = 0; r < n_ranks; r++) {
         const struct tnd_cluster_duty *duty = &duties[r];

@@ -9,7 +9,7 @@
 #include "tune/policy.h"
 
 enum { STEPS = TND_CLUSTER_STEPS, ROUNDS = 32, TRIED = 8, TURNS = 6 /* of rows and layers */ };
-#define NO_LAYER 1e15 /* counts as so many bytes without memory: more than there are */
+#define NO_LAYER 1e15 /* counts as this many bytes without memory: more than there are */
 
 /* ---- shares ---- */
 

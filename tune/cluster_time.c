@@ -236,7 +236,7 @@ static double at_tokens(const struct tnd_cluster *cluster, const double us[TND_F
     return us[TND_FIT_GENERATION] + part * (us[TND_FIT_PROMPT] - us[TND_FIT_GENERATION]);
 }
 
-/* Micro-batches of so many tokens. */
+/* Micro-batches of this many tokens. */
 static double micro_batches(const struct tnd_cluster *cluster, double tokens)
 {
     const struct tnd_cluster_model *model = &cluster->model;

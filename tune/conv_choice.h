@@ -14,11 +14,11 @@ void tnd_conv_device_estimate(const struct tandem_table *table, const struct tnd
                               enum tnd_conv_method method, const char *device,
                               struct tnd_conv_estimate *out);
 /** Whether a net with these convolutions is clearly faster on a device: the table must know the
- *  best methods of most of their work, there and on so many threads, and the device take at most
+ *  best methods of most of their work, there and on this many threads, and the device take at most
  *  TND_CONV_DEVICE_GAIN of the CPU's time. */
 bool tnd_conv_prefers_device(const struct tandem_table *table, int threads, const char *device,
                              const struct tnd_conv_shape *shapes, int n);
-/** What a table (NULL: none) knows of a method's time on the CPU, on so many threads. */
+/** What a table (NULL: none) knows of a method's time on the CPU, on this many threads. */
 void tnd_conv_estimate(const struct tandem_table *table, const struct tnd_conv_shape *shape,
                        enum tnd_conv_method method, int threads, struct tnd_conv_estimate *out);
 /** Chooses by a table, for a device by that device's times; `table` NULL, or no times: by rule. */

@@ -493,7 +493,7 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
     return estimate_stage(table, stage, which, type, n, k, m, threads, false, out);
 }
 
-/* Times of a table may be so large that what is computed of them is no number: then nothing is
+/* Times of a table may be so large that what is computed of them is NaN: then nothing is
  * known of the error. */
 static double as_error(double us)
 {

@@ -17,7 +17,7 @@ struct tnd_expert_use {
     int64_t n;
     double sum;          /* of the shares: experts that a token uses */
     int64_t known_m;     /* what tnd_experts_active_used has found last; 0: nothing */
-    double known_active; /* for so many tokens */
+    double known_active; /* for this many tokens */
 };
 
 /** The same with shares that differ: sum over experts of 1 - (1 - share)^tokens. One thread at a

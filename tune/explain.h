@@ -38,7 +38,7 @@ struct tnd_flip {
     char profile[32];
 };
 
-/* What all threads gain where so many were never measured: a range. */
+/* What all threads gain where this many were never measured: a range. */
 struct tnd_scaling {
     int threads;      /* 0: nothing to tell */
     double low, high; /* times as fast as one thread */

@@ -15,7 +15,7 @@ enum tandem_status tnd_fit_split_experts(const struct tnd_fit_weight *weights, i
                                          const struct tnd_fit_options *options,
                                          struct tnd_fit_model *model, struct tandem_error *error);
 
-/** Experts of a layer that are expected to be in use for so many tokens. */
+/** Experts of a layer that are expected to be in use for this many tokens. */
 double tnd_fit_active_experts(const struct tnd_fit_options *options, int32_t layer, int64_t tokens);
 
 /** Shares out the price of a layer's experts, which its first group has, among their groups. */

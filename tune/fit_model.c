@@ -352,7 +352,7 @@ void tnd_fit_model_problem(const struct tnd_fit_model *model, const double count
         items[i].bytes = group->bytes + group->cache_bytes;
         for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
             for (int side = 0; side < model->n_sides; side++) {
-                bool is_counted = count[phase] > 0; /* 0 times infinity is no number */
+                bool is_counted = count[phase] > 0; /* 0 times infinity is NaN */
                 items[i].us[side] += is_counted ? count[phase] * group->us[phase][side] : 0;
             }
         }

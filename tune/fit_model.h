@@ -95,8 +95,8 @@ enum tandem_status tnd_fit_model_new(const struct tnd_fit_weight *weights, int n
 /** A zeroed one is allowed. */
 void tnd_fit_model_fini(struct tnd_fit_model *model);
 
-/** The problem of a model, for so many prompts and generated tokens. `items` (n_groups entries) is
- *  filled, and lent to the problem. */
+/** The problem of a model, for this many prompts and generated tokens. `items` (n_groups entries)
+ *  is filled, and lent to the problem. */
 void tnd_fit_model_problem(const struct tnd_fit_model *model, const double count[TND_FIT_PHASES],
                            struct tnd_fit_item *items, struct tnd_fit_problem *out);
 

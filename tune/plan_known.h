@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The last plans of graphs that were placed on devices. A graph that is built anew for every token
+ * The last plans of graphs that were placed on devices. A graph that is rebuilt for every token
  * has the same plan as long as its operations, shapes and places in memory are the same: then
  * planning costs a look at each node and a copy. */
 #ifndef TND_PLAN_KNOWN_H

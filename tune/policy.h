@@ -49,11 +49,11 @@
 /* And by how much of that placement's time. Unit: share. Why: less does not repay another order and
  * more transfers. Test: a_result_that_the_host_reads_is_fetched_by_FINALIZE. */
 #define TND_SCHEDULE_LEAST        0.02
-/* Graphs of so many nodes are searched by branch and bound. Unit: nodes. Why: beyond, no number of
- * looks that is affordable suffices. Test: schedules_of_small_graphs_are_near_the_best_one. */
+/* Graphs of this many nodes are searched by branch and bound. Unit: nodes. Why: beyond, no
+ * affordable number of looks suffices. Test: schedules_of_small_graphs_are_near_the_best_one. */
 #define TND_SCHEDULE_SMALL        12
-/* Such a search looks at so many beginnings of a placement at least, and at most. Unit: looks. Why:
- * half of drawn graphs of up to 10 nodes need 60, one in a hundred 3,000. Test:
+/* Such a search looks at this many beginnings of a placement at least, and at most. Unit: looks.
+ * Why: half of drawn graphs of up to 10 nodes need 60, one in a hundred 3,000. Test:
  * a_graph_with_millions_of_orders_is_searched_to_its_end. */
 #define TND_SCHEDULE_LOOKS        10000
 #define TND_SCHEDULE_MOST_LOOKS   200000
@@ -68,7 +68,7 @@
 /* Rounds in which the weights of the bound by work are bettered. Unit: rounds. Why: more raise it
  * by less than a percent. Test: none. */
 #define TND_SCHEDULE_WEIGHINGS    6
-/* Looking for a better placement may cost what it could gain in so many uses of the plan. Unit:
+/* Looking for a better placement may cost what it could gain in this many uses of the plan. Unit:
  * uses. Why: a graph that is planned is computed for each token. Test: none. */
 #define TND_SCHEDULE_USES         16
 /* What it costs to hand out a node in a move. Unit: us. Why: measured on a Zen 4. Test: none. */
@@ -81,11 +81,11 @@
 #define TND_SCHEDULE_SLACK        0.01
 /* What a run with slow-downs costs. Unit: steps a node. Why: measured. Test: none. */
 #define TND_SCHEDULE_RUN_STEPS    6
-/* Moves end after so many steps without a gain where overlaps pay. Unit: steps. Why: half of it
+/* Moves end after this many steps without a gain where overlaps pay. Unit: steps. Why: half of it
  * leaves some graphs at 0.86 of the ideal. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
 #define TND_SCHEDULE_IDLE_STEPS   40000
 /* The same where nothing has paid so far, times the share of the time that a bound leaves to be
- * saved, and at most so many. Unit: steps a node; steps. Why: of 841 passes of a model on four
+ * saved, and at most this many. Unit: steps a node; steps. Why: of 841 passes of a model on four
  * machines, mostly with less than 0.3 left, none gained anything; of 400 drawn graphs nearly half
  * did, the more the more is left. Test: none. */
 #define TND_SCHEDULE_HOPE_STEPS   64
@@ -111,7 +111,7 @@
 /* By which one thread puts parts into the result. Unit: bytes/us. Why: copies in a cache reach
  * 10 GB/s and more on every machine that was measured. Test: none. */
 #define TND_SCHEDULE_JOIN_BYTES   8000.0
-/* And by which each of so many threads at most copies columns of X for the parts of a product.
+/* And by which each of this many threads at most copies columns of X for the parts of a product.
  * Unit: threads. Why: more share the same memory. Test:
  * a_product_of_few_rows_is_split_by_columns. */
 #define TND_SCHEDULE_COPY_THREADS 4
@@ -266,8 +266,8 @@
 /* A trial that decides nothing ends after it. Unit: runs that were compared. Why: nothing plans the
  * cell any more. Test: none. */
 #define TND_DRIFT_TRIAL_GRAPHS  100
-/* And so many times as long after each trial that found it wrong again. Unit: ratio. Why: the cost
- * of trials goes to zero. Test: a_cell_that_is_wrong_stays_so_through_its_trials. */
+/* And this many times as long after each trial that found it wrong again. Unit: ratio. Why: the
+ * cost of trials goes to zero. Test: a_cell_that_is_wrong_stays_so_through_its_trials. */
 #define TND_DRIFT_TRIAL_GROWS   4
 /* Of the probe. Unit: rounds of the reference kernel. Why: 10 us. Test: none. */
 #define TND_PROBE_ROUNDS        6000
@@ -510,7 +510,7 @@
 
 /* ---- One measurement ---- */
 
-/* In a measured graph at most. Unit: products. Why: hides the hand-off at the begin. Test:
+/* In a measured graph at most. Unit: products. Why: hides the hand-off at the start. Test:
  * short_products_share_a_graph. */
 #define TND_MEASURE_NODES        8
 /* A measured graph holds as many products as fit into this. Unit: us. Why: long ones need no
@@ -733,7 +733,7 @@
 
 /* ---- Ranks (tune/cluster.h) ---- */
 
-/* Sums of more than two ranks go in segments from so many bytes on. Unit: bytes. Why: as
+/* Sums of more than two ranks go in segments from this many bytes on. Unit: bytes. Why: as
  * SEGMENTS_FROM_BYTES of cluster/communicator.c. Test: sums_follow_from_the_slowest_link. */
 #define TND_CLUSTER_SEGMENTS_BYTES (16 * 1024)
 /* How fast one thread adds up vectors of ranks. Unit: bytes read/us. Why: a quarter of what one
@@ -742,7 +742,7 @@
 /* Error bar of messages. Unit: share of their time. Why: other programs use the link too. Test:
  * none. */
 #define TND_CLUSTER_LINK_ERROR     0.25
-/* Up to so many ranks every choice of some of them is priced; of more, one rank after another is
+/* Up to this many ranks every choice of some of them is priced; of more, one rank after another is
  * added that brings most. Unit: ranks. Why: 63 choices take some 50 ms. Test:
  * a_plan_is_near_the_best_of_all_plans. */
 #define TND_CLUSTER_TRY_ALL        6

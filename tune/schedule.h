@@ -139,7 +139,7 @@ static inline int tnd_schedule_lane(int n_sides, int side, enum tnd_schedule_kin
     bool is_transfer = kind == TND_SCHEDULE_UPLOAD || kind == TND_SCHEDULE_DOWNLOAD;
     return is_transfer ? n_sides + 2 * (side - 1) + (kind == TND_SCHEDULE_DOWNLOAD) : side;
 }
-/** Time of moving so many bytes. */
+/** Time of moving this many bytes. */
 double tnd_schedule_link_us(const struct tnd_schedule_link *link, double bytes);
 
 #endif

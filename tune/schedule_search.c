@@ -134,7 +134,7 @@ static double ready_at(const struct search *s, const struct prefix *prefix, cons
 /* The earliest end of all, by the work and by the paths that are left. By work: a side begins what
  * is left when it is free and the host has come that far, so the end T is no earlier than each
  * side's begin plus its load, nor than any mean of these; the cheapest side of each node counts. By
- * paths: a node begins when its side is free and its operands can be there, alone on their way if
+ * paths: a node begins when its side is free and its operands can be there, alone in flight if
  * they are not there yet, and what is behind it takes its tail at least. */
 static double bound(const struct search *s, const struct prefix *prefix)
 {

@@ -8,7 +8,7 @@
 /** `profile` of the CPU's vtable. */
 bool tnd_cpu_profile(int i, enum tandem_type type, struct tandem_backend_profile *out);
 
-/* Tokens that float products take at once, from so many on: the lanes of a vector in AVX-512, of
+/* Tokens that float products take at once, from this many on: the lanes of a vector in AVX-512, of
  * the vectors of a tile in AVX2 and NEON. Fewer tokens are taken one by one. */
 enum { TND_CPU_TOKEN_STEP = 16 };
 

@@ -24,7 +24,7 @@ size_t tnd_bcml1_panel_bytes(int64_t n, int64_t k)
     return bytes;
 }
 
-/* Bytes from the begin of the panels to the header of a block. */
+/* Bytes from the start of the panels to the header of a block. */
 static size_t header_at(int64_t row, int64_t column, int64_t columns)
 {
     size_t place = (size_t)(row / TND_PANEL_ROWS * columns + column);

@@ -57,7 +57,7 @@ enum tandem_status tnd_gpu_stream(struct tnd_gpu_device *device, struct tandem_p
     }
     struct tnd_gpu_event *used = take(&block->used);
     enum tandem_status status = TANDEM_OK;
-    if (used != NULL) { /* what the other queue waits for must be on its way */
+    if (used != NULL) { /* what the other queue waits for must be in flight */
         status = device->driver->flush(device->context, TND_GPU_QUEUE_WORK, error);
     }
     if (status == TANDEM_OK) {

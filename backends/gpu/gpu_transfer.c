@@ -6,7 +6,7 @@
  *
  * Downloads run in a queue of their own behind the works that were there before, into pinned memory
  * of which the host takes them when it syncs: works that come later run beside them. Those that
- * overwrite what is on its way to the host wait for it (tnd_gpu_await_reads). Devices that share
+ * overwrite what is in flight to the host wait for it (tnd_gpu_await_reads). Devices that share
  * the host's memory gain nothing by it and copy between their works.
  *
  * Tickets count what was submitted. Queues are in order and a download stands behind the works

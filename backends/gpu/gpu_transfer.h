@@ -32,7 +32,7 @@ enum tandem_status tnd_gpu_read(struct tnd_gpu_device *device, struct tandem_pla
                                 uint64_t *out_ticket, struct tandem_error *error);
 
 /** What is put into the queue of works from now on may overwrite these bytes: it waits for the
- *  downloads of them that are on their way, `*out_n` in number. Next to nothing without any. */
+ *  downloads of them that are in flight, `*out_n` in number. Next to nothing without any. */
 enum tandem_status tnd_gpu_await_reads(struct tnd_gpu_device *device, struct tandem_place place,
                                        size_t bytes, int *out_n, struct tandem_error *error);
 

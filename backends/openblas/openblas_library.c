@@ -106,7 +106,7 @@ static void *wait_for_lock(void *user)
     return NULL;
 }
 
-/* Whether so many threads can be there at once. */
+/* Whether this many threads can be there at once. */
 static bool has_threads(int n)
 {
     enum { MOST = 256 };

@@ -43,7 +43,7 @@ struct transport {
     bool is_ending;
     int rank, count;
     int *missed;         /* {count}: pulses of ours since the last one of that rank */
-    MPI_Request *pulses; /* {count}: on their way */
+    MPI_Request *pulses; /* {count}: in flight */
 };
 
 static double seconds(void)

@@ -77,12 +77,12 @@ TANDEM_API const char *tandem_communicator_host(const tandem_communicator *commu
 /** Name of the transport. Never fails. */
 TANDEM_API const char *tandem_communicator_name(const tandem_communicator *communicator);
 /** Seconds after which a call gives up waiting; 0: never; below 0: never, but for a rank whose
- *  process has given no sign of life for so many seconds, where the transport knows (MPI does,
+ *  process has given no sign of life for this many seconds, where the transport knows (MPI does,
  *  unless it is for one thread alone). 60 at first. Never fails. */
 TANDEM_API void tandem_communicator_set_limit(tandem_communicator *communicator, double seconds);
 /** Those seconds. Never fails. */
 TANDEM_API double tandem_communicator_limit(const tandem_communicator *communicator);
-/** Memory for an all-reduce of so many bytes, so that later ones do not allocate. Errors:
+/** Memory for an all-reduce of this many bytes, so that later ones do not allocate. Errors:
  *  MEMORY. */
 TANDEM_API enum tandem_status tandem_communicator_reserve(tandem_communicator *communicator,
                                                           size_t bytes, struct tandem_error *error);

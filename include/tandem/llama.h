@@ -86,7 +86,7 @@ struct tandem_session_options {
     bool has_embeddings; /**< keep what tandem_session_embedding gives */
     /** Micro-batches into which a batch is cut where layers lie on several devices
      *  (tandem_session_place), so that the devices work as a pipeline. 0: as many as the timing
-     *  table predicts to be fastest; 1: batches stay whole; 2 to 8: exactly so many. */
+     *  table predicts to be fastest; 1: batches stay whole; 2 to 8: exactly this many. */
     int micro_batches;
     /** Ranks that compute the session together (docs/cluster.md), of which this is rank 0 and the
      *  others are in tandem_session_follow: each has a part of the model, as `division` says.
@@ -139,7 +139,7 @@ struct tandem_cache_info {
     double error;        /**< of rounding normal values: squared errors over squares; 0: F32 */
     double attention_us; /**< predicted, of a token at half of the context; 0: not known */
 };
-/** Type i of those compared, the most exact one first. False: there are not so many, or NULL. */
+/** Type i of those compared, the most exact one first. False: there are fewer, or NULL. */
 TANDEM_API bool tandem_session_cache(const tandem_session *session, int i,
                                      struct tandem_cache_info *out);
 

@@ -89,7 +89,7 @@ struct tandem_plan_span {
     uint8_t lane;    /**< enum tandem_lane */
     uint8_t stage;   /**< enum tandem_stage; of uploads INIT, of downloads and joining FINALIZE */
     uint8_t pad;     /**< 0 */
-    float begin_us;  /**< from the begin of the graph */
+    float begin_us;  /**< from the start of the graph */
     float end_us;    /**< at least begin_us */
 };
 
@@ -136,7 +136,7 @@ TANDEM_API double tandem_plan_took_us(const tandem_plan *plan);
 TANDEM_API const struct tandem_plan_node *tandem_plan_node(const tandem_plan *plan, int i);
 /** Replaces the choice for node i by a copy of `node`; whether it can run is checked when the plan
  *  is run (tandem_runtime_force_node checks at once). One thread at a time per plan. Errors:
- *  ARGUMENT (NULL, no such node, a predicted time that is negative or no number). */
+ *  ARGUMENT (NULL, no such node, a predicted time that is negative or NaN). */
 TANDEM_API enum tandem_status tandem_plan_set_node(tandem_plan *plan, int i,
                                                    const struct tandem_plan_node *node);
 
@@ -152,7 +152,7 @@ TANDEM_API enum tandem_status tandem_node_set_task_conf(tandem_plan *plan, int i
 
 /** Adds a copy of `part`; whether it can run is checked when the plan is run. One thread at a time
  *  per plan. Errors: ARGUMENT (NULL, no such node or split, an empty range, a part of the node that
- *  overlaps or is split otherwise, a predicted time that is negative or no number), MEMORY. */
+ *  overlaps or is split otherwise, a predicted time that is negative or NaN), MEMORY. */
 TANDEM_API enum tandem_status tandem_plan_add_part(tandem_plan *plan,
                                                    const struct tandem_plan_part *part,
                                                    struct tandem_error *error);

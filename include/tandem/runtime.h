@@ -172,7 +172,7 @@ TANDEM_API enum tandem_status tandem_runtime_plan(tandem_runtime *runtime,
                                                   struct tandem_error *error);
 /** What a graph is predicted to take. The layout is fixed for good. */
 struct tandem_prediction {
-    double us;            /**< from the begin of the first node to the end of the last one; 0: the
+    double us;            /**< from the start of the first node to the end of the last one; 0: the
                                table knows none of them */
     double gain_error_us; /**< error bar of what is gained by working at once; 0: nothing is */
     bool is_at_once;      /**< several devices, or devices and the CPU, at once */
@@ -388,7 +388,7 @@ struct tandem_compute_options {
     void (*progress)(void *user, int n_done, int n_total);
     void *user; /**< handed to all three functions */
     /** Told after a computation that succeeded, stage by stage, what a node took: microseconds from
-     *  the begin of the stage to its end on all threads, moving data included. Parts of a product
+     *  the start of the stage to its end on all threads, moving data included. Parts of a product
      *  that is split are told one by one, joining them as FINALIZE. May be NULL. */
     void (*timed)(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
 };

@@ -67,7 +67,7 @@ void pack_write_header(const struct pack *pack, struct pack_text *out)
     pack_printf(
         out,
         "struct tnd_gpu_launch; /* gpu_launch.h */\n\n"
-        "/** A place in device memory: bytes from the begin of a buffer. */\n"
+        "/** A place in device memory: bytes from the start of a buffer. */\n"
         "struct tnd_gpu_range {\n    struct tnd_gpu_buffer *buffer;\n    uint64_t offset;\n};\n\n");
     pack_printf(out, "/** Where a source stands in the unpacked blob. */\n"
                      "struct tnd_gpu_source_row {\n    const char *name;\n    size_t offset;\n"

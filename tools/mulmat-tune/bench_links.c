@@ -92,7 +92,7 @@ static struct tnd_sample summarise(double *values, int n, int size)
 }
 
 /* Medians, and what they do not see: a frame that is lost costs hundreds of times the latency, and
- * a token waits for so many messages that it meets one. All short messages together tell how much
+ * a token waits for this many messages that it meets one. All short messages together tell how much
  * that is on average, which is added to each. */
 static void summarise_all(struct times *times)
 {

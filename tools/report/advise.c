@@ -23,7 +23,7 @@ static const double equal = 0.02;
 /* By how much speeds of another model, scaled by its bytes, may be wrong. Share. */
 static const double scaled_error = 0.3;
 
-/* Weights of so many times the last cache come from memory. */
+/* Weights of this many times the last cache come from memory. */
 static const double in_memory = 4;
 
 struct work {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Printing plans of ranks. What another cluster would bring is planned anew. */
+ * Printing plans of ranks. What another cluster would bring is planned again. */
 #include "tools/report/cluster_report.h"
 
 #include <math.h>
@@ -91,7 +91,7 @@ static const int *layers_of(const struct tnd_cluster_plan *plan)
                                                  : NULL;
 }
 
-/* What a rank has: "50 %", so many layers, or both. */
+/* What a rank has: "50 %", this many layers, or both. */
 static void add_share(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan, int i,
                       struct tnd_text *out)
 {

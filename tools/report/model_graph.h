@@ -48,7 +48,7 @@ enum tandem_status model_graphs_place(struct model_graphs *graphs,
                                       const char *(*place_of)(void *user, const void *data),
                                       void *user, struct tandem_error *error);
 
-/** The pass of `m` tokens behind `past` others in so many micro-batches (1: whole), logits of the
+/** The pass of `m` tokens behind `past` others in this many micro-batches (1: whole), logits of the
  *  last one. `out` is ended with model_graph_fini. */
 enum tandem_status model_graph_build(const struct model_graphs *graphs, int64_t m, int64_t past,
                                      int n_micro, struct model_graph *out,

@@ -130,7 +130,7 @@ static size_t piece_bytes(int64_t bytes, int64_t at)
     return bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
 }
 
-/* Digest of an open file of so many bytes. */
+/* Digest of an open file of this many bytes. */
 static bool digest_file(const struct sending *s, int file, int64_t bytes, uint64_t *out)
 {
     uint64_t digest = (uint64_t)bytes;

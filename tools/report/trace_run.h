@@ -17,7 +17,7 @@ struct tnd_trace_event {
     int lane;
     bool is_predicted;
     bool is_critical;
-    double begin_us, end_us; /* from the begin of the run */
+    double begin_us, end_us; /* from the start of the run */
 };
 
 struct tnd_trace_lane {

@@ -75,8 +75,8 @@ static bool is_past(const struct tandem_net_array *array)
     return strncmp(array->name, PAST, PAST_BYTES) == 0;
 }
 
-/* Whether input `i` of a net is a cache with so many cells: of the shape and type of its output but
- * for one axis, which has one extent there and `cells` here. */
+/* Whether input `i` of a net is a cache with this many cells: of the shape and type of its output
+ * but for one axis, which has one extent there and `cells` here. */
 static bool find_cache(const tandem_lowered *lowered, int i, int64_t cells, struct cache *out)
 {
     if (!tandem_lowered_input(lowered, i, &out->past) || !is_past(&out->past) ||

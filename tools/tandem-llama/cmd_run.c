@@ -27,7 +27,7 @@ struct run {
     struct tnd_op_times times;
 };
 
-enum { PROMPT_BYTES_MAX = 64 << 20 }; /* more is no prompt: no context holds so many tokens */
+enum { PROMPT_BYTES_MAX = 64 << 20 }; /* more is no prompt: no context holds this many tokens */
 
 /* Makes `text` the prompt's own bytes, where they come from standard input or a file. Editors and
  * echo end a text with a line end, which a model takes for the end of a line: one is dropped. */

@@ -2,7 +2,7 @@
  * The plan against every fixed choice. They take turns, each round beginning with another one; a
  * ratio is the median over the rounds of the ratio within one round, so that whatever else the
  * machine does meets both sides alike. The largest of many noisy ratios is too large: each that is
- * above the limit is measured anew, the two alone, and those rounds decide. */
+ * above the limit is measured again, the two alone, and those rounds decide. */
 #include "tools/tandem-llama/never_slower.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ enum {
 #define ALLOWED       1.02
 #define HOPELESS      1.3  /* times as long as the fastest of two rounds: not run again */
 #define HOPELESS_ONCE 2.0  /* the same after one round */
-#define DECIDE_S      40.0 /* for one ratio that is measured anew, at most */
+#define DECIDE_S      40.0 /* for one ratio that is measured again, at most */
 #define FEWEST        9    /* rounds of that */
 
 static const int64_t prompts[] = {8, 32, 128, 512, 0}; /* 0: generation */

@@ -26,7 +26,7 @@ static bool is_zero_escape(const char *bytes, size_t n, size_t at)
     return n - at >= 6 && memcmp(bytes + at, "\\u0000", 6) == 0;
 }
 
-/* Valid UTF-8 without zeros; not too deep for a parser that calls itself, and without so many
+/* Valid UTF-8 without zeros; not too deep for a parser that calls itself, and without this many
  * values that they take much more memory than their text. */
 static bool check(struct srv_body *body, const char *bytes, size_t n)
 {

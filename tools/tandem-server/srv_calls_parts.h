@@ -15,7 +15,7 @@ struct srv_call_reader {
     bool is_final;
 };
 
-/** What begins a call at the begin of an answer, beside the marks. */
+/** What begins a call at the start of an answer, beside the marks. */
 enum srv_bare {
     SRV_BARE_NONE,
     SRV_BARE_OBJECT, /* of JSON */

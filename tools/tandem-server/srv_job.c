@@ -184,7 +184,7 @@ static const char *find(const char *text, size_t n, const char *word, size_t len
     return NULL;
 }
 
-/* How many bytes at the end of the text could be the begin of the word. */
+/* How many bytes at the end of the text could be the start of the word. */
 static size_t held_back(const char *text, size_t n, const char *word, size_t length)
 {
     for (size_t k = length - 1 < n ? length - 1 : n; k > 0; k--) {

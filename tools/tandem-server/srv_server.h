@@ -50,7 +50,7 @@ void tnd_srv_reply_error(struct srv_reply *reply, int status, const char *format
 
 /* ---- the output of a job ---- */
 
-/** How far a reader is. All zeros: at the begin. */
+/** How far a reader is. All zeros: at the start. */
 struct srv_reader {
     size_t n_bytes, n_tokens;                 /* that were told */
     size_t n_reasoning, n_content, n_decided; /* of chats: where what was told ends */

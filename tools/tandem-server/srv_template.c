@@ -164,7 +164,7 @@ static char *print_variables(const struct srv_body *body, const cJSON *messages,
 
 /* ---- tokens ---- */
 
-/* Puts the begin of an answer behind the text; it is the client's. */
+/* Puts the start of an answer behind the text; it is the client's. */
 static bool append(struct tandem_rendered *rendered, const char *begun)
 {
     const size_t n = strlen(begun);

@@ -114,7 +114,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
         int32_t sum[2];
         for (int half = 0; half < 2; half++) {
             int16x4_t q[4];
-            for (int i = 0; i < 4; i++) { /* what is no number becomes 0 */
+            for (int i = 0; i < 4; i++) { /* NaN becomes 0 */
                 float32x4_t scaled = vmulq_n_f32(values[4 * half + i], inverse);
                 q[i] = vmovn_s32(vcvtnq_s32_f32(scaled));
             }

@@ -91,7 +91,7 @@ static inline vec v_sqrt(vec a)
     return vsqrtq_f32(a);
 }
 
-/* Gives b where one of them is no number, as vec_lanes.h expects. */
+/* Gives b where one of them is NaN, as vec_lanes.h expects. */
 static inline vec v_max(vec a, vec b)
 {
     return vbslq_f32(vcgtq_f32(a, b), a, b);

@@ -23,8 +23,7 @@ enum {
 /* What some keys add to a query. Its sums lie PART_HEADER behind it. */
 struct part {
     double weight; /* sum of exponentials */
-    float
-        largest; /* score; -infinity: nothing is seen, and only a weight that is no number counts */
+    float largest; /* score; -infinity: nothing is seen, and only a weight that is NaN counts */
     float unused;
 };
 
@@ -326,7 +325,7 @@ static void weigh(struct block *block)
         part->largest = vec->scores(scores, block->mask, scale, scores, block->n_keys);
         if (part->largest > -INFINITY) {
             part->weight = vec->exp_sum(scores, part->largest, block->n_keys);
-        } else { /* nothing to see, unless what there is is no number */
+        } else { /* nothing to see, unless some score is NaN */
             part->weight = has_nan(scores, block->n_keys) ? (double)NAN : 0.0;
         }
     }
@@ -387,7 +386,7 @@ static void begin_total(const struct tnd_attention *a, void *total)
 
 static void finish(const struct tnd_attention *a, void *total, int64_t kv_head, int64_t row)
 {
-    /* who saw nothing gets zeros; a weight that is no number goes on */
+    /* who saw nothing gets zeros; a weight that is NaN goes on */
     double weight = ((struct part *)total)->weight;
     if (weight != 0.0 && tnd_attention_sinks_of(a->node) != NULL) {
         const float sink = tnd_attention_sink(a, kv_head, row);

@@ -7,8 +7,8 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
-/* From so many queries of a KV head on, of more than one token, they are worth a panel. It goes by
- * the node, not by the worker's share, so that bits do not change with it. */
+/* From this many queries of a KV head on, of more than one token, a panel pays. Decided by the
+ * node, not by the worker's share, so that bits do not change with it. */
 enum { PANEL_ROWS = 16 };
 
 /* ---- operands ---- */

@@ -12,7 +12,7 @@ static inline int64_t tnd_int8_up(int64_t n, int64_t to)
 }
 
 /** What filters add to their sums (base: the bias, less what zero_x adds to the sum, and with what
- *  kernels take off x), and what makes a result of them: of so many filters, one list behind the
+ *  kernels take off x), and what makes a result of them: of this many filters, one list behind the
  *  other. */
 struct tnd_int8_parameters {
     int32_t *zero_w, *base;

@@ -37,7 +37,7 @@
  *
  * so that the squared error of parallel rows is at most 2^-34 = 6e-11 of the result, and that of
  * rounding; tests allow float products 1e-10. The unit counts subnormal numbers as zeros, in parts
- * too: numbers below 2^-110 lose bits. Infinite ones give infinity or no number. */
+ * too: numbers below 2^-110 lose bits. Infinite ones give infinity or NaN. */
 #ifndef TND_AMX_H
 #define TND_AMX_H
 

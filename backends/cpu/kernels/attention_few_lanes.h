@@ -169,7 +169,7 @@ TND_INLINE void few_sums_of(const float *weights, const char *values, size_t str
                             int64_t n, float *sums, int64_t sum_stride, const int width,
                             const enum tandem_type type)
 {
-    const int n_vectors = width < FEW_QUERIES ? 4 : 2; /* so many as there are registers for */
+    const int n_vectors = width < FEW_QUERIES ? 4 : 2; /* as many as there are registers for */
     int64_t i = 0;
     for (; i + n_vectors * LANES <= n; i += n_vectors * LANES) {
         few_sums_block(weights, values, stride, n_values, i, LANES, sums, sum_stride, width,

@@ -7,7 +7,7 @@
 #include "base/lanes.h"
 #include "backends/cpu/kernels/conv_tile.h"
 
-enum { DEPTH_PLACES = 4 }; /* so many share the weights that are loaded */
+enum { DEPTH_PLACES = 4 }; /* this many share the weights that are loaded */
 
 static inline tnd_vec depth_fma(tnd_vec a, tnd_vec b, tnd_vec c)
 {

@@ -24,7 +24,7 @@ struct tnd_conv_depth {
     int64_t n_taps;
     int n_places;
     int64_t channel; /* the first of the block, */
-    int n_channels;  /* which has so many, at most the channels of the kernel */
+    int n_channels;  /* channels that exist, at most those of the kernel */
     const float *w;  /* in panels, from the first channel on */
     int64_t w_panel; /* values from one panel to the next */
     float *y;        /* by place, as wide as the channels of the kernel */
@@ -42,7 +42,7 @@ struct tnd_conv_lines {
     int n_lines;
     int taps, stride; /* along the line: 3, 5 or 7; 1 or 2 */
     int64_t channel;  /* the first of the block, */
-    int n_channels;   /* which has so many, at most the channels of the kernel */
+    int n_channels;   /* channels that exist, at most those of the kernel */
     const float *w;   /* in panels, from the first channel on */
     int64_t w_panel;  /* values from one panel to the next */
     float *y;         /* by place, as wide as the channels of the kernel */
@@ -70,7 +70,7 @@ struct tnd_conv_kernel {
     int (*winograd_out)(const float *m, int64_t step, int n, float *out, int64_t line);
 };
 
-/* Body of the function for vectors of LANES floats, so many of them filters, each SECOND values
+/* Body of the function for vectors of LANES floats, this many of them filters, each SECOND values
  * behind the one before it; names of intrinsics are macros of the file. All loops over places must
  * be unrolled wholly. */
 #if defined(__clang__)

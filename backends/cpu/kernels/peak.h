@@ -32,7 +32,7 @@ struct tnd_peaks tnd_peaks_find(void);
 /** How many streams reading is tried in: which number reads most depends on the machine. */
 enum { TND_READ_TRIALS = 4 };
 static const int TND_READ_STREAMS[TND_READ_TRIALS] = {1, 8, 2, 4};
-/** Reads all but the end of the memory, in so many streams at once. */
+/** Reads all but the end of the memory, in this many streams at once. */
 int64_t tnd_read_streams(tnd_read_fn *read, const void *memory, size_t bytes, int n_streams);
 
 void tnd_peaks_fill_avx2(struct tnd_peaks *out);

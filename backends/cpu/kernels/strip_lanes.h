@@ -67,7 +67,7 @@ static void (*const functions[])(float *values,
     UNROLL                                                                                         \
     for (int v = 0; v < n_vectors; v++)
 
-/* Vector `v` of the block at `at`: of a tile with so many vectors a row, its first row. */
+/* Vector `v` of the block at `at`: of a tile with this many vectors a row, its first row. */
 static inline __attribute__((always_inline)) float *
 place_of(const struct tnd_strip_operand *operand, int64_t at, int v, const int of_row)
 {
@@ -76,7 +76,7 @@ place_of(const struct tnd_strip_operand *operand, int64_t at, int v, const int o
                       : operand->from + (at & operand->mask) + (int64_t)v * TND_VEC_LANES;
 }
 
-/* The block at `at`, of n_vectors; of a tile, so many vectors a row, else 0. The first code is a
+/* The block at `at`, of n_vectors; of a tile, this many vectors a row, else 0. The first code is a
  * load. */
 static inline __attribute__((always_inline)) void
 run_block(const struct tnd_strip_call *call, int64_t at, const int n_vectors, const int of_row)

@@ -15,7 +15,7 @@
 enum {
     TND_AFFINE = 1,        /* value = scale * q + min */
     TND_GROUPS_OF_16 = 2,  /* a scale (and min) for every 16 values, not 32 */
-    TND_BOOK_IQ4 = 1 << 2, /* codes are places in a book of numbers: that of IQ4_NL and IQ4_XS */
+    TND_BOOK_IQ4 = 1 << 2, /* codes are indices into a book of numbers: that of IQ4_NL and IQ4_XS */
     TND_BOOK_FP4 = 2 << 2, /* of MXFP4; packed scales are bf16 */
     TND_BOOK_IQ3_XXS = 3 << 2, /* magnitudes of a grid (ggml-like/quant_grid.h) with both signs */
     TND_BOOK_IQ3_S = 4 << 2,

@@ -43,8 +43,8 @@ void tnd_matmul_amx_tile_x(const struct tnd_cpu_kernels *kernels, const struct t
 void tnd_matmul_amx(const struct tnd_cpu_kernels *kernels, const struct tnd_packed_weight *packed,
                     const struct tandem_work *work, struct tandem_worker *worker);
 size_t tnd_matmul_amx_workspace(enum tandem_type type, int64_t m, int64_t k);
-/** What TILE_X makes of activations for weights of a type: bytes where it is 0, else so many parts
- *  of bf16 numbers. */
+/** What TILE_X makes of activations for weights of a type: bytes where it is 0, else this many
+ *  parts of bf16 numbers. */
 int tnd_matmul_amx_x_parts(enum tandem_type type);
 size_t tnd_matmul_amx_scratch(void);
 

@@ -19,7 +19,7 @@ struct machine {
     int64_t bytes[TND_FUSE_INPUTS]; /* of a value */
     size_t result_bytes;
     int strip;             /* values of a register: a power of two */
-    size_t register_bytes; /* of so many values */
+    size_t register_bytes; /* of this many values */
     struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
     _Alignas(64) char registers[REGISTERS_BYTES];
 };

@@ -150,7 +150,7 @@ static void list_places(int form, uint8_t place_of[256])
     }
 }
 
-/* Numbers of a book back to their places. */
+/* Numbers of a book back to their indices. */
 static void find_places(const uint8_t *restrict place_of, uint8_t *restrict steps, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -289,7 +289,7 @@ static bool has_places(enum tandem_type type)
 }
 
 /* Codes of `n` values of the rows that a vector holds. The nibbles of IQ4_NL and IQ4_XS lie as
- * those of Q4_0, behind 2 bytes: read so, they are the places in the book. */
+ * those of Q4_0, behind 2 bytes: read so, they are the indices into the book. */
 static void decode_rows(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
                         uint8_t *to)
 {

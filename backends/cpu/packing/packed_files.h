@@ -43,7 +43,7 @@ struct tnd_packed_found tnd_packed_file_find(const struct tnd_packed_files *file
                                              struct tnd_packed_file *file,
                                              const struct tnd_pack_entry *wanted, const void *rows,
                                              size_t row_bytes);
-/** Tells that a panel of a weight did not have its digest, and was packed anew, or could not be.
+/** Tells that a panel of a weight did not have its digest, and was packed again, or could not be.
  *  Any thread while the file is held. */
 void tnd_packed_file_tell_damage(const struct tnd_packed_files *files,
                                  const struct tnd_packed_file *file, const char *weight, int64_t i);

@@ -375,7 +375,7 @@ static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_we
 }
 
 /* A damaged panel is packed in its place: the mapping is private, so that the file stays as it is
- * until it is written anew. */
+ * until it is written again. */
 static void repair(const struct tnd_kernels_q *kernels, const struct tnd_packed_weight *packed,
                    int64_t i, uint8_t *panel)
 {

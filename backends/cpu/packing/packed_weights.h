@@ -16,7 +16,7 @@ enum tnd_panel_state { TND_PANEL_EMPTY, TND_PANEL_BUSY, TND_PANEL_READY };
 
 struct tnd_panel_states {
     atomic_int_least64_t left;      /* panels that are not ready */
-    atomic_int_least64_t n_damaged; /* panels of a cache that were packed anew */
+    atomic_int_least64_t n_damaged; /* panels of a cache that were packed again */
     atomic_bool is_lost;            /* one of them could not be */
     atomic_uchar state[];           /* enum tnd_panel_state of each */
 };
@@ -100,7 +100,7 @@ struct tnd_packed_weight tnd_packed_copy(const struct tnd_packed_weight *packed,
 void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
                                struct tnd_packed_weight *packed);
 /** Of a copy that a cache has: FILE when a part of it was gone when it was read, or was damaged and
- *  could not be packed anew. Costs a look. */
+ *  could not be packed again. Costs a look. */
 enum tandem_status tnd_packed_weight_check(const struct tnd_packed_weight *packed,
                                            struct tandem_error *error);
 /** Makes the panels of rows row .. row + n_rows - 1 of all rows of all matrices ready: packed, or

@@ -47,7 +47,7 @@ TND_INLINE tnd_vec_bits blend(tnd_vec_bits mask, tnd_vec_bits a, tnd_vec_bits b)
     return (mask & a) | (~mask & b);
 }
 
-/* Values in units of the scale. Those of a lane whose scale is infinite or no number become 0:
+/* Values in units of the scale. Those of a lane whose scale is infinite or NaN become 0:
  * the scale alone makes the result so. */
 static void scale_values(const float *values, int n, float *scaled, float *scale)
 {
@@ -165,7 +165,7 @@ static void amx_quantize(const float *values, int n, bool is_w, struct tnd_amx_b
 
 /* ---- floats to parts ---- */
 
-/* The nearest bf16 number, halves to even; not beyond the largest one. What is no number stays
+/* The nearest bf16 number, halves to even; not beyond the largest one. NaN stays
  * so. */
 TND_INLINE tnd_vec_bits to_bf16(tnd_vec value)
 {

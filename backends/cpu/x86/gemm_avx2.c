@@ -233,7 +233,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
         __m256i q[4];
         for (int i = 0; i < 4; i++) {
             q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), inverse));
-            q[i] = _mm256_max_epi32(q[i], lowest); /* what is no number becomes INT32_MIN */
+            q[i] = _mm256_max_epi32(q[i], lowest); /* NaN becomes INT32_MIN */
         }
         __m256i bytes =
             _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));

@@ -131,7 +131,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
         __m512 inverse = _mm512_set1_ps(top < TND_X_TINY ? 0.0f : 127.0f / top);
         __m512i q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, inverse));
         __m512i q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, inverse));
-        q0 = _mm512_max_epi32(q0, lowest); /* what is no number becomes INT32_MIN */
+        q0 = _mm512_max_epi32(q0, lowest); /* NaN becomes INT32_MIN */
         q1 = _mm512_max_epi32(q1, lowest);
         _mm_storeu_si128((__m128i *)(void *)out->q, _mm512_cvtsepi32_epi8(q0));
         _mm_storeu_si128((__m128i *)(void *)(out->q + 16), _mm512_cvtsepi32_epi8(q1));

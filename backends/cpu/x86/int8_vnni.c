@@ -83,7 +83,7 @@ struct rounding {
 
 TND_INLINE struct rounding rounding_of(bool is_signed, int32_t zero, int32_t low, int32_t high)
 {
-    const int flip = is_signed ? 128 : 0; /* (bytes of either sign count from 0 on their way) */
+    const int flip = is_signed ? 128 : 0; /* (signed bytes are shifted to count from 0) */
     return (struct rounding){
         _mm512_set1_epi16((short)(zero + flip)), _mm512_set1_epi8((char)(low + zero + flip)),
         _mm512_set1_epi8((char)(high + zero + flip)), _mm512_set1_epi8((char)flip)};
