@@ -11,75 +11,6 @@
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
-/* ---- views of what was replaced ---- */
-
-/* A view as few dimensions, the innermost first: extent, stride, and stride in a value without
- * gaps. */
-struct coarse {
-    int n;
-    int64_t extent[TANDEM_NET_MAX_DIMS], stride[TANDEM_NET_MAX_DIMS], flat[TANDEM_NET_MAX_DIMS];
-};
-
-static struct coarse coarsen(const struct tnd_net_value *view)
-{
-    struct coarse out = {.n = 0};
-    int64_t flat = 1;
-    for (int i = view->shape.n - 1; i >= 0; i--) {
-        const int64_t extent = view->shape.dims[i];
-        const int last = out.n - 1;
-        if (extent == 1) {
-            continue;
-        }
-        if (out.n > 0 && view->strides[i] == out.stride[last] * out.extent[last]) {
-            out.extent[last] *= extent;
-        } else {
-            out.extent[out.n] = extent;
-            out.stride[out.n] = view->strides[i];
-            out.flat[out.n++] = flat;
-        }
-        flat *= extent;
-    }
-    return out;
-}
-
-/* Composes `old`, a view of a value without gaps, with the view `new` that takes that value's
- * place. An offset or stride in the old value is a sum of coordinates times `flat`; the same sum
- * times `stride` is the place in the new one, as long as the coordinates stay inside for every
- * index: that is checked by their least and largest sums. False: strides cannot say it. */
-static bool compose(const struct tnd_net_value *new, const struct tnd_net_value *old,
-                    int64_t *offset, int64_t *strides)
-{
-    const struct coarse parts = coarsen(new);
-    int64_t low[TANDEM_NET_MAX_DIMS];
-    int64_t high[TANDEM_NET_MAX_DIMS];
-    int64_t rest = old->offset;
-    *offset = new->offset;
-    memset(strides, 0, TANDEM_NET_MAX_DIMS * sizeof(strides[0]));
-    if (tnd_dims_values(&old->shape) == 0) {
-        return true;
-    }
-    for (int k = parts.n - 1; k >= 0; k--) {
-        low[k] = high[k] = rest / parts.flat[k];
-        rest %= parts.flat[k];
-        *offset += low[k] * parts.stride[k];
-    }
-    for (int i = 0; i < old->shape.n; i++) {
-        int64_t stride = old->shape.dims[i] == 1 ? 0 : old->strides[i];
-        for (int k = parts.n - 1; k >= 0; k--) {
-            const int64_t steps = stride / parts.flat[k];
-            stride %= parts.flat[k];
-            strides[i] += steps * parts.stride[k];
-            *(steps < 0 ? &low[k] : &high[k]) += steps * (old->shape.dims[i] - 1);
-        }
-    }
-    for (int k = 0; k < parts.n; k++) {
-        if (low[k] < 0 || high[k] >= parts.extent[k]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool is_base(const struct tnd_net *net, int value)
 {
     return net->values[value].base == value;
@@ -101,7 +32,7 @@ bool tnd_rewrite_can_replace(const struct tnd_rewrite *rewrite, int result,
     for (int i = from->values[result].node; i < from->n_nodes; i++) {
         for (int k = 0; k < from->nodes[i].n_inputs; k++) {
             const struct tnd_net_value *read = &from->values[from->nodes[i].inputs[k]];
-            if (read->base == result && !compose(new, read, &offset, strides)) {
+            if (read->base == result && !tnd_net_compose(new, read, &offset, strides)) {
                 return false;
             }
         }
@@ -196,7 +127,7 @@ static int map_value(struct tnd_rewrite *rewrite, int value)
     }
     int64_t offset;
     int64_t strides[TANDEM_NET_MAX_DIMS];
-    const bool composes = compose(tnd_net_value(rewrite->to, base), old, &offset, strides);
+    const bool composes = tnd_net_compose(tnd_net_value(rewrite->to, base), old, &offset, strides);
     TND_ASSERT(composes);
     (void)composes;
     const int whole = rewrite->to->values[base].base;
