@@ -115,11 +115,21 @@ static bool is_all_of(const struct tnd_net_value *base, const struct tnd_dims *s
     return is_all;
 }
 
+/* What a base becomes, with its readers. */
+static void set_map(struct tnd_rewrite *rewrite, int base, int new)
+{
+    rewrite->map[base] = new;
+    if (new >= 0) {
+        struct tnd_net *to = rewrite->to;
+        to->values[to->values[new].base].readers += rewrite->readers[base];
+    }
+}
+
 static int map_value(struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net_value *old = &rewrite->from->values[value];
     if (rewrite->map[old->base] == TANDEM_NET_NONE) {
-        rewrite->map[old->base] = map_constant(rewrite, old->base);
+        set_map(rewrite, old->base, map_constant(rewrite, old->base));
     }
     const int base = rewrite->map[old->base];
     if (base == TANDEM_NET_NONE || value == old->base) {
@@ -153,7 +163,7 @@ static bool map_inputs(struct tnd_rewrite *rewrite)
         if (new != TANDEM_NET_NONE) {
             rewrite->to->values[new].is_fixed = old->is_fixed;
         }
-        rewrite->map[value] = new;
+        set_map(rewrite, value, new);
     }
     return rewrite->to->status == TANDEM_OK;
 }
@@ -220,8 +230,9 @@ static bool rewrite_nodes(struct tnd_rewrite *rewrite)
             break;
         }
         const int by = has_all ? rewrite->pass->rule(rewrite, node, in) : TND_REWRITE_DROP;
-        rewrite->map[node->output] =
-            rewrite->to->status == TANDEM_OK ? successor(rewrite, node, in, by) : TANDEM_NET_NONE;
+        set_map(rewrite, node->output,
+                rewrite->to->status == TANDEM_OK ? successor(rewrite, node, in, by)
+                                                 : TANDEM_NET_NONE);
     }
     tnd_free(in);
     return in != NULL && rewrite->to->status == TANDEM_OK;
@@ -252,15 +263,7 @@ static bool map_outputs(struct tnd_rewrite *rewrite)
 
 bool tnd_rewrite_is_private(const struct tnd_rewrite *rewrite, int value)
 {
-    const int base = tnd_net_value(rewrite->to, value)->base;
-    int readers = 0;
-    for (int i = 0; i < rewrite->from->n_values; i++) {
-        const int new = rewrite->map[i];
-        if (new >= 0 && rewrite->to->values[new].base == base) {
-            readers += rewrite->readers[i];
-        }
-    }
-    return readers <= 1;
+    return rewrite->to->values[tnd_net_value(rewrite->to, value)->base].readers <= 1;
 }
 
 static void count_readers(struct tnd_rewrite *rewrite)
