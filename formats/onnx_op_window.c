@@ -207,23 +207,24 @@ static int64_t floor_of(int64_t a, int64_t b)
 }
 
 /* The weights {C, M, spatial} of a convolution that gives the stride[i] values between two places
- * of x as channels: {C, M * strides, spatial}, so that tap j of phase r is tap stride * j + r. */
+ * of x as channels: {C, strides * M, spatial}, so that tap j of phase r is tap stride * j + r.
+ * (M side by side are moved together.) */
 static int phases_of(struct tnd_onnx_call *call, int w, const struct tnd_window *window)
 {
     static const int64_t none[TANDEM_NET_MAX_DIMS];
     struct tnd_net *net = call->net;
-    for (int i = 0; i < window->n && w != TANDEM_NET_NONE; i++) {
+    for (int i = window->n - 1; i >= 0 && w != TANDEM_NET_NONE; i--) {
         const struct tnd_dims from = *tnd_onnx_shape_of(call, w);
         const int64_t stride = window->stride[i];
         const int64_t taps = (from.dims[2 + i] + stride - 1) / stride;
         int64_t end[TANDEM_NET_MAX_DIMS] = {0};
         struct tnd_dims split = {from.n + 1, {0}};
         struct tnd_dims joined = from;
-        int axes[TANDEM_NET_MAX_DIMS] = {0, 1, 3 + i};
+        int axes[TANDEM_NET_MAX_DIMS] = {0, 3 + i, 1};
         end[2 + i] = taps * stride - from.dims[2 + i];
         for (int k = 0; k < from.n; k++) {
             split.dims[k + (k > 2 + i)] = from.dims[k];
-            axes[k + (k > 1)] = k + (k > 2 + i);
+            axes[k + (k > 0)] = k + (k > 2 + i);
         }
         split.dims[2 + i] = taps;
         split.dims[3 + i] = stride;
@@ -239,35 +240,37 @@ static int phases_of(struct tnd_onnx_call *call, int w, const struct tnd_window 
     return w;
 }
 
-/* {N, M * strides, places} -> {N, M, places * strides} */
+/* {N, groups * strides * M, places} -> {N, groups * M, places * strides} */
 static int join_phases(struct tnd_onnx_call *call, int y, const struct tnd_window *window)
 {
     const struct tnd_dims from = *tnd_onnx_shape_of(call, y);
-    struct tnd_dims split = {2 + 2 * window->n, {from.dims[0], from.dims[1]}};
+    const int n = window->n;
+    struct tnd_dims split = {2 + 2 * n, {from.dims[0] * window->groups}};
     struct tnd_dims to = from;
-    int axes[TANDEM_NET_MAX_DIMS] = {0, 1};
-    for (int i = 0; i < window->n; i++) {
-        split.dims[1] /= window->stride[i];
-        split.dims[2 + i] = window->stride[i];
-        split.dims[2 + window->n + i] = from.dims[2 + i];
+    int axes[TANDEM_NET_MAX_DIMS] = {0, n + 1};
+    for (int i = 0; i < n; i++) {
+        split.dims[1 + i] = window->stride[i];
+        split.dims[n + 2 + i] = from.dims[2 + i];
+        to.dims[1] /= window->stride[i];
         to.dims[2 + i] *= window->stride[i];
-        axes[2 + 2 * i] = 2 + window->n + i;
-        axes[3 + 2 * i] = 2 + i;
+        axes[2 + 2 * i] = n + 2 + i;
+        axes[3 + 2 * i] = 1 + i;
     }
-    to.dims[1] = split.dims[1];
+    split.dims[n + 1] = to.dims[1] / window->groups;
     y = tnd_net_reshape(call->net, y, &split);
     return tnd_net_reshape(call->net, tnd_net_permute(call->net, y, axes), &to);
 }
 
 /* The bias of each channel, for all of its phases. */
-static int bias_of_phases(struct tnd_onnx_call *call, int bias, int64_t phases)
+static int bias_of_phases(struct tnd_onnx_call *call, int bias, int64_t groups, int64_t phases)
 {
-    if (bias == TANDEM_NET_NONE || phases == 1 || tnd_onnx_shape_of(call, bias)->n != 1) {
+    if (bias == TANDEM_NET_NONE || phases == 1 || tnd_onnx_shape_of(call, bias)->n != 1 ||
+        tnd_onnx_shape_of(call, bias)->dims[0] % groups != 0) {
         return bias;
     }
     const int64_t n = tnd_onnx_shape_of(call, bias)->dims[0];
-    bias = tnd_net_reshape(call->net, bias, &(struct tnd_dims){2, {n, 1}});
-    bias = tnd_net_expand(call->net, bias, &(struct tnd_dims){2, {n, phases}});
+    bias = tnd_net_reshape(call->net, bias, &(struct tnd_dims){3, {groups, 1, n / groups}});
+    bias = tnd_net_expand(call->net, bias, &(struct tnd_dims){3, {groups, phases, n / groups}});
     return tnd_net_reshape(call->net, bias, &(struct tnd_dims){1, {n * phases}});
 }
 
@@ -299,7 +302,7 @@ static int transposed_conv(struct tnd_onnx_call *call, int x, int w,
         inner.end[i] = floor_of(begin + out[i] - 1, stride) + 1 - shape.dims[2 + i];
     }
     int y = tnd_net_conv(call->net, x, turned_filters(call, w, window), &inner);
-    y = add_bias(call, y, bias_of_phases(call, tnd_onnx_in(call, 2), phases));
+    y = add_bias(call, y, bias_of_phases(call, tnd_onnx_in(call, 2), window->groups, phases));
     y = y == TANDEM_NET_NONE || phases == 1 ? y : join_phases(call, y, window);
     for (int i = 0; i < window->n && y != TANDEM_NET_NONE; i++) {
         const int64_t first =

@@ -260,6 +260,43 @@ enum tandem_status tnd_lower_tensor(struct tnd_lowering *l, int value, enum tnd_
     return TANDEM_OK;
 }
 
+bool tnd_lower_view_last(const struct tnd_lowering *l, int value, int64_t *offset, int64_t *strides)
+{
+    const struct tnd_net_value *v = tnd_net_value(l->net, value);
+    const struct tnd_lower_value *base = &l->values[v->base];
+    struct tnd_net_value last = {.shape = tnd_net_value(l->net, v->base)->shape};
+    int64_t first;
+    int64_t steps[TANDEM_NET_MAX_DIMS];
+    tnd_net_strides(&last.shape, TND_LAYOUT_LAST, last.strides);
+    if (base->tensors[TND_LAYOUT_LAST] == NULL || base->tensors[TND_LAYOUT_PLAIN] != NULL ||
+        v->shape.n <= 2 || !tnd_net_compose(&last, v, &first, steps) ||
+        (steps[1] != 1 && steps[v->shape.n - 1] != 1)) {
+        return false;
+    }
+    *offset = first;
+    memcpy(strides, steps, sizeof(steps));
+    return true;
+}
+
+bool tnd_lower_lies_last(const struct tnd_lowering *l, int value)
+{
+    const struct tnd_net_value *v = tnd_net_value(l->net, value);
+    int64_t offset;
+    int64_t strides[TANDEM_NET_MAX_DIMS];
+    int64_t last[TANDEM_NET_MAX_DIMS];
+    if (tnd_dims_values(&v->shape) != tnd_dims_values(&tnd_net_value(l->net, v->base)->shape) ||
+        !tnd_lower_view_last(l, value, &offset, strides)) {
+        return false;
+    }
+    tnd_net_strides(&v->shape, TND_LAYOUT_LAST, last);
+    for (int i = 0; i < v->shape.n; i++) {
+        if (v->shape.dims[i] > 1 && strides[i] != last[i]) {
+            return false;
+        }
+    }
+    return offset == 0;
+}
+
 enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool takes_last,
                                      struct tnd_operand *out, tandem_tensor **tensors, int *n)
 {
@@ -274,10 +311,13 @@ enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool tak
         base->is_read = true;
         return TANDEM_OK;
     }
-    const bool is_last = takes_last && v->base == value && base->tensors[TND_LAYOUT_LAST] != NULL;
+    const bool is_view = v->base != value;
+    const bool is_last =
+        takes_last && (is_view ? tnd_lower_view_last(l, value, &out->offset, out->view.strides)
+                               : base->tensors[TND_LAYOUT_LAST] != NULL);
     tandem_tensor *tensor;
     TND_TRY(tnd_lower_tensor(l, v->base, is_last ? TND_LAYOUT_LAST : TND_LAYOUT_PLAIN, &tensor));
-    if (is_last) {
+    if (is_last && !is_view) {
         tnd_net_strides(&v->shape, TND_LAYOUT_LAST, out->view.strides);
     }
     out->src = 0;
@@ -298,7 +338,11 @@ enum tandem_status tnd_lower_last(struct tnd_lowering *l, int value, tandem_tens
     if (tnd_net_value(l->net, value)->base == value) {
         return tnd_lower_tensor(l, value, TND_LAYOUT_LAST, out);
     }
-    TND_TRY(tnd_lower_operand(l, value, false, &from, tensors, &n));
+    if (tnd_lower_lies_last(l, value)) {
+        *out = tnd_lower_value(l, value)->tensors[TND_LAYOUT_LAST];
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_lower_operand(l, value, true, &from, tensors, &n));
     return convert(l, value, &from, tensors[0], TND_LAYOUT_LAST, out);
 }
 

@@ -132,15 +132,17 @@ static void find_groups(struct tnd_lowering *l)
     }
 }
 
-/* Whether the result of a program shall have its channels last: an operand has. */
+/* Whether the result of a program shall have its channels last: an operand has them so, or side by
+ * side. */
 static enum tnd_net_layout group_layout(const struct tnd_lowering *l, const struct reads *reads,
                                         const struct tnd_dims *shape)
 {
     for (int i = 0; i < reads->n; i++) {
-        const struct tnd_net_value *v = tnd_net_value(l->net, reads->values[i]);
-        if (v->base == reads->values[i] && l->values[v->base].tensors[TND_LAYOUT_LAST] != NULL &&
-            l->values[v->base].tensors[TND_LAYOUT_PLAIN] == NULL &&
-            tnd_dims_is_equal(&v->shape, shape)) {
+        int64_t offset;
+        int64_t strides[TANDEM_NET_MAX_DIMS];
+        if (tnd_dims_is_equal(&tnd_net_value(l->net, reads->values[i])->shape, shape) &&
+            (tnd_lower_lies_last(l, reads->values[i]) ||
+             (tnd_lower_view_last(l, reads->values[i], &offset, strides) && strides[1] == 1))) {
             return TND_LAYOUT_LAST;
         }
     }

@@ -46,15 +46,11 @@ bool tnd_lower_moves(struct tnd_work *job)
 enum tnd_net_layout tnd_lower_moves_layout(const struct tnd_lowering *l,
                                            const struct tnd_net_node *node)
 {
-    const int first = node->inputs[0];
-    const struct tnd_lower_value *base = tnd_lower_value(l, first);
     const bool keeps_order =
         is_move(node->op) &&
         (node->op != TND_NET_GATHER || tnd_net_value(l->net, node->inputs[1])->shape.n == 1);
-    return keeps_order && tnd_net_value(l->net, first)->base == first &&
-                   base->tensors[TND_LAYOUT_LAST] != NULL && base->tensors[TND_LAYOUT_PLAIN] == NULL
-               ? TND_LAYOUT_LAST
-               : TND_LAYOUT_PLAIN;
+    return keeps_order && tnd_lower_lies_last(l, node->inputs[0]) ? TND_LAYOUT_LAST
+                                                                  : TND_LAYOUT_PLAIN;
 }
 
 static void turn_view(struct tnd_view *view, const int *order)

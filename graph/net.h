@@ -36,6 +36,7 @@ struct tnd_net_value {
     int node;                      /* that makes it; -1: constants, inputs, views */
     int input;                     /* which input of the net it is; -1: none */
     bool is_fixed;                 /* an input whose known values the net was specialised with */
+    int readers;                   /* of what it stands for in the net that a pass rewrites */
     const struct tnd_array *known; /* its values, where they are known */
 };
 

@@ -18,6 +18,13 @@ static inline const struct tnd_net_node *tnd_net_maker(const struct tnd_net *net
     return node != NULL && node->op == op && (kind < 0 || node->params.kind == kind) ? node : NULL;
 }
 
+/** Composes `old`, a view of a value without gaps, with the view `new` that takes that value's
+ *  place. An offset or stride in the old value is a sum of coordinates times its strides; the same
+ *  sum times the strides of `new` is the place in that, as long as the coordinates stay inside for
+ *  every index: that is checked by their least and largest sums. False: strides cannot say it. */
+bool tnd_net_compose(const struct tnd_net_value *new, const struct tnd_net_value *old,
+                     int64_t *offset, int64_t *strides);
+
 /** Computes one node into a new array. `arrays` (NULL: known values alone) holds the computed ones
  *  by value. Errors: ARGUMENT (an index out of range), MEMORY. */
 enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_net_node *node,

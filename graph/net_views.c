@@ -299,3 +299,68 @@ int tnd_net_reindex(struct tnd_net *net, int value, const struct tnd_dims *shape
     tnd_array_free(moved);
     return result;
 }
+
+/* ---- views of views ---- */
+
+/* A view as few dimensions, the innermost first: extent, stride, and stride in a value without
+ * gaps. */
+struct coarse {
+    int n;
+    int64_t extent[TANDEM_NET_MAX_DIMS], stride[TANDEM_NET_MAX_DIMS], flat[TANDEM_NET_MAX_DIMS];
+};
+
+static struct coarse coarsen(const struct tnd_net_value *view)
+{
+    struct coarse out = {.n = 0};
+    int64_t flat = 1;
+    for (int i = view->shape.n - 1; i >= 0; i--) {
+        const int64_t extent = view->shape.dims[i];
+        const int last = out.n - 1;
+        if (extent == 1) {
+            continue;
+        }
+        if (out.n > 0 && view->strides[i] == out.stride[last] * out.extent[last]) {
+            out.extent[last] *= extent;
+        } else {
+            out.extent[out.n] = extent;
+            out.stride[out.n] = view->strides[i];
+            out.flat[out.n++] = flat;
+        }
+        flat *= extent;
+    }
+    return out;
+}
+
+bool tnd_net_compose(const struct tnd_net_value *new, const struct tnd_net_value *old,
+                     int64_t *offset, int64_t *strides)
+{
+    const struct coarse parts = coarsen(new);
+    int64_t low[TANDEM_NET_MAX_DIMS];
+    int64_t high[TANDEM_NET_MAX_DIMS];
+    int64_t rest = old->offset;
+    *offset = new->offset;
+    memset(strides, 0, TANDEM_NET_MAX_DIMS * sizeof(strides[0]));
+    if (tnd_dims_values(&old->shape) == 0) {
+        return true;
+    }
+    for (int k = parts.n - 1; k >= 0; k--) {
+        low[k] = high[k] = rest / parts.flat[k];
+        rest %= parts.flat[k];
+        *offset += low[k] * parts.stride[k];
+    }
+    for (int i = 0; i < old->shape.n; i++) {
+        int64_t stride = old->shape.dims[i] == 1 ? 0 : old->strides[i];
+        for (int k = parts.n - 1; k >= 0; k--) {
+            const int64_t steps = stride / parts.flat[k];
+            stride %= parts.flat[k];
+            strides[i] += steps * parts.stride[k];
+            *(steps < 0 ? &low[k] : &high[k]) += steps * (old->shape.dims[i] - 1);
+        }
+    }
+    for (int k = 0; k < parts.n; k++) {
+        if (low[k] < 0 || high[k] >= parts.extent[k]) {
+            return false;
+        }
+    }
+    return true;
+}

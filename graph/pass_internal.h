@@ -48,6 +48,16 @@ int tnd_rule_to_byte(struct tnd_rewrite *rewrite, const struct tnd_net_node *cas
 /** Likewise: a product of values that were bytes in another order. */
 int tnd_rule_of_bytes(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 
+/* ---- values that are moved (pass_moved.c) ---- */
+
+/** The base that constant values come from: views, copies and padding by 0 lie between. */
+int tnd_moved_from(const struct tnd_net *net, int value);
+/** Another base of the shape of `from`, moved as `value` is moved from that. */
+int tnd_moved_like(struct tnd_net *net, int value, int from, int other);
+/** Where each of `value` comes from: its index in `from` and 1, or 0 of padding; int32. The caller
+ *  frees it. NULL: no memory, or too many values. */
+struct tnd_array *tnd_moved_places(const struct tnd_net *net, int value, int from);
+
 /* ---- what rules look for (pass_match.c) ---- */
 
 /** The node that makes a value which is no view, or is read as a whole in another shape; NULL when

@@ -4,7 +4,8 @@
  *
  *   sum of (x - zx) sx (w - zw) sw = (sum of (x - zx)(w - zw)) * (sx * sw)
  *
- * where sx is one number, and sw one, or of constant weights one a filter (column). Sums of 32
+ * where sx is one number, and sw one, or of constant weights one a filter (column), which may be
+ * moved before they are used. Sums of 32
  * bits are exact, so that what is left are the roundings of the scale and of one product: less than
  * those of the sum in float32. It runs before constants are computed, which would turn the weights
  * into floats. */
@@ -81,6 +82,24 @@ static int centred(struct tnd_net *net, const struct quantised *q)
     return tnd_net_binary(net, TANDEM_BINARY_SUB, wide, tnd_net_view_like(net, base, q->zero));
 }
 
+/* The same of integers that are moved from `from`, as `value` is. */
+static int moved_centred(struct tnd_net *net, const struct quantised *q, int value, int from)
+{
+    static const struct tnd_net_params none;
+    const struct tnd_dims shape = net->values[from].shape;
+    const int wide =
+        tnd_net_cast(net, tnd_moved_like(net, value, from, q->integers), TANDEM_DTYPE_I32);
+    if (q->zero == TANDEM_NET_NONE) {
+        return wide;
+    }
+    const int base = tnd_net_cast(net, net->values[q->zero].base, TANDEM_DTYPE_I32);
+    const int zero = tnd_net_view_like(net, base, q->zero);
+    const int all = zero == TANDEM_NET_NONE
+                        ? zero
+                        : tnd_net_add(net, TND_NET_COPY, &none, &zero, 1, TANDEM_DTYPE_I32, &shape);
+    return tnd_net_binary(net, TANDEM_BINARY_SUB, wide, tnd_moved_like(net, value, from, all));
+}
+
 /* The values of a view along an axis, as a list of `n` dimensions whose last but `behind` it is. */
 static int list_along(struct tnd_net *net, int value, int axis, int behind)
 {
@@ -145,8 +164,56 @@ static bool has_short_sums(const struct tnd_net *net, const struct tnd_net_node 
 
 struct quantised_pair {
     struct quantised x, w;
-    int axis; /* of filters of constant weights; -1: w is computed, and has one scale */
+    int axis;                 /* of filters of constant weights; -1: w has one scale */
+    int from;                 /* what weights are moved from; TANDEM_NET_NONE: they are not moved */
+    struct tnd_array *scales; /* of moved weights, by filter; the caller's */
 };
+
+/* Where value `i` of a view in the order of its dimensions is. */
+static int64_t offset_at(const struct tnd_net_value *view, int64_t i)
+{
+    int64_t at = view->offset;
+    for (int d = view->shape.n - 1; d >= 0; d--) {
+        at += i % view->shape.dims[d] * view->strides[d];
+        i /= view->shape.dims[d];
+    }
+    return at;
+}
+
+/* The scales of weights that are moved from `from`, {filters, ..}, if each filter has one. NULL: it
+ * has not, or there is no memory. */
+static struct tnd_array *scales_by_filter(const struct tnd_net *net, int value, int from, int scale)
+{
+    const struct tnd_dims *shape = &net->values[value].shape;
+    const struct tnd_net_value *v = &net->values[scale];
+    const int64_t n = tnd_dims_values(shape) / shape->dims[0]; /* of a filter */
+    const struct tnd_array *known = net->values[v->base].known;
+    struct tnd_dims list = {.n = shape->n - 1, .dims = {shape->dims[0], 1, 1, 1}};
+    struct tnd_array *places = NULL;
+    struct tnd_array *out = NULL;
+    if (tnd_match_constant(net, scale) && tnd_array_fill(known)) {
+        places = tnd_moved_places(net, value, from);
+        out = places == NULL ? NULL : tnd_array_new(TANDEM_DTYPE_F32, &list);
+    }
+    for (int64_t f = 0; out != NULL && f < out->n; f++) {
+        const int32_t *places_of_filter = (const int32_t *)places->data + f * n;
+        int64_t at = TANDEM_NET_NONE; /* of the scale; of a filter of padding alone: none */
+        bool is_one = true;
+        for (int64_t i = 0; i < n && is_one; i++) {
+            const int64_t other =
+                places_of_filter[i] > 0 ? offset_at(v, places_of_filter[i] - 1) : at;
+            is_one = at == TANDEM_NET_NONE || at == other;
+            at = other;
+        }
+        ((float *)out->data)[f] = at < 0 ? 0 : (float)tnd_array_number(known, at);
+        if (!is_one) {
+            tnd_array_free(out);
+            out = NULL;
+        }
+    }
+    tnd_array_free(places);
+    return out;
+}
 
 /* Whether both operands are bytes whose products can be summed as such. */
 static bool match_pair(const struct tnd_net *net, const struct tnd_net_node *node, const int *in,
@@ -154,21 +221,28 @@ static bool match_pair(const struct tnd_net *net, const struct tnd_net_node *nod
 {
     const struct quantised *x = &out->x;
     const struct quantised *w = &out->w;
-    if ((node->op != TND_NET_CONV && node->op != TND_NET_CONTRACT) ||
-        !match_quantised(net, in[0], &out->x) || !match_quantised(net, in[1], &out->w) ||
+    if (node->op != TND_NET_CONV && node->op != TND_NET_CONTRACT) {
+        return false;
+    }
+    const int from = node->op == TND_NET_CONV ? tnd_moved_from(net, in[1]) : in[1];
+    *out = (struct quantised_pair){.axis = -1, .from = TANDEM_NET_NONE};
+    if (!match_quantised(net, in[0], &out->x) || !match_quantised(net, from, &out->w) ||
         !is_along(net, x->scale, -1) ||
         (x->zero != TANDEM_NET_NONE && !is_along(net, x->zero, -1)) ||
         tnd_dims_values(&net->values[in[1]].shape) == 0 || !has_short_sums(net, node, in[1])) {
         return false;
     }
-    out->axis = -1;
     if (!tnd_match_constant(net, w->integers)) {
         return node->op == TND_NET_CONTRACT && !tnd_match_constant(net, x->integers) &&
                is_along(net, w->scale, -1) &&
                (w->zero == TANDEM_NET_NONE || is_along(net, w->zero, -1));
     }
-    out->axis = node->op == TND_NET_CONTRACT ? column_axis(net, in[1])
-                                             : (net->values[in[1]].base == in[1] ? 0 : -1);
+    out->axis = node->op == TND_NET_CONTRACT ? column_axis(net, in[1]) : 0;
+    if (from != in[1]) {
+        out->from = from;
+        out->scales = scales_by_filter(net, in[1], from, w->scale);
+        return out->scales != NULL;
+    }
     return out->axis >= 0 && is_along(net, w->scale, out->axis) &&
            (w->zero == TANDEM_NET_NONE || is_along(net, w->zero, out->axis));
 }
@@ -181,8 +255,10 @@ int tnd_pass_quantise(struct tnd_rewrite *rewrite, const struct tnd_net_node *no
         return TANDEM_NET_NONE;
     }
     const struct tnd_dims shape = rewrite->from->values[node->output].shape;
+    const int scales = pair.scales != NULL ? tnd_net_constant(to, pair.scales) : TANDEM_NET_NONE;
     const int both[] = {like(to, centred(to, &pair.x), in[0]),
-                        like(to, centred(to, &pair.w), in[1])};
+                        pair.scales != NULL ? moved_centred(to, &pair.w, in[1], pair.from)
+                                            : like(to, centred(to, &pair.w), in[1])};
     if (both[0] == TANDEM_NET_NONE || both[1] == TANDEM_NET_NONE) {
         return TANDEM_NET_NONE;
     }
@@ -190,8 +266,9 @@ int tnd_pass_quantise(struct tnd_rewrite *rewrite, const struct tnd_net_node *no
     const int sums = tnd_net_add(to, node->op, &node->params, both, 2, TANDEM_DTYPE_I32, &shape);
     const int scale =
         tnd_net_binary(to, TANDEM_BINARY_MUL, as_scalar(to, pair.x.scale),
-                       pair.axis < 0 ? as_scalar(to, pair.w.scale)
-                                     : list_along(to, pair.w.scale, pair.axis, behind));
+                       pair.scales != NULL ? scales
+                       : pair.axis < 0     ? as_scalar(to, pair.w.scale)
+                                           : list_along(to, pair.w.scale, pair.axis, behind));
     tnd_net_name(to, sums, rewrite->from->values[node->output].name);
     return tnd_net_binary(to, TANDEM_BINARY_MUL, tnd_net_cast(to, sums, TANDEM_DTYPE_F32), scale);
 }

@@ -11,75 +11,6 @@
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
-/* ---- views of what was replaced ---- */
-
-/* A view as few dimensions, the innermost first: extent, stride, and stride in a value without
- * gaps. */
-struct coarse {
-    int n;
-    int64_t extent[TANDEM_NET_MAX_DIMS], stride[TANDEM_NET_MAX_DIMS], flat[TANDEM_NET_MAX_DIMS];
-};
-
-static struct coarse coarsen(const struct tnd_net_value *view)
-{
-    struct coarse out = {.n = 0};
-    int64_t flat = 1;
-    for (int i = view->shape.n - 1; i >= 0; i--) {
-        const int64_t extent = view->shape.dims[i];
-        const int last = out.n - 1;
-        if (extent == 1) {
-            continue;
-        }
-        if (out.n > 0 && view->strides[i] == out.stride[last] * out.extent[last]) {
-            out.extent[last] *= extent;
-        } else {
-            out.extent[out.n] = extent;
-            out.stride[out.n] = view->strides[i];
-            out.flat[out.n++] = flat;
-        }
-        flat *= extent;
-    }
-    return out;
-}
-
-/* Composes `old`, a view of a value without gaps, with the view `new` that takes that value's
- * place. An offset or stride in the old value is a sum of coordinates times `flat`; the same sum
- * times `stride` is the place in the new one, as long as the coordinates stay inside for every
- * index: that is checked by their least and largest sums. False: strides cannot say it. */
-static bool compose(const struct tnd_net_value *new, const struct tnd_net_value *old,
-                    int64_t *offset, int64_t *strides)
-{
-    const struct coarse parts = coarsen(new);
-    int64_t low[TANDEM_NET_MAX_DIMS];
-    int64_t high[TANDEM_NET_MAX_DIMS];
-    int64_t rest = old->offset;
-    *offset = new->offset;
-    memset(strides, 0, TANDEM_NET_MAX_DIMS * sizeof(strides[0]));
-    if (tnd_dims_values(&old->shape) == 0) {
-        return true;
-    }
-    for (int k = parts.n - 1; k >= 0; k--) {
-        low[k] = high[k] = rest / parts.flat[k];
-        rest %= parts.flat[k];
-        *offset += low[k] * parts.stride[k];
-    }
-    for (int i = 0; i < old->shape.n; i++) {
-        int64_t stride = old->shape.dims[i] == 1 ? 0 : old->strides[i];
-        for (int k = parts.n - 1; k >= 0; k--) {
-            const int64_t steps = stride / parts.flat[k];
-            stride %= parts.flat[k];
-            strides[i] += steps * parts.stride[k];
-            *(steps < 0 ? &low[k] : &high[k]) += steps * (old->shape.dims[i] - 1);
-        }
-    }
-    for (int k = 0; k < parts.n; k++) {
-        if (low[k] < 0 || high[k] >= parts.extent[k]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool is_base(const struct tnd_net *net, int value)
 {
     return net->values[value].base == value;
@@ -101,7 +32,7 @@ bool tnd_rewrite_can_replace(const struct tnd_rewrite *rewrite, int result,
     for (int i = from->values[result].node; i < from->n_nodes; i++) {
         for (int k = 0; k < from->nodes[i].n_inputs; k++) {
             const struct tnd_net_value *read = &from->values[from->nodes[i].inputs[k]];
-            if (read->base == result && !compose(new, read, &offset, strides)) {
+            if (read->base == result && !tnd_net_compose(new, read, &offset, strides)) {
                 return false;
             }
         }
@@ -184,11 +115,21 @@ static bool is_all_of(const struct tnd_net_value *base, const struct tnd_dims *s
     return is_all;
 }
 
+/* What a base becomes, with its readers. */
+static void set_map(struct tnd_rewrite *rewrite, int base, int new)
+{
+    rewrite->map[base] = new;
+    if (new >= 0) {
+        struct tnd_net *to = rewrite->to;
+        to->values[to->values[new].base].readers += rewrite->readers[base];
+    }
+}
+
 static int map_value(struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net_value *old = &rewrite->from->values[value];
     if (rewrite->map[old->base] == TANDEM_NET_NONE) {
-        rewrite->map[old->base] = map_constant(rewrite, old->base);
+        set_map(rewrite, old->base, map_constant(rewrite, old->base));
     }
     const int base = rewrite->map[old->base];
     if (base == TANDEM_NET_NONE || value == old->base) {
@@ -196,7 +137,7 @@ static int map_value(struct tnd_rewrite *rewrite, int value)
     }
     int64_t offset;
     int64_t strides[TANDEM_NET_MAX_DIMS];
-    const bool composes = compose(tnd_net_value(rewrite->to, base), old, &offset, strides);
+    const bool composes = tnd_net_compose(tnd_net_value(rewrite->to, base), old, &offset, strides);
     TND_ASSERT(composes);
     (void)composes;
     const int whole = rewrite->to->values[base].base;
@@ -222,7 +163,7 @@ static bool map_inputs(struct tnd_rewrite *rewrite)
         if (new != TANDEM_NET_NONE) {
             rewrite->to->values[new].is_fixed = old->is_fixed;
         }
-        rewrite->map[value] = new;
+        set_map(rewrite, value, new);
     }
     return rewrite->to->status == TANDEM_OK;
 }
@@ -289,8 +230,9 @@ static bool rewrite_nodes(struct tnd_rewrite *rewrite)
             break;
         }
         const int by = has_all ? rewrite->pass->rule(rewrite, node, in) : TND_REWRITE_DROP;
-        rewrite->map[node->output] =
-            rewrite->to->status == TANDEM_OK ? successor(rewrite, node, in, by) : TANDEM_NET_NONE;
+        set_map(rewrite, node->output,
+                rewrite->to->status == TANDEM_OK ? successor(rewrite, node, in, by)
+                                                 : TANDEM_NET_NONE);
     }
     tnd_free(in);
     return in != NULL && rewrite->to->status == TANDEM_OK;
@@ -321,15 +263,7 @@ static bool map_outputs(struct tnd_rewrite *rewrite)
 
 bool tnd_rewrite_is_private(const struct tnd_rewrite *rewrite, int value)
 {
-    const int base = tnd_net_value(rewrite->to, value)->base;
-    int readers = 0;
-    for (int i = 0; i < rewrite->from->n_values; i++) {
-        const int new = rewrite->map[i];
-        if (new >= 0 && rewrite->to->values[new].base == base) {
-            readers += rewrite->readers[i];
-        }
-    }
-    return readers <= 1;
+    return rewrite->to->values[tnd_net_value(rewrite->to, value)->base].readers <= 1;
 }
 
 static void count_readers(struct tnd_rewrite *rewrite)

@@ -239,6 +239,68 @@ static void convolutions_of_what_stands_for_bytes_are_right(void)
     }
 }
 
+/* Weights {channels, filters, ..} as those of transposed convolutions are moved: padded by 0,
+ * reversed, their axes in another order; `by` is the axis of their scales. */
+static int moved_weights(struct tnd_net *net, const struct tnd_dims *shape, int by)
+{
+    static const int64_t none[TANDEM_NET_MAX_DIMS];
+    const int64_t behind[TANDEM_NET_MAX_DIMS] = {0, 0, between(0, 2), 1};
+    const int turn[] = {1, 0, 2, 3};
+    struct tnd_dims scales = {4, {1, 1, 1, 1}};
+    scales.dims[by] = shape->dims[by];
+    int w = dequantised(net, bytes(net, byte_type(), shape), &scales, 0.0005f);
+    if (between(0, 2) > 0) {
+        w = tnd_net_pad(net, TANDEM_PAD_CONSTANT, w, none, behind,
+                        tnd_net_scalar(net, TANDEM_DTYPE_F32, 0));
+        const int64_t n = shape->dims[2] + behind[2];
+        w = tnd_net_slice(net, w, 2, n - 1, n, -1);
+    }
+    return tnd_net_permute(net, w, turn);
+}
+
+/* {1, 4 * filters, h, w} to {1, filters, 2 * h, 2 * w}, phases first. */
+static int shuffled(struct tnd_net *net, int y)
+{
+    const struct tnd_dims from = tnd_net_value(net, y)->shape;
+    const int64_t filters = from.dims[1] / 4;
+    const struct tnd_dims split = {6, {1, 2, 2, filters, from.dims[2], from.dims[3]}};
+    const struct tnd_dims to = {4, {1, filters, 2 * from.dims[2], 2 * from.dims[3]}};
+    const int turn[] = {0, 3, 4, 1, 5, 2};
+    return tnd_net_reshape(net, tnd_net_permute(net, tnd_net_reshape(net, y, &split), turn), &to);
+}
+
+static void check_moved(uint64_t seed)
+{
+    rng = tnd_test_rng_new(seed);
+    const struct tnd_dims one = {.n = 0};
+    const int64_t filters = 4 * between(1, 20);
+    const int by = (int)between(0, 1);
+    const struct tnd_dims x_shape = {4, {1, between(2, 30), between(5, 9), between(5, 9)}};
+    const struct tnd_dims w_shape = {4, {x_shape.dims[1], filters, between(1, 3), between(1, 3)}};
+    const struct tnd_window window = {
+        .n = 2, .stride = {1, 1}, .dilation = {1, 1}, .begin = {1, 0}, .end = {1, 0}, .groups = 1};
+    struct tnd_net *net = tnd_net_new();
+    const int x =
+        dequantised(net, tnd_net_input(net, byte_type(), &x_shape, "x", NULL), &one, 0.02f);
+    const int w = moved_weights(net, &w_shape, by);
+    struct tnd_window filled = window;
+    filled.extent[0] = tnd_net_value(net, w)->shape.dims[2];
+    filled.extent[1] = tnd_net_value(net, w)->shape.dims[3];
+    const int y = shuffled(net, tnd_net_conv(net, x, w, &filled));
+    const int bytes_of_y = quantised(net, y, TANDEM_DTYPE_U8, 0.05);
+    const int twice[] = {bytes_of_y, bytes_of_y};
+    (void)tnd_net_output(net, tnd_net_concat(net, twice, 2, 1));
+    (void)tnd_net_output(net, tnd_net_slice(net, bytes_of_y, 1, filters / 8, 1, 1));
+    check_net(net, by == 1, seed);
+}
+
+static void weights_that_are_moved_stay_bytes(void)
+{
+    for (int i = 0; i < (tnd_effort() == 1 ? 60 : 400); i++) {
+        check_moved(tnd_test_seed() * 1201 + (uint64_t)i);
+    }
+}
+
 /* ---- products ---- */
 
 /* x by weights {K, N}, or turned {N, K}; a batch that weights are repeated for. */
@@ -491,6 +553,7 @@ static void what_only_looks_like_bytes_stays(void)
 static CU_TestInfo tests[] = {
     {"convolutions of what stands for bytes are right",
      convolutions_of_what_stands_for_bytes_are_right},
+    {"weights that are moved stay bytes", weights_that_are_moved_stay_bytes},
     {"products of what stands for bytes are right", products_of_what_stands_for_bytes_are_right},
     {"products of computed bytes have every bit", products_of_computed_bytes_have_every_bit},
     {"products of attention are sums of bytes", products_of_attention_are_sums_of_bytes},

@@ -92,8 +92,22 @@ static void *place(struct machine *machine, int i, int at)
     return (char *)own(machine, i) + (size_t)at * lane_bytes(machine, i);
 }
 
+/* As many copies of a value; n: a multiple of TND_STRIP_GRAIN. */
+static void fill(float *to, float value, int n)
+{
+    typedef float vector __attribute__((vector_size(4 * sizeof(float))));
+    const vector all = {value, value, value, value};
+    for (int k = 0; k < n; k += 4) {
+        memcpy(to + k, &all, sizeof(all));
+    }
+}
+
 static void load_f32(float *to, const float *from, int64_t stride, int n)
 {
+    if (stride == 0 && n % TND_STRIP_GRAIN == 0) {
+        fill(to, *from, n);
+        return;
+    }
     if (stride == 1) {
         memcpy(to, from, (size_t)n * sizeof(float));
         return;
@@ -147,6 +161,15 @@ static void load(struct machine *machine, int i, const char *from, int64_t row_s
     for (int r = 0; r < n_rows; r++) {
         load_row(machine, i, r * n, from + r * row_stride * bytes, stride, n);
     }
+}
+
+/* An operand that is one value: kernels need no more copies of it than a block has, slow steps all
+ * of a strip. */
+static void repeat(struct machine *machine, int i, const char *from)
+{
+    const int n = machine->is_slow ? machine->strip : TND_STRIP_LEAST;
+    load(machine, i, from, 0, 0, 1, n);
+    machine->operands[i].mask = n - 1;
 }
 
 /* An operand of `n` values where it lies; false: it must be loaded. */
@@ -255,7 +278,7 @@ static void begin_walk(struct machine *machine, const struct tnd_fuse_space *spa
             walk->is_uniform[i] = walk->is_uniform[i] && space->strides[i][d] == 0;
         }
         if (walk->is_uniform[i]) {
-            load(machine, i, in[i], 0, 0, 1, machine->strip);
+            repeat(machine, i, in[i]);
         }
     }
 }
@@ -270,7 +293,7 @@ static void run_row(struct machine *machine, struct walk *walk, int64_t n, char 
         if (walk->strides[i] != 0) {
             is_stream = is_stream && walk->strides[i] == 1 && is_plain(machine, i);
         } else if (!walk->is_uniform[i]) {
-            load(machine, i, walk->from[i], 0, 0, 1, machine->strip);
+            repeat(machine, i, walk->from[i]);
         }
     }
     for (int64_t done = 0; done < n;) {

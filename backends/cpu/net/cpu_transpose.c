@@ -3,6 +3,7 @@
  * of the cache is read and written once. */
 #include <string.h>
 
+#include "backends/cpu/kernels/tiles.h"
 #include "backends/cpu/net/cpu_net.h"
 
 enum {
@@ -40,8 +41,8 @@ static struct block block_of(const struct tnd_fuse_space *space, int64_t item)
 }
 
 /* Rows and columns that are turned in registers, of vectors that every CPU has. */
-enum { SQUARE = 4, BYTES = 8 /* of a square of bytes */ };
-typedef uint8_t bytes __attribute__((vector_size(2 * BYTES)));
+enum { SQUARE = 4, BYTES = 16 /* of a square of bytes */ };
+typedef uint8_t bytes __attribute__((vector_size(BYTES)));
 typedef uint32_t four __attribute__((vector_size(SQUARE * sizeof(uint32_t))));
 #if defined(__clang__)
 #define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
@@ -119,38 +120,57 @@ static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int
     }
 }
 
-/* Of two vectors in turn: bytes, pairs or fours of the first halves, and of the second ones. */
-#define EVERY_BYTE(a, b)  PICK_BYTES(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define FIRST_PAIRS(a, b) PICK_BYTES(a, b, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)
-#define LAST_PAIRS(a, b)                                                                           \
-    PICK_BYTES(a, b, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)
-#define FIRST_FOURS(a, b) PICK_BYTES(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23)
-#define LAST_FOURS(a, b)                                                                           \
-    PICK_BYTES(a, b, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31)
+/* The bytes of two vectors in turn: those of their first halves, and of their second ones. */
+#define FIRST_BYTES(a, b) PICK_BYTES(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define LAST_BYTES(a, b)                                                                           \
+    PICK_BYTES(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+
+/* Byte c of row r lies at rrrrcccc. To put the bytes of rows i and i + 8 in turn moves the first
+ * bit to the end; four times that is ccccrrrr. */
+static inline void turn_bit(const bytes *restrict from, bytes *restrict to)
+{
+    TND_UNROLL
+    for (int i = 0; i < BYTES / 2; i++) {
+        to[2 * i] = FIRST_BYTES(from[i], from[i + BYTES / 2]);
+        to[2 * i + 1] = LAST_BYTES(from[i], from[i + BYTES / 2]);
+    }
+}
+
+static inline void turn_square(bytes rows[BYTES])
+{
+    bytes other[BYTES];
+    turn_bit(rows, other);
+    turn_bit(other, rows);
+    turn_bit(rows, other);
+    turn_bit(other, rows);
+}
+
+/* A part of a square, of `n_rows` of the result. */
+static void copy_edge(const uint8_t *from, int64_t stride, int64_t n_rows, int64_t n_columns,
+                      uint8_t *to, int64_t to_stride)
+{
+    bytes rows[BYTES] = {{0}};
+    for (int64_t i = 0; i < n_columns; i++) {
+        memcpy(&rows[i], from + i * stride, (size_t)n_rows);
+    }
+    turn_square(rows);
+    for (int64_t i = 0; i < n_rows; i++) {
+        memcpy(to + i * to_stride, &rows[i], (size_t)n_columns);
+    }
+}
 
 static inline void copy_byte_square(const uint8_t *from, int64_t stride, uint8_t *to,
                                     int64_t to_stride)
 {
-    bytes in[BYTES] = {{0}};
-    bytes twos[BYTES / 2];
-    bytes fours[BYTES / 2];
-    bytes out[BYTES / 2];
+    bytes rows[BYTES];
+    TND_UNROLL
     for (int i = 0; i < BYTES; i++) {
-        memcpy(&in[i], from + i * stride, BYTES);
+        memcpy(&rows[i], from + i * stride, BYTES);
     }
-    for (int i = 0; i < BYTES / 2; i++) {
-        twos[i] = EVERY_BYTE(in[2 * i], in[2 * i + 1]);
-    }
-    for (int i = 0; i < 2; i++) { /* columns 0 to 3, and 4 to 7 of four operand rows */
-        fours[2 * i] = FIRST_PAIRS(twos[2 * i], twos[2 * i + 1]);
-        fours[2 * i + 1] = LAST_PAIRS(twos[2 * i], twos[2 * i + 1]);
-    }
-    for (int i = 0; i < 2; i++) { /* two rows of the result a vector */
-        out[2 * i] = FIRST_FOURS(fours[i], fours[2 + i]);
-        out[2 * i + 1] = LAST_FOURS(fours[i], fours[2 + i]);
-    }
+    turn_square(rows);
+    TND_UNROLL
     for (int i = 0; i < BYTES; i++) {
-        memcpy(to + i * to_stride, (const uint8_t *)&out[i / 2] + i % 2 * BYTES, BYTES);
+        memcpy(to + i * to_stride, &rows[i], BYTES);
     }
 }
 
@@ -166,21 +186,15 @@ static void copy_bytes(const uint8_t *restrict from, int64_t stride, int64_t n_r
         }
         return;
     }
-    int64_t row = 0;
-    for (; row + BYTES <= n_rows; row += BYTES, to += BYTES * to_stride) {
-        int64_t i = 0;
-        for (; i + BYTES <= n_columns; i += BYTES) {
-            copy_byte_square(from + i * stride + row, stride, to + i, to_stride);
-        }
-        for (; i < n_columns; i++) {
-            for (int k = 0; k < BYTES; k++) {
-                to[k * to_stride + i] = from[i * stride + row + k];
+    for (int64_t row = 0; row < n_rows; row += BYTES, to += BYTES * to_stride) {
+        const int64_t height = n_rows - row < BYTES ? n_rows - row : BYTES;
+        for (int64_t i = 0; i < n_columns; i += BYTES) {
+            const int64_t width = n_columns - i < BYTES ? n_columns - i : BYTES;
+            if (height == BYTES && width == BYTES) {
+                copy_byte_square(from + i * stride + row, stride, to + i, to_stride);
+            } else {
+                copy_edge(from + i * stride + row, stride, height, width, to + i, to_stride);
             }
-        }
-    }
-    for (; row < n_rows; row++, to += to_stride) {
-        for (int64_t i = 0; i < n_columns; i++) {
-            to[i] = from[i * stride + row];
         }
     }
 }
