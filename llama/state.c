@@ -280,6 +280,7 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const uint32_t version[2] = {VERSION, 0};
     int64_t numbers[HEADER_NUMBERS];
+    LLAMA_TRY(tnd_llama_flights_refuse(session, "a state is saved", error));
     LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, false, error));
     if (session->must_recover) {
         return tnd_llama_fail(error, TANDEM_E_DEVICE_LOST, "llama", 0, 0,
@@ -594,6 +595,7 @@ enum tandem_status tandem_session_state_read(tandem_session *session, const void
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(bytes, error);
     struct reader r = {.session = session, .name = name, .bytes = bytes, .n = n};
+    LLAMA_TRY(tnd_llama_flights_refuse(session, "a state is read", error));
     LLAMA_TRY(check_header(&r, error));
     LLAMA_TRY(check_size(&r, error));
     LLAMA_TRY(check_cells(&r, error));

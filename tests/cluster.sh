@@ -82,6 +82,16 @@ for model in dense experts; do
         got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi layers 0 1 2 2>"$work/err")
         [ "$got" = "$want" ] && good || bad "$model, layers 0,1,2 of $mpi: $got, $want; $(head -3 "$work/err")"
     done
+    # Several texts on their way at the same time: the bits of one rank.
+    want=$("$build/cluster-ranks" "$work/$model.gguf" 1 flights)
+    for ranks in 2 3 4; do
+        got=$("$build/cluster-ranks" "$work/$model.gguf" "$ranks" flights)
+        [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "$model, flights of $ranks threads: $got, $want"
+        for mpi in $mpis; do
+            got=$(launch "$mpi" "$ranks" "$build/cluster-ranks" "$work/$model.gguf" mpi flights 2>"$work/err")
+            [ "$got" = "$want" ] && good || bad "$model, flights of $ranks ranks of $mpi: $got, $want; $(head -3 "$work/err")"
+        done
+    done
     # A prompt by layers, and then tokens by rows: the bits of the same ranks and shares.
     want=$("$build/cluster-ranks" "$work/$model.gguf" 3 mixed 5 0 2)
     for mpi in $mpis; do

@@ -20,6 +20,8 @@ struct tnd_rank_result {
  *  rank whose communicator could not be opened has that for a result. */
 void tnd_ranks_run(int count, tnd_rank_fn fn, void *user, struct tnd_rank_result *out);
 
+/** Whether the transport of later runs can post; it can at first. */
+void tnd_ranks_set_posts(bool has_posts);
 /** Moves the clock of all ranks of this process, by which they wait. */
 void tnd_ranks_advance(double seconds);
 /** Waits until n ranks of the last tnd_ranks_run wait for messages. */
