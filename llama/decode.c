@@ -468,7 +468,7 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
                                     const int64_t *drafted, int64_t n_entries,
                                     struct tandem_error *error)
 {
-    LLAMA_TRY(tnd_llama_flights_settle(session, -1, error));
+    LLAMA_TRY(tnd_llama_flights_finish(session, -1, error));
     return decode_batch(session, entries, drafted, n_entries, NULL, error);
 }
 

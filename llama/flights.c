@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Batches in flight: where layers are divided among ranks, rank 0 computes its own of a batch and
  * goes on to the next one, while the other ranks compute theirs. Batches of different sequences do
- * not need each other's results, so all ranks compute at the same time. They go through the ranks in
- * the order in which they were begun, as messages between two ranks do; so results come in that
+ * not need each other's results, so all ranks compute at the same time. They go through the ranks
+ * in the order in which they were begun, as messages between two ranks do; so results come in that
  * order, and what follows a batch comes after it on every rank.
  *
  * Elsewhere a batch that is begun is decoded at once, and only its end waits for the caller. */
@@ -57,7 +57,7 @@ static enum tandem_status land(tandem_session *session, int n, struct tandem_err
     return status;
 }
 
-enum tandem_status tnd_llama_flights_settle(tandem_session *session, int32_t sequence,
+enum tandem_status tnd_llama_flights_finish(tandem_session *session, int32_t sequence,
                                             struct tandem_error *error)
 {
     int n = 0;

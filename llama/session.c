@@ -249,7 +249,7 @@ void tandem_session_free(tandem_session *session)
         return;
     }
     if (session->leads != NULL && tandem_communicator_error(session->leads) == NULL) {
-        (void)tnd_llama_flights_settle(session, -1, NULL); /* others send what it takes */
+        (void)tnd_llama_flights_finish(session, -1, NULL); /* others send what it takes */
     }
     for (int i = 0; session->sequences != NULL && i < session->n_sequences; i++) {
         free(session->sequences[i].logits);
@@ -304,7 +304,7 @@ enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequenc
                               "forgotten: they are not there",
                               (long long)n, (long long)keep, (int)sequence);
     }
-    LLAMA_TRY(tnd_llama_flights_settle(session, sequence, error));
+    LLAMA_TRY(tnd_llama_flights_finish(session, sequence, error));
     if (session->deltas == NULL) {
         session->deltas = calloc((size_t)cache->n_cells, sizeof(session->deltas[0]));
     }
@@ -354,7 +354,7 @@ int64_t tandem_session_rollback(tandem_session *session, int32_t sequence, int64
     if (s == NULL || position < 0 || position >= s->n_past) {
         return s == NULL ? 0 : s->n_past;
     }
-    (void)tnd_llama_flights_settle(session, sequence, NULL); /* a failure is the next decode's */
+    (void)tnd_llama_flights_finish(session, sequence, NULL); /* a failure is the next decode's */
     tnd_llama_tell_rollback(session, sequence, position);
     /* the next token sees the window - 1 tokens before it */
     const int64_t seen = window > 0 && position >= window ? position - window + 1 : 0;
@@ -389,7 +389,7 @@ enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, in
                               "sequence %d behind",
                               (long long)window, (long long)n, (int)from);
     }
-    LLAMA_TRY(tnd_llama_flights_settle(session, to, error));
+    LLAMA_TRY(tnd_llama_flights_finish(session, to, error));
     LLAMA_TRY(tnd_llama_tell_copy(session, from, to, n, error));
     LLAMA_TRY(tnd_llama_collect(session, error));
     LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));

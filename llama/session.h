@@ -168,7 +168,7 @@ enum tandem_status tnd_llama_collect(tandem_session *session, struct tandem_erro
 
 /** What is on its way comes to its end: of one sequence, or -1: all. Their results wait for
  *  tandem_session_end_batch. Errors: as tandem_session_end_batch. */
-enum tandem_status tnd_llama_flights_settle(tandem_session *session, int32_t sequence,
+enum tandem_status tnd_llama_flights_finish(tandem_session *session, int32_t sequence,
                                             struct tandem_error *error);
 /** ARGUMENT where a batch was begun and has not ended; `what` is not for then. */
 enum tandem_status tnd_llama_flights_refuse(const tandem_session *session, const char *what,

@@ -373,6 +373,7 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     options->layer_shares = who.is_alone ? NULL : who.layer_shares;
     options->prompt_batch = who.prompt_batch;
     options->has_whole_experts = who.has_whole_experts;
+    options->batches_in_flight = (int)ranks->in_flight;
     if (is_first && !who.is_alone) {
         say_ranks();
     }
