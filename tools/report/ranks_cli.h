@@ -13,6 +13,7 @@ struct tnd_ranks_options {
     const char *divide;  /* "rows", "layers" or "mixed"; NULL: planned too, or rows */
     const char *experts; /* by rows: "rows" or "whole"; NULL: likewise */
     int64_t in_flight;   /* batches on their way; 0: planned, or one for each rank with layers */
+    int64_t n_texts;     /* that tokens are generated for at the same time; 0: one */
     double limit_s;      /* 0: the communicator's own */
     bool leads_here;     /* standard input is read, which rank 0 alone has */
     const char *cache;   /* folder for copies of rank 0's files; NULL: the user's own */

@@ -96,6 +96,7 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
                                              .n_sequences = (int)bench->options.texts,
                                              .is_unfused = bench->options.is_unfused,
                                              .micro_batches = (int)bench->options.micro_batches};
+    bench->options.ranks.n_texts = bench->options.texts;
     if (bench->against.n > 0) {
         options.adjust = tnd_thread_compare_adjust;
         options.adjust_user = &bench->against;
