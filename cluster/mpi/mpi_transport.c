@@ -20,12 +20,14 @@
 #define ABORT_S 3      /* for MPI to end this process */
 #define PULSE_S 1      /* between signs of life */
 #define MOVE_NS 100000 /* between looks at what was posted, while this rank computes */
+#define STAY_S  12e-9  /* a byte: a post stays with its message as long as 1 Gb/s takes for it */
 enum {
     TAG = 7,
     PULSE_TAG = 8,
     PIECE = 1 << 30 /* bytes: MPI counts by int */,
     MOST_MESSAGES = 1 << 16,
-    MOST_POSTED = 64 << 20 /* bytes on their way, before a post waits */
+    MOST_POSTED = 64 << 20, /* bytes on their way, before a post waits */
+    LONG = 64 << 10         /* bytes: of a prompt, not of tokens */
 };
 
 /* A copy of a message, until it has left. */
@@ -379,6 +381,21 @@ static bool await_room(struct transport *t, size_t bytes, double limit_s, int *o
     }
 }
 
+/* A long message of a prompt wants answers from this rank: it is on its way sooner where somebody waits for
+ * them than where a thread looks now and then. */
+static void stay(struct transport *t, size_t bytes)
+{
+    const double begin_s = seconds();
+    bool is_there = bytes >= LONG;
+    while (is_there && seconds() - begin_s < STAY_S * (double)bytes) {
+        pthread_mutex_lock(&t->lock);
+        move_posts(t);
+        is_there = t->posts != NULL;
+        pthread_mutex_unlock(&t->lock);
+        rest(is_there ? seconds() - begin_s : 0);
+    }
+}
+
 static bool post(void *self, const struct tandem_message *send, double limit_s, int *out_rank,
                  char *why, size_t why_bytes)
 {
@@ -413,6 +430,7 @@ static bool post(void *self, const struct tandem_message *send, double limit_s, 
             return fail(code, why, why_bytes);
         }
     }
+    stay(t, send->bytes);
     return true;
 }
 

@@ -104,7 +104,7 @@ const char *tnd_ranks_path(const struct tnd_ranks_options *ranks, const char *pa
 }
 
 /* "2,1,1" for `count` ranks. */
-static enum tandem_status read_shares(const char *text, int count, double *out,
+static enum tandem_status read_shares(const char *option, const char *text, int count, double *out,
                                       struct tandem_error *error)
 {
     const char *at = text;
@@ -114,7 +114,7 @@ static enum tandem_status read_shares(const char *text, int count, double *out,
         const bool is_last = i == count - 1;
         if (end == at || *end != (is_last ? '\0' : ',')) {
             snprintf(error->text, sizeof(error->text),
-                     "--shares '%.100s': expected %d numbers with ',' between them, one a rank",
+                     "%s '%.100s': expected %d numbers with ',' between them, one a rank", option,
                      text, count);
             return error->status = TANDEM_E_ARGUMENT;
         }
@@ -333,11 +333,15 @@ static enum tandem_status decide(const tandem_model *model, tandem_runtime *runt
         return make_plan(model, runtime, options, ranks, refused, error);
     }
     divide_as_told(refused);
-    who.shares = calloc((size_t)count, sizeof(who.shares[0]));
+    who.shares = calloc(2 * (size_t)count, sizeof(who.shares[0]));
     if (who.shares == NULL) {
         return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
     }
-    return read_shares(ranks->shares, count, who.shares, error);
+    if (ranks->layers != NULL) {
+        who.layer_shares = who.shares + count;
+        TND_TRY(read_shares("--layer-shares", ranks->layers, count, who.layer_shares, error));
+    }
+    return read_shares("--shares", ranks->shares, count, who.shares, error);
 }
 
 static void say_ranks(void)

@@ -10,6 +10,7 @@
 /** Options of several ranks. */
 struct tnd_ranks_options {
     const char *shares;  /* "2,1": NULL: planned, where tables and links are measured */
+    const char *layers;  /* of layers, mixed: the same; NULL: as `shares` */
     const char *divide;  /* "rows", "layers" or "mixed"; NULL: planned too, or rows */
     const char *experts; /* by rows: "rows" or "whole"; NULL: likewise */
     int64_t in_flight;   /* batches on their way; 0: planned, or one for each rank with layers */
@@ -26,6 +27,13 @@ struct tnd_ranks_options {
      0,                                                                                            \
      "N,N",                                                                                        \
      "of the ranks of mpirun in proportion; default: planned"},                                    \
+        {"layer-shares",                                                                           \
+         ARGS_STRING,                                                                              \
+         &(r)->layers,                                                                             \
+         0,                                                                                        \
+         0,                                                                                        \
+         "N,N",                                                                                    \
+         "mixed, with --shares: of layers; default: as --shares"},                                 \
         {"divide",                                                                                 \
          ARGS_STRING,                                                                              \
          &(r)->divide,                                                                             \
