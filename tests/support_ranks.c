@@ -29,13 +29,18 @@ static struct {
     unsigned n_changes;
     double now_s;
     bool has_no_posts;
-    int forged; /* rank; -1: none */
+    int forged;        /* rank; -1: none */
+    int dying, n_left; /* rank, and exchanges that it begins still; dying -1: none */
+    int damaged;       /* rank; -1: none */
+    size_t damaged_bytes, damaged_at;
     char forgery[64];
     size_t forged_at, n_forged;
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER,
          .changed = PTHREAD_COND_INITIALIZER,
          .waits = PTHREAD_COND_INITIALIZER,
-         .forged = -1};
+         .forged = -1,
+         .dying = -1,
+         .damaged = -1};
 
 struct rank {
     pthread_t thread, opener;
@@ -130,6 +135,21 @@ static void forge(const struct rank *self, const struct tandem_message *sends, i
     }
 }
 
+static bool must_die(const struct rank *self)
+{
+    return all.dying == self->rank && all.n_left-- <= 0;
+}
+
+static void damage(const struct rank *self, const struct tandem_message *receives, int n)
+{
+    for (int i = 0; i < n && all.damaged == self->rank; i++) {
+        if (receives[i].bytes == all.damaged_bytes) {
+            ((char *)receives[i].data)[all.damaged_at] ^= 0x20;
+            all.damaged = -1;
+        }
+    }
+}
+
 static bool exchange(void *user, const struct tandem_message *sends, int n_sends,
                      const struct tandem_message *receives, int n_receives, double limit_s,
                      int *out_rank, char *why, size_t why_bytes)
@@ -144,8 +164,9 @@ static bool exchange(void *user, const struct tandem_message *sends, int n_sends
     }
     pthread_mutex_lock(&all.mutex);
     const double begin_s = all.now_s;
+    const bool is_dead = must_die(self);
     forge(self, sends, n_sends);
-    for (;;) {
+    while (!is_dead) {
         if (move(self, sends, n_sends, sent, receives, n_receives, received, out_rank)) {
             tell_change();
             continue;
@@ -169,6 +190,11 @@ static bool exchange(void *user, const struct tandem_message *sends, int n_sends
             pthread_cond_wait(&all.changed, &all.mutex);
         }
     }
+    if (is_dead) {
+        snprintf(why, why_bytes, "this rank dies");
+        *out_rank = self->rank;
+    }
+    damage(self, receives, is_done ? n_receives : 0);
     for (int i = 0; i < n_sends && !is_done; i++) { /* nobody reads what is gone */
         all.boxes[self->rank][sends[i].rank].data = NULL;
     }
@@ -268,6 +294,24 @@ void tnd_ranks_run(int count, tnd_rank_fn fn, void *user, struct tnd_rank_result
         out[i] = ranks[i].result;
     }
     drop_posts();
+    all.dying = all.damaged = -1;
+}
+
+void tnd_ranks_let_die(int rank, int after)
+{
+    pthread_mutex_lock(&all.mutex);
+    all.dying = rank;
+    all.n_left = after;
+    pthread_mutex_unlock(&all.mutex);
+}
+
+void tnd_ranks_damage(int rank, size_t bytes, size_t at)
+{
+    pthread_mutex_lock(&all.mutex);
+    all.damaged = rank;
+    all.damaged_bytes = bytes;
+    all.damaged_at = at;
+    pthread_mutex_unlock(&all.mutex);
 }
 
 void tnd_ranks_set_posts(bool has_posts)

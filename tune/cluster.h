@@ -56,8 +56,8 @@ struct tnd_cluster_rank {
     struct tnd_cluster_curve curves[TND_FIT_PHASES][TND_FIT_PARTS];
     /* Of all layers, the prompt in micro-batches; where ranks share a machine, beside the others */
     double layers_us[TND_FIT_PHASES], layers_error_us[TND_FIT_PHASES];
-    /* Of all layers, and of the classifier, a token for each of a batch's texts, where the texts are
-     * in 1, 2, ... batches, and where ranks share a machine, beside the others */
+    /* Of all layers, and of the classifier, a token for each of a batch's texts, where the texts
+     * are in 1, 2, ... batches, and where ranks share a machine, beside the others */
     double batch_us[TND_CLUSTER_BATCHES], batch_head_us[TND_CLUSTER_BATCHES];
 };
 

@@ -291,8 +291,8 @@ static double busy_us(const struct tnd_cluster *cluster, const struct tnd_cluste
     return hop_us(cluster, plan, from, to, bytes) - hop_us(cluster, plan, from, to, 1);
 }
 
-/* Texts in n batches: each goes through all ranks, and the classifier, before its next tokens can. A
- * step of all texts takes as long as a batch does, or as the slowest rank or link has work for. */
+/* Texts in n batches: each goes through all ranks, and the classifier, before its next tokens can.
+ * A step of all texts takes as long as a batch does, or as the slowest rank or link has work for. */
 static double time_batches(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                            int n, int first, int last, int head)
 {
@@ -301,19 +301,19 @@ static double time_batches(const struct tnd_cluster *cluster, const struct tnd_c
     const int64_t back = plan->shares[0] > 0 ? model->dim : model->vocabulary;
     const double head_us = cluster->ranks[plan->ranks[head]].batch_head_us[n - 1];
     const double back_us = busy_us(cluster, plan, last, 0, 4 * tokens * (double)back);
-    double way_us = head_us + ends_us(cluster, plan, first, last, tokens, tokens);
+    double round_us = head_us + ends_us(cluster, plan, first, last, tokens, tokens);
     double most_us = back_us, medium_us = back_us;
     for (int i = first; i < plan->n; i = next_stage(plan, i)) {
         const int next = next_stage(plan, i);
         const double own_us = cluster->ranks[plan->ranks[i]].batch_us[n - 1] *
                               (double)plan->shares[i] / (double)model->n_layers;
         const double sent_us = next < plan->n ? busy_us(cluster, plan, i, next, bytes) : 0;
-        way_us += own_us + (next < plan->n ? hop_us(cluster, plan, i, next, bytes) : 0);
+        round_us += own_us + (next < plan->n ? hop_us(cluster, plan, i, next, bytes) : 0);
         most_us = fmax(most_us, fmax(sent_us, own_us + (i == head ? head_us : 0)));
         medium_us += sent_us;
     }
     most_us = fmax(most_us, plan->shares[head] > 0 ? 0 : head_us);
-    return fmax(way_us, n * (cluster->is_medium ? fmax(most_us, medium_us) : most_us));
+    return fmax(round_us, n * (cluster->is_medium ? fmax(most_us, medium_us) : most_us));
 }
 
 /* As many batches as take the least time; their number does not change what is uncertain. */

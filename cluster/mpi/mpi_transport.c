@@ -381,8 +381,8 @@ static bool await_room(struct transport *t, size_t bytes, double limit_s, int *o
     }
 }
 
-/* A long message of a prompt wants answers from this rank: it is on its way sooner where somebody waits for
- * them than where a thread looks now and then. */
+/* A long message of a prompt wants answers from this rank: it leaves sooner where somebody waits
+ * for them than where a thread looks now and then. */
 static void stay(struct transport *t, size_t bytes)
 {
     const double begin_s = seconds();

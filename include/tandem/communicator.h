@@ -49,8 +49,8 @@ struct tandem_transport {
     void (*close)(void *self, bool has_failed);
     const char *name; /**< "Open MPI 4.1.4", for people; lives as long as the transport */
     /** NULL: it cannot. Sends a message from a copy, and returns before it has arrived; it comes in
-     *  its turn among those of `exchange`. Where much is on its way it may wait first, as `exchange`
-     *  does. A later call may fail because of it. */
+     *  its turn among those of `exchange`. Where much is on its way it may wait first, as
+     *  `exchange` does. A later call may fail because of it. */
     bool (*post)(void *self, const struct tandem_message *send, double limit_s, int *out_rank,
                  char *why, size_t why_bytes);
 };
@@ -107,8 +107,8 @@ TANDEM_API enum tandem_status tandem_communicator_send(tandem_communicator *comm
 TANDEM_API enum tandem_status tandem_communicator_receive(tandem_communicator *communicator,
                                                           int rank, void *out, size_t bytes,
                                                           struct tandem_error *error);
-/** As tandem_communicator_send, but it returns before the bytes have arrived, where the transport can
- *  do that. A later call may fail because of it. Errors: ARGUMENT, RANK. */
+/** As tandem_communicator_send, but it returns before the bytes have arrived, where the transport
+ *  can do that. A later call may fail because of it. Errors: ARGUMENT, RANK. */
 TANDEM_API enum tandem_status tandem_communicator_post(tandem_communicator *communicator, int rank,
                                                        const void *data, size_t bytes,
                                                        struct tandem_error *error);

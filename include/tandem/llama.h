@@ -195,9 +195,10 @@ TANDEM_API enum tandem_status tandem_session_decode_batch(tandem_session *sessio
 enum { TANDEM_BATCHES_IN_FLIGHT = 8 };
 /** Begins a batch, whose results come with tandem_session_end_batch: where ranks have the layers,
  *  it returns once this rank has computed its own, so that the ranks compute different batches at
- *  the same time. Elsewhere it is decoded here. Until its end the sequences of a batch are in no other
- *  one; other calls may wait for it. Errors: as tandem_session_decode_batch, and ARGUMENT (a
- *  sequence is in a batch that was begun; TANDEM_BATCHES_IN_FLIGHT were). */
+ *  the same time. Elsewhere it is decoded here. Until its end the sequences of a batch are in no
+ *  other one, and states are not saved or read (ARGUMENT); other calls may wait for it. Errors: as
+ *  tandem_session_decode_batch, and ARGUMENT (a sequence is in a batch that was begun, or
+ *  TANDEM_BATCHES_IN_FLIGHT were). */
 TANDEM_API enum tandem_status tandem_session_begin_batch(tandem_session *session,
                                                          const struct tandem_batch_entry *entries,
                                                          int64_t n_entries,
