@@ -292,7 +292,7 @@ static double busy_us(const struct tnd_cluster *cluster, const struct tnd_cluste
 }
 
 /* Texts in n batches: each goes through all ranks, and the classifier, before its next tokens can.
- * A step of all texts takes as long as a batch does, or as the slowest rank or link has work for. */
+ * A step of all texts takes as long as a batch does, or as the slowest rank or link has work. */
 static double time_batches(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                            int n, int first, int last, int head)
 {
