@@ -219,6 +219,24 @@ if [ -x "$build/tandem-server" ] && command -v curl >/dev/null && [ -e "$data/st
         first=$(ask) second=$(ask)
         [[ $first == *'"content"'*'code 200' ]] && [ "$(grep -o '"content":"[^"]*"' <<<"$first")" = "$(grep -o '"content":"[^"]*"' <<<"$second")" ] &&
             good || bad "server, $mpi: $first $second $(tail -3 "$work/err")"
+        # Texts at the same time, in several batches, are what each is alone.
+        answers() { # a line of each prompt, of several at once
+            local word pids=()
+            for word in Zoo Tom Lily Sun; do
+                curl -s -m 40 --unix-socket "$work/socket" http://x/completion -d '{"prompt": "'"$word"'", "n_predict": 30, "temperature": 0}' |
+                    grep -o '"content":"[^"]*"' >"$work/said.$word" &
+                pids+=($!)
+                [ "$1" = together ] || wait "${pids[@]}"
+            done
+            wait "${pids[@]}"
+            cat "$work"/said.*
+        }
+        alone=$(answers alone)
+        kill -TERM $(pgrep -f "^mpirun.$mpi .*unix:$work/socket")
+        wait "$launcher"
+        serve --rank-limit 3 --divide layers --parallel 4
+        together=$(answers together)
+        [ "$(wc -l <<<"$alone")" = 4 ] && [ "$alone" = "$together" ] && good || bad "texts together, $mpi: $alone; $together $(tail -3 "$work/err")"
         victim=$(rank_pid "$build/tandem-server $data/stories260K.bin") # the one that does not listen
         stopped=$victim
         kill -STOP "$victim"
