@@ -49,22 +49,17 @@ static int count_of(const tandem_communicator *c)
     return c->transport.count;
 }
 
-/* `what` and `bytes` name the operation and its size in an error. A failure is kept: later calls
- * return it without a message to anybody. */
-static enum tandem_status exchange(tandem_communicator *c, int n_sends, int n_receives,
-                                   const char *what, size_t bytes, struct tandem_error *error)
+static enum tandem_status repeat_failure(const tandem_communicator *c, struct tandem_error *error)
 {
-    int rank = -1;
-    char why[160] = "";
+    return tnd_error_set(error, c->error.status, c->error.where, c->error.got, c->error.limit, "%s",
+                         c->error.text);
+}
+
+/* A failure is kept: later calls return it without a message to anybody. */
+static enum tandem_status fail(tandem_communicator *c, int rank, const char *what, size_t bytes,
+                               const char *why, struct tandem_error *error)
+{
     char who[HOST + 64] = "another rank";
-    if (c->has_failed) {
-        return tnd_error_set(error, c->error.status, c->error.where, c->error.got, c->error.limit,
-                             "%s", c->error.text);
-    }
-    if (c->transport.exchange(c->transport.self, c->sends, n_sends, c->receives, n_receives,
-                              c->limit_s, &rank, why, sizeof(why))) {
-        return TANDEM_OK;
-    }
     if (rank >= 0 && rank < count_of(c)) {
         const struct hello *other = &c->hellos[rank];
         const bool is_known = other->host[0] != '\0';
@@ -74,7 +69,22 @@ static enum tandem_status exchange(tandem_communicator *c, int n_sends, int n_re
     (void)tnd_error_set(&c->error, TANDEM_E_RANK, "cluster", rank, count_of(c),
                         "cluster: %s did not take part in %s of %zu bytes: %s", who, what, bytes,
                         why);
-    return exchange(c, 0, 0, what, bytes, error);
+    return repeat_failure(c, error);
+}
+
+/* `what` and `bytes` name the operation and its size in an error. */
+static enum tandem_status exchange(tandem_communicator *c, int n_sends, int n_receives,
+                                   const char *what, size_t bytes, struct tandem_error *error)
+{
+    int rank = -1;
+    char why[160] = "";
+    if (c->has_failed) {
+        return repeat_failure(c, error);
+    }
+    return c->transport.exchange(c->transport.self, c->sends, n_sends, c->receives, n_receives,
+                                 c->limit_s, &rank, why, sizeof(why))
+               ? TANDEM_OK
+               : fail(c, rank, what, bytes, why, error);
 }
 
 /* ---- opening ---- */
@@ -271,6 +281,19 @@ static bool exchange_among(void *self, const struct tandem_message *sends, int n
     return is_good;
 }
 
+static bool post_among(void *self, const struct tandem_message *send, double limit_s, int *out_rank,
+                       char *why, size_t why_bytes)
+{
+    const struct among *a = self;
+    const struct tandem_transport *t = &a->all->transport;
+    struct tandem_message message = *send;
+    message.rank = a->ranks[send->rank];
+    int rank = -1;
+    const bool is_good = t->post(t->self, &message, limit_s, &rank, why, why_bytes);
+    *out_rank = !is_good && rank == message.rank ? send->rank : -1;
+    return is_good;
+}
+
 static void close_among(void *self, bool has_failed)
 {
     struct among *a = self;
@@ -291,7 +314,8 @@ enum tandem_status tnd_communicator_among(tandem_communicator *all, const int *r
                                          .count = n,
                                          .exchange = exchange_among,
                                          .close = close_among,
-                                         .name = all->transport.name};
+                                         .name = all->transport.name,
+                                         .post = all->transport.post != NULL ? post_among : NULL};
     struct among *a = tnd_calloc(1, sizeof(*a));
     if (a == NULL) {
         return no_memory(error);
@@ -350,6 +374,31 @@ enum tandem_status tandem_communicator_receive(tandem_communicator *c, int rank,
     TND_TRY(check_rank(c, rank, error));
     c->receives[0] = message(rank, out, bytes);
     return exchange(c, 0, 1, "a message", bytes, error);
+}
+
+enum tandem_status tandem_communicator_post(tandem_communicator *c, int rank, const void *data,
+                                            size_t bytes, struct tandem_error *error)
+{
+    int missing = -1;
+    char why[160] = "";
+    TND_REQUIRE(c, "communicator_post", error);
+    TND_REQUIRE(data, "communicator_post", error);
+    TND_TRY(check_rank(c, rank, error));
+    if (c->transport.post == NULL) {
+        return tandem_communicator_send(c, rank, data, bytes, error);
+    }
+    if (c->has_failed) {
+        return repeat_failure(c, error);
+    }
+    const struct tandem_message sent = message(rank, data, bytes);
+    return c->transport.post(c->transport.self, &sent, c->limit_s, &missing, why, sizeof(why))
+               ? TANDEM_OK
+               : fail(c, missing, "a message", bytes, why, error);
+}
+
+bool tandem_communicator_can_post(const tandem_communicator *c)
+{
+    return c != NULL && c->transport.post != NULL;
 }
 
 enum tandem_status tandem_communicator_broadcast(tandem_communicator *c, void *data, size_t bytes,

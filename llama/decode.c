@@ -152,7 +152,8 @@ static enum tandem_status describe(tandem_session *session,
                                     .hidden = session->hidden,
                                     .is_on_cpu = is_cpu_alone(session->runtime),
                                     .hot = session->hot.layers,
-                                    .best = session->best.n > 0 ? &session->best : NULL};
+                                    .best = session->best.n > 0 ? &session->best : NULL,
+                                    .is_begun = session->is_taking_off};
     if (drafted == NULL) {
         tnd_llama_sampling_ask(session, entries, n_entries, out);
     }
@@ -201,7 +202,20 @@ static void take_result(tandem_session *session, struct tnd_llama_sequence *sequ
     }
 }
 
-/* Copies what the batch has wanted, and moves the sequences on. */
+/* The sequences have the tokens of a batch. */
+static void move_on(tandem_session *session, const struct tandem_batch_entry *entries,
+                    const int64_t *drafted, int64_t n_entries)
+{
+    for (int64_t i = 0; i < n_entries; i++) {
+        struct tnd_llama_sequence *sequence = &session->sequences[entries[i].sequence];
+        sequence->n_past += entries[i].n - (drafted != NULL ? drafted[i] : 0);
+        sequence->has_logits = sequence->has_embedding = false;
+        sequence->chosen_for = NULL;
+        sequence->second = 0;
+    }
+}
+
+/* Copies what the batch has wanted. */
 static void take_results(tandem_session *session, const struct tandem_batch_entry *entries,
                          const int64_t *drafted, int64_t n_entries,
                          const struct tnd_llama_forward *forward)
@@ -210,10 +224,6 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
     for (int64_t i = 0; i < n_entries; i++) {
         struct tnd_llama_sequence *sequence = &session->sequences[entries[i].sequence];
         const int64_t n_drafted = drafted != NULL ? drafted[i] : 0;
-        sequence->n_past += entries[i].n - n_drafted;
-        sequence->has_logits = sequence->has_embedding = false;
-        sequence->chosen_for = NULL;
-        sequence->second = 0;
         if (!entries[i].wants_logits) {
             continue;
         }
@@ -360,16 +370,16 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-static void note_time(tandem_session *session, const struct tandem_batch_entry *entries,
-                      const int64_t *drafted, int64_t n_entries,
-                      const struct tnd_llama_batch *batch, double us)
+/* Whether each text gets one token, and drafts. */
+static bool is_step(const struct tandem_batch_entry *entries, const int64_t *drafted,
+                    int64_t n_entries)
 {
-    bool is_step = true; /* one token for each text, and drafts */
     for (int64_t i = 0; i < n_entries; i++) {
-        is_step = is_step && entries[i].n - (drafted != NULL ? drafted[i] : 0) == 1;
+        if (entries[i].n - (drafted != NULL ? drafted[i] : 0) != 1) {
+            return false;
+        }
     }
-    tnd_batch_times_note(&session->times, batch->m, is_step, us);
-    tnd_llama_micro_note(session, batch->split, us);
+    return true;
 }
 
 /* Tells the other ranks what there is to do. */
@@ -401,10 +411,10 @@ static void end_ranks(const tandem_session *session, enum tandem_status status,
 /* A batch that failed is decoded once more where that may help: keys and values that a device was
  * lost with are computed again; a run of micro-batches that reads cells of the cache before later
  * ones are written cannot be repeated half-way as a whole batch can. */
-enum tandem_status tnd_llama_decode(tandem_session *session,
-                                    const struct tandem_batch_entry *entries,
-                                    const int64_t *drafted, int64_t n_entries,
-                                    struct tandem_error *error)
+static enum tandem_status decode_batch(tandem_session *session,
+                                       const struct tandem_batch_entry *entries,
+                                       const int64_t *drafted, int64_t n_entries,
+                                       struct tnd_llama_flight *flight, struct tandem_error *error)
 {
     struct tnd_llama_batch batch = {.split = NULL};
     struct tnd_llama_forward forward;
@@ -433,10 +443,64 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
     }
     end_ranks(session, status, error);
     LLAMA_TRY(status);
-    note_time(session, entries, drafted, n_entries, &batch, now_us() - begin_us);
-    take_results(session, entries, drafted, n_entries, &forward);
-    note_hidden(session, &batch, &forward);
+    move_on(session, entries, drafted, n_entries);
+    tnd_llama_micro_note(session, batch.split, now_us() - begin_us);
+    if (flight != NULL) {
+        *flight = (struct tnd_llama_flight){.entries = flight->entries,
+                                            .n_entries = n_entries,
+                                            .m = batch.m,
+                                            .is_step = is_step(entries, drafted, n_entries),
+                                            .forward = forward,
+                                            .begin_us = begin_us};
+        memcpy(flight->entries, entries, (size_t)n_entries * sizeof(entries[0]));
+    } else {
+        tnd_batch_times_note(&session->times, batch.m, is_step(entries, drafted, n_entries),
+                             now_us() - begin_us);
+        take_results(session, entries, drafted, n_entries, &forward);
+        note_hidden(session, &batch, &forward);
+    }
     tnd_llama_experts_count(session, &batch);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_decode(tandem_session *session,
+                                    const struct tandem_batch_entry *entries,
+                                    const int64_t *drafted, int64_t n_entries,
+                                    struct tandem_error *error)
+{
+    LLAMA_TRY(tnd_llama_flights_finish(session, -1, error));
+    return decode_batch(session, entries, drafted, n_entries, NULL, error);
+}
+
+enum tandem_status tnd_llama_take_off(tandem_session *session,
+                                      const struct tandem_batch_entry *entries, int64_t n_entries,
+                                      struct tnd_llama_flight *flight, struct tandem_error *error)
+{
+    session->is_taking_off = true;
+    const enum tandem_status status =
+        decode_batch(session, entries, NULL, n_entries, flight, error);
+    session->is_taking_off = false;
+    return status;
+}
+
+enum tandem_status tnd_llama_land(tandem_session *session, struct tnd_llama_flight *flight,
+                                  struct tandem_error *error)
+{
+    struct tandem_error own = {.text = ""};
+    struct tnd_llama_flights *flights = &session->flights;
+    error = error != NULL ? error : &own;
+    tandem_context_reset(session->context);
+    enum tandem_status status = tnd_llama_forward_end(session->model, session->has_embeddings,
+                                                      session->context, &flight->forward, error);
+    status = status == TANDEM_OK ? compute(session, flight->forward.graph, false, error) : status;
+    end_ranks(session, status, error);
+    LLAMA_TRY(status);
+    take_results(session, flight->entries, NULL, flight->n_entries, &flight->forward);
+    /* what it took beside those before it */
+    const double now = now_us();
+    const double from = flight->begin_us > flights->end_us ? flight->begin_us : flights->end_us;
+    tnd_batch_times_note(&session->times, flight->m, flight->is_step, now - from);
+    flights->end_us = now;
     return TANDEM_OK;
 }
 
@@ -454,6 +518,17 @@ static enum tandem_status forget_samplers(tandem_session *session, enum tandem_s
         session->sequences[i].sampler = NULL;
     }
     return status;
+}
+
+static enum tandem_status check_is_here(const tandem_session *session, int32_t sequence,
+                                        struct tandem_error *error)
+{
+    return !session->sequences[sequence].is_away
+               ? TANDEM_OK
+               : tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", sequence, 0,
+                                "llama: sequence %d is in a batch that was begun: "
+                                "tandem_session_end_batch ends the oldest one",
+                                (int)sequence);
 }
 
 static enum tandem_status check_fits(const tandem_session *session, int32_t sequence, int64_t n,
@@ -494,6 +569,7 @@ static enum tandem_status decode_tokens(tandem_session *session, const int32_t *
 {
     const bool is_cut = batch > 0 && batch < session->batch_max;
     const int64_t most = is_cut && !session->model->hparams.is_encoder ? batch : session->batch_max;
+    LLAMA_TRY(check_is_here(session, 0, error));
     LLAMA_TRY(check_fits(session, 0, n, error));
     LLAMA_TRY(check_tokens(session, tokens, n, error));
     for (int64_t at = 0; at < n;) {
@@ -531,8 +607,23 @@ static enum tandem_status check_entry(const tandem_session *session,
             "more, and each of %d sequences at most once",
             (long long)i, (long long)entry->n, (int)entry->sequence, session->n_sequences);
     }
+    LLAMA_TRY(check_is_here(session, entry->sequence, error));
     LLAMA_TRY(check_fits(session, entry->sequence, entry->n, error));
     return check_tokens(session, entry->tokens, entry->n, error);
+}
+
+enum tandem_status tnd_llama_check_entries(const tandem_session *session,
+                                           const struct tandem_batch_entry *entries,
+                                           int64_t n_entries, struct tandem_error *error)
+{
+    if (n_entries < 1) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", n_entries, 1,
+                              "llama: a batch needs at least one entry");
+    }
+    for (int64_t i = 0; i < n_entries; i++) {
+        LLAMA_TRY(check_entry(session, entries, i, error));
+    }
+    return TANDEM_OK;
 }
 
 enum tandem_status tandem_session_decode_batch(tandem_session *session,
@@ -541,17 +632,8 @@ enum tandem_status tandem_session_decode_batch(tandem_session *session,
 {
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(entries, error);
-    if (n_entries < 1) {
-        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", n_entries, 1,
-                              "llama: a batch needs at least one entry");
-    }
-    enum tandem_status status = TANDEM_OK;
-    for (int64_t i = 0; i < n_entries && status == TANDEM_OK; i++) {
-        status = check_entry(session, entries, i, error);
-    }
-    if (status == TANDEM_OK) {
-        status = decode(session, entries, n_entries, error);
-    }
+    enum tandem_status status = tnd_llama_check_entries(session, entries, n_entries, error);
+    status = status == TANDEM_OK ? decode(session, entries, n_entries, error) : status;
     return forget_samplers(session, status);
 }
 

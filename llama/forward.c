@@ -503,11 +503,39 @@ enum tandem_status tnd_llama_forward(const tandem_model *model,
             }
         }
     }
-    for (int i = 0; tnd_llama_by_layers(model) && i < split->n; i++) {
+    for (int i = 0; tnd_llama_by_layers(model) && !batch->is_begun && i < split->n; i++) {
         tandem_context_set_chain(context, i);
         end_part(&parts[i], i, &forward);
+    }
+    for (int i = 0; i < split->n; i++) {
+        forward.n_outputs[i] = parts[i].batch.n_outputs;
     }
     LLAMA_TRY(tandem_graph_finish(forward.graph, error));
     *out_forward = forward;
     return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_forward_end(const tandem_model *model, bool wants_embeddings,
+                                         tandem_context *context,
+                                         struct tnd_llama_forward *io_forward,
+                                         struct tandem_error *error)
+{
+    const int64_t one = 1;
+    tandem_tensor *after = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, &one);
+    struct tnd_llama_forward *forward = io_forward;
+    forward->graph = tandem_graph_new(context);
+    for (int i = 0; i < forward->n_parts; i++) {
+        struct part part;
+        memset(&part, 0, sizeof(part));
+        part.batch.n_outputs = forward->n_outputs[i];
+        part.batch.wants_embeddings = wants_embeddings;
+        part.pass.model = model;
+        part.pass.context = context;
+        part.pass.graph = forward->graph;
+        part.pass.batch = &part.batch;
+        part.pass.after = &after;
+        tandem_context_set_chain(context, i);
+        end_part(&part, i, forward);
+    }
+    return tandem_graph_finish(forward->graph, error);
 }

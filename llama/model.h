@@ -177,12 +177,14 @@ struct tnd_llama_batch {
     tandem_tensor *sample_mask;                    /* of tandem_sample */
     int sample_steps;
     struct tnd_llama_best *best; /* choices among ranks; NULL: logits are wanted */
+    bool is_begun; /* by layers on rank 0: without what follows its layers, tnd_llama_forward_end */
 };
 
 /** One forward pass, its inputs filled in. Results are those of each micro-batch. */
 struct tnd_llama_forward {
     tandem_graph *graph;
-    int n_parts;                                        /* micro-batches; 1: the batch is whole */
+    int n_parts; /* micro-batches; 1: the batch is whole */
+    int64_t n_outputs[TND_LLAMA_MICRO_BATCHES];
     tandem_tensor *logits[TND_LLAMA_MICRO_BATCHES];     /* {vocabulary, outputs}; NULL: none */
     tandem_tensor *embeddings[TND_LLAMA_MICRO_BATCHES]; /* {dim or labels, outputs}; NULL: none */
     tandem_tensor *choices; /* I32 {4, outputs}, of tandem_sample; NULL: logits have values */
@@ -205,6 +207,14 @@ enum tandem_status tnd_llama_forward(const tandem_model *model,
                                      const struct tnd_llama_batch *batch, tandem_context *context,
                                      struct tnd_llama_forward *out_forward,
                                      struct tandem_error *error);
+
+/** By layers on rank 0: builds the graph of what follows the layers of a batch that `is_begun`: the
+ *  states of the last layer come from their rank, and rank 0 classifies. `io_forward`: of the graph
+ *  before; n_parts and n_outputs are read. Errors: as tnd_llama_forward. */
+enum tandem_status tnd_llama_forward_end(const tandem_model *model, bool wants_embeddings,
+                                         tandem_context *context,
+                                         struct tnd_llama_forward *io_forward,
+                                         struct tandem_error *error);
 
 /** Builds the graph that rotates the keys of cells by deltas[cell] positions where that is not 0.
  *  `out_graph` is NULL when there are none. Errors: as tnd_llama_forward. */

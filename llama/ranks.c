@@ -140,9 +140,8 @@ struct outcome {
     char reason[REASON];
 };
 
-/* Whether all ranks have come so far: the first failure is that of all. */
-static enum tandem_status agree(tandem_communicator *communicator, enum tandem_status status,
-                                const struct tandem_error *own, struct tandem_error *error)
+enum tandem_status tnd_llama_agree(tandem_communicator *communicator, enum tandem_status status,
+                                   const struct tandem_error *own, struct tandem_error *error)
 {
     const int count = tandem_communicator_count(communicator);
     struct outcome mine = {.status = status};
@@ -164,6 +163,16 @@ static enum tandem_status agree(tandem_communicator *communicator, enum tandem_s
     return status;
 }
 
+enum tandem_status tnd_llama_during(enum tandem_status status, const char *what,
+                                    struct tandem_error *error)
+{
+    if (status == TANDEM_E_RANK && error != NULL) {
+        const size_t n = strlen(error->text);
+        snprintf(error->text + n, sizeof(error->text) - n, ", while %s", what);
+    }
+    return status;
+}
+
 /* The parts of a model of this rank, with shares {2, count}; all ranks have theirs, or none. */
 static enum tandem_status make_parts(const tandem_model *model, tandem_communicator *communicator,
                                      enum tandem_division division, bool has_whole_experts,
@@ -182,7 +191,7 @@ static enum tandem_status make_parts(const tandem_model *model, tandem_communica
                                      shares + tandem_communicator_count(communicator), &prompt_part,
                                      &own);
     }
-    status = agree(communicator, status, &own, error);
+    status = tnd_llama_agree(communicator, status, &own, error);
     if (status != TANDEM_OK) {
         tandem_model_free(part);
         tandem_model_free(prompt_part);
@@ -308,10 +317,13 @@ void tnd_llama_tell_rollback(const tandem_session *session, int32_t sequence, in
 }
 
 enum tandem_status tnd_llama_tell_state_write(const tandem_session *session,
+                                              enum tandem_status status,
+                                              const struct tandem_error *own,
                                               struct tandem_error *error)
 {
     const struct tnd_llama_order order = order_of(session, TND_ORDER_STATE_WRITE, 0, 0, 0);
-    return session->leads != NULL ? tell(session->leads, &order, NULL, error) : TANDEM_OK;
+    LLAMA_TRY(tell(session->leads, &order, NULL, error));
+    return tnd_llama_agree(session->leads, status, own, error);
 }
 
 /* (In pieces: the limit of waiting is that of a message.) */
@@ -332,8 +344,11 @@ enum tandem_status tnd_llama_tell_state_read(const tandem_session *session, cons
     if (session->leads == NULL) {
         return TANDEM_OK;
     }
+    const struct tandem_error none = {.text = ""};
     LLAMA_TRY(tell(session->leads, &order, NULL, error));
-    return broadcast_state(session->leads, (char *)(uintptr_t)bytes, n, error); /* only read */
+    LLAMA_TRY(tnd_llama_agree(session->leads, TANDEM_OK, &none, error)); /* all have memory */
+    LLAMA_TRY(broadcast_state(session->leads, (char *)(uintptr_t)bytes, n, error)); /* only read */
+    return tnd_llama_agree(session->leads, TANDEM_OK, &none, error);                /* all got it */
 }
 
 enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
@@ -408,6 +423,12 @@ struct follower {
     char *more; /* {order.bytes} behind the order in hand */
 };
 
+/* What one rank cannot do all refuse, and go on. */
+static enum tandem_status refused_by_all(const struct follower *f, enum tandem_status status)
+{
+    return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;
+}
+
 static enum tandem_status begin_session(struct follower *f, const struct tnd_llama_order *order,
                                         struct tandem_error *error)
 {
@@ -426,7 +447,7 @@ static enum tandem_status begin_session(struct follower *f, const struct tnd_lla
         make_parts(f->model, f->communicator, (enum tandem_division)told.division,
                    told.has_whole_experts != 0, shares_in(f->more), &part, &prompt_part, error);
     if (status != TANDEM_OK) { /* on all ranks: another session may follow */
-        return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;
+        return refused_by_all(f, status);
     }
     options.context = told.context;
     options.n_cells = told.n_cells;
@@ -479,22 +500,35 @@ static enum tandem_status run_batch(struct follower *f, tandem_session *session,
     return tandem_session_decode_batch(session, entries, (int64_t)n, error);
 }
 
-static enum tandem_status read_state(struct follower *f, tandem_session *session,
+static enum tandem_status make_room(const tandem_session *session, int64_t n, char **out,
+                                    struct tandem_error *error)
+{
+    const size_t most = tnd_llama_state_most(session);
+    if (n < 0 || (size_t)n > most) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", n, (int64_t)most,
+                              "llama: rank 0 tells a state of %lld bytes", (long long)n);
+    }
+    *out = malloc((size_t)n + 1);
+    return *out != NULL ? TANDEM_OK : no_memory(error);
+}
+
+/* Nothing changes before all ranks have a state that is whole. */
+static enum tandem_status read_state(const struct follower *f, tandem_session *session,
                                      const struct tnd_llama_order *order,
                                      struct tandem_error *error)
 {
-    if (order->n[0] < 0 || (size_t)order->n[0] > tnd_llama_state_most(session)) {
-        return tnd_llama_fail(error, TANDEM_E_FORMAT, "cluster", order->n[0],
-                              (int64_t)tnd_llama_state_most(session),
-                              "llama: rank 0 tells a state of %lld bytes", (long long)order->n[0]);
-    }
     const size_t n = (size_t)order->n[0];
-    char *bytes = malloc(n + 1);
-    if (bytes == NULL) {
-        return no_memory(error);
+    struct tandem_error own = {.text = ""};
+    char *bytes = NULL;
+    enum tandem_status status = make_room(session, order->n[0], &bytes, &own);
+    status = tnd_llama_agree(f->communicator, status, &own, error);
+    status = status == TANDEM_OK ? broadcast_state(f->communicator, bytes, n, error) : status;
+    if (status == TANDEM_OK) {
+        status = tnd_llama_state_check(session, bytes, n, &own);
+        status = tnd_llama_agree(f->communicator, status, &own, error);
     }
-    enum tandem_status status = broadcast_state(f->communicator, bytes, n, error);
-    status = status == TANDEM_OK ? tnd_llama_state_take(session, bytes, n, error) : status;
+    status = status == TANDEM_OK ? tnd_llama_state_take(session, bytes, n, error)
+                                 : refused_by_all(f, status);
     free(bytes);
     return status;
 }
@@ -522,9 +556,10 @@ static enum tandem_status carry_out(struct follower *f, const struct tnd_llama_o
         return tandem_session_copy(*session, (int32_t)order->n[0], (int32_t)order->n[1],
                                    order->n[2], error);
     case TND_ORDER_STATE_WRITE:
-        return tnd_llama_state_send(*session, error);
+        return tnd_llama_during(refused_by_all(f, tnd_llama_state_send(*session, error)),
+                                "a state was saved", error);
     case TND_ORDER_STATE_READ:
-        return read_state(f, *session, order, error);
+        return tnd_llama_during(read_state(f, *session, order, error), "a state was read", error);
     case TND_ORDER_FREE:
         tandem_session_free(*session);
         *session = NULL;

@@ -57,19 +57,32 @@ enum tandem_status tnd_llama_tell_copy(const tandem_session *session, int32_t fr
 void tnd_llama_tell_rollback(const tandem_session *session, int32_t sequence, int64_t position);
 
 /** Before tandem_session_state_write asks the others for their heads, and before a state that is
- *  good, {n} bytes, is taken over. */
+ *  good, {n} bytes, is taken over. `status` and `own` are what this rank has come to: where one of
+ *  the ranks cannot go on, all fail as that one does, and nothing has changed. */
 enum tandem_status tnd_llama_tell_state_write(const tandem_session *session,
+                                              enum tandem_status status,
+                                              const struct tandem_error *own,
                                               struct tandem_error *error);
 enum tandem_status tnd_llama_tell_state_read(const tandem_session *session, const void *bytes,
                                              size_t n, struct tandem_error *error);
+/** Adds to the message of a rank that is lost, ", while `what`". Returns the status. */
+enum tandem_status tnd_llama_during(enum tandem_status status, const char *what,
+                                    struct tandem_error *error);
+/** Whether all ranks have come so far: the first failure is that of all, with its rank. Collective.
+ */
+enum tandem_status tnd_llama_agree(tandem_communicator *communicator, enum tandem_status status,
+                                   const struct tandem_error *own, struct tandem_error *error);
 
 /* ---- of another rank (state.c) ---- */
 
-/** Sends this rank's heads of all cells to rank 0, which collects them. */
+/** Sends this rank's heads of all cells to rank 0, which collects them, if all ranks can. */
 enum tandem_status tnd_llama_state_send(const tandem_session *session, struct tandem_error *error);
 /** The most bytes that a state of this session may have. */
 size_t tnd_llama_state_most(const tandem_session *session);
-/** Takes over this rank's heads of a state that rank 0 has checked. */
+/** Whether a state that rank 0 has checked has come as it was sent. */
+enum tandem_status tnd_llama_state_check(const tandem_session *session, const void *bytes, size_t n,
+                                         struct tandem_error *error);
+/** Takes over this rank's heads of it. */
 enum tandem_status tnd_llama_state_take(tandem_session *session, const void *bytes, size_t n,
                                         struct tandem_error *error);
 

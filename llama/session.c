@@ -106,6 +106,7 @@ static enum tandem_status init(tandem_session *session,
     session->has_embeddings = options->has_embeddings || h->is_encoder;
     session->prompt_batch =
         options->prompt_batch > 0 ? options->prompt_batch : 2 * (int64_t)TANDEM_MICRO_BATCH_TOKENS;
+    session->flights.wanted = options->batches_in_flight;
     session->micro.wanted = h->is_encoder ? 1 : options->micro_batches; /* a text stays whole */
     LLAMA_TRY(init_pooling(session, options->pooling, error));
     session->n_sequences = options->n_sequences == 0 ? 1 : options->n_sequences;
@@ -122,6 +123,13 @@ static enum tandem_status init(tandem_session *session,
                               "llama: a batch in %d micro-batches; expected 0 (the timing table "
                               "decides) to %d",
                               options->micro_batches, TND_LLAMA_MICRO_BATCHES);
+    }
+    if (options->batches_in_flight < 0 || options->batches_in_flight > TANDEM_BATCHES_IN_FLIGHT) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", options->batches_in_flight,
+                              TANDEM_BATCHES_IN_FLIGHT,
+                              "llama: %d batches in flight; expected 0 (as many as ranks have "
+                              "layers) to %d",
+                              options->batches_in_flight, TANDEM_BATCHES_IN_FLIGHT);
     }
     const struct tnd_llama_range own = tnd_llama_own_layers(session->model);
     const struct tnd_llama_kv_options kv = {.n_cells = options->n_cells > 0 ? options->n_cells
@@ -240,10 +248,14 @@ void tandem_session_free(tandem_session *session)
     if (session == NULL) {
         return;
     }
+    if (session->leads != NULL && tandem_communicator_error(session->leads) == NULL) {
+        (void)tnd_llama_flights_finish(session, -1, NULL); /* others send what it takes */
+    }
     for (int i = 0; session->sequences != NULL && i < session->n_sequences; i++) {
         free(session->sequences[i].logits);
         free(session->sequences[i].embedding);
     }
+    tnd_llama_flights_fini(&session->flights);
     tnd_llama_lead_end(session);
     tnd_llama_draft_fini(session);
     tnd_llama_sampling_fini(&session->sampling);
@@ -292,6 +304,7 @@ enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequenc
                               "forgotten: they are not there",
                               (long long)n, (long long)keep, (int)sequence);
     }
+    LLAMA_TRY(tnd_llama_flights_finish(session, sequence, error));
     if (session->deltas == NULL) {
         session->deltas = calloc((size_t)cache->n_cells, sizeof(session->deltas[0]));
     }
@@ -341,6 +354,7 @@ int64_t tandem_session_rollback(tandem_session *session, int32_t sequence, int64
     if (s == NULL || position < 0 || position >= s->n_past) {
         return s == NULL ? 0 : s->n_past;
     }
+    (void)tnd_llama_flights_finish(session, sequence, NULL); /* a failure is the next decode's */
     tnd_llama_tell_rollback(session, sequence, position);
     /* the next token sees the window - 1 tokens before it */
     const int64_t seen = window > 0 && position >= window ? position - window + 1 : 0;
@@ -375,6 +389,7 @@ enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, in
                               "sequence %d behind",
                               (long long)window, (long long)n, (int)from);
     }
+    LLAMA_TRY(tnd_llama_flights_finish(session, to, error));
     LLAMA_TRY(tnd_llama_tell_copy(session, from, to, n, error));
     LLAMA_TRY(tnd_llama_collect(session, error));
     LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));

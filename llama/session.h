@@ -19,6 +19,7 @@ struct tnd_llama_sequence {
     const tandem_sampler *chosen_for; /* whose choice `choice` is, in place of logits; NULL: none */
     struct tandem_sample_choice choice;
     int64_t second; /* where the second of two texts begins in the next decode; 0: nowhere */
+    bool is_away;   /* in a batch that was begun and has not ended */
 };
 
 /** Memory of what describes a batch. */
@@ -87,6 +88,22 @@ struct tnd_llama_sampling {
     tandem_tensor *mask;                     /* tokens that may begin a character; NULL: none yet */
 };
 
+/** A batch that was begun, llama/flights.c. */
+struct tnd_llama_flight {
+    struct tandem_batch_entry *entries; /* {sequences}; their tokens are gone */
+    int64_t n_entries, m;
+    bool is_step;                     /* one token for each text */
+    bool is_done;                     /* results are with the sequences */
+    struct tnd_llama_forward forward; /* without tensors while it is on its way */
+    double begin_us;
+};
+struct tnd_llama_flights {
+    struct tnd_llama_flight list[TANDEM_BATCHES_IN_FLIGHT];
+    int n;         /* the first ones are the oldest */
+    int wanted;    /* tandem_session_options.batches_in_flight */
+    double end_us; /* of the last one */
+};
+
 struct tnd_llama_draft; /* llama/draft.c */
 
 struct tandem_session {
@@ -117,6 +134,8 @@ struct tandem_session {
     struct tnd_llama_micro micro;
     struct tnd_llama_sampling sampling;
     struct tnd_llama_best best;
+    struct tnd_llama_flights flights;
+    bool is_taking_off; /* the batch in hand is begun alone */
     struct tnd_batch_times times;
     struct tnd_llama_draft *draft; /* NULL: nothing is drafted */
     const float *hidden;           /* {dim, m} of the batch in hand: tnd_llama_batch.hidden */
@@ -147,6 +166,15 @@ enum tandem_status tnd_llama_no_memory(struct tandem_error *error);
  *  computed again. */
 enum tandem_status tnd_llama_collect(tandem_session *session, struct tandem_error *error);
 
+/** What is on its way comes to its end: of one sequence, or -1: all. Their results wait for
+ *  tandem_session_end_batch. Errors: as tandem_session_end_batch. */
+enum tandem_status tnd_llama_flights_finish(tandem_session *session, int32_t sequence,
+                                            struct tandem_error *error);
+/** ARGUMENT where a batch was begun and has not ended; `what` is not for then. */
+enum tandem_status tnd_llama_flights_refuse(const tandem_session *session, const char *what,
+                                            struct tandem_error *error);
+void tnd_llama_flights_fini(struct tnd_llama_flights *flights);
+
 /** Computes a batch. `drafted` (NULL: none): of each entry the last tokens that are drafts, whose
  *  results go to tnd_llama_draft_results, and which the sequence does not have yet. Errors: those
  *  of tandem_session_decode_batch, but entries are not checked. */
@@ -154,6 +182,19 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
                                     const struct tandem_batch_entry *entries,
                                     const int64_t *drafted, int64_t n_entries,
                                     struct tandem_error *error);
+
+/** This rank's layers of a batch, whose results are for tnd_llama_land. `flight`: an unused one.
+ *  Errors: as tnd_llama_decode. */
+enum tandem_status tnd_llama_take_off(tandem_session *session,
+                                      const struct tandem_batch_entry *entries, int64_t n_entries,
+                                      struct tnd_llama_flight *flight, struct tandem_error *error);
+/** Brings its results. Errors: those of tandem_runtime_compute. */
+enum tandem_status tnd_llama_land(tandem_session *session, struct tnd_llama_flight *flight,
+                                  struct tandem_error *error);
+/** That entries are such as tandem_session_decode_batch wants. Errors: as that. */
+enum tandem_status tnd_llama_check_entries(const tandem_session *session,
+                                           const struct tandem_batch_entry *entries,
+                                           int64_t n_entries, struct tandem_error *error);
 
 /** The same for a session with `draft`. */
 enum tandem_status tnd_llama_decode_ahead(tandem_session *session,

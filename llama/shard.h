@@ -71,6 +71,8 @@ struct tnd_llama_range tnd_llama_own_layers(const tandem_model *model);
 /** Fills in who has which layers; shares {count} are right. */
 void tnd_llama_find_layers(const tandem_model *whole, const double *shares,
                            struct tnd_llama_shard *shard);
+/** Ranks that have layers. */
+int tnd_llama_layer_ranks(const struct tnd_llama_shard *shard);
 /** Micro-batches of a batch of m tokens, the same on every rank; `wanted`: 0, or this many. */
 int tnd_llama_layers_cut(const struct tnd_llama_shard *shard, int64_t m, int wanted);
 /** x {n, M} that another rank sends; x to another rank (F32 {1}, without meaning). `io_after`: the

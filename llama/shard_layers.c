@@ -40,16 +40,21 @@ void tnd_llama_find_layers(const tandem_model *whole, const double *shares,
     shard->kv_heads = (struct tnd_llama_range){0, whole->hparams.kv_heads};
 }
 
+int tnd_llama_layer_ranks(const struct tnd_llama_shard *shard)
+{
+    int n = 0;
+    for (int i = 0; i < shard->count; i++) {
+        n += shard->layers[i].end > shard->layers[i].begin;
+    }
+    return n;
+}
+
 int tnd_llama_layers_cut(const struct tnd_llama_shard *shard, int64_t m, int wanted)
 {
-    int n_ranks = 0;
-    for (int i = 0; i < shard->count; i++) {
-        n_ranks += shard->layers[i].end > shard->layers[i].begin;
-    }
     int64_t n = wanted > 0 ? wanted : m / TANDEM_MICRO_BATCH_TOKENS;
     n = n < m ? n : m;
     n = n < TND_LLAMA_MICRO_BATCHES ? n : TND_LLAMA_MICRO_BATCHES;
-    return n_ranks < 2 || n < 1 ? 1 : (int)n;
+    return tnd_llama_layer_ranks(shard) < 2 || n < 1 ? 1 : (int)n;
 }
 
 /* ---- messages ---- */
@@ -65,7 +70,7 @@ static enum tandem_status exchange(const struct tnd_llama_peer *peer, bool is_se
     tandem_communicator_set_limit(communicator, limit_s > 0 ? -limit_s : limit_s);
     const enum tandem_status status =
         is_sent
-            ? tandem_communicator_send(communicator, peer->rank, tandem_tensor_data(x), bytes, NULL)
+            ? tandem_communicator_post(communicator, peer->rank, tandem_tensor_data(x), bytes, NULL)
             : tandem_communicator_receive(communicator, peer->rank, tandem_tensor_data(x), bytes,
                                           NULL);
     tandem_communicator_set_limit(communicator, limit_s);

@@ -228,11 +228,13 @@ enum tandem_status tnd_llama_state_send(const tandem_session *session, struct ta
     const struct tnd_llama_shard *shard = session->model->shard;
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const size_t n = (size_t)cells_in_use(session) * heads_bytes(session, own_heads(session));
+    struct tandem_error own = {.text = ""};
     char *part = malloc(n + 1);
     enum tandem_status status =
-        part == NULL ? tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
+        part == NULL ? tnd_llama_fail(&own, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
                                       "llama: no memory for %zu bytes of a state", n)
                      : TANDEM_OK;
+    status = tnd_llama_agree(shard->communicator, status, &own, error);
     for (int64_t l = 2 * cache->begin; status == TANDEM_OK && n > 0 && l < 2 * cache->end; l++) {
         pack_rows(session, rows_at(l), part);
         status = tandem_communicator_send(shard->communicator, 0, part, n, error);
@@ -250,22 +252,24 @@ static enum tandem_status collect_rows(const tandem_session *session, char *rows
     if (session->leads == NULL) {
         return TANDEM_OK;
     }
+    struct tandem_error own = {.text = ""};
     char *part = malloc(n * cell_bytes(session) + 1);
     enum tandem_status status =
-        part == NULL ? tnd_llama_fail(error, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
+        part == NULL ? tnd_llama_fail(&own, TANDEM_E_MEMORY, "cluster", (int64_t)n, 0,
                                       "llama: no memory for a state of %zu cells", n)
                      : TANDEM_OK;
+    status = tnd_llama_tell_state_write(session, status, &own, error);
     for (int64_t l = 0; status == TANDEM_OK && n > 0 && l < 2 * session->cache.layers; l++) {
         size_t begin = 0;
         for (int r = 0; status == TANDEM_OK && r < shard->count; r++) {
-            const size_t own = bytes_of_rank(session, r);
+            const size_t its = bytes_of_rank(session, r);
             const bool has_any =
-                own > 0 && l / 2 >= shard->layers[r].begin && l / 2 < shard->layers[r].end;
+                its > 0 && l / 2 >= shard->layers[r].begin && l / 2 < shard->layers[r].end;
             if (r > 0 && has_any) {
-                status = receive_rows(session, r, begin, own, part,
+                status = receive_rows(session, r, begin, its, part,
                                       rows + (size_t)l * n * cell_bytes(session), error);
             }
-            begin += shard->division == TANDEM_DIVIDE_ROWS ? own : 0;
+            begin += shard->division == TANDEM_DIVIDE_ROWS ? its : 0;
         }
     }
     free(part);
@@ -280,6 +284,7 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const uint32_t version[2] = {VERSION, 0};
     int64_t numbers[HEADER_NUMBERS];
+    LLAMA_TRY(tnd_llama_flights_refuse(session, "a state is saved", error));
     LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, false, error));
     if (session->must_recover) {
         return tnd_llama_fail(error, TANDEM_E_DEVICE_LOST, "llama", 0, 0,
@@ -303,8 +308,7 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
     for (int64_t l = 0; l < 2 * cache->layers; l++) {
         at = put_rows(session, rows_at(l), at);
     }
-    LLAMA_TRY(tnd_llama_tell_state_write(session, error));
-    LLAMA_TRY(collect_rows(session, rows, error));
+    LLAMA_TRY(tnd_llama_during(collect_rows(session, rows, error), "a state was saved", error));
     for (int i = 0; i < session->n_sequences; i++) {
         if (session->sequences[i].has_logits) {
             at = put(at, session->sequences[i].logits,
@@ -567,19 +571,32 @@ static enum tandem_status take_state(tandem_session *session, const struct reade
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_llama_state_take(tandem_session *session, const void *bytes, size_t n,
-                                        struct tandem_error *error)
+/* A state of rank 0. */
+static struct reader told(const tandem_session *session, const void *bytes, size_t n)
 {
     struct reader r = {.session = session, .name = "a state of rank 0", .bytes = bytes, .n = n};
     if (n >= HEADER_BYTES) {
         memcpy(&r.n_cells, r.bytes + HEADER_BYTES - 8, sizeof(r.n_cells));
     }
+    return r;
+}
+
+enum tandem_status tnd_llama_state_check(const tandem_session *session, const void *bytes, size_t n,
+                                         struct tandem_error *error)
+{
+    struct reader r = told(session, bytes, n);
     if (n < HEADER_BYTES || r.n_cells < 0 || r.n_cells > session->cache.n_cells) {
         return tnd_llama_fail(error, TANDEM_E_FORMAT, r.name, (int64_t)n, HEADER_BYTES,
                               "%s: has %zu bytes and %" PRId64 " cells", r.name, n, r.n_cells);
     }
     LLAMA_TRY(check_size(&r, error));
-    LLAMA_TRY(check_cells(&r, error));
+    return check_cells(&r, error);
+}
+
+enum tandem_status tnd_llama_state_take(tandem_session *session, const void *bytes, size_t n,
+                                        struct tandem_error *error)
+{
+    const struct reader r = told(session, bytes, n);
     return take_state(session, &r, error);
 }
 
@@ -594,10 +611,12 @@ enum tandem_status tandem_session_state_read(tandem_session *session, const void
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(bytes, error);
     struct reader r = {.session = session, .name = name, .bytes = bytes, .n = n};
+    LLAMA_TRY(tnd_llama_flights_refuse(session, "a state is read", error));
     LLAMA_TRY(check_header(&r, error));
     LLAMA_TRY(check_size(&r, error));
     LLAMA_TRY(check_cells(&r, error));
-    LLAMA_TRY(tnd_llama_tell_state_read(session, bytes, n, error));
+    LLAMA_TRY(tnd_llama_during(tnd_llama_tell_state_read(session, bytes, n, error),
+                               "a state was read", error));
     return take_state(session, &r, error);
 }
 

@@ -82,6 +82,16 @@ for model in dense experts; do
         got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi layers 0 1 2 2>"$work/err")
         [ "$got" = "$want" ] && good || bad "$model, layers 0,1,2 of $mpi: $got, $want; $(head -3 "$work/err")"
     done
+    # Several texts on their way at the same time: the bits of one rank.
+    want=$("$build/cluster-ranks" "$work/$model.gguf" 1 flights)
+    for ranks in 2 3 4; do
+        got=$("$build/cluster-ranks" "$work/$model.gguf" "$ranks" flights)
+        [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "$model, flights of $ranks threads: $got, $want"
+        for mpi in $mpis; do
+            got=$(launch "$mpi" "$ranks" "$build/cluster-ranks" "$work/$model.gguf" mpi flights 2>"$work/err")
+            [ "$got" = "$want" ] && good || bad "$model, flights of $ranks ranks of $mpi: $got, $want; $(head -3 "$work/err")"
+        done
+    done
     # A prompt by layers, and then tokens by rows: the bits of the same ranks and shares.
     want=$("$build/cluster-ranks" "$work/$model.gguf" 3 mixed 5 0 2)
     for mpi in $mpis; do
@@ -209,6 +219,24 @@ if [ -x "$build/tandem-server" ] && command -v curl >/dev/null && [ -e "$data/st
         first=$(ask) second=$(ask)
         [[ $first == *'"content"'*'code 200' ]] && [ "$(grep -o '"content":"[^"]*"' <<<"$first")" = "$(grep -o '"content":"[^"]*"' <<<"$second")" ] &&
             good || bad "server, $mpi: $first $second $(tail -3 "$work/err")"
+        # Texts at the same time, in several batches, are what each is alone.
+        answers() { # a line of each prompt, of several at once
+            local word pids=()
+            for word in Zoo Tom Lily Sun; do
+                curl -s -m 40 --unix-socket "$work/socket" http://x/completion -d '{"prompt": "'"$word"'", "n_predict": 30, "temperature": 0}' |
+                    grep -o '"content":"[^"]*"' >"$work/said.$word" &
+                pids+=($!)
+                [ "$1" = together ] || wait "${pids[@]}"
+            done
+            wait "${pids[@]}"
+            cat "$work"/said.*
+        }
+        alone=$(answers alone)
+        kill -TERM $(pgrep -f "^mpirun.$mpi .*unix:$work/socket")
+        wait "$launcher"
+        serve --rank-limit 3 --divide layers --parallel 4
+        together=$(answers together)
+        [ "$(wc -l <<<"$alone")" = 4 ] && [ "$alone" = "$together" ] && good || bad "texts together, $mpi: $alone; $together $(tail -3 "$work/err")"
         victim=$(rank_pid "$build/tandem-server $data/stories260K.bin") # the one that does not listen
         stopped=$victim
         kill -STOP "$victim"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * usage: cluster-ranks MODEL RANKS|mpi [layers|mixed|whole] [SHARE...]
+ * usage: cluster-ranks MODEL RANKS|mpi [layers|mixed|whole|flights] [SHARE...]
  * Decodes a few tokens on so many ranks, which are threads of this process, or on those of an MPI
  * launcher, and prints a digest of all logits: for tests/cluster.sh, which compares them. */
 #include <stdio.h>
@@ -15,6 +15,7 @@ struct job {
     bool has_shares;
     enum tandem_division division;
     bool has_whole_experts;
+    bool is_in_flight; /* several texts, by layers */
 };
 
 static uint64_t add_logits(uint64_t digest, const float *logits, int64_t n)
@@ -25,6 +26,51 @@ static uint64_t add_logits(uint64_t digest, const float *logits, int64_t n)
         digest = (digest ^ bits) * UINT64_C(0x100000001b3);
     }
     return digest;
+}
+
+static int32_t likeliest(const float *logits, int64_t n)
+{
+    int32_t best = 0;
+    for (int32_t i = 1; i < n; i++) {
+        best = logits[i] > logits[best] ? i : best;
+    }
+    return best;
+}
+
+/* Texts that go on by their likeliest tokens, in batches that are begun before others end. */
+static enum tandem_status lead_flights(const struct job *job, tandem_session *session,
+                                       struct tandem_error *error)
+{
+    enum { TEXTS = 5, BATCHES = 3, STEPS = 6, LONGEST = 16 };
+    const int64_t vocabulary = tandem_model_hparams(job->model)->vocabulary;
+    int32_t tokens[TEXTS][LONGEST];
+    uint64_t digest = 1;
+    for (int i = 0; i < TEXTS * LONGEST; i++) {
+        tokens[i / LONGEST][i % LONGEST] = (int32_t)((i * 37 + 5) % vocabulary);
+    }
+    for (int k = 0; k < BATCHES * (STEPS + 1); k++) {
+        struct tandem_batch_entry entries[TEXTS];
+        int64_t n = 0;
+        enum tandem_status status =
+            k < BATCHES ? TANDEM_OK : tandem_session_end_batch(session, error);
+        for (int t = k % BATCHES; t < TEXTS && status == TANDEM_OK; t += BATCHES) {
+            if (k >= BATCHES) {
+                const float *logits = tandem_session_logits(session, t);
+                digest = add_logits(digest, logits, vocabulary);
+                tokens[t][0] = likeliest(logits, vocabulary);
+            }
+            entries[n++] =
+                (struct tandem_batch_entry){tokens[t], k < BATCHES ? LONGEST - t : 1, t, true};
+        }
+        if (status == TANDEM_OK && k < BATCHES * STEPS) {
+            status = tandem_session_begin_batch(session, entries, n, error);
+        }
+        if (status != TANDEM_OK) {
+            return status;
+        }
+    }
+    printf("%016llx\n", (unsigned long long)digest);
+    return TANDEM_OK;
 }
 
 /* A batch, and the likeliest tokens behind it. */
@@ -47,10 +93,7 @@ static enum tandem_status lead(const struct job *job, tandem_session *session,
         }
         const float *logits = tandem_session_logits(session, 0);
         digest = add_logits(digest, logits, vocabulary);
-        tokens[0] = 0;
-        for (int32_t i = 1; i < vocabulary; i++) {
-            tokens[0] = logits[i] > logits[tokens[0]] ? i : tokens[0];
-        }
+        tokens[0] = likeliest(logits, vocabulary);
     }
     printf("%016llx\n", (unsigned long long)digest);
     return TANDEM_OK;
@@ -75,10 +118,14 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
         options.shares = job->has_shares ? job->shares : NULL;
         options.division = job->division;
         options.has_whole_experts = job->has_whole_experts;
-        options.micro_batches = job->division != TANDEM_DIVIDE_ROWS ? 3 : 0;
+        options.n_sequences = job->is_in_flight ? 5 : 1;
+        options.batches_in_flight = job->is_in_flight ? 3 : 0;
+        options.micro_batches = job->is_in_flight ? 1 : job->division != TANDEM_DIVIDE_ROWS ? 3 : 0;
         options.prompt_batch = 2;
         status = tandem_session_new(job->model, runtime, &options, &session, error);
-        status = status == TANDEM_OK ? lead(job, session, error) : status;
+        status = status == TANDEM_OK
+                     ? (job->is_in_flight ? lead_flights : lead)(job, session, error)
+                     : status;
         tandem_session_free(session);
         if (tandem_communicator_error(communicator) == NULL) {
             (void)tandem_session_dismiss(communicator, NULL);
@@ -123,17 +170,20 @@ int main(int argc, char **argv)
     const bool by_layers = argc > 3 && strcmp(argv[3], "layers") == 0;
     const bool is_mixed = argc > 3 && strcmp(argv[3], "mixed") == 0;
     const bool is_whole = argc > 3 && strcmp(argv[3], "whole") == 0; /* experts */
-    const int first = by_layers || is_mixed || is_whole ? 4 : 3;
+    const bool is_in_flight = argc > 3 && strcmp(argv[3], "flights") == 0;
+    const int first = by_layers || is_mixed || is_whole || is_in_flight ? 4 : 3;
     struct job job = {.has_shares = argc > first,
-                      .division = by_layers  ? TANDEM_DIVIDE_LAYERS
-                                  : is_mixed ? TANDEM_DIVIDE_MIXED
-                                             : TANDEM_DIVIDE_ROWS,
-                      .has_whole_experts = is_whole};
+                      .division = by_layers || is_in_flight ? TANDEM_DIVIDE_LAYERS
+                                  : is_mixed                ? TANDEM_DIVIDE_MIXED
+                                                            : TANDEM_DIVIDE_ROWS,
+                      .has_whole_experts = is_whole,
+                      .is_in_flight = is_in_flight};
     tandem_model *model = NULL;
     const int count = argc > 2 ? atoi(argv[2]) : 0;
     const bool is_mpi = argc > 2 && strcmp(argv[2], "mpi") == 0;
     if (argc < 3 || argc > first + TND_RANKS_MOST || (!is_mpi && (count < 1 || count > 16))) {
-        fprintf(stderr, "usage: cluster-ranks MODEL RANKS|mpi [layers|mixed|whole] [SHARE...]\n");
+        fprintf(stderr, "usage: cluster-ranks MODEL RANKS|mpi [layers|mixed|whole|flights] "
+                        "[SHARE...]\n");
         return 2;
     }
     for (int i = first; i < argc; i++) {

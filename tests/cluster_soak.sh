@@ -65,6 +65,7 @@ tells() { grep -qsE "$lost" "$work/err" "$work/out"; }
 held() { pgrep -x 'mpirun.*' >/dev/null && { echo 0; return; }; find /dev/shm -mindepth 1 -newer "$work/began" 2>/dev/null | wc -l; }
 
 declare -A tried good
+unbegun=0
 for run in $(seq "$runs"); do
     mpi=${mpis[run % ${#mpis[@]}]}
     fault=${faults[run / ${#mpis[@]} % ${#faults[@]}]}
@@ -79,7 +80,16 @@ for run in $(seq "$runs"); do
     launch "$mpi" "$ranks" "$build/tandem-llama" bench "$work/dense.gguf" --prompt 8 --gen 2000 --repeat 64 --threads 1 \
         --rank-limit "$limit" --divide "$divide" --shares "$([ "$ranks" = 2 ] && echo 1,1 || echo 1,1,1)" >"$work/out" 2>"$work/err" &
     launcher=$!
-    await 300 has_begun || { echo "run $run, $mpi, $fault: did not begin: $(tail -3 "$work/err")"; }
+    # (On a machine that is too busy MPI's own start takes longer, and what is lost then is MPI's: no run of ours. A few of them.)
+    if ! await 300 has_begun; then
+        echo "run $run, $mpi, $fault: did not begin in 30 s, nothing was tried: $(tail -3 "$work/err")"
+        unbegun=$((unbegun + 1))
+        kill "$launcher" 2>/dev/null
+        wait "$launcher"
+        kill -KILL $(ours) 2>/dev/null
+        [ "$fault" = cut ] && net_down
+        continue
+    fi
     sleep "0.$((RANDOM % 10))"
     pid=$(rank_pid "$victim")
     began=$SECONDS
@@ -116,4 +126,4 @@ for fault in "${!tried[@]}"; do
     echo "${tried[$fault]} tried, ${good[$fault]:-0} survived: Ranks, one of which is lost: $fault"
     all=$((all + ${tried[$fault]} - ${good[$fault]:-0}))
 done
-[ "$all" -eq 0 ]
+[ "$all" -eq 0 ] && [ "$unbegun" -le $((1 + runs / 50)) ]

@@ -12,6 +12,8 @@ extern CU_SuiteInfo suites_cluster_models[];
 extern CU_SuiteInfo suites_cluster_architectures[];
 extern CU_SuiteInfo suites_cluster_phases[];
 extern CU_SuiteInfo suites_cluster_choices[];
+extern CU_SuiteInfo suites_cluster_flights[];
+extern CU_SuiteInfo suites_cluster_states[];
 
 enum { MOST = 40000 };
 
@@ -418,5 +420,6 @@ int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_cluster, suites_cluster_models,
                           suites_cluster_architectures, suites_cluster_phases,
-                          suites_cluster_choices, NULL);
+                          suites_cluster_choices, suites_cluster_flights, suites_cluster_states,
+                          NULL);
 }

@@ -289,6 +289,94 @@ static void times_of_layers_follow_from_the_slowest_rank(void)
     CU_ASSERT_FALSE(plan.fits);
 }
 
+/* ---- texts in several batches ---- */
+
+/* Ranks whose batches of half as many texts take 50 to 100 % of the time. */
+static void draw_batches(struct tnd_test_rng *rng, struct drawn *drawn)
+{
+    struct tnd_cluster_model *model = &drawn->cluster.model;
+    model->n_texts = tnd_test_rng_int(rng, 2, 16);
+    drawn->cluster.is_medium = false;
+    for (int r = 0; r < drawn->cluster.n; r++) {
+        struct tnd_cluster_rank *rank = &drawn->ranks[r];
+        const double fixed = (double)tnd_test_rng_int(rng, 0, 100) / 100;
+        for (int g = 0; g < TND_CLUSTER_BATCHES; g++) {
+            const double tokens = ceil((double)model->n_texts / (g + 1));
+            const double part = fixed + (1 - fixed) * tokens / (double)model->n_texts;
+            rank->batch_us[g] = part * rank->layers_us[TND_FIT_GENERATION];
+            rank->batch_head_us[g] =
+                part * rank->curves[TND_FIT_GENERATION][TND_FIT_OUTPUT].us[TND_CLUSTER_POINTS - 1];
+        }
+    }
+}
+
+/* What a step of all texts takes, by the events of many steps: rank 0 takes the batches in turns,
+ * classifies, begins the next step of that batch and goes on; the others compute what has come. */
+static double simulate_batches(const struct tnd_cluster *cluster,
+                               const struct tnd_cluster_plan *plan, int n)
+{
+    enum { STEPS = 200 };
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double tokens = ceil((double)model->n_texts / n), bytes = 4 * (double)model->dim * tokens;
+    double free_us[MOST] = {0}, link_us[MOST] = {0}, back_us[TND_CLUSTER_BATCHES] = {0};
+    double began_us = 0;
+    for (int k = 0; k < STEPS * n; k++) {
+        double at = fmax(free_us[0], back_us[k % n]);
+        at += k >= n ? cluster->ranks[plan->ranks[0]].batch_head_us[n - 1] : 0;
+        began_us = k == STEPS / 2 * n ? at : began_us;
+        for (int i = 0; i < plan->n; i++) {
+            const struct tnd_cluster_link *link =
+                &cluster->links[plan->ranks[i] * cluster->n + plan->ranks[(i + 1) % plan->n]];
+            at = i > 0 ? fmax(at, free_us[i]) : at;
+            at += cluster->ranks[plan->ranks[i]].batch_us[n - 1] * plan->shares[i] /
+                  (double)model->n_layers;
+            free_us[i] = at;
+            const double busy_us = tnd_cluster_link_us(link, bytes) - tnd_cluster_link_us(link, 1);
+            link_us[i] = fmax(at, link_us[i]) + busy_us;
+            at = link_us[i] + tnd_cluster_link_us(link, 1);
+        }
+        back_us[k % n] = at;
+    }
+    return (fmax(free_us[0], back_us[0]) + cluster->ranks[plan->ranks[0]].batch_head_us[n - 1] -
+            began_us) /
+           (STEPS - STEPS / 2);
+}
+
+static void texts_in_batches_take_what_their_events_take(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + 7);
+    int n_cut = 0;
+    for (int i = 0; i < 300; i++) {
+        static struct drawn drawn;
+        const int n = (int)tnd_test_rng_int(&rng, 2, 4);
+        draw(&rng, n, &drawn);
+        draw_batches(&rng, &drawn);
+        struct tnd_cluster_plan plan = {.n = n, .division = TND_CLUSTER_LAYERS};
+        drawn.cluster.model.n_layers = 4 * n;
+        for (int r = 0; r < n; r++) {
+            plan.ranks[r] = r;
+            plan.shares[r] = 4;
+        }
+        tnd_cluster_time(&drawn.cluster, &plan);
+        double best_us = INFINITY, chosen_us = 0;
+        for (int g = 1; g <= TND_CLUSTER_BATCHES && g <= drawn.cluster.model.n_texts; g++) {
+            const double us = simulate_batches(&drawn.cluster, &plan, g);
+            best_us = fmin(best_us, us);
+            chosen_us = g == plan.in_flight ? us : chosen_us;
+        }
+        n_cut += plan.in_flight > 1;
+        CU_ASSERT_TRUE(chosen_us <= 1.05 * best_us);
+        CU_ASSERT_DOUBLE_EQUAL(plan.us[TND_FIT_GENERATION], chosen_us, 0.05 * chosen_us);
+        if (chosen_us > 1.05 * best_us ||
+            fabs(plan.us[TND_FIT_GENERATION] - chosen_us) > 0.05 * chosen_us) {
+            printf("  %d: %d ranks, %d texts: %d batches, %.1f us; they take %.1f, the best %.1f\n",
+                   i, n, (int)drawn.cluster.model.n_texts, plan.in_flight,
+                   plan.us[TND_FIT_GENERATION], chosen_us, best_us);
+        }
+    }
+    CU_ASSERT_TRUE(n_cut > 100);
+}
+
 static void link_all(struct drawn *drawn, double latency_us, double bytes_per_us)
 {
     for (int i = 0; i < drawn->cluster.n * drawn->cluster.n; i++) {
@@ -653,6 +741,7 @@ static CU_TestInfo tests[] = {
     {"slow links leave one rank, and fast ones use all",
      slow_links_leave_one_rank_and_fast_ones_use_all},
     {"times of layers follow from the slowest rank", times_of_layers_follow_from_the_slowest_rank},
+    {"texts in batches take what their events take", texts_in_batches_take_what_their_events_take},
     {"mixed plans take prompts of layers and tokens of rows",
      mixed_plans_take_prompts_of_layers_and_tokens_of_rows},
     {"a model without rows for ranks goes by layers",

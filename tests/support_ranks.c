@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * Messages between threads: a sender leaves a pointer in the box of its pair, the receiver copies
- * from it. */
+ * from it. What is posted waits, as a copy, behind the box. */
 #include "tests/support_ranks.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+struct posted {
+    struct posted *next;
+    size_t bytes;
+    char data[];
+};
 
 struct box {
     const void *data; /* NULL: empty */
     size_t bytes;
+    struct posted *posted; /* they come first: who posts has nothing in the box */
 };
 
 static struct {
@@ -20,13 +28,19 @@ static struct {
     int n_waiting; /* since the last change */
     unsigned n_changes;
     double now_s;
-    int forged; /* rank; -1: none */
+    bool has_no_posts;
+    int forged;        /* rank; -1: none */
+    int dying, n_left; /* rank, and exchanges that it begins still; dying -1: none */
+    int damaged;       /* rank; -1: none */
+    size_t damaged_bytes, damaged_at;
     char forgery[64];
     size_t forged_at, n_forged;
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER,
          .changed = PTHREAD_COND_INITIALIZER,
          .waits = PTHREAD_COND_INITIALIZER,
-         .forged = -1};
+         .forged = -1,
+         .dying = -1,
+         .damaged = -1};
 
 struct rank {
     pthread_t thread, opener;
@@ -53,7 +67,8 @@ static bool move_send(const struct tandem_message *message, struct box *box,
                       enum progress *progress)
 {
     if (*progress == WAITS && box->data == NULL) {
-        *box = (struct box){message->data, message->bytes};
+        box->data = message->data;
+        box->bytes = message->bytes;
         *progress = POSTED;
         return true;
     }
@@ -67,11 +82,19 @@ static bool move_send(const struct tandem_message *message, struct box *box,
 static bool move_receive(const struct tandem_message *message, struct box *box,
                          enum progress *progress)
 {
-    if (*progress == DONE || box->data == NULL || box->bytes != message->bytes) {
+    struct posted *first = box->posted;
+    if (*progress != DONE && first != NULL && first->bytes == message->bytes) {
+        memcpy(message->data, first->data, first->bytes);
+        box->posted = first->next;
+        free(first);
+        *progress = DONE;
+        return true;
+    }
+    if (*progress == DONE || first != NULL || box->data == NULL || box->bytes != message->bytes) {
         return false;
     }
     memcpy(message->data, box->data, box->bytes);
-    *box = (struct box){NULL, 0};
+    box->data = NULL;
     *progress = DONE;
     return true;
 }
@@ -112,6 +135,21 @@ static void forge(const struct rank *self, const struct tandem_message *sends, i
     }
 }
 
+static bool must_die(const struct rank *self)
+{
+    return all.dying == self->rank && all.n_left-- <= 0;
+}
+
+static void damage(const struct rank *self, const struct tandem_message *receives, int n)
+{
+    for (int i = 0; i < n && all.damaged == self->rank; i++) {
+        if (receives[i].bytes == all.damaged_bytes) {
+            ((char *)receives[i].data)[all.damaged_at] ^= 0x20;
+            all.damaged = -1;
+        }
+    }
+}
+
 static bool exchange(void *user, const struct tandem_message *sends, int n_sends,
                      const struct tandem_message *receives, int n_receives, double limit_s,
                      int *out_rank, char *why, size_t why_bytes)
@@ -126,8 +164,9 @@ static bool exchange(void *user, const struct tandem_message *sends, int n_sends
     }
     pthread_mutex_lock(&all.mutex);
     const double begin_s = all.now_s;
+    const bool is_dead = must_die(self);
     forge(self, sends, n_sends);
-    for (;;) {
+    while (!is_dead) {
         if (move(self, sends, n_sends, sent, receives, n_receives, received, out_rank)) {
             tell_change();
             continue;
@@ -151,11 +190,41 @@ static bool exchange(void *user, const struct tandem_message *sends, int n_sends
             pthread_cond_wait(&all.changed, &all.mutex);
         }
     }
+    if (is_dead) {
+        snprintf(why, why_bytes, "this rank dies");
+        *out_rank = self->rank;
+    }
+    damage(self, receives, is_done ? n_receives : 0);
     for (int i = 0; i < n_sends && !is_done; i++) { /* nobody reads what is gone */
-        all.boxes[self->rank][sends[i].rank] = (struct box){NULL, 0};
+        all.boxes[self->rank][sends[i].rank].data = NULL;
     }
     pthread_mutex_unlock(&all.mutex);
     return is_done;
+}
+
+static bool post(void *user, const struct tandem_message *send, double limit_s, int *out_rank,
+                 char *why, size_t why_bytes)
+{
+    const struct rank *self = user;
+    struct posted *posted = malloc(sizeof(*posted) + send->bytes);
+    (void)limit_s;
+    *out_rank = -1;
+    if (posted == NULL) {
+        snprintf(why, why_bytes, "no memory");
+        return false;
+    }
+    posted->next = NULL;
+    posted->bytes = send->bytes;
+    memcpy(posted->data, send->data, send->bytes);
+    pthread_mutex_lock(&all.mutex);
+    struct posted **at = &all.boxes[self->rank][send->rank].posted;
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = posted;
+    tell_change();
+    pthread_mutex_unlock(&all.mutex);
+    return true;
 }
 
 static void leave(void *user, bool has_failed)
@@ -178,7 +247,8 @@ static void *run(void *user)
                                                .count = self->count,
                                                .exchange = exchange,
                                                .close = leave,
-                                               .name = "threads"};
+                                               .name = "threads",
+                                               .post = all.has_no_posts ? NULL : post};
     tandem_communicator *communicator = NULL;
     struct tnd_rank_result *result = &self->result;
     result->status = tandem_communicator_new(&transport, &communicator, &result->error);
@@ -187,6 +257,19 @@ static void *run(void *user)
     }
     tandem_communicator_close(communicator);
     return NULL;
+}
+
+/* What nobody has received. */
+static void drop_posts(void)
+{
+    for (int i = 0; i < TND_RANKS_MOST * TND_RANKS_MOST; i++) {
+        struct box *box = &all.boxes[i / TND_RANKS_MOST][i % TND_RANKS_MOST];
+        while (box->posted != NULL) {
+            struct posted *next = box->posted->next;
+            free(box->posted);
+            box->posted = next;
+        }
+    }
 }
 
 void tnd_ranks_run(int count, tnd_rank_fn fn, void *user, struct tnd_rank_result *out)
@@ -210,6 +293,30 @@ void tnd_ranks_run(int count, tnd_rank_fn fn, void *user, struct tnd_rank_result
         }
         out[i] = ranks[i].result;
     }
+    drop_posts();
+    all.dying = all.damaged = -1;
+}
+
+void tnd_ranks_let_die(int rank, int after)
+{
+    pthread_mutex_lock(&all.mutex);
+    all.dying = rank;
+    all.n_left = after;
+    pthread_mutex_unlock(&all.mutex);
+}
+
+void tnd_ranks_damage(int rank, size_t bytes, size_t at)
+{
+    pthread_mutex_lock(&all.mutex);
+    all.damaged = rank;
+    all.damaged_bytes = bytes;
+    all.damaged_at = at;
+    pthread_mutex_unlock(&all.mutex);
+}
+
+void tnd_ranks_set_posts(bool has_posts)
+{
+    all.has_no_posts = !has_posts;
 }
 
 void tnd_ranks_advance(double seconds)

@@ -20,6 +20,12 @@ struct tnd_rank_result {
  *  rank whose communicator could not be opened has that for a result. */
 void tnd_ranks_run(int count, tnd_rank_fn fn, void *user, struct tnd_rank_result *out);
 
+/** Whether the transport of later runs can post; it can at first. */
+void tnd_ranks_set_posts(bool has_posts);
+/** From now on a rank begins so many exchanges; those after them fail, on that rank alone. */
+void tnd_ranks_let_die(int rank, int after);
+/** A byte of the next message of so many bytes that a rank receives is another one. */
+void tnd_ranks_damage(int rank, size_t bytes, size_t at);
 /** Moves the clock of all ranks of this process, by which they wait. */
 void tnd_ranks_advance(double seconds);
 /** Waits until n ranks of the last tnd_ranks_run wait for messages. */

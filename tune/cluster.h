@@ -16,6 +16,7 @@ enum {
     TND_CLUSTER_POINTS = 17, /* of a curve over the share: 0, 1/16, ... 1 */
     TND_CLUSTER_SIZES = 8,   /* of messages: 8 bytes, each 8 times the one before */
     TND_CLUSTER_USED = 64,   /* experts of a token that are counted */
+    TND_CLUSTER_BATCHES = 8, /* in flight */
     TND_CLUSTER_NAME = 80
 };
 
@@ -32,6 +33,7 @@ enum { TND_CLUSTER_NO_EXPERT_ROWS = 1 << 8, TND_CLUSTER_NO_WHOLE_EXPERTS = 1 << 
 /* What a model needs of ranks. */
 struct tnd_cluster_model {
     int64_t n_layers, dim, vocabulary, prompt_tokens;
+    int64_t n_texts;              /* that get a token in a step of generation */
     int64_t units[TND_FIT_PARTS]; /* a rank has whole ones; 0: the part is not divided */
     int64_t bytes[TND_FIT_PARTS]; /* keys and values too */
     int64_t cache_bytes;          /* of them, keys and values */
@@ -54,6 +56,9 @@ struct tnd_cluster_rank {
     struct tnd_cluster_curve curves[TND_FIT_PHASES][TND_FIT_PARTS];
     /* Of all layers, the prompt in micro-batches; where ranks share a machine, beside the others */
     double layers_us[TND_FIT_PHASES], layers_error_us[TND_FIT_PHASES];
+    /* Of all layers, and of the classifier, a token for each of a batch's texts, where the texts
+     * are in 1, 2, ... batches, and where ranks share a machine, beside the others */
+    double batch_us[TND_CLUSTER_BATCHES], batch_head_us[TND_CLUSTER_BATCHES];
 };
 
 /* Time of a message over its bytes, at 8, 64, ... */
@@ -82,6 +87,7 @@ struct tnd_cluster_plan {
     double us[TND_FIT_PHASES], error_us[TND_FIT_PHASES];
     double link_us[TND_FIT_PHASES];  /* of them, what messages take */
     double sums_us[TND_FIT_PHASES];  /* what those of rows take, which all ranks make */
+    int in_flight;                   /* by layers: batches of texts on their way; 0: one */
     double move_us;                  /* mixed: of a prompt's, to bring keys and values to heads */
     int64_t bytes[TND_CLUSTER_MOST]; /* of ranks[i] */
     bool fits;

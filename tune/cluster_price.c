@@ -275,6 +275,51 @@ price_layers(const struct cutting *c, const struct tnd_cluster_shape *shape,
     return status == TANDEM_E_NOT_FOUND ? TANDEM_OK : status; /* priced as a whole then */
 }
 
+/* Time of all layers, or of the classifier, of a list of prices. */
+static double layers_of(const struct tnd_cluster_rank *rank, enum tnd_fit_phase phase, int point)
+{
+    double us = 0;
+    for (int i = 0; i < TND_FIT_PARTS; i++) {
+        us += is_of_layers(i) ? rank->curves[phase][i].us[point] : 0;
+    }
+    return us;
+}
+
+/* Of texts in several batches, whose products have fewer rows. Ranks of one machine compute them at
+ * the same time. What the table does not know takes as long as a batch of all texts. */
+static enum tandem_status price_batches(const struct cutting *c,
+                                        const struct tnd_fit_options *options, int n_beside,
+                                        struct tnd_cluster_rank *io_rank,
+                                        const struct tnd_cluster_model *model,
+                                        struct tandem_error *error)
+{
+    const int last = POINTS - 1, beside = last / (n_beside > 1 ? n_beside : 1);
+    const double all_us = layers_of(io_rank, TND_FIT_GENERATION, last);
+    const double together_us = n_beside * layers_of(io_rank, TND_FIT_GENERATION, beside);
+    struct tnd_cluster_rank *part = tnd_alloc(sizeof(*part));
+    if (part == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", c->n, 0,
+                             "cluster: out of memory for %d weights", c->n);
+    }
+    enum tandem_status status = TANDEM_OK;
+    for (int g = 0; g < TND_CLUSTER_BATCHES && status == TANDEM_OK; g++) {
+        struct tnd_fit_options cut = *options;
+        struct tnd_cluster_model unused = *model;
+        memset(part, 0, sizeof(*part));
+        cut.n_texts = (model->n_texts + g) / (g + 1);
+        status = g < model->n_texts && g > 0 ? price_share(c, 1, &cut, last, part, &unused, error)
+                                             : TANDEM_E_NOT_FOUND;
+        const struct tnd_cluster_rank *from = status == TANDEM_OK ? part : io_rank;
+        const double us = layers_of(from, TND_FIT_GENERATION, last);
+        const bool is_shared = n_beside > 1 && g > 0 && all_us > 0;
+        io_rank->batch_us[g] = is_shared ? fmax(us, together_us * us / all_us) : us;
+        io_rank->batch_head_us[g] = from->curves[TND_FIT_GENERATION][TND_FIT_OUTPUT].us[last];
+        status = status == TANDEM_E_NOT_FOUND ? TANDEM_OK : status;
+    }
+    tnd_free(part);
+    return status;
+}
+
 enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n_weights,
                                      const struct tnd_cluster_shape *shape,
                                      const struct tnd_fit_options *options, int n_beside,
@@ -286,6 +331,7 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
     struct cutting c = {.weights = weights, .n = n_weights};
     struct tnd_cluster_model model = {.dim = shape->dim,
                                       .vocabulary = shape->vocabulary,
+                                      .n_texts = options->n_texts > 0 ? options->n_texts : 1,
                                       .undivided = shape->undivided,
                                       .n_experts = shape->experts,
                                       .n_used = shape->experts_used,
@@ -307,6 +353,8 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
         status = status == TANDEM_OK
                      ? price_layers(&c, shape, &alone, n_beside, io_rank, &model, error)
                      : status;
+        status = status == TANDEM_OK ? price_batches(&c, &alone, n_beside, io_rank, &model, error)
+                                     : status;
     }
     if (status == TANDEM_OK) {
         *out_model = model;

@@ -52,7 +52,14 @@ enum { STRETCHES = 4 };
 
 static double tokens_of(const struct tnd_cluster *cluster, enum tnd_fit_phase phase)
 {
-    return phase == TND_FIT_PROMPT ? (double)cluster->model.prompt_tokens : 1;
+    return phase == TND_FIT_PROMPT ? (double)cluster->model.prompt_tokens
+                                   : fmax((double)cluster->model.n_texts, 1);
+}
+
+/* Whose logits are wanted: of the prompt's last token, and of all that are generated. */
+static double outputs_of(const struct tnd_cluster *cluster, enum tnd_fit_phase phase)
+{
+    return phase == TND_FIT_PROMPT ? 1 : tokens_of(cluster, phase);
 }
 
 /* What a rank tells of its likeliest tokens, for top-k 40 (llama/best.c). */
@@ -63,7 +70,7 @@ static double first_bytes(const struct tnd_cluster_model *model)
 }
 
 static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
-                          double tokens)
+                          double tokens, double outputs)
 {
     const struct tnd_cluster_model *model = &cluster->model;
     const double sums = 2 * (double)model->n_layers;
@@ -72,7 +79,7 @@ static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cl
                : sums * tnd_cluster_sum_us(cluster, plan->ranks, plan->n,
                                            4 * (double)model->dim * tokens) +
                      tnd_cluster_gather_us(cluster, plan->ranks, plan->n,
-                                           plan->n * first_bytes(model)) +
+                                           plan->n * outputs * first_bytes(model)) +
                      tnd_cluster_gather_us(cluster, plan->ranks, plan->n, 4 * tokens); /* told */
 }
 
@@ -103,7 +110,7 @@ static void time_whole_experts(const struct tnd_cluster *cluster,
         }
         io_us[phase][stretch_of[TND_FIT_EXPERTS]] =
             tnd_cluster_slowest_us(duties, plan->n, model->n_experts, model->n_used,
-                                   phase == TND_FIT_PROMPT ? (double)model->prompt_tokens : 1);
+                                   tokens_of(cluster, (enum tnd_fit_phase)phase));
     }
 }
 
@@ -219,20 +226,23 @@ static double hop_us(const struct tnd_cluster *cluster, const struct tnd_cluster
  * (llama/shard_layers.c). It tells all the tokens and goes on: that is waited for where it has no
  * layers itself. */
 static double ends_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
-                      int first, int last, double tokens)
+                      int first, int last, double tokens, double outputs)
 {
     const struct tnd_cluster_model *model = &cluster->model;
     const int64_t back = plan->shares[0] > 0 ? model->dim : model->vocabulary;
     return hop_us(cluster, plan, 0, first, 4 * tokens) +
-           hop_us(cluster, plan, last, 0, 4 * (double)back);
+           hop_us(cluster, plan, last, 0, 4 * outputs * (double)back);
 }
 
-/* Between a token and a prompt: a line. */
+/* Between a step of generation and a prompt: a line. */
 static double at_tokens(const struct tnd_cluster *cluster, const double us[TND_FIT_PHASES],
                         double tokens)
 {
     const double most = (double)cluster->model.prompt_tokens;
-    const double part = tokens <= 1 ? 0 : tokens >= most ? 1 : (tokens - 1) / (most - 1);
+    const double least = tokens_of(cluster, TND_FIT_GENERATION);
+    const double part = tokens <= least  ? 0
+                        : tokens >= most ? 1
+                                         : (tokens - least) / (most - least);
     return us[TND_FIT_GENERATION] + part * (us[TND_FIT_PROMPT] - us[TND_FIT_GENERATION]);
 }
 
@@ -268,9 +278,56 @@ static void time_phase(const struct tnd_cluster *cluster, enum tnd_fit_phase pha
         *out_last = i;
     }
     turn_us = cluster->is_medium ? fmax(turn_us, all_us) : turn_us; /* messages follow each other */
-    plan->link_us[phase] = all_us + ends_us(cluster, plan, *out_first, *out_last, tokens);
+    plan->link_us[phase] =
+        all_us + ends_us(cluster, plan, *out_first, *out_last, tokens, outputs_of(cluster, phase));
     plan->us[phase] = us + (n - 1) * turn_us + plan->link_us[phase];
     plan->error_us[phase] = error_us + TND_CLUSTER_LINK_ERROR * plan->link_us[phase];
+}
+
+/* What a message keeps a link busy for: no other one waits for its latency. */
+static double busy_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                      int from, int to, double bytes)
+{
+    return hop_us(cluster, plan, from, to, bytes) - hop_us(cluster, plan, from, to, 1);
+}
+
+/* Texts in n batches: each goes through all ranks, and the classifier, before its next tokens can.
+ * A step of all texts takes as long as a batch does, or as the slowest rank or link has work. */
+static double time_batches(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                           int n, int first, int last, int head)
+{
+    const struct tnd_cluster_model *model = &cluster->model;
+    const double tokens = ceil((double)model->n_texts / n), bytes = 4 * (double)model->dim * tokens;
+    const int64_t back = plan->shares[0] > 0 ? model->dim : model->vocabulary;
+    const double head_us = cluster->ranks[plan->ranks[head]].batch_head_us[n - 1];
+    const double back_us = busy_us(cluster, plan, last, 0, 4 * tokens * (double)back);
+    double round_us = head_us + ends_us(cluster, plan, first, last, tokens, tokens);
+    double most_us = back_us, medium_us = back_us;
+    for (int i = first; i < plan->n; i = next_stage(plan, i)) {
+        const int next = next_stage(plan, i);
+        const double own_us = cluster->ranks[plan->ranks[i]].batch_us[n - 1] *
+                              (double)plan->shares[i] / (double)model->n_layers;
+        const double sent_us = next < plan->n ? busy_us(cluster, plan, i, next, bytes) : 0;
+        round_us += own_us + (next < plan->n ? hop_us(cluster, plan, i, next, bytes) : 0);
+        most_us = fmax(most_us, fmax(sent_us, own_us + (i == head ? head_us : 0)));
+        medium_us += sent_us;
+    }
+    most_us = fmax(most_us, plan->shares[head] > 0 ? 0 : head_us);
+    return fmax(round_us, n * (cluster->is_medium ? fmax(most_us, medium_us) : most_us));
+}
+
+/* As many batches as take the least time; their number does not change what is uncertain. */
+static void choose_batches(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan,
+                           int first, int last, int head)
+{
+    plan->in_flight = 1;
+    for (int n = 2; n <= TND_CLUSTER_BATCHES && n <= cluster->model.n_texts && last > 0; n++) {
+        const double us = time_batches(cluster, plan, n, first, last, head);
+        if (us < plan->us[TND_FIT_GENERATION]) {
+            plan->us[TND_FIT_GENERATION] = us;
+            plan->in_flight = n;
+        }
+    }
 }
 
 static void time_layers(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
@@ -283,6 +340,7 @@ static void time_layers(const struct tnd_cluster *cluster, struct tnd_cluster_pl
     }
     const int head = plan->shares[0] > 0 ? 0 : last;
     add_ends(cluster, plan, first, head);
+    choose_batches(cluster, plan, first, last, head);
     plan->fits = true;
     for (int i = 0; i < plan->n; i++) {
         const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
@@ -382,7 +440,7 @@ static bool is_prompt(const struct tnd_cluster *cluster, const struct tnd_cluste
     memset(by_rows.sums_us, 0, sizeof(by_rows.sums_us));
     time_shares(cluster, &by_rows);
     const double rows_us = at_tokens(cluster, by_rows.us, tokens) +
-                           (tnd_cluster_is_alone(plan) ? 0 : messages_us(cluster, plan, tokens));
+                           (tnd_cluster_is_alone(plan) ? 0 : messages_us(cluster, plan, tokens, 1));
     time_phase(cluster, TND_FIT_PROMPT, &by_layers, tokens, &first, &last);
     add_ends(cluster, &by_layers, first, by_layers.shares[0] > 0 ? 0 : last);
     return by_layers.us[TND_FIT_PROMPT] + plan->move_us * tokens / fmax(most, 1) <= rows_us;
@@ -425,6 +483,7 @@ int tnd_cluster_shares(const struct tnd_cluster *cluster, const struct tnd_clust
 
 void tnd_cluster_time_again(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
 {
+    plan->in_flight = 0;
     if (plan->division == TND_CLUSTER_MIXED) {
         time_mixed(cluster, plan);
     } else if (plan->division == TND_CLUSTER_LAYERS) {
@@ -439,7 +498,8 @@ void tnd_cluster_time(const struct tnd_cluster *cluster, struct tnd_cluster_plan
     for (int phase = 0; phase < TND_FIT_PHASES && io_plan->division != TND_CLUSTER_LAYERS;
          phase++) {
         io_plan->sums_us[phase] =
-            messages_us(cluster, io_plan, tokens_of(cluster, (enum tnd_fit_phase)phase));
+            messages_us(cluster, io_plan, tokens_of(cluster, (enum tnd_fit_phase)phase),
+                        outputs_of(cluster, (enum tnd_fit_phase)phase));
     }
     io_plan->move_us = io_plan->division == TND_CLUSTER_MIXED ? find_move_us(cluster, io_plan) : 0;
     tnd_cluster_time_again(cluster, io_plan);

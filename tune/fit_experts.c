@@ -173,7 +173,7 @@ enum tandem_status tnd_fit_split_experts(const struct tnd_fit_weight *weights, i
 
 static int64_t tokens_of(const struct tnd_fit_model *model, int phase)
 {
-    return phase == TND_FIT_PROMPT ? model->prompt_tokens : 1;
+    return phase == TND_FIT_PROMPT ? model->prompt_tokens : model->n_texts;
 }
 
 /* What a group takes, or those of its experts that are hot now, in the unit of `weigh`. */

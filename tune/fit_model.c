@@ -238,7 +238,8 @@ static void price_moves(const struct tnd_fit_weight *weights, int n,
     int64_t row = 4 * width_of(weights, n);
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         int64_t bytes = 0;
-        if (!tnd_mul_i64(row, phase == TND_FIT_PROMPT ? model->prompt_tokens : 1, &bytes)) {
+        if (!tnd_mul_i64(row, phase == TND_FIT_PROMPT ? model->prompt_tokens : model->n_texts,
+                         &bytes)) {
             bytes = INT64_MAX;
         }
         for (int from = 0; from < model->n_sides; from++) {
@@ -298,7 +299,8 @@ enum tandem_status tnd_fit_model_new(const struct tnd_fit_weight *weights, int n
     bool is_sane = n_weights >= 0 && options->n_devices >= 0 &&
                    options->n_devices < TND_FIT_SIDES && options->context >= 0 &&
                    options->prompt_tokens >= 0 && options->prompt_tokens <= INT32_MAX &&
-                   options->n_used >= 0 && options->n_threads >= 1 && tnd_fit_use_is_sane(options);
+                   options->n_texts >= 0 && options->n_texts <= INT32_MAX && options->n_used >= 0 &&
+                   options->n_threads >= 1 && tnd_fit_use_is_sane(options);
     if (!is_sane) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "fit", n_weights, 0,
                              "fit: %d weights, %d devices, %lld tokens of context, %lld of a "
@@ -315,7 +317,8 @@ enum tandem_status tnd_fit_model_new(const struct tnd_fit_weight *weights, int n
     struct tnd_fit_model model = {.n_sides = options->n_devices + 1,
                                   .prompt_tokens = options->prompt_tokens > 0
                                                        ? options->prompt_tokens
-                                                       : TND_FIT_PROMPT_TOKENS};
+                                                       : TND_FIT_PROMPT_TOKENS,
+                                  .n_texts = options->n_texts > 0 ? options->n_texts : 1};
     enum tandem_status status = fill(weights, n_weights, options, &model, error);
     if (status != TANDEM_OK) {
         tnd_fit_model_fini(&model);

@@ -42,6 +42,7 @@ struct tnd_fit_options {
     int64_t budget[TND_FIT_SIDES]; /* of them for weights, keys and values at most; 0: unknown */
     int64_t n_used;                /* experts that a token uses; 0: all */
     int64_t prompt_tokens;         /* of a pass; 0: TND_FIT_PROMPT_TOKENS */
+    int64_t n_texts;               /* that get a token in a pass of generation; 0: one */
     int64_t context;               /* tokens that keys and values have room for */
     enum tandem_type cache_type;
     /* {use_experts, use_layers}: of all tokens, those that use each expert, 0 to 1; NULL: all
@@ -67,7 +68,7 @@ struct tnd_fit_group {
 
 struct tnd_fit_model {
     int n_sides;
-    int64_t prompt_tokens;
+    int64_t prompt_tokens, n_texts;
     int64_t fixed_bytes; /* of each device: the reserve, results, a matrix in F32 */
     int32_t n_layers;
     int n_groups;

@@ -114,7 +114,8 @@ static const struct tnd_estimate *product(struct pricing *p, enum tandem_type ty
 static struct work work_of(const struct pricing *p, const struct tnd_fit_weight *weight,
                            enum tnd_fit_part part, enum tnd_fit_phase phase)
 {
-    double m = phase == TND_FIT_PROMPT ? (double)p->model->prompt_tokens : 1;
+    const double texts = (double)p->model->n_texts;
+    double m = phase == TND_FIT_PROMPT ? (double)p->model->prompt_tokens : texts;
     double touched = 1;
     if (weight->n_experts > 1) {
         double all = (double)weight->n_experts;
@@ -128,7 +129,7 @@ static struct work work_of(const struct pricing *p, const struct tnd_fit_weight 
         m = m * used / touched;
     }
     if (part == TND_FIT_OUTPUT) {
-        m = 1; /* logits of the last token alone */
+        m = phase == TND_FIT_PROMPT ? 1 : texts; /* logits of the last token alone */
     }
     double n = (double)weight->n * touched;
     struct work work = {n < 1e15 ? (int64_t)n : INT64_C(1000000000000000), weight->k,
@@ -258,7 +259,7 @@ static void price_caches(struct pricing *p, enum tnd_fit_phase phase, int side)
         struct work work = work_of(p, best[g], group->part, phase);
         struct tnd_estimate one = time_of(p, best[g], side, &work);
         double share = phase == TND_FIT_GENERATION
-                           ? 0.5 * (double)group->cache_bytes / work.bytes
+                           ? 0.5 * (double)(p->model->n_texts * group->cache_bytes) / work.bytes
                            : (double)p->model->prompt_tokens / (double)work.k;
         if (isfinite(one.us)) {
             add(group, phase, side, share * one.us, share * one.error_us);

@@ -14,16 +14,29 @@
 
 #include "cluster/mpi_library.h"
 
-#define SPIN_S  50e-6 /* asked again and again: a message within a machine takes microseconds */
-#define YIELD_S 3e-4  /* then after others have run; */
-#define NAP_NS  50000 /* then after a nap */
-#define ABORT_S 3     /* for MPI to end this process */
-#define PULSE_S 1     /* between signs of life */
+#define SPIN_S  50e-6  /* asked again and again: a message within a machine takes microseconds */
+#define YIELD_S 3e-4   /* then after others have run; */
+#define NAP_NS  50000  /* then after a nap */
+#define ABORT_S 3      /* for MPI to end this process */
+#define PULSE_S 1      /* between signs of life */
+#define MOVE_NS 100000 /* between looks at what was posted, while this rank computes */
+#define STAY_S  12e-9  /* a byte: a post stays with its message as long as 1 Gb/s takes for it */
 enum {
     TAG = 7,
     PULSE_TAG = 8,
     PIECE = 1 << 30 /* bytes: MPI counts by int */,
-    MOST_MESSAGES = 1 << 16
+    MOST_MESSAGES = 1 << 16,
+    MOST_POSTED = 64 << 20, /* bytes on their way, before a post waits */
+    LONG = 64 << 10         /* bytes: of a prompt, not of tokens */
+};
+
+/* A copy of a message, until it has left. */
+struct post {
+    struct post *next;
+    MPI_Request request;
+    int rank;
+    size_t bytes;
+    char data[];
 };
 
 struct transport {
@@ -34,13 +47,18 @@ struct transport {
     int *ranks; /* of each request */
     int room;
     char name[MPI_MAX_LIBRARY_VERSION_STRING];
-    /* A thread tells all other ranks each second that this process lives. `lock` is held for each
-     * call of MPI, and guards what follows. */
+    /* A thread tells all other ranks each second that this process lives, and moves on what was
+     * posted: not every MPI does that by itself. `lock` is held for each call of MPI, and guards
+     * what follows. */
     pthread_t pulse;
     bool has_pulse; /* MPI may be called from another thread */
     pthread_mutex_t lock;
-    pthread_cond_t ends;
+    pthread_cond_t wakes; /* that thread */
     bool is_ending;
+    struct post *posts;
+    size_t posted; /* bytes of them */
+    int post_code; /* MPI's, of one that has failed; */
+    int post_rank; /* it was for that rank */
     int rank, count;
     int *missed;         /* {count}: pulses of ours since the last one of that rank */
     MPI_Request *pulses; /* {count}: in flight */
@@ -95,21 +113,49 @@ static void send_pulses(struct transport *t)
     }
 }
 
+/* Frees what has left. Under the lock. */
+static void move_posts(struct transport *t)
+{
+    for (struct post **at = &t->posts; *at != NULL;) {
+        struct post *post = *at;
+        int is_done = 0;
+        const int code = MPI_Test(&post->request, &is_done, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS && t->post_code == MPI_SUCCESS) {
+            t->post_code = code;
+            t->post_rank = post->rank;
+        }
+        if (code == MPI_SUCCESS && !is_done) {
+            at = &post->next;
+            continue;
+        }
+        *at = post->next;
+        t->posted -= post->bytes;
+        free(post);
+    }
+}
+
 static void *run_pulse(void *user)
 {
     struct transport *t = user;
+    double next_s = seconds();
     pthread_mutex_lock(&t->lock);
     while (!t->is_ending) {
         struct timespec at;
-        for (int i = 0; i < t->count; i++) {
-            t->missed[i]++;
+        if (seconds() >= next_s) {
+            for (int i = 0; i < t->count; i++) {
+                t->missed[i]++;
+            }
+            hear_pulses(t);
+            send_pulses(t);
+            next_s = seconds() + PULSE_S;
         }
-        hear_pulses(t);
-        send_pulses(t);
+        move_posts(t);
         clock_gettime(CLOCK_MONOTONIC, &at);
-        at.tv_sec += PULSE_S;
-        while (!t->is_ending && pthread_cond_timedwait(&t->ends, &t->lock, &at) == 0) {
-        }
+        at.tv_sec += t->posts == NULL ? PULSE_S : 0;
+        at.tv_nsec += t->posts == NULL ? 0 : MOVE_NS;
+        at.tv_sec += at.tv_nsec / 1000000000;
+        at.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&t->wakes, &t->lock, &at);
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;
@@ -123,7 +169,7 @@ static void start_pulse(struct transport *t)
     pthread_mutex_init(&t->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->ends, &attributes);
+    pthread_cond_init(&t->wakes, &attributes);
     pthread_condattr_destroy(&attributes);
     t->missed = calloc((size_t)t->count, sizeof(t->missed[0]));
     t->pulses = malloc((size_t)t->count * sizeof(t->pulses[0]));
@@ -144,7 +190,7 @@ static void stop_pulse(struct transport *t)
     if (t->has_pulse) {
         pthread_mutex_lock(&t->lock);
         t->is_ending = true;
-        pthread_cond_broadcast(&t->ends);
+        pthread_cond_broadcast(&t->wakes);
         pthread_mutex_unlock(&t->lock);
         pthread_join(t->pulse, NULL);
     }
@@ -228,6 +274,24 @@ static void rest(double waited_s)
     }
 }
 
+/* Whether a rank has waited for long enough, for one that was silent for so long. */
+static bool has_waited(double waited_s, double silent_s, double limit_s, char *why,
+                       size_t why_bytes)
+{
+    if (limit_s > 0 && waited_s > limit_s) {
+        snprintf(why, why_bytes,
+                 "no answer within %.1f s: it has ended, hangs, or cannot be reached", limit_s);
+        return true;
+    }
+    if (limit_s < 0 && waited_s > -limit_s && silent_s > -limit_s) {
+        snprintf(why, why_bytes,
+                 "no sign of life within %.1f s: it has ended, hangs, or cannot be reached",
+                 -limit_s);
+        return true;
+    }
+    return false;
+}
+
 static bool finish(struct transport *t, int n, double limit_s, int *out_rank, char *why,
                    size_t why_bytes)
 {
@@ -247,15 +311,7 @@ static bool finish(struct transport *t, int n, double limit_s, int *out_rank, ch
             continue;
         }
         const double waited_s = seconds() - begin_s;
-        if (limit_s > 0 && waited_s > limit_s) {
-            snprintf(why, why_bytes,
-                     "no answer within %.1f s: it has ended, hangs, or cannot be reached", limit_s);
-            return false;
-        }
-        if (limit_s < 0 && waited_s > -limit_s && silent_s > -limit_s) {
-            snprintf(why, why_bytes,
-                     "no sign of life within %.1f s: it has ended, hangs, or cannot be reached",
-                     -limit_s);
+        if (has_waited(waited_s, silent_s, limit_s, why, why_bytes)) {
             return false;
         }
         rest(waited_s);
@@ -280,6 +336,13 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
         return false;
     }
     pthread_mutex_lock(&t->lock);
+    move_posts(t);
+    if (t->post_code != MPI_SUCCESS) {
+        *out_rank = t->post_rank;
+        n = t->post_code;
+        pthread_mutex_unlock(&t->lock);
+        return fail(n, why, why_bytes);
+    }
     /* (Sends come first: a long one is announced before the other's is asked for, which would else
      * begin at once, and on TCP the answer to ours would wait behind all of it.) */
     int code = begin(t, sends, n_sends, true, &n);
@@ -287,6 +350,99 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
     pthread_mutex_unlock(&t->lock);
     return code == MPI_SUCCESS ? finish(t, n, limit_s, out_rank, why, why_bytes)
                                : fail(code, why, why_bytes);
+}
+
+/* ---- posts ---- */
+
+/* Waits until there is room for `bytes`, or for what must be alone. */
+static bool await_room(struct transport *t, size_t bytes, double limit_s, int *out_rank, char *why,
+                       size_t why_bytes)
+{
+    const double begin_s = seconds();
+    for (;;) {
+        pthread_mutex_lock(&t->lock);
+        move_posts(t);
+        const bool has_room = t->posts == NULL || t->posted + bytes <= MOST_POSTED;
+        const int code = t->post_code;
+        *out_rank = code != MPI_SUCCESS ? t->post_rank : has_room ? -1 : t->posts->rank;
+        const double silent_s = t->has_pulse && *out_rank >= 0 ? PULSE_S * t->missed[*out_rank] : 0;
+        pthread_mutex_unlock(&t->lock);
+        if (code != MPI_SUCCESS) {
+            return fail(code, why, why_bytes);
+        }
+        if (has_room) {
+            return true;
+        }
+        const double waited_s = seconds() - begin_s;
+        if (has_waited(waited_s, silent_s, limit_s, why, why_bytes)) {
+            return false;
+        }
+        rest(waited_s);
+    }
+}
+
+/* A long message of a prompt wants answers from this rank: it leaves sooner where somebody waits
+ * for them than where a thread looks now and then. */
+static void stay(struct transport *t, size_t bytes)
+{
+    const double begin_s = seconds();
+    bool is_there = bytes >= LONG;
+    while (is_there && seconds() - begin_s < STAY_S * (double)bytes) {
+        pthread_mutex_lock(&t->lock);
+        move_posts(t);
+        is_there = t->posts != NULL;
+        pthread_mutex_unlock(&t->lock);
+        rest(is_there ? seconds() - begin_s : 0);
+    }
+}
+
+static bool post(void *self, const struct tandem_message *send, double limit_s, int *out_rank,
+                 char *why, size_t why_bytes)
+{
+    struct transport *t = self;
+    if (!await_room(t, send->bytes, limit_s, out_rank, why, why_bytes)) {
+        return false;
+    }
+    for (size_t at = 0; at < send->bytes; at += PIECE) {
+        const size_t left = send->bytes - at, bytes = left < PIECE ? left : PIECE;
+        struct post *one = malloc(sizeof(*one) + bytes);
+        if (one == NULL) {
+            snprintf(why, why_bytes, "no memory for a message of %zu bytes", bytes);
+            return false;
+        }
+        one->rank = send->rank;
+        one->bytes = bytes;
+        memcpy(one->data, (const char *)send->data + at, bytes);
+        pthread_mutex_lock(&t->lock);
+        const int code =
+            MPI_Isend(one->data, (int)bytes, MPI_BYTE, one->rank, TAG, t->comm, &one->request);
+        if (code == MPI_SUCCESS) {
+            one->next = t->posts;
+            t->posts = one;
+            t->posted += bytes;
+            move_posts(t);
+            pthread_cond_signal(&t->wakes);
+        }
+        pthread_mutex_unlock(&t->lock);
+        if (code != MPI_SUCCESS) {
+            *out_rank = send->rank;
+            free(one);
+            return fail(code, why, why_bytes);
+        }
+    }
+    stay(t, send->bytes);
+    return true;
+}
+
+/* (Everything is received by the end of a run that has not failed.) */
+static void finish_posts(struct transport *t)
+{
+    while (t->posts != NULL) {
+        struct post *next = t->posts->next;
+        MPI_Wait(&t->posts->request, MPI_STATUS_IGNORE);
+        free(t->posts);
+        t->posts = next;
+    }
 }
 
 /* ---- beginning and end ---- */
@@ -312,13 +468,14 @@ static void close_transport(void *self, bool has_failed)
         end_in_any_case();
         MPI_Abort(t->comm, 1);
     }
+    finish_posts(t);
     if (!t->is_funneled) {
         take_last_pulses(t);
     }
     MPI_Comm_free(&t->comm);
     MPI_Finalize();
     pthread_mutex_destroy(&t->lock);
-    pthread_cond_destroy(&t->ends);
+    pthread_cond_destroy(&t->wakes);
     free(t->missed);
     free(t->pulses);
     free(t->requests);
@@ -380,7 +537,8 @@ bool tandem_mpi_transport(const char *version, struct tandem_transport *out, cha
                                      .self = t,
                                      .exchange = exchange,
                                      .close = close_transport,
-                                     .name = t->name};
+                                     .name = t->name,
+                                     .post = t->is_funneled ? NULL : post};
     MPI_Comm_rank(t->comm, &out->rank);
     MPI_Comm_size(t->comm, &out->count);
     t->rank = out->rank;

@@ -48,6 +48,11 @@ struct tandem_transport {
     /** Frees `self`. `has_failed`: other ranks may be gone, and are not to be waited for. */
     void (*close)(void *self, bool has_failed);
     const char *name; /**< "Open MPI 4.1.4", for people; lives as long as the transport */
+    /** NULL: it cannot. Sends a message from a copy, and returns before it has arrived; it comes in
+     *  its turn among those of `exchange`. Where much is on its way it may wait first, as
+     *  `exchange` does. A later call may fail because of it. */
+    bool (*post)(void *self, const struct tandem_message *send, double limit_s, int *out_rank,
+                 char *why, size_t why_bytes);
 };
 
 /** A communicator over a transport, which it owns from now on, also when it fails. Collective:
@@ -102,6 +107,13 @@ TANDEM_API enum tandem_status tandem_communicator_send(tandem_communicator *comm
 TANDEM_API enum tandem_status tandem_communicator_receive(tandem_communicator *communicator,
                                                           int rank, void *out, size_t bytes,
                                                           struct tandem_error *error);
+/** As tandem_communicator_send, but it returns before the bytes have arrived, where the transport
+ *  can do that. A later call may fail because of it. Errors: ARGUMENT, RANK. */
+TANDEM_API enum tandem_status tandem_communicator_post(tandem_communicator *communicator, int rank,
+                                                       const void *data, size_t bytes,
+                                                       struct tandem_error *error);
+/** Whether it can. Never fails. */
+TANDEM_API bool tandem_communicator_can_post(const tandem_communicator *communicator);
 /** `data` of rank 0 to all others. Errors: RANK. */
 TANDEM_API enum tandem_status tandem_communicator_broadcast(tandem_communicator *communicator,
                                                             void *data, size_t bytes,

@@ -109,11 +109,14 @@ struct tandem_session_options {
     const double *layer_shares; /**< {ranks}: MIXED: of the layers; NULL: as `shares` */
     int64_t prompt_batch;       /**< of MIXED; 0: 2 * TANDEM_MICRO_BATCH_TOKENS */
     bool has_whole_experts;     /**< by rows: each rank has some experts, whole, not rows of each */
+    /** By layers: what tandem_session_batches_in_flight answers for texts enough; 0: as many as
+     *  ranks have layers, 1: batches follow each other, 2 to TANDEM_BATCHES_IN_FLIGHT. */
+    int batches_in_flight;
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false, \
-            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0, TANDEM_DIVIDE_ROWS, NULL, 0, false       \
+            0, NULL, NULL, TANDEM_POOLING_NONE, false, 0, TANDEM_DIVIDE_ROWS, NULL, 0, false, 0    \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
@@ -187,6 +190,26 @@ TANDEM_API enum tandem_status tandem_session_decode_batch(tandem_session *sessio
                                                           const struct tandem_batch_entry *entries,
                                                           int64_t n_entries,
                                                           struct tandem_error *error);
+
+/** Batches that may be begun and have not ended. */
+enum { TANDEM_BATCHES_IN_FLIGHT = 8 };
+/** Begins a batch, whose results come with tandem_session_end_batch: where ranks have the layers,
+ *  it returns once this rank has computed its own, so that the ranks compute different batches at
+ *  the same time. Elsewhere it is decoded here. Until its end the sequences of a batch are in no
+ *  other one, and states are not saved or read (ARGUMENT); other calls may wait for it. Errors: as
+ *  tandem_session_decode_batch, and ARGUMENT (a sequence is in a batch that was begun, or
+ *  TANDEM_BATCHES_IN_FLIGHT were). */
+TANDEM_API enum tandem_status tandem_session_begin_batch(tandem_session *session,
+                                                         const struct tandem_batch_entry *entries,
+                                                         int64_t n_entries,
+                                                         struct tandem_error *error);
+/** Ends the batch that was begun first, and has its results. Errors: ARGUMENT (none was begun),
+ *  those of tandem_runtime_compute; the batch has ended then, too. */
+TANDEM_API enum tandem_status tandem_session_end_batch(tandem_session *session,
+                                                       struct tandem_error *error);
+/** How many batches should be on their way where so many texts go on by a token at a time; 1: more
+ *  bring nothing. Never fails. */
+TANDEM_API int tandem_session_batches_in_flight(const tandem_session *session, int n_texts);
 
 /** Logits behind the last token of a sequence: `vocabulary` floats, borrowed until the sequence is
  *  next changed. NULL when the last entry of the sequence wanted none, before the first one, where

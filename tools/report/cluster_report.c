@@ -45,7 +45,8 @@ void tnd_cluster_shape_of(const struct tandem_hparams *hparams,
 
 static double tokens_of(const struct tnd_cluster *cluster, int phase)
 {
-    return phase == TND_FIT_PROMPT ? (double)cluster->model.prompt_tokens : 1;
+    return phase == TND_FIT_PROMPT ? (double)cluster->model.prompt_tokens
+                                   : fmax((double)cluster->model.n_texts, 1);
 }
 
 static double speed(const struct tnd_cluster *cluster, int phase, double us)
@@ -369,6 +370,17 @@ static void print_memory(const struct tnd_cluster_report *r, struct tnd_text *ou
     }
 }
 
+static void add_in_flight(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                          struct tnd_text *out)
+{
+    if (cluster->model.n_texts > 1) {
+        tnd_text_printf(out, "; %lld texts", (long long)cluster->model.n_texts);
+    }
+    if (plan->in_flight > 1) {
+        tnd_text_printf(out, " in %d batches on their way", plan->in_flight);
+    }
+}
+
 /* Of all ranks, where a plan leaves some out; or why it does. */
 static void print_all_of_them(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
@@ -402,6 +414,7 @@ void tnd_cluster_print_choice(const struct tnd_cluster_report *r, struct tnd_tex
         add_share(cluster, plan, i, out);
     }
     tnd_text_add(out, plan->has_whole_experts ? "; experts whole" : "");
+    add_in_flight(cluster, plan, out);
     tnd_text_printf(out, "), predicted %.4g tokens/s of prompts, %.4g generated",
                     speed(cluster, TND_FIT_PROMPT, plan->us[TND_FIT_PROMPT]),
                     speed(cluster, TND_FIT_GENERATION, plan->us[TND_FIT_GENERATION]));
@@ -471,6 +484,9 @@ static void json_plan(const struct tnd_cluster *cluster, const struct tnd_cluste
     if (plan->n > 1) {
         tnd_text_printf(out, ", \"division\": \"%s\"", division_of(plan));
         tnd_text_add(out, plan->has_whole_experts ? ", \"experts\": \"whole\"" : "");
+    }
+    if (plan->in_flight > 1) {
+        tnd_text_printf(out, ", \"batches_in_flight\": %d", plan->in_flight);
     }
     if (plan->n > 1 && plan->division == TND_CLUSTER_MIXED) {
         tnd_text_printf(out, ", \"prompt_batch\": %lld",

@@ -33,6 +33,7 @@ static struct {
     double *layer_shares; /* of mixed plans; NULL: the same as those */
     int64_t prompt_batch; /* 0: the session's own */
     bool has_whole_experts;
+    int in_flight; /* 0: the session's own */
     bool is_idle[TND_CLUSTER_MOST];
 } who;
 
@@ -103,7 +104,7 @@ const char *tnd_ranks_path(const struct tnd_ranks_options *ranks, const char *pa
 }
 
 /* "2,1,1" for `count` ranks. */
-static enum tandem_status read_shares(const char *text, int count, double *out,
+static enum tandem_status read_shares(const char *option, const char *text, int count, double *out,
                                       struct tandem_error *error)
 {
     const char *at = text;
@@ -113,7 +114,7 @@ static enum tandem_status read_shares(const char *text, int count, double *out,
         const bool is_last = i == count - 1;
         if (end == at || *end != (is_last ? '\0' : ',')) {
             snprintf(error->text, sizeof(error->text),
-                     "--shares '%.100s': expected %d numbers with ',' between them, one a rank",
+                     "%s '%.100s': expected %d numbers with ',' between them, one a rank", option,
                      text, count);
             return error->status = TANDEM_E_ARGUMENT;
         }
@@ -229,7 +230,9 @@ static enum tandem_status take_over(struct tandem_error *error)
     return TANDEM_OK;
 }
 
-static enum tandem_status use_plan(const struct tnd_ranks_plan *plan, struct tandem_error *error)
+static enum tandem_status use_plan(const struct tnd_ranks_plan *plan,
+                                   const struct tnd_ranks_options *ranks,
+                                   struct tandem_error *error)
 {
     const struct tnd_cluster_plan *best = &plan->plans[plan->best];
     const int rank = tandem_communicator_rank(joined);
@@ -252,6 +255,7 @@ static enum tandem_status use_plan(const struct tnd_ranks_plan *plan, struct tan
     who.leader = best->ranks[0];
     who.division = division_of(best->division);
     who.has_whole_experts = best->has_whole_experts;
+    who.in_flight = ranks->n_texts > 1 ? best->in_flight : 0;
     who.is_alone = best->n == 1;
     if (!who.is_idle[rank] && !who.is_alone) {
         TND_TRY(tnd_communicator_among(joined, best->ranks, best->n, &who.among, error));
@@ -290,6 +294,7 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
                                               .runtime = runtime,
                                               .context = options->context,
                                               .cache_type = options->cache_type,
+                                              .n_texts = ranks->n_texts,
                                               .leader = ranks->leads_here ? 0 : -1,
                                               .refused = refused,
                                               .count = count};
@@ -298,7 +303,7 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
     TND_TRY(tnd_ranks_plan_new(joined, &request, &plan, error));
     enum tandem_status status = TANDEM_OK;
     if (plan.best >= 0) {
-        status = use_plan(&plan, error);
+        status = use_plan(&plan, ranks, error);
     } else if (plan.undivided != NULL &&
                (who.division != TANDEM_DIVIDE_LAYERS || plan.cluster.model.is_whole)) {
         who.is_alone = true;
@@ -328,11 +333,15 @@ static enum tandem_status decide(const tandem_model *model, tandem_runtime *runt
         return make_plan(model, runtime, options, ranks, refused, error);
     }
     divide_as_told(refused);
-    who.shares = calloc((size_t)count, sizeof(who.shares[0]));
+    who.shares = calloc(2 * (size_t)count, sizeof(who.shares[0]));
     if (who.shares == NULL) {
         return fault(error, TANDEM_E_MEMORY, "no memory for shares of ranks");
     }
-    return read_shares(ranks->shares, count, who.shares, error);
+    if (ranks->layers != NULL) {
+        who.layer_shares = who.shares + count;
+        TND_TRY(read_shares("--layer-shares", ranks->layers, count, who.layer_shares, error));
+    }
+    return read_shares("--shares", ranks->shares, count, who.shares, error);
 }
 
 static void say_ranks(void)
@@ -373,6 +382,7 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     options->layer_shares = who.is_alone ? NULL : who.layer_shares;
     options->prompt_batch = who.prompt_batch;
     options->has_whole_experts = who.has_whole_experts;
+    options->batches_in_flight = ranks->in_flight > 0 ? (int)ranks->in_flight : who.in_flight;
     if (is_first && !who.is_alone) {
         say_ranks();
     }

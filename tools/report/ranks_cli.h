@@ -10,8 +10,11 @@
 /** Options of several ranks. */
 struct tnd_ranks_options {
     const char *shares;  /* "2,1": NULL: planned, where tables and links are measured */
+    const char *layers;  /* of layers, mixed: the same; NULL: as `shares` */
     const char *divide;  /* "rows", "layers" or "mixed"; NULL: planned too, or rows */
     const char *experts; /* by rows: "rows" or "whole"; NULL: likewise */
+    int64_t in_flight;   /* batches on their way; 0: planned, or one for each rank with layers */
+    int64_t n_texts;     /* that tokens are generated for at the same time; 0: one */
     double limit_s;      /* 0: the communicator's own */
     bool leads_here;     /* standard input is read, which rank 0 alone has */
     const char *cache;   /* folder for copies of rank 0's files; NULL: the user's own */
@@ -24,6 +27,13 @@ struct tnd_ranks_options {
      0,                                                                                            \
      "N,N",                                                                                        \
      "of the ranks of mpirun in proportion; default: planned"},                                    \
+        {"layer-shares",                                                                           \
+         ARGS_STRING,                                                                              \
+         &(r)->layers,                                                                             \
+         0,                                                                                        \
+         0,                                                                                        \
+         "N,N",                                                                                    \
+         "mixed, with --shares: of layers; default: as --shares"},                                 \
         {"divide",                                                                                 \
          ARGS_STRING,                                                                              \
          &(r)->divide,                                                                             \
@@ -39,6 +49,14 @@ struct tnd_ranks_options {
          0,                                                                                        \
          "WHAT",                                                                                   \
          "by rows, ranks have rows of all experts, or some experts whole; default: planned"},      \
+        {"in-flight",                                                                              \
+         ARGS_INT,                                                                                 \
+         &(r)->in_flight,                                                                          \
+         0,                                                                                        \
+         TANDEM_BATCHES_IN_FLIGHT,                                                                 \
+         "N",                                                                                      \
+         "by layers: batches of different texts on their way through the ranks; default: "         \
+         "planned"},                                                                               \
         {"model-cache",                                                                            \
          ARGS_STRING,                                                                              \
          &(r)->cache,                                                                              \

@@ -84,6 +84,7 @@ static enum tandem_status price(struct making *m, struct told *told, struct tand
         .n_threads = tnd_planner_limit(parts.planner, tandem_runtime_threads(request->runtime)),
         .n_used = m->weights.n_used,
         .prompt_tokens = request->prompt_tokens,
+        .n_texts = request->n_texts,
         .context = is_cut ? request->context : hparams->context,
         .cache_type = request->cache_type};
     const int most = most_threads(m->table);

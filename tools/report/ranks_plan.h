@@ -20,6 +20,7 @@ struct tnd_ranks_request {
     int64_t context;         /* as in struct tandem_session_options */
     enum tandem_type cache_type;
     int64_t prompt_tokens; /* 0: as fit_model.h */
+    int64_t n_texts;       /* likewise */
     int leader;            /* -1: any */
     unsigned refused;      /* as in struct tnd_cluster */
     const double *count;   /* {TND_FIT_PHASES} */

@@ -22,7 +22,7 @@ enum { MOST_THREADS = 1024, MOST_LISTED = 16 };
 
 struct request {
     const char *model, *type, *table, *memory, *objective, *cache, *machines, *divide, *experts;
-    int64_t threads, context, prompt;
+    int64_t threads, context, prompt, texts;
     double skew; /* of the use of experts; below 0: not told */
     bool json;
 };
@@ -144,6 +144,7 @@ static enum tandem_status open_model(struct fit *fit, struct tandem_error *error
     fit->options.n_used = fit->weights.n_used;
     fit->options.context = r->context;
     fit->options.prompt_tokens = r->prompt;
+    fit->options.n_texts = r->texts;
     return TANDEM_OK;
 }
 
@@ -171,7 +172,7 @@ static enum tandem_status price(struct fit *fit, struct tandem_error *error)
 
 double tnd_fit_tokens(const struct tnd_fit_model *model, enum tnd_fit_phase phase)
 {
-    return phase == TND_FIT_PROMPT ? (double)model->prompt_tokens : 1;
+    return phase == TND_FIT_PROMPT ? (double)model->prompt_tokens : (double)model->n_texts;
 }
 
 static void time_placement(const struct fit *fit, const struct tnd_fit_problem *problem,
@@ -363,6 +364,8 @@ int tnd_cmd_fit(int argc, char **argv)
         {"objective", ARGS_STRING, &r.objective, 0, 0, "O",
          "prompt, generation or mixed (a prompt, then 128 tokens); mixed"},
         {"prompt", ARGS_INT, &r.prompt, 1, 65536, "M", "tokens of a prompt; 512"},
+        {"texts", ARGS_INT, &r.texts, 1, 127, "N",
+         "that tokens are generated for at the same time; all of them count; 1"},
         {"expert-skew", ARGS_NUMBER, &r.skew, 0, 10, "S",
          "experts of a layer apart: the r-th most used counts r^-S; 0: all alike"},
         {"type", ARGS_STRING, &r.type, 0, 0, "TYPE", "of the weights of a known model; q4_0"},

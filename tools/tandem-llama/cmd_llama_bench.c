@@ -23,6 +23,7 @@ struct bench_options {
     struct args_ints prompts;
     struct args_ints gens;
     int64_t depth;
+    int64_t texts;
     int64_t repeat;
     struct tnd_cli_runtime runtime;
     struct tnd_ranks_options ranks;
@@ -92,8 +93,10 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
 {
     struct tandem_session_options options = {.size = sizeof(options),
                                              .context = bench->context,
+                                             .n_sequences = (int)bench->options.texts,
                                              .is_unfused = bench->options.is_unfused,
                                              .micro_batches = (int)bench->options.micro_batches};
+    bench->options.ranks.n_texts = bench->options.texts;
     if (bench->against.n > 0) {
         options.adjust = tnd_thread_compare_adjust;
         options.adjust_user = &bench->against;
@@ -159,6 +162,10 @@ static enum tandem_status measure_once(struct bench *bench, const struct test *t
 {
     const int64_t vocabulary = tandem_model_hparams(bench->model)->vocabulary;
     const int64_t depth = bench->options.depth;
+    const int texts = (int)bench->options.texts;
+    if (!test->is_prompt && texts > 1) {
+        return tnd_speed_texts(bench->session, vocabulary, texts, n, speed, error);
+    }
     return test->is_prompt ? tnd_speed_prompt(bench->session, vocabulary, depth, n, speed, error)
                            : tnd_speed_generation(bench->session, bench->sampler, vocabulary, depth,
                                                   n, speed, error);
@@ -252,6 +259,10 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
     }
     if (o->depth > 0) {
         printf("behind %lld tokens of text\n", (long long)o->depth);
+    }
+    if (o->texts > 1) {
+        printf("tokens are generated for %lld texts, in %d batches\n", (long long)o->texts,
+               tandem_session_batches_in_flight(bench->session, (int)o->texts));
     }
     printf("\n"
            "| test    |  tokens/s           | matrix products of the plan             |\n"
@@ -445,6 +456,10 @@ static bool check_options(struct bench *bench, const char *checkpoint)
         (void)tnd_cli_usage("--output is md, json or csv, not '%s'", o->output);
         return false;
     }
+    if (o->texts > 1 && o->depth > 0) {
+        (void)tnd_cli_usage("--texts begin empty, and so take no --depth");
+        return false;
+    }
     if (o->against.n > TND_COMPARE_MAX) {
         (void)tnd_cli_usage("--against-threads: expected at most %d thread counts",
                             TND_COMPARE_MAX);
@@ -471,9 +486,11 @@ static bool check_options(struct bench *bench, const char *checkpoint)
 int tnd_cmd_bench(int argc, char **argv)
 {
     static struct bench bench; /* its samples are too many for the stack of some */
-    bench = (struct bench){
-        .options = {
-            .prompts = {2, {128, 512}}, .gens = {2, {32, 128}}, .repeat = 3, .output = "md"}};
+    bench = (struct bench){.options = {.prompts = {2, {128, 512}},
+                                       .gens = {2, {32, 128}},
+                                       .texts = 1,
+                                       .repeat = 3,
+                                       .output = "md"}};
     struct bench_options *o = &bench.options;
     const struct args_option rows[] = {
         {"synth", ARGS_STRING, &o->synth, 0, 0, "SHAPE",
@@ -484,6 +501,8 @@ int tnd_cmd_bench(int argc, char **argv)
          "tokens of prompts, each one batch; 128,512"},
         {"gen", ARGS_INTS, &o->gens, 0, 1e6, "N,N", "tokens generated; 32,128"},
         {"depth", ARGS_INT, &o->depth, 0, 1e6, "N", "tokens of text ahead of what is measured; 0"},
+        {"texts", ARGS_INT, &o->texts, 1, TND_SPEED_TEXTS, "N",
+         "texts that generate at the same time, all of whose tokens count; 1"},
         {"repeat", ARGS_INT, &o->repeat, 1, TND_SPEED_MAX, "N", "measurements of each; 3"},
         TND_RANKS_ROWS(&o->ranks),
         TND_RUNTIME_ROWS(&o->runtime),

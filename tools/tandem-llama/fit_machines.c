@@ -120,6 +120,7 @@ static enum tandem_status plan_ranks(tandem_runtime *runtime, const tandem_model
                                               .context = options->context,
                                               .cache_type = options->cache_type,
                                               .prompt_tokens = options->prompt_tokens,
+                                              .n_texts = options->n_texts,
                                               .leader = -1,
                                               .refused = refused,
                                               .count = count};

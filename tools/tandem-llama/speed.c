@@ -68,6 +68,40 @@ enum tandem_status tnd_speed_generation(tandem_session *session, tandem_sampler 
     return status;
 }
 
+/* Batch i of n: every n-th text, at token `at`. */
+static enum tandem_status begin_texts(tandem_session *session, int i, int n, int n_texts,
+                                      int32_t token, struct tandem_error *error)
+{
+    struct tandem_batch_entry entries[TND_SPEED_TEXTS];
+    int64_t n_entries = 0;
+    for (int text = i; text < n_texts; text += n) {
+        entries[n_entries++] = (struct tandem_batch_entry){&token, 1, text, true};
+    }
+    return tandem_session_begin_batch(session, entries, n_entries, error);
+}
+
+enum tandem_status tnd_speed_texts(tandem_session *session, int64_t vocabulary, int n_texts,
+                                   int64_t n, struct tnd_speed *speed, struct tandem_error *error)
+{
+    const int64_t batches = tandem_session_batches_in_flight(session, n_texts);
+    enum tandem_status status = TANDEM_OK;
+    for (int i = 0; i < n_texts; i++) {
+        (void)tandem_session_rollback(session, i, 0);
+    }
+    const double begin = tnd_cli_seconds();
+    for (int64_t k = 0; status == TANDEM_OK && k < batches * (n + 1); k++) {
+        status = k < batches ? TANDEM_OK : tandem_session_end_batch(session, error);
+        if (status == TANDEM_OK && k < batches * n) {
+            status = begin_texts(session, (int)(k % batches), (int)batches, n_texts,
+                                 some_token(k / batches, vocabulary), error);
+        }
+    }
+    if (status == TANDEM_OK) {
+        add_sample(speed, n_texts * n, tnd_cli_seconds() - begin);
+    }
+    return status;
+}
+
 struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed)
 {
     struct tnd_speed sorted = *speed;

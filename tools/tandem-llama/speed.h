@@ -5,7 +5,8 @@
 
 #include "tandem/llama.h"
 
-#define TND_SPEED_MAX 64 /* samples of one measurement */
+#define TND_SPEED_MAX   64  /* samples of one measurement */
+#define TND_SPEED_TEXTS 127 /* at once */
 
 /** Samples of one thing, in tokens per second. */
 struct tnd_speed {
@@ -30,6 +31,10 @@ enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary,
 enum tandem_status tnd_speed_generation(tandem_session *session, tandem_sampler *sampler,
                                         int64_t vocabulary, int64_t n_past, int64_t n,
                                         struct tnd_speed *speed, struct tandem_error *error);
+/** Feeds n tokens to each of so many texts, which begin empty and go on at the same time; tokens of
+ *  all of them count. All logits are sent. */
+enum tandem_status tnd_speed_texts(tandem_session *session, int64_t vocabulary, int n_texts,
+                                   int64_t n, struct tnd_speed *speed, struct tandem_error *error);
 /** Mean, deviation, median and extremes; all 0 without samples. */
 struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed);
 /** "  pp8: 12.3 tokens/s OTHER; planned is 2.31 x as fast (2.20 .. 2.41, 3 rounds)": the median of

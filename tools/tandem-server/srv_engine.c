@@ -25,12 +25,16 @@ static enum tandem_status make_parts(struct srv_engine *engine, struct tandem_er
 {
     const size_t n = (size_t)engine->n_sequences;
     engine->sequences = calloc(n, sizeof(engine->sequences[0]));
-    engine->entries = calloc(n, sizeof(engine->entries[0]));
     engine->slots = calloc(n, sizeof(engine->slots[0]));
     engine->scratch = calloc((size_t)engine->options.vocabulary->n, sizeof(engine->scratch[0]));
-    if (engine->scratch == NULL || engine->sequences == NULL || engine->entries == NULL ||
-        engine->slots == NULL) {
+    if (engine->scratch == NULL || engine->sequences == NULL || engine->slots == NULL) {
         return no_memory(error);
+    }
+    for (int i = 0; i < TANDEM_BATCHES_IN_FLIGHT; i++) {
+        engine->batches[i].entries = calloc(n, sizeof(engine->batches[0].entries[0]));
+        if (engine->batches[i].entries == NULL) {
+            return no_memory(error);
+        }
     }
     for (size_t i = 0; i < n; i++) {
         engine->sequences[i].tokens = calloc((size_t)engine->options.context, sizeof(int32_t));
@@ -112,7 +116,9 @@ void tnd_srv_engine_free(struct srv_engine *engine)
     }
     tandem_session_free(engine->session);
     free(engine->sequences);
-    free(engine->entries);
+    for (int i = 0; i < TANDEM_BATCHES_IN_FLIGHT; i++) {
+        free(engine->batches[i].entries);
+    }
     free(engine->scratch);
     free(engine->slots);
     (void)pthread_cond_destroy(&engine->wake);
@@ -213,7 +219,7 @@ static void sweep(struct srv_engine *engine)
     for (int i = 0; i < engine->n_sequences; i++) {
         struct srv_sequence *s = &engine->sequences[i];
         const enum srv_finish finish =
-            s->job != NULL ? verdict(s->job, now, looks, is_over) : SRV_RUNNING;
+            s->job != NULL && !s->is_away ? verdict(s->job, now, looks, is_over) : SRV_RUNNING;
         if (finish != SRV_RUNNING) {
             tnd_srv_end(engine, s, finish, NULL);
         }

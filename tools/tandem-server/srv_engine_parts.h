@@ -17,9 +17,17 @@ struct srv_sequence {
     uint64_t used;           /* when it was last used, in jobs */
     bool is_prompt;          /* the prompt is not done */
     bool wants_check;        /* whether the reader is gone */
+    bool is_away;            /* in a batch that was begun: nothing else happens to it */
     int32_t next;            /* the token to be appended; not while is_prompt */
     tandem_sampler *sampler; /* made with the first job */
     struct tandem_token_stream stream;
+};
+
+/** A batch that was begun. */
+struct srv_batch {
+    struct tandem_batch_entry *entries; /* {n_sequences} */
+    int64_t n, n_prompt;
+    double began;
 };
 
 struct srv_engine {
@@ -27,12 +35,14 @@ struct srv_engine {
     tandem_session *session;
     int n_sequences;
     struct srv_sequence *sequences;
-    struct tandem_batch_entry *entries; /* {n_sequences}, of the step in hand */
-    float *scratch;                     /* {vocabulary}: logits with what a request adds to them */
-    uint64_t clock;                     /* counts jobs */
-    double checked;                     /* when readers were last asked for */
-    struct srv_counts work;             /* what this thread counts */
-    bool is_lost;                       /* a rank has failed */
+    struct srv_batch batches[TANDEM_BATCHES_IN_FLIGHT]; /* the first one is the oldest */
+    int n_batches;
+    double ended;           /* when the last one did */
+    float *scratch;         /* {vocabulary}: logits with what a request adds to them */
+    uint64_t clock;         /* counts jobs */
+    double checked;         /* when readers were last asked for */
+    struct srv_counts work; /* what this thread counts */
+    bool is_lost;           /* a rank has failed */
 
     pthread_t thread;
     bool has_thread;
@@ -52,7 +62,8 @@ void tnd_srv_begin_text(struct srv_engine *engine, struct srv_sequence *sequence
 /** Ends a job; what it computed stays in the cache. */
 void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum srv_finish finish,
                  const char *fault);
-/** Runs a batch and hands out its tokens. False: no text is running. */
+/** Begins as many batches as should be on their way, ends the oldest one and hands out its tokens.
+ *  False: no text is running. */
 bool tnd_srv_run_batch(struct srv_engine *engine);
 
 #endif

@@ -139,6 +139,7 @@ static enum tandem_status open_engine(struct srv_kit *kit, const struct srv_sett
         .ranks = settings->ranks,
     };
     options.ranks.leads_here = true;
+    options.ranks.n_texts = settings->parallel;
     options.n_cells = settings->cells > 0 ? settings->cells : 2 * options.context;
     options.n_cells = options.n_cells > options.context ? options.n_cells : options.context;
     options.n_cells = (options.n_cells + SRV_BLOCK - 1) / SRV_BLOCK * SRV_BLOCK;

@@ -133,7 +133,7 @@ static int next_prompt(const struct srv_engine *engine, uint64_t after)
     int found = -1;
     for (int i = 0; i < engine->n_sequences; i++) {
         const struct srv_sequence *s = &engine->sequences[i];
-        if (s->job != NULL && s->is_prompt && s->used > after &&
+        if (s->job != NULL && s->is_prompt && !s->is_away && s->used > after &&
             (found < 0 || s->used < engine->sequences[found].used)) {
             found = i;
         }
@@ -141,14 +141,27 @@ static int next_prompt(const struct srv_engine *engine, uint64_t after)
     return found;
 }
 
-/* Fills engine->entries; returns how many. */
-static int64_t make_batch(struct srv_engine *engine, int64_t *out_prompt)
+/* Texts that run; only those that get a token at a time, or all. */
+static int count_running(const struct srv_engine *engine, bool has_prompts)
 {
-    int64_t n = 0;
+    int n = 0;
     for (int i = 0; i < engine->n_sequences; i++) {
+        n += engine->sequences[i].job != NULL && (has_prompts || !engine->sequences[i].is_prompt);
+    }
+    return n;
+}
+
+/* Fills in the entries of a batch, one of so many: its share of the texts that get a token, and of
+ * prompts what there is time for. */
+static void make_batch(struct srv_engine *engine, int n_batches, struct srv_batch *batch)
+{
+    const int share = (count_running(engine, false) + n_batches - 1) / n_batches;
+    struct tandem_batch_entry *entries = batch->entries;
+    int64_t n = 0;
+    for (int i = 0; i < engine->n_sequences && n < share; i++) {
         struct srv_sequence *s = &engine->sequences[i];
-        if (s->job != NULL && !s->is_prompt) {
-            engine->entries[n++] = (struct tandem_batch_entry){&s->next, 1, i, true};
+        if (s->job != NULL && !s->is_prompt && !s->is_away) {
+            entries[n++] = (struct tandem_batch_entry){&s->next, 1, i, true};
         }
     }
     const int64_t budget = tnd_srv_pace_chunk(tnd_srv_pace_session, engine->session,
@@ -167,18 +180,18 @@ static int64_t make_batch(struct srv_engine *engine, int64_t *out_prompt)
             tandem_session_set_second(engine->session, i,
                                       s->job->texts.seconds[s->job->text_index]);
         }
-        engine->entries[n++] = (struct tandem_batch_entry){s->tokens + s->n, m, i, m == rest};
+        entries[n++] = (struct tandem_batch_entry){s->tokens + s->n, m, i, m == rest};
         left -= m;
     }
-    *out_prompt = budget - left;
-    return n;
+    batch->n = n;
+    batch->n_prompt = budget - left;
 }
 
 /* The batch was computed: texts move on. */
-static void take_batch(struct srv_engine *engine, int64_t n)
+static void take_batch(struct srv_engine *engine, const struct srv_batch *batch)
 {
-    for (int64_t k = 0; k < n; k++) {
-        const struct tandem_batch_entry *entry = &engine->entries[k];
+    for (int64_t k = 0; k < batch->n; k++) {
+        const struct tandem_batch_entry *entry = &batch->entries[k];
         struct srv_sequence *s = &engine->sequences[entry->sequence];
         if (!s->is_prompt) {
             s->tokens[s->n++] = s->next;
@@ -218,39 +231,85 @@ static void count(struct srv_engine *engine, int64_t n_prompt, double seconds)
     *(n_prompt > 0 ? &counts->prompt_seconds : &counts->generate_seconds) += seconds;
 }
 
-bool tnd_srv_run_batch(struct srv_engine *engine)
+/* Nothing was appended. */
+static void fail_batch(struct srv_engine *engine, const struct srv_batch *batch,
+                       const struct tandem_error *error)
 {
-    struct tandem_error error = {0};
-    int64_t n_prompt;
-    const int64_t n = make_batch(engine, &n_prompt);
-    if (n == 0) {
-        return false;
-    }
-    for (int64_t k = 0; k < n; k++) {
-        const struct srv_sequence *s = &engine->sequences[engine->entries[k].sequence];
-        const bool has_choice = engine->entries[k].wants_logits &&
-                                s->job->params.style != SRV_EMBEDDING &&
-                                !needs_logits(&s->job->params);
-        (void)tandem_session_sample_with(engine->session, engine->entries[k].sequence,
-                                         has_choice ? s->sampler : NULL, NULL);
-    }
-    const double begin = tnd_srv_seconds();
-    if (tandem_session_decode_batch(engine->session, engine->entries, n, &error) == TANDEM_OK) {
-        const double seconds = tnd_srv_seconds() - begin;
-        count_drafts(engine);
-        count(engine, n_prompt, seconds);
-        take_batch(engine, n);
-        return true;
-    }
-    const bool is_lost = error.status == TANDEM_E_RANK;
-    for (int64_t k = 0; k < n; k++) { /* nothing was appended */
-        tnd_srv_end(engine, &engine->sequences[engine->entries[k].sequence],
-                    is_lost ? SRV_LOST : SRV_FAILED, error.text);
+    const bool is_lost = error->status == TANDEM_E_RANK;
+    for (int64_t k = 0; k < batch->n; k++) {
+        tnd_srv_end(engine, &engine->sequences[batch->entries[k].sequence],
+                    is_lost ? SRV_LOST : SRV_FAILED, error->text);
     }
     if (is_lost && !engine->is_lost) {
         engine->is_lost = true;
-        (void)fprintf(stderr, "tandem-server: %s\n", error.text);
+        (void)fprintf(stderr, "tandem-server: %s\n", error->text);
         (void)kill(getpid(), SIGTERM); /* the server ends as when it is asked to */
     }
+}
+
+/* Begins a batch, one of so many that should be on their way. False: there is no text for it. */
+static bool begin_batch(struct srv_engine *engine, int n_batches)
+{
+    struct tandem_error error = {0};
+    struct srv_batch *batch = &engine->batches[engine->n_batches];
+    make_batch(engine, n_batches, batch);
+    if (batch->n == 0) {
+        return false;
+    }
+    for (int64_t k = 0; k < batch->n; k++) {
+        const struct srv_sequence *s = &engine->sequences[batch->entries[k].sequence];
+        const bool has_choice = batch->entries[k].wants_logits &&
+                                s->job->params.style != SRV_EMBEDDING &&
+                                !needs_logits(&s->job->params);
+        (void)tandem_session_sample_with(engine->session, batch->entries[k].sequence,
+                                         has_choice ? s->sampler : NULL, NULL);
+    }
+    batch->began = tnd_srv_seconds();
+    if (tandem_session_begin_batch(engine->session, batch->entries, batch->n, &error) !=
+        TANDEM_OK) {
+        fail_batch(engine, batch, &error);
+        return true;
+    }
+    engine->n_batches++;
+    for (int64_t k = 0; k < batch->n; k++) {
+        engine->sequences[batch->entries[k].sequence].is_away = true;
+    }
+    return true;
+}
+
+static void end_batch(struct srv_engine *engine)
+{
+    struct tandem_error error = {0};
+    const struct srv_batch batch = engine->batches[0];
+    const enum tandem_status status = tandem_session_end_batch(engine->session, &error);
+    engine->n_batches--;
+    memmove(engine->batches, engine->batches + 1,
+            (size_t)engine->n_batches * sizeof(engine->batches[0]));
+    engine->batches[engine->n_batches] = batch; /* its memory */
+    for (int64_t k = 0; k < batch.n; k++) {
+        engine->sequences[batch.entries[k].sequence].is_away = false;
+    }
+    if (status != TANDEM_OK) {
+        fail_batch(engine, &batch, &error);
+        return;
+    }
+    const double now = tnd_srv_seconds();
+    count_drafts(engine);
+    count(engine, batch.n_prompt, now - fmax(batch.began, engine->ended));
+    engine->ended = now;
+    take_batch(engine, &batch);
+}
+
+bool tnd_srv_run_batch(struct srv_engine *engine)
+{
+    const int n = tandem_session_batches_in_flight(engine->session, count_running(engine, true));
+    bool has_any = true;
+    while (engine->n_batches < n && has_any) {
+        has_any = begin_batch(engine, n);
+    }
+    if (engine->n_batches == 0) {
+        return has_any;
+    }
+    end_batch(engine);
     return true;
 }

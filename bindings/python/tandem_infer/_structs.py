@@ -107,7 +107,7 @@ class SessionOptions(Structure):
                 ("communicator", c_void_p), ("shares", c_void_p), ("pooling", c_int),
                 ("is_cache_planned", c_bool), ("cache_memory", c_int64),
                 ("division", c_int), ("layer_shares", c_void_p), ("prompt_batch", c_int64),
-                ("has_whole_experts", c_bool)]
+                ("has_whole_experts", c_bool), ("batches_in_flight", c_int)]
 
 
 class Message(Structure):
@@ -116,7 +116,8 @@ class Message(Structure):
 
 class Transport(Structure):
     _fields_ = [("size", c_size_t), ("self", c_void_p), ("rank", c_int), ("count", c_int),
-                ("exchange", c_void_p), ("close", c_void_p), ("name", c_char_p)]
+                ("exchange", c_void_p), ("close", c_void_p), ("name", c_char_p),
+                ("post", c_void_p)]
 
 
 class DraftOptions(Structure):
