@@ -126,19 +126,18 @@ static inline tnd_vec tnd_vec_log(tnd_vec x)
 static inline __attribute__((always_inline)) tnd_vec tnd_vec_exp_below(tnd_vec x)
 {
     const tnd_vec_bits is_nothing = (tnd_vec_bits)(x < -0x1.5d58a0p+6f); /* -126 ln(2) */
-    const tnd_vec y = (tnd_vec)((tnd_vec_bits)x & ~is_nothing);
     const tnd_vec shifted =
-        tnd_vec_fmadd(y, tnd_vec_set(0x1.715476p+0f), tnd_vec_set(TND_LANES_ROUNDER));
+        tnd_vec_fmadd(x, tnd_vec_set(0x1.715476p+0f), tnd_vec_set(TND_LANES_ROUNDER));
     const tnd_vec k = shifted - TND_LANES_ROUNDER;
-    const tnd_vec r = tnd_vec_fmadd(k, tnd_vec_set(-0x1.62e43p-1f), y);
+    const tnd_vec r = tnd_vec_fmadd(k, tnd_vec_set(-0x1.62e43p-1f), x);
     tnd_vec p = tnd_vec_set(0x1.0fa834p-7f);
     p = tnd_vec_fmadd(p, r, tnd_vec_set(0x1.573a54p-5f));
     p = tnd_vec_fmadd(p, r, tnd_vec_set(0x1.555a6ap-3f));
     p = tnd_vec_fmadd(p, r, tnd_vec_set(0x1.fffdc6p-2f));
     p = tnd_vec_fmadd(p, r, tnd_vec_set(0x1.fffff6p-1f));
     p = tnd_vec_fmadd(p, r, tnd_vec_set(1.0f));
-    const tnd_vec e = tnd_vec_scale(p, (tnd_vec_bits)shifted - 0x4b400000u);
-    return (tnd_vec)((tnd_vec_bits)e & ~is_nothing);
+    const tnd_vec power = (tnd_vec)(((tnd_vec_bits)shifted << 23) + 0x3f800000u);
+    return (tnd_vec)((tnd_vec_bits)(p * power) & ~is_nothing);
 }
 
 /* ---- signs and integers ---- */
