@@ -117,19 +117,18 @@ static void set_places(const struct run *run, struct panel *panel)
 {
     const struct tandem_tensor *node = run->a->node;
     const int32_t *token = run->orders + node->src[1]->ne[1] + panel->row / run->a->group;
-    int64_t head = panel->row % run->a->group;
+    int64_t end = run->a->group - panel->row % run->a->group; /* of the token's rows */
     panel->last_of_any = panel->last_of_all = *token;
-    for (int r = 0; r < TND_PANEL_QUERIES_MAX; r++) {
-        /* (lanes that nobody reads) */
-        const int32_t place = r < panel->job.n_queries ? *token : panel->last[0];
-        panel->last[r] = place;
-        panel->first[r] = tnd_attention_first(node, place);
+    for (int64_t r = 0; r < TND_PANEL_QUERIES_MAX; token++, end += run->a->group) {
+        const int32_t place = *token;
+        const int32_t first = tnd_attention_first(node, place);
+        const bool is_last = end >= panel->job.n_queries; /* lanes that nobody reads are like it */
+        for (; r < TND_PANEL_QUERIES_MAX && (is_last || r < end); r++) {
+            panel->last[r] = place;
+            panel->first[r] = first;
+        }
         panel->last_of_any = place > panel->last_of_any ? place : panel->last_of_any;
         panel->last_of_all = place < panel->last_of_all ? place : panel->last_of_all;
-        if (++head == run->a->group && r < panel->job.n_queries) {
-            head = 0;
-            token += r + 1 < panel->job.n_queries;
-        }
     }
     panel->first_of_any = tnd_attention_first(node, panel->last_of_all);
     panel->first_of_all = tnd_attention_first(node, panel->last_of_any);
