@@ -281,7 +281,8 @@ static void weights_are_right_to_six_units(void)
                 const double want = exp((double)queries[r]);
                 int exponent;
                 frexp(want, &exponent);
-                const double error = fabs((double)sums[r * STRIDE] - want) / ldexp(1, exponent - 24);
+                const double error =
+                    fabs((double)sums[r * STRIDE] - want) / ldexp(1, exponent - 24);
                 worst[round % 2] = error > worst[round % 2] ? error : worst[round % 2];
             }
         }

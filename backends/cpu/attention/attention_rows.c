@@ -383,10 +383,16 @@ static void add_part(const struct tnd_attention *a, void *total_bytes, void *par
         return;
     }
     const float largest = part->largest > total->largest ? part->largest : total->largest;
-    const float shrink = expf(total->largest - largest); /* 0 for the first part */
-    const float grow = expf(part->largest - largest);
-    a->kernels->vec.affine(sums_of(total), 0.0f, shrink, sums_of(total), n);
-    a->kernels->vec.affine(sums_of(part), 0.0f, grow, sums_of(part), n);
+    float shrink = 1.0f; /* of the two one stays, whose product would have the same bits */
+    float grow = 1.0f;
+    if (total->largest != largest) {
+        shrink = expf(total->largest - largest); /* 0 for the first part */
+        a->kernels->vec.affine(sums_of(total), 0.0f, shrink, sums_of(total), n);
+    }
+    if (part->largest != largest) {
+        grow = expf(part->largest - largest);
+        a->kernels->vec.affine(sums_of(part), 0.0f, grow, sums_of(part), n);
+    }
     a->kernels->vec.binary[TANDEM_OP_ADD](sums_of(total), sums_of(part), sums_of(total), n);
     total->weight = total->weight * (double)shrink + part->weight * (double)grow;
     total->largest = largest;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The kernels of attention_few.h written once for every width of vectors; included by the files
  * vec_<isa>.c behind vec_lanes.h. They also define FEW_QUERIES (queries of a block), FEW_SUMS (sums
- * that stand in registers, a multiple of LANES), v_zip_low, v_zip_high, v_load_i8, v_load_q4 and
- * v_set_f16; with HAS_FOLD also v_spread and v_spread_f16 (so many floats over and over) and v_fold: in lanes without the bit `half` a of the lane and of the
+ * that stand in registers, a multiple of LANES), FEW_TOGETHER (queries that share a vector at most:
+ * with 1 to LANES / 4), v_zip_low, v_zip_high, v_load_i8, v_load_q4 and v_set_f16; with HAS_SPREAD,
+ * for more than 1, v_spread and v_spread_f16 (so many floats over and over); with HAS_FOLD v_fold: in lanes without the bit `half` a of the lane and of the
  * one `half` further, in the others b of the lane and of the one `half` before. */
 #ifndef TND_ATTENTION_FEW_LANES_H
 #define TND_ATTENTION_FEW_LANES_H
@@ -35,14 +36,8 @@ TND_INLINE vec few_load(const char *row, int64_t i, int rest, const enum tandem_
     return v_load_part((const float *)(const void *)row + i, rest);
 }
 
-#if defined(HAS_FOLD)
-enum { FEW_TOGETHER = LANES / 4 };
-#else
-enum { FEW_TOGETHER = 1 };
-#endif
-
-/* A vector has as many values of each of so many queries of a block. Those values of a key are read
- * once for two vectors of queries, and fewer sums are folded; a score is added up in the order of
+/* A vector has as many values of each of so many queries of a block, two of which meet a key's
+ * values together. The more queries, the fewer sums are folded; a score is added up in the order of
  * a vector of one query: LANES sums of every LANES-th value, then halves to halves. */
 TND_INLINE int few_together(int width)
 {
@@ -99,7 +94,7 @@ TND_INLINE vec fold(const vec *x, const int values)
 TND_INLINE vec few_key(const char *key, int64_t i, int part, int rest, const int values,
                        const enum tandem_type type)
 {
-#if defined(HAS_FOLD)
+#if defined(HAS_SPREAD)
     if (values < LANES && type == TANDEM_TYPE_F16) {
         return v_spread_f16((const uint16_t *)(const void *)key + i + part * values, values);
     }
@@ -107,7 +102,7 @@ TND_INLINE vec few_key(const char *key, int64_t i, int part, int rest, const int
         return v_spread((const float *)(const void *)key + i + part * values, values);
     }
 #endif
-    (void)part;
+    (void)part, (void)values;
     return few_load(key, i, rest, type);
 }
 
@@ -198,8 +193,7 @@ TND_INLINE void few_scores_of(const float *queries, const struct tnd_few_rows *k
         TND_UNROLL
         for (int r = 0; r < width; r++) {
             const int sum = r / together * step;
-            const float *from =
-                out + sum / values * LANES + r % together * values + sum % values;
+            const float *from = out + sum / values * LANES + r % together * values + sum % values;
             float *to = scores + r * TND_FEW_STRIDE + j;
             if (n_here == step) {
                 memcpy(to, from, sizeof(float) * (size_t)step);

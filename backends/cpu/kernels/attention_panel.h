@@ -18,7 +18,7 @@ enum {
 /* A panel meets a tile. Arrays with a {panel} have `queries` numbers a row. */
 struct tnd_query_panel {
     int n_queries, n_keys;
-    bool is_first; /* it met nothing before: sums are not read */
+    bool is_first;       /* it met nothing before: sums are not read */
     int64_t head, value; /* length of a key, of a value */
     float *queries;      /* {panel, head}, times the scale, by the cap where there is one */
     float cap;           /* scores become cap * tanh(score); 0: they stay */

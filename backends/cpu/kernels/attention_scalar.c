@@ -30,8 +30,10 @@ static float score_of(const struct tnd_query_panel *panel, int r, int j)
         return sum + panel->mask[j * PANEL + r];
     }
     const int32_t *order = panel->orders != NULL ? &panel->orders[j] : NULL;
-    return j < panel->n_seen || order == NULL || (panel->first[r] <= *order && *order <= panel->last[r]) ? sum
-                                                                                    : -INFINITY;
+    return j < panel->n_seen || order == NULL ||
+                   (panel->first[r] <= *order && *order <= panel->last[r])
+               ? sum
+               : -INFINITY;
 }
 
 static void attend_one(const struct tnd_query_panel *panel, int r)

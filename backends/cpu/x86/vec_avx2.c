@@ -204,19 +204,11 @@ TND_INLINE vec v_fold(vec a, vec b, const int half)
     return v_add(_mm256_blend_ps(a, b, 0xaa), _mm256_permute_ps(_mm256_blend_ps(b, a, 0xaa), 0xb1));
 }
 
-TND_INLINE vec v_spread(const float *a, const int n)
-{
-    return n == 4 ? _mm256_broadcast_ps((const __m128 *)(const void *)a) : v_load(a);
-}
-
-TND_INLINE vec v_spread_f16(const uint16_t *a, const int n)
-{
-    int64_t bits;
-    memcpy(&bits, a, sizeof(bits));
-    return n == 4 ? _mm256_cvtph_ps(_mm_set1_epi64x(bits)) : v_load_f16(a);
-}
-
-enum { FEW_QUERIES = 4, FEW_SUMS = 8 }; /* 8 sums, 2 keys or values, 1 query or weight */
+enum {
+    FEW_QUERIES = 4,
+    FEW_TOGETHER = 1,
+    FEW_SUMS = 8
+}; /* 8 sums, 2 keys or values, 1 query or weight */
 #include "backends/cpu/kernels/attention_few_lanes.h"
 
 void tnd_fill_vec_avx2(struct tnd_cpu_kernels *out)
