@@ -93,9 +93,10 @@ TND_INLINE int bring_some(const struct tnd_query_panel *panel, int at)
 
 /* ---- scores ---- */
 
-/* Scores of `n_keys` keys and n_vectors vectors of queries, over `n` values of the head: */
+/* Scores of `n_keys` keys and n_vectors vectors of queries, over `n` values of the head. Raises
+ * `largest`, if there is one. */
 TND_INLINE void scores_tile(const float *queries, const float *keys, int64_t n, bool continues,
-                            float *scores, const int n_keys, const int n_vectors)
+                            float *scores, float *largest, const int n_keys, const int n_vectors)
 {
     vec sum[PANEL_TILE][PANEL_VECTORS];
     TND_UNROLL
@@ -127,26 +128,44 @@ TND_INLINE void scores_tile(const float *queries, const float *keys, int64_t n, 
             v_store(scores + j * PANEL + v * LANES, sum[j][v]);
         }
     }
+    TND_UNROLL
+    for (int v = 0; v < n_vectors && largest != NULL; v++) {
+        vec most = v_load(largest + v * LANES);
+        TND_UNROLL
+        for (int j = 0; j < n_keys; j++) {
+            most = v_max(sum[j][v], most); /* NaN does not count */
+        }
+        v_store(largest + v * LANES, most);
+    }
 }
 
-TND_INLINE int scores_all(const struct tnd_query_panel *panel, int soon, const int n_vectors)
+/* The scores of a panel and the tile in hand. Keys that all queries see, as they are, raise
+ * panel->largest here: *out_done from the first one on. */
+TND_INLINE int scores_all(const struct tnd_query_panel *panel, int *out_done, const int n_vectors)
 {
     const float *keys = panel->keys;
+    const int n_seen = panel->cap > 0.0f ? 0 : panel->n_seen;
+    int soon = 0;
+    *out_done = 0;
     for (int64_t i = 0; i < panel->head; i += TND_KEY_BLOCK, keys += TND_KEY_BLOCK * TND_KEYS) {
         const int64_t n = panel->head - i < TND_KEY_BLOCK ? panel->head - i : TND_KEY_BLOCK;
+        const int n_done = i + n == panel->head ? n_seen : 0;
         const float *q = panel->queries + i * PANEL;
+        float *scores = panel->scores;
         int j = 0;
         for (; j + PANEL_TILE <= panel->n_keys; j += PANEL_TILE) {
-            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, panel->scores + j * PANEL,
-                        PANEL_TILE, n_vectors);
+            const bool is_done = j + PANEL_TILE <= n_done;
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, scores + j * PANEL,
+                        is_done ? panel->largest : NULL, PANEL_TILE, n_vectors);
+            *out_done += is_done ? PANEL_TILE : 0;
             soon = bring_some(panel, soon);
         }
         for (; j + PANEL_TILE / 2 <= panel->n_keys; j += PANEL_TILE / 2) {
-            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, panel->scores + j * PANEL,
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, scores + j * PANEL, NULL,
                         PANEL_TILE / 2, n_vectors);
         }
         for (; j < panel->n_keys; j++) {
-            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, panel->scores + j * PANEL, 1,
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, scores + j * PANEL, NULL, 1,
                         n_vectors);
         }
     }
@@ -155,10 +174,11 @@ TND_INLINE int scores_all(const struct tnd_query_panel *panel, int soon, const i
 
 /* ---- weights ---- */
 
-/* Caps and masks scores, and finds the largest. */
-TND_INLINE void mask_all(const struct tnd_query_panel *panel, vec *largest, const int n_vectors)
+/* Caps and masks scores from key j on, and finds the largest. */
+TND_INLINE void mask_all(const struct tnd_query_panel *panel, int j, vec *largest,
+                         const int n_vectors)
 {
-    for (int j = 0; j < panel->n_keys; j++) {
+    for (; j < panel->n_keys; j++) {
         const bool is_masked = j >= panel->n_seen;
         float *s = panel->scores + j * PANEL;
         TND_UNROLL
@@ -182,21 +202,22 @@ TND_INLINE void mask_all(const struct tnd_query_panel *panel, vec *largest, cons
 }
 
 /* Makes weights of the scores. Sets what the sums so far are to be multiplied with, since the
- * largest score has changed: {panel}. */
-TND_INLINE void weigh_all(const struct tnd_query_panel *panel, float *shrinks, const int n_vectors)
+ * largest score has changed: {panel}, which holds the largest so far. */
+TND_INLINE void weigh_all(const struct tnd_query_panel *panel, int n_done, float *shrinks,
+                          const int n_vectors)
 {
     vec largest[PANEL_VECTORS], shift[PANEL_VECTORS], weight[PANEL_VECTORS], shrink[PANEL_VECTORS];
     TND_UNROLL
     for (int v = 0; v < n_vectors; v++) {
         largest[v] = v_load(panel->largest + v * LANES);
     }
-    mask_all(panel, largest, n_vectors);
+    mask_all(panel, n_done, largest, n_vectors);
     TND_UNROLL
     for (int v = 0; v < n_vectors; v++) {
         const int at = v * LANES;
         /* where nothing is seen yet: -infinity less 0, not less itself */
         shift[v] = v_max(largest[v], v_set(-FLT_MAX));
-        shrink[v] = tnd_vec_exp_below(v_sub(v_load(panel->largest + at), shift[v]));
+        shrink[v] = tnd_vec_exp_below(v_sub(v_load(shrinks + at), shift[v]));
         weight[v] = v_set(0.0f);
         v_store(panel->largest + at, largest[v]);
         v_store(shrinks + at, shrink[v]);
@@ -311,8 +332,10 @@ static void sums_all(const struct tnd_query_panel *panel, const float *shrinks, 
 TND_INLINE void attend(const struct tnd_query_panel *panel, const int n_vectors)
 {
     float shrinks[PANEL];
-    const int soon = scores_all(panel, 0, n_vectors);
-    weigh_all(panel, shrinks, n_vectors);
+    int n_done;
+    memcpy(shrinks, panel->largest, sizeof(shrinks));
+    const int soon = scores_all(panel, &n_done, n_vectors);
+    weigh_all(panel, n_done, shrinks, n_vectors);
     sums_all(panel, shrinks, soon);
 }
 
