@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The kernels of attention_few.h written once for every width of vectors; included by the files
  * vec_<isa>.c behind vec_lanes.h. They also define FEW_QUERIES (queries of a block), FEW_SUMS (sums
- * that stand in registers, a multiple of LANES), FEW_TOGETHER (queries that share a vector at most:
- * with 1 to LANES / 4), v_zip_low, v_zip_high, v_load_i8, v_load_q4 and v_set_f16; with HAS_SPREAD,
- * for more than 1, v_spread and v_spread_f16 (so many floats over and over); with HAS_FOLD v_fold: in lanes without the bit `half` a of the lane and of the
- * one `half` further, in the others b of the lane and of the one `half` before. */
+ * that stand in registers, a multiple of LANES), FEW_TOGETHER (queries that share a vector at most,
+ * up to LANES / 4), v_zip_low, v_zip_high, v_load_i8, v_load_q4 and v_set_f16; with HAS_SPREAD,
+ * where FEW_TOGETHER is more than 1, v_spread and v_spread_f16 (so many floats over and over); with
+ * HAS_FOLD v_fold: in lanes without the bit `half` a of the lane and of the one `half` further, in
+ * the others b of the lane and of the one `half` before. */
 #ifndef TND_ATTENTION_FEW_LANES_H
 #define TND_ATTENTION_FEW_LANES_H
 
