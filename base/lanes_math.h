@@ -39,16 +39,15 @@ static inline tnd_vec tnd_vec_power_of_2(tnd_vec_bits n)
     return (tnd_vec)((n + 127u) << 23);
 }
 
-static inline tnd_vec tnd_vec_exp(tnd_vec x)
+static inline __attribute__((always_inline)) tnd_vec tnd_vec_exp(tnd_vec x)
 {
     /* (what masks hide, as in a softmax, becomes 0 without a subnormal number, which is slow where
      * a runtime does not take those for 0) */
-    const tnd_vec_bits is_nothing = (tnd_vec_bits)(x < -104.0f);
+    const tnd_vec nothing = tnd_vec_set(0);
     tnd_vec_bits n;
-    const tnd_vec e = tnd_vec_exp_part((tnd_vec)((tnd_vec_bits)x & ~is_nothing), &n) + 1.0f;
-    const tnd_vec y = tnd_vec_scale(e, n);
-    return tnd_vec_select((tnd_vec_bits)(x > 0x1.62e42ep+6f), tnd_vec_set(INFINITY),
-                          (tnd_vec)((tnd_vec_bits)y & ~is_nothing));
+    const tnd_vec e = tnd_vec_exp_part(tnd_vec_if_below(x, -104.0f, nothing, x), &n) + 1.0f;
+    const tnd_vec y = tnd_vec_if_below(x, -104.0f, nothing, tnd_vec_scale(e, n));
+    return tnd_vec_if_below(-x, -0x1.62e42ep+6f, tnd_vec_set(INFINITY), y);
 }
 
 /** tanh(x) = (e^2x - 1) / (e^2x - 1 + 2). From 10 on it is 1. */
@@ -125,20 +124,18 @@ static inline tnd_vec tnd_vec_log(tnd_vec x)
  *  1); ln(2) in one part adds |k| * 2e-9. NaN passes. */
 static inline __attribute__((always_inline)) tnd_vec tnd_vec_exp_below(tnd_vec x)
 {
-    const tnd_vec_bits is_nothing = (tnd_vec_bits)(x < -0x1.5d58a0p+6f); /* -126 ln(2) */
-    const tnd_vec y = (tnd_vec)((tnd_vec_bits)x & ~is_nothing);
     const tnd_vec shifted =
-        tnd_vec_fmadd(y, tnd_vec_set(0x1.715476p+0f), tnd_vec_set(TND_LANES_ROUNDER));
+        tnd_vec_fmadd(x, tnd_vec_set(0x1.715476p+0f), tnd_vec_set(TND_LANES_ROUNDER));
     const tnd_vec k = shifted - TND_LANES_ROUNDER;
-    const tnd_vec r = tnd_vec_fmadd(k, tnd_vec_set(-0x1.62e43p-1f), y);
+    const tnd_vec r = tnd_vec_fmadd(k, tnd_vec_set(-0x1.62e43p-1f), x);
     tnd_vec p = tnd_vec_set(0x1.0fa834p-7f);
     p = tnd_vec_fmadd(p, r, tnd_vec_set(0x1.573a54p-5f));
     p = tnd_vec_fmadd(p, r, tnd_vec_set(0x1.555a6ap-3f));
     p = tnd_vec_fmadd(p, r, tnd_vec_set(0x1.fffdc6p-2f));
     p = tnd_vec_fmadd(p, r, tnd_vec_set(0x1.fffff6p-1f));
     p = tnd_vec_fmadd(p, r, tnd_vec_set(1.0f));
-    const tnd_vec e = tnd_vec_scale(p, (tnd_vec_bits)shifted - 0x4b400000u);
-    return (tnd_vec)((tnd_vec_bits)e & ~is_nothing);
+    const tnd_vec power = (tnd_vec)(((tnd_vec_bits)shifted << 23) + 0x3f800000u);
+    return tnd_vec_if_below(x, -0x1.5d58a0p+6f, tnd_vec_set(0), p * power); /* -126 ln(2) */
 }
 
 /* ---- signs and integers ---- */

@@ -15,7 +15,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "tandem/ops.h"
 
-enum { LIST_MAX = 16, SAMPLES_MAX = 400 };
+enum { LIST_MAX = 16, SAMPLES_MAX = 400, LAYERS_MAX = 128 };
 
 struct shape {
     int64_t heads, kv_heads, head;
@@ -28,6 +28,7 @@ struct options {
     enum tandem_type types[LIST_MAX];
     int64_t keys[LIST_MAX], tokens[LIST_MAX]; /* tokens: 0 for as many as keys */
     int n_types, n_keys, n_tokens;
+    int layers; /* with keys and values of their own */
     int threads;
     const char *isa;
     double budget_s; /* of one cell */
@@ -137,9 +138,6 @@ static tandem_tensor *build(tandem_context *context, const struct cell *cell)
     tandem_tensor *node = tandem_attention_ordered(
         context, tandem_permute(context, q, 0, 2, 1, 3), tandem_permute(context, k, 0, 2, 1, 3),
         tandem_permute(context, v, 0, 2, 1, 3), orders, cell->window, 0.125f);
-    if (node != NULL) {
-        node->data = aligned_alloc(64, (tandem_tensor_bytes(node) + 63) / 64 * 64);
-    }
     return node;
 }
 
@@ -159,18 +157,26 @@ static bool measure(const struct options *o, const struct tnd_cpu_kernels *kerne
     if (tandem_context_new(NULL, &context, NULL) != TANDEM_OK) {
         return false;
     }
-    tandem_tensor *node = build(context, cell);
-    tnd_team *team =
-        node == NULL ? NULL : tnd_team_new(o->threads, tnd_cpu_attention_scratch(node));
-    if (team == NULL || node->data == NULL) {
+    const int64_t values = cell->shape.head * cell->shape.heads * cell->m;
+    float *result = aligned_alloc(64, ((size_t)values * sizeof(float) + 63) / 64 * 64);
+    tandem_tensor *nodes[LAYERS_MAX];
+    bool good = true;
+    for (int i = 0; i < o->layers && good; i++) {
+        nodes[i] = build(context, cell);
+        good = nodes[i] != NULL && (nodes[i]->data = result) != NULL;
+    }
+    tnd_team *team = good ? tnd_team_new(o->threads, tnd_cpu_attention_scratch(nodes[0])) : NULL;
+    if (team == NULL) {
+        free(result);
         tandem_context_free(context);
         return false;
     }
-    struct node_job job = {kernels, node};
+    struct node_job job = {kernels, nodes[0]};
     const double end = now() + o->budget_s;
     int n = 0;
     tnd_team_run(team, node_main, &job);
     do {
+        job.node = nodes[n % o->layers];
         const double begin = now();
         tnd_team_run(team, node_main, &job);
         us[n++] = 1e6 * (now() - begin);
@@ -180,7 +186,7 @@ static bool measure(const struct options *o, const struct tnd_cpu_kernels *kerne
     cell->median_us = us[n / 2];
     cell->spread = (us[n * 9 / 10] - us[n / 10]) / us[n / 2];
     tnd_team_free(team);
-    free(node->data);
+    free(result);
     tandem_context_free(context);
     return true;
 }
@@ -209,9 +215,12 @@ static void print_cell(const struct cell *cell, double fma_gflops, double read_g
 static const char usage[] =
     "Attention of the CPU backend as shares of this machine's own peaks, in one run.\n"
     "bench-attention [--shape HEADS/KVxSIZE,..] [--type T,..] [--keys T,..] [--tokens M,..]\n"
-    "                [--window N] [--threads N] [--isa scalar|avx2|..] [--seconds S (of a cell)]\n"
+    "                [--window N] [--layers N] [--threads N] [--isa scalar|avx2|..] [--seconds S "
+    "(of a cell)]\n"
     "Defaults: 32/4x64,32/8x128, f32,f16,q8_0, 128,512,2048 keys, 0,1 tokens, no window, one\n"
     "thread a CPU, 0.3 s a cell.\n"
+    "Layers take turns, each with keys and values of its own: more than caches hold, as a "
+    "model's.\n"
     "Shapes are heads / KV heads x head size. The last M of T tokens ask; 0 stands for all of "
     "them.\n"
     "GFLOP/s count what mask and window let through; GB/s are all keys and values read once.\n";
@@ -257,6 +266,9 @@ static bool parse_arguments(int argc, char **argv, struct options *o)
             for (char *w = strtok(copy, ","); w != NULL && good; w = strtok(NULL, ",")) {
                 good = o->n_tokens < LIST_MAX && (o->tokens[o->n_tokens++] = atoll(w)) >= 0;
             }
+        } else if (strcmp(argv[i], "--layers") == 0) {
+            o->layers = atoi(value);
+            good = o->layers >= 1 && o->layers <= LAYERS_MAX;
         } else if (strcmp(argv[i], "--threads") == 0) {
             o->threads = atoi(value);
             good = o->threads >= 1 && o->threads <= LIST_MAX;
@@ -290,6 +302,7 @@ int main(int argc, char **argv)
                         .n_keys = 3,
                         .tokens = {0, 1},
                         .n_tokens = 2,
+                        .layers = 1,
                         .threads = cpus < 1          ? 1
                                    : cpus > LIST_MAX ? LIST_MAX
                                                      : (int)cpus,

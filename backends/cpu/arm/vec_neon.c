@@ -194,7 +194,11 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
-enum { FEW_QUERIES = 8, FEW_SUMS = 16 }; /* 16 sums, 2 keys or values, 1 query or weight */
+enum {
+    FEW_QUERIES = 8,
+    FEW_TOGETHER = 1,
+    FEW_SUMS = 16
+}; /* 16 sums, 2 keys or values, 1 query or weight */
 #include "backends/cpu/kernels/attention_few_lanes.h"
 
 void tnd_fill_vec_neon(struct tnd_cpu_kernels *out)

@@ -13,14 +13,21 @@ enum {
     FAR_APART = 256,
     SOON_MAX = 96, /* lines of memory that are asked for while a panel meets a tile */
     LINE = 16,     /* floats */
-    KEY_STEP = 8   /* keys that a panel begins and ends at: what kernels take at once */
+    KEY_STEP = 4   /* keys that a panel begins and ends at: half of what kernels take at once */
+};
+
+/* Goes through the rows of a KV head, of queries or results, one by one (quotients take longer). */
+struct cursor {
+    char *token; /* its first row of this KV head */
+    size_t token_bytes, head_bytes;
+    int64_t head, group;
 };
 
 struct panel {
     struct tnd_query_panel job;
     int64_t row;    /* the first */
     int begin, end; /* keys of the tile that it needs */
-    bool is_masked; /* not all of its queries see all of them */
+    int n_seen;     /* of these, from `begin` on, all of its queries see so many */
     int32_t first[TND_PANEL_QUERIES_MAX],
         last[TND_PANEL_QUERIES_MAX]; /* places that each query sees */
     int32_t first_of_any, first_of_all, last_of_any, last_of_all;
@@ -33,8 +40,9 @@ struct run {
     const int32_t *orders; /* of the keys, or NULL */
     struct panel panels[TND_QUERY_PANELS];
     int n;
-    const struct tnd_query_panels *now, *next;
-    int64_t n_brought;          /* rows: results of these panels, then queries of the next */
+    /* rows that are to be brought: results of these panels, then queries of the next */
+    struct cursor results, queries;
+    int64_t n_results, n_queries;
     const void *soon[SOON_MAX]; /* lines of some of them */
     /* scratch */
     float *keys;   /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
@@ -76,21 +84,49 @@ static void lay_out(struct run *run)
     }
 }
 
+/* ---- rows ---- */
+
+static struct cursor queries_at(const struct tnd_attention *a, int64_t kv_head, int64_t row)
+{
+    const struct tandem_tensor *q = a->node->src[0];
+    return (struct cursor){tnd_row_at(q, row / a->group, kv_head * a->group, 0), q->nb[1], q->nb[2],
+                           row % a->group, a->group};
+}
+
+static struct cursor results_at(const struct tnd_attention *a, int64_t kv_head, int64_t row)
+{
+    const struct tandem_tensor *y = a->node;
+    return (struct cursor){tnd_row_at(y, kv_head * a->group, row / a->group, 0), y->nb[2], y->nb[1],
+                           row % a->group, a->group};
+}
+
+static float *next_row(struct cursor *cursor)
+{
+    char *row = cursor->token + (size_t)cursor->head * cursor->head_bytes;
+    if (++cursor->head == cursor->group) {
+        cursor->head = 0;
+        cursor->token += cursor->token_bytes;
+    }
+    return (float *)(void *)row;
+}
+
 /* ---- panels ---- */
 
 /* What each query sees, and what they see together. */
 static void set_places(const struct run *run, struct panel *panel)
 {
     const struct tandem_tensor *node = run->a->node;
-    const int32_t *last = run->orders + node->src[1]->ne[1];
-    for (int r = 0; r < TND_PANEL_QUERIES_MAX; r++) {
-        const int64_t row = panel->row + (r < panel->job.n_queries ? r : 0);
-        panel->last[r] = last[row / run->a->group];
-        panel->first[r] = tnd_attention_first(node, panel->last[r]);
-    }
-    panel->last_of_any = panel->last_of_all = panel->last[0];
-    for (int r = 1; r < panel->job.n_queries; r++) {
-        const int32_t place = panel->last[r];
+    const int32_t *token = run->orders + node->src[1]->ne[1] + panel->row / run->a->group;
+    int64_t end = run->a->group - panel->row % run->a->group; /* of the token's rows */
+    panel->last_of_any = panel->last_of_all = *token;
+    for (int64_t r = 0; r < TND_PANEL_QUERIES_MAX; token++, end += run->a->group) {
+        const int32_t place = *token;
+        const int32_t first = tnd_attention_first(node, place);
+        const bool is_last = end >= panel->job.n_queries; /* lanes that nobody reads are like it */
+        for (; r < TND_PANEL_QUERIES_MAX && (is_last || r < end); r++) {
+            panel->last[r] = place;
+            panel->first[r] = first;
+        }
         panel->last_of_any = place > panel->last_of_any ? place : panel->last_of_any;
         panel->last_of_all = place < panel->last_of_all ? place : panel->last_of_all;
     }
@@ -150,6 +186,7 @@ static void begin_panel(const struct run *run, struct panel *panel)
     const struct tandem_tensor *node = run->a->node;
     const struct tnd_attention_kernels *kernels = &run->a->kernels->attention;
     const float *rows[TND_PANEL_QUERIES_MAX];
+    struct cursor queries = queries_at(run->a, run->kv_head, panel->row);
     struct tnd_query_panel *job = &panel->job;
     for (int r = 0; r < TND_PANEL_QUERIES_MAX;
          r++) { /* those beyond n_queries: lanes that nobody reads */
@@ -158,14 +195,15 @@ static void begin_panel(const struct run *run, struct panel *panel)
     }
     job->head = node->src[1]->ne[0];
     job->value = node->src[2]->ne[0];
+    job->value_stride = (int64_t)tnd_attention_padded(job->value);
     job->largest = panel->largest;
     job->weight = panel->weight;
     job->first = panel->first;
     job->last = panel->last;
     job->scores = run->scores;
-    memset(job->sums, 0, (size_t)(kernels->queries * job->value) * sizeof(float));
+    job->is_first = true;
     for (int r = 0; r < job->n_queries; r++) {
-        rows[r] = tnd_attention_query(run->a, run->kv_head, panel->row + r);
+        rows[r] = next_row(&queries);
     }
     job->cap = node->params.attention.cap;
     kernels->transpose(rows, job->n_queries, job->head,
@@ -177,13 +215,18 @@ static void begin_panel(const struct run *run, struct panel *panel)
 static void finish_panel(const struct run *run, struct panel *panel)
 {
     float *rows[TND_PANEL_QUERIES_MAX];
+    struct cursor results = results_at(run->a, run->kv_head, panel->row);
     const bool has_sinks = tnd_attention_sinks_of(run->a->node) != NULL;
+    if (panel->job.is_first) { /* it met nothing */
+        memset(panel->job.sums, 0,
+               (size_t)(panel->job.n_queries * panel->job.value_stride) * sizeof(float));
+    }
     for (int r = 0; r < panel->job.n_queries; r++) {
         if (has_sinks && panel->weight[r] != 0.0f) {
             panel->weight[r] +=
                 expf(tnd_attention_sink(run->a, run->kv_head, panel->row + r) - panel->largest[r]);
         }
-        rows[r] = tnd_attention_result(run->a, run->kv_head, panel->row + r);
+        rows[r] = next_row(&results);
     }
     run->a->kernels->attention.finish(&panel->job, rows);
 }
@@ -196,8 +239,8 @@ static void see_orders(struct panel *panel, const int32_t *orders, int n, int32_
 {
     int begin = 0;
     int end = n;
-    panel->is_masked = least < panel->first_of_all || most > panel->last_of_all;
-    if (panel->is_masked) {
+    const bool is_masked = least < panel->first_of_all || most > panel->last_of_all;
+    if (is_masked) {
         while (end > 0 &&
                (orders[end - 1] < panel->first_of_any || orders[end - 1] > panel->last_of_any)) {
             end--;
@@ -210,14 +253,19 @@ static void see_orders(struct panel *panel, const int32_t *orders, int n, int32_
     }
     panel->begin = begin / KEY_STEP * KEY_STEP;
     panel->end = end < n ? end : n;
+    panel->n_seen = is_masked ? 0 : n;
+    for (int j = panel->begin; is_masked && j < panel->end && orders[j] >= panel->first_of_all &&
+                               orders[j] <= panel->last_of_all;
+         j++) {
+        panel->n_seen++;
+    }
 }
 
 /* All of the tile when anybody sees any of it. */
 static void see_mask(const struct run *run, struct panel *panel, int64_t t, int n)
 {
     const int64_t last = (panel->row + panel->job.n_queries - 1) / run->a->group;
-    panel->begin = panel->end = 0;
-    panel->is_masked = true;
+    panel->begin = panel->end = panel->n_seen = 0;
     for (int64_t m = panel->row / run->a->group; m <= last && panel->end == 0; m++) {
         const float *mask = tnd_attention_mask(run->a->node, m) + t;
         for (int j = 0; j < n && panel->end == 0; j++) {
@@ -246,8 +294,7 @@ static void see(struct run *run, int64_t t, int n, int *out_begin, int *out_end)
             see_mask(run, panel, t, n);
         } else {
             panel->begin = 0;
-            panel->end = n;
-            panel->is_masked = false;
+            panel->end = panel->n_seen = n;
         }
         if (panel->begin < panel->end) {
             *out_begin = panel->begin < *out_begin ? panel->begin : *out_begin;
@@ -272,6 +319,7 @@ static void convert_rows(const struct run *run, const struct tandem_tensor *a, i
     for (int j = 0; j < n_rows; j++) { /* of a whole row: parts of it may be no whole blocks */
         tnd_attention_convert(run->a->kernels, a, t + j, run->kv_head, run->row);
         memcpy(y + j * stride, run->row + i, (size_t)n * sizeof(float));
+        memset(y + j * stride + n, 0, (tnd_attention_padded(n) - (size_t)n) * sizeof(float));
     }
 }
 
@@ -289,22 +337,23 @@ static void convert(const struct run *run, int64_t t, int begin, int end)
     convert_rows(run, v, 0, v->ne[0], t + begin, end - begin, run->values + begin * stride, stride);
 }
 
-/* Asks for a row's lines. False: there is no room for them. */
-static bool bring_row(struct run *run, struct tnd_query_panel *job, const float *row, int64_t n)
+/* Asks for the next row's lines. False: there is no room for them. */
+static bool bring_row(struct run *run, struct tnd_query_panel *job, struct cursor *rows, int64_t n)
 {
     if (job->n_soon + n / LINE >= SOON_MAX) {
         return false;
     }
+    const float *row = next_row(rows);
     for (int64_t i = 0; i < n; i += LINE) {
         run->soon[job->n_soon++] = row + i;
     }
     return true;
 }
 
-static int64_t rows_of(const struct run *run, const struct tnd_query_panels *panels)
+static int64_t rows_of(const struct tnd_attention *a, const struct tnd_query_panels *panels)
 {
-    const int64_t queries = run->a->kernels->attention.queries;
-    const int64_t rest = run->a->node->ne[2] * run->a->group - panels->first * queries;
+    const int64_t queries = a->kernels->attention.queries;
+    const int64_t rest = a->node->ne[2] * a->group - panels->first * queries;
     return rest < panels->n * queries ? rest : panels->n * queries;
 }
 
@@ -313,22 +362,14 @@ static int64_t rows_of(const struct run *run, const struct tnd_query_panels *pan
  * not worth it.) */
 static void bring(struct run *run, struct tnd_query_panel *job)
 {
-    const int64_t queries = run->a->kernels->attention.queries;
-    const int64_t n_now = rows_of(run, run->now);
-    const int64_t n = n_now + rows_of(run, run->next);
     job->soon = run->soon;
     job->n_soon = 0;
-    for (bool has_room = true; run->n_brought < n && has_room; run->n_brought += has_room) {
-        const int64_t i = run->n_brought - n_now;
-        has_room = i < 0
-                       ? bring_row(run, job,
-                                   tnd_attention_result(run->a, run->kv_head,
-                                                        run->now->first * queries + run->n_brought),
-                                   job->value)
-                       : bring_row(run, job,
-                                   tnd_attention_query(run->a, run->next->kv_head,
-                                                       run->next->first * queries + i),
-                                   job->head);
+    while (run->n_results > 0 && bring_row(run, job, &run->results, job->value)) {
+        run->n_results--;
+    }
+    while (run->n_results == 0 && run->n_queries > 0 &&
+           bring_row(run, job, &run->queries, job->head)) {
+        run->n_queries--;
     }
 }
 
@@ -349,18 +390,19 @@ static void meet(struct run *run, struct panel *panel, int64_t t)
     const int64_t first = t + panel->begin;
     job->n_keys = panel->end - panel->begin;
     job->keys = run->keys + panel->begin * TND_KEY_BLOCK;
-    job->value_stride = (int64_t)tnd_attention_padded(job->value);
+    job->n_seen = panel->n_seen;
     job->values = run->values + panel->begin * job->value_stride;
     job->mask = NULL;
     job->orders = NULL;
-    if (panel->is_masked && run->orders != NULL) {
+    if (job->n_seen < job->n_keys && run->orders != NULL) {
         job->orders = run->orders + first;
-    } else if (panel->is_masked) {
+    } else if (job->n_seen < job->n_keys) {
         transpose_mask(run, panel, first);
         job->mask = run->mask;
     }
     bring(run, job);
     run->a->kernels->attention.attend(job);
+    job->is_first = false;
 }
 
 void tnd_attend_panels(const struct tnd_attention *attention, const struct tnd_query_panels *panels,
@@ -373,9 +415,10 @@ void tnd_attend_panels(const struct tnd_attention *attention, const struct tnd_q
     run.kv_head = panels->kv_head;
     run.orders = tnd_attention_orders(attention->node);
     run.n = 0;
-    run.now = panels;
-    run.next = next;
-    run.n_brought = 0;
+    run.results = results_at(attention, panels->kv_head, panels->first * queries);
+    run.queries = queries_at(attention, next->kv_head, next->first * queries);
+    run.n_results = rows_of(attention, panels);
+    run.n_queries = rows_of(attention, next);
     lay_out(&run);
     for (int s = 0; s < panels->n; s++) {
         if (!tnd_attention_is_far_apart(attention, panels->first + s)) {

@@ -16,8 +16,7 @@ enum {
     AT_ONCE = 16,
     CHUNK = TND_FEW_KEYS / TND_KEYS, /* tiles */
     PART_HEADER = 64,                /* bytes, so that sums lie in lines of their own */
-    LINE_BYTES = 64,
-    STEP = 16 /* keys between which what is met next is asked for */
+    STEP = 16 /* keys that are made floats together, for as long as they stay near */
 };
 
 /* What some keys add to a query. Its sums lie PART_HEADER behind it. */
@@ -204,28 +203,31 @@ static void take_chunk(struct block *block, const struct seen *tiles, int64_t n)
 
 /* ---- a KV head meets a chunk ---- */
 
-struct tile {
-    const void *rows;
-    size_t stride; /* bytes */
-    enum tandem_type type;
-};
-
-/* Keys or values of tile i of the chunk: where they are, or as floats in block->tile. */
-static struct tile tile_of(const struct block *block, const struct tandem_tensor *a,
-                           int64_t kv_head, int i)
+/* Rows as floats in block->tile, up to a multiple of 16 with zeros. */
+static struct tnd_few_rows floats_of(const struct block *block, const struct tandem_tensor *a,
+                                     int64_t kv_head, int64_t t, int n)
 {
     const struct tnd_few_kernels *few = &block->a->kernels->few;
-    const int64_t t = (int64_t)block->tiles[i].tile * TND_KEYS;
-    const bool is_whole = a->type == TANDEM_TYPE_F32 || a->ne[0] % few->whole == 0;
-    if (is_whole && few->scores[a->type] != NULL) {
-        return (struct tile){tnd_row_at(a, t, kv_head, 0), a->nb[1], a->type};
-    }
     const size_t stride = tnd_attention_padded(a->ne[0]);
-    for (int j = 0; j < keys_of(block, i); j++) {
-        tnd_attention_convert(block->a->kernels, a, t + j, kv_head,
-                              block->tile + (size_t)j * stride);
+    const bool is_whole = a->type == TANDEM_TYPE_F32 || a->ne[0] % few->whole == 0;
+    if (is_whole && few->floats[a->type] != NULL) {
+        few->floats[a->type](tnd_row_at(a, t, kv_head, 0), a->nb[1], n, a->ne[0], block->tile,
+                             (int64_t)stride);
     }
-    return (struct tile){block->tile, stride * sizeof(float), TANDEM_TYPE_F32};
+    for (int j = 0; j < n && !(is_whole && few->floats[a->type] != NULL); j++) {
+        float *y = block->tile + (size_t)j * stride;
+        tnd_attention_convert(block->a->kernels, a, t + j, kv_head, y);
+        memset(y + a->ne[0], 0, (stride - (size_t)a->ne[0]) * sizeof(float));
+    }
+    return (struct tnd_few_rows){block->tile, stride * sizeof(float), n};
+}
+
+/* Whether kernels read the rows where they lie. */
+static bool is_used_as_it_lies(const struct block *block, const struct tandem_tensor *a)
+{
+    const struct tnd_few_kernels *few = &block->a->kernels->few;
+    return few->scores[a->type] != NULL &&
+           (a->type == TANDEM_TYPE_F32 || a->ne[0] % few->whole == 0);
 }
 
 /* Keys or values of some tiles that a KV head meets after those in hand. */
@@ -236,24 +238,19 @@ struct soon {
     int64_t n_tiles;
 };
 
-/* Asks memory for rows of tile i, from `begin` on, of what is met next: a few while as many keys in
- * hand are computed. A head's rows lie as far apart as the tokens' rows of all heads, too far for
- * the processor to foresee. */
-static void bring(const struct soon *soon, int i, int begin)
+/* Rows of tile i, from `begin` on, of what is met next: kernels ask memory for some while they
+ * compute as many in hand. A head's rows lie as far apart as the tokens' rows of all heads, too far
+ * for the processor to foresee. */
+static struct tnd_few_soon rows_soon(const struct soon *soon, int i, int begin)
 {
     const struct tandem_tensor *a = soon->a;
     const int n = i < soon->n_tiles ? soon->tiles[i].n : 0;
     if (begin >= n) {
-        return;
+        return (struct tnd_few_soon){.n = 0};
     }
-    const size_t bytes = tandem_type_row_bytes(a->type, a->ne[0]);
     const int64_t t = (int64_t)soon->tiles[i].tile * TND_KEYS + begin;
-    const char *row = tnd_row_at(a, t, soon->kv_head, 0);
-    for (int j = begin; j < n && j < begin + STEP; j++, row += a->nb[1]) {
-        for (size_t at = 0; at < bytes; at += LINE_BYTES) {
-            __builtin_prefetch(row + at, 0, 2);
-        }
-    }
+    return (struct tnd_few_soon){tnd_row_at(a, t, soon->kv_head, 0), a->nb[1],
+                                 tandem_type_row_bytes(a->type, a->ne[0]), n - begin};
 }
 
 /* The next KV head's keys of the chunk; behind the last one the first one's of the chunk behind.
@@ -274,25 +271,40 @@ static int at_once(const struct block *block, int r)
     return block->rows.n - r < queries ? block->rows.n - r : queries;
 }
 
+/* Scores of some keys, from key j of tile i of the chunk on. */
+static void score_rows(struct block *block, int head, int i, int j, const struct tnd_few_rows *rows,
+                       enum tandem_type type, struct tnd_few_soon soon)
+{
+    const struct tnd_few_kernels *few = &block->a->kernels->few;
+    const int64_t n = block->a->node->src[1]->ne[0];
+    const size_t padded = tnd_attention_padded(n);
+    const float *queries = block->queries + (size_t)head * TND_FEW_ROWS * padded;
+    for (int r = 0; r < block->rows.n; r += few->queries, soon.n = 0) {
+        few->scores[type](queries + (size_t)r * padded, at_once(block, r), rows, n,
+                          block->scores + r * TND_FEW_STRIDE + i * TND_KEYS + j, &soon);
+    }
+}
+
 static void score(struct block *block, int head)
 {
-    const struct soon soon = {block->a->node->src[2], block->rows.kv_head + head, block->tiles,
-                              block->n_tiles};
+    const int64_t kv_head = block->rows.kv_head + head;
+    const struct soon soon = {block->a->node->src[2], kv_head, block->tiles, block->n_tiles};
     const struct tnd_few_kernels *few = &block->a->kernels->few;
     const struct tandem_tensor *k = block->a->node->src[1];
-    const size_t padded = tnd_attention_padded(k->ne[0]);
-    const float *queries = block->queries + (size_t)head * TND_FEW_ROWS * padded;
+    const bool is_float = k->type == TANDEM_TYPE_F32 || k->type == TANDEM_TYPE_F16;
+    const bool is_used = is_used_as_it_lies(block, k) &&
+                         (block->rows.n < few->wide || (is_float && k->ne[0] % few->whole == 0));
     for (int i = 0; i < block->n_tiles; i++) {
-        const struct tile tile = tile_of(block, k, block->rows.kv_head + head, i);
-        for (int j = 0; j < keys_of(block, i); j += STEP) {
-            const int rest = keys_of(block, i) - j;
-            bring(&soon, i, j);
-            for (int r = 0; r < block->rows.n; r += few->queries) {
-                few->scores[tile.type](queries + (size_t)r * padded, at_once(block, r),
-                                       (const char *)tile.rows + (size_t)j * tile.stride,
-                                       tile.stride, rest < STEP ? rest : STEP, k->ne[0],
-                                       block->scores + r * TND_FEW_STRIDE + i * TND_KEYS + j);
-            }
+        const int64_t t = (int64_t)block->tiles[i].tile * TND_KEYS;
+        const int n = keys_of(block, i);
+        const int step = is_used ? TND_KEYS : STEP;
+        for (int j = 0; j < n; j += step) {
+            const int n_here = n - j < step ? n - j : step;
+            const struct tnd_few_rows rows =
+                is_used ? (struct tnd_few_rows){tnd_row_at(k, t, kv_head, 0), k->nb[1], n}
+                        : floats_of(block, k, kv_head, t + j, n_here);
+            score_rows(block, head, i, j, &rows, is_used ? k->type : TANDEM_TYPE_F32,
+                       rows_soon(&soon, i, j));
         }
     }
 }
@@ -335,23 +347,24 @@ static void add_values(struct block *block, int head, const struct soon *soon)
 {
     const struct tnd_few_kernels *few = &block->a->kernels->few;
     const struct tandem_tensor *v = block->a->node->src[2];
+    const int64_t kv_head = block->rows.kv_head + head;
+    const bool is_used = is_used_as_it_lies(block, v);
     for (int r = 0; r < TND_FEW_ROWS && r < block->rows.n + TND_FEW_QUERIES_MAX; r++) {
         memset(sums_of(block->parts + (size_t)r * block->part_bytes), 0,
                (size_t)v->ne[0] * sizeof(float));
     }
     for (int i = 0; i < block->n_tiles; i++) {
-        const struct tile tile = tile_of(block, v, block->rows.kv_head + head, i);
-        for (int j = 0; j < keys_of(block, i); j += STEP) {
-            const int rest = keys_of(block, i) - j;
-            bring(soon, i, j);
-            for (int r = 0; r < block->rows.n; r += few->queries) {
-                few->sums[tile.type](block->scores + r * TND_FEW_STRIDE + i * TND_KEYS + j,
-                                     at_once(block, r),
-                                     (const char *)tile.rows + (size_t)j * tile.stride, tile.stride,
-                                     rest < STEP ? rest : STEP, v->ne[0],
-                                     sums_of(block->parts + (size_t)r * block->part_bytes),
-                                     (int64_t)(block->part_bytes / sizeof(float)));
-            }
+        const int64_t t = (int64_t)block->tiles[i].tile * TND_KEYS;
+        const int n = keys_of(block, i);
+        const struct tnd_few_rows rows =
+            is_used ? (struct tnd_few_rows){tnd_row_at(v, t, kv_head, 0), v->nb[1], n}
+                    : floats_of(block, v, kv_head, t, n);
+        struct tnd_few_soon next = rows_soon(soon, i, 0);
+        for (int r = 0; r < block->rows.n; r += few->queries, next.n = 0) {
+            few->sums[is_used ? v->type : TANDEM_TYPE_F32](
+                block->scores + r * TND_FEW_STRIDE + i * TND_KEYS, at_once(block, r), &rows,
+                v->ne[0], sums_of(block->parts + (size_t)r * block->part_bytes),
+                (int64_t)(block->part_bytes / sizeof(float)), &next);
         }
     }
 }
@@ -369,10 +382,16 @@ static void add_part(const struct tnd_attention *a, void *total_bytes, void *par
         return;
     }
     const float largest = part->largest > total->largest ? part->largest : total->largest;
-    const float shrink = expf(total->largest - largest); /* 0 for the first part */
-    const float grow = expf(part->largest - largest);
-    a->kernels->vec.affine(sums_of(total), 0.0f, shrink, sums_of(total), n);
-    a->kernels->vec.affine(sums_of(part), 0.0f, grow, sums_of(part), n);
+    float shrink = 1.0f; /* of the two one stays, whose product would have the same bits */
+    float grow = 1.0f;
+    if (total->largest != largest) {
+        shrink = expf(total->largest - largest); /* 0 for the first part */
+        a->kernels->vec.affine(sums_of(total), 0.0f, shrink, sums_of(total), n);
+    }
+    if (part->largest != largest) {
+        grow = expf(part->largest - largest);
+        a->kernels->vec.affine(sums_of(part), 0.0f, grow, sums_of(part), n);
+    }
     a->kernels->vec.binary[TANDEM_OP_ADD](sums_of(total), sums_of(part), sums_of(total), n);
     total->weight = total->weight * (double)shrink + part->weight * (double)grow;
     total->largest = largest;

@@ -18,15 +18,30 @@ enum {
     TND_FEW_QUERIES_MAX = 8             /* of a block at most */
 };
 
-/** scores[r * TND_FEW_STRIDE + j] = sum of query r times key j, for `n` values of a head and keys
- *  that are `stride` bytes apart. `queries`: as `lay` leaves them. */
-typedef void tnd_few_scores_fn(const float *queries, int n_queries, const void *keys, size_t stride,
-                               int n_keys, int64_t n, float *scores);
+/* Keys or values of a tile. */
+struct tnd_few_rows {
+    const void *rows;
+    size_t stride; /* bytes */
+    int n;
+};
+
+/* Rows that are met next: kernels ask memory for row j while they compute row j. */
+struct tnd_few_soon {
+    const char *rows;
+    size_t stride, bytes; /* from row to row, of a row */
+    int n;
+};
+
+/** scores[r * TND_FEW_STRIDE + j] = sum of query r times key j, for `n` values of a head.
+ *  `queries`: as `lay` leaves them. */
+typedef void tnd_few_scores_fn(const float *queries, int n_queries, const struct tnd_few_rows *keys,
+                               int64_t n, float *scores, const struct tnd_few_soon *soon);
 /** sums[r * sum_stride + i] += sum over j, in this order, of weights[r * TND_FEW_STRIDE + j] *
  *  values[j][i]. Rows of sums and weights up to the next power of 2 of n_queries are there, and of
  *  sums up to the next 16 values. */
-typedef void tnd_few_sums_fn(const float *weights, int n_queries, const void *values, size_t stride,
-                             int n_values, int64_t n, float *sums, int64_t sum_stride);
+typedef void tnd_few_sums_fn(const float *weights, int n_queries, const struct tnd_few_rows *values,
+                             int64_t n, float *sums, int64_t sum_stride,
+                             const struct tnd_few_soon *soon);
 /** y[j * y_stride + i] = rows[j][i] as floats, exactly; up to the next 16 values are written. */
 typedef void tnd_few_floats_fn(const void *rows, size_t stride, int n_rows, int64_t n, float *y,
                                int64_t y_stride);
@@ -35,6 +50,8 @@ struct tnd_few_kernels {
     int queries; /* of a block: a power of 2 */
     int whole; /* rows of other types than F32 are used as they lie when they have a multiple of so
                     many values */
+    int wide;  /* from so many queries on `scores` read multiples of `whole` values of F32 and F16
+                  alone */
     /** Brings rows of `n` values into the order that `scores` reads: up to the next multiple of 16
      *  values and the next power of 2 of n_rows, the rest 0. */
     void (*lay)(const float *const *rows, int n_rows, int64_t n, float *y);

@@ -12,9 +12,13 @@
 
 #include "backends/cpu/kernels/kernels.h"
 
-enum { PANEL = PANEL_VECTORS * LANES };
+enum {
+    PANEL = PANEL_VECTORS * LANES,
+    SUM_VECTORS = 4,                                      /* of values */
+    PANEL_ROWS = PANEL_TILE * PANEL_VECTORS / SUM_VECTORS /* queries whose sums stand there */
+};
 
-/* ---- rows into lanes and back ---- */
+/* ---- rows into lanes ---- */
 
 /* Exchanges vectors and lanes: each round rotates the bits of (vector, lane) by one place. */
 TND_INLINE void exchange(vec x[LANES])
@@ -64,39 +68,14 @@ static void panel_transpose(const float *const *rows, int n_rows, int64_t n, flo
     }
 }
 
-/* The reverse, of sums. */
-TND_INLINE void finish_block(const float *sums, int n_rows, int64_t i, int rest, vec f,
-                             float *const *rows)
-{
-    vec x[LANES];
-    TND_UNROLL
-    for (int l = 0; l < LANES; l++) {
-        x[l] = l < rest ? v_mul(v_load(sums + (i + l) * PANEL), f) : f;
-    }
-    exchange(x);
-    TND_UNROLL
-    for (int l = 0; l < LANES; l++) {
-        if (l < n_rows) {
-            v_store_part(rows[l] + i, rest, x[l]);
-        }
-    }
-}
-
 static void panel_finish(const struct tnd_query_panel *panel, float *const *rows)
 {
-    float factors[PANEL] = {0};
     for (int r = 0; r < panel->n_queries; r++) {
-        factors[r] = panel->weight[r] == 0.0f ? 0.0f : 1.0f / panel->weight[r];
-    }
-    for (int r = 0; r < panel->n_queries; r += LANES) {
-        const vec f = v_load(factors + r);
-        int64_t i = 0;
-        for (; i + LANES <= panel->value && r + LANES <= panel->n_queries; i += LANES) {
-            finish_block(panel->sums + r, LANES, i, LANES, f, rows + r);
-        }
-        for (; i < panel->value; i += LANES) {
+        const float *sums = panel->sums + r * panel->value_stride;
+        const vec f = v_set(panel->weight[r] == 0.0f ? 0.0f : 1.0f / panel->weight[r]);
+        for (int64_t i = 0; i < panel->value; i += LANES) {
             const int rest = (int)(panel->value - i < LANES ? panel->value - i : LANES);
-            finish_block(panel->sums + r, panel->n_queries - r, i, rest, f, rows + r);
+            v_store_part(rows[r] + i, rest, v_mul(v_load(sums + i), f));
         }
     }
 }
@@ -114,9 +93,10 @@ TND_INLINE int bring_some(const struct tnd_query_panel *panel, int at)
 
 /* ---- scores ---- */
 
-/* Scores of `n_keys` keys and n_vectors vectors of queries, over `n` values of the head: */
+/* Scores of `n_keys` keys and n_vectors vectors of queries, over `n` values of the head. Raises
+ * `largest`, if there is one. */
 TND_INLINE void scores_tile(const float *queries, const float *keys, int64_t n, bool continues,
-                            float *scores, const int n_keys, const int n_vectors)
+                            float *scores, float *largest, const int n_keys, const int n_vectors)
 {
     vec sum[PANEL_TILE][PANEL_VECTORS];
     TND_UNROLL
@@ -148,22 +128,44 @@ TND_INLINE void scores_tile(const float *queries, const float *keys, int64_t n, 
             v_store(scores + j * PANEL + v * LANES, sum[j][v]);
         }
     }
+    TND_UNROLL
+    for (int v = 0; v < n_vectors && largest != NULL; v++) {
+        vec most = v_load(largest + v * LANES);
+        TND_UNROLL
+        for (int j = 0; j < n_keys; j++) {
+            most = v_max(sum[j][v], most); /* NaN does not count */
+        }
+        v_store(largest + v * LANES, most);
+    }
 }
 
-TND_INLINE int scores_all(const struct tnd_query_panel *panel, int soon, const int n_vectors)
+/* The scores of a panel and the tile in hand. Keys that all queries see, as they are, raise
+ * panel->largest here: *out_done from the first one on. */
+TND_INLINE int scores_all(const struct tnd_query_panel *panel, int *out_done, const int n_vectors)
 {
     const float *keys = panel->keys;
+    const int n_seen = panel->cap > 0.0f ? 0 : panel->n_seen;
+    int soon = 0;
+    *out_done = 0;
     for (int64_t i = 0; i < panel->head; i += TND_KEY_BLOCK, keys += TND_KEY_BLOCK * TND_KEYS) {
         const int64_t n = panel->head - i < TND_KEY_BLOCK ? panel->head - i : TND_KEY_BLOCK;
+        const int n_done = i + n == panel->head ? n_seen : 0;
         const float *q = panel->queries + i * PANEL;
+        float *scores = panel->scores;
         int j = 0;
         for (; j + PANEL_TILE <= panel->n_keys; j += PANEL_TILE) {
-            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, panel->scores + j * PANEL,
-                        PANEL_TILE, n_vectors);
+            const bool is_done = j + PANEL_TILE <= n_done;
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, scores + j * PANEL,
+                        is_done ? panel->largest : NULL, PANEL_TILE, n_vectors);
+            *out_done += is_done ? PANEL_TILE : 0;
             soon = bring_some(panel, soon);
         }
+        for (; j + PANEL_TILE / 2 <= panel->n_keys; j += PANEL_TILE / 2) {
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, scores + j * PANEL, NULL,
+                        PANEL_TILE / 2, n_vectors);
+        }
         for (; j < panel->n_keys; j++) {
-            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, panel->scores + j * PANEL, 1,
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, scores + j * PANEL, NULL, 1,
                         n_vectors);
         }
     }
@@ -172,16 +174,12 @@ TND_INLINE int scores_all(const struct tnd_query_panel *panel, int soon, const i
 
 /* ---- weights ---- */
 
-/* Masks the scores and makes weights of them. Sets what the sums so far are to be multiplied
- * with, since the largest score has changed. */
-TND_INLINE void weigh_all(const struct tnd_query_panel *panel, vec *shrink, const int n_vectors)
+/* Caps and masks scores from key j on, and finds the largest. */
+TND_INLINE void mask_all(const struct tnd_query_panel *panel, int j, vec *largest,
+                         const int n_vectors)
 {
-    vec largest[PANEL_VECTORS], shift[PANEL_VECTORS], weight[PANEL_VECTORS];
-    TND_UNROLL
-    for (int v = 0; v < n_vectors; v++) {
-        largest[v] = v_load(panel->largest + v * LANES);
-    }
-    for (int j = 0; j < panel->n_keys; j++) {
+    for (; j < panel->n_keys; j++) {
+        const bool is_masked = j >= panel->n_seen;
         float *s = panel->scores + j * PANEL;
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
@@ -191,24 +189,38 @@ TND_INLINE void weigh_all(const struct tnd_query_panel *panel, vec *shrink, cons
                 x = v_mul(v_set(panel->cap), tnd_vec_tanh(x));
                 v_store(s + at, x);
             }
-            if (panel->mask != NULL) {
+            if (is_masked && panel->mask != NULL) {
                 x = v_add(x, v_load(panel->mask + j * PANEL + at));
                 v_store(s + at, x);
-            } else if (panel->orders != NULL) {
+            } else if (is_masked) {
                 x = v_between(x, panel->orders[j], panel->first + at, panel->last + at);
                 v_store(s + at, x);
             }
             largest[v] = v_max(x, largest[v]); /* NaN does not count */
         }
     }
+}
+
+/* Makes weights of the scores. Sets what the sums so far are to be multiplied with, since the
+ * largest score has changed: {panel}, which holds the largest so far. */
+TND_INLINE void weigh_all(const struct tnd_query_panel *panel, int n_done, float *shrinks,
+                          const int n_vectors)
+{
+    vec largest[PANEL_VECTORS], shift[PANEL_VECTORS], weight[PANEL_VECTORS], shrink[PANEL_VECTORS];
+    TND_UNROLL
+    for (int v = 0; v < n_vectors; v++) {
+        largest[v] = v_load(panel->largest + v * LANES);
+    }
+    mask_all(panel, n_done, largest, n_vectors);
     TND_UNROLL
     for (int v = 0; v < n_vectors; v++) {
         const int at = v * LANES;
         /* where nothing is seen yet: -infinity less 0, not less itself */
         shift[v] = v_max(largest[v], v_set(-FLT_MAX));
-        shrink[v] = tnd_vec_exp_below(v_sub(v_load(panel->largest + at), shift[v]));
+        shrink[v] = tnd_vec_exp_below(v_sub(v_load(shrinks + at), shift[v]));
         weight[v] = v_set(0.0f);
         v_store(panel->largest + at, largest[v]);
+        v_store(shrinks + at, shrink[v]);
     }
     for (int j = 0; j < panel->n_keys; j++) {
         float *s = panel->scores + j * PANEL;
@@ -228,57 +240,103 @@ TND_INLINE void weigh_all(const struct tnd_query_panel *panel, vec *shrink, cons
 
 /* ---- sums ---- */
 
-TND_INLINE void sums_tile(const struct tnd_query_panel *panel, int64_t i, const vec *shrink,
-                          const int n_values, const int n_vectors)
+/* Of n_rows queries from r on and n_vectors vectors of the values from i on: lanes are values here,
+ * so that results need not be turned. */
+TND_INLINE void sums_tile(const struct tnd_query_panel *panel, int r, int n_keys, int64_t i,
+                          const float *shrinks, const int n_rows, const int n_vectors)
 {
-    vec sum[PANEL_TILE][PANEL_VECTORS];
-    float *y = panel->sums + i * PANEL;
+    vec sum[PANEL_ROWS][SUM_VECTORS];
+    float *y = panel->sums + r * panel->value_stride + i;
     const float *values = panel->values + i;
-    const float *weights = panel->scores;
+    const float *weights = panel->scores + r;
     TND_UNROLL
-    for (int k = 0; k < n_values; k++) {
+    for (int k = 0; k < n_rows; k++) {
+        const vec shrink = v_set(shrinks[r + k]);
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
-            sum[k][v] = v_mul(v_load(y + k * PANEL + v * LANES), shrink[v]);
+            sum[k][v] = panel->is_first
+                            ? v_set(0.0f)
+                            : v_mul(v_load(y + k * panel->value_stride + v * LANES), shrink);
         }
     }
-    for (int j = 0; j < panel->n_keys; j++, values += panel->value_stride, weights += PANEL) {
-        vec w[PANEL_VECTORS];
+    for (int j = 0; j < n_keys; j++, values += panel->value_stride, weights += PANEL) {
+        vec w[PANEL_ROWS];
         TND_UNROLL
-        for (int v = 0; v < n_vectors; v++) {
-            w[v] = v_load(weights + v * LANES);
+        for (int k = 0; k < n_rows; k++) {
+            w[k] = v_set(weights[k]);
         }
         TND_UNROLL
-        for (int k = 0; k < n_values; k++) {
-            const vec x = v_set(values[k]);
+        for (int v = 0; v < n_vectors; v++) {
+            const vec x = v_load(values + v * LANES);
             TND_UNROLL
-            for (int v = 0; v < n_vectors; v++) {
-                sum[k][v] = v_fmadd(x, w[v], sum[k][v]);
+            for (int k = 0; k < n_rows; k++) {
+                sum[k][v] = v_fmadd(w[k], x, sum[k][v]);
             }
         }
     }
     TND_UNROLL
-    for (int k = 0; k < n_values; k++) {
+    for (int k = 0; k < n_rows; k++) {
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
-            v_store(y + k * PANEL + v * LANES, sum[k][v]);
+            v_store(y + k * panel->value_stride + v * LANES, sum[k][v]);
         }
+    }
+}
+
+/* Keys up to the last one that any of these queries sees: the weights of others are 0. */
+static int keys_of_rows(const struct tnd_query_panel *panel, int r, int n_rows)
+{
+    int n = panel->n_keys;
+    if (panel->orders == NULL) {
+        return n;
+    }
+    int32_t last = panel->last[r];
+    for (int k = 1; k < n_rows; k++) {
+        last = panel->last[r + k] > last ? panel->last[r + k] : last;
+    }
+    while (n > panel->n_seen && panel->orders[n - 1] > last) {
+        n--;
+    }
+    return n;
+}
+
+TND_INLINE int sums_rows(const struct tnd_query_panel *panel, int r, const float *shrinks, int soon,
+                         const int n_rows)
+{
+    const int n_keys = keys_of_rows(panel, r, n_rows);
+    int64_t i = 0;
+    for (; i + SUM_VECTORS * LANES <= panel->value; i += SUM_VECTORS * LANES) {
+        sums_tile(panel, r, n_keys, i, shrinks, n_rows, SUM_VECTORS);
+        soon = bring_some(panel, soon);
+    }
+    for (; i < panel->value; i += LANES) {
+        sums_tile(panel, r, n_keys, i, shrinks, n_rows, 1);
+    }
+    return soon;
+}
+
+static void sums_all(const struct tnd_query_panel *panel, const float *shrinks, int soon)
+{
+    int r = 0;
+    for (; r + PANEL_ROWS <= panel->n_queries; r += PANEL_ROWS) {
+        soon = sums_rows(panel, r, shrinks, soon, PANEL_ROWS);
+    }
+    for (; r + 2 <= panel->n_queries; r += 2) {
+        soon = sums_rows(panel, r, shrinks, soon, 2);
+    }
+    for (; r < panel->n_queries; r++) {
+        soon = sums_rows(panel, r, shrinks, soon, 1);
     }
 }
 
 TND_INLINE void attend(const struct tnd_query_panel *panel, const int n_vectors)
 {
-    vec shrink[PANEL_VECTORS];
-    int64_t i = 0;
-    int soon = scores_all(panel, 0, n_vectors);
-    weigh_all(panel, shrink, n_vectors);
-    for (; i + PANEL_TILE <= panel->value; i += PANEL_TILE) {
-        sums_tile(panel, i, shrink, PANEL_TILE, n_vectors);
-        soon = bring_some(panel, soon);
-    }
-    for (; i < panel->value; i++) {
-        sums_tile(panel, i, shrink, 1, n_vectors);
-    }
+    float shrinks[PANEL];
+    int n_done;
+    memcpy(shrinks, panel->largest, sizeof(shrinks));
+    const int soon = scores_all(panel, &n_done, n_vectors);
+    weigh_all(panel, n_done, shrinks, n_vectors);
+    sums_all(panel, shrinks, soon);
 }
 
 static void panel_attend(const struct tnd_query_panel *panel)

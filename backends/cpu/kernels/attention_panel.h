@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of attention for many queries. A panel is a few vectors of queries that share a KV head;
- * lanes are queries, keys and values are broadcast. So nothing is summed across lanes, every query
- * is computed in one order whatever is beside it, and keys and values are used as they lie. */
+ * Kernels of attention for many queries. A panel is a few vectors of queries that share a KV head.
+ * Lanes of scores are queries, and keys are broadcast; lanes of sums are values, and weights are
+ * broadcast. So nothing is summed across lanes, every query is computed in one order whatever is
+ * beside it, and keys and values are used as they lie. */
 #ifndef TND_ATTENTION_PANEL_H
 #define TND_ATTENTION_PANEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -16,18 +18,20 @@ enum {
 /* A panel meets a tile. Arrays with a {panel} have `queries` numbers a row. */
 struct tnd_query_panel {
     int n_queries, n_keys;
+    bool is_first;       /* it met nothing before: sums are not read */
     int64_t head, value; /* length of a key, of a value */
     float *queries;      /* {panel, head}, times the scale, by the cap where there is one */
     float cap;           /* scores become cap * tanh(score); 0: they stay */
     const float *keys;   /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
-    const float *values; /* {value_stride, n_keys} */
+    const float *values; /* {value_stride, n_keys}, up to the next 16 values */
     int64_t value_stride;
+    int n_seen;                  /* keys that all queries see, before any that only some do */
     const float *mask;           /* {panel, n_keys}, added to the scores, or NULL */
-    const int32_t *orders;       /* {n_keys}: seen from first to last, or NULL: all are seen */
+    const int32_t *orders;       /* {n_keys}: seen from first to last; or NULL */
     const int32_t *first, *last; /* {panel} */
     float *scores;               /* {panel, TND_KEYS}: scratch */
     float *largest, *weight;     /* {panel}: of the scores so far, sum of exponentials */
-    float *sums;                 /* {panel, value}: weighted values so far */
+    float *sums;                 /* {value_stride, panel}: weighted values so far */
     const void *const *soon;     /* {n_soon}: lines of memory that are needed next */
     int n_soon;
 };
@@ -38,9 +42,9 @@ struct tnd_attention_kernels {
      *  a vector of queries is 0. */
     void (*transpose)(const float *const *rows, int n_rows, int64_t n, float factor, float *y);
     /** Adds the tile's values to the sums, with weights e^(score - largest). Begin with largest
-     *  -infinity, weight and sums 0. Scores that are no number make weight and sums such. */
+     *  -infinity and weight 0. Scores that are no number make weight and sums such. */
     void (*attend)(const struct tnd_query_panel *panel);
-    /** rows[r][i] = sums[i][r] / weight[r]; 0 where nothing was seen. */
+    /** rows[r][i] = sums[r][i] / weight[r]; 0 where nothing was seen. */
     void (*finish)(const struct tnd_query_panel *panel, float *const *rows);
 };
 

@@ -30,8 +30,10 @@ static float score_of(const struct tnd_query_panel *panel, int r, int j)
         return sum + panel->mask[j * PANEL + r];
     }
     const int32_t *order = panel->orders != NULL ? &panel->orders[j] : NULL;
-    return order == NULL || (panel->first[r] <= *order && *order <= panel->last[r]) ? sum
-                                                                                    : -INFINITY;
+    return j < panel->n_seen || order == NULL ||
+                   (panel->first[r] <= *order && *order <= panel->last[r])
+               ? sum
+               : -INFINITY;
 }
 
 static void attend_one(const struct tnd_query_panel *panel, int r)
@@ -50,11 +52,12 @@ static void attend_one(const struct tnd_query_panel *panel, int r)
         weight += panel->scores[j * PANEL + r];
     }
     for (int64_t i = 0; i < panel->value; i++) {
-        float sum = panel->sums[i * PANEL + r] * shrink;
+        float *out = &panel->sums[r * panel->value_stride + i];
+        float sum = panel->is_first ? 0.0f : *out * shrink;
         for (int j = 0; j < panel->n_keys; j++) {
             sum += panel->scores[j * PANEL + r] * panel->values[j * panel->value_stride + i];
         }
-        panel->sums[i * PANEL + r] = sum;
+        *out = sum;
     }
     panel->largest[r] = largest;
     panel->weight[r] = panel->weight[r] * shrink + weight;
@@ -72,7 +75,7 @@ static void panel_finish(const struct tnd_query_panel *panel, float *const *rows
     for (int r = 0; r < panel->n_queries; r++) {
         const float factor = panel->weight[r] == 0.0f ? 0.0f : 1.0f / panel->weight[r];
         for (int64_t i = 0; i < panel->value; i++) {
-            rows[r][i] = panel->sums[i * PANEL + r] * factor;
+            rows[r][i] = panel->sums[r * panel->value_stride + i] * factor;
         }
     }
 }

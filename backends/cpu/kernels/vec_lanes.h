@@ -161,9 +161,15 @@ static double vec_exp_sum(float *y, float largest, int64_t n)
     for (int64_t block = 0; block < n; block += SUM_BLOCK) {
         int64_t end = n - block < SUM_BLOCK ? n : block + SUM_BLOCK;
         vec part = v_set(0.0f);
-        for (int64_t i = block; i < end; i += LANES) {
-            int rest = (int)(end - i < LANES ? end - i : LANES);
-            vec x = tnd_vec_exp(v_sub(v_load_part(y + i, rest), shift));
+        int64_t i = block;
+        for (; i + LANES <= end; i += LANES) {
+            const vec x = tnd_vec_exp(v_sub(v_load(y + i), shift));
+            v_store(y + i, x);
+            part = v_add(part, x);
+        }
+        if (i < end) {
+            const int rest = (int)(end - i);
+            const vec x = tnd_vec_exp(v_sub(v_load_part(y + i, rest), shift));
             v_store_part(y + i, rest, x);
             part = v_add(part, v_keep(x, rest, v_set(0.0f)));
         }

@@ -204,7 +204,11 @@ TND_INLINE vec v_fold(vec a, vec b, const int half)
     return v_add(_mm256_blend_ps(a, b, 0xaa), _mm256_permute_ps(_mm256_blend_ps(b, a, 0xaa), 0xb1));
 }
 
-enum { FEW_QUERIES = 4, FEW_SUMS = 8 }; /* 8 sums, 2 keys or values, 1 query or weight */
+enum {
+    FEW_QUERIES = 4,
+    FEW_TOGETHER = 1,
+    FEW_SUMS = 8
+}; /* 8 sums, 2 keys or values, 1 query or weight */
 #include "backends/cpu/kernels/attention_few_lanes.h"
 
 void tnd_fill_vec_avx2(struct tnd_cpu_kernels *out)

@@ -196,7 +196,31 @@ TND_INLINE vec v_fold(vec a, vec b, const int half)
     return v_add(_mm512_mask_blend_ps(is_b, a, b), _mm512_permutex2var_ps(a, from, b));
 }
 
-enum { FEW_QUERIES = 8, FEW_SUMS = 16 }; /* 16 sums, 2 keys or values, 1 query or weight */
+#define HAS_SPREAD
+TND_INLINE vec v_spread(const float *a, const int n)
+{
+    return n == 4   ? _mm512_broadcast_f32x4(_mm_loadu_ps(a))
+           : n == 8 ? _mm512_broadcast_f32x8(_mm256_loadu_ps(a))
+                    : v_load(a);
+}
+
+TND_INLINE vec v_spread_f16(const uint16_t *a, const int n)
+{
+    if (n == 4) {
+        int64_t bits;
+        memcpy(&bits, a, sizeof(bits));
+        return _mm512_cvtph_ps(_mm256_set1_epi64x(bits));
+    }
+    return n == 8 ? _mm512_cvtph_ps(_mm256_broadcastsi128_si256(
+                        _mm_loadu_si128((const __m128i *)(const void *)a)))
+                  : v_load_f16(a);
+}
+
+enum {
+    FEW_QUERIES = 8,
+    FEW_TOGETHER = 4,
+    FEW_SUMS = 16
+}; /* 16 sums, 2 keys or values, 1 query or weight */
 #include "backends/cpu/kernels/attention_few_lanes.h"
 
 void tnd_fill_vec_avx512(struct tnd_cpu_kernels *out)
