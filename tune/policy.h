@@ -105,7 +105,7 @@
 /* Of an operation's time on a device where it was not measured: it counts as on the CPU. Unit:
  * share. Why: overlaps that rest on it should pay clearly. Test: none. */
 #define TND_SCHEDULE_OP_ERROR     0.5
-/* The same of an operation that the table does not know at all. Unit: us. Why: a kernel's launch.
+/* Error of an operation that the table does not know on any side. Unit: us. Why: a kernel's launch.
  * Test: weights_without_a_role_count_as_transfers. */
 #define TND_SCHEDULE_UNKNOWN_US   5.0
 /* By which one thread puts parts into the result. Unit: bytes/us. Why: copies in a cache reach
@@ -121,8 +121,12 @@
 
 /* ---- Rule without a table ---- */
 
+/* What the work of the next three takes on one thread; operations that were measured on
+ * a device alone count so on the CPU. Unit: us. Why: ten hand-offs of 1 us each. Test:
+ * operations_count_on_a_device_as_measured_there. */
+#define TND_RULE_US            10.0
 /* A node with fewer for each microsecond of a hand-off runs on one thread. Unit: multiply-adds.
- * Why: work of one core in ten hand-offs of 1 us each (make bench prints them). Test: none. */
+ * Why: work of one core in TND_RULE_US (make bench prints hand-offs). Test: none. */
 #define TND_RULE_MULTIPLY_ADDS 200000
 /* The same for operations that move values. Unit: values. Why: as above. Test:
  * dear_hand_offs_make_the_rule_share_less. */
