@@ -215,8 +215,9 @@ static int find_look(const struct tnd_arm_class *one, int64_t tokens)
         double entry_ns = arm->used_ns == 0 ? arm->entry_ns : 0;
         double loss_ns = fmin(2 * fmax(-gain_ns, 0), look_limit_ns(one, arm, tokens) + again_ns);
         double cost_ns = loss_ns + fmax(entry_ns - TND_OBSERVER_HOARD * fmax(gain_ns, 0), 0);
-        bool is_paid = fmin(cost_ns, most_ns) <= arm->credit_ns;
-        double rank = slow ? ns : (double)arm->used_ns;
+        bool is_left = one->rest < TND_OBSERVER_REST && kind == one->left;
+        bool is_paid = is_left || fmin(cost_ns, most_ns) <= arm->credit_ns;
+        double rank = is_left ? -1 : slow ? ns : (double)arm->used_ns;
         if (arm->is_open && kind != one->serving && (is_paid || (slow && 2 * ns < serving_ns)) &&
             (best == NONE || rank < best_rank)) {
             best = kind;
@@ -383,6 +384,7 @@ static enum tnd_arm_news judge(struct tnd_arm_class *one)
     serving->expected_ns = serving_ns;
     serving->beside_ns = arm->beside_ns = arm->expected_ns;
     one->serving = (uint8_t)looked;
+    one->left = (uint8_t)(serving - one->arms);
     one->rest = one->is_slow ? TND_OBSERVER_USES / 2 : one->rest; /* it may pass soon */
     return TND_ARM_CHANGES;
 }
@@ -427,7 +429,7 @@ static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan
         }
     } else {
         /* of a first use no more than was expected: the rest comes once */
-        double more_ns = fmax(ns - serving_ns, 0) * tokens;
+        double more_ns = fmax(ns + (is_cut ? fallback_ns(one) : 0) - serving_ns, 0) * tokens;
         more_ns = is_new && !is_cut ? fmin(more_ns, arm->entry_ns) : more_ns;
         arm->credit_ns = fmax(arm->credit_ns - more_ns, 0);
     }

@@ -37,6 +37,7 @@ struct tnd_arm_class {
     uint32_t round;             /* of tables and devices that the predictions are about */
     uint64_t n_uses, looked_at; /* uses, and that of the last look's end */
     uint32_t rest;              /* uses until the next one */
+    uint8_t left;               /* the plan that served before */
     bool is_granted, is_slow;   /* is_slow: the look began when the serving plan had become slow */
     uint8_t serving, looked;    /* enum tnd_plan_kind; looked: TND_PLAN_KINDS: none */
     uint8_t n_beside, n_handed; /* in a look: uses of the serving plan, plans handed out for it */

@@ -235,7 +235,7 @@
 #define TND_OBSERVER_HOARD      100.0
 /* For first looks at once. Unit: uses. Why: they find a device that is told ten times too slow.
  * Test: a_zoo_of_machines_is_served_well. */
-#define TND_OBSERVER_GRANT_USES 20.0
+#define TND_OBSERVER_GRANT_USES 12.0
 /* Most of that for all graphs of a runtime; of what is left of it each one gets a half. Unit: ns.
  * Why: nobody feels a second. Test: a_zoo_of_machines_is_served_well. */
 #define TND_OBSERVER_GRANT_NS   1e9
