@@ -308,7 +308,7 @@ static struct life live(uint64_t seed, int n_uses)
  * that changes can be better. */
 static void a_zoo_of_machines_is_served_well(void)
 {
-    const int n_machines = tnd_effort() > 2 ? 2000 : 200;
+    const int n_machines = tnd_effort() > 2 ? 2000 : 100;
     double worst = 0;
     double sum = 0;
     int n_above = 0;
@@ -324,11 +324,14 @@ static void a_zoo_of_machines_is_served_well(void)
             printf("\n    machine %d: %.3f", i, ratio);
         }
     }
+    printf(
+        "\n    %d tried, %d survived: Simulated machines served within 1.05 of the best fixed plan",
+        n_machines, n_machines - n_above);
     printf("\n    %d machines: %.3f of the best fixed plan, worst %.3f, %d above 1.05", n_machines,
            exp(sum / n_machines), worst, n_above);
     CU_ASSERT_TRUE(exp(sum / n_machines) < 1);
-    CU_ASSERT_TRUE(worst < 1.25);
-    CU_ASSERT_TRUE(n_above <= n_machines / 25);
+    CU_ASSERT_TRUE(worst < 1.15);
+    CU_ASSERT_TRUE(n_above <= n_machines / 100);
 }
 
 /* ---- found again ---- */
