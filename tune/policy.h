@@ -23,9 +23,6 @@
  * made before. Unit: share. Why: smaller gains do not repay a changed plan.
  * Test: a_clear_lead_is_three_sigmas_and_a_tenth. */
 #define TND_CLEAR_LEAD       0.1
-/* A further thread must save this much of an operation's time. Unit: share. Why: less is within
- * the noise of one measurement, and the CPU is free for others. Test: none. */
-#define TND_THREAD_GAIN      0.03
 /* Smallest part of an operation that backends hand to one worker. Unit: values. Why: the part
  * size of backends/cpu. Test: none. */
 #define TND_SHARE_VALUES     2048
@@ -33,9 +30,6 @@
  * hand-off. Unit: cache lines. Why: measured: nodes of tiny models (stories15M) are then left to
  * one thread, which is faster (Zen 5, 2 threads). Test: sharing_costs_eight_hand_offs. */
 #define TND_SHARED_LINES     8
-/* An explanation names no change of a backend's speed beyond this factor. Unit: ratio. Why: no
- * exchange of hardware does more. Test: none. */
-#define TND_FLIP_FACTOR      64.0
 /* Weights that fit into the last-level cache divided by this stay in it from one graph to the
  * next. Unit: ratio. Why: activations and other programs need the rest. Test: none. */
 #define TND_WARM_CACHE_PARTS 2
@@ -178,9 +172,6 @@
 /* Another shape's times, scaled. Unit: share. Why: as for TND_ERROR_LINE. Test:
  * error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_SHAPE    0.15
-/* Of the change of the ratio between two thread counts over a gap. Unit: share. Why: as for
- * TND_ERROR_LINE. Test: none. */
-#define TND_ERROR_RATIO    0.25
 /* Farther than this from its own samples a curve borrows the shape of another thread count's
  * curve. Unit: doublings of M. Why: kernels step at the same M on any thread count. Test:
  * a_thin_curve_follows_the_one_of_another_thread_count. */
