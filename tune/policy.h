@@ -59,9 +59,6 @@
 /* Nothing is looked for that would gain less. Unit: share. Why: half of the tenth by which the best
  * placement may be missed. Test: schedules_of_small_graphs_are_near_the_best_one. */
 #define TND_SCHEDULE_NEAR         0.05
-/* Rounds in which the weights of the bound by work are bettered. Unit: rounds. Why: more raise it
- * by less than a percent. Test: none. */
-#define TND_SCHEDULE_WEIGHINGS    6
 /* Looking for a better placement may cost what it could gain in so many uses of the plan. Unit:
  * uses. Why: a graph that is planned is computed for each token. Test: none. */
 #define TND_SCHEDULE_USES         16
