@@ -270,7 +270,7 @@ static void consider_grid(const struct tnd_adapt *adapt, struct line *line,
             uncertainty = TND_UNCERTAIN_THREADS;
         }
         struct tnd_adapt_cell cell = {.m = m, .uncertainty = uncertainty, .is_new = true};
-        cell.rank = must_be_measured(adapt, line, i) ? 2 : 0;
+        cell.rank = !must_be_measured(adapt, line, i) ? 0 : line->is.is_of_rule ? 3 : 2;
         consider(adapt, line, allowance, cell);
     }
 }

@@ -17,6 +17,7 @@ struct tnd_adapt_line {
     int group;   /* number of its (type, N, K) */
     int profile; /* number of its profile */
     int threads;
+    bool is_of_rule; /* the rule's profile: others serve by a lead over it, so it is first */
     enum tandem_type type;
     double calls;        /* of the product in the user's graph, above 0 */
     double work;         /* N * K */
@@ -43,7 +44,7 @@ struct tnd_adapt_cell {
     double cost_s;
     double uncertainty; /* fraction of the time that is not known */
     bool is_new;        /* else a repetition of a cell that was measured before */
-    int rank;     /* 2: should not stay unmeasured, 1: is to be repeated once; before others */
+    int rank;     /* 3, 2: should not stay unmeasured, 1: is to be repeated once; before others */
     double score; /* what it is worth a second, among those of one rank */
 };
 

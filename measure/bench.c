@@ -24,6 +24,7 @@
 #include "tune/planner.h"
 #include "tune/profiles.h"
 #include "tune/policy.h"
+#include "tune/rule.h"
 
 /* How thorough an effort is. */
 struct thoroughness {
@@ -197,6 +198,8 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
         .group = group,
         .profile = profile,
         .threads = threads,
+        .is_of_rule =
+            profile == tnd_profile_find(sweep->options->measure.registry, tnd_rule_profile(0)),
         .type = of->type,
         .calls = of->calls,
         .work = (double)of->shape.n * (double)of->shape.k,

@@ -84,10 +84,20 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
 
 /* ---- a device in the way ---- */
 
+/* That a plan was looked at and has lost is no news: its verdict is. */
+static enum tandem_log_level late_level(tandem_runtime *runtime, const tandem_plan *plan)
+{
+    struct tnd_arm_class one;
+    bool is_look = plan->observed_key != 0 &&
+                   tnd_arms_get(&runtime->observer.arms, plan->observed_key, &one) &&
+                   one.serving != plan->kind;
+    return is_look ? TANDEM_LOG_DEBUG : TANDEM_LOG_WARN;
+}
+
 /* Draws the consequences of a failure; false when there is no other way. */
 static bool handle_failure(tandem_runtime *runtime, const struct tnd_runtime_parts *parts,
-                           const struct tnd_exec_failure *failure, const struct tandem_error *why,
-                           uint32_t *io_excluded)
+                           const tandem_plan *plan, const struct tnd_exec_failure *failure,
+                           const struct tandem_error *why, uint32_t *io_excluded)
 {
     TND_ASSERT(failure->slot >= 0 && failure->slot < TND_MAX_SLOTS);
     const char *name = tnd_registry_name(parts->registry, failure->slot);
@@ -110,7 +120,7 @@ static bool handle_failure(tandem_runtime *runtime, const struct tnd_runtime_par
         *io_excluded |= UINT32_C(1) << failure->slot;
         return true;
     case TND_FAILURE_LATE:
-        tnd_log_line(parts->log, TANDEM_LOG_WARN, "runtime",
+        tnd_log_line(parts->log, late_level(runtime, plan), "runtime",
                      "%s takes much longer than it did: %s; the CPU computes this graph alone",
                      name, why->text);
         return true;
@@ -184,7 +194,7 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
         if (status == TANDEM_OK) {
             return TANDEM_OK;
         }
-        bool is_handled = handle_failure(runtime, &parts, &failure, &why, &excluded) ||
+        bool is_handled = handle_failure(runtime, &parts, plan, &failure, &why, &excluded) ||
                           (status == TANDEM_E_UNSUPPORTED_BACKEND &&
                            tnd_registry_quarantined(parts.registry) != out); /* by another run */
         if (is_handled && !failure.can_repeat) {

@@ -11,7 +11,7 @@
 #include "base/tnd_status.h"
 #include "tune/policy.h"
 
-enum { NONE = TND_PLAN_KINDS };
+enum { NONE = TND_PLAN_KINDS, MOST_TRIES = 30 };
 
 void tnd_arms_init(struct tnd_arms *arms)
 {
@@ -147,6 +147,31 @@ static double expected_of(const struct tnd_arm *arm, const struct tnd_arm *servi
 
 /* ---- looks ---- */
 
+/* What the CPU alone takes, which computes what is given up; INFINITY: there is no such plan. */
+static double fallback_ns(const struct tnd_arm_class *one)
+{
+    const struct tnd_arm *serving = &one->arms[one->serving];
+    double ns = INFINITY;
+    for (int i = 0; i < TND_PLAN_KINDS; i++) {
+        const struct tnd_arm *arm = &one->arms[i];
+        if (arm->is_open && !arm->on_device) {
+            ns = fmin(ns, arm == serving ? now_of(arm) : expected_of(arm, serving));
+        }
+    }
+    return ns;
+}
+
+/* How long a use of a plan that is looked at may take: it has lost by then, and what was spent on
+ * it is no less than what is spent on computing anew. A first use, which may build kernels and move
+ * weights, gets what is told of that, and twice as long each time that it was not enough. */
+static double look_limit_ns(const struct tnd_arm_class *one, const struct tnd_arm *arm,
+                            int64_t tokens)
+{
+    const double ns = (double)tokens *
+                      fmax(TND_OBSERVER_STALL * now_of(&one->arms[one->serving]), fallback_ns(one));
+    return arm->used_ns > 0 ? ns : ldexp(ns + arm->entry_ns, arm->n_tries);
+}
+
 /* What was measured a day ago says nothing of today. */
 static void forget_old(struct tnd_arm_class *one, uint64_t now_ns)
 {
@@ -176,10 +201,11 @@ static int find_look(const struct tnd_arm_class *one, int64_t tokens)
     const struct tnd_arm *serving = &one->arms[one->serving];
     const double serving_ns = now_of(serving);
     const double most_ns = TND_OBSERVER_HOARD * serving_ns * (double)tokens;
+    const double again_ns = (fallback_ns(one) - serving_ns) * (double)tokens;
     const bool slow = is_slow(one);
     int best = NONE;
     double best_rank = 0;
-    if (!slow && one->looked_at > 0 && one->n_uses < one->looked_at + TND_OBSERVER_REST) {
+    if (!slow && one->looked_at > 0 && one->n_uses < one->looked_at + one->rest) {
         return NONE;
     }
     for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
@@ -187,10 +213,11 @@ static int find_look(const struct tnd_arm_class *one, int64_t tokens)
         double ns = expected_of(arm, serving);
         double gain_ns = (serving_ns - ns) * (double)tokens; /* of a use */
         double entry_ns = arm->used_ns == 0 ? arm->entry_ns : 0;
-        double cost_ns =
-            2 * fmax(-gain_ns, 0) + fmax(entry_ns - TND_OBSERVER_HOARD * fmax(gain_ns, 0), 0);
-        bool is_paid = fmin(cost_ns, most_ns) <= arm->credit_ns;
-        double rank = slow ? ns : (double)arm->used_ns;
+        double loss_ns = fmin(2 * fmax(-gain_ns, 0), look_limit_ns(one, arm, tokens) + again_ns);
+        double cost_ns = loss_ns + fmax(entry_ns - TND_OBSERVER_HOARD * fmax(gain_ns, 0), 0);
+        bool is_left = one->rest < TND_OBSERVER_REST && kind == one->left;
+        bool is_paid = is_left || fmin(cost_ns, most_ns) <= arm->credit_ns;
+        double rank = is_left ? -1 : slow ? ns : (double)arm->used_ns;
         if (arm->is_open && kind != one->serving && (is_paid || (slow && 2 * ns < serving_ns)) &&
             (best == NONE || rank < best_rank)) {
             best = kind;
@@ -204,6 +231,8 @@ static void end_look(struct tnd_arm_class *one)
 {
     one->looked = NONE;
     one->looked_at = one->n_uses;
+    one->rest =
+        one->rest > 0 && one->rest < TND_OBSERVER_REST / 2 ? 2 * one->rest : TND_OBSERVER_REST;
 }
 
 /* By turns with the serving plan, once its first use is over: what slows the machine slows both. */
@@ -248,16 +277,13 @@ static uint64_t limit_of(const struct tnd_arm_class *one, enum tnd_plan_kind kin
 {
     const struct tnd_arm *arm = &one->arms[kind];
     const struct tnd_arm *serving = &one->arms[one->serving];
-    bool has_other = false;
-    for (int i = 0; i < TND_PLAN_KINDS; i++) {
-        has_other = has_other || (one->arms[i].is_open && !one->arms[i].on_device);
-    }
-    if (!has_other || !arm->on_device || arm->used_ns == 0 || serving->used_ns == 0) {
+    if (!isfinite(fallback_ns(one)) || !arm->on_device || serving->used_ns == 0) {
         return 0;
     }
-    double ns = fmax(expected_of(arm, serving), now_of(serving)) * (double)tokens;
-    return (uint64_t)(TND_OBSERVER_STALL * ns +
-                      TND_OBSERVER_STALL_NS / (kind == one->serving ? 1 : 32));
+    if (kind != one->serving) {
+        return (uint64_t)look_limit_ns(one, arm, tokens);
+    }
+    return (uint64_t)(TND_OBSERVER_STALL * now_of(arm) * (double)tokens + TND_OBSERVER_STALL_NS);
 }
 
 uint64_t tnd_arms_limit(struct tnd_arms *arms, uint64_t key, enum tnd_plan_kind kind,
@@ -343,7 +369,9 @@ static enum tnd_arm_news judge(struct tnd_arm_class *one)
     double error = hypot(error_of(arm), error_of(serving));
     bool is_last = arm->n_counted >= TND_OBSERVER_USES / 2;
     bool is_first = one->looked_at == 0;
-    if (fabs(lead) < TND_CLEAR_SIGMAS * error && !is_last) {
+    bool is_odd = arm->n_counted == 1 && arm->beside_ns > 0 && /* another program's, perhaps */
+                  arm->expected_ns > TND_OBSERVER_STALL * one->before_ns;
+    if ((fabs(lead) < TND_CLEAR_SIGMAS * error && !is_last) || is_odd) {
         return TND_ARM_NOTHING;
     }
     arm->beside_ns = serving->beside_ns = serving_ns;
@@ -356,6 +384,8 @@ static enum tnd_arm_news judge(struct tnd_arm_class *one)
     serving->expected_ns = serving_ns;
     serving->beside_ns = arm->beside_ns = arm->expected_ns;
     one->serving = (uint8_t)looked;
+    one->left = (uint8_t)(serving - one->arms);
+    one->rest = one->is_slow ? TND_OBSERVER_USES / 2 : one->rest; /* it may pass soon */
     return TND_ARM_CHANGES;
 }
 
@@ -390,7 +420,8 @@ static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan
     const bool is_serving = kind == one->serving;
     const bool is_new = arm->used_ns == 0; /* weights are packed and moved, once */
     const bool is_first = arm->n_uses++ == 0;
-    arm->used_ns = now_ns | 1;
+    const bool is_vain = is_new && is_cut;
+    arm->used_ns = is_vain ? 0 : now_ns | 1;
     if (is_serving) {
         one->n_beside += one->looked != NONE && one->arms[one->looked].n_counted > 0;
         if (arm->n_counted > 0) {
@@ -398,9 +429,15 @@ static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan
         }
     } else {
         /* of a first use no more than was expected: the rest comes once */
-        double more_ns = fmax(ns - serving_ns, 0) * tokens;
-        more_ns = is_new ? fmin(more_ns, arm->entry_ns) : more_ns;
+        double more_ns = fmax(ns + (is_cut ? fallback_ns(one) : 0) - serving_ns, 0) * tokens;
+        more_ns = is_new && !is_cut ? fmin(more_ns, arm->entry_ns) : more_ns;
         arm->credit_ns = fmax(arm->credit_ns - more_ns, 0);
+    }
+    if (is_vain) {
+        arm->n_tries += arm->n_tries < MOST_TRIES;
+        arm->expected_ns = fmax(arm->expected_ns, ns - arm->entry_ns / tokens);
+        end_look(one);
+        return false;
     }
     /* A first use counts when not even that made the plan slower than the serving one, or when it
      * was none of all and much too slow. */

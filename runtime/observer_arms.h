@@ -24,6 +24,7 @@ struct tnd_arm {
     double entry_ns;     /* what a first use takes beside (not of one token) */
     double credit_ns;    /* what a look at it may cost now (not of one token) */
     uint64_t used_ns;    /* clock of its last use; 0: never */
+    uint8_t n_tries;     /* first uses that were given up */
     uint32_t n_uses;     /* since it began to serve or its look began */
     uint32_t n_counted;  /* of those; the newest are in `times` */
     float times[TND_ARM_RING];
@@ -35,6 +36,8 @@ struct tnd_arm_class {
     uint64_t tick;              /* of its last use, for giving up the one unused for longest */
     uint32_t round;             /* of tables and devices that the predictions are about */
     uint64_t n_uses, looked_at; /* uses, and that of the last look's end */
+    uint32_t rest;              /* uses until the next one */
+    uint8_t left;               /* the plan that served before */
     bool is_granted, is_slow;   /* is_slow: the look began when the serving plan had become slow */
     uint8_t serving, looked;    /* enum tnd_plan_kind; looked: TND_PLAN_KINDS: none */
     uint8_t n_beside, n_handed; /* in a look: uses of the serving plan, plans handed out for it */

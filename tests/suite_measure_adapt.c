@@ -137,6 +137,20 @@ static void few_m_come_first_and_all_ways_are_compared(void)
     end();
 }
 
+/* Of a short budget nothing goes into ways that could not serve without it. */
+static void the_way_of_the_rule_comes_first(void)
+{
+    add_line(0, 0, 1, 3000, 5);
+    add_line(1, 1, 1, 10, 30);
+    lines[1].is.is_of_rule = true;
+    begin(false, 0.02);
+    run(1e9);
+    for (int i = 0; i < 8; i++) {
+        check_int(visited[i].line, i < 4 ? 1 : 0);
+    }
+    end();
+}
+
 static void a_huge_budget_ends_when_everything_is_certain(void)
 {
     add_line(0, 0, 1, 10, 30);
@@ -317,6 +331,7 @@ static void failing_allocations_are_errors_without_a_leak(void)
 
 static CU_TestInfo tests[] = {
     {"few M come first and all ways are compared", few_m_come_first_and_all_ways_are_compared},
+    {"the_way_of_the_rule_comes_first", the_way_of_the_rule_comes_first},
     {"a huge budget ends when everything is certain",
      a_huge_budget_ends_when_everything_is_certain},
     {"the median uncertainty counts gaps and points",

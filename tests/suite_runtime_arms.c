@@ -30,10 +30,17 @@ struct machine {
     double told[TND_PLAN_KINDS]; /* predicted */
     double first_us, entry_us;   /* more, at a plan's first use; what is told of it */
     double noise, load;          /* shares; of uses that another program disturbs */
-    int slow_from, slow_to;      /* uses */
-    double slow;                 /* times as long on devices then */
+    double outliers;             /* of uses that take ten times as long */
+    double busy;                 /* how much more the CPU takes beside other programs */
+    double busy_on, busy_off;    /* chances at each use that they end, that they begin */
+    int hot_from;                /* the use from which on everything takes `hot` times as long */
+    double hot;
+    int slow_from, slow_to; /* uses */
+    double slow;            /* times as long on devices then */
     struct tnd_test_rng rng;
-    bool was_used[2]; /* the host, the device: weights are there */
+    bool is_busy;
+    double disturbance; /* of this use, by whatever plan */
+    bool was_used[2];   /* the host, the device: weights are there */
     uint64_t now_ns;
     int n_uses, n_changes;
     int host; /* the kind that uses no device */
@@ -45,10 +52,26 @@ static double draw(struct tnd_test_rng *rng, double from, double to)
     return from + (to - from) * (double)tnd_test_rng_int(rng, 0, 1000000) / 1e6;
 }
 
+/* What disturbs the next use, the same whatever the plan is. */
+static void disturb(struct machine *machine)
+{
+    struct tnd_test_rng *rng = &machine->rng;
+    machine->disturbance = 1 + draw(rng, 0, machine->noise);
+    machine->disturbance *= draw(rng, 0, 1) < machine->load ? 2 : 1;
+    machine->disturbance *= draw(rng, 0, 1) < machine->outliers ? 10 : 1;
+    double turn = draw(rng, 0, 1);
+    machine->is_busy = machine->is_busy ? turn >= machine->busy_on : turn < machine->busy_off;
+    bool is_hot = machine->hot > 1 && machine->n_uses >= machine->hot_from;
+    machine->disturbance *= is_hot ? machine->hot : 1;
+}
+
 static double true_us(const struct machine *machine, int kind)
 {
     bool is_slow = machine->n_uses >= machine->slow_from && machine->n_uses < machine->slow_to;
-    return machine->us[kind] * (is_slow && kind != machine->host ? machine->slow : 1);
+    bool is_host = kind == machine->host;
+    double us = machine->us[kind] * machine->disturbance;
+    us *= is_slow && !is_host ? machine->slow : 1;
+    return us * (machine->is_busy && is_host ? 1 + machine->busy : 1);
 }
 
 /* Plans and computes once; what the use took. */
@@ -66,21 +89,22 @@ static double use_machine(struct machine *machine, uint64_t key)
         check_ok(tnd_arms_offer(&arms, key, 1, offers));
         CU_ASSERT_TRUE(tnd_arms_choose(&arms, key, 1, machine->now_ns, &kind));
     }
+    disturb(machine);
     double us = true_us(machine, kind);
     bool is_device = kind != (enum tnd_plan_kind)machine->host;
     us += machine->was_used[is_device] ? 0 : machine->first_us;
-    us *= 1 + draw(&machine->rng, 0, machine->noise);
-    us *= draw(&machine->rng, 0, 1) < machine->load ? 2 : 1;
     machine->was_used[is_device] = true;
     machine->last = kind;
     uint64_t limit_ns = tnd_arms_limit(&arms, key, kind, 1);
     bool is_cut = limit_ns > 0 && us * 1e3 > (double)limit_ns;
     us = is_cut ? (double)limit_ns / 1e3 : us;
-    machine->now_ns += (uint64_t)(us * 1e3);
-    machine->n_uses++;
+    machine->disturbance = 1; /* it was of this attempt */
+    const double host_us = true_us(machine, machine->host);
+    machine->now_ns += (uint64_t)((is_cut ? us + host_us : us) * 1e3);
     machine->n_changes += tnd_arms_note(&arms, key, kind, 1, (uint64_t)(us * 1e3), is_cut,
                                         machine->now_ns, &news) == TND_ARM_CHANGES;
-    return us + (is_cut ? machine->us[machine->host] : 0); /* done after all */
+    machine->n_uses++;
+    return is_cut ? us + host_us : us; /* done after all */
 }
 
 static struct machine two_plans(uint64_t seed, double both_us, double told_us, double single_us)
@@ -206,8 +230,9 @@ static void a_plan_that_is_never_computed_does_not_stay(void)
 
 /* ---- a zoo of machines ---- */
 
+enum { N_FIRST = 50 };
 struct life {
-    double total_us, best_us; /* of all uses after the first fifty; of the best fixed plan */
+    double total_us, best_us; /* of all uses after the first ones; of the best fixed plan */
 };
 
 /* Devices from 30 times slower than the CPU to 30 times faster, told 30 times too good to 30 times
@@ -242,6 +267,18 @@ static struct machine draw_machine(uint64_t seed)
         machine.slow_from = (int)tnd_test_rng_int(rng, 100, 1000);
         machine.slow_to = machine.slow_from + (int)fmin(60e6 / single, 2000);
     }
+    if (draw(rng, 0, 1) < 0.25) {
+        machine.outliers = draw(rng, 0, 0.01);
+    }
+    if (draw(rng, 0, 1) < 0.25) { /* other programs come and go */
+        machine.busy = draw(rng, 0, 8);
+        machine.busy_on = 1 / draw(rng, 2, 500);
+        machine.busy_off = 1 / draw(rng, 50, 500);
+    }
+    if (draw(rng, 0, 1) < 0.25) { /* it becomes hot, and stays so */
+        machine.hot = draw(rng, 1, 2);
+        machine.hot_from = (int)tnd_test_rng_int(rng, 20, 3000);
+    }
     return machine;
 }
 
@@ -249,21 +286,20 @@ static struct life live(uint64_t seed, int n_uses)
 {
     struct machine machine = draw_machine(seed);
     struct machine alone = machine; /* the same disturbances */
-    struct life life = {0, 0};
+    struct life life = {0, INFINITY};
     double fixed_us[TND_PLAN_KINDS] = {0};
     for (int use = 0; use < n_uses; use++) {
         double us = use_machine(&machine, seed);
-        life.total_us += use >= 50 ? us : 0;
+        life.total_us += use >= N_FIRST ? us : 0;
+    }
+    for (; alone.n_uses < n_uses; alone.n_uses++) {
+        disturb(&alone);
+        for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
+            fixed_us[kind] += alone.n_uses >= N_FIRST ? true_us(&alone, kind) : 0;
+        }
     }
     for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
-        machine = alone;
-        for (int use = 0; use < n_uses && alone.us[kind] > 0; use++) {
-            double us = true_us(&machine, kind) * (1 + machine.noise / 2) * (1 + machine.load);
-            machine.n_uses++;
-            fixed_us[kind] += use >= 50 ? us : 0;
-        }
-        bool is_better = kind == 0 || (alone.us[kind] > 0 && fixed_us[kind] < life.best_us);
-        life.best_us = is_better ? fixed_us[kind] : life.best_us;
+        life.best_us = alone.us[kind] > 0 ? fmin(life.best_us, fixed_us[kind]) : life.best_us;
     }
     return life;
 }
@@ -272,7 +308,7 @@ static struct life live(uint64_t seed, int n_uses)
  * that changes can be better. */
 static void a_zoo_of_machines_is_served_well(void)
 {
-    const int n_machines = tnd_effort() > 2 ? 2000 : 200;
+    const int n_machines = tnd_effort() > 2 ? 2000 : 100;
     double worst = 0;
     double sum = 0;
     int n_above = 0;
@@ -284,12 +320,18 @@ static void a_zoo_of_machines_is_served_well(void)
         worst = fmax(worst, ratio);
         sum += log(ratio);
         n_above += ratio > 1.05;
+        if (ratio > 1.05) {
+            printf("\n    machine %d: %.3f", i, ratio);
+        }
     }
+    printf(
+        "\n    %d tried, %d survived: Simulated machines served within 1.05 of the best fixed plan",
+        n_machines, n_machines - n_above);
     printf("\n    %d machines: %.3f of the best fixed plan, worst %.3f, %d above 1.05", n_machines,
            exp(sum / n_machines), worst, n_above);
     CU_ASSERT_TRUE(exp(sum / n_machines) < 1);
-    CU_ASSERT_TRUE(worst < 1.25);
-    CU_ASSERT_TRUE(n_above <= n_machines / 25);
+    CU_ASSERT_TRUE(worst < 1.15);
+    CU_ASSERT_TRUE(n_above <= n_machines / 100);
 }
 
 /* ---- found again ---- */

@@ -178,6 +178,32 @@ static void a_way_serves_only_with_a_lead_over_packed_weights(void)
     }
 }
 
+/* Nothing leads a way whose time nobody knows: it was measured, but for another shape. */
+static void no_way_leads_packed_weights_without_a_time_of_theirs(void)
+{
+    tandem_table *one = tune_new();
+    add_cells(one, "cpu", false, 100, 0);
+    tnd_planner_set_table(planner, one);
+    check_string(plan_one(product(N, K, 1), 1).profile, "cpu"); /* they are not known at all */
+    struct tnd_table_profile packed;
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu-packed", TANDEM_TYPE_Q4_0, &packed));
+    const struct tnd_table_stage *compute = &packed.stage[TANDEM_STAGE_COMPUTE];
+    struct tnd_curve_key key = {.type = TANDEM_TYPE_Q4_0, .n = 64 * N, .k = K, .threads = 1};
+    strcpy(key.op, "mul_mat");
+    strcpy(key.backend, compute->backend);
+    key.stage = TANDEM_STAGE_COMPUTE;
+    key.task = compute->task;
+    key.parallel = compute->parallel;
+    tune_add(one, &key, 1, 5000);
+    tnd_planner_set_table(planner, one);
+    tnd_planner_force(planner, -1); /* forgets the choice before */
+    struct tandem_plan_node node = plan_one(product(N, K, 1), 1);
+    check_string(node.profile, "cpu-packed");
+    check_int(node.reason, TANDEM_REASON_RULE);
+    tnd_planner_set_table(planner, NULL);
+    tandem_table_free(one);
+}
+
 /* A product alone is timed with idle neighbours; in a pass one thread more often pays than not. */
 static void of_tied_thread_counts_that_of_the_rule_serves(void)
 {
@@ -388,6 +414,8 @@ static CU_TestInfo tests[] = {
      a_noisy_cell_wins_only_by_more_than_its_noise},
     {"a_way_serves_only_with_a_lead_over_packed_weights",
      a_way_serves_only_with_a_lead_over_packed_weights},
+    {"no_way_leads_packed_weights_without_a_time_of_theirs",
+     no_way_leads_packed_weights_without_a_time_of_theirs},
     {"of_tied_thread_counts_that_of_the_rule_serves",
      of_tied_thread_counts_that_of_the_rule_serves},
     {"a_dear_hand_off_does_not_break_a_tie", a_dear_hand_off_does_not_break_a_tie},

@@ -252,9 +252,28 @@ static bool is_tie(const struct tnd_prediction *rule, const struct tnd_predictio
     return lead_us <= fmax(hypot(TND_CLEAR_SIGMAS * noise_us, model_us), TND_RULE_LEAD * rule_us);
 }
 
-static void prefer_the_rule(const struct tnd_prediction *first, struct tnd_choice *io_choice)
+/* Whether the table knows the profile from anything at all. */
+static bool is_measured(const struct tandem_table *table, const struct tnd_table_profile *profile)
+{
+    const struct tnd_table_stage *compute = &profile->stage[TANDEM_STAGE_COMPUTE];
+    for (int i = 0; table != NULL && i < table->n_curves; i++) {
+        const struct tnd_curve_key *key = &table->curves[i].key;
+        if (key->task == compute->task && strcmp(key->backend, compute->backend) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void prefer_the_rule(const struct tnd_prediction *first, bool is_unknown,
+                            struct tnd_choice *io_choice)
 {
     const struct tnd_prediction *best = &io_choice->best;
+    if (first->candidate < 0 && is_unknown && best->candidate >= 0 &&
+        best->moves.device[0] == '\0') { /* nothing can lead a way whose time nobody knows */
+        io_choice->best.candidate = io_choice->second.candidate = -1;
+        return;
+    }
     if (first->candidate >= 0 && best->candidate != first->candidate && is_tie(first, best)) {
         io_choice->second = *best;
         io_choice->best = *first;
@@ -295,6 +314,7 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
     struct tnd_choice choice = {.best = {.candidate = -1, .cautious_us = INFINITY},
                                 .second = {.candidate = -1, .cautious_us = INFINITY}};
     struct tnd_prediction first_of_rule = {.candidate = -1};
+    bool is_unknown = false; /* the rule's way was measured, but not for this */
     for (int w = 0; w < n_candidates; w++) {
         struct tnd_prediction own = {.candidate = -1};
         for (int threads = 1;; threads = tnd_next_thread_count(table, threads, n_threads)) {
@@ -312,11 +332,14 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
             }
         }
         bool is_beyond = own.candidate >= 0 && tnd_is_beyond(&own.total);
+        bool is_of_rule = strcmp(candidates[w].profile.name, tnd_rule_profile(0)) == 0;
+        is_unknown |= is_of_rule && own.candidate < 0 && !candidates[w].is_excluded &&
+                      is_measured(table, &candidates[w].profile);
         if (own.candidate < 0 || candidates[w].is_excluded || is_beyond) {
             choice.is_beyond = choice.is_beyond || is_beyond;
             continue;
         }
-        if (strcmp(candidates[w].profile.name, tnd_rule_profile(0)) == 0) {
+        if (is_of_rule) {
             first_of_rule = own;
         }
         if (is_better(&own, &choice.best)) {
@@ -326,7 +349,7 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
             choice.second = own;
         }
     }
-    prefer_the_rule(&first_of_rule, &choice);
+    prefer_the_rule(&first_of_rule, is_unknown, &choice);
     prefer_threads_of_rule(table, candidates, problem, n_threads, neighbours, &choice);
     *out = choice;
 }

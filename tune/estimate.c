@@ -167,7 +167,7 @@ static struct point along_guide(const struct tandem_table *table, const struct t
     double us = ratio * there.us;
     double spread = fmax(a->spread_us, b->spread_us);
     double noise = fmax(tnd_sample_error(a), tnd_sample_error(b));
-    double uncertainty = TND_ERROR_LINE * us + TND_ERROR_RATIO * fabs(ratio_b - ratio_a) * there.us;
+    double uncertainty = TND_ERROR_LINE * us;
     if (a == b) {
         uncertainty += us * TND_ERROR_BEYOND / 2 * fabs(log2((double)m / (double)a->m));
     }

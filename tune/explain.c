@@ -334,7 +334,7 @@ static void add_backend_flip(struct tnd_explanation *e, const char *backend)
     double difference = share_of(e, best, backend) - share_of(e, second, backend);
     if (fabs(difference) > 1e-9 * best->cautious_us) {
         double factor = 1 + (second->cautious_us - best->cautious_us) / difference;
-        if (factor >= 1 / TND_FLIP_FACTOR && factor <= TND_FLIP_FACTOR) {
+        if (factor > 0) {
             add_flip(e, backend, factor, 0, second->candidate);
         }
     }

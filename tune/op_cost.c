@@ -184,7 +184,7 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     for (int t = 2; t <= limit; t = tnd_next_thread_count(table, t, limit)) {
         struct tnd_estimate one;
         if (on_threads(table, &shape, &work, t, &one) &&
-            one.us + one.error_us < (best.us - best.error_us) * (1 - TND_THREAD_GAIN)) {
+            one.us + one.error_us < best.us - best.error_us) {
             best = one;
             threads = t;
         }

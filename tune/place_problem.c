@@ -18,6 +18,7 @@
 #include "table/tnd_table.h"
 #include "tune/moves.h"
 #include "tune/policy.h"
+#include "tune/rule.h"
 
 enum { NONE = -1, HOST = 0 };
 
@@ -178,20 +179,44 @@ static bool is_known(const struct building *b, int side)
     return side == HOST || b->options->table == NULL || one->upload.n > 0 || one->download.n > 0;
 }
 
-/* An operation that runs as a whole, where it can. */
-static struct tnd_schedule_time price_op(const struct building *b, int i, int side)
+static bool is_measured_on(const struct building *b, int i, int side, struct tnd_schedule_time *out)
 {
     const struct tnd_place_options *options = b->options;
+    return (b->nodes[i].supported >> side & 1) != 0 && options->device_op != NULL &&
+           options->device_op(options->user, options->graph->nodes[i], side, out);
+}
+
+/* An operation that runs as a whole, on the CPU. Of no known time it counts by the rule beside
+ * a device that was measured; where nobody knows it, transfers alone are to decide. */
+static struct tnd_schedule_time price_host_op(const struct building *b, int i)
+{
+    const struct tnd_place_options *options = b->options;
+    struct tnd_schedule_time ignored;
+    double us = rounded((double)b->nodes[i].host_us);
+    bool is_somewhere = us > 0;
+    for (int side = 1; side < b->out->problem.n_sides && !is_somewhere; side++) {
+        is_somewhere = is_measured_on(b, i, side, &ignored);
+    }
+    if (us > 0 || !is_somewhere) {
+        return (struct tnd_schedule_time){(float)us, us > 0 ? 0 : (float)TND_SCHEDULE_UNKNOWN_US};
+    }
+    us = rounded(tnd_rule_us(options->table, options->graph->nodes[i], options->n_threads));
+    return (struct tnd_schedule_time){(float)us, (float)(us * TND_FIT_GUESS_ERROR)};
+}
+
+/* On a device where it was not measured it counts as on the CPU. */
+static struct tnd_schedule_time price_op(const struct building *b, int i, int side)
+{
     struct tnd_schedule_time time;
-    if (side > HOST && options->device_op != NULL &&
-        options->device_op(options->user, options->graph->nodes[i], side, &time)) {
+    if (side > HOST && is_measured_on(b, i, side, &time)) {
         return (struct tnd_schedule_time){(float)rounded((double)time.us),
                                           (float)rounded((double)time.error_us)};
     }
-    double host_us = rounded((double)b->nodes[i].host_us);
-    double error_us =
-        host_us > 0 ? host_us * (side > HOST ? TND_SCHEDULE_OP_ERROR : 0) : TND_SCHEDULE_UNKNOWN_US;
-    return (struct tnd_schedule_time){(float)host_us, (float)error_us};
+    time = price_host_op(b, i);
+    if (side > HOST && time.us > 0) {
+        time.error_us = fmaxf(time.error_us, (float)(TND_SCHEDULE_OP_ERROR * (double)time.us));
+    }
+    return time;
 }
 
 static void price_node(struct building *b, int i)

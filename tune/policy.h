@@ -23,9 +23,6 @@
  * made before. Unit: share. Why: smaller gains do not repay a changed plan.
  * Test: a_clear_lead_is_three_sigmas_and_a_tenth. */
 #define TND_CLEAR_LEAD       0.1
-/* A further thread must save this much of an operation's time. Unit: share. Why: less is within
- * the noise of one measurement, and the CPU is free for others. Test: none. */
-#define TND_THREAD_GAIN      0.03
 /* Smallest part of an operation that backends hand to one worker. Unit: values. Why: the part
  * size of backends/cpu. Test: none. */
 #define TND_SHARE_VALUES     2048
@@ -33,9 +30,6 @@
  * hand-off. Unit: cache lines. Why: measured: nodes of tiny models (stories15M) are then left to
  * one thread, which is faster (Zen 5, 2 threads). Test: sharing_costs_eight_hand_offs. */
 #define TND_SHARED_LINES     8
-/* An explanation names no change of a backend's speed beyond this factor. Unit: ratio. Why: no
- * exchange of hardware does more. Test: none. */
-#define TND_FLIP_FACTOR      64.0
 /* Weights that fit into the last-level cache divided by this stay in it from one graph to the
  * next. Unit: ratio. Why: activations and other programs need the rest. Test: none. */
 #define TND_WARM_CACHE_PARTS 2
@@ -65,9 +59,6 @@
 /* Nothing is looked for that would gain less. Unit: share. Why: half of the tenth by which the best
  * placement may be missed. Test: schedules_of_small_graphs_are_near_the_best_one. */
 #define TND_SCHEDULE_NEAR         0.05
-/* Rounds in which the weights of the bound by work are bettered. Unit: rounds. Why: more raise it
- * by less than a percent. Test: none. */
-#define TND_SCHEDULE_WEIGHINGS    6
 /* Looking for a better placement may cost what it could gain in this many uses of the plan. Unit:
  * uses. Why: a graph that is planned is computed for each token. Test: none. */
 #define TND_SCHEDULE_USES         16
@@ -105,7 +96,7 @@
 /* Of an operation's time on a device where it was not measured: it counts as on the CPU. Unit:
  * share. Why: overlaps that rest on it should pay clearly. Test: none. */
 #define TND_SCHEDULE_OP_ERROR     0.5
-/* The same of an operation that the table does not know at all. Unit: us. Why: a kernel's launch.
+/* Error of an operation that the table does not know on any side. Unit: us. Why: a kernel's launch.
  * Test: weights_without_a_role_count_as_transfers. */
 #define TND_SCHEDULE_UNKNOWN_US   5.0
 /* By which one thread puts parts into the result. Unit: bytes/us. Why: copies in a cache reach
@@ -121,8 +112,12 @@
 
 /* ---- Rule without a table ---- */
 
+/* What the work of the next three takes on one thread; operations that were measured on
+ * a device alone count so on the CPU. Unit: us. Why: ten hand-offs of 1 us each. Test:
+ * operations_count_on_a_device_as_measured_there. */
+#define TND_RULE_US            10.0
 /* A node with fewer for each microsecond of a hand-off runs on one thread. Unit: multiply-adds.
- * Why: work of one core in ten hand-offs of 1 us each (make bench prints them). Test: none. */
+ * Why: work of one core in TND_RULE_US (make bench prints hand-offs). Test: none. */
 #define TND_RULE_MULTIPLY_ADDS 200000
 /* The same for operations that move values. Unit: values. Why: as above. Test:
  * dear_hand_offs_make_the_rule_share_less. */
@@ -174,9 +169,6 @@
 /* Another shape's times, scaled. Unit: share. Why: as for TND_ERROR_LINE. Test:
  * error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_SHAPE    0.15
-/* Of the change of the ratio between two thread counts over a gap. Unit: share. Why: as for
- * TND_ERROR_LINE. Test: none. */
-#define TND_ERROR_RATIO    0.25
 /* Farther than this from its own samples a curve borrows the shape of another thread count's
  * curve. Unit: doublings of M. Why: kernels step at the same M on any thread count. Test:
  * a_thin_curve_follows_the_one_of_another_thread_count. */
@@ -231,7 +223,7 @@
 #define TND_OBSERVER_HOARD      100.0
 /* For first looks at once. Unit: uses. Why: they find a device that is told ten times too slow.
  * Test: a_zoo_of_machines_is_served_well. */
-#define TND_OBSERVER_GRANT_USES 20.0
+#define TND_OBSERVER_GRANT_USES 12.0
 /* Most of that for all graphs of a runtime; of what is left of it each one gets a half. Unit: ns.
  * Why: nobody feels a second. Test: a_zoo_of_machines_is_served_well. */
 #define TND_OBSERVER_GRANT_NS   1e9

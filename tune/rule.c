@@ -60,3 +60,19 @@ int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us
 {
     return n_threads > 1 && is_worth_sharing(node, handoff_us) ? n_threads : 1;
 }
+
+double tnd_rule_us(const struct tandem_table *table, const tandem_tensor *node, int n_threads)
+{
+    const enum tnd_op_cost cost = tnd_op_traits(node->op)->cost;
+    if (cost == TND_COST_USER || cost == TND_COST_NOTHING) {
+        return 0;
+    }
+    const int threads = tnd_rule_threads(node, n_threads, 0);
+    double us = TND_RULE_US * tnd_node_work(node) / worth[cost] / threads;
+    double bytes = (double)tandem_tensor_bytes(node);
+    for (int s = 0; s < node->n_src; s++) {
+        bytes += node->src[s] != NULL ? (double)tandem_tensor_bytes(node->src[s]) : 0;
+    }
+    double bytes_per_us = table != NULL ? tnd_table_peak(table, "read", threads) * 1e3 : 0;
+    return bytes_per_us > 0 ? fmax(us, bytes / bytes_per_us) : us;
+}

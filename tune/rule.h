@@ -5,6 +5,7 @@
 #define TND_RULE_H
 
 #include "table/problem.h"
+#include "table/tnd_table.h"
 #include "tandem/ops.h"
 #include "tune/policy.h"
 
@@ -24,5 +25,9 @@ int tnd_rule_product_threads(const tandem_tensor *node, int n_threads, int n_cor
 /** The same of a plain product that is no node yet. */
 int tnd_rule_problem_threads(const struct tnd_problem *problem, int n_threads, int n_cores,
                              double handoff_us);
+
+/** What a node takes by the rule's idea of a core, and no less than its bytes take at the bandwidth
+ *  of `table` (may be NULL); within a factor of a few. 0: nothing, or nobody knows (custom). */
+double tnd_rule_us(const struct tandem_table *table, const tandem_tensor *node, int n_threads);
 
 #endif

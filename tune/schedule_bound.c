@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Bounds: what no placement can be faster than. By paths: what a node and all behind it take at
- * least, moving results included. By work: weights of the sides that add up to 1, by which the
- * cheapest side of each node counts (the Lagrangian bound of machines that differ; Lenstra, Shmoys,
- * Tardos, Math. Programming 46, 1990, solve the same relaxation). No slow-downs. */
+ * least, moving results included. By work: the sides end no sooner than in the mean, and each node
+ * counts where it takes least. No slow-downs. */
 #include <math.h>
 #include <stddef.h>
 
 #include "tune/policy.h"
 #include "tune/schedule_internal.h"
-
-enum { HOST = 0 };
 
 static const struct tnd_shares *shares_of(const struct tnd_bounds *b, int node)
 {
@@ -59,74 +56,27 @@ static void extend(struct tnd_bounds *b, int from, int to)
     }
 }
 
-/* The work of a node where that counts least; *out_side: there, n_sides: split. */
-static double work(const struct tnd_bounds *b, int node, int *out_side)
+/* What a node adds to the mean of the sides at least. */
+static double work(const struct tnd_bounds *b, int node)
 {
     const struct tnd_shares *shares = shares_of(b, node);
     double least = INFINITY;
-    for (int side = 0; side < b->problem->n_sides; side++) {
-        double us = b->weight[side] * (double)b->us[node * b->n_options + side];
-        *out_side = us < least ? side : *out_side;
-        least = tnd_sooner(least, us);
-    }
     double parts = shares != NULL ? 0 : INFINITY;
-    for (int side = 0; side < b->problem->n_sides && shares != NULL; side++) {
-        parts += b->weight[side] * (double)shares->part_us[side];
+    for (int side = 0; side < b->problem->n_sides; side++) {
+        least = tnd_sooner(least, (double)b->us[node * b->n_options + side]);
+        parts += shares != NULL ? (double)shares->part_us[side] : 0;
     }
-    *out_side = parts < least ? b->problem->n_sides : *out_side;
-    return tnd_sooner(least, parts);
+    return tnd_sooner(least, parts) / b->problem->n_sides;
 }
 
-/* The weights are moved towards the sides that have more to do. */
-static double weigh_work(struct tnd_bounds *b)
+static double add_work(struct tnd_bounds *b)
 {
-    int n_sides = b->problem->n_sides;
-    double best = 0;
-    double best_weight[TND_SCHEDULE_SIDES] = {0};
-    for (int side = 0; side < n_sides; side++) {
-        b->weight[side] = 1.0 / n_sides;
-    }
-    for (int round = 0; round < TND_SCHEDULE_WEIGHINGS; round++) {
-        double load[TND_SCHEDULE_SIDES] = {0};
-        double sum = 0;
-        double all = 0;
-        for (int i = 0; i < b->problem->n_nodes; i++) {
-            int side = HOST;
-            sum += work(b, i, &side);
-            const struct tnd_shares *shares = side == n_sides ? shares_of(b, i) : NULL;
-            for (int s = 0; s < n_sides && shares != NULL; s++) {
-                load[s] += (double)shares->part_us[s];
-            }
-            if (shares == NULL) {
-                load[side] += (double)b->us[i * b->n_options + side];
-            }
-        }
-        if (sum > best || round == 0) {
-            best = sum;
-            for (int s = 0; s < n_sides; s++) {
-                best_weight[s] = b->weight[s];
-            }
-        }
-        double most = 0;
-        for (int s = 0; s < n_sides; s++) {
-            most = tnd_later(most, load[s]);
-        }
-        for (int s = 0; s < n_sides && most > 0; s++) {
-            b->weight[s] *= exp2((load[s] / most - 1) * 2 / (round + 1));
-            all += b->weight[s];
-        }
-        for (int s = 0; s < n_sides && most > 0; s++) {
-            b->weight[s] /= all;
-        }
-    }
-    for (int s = 0; s < n_sides; s++) {
-        b->weight[s] = best_weight[s];
-    }
+    double sum = 0;
     for (int i = 0; i < b->problem->n_nodes; i++) {
-        int side = HOST;
-        b->work_us[i] = (float)work(b, i, &side);
+        b->work_us[i] = (float)work(b, i);
+        sum += (double)b->work_us[i];
     }
-    return best;
+    return sum;
 }
 
 void tnd_schedule_bound(struct tnd_bounds *b)
@@ -154,5 +104,5 @@ void tnd_schedule_bound(struct tnd_bounds *b)
             }
         }
     }
-    b->least_us = tnd_later(longest, weigh_work(b));
+    b->least_us = tnd_later(longest, add_work(b));
 }

@@ -103,8 +103,7 @@ struct tnd_bounds {
     float *us;                  /* [node * n_options]; INFINITY: it cannot */
     float *tail_us;             /* the same, to the end of all */
     float *fetch_us, *bring_us; /* [node * n_sides]: its result to the host, and from there */
-    double weight[TND_SCHEDULE_SIDES];
-    float *work_us; /* of a node, by these weights */
+    float *work_us; /* of a node: what it adds to the mean of the sides at least */
     double least_us;
 };
 void tnd_schedule_bound(struct tnd_bounds *bounds);

@@ -141,11 +141,12 @@ static double bound(const struct search *s, const struct prefix *prefix)
     const struct tnd_bounds *b = s->bounds;
     const struct tnd_moment *m = &prefix->moment;
     double ends[MOST * (TND_SCHEDULE_SIDES + 1)];
-    double weighed = prefix->work_us + b->weight[HOST] * m->now_us;
+    double sum = m->now_us; /* of the sides so far */
     for (int side = 1; side < s->problem->n_sides; side++) {
-        weighed += b->weight[side] * tnd_later(m->now_us, m->lanes[side]);
+        sum += tnd_later(m->now_us, m->lanes[side]);
     }
-    double least = tnd_later(tnd_schedule_end(m), weighed);
+    double mean = prefix->work_us + sum / s->problem->n_sides;
+    double least = tnd_later(tnd_schedule_end(m), mean);
     for (int i = 0; i < s->problem->n_nodes; i++) {
         double first = INFINITY;
         for (int a = 0; a < b->n_options && !is_done(prefix, i); a++) {

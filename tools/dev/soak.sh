@@ -95,6 +95,14 @@ job_schedules() {
         build/soak/schedules.txt
     grep -q ' failed=0 ' build/soak/schedules.txt
 }
+# 2,000 drawn machines under the observer: noise, outliers, other programs, heat, devices that lie or become slow.
+job_zoo() {
+    mk BUILD=build/soak-suites build/soak-suites/suite_runtime || return 1
+    TANDEM_TEST_EFFORT=3 build/soak-suites/suite_runtime -s observer -t a_zoo_of_machines_is_served_well >build/soak/zoo.txt
+    local code=$?
+    sed -E 's/^ +([0-9]+ tried)/\1/' build/soak/zoo.txt
+    return $code
+}
 # Half an hour of everything at once under ThreadSanitizer: runtimes, graphs, cancels, failing devices, changes.
 job_threads() {
     mk BUILD=build/tsan CC=clang WERROR=1 SAN=thread CFLAGS='-O1 -g' build/tsan/suite_runtime || return 1
