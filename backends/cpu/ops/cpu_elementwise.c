@@ -22,8 +22,11 @@ void tnd_cpu_binary_row(const struct tnd_cpu_kernels *kernels, enum tandem_op op
     float repeated[256];
     int64_t filled = sizeof(repeated) / sizeof(repeated[0]) / b_values * b_values;
     filled = filled < n ? filled : n;
-    for (int64_t i = 0; i < filled; i++) {
-        repeated[i] = b[i % b_values];
+    for (int64_t first = 0; first < b_values; first++) {
+        const float value = b[first];
+        for (int64_t i = first; i < filled; i += b_values) {
+            repeated[i] = value;
+        }
     }
     for (int64_t i = 0; i < n; i += filled) {
         kernel(a + i, repeated, y + i, n - i < filled ? n - i : filled);

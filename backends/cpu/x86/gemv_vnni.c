@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/tiles.h"
+#include "ggml-like/quant.h"
 
 enum { ROWS = 16, SPAN = 16 /* blocks whose sums fill a vector */, AHEAD = 2048 /* bytes */ };
 
@@ -18,7 +20,7 @@ struct parts {
     _Alignas(64) float min[ROWS][TND_GEMV_BLOCKS + 16];
 };
 
-/* Bytes of 32 values; a constant once inlined. Q4_K: an eighth of its 144 bytes. */
+/* Bytes of 32 values; a constant once inlined. Q4_K and IQ4_XS: an eighth of 144 and 136 bytes. */
 TND_INLINE size_t block_bytes(const enum tandem_type type)
 {
     switch (type) {
@@ -31,8 +33,11 @@ TND_INLINE size_t block_bytes(const enum tandem_type type)
         return 24;
     case TANDEM_TYPE_Q8_0:
         return 34;
+    case TANDEM_TYPE_IQ4_XS:
+    case TANDEM_TYPE_MXFP4:
+        return 17;
     default:
-        return 18; /* Q4_0, Q4_K */
+        return 18; /* Q4_0, Q4_K, IQ4_NL */
     }
 }
 
@@ -51,7 +56,15 @@ TND_INLINE __m512i unpack_nibbles(const uint8_t *p, const uint8_t *q)
     return _mm512_and_si512(v, _mm512_set1_epi8(15));
 }
 
-/* The same for BCML1: byte i has the values 2 i and 2 i + 1. */
+/* The same to the numbers of a book. */
+TND_INLINE __m512i unpack_book(const uint8_t *p, const uint8_t *q, const int form)
+{
+    const void *codes = tnd_book_codes(form);
+    const __m512i book = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)codes));
+    return _mm512_shuffle_epi8(book, unpack_nibbles(p, q));
+}
+
+/* Nibbles of BCML1: byte i has the values 2 i and 2 i + 1. */
 TND_INLINE __m512i unpack_nibble_pairs(const uint8_t *p, const uint8_t *q)
 {
     const __m512i mask = _mm512_set1_epi8(15);
@@ -83,6 +96,14 @@ TND_INLINE __m512i unpack_pair(const uint8_t *p, const int pair, const enum tand
     }
     if (type == TANDEM_TYPE_BCML1) {
         return unpack_nibble_pairs(first + 4, second + 4);
+    }
+    if (type == TANDEM_TYPE_IQ4_XS) {
+        const uint8_t *q = p + (size_t)(pair / 4) * 136 + 8 + (size_t)(pair % 4) * 32;
+        return unpack_book(q, q + 16, TND_BOOK_IQ4);
+    }
+    if (type == TANDEM_TYPE_IQ4_NL || type == TANDEM_TYPE_MXFP4) {
+        return unpack_book(first + bytes - 16, second + bytes - 16,
+                           type == TANDEM_TYPE_MXFP4 ? TND_BOOK_FP4 : TND_BOOK_IQ4);
     }
     __m512i v = unpack_nibbles(first + bytes - 16, second + bytes - 16);
     if (type == TANDEM_TYPE_Q5_0 || type == TANDEM_TYPE_Q5_1) {
@@ -164,6 +185,42 @@ TND_INLINE void k4_scales(const uint8_t *p, __m512 *scale, __m512 *min)
     *min = _mm512_mul_ps(dmin, bytes_to_floats(mins[0], mins[1]));
 }
 
+/* Scales of two blocks of 256 of IQ4_XS; see tnd_iq4_xs_scale. */
+TND_INLINE __m512 iq4_xs_scales(const uint8_t *p)
+{
+    uint32_t heads[4]; /* of each block {d, upper 2 bits}, lower 4 bits */
+    memcpy(heads, p, 8);
+    memcpy(heads + 2, p + 136, 8);
+    const __m512i all = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(void *)heads));
+    const __m512i head = _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2), all);
+    const __m512i low = _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3, 3, 3), all);
+    const __m512i place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+    __m512i high = _mm512_srlv_epi32(_mm512_srli_epi32(head, 12), _mm512_slli_epi32(place, 1));
+    high = _mm512_and_si512(high, _mm512_set1_epi32(48));
+    __m512i scale = _mm512_srlv_epi32(low, _mm512_slli_epi32(place, 2));
+    scale = _mm512_or_si512(_mm512_and_si512(scale, _mm512_set1_epi32(15)), high);
+    scale = _mm512_sub_epi32(scale, _mm512_set1_epi32(32));
+    __m512 d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(head));
+    return _mm512_mul_ps(d, _mm512_cvtepi32_ps(scale));
+}
+
+/* Scales of 16 blocks of MXFP4; see tnd_e8m0_half. */
+TND_INLINE __m512 mxfp4_scales(const uint8_t *p)
+{
+    uint8_t e[16];
+    TND_UNROLL
+    for (int i = 0; i < 16; i++) {
+        e[i] = p[17 * i];
+    }
+    const __m512i exponent = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(void *)e));
+    __m512i bits = _mm512_slli_epi32(_mm512_sub_epi32(exponent, _mm512_set1_epi32(1)), 23);
+    const __mmask16 subnormal = _mm512_cmplt_epi32_mask(exponent, _mm512_set1_epi32(2));
+    bits = _mm512_mask_sllv_epi32(bits, subnormal, _mm512_set1_epi32(0x20 << 16), exponent);
+    return _mm512_castsi512_ps(bits);
+}
+
 /* SPAN blocks of row r, of which the first is number `block`. */
 TND_INLINE void multiply_span(const uint8_t *p, const struct tnd_gemv_q *job, int block,
                               const enum tandem_type type, struct parts *parts, int r)
@@ -182,6 +239,10 @@ TND_INLINE void multiply_span(const uint8_t *p, const struct tnd_gemv_q *job, in
     __m512 min = _mm512_setzero_ps();
     if (type == TANDEM_TYPE_Q4_K) {
         k4_scales(p, &scale, &min);
+    } else if (type == TANDEM_TYPE_IQ4_XS) {
+        scale = iq4_xs_scales(p);
+    } else if (type == TANDEM_TYPE_MXFP4) {
+        scale = mxfp4_scales(p);
     } else {
         scale = halves_16(p, bytes);
         if (is_affine(type)) {
@@ -285,7 +346,8 @@ TND_INLINE void gemv(const struct tnd_gemv_q *job, const enum tandem_type type)
     _mm512_mask_storeu_ps(job->y, (__mmask16)((1u << job->n_rows) - 1), y);
 }
 
-#define GEMV_TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(BCML1)
+#define GEMV_TYPES(X)                                                                              \
+    X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(BCML1) X(IQ4_NL) X(IQ4_XS) X(MXFP4)
 #define GEMV(NAME)                                                                                 \
     static void gemv_##NAME(const struct tnd_gemv_q *job)                                          \
     {                                                                                              \
