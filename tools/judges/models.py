@@ -39,6 +39,16 @@ class Error(ctypes.Structure):  # struct tandem_error, whose layout is fixed
                 ("where", ctypes.c_char * 96), ("text", ctypes.c_char * 256)]
 
 
+class DraftOptions(ctypes.Structure):  # struct tandem_draft_options
+    _fields_ = [("size", ctypes.c_size_t), ("model", ctypes.c_void_p), ("most", ctypes.c_int),
+                ("is_fixed", ctypes.c_bool), ("by_heads", ctypes.c_bool)]
+
+
+class DraftInfo(ctypes.Structure):  # struct tandem_draft_info
+    _fields_ = [("tokens", ctypes.c_int64), ("batches", ctypes.c_int64), ("drafted", ctypes.c_int64),
+                ("accepted", ctypes.c_int64), ("last", ctypes.c_int), ("has_failed", ctypes.c_bool)]
+
+
 class Ours:
     def __init__(self, build):
         ctypes.CDLL(os.path.join(build, "libtandem.so"), ctypes.RTLD_GLOBAL)
@@ -84,13 +94,14 @@ class Ours:
             self.lib.tandem_session_free(session)
             self.lib.tandem_model_free(model)
 
-    def text(self, path, tokens, vocabulary, n):
-        """The n tokens behind `tokens`, each the likeliest one."""
+    def text(self, path, tokens, vocabulary, n, most):
+        """The n tokens behind `tokens`, each the likeliest one; `most`: of drafts by a layer ahead."""
         model, session, out = ctypes.c_void_p(), ctypes.c_void_p(), []
         try:
             self.check(self.lib.tandem_model_load(path.encode(), ctypes.byref(model), self.error()))
             self.check(self.lib.tandem_session_new(model, self.runtime, None, ctypes.byref(session),
                                                    self.error()))
+            self.draft(session, most)
             while len(out) < n:
                 given = out[-1:] or tokens
                 ids = (ctypes.c_int32 * len(given))(*given)
@@ -99,6 +110,29 @@ class Ours:
                 row = self.lib.tandem_session_logits(session, 0)[:vocabulary]
                 out.append(max(range(vocabulary), key=row.__getitem__))
             return out
+        finally:
+            self.lib.tandem_session_free(session)
+            self.lib.tandem_model_free(model)
+
+    def draft(self, session, most):
+        options = DraftOptions(ctypes.sizeof(DraftOptions), None, most, True, True)
+        self.check(self.lib.tandem_session_set_draft(
+            session, ctypes.byref(options) if most > 0 else None, self.error()))
+
+    def drafts(self, path, tokens, n_prompt, most):
+        """Tokens that the layer ahead drafted, and those of them that `tokens` goes on with."""
+        model, session, info = ctypes.c_void_p(), ctypes.c_void_p(), DraftInfo()
+        try:
+            self.check(self.lib.tandem_model_load(path.encode(), ctypes.byref(model), self.error()))
+            self.check(self.lib.tandem_session_new(model, self.runtime, None, ctypes.byref(session),
+                                                   self.error()))
+            self.draft(session, most)
+            for part in [tokens[:n_prompt]] + [[token] for token in tokens[n_prompt:]]:
+                ids = (ctypes.c_int32 * len(part))(*part)
+                self.check(self.lib.tandem_session_decode(session, ids, ctypes.c_int64(len(part)),
+                                                          ctypes.c_int64(0), self.error()))
+            self.lib.tandem_session_draft_info(session, ctypes.byref(info))
+            return [info.drafted, info.accepted]
         finally:
             self.lib.tandem_session_free(session)
             self.lib.tandem_model_free(model)
@@ -119,8 +153,11 @@ def serve(build):
         try:
             if "to" in ask:
                 answer = {"done": ours.convert(ask["path"], ask["to"])}
+            elif "n_prompt" in ask:
+                answer = {"drafts": ours.drafts(**ask)}
             elif "n" in ask:
-                answer = {"text": ours.text(ask["path"], ask["tokens"], ask["vocabulary"], ask["n"])}
+                answer = {"text": ours.text(ask["path"], ask["tokens"], ask["vocabulary"], ask["n"],
+                                            ask.get("most", 0))}
             else:
                 answer = {"logits": ours.logits(ask["path"], ask["tokens"], ask["vocabulary"],
                                                 ask["at_once"])}
@@ -169,6 +206,7 @@ import torch
 import transformers
 
 sys.path.append(here)
+import ahead
 import encoders
 import model_families
 import published_configs
@@ -553,32 +591,6 @@ def judge_quantised(judge, family, folder, tokens):
                         os.path.join(folder, "plain"))
 
 
-def judge_ahead(judge, family, folder, tokens):
-    """A layer behind the last one that predicts ahead, which transformers passes over."""
-    if family not in ("deepseek_v3", "glm4_moe"):
-        return
-    for what, here in base_models(family, folder):
-        weights = safetensors.torch.load_file(os.path.join(here, "model.safetensors"))
-        dim = weights["model.norm.weight"].shape[0]
-        more = {k.replace("layers.1.", "layers.2."): v.clone() for k, v in weights.items()
-                if "layers.1." in k}
-        more["model.layers.2.eh_proj.weight"] = torch.randn(dim, 2 * dim)
-        for name in ("enorm", "hnorm", "shared_head.norm"):
-            more[f"model.layers.2.{name}.weight"] = torch.rand(dim) + 0.5
-        more["model.layers.2.embed_tokens.weight"] = weights["model.embed_tokens.weight"].clone()
-        changed = os.path.join(folder, "changed")
-        for name in [""] + sorted(more):
-            for part in ("removed", "reshaped"):
-                tensors = {**weights, **{k: v for k, v in more.items() if k != name}}
-                if part == "reshaped" and name != "":
-                    tensors[name] = more[name][:-1].contiguous()
-                shutil.rmtree(changed, ignore_errors=True)
-                shutil.copytree(here, changed)
-                safetensors.torch.save_file(tensors, os.path.join(changed, "model.safetensors"),
-                                            {"format": "pt"})
-                judge.judge("layers ahead", f"{what}: {name} {part}", changed, tokens)
-
-
 def variants(name, value):
     """Other values for a member."""
     if isinstance(value, bool):
@@ -671,7 +683,7 @@ def judge_family(o, family):
         if o.only in ("", "quantised"):
             judge_quantised(judge, family, folder, tokens)
         if o.only in ("", "ahead"):
-            judge_ahead(judge, family, folder, tokens)
+            ahead.judge(judge, family, base_models, folder, tokens)
         if o.only in ("", "tensors", "members"):
             for what, here in base_models(family, folder):
                 if o.only in ("", "tensors"):
