@@ -209,6 +209,7 @@ sys.path.append(here)
 import ahead
 import encoders
 import model_families
+import parts
 import published_configs
 import quantised
 
@@ -220,8 +221,10 @@ torch.set_num_threads(1)
 
 def is_absurd(config):
     """transformers would try to make room for it: 26 GB for a default Llama of a GPT-2's members."""
-    if "n_embd" in config and config.get("model_type") != "gpt2":
+    if "n_embd" in config and config.get("model_type") != "gpt2" or parts.is_absurd(config):
         return True
+    if "text_config" in config:
+        config = {**config["text_config"], "vocab_size": 0}
     return any(isinstance(config.get(k), int) and config[k] > 4096 for k in
                ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
                 "vocab_size", "head_dim", "num_experts", "num_local_experts",
@@ -237,7 +240,7 @@ def theirs(folder, tokens):
         if encoders.is_one(read_config(folder)):
             row, made_up = encoders.compute(read_config(folder), folder, tokens)
             return "weights made up: " + ", ".join(made_up[:3]) if made_up else row
-        model, info = transformers.AutoModelForCausalLM.from_pretrained(
+        model, info = parts.auto(read_config(folder)).from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager",
             experts_implementation="eager", output_loading_info=True)
         made_up = sorted(info["missing_keys"]) + sorted(str(k) for k in info["mismatched_keys"])
@@ -250,7 +253,7 @@ def theirs(folder, tokens):
 
 def their_text(folder, tokens):
     """The tokens behind `tokens`, each the likeliest one, up to one that nearly ties."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(
+    model = parts.auto(read_config(folder)).from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager").eval()
     out = []
     with torch.no_grad():
@@ -268,7 +271,8 @@ def their_text(folder, tokens):
 FAMILIES = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig,
             "qwen2": transformers.Qwen2Config, "qwen3": transformers.Qwen3Config,
             "mixtral": transformers.MixtralConfig, "qwen2_moe": transformers.Qwen2MoeConfig,
-            "qwen3_moe": transformers.Qwen3MoeConfig, **model_families.FAMILIES, **encoders.FAMILIES}
+            "qwen3_moe": transformers.Qwen3MoeConfig, **model_families.FAMILIES, **encoders.FAMILIES,
+            **parts.FAMILIES}
 ACTIVATIONS = ["silu"] * 6 + ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "relu2", "swish",
                               "quick_gelu", "gelu_fast", "linear"]
 
@@ -317,6 +321,8 @@ def random_experts(rng, family):
 def random_config(rng, family):
     if family in encoders.FAMILIES:
         return encoders.random_config(rng, family)
+    if family in parts.FAMILIES:
+        return parts.random_config(rng, family, random_config)
     if family in model_families.FAMILIES:
         return FAMILIES[family](**model_families.random_options(rng, family))
     kv_heads = rng.choice([1, 2, 3, 4])
@@ -358,7 +364,7 @@ def save_random(config, folder, seed):
         return encoders.save(config, folder, seed)
     torch.manual_seed(seed)
     with torch.no_grad():
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        model = parts.auto({"model_type": config.model_type}).from_config(config, dtype=torch.float32)
         for name, p in model.named_parameters():
             if name.endswith("bias"):
                 p.copy_(0.5 * torch.randn_like(p))
@@ -463,9 +469,10 @@ def judge_configs(judge, o, family, folder, tokens):
 
 def judge_published(judge, family, folder, tokens):
     """config.json as published checkpoints have it: equal, not refused."""
-    for name, members in published_configs.MODELS.get(family, {}).items():
+    for name, members in {**published_configs.MODELS, **parts.PUBLISHED}.get(family, {}).items():
         here = os.path.join(folder, "published")
-        config = {"model_type": family, **published_configs.small(members)}
+        config = {"model_type": family, **(members if family in parts.FAMILIES else
+                                           published_configs.small(members))}
         try:
             made = FAMILIES[family].from_dict(copy.deepcopy(config))
             if family in encoders.FAMILIES:
@@ -491,6 +498,13 @@ def base_models(family, folder):
             config = encoders.random_config(random.Random(f"{family} {kind}"), family)
             config.judged_as = "rank" if kind == "full" else encoders.POOLINGS[0]
             save_random(config, here, 99)
+            yield f"{family} {kind}", here
+            continue
+        if family in parts.FAMILIES:
+            rng = random.Random(f"{family} {kind}")
+            save_random(parts.random_config(rng, family, random_config), here, 99)
+            if kind == "full":
+                parts.rename(here)
             yield f"{family} {kind}", here
             continue
         if family in model_families.FAMILIES:
@@ -648,6 +662,13 @@ def judge_members(judge, what, here, folder, tokens):
         write_config(changed, config)
         judge.judge(part, f"{what}: {detail}"[:160], changed, tokens)
 
+    text = saved.get("text_config", {})
+    for name, value in text.items():
+        one("members removed", "text " + name,
+            {**saved, "text_config": {k: v for k, v in text.items() if k != name}})
+        for other in variants(name, value):
+            one("members changed", f"text {name} = {json.dumps(other)}",
+                {**saved, "text_config": {**text, name: other}})
     for name, value in saved.items():
         one("members removed", name, {k: v for k, v in saved.items() if k != name})
         for other in variants(name, value):

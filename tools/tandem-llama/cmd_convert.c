@@ -331,6 +331,7 @@ int tnd_cmd_convert(int argc, char **argv)
         return tnd_cli_fail(&error);
     }
     enum tandem_status status = check_model(source, &error);
+    tnd_say_text_of(source);
     if (status == TANDEM_OK) {
         status = take_tokenizer(source, paths[0], tokenizer, &error);
     }
