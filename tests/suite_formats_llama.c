@@ -376,6 +376,9 @@ static void keys_of_a_gguf_file_are_used_harmless_or_refused_by_name(void)
         {"llama.no_such_key", 0, "key llama.no_such_key is not known"},
         {"llama.rope.scaling.type", 1, "key llama.rope.scaling.type has a value of another kind"},
         {"llama.attention.sliding_window_pattern", 2, "has a value of another kind"},
+        {"llama.classifier.pooling_type", 1, NULL},
+        {"llama.classifier.pooling_type", 3, "llama.classifier.pooling_type is 3"},
+        {"llama.hidden_activation", 1, "key llama.hidden_activation has a value of another kind"},
         {"tandem.no_such_key", 1, "key tandem.no_such_key"},
         {"tandem.has.output", 1, "no tensor output.weight"},
     };

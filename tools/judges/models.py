@@ -183,7 +183,6 @@ class Client:
             return {"crash": f"ended with {code}"}
         return json.loads(line)
 
-
     def end(self):
         if self.process is not None:
             self.process.stdin.close()
@@ -244,6 +243,7 @@ def theirs(folder, tokens):
             folder, dtype=torch.float32, attn_implementation="eager",
             experts_implementation="eager", output_loading_info=True)
         made_up = sorted(info["missing_keys"]) + sorted(str(k) for k in info["mismatched_keys"])
+        made_up = [name for name in made_up if not parts.is_of_images(name)]
         with torch.no_grad():
             logits = model.eval()(torch.tensor([tokens]), use_cache=False).logits[0].numpy()
         return "weights made up: " + ", ".join(made_up[:3]) if made_up else logits
@@ -555,6 +555,8 @@ def judge_tensors(judge, what, here, folder, tokens):
 
     for name, tensor in weights.items():
         one("tensors removed", name, {k: v for k, v in weights.items() if k != name})
+        if parts.is_of_images(name):
+            continue
         shapes = [tensor.t() if tensor.dim() == 2 else tensor[None, :], tensor[:-1],
                   torch.cat([tensor, tensor[:2]]), tensor.reshape(-1)]
         for shape in shapes:

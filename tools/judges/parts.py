@@ -78,6 +78,11 @@ def is_absurd(config):
     return "text_config" in config or "vision_config" in config
 
 
+def is_of_images(name):
+    """A tensor that a text needs not, whatever becomes of it."""
+    return any(part in name for part in ("vision_", "multi_modal_projector", "connector", "image_newline"))
+
+
 def auto(config):
     """Which of transformers' classes loads such a model."""
     return transformers.AutoModelForImageTextToText if config.get("model_type") in FAMILIES else \
