@@ -40,6 +40,12 @@ def add(folder, has_own=True):
     return more
 
 
+def is_told(gguf):
+    """Whether a file has such a layer."""
+    with open(gguf, "rb") as file:
+        return b".nextn.eh_proj" in file.read()
+
+
 def load(folder):
     return transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager",
