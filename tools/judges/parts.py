@@ -58,6 +58,15 @@ PUBLISHED = {
 
 
 def random_config(rng, family, random_text):
+    """One that transformers takes."""
+    while True:
+        try:
+            return try_config(rng, family, random_text)
+        except Exception:
+            pass
+
+
+def try_config(rng, family, random_text):
     vision, texts = WHOLES[family]
     text = random_text(rng, rng.choice(texts))
     options = {**text.to_dict(), "model_type": text.model_type}
