@@ -2,10 +2,13 @@
 # Models of more than text for models.py, given text alone: small random ones of transformers whose
 # config.json has a text_config. A row here is what a row of formats/hf_parts.c must agree with.
 import os
+import resource
 
 import safetensors.torch
 import transformers
 
+# Members beside text_config, too, can make transformers ask for all memory: an error, not the end.
+resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
 TINY = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
             image_size=28, patch_size=14)
 # what it is called: the kind of its images, the model_types of its text
@@ -69,6 +72,8 @@ def random_config(rng, family, random_text):
 def try_config(rng, family, random_text):
     vision, texts = WHOLES[family]
     text = random_text(rng, rng.choice(texts))
+    if (text.rope_parameters or {}).get("rope_type") == "longrope":
+        raise ValueError("transformers goes by the text's length, we by the session's")
     options = {**text.to_dict(), "model_type": text.model_type}
     options.pop("final_logit_softcapping", None)  # passed over, so we refuse it
     images = {"hidden_size": 16, "mlp_dim": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
