@@ -94,6 +94,7 @@ static void add_value(struct tnd_text *head, const struct tnd_source_value *valu
 static bool is_left_out(const struct writer *writer, const char *key)
 {
     return strcmp(key, "general.alignment") == 0 || strncmp(key, "split.", 6) == 0 ||
+           strcmp(key, "general.text_of") == 0 ||
            (writer->reorders && strcmp(key, "tandem.rope.pairs") == 0) ||
            (writer->options.converts && strcmp(key, "general.file_type") == 0);
 }

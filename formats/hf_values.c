@@ -56,7 +56,8 @@ static enum tandem_status add_encoder(tandem_source *source, const struct tnd_co
         TND_TRY(tnd_source_set_integer(source, key, c->pooling, error));
     }
     if (c->scores_mean && c->pooling == TANDEM_POOLING_RANK) {
-        TND_TRY(tnd_source_set_integer(source, "tandem.scores_of_mean", 1, error));
+        snprintf(key, sizeof(key), "%s.classifier.pooling_type", architecture);
+        TND_TRY(tnd_source_set_integer(source, key, TANDEM_POOLING_MEAN, error));
     }
     if (c->type_vocab_size != TND_NOT_SAID) {
         TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.token_type_count",

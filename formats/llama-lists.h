@@ -277,6 +277,8 @@
     X("tensor_data_layout", TEXT, "origin")                                                        \
     X("attention.layer_norm_epsilon", NUMBER, "of LayerNorm, which these models lack")             \
     X("pooling_type", INTEGER, NULL)                                                               \
+    X("classifier.pooling_type", INTEGER, NULL)                                                    \
+    X("hidden_activation", TEXT, NULL)                                                             \
     X("classifier.output_labels", ARRAY, "names of scores")
 
 /* X("key behind the architecture", number that leaves results as they are) */
@@ -309,7 +311,6 @@
     X("tandem.has.feed_forward_bias", INTEGER)                                                     \
     X("tandem.has.head_norm", INTEGER)                                                             \
     X("tandem.has.feed_forward_norm", INTEGER)                                                     \
-    X("tandem.scores_of_mean", INTEGER)                                                            \
     X("tandem.has.second_norm", INTEGER)                                                           \
     X("tandem.rope.layers", ARRAY)
 

@@ -169,12 +169,10 @@ static enum tandem_status read_count(struct reader *reader, const char *name, in
 static enum tandem_status read_count_or(struct reader *reader, const char *name, int64_t otherwise,
                                         int64_t *out, struct tandem_error *error)
 {
-    int64_t value = otherwise;
     const char *key = key_of(reader, name);
-    (void)tandem_source_integer(reader->source, key, &value);
-    TND_TRY(check_count("llama", TANDEM_E_FORMAT, key, value, error));
-    *out = value;
-    return TANDEM_OK;
+    *out = otherwise;
+    (void)tandem_source_integer(reader->source, key, out);
+    return check_count("llama", TANDEM_E_FORMAT, key, *out, error);
 }
 
 /* The number of the key that was read last. */
@@ -364,7 +362,7 @@ static enum tandem_status read_experts(struct reader *reader, struct tandem_hpar
     return read_router(reader, h, error);
 }
 
-static enum tandem_status read_activation(const struct reader *reader, struct tandem_hparams *h,
+static enum tandem_status read_activation(struct reader *reader, struct tandem_hparams *h,
                                           struct tandem_error *error)
 {
     static const char *const names[] = {
@@ -374,6 +372,7 @@ static enum tandem_status read_activation(const struct reader *reader, struct ta
         [TANDEM_ACTIVATION_LINEAR] = "linear",       [TANDEM_ACTIVATION_CLAMPED] = "clamped",
     };
     const char *name = names[reader->architecture->activation];
+    (void)tandem_source_text(reader->source, key_of(reader, "hidden_activation"), &name);
     (void)tandem_source_text(reader->source, "tandem.activation", &name);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(name, names[i]) == 0) {
@@ -381,8 +380,8 @@ static enum tandem_status read_activation(const struct reader *reader, struct ta
             return TANDEM_OK;
         }
     }
-    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, "tandem.activation", 0, 0,
-                         "llama: tandem.activation is %.40s, which is not known", name);
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, "activation", 0, 0,
+                         "llama: the activation is %.40s, which is not known", name);
 }
 
 /* A truth value for each layer; nothing happens where there is no such list. */
@@ -504,19 +503,21 @@ static int64_t rows_of(const tandem_source *source, const char *name)
 static enum tandem_status read_pooling(struct reader *reader, struct tandem_hparams *h,
                                        struct tandem_error *error)
 {
-    const bool is_encoder = reader->architecture->is_encoder;
     const char *types = "tokenizer.ggml.token_type_count";
-    int64_t pooling = TANDEM_POOLING_NONE, of_mean = 0;
+    int64_t pooling = TANDEM_POOLING_NONE, scores = TANDEM_POOLING_CLS;
+    h->is_encoder = reader->architecture->is_encoder;
     (void)tandem_source_integer(reader->source, key_of(reader, "pooling_type"), &pooling);
     if (pooling < TANDEM_POOLING_NONE || pooling > TANDEM_POOLING_RANK ||
-        (!is_encoder && pooling != TANDEM_POOLING_NONE && pooling != TANDEM_POOLING_LAST)) {
+        (!h->is_encoder && pooling != TANDEM_POOLING_NONE && pooling != TANDEM_POOLING_LAST)) {
         return refuse_number(reader->key, (double)pooling, error);
     }
     h->pooling = (enum tandem_pooling)pooling;
-    h->is_encoder = is_encoder;
     h->is_first_bare = reader->architecture->is_first_bare;
-    (void)tandem_source_integer(reader->source, "tandem.scores_of_mean", &of_mean);
-    h->scores_mean = of_mean != 0;
+    (void)tandem_source_integer(reader->source, key_of(reader, "classifier.pooling_type"), &scores);
+    if (scores != TANDEM_POOLING_MEAN && scores != TANDEM_POOLING_CLS) {
+        return refuse_number(reader->key, (double)scores, error);
+    }
+    h->scores_mean = scores == TANDEM_POOLING_MEAN;
     if ((reader->architecture->has & TND_HAS(TOKEN_TYPES)) != 0) {
         const int64_t rows = rows_of(reader->source, "token_types.weight");
         int64_t said = rows;

@@ -15,6 +15,7 @@
 #include "formats/cursor.h"
 #include "formats/foreign.h"
 #include "formats/hf_config.h"
+#include "formats/hf_parts.h"
 #include "formats/json_pull.h"
 #include "formats/torch_pickle.h"
 #include "formats/places.h"
@@ -167,7 +168,7 @@ static enum tandem_status add_entry(struct reader *reader, const char *name,
     TND_TRY(note_place(reader, entry, name, error));
     t.name = name;
     if (reader->is_model) {
-        if (!tnd_safetensors_map_name(name, mapped, sizeof(mapped))) {
+        if (!tnd_hf_names_of(reader->source->hf_whole)(name, mapped, sizeof(mapped))) {
             return TANDEM_OK;
         }
         t.name = mapped;
@@ -474,7 +475,7 @@ static enum tandem_status read_map(struct tnd_json *json, struct file_list *file
         } else if (!is_model) {
             TND_TRY(check_place(files, json, source, name, file, error));
             files->n_tensors++;
-        } else if (tnd_safetensors_map_name(name, mapped, sizeof(mapped))) {
+        } else if (tnd_hf_names_of(source->hf_whole)(name, mapped, sizeof(mapped))) {
             TND_TRY(check_place(files, json, source, mapped, file, error));
             files->n_tensors++;
         }

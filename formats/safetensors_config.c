@@ -10,6 +10,7 @@
 #include "formats/cursor.h"
 #include "formats/gguf.h"
 #include "formats/hf_config.h"
+#include "formats/hf_parts.h"
 #include "formats/json_pull.h"
 #include "formats/llama-lists.h"
 #include "formats/llama_tensors.h"
@@ -595,31 +596,124 @@ static enum tandem_status take_object(const struct tnd_config_reader *reader, en
     }
 }
 
-/* What the other members are to be read by: the model's type; whether its text is one part of it.
- * Weights that are quantised in a way that is not known are refused whatever the type is. */
-static enum tandem_status take_type(struct tnd_json *json, char *out_type, size_t capacity,
-                                    bool *out_has_parts, struct tnd_hf_quantized *out_quantized,
+/* What the members of an object are to be read by. */
+struct type {
+    char name[64];
+    const char *at; /* the object; NULL: there is none */
+};
+
+/* The model's type, and that of its text where that is one part of it. Weights that are quantised
+ * in a way that is not known are refused whatever the type is. */
+static enum tandem_status take_type(struct tnd_json *json, struct type *out, struct type *out_text,
+                                    struct tnd_hf_quantized *out_quantized,
                                     struct tandem_error *error)
 {
+    *out = (struct type){.at = json->at};
     char key[128];
     bool more = false;
     TND_TRY(tnd_json_take(json, '{', error));
     for (int64_t i = 0;; i++) {
         TND_TRY(tnd_json_more(json, '}', i, &more, error));
         if (!more) {
-            return tnd_json_end(json, error);
+            return TANDEM_OK;
         }
         TND_TRY(tnd_json_key(json, key, sizeof(key), error));
         const char c = tnd_json_peek(json);
         if (c == '"' && strcmp(key, "model_type") == 0) {
-            TND_TRY(tnd_json_pull_string(json, out_type, capacity, error));
+            TND_TRY(tnd_json_pull_string(json, out->name, sizeof(out->name), error));
         } else if (c == '{' && is_quantized(key)) {
             TND_TRY(tnd_hf_read_quantized(json, key, out_quantized, error));
+        } else if (c == '{' && out_text != NULL && strcmp(key, "text_config") == 0) {
+            TND_TRY(take_type(json, out_text, NULL, out_quantized, error));
         } else {
-            *out_has_parts = *out_has_parts || strcmp(key, "text_config") == 0;
             TND_TRY(tnd_json_skip(json, error));
         }
     }
+}
+
+/* What transformers passes over where the text is a part of a model. */
+static enum tandem_status check_text(const struct tnd_config_reader *reader,
+                                     struct tandem_error *error)
+{
+    const struct tnd_hf_config *c = reader->config;
+    const bool is_capped = !isnan(c->final_logit_softcapping);
+    return !is_capped && (isnan(c->logit_scale) || c->logit_scale == 1.0)
+               ? TANDEM_OK
+               : tnd_hf_refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD,
+                               is_capped ? "final_logit_softcapping" : "logit_scale",
+                               "of text_config is passed over by transformers", error);
+}
+
+/* Members of the text at `text`. */
+static enum tandem_status take_text_config(const struct tnd_config_reader *reader, const char *text,
+                                           struct tandem_error *error)
+{
+    const char *usual = tnd_hf_text_defaults(reader->family->model_type);
+    if (usual != NULL) {
+        struct tnd_json json = {usual, usual, usual + strlen(usual), reader->json->name};
+        const struct tnd_config_reader of_usual = {&json, reader->family, reader->config};
+        TND_TRY(take_object(&of_usual, TOP, error));
+    }
+    reader->json->at = text;
+    TND_TRY(take_object(reader, TOP, error));
+    return check_text(reader, error);
+}
+
+/* Members beside those of the text. */
+static enum tandem_status take_whole(const struct tnd_config_reader *reader,
+                                     const struct tnd_hf_whole *whole, struct tandem_error *error)
+{
+    struct tnd_json *json = reader->json;
+    char key[128];
+    bool more = false;
+    bool *is_tied = &reader->config->tie_word_embeddings;
+    *is_tied = whole->is_tied || (whole->is_tied_by_text && *is_tied);
+    json->at = json->begin;
+    TND_TRY(tnd_json_take(json, '{', error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(json, '}', i, &more, error));
+        if (!more) {
+            return TANDEM_OK;
+        }
+        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+        const bool is_taken =
+            is_quantized(key) ||
+            tnd_llama_lists("model_type bos_token_id eos_token_id tie_word_embeddings", key);
+        TND_TRY(tnd_hf_is_of_other_parts(key) ? tnd_json_skip(json, error)
+                : is_taken                    ? take_one(reader, key, TOP, error)
+                                              : take_other(json, key, error));
+    }
+}
+
+/* Whoever wants a language model says what it is. */
+static enum tandem_status tell_other(tandem_source *source, const struct type *type,
+                                     const struct type *text, struct tandem_error *error)
+{
+    char name[160];
+    const bool is_taken = tnd_llama_architecture_of(type->name) != NULL; /* by another convention */
+    if (text->at != NULL && text->name[0] != '\0') {
+        snprintf(name, sizeof(name), "%s of more than text (text_config is of %s)", type->name,
+                 text->name);
+    } else {
+        snprintf(name, sizeof(name), "%s%s", type->name,
+                 text->at != NULL ? " of more than text (text_config)"
+                 : is_taken       ? " of config.json"
+                                  : "");
+    }
+    return type->name[0] == '\0' ? TANDEM_OK
+                                 : tnd_source_set_text(source, "general.architecture", name, error);
+}
+
+/* The text's family; NULL: none that is read. */
+static const struct tnd_hf_family *text_family(const struct tnd_hf_whole *whole,
+                                               const struct type *text)
+{
+    const char *name = text->name[0] != '\0' ? text->name : whole->text;
+    const struct tnd_hf_family *family = tnd_hf_family_of(name);
+    return family == NULL || family->is_encoder ||
+                   (whole->has_one_text && strcmp(name, whole->text) != 0)
+               ? NULL
+               : family;
 }
 
 enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const char *path,
@@ -653,25 +747,26 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
     struct tnd_json json = {text, text, text + n, path};
     struct tnd_hf_config config;
     struct tnd_config_reader reader = {.json = &json, .config = &config};
-    char type[64] = "";
-    char name[96];
-    bool has_parts = false;
-    TND_TRY(take_type(&json, type, sizeof(type), &has_parts, &source->hf_quantized, error));
-    reader.family = tnd_hf_family_of(type);
+    struct type type, part = {.at = NULL};
+    TND_TRY(take_type(&json, &type, &part, &source->hf_quantized, error));
+    TND_TRY(tnd_json_end(&json, error));
+    const struct tnd_hf_whole *whole = part.at != NULL ? tnd_hf_whole_of(type.name) : NULL;
+    reader.family = whole != NULL ? text_family(whole, &part) : tnd_hf_family_of(type.name);
     *out_is_model = reader.family != NULL;
-    if (reader.family == NULL) { /* whoever wants a llama says what it is */
-        const bool is_taken = tnd_llama_architecture_of(type) != NULL; /* by another convention */
-        snprintf(name, sizeof(name), "%s%s", type,
-                 has_parts  ? " of more than text (text_config)"
-                 : is_taken ? " of config.json"
-                            : "");
-        return type[0] == '\0' ? TANDEM_OK
-                               : tnd_source_set_text(source, "general.architecture", name, error);
+    if (reader.family == NULL) {
+        return tell_other(source, &type, &part, error);
     }
-    json.at = json.begin;
     source->hf = reader.family;
+    source->hf_whole = whole;
     tnd_hf_set_defaults(reader.family, &config);
-    TND_TRY(take_object(&reader, TOP, error));
+    json.at = json.begin;
+    if (whole != NULL) {
+        TND_TRY(take_text_config(&reader, part.at, error));
+        TND_TRY(take_whole(&reader, whole, error));
+        TND_TRY(tnd_source_set_text(source, "general.text_of", whole->model_type, error));
+    } else {
+        TND_TRY(take_object(&reader, TOP, error));
+    }
     if (ends != NULL && ends->n > 0) { /* generation_config.json counts before config.json */
         config.ends = *ends;
     }

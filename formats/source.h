@@ -83,6 +83,7 @@ struct tandem_source {
     size_t more_file_capacity;
     bool is_outline;                /* nobody may read its tensors */
     const struct tnd_hf_family *hf; /* of a config.json, static; NULL: none */
+    const struct tnd_hf_whole *hf_whole; /* whose text it is, static; NULL: it is all there is */
     struct tnd_hf_quantized hf_quantized;
     int64_t hf_unused_positions; /* first rows of learned positions that are never used */
 };

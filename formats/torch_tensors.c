@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "formats/safetensors.h"
+#include "formats/hf_parts.h"
 #include "formats/torch_llama.h"
 #include "formats/torch_pickle.h"
 
@@ -68,7 +69,7 @@ struct walk {
     size_t name_bytes;
     int64_t steps;
     /* Name in the GGUF convention, false for what is not needed; NULL: names stay. */
-    bool (*map)(const char *name, char *out, size_t capacity);
+    tnd_hf_name_map *map;
 };
 
 static enum tandem_status refuse(const struct walk *walk, const char *what, int64_t got,
@@ -223,11 +224,13 @@ enum tandem_status tnd_torch_add(tandem_source *source, const struct tnd_pickle_
     }
     root = is_theirs ? tnd_torch_state_dict(root) : root;
     if (role != TND_TORCH_WHOLE) {
-        walk.map = is_theirs ? tnd_safetensors_map_name : NULL;
+        walk.map = is_theirs ? tnd_hf_names_of(source->hf_whole) : NULL;
         return add_below(&walk, root, 0, error);
     }
     const struct tnd_pickle_value *llama = is_theirs ? NULL : tnd_torch_llama_weights(root);
-    walk.map = is_theirs ? tnd_safetensors_map_name : llama != NULL ? tnd_torch_llama_name : NULL;
+    walk.map = is_theirs       ? tnd_hf_names_of(source->hf_whole)
+               : llama != NULL ? tnd_torch_llama_name
+                               : NULL;
     TND_TRY(add_below(&walk, llama != NULL ? llama : root, 0, error));
     if (llama != NULL) {
         TND_TRY(tnd_torch_llama_values(root, path, source, error));

@@ -73,6 +73,12 @@ X("Command R7B", SRV_CALLS_COMMAND, "<|START_ACTION|> <|START_RESPONSE|>", "<|ST
   "<|START_THINKING|>hm<|END_THINKING|><|START_ACTION|>[\n    {\"tool_call_id\": \"0\", "
   "\"tool_name\": \"f\", \"parameters\": {\"n\": 1}}\n]<|END_ACTION|>",
   "hm#|f:0 {\"n\": 1}")
+X("Command R", SRV_CALLS_COMMAND,
+  "Write 'Action:' followed by a json-formatted list of actions that you want to perform", NULL, "",
+  "`Action:` and a block of JSON, `[{\"tool_name\":..,\"parameters\":{..}}]`",
+  "Action:```json\n[\n    {\n        \"tool_name\": \"f\",\n        \"parameters\": {\"n\": 1}\n"
+  "    }\n]```",
+  "#|f: {\"n\": 1}")
 X("Hunyuan", SRV_CALLS_HUNYUAN, "<tool_calls> <answer>", "<answer>", "`<think>`",
   "`<tool_calls>` around `[{..}]`, or around `<tool_call>NAME` and a block of JSON",
   "<think>\nhm\n</think>\n<answer>\nLook.\n<tool_calls>\n<tool_call>f\n```json\n{\"n\": 1}\n```\n"

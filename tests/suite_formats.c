@@ -22,6 +22,7 @@ extern CU_SuiteInfo suites_formats_onnx_recurrent[];
 extern CU_SuiteInfo suites_formats_onnx_reduce[];
 extern CU_SuiteInfo suites_formats_onnx_rules[];
 extern CU_SuiteInfo suites_formats_onnx_shape[];
+extern CU_SuiteInfo suites_formats_parts[];
 extern CU_SuiteInfo suites_formats_safetensors[];
 extern CU_SuiteInfo suites_formats_mix[];
 extern CU_SuiteInfo suites_formats_synth[];
@@ -51,5 +52,5 @@ int main(int argc, char **argv)
         suites_formats_onnx_attention, suites_formats_onnx_microsoft, suites_formats_onnx_reader,
         suites_formats_onnx_recurrent, suites_formats_onnx_reduce, suites_formats_onnx_shape,
         suites_formats_onnx_rules, suites_formats_template, suites_formats_architectures,
-        suites_formats_quantized, NULL);
+        suites_formats_quantized, suites_formats_parts, NULL);
 }

@@ -539,7 +539,7 @@ static void models_of_other_kinds_are_refused(void)
         {{.scaling = "linear"}, TANDEM_E_FORMAT, "rope.scaling.factor is 0"},
         {{.scaling = "llama3", .factor = 8}, TANDEM_E_FORMAT, "original_context_length is 0"},
         {{.head_size = 33}, TANDEM_E_FORMAT, "head size is 33"},
-        {{.activation = "mish"}, TANDEM_E_UNSUPPORTED_BUILD, "tandem.activation is mish"},
+        {{.activation = "mish"}, TANDEM_E_UNSUPPORTED_BUILD, "activation is mish"},
         {{.architecture = "qwen3"}, TANDEM_E_NOT_FOUND, "no tensor blk.0.attn_q_norm.weight"},
         {{.has_head_norms = true}, TANDEM_E_UNSUPPORTED_BUILD, "tensor blk.0.attn_q_norm.weight"},
         {{.freq_base = -1.0}, TANDEM_E_FORMAT, "rope.freq_base is -1"},

@@ -313,6 +313,8 @@ static void layers_that_lack_a_part_are_refused(void)
     check_model(&spec, TANDEM_E_NOT_FOUND, "no tensor blk.1.nextn.eh_proj.weight");
     spec.left_out = "blk.1.nextn.hnorm.weight";
     check_model(&spec, TANDEM_E_NOT_FOUND, "no tensor blk.1.nextn.hnorm.weight");
+    spec.left_out = "blk.1.attn_norm.weight"; /* by which it is seen that there are any */
+    check_model(&spec, TANDEM_E_UNSUPPORTED_BUILD, "blk.1.");
     spec.left_out = "blk.1.ffn_up_exps.weight";
     check_model(&spec, TANDEM_E_NOT_FOUND, "no tensor blk.1.ffn_up_exps.weight");
     spec.left_out = NULL;

@@ -29,6 +29,17 @@ void tnd_say_log(void *user, enum tandem_log_level level, const char *room, cons
     }
 }
 
+void tnd_say_text_of(const tandem_source *source)
+{
+    const char *whole = NULL;
+    if (tandem_source_text(source, "general.text_of", &whole)) {
+        tnd_say(
+            "%s: note: of this %.60s model the text is read, and its tensors of images are left "
+            "out\n",
+            args_program, whole);
+    }
+}
+
 enum tandem_log_level tnd_say_log_level(void)
 {
     static const enum tandem_log_level levels[] = {TANDEM_LOG_ERROR, (enum tandem_log_level)0,

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "tandem/formats.h"
 #include "tandem/log.h"
 
 enum tnd_say_level { TND_SAY_QUIET = -1, TND_SAY_NOTES, TND_SAY_ALL };
@@ -17,6 +18,8 @@ extern enum tnd_say_level tnd_say_level;
 void tnd_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** A tandem_log_fn: prints "TOOL: room: text". */
 void tnd_say_log(void *user, enum tandem_log_level level, const char *room, const char *text);
+/** A note where the source is the text of a model of more. */
+void tnd_say_text_of(const tandem_source *source);
 /** What a runtime is to log: errors alone, what TANDEM_LOG says, or at least information. */
 enum tandem_log_level tnd_say_log_level(void);
 

@@ -2,7 +2,7 @@
 # GGUF files judged from outside: small random models of transformers, written as GGUF by
 # llama.cpp's converter and by ours, and computed by llama.cpp (the wheel xllamacpp) and here. What
 # its converter writes must give transformers' probabilities here; what ours writes must give them in
-# llama.cpp, but where llama.cpp does not with its own converter's file, too.
+# llama.cpp, but where llama.cpp does not with its own converter's file, too. Of encoders, their vectors.
 # Needs: torch, transformers, safetensors, numpy, gguf, xllamacpp, and the folder of llama.cpp's
 # source with conversion/ (tools/judges/run.sh takes it from the archive of llama-cpp-python).
 #
@@ -45,6 +45,8 @@ def be_converter(llama_cpp):
 
     def set_vocab(self):
         write_vocabulary(self.gguf_writer, self.hparams["vocab_size"])
+        if "bert" in self.hparams["model_type"]:
+            self.gguf_writer.add_token_type_count(self.hparams.get("type_vocab_size", 1))
 
     for line in sys.stdin:
         ask = json.loads(line)
@@ -55,6 +57,10 @@ def be_converter(llama_cpp):
             # what version 4 of transformers wrote, and what is read for tokens' sake
             hparams.setdefault("rotary_pct", rope.get("partial_rotary_factor", 1.0))
             hparams.setdefault("n_ctx", hparams.get("n_positions"))
+            if hparams.get("model_type") == "modernbert":
+                hparams["layer_norm_eps"] = hparams["norm_eps"]
+                hparams["global_rope_theta"] = rope["full_attention"]["rope_theta"]
+                hparams["local_rope_theta"] = rope["sliding_attention"]["rope_theta"]
             if hparams.get("model_type") == "deepseek_v3":
                 hparams.setdefault("scoring_func", "sigmoid")
             (folder / "tokenizer.json").write_text(json.dumps(
@@ -72,8 +78,13 @@ def be_converter(llama_cpp):
         print("ANSWER " + json.dumps(answer), flush=True)
 
 
-def be_host(path, texts):
-    """llama.cpp: log probabilities behind each text."""
+def unit(rows):
+    """Rows of length 1."""
+    return [[x / sum(y * y for y in row)**0.5 for x in row] for row in rows]
+
+
+def be_host(path, texts, is_encoder):
+    """llama.cpp: log probabilities behind each text, or its vector, of length 1."""
     import xllamacpp
     params = xllamacpp.CommonParams()
     params.model.path = path
@@ -82,9 +93,16 @@ def be_host(path, texts):
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    params.embedding = is_encoder
+    if is_encoder:  # sees a text at once
+        params.n_batch = params.n_ubatch = 256
     server = xllamacpp.Server(params)
     rows = []
-    for text in texts:
+    for text in texts if is_encoder else ():
+        answer = server.handle_embeddings({"input": [text], "embd_normalize": 2})
+        answer = json.loads(answer) if isinstance(answer, str) else answer
+        rows.append(dict(enumerate(unit([answer["data"][0]["embedding"]])[0])))
+    for text in texts if not is_encoder else ():
         answer = server.handle_completions({"prompt": text, "n_predict": 1, "logprobs": 64,
                                             "temperature": 0.0, "ignore_eos": False,
                                             "cache_prompt": False})
@@ -99,12 +117,12 @@ if "--converter" in sys.argv:
     be_converter(sys.argv[2])
     sys.exit(0)
 if "--host" in sys.argv:
-    be_host(sys.argv[2], json.loads(sys.argv[3]))
+    be_host(sys.argv[2], json.loads(sys.argv[3]), "--encoder" in sys.argv)
 
 import numpy
 
 import models
-from models import FAMILIES, Client, encoders, random_config, save_random, theirs
+from models import FAMILIES, ahead, Client, encoders, random_config, save_random, theirs
 
 
 def add_vocabulary(source, target):
@@ -120,9 +138,12 @@ def add_vocabulary(source, target):
             writer.add_array(field.name, field.contents())
         else:
             writer.add_key_value(field.name, field.contents(), field.types[0])
-    write_vocabulary(writer, models.VOCABULARY)
+    words = next(t.shape[1] for t in reader.tensors if t.name == "token_embd.weight")
+    write_vocabulary(writer, int(words))
     for tensor in reader.tensors:
         writer.add_tensor(tensor.name, tensor.data)
+    if "tokenizer.ggml.token_type_count" in reader.fields:
+        writer.add_token_type_count(reader.fields["tokenizer.ggml.token_type_count"].contents())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -144,9 +165,10 @@ class Converter:
         return "the converter ended"
 
 
-def host(path, texts, vocabulary):
-    """Log probabilities of llama.cpp {texts, vocabulary}, or a word why there are none."""
-    run = subprocess.run([sys.executable, __file__, "--host", path, json.dumps(texts)],
+def host(path, texts, vocabulary, is_encoder=False):
+    """Rows of llama.cpp {texts, vocabulary}, or a word why there are none."""
+    more = ["--encoder"] if is_encoder else []
+    run = subprocess.run([sys.executable, __file__, "--host", path, json.dumps(texts), *more],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          errors="replace", timeout=120)
     place = run.stdout.find("FOUND [")
@@ -155,6 +177,13 @@ def host(path, texts, vocabulary):
         return "refused: " + " | ".join(reasons[:3])[:300]
     rows = json.JSONDecoder().raw_decode(run.stdout, place + 6)[0]
     return numpy.array([[row.get(str(i), -1e9) for i in range(vocabulary)] for row in rows])
+
+
+def vectors(folder, texts):
+    """transformers' of an encoder, of length 1."""
+    with open(folder + "/config.json") as file:
+        config = json.load(file)
+    return numpy.array(unit([encoders.compute(config, folder, text)[0][0].tolist() for text in texts]))
 
 
 def log_softmax(rows):
@@ -182,6 +211,10 @@ NO_WINDOW = ("mistral", "mixtral", "qwen2", "qwen3", "qwen2_moe", "qwen3_moe", "
 def published(rng, family):
     """As published models are: GGUF has no words for what else transformers can be told."""
     config = random_config(rng, family)
+    if family in encoders.FAMILIES:
+        config.judged_as = rng.choice(encoders.POOLINGS)
+        config.hidden_act = "gelu"
+        return config
     options, usual = config.to_dict(), type(config)()
     for name in ("hidden_act", "hidden_activation", "activation_function", "activation", "layer_types",
                  "no_rope_layers", "no_rope_layer_interval", "norm_topk_prob", "attn_logit_softcapping",
@@ -237,7 +270,41 @@ class Judge:
         if outcome.isupper() and row[outcome] <= self.show or self.show > 99:
             print(f"  {part}: {outcome}: {family}: {detail}"[:1500], flush=True)
 
+    def our_vectors(self, path, texts, n):
+        answers = [self.client.ask(path=path, tokens=text, vocabulary=n, at_once=True) for text in texts]
+        bad = [a for a in answers if "logits" not in a]
+        return str(bad[0]) if bad else numpy.array(unit([a["logits"][0] for a in answers]))
+
+    def judge_encoder(self, family, what, folder, tokens):
+        texts = [tokens[:n] for n in PLACES]
+        want, other, mine = vectors(folder, texts), folder + "/theirs.gguf", folder + "/ours.gguf"
+        refusal = self.converter.write(folder, other)
+        there = refusal or host(other, texts, want.shape[1], True)
+        if refusal:
+            self.count(family, "their encoder here", "not written", f"{refusal} {what}")
+        else:
+            rows = self.our_vectors(other, texts, want.shape[1])
+            found = distance(rows, want)
+            same = "refused" if isinstance(rows, str) or isinstance(there, str) else distance(rows, there)
+            self.count(family, "their encoder here", "equal" if is_near(found, LIMIT) else
+                       "as llama.cpp has it" if is_near(same, LIMIT_HOST) else
+                       "REFUSED" if isinstance(found, str) else "DIFFERS",
+                       f"{found} (there {distance(there, want)}) {what}")
+        os.unlink(folder + "/tokenizer.json")
+        answer = self.client.ask(path=folder, to=mine)
+        if "done" not in answer:
+            return self.count(family, "our encoder there", "REFUSED", f"{answer} {what}")
+        add_vocabulary(mine, mine + ".with")
+        found = distance(host(mine + ".with", texts, want.shape[1], True), want)
+        outcome = "equal" if is_near(found, LIMIT_HOST) else \
+            "refused, as theirs is" if isinstance(found, str) and isinstance(there, str) else \
+            "differs, as theirs does" if not is_near(distance(there, want), LIMIT_HOST) else "DIFFERS"
+        return self.count(family, "our encoder there", outcome,
+                          f"{found} (theirs {distance(there, want)}) {what}")
+
     def judge(self, family, what, folder, tokens):
+        if family in encoders.FAMILIES:
+            return self.judge_encoder(family, what, folder, tokens)
         reference = theirs(folder, tokens)
         if isinstance(reference, str):
             return self.count(family, "models", "refused by transformers", reference)
@@ -263,6 +330,9 @@ class Judge:
                 "REFUSED" if isinstance(rows, str) else "DIFFERS"
             self.count(family, "their file here", outcome,
                        f"{found} (there {host_other}, from there {same}) {what}")
+            if outcome == "equal" and ahead.is_told(other):
+                wrong = ahead.judge_drafts(self.client, folder, other, what)
+                self.count(family, "drafts", "DIFFERS" if wrong else "equal", f"{wrong} {what}")
         os.unlink(folder + "/tokenizer.json")
         answer = self.client.ask(path=folder, to=mine)
         if "done" not in answer:
@@ -287,7 +357,7 @@ def main():
     judge, bad = Judge(o), 0
     rng = random.Random(o.seed)
     tokens = [rng.randrange(4, models.VOCABULARY) for _ in range(models.N_TOKENS)]
-    for family in sorted(f for f in FAMILIES if o.families in f and f not in encoders.FAMILIES):
+    for family in sorted(f for f in FAMILIES if o.families in f and f not in models.parts.FAMILIES):
         for i in range(o.configs):
             rng = random.Random(f"{o.seed} {family} {i}")
             with tempfile.TemporaryDirectory() as folder:
@@ -295,6 +365,8 @@ def main():
                     try:
                         config = published(rng, family)
                         save_random(config, folder, i)
+                        if family in ahead.FAMILIES and i % 2 == 0:
+                            ahead.add(folder, i % 4 == 0)
                         break
                     except Exception:
                         pass  # transformers does not want this one

@@ -39,6 +39,16 @@ class Error(ctypes.Structure):  # struct tandem_error, whose layout is fixed
                 ("where", ctypes.c_char * 96), ("text", ctypes.c_char * 256)]
 
 
+class DraftOptions(ctypes.Structure):  # struct tandem_draft_options
+    _fields_ = [("size", ctypes.c_size_t), ("model", ctypes.c_void_p), ("most", ctypes.c_int),
+                ("is_fixed", ctypes.c_bool), ("by_heads", ctypes.c_bool)]
+
+
+class DraftInfo(ctypes.Structure):  # struct tandem_draft_info
+    _fields_ = [("tokens", ctypes.c_int64), ("batches", ctypes.c_int64), ("drafted", ctypes.c_int64),
+                ("accepted", ctypes.c_int64), ("last", ctypes.c_int), ("has_failed", ctypes.c_bool)]
+
+
 class Ours:
     def __init__(self, build):
         ctypes.CDLL(os.path.join(build, "libtandem.so"), ctypes.RTLD_GLOBAL)
@@ -84,13 +94,14 @@ class Ours:
             self.lib.tandem_session_free(session)
             self.lib.tandem_model_free(model)
 
-    def text(self, path, tokens, vocabulary, n):
-        """The n tokens behind `tokens`, each the likeliest one."""
+    def text(self, path, tokens, vocabulary, n, most):
+        """The n tokens behind `tokens`, each the likeliest one; `most`: of drafts by a layer ahead."""
         model, session, out = ctypes.c_void_p(), ctypes.c_void_p(), []
         try:
             self.check(self.lib.tandem_model_load(path.encode(), ctypes.byref(model), self.error()))
             self.check(self.lib.tandem_session_new(model, self.runtime, None, ctypes.byref(session),
                                                    self.error()))
+            self.draft(session, most)
             while len(out) < n:
                 given = out[-1:] or tokens
                 ids = (ctypes.c_int32 * len(given))(*given)
@@ -99,6 +110,29 @@ class Ours:
                 row = self.lib.tandem_session_logits(session, 0)[:vocabulary]
                 out.append(max(range(vocabulary), key=row.__getitem__))
             return out
+        finally:
+            self.lib.tandem_session_free(session)
+            self.lib.tandem_model_free(model)
+
+    def draft(self, session, most):
+        options = DraftOptions(ctypes.sizeof(DraftOptions), None, most, True, True)
+        self.check(self.lib.tandem_session_set_draft(
+            session, ctypes.byref(options) if most > 0 else None, self.error()))
+
+    def drafts(self, path, tokens, n_prompt, most):
+        """Tokens that the layer ahead drafted, and those of them that `tokens` goes on with."""
+        model, session, info = ctypes.c_void_p(), ctypes.c_void_p(), DraftInfo()
+        try:
+            self.check(self.lib.tandem_model_load(path.encode(), ctypes.byref(model), self.error()))
+            self.check(self.lib.tandem_session_new(model, self.runtime, None, ctypes.byref(session),
+                                                   self.error()))
+            self.draft(session, most)
+            for part in [tokens[:n_prompt]] + [[token] for token in tokens[n_prompt:]]:
+                ids = (ctypes.c_int32 * len(part))(*part)
+                self.check(self.lib.tandem_session_decode(session, ids, ctypes.c_int64(len(part)),
+                                                          ctypes.c_int64(0), self.error()))
+            self.lib.tandem_session_draft_info(session, ctypes.byref(info))
+            return [info.drafted, info.accepted]
         finally:
             self.lib.tandem_session_free(session)
             self.lib.tandem_model_free(model)
@@ -119,8 +153,11 @@ def serve(build):
         try:
             if "to" in ask:
                 answer = {"done": ours.convert(ask["path"], ask["to"])}
+            elif "n_prompt" in ask:
+                answer = {"drafts": ours.drafts(**ask)}
             elif "n" in ask:
-                answer = {"text": ours.text(ask["path"], ask["tokens"], ask["vocabulary"], ask["n"])}
+                answer = {"text": ours.text(ask["path"], ask["tokens"], ask["vocabulary"], ask["n"],
+                                            ask.get("most", 0))}
             else:
                 answer = {"logits": ours.logits(ask["path"], ask["tokens"], ask["vocabulary"],
                                                 ask["at_once"])}
@@ -146,7 +183,6 @@ class Client:
             return {"crash": f"ended with {code}"}
         return json.loads(line)
 
-
     def end(self):
         if self.process is not None:
             self.process.stdin.close()
@@ -169,8 +205,10 @@ import torch
 import transformers
 
 sys.path.append(here)
+import ahead
 import encoders
 import model_families
+import parts
 import published_configs
 import quantised
 
@@ -182,8 +220,10 @@ torch.set_num_threads(1)
 
 def is_absurd(config):
     """transformers would try to make room for it: 26 GB for a default Llama of a GPT-2's members."""
-    if "n_embd" in config and config.get("model_type") != "gpt2":
+    if "n_embd" in config and config.get("model_type") != "gpt2" or parts.is_absurd(config):
         return True
+    if "text_config" in config:
+        config = {**config["text_config"], "vocab_size": 0}
     return any(isinstance(config.get(k), int) and config[k] > 4096 for k in
                ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
                 "vocab_size", "head_dim", "num_experts", "num_local_experts",
@@ -199,10 +239,11 @@ def theirs(folder, tokens):
         if encoders.is_one(read_config(folder)):
             row, made_up = encoders.compute(read_config(folder), folder, tokens)
             return "weights made up: " + ", ".join(made_up[:3]) if made_up else row
-        model, info = transformers.AutoModelForCausalLM.from_pretrained(
+        model, info = parts.auto(read_config(folder)).from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager",
             experts_implementation="eager", output_loading_info=True)
         made_up = sorted(info["missing_keys"]) + sorted(str(k) for k in info["mismatched_keys"])
+        made_up = [name for name in made_up if not parts.is_of_images(name)]
         with torch.no_grad():
             logits = model.eval()(torch.tensor([tokens]), use_cache=False).logits[0].numpy()
         return "weights made up: " + ", ".join(made_up[:3]) if made_up else logits
@@ -212,7 +253,7 @@ def theirs(folder, tokens):
 
 def their_text(folder, tokens):
     """The tokens behind `tokens`, each the likeliest one, up to one that nearly ties."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(
+    model = parts.auto(read_config(folder)).from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager").eval()
     out = []
     with torch.no_grad():
@@ -230,7 +271,8 @@ def their_text(folder, tokens):
 FAMILIES = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig,
             "qwen2": transformers.Qwen2Config, "qwen3": transformers.Qwen3Config,
             "mixtral": transformers.MixtralConfig, "qwen2_moe": transformers.Qwen2MoeConfig,
-            "qwen3_moe": transformers.Qwen3MoeConfig, **model_families.FAMILIES, **encoders.FAMILIES}
+            "qwen3_moe": transformers.Qwen3MoeConfig, **model_families.FAMILIES, **encoders.FAMILIES,
+            **parts.FAMILIES}
 ACTIVATIONS = ["silu"] * 6 + ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "relu2", "swish",
                               "quick_gelu", "gelu_fast", "linear"]
 
@@ -279,6 +321,8 @@ def random_experts(rng, family):
 def random_config(rng, family):
     if family in encoders.FAMILIES:
         return encoders.random_config(rng, family)
+    if family in parts.FAMILIES:
+        return parts.random_config(rng, family, random_config)
     if family in model_families.FAMILIES:
         return FAMILIES[family](**model_families.random_options(rng, family))
     kv_heads = rng.choice([1, 2, 3, 4])
@@ -320,7 +364,7 @@ def save_random(config, folder, seed):
         return encoders.save(config, folder, seed)
     torch.manual_seed(seed)
     with torch.no_grad():
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        model = parts.auto({"model_type": config.model_type}).from_config(config, dtype=torch.float32)
         for name, p in model.named_parameters():
             if name.endswith("bias"):
                 p.copy_(0.5 * torch.randn_like(p))
@@ -425,9 +469,10 @@ def judge_configs(judge, o, family, folder, tokens):
 
 def judge_published(judge, family, folder, tokens):
     """config.json as published checkpoints have it: equal, not refused."""
-    for name, members in published_configs.MODELS.get(family, {}).items():
+    for name, members in {**published_configs.MODELS, **parts.PUBLISHED}.get(family, {}).items():
         here = os.path.join(folder, "published")
-        config = {"model_type": family, **published_configs.small(members)}
+        config = {"model_type": family, **(members if family in parts.FAMILIES else
+                                           published_configs.small(members))}
         try:
             made = FAMILIES[family].from_dict(copy.deepcopy(config))
             if family in encoders.FAMILIES:
@@ -453,6 +498,13 @@ def base_models(family, folder):
             config = encoders.random_config(random.Random(f"{family} {kind}"), family)
             config.judged_as = "rank" if kind == "full" else encoders.POOLINGS[0]
             save_random(config, here, 99)
+            yield f"{family} {kind}", here
+            continue
+        if family in parts.FAMILIES:
+            rng = random.Random(f"{family} {kind}")
+            save_random(parts.random_config(rng, family, random_config), here, 99)
+            if kind == "full":
+                parts.rename(here)
             yield f"{family} {kind}", here
             continue
         if family in model_families.FAMILIES:
@@ -503,6 +555,8 @@ def judge_tensors(judge, what, here, folder, tokens):
 
     for name, tensor in weights.items():
         one("tensors removed", name, {k: v for k, v in weights.items() if k != name})
+        if parts.is_of_images(name):
+            continue
         shapes = [tensor.t() if tensor.dim() == 2 else tensor[None, :], tensor[:-1],
                   torch.cat([tensor, tensor[:2]]), tensor.reshape(-1)]
         for shape in shapes:
@@ -551,32 +605,6 @@ def judge_quantised(judge, family, folder, tokens):
                 write_config(path, members)
             judge.judge("quantised", f"{what}: {kind}", os.path.join(folder, "packed"), tokens,
                         os.path.join(folder, "plain"))
-
-
-def judge_ahead(judge, family, folder, tokens):
-    """A layer behind the last one that predicts ahead, which transformers passes over."""
-    if family not in ("deepseek_v3", "glm4_moe"):
-        return
-    for what, here in base_models(family, folder):
-        weights = safetensors.torch.load_file(os.path.join(here, "model.safetensors"))
-        dim = weights["model.norm.weight"].shape[0]
-        more = {k.replace("layers.1.", "layers.2."): v.clone() for k, v in weights.items()
-                if "layers.1." in k}
-        more["model.layers.2.eh_proj.weight"] = torch.randn(dim, 2 * dim)
-        for name in ("enorm", "hnorm", "shared_head.norm"):
-            more[f"model.layers.2.{name}.weight"] = torch.rand(dim) + 0.5
-        more["model.layers.2.embed_tokens.weight"] = weights["model.embed_tokens.weight"].clone()
-        changed = os.path.join(folder, "changed")
-        for name in [""] + sorted(more):
-            for part in ("removed", "reshaped"):
-                tensors = {**weights, **{k: v for k, v in more.items() if k != name}}
-                if part == "reshaped" and name != "":
-                    tensors[name] = more[name][:-1].contiguous()
-                shutil.rmtree(changed, ignore_errors=True)
-                shutil.copytree(here, changed)
-                safetensors.torch.save_file(tensors, os.path.join(changed, "model.safetensors"),
-                                            {"format": "pt"})
-                judge.judge("layers ahead", f"{what}: {name} {part}", changed, tokens)
 
 
 def variants(name, value):
@@ -636,6 +664,13 @@ def judge_members(judge, what, here, folder, tokens):
         write_config(changed, config)
         judge.judge(part, f"{what}: {detail}"[:160], changed, tokens)
 
+    text = saved.get("text_config", {})
+    for name, value in text.items():
+        one("members removed", "text " + name,
+            {**saved, "text_config": {k: v for k, v in text.items() if k != name}})
+        for other in variants(name, value):
+            one("members changed", f"text {name} = {json.dumps(other)}",
+                {**saved, "text_config": {**text, name: other}})
     for name, value in saved.items():
         one("members removed", name, {k: v for k, v in saved.items() if k != name})
         for other in variants(name, value):
@@ -671,7 +706,7 @@ def judge_family(o, family):
         if o.only in ("", "quantised"):
             judge_quantised(judge, family, folder, tokens)
         if o.only in ("", "ahead"):
-            judge_ahead(judge, family, folder, tokens)
+            ahead.judge(judge, family, base_models, folder, tokens)
         if o.only in ("", "tensors", "members"):
             for what, here in base_models(family, folder):
                 if o.only in ("", "tensors"):

@@ -160,6 +160,7 @@ enum tandem_status tnd_cli_open_source(const char *path, const char *type,
     tandem_source *source;
     CLI_TRY(tnd_cli_type(type, &target, error));
     CLI_TRY(tandem_source_open(path, &source, error));
+    tnd_say_text_of(source);
     if (type == NULL) {
         *out_source = source;
         return TANDEM_OK;

@@ -111,9 +111,6 @@ static void note_passed_over(const tandem_source *source, const struct tandem_hp
     if (tandem_source_text(source, "tandem.activation", &activation)) {
         tnd_say(note, "tandem.activation", "", "with silu");
     }
-    if (h->scores_mean) {
-        tnd_say(note, "tandem.scores_of_mean", "", "scores of the first token");
-    }
     if (tandem_source_integer(source, "tandem.rope.truncate", &truncates) && truncates == 0) {
         tnd_say(note, "tandem.rope.truncate", "", "yarn with whole pairs");
     }
@@ -331,6 +328,7 @@ int tnd_cmd_convert(int argc, char **argv)
         return tnd_cli_fail(&error);
     }
     enum tandem_status status = check_model(source, &error);
+    tnd_say_text_of(source);
     if (status == TANDEM_OK) {
         status = take_tokenizer(source, paths[0], tokenizer, &error);
     }

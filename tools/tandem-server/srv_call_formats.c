@@ -575,7 +575,7 @@ static const struct srv_call_syntax formats[SRV_N_CALL_FORMATS] = {
     [SRV_CALLS_COMMAND] = {"command-r",
                            {"<|START_ACTION|>", "Action:"},
                            SRV_BARE_NONE,
-                           {"<|START_ACTION|>"},
+                           {"<|START_ACTION|>", "followed by a json-formatted list of actions"},
                            read_command},
     [SRV_CALLS_HUNYUAN] =
         {"hunyuan", {"<tool_calls>"}, SRV_BARE_NONE, {"<tool_calls>"}, read_hunyuan},

@@ -72,6 +72,7 @@ static enum tandem_status open_model(struct srv_kit *kit, const struct srv_setti
         return error->status;
     }
     SRV_TRY(tandem_source_open(path, &source, error));
+    tnd_say_text_of(source);
     if (settings->type == NULL) {
         kit->source = source;
     } else {
