@@ -89,7 +89,12 @@ static bool open_runtime(void)
 {
     if (runtime == NULL && !is_useless) {
         const char *backends = wanted_backends();
-        is_useless = !open_with(backends) && (strcmp(backends, "cpu") == 0 || !open_with("cpu"));
+        bool is_open = open_with(backends);
+        if (!is_open && strcmp(backends, "cpu") != 0) {
+            tnd_host_log(GGML_LOG_WARN, "the CPU alone serves, without backends '%s'", backends);
+            is_open = open_with("cpu");
+        }
+        is_useless = !is_open;
     }
     return runtime != NULL;
 }
