@@ -25,6 +25,7 @@
 #include "runtime/runtime_internal.h"
 #include "runtime/runtime_nodes.h"
 #include "runtime/tune_graph.h"
+#include "runtime/winners.h"
 #include "sched/trace.h"
 #include "tune/kernel_numbers.h"
 #include "tune/objective.h"
@@ -93,20 +94,6 @@ enum tandem_status tnd_runtime_find_profile(const tandem_runtime *runtime, const
     return TANDEM_OK;
 }
 
-/* The machine's fingerprint is too long for small stacks. */
-static enum tandem_status load_layers(const tandem_runtime *runtime, struct tnd_layers *layers,
-                                      tandem_table **out_table, struct tandem_error *error)
-{
-    struct tnd_fingerprint *machine = tnd_alloc(sizeof(*machine));
-    if (machine == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "table", 0, 0, "table: out of memory");
-    }
-    tnd_fingerprint_read_all(runtime->registry, machine);
-    enum tandem_status status = tnd_layers_load(layers, machine, out_table, error);
-    tnd_free(machine);
-    return status;
-}
-
 /* Plans by `table` (not NULL) aim at what the program wants, or at time where it has no joules. */
 static void aim(const tandem_runtime *runtime, tandem_table *table)
 {
@@ -131,7 +118,7 @@ static void load_table(tandem_runtime *runtime, const char *path)
     tandem_table *table = NULL;
     enum tandem_status status = tnd_layers_find(path, &layers, why);
     if (status == TANDEM_OK) {
-        status = load_layers(runtime, layers, &table, why);
+        status = tnd_winners_load_table(runtime->registry, layers, &table, why);
     }
     if (status != TANDEM_OK) {
         if (layers == NULL || layers->n > 0) { /* else none is wanted */
@@ -167,7 +154,8 @@ static enum tandem_status open_registry(tandem_runtime *runtime,
     registry_options.settings = options->settings;
     registry_options.n_threads_max = MAX_THREADS;
     registry_options.log = runtime->log;
-    TND_TRY(tnd_registry_open(&registry_options, &runtime->registry, error));
+    TND_TRY(tnd_winners_open(&registry_options, options->table_path, runtime->n_threads,
+                             &runtime->registry, error));
     return tnd_registry_add_plugins(runtime->registry, options->plugins, error);
 }
 

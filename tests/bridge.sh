@@ -33,6 +33,56 @@ for openmp in libgomp.so.1 libomp.so.5; do
     esac
 done
 
+# A table that has PoCL as the fastest for q4_0 with 64 tokens, which it is not: it is opened, gives right
+# results, and is left. A host with a GPU of its own, and another table, open nothing.
+stage() {
+    printf '{"op": "mul_mat", "type": "q4_0", "n": 96, "k": 512, "backend": "%s", "stage": "%s", "task": "%s", ' "$1" "$2" "$3"
+    printf '"parallel": %s, "own_threads": false, "threads": 1, "samples": [' "$4"
+    printf '{"m": 1, "median_us": %s, "count": 9}, {"m": 64, "median_us": %s, "count": 9}]}' "$5" "$5"
+}
+profile() { # NAME STAGE TASK STAGE TASK
+    local kind=1 parallel=true
+    [ "$1" = opencl ] && kind=6 parallel=false
+    local rest="\"backend\": \"$1\", \"kind\": $kind, \"parallel\": $parallel, \"wait\": false, \"own_threads\": false"
+    printf '{"name": "%s", "stages": {"%s": {"task": "%s", %s}, "%s": {"task": "%s", %s}}}' \
+        "$1" "$2" "$3" "$rest" "$4" "$5" "$rest"
+}
+link() {
+    printf '{"backend": "opencl", "direction": "%s", "samples": [{"bytes": 4096, "median_us": 1, "count": 9}, ' "$1"
+    printf '{"bytes": 1048576, "median_us": 1, "count": 9}]}'
+}
+table_with() { # MICROSECONDS of the device
+    echo '{"version": 2, "profiles": ['
+    profile cpu init quantize_x compute mul_mat_q && echo ,
+    profile opencl compute node finalize finalize && echo '], "curves": ['
+    stage cpu init quantize_x true 1 && echo ,
+    stage cpu compute mul_mat_q true 9000 && echo ,
+    stage opencl compute node false "$1" && echo ,
+    stage opencl finalize finalize false 0 && echo ']'
+    echo ', "transfers": [' && link upload && echo , && link download && echo ']}'
+}
+devices=$(TANDEM_DEVICE=0 "$build/mulmat-tune" devices 2>/dev/null)
+if [[ $devices == *opencl* ]]; then
+    table_with 1 >"$XDG_CACHE_HOME/fast.json"
+    table_with 20000 >"$XDG_CACHE_HOME/slow.json"
+    by_table() { # TABLE [NAME=VALUE..]
+        env TANDEM_DEVICE=0 TANDEM_TABLE="$XDG_CACHE_HOME/$1.json" SMALL_HOST_DEVICE="serves from now on" "${@:2}" \
+            "$build/bridge-host-26" "$library" 2>&1
+    }
+    said=$(by_table fast) && good || bad "a device by the table: $said"
+    said=$(by_table slow TANDEM_BRIDGE_BACKENDS=opencl SMALL_HOST_DEVICE=) && good || bad "a device by its name: $said"
+    for none in 'slow SMALL_HOST_GPU=0' 'fast SMALL_HOST_GPU=1' 'fast TANDEM_BRIDGE_BACKENDS=cpu'; do
+        # shellcheck disable=SC2086 # a table and a variable
+        said=$(by_table $none)
+        [[ $said == FAILED*'computes by opencl'* ]] && good || bad "$none: $said"
+    done
+else
+    skipped=$((skipped + 5))
+fi
+
+# Backends that do not exist: it says so, and the CPU serves.
+said=$(TANDEM_BRIDGE_BACKENDS=nonsense "$build/bridge-host-26" "$library" 2>&1) && good || bad "nonsense: $said"
+
 # refuses EXPECTED-PART COMMAND...: not loaded, and the word why
 refuses() {
     local part=$1 said

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/sim/sim.h"
 #include "ggml-like/eval_ref.h"
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/runtime_internal.h"
+#include "runtime/winners.h"
 #include "sched/plan.h"
 #include "tests/support.h"
 #include "tests/support_tune.h"
@@ -501,6 +503,73 @@ static void a_verdict_is_for_graphs_with_the_same_experts(void)
     check_string(text, "");
 }
 
+/* ---- devices that are worth opening ---- */
+
+/* A thousandth of a microsecond a byte; products of 256 x 512. */
+static tandem_table *table_of(double cpu_us, double device_us, double link_us)
+{
+    tandem_table *table = tune_new();
+    tune_add_cost(table, "cpu", 0, cpu_us);
+    tune_add_cost(table, "opencl", device_us, 0);
+    tune_add_link(table, "opencl", link_us, 1000);
+    return table;
+}
+
+static void a_device_wins_that_is_clearly_the_fastest_for_some_product(void)
+{
+    struct tnd_curve_key key;
+    int64_t m = 0;
+    tandem_table *table = table_of(100, 50, 1);
+    CU_ASSERT_TRUE(tnd_winners_is_one(table, "opencl", 1, &key, &m));
+    CU_ASSERT_TRUE(key.n == TUNE_DEVICE_N && key.k == TUNE_DEVICE_K && m > 1);
+    CU_ASSERT_TRUE(tnd_winners_is_one(table, "opencl", 1, NULL, NULL));
+    CU_ASSERT_FALSE(tnd_winners_is_one(table, "opencl1", 1, NULL, NULL));
+    CU_ASSERT_FALSE(tnd_winners_is_one(table, "cpu", 1, NULL, NULL));
+    tandem_table_free(table);
+    table = table_of(100, 1e9, 1);
+    CU_ASSERT_FALSE(tnd_winners_is_one(table, "opencl", 1, NULL, NULL));
+    tandem_table_free(table);
+    table = table_of(100, 50, 1e9); /* the way there is too long */
+    CU_ASSERT_FALSE(tnd_winners_is_one(table, "opencl", 1, NULL, NULL));
+    tandem_table_free(table);
+}
+
+static bool is_open(const tandem_runtime *opened, const char *name)
+{
+    bool is_found = false;
+    for (int i = 1; i < tandem_runtime_backend_count(opened); i++) {
+        is_found = is_found || strcmp(tandem_runtime_backend_name(opened, i), name) == 0;
+    }
+    return is_found;
+}
+
+/* Whether a runtime opens OpenCL by a table: not by one where it loses, nor without any. */
+static void other_devices_are_not_opened(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    tandem_runtime *opened = NULL;
+    char path[64] = "";
+    tandem_table *table = table_of(100, 1e9, 1);
+    (void)snprintf(path, sizeof(path), "/tmp/tandem-winners-%ld.json", (long)getpid());
+    check_ok(tandem_table_save(table, path, TANDEM_TABLE_JSON, NULL));
+    tandem_table_free(table);
+    options.backends = "auto";
+    for (int i = 0; i < 2; i++) {
+        options.table_path = i == 0 ? path : "";
+        check_ok(tandem_runtime_open(&options, &opened, NULL));
+        CU_ASSERT_TRUE(is_open(opened, "cpu") && !is_open(opened, "opencl"));
+        tandem_runtime_close(opened);
+    }
+    (void)remove(path);
+}
+
+static CU_TestInfo winner_tests[] = {
+    {"a_device_wins_that_is_clearly_the_fastest_for_some_product",
+     a_device_wins_that_is_clearly_the_fastest_for_some_product},
+    {"other_devices_are_not_opened", other_devices_are_not_opened},
+    CU_TEST_INFO_NULL,
+};
+
 static CU_TestInfo split_tests[] = {
     {"a_runtime_drops_split_products_that_are_slower_than_predicted",
      a_runtime_drops_split_products_that_are_slower_than_predicted},
@@ -531,6 +600,7 @@ static CU_TestInfo runtime_tests[] = {
 
 extern CU_SuiteInfo suites_runtime_observer[];
 CU_SuiteInfo suites_runtime_observer[] = {
+    {"winning devices", NULL, NULL, NULL, NULL, winner_tests},
     {"observed runtime", NULL, NULL, set_up_runtime, tear_down_runtime, runtime_tests},
     {"observed liar", NULL, NULL, set_up_liar, tear_down_runtime, liar_tests},
     {"observed splits", NULL, NULL, set_up_splits, tear_down_runtime, split_tests},

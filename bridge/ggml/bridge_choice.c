@@ -546,6 +546,9 @@ static const struct tnd_bridge_verdict *verdict_on(const struct tnd_product *pro
 bool tnd_choice_takes(const struct tnd_product *product)
 {
     bool takes = false;
+    if (tnd_bridge_runtime() == NULL) {
+        return false; /* the host goes on by itself */
+    }
     if (is_wanted("always")) {
         return true;
     }

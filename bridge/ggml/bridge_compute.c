@@ -18,6 +18,8 @@ enum { BUCKETS = 256, MOST_RUNS = 2048, THREAD_NUMBERS = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tandem_runtime *runtime; /* opened at first use, for the rest of the process */
+static bool is_useless;         /* it cannot be opened */
+static bool has_devices;
 static struct tnd_bridge_run *runs[BUCKETS];
 static int n_runs;
 static int n_threads_wanted; /* 0: as the runtime has */
@@ -43,14 +45,28 @@ static void log_line(void *user, enum tandem_log_level level, const char *room, 
                  "%s", text);
 }
 
-static bool open_runtime(void)
+static bool host_has_gpu(void)
+{
+    return tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_GPU) != NULL ||
+           tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_IGPU) != NULL;
+}
+
+/* A host with a GPU uses its memory itself. */
+static const char *wanted_backends(void)
+{
+    const char *wanted = secure_getenv("TANDEM_BRIDGE_BACKENDS");
+    if (wanted != NULL && wanted[0] != '\0') {
+        return wanted;
+    }
+    return host_has_gpu() ? "cpu" : "auto";
+}
+
+static bool open_with(const char *backends)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     struct tandem_error error = {0};
-    if (runtime != NULL) {
-        return true;
-    }
-    options.backends = "cpu"; /* devices belong to the host */
+    options.backends = strcmp(backends, "all") == 0 ? NULL : backends;
     options.log = log_line;
     options.team = tnd_bridge_team;
     options.ignore_drift = true; /* the host's threads would be taken for slowness of ours */
@@ -58,10 +74,29 @@ static bool open_runtime(void)
         tnd_host_log(GGML_LOG_ERROR, "%s", error.text);
         return false;
     }
+    has_devices = tandem_runtime_describe(runtime, &info) == TANDEM_OK && info.n_devices > 0;
+    for (int i = 2; has_devices && i < tandem_runtime_backend_count(runtime); i++) {
+        tnd_host_log(GGML_LOG_INFO, "computes by %s, too", tandem_runtime_backend_name(runtime, i));
+    }
     tandem_runtime_pause(
         runtime); /* threads of our own, if there are, leave the CPUs to the host */
     n_threads_now = tandem_runtime_threads(runtime);
     return true;
+}
+
+/* Once: what failed would fail, and be told, with every product. */
+static bool open_runtime(void)
+{
+    if (runtime == NULL && !is_useless) {
+        const char *backends = wanted_backends();
+        bool is_open = open_with(backends);
+        if (!is_open && strcmp(backends, "cpu") != 0) {
+            tnd_host_log(GGML_LOG_WARN, "the CPU alone serves, without backends '%s'", backends);
+            is_open = open_with("cpu");
+        }
+        is_useless = !is_open;
+    }
+    return runtime != NULL;
 }
 
 /* ---- runs ---- */
@@ -130,7 +165,9 @@ static enum tandem_status compute_run(struct tnd_bridge_run *run, struct tandem_
     double begin_s = now_s();
     tnd_bridge_team_set_size(is_trial ? n_threads_wanted : n_threads_host);
     tnd_bridge_team_set_way(is_trial ? TND_WAY_TEAM : tnd_pace_way(pace, class_of_tokens));
-    enum tandem_status status = tandem_runtime_compute(runtime, run->graph, run->plan, NULL, error);
+    /* a plan that is kept is never exchanged, and the observer may leave a device at any time */
+    enum tandem_status status =
+        tandem_runtime_compute(runtime, run->graph, has_devices ? NULL : run->plan, NULL, error);
     if (!run->was_computed || is_trial) {
         tnd_pace_pause(pace); /* it packs */
     } else if (run->work > 0) {

@@ -20,7 +20,8 @@ enum {
 };
 enum { GGML_STATUS_ALLOC_FAILED = -2, GGML_STATUS_FAILED = -1, GGML_STATUS_SUCCESS = 0 };
 enum { GGML_LOG_DEBUG = 1, GGML_LOG_INFO = 2, GGML_LOG_WARN = 3, GGML_LOG_ERROR = 4 };
-enum { GGML_DEVICE_CPU = 0, GGML_DEVICE_ACCEL = 3 }; /* since 0.9.0; before, ACCEL was 2 */
+/* Since 0.9.0; before, ACCEL was 2. */
+enum { GGML_DEVICE_CPU = 0, GGML_DEVICE_GPU = 1, GGML_DEVICE_IGPU = 2, GGML_DEVICE_ACCEL = 3 };
 enum { GGML_USAGE_WEIGHTS = 1 };
 
 struct ggml_context;

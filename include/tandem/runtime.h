@@ -39,7 +39,9 @@ struct tandem_runtime_options {
     const char *table_path; /**< timing table, over the system's and this machine's own; NULL: these
                                  alone; "": none (the rule). docs/tuning.md */
     const char *profile;    /**< force this profile wherever it applies; NULL: choose */
-    const char *backends;   /**< comma-separated names; NULL: all that are present (never "sim") */
+    const char *backends;   /**< comma-separated names; NULL: all that are present (never "sim");
+                                 "auto": the CPU and those devices that the tables of this machine
+                                 have as the fastest for some product. No other driver is loaded */
     const char *settings; /**< backends' settings "sim:key=value;openblas:key=value"; NULL: none */
     tandem_log_fn log;    /**< NULL: silent */
     void *log_user;       /**< handed to `log` */

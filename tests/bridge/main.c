@@ -480,6 +480,34 @@ static void verdicts_know_when_measuring_is_over(void)
     CHECK(!tnd_verdict_judge(&verdict, TANDEM_TYPE_Q4_0, times), "one is missing");
 }
 
+/* ---- devices ---- */
+
+/* A device is open, and what the log says in the end is what SMALL_HOST_DEVICE expects: that it was
+ * left where the table has it as faster than it is. */
+static void a_device_serves_as_long_as_it_wins(const char *last_line)
+{
+    enum { M = 64, USES = 24 };
+    struct tensor w = matrix(TANDEM_TYPE_Q4_0, K, N, NULL, 0);
+    struct buffer *buffer =
+        small_host_buffer(device->get_buffer_type(device), w.nb[1] * N, USAGE_WEIGHTS);
+    w = matrix(TANDEM_TYPE_Q4_0, K, N, buffer, 0);
+    fill_weights(&w);
+    struct tensor x = matrix(TANDEM_TYPE_F32, K, M, activations, 0);
+    struct tensor y = product(&w, &x, activations, Y_AT);
+    struct tensor *nodes[] = {&y};
+    fill(x.data, (int64_t)K * M);
+    CHECK(device->supports_op(device, &y), "takes it");
+    CHECK(strstr(small_host_last_line(), "computes by opencl, too") != NULL, "%s",
+          small_host_last_line());
+    for (int i = 0; i < USES; i++) {
+        memset(y.data, 0xff, sizeof(float) * N * M);
+        CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
+        CHECK(error_of(&y) < 2e-4, "use %d: %g", i, error_of(&y));
+    }
+    CHECK(strstr(small_host_last_line(), last_line) != NULL, "%s", small_host_last_line());
+    small_host_free(buffer); /* the device's copy goes, too */
+}
+
 /* ---- which threads ---- */
 
 static int levels_of_host(void)
@@ -531,6 +559,9 @@ int main(int argc, char **argv)
     backend = device->init_backend(device, NULL);
     activations = small_host_buffer(device->get_buffer_type(device), Z_AT + sizeof(float) * N * 64,
                                     USAGE_COMPUTE);
+    if (getenv("SMALL_HOST_DEVICE") != NULL) {
+        a_device_serves_as_long_as_it_wins(getenv("SMALL_HOST_DEVICE"));
+    }
     threads_of_the_hosts_openmp_compute(openmp);
     nodes_between_products();
     the_device_says_what_it_is();

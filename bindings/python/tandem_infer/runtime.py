@@ -249,7 +249,8 @@ class Runtime(Handle):
         threads: of a graph; 0: one a core.
         table: path of a timing table over this machine's own; "": none, the rule serves.
         profile: force this profile wherever it applies.
-        backends: comma-separated names; default: all that are present.
+        backends: comma-separated names; default: all that are present; "auto": the CPU and those
+            devices that the machine's tables have as the fastest for some product.
         settings: of backends, as "opencl:device=0;cpu:packed=4096".
         objective: what plans aim at.
         log: called with (level, room, text) for each line, from any thread.

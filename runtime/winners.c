@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * Tables name devices whose drivers are not loaded: what they measured is compared by the profiles
+ * of the build. A table that is wrong opens a device too many or too few, no more than that; who
+ * computes is for the planner and the observer to say. */
+#include "runtime/winners.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/kinds.h"
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "tune/estimate.h"
+#include "tune/policy.h"
+#include "tune/profiles.h"
+
+enum { MOST_DEVICES = 8, NAMES = (MOST_DEVICES + 1) * TND_BACKEND_NAME };
+
+enum tandem_status tnd_winners_load_table(const struct tnd_registry *registry,
+                                          struct tnd_layers *layers, tandem_table **out_table,
+                                          struct tandem_error *error)
+{
+    struct tnd_fingerprint *machine = tnd_alloc(sizeof(*machine)); /* long for small stacks */
+    if (machine == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "table", 0, 0, "table: out of memory");
+    }
+    tnd_fingerprint_read_all(registry, machine);
+    enum tandem_status status = tnd_layers_load(layers, machine, out_table, error);
+    tnd_free(machine);
+    return status;
+}
+
+/* ---- who wins ---- */
+
+static bool is_a_products(const struct tnd_curve_key *key)
+{
+    return strcmp(key->op, "mul_mat") == 0 && key->stage == TANDEM_STAGE_COMPUTE &&
+           tnd_kind_is_device(tnd_kind_of(key->backend));
+}
+
+/* The profile with `device` in place of the first device of its kind. Whether it is one of that
+ * device, or, for "", one of the host's alone. */
+static bool belongs_to(struct tnd_table_profile *profile, const char *device)
+{
+    bool is_found = device[0] == '\0';
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        struct tnd_table_stage *stage = &profile->stage[s];
+        if (stage->backend[0] == '\0' || !tnd_kind_is_device(stage->kind)) {
+            continue;
+        }
+        if (device[0] == '\0' || stage->kind != tnd_kind_of(device)) {
+            return false;
+        }
+        (void)snprintf(stage->backend, sizeof(stage->backend), "%s", device);
+        is_found = true;
+    }
+    return is_found;
+}
+
+/* The least time of the profiles of a device, or of the host. */
+static bool find_least(const struct tandem_table *table, const char *device,
+                       const struct tnd_curve_key *key, int64_t m, int n_threads,
+                       struct tnd_estimate *out)
+{
+    bool is_found = false;
+    for (int i = 0; i < tnd_profile_count(NULL); i++) {
+        struct tnd_table_profile profile;
+        struct tnd_estimate one;
+        if (tnd_profile_describe(NULL, i, key->type, &profile) && belongs_to(&profile, device) &&
+            tnd_estimate_profile(table, &profile, key->type, key->n, key->k, m, n_threads, &one,
+                                 NULL) &&
+            (!is_found || one.us < out->us)) {
+            *out = one;
+            is_found = true;
+        }
+    }
+    return is_found;
+}
+
+static bool wins(const struct tandem_table *table, const struct tnd_curve_key *key, int64_t m,
+                 int n_threads)
+{
+    struct tnd_estimate here;
+    struct tnd_estimate there;
+    return find_least(table, key->backend, key, m, n_threads, &there) &&
+           find_least(table, "", key, m, n_threads, &here) &&
+           here.us - there.us > TND_RULE_LEAD * here.us + here.error_us + there.error_us;
+}
+
+bool tnd_winners_is_one(const struct tandem_table *table, const char *device, int n_threads,
+                        struct tnd_curve_key *out_key, int64_t *out_m)
+{
+    for (int i = 0; i < table->n_curves; i++) {
+        const struct tnd_curve *curve = &table->curves[i];
+        if (!is_a_products(&curve->key) || strcmp(curve->key.backend, device) != 0) {
+            continue;
+        }
+        for (int j = curve->n_samples - 1; j >= 0; j--) { /* devices like many tokens */
+            const int64_t m = curve->samples[j].m;
+            if (wins(table, &curve->key, m, n_threads)) {
+                if (out_key != NULL) {
+                    *out_key = curve->key;
+                    *out_m = m;
+                }
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- opening ---- */
+
+static bool is_named(const char *names, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = names; (at = strstr(at, name)) != NULL; at++) {
+        if ((at == names || at[-1] == ',') && (at[n] == ',' || at[n] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds the winners to `names`, with a line each. */
+static void add_winners(const struct tandem_table *table, int n_threads, const struct tnd_log *log,
+                        char names[NAMES])
+{
+    char seen[NAMES] = "";
+    int n_seen = 0;
+    for (int i = 0; i < table->n_curves && n_seen < MOST_DEVICES; i++) {
+        const char *device = table->curves[i].key.backend;
+        struct tnd_curve_key key;
+        int64_t m = 0;
+        if (!is_a_products(&table->curves[i].key) || is_named(seen, device)) {
+            continue;
+        }
+        (void)snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), ",%s", device);
+        n_seen++;
+        if (tnd_winners_is_one(table, device, n_threads, &key, &m)) {
+            (void)snprintf(names + strlen(names), NAMES - strlen(names), ",%s", device);
+            tnd_log_line(log, TANDEM_LOG_INFO, "runtime",
+                         "%s is opened: by the table it is the fastest for %s, %lld x %lld, with "
+                         "%lld tokens",
+                         device, tandem_type_name(key.type), (long long)key.n, (long long)key.k,
+                         (long long)m);
+        }
+    }
+}
+
+/* What is wrong with tables is told when the one that serves is loaded. */
+static void find_winners(const struct tnd_registry *registry, const char *table_path, int n_threads,
+                         const struct tnd_log *log, char names[NAMES])
+{
+    struct tnd_layers *layers = NULL;
+    tandem_table *table = NULL;
+    struct tandem_error error;
+    const bool is_wanted = table_path == NULL || table_path[0] != '\0';
+    if (is_wanted && tnd_layers_find(table_path, &layers, &error) == TANDEM_OK &&
+        tnd_winners_load_table(registry, layers, &table, &error) == TANDEM_OK) {
+        add_winners(table, n_threads, log, names);
+    }
+    tandem_table_free(table);
+    tnd_free(layers);
+}
+
+enum tandem_status tnd_winners_open(const struct tnd_registry_options *options,
+                                    const char *table_path, int n_threads,
+                                    struct tnd_registry **out_registry, struct tandem_error *error)
+{
+    struct tnd_registry_options asked = *options;
+    char names[NAMES] = "cpu";
+    if (asked.backends == NULL || strcmp(asked.backends, "auto") != 0) {
+        return tnd_registry_open(&asked, out_registry, error);
+    }
+    asked.backends = names;
+    TND_TRY(tnd_registry_open(&asked, out_registry, error));
+    find_winners(*out_registry, table_path, n_threads, &options->log, names);
+    if (strcmp(names, "cpu") == 0) {
+        return TANDEM_OK;
+    }
+    tnd_registry_close(*out_registry);
+    *out_registry = NULL;
+    return tnd_registry_open(&asked, out_registry, error);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Which devices are worth opening: those that the tables of this machine have as the fastest for
+ * some product. A driver takes up to a second to load, and most processes would never use it. */
+#ifndef TND_WINNERS_H
+#define TND_WINNERS_H
+
+#include "table/table_layers.h"
+
+/** Reads the layers for the machine of a registry. Errors: MEMORY, those of tnd_layers_load. */
+enum tandem_status tnd_winners_load_table(const struct tnd_registry *registry,
+                                          struct tnd_layers *layers, tandem_table **out_table,
+                                          struct tandem_error *error);
+
+/** Whether the device takes less time than everything on `n_threads` threads of the CPU, its
+ *  transfers included, beyond both error bars, for a product that it was measured with. `out_key`
+ *  (may be NULL): its weights, and `out_m`: with how many tokens. */
+bool tnd_winners_is_one(const struct tandem_table *table, const char *device, int n_threads,
+                        struct tnd_curve_key *out_key, int64_t *out_m);
+
+/** tnd_registry_open that knows "auto" as well. `table_path` as in tandem_runtime_options. Errors:
+ *  those of tnd_registry_open. */
+enum tandem_status tnd_winners_open(const struct tnd_registry_options *options,
+                                    const char *table_path, int n_threads,
+                                    struct tnd_registry **out_registry, struct tandem_error *error);
+
+#endif
