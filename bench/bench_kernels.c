@@ -89,7 +89,7 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
 static void print_cell(const struct options *o, const struct peaks *p,
                        const struct tnd_kernel_cell *c, int layout, const char *isa, bool first)
 {
-    static const char *const names[TND_LAYOUTS] = {"rows", "packed", "tiles"};
+    static const char *const names[TND_LAYOUTS] = {"rows", "packed", "bf16", "tiles"};
     const struct tnd_cell_time *t = &c->layout[layout];
     const char *type = tandem_type_name(c->type);
     bool quantized = tandem_type_is_quantized(c->type);
@@ -97,7 +97,10 @@ static void print_cell(const struct options *o, const struct peaks *p,
     double gbps = 1e-3 * (double)c->bytes[TND_LAYOUT_ROWS] / t->median_us;
     const bool is_read = t->read_share > t->compute_share;
     char peak[32];
-    snprintf(peak, sizeof(peak), "%s", quantized ? p->int8_unit : "fma");
+    snprintf(peak, sizeof(peak), "%s",
+             quantized                   ? p->int8_unit
+             : layout == TND_LAYOUT_BF16 ? "bf16"
+                                         : "fma");
     if (is_read) {
         snprintf(peak, sizeof(peak), "read (%d streams)", c->read_streams);
     }
@@ -178,8 +181,9 @@ static const char usage[] =
     "bench-kernels [--type T,..] [--shape NxK,..] [--m M,..] [--threads N] [--isa scalar|avx2|..]\n"
     "              [--seconds S (of a cell)] [--output md|json|csv]\n"
     "Defaults: all types, 4096x4096, M 1,2,4,8,32,128,512, one thread a CPU, 0.3 s a cell, md.\n"
-    "rows: weights as in the file; packed: Tandem's own copy; tiles: that copy by AMX, emulated\n"
-    "with TANDEM_CPU=amx-emulated. Times count the quantising of the\n"
+    "rows: weights as in the file; packed: Tandem's own copy; bf16: that copy times activations\n"
+    "rounded to BF16; tiles: that copy by AMX, emulated with TANDEM_CPU=amx-emulated. Times count "
+    "the quantising of the\n"
     "activations. GB/s are of the type's bytes. Shares are of the arithmetic's peak or (up to 16\n"
     "tokens) of reading the same weights, both measured in turn with the kernel; medians.\n";
 

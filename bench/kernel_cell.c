@@ -16,6 +16,7 @@ enum {
     COPIES_MAX = 64,
     READ = TND_LAYOUTS, /* one kind a number of streams */
     PEAK = READ + TND_READ_TRIALS,
+    BF16_PEAK,
     KINDS,
     PEAK_ROUNDS = 100000, /* some tenths of a millisecond */
     FEW_TOKENS = 16       /* up to which weights rotate and reading them is measured */
@@ -28,6 +29,7 @@ static const struct {
 } tasks[TND_LAYOUTS] = {
     [TND_LAYOUT_ROWS] = {TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_Q},
     [TND_LAYOUT_PACKED] = {TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_PACKED},
+    [TND_LAYOUT_BF16] = {TANDEM_TASK_NONE, TANDEM_TASK_MUL_MAT_BF16},
     [TND_LAYOUT_TILES] = {TANDEM_TASK_TILE_X, TANDEM_TASK_MUL_MAT_TILES},
 };
 
@@ -35,7 +37,7 @@ struct cell_job {
     const struct tnd_cpu_kernels *kernels;
     struct tandem_work work;
     tnd_read_fn *read;
-    tnd_peak_fn *peak;
+    tnd_peak_fn *peak, *bf16_peak;
     double operations[TND_LANES_MAX * 4]; /* of each thread's peak */
     const char *memory;
     size_t bytes;
@@ -74,6 +76,12 @@ static void peak_main(void *user, struct tandem_worker *worker)
 {
     struct cell_job *job = user;
     job->operations[worker->index % (TND_LANES_MAX * 4)] = job->peak(PEAK_ROUNDS);
+}
+
+static void bf16_peak_main(void *user, struct tandem_worker *worker)
+{
+    struct cell_job *job = user;
+    job->operations[worker->index % (TND_LANES_MAX * 4)] = job->bf16_peak(PEAK_ROUNDS);
 }
 
 static int by_value(const void *a, const void *b)
@@ -207,7 +215,11 @@ static double run_once(tnd_team *team, struct cell_job *job, struct operands *o,
     job->n_streams = READ <= kind && kind < PEAK ? TND_READ_STREAMS[kind - READ] : 1;
     double begin = now();
     if (kind >= TND_LAYOUTS) {
-        tnd_team_run(team, kind < PEAK ? read_main : peak_main, job);
+        tnd_team_run(team,
+                     kind < PEAK    ? read_main
+                     : kind == PEAK ? peak_main
+                                    : bf16_peak_main,
+                     job);
         return now() - begin;
     }
     if (quantized || kind == TND_LAYOUT_TILES) {
@@ -272,6 +284,7 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     struct cell_job job = {.kernels = kernels,
                            .read = peaks.read,
                            .peak = quantized ? peaks.int8 : peaks.fma,
+                           .bf16_peak = peaks.bf16,
                            .threads = threads};
     struct operands o;
     const bool has_packed = can_pack(kernels, cell->type);
@@ -282,15 +295,20 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     }
     cell->bytes[TND_LAYOUT_ROWS] = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
     cell->bytes[TND_LAYOUT_PACKED] = tnd_packed_weights_bytes(o.store) / (size_t)o.copies;
+    cell->bytes[TND_LAYOUT_BF16] = cell->bytes[TND_LAYOUT_PACKED];
     cell->bytes[TND_LAYOUT_TILES] = cell->bytes[TND_LAYOUT_PACKED];
     job.bytes = cell->bytes[TND_LAYOUT_ROWS];
     job.work = work_of(&o, cell->n);
     const bool reads = cell->m <= FEW_TOKENS;
     const bool has_tiles = has_packed && kernels->amx.name != NULL;
-    const bool exists[KINDS] = {true, has_packed, has_tiles, reads, reads, reads, reads, true};
+    const bool has_bf16 = cell->type == TANDEM_TYPE_BF16 && has_packed &&
+                          kernels->packed_bf16.multiply != NULL && peaks.bf16 != NULL;
+    const bool exists[KINDS] = {true,  has_packed, has_bf16, has_tiles, reads,
+                                reads, reads,      reads,    true,      has_bf16};
     for (int i = 0; i < o.copies && has_packed; i++) {
         run_once(team, &job, &o, TND_LAYOUT_PACKED, i, quantized); /* packs */
     }
+    double operations[KINDS - PEAK] = {0}; /* of a run of a peak */
     int copy = 0;
     double start = now();
     int n = 0;
@@ -299,6 +317,9 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
             /* The copy that was read the longest ago: the caches have nothing of it. */
             copy = exists[kind] ? (copy + 1) % o.copies : copy;
             double seconds = exists[kind] ? run_once(team, &job, &o, kind, copy, quantized) : 0;
+            if (kind >= PEAK && exists[kind]) {
+                operations[kind - PEAK] = operations_of(&job);
+            }
             if (i >= 0) {
                 samples[kind][n] = seconds;
                 tails[kind][n] = exists[kind] ? tnd_team_tail_s(team) / seconds : 0;
@@ -310,13 +331,13 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
         }
     }
     const int read = reads ? fastest_read(samples, n) : READ;
-    const double operations = operations_of(&job);
     const double wanted = 2.0 * (double)cell->n * (double)cell->k * (double)cell->m;
     for (int kind = 0; kind < TND_LAYOUTS; kind++) {
         struct tnd_cell_time *time = &cell->layout[kind];
         if (exists[kind]) { /* ratios first: summarising sorts */
+            const int peak = kind == TND_LAYOUT_BF16 ? BF16_PEAK : PEAK;
             time->compute_share =
-                wanted / operations * median_ratio(samples[PEAK], samples[kind], n);
+                wanted / operations[peak - PEAK] * median_ratio(samples[peak], samples[kind], n);
             time->read_share = reads ? median_ratio(samples[read], samples[kind], n) : 0;
             summarise(samples[kind], n, time);
             qsort(tails[kind], (size_t)n, sizeof(tails[kind][0]), by_value);
@@ -327,7 +348,7 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     struct tnd_cell_time plain = {.samples = 0};
     summarise(samples[PEAK], n, &peak);
     summarise(samples[read], n, &plain);
-    cell->peak_gops = 1e-3 * operations / peak.median_us;
+    cell->peak_gops = 1e-3 * operations[0] / peak.median_us;
     cell->read_gbps = reads ? 1e-3 * (double)job.bytes / plain.median_us : 0;
     cell->read_streams = TND_READ_STREAMS[read - READ];
     free_operands(&o);

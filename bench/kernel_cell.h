@@ -9,7 +9,13 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "bench/team.h"
 
-enum tnd_layout { TND_LAYOUT_ROWS, TND_LAYOUT_PACKED, TND_LAYOUT_TILES, TND_LAYOUTS };
+enum tnd_layout {
+    TND_LAYOUT_ROWS,
+    TND_LAYOUT_PACKED,
+    TND_LAYOUT_BF16, /* the packed copy times rounded activations */
+    TND_LAYOUT_TILES,
+    TND_LAYOUTS
+};
 
 struct tnd_cell_time {
     double median_us, best_us;
@@ -24,9 +30,9 @@ struct tnd_kernel_cell {
     int64_t n, k, m;
     struct tnd_cell_time layout[TND_LAYOUTS];
     size_t bytes[TND_LAYOUTS]; /* of the weights */
-    double peak_gops;          /* of the arithmetic: int8 dots or fp32 FMA; median of the turns */
-    double read_gbps;          /* of the weights alone, by the same threads; 0: M is above 16 */
-    int read_streams;          /* of each thread, that were the fastest */
+    double peak_gops; /* of the arithmetic of rows: int8 dots or fp32 FMA; median of the turns */
+    double read_gbps; /* of the weights alone, by the same threads; 0: M is above 16 */
+    int read_streams; /* of each thread, that were the fastest */
 };
 
 /** Measures for about `budget_s` seconds. False when there is no memory, or a product failed. */

@@ -298,7 +298,8 @@ static void tuning_changes_no_bits(void)
          .packed_ahead = 64,
          .packed_skinny = 1000,
          .unpack_part = TND_UNPACK_PART_MOST,
-         .float_ahead = 64},
+         .float_ahead = 64,
+         .float_ahead_many = 1 << 20},
         {.unpack_part = 768},
     };
     static const int64_t tokens[] = {1, 2, 19, 66, 101};

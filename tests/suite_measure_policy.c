@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The numbers of tune/policy.h as answers show them: what an error bar, an uncertainty or a bound
  * is worth. Whoever changes a number sees here what follows. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -98,10 +99,19 @@ static void sharing_costs_eight_hand_offs(void)
 
 static void without_times_the_cpu_kernels_serve(void)
 {
-    check_string(tnd_rule_profile(0), "cpu-packed");
-    check_string(tnd_rule_profile(1), "cpu");
-    CU_ASSERT_PTR_NULL(tnd_rule_profile(2));
-    CU_ASSERT_PTR_NULL(tnd_rule_profile(-1));
+    static const char *const cpus[] = {"", "GenuineIntel 6 207", "AuthenticAMD 25 17"};
+    for (int i = 0; i < 3; i++) { /* pairs of BF16 have a rate worth it on AMD's */
+        const int pairs = i == 2 ? 1 : 0;
+        CU_ASSERT_PTR_NULL(tnd_rule_profile(cpus[i], -1));
+        check_string(tnd_rule_profile(cpus[i], 0), pairs == 1 ? "cpu-bf16" : "cpu-packed");
+        check_string(tnd_rule_profile(cpus[i], pairs), "cpu-packed");
+        check_string(tnd_rule_profile(cpus[i], pairs + 1), "cpu");
+        CU_ASSERT_PTR_NULL(tnd_rule_profile(cpus[i], pairs + 2));
+        check_int(tnd_rule_rank(cpus[i], "cpu-packed"), pairs);
+        check_int(tnd_rule_rank(cpus[i], "cpu"), INT_MAX);
+        check_int(tnd_rule_rank(cpus[i], "cpu-bf16"), pairs == 1 ? 0 : INT_MAX);
+    }
+    CU_ASSERT(tnd_rule_rounds("cpu-bf16") && !tnd_rule_rounds("cpu-packed"));
 }
 
 static void put(struct tnd_adapt_points *points, int64_t m, double us)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/runtime_internal.h"
 #include "sched/plan.h"
@@ -434,6 +435,36 @@ static void an_error_bound_is_kept_by_the_runtime(void)
     }
 }
 
+/* Without a table nobody knows the error: then a bound keeps activations as they are. */
+static void bf16_weights_meet_rounded_activations_unless_there_is_a_bound(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    tandem_context *own = NULL;
+    options.table_path = "";
+    options.n_threads = 1;
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    check_ok(tandem_context_new(NULL, &own, NULL));
+    tandem_tensor *w = tandem_tensor_new_2d(own, TANDEM_TYPE_BF16, 64, 32);
+    tandem_tensor *x = tandem_tensor_new_2d(own, TANDEM_TYPE_F32, 64, 3);
+    tandem_graph *g = tandem_graph_new(own);
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    tandem_graph_add(g, tandem_mul_mat(own, w, x));
+    check_ok(tandem_graph_finish(g, NULL));
+    const bool has_pairs = strncmp(tnd_cpu_id(), "AuthenticAMD", 12) == 0 &&
+                           tandem_runtime_force_profile(runtime, "cpu-bf16", NULL) == TANDEM_OK;
+    check_ok(tandem_runtime_force_profile(runtime, NULL, NULL));
+    for (int bound = 0; bound < 2; bound++) {
+        tandem_plan *plan = NULL;
+        check_ok(tandem_runtime_set_error_bound(runtime, bound == 1 ? 1e-4 : 0));
+        check_ok(tandem_runtime_plan(runtime, g, &plan, NULL));
+        check_int(strcmp(plan->nodes[0].profile, "cpu-bf16") == 0, has_pairs && bound == 0);
+        tandem_plan_free(plan);
+    }
+    tandem_runtime_close(runtime);
+    runtime = NULL;
+    tandem_context_free(own);
+}
+
 /* ---- control groups ---- */
 
 static char group_root[512];
@@ -509,6 +540,8 @@ static CU_TestInfo tests[] = {
     {"a_runtime_aims_at_energy_where_its_table_has_joules",
      a_runtime_aims_at_energy_where_its_table_has_joules},
     {"an_error_bound_is_kept_by_the_runtime", an_error_bound_is_kept_by_the_runtime},
+    {"bf16_weights_meet_rounded_activations_unless_there_is_a_bound",
+     bf16_weights_meet_rounded_activations_unless_there_is_a_bound},
     {"a_quota_that_is_halved_leads_to_plans_with_fewer_threads",
      a_quota_that_is_halved_leads_to_plans_with_fewer_threads},
     CU_TEST_INFO_NULL,

@@ -103,7 +103,7 @@ static void judge(const tandem_table *machine, const tandem_table *measured,
         for (int t = 1; t <= THREADS; t++) {
             best = fmin(best, true_us(machine, candidates, i, problem, t));
         }
-        if (strcmp(candidates[i].profile.name, tnd_rule_profile(0)) == 0) {
+        if (tnd_rule_rank("", candidates[i].profile.name) == 0) {
             rule = true_us(machine, candidates, i, problem, threads);
         }
     }

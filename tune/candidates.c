@@ -2,6 +2,7 @@
  * One list of candidates and one comparison. */
 #include "tune/candidates.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -314,7 +315,9 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
     struct tnd_choice choice = {.best = {.candidate = -1, .cautious_us = INFINITY},
                                 .second = {.candidate = -1, .cautious_us = INFINITY}};
     struct tnd_prediction first_of_rule = {.candidate = -1};
-    bool is_unknown = false; /* the rule's way was measured, but not for this */
+    bool is_unknown = false; /* a way of the rule was measured, but not for this */
+    const char *cpu_id = table != NULL && table->has_fingerprint ? table->fingerprint.cpu_id : "";
+    int first_rank = INT_MAX;
     for (int w = 0; w < n_candidates; w++) {
         struct tnd_prediction own = {.candidate = -1};
         for (int threads = 1;; threads = tnd_next_thread_count(table, threads, n_threads)) {
@@ -332,14 +335,15 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
             }
         }
         bool is_beyond = own.candidate >= 0 && tnd_is_beyond(&own.total);
-        bool is_of_rule = strcmp(candidates[w].profile.name, tnd_rule_profile(0)) == 0;
-        is_unknown |= is_of_rule && own.candidate < 0 && !candidates[w].is_excluded &&
+        const int rank = tnd_rule_rank(cpu_id, candidates[w].profile.name);
+        is_unknown |= rank < INT_MAX && own.candidate < 0 && !candidates[w].is_excluded &&
                       is_measured(table, &candidates[w].profile);
         if (own.candidate < 0 || candidates[w].is_excluded || is_beyond) {
             choice.is_beyond = choice.is_beyond || is_beyond;
             continue;
         }
-        if (is_of_rule) {
+        if (rank < first_rank) {
+            first_rank = rank;
             first_of_rule = own;
         }
         if (is_better(&own, &choice.best)) {

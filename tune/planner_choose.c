@@ -2,6 +2,7 @@
  * What the planner chooses for one node: by force, by the table, by the rule. */
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tune/candidates.h"
@@ -174,11 +175,15 @@ int tnd_plan_side(const struct tnd_plan_run *run, const struct tandem_plan_node 
     return 0;
 }
 
-static bool is_wrong(const struct tnd_planner *planner, const char *profile, enum tandem_type type)
+/* Whether a profile of the rule may serve, as far as its errors are known. */
+static bool is_right(const struct tnd_planner *planner, const char *profile, enum tandem_type type)
 {
-    return planner->table != NULL &&
-           tnd_table_check(planner->table, profile, type, planner->error_bound, NULL) ==
-               TND_VERDICT_WRONG;
+    const enum tnd_verdict verdict =
+        planner->table != NULL
+            ? tnd_table_check(planner->table, profile, type, planner->error_bound, NULL)
+            : TND_VERDICT_UNKNOWN;
+    const bool needs_check = planner->error_bound > 0 && tnd_rule_rounds(profile);
+    return verdict != TND_VERDICT_WRONG && (verdict != TND_VERDICT_UNKNOWN || !needs_check);
 }
 
 /* By the rule, which knows no devices. Where another profile is forced, the rows serve: the caller
@@ -189,10 +194,11 @@ static void choose_by_rule(const struct tnd_planner *planner, const tandem_tenso
 {
     const char *name;
     bool found = false;
-    for (int i = 0; planner->forced < 0 && !found && (name = tnd_rule_profile(i)) != NULL; i++) {
+    for (int i = 0;
+         planner->forced < 0 && !found && (name = tnd_rule_profile(tnd_cpu_id(), i)) != NULL; i++) {
         int profile = tnd_profile_find(planner->registry, name);
         found =
-            profile >= 0 && !is_wrong(planner, name, problem->type) &&
+            profile >= 0 && is_right(planner, name, problem->type) &&
             choose_profile(planner, profile, node, problem->type, threads, TANDEM_REASON_RULE, out);
     }
     if (!found) {

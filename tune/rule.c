@@ -2,16 +2,37 @@
  * The rule. */
 #include "tune/rule.h"
 
+#include <limits.h>
 #include <math.h>
+#include <string.h>
 
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/work.h"
 #include "tune/policy.h"
 
-const char *tnd_rule_profile(int i)
+static const char rounding[] = "cpu-bf16";
+
+const char *tnd_rule_profile(const char *cpu_id, int i)
 {
-    static const char *const names[] = {"cpu-packed", "cpu"};
-    return i >= 0 && (size_t)i < sizeof(names) / sizeof(names[0]) ? names[i] : NULL;
+    static const char *const names[] = {rounding, "cpu-packed", "cpu"};
+    const int first = strncmp(cpu_id, "AuthenticAMD", strlen("AuthenticAMD")) == 0 ? 0 : 1;
+    return i >= 0 && (size_t)i < sizeof(names) / sizeof(names[0]) - (size_t)first ? names[first + i]
+                                                                                  : NULL;
+}
+
+int tnd_rule_rank(const char *cpu_id, const char *profile)
+{
+    for (int i = 0; tnd_rule_profile(cpu_id, i + 1) != NULL; i++) {
+        if (strcmp(tnd_rule_profile(cpu_id, i), profile) == 0) {
+            return i;
+        }
+    }
+    return INT_MAX;
+}
+
+bool tnd_rule_rounds(const char *profile)
+{
+    return strcmp(profile, rounding) == 0;
 }
 
 /* Work from which a share is worth its hand-off, by the unit of the operation's cost. */

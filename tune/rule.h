@@ -9,11 +9,20 @@
 #include "tandem/ops.h"
 #include "tune/policy.h"
 
-/** Names of the profiles for matrix products, static storage; the first one that can run serves.
- *  NULL behind the last. Packed weights come first: measured (Zen 4, 2 threads, 6 types, 5 shapes,
- *  1 to 512 tokens), they take at most 1.06 times as long as the fastest profile in 141 of 150
- *  cells, 1.2 times at worst, and a quarter of the time of the rows at best. Any thread. */
-const char *tnd_rule_profile(int i);
+/** Names of the profiles for matrix products on a CPU (tnd_cpu_id; "": unknown), static storage;
+ *  the first one that can run serves. NULL behind the last. Packed weights: measured (Zen 4, two
+ *  threads, 6 types, 5 shapes, 1 to 512 tokens), they take at most 1.06 times as long as the
+ *  fastest profile in 141 of 150 cells, 1.2 times at worst, and a quarter of the time of the rows
+ *  at best. Before them pairs of BF16 on AMD's CPUs, where they have twice the rate of FMA (Zen 4
+ *  and 5); on Intel's half of it, by libxsmm's benchmarks (tpp-mlir, pull request 1025). Any
+ *  thread. */
+const char *tnd_rule_profile(const char *cpu_id, int i);
+/** The place of a profile among those to which a tie goes: all but the last one, which only stands
+ *  in. INT_MAX when it is none of them. */
+int tnd_rule_rank(const char *cpu_id, const char *profile);
+/** Whether a profile of the rule rounds activations, so that an error bound rules it out unless a
+ *  check has found its error below. */
+bool tnd_rule_rounds(const char *profile);
 
 /** Threads for a node: 1 when its work is too small to pay for handing it to others, else
  *  n_threads. `handoff_us`: what that was measured to cost; 0: unknown. */

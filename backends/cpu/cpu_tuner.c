@@ -50,7 +50,8 @@ static const struct tnd_number_sweep sweeps[] = {
      QUANTIZED,
      {16, 24, 32, 48, 96, 128}},
     {"unpack_part", "cpu-packed", {256, 512, 768, 1024, -1}, QUANTIZED, {256, 512}},
-    {"float_ahead", "cpu-packed", {0, 2048, 4096, 8192, -1}, FLOATS, {1, 2, 4, 12}},
+    {"float_ahead", "cpu-packed", {0, 2048, 4096, 8192, -1}, FLOATS, {1, 2}},
+    {"float_ahead_many", "cpu-packed", {0, 4096, 8192, 16384, -1}, FLOATS, {8, 12, 32, 128}},
 };
 
 const struct tnd_tuner tnd_tuner_cpu = {.api = &tnd_backend_cpu,

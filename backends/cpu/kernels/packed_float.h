@@ -12,7 +12,8 @@ enum {
     TND_PACKED_F_TOKENS = 12 /* most that one tile takes */
 };
 
-/* A product of one panel and a few tokens over all K. */
+/* A product of one panel, or of a part of its K, and a few tokens. Each TND_KC_F values of K are
+ * summed by themselves: parts begin at multiples of it. */
 struct tnd_tile_packed_f {
     const uint8_t *panel;
     int64_t k;
@@ -20,7 +21,8 @@ struct tnd_tile_packed_f {
     const float *x; /* value by value of K the numbers of the tokens */
     float *y;       /* 32 floats a token are written */
     size_t y_stride;
-    size_t ahead; /* bytes from what is read to what is fetched meanwhile */
+    bool accumulate; /* onto the parts before */
+    size_t ahead;    /* bytes from what is read to what is fetched meanwhile */
 };
 typedef void tnd_packed_f_fn(const struct tnd_tile_packed_f *tile);
 

@@ -129,7 +129,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const enum tandem
                                        .y = tile->y,
                                        .y_stride = tile->y_stride,
                                        .n = left < TND_KC_F ? (int)left : TND_KC_F,
-                                       .accumulate = k0 > 0,
+                                       .accumulate = k0 > 0 || tile->accumulate,
                                        .ahead = tile->ahead},
                       type, tile->n_tokens);
     }

@@ -15,13 +15,15 @@ static const struct {
       .packed_ahead = 8192,
       .packed_skinny = 128,
       .unpack_part = 512,
-      .float_ahead = 4096}},
+      .float_ahead = 4096,
+      .float_ahead_many = 4096}},
     {"GenuineIntel 6 207", /* Emerald Rapids without AMX, two shared cores, 2026-11-27 */
      {.packed_ahead_1 = 8192,
       .packed_ahead = 8192,
       .packed_skinny = 24,
       .unpack_part = 512,
-      .float_ahead = 4096}},
+      .float_ahead = 4096,
+      .float_ahead_many = 4096}},
 };
 #undef VALUE
 

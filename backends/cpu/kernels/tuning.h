@@ -22,8 +22,10 @@ enum { TND_UNPACK_PART_MOST = 1024 /* that there is room for */ };
     X(packed_skinny, 48, 0, 4096, 1)                                                               \
     /* values of K of a tile that is unpacked, for more tokens */                                  \
     X(unpack_part, 512, 256, TND_UNPACK_PART_MOST, 256)                                            \
-    /* bytes of packed floats fetched ahead */                                                     \
-    X(float_ahead, 4096, 0, 1 << 20, 1)
+    /* bytes of packed floats fetched ahead, where the memory limits */                            \
+    X(float_ahead, 4096, 0, 1 << 20, 1)                                                            \
+    /* where arithmetic does */                                                                    \
+    X(float_ahead_many, 16384, 0, 1 << 20, 1)
 
 struct tnd_tuning {
 #define TND_TUNING_MEMBER(name, ...) int32_t name;

@@ -63,6 +63,9 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernel
     case TANDEM_TASK_MUL_MAT_PACKED:
         return tnd_cpu_can_pack(kernels, node->src[0], error);
     case TANDEM_TASK_MUL_MAT_BF16:
+        if (has_experts) {
+            return refuse(node, error, "weights of experts meet no rounded activations");
+        }
         if (type != TANDEM_TYPE_BF16 || kernels->packed_bf16.multiply == NULL) {
             return refuse(node, error, "the weights are not BF16, or this CPU has no BF16 product");
         }
@@ -207,14 +210,14 @@ static enum tandem_status check_memory(const struct tandem_work *work,
 }
 
 /* With the packed copy; without one the rows serve, with the same bits. A type without an integer
- * kernel is multiplied by the activations as they are. */
+ * kernel is multiplied by the activations as they are, or rounded by the task. */
 static void mul_mat_q(const struct tnd_cpu_kernels *kernels, const struct tnd_packed_weight *packed,
                       const struct tandem_work *work, struct tandem_worker *worker)
 {
     const bool quantized = tnd_quant_code(work->node->src[0]->type) != NULL;
     if (packed == NULL && quantized) {
         tnd_matmul_q(&kernels->q, work, worker);
-    } else if (packed == NULL) {
+    } else if (packed == NULL && work->task != TANDEM_TASK_MUL_MAT_BF16) {
         tnd_matmul_f(kernels, work, worker);
     } else if (quantized) {
         tnd_matmul_packed(kernels, packed, work, worker);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Driver of packed float weights. Knows no instruction set. */
+ * Driver of packed float weights, and of BF16 weights times rounded activations, which may lie in
+ * rows: parts of them are packed as they are met. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -8,11 +9,13 @@
 
 enum { ROWS = TND_PANEL_F_ROWS };
 
-/* Tokens that are transposed together: the weights are read once for all of them. */
-enum { BLOCK_TOKENS = 4 * TND_PACKED_F_TOKENS };
+/* Tokens that are transposed together: the weights are read once for all of them. Of rows more,
+ * since they are packed once for all; in pairs they take no more memory. */
+enum { BLOCK_TOKENS = 4 * TND_PACKED_F_TOKENS, BLOCK_TOKENS_ROWS = 7 * TND_PACKED_F_TOKENS };
 
 struct scratch {
-    float y[TND_PACKED_F_TOKENS * ROWS];
+    float y[BLOCK_TOKENS_ROWS * ROWS];
+    uint8_t part[TND_KC_F * ROWS * 2]; /* of a panel of BF16 rows */
     /* tile by tile, value by value of K the numbers of the tile's tokens; of BF16 pairs of values,
      * and behind those of a block the rounded rows of the tile in hand */
     float x[];
@@ -29,11 +32,14 @@ struct product {
     const struct tnd_packed_bf16_kernels *bf16; /* NULL: activations stay floats */
     tnd_packed_f_fn *kernel;
     int64_t columns; /* of the numbers that are transposed: K, or pairs of it */
-    const struct tnd_packed_weight *packed;
+    const struct tnd_packed_weight *packed; /* NULL: the rows serve */
+    const struct tandem_tensor *w;
     const struct tandem_tensor *x;
     float *y;
     size_t y_stride;
     int64_t row_begin, row_end;
+    int tile;     /* tokens of a kernel's call */
+    size_t ahead; /* of a panel's first tile */
 };
 
 /* ---- activations ---- */
@@ -100,37 +106,99 @@ static void transpose_x(const struct product *p, int64_t first, int n, float *sp
         if (p->bf16 != NULL) {
             float *pairs = spare + t * p->columns;
             pairs[p->columns - 1] = 0.0f; /* of an odd K half of it */
-            p->bf16->round(rows[t], p->packed->k, (uint16_t *)(void *)pairs);
+            p->bf16->round(rows[t], p->w->ne[0], (uint16_t *)(void *)pairs);
             rows[t] = pairs;
         }
     }
     transpose_rows(rows, n, p->columns, out);
 }
 
-/* One panel times a tile of tokens. A panel at an end of the rows goes through a copy, since
+/* Values k0 .. k0 + n - 1 of a panel times a block of tokens. */
+static void multiply_tiles(const struct product *p, const float *x, const uint8_t *panel,
+                           int64_t k0, int64_t n, int64_t n_tokens, float *y, size_t y_stride)
+{
+    const int64_t column = p->bf16 != NULL ? k0 / 2 : k0;
+    for (int64_t t = 0; t < n_tokens; t += p->tile) {
+        const int tokens = (int)tnd_min(p->tile, n_tokens - t);
+        p->kernel(&(struct tnd_tile_packed_f){
+            .panel = panel,
+            .k = n,
+            .n_tokens = tokens,
+            .x = x + t * p->columns + column * tokens,
+            .y = y + (size_t)t * y_stride,
+            .y_stride = y_stride,
+            .accumulate = k0 > 0,
+            .ahead = t == 0 ? p->ahead : 0,
+        });
+    }
+}
+
+/* Asks for a part of a panel of rows that begins at column k0, or of the panel behind it. Inlined:
+ * gcc drops calls of functions that only prefetch. */
+TND_INLINE void fetch_rows(const struct product *p, int64_t row, int64_t k0)
+{
+    enum { LINE = 64 };
+    row += k0 < p->w->ne[0] ? 0 : ROWS;
+    k0 = k0 < p->w->ne[0] ? k0 : 0;
+    const int64_t end = tnd_min(row + ROWS, p->w->ne[1]);
+    const int64_t bytes = tnd_min(p->w->ne[0] - k0, TND_KC_F) * 2;
+    const char *from = (const char *)p->w->data + (size_t)k0 * 2;
+    for (int64_t r = row; r < end; r++) {
+        for (int64_t i = 0; i < bytes; i += LINE) {
+            __builtin_prefetch(from + (size_t)r * p->w->nb[1] + (size_t)i, 0, 3);
+        }
+    }
+}
+
+/* The same of a panel of rows, of which `n_rows` exist. */
+static void multiply_rows(const struct product *p, struct scratch *s, int64_t row, int n_rows,
+                          int64_t n_tokens, float *y, size_t y_stride)
+{
+    const int64_t k = p->w->ne[0];
+    const uint8_t *rows = (const uint8_t *)p->w->data + (size_t)row * p->w->nb[1];
+    for (int64_t k0 = 0; k0 == 0 || k0 < k; k0 += TND_KC_F) {
+        const int64_t n = tnd_min(k - k0, TND_KC_F);
+        fetch_rows(p, row, k0 + TND_KC_F);
+        tnd_pack_panel_f(p->w->type, rows + (size_t)k0 * p->w->nb[0], p->w->nb[1], n_rows, n,
+                         s->part);
+        multiply_tiles(p, s->x, s->part, k0, n, n_tokens, y, y_stride);
+    }
+}
+
+/* One panel times a block of tokens. A panel at an end of the rows goes through a copy, since
  * kernels write all of it. */
-static void multiply_tile(const struct product *p, struct scratch *s, int64_t panel, const float *x,
-                          int64_t token, int n_tokens, size_t ahead)
+static void multiply_panel(const struct product *p, struct scratch *s, int64_t panel, int64_t token,
+                           int64_t n_tokens)
 {
     int64_t row = panel * ROWS;
     int low = (int)tnd_max(p->row_begin - row, 0);
     int high = (int)tnd_min(p->row_end - row, ROWS);
     bool whole = high - low == ROWS;
-    TND_ASSERT(0 <= low && low < high && 0 < n_tokens && n_tokens <= TND_PACKED_F_TOKENS);
+    TND_ASSERT(0 <= low && low < high && 0 < n_tokens && n_tokens <= BLOCK_TOKENS_ROWS);
     float *y = p->y + (size_t)token * p->y_stride + row;
-    p->kernel(&(struct tnd_tile_packed_f){
-        .panel = tnd_packed_panel(NULL, p->packed, panel),
-        .k = p->packed->k,
-        .n_tokens = n_tokens,
-        .x = x,
-        .y = whole ? y : s->y,
-        .y_stride = whole ? p->y_stride : ROWS,
-        .ahead = ahead,
-    });
+    float *to = whole ? y : s->y;
+    const size_t to_stride = whole ? p->y_stride : ROWS;
+    if (p->packed != NULL) {
+        multiply_tiles(p, s->x, tnd_packed_panel(NULL, p->packed, panel), 0, p->w->ne[0], n_tokens,
+                       to, to_stride);
+    } else {
+        multiply_rows(p, s, row, (int)tnd_min(p->w->ne[1] - row, ROWS), n_tokens, to, to_stride);
+    }
     for (int t = 0; t < n_tokens && !whole; t++) {
         memcpy(y + (size_t)t * p->y_stride + low, s->y + t * ROWS + low,
                (size_t)(high - low) * sizeof(float));
     }
+}
+
+/* Up to so many multiply-adds for each line of the weights it is the memory that limits: what is
+ * fetched from far ahead delays what is needed next. (Zen 5: F32 from 8 tokens on, F16 from 4 on,
+ * pairs of BF16 from 8 on gain from 16 KiB, fewer lose.) */
+static size_t bytes_ahead(const struct product *p, const struct tnd_tuning *tuning)
+{
+    enum { LINE = 64, WORK_MOST = 127 };
+    const size_t values = LINE / tandem_type_row_bytes(p->w->type, 1);
+    const size_t work = (size_t)p->tile * values / (p->bf16 != NULL ? 2 : 1);
+    return (size_t)(work > WORK_MOST ? tuning->float_ahead_many : tuning->float_ahead);
 }
 
 void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
@@ -138,12 +206,14 @@ void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
                          struct tandem_worker *worker)
 {
     const struct tandem_tensor *node = work->node;
+    const struct tandem_tensor *w = node->src[0];
     const bool is_bf16 = work->task == TANDEM_TASK_MUL_MAT_BF16;
     struct product p = {
         .bf16 = is_bf16 ? &kernels->packed_bf16 : NULL,
-        .kernel = is_bf16 ? kernels->packed_bf16.multiply : kernels->packed_f[packed->type],
-        .columns = is_bf16 ? (packed->k + 1) / 2 : packed->k,
+        .kernel = is_bf16 ? kernels->packed_bf16.multiply : kernels->packed_f[w->type],
+        .columns = is_bf16 ? (w->ne[0] + 1) / 2 : w->ne[0],
         .packed = packed,
+        .w = w,
         .x = node->src[1],
         .y = node->data,
         .y_stride = node->nb[1] / sizeof(float),
@@ -156,30 +226,29 @@ void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
     int64_t transposed = -1; /* block of tokens in the scratch */
     int64_t begin;
     int64_t end;
-    TND_ASSERT(p.kernel != NULL && packed->n == node->ne[0] && packed->k == node->src[0]->ne[0]);
+    TND_ASSERT(p.kernel != NULL && (packed != NULL || is_bf16));
+    TND_ASSERT(packed == NULL || (packed->n == node->ne[0] && packed->k == w->ne[0]));
     if (p.row_begin >= p.row_end || m == 0) {
         return;
     }
-    const int64_t n_blocks = (m + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
+    const int64_t most = packed != NULL ? BLOCK_TOKENS : BLOCK_TOKENS_ROWS;
+    const int64_t n_blocks = (m + most - 1) / most;
     const int64_t block_tokens = (m + n_blocks - 1) / n_blocks;
-    const int tile = tnd_tile_tokens(block_tokens, TND_PACKED_F_TOKENS);
+    p.tile = tnd_tile_tokens(block_tokens, TND_PACKED_F_TOKENS);
     const int64_t n_panels = (p.row_end - 1) / ROWS + 1 - first;
-    const size_t ahead = (size_t)kernels->tuning.float_ahead;
+    p.ahead = packed != NULL ? bytes_ahead(&p, &kernels->tuning) : 0;
     const int64_t chunk = tnd_chunk(n_panels, worker->count, 4);
     while (worker->next(worker, n_blocks * n_panels, chunk, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
             int64_t block = i / n_panels;
             int64_t token = block * block_tokens;
             int64_t tokens = tnd_min(block_tokens, m - token);
-            for (int64_t t = 0; t < tokens && block != transposed; t += tile) {
-                transpose_x(&p, token + t, (int)tnd_min(tile, tokens - t),
+            for (int64_t t = 0; t < tokens && block != transposed; t += p.tile) {
+                transpose_x(&p, token + t, (int)tnd_min(p.tile, tokens - t),
                             s->x + tokens * p.columns, s->x + t * p.columns);
             }
             transposed = block;
-            for (int64_t t = 0; t < tokens; t += tile) {
-                multiply_tile(&p, s, first + i % n_panels, s->x + t * p.columns, token + t,
-                              (int)tnd_min(tile, tokens - t), t == 0 ? ahead : 0);
-            }
+            multiply_panel(&p, s, first + i % n_panels, token, tokens);
         }
     }
 }

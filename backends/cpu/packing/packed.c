@@ -56,18 +56,58 @@ size_t tnd_packed_panel_bytes(enum tandem_type type, int64_t k)
 
 /* ---- payload ---- */
 
-/* Codes are packed many bytes at a time: no code leaves its byte. */
-static uint64_t load_word(const uint8_t *at)
-{
-    uint64_t word;
-    memcpy(&word, at, sizeof(word));
-    return word;
-}
-
 #define EVERY_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* As wide as every machine has them; compilers join what a machine has wider. */
+/* Codes are packed many bytes at a time: no code leaves its byte. As wide as every machine has
+ * them; compilers join what a machine has wider. */
 typedef uint64_t words __attribute__((vector_size(16)));
+typedef uint8_t sixteen __attribute__((vector_size(16)));
+
+#if defined(__clang__)
+#define SHUFFLE(a, b, lanes, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, lanes, ...) __builtin_shuffle(a, b, (lanes){__VA_ARGS__})
+#endif
+typedef uint16_t eight __attribute__((vector_size(16)));
+typedef uint32_t four __attribute__((vector_size(16)));
+#define LOW_8(a, b) SHUFFLE(a, b, sixteen, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH_8(a, b)                                                                               \
+    SHUFFLE(a, b, sixteen, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define LOW_16(a, b)  SHUFFLE(a, b, eight, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH_16(a, b) SHUFFLE(a, b, eight, 4, 12, 5, 13, 6, 14, 7, 15)
+#define LOW_32(a, b)  SHUFFLE(a, b, four, 0, 4, 1, 5)
+#define HIGH_32(a, b) SHUFFLE(a, b, four, 2, 6, 3, 7)
+
+/* A square of N rows of N values: vector and lane have log2 N bits each as their numbers, and a
+ * round moves all of them up by one, the top bit of the vector to the end of the lane. After log2 N
+ * rounds they have changed places. */
+#define SQUARE(name, vector, N, LOW, HIGH)                                                         \
+    TND_INLINE void name##_square(const uint8_t *rows, size_t row_bytes, uint8_t *out,             \
+                                  size_t out_bytes)                                                \
+    {                                                                                              \
+        vector v[N], next[N];                                                                      \
+        TND_UNROLL                                                                                 \
+        for (int r = 0; r < (N); r++) {                                                            \
+            memcpy(&v[r], rows + (size_t)r * row_bytes, sizeof(v[r]));                             \
+        }                                                                                          \
+        TND_UNROLL                                                                                 \
+        for (int moved = 1; moved < (N); moved *= 2) {                                             \
+            TND_UNROLL                                                                             \
+            for (int i = 0; i < (N) / 2; i++) {                                                    \
+                next[2 * i] = LOW(v[i], v[i + (N) / 2]);                                           \
+                next[2 * i + 1] = HIGH(v[i], v[i + (N) / 2]);                                      \
+            }                                                                                      \
+            memcpy(v, next, sizeof(v));                                                            \
+        }                                                                                          \
+        TND_UNROLL                                                                                 \
+        for (int i = 0; i < (N); i++) {                                                            \
+            memcpy(out + (size_t)i * out_bytes, &v[i], sizeof(v[i]));                              \
+        }                                                                                          \
+    }
+SQUARE(transpose_8, sixteen, 16, LOW_8, HIGH_8)
+SQUARE(transpose_16, eight, 8, LOW_16, HIGH_16)
+SQUARE(transpose_32, four, 4, LOW_32, HIGH_32)
+#undef SQUARE
 
 TND_INLINE words load_words(const uint8_t *at)
 {
@@ -97,13 +137,31 @@ TND_INLINE void pack_low_bits(const uint8_t *steps, const int bits, uint8_t *out
     }
 }
 
-/* One bit of each byte, the first byte's lowest: the product moves the bit of byte i, which is at
- * 8 i, by 56 - 7 i, and no two bits of it meet below. */
-static void pack_top_bit(const uint8_t *steps, int bit, uint8_t *out)
+/* Exchanges bits of `mask` with those `shift` above them. */
+TND_INLINE words exchange(words bits, uint64_t mask, uint64_t shift)
 {
-    for (int i = 0; i < 8 * STEP; i += 8) {
-        uint64_t bits = load_word(steps + i) >> bit & EVERY_BYTE(1);
-        out[i / 8] = (uint8_t)(bits * UINT64_C(0x0102040810204080) >> 56);
+    const words other = (bits >> shift ^ bits) & mask;
+    return bits ^ other ^ other << shift;
+}
+
+/* One bit of each byte, the first byte's lowest. Byte j of a word gets bit v from byte j of vector
+ * v: a square of 8 x 8 bits, which is turned over, in both words of a vector. */
+TND_INLINE void pack_top_bit(const uint8_t *steps, const int bit, uint8_t *out)
+{
+    enum { VECTORS = 8, BYTES = (int)sizeof(words) };
+    for (int i = 0; i < 8 * STEP; i += VECTORS * BYTES, out += BYTES) {
+        words bits = {0};
+        TND_UNROLL
+        for (int v = 0; v < VECTORS; v++) {
+            const words one = load_words(steps + i + v * BYTES) & EVERY_BYTE(UINT64_C(1) << bit);
+            bits |= v < bit ? one >> (uint64_t)(bit - v) : one << (uint64_t)(v - bit);
+        }
+        bits = exchange(bits, UINT64_C(0x00aa00aa00aa00aa), 7);
+        bits = exchange(bits, UINT64_C(0x0000cccc0000cccc), 14);
+        bits = exchange(bits, UINT64_C(0x00000000f0f0f0f0), 28);
+        const words other = SHUFFLE(bits, bits, words, 1, 0); /* its bytes go between those */
+        const sixteen in_order = LOW_8((sixteen)bits, (sixteen)other);
+        memcpy(out, &in_order, sizeof(in_order));
     }
 }
 
@@ -165,69 +223,92 @@ static void copy_half(uint8_t *out, int vector, int lane, const void *half)
     memcpy(out + vector * 2 * LANES + 2 * lane, half, 2);
 }
 
-/* Headers of one unit for one row, a block of 256: halves, then a byte for each group. */
-typedef void super_header_fn(const void *row, int lane, uint8_t *out, uint8_t *bytes);
+/* Of one row's block of 256 values: halves, then a byte for each group. */
+struct super_header {
+    uint16_t halves[2];
+    uint8_t groups[LANES];
+};
+typedef void super_header_fn(const void *row, struct super_header *out);
 
-static void header_q2_k(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+static void header_q2_k(const void *row, struct super_header *out)
 {
     const struct tnd_block_q2_k *b = row;
-    copy_half(out, 0, lane, &b->d);
-    copy_half(out, 1, lane, &b->dmin);
-    for (int g = 0; g < 16; g++) {
-        bytes[g * LANES] = b->scales[g];
-    }
+    *out = (struct super_header){.halves = {b->d, b->dmin}};
+    memcpy(out->groups, b->scales, sizeof(out->groups));
 }
 
-static void header_q3_k(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+/* Eight scales of 4 and 2 bits, less 32. The top bits are set meanwhile, so that no byte borrows
+ * from its neighbour. */
+static void store_scales(uint64_t low, uint64_t high, uint8_t *out)
+{
+    const uint64_t sum = (low & EVERY_BYTE(15)) | (high & EVERY_BYTE(3)) << 4 | EVERY_BYTE(128);
+    const uint64_t scales = (sum - EVERY_BYTE(32)) ^ EVERY_BYTE(128);
+    memcpy(out, &scales, sizeof(scales));
+}
+
+/* The scales are those of tnd_q3_k_scale. */
+static void header_q3_k(const void *row, struct super_header *out)
 {
     const struct tnd_block_q3_k *b = row;
-    copy_half(out, 0, lane, &b->d);
-    for (int g = 0; g < 16; g++) {
-        bytes[g * LANES] = (uint8_t)tnd_q3_k_scale(b->scales, g);
+    uint64_t low;
+    uint32_t high;
+    *out = (struct super_header){.halves = {b->d}};
+    memcpy(&low, b->scales, sizeof(low));
+    memcpy(&high, b->scales + sizeof(low), sizeof(high));
+    for (int i = 0; i < 2; i++, low >>= 4, high >>= 4) {
+        store_scales(low, high | (uint64_t)(high >> 2) << 32, out->groups + 8 * i);
     }
 }
 
-/* Q5_K begins alike. */
-static void header_q4_k(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+/* As tnd_k4_scale_min, four at a time. Q5_K begins alike. */
+static void header_q4_k(const void *row, struct super_header *out)
 {
     const struct tnd_block_q4_k *b = row;
-    copy_half(out, 0, lane, &b->d);
-    copy_half(out, 1, lane, &b->dmin);
-    for (int g = 0; g < 8; g++) {
-        int scale = 0;
-        int min = 0;
-        tnd_k4_scale_min(b->scales, g, &scale, &min);
-        bytes[g * LANES] = (uint8_t)scale;
-        bytes[(8 + g) * LANES] = (uint8_t)min;
-    }
+    uint32_t from[3];
+    *out = (struct super_header){.halves = {b->d, b->dmin}};
+    memcpy(from, b->scales, sizeof(from));
+    const uint32_t packed[4] = {
+        from[0] & 0x3f3f3f3fu,
+        (from[2] & 0x0f0f0f0fu) | (from[0] >> 6 & 0x03030303u) << 4,
+        from[1] & 0x3f3f3f3fu,
+        (from[2] >> 4 & 0x0f0f0f0fu) | (from[1] >> 6 & 0x03030303u) << 4,
+    };
+    memcpy(out->groups, packed, sizeof(packed));
 }
 
-static void header_q6_k(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+static void header_q6_k(const void *row, struct super_header *out)
 {
     const struct tnd_block_q6_k *b = row;
-    copy_half(out, 0, lane, &b->d);
-    for (int g = 0; g < 16; g++) {
-        bytes[g * LANES] = (uint8_t)b->scales[g];
-    }
+    *out = (struct super_header){.halves = {b->d}};
+    memcpy(out->groups, b->scales, sizeof(out->groups));
 }
 
-static void header_iq4_xs(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+/* The scales are those of tnd_iq4_xs_scale: their bits move apart, to a byte each. */
+static void header_iq4_xs(const void *row, struct super_header *out)
 {
     const struct tnd_block_iq4_xs *b = row;
-    copy_half(out, 0, lane, &b->d);
-    for (int g = 0; g < 8; g++) {
-        bytes[g * LANES] = (uint8_t)tnd_iq4_xs_scale(b, g);
-    }
+    uint32_t nibbles;
+    *out = (struct super_header){.halves = {b->d}};
+    memcpy(&nibbles, b->scales_l, sizeof(nibbles));
+    uint64_t low = nibbles;
+    uint64_t high = b->scales_h;
+    low = (low | low << 16) & UINT64_C(0x0000ffff0000ffff);
+    low = (low | low << 8) & UINT64_C(0x00ff00ff00ff00ff);
+    low |= low << 4;
+    high = (high | high << 24) & UINT64_C(0x000000ff000000ff);
+    high = (high | high << 12) & UINT64_C(0x000f000f000f000f);
+    high |= high << 6;
+    store_scales(low, high, out->groups);
 }
 
 #define HEADER_GRID(NAME, size, group, unit)                                                       \
-    static void header_##NAME(const void *row, int lane, uint8_t *out, uint8_t *bytes)             \
+    static void header_##NAME(const void *row, struct super_header *out)                           \
     {                                                                                              \
         struct tnd_grid_values values;                                                             \
         tnd_grid_decode_##NAME(row, &values);                                                      \
-        copy_half(out, 0, lane, &values.d);                                                        \
+        *out = (struct super_header){.halves = {values.d}};                                        \
         for (int g = 0; g < TND_GRID_VALUES / (group); g++) {                                      \
-            bytes[g * LANES] = (uint8_t)values.scale[g];                                           \
+            out->groups[g] = (uint8_t)values.scale[g];                                             \
         }                                                                                          \
     }
 TND_GRID_LIST(HEADER_GRID)
@@ -257,39 +338,74 @@ struct packing {
     super_header_fn *super_header; /* NULL: blocks of 32 */
     size_t block_bytes;
     int block_values, n_rows;
-    uint8_t place_of[256]; /* of types with a book */
+    uint8_t place_of[256]; /* of types that meet their book as numbers */
 };
 
-/* Header of one unit for one row; `n` of its values exist. */
-TND_INLINE void pack_header(const struct packing *p, const uint8_t *row, int n, int lane,
-                            uint8_t *out)
+/* Headers of `n` values of all rows, of blocks of 32: d comes first, m behind it. */
+static void pack_headers(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
+                         uint8_t *out)
 {
-    if (p->super_header != NULL) {
-        p->super_header(row, lane, out, out + 2 * 2 * LANES + lane);
-        return;
-    }
-    for (int b = 0; b < n / 32; b++, row += p->block_bytes) { /* d comes first, m behind it */
-        if ((p->code->form & TND_BOOKS) == TND_BOOK_FP4) {
-            const uint16_t scale = tnd_e8m0_half(row[0]);
-            copy_half(out, b, lane, &scale);
-            continue;
+    const bool is_affine = (p->code->form & TND_AFFINE) != 0;
+    const bool has_power = (p->code->form & TND_BOOKS) == TND_BOOK_FP4;
+    for (int b = 0; b < n / 32; b++, rows += p->block_bytes) {
+        for (int r = 0; r < p->n_rows && !has_power; r++) {
+            copy_half(out, b, r, rows + (size_t)r * row_bytes);
         }
-        copy_half(out, b, lane, row);
-        if ((p->code->form & TND_AFFINE) != 0) {
-            copy_half(out, 2 + b, lane, row + 2);
+        for (int r = 0; r < p->n_rows && has_power; r++) {
+            const uint16_t scale = tnd_e8m0_half(rows[(size_t)r * row_bytes]);
+            copy_half(out, b, r, &scale);
+        }
+        for (int r = 0; r < p->n_rows && is_affine; r++) {
+            copy_half(out, 2 + b, r, rows + (size_t)r * row_bytes + 2);
         }
     }
+}
+
+/* Headers of a unit of all rows, of blocks of 256: one row each, then one group each. Of types with
+ * 8 groups what is written behind them becomes payload. */
+static void pack_super_headers(const struct packing *p, const uint8_t *rows, size_t row_bytes,
+                               uint8_t *out)
+{
+    enum { HALVES = 2 * 2 * LANES };
+    _Alignas(16) uint8_t groups[LANES * LANES];
+    for (int r = 0; r < LANES; r++) {
+        struct super_header header = {0};
+        if (r < p->n_rows) {
+            p->super_header(rows + (size_t)r * row_bytes, &header);
+        }
+        copy_half(out, 0, r, &header.halves[0]);
+        copy_half(out, 1, r, &header.halves[1]);
+        memcpy(groups + r * LANES, header.groups, sizeof(header.groups));
+    }
+    transpose_8_square(groups, LANES, out + HALVES, LANES);
 }
 
 /* ---- panels ---- */
 
 static bool has_places(enum tandem_type type)
 {
-    return type == TANDEM_TYPE_IQ4_NL || type == TANDEM_TYPE_IQ4_XS;
+    return type == TANDEM_TYPE_IQ4_NL || type == TANDEM_TYPE_IQ4_XS || type == TANDEM_TYPE_MXFP4;
+}
+
+/* Codes of blocks of MXFP4, which has one byte ahead of its nibbles, by copies in Q4_0. */
+static void decode_copies(const struct tnd_kernels_q *kernels, const uint8_t *rows,
+                          size_t row_bytes, int n_blocks, uint8_t *to, float *scales, float *mins)
+{
+    struct tnd_block_q4_0 copies[LANES][2];
+    TND_ASSERT(n_blocks <= 2);
+    for (int r = 0; r < kernels->lanes; r++, rows += row_bytes) {
+        for (int b = 0; b < n_blocks; b++) {
+            const uint8_t *block = rows + (size_t)b * sizeof(struct tnd_block_mxfp4);
+            copies[r][b].d = 0;
+            memcpy(copies[r][b].qs, block + 1, sizeof(copies[r][b].qs));
+        }
+    }
+    kernels->decode[TANDEM_TYPE_Q4_0]((const uint8_t *)(const void *)copies, sizeof(copies[0]),
+                                      n_blocks * 32, to, scales, mins);
 }
 
 /* Codes of `n` values of the rows that a vector holds. The nibbles of IQ4_NL and IQ4_XS lie as
- * those of Q4_0, behind 2 bytes: read so, they are the indices into the book. */
+ * those of Q4_0, whose are behind 2 bytes: read so, they are the indices into the book. */
 static void decode_rows(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
                         uint8_t *to)
 {
@@ -297,6 +413,10 @@ static void decode_rows(const struct packing *p, const uint8_t *rows, size_t row
     _Alignas(64) float mins[LANES * MAX_UNIT_VALUES / 16];
     enum { IQ4_XS_HEAD = 8, Q4_0_HEAD = 2 };
     tnd_decode_q_fn *decode = p->kernels->decode[has_places(p->type) ? TANDEM_TYPE_Q4_0 : p->type];
+    if (p->type == TANDEM_TYPE_MXFP4) {
+        decode_copies(p->kernels, rows, row_bytes, n / 32, to, scales, mins);
+        return;
+    }
     if (p->type != TANDEM_TYPE_IQ4_XS) {
         decode(rows, row_bytes, n, to, scales, mins);
         return;
@@ -340,9 +460,13 @@ static void pack_unit(const struct packing *p, const uint8_t *rows, size_t row_b
     _Alignas(64) uint8_t steps[LANES * MAX_UNIT_VALUES];
     uint8_t tail[LANES * TAIL_BYTES];
     const int bits = packed_bits(p->code);
-    memset(out, 0, header_bytes(p->code));
-    for (int r = 0; r < p->n_rows; r++) {
-        pack_header(p, rows + (size_t)r * row_bytes, n, r, out);
+    if (p->n_rows < LANES || n < unit) {
+        memset(out, 0, header_bytes(p->code));
+    }
+    if (p->super_header != NULL) {
+        pack_super_headers(p, rows, row_bytes, out);
+    } else {
+        pack_headers(p, rows, row_bytes, n, out);
     }
     if (p->n_rows < LANES) {
         rows = fill_up(p, rows, row_bytes, n, tail);
@@ -378,7 +502,7 @@ void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, 
     TND_ASSERT(0 < n_rows && n_rows <= LANES && k % p.block_values == 0);
     TND_ASSERT(LANES % kernels->lanes == 0 && (uintptr_t)out % 64 == 0);
     TND_ASSERT(p.code->is_super == (p.super_header != NULL));
-    if ((p.code->form & TND_BOOKS) != 0) {
+    if ((p.code->form & TND_BOOKS) != 0 && !has_places(type)) {
         list_places(p.code->form, p.place_of);
     }
     for (int64_t k0 = 0; k0 < k; k0 += unit, rows += row_unit, out += unit_bytes) {
@@ -390,43 +514,7 @@ void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, 
 
 enum { ROWS = TND_PANEL_F_ROWS };
 
-#if defined(__clang__)
-#define SHUFFLE(a, b, lanes, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define SHUFFLE(a, b, lanes, ...) __builtin_shuffle(a, b, (lanes){__VA_ARGS__})
-#endif
-typedef uint16_t eight __attribute__((vector_size(16)));
-typedef uint32_t four __attribute__((vector_size(16)));
-#define LOW_16(a, b)  SHUFFLE(a, b, eight, 0, 8, 1, 9, 2, 10, 3, 11)
-#define HIGH_16(a, b) SHUFFLE(a, b, eight, 4, 12, 5, 13, 6, 14, 7, 15)
-#define LOW_32(a, b)  SHUFFLE(a, b, four, 0, 4, 1, 5)
-#define HIGH_32(a, b) SHUFFLE(a, b, four, 2, 6, 3, 7)
-
-/* A square of N rows of N values: vector and lane have log2 N bits each as their numbers, and a
- * round moves all of them up by one, the top bit of the vector to the end of the lane. After log2 N
- * rounds they have changed places. */
-#define TRANSPOSE(name, number, vector, N, LOW, HIGH)                                              \
-    TND_INLINE void name##_square(const uint8_t *rows, size_t row_bytes, uint8_t *out)             \
-    {                                                                                              \
-        vector v[N], next[N];                                                                      \
-        TND_UNROLL                                                                                 \
-        for (int r = 0; r < (N); r++) {                                                            \
-            memcpy(&v[r], rows + (size_t)r * row_bytes, sizeof(v[r]));                             \
-        }                                                                                          \
-        TND_UNROLL                                                                                 \
-        for (int moved = 1; moved < (N); moved *= 2) {                                             \
-            TND_UNROLL                                                                             \
-            for (int i = 0; i < (N) / 2; i++) {                                                    \
-                next[2 * i] = LOW(v[i], v[i + (N) / 2]);                                           \
-                next[2 * i + 1] = HIGH(v[i], v[i + (N) / 2]);                                      \
-            }                                                                                      \
-            memcpy(v, next, sizeof(v));                                                            \
-        }                                                                                          \
-        TND_UNROLL                                                                                 \
-        for (int i = 0; i < (N); i++) {                                                            \
-            memcpy(out + (size_t)(i * ROWS) * sizeof(number), &v[i], sizeof(v[i]));                \
-        }                                                                                          \
-    }                                                                                              \
+#define TRANSPOSE(name, number, N)                                                                 \
     static void name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *out)   \
     {                                                                                              \
         const int in_squares = n_rows / (N) * (N);                                                 \
@@ -434,7 +522,8 @@ typedef uint32_t four __attribute__((vector_size(16)));
         for (int64_t i = 0; i < k_squares; i += (N)) {                                             \
             for (int r = 0; r < in_squares; r += (N)) {                                            \
                 name##_square(rows + (size_t)r * row_bytes + (size_t)i * sizeof(number),           \
-                              row_bytes, out + (size_t)(i * ROWS + r) * sizeof(number));           \
+                              row_bytes, out + (size_t)(i * ROWS + r) * sizeof(number),            \
+                              ROWS * sizeof(number));                                              \
             }                                                                                      \
         }                                                                                          \
         for (int r = 0; r < n_rows; r++) {                                                         \
@@ -444,8 +533,8 @@ typedef uint32_t four __attribute__((vector_size(16)));
             }                                                                                      \
         }                                                                                          \
     }
-TRANSPOSE(transpose_16, uint16_t, eight, 8, LOW_16, HIGH_16)
-TRANSPOSE(transpose_32, uint32_t, four, 4, LOW_32, HIGH_32)
+TRANSPOSE(transpose_16, uint16_t, 8)
+TRANSPOSE(transpose_32, uint32_t, 4)
 #undef TRANSPOSE
 
 void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,

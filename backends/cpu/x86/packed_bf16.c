@@ -86,7 +86,8 @@ TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const int n_token
         }
         TND_UNROLL
         for (int t = 0; t < n_tokens; t++) {
-            store(tile->y + (size_t)t * tile->y_stride, sum[0][t], sum[1][t], k0 > 0);
+            store(tile->y + (size_t)t * tile->y_stride, sum[0][t], sum[1][t],
+                  k0 > 0 || tile->accumulate);
         }
     }
 }

@@ -54,7 +54,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const int n_token
         TND_UNROLL
         for (int t = 0; t < n_tokens; t++) {
             float *y = tile->y + (size_t)t * tile->y_stride;
-            if (k0 > 0) {
+            if (k0 > 0 || tile->accumulate) {
                 sum[0][t] = _mm512_add_ps(sum[0][t], _mm512_loadu_ps(y));
                 sum[1][t] = _mm512_add_ps(sum[1][t], _mm512_loadu_ps(y + LANES));
             }
