@@ -5,6 +5,7 @@
  * for seconds, spoils neighbouring cells together, and only ever slows down. */
 #include "measure/bench.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -194,12 +195,13 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
     const struct tnd_bench_group *of = &sweep->groups[group];
     bool joins = sweep->n_lines > 0 && line[-1].group == group;
     bool dequantizes = tnd_task_is(choice->stage[TANDEM_STAGE_INIT].task, TND_TASK_LEAVES_W);
+    (void)tnd_profile_describe(sweep->options->measure.registry, profile, of->type,
+                               &line->described);
     struct tnd_adapt_line adaptive = {
         .group = group,
         .profile = profile,
         .threads = threads,
-        .is_of_rule =
-            profile == tnd_profile_find(sweep->options->measure.registry, tnd_rule_profile(0)),
+        .is_of_rule = tnd_rule_rank(tnd_cpu_id(), line->described.name) < INT_MAX,
         .type = of->type,
         .calls = of->calls,
         .work = (double)of->shape.n * (double)of->shape.k,
@@ -210,8 +212,6 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
     line->threads = threads;
     line->choice = *choice;
     line->uses_device = uses_device_memory(sweep, choice);
-    (void)tnd_profile_describe(sweep->options->measure.registry, profile, of->type,
-                               &line->described);
     sweep->n_lines++;
     return tnd_adapt_add_line(sweep->adapt, &adaptive);
 }
