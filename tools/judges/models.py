@@ -61,6 +61,9 @@ class Ours:
         os.environ["TANDEM_LOG"] = "none"
         self.runtime = ctypes.c_void_p()
         self.check(self.base.tandem_runtime_open(None, ctypes.byref(self.runtime), self.error()))
+        # (BF16 weights meet activations in F32, as transformers' do in fp32: docs/planning.md.)
+        self.base.tandem_runtime_set_error_bound.argtypes = [ctypes.c_void_p, ctypes.c_double]
+        self.check(self.base.tandem_runtime_set_error_bound(self.runtime, 1e-9))
 
     def error(self):
         self.last = Error()
