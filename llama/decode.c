@@ -511,8 +511,7 @@ static enum tandem_status decode(tandem_session *session, const struct tandem_ba
                                   : tnd_llama_decode(session, entries, NULL, n_entries, error);
 }
 
-/* A sampler counts for one call. */
-static enum tandem_status forget_samplers(tandem_session *session, enum tandem_status status)
+enum tandem_status tnd_llama_forget_samplers(tandem_session *session, enum tandem_status status)
 {
     for (int i = 0; i < session->n_sequences; i++) {
         session->sequences[i].sampler = NULL;
@@ -588,7 +587,7 @@ enum tandem_status tandem_session_decode(tandem_session *session, const int32_t 
 {
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(tokens, error);
-    return forget_samplers(session, decode_tokens(session, tokens, n, batch, error));
+    return tnd_llama_forget_samplers(session, decode_tokens(session, tokens, n, batch, error));
 }
 
 static enum tandem_status check_entry(const tandem_session *session,
@@ -607,7 +606,6 @@ static enum tandem_status check_entry(const tandem_session *session,
             "more, and each of %d sequences at most once",
             (long long)i, (long long)entry->n, (int)entry->sequence, session->n_sequences);
     }
-    LLAMA_TRY(check_is_here(session, entry->sequence, error));
     LLAMA_TRY(check_fits(session, entry->sequence, entry->n, error));
     return check_tokens(session, entry->tokens, entry->n, error);
 }
@@ -622,6 +620,7 @@ enum tandem_status tnd_llama_check_entries(const tandem_session *session,
     }
     for (int64_t i = 0; i < n_entries; i++) {
         LLAMA_TRY(check_entry(session, entries, i, error));
+        LLAMA_TRY(check_is_here(session, entries[i].sequence, error));
     }
     return TANDEM_OK;
 }
@@ -634,7 +633,7 @@ enum tandem_status tandem_session_decode_batch(tandem_session *session,
     LLAMA_REQUIRE(entries, error);
     enum tandem_status status = tnd_llama_check_entries(session, entries, n_entries, error);
     status = status == TANDEM_OK ? decode(session, entries, n_entries, error) : status;
-    return forget_samplers(session, status);
+    return tnd_llama_forget_samplers(session, status);
 }
 
 enum tandem_status tandem_session_plan(tandem_session *session, int64_t m, tandem_graph **out_graph,

@@ -108,7 +108,6 @@ static enum tandem_status begin_batch(tandem_session *session,
     flights->n++;
     for (int64_t i = 0; i < n_entries; i++) {
         session->sequences[entries[i].sequence].is_away = true;
-        session->sequences[entries[i].sequence].sampler = NULL; /* it counts for one call */
     }
     return TANDEM_OK;
 }
@@ -125,7 +124,7 @@ enum tandem_status tandem_session_begin_batch(tandem_session *session,
             "llama: %d batches were begun; expected an end of one before the next",
             session->flights.n);
     }
-    return begin_batch(session, entries, n_entries, error);
+    return tnd_llama_forget_samplers(session, begin_batch(session, entries, n_entries, error));
 }
 
 enum tandem_status tandem_session_end_batch(tandem_session *session, struct tandem_error *error)

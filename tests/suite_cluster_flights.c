@@ -238,6 +238,10 @@ static enum tandem_status interrupt(struct job *job, tandem_session *session,
                  "sequence 1 is in a batch that was begun", error);
     check_status(tandem_session_decode(session, tokens, 1, 0, error), TANDEM_E_ARGUMENT,
                  "sequence 0 is in a batch that was begun", error);
+    tandem_graph *graph = NULL; /* a plan computes nothing, so it need not wait */
+    tandem_plan *plan = NULL;
+    check_status(tandem_session_plan(session, 2, &graph, &plan, error), TANDEM_OK, NULL, error);
+    tandem_plan_free(plan);
     status =
         status == TANDEM_OK ? tandem_session_begin_batch(session, &entries[2], 1, error) : status;
     /* a whole batch, before the results of the others are asked for */

@@ -457,14 +457,14 @@ TANDEM_API enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
  *  for a grammar's. */
 TANDEM_API int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits);
 /** Tells that the next token of a sequence will be chosen by tandem_session_sample with this
- *  sampler, which the next tandem_session_decode or tandem_session_decode_batch, and no later one,
- *  may do where the logits lie, so that they are not copied: on a device, or among ranks by rows.
- *  Logits are NULL then. The sampler must not change between the two. NULL: logits are wanted.
- *  Devices make no choice, and the logits are there, with penalties, grammars, within a character,
- *  with drafts, for sessions with `has_embeddings`, on a CPU alone, and where a text of the batch
- *  that wants logits has no sampler; ranks with a top-k above 256, with temperature alone, and
- *  where what top-p and min-p keep may not be among the 128 likeliest tokens of each rank. Errors:
- *  ARGUMENT (no such sequence). */
+ *  sampler, which the next tandem_session_decode, tandem_session_decode_batch or
+ *  tandem_session_begin_batch, and no later one, may do where the logits lie, so that they are not
+ *  copied: on a device, or among ranks by rows. Logits are NULL then. The sampler must not change
+ *  between the two. NULL: logits are wanted. Devices make no choice, and the logits are there, with
+ *  penalties, grammars, within a character, with drafts, for sessions with `has_embeddings`, on a
+ *  CPU alone, and where a text of the batch that wants logits has no sampler; ranks with a top-k
+ *  above 256, with temperature alone, and where what top-p and min-p keep may not be among the 128
+ *  likeliest tokens of each rank. Errors: ARGUMENT (no such sequence). */
 TANDEM_API enum tandem_status tandem_session_sample_with(tandem_session *session, int32_t sequence,
                                                          tandem_sampler *sampler,
                                                          struct tandem_error *error);
