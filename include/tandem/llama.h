@@ -109,8 +109,9 @@ struct tandem_session_options {
     const double *layer_shares; /**< {ranks}: MIXED: of the layers; NULL: as `shares` */
     int64_t prompt_batch;       /**< of MIXED; 0: 2 * TANDEM_MICRO_BATCH_TOKENS */
     bool has_whole_experts;     /**< by rows: each rank has some experts, whole, not rows of each */
-    /** By layers: what tandem_session_batches_in_flight answers for texts enough; 0: as many as
-     *  ranks have layers, 1: batches follow each other, 2 to TANDEM_BATCHES_IN_FLIGHT. */
+    /** By layers: batches that are computed at the same time, each by other ranks
+     *  (tandem_session_batches_in_flight answers this if there are as many texts). 0: as many as
+     *  ranks have layers; 1: one after the other; 2 to TANDEM_BATCHES_IN_FLIGHT. */
     int batches_in_flight;
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
@@ -207,8 +208,8 @@ TANDEM_API enum tandem_status tandem_session_begin_batch(tandem_session *session
  *  those of tandem_runtime_compute; the batch has ended then, too. */
 TANDEM_API enum tandem_status tandem_session_end_batch(tandem_session *session,
                                                        struct tandem_error *error);
-/** How many batches should be on their way where so many texts go on by a token at a time; 1: more
- *  bring nothing. Never fails. */
+/** How many batches should be begun before the first one ends, where this many texts each get a
+ *  token at a time; 1: more bring nothing. Never fails. */
 TANDEM_API int tandem_session_batches_in_flight(const tandem_session *session, int n_texts);
 
 /** Logits behind the last token of a sequence: `vocabulary` floats, borrowed until the sequence is

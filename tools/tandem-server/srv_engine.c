@@ -219,7 +219,7 @@ static void sweep(struct srv_engine *engine)
     for (int i = 0; i < engine->n_sequences; i++) {
         struct srv_sequence *s = &engine->sequences[i];
         const enum srv_finish finish =
-            s->job != NULL && !s->is_away ? verdict(s->job, now, looks, is_over) : SRV_RUNNING;
+            s->job != NULL && !s->is_in_flight ? verdict(s->job, now, looks, is_over) : SRV_RUNNING;
         if (finish != SRV_RUNNING) {
             tnd_srv_end(engine, s, finish, NULL);
         }
