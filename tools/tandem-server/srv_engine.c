@@ -312,7 +312,8 @@ void tnd_srv_engine_stop(struct srv_engine *engine, double seconds)
         (void)pthread_join(engine->thread, NULL);
         engine->has_thread = false;
     } else {
-        (void)tnd_srv_engine_step(engine); /* cancels what there is */
+        while (tnd_srv_engine_step(engine)) { /* cancels what there is, once it is not in flight */
+        }
     }
 }
 

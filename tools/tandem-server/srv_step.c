@@ -152,10 +152,11 @@ static int count_running(const struct srv_engine *engine, bool has_prompts)
 }
 
 /* Fills in the entries of a batch, one of `n_batches`: its share of the texts that get a token, and
- * of prompts what there is time for. */
+ * of prompts what there is time for: texts of other batches in flight wait for it, too. */
 static void make_batch(struct srv_engine *engine, int n_batches, struct srv_batch *batch)
 {
-    const int share = (count_running(engine, false) + n_batches - 1) / n_batches;
+    const int n_others = count_running(engine, false);
+    const int share = (n_others + n_batches - 1) / n_batches;
     struct tandem_batch_entry *entries = batch->entries;
     int64_t n = 0;
     for (int i = 0; i < engine->n_sequences && n < share; i++) {
@@ -165,7 +166,7 @@ static void make_batch(struct srv_engine *engine, int n_batches, struct srv_batc
         }
     }
     const int64_t budget = tnd_srv_pace_chunk(tnd_srv_pace_session, engine->session,
-                                              1e3 * engine->options.delay_ms, n);
+                                              1e3 * engine->options.delay_ms, n_others);
     int64_t left = budget;
     for (int i = next_prompt(engine, 0); i >= 0 && left > 0;
          i = next_prompt(engine, engine->sequences[i].used)) {
