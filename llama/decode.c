@@ -153,7 +153,7 @@ static enum tandem_status describe(tandem_session *session,
                                     .is_on_cpu = is_cpu_alone(session->runtime),
                                     .hot = session->hot.layers,
                                     .best = session->best.n > 0 ? &session->best : NULL,
-                                    .is_begun = session->is_taking_off};
+                                    .is_begun = session->is_beginning};
     if (drafted == NULL) {
         tnd_llama_sampling_ask(session, entries, n_entries, out);
     }
@@ -472,19 +472,20 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
     return decode_batch(session, entries, drafted, n_entries, NULL, error);
 }
 
-enum tandem_status tnd_llama_take_off(tandem_session *session,
-                                      const struct tandem_batch_entry *entries, int64_t n_entries,
-                                      struct tnd_llama_flight *flight, struct tandem_error *error)
+enum tandem_status tnd_llama_decode_begin(tandem_session *session,
+                                          const struct tandem_batch_entry *entries,
+                                          int64_t n_entries, struct tnd_llama_flight *flight,
+                                          struct tandem_error *error)
 {
-    session->is_taking_off = true;
+    session->is_beginning = true;
     const enum tandem_status status =
         decode_batch(session, entries, NULL, n_entries, flight, error);
-    session->is_taking_off = false;
+    session->is_beginning = false;
     return status;
 }
 
-enum tandem_status tnd_llama_land(tandem_session *session, struct tnd_llama_flight *flight,
-                                  struct tandem_error *error)
+enum tandem_status tnd_llama_decode_end(tandem_session *session, struct tnd_llama_flight *flight,
+                                        struct tandem_error *error)
 {
     struct tandem_error own = {.text = ""};
     struct tnd_llama_flights *flights = &session->flights;
@@ -511,8 +512,7 @@ static enum tandem_status decode(tandem_session *session, const struct tandem_ba
                                   : tnd_llama_decode(session, entries, NULL, n_entries, error);
 }
 
-/* A sampler counts for one call. */
-static enum tandem_status forget_samplers(tandem_session *session, enum tandem_status status)
+enum tandem_status tnd_llama_forget_samplers(tandem_session *session, enum tandem_status status)
 {
     for (int i = 0; i < session->n_sequences; i++) {
         session->sequences[i].sampler = NULL;
@@ -520,10 +520,10 @@ static enum tandem_status forget_samplers(tandem_session *session, enum tandem_s
     return status;
 }
 
-static enum tandem_status check_is_here(const tandem_session *session, int32_t sequence,
-                                        struct tandem_error *error)
+static enum tandem_status check_is_not_in_flight(const tandem_session *session, int32_t sequence,
+                                                 struct tandem_error *error)
 {
-    return !session->sequences[sequence].is_away
+    return !session->sequences[sequence].is_in_flight
                ? TANDEM_OK
                : tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", sequence, 0,
                                 "llama: sequence %d is in a batch that was begun: "
@@ -569,7 +569,7 @@ static enum tandem_status decode_tokens(tandem_session *session, const int32_t *
 {
     const bool is_cut = batch > 0 && batch < session->batch_max;
     const int64_t most = is_cut && !session->model->hparams.is_encoder ? batch : session->batch_max;
-    LLAMA_TRY(check_is_here(session, 0, error));
+    LLAMA_TRY(check_is_not_in_flight(session, 0, error));
     LLAMA_TRY(check_fits(session, 0, n, error));
     LLAMA_TRY(check_tokens(session, tokens, n, error));
     for (int64_t at = 0; at < n;) {
@@ -588,7 +588,7 @@ enum tandem_status tandem_session_decode(tandem_session *session, const int32_t 
 {
     LLAMA_REQUIRE(session, error);
     LLAMA_REQUIRE(tokens, error);
-    return forget_samplers(session, decode_tokens(session, tokens, n, batch, error));
+    return tnd_llama_forget_samplers(session, decode_tokens(session, tokens, n, batch, error));
 }
 
 static enum tandem_status check_entry(const tandem_session *session,
@@ -607,7 +607,6 @@ static enum tandem_status check_entry(const tandem_session *session,
             "more, and each of %d sequences at most once",
             (long long)i, (long long)entry->n, (int)entry->sequence, session->n_sequences);
     }
-    LLAMA_TRY(check_is_here(session, entry->sequence, error));
     LLAMA_TRY(check_fits(session, entry->sequence, entry->n, error));
     return check_tokens(session, entry->tokens, entry->n, error);
 }
@@ -622,6 +621,7 @@ enum tandem_status tnd_llama_check_entries(const tandem_session *session,
     }
     for (int64_t i = 0; i < n_entries; i++) {
         LLAMA_TRY(check_entry(session, entries, i, error));
+        LLAMA_TRY(check_is_not_in_flight(session, entries[i].sequence, error));
     }
     return TANDEM_OK;
 }
@@ -634,7 +634,7 @@ enum tandem_status tandem_session_decode_batch(tandem_session *session,
     LLAMA_REQUIRE(entries, error);
     enum tandem_status status = tnd_llama_check_entries(session, entries, n_entries, error);
     status = status == TANDEM_OK ? decode(session, entries, n_entries, error) : status;
-    return forget_samplers(session, status);
+    return tnd_llama_forget_samplers(session, status);
 }
 
 enum tandem_status tandem_session_plan(tandem_session *session, int64_t m, tandem_graph **out_graph,

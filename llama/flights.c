@@ -13,8 +13,8 @@
 #include "llama/session.h"
 #include "llama/shard.h"
 
-/* Whether the other ranks compute on while this one goes on. */
-static bool may_fly(const tandem_session *session)
+/* Whether other ranks compute a batch while this one goes on to the next. */
+static bool can_be_in_flight(const tandem_session *session)
 {
     const struct tnd_llama_shard *shard = session->model->shard;
     return session->leads != NULL && session->prompt_part == NULL &&
@@ -24,7 +24,7 @@ static bool may_fly(const tandem_session *session)
 
 int tandem_session_batches_in_flight(const tandem_session *session, int n_texts)
 {
-    if (session == NULL || !may_fly(session)) {
+    if (session == NULL || !can_be_in_flight(session)) {
         return 1;
     }
     int n = session->flights.wanted > 0 ? session->flights.wanted
@@ -43,14 +43,14 @@ static bool has(const struct tnd_llama_flight *flight, int32_t sequence)
     return is_there;
 }
 
-/* The oldest n come to their ends. One that fails has ended, too. */
-static enum tandem_status land(tandem_session *session, int n, struct tandem_error *error)
+/* Waits for the results of the oldest n. The first failure ends it. */
+static enum tandem_status finish_first(tandem_session *session, int n, struct tandem_error *error)
 {
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < n; i++) {
         struct tnd_llama_flight *flight = &session->flights.list[i];
         if (!flight->is_done && status == TANDEM_OK) {
-            status = tnd_llama_land(session, flight, error);
+            status = tnd_llama_decode_end(session, flight, error);
             flight->is_done = status == TANDEM_OK;
         }
     }
@@ -64,7 +64,7 @@ enum tandem_status tnd_llama_flights_finish(tandem_session *session, int32_t seq
     for (int i = 0; i < session->flights.n; i++) {
         n = has(&session->flights.list[i], sequence) ? i + 1 : n;
     }
-    return land(session, n, error);
+    return finish_first(session, n, error);
 }
 
 enum tandem_status tnd_llama_flights_refuse(const tandem_session *session, const char *what,
@@ -97,8 +97,8 @@ static enum tandem_status begin_batch(tandem_session *session,
         return tnd_llama_no_memory(error);
     }
     LLAMA_TRY(tnd_llama_check_entries(session, entries, n_entries, error));
-    if (may_fly(session)) {
-        LLAMA_TRY(tnd_llama_take_off(session, entries, n_entries, flight, error));
+    if (can_be_in_flight(session)) {
+        LLAMA_TRY(tnd_llama_decode_begin(session, entries, n_entries, flight, error));
     } else {
         LLAMA_TRY(tandem_session_decode_batch(session, entries, n_entries, error));
         memcpy(flight->entries, entries, (size_t)n_entries * sizeof(entries[0]));
@@ -107,8 +107,7 @@ static enum tandem_status begin_batch(tandem_session *session,
     }
     flights->n++;
     for (int64_t i = 0; i < n_entries; i++) {
-        session->sequences[entries[i].sequence].is_away = true;
-        session->sequences[entries[i].sequence].sampler = NULL; /* it counts for one call */
+        session->sequences[entries[i].sequence].is_in_flight = true;
     }
     return TANDEM_OK;
 }
@@ -125,7 +124,7 @@ enum tandem_status tandem_session_begin_batch(tandem_session *session,
             "llama: %d batches were begun; expected an end of one before the next",
             session->flights.n);
     }
-    return begin_batch(session, entries, n_entries, error);
+    return tnd_llama_forget_samplers(session, begin_batch(session, entries, n_entries, error));
 }
 
 enum tandem_status tandem_session_end_batch(tandem_session *session, struct tandem_error *error)
@@ -136,10 +135,10 @@ enum tandem_status tandem_session_end_batch(tandem_session *session, struct tand
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", 0, 1,
                               "llama: the end of a batch, and none was begun");
     }
-    const enum tandem_status status = land(session, 1, error);
+    const enum tandem_status status = finish_first(session, 1, error);
     const struct tnd_llama_flight first = flights->list[0];
     for (int64_t i = 0; i < first.n_entries; i++) {
-        session->sequences[first.entries[i].sequence].is_away = false;
+        session->sequences[first.entries[i].sequence].is_in_flight = false;
     }
     flights->n--;
     memmove(flights->list, flights->list + 1, (size_t)flights->n * sizeof(first));

@@ -18,8 +18,8 @@ struct tnd_llama_sequence {
     tandem_sampler *sampler; /* that will choose behind the decode in hand; NULL: nobody knows */
     const tandem_sampler *chosen_for; /* whose choice `choice` is, in place of logits; NULL: none */
     struct tandem_sample_choice choice;
-    int64_t second; /* where the second of two texts begins in the next decode; 0: nowhere */
-    bool is_away;   /* in a batch that was begun and has not ended */
+    int64_t second;    /* where the second of two texts begins in the next decode; 0: nowhere */
+    bool is_in_flight; /* in a batch that was begun and has not ended */
 };
 
 /** Memory of what describes a batch. */
@@ -94,7 +94,7 @@ struct tnd_llama_flight {
     int64_t n_entries, m;
     bool is_step;                     /* one token for each text */
     bool is_done;                     /* results are with the sequences */
-    struct tnd_llama_forward forward; /* without tensors while it is on its way */
+    struct tnd_llama_forward forward; /* without tensors while it is in flight */
     double begin_us;
 };
 struct tnd_llama_flights {
@@ -135,7 +135,7 @@ struct tandem_session {
     struct tnd_llama_sampling sampling;
     struct tnd_llama_best best;
     struct tnd_llama_flights flights;
-    bool is_taking_off; /* the batch in hand is begun alone */
+    bool is_beginning; /* the batch in hand is computed up to this rank's layers */
     struct tnd_batch_times times;
     struct tnd_llama_draft *draft; /* NULL: nothing is drafted */
     const float *hidden;           /* {dim, m} of the batch in hand: tnd_llama_batch.hidden */
@@ -166,8 +166,8 @@ enum tandem_status tnd_llama_no_memory(struct tandem_error *error);
  *  computed again. */
 enum tandem_status tnd_llama_collect(tandem_session *session, struct tandem_error *error);
 
-/** What is on its way comes to its end: of one sequence, or -1: all. Their results wait for
- *  tandem_session_end_batch. Errors: as tandem_session_end_batch. */
+/** Waits for the results of batches in flight: up to that of a sequence, or -1: all. They are kept
+ *  for tandem_session_end_batch. Errors: as tandem_session_end_batch. */
 enum tandem_status tnd_llama_flights_finish(tandem_session *session, int32_t sequence,
                                             struct tandem_error *error);
 /** ARGUMENT where a batch was begun and has not ended; `what` is not for then. */
@@ -183,18 +183,23 @@ enum tandem_status tnd_llama_decode(tandem_session *session,
                                     const int64_t *drafted, int64_t n_entries,
                                     struct tandem_error *error);
 
-/** This rank's layers of a batch, whose results are for tnd_llama_land. `flight`: an unused one.
- *  Errors: as tnd_llama_decode. */
-enum tandem_status tnd_llama_take_off(tandem_session *session,
-                                      const struct tandem_batch_entry *entries, int64_t n_entries,
-                                      struct tnd_llama_flight *flight, struct tandem_error *error);
-/** Brings its results. Errors: those of tandem_runtime_compute. */
-enum tandem_status tnd_llama_land(tandem_session *session, struct tnd_llama_flight *flight,
-                                  struct tandem_error *error);
+/** This rank's layers of a batch, whose results are for tnd_llama_decode_end. `flight`: an unused
+ *  one. Errors: as tnd_llama_decode. */
+enum tandem_status tnd_llama_decode_begin(tandem_session *session,
+                                          const struct tandem_batch_entry *entries,
+                                          int64_t n_entries, struct tnd_llama_flight *flight,
+                                          struct tandem_error *error);
+/** Waits for its results, and copies them to the sequences. Errors: those of
+ *  tandem_runtime_compute. */
+enum tandem_status tnd_llama_decode_end(tandem_session *session, struct tnd_llama_flight *flight,
+                                        struct tandem_error *error);
 /** That entries are such as tandem_session_decode_batch wants. Errors: as that. */
 enum tandem_status tnd_llama_check_entries(const tandem_session *session,
                                            const struct tandem_batch_entry *entries,
                                            int64_t n_entries, struct tandem_error *error);
+
+/** Samplers count for one call: none is left. Returns the status. */
+enum tandem_status tnd_llama_forget_samplers(tandem_session *session, enum tandem_status status);
 
 /** The same for a session with `draft`. */
 enum tandem_status tnd_llama_decode_ahead(tandem_session *session,

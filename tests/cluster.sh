@@ -82,7 +82,7 @@ for model in dense experts; do
         got=$(launch "$mpi" 3 "$build/cluster-ranks" "$work/$model.gguf" mpi layers 0 1 2 2>"$work/err")
         [ "$got" = "$want" ] && good || bad "$model, layers 0,1,2 of $mpi: $got, $want; $(head -3 "$work/err")"
     done
-    # Several texts on their way at the same time: the bits of one rank.
+    # Batches of several texts in flight: the bits of one rank.
     want=$("$build/cluster-ranks" "$work/$model.gguf" 1 flights)
     for ranks in 2 3 4; do
         got=$("$build/cluster-ranks" "$work/$model.gguf" "$ranks" flights)
@@ -266,8 +266,10 @@ for mpi in $mpis; do
     other=(: -np 1 "$build/cluster-ranks" "$work/experts.gguf" mpi)
     said=$(launch "$mpi" 1 "$build/cluster-ranks" "$work/dense.gguf" mpi "${other[@]}" 2>&1)
     [[ $said == *"rank 1 on "*"has another model file than rank 0"* ]] && good || bad "another file, $mpi: $said"
-    said=$(launch "$mpi" 2 "$build/tandem-llama" run "$work/dense.gguf" --shares 1 -q 2>&1)
-    [ $? -ne 0 ] && good || bad "wrong shares, $mpi: $said"
+    said=$(launch "$mpi" 2 "$build/tandem-llama" bench "$work/dense.gguf" --shares 1 2>&1)
+    [ $? -ne 0 ] && [[ $said == *"--shares '1': expected 2 numbers"* ]] && good || bad "wrong shares, $mpi: $said"
+    said=$(launch "$mpi" 2 "$build/tandem-llama" bench "$work/dense.gguf" --divide mixed --layer-shares 2,1 2>&1)
+    [ $? -ne 0 ] && [[ $said == *"expected --shares beside it"* ]] && good || bad "shares of layers alone, $mpi: $said"
     said=$(launch "$mpi" 2 "$build/tandem-llama" run "$work/none.gguf" -q 2>&1)
     [ $? -ne 0 ] && [[ $said == *none.gguf* ]] && good || bad "no file, $mpi: $said"
 done

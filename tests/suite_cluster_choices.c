@@ -95,6 +95,18 @@ static tandem_sampler *sampler_of(const struct job *job, int text)
     return sampler;
 }
 
+/* A batch that is refused, too, is the one that samplers count for. */
+static void be_refused(tandem_session *session, tandem_sampler *const *samplers)
+{
+    const int32_t token = 1;
+    const struct tandem_batch_entry twice[] = {{&token, 1, 0, true}, {&token, 1, 0, true}};
+    for (int i = 0; i < TEXTS; i++) {
+        check_ok(tandem_session_sample_with(session, i, samplers[i], NULL));
+    }
+    (void)check_status(tandem_session_begin_batch(session, twice, 2, NULL), TANDEM_E_ARGUMENT, NULL,
+                       NULL);
+}
+
 /* Each text by a sampler of its own. */
 static enum tandem_status write_texts(const struct job *job, tandem_session *session,
                                       struct tandem_error *error)
@@ -106,6 +118,7 @@ static enum tandem_status write_texts(const struct job *job, tandem_session *ses
     for (int i = 0; i < TEXTS; i++) {
         samplers[i] = sampler_of(job, i);
     }
+    be_refused(session, samplers);
     for (int step = 0; step < STEPS && status == TANDEM_OK; step++) {
         struct tandem_batch_entry entries[TEXTS];
         for (int i = 0; i < TEXTS; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Several texts on their way through ranks that have layers: the bits of one rank, whatever else
- * happens between the begin and the end of a batch. */
+ * Batches of several texts in flight among ranks that have layers: the bits of one rank, whatever
+ * else happens between the start and the end of a batch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +238,10 @@ static enum tandem_status interrupt(struct job *job, tandem_session *session,
                  "sequence 1 is in a batch that was begun", error);
     check_status(tandem_session_decode(session, tokens, 1, 0, error), TANDEM_E_ARGUMENT,
                  "sequence 0 is in a batch that was begun", error);
+    tandem_graph *graph = NULL; /* a plan computes nothing, so it need not wait */
+    tandem_plan *plan = NULL;
+    check_status(tandem_session_plan(session, 2, &graph, &plan, error), TANDEM_OK, NULL, error);
+    tandem_plan_free(plan);
     status =
         status == TANDEM_OK ? tandem_session_begin_batch(session, &entries[2], 1, error) : status;
     /* a whole batch, before the results of the others are asked for */
@@ -269,13 +273,13 @@ static enum tandem_status interrupt(struct job *job, tandem_session *session,
     }
     job->n = tandem_session_state_bytes(session);
     status = status == TANDEM_OK ? tandem_session_state_write(session, job->state, error) : status;
-    for (int t = 0; t < TEXTS && status == TANDEM_OK; t++) { /* left on their way */
+    for (int t = 0; t < TEXTS && status == TANDEM_OK; t++) { /* left in flight */
         status = tandem_session_begin_batch(session, &entries[t], 1, error);
     }
     return status;
 }
 
-static void other_calls_wait_for_what_is_on_its_way(void)
+static void other_calls_wait_for_batches_in_flight(void)
 {
     static const double behind[] = {0, 2, 1};
     const struct naive_spec dense = {.context = 0};
@@ -343,7 +347,7 @@ static CU_TestInfo tests[] = {
     {"texts have the bits of one rank", texts_have_the_bits_of_one_rank},
     {"architectures go in flight", architectures_go_in_flight},
     {"without posts batches follow each other", without_posts_batches_follow_each_other},
-    {"other calls wait for what is on its way", other_calls_wait_for_what_is_on_its_way},
+    {"other calls wait for batches in flight", other_calls_wait_for_batches_in_flight},
     {"there is a most", there_is_a_most},
     CU_TEST_INFO_NULL,
 };

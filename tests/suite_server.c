@@ -8,6 +8,7 @@
 extern CU_SuiteInfo suites_server_rerank[];
 extern CU_SuiteInfo suites_server_text[];
 extern CU_SuiteInfo suites_server_engine[];
+extern CU_SuiteInfo suites_server_flights[];
 extern CU_SuiteInfo suites_server_requests[];
 extern CU_SuiteInfo suites_server_http[];
 extern CU_SuiteInfo suites_server_limits[];
@@ -18,9 +19,9 @@ extern CU_SuiteInfo suites_server_responses[];
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_server_text, suites_server_engine,
-                          suites_server_requests, suites_server_rerank, suites_server_calls,
-                          suites_server_template, suites_server_responses, suites_server_limits,
-                          suites_server_http, NULL);
+                          suites_server_flights, suites_server_requests, suites_server_rerank,
+                          suites_server_calls, suites_server_template, suites_server_responses,
+                          suites_server_limits, suites_server_http, NULL);
 }
 
 static bool open_model(struct tnd_served *served, const struct tnd_served_options *o)

@@ -87,7 +87,7 @@ struct tnd_cluster_plan {
     double us[TND_FIT_PHASES], error_us[TND_FIT_PHASES];
     double link_us[TND_FIT_PHASES];  /* of them, what messages take */
     double sums_us[TND_FIT_PHASES];  /* what those of rows take, which all ranks make */
-    int in_flight;                   /* by layers: batches of texts on their way; 0: one */
+    int in_flight;                   /* by layers: batches of texts at the same time; 0: one */
     double move_us;                  /* mixed: of a prompt's, to bring keys and values to heads */
     int64_t bytes[TND_CLUSTER_MOST]; /* of ranks[i] */
     bool fits;

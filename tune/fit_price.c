@@ -258,9 +258,10 @@ static void price_caches(struct pricing *p, enum tnd_fit_phase phase, int side)
         }
         struct work work = work_of(p, best[g], group->part, phase);
         struct tnd_estimate one = time_of(p, best[g], side, &work);
-        double share = phase == TND_FIT_GENERATION
-                           ? 0.5 * (double)(p->model->n_texts * group->cache_bytes) / work.bytes
-                           : (double)p->model->prompt_tokens / (double)work.k;
+        double share =
+            phase == TND_FIT_GENERATION
+                ? 0.5 * (double)p->model->n_texts * (double)group->cache_bytes / work.bytes
+                : (double)p->model->prompt_tokens / (double)work.k;
         if (isfinite(one.us)) {
             add(group, phase, side, share * one.us, share * one.error_us);
         }

@@ -14,19 +14,19 @@
 
 #include "cluster/mpi_library.h"
 
-#define SPIN_S  50e-6  /* asked again and again: a message within a machine takes microseconds */
-#define YIELD_S 3e-4   /* then after others have run; */
-#define NAP_NS  50000  /* then after a nap */
-#define ABORT_S 3      /* for MPI to end this process */
-#define PULSE_S 1      /* between signs of life */
-#define MOVE_NS 100000 /* between looks at what was posted, while this rank computes */
-#define STAY_S  12e-9  /* a byte: a post stays with its message as long as 1 Gb/s takes for it */
+#define SPIN_S  50e-6 /* asked again and again: a message within a machine takes microseconds */
+#define YIELD_S 3e-4  /* then after others have run; */
+#define NAP_NS  50000 /* then after a nap */
+#define ABORT_S 3     /* for MPI to end this process */
+#define PULSE_S 1     /* between signs of life */
+#define MOVE_S  1e-4  /* between looks at what was posted, while this rank computes */
+#define STAY_S  12e-9 /* a byte: a post stays with its message as long as 1 Gb/s takes for it */
 enum {
     TAG = 7,
     PULSE_TAG = 8,
     PIECE = 1 << 30 /* bytes: MPI counts by int */,
     MOST_MESSAGES = 1 << 16,
-    MOST_POSTED = 64 << 20, /* bytes on their way, before a post waits */
+    MOST_POSTED = 64 << 20, /* bytes in flight, before a post waits */
     LONG = 64 << 10         /* bytes: of a prompt, not of tokens */
 };
 
@@ -43,6 +43,7 @@ struct transport {
     MPI_Comm comm;
     pthread_t opener;
     bool is_funneled; /* only the opener may call MPI */
+    bool is_crowded;  /* MPI may not be called from a thread of ours */
     MPI_Request *requests;
     int *ranks; /* of each request */
     int room;
@@ -54,7 +55,7 @@ struct transport {
     bool has_pulse; /* MPI may be called from another thread */
     pthread_mutex_t lock;
     pthread_cond_t wakes; /* that thread */
-    bool is_ending;
+    bool is_ending;       /* no thread but that of the caller calls MPI any more */
     struct post *posts;
     size_t posted; /* bytes of them */
     int post_code; /* MPI's, of one that has failed; */
@@ -71,12 +72,21 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static bool fail(int code, char *why, size_t why_bytes)
+static bool say(int code, char *why, size_t why_bytes)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int n = 0;
     MPI_Error_string(code, text, &n);
     snprintf(why, why_bytes, "MPI says: %s", text);
+    return false;
+}
+
+/* Not under the lock. */
+static bool fail(struct transport *t, int code, char *why, size_t why_bytes)
+{
+    pthread_mutex_lock(&t->lock);
+    (void)say(code, why, why_bytes);
+    pthread_mutex_unlock(&t->lock);
     return false;
 }
 
@@ -150,11 +160,10 @@ static void *run_pulse(void *user)
             next_s = seconds() + PULSE_S;
         }
         move_posts(t);
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        at.tv_sec += t->posts == NULL ? PULSE_S : 0;
-        at.tv_nsec += t->posts == NULL ? 0 : MOVE_NS;
-        at.tv_sec += at.tv_nsec / 1000000000;
-        at.tv_nsec %= 1000000000;
+        const double move_s = seconds() + MOVE_S;
+        const double wake_s = t->posts != NULL && move_s < next_s ? move_s : next_s;
+        at.tv_sec = (time_t)wake_s;
+        at.tv_nsec = (long)(1e9 * (wake_s - (double)at.tv_sec));
         (void)pthread_cond_timedwait(&t->wakes, &t->lock, &at);
     }
     pthread_mutex_unlock(&t->lock);
@@ -173,7 +182,7 @@ static void start_pulse(struct transport *t)
     pthread_condattr_destroy(&attributes);
     t->missed = calloc((size_t)t->count, sizeof(t->missed[0]));
     t->pulses = malloc((size_t)t->count * sizeof(t->pulses[0]));
-    if (t->is_funneled || t->missed == NULL || t->pulses == NULL) {
+    if (t->is_crowded || t->missed == NULL || t->pulses == NULL) {
         return;
     }
     for (int i = 0; i < t->count; i++) {
@@ -185,13 +194,21 @@ static void start_pulse(struct transport *t)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* A call that has failed leaves messages that MPI would still write to memory of the program: only
+ * a thread that calls MPI moves them. Returns false. */
+static bool give_up(struct transport *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->is_ending = true;
+    pthread_cond_broadcast(&t->wakes);
+    pthread_mutex_unlock(&t->lock);
+    return false;
+}
+
 static void stop_pulse(struct transport *t)
 {
+    (void)give_up(t);
     if (t->has_pulse) {
-        pthread_mutex_lock(&t->lock);
-        t->is_ending = true;
-        pthread_cond_broadcast(&t->wakes);
-        pthread_mutex_unlock(&t->lock);
         pthread_join(t->pulse, NULL);
     }
 }
@@ -304,7 +321,7 @@ static bool finish(struct transport *t, int n, double limit_s, int *out_rank, ch
         pthread_mutex_unlock(&t->lock);
         *out_rank = t->ranks[i];
         if (code != MPI_SUCCESS) {
-            return fail(code, why, why_bytes);
+            return fail(t, code, why, why_bytes);
         }
         if (is_done) {
             i++;
@@ -341,15 +358,16 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
         *out_rank = t->post_rank;
         n = t->post_code;
         pthread_mutex_unlock(&t->lock);
-        return fail(n, why, why_bytes);
+        return fail(t, n, why, why_bytes);
     }
     /* (Sends come first: a long one is announced before the other's is asked for, which would else
      * begin at once, and on TCP the answer to ours would wait behind all of it.) */
     int code = begin(t, sends, n_sends, true, &n);
     code = code == MPI_SUCCESS ? begin(t, receives, n_receives, false, &n) : code;
     pthread_mutex_unlock(&t->lock);
-    return code == MPI_SUCCESS ? finish(t, n, limit_s, out_rank, why, why_bytes)
-                               : fail(code, why, why_bytes);
+    const bool is_good = code == MPI_SUCCESS ? finish(t, n, limit_s, out_rank, why, why_bytes)
+                                             : fail(t, code, why, why_bytes);
+    return is_good || give_up(t);
 }
 
 /* ---- posts ---- */
@@ -368,7 +386,7 @@ static bool await_room(struct transport *t, size_t bytes, double limit_s, int *o
         const double silent_s = t->has_pulse && *out_rank >= 0 ? PULSE_S * t->missed[*out_rank] : 0;
         pthread_mutex_unlock(&t->lock);
         if (code != MPI_SUCCESS) {
-            return fail(code, why, why_bytes);
+            return fail(t, code, why, why_bytes);
         }
         if (has_room) {
             return true;
@@ -427,7 +445,7 @@ static bool post(void *self, const struct tandem_message *send, double limit_s, 
         if (code != MPI_SUCCESS) {
             *out_rank = send->rank;
             free(one);
-            return fail(code, why, why_bytes);
+            return fail(t, code, why, why_bytes);
         }
     }
     stay(t, send->bytes);
@@ -527,18 +545,20 @@ bool tandem_mpi_transport(const char *version, struct tandem_transport *out, cha
     }
     t->opener = pthread_self();
     t->is_funneled = level == MPI_THREAD_FUNNELED;
+    /* (Below that, a program's own calls would have to wait for those of a thread of ours.) */
+    t->is_crowded = level < (is_started ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED);
     code = MPI_Comm_dup(MPI_COMM_WORLD, &t->comm);
     code = code == MPI_SUCCESS ? MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN) : code;
     if (code != MPI_SUCCESS) {
         free(t);
-        return fail(code, why, why_bytes);
+        return say(code, why, why_bytes);
     }
     *out = (struct tandem_transport){.size = sizeof(*out),
                                      .self = t,
                                      .exchange = exchange,
                                      .close = close_transport,
                                      .name = t->name,
-                                     .post = t->is_funneled ? NULL : post};
+                                     .post = t->is_crowded ? NULL : post};
     MPI_Comm_rank(t->comm, &out->rank);
     MPI_Comm_size(t->comm, &out->count);
     t->rank = out->rank;

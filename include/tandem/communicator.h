@@ -49,7 +49,7 @@ struct tandem_transport {
     void (*close)(void *self, bool has_failed);
     const char *name; /**< "Open MPI 4.1.4", for people; lives as long as the transport */
     /** NULL: it cannot. Sends a message from a copy, and returns before it has arrived; it comes in
-     *  its turn among those of `exchange`. Where much is on its way it may wait first, as
+     *  its turn among those of `exchange`. Where many bytes are in flight it may wait first, as
      *  `exchange` does. A later call may fail because of it. */
     bool (*post)(void *self, const struct tandem_message *send, double limit_s, int *out_rank,
                  char *why, size_t why_bytes);
@@ -83,7 +83,8 @@ TANDEM_API const char *tandem_communicator_host(const tandem_communicator *commu
 TANDEM_API const char *tandem_communicator_name(const tandem_communicator *communicator);
 /** Seconds after which a call gives up waiting; 0: never; below 0: never, but for a rank whose
  *  process has given no sign of life for this many seconds, where the transport knows (MPI does,
- *  unless it is for one thread alone). 60 at first. Never fails. */
+ *  unless it is for one thread alone, or the program has started it with less than
+ *  MPI_THREAD_MULTIPLE). 60 at first. Never fails. */
 TANDEM_API void tandem_communicator_set_limit(tandem_communicator *communicator, double seconds);
 /** Those seconds. Never fails. */
 TANDEM_API double tandem_communicator_limit(const tandem_communicator *communicator);

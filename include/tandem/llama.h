@@ -109,8 +109,9 @@ struct tandem_session_options {
     const double *layer_shares; /**< {ranks}: MIXED: of the layers; NULL: as `shares` */
     int64_t prompt_batch;       /**< of MIXED; 0: 2 * TANDEM_MICRO_BATCH_TOKENS */
     bool has_whole_experts;     /**< by rows: each rank has some experts, whole, not rows of each */
-    /** By layers: what tandem_session_batches_in_flight answers for texts enough; 0: as many as
-     *  ranks have layers, 1: batches follow each other, 2 to TANDEM_BATCHES_IN_FLIGHT. */
+    /** By layers: batches that are computed at the same time, each by other ranks
+     *  (tandem_session_batches_in_flight answers this if there are as many texts). 0: as many as
+     *  ranks have layers; 1: one after the other; 2 to TANDEM_BATCHES_IN_FLIGHT. */
     int batches_in_flight;
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
@@ -207,8 +208,8 @@ TANDEM_API enum tandem_status tandem_session_begin_batch(tandem_session *session
  *  those of tandem_runtime_compute; the batch has ended then, too. */
 TANDEM_API enum tandem_status tandem_session_end_batch(tandem_session *session,
                                                        struct tandem_error *error);
-/** How many batches should be on their way where so many texts go on by a token at a time; 1: more
- *  bring nothing. Never fails. */
+/** How many batches should be begun before the first one ends, where this many texts each get a
+ *  token at a time; 1: more bring nothing. Never fails. */
 TANDEM_API int tandem_session_batches_in_flight(const tandem_session *session, int n_texts);
 
 /** Logits behind the last token of a sequence: `vocabulary` floats, borrowed until the sequence is
@@ -457,14 +458,14 @@ TANDEM_API enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
  *  for a grammar's. */
 TANDEM_API int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits);
 /** Tells that the next token of a sequence will be chosen by tandem_session_sample with this
- *  sampler, which the next tandem_session_decode or tandem_session_decode_batch, and no later one,
- *  may do where the logits lie, so that they are not copied: on a device, or among ranks by rows.
- *  Logits are NULL then. The sampler must not change between the two. NULL: logits are wanted.
- *  Devices make no choice, and the logits are there, with penalties, grammars, within a character,
- *  with drafts, for sessions with `has_embeddings`, on a CPU alone, and where a text of the batch
- *  that wants logits has no sampler; ranks with a top-k above 256, with temperature alone, and
- *  where what top-p and min-p keep may not be among the 128 likeliest tokens of each rank. Errors:
- *  ARGUMENT (no such sequence). */
+ *  sampler, which the next tandem_session_decode, tandem_session_decode_batch or
+ *  tandem_session_begin_batch, and no later one, may do where the logits lie, so that they are not
+ *  copied: on a device, or among ranks by rows. Logits are NULL then. The sampler must not change
+ *  between the two. NULL: logits are wanted. Devices make no choice, and the logits are there, with
+ *  penalties, grammars, within a character, with drafts, for sessions with `has_embeddings`, on a
+ *  CPU alone, and where a text of the batch that wants logits has no sampler; ranks with a top-k
+ *  above 256, with temperature alone, and where what top-p and min-p keep may not be among the 128
+ *  likeliest tokens of each rank. Errors: ARGUMENT (no such sequence). */
 TANDEM_API enum tandem_status tandem_session_sample_with(tandem_session *session, int32_t sequence,
                                                          tandem_sampler *sampler,
                                                          struct tandem_error *error);

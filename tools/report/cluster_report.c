@@ -377,7 +377,7 @@ static void add_in_flight(const struct tnd_cluster *cluster, const struct tnd_cl
         tnd_text_printf(out, "; %lld texts", (long long)cluster->model.n_texts);
     }
     if (plan->in_flight > 1) {
-        tnd_text_printf(out, " in %d batches on their way", plan->in_flight);
+        tnd_text_printf(out, " in %d batches in flight", plan->in_flight);
     }
 }
 

@@ -329,6 +329,9 @@ static enum tandem_status decide(const tandem_model *model, tandem_runtime *runt
     if (ranks->limit_s > 0) {
         tandem_communicator_set_limit(joined, ranks->limit_s);
     }
+    if (ranks->shares == NULL && ranks->layers != NULL) {
+        return fault(error, TANDEM_E_ARGUMENT, "--layer-shares: expected --shares beside it");
+    }
     if (ranks->shares == NULL) {
         return make_plan(model, runtime, options, ranks, refused, error);
     }

@@ -13,7 +13,7 @@ struct tnd_ranks_options {
     const char *layers;  /* of layers, mixed: the same; NULL: as `shares` */
     const char *divide;  /* "rows", "layers" or "mixed"; NULL: planned too, or rows */
     const char *experts; /* by rows: "rows" or "whole"; NULL: likewise */
-    int64_t in_flight;   /* batches on their way; 0: planned, or one for each rank with layers */
+    int64_t in_flight;   /* batches; 0: planned, or one for each rank with layers */
     int64_t n_texts;     /* that tokens are generated for at the same time; 0: one */
     double limit_s;      /* 0: the communicator's own */
     bool leads_here;     /* standard input is read, which rank 0 alone has */
@@ -55,7 +55,7 @@ struct tnd_ranks_options {
          0,                                                                                        \
          TANDEM_BATCHES_IN_FLIGHT,                                                                 \
          "N",                                                                                      \
-         "by layers: batches of different texts on their way through the ranks; default: "         \
+         "by layers: batches of different texts that ranks compute at the same time; default: "    \
          "planned"},                                                                               \
         {"model-cache",                                                                            \
          ARGS_STRING,                                                                              \

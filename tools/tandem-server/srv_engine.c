@@ -219,7 +219,7 @@ static void sweep(struct srv_engine *engine)
     for (int i = 0; i < engine->n_sequences; i++) {
         struct srv_sequence *s = &engine->sequences[i];
         const enum srv_finish finish =
-            s->job != NULL && !s->is_away ? verdict(s->job, now, looks, is_over) : SRV_RUNNING;
+            s->job != NULL && !s->is_in_flight ? verdict(s->job, now, looks, is_over) : SRV_RUNNING;
         if (finish != SRV_RUNNING) {
             tnd_srv_end(engine, s, finish, NULL);
         }
@@ -312,7 +312,8 @@ void tnd_srv_engine_stop(struct srv_engine *engine, double seconds)
         (void)pthread_join(engine->thread, NULL);
         engine->has_thread = false;
     } else {
-        (void)tnd_srv_engine_step(engine); /* cancels what there is */
+        while (tnd_srv_engine_step(engine)) { /* cancels what there is, once it is not in flight */
+        }
     }
 }
 

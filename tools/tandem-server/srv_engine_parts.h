@@ -17,7 +17,7 @@ struct srv_sequence {
     uint64_t used;           /* when it was last used, in jobs */
     bool is_prompt;          /* the prompt is not done */
     bool wants_check;        /* whether the reader is gone */
-    bool is_away;            /* in a batch that was begun: nothing else happens to it */
+    bool is_in_flight;       /* in a batch that was begun: nothing else happens to it */
     int32_t next;            /* the token to be appended; not while is_prompt */
     tandem_sampler *sampler; /* made with the first job */
     struct tandem_token_stream stream;
@@ -62,7 +62,7 @@ void tnd_srv_begin_text(struct srv_engine *engine, struct srv_sequence *sequence
 /** Ends a job; what it computed stays in the cache. */
 void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum srv_finish finish,
                  const char *fault);
-/** Begins as many batches as should be on their way, ends the oldest one and hands out its tokens.
+/** Begins as many batches as should be in flight, ends the oldest one and hands out its tokens.
  *  False: no text is running. */
 bool tnd_srv_run_batch(struct srv_engine *engine);
 

@@ -133,7 +133,7 @@ static int next_prompt(const struct srv_engine *engine, uint64_t after)
     int found = -1;
     for (int i = 0; i < engine->n_sequences; i++) {
         const struct srv_sequence *s = &engine->sequences[i];
-        if (s->job != NULL && s->is_prompt && !s->is_away && s->used > after &&
+        if (s->job != NULL && s->is_prompt && !s->is_in_flight && s->used > after &&
             (found < 0 || s->used < engine->sequences[found].used)) {
             found = i;
         }
@@ -151,21 +151,22 @@ static int count_running(const struct srv_engine *engine, bool has_prompts)
     return n;
 }
 
-/* Fills in the entries of a batch, one of so many: its share of the texts that get a token, and of
- * prompts what there is time for. */
+/* Fills in the entries of a batch, one of `n_batches`: its share of the texts that get a token, and
+ * of prompts what there is time for: texts of other batches in flight wait for it, too. */
 static void make_batch(struct srv_engine *engine, int n_batches, struct srv_batch *batch)
 {
-    const int share = (count_running(engine, false) + n_batches - 1) / n_batches;
+    const int n_others = count_running(engine, false);
+    const int share = (n_others + n_batches - 1) / n_batches;
     struct tandem_batch_entry *entries = batch->entries;
     int64_t n = 0;
     for (int i = 0; i < engine->n_sequences && n < share; i++) {
         struct srv_sequence *s = &engine->sequences[i];
-        if (s->job != NULL && !s->is_prompt && !s->is_away) {
+        if (s->job != NULL && !s->is_prompt && !s->is_in_flight) {
             entries[n++] = (struct tandem_batch_entry){&s->next, 1, i, true};
         }
     }
     const int64_t budget = tnd_srv_pace_chunk(tnd_srv_pace_session, engine->session,
-                                              1e3 * engine->options.delay_ms, n);
+                                              1e3 * engine->options.delay_ms, n_others);
     int64_t left = budget;
     for (int i = next_prompt(engine, 0); i >= 0 && left > 0;
          i = next_prompt(engine, engine->sequences[i].used)) {
@@ -247,7 +248,7 @@ static void fail_batch(struct srv_engine *engine, const struct srv_batch *batch,
     }
 }
 
-/* Begins a batch, one of so many that should be on their way. False: there is no text for it. */
+/* Begins a batch, one of `n_batches` that should be in flight. False: there is no text for it. */
 static bool begin_batch(struct srv_engine *engine, int n_batches)
 {
     struct tandem_error error = {0};
@@ -272,7 +273,7 @@ static bool begin_batch(struct srv_engine *engine, int n_batches)
     }
     engine->n_batches++;
     for (int64_t k = 0; k < batch->n; k++) {
-        engine->sequences[batch->entries[k].sequence].is_away = true;
+        engine->sequences[batch->entries[k].sequence].is_in_flight = true;
     }
     return true;
 }
@@ -287,7 +288,7 @@ static void end_batch(struct srv_engine *engine)
             (size_t)engine->n_batches * sizeof(engine->batches[0]));
     engine->batches[engine->n_batches] = batch; /* its memory */
     for (int64_t k = 0; k < batch.n; k++) {
-        engine->sequences[batch.entries[k].sequence].is_away = false;
+        engine->sequences[batch.entries[k].sequence].is_in_flight = false;
     }
     if (status != TANDEM_OK) {
         fail_batch(engine, &batch, &error);
