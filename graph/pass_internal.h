@@ -50,7 +50,8 @@ int tnd_rule_of_bytes(struct tnd_rewrite *rewrite, const struct tnd_net_node *no
 
 /* ---- values that are moved (pass_moved.c) ---- */
 
-/** The base that constant values come from: views, copies and padding by 0 lie between. */
+/** The base that constant values come from: views, copies and padding by 0 lie between. The value's
+ *  own when those are more than weights need. */
 int tnd_moved_from(const struct tnd_net *net, int value);
 /** Another base of the shape of `from`, moved as `value` is moved from that. */
 int tnd_moved_like(struct tnd_net *net, int value, int from, int other);
