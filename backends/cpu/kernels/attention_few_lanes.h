@@ -59,8 +59,13 @@ static void few_lay(const float *const *rows, int n_rows, int64_t n, float *y)
     for (int64_t i = 0; i < n; i += LANES, y += width * LANES) {
         const int rest = (int)(n - i < LANES ? n - i : LANES);
         for (int r = 0; r < width; r++) {
+            const vec all = r < n_rows ? v_load_part(rows[r] + i, rest) : v_set(0.0f);
+            if (together == 1) {
+                v_store(y + r * LANES, all);
+                continue;
+            }
             float x[LANES];
-            v_store(x, r < n_rows ? v_load_part(rows[r] + i, rest) : v_set(0.0f));
+            v_store(x, all);
             for (int l = 0; l < LANES; l += 4) { /* (copies of known size are instructions) */
                 float *to = y + l / values * gap + r * values + l % values;
                 memcpy(to, x + l, 4 * sizeof(float));
