@@ -92,11 +92,13 @@ const struct tnd_lower_value *tnd_lower_value(const struct tnd_lowering *l, int 
  *  number of a tensor in `tensors`, which it is added to. */
 enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool takes_last,
                                      struct tnd_operand *out, tandem_tensor **tensors, int *n);
-/** Where a value is read of a base that has the channels last alone: with channels, dimension 1, or
- *  values of the last dimension side by side. False: nowhere. */
+/** Offset and strides of a view in the tensor of its base, when that exists with the channels last
+ *  alone. False: it does not, strides cannot say it, or neither the view's channels (dimension 1)
+ *  nor the values of its last dimension lie side by side there. */
 bool tnd_lower_view_last(const struct tnd_lowering *l, int value, int64_t *offset,
                          int64_t *strides);
-/** Whether a value is all of such a base, itself with the channels last. */
+/** Whether a view has all values of such a base, which lie in the tensor as those of the view with
+ *  its own channels last would. */
 bool tnd_lower_lies_last(const struct tnd_lowering *l, int value);
 /** A tensor of a value that is no view and not known, in a layout; converted where it must be. */
 enum tandem_status tnd_lower_tensor(struct tnd_lowering *l, int value, enum tnd_net_layout layout,

@@ -50,12 +50,13 @@ int tnd_rule_of_bytes(struct tnd_rewrite *rewrite, const struct tnd_net_node *no
 
 /* ---- values that are moved (pass_moved.c) ---- */
 
-/** The base that constant values come from: views, copies and padding by 0 lie between. */
+/** The base that constant values come from: views, copies and padding by 0 lie between. The value's
+ *  own when those are more than weights need. */
 int tnd_moved_from(const struct tnd_net *net, int value);
-/** Another base of the shape of `from`, moved as `value` is moved from that. */
+/** Makes of `other`, a base of the shape of `from`, what was made of `from` to get `value`. */
 int tnd_moved_like(struct tnd_net *net, int value, int from, int other);
-/** Where each of `value` comes from: its index in `from` and 1, or 0 of padding; int32. The caller
- *  frees it. NULL: no memory, or too many values. */
+/** For each number of `value` 1 + the index in `from` that it comes from, or 0 for padding; int32.
+ *  The caller frees it. NULL: no memory, or more values than weights need. */
 struct tnd_array *tnd_moved_places(const struct tnd_net *net, int value, int from);
 
 /* ---- what rules look for (pass_match.c) ---- */

@@ -7,6 +7,10 @@
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
+/* A hostile file may move weights more often than a stack lets recursion follow, or to more values
+ * than there is memory for. */
+enum { MOVES_MOST = 64, VALUES_MOST = 1 << 22 /* or a few times what they come from */ };
+
 /* What a copy or padding by 0 reads; TANDEM_NET_NONE: a base is made otherwise. */
 static int moved_operand(const struct tnd_net *net, int base)
 {
@@ -24,8 +28,13 @@ static int moved_operand(const struct tnd_net *net, int base)
 
 int tnd_moved_from(const struct tnd_net *net, int value)
 {
-    int base = net->values[value].base;
-    for (int read; (read = moved_operand(net, base)) != TANDEM_NET_NONE;) {
+    const int first = net->values[value].base;
+    int base = first;
+    int moves = 0;
+    for (int read; (read = moved_operand(net, base)) != TANDEM_NET_NONE; moves++) {
+        if (moves == MOVES_MOST) {
+            return first;
+        }
         base = net->values[read].base;
     }
     return base;
@@ -82,11 +91,17 @@ static struct tnd_array *move(const struct tnd_net *net, int part, enum tnd_net_
     return out;
 }
 
+static bool has_too_many(const struct tnd_net *net, int value, int from)
+{
+    const int64_t n = tnd_dims_values(&net->values[value].shape);
+    return n >= INT32_MAX || (n > VALUES_MOST && n / 4 > tnd_dims_values(&net->values[from].shape));
+}
+
 /* The places of all of a base. */
 static struct tnd_array *places_of(const struct tnd_net *net, int base, int from)
 {
     const struct tnd_dims *shape = &net->values[base].shape;
-    if (tnd_dims_values(shape) >= INT32_MAX) {
+    if (has_too_many(net, base, from)) {
         return NULL;
     }
     if (base != from) {
@@ -106,7 +121,7 @@ struct tnd_array *tnd_moved_places(const struct tnd_net *net, int value, int fro
 {
     const struct tnd_net_params none = {0};
     const struct tnd_net_value *v = &net->values[value];
-    return tnd_dims_values(&v->shape) >= INT32_MAX
+    return has_too_many(net, value, from)
                ? NULL
                : move(net, value, TND_NET_COPY, &none, &v->shape, places_of(net, v->base, from));
 }

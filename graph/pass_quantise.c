@@ -4,11 +4,11 @@
  *
  *   sum of (x - zx) sx (w - zw) sw = (sum of (x - zx)(w - zw)) * (sx * sw)
  *
- * where sx is one number, and sw one, or of constant weights one a filter (column), which may be
- * moved before they are used. Sums of 32
- * bits are exact, so that what is left are the roundings of the scale and of one product: less than
- * those of the sum in float32. It runs before constants are computed, which would turn the weights
- * into floats. */
+ * where sx is one number, and sw one, or of constant weights one a filter (column). Constant
+ * weights may be copied, permuted and padded in between (pass_moved.c). Sums of 32 bits are exact,
+ * so that what is left are the roundings of the scale and of one product: less than those of the
+ * sum in float32. It runs before constants are computed, which would turn the weights into
+ * floats. */
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
@@ -165,7 +165,7 @@ static bool has_short_sums(const struct tnd_net *net, const struct tnd_net_node 
 struct quantised_pair {
     struct quantised x, w;
     int axis;                 /* of filters of constant weights; -1: w has one scale */
-    int from;                 /* what weights are moved from; TANDEM_NET_NONE: they are not moved */
+    int from;                 /* base that weights are moved from; TANDEM_NET_NONE: not moved */
     struct tnd_array *scales; /* of moved weights, by filter; the caller's */
 };
 

@@ -301,6 +301,55 @@ static void weights_that_are_moved_stay_bytes(void)
     }
 }
 
+static void count_quantised(void *context, const struct tnd_net *net, const struct tnd_pass *pass,
+                            int round, int fired)
+{
+    (void)net;
+    (void)pass;
+    (void)round;
+    *(int *)context += fired > 0 ? fired : 0;
+}
+
+/* Weights {filters, 2, 1, 1}, to and fro by some pads, and then to more filters. */
+static int quantised_of_moves(int n_moves, int64_t filters)
+{
+    static const int64_t none[TANDEM_NET_MAX_DIMS];
+    const int64_t forth[TANDEM_NET_MAX_DIMS] = {0, 0, 1, 0};
+    const int64_t back[TANDEM_NET_MAX_DIMS] = {0, 0, -1, 0};
+    const struct tnd_dims one = {.n = 0};
+    const struct tnd_dims w_shape = {4, {4, 2, 1, 1}};
+    const struct tnd_dims x_shape = {4, {1, 2, 3, 3}};
+    const struct tnd_window window = {
+        .n = 2, .extent = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    const int64_t more[TANDEM_NET_MAX_DIMS] = {filters - 4, 0, 0, 0};
+    struct tandem_error error = {.text = ""};
+    int fired = 0;
+    const struct tnd_pass_dump dump = {.dump = count_quantised, .context = &fired};
+    struct tnd_net *net = tnd_net_new();
+    const int x =
+        dequantised(net, tnd_net_input(net, TANDEM_DTYPE_U8, &x_shape, "x", NULL), &one, 0.02f);
+    const int zero = tnd_net_scalar(net, TANDEM_DTYPE_F32, 0);
+    int w = dequantised(net, bytes(net, TANDEM_DTYPE_I8, &w_shape), &one, 0.02f);
+    for (int i = 0; i < n_moves; i++) {
+        w = tnd_net_pad(net, TANDEM_PAD_CONSTANT, w, i % 2 == 0 ? forth : back, none, zero);
+    }
+    w = tnd_net_pad(net, TANDEM_PAD_CONSTANT, w, more, none, zero);
+    (void)tnd_net_output(net, tnd_net_conv(net, x, w, &window));
+    check_ok(tnd_net_optimize(net, TND_PASS_BIT(TND_PASS_QUANTISE), &dump, &error));
+    check_ok(tnd_net_check(net, &error));
+    tnd_net_free(net);
+    return fired;
+}
+
+/* Neither the stack nor memory end. */
+static void more_moves_than_weights_need_stay_floats(void)
+{
+    rng = tnd_test_rng_new(tnd_test_seed());
+    check_int(quantised_of_moves(10, 40), 1);
+    check_int(quantised_of_moves(100000, 40), 0);
+    check_int(quantised_of_moves(2, (int64_t)1 << 29), 0);
+}
+
 /* ---- products ---- */
 
 /* x by weights {K, N}, or turned {N, K}; a batch that weights are repeated for. */
@@ -554,6 +603,7 @@ static CU_TestInfo tests[] = {
     {"convolutions of what stands for bytes are right",
      convolutions_of_what_stands_for_bytes_are_right},
     {"weights that are moved stay bytes", weights_that_are_moved_stay_bytes},
+    {"more moves than weights need stay floats", more_moves_than_weights_need_stay_floats},
     {"products of what stands for bytes are right", products_of_what_stands_for_bytes_are_right},
     {"products of computed bytes have every bit", products_of_computed_bytes_have_every_bit},
     {"products of attention are sums of bytes", products_of_attention_are_sums_of_bytes},

@@ -27,7 +27,7 @@ struct panel {
     struct tnd_query_panel job;
     int64_t row;    /* the first */
     int begin, end; /* keys of the tile that it needs */
-    int n_seen;     /* of these, from `begin` on, all of its queries see so many */
+    int n_seen;     /* the first of these that all of its queries see */
     int32_t first[TND_PANEL_QUERIES_MAX],
         last[TND_PANEL_QUERIES_MAX]; /* places that each query sees */
     int32_t first_of_any, first_of_all, last_of_any, last_of_all;

@@ -48,10 +48,10 @@ typedef void tnd_few_floats_fn(const void *rows, size_t stride, int n_rows, int6
 
 struct tnd_few_kernels {
     int queries; /* of a block: a power of 2 */
-    int whole; /* rows of other types than F32 are used as they lie when they have a multiple of so
-                    many values */
-    int wide;  /* from so many queries on `scores` read multiples of `whole` values of F32 and F16
-                  alone */
+    int whole; /* rows of types other than F32 are used as they lie when their length is a multiple
+                  of this */
+    int wide;  /* with this many queries or more, `scores` takes F32 and F16 alone, in rows whose
+                  length is a multiple of `whole` */
     /** Brings rows of `n` values into the order that `scores` reads: up to the next multiple of 16
      *  values and the next power of 2 of n_rows, the rest 0. */
     void (*lay)(const float *const *rows, int n_rows, int64_t n, float *y);

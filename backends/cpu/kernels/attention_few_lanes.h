@@ -3,7 +3,7 @@
  * vec_<isa>.c behind vec_lanes.h. They also define FEW_QUERIES (queries of a block), FEW_SUMS (sums
  * that stand in registers, a multiple of LANES), FEW_TOGETHER (queries that share a vector at most,
  * up to LANES / 4), v_zip_low, v_zip_high, v_load_i8, v_load_q4 and v_set_f16; with HAS_SPREAD,
- * where FEW_TOGETHER is more than 1, v_spread and v_spread_f16 (so many floats over and over); with
+ * where FEW_TOGETHER is more than 1, v_spread and v_spread_f16 (n floats, repeated); with
  * HAS_FOLD v_fold: in lanes without the bit `half` a of the lane and of the one `half` further, in
  * the others b of the lane and of the one `half` before. */
 #ifndef TND_ATTENTION_FEW_LANES_H
@@ -37,9 +37,10 @@ TND_INLINE vec few_load(const char *row, int64_t i, int rest, const enum tandem_
     return v_load_part((const float *)(const void *)row + i, rest);
 }
 
-/* A vector has as many values of each of so many queries of a block, two of which meet a key's
- * values together. The more queries, the fewer sums are folded; a score is added up in the order of
- * a vector of one query: LANES sums of every LANES-th value, then halves to halves. */
+/* How many of a block's `width` queries share a vector, which has LANES / that many values of each;
+ * from 4 queries on so many that two vectors meet a key's values. The more, the fewer sums are
+ * folded. A score is added up in the order of a vector of one query all the same: LANES sums of
+ * every LANES-th value, then halves to halves. */
 TND_INLINE int few_together(int width)
 {
     return width < 4 ? 1 : width / 2 < FEW_TOGETHER ? width / 2 : FEW_TOGETHER;
@@ -59,8 +60,13 @@ static void few_lay(const float *const *rows, int n_rows, int64_t n, float *y)
     for (int64_t i = 0; i < n; i += LANES, y += width * LANES) {
         const int rest = (int)(n - i < LANES ? n - i : LANES);
         for (int r = 0; r < width; r++) {
+            const vec all = r < n_rows ? v_load_part(rows[r] + i, rest) : v_set(0.0f);
+            if (together == 1) {
+                v_store(y + r * LANES, all);
+                continue;
+            }
             float x[LANES];
-            v_store(x, r < n_rows ? v_load_part(rows[r] + i, rest) : v_set(0.0f));
+            v_store(x, all);
             for (int l = 0; l < LANES; l += 4) { /* (copies of known size are instructions) */
                 float *to = y + l / values * gap + r * values + l % values;
                 memcpy(to, x + l, 4 * sizeof(float));

@@ -42,7 +42,7 @@ struct tnd_attention_kernels {
      *  a vector of queries is 0. */
     void (*transpose)(const float *const *rows, int n_rows, int64_t n, float factor, float *y);
     /** Adds the tile's values to the sums, with weights e^(score - largest). Begin with largest
-     *  -infinity and weight 0. Scores that are no number make weight and sums such. */
+     *  -infinity and weight 0. NaN scores make weight and sums NaN. */
     void (*attend)(const struct tnd_query_panel *panel);
     /** rows[r][i] = sums[r][i] / weight[r]; 0 where nothing was seen. */
     void (*finish)(const struct tnd_query_panel *panel, float *const *rows);

@@ -223,7 +223,7 @@ static void copy_half(uint8_t *out, int vector, int lane, const void *half)
     memcpy(out + vector * 2 * LANES + 2 * lane, half, 2);
 }
 
-/* Of one row's block of 256 values: halves, then a byte for each group. */
+/* The header of one row's block of 256 values: one or two halves, and a byte for each group. */
 struct super_header {
     uint16_t halves[2];
     uint8_t groups[LANES];
@@ -361,8 +361,9 @@ static void pack_headers(const struct packing *p, const uint8_t *rows, size_t ro
     }
 }
 
-/* Headers of a unit of all rows, of blocks of 256: one row each, then one group each. Of types with
- * 8 groups what is written behind them becomes payload. */
+/* Headers of a unit of all rows, of blocks of 256: the halves of all rows, then group by group the
+ * bytes of all rows. There is always room for 16 groups: of types with 8 the rest is overwritten by
+ * the payload. */
 static void pack_super_headers(const struct packing *p, const uint8_t *rows, size_t row_bytes,
                                uint8_t *out)
 {
