@@ -364,7 +364,27 @@ static void a_device_that_becomes_slow_is_left_and_found_again(void)
     }
 }
 
+/* Whatever tables make planners predict: no limit that would be no number of nanoseconds. */
+static void absurd_predictions_limit_nothing(void)
+{
+    static const double absurd_us[] = {1e300, INFINITY, NAN};
+    for (uint64_t key = 1; key <= 3; key++) {
+        struct tnd_arm_class news;
+        enum tnd_plan_kind kind = TND_PLAN_BEST;
+        struct tnd_arm_offer offers[TND_PLAN_KINDS] = {{.is_open = true, .us = 10}};
+        offers[TND_PLAN_DEVICE] = (struct tnd_arm_offer){true, true, absurd_us[key - 1], 1e300};
+        check_ok(tnd_arms_offer(&arms, key, 1, offers));
+        for (uint64_t use = 1; use < 200; use++) {
+            CU_ASSERT_TRUE(tnd_arms_choose(&arms, key, 1, use, &kind));
+            (void)tnd_arms_note(&arms, key, kind, 1, 10000, false, use, &news);
+        }
+        check_int(serving(key), TND_PLAN_BEST);
+        CU_ASSERT_EQUAL(tnd_arms_limit(&arms, key, TND_PLAN_DEVICE, INT64_MAX), 0);
+    }
+}
+
 static CU_TestInfo verdict_tests[] = {
+    {"absurd_predictions_limit_nothing", absurd_predictions_limit_nothing},
     {"a_device_that_lies_is_dropped_within_eight_uses",
      a_device_that_lies_is_dropped_within_eight_uses},
     {"a_device_that_keeps_its_word_is_kept", a_device_that_keeps_its_word_is_kept},
