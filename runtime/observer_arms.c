@@ -195,6 +195,12 @@ static bool is_slow(const struct tnd_arm_class *one)
            now_of(serving) > (1 + TND_DRIFT_SHARE) * serving->beside_ns;
 }
 
+/* What was left for having become slow is looked at without credit a few times: it may pass soon. */
+static bool is_left(const struct tnd_arm_class *one, int kind)
+{
+    return one->rest < TND_OBSERVER_REST && kind == one->left;
+}
+
 /* The plan to be looked at: of those whose credit pays for it the one that has waited for longest;
  * when the serving one has become slow, the fastest. */
 static int find_look(const struct tnd_arm_class *one, int64_t tokens)
@@ -214,11 +220,12 @@ static int find_look(const struct tnd_arm_class *one, int64_t tokens)
         double ns = expected_of(arm, serving);
         double gain_ns = (serving_ns - ns) * (double)tokens; /* of a use */
         double entry_ns = arm->used_ns == 0 ? arm->entry_ns : 0;
-        double loss_ns = fmin(2 * fmax(-gain_ns, 0), look_limit_ns(one, arm, tokens) + again_ns);
+        double most_loss_ns = look_limit_ns(one, arm, tokens) + again_ns; /* it is given up */
+        double loss_ns = fmin(2 * fmax(-gain_ns, 0), arm->on_device ? most_loss_ns : INFINITY);
         double cost_ns = loss_ns + fmax(entry_ns - TND_OBSERVER_HOARD * fmax(gain_ns, 0), 0);
-        bool is_left = one->rest < TND_OBSERVER_REST && kind == one->left;
-        bool is_paid = is_left || fmin(cost_ns, most_ns) <= arm->credit_ns;
-        double rank = is_left ? -1 : slow ? ns : (double)arm->used_ns;
+        bool is_free = is_left(one, kind);
+        bool is_paid = is_free || fmin(cost_ns, most_ns) <= arm->credit_ns;
+        double rank = is_free ? -1 : slow ? ns : (double)arm->used_ns;
         if (arm->is_open && kind != one->serving && (is_paid || (slow && 2 * ns < serving_ns)) &&
             (best == NONE || rank < best_rank)) {
             best = kind;
@@ -429,7 +436,7 @@ static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan
         if (arm->n_counted > 0) {
             add_credits(arms, one, ns * tokens, false);
         }
-    } else {
+    } else if (!is_left(one, (int)kind)) {
         /* of a first use no more than was expected: the rest comes once */
         double more_ns = fmax(ns + (is_cut ? fallback_ns(one) : 0) - serving_ns, 0) * tokens;
         more_ns = is_new && !is_cut ? fmin(more_ns, arm->entry_ns) : more_ns;

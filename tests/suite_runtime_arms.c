@@ -383,7 +383,30 @@ static void absurd_predictions_limit_nothing(void)
     }
 }
 
+/* The CPU's plans are computed to their end, so that a look at a slow one costs all that it takes:
+ * of a minute, less than a fiftieth. */
+static void looks_at_slow_plans_of_the_cpu_are_rare(void)
+{
+    static const double true_ns[] = {1e6, 20e6, 2e6};
+    const struct tnd_arm_offer offers[TND_PLAN_KINDS] = {{.is_open = true, .us = 1000},
+                                                         {.is_open = true, .us = 1300},
+                                                         {.is_open = true, .us = 1500}};
+    double now_ns = 1, lost_ns = 0;
+    check_ok(tnd_arms_offer(&arms, 1, 1, offers));
+    while (now_ns < 60e9) {
+        struct tnd_arm_class news;
+        enum tnd_plan_kind kind = TND_PLAN_BEST;
+        CU_ASSERT_TRUE_FATAL(tnd_arms_choose(&arms, 1, 1, (uint64_t)now_ns, &kind));
+        now_ns += true_ns[kind];
+        lost_ns += true_ns[kind] - true_ns[TND_PLAN_BEST];
+        (void)tnd_arms_note(&arms, 1, kind, 1, (uint64_t)true_ns[kind], false, (uint64_t)now_ns,
+                            &news);
+    }
+    CU_ASSERT_TRUE(lost_ns > 0 && lost_ns < 0.02 * now_ns);
+}
+
 static CU_TestInfo verdict_tests[] = {
+    {"looks_at_slow_plans_of_the_cpu_are_rare", looks_at_slow_plans_of_the_cpu_are_rare},
     {"absurd_predictions_limit_nothing", absurd_predictions_limit_nothing},
     {"a_device_that_lies_is_dropped_within_eight_uses",
      a_device_that_lies_is_dropped_within_eight_uses},
