@@ -299,7 +299,8 @@
     X("attn_logit_softcapping", 0)                                                                 \
     X("final_logit_softcapping", 0)
 
-/* X("whole key", kind): keys of our own, made of a config.json. */
+/* X("whole key", kind): keys of our own, made of a config.json. (tandem.scores_of_mean 1
+ * means classifier.pooling_type 1, and is no longer written.) */
 #define TND_OWN_KEYS(X)                                                                            \
     X("tandem.rope.pairs", TEXT)                                                                   \
     X("tandem.rope.truncate", INTEGER)                                                             \
@@ -311,6 +312,7 @@
     X("tandem.has.feed_forward_bias", INTEGER)                                                     \
     X("tandem.has.head_norm", INTEGER)                                                             \
     X("tandem.has.feed_forward_norm", INTEGER)                                                     \
+    X("tandem.scores_of_mean", INTEGER)                                                            \
     X("tandem.has.second_norm", INTEGER)                                                           \
     X("tandem.rope.layers", ARRAY)
 

@@ -513,6 +513,7 @@ static enum tandem_status read_pooling(struct reader *reader, struct tandem_hpar
     }
     h->pooling = (enum tandem_pooling)pooling;
     h->is_first_bare = reader->architecture->is_first_bare;
+    (void)tandem_source_integer(reader->source, "tandem.scores_of_mean", &scores);
     (void)tandem_source_integer(reader->source, key_of(reader, "classifier.pooling_type"), &scores);
     if (scores != TANDEM_POOLING_MEAN && scores != TANDEM_POOLING_CLS) {
         return refuse_number(reader->key, (double)scores, error);

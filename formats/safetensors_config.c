@@ -676,12 +676,13 @@ static enum tandem_status take_whole(const struct tnd_config_reader *reader,
             return TANDEM_OK;
         }
         TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+        const bool is_token = is_one_of(key, "bos_token_id", "eos_token_id");
         const bool is_taken =
-            is_quantized(key) ||
-            tnd_llama_lists("model_type bos_token_id eos_token_id tie_word_embeddings", key);
-        TND_TRY(tnd_hf_is_of_other_parts(key) ? tnd_json_skip(json, error)
-                : is_taken                    ? take_one(reader, key, TOP, error)
-                                              : take_other(json, key, error));
+            is_token || is_quantized(key) || is_one_of(key, "model_type", "tie_word_embeddings");
+        const bool is_left = is_token && tnd_json_peek(json) == 'n'; /* text_config says which */
+        TND_TRY(is_left || tnd_hf_is_of_other_parts(key) ? tnd_json_skip(json, error)
+                : is_taken                               ? take_one(reader, key, TOP, error)
+                                                         : take_other(json, key, error));
     }
 }
 
@@ -689,7 +690,7 @@ static enum tandem_status take_whole(const struct tnd_config_reader *reader,
 static enum tandem_status tell_other(tandem_source *source, const struct type *type,
                                      const struct type *text, struct tandem_error *error)
 {
-    char name[160];
+    char name[192];
     const bool is_taken = tnd_llama_architecture_of(type->name) != NULL; /* by another convention */
     if (text->at != NULL && text->name[0] != '\0') {
         snprintf(name, sizeof(name), "%s of more than text (text_config is of %s)", type->name,

@@ -161,9 +161,10 @@ static double fallback_ns(const struct tnd_arm_class *one)
     return ns;
 }
 
-/* How long a use of a plan that is looked at may take: it has lost by then, and what was spent on
- * it is no less than what is spent on computing anew. A first use, which may build kernels and move
- * weights, gets what is told of that, and twice as long each time that it was not enough. */
+/* How long a use of a plan that is looked at may take: by then it has lost. No less than the CPU
+ * takes to compute the graph after it, so that giving up costs at most as much again. A first use,
+ * which may build kernels and move weights, gets the time predicted for that in addition, and all
+ * of it doubles each time that it was not enough. */
 static double look_limit_ns(const struct tnd_arm_class *one, const struct tnd_arm *arm,
                             int64_t tokens)
 {
@@ -194,6 +195,12 @@ static bool is_slow(const struct tnd_arm_class *one)
            now_of(serving) > (1 + TND_DRIFT_SHARE) * serving->beside_ns;
 }
 
+/* What was left for having become slow is looked at without credit a few times: it may pass soon. */
+static bool is_left(const struct tnd_arm_class *one, int kind)
+{
+    return one->rest < TND_OBSERVER_REST && kind == one->left;
+}
+
 /* The plan to be looked at: of those whose credit pays for it the one that has waited for longest;
  * when the serving one has become slow, the fastest. */
 static int find_look(const struct tnd_arm_class *one, int64_t tokens)
@@ -213,11 +220,12 @@ static int find_look(const struct tnd_arm_class *one, int64_t tokens)
         double ns = expected_of(arm, serving);
         double gain_ns = (serving_ns - ns) * (double)tokens; /* of a use */
         double entry_ns = arm->used_ns == 0 ? arm->entry_ns : 0;
-        double loss_ns = fmin(2 * fmax(-gain_ns, 0), look_limit_ns(one, arm, tokens) + again_ns);
+        double most_loss_ns = look_limit_ns(one, arm, tokens) + again_ns; /* it is given up */
+        double loss_ns = fmin(2 * fmax(-gain_ns, 0), arm->on_device ? most_loss_ns : INFINITY);
         double cost_ns = loss_ns + fmax(entry_ns - TND_OBSERVER_HOARD * fmax(gain_ns, 0), 0);
-        bool is_left = one->rest < TND_OBSERVER_REST && kind == one->left;
-        bool is_paid = is_left || fmin(cost_ns, most_ns) <= arm->credit_ns;
-        double rank = is_left ? -1 : slow ? ns : (double)arm->used_ns;
+        bool is_free = is_left(one, kind);
+        bool is_paid = is_free || fmin(cost_ns, most_ns) <= arm->credit_ns;
+        double rank = is_free ? -1 : slow ? ns : (double)arm->used_ns;
         if (arm->is_open && kind != one->serving && (is_paid || (slow && 2 * ns < serving_ns)) &&
             (best == NONE || rank < best_rank)) {
             best = kind;
@@ -271,9 +279,9 @@ static enum tnd_plan_kind take_turn(struct tnd_arm_class *one, int64_t tokens)
     return one->looked;
 }
 
-/* How long a computation may take at most. Nothing is given up without a plan on the CPU alone, and
- * no first use, which may build kernels and move weights. */
-static uint64_t limit_of(const struct tnd_arm_class *one, enum tnd_plan_kind kind, int64_t tokens)
+/* How long a computation may take at most; 0: as long as it takes. Nothing is given up without
+ * a plan on the CPU alone, nor the first use of the plan that serves, whose time nobody knows. */
+static double limit_of(const struct tnd_arm_class *one, enum tnd_plan_kind kind, int64_t tokens)
 {
     const struct tnd_arm *arm = &one->arms[kind];
     const struct tnd_arm *serving = &one->arms[one->serving];
@@ -281,9 +289,9 @@ static uint64_t limit_of(const struct tnd_arm_class *one, enum tnd_plan_kind kin
         return 0;
     }
     if (kind != one->serving) {
-        return (uint64_t)look_limit_ns(one, arm, tokens);
+        return look_limit_ns(one, arm, tokens);
     }
-    return (uint64_t)(TND_OBSERVER_STALL * now_of(arm) * (double)tokens + TND_OBSERVER_STALL_NS);
+    return TND_OBSERVER_STALL * now_of(arm) * (double)tokens + TND_OBSERVER_STALL_NS;
 }
 
 uint64_t tnd_arms_limit(struct tnd_arms *arms, uint64_t key, enum tnd_plan_kind kind,
@@ -291,9 +299,9 @@ uint64_t tnd_arms_limit(struct tnd_arms *arms, uint64_t key, enum tnd_plan_kind 
 {
     pthread_mutex_lock(&arms->lock);
     const struct tnd_arm_class *one = find(arms, key);
-    const uint64_t limit_ns = one != NULL ? limit_of(one, kind, tokens) : 0;
+    const double limit_ns = one != NULL ? limit_of(one, kind, tokens) : 0;
     pthread_mutex_unlock(&arms->lock);
-    return limit_ns;
+    return limit_ns < 1e18 ? (uint64_t)limit_ns : 0; /* tables may say anything, even NaN */
 }
 
 bool tnd_arms_choose(struct tnd_arms *arms, uint64_t key, int64_t tokens, uint64_t now_ns,
@@ -369,7 +377,8 @@ static enum tnd_arm_news judge(struct tnd_arm_class *one)
     double error = hypot(error_of(arm), error_of(serving));
     bool is_last = arm->n_counted >= TND_OBSERVER_USES / 2;
     bool is_first = one->looked_at == 0;
-    bool is_odd = arm->n_counted == 1 && arm->beside_ns > 0 && /* another program's, perhaps */
+    /* One time far above that of the last look may be another program's doing. */
+    bool is_odd = arm->n_counted == 1 && arm->beside_ns > 0 &&
                   arm->expected_ns > TND_OBSERVER_STALL * one->before_ns;
     if ((fabs(lead) < TND_CLEAR_SIGMAS * error && !is_last) || is_odd) {
         return TND_ARM_NOTHING;
@@ -420,14 +429,14 @@ static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan
     const bool is_serving = kind == one->serving;
     const bool is_new = arm->used_ns == 0; /* weights are packed and moved, once */
     const bool is_first = arm->n_uses++ == 0;
-    const bool is_vain = is_new && is_cut;
+    const bool is_vain = is_new && is_cut; /* how fast it is afterwards is not known */
     arm->used_ns = is_vain ? 0 : now_ns | 1;
     if (is_serving) {
         one->n_beside += one->looked != NONE && one->arms[one->looked].n_counted > 0;
         if (arm->n_counted > 0) {
             add_credits(arms, one, ns * tokens, false);
         }
-    } else {
+    } else if (!is_left(one, (int)kind)) {
         /* of a first use no more than was expected: the rest comes once */
         double more_ns = fmax(ns + (is_cut ? fallback_ns(one) : 0) - serving_ns, 0) * tokens;
         more_ns = is_new && !is_cut ? fmin(more_ns, arm->entry_ns) : more_ns;

@@ -14,7 +14,9 @@
 #include "tune/policy.h"
 #include "tune/profiles.h"
 
-enum { MOST_DEVICES = 8, NAMES = (MOST_DEVICES + 1) * TND_BACKEND_NAME };
+/* MOST_CURVES: looked at for one device, each as often as times are asked for. That bounds opening
+ * to half a second (Zen 5); a sweep's table of 150 curves needs a tenth of it. */
+enum { MOST_DEVICES = 8, MOST_CURVES = 1 << 20, NAMES = (MOST_DEVICES + 1) * TND_BACKEND_NAME };
 
 enum tandem_status tnd_winners_load_table(const struct tnd_registry *registry,
                                           struct tnd_layers *layers, tandem_table **out_table,
@@ -87,20 +89,36 @@ static bool wins(const struct tandem_table *table, const struct tnd_curve_key *k
            here.us - there.us > TND_RULE_LEAD * here.us + here.error_us + there.error_us;
 }
 
+/* The sample that is `back` places before the last; NULL: the curve is no product of `device`, or
+ * has no such sample. */
+static const struct tnd_sample *sample_of(const struct tnd_curve *curve, const char *device,
+                                          int back)
+{
+    return is_a_products(&curve->key) && strcmp(curve->key.backend, device) == 0 &&
+                   back < curve->n_samples
+               ? &curve->samples[curve->n_samples - 1 - back]
+               : NULL;
+}
+
 bool tnd_winners_is_one(const struct tandem_table *table, const char *device, int n_threads,
                         struct tnd_curve_key *out_key, int64_t *out_m)
 {
-    for (int i = 0; i < table->n_curves; i++) {
-        const struct tnd_curve *curve = &table->curves[i];
-        if (!is_a_products(&curve->key) || strcmp(curve->key.backend, device) != 0) {
-            continue;
-        }
-        for (int j = curve->n_samples - 1; j >= 0; j--) { /* devices like many tokens */
-            const int64_t m = curve->samples[j].m;
-            if (wins(table, &curve->key, m, n_threads)) {
+    int64_t n_curves = 0; /* a comparison looks through all of the table's */
+    bool has_more = true;
+    for (int back = 0; has_more && n_curves < MOST_CURVES; back++) { /* devices like many tokens */
+        has_more = false;
+        for (int i = 0; i < table->n_curves && n_curves < MOST_CURVES; i++) {
+            const struct tnd_curve *curve = &table->curves[i];
+            const struct tnd_sample *sample = sample_of(curve, device, back);
+            if (sample == NULL) {
+                continue;
+            }
+            has_more = true;
+            n_curves += table->n_curves;
+            if (wins(table, &curve->key, sample->m, n_threads)) {
                 if (out_key != NULL) {
                     *out_key = curve->key;
-                    *out_m = m;
+                    *out_m = sample->m;
                 }
                 return true;
             }

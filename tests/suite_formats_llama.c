@@ -377,6 +377,7 @@ static void keys_of_a_gguf_file_are_used_harmless_or_refused_by_name(void)
         {"llama.rope.scaling.type", 1, "key llama.rope.scaling.type has a value of another kind"},
         {"llama.attention.sliding_window_pattern", 2, "has a value of another kind"},
         {"llama.classifier.pooling_type", 1, NULL},
+        {"tandem.scores_of_mean", 1, NULL},
         {"llama.classifier.pooling_type", 3, "llama.classifier.pooling_type is 3"},
         {"llama.hidden_activation", 1, "key llama.hidden_activation has a value of another kind"},
         {"tandem.no_such_key", 1, "key tandem.no_such_key"},
@@ -393,6 +394,9 @@ static void keys_of_a_gguf_file_are_used_harmless_or_refused_by_name(void)
             continue;
         }
         check_status(tandem_source_hparams(source, &h, &error), TANDEM_OK, NULL, &error);
+        const bool is_of_mean = strcmp(cases[i].key, "llama.classifier.pooling_type") == 0 ||
+                                strcmp(cases[i].key, "tandem.scores_of_mean") == 0;
+        check_int(h.scores_mean, is_of_mean);
         tandem_source_close(source);
     }
 }

@@ -123,6 +123,35 @@ static void the_text_of_a_model_of_more_is_read(void)
     remove(CONFIG);
 }
 
+/* Whoever says null leaves it to the text. */
+static void tokens_beside_the_text_count_unless_they_are_null(void)
+{
+    static const struct {
+        const char *beside;
+        int32_t bos, end;
+    } cases[] = {
+        {IMAGES, 3, 4},
+        {IMAGES ",\"eos_token_id\":null,\"bos_token_id\": null", 3, 4},
+        {IMAGES ",\"eos_token_id\":[6],\"bos_token_id\":5", 5, 6},
+    };
+    tandem_source *made = make();
+    rename_tensors("\"language_model.model.", "\"language_model.lm_head.", "vision_tower.a");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tandem_error error = {.text = ""};
+        tandem_source *source = NULL;
+        int64_t bos = -1, end = -1;
+        write_config(made, "llava", "\"bos_token_id\":3,\"eos_token_id\":4", cases[i].beside);
+        check_status(open_it(&source, &error), TANDEM_OK, NULL, &error);
+        CU_ASSERT_TRUE(tandem_source_integer(source, "tokenizer.ggml.bos_token_id", &bos));
+        CU_ASSERT_TRUE(tandem_source_integer(source, "tokenizer.ggml.eos_token_id", &end));
+        check_int(bos, cases[i].bos);
+        check_int(end, cases[i].end);
+        tandem_source_close(source);
+    }
+    tandem_source_close(made);
+    remove(CONFIG);
+}
+
 static void what_is_not_its_text_is_refused_by_name(void)
 {
     static const struct {
@@ -163,6 +192,8 @@ static void what_is_not_its_text_is_refused_by_name(void)
 
 static CU_TestInfo parts_tests[] = {
     {"the_text_of_a_model_of_more_is_read", the_text_of_a_model_of_more_is_read},
+    {"tokens_beside_the_text_count_unless_they_are_null",
+     tokens_beside_the_text_count_unless_they_are_null},
     {"what_is_not_its_text_is_refused_by_name", what_is_not_its_text_is_refused_by_name},
     CU_TEST_INFO_NULL,
 };

@@ -364,7 +364,50 @@ static void a_device_that_becomes_slow_is_left_and_found_again(void)
     }
 }
 
+/* Whatever tables make planners predict: no limit that would be no number of nanoseconds. */
+static void absurd_predictions_limit_nothing(void)
+{
+    static const double absurd_us[] = {1e300, INFINITY, NAN};
+    for (uint64_t key = 1; key <= 3; key++) {
+        struct tnd_arm_class news;
+        enum tnd_plan_kind kind = TND_PLAN_BEST;
+        struct tnd_arm_offer offers[TND_PLAN_KINDS] = {{.is_open = true, .us = 10}};
+        offers[TND_PLAN_DEVICE] = (struct tnd_arm_offer){true, true, absurd_us[key - 1], 1e300};
+        check_ok(tnd_arms_offer(&arms, key, 1, offers));
+        for (uint64_t use = 1; use < 200; use++) {
+            CU_ASSERT_TRUE(tnd_arms_choose(&arms, key, 1, use, &kind));
+            (void)tnd_arms_note(&arms, key, kind, 1, 10000, false, use, &news);
+        }
+        check_int(serving(key), TND_PLAN_BEST);
+        CU_ASSERT_EQUAL(tnd_arms_limit(&arms, key, TND_PLAN_DEVICE, INT64_MAX), 0);
+    }
+}
+
+/* The CPU's plans are computed to their end, so that a look at a slow one costs all that it takes:
+ * of a minute, less than a fiftieth. */
+static void looks_at_slow_plans_of_the_cpu_are_rare(void)
+{
+    static const double true_ns[] = {1e6, 20e6, 2e6};
+    const struct tnd_arm_offer offers[TND_PLAN_KINDS] = {{.is_open = true, .us = 1000},
+                                                         {.is_open = true, .us = 1300},
+                                                         {.is_open = true, .us = 1500}};
+    double now_ns = 1, lost_ns = 0;
+    check_ok(tnd_arms_offer(&arms, 1, 1, offers));
+    while (now_ns < 60e9) {
+        struct tnd_arm_class news;
+        enum tnd_plan_kind kind = TND_PLAN_BEST;
+        CU_ASSERT_TRUE_FATAL(tnd_arms_choose(&arms, 1, 1, (uint64_t)now_ns, &kind));
+        now_ns += true_ns[kind];
+        lost_ns += true_ns[kind] - true_ns[TND_PLAN_BEST];
+        (void)tnd_arms_note(&arms, 1, kind, 1, (uint64_t)true_ns[kind], false, (uint64_t)now_ns,
+                            &news);
+    }
+    CU_ASSERT_TRUE(lost_ns > 0 && lost_ns < 0.02 * now_ns);
+}
+
 static CU_TestInfo verdict_tests[] = {
+    {"looks_at_slow_plans_of_the_cpu_are_rare", looks_at_slow_plans_of_the_cpu_are_rare},
+    {"absurd_predictions_limit_nothing", absurd_predictions_limit_nothing},
     {"a_device_that_lies_is_dropped_within_eight_uses",
      a_device_that_lies_is_dropped_within_eight_uses},
     {"a_device_that_keeps_its_word_is_kept", a_device_that_keeps_its_word_is_kept},

@@ -534,6 +534,22 @@ static void a_device_wins_that_is_clearly_the_fastest_for_some_product(void)
     tandem_table_free(table);
 }
 
+/* A table of thousands of products: those of most tokens are looked at, and it ends. */
+static void a_long_table_is_looked_at_in_parts(void)
+{
+    tandem_table *table = tune_new();
+    tune_add_link(table, "opencl", 1, 1000);
+    for (int i = 0; i < 400; i++) {
+        tune_add_cost_of(table, "cpu", 256 + i, 512, 0, 100);
+        tune_add_cost_of(table, "opencl", 256 + i, 512, i == 399 ? 50 : 1e9, 0);
+    }
+    struct tnd_curve_key key = {.n = 0};
+    int64_t m = 0;
+    CU_ASSERT_TRUE(tnd_winners_is_one(table, "opencl", 1, &key, &m));
+    check_int(key.n, 256 + 399);
+    tandem_table_free(table);
+}
+
 static bool is_open(const tandem_runtime *opened, const char *name)
 {
     bool is_found = false;
@@ -566,6 +582,7 @@ static void other_devices_are_not_opened(void)
 static CU_TestInfo winner_tests[] = {
     {"a_device_wins_that_is_clearly_the_fastest_for_some_product",
      a_device_wins_that_is_clearly_the_fastest_for_some_product},
+    {"a_long_table_is_looked_at_in_parts", a_long_table_is_looked_at_in_parts},
     {"other_devices_are_not_opened", other_devices_are_not_opened},
     CU_TEST_INFO_NULL,
 };

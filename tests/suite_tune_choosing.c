@@ -204,6 +204,31 @@ static void no_way_leads_packed_weights_without_a_time_of_theirs(void)
     tandem_table_free(one);
 }
 
+/* On AMD's CPUs the rule begins with a profile that tables from before it was made do not have. */
+static void a_table_without_the_first_way_of_the_rule_still_decides(void)
+{
+    static const char *const names[] = {"cpu-bf16", "cpu-packed", "cpu"};
+    const struct tnd_problem problem = {
+        .op = "mul_mat", .type = TANDEM_TYPE_Q4_0, .n = N, .k = K, .m = 1};
+    struct tnd_candidate candidates[3];
+    struct tnd_choice choice;
+    memset(candidates, 0, sizeof(candidates));
+    for (int i = 0; i < 3; i++) {
+        const enum tandem_type type = i == 0 ? TANDEM_TYPE_BF16 : TANDEM_TYPE_Q4_0;
+        CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, names[i], type, &candidates[i].profile));
+    }
+    for (int is_tie = 0; is_tie < 2; is_tie++) {
+        tandem_table *older = tune_new();
+        older->has_fingerprint = true;
+        strcpy(older->fingerprint.cpu_id, "AuthenticAMD 26 2");
+        add_cells(older, "cpu-packed", false, 100, 0);
+        add_cells(older, "cpu", false, is_tie ? 98 : 50, 0);
+        tnd_choose(older, candidates, 3, &problem, 1, NULL, NULL, NULL, &choice);
+        check_int(choice.best.candidate, is_tie ? 1 : 2);
+        tandem_table_free(older);
+    }
+}
+
 /* A product alone is timed with idle neighbours; in a pass one thread more often pays than not. */
 static void of_tied_thread_counts_that_of_the_rule_serves(void)
 {
@@ -416,6 +441,8 @@ static CU_TestInfo tests[] = {
      a_way_serves_only_with_a_lead_over_packed_weights},
     {"no_way_leads_packed_weights_without_a_time_of_theirs",
      no_way_leads_packed_weights_without_a_time_of_theirs},
+    {"a_table_without_the_first_way_of_the_rule_still_decides",
+     a_table_without_the_first_way_of_the_rule_still_decides},
     {"of_tied_thread_counts_that_of_the_rule_serves",
      of_tied_thread_counts_that_of_the_rule_serves},
     {"a_dear_hand_off_does_not_break_a_tie", a_dear_hand_off_does_not_break_a_tie},

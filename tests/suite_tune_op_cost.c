@@ -119,7 +119,7 @@ static void add_device_ops(double us)
 /* Its work on a core, and no less than its bytes at the memory's bandwidth. */
 static void the_rule_tells_a_time_from_work_and_bytes(void)
 {
-    const struct tnd_peak peak = {"read", 2, 1, 3, 1};
+    const struct tnd_peak peak = {"read", 2, 1, 3, 1}, of_one = {"read", 1, 1, 3, 1};
     const tandem_tensor *sum = tandem_add(context, matrix(4096, 4096), matrix(4096, 4096));
     const double values = 4096.0 * 4096.0;
     const double one_us = values / TND_RULE_VALUES * TND_RULE_US;
@@ -127,8 +127,11 @@ static void the_rule_tells_a_time_from_work_and_bytes(void)
     CU_ASSERT_DOUBLE_EQUAL(tnd_rule_us(NULL, sum, 2), one_us / 2, 1);
     check_ok(tnd_table_add_peak(table, &peak));
     CU_ASSERT_DOUBLE_EQUAL(tnd_rule_us(table, sum, 2), 3 * 4 * values / 1e3, 1);
-    sum = tandem_transpose(context, matrix(8, 8));
-    CU_ASSERT_EQUAL(tnd_rule_us(table, sum, 1), 0);
+    tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, (const int64_t[]){4});
+    const tandem_tensor *rows = tandem_get_rows(context, matrix(4096, 4096), ids);
+    check_ok(tnd_table_add_peak(table, &of_one));
+    CU_ASSERT_DOUBLE_EQUAL(tnd_rule_us(table, rows, 1), 2 * 4 * 4096 * 4 / 1e3, 1); /* 4 rows */
+    CU_ASSERT_EQUAL(tnd_rule_us(table, tandem_transpose(context, matrix(8, 8)), 1), 0);
 }
 
 /* Layers of a product, silu and concat, of 16 tokens. */

@@ -82,6 +82,19 @@ int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us
     return n_threads > 1 && is_worth_sharing(node, handoff_us) ? n_threads : 1;
 }
 
+/* What it reads and writes; of weights of which rows are taken, these. */
+static double bytes_of(const tandem_tensor *node)
+{
+    double bytes = (double)tandem_tensor_bytes(node);
+    for (int s = 0; s < node->n_src; s++) {
+        const tandem_tensor *src = node->src[s];
+        const bool is_taken_from = node->op == TANDEM_OP_GET_ROWS && s == 0;
+        const double share = is_taken_from ? (double)node->ne[1] / (double)src->ne[1] : 1;
+        bytes += src != NULL ? share * (double)tandem_tensor_bytes(src) : 0;
+    }
+    return bytes;
+}
+
 double tnd_rule_us(const struct tandem_table *table, const tandem_tensor *node, int n_threads)
 {
     const enum tnd_op_cost cost = tnd_op_traits(node->op)->cost;
@@ -90,10 +103,6 @@ double tnd_rule_us(const struct tandem_table *table, const tandem_tensor *node, 
     }
     const int threads = tnd_rule_threads(node, n_threads, 0);
     double us = TND_RULE_US * tnd_node_work(node) / worth[cost] / threads;
-    double bytes = (double)tandem_tensor_bytes(node);
-    for (int s = 0; s < node->n_src; s++) {
-        bytes += node->src[s] != NULL ? (double)tandem_tensor_bytes(node->src[s]) : 0;
-    }
     double bytes_per_us = table != NULL ? tnd_table_peak(table, "read", threads) * 1e3 : 0;
-    return bytes_per_us > 0 ? fmax(us, bytes / bytes_per_us) : us;
+    return bytes_per_us > 0 ? fmax(us, bytes_of(node) / bytes_per_us) : us;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ggml-like/tnd_tensor.h"
+#include "runtime/winners.h"
 #include "table/invalidate.h"
 #include "tests/fuzz/mutate_json.h"
 #include "tools/report/replay_print.h"
@@ -198,6 +199,21 @@ static void report(const tandem_table *table)
     tnd_text_fini(&out);
 }
 
+/* ---- devices that are worth opening ---- */
+
+static void find_winners(const tandem_table *table)
+{
+    for (int i = 0; i < table->n_curves && i < 4; i++) {
+        struct tnd_curve_key key = {.n = 0};
+        const char *device = table->curves[i].key.backend;
+        int64_t m = 0;
+        if (tnd_winners_is_one(table, device, THREADS, &key, &m) &&
+            (strcmp(key.backend, device) != 0 || m < 1)) {
+            abort();
+        }
+    }
+}
+
 /* ---- numbers of kernels ---- */
 
 /* By the CPU backend, whatever was used before: what it has then is what it may have. */
@@ -235,6 +251,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         plan_and_replay(table, registry);
         tnd_registry_close(registry);
     }
+    find_winners(table);
     use_numbers(table);
     report(table);
     tnd_table_invalidate(table, &machine, &invalid);
