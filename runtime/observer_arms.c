@@ -195,7 +195,7 @@ static bool is_slow(const struct tnd_arm_class *one)
            now_of(serving) > (1 + TND_DRIFT_SHARE) * serving->beside_ns;
 }
 
-/* What was left for having become slow is looked at without credit a few times: it may pass soon. */
+/* What was left for having become slow is looked at without credit a few times: that may pass. */
 static bool is_left(const struct tnd_arm_class *one, int kind)
 {
     return one->rest < TND_OBSERVER_REST && kind == one->left;
