@@ -128,8 +128,11 @@ TND_INLINE void scores_tile(const float *queries, const float *keys, int64_t n, 
             v_store(scores + j * PANEL + v * LANES, sum[j][v]);
         }
     }
+    if (largest == NULL) {
+        return;
+    }
     TND_UNROLL
-    for (int v = 0; v < n_vectors && largest != NULL; v++) {
+    for (int v = 0; v < n_vectors; v++) {
         vec most = v_load(largest + v * LANES);
         TND_UNROLL
         for (int j = 0; j < n_keys; j++) {
