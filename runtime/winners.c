@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Tables name devices whose drivers are not loaded: what they measured is compared by the profiles
- * of the build. A table that is wrong opens a device too many or too few, no more than that; who
- * computes is for the planner and the observer to say. */
+ * Tables name devices whose drivers are not loaded: the planner's choice among all that a table
+ * knows tells whether one of them would be used. A table that is wrong opens a device too many or
+ * too few, no more than that; who computes is for the planner and the observer to say. */
 #include "runtime/winners.h"
 
 #include <stdio.h>
@@ -10,9 +10,7 @@
 #include "backends/kinds.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
-#include "tune/estimate.h"
-#include "tune/policy.h"
-#include "tune/profiles.h"
+#include "tune/candidates.h"
 
 /* MOST_CURVES: looked at for one device, each as often as times are asked for. That bounds opening
  * to half a second (Zen 5); a sweep's table of 150 curves needs a tenth of it. */
@@ -40,53 +38,31 @@ static bool is_a_products(const struct tnd_curve_key *key)
            tnd_kind_is_device(tnd_kind_of(key->backend));
 }
 
-/* The profile with `device` in place of the first device of its kind. Whether it is one of that
- * device, or, for "", one of the host's alone. */
-static bool belongs_to(struct tnd_table_profile *profile, const char *device)
+static bool uses(const struct tnd_table_profile *profile, const char *device)
 {
-    bool is_found = device[0] == '\0';
+    bool is_used = false;
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        struct tnd_table_stage *stage = &profile->stage[s];
-        if (stage->backend[0] == '\0' || !tnd_kind_is_device(stage->kind)) {
-            continue;
-        }
-        if (device[0] == '\0' || stage->kind != tnd_kind_of(device)) {
-            return false;
-        }
-        (void)snprintf(stage->backend, sizeof(stage->backend), "%s", device);
-        is_found = true;
+        is_used = is_used || strcmp(profile->stage[s].backend, device) == 0;
     }
-    return is_found;
+    return is_used;
 }
 
-/* The least time of the profiles of a device, or of the host. */
-static bool find_least(const struct tandem_table *table, const char *device,
-                       const struct tnd_curve_key *key, int64_t m, int n_threads,
-                       struct tnd_estimate *out)
-{
-    bool is_found = false;
-    for (int i = 0; i < tnd_profile_count(NULL); i++) {
-        struct tnd_table_profile profile;
-        struct tnd_estimate one;
-        if (tnd_profile_describe(NULL, i, key->type, &profile) && belongs_to(&profile, device) &&
-            tnd_estimate_profile(table, &profile, key->type, key->n, key->k, m, n_threads, &one,
-                                 NULL) &&
-            (!is_found || one.us < out->us)) {
-            *out = one;
-            is_found = true;
-        }
-    }
-    return is_found;
-}
-
+/* Whether the planner would give the product to its device, were that open. `candidates`: room for
+ * TND_TABLE_MAX_PROFILES; those of `io_type`, *io_n in number. */
 static bool wins(const struct tandem_table *table, const struct tnd_curve_key *key, int64_t m,
-                 int n_threads)
+                 int n_threads, struct tnd_candidate *candidates, enum tandem_type *io_type,
+                 int *io_n)
 {
-    struct tnd_estimate here;
-    struct tnd_estimate there;
-    return find_least(table, key->backend, key, m, n_threads, &there) &&
-           find_least(table, "", key, m, n_threads, &here) &&
-           here.us - there.us > TND_RULE_LEAD * here.us + here.error_us + there.error_us;
+    const struct tnd_problem problem = {
+        .op = "mul_mat", .type = key->type, .n = key->n, .k = key->k, .m = m};
+    struct tnd_choice choice;
+    if (*io_n < 0 || *io_type != key->type) {
+        *io_n = tnd_candidates_of_table(table, key->type, 0, candidates);
+        *io_type = key->type;
+    }
+    tnd_choose(table, candidates, *io_n, &problem, n_threads, NULL, NULL, NULL, &choice);
+    return choice.best.candidate >= 0 &&
+           uses(&candidates[choice.best.candidate].profile, key->backend);
 }
 
 /* The sample that is `back` places before the last; NULL: the curve is no product of `device`, or
@@ -103,11 +79,15 @@ static const struct tnd_sample *sample_of(const struct tnd_curve *curve, const c
 bool tnd_winners_is_one(const struct tandem_table *table, const char *device, int n_threads,
                         struct tnd_curve_key *out_key, int64_t *out_m)
 {
+    struct tnd_candidate *candidates = tnd_calloc(TND_TABLE_MAX_PROFILES, sizeof(candidates[0]));
+    enum tandem_type type = TANDEM_TYPE_F32;
+    int n_candidates = -1;
     int64_t n_curves = 0; /* a comparison looks through all of the table's */
-    bool has_more = true;
+    bool has_more = candidates != NULL;
+    bool is_one = false;
     for (int back = 0; has_more && n_curves < MOST_CURVES; back++) { /* devices like many tokens */
         has_more = false;
-        for (int i = 0; i < table->n_curves && n_curves < MOST_CURVES; i++) {
+        for (int i = 0; !is_one && i < table->n_curves && n_curves < MOST_CURVES; i++) {
             const struct tnd_curve *curve = &table->curves[i];
             const struct tnd_sample *sample = sample_of(curve, device, back);
             if (sample == NULL) {
@@ -115,16 +95,17 @@ bool tnd_winners_is_one(const struct tandem_table *table, const char *device, in
             }
             has_more = true;
             n_curves += table->n_curves;
-            if (wins(table, &curve->key, sample->m, n_threads)) {
-                if (out_key != NULL) {
-                    *out_key = curve->key;
-                    *out_m = sample->m;
-                }
-                return true;
+            is_one =
+                wins(table, &curve->key, sample->m, n_threads, candidates, &type, &n_candidates);
+            if (is_one && out_key != NULL) {
+                *out_key = curve->key;
+                *out_m = sample->m;
             }
         }
+        has_more = has_more && !is_one;
     }
-    return false;
+    tnd_free(candidates);
+    return is_one;
 }
 
 /* ---- opening ---- */

@@ -11,9 +11,9 @@ enum tandem_status tnd_winners_load_table(const struct tnd_registry *registry,
                                           struct tnd_layers *layers, tandem_table **out_table,
                                           struct tandem_error *error);
 
-/** Whether the device takes less time than everything on `n_threads` threads of the CPU, its
- *  transfers included, beyond both error bars, for a product that it was measured with. `out_key`
- *  (may be NULL): its weights, and `out_m`: with how many tokens. */
+/** Whether the planner would give some product that the device was measured with to it, beside
+ *  `n_threads` threads of the CPU and with its transfers (tnd_choose). `out_key` (may be NULL): its
+ *  weights, and `out_m`: with how many tokens. Without memory: no. */
 bool tnd_winners_is_one(const struct tandem_table *table, const char *device, int n_threads,
                         struct tnd_curve_key *out_key, int64_t *out_m);
 

@@ -439,7 +439,7 @@ static bool post(void *self, const struct tandem_message *send, double limit_s, 
             t->posts = one;
             t->posted += bytes;
             move_posts(t);
-            pthread_cond_signal(&t->wakes);
+            pthread_cond_broadcast(&t->wakes);
         }
         pthread_mutex_unlock(&t->lock);
         if (code != MPI_SUCCESS) {
