@@ -7,6 +7,7 @@
 #include "tests/architectures-golden-list.h"
 #include "tests/suite_llama.h"
 #include "tests/support_golden.h"
+#include "tests/support_rank_sessions.h"
 #include "tests/support_ranks.h"
 
 enum { N_TOKENS = 12, VOCABULARY = 40, CUT = 4 };
@@ -35,36 +36,22 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
 {
     struct job *job = user;
     const bool by_rows = job->by_rows;
-    struct tandem_runtime_options of_runtime = TANDEM_RUNTIME_OPTIONS_INIT;
-    tandem_runtime *runtime = NULL;
-    const struct tandem_session_options options = {.size = sizeof(options),
-                                                   .communicator = communicator,
-                                                   .division = by_rows ? TANDEM_DIVIDE_ROWS
+    const struct tandem_session_options options = {.division = by_rows ? TANDEM_DIVIDE_ROWS
                                                                        : TANDEM_DIVIDE_LAYERS,
                                                    .has_whole_experts = by_rows,
                                                    .micro_batches = by_rows ? 1 : N_TOKENS / CUT};
-    tandem_session *session = NULL;
-    of_runtime.n_threads = 1;
-    of_runtime.table_path = "";
-    enum tandem_status status = tandem_runtime_open(&of_runtime, &runtime, error);
-    if (status != TANDEM_OK) {
-        return status;
-    }
-    if (tandem_communicator_rank(communicator) > 0) {
-        status = tandem_session_follow(job->model, runtime, communicator, error);
-    } else {
-        status = tandem_session_new(job->model, runtime, &options, &session, error);
-        status = status == TANDEM_OK ? tandem_session_decode(session, tokens, N_TOKENS,
-                                                             job->n_ranks == 1 ? CUT : 0, error)
-                                     : status;
-        const float *logits = tandem_session_logits(session, 0);
+    struct tnd_rank_session rank;
+    enum tandem_status status =
+        tnd_rank_session_begin(&rank, job->model, communicator, &options, error);
+    if (rank.session != NULL) {
+        status = tandem_session_decode(rank.session, tokens, N_TOKENS, job->n_ranks == 1 ? CUT : 0,
+                                       error);
+        const float *logits = tandem_session_logits(rank.session, 0);
         if (status == TANDEM_OK && logits != NULL) {
             memcpy(job->logits, logits, sizeof(job->logits));
         }
-        tandem_session_free(session);
-        (void)tandem_session_dismiss(communicator, NULL);
     }
-    tandem_runtime_close(runtime);
+    tnd_rank_session_end(&rank);
     return status;
 }
 

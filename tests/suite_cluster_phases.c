@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/suite_llama_naive.h"
+#include "tests/support_rank_sessions.h"
 #include "tests/support_ranks.h"
 
 enum { PROMPT = 20, STEPS = 3, AGAIN = 12, STATE = 1 << 18, TEXT = 2048, WORDS = 512, LONG = 60 };
@@ -30,27 +31,13 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
                                   struct tandem_error *error)
 {
     struct job *job = user;
-    struct tandem_runtime_options of_runtime = TANDEM_RUNTIME_OPTIONS_INIT;
-    struct tandem_session_options options = job->options;
-    tandem_runtime *runtime = NULL;
-    tandem_session *session = NULL;
-    of_runtime.n_threads = 1;
-    of_runtime.table_path = "";
-    enum tandem_status status = tandem_runtime_open(&of_runtime, &runtime, error);
-    if (status != TANDEM_OK) {
-        return status;
+    struct tnd_rank_session rank;
+    enum tandem_status status =
+        tnd_rank_session_begin(&rank, job->model, communicator, &job->options, error);
+    if (rank.session != NULL) {
+        status = job->script(job, rank.session, error);
     }
-    if (tandem_communicator_rank(communicator) > 0) {
-        status = tandem_session_follow(job->model, runtime, communicator, error);
-    } else {
-        options.size = sizeof(options);
-        options.communicator = communicator;
-        status = tandem_session_new(job->model, runtime, &options, &session, error);
-        status = status == TANDEM_OK ? job->script(job, session, error) : status;
-        tandem_session_free(session);
-        (void)tandem_session_dismiss(communicator, NULL);
-    }
-    tandem_runtime_close(runtime);
+    tnd_rank_session_end(&rank);
     return status;
 }
 
