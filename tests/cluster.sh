@@ -44,6 +44,14 @@ rank_pid() {
 "$build/tandem-llama" synth "$work/dense.gguf" -q --shape 192,640,3,6,3,320 --type q4_0 &&
     "$build/tandem-llama" synth "$work/experts.gguf" -q --shape 128,256,2,8,4,320,8,2 --type q8_0 || exit 1
 
+# A message that nobody receives does not keep its sender from closing.
+for mpi in $mpis; do
+    began=$SECONDS
+    said=$(launch "$mpi" 2 "$build/cluster-ranks" unreceived mpi 2>&1)
+    code=$?
+    [ "$code" -ne 0 ] && [ "$code" -ne 124 ] && [ $((SECONDS - began)) -lt 30 ] && good || bad "a message that nobody receives, $mpi: code $code after $((SECONDS - began)) s: $said"
+done
+
 # The same bits, whatever carries the messages.
 for model in dense experts; do
     for ranks in $([ "$model" = dense ] && echo 1 2 3 4 7 || echo 2 3 7); do

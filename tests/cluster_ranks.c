@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * usage: cluster-ranks MODEL RANKS|mpi [layers|mixed|whole|flights] [SHARE...]
  * Decodes a few tokens on so many ranks, which are threads of this process, or on those of an MPI
- * launcher, and prints a digest of all logits: for tests/cluster.sh, which compares them. */
+ * launcher, and prints a digest of all logits: for tests/cluster.sh, which compares them.
+ *        cluster-ranks unreceived mpi
+ * Rank 0 posts a message that rank 1 never receives, and both close: the launcher must end both. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +166,20 @@ static int run_mpi(struct job *job)
     return code;
 }
 
+static int run_unreceived(void)
+{
+    static const char data[4 << 20];
+    struct tandem_error error = {.text = ""};
+    tandem_communicator *communicator = NULL;
+    enum tandem_status status = tandem_communicator_open(&communicator, &error);
+    tandem_communicator_set_limit(communicator, 1);
+    if (status == TANDEM_OK && tandem_communicator_rank(communicator) == 0) {
+        status = tandem_communicator_post(communicator, 1, data, sizeof(data), &error);
+    }
+    tandem_communicator_close(communicator);
+    return status == TANDEM_OK ? 0 : fail(&error);
+}
+
 int main(int argc, char **argv)
 {
     struct tandem_error error = {.text = ""};
@@ -179,6 +195,9 @@ int main(int argc, char **argv)
                       .has_whole_experts = is_whole,
                       .is_in_flight = is_in_flight};
     tandem_model *model = NULL;
+    if (argc == 3 && strcmp(argv[1], "unreceived") == 0) {
+        return run_unreceived();
+    }
     const int count = argc > 2 ? atoi(argv[2]) : 0;
     const bool is_mpi = argc > 2 && strcmp(argv[2], "mpi") == 0;
     if (argc < 3 || argc > first + TND_RANKS_MOST || (!is_mpi && (count < 1 || count > 16))) {

@@ -70,7 +70,8 @@ TANDEM_API int tandem_communicator_launched(void);
  *  tandem_communicator_new. */
 TANDEM_API enum tandem_status tandem_communicator_open(tandem_communicator **out_communicator,
                                                        struct tandem_error *error);
-/** Collective, unless it has failed. NULL is allowed. Never fails. */
+/** Collective, unless it has failed. What was posted is waited for as long as the limit says; if a
+ *  rank has not received it by then, MPI ends all ranks. NULL is allowed. Never fails. */
 TANDEM_API void tandem_communicator_close(tandem_communicator *communicator);
 
 /** This rank; 0 for NULL. Never fails. */

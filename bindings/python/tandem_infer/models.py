@@ -378,8 +378,7 @@ class Session(Handle):
         ids = _ids(tokens)
         self._long("session_decode", _array(ids), len(ids), batch)
 
-    def decode_batch(self, entries: Sequence[Tuple[int, Iterable[int]]]) -> None:
-        """Appends tokens to several sequences, (sequence, tokens) each, with one pass."""
+    def _decode_entries(self, name: str, entries: Sequence[Tuple[int, Iterable[int]]]) -> None:
         kept = []
         try:
             for sequence, tokens in entries:
@@ -390,7 +389,27 @@ class Session(Handle):
             raise ValueError(f"entries: {error}, expected pairs of sequence and tokens") from None
         rows = (_native.BatchEntry * len(kept))(
             *[_native.BatchEntry(ids, len(ids), sequence, True) for sequence, ids in kept])
-        self._long("session_decode_batch", rows, len(kept))
+        self._long(name, rows, len(kept))
+
+    def decode_batch(self, entries: Sequence[Tuple[int, Iterable[int]]]) -> None:
+        """Appends tokens to several sequences, (sequence, tokens) each, with one pass."""
+        self._decode_entries("session_decode_batch", entries)
+
+    def begin_batch(self, entries: Sequence[Tuple[int, Iterable[int]]]) -> None:
+        """As ``decode_batch``, but the results come with ``end_batch``: ranks that have whole
+        layers compute several batches at the same time, of different sequences. Without such
+        ranks it is decoded here."""
+        self._decode_entries("session_begin_batch", entries)
+
+    def end_batch(self) -> None:
+        """Ends the batch that was begun first, and has its results."""
+        self._long("session_end_batch")
+
+    def batches_in_flight(self, texts: int) -> int:
+        """How many batches to begin before the first one is ended, where this many texts each get
+        a token at a time; 1: more bring nothing."""
+        with turn(self._needs):
+            return int(llama.tandem_session_batches_in_flight(self, texts))
 
     def _embedding(self, ids: List[int], second: int) -> List[float]:
         self.rollback()

@@ -60,6 +60,22 @@ def test_sequences_share_a_beginning_and_batches(model, runtime):
     assert session.rollback(2, sequence=1) == 2 and session.position(1) == 2
 
 
+def test_batches_that_are_begun_end_in_order(model, runtime):
+    session = ti.Session(model, runtime, sequences=2)
+    want = ti.Session(model, runtime, sequences=2)
+    for one in (0, 1):
+        session.begin_batch([(one, [1, 2, 3 + one])])
+        want.decode_batch([(one, [1, 2, 3 + one])])
+    with pytest.raises(ti.TandemError, match="begun"):
+        session.begin_batch([(0, [4])])
+    for one in (0, 1):
+        session.end_batch()
+        np.testing.assert_array_equal(session.logits(one), want.logits(one))
+    assert session.batches_in_flight(2) == 1  # this process computes alone
+    with pytest.raises(ti.TandemError, match="begun"):
+        session.end_batch()
+
+
 def test_keys_and_values_have_any_type_that_fits(model, runtime):
     exact = ti.Session(model, runtime, context=32)
     planned = ti.Session(model, runtime, context=32, cache_type="auto", cache_memory=1 << 30)
